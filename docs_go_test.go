@@ -35,7 +35,7 @@ var _ = []any{errors.Is, fmt.Print, log.Print, os.Exit, testing.Short, time.Now,
 
 func main() { _ = block }
 
-func block(ctx context.Context, session recipes.Session) (err error) {
+func block(ctx context.Context, session recipes.Client) (err error) {
 	{
 		%s
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,42 +13,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// experiment returns a small one against that server.
 func experiment(server *fake.World) bench.Experiment {
 	return bench.Experiment{
 		Recipes: []load.Recipe{load.Lock, load.Election}, Workloads: []load.Workload{load.Drain, load.Cycle},
 		Strategies: recipes.Strategies(), Contenders: []int{1, 4},
 		Transports: []bench.Transport{{Name: "direct", Open: server.Open}},
 		Count:      2, Seed: 7, Duration: 5 * time.Millisecond, Root: "/bench",
-	}
-}
-
-func TestEveryTrialGivesARecord(t *testing.T) {
-	server := new(fake.World)
-	e := experiment(server)
-	if err := e.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	sessions := int64(0)
-	for _, trial := range e.Trials() {
-		r, err := e.Run(t.Context(), trial)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sessions += int64(trial.Contenders)
-		if r.Recipe != trial.Recipe || r.Workload != trial.Workload || r.Strategy != trial.Strategy ||
-			r.Contenders != trial.Contenders || r.Transport != "direct" || r.Operations < 1 {
-			t.Errorf("trial %+v gave record %s with %d operations", trial, r.Name(), r.Operations)
-		}
-		if r.Memory.RSS <= 0 {
-			t.Errorf("%s: RSS is %d", r.Name(), r.Memory.RSS)
-		}
-	}
-	if opened := int64(len(server.Sessions())); opened != sessions {
-		t.Errorf("%d sessions for %d contenders", opened, sessions)
 	}
 }
 
@@ -103,21 +79,6 @@ func TestAscendingExperimentBeginsWithShortLines(t *testing.T) {
 	}
 }
 
-func TestBrokenLockFailsTheTrial(t *testing.T) {
-	for _, defect := range []fake.Defect{fake.TwoHolders, fake.ShrinkingTokens} {
-		e := experiment(&fake.World{Defect: defect})
-		trial := e.Trials()[0]
-		trial.Contenders, trial.Number = 4, 17
-		_, err := e.Run(t.Context(), trial)
-		if !errors.Is(err, load.ErrBroken) {
-			t.Fatalf("defect %d: %v; want ErrBroken", defect, err)
-		}
-		if !strings.Contains(err.Error(), "trial 17 (") {
-			t.Errorf("%q does not name the trial", err)
-		}
-	}
-}
-
 func TestServerFiguresAreDifferences(t *testing.T) {
 	e := experiment(new(fake.World))
 	calls := 0.0
@@ -145,12 +106,12 @@ func TestServerFiguresAreDifferences(t *testing.T) {
 
 func TestFailureToOpenClosesWhatWasOpened(t *testing.T) {
 	server := new(fake.World)
-	var opened []recipes.Session
+	var opened []recipes.Client
 	e := experiment(server)
 	trial := e.Trials()[0]
 	trial.Contenders = 3
 	gate := make(chan struct{}, 1)
-	trial.Transport.Open = func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	trial.Transport.Open = func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		gate <- struct{}{}
 		defer func() { <-gate }()
 		if len(opened) == 2 {
@@ -176,7 +137,7 @@ func TestSessionsTakeAListingOfTheWholeLine(t *testing.T) {
 	trial := e.Trials()[0]
 	trial.Contenders = 20
 	var got int
-	trial.Transport.Open = func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	trial.Transport.Open = func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		if cfg.MaxPacket != bench.MaxPacket(20) {
 			got = cfg.MaxPacket
 		}
@@ -209,5 +170,97 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 		if err := e.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %q in it", err, want)
 		}
+	}
+}
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// parts are two records of one trial, of machines with so many processors.
+func parts(t *testing.T, first, second int) []record.Record {
+	t.Helper()
+	e := experiment(new(fake.World))
+	var all []record.Record
+	for _, procs := range []int{first, second} {
+		r, err := e.Run(t.Context(), e.Trials()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Procs = procs
+		all = append(all, r)
+	}
+	return all
+}
+
+func TestMachinesOfDifferentSizesMeasureTogether(t *testing.T) {
+	for _, order := range [][2]int{{8, 4}, {4, 8}} {
+		whole, err := bench.Merge(parts(t, order[0], order[1]))
+		if err != nil || whole.Procs != 4 {
+			t.Errorf("of machines with %v processors: GOMAXPROCS %d, %v; want 4", order, whole.Procs, err)
+		}
+	}
+}
+
+func TestPartsOfDifferentTrialsAreNotAdded(t *testing.T) {
+	all := parts(t, 4, 4)
+	all[1].Contenders++
+	if _, err := bench.Merge(all); err == nil || !strings.Contains(err.Error(), "worker 2 measured trial 1") {
+		t.Errorf("%v; want an error that names the parts", err)
+	}
+}
+
+func TestProgressTellsOfSessionsAndOfTheLine(t *testing.T) {
+	const n = 30
+	e := experiment(new(fake.World))
+	e.Recipes, e.Strategies, e.Contenders, e.Count = []load.Recipe{load.Lock}, []recipes.Strategy{recipes.Handoff}, []int{n}, 1
+	for _, trial := range e.Trials() {
+		var mu sync.Mutex
+		calls, most := map[string]int{}, map[string]int{}
+		e.Progress = func(what string, done, of int) {
+			mu.Lock()
+			defer mu.Unlock()
+			if of != n {
+				t.Errorf("%d of %d %s; want of %d", done, of, what, n)
+			}
+			calls[what]++
+			most[what] = max(most[what], done)
+		}
+		if _, err := e.Run(t.Context(), trial); err != nil {
+			t.Fatal(err)
+		}
+		for _, what := range []string{"open", "in line"} {
+			if calls[what] != n || most[what] != n {
+				t.Errorf("%s: told %d times, up to %d %s; want %d", trial.Workload, calls[what], most[what], what, n)
+			}
+		}
+	}
+}
+
+// A handoff takes one round trip at least: the release, and the event that grants the next.
+func TestADelayLiesBetweenSessionsAndServers(t *testing.T) {
+	const delay = 10 * time.Millisecond
+	server := embedded(t)
+	e := experiment(new(fake.World))
+	e.Recipes, e.Workloads, e.Strategies = []load.Recipe{load.Lock}, []load.Workload{load.Drain, load.Failover}, []recipes.Strategy{recipes.Handoff}
+	e.Contenders, e.Transports, e.Count = []int{3}, []bench.Transport{{Name: "direct", Open: zookeeper.Open}}, 1
+	e.Session = recipes.SessionConfig{Servers: []string{server.Addr()}, SessionTimeout: 4 * time.Second}
+	e.Delays = []time.Duration{0, delay}
+	seen := map[time.Duration]int{}
+	for _, trial := range e.Trials() {
+		r, err := e.Run(t.Context(), trial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[r.Delay]++
+		each := r.Elapsed / time.Duration(r.Operations)
+		if r.Delay != trial.Delay || each < r.Delay {
+			t.Errorf("trial with a delay of %v: the record has %v, and an operation took %v", trial.Delay, r.Delay, each)
+		}
+	}
+	if seen[0] != 2 || seen[delay] != 2 {
+		t.Errorf("trials by delay: %v; want 2 of each", seen)
+	}
+	e.Delays = []time.Duration{-1}
+	if e.Validate() == nil {
+		t.Error("a negative delay is taken")
 	}
 }

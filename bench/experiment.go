@@ -1,9 +1,28 @@
+// Package bench runs experiments on locks, elections and the other recipes. It measures
+// how fast they change hands and what that costs. What varies is the number of
+// contenders, their strategy of waiting and the way in which ZooKeeper is reached.
+//
+// It knows only the contract (package recipes). Whoever uses it brings the ways
+// to open a session. In order:
+//
+//  1. Describe an [Experiment] and check it with [Experiment.Validate].
+//  2. Get its [Trial]s, in the order in which they should be run, from
+//     [Experiment.Trials].
+//  3. Run each with [Experiment.Run]. It gives a record.Record.
+//  4. Render the records with package record, or keep them and use the packages
+//     below later.
+//
+// Package bench/load is what the trials do. Package bench/record is what they measured,
+// and its file format. The packages in internal/zkbench are the parts of the command
+// zkbench: they compare, plan, report, search for an objective, and run trials on
+// several machines.
 package bench
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -43,11 +62,6 @@ type Experiment struct {
 	// Rate and Arrivals are of load.Open, as in load.Load.
 	Rate     float64
 	Arrivals load.Arrivals
-
-	// Kill ends a session for load.Failover without its help. If it is nil, the session
-	// is reached through a relay. The relay is cut, and the servers find out when the
-	// session's timeout has passed.
-	Kill func(context.Context, recipes.Session) error
 
 	// Check returns why a trial is invalid, such as that the load generator was the
 	// limit: it becomes record.Record.Invalid. If it is nil, every trial is valid.
@@ -111,51 +125,31 @@ type Trial struct {
 
 // Validate says what is wrong with the experiment. Nothing is sent.
 func (e Experiment) Validate() error {
-	for _, list := range []struct {
-		name  string
-		empty bool
+	has := func(w load.Workload) bool { return slices.Contains(e.Workloads, w) }
+	unshared := slices.ContainsFunc(e.Workloads, func(w load.Workload) bool { return !w.Shareable() })
+	least := slices.Min(append([]int{math.MaxInt}, e.Contenders...))
+	for _, mistake := range []struct {
+		made bool
+		what string
 	}{
-		{"recipes", len(e.Recipes) == 0},
-		{"workloads", len(e.Workloads) == 0},
-		{"strategies", len(e.Strategies) == 0},
-		{"contenders", len(e.Contenders) == 0},
-		{"transports", len(e.Transports) == 0},
+		{len(e.Recipes) == 0, "no recipes; give at least one"},
+		{len(e.Workloads) == 0, "no workloads; give at least one"},
+		{len(e.Strategies) == 0, "no strategies; give at least one"},
+		{len(e.Contenders) == 0, "no contenders; give at least one"},
+		{len(e.Transports) == 0, "no transports; give at least one"},
+		{least < 1, fmt.Sprintf("%d contenders; at least 1", least)},
+		{least < 2 && has(load.Failover), "a failover needs at least 2 contenders: one to kill and one to follow"},
+		{least < 2 && (has(load.Barrier) || has(load.Commit)), "a barrier and a two-phase commit need at least 2 contenders"},
+		{e.Rounds < 0, fmt.Sprintf("%d rounds; at least 1", e.Rounds)},
+		{has(load.Open) && !(e.Rate > 0), "an open load needs a rate of more than 0 acquisitions a second"},
+		{e.Lines < 0, fmt.Sprintf("%d lines; at least 1", e.Lines)},
+		{e.Count < 1, fmt.Sprintf("count is %d; at least 1", e.Count)},
+		{min(e.Hold, e.Duration, e.Warmup) < 0, "hold, duration and warm-up must not be negative"},
+		{slices.Min(append([]time.Duration{0}, e.Delays...)) < 0, "a delay must not be negative"},
+		{unshared && e.Part != nil, "queue, barriers, two-phase-commit and failover are of one process; several run drain, cycle, open and many"},
 	} {
-		if list.empty {
-			return fmt.Errorf("experiment: no %s; give at least one", list.name)
-		}
-	}
-	for _, n := range e.Contenders {
-		if n < 1 {
-			return fmt.Errorf("experiment: %d contenders; at least 1", n)
-		}
-	}
-	switch {
-	case slices.Contains(e.Workloads, load.Failover) && slices.Min(e.Contenders) < 2:
-		return errors.New("experiment: a failover needs at least 2 contenders: one to kill and one to follow")
-	case slices.Min(e.Contenders) < 2 && (slices.Contains(e.Workloads, load.Barrier) || slices.Contains(e.Workloads, load.Commit)):
-		return errors.New("experiment: a barrier and a two-phase commit need at least 2 contenders")
-	case e.Rounds < 0:
-		return fmt.Errorf("experiment: %d rounds; at least 1", e.Rounds)
-	case slices.Contains(e.Workloads, load.Open) && !(e.Rate > 0):
-		return errors.New("experiment: an open load needs a rate of more than 0 acquisitions a second")
-	case e.Lines < 0:
-		return fmt.Errorf("experiment: %d lines; at least 1", e.Lines)
-	case e.Count < 1:
-		return fmt.Errorf("experiment: count is %d; at least 1", e.Count)
-	case e.Hold < 0 || e.Duration < 0 || e.Warmup < 0:
-		return errors.New("experiment: hold, duration and warm-up must not be negative")
-	}
-	for _, d := range e.Delays {
-		if d < 0 {
-			return fmt.Errorf("experiment: a delay of %v; not negative", d)
-		}
-	}
-	if e.Part != nil {
-		for _, w := range e.Workloads {
-			if !w.Shareable() {
-				return fmt.Errorf("experiment: workload %s is of one process; several run drain, cycle, open and many", w)
-			}
+		if mistake.made {
+			return errors.New("experiment: " + mistake.what)
 		}
 	}
 	if err := recipes.ValidatePath(e.Root); err != nil {
@@ -212,7 +206,6 @@ func (e Experiment) combinations() []Trial {
 	return all
 }
 
-// reached returns a trial over every transport with every delay.
 func (e Experiment) reached(t Trial) (all []Trial) {
 	delays := e.Delays
 	if len(delays) == 0 {

@@ -76,7 +76,6 @@ func TestHolderThatIsCutOffKnowsBeforeTheNextGrant(t *testing.T) {
 	}
 }
 
-// counted counts the connections that it accepts.
 type counted struct {
 	net.Listener
 	accepted atomic.Int64
@@ -119,7 +118,7 @@ func TestRelaysOfAFailoverExpectTheCertificatesOfTheirServers(t *testing.T) {
 	names := make(chan string, n)
 	var all sync.WaitGroup
 	all.Add(n)
-	e, _ := failovers(t, func(_ context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	e, _ := failovers(t, func(_ context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		names <- cfg.TLS.ServerName
 		all.Done()
 		all.Wait() // the first to fail would keep the others from being opened
@@ -141,7 +140,7 @@ func TestRelaysOfAFailoverExpectTheCertificatesOfTheirServers(t *testing.T) {
 
 // A session that does not notice that it is lost must not be measured.
 func TestHolderThatDoesNotKnowIsAViolation(t *testing.T) {
-	e, _ := failovers(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	e, _ := failovers(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		s, err := zookeeper.Open(ctx, cfg)
 		return unaware{s}, err
 	})
@@ -152,6 +151,6 @@ func TestHolderThatDoesNotKnowIsAViolation(t *testing.T) {
 }
 
 // unaware is a session that is never lost to itself.
-type unaware struct{ recipes.Session }
+type unaware struct{ recipes.Client }
 
 func (unaware) Done() <-chan struct{} { return nil }

@@ -1,9 +1,12 @@
 package bench
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
@@ -37,7 +40,7 @@ func (e Experiment) Record(t Trial) record.Record {
 	case load.Many:
 		r.Lines = e.lines(t)
 	case load.Open:
-		r.Rate, r.Arrivals = e.Rate, e.arrivals()
+		r.Rate, r.Arrivals = e.Rate, cmp.Or(e.Arrivals, load.Poisson)
 	}
 	if e.Part == nil {
 		return r
@@ -93,15 +96,14 @@ func (e Experiment) run(ctx context.Context, t Trial, r *record.Record) (err err
 	return err
 }
 
-// load returns the load of a trial over its sessions.
 func (e Experiment) load(t Trial, all opened) load.Load {
 	l := load.Load{
 		Enrolled: e.counter("in line", len(all.sessions)),
 		Workload: t.Workload, Recipe: t.Recipe, Strategy: t.Strategy, Sessions: all.sessions,
 		Path: fmt.Sprintf("%s/%04d", e.Root, t.Number),
 		Hold: e.Hold, Duration: e.Duration, Warmup: e.Warmup,
-		Rounds: e.rounds(), Lines: e.lines(t), Rate: e.Rate, Arrivals: e.arrivals(), Seed: e.Seed + uint64(t.Number),
-		Kill: all.kill, CutOff: all.cutOff, Aftermath: aftermath,
+		Rounds: cmp.Or(e.Rounds, 20), Lines: e.lines(t), Rate: e.Rate, Arrivals: cmp.Or(e.Arrivals, load.Poisson), Seed: e.Seed + uint64(t.Number),
+		Kill: all.kill, CutOff: true, Aftermath: aftermath,
 	}
 	if e.Part == nil {
 		return l
@@ -116,7 +118,6 @@ func (e Experiment) load(t Trial, all opened) load.Load {
 	return l
 }
 
-// lines is how many lines a trial has.
 func (e Experiment) lines(t Trial) int {
 	if t.Workload == load.Many {
 		return max(1, e.Lines)
@@ -124,24 +125,6 @@ func (e Experiment) lines(t Trial) int {
 	return 1
 }
 
-// defaultRounds is enough for a median and short enough for two hundred sessions.
-const defaultRounds = 20
-
-func (e Experiment) rounds() int {
-	if e.Rounds == 0 {
-		return defaultRounds
-	}
-	return e.Rounds
-}
-
-func (e Experiment) arrivals() load.Arrivals {
-	if e.Arrivals == "" {
-		return load.Poisson
-	}
-	return e.Arrivals
-}
-
-// config returns the configuration of a trial's sessions.
 func (e Experiment) config(t Trial) recipes.SessionConfig {
 	cfg := e.Session
 	if cfg.MaxPacket == 0 {
@@ -158,3 +141,62 @@ func (e Experiment) config(t Trial) recipes.SessionConfig {
 // many contenders: the default, or more if a listing of the line needs it, at some 60
 // bytes a contender.
 func maxPacket(contenders int) int { return max(recipes.DefaultMaxPacket, 64<<10+100*contenders) }
+
+// Merge adds what several processes recorded of one trial, in the order of their
+// numbers. Measurements are added by load.Merge. Memory, processor time and allocations
+// are sums. Pauses and delays are those of the process that had the worst. The server's
+// figures are of those parts that have some. A part that is invalid makes the whole
+// invalid. Of machines with different numbers of processors the whole has the least, so
+// that its name does not depend on who came first.
+func Merge(parts []record.Record) (record.Record, error) {
+	if len(parts) == 0 {
+		return record.Record{}, errors.New("merge: no parts")
+	}
+	whole := parts[0]
+	whole.Invalid = nil
+	whole.Memory, whole.Client = record.Memory{}, record.Client{}
+	var measured []load.Measurement
+	for i, p := range parts {
+		whole.Procs = min(whole.Procs, p.Procs)
+		if nameAnywhere(p) != nameAnywhere(whole) || p.Trial != whole.Trial {
+			return record.Record{}, fmt.Errorf("merge: worker %d measured trial %d (%s), and worker 1 trial %d (%s)", i+1, p.Trial, p.Name(), whole.Trial, whole.Name())
+		}
+		measured = append(measured, p.Measurement)
+		whole.Memory.RSS += p.Memory.RSS
+		whole.Memory.Session += p.Memory.Session / int64(len(parts))
+		whole.Client = together(whole.Client, p.Client)
+		for _, reason := range p.Invalid {
+			whole.Invalid = append(whole.Invalid, fmt.Sprintf("worker %d: %s", i+1, reason))
+		}
+		for name, grown := range p.Server {
+			if i > 0 {
+				return record.Record{}, fmt.Errorf("merge: worker %d has read the server's figures too (%s: %v)", i+1, name, grown)
+			}
+		}
+	}
+	var err error
+	if whole.Measurement, err = load.Merge(whole.Workload, measured); err != nil {
+		return record.Record{}, fmt.Errorf("trial %d (%s): %w", whole.Trial, whole.Name(), err)
+	}
+	whole.Missing = slices.Clone(parts[0].Missing)
+	return whole, nil
+}
+
+// nameAnywhere is a record's name but for GOMAXPROCS, which is of its machine.
+func nameAnywhere(r record.Record) string {
+	r.Procs = 1
+	return r.Name()
+}
+
+func together(a, b record.Client) record.Client {
+	var other *time.Duration
+	if a.Other != nil && b.Other != nil {
+		sum := *a.Other + *b.Other
+		other = &sum
+	}
+	return record.Client{
+		Other: other,
+		Took:  max(a.Took, b.Took), CPU: a.CPU + b.CPU, Allocs: a.Allocs + b.Allocs,
+		GC: max(a.GC, b.GC), LongGC: max(a.LongGC, b.LongGC), SchedP99: max(a.SchedP99, b.SchedP99),
+	}
+}

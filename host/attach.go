@@ -9,11 +9,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// ErrReattach is returned by Launch when plugin.ReattachEnv names a plugin that runs
+// ErrReattach is returned by Launch when ZKRECIPES_PLUGIN_REATTACH names a plugin that runs
 // already, and that plugin cannot be used.
 var ErrReattach = errors.New("cannot use the plugin that runs already")
 
@@ -21,7 +21,7 @@ var ErrReattach = errors.New("cannot use the plugin that runs already")
 // otherwise it returns nil. go-plugin has no AutoMTLS there: the connection is
 // neither encrypted nor authenticated.
 func reattach(ctx context.Context, cfg Config) (*Plugin, error) {
-	value := os.Getenv(plugin.ReattachEnv)
+	value := os.Getenv(handshake.ReattachEnv)
 	if value == "" {
 		return nil, nil
 	}
@@ -32,9 +32,9 @@ func reattach(ctx context.Context, cfg Config) (*Plugin, error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.StartTimeout)
 	defer cancel()
 	fail := func(err error) (*Plugin, error) {
-		return nil, fmt.Errorf("host: %w: %w; unset %s to launch one", ErrReattach, err, plugin.ReattachEnv)
+		return nil, fmt.Errorf("host: %w: %w; unset %s to launch one", ErrReattach, err, handshake.ReattachEnv)
 	}
-	r, err := plugin.ParseReattach(value)
+	r, err := handshake.ParseReattach(value)
 	switch {
 	case err != nil:
 		return fail(err)
@@ -65,7 +65,7 @@ func reattach(ctx context.Context, cfg Config) (*Plugin, error) {
 
 // attached is a plugin that a person has started, and will end.
 type attached struct {
-	reattach plugin.Reattach
+	reattach handshake.Reattach
 	conn     *grpc.ClientConn
 	ctx      context.Context // ends with stop
 	leave    context.CancelFunc

@@ -14,8 +14,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
-	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -27,7 +27,7 @@ func debugged(t *testing.T) *exec.Cmd {
 	cmd.Env = append(os.Environ(), quickExit, roleEnv+"=debugged", r.env(), "TMPDIR="+shortTempDir(t))
 	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	t.Setenv(plugin.ReattachEnv, r.accept(t, "debugged").first)
+	t.Setenv(handshake.ReattachEnv, r.accept(t, "debugged").first)
 	return cmd
 }
 
@@ -75,7 +75,7 @@ func TestReattachThatCannotBeUsed(t *testing.T) {
 		{"nobody there", good, "", "/nowhere/plugin"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Setenv(plugin.ReattachEnv, test.value)
+			t.Setenv(handshake.ReattachEnv, test.value)
 			_, err := host.Launch(ctx(t), host.Config{Checksum: test.checksum, StartTimeout: time.Second})
 			if !errors.Is(err, host.ErrReattach) || !strings.Contains(err.Error(), test.want) {
 				t.Error(err)

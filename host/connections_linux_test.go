@@ -16,7 +16,7 @@ import (
 // knows only gRPC.
 func TestCallsHaveAConnectionOfTheirOwn(t *testing.T) {
 	with, without := launch(t, config(t, "plugin")), launch(t, config(t, "unary plugin"))
-	for _, s := range []recipes.Session{open(t, with, time.Minute), open(t, with, time.Minute), open(t, without, time.Minute)} {
+	for _, s := range []recipes.Client{open(t, with, time.Minute), open(t, with, time.Minute), open(t, without, time.Minute)} {
 		must.Do(t, acquire(t, s).Release(ctx(t)))
 	}
 	if got := sockets(t, with.PID()) - sockets(t, without.PID()); got != 1 {

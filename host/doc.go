@@ -31,7 +31,7 @@
 //
 // A session that a [Supervisor] has opened outlives a plugin that is killed or crashes, or
 // is replaced by [Supervisor.Upgrade]. Both plugins need the capability "resume". The
-// session is Suspended until the next plugin has taken it up. Its deadline counts on
+// session is Suspended until the next plugin has resumed it. Its deadline counts on
 // meanwhile.
 //
 //   - Locks, shared and priority locks, permits, leaderships, memberships, names,

@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 )
 
 // InheritedEnv returns the names of the variables that a plugin gets from the
@@ -33,7 +33,7 @@ func environment(extra []string, level hclog.Level) []string {
 		inherit(name)
 	}
 	if level != hclog.NoLevel {
-		env = append(env, plugin.LogLevelEnv+"="+level.String())
+		env = append(env, handshake.LogLevelEnv+"="+level.String())
 	}
 	for _, e := range extra {
 		if strings.Contains(e, "=") {

@@ -49,33 +49,33 @@ func Find(dir string) (string, error) {
 	return path, err
 }
 
-// find is Find. It also returns the place where the plugin is.
-func find(dir string) (path string, at place, err error) {
+// find is Find. It also returns the folder in which the plugin is.
+func find(dir string) (path string, at folder, err error) {
 	var searched []string
-	for _, p := range searchOrder(dir) {
-		name, err := p.pick()
+	for _, f := range searchOrder(dir) {
+		name, err := f.pick()
 		if err != nil {
-			return "", place{}, err
+			return "", folder{}, err
 		}
 		if name == "" {
-			searched = append(searched, p.String())
+			searched = append(searched, f.String())
 			continue
 		}
-		path, err := filepath.Abs(filepath.Join(p.dir, name))
+		path, err := filepath.Abs(filepath.Join(f.dir, name))
 		if err != nil {
-			return "", place{}, fmt.Errorf("host: %w", err)
+			return "", folder{}, fmt.Errorf("host: %w", err)
 		}
-		if err := p.check(path); err != nil {
-			return "", place{}, err
+		if err := f.check(path); err != nil {
+			return "", folder{}, err
 		}
-		return path, p, nil
+		return path, f, nil
 	}
-	return "", place{}, fmt.Errorf("host: %w: no %s in any of:\n\t%s\nput it beside this program, install it with go install github.com/zkrecipes/zkrecipes/cmd/%s@latest, or set %s to its directory",
+	return "", folder{}, fmt.Errorf("host: %w: no %s in any of:\n\t%s\nput it beside this program, install it with go install github.com/zkrecipes/zkrecipes/cmd/%s@latest, or set %s to its directory",
 		ErrNotFound, PluginName+exe(), strings.Join(searched, "\n\t"), PluginName, PluginDirEnv)
 }
 
-// place is a directory to search.
-type place struct {
+// folder is a directory to search.
+type folder struct {
 	dir   string
 	why   string // what says to search it
 	named bool   // a person has chosen it: it must exist
@@ -84,28 +84,28 @@ type place struct {
 	beside bool // it has this program's executable
 }
 
-func (p place) String() string { return p.dir + " (" + p.why + ")" }
+func (f folder) String() string { return f.dir + " (" + f.why + ")" }
 
-func searchOrder(dir string) (places []place) {
+func searchOrder(dir string) (folders []folder) {
 	if dir != "" {
-		places = append(places, place{dir: dir, why: "the configuration", named: true})
+		folders = append(folders, folder{dir: dir, why: "the configuration", named: true})
 	}
 	if env := os.Getenv(PluginDirEnv); env != "" {
-		places = append(places, place{dir: env, why: PluginDirEnv, named: true})
+		folders = append(folders, folder{dir: env, why: PluginDirEnv, named: true})
 	}
 	if self, err := executablePath(); err == nil {
-		places = append(places, place{dir: filepath.Dir(self), why: "beside this program", beside: true})
+		folders = append(folders, folder{dir: filepath.Dir(self), why: "beside this program", beside: true})
 	}
-	places = append(places, place{dir: pluginFolder, why: "the working directory", owned: true})
+	folders = append(folders, folder{dir: pluginFolder, why: "the working directory", owned: true})
 	if home, err := os.UserHomeDir(); err == nil {
-		places = append(places, place{dir: filepath.Join(home, pluginFolder), why: "the home directory"})
+		folders = append(folders, folder{dir: filepath.Join(home, pluginFolder), why: "the home directory"})
 	}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		if filepath.IsAbs(dir) { // as os/exec: "." in PATH runs other people's files
-			places = append(places, place{dir: dir, why: "PATH"})
+			folders = append(folders, folder{dir: dir, why: "PATH"})
 		}
 	}
-	return places
+	return folders
 }
 
 // executablePath returns the path of this program's executable, without links.
@@ -118,18 +118,18 @@ func executablePath() (string, error) {
 }
 
 // pick returns the name of the plugin in the directory, or "".
-func (p place) pick() (string, error) {
-	entries, err := os.ReadDir(p.dir)
+func (f folder) pick() (string, error) {
+	entries, err := os.ReadDir(f.dir)
 	switch {
-	case err != nil && p.named:
-		return "", fmt.Errorf("host: directory of plugins, from %s: %w", p.why, err)
+	case err != nil && f.named:
+		return "", fmt.Errorf("host: directory of plugins, from %s: %w", f.why, err)
 	case err != nil:
 		return "", nil
 	}
 	best, bestVersion := "", ""
 	for _, e := range entries {
 		version, ok := pluginVersion(e.Name())
-		if !ok || !executable(filepath.Join(p.dir, e.Name())) {
+		if !ok || !executable(filepath.Join(f.dir, e.Name())) {
 			continue
 		}
 		if version == "" {
@@ -142,8 +142,8 @@ func (p place) pick() (string, error) {
 	return best, nil
 }
 
-func (p place) check(path string) error {
-	if p.owned {
+func (f folder) check(path string) error {
+	if f.owned {
 		if err := checkOwner(path); err != nil {
 			return err
 		}

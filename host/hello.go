@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 )
 
 // ErrVersion is returned by Launch when the plugin and this host have no version of
@@ -17,7 +17,7 @@ import (
 var ErrVersion = errors.New("plugin of another protocol version")
 
 func speaks(version int) bool {
-	_, ok := plugin.VersionedPlugins()[version]
+	_, ok := handshake.Host()[version]
 	return ok
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
-	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/internal/version"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -51,7 +51,7 @@ type inMemory struct {
 }
 
 func newInMemory(open recipes.Opener) *inMemory {
-	s := server.New(server.Config{Open: open, Version: plugin.Version()})
+	s := server.New(server.Config{Open: open, Version: version.String()})
 	m := &inMemory{
 		listener: bufconn.Listen(memory),
 		server:   s,

@@ -15,7 +15,7 @@ import (
 // and released, and one event pushed. PROTOCOL.md has the numbers.
 
 func BenchmarkCall(b *testing.B) {
-	forEachTransport(b, func(b *testing.B, s recipes.Session) {
+	forEachTransport(b, func(b *testing.B, s recipes.Client) {
 		var l latencies
 		for b.Loop() {
 			l.add(stats(b, s))
@@ -27,7 +27,7 @@ func BenchmarkCall(b *testing.B) {
 // BenchmarkCallAfterIdle is BenchmarkCall of a host that has something else to do:
 // waking a process that sleeps takes longer.
 func BenchmarkCallAfterIdle(b *testing.B) {
-	forEachTransport(b, func(b *testing.B, s recipes.Session) {
+	forEachTransport(b, func(b *testing.B, s recipes.Client) {
 		var l latencies
 		for b.Loop() {
 			time.Sleep(300 * time.Microsecond)
@@ -39,7 +39,7 @@ func BenchmarkCallAfterIdle(b *testing.B) {
 
 // BenchmarkCalls has 20 callers.
 func BenchmarkCalls(b *testing.B) {
-	forEachTransport(b, func(b *testing.B, s recipes.Session) {
+	forEachTransport(b, func(b *testing.B, s recipes.Client) {
 		b.SetParallelism(20 / runtime.GOMAXPROCS(0))
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
@@ -62,7 +62,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	forEachTransport(b, acquireAndRelease)
 }
 
-func acquireAndRelease(b *testing.B, s recipes.Session) {
+func acquireAndRelease(b *testing.B, s recipes.Client) {
 	lock := must.Get(s.Lock("/l", recipes.LockConfig{}))(b)
 	var l latencies
 	for b.Loop() {
@@ -79,7 +79,7 @@ func acquireAndRelease(b *testing.B, s recipes.Session) {
 // other wins and gives up. p50 and p99 begin with the sending of the Campaign that
 // causes the event. ns/op has the rest of the Campaign and the Resign too.
 func BenchmarkEvent(b *testing.B) {
-	forEachTransport(b, func(b *testing.B, s recipes.Session) {
+	forEachTransport(b, func(b *testing.B, s recipes.Client) {
 		e := must.Get(s.Election("/e", recipes.ElectionConfig{}))(b)
 		leaders := must.Get(e.Observe(b.Context()))(b)
 		seen := make(chan time.Time, 1)
@@ -113,7 +113,7 @@ func (l latencies) report(b *testing.B) {
 	b.ReportMetric(float64(l[len(l)*99/100]), "p99-ns")
 }
 
-func forEachTransport(b *testing.B, run func(*testing.B, recipes.Session)) {
+func forEachTransport(b *testing.B, run func(*testing.B, recipes.Client)) {
 	for _, transport := range []struct {
 		name   string
 		plugin func(*testing.B) *host.Plugin

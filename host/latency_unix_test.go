@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
-	"github.com/zkrecipes/zkrecipes/plugin"
 )
 
 // unencrypted is a plugin over a socket without TLS, as for debugging. The difference to
@@ -22,7 +22,7 @@ func unencrypted(b *testing.B) *host.Plugin {
 	cmd.Env = append(os.Environ(), quickExit, roleEnv+"=debugged", r.env())
 	must.Do(b, cmd.Start())
 	b.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	b.Setenv(plugin.ReattachEnv, r.accept(b, "debugged").first)
+	b.Setenv(handshake.ReattachEnv, r.accept(b, "debugged").first)
 	p := must.Get(host.Launch(b.Context(), host.Config{}))(b)
 	b.Cleanup(func() { _ = p.Close(context.Background()) })
 	return p

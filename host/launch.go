@@ -19,16 +19,16 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/internal/version"
-	"github.com/zkrecipes/zkrecipes/plugin"
 )
 
 // Launch starts a plugin and returns when it can open sessions. ctx bounds the start
 // only. If it ends first, or the start fails, no process and no file is left. The
 // error has the last lines that the plugin wrote on stderr.
 //
-// If the environment variable plugin.ReattachEnv is set, Launch starts nothing. It
+// If the environment variable ZKRECIPES_PLUGIN_REATTACH is set, Launch starts nothing. It
 // uses the plugin that the variable names, which runs in a debugger. Of cfg only
 // Logger and StartTimeout matter then, and Close leaves that plugin running. With a
 // Checksum the error is ErrReattach.
@@ -39,7 +39,7 @@ func Launch(ctx context.Context, cfg Config) (*Plugin, error) { return launchFor
 
 // debugged reports whether Launch starts nothing. Nobody can wait for that plugin's process,
 // so that its sessions cannot outlive it.
-func debugged() bool { return os.Getenv(plugin.ReattachEnv) != "" }
+func debugged() bool { return os.Getenv(handshake.ReattachEnv) != "" }
 
 // unconnected returns a client of several plugins, one after the other.
 func (c Config) unconnected() (*client.Client, error) {
@@ -147,8 +147,8 @@ func (l *launched) start(ctx context.Context) (*grpc.ClientConn, error) {
 	}
 	l.env, l.secured = env, secured
 	l.client = goplugin.NewClient(&goplugin.ClientConfig{
-		HandshakeConfig:     plugin.Handshake(),
-		VersionedPlugins:    plugin.VersionedPlugins(),
+		HandshakeConfig:     handshake.Config(),
+		VersionedPlugins:    handshake.Host(),
 		RunnerFunc:          l.run,
 		AllowedProtocols:    []goplugin.Protocol{goplugin.ProtocolGRPC},
 		TLSConfig:           secured,
@@ -182,7 +182,7 @@ func (l *launched) dispense() (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := protocol.Dispense(plugin.Name)
+	raw, err := protocol.Dispense(handshake.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -330,7 +330,7 @@ func (l *launched) startError(ctx context.Context, err error) error {
 	msg := "its stderr was empty"
 	if p := l.proc(); p != nil {
 		if v, ok := p.said.version(); ok && !speaks(v) {
-			err = fmt.Errorf("%w: it speaks protocol %d, this host %d: %w", ErrVersion, v, plugin.ProtocolVersion, err)
+			err = fmt.Errorf("%w: it speaks protocol %d, this host %d: %w", ErrVersion, v, handshake.Version, err)
 		}
 		if s := p.tail.String(); s != "" {
 			msg = "its stderr ended with:\n\t" + strings.ReplaceAll(s, "\n", "\n\t")

@@ -36,7 +36,7 @@ func lingeringPlugin() {
 
 // cutOffPlugin is one that reaches no server, though it says that it can resume.
 func cutOffPlugin() {
-	plugin.Serve(func(context.Context, recipes.SessionConfig) (recipes.Session, error) {
+	plugin.Serve(func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
 		return nil, fmt.Errorf("%w: cut off", recipes.ErrUnavailable)
 	}, plugin.Resume(zookeeper.Resume))
 }
@@ -44,7 +44,7 @@ func cutOffPlugin() {
 // killedInResume is one that ends when it is asked for the second session.
 func killedInResume() {
 	var asked atomic.Int32
-	plugin.Serve(zookeeper.Open, plugin.Resume(func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Session, error) {
+	plugin.Serve(zookeeper.Open, plugin.Resume(func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error) {
 		if asked.Add(1) == 2 {
 			os.Exit(3)
 		}
@@ -54,7 +54,7 @@ func killedInResume() {
 
 // keepingPlugin is one that refuses to let go of its sessions.
 func keepingPlugin() {
-	plugin.Serve(func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	plugin.Serve(func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		s, err := zookeeper.Open(ctx, cfg)
 		if err != nil {
 			return nil, err
@@ -65,11 +65,11 @@ func keepingPlugin() {
 
 // movable is what a plugin needs of a session that another one can resume.
 type movable interface {
-	recipes.Session
+	recipes.Client
 	ResumeTicket() []byte
 	KnownContact() time.Time
 	Identified() bool
-	Kept(znode string) bool
+	WasResumed(znode string) bool
 	DropRest(context.Context) error
 	Detach(context.Context) error
 }
@@ -84,7 +84,7 @@ const leave = "leave"
 // leavingPlugin is one that exits, with code 0 and without a word, when a session is to be
 // opened at leave.
 func leavingPlugin() {
-	plugin.Serve(func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	plugin.Serve(func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		if strings.HasPrefix(cfg.Servers[0], leave) { // the host adds the port
 			os.Exit(0)
 		}
@@ -93,8 +93,8 @@ func leavingPlugin() {
 }
 
 // doings are what a host is doing when a process dies. Those that end report it.
-var doings = map[string]func(context.Context, recipes.Session, func(string)) error{
-	"lock": func(ctx context.Context, s recipes.Session, say func(string)) error {
+var doings = map[string]func(context.Context, recipes.Client, func(string)) error{
+	"lock": func(ctx context.Context, s recipes.Client, say func(string)) error {
 		h, err := lockOf(ctx, s)
 		if err == nil {
 			h.Done()
@@ -102,14 +102,14 @@ var doings = map[string]func(context.Context, recipes.Session, func(string)) err
 		}
 		return err
 	},
-	"write": func(ctx context.Context, s recipes.Session, say func(string)) error {
+	"write": func(ctx context.Context, s recipes.Client, say func(string)) error {
 		h, err := lockOf(ctx, s)
 		if err == nil {
 			err = h.Write(ctx, recipes.Set("/p", []byte("x"), recipes.AnyVersion))
 		}
 		return err
 	},
-	"release": func(ctx context.Context, s recipes.Session, say func(string)) error {
+	"release": func(ctx context.Context, s recipes.Client, say func(string)) error {
 		h, err := lockOf(ctx, s)
 		if err == nil {
 			err = h.Release(ctx)
@@ -118,7 +118,7 @@ var doings = map[string]func(context.Context, recipes.Session, func(string)) err
 	},
 }
 
-func lockOf(ctx context.Context, s recipes.Session) (recipes.Hold, error) {
+func lockOf(ctx context.Context, s recipes.Recipes) (recipes.Hold, error) {
 	l, err := s.Lock("/p", recipes.LockConfig{})
 	if err != nil {
 		return nil, err

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
-	"github.com/zkrecipes/zkrecipes/plugin"
 )
 
 // outlivedTimeout is the timeout of its session.
@@ -146,7 +146,7 @@ func TestPluginRefusesALifetimeThatIsNoPipe(t *testing.T) {
 	defer writer.Close()
 	null := must.Get(os.Open(os.DevNull))(t)
 	defer null.Close()
-	handshake := plugin.Handshake()
+	cookie := handshake.Config()
 	for name, test := range map[string]struct {
 		value string
 		file  *os.File
@@ -160,15 +160,15 @@ func TestPluginRefusesALifetimeThatIsNoPipe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
 			cmd := exec.Command(self(t))
-			cmd.Env = append(os.Environ(), quickExit, roleEnv+"=real plugin", handshake.MagicCookieKey+"="+handshake.MagicCookieValue,
-				"PLUGIN_PROTOCOL_VERSIONS=1", plugin.LifetimeEnv+"="+test.value)
+			cmd.Env = append(os.Environ(), quickExit, roleEnv+"=real plugin", cookie.MagicCookieKey+"="+cookie.MagicCookieValue,
+				"PLUGIN_PROTOCOL_VERSIONS=1", handshake.LifetimeEnv+"="+test.value)
 			cmd.Stderr = &stderr
 			if test.file != nil {
 				cmd.ExtraFiles = []*os.File{test.file}
 			}
 			err := cmd.Run()
 			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != 6 || !bytes.Contains(stderr.Bytes(), []byte(plugin.LifetimeEnv+"="+test.value)) {
+			if !errors.As(err, &exit) || exit.ExitCode() != 6 || !bytes.Contains(stderr.Bytes(), []byte(handshake.LifetimeEnv+"="+test.value)) {
 				t.Errorf("%v, %s", err, &stderr)
 			}
 		})

@@ -59,12 +59,12 @@ func launch(t testing.TB, cfg host.Config) *host.Plugin {
 	return p
 }
 
-func open(t testing.TB, p *host.Plugin, timeout time.Duration) recipes.Session {
+func open(t testing.TB, p *host.Plugin, timeout time.Duration) recipes.Client {
 	t.Helper()
 	return must.Get(p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: timeout}))(t)
 }
 
-func acquire(t testing.TB, s recipes.Session) recipes.Hold {
+func acquire(t testing.TB, s recipes.Recipes) recipes.Hold {
 	t.Helper()
 	l := must.Get(s.Lock("/l", recipes.LockConfig{}))(t)
 	return must.Get(l.Acquire(ctx(t)))(t)

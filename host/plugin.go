@@ -143,7 +143,7 @@ func (p *Plugin) watch() {
 // Open opens a session through the plugin. It is a recipes.Opener. When the plugin
 // has exited, the error matches recipes.ErrPluginLost and recipes.ErrUnavailable:
 // launch another plugin.
-func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	return p.link.Open(ctx, cfg)
 }
 

@@ -16,8 +16,8 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
-	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -179,10 +179,10 @@ func TestPluginThatNobodyAttachesToExits(t *testing.T) {
 	}
 	t.Parallel()
 	r := listen(t)
-	handshake := plugin.Handshake()
+	cookie := handshake.Config()
 	cmd := exec.Command(self(t))
 	cmd.Env = []string{
-		roleEnv + "=plugin", r.env(), handshake.MagicCookieKey + "=" + handshake.MagicCookieValue,
+		roleEnv + "=plugin", r.env(), cookie.MagicCookieKey + "=" + cookie.MagicCookieValue,
 		goplugin.EnvUnixSocketDir + "=" + shortTempDir(t),
 	}
 	must.Do(t, cmd.Start())

@@ -2,7 +2,6 @@ package host_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -88,13 +87,7 @@ func servePlugin() {
 
 // serveDebugged is a plugin that no host has launched.
 func serveDebugged() {
-	err := plugin.Debug(context.Background(), new(fake.World).Open, func(r plugin.Reattach) {
-		value, err := json.Marshal(r)
-		if err != nil {
-			panic(err)
-		}
-		report("debugged", string(value))
-	})
+	err := plugin.Debug(context.Background(), new(fake.World).Open, func(_, value string) { report("debugged", value) })
 	if err != nil {
 		panic(err)
 	}

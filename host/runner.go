@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin/runner"
 
-	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 )
 
 // drainTimeout bounds how long the pipes of a process are read after its exit. Its
@@ -50,7 +50,7 @@ func newProcess(cfg Config, env []string) *process {
 	cmd.Env = append(environment(cfg.Env, level(cfg.Logger)), env...)
 	if cfg.Lifetime != nil {
 		cmd.ExtraFiles = []*os.File{cfg.Lifetime}
-		cmd.Env = append(cmd.Env, plugin.LifetimeEnv+"=3") // the first after stderr
+		cmd.Env = append(cmd.Env, handshake.LifetimeEnv+"=3") // the first after stderr
 	}
 	p := &process{cmd: cmd, exited: make(chan struct{})}
 	p.clean, p.cleanEnd = io.Pipe()

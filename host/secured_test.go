@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/launchcert"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
-	"github.com/zkrecipes/zkrecipes/plugin"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
@@ -23,12 +23,12 @@ func TestOnlyTheHostThatLaunchedThePluginGetsIn(t *testing.T) {
 	cmd := exec.Command(self(t))
 	cmd.Env = append(os.Environ(), quickExit, roleEnv+"=plugin")
 	older := goplugin.NewClient(&goplugin.ClientConfig{
-		HandshakeConfig: plugin.Handshake(), VersionedPlugins: plugin.VersionedPlugins(), Cmd: cmd,
+		HandshakeConfig: handshake.Config(), VersionedPlugins: handshake.Host(), Cmd: cmd,
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC}, AutoMTLS: true, Logger: hclog.NewNullLogger(),
 	})
 	defer older.Kill()
 	protocol := must.Get(older.Client())(t)
-	conn := must.Get(protocol.Dispense(plugin.Name))(t)
+	conn := must.Get(protocol.Dispense(handshake.Name))(t)
 	if _, err := pb.NewPluginServiceClient(conn.(*grpc.ClientConn)).Info(ctx(t), &pb.InfoRequest{}); err != nil {
 		t.Error(err)
 	}

@@ -35,7 +35,7 @@ type SupervisorConfig struct {
 	// Otherwise they outlive it, if plugins have the capability "resume". When the
 	// process is killed or crashes, its sessions are Suspended. The next plugin takes them
 	// up, with what they hold and those that wait, before their deadline, or they are lost
-	// then. What is taken up, and what is not, "Resuming" in the package comment says.
+	// then. What is resumed, and what is not, "Resuming" in the package comment says.
 	// The first restart is at once, if the plugin has run for ten times MinBackoff.
 	LoseSessions bool
 
@@ -128,7 +128,7 @@ func (s *Supervisor) Plugin() *Plugin {
 // the next one. It is a recipes.Opener. If ctx ends before a plugin runs, the error
 // matches recipes.ErrUnavailable and says why none does. Without a deadline of ctx that
 // is after recipes.DefaultOpenTimeout.
-func (s *Supervisor) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+func (s *Supervisor) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, recipes.DefaultOpenTimeout)

@@ -46,7 +46,7 @@ func crash(t *testing.T, pid int) {
 	must.Do(t, p.Kill())
 }
 
-func supervised(t *testing.T, s *host.Supervisor) recipes.Session {
+func supervised(t *testing.T, s *host.Supervisor) recipes.Client {
 	t.Helper()
 	return must.Get(s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}}))(t)
 }

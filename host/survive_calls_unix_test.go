@@ -18,7 +18,7 @@ import (
 )
 
 // lockAt is the lock of a session at a path.
-func lockAt(t *testing.T, s recipes.Session, path string) recipes.Lock {
+func lockAt(t *testing.T, s recipes.Recipes, path string) recipes.Lock {
 	t.Helper()
 	return must.Get(s.Lock(path, recipes.LockConfig{}))(t)
 }

@@ -19,39 +19,39 @@ func TestAChangeWhosePluginDiesIsNotMadeTwice(t *testing.T) {
 	v := survive(t)
 	for name, c := range map[string]struct {
 		path   string
-		change func(context.Context, recipes.Session) error
-		made   func(context.Context, recipes.Session) (int, error) // how often
+		change func(context.Context, recipes.Client) error
+		made   func(context.Context, recipes.Client) (int, error) // how often
 	}{
-		"Put": {"/q", func(ctx context.Context, s recipes.Session) error {
+		"Put": {"/q", func(ctx context.Context, s recipes.Client) error {
 			q, _ := s.Queue("/q", recipes.QueueConfig{})
 			_, err := q.Put(ctx, []byte("one"))
 			return err
-		}, func(ctx context.Context, s recipes.Session) (int, error) {
+		}, func(ctx context.Context, s recipes.Client) (int, error) {
 			q, _ := s.Queue("/q", recipes.QueueConfig{})
 			return q.Len(ctx)
 		}},
-		"PutMany": {"/pq", func(ctx context.Context, s recipes.Session) error {
+		"PutMany": {"/pq", func(ctx context.Context, s recipes.Client) error {
 			q, _ := s.PriorityQueue("/pq", recipes.QueueConfig{})
 			_, err := q.PutMany(ctx, 1, []byte("one"))
 			return err
-		}, func(ctx context.Context, s recipes.Session) (int, error) {
+		}, func(ctx context.Context, s recipes.Client) (int, error) {
 			q, _ := s.PriorityQueue("/pq", recipes.QueueConfig{})
 			return q.Len(ctx)
 		}},
-		"Add": {"/n", func(ctx context.Context, s recipes.Session) error {
+		"Add": {"/n", func(ctx context.Context, s recipes.Client) error {
 			n, _ := s.Counter("/n", recipes.CounterConfig{})
 			_, err := n.Add(ctx, 1)
 			return err
-		}, func(ctx context.Context, s recipes.Session) (int, error) {
+		}, func(ctx context.Context, s recipes.Client) (int, error) {
 			c, _ := s.Counter("/n", recipes.CounterConfig{})
 			n, err := c.Get(ctx)
 			return int(n), err
 		}},
-		"CountDown": {"/latch", func(ctx context.Context, s recipes.Session) error {
+		"CountDown": {"/latch", func(ctx context.Context, s recipes.Client) error {
 			l, _ := s.Latch("/latch", recipes.LatchConfig{Count: 9})
 			_, err := l.CountDown(ctx)
 			return err
-		}, func(ctx context.Context, s recipes.Session) (int, error) {
+		}, func(ctx context.Context, s recipes.Client) (int, error) {
 			l, _ := s.Latch("/latch", recipes.LatchConfig{Count: 9})
 			n, err := l.Count(ctx)
 			return 9 - int(n), err

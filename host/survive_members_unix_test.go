@@ -22,7 +22,7 @@ type passed struct {
 }
 
 // enter has a member of two enter.
-func enter(ctx context.Context, t *testing.T, s recipes.Session, path string) <-chan passed {
+func enter(ctx context.Context, t *testing.T, s recipes.Recipes, path string) <-chan passed {
 	t.Helper()
 	b := must.Get(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 2}))(t)
 	done := make(chan passed, 1)

@@ -43,11 +43,11 @@ func words[T any](values <-chan T, err error, word func(T) string) (<-chan strin
 // another session has changed it for the nth time.
 type stream struct {
 	name   string
-	watch  func(context.Context, recipes.Session, string) (<-chan string, error)
-	change func(context.Context, recipes.Session, string) (changed func(n int) error)
+	watch  func(context.Context, recipes.Client, string) (<-chan string, error)
+	change func(context.Context, recipes.Client, string) (changed func(n int) error)
 }
 
-func setKey(ctx context.Context, s recipes.Session, path string) func(n int) error {
+func setKey(ctx context.Context, s recipes.Client, path string) func(n int) error {
 	return func(n int) error {
 		c, _ := s.Configuration(path)
 		_, err := c.Set(ctx, "key", fmt.Append(nil, n), recipes.AnyRevision)
@@ -56,12 +56,12 @@ func setKey(ctx context.Context, s recipes.Session, path string) func(n int) err
 }
 
 var streams = []stream{
-	{"key", func(ctx context.Context, s recipes.Session, path string) (<-chan string, error) {
+	{"key", func(ctx context.Context, s recipes.Client, path string) (<-chan string, error) {
 		c, _ := s.Configuration(path)
 		values, err := c.Watch(ctx, "key")
 		return words(values, err, func(e recipes.Entry) string { return string(e.Value) })
 	}, setKey},
-	{"configuration", func(ctx context.Context, s recipes.Session, path string) (<-chan string, error) {
+	{"configuration", func(ctx context.Context, s recipes.Client, path string) (<-chan string, error) {
 		c, _ := s.Configuration(path)
 		values, err := c.WatchTree(ctx)
 		return words(values, err, func(es []recipes.Entry) (all string) {
@@ -71,11 +71,11 @@ var streams = []stream{
 			return all
 		})
 	}, setKey},
-	{"name", func(ctx context.Context, s recipes.Session, path string) (<-chan string, error) {
+	{"name", func(ctx context.Context, s recipes.Client, path string) (<-chan string, error) {
 		names, _ := s.Names(path)
 		values, err := names.Watch(ctx, "it")
 		return words(values, err, func(r recipes.Record) string { return string(r.Data) })
-	}, func(ctx context.Context, s recipes.Session, path string) func(n int) error {
+	}, func(ctx context.Context, s recipes.Client, path string) func(n int) error {
 		var r recipes.Registration
 		return func(n int) (err error) {
 			if names, _ := s.Names(path); r == nil {
@@ -85,7 +85,7 @@ var streams = []stream{
 			return r.Update(ctx, fmt.Append(nil, n))
 		}
 	}},
-	{"leader", func(ctx context.Context, s recipes.Session, path string) (<-chan string, error) {
+	{"leader", func(ctx context.Context, s recipes.Client, path string) (<-chan string, error) {
 		e, _ := s.Election(path, recipes.ElectionConfig{})
 		values, err := e.Observe(ctx)
 		return words(values, err, func(l recipes.Leader) string {
@@ -94,7 +94,7 @@ var streams = []stream{
 			}
 			return string(l.Data)
 		})
-	}, func(ctx context.Context, s recipes.Session, path string) func(n int) error {
+	}, func(ctx context.Context, s recipes.Client, path string) func(n int) error {
 		var l recipes.Leadership
 		return func(n int) (err error) {
 			if e, _ := s.Election(path, recipes.ElectionConfig{}); l == nil {
@@ -104,7 +104,7 @@ var streams = []stream{
 			return l.Acknowledge(ctx, fmt.Append(nil, n))
 		}
 	}},
-	{"group", func(ctx context.Context, s recipes.Session, path string) (<-chan string, error) {
+	{"group", func(ctx context.Context, s recipes.Client, path string) (<-chan string, error) {
 		g, _ := s.Group(path, recipes.GroupConfig{})
 		values, err := g.Watch(ctx)
 		return words(values, err, func(ms []recipes.Member) string {
@@ -113,7 +113,7 @@ var streams = []stream{
 			}
 			return string(ms[0].Data)
 		})
-	}, func(ctx context.Context, s recipes.Session, path string) func(n int) error {
+	}, func(ctx context.Context, s recipes.Client, path string) func(n int) error {
 		var m recipes.Membership
 		return func(n int) (err error) {
 			if g, _ := s.Group(path, recipes.GroupConfig{Name: "it"}); m == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func transactionAt(t *testing.T, s recipes.Session, path string, variant recipes.Variant) recipes.Transaction {
+func transactionAt(t *testing.T, s recipes.Recipes, path string, variant recipes.Variant) recipes.Transaction {
 	t.Helper()
 	return must.Get(s.Transaction(path, recipes.TransactionConfig{Variant: variant}))(t)
 }

@@ -78,7 +78,7 @@ func (u *turmoil) ended() bool {
 }
 
 // turn acquires a lock, or gives up, and writes and releases.
-func (u *turmoil) turn(s recipes.Session, r *rand.Rand) {
+func (u *turmoil) turn(s recipes.Recipes, r *rand.Rand) {
 	i := r.IntN(len(u.holders))
 	cfg := recipes.LockConfig{Strategy: []recipes.Strategy{recipes.Handoff, recipes.Predecessor}[r.IntN(2)]}
 	if r.IntN(2) == 0 {

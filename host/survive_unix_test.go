@@ -27,9 +27,9 @@ type surviving struct {
 	servers    []string
 	supervisor *host.Supervisor
 	changes    <-chan host.Change
-	session    recipes.Session // through the plugin
-	rival      recipes.Session // without
-	hold       sync.Mutex      // while it is held, no plugin is started again
+	session    recipes.Client // through the plugin
+	rival      recipes.Client // without
+	hold       sync.Mutex     // while it is held, no plugin is started again
 }
 
 // embedded is a ZooKeeper server in this process.
@@ -68,13 +68,13 @@ func surviveAt(t *testing.T, servers []string) *surviving {
 	return v
 }
 
-func (v *surviving) open(open recipes.Opener) recipes.Session {
+func (v *surviving) open(open recipes.Opener) recipes.Client {
 	v.Helper()
 	return must.Get(open(ctx(v), recipes.SessionConfig{Servers: v.servers, SessionTimeout: longTimeout}))(v)
 }
 
 // holdsShortly has a session with a short timeout hold a lock.
-func (v *surviving) holdsShortly(path string) (recipes.Session, recipes.Hold) {
+func (v *surviving) holdsShortly(path string) (recipes.Client, recipes.Hold) {
 	v.Helper()
 	s := must.Get(v.supervisor.Open(ctx(v), recipes.SessionConfig{Servers: v.servers, SessionTimeout: shortTimeout}))(v)
 	h := must.Get(lockAt(v.T, s, path).Acquire(ctx(v)))(v)
@@ -112,13 +112,13 @@ func ephemerals(s *zkserver.Server, below string) (paths []string) {
 // holding is something that a session can have.
 type holding struct {
 	name, path string
-	get        func(context.Context, recipes.Session) (recipes.Grant, error)
+	get        func(context.Context, recipes.Client) (recipes.Grant, error)
 	giveBack   func(context.Context, recipes.Grant) error
-	rival      func(context.Context, recipes.Session) (recipes.Grant, error) // that fails meanwhile, without waiting; may be nil
+	rival      func(context.Context, recipes.Client) (recipes.Grant, error) // that fails meanwhile, without waiting; may be nil
 }
 
 // isTaken checks that another session is not granted it meanwhile.
-func (h holding) isTaken(t *testing.T, rival recipes.Session) {
+func (h holding) isTaken(t *testing.T, rival recipes.Client) {
 	t.Helper()
 	if h.rival == nil {
 		return
@@ -129,7 +129,7 @@ func (h holding) isTaken(t *testing.T, rival recipes.Session) {
 }
 
 // prepare has another session put what a delivery needs.
-func prepare(t *testing.T, s recipes.Session) {
+func prepare(t *testing.T, s recipes.Recipes) {
 	t.Helper()
 	q, err := s.Queue("/queue", recipes.QueueConfig{})
 	if err == nil {
@@ -164,78 +164,78 @@ func granted[G recipes.Grant](g G, err error) (recipes.Grant, error) {
 }
 
 var holdings = []holding{
-	{"lock", "/lock", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	{"lock", "/lock", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		l, _ := s.Lock("/lock", recipes.LockConfig{})
 		return granted(l.Acquire(ctx))
-	}, release, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		l, _ := s.Lock("/lock", recipes.LockConfig{})
 		return granted(l.TryAcquire(ctx))
 	}},
-	{"herd", "/herd", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	{"herd", "/herd", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		l, _ := s.Lock("/herd", recipes.LockConfig{Strategy: recipes.Herd})
 		return granted(l.Acquire(ctx))
-	}, release, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		l, _ := s.Lock("/herd", recipes.LockConfig{Strategy: recipes.Herd})
 		return granted(l.TryAcquire(ctx))
 	}},
-	{"reader", "/reader", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	{"reader", "/reader", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		l, _ := s.SharedLock("/reader", recipes.SharedLockConfig{})
 		return granted(l.AcquireRead(ctx))
-	}, release, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		l, _ := s.SharedLock("/reader", recipes.SharedLockConfig{})
 		return granted(l.TryWrite(ctx))
 	}},
-	{"writer", "/writer", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	{"writer", "/writer", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		l, _ := s.SharedLock("/writer", recipes.SharedLockConfig{Revocable: true})
 		return granted(l.AcquireWrite(ctx))
-	}, release, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		l, _ := s.SharedLock("/writer", recipes.SharedLockConfig{})
 		return granted(l.TryRead(ctx))
 	}},
-	{"permit", "/permit", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	{"permit", "/permit", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		m, _ := s.Semaphore("/permit", recipes.SemaphoreConfig{Permits: 1})
 		return granted(m.Acquire(ctx))
-	}, release, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		m, _ := s.Semaphore("/permit", recipes.SemaphoreConfig{Permits: 1})
 		return granted(m.TryAcquire(ctx))
 	}},
-	{"permit of Curator", "/leased/leases", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	{"permit of Curator", "/leased/leases", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		m, _ := s.Semaphore("/leased", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator})
 		return granted(m.Acquire(ctx))
-	}, release, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		m, _ := s.Semaphore("/leased", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator})
 		return granted(m.TryAcquire(ctx))
 	}},
-	{"priority", "/priority", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	{"priority", "/priority", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		l, _ := s.PriorityLock("/priority", recipes.PriorityLockConfig{Priority: 3})
 		return granted(l.AcquireWrite(ctx))
-	}, release, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		l, _ := s.PriorityLock("/priority", recipes.PriorityLockConfig{})
 		return granted(l.TryWrite(ctx))
 	}},
-	{"leadership", "/leadership", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	{"leadership", "/leadership", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		e, _ := s.Election("/leadership", recipes.ElectionConfig{})
 		return granted(e.Campaign(ctx, []byte("me")))
 	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Leadership).Resign(ctx) }, nil},
-	{"membership", "/group", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	{"membership", "/group", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		g, _ := s.Group("/group", recipes.GroupConfig{Name: "me"})
 		return granted(g.Join(ctx, nil))
-	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Membership).Leave(ctx) }, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Membership).Leave(ctx) }, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		g, _ := s.Group("/group", recipes.GroupConfig{Name: "me"})
 		return granted(g.Join(ctx, nil))
 	}},
-	{"name", "/names", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	{"name", "/names", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		n, _ := s.Names("/names")
 		return granted(n.Register(ctx, "me", nil))
-	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Registration).Unregister(ctx) }, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Registration).Unregister(ctx) }, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		n, _ := s.Names("/names")
 		return granted(n.Register(ctx, "me", nil))
 	}},
-	{"delivery", "/queue", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	{"delivery", "/queue", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		q, _ := s.Queue("/queue", recipes.QueueConfig{})
 		return granted(q.Receive(ctx))
 	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Delivery).Ack(ctx) }, nil},
-	{"passage", "/barrier", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	{"passage", "/barrier", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		b, _ := s.DoubleBarrier("/barrier", recipes.DoubleBarrierConfig{Size: 1})
 		return granted(b.Enter(ctx, nil))
 	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Passage).Leave(ctx) }, nil},
@@ -244,40 +244,40 @@ var holdings = []holding{
 // TestAWaiterKeepsItsPlaceWhenItsPluginDies: it is told its place once, waits behind the
 // same contender, ahead of those that came after it, and is granted in its turn.
 func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
-	for name, acquire := range map[string]func(context.Context, recipes.Session, string, func(recipes.Place)) (recipes.Hold, error){
-		"lock": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+	for name, acquire := range map[string]func(context.Context, recipes.Client, string, func(recipes.Place)) (recipes.Hold, error){
+		"lock": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
 			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined})
 			return l.Acquire(ctx)
 		},
-		"predecessor": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+		"predecessor": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
 			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined, Strategy: recipes.Predecessor})
 			return l.Acquire(ctx)
 		},
-		"herd": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+		"herd": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
 			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined, Strategy: recipes.Herd})
 			return l.Acquire(ctx)
 		},
-		"curator": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+		"curator": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
 			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined, Dialect: recipes.Curator})
 			return l.Acquire(ctx)
 		},
-		"kazoo": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+		"kazoo": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
 			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined, Dialect: recipes.Kazoo})
 			return l.Acquire(ctx)
 		},
-		"writer": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+		"writer": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
 			l, _ := s.SharedLock(path, recipes.SharedLockConfig{Joined: joined})
 			return l.AcquireWrite(ctx)
 		},
-		"permit": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+		"permit": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
 			m, _ := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 1, Joined: joined})
 			return m.Acquire(ctx)
 		},
-		"priority": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+		"priority": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
 			l, _ := s.PriorityLock(path, recipes.PriorityLockConfig{Joined: joined, Priority: 1})
 			return l.AcquireWrite(ctx)
 		},
-		"election": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+		"election": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
 			e, _ := s.Election(path, recipes.ElectionConfig{Joined: joined})
 			l, err := e.Campaign(ctx, nil)
 			return resigning{l}, err
@@ -290,7 +290,7 @@ func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 				hold recipes.Hold
 				err  error
 			}
-			stand := func(s recipes.Session) (places chan recipes.Place, granted chan turn) {
+			stand := func(s recipes.Client) (places chan recipes.Place, granted chan turn) {
 				places, granted = make(chan recipes.Place, 9), make(chan turn, 1)
 				go func() {
 					h, err := acquire(ctx(t), s, "/awaited", func(p recipes.Place) { places <- p })

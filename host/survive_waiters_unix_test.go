@@ -44,7 +44,7 @@ func TestJoinedMayAskWhileItsPluginDies(t *testing.T) {
 // TestAWaiterForAPermitOfAnotherLibraryOutlivesItsPlugin: it is granted in its turn.
 func TestAWaiterForAPermitOfAnotherLibraryOutlivesItsPlugin(t *testing.T) {
 	v := survive(t)
-	acquire := func(s recipes.Session, joined func(recipes.Place)) (recipes.Hold, error) {
+	acquire := func(s recipes.Client, joined func(recipes.Place)) (recipes.Hold, error) {
 		m, err := s.Semaphore("/s", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator, Joined: joined})
 		if err != nil {
 			return nil, err
@@ -75,9 +75,9 @@ func TestAWaiterForAPermitOfAnotherLibraryOutlivesItsPlugin(t *testing.T) {
 func TestWaitsGoOnInTheNextPlugin(t *testing.T) {
 	v := survive(t)
 	ours, theirs := v.session, v.rival
-	queue := func(s recipes.Session) recipes.Queue { q, _ := s.Queue("/q", recipes.QueueConfig{}); return q }
-	barrier := func(s recipes.Session) recipes.Barrier { b, _ := s.Barrier("/b"); return b }
-	latch := func(s recipes.Session) recipes.Latch { l, _ := s.Latch("/n", recipes.LatchConfig{Count: 1}); return l }
+	queue := func(s recipes.Client) recipes.Queue { q, _ := s.Queue("/q", recipes.QueueConfig{}); return q }
+	barrier := func(s recipes.Client) recipes.Barrier { b, _ := s.Barrier("/b"); return b }
+	latch := func(s recipes.Client) recipes.Latch { l, _ := s.Latch("/n", recipes.LatchConfig{Count: 1}); return l }
 	must.Do(t, barrier(theirs).Set(ctx(t), nil))
 	waits := map[string]func() error{
 		"element": func() error { _, err := queue(ours).Receive(ctx(t)); return err },

@@ -14,7 +14,7 @@ import (
 var (
 	// ErrNotUpgraded is returned by Supervisor.Upgrade when it has replaced nothing. The
 	// plugin that ran goes on with its sessions. The new one, if it was started, has ended.
-	// If it ended while it took up the sessions, another process of the program that ran
+	// If it ended while it resumed the sessions, another process of the program that ran
 	// before has them.
 	ErrNotUpgraded = errors.New("the plugin was not replaced")
 
@@ -59,16 +59,16 @@ const (
 //  3. The old plugin lets go of its sessions: it closes the connections to ZooKeeper, and not
 //     the sessions. Then it is ended and waited for. What does not do this within a second is
 //     killed. At no time do two plugins serve a session.
-//  4. The new plugin takes up the sessions. They are Suspended from step 2 until then.
+//  4. The new plugin resumes the sessions. They are Suspended from step 2 until then.
 //
 // Upgrade returns when all sessions are served again. The package comment says under
-// "Resuming" what is not taken up. Calls that were not finished in step 2 are repeated where
+// "Resuming" what is not resumed. Calls that were not finished in step 2 are repeated where
 // that is safe, and else fail with recipes.ErrUnknownOutcome. If sessions
 // were lost, because their deadline passed for example, the error matches
 // recipes.ErrSessionLost and not ErrNotUpgraded.
 //
 // Any error before step 3 matches ErrNotUpgraded, and nothing has changed. If the new plugin
-// ends before step 4 is done, the program that ran before is started again, and takes up the
+// ends before step 4 is done, the program that ran before is started again, and resumes the
 // sessions. That error matches ErrNotUpgraded too. ctx bounds the steps 1 and 2. From then on the upgrade goes on also if ctx ends: Upgrade returns ctx's
 // error, and the new plugin serves. To go back, upgrade to the old one.
 //
@@ -165,10 +165,10 @@ type upgraded struct {
 	trial *trial  // nil if no session moves
 }
 
-// trial is the time in which a new plugin takes up the sessions of the one before.
+// trial is the time in which a new plugin resumes the sessions of the one before.
 type trial struct {
 	before Config        // is started again if the new one ends
-	done   chan struct{} // closed when no session is left to be taken up
+	done   chan struct{} // closed when no session is left to be resumed
 
 	mu     sync.Mutex
 	over   bool

@@ -93,7 +93,7 @@ func TestANewPluginThatDiesAtItsFirstSessionsGivesWayToTheOldOne(t *testing.T) {
 }
 
 // holdsThrough has a session through another program hold a lock.
-func (v *surviving) holdsThrough(role string) (recipes.Session, recipes.Hold) {
+func (v *surviving) holdsThrough(role string) (recipes.Client, recipes.Hold) {
 	v.Helper()
 	must.Do(v, v.supervisor.Upgrade(ctx(v), host.UpgradeConfig{Plugin: config(v, role)}))
 	s := v.open(v.supervisor.Open)

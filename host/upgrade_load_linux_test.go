@@ -46,7 +46,7 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 	const holds = 10
 	life, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	opened := func(open recipes.Opener) recipes.Session {
+	opened := func(open recipes.Opener) recipes.Client {
 		return must.Get(open(life, recipes.SessionConfig{Servers: servers, SessionTimeout: longTimeout}))(t)
 	}
 	upgrades, builds := builds(t)
@@ -57,7 +57,7 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 
 	s := must.Get(host.Supervise(life, host.SupervisorConfig{Plugin: builds[0].cfg}))(t)
 	ours, rival := opened(s.Open), opened(zookeeper.Open)
-	l := &load{T: t, ctx: life, dir: "/load-" + uuid.NewString(), stop: make(chan struct{}), ours: ours, rival: rival, open: func() recipes.Session { return opened(s.Open) }}
+	l := &load{T: t, ctx: life, dir: "/load-" + uuid.NewString(), stop: make(chan struct{}), ours: ours, rival: rival, open: func() recipes.Client { return opened(s.Open) }}
 	l.hold(holds)
 	stop := sync.OnceFunc(func() { close(l.stop); l.work.Wait() })
 	defer stop()
@@ -142,8 +142,8 @@ type load struct {
 	*testing.T
 	ctx         context.Context
 	dir         string
-	ours, rival recipes.Session
-	open        func() recipes.Session
+	ours, rival recipes.Client
+	open        func() recipes.Client
 
 	held    []recipes.Hold
 	waiters []<-chan recipes.Hold // one behind each hold
@@ -156,7 +156,7 @@ type load struct {
 	writes, turns, sessions, listings, unknown atomic.Int64
 }
 
-func (l *load) lock(s recipes.Session, path string, joined func(recipes.Place)) recipes.Lock {
+func (l *load) lock(s recipes.Recipes, path string, joined func(recipes.Place)) recipes.Lock {
 	lock, err := s.Lock(l.dir+path, recipes.LockConfig{Joined: joined})
 	if err != nil {
 		l.Error(err)
@@ -213,7 +213,7 @@ func (l *load) run() {
 		l.writes.Add(1)
 		return l.known(err)
 	})
-	for _, s := range []recipes.Session{l.ours, l.ours, l.rival} {
+	for _, s := range []recipes.Client{l.ours, l.ours, l.rival} {
 		l.repeat(1, func() error { return l.turn(s) })
 	}
 	l.repeat(1, func() error {
@@ -262,7 +262,7 @@ func (l *load) repeat(n int, f func() error) {
 }
 
 // turn takes a lock that is taken in turns.
-func (l *load) turn(s recipes.Session) error {
+func (l *load) turn(s recipes.Recipes) error {
 	h, err := l.lock(s, "/turns", nil).Acquire(l.ctx)
 	if err != nil {
 		return err

@@ -226,7 +226,7 @@ func TestAWaiterKeepsItsPlaceInAnUpgrade(t *testing.T) {
 	group, _ := v.session.Group("/g", recipes.GroupConfig{})
 	members := must.Get(group.Watch(ctx(t)))(t)
 	<-members
-	stand := func(s recipes.Session) <-chan recipes.Hold {
+	stand := func(s recipes.Client) <-chan recipes.Hold {
 		joined, got := make(chan struct{}), make(chan recipes.Hold, 1)
 		l, _ := s.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }})
 		go func() {

@@ -12,10 +12,10 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
-	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -54,8 +54,8 @@ func serveOlder() {
 func serveUnary() {
 	s := server.New(server.Config{Open: new(fake.World).Open})
 	goplugin.Serve(&goplugin.ServeConfig{
-		HandshakeConfig:  plugin.Handshake(),
-		VersionedPlugins: map[int]goplugin.PluginSet{1: {plugin.Name: some{register: s.Register}}},
+		HandshakeConfig:  handshake.Config(),
+		VersionedPlugins: map[int]goplugin.PluginSet{1: {handshake.Name: some{register: s.Register}}},
 		GRPCServer:       func(more []grpc.ServerOption) *grpc.Server { return grpc.NewServer(append(more, s.Options()...)...) },
 	})
 }
@@ -67,12 +67,12 @@ func all(g grpc.ServiceRegistrar) grpc.ServiceRegistrar { return g }
 func serveVersions(opts []grpc.ServerOption, services func(grpc.ServiceRegistrar) grpc.ServiceRegistrar, versions ...int) {
 	sets := map[int]goplugin.PluginSet{}
 	for _, v := range versions {
-		sets[v] = goplugin.PluginSet{plugin.Name: some{register: func(g grpc.ServiceRegistrar) {
+		sets[v] = goplugin.PluginSet{handshake.Name: some{register: func(g grpc.ServiceRegistrar) {
 			server.New(server.Config{Open: new(fake.World).Open, Version: "another"}).Register(services(g))
 		}}}
 	}
 	goplugin.Serve(&goplugin.ServeConfig{
-		HandshakeConfig: plugin.Handshake(), VersionedPlugins: sets,
+		HandshakeConfig: handshake.Config(), VersionedPlugins: sets,
 		GRPCServer: func(more []grpc.ServerOption) *grpc.Server { return grpc.NewServer(append(more, opts...)...) },
 	})
 }

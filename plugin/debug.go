@@ -9,48 +9,22 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ReattachEnv names the environment variable that has a host use a plugin that
-// runs already, for example in a debugger, instead of launching one. Its value
-// is a [Reattach] in JSON, as zkrecipes-plugin -debug prints it.
-const ReattachEnv = "ZKRECIPES_PLUGIN_REATTACH"
-
-// Reattach is where a plugin that is being debugged serves.
-type Reattach struct {
-	ProtocolVersion int    `json:"protocol_version"`
-	PID             int    `json:"pid"`
-	Network         string `json:"network"` // "unix" or "tcp"
-	Address         string `json:"address"`
-}
-
-// ParseReattach reads the value of ReattachEnv.
-func ParseReattach(value string) (Reattach, error) {
-	var r Reattach
-	if err := json.Unmarshal([]byte(value), &r); err != nil {
-		return r, fmt.Errorf("%s is not what zkrecipes-plugin -debug prints: %w", ReattachEnv, err)
-	}
-	switch {
-	case r.Network != "unix" && r.Network != "tcp" || r.Address == "":
-		return r, fmt.Errorf("%s: no address to connect to in %q", ReattachEnv, value)
-	case r.ProtocolVersion != ProtocolVersion:
-		return r, fmt.Errorf("%s: the plugin speaks protocol %d, this host %d", ReattachEnv, r.ProtocolVersion, ProtocolVersion)
-	}
-	return r, nil
-}
-
-// Debug serves sessions that open opens to every host that has ReattachEnv, until
-// ctx ends. Several hosts may come, one after the other or at the same time.
-// announce is called once, with the address.
+// Debug serves sessions that open opens to every host that has a certain environment
+// variable, until ctx ends. Several hosts may come, one after the other or at the same
+// time. announce is called once, with that variable's name and value. A host that has it
+// uses this process, which may run in a debugger, and launches none.
 //
 // It is for debugging only. No host has launched this process, so there are no
 // certificates to agree on: the connection is neither encrypted nor authenticated.
 // On Unix only the permissions of the socket's directory keep other users away.
 // Debug fails in a process that was told to use AutoMTLS. A host that dies takes its
 // sessions with it, as always, but not this process.
-func Debug(ctx context.Context, open recipes.Opener, announce func(Reattach), options ...Option) error {
+func Debug(ctx context.Context, open recipes.Opener, announce func(name, value string), options ...Option) error {
 	cfg, err := configure(open, options)
 	if err != nil {
 		return err
@@ -70,15 +44,19 @@ func Debug(ctx context.Context, open recipes.Opener, announce func(Reattach), op
 	ready := make(chan *goplugin.ReattachConfig, 1)
 	closed := make(chan struct{})
 	go goplugin.Serve(&goplugin.ServeConfig{ // closes closed
-		HandshakeConfig:  Handshake(),
-		VersionedPlugins: versioned(func(s *grpc.Server) error { srv.Register(s); return nil }),
+		HandshakeConfig:  handshake.Config(),
+		VersionedPlugins: handshake.Plugin(func(s *grpc.Server) error { srv.Register(s); return nil }),
 		Logger:           cfg.Logger,
 		GRPCServer:       grpcServer(srv),
 		Test:             &goplugin.ServeTestConfig{Context: ctx, ReattachConfigCh: ready, CloseCh: closed},
 	})
 	select {
 	case r := <-ready:
-		announce(Reattach{ProtocolVersion: r.ProtocolVersion, PID: r.Pid, Network: r.Addr.Network(), Address: r.Addr.String()})
+		value, err := json.Marshal(handshake.Reattach{ProtocolVersion: r.ProtocolVersion, PID: r.Pid, Network: r.Addr.Network(), Address: r.Addr.String()})
+		if err != nil { // numbers and strings
+			panic(err)
+		}
+		announce(handshake.ReattachEnv, string(value))
 	case <-closed:
 		return fmt.Errorf("the plugin could not listen; its log says why")
 	}

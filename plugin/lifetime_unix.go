@@ -8,6 +8,8 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 )
 
 // inherited opens the reading end of a pipe that this process was started with.
@@ -20,7 +22,7 @@ func inherited(number string) (*os.File, error) {
 		return nil, err
 	}
 	syscall.CloseOnExec(fd)
-	f := os.NewFile(uintptr(fd), LifetimeEnv)
+	f := os.NewFile(uintptr(fd), handshake.LifetimeEnv)
 	if info, err := f.Stat(); err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
 		return nil, errors.New("not a pipe")
 	}

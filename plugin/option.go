@@ -81,10 +81,10 @@ func (t Telemetry) apply(cfg *server.Config) error {
 	return nil
 }
 
-// Resume has a plugin take up the sessions of another one, so that a session outlives its
+// Resume has a plugin resume the sessions of another one, so that a session outlives its
 // plugin: zookeeper.Resume does that. Without it a session ends with its plugin. The host
 // sees to it that the other plugin does not serve the session any more.
-type Resume func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Session, error)
+type Resume func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error)
 
 func (r Resume) apply(cfg *server.Config) error {
 	cfg.Resume = r
@@ -93,7 +93,7 @@ func (r Resume) apply(cfg *server.Config) error {
 
 // configure returns the configuration of a server of sessions that open opens.
 func configure(open recipes.Opener, options []Option) (server.Config, error) {
-	cfg := server.Config{Open: open, Version: Version(), Build: version.Build(), Logger: logger()}
+	cfg := server.Config{Open: open, Version: version.String(), Build: version.Build(), Logger: logger()}
 	for _, o := range options {
 		if err := o.apply(&cfg); err != nil {
 			return server.Config{}, err

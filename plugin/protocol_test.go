@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
-	"github.com/zkrecipes/zkrecipes/plugin"
 )
 
 // TestProtocolPageIsTrue: what the page for writers of hosts says is what the
@@ -44,9 +44,9 @@ func TestProtocolPageIsTrue(t *testing.T) {
 			t.Errorf("%s with %s is not in the table of reasons", row[1], row[2])
 		}
 	}
-	handshake := plugin.Handshake()
+	cookie := handshake.Config()
 	for _, want := range []string{
-		handshake.MagicCookieKey, handshake.MagicCookieValue, plugin.LogLevelEnv, plugin.LifetimeEnv, plugin.ReattachEnv,
+		cookie.MagicCookieKey, cookie.MagicCookieValue, handshake.LogLevelEnv, handshake.LifetimeEnv, handshake.ReattachEnv,
 		"1|<protocol version>|unix|",
 		fmt.Sprintf("%d MiB", server.MaxMessage>>20), fmt.Sprintf("most %d sessions", server.MaxSessions),
 		fmt.Sprintf("at most %d grants", server.MaxGrants), fmt.Sprintf("%d streams", server.MaxWatches),

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
-	"github.com/zkrecipes/zkrecipes/internal/version"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -35,14 +35,15 @@ const (
 	exitNobody        = 3 // no host has attached
 	exitCannotListen  = 4 // for example because of PLUGIN_UNIX_SOCKET_DIR
 	exitCertificate   = 5 // PLUGIN_CLIENT_CERT is not a certificate
-	exitLifetime      = 6 // LifetimeEnv is not a pipe
+	exitLifetime      = 6 // handshake.LifetimeEnv is not a pipe
 	clientCertificate = "PLUGIN_CLIENT_CERT"
 )
 
 // Serve serves sessions that open opens to the host that launched this process,
 // and returns when the host has gone: it closed the plugin, or it died, however
-// it died. Sessions of a host that has died last as [LifetimeEnv] says. All sessions are closed by then, or a bounded attempt to close them
-// has been made; main has nothing left to do.
+// it died. Sessions of a host that has died last as its host.Config.Lifetime says. All
+// sessions are closed by then, or a bounded attempt to close them has been made; main has
+// nothing left to do.
 //
 // A process that no host has launched, or that cannot serve one, says so on stderr and
 // exits with a code other than 0. So does one to which no host has attached within ten
@@ -59,7 +60,7 @@ func Serve(open recipes.Opener, options ...Option) {
 }
 
 func serve(open recipes.Opener, options []Option) (exitCode int) {
-	if handshake := Handshake(); os.Getenv(handshake.MagicCookieKey) != handshake.MagicCookieValue {
+	if cookie := handshake.Config(); os.Getenv(cookie.MagicCookieKey) != cookie.MagicCookieValue {
 		fmt.Fprint(os.Stderr, About(filepath.Base(os.Args[0])))
 		return exitNotLaunched
 	}
@@ -103,8 +104,8 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 	listens := false
 	var watch sync.WaitGroup
 	goplugin.Serve(&goplugin.ServeConfig{
-		HandshakeConfig:  Handshake(),
-		VersionedPlugins: versioned(func(s *grpc.Server) error { srv.Register(s); return nil }),
+		HandshakeConfig:  handshake.Config(),
+		VersionedPlugins: handshake.Plugin(func(s *grpc.Server) error { srv.Register(s); return nil }),
 		Logger:           cfg.Logger,
 		TLSProvider:      secured,
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
@@ -195,15 +196,12 @@ const logName = "zkrecipes-plugin"
 // logger writes JSON to stderr, the one form that reaches the host's logger
 // with its level. It keeps the real stderr: go-plugin replaces os.Stderr.
 func logger() hclog.Logger {
-	level := hclog.LevelFromString(os.Getenv(LogLevelEnv))
+	level := hclog.LevelFromString(os.Getenv(handshake.LogLevelEnv))
 	if level == hclog.NoLevel {
 		level = hclog.Info
 	}
 	return hclog.New(&hclog.LoggerOptions{Name: logName, Level: level, Output: os.Stderr, JSONFormat: true})
 }
-
-// Version is the version of the module that this program was built from.
-func Version() string { return version.String() }
 
 // About says what a plugin executable of that name is, and how it is used.
 func About(name string) string {

@@ -20,58 +20,58 @@ const (
 	DefaultPort      = "2181"
 )
 
-// SessionConfig says how to open a session. Only Servers is required.
+// SessionConfig configures a session. Only Servers is required.
 type SessionConfig struct {
-	// Servers are host:port addresses of the ensemble. A port that is left out is
-	// 2181. They are tried in random order.
+	// Servers are host:port addresses of the ensemble. The default port is 2181. The client
+	// tries them in random order.
 	Servers []string
 
-	// Chroot is a path below which all paths of the session are. It is created when
-	// something is first created below it. "" and "/" are no chroot.
+	// Chroot is the path to which all paths of the session are relative. It is created with
+	// the first znode below it. "" and "/" are no chroot.
 	Chroot string
 
-	// SessionTimeout is asked for. The server bounds it, by default to between 2 and
-	// 20 of its ticks. Longer: a dead holder blocks others for longer. Shorter: a
-	// slow network or a long pause loses sessions. 0 is DefaultSessionTimeout.
+	// SessionTimeout is the requested session timeout. The server bounds it, by default to
+	// 2 to 20 of its ticks. With a long timeout, a dead holder blocks others for long. With a
+	// short one, a slow network or a long pause loses the session. 0 is
+	// DefaultSessionTimeout.
 	SessionTimeout time.Duration
 
-	// ConnectTimeout bounds one attempt to reach one server: dialling, the TLS
-	// handshake and ZooKeeper's own. 0 is DefaultConnectTimeout.
+	// ConnectTimeout bounds one attempt to connect to one server: dialling, the TLS
+	// handshake and ZooKeeper's handshake. 0 is DefaultConnectTimeout.
 	ConnectTimeout time.Duration
 
-	// Digest authenticates the session with the digest scheme, if not nil.
+	// Digest, if not nil, authenticates the session with the digest scheme.
 	Digest *Digest
 
-	// ACL is given to every znode that the session creates, parents included. Empty
-	// is world:anyone with all permissions, as in other libraries: everybody who
-	// reaches the servers can break locks.
+	// ACL is the ACL of every znode that the session creates, parents included. Empty is
+	// world:anyone with all permissions, as in other libraries: every client that reaches
+	// the servers can break locks.
 	//
-	// Contenders that wait by Handoff, and their path if they create it, get it without
-	// the permissions to write and to change the ACL. Sessions with the same Digest, or
-	// with none, have these. A session without credentials, whose ACL does not allow
-	// world:anyone to delete, waits by Predecessor instead.
+	// Contenders that wait by Handoff, and their path if they create it, get this ACL
+	// without the permissions to write and to change the ACL. Only sessions with the same
+	// Digest, or with none if they have none, get those. A session without credentials
+	// whose ACL does not allow world:anyone to delete waits by Predecessor instead.
 	//
-	// Contenders of one line must be able to read each other's znodes, and their own.
-	// A server does not tell a session that a znode is gone if the session may not
-	// read it. So such a contender is refused with ErrAccessDenied.
+	// Contenders of one path must be able to read each other's znodes and their own. A
+	// server does not notify a session of the deletion of a znode that it may not read. So
+	// such a contender is refused with ErrAccessDenied.
 	ACL []ACL
 
-	// TLS encrypts the connections, if not nil.
+	// TLS, if not nil, encrypts the connections.
 	TLS *TLS
 
-	// MaxPacket bounds, in bytes, what the client sends or accepts in one packet. It
-	// should be the servers' jute.maxbuffer. A session's memory does not depend on it,
-	// but on what is sent and received. A listing needs about 60 bytes for each contender in
-	// line; contenders that wait by Handoff list without this bound. 0 is
-	// DefaultMaxPacket.
+	// MaxPacket bounds, in bytes, what the client sends or accepts in one packet. It should
+	// be the servers' jute.maxbuffer. A session's memory depends on what is sent and
+	// received, not on MaxPacket. A listing needs about 60 bytes for each contender; those
+	// that wait by Handoff list without this bound. 0 is DefaultMaxPacket.
 	MaxPacket int
 
-	// Logger receives the session's log; nil discards it. It is not sent to a plugin:
-	// a plugin's log comes out of its host's logger.
+	// Logger receives the session's log; nil discards it. It is not sent to a plugin, whose
+	// log goes to its host's logger.
 	//
-	// It is an hclog.Logger because one logger then serves host, plugin and session.
-	// go-plugin takes and gives nothing else, and host and plugin depend on it
-	// already. An application that uses log/slog wraps its handler in an hclog.Logger.
+	// It is an hclog.Logger, so that one logger serves host, plugin and session: go-plugin
+	// supports nothing else, and host and plugin already depend on it. An application with
+	// log/slog wraps its handler in an hclog.Logger.
 	Logger hclog.Logger
 }
 
@@ -106,15 +106,15 @@ type ACL struct {
 	Scheme, ID  string // "world", "anyone"; "auth", ""; "digest", "user:hash"; "ip", "127.0.0.1"
 }
 
-// TLS configures encrypted connections. All fields hold PEM, not file names, because
-// a plugin may not see the files of its host.
+// TLS configures encrypted connections. All fields contain PEM, not file names, because a
+// plugin may not have access to the files of its host.
 type TLS struct {
-	// CA are the certificates that may sign the server's. Empty are the system's.
+	// CA contains the certificates that may sign the server's certificate. If it is empty,
+	// those of the system may.
 	CA []byte
 	// Certificate and Key authenticate this client; both or neither.
 	Certificate, Key []byte
-	// ServerName is expected in the server's certificate. "" is the host that was
-	// dialled.
+	// ServerName is the expected name in the server's certificate. "" is the dialled host.
 	ServerName string
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Kind is a recipe whose contenders stand in line. Each kind has a wait queue of its own.
-// A contender that meets one of another kind at its path fails with ErrForeign.
+// Kind is a recipe with a wait queue. Each kind has a separate one. A contender that finds
+// one of another kind at its path fails with ErrForeign.
 type Kind string
 
 // The kinds.
@@ -19,96 +19,87 @@ const (
 	KindElection     Kind = "election"
 )
 
-// Kinds returns all kinds, in the order of Lines.Contenders.
-func Kinds() []Kind {
-	return []Kind{KindLock, KindSharedLock, KindPriorityLock, KindSemaphore, KindElection}
+var kinds = []Kind{KindLock, KindSharedLock, KindPriorityLock, KindSemaphore, KindElection}
+
+// Validate reports, as an ErrInvalid, that there is no such kind.
+func (k Kind) Validate() error {
+	if !slices.Contains(kinds, k) {
+		return fmt.Errorf("%w: %q is not a kind of contender; the kinds are %q", ErrInvalid, k, kinds)
+	}
+	return nil
 }
 
-// Contender is one place in a line: a znode that somebody created to take part
-// in a recipe.
+// Contender is a znode in the wait queue of a path.
 type Contender struct {
 	Kind Kind
-	// Dialect is the one whose name the znode has. Curator's InterProcessMutex and
-	// go-zookeeper's Lock have names of the dialect ZooKeeper. Of kazoo's names, those
-	// of an Election and a WriteLock are those of a Lock.
+	// Dialect is the dialect of the znode's name. Curator's InterProcessMutex and
+	// go-zookeeper's Lock use names of the dialect ZooKeeper. kazoo's Election and
+	// WriteLock use the names of its Lock.
 	Dialect Dialect
 
 	// Znode is the path of the contender's znode, below the session's chroot.
 	Znode string
-	// Sequence is the number that ZooKeeper gave the znode. It wraps from
-	// 2147483647 to -2147483648; compare contenders by their place in the
-	// slice that you got, not by this.
+	// Sequence is the sequence number of the znode. It overflows from 2147483647 to
+	// -2147483648: order contenders by their index in Lines.Contenders.
 	Sequence int32
-	// Token is the czxid of the znode: the fencing token that this contender
-	// has, or will have, when it is granted. It is 0 while a contender of a
-	// PriorityLock waits: the grant makes another znode.
+	// Token is the czxid of the znode, which is the fencing token of the grant. It is 0
+	// while a contender of a PriorityLock waits, because its grant creates another znode.
 	Token Token
 	// SessionID is the ZooKeeper session that owns the znode.
 	SessionID int64
 	// Since is when the znode was created, by the server's clock.
 	Since time.Time
-	// Data is what the contender stored: the Data of its configuration, or the
-	// proposal given to Campaign. Marks that the recipe keeps beside it are
-	// left out.
+	// Data is the Data of the contender's configuration, or the proposal of a candidate.
+	// Marks that the recipe stores beside it are removed.
 	Data []byte
 
-	// Holds: the contender is granted, or is about to learn that it is.
+	// Holds reports that the contender is granted. It may not have noticed that yet.
 	Holds bool
 
-	// Mode is what a contender of a SharedLock or PriorityLock wants to do, and
-	// "" for other kinds.
+	// Mode is the mode of a contender of a SharedLock or PriorityLock, and "" for other
+	// kinds.
 	Mode Mode
-	// Downgraded: the contender of a SharedLock was a writer and only reads now.
-	// Mode is Reading; the name of its znode still says write-.
+	// Downgraded reports that the contender of a SharedLock was a writer and now reads.
+	// Its Mode is Reading, although the name of its znode still contains write-.
 	Downgraded bool
-	// Revocable and Grace are what a contender of a SharedLock or PriorityLock
-	// allowed when it joined.
+	// Revocable and Grace are from the configuration of a contender of a SharedLock or
+	// PriorityLock.
 	Revocable bool
 	Grace     time.Duration
-	// Revoked: it was asked to give way.
+	// Revoked reports that the contender was asked to release.
 	Revoked bool
 
-	// Priority is that of a contender of a PriorityLock.
+	// Priority is the priority of a contender of a PriorityLock.
 	Priority int
-	// Successor: a holder of the PriorityLock has named the contender to be
-	// granted next (PriorityHold.HandOff).
+	// Successor reports that a holder of the PriorityLock has chosen this contender as the
+	// next one (PriorityHold.HandOff).
 	Successor bool
-}
-
-// ValidateKinds reports, as an ErrInvalid, a kind that does not exist.
-func ValidateKinds(kinds ...Kind) error {
-	for _, k := range kinds {
-		if !slices.Contains(Kinds(), k) {
-			return fmt.Errorf("%w: %q is not a kind of contender; the kinds are %q", ErrInvalid, k, Kinds())
-		}
-	}
-	return nil
 }
 
 // Lines are the contenders at one path.
 type Lines struct {
-	// Contenders has the line of one kind after the other, in the order of
-	// Kinds. Within a kind they are in the order in which they are granted.
+	// Contenders has the wait queues of all kinds, one after the other, in the order of
+	// the Kind constants. Within a kind, contenders are in the order of their grants.
 	Contenders []Contender
-	// Permits is the number of permits that the contenders of a Semaphore have agreed
-	// on. It is 0 if no number was agreed on, or semaphores were not asked for. The
-	// path can have a number without contenders.
+	// Permits is the number of permits stored at the path by a Semaphore. It is 0 if there
+	// is none, or if KindSemaphore was not asked for. It remains when all contenders have
+	// left.
 	Permits int
-	// Unknown is the number of ephemeral sequential children that no recipe has made
-	// whose names are known. They may be contenders of a program that looks for none of
-	// these. It is counted if all kinds were asked for.
+	// Unknown is the number of ephemeral sequential children whose names belong to no known
+	// recipe. They may be contenders of a program that ignores all others. They are counted
+	// only if all kinds were asked for.
 	Unknown int
-	// Verdicts say for each recipe, in each of its dialects, what a contender of it would
-	// meet. They are there if all kinds were asked for, and none from an older plugin.
+	// Verdicts has one entry per recipe and dialect. It is set if all kinds were asked for,
+	// and empty if the plugin is too old.
 	Verdicts []Verdict
 }
 
-// Verdict says what a contender of one recipe in one dialect would meet at a path.
+// Verdict says whether a contender of a recipe, in a dialect, could use a path.
 type Verdict struct {
 	Kind    Kind
 	Dialect Dialect
-	// Foreign is a contender with which it shares no wait queue, so that it would fail
-	// with ErrForeign. It is nil if the contender would join the line.
+	// Foreign is the third-party contender that would make it fail with ErrForeign. It is
+	// nil if the new contender would join the wait queue.
 	Foreign *ForeignError
 }
 
@@ -123,15 +114,15 @@ func (l Lines) Of(kind Kind) []Contender {
 	return line
 }
 
-// Place says where a contender stands when it has joined a line.
+// Place is where a contender is in the wait queue when it has joined.
 type Place struct {
 	// Znode is the path of the contender's own znode.
 	Znode string
-	// Position is the number of contenders ahead: 0 is the first in line.
-	// It is UnknownPosition where the strategy does not need to know it.
+	// Position is the number of contenders ahead; 0 is the first. It is UnknownPosition if
+	// the strategy did not need to read it.
 	Position int
 }
 
-// UnknownPosition is the Position of a contender that waits by [Handoff] and has
-// not listed the line. Contenders lists it.
+// UnknownPosition is the Position of a contender that waits by [Handoff] and has not listed
+// the wait queue. Contenders lists it.
 const UnknownPosition = -1

@@ -104,8 +104,8 @@ func costsInTheDocs(t *testing.T) map[string]map[string]string {
 
 // operate does each operation of the table once, after the recipe was used, so that
 // parents and receipts exist. Names in parentheses are not in the table.
-var operate = map[string]func(ctx context.Context, s recipes.Session, path string, measure func(string, func() error)){
-	"Lock": func(ctx context.Context, s recipes.Session, path string, measure func(string, func() error)) {
+var operate = map[string]func(ctx context.Context, s recipes.Client, path string, measure func(string, func() error)){
+	"Lock": func(ctx context.Context, s recipes.Client, path string, measure func(string, func() error)) {
 		lock, err := s.Lock(path, recipes.LockConfig{})
 		var hold recipes.Hold
 		acquire := func() error { hold, err = lock.Acquire(ctx); return err }
@@ -122,7 +122,7 @@ var operate = map[string]func(ctx context.Context, s recipes.Session, path strin
 		measure("the first guarded write", write)
 		measure("another one", write)
 	},
-	"Election": func(ctx context.Context, s recipes.Session, path string, measure func(string, func() error)) {
+	"Election": func(ctx context.Context, s recipes.Client, path string, measure func(string, func() error)) {
 		election, err := s.Election(path, recipes.ElectionConfig{})
 		var leadership recipes.Leadership
 		campaign := func() error { leadership, err = election.Campaign(ctx, nil); return err }
@@ -139,7 +139,7 @@ var operate = map[string]func(ctx context.Context, s recipes.Session, path strin
 		measure("acknowledge", acknowledge)
 		measure("resign after that", resign)
 	},
-	"Shared lock": func(ctx context.Context, s recipes.Session, path string, measure func(string, func() error)) {
+	"Shared lock": func(ctx context.Context, s recipes.Client, path string, measure func(string, func() error)) {
 		lock, err := s.SharedLock(path, recipes.SharedLockConfig{})
 		var hold recipes.SharedHold
 		read := func() error { hold, err = lock.AcquireRead(ctx); return err }
@@ -149,13 +149,13 @@ var operate = map[string]func(ctx context.Context, s recipes.Session, path strin
 		measure("acquire", read)
 		measure("release", release)
 	},
-	"Revocable shared lock": func(ctx context.Context, s recipes.Session, path string, measure func(string, func() error)) {
+	"Revocable shared lock": func(ctx context.Context, s recipes.Client, path string, measure func(string, func() error)) {
 		lock, err := s.SharedLock(path, recipes.SharedLockConfig{Revocable: true})
 		var hold recipes.SharedHold
 		measure("(acquire)", func() error { hold, err = lock.AcquireWrite(ctx); return err })
 		measure("ask", func() error { return lock.Revoke(ctx, hold.Znode()) })
 	},
-	"Priority lock": func(ctx context.Context, s recipes.Session, path string, measure func(string, func() error)) {
+	"Priority lock": func(ctx context.Context, s recipes.Client, path string, measure func(string, func() error)) {
 		lock, err := s.PriorityLock(path, recipes.PriorityLockConfig{})
 		var hold recipes.PriorityHold
 		read := func() error { hold, err = lock.AcquireRead(ctx); return err }
@@ -168,7 +168,7 @@ var operate = map[string]func(ctx context.Context, s recipes.Session, path strin
 		measure("acquire to read", read)
 		measure("(release)", release)
 	},
-	"Semaphore": func(ctx context.Context, s recipes.Session, path string, measure func(string, func() error)) {
+	"Semaphore": func(ctx context.Context, s recipes.Client, path string, measure func(string, func() error)) {
 		semaphore, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2})
 		var hold recipes.Hold
 		acquire := func() error { hold, err = semaphore.Acquire(ctx); return err }
@@ -178,7 +178,7 @@ var operate = map[string]func(ctx context.Context, s recipes.Session, path strin
 		measure("acquire", acquire)
 		measure("release", release)
 	},
-	"Barrier": func(ctx context.Context, s recipes.Session, path string, measure func(string, func() error)) {
+	"Barrier": func(ctx context.Context, s recipes.Client, path string, measure func(string, func() error)) {
 		barrier, _ := s.Barrier(path)
 		set := func() error { return barrier.Set(ctx, nil) }
 		remove := func() error { return barrier.Remove(ctx) }
@@ -188,7 +188,7 @@ var operate = map[string]func(ctx context.Context, s recipes.Session, path strin
 		measure("remove", remove)
 		measure("wait where it is not set", func() error { return barrier.Wait(ctx) })
 	},
-	"Queue": func(ctx context.Context, s recipes.Session, path string, measure func(string, func() error)) {
+	"Queue": func(ctx context.Context, s recipes.Client, path string, measure func(string, func() error)) {
 		queue, _ := s.Queue(path, recipes.QueueConfig{})
 		put := func() error { _, err := queue.PutMany(ctx, nil, nil, nil); return err }
 		take := func() error { _, err := queue.Take(ctx); return err }
@@ -197,7 +197,7 @@ var operate = map[string]func(ctx context.Context, s recipes.Session, path strin
 		measure("put", put)
 		measure("take", take)
 	},
-	"Priority queue": func(ctx context.Context, s recipes.Session, path string, measure func(string, func() error)) {
+	"Priority queue": func(ctx context.Context, s recipes.Client, path string, measure func(string, func() error)) {
 		queue, _ := s.PriorityQueue(path, recipes.QueueConfig{})
 		put := func() error { _, err := queue.PutMany(ctx, 1, nil, nil, nil); return err }
 		take := func() error { _, err := queue.Take(ctx); return err }
@@ -206,7 +206,7 @@ var operate = map[string]func(ctx context.Context, s recipes.Session, path strin
 		measure("put", put)
 		measure("take", take)
 	},
-	"Group": func(ctx context.Context, s recipes.Session, path string, measure func(string, func() error)) {
+	"Group": func(ctx context.Context, s recipes.Client, path string, measure func(string, func() error)) {
 		group, err := s.Group(path, recipes.GroupConfig{})
 		var member recipes.Membership
 		join := func() error { member, err = group.Join(ctx, nil); return err }
@@ -217,7 +217,7 @@ var operate = map[string]func(ctx context.Context, s recipes.Session, path strin
 		measure("update", func() error { return member.Update(ctx, nil) })
 		measure("leave", leave)
 	},
-	"Names": func(ctx context.Context, s recipes.Session, path string, measure func(string, func() error)) {
+	"Names": func(ctx context.Context, s recipes.Client, path string, measure func(string, func() error)) {
 		names, err := s.Names(path)
 		var registration recipes.Registration
 		register := func() error { registration, err = names.Register(ctx, "ann", nil); return err }
@@ -228,14 +228,14 @@ var operate = map[string]func(ctx context.Context, s recipes.Session, path strin
 		measure("look up", func() error { _, err := names.Lookup(ctx, "ann"); return err })
 		measure("unregister", unregister)
 	},
-	"Configuration": func(ctx context.Context, s recipes.Session, path string, measure func(string, func() error)) {
+	"Configuration": func(ctx context.Context, s recipes.Client, path string, measure func(string, func() error)) {
 		configuration, _ := s.Configuration(path)
 		set := func() error { _, err := configuration.Set(ctx, "ann", nil, recipes.AnyRevision); return err }
 		measure("(first)", set)
 		measure("set", set)
 		measure("get", func() error { _, err := configuration.Get(ctx, "ann"); return err })
 	},
-	"Counter, latch": func(ctx context.Context, s recipes.Session, path string, measure func(string, func() error)) {
+	"Counter, latch": func(ctx context.Context, s recipes.Client, path string, measure func(string, func() error)) {
 		counter, _ := s.Counter("/counter", recipes.CounterConfig{})
 		add := func() error { _, err := counter.Add(ctx, 1); return err }
 		measure("(first add)", add)

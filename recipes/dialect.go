@@ -6,28 +6,28 @@ import (
 	"strings"
 )
 
-// Dialect says with whose contenders a recipe stands in one line: whose names, data
-// and rules it keeps. All contenders of a path must use the same recipe and dialect. A
-// contender that sees one with which it shares no wait queue fails with [ErrForeign].
-// One session uses a path in one dialect, until that is refused with ErrForeign; another
-// is [ErrInvalid]. The Dialect field of each configuration says which of the library's recipes it
-// stands in line with.
+// Dialect is a compatibility mode: the library whose names, data and rules a recipe uses, so
+// that it can share a wait queue with that library's contenders. All contenders of a path
+// must use the same recipe and dialect. A contender that finds a third-party contender fails
+// with [ErrForeign]. A session uses each path in one dialect; another is [ErrInvalid], unless
+// the first was refused with ErrForeign. The Dialect field of each configuration lists the
+// recipes of the library that it is compatible with.
 //
-// A contender in another dialect than [ZooKeeper] waits by [Predecessor] where
-// [Handoff] is asked for: the other library does not release by a handoff.
+// In dialects other than [ZooKeeper], contenders wait by [Predecessor] instead of [Handoff],
+// because the other library does not release by handoff.
 type Dialect string
 
 const (
-	// ZooKeeper is the dialect of the recipe texts. Locks share their line with
+	// ZooKeeper is the dialect of the recipe texts. Locks share the wait queue with
 	// Curator's InterProcessMutex and LeaderSelector, and with go-zookeeper's Lock.
 	ZooKeeper Dialect = "zookeeper"
 
 	// Curator is the dialect of Apache Curator. Tried with 5.4.0.
 	Curator Dialect = "curator"
 
-	// Kazoo is the dialect of kazoo, for Python. Tried with 2.8.0. Data must be
-	// UTF-8, because kazoo's contenders() fails on anything else. The path is made as
-	// one that stays: kazoo's contenders fail when it is removed.
+	// Kazoo is the dialect of kazoo, for Python. Tried with 2.8.0. Data must be UTF-8,
+	// because kazoo's contenders() fails on anything else. The path is created as a
+	// persistent znode, because kazoo's contenders fail when it is deleted.
 	Kazoo Dialect = "kazoo"
 
 	// DefaultDialect is what the empty Dialect means.
@@ -37,26 +37,30 @@ const (
 // Dialects returns all dialects, in the order in which they are documented.
 func Dialects() []Dialect { return []Dialect{ZooKeeper, Curator, Kazoo} }
 
-// ParseDialect returns the dialect of that name; "" is [DefaultDialect]. The error
-// matches [ErrInvalid] and names the dialects that exist.
-func ParseDialect(name string) (Dialect, error) {
-	if name == "" {
-		return DefaultDialect, nil
-	}
-	if d := Dialect(name); slices.Contains(Dialects(), d) {
-		return d, nil
-	}
-	names := make([]string, 0, len(Dialects()))
-	for _, d := range Dialects() {
-		names = append(names, string(d))
-	}
-	return "", fmt.Errorf("%w: dialect %q is unknown; one of %s", ErrInvalid, name, strings.Join(names, ", "))
+// Normalize returns the dialect, or [DefaultDialect] for "". The error matches
+// [ErrInvalid] and names the dialects that exist.
+func (d Dialect) Normalize() (Dialect, error) {
+	return choose("dialect", d, DefaultDialect, Dialects())
 }
 
-// ForeignError says which contender of another recipe or dialect was seen. It matches
-// [ErrForeign].
+// choose returns one of the choices, or otherwise for "".
+func choose[T ~string](what string, chosen, otherwise T, choices []T) (T, error) {
+	switch {
+	case chosen == "":
+		return otherwise, nil
+	case slices.Contains(choices, chosen):
+		return chosen, nil
+	}
+	names := make([]string, len(choices))
+	for i, c := range choices {
+		names[i] = string(c)
+	}
+	return "", fmt.Errorf("%w: %s %q is unknown; one of %s", ErrInvalid, what, string(chosen), strings.Join(names, ", "))
+}
+
+// ForeignError names a third-party contender. It matches [ErrForeign].
 type ForeignError struct {
-	Dialect Dialect // of the contender that was seen
+	Dialect Dialect // of the contender
 	Recipe  string  // what its library calls the recipe, such as "LeaderLatch"; "Lock" where several have its names
 	Znode   string  // the path of its znode
 }

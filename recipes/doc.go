@@ -1,68 +1,61 @@
-// Package recipes is the contract of zkrecipes: the classic Apache ZooKeeper
-// recipes as interfaces, with what each of them promises and what it cannot
-// promise. It contains no implementation and imports nothing of the project. So an
-// application that talks to a plugin process does not carry a ZooKeeper client.
+// Package recipes defines the classic Apache ZooKeeper recipes as interfaces. Their comments
+// are the contract: what each recipe guarantees, and what it cannot guarantee. The package
+// has no implementation and imports no other package of this module, so a program that uses
+// the plugin contains no ZooKeeper client.
 //
-// Two implementations exist and satisfy the same interfaces:
+// Two packages implement the interfaces:
 //
-//   - recipes/zookeeper talks to ZooKeeper from this process;
-//   - host launches the plugin process and talks to it over gRPC.
+//   - recipes/zookeeper connects to ZooKeeper from this process.
+//   - host launches the plugin process and calls it by gRPC.
 //
-// An application moves from one to the other by changing the line that opens
-// the session. One suite of contract tests, recipes/recipestest, runs against
-// both.
+// To move from one to the other, change the line that opens the session. The test suite
+// recipes/recipestest runs against both.
 //
 // # Order of use
 //
-//  1. Open a [Session] with a [SessionConfig] (zookeeper.Open, or Open of a launched
-//     plugin).
-//  2. Take a recipe by its path: Session.Lock, Session.Queue, and so on.
-//  3. Wait: Lock.Acquire, Election.Campaign. What they return ([Hold],
-//     [Leadership]) is also how you give it back.
-//  4. While you hold it, watch Done. Protect what you write: either pass the
-//     [Token] to the store that you write to, or have ZooKeeper check it with Write.
+//  1. Open a session with a [SessionConfig]: call zookeeper.Open, or Open of a launched
+//     plugin. Both return a [Client], which is the [Session] and its [Recipes].
+//  2. Get a recipe by its path: Client.Lock, Client.Queue, and so on.
+//  3. Wait: Lock.Acquire, Election.Campaign. Release the grant that they return ([Hold],
+//     [Leadership]) when you no longer need it.
+//  4. While you hold it, watch Done. Protect your writes: either pass the [Token] to the
+//     store that you write to, or let ZooKeeper check the grant with Write.
 //  5. Close the session.
 //
-// # What a lock here is worth
+// # What a lock is worth
 //
-// A distributed lock is advisory. Between the moment when ZooKeeper gives a lock
-// away and the moment when its former holder notices, both may believe that they
-// hold it. The holder was paused (garbage collection, a suspended machine, SIGSTOP)
-// or cut off, and its session expired. No library can run code in a process that
-// does not run. What is promised is this:
+// A distributed lock is advisory. If the holder is paused (garbage collection, a suspended
+// machine, SIGSTOP) or cut off, its session expires and ZooKeeper grants the lock to another
+// client. Until the former holder notices that, both act as holders. No library can run code
+// in a process that does not run. These are the guarantees:
 //
-//   - A session has its own clock. While it holds something, the clock counts from
-//     the sending of the last request or ping of which the leader of the ensemble is
-//     known to have heard. When the negotiated timeout less a twentieth has passed
-//     since then, the session declares itself lost. By then the leader cannot have
-//     given its locks to another contender. So a process that runs sees Done close
-//     before another contender is granted.
-//   - Nothing is granted, in any recipe, unless the leader is proved to keep the
-//     session for another quarter of its timeout. So a server that lags cannot grant what
-//     the leader has given to another contender.
-//   - Assumption for both: clocks run at the same rate and do not stop. (The
-//     monotonic clock of a suspended machine stops.)
-//   - Assumption for both: a leader that was replaced stops answering within a third
-//     of the session timeout.
-//   - Tokens grow: of two grants of one path, the later has the larger [Token]. A
-//     store that refuses tokens smaller than the largest it has seen cannot be
-//     harmed by a late holder.
-//   - ZooKeeper itself refuses Write when the hold no longer stands, whatever the
-//     clocks say.
+//   - A session has a local deadline. While it holds something, the deadline counts from the
+//     last request or ping that the leader of the ensemble is known to have received, at the
+//     time when it was sent. The session is lost when the negotiated timeout less a twentieth
+//     has passed since then. The leader cannot have expired it by then. So a running process
+//     sees Done close before another contender is granted.
+//   - No recipe grants anything unless the leader is proved to keep the session for another
+//     quarter of its timeout. So a lagging server cannot grant what another contender holds.
+//   - Both assume that clocks run at the same rate and do not stop. (The monotonic clock of a
+//     suspended machine stops.)
+//   - Both assume that a replaced leader stops answering within a third of the session
+//     timeout.
+//   - Tokens grow: each grant of a path has a larger [Token] than the grants before it. A
+//     store that refuses smaller tokens than the largest it has seen is safe from a late
+//     holder.
+//   - ZooKeeper refuses Write once the grant is lost, whatever the clocks say.
 //
 // # Waiting and cancelling
 //
-// Every method that can wait takes a context first. When the context ends, the call
-// returns the context's error (errors.Is(err, context.Canceled) or
-// context.DeadlineExceeded holds) and the contender leaves the line. If the
-// connection is down at that moment, the library cannot yet know whether the
-// contender's znode exists. It goes on in the background until the znode is known to
-// be gone, or the session is over. Closing the session deletes all its ephemeral
-// znodes.
+// Every method that can wait takes a context as its first argument. When the context ends,
+// the call returns an error that matches context.Canceled or context.DeadlineExceeded, and
+// the contender leaves the wait queue. If the connection is down then, the library does not
+// know whether the contender's znode exists. It retries in the background until the znode is
+// deleted or the session has ended. Closing the session deletes all its ephemeral znodes.
 //
 // # Errors
 //
-// Each decision that a caller can make has one exported sentinel. Test for it with
-// errors.Is. The same answers come in process and through the plugin. The texts of
-// errors are for people and are not part of the interface.
+// There is one exported error for each decision that a caller can make. Test for it with
+// errors.Is. The errors are the same in process and through the plugin. Their texts are for
+// people and can change.
 package recipes

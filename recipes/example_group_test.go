@@ -12,7 +12,7 @@ import (
 // that dies leaves the group when its session ends.
 func ExampleGroup() {
 	ctx := context.Background()
-	workers := func(session recipes.Session) recipes.Group {
+	workers := func(session recipes.Client) recipes.Group {
 		group, err := session.Group("/app/workers", recipes.GroupConfig{})
 		if err != nil {
 			log.Fatal(err)

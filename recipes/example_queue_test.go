@@ -12,7 +12,7 @@ import (
 // the job is delivered to another.
 func ExampleQueue() {
 	ctx := context.Background()
-	jobs := func(session recipes.Session) recipes.Queue {
+	jobs := func(session recipes.Client) recipes.Queue {
 		queue, err := session.Queue("/app/jobs", recipes.QueueConfig{MaxDeliveries: 3})
 		if err != nil {
 			log.Fatal(err)

@@ -12,7 +12,7 @@ import (
 // Two sites agree on a transfer. The second cannot do it, so neither does.
 func ExampleTransaction() {
 	ctx := context.Background()
-	transfer := func(session recipes.Session) recipes.Transaction {
+	transfer := func(session recipes.Client) recipes.Transaction {
 		tx, err := session.Transaction("/app/Tx", recipes.TransactionConfig{Variant: recipes.OwnNodes})
 		if err != nil {
 			log.Fatal(err)

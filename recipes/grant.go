@@ -2,9 +2,8 @@ package recipes
 
 import "context"
 
-// Grant is the right to act, for as long as it stands: what a Hold, a Leadership
-// and a Membership have in common. All methods may be called from several
-// goroutines.
+// Grant is what a Hold, a Leadership and a Membership have in common: something that a
+// session holds until it is released or lost. It is safe for concurrent use.
 type Grant interface {
 	// Token is the fencing token.
 	Token() Token
@@ -12,30 +11,29 @@ type Grant interface {
 	// Znode is the path of the contender's znode, whose existence is the grant.
 	Znode() string
 
-	// Done returns a channel that is closed the moment the grant can no longer be
-	// relied on. The session is lost, another client deleted the znode, the plugin
-	// died, or the grant was given back. So a goroutine that selects on Done is
-	// always woken in the end.
+	// Done returns a channel that is closed when the grant must no longer be relied on: the
+	// session is lost, another client deleted the znode, the plugin died, or the grant was
+	// released. So a goroutine that selects on Done always wakes in the end.
 	//
-	// The first call asks the server, in the background, to tell when the znode is
-	// deleted. A grant whose Done is never called does not pay for that read and
-	// that event. The loss of its session closes Done all the same.
+	// The first call sets, in the background, a watch on the znode. A grant whose Done is
+	// never called does not pay for that read and that event; the loss of its session still
+	// closes Done.
 	Done() <-chan struct{}
 
-	// Err is nil while nothing is known against the grant. Afterwards it is an error
-	// that matches ErrNotHeld and says why: ErrRemoved, ErrReleased, or the reason of
-	// the session's loss. Deletion by another client is noticed only by Write, or
-	// after Done has been called.
+	// Err is nil while the grant is believed to be held. Afterwards it is an error that
+	// matches ErrNotHeld and gives the reason: ErrRemoved, ErrReleased, or the reason of the
+	// session's loss. Only Write, or a call of Done before, notices a deletion by another
+	// client.
 	Err() error
 
-	// Write applies the operations in one ZooKeeper transaction, with a check that
-	// the grant's znode exists. Either all of them happen, at a moment when the
-	// grant stands, or none does. Without operations it only checks the grant.
+	// Write is the guarded write. It commits the operations in one ZooKeeper transaction
+	// with a check that the grant's znode exists: all of them while the grant is held, or
+	// none. Without operations it only checks the grant.
 	//
-	// If the grant does not stand, the error matches ErrNotHeld. If one of the
-	// operations fails, it is a *WriteError. If the connection is lost while the
-	// request is on its way, it matches ErrUnknownOutcome. Write never sends twice,
-	// because it cannot know whether the first request was carried out.
+	// If the grant is not held, the error matches ErrNotHeld. If one of the operations
+	// fails, it is a *WriteError. If the connection is lost after the request was sent, it
+	// matches ErrUnknownOutcome. Write never retries, because the first request may have
+	// been committed.
 	Write(ctx context.Context, ops ...Op) error
 }
 
@@ -43,18 +41,16 @@ type Grant interface {
 type Hold interface {
 	Grant
 
-	// Release gives the lock back: it deletes the znode, and the next in line wakes
-	// up. It closes Done before it sends anything.
+	// Release releases the lock: it deletes the znode, which wakes the next waiter. It closes
+	// Done before it sends anything.
 	//
-	// It returns nil when the znode is known to be gone. If the hold was lost
-	// before, the error matches ErrNotHeld. If ctx ends first, it returns ctx's
-	// error. The deletion then goes on in the background until it is known to have
-	// happened, or the session is over. Release may be called again: later calls
+	// It returns nil when the znode is deleted. If the hold was lost before, the error
+	// matches ErrNotHeld. If ctx ends first, Release returns ctx's error, and retries the
+	// deletion in the background until it is confirmed or the session has ended. Later calls
 	// wait for the first and return its result.
 	//
-	// Any other error says that the server has refused the deletion, because of an
-	// ACL (ErrAccessDenied), for example. The hold is over, as Done says, but its
-	// znode still blocks the line, until the session ends. It stays the caller's to
-	// release: once the reason is mended, another call tries again.
+	// Any other error means that the server refused the deletion, for example because of an
+	// ACL (ErrAccessDenied). The hold is over, but its znode blocks the wait queue until the
+	// session ends. When the cause is fixed, the caller can call Release again.
 	Release(ctx context.Context) error
 }

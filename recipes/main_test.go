@@ -31,7 +31,7 @@ var servers []string
 
 // open opens a session. The package example shows what an application writes in
 // its place.
-func open(ctx context.Context) recipes.Session {
+func open(ctx context.Context) recipes.Client {
 	session, err := zookeeper.Open(ctx, recipes.SessionConfig{Servers: servers})
 	if err != nil {
 		log.Fatal(err)

@@ -6,84 +6,80 @@ import (
 	"math"
 )
 
-// Semaphore grants at most n contenders of one path, in any process, at a time, in
-// the order in which they joined. Like a Lock it is a name and a way of
-// waiting, and holds no state. Any number of goroutines may use it. Each Acquire is
-// another contender: one that holds a permit and acquires again takes a second one.
+// Semaphore grants a path to at most n contenders at a time, in any process. Waiters are
+// served first in, first out. A Semaphore is only a path and a configuration, without state of
+// its own, and is safe for concurrent use. Each Acquire is another contender and takes another
+// permit.
 //
-// All contenders must agree on n. The first one to join writes it into the data of
-// the path's znode, as "permits=3". A contender with another number is refused with
-// ErrMismatch while any child of the path is left. When none is, it deletes the path,
-// which the server only does without children, and writes its own number. The path is made
-// as a container: the server removes it some time after the last contender has left.
+// All contenders must use the same n. The first one writes it into the data of the path's
+// znode, as "permits=3". While the path has a child, a contender with another number is
+// refused with ErrMismatch. When it has none, the contender deletes the path, which the server
+// refuses if there are children, and writes its own number. The path is created as a
+// container: the server deletes it some time after the last contender has left.
 //
-// Source: no text of its own; the line of ZooKeeper Recipes, "Locks", with the
-// first n in line granted. Contenders are ephemeral sequential children of the
-// path, named _c_<guid>-lease-<sequence>; "lease" is Curator's word. By Handoff,
-// which takes one permit, they are named lease-<sequence>.
+// Source: no text of its own; the wait queue of ZooKeeper Recipes, "Locks", with the first n
+// contenders granted. Contenders are ephemeral sequential children of the path, named
+// _c_<guid>-lease-<sequence>; "lease" is Curator's word. By Handoff, which supports one permit,
+// they are named lease-<sequence>.
 //
-// The text's way of waiting for one node is not enough. The first waiter may enter
-// when any of the n ahead leaves, so a waiter watches n znodes, the nearest n ahead.
-// With all of them n are ahead, so one of them must have left before the waiter may
-// enter, and no wake-up is missed. A departure wakes at most n waiters, however many
-// wait: one when the first in line leaves, i when the i-th does. To watch fewer, each
-// granted contender would have to tell the next, a write for each grant. To watch
-// the whole line, as Curator does, is the herd.
+// To watch one znode, as in the text, is not enough. The first waiter is granted when any of
+// the n contenders ahead leaves, so a waiter watches the nearest n znodes ahead. While all of
+// them exist, n contenders are ahead and the waiter cannot be granted, so no wake-up is missed.
+// A departure wakes at most n waiters: one if the first contender leaves, i if the i-th does.
+// To watch fewer, each grant would have to notify the next waiter, which is a write per grant.
+// To watch all contenders, as Curator does, is the herd.
 //
-// There are no weights. A contender that takes several permits at once would have to
-// be known as such to all who are behind it, by more than its name. That would cost
-// a read of every contender in each look. Acquire several times, in an order that
-// all contenders share, or use a Lock around that.
+// There are no weights. If a contender could take several permits at once, all contenders
+// behind it would have to read more than its name, so each listing would read every contender.
+// Acquire several times, in an order that all contenders share, or under a Lock.
 //
 // # What a token is worth
 //
-// Up to n tokens are valid at a time, so a store must not refuse one because it has
-// seen a larger one. A token is unique and tells who wrote. Write is the protection.
+// Up to n tokens are valid at a time, so a store must not refuse a token because it has seen a
+// larger one. A token identifies the writer. Write is the protection.
 type Semaphore interface {
-	// Path is the path the semaphore was made with.
+	// Path is the path of the semaphore.
 	Path() string
 
-	// Acquire joins the line and waits until fewer than n are ahead, on the terms of
-	// Lock.Acquire. It fails with ErrMismatch if the contenders have agreed on
-	// another n.
+	// Acquire joins the wait queue and waits until fewer than n contenders are ahead, as
+	// Lock.Acquire does. It fails with ErrMismatch if other contenders use another n.
 	Acquire(ctx context.Context) (Hold, error)
 
-	// TryAcquire is Acquire without waiting for others, on the terms of
-	// Lock.TryAcquire.
+	// TryAcquire is Acquire without waiting for others, as Lock.TryAcquire.
 	TryAcquire(ctx context.Context) (Hold, error)
 
-	// Contenders returns who stands in line, in order, on the terms of
-	// Lock.Contenders. The first n hold a permit, or are about to learn that they do;
-	// n is what the contenders have agreed on. It costs one read more.
+	// Contenders returns the contenders, in order, as Lock.Contenders does. The first n hold
+	// a permit, although some may not have noticed yet; n is the number stored at the path.
+	// It costs one read more.
 	Contenders(ctx context.Context) ([]Contender, error)
 }
 
-// SemaphoreConfig says how to stand in line. Permits is required.
+// SemaphoreConfig configures a Semaphore. Permits is required.
 type SemaphoreConfig struct {
-	// Permits is n, at least 1. A waiter watches n znodes: it reads all of them once,
-	// and those that change again. So use semaphores for tens, not for thousands.
+	// Permits is n, at least 1. A waiter watches n znodes: it reads all of them once, and
+	// again those that change. So use semaphores for tens of permits, not for thousands.
 	Permits int
 
-	// Strategy is how to wait; "" is DefaultStrategy. With Herd everybody
-	// watches the first n in line.
+	// Strategy is how to wait; "" is DefaultStrategy. With Herd all waiters watch the first
+	// n contenders.
 	Strategy Strategy
 
-	// Dialect says who takes permits at the same path; "" is DefaultDialect. Curator
-	// shares them with Curator's InterProcessSemaphoreV2, and Kazoo with kazoo's
-	// Semaphore. There contenders stand in line for a lock. The holder of the lock waits
-	// for a permit and then releases the lock. TryAcquire fails too while another has the
-	// lock. A Place has no position. Nothing compares the numbers of permits in Curator's.
-	// With Kazoo they are in the data of the path, and another number is ErrMismatch.
+	// Dialect selects the libraries that share the permits; "" is DefaultDialect. Curator
+	// shares them with Curator's InterProcessSemaphoreV2, and Kazoo with kazoo's Semaphore.
+	// In both, contenders wait for a lock. The holder of the lock waits for a permit and
+	// then releases the lock. TryAcquire also fails while another contender has the lock. A
+	// Place has no position. Curator's contenders do not compare the number of permits. With
+	// Kazoo it is in the data of the path, and another number is ErrMismatch.
 	//
-	// kazoo's contender does not count again when it has taken its permit. So one that
-	// has lost the lock meanwhile, with its session, can exceed the number.
+	// kazoo's contender does not count again after it has taken its permit. So if it lost
+	// the lock with its session before that, the number can be exceeded.
 	Dialect Dialect
 
-	// Data are stored in the contender's znode, as in LockConfig.
+	// Data is stored in the contender's znode, as in LockConfig.
 	Data []byte
 
-	// Joined is called on the terms of LockConfig.Joined. Position counts all that
-	// are ahead, holders included.
+	// Joined is called as LockConfig.Joined is. Position counts all contenders ahead,
+	// holders included.
 	Joined func(Place)
 }
 

@@ -5,39 +5,58 @@ import (
 	"time"
 )
 
-// Session is one ZooKeeper session. Ephemeral znodes live as long as it, and so do
-// holds and places in line. It hands out recipes by path.
+// Session is one ZooKeeper session. Its ephemeral znodes, and so its holds and waiting
+// contenders, exist until it ends. Opening one returns a [Client], which also has the recipes;
+// code that needs only the life of the session takes a Session.
 //
-// A session ends once. When it is lost it stays lost. Nothing replaces it silently,
-// because everything that it held is gone, and only the application can know what
-// that means. Open another one.
+// A session ends once. A lost session stays lost, and the library never replaces it: only the
+// application knows what the loss of everything that it held means. Open another one.
 //
-// All methods may be called from several goroutines.
+// A Session is safe for concurrent use.
 type Session interface {
 	// ID is ZooKeeper's session id. It never changes.
 	ID() int64
 
 	// Timeout is the session timeout that the server granted. It may differ from the
-	// one asked for.
+	// requested one.
 	Timeout() time.Duration
 
-	// State returns the present state.
+	// State returns the current state.
 	State() State
 
-	// Events returns a channel that first gives the present state, then every change.
-	// Changes between two receives are merged into the latest. So a slow reader may
-	// miss a short suspension, but never the loss, which is the last event. The
-	// channel is closed after the loss, or when ctx ends: read it until then, or end
-	// ctx.
+	// Events returns a channel that first receives the current state, and then every change.
+	// Between two receives only the latest change is kept. So a slow reader may miss a short
+	// suspension, but never the loss, which is the last event. The channel is closed after
+	// the loss, or when ctx ends. Read it until then, or cancel ctx.
 	Events(ctx context.Context) <-chan Event
 
-	// Done is closed when the session has ended, for whatever reason.
+	// Done is closed when the session has ended, for any reason.
 	Done() <-chan struct{}
 
-	// Err is nil until the session has ended. Then it says why: it matches
-	// ErrSessionLost and one of its reasons.
+	// Err is nil until the session has ended. Then it matches ErrSessionLost and one of its
+	// reasons.
 	Err() error
 
+	// Stats returns what this session has sent and received so far.
+	Stats(ctx context.Context) (Stats, error)
+
+	// Close ends the session: its ephemeral znodes are deleted, its holds are lost
+	// (ErrClosed), and calls that wait return. It returns nil when the server has
+	// confirmed that.
+	//
+	// If ctx ends or the connection fails first, the session has ended for this process,
+	// and the error matches ErrUnknownOutcome. The server then deletes the znodes at the
+	// session timeout at the latest. Later calls wait for the first and return its result.
+	Close(ctx context.Context) error
+}
+
+// Recipes returns the recipes of one session by path, and lists contenders.
+//
+// Later versions add methods. A type that implements only some of them, such as a fake in a
+// test, embeds Recipes, so that it still compiles then.
+//
+// It is safe for concurrent use.
+type Recipes interface {
 	// Lock returns the lock at path. It sends nothing, so the error can only be
 	// ErrInvalid (a bad path or strategy). Locks of one path are interchangeable. A
 	// Lock needs no closing.
@@ -89,39 +108,31 @@ type Session interface {
 	// Latch returns the latch at path, on the same terms.
 	Latch(path string, cfg LatchConfig) (Latch, error)
 
-	// Contenders returns who stands in line at path: all kinds at once, or only the
-	// kinds that are given.
+	// Contenders returns the contenders at path: of all kinds, or only of the given ones.
 	//
-	// Here all dialects are shown. Lock.Contenders and its like show the line as that lock
-	// sees it: who stands in it with the lock's own dialect.
+	// It returns contenders of all dialects. Lock.Contenders and its siblings return only
+	// those that share the lock's wait queue.
 	//
-	// The answer may be outdated on arrival. If the path does not exist, nobody
-	// stands in line, which is not an error. A bad path or an unknown kind is
-	// ErrInvalid. It costs one read for the line and one for each contender. For
-	// semaphores and priority locks it costs one more for the path.
+	// The answer may be outdated when it arrives. If the path does not exist, the answer is
+	// empty. A bad path or an unknown kind is ErrInvalid. It costs one listing, and one read
+	// for each contender. For semaphores and priority locks it costs one read more, of the
+	// path.
 	Contenders(ctx context.Context, path string, kinds ...Kind) (Lines, error)
-
-	// Stats returns what this session has sent and received so far.
-	Stats(ctx context.Context) (Stats, error)
-
-	// Close ends the session: its ephemeral znodes are deleted, its holds are lost
-	// (ErrClosed), and calls that wait return. It returns nil when the server has
-	// confirmed that.
-	//
-	// If ctx ends or the connection fails first, the session is over all the same
-	// for this process, and the error matches ErrUnknownOutcome. The server then
-	// removes the znodes at the session timeout at the latest. Later calls wait for
-	// the first and return its result.
-	Close(ctx context.Context) error
 }
 
-// Opener opens a session. Each way to reach ZooKeeper, in process or through a
-// plugin, is an Opener.
+// Client is what opening a session returns: the session and its recipes. It ends with the
+// session.
+type Client interface {
+	Session
+	Recipes
+}
+
+// Opener opens a session, in process or through a plugin.
 //
-// It returns when the session is established. If no server could be reached before
-// ctx ended, the error matches ErrUnavailable and says what the last attempt met.
-// Where ctx has no deadline, [DefaultOpenTimeout] is one.
-type Opener func(ctx context.Context, cfg SessionConfig) (Session, error)
+// It returns when the session is established. If no server was reached before ctx ended, the
+// error matches ErrUnavailable and has the reason of the last attempt. If ctx has no
+// deadline, [DefaultOpenTimeout] applies.
+type Opener func(ctx context.Context, cfg SessionConfig) (Client, error)
 
 // DefaultOpenTimeout bounds an Opener whose context has no deadline.
 const DefaultOpenTimeout = 15 * time.Second
@@ -132,9 +143,9 @@ type State int
 const (
 	// Connected: a server answers.
 	Connected State = iota + 1
-	// Suspended: the connection is lost. The session goes on if it is back in time.
-	// Holds still stand: nobody else can be granted before Lost, on the terms of "What
-	// a lock here is worth". An application that wants to be more careful pauses here.
+	// Suspended: the connection is lost. If it is back in time, the session continues.
+	// Grants are still held: no other client is granted before Lost, as "What a lock is
+	// worth" says. A more careful application pauses here.
 	Suspended
 	// Lost: the session has ended.
 	Lost
@@ -174,13 +185,13 @@ type Stats struct {
 	RequestBytes, ResponseBytes int64
 	// Reconnects counts connections after the first.
 	Reconnects int64
-	// Handoffs counts the grants that followed from the predecessor's release alone.
-	// Fallbacks counts how often contenders that wait by [Handoff] had to list their
-	// line instead. Then the predecessor was not where its number says, gave up,
-	// died, or could not be trusted.
+	// Handoffs counts the grants that needed nothing but the predecessor's release.
+	// Fallbacks counts how often contenders that wait by [Handoff] listed the wait queue
+	// instead, because the predecessor did not have the next smaller number, gave up, died,
+	// or could not be trusted.
 	Handoffs, Fallbacks int64
-	// Asked counts the grants for which the session had to ask the leader first, because
-	// it was not proved that the leader keeps the session for long enough.
+	// Asked counts the grants before which the session synced with the leader, because it had
+	// no proof that the leader keeps the session for long enough.
 	Asked int64
 	// ByKind counts requests by operation ("create", "getChildren2", ...).
 	ByKind map[string]int64

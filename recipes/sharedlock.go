@@ -6,88 +6,79 @@ import (
 	"time"
 )
 
-// SharedLock is a lock with readers and writers: a writer is granted alone, readers
-// together. Like a Lock it is a name and a way of waiting, and holds no state. Any
-// number of goroutines may use it. It is not re-entrant, and each Acquire is another
-// contender.
+// SharedLock is a read-write lock: a writer holds it alone, readers hold it together. It is
+// only a path and a configuration, without state of its own, and is safe for concurrent use.
+// It is not re-entrant, and each Acquire is another contender.
 //
-// Everybody stands in one line, in the order of joining. A reader waits for the
-// writers ahead, a writer for everybody ahead. Nobody waits for contenders behind.
-// So neither starves: a reader that comes after a waiting writer waits for it. When
-// a writer leaves, all readers between it and the next writer are granted at once,
-// and nobody else wakes up. The text explains why waking these readers is not a
-// herd.
+// All contenders share one wait queue, in the order of joining. A reader waits for the writers
+// ahead, a writer for all contenders ahead. No contender waits for one behind it, so neither
+// readers nor writers starve: a reader that joins after a waiting writer waits for it. When a
+// writer releases, all readers between it and the next writer are granted at once, and no other
+// contender wakes. The text explains why that is not a herd.
 //
-// Source: ZooKeeper Recipes, "Shared Locks", and "Revocable Shared Locks" with its
-// forced form. Contenders are ephemeral sequential children of the path, named
-// _c_<guid>-read-<sequence> and _c_<guid>-write-<sequence>. The guid comes first, as
-// for locks (the text writes guid-/read-). The text has a reader watch the writer
-// "having the next lowest sequence number": that is the nearest ahead. Children of
-// other names are ignored. Contenders of other libraries that follow the text can
-// stand in the same line.
+// Source: ZooKeeper Recipes, "Shared Locks", and "Revocable Shared Locks" with its forced form.
+// Contenders are ephemeral sequential children of the path, named _c_<guid>-read-<sequence> and
+// _c_<guid>-write-<sequence>. The guid comes first, as for locks (the text writes guid-/read-).
+// In the text a reader watches the writer "having the next lowest sequence number": the nearest
+// one ahead. Other children are ignored. Contenders of other libraries that follow the text can
+// share the wait queue.
 //
-// A reader cannot be upgraded to a writer: of two readers that upgraded, each would
-// wait for the other to leave. Release, and acquire for writing. What was read may
-// have changed by then.
+// A reader cannot be upgraded to a writer: two readers that upgrade would wait for each other.
+// Release, and acquire for writing. What was read may have changed by then.
 //
 // # What a reader's token is worth
 //
-// Readers share, so a smaller token does not mean that a reader's time is over. A
-// store must not refuse a reader because it has seen the token of another reader.
-// Compared with writers' tokens it works. Each writer's token is larger than those
-// of all that were granted before it, and smaller than those of all granted after
-// it. A store that remembers the largest writer's token, and refuses smaller ones,
-// cannot be harmed by late readers or writers.
+// Readers share the lock, so a smaller token does not mean that a reader's hold is over. A
+// store must not refuse a reader because it has seen the token of another reader. It can
+// compare with the tokens of writers: a writer's token is larger than the tokens of all grants
+// before it, and smaller than the tokens of all grants after it. A store that remembers the
+// largest token of a writer, and refuses smaller ones, is safe from late readers and writers.
 type SharedLock interface {
-	// Path is the path the lock was made with.
+	// Path is the path of the lock.
 	Path() string
 
-	// AcquireRead and AcquireWrite join the line and wait for their turn, on the
-	// terms of Lock.Acquire.
+	// AcquireRead and AcquireWrite join the wait queue and wait for their turn, as
+	// Lock.Acquire does.
 	AcquireRead(ctx context.Context) (SharedHold, error)
 	AcquireWrite(ctx context.Context) (SharedHold, error)
 
-	// TryRead and TryWrite do not wait for others, on the terms of Lock.TryAcquire.
-	// A reader is refused, with ErrContended, if a writer is ahead, even one that
-	// waits itself.
+	// TryRead and TryWrite do not wait for others, as Lock.TryAcquire. A reader fails with
+	// ErrContended if a writer is ahead, even a waiting one.
 	TryRead(ctx context.Context) (SharedHold, error)
 	TryWrite(ctx context.Context) (SharedHold, error)
 
-	// Contenders returns who stands in line, in order, on the terms of
-	// Lock.Contenders.
+	// Contenders returns the contenders, in order, as Lock.Contenders does.
 	Contenders(ctx context.Context) ([]Contender, error)
 
-	// Revoke asks a contender, named by the path of its znode, to give way. It writes
-	// the text's "unlock" into the znode, and the contender's Revoked closes. Revoke
-	// returns nil when that is written, or the contender has left by itself. The
-	// contender decides whether it gives way, and when: watch Contenders, or simply
-	// join the line. A waiter learns of the request when it is granted.
+	// Revoke asks a contender, given by the path of its znode, to release. It writes the
+	// text's "unlock" into the znode, and the contender's Revoked closes. Revoke returns nil
+	// when that is written, or when the contender has left. The contender decides whether
+	// and when it releases: read Contenders, or join the wait queue. A waiter notices the
+	// request when it is granted.
 	//
-	// If the contender did not join with Revocable, the error matches
-	// ErrNotRevocable, and its znode is untouched. If the znode is not that of a
-	// contender of this path, the error is ErrInvalid. If ctx ends first, the
-	// contender may have been asked. Asking twice is asking once.
+	// If the contender did not join with Revocable, the error matches ErrNotRevocable, and
+	// its znode is unchanged. If the znode does not belong to a contender of this path, the
+	// error is ErrInvalid. If ctx ends first, the contender may have been asked. A second
+	// request has no effect.
 	Revoke(ctx context.Context, znode string) error
 
-	// RevokeForced is the text's revocation with "freaking laser beams". It asks as
-	// Revoke does. It waits until the contender has left, or until the grace is over
-	// that the contender allowed when it joined. Then it deletes the znode. It
-	// returns nil when the znode is known to be gone.
+	// RevokeForced is the text's revocation with "freaking laser beams". It asks as Revoke
+	// does, and waits until the contender has left, or until the contender's Grace is over.
+	// Then it deletes the znode. It returns nil when the znode is deleted.
 	//
-	// The grace is counted from the moment when this call knows the request to be
-	// written. So it is never shorter than allowed, also when others had asked
-	// before.
+	// The grace counts from the time when this call has confirmed the request. So it is never
+	// shorter than allowed, even if another client had asked before.
 	//
-	// If the contender did not allow it (Grace is zero), the error matches
-	// ErrNotRevocable, and the contender is not even asked. If ctx ends first, the
-	// contender has been asked and nothing more happens to it.
+	// If the contender does not allow it (Grace is zero), the error matches ErrNotRevocable,
+	// and the contender is not asked. If ctx ends first, the contender has been asked and
+	// nothing else happens.
 	//
-	// A holder that is deleted may not know it yet, and go on: see
+	// A holder whose znode was deleted may not have noticed yet, and go on: see
 	// SharedLockConfig.Grace.
 	RevokeForced(ctx context.Context, znode string) error
 }
 
-// Mode is what a contender of a SharedLock or PriorityLock wants to do.
+// Mode is whether a contender of a SharedLock or PriorityLock reads or writes.
 type Mode string
 
 // The modes.
@@ -103,64 +94,60 @@ type SharedHold interface {
 	// Mode is Writing for a write lock until it has been downgraded.
 	Mode() Mode
 
-	// Downgrade makes a write lock a read lock, without a moment in which another
-	// contender could write. The readers behind, as far as the next writer, are
-	// granted, and writers go on waiting. Token and Znode do not change. Downgrade
-	// fails with ErrInvalid on a read lock, and returns nil on one that was
-	// downgraded before.
+	// Downgrade converts a write lock to a read lock. No other contender can write in
+	// between. The readers up to the next writer are granted, and writers keep waiting.
+	// Token and Znode do not change. Downgrade fails with ErrInvalid on a read lock, and
+	// returns nil if it was downgraded before.
 	//
-	// Stop writing before you call it. After any error but ErrInvalid, go on as a
-	// reader: it may have happened, and calling again is harmless. If the hold no
-	// longer stands, the error matches ErrNotHeld.
+	// Stop writing before you call it. After any error except ErrInvalid, continue as a
+	// reader: the downgrade may have been committed, and calling again is safe. If the hold
+	// was lost, the error matches ErrNotHeld.
 	//
-	// The znode keeps its name and its place, and a mark in its data says that the
-	// holder only reads. (A new read- znode would stand behind the waiting writers.
-	// The first of them would be granted as soon as the write- znode goes: both would
-	// hold.)
+	// The znode keeps its name and its place, and a mark in its data shows that the holder
+	// only reads. (A new read- znode would be behind the waiting writers. When the write-
+	// znode is deleted, the first of them would be granted beside the reader.)
 	//
-	// A reader of another library does not know the mark. It waits until the znode is
-	// gone, as the text has it. It waits longer than it has to, and nobody can write
-	// in that time.
+	// Readers of other libraries ignore the mark and wait until the znode is deleted, as in
+	// the text. That is longer than necessary, and no contender can write in that time.
 	Downgrade(ctx context.Context) error
 
-	// Revoked returns a channel that is closed when another client has asked for the
-	// lock: finish and release. As with Done, the first call asks the server, in the
-	// background, to tell; the two share what that costs. The channel is never closed
-	// if the lock was not made Revocable, and may not be closed once the hold is
-	// over. So select on Done beside it.
+	// Revoked returns a channel that is closed when another client has asked for the lock:
+	// finish and release. Like Done, the first call sets a watch in the background; the two
+	// share it. The channel is never closed if the lock is not Revocable, and may stay open
+	// when the hold is over. So select on Done too.
 	Revoked() <-chan struct{}
 }
 
-// SharedLockConfig says how to stand in line. The zero value is good.
+// SharedLockConfig configures a SharedLock. The zero value is the default.
 type SharedLockConfig struct {
 	// Strategy is how to wait; "" is DefaultStrategy.
 	Strategy Strategy
 
-	// Dialect says who stands in the same line; "" is DefaultDialect. Curator shares
-	// it with InterProcessReadWriteLock, Kazoo with ReadLock and WriteLock.
+	// Dialect selects the libraries that share the wait queue; "" is DefaultDialect. Curator
+	// shares it with InterProcessReadWriteLock, Kazoo with ReadLock and WriteLock.
 	//
-	// Readers of the other library do not know the mark of Downgrade, and wait until
-	// the znode is gone. In its own line Curator 5.4 lets a writer that waits in
-	// beside one that has become a reader: Curator's reader stands behind it. Before
-	// kazoo 2.9, a ReadLock also waits for writers behind it, which wait for it
-	// (kazoo#649). Bound each wait where such readers are. Revocable needs the
-	// default: the other libraries neither ask nor answer.
+	// Readers of the other library ignore the mark of Downgrade, and wait until the znode is
+	// deleted. Curator 5.4's own downgrade puts a reader behind a waiting writer, which is
+	// then granted beside it. Before kazoo 2.9, a ReadLock also waits for writers behind it,
+	// which wait for it (kazoo#649). If there are such readers, set a time limit for each
+	// wait. Revocable requires the default dialect, because the other libraries neither
+	// revoke nor react.
 	Dialect Dialect
 
-	// Data are stored in the contender's znode, as in LockConfig.
+	// Data is stored in the contender's znode, as in LockConfig.
 	Data []byte
 
-	// Joined is called on the terms of LockConfig.Joined.
+	// Joined is called as LockConfig.Joined is.
 	Joined func(Place)
 
-	// Revocable allows others to ask for the lock: SharedHold.Revoked.
+	// Revocable allows other clients to ask for the lock: see SharedHold.Revoked.
 	Revocable bool
 
-	// Grace, if not zero, allows others to take the lock away (RevokeForced) that
-	// long after they have asked for it. It needs Revocable, and cannot be changed
-	// later. It is stored in the znode in whole milliseconds; less than one is
-	// refused. The hold is then lost, with ErrRevoked. A holder that is stuck does
-	// not notice, so guard what it writes by Write or by its Token.
+	// Grace, if not zero, allows other clients to take the lock away (RevokeForced) that
+	// long after they have asked for it. The hold is then lost, with ErrRevoked. Grace
+	// requires Revocable, and is stored in the znode in whole milliseconds; less than one is
+	// ErrInvalid. A holder that hangs does not notice the loss, so protect its writes by
+	// Write or by its Token.
 	Grace time.Duration
 }
 

@@ -1,8 +1,7 @@
 package recipes
 
-// Token is a fencing token: the czxid of the holder's znode, which is the ZooKeeper
-// transaction that created it. Contenders are granted in the order in which
-// ZooKeeper created their znodes. So of two grants of one path, the later has the
-// larger token. Tokens of different paths on one ensemble can be compared too, but
-// the result says nothing. Zero is never a token.
+// Token is a fencing token: the czxid of the holder's znode, the id of the ZooKeeper
+// transaction that created it. Contenders are granted in the order in which their znodes were
+// created, so each grant of a path has a larger token than the grants before it. Comparing
+// tokens of different paths has no meaning. Zero is never a token.
 type Token int64

@@ -7,135 +7,127 @@ import (
 	"strings"
 )
 
-// Transaction is a two-phase commit. A coordinator proposes something to a group of
-// sites, and each site votes. If all vote for it, all commit; otherwise all abort.
-// It is a name and holds no state. Any number of goroutines, in any process, may use
-// it for either part.
+// Transaction is a two-phase commit. A coordinator proposes something to a group of sites, and
+// each site votes. If all vote to commit, all commit; otherwise all abort. It is only a path,
+// without state of its own, and is safe for concurrent use by coordinators and sites.
 //
 // Source: ZooKeeper Recipes, "Two-phased Commit". The path is the text's /app/Tx. Its
-// data are the payload ("even propagating the transaction can be done through
+// data is the payload ("even propagating the transaction can be done through
 // ZooKeeper by writing it in the transaction node"). A site named i votes by writing
 // "commit" or "abort" into the child s_i. Divergences:
 //
-//   - The decision is a node, decision, created in one transaction with checks of
-//     the votes that it stands on. In the text each site (or the coordinator)
-//     decides for itself when it has seen the votes. Here nobody acts on a decision
-//     that is not in ZooKeeper, only one can exist, and a site that comes back finds
-//     it.
-//   - The child protocol records the variant and the group of sites, so that
-//     strangers are refused.
-//   - The child coordinator is ephemeral. When a coordinator dies or gives up, the
-//     first waiting site that notices replaces it.
-//   - A site says when it has acted on the decision. The last one to say so deletes
-//     the transaction: see Site.Done.
+//   - The decision is a node, decision, created in one transaction with checks of the votes
+//     that it depends on. In the text each site (or the coordinator) decides for itself when
+//     it has read the votes. Here no party acts on a decision that is not in ZooKeeper, only
+//     one decision can exist, and a site that returns finds it.
+//   - The child protocol records the variant and the group of sites. Other sites are refused.
+//   - The child coordinator is ephemeral. When a coordinator dies or gives up, the first
+//     waiting site that notices replaces it.
+//   - A site reports when it has acted on the decision. The last report deletes the
+//     transaction: see Site.Done.
 //
-// As in every two-phase commit, a site that does not vote blocks the others, until
-// it does, or dies ([OwnNodes]), or somebody calls Abort.
+// As in every two-phase commit, a site that does not vote blocks the others until it votes or
+// dies ([OwnNodes]), or until a client calls Abort.
 type Transaction interface {
-	// Path is the path the transaction was made with.
+	// Path is the path of the transaction.
 	Path() string
 
-	// Begin creates the transaction with its payload for a group of sites, in one
-	// ZooKeeper transaction. Where the variant has a coordinator, Begin's session
-	// becomes it, and then calls Coordinate. Site names are elements of paths; their
-	// nodes are named s_<name>.
+	// Begin creates the transaction with its payload for a group of sites, in one ZooKeeper
+	// transaction. If the variant has a coordinator, Begin's session becomes the
+	// coordinator, and the caller then calls Coordinate. Site names are elements of paths;
+	// their nodes are named s_<name>.
 	//
-	// If the path already has a transaction, the error matches ErrNodeExists. A lost
-	// reply does not cause that. If ctx ends, or the session is lost, after the
-	// request was sent, the error matches ErrUnknownOutcome too.
+	// If the path already has a transaction, the error matches ErrNodeExists. A lost reply
+	// does not cause that. If ctx ends, or the session is lost, after the request was sent,
+	// the error also matches ErrUnknownOutcome.
 	Begin(ctx context.Context, payload []byte, sites ...string) error
 
-	// Coordinate waits until the votes allow a decision, makes it, and returns it. The
-	// decision is "abort" as soon as one site votes for that. If a decision exists
-	// already, Coordinate returns it.
+	// Coordinate waits until the votes allow a decision, makes it, and returns it. One vote
+	// to abort is enough for the decision "abort". If a decision exists, Coordinate returns
+	// it.
 	//
-	// Any session may call it, not only the one that began. It finishes what a dead
-	// coordinator has left, and several at a time do no harm. If it fails in the
-	// coordinator's session, a waiting site becomes coordinator. It may be called
-	// again all the same.
+	// Any session may call it, not only the one of Begin. It completes the work of a dead
+	// coordinator, and several calls at a time are safe. If it fails in the coordinator's
+	// session, a waiting site becomes coordinator. Then it may still be called again.
 	Coordinate(ctx context.Context) (Decision, error)
 
-	// Abort decides to abort, whatever the votes, unless a decision exists. It
-	// returns the decision that holds. The reason is for people.
+	// Abort decides to abort, whatever the votes, unless a decision exists. It returns the
+	// decision. The reason is for people.
 	Abort(ctx context.Context, reason string) (Decision, error)
 
-	// Join takes part as a site and returns it, with the payload. With [OwnNodes] it
-	// creates the site's node, which lives as long as this session. A site that is
-	// not of the group is refused with ErrUnknownSite.
+	// Join joins as a site and returns it, with the payload. With [OwnNodes] it creates the
+	// site's node, which exists until this session ends. A site that is not in the group is
+	// refused with ErrUnknownSite.
 	//
-	// Join may be called again, also after the loss of a session. But with OwnNodes a
-	// site whose session has ended is dead, and the error matches ErrNotHeld. If a
-	// decision exists, Join succeeds all the same, and Wait returns the decision.
+	// Join may be called again, also after the loss of a session. But with OwnNodes a site
+	// whose session has ended is dead, and the error matches ErrNotHeld. If a decision
+	// exists, Join still succeeds, and Wait returns the decision.
 	Join(ctx context.Context, site string) (Site, error)
 
-	// Status returns the state of the transaction. It may be outdated on arrival.
+	// Status returns the state of the transaction. It may be outdated when it arrives.
 	Status(ctx context.Context) (TransactionStatus, error)
 
-	// Forget deletes a transaction whose sites are all Done. If they are not, the
-	// error matches ErrUndecided and names the sites that are missing. If no
-	// transaction exists, that is not an error. Forget is needed only after a
-	// failure: see Site.Done.
+	// Forget deletes a transaction whose sites are all Done. Otherwise the error matches
+	// ErrUndecided and names the missing sites. If there is no transaction, it returns nil.
+	// Forget is needed only after a failure: see Site.Done.
 	Forget(ctx context.Context) error
 }
 
 // Site is a participant of a transaction.
 //
-// The methods of a transaction and its sites return an error that matches
-// ErrNoTransaction when nothing has begun at the path, or it was deleted. If ctx
-// ends, or the session is lost, while the outcome of a change is unknown, the error
-// matches ErrUnknownOutcome. All methods but Begin may then be called again.
+// If the path has no transaction, because none has begun or it was deleted, the methods of a
+// transaction and its sites return an error that matches ErrNoTransaction. If ctx ends, or the
+// session is lost, while the outcome of a change is unknown, the error matches
+// ErrUnknownOutcome. All methods except Begin may then be called again.
 type Site interface {
 	// Name is the site's name.
 	Name() string
 
-	// Payload is what was given to Begin.
+	// Payload is the payload of Begin.
 	Payload() []byte
 
-	// Vote votes, once. The same vote again is not an error, so a call whose outcome
-	// is unknown may be repeated. Another vote is refused with ErrVoted. After
-	// VoteCommit the site must be able to commit, and must not act before Wait has
-	// told it to. With [OwnNodes] a site that is dead cannot vote: ErrNotHeld. No site
-	// can whose znode another client has deleted: ErrRemoved. A vote that comes after
-	// the decision is written and changes nothing.
+	// Vote votes, once. To repeat the same vote is not an error, so a call whose outcome is
+	// unknown can be repeated. Another vote is refused with ErrVoted. After VoteCommit the
+	// site must be able to commit, and must not act before Wait returns the decision. With
+	// [OwnNodes] a dead site cannot vote: ErrNotHeld. If another client has deleted the
+	// site's znode, the error matches ErrRemoved. A vote after the decision is stored and
+	// changes nothing.
 	Vote(ctx context.Context, vote Vote) error
 
-	// Wait waits for the decision. It makes the decision itself where the variant has
-	// it so, and where the coordinator has died. A lost connection does not end the
-	// wait. A site that has not voted may call it.
+	// Wait waits for the decision. With [AllWatch], and if the coordinator has died, it makes
+	// the decision itself. A lost connection does not end the wait. A site that has not
+	// voted may call it.
 	Wait(ctx context.Context) (Decision, error)
 
-	// Done says that the site has acted on the decision, and will not ask for it
-	// again. Before a decision it is refused with ErrUndecided. It may be called
-	// again.
+	// Done reports that the site has acted on the decision, and does not need it any more.
+	// Before a decision it is refused with ErrUndecided. It may be called again.
 	//
-	// The last site's Done deletes the transaction. So the decision is kept exactly
-	// until every site has acted, however long one is away. Forget deletes what
-	// remains if the last site dies halfway. If another program keeps something below
-	// one of the transaction's children, the last Done, and Forget, match ErrNotEmpty.
-	// The site is done all the same.
+	// The last site's Done deletes the transaction. So the decision is kept until every site
+	// has acted, however long one is away. If the last site dies in between, Forget deletes
+	// the rest. If a child of the transaction has children of another program, the last
+	// Done, and Forget, return an error that matches ErrNotEmpty. The site is still done.
 	Done(ctx context.Context) error
 }
 
-// Variant is how the sites and the coordinator of a transaction watch each other. All
-// variants decide the same. They differ in what they cost and in what they notice.
-// The package comment of recipes/zookeeper has the costs.
+// Variant is how the sites and the coordinator of a transaction watch each other. All variants
+// lead to the same decision. They differ in cost and in the failures that they notice. The
+// package comment of recipes/zookeeper has the costs.
 type Variant string
 
 const (
-	// AllWatch is the text's first form: every site watches every site's node, and
-	// decides. Messages grow with the square of the number of sites. It needs no
-	// coordinator after Begin.
+	// AllWatch is the text's first form: every site watches the nodes of all sites and
+	// decides. The number of messages grows with the square of the number of sites. It needs
+	// no coordinator after Begin.
 	AllWatch Variant = "all-watch"
 
-	// CoordinatorOnly is the answer to the first drawback that the text names: only
-	// the coordinator watches the sites, which wait for its decision. Each decision
-	// takes one step more.
+	// CoordinatorOnly avoids the first drawback that the text names: only the coordinator
+	// watches the sites, which wait for its decision. A decision takes one step more.
 	CoordinatorOnly Variant = "coordinator-only"
 
-	// OwnNodes is the answer to the second: each site creates its node when it joins,
-	// ephemeral, so that its death is seen. If a site dies before the decision, voted
-	// or not, the decision is to abort. After the decision nothing changes it. Only
-	// the coordinator watches, as in CoordinatorOnly.
+	// OwnNodes avoids the second: each site creates its own ephemeral node when it joins, so
+	// that its death is noticed. If a site dies before the decision, even after its vote, the
+	// decision is to abort. Nothing changes a decision. Only the coordinator watches, as in
+	// CoordinatorOnly.
 	OwnNodes Variant = "own-nodes"
 
 	// DefaultVariant is what the empty Variant means.
@@ -145,26 +137,20 @@ const (
 // Variants returns all variants, in the order in which they are documented.
 func Variants() []Variant { return []Variant{AllWatch, CoordinatorOnly, OwnNodes} }
 
-// ParseVariant returns the variant of that name; "" is [DefaultVariant]. The
-// error matches [ErrInvalid].
-func ParseVariant(name string) (Variant, error) {
-	if name == "" {
-		return DefaultVariant, nil
-	}
-	if v := Variant(name); slices.Contains(Variants(), v) {
-		return v, nil
-	}
-	return "", fmt.Errorf("%w: variant %q is unknown; one of %q", ErrInvalid, name, Variants())
+// Normalize returns the variant, or [DefaultVariant] for "". The error matches
+// [ErrInvalid] and names the variants that exist.
+func (v Variant) Normalize() (Variant, error) {
+	return choose("variant", v, DefaultVariant, Variants())
 }
 
-// TransactionConfig says how to begin. The zero value is good. A site that joins
-// finds the variant in the transaction.
+// TransactionConfig configures a Transaction. The zero value is the default. A site that joins
+// reads the variant from the transaction.
 type TransactionConfig struct {
 	// Variant is how sites and coordinator watch each other; "" is DefaultVariant.
 	Variant Variant
 }
 
-// Vote is what a site votes, and what its node holds.
+// Vote is the vote of a site, and the data of its node.
 type Vote string
 
 const (
@@ -178,9 +164,9 @@ const (
 
 // Decision is the outcome of a transaction. It never changes.
 type Decision struct {
-	// Commit is whether to commit. Otherwise all abort.
+	// Commit is true if all sites commit, and false if all abort.
 	Commit bool
-	// Reason says, for people, why to abort: which site voted so, or died.
+	// Reason tells people why to abort: which site voted to abort, or died.
 	Reason string
 }
 
@@ -192,8 +178,8 @@ type TransactionStatus struct {
 	Sites []SiteStatus
 	// Decision is nil before the decision.
 	Decision *Decision
-	// Coordinated reports whether a session is coordinator: since Begin, or by
-	// waiting, until the session ends or it gives up.
+	// Coordinated reports whether there is a coordinator: the session of Begin, or a waiting
+	// site that has replaced it.
 	Coordinated bool
 }
 
@@ -203,7 +189,7 @@ type SiteStatus struct {
 	Vote Vote
 	// Joined is known only with OwnNodes.
 	Joined bool
-	// Dead: the site has joined, and its session has ended.
+	// Dead reports that the site has joined and its session has ended.
 	Dead bool
 	Done bool
 }

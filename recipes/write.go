@@ -5,7 +5,7 @@ import "fmt"
 // AnyVersion, as a version, matches every version.
 const AnyVersion int32 = -1
 
-// OpKind says what an [Op] does.
+// OpKind is the kind of an [Op].
 type OpKind int
 
 // The kinds of operations.
@@ -27,8 +27,7 @@ func (k OpKind) String() string {
 	return "unknown"
 }
 
-// Op is one operation of a guarded write. Make it with [Create], [Set] or
-// [Delete].
+// Op is one operation of a guarded write: [Create], [Set] or [Delete].
 type Op struct {
 	Kind    OpKind
 	Path    string // below the session's chroot
@@ -36,18 +35,17 @@ type Op struct {
 	Version int32  // of OpSet and OpDelete; AnyVersion to not compare
 }
 
-// Create makes a persistent znode. Its parent must exist. Its ACL is
-// SessionConfig.ACL.
+// Create creates a persistent znode with SessionConfig.ACL. Its parent must exist.
 func Create(path string, data []byte) Op {
 	return Op{Kind: OpCreate, Path: path, Data: data}
 }
 
-// Set replaces the data of a znode if it has that version.
+// Set replaces the data of a znode if its version matches.
 func Set(path string, data []byte, version int32) Op {
 	return Op{Kind: OpSet, Path: path, Data: data, Version: version}
 }
 
-// Delete deletes a znode without children if it has that version.
+// Delete deletes a znode without children if its version matches.
 func Delete(path string, version int32) Op {
 	return Op{Kind: OpDelete, Path: path, Version: version}
 }
@@ -69,8 +67,8 @@ func (o Op) Validate() error {
 	return nil
 }
 
-// WriteError says which operation of a guarded write made ZooKeeper refuse all
-// of them. Nothing was written; the grant stands.
+// WriteError names the operation because of which ZooKeeper refused a guarded write. Nothing
+// was written, and the grant is held.
 type WriteError struct {
 	Index int   // into the operations given to Write
 	Op    Op    // that operation

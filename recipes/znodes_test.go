@@ -119,8 +119,8 @@ func shape(name string) string {
 }
 
 // uses make each znode that a recipe can make on the way of one session.
-var uses = map[string]func(ctx context.Context, must func(error), s recipes.Session, path string){
-	"Lock": func(ctx context.Context, must func(error), s recipes.Session, path string) {
+var uses = map[string]func(ctx context.Context, must func(error), s recipes.Client, path string){
+	"Lock": func(ctx context.Context, must func(error), s recipes.Client, path string) {
 		for _, strategy := range []recipes.Strategy{recipes.Handoff, recipes.Predecessor} {
 			lock, err := s.Lock(path, recipes.LockConfig{Strategy: strategy})
 			must(err)
@@ -137,14 +137,14 @@ var uses = map[string]func(ctx context.Context, must func(error), s recipes.Sess
 			must(hold.Write(ctx))
 		}
 	},
-	"Election": func(ctx context.Context, must func(error), s recipes.Session, path string) {
+	"Election": func(ctx context.Context, must func(error), s recipes.Client, path string) {
 		election, err := s.Election(path, recipes.ElectionConfig{})
 		must(err)
 		leadership, err := election.Campaign(ctx, nil)
 		must(err)
 		must(leadership.Acknowledge(ctx, nil))
 	},
-	"Shared lock": func(ctx context.Context, must func(error), s recipes.Session, path string) {
+	"Shared lock": func(ctx context.Context, must func(error), s recipes.Client, path string) {
 		lock, err := s.SharedLock(path, recipes.SharedLockConfig{})
 		must(err)
 		hold, err := lock.AcquireWrite(ctx)
@@ -153,7 +153,7 @@ var uses = map[string]func(ctx context.Context, must func(error), s recipes.Sess
 		_, err = lock.AcquireRead(ctx)
 		must(err)
 	},
-	"Priority lock": func(ctx context.Context, must func(error), s recipes.Session, path string) {
+	"Priority lock": func(ctx context.Context, must func(error), s recipes.Client, path string) {
 		waits := make(chan struct{})
 		lock, err := s.PriorityLock(path, recipes.PriorityLockConfig{})
 		must(err)
@@ -164,24 +164,24 @@ var uses = map[string]func(ctx context.Context, must func(error), s recipes.Sess
 		go second.AcquireWrite(ctx)
 		<-waits
 	},
-	"Semaphore": func(ctx context.Context, must func(error), s recipes.Session, path string) {
+	"Semaphore": func(ctx context.Context, must func(error), s recipes.Client, path string) {
 		semaphore, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2})
 		must(err)
 		_, err = semaphore.Acquire(ctx)
 		must(err)
 	},
-	"Barrier": func(ctx context.Context, must func(error), s recipes.Session, path string) {
+	"Barrier": func(ctx context.Context, must func(error), s recipes.Client, path string) {
 		barrier, err := s.Barrier(path)
 		must(err)
 		must(barrier.Set(ctx, nil))
 	},
-	"Double barrier": func(ctx context.Context, must func(error), s recipes.Session, path string) {
+	"Double barrier": func(ctx context.Context, must func(error), s recipes.Client, path string) {
 		barrier, err := s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 1})
 		must(err)
 		_, err = barrier.Enter(ctx, nil)
 		must(err)
 	},
-	"Queue": func(ctx context.Context, must func(error), s recipes.Session, path string) {
+	"Queue": func(ctx context.Context, must func(error), s recipes.Client, path string) {
 		queue, err := s.Queue(path, recipes.QueueConfig{Capacity: 9, MaxDeliveries: 1})
 		must(err)
 		_, err = queue.PutMany(ctx, nil, nil)
@@ -190,7 +190,7 @@ var uses = map[string]func(ctx context.Context, must func(error), s recipes.Sess
 		must(err)
 		must(delivery.Return(ctx))
 	},
-	"Priority queue": func(ctx context.Context, must func(error), s recipes.Session, path string) {
+	"Priority queue": func(ctx context.Context, must func(error), s recipes.Client, path string) {
 		queue, err := s.PriorityQueue(path, recipes.QueueConfig{Capacity: 9, MaxDeliveries: 1})
 		must(err)
 		_, err = queue.PutMany(ctx, 5, nil, nil)
@@ -199,7 +199,7 @@ var uses = map[string]func(ctx context.Context, must func(error), s recipes.Sess
 		must(err)
 		must(delivery.Return(ctx))
 	},
-	"Two-phase commit": func(ctx context.Context, must func(error), s recipes.Session, path string) {
+	"Two-phase commit": func(ctx context.Context, must func(error), s recipes.Client, path string) {
 		tx, err := s.Transaction(path, recipes.TransactionConfig{Variant: recipes.OwnNodes})
 		must(err)
 		must(tx.Begin(ctx, nil, "one", "two"))
@@ -209,7 +209,7 @@ var uses = map[string]func(ctx context.Context, must func(error), s recipes.Sess
 		must(err)
 		must(site.Done(ctx))
 	},
-	"Group": func(ctx context.Context, must func(error), s recipes.Session, path string) {
+	"Group": func(ctx context.Context, must func(error), s recipes.Client, path string) {
 		for _, name := range []string{"", "ann"} {
 			group, err := s.Group(path, recipes.GroupConfig{Name: name})
 			must(err)
@@ -217,24 +217,24 @@ var uses = map[string]func(ctx context.Context, must func(error), s recipes.Sess
 			must(err)
 		}
 	},
-	"Names": func(ctx context.Context, must func(error), s recipes.Session, path string) {
+	"Names": func(ctx context.Context, must func(error), s recipes.Client, path string) {
 		names, err := s.Names(path)
 		must(err)
 		must(names.RegisterPersistent(ctx, "ann", nil))
 	},
-	"Configuration": func(ctx context.Context, must func(error), s recipes.Session, path string) {
+	"Configuration": func(ctx context.Context, must func(error), s recipes.Client, path string) {
 		configuration, err := s.Configuration(path)
 		must(err)
 		_, err = configuration.Set(ctx, "ann", nil, recipes.AnyRevision)
 		must(err)
 	},
-	"Counter": func(ctx context.Context, must func(error), s recipes.Session, path string) {
+	"Counter": func(ctx context.Context, must func(error), s recipes.Client, path string) {
 		counter, err := s.Counter(path, recipes.CounterConfig{})
 		must(err)
 		_, err = counter.Add(ctx, 1)
 		must(err)
 	},
-	"Latch": func(ctx context.Context, must func(error), s recipes.Session, path string) {
+	"Latch": func(ctx context.Context, must func(error), s recipes.Client, path string) {
 		latch, err := s.Latch(path, recipes.LatchConfig{Count: 1})
 		must(err)
 		_, err = latch.CountDown(ctx)

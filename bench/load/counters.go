@@ -20,7 +20,7 @@ const parallelism = 32
 const quiet = 20 * time.Millisecond
 
 // total adds up the counters of all sessions. Through a plugin each is a call.
-func total(ctx context.Context, sessions []recipes.Session) (recipes.Stats, error) {
+func total(ctx context.Context, sessions []recipes.Client) (recipes.Stats, error) {
 	sum := recipes.Stats{ByKind: map[string]int64{}}
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
@@ -45,7 +45,7 @@ func total(ctx context.Context, sessions []recipes.Session) (recipes.Stats, erro
 // That a contender has joined the line does not yet say that it has set its
 // watch: a request of it may still be on its way. The contract tells no more
 // than that, so the counters are looked at until they stand still.
-func settled(ctx context.Context, sessions []recipes.Session) (recipes.Stats, error) {
+func settled(ctx context.Context, sessions []recipes.Client) (recipes.Stats, error) {
 	before, err := total(ctx, sessions)
 	for err == nil {
 		if err = pause(ctx, quiet); err != nil {
@@ -83,7 +83,6 @@ func (l Load) counted(ctx context.Context, measure func(context.Context) error) 
 	return difference(after, before), l.end(ctx)
 }
 
-// difference returns after minus before.
 func difference(after, before recipes.Stats) recipes.Stats {
 	d := recipes.Stats{ByKind: map[string]int64{}}
 	add(&d, after, 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -12,14 +13,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// failover is a load of one failover under way.
 type failover struct {
 	Load
 	started time.Time
 	rest    *rest
 	guard   guard
 	grants  chan failoverGrant // of capacity two: the first holder and the next
-	victim  atomic.Pointer[recipes.Session]
+	victim  atomic.Pointer[recipes.Client]
 }
 
 type failoverGrant struct {
@@ -72,7 +72,6 @@ func (f *failover) stand(ctx context.Context, c contender) error {
 	return nil
 }
 
-// knew reports whether the session that was killed, if any was, is lost to itself.
 func (f *failover) knew() bool {
 	victim := f.victim.Load()
 	if victim == nil {
@@ -94,7 +93,7 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 	if err := f.rest.await(ctx, int64(len(f.Sessions))); err != nil {
 		return Measurement{}, err
 	}
-	survivors := without(f.Sessions, int(holder.contender.id)-1)
+	survivors := slices.Concat(f.Sessions[:holder.contender.id-1], f.Sessions[holder.contender.id:])
 	before, err := settled(ctx, survivors)
 	if err != nil {
 		return Measurement{}, err
@@ -157,7 +156,6 @@ func (f *failover) lost(g failoverGrant) error {
 	return nil
 }
 
-// next waits for the next grant and checks it.
 func (f *failover) next(ctx context.Context) (failoverGrant, error) {
 	select {
 	case g := <-f.grants:
@@ -165,10 +163,4 @@ func (f *failover) next(ctx context.Context) (failoverGrant, error) {
 	case <-ctx.Done():
 		return failoverGrant{}, context.Cause(ctx)
 	}
-}
-
-// without returns sessions without the i-th.
-func without(sessions []recipes.Session, i int) []recipes.Session {
-	others := append([]recipes.Session(nil), sessions[:i]...)
-	return append(others, sessions[i+1:]...)
 }

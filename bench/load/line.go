@@ -12,7 +12,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// line is a load of two or more contenders under way.
 type line struct {
 	Load
 	shape    shape
@@ -46,7 +45,6 @@ type joining struct {
 // errOver is returned by waiting contenders that the end of the load sent home.
 var errOver = errors.New("the load is over")
 
-// contend runs a load of that shape.
 func (l Load) contend(ctx context.Context, s shape) (Measurement, error) {
 	li := &line{
 		Load: l, shape: s, started: time.Now(), parent: ctx, rest: newRest(), recorder: newRecorder(),
@@ -74,7 +72,6 @@ func (l *line) now() time.Duration { return time.Since(l.started) }
 // a wait, and what its turn costs is the same in each trial.
 const head = 1
 
-// contender takes turns until its part is done.
 func (l *line) contender(ctx context.Context, c contender) error {
 	l.joined[c.id].first = true
 	if c.id != head {
@@ -103,7 +100,6 @@ func (l *line) contender(ctx context.Context, c contender) error {
 	}
 }
 
-// join is called when a contender has joined the line.
 func (l *line) join(id int64) {
 	j := &l.joined[id]
 	j.at = l.now()
@@ -118,7 +114,6 @@ func (l *line) join(id int64) {
 	l.rest.add(1)
 }
 
-// turn is one turn of one contender.
 func (l *line) turn(ctx context.Context, c contender) error {
 	asked := l.now()
 	turn, err := c.enter(ctx)
@@ -129,7 +124,11 @@ func (l *line) turn(ctx context.Context, c contender) error {
 	case err != nil:
 		return err
 	case l.over.Load():
-		return l.passOn(turn)
+		// The grant has crossed with the end of the load.
+		if err := turn.leave(l.parent); err != nil {
+			return fmt.Errorf("leave: %w", err)
+		}
+		return errOver
 	}
 	l.rest.add(-1)
 	if err := l.guard.enter(c.id, turn.token); err != nil {
@@ -149,14 +148,6 @@ func (l *line) turn(ctx context.Context, c contender) error {
 		l.recorder.record(l.recorder.m.Service, l.now()-granted)
 	}
 	return nil
-}
-
-// passOn gives back a grant that has crossed with the end of the load.
-func (l *line) passOn(t turn) error {
-	if err := t.leave(l.parent); err != nil {
-		return fmt.Errorf("leave: %w", err)
-	}
-	return errOver
 }
 
 // granted is what a holder does first: it records its grant. It reports whether
@@ -201,7 +192,6 @@ func (l *line) hold(ctx context.Context, granted time.Duration) error {
 	return l.begin(ctx)
 }
 
-// leave ends a holder's turn.
 func (l *line) leave(ctx context.Context, c contender, t turn) error {
 	l.turns++
 	l.left = l.now()
@@ -243,4 +233,93 @@ func (l *line) finish(ctx context.Context, c contender, t turn) error {
 		return err
 	}
 	return errOver
+}
+
+// alone measures the turns of a single contender: what a lock costs when nobody
+// else wants it. A Drain takes turnsAlone turns, a Cycle as many as its duration
+// allows.
+func (l Load) alone(ctx context.Context) (Measurement, error) {
+	all, err := l.contenders(func(int64) {})
+	if err != nil {
+		return Measurement{}, err
+	}
+	s := &solo{Load: l, contender: all[0], recorder: newRecorder()}
+	if err := s.warmup(ctx); err != nil {
+		return Measurement{}, err
+	}
+	counters, err := l.counted(ctx, s.measure)
+	if err != nil {
+		return Measurement{}, err
+	}
+	s.recorder.m.Counters = counters
+	s.recorder.m.Warm.Took = l.Warmup
+	return s.recorder.m, s.guard.check(s.turns)
+}
+
+type solo struct {
+	Load
+	contender contender
+	guard     guard
+	recorder  *recorder
+	turns     int64
+}
+
+// warmup takes at least one turn, which makes the parents of the path.
+func (s *solo) warmup(ctx context.Context) error {
+	start := time.Now()
+	for {
+		if _, _, err := s.turn(ctx); err != nil {
+			return err
+		}
+		if s.Workload == Drain || time.Since(start) >= s.Warmup {
+			return nil
+		}
+	}
+}
+
+func (s *solo) measure(ctx context.Context) error {
+	m := &s.recorder.m
+	start := time.Now()
+	for !s.enough(time.Since(start)) {
+		wait, service, err := s.turn(ctx)
+		if err != nil {
+			return err
+		}
+		m.Operations++
+		s.recorder.record(m.Wait, wait)
+		s.recorder.record(m.Service, service)
+	}
+	m.Elapsed = time.Since(start)
+	return nil
+}
+
+func (s *solo) enough(elapsed time.Duration) bool {
+	taken := s.recorder.m.Operations
+	if s.Workload == Drain {
+		return taken >= turnsAlone
+	}
+	return taken > 0 && elapsed >= s.Duration
+}
+
+func (s *solo) turn(ctx context.Context) (wait, service time.Duration, err error) {
+	asked := time.Now()
+	turn, err := s.contender.enter(ctx)
+	granted := time.Now()
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := s.guard.enter(s.contender.id, turn.token); err != nil {
+		return 0, 0, err
+	}
+	if err := pause(ctx, s.Hold); err != nil {
+		return 0, 0, err
+	}
+	s.turns++
+	if err := s.guard.leave(s.contender.id); err != nil {
+		return 0, 0, err
+	}
+	if err := turn.leave(ctx); err != nil {
+		return 0, 0, fmt.Errorf("leave: %w", err)
+	}
+	return granted.Sub(asked), time.Since(granted), nil
 }

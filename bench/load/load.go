@@ -1,9 +1,57 @@
+// Package load puts contenders in line and times how a lock or a leadership
+// passes from one to the next. It knows only the contract (package recipes), so
+// whatever implements a [recipes.Session] can be measured.
+//
+// A [Load] names the recipe, the path and the sessions. Its workload is the shape:
+//
+//   - [Drain]: all contenders stand in line, then each one leaves as soon as it
+//     is granted. N contenders give N-1 handoffs, and the line gets shorter by
+//     one with each.
+//   - [Cycle]: a closed loop. Whoever leaves joins again at the end of the line,
+//     which therefore stays as long as it is.
+//   - [Failover]: all stand in line, the holder's session is killed, and the
+//     time until the next one has been granted is taken. What the survivors send
+//     in the second after that is counted too.
+//   - [Open]: acquisitions arrive on schedule, whether or not those before them
+//     have been granted. A closed loop slows down with what it measures and so
+//     hides long waits; this one does not.
+//   - [Many]: several lines that have nothing to do with each other cycle at
+//     the same time.
+//   - [Queue], [Barrier], [DoubleBarrier] and [Commit]: rounds of the recipes of
+//     those names, all sessions together.
+//
+// Times that are easily mixed up have names of their own:
+//
+//   - wait: from asking (Acquire, Campaign) to being granted. It contains the
+//     turns of all who were ahead. In an open load it counts from when the
+//     schedule wanted to ask.
+//   - handoff: from the moment the holder asks to leave (Release, Resign) to the
+//     moment the next one, already in line by then, has been granted. It is the
+//     time for which nobody holds.
+//   - service: from being granted to having left: the time for which one
+//     contender occupies the resource, what it does with it included.
+//
+// # What is counted
+//
+// The measured part begins and ends with a holder that stands still while all
+// others have come to rest: they wait in line, or have left for good. Counters
+// are read at those two moments, so what was sent in between belongs to whole
+// operations, nothing is missed and nothing is counted in passing.
+//
+// # What is checked
+//
+// A broken lock is fast, and must not win. Every grant is checked against mutual
+// exclusion and growing tokens. In a failover, the holder that was cut off must know of
+// its loss before the next one is granted. What breaks that is a [Violation], and there
+// is no measurement then.
 package load
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -20,7 +68,7 @@ type Load struct {
 	Path string
 
 	// Sessions are the contenders, one each. They stay open.
-	Sessions []recipes.Session
+	Sessions []recipes.Client
 
 	// Hold is for how long each holder keeps what it was granted.
 	Hold time.Duration
@@ -126,4 +174,100 @@ func call(ctx context.Context, f func(context.Context) error) error {
 		return nil
 	}
 	return f(ctx)
+}
+
+// Workload is the shape of a load.
+type Workload string
+
+const (
+	// Drain empties a line that everybody has joined before.
+	Drain Workload = "drain"
+	// Cycle has everybody acquire, hold, release and join again.
+	Cycle Workload = "cycle"
+	// Failover kills the holder's session and times how long it takes until the
+	// next one knows that it has been granted.
+	Failover Workload = "failover"
+	// Open has acquisitions arrive on schedule, whether or not the ones before
+	// have been granted.
+	Open Workload = "open"
+	// Many is a number of independent lines that cycle at the same time.
+	Many Workload = "many"
+
+	// Queue, Barrier, DoubleBarrier and Commit are rounds of the recipes of
+	// those names. They have no other recipe and no strategy.
+	Queue         Workload = "queue"
+	Barrier       Workload = "barrier"
+	DoubleBarrier Workload = "double-barrier"
+	Commit        Workload = "two-phase-commit"
+)
+
+// Own reports whether the workload is of a recipe of its own, so that Recipe and
+// Strategy say nothing.
+func (w Workload) Own() bool { return w.least() > 0 }
+
+// Shareable reports whether several processes can run the workload together.
+func (w Workload) Shareable() bool { return w == Drain || w == Cycle || w == Open || w == Many }
+
+func (w Workload) least() int {
+	switch w {
+	case Queue, DoubleBarrier:
+		return 1
+	case Barrier, Commit:
+		return 2
+	}
+	return 0
+}
+
+// Workloads returns all workloads.
+func Workloads() []Workload {
+	return []Workload{Drain, Cycle, Failover, Open, Many, Queue, Barrier, DoubleBarrier, Commit}
+}
+
+// ParseWorkload returns the workload of that name, or an error that lists those
+// that exist.
+func ParseWorkload(name string) (Workload, error) { return parse("workload", name, Workloads()) }
+
+// Arrivals is how the acquisitions of an open load come.
+type Arrivals string
+
+const (
+	// Constant arrivals are evenly spaced.
+	Constant Arrivals = "constant"
+	// Poisson arrivals are independent of each other, as those of many clients
+	// that know nothing of each other are.
+	Poisson Arrivals = "poisson"
+)
+
+// ParseArrivals returns the arrivals of that name, or an error that lists those
+// that exist.
+func ParseArrivals(name string) (Arrivals, error) {
+	return parse("arrivals", name, []Arrivals{Constant, Poisson})
+}
+
+// Recipe is what is contended for.
+type Recipe string
+
+const (
+	// Lock is recipes.Lock.
+	Lock Recipe = "lock"
+	// Election is recipes.Election.
+	Election Recipe = "election"
+)
+
+// Recipes returns all recipes.
+func Recipes() []Recipe { return []Recipe{Lock, Election} }
+
+// ParseRecipe returns the recipe of that name, or an error that lists those that
+// exist.
+func ParseRecipe(name string) (Recipe, error) { return parse("recipe", name, Recipes()) }
+
+func parse[T ~string](what, name string, known []T) (T, error) {
+	if slices.Contains(known, T(name)) {
+		return T(name), nil
+	}
+	names := make([]string, len(known))
+	for i, k := range known {
+		names[i] = string(k)
+	}
+	return "", fmt.Errorf("%s %q is unknown; one of %s", what, name, strings.Join(names, ", "))
 }

@@ -10,15 +10,15 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 const path = "/bench/line"
 
-// sessions opens n sessions and has them closed with the test.
-func sessions(t *testing.T, server *fake.World, n int) []recipes.Session {
+func sessions(t *testing.T, server *fake.World, n int) []recipes.Client {
 	t.Helper()
-	all := make([]recipes.Session, n)
+	all := make([]recipes.Client, n)
 	for i := range all {
 		s, err := server.Open(t.Context(), recipes.SessionConfig{})
 		if err != nil {
@@ -28,6 +28,15 @@ func sessions(t *testing.T, server *fake.World, n int) []recipes.Session {
 		all[i] = s
 	}
 	return all
+}
+
+func run(t *testing.T, l load.Load) load.Measurement {
+	t.Helper()
+	m, err := l.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 func TestDrainCountsWhatEveryHandoffCosts(t *testing.T) {
@@ -46,13 +55,10 @@ func TestDrainCountsWhatEveryHandoffCosts(t *testing.T) {
 		} {
 			t.Run(string(recipe)+"/"+string(tt.strategy), func(t *testing.T) {
 				server := new(fake.World)
-				m, err := load.Load{
+				m := run(t, load.Load{
 					Workload: load.Drain, Recipe: recipe, Strategy: tt.strategy, Path: path,
 					Sessions: sessions(t, server, tt.n),
-				}.Run(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				})
 				handoffs := int64(tt.n) - 1
 				if m.Operations != handoffs || m.Handoff.TotalCount() != handoffs {
 					t.Errorf("%d operations, %d handoff times; want %d", m.Operations, m.Handoff.TotalCount(), handoffs)
@@ -78,7 +84,10 @@ func TestTheFirstContenderHeadsTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := new(fake.World)
 		all := sessions(t, server, 50)
-		all[0] = lateSession{all[0]}
+		all[0] = fake.Acquiring{Client: all[0], Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+			time.Sleep(time.Second)
+			return l.Acquire(ctx)
+		}}
 		began := false
 		_, err := load.Load{
 			Workload: load.Drain, Recipe: load.Lock, Strategy: recipes.Handoff, Path: path, Sessions: all,
@@ -101,7 +110,9 @@ func TestGrantsThatCrossWithTheEndArePassedOn(t *testing.T) {
 	server := new(fake.World)
 	all := sessions(t, server, 5)
 	for i := range all {
-		all[i] = deafSession{all[i]}
+		all[i] = fake.Acquiring{Client: all[i], Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+			return l.Acquire(context.WithoutCancel(ctx)) // it does not hear that it need not wait
+		}}
 	}
 	_, err := load.Load{
 		Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Handoff, Path: path, Sessions: all, Duration: time.Millisecond,
@@ -114,45 +125,13 @@ func TestGrantsThatCrossWithTheEndArePassedOn(t *testing.T) {
 	}
 }
 
-// deafSession is a session whose locks do not hear that they need not wait any more.
-type deafSession struct{ recipes.Session }
-
-func (s deafSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	l, err := s.Session.Lock(path, cfg)
-	return deafLock{l}, err
-}
-
-type deafLock struct{ recipes.Lock }
-
-func (l deafLock) Acquire(ctx context.Context) (recipes.Hold, error) {
-	return l.Lock.Acquire(context.WithoutCancel(ctx))
-}
-
-// lateSession is a session whose locks are acquired a second later.
-type lateSession struct{ recipes.Session }
-
-func (s lateSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	l, err := s.Session.Lock(path, cfg)
-	return lateLock{l}, err
-}
-
-type lateLock struct{ recipes.Lock }
-
-func (l lateLock) Acquire(ctx context.Context) (recipes.Hold, error) {
-	time.Sleep(time.Second)
-	return l.Lock.Acquire(ctx)
-}
-
 func TestCycleKeepsTheLineFull(t *testing.T) {
 	const n, duration = 5, 30 * time.Millisecond
 	server := new(fake.World)
-	m, err := load.Load{
+	m := run(t, load.Load{
 		Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
 		Sessions: sessions(t, server, n), Duration: duration, Warmup: duration,
-	}.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	if m.Elapsed < duration || m.Operations < 1 {
 		t.Errorf("%d operations in %v", m.Operations, m.Elapsed)
 	}
@@ -178,13 +157,10 @@ func TestCycleIsMeasuredForATurnOfTheLine(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			const n, hold = 5, time.Second
-			m, err := load.Load{
+			m := run(t, load.Load{
 				Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path, Shared: shared,
 				Sessions: sessions(t, new(fake.World), n), Duration: hold / 10, Hold: hold,
-			}.Run(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			})
 			// Alone, a line ends when the first to ask again is granted; of a shared
 			// one each process is done when all of its own have been.
 			operations, waits := int64(n), int64(1)
@@ -202,13 +178,10 @@ func TestOneContenderIsMeasuredByItsTurns(t *testing.T) {
 	for _, w := range []load.Workload{load.Drain, load.Cycle} {
 		t.Run(string(w), func(t *testing.T) {
 			const duration = 10 * time.Millisecond
-			m, err := load.Load{
+			m := run(t, load.Load{
 				Workload: w, Recipe: load.Election, Strategy: recipes.Herd, Path: path,
 				Sessions: sessions(t, new(fake.World), 1), Duration: duration,
-			}.Run(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			})
 			if m.Handoff.TotalCount() != 0 {
 				t.Errorf("%d handoffs with nobody to hand to", m.Handoff.TotalCount())
 			}
@@ -228,13 +201,10 @@ func TestOneContenderIsMeasuredByItsTurns(t *testing.T) {
 func TestHoldIsNoPartOfTheHandoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hold = 20 * time.Millisecond
-		m, err := load.Load{
+		m := run(t, load.Load{
 			Workload: load.Drain, Recipe: load.Lock, Path: path, Hold: hold,
 			Sessions: sessions(t, new(fake.World), 4),
-		}.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		})
 		// Three handoffs with two holds between them.
 		if m.Elapsed != 2*hold {
 			t.Errorf("elapsed %v; want two holds of %v", m.Elapsed, hold)
@@ -350,23 +320,11 @@ func TestLoadThatCannotBeRun(t *testing.T) {
 	}
 }
 
-func TestParseNamesWhatExists(t *testing.T) {
-	if _, err := load.ParseWorkload("sprint"); err == nil || err.Error() != `workload "sprint" is unknown; one of drain, cycle, failover, open, many, queue, barrier, double-barrier, two-phase-commit` {
-		t.Error(err)
-	}
-	if _, err := load.ParseRecipe(""); err == nil || err.Error() != `recipe "" is unknown; one of lock, election` {
-		t.Error(err)
-	}
-	if w, err := load.ParseWorkload("cycle"); w != load.Cycle || err != nil {
-		t.Error(w, err)
-	}
-}
-
 // BenchmarkHarness is a cycle over locks that cost nothing: what the benchmark
 // itself adds to every operation.
 func BenchmarkHarness(b *testing.B) {
 	server := new(fake.World)
-	all := make([]recipes.Session, 10)
+	all := make([]recipes.Client, 10)
 	for i := range all {
 		all[i], _ = server.Open(b.Context(), recipes.SessionConfig{})
 		defer all[i].Close(b.Context())
@@ -382,3 +340,5 @@ func BenchmarkHarness(b *testing.B) {
 		b.ReportMetric(float64(m.Elapsed)/float64(m.Operations), "ns/turn")
 	}
 }
+
+func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -68,12 +68,14 @@ func (o *open) arrivals(ctx context.Context, duration, patience time.Duration, s
 	defer stop(nil)
 	group, gctx := errgroup.WithContext(ctx)
 	start, next := time.Now(), newPacer(o.Arrivals, o.Rate, seed)
-	var last progressOf
 	var err error
 	n := 0
 	for at := next(); at < duration; at = next() {
 		intended := start.Add(at)
-		if err = sleepUntil(gctx, intended); err != nil {
+		if err = context.Cause(gctx); err == nil {
+			err = pause(gctx, time.Until(intended))
+		}
+		if err != nil {
 			break
 		}
 		if o.waiting.Add(1) > maxWaiting {
@@ -85,7 +87,7 @@ func (o *open) arrivals(ctx context.Context, duration, patience time.Duration, s
 		n++
 		group.Go(func() error {
 			defer o.waiting.Add(-1)
-			return o.acquire(gctx, c, intended, rec, &last)
+			return o.acquire(gctx, c, start, intended, rec)
 		})
 	}
 	given := time.AfterFunc(time.Until(start.Add(duration+patience)), func() { stop(errGaveUp) })
@@ -100,15 +102,14 @@ func (o *open) arrivals(ctx context.Context, duration, patience time.Duration, s
 	if rec.m.Operations == 0 && n > 0 {
 		return Measurement{}, fmt.Errorf("%w: none of %d within %v", ErrOverloaded, n, duration+patience)
 	}
-	rec.m.Elapsed = max(duration, last.since(start))
+	rec.m.Elapsed = max(duration, rec.m.Elapsed)
 	return rec.m, nil
 }
 
 // errGaveUp ends the wait of acquisitions that an open load gives up on.
 var errGaveUp = errors.New("the open load is over")
 
-// acquire is one acquisition.
-func (o *open) acquire(ctx context.Context, c contender, intended time.Time, rec *recorder, last *progressOf) error {
+func (o *open) acquire(ctx context.Context, c contender, start, intended time.Time, rec *recorder) error {
 	rec.record(rec.m.Late, max(0, time.Since(intended)))
 	turn, err := c.enter(ctx)
 	granted := time.Now()
@@ -139,35 +140,29 @@ func (o *open) acquire(ctx context.Context, c contender, intended time.Time, rec
 		return held
 	}
 	rec.record(rec.m.Service, time.Since(granted))
-	rec.count(func(m *Measurement) { m.Operations++ })
-	last.at(granted)
+	rec.count(func(m *Measurement) {
+		m.Operations++
+		m.Elapsed = max(m.Elapsed, granted.Sub(start))
+	})
 	return nil
 }
 
-// progressOf keeps the latest of some moments.
-type progressOf struct {
-	mu     sync.Mutex
-	latest time.Time
-}
+// pacer gives the intended starts of an open load, each counted from the
+// beginning, in order. It sleeps never and can be tested without.
+type pacer func() time.Duration
 
-func (p *progressOf) at(t time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if t.After(p.latest) {
-		p.latest = t
+func newPacer(arrivals Arrivals, rate float64, seed uint64) pacer {
+	gap := float64(time.Second) / rate
+	if arrivals == Poisson {
+		random, at := rand.New(rand.NewPCG(seed, 1)), 0.0
+		return func() time.Duration {
+			at += gap * random.ExpFloat64()
+			return time.Duration(at)
+		}
 	}
-}
-
-func (p *progressOf) since(start time.Time) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.latest.Sub(start)
-}
-
-// sleepUntil waits for a moment, or until ctx ends.
-func sleepUntil(ctx context.Context, t time.Time) error {
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+	n := 0
+	return func() time.Duration {
+		n++
+		return time.Duration(gap * float64(n-1))
 	}
-	return pause(ctx, time.Until(t))
 }

@@ -1,6 +1,9 @@
 package load
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // shape decides when the measured part of a load begins and ends, and who joins
 // again. It is asked by one holder at a time.
@@ -18,7 +21,6 @@ type shape interface {
 	again() bool
 }
 
-// drain begins with the first grant and ends with the last.
 type drain struct{ contenders int }
 
 func (d drain) begins(time.Duration, int64) bool          { return true }
@@ -44,4 +46,57 @@ func (c *cycle) again() bool                                    { return true }
 
 func (c *cycle) ends(handoffs int64, elapsed time.Duration) bool {
 	return elapsed >= c.duration && handoffs >= c.contenders
+}
+
+const (
+	// steadyWindows is how many windows in a row must agree, and steadyWithin
+	// by how much each may differ from their mean.
+	steadyWindows = 3
+	steadyWithin  = 0.10
+	// windowTurns is the least number of turns that make a window.
+	windowTurns = 10
+	// longestWarmup bounds a warm-up that does not get steady, in multiples of
+	// the shortest.
+	longestWarmup = 8
+)
+
+// warmup decides when a load has warmed up. It has run for shortest, and the rates of
+// the last three windows lie within 10 % of their mean. A window is a quarter of
+// shortest and at least ten turns. After eight times shortest the warm-up ends, steady
+// or not. It is asked by one holder after the other.
+type warmup struct {
+	shortest time.Duration
+
+	since  time.Duration // when the present window began
+	turns  int64         // and how many turns had been taken by then
+	rates  [steadyWindows]float64
+	filled int
+}
+
+// done is asked before each turn of the warm-up.
+func (w *warmup) done(running time.Duration, turns int64) bool {
+	if length := running - w.since; length >= w.shortest/4 && turns-w.turns >= windowTurns {
+		copy(w.rates[:], w.rates[1:])
+		w.rates[steadyWindows-1] = float64(turns-w.turns) / max(length, 1).Seconds()
+		w.filled++
+		w.since, w.turns = running, turns
+	}
+	return running >= w.shortest && (w.steady() || running >= longestWarmup*w.shortest)
+}
+
+func (w *warmup) steady() bool {
+	if w.filled < steadyWindows {
+		return false
+	}
+	var sum float64
+	for _, rate := range w.rates {
+		sum += rate
+	}
+	mean := sum / steadyWindows
+	for _, rate := range w.rates {
+		if math.Abs(rate-mean) > steadyWithin*mean {
+			return false
+		}
+	}
+	return true
 }

@@ -19,13 +19,10 @@ func TestFailoverTimesTheNextGrant(t *testing.T) {
 		const n = 5
 		all := sessions(t, new(fake.World), n)
 		killed := -1
-		m, err := load.Load{
+		m := run(t, load.Load{
 			Workload: load.Failover, Recipe: recipe, Strategy: recipes.Predecessor, Path: path, Sessions: all,
 			Kill: func(ctx context.Context, i int) error { killed = i; return all[i].Close(ctx) },
-		}.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		})
 		if m.Operations != 1 || m.Handoff.TotalCount() != 1 || m.Elapsed <= 0 {
 			t.Errorf("%s: %d failovers in %v, %d times; want one", recipe, m.Operations, m.Elapsed, m.Handoff.TotalCount())
 		}
@@ -81,14 +78,11 @@ func TestFailoverNeedsSomebodyToFollow(t *testing.T) {
 func TestOpenTakesWhatIsScheduled(t *testing.T) {
 	for _, arrivals := range []load.Arrivals{load.Constant, load.Poisson} {
 		synctest.Test(t, func(t *testing.T) {
-			m, err := load.Load{
+			m := run(t, load.Load{
 				Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
 				Sessions: sessions(t, new(fake.World), 3),
 				Rate:     1000, Arrivals: arrivals, Seed: 5, Duration: 50 * time.Millisecond, Warmup: 5 * time.Millisecond,
-			}.Run(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			})
 			if arrivals == load.Constant && m.Operations != 50 || m.Unfinished != 0 {
 				t.Errorf("%s: %d acquisitions and %d unfinished; want 50 and none", arrivals, m.Operations, m.Unfinished)
 			}
@@ -106,14 +100,11 @@ func TestOpenTakesWhatIsScheduled(t *testing.T) {
 
 func TestOpenGivesUpOnWhatIsNeverGranted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, err := load.Load{
+		m := run(t, load.Load{
 			Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
 			Sessions: sessions(t, new(fake.World), 2), Hold: 15 * time.Millisecond,
 			Rate: 1000, Arrivals: load.Constant, Duration: 20 * time.Millisecond,
-		}.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		})
 		// In 40 ms a lock that is held for 15 ms is granted at 0, 15 and 30.
 		if m.Operations != 3 || m.Unfinished != 17 {
 			t.Errorf("%d acquisitions, %d unfinished; want 3 and 17", m.Operations, m.Unfinished)
@@ -162,14 +153,11 @@ func TestOpenFindsABrokenLock(t *testing.T) {
 func TestManyLinesAreMeasuredTogether(t *testing.T) {
 	const lines, each = 4, 3
 	begun := 0
-	m, err := load.Load{
+	m := run(t, load.Load{
 		Workload: load.Many, Lines: lines, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
 		Sessions: sessions(t, new(fake.World), lines*each), Duration: 10 * time.Millisecond,
 		Begin: func(context.Context) error { begun++; return nil },
-	}.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	if begun != 1 {
 		t.Errorf("begun %d times; want once for all lines", begun)
 	}
@@ -201,13 +189,10 @@ func TestErrorOfBeginEndsAllLines(t *testing.T) {
 // A hold is longer than anybody takes to join again.
 func TestCycleIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, err := load.Load{
+		m := run(t, load.Load{
 			Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
 			Sessions: sessions(t, new(fake.World), 4), Duration: 40 * time.Millisecond, Hold: time.Millisecond,
-		}.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		})
 		// 41 handoffs: the last is the first after the duration.
 		if least, most := slices.Min(m.Turns), slices.Max(m.Turns); len(m.Turns) != 4 || least != 10 || most != 11 {
 			t.Errorf("turns %v; want 10 each, and one more for one", m.Turns)

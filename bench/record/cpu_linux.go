@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// cpu names the processor as `go test` does.
 func cpu() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

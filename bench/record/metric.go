@@ -100,7 +100,6 @@ func (r Record) speed(m *metrics) {
 	}
 }
 
-// costs adds what an operation cost.
 func (r Record) costs(m *metrics) {
 	ops := float64(r.Operations)
 	m.add(unit.Reads, float64(r.Counters.Reads)/ops)
@@ -120,18 +119,27 @@ func (r Record) costs(m *metrics) {
 	}
 }
 
-// fairness adds how evenly the turns fell.
 func (r Record) fairness(m *metrics) {
 	if len(r.Turns) < 2 {
 		return
 	}
-	f := fairnessOf(r.Turns)
-	m.add(unit.TurnsMin, float64(f.Min))
-	m.add(unit.TurnsMax, float64(f.Max))
-	m.add(unit.TurnsCV, f.CV)
+	var sum, squares float64
+	for _, n := range r.Turns {
+		sum += float64(n)
+	}
+	mean := sum / float64(len(r.Turns))
+	for _, n := range r.Turns {
+		squares += (float64(n) - mean) * (float64(n) - mean)
+	}
+	cv := 0.0 // coefficient of variation: standard deviation over mean
+	if mean > 0 {
+		cv = math.Sqrt(squares/float64(len(r.Turns))) / mean
+	}
+	m.add(unit.TurnsMin, float64(slices.Min(r.Turns)))
+	m.add(unit.TurnsMax, float64(slices.Max(r.Turns)))
+	m.add(unit.TurnsCV, cv)
 }
 
-// server adds what an operation cost the servers, as far as they tell.
 func (r Record) server(m *metrics) {
 	for _, figure := range []struct {
 		name, unit string
@@ -157,35 +165,9 @@ func (r Record) processor(m *metrics) {
 	m.time(unit.OtherCPU, float64(*r.Client.Other)/float64(r.Operations))
 }
 
-// fairness is how evenly turns fell on contenders.
-type fairness struct {
-	Min, Max int64
-	CV       float64 // coefficient of variation: standard deviation over mean
-}
-
-// fairnessOf returns the fairness of turns, which has at least one value.
-func fairnessOf(turns []int64) fairness {
-	f := fairness{Min: slices.Min(turns), Max: slices.Max(turns)}
-	var sum, squares float64
-	for _, n := range turns {
-		sum += float64(n)
-	}
-	mean := sum / float64(len(turns))
-	for _, n := range turns {
-		squares += (float64(n) - mean) * (float64(n) - mean)
-	}
-	if mean > 0 {
-		f.CV = math.Sqrt(squares/float64(len(turns))) / mean
-	}
-	return f
-}
-
 // Metric returns the value of a unit, if the record has it.
-func (r Record) Metric(unit string) (float64, bool) { return metric(r.Metrics(), unit) }
-
-// metric returns the value of a unit.
-func metric(all []Metric, unit string) (float64, bool) {
-	for _, m := range all {
+func (r Record) Metric(unit string) (float64, bool) {
+	for _, m := range r.Metrics() {
 		if m.Unit == unit {
 			return m.Value, true
 		}

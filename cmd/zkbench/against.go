@@ -22,18 +22,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
-// duel is the flags of a run of two builds in turns.
 type duel struct {
 	against string   // the other build; "" for none
 	passed  []string // flags that both builds get for each trial
 }
 
-// add adds the flag to f.
 func (d *duel) add(f *flag.FlagSet) {
 	f.StringVar(&d.against, "against", "", "`file` of another build of zkbench: trials of both take turns on the same servers, and\nthe result is what this build changes; -record FILE keeps the other's in FILE.against")
 }
 
-// check says what is wrong with the flags taken together.
 func (d *duel) check(given map[string]bool) error {
 	if d.against == "" {
 		return nil
@@ -78,7 +75,11 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	var outputs [2]*output
-	for i, name := range []string{besides(s.record), s.record} {
+	others := s.record
+	if others != "" {
+		others += ".against"
+	}
+	for i, name := range []string{others, s.record} {
 		if outputs[i], err = createOutput("-record", name); err != nil {
 			return usageError{err}
 		}
@@ -142,14 +143,6 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 	return c.compareBuilds(builds)
 }
 
-// besides is the file for the records of the other build.
-func besides(file string) string {
-	if file == "" {
-		return ""
-	}
-	return file + ".against"
-}
-
 func (c command) compareBuilds(builds [2]build) error {
 	var sides [2]*compare.Side
 	for i, name := range []string{"against", "this"} {
@@ -167,16 +160,9 @@ func (c command) compareBuilds(builds [2]build) error {
 	if err != nil {
 		return err
 	}
-	if err := result.Write(c.stdout); err != nil {
-		return err
-	}
-	if result.Worse() > 0 {
-		return errVerdict
-	}
-	return nil
+	return c.verdict(result)
 }
 
-// trialArgs are the flags of one trial.
 func trialArgs(t bench.Trial, seed uint64) []string {
 	args := []string{
 		"run", "-workload=" + string(t.Workload), "-contenders=" + strconv.Itoa(t.Contenders), "-via=" + t.Transport.Name,
@@ -194,7 +180,6 @@ func trialArgs(t bench.Trial, seed uint64) []string {
 	return args
 }
 
-// build is one of the two executables.
 type build struct {
 	path string
 	file string // for the records of a trial
@@ -204,7 +189,6 @@ type build struct {
 // endTime is what a build may take to end after an interrupt.
 const endTime = 10 * time.Second
 
-// run runs one trial in a process of its own and returns the run of one record.
 func (b build) run(ctx context.Context, args []string) (record.Run, error) {
 	args = append(slices.Clone(args), "-record="+b.file)
 	child := exec.CommandContext(ctx, b.path, args...)

@@ -1,15 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -31,33 +38,16 @@ func buildMain() {
 			panic(err)
 		}
 		c.transports[direct] = func(context.Context, settings, recipes.SessionConfig, *cleanup, say) (bench.Transport, error) {
-			return bench.Transport{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+			return bench.Transport{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 				s, err := zookeeper.Open(ctx, cfg)
-				return slowSession{s, by}, err
+				return fake.Acquiring{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+					h, err := l.Acquire(ctx)
+					return slowHold{h, by}, err
+				}}, err
 			}}, nil
 		}
 	}
 	os.Exit(c.process())
-}
-
-type slowSession struct {
-	recipes.Session
-	by *slowness
-}
-
-func (s slowSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	l, err := s.Session.Lock(path, cfg)
-	return slowLock{l, s.by}, err
-}
-
-type slowLock struct {
-	recipes.Lock
-	by *slowness
-}
-
-func (l slowLock) Acquire(ctx context.Context) (recipes.Hold, error) {
-	h, err := l.Lock.Acquire(ctx)
-	return slowHold{h, l.by}, err
 }
 
 type slowHold struct {
@@ -65,7 +55,6 @@ type slowHold struct {
 	by *slowness
 }
 
-// slowness is how much longer a release takes.
 type slowness struct {
 	time  time.Duration
 	share float64
@@ -74,7 +63,8 @@ type slowness struct {
 	last time.Time // when a release had been held up
 }
 
-// Release works for that long, because a sleep of some microseconds takes longer.
+// Release works for its share of the time, because a sleep of some microseconds takes
+// longer.
 func (h slowHold) Release(ctx context.Context) error {
 	h.by.holdUp()
 	return h.Hold.Release(ctx)
@@ -83,11 +73,64 @@ func (h slowHold) Release(ctx context.Context) error {
 func (s *slowness) holdUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	end := time.Now().Add(s.time)
+	time.Sleep(s.time)
 	if !s.last.IsZero() {
-		end = end.Add(time.Duration(s.share * float64(time.Since(s.last))))
-	}
-	for time.Now().Before(end) {
+		end := time.Now().Add(time.Duration(s.share * float64(time.Since(s.last))))
+		for time.Now().Before(end) {
+		}
 	}
 	s.last = time.Now()
+}
+
+// TestAgainstFindsATenthAndNothingElse compares a build with itself, and with one that is
+// slower by a tenth of each operation, ZKRECIPES_AGAINST times each. It takes half a minute
+// for each, and is for make test-against.
+func TestAgainstFindsATenthAndNothingElse(t *testing.T) {
+	runs, _ := strconv.Atoi(os.Getenv("ZKRECIPES_AGAINST"))
+	if runs == 0 {
+		t.Skip("ZKRECIPES_AGAINST is not set: make test-against")
+	}
+	self, err := exec.LookPath("zkbench-build")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slower := filepath.Join(t.TempDir(), "slower")
+	script := fmt.Sprintf("#!/bin/sh\nSLOWER=10%% exec %s \"$@\"\n", self)
+	if err := os.WriteFile(slower, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	falsely, found := 0, 0
+	for i := range runs {
+		if said := verdicts(t, self, self); difference.MatchString(said) {
+			falsely++
+			t.Logf("the same build:\n%s", said)
+		}
+		said := verdicts(t, self, slower)
+		if ofTime, _, _ := strings.Cut(said, "\n\n"); strings.HasSuffix(ofTime, " better") {
+			found++
+		} else {
+			t.Logf("a tenth slower:\n%s", said)
+		}
+		t.Logf("after %d runs of each: the tenth was found in %d, and a difference of equal builds in %d", i+1, found, falsely)
+	}
+	if most := runs / 20; falsely > most || found < runs-most {
+		t.Errorf("of %d runs %d found the tenth, and %d a difference that is not there; at most %d may be wrong", runs, found, falsely, most)
+	}
+}
+
+var difference = regexp.MustCompile(`(?m) (better|WORSE)$`)
+
+// ofAPair are the flags of trials that are short, and long enough for hundreds of
+// operations.
+var ofAPair = strings.Fields("-embedded -quiet -recipe lock -workload cycle -strategy handoff -contenders 10 -duration 300ms -warmup 50ms")
+
+// verdicts is what a build says of itself against another, in ZKRECIPES_PAIRS (20) pairs.
+func verdicts(t *testing.T, self, against string) string {
+	t.Helper()
+	args := append([]string{"run", "-count=" + cmp.Or(os.Getenv("ZKRECIPES_PAIRS"), "20"), "-against=" + against}, ofAPair...)
+	out, err := exec.Command(self, args...).CombinedOutput()
+	if exit, ok := err.(*exec.ExitError); err != nil && (!ok || exit.ExitCode() != 1) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
 }

@@ -58,7 +58,6 @@ Flags:
 
 `
 
-// compareVerb is zkbench compare.
 func (c command) compareVerb(_ context.Context, args []string) error {
 	o := compare.DefaultOptions()
 	f := flag.NewFlagSet("zkbench compare", flag.ContinueOnError)
@@ -94,18 +93,29 @@ func (c command) compareVerb(_ context.Context, args []string) error {
 			o.Units = append(o.Units, tidy)
 		}
 	}
+	read := compare.Read
 	if *exact {
-		return c.compareCounts(f.Arg(0), f.Arg(1), filter, o.Units)
+		read = compare.ReadCounts
 	}
-	return c.compare(f.Arg(0), f.Arg(1), filter, o)
-}
-
-func (c command) compare(old, new string, filter *benchproc.Filter, o compare.Options) error {
-	a, b, err := readSides(old, new, filter, compare.Read)
-	if err != nil {
-		return usageError{err}
+	var sides [2]*compare.Side
+	for i, name := range f.Args() {
+		file, err := os.Open(name)
+		if err != nil {
+			return usageError{err}
+		}
+		defer file.Close()
+		if sides[i], err = read(file, name, filter); err != nil {
+			return usageError{err}
+		}
 	}
-	result, err := compare.Compare(a, b, o)
+	if *exact {
+		result, err := compare.Counts(sides[0], sides[1], o.Units)
+		if err != nil {
+			return usageError{err}
+		}
+		return c.verdict(result)
+	}
+	result, err := compare.Compare(sides[0], sides[1], o)
 	if err != nil {
 		return usageError{err}
 	}
@@ -113,19 +123,6 @@ func (c command) compare(old, new string, filter *benchproc.Filter, o compare.Op
 		return err
 	}
 	return errTooFew
-}
-
-// compareCounts compares two files by their counts.
-func (c command) compareCounts(old, new string, filter *benchproc.Filter, units []string) error {
-	a, b, err := readSides(old, new, filter, compare.ReadCounts)
-	if err != nil {
-		return usageError{err}
-	}
-	result, err := compare.Counts(a, b, units)
-	if err != nil {
-		return usageError{err}
-	}
-	return c.verdict(result)
 }
 
 // verdict writes the result of a comparison. What became worse is an error.
@@ -143,21 +140,3 @@ func (c command) verdict(result interface {
 }
 
 // reader reads a side of a comparison.
-type reader func(io.Reader, string, *benchproc.Filter) (*compare.Side, error)
-
-func readSides(old, new string, filter *benchproc.Filter, read reader) (a, b *compare.Side, err error) {
-	if a, err = readSide(old, filter, read); err != nil {
-		return nil, nil, err
-	}
-	b, err = readSide(new, filter, read)
-	return a, b, err
-}
-
-func readSide(file string, filter *benchproc.Filter, read reader) (*compare.Side, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return read(f, file, filter)
-}

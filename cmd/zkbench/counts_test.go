@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -70,14 +71,18 @@ func TestNoStrategyCostsMoreThanRecorded(t *testing.T) {
 	if code != exitOK || !strings.Contains(stdout, "0 better, 0 worse of ") || strings.Contains(stdout, "warning") {
 		t.Errorf("exit code %d; a change that is meant to cost this is recorded by -update\n%s%s", code, stdout, stderr)
 	}
+	sendNothingBeforeTheGrant(t, now)
 }
 
 // TestAHandoffSendsNothingBeforeTheGrant holds what no recording may change: in a busy
 // line, nothing is sent between the event that passes the turn on and the grant.
 func TestAHandoffSendsNothingBeforeTheGrant(t *testing.T) {
-	now := filepath.Join(t.TempDir(), "now.txt")
-	countStrategies(t, zookeeper.Open, now)
-	for _, file := range []string{now, recordedCounts} {
+	sendNothingBeforeTheGrant(t, recordedCounts)
+}
+
+func sendNothingBeforeTheGrant(t *testing.T, files ...string) {
+	t.Helper()
+	for _, file := range files {
 		counts, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -107,9 +112,19 @@ func TestAHandoffSendsNothingBeforeTheGrant(t *testing.T) {
 // TestPlantedReadFailsTheGate has each lock read once more after each grant.
 func TestPlantedReadFailsTheGate(t *testing.T) {
 	now := filepath.Join(t.TempDir(), "now.txt")
-	countStrategies(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	countStrategies(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		s, err := zookeeper.Open(ctx, cfg)
-		return readsOnce{s}, err
+		return fake.Acquiring{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+			hold, err := l.Acquire(ctx)
+			if err != nil {
+				return nil, err
+			}
+			other, err := s.Lock("/nobody", recipes.LockConfig{})
+			if err == nil {
+				_, err = other.Contenders(ctx) // an empty line is one read
+			}
+			return hold, err
+		}}, err
 	}, now)
 	code, stdout, _ := whole(t, "compare", "-exact", recordedCounts, now)
 	if code != exitFailed {
@@ -125,29 +140,4 @@ func TestPlantedReadFailsTheGate(t *testing.T) {
 			t.Errorf("%s: no lock has more reads in\n%s", strategy, stdout)
 		}
 	}
-}
-
-// readsOnce is a session whose locks read a node after each grant.
-type readsOnce struct{ recipes.Session }
-
-func (s readsOnce) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	lock, err := s.Session.Lock(path, cfg)
-	return lockThatReads{lock, s}, err
-}
-
-type lockThatReads struct {
-	recipes.Lock
-	session recipes.Session
-}
-
-func (l lockThatReads) Acquire(ctx context.Context) (recipes.Hold, error) {
-	hold, err := l.Lock.Acquire(ctx)
-	if err != nil {
-		return nil, err
-	}
-	other, err := l.session.Lock("/nobody", recipes.LockConfig{})
-	if err == nil {
-		_, err = other.(lockThatReads).Lock.Contenders(ctx) // an empty line is one read
-	}
-	return hold, err
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/record"
 )
 
-// environment describes this process, this machine and the servers.
 func environment(ctx context.Context, srv server, args []string) record.Environment {
 	env := record.Here(srv.about)
 	env.Details = map[string]string{
@@ -74,4 +73,71 @@ func fsyncCost(dir string) (time.Duration, error) {
 	}
 	slices.Sort(costs)
 	return costs[times/2], nil
+}
+
+// notKnown is the value of a fact about the servers that nobody told.
+const notKnown = "not known: the servers do not tell"
+
+// told are the facts that a server tells by conf and envi, by their names there.
+// Paths and ports, which say nothing about speed, stay away.
+var told = []string{
+	"tickTime", "maxClientCnxns", "minSessionTimeout", "maxSessionTimeout", "initLimit", "syncLimit",
+	"java.version", "java.vendor", "jute.maxbuffer", "os.name", "os.arch", "os.memory.max",
+}
+
+// untold are those that it does not: of servers that were started for the run they
+// are known, of others they are named as missing.
+var untold = []string{"forceSync", "caches", "processors", "memory", "disk", "fsync"}
+
+// serverFacts adds what is known about the servers to details, and names what is
+// not, so that two sets of results are not taken for comparable because nobody
+// looked.
+func (s server) serverFacts(ctx context.Context, details map[string]string) {
+	add := func(name, value string) {
+		if _, ok := details["server "+name]; !ok && value != "" {
+			details["server "+name] = value
+		}
+	}
+	for name, value := range s.facts {
+		add(name, value)
+	}
+	for _, addr := range s.words.addrs {
+		conf, err := s.words.ask(ctx, addr, "conf")
+		if err != nil {
+			continue
+		}
+		envi, _ := s.words.ask(ctx, addr, "envi")
+		for line := range strings.Lines(conf + envi) {
+			key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+			switch {
+			case ok && slices.Contains(told, key):
+				add(key, value)
+			case ok && s.local && (key == "dataLogDir" || key == "dataDir"):
+				for name, value := range diskFacts(value) {
+					add(name, value)
+				}
+			}
+		}
+		break
+	}
+	if s.about.Servers == 1 {
+		add("initLimit", "none: it is alone")
+		add("syncLimit", "none: it is alone")
+	}
+	for _, name := range append(slices.Clone(told), untold...) {
+		add(name, notKnown)
+	}
+}
+
+// diskFacts are about the disk on which a server that runs on this machine writes
+// its log. The log's directory decides; where it is not set, it is the data's.
+func diskFacts(dir string) map[string]string {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil
+	}
+	facts := map[string]string{"disk": filesystem(dir)}
+	if cost, err := fsyncCost(dir); err == nil {
+		facts["fsync"] = cost.Round(time.Microsecond).String() + " for a block of 512 bytes, median"
+	}
+	return facts
 }

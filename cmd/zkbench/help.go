@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"io"
 	"strings"
@@ -153,18 +152,10 @@ Flags:
 
 `
 
-// printHelp writes the help of zkbench.
 func printHelp(w io.Writer) {
 	var list strings.Builder
 	for _, v := range verbs() {
 		fmt.Fprintf(&list, "\t%-20s %s\n", v.name, v.about)
 	}
 	fmt.Fprintf(w, help, list.String())
-}
-
-// printVerbHelp writes the help of a verb and its flags.
-func printVerbHelp(w io.Writer, help string, flags *flag.FlagSet) {
-	fmt.Fprint(w, help)
-	flags.SetOutput(w)
-	flags.PrintDefaults()
 }

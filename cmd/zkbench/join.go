@@ -13,21 +13,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// joining is the flags of a run by several processes.
 type joining struct {
 	path     string
 	workers  int
 	patience time.Duration
 }
 
-// add adds the flags to f.
 func (j *joining) add(f *flag.FlagSet) {
 	f.StringVar(&j.path, "join", "", "run together with other processes, which meet at this `path` in ZooKeeper; start all\nof them with the same flags, on as many machines as you like")
 	f.IntVar(&j.workers, "workers", 0, "`number` of processes that meet at -join; each has -contenders (or -lines) of its own")
 	f.DurationVar(&j.patience, "patience", 2*time.Minute, "for how long to wait at -join for a process that does not come")
 }
 
-// check says what is wrong with the flags taken together.
 func (j *joining) check(given map[string]bool, s *settings) error {
 	switch {
 	case !given["join"] && (given["workers"] || given["patience"]):
@@ -91,7 +88,6 @@ func (c command) join(ctx context.Context, s settings, e *bench.Experiment, end 
 	return crew, nil
 }
 
-// self is this process to people.
 func self() string {
 	host, err := os.Hostname()
 	if err != nil {

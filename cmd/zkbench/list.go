@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// list is a flag with values separated by commas.
 type list[T comparable] struct {
 	values []T
 	parse  func(string) (T, error)
@@ -50,7 +49,6 @@ func (l *list[T]) Set(s string) error {
 	return nil
 }
 
-// ranged is a range: A..B, or A..B:STEP.
 var ranged = regexp.MustCompile(`^(\d{1,7})\.\.(\d{1,7})(?::(\d{1,7}))?$`)
 
 // expand returns the numbers of a range, and of anything else just that. Without
@@ -76,7 +74,6 @@ func expand(word string) ([]string, error) {
 	return append(words, strconv.Itoa(to)), nil
 }
 
-// following is the number after n: n + step, or the next of 1, 2, 5, 10, ...
 func following(n, step int) int {
 	if step > 0 {
 		return n + step
@@ -90,7 +87,6 @@ func following(n, step int) int {
 	}
 }
 
-// parsePositive parses a number of at least one.
 func parsePositive(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 {

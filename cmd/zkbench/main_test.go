@@ -1,19 +1,33 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
+	plugins "github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 func TestMain(m *testing.M) {
@@ -22,7 +36,8 @@ func TestMain(m *testing.M) {
 		"zkbench": func() {
 			os.Exit(command{stdout: os.Stdout, stderr: os.Stderr, transports: transports, terminal: terminal, check: allValid}.process())
 		},
-		"zkbench-build": buildMain,
+		"zkbench-build":      buildMain,
+		"plugin-of-the-test": func() { plugins.Serve(zookeeper.Open) },
 		// Programs that wait for a command's first result, and then do what their
 		// names say.
 		"interrupt-at-first-result": func() { os.Exit(interruptAtFirstResult(os.Args[1:])) },
@@ -54,7 +69,8 @@ func inTestAll(condition string) (bool, error) {
 	return testall.On(), nil
 }
 
-// withGo has scripts use the go command as $GO, and the module in $TOP.
+// withGo has scripts use the go command as $GO, the module in $TOP, and a plugin that need
+// not be built as $PLUGIN.
 func withGo(env *testscript.Env) error {
 	top, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
@@ -64,6 +80,11 @@ func withGo(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
+	plugin, err := exec.LookPath("plugin-of-the-test")
+	if err != nil {
+		return err
+	}
+	env.Setenv("PLUGIN", plugin)
 	env.Setenv("TOP", top)
 	env.Setenv("GO", goCommand)
 	// With the race detector a program sleeps for a second before it ends.
@@ -72,4 +93,196 @@ func withGo(env *testscript.Env) error {
 		env.Setenv(name, os.Getenv(name))
 	}
 	return nil
+}
+
+// zkbench runs the command with sessions that open opens, and returns what it
+// wrote.
+func zkbench(ctx context.Context, open recipes.Opener, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = over(&out, &errs, open).run(ctx, args)
+	return code, out.String(), errs.String()
+}
+
+// allValid is the check of tests that a busy machine must not fail.
+func allValid(record.Record) []string { return nil }
+
+// whole runs the command with its own transports, and returns what it wrote.
+func whole(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = command{stdout: &out, stderr: &errs, transports: transports, terminal: terminal, check: allValid}.run(t.Context(), args)
+	return code, out.String(), errs.String()
+}
+
+// over returns the command with one transport.
+func over(stdout, stderr io.Writer, open recipes.Opener) command {
+	return command{stdout: stdout, stderr: stderr, terminal: terminal, transports: map[string]launcher{
+		direct: func(context.Context, settings, recipes.SessionConfig, *cleanup, say) (bench.Transport, error) {
+			return bench.Transport{Open: open}, nil
+		},
+	}}
+}
+
+// after returns an opener that uses first for so many sessions, then second.
+// One session more is used up by the trial of the transport.
+func after(sessions int64, first, second recipes.Opener) recipes.Opener {
+	var opened atomic.Int64
+	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+		if opened.Add(1) <= sessions+1 {
+			return first(ctx, cfg)
+		}
+		return second(ctx, cfg)
+	}
+}
+
+func TestBrokenLockFailsTheRun(t *testing.T) {
+	for promise, defect := range map[string]fake.Defect{
+		"mutual exclusion": fake.TwoHolders, "growing tokens": fake.ShrinkingTokens,
+	} {
+		t.Run(promise, func(t *testing.T) {
+			sound, broken := new(fake.World), &fake.World{Defect: defect}
+			file := filepath.Join(t.TempDir(), "results.txt")
+			code, stdout, stderr := zkbench(t.Context(), after(4, sound.Open, broken.Open),
+				"run", "-recipe", "lock", "-strategy", "predecessor", "-contenders", "4", "-count", "9", "-out", file)
+			if code != exitBroken {
+				t.Errorf("exit code %d; want %d", code, exitBroken)
+			}
+			if want := "trial 2 (Lock/workload=drain/strategy=predecessor/contenders=4/via=direct"; !strings.Contains(stderr, want) {
+				t.Errorf("stderr does not name the trial:\n%s", stderr)
+			}
+			if !strings.Contains(stderr, "the lock is broken: "+promise) {
+				t.Errorf("stderr does not name the promise:\n%s", stderr)
+			}
+			if n := strings.Count(stdout, "\nBenchmark"); n != 1 {
+				t.Errorf("%d results; want that of the trial before:\n%s", n, stdout)
+			}
+			if files, _ := os.ReadDir(filepath.Dir(file)); len(files) != 0 {
+				t.Errorf("-out left %v", files)
+			}
+		})
+	}
+}
+
+func TestLostServerFailsTheRun(t *testing.T) {
+	gone := func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
+		return nil, recipes.ErrUnavailable
+	}
+	code, _, stderr := zkbench(t.Context(), after(2, new(fake.World).Open, gone),
+		"run", "-strategy", "herd", "-contenders", "2", "-count", "2")
+	if code != exitFailed || !strings.Contains(stderr, "trial 2 (") || !strings.Contains(stderr, "open session") || !strings.Contains(stderr, "maxClientCnxns") {
+		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
+	}
+	code, stdout, stderr := zkbench(t.Context(), gone, "run")
+	if code != exitFailed || stdout != "" || !strings.Contains(stderr, "try -via direct: ") {
+		t.Errorf("exit code %d, stdout %q, stderr:\n%s", code, stdout, stderr)
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestOutputThatCannotBeWrittenFailsTheRun(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "results.txt")
+	var stderr bytes.Buffer
+	code := over(full{}, &stderr, new(fake.World).Open).run(t.Context(),
+		[]string{"run", "-contenders", "2", "-count", "1", "-record", file})
+	if code != exitFailed || !strings.Contains(stderr.String(), "disk full") {
+		t.Errorf("exit code %d, stderr:\n%s", code, stderr.String())
+	}
+	if files, _ := os.ReadDir(filepath.Dir(file)); len(files) != 0 {
+		t.Errorf("-record left %v", files)
+	}
+}
+
+func TestInterruptBeforeTheFirstResultWritesNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	interrupting := func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
+		cancel()
+		return nil, ctx.Err()
+	}
+	file := filepath.Join(t.TempDir(), "results.txt")
+	code, stdout, stderr := zkbench(ctx, after(0, new(fake.World).Open, interrupting), "run", "-out", file)
+	if code != exitInterrupted || stdout != "" || !strings.Contains(stderr, "interrupted after 0 of 90 trials") {
+		t.Errorf("exit code %d, stdout %q, stderr:\n%s", code, stdout, stderr)
+	}
+	if files, _ := os.ReadDir(filepath.Dir(file)); len(files) != 0 {
+		t.Errorf("-out left %v", files)
+	}
+}
+
+// Exit code 130 promises that what was measured is in -out and -record.
+func TestInterruptDoesNotHideThatResultsAreLost(t *testing.T) {
+	for _, verb := range []string{"run", "slo"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		file := filepath.Join(t.TempDir(), "records.jsonl")
+		interrupting := func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
+			_ = os.Mkdir(file, 0o777) // which no file takes the place of
+			cancel()
+			return nil, ctx.Err()
+		}
+		args := []string{verb, "-strategy", "herd", "-workload", "drain", "-record", file}
+		if verb == "slo" {
+			args = append(args, "-under", "1h", "-over", "contenders")
+		} else {
+			args = append(args, "-contenders", "2")
+		}
+		code, _, stderr := zkbench(ctx, after(2, new(fake.World).Open, interrupting), args...)
+		if code != exitFailed || !strings.Contains(stderr, "interrupted after 1") || !strings.Contains(stderr, "write -record") {
+			t.Errorf("%s: exit code %d, stderr:\n%s", verb, code, stderr)
+		}
+	}
+}
+
+// interruptAtFirstResult runs a command, interrupts it when it has printed its first
+// benchmark line, and returns its exit code.
+func interruptAtFirstResult(args []string) int {
+	return atFirstResult(args, func(p *os.Process) {
+		if err := p.Signal(os.Interrupt); err != nil {
+			panic(err)
+		}
+	})
+}
+
+// hangupAtFirstResult is interruptAtFirstResult with SIGHUP, again and again until the
+// command has ended: two that come at once would be one.
+func hangupAtFirstResult(args []string) int {
+	return atFirstResult(args, func(p *os.Process) {
+		go func() {
+			for p.Signal(syscall.SIGHUP) == nil {
+				time.Sleep(time.Millisecond)
+			}
+		}()
+	})
+}
+
+// atFirstResult runs a command, calls do when it has printed its first benchmark
+// line, and returns its exit code.
+func atFirstResult(args []string, do func(*os.Process)) int {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		panic(err)
+	}
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	lines := bufio.NewReader(stdout)
+	for {
+		line, err := lines.ReadString('\n')
+		fmt.Print(line)
+		if err != nil {
+			break
+		}
+		if strings.HasPrefix(line, "Benchmark") {
+			do(cmd.Process)
+			break
+		}
+	}
+	if _, err := io.Copy(os.Stdout, lines); err != nil {
+		panic(err)
+	}
+	_ = cmd.Wait()
+	return cmd.ProcessState.ExitCode()
 }

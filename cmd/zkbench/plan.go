@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -80,7 +81,6 @@ Flags:
 
 `
 
-// planSettings is what the flags of plan say.
 type planSettings struct {
 	at       list[int]
 	p99      time.Duration
@@ -95,7 +95,6 @@ type planSettings struct {
 	limits   []func(*plan.Limits) // what the flags say of servers and machines
 }
 
-// planVerb is zkbench plan.
 func (c command) planVerb(_ context.Context, args []string) error {
 	s := planSettings{at: list[int]{nil, parsePositive}}
 	f := flag.NewFlagSet("zkbench plan", flag.ContinueOnError)
@@ -159,4 +158,51 @@ func (c command) plan(s planSettings, runs []record.Run) error {
 		return errVerdict
 	}
 	return nil
+}
+
+func (s *planSettings) limitFlags(f *flag.FlagSet) {
+	const known = ";\nby default what the records tell, or else ZooKeeper's own default"
+	s.limit(f, "jute-maxbuffer", "the servers' jute.maxbuffer, a `number` of bytes"+known, 1, func(l *plan.Limits, n int) { l.MaxBuffer = n })
+	s.limit(f, "max-client-cnxns", "the servers' maxClientCnxns, a `number`, of which 0 is no limit"+known, 0, func(l *plan.Limits, n int) { l.MaxClientCnxns = n })
+	s.limit(f, "descriptors", "a `number`: what a process of contenders may open (default 524288, as systemd has it)", 1, func(l *plan.Limits, n int) { l.Descriptors = n })
+	s.limit(f, "network", "the network's `speed` in Mbit/s (default 1000)", 1, func(l *plan.Limits, n int) { l.Network = float64(n) * 1e6 / 8 })
+}
+
+// limit adds a flag for a limit of the servers or of the machines.
+func (s *planSettings) limit(f *flag.FlagSet, name, usage string, least int, set func(*plan.Limits, int)) {
+	f.Func(name, usage, func(v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < least {
+			return fmt.Errorf("%q is not a number of at least %d", v, least)
+		}
+		s.limits = append(s.limits, func(l *plan.Limits) { set(l, n) })
+		return nil
+	})
+}
+
+func (s planSettings) limitsOf(m fitted) plan.Limits {
+	l := plan.DefaultLimits(m.Strategy)
+	if n, err := strconv.Atoi(m.details["server jute.maxbuffer"]); err == nil {
+		l.MaxBuffer = n
+	}
+	if n, err := strconv.Atoi(m.details["server maxClientCnxns"]); err == nil {
+		l.MaxClientCnxns = n
+	}
+	if n, err := strconv.Atoi(strings.TrimSuffix(m.details["server os.memory.max"], "MB")); err == nil {
+		l.Heap = n << 20
+	}
+	if n, err := strconv.Atoi(strings.TrimSuffix(m.details["memory"], " kB")); err == nil {
+		l.Memory = n << 10
+	}
+	if n, err := strconv.Atoi(m.details["cpus"]); err == nil {
+		l.Processors = n
+	}
+	fsync, _, _ := strings.Cut(m.details["server fsync"], " ")
+	if d, err := time.ParseDuration(fsync); err == nil {
+		l.Fsync = d
+	}
+	for _, set := range s.limits {
+		set(&l)
+	}
+	return l
 }

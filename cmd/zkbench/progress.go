@@ -1,16 +1,74 @@
 package main
 
 import (
+	"flag"
 	"fmt"
+	"io"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
 
 	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 )
 
-// progress is a bar on a terminal, and a line now and then elsewhere.
+type show struct {
+	raw, quiet bool
+	table      string
+}
+
+func (s *show) add(f *flag.FlagSet) {
+	f.BoolVar(&s.raw, "raw", false, "write the results to stdout though it is a terminal")
+	f.BoolVar(&s.quiet, "quiet", false, "write errors and warnings to stderr, and nothing else")
+	f.StringVar(&s.table, "table", "", "the table at the end: wide (all columns), narrow (80 characters), none; by default as\nwide as the terminal")
+}
+
+func (s *show) check() error {
+	switch s.table {
+	case "", "wide", "narrow", "none":
+		return nil
+	}
+	return fmt.Errorf("-table %q: wide, narrow or none", s.table)
+}
+
+func terminal(w io.Writer) (width int, ok bool) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || width <= 0 {
+		width = table.Narrow
+	}
+	return width, true
+}
+
+// results is where results in the benchmark format go: on a terminal people read the
+// table, and a program reads a pipe.
+func (c command) results(s show) io.Writer {
+	if _, ok := c.terminal(c.stdout); ok && !s.raw {
+		return io.Discard
+	}
+	return c.stdout
+}
+
+func (c command) tabulate(s show, records []record.Record) error {
+	width, _ := c.terminal(c.stderr) // 0 has room for all
+	switch {
+	case s.quiet, s.table == "none":
+		return nil
+	case s.table == "wide":
+		width = 0
+	case s.table == "narrow":
+		width = table.Narrow
+	}
+	return table.Write(c.stderr, records, width)
+}
+
 type progress struct {
 	bar   *progressbar.ProgressBar // nil off a terminal
 	trial string                   // the present one, in words
@@ -47,7 +105,6 @@ func (c command) newProgress(trials []bench.Trial) *progress {
 	return p
 }
 
-// sayOften writes lines until the end.
 func (p *progress) sayOften(say say) {
 	ticker := time.NewTicker(sayEvery)
 	defer ticker.Stop()
@@ -65,7 +122,6 @@ func (p *progress) sayOften(say say) {
 	}
 }
 
-// begin is called before each trial.
 func (p *progress) begin(t bench.Trial) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +132,6 @@ func (p *progress) begin(t bench.Trial) {
 	}
 }
 
-// left says how long the rest will take.
 func (p *progress) left() string {
 	if d, ok := p.remaining.estimate(); ok {
 		return "about " + d.Round(time.Second).String() + " left"
@@ -129,7 +184,6 @@ func (p *progress) skip(t bench.Trial) {
 	p.count()
 }
 
-// end takes the bar away for good. Nothing is said after it has returned.
 func (p *progress) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,4 +195,74 @@ func (p *progress) end() {
 		_ = p.bar.Clear()
 		_ = p.bar.Exit()
 	}
+}
+
+// remaining estimates how long the trials that are left will take. Trials of one
+// combination take alike, and those of different ones do not: a line of a
+// thousand takes a thousand times as long as one of one.
+type remaining struct {
+	left  map[combination]int
+	took  map[combination][]time.Duration
+	now   combination
+	began time.Time
+}
+
+// combination is what a trial's duration depends on.
+type combination struct {
+	recipe, workload, strategy, transport string
+	contenders                            int
+	delay                                 time.Duration
+}
+
+func combinationOf(t bench.Trial) combination {
+	return combination{string(t.Recipe), string(t.Workload), string(t.Strategy), t.Transport.Name, t.Contenders, t.Delay}
+}
+
+func newRemaining(trials []bench.Trial) *remaining {
+	r := &remaining{left: map[combination]int{}, took: map[combination][]time.Duration{}}
+	for _, t := range trials {
+		r.left[combinationOf(t)]++
+	}
+	return r
+}
+
+func (r *remaining) begin(t bench.Trial, now time.Time) { r.now, r.began = combinationOf(t), now }
+
+func (r *remaining) end(now time.Time) {
+	r.left[r.now]--
+	r.took[r.now] = append(r.took[r.now], now.Sub(r.began))
+}
+
+// estimate returns how long the rest will take: of a combination that has been
+// run, its mean; of one that has not, the mean per contender of those that have.
+// It is false as long as nothing is known.
+func (r *remaining) estimate() (time.Duration, bool) {
+	var sum time.Duration
+	contenders := 0
+	for c, took := range r.took {
+		for _, d := range took {
+			sum += d
+			contenders += c.contenders
+		}
+	}
+	if contenders == 0 {
+		return 0, false
+	}
+	var left time.Duration
+	for c, n := range r.left {
+		each := sum / time.Duration(contenders) * time.Duration(c.contenders)
+		if took := r.took[c]; len(took) > 0 {
+			each = mean(took)
+		}
+		left += time.Duration(n) * each
+	}
+	return left, true
+}
+
+func mean(all []time.Duration) time.Duration {
+	var sum time.Duration
+	for _, d := range all {
+		sum += d
+	}
+	return sum / time.Duration(len(all))
 }

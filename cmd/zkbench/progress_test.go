@@ -1,14 +1,185 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 )
+
+// A person at a terminal gets a table that fits it, and a program in a pipe the
+// results.
+func TestOutputIsForWhoeverReadsIt(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		columns   int // 0: no terminal
+		args      []string
+		results   bool
+		said      bool
+		least     int // of the longest line of the table; 0: there is none
+		atMost    int
+		leavesOut bool
+	}{
+		{"pipe", 0, nil, true, true, 120, 200, false},
+		{"pipe, raw", 0, []string{"-raw"}, true, true, 120, 200, false},
+		{"pipe, narrow", 0, []string{"-table", "narrow"}, true, true, 50, 80, true},
+		{"terminal", 100, nil, false, true, 70, 100, true},
+		{"terminal, raw", 100, []string{"-raw"}, true, true, 70, 100, true},
+		{"terminal, wide", 100, []string{"-table", "wide"}, false, true, 120, 200, false},
+		{"wide terminal", 300, nil, false, true, 120, 200, false},
+		{"no table", 0, []string{"-table", "none"}, true, true, 0, 0, false},
+		{"quiet", 0, []string{"-quiet"}, true, false, 0, 0, false},
+		{"quiet terminal", 100, []string{"-quiet"}, false, false, 0, 0, false},
+	} {
+		var stdout, stderr bytes.Buffer
+		c := over(&stdout, &stderr, new(fake.World).Open)
+		c.terminal = func(io.Writer) (int, bool) { return tt.columns, tt.columns > 0 }
+		args := append([]string{"run", "-strategy", "predecessor", "-contenders", "3", "-count", "1"}, tt.args...)
+		if code := c.run(t.Context(), args); code != exitOK {
+			t.Fatalf("%s: exit code %d:\n%s", tt.name, code, stderr.String())
+		}
+		if got := strings.Contains(stdout.String(), "\nBenchmark"); got != tt.results {
+			t.Errorf("%s: results on stdout: %v; want %v", tt.name, got, tt.results)
+		}
+		if got := strings.Contains(stderr.String(), "zkbench: 1 trials on"); got != tt.said {
+			t.Errorf("%s: told what is run: %v; want %v", tt.name, got, tt.said)
+		}
+		_, table, _ := strings.Cut(stderr.String(), "seed 1\n")
+		if i := strings.LastIndex(table, "\r"); i >= 0 { // the bar of a terminal
+			table = table[i+1:]
+		}
+		longest := 0
+		for line := range strings.Lines(table) {
+			if !strings.HasPrefix(line, "(no room") {
+				longest = max(longest, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
+			}
+		}
+		if longest < tt.least || longest > tt.atMost {
+			t.Errorf("%s: the table is %d wide; want %d to %d:\n%s", tt.name, longest, tt.least, tt.atMost, table)
+		}
+		if got := strings.Contains(table, "(no room for"); got != tt.leavesOut {
+			t.Errorf("%s: columns are left out: %v; want %v:\n%s", tt.name, got, tt.leavesOut, table)
+		}
+	}
+	code, _, stderr := zkbench(t.Context(), new(fake.World).Open, "run", "-table", "round")
+	if code != exitUsage || !strings.Contains(stderr, `-table "round": wide, narrow or none`) {
+		t.Errorf("exit code %d:\n%s", code, stderr)
+	}
+}
+
+// What goes into a file is not printed beside it, unless the run fails and leaves no file.
+func TestResultsGoToOnePlace(t *testing.T) {
+	sound, broken := new(fake.World), &fake.World{Defect: fake.TwoHolders}
+	file := filepath.Join(t.TempDir(), "results.txt")
+	args := []string{"run", "-recipe", "lock", "-strategy", "predecessor", "-contenders", "4", "-count", "2", "-out", file}
+	code, stdout, stderr := zkbench(t.Context(), sound.Open, args...)
+	text, err := os.ReadFile(file)
+	if code != exitOK || stdout != "" || err != nil || strings.Count(string(text), "\nBenchmark") != 2 {
+		t.Errorf("exit code %d, stdout %q, file %q, %v:\n%s", code, stdout, text, err, stderr)
+	}
+	code, stdout, _ = zkbench(t.Context(), after(4, sound.Open, broken.Open), args...)
+	kept, err := os.ReadFile(file)
+	if code != exitBroken || strings.Count(stdout, "\nBenchmark") != 1 || err != nil || !bytes.Equal(kept, text) {
+		t.Errorf("of a run that failed: exit code %d, stdout %q, and the former file is now %q, %v", code, stdout, kept, err)
+	}
+}
+
+// A run that measured zkbench itself does not pass for one that measured the servers.
+func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
+	of := func(contenders int, invalid ...bool) (all []record.Record) {
+		for _, i := range invalid {
+			r := record.Record{Recipe: load.Lock, Workload: load.Drain, Contenders: contenders, Transport: direct}
+			if i {
+				r.Invalid = []string{"zkbench was the limit"}
+			}
+			all = append(all, r)
+		}
+		return all
+	}
+	for _, tt := range []struct {
+		name    string
+		records []record.Record
+		want    bool
+	}{
+		{"none", nil, false},
+		{"all valid", of(2, false, false), false},
+		{"half", of(2, true, false), false},
+		{"more than half", of(2, true, false, true), true},
+		{"more than half of one row, few of all", append(of(2, true, true, false), of(3, false, false, false)...), true},
+		{"a row that is too short to decide, few of all", append(of(2, true, true), of(3, false, false, false)...), false},
+	} {
+		if got := mostlyInvalid(tt.records); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "results.txt")
+	var out, errs bytes.Buffer
+	c := over(&out, &errs, new(fake.World).Open)
+	c.check = func(record.Record) []string { return []string{"zkbench was the limit"} }
+	code := c.run(t.Context(), []string{"run", "-strategy", "herd", "-contenders", "3", "-count", "1", "-out", file})
+	if text, err := os.ReadFile(file); code != exitInvalid || !strings.Contains(string(text), "\nBenchmark") || !strings.Contains(errs.String(), "1 of 1 trials are invalid") {
+		t.Errorf("exit code %d, file %q, %v:\n%s", code, text, err, errs.String())
+	}
+}
+
+// Whoever asks for help wants to know what a verb does and how it is called, then what
+// it promises, and at the end every flag.
+func TestHelpBeginsWithWhatIsWantedFirst(t *testing.T) {
+	for _, v := range verbs() {
+		_, help, _ := zkbench(t.Context(), new(fake.World).Open, v.name, "-h")
+		usage, rest, _ := strings.Cut(help, "\n\n")
+		if !strings.HasPrefix(usage, "Usage: zkbench "+v.name) || strings.Contains(usage, "\n") {
+			t.Errorf("%s begins with %q", v.name, usage)
+		}
+		about, rest, _ := strings.Cut(rest, "\n\n")
+		if n := len(regexp.MustCompile(`[.](\s|$)`).FindAllString(about, -1)); n != 2 {
+			t.Errorf("%s says what it does in %d sentences; want 2: %q", v.name, n, about)
+		}
+		examples, rest, _ := strings.Cut(rest, "\n\nExit codes:")
+		if !strings.HasPrefix(examples, "Examples:\n\n") || strings.Count(examples, "\tzkbench "+v.name) < 2 && v.name != "plan" {
+			t.Errorf("%s has not two examples below what it does", v.name)
+		}
+		if v.name == "sweep" { // its exit codes are those of run
+			rest = help
+		}
+		if i := strings.Index(rest, "\n\nFlags:\n\n"); i < 0 || !strings.HasPrefix(rest[i+10:], "  -") {
+			t.Errorf("%s does not end with its flags", v.name)
+		}
+	}
+}
+
+// The README says as the help how long the first command takes.
+func TestTheFirstCommandTakesAsLongAsTheReadmeSays(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := regexp.MustCompile(`three ways to wait,? in[^.]* (\w+) seconds`)
+	var times []string
+	for _, text := range []string{help, string(readme)} {
+		m := said.FindStringSubmatch(text)
+		if m == nil {
+			t.Fatal("no time is said")
+		}
+		times = append(times, m[1])
+	}
+	if times[0] != times[1] {
+		t.Errorf("the help says %s seconds, the README %s", times[0], times[1])
+	}
+}
 
 // Off a terminal a run is not silent for an hour, also if one trial takes that long.
 func TestProgressOffATerminalIsALineEvery30Seconds(t *testing.T) {
@@ -30,4 +201,26 @@ func TestProgressOffATerminalIsALineEvery30Seconds(t *testing.T) {
 			t.Errorf("said %q; want %q", lines, want)
 		}
 	})
+}
+
+func TestRemainingTimeKnowsThatTrialsDiffer(t *testing.T) {
+	small, large := bench.Trial{Contenders: 1}, bench.Trial{Contenders: 100}
+	r := newRemaining([]bench.Trial{small, large, small, large})
+	if _, ok := r.estimate(); ok {
+		t.Error("something is known before the first trial")
+	}
+	now := time.Unix(0, 0)
+	run := func(trial bench.Trial, d time.Duration) {
+		r.begin(trial, now)
+		now = now.Add(d)
+		r.end(now)
+	}
+	run(small, time.Second)
+	if got, _ := r.estimate(); got != 201*time.Second {
+		t.Errorf("after the small one: %v; want 201s, by contenders", got)
+	}
+	run(large, 9*time.Second)
+	if got, _ := r.estimate(); got != 10*time.Second {
+		t.Errorf("after one of each: %v; want 10s", got)
+	}
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -133,4 +135,81 @@ func thisMachine() machine {
 		m.memory, m.limited = max(1, left), " under the limit of this process's control group"
 	}
 	return m
+}
+
+// cgroupMemory returns how many bytes this process may still take under the limits of
+// its control groups, of version 1 and 2, and of all groups above them. A page of a file
+// that was not used for long can be had too. ok is false if no group has a limit. root
+// is "/"; tests have another one.
+func cgroupMemory(root string) (left int64, ok bool) {
+	file, err := os.Open(filepath.Join(root, "proc/self/cgroup"))
+	if err != nil {
+		return 0, false
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		id, rest, _ := strings.Cut(lines.Text(), ":")
+		controllers, path, _ := strings.Cut(rest, ":")
+		v, known := version2, id == "0" && controllers == ""
+		if strings.Contains(","+controllers+",", ",memory,") {
+			v, known = version1, true
+		}
+		if !known {
+			continue
+		}
+		for _, dir := range groups(filepath.Join(root, v.mount), path) {
+			if n, limited := v.left(dir); limited && (!ok || n < left) {
+				left, ok = n, true
+			}
+		}
+	}
+	return left, ok
+}
+
+// groups are the directories of a group and of those above it. In a container the path
+// may be the host's, which is not there: the container's own group is the mount's root,
+// which is among them.
+func groups(mount, path string) (dirs []string) {
+	for path = filepath.Clean("/" + path); ; path = filepath.Dir(path) {
+		dirs = append(dirs, filepath.Join(mount, path))
+		if path == "/" {
+			return dirs
+		}
+	}
+}
+
+type hierarchy struct{ mount, limit, used, unused string }
+
+var (
+	version1 = hierarchy{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
+	version2 = hierarchy{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"}
+)
+
+// noLimit is what version 1 has for none: the largest number of pages.
+const noLimit = 1 << 62
+
+func (h hierarchy) left(dir string) (int64, bool) {
+	limit, ok := number(filepath.Join(dir, h.limit))
+	if !ok || limit >= noLimit {
+		return 0, false
+	}
+	used, _ := number(filepath.Join(dir, h.used))
+	stat, _ := os.ReadFile(filepath.Join(dir, "memory.stat"))
+	for line := range strings.Lines(string(stat)) {
+		var unused int64
+		if name, value, _ := strings.Cut(line, " "); name == h.unused {
+			_, _ = fmt.Sscan(value, &unused)
+			used -= min(used, unused)
+		}
+	}
+	return max(0, limit-used), true
+}
+
+// number reads a file of one number. "max" is none.
+func number(file string) (n int64, ok bool) {
+	text, err := os.ReadFile(file)
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &n)
+	}
+	return n, err == nil
 }

@@ -34,7 +34,6 @@ func TestHandoffHasTheRoundTripsThatThePlanAssumes(t *testing.T) {
 	}
 }
 
-// fastestHandoff is that of six contenders with that round trip to their server.
 func fastestHandoff(t *testing.T, strategy recipes.Strategy, rtt time.Duration) time.Duration {
 	t.Helper()
 	server, err := zkserver.Listen(zkserver.Config{})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -18,7 +19,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// runVerb is zkbench run.
 func (c command) runVerb(ctx context.Context, args []string) error {
 	s, err := c.parseSettings(args)
 	if err != nil {
@@ -33,22 +33,9 @@ func (c command) runVerb(ctx context.Context, args []string) error {
 // experiment runs what the settings describe. args are kept in the records.
 func (c command) experiment(ctx context.Context, s settings, args []string) (err error) {
 	c.quiet = s.quiet
-	sink, former, err := s.openSink()
-	if err != nil {
-		return err
-	}
-	defer sink.discard()
-	if err := c.sameTrials(former, s); err != nil {
-		return err
-	}
-	stop, err := startProfiles(s.cpuprofile, s.memprofile)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
 	end := &cleanup{}
 	defer end.run(&err)
-	e, srv, err := c.prepare(ctx, s, end)
+	e, srv, sink, former, err := c.prepare(ctx, s, end)
 	if err != nil {
 		return err
 	}
@@ -86,64 +73,59 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 }
 
 // prepare starts what the settings need.
-func (c command) prepare(ctx context.Context, s settings, end *cleanup) (bench.Experiment, server, error) {
-	if err := s.fits(); err != nil {
-		return bench.Experiment{}, server{}, err
+// prepare opens the files of the results, and starts what the settings need.
+func (c command) prepare(ctx context.Context, s settings, end *cleanup) (e bench.Experiment, srv server, out *sink, former []record.Run, err error) {
+	if out, former, err = s.openSink(); err != nil {
+		return e, srv, out, former, err
 	}
-	srv, err := startServer(ctx, s.where, end)
+	end.add(func() error { out.discard(); return nil })
+	if err = c.sameTrials(former, s); err != nil {
+		return e, srv, out, former, err
+	}
+	stop, err := startProfiles(s.cpuprofile, s.memprofile)
 	if err != nil {
-		return bench.Experiment{}, srv, err
+		return e, srv, out, former, err
 	}
-	if err := srv.admits(ctx, s.connections()); err != nil {
-		return bench.Experiment{}, srv, err
+	end.add(stop)
+	if err = s.fits(); err != nil {
+		return e, srv, out, former, err
+	}
+	if srv, err = startServer(ctx, s.where, end); err != nil {
+		return e, srv, out, former, err
+	}
+	if err = srv.admits(ctx, s.connections()); err != nil {
+		return e, srv, out, former, err
 	}
 	session := srv.session
 	session.SessionTimeout = s.sessionTimeout
 	transports, err := c.launch(ctx, s, session, end)
 	if err != nil {
-		return bench.Experiment{}, srv, err
+		return e, srv, out, former, err
 	}
-	e := s.experiment(transports, session)
+	e = s.experiment(transports, session)
 	e.Figures, e.Wanted = srv.figures, wantedFigures
 	if c.check != nil {
 		e.Check = c.check
 	}
-	return e, srv, nil
+	return e, srv, out, former, nil
 }
 
-// experiment returns what the flags describe.
 func (s settings) experiment(transports []bench.Transport, session recipes.SessionConfig) bench.Experiment {
+	limits := probe.DefaultLimits()
+	if s.inside() {
+		limits = probe.WithServer()
+	}
 	return bench.Experiment{
 		Recipes: s.recipes.values, Workloads: s.workloads.values, Strategies: s.strategies.values,
 		Contenders: s.contenders.values, Transports: transports, Delays: s.delays.values,
 		Count: s.count, Seed: s.seed, Hold: s.hold, Duration: s.duration, Warmup: s.warmup,
-		Rounds: s.rounds, Lines: s.lines, Rate: s.rate, Arrivals: s.arrivals, Check: s.limits().Check,
-		Session: session, Root: freshRoot(), Ascending: s.limit > 0,
+		Rounds: s.rounds, Lines: s.lines, Rate: s.rate, Arrivals: s.arrivals, Check: limits.Check,
+		Session: session, Ascending: s.limit > 0,
+		Root: fmt.Sprintf("/zkbench/%s-%08x", time.Now().UTC().Format("20060102T150405"), rand.Uint32()),
 	}
-}
-
-// openSink opens the files of the results. With -resume, it returns what the one of
-// -record has.
-func (s settings) openSink() (*sink, []record.Run, error) {
-	if s.resume {
-		return continueSink(s.out, s.record)
-	}
-	sink, err := openSink(s.out, s.record)
-	return sink, nil, err
 }
 
 // limits are those of this process as a load generator.
-func (s settings) limits() probe.Limits {
-	if s.inside() {
-		return probe.WithServer()
-	}
-	return probe.DefaultLimits()
-}
-
-// freshRoot returns a path that no other run has.
-func freshRoot() string {
-	return fmt.Sprintf("/zkbench/%s-%08x", time.Now().UTC().Format("20060102T150405"), rand.Uint32())
-}
 
 // interruption is the end of a run that was told to end. The zero value is one
 // that came before the first trial; a search does not know how many there will be.
@@ -212,7 +194,7 @@ func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.
 			continue
 		}
 		records = append(records, r)
-		known.ceiling.Add(r)
+		known.ceiling.add(r)
 		progress.pause()
 		if err := out.write(r); err != nil {
 			return err
@@ -267,7 +249,6 @@ func trialOf(ctx context.Context, e bench.Experiment, t bench.Trial, crew *worke
 	return r, true, err
 }
 
-// sayInvalid tells of trials that say more about zkbench than about the server.
 func (c command) sayInvalid(records []record.Record) {
 	invalid := 0
 	var example string
@@ -303,4 +284,28 @@ func place(s record.Server) string {
 		return report.Servers(s) + "; for figures of a real one, see -ensemble and -servers"
 	}
 	return report.Servers(s)
+}
+
+func readRuns(files []string) (runs []record.Run, err error) {
+	for _, file := range files {
+		more, err := readRun(file)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, more...)
+	}
+	return runs, nil
+}
+
+func readRun(file string) ([]record.Run, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	runs, err := record.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return runs, nil
 }

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"flag"
 	"fmt"
+	"net"
+	"strings"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
@@ -32,7 +36,6 @@ func (s server) figures(ctx context.Context) (map[string]float64, error) {
 	return figures, err
 }
 
-// startServer starts, or finds, what the flags say.
 func startServer(ctx context.Context, w where, end *cleanup) (server, error) {
 	switch {
 	case w.ensemble > 0:
@@ -47,7 +50,6 @@ func startServer(ctx context.Context, w where, end *cleanup) (server, error) {
 	return startEmbedded(ctx, end)
 }
 
-// findServers describes servers that run already.
 func findServers(ctx context.Context, cfg recipes.SessionConfig) (server, error) {
 	w, err := newWords(cfg)
 	if err != nil {
@@ -57,7 +59,6 @@ func findServers(ctx context.Context, cfg recipes.SessionConfig) (server, error)
 	return server{words: w, session: cfg, about: about}, err
 }
 
-// startEmbedded starts a server in this process.
 func startEmbedded(ctx context.Context, end *cleanup) (server, error) {
 	s, err := zkserver.Listen(zkserver.Config{})
 	if err != nil {
@@ -73,7 +74,6 @@ func startEmbedded(ctx context.Context, end *cleanup) (server, error) {
 	return srv, err
 }
 
-// startEnsemble starts n real servers on this machine.
 func startEnsemble(ctx context.Context, n int, end *cleanup) (server, error) {
 	e, err := ensemble.Start(ctx, ensemble.Config{Servers: n, Properties: map[string]string{"maxClientCnxns": "0"}})
 	if err != nil {
@@ -88,4 +88,79 @@ func startEnsemble(ctx context.Context, n int, end *cleanup) (server, error) {
 		"processors":     "shared with zkbench", "memory": "shared with zkbench",
 	}
 	return srv, err
+}
+
+const serveHelp = `Usage: zkbench serve [flags]
+
+Runs a ZooKeeper server until it is interrupted, to try things on. When it
+serves, the connect string goes to stdout.
+
+Examples:
+
+	zkbench serve
+	zkbench serve -listen 127.0.0.1:2181
+	zkbench serve -ensemble 3
+
+Rules:
+
+	The built-in server keeps everything in memory. With -ensemble, real servers
+	run, and their files are removed at the end.
+
+Exit codes:
+
+	0    interrupted
+	1    the server could not be started
+	2    the flags cannot be used
+	130  interrupted before it served
+
+Flags:
+
+`
+
+func (c command) serveVerb(ctx context.Context, args []string) (err error) {
+	w := newWhere()
+	f := flag.NewFlagSet("zkbench serve", flag.ContinueOnError)
+	listen := f.String("listen", "", "`host:port` of the built-in server; by default a free port on loopback")
+	f.IntVar(&w.ensemble, "ensemble", 0, "run this `number` (1 or 3) of real ZooKeeper servers instead")
+	if err := c.parse(f, serveHelp, args); err != nil {
+		return err
+	}
+	switch given := given(f); {
+	case f.NArg() > 0:
+		return usageError{fmt.Errorf("%q is not a flag", f.Arg(0))}
+	case given["listen"] && given["ensemble"]:
+		return usageError{fmt.Errorf("-listen is of the built-in server; -ensemble finds ports of its own")}
+	case w.check(given) != nil:
+		return usageError{w.check(given)}
+	}
+	end := &cleanup{}
+	defer end.run(&err)
+	var addrs []string
+	if w.ensemble > 0 {
+		srv, err := startEnsemble(ctx, w.ensemble, end)
+		if err != nil {
+			return err
+		}
+		addrs = srv.addrs
+	} else {
+		listener, err := net.Listen("tcp", cmp.Or(*listen, "127.0.0.1:0"))
+		if err != nil {
+			return fmt.Errorf("start the built-in server: %w", err)
+		}
+		addrs = []string{listener.Addr().String()}
+		s := zkserver.New(zkserver.Config{})
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(listener) }()
+		end.add(func() error {
+			err := s.Close()
+			<-served // of no interest: it says that the server was closed
+			return err
+		})
+	}
+	if _, err := fmt.Fprintln(c.stdout, strings.Join(addrs, ",")); err != nil {
+		return err
+	}
+	c.say("serving; interrupt to end")
+	<-ctx.Done()
+	return nil
 }

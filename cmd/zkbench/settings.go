@@ -14,7 +14,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// settings is what the flags of run say.
 type settings struct {
 	recipes    list[load.Recipe]
 	workloads  list[load.Workload]
@@ -47,7 +46,6 @@ type settings struct {
 	cpuprofile, memprofile string
 }
 
-// defaults are the settings of run without flags.
 func (c command) defaults() settings {
 	return settings{
 		recipes:    list[load.Recipe]{[]load.Recipe{load.Election}, load.ParseRecipe},
@@ -90,7 +88,9 @@ func (c command) parse(flags *flag.FlagSet, help string, args []string) error {
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		printVerbHelp(c.stdout, help, flags)
+		fmt.Fprint(c.stdout, help)
+		flags.SetOutput(c.stdout)
+		flags.PrintDefaults()
 		return err
 	case err != nil:
 		return usageError{err}
@@ -98,7 +98,6 @@ func (c command) parse(flags *flag.FlagSet, help string, args []string) error {
 	return nil
 }
 
-// flags returns the flags of an experiment, which set s.
 func (s *settings) flags(verb string) *flag.FlagSet {
 	f := flag.NewFlagSet("zkbench "+verb, flag.ContinueOnError)
 	f.Var(&s.recipes, "recipe", "`list` of what is contended for: election, lock")
@@ -140,7 +139,6 @@ func (s *settings) flags(verb string) *flag.FlagSet {
 	return f
 }
 
-// given returns the names of the flags that were given.
 func given(flags *flag.FlagSet) map[string]bool {
 	names := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { names[f.Name] = true })
@@ -160,46 +158,42 @@ func (s *settings) check(given map[string]bool) error {
 	if !given["session-timeout"] && has(load.Failover) && len(s.workloads.values) == 1 {
 		s.sessionTimeout = failoverTimeout
 	}
-	var err error
-	switch {
-	case s.count < 1:
-		err = fmt.Errorf("-count %d: at least 1", s.count)
-	case s.hold < 0 || s.warmup < 0:
-		err = errors.New("-hold and -warmup must not be negative")
-	case s.duration <= 0:
-		err = fmt.Errorf("-duration %v: more than 0", s.duration)
-	case s.sessionTimeout < time.Second:
-		err = fmt.Errorf("-session-timeout %v: at least 1s", s.sessionTimeout)
-	case given["plugin"] && !slices.Contains(s.via.values, plugin):
-		err = errors.New("-plugin needs -via plugin")
-	case slices.Contains(s.via.values, byRelay) && has(load.Failover):
-		err = errors.New("-workload failover cuts off a relay of its own, and cannot go -via relay")
-	case slices.Max(s.delays.values) > 0 && slices.Contains(s.via.values, byRelay):
-		err = errors.New("-delay has a relay of its own, and cannot go -via relay")
-	case slices.Max(s.delays.values) > 0 && s.access.encrypted() && s.access.sni == "" && hosts(s.servers.values) > 1:
-		err = errors.New("-delay hides from a session which server it talks to: give -tls-server-name with a name that is in all certificates, or one of -servers")
-	case s.rounds < 1:
-		err = fmt.Errorf("-rounds %d: at least 1", s.rounds)
-	case (has(load.Barrier) || has(load.Commit)) && slices.Min(s.contenders.values) < 2:
-		err = errors.New("-workload barrier and two-phase-commit need -contenders of 2 or more")
-	case s.lines < 1:
-		err = fmt.Errorf("-lines %d: at least 1", s.lines)
-	case given["lines"] && !has(load.Many):
-		err = errors.New("-lines needs -workload many")
-	case !(s.rate > 0) || s.rate > maxRate:
-		err = fmt.Errorf("-rate %v: more than 0 and at most %v", s.rate, maxRate)
-	case (given["rate"] || given["arrivals"]) && !has(load.Open):
-		err = errors.New("-rate and -arrivals need -workload open")
-	case has(load.Failover) && slices.Min(s.contenders.values) < 2:
-		err = errors.New("-workload failover needs -contenders of 2 or more: one is killed and one follows")
-	default:
-		err = distinct(named{"-out", s.out}, named{"-record", s.record},
-			named{"-cpuprofile", s.cpuprofile}, named{"-memprofile", s.memprofile})
+	delayed := slices.Max(s.delays.values) > 0
+	least := slices.Min(s.contenders.values)
+	for _, mistake := range []mistake{
+		{s.count < 1, fmt.Sprintf("-count %d: at least 1", s.count)},
+		{s.hold < 0 || s.warmup < 0, "-hold and -warmup must not be negative"},
+		{s.duration <= 0, fmt.Sprintf("-duration %v: more than 0", s.duration)},
+		{s.sessionTimeout < time.Second, fmt.Sprintf("-session-timeout %v: at least 1s", s.sessionTimeout)},
+		{given["plugin"] && !slices.Contains(s.via.values, plugin), "-plugin needs -via plugin"},
+		{slices.Contains(s.via.values, byRelay) && has(load.Failover), "-workload failover cuts off a relay of its own, and cannot go -via relay"},
+		{delayed && slices.Contains(s.via.values, byRelay), "-delay has a relay of its own, and cannot go -via relay"},
+		{
+			delayed && s.access.encrypted() && s.access.sni == "" && hosts(s.servers.values) > 1,
+			"-delay hides from a session which server it talks to: give -tls-server-name with a name that is in all certificates, or one of -servers",
+		},
+		{s.rounds < 1, fmt.Sprintf("-rounds %d: at least 1", s.rounds)},
+		{(has(load.Barrier) || has(load.Commit)) && least < 2, "-workload barrier and two-phase-commit need -contenders of 2 or more"},
+		{s.lines < 1, fmt.Sprintf("-lines %d: at least 1", s.lines)},
+		{given["lines"] && !has(load.Many), "-lines needs -workload many"},
+		{!(s.rate > 0) || s.rate > maxRate, fmt.Sprintf("-rate %v: more than 0 and at most %v", s.rate, maxRate)},
+		{(given["rate"] || given["arrivals"]) && !has(load.Open), "-rate and -arrivals need -workload open"},
+		{has(load.Failover) && least < 2, "-workload failover needs -contenders of 2 or more: one is killed and one follows"},
+	} {
+		if mistake.made {
+			return usageError{errors.New(mistake.what)}
+		}
 	}
-	if err != nil {
+	if err := distinct(named{"-out", s.out}, named{"-record", s.record}, named{"-cpuprofile", s.cpuprofile}, named{"-memprofile", s.memprofile}); err != nil {
 		return usageError{err}
 	}
 	return nil
+}
+
+// mistake is one in what the flags say together.
+type mistake struct {
+	made bool
+	what string
 }
 
 const (
@@ -215,7 +209,7 @@ func parseStrategy(s string) (recipes.Strategy, error) {
 	if s == "" {
 		return "", fmt.Errorf("strategy is empty")
 	}
-	return recipes.ParseStrategy(s)
+	return recipes.Strategy(s).Normalize()
 }
 
 // maxDelay leaves time for a handshake, of which there are a few round trips, before
@@ -246,4 +240,29 @@ func (c command) parseVia(s string) (string, error) {
 		return "", fmt.Errorf("transport %q is unknown; one of %s", s, strings.Join(slices.Sorted(maps.Keys(c.transports)), ", "))
 	}
 	return s, nil
+}
+
+// presets are flags that belong together, by name.
+var presets = map[string]map[string]string{
+	// Hunt, Konar, Junqueira, Reed: "ZooKeeper: Wait-free coordination for
+	// Internet-scale systems" (2010), table 3: 50, 100 and 200 clients enter and
+	// leave 200 barriers, and more.
+	"paper-table-3": {"workload": "double-barrier", "contenders": "50,100,200", "rounds": "200", "count": "1"},
+}
+
+func applyPreset(f *flag.FlagSet, name string) error {
+	preset, ok := presets[name]
+	if !ok {
+		return fmt.Errorf("-preset %q is unknown; one of %s", name, strings.Join(slices.Sorted(maps.Keys(presets)), ", "))
+	}
+	given := given(f)
+	for _, flag := range slices.Sorted(maps.Keys(preset)) {
+		if given[flag] {
+			continue
+		}
+		if err := f.Set(flag, preset[flag]); err != nil {
+			return fmt.Errorf("-preset %s: -%s: %w", name, flag, err)
+		}
+	}
+	return nil
 }

@@ -71,7 +71,6 @@ func newSeveral(t *testing.T) *several {
 	return &several{T: t, network: network, zkbench: zkbench, servers: strings.Join(ensembletest.Start(t, cfg).Addrs(), ",")}
 }
 
-// process is zkbench on one of the hosts.
 type process struct {
 	cmd     *exec.Cmd
 	records string
@@ -103,7 +102,6 @@ func (s *said) read() (text string, changed <-chan struct{}) {
 	return s.text.String(), s.changed
 }
 
-// start starts zkbench run on the host of a worker.
 func (s *several) start(worker int, args ...string) *process {
 	s.Helper()
 	p := &process{records: filepath.Join(s.TempDir(), "records.jsonl"), ended: make(chan struct{}), stderr: &said{changed: make(chan struct{})}}
@@ -140,7 +138,6 @@ func (s *several) startAll(args []string) (all []*process) {
 	return all
 }
 
-// awaitSaid waits until a process has said something.
 func (s *several) awaitSaid(p *process, what string) {
 	s.Helper()
 	for {

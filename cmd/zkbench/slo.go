@@ -59,14 +59,12 @@ const (
 	overContenders = "contenders"
 )
 
-// sloSettings is what the flags of slo say.
 type sloSettings struct {
 	settings
 	search slo.Search
 	over   string
 }
 
-// sloVerb is zkbench slo.
 func (c command) sloVerb(ctx context.Context, args []string) error {
 	s := sloSettings{settings: c.defaults()}
 	s.recipes.values = []load.Recipe{load.Lock}
@@ -96,7 +94,6 @@ func (c command) sloVerb(ctx context.Context, args []string) error {
 	return c.slo(ctx, s, append([]string{"slo"}, args...))
 }
 
-// adapt fits the experiment to what is varied.
 func (s *sloSettings) adapt(given map[string]bool) error {
 	switch s.over {
 	case overRate:
@@ -134,22 +131,11 @@ func (s *sloSettings) adapt(given map[string]bool) error {
 	return s.search.Check()
 }
 
-// slo searches and tells what it found.
 func (c command) slo(ctx context.Context, s sloSettings, args []string) (err error) {
 	c.quiet = s.quiet
-	sink, err := openSink(s.out, s.record)
-	if err != nil {
-		return err
-	}
-	defer sink.discard()
-	stop, err := startProfiles(s.cpuprofile, s.memprofile)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
 	end := &cleanup{}
 	defer end.run(&err)
-	e, srv, err := c.prepare(ctx, s.settings, end)
+	e, srv, sink, _, err := c.prepare(ctx, s.settings, end)
 	if err != nil {
 		return err
 	}
@@ -185,7 +171,6 @@ func (c command) prober(s sloSettings, e bench.Experiment, records *[]record.Rec
 // patience is how often a probe is made that zkbench itself could not drive.
 const patience = 4
 
-// probe is one trial at a load.
 func (c command) probe(ctx context.Context, s sloSettings, e bench.Experiment, n, number int) (record.Record, error) {
 	e.Count = 1
 	if s.over == overRate {

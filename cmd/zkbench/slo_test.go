@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,35 +20,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// planted is a server without one whose grants take as many milliseconds as there
+// planted opens sessions without a server whose grants take as many milliseconds as there
 // are in line.
-type planted struct{ server *fake.World }
-
-func (p planted) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
-	s, err := p.server.Open(ctx, cfg)
-	return plantedSession{s, p.server}, err
-}
-
-type plantedSession struct {
-	recipes.Session
-	server *fake.World
-}
-
-func (s plantedSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	l, err := s.Session.Lock(path, cfg)
-	return plantedLock{l, s.server}, err
-}
-
-type plantedLock struct {
-	recipes.Lock
-	server *fake.World
-}
-
-func (l plantedLock) Acquire(ctx context.Context) (recipes.Hold, error) {
-	hold, err := l.Lock.Acquire(ctx)
-	// A little less, because a histogram rounds.
-	time.Sleep(time.Duration(len(l.server.Line(l.Path())))*time.Millisecond - 100*time.Microsecond)
-	return hold, err
+func planted(ctx context.Context, server *fake.World, cfg recipes.SessionConfig) (recipes.Client, error) {
+	s, err := server.Open(ctx, cfg)
+	return fake.Acquiring{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+		hold, err := l.Acquire(ctx)
+		// A little less, because a histogram rounds.
+		time.Sleep(time.Duration(len(server.Line(l.Path())))*time.Millisecond - 100*time.Microsecond)
+		return hold, err
+	}}, err
 }
 
 // search returns what slo would search with, over opener.
@@ -64,7 +46,10 @@ func search(over string, limit time.Duration, open recipes.Opener, w load.Worklo
 func TestSearchFindsThePlantedContenders(t *testing.T) {
 	for _, edge := range []int{3, 37, 64} {
 		synctest.Test(t, func(t *testing.T) {
-			s, e := search(overContenders, time.Duration(edge)*time.Millisecond, planted{new(fake.World)}.open, load.Cycle)
+			server := new(fake.World)
+			s, e := search(overContenders, time.Duration(edge)*time.Millisecond, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+				return planted(ctx, server, cfg)
+			}, load.Cycle)
 			var records []record.Record
 			r, err := s.search.Run(t.Context(), command{stderr: io.Discard}.prober(s, e, &records))
 			if err != nil || r.LastPass != edge || r.FirstFail != edge+1 || len(records) == 0 {
@@ -88,41 +73,26 @@ func TestSearchFindsThePlantedRate(t *testing.T) {
 	})
 }
 
-// stuck is a session whose locks are granted to nobody. It notes their paths.
-type stuck struct {
-	recipes.Session
-	paths chan<- string
-}
-
-func (s stuck) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	l, err := s.Session.Lock(path, cfg)
-	s.paths <- path
-	return stuckLock{l}, err
-}
-
-type stuckLock struct{ recipes.Lock }
-
-func (stuckLock) Acquire(ctx context.Context) (recipes.Hold, error) {
-	<-ctx.Done()
-	return nil, context.Cause(ctx)
-}
-
 // What an overloaded probe has left in line would be in the way of the next.
 func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, paths := new(fake.World), make(chan string, 9)
-		s, e := search(overRate, time.Second, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+		server := new(fake.World)
+		var paths sync.Map
+		s, e := search(overRate, time.Second, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 			session, err := server.Open(ctx, cfg)
-			return stuck{session, paths}, err
+			return fake.Acquiring{Client: session, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+				paths.Store(l.Path(), true)
+				<-ctx.Done() // it is granted to nobody
+				return nil, context.Cause(ctx)
+			}}, err
 		}, load.Open)
 		e.Contenders = []int{1}
 		var records []record.Record
 		r, err := s.search.Run(t.Context(), command{stderr: io.Discard}.prober(s, e, &records))
-		if err != nil || r.FirstFail != 2 || len(paths) != 2 {
-			t.Fatalf("first fail %d after %d probes, %v; want 2 after 2", r.FirstFail, len(paths), err)
-		}
-		if first, second := <-paths, <-paths; first == second {
-			t.Errorf("both probes were at %s", first)
+		n := 0
+		paths.Range(func(any, any) bool { n++; return true })
+		if err != nil || r.FirstFail != 2 || n != 2 {
+			t.Errorf("first fail %d, probes at %d paths, %v; want 2, at one path each", r.FirstFail, n, err)
 		}
 	})
 }
@@ -148,7 +118,7 @@ func TestInvalidProbesAreMadeAgain(t *testing.T) {
 // What was found before an interrupt is told, and after how much of it that was.
 func TestInterruptedSearchTellsWhatItFound(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	interrupting := func(context.Context, recipes.SessionConfig) (recipes.Session, error) {
+	interrupting := func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
 		cancel()
 		return nil, ctx.Err()
 	}

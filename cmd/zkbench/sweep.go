@@ -1,9 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
 )
 
 const sweepHelp = `Usage: zkbench sweep -record FILE [flags]
@@ -34,7 +44,6 @@ Flags:
 
 `
 
-// sweepVerb is zkbench sweep.
 func (c command) sweepVerb(ctx context.Context, args []string) error {
 	s := c.defaults()
 	flags := s.sweepFlags()
@@ -57,11 +66,187 @@ func (c command) sweepVerb(ctx context.Context, args []string) error {
 	return c.experiment(ctx, s, append([]string{"sweep"}, args...))
 }
 
-// sweepFlags returns the flags of a sweep, which set s.
 func (s *settings) sweepFlags() *flag.FlagSet {
 	s.contenders.values = []int{1, 2, 5, 10, 20, 50, 100}
 	flags := s.flags("sweep")
 	flags.BoolVar(&s.resume, "resume", false, "continue the file of -record: valid trials that it has are not made again, and each\nnew one is in it at once")
 	flags.DurationVar(&s.limit, "limit", 0, "leave out numbers of contenders of which the measured part of one trial would take\nlonger than this `time`, by what shorter lines took; 0 leaves out none. The first\nround then goes from short lines to long ones")
 	return flags
+}
+
+// history is what a run knows before a trial: what a file that it continues has, and
+// how long others took.
+type history struct {
+	runs    []record.Run
+	have    map[string]int  // valid records of the file, by name
+	vain    map[string]int  // trials of combinations of which none was valid
+	told    map[string]bool // of combinations that are left out
+	ceiling ceiling
+}
+
+// newHistory returns the history of a run on that server. An error is a usageError: the
+// file is of another server.
+func newHistory(runs []record.Run, about record.Server, limit time.Duration) (*history, error) {
+	p := &history{runs: runs, have: map[string]int{}, vain: map[string]int{}, told: map[string]bool{}, ceiling: ceiling{limit: limit}}
+	for _, run := range runs {
+		if run.Environment.Server != about {
+			return nil, usageError{fmt.Errorf("-resume: the file is of %s, and this is %s; give another -record",
+				report.Servers(run.Environment.Server), report.Servers(about))}
+		}
+		for _, r := range run.Records {
+			if r.Valid() {
+				p.have[r.Name()]++
+				p.ceiling.add(r)
+			} else {
+				p.vain[r.Name()]++
+			}
+		}
+	}
+	for name := range p.have {
+		delete(p.vain, name)
+	}
+	return p, nil
+}
+
+func (p *history) records() (all []record.Record) {
+	for _, run := range p.runs {
+		all = append(all, run.Records...)
+	}
+	return all
+}
+
+// mostVain is of how many trials none was valid where no other is tried: this machine
+// cannot measure that. A run that is continued ten times would make them ten times.
+const mostVain = 3
+
+// skip reports whether a trial need not be made, and, once for each combination
+// that is left out, why.
+func (p *history) skip(r record.Record) (yes bool, why string) {
+	if p.have[r.Name()] > 0 {
+		p.have[r.Name()]--
+		return true, ""
+	}
+	if n := p.vain[r.Name()]; n >= mostVain {
+		if !p.told[r.Name()] {
+			p.told[r.Name()] = true
+			why = fmt.Sprintf("%s: none of %d trials in the file is valid", r.Name(), n)
+		}
+		return true, why
+	}
+	expected, tooLong := p.ceiling.tooLong(r)
+	if !tooLong {
+		return false, ""
+	}
+	if !p.told[r.Name()] {
+		p.told[r.Name()] = true
+		why = fmt.Sprintf("%s: a trial would take about %v (-limit %v)", r.Name(), expected.Round(max(1, expected/100)), p.ceiling.limit)
+	}
+	return true, why
+}
+
+// sameTrials returns a usageError if a file that is continued was recorded with other
+// flags: its trials and the new ones would pass for samples of the same thing. Flags
+// that stand in the names of records may differ: those are other records.
+func (c command) sameTrials(former []record.Run, s settings) error {
+	for _, run := range former {
+		was := c.defaults()
+		flags := was.sweepFlags()
+		flags.SetOutput(io.Discard)
+		args := strings.Fields(run.Environment.Details["flags"])
+		if len(args) == 0 || flags.Parse(args[1:]) != nil || was.check(given(flags)) != nil {
+			continue // made by another version
+		}
+		for _, flag := range []struct {
+			name     string
+			was, now any
+		}{
+			{"duration", was.duration, s.duration},
+			{"warmup", was.warmup, s.warmup},
+			{"session-timeout", was.sessionTimeout, s.sessionTimeout},
+			{"rounds", was.rounds, s.rounds},
+			{"servers", cmp.Or(was.servers.String(), "none"), cmp.Or(s.servers.String(), "none")},
+		} {
+			if flag.was != flag.now {
+				return usageError{fmt.Errorf("-resume: the file was recorded with -%s %v, and this is -%[1]s %[3]v; give the same, or another -record",
+					flag.name, flag.was, flag.now)}
+			}
+		}
+	}
+	return nil
+}
+
+// ceiling tells which trials would take too long, from those that were made with fewer
+// contenders. What a strategy costs in a line of a thousand is known after lines of a
+// hundred. Only the measured part counts.
+type ceiling struct {
+	limit time.Duration                    // 0 is no limit
+	took  map[string]map[int]time.Duration // the fastest, by combination and contenders
+}
+
+func (c *ceiling) add(r record.Record) {
+	if c.took == nil {
+		c.took = map[string]map[int]time.Duration{}
+	}
+	key := ofAnyLength(r)
+	if c.took[key] == nil {
+		c.took[key] = map[int]time.Duration{}
+	}
+	if fastest, ok := c.took[key][r.Contenders]; !ok || r.Elapsed < fastest {
+		c.took[key][r.Contenders] = r.Elapsed
+	}
+}
+
+func ofAnyLength(r record.Record) string {
+	r.Contenders = 0
+	return r.Name()
+}
+
+// tooLong reports whether a trial would take longer than the limit, and how long it is
+// expected to take. That is the time of the fastest such trial, if there was one.
+// Otherwise it follows from the two largest lines below it, by the power law through
+// them, of a power from one to three. The herd is cubic: as many handoffs as
+// contenders, each with as many listings, each as long. What is measured for a given
+// time need not grow, nor need a failover: their power is from zero. What is not known
+// is not too long.
+func (c *ceiling) tooLong(r record.Record) (expected time.Duration, yes bool) {
+	took := c.took[ofAnyLength(r)]
+	expected, ok := took[r.Contenders]
+	if !ok {
+		expected = extrapolate(took, r.Contenders, leastPower(r.Workload))
+	}
+	return expected, c.limit > 0 && expected > c.limit
+}
+
+// leastPower is the power of the number of contenders that the time of a trial grows
+// with at least.
+func leastPower(w load.Workload) float64 {
+	switch w {
+	case load.Cycle, load.Open, load.Many, load.Failover:
+		return 0
+	}
+	return 1
+}
+
+func extrapolate(took map[int]time.Duration, n int, least float64) time.Duration {
+	var below []int
+	for level := range took {
+		if level > 1 && level < n { // a contender alone is another experiment
+			below = append(below, level)
+		}
+	}
+	if len(below) == 0 {
+		return 0
+	}
+	slices.Sort(below)
+	last := below[len(below)-1]
+	power := least
+	if len(below) > 1 {
+		before := below[len(below)-2]
+		power = math.Log(float64(took[last])/float64(took[before])) / math.Log(float64(last)/float64(before))
+	}
+	if math.IsNaN(power) {
+		power = least
+	}
+	power = min(max(power, least), 3)
+	return time.Duration(float64(took[last]) * math.Pow(float64(n)/float64(last), power))
 }

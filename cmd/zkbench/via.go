@@ -1,11 +1,23 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
 
 	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/relay"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 // Names of the transports, for -via.
@@ -20,12 +32,12 @@ const (
 // it starts is ended by the cleanup; say tells the user what is worth knowing.
 type launcher func(ctx context.Context, s settings, cfg recipes.SessionConfig, end *cleanup, say say) (bench.Transport, error)
 
-// say writes a line for people.
 type say func(format string, args ...any)
 
-// transports are the ways to reach the recipes.
 var transports = map[string]launcher{
-	direct:    launchDirect,
+	direct: func(context.Context, settings, recipes.SessionConfig, *cleanup, say) (bench.Transport, error) {
+		return bench.Transport{Open: zookeeper.Open}, nil
+	},
 	inprocess: launchInProcess,
 	byRelay:   launchRelay,
 	plugin:    launchPlugin,
@@ -41,7 +53,11 @@ func (c command) launch(ctx context.Context, s settings, cfg recipes.SessionConf
 			return nil, fmt.Errorf("prepare -via %s: %w", name, err)
 		}
 		t.Name = name
-		if err := try(ctx, t.Open, cfg); err != nil {
+		session, err := t.Open(ctx, cfg)
+		if err == nil {
+			err = session.Close(ctx)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("try -via %s: %w", name, err)
 		}
 		all = append(all, t)
@@ -49,11 +65,158 @@ func (c command) launch(ctx context.Context, s settings, cfg recipes.SessionConf
 	return all, nil
 }
 
-// try opens and closes a session.
-func try(ctx context.Context, open recipes.Opener, cfg recipes.SessionConfig) error {
-	session, err := open(ctx, cfg)
+// launchInProcess calls the library through gRPC in memory: what remains of the
+// plugin's cost when there is no second process.
+func launchInProcess(_ context.Context, _ settings, _ recipes.SessionConfig, end *cleanup, _ say) (bench.Transport, error) {
+	p, err := host.InProcess(zookeeper.Open)
 	if err != nil {
+		return bench.Transport{}, err
+	}
+	end.add(func() error { return p.Close(context.Background()) })
+	return bench.Transport{Open: p.Open}, nil
+}
+
+// launchRelay calls the library, but has a second process copy what goes to the servers
+// and comes from them. No plugin can be faster than that, because it is a second
+// process too and has more to do; what -via plugin takes beyond it is the plugin's own.
+func launchRelay(_ context.Context, _ settings, cfg recipes.SessionConfig, end *cleanup, _ say) (bench.Transport, error) {
+	if cfg.TLS != nil && cfg.TLS.ServerName == "" && hosts(cfg.Servers) > 1 {
+		return bench.Transport{}, errors.New("a session cannot tell at a relay which server's name to expect in the certificate; give -tls-server-name with one that is in all of them, or one of -servers")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return bench.Transport{}, err
+	}
+	child := exec.Command(self, append([]string{relayVerbName}, cfg.Servers...)...)
+	child.Stderr = os.Stderr
+	life, err := child.StdinPipe()
+	if err != nil {
+		return bench.Transport{}, err
+	}
+	said, err := child.StdoutPipe()
+	if err != nil {
+		return bench.Transport{}, err
+	}
+	if err := child.Start(); err != nil {
+		return bench.Transport{}, err
+	}
+	end.add(func() error {
+		life.Close()
+		return child.Wait()
+	})
+	line, err := bufio.NewReader(said).ReadString('\n')
+	if err != nil {
+		return bench.Transport{}, fmt.Errorf("the relay ended before it relayed: %w", err)
+	}
+	through := strings.Split(strings.TrimSpace(line), ",")
+	return bench.Transport{
+		Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+			return zookeeper.Open(ctx, relay.Through(cfg, through...))
+		},
+		Processes: func() []int { return []int{child.Process.Pid} },
+	}, nil
+}
+
+// hosts is on how many hosts servers are.
+func hosts(servers []string) int {
+	names := map[string]bool{}
+	for _, server := range servers {
+		host, _, _ := net.SplitHostPort(server)
+		names[host] = true
+	}
+	return len(names)
+}
+
+// relayVerbName is the verb by which zkbench starts itself as a relay.
+const relayVerbName = "relay"
+
+// relayVerb relays to each of the servers until life ends, which it does however
+// the process ends that started this one. It says on one line where it listens.
+// An interrupt at the terminal reaches it too, and is not for it.
+func (c command) relayVerb(life io.Reader, servers []string) error {
+	var addrs []string
+	for _, server := range servers {
+		r, err := relay.Listen([]string{server}, nil)
+		if err != nil {
+			return err
+		}
+		defer r.Cut()
+		addrs = append(addrs, r.Addr())
+	}
+	if _, err := fmt.Fprintln(c.stdout, strings.Join(addrs, ",")); err != nil {
 		return err
 	}
-	return session.Close(ctx)
+	_, _ = io.Copy(io.Discard, life)
+	return nil
+}
+
+func launchPlugin(ctx context.Context, s settings, _ recipes.SessionConfig, end *cleanup, say say) (bench.Transport, error) {
+	path, err := findPlugin(ctx, s.plugin, end, say)
+	if err != nil {
+		return bench.Transport{}, err
+	}
+	p, err := host.Launch(ctx, host.Config{Path: path})
+	if err != nil {
+		return bench.Transport{}, err
+	}
+	end.add(func() error { return p.Close(context.Background()) })
+	return bench.Transport{Open: p.Open, Processes: func() []int { return []int{p.PID()} }}, nil
+}
+
+const (
+	pluginName = "zkrecipes-plugin"
+	modulePath = "github.com/zkrecipes/zkrecipes"
+)
+
+// findPlugin returns the path of the plugin's executable: the one that was given, else
+// one beside zkbench, else one on the PATH. Under `go run` there is nothing beside
+// zkbench, so at last it builds one.
+func findPlugin(ctx context.Context, given string, end *cleanup, say say) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	path, err := lookForPlugin()
+	if err == nil {
+		say("plugin: %s", path)
+		return path, nil
+	}
+	// The working directory may belong to this module.
+	if out, list := exec.CommandContext(ctx, "go", "list", "-m").Output(); list != nil || strings.TrimSpace(string(out)) != modulePath {
+		return "", fmt.Errorf("%w; give it with -plugin PATH, or install it with go install %s/cmd/%s@latest", err, modulePath, pluginName)
+	}
+	say("plugin: none found, building %s/cmd/%s", modulePath, pluginName)
+	dir, err := os.MkdirTemp("", "zkbench-")
+	if err != nil {
+		return "", err
+	}
+	end.add(func() error { return os.RemoveAll(dir) })
+	path = filepath.Join(dir, pluginName+exe())
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, modulePath+"/cmd/"+pluginName)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", errors.Join(fmt.Errorf("build the plugin: %w", err), errors.New(string(out)))
+	}
+	return path, nil
+}
+
+func lookForPlugin() (string, error) {
+	name := pluginName + exe()
+	if self, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(self), name)
+		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
+			return beside, nil
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("no %s beside zkbench and none on the PATH", name)
+	}
+	return path, nil
+}
+
+func exe() string {
+	if runtime.GOOS == "windows" {
+		return ".exe"
+	}
+	return ""
 }

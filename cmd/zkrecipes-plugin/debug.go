@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -18,16 +17,7 @@ import (
 func serveDebug(stdout io.Writer, limits plugin.Limits) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return plugin.Debug(ctx, zookeeper.Open, func(r plugin.Reattach) {
-		value, _ := json.Marshal(r) // numbers and strings
-		fmt.Fprintf(stdout, "# Not encrypted, not authenticated: for debugging only. Start the host with\nexport %s='%s'\n", plugin.ReattachEnv, value)
+	return plugin.Debug(ctx, zookeeper.Open, func(name, value string) {
+		fmt.Fprintf(stdout, "# Not encrypted, not authenticated: for debugging only. Start the host with\nexport %s='%s'\n", name, value)
 	}, limits, resume)
-}
-
-// describe prints what the plugin is, in JSON, for programs that choose between
-// plugins without starting them.
-func describe(stdout io.Writer) error {
-	e := json.NewEncoder(stdout)
-	e.SetIndent("", "  ")
-	return e.Encode(plugin.Describe(resume))
 }

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
-	"github.com/zkrecipes/zkrecipes/plugin"
 )
 
 func TestDescribePrintsJSON(t *testing.T) {
@@ -26,17 +26,17 @@ func TestDescribePrintsJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d plugin.Description
+	var d description
 	if err := json.Unmarshal(out, &d); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(d.Capabilities, "lock") || !slices.Contains(d.ProtocolVersions, plugin.ProtocolVersion) || d.Version == "" || d.Platform == "" {
+	if !slices.Contains(d.Capabilities, "lock") || !slices.Contains(d.ProtocolVersions, handshake.Version) || d.Version == "" || d.Platform == "" {
 		t.Errorf("%s", out)
 	}
 }
 
 // debugged starts the plugin as for a debugger, and returns what it prints.
-func debugged(t *testing.T) plugin.Reattach {
+func debugged(t *testing.T) handshake.Reattach {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-debug")
 	cmd.Env = append(os.Environ(), mainEnv+"=1", "TMPDIR="+t.TempDir())
@@ -58,8 +58,8 @@ func debugged(t *testing.T) plugin.Reattach {
 	})
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), "export "+plugin.ReattachEnv+"="); ok {
-			r, err := plugin.ParseReattach(strings.Trim(value, "'"))
+		if value, ok := strings.CutPrefix(lines.Text(), "export "+handshake.ReattachEnv+"="); ok {
+			r, err := handshake.ParseReattach(strings.Trim(value, "'"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 )
 
 // TestExitCodes are those that PROTOCOL.md promises to hosts.
@@ -21,17 +21,17 @@ func TestExitCodes(t *testing.T) {
 		{"no such directory", "PLUGIN_UNIX_SOCKET_DIR=" + filepath.Join(t.TempDir(), "none"), "no such file or directory", 4, false},
 		{"a directory whose path is too long", "PLUGIN_UNIX_SOCKET_DIR=" + long(t), "invalid argument", 4, false},
 		{"no certificate", "PLUGIN_CLIENT_CERT=none", "no certificate in PEM", 5, false},
-		{"no pipe", plugin.LifetimeEnv + "=none", plugin.LifetimeEnv + "=none: not a number", 6, false},
+		{"no pipe", handshake.LifetimeEnv + "=none", handshake.LifetimeEnv + "=none: not a number", 6, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			if test.slow && testing.Short() {
 				t.Skip("waits for as long as a plugin waits for a host")
 			}
-			handshake := plugin.Handshake()
+			cookie := handshake.Config()
 			var stderr strings.Builder
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), mainEnv+"=1", handshake.MagicCookieKey+"="+handshake.MagicCookieValue,
+			cmd.Env = append(os.Environ(), mainEnv+"=1", cookie.MagicCookieKey+"="+cookie.MagicCookieValue,
 				"PLUGIN_PROTOCOL_VERSIONS=1", test.variable)
 			cmd.Stderr = &stderr
 			_ = cmd.Run()

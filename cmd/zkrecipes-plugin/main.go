@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/version"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -44,7 +45,7 @@ func run(args []string, limits *plugin.Limits, stdout, stderr io.Writer) (code i
 	case flags.NArg() == 1 && flags.Arg(0) == "describe":
 		return report(stderr, describe(stdout)), true
 	case *showVersion, flags.NArg() == 1 && flags.Arg(0) == "version":
-		fmt.Fprintf(stdout, "%s, protocol %d\n", version.Line("zkrecipes-plugin"), plugin.ProtocolVersion)
+		fmt.Fprintf(stdout, "%s, protocol %d\n", version.Line("zkrecipes-plugin"), handshake.Version)
 		return 0, true
 	case flags.NArg() > 0:
 		fmt.Fprintf(stderr, "zkrecipes-plugin takes no arguments but describe and version; it was given %q\n", flags.Args())

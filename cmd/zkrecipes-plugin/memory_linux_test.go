@@ -57,7 +57,7 @@ func TestWaitingSessionsTakeLittleMemory(t *testing.T) {
 	var waiting, joined sync.WaitGroup
 	defer waiting.Wait()
 	defer p.Close(t.Context())
-	cfg := recipes.SessionConfig{Servers: []string{server(t)}}
+	cfg := recipes.SessionConfig{Servers: []string{serverProcess(t)}}
 	lock := func() recipes.Lock {
 		s, err := p.Open(t.Context(), cfg)
 		if err != nil {
@@ -108,8 +108,8 @@ func built(t *testing.T) string {
 	return path
 }
 
-// server starts a ZooKeeper server in a process of its own, whose memory nobody counts.
-func server(t *testing.T) string {
+// serverProcess starts a ZooKeeper server in a process of its own, whose memory nobody counts.
+func serverProcess(t *testing.T) string {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), serverEnv+"=1")
 	stdin, err := cmd.StdinPipe()

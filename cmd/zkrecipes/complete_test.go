@@ -25,12 +25,12 @@ type listed struct {
 }
 
 func (l *listed) Close(context.Context) error { time.Sleep(l.end); l.closed = true; return nil }
-func (l *listed) Open(context.Context, recipes.SessionConfig) (recipes.Session, error) {
+func (l *listed) Open(context.Context, recipes.SessionConfig) (recipes.Client, error) {
 	return listedSession{l: l}, nil
 }
 
 type listedSession struct {
-	recipes.Session
+	recipes.Client
 	l *listed
 }
 

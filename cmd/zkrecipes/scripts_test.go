@@ -190,7 +190,7 @@ func zkCommand(ts *testscript.TestScript, _ bool, args []string) {
 	case "break":
 		line := s.line(ts, args[0])
 		if len(line) == 0 {
-			ts.Fatalf("nobody stands in line at %s", args[0])
+			ts.Fatalf("no contenders at %s", args[0])
 		}
 		if len(args) > 1 {
 			slices.Reverse(line)

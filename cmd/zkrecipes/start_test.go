@@ -67,7 +67,7 @@ func BenchmarkLockCommand(b *testing.B) {
 func (p *parts) lock(b *testing.B, path, server string) {
 	ctx := b.Context()
 	var launched *host.Plugin
-	var s recipes.Session
+	var s recipes.Client
 	var l recipes.Lock
 	var h recipes.Hold
 	p.of("launch", func() (err error) {

@@ -110,7 +110,7 @@ func (j *job) once(ctx context.Context, when time.Time) (err error) {
 }
 
 // claim writes the time down, unless it, or a later one, has been before.
-func (j *job) claim(ctx context.Context, session recipes.Session, when time.Time) (bool, error) {
+func (j *job) claim(ctx context.Context, session recipes.Recipes, when time.Time) (bool, error) {
 	times, err := session.Configuration(j.path + "/times")
 	if err != nil {
 		return false, err

@@ -11,7 +11,7 @@ import (
 )
 
 // backup is an application's own function.
-func backup(ctx context.Context, session recipes.Session) error {
+func backup(ctx context.Context, session recipes.Recipes) error {
 	lock, err := session.Lock("/backups/db1", recipes.LockConfig{})
 	if err != nil {
 		return err

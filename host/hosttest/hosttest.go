@@ -37,7 +37,7 @@ import (
 const cleanUp = 10 * time.Second
 
 // Session returns a session in a World of its own: it is New and Open.
-func Session(t testing.TB) recipes.Session {
+func Session(t testing.TB) recipes.Client {
 	t.Helper()
 	return New(t).Open(t)
 }
@@ -57,7 +57,7 @@ func New(t testing.TB) *World {
 	t.Helper()
 	w := &World{server: serve(t)}
 	p, err := host.InProcess(zookeeper.Open)
-	w.adopt(t, p, err)
+	w.add(t, p, err)
 	return w
 }
 
@@ -69,7 +69,7 @@ func NewProcess(t testing.TB, cfg host.Config) *World {
 	w := &World{server: serve(t)}
 	cfg.Path = build(t)
 	p, err := host.Launch(t.Context(), cfg)
-	w.adopt(t, p, err)
+	w.add(t, p, err)
 	return w
 }
 
@@ -83,7 +83,7 @@ func serve(t testing.TB) *zkserver.Server {
 	return s
 }
 
-func (w *World) adopt(t testing.TB, p *host.Plugin, err error) {
+func (w *World) add(t testing.TB, p *host.Plugin, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("hosttest: %v", err)
@@ -119,7 +119,7 @@ func (w *World) Config() recipes.SessionConfig {
 
 // Open opens a session through the plugin. It is closed at the latest when the test
 // ends.
-func (w *World) Open(t testing.TB) recipes.Session {
+func (w *World) Open(t testing.TB) recipes.Client {
 	t.Helper()
 	s, err := w.Plugin.Open(t.Context(), w.Config())
 	if err != nil {

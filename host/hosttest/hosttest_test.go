@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-func hold(t *testing.T, s recipes.Session) recipes.Hold {
+func hold(t *testing.T, s recipes.Recipes) recipes.Hold {
 	t.Helper()
 	l := must.Get(s.Lock("/jobs/nightly", recipes.LockConfig{}))(t)
 	return must.Get(l.Acquire(t.Context()))(t)

@@ -15,19 +15,19 @@ import (
 // writes. Output is queued without bound, so that a client that does not read does not
 // delay others.
 type conn struct {
-	srv      *Server
-	number   int64     // from 1, in the order of arrival
-	follower *Follower // nil for one to the leader
-	nc       net.Conn
-	sess     *session   // set once by the handshake, before the first request
-	who      []identity // guarded by the server's mutex
-	gone     bool       // likewise: the connection has ended
-	closed   chan struct{}
-	once     sync.Once
+	srv       *Server
+	number    int64     // from 1, in the order of arrival
+	follower  *Follower // nil for one to the leader
+	nc        net.Conn
+	sess      *session   // set once by the handshake, before the first request
+	who       []identity // guarded by the server's mutex
+	gone      bool       // likewise: the connection has ended
+	closed    chan struct{}
+	closeOnce sync.Once
 
 	mu      sync.Mutex
 	out     []output
-	held    bool // the writer waits, or is about to, before it writes on
+	blocked bool // the writer waits, or is about to, before it writes on
 	mute    bool // discard output: for the client the connection is lost
 	last    bool // close when the queue is empty
 	pending chan struct{}

@@ -36,7 +36,7 @@ func (s *Server) Follower() *Follower {
 	defer s.mu.Unlock()
 	f := &Follower{srv: s, heard: make(map[*session]struct{}), queues: make(map[*session]*queue), askAt: time.Now().Add(s.cfg.TickTime / 2)}
 	s.followers = append(s.followers, f)
-	s.wakeKeeper()
+	s.wakeExpiry()
 	return f
 }
 
@@ -126,7 +126,7 @@ func (f *Follower) catchUp(known *tree) {
 		}
 		missed := watchList{relativeZxid: known.zxid}
 		for _, path := range slices.Sorted(maps.Keys(f.srv.dataWatches.byConn[c])) {
-			if f.srv.dataWatches.byPath[path][c] != watchOnce {
+			if f.srv.dataWatches.byPath[path][c] != watchStandard {
 				continue
 			}
 			f.srv.dataWatches.remove(path, c)
@@ -137,7 +137,7 @@ func (f *Follower) catchUp(known *tree) {
 			}
 		}
 		for _, path := range slices.Sorted(maps.Keys(f.srv.childWatches.byConn[c])) {
-			if f.srv.childWatches.byPath[path][c] == watchOnce {
+			if f.srv.childWatches.byPath[path][c] == watchStandard {
 				f.srv.childWatches.remove(path, c)
 				missed.child = append(missed.child, path)
 			}

@@ -54,7 +54,7 @@ func (s *Server) exists(t task, f *jute.Encoder) code {
 		return codeBadArguments
 	}
 	if t.call.watch {
-		s.dataWatches.add(path, t.c, watchOnce)
+		s.dataWatches.add(path, t.c, watchStandard)
 	}
 	n := t.c.known().get(path)
 	if n == nil {
@@ -82,7 +82,7 @@ func (s *Server) getData(t task, f *jute.Encoder) code {
 		return bad
 	}
 	if t.call.watch {
-		s.dataWatches.add(t.call.path, t.c, watchOnce)
+		s.dataWatches.add(t.call.path, t.c, watchStandard)
 	}
 	f.Buffer(n.data)
 	f.Stat(n.stat())
@@ -95,7 +95,7 @@ func (s *Server) getChildren(t task, f *jute.Encoder) code {
 		return bad
 	}
 	if t.call.watch {
-		s.childWatches.add(t.call.path, t.c, watchOnce)
+		s.childWatches.add(t.call.path, t.c, watchStandard)
 	}
 	f.Strings(n.children.list...)
 	if t.call.op == OpGetChildren2 {

@@ -30,7 +30,7 @@ type Server struct {
 
 	mu           sync.Mutex // guards everything below
 	closed       bool
-	keeping      bool          // the keeper runs
+	expiring     bool          // the keeper runs
 	frozen       chan struct{} // non-nil while frozen, closed by the thaw
 	listeners    []net.Listener
 	conns        map[*conn]struct{}
@@ -196,9 +196,9 @@ func (s *Server) enlist(c *conn) bool {
 	s.counters.Connections++
 	c.number = s.counters.Connections
 	s.wg.Add(1)
-	if !s.keeping {
-		s.keeping = true
-		s.wg.Go(s.keep)
+	if !s.expiring {
+		s.expiring = true
+		s.wg.Go(s.expireLoop)
 	}
 	return true
 }

@@ -61,7 +61,7 @@ func (s *Server) open(c *conn, r connectRequest) *session {
 	}
 	sess.timeout, sess.conn, sess.owner = timeout, c, c.follower
 	sess.touch()
-	s.wakeKeeper()
+	s.wakeExpiry()
 	return sess
 }
 

@@ -17,7 +17,7 @@ type watchMode int32
 const (
 	watchPersistent watchMode = 0 // the numbers of addWatch
 	watchRecursive  watchMode = 1
-	watchOnce       watchMode = -1
+	watchStandard   watchMode = -1
 )
 
 // watchTable holds the watches of one kind. Exists watches live with the data
@@ -116,7 +116,7 @@ func (w *watchTable) fire(path string, e eventType) map[*conn]struct{} {
 			continue // it gets the events of the children themselves
 		}
 		found[c] = struct{}{}
-		if mode == watchOnce {
+		if mode == watchStandard {
 			w.remove(path, c)
 		}
 	}
@@ -176,14 +176,14 @@ func (s *Server) rearm(c *conn, w watchList) {
 		case n.mzxid > w.relativeZxid:
 			c.sendEvent(eventDataChanged, path)
 		default:
-			s.dataWatches.add(path, c, watchOnce)
+			s.dataWatches.add(path, c, watchStandard)
 		}
 	}
 	for _, path := range w.exist {
 		if s.tree.get(path) != nil {
 			c.sendEvent(eventCreated, path)
 		} else {
-			s.dataWatches.add(path, c, watchOnce)
+			s.dataWatches.add(path, c, watchStandard)
 		}
 	}
 	for _, path := range w.child {
@@ -193,7 +193,7 @@ func (s *Server) rearm(c *conn, w watchList) {
 		case n.pzxid > w.relativeZxid:
 			c.sendEvent(eventChildrenChanged, path)
 		default:
-			s.childWatches.add(path, c, watchOnce)
+			s.childWatches.add(path, c, watchStandard)
 		}
 	}
 	for _, path := range w.persistent {

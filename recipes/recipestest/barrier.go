@@ -23,7 +23,7 @@ func barrierTests() []test {
 	}
 }
 
-func (f *fixture) barrier(s recipes.Session, path string) recipes.Barrier {
+func (f *fixture) barrier(s recipes.Recipes, path string) recipes.Barrier {
 	f.Helper()
 	b, err := s.Barrier(path)
 	f.must(err)
@@ -41,7 +41,7 @@ func (f *fixture) placed(b recipes.Barrier, want bool) {
 
 // waitsAt waits at a barrier in the background, and returns when it does: when
 // the server has answered once more.
-func (f *fixture) waitsAt(ctx context.Context, s recipes.Session, path string) *pending[struct{}] {
+func (f *fixture) waitsAt(ctx context.Context, s recipes.Client, path string) *pending[struct{}] {
 	f.Helper()
 	reads := f.stats(s).ByKind["getData"]
 	p := startErr(f, func() error { return f.barrier(s, path).Wait(ctx) })

@@ -157,7 +157,7 @@ func (c *chaos) life(ctx context.Context, contender int) error {
 	return nil
 }
 
-func (c *chaos) turn(ctx context.Context, s recipes.Session, contender int) error {
+func (c *chaos) turn(ctx context.Context, s recipes.Recipes, contender int) error {
 	l, err := s.Lock("/chaos", recipes.LockConfig{Strategy: c.strategy})
 	if err != nil {
 		return err

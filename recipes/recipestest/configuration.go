@@ -33,7 +33,7 @@ func configurationTests() []test {
 	}
 }
 
-func (f *fixture) config(s recipes.Session, path string) recipes.Configuration {
+func (f *fixture) config(s recipes.Recipes, path string) recipes.Configuration {
 	f.Helper()
 	c, err := s.Configuration(path)
 	f.must(err)

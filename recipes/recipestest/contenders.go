@@ -43,7 +43,7 @@ func stands(lines recipes.Lines) string {
 	return strings.Join(all, ", ")
 }
 
-func (f *fixture) stands(s recipes.Session, path, want string) recipes.Lines {
+func (f *fixture) stands(s recipes.Recipes, path, want string) recipes.Lines {
 	f.Helper()
 	lines, err := s.Contenders(f.ctx, path)
 	f.must(err)
@@ -63,7 +63,7 @@ func (f *fixture) same(got, want string) {
 // fill has contenders of all kinds at path but a priority lock: its data and those of a
 // semaphore exclude each other. The first kind is the session's. The others, which
 // would refuse it, are znodes that another client makes.
-func (f *fixture) fill(s recipes.Session, path string) (holder recipes.Grant) {
+func (f *fixture) fill(s recipes.Client, path string) (holder recipes.Grant) {
 	f.Helper()
 	holder = f.acquire(s, path)
 	lockKind(recipes.DefaultStrategy).waits(f, s, path)

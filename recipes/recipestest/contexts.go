@@ -9,7 +9,7 @@ import (
 
 // subject is what the calls of contextTests are made on.
 type subject struct {
-	session  recipes.Session
+	session  recipes.Client
 	lock     recipes.Lock
 	election recipes.Election
 	hold     recipes.Hold
@@ -24,7 +24,7 @@ var calls = []struct {
 	{"Acquire", func(ctx context.Context, s subject) error { _, err := s.lock.Acquire(ctx); return err }},
 	{"TryAcquire", func(ctx context.Context, s subject) error { _, err := s.lock.TryAcquire(ctx); return err }},
 	{"Contenders", func(ctx context.Context, s subject) error { _, err := s.lock.Contenders(ctx); return err }},
-	{"Session.Contenders", func(ctx context.Context, s subject) error {
+	{"Recipes.Contenders", func(ctx context.Context, s subject) error {
 		_, err := s.session.Contenders(ctx, s.lock.Path())
 		return err
 	}},

@@ -20,7 +20,7 @@ func counterTests() []test {
 	}
 }
 
-func (f *fixture) counter(s recipes.Session, path string) recipes.Counter {
+func (f *fixture) counter(s recipes.Recipes, path string) recipes.Counter {
 	f.Helper()
 	c, err := s.Counter(path, recipes.CounterConfig{})
 	f.must(err)

@@ -53,20 +53,20 @@ type spokenLine struct {
 	below   string // where contenders stand, after the path
 	theirs  string // how the name of the library's contender ends, before the number
 	ours    string // a pattern of the znode of a grant, after the path
-	take    func(s recipes.Session, path string, d recipes.Dialect, o options) (line, error)
+	take    func(s recipes.Client, path string, d recipes.Dialect, o options) (line, error)
 }
 
 func spokenLines() []spokenLine {
-	lock := func(s recipes.Session, path string, d recipes.Dialect, o options) (line, error) {
+	lock := func(s recipes.Client, path string, d recipes.Dialect, o options) (line, error) {
 		l, err := s.Lock(path, recipes.LockConfig{Dialect: d, Data: []byte(o.data), Joined: o.joined})
 		return lockLine{l}, err
 	}
-	election := func(s recipes.Session, path string, d recipes.Dialect, o options) (line, error) {
+	election := func(s recipes.Client, path string, d recipes.Dialect, o options) (line, error) {
 		e, err := s.Election(path, recipes.ElectionConfig{Dialect: d, Joined: o.joined})
 		return electionLine{e, o.data}, err
 	}
-	shared := func(mode recipes.Mode) func(s recipes.Session, path string, d recipes.Dialect, o options) (line, error) {
-		return func(s recipes.Session, path string, d recipes.Dialect, o options) (line, error) {
+	shared := func(mode recipes.Mode) func(s recipes.Client, path string, d recipes.Dialect, o options) (line, error) {
+		return func(s recipes.Client, path string, d recipes.Dialect, o options) (line, error) {
 			l, err := s.SharedLock(path, recipes.SharedLockConfig{Dialect: d, Data: []byte(o.data), Joined: o.joined})
 			if mode == recipes.Reading {
 				return readingLine{l}, err
@@ -74,7 +74,7 @@ func spokenLines() []spokenLine {
 			return sharedLine{l}, err
 		}
 	}
-	semaphore := func(s recipes.Session, path string, d recipes.Dialect, o options) (line, error) {
+	semaphore := func(s recipes.Client, path string, d recipes.Dialect, o options) (line, error) {
 		l, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 1, Dialect: d, Data: []byte(o.data), Joined: o.joined})
 		return semaphoreLine{l}, err
 	}
@@ -106,7 +106,7 @@ func (l readingLine) Enter(ctx context.Context) (grant, error) {
 }
 
 // with opens the recipe, or skips the test if the implementation has no dialects.
-func (s spokenLine) with(f *fixture, session recipes.Session, path string, o options) line {
+func (s spokenLine) with(f *fixture, session recipes.Client, path string, o options) line {
 	f.Helper()
 	l, err := s.take(session, path, s.dialect, o)
 	if err == nil {

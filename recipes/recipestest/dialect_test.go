@@ -14,7 +14,7 @@ import (
 func TestAnImplementationWithoutDialects(t *testing.T) {
 	addr := embedded(t).Addr()
 	recipestest.RunGroup(t, "dialect", recipestest.Env{
-		Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+		Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 			s, err := zookeeper.Open(ctx, cfg)
 			return monoglot{s}, err
 		},
@@ -23,10 +23,10 @@ func TestAnImplementationWithoutDialects(t *testing.T) {
 }
 
 // monoglot is a session that knows the default dialect alone.
-type monoglot struct{ recipes.Session }
+type monoglot struct{ recipes.Client }
 
 func knows(d recipes.Dialect) error {
-	d, err := recipes.ParseDialect(string(d))
+	d, err := d.Normalize()
 	if err == nil && d != recipes.DefaultDialect {
 		err = fmt.Errorf("%w: dialect %s", recipes.ErrUnsupported, d)
 	}
@@ -37,54 +37,54 @@ func (m monoglot) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error
 	if err := knows(cfg.Dialect); err != nil {
 		return nil, err
 	}
-	return m.Session.Lock(path, cfg)
+	return m.Client.Lock(path, cfg)
 }
 
 func (m monoglot) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
 	if err := knows(cfg.Dialect); err != nil {
 		return nil, err
 	}
-	return m.Session.SharedLock(path, cfg)
+	return m.Client.SharedLock(path, cfg)
 }
 
 func (m monoglot) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
 	if err := knows(cfg.Dialect); err != nil {
 		return nil, err
 	}
-	return m.Session.Election(path, cfg)
+	return m.Client.Election(path, cfg)
 }
 
 func (m monoglot) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
 	if err := knows(cfg.Dialect); err != nil {
 		return nil, err
 	}
-	return m.Session.Semaphore(path, cfg)
+	return m.Client.Semaphore(path, cfg)
 }
 
 func (m monoglot) Counter(path string, cfg recipes.CounterConfig) (recipes.Counter, error) {
 	if err := knows(cfg.Dialect); err != nil {
 		return nil, err
 	}
-	return m.Session.Counter(path, cfg)
+	return m.Client.Counter(path, cfg)
 }
 
 func (m monoglot) Group(path string, cfg recipes.GroupConfig) (recipes.Group, error) {
 	if err := knows(cfg.Dialect); err != nil {
 		return nil, err
 	}
-	return m.Session.Group(path, cfg)
+	return m.Client.Group(path, cfg)
 }
 
 func (m monoglot) DoubleBarrier(path string, cfg recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
 	if err := knows(cfg.Dialect); err != nil {
 		return nil, err
 	}
-	return m.Session.DoubleBarrier(path, cfg)
+	return m.Client.DoubleBarrier(path, cfg)
 }
 
 func (m monoglot) Queue(path string, cfg recipes.QueueConfig) (recipes.Queue, error) {
 	if err := knows(cfg.Dialect); err != nil {
 		return nil, err
 	}
-	return m.Session.Queue(path, cfg)
+	return m.Client.Queue(path, cfg)
 }

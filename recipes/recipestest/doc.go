@@ -1,5 +1,5 @@
 // Package recipestest is the contract of package recipes as a test suite. Authors of
-// another implementation of [recipes.Session], or of another way to reach one, run
+// another implementation of [recipes.Client], or of another way to reach one, run
 // it against theirs:
 //
 //  1. Start an Apache ZooKeeper for tests. In zoo.cfg set tickTime=200 and

@@ -33,7 +33,7 @@ func doubleBarrierTests() []test {
 	}
 }
 
-func (f *fixture) doubleBarrier(s recipes.Session, path string, size int) recipes.DoubleBarrier {
+func (f *fixture) doubleBarrier(s recipes.Recipes, path string, size int) recipes.DoubleBarrier {
 	f.Helper()
 	b, err := s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: size})
 	f.must(err)
@@ -43,12 +43,12 @@ func (f *fixture) doubleBarrier(s recipes.Session, path string, size int) recipe
 // entering is a member that enters in the background.
 type entering struct {
 	*pending[recipes.Passage]
-	session recipes.Session
+	session recipes.Client
 	cancel  context.CancelFunc
 }
 
 // enters starts a member, and returns when its znode is there.
-func (f *fixture) enters(s recipes.Session, path string, size int) *entering {
+func (f *fixture) enters(s recipes.Client, path string, size int) *entering {
 	f.Helper()
 	before := f.children(path)
 	ctx, cancel := context.WithCancel(f.ctx)

@@ -25,7 +25,7 @@ func doubleLeave(f *fixture) {
 }
 
 func doubleAgain(f *fixture) {
-	sessions := []recipes.Session{f.open(), f.open(), f.open()}
+	sessions := []recipes.Client{f.open(), f.open(), f.open()}
 	var all []*pending[struct{}]
 	const generations = 5
 	for _, s := range sessions {
@@ -50,7 +50,7 @@ func doubleAgain(f *fixture) {
 }
 
 func doubleLeaveDied(f *fixture) {
-	sessions := []recipes.Session{f.open(), f.open(), f.open()}
+	sessions := []recipes.Client{f.open(), f.open(), f.open()}
 	var all []*entering
 	for _, s := range sessions {
 		all = append(all, f.enters(s, f.path("b"), 3))

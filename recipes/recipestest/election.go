@@ -17,7 +17,7 @@ func electionTests() []test {
 	}, acknowledgeTests(), observeTests())
 }
 
-func (f *fixture) election(s recipes.Session, path string) recipes.Election {
+func (f *fixture) election(s recipes.Recipes, path string) recipes.Election {
 	f.Helper()
 	e, err := s.Election(path, recipes.ElectionConfig{})
 	f.must(err)
@@ -25,7 +25,7 @@ func (f *fixture) election(s recipes.Session, path string) recipes.Election {
 }
 
 // lead wins an election in which nobody is ahead.
-func (f *fixture) lead(s recipes.Session, path string) recipes.Leadership {
+func (f *fixture) lead(s recipes.Recipes, path string) recipes.Leadership {
 	f.Helper()
 	l, err := f.election(s, path).Campaign(f.ctx, []byte("proposal"))
 	f.must(err)

@@ -83,7 +83,7 @@ type quiet struct{}
 func (quiet) Printf(string, ...any) {}
 
 // open opens a session that is closed when the test ends.
-func (f *fixture) open(change ...func(*recipes.SessionConfig)) recipes.Session {
+func (f *fixture) open(change ...func(*recipes.SessionConfig)) recipes.Client {
 	f.Helper()
 	r := f.listen()
 	cfg := recipes.SessionConfig{Servers: []string{r.Addr()}, SessionTimeout: lifetime}
@@ -102,7 +102,7 @@ func (f *fixture) open(change ...func(*recipes.SessionConfig)) recipes.Session {
 
 // openShort opens a session that is meant to expire, and has take do what comes before.
 // If the session is lost meanwhile, another one has twice the timeout.
-func (f *fixture) openShort(take func(recipes.Session) error) recipes.Session {
+func (f *fixture) openShort(take func(recipes.Client) error) recipes.Client {
 	f.Helper()
 	for timeout := shortLifetime; ; timeout *= 2 {
 		s := f.open(withTimeout(timeout))

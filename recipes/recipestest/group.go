@@ -39,14 +39,14 @@ func groupTests() []test {
 	}
 }
 
-func (f *fixture) group(s recipes.Session, path, name string) recipes.Group {
+func (f *fixture) group(s recipes.Recipes, path, name string) recipes.Group {
 	f.Helper()
 	g, err := s.Group(path, recipes.GroupConfig{Name: name})
 	f.must(err)
 	return g
 }
 
-func (f *fixture) join(s recipes.Session, path, name, data string) recipes.Membership {
+func (f *fixture) join(s recipes.Recipes, path, name, data string) recipes.Membership {
 	f.Helper()
 	m, err := f.group(s, path, name).Join(f.ctx, []byte(data))
 	f.must(err)
@@ -62,7 +62,7 @@ func show(members []recipes.Member) string {
 	return strings.Join(data, " ")
 }
 
-func (f *fixture) members(s recipes.Session, path, want string) []recipes.Member {
+func (f *fixture) members(s recipes.Recipes, path, want string) []recipes.Member {
 	f.Helper()
 	members, err := f.group(s, path, "").Members(f.ctx)
 	f.must(err)

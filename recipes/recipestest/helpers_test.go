@@ -18,7 +18,7 @@ func patient(t testing.TB) context.Context {
 	return ctx
 }
 
-func open(t testing.TB, opener recipes.Opener, timeout time.Duration, servers ...string) recipes.Session {
+func open(t testing.TB, opener recipes.Opener, timeout time.Duration, servers ...string) recipes.Client {
 	t.Helper()
 	s, err := opener(patient(t), recipes.SessionConfig{Servers: servers, SessionTimeout: timeout})
 	if err != nil {
@@ -36,7 +36,7 @@ func closeSession(s recipes.Session) {
 	_ = s.Close(ctx)
 }
 
-func acquire(t testing.TB, s recipes.Session, path string) recipes.Hold {
+func acquire(t testing.TB, s recipes.Recipes, path string) recipes.Hold {
 	t.Helper()
 	l, err := s.Lock(path, recipes.LockConfig{})
 	if err != nil {
@@ -58,7 +58,7 @@ type waiter struct {
 }
 
 // wait returns when the contender has joined the line.
-func wait(t testing.TB, s recipes.Session, path string) *waiter {
+func wait(t testing.TB, s recipes.Recipes, path string) *waiter {
 	t.Helper()
 	ctx := patient(t)
 	joined := make(chan struct{})

@@ -13,7 +13,7 @@ type kind struct {
 	name     string
 	marker   string // before the sequence number in the names of znodes
 	strategy recipes.Strategy
-	take     func(s recipes.Session, path string, o options) (line, error)
+	take     func(s recipes.Client, path string, o options) (line, error)
 }
 
 // options are those of recipes.LockConfig and recipes.ElectionConfig.
@@ -54,7 +54,7 @@ func electionKinds() []kind {
 
 func lockKind(strategy recipes.Strategy) kind {
 	return kind{name: "lock", marker: "lock-", strategy: strategy,
-		take: func(s recipes.Session, path string, o options) (line, error) {
+		take: func(s recipes.Client, path string, o options) (line, error) {
 			l, err := s.Lock(path, recipes.LockConfig{Strategy: o.strategy, Data: []byte(o.data), Joined: o.joined})
 			return lockLine{l}, err
 		}}
@@ -62,7 +62,7 @@ func lockKind(strategy recipes.Strategy) kind {
 
 func electionKind(strategy recipes.Strategy) kind {
 	return kind{name: "election", marker: "n_", strategy: strategy,
-		take: func(s recipes.Session, path string, o options) (line, error) {
+		take: func(s recipes.Client, path string, o options) (line, error) {
 			e, err := s.Election(path, recipes.ElectionConfig{Strategy: o.strategy, Joined: o.joined})
 			return electionLine{e, o.data}, err
 		}}
@@ -121,12 +121,12 @@ func forKinds(kinds []kind, tests []kindTest) []test {
 }
 
 // at returns the line at a path.
-func (k kind) at(f *fixture, s recipes.Session, path string) line {
+func (k kind) at(f *fixture, s recipes.Client, path string) line {
 	f.Helper()
 	return k.with(f, s, path, options{})
 }
 
-func (k kind) with(f *fixture, s recipes.Session, path string, o options) line {
+func (k kind) with(f *fixture, s recipes.Client, path string, o options) line {
 	f.Helper()
 	if o.strategy == "" {
 		o.strategy = k.strategy
@@ -137,7 +137,7 @@ func (k kind) with(f *fixture, s recipes.Session, path string, o options) line {
 }
 
 // granted enters a line in which nobody is ahead.
-func (k kind) granted(f *fixture, s recipes.Session, path string) grant {
+func (k kind) granted(f *fixture, s recipes.Client, path string) grant {
 	f.Helper()
 	g, err := k.at(f, s, path).Enter(f.ctx)
 	f.must(err)
@@ -152,12 +152,12 @@ type waiter struct {
 }
 
 // waits enters a line and returns when the contender has joined it.
-func (k kind) waits(f *fixture, s recipes.Session, path string) *waiter {
+func (k kind) waits(f *fixture, s recipes.Client, path string) *waiter {
 	f.Helper()
 	return k.waitsWith(f, s, path, options{})
 }
 
-func (k kind) waitsWith(f *fixture, s recipes.Session, path string, o options) *waiter {
+func (k kind) waitsWith(f *fixture, s recipes.Client, path string, o options) *waiter {
 	f.Helper()
 	joined := make(chan recipes.Place, 1)
 	o.joined = func(p recipes.Place) { joined <- p }

@@ -17,7 +17,7 @@ func latchTests() []test {
 	}
 }
 
-func (f *fixture) latch(s recipes.Session, path string, count int64) recipes.Latch {
+func (f *fixture) latch(s recipes.Recipes, path string, count int64) recipes.Latch {
 	f.Helper()
 	l, err := s.Latch(path, recipes.LatchConfig{Count: count})
 	f.must(err)

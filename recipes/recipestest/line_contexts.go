@@ -8,7 +8,7 @@ import (
 
 // lineSubject is what the calls of lineContextTests are made on.
 type lineSubject struct {
-	session    recipes.Session
+	session    recipes.Client
 	shared     recipes.SharedLock
 	semaphore  recipes.Semaphore
 	priority   recipes.PriorityLock
@@ -96,7 +96,7 @@ func lineContextTests() []test {
 func newLineSubject(f *fixture) lineSubject {
 	f.Helper()
 	s, others := f.open(), f.open()
-	at := func(session recipes.Session, path string) recipes.PriorityLock {
+	at := func(session recipes.Client, path string) recipes.PriorityLock {
 		l, err := session.PriorityLock(path, recipes.PriorityLockConfig{Revocable: true})
 		f.must(err)
 		return l

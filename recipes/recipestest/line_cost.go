@@ -9,14 +9,14 @@ func handoffCost(f *fixture, k kind) {
 	holder := f.open()
 	g := k.granted(f, holder, f.path("a"))
 	var waiters []*waiter
-	var sessions []recipes.Session
+	var sessions []recipes.Client
 	for range waiting {
 		s := f.open()
 		sessions = append(sessions, s)
 		waiters = append(waiters, k.waits(f, s, f.path("a")))
 		k.watches(f, s, f.path("a"))
 	}
-	before := make(map[recipes.Session]recipes.Stats)
+	before := make(map[recipes.Client]recipes.Stats)
 	for _, s := range sessions {
 		before[s] = f.stats(s)
 	}
@@ -53,7 +53,7 @@ func handoffCost(f *fixture, k kind) {
 
 // watches waits until the session's one waiter has its watch at the server: it has
 // sent for the watch, and a later request was answered.
-func (k kind) watches(f *fixture, s recipes.Session, path string) {
+func (k kind) watches(f *fixture, s recipes.Client, path string) {
 	f.Helper()
 	f.reach(s, func(c recipes.Stats) bool { return c.ByKind["getData"] >= 1 })
 	_, err := k.at(f, s, path).Contenders(f.ctx)

@@ -42,7 +42,7 @@ func lostByExpiry(f *fixture, k kind) {
 
 func lostByDeadline(f *fixture, k kind) {
 	var g grant
-	s := f.openShort(func(s recipes.Session) (err error) {
+	s := f.openShort(func(s recipes.Client) (err error) {
 		g, err = k.at(f, s, f.path("a")).Enter(f.ctx)
 		return err
 	})

@@ -22,7 +22,7 @@ func mixedStrategies(f *fixture, k kind) {
 }
 
 func inOrder(f *fixture, k kind, strategy func(int) recipes.Strategy) {
-	sessions := []recipes.Session{f.open(), f.open()}
+	sessions := []recipes.Client{f.open(), f.open()}
 	first := k.granted(f, sessions[0], f.path("a"))
 	var waiters []*waiter
 	for i := range 5 {

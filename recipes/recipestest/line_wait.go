@@ -176,9 +176,9 @@ func waiterExpires(f *fixture, k kind) {
 }
 
 func enterAfterLoss(f *fixture, k kind) {
-	for reason, end := range map[error]func(recipes.Session){
-		recipes.ErrClosed:  func(s recipes.Session) { f.must(s.Close(f.ctx)) },
-		recipes.ErrExpired: func(s recipes.Session) { f.expire(s) },
+	for reason, end := range map[error]func(recipes.Client){
+		recipes.ErrClosed:  func(s recipes.Client) { f.must(s.Close(f.ctx)) },
+		recipes.ErrExpired: func(s recipes.Client) { f.expire(s) },
 	} {
 		s := f.open()
 		l := k.at(f, s, f.path("a"))

@@ -20,14 +20,14 @@ func lockTests() []test {
 	}
 }
 
-func (f *fixture) lock(s recipes.Session, path string) recipes.Lock {
+func (f *fixture) lock(s recipes.Recipes, path string) recipes.Lock {
 	f.Helper()
 	l, err := s.Lock(path, recipes.LockConfig{})
 	f.must(err)
 	return l
 }
 
-func (f *fixture) acquire(s recipes.Session, path string) recipes.Hold {
+func (f *fixture) acquire(s recipes.Recipes, path string) recipes.Hold {
 	f.Helper()
 	h, err := f.lock(s, path).Acquire(f.ctx)
 	f.must(err)

@@ -27,21 +27,21 @@ func namesTests() []test {
 	}
 }
 
-func (f *fixture) names(s recipes.Session, path string) recipes.Names {
+func (f *fixture) names(s recipes.Recipes, path string) recipes.Names {
 	f.Helper()
 	n, err := s.Names(path)
 	f.must(err)
 	return n
 }
 
-func (f *fixture) register(s recipes.Session, path, name, data string) recipes.Registration {
+func (f *fixture) register(s recipes.Recipes, path, name, data string) recipes.Registration {
 	f.Helper()
 	r, err := f.names(s, path).Register(f.ctx, name, []byte(data))
 	f.must(err)
 	return r
 }
 
-func (f *fixture) lookUp(s recipes.Session, path, name, data string) recipes.Record {
+func (f *fixture) lookUp(s recipes.Recipes, path, name, data string) recipes.Record {
 	f.Helper()
 	r, err := f.names(s, path).Lookup(f.ctx, name)
 	f.must(err)
@@ -97,7 +97,7 @@ func namesRegister(f *fixture) {
 func namesTaken(f *fixture) {
 	a, b := f.open(), f.open()
 	r := f.register(a, f.path("n"), "db", "x")
-	for _, s := range []recipes.Session{a, b} {
+	for _, s := range []recipes.Client{a, b} {
 		n := f.names(s, f.path("n"))
 		_, err := n.Register(f.ctx, "db", nil)
 		f.takenBy(err, a.ID(), r.Znode())

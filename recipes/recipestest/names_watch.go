@@ -6,7 +6,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func (f *fixture) watchName(s recipes.Session, path, name string) <-chan recipes.Record {
+func (f *fixture) watchName(s recipes.Recipes, path, name string) <-chan recipes.Record {
 	f.Helper()
 	records, err := f.names(s, path).Watch(f.ctx, name)
 	f.must(err)

@@ -23,7 +23,7 @@ func observeTests() []test {
 	}
 }
 
-func (f *fixture) observe(s recipes.Session, path string) <-chan recipes.Leader {
+func (f *fixture) observe(s recipes.Recipes, path string) <-chan recipes.Leader {
 	f.Helper()
 	leaders, err := f.election(s, path).Observe(f.ctx)
 	f.must(err)
@@ -31,7 +31,7 @@ func (f *fixture) observe(s recipes.Session, path string) <-chan recipes.Leader 
 }
 
 // observes observes until a leader satisfies.
-func (f *fixture) observes(s recipes.Session, path string, satisfied func(recipes.Leader) bool) {
+func (f *fixture) observes(s recipes.Recipes, path string, satisfied func(recipes.Leader) bool) {
 	f.Helper()
 	ctx, cancel := context.WithCancel(f.ctx)
 	defer cancel()

@@ -50,7 +50,7 @@ func at(priority int) func(*recipes.PriorityLockConfig) {
 	return func(c *recipes.PriorityLockConfig) { c.Priority = priority }
 }
 
-func (f *fixture) priority(s recipes.Session, o ...func(*recipes.PriorityLockConfig)) recipes.PriorityLock {
+func (f *fixture) priority(s recipes.Recipes, o ...func(*recipes.PriorityLockConfig)) recipes.PriorityLock {
 	f.Helper()
 	var cfg recipes.PriorityLockConfig
 	for _, change := range o {
@@ -61,7 +61,7 @@ func (f *fixture) priority(s recipes.Session, o ...func(*recipes.PriorityLockCon
 	return l
 }
 
-func (f *fixture) priorityHeld(s recipes.Session, mode recipes.Mode, o ...func(*recipes.PriorityLockConfig)) recipes.PriorityHold {
+func (f *fixture) priorityHeld(s recipes.Recipes, mode recipes.Mode, o ...func(*recipes.PriorityLockConfig)) recipes.PriorityHold {
 	f.Helper()
 	acquire := f.priority(s, o...).AcquireWrite
 	if mode == recipes.Reading {
@@ -78,7 +78,7 @@ type priorityWaiter struct {
 	cancel context.CancelFunc
 }
 
-func (f *fixture) priorityWaits(s recipes.Session, mode recipes.Mode, o ...func(*recipes.PriorityLockConfig)) *priorityWaiter {
+func (f *fixture) priorityWaits(s recipes.Recipes, mode recipes.Mode, o ...func(*recipes.PriorityLockConfig)) *priorityWaiter {
 	f.Helper()
 	joined := make(chan recipes.Place, 1)
 	l := f.priority(s, append(o, func(c *recipes.PriorityLockConfig) { c.Joined = func(p recipes.Place) { joined <- p } })...)

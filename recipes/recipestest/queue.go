@@ -12,20 +12,20 @@ import (
 type queueForm struct {
 	name    string
 	pattern string // of an element's name
-	open    func(s recipes.Session, path string, cfg recipes.QueueConfig) (recipes.Consumer, putMany, error)
+	open    func(s recipes.Client, path string, cfg recipes.QueueConfig) (recipes.Consumer, putMany, error)
 }
 
 type putMany func(ctx context.Context, data ...[]byte) ([]recipes.ElementID, error)
 
 var queueForms = []queueForm{
-	{"queue", `^queue-[0-9]{10}$`, func(s recipes.Session, path string, cfg recipes.QueueConfig) (recipes.Consumer, putMany, error) {
+	{"queue", `^queue-[0-9]{10}$`, func(s recipes.Client, path string, cfg recipes.QueueConfig) (recipes.Consumer, putMany, error) {
 		q, err := s.Queue(path, cfg)
 		if err != nil {
 			return nil, nil, err
 		}
 		return q, q.PutMany, nil
 	}},
-	{"priority queue", `^queue-05-[0-9]{10}$`, func(s recipes.Session, path string, cfg recipes.QueueConfig) (recipes.Consumer, putMany, error) {
+	{"priority queue", `^queue-05-[0-9]{10}$`, func(s recipes.Client, path string, cfg recipes.QueueConfig) (recipes.Consumer, putMany, error) {
 		q, err := s.PriorityQueue(path, cfg)
 		if err != nil {
 			return nil, nil, err
@@ -40,11 +40,11 @@ var queueForms = []queueForm{
 type end struct {
 	recipes.Consumer
 	f    *fixture
-	s    recipes.Session
+	s    recipes.Client
 	many putMany
 }
 
-func (form queueForm) end(f *fixture, s recipes.Session, path string, cfg ...recipes.QueueConfig) end {
+func (form queueForm) end(f *fixture, s recipes.Client, path string, cfg ...recipes.QueueConfig) end {
 	f.Helper()
 	var c recipes.QueueConfig
 	if len(cfg) > 0 {

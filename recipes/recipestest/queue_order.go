@@ -42,7 +42,7 @@ func formsApart(f *fixture) {
 	plain.takes("plain")
 }
 
-func (f *fixture) priorities(s recipes.Session) recipes.PriorityQueue {
+func (f *fixture) priorities(s recipes.Recipes) recipes.PriorityQueue {
 	f.Helper()
 	q, err := s.PriorityQueue(f.path("a"), recipes.QueueConfig{})
 	f.must(err)

@@ -7,23 +7,23 @@ import (
 )
 
 // takes are the recipes with contenders, and what ForeignError calls each.
-func (f *fixture) takes() map[string]func(s recipes.Session, path string) (recipes.Grant, error) {
-	return map[string]func(s recipes.Session, path string) (recipes.Grant, error){
-		"Lock": func(s recipes.Session, path string) (recipes.Grant, error) {
+func (f *fixture) takes() map[string]func(s recipes.Client, path string) (recipes.Grant, error) {
+	return map[string]func(s recipes.Client, path string) (recipes.Grant, error){
+		"Lock": func(s recipes.Client, path string) (recipes.Grant, error) {
 			return f.lock(s, path).Acquire(f.ctx)
 		},
-		"Semaphore": func(s recipes.Session, path string) (recipes.Grant, error) {
+		"Semaphore": func(s recipes.Client, path string) (recipes.Grant, error) {
 			return f.semaphore(s, path, 2).Acquire(f.ctx)
 		},
-		"SharedLock": func(s recipes.Session, path string) (recipes.Grant, error) {
+		"SharedLock": func(s recipes.Client, path string) (recipes.Grant, error) {
 			return f.shared(s, path).AcquireRead(f.ctx)
 		},
-		"PriorityLock": func(s recipes.Session, path string) (recipes.Grant, error) {
+		"PriorityLock": func(s recipes.Client, path string) (recipes.Grant, error) {
 			l, err := s.PriorityLock(path, recipes.PriorityLockConfig{})
 			f.must(err)
 			return l.AcquireRead(f.ctx)
 		},
-		"Election": func(s recipes.Session, path string) (recipes.Grant, error) {
+		"Election": func(s recipes.Client, path string) (recipes.Grant, error) {
 			return f.election(s, path).Campaign(f.ctx, nil)
 		},
 	}
@@ -40,7 +40,7 @@ func recipesRefuse(f *fixture) {
 			path := f.path(held + "-" + name)
 			h, err := hold(one, path)
 			f.must(err)
-			for _, s := range []recipes.Session{one, two} { // the one session is no exception
+			for _, s := range []recipes.Client{one, two} { // the one session is no exception
 				_, err = take(s, path)
 				want := recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: held, Znode: h.Znode()}
 				var got *recipes.ForeignError

@@ -33,7 +33,7 @@ func allow(grace time.Duration) func(*recipes.SharedLockConfig) {
 	return func(c *recipes.SharedLockConfig) { c.Revocable, c.Grace, c.Data = true, grace, []byte("me") }
 }
 
-func (f *fixture) revocable(s recipes.Session, grace time.Duration) recipes.SharedHold {
+func (f *fixture) revocable(s recipes.Recipes, grace time.Duration) recipes.SharedHold {
 	f.Helper()
 	h, err := f.shared(s, f.path("a"), allow(grace)).AcquireWrite(f.ctx)
 	f.must(err)

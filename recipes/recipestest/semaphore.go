@@ -24,14 +24,14 @@ func semaphoreTests() []test {
 	}
 }
 
-func (f *fixture) semaphore(s recipes.Session, path string, permits int) recipes.Semaphore {
+func (f *fixture) semaphore(s recipes.Recipes, path string, permits int) recipes.Semaphore {
 	f.Helper()
 	m, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: permits})
 	f.must(err)
 	return m
 }
 
-func (f *fixture) permit(s recipes.Session, path string, permits int) recipes.Hold {
+func (f *fixture) permit(s recipes.Recipes, path string, permits int) recipes.Hold {
 	f.Helper()
 	h, err := f.semaphore(s, path, permits).Acquire(f.ctx)
 	f.must(err)
@@ -44,7 +44,7 @@ type permitWaiter struct {
 	cancel context.CancelFunc
 }
 
-func (f *fixture) permitWaits(s recipes.Session, path string, permits int) *permitWaiter {
+func (f *fixture) permitWaits(s recipes.Recipes, path string, permits int) *permitWaiter {
 	f.Helper()
 	joined := make(chan recipes.Place, 1)
 	m, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: permits, Joined: func(p recipes.Place) { joined <- p }})

@@ -9,7 +9,7 @@ import (
 // semaphoreKind is a semaphore with one permit: it promises what a lock does.
 func semaphoreKind(strategy recipes.Strategy) kind {
 	return kind{name: "one permit", marker: "lease-", strategy: strategy,
-		take: func(s recipes.Session, path string, o options) (line, error) {
+		take: func(s recipes.Client, path string, o options) (line, error) {
 			m, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 1, Strategy: o.strategy, Data: []byte(o.data), Joined: o.joined})
 			return semaphoreLine{m}, err
 		}}

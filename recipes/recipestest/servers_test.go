@@ -107,7 +107,7 @@ func TestLeadersSessionsKilled(t *testing.T) {
 		t.Fatalf("%+v leads", first)
 	}
 	type candidate struct {
-		session recipes.Session
+		session recipes.Client
 		won     chan recipes.Leadership
 	}
 	var candidates []candidate
@@ -156,7 +156,7 @@ func TestEnsembleLeaderKilled(t *testing.T) {
 	ctx := patient(t)
 	history := newHistory()
 	const contenders = 6
-	var sessions []recipes.Session
+	var sessions []recipes.Client
 	for range contenders {
 		sessions = append(sessions, open(t, zookeeper.Open, 30*time.Second, e.Addrs()...))
 	}

@@ -173,14 +173,14 @@ func chroot(f *fixture) {
 }
 
 func digest(f *fixture) {
-	user := func(name, password string) recipes.Session {
+	user := func(name, password string) recipes.Client {
 		return f.open(func(c *recipes.SessionConfig) {
 			c.Digest = &recipes.Digest{User: name, Password: password}
 			c.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
 		})
 	}
 	h := f.acquire(user("ann", "secret"), f.path("a"))
-	for who, s := range map[string]recipes.Session{
+	for who, s := range map[string]recipes.Client{
 		"nobody": f.open(), "another user": user("bob", "secret"), "another password": user("ann", "guess"),
 	} {
 		_, err := f.lock(s, f.path("a")).Acquire(f.ctx)

@@ -24,7 +24,7 @@ func endTests() []test {
 }
 
 // over checks that the session is lost, for that reason.
-func (f *fixture) over(s recipes.Session, reason error) {
+func (f *fixture) over(s recipes.Client, reason error) {
 	f.Helper()
 	f.await(s.Done(), "the loss of the session")
 	f.is(s.Err(), recipes.ErrSessionLost, reason)
@@ -59,7 +59,7 @@ func expiry(f *fixture) {
 }
 
 func deadline(f *fixture) {
-	s := f.openShort(func(s recipes.Session) error {
+	s := f.openShort(func(s recipes.Client) error {
 		_, err := f.lock(s, f.path("a")).Acquire(f.ctx)
 		return err
 	})
@@ -148,7 +148,7 @@ func closeLost(f *fixture) {
 
 func closeUnconfirmedRemoves(f *fixture) {
 	var h recipes.Hold
-	s := f.openShort(func(s recipes.Session) (err error) {
+	s := f.openShort(func(s recipes.Client) (err error) {
 		h, err = f.lock(s, f.path("a")).Acquire(f.ctx)
 		return err
 	})

@@ -37,7 +37,7 @@ func sharedLockTests() []test {
 	}
 }
 
-func (f *fixture) shared(s recipes.Session, path string, o ...func(*recipes.SharedLockConfig)) recipes.SharedLock {
+func (f *fixture) shared(s recipes.Recipes, path string, o ...func(*recipes.SharedLockConfig)) recipes.SharedLock {
 	f.Helper()
 	var cfg recipes.SharedLockConfig
 	for _, change := range o {
@@ -48,14 +48,14 @@ func (f *fixture) shared(s recipes.Session, path string, o ...func(*recipes.Shar
 	return l
 }
 
-func (f *fixture) reads(s recipes.Session, path string) recipes.SharedHold {
+func (f *fixture) reads(s recipes.Recipes, path string) recipes.SharedHold {
 	f.Helper()
 	h, err := f.shared(s, path).AcquireRead(f.ctx)
 	f.must(err)
 	return h
 }
 
-func (f *fixture) writes(s recipes.Session, path string) recipes.SharedHold {
+func (f *fixture) writes(s recipes.Recipes, path string) recipes.SharedHold {
 	f.Helper()
 	h, err := f.shared(s, path).AcquireWrite(f.ctx)
 	f.must(err)

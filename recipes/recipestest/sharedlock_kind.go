@@ -10,7 +10,7 @@ import (
 // a lock does.
 func sharedKind(strategy recipes.Strategy) kind {
 	return kind{name: "writers", marker: "write-", strategy: strategy,
-		take: func(s recipes.Session, path string, o options) (line, error) {
+		take: func(s recipes.Client, path string, o options) (line, error) {
 			l, err := s.SharedLock(path, recipes.SharedLockConfig{Strategy: o.strategy, Data: []byte(o.data), Joined: o.joined})
 			return sharedLine{l}, err
 		}}

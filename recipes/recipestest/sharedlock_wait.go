@@ -13,7 +13,7 @@ type sharedWaiter struct {
 	cancel context.CancelFunc
 }
 
-func (f *fixture) sharedWaits(s recipes.Session, path string, mode recipes.Mode) *sharedWaiter {
+func (f *fixture) sharedWaits(s recipes.Recipes, path string, mode recipes.Mode) *sharedWaiter {
 	f.Helper()
 	joined := make(chan recipes.Place, 1)
 	l := f.shared(s, path, func(c *recipes.SharedLockConfig) { c.Joined = func(p recipes.Place) { joined <- p } })

@@ -10,13 +10,13 @@ import (
 // party is a transaction with its sites. Each site has another session.
 type party struct {
 	f           *fixture
-	coordinator recipes.Session
+	coordinator recipes.Client
 	tx          recipes.Transaction
-	sessions    []recipes.Session
+	sessions    []recipes.Client
 	sites       []recipes.Site
 }
 
-func (f *fixture) transaction(s recipes.Session, v recipes.Variant) recipes.Transaction {
+func (f *fixture) transaction(s recipes.Recipes, v recipes.Variant) recipes.Transaction {
 	f.Helper()
 	t, err := s.Transaction(f.path("app", "Tx"), recipes.TransactionConfig{Variant: v})
 	f.must(err)
@@ -64,7 +64,7 @@ func (p *party) wait() []*awaited {
 	for _, s := range p.sites {
 		calls = append(calls, start(p.f, func() (recipes.Decision, error) { return s.Wait(p.f.ctx) }))
 	}
-	for _, s := range append([]recipes.Session{p.coordinator}, p.sessions...) {
+	for _, s := range append([]recipes.Client{p.coordinator}, p.sessions...) {
 		p.f.reach(s, func(c recipes.Stats) bool { return c.ByKind["exists"] > 0 })
 	}
 	return calls

@@ -10,12 +10,12 @@ import (
 func waitReconnects(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	calls := p.wait()
-	for _, s := range append([]recipes.Session{p.coordinator}, p.sessions[0]) {
+	for _, s := range append([]recipes.Client{p.coordinator}, p.sessions[0]) {
 		f.sever(s)
 	}
 	p.vote(silent, commits)
 	calls[1].blocked(f)
-	for _, s := range append([]recipes.Session{p.coordinator}, p.sessions[0]) {
+	for _, s := range append([]recipes.Client{p.coordinator}, p.sessions[0]) {
 		f.relay(s).Restore()
 	}
 	p.vote(commits)
@@ -25,7 +25,7 @@ func waitReconnects(f *fixture, v recipes.Variant) {
 func waitSessionLost(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	calls := p.wait()
-	for i, s := range []recipes.Session{p.coordinator, p.sessions[0]} {
+	for i, s := range []recipes.Client{p.coordinator, p.sessions[0]} {
 		f.must(s.Close(f.ctx))
 		_, err := calls[i].result(f)
 		f.is(err, recipes.ErrSessionLost, recipes.ErrClosed)
@@ -84,9 +84,9 @@ func transactionContextTests(v recipes.Variant) []test {
 	}
 	var tests []test
 	for _, c := range calls {
-		for name, fault := range map[string]func(*fixture, recipes.Session){
-			"a server that does not answer": func(f *fixture, s recipes.Session) { f.relay(s).Hold() },
-			"a connection that is down":     func(f *fixture, s recipes.Session) { f.sever(s) },
+		for name, fault := range map[string]func(*fixture, recipes.Client){
+			"a server that does not answer": func(f *fixture, s recipes.Client) { f.relay(s).Hold() },
+			"a connection that is down":     func(f *fixture, s recipes.Client) { f.sever(s) },
 		} {
 			tests = append(tests, test{string(v) + "/" + name + "/" + c.name, func(f *fixture) {
 				p := f.party(v, 1)

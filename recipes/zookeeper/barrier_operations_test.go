@@ -48,7 +48,7 @@ type arrival struct {
 }
 
 // goes has a member of the session enter in another goroutine.
-func (s *stage) goes(ctx context.Context, in recipes.Session, d recipes.Dialect) <-chan arrival {
+func (s *stage) goes(ctx context.Context, in recipes.Recipes, d recipes.Dialect) <-chan arrival {
 	entered := make(chan arrival, 1)
 	go func() {
 		p, err := s.double(in, d, 2).Enter(ctx, nil)
@@ -150,7 +150,7 @@ func doubleBarrierOperations() (all []operation) {
 				operation{"Passage.Leave" + named, func(s *stage) doing { return s.leaving(d, first) }},
 			)
 		}
-		inside := func(s *stage, in recipes.Session) recipes.Passage {
+		inside := func(s *stage, in recipes.Client) recipes.Passage {
 			return must[recipes.Passage](s.T)(s.double(in, d, 1).Enter(s.ctx, nil))
 		}
 		enter := func(s *stage, size int) func(context.Context) error {

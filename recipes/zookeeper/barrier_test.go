@@ -11,13 +11,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func barrierAt(t *testing.T, s recipes.Session, path string) recipes.Barrier {
+func barrierAt(t *testing.T, s recipes.Recipes, path string) recipes.Barrier {
 	t.Helper()
 	return must[recipes.Barrier](t)(s.Barrier(path))
 }
 
 func TestBarrierCosts(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/app/g", recipes.GroupConfig{})).Join(ctx, nil)) // makes the path
 		b := barrierAt(t, s, "/app/b")
 		watches := srv.Watches()

@@ -18,7 +18,7 @@ func configurationOperations() []operation {
 		}
 		return out
 	}
-	setting := func(s *stage, in recipes.Session, key, value string, expected recipes.Revision) error {
+	setting := func(s *stage, in recipes.Client, key, value string, expected recipes.Revision) error {
 		_, err := s.configuration(in).Set(s.ctx, key, []byte(value), expected)
 		return err
 	}

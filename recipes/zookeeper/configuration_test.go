@@ -12,13 +12,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func configAt(t *testing.T, s recipes.Session, path string) recipes.Configuration {
+func configAt(t *testing.T, s recipes.Recipes, path string) recipes.Configuration {
 	t.Helper()
 	return must[recipes.Configuration](t)(s.Configuration(path))
 }
 
 func TestConfigurationCosts(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		c := configAt(t, s, "/c")
 		set := func(key string, expected recipes.Revision) recipes.Revision {
 			t.Helper()

@@ -13,6 +13,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/rwlock"
 )
 
+// allKinds are in the order of recipes.Lines.
+var allKinds = []recipes.Kind{recipes.KindLock, recipes.KindSharedLock, recipes.KindPriorityLock, recipes.KindSemaphore, recipes.KindElection}
+
 // readers read the contenders of each kind.
 var readers = map[recipes.Kind]line.Reader{
 	recipes.KindLock:         lock.Contenders,
@@ -22,14 +25,18 @@ var readers = map[recipes.Kind]line.Reader{
 	recipes.KindElection:     election.Candidates,
 }
 
-// Contenders implements recipes.Session. It lists the path once for all kinds, and
+// Contenders implements recipes.Recipes. It lists the path once for all kinds, and
 // reads its data only if one of the kinds needs it.
 func (s zkSession) Contenders(ctx context.Context, path string, kinds ...recipes.Kind) (recipes.Lines, error) {
-	if err := errors.Join(recipes.ValidatePath(path), recipes.ValidateKinds(kinds...)); err != nil {
+	err := recipes.ValidatePath(path)
+	for _, k := range kinds {
+		err = errors.Join(err, k.Validate())
+	}
+	if err != nil {
 		return recipes.Lines{}, err
 	}
 	if len(kinds) == 0 {
-		kinds = recipes.Kinds()
+		kinds = allKinds
 	}
 	lines, err := s.contenders(ctx, path, kinds)
 	if err != nil {
@@ -47,7 +54,7 @@ func (s zkSession) contenders(ctx context.Context, path string, kinds []recipes.
 	if slices.Contains(kinds, recipes.KindSemaphore) {
 		lines.Permits = lock.Permits(p.Data)
 	}
-	for _, kind := range recipes.Kinds() { // in their order, each once
+	for _, kind := range allKinds { // in their order, each once
 		if !slices.Contains(kinds, kind) {
 			continue
 		}
@@ -59,10 +66,10 @@ func (s zkSession) contenders(ctx context.Context, path string, kinds []recipes.
 			lines.Contenders = append(lines.Contenders, found...)
 		}
 	}
-	if len(kinds) < len(recipes.Kinds()) {
+	if len(kinds) < len(allKinds) {
 		return lines, nil
 	}
-	for _, kind := range recipes.Kinds() {
+	for _, kind := range allKinds {
 		verdicts, err := p.Verdicts(ctx, s.Session, kind, readers[kind].Spoken)
 		if err != nil {
 			return recipes.Lines{}, err

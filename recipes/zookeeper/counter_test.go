@@ -11,18 +11,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func counterAt(t *testing.T, s recipes.Session, path string) recipes.Counter {
+func counterAt(t *testing.T, s recipes.Recipes, path string) recipes.Counter {
 	t.Helper()
 	return must[recipes.Counter](t)(s.Counter(path, recipes.CounterConfig{}))
 }
 
-func latchAt(t *testing.T, s recipes.Session, path string, count int64) recipes.Latch {
+func latchAt(t *testing.T, s recipes.Recipes, path string, count int64) recipes.Latch {
 	t.Helper()
 	return must[recipes.Latch](t)(s.Latch(path, recipes.LatchConfig{Count: count}))
 }
 
 func TestCounterAndLatchCosts(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		c, l := counterAt(t, s, "/app/n"), latchAt(t, s, "/app/l", 3)
 		must[int64](t)(c.Add(ctx, 1)) // makes the node and the receipt
 		must[int64](t)(l.CountDown(ctx))

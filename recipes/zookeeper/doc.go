@@ -1,8 +1,8 @@
-// Package zookeeper implements the contract of package recipes on ZooKeeper, in this
-// process. [Open] opens a session, and the session hands out recipes by path.
+// Package zookeeper implements the contract of package recipes on ZooKeeper, in this process.
+// [Open] opens a session and returns a client, which returns recipes by path.
 //
-// The recipes are internal packages, one for each family. The comment of each package
-// names its source text, and says where it diverges from the text and why:
+// The recipes are internal packages, one for each kind. The comment of each package names its
+// source text, and says where it diverges from the text and why:
 //
 //   - lock: the lock and the semaphore
 //   - rwlock: the shared lock and the priority lock, which can be revoked
@@ -13,14 +13,17 @@
 //   - config: the configuration, the counter and the latch
 //   - twophase: the two-phase commit
 //
-// They know three packages and not each other:
+// They import these packages, and not each other:
 //
-//   - session is one ZooKeeper session, and the only package that calls go-zookeeper. It
-//     owns what every recipe needs to be correct: the local deadline, creations and
-//     transactions after a lost reply, watches, and waiting for events.
-//   - line is where contenders wait for each other: order, strategies, and grants.
-//   - znode is what several families need to work with znodes.
+//   - session is one ZooKeeper session. It has what every recipe needs to be correct: the rule
+//     for grants, creations and transactions that survive a lost reply, watches, and waiting
+//     for events.
+//   - line is the wait queue: order, strategies, and grants.
+//   - znode has what several recipes need to work with znodes.
 //
-// The tests of this package use whole sessions: faults at every request, histories of
-// many sessions, wake-ups, and costs.
+// Below session are conn, the connections and requests, which alone calls go-zookeeper, and
+// lease, the local deadline and the proof for a grant.
+//
+// The tests of this package use whole sessions: faults at every request, histories of many
+// sessions, wake-ups, and costs.
 package zookeeper

@@ -28,7 +28,7 @@ func inDialects(t *testing.T, test func(s virtual, d recipes.Dialect)) {
 	t.Helper()
 	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 		t.Run(string(d), func(t *testing.T) {
-			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Session) {
+			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
 				dial := func(_, _ string, _ time.Duration) (net.Conn, error) { return (&network{srv: srv}).dial(ctx, "", "") }
 				raw, _, err := zk.Connect([]string{"127.0.0.1:1"}, deadline, zk.WithLogInfo(false), zk.WithDialer(dial))
 				if err != nil {
@@ -318,6 +318,21 @@ func TestADoubleBarrierInADialectLeavesNoReadyWhenItDies(t *testing.T) {
 		s.has(2)
 		end()
 		s.has(0)
+	})
+}
+
+// A member of another dialect that comes while ours waits is not counted, and counts ours.
+// Ours sees it when it counts again, and gives up.
+func TestADoubleBarrierInADialectSeesAForeignMemberWhileItWaits(t *testing.T) {
+	inDialects(t, func(s virtual, d recipes.Dialect) {
+		ours := s.enter(s.ctx, s.barrier(d, 2))
+		ours.waits()
+		s.theirs(recipes.ZooKeeper)
+		s.theirs(d)
+		s.make(s.ready(), nil, 0)
+		<-ours.done
+		s.is(ours.err, recipes.ErrForeign)
+		s.has(3)
 	})
 }
 

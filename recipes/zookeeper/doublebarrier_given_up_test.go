@@ -76,8 +76,8 @@ func TestAMemberThatGaveUpHoldsNobody(t *testing.T) {
 func TestTheNextEnterWhenTheLastInsideDies(t *testing.T) {
 	srv := embedded(t)
 	ctx := bounded(t)
-	sessions := []recipes.Session{open(t, srv), open(t, srv), open(t, srv), open(t, srv)}
-	enter := func(s recipes.Session) chan recipes.Passage {
+	sessions := []recipes.Client{open(t, srv), open(t, srv), open(t, srv), open(t, srv)}
+	enter := func(s recipes.Client) chan recipes.Passage {
 		entered := make(chan recipes.Passage, 1)
 		go func() {
 			p, err := doubleBarrierAt(t, s, "/b", 2).Enter(ctx, nil)

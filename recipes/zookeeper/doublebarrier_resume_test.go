@@ -16,12 +16,12 @@ import (
 type member interface {
 	recipes.DoubleBarrier
 	EnterAnnounced(context.Context, []byte, func(recipes.Place)) (recipes.Passage, error)
-	TakeUp(context.Context, string, recipes.Token) (recipes.Passage, error)
-	TakeUpLeaving(context.Context, string, recipes.Token, []string) (recipes.Passage, error)
-	Rejoin(context.Context, string, func(recipes.Place)) (recipes.Passage, error)
+	Resume(context.Context, string, recipes.Token) (recipes.Passage, error)
+	ResumeLeaving(context.Context, string, recipes.Token, []string) (recipes.Passage, error)
+	ResumeWaiting(context.Context, string, func(recipes.Place)) (recipes.Passage, error)
 }
 
-func memberAt(t *testing.T, s recipes.Session, path string, size int) member {
+func memberAt(t *testing.T, s recipes.Recipes, path string, size int) member {
 	t.Helper()
 	return doubleBarrierAt(t, s, path, size).(member)
 }
@@ -84,7 +84,7 @@ func TestAMemberThatWaitsIsTakenUp(t *testing.T) {
 				s = move(t, addr, s)
 				taken := make(chan recipes.Place, 1)
 				in := passing(func() (recipes.Passage, error) {
-					return memberAt(t, s, path, 2).Rejoin(ctx, znode, func(p recipes.Place) { taken <- p })
+					return memberAt(t, s, path, 2).ResumeWaiting(ctx, znode, func(p recipes.Place) { taken <- p })
 				})
 				if p := <-taken; p.Znode != znode || p.Position != recipes.UnknownPosition {
 					t.Errorf("taken up at %+v", p)
@@ -128,7 +128,7 @@ func TestOthersWaitForAMemberThatWasTakenUp(t *testing.T) {
 			t.Fatal(mine.err)
 		}
 		s = move(t, addr, s)
-		taken := must[recipes.Passage](t)(memberAt(t, s, path, 2).TakeUp(ctx, znode, mine.Token()))
+		taken := must[recipes.Passage](t)(memberAt(t, s, path, 2).Resume(ctx, znode, mine.Token()))
 		if err := s.(movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestAMemberThatLeavesIsTakenUp(t *testing.T) {
 	everywhere(t, func(t *testing.T, addr, path string) {
 		for who, itsZnodeIsGone := range []bool{false, true} { // the lowest waits for the highest, and keeps its znode
 			path := path + "-" + string(rune('a'+who))
-			ctx, sessions := bounded(t), []recipes.Session{openAt(t, addr), openAt(t, addr)}
+			ctx, sessions := bounded(t), []recipes.Client{openAt(t, addr), openAt(t, addr)}
 			_, entered := waitIn(ctx, memberAt(t, sessions[0], path, 2))
 			second := must[recipes.Passage](t)(memberAt(t, sessions[1], path, 2).Enter(ctx, nil))
 			first := <-entered
@@ -177,7 +177,7 @@ func TestAMemberThatLeavesIsTakenUp(t *testing.T) {
 			}
 			s := move(t, addr, sessions[who])
 			b := memberAt(t, s, path, 2)
-			taken := must[recipes.Passage](t)(b.TakeUpLeaving(ctx, mine.Znode(), mine.Token(), mine.Members()))
+			taken := must[recipes.Passage](t)(b.ResumeLeaving(ctx, mine.Znode(), mine.Token(), mine.Members()))
 			if err := s.(movable).DropRest(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -200,7 +200,7 @@ func TestAMemberThatLeavesIsTakenUp(t *testing.T) {
 }
 
 // awaitGone waits until a znode is gone.
-func awaitGone(t *testing.T, ctx context.Context, s recipes.Session, znode string) {
+func awaitGone(t *testing.T, ctx context.Context, s recipes.Client, znode string) {
 	t.Helper()
 	_, watch, err := s.(interface {
 		DeletionW(context.Context, string) (session.Stat, *session.Watch, error)
@@ -216,7 +216,7 @@ func awaitGone(t *testing.T, ctx context.Context, s recipes.Session, znode strin
 	}
 }
 
-func statOf(t *testing.T, ctx context.Context, s recipes.Session, znode string) session.Stat {
+func statOf(t *testing.T, ctx context.Context, s recipes.Client, znode string) session.Stat {
 	t.Helper()
 	return must[session.Stat](t)(s.(interface {
 		Stat(context.Context, string) (session.Stat, error)
@@ -232,14 +232,14 @@ func TestAMemberThatWaitsIsNotTakenUpAsOneInside(t *testing.T) {
 		s = move(t, addr, s)
 		b := memberAt(t, s, path, 2)
 		for range 2 {
-			if _, err := b.TakeUp(ctx, znode, token); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
+			if _, err := b.Resume(ctx, znode, token); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
 				t.Errorf("one that waits: %v", err)
 			}
 		}
-		if _, err := b.TakeUpLeaving(ctx, znode, token, []string{znode}); !errors.Is(err, recipes.ErrNotHeld) {
+		if _, err := b.ResumeLeaving(ctx, znode, token, []string{znode}); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Errorf("one that waits, as one that leaves: %v", err)
 		}
-		entered := passing(func() (recipes.Passage, error) { return b.Rejoin(ctx, znode, unannounced) })
+		entered := passing(func() (recipes.Passage, error) { return b.ResumeWaiting(ctx, znode, unannounced) })
 		theirs := must[recipes.Passage](t)(memberAt(t, other, path, 2).Enter(ctx, nil))
 		if p := <-entered; p.err != nil || !slices.Contains(theirs.Members(), znode) {
 			t.Errorf("it entered with %v: %v", theirs.Members(), p.err)
@@ -261,11 +261,11 @@ func TestWhatIsNoMemberOfTheSessionIsNotTakenUp(t *testing.T) {
 			}
 		}
 		leaving := func(znode string, token recipes.Token, members ...string) (recipes.Passage, error) {
-			return b.TakeUpLeaving(ctx, znode, token, members)
+			return b.ResumeLeaving(ctx, znode, token, members)
 		}
 		p, err := leaving(theirs.Znode(), theirs.Token(), theirs.Znode())
 		check("another session's that leaves", recipes.ErrRemoved, p, err)
-		p, err = b.Rejoin(ctx, theirs.Znode(), unannounced)
+		p, err = b.ResumeWaiting(ctx, theirs.Znode(), unannounced)
 		check("another session's that waits", recipes.ErrRemoved, p, err)
 		gone := path + "/_c_00000000-0000-0000-0000-000000000000-member-0000000099"
 		p, err = leaving(gone, 1, theirs.Znode())
@@ -276,7 +276,7 @@ func TestWhatIsNoMemberOfTheSessionIsNotTakenUp(t *testing.T) {
 		check("ready", recipes.ErrInvalid, p, err)
 		p, err = leaving(gone, 1, gone, "/elsewhere/member-0000000001")
 		check("members of another path", recipes.ErrInvalid, p, err)
-		p, err = b.Rejoin(ctx, gone, unannounced)
+		p, err = b.ResumeWaiting(ctx, gone, unannounced)
 		check("what is gone", recipes.ErrRemoved, p, err)
 		guardedWrite(t, theirs, path+"-written")
 		if err := theirs.Leave(ctx); err != nil {
@@ -292,17 +292,17 @@ func TestReadyStaysWithAMemberThatIsTakenUp(t *testing.T) {
 		for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 			path := path + "-" + string(d)
 			ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
-			at := func(s recipes.Session) member {
+			at := func(s recipes.Client) member {
 				return must[recipes.DoubleBarrier](t)(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d})).(member)
 			}
 			must[recipes.Registration](t)(must[recipes.Names](t)(other.Names(path)).Register(ctx, nameOfMember(d), nil))
 			had := must[recipes.Passage](t)(at(s).Enter(ctx, nil)) // the last, which makes ready
-			ready := func(s recipes.Session) error {
+			ready := func(s recipes.Client) error {
 				_, err := must[recipes.Names](t)(s.Names(path)).Lookup(ctx, "ready")
 				return err
 			}
 			s = move(t, addr, s)
-			must[recipes.Passage](t)(at(s).TakeUp(ctx, had.Znode(), had.Token()))
+			must[recipes.Passage](t)(at(s).Resume(ctx, had.Znode(), had.Token()))
 			if err := s.(movable).DropRest(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -327,7 +327,7 @@ func TestTheLastToLeaveIsTakenUpWhereNothingIsLeft(t *testing.T) {
 		for _, left := range []int{0, 1, 2} { // of the member's znode, ready, and the path
 			srv, ctx := embedded(t), bounded(t)
 			s, other := open(t, srv), open(t, srv)
-			at := func(s recipes.Session) member {
+			at := func(s recipes.Client) member {
 				cfg := recipes.DoubleBarrierConfig{Size: 1, Dialect: d}
 				return must[recipes.DoubleBarrier](t)(s.DoubleBarrier("/b", cfg)).(member)
 			}
@@ -338,7 +338,7 @@ func TestTheLastToLeaveIsTakenUpWhereNothingIsLeft(t *testing.T) {
 				}
 			}
 			s = move(t, srv.Addr(), s)
-			p, err := at(s).TakeUpLeaving(ctx, had.Znode(), had.Token(), had.Members())
+			p, err := at(s).ResumeLeaving(ctx, had.Znode(), had.Token(), had.Members())
 			if err != nil {
 				t.Errorf("%s, %d left: %v", d, left, err)
 				continue
@@ -363,7 +363,7 @@ func TestAMemberOfTheNextRoundIsNotWaitedFor(t *testing.T) {
 	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 		srv, ctx := embedded(t), bounded(t)
 		s, other := open(t, srv), open(t, srv)
-		at := func(s recipes.Session) member {
+		at := func(s recipes.Client) member {
 			return must[recipes.DoubleBarrier](t)(s.DoubleBarrier("/b", recipes.DoubleBarrierConfig{Size: 2, Dialect: d})).(member)
 		}
 		names := must[recipes.Names](t)(other.Names("/b"))
@@ -376,7 +376,7 @@ func TestAMemberOfTheNextRoundIsNotWaitedFor(t *testing.T) {
 			}
 		}
 		s = move(t, srv.Addr(), s)
-		p := must[recipes.Passage](t)(at(s).TakeUpLeaving(ctx, had.Znode(), had.Token(), had.Members()))
+		p := must[recipes.Passage](t)(at(s).ResumeLeaving(ctx, had.Znode(), had.Token(), had.Members()))
 		if err := first.Unregister(ctx); err != nil {
 			t.Fatal(err)
 		}

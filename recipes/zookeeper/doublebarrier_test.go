@@ -15,14 +15,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func doubleBarrierAt(t *testing.T, s recipes.Session, path string, size int) recipes.DoubleBarrier {
+func doubleBarrierAt(t *testing.T, s recipes.Recipes, path string, size int) recipes.DoubleBarrier {
 	t.Helper()
 	return must[recipes.DoubleBarrier](t)(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: size}))
 }
 
 // entered has a member of each session enter, one after the other, and returns
 // them in this order.
-func entered(t *testing.T, ctx context.Context, srv *zkserver.Server, path string, sessions []recipes.Session) []recipes.Passage {
+func entered(t *testing.T, ctx context.Context, srv *zkserver.Server, path string, sessions []recipes.Client) []recipes.Passage {
 	t.Helper()
 	in := make([]recipes.Passage, len(sessions))
 	var all sync.WaitGroup
@@ -72,9 +72,9 @@ func atRest(t *testing.T, srv *zkserver.Server, path string, children int) {
 // "This means that only a single process wakes up on each node deletion except
 // for the last node, which wakes up everyone when it is removed."
 func TestADepartureWakesOne(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, first recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, first recipes.Client) {
 		const size = 5
-		sessions := []recipes.Session{first}
+		sessions := []recipes.Client{first}
 		for range size - 1 {
 			sessions = append(sessions, openVirtual(t, srv))
 		}
@@ -119,7 +119,7 @@ func TestADepartureWakesOne(t *testing.T) {
 }
 
 func TestDoubleBarrierCosts(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/b", recipes.GroupConfig{Name: "x"})).Join(ctx, nil)) // makes the path
 		b := doubleBarrierAt(t, s, "/b", 3)
 		passages := make(chan recipes.Passage, 3)

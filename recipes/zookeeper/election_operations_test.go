@@ -12,7 +12,7 @@ import (
 // electionOperations are those of leaders and of those who look at them. To stand for
 // election is among lineOperations.
 func electionOperations() (all []operation) {
-	leads := func(s *stage, in recipes.Session) recipes.Leadership {
+	leads := func(s *stage, in recipes.Client) recipes.Leadership {
 		return must[recipes.Leadership](s.T)(s.election(in).Campaign(s.ctx, []byte("1")))
 	}
 	leader := func(l recipes.Leader) string {
@@ -20,7 +20,7 @@ func electionOperations() (all []operation) {
 	}
 	const none, proposed, acknowledged, again = "true  false \n", "false 1 false \n", "false 1 true x\n", "false 1 true y\n"
 	for _, d := range recipes.Dialects() {
-		at := func(s *stage, in recipes.Session) recipes.Election {
+		at := func(s *stage, in recipes.Client) recipes.Election {
 			return must[recipes.Election](s.T)(in.Election(stagePath, recipes.ElectionConfig{Dialect: d}))
 		}
 		campaign := func(ctx context.Context, s *stage, _ int) error {
@@ -127,7 +127,7 @@ func electionOperations() (all []operation) {
 			}},
 		}
 	}}, operation{"Leadership.Resign, after an acknowledgement", func(s *stage) doing {
-		acknowledging := func(in recipes.Session) recipes.Leadership {
+		acknowledging := func(in recipes.Client) recipes.Leadership {
 			l := leads(s, in)
 			s.ok(l.Acknowledge(s.ctx, []byte("x")))
 			return l

@@ -17,7 +17,7 @@ func groupOperations() (all []operation) {
 		}
 		return out
 	}
-	join := func(s *stage, in recipes.Session, name, data string) recipes.Membership {
+	join := func(s *stage, in recipes.Client, name, data string) recipes.Membership {
 		return must[recipes.Membership](s.T)(s.group(in, name).Join(s.ctx, []byte(data)))
 	}
 	for _, name := range []string{"", "me"} {
@@ -124,7 +124,7 @@ func namesOperations() []operation {
 		must[recipes.Registration](s.T)(s.names(s.other).Register(s.ctx, "here", []byte("1")))
 		s.ok(s.names(s.other).RegisterPersistent(s.ctx, "stays", []byte("2")))
 	}
-	register := func(s *stage, in recipes.Session) recipes.Registration {
+	register := func(s *stage, in recipes.Client) recipes.Registration {
 		return must[recipes.Registration](s.T)(s.names(in).Register(s.ctx, "n", []byte("1")))
 	}
 	free := func(s *stage) func() error { return func() error { return register(s, s.other).Unregister(s.ctx) } }

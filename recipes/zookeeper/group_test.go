@@ -66,7 +66,7 @@ func TestGroupCosts(t *testing.T) {
 
 // No recipe polls: a member and one who watches the group send nothing but pings.
 func TestAGroupAtRestCostsNothing(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		g := must[recipes.Group](t)(s.Group("/g", recipes.GroupConfig{}))
 		must[recipes.Membership](t)(g.Join(ctx, nil))
 		<-must[<-chan []recipes.Member](t)(g.Watch(ctx))
@@ -89,7 +89,7 @@ func TestOneNameIsGivenOnce(t *testing.T) {
 		return zkserver.Fault{}
 	})
 	results := make(chan error)
-	for _, s := range []recipes.Session{a, a, b} {
+	for _, s := range []recipes.Client{a, a, b} {
 		g := must[recipes.Group](t)(s.Group("/g", recipes.GroupConfig{Name: "ann"}))
 		go func() {
 			_, err := g.Join(ctx, nil)

@@ -24,7 +24,7 @@ func TestAContenderThatMayNotReadItsOwnZnodeIsRefused(t *testing.T) {
 	if err := hold.Release(ctx); err != nil {
 		t.Fatal(err)
 	}
-	blind := must[recipes.Session](t)(zookeeper.Open(ctx, recipes.SessionConfig{
+	blind := must[recipes.Client](t)(zookeeper.Open(ctx, recipes.SessionConfig{
 		Servers: []string{srv.Addr()},
 		ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}},
 	}))
@@ -49,7 +49,7 @@ func TestAContenderThatMayNotReadItsPredecessorIsRefused(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		srv := embedded(t)
 		ctx := bounded(t)
-		blind := must[recipes.Session](t)(zookeeper.Open(ctx, recipes.SessionConfig{
+		blind := must[recipes.Client](t)(zookeeper.Open(ctx, recipes.SessionConfig{
 			Servers: []string{srv.Addr()},
 			ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}},
 			Digest:  &recipes.Digest{User: "blind", Password: "secret"}, // so its identity is another
@@ -126,7 +126,7 @@ func TestWhatMayNotBeWrittenIsNotTriedForEver(t *testing.T) {
 	srv := embedded(t)
 	ctx := bounded(t)
 	must[int64](t)(counterAt(t, open(t, srv), "/n").Add(ctx, 1))
-	unwritten := must[recipes.Session](t)(zookeeper.Open(ctx, recipes.SessionConfig{
+	unwritten := must[recipes.Client](t)(zookeeper.Open(ctx, recipes.SessionConfig{
 		Servers: []string{srv.Addr()},
 		ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermWrite, Scheme: "world", ID: "anyone"}},
 	}))

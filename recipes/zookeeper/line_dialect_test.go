@@ -26,10 +26,10 @@ var (
 )
 
 // enter acquires a recipe and returns its release.
-type enter func(ctx context.Context, s recipes.Session, path string, d recipes.Dialect, try bool) (recipes.Grant, func(context.Context) error, error)
+type enter func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect, try bool) (recipes.Grant, func(context.Context) error, error)
 
 func enterLock(strategy recipes.Strategy) enter {
-	return func(ctx context.Context, s recipes.Session, path string, d recipes.Dialect, try bool) (recipes.Grant, func(context.Context) error, error) {
+	return func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect, try bool) (recipes.Grant, func(context.Context) error, error) {
 		l, err := s.Lock(path, recipes.LockConfig{Strategy: strategy, Dialect: d})
 		if err != nil {
 			return nil, nil, err
@@ -50,7 +50,7 @@ func released[H recipes.Hold](h H, err error) (recipes.Grant, func(context.Conte
 }
 
 func enterShared(mode recipes.Mode) enter {
-	return func(ctx context.Context, s recipes.Session, path string, d recipes.Dialect, try bool) (recipes.Grant, func(context.Context) error, error) {
+	return func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect, try bool) (recipes.Grant, func(context.Context) error, error) {
 		l, err := s.SharedLock(path, recipes.SharedLockConfig{Dialect: d})
 		if err != nil {
 			return nil, nil, err
@@ -67,7 +67,7 @@ func enterShared(mode recipes.Mode) enter {
 	}
 }
 
-func enterElection(ctx context.Context, s recipes.Session, path string, d recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
+func enterElection(ctx context.Context, s recipes.Client, path string, d recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
 	e, err := s.Election(path, recipes.ElectionConfig{Dialect: d})
 	if err != nil {
 		return nil, nil, err
@@ -79,7 +79,7 @@ func enterElection(ctx context.Context, s recipes.Session, path string, d recipe
 	return l, l.Resign, nil
 }
 
-func enterSemaphore(ctx context.Context, s recipes.Session, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
+func enterSemaphore(ctx context.Context, s recipes.Client, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
 	l, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2})
 	if err != nil {
 		return nil, nil, err
@@ -87,7 +87,7 @@ func enterSemaphore(ctx context.Context, s recipes.Session, path string, _ recip
 	return released(l.Acquire(ctx))
 }
 
-func enterPriority(ctx context.Context, s recipes.Session, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
+func enterPriority(ctx context.Context, s recipes.Client, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
 	l, err := s.PriorityLock(path, recipes.PriorityLockConfig{})
 	if err != nil {
 		return nil, nil, err
@@ -433,7 +433,7 @@ func TestAQueueOfAnotherLibraryIsRefused(t *testing.T) {
 // one returned before it had left, its next attempt would stand there instead.
 func TestAContenderThatHasMetAForeignOneHasLeft(t *testing.T) {
 	for _, strategy := range []recipes.Strategy{recipes.Handoff, recipes.Predecessor} {
-		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, kazoo recipes.Session) {
+		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, kazoo recipes.Client) {
 			theirs := must[recipes.Hold](t)(must[recipes.Lock](t)(kazoo.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo})).Acquire(ctx))
 			ours := openVirtual(t, srv)
 			leave := make(chan struct{})
@@ -469,7 +469,7 @@ func TestAContenderThatHasMetAForeignOneHasLeft(t *testing.T) {
 func TestAContenderThatHasLeftCostsNoListing(t *testing.T) {
 	addr := embedded(t).Addr()
 	ctx, waiters := bounded(t), openAt(t, addr)
-	lock := func(s recipes.Session, joined func(recipes.Place)) recipes.Lock {
+	lock := func(s recipes.Client, joined func(recipes.Place)) recipes.Lock {
 		return must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{Joined: joined}))
 	}
 	hold := must[recipes.Hold](t)(lock(openAt(t, addr), nil).Acquire(ctx))

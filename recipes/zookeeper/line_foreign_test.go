@@ -72,7 +72,7 @@ var ways = []struct {
 }
 
 // tryCampaign is enterElection, but does not wait.
-func tryCampaign(ctx context.Context, s recipes.Session, path string, d recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
+func tryCampaign(ctx context.Context, s recipes.Client, path string, d recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e, err := s.Election(path, recipes.ElectionConfig{Dialect: d, Joined: func(recipes.Place) { cancel() }})
@@ -86,7 +86,7 @@ func tryCampaign(ctx context.Context, s recipes.Session, path string, d recipes.
 	return l, l.Resign, nil
 }
 
-func tryPermit(ctx context.Context, s recipes.Session, path string, d recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
+func tryPermit(ctx context.Context, s recipes.Client, path string, d recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
 	m, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2, Dialect: d})
 	if err != nil {
 		return nil, nil, err
@@ -94,7 +94,7 @@ func tryPermit(ctx context.Context, s recipes.Session, path string, d recipes.Di
 	return released(m.TryAcquire(ctx))
 }
 
-func tryPriority(ctx context.Context, s recipes.Session, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
+func tryPriority(ctx context.Context, s recipes.Client, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
 	l, err := s.PriorityLock(path, recipes.PriorityLockConfig{})
 	if err != nil {
 		return nil, nil, err
@@ -124,7 +124,7 @@ var kindOfWay = map[string]recipes.Kind{
 }
 
 // verdict is what a session foretells of a recipe at the path.
-func (s *scene) verdict(session recipes.Session, kind recipes.Kind, d recipes.Dialect) *recipes.ForeignError {
+func (s *scene) verdict(session recipes.Recipes, kind recipes.Kind, d recipes.Dialect) *recipes.ForeignError {
 	s.Helper()
 	lines := must[recipes.Lines](s.T)(session.Contenders(s.ctx, s.path))
 	at := slices.IndexFunc(lines.Verdicts, func(v recipes.Verdict) bool { return v.Kind == kind && v.Dialect == d })
@@ -275,23 +275,23 @@ func TestARefusedRecipeLeavesTheDialectOpen(t *testing.T) {
 	for _, tt := range []struct {
 		name, znode, data string
 		dialect           recipes.Dialect
-		use               func(s *scene, session recipes.Session, d recipes.Dialect) error
+		use               func(s *scene, session recipes.Client, d recipes.Dialect) error
 	}{
-		{"counter", "", "\x00\x00\x00\x00\x00\x00\x00\x05", recipes.Curator, func(s *scene, session recipes.Session, d recipes.Dialect) error {
+		{"counter", "", "\x00\x00\x00\x00\x00\x00\x00\x05", recipes.Curator, func(s *scene, session recipes.Client, d recipes.Dialect) error {
 			c, err := session.Counter(s.path, recipes.CounterConfig{Dialect: d})
 			if err == nil {
 				_, err = c.Get(s.ctx)
 			}
 			return err
 		}},
-		{"queue", "/qn-0000000000", "", recipes.Curator, func(s *scene, session recipes.Session, d recipes.Dialect) error {
+		{"queue", "/qn-0000000000", "", recipes.Curator, func(s *scene, session recipes.Client, d recipes.Dialect) error {
 			q, err := session.Queue(s.path, recipes.QueueConfig{Dialect: d})
 			if err == nil {
 				_, err = q.Take(s.ctx)
 			}
 			return err
 		}},
-		{"double barrier", "/" + uuid.NewString(), "", recipes.Curator, func(s *scene, session recipes.Session, d recipes.Dialect) error {
+		{"double barrier", "/" + uuid.NewString(), "", recipes.Curator, func(s *scene, session recipes.Client, d recipes.Dialect) error {
 			b, err := session.DoubleBarrier(s.path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d})
 			if err == nil {
 				_, err = b.Enter(s.ctx, nil)
@@ -354,7 +354,7 @@ func TestTheFirstContenderOfACuratorSemaphoreIsSeen(t *testing.T) {
 // A contender of another recipe of ours creates its znode, looks, and leaves. A holder that
 // finds it in between keeps what it holds.
 func TestAContenderThatLooksAndLeavesEndsNoHold(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/l", recipes.LockConfig{})).Acquire(ctx))
 		beat := s.Timeout() / 10
 		time.Sleep(s.Timeout()) // the path was listed, and is clean

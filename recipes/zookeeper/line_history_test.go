@@ -189,10 +189,10 @@ type rwHold interface {
 
 // rwTurn takes a lock with readers and writers, and writes what it has to with
 // write while it holds.
-type rwTurn func(ctx context.Context, r *rand.Rand, s recipes.Session, write func(rwHold) error) error
+type rwTurn func(ctx context.Context, r *rand.Rand, s recipes.Client, write func(rwHold) error) error
 
 // sharedTurn reads, writes, or writes and then reads.
-func sharedTurn(ctx context.Context, r *rand.Rand, s recipes.Session, write func(rwHold) error) error {
+func sharedTurn(ctx context.Context, r *rand.Rand, s recipes.Client, write func(rwHold) error) error {
 	l, err := s.SharedLock("/history", recipes.SharedLockConfig{
 		Strategy: anyStrategy(r), Revocable: true, Grace: time.Millisecond,
 	})
@@ -220,7 +220,7 @@ func sharedTurn(ctx context.Context, r *rand.Rand, s recipes.Session, write func
 }
 
 // priorityTurn reads or writes at some priority, and sometimes hands off.
-func priorityTurn(ctx context.Context, r *rand.Rand, s recipes.Session, write func(rwHold) error) error {
+func priorityTurn(ctx context.Context, r *rand.Rand, s recipes.Client, write func(rwHold) error) error {
 	l, err := s.PriorityLock("/history", recipes.PriorityLockConfig{
 		Strategy: anyStrategy(r), Priority: r.IntN(3), Ask: r.IntN(2) == 0, Revocable: true, Grace: time.Millisecond,
 	})
@@ -263,7 +263,7 @@ type exclusive struct{ recipes.Hold }
 func (exclusive) Mode() recipes.Mode { return recipes.Writing }
 
 // exclusiveTurn takes the lock in any way of waiting, and sometimes has no patience.
-func exclusiveTurn(ctx context.Context, r *rand.Rand, s recipes.Session, write func(rwHold) error) error {
+func exclusiveTurn(ctx context.Context, r *rand.Rand, s recipes.Client, write func(rwHold) error) error {
 	l, err := s.Lock("/history", recipes.LockConfig{Strategy: anyStrategy(r)})
 	if err != nil {
 		return err
@@ -289,7 +289,7 @@ type permit struct{ recipes.Hold }
 
 func (permit) Mode() recipes.Mode { return "permit" }
 
-func semaphoreTurn(ctx context.Context, r *rand.Rand, s recipes.Session, write func(rwHold) error) error {
+func semaphoreTurn(ctx context.Context, r *rand.Rand, s recipes.Client, write func(rwHold) error) error {
 	m, err := s.Semaphore("/history", recipes.SemaphoreConfig{Permits: historyPermits, Strategy: anyStrategy(r)})
 	if err != nil {
 		return err

@@ -15,14 +15,14 @@ import (
 // waitFor is how to enter a line.
 type waitFor struct {
 	name  string
-	enter func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error)
+	enter func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error)
 }
 
 func waitsFor(t *testing.T) []waitFor {
 	var all []waitFor
 	for _, strategy := range recipes.Strategies() {
 		all = append(all,
-			waitFor{"lock/" + string(strategy), func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
+			waitFor{"lock/" + string(strategy), func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
 				l := must[recipes.Lock](t)(s.Lock("/line", recipes.LockConfig{Strategy: strategy, Joined: joined}))
 				h, err := l.Acquire(ctx)
 				if err != nil {
@@ -30,7 +30,7 @@ func waitsFor(t *testing.T) []waitFor {
 				}
 				return h, h.Release, nil
 			}},
-			waitFor{"election/" + string(strategy), func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
+			waitFor{"election/" + string(strategy), func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
 				e := must[recipes.Election](t)(s.Election("/line", recipes.ElectionConfig{Strategy: strategy, Joined: joined}))
 				l, err := e.Campaign(ctx, nil)
 				if err != nil {
@@ -38,7 +38,7 @@ func waitsFor(t *testing.T) []waitFor {
 				}
 				return l, l.Resign, nil
 			}},
-			waitFor{"semaphore/" + string(strategy), func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
+			waitFor{"semaphore/" + string(strategy), func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
 				m := must[recipes.Semaphore](t)(s.Semaphore("/line", recipes.SemaphoreConfig{Permits: 1, Strategy: strategy, Joined: joined}))
 				h, err := m.Acquire(ctx)
 				if err != nil {
@@ -46,7 +46,7 @@ func waitsFor(t *testing.T) []waitFor {
 				}
 				return h, h.Release, nil
 			}},
-			waitFor{"shared lock/" + string(strategy), func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
+			waitFor{"shared lock/" + string(strategy), func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
 				l := must[recipes.SharedLock](t)(s.SharedLock("/line", recipes.SharedLockConfig{Strategy: strategy, Joined: joined}))
 				h, err := l.AcquireWrite(ctx)
 				if err != nil {
@@ -132,7 +132,7 @@ func tellLateOf(t *testing.T, w waitFor, sessionEnds bool, then func(*tooLate)) 
 		}
 		l.follower.Heal()
 		<-l.done
-		for _, s := range []recipes.Session{lags, holder, next} {
+		for _, s := range []recipes.Client{lags, holder, next} {
 			s.Close(ctx)
 		}
 	})

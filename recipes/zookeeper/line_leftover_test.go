@@ -15,17 +15,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// giving is a grant that ends, on virtual time.
-type giving struct {
+// endingGrant is a grant that ends, on virtual time.
+type endingGrant struct {
 	*testing.T
 	ctx      context.Context
 	srv      *zkserver.Server
-	s, other recipes.Session
+	s, other recipes.Client
 	grant    recipes.Grant
 	giveBack func(context.Context) error
 }
 
-func (g *giving) removed() {
+func (g *endingGrant) removed() {
 	g.Helper()
 	if err := barrierAt(g.T, g.other, g.grant.Znode()).Remove(g.ctx); err != nil {
 		g.Error(err)
@@ -34,11 +34,11 @@ func (g *giving) removed() {
 
 // ends are the ways in which a grant ends while its session goes on, each with the reason.
 var ends = map[string]struct {
-	end    func(*giving) error
+	end    func(*endingGrant) error
 	reason error // nil: what end returns is nil
 }{
-	"given back": {func(g *giving) error { return g.giveBack(g.ctx) }, nil},
-	"watched, written, given back": {func(g *giving) error {
+	"given back": {func(g *endingGrant) error { return g.giveBack(g.ctx) }, nil},
+	"watched, written, given back": {func(g *endingGrant) error {
 		done := g.grant.Done()
 		if err := g.grant.Write(g.ctx); err != nil {
 			g.Error(err)
@@ -48,10 +48,10 @@ var ends = map[string]struct {
 		<-done
 		return err
 	}, nil},
-	"given back twice": {func(g *giving) error {
+	"given back twice": {func(g *endingGrant) error {
 		return errors.Join(g.giveBack(g.ctx), g.giveBack(g.ctx))
 	}, nil},
-	"deleted by another": {func(g *giving) error {
+	"deleted by another": {func(g *endingGrant) error {
 		done := g.grant.Done()
 		if err := g.grant.Write(g.ctx); err != nil {
 			g.Error(err)
@@ -64,18 +64,18 @@ var ends = map[string]struct {
 		}
 		return g.giveBack(g.ctx)
 	}, recipes.ErrRemoved},
-	"deleted by another, and nobody looks": {func(g *giving) error {
+	"deleted by another, and nobody looks": {func(g *endingGrant) error {
 		g.removed()
 		return g.giveBack(g.ctx)
 	}, recipes.ErrRemoved},
-	"deleted by another before a write": {func(g *giving) error {
+	"deleted by another before a write": {func(g *endingGrant) error {
 		g.removed()
 		if err := g.grant.Write(g.ctx); !errors.Is(err, recipes.ErrRemoved) {
 			g.Errorf("the write: %v", err)
 		}
 		return g.giveBack(g.ctx)
 	}, recipes.ErrRemoved},
-	"given back while a write is under way": {func(g *giving) error {
+	"given back while a write is under way": {func(g *endingGrant) error {
 		goOn := make(chan struct{})
 		var once sync.Once
 		g.srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
@@ -104,9 +104,9 @@ func TestNothingIsLeftOfAGrantThatHasEnded(t *testing.T) {
 		for name, e := range ends {
 			t.Run(k.name+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+				onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 					get, _, _ := k.at(t, s, "/left")
-					g := &giving{T: t, ctx: ctx, srv: srv, s: s, other: openVirtual(t, srv)}
+					g := &endingGrant{T: t, ctx: ctx, srv: srv, s: s, other: openVirtual(t, srv)}
 					g.grant = must[recipes.Grant](t)(get(ctx))
 					g.giveBack = func(ctx context.Context) error { return k.giveBack(ctx, g.grant) }
 					if err := e.end(g); e.reason == nil && err != nil || !errors.Is(err, e.reason) {
@@ -240,6 +240,42 @@ func TestWhatIsHeldIsWatchedAgainThoughTheServerThrottles(t *testing.T) {
 			if err := g.Err(); !errors.Is(err, recipes.ErrRemoved) {
 				t.Error(err)
 			}
+		}
+	})
+}
+
+// The guard goes when the place has gone. A release whose context ends by then does not wait
+// for that.
+func TestAReleaseDoesNotWaitForAGuardLongerThanItsContext(t *testing.T) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/l", recipes.LockConfig{})).Acquire(ctx))
+		if err := hold.Write(ctx); err != nil {
+			t.Fatal(err)
+		}
+		impatient, giveUp := context.WithCancel(ctx)
+		goOn := make(chan struct{})
+		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+			if strings.Contains(r.Path, "-guard-") {
+				giveUp()
+				f.Hold = goOn
+			}
+			return f
+		})
+		released := make(chan error, 1)
+		go func() { released <- hold.Release(impatient) }()
+		synctest.Wait()
+		select {
+		case err := <-released:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("released with %v", err)
+			}
+		default:
+			t.Error("it waits")
+		}
+		close(goOn)
+		synctest.Wait()
+		if left := layout(srv, "/l"); strings.Contains(strings.Join(left, " "), "-guard-") {
+			t.Errorf("left %q", left)
 		}
 	})
 }

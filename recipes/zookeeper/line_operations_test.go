@@ -72,7 +72,7 @@ func (s *stage) giveBack(ctx context.Context, g *grip) error {
 }
 
 // entry is how to enter a line; try, not to wait.
-type entry func(ctx context.Context, s *stage, in recipes.Session, try bool) (*grip, error)
+type entry func(ctx context.Context, s *stage, in recipes.Client, try bool) (*grip, error)
 
 // stance is a way to stand in the line at stagePath.
 type stance struct {
@@ -84,7 +84,7 @@ type stance struct {
 	blocksShare   int
 }
 
-func (st stance) in(ctx context.Context, s *stage, in recipes.Session, try bool) (*grip, error) {
+func (st stance) in(ctx context.Context, s *stage, in recipes.Client, try bool) (*grip, error) {
 	g, err := st.enter(ctx, s, in, try)
 	if err == nil {
 		g.victim = in == s.victim
@@ -139,8 +139,8 @@ type acquirer interface {
 	TryAcquire(ctx context.Context) (recipes.Hold, error)
 }
 
-func acquiring[A acquirer](open func(s *stage, in recipes.Session) A) entry {
-	return func(ctx context.Context, s *stage, in recipes.Session, try bool) (*grip, error) {
+func acquiring[A acquirer](open func(s *stage, in recipes.Client) A) entry {
+	return func(ctx context.Context, s *stage, in recipes.Client, try bool) (*grip, error) {
 		if try {
 			return releasing(open(s, in).TryAcquire(ctx))
 		}
@@ -157,14 +157,14 @@ type readWriter[H recipes.Hold] interface {
 }
 
 // readWrite are the stances of such a lock: readers, writers, and writers behind a reader.
-func readWrite[H recipes.Hold, L readWriter[H]](of, variant string, open func(s *stage, in recipes.Session) L) []stance {
-	read := func(ctx context.Context, s *stage, in recipes.Session, try bool) (*grip, error) {
+func readWrite[H recipes.Hold, L readWriter[H]](of, variant string, open func(s *stage, in recipes.Client) L) []stance {
+	read := func(ctx context.Context, s *stage, in recipes.Client, try bool) (*grip, error) {
 		if try {
 			return releasing(open(s, in).TryRead(ctx))
 		}
 		return releasing(open(s, in).AcquireRead(ctx))
 	}
-	write := func(ctx context.Context, s *stage, in recipes.Session, try bool) (*grip, error) {
+	write := func(ctx context.Context, s *stage, in recipes.Client, try bool) (*grip, error) {
 		if try {
 			return releasing(open(s, in).TryWrite(ctx))
 		}
@@ -180,9 +180,9 @@ func readWrite[H recipes.Hold, L readWriter[H]](of, variant string, open func(s 
 func stances() (all []stance) {
 	for _, strategy := range recipes.Strategies() {
 		named := ", " + string(strategy)
-		all = append(all, stance{of: "Lock.Acquire", variant: named, tries: "Lock.TryAcquire", gives: "Hold.Release", enter: acquiring(func(s *stage, in recipes.Session) recipes.Lock {
+		all = append(all, stance{of: "Lock.Acquire", variant: named, tries: "Lock.TryAcquire", gives: "Hold.Release", enter: acquiring(func(s *stage, in recipes.Client) recipes.Lock {
 			return s.lock(in, recipes.LockConfig{Strategy: strategy, Data: []byte("who")})
-		})}, stance{of: "Election.Campaign", variant: named, gives: "Leadership.Resign", enter: func(ctx context.Context, s *stage, in recipes.Session, _ bool) (*grip, error) {
+		})}, stance{of: "Election.Campaign", variant: named, gives: "Leadership.Resign", enter: func(ctx context.Context, s *stage, in recipes.Client, _ bool) (*grip, error) {
 			e := must[recipes.Election](s.T)(in.Election(stagePath, recipes.ElectionConfig{Strategy: strategy}))
 			leads, err := e.Campaign(ctx, []byte("x"))
 			return gripped(leads, recipes.Leadership.Resign, err)
@@ -190,24 +190,24 @@ func stances() (all []stance) {
 		if strategy == recipes.Handoff {
 			continue // what follows does as with predecessor then
 		}
-		all = append(all, stance{of: "Semaphore.Acquire", variant: named, tries: "Semaphore.TryAcquire", gives: "Hold.Release", share: aPermit, blockers: 2, enter: acquiring(func(s *stage, in recipes.Session) recipes.Semaphore {
+		all = append(all, stance{of: "Semaphore.Acquire", variant: named, tries: "Semaphore.TryAcquire", gives: "Hold.Release", share: aPermit, blockers: 2, enter: acquiring(func(s *stage, in recipes.Client) recipes.Semaphore {
 			return s.semaphore(in, recipes.SemaphoreConfig{Strategy: strategy})
 		})})
-		all = append(all, readWrite[recipes.SharedHold]("SharedLock", named, func(s *stage, in recipes.Session) recipes.SharedLock {
+		all = append(all, readWrite[recipes.SharedHold]("SharedLock", named, func(s *stage, in recipes.Client) recipes.SharedLock {
 			return must[recipes.SharedLock](s.T)(in.SharedLock(stagePath, recipes.SharedLockConfig{Strategy: strategy}))
 		})...)
-		all = append(all, readWrite[recipes.PriorityHold]("PriorityLock", named, func(s *stage, in recipes.Session) recipes.PriorityLock {
+		all = append(all, readWrite[recipes.PriorityHold]("PriorityLock", named, func(s *stage, in recipes.Client) recipes.PriorityLock {
 			return s.priority(in, recipes.PriorityLockConfig{Strategy: strategy, Priority: 5, Ask: true})
 		})...)
 	}
 	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 		named := ", " + string(d)
-		all = append(all, stance{of: "Lock.Acquire", variant: named, tries: "Lock.TryAcquire", gives: "Hold.Release", enter: acquiring(func(s *stage, in recipes.Session) recipes.Lock {
+		all = append(all, stance{of: "Lock.Acquire", variant: named, tries: "Lock.TryAcquire", gives: "Hold.Release", enter: acquiring(func(s *stage, in recipes.Client) recipes.Lock {
 			return s.lock(in, recipes.LockConfig{Dialect: d})
-		})}, stance{of: "Semaphore.Acquire", variant: named, tries: "Semaphore.TryAcquire", gives: "Hold.Release", share: aPermit, blockers: 2, enter: acquiring(func(s *stage, in recipes.Session) recipes.Semaphore {
+		})}, stance{of: "Semaphore.Acquire", variant: named, tries: "Semaphore.TryAcquire", gives: "Hold.Release", share: aPermit, blockers: 2, enter: acquiring(func(s *stage, in recipes.Client) recipes.Semaphore {
 			return s.semaphore(in, recipes.SemaphoreConfig{Dialect: d})
 		})})
-		all = append(all, readWrite[recipes.SharedHold]("SharedLock", named, func(s *stage, in recipes.Session) recipes.SharedLock {
+		all = append(all, readWrite[recipes.SharedHold]("SharedLock", named, func(s *stage, in recipes.Client) recipes.SharedLock {
 			return must[recipes.SharedLock](s.T)(in.SharedLock(stagePath, recipes.SharedLockConfig{Dialect: d}))
 		})[0])
 	}
@@ -345,7 +345,7 @@ func permitOperations() (all []operation) {
 	})
 	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 		all = append(all, operation{"Semaphore.Acquire, " + string(d) + ", one lease", func(s *stage) doing {
-			at := func(in recipes.Session) recipes.Semaphore {
+			at := func(in recipes.Client) recipes.Semaphore {
 				return must[recipes.Semaphore](s.T)(in.Semaphore(stagePath, recipes.SemaphoreConfig{Permits: 1, Dialect: d}))
 			}
 			theirs := must[recipes.Hold](s.T)(at(s.other).Acquire(s.ctx))
@@ -398,7 +398,7 @@ func standing(name string, enter func(ctx context.Context, s *stage, i int) erro
 func questionsAboutLines() (all []operation) {
 	for _, d := range recipes.Dialects() {
 		named, lock := ", "+string(d), recipes.LockConfig{Dialect: d, Data: []byte("x")}
-		shared := func(s *stage, in recipes.Session) recipes.SharedLock {
+		shared := func(s *stage, in recipes.Client) recipes.SharedLock {
 			return must[recipes.SharedLock](s.T)(in.SharedLock(stagePath, recipes.SharedLockConfig{Dialect: d}))
 		}
 		all = append(all,
@@ -427,7 +427,7 @@ func questionsAboutLines() (all []operation) {
 		}, func(s *stage) func(context.Context) ([]recipes.Contender, error) {
 			return s.priority(s.victim, recipes.PriorityLockConfig{}).Contenders
 		}),
-		operation{"Session.Contenders", func(s *stage) doing {
+		operation{"Recipes.Contenders", func(s *stage) doing {
 			m := s.semaphore(s.other, recipes.SemaphoreConfig{})
 			must[recipes.Hold](s.T)(m.Acquire(s.ctx))
 			must[recipes.Hold](s.T)(m.Acquire(s.ctx))

@@ -42,7 +42,7 @@ func indexOf(all []zkserver.Request, path string, ops ...zkserver.Op) int {
 // As long as the leader's znode exists, a transaction that checks it can add to what goes
 // with it.
 func TestWhatGoesWithAHoldIsDeletedAfterIt(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		e := must[recipes.Election](t)(s.Election("/e", recipes.ElectionConfig{}))
 		l := must[recipes.Leadership](t)(e.Campaign(ctx, nil))
 		if err := l.Acknowledge(ctx, nil); err != nil {
@@ -81,7 +81,7 @@ func TestWhatGoesWithAHoldIsDeletedAfterIt(t *testing.T) {
 // A server gives events in the order of the changes. So a waiter whose own watch was set
 // first is told of the end of its place before of what its predecessor does later.
 func TestAWaiterWatchesItsPlaceBeforeItsPredecessor(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		holder := must[recipes.Lock](t)(openVirtual(t, srv).Lock("/l", recipes.LockConfig{}))
 		h := must[recipes.Hold](t)(holder.Acquire(ctx))
 		l := must[recipes.Lock](t)(s.Lock("/l", recipes.LockConfig{}))
@@ -111,18 +111,18 @@ func TestAWaiterWatchesItsPlaceBeforeItsPredecessor(t *testing.T) {
 // the version that was read.
 func TestAForcedRevocationSparesAHolderThatTakesTheRequestBack(t *testing.T) {
 	const grace = time.Minute
-	for name, at := range map[string]func(s recipes.Session) (holds func(context.Context) (recipes.Grant, error), revoke func(context.Context, string) error){
-		"shared lock": func(s recipes.Session) (func(context.Context) (recipes.Grant, error), func(context.Context, string) error) {
+	for name, at := range map[string]func(s recipes.Client) (holds func(context.Context) (recipes.Grant, error), revoke func(context.Context, string) error){
+		"shared lock": func(s recipes.Client) (func(context.Context) (recipes.Grant, error), func(context.Context, string) error) {
 			l, _ := s.SharedLock("/l", recipes.SharedLockConfig{Revocable: true, Grace: grace})
 			return func(ctx context.Context) (recipes.Grant, error) { return l.AcquireWrite(ctx) }, l.RevokeForced
 		},
-		"priority lock": func(s recipes.Session) (func(context.Context) (recipes.Grant, error), func(context.Context, string) error) {
+		"priority lock": func(s recipes.Client) (func(context.Context) (recipes.Grant, error), func(context.Context, string) error) {
 			l, _ := s.PriorityLock("/l", recipes.PriorityLockConfig{Revocable: true, Grace: grace})
 			return func(ctx context.Context) (recipes.Grant, error) { return l.AcquireWrite(ctx) }, l.RevokeForced
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 				holds, _ := at(openVirtual(t, srv))
 				_, revoke := at(s)
 				h := must[recipes.Grant](t)(holds(ctx))

@@ -18,29 +18,29 @@ import (
 // however long the contender's own callback takes before the grant: when the leader
 // expires the session, nothing is held by it.
 func TestNoGrantOutlivesTheSessionAtTheLeader(t *testing.T) {
-	type enter = func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, error)
+	type enter = func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error)
 	ways := map[string]enter{
-		"priority write": func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, error) {
+		"priority write": func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
 			return must[recipes.PriorityLock](t)(s.PriorityLock("/it", recipes.PriorityLockConfig{Joined: joined})).AcquireWrite(ctx)
 		},
-		"priority read": func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, error) {
+		"priority read": func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
 			return must[recipes.PriorityLock](t)(s.PriorityLock("/it", recipes.PriorityLockConfig{Joined: joined})).AcquireRead(ctx)
 		},
-		"lease": func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, error) {
+		"lease": func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
 			return must[recipes.Semaphore](t)(s.Semaphore("/it", recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Curator, Joined: joined})).Acquire(ctx)
 		},
-		"name": func(ctx context.Context, s recipes.Session, _ func(recipes.Place)) (recipes.Grant, error) {
+		"name": func(ctx context.Context, s recipes.Client, _ func(recipes.Place)) (recipes.Grant, error) {
 			return must[recipes.Names](t)(s.Names("/it")).Register(ctx, "name", nil)
 		},
-		"member": func(ctx context.Context, s recipes.Session, _ func(recipes.Place)) (recipes.Grant, error) {
+		"member": func(ctx context.Context, s recipes.Client, _ func(recipes.Place)) (recipes.Grant, error) {
 			return must[recipes.Group](t)(s.Group("/it", recipes.GroupConfig{})).Join(ctx, nil)
 		},
-		"delivery": func(ctx context.Context, s recipes.Session, _ func(recipes.Place)) (recipes.Grant, error) {
+		"delivery": func(ctx context.Context, s recipes.Client, _ func(recipes.Place)) (recipes.Grant, error) {
 			return queueOf(t, s, "/queue", recipes.QueueConfig{}).Receive(ctx)
 		},
 	}
 	for _, strategy := range recipes.Strategies() {
-		ways["lock by "+string(strategy)] = func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, error) {
+		ways["lock by "+string(strategy)] = func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
 			return must[recipes.Lock](t)(s.Lock("/it", recipes.LockConfig{Strategy: strategy, Joined: joined})).Acquire(ctx)
 		}
 	}
@@ -71,7 +71,7 @@ func TestNoGrantOutlivesTheSessionAtTheLeader(t *testing.T) {
 	}
 }
 
-func cutOffAtACreation(t *testing.T, timeout, phase, blocks time.Duration, creation int, holds bool, enter func(context.Context, recipes.Session, func(recipes.Place)) (recipes.Grant, error)) (granted bool) {
+func cutOffAtACreation(t *testing.T, timeout, phase, blocks time.Duration, creation int, holds bool, enter func(context.Context, recipes.Client, func(recipes.Place)) (recipes.Grant, error)) (granted bool) {
 	srv := zkserver.New(zkserver.Config{})
 	defer srv.Close()
 	setUp := linkTo(srv.ServeConn).open(t, timeout)
@@ -176,7 +176,7 @@ func (c watchedConn) Read(p []byte) (int, error) {
 func TestWhoHoldsAnythingAsksTheLeader(t *testing.T) {
 	for _, k := range things() {
 		t.Run(k.name, func(t *testing.T) {
-			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 				syncs := func() int64 {
 					synctest.Wait()
 					before := srv.Counters()
@@ -201,9 +201,49 @@ func TestWhoHoldsAnythingAsksTheLeader(t *testing.T) {
 	}
 }
 
+// Who has to wait asks the leader ahead if its proof will soon be too old, whatever it waits
+// for. So a grant after a short wait finds its proof ready.
+func TestWhoWaitsAsksTheLeaderAhead(t *testing.T) {
+	for _, c := range waits() {
+		t.Run(c.name, func(t *testing.T) {
+			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+				if _, err := c.enter(ctx, openVirtual(t, srv), "/line", nil); err != nil {
+					t.Fatal(err)
+				}
+				for _, tt := range []struct {
+					age  time.Duration // in hundredths of the timeout
+					want int64
+				}{{20, 0}, {60, 1}} {
+					s := openVirtual(t, srv)
+					time.Sleep(s.Timeout() * tt.age / 100)
+					waiting, giveUp := context.WithCancel(ctx)
+					go func() { _, _ = c.enter(waiting, s, "/line", nil) }()
+					synctest.Wait()
+					if n := must[recipes.Stats](t)(s.Stats(ctx)).ByKind["sync"]; n != tt.want {
+						t.Errorf("%d %% of the timeout after its proof it sent %d syncs", tt.age, n)
+					}
+					giveUp()
+					synctest.Wait()
+				}
+			})
+		})
+	}
+}
+
+// waits are all ways to wait. A semaphore of another library has a lease to wait for.
+func waits() []contention {
+	all := contentions()
+	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
+		all = append(all, contending("semaphore of "+string(d), func(s recipes.Client, p string, _ func(recipes.Place)) (recipes.Semaphore, error) {
+			return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1, Dialect: d})
+		}, recipes.Semaphore.Acquire))
+	}
+	return all
+}
+
 // Readers that wait behind a writer hold nothing, however many there are.
 func TestReadersBehindAWriterDoNotHold(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		l := must[recipes.SharedLock](t)(s.SharedLock("/shared", recipes.SharedLockConfig{}))
 		reader := must[recipes.SharedHold](t)(l.AcquireRead(ctx))
 		got := make(chan recipes.SharedHold, 3)

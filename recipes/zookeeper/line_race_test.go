@@ -279,7 +279,7 @@ func TestALostContenderIsFound(t *testing.T) {
 				ahead := s.hold(s.joinWith(keep, recipes.Handoff))
 				cfg := hindered.cfg
 				cfg.Servers = []string{s.addr}
-				victim := must[recipes.Session](s.T)(zookeeper.Open(s.ctx, cfg))
+				victim := must[recipes.Client](s.T)(zookeeper.Open(s.ctx, cfg))
 				s.Cleanup(func() { victim.Close(context.Background()) })
 				lost, hindering := false, sync.OnceFunc(func() {
 					if hindered.by != nil {

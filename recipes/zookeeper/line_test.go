@@ -15,7 +15,7 @@ import (
 
 // queueUp has n contenders of one session join, one after the other, and
 // returns what each acquired as it does.
-func queueUp(ctx context.Context, t *testing.T, s recipes.Session, path string, strategy recipes.Strategy, n int) <-chan int {
+func queueUp(ctx context.Context, t *testing.T, s recipes.Recipes, path string, strategy recipes.Strategy, n int) <-chan int {
 	t.Helper()
 	order := make(chan int, n)
 	var all sync.WaitGroup

@@ -17,7 +17,7 @@ import (
 
 // stander is one that has joined and waits.
 type stander struct {
-	session recipes.Session
+	session recipes.Client
 	granted chan recipes.Hold
 }
 
@@ -65,7 +65,7 @@ func (c *stander) hold(t *testing.T) recipes.Hold {
 
 // Releasing a writer wakes all readers behind it and nobody else.
 func TestWakeUpsOfASharedLock(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
 		first := stands(ctx, t, srv, "/rw", recipes.Writing, 0).hold(t)
 		var readers []*stander
 		for range 5 {
@@ -113,7 +113,7 @@ func TestAReaderWakesWhenItsWayIsFree(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		onEmbedded(t, func(s *scene, srv *zkserver.Server) {
 			joined := make(chan struct{}, 3)
-			contend := func(session recipes.Session) recipes.SharedLock {
+			contend := func(session recipes.Client) recipes.SharedLock {
 				cfg := recipes.SharedLockConfig{Strategy: strategy, Joined: func(recipes.Place) { joined <- struct{}{} }}
 				return must[recipes.SharedLock](t)(session.SharedLock(s.path, cfg))
 			}
@@ -160,7 +160,7 @@ func TestWakeUpsOfASemaphore(t *testing.T) {
 	const permits, waiting = 3, 8
 	for leaves := range permits {
 		t.Run(fmt.Sprint(leaves), func(t *testing.T) {
-			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Session) {
+			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
 				var holds []recipes.Hold
 				for range permits {
 					holds = append(holds, stands(ctx, t, srv, "/sem", "", permits).hold(t))
@@ -196,8 +196,8 @@ func TestCostsOfTheLine(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		writes, reads  int64
-		turn           func(ctx context.Context, s recipes.Session) error
-		beforeTheCount func(ctx context.Context, s recipes.Session) error
+		turn           func(ctx context.Context, s recipes.Client) error
+		beforeTheCount func(ctx context.Context, s recipes.Client) error
 	}{
 		{"shared lock, read", 2, 2, readOnce, readOnce},
 		{"shared lock, write", 2, 2, writeOnce, readOnce},
@@ -221,19 +221,19 @@ func TestCostsOfTheLine(t *testing.T) {
 	}
 }
 
-func readOnce(ctx context.Context, s recipes.Session) error {
+func readOnce(ctx context.Context, s recipes.Client) error {
 	return sharedOnce(ctx, s, func(l recipes.SharedLock) (recipes.SharedHold, error) { return l.AcquireRead(ctx) }, false)
 }
 
-func writeOnce(ctx context.Context, s recipes.Session) error {
+func writeOnce(ctx context.Context, s recipes.Client) error {
 	return sharedOnce(ctx, s, func(l recipes.SharedLock) (recipes.SharedHold, error) { return l.AcquireWrite(ctx) }, false)
 }
 
-func downgradeOnce(ctx context.Context, s recipes.Session) error {
+func downgradeOnce(ctx context.Context, s recipes.Client) error {
 	return sharedOnce(ctx, s, func(l recipes.SharedLock) (recipes.SharedHold, error) { return l.AcquireWrite(ctx) }, true)
 }
 
-func sharedOnce(ctx context.Context, s recipes.Session, acquire func(recipes.SharedLock) (recipes.SharedHold, error), downgrade bool) error {
+func sharedOnce(ctx context.Context, s recipes.Recipes, acquire func(recipes.SharedLock) (recipes.SharedHold, error), downgrade bool) error {
 	l, err := s.SharedLock("/cost", recipes.SharedLockConfig{})
 	if err != nil {
 		return err
@@ -250,7 +250,7 @@ func sharedOnce(ctx context.Context, s recipes.Session, acquire func(recipes.Sha
 	return h.Release(ctx)
 }
 
-func permitOnce(ctx context.Context, s recipes.Session) error {
+func permitOnce(ctx context.Context, s recipes.Client) error {
 	m, err := s.Semaphore("/cost", recipes.SemaphoreConfig{Permits: 3})
 	if err != nil {
 		return err

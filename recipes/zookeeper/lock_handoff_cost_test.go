@@ -82,12 +82,12 @@ func watching(ctx context.Context, t *testing.T, srv *zkserver.Server, n int) {
 // A session that has had to wait at a path does not look how long the line is when it
 // comes again: it asks for its predecessor by name.
 func TestABusyLineIsNotListed(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
-		at := func(s recipes.Session) recipes.Lock {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		at := func(s recipes.Client) recipes.Lock {
 			return must[recipes.Lock](t)(s.Lock("/busy", recipes.LockConfig{Strategy: recipes.Handoff}))
 		}
 		granted := make(chan recipes.Hold, 2)
-		wait := func(s recipes.Session) {
+		wait := func(s recipes.Client) {
 			go func() {
 				if h, err := at(s).Acquire(ctx); err == nil {
 					granted <- h

@@ -82,7 +82,7 @@ func TestAServerThatRefusesTheIdentityLater(t *testing.T) {
 			present = conn
 			return refusedConn{conn, &refuse}, err
 		}
-		session := must[recipes.Session](s.T)(zookeeper.OpenWith(dial)(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
+		session := must[recipes.Client](s.T)(zookeeper.OpenWith(dial)(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
 		s.Cleanup(func() { session.Close(context.Background()) })
 		hold, waiter, last := s.hold(s.joinWith(session, recipes.Handoff)), s.joinWith(session, recipes.Handoff), s.join()
 		refuse.Store(true)
@@ -183,12 +183,12 @@ func TestTheDataOfALinesPathMayBeWritten(t *testing.T) {
 		if err := must[recipes.Hold](s.T)(must[recipes.Lock](s.T)(openAt(s.T, s.addr).Lock(s.path+"-clear", recipes.LockConfig{Strategy: recipes.Predecessor})).Acquire(s.ctx)).Write(s.ctx, recipes.Set(s.path, []byte("0"), recipes.AnyVersion)); err != nil {
 			s.Error(err)
 		}
-		for _, write := range []func(recipes.Session) error{
-			func(other recipes.Session) error {
+		for _, write := range []func(recipes.Client) error{
+			func(other recipes.Client) error {
 				_, err := must[recipes.Counter](s.T)(other.Counter(s.path, recipes.CounterConfig{})).Add(s.ctx, 1)
 				return err
 			},
-			func(other recipes.Session) error {
+			func(other recipes.Client) error {
 				hold := must[recipes.Hold](s.T)(must[recipes.Lock](s.T)(other.Lock(s.path+"-other", recipes.LockConfig{Strategy: recipes.Predecessor})).Acquire(s.ctx))
 				return hold.Write(s.ctx, recipes.Set(s.path, []byte("1"), recipes.AnyVersion))
 			},

@@ -214,16 +214,16 @@ func onServer(t *testing.T, srv *zkserver.Server, f func(*scene)) {
 	f(&scene{T: t, ctx: bounded(t), addr: srv.Addr(), path: "/line", raw: raw})
 }
 
-func (s *scene) session() recipes.Session {
+func (s *scene) session() recipes.Client {
 	s.Helper()
-	opened := must[recipes.Session](s.T)(zookeeper.Open(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
+	opened := must[recipes.Client](s.T)(zookeeper.Open(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
 	s.Cleanup(func() { opened.Close(context.Background()) })
 	return opened
 }
 
 // contender stands in line.
 type contender struct {
-	session recipes.Session
+	session recipes.Client
 	place   recipes.Place
 	cancel  context.CancelFunc
 	held    chan recipes.Hold
@@ -236,7 +236,7 @@ func (s *scene) join() *contender {
 	return s.joinWith(s.session(), recipes.Handoff)
 }
 
-func (s *scene) joinWith(session recipes.Session, strategy recipes.Strategy) *contender {
+func (s *scene) joinWith(session recipes.Client, strategy recipes.Strategy) *contender {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.Cleanup(cancel)

@@ -39,12 +39,12 @@ func embedded(t *testing.T) *zkserver.Server {
 	return srv
 }
 
-func open(t *testing.T, srv *zkserver.Server) recipes.Session {
+func open(t *testing.T, srv *zkserver.Server) recipes.Client {
 	t.Helper()
 	return openAt(t, srv.Addr())
 }
 
-func openAt(t *testing.T, addr string) recipes.Session {
+func openAt(t *testing.T, addr string) recipes.Client {
 	t.Helper()
 	s, err := zookeeper.Open(bounded(t), recipes.SessionConfig{
 		Servers:   []string{addr},

@@ -8,13 +8,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func namesAt(t *testing.T, s recipes.Session, path string) recipes.Names {
+func namesAt(t *testing.T, s recipes.Recipes, path string) recipes.Names {
 	t.Helper()
 	return must[recipes.Names](t)(s.Names(path))
 }
 
 func TestNamesCosts(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		n := namesAt(t, s, "/n")
 		if err := n.RegisterPersistent(ctx, "first", nil); err != nil { // makes the path and the receipt
 			t.Fatal(err)

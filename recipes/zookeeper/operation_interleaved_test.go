@@ -53,7 +53,7 @@ func TestACommitStandsOnVotesThatAreThere(t *testing.T) {
 	if err := tx.Begin(ctx, nil, "lives", "dies"); err != nil {
 		t.Fatal(err)
 	}
-	for s, name := range map[recipes.Session]string{living: "lives", dying: "dies"} {
+	for s, name := range map[recipes.Client]string{living: "lives", dying: "dies"} {
 		site := must[recipes.Site](t)(transactionOf(t, s, recipes.OwnNodes).Join(ctx, name))
 		if err := site.Vote(ctx, recipes.VoteCommit); err != nil {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func TestACommitStandsOnVotesThatAreThere(t *testing.T) {
 // A member counts another one that dies before both are let in. Who lets them in
 // checks that each of them is there.
 func TestNobodyEntersWithAMemberThatHasDied(t *testing.T) {
-	onVirtualTime(t, func(_ context.Context, t *testing.T, srv *zkserver.Server, dying recipes.Session) {
+	onVirtualTime(t, func(_ context.Context, t *testing.T, srv *zkserver.Server, dying recipes.Client) {
 		ctx := bounded(t)
 		staying, late := openVirtual(t, srv), openVirtual(t, srv)
 		go doubleBarrierAt(t, dying, "/pair", 2).Enter(ctx, nil)
@@ -100,9 +100,9 @@ func TestNobodyEntersWithAMemberThatHasDied(t *testing.T) {
 // ready was read, and then it is deleted and made again, with the same version,
 // for members who have not seen it yet. Who would replace it reads it again.
 func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
-	onVirtualTime(t, func(_ context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Session) {
+	onVirtualTime(t, func(_ context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
 		ctx := bounded(t)
-		enter := func(s recipes.Session) <-chan recipes.Passage {
+		enter := func(s recipes.Client) <-chan recipes.Passage {
 			in := make(chan recipes.Passage, 1)
 			go func() {
 				p, err := doubleBarrierAt(t, s, "/pair", 2).Enter(ctx, nil)
@@ -113,7 +113,7 @@ func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
 			}()
 			return in
 		}
-		former := []recipes.Session{openVirtual(t, srv), openVirtual(t, srv)}
+		former := []recipes.Client{openVirtual(t, srv), openVirtual(t, srv)}
 		passages := entered(t, ctx, srv, "/pair", former)
 		dying, staying, late := openVirtual(t, srv), openVirtual(t, srv), openVirtual(t, srv)
 		enter(dying)
@@ -171,10 +171,10 @@ func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
 
 // The reply to a hand-over is lost, and the name is given again before the znode
 // is looked at. The znode's czxid tells that it is another's.
-func TestAHandOverInDoubtLeavesTheNextOfItsNameAlone(t *testing.T) {
+func TestAHandoffInDoubtLeavesTheNextOfItsNameAlone(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	former, next, operator := open(t, srv), open(t, srv), open(t, srv)
-	acquire := func(s recipes.Session) recipes.Hold {
+	acquire := func(s recipes.Client) recipes.Hold {
 		l := must[recipes.Lock](t)(s.Lock("/names", recipes.LockConfig{Strategy: recipes.Handoff}))
 		return must[recipes.Hold](t)(l.Acquire(ctx))
 	}
@@ -220,7 +220,7 @@ func TestAWaiterThatWasDeletedBeforeTheReleaseIsNotNext(t *testing.T) {
 	for i := range 200 { // which of two events a select takes is random
 		ctx := bounded(t)
 		path := fmt.Sprintf("/burst-%d", i)
-		lock := func(s recipes.Session) recipes.Lock {
+		lock := func(s recipes.Client) recipes.Lock {
 			return must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{Strategy: recipes.Handoff}))
 		}
 		hold := must[recipes.Hold](t)(lock(holder).Acquire(ctx))

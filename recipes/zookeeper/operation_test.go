@@ -76,7 +76,7 @@ type stage struct {
 	ctx           context.Context // ends when something hangs
 	srv           *zkserver.Server
 	refuse        atomic.Bool // connections
-	victim, other recipes.Session
+	victim, other recipes.Client
 	started       sync.WaitGroup
 	expires       bool // the server expires the victim's session, which learns of it later
 
@@ -109,9 +109,9 @@ func (s *stage) dial(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
-func (s *stage) session() recipes.Session {
+func (s *stage) session() recipes.Client {
 	cfg := recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: 9 * time.Second, MaxPacket: 64 << 10}
-	opened := must[recipes.Session](s.T)(zookeeper.OpenWith(s.dial)(s.ctx, cfg))
+	opened := must[recipes.Client](s.T)(zookeeper.OpenWith(s.dial)(s.ctx, cfg))
 	s.Cleanup(func() { opened.Close(context.Background()) })
 	return opened
 }
@@ -144,62 +144,62 @@ func (s *stage) start(f func(context.Context) error) {
 func (s *stage) lost() bool { return s.victim.Err() != nil }
 
 // survivor is the victim's session, or the next one of its application.
-func (s *stage) survivor() recipes.Session {
+func (s *stage) survivor() recipes.Client {
 	if s.lost() {
 		return s.session()
 	}
 	return s.victim
 }
 
-func (s *stage) lock(in recipes.Session, cfg recipes.LockConfig) recipes.Lock {
+func (s *stage) lock(in recipes.Recipes, cfg recipes.LockConfig) recipes.Lock {
 	return must[recipes.Lock](s.T)(in.Lock(stagePath, cfg))
 }
 
-func (s *stage) semaphore(in recipes.Session, cfg recipes.SemaphoreConfig) recipes.Semaphore {
+func (s *stage) semaphore(in recipes.Recipes, cfg recipes.SemaphoreConfig) recipes.Semaphore {
 	cfg.Permits = max(cfg.Permits, 2)
 	return must[recipes.Semaphore](s.T)(in.Semaphore(stagePath, cfg))
 }
 
-func (s *stage) shared(in recipes.Session) recipes.SharedLock {
+func (s *stage) shared(in recipes.Recipes) recipes.SharedLock {
 	return must[recipes.SharedLock](s.T)(in.SharedLock(stagePath, recipes.SharedLockConfig{Revocable: true, Grace: time.Second}))
 }
 
-func (s *stage) priority(in recipes.Session, cfg recipes.PriorityLockConfig) recipes.PriorityLock {
+func (s *stage) priority(in recipes.Recipes, cfg recipes.PriorityLockConfig) recipes.PriorityLock {
 	cfg.Revocable, cfg.Grace = true, time.Second
 	return must[recipes.PriorityLock](s.T)(in.PriorityLock(stagePath, cfg))
 }
 
-func (s *stage) election(in recipes.Session) recipes.Election {
+func (s *stage) election(in recipes.Recipes) recipes.Election {
 	return must[recipes.Election](s.T)(in.Election(stagePath, recipes.ElectionConfig{}))
 }
 
-func (s *stage) queue(in recipes.Session, cfg recipes.QueueConfig) recipes.Queue {
+func (s *stage) queue(in recipes.Recipes, cfg recipes.QueueConfig) recipes.Queue {
 	return queueOf(s.T, in, stagePath, cfg)
 }
 
-func (s *stage) barrier(in recipes.Session) recipes.Barrier { return barrierAt(s.T, in, stagePath) }
+func (s *stage) barrier(in recipes.Recipes) recipes.Barrier { return barrierAt(s.T, in, stagePath) }
 
-func (s *stage) double(in recipes.Session, d recipes.Dialect, size int) recipes.DoubleBarrier {
+func (s *stage) double(in recipes.Recipes, d recipes.Dialect, size int) recipes.DoubleBarrier {
 	return must[recipes.DoubleBarrier](s.T)(in.DoubleBarrier(stagePath, recipes.DoubleBarrierConfig{Size: size, Dialect: d}))
 }
 
-func (s *stage) group(in recipes.Session, name string) recipes.Group {
+func (s *stage) group(in recipes.Recipes, name string) recipes.Group {
 	return must[recipes.Group](s.T)(in.Group(stagePath, recipes.GroupConfig{Name: name}))
 }
 
-func (s *stage) names(in recipes.Session) recipes.Names { return namesAt(s.T, in, stagePath) }
+func (s *stage) names(in recipes.Recipes) recipes.Names { return namesAt(s.T, in, stagePath) }
 
-func (s *stage) configuration(in recipes.Session) recipes.Configuration {
+func (s *stage) configuration(in recipes.Recipes) recipes.Configuration {
 	return configAt(s.T, in, stagePath)
 }
 
-func (s *stage) counter(in recipes.Session) recipes.Counter { return counterAt(s.T, in, stagePath) }
+func (s *stage) counter(in recipes.Recipes) recipes.Counter { return counterAt(s.T, in, stagePath) }
 
-func (s *stage) latch(in recipes.Session, count int64) recipes.Latch {
+func (s *stage) latch(in recipes.Recipes, count int64) recipes.Latch {
 	return latchAt(s.T, in, stagePath, count)
 }
 
-func (s *stage) transaction(in recipes.Session, v recipes.Variant) recipes.Transaction {
+func (s *stage) transaction(in recipes.Recipes, v recipes.Variant) recipes.Transaction {
 	return must[recipes.Transaction](s.T)(in.Transaction(stagePath, recipes.TransactionConfig{Variant: v}))
 }
 
@@ -358,10 +358,10 @@ func TestEveryMethodIsAnOperation(t *testing.T) {
 }
 
 // methods are those of all interfaces that a session's recipes are made of. Those that
-// several interfaces have are methods of one. Of the session itself it is one.
+// several interfaces have are methods of one.
 func methods() (names []string) {
 	shared := []reflect.Type{reflect.TypeFor[recipes.Grant](), reflect.TypeFor[recipes.Hold](), reflect.TypeFor[recipes.Consumer]()}
-	names, found := []string{"Session.Contenders"}, append(shared, reflect.TypeFor[recipes.Session]())
+	found := append(shared, reflect.TypeFor[recipes.Recipes]())
 	for i := 0; i < len(found); i++ {
 		own := found[i]
 		for m := range own.Methods() {
@@ -369,7 +369,7 @@ func methods() (names []string) {
 				_, has := t.MethodByName(m.Name)
 				return has && own.Implements(t)
 			})
-			if !inherited && own.Name() != "Session" && m.Type.NumIn() > 0 && m.Type.In(0) == reflect.TypeFor[context.Context]() {
+			if !inherited && m.Type.NumIn() > 0 && m.Type.In(0) == reflect.TypeFor[context.Context]() {
 				names = append(names, own.Name()+"."+m.Name)
 			}
 			for result := range m.Type.Outs() {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -13,7 +14,7 @@ import (
 
 // What it costs, as the README says, and that waiting costs nothing.
 func TestCostsOfAPriorityLock(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		l := must[recipes.PriorityLock](t)(s.PriorityLock("/cost", recipes.PriorityLockConfig{Priority: 5}))
 		if err := must[recipes.PriorityHold](t)(l.AcquireWrite(ctx)).Release(ctx); err != nil { // makes the path
 			t.Fatal(err)
@@ -23,7 +24,7 @@ func TestCostsOfAPriorityLock(t *testing.T) {
 		if d := srv.Counters().Sub(before); d.Writes != 2 || d.Reads != 4 {
 			t.Errorf("a grant costs %d writes, %d reads; want 2, 4", d.Writes, d.Reads)
 		}
-		var waiting []recipes.Session
+		var waiting []recipes.Client
 		granted := make(chan recipes.PriorityHold, 3)
 		var last recipes.Place
 		for i := range 3 {
@@ -66,9 +67,52 @@ func TestCostsOfAPriorityLock(t *testing.T) {
 	})
 }
 
+// A waiter whose znode is written reads that, and not who is in its way again. It then claims
+// with what it has read.
+func TestCostOfAWrittenPriorityWaiter(t *testing.T) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		h := must[recipes.PriorityHold](t)(must[recipes.PriorityLock](t)(s.PriorityLock("/cost", recipes.PriorityLockConfig{})).AcquireWrite(ctx))
+		place := make(chan recipes.Place, 1)
+		waits := openVirtual(t, srv)
+		l := must[recipes.PriorityLock](t)(waits.PriorityLock("/cost", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { place <- p }}))
+		granted := make(chan recipes.PriorityHold, 1)
+		go func() {
+			if h, err := l.AcquireWrite(ctx); err == nil {
+				granted <- h
+			}
+		}()
+		waiting := <-place
+		synctest.Wait()
+		for _, tt := range []struct {
+			name string
+			do   func() error
+			want cost
+		}{
+			{"its znode is written", func() error {
+				return h.Write(ctx, recipes.Set(waiting.Znode, []byte("written"), recipes.AnyVersion))
+			}, cost{reads: 5}},
+			{"it is granted", func() error { return h.Release(ctx) }, cost{writes: 1, reads: 4}},
+		} {
+			before := must[recipes.Stats](t)(waits.Stats(ctx))
+			if err := tt.do(); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			after := must[recipes.Stats](t)(waits.Stats(ctx))
+			if got := (cost{writes: after.Writes - before.Writes, reads: after.Reads - before.Reads}); got != tt.want {
+				t.Errorf("%s: %v; want %v", tt.name, got, tt.want)
+			}
+		}
+		h = <-granted
+		if data := must[[]recipes.Contender](t)(l.Contenders(ctx))[0].Data; string(data) != "written" {
+			t.Errorf("it holds with %q", data)
+		}
+	})
+}
+
 // Readers that are let in together do not refuse each other's claims.
 func TestReadersClaimTogether(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		const readers = 8
 		l := must[recipes.PriorityLock](t)(s.PriorityLock("/together", recipes.PriorityLockConfig{}))
 		h := must[recipes.PriorityHold](t)(l.AcquireWrite(ctx))

@@ -11,28 +11,42 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // A reader that claims between a writer's look and the writer's claim is let in
 // first; the writer, whose claim is carried out all the same, waits for it.
+// It asks a reader of lower priority, which has looked before the writer came, to give way.
 func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
-	for _, try := range []bool{false, true} {
-		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, w recipes.Session) {
+	for _, tt := range []struct {
+		try, ask bool
+		priority int // of the reader
+	}{{priority: 0}, {try: true, priority: 0}, {ask: false, priority: 9}, {ask: true, priority: 9}} {
+		try, early := tt.try, tt.priority > 5
+		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, w recipes.Client) {
 			r := openVirtual(t, srv)
-			writers := must[recipes.PriorityLock](t)(w.PriorityLock("/between", recipes.PriorityLockConfig{Priority: 5}))
+			writers := must[recipes.PriorityLock](t)(w.PriorityLock("/between", recipes.PriorityLockConfig{Priority: 5, Ask: tt.ask}))
 			if err := must[recipes.PriorityHold](t)(writers.AcquireWrite(ctx)).Release(ctx); err != nil { // makes the path
 				t.Fatal(err)
 			}
-			looked, goOn := make(chan struct{}), make(chan struct{})
-			held := false
-			srv.SetFault(func(q zkserver.Request) zkserver.Fault {
-				if q.SessionID == w.ID() && q.Op == zkserver.OpMulti && !held {
-					held = true
-					close(looked)
-					return zkserver.Fault{Hold: goOn}
+			type claim struct {
+				once       sync.Once
+				sent, goOn chan struct{}
+			}
+			writes, reads := &claim{sent: make(chan struct{}), goOn: make(chan struct{})}, &claim{sent: make(chan struct{}), goOn: make(chan struct{})}
+			srv.SetFault(func(q zkserver.Request) (f zkserver.Fault) {
+				if c := map[int64]*claim{w.ID(): writes, r.ID(): reads}[q.SessionID]; q.Op == zkserver.OpMulti {
+					c.once.Do(func() { close(c.sent); f.Hold = c.goOn })
 				}
-				return zkserver.Fault{}
+				return f
 			})
+			acquired := make(chan recipes.PriorityHold, 1)
+			readers := must[recipes.PriorityLock](t)(r.PriorityLock("/between", recipes.PriorityLockConfig{Priority: tt.priority, Revocable: true}))
+			read := func() { acquired <- must[recipes.PriorityHold](t)(readers.AcquireRead(ctx)) }
+			if early {
+				go read()
+				<-reads.sent
+			}
 			acquire := writers.AcquireWrite
 			if try {
 				acquire = writers.TryWrite
@@ -46,16 +60,23 @@ func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
 				h, err := acquire(ctx)
 				written <- result{h, err}
 			}(ctx)
-			<-looked
-			readers := must[recipes.PriorityLock](t)(r.PriorityLock("/between", recipes.PriorityLockConfig{Priority: 0}))
-			reader := must[recipes.PriorityHold](t)(readers.AcquireRead(ctx))
-			close(goOn)
+			<-writes.sent
+			close(reads.goOn)
+			if !early {
+				go read()
+			}
+			reader := <-acquired
+			revoked := reader.Revoked()
+			close(writes.goOn)
 			if !try {
 				synctest.Wait()
 				select {
 				case got := <-written:
 					t.Fatalf("beside a reader the writer got %v, %v", got.hold, got.err)
 				default:
+				}
+				if asked := session.Happened(revoked); asked != tt.ask {
+					t.Errorf("the reader was asked to give way: %v", asked)
 				}
 				// Nobody can come in any more.
 				if _, err := readers.TryRead(ctx); !errors.Is(err, recipes.ErrContended) {
@@ -77,7 +98,7 @@ func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
 // has deleted its znode meanwhile: another writer may have claimed.
 func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
 	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
-		contend := func(session recipes.Session, priority int) recipes.PriorityLock {
+		contend := func(session recipes.Client, priority int) recipes.PriorityLock {
 			return must[recipes.PriorityLock](t)(session.PriorityLock(s.path, recipes.PriorityLockConfig{Priority: priority}))
 		}
 		victim := s.session()
@@ -125,10 +146,10 @@ func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
 // A successor that has gone before it claimed is in nobody's way: not in that of a later
 // holder, who names another one. One that is there is.
 func TestASuccessorThatHasGoneIsForgotten(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		type waiter struct {
 			place   recipes.Place
-			session recipes.Session
+			session recipes.Client
 			granted chan recipes.PriorityHold
 		}
 		join := func() *waiter {
@@ -179,7 +200,7 @@ func TestASuccessorThatHasGoneIsForgotten(t *testing.T) {
 // A hold whose session ends while it is handed off does not stand any more. HandOff says so
 // as every other call of the hold does.
 func TestAHandOffWhoseSessionEndsIsNotHeld(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		waits := openVirtual(t, srv)
 		joined := make(chan recipes.Place, 1)
 		h := must[recipes.PriorityHold](t)(must[recipes.PriorityLock](t)(s.PriorityLock("/s", recipes.PriorityLockConfig{})).AcquireWrite(ctx))
@@ -207,7 +228,7 @@ func TestAHandOffWhoseSessionEndsIsNotHeld(t *testing.T) {
 // A waiter asks a holder to give way that has a lower priority, and no other.
 func TestWhoIsAskedToGiveWay(t *testing.T) {
 	for priority, want := range map[int]bool{4: true, 5: false, 6: false} {
-		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 			holding := must[recipes.PriorityLock](t)(s.PriorityLock("/ask", recipes.PriorityLockConfig{Priority: 5, Revocable: true, Grace: time.Hour}))
 			h := must[recipes.PriorityHold](t)(holding.AcquireWrite(ctx))
 			asking := must[recipes.PriorityLock](t)(openVirtual(t, srv).PriorityLock("/ask", recipes.PriorityLockConfig{Priority: priority, Ask: true}))

@@ -117,16 +117,16 @@ func TestWaitingForAnElementCostsNothing(t *testing.T) {
 }
 
 // openIn opens a session in a bubble of virtual time.
-func openIn(t *testing.T, srv *zkserver.Server) (s recipes.Session, end func()) {
+func openIn(t *testing.T, srv *zkserver.Server) (s recipes.Client, end func()) {
 	t.Helper()
-	s = must[recipes.Session](t)(zookeeper.OpenWith((&network{srv: srv}).dial)(t.Context(), recipes.SessionConfig{
+	s = must[recipes.Client](t)(zookeeper.OpenWith((&network{srv: srv}).dial)(t.Context(), recipes.SessionConfig{
 		Servers: []string{"server"}, SessionTimeout: 9 * time.Second, MaxPacket: 64 << 10,
 	}))
 	return s, func() { s.Close(context.Background()) }
 }
 
 // onVirtualTime runs a test in a bubble of virtual time, with a server and a session.
-func onVirtualTime(t *testing.T, f func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session)) {
+func onVirtualTime(t *testing.T, f func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
@@ -136,7 +136,7 @@ func onVirtualTime(t *testing.T, f func(ctx context.Context, t *testing.T, srv *
 }
 
 // openVirtual is openIn for a test whose sessions all last as long as it.
-func openVirtual(t *testing.T, srv *zkserver.Server) recipes.Session {
+func openVirtual(t *testing.T, srv *zkserver.Server) recipes.Client {
 	t.Helper()
 	s, end := openIn(t, srv)
 	t.Cleanup(end)

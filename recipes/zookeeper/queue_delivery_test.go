@@ -14,7 +14,7 @@ import (
 // look at the claim is throttled. The claim is there all the same, so its consumer has to
 // know of it: nobody else could receive the element as long as the session lives.
 func TestAClaimIsFoundWithoutReplyAndReceipt(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, other recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, other recipes.Client) {
 		consumes := openVirtual(t, srv)
 		q := queueOf(t, consumes, "/q", recipes.QueueConfig{})
 		must[[]recipes.ElementID](t)(q.PutMany(ctx, []byte("first"), []byte("second")))
@@ -62,7 +62,7 @@ func TestAThrottledEndOfADeliveryIsItsEnd(t *testing.T) {
 		"acknowledged": recipes.Delivery.Ack, "returned for the last time": recipes.Delivery.Return,
 	} {
 		t.Run(name, func(t *testing.T) {
-			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 				q := queueOf(t, s, "/q", recipes.QueueConfig{MaxDeliveries: 1})
 				must[recipes.ElementID](t)(q.Put(ctx, []byte("x")))
 				d := must[recipes.Delivery](t)(q.Receive(ctx))

@@ -60,7 +60,7 @@ func (q consumer) receives(ctx context.Context, want string) (recipes.Delivery, 
 }
 
 // consumer is the queue at stagePath, or the priority queue.
-func (s *stage) consumer(in recipes.Session, cfg recipes.QueueConfig, priority bool) consumer {
+func (s *stage) consumer(in recipes.Recipes, cfg recipes.QueueConfig, priority bool) consumer {
 	if !priority {
 		q := s.queue(in, cfg)
 		return consumer{q, q.PutMany}
@@ -96,7 +96,7 @@ func queueOperations() (all []operation) {
 		{"Queue", recipes.QueueConfig{Dialect: recipes.Kazoo}, false},
 		{"PriorityQueue", recipes.QueueConfig{Dialect: recipes.Kazoo}, true},
 	} {
-		at := func(s *stage, in recipes.Session) consumer { return s.consumer(in, kind.cfg, kind.priority) }
+		at := func(s *stage, in recipes.Client) consumer { return s.consumer(in, kind.cfg, kind.priority) }
 		named := ", " + kind.of + " " + string(cmp.Or(kind.cfg.Dialect, recipes.DefaultDialect))
 		// filled is the victim's queue, with three elements of the other session.
 		filled := func(s *stage) consumer {
@@ -163,7 +163,7 @@ func queueOperations() (all []operation) {
 }
 
 // deliveryOperations are those of elements that are claimed.
-func deliveryOperations(named string, at func(s *stage, in recipes.Session) consumer) []operation {
+func deliveryOperations(named string, at func(s *stage, in recipes.Client) consumer) []operation {
 	// received is a delivery to the victim.
 	received := func(s *stage) recipes.Delivery {
 		s.ok(at(s, s.other).putting(s.ctx, "1"))
@@ -277,10 +277,10 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Session) cons
 
 // boundedOperations are those of queues with a capacity, or a limit of deliveries.
 func boundedOperations() []operation {
-	limited := func(s *stage, in recipes.Session, deliveries int) consumer {
+	limited := func(s *stage, in recipes.Client, deliveries int) consumer {
 		return s.consumer(in, recipes.QueueConfig{MaxDeliveries: deliveries}, false)
 	}
-	bounded := func(s *stage, in recipes.Session, capacity int) recipes.Queue {
+	bounded := func(s *stage, in recipes.Client, capacity int) recipes.Queue {
 		return s.queue(in, recipes.QueueConfig{Capacity: capacity})
 	}
 	// buried checks that these are the dead letters.
@@ -327,7 +327,7 @@ func boundedOperations() []operation {
 			}
 		}},
 		{"Consumer.Peek, by priority", func(s *stage) doing {
-			at := func(in recipes.Session) recipes.PriorityQueue {
+			at := func(in recipes.Client) recipes.PriorityQueue {
 				return must[recipes.PriorityQueue](s.T)(in.PriorityQueue(stagePath, recipes.QueueConfig{}))
 			}
 			for p := range 3 {

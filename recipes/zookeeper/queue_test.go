@@ -8,13 +8,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func queueOf(t *testing.T, s recipes.Session, path string, cfg recipes.QueueConfig) recipes.Queue {
+func queueOf(t *testing.T, s recipes.Recipes, path string, cfg recipes.QueueConfig) recipes.Queue {
 	t.Helper()
 	return must[recipes.Queue](t)(s.Queue(path, cfg))
 }
@@ -237,7 +238,7 @@ func TestALastReturnThatComesTooLateSaysSo(t *testing.T) {
 
 // A delivery that was lost before its end was not given back by anybody. Each call says so.
 func TestALostDeliveryIsNotReleased(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Client) {
 		q := queueOf(t, s, "/q", recipes.QueueConfig{})
 		must[recipes.ElementID](t)(q.Put(ctx, nil))
 		d := must[recipes.Delivery](t)(q.Receive(ctx))
@@ -249,6 +250,50 @@ func TestALostDeliveryIsNotReleased(t *testing.T) {
 			if err := end(ctx); !errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrReleased) {
 				t.Errorf("%s: %v; want ErrRemoved", name, err)
 			}
+		}
+	})
+}
+
+// A consumer has the last element of the listing that it shares, and gives up before it
+// takes it. Another one that has come meanwhile gets it, though nothing happens to the queue.
+func TestTheLastListedElementIsFoundByAnother(t *testing.T) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		q := queueOf(t, s, "/q", recipes.QueueConfig{})
+		id := must[recipes.ElementID](t)(q.Put(ctx, nil))
+		synctest.Wait()
+		impatient, giveUp := context.WithCancel(ctx)
+		var once sync.Once
+		goOn := make(chan struct{})
+		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+			if r.Op == zkserver.OpGetData {
+				once.Do(func() { f.Hold = goOn })
+			}
+			return f
+		})
+		type result struct {
+			recipes.Element
+			error
+		}
+		take := func(ctx context.Context) <-chan result {
+			got := make(chan result, 1)
+			go func() { e, err := q.Take(ctx); got <- result{e, err} }()
+			synctest.Wait()
+			return got
+		}
+		first, second := take(impatient), take(ctx)
+		giveUp()
+		if got := <-first; !errors.Is(got.error, context.Canceled) {
+			t.Fatalf("the first got %v, %v", got.Element, got.error)
+		}
+		close(goOn)
+		synctest.Wait()
+		select {
+		case got := <-second:
+			if got.error != nil || got.ID != id {
+				t.Errorf("the second got %v, %v", got.Element, got.error)
+			}
+		default:
+			t.Error("the second waits")
 		}
 	})
 }

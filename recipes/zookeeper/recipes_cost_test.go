@@ -87,7 +87,7 @@ func TestCostsInTheDocs(t *testing.T) {
 // An observer's own counters tell, because others have events too.
 func TestCostOfAnObservedChange(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
-	election := func(s recipes.Session) recipes.Election {
+	election := func(s recipes.Client) recipes.Election {
 		return must[recipes.Election](t)(s.Election("/election", recipes.ElectionConfig{}))
 	}
 	candidate := election(open(t, srv))

@@ -586,8 +586,8 @@ func TestASemaphoreOfAnotherLibraryIsSeen(t *testing.T) {
 // kazoo's contenders wait until there are fewer leases than permits. A lease that waits
 // would keep them waiting.
 func TestAContenderOfKazoosSemaphoreWaitsWithoutALease(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
-		open := func(s recipes.Session) recipes.Semaphore {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		open := func(s recipes.Client) recipes.Semaphore {
 			return must[recipes.Semaphore](t)(s.Semaphore("/s", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo}))
 		}
 		first := must[recipes.Hold](t)(open(s).Acquire(ctx))
@@ -606,7 +606,7 @@ func TestAContenderOfKazoosSemaphoreWaitsWithoutALease(t *testing.T) {
 // A semaphore of Curator's that cannot give its lock back gives its lease back, and the
 // session does not go on as if it held something.
 func TestALeaseThatIsNotGrantedIsNotHeld(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
 		s := openVirtual(t, srv)
 		sem := must[recipes.Semaphore](t)(s.Semaphore("/semaphore", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator}))
 		once, cancel := context.WithCancel(ctx)

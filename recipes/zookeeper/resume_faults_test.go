@@ -28,12 +28,12 @@ func TestEveryFaultAtEveryRequestOfAResume(t *testing.T) {
 		few := []string{"lock by handoff", "priority lock for writing", "priority lock", "name", "delivery"}
 		for _, k := range things() {
 			if slices.Contains(few, k.name) {
-				swept(t, "held/"+k.name, func(t *testing.T, f fault, at int64) int64 { return sweepTakeUp(t, k, at, f) })
+				swept(t, "held/"+k.name, func(t *testing.T, f fault, at int64) int64 { return sweepResume(t, k, at, f) })
 			}
 		}
 		for _, c := range contentions() {
 			if slices.Contains(few, c.name) {
-				swept(t, "waiting/"+c.name, func(t *testing.T, f fault, at int64) int64 { return sweepRejoin(t, c, at, f) })
+				swept(t, "waiting/"+c.name, func(t *testing.T, f fault, at int64) int64 { return sweepResumeWaiting(t, c, at, f) })
 			}
 		}
 	})
@@ -44,11 +44,11 @@ func TestEveryFaultAtEveryRequestOfAResume(t *testing.T) {
 type resumption struct {
 	srv           *zkserver.Server
 	ctx           context.Context
-	victim, other recipes.Session
+	victim, other recipes.Client
 }
 
 // before has a session hold a lock that nobody will take up, beside what hold has.
-func (r *resumption) before(t *testing.T, hold func(recipes.Session)) {
+func (r *resumption) before(t *testing.T, hold func(recipes.Client)) {
 	r.srv, r.ctx = embedded(t), bounded(t)
 	r.other = open(t, r.srv)
 	first := open(t, r.srv)
@@ -91,21 +91,21 @@ func (r *resumption) after(t *testing.T, get func(context.Context) (recipes.Gran
 	}
 }
 
-// sweepTakeUp runs one case of a session that held something.
-func sweepTakeUp(t *testing.T, k thing, at int64, f fault) int64 {
+// sweepResume runs one case of a session that held something.
+func sweepResume(t *testing.T, k thing, at int64, f fault) int64 {
 	var r resumption
 	var held recipes.Grant
-	r.before(t, func(first recipes.Session) {
+	r.before(t, func(first recipes.Client) {
 		get, _, _ := k.at(t, first, stagePath)
 		held = must[recipes.Grant](t)(get(r.ctx))
 	})
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	requests := f.strike(r.srv, r.victim, at, cancel)
-	_, _, takeUp := k.at(t, r.victim, stagePath)
+	_, _, resume := k.at(t, r.victim, stagePath)
 	var taken recipes.Grant
 	err := settle(ctx, func(ctx context.Context) (err error) {
-		taken, err = takeUp(ctx, held.Znode(), held.Token())
+		taken, err = resume(ctx, held.Znode(), held.Token())
 		return err
 	})
 	if err == nil {
@@ -124,12 +124,12 @@ func sweepTakeUp(t *testing.T, k thing, at int64, f fault) int64 {
 	return made
 }
 
-// sweepRejoin runs one case of a session that waited.
-func sweepRejoin(t *testing.T, c contention, at int64, f fault) int64 {
+// sweepResumeWaiting runs one case of a session that waited.
+func sweepResumeWaiting(t *testing.T, c contention, at int64, f fault) int64 {
 	var r resumption
 	var place recipes.Place
 	var holder recipes.Grant
-	r.before(t, func(first recipes.Session) {
+	r.before(t, func(first recipes.Client) {
 		holder = must[recipes.Grant](t)(c.enter(r.ctx, r.other, stagePath, nil))
 		joined := make(chan recipes.Place, 1)
 		go func() { _, _ = c.enter(r.ctx, first, stagePath, func(p recipes.Place) { joined <- p }) }()
@@ -140,7 +140,7 @@ func sweepRejoin(t *testing.T, c contention, at int64, f fault) int64 {
 	requests := f.strike(r.srv, r.victim, at, cancel)
 	granted := make(chan error, 1)
 	go func() {
-		g, err := c.rejoin(ctx, r.victim, stagePath, place.Znode)
+		g, err := c.resumeWaiting(ctx, r.victim, stagePath, place.Znode)
 		if err == nil {
 			if holder.Err() == nil {
 				t.Error("granted beside the holder")

@@ -37,7 +37,7 @@ func TestAResumedSessionTellsWhatTheLeaderKnows(t *testing.T) {
 				follower := srv.Follower()
 				theirs := linkTo(follower.ServeConn)
 				cfg := recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}
-				second := must[recipes.Session](t)(zookeeper.ResumeWith(theirs.dial)(t.Context(), cfg, first.(movable).ResumeTicket(), time.Now()))
+				second := must[recipes.Client](t)(zookeeper.ResumeWith(theirs.dial)(t.Context(), cfg, first.(movable).ResumeTicket(), time.Now()))
 				time.Sleep(phase) // virtual
 				theirs.lead(nil)
 				follower.CutOff()
@@ -66,7 +66,7 @@ func TestAResumedSessionThatHoldsNothingIsIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg := recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}
-		second := must[recipes.Session](t)(zookeeper.ResumeWith(way.dial)(t.Context(), cfg, first.(movable).ResumeTicket(), time.Now()))
+		second := must[recipes.Client](t)(zookeeper.ResumeWith(way.dial)(t.Context(), cfg, first.(movable).ResumeTicket(), time.Now()))
 		for range 2 {
 			if err := second.(movable).DropRest(t.Context()); err != nil {
 				t.Fatal(err)

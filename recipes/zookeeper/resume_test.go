@@ -20,20 +20,20 @@ import (
 
 // movable is what a session offers to the process that takes it up.
 type movable interface {
-	recipes.Session
+	recipes.Client
 	ResumeTicket() []byte
 	Detach(context.Context) error
 	DropRest(context.Context) error
 }
 
 // move has another session object take up s, as another process would.
-func move(t *testing.T, addr string, s recipes.Session) recipes.Session {
+func move(t *testing.T, addr string, s recipes.Client) recipes.Client {
 	t.Helper()
 	if err := s.(movable).Detach(bounded(t)); err != nil {
 		t.Fatal(err)
 	}
 	cfg := recipes.SessionConfig{Servers: []string{addr}, MaxPacket: 64 << 10}
-	next := must[recipes.Session](t)(zookeeper.Resume(bounded(t), cfg, s.(movable).ResumeTicket(), time.Now()))
+	next := must[recipes.Client](t)(zookeeper.Resume(bounded(t), cfg, s.(movable).ResumeTicket(), time.Now()))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), deadline)
 		defer cancel()
@@ -43,7 +43,7 @@ func move(t *testing.T, addr string, s recipes.Session) recipes.Session {
 }
 
 type taker[G recipes.Grant] interface {
-	TakeUp(context.Context, string, recipes.Token) (G, error)
+	Resume(context.Context, string, recipes.Token) (G, error)
 }
 
 // A thing is one kind of what a session can hold.
@@ -51,13 +51,13 @@ type thing struct {
 	name string
 	// at returns how to get one, try to get one (nil if that cannot be contended),
 	// and take one up, in that session.
-	at func(t *testing.T, s recipes.Session, path string) (get, try func(context.Context) (recipes.Grant, error), takeUp func(context.Context, string, recipes.Token) (recipes.Grant, error))
+	at func(t *testing.T, s recipes.Client, path string) (get, try func(context.Context) (recipes.Grant, error), resume func(context.Context, string, recipes.Token) (recipes.Grant, error))
 	// giveBack gives one back.
 	giveBack func(context.Context, recipes.Grant) error
 }
 
 // kind makes a thing of a recipe's methods.
-func kind[R any, G recipes.Grant](name string, of func(recipes.Session, string) (R, error), get, try func(R, context.Context) (G, error), giveBack func(G, context.Context) error) thing {
+func kind[R any, G recipes.Grant](name string, of func(recipes.Client, string) (R, error), get, try func(R, context.Context) (G, error), giveBack func(G, context.Context) error) thing {
 	asGrant := func(g G, err error) (recipes.Grant, error) {
 		if err != nil {
 			return nil, err
@@ -66,13 +66,13 @@ func kind[R any, G recipes.Grant](name string, of func(recipes.Session, string) 
 	}
 	return thing{
 		name: name,
-		at: func(t *testing.T, s recipes.Session, path string) (_, _ func(context.Context) (recipes.Grant, error), _ func(context.Context, string, recipes.Token) (recipes.Grant, error)) {
+		at: func(t *testing.T, s recipes.Client, path string) (_, _ func(context.Context) (recipes.Grant, error), _ func(context.Context, string, recipes.Token) (recipes.Grant, error)) {
 			t.Helper()
 			r := must[R](t)(of(s, path))
 			return func(ctx context.Context) (recipes.Grant, error) { return asGrant(get(r, ctx)) },
 				func(ctx context.Context) (recipes.Grant, error) { return asGrant(try(r, ctx)) },
 				func(ctx context.Context, znode string, token recipes.Token) (recipes.Grant, error) {
-					return asGrant(any(r).(taker[G]).TakeUp(ctx, znode, token))
+					return asGrant(any(r).(taker[G]).Resume(ctx, znode, token))
 				}
 		},
 		giveBack: func(ctx context.Context, g recipes.Grant) error { return giveBack(g.(G), ctx) },
@@ -84,29 +84,29 @@ func things() []thing {
 	var all []thing
 	for _, strategy := range []recipes.Strategy{recipes.Handoff, recipes.Predecessor, recipes.Herd} {
 		all = append(all,
-			kind("lock by "+string(strategy), func(s recipes.Session, p string) (recipes.Lock, error) {
+			kind("lock by "+string(strategy), func(s recipes.Client, p string) (recipes.Lock, error) {
 				return s.Lock(p, recipes.LockConfig{Strategy: strategy})
 			}, recipes.Lock.Acquire, recipes.Lock.TryAcquire, recipes.Hold.Release),
-			kind("election by "+string(strategy), func(s recipes.Session, p string) (recipes.Election, error) {
+			kind("election by "+string(strategy), func(s recipes.Client, p string) (recipes.Election, error) {
 				return s.Election(p, recipes.ElectionConfig{Strategy: strategy})
 			}, campaign, nil, recipes.Leadership.Resign))
 	}
-	semaphore := func(s recipes.Session, p string) (recipes.Semaphore, error) {
+	semaphore := func(s recipes.Client, p string) (recipes.Semaphore, error) {
 		return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1})
 	}
-	leased := func(d recipes.Dialect) func(s recipes.Session, p string) (recipes.Semaphore, error) {
-		return func(s recipes.Session, p string) (recipes.Semaphore, error) {
+	leased := func(d recipes.Dialect) func(s recipes.Client, p string) (recipes.Semaphore, error) {
+		return func(s recipes.Client, p string) (recipes.Semaphore, error) {
 			return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1, Dialect: d})
 		}
 	}
-	shared := func(s recipes.Session, p string) (recipes.SharedLock, error) {
+	shared := func(s recipes.Client, p string) (recipes.SharedLock, error) {
 		return s.SharedLock(p, recipes.SharedLockConfig{Revocable: true})
 	}
-	priority := func(s recipes.Session, p string) (recipes.PriorityLock, error) {
+	priority := func(s recipes.Client, p string) (recipes.PriorityLock, error) {
 		return s.PriorityLock(p, recipes.PriorityLockConfig{})
 	}
 	return append(all,
-		kind("lock of Curator", func(s recipes.Session, p string) (recipes.Lock, error) {
+		kind("lock of Curator", func(s recipes.Client, p string) (recipes.Lock, error) {
 			return s.Lock(p, recipes.LockConfig{Dialect: recipes.Curator})
 		}, recipes.Lock.Acquire, recipes.Lock.TryAcquire, recipes.Hold.Release),
 		kind("semaphore", semaphore, recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release),
@@ -116,14 +116,14 @@ func things() []thing {
 		kind("shared lock for reading", shared, recipes.SharedLock.AcquireRead, recipes.SharedLock.TryWrite, recipes.SharedHold.Release),
 		kind("priority lock for writing", priority, recipes.PriorityLock.AcquireWrite, recipes.PriorityLock.TryRead, recipes.PriorityHold.Release),
 		kind("priority lock for reading", priority, recipes.PriorityLock.AcquireRead, recipes.PriorityLock.TryWrite, recipes.PriorityHold.Release),
-		kind("membership", func(s recipes.Session, p string) (recipes.Group, error) {
+		kind("membership", func(s recipes.Client, p string) (recipes.Group, error) {
 			return s.Group(p, recipes.GroupConfig{})
 		}, func(g recipes.Group, ctx context.Context) (recipes.Membership, error) { return g.Join(ctx, nil) }, nil, recipes.Membership.Leave),
-		kind("name", func(s recipes.Session, p string) (recipes.Names, error) { return s.Names(p) },
+		kind("name", func(s recipes.Client, p string) (recipes.Names, error) { return s.Names(p) },
 			register, register, recipes.Registration.Unregister),
-		kind("delivery", func(s recipes.Session, p string) (recipes.Queue, error) { return s.Queue(p, recipes.QueueConfig{}) },
+		kind("delivery", func(s recipes.Client, p string) (recipes.Queue, error) { return s.Queue(p, recipes.QueueConfig{}) },
 			receive, nil, recipes.Delivery.Return),
-		kind("delivery by priority", func(s recipes.Session, p string) (recipes.PriorityQueue, error) {
+		kind("delivery by priority", func(s recipes.Client, p string) (recipes.PriorityQueue, error) {
 			return s.PriorityQueue(p, recipes.QueueConfig{})
 		}, receiveByPriority, nil, recipes.Delivery.Return),
 	)
@@ -157,7 +157,7 @@ func TestDropRestIsRepeated(t *testing.T) {
 	}
 	for _, fails := range []zkserver.Op{zkserver.OpGetEphemerals, zkserver.OpDelete} {
 		s = move(t, srv.Addr(), s)
-		taken := must[recipes.Hold](t)(at("/kept").(taker[recipes.Hold]).TakeUp(ctx, had.Znode(), had.Token()))
+		taken := must[recipes.Hold](t)(at("/kept").(taker[recipes.Hold]).Resume(ctx, had.Znode(), had.Token()))
 		trying, giveUp := context.WithCancel(ctx)
 		hold := make(chan struct{})
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -189,7 +189,7 @@ func TestDropRestIsRepeated(t *testing.T) {
 func TestADeliveryIsTakenUp(t *testing.T) {
 	srv := embedded(t)
 	ctx, s := bounded(t), open(t, srv)
-	at := func(s recipes.Session) recipes.PriorityQueue {
+	at := func(s recipes.Client) recipes.PriorityQueue {
 		return must[recipes.PriorityQueue](t)(s.PriorityQueue("/q", recipes.QueueConfig{}))
 	}
 	if _, err := at(s).Put(ctx, 7, []byte("data")); err != nil {
@@ -200,7 +200,7 @@ func TestADeliveryIsTakenUp(t *testing.T) {
 	}
 	had := must[recipes.Delivery](t)(at(s).Receive(ctx))
 	s = move(t, srv.Addr(), s)
-	taken := must[recipes.Delivery](t)(at(s).(taker[recipes.Delivery]).TakeUp(ctx, had.Znode(), had.Token()))
+	taken := must[recipes.Delivery](t)(at(s).(taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()))
 	if !reflect.DeepEqual(taken.Element(), had.Element()) || taken.Attempt() != 2 {
 		t.Errorf("%+v, attempt %d; it was %+v", taken.Element(), taken.Attempt(), had.Element())
 	}
@@ -230,7 +230,7 @@ func TestADeliveryThatWasChangedIsNotTakenUp(t *testing.T) {
 	}
 	s = move(t, srv.Addr(), s)
 	q = must[recipes.Queue](t)(s.Queue("/q", recipes.QueueConfig{}))
-	if _, err := q.(taker[recipes.Delivery]).TakeUp(ctx, had.Znode(), had.Token()); !errors.Is(err, recipes.ErrNotHeld) {
+	if _, err := q.(taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()); !errors.Is(err, recipes.ErrNotHeld) {
 		t.Errorf("taken up: %v", err)
 	}
 }
@@ -278,8 +278,8 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 		if err := held.Err(); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Errorf("in the process that let go it says %v", err)
 		}
-		_, _, takeUp := k.at(t, second, path)
-		taken := must[recipes.Grant](t)(takeUp(ctx, held.Znode(), held.Token()))
+		_, _, resume := k.at(t, second, path)
+		taken := must[recipes.Grant](t)(resume(ctx, held.Znode(), held.Token()))
 		if err := second.(movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -335,19 +335,19 @@ func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
 		theirs := must[recipes.Grant](t)(theirGet(ctx))
 
 		s = move(t, addr, s)
-		_, _, takeUp := k.at(t, s, path)
+		_, _, resume := k.at(t, s, path)
 		_, _, takeTheirs := k.at(t, s, path+"-theirs")
-		refused := func(what string, want error, takeUp func(context.Context, string, recipes.Token) (recipes.Grant, error), znode string, token recipes.Token) {
+		refused := func(what string, want error, resume func(context.Context, string, recipes.Token) (recipes.Grant, error), znode string, token recipes.Token) {
 			t.Helper()
-			if g, err := takeUp(ctx, znode, token); !errors.Is(err, want) {
+			if g, err := resume(ctx, znode, token); !errors.Is(err, want) {
 				t.Errorf("%s: %v, %v", what, g, err)
 			}
 		}
-		refused("another token", recipes.ErrRemoved, takeUp, held.Znode(), held.Token()+1)
+		refused("another token", recipes.ErrRemoved, resume, held.Znode(), held.Token()+1)
 		refused("another session's", recipes.ErrRemoved, takeTheirs, theirs.Znode(), theirs.Token())
 		refused("another path's", recipes.ErrInvalid, takeTheirs, held.Znode(), held.Token())
-		refused("the path", recipes.ErrInvalid, takeUp, path, held.Token())
-		refused("nothing", recipes.ErrInvalid, takeUp, "", 0)
+		refused("the path", recipes.ErrInvalid, resume, path, held.Token())
+		refused("nothing", recipes.ErrInvalid, resume, "", 0)
 		if err := theirs.Err(); err != nil {
 			t.Error(err)
 		}
@@ -355,15 +355,15 @@ func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
 			t.Errorf("theirs: %v", err)
 		}
 
-		if taken, err := takeUp(ctx, held.Znode(), held.Token()); err != nil { // it was left alone
+		if taken, err := resume(ctx, held.Znode(), held.Token()); err != nil { // it was left alone
 			t.Error(err)
 		} else {
-			refused("what was taken up before", recipes.ErrInvalid, takeUp, held.Znode(), held.Token())
+			refused("what was taken up before", recipes.ErrInvalid, resume, held.Znode(), held.Token())
 			if err := k.giveBack(ctx, taken); err != nil {
 				t.Error(err)
 			}
 		}
-		refused("what is gone", recipes.ErrRemoved, takeUp, held.Znode(), held.Token())
+		refused("what is gone", recipes.ErrRemoved, resume, held.Znode(), held.Token())
 	})
 }
 
@@ -383,7 +383,7 @@ func TestAWaiterIsNotTakenUpAsAHolder(t *testing.T) {
 
 			s = move(t, srv.Addr(), s)
 			taker := must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{Strategy: strategy})).(taker[recipes.Hold])
-			if _, err := taker.TakeUp(ctx, place.Znode, contenders[at].Token); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
+			if _, err := taker.Resume(ctx, place.Znode, contenders[at].Token); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
 				t.Errorf("the waiter: %v", err)
 			}
 		})
@@ -396,7 +396,7 @@ func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 	for _, downgraded := range []bool{true, false} {
 		srv := embedded(t)
 		ctx, s := bounded(t), open(t, srv)
-		lock := func(s recipes.Session, joined func(recipes.Place)) recipes.SharedLock {
+		lock := func(s recipes.Client, joined func(recipes.Place)) recipes.SharedLock {
 			return must[recipes.SharedLock](t)(s.SharedLock("/shared", recipes.SharedLockConfig{Joined: joined}))
 		}
 		writer := must[recipes.SharedHold](t)(lock(open(t, srv), nil).AcquireWrite(ctx))
@@ -420,7 +420,7 @@ func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 		at := slices.IndexFunc(contenders, func(c recipes.Contender) bool { return c.Znode == place.Znode })
 
 		s = move(t, srv.Addr(), s)
-		_, err := lock(s, nil).(taker[recipes.SharedHold]).TakeUp(ctx, place.Znode, contenders[at].Token)
+		_, err := lock(s, nil).(taker[recipes.SharedHold]).Resume(ctx, place.Znode, contenders[at].Token)
 		if downgraded && err != nil || !downgraded && (!errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved)) {
 			t.Errorf("the writer has downgraded: %v; the reader: %v", downgraded, err)
 		}
@@ -440,7 +440,7 @@ func TestWhatNobodyTakesUpIsDropped(t *testing.T) {
 
 		s = move(t, addr, s)
 		lock := must[recipes.Lock](t)(s.Lock(dropped+"-kept", recipes.LockConfig{})).(taker[recipes.Hold])
-		taken := must[recipes.Hold](t)(lock.TakeUp(ctx, kept.Znode(), kept.Token()))
+		taken := must[recipes.Hold](t)(lock.Resume(ctx, kept.Znode(), kept.Token()))
 		if err := s.(movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -469,7 +469,7 @@ func TestAWriterThatHasOnlyClaimedIsNotTakenUp(t *testing.T) {
 
 	s = move(t, srv.Addr(), s)
 	lock := must[recipes.PriorityLock](t)(s.PriorityLock("/p", recipes.PriorityLockConfig{})).(taker[recipes.PriorityHold])
-	if _, err := lock.TakeUp(ctx, "/p/writing-00-0000000009", recipes.Token(claimed.Czxid)); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
+	if _, err := lock.Resume(ctx, "/p/writing-00-0000000009", recipes.Token(claimed.Czxid)); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
 		t.Errorf("the writer: %v", err)
 	}
 }
@@ -483,7 +483,7 @@ func TestAPriorityLockIsTakenUpBesideOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := embedded(t)
 			ctx, s, other := bounded(t), open(t, srv), open(t, srv)
-			at := func(s recipes.Session, joined func(recipes.Place)) recipes.PriorityLock {
+			at := func(s recipes.Client, joined func(recipes.Place)) recipes.PriorityLock {
 				return must[recipes.PriorityLock](t)(s.PriorityLock("/p", recipes.PriorityLockConfig{Joined: joined}))
 			}
 			had := must[recipes.PriorityHold](t)(acquire(at(s, nil), ctx))
@@ -495,7 +495,7 @@ func TestAPriorityLockIsTakenUpBesideOthers(t *testing.T) {
 			waits := make(chan struct{})
 			go at(other, func(recipes.Place) { close(waits) }).AcquireWrite(waiting)
 			<-waits
-			taken, err := at(move(t, srv.Addr(), s), nil).(taker[recipes.PriorityHold]).TakeUp(ctx, had.Znode(), had.Token())
+			taken, err := at(move(t, srv.Addr(), s), nil).(taker[recipes.PriorityHold]).Resume(ctx, had.Znode(), had.Token())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
@@ -14,19 +15,19 @@ import (
 
 // A contention is one way to wait in a line.
 type contention struct {
-	name   string
-	enter  func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Grant, error)
-	rejoin func(ctx context.Context, s recipes.Session, path, znode string) (recipes.Grant, error)
+	name          string
+	enter         func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Grant, error)
+	resumeWaiting func(ctx context.Context, s recipes.Client, path, znode string) (recipes.Grant, error)
 }
 
 type rejoiner[G recipes.Grant] interface {
-	Rejoin(ctx context.Context, znode string, try bool) (G, error)
+	ResumeWaiting(ctx context.Context, znode string, try bool) (G, error)
 }
 
-func contending[R any, G recipes.Grant](name string, of func(recipes.Session, string, func(recipes.Place)) (R, error), enter func(R, context.Context) (G, error)) contention {
+func contending[R any, G recipes.Grant](name string, of func(recipes.Client, string, func(recipes.Place)) (R, error), enter func(R, context.Context) (G, error)) contention {
 	return contention{
 		name: name,
-		enter: func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Grant, error) {
+		enter: func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Grant, error) {
 			r, err := of(s, path, joined)
 			if err != nil {
 				return nil, err
@@ -37,12 +38,12 @@ func contending[R any, G recipes.Grant](name string, of func(recipes.Session, st
 			}
 			return g, nil
 		},
-		rejoin: func(ctx context.Context, s recipes.Session, path, znode string) (recipes.Grant, error) {
+		resumeWaiting: func(ctx context.Context, s recipes.Client, path, znode string) (recipes.Grant, error) {
 			r, err := of(s, path, nil)
 			if err != nil {
 				return nil, err
 			}
-			g, err := any(r).(rejoiner[G]).Rejoin(ctx, znode, false)
+			g, err := any(r).(rejoiner[G]).ResumeWaiting(ctx, znode, false)
 			if err != nil {
 				return nil, err
 			}
@@ -54,21 +55,21 @@ func contending[R any, G recipes.Grant](name string, of func(recipes.Session, st
 func contentions() []contention {
 	var all []contention
 	for _, strategy := range recipes.Strategies() {
-		all = append(all, contending("lock by "+string(strategy), func(s recipes.Session, p string, joined func(recipes.Place)) (recipes.Lock, error) {
+		all = append(all, contending("lock by "+string(strategy), func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.Lock, error) {
 			return s.Lock(p, recipes.LockConfig{Strategy: strategy, Joined: joined})
 		}, recipes.Lock.Acquire))
 	}
 	return append(all,
-		contending("election", func(s recipes.Session, p string, joined func(recipes.Place)) (recipes.Election, error) {
+		contending("election", func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.Election, error) {
 			return s.Election(p, recipes.ElectionConfig{Joined: joined})
 		}, campaign),
-		contending("semaphore", func(s recipes.Session, p string, joined func(recipes.Place)) (recipes.Semaphore, error) {
+		contending("semaphore", func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.Semaphore, error) {
 			return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1, Joined: joined})
 		}, recipes.Semaphore.Acquire),
-		contending("shared lock", func(s recipes.Session, p string, joined func(recipes.Place)) (recipes.SharedLock, error) {
+		contending("shared lock", func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.SharedLock, error) {
 			return s.SharedLock(p, recipes.SharedLockConfig{Joined: joined})
 		}, recipes.SharedLock.AcquireWrite),
-		contending("priority lock", func(s recipes.Session, p string, joined func(recipes.Place)) (recipes.PriorityLock, error) {
+		contending("priority lock", func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.PriorityLock, error) {
 			return s.PriorityLock(p, recipes.PriorityLockConfig{Joined: joined})
 		}, recipes.PriorityLock.AcquireWrite),
 	)
@@ -94,7 +95,7 @@ type turnOf struct {
 }
 
 // start has s contend, and returns its znode when it stands in line.
-func (c contention) start(ctx context.Context, s recipes.Session, path string) (znode string, granted <-chan turnOf) {
+func (c contention) start(ctx context.Context, s recipes.Client, path string) (znode string, granted <-chan turnOf) {
 	joined, done := make(chan recipes.Place, 1), make(chan turnOf, 1)
 	go func() {
 		g, err := c.enter(ctx, s, path, func(p recipes.Place) { joined <- p })
@@ -103,10 +104,10 @@ func (c contention) start(ctx context.Context, s recipes.Session, path string) (
 	return (<-joined).Znode, done
 }
 
-func (c contention) goOn(ctx context.Context, s recipes.Session, path, znode string) <-chan turnOf {
+func (c contention) goOn(ctx context.Context, s recipes.Client, path, znode string) <-chan turnOf {
 	done := make(chan turnOf, 1)
 	go func() {
-		g, err := c.rejoin(ctx, s, path, znode)
+		g, err := c.resumeWaiting(ctx, s, path, znode)
 		done <- turnOf{g, err}
 	}()
 	return done
@@ -125,10 +126,10 @@ func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
 
 		second = move(t, addr, second)
 		next := c.goOn(ctx, second, path, znode)
-		for !kept(second, znode) {
+		for !wasResumed(second, znode) {
 			runtime.Gosched()
 		}
-		if _, err := c.rejoin(ctx, second, path, znode); !errors.Is(err, recipes.ErrInvalid) {
+		if _, err := c.resumeWaiting(ctx, second, path, znode); !errors.Is(err, recipes.ErrInvalid) {
 			t.Errorf("a second one at the same place: %v", err)
 		}
 		if err := second.(movable).DropRest(ctx); err != nil {
@@ -156,9 +157,9 @@ func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
 	})
 }
 
-// kept reports whether the session has taken up the znode.
-func kept(s recipes.Session, znode string) bool {
-	return s.(interface{ Kept(string) bool }).Kept(znode)
+// wasResumed reports whether the session has resumed the znode.
+func wasResumed(s recipes.Client, znode string) bool {
+	return s.(interface{ WasResumed(string) bool }).WasResumed(znode)
 }
 
 // A contender that was granted while its process ended gets its turn.
@@ -183,6 +184,41 @@ func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
 	})
 }
 
+// Its session has waited there, so when it comes again it does not look how long the line is.
+func TestALineWhereAWaiterWasMovedIsBusy(t *testing.T) {
+	srv := embedded(t)
+	ctx, first, second := bounded(t), openAt(t, srv.Addr()), openAt(t, srv.Addr())
+	c := contentions()[slices.Index(recipes.Strategies(), recipes.Handoff)]
+	_, granted := c.start(ctx, first, "/line")
+	<-granted
+	znode, turn := c.start(ctx, second, "/line")
+	if err := first.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	<-turn
+	second = move(t, srv.Addr(), second)
+	again := <-c.goOn(ctx, second, "/line", znode)
+	if again.err != nil {
+		t.Fatal(again.err)
+	}
+	if err := again.grant.(recipes.Hold).Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	joins, looks := 0, 0
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.Op == zkserver.OpCreate2 {
+			joins++
+		} else if joins == 1 && r.Op == zkserver.OpExists && looks == 0 {
+			looks = 1
+		}
+		return zkserver.Fault{}
+	})
+	_, granted = c.start(ctx, second, "/line")
+	if e := <-granted; e.err != nil || joins != 1 || looks != 0 {
+		t.Errorf("it joined %d times, with %d looks: %v", joins, looks, e.err)
+	}
+}
+
 // One that gives up leaves the line, as ever.
 func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
 	eachContention(t, func(t *testing.T, addr, path string, c contention) {
@@ -196,7 +232,7 @@ func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
 		}
 		waiting, giveUp := context.WithCancel(ctx)
 		left := c.goOn(waiting, second, path, znode)
-		for !kept(second, znode) {
+		for !wasResumed(second, znode) {
 			runtime.Gosched()
 		}
 		giveUp()
@@ -228,7 +264,7 @@ func TestWhatWasGrantedSinceIsNotDropped(t *testing.T) {
 		znode, _ := c.start(ctx, second, path)
 		second = move(t, addr, second)
 		next := c.goOn(ctx, second, path, znode)
-		for !kept(second, znode) {
+		for !wasResumed(second, znode) {
 			runtime.Gosched()
 		}
 		if err := first.Close(ctx); err != nil {
@@ -258,7 +294,7 @@ func TestWhatWasGrantedSinceIsNotDropped(t *testing.T) {
 }
 
 // A take-up that fails has taken up nothing, whenever it fails.
-func TestATakeUpThatFailsCanBeTriedAgain(t *testing.T) {
+func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
 	for failing := range 4 {
 		srv := embedded(t)
 		ctx, first := bounded(t), openAt(t, srv.Addr())
@@ -278,10 +314,10 @@ func TestATakeUpThatFailsCanBeTriedAgain(t *testing.T) {
 			cancel()
 			return zkserver.Fault{CloseBefore: true}
 		})
-		taken, err := l.(taker[recipes.SharedHold]).TakeUp(once, h.Znode(), h.Token())
+		taken, err := l.(taker[recipes.SharedHold]).Resume(once, h.Znode(), h.Token())
 		cancel()
 		if err != nil {
-			taken, err = l.(taker[recipes.SharedHold]).TakeUp(ctx, h.Znode(), h.Token())
+			taken, err = l.(taker[recipes.SharedHold]).Resume(ctx, h.Znode(), h.Token())
 		}
 		if err != nil {
 			t.Fatalf("failing in read %d: %v", failing, err)

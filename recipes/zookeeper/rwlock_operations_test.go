@@ -21,7 +21,7 @@ type revocableHold interface {
 }
 
 // revocations are about those who ask for what another holds.
-func revocations(of string, at func(s *stage, in recipes.Session) (revocable, func(context.Context) (revocableHold, error))) []operation {
+func revocations(of string, at func(s *stage, in recipes.Client) (revocable, func(context.Context) (revocableHold, error))) []operation {
 	held := func(s *stage) (revocable, revocableHold) {
 		lock, _ := at(s, s.victim)
 		_, acquire := at(s, s.other)
@@ -107,7 +107,7 @@ func revocations(of string, at func(s *stage, in recipes.Session) (revocable, fu
 }
 
 func sharedLockOperations() []operation {
-	written := func(s *stage, in recipes.Session) recipes.SharedHold {
+	written := func(s *stage, in recipes.Client) recipes.SharedHold {
 		return must[recipes.SharedHold](s.T)(s.shared(in).AcquireWrite(s.ctx))
 	}
 	besideDowngraded := func(method string, acquire func(recipes.SharedLock, context.Context) (recipes.SharedHold, error)) operation {
@@ -120,7 +120,7 @@ func sharedLockOperations() []operation {
 			}
 		}}
 	}
-	return append(revocations("SharedLock", func(s *stage, in recipes.Session) (revocable, func(context.Context) (revocableHold, error)) {
+	return append(revocations("SharedLock", func(s *stage, in recipes.Client) (revocable, func(context.Context) (revocableHold, error)) {
 		l := s.shared(in)
 		return l, func(ctx context.Context) (revocableHold, error) { return l.AcquireWrite(ctx) }
 	}), operation{"SharedLock.TryRead, a writer that releases", func(s *stage) doing {
@@ -196,7 +196,7 @@ func sharedLockOperations() []operation {
 
 func priorityLockOperations() []operation {
 	none := recipes.PriorityLockConfig{}
-	written := func(s *stage, in recipes.Session) recipes.PriorityHold {
+	written := func(s *stage, in recipes.Client) recipes.PriorityHold {
 		return must[recipes.PriorityHold](s.T)(s.priority(in, none).AcquireWrite(s.ctx))
 	}
 	turn := func(s *stage) func() error {
@@ -208,7 +208,7 @@ func priorityLockOperations() []operation {
 			return h.Release(s.ctx)
 		}
 	}
-	return append(revocations("PriorityLock", func(s *stage, in recipes.Session) (revocable, func(context.Context) (revocableHold, error)) {
+	return append(revocations("PriorityLock", func(s *stage, in recipes.Client) (revocable, func(context.Context) (revocableHold, error)) {
 		l := s.priority(in, none)
 		return l, func(ctx context.Context) (revocableHold, error) { return l.AcquireWrite(ctx) }
 	}), operation{"PriorityLock.AcquireWrite, a claim", func(s *stage) doing {

@@ -17,20 +17,20 @@ import (
 // kazoo's contenders make their path as one that stays, look for it once, and fail with
 // NoNodeError when it has gone. A container goes as soon as it is empty.
 func TestThePathOfKazoosContendersStays(t *testing.T) {
-	for name, use := range map[string]func(ctx context.Context, s recipes.Session, path string) error{
-		"lock": func(ctx context.Context, s recipes.Session, path string) error {
+	for name, use := range map[string]func(ctx context.Context, s recipes.Client, path string) error{
+		"lock": func(ctx context.Context, s recipes.Client, path string) error {
 			return taken(ctx, enterLock(""), s, path)
 		},
-		"reader": func(ctx context.Context, s recipes.Session, path string) error {
+		"reader": func(ctx context.Context, s recipes.Client, path string) error {
 			return taken(ctx, enterShared(recipes.Reading), s, path)
 		},
-		"election": func(ctx context.Context, s recipes.Session, path string) error {
+		"election": func(ctx context.Context, s recipes.Client, path string) error {
 			return taken(ctx, enterElection, s, path)
 		},
-		"semaphore": func(ctx context.Context, s recipes.Session, path string) error {
+		"semaphore": func(ctx context.Context, s recipes.Client, path string) error {
 			return taken(ctx, enterKazooSemaphore, s, path)
 		},
-		"group": func(ctx context.Context, s recipes.Session, path string) error {
+		"group": func(ctx context.Context, s recipes.Client, path string) error {
 			g, err := s.Group(path, recipes.GroupConfig{Dialect: recipes.Kazoo})
 			if err != nil {
 				return err
@@ -41,7 +41,7 @@ func TestThePathOfKazoosContendersStays(t *testing.T) {
 			}
 			return m.Leave(ctx)
 		},
-		"queue": func(ctx context.Context, s recipes.Session, path string) error {
+		"queue": func(ctx context.Context, s recipes.Client, path string) error {
 			q, err := s.Queue(path, recipes.QueueConfig{Dialect: recipes.Kazoo})
 			if err != nil {
 				return err
@@ -71,7 +71,7 @@ func TestThePathOfKazoosContendersStays(t *testing.T) {
 }
 
 // taken takes a turn in the dialect of kazoo.
-func taken(ctx context.Context, enter enter, s recipes.Session, path string) error {
+func taken(ctx context.Context, enter enter, s recipes.Client, path string) error {
 	_, release, err := enter(ctx, s, path, recipes.Kazoo, false)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func taken(ctx context.Context, enter enter, s recipes.Session, path string) err
 	return release(ctx)
 }
 
-func enterKazooSemaphore(ctx context.Context, s recipes.Session, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
+func enterKazooSemaphore(ctx context.Context, s recipes.Client, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
 	m, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Kazoo})
 	if err != nil {
 		return nil, nil, err
@@ -136,7 +136,7 @@ func TestASemaphoreOfKazooComparesItsPermits(t *testing.T) {
 
 // These are about the semaphores of other libraries, which have leases and a lock.
 
-func leasesOf(t *testing.T, s recipes.Session, d recipes.Dialect, permits int) recipes.Semaphore {
+func leasesOf(t *testing.T, s recipes.Recipes, d recipes.Dialect, permits int) recipes.Semaphore {
 	t.Helper()
 	return must[recipes.Semaphore](t)(s.Semaphore("/line", recipes.SemaphoreConfig{Permits: permits, Dialect: d}))
 }
@@ -219,7 +219,7 @@ func TestTheContendersOfLeases(t *testing.T) {
 // If its context ends first, it says so too.
 func TestATryThatIsRefusedHasGivenItsLeaseBack(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
-		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 			must[recipes.Hold](t)(leasesOf(t, s, recipes.Curator, 1).Acquire(ctx))
 			other, leave := openVirtual(t, srv), make(chan struct{})
 			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
@@ -265,10 +265,10 @@ func TestALeaseIsTakenUpWhenAnOlderOneIsGivenBack(t *testing.T) {
 		former := s.session()
 		h := must[recipes.Hold](t)(leasesOf(t, former, recipes.Curator, 2).Acquire(s.ctx))
 		next := move(t, s.addr, former)
-		_, err := leasesOf(t, next, recipes.Curator, 2).(taker[recipes.Hold]).TakeUp(s.ctx, h.Znode(), h.Token()+1)
+		_, err := leasesOf(t, next, recipes.Curator, 2).(taker[recipes.Hold]).Resume(s.ctx, h.Znode(), h.Token()+1)
 		s.is(err, recipes.ErrRemoved) // it does not count as older, and is another lease
 		met := between(srv, next, reading(zkserver.OpExists, older.Znode()), func() { s.release(older) })
-		_, err = leasesOf(t, next, recipes.Curator, 2).(taker[recipes.Hold]).TakeUp(s.ctx, h.Znode(), h.Token())
+		_, err = leasesOf(t, next, recipes.Curator, 2).(taker[recipes.Hold]).Resume(s.ctx, h.Znode(), h.Token())
 		if !met() || err != nil {
 			t.Errorf("met %v, %v", met(), err)
 		}
@@ -279,7 +279,7 @@ func TestALeaseIsTakenUpWhenAnOlderOneIsGivenBack(t *testing.T) {
 // taken up as a permit, and its contender does not keep its place.
 func TestALeaseThatWaitsIsNotTakenUp(t *testing.T) {
 	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
-		semaphore := func(in recipes.Session) recipes.Semaphore {
+		semaphore := func(in recipes.Client) recipes.Semaphore {
 			return must[recipes.Semaphore](t)(in.Semaphore(s.path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator}))
 		}
 		must[recipes.Hold](t)(semaphore(s.session()).Acquire(s.ctx))
@@ -304,11 +304,11 @@ func TestALeaseThatWaitsIsNotTakenUp(t *testing.T) {
 		}
 		again := semaphore(next).(interface {
 			taker[recipes.Hold]
-			Rejoin(context.Context, string, bool) (recipes.Hold, error)
+			ResumeWaiting(context.Context, string, bool) (recipes.Hold, error)
 		})
-		_, err := again.TakeUp(s.ctx, lease, recipes.Token(czxid))
+		_, err := again.Resume(s.ctx, lease, recipes.Token(czxid))
 		s.is(err, recipes.ErrNotHeld)
-		_, err = again.Rejoin(s.ctx, s.path+"/locks/"+s.children(s.path + "/locks")[0], false)
+		_, err = again.ResumeWaiting(s.ctx, s.path+"/locks/"+s.children(s.path + "/locks")[0], false)
 		s.is(err, recipes.ErrUnsupported)
 		if err := next.(movable).DropRest(s.ctx); err != nil {
 			t.Error(err)

@@ -19,13 +19,13 @@ import (
 )
 
 // Open opens a ZooKeeper session. It is a recipes.Opener.
-func Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+func Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	return OpenWith(nil)(ctx, cfg)
 }
 
 // OpenWith returns an Opener that connects to servers with dial, for proxies and tests.
 func OpenWith(dial session.DialFunc) recipes.Opener {
-	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		s, err := session.Open(ctx, cfg, dial)
 		if err != nil {
 			return nil, err
@@ -34,7 +34,7 @@ func OpenWith(dial session.DialFunc) recipes.Opener {
 	}
 }
 
-// Resume takes up a session that another process has served, and its place and holds in
+// Resume resumes a session that another process has served, and its place and holds in
 // ZooKeeper. It is for plugins: give it to them as plugin.Resume.
 //
 // ticket is what that process gave for the session, and a secret. contact is a time when
@@ -44,13 +44,13 @@ func OpenWith(dial session.DialFunc) recipes.Opener {
 //
 // If the session is over, the error matches recipes.ErrSessionLost. Whatever the error,
 // nothing was deleted, and no session was opened or closed.
-func Resume(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Session, error) {
+func Resume(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error) {
 	return ResumeWith(nil)(ctx, cfg, ticket, contact)
 }
 
 // ResumeWith returns a Resume that connects to servers with dial, for proxies and tests.
-func ResumeWith(dial session.DialFunc) func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Session, error) {
-	return func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Session, error) {
+func ResumeWith(dial session.DialFunc) func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error) {
+	return func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error) {
 		t, err := session.ParseTicket(ticket, contact)
 		if err != nil {
 			return nil, fmt.Errorf("resume session: %w", err)
@@ -77,7 +77,7 @@ func (s zkSession) DropRest(ctx context.Context) error {
 	return s.Session.DropRest(ctx, queue.IsElement)
 }
 
-func withRecipes(s *session.Session) recipes.Session {
+func withRecipes(s *session.Session) recipes.Client {
 	return zkSession{Session: s, lines: line.Of(s), queues: queue.Of(s)}
 }
 

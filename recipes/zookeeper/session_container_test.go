@@ -18,7 +18,7 @@ import (
 func TestParentsAreRemovedByTheServerWhenEmpty(t *testing.T) {
 	check := func(t *testing.T, addr string, reap func()) {
 		ctx := bounded(t)
-		s := must[recipes.Session](t)(zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{addr}, Chroot: "/containers/chroot"}))
+		s := must[recipes.Client](t)(zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{addr}, Chroot: "/containers/chroot"}))
 		defer s.Close(ctx)
 		l := must[recipes.Lock](t)(s.Lock("/a/lock", recipes.LockConfig{}))
 		hold := must[recipes.Hold](t)(l.Acquire(ctx))
@@ -67,21 +67,21 @@ func waitGone(ctx context.Context, t *testing.T, raw *zk.Conn, path string, reap
 
 // stays are uses of recipes whose path is to stay when nothing lies below it: it
 // keeps a number, or values, or the numbers of names that are used once.
-var stays = map[string]func(context.Context, *testing.T, recipes.Session, string){
-	"counter": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
+var stays = map[string]func(context.Context, *testing.T, recipes.Client, string){
+	"counter": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
 		must[int64](t)(counterAt(t, s, path).Add(ctx, 1))
 	},
-	"latch": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
+	"latch": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
 		must[int64](t)(latchAt(t, s, path, 2).CountDown(ctx))
 	},
-	"configuration": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
+	"configuration": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
 		c := configAt(t, s, path)
 		must[recipes.Revision](t)(c.Set(ctx, "a", nil, recipes.AnyRevision))
 		if err := c.Delete(ctx, "a", recipes.AnyRevision); err != nil {
 			t.Fatal(err)
 		}
 	},
-	"configuration, a key below a key": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
+	"configuration, a key below a key": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
 		c := configAt(t, s, path)
 		must[recipes.Revision](t)(c.Set(ctx, "a/b", nil, recipes.AnyRevision))
 		for _, key := range []string{"a/b", "a"} {
@@ -90,7 +90,7 @@ var stays = map[string]func(context.Context, *testing.T, recipes.Session, string
 			}
 		}
 	},
-	"queue": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
+	"queue": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
 		q := must[recipes.Queue](t)(s.Queue(path, recipes.QueueConfig{}))
 		must[recipes.ElementID](t)(q.Put(ctx, nil))
 		must[recipes.Element](t)(q.Take(ctx))
@@ -188,12 +188,12 @@ func removeAll(t *testing.T, raw *zk.Conn, path string) {
 // A contender that stands in line writes to the path, which is removed before that
 // is carried out: it is told what it would have been told while it waited.
 func TestAPathThatIsRemovedBeforeItIsWrittenTo(t *testing.T) {
-	for name, recipe := range map[string]func(*testing.T, recipes.Session, string) func(context.Context) (recipes.Hold, error){
-		"claim of a priority lock": func(t *testing.T, s recipes.Session, path string) func(context.Context) (recipes.Hold, error) {
+	for name, recipe := range map[string]func(*testing.T, recipes.Client, string) func(context.Context) (recipes.Hold, error){
+		"claim of a priority lock": func(t *testing.T, s recipes.Client, path string) func(context.Context) (recipes.Hold, error) {
 			l := must[recipes.PriorityLock](t)(s.PriorityLock(path, recipes.PriorityLockConfig{}))
 			return func(ctx context.Context) (recipes.Hold, error) { return l.AcquireWrite(ctx) }
 		},
-		"permits of a semaphore": func(t *testing.T, s recipes.Session, path string) func(context.Context) (recipes.Hold, error) {
+		"permits of a semaphore": func(t *testing.T, s recipes.Client, path string) func(context.Context) (recipes.Hold, error) {
 			return must[recipes.Semaphore](t)(s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2})).Acquire
 		},
 	} {

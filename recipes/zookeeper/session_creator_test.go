@@ -19,7 +19,7 @@ import (
 func TestTheIdentityOpensNothingToOthers(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	for _, user := range []string{"me", "you"} {
-		s := must[recipes.Session](t)(zookeeper.Open(ctx, recipes.SessionConfig{
+		s := must[recipes.Client](t)(zookeeper.Open(ctx, recipes.SessionConfig{
 			Servers: []string{srv.Addr()},
 			Digest:  &recipes.Digest{User: user, Password: "secret"},
 			ACL: []recipes.ACL{
@@ -108,17 +108,17 @@ func TestAResumedSessionCreatesAsItsUser(t *testing.T) {
 	everywhere(t, func(t *testing.T, addr, at string) {
 		for _, strategy := range recipes.Strategies() {
 			ctx, at, cfg := bounded(t), at+"-"+string(strategy), byCreator(addr)
-			first := must[recipes.Session](t)(zookeeper.Open(ctx, cfg))
-			lock := func(s recipes.Session) recipes.Lock {
+			first := must[recipes.Client](t)(zookeeper.Open(ctx, cfg))
+			lock := func(s recipes.Client) recipes.Lock {
 				return must[recipes.Lock](t)(s.Lock(at, recipes.LockConfig{Strategy: strategy}))
 			}
 			had := must[recipes.Hold](t)(lock(first).Acquire(ctx))
 			if err := first.(movable).Detach(ctx); err != nil {
 				t.Fatal(err)
 			}
-			second := must[recipes.Session](t)(zookeeper.Resume(ctx, cfg, first.(movable).ResumeTicket(), time.Now()))
+			second := must[recipes.Client](t)(zookeeper.Resume(ctx, cfg, first.(movable).ResumeTicket(), time.Now()))
 			t.Cleanup(func() { second.Close(context.Background()) })
-			taken := must[recipes.Hold](t)(lock(second).(taker[recipes.Hold]).TakeUp(ctx, had.Znode(), had.Token()))
+			taken := must[recipes.Hold](t)(lock(second).(taker[recipes.Hold]).Resume(ctx, had.Znode(), had.Token()))
 			if err := second.(movable).DropRest(ctx); err != nil {
 				t.Fatal(err)
 			}

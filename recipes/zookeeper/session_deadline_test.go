@@ -64,7 +64,7 @@ func TestAHolderThatIsCutOffKnowsItBeforeTheNextIsGranted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zkserver.New(zkserver.Config{})
 				defer srv.Close()
-				open := func(n *network) recipes.Session {
+				open := func(n *network) recipes.Client {
 					s, err := zookeeper.OpenWith(n.dial)(t.Context(), recipes.SessionConfig{
 						Servers: []string{"server"}, SessionTimeout: timeout, MaxPacket: 64 << 10,
 					})
@@ -121,7 +121,7 @@ func TestAHolderThatIsCutOffKnowsItBeforeTheNextIsGranted(t *testing.T) {
 	}
 }
 
-func acquire(t *testing.T, s recipes.Session) recipes.Hold {
+func acquire(t *testing.T, s recipes.Recipes) recipes.Hold {
 	t.Helper()
 	l, err := s.Lock("/deadline", recipes.LockConfig{})
 	if err != nil {
@@ -177,8 +177,8 @@ func TestASessionThatHearsNothingIsClosedAtTheServer(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
 		n := &network{srv: srv}
-		open := func(n *network) recipes.Session {
-			return must[recipes.Session](t)(zookeeper.OpenWith(n.dial)(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}))
+		open := func(n *network) recipes.Client {
+			return must[recipes.Client](t)(zookeeper.OpenWith(n.dial)(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}))
 		}
 		deaf, next := open(n), open(&network{srv: srv})
 		hold := acquire(t, deaf)

@@ -23,7 +23,7 @@ type real struct {
 	dir              string
 	leader, follower *ensemble.Server
 	pinged           chan struct{} // after an answer to a ping of the holder's
-	holder, waiter   recipes.Session
+	holder, waiter   recipes.Client
 	hold             recipes.Hold
 	granted          chan time.Time // to the waiter
 }
@@ -43,7 +43,7 @@ func onRealFollower(t *testing.T, timeout time.Duration) *real {
 			r.follower = s
 		}
 	}
-	connect := func(s *ensemble.Server, dial func(context.Context, string, string) (net.Conn, error)) recipes.Session {
+	connect := func(s *ensemble.Server, dial func(context.Context, string, string) (net.Conn, error)) recipes.Client {
 		session, err := zookeeper.OpenWith(dial)(t.Context(), recipes.SessionConfig{
 			Servers: []string{s.Addr()}, SessionTimeout: timeout, MaxPacket: 64 << 10,
 		})

@@ -46,7 +46,7 @@ func (l *link) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return client, nil
 }
 
-func (l *link) open(t *testing.T, timeout time.Duration) recipes.Session {
+func (l *link) open(t *testing.T, timeout time.Duration) recipes.Client {
 	t.Helper()
 	s, err := zookeeper.OpenWith(l.dial)(t.Context(), recipes.SessionConfig{
 		Servers: []string{"server"}, SessionTimeout: timeout, MaxPacket: 64 << 10,
@@ -137,15 +137,15 @@ func failFollower(t *testing.T, timeout, phase time.Duration, fail func(*zkserve
 func TestADepartureThatIsToldLateGrantsNothing(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy)+"/release", func(t *testing.T) {
-			departureIsToldLate(t, strategy, func(ctx context.Context, _ recipes.Session, h recipes.Hold) error { return h.Release(ctx) })
+			departureIsToldLate(t, strategy, func(ctx context.Context, _ recipes.Client, h recipes.Hold) error { return h.Release(ctx) })
 		})
 		t.Run(string(strategy)+"/session's end", func(t *testing.T) {
-			departureIsToldLate(t, strategy, func(ctx context.Context, s recipes.Session, _ recipes.Hold) error { return s.Close(ctx) })
+			departureIsToldLate(t, strategy, func(ctx context.Context, s recipes.Client, _ recipes.Hold) error { return s.Close(ctx) })
 		})
 	}
 }
 
-func departureIsToldLate(t *testing.T, strategy recipes.Strategy, leave func(context.Context, recipes.Session, recipes.Hold) error) {
+func departureIsToldLate(t *testing.T, strategy recipes.Strategy, leave func(context.Context, recipes.Client, recipes.Hold) error) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
 		srv := zkserver.New(zkserver.Config{})
@@ -153,12 +153,12 @@ func departureIsToldLate(t *testing.T, strategy recipes.Strategy, leave func(con
 		follower := srv.Follower()
 		lags := linkTo(follower.ServeConn).open(t, timeout)
 		holder, next := linkTo(srv.ServeConn).open(t, timeout), linkTo(srv.ServeConn).open(t, timeout)
-		lock := func(s recipes.Session, joined func(recipes.Place)) recipes.Lock {
+		lock := func(s recipes.Client, joined func(recipes.Place)) recipes.Lock {
 			return must[recipes.Lock](t)(s.Lock("/deadline", recipes.LockConfig{Strategy: strategy, Joined: joined}))
 		}
 		first := must[recipes.Hold](t)(lock(holder, nil).Acquire(t.Context()))
 		joined := make(chan struct{}, 2)
-		wait := func(s recipes.Session) <-chan recipes.Hold {
+		wait := func(s recipes.Client) <-chan recipes.Hold {
 			granted := make(chan recipes.Hold, 1)
 			l := lock(s, func(recipes.Place) { joined <- struct{}{} })
 			go func() {
@@ -200,7 +200,7 @@ func departureIsToldLate(t *testing.T, strategy recipes.Strategy, leave func(con
 		if err := lags.Err(); !errors.Is(err, recipes.ErrSessionLost) {
 			t.Errorf("the session that lagged: %v", err)
 		}
-		for _, s := range []recipes.Session{lags, holder, next} {
+		for _, s := range []recipes.Client{lags, holder, next} {
 			s.Close(t.Context())
 		}
 	})
@@ -253,7 +253,7 @@ func TestTheEndOfATransactionIsNotRefusedByAServerThatLags(t *testing.T) {
 					}
 				}
 				lags, other := linkTo(follower.ServeConn).open(t, 10*time.Second), linkTo(srv.ServeConn).open(t, 10*time.Second)
-				transaction := func(s recipes.Session) recipes.Transaction {
+				transaction := func(s recipes.Client) recipes.Transaction {
 					return must[recipes.Transaction](t)(s.Transaction("/tx", recipes.TransactionConfig{}))
 				}
 				ok(transaction(other).Begin(ctx, nil, "1"))

@@ -18,8 +18,8 @@ import (
 // does not know it yet. That server must not make a recipe say that it does not exist.
 func TestAServerThatLagsRefusesNothing(t *testing.T) {
 	const path = "/app/it"
-	for name, use := range map[string]func(ctx context.Context, first, other recipes.Session) error{
-		"joining a transaction": func(ctx context.Context, first, other recipes.Session) error {
+	for name, use := range map[string]func(ctx context.Context, first, other recipes.Client) error{
+		"joining a transaction": func(ctx context.Context, first, other recipes.Client) error {
 			tx := must[recipes.Transaction](t)(first.Transaction(path, recipes.TransactionConfig{}))
 			if err := tx.Begin(ctx, nil, "1"); err != nil {
 				return err
@@ -27,17 +27,17 @@ func TestAServerThatLagsRefusesNothing(t *testing.T) {
 			_, err := must[recipes.Transaction](t)(other.Transaction(path, recipes.TransactionConfig{})).Join(ctx, "1")
 			return err
 		},
-		"deleting a key": func(ctx context.Context, first, other recipes.Session) error {
+		"deleting a key": func(ctx context.Context, first, other recipes.Client) error {
 			must[recipes.Revision](t)(configAt(t, first, path).Set(ctx, "a", nil, recipes.AnyRevision))
 			return configAt(t, other, path).Delete(ctx, "a", recipes.AnyRevision)
 		},
-		"setting a key of a revision": func(ctx context.Context, first, other recipes.Session) error {
+		"setting a key of a revision": func(ctx context.Context, first, other recipes.Client) error {
 			revision := must[recipes.Revision](t)(configAt(t, first, path).Set(ctx, "a", nil, recipes.AnyRevision))
 			_, err := configAt(t, other, path).Set(ctx, "a", nil, revision)
 			return err
 		},
-		"unregistering a name": func(ctx context.Context, first, other recipes.Session) error {
-			directory := func(s recipes.Session) recipes.Names {
+		"unregistering a name": func(ctx context.Context, first, other recipes.Client) error {
+			directory := func(s recipes.Client) recipes.Names {
 				return must[recipes.Names](t)(s.Names(path))
 			}
 			if err := directory(first).RegisterPersistent(ctx, "a", nil); err != nil {
@@ -48,8 +48,8 @@ func TestAServerThatLagsRefusesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv, ctx := embedded(t), bounded(t)
-			server := &lagging{path: path}
-			other := must[recipes.Session](t)(zookeeper.OpenWith(server.dial)(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}))
+			server := &laggingServer{path: path}
+			other := must[recipes.Client](t)(zookeeper.OpenWith(server.dial)(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}))
 			defer other.Close(ctx)
 			if err := use(ctx, open(t, srv), other); err != nil {
 				t.Error(err)
@@ -61,16 +61,16 @@ func TestAServerThatLagsRefusesNothing(t *testing.T) {
 	}
 }
 
-// lagging is a server that knows nothing below a path until it has to catch up. A sync
+// laggingServer is a server that knows nothing below a path until it has to catch up. A sync
 // makes it, and so does a write, which is answered after everything before it.
-type lagging struct {
+type laggingServer struct {
 	path   string
 	mu     sync.Mutex
 	synced bool
 	denied int
 }
 
-func (l *lagging) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (l *laggingServer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (l *lagging) dial(ctx context.Context, network, address string) (net.Conn, 
 
 type laggingConn struct {
 	net.Conn
-	server    *lagging
+	server    *laggingServer
 	deny      map[uint32]bool // xids, with the server's mutex
 	connected bool
 	read      bytes.Buffer

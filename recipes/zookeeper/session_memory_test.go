@@ -27,15 +27,15 @@ func TestAWaitingSessionTakesLittleMemory(t *testing.T) {
 		most += most / 4 // it is 41 KiB with it, and 33 without
 	}
 	addrs, ctx := ensembletest.Shared(t).Addrs(), t.Context()
-	open := func() recipes.Session {
-		return must[recipes.Session](t)(zookeeper.Open(ctx, recipes.SessionConfig{Servers: addrs}))
+	open := func() recipes.Client {
+		return must[recipes.Client](t)(zookeeper.Open(ctx, recipes.SessionConfig{Servers: addrs}))
 	}
 	first := open() // what is allocated once
 	before := inUse()
 	var waiting, all sync.WaitGroup
 	waiting.Add(n)
 	waits, giveUp := context.WithCancel(ctx)
-	sessions := []recipes.Session{first}
+	sessions := []recipes.Client{first}
 	for range n {
 		s := open()
 		sessions = append(sessions, s)
@@ -89,7 +89,7 @@ func BenchmarkWaitingSessions(b *testing.B) {
 	for range b.N {
 		ctx, giveUp := context.WithCancel(b.Context())
 		before := resident(b)
-		sessions := make([]recipes.Session, n)
+		sessions := make([]recipes.Client, n)
 		var opening errgroup.Group
 		opening.SetLimit(32)
 		for i := range n {

@@ -16,16 +16,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// A replaced is a znode that is changed by one session. Another one deletes it and creates
+// A replacement is of a znode that is changed by one session. Another one deletes it and creates
 // it again, with as many changes as it had.
-type replaced struct {
+type replacement struct {
 	name    string
-	prepare func(t *testing.T, ctx context.Context, mine, theirs recipes.Session) (change, replace func() error)
+	prepare func(t *testing.T, ctx context.Context, mine, theirs recipes.Client) (change, replace func() error)
 }
 
-func replacements() []replaced {
-	key := func(change func(context.Context, recipes.Configuration, recipes.Revision) error) func(*testing.T, context.Context, recipes.Session, recipes.Session) (func() error, func() error) {
-		return func(t *testing.T, ctx context.Context, mine, theirs recipes.Session) (func() error, func() error) {
+func replacements() []replacement {
+	key := func(change func(context.Context, recipes.Configuration, recipes.Revision) error) func(*testing.T, context.Context, recipes.Client, recipes.Client) (func() error, func() error) {
+		return func(t *testing.T, ctx context.Context, mine, theirs recipes.Client) (func() error, func() error) {
 			c, other := configAt(t, mine, "/c"), configAt(t, theirs, "/c")
 			revision := must[recipes.Revision](t)(c.Set(ctx, "key", []byte("before"), recipes.NoRevision))
 			must[recipes.Revision](t)(other.Set(ctx, "receipt", nil, recipes.NoRevision))
@@ -38,7 +38,7 @@ func replacements() []replaced {
 			}
 		}
 	}
-	return []replaced{
+	return []replacement{
 		{"a key is set", key(func(ctx context.Context, c recipes.Configuration, r recipes.Revision) error {
 			_, err := c.Set(ctx, "key", []byte("mine"), r)
 			return err
@@ -46,7 +46,7 @@ func replacements() []replaced {
 		{"a key is deleted", key(func(ctx context.Context, c recipes.Configuration, r recipes.Revision) error {
 			return c.Delete(ctx, "key", r)
 		})},
-		{"a name is unregistered", func(t *testing.T, ctx context.Context, mine, theirs recipes.Session) (func() error, func() error) {
+		{"a name is unregistered", func(t *testing.T, ctx context.Context, mine, theirs recipes.Client) (func() error, func() error) {
 			n, other := must[recipes.Names](t)(mine.Names("/c")), must[recipes.Names](t)(theirs.Names("/c"))
 			if err := errors.Join(n.RegisterPersistent(ctx, "key", nil), other.RegisterPersistent(ctx, "receipt", nil)); err != nil {
 				t.Fatal(err)
@@ -167,11 +167,11 @@ func TestAfterAnOutageNothingIsAddedToASuccessor(t *testing.T) {
 // then: here it is another's znode of a name that has come back. So it has none.
 func TestNothingIsToldOfTheTimeBeforeAReconnect(t *testing.T) {
 	onBoth(t, func(s *scene) {
-		elect := func(session recipes.Session, joined func(recipes.Place)) recipes.Election {
+		elect := func(session recipes.Client, joined func(recipes.Place)) recipes.Election {
 			return must[recipes.Election](s.T)(session.Election(s.path, recipes.ElectionConfig{Joined: joined}))
 		}
-		network := &rearming{}
-		victim := must[recipes.Session](s.T)(zookeeper.OpenWith(network.dial)(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
+		network := &rearmCounter{}
+		victim := must[recipes.Client](s.T)(zookeeper.OpenWith(network.dial)(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
 		s.Cleanup(func() { victim.Close(context.Background()) })
 		old := must[recipes.Leadership](s.T)(elect(s.session(), nil).Campaign(s.ctx, nil))
 		observing, stop := context.WithCancel(s.ctx)
@@ -213,14 +213,14 @@ func TestNothingIsToldOfTheTimeBeforeAReconnect(t *testing.T) {
 	})
 }
 
-// rearming is a network that counts go-zookeeper's setWatches.
-type rearming struct {
+// rearmCounter is a network that counts go-zookeeper's setWatches.
+type rearmCounter struct {
 	mu   sync.Mutex
 	conn net.Conn // the present one
 	seen int
 }
 
-func (n *rearming) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (n *rearmCounter) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -231,13 +231,13 @@ func (n *rearming) dial(ctx context.Context, network, address string) (net.Conn,
 	return rearmingConn{conn, n}, nil
 }
 
-func (n *rearming) cut() {
+func (n *rearmCounter) cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.conn.Close()
 }
 
-func (n *rearming) rearmed() int {
+func (n *rearmCounter) rearmed() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.seen
@@ -245,7 +245,7 @@ func (n *rearming) rearmed() int {
 
 type rearmingConn struct {
 	net.Conn
-	network *rearming
+	network *rearmCounter
 }
 
 func (c rearmingConn) Write(frame []byte) (int, error) {

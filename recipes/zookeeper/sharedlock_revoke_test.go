@@ -17,7 +17,7 @@ import (
 func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 	const grace, early = time.Minute, 20 * time.Second
 	for name, test := range map[string]struct {
-		act   func(ctx context.Context, srv *zkserver.Server, h recipes.SharedHold, revoker recipes.Session) error // after early
+		act   func(ctx context.Context, srv *zkserver.Server, h recipes.SharedHold, revoker recipes.Client) error // after early
 		takes time.Duration
 		want  cost // of the revocation and of act together
 	}{
@@ -25,13 +25,13 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 			takes: grace, want: cost{writes: 2, reads: 3, events: 1},
 		},
 		"the holder releases": {
-			act: func(ctx context.Context, _ *zkserver.Server, h recipes.SharedHold, _ recipes.Session) error {
+			act: func(ctx context.Context, _ *zkserver.Server, h recipes.SharedHold, _ recipes.Client) error {
 				return h.Release(ctx)
 			},
 			takes: early, want: cost{writes: 1, reads: 3, events: 1},
 		},
 		"the holder's session ends": {
-			act: func(_ context.Context, srv *zkserver.Server, h recipes.SharedHold, _ recipes.Session) error {
+			act: func(_ context.Context, srv *zkserver.Server, h recipes.SharedHold, _ recipes.Client) error {
 				for _, n := range srv.Tree() {
 					if n.Path == h.Znode() {
 						srv.ExpireSession(n.Stat.EphemeralOwner)
@@ -42,7 +42,7 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 			takes: early, want: cost{writes: 1, reads: 3, events: 1},
 		},
 		"the holder's data are written": { // and still say that it was asked
-			act: func(ctx context.Context, srv *zkserver.Server, h recipes.SharedHold, _ recipes.Session) error {
+			act: func(ctx context.Context, srv *zkserver.Server, h recipes.SharedHold, _ recipes.Client) error {
 				for _, n := range srv.Tree() {
 					if n.Path == h.Znode() {
 						return h.Write(ctx, recipes.Set(h.Znode(), n.Data, recipes.AnyVersion))
@@ -53,7 +53,7 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 			takes: grace,
 		},
 		"the connection is cut": {
-			act: func(_ context.Context, srv *zkserver.Server, _ recipes.SharedHold, revoker recipes.Session) error {
+			act: func(_ context.Context, srv *zkserver.Server, _ recipes.SharedHold, revoker recipes.Client) error {
 				srv.CloseConnection(revoker.ID())
 				return nil
 			},
@@ -61,7 +61,7 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 				holder := must[recipes.SharedLock](t)(openVirtual(t, srv).SharedLock("/forced", recipes.SharedLockConfig{Revocable: true, Grace: grace}))
 				l := must[recipes.SharedLock](t)(s.SharedLock("/forced", recipes.SharedLockConfig{}))
 				h := must[recipes.SharedHold](t)(holder.AcquireWrite(ctx))

@@ -17,7 +17,7 @@ import (
 func TestTheLastSiteJoinsBeforeItIsWatchedFor(t *testing.T) {
 	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
 		coordinator := s.session()
-		transaction := func(session recipes.Session) recipes.Transaction {
+		transaction := func(session recipes.Client) recipes.Transaction {
 			return must[recipes.Transaction](t)(session.Transaction(s.path, recipes.TransactionConfig{Variant: recipes.OwnNodes}))
 		}
 		tx := transaction(coordinator)
@@ -56,7 +56,7 @@ func TestASiteVotesOnThePayloadThatItWasGiven(t *testing.T) {
 	for _, v := range recipes.Variants() {
 		t.Run(string(v), func(t *testing.T) {
 			onEmbedded(t, func(s *scene, srv *zkserver.Server) {
-				transaction := func(session recipes.Session) recipes.Transaction {
+				transaction := func(session recipes.Client) recipes.Transaction {
 					return must[recipes.Transaction](t)(session.Transaction(s.path, recipes.TransactionConfig{Variant: v}))
 				}
 				tx, other := transaction(s.session()), transaction(s.session())
@@ -97,7 +97,7 @@ func TestASiteVotesOnThePayloadThatItWasGiven(t *testing.T) {
 // still there: the site has not said that it is done. (Found by the simulation.)
 func TestAVoteWhoseSessionEndsMeanwhileIsNotAnEndedTransaction(t *testing.T) {
 	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
-		transaction := func(session recipes.Session) recipes.Transaction {
+		transaction := func(session recipes.Client) recipes.Transaction {
 			return must[recipes.Transaction](t)(session.Transaction(s.path, recipes.TransactionConfig{Variant: recipes.OwnNodes}))
 		}
 		before, after := s.session(), s.session()

@@ -10,7 +10,7 @@ import (
 )
 
 // voted has a site of the session join and vote.
-func (s *stage) voted(in recipes.Session, name string, vote recipes.Vote) recipes.Site {
+func (s *stage) voted(in recipes.Recipes, name string, vote recipes.Vote) recipes.Site {
 	site := must[recipes.Site](s.T)(s.transaction(in, "").Join(s.ctx, name))
 	s.ok(site.Vote(s.ctx, vote))
 	return site
@@ -63,7 +63,7 @@ func transactionOperations() (all []operation) {
 	decision := func(s *stage) func() bool { return func() bool { return s.present(stagePath + "/decision") } }
 	for _, v := range recipes.Variants() {
 		// begun is a transaction of the session.
-		begun := func(s *stage, in recipes.Session, names ...string) recipes.Transaction {
+		begun := func(s *stage, in recipes.Client, names ...string) recipes.Transaction {
 			tx := s.transaction(in, v)
 			s.ok(tx.Begin(s.ctx, []byte("payload"), names...))
 			return tx

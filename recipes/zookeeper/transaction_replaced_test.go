@@ -18,7 +18,7 @@ func TestWhoTookTheCoordinatorsPlaceGivesItUpWithTheWait(t *testing.T) {
 			t.Run(string(v)+"/"+name, func(t *testing.T) {
 				onEmbedded(t, func(s *scene, srv *zkserver.Server) {
 					dying := s.session()
-					transaction := func(session recipes.Session) recipes.Transaction {
+					transaction := func(session recipes.Client) recipes.Transaction {
 						return must[recipes.Transaction](t)(session.Transaction(s.path, recipes.TransactionConfig{Variant: v}))
 					}
 					if err := transaction(dying).Begin(s.ctx, nil, "1", "2"); err != nil {
@@ -88,7 +88,7 @@ func TestACoordinatorThatGivesUpIsReplaced(t *testing.T) {
 }
 
 // commits has the one site of the transaction vote and be told the decision.
-func commits(t *testing.T, s *scene, joins recipes.Session) {
+func commits(t *testing.T, s *scene, joins recipes.Recipes) {
 	t.Helper()
 	site := must[recipes.Site](t)(must[recipes.Transaction](t)(joins.Transaction(s.path, recipes.TransactionConfig{})).Join(s.ctx, "1"))
 	if err := site.Vote(s.ctx, recipes.VoteCommit); err != nil {
@@ -147,8 +147,8 @@ func TestACoordinatorWhoDoesNotKnowThatHeBeganIsReplaced(t *testing.T) {
 
 // whileDecided has something happen between the moment when a coordinator has found the
 // only site dead and its decision. It returns what Coordinate does.
-func whileDecided(t *testing.T, s *scene, srv *zkserver.Server, happen func(tx func(recipes.Session) recipes.Transaction)) (recipes.Decision, error) {
-	tx := func(session recipes.Session) recipes.Transaction {
+func whileDecided(t *testing.T, s *scene, srv *zkserver.Server, happen func(tx func(recipes.Client) recipes.Transaction)) (recipes.Decision, error) {
+	tx := func(session recipes.Client) recipes.Transaction {
 		return must[recipes.Transaction](t)(session.Transaction(s.path, recipes.TransactionConfig{Variant: recipes.OwnNodes}))
 	}
 	coordinator, dying := s.session(), s.session()
@@ -184,7 +184,7 @@ func TestADeadSiteDecidesOnlyItsOwnTransaction(t *testing.T) {
 	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
 		other := s.session()
 		var site recipes.Site
-		_, err := whileDecided(t, s, srv, func(tx func(recipes.Session) recipes.Transaction) {
+		_, err := whileDecided(t, s, srv, func(tx func(recipes.Client) recipes.Transaction) {
 			must[recipes.Decision](t)(tx(other).Abort(s.ctx, ""))
 			if err := must[recipes.Site](t)(tx(other).Join(s.ctx, "1")).Done(s.ctx); err != nil {
 				t.Error(err)
@@ -211,7 +211,7 @@ func TestADeadSiteDecidesOnlyItsOwnTransaction(t *testing.T) {
 func TestASiteThatMayJoinAgainIsNotDead(t *testing.T) {
 	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
 		other := s.session()
-		d, err := whileDecided(t, s, srv, func(tx func(recipes.Session) recipes.Transaction) {
+		d, err := whileDecided(t, s, srv, func(tx func(recipes.Client) recipes.Transaction) {
 			if err := s.raw.Delete(s.path+"/joined_1", -1); err != nil {
 				t.Error(err)
 			}

@@ -17,11 +17,11 @@ type resumable interface {
 	recipes.Transaction
 	BeginAs(context.Context, []byte, ...string) (string, error)
 	CoordinateAs(context.Context, string) (recipes.Decision, error)
-	TakeUpCoordinator(context.Context, string) error
-	TakeUpSite(ctx context.Context, site, id string) (recipes.Site, error)
+	ResumeCoordinator(context.Context, string) error
+	ResumeSite(ctx context.Context, site, id string) (recipes.Site, error)
 }
 
-func resumableAt(t *testing.T, s recipes.Session, path string, v recipes.Variant) resumable {
+func resumableAt(t *testing.T, s recipes.Recipes, path string, v recipes.Variant) resumable {
 	t.Helper()
 	return must[recipes.Transaction](t)(s.Transaction(path, recipes.TransactionConfig{Variant: v})).(resumable)
 }
@@ -54,11 +54,11 @@ func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 					s = move(t, addr, s)
 					tx := resumableAt(t, s, path, v)
 					for range 2 { // the answer to the first may have been lost
-						if err := tx.TakeUpCoordinator(ctx, id); err != nil {
+						if err := tx.ResumeCoordinator(ctx, id); err != nil {
 							t.Fatal(err)
 						}
 						if step >= joined {
-							mine = must[recipes.Site](t)(tx.TakeUpSite(ctx, "mine", id))
+							mine = must[recipes.Site](t)(tx.ResumeSite(ctx, "mine", id))
 						}
 					}
 					if err := s.(movable).DropRest(ctx); err != nil {
@@ -154,7 +154,7 @@ func TestATransactionThatNobodyTakesUpIsDecided(t *testing.T) {
 			t.Errorf("told %+v", d)
 		}
 		tx := resumableAt(t, s, path, v)
-		site := must[recipes.Site](t)(tx.TakeUpSite(ctx, "mine", id)) // to learn the decision
+		site := must[recipes.Site](t)(tx.ResumeSite(ctx, "mine", id)) // to learn the decision
 		if mine, err := site.Wait(ctx); err != nil || mine.Commit != d.Commit {
 			t.Errorf("%+v, %v, and the other was told %+v", mine, err, d)
 		}
@@ -194,7 +194,7 @@ func TestASiteDoesNotWaitForItsOwnDeadCoordinator(t *testing.T) {
 			t.Fatal(err)
 		}
 		s = move(t, addr, s)
-		mine := must[recipes.Site](t)(resumableAt(t, s, path, v).TakeUpSite(ctx, "mine", id))
+		mine := must[recipes.Site](t)(resumableAt(t, s, path, v).ResumeSite(ctx, "mine", id))
 		told := make(chan error, 1)
 		go func() { _, err := mine.Wait(ctx); told <- err }()
 		if err := s.(movable).DropRest(ctx); err != nil {
@@ -221,22 +221,22 @@ func TestWhatIsNotOfTheTransactionIsNotTakenUp(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		site := func(name, id string) error { _, err := tx.TakeUpSite(ctx, name, id); return err }
-		refused("another transaction's coordinator", tx.TakeUpCoordinator(ctx, "another"), recipes.ErrNoTransaction)
+		site := func(name, id string) error { _, err := tx.ResumeSite(ctx, name, id); return err }
+		refused("another transaction's coordinator", tx.ResumeCoordinator(ctx, "another"), recipes.ErrNoTransaction)
 		_, err := tx.CoordinateAs(ctx, "another")
 		refused("another transaction's votes", err, recipes.ErrNoTransaction)
 		refused("another transaction's site", site("theirs", "another"), recipes.ErrNoTransaction)
 		refused("a stranger", site("stranger", id), recipes.ErrUnknownSite)
 		if v != recipes.AllWatch {
-			refused("another session's coordinator", tx.TakeUpCoordinator(ctx, id), recipes.ErrNotHeld)
+			refused("another session's coordinator", tx.ResumeCoordinator(ctx, id), recipes.ErrNotHeld)
 		}
 		if v == recipes.OwnNodes {
 			refused("another session's site", site("theirs", id), recipes.ErrNotHeld)
 			refused("a site that has not joined", site("nobody's", id), recipes.ErrNotHeld)
 		}
 		nowhere := resumableAt(t, s, path+"-nowhere", v)
-		refused("no transaction's coordinator", nowhere.TakeUpCoordinator(ctx, id), recipes.ErrNoTransaction)
-		_, err = nowhere.TakeUpSite(ctx, "theirs", id)
+		refused("no transaction's coordinator", nowhere.ResumeCoordinator(ctx, id), recipes.ErrNoTransaction)
+		_, err = nowhere.ResumeSite(ctx, "theirs", id)
 		refused("no transaction's site", err, recipes.ErrNoTransaction)
 
 		if err := s.(movable).DropRest(ctx); err != nil {
@@ -273,11 +273,11 @@ func TestADecisionThatMayNotBeReadIsNotTakenForNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	tx = resumableAt(t, move(t, srv.Addr(), s), "/unread", recipes.OwnNodes)
-	if _, err := tx.TakeUpSite(ctx, "1", id); !errors.Is(err, recipes.ErrAccessDenied) {
+	if _, err := tx.ResumeSite(ctx, "1", id); !errors.Is(err, recipes.ErrAccessDenied) {
 		t.Errorf("told %v", err)
 	}
 	if _, err := raw.SetACL("/unread/decision", zk.WorldACL(zk.PermAll), -1); err != nil {
 		t.Fatal(err)
 	}
-	must[recipes.Site](t)(tx.TakeUpSite(ctx, "1", id))
+	must[recipes.Site](t)(tx.ResumeSite(ctx, "1", id))
 }

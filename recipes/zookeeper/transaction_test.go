@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func transactionOf(t *testing.T, s recipes.Session, v recipes.Variant) recipes.Transaction {
+func transactionOf(t *testing.T, s recipes.Recipes, v recipes.Variant) recipes.Transaction {
 	t.Helper()
 	return must[recipes.Transaction](t)(s.Transaction("/app/Tx", recipes.TransactionConfig{Variant: v}))
 }
@@ -97,7 +97,7 @@ func awaitLayout(ctx context.Context, t *testing.T, srv *zkserver.Server, want [
 func measure(t *testing.T, v recipes.Variant, n int) cost {
 	srv, ctx := embedded(t), bounded(t)
 	coordinator := transactionOf(t, open(t, srv), v)
-	var sessions []recipes.Session
+	var sessions []recipes.Client
 	var names []string
 	for i := range n {
 		sessions, names = append(sessions, open(t, srv)), append(names, fmt.Sprint(i))

@@ -17,3 +17,13 @@ func TestAnswersThatWereSentTakeNoRoom(t *testing.T) {
 		t.Errorf("%d parts were sent, and %d bytes are left", parts, o.bytes)
 	}
 }
+
+// An answer that waits for room goes when the connection has ended, for nothing makes room.
+func TestAFailedOutboxKeepsNobodyWaiting(t *testing.T) {
+	o := newOutbox(sink(func(*pb.CarryResponse) {}))
+	o.bytes = MaxUnsent + 1
+	o.mu.Lock()
+	o.fail()
+	o.mu.Unlock()
+	o.wait()
+}

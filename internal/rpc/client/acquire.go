@@ -16,7 +16,7 @@ import (
 // the like have in common. If there is a line, it also has a place.
 type answer interface{ GetGrant() *pb.Grant }
 
-// An acquirer makes a call that asks for a grant. had is what it has to take up in a session
+// An acquirer makes a call that asks for a grant. had is what it has to resume in a session
 // that was resumed, or nil.
 type acquirer func(ctx context.Context, requestID string, had *pb.Grant) (answer, error)
 
@@ -90,7 +90,7 @@ func (r recipe) acquire(ctx context.Context, capability string, joined func(reci
 }
 
 // announces reports whether a contender wants to be told its place: because somebody
-// asks for it, or because it may have to be taken up.
+// asks for it, or because it may have to be resumed.
 func (s *session) announces(joined func(recipes.Place)) bool {
 	return joined != nil || s.resumable
 }
@@ -107,7 +107,7 @@ func (s *session) abandon(id string) {
 }
 
 // remember notes a grant: when the session ends, the grant ends too. A grant is late if it
-// comes from a plugin that has ended, and the next one has taken up all that it was given.
+// comes from a plugin that has ended, and the next one has resumed all that it was given.
 // DropRest deletes it then.
 func (s *session) remember(g *grant, w *waiter) (late bool, err error) {
 	s.checkClock()
@@ -134,7 +134,7 @@ func (s *session) forget(id string) *grant {
 }
 
 // concede removes a grant that is about to be given back. Until that is done, the plugin
-// knows it, and the next one takes it up.
+// knows it, and the next one resumes it.
 func (s *session) concede(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -70,7 +70,7 @@ func TestAWaiterOfASessionThatIsRefusedGivesUp(t *testing.T) {
 			w.znode = "/l/lock-1"
 		}
 		s.mu.Unlock()
-		s.untaken(next)
+		s.notResumed(next)
 		synctest.Wait()
 		s.lose(fmt.Errorf("%w: %w", recipes.ErrPluginLost, recipes.ErrUnsupported))
 		if err := <-got; !errors.Is(err, recipes.ErrPluginLost) {

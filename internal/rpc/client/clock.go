@@ -218,8 +218,8 @@ func (c *clock) silence() string {
 	return silence
 }
 
-// left returns how long the session can still be relied on.
-func (c *clock) left() time.Duration {
+// remaining returns how long the session can still be relied on.
+func (c *clock) remaining() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -231,17 +231,17 @@ func (c *clock) left() time.Duration {
 	return c.until(c.contact)
 }
 
-// look returns when left is to be looked at again: when it has passed, or would have if
+// look returns when remaining is to be looked at again: when it has passed, or would have if
 // the host held something by then.
 func (c *clock) look() time.Duration {
-	left := c.left()
+	wait := c.remaining()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known := c.until(c.known); known > 0 {
-		left = min(left, known)
+		wait = min(wait, known)
 	}
-	c.next = time.Now().Add(left)
-	return left
+	c.next = time.Now().Add(wait)
+	return wait
 }
 
 // until returns how long a session can be relied on that was in contact then. A
@@ -277,8 +277,7 @@ func (s *session) watchClock() {
 		case <-s.clock.changed:
 			ticker.Reset(every())
 			s.beat()
-			s.checkClock()
-			deadline.Reset(s.clock.look())
+			deadline.Reset(s.clock.look()) // which is at once if it has passed
 		case <-deadline.C:
 			s.checkClock()
 			deadline.Reset(s.clock.look())
@@ -301,7 +300,7 @@ func (s *session) beat() {
 // for the session calls it: a process that was stopped for longer than the session
 // timeout runs other goroutines before its timers.
 func (s *session) checkClock() {
-	if s.clock.left() > 0 {
+	if s.clock.remaining() > 0 {
 		return
 	}
 	s.lose(fmt.Errorf("%w: %s", recipes.ErrDeadline, s.clock.silence()))

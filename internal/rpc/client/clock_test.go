@@ -37,7 +37,7 @@ func TestDeadlineIsNeverLaterThanZooKeepers(t *testing.T) {
 				contact := time.Now().Add(-max(test.age, 0))
 				time.Sleep(test.back)
 				c.echo(echo{number: n, age: test.age, known: test.age})
-				if mine, zookeepers := c.left(), time.Until(contact.Add(timeout)); mine > zookeepers {
+				if mine, zookeepers := c.remaining(), time.Until(contact.Add(timeout)); mine > zookeepers {
 					t.Errorf("%v left here, %v at ZooKeeper", mine, zookeepers)
 				}
 			})
@@ -50,17 +50,17 @@ func TestEchoNeverShortensTheDeadline(t *testing.T) {
 		c := newClock(time.Second)
 		first, second := c.beat(), c.beat()
 		c.echo(echo{number: second})
-		left := c.left()
+		left := c.remaining()
 		c.echo(echo{number: second})                                      // twice
 		c.echo(echo{number: first, age: time.Second, known: time.Second}) // after the later one
 		c.echo(echo{number: 99, age: -time.Hour, known: -time.Hour})      // never sent
-		if c.left() != left {
-			t.Errorf("%v became %v", left, c.left())
+		if c.remaining() != left {
+			t.Errorf("%v became %v", left, c.remaining())
 		}
 		third := c.beat()
 		c.echo(echo{number: third, age: 900 * time.Millisecond, known: 900 * time.Millisecond})
-		if c.left() != left {
-			t.Errorf("an old contact made %v of %v", c.left(), left)
+		if c.remaining() != left {
+			t.Errorf("an old contact made %v of %v", c.remaining(), left)
 		}
 	})
 }
@@ -92,9 +92,9 @@ func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 		const timeout = 10 * time.Second
 		c := newClock(timeout)
 		c.echo(echo{number: c.beat(), age: time.Second, known: 5 * time.Second})
-		free, look := c.left(), c.look()
+		free, look := c.remaining(), c.look()
 		c.hold(true)
-		held := c.left()
+		held := c.remaining()
 		if held != free-4*time.Second {
 			t.Errorf("%v left with a hold, %v without", held, free)
 		}
@@ -102,16 +102,16 @@ func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 			t.Errorf("looked at again after %v; a hold ends after %v", look, held)
 		}
 		c.hold(false)
-		if c.left() != free {
-			t.Errorf("%v left after the hold, %v before", c.left(), free)
+		if c.remaining() != free {
+			t.Errorf("%v left after the hold, %v before", c.remaining(), free)
 		}
 		time.Sleep(held)
 		if look := c.look(); look != 4*time.Second {
 			t.Errorf("looked at again after %v", look)
 		}
 		c.hold(true)
-		if c.left() > 0 {
-			t.Errorf("%v left", c.left())
+		if c.remaining() > 0 {
+			t.Errorf("%v left", c.remaining())
 		}
 	})
 }
@@ -146,7 +146,7 @@ func TestFirstGrantIsToldIfTheTimerIsLate(t *testing.T) {
 		c.echo(echo{number: c.beat(), known: 4 * time.Second})
 		c.hold(true)
 		if len(c.changed) == 0 {
-			t.Errorf("the deadline is in %v, and nobody looks before", c.left())
+			t.Errorf("the deadline is in %v, and nobody looks before", c.remaining())
 		}
 	})
 }
@@ -156,8 +156,8 @@ func TestASmallerTimeoutMovesTheDeadline(t *testing.T) {
 		c := newClock(40 * time.Second)
 		c.echo(echo{number: c.beat()})
 		c.echo(echo{number: c.beat(), timeout: 4 * time.Second})
-		if c.sessionTimeout() != 4*time.Second || c.left() > 4*time.Second {
-			t.Errorf("%v left of %v", c.left(), c.sessionTimeout())
+		if c.sessionTimeout() != 4*time.Second || c.remaining() > 4*time.Second {
+			t.Errorf("%v left of %v", c.remaining(), c.sessionTimeout())
 		}
 		select {
 		case <-c.changed:
@@ -178,18 +178,18 @@ func TestTheSilentOneIsNamed(t *testing.T) {
 			c.echo(echo{number: c.beat(), age: age, known: age})
 		}
 		time.Sleep(2 * time.Second)
-		if s := c.silence(); c.left() > 0 || s != "the plugin has heard nothing from ZooKeeper for 10s" {
-			t.Errorf("%v left: %s", c.left(), s)
+		if s := c.silence(); c.remaining() > 0 || s != "the plugin has heard nothing from ZooKeeper for 10s" {
+			t.Errorf("%v left: %s", c.remaining(), s)
 		}
 		c.hold(true)
 		c.echo(echo{number: c.beat(), age: 2 * time.Second, known: 9500 * time.Millisecond})
-		if s := c.silence(); c.left() > 0 || s != "the plugin has heard nothing from ZooKeeper for 2s; the leader is not known to have heard of the session for 9.5s" {
-			t.Errorf("%v left: %s", c.left(), s)
+		if s := c.silence(); c.remaining() > 0 || s != "the plugin has heard nothing from ZooKeeper for 2s; the leader is not known to have heard of the session for 9.5s" {
+			t.Errorf("%v left: %s", c.remaining(), s)
 		}
 		c.echo(echo{number: c.beat()})
 		time.Sleep(9600 * time.Millisecond)
-		if s := c.silence(); c.left() > 0 || s != "the plugin has not answered, or this process did not run, for 9.6s" {
-			t.Errorf("%v left: %s", c.left(), s)
+		if s := c.silence(); c.remaining() > 0 || s != "the plugin has not answered, or this process did not run, for 9.6s" {
+			t.Errorf("%v left: %s", c.remaining(), s)
 		}
 	})
 }

@@ -11,7 +11,11 @@ import (
 )
 
 func (s *session) Contenders(ctx context.Context, path string, kinds ...recipes.Kind) (recipes.Lines, error) {
-	if err := errors.Join(recipes.ValidatePath(path), recipes.ValidateKinds(kinds...)); err != nil {
+	err := recipes.ValidatePath(path)
+	for _, k := range kinds {
+		err = errors.Join(err, k.Validate())
+	}
+	if err != nil {
 		return recipes.Lines{}, err
 	}
 	return read(ctx, recipe{s: s, what: "contenders at " + path}, s.contenders.Contenders,

@@ -62,7 +62,7 @@ type passage struct {
 func (p *passage) Members() []string { return append([]string(nil), p.members...) }
 
 // Leave is repeated when its plugin ends and the session goes on. As long as it runs, the
-// next plugin takes up the member as one that leaves. After an error none does, so that
+// next plugin resumes the member as one that leaves. After an error none does, so that
 // DropRest deletes the znode.
 func (p *passage) Leave(ctx context.Context) error {
 	p.s.checkClock()

@@ -25,7 +25,7 @@ func (l leadership) Acknowledge(ctx context.Context, data []byte) error {
 func (s *session) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
 	r, err := s.at("election", path, cfg.Dialect)
 	if err == nil {
-		cfg.Strategy, err = recipes.ParseStrategy(string(cfg.Strategy))
+		cfg.Strategy, err = cfg.Strategy.Normalize()
 	}
 	if err != nil {
 		return nil, err

@@ -3,7 +3,7 @@ package client
 import "github.com/zkrecipes/zkrecipes/recipes"
 
 // Holding reports whether a session's clock counts as for one that holds something.
-func Holding(s recipes.Session) bool {
+func Holding(s recipes.Client) bool {
 	c := s.(*session).clock
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -11,7 +11,7 @@ func Holding(s recipes.Session) bool {
 }
 
 // Kept is how many grants and contenders a session remembers.
-func Kept(s recipes.Session) (grants, owned, waiters int) {
+func Kept(s recipes.Client) (grants, owned, waiters int) {
 	c := s.(*session)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,11 +25,11 @@ type generation struct {
 	idle    chan struct{} // holds one when changes has become 0
 
 	ended chan struct{} // closed when the plugin has ended and the session goes on
-	took  chan struct{} // closed when takeUp has returned
+	took  chan struct{} // closed when resumePossessions has returned
 
 	// Under the session's mu:
 	state   recipes.State // that the plugin has told last
-	ready   bool          // it has taken up what the session has
+	ready   bool          // it has resumed what the session has
 	held    bool          // calls wait
 	leaving chan struct{} // closed when it has answered or will not; nil: it was not asked to let go
 	unheard bool          // it has not answered

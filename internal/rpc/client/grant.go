@@ -19,7 +19,7 @@ type grant struct {
 	token  recipes.Token
 	znode  string
 
-	ask   acquirer      // that takes it up in another plugin
+	ask   acquirer      // that resumes it in another plugin
 	lost  chan struct{} // closed when err is set
 	watch sync.Once
 

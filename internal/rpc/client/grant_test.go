@@ -44,7 +44,7 @@ func TestRemovalByAnotherHandClosesLostOnceAskedFor(t *testing.T) {
 	matches(t, silent.Release(ctx(t)), recipes.ErrNotHeld)
 }
 
-func otherLock(t *testing.T, s recipes.Session) recipes.Hold {
+func otherLock(t *testing.T, s recipes.Recipes) recipes.Hold {
 	t.Helper()
 	l := must.Get(s.Lock("/other", recipes.LockConfig{}))(t)
 	return must.Get(l.Acquire(ctx(t)))(t)

@@ -14,30 +14,30 @@ import (
 // An ending is a way in which a session's grant ends, or its wait for one.
 type ending struct {
 	name string
-	run  func(t *testing.T, s, other recipes.Session) error
+	run  func(t *testing.T, s, other recipes.Client) error
 }
 
 // endings are those that the table of kinds lacks.
 func endings() []ending {
-	lock := func(t *testing.T, s recipes.Session) recipes.Lock {
+	lock := func(t *testing.T, s recipes.Client) recipes.Lock {
 		return must.Get(s.Lock("/lock", recipes.LockConfig{}))(t)
 	}
 	return []ending{
-		{"lock tried", func(t *testing.T, s, _ recipes.Session) error {
+		{"lock tried", func(t *testing.T, s, _ recipes.Client) error {
 			return must.Get(lock(t, s).TryAcquire(ctx(t)))(t).Release(ctx(t))
 		}},
-		{"shared lock, downgraded", func(t *testing.T, s, _ recipes.Session) error {
+		{"shared lock, downgraded", func(t *testing.T, s, _ recipes.Client) error {
 			l := must.Get(s.SharedLock("/shared", recipes.SharedLockConfig{}))(t)
 			h := must.Get(l.AcquireWrite(ctx(t)))(t)
 			return errors.Join(h.Downgrade(ctx(t)), h.Release(ctx(t)))
 		}},
-		{"element", func(t *testing.T, s, _ recipes.Session) error {
+		{"element", func(t *testing.T, s, _ recipes.Client) error {
 			q := must.Get(s.Queue("/queue", recipes.QueueConfig{}))(t)
 			must.Get(q.Put(ctx(t), nil))(t)
 			_, err := q.Take(ctx(t))
 			return err
 		}},
-		{"lock that another client has deleted", func(t *testing.T, s, other recipes.Session) error {
+		{"lock that another client has deleted", func(t *testing.T, s, other recipes.Client) error {
 			hold := must.Get(lock(t, s).Acquire(ctx(t)))(t)
 			if err := must.Get(other.Barrier(hold.Znode()))(t).Remove(ctx(t)); err != nil {
 				return err
@@ -47,7 +47,7 @@ func endings() []ending {
 			}
 			return nil
 		}},
-		{"lock whose wait was cancelled", func(t *testing.T, s, other recipes.Session) error {
+		{"lock whose wait was cancelled", func(t *testing.T, s, other recipes.Client) error {
 			hold := must.Get(lock(t, other).Acquire(ctx(t)))(t)
 			wait, cancel := context.WithCancel(ctx(t))
 			l := must.Get(s.Lock("/lock", recipes.LockConfig{Joined: func(recipes.Place) { cancel() }}))(t)
@@ -56,7 +56,7 @@ func endings() []ending {
 			}
 			return hold.Release(ctx(t))
 		}},
-		{"lock that was contended", func(t *testing.T, s, other recipes.Session) error {
+		{"lock that was contended", func(t *testing.T, s, other recipes.Client) error {
 			hold := must.Get(lock(t, other).Acquire(ctx(t)))(t)
 			if _, err := lock(t, s).TryAcquire(ctx(t)); !errors.Is(err, recipes.ErrContended) {
 				return fmt.Errorf("contended: %w", err)

@@ -66,7 +66,7 @@ func newServedWithin(t *testing.T, limits server.Limits, opts ...grpc.DialOption
 	t.Helper()
 	zk := must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	t.Cleanup(func() { _ = zk.Close() })
-	opener := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	opener := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		cfg.Servers = []string{zk.Addr()}
 		return zookeeper.Open(ctx, cfg)
 	}
@@ -254,7 +254,7 @@ func ctx(t *testing.T) context.Context {
 }
 
 // open opens a session with that timeout; 0 is one that no test outlasts.
-func (l *link) open(t *testing.T, timeout time.Duration) recipes.Session {
+func (l *link) open(t *testing.T, timeout time.Duration) recipes.Client {
 	t.Helper()
 	if timeout == 0 {
 		timeout = time.Minute
@@ -262,17 +262,17 @@ func (l *link) open(t *testing.T, timeout time.Duration) recipes.Session {
 	return must.Get(l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: timeout}))(t)
 }
 
-func lock(t *testing.T, s recipes.Session, cfg recipes.LockConfig) recipes.Lock {
+func lock(t *testing.T, s recipes.Recipes, cfg recipes.LockConfig) recipes.Lock {
 	t.Helper()
 	return must.Get(s.Lock("/l", cfg))(t)
 }
 
-func acquire(t *testing.T, s recipes.Session) recipes.Hold {
+func acquire(t *testing.T, s recipes.Recipes) recipes.Hold {
 	t.Helper()
 	return must.Get(lock(t, s, recipes.LockConfig{}).Acquire(ctx(t)))(t)
 }
 
-func election(t *testing.T, s recipes.Session) recipes.Election {
+func election(t *testing.T, s recipes.Recipes) recipes.Election {
 	t.Helper()
 	return must.Get(s.Election("/e", recipes.ElectionConfig{}))(t)
 }

@@ -19,7 +19,7 @@ func (h hold) Release(ctx context.Context) error { return h.giveBack(ctx) }
 func (s *session) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
 	r, err := s.at("lock", path, cfg.Dialect)
 	if err == nil {
-		cfg.Strategy, err = recipes.ParseStrategy(string(cfg.Strategy))
+		cfg.Strategy, err = cfg.Strategy.Normalize()
 	}
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 
 // live listens to one plugin after the other, until the session is lost.
 func (s *session) live(t *generation) {
-	close(t.took) // there was nothing to take up
+	close(t.took) // there was nothing to resume
 	for t != nil {
 		why, final := s.listen(t)
 		t.stop()
@@ -29,7 +29,7 @@ func (s *session) live(t *generation) {
 			return
 		}
 		t.hangUp()
-		if t = s.move(t); t != nil && !s.spawn(func() { s.takeUp(t) }) {
+		if t = s.move(t); t != nil && !s.spawn(func() { s.resumePossessions(t) }) {
 			close(t.took)
 		}
 	}
@@ -74,7 +74,7 @@ func (s *session) move(from *generation) *generation {
 	}
 }
 
-// resume has p take up the session. It returns nil if p has ended or the session is
+// resume has p resume the session. It returns nil if p has ended or the session is
 // lost.
 func (s *session) resume(p *Plugin) *generation {
 	for p.enter(s.over) {
@@ -109,7 +109,7 @@ func (s *session) resume(p *Plugin) *generation {
 // reopen opens the session's stream at p, which has counted it.
 func (s *session) reopen(p *Plugin) (*generation, error) {
 	defer p.entered()
-	ctx, cancel := context.WithTimeout(s.over, s.clock.left())
+	ctx, cancel := context.WithTimeout(s.over, s.clock.remaining())
 	defer cancel()
 	t, opened, err := p.begin(ctx, s.cfg, &pb.Resume{
 		Ticket: s.resumeTicket, Session: s.handle,

@@ -51,7 +51,7 @@ func (m *mortal) kill() {
 
 // moving opens a session through a plugin, whose answers a spy sees. move has that plugin die,
 // and another one, whose answers another spy sees, resume the session.
-func moving(t *testing.T) (s recipes.Session, before, after *spy, move func()) {
+func moving(t *testing.T) (s recipes.Client, before, after *spy, move func()) {
 	t.Helper()
 	byGRPC(t)
 	zk := must.Get(zkserver.Listen(zkserver.Config{}))(t)

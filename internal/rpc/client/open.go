@@ -19,11 +19,11 @@ import (
 const openGrace = 250 * time.Millisecond
 
 // Open opens a session. It is a recipes.Opener.
-func (c *Client) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+func (c *Client) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	return c.openAt(ctx, c.Plugin(), cfg)
 }
 
-func (c *Client) openAt(ctx context.Context, p *Plugin, cfg recipes.SessionConfig) (recipes.Session, error) {
+func (c *Client) openAt(ctx context.Context, p *Plugin, cfg recipes.SessionConfig) (recipes.Client, error) {
 	cfg, err := cfg.Normalize()
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (c *Client) openAt(ctx context.Context, p *Plugin, cfg recipes.SessionConfi
 	return p.open(ctx, cfg)
 }
 
-func (p *Plugin) open(ctx context.Context, cfg recipes.SessionConfig) (_ recipes.Session, err error) {
+func (p *Plugin) open(ctx context.Context, cfg recipes.SessionConfig) (_ recipes.Client, err error) {
 	if !p.enter(ctx) {
 		return nil, p.openError(ctx, errors.New("its process has ended"))
 	}

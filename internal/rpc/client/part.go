@@ -52,7 +52,7 @@ func (p *part) loss() error {
 	return p.lost
 }
 
-func (p *part) takeUp(ctx context.Context) error { return p.ask(ctx) }
+func (p *part) resume(ctx context.Context) error { return p.ask(ctx) }
 
 func (p *part) drop(reason error) {
 	p.end(fmt.Errorf("the plugin has ended, and the next one has not taken this up: %w", reason))

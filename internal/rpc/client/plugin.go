@@ -60,7 +60,7 @@ func (c *Client) Use(p *Plugin, resumes bool) {
 }
 
 // Open is Client.Open through this plugin.
-func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	return p.client.openAt(ctx, p, cfg)
 }
 

@@ -128,7 +128,7 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 		got, err := q.s.queues.ReceiveElement(ctx, &pb.ReceiveElementRequest{
 			Session: q.s.handle, RequestId: id, Queue: q.ref(), Resumed: had,
 		})
-		if had == nil { // what was delivered is only taken up
+		if had == nil { // what was delivered is only resumed
 			r = got
 		}
 		return got, err

@@ -30,7 +30,7 @@ func TestEndOfADeliveryThatIsNotAnsweredHasNoKnownOutcome(t *testing.T) {
 	}
 }
 
-func received(t *testing.T, s recipes.Session) recipes.Delivery {
+func received(t *testing.T, s recipes.Recipes) recipes.Delivery {
 	t.Helper()
 	q := must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
 	if _, err := q.Put(t.Context(), nil); err != nil { // without a deadline

@@ -68,7 +68,7 @@ func (p *Plugin) GoOn() {
 	}
 }
 
-// Movable returns nil if no session of the plugin is lost because another plugin takes it up
+// Movable returns nil if no session of the plugin is lost because another plugin resumes it
 // now. It waits for at most patience for sessions that are Suspended. An error says which
 // session cannot be moved, and why.
 func (p *Plugin) Movable(ctx context.Context, patience time.Duration) error {
@@ -86,7 +86,7 @@ func (p *Plugin) Movable(ctx context.Context, patience time.Duration) error {
 // a while, and its deadline counts on. In an outage it needs all that is left.
 func (s *session) movable(ctx context.Context, p *Plugin) error {
 	for {
-		left, timeout := s.clock.left(), s.Timeout()
+		left, timeout := s.clock.remaining(), s.Timeout()
 		s.mu.Lock()
 		t, changed := s.newest, s.changed
 		over := s.err != nil || t.plugin != p || t.over.Err() != nil // there is nothing to move

@@ -52,7 +52,7 @@ func TestWaitForARevocationEndsWithTheHold(t *testing.T) {
 	closes(t, "the wait", ended)
 }
 
-func acquireRead(t *testing.T, s recipes.Session) recipes.SharedHold {
+func acquireRead(t *testing.T, s recipes.Recipes) recipes.SharedHold {
 	t.Helper()
 	l := must.Get(s.SharedLock("/l", recipes.SharedLockConfig{Revocable: true}))(t)
 	return must.Get(l.AcquireRead(ctx(t)))(t)

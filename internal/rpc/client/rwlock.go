@@ -23,7 +23,7 @@ type readWriteLock[H any] struct {
 func (s *session) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
 	r, err := s.at("shared lock", path, cfg.Dialect)
 	if err == nil {
-		cfg.Strategy, err = recipes.ParseStrategy(string(cfg.Strategy))
+		cfg.Strategy, err = cfg.Strategy.Normalize()
 	}
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (s *session) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes
 func (s *session) PriorityLock(path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
 	r, err := s.at("priority lock", path, "")
 	if err == nil {
-		cfg.Strategy, err = recipes.ParseStrategy(string(cfg.Strategy))
+		cfg.Strategy, err = cfg.Strategy.Normalize()
 	}
 	if err != nil {
 		return nil, err

@@ -127,7 +127,7 @@ func play(t *testing.T, c *client.Client, s *scripted) (p *client.Plugin, kill f
 	return p, kill
 }
 
-func openScripted(t *testing.T, c *client.Client) recipes.Session {
+func openScripted(t *testing.T, c *client.Client) recipes.Client {
 	t.Helper()
 	return must.Get(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"scripted"}}))(t)
 }

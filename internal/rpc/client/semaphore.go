@@ -16,7 +16,7 @@ type semaphore struct {
 func (s *session) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
 	r, err := s.at("semaphore", path, cfg.Dialect)
 	if err == nil {
-		cfg.Strategy, err = recipes.ParseStrategy(string(cfg.Strategy))
+		cfg.Strategy, err = cfg.Strategy.Normalize()
 	}
 	if err != nil {
 		return nil, err

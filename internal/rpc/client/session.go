@@ -49,7 +49,7 @@ type session struct {
 
 	newest  *generation           // the latest that has a stream
 	owner   *generation           // whose grants count
-	taker   *generation           // that takes up what the owner had, or nil
+	taker   *generation           // that resumes what the owner had, or nil
 	owned   map[string]possession // that the owner knows, grants that are given back included
 	changed chan struct{}         // closed, and replaced, when serving changes
 

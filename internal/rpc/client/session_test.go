@@ -246,7 +246,7 @@ func TestFailEndsEverySession(t *testing.T) {
 	l := newLink(t)
 	a, b := l.open(t, 0), l.open(t, 0)
 	l.client.Fail(fmt.Errorf("%w: killed", recipes.ErrPluginLost))
-	for _, s := range []recipes.Session{a, b} {
+	for _, s := range []recipes.Client{a, b} {
 		closes(t, "session", s.Done())
 		matches(t, s.Err(), recipes.ErrPluginLost)
 	}

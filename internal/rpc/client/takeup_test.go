@@ -4,11 +4,13 @@ import (
 	"context"
 	"testing"
 
+	"go.opentelemetry.io/otel/metric/noop"
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // TestAPluginThatHasEndedDoesNotBeginToServe: its stream has ended while it took up the
@@ -47,6 +49,92 @@ func TestAPluginThatEndsAtDropRestLosesNoSession(t *testing.T) {
 	s, generationOf := resumable(t)
 	next := generationOf()
 	s.sessions = drops{ends: next.stop}
-	s.takeUp(next)
+	s.resumePossessions(next)
 	must.Report(t, s.Err())
+}
+
+// begun answers as a plugin that has begun a transaction of that name.
+type begun struct {
+	pb.TransactionServiceClient
+	name string
+}
+
+func (b begun) BeginTransaction(context.Context, *pb.BeginTransactionRequest, ...grpc.CallOption) (*pb.BeginTransactionResponse, error) {
+	return &pb.BeginTransactionResponse{Transaction: b.name}, nil
+}
+
+// A transaction without a name cannot be resumed: the next plugin would begin another one.
+func TestATransactionWithoutANameIsNotResumed(t *testing.T) {
+	for name, want := range map[string]bool{"": false, "tx-1": true} {
+		s, generationOf := resumable(t)
+		s.begin(generationOf())
+		s.Client.transactions = begun{name: name}
+		tx, err := s.Transaction("/tx", recipes.TransactionConfig{})
+		if err == nil {
+			err = tx.Begin(t.Context(), nil, "a")
+		}
+		if resumes := s.part("/tx") != nil; err != nil || resumes != want {
+			t.Errorf("of the name %q: %v; it is resumed: %v", name, err, resumes)
+		}
+	}
+}
+
+// A plugin that has resumed all that the session has is the owner. What begins then is not
+// resumed in it again. A session that is lost notes nothing.
+func TestTheOwnerIsAskedForNothingAgain(t *testing.T) {
+	s, generationOf := resumable(t)
+	left := func(of *generation) int {
+		rest, _, all := s.notResumed(of)
+		if all != (len(rest) == 0) {
+			t.Errorf("of %d all are resumed: %v", len(rest), all)
+		}
+		return len(rest)
+	}
+	has := func(key string) *part {
+		p := &part{s: s, key: key}
+		s.has(p)
+		return p
+	}
+	first, next := s.owner, generationOf()
+	p := has("/one")
+	if n := left(first); n != 0 {
+		t.Errorf("the first plugin is asked for %d", n)
+	}
+	if n := left(next); n != 1 || s.owner != first {
+		t.Errorf("the next one is asked for %d, and is the owner: %v", n, s.owner == next)
+	}
+	p.at = next
+	if n := left(next); n != 0 || s.owner != next {
+		t.Errorf("the next one is asked for %d, and is the owner: %v", n, s.owner == next)
+	}
+	has("/two")
+	if n := left(next); n != 0 {
+		t.Errorf("the owner is asked for %d", n)
+	}
+	s.lose(recipes.ErrPluginLost)
+	if has("/late"); s.part("/late") != nil {
+		t.Error("a session that is lost has a part")
+	}
+}
+
+// A plugin that moves its sessions does not wait for one that another plugin serves.
+func TestASessionOfAnotherPluginIsMovable(t *testing.T) {
+	s, _ := resumable(t)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.newest.state = recipes.Suspended
+	if err := s.movable(ended, s.newest.plugin); err == nil {
+		t.Error("without a connection to ZooKeeper it is movable")
+	}
+	if err := s.movable(ended, new(Plugin)); err != nil {
+		t.Errorf("of another plugin: %v", err)
+	}
+}
+
+// gRPC's own calls are measured too, if anything is.
+func TestTelemetryIsAmongTheDialOptions(t *testing.T) {
+	without, with := DialOptions(nil, nil), DialOptions(nil, noop.NewMeterProvider())
+	if len(with) != len(without)+1 {
+		t.Errorf("%d options with a meter, %d without", len(with), len(without))
+	}
 }

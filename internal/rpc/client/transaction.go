@@ -34,7 +34,7 @@ func (s *session) Transaction(path string, cfg recipes.TransactionConfig) (recip
 	if path == "/" {
 		return nil, fmt.Errorf("%w: the root is no transaction", recipes.ErrInvalid)
 	}
-	variant, err := recipes.ParseVariant(string(cfg.Variant))
+	variant, err := cfg.Variant.Normalize()
 	if err != nil {
 		return nil, err
 	}

@@ -14,18 +14,18 @@ type waiter struct {
 	once    sync.Once
 	telling sync.WaitGroup // while the call goes on
 
-	turns chan turn // holds one: the latest that takeUp has offered
+	turns chan turn // holds one: the latest that resumePossessions has offered
 	anew  bool      // it takes a turn also without a znode: DropRest would undo what it does
-	had   *pb.Grant // the place that the call has to take up, or nil
+	had   *pb.Grant // the place that the call has to resume, or nil
 
 	// Under the session's mu:
 	on    *generation // in which the call is made; nil when it has returned
 	znode string      // that it waits with, if that is known
 	at    *generation // whose plugin knows it, or has answered it
-	took  func()      // tells takeUp so; may be nil
+	took  func()      // tells resumePossessions so; may be nil
 }
 
-// A turn is offered to a call whose contender can be taken up in a generation.
+// A turn is offered to a call whose contender can be resumed in a generation.
 type turn struct {
 	in   *generation
 	done chan struct{} // to be closed when it was, or will not be
@@ -62,7 +62,7 @@ func (s *session) begins(w *waiter, t *generation, offered *turn) {
 
 // placed notes where the contender stands, as the plugin of a generation says, and tells the
 // application. It is told in a goroutine of its own. It may make a call of the session, and
-// if the plugin dies, that call waits until takeUp has seen this one again.
+// if the plugin dies, that call waits until resumePossessions has seen this one again.
 func (s *session) placed(w *waiter, t *generation, p recipes.Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *session) answered(w *waiter) {
 	w.on = nil
 }
 
-// expect has takeUp offer turns to a waiter, until unexpect.
+// expect has resumePossessions offer turns to a waiter, until unexpect.
 func (s *session) expect(id string, w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

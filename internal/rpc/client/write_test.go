@@ -48,7 +48,7 @@ func TestChangeOutlastsItsSessionForAMoment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				world := new(fake.World)
-				l := newLinkOver(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+				l := newLinkOver(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 					s, err := world.Open(ctx, cfg)
 					return slowToRefuse{s, test.answers}, err
 				})
@@ -77,7 +77,7 @@ func TestChangeOutlastsItsSessionForAMoment(t *testing.T) {
 
 // slowToRefuse is a session whose queues refuse a Put some time after its loss.
 type slowToRefuse struct {
-	recipes.Session
+	recipes.Client
 	after time.Duration
 }
 

@@ -47,7 +47,7 @@ func TestEveryServiceHasItsCapability(t *testing.T) {
 		}
 		told = append(told, names...)
 	}
-	have := Config{Resume: func(context.Context, recipes.SessionConfig, []byte, time.Time) (recipes.Session, error) {
+	have := Config{Resume: func(context.Context, recipes.SessionConfig, []byte, time.Time) (recipes.Client, error) {
 		return nil, nil
 	}}.Capabilities()
 	slices.Sort(told)

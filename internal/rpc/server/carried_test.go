@@ -25,7 +25,7 @@ import (
 )
 
 // panicking is a session with a defect.
-type panicking struct{ recipes.Session }
+type panicking struct{ recipes.Client }
 
 func (panicking) Stats(context.Context) (recipes.Stats, error) { panic("s3cret") }
 
@@ -49,7 +49,7 @@ func TestPanicInACarriedCallIsItsError(t *testing.T) {
 		unary++
 		return invoke(ctx, method, r, reply, cc, opts...)
 	}
-	conn, s := serve(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	conn, s := serve(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		s, err := new(fake.World).Open(ctx, cfg)
 		return panicking{s}, err
 	}}, grpc.WithChainUnaryInterceptor(count)) // behind what carries

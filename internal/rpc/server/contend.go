@@ -22,38 +22,38 @@ type resumeRequest interface {
 }
 
 // contend waits for the grant that a request asks for, or joins the call that already
-// does, and returns its ticket. If the recipe has a line, run calls joined once. If a
+// does, and returns its acquisition. If the recipe has a line, run calls joined once. If a
 // contender had joined a line, its error says at which place: the host tells the
 // application in any case.
-func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, run func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error)) (*ticket, error) {
+func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, run func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error)) (*acquisition, error) {
 	t, err := s.target(r)
 	if err != nil {
 		return nil, err
 	}
 	had := r.GetResumed()
-	if err := t.resumption.allows(had); err != nil && !t.tickets.knows(r.GetRequestId()) {
+	if err := t.resumption.allows(had); err != nil && !t.acquisitions.knows(r.GetRequestId()) {
 		return nil, err
 	}
 	var announced func(recipes.Place)
 	if announce {
 		announced = t.announcer(ctx, r.GetRequestId())
 	}
-	c, err := t.tickets.call(ctx, r.GetRequestId(), had.GetToken() != 0, announced, contained(ctx, t, run))
+	c, err := t.acquisitions.call(ctx, r.GetRequestId(), had.GetToken() != 0, announced, contained(ctx, t, run))
 	if c == nil || err == nil {
 		return c, err
 	}
 	if had != nil {
-		t.tickets.retry(c)
+		t.acquisitions.retry(c)
 	}
 	return nil, wire.ToStatus(err, c.place)
 }
 
-// acquire asks a recipe for a grant, or takes up the one that the host of r had.
+// acquire asks a recipe for a grant, or resumes the one that the host of r had.
 func acquire[G recipes.Grant](ctx context.Context, recipe any, r resumeRequest, ask func(context.Context) (G, error), giveBack func(G, context.Context) error) (_ *grant, err error) {
 	var g G
 	if had := r.GetResumed(); had != nil {
 		tries, ok := r.(interface{ GetTry() bool })
-		g, err = takeUp[G](ctx, recipe, had, ok && tries.GetTry())
+		g, err = resumeGrant[G](ctx, recipe, had, ok && tries.GetTry())
 	} else {
 		g, err = ask(ctx)
 	}
@@ -85,11 +85,11 @@ func (ss *session) announceOnStream(id string) func(recipes.Place) {
 	}
 }
 
-func toGrant(c *ticket) *pb.Grant {
+func toGrant(c *acquisition) *pb.Grant {
 	return &pb.Grant{Token: int64(c.grant.Token()), Znode: c.grant.Znode()}
 }
 
-func toPlace(c *ticket) *pb.Place {
+func toPlace(c *acquisition) *pb.Place {
 	if c.place == nil {
 		return nil
 	}

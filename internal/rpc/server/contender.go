@@ -23,7 +23,7 @@ func (s contenderService) Contenders(ctx context.Context, r *pb.ContendersReques
 		found, err := t.line(ctx, wire.Kinds(r.GetKinds()))
 		return &pb.ContendersResponse{Contenders: wire.ToContenders(found)}, err
 	}
-	lines, err := t.Session.Contenders(ctx, t.path, wire.Kinds(r.GetKinds())...)
+	lines, err := t.Client.Contenders(ctx, t.path, wire.Kinds(r.GetKinds())...)
 	return wire.ToLines(lines), err
 }
 
@@ -47,7 +47,7 @@ func (t target) line(ctx context.Context, kinds []recipes.Kind) (_ []recipes.Con
 		}
 		return e.Candidates(ctx)
 	case t.dialect == recipes.DefaultDialect: // recipes without dialects, and semaphores, whose permits are not known
-		lines, err := t.Session.Contenders(ctx, t.path, kind)
+		lines, err := t.Client.Contenders(ctx, t.path, kind)
 		return lines.Contenders, err
 	case kind == recipes.KindSemaphore:
 		line, err = t.Semaphore(t.path, recipes.SemaphoreConfig{Permits: 1, Dialect: t.dialect})

@@ -34,15 +34,15 @@ func (s doubleBarrierService) EnterDoubleBarrier(ctx context.Context, r *pb.Ente
 	return &pb.EnterDoubleBarrierResponse{Grant: toGrant(c), Members: p.Members()}, nil
 }
 
-// members is a double barrier whose members can be taken up.
+// members is a double barrier whose members can be resumed.
 type members interface {
 	EnterAnnounced(ctx context.Context, data []byte, joined func(recipes.Place)) (recipes.Passage, error)
-	Rejoin(ctx context.Context, znode string, joined func(recipes.Place)) (recipes.Passage, error)
-	TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.Passage, error)
-	TakeUpLeaving(ctx context.Context, znode string, token recipes.Token, members []string) (recipes.Passage, error)
+	ResumeWaiting(ctx context.Context, znode string, joined func(recipes.Place)) (recipes.Passage, error)
+	Resume(ctx context.Context, znode string, token recipes.Token) (recipes.Passage, error)
+	ResumeLeaving(ctx context.Context, znode string, token recipes.Token, members []string) (recipes.Passage, error)
 }
 
-// enter enters, or takes up a member.
+// enter enters, or resumes a member.
 func (ss *session) enter(ctx context.Context, b recipes.DoubleBarrier, r *pb.EnterDoubleBarrierRequest) (recipes.Passage, error) {
 	m, able := b.(members)
 	joined := func(recipes.Place) {}
@@ -57,13 +57,13 @@ func (ss *session) enter(ctx context.Context, b recipes.DoubleBarrier, r *pb.Ent
 	case had == nil:
 		return m.EnterAnnounced(ctx, r.GetData(), joined)
 	case !able:
-		return nil, errNotTakenUp
+		return nil, errNotResumed
 	case len(r.GetLeaving()) > 0:
-		return m.TakeUpLeaving(ctx, znode, token, r.GetLeaving())
+		return m.ResumeLeaving(ctx, znode, token, r.GetLeaving())
 	case token == 0:
-		return m.Rejoin(ctx, znode, joined)
+		return m.ResumeWaiting(ctx, znode, joined)
 	}
-	return m.TakeUp(ctx, znode, token)
+	return m.Resume(ctx, znode, token)
 }
 
 // takeOut leaves without waiting for the others.
@@ -78,9 +78,9 @@ func takeOut(p recipes.Passage) func(context.Context) error {
 const noPassage = "no place in a double barrier"
 
 func (s doubleBarrierService) LeaveDoubleBarrier(ctx context.Context, r *pb.LeaveDoubleBarrierRequest) (*pb.LeaveDoubleBarrierResponse, error) {
-	return withGrant(s.Server, r, noPassage, func(ss *session, c *ticket, p recipes.Passage) (*pb.LeaveDoubleBarrierResponse, error) {
+	return withGrant(s.Server, r, noPassage, func(ss *session, c *acquisition, p recipes.Passage) (*pb.LeaveDoubleBarrierResponse, error) {
 		err := p.Leave(ctx)
-		ss.tickets.finished(c)
+		ss.acquisitions.finished(c)
 		return &pb.LeaveDoubleBarrierResponse{}, err
 	})
 }

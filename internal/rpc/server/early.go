@@ -24,7 +24,7 @@ func early(ctx context.Context) (context.Context, context.CancelFunc) {
 // ends when the call is abandoned, and a moment before the call's time is up. So an
 // answer says what has become of the call.
 func (ss *session) patient(ctx context.Context, r interface{ GetRequestId() string }) (context.Context, context.CancelFunc) {
-	ctx, end := ss.tickets.abandonable(ctx, r.GetRequestId())
+	ctx, end := ss.acquisitions.abandonable(ctx, r.GetRequestId())
 	ctx, cancel := early(ctx)
 	return ctx, func() { cancel(); end() }
 }

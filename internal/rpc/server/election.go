@@ -31,7 +31,7 @@ func (s electionService) Campaign(ctx context.Context, r *pb.CampaignRequest) (*
 }
 
 func (s electionService) Acknowledge(ctx context.Context, r *pb.AcknowledgeRequest) (*pb.AcknowledgeResponse, error) {
-	return withGrant(s.Server, r, "no leadership", func(_ *session, _ *ticket, l recipes.Leadership) (*pb.AcknowledgeResponse, error) {
+	return withGrant(s.Server, r, "no leadership", func(_ *session, _ *acquisition, l recipes.Leadership) (*pb.AcknowledgeResponse, error) {
 		return &pb.AcknowledgeResponse{}, l.Acknowledge(ctx, r.GetData())
 	})
 }

@@ -15,49 +15,49 @@ type grantService struct {
 }
 
 func (s grantService) Release(ctx context.Context, r *pb.ReleaseRequest) (*pb.ReleaseResponse, error) {
-	return withGrant(s.Server, r, "", func(ss *session, c *ticket, _ recipes.Grant) (*pb.ReleaseResponse, error) {
+	return withGrant(s.Server, r, "", func(ss *session, c *acquisition, _ recipes.Grant) (*pb.ReleaseResponse, error) {
 		err := c.grant.giveBack(ctx)
 		if ctx.Err() != nil && err != nil {
-			ss.tickets.awaitGiveBack(c)
+			ss.acquisitions.awaitGiveBack(c)
 		} else {
-			ss.tickets.givenBack(c, err)
+			ss.acquisitions.givenBack(c, err)
 		}
 		return &pb.ReleaseResponse{}, err
 	})
 }
 
 // awaitGiveBack is givenBack for a release that goes on, and that nobody waits for.
-func (ts *tickets) awaitGiveBack(c *ticket) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	ts.background(func() { ts.givenBack(c, c.grant.giveBack(ts.ss.ctx)) })
+func (a *acquisitions) awaitGiveBack(c *acquisition) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.background(func() { a.givenBack(c, c.grant.giveBack(a.ss.ctx)) })
 }
 
 // givenBack notes the end of a release. If the server has refused it, it can be tried
 // again.
-func (ts *tickets) givenBack(c *ticket, err error) {
+func (a *acquisitions) givenBack(c *acquisition, err error) {
 	if err == nil || errors.Is(err, recipes.ErrNotHeld) {
-		ts.finished(c)
+		a.finished(c)
 	}
 }
 
 func (s grantService) Write(ctx context.Context, r *pb.WriteRequest) (*pb.WriteResponse, error) {
-	return withGrant(s.Server, r, "", func(_ *session, _ *ticket, g recipes.Grant) (*pb.WriteResponse, error) {
+	return withGrant(s.Server, r, "", func(_ *session, _ *acquisition, g recipes.Grant) (*pb.WriteResponse, error) {
 		return &pb.WriteResponse{}, g.Write(ctx, wire.Ops(r.GetOps())...)
 	})
 }
 
 // judge notices a grant whose znode turned out to be gone. A grant that ended for
 // another reason is there to be released, or is being released.
-func (ts *tickets) judge(c *ticket, err error) {
+func (a *acquisitions) judge(c *acquisition, err error) {
 	if errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrSessionLost) {
-		ts.finished(c)
+		a.finished(c)
 	}
 }
 
 func (s grantService) Watch(_ context.Context, r *pb.WatchRequest) (*pb.WatchResponse, error) {
-	return withGrant(s.Server, r, "", func(ss *session, c *ticket, _ recipes.Grant) (*pb.WatchResponse, error) {
-		ss.tickets.watch(c)
+	return withGrant(s.Server, r, "", func(ss *session, c *acquisition, _ recipes.Grant) (*pb.WatchResponse, error) {
+		ss.acquisitions.watch(c)
 		return &pb.WatchResponse{}, nil
 	})
 }
@@ -67,6 +67,6 @@ func (s grantService) Abandon(_ context.Context, r *pb.AbandonRequest) (*pb.Aban
 	if err != nil {
 		return nil, err
 	}
-	ss.tickets.abandon(r.GetRequestId())
+	ss.acquisitions.abandon(r.GetRequestId())
 	return &pb.AbandonResponse{}, nil
 }

@@ -50,10 +50,10 @@ func TestCallThatFindsTheZnodeGoneEndsTheGrant(t *testing.T) {
 	} {
 		s := New(Config{})
 		ss := &session{ctx: t.Context()}
-		ss.tickets = newTickets(ss, 1)
+		ss.acquisitions = newAcquisitions(ss, 1)
 		s.sessions[""] = ss
 		acquire := func(id string) error {
-			_, err := ss.tickets.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+			_, err := ss.acquisitions.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
 				return &grant{Grant: removed{}}, nil
 			})
 			return err
@@ -84,7 +84,7 @@ func TestUnknownModeIsRefused(t *testing.T) {
 // placed is a lock with a place that can be taken up.
 type placed struct{ try *bool }
 
-func (p placed) Rejoin(_ context.Context, _ string, try bool) (recipes.Hold, error) {
+func (p placed) ResumeWaiting(_ context.Context, _ string, try bool) (recipes.Hold, error) {
 	*p.try = try
 	return nil, recipes.ErrContended
 }

@@ -44,7 +44,7 @@ func update[A any](ctx context.Context, s *Server, r interface {
 	request
 	GetData() []byte
 }, answer A) (A, error) {
-	return withGrant(s, r, "nothing that can be updated", func(_ *session, _ *ticket, u updater) (A, error) {
+	return withGrant(s, r, "nothing that can be updated", func(_ *session, _ *acquisition, u updater) (A, error) {
 		return answer, u.Update(ctx, r.GetData())
 	})
 }

@@ -61,7 +61,7 @@ func TestHandOffWhoseAnswerIsLostClosesLost(t *testing.T) {
 func TestHandOffThatIsGivenUpClosesLost(t *testing.T) {
 	learnt := make(chan recipes.PriorityHold, 2)
 	holder, successor, granted := handOff(t, func(srv *zkserver.Server) recipes.Opener {
-		return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+		return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 			s, err := zookeeper.Open(ctx, cfg)
 			return known{s, learnt, srv}, err
 		}
@@ -94,13 +94,13 @@ func handsOff(ctx context.Context, t *testing.T, holder recipes.PriorityHold, su
 // known is a session that shows its priority holds, and for which the outcome of a
 // transaction whose reply was lost stays unknown.
 type known struct {
-	recipes.Session
+	recipes.Client
 	holds  chan<- recipes.PriorityHold
 	server *zkserver.Server
 }
 
 func (k known) PriorityLock(path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
-	l, err := k.Session.PriorityLock(path, cfg)
+	l, err := k.Client.PriorityLock(path, cfg)
 	return knownLock{l, k}, err
 }
 

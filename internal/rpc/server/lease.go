@@ -80,7 +80,7 @@ func (ss *session) tell(st stream, told recipes.State) {
 
 // notify calls f for each event of the session, one at a time.
 func (ss *session) notify(f func(recipes.Event)) {
-	if s, ok := ss.Session.(interface{ Notify(func(recipes.Event)) }); ok {
+	if s, ok := ss.Client.(interface{ Notify(func(recipes.Event)) }); ok {
 		s.Notify(f)
 		return
 	}

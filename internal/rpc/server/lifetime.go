@@ -71,7 +71,7 @@ func (ss *session) outlive(st stream) {
 	}
 	select {
 	case <-ss.lifetime:
-	case <-ss.Session.Done():
+	case <-ss.Client.Done():
 	case <-ss.ctx.Done():
 	}
 }

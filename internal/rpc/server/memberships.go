@@ -78,15 +78,15 @@ func errNoMembership(membership string) error {
 	return fmt.Errorf("%w: membership %q has finished, or never was", recipes.ErrNoTransaction, membership)
 }
 
-// A resumable transaction can be taken up in another plugin, by its name.
+// A resumable transaction can be resumed in another plugin, by its name.
 type resumable interface {
 	BeginAs(ctx context.Context, payload []byte, sites ...string) (name string, err error)
 	CoordinateAs(ctx context.Context, name string) (recipes.Decision, error)
-	TakeUpCoordinator(ctx context.Context, name string) error
-	TakeUpSite(ctx context.Context, site, name string) (recipes.Site, error)
+	ResumeCoordinator(ctx context.Context, name string) error
+	ResumeSite(ctx context.Context, site, name string) (recipes.Site, error)
 }
 
-// begin begins a transaction, or takes up its coordinator's place. It returns the
+// begin begins a transaction, or resumes its coordinator's place. It returns the
 // transaction's name.
 func (ss *session) begin(ctx context.Context, t recipes.Transaction, r *pb.BeginTransactionRequest) (string, error) {
 	m, able := t.(resumable)
@@ -96,11 +96,11 @@ func (ss *session) begin(ctx context.Context, t recipes.Transaction, r *pb.Begin
 	case had == "":
 		return m.BeginAs(ctx, r.GetPayload(), r.GetSites()...)
 	case !able:
-		return "", errNotTakenUp
+		return "", errNotResumed
 	case ss.resumption.over():
 		return "", errTooLate
 	default:
-		return had, m.TakeUpCoordinator(ctx, had)
+		return had, m.ResumeCoordinator(ctx, had)
 	}
 }
 
@@ -111,7 +111,7 @@ func coordinate(ctx context.Context, t recipes.Transaction, r *pb.CoordinateTran
 	case name == "":
 		return t.Coordinate(ctx)
 	case !able:
-		return recipes.Decision{}, errNotTakenUp
+		return recipes.Decision{}, errNotResumed
 	default:
 		return m.CoordinateAs(ctx, name)
 	}
@@ -122,7 +122,7 @@ func (ss *session) join(ctx context.Context, t recipes.Transaction, r *pb.JoinTr
 	m, able := t.(resumable)
 	switch had := r.GetResumed(); {
 	case had == "":
-		if err = ss.memberships.room(ss.tickets.limit); err != nil {
+		if err = ss.memberships.room(ss.acquisitions.limit); err != nil {
 			return nil, "", err
 		}
 		site, err = t.Join(ctx, r.GetSite())
@@ -131,12 +131,12 @@ func (ss *session) join(ctx context.Context, t recipes.Transaction, r *pb.JoinTr
 			membership += membershipSeparator + s.ID()
 		}
 	case !able:
-		err = errNotTakenUp
+		err = errNotResumed
 	case ss.resumption.over():
 		err = errTooLate
 	default:
 		_, name, _ := strings.Cut(had, membershipSeparator)
-		site, err = m.TakeUpSite(ctx, r.GetSite(), name)
+		site, err = m.ResumeSite(ctx, r.GetSite(), name)
 		membership = had
 	}
 	if err == nil {

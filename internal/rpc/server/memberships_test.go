@@ -15,10 +15,10 @@ func (takenUp) Join(context.Context, string) (recipes.Site, error) { return join
 // A host that forgets to end its part fills no memory. A site that it has from another plugin is
 // within the bounds of that one.
 func TestSitesAreBounded(t *testing.T) {
-	ss := &session{Session: cutting{breaks: func() {}}, resumption: newResumption(true)}
-	ss.tickets = newTickets(ss, 1)
+	ss := &session{Client: cutting{breaks: func() {}}, resumption: newResumption(true)}
+	ss.acquisitions = newAcquisitions(ss, 1)
 	join := func(resumed string) (string, error) {
-		_, membership, err := ss.join(t.Context(), takenUp{c: ss.Session.(cutting)}, &pb.JoinTransactionRequest{Resumed: resumed})
+		_, membership, err := ss.join(t.Context(), takenUp{c: ss.Client.(cutting)}, &pb.JoinTransactionRequest{Resumed: resumed})
 		return membership, err
 	}
 	first := must.Get(join(""))(t)
@@ -32,5 +32,16 @@ func TestSitesAreBounded(t *testing.T) {
 	ss.memberships.finish(first)
 	if _, err := join(""); err != nil {
 		t.Errorf("after the end of the others: %v", err)
+	}
+}
+
+type leaving struct{ recipes.Passage }
+
+func (leaving) Leave(ctx context.Context) error { return ctx.Err() }
+
+// A member that is taken out of a double barrier waits for nobody.
+func TestWhoIsTakenOutWaitsForNobody(t *testing.T) {
+	if err := takeOut(leaving{})(t.Context()); !errors.Is(err, context.Canceled) {
+		t.Errorf("it leaves with %v", err)
 	}
 }

@@ -34,7 +34,7 @@ func (s queueService) PutElements(ctx context.Context, r *pb.PutElementsRequest)
 	if err != nil {
 		return nil, err
 	}
-	ctx, end := t.tickets.abandonable(ctx, r.GetRequestId())
+	ctx, end := t.acquisitions.abandonable(ctx, r.GetRequestId())
 	defer end()
 	if r.GetQueue().GetCapacity() > 0 { // it may wait for room
 		var cancel context.CancelFunc
@@ -90,9 +90,9 @@ func (s queueService) ReceiveElement(ctx context.Context, r *pb.ReceiveElementRe
 const noElement = "no element"
 
 func (s queueService) AcknowledgeElement(ctx context.Context, r *pb.AcknowledgeElementRequest) (*pb.AcknowledgeElementResponse, error) {
-	return withGrant(s.Server, r, noElement, func(ss *session, c *ticket, d recipes.Delivery) (*pb.AcknowledgeElementResponse, error) {
+	return withGrant(s.Server, r, noElement, func(ss *session, c *acquisition, d recipes.Delivery) (*pb.AcknowledgeElementResponse, error) {
 		err := d.Ack(ctx)
-		ss.tickets.finished(c)
+		ss.acquisitions.finished(c)
 		return &pb.AcknowledgeElementResponse{}, err
 	})
 }

@@ -14,12 +14,12 @@ import (
 type movable interface {
 	ResumeTicket() []byte
 	Detach(context.Context) error   // ends the session here, and not in ZooKeeper
-	DropRest(context.Context) error // deletes what nobody has taken up
+	DropRest(context.Context) error // deletes what nobody has resumed
 }
 
 // movable returns what moves a session, if this plugin can move sessions.
 func (s *Server) movable(t target) (movable, error) {
-	if m, ok := t.Session.(movable); ok && s.cfg.Resume != nil {
+	if m, ok := t.Client.(movable); ok && s.cfg.Resume != nil {
 		return m, nil
 	}
 	return nil, fmt.Errorf("%w: the plugin does not resume sessions", recipes.ErrUnsupported)
@@ -46,7 +46,7 @@ func (s *Server) reserve(r *pb.Resume) (release func(), err error) {
 }
 
 // resume opens the session of a ticket.
-func (s *Server) resume(ctx context.Context, cfg recipes.SessionConfig, r *pb.Resume) (recipes.Session, error) {
+func (s *Server) resume(ctx context.Context, cfg recipes.SessionConfig, r *pb.Resume) (recipes.Client, error) {
 	age := r.GetKnownContactAge()
 	switch {
 	case s.cfg.Resume == nil:
@@ -57,7 +57,7 @@ func (s *Server) resume(ctx context.Context, cfg recipes.SessionConfig, r *pb.Re
 	return s.cfg.Resume(ctx, cfg, r.GetTicket(), time.Now().Add(-age.AsDuration()))
 }
 
-// A resumption is the time in which a session takes up what it had in another plugin.
+// A resumption is the time in which a session resumes what it had in another plugin.
 type resumption struct {
 	ended chan struct{} // closed at its end; nil if the session was not resumed
 }
@@ -82,7 +82,7 @@ func (r resumption) over() bool {
 }
 
 // allows refuses a contender that is new while DropRest would delete it, and one that
-// is taken up after that.
+// is resumed after that.
 func (r resumption) allows(resumed *pb.Grant) error {
 	switch {
 	case resumed == nil && !r.over():
@@ -95,24 +95,24 @@ func (r resumption) allows(resumed *pb.Grant) error {
 
 var errTooLate = fmt.Errorf("%w: the field resumed is for a session that was resumed, before DropRest", recipes.ErrInvalid)
 
-// takeUp takes up the grant of a recipe, or its place in line, where another plugin has
+// resumeGrant resumes the grant of a recipe, or its place in line, where another plugin has
 // left it.
-func takeUp[G any](ctx context.Context, recipe any, had *pb.Grant, try bool) (none G, err error) {
+func resumeGrant[G any](ctx context.Context, recipe any, had *pb.Grant, try bool) (none G, err error) {
 	if token := recipes.Token(had.GetToken()); token != 0 {
 		if r, ok := recipe.(interface {
-			TakeUp(ctx context.Context, znode string, token recipes.Token) (G, error)
+			Resume(ctx context.Context, znode string, token recipes.Token) (G, error)
 		}); ok {
-			return r.TakeUp(ctx, had.GetZnode(), token)
+			return r.Resume(ctx, had.GetZnode(), token)
 		}
 	} else if r, ok := recipe.(interface {
-		Rejoin(ctx context.Context, znode string, try bool) (G, error)
+		ResumeWaiting(ctx context.Context, znode string, try bool) (G, error)
 	}); ok {
-		return r.Rejoin(ctx, had.GetZnode(), try)
+		return r.ResumeWaiting(ctx, had.GetZnode(), try)
 	}
-	return none, errNotTakenUp
+	return none, errNotResumed
 }
 
-var errNotTakenUp = fmt.Errorf("take up: %w: the recipe cannot be taken up", recipes.ErrUnsupported)
+var errNotResumed = fmt.Errorf("resume: %w: the recipe cannot be resumed", recipes.ErrUnsupported)
 
 func (s sessionService) DropRest(ctx context.Context, r *pb.DropRestRequest) (*pb.DropRestResponse, error) {
 	ss, err := s.session(r.GetSession())

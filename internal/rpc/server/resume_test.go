@@ -191,13 +191,13 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 	}
 }
 
-func acquired(t *testing.T, s recipes.Session, path string) recipes.Hold {
+func acquired(t *testing.T, s recipes.Recipes, path string) recipes.Hold {
 	t.Helper()
 	l := must.Get(s.Lock(path, recipes.LockConfig{}))(t)
 	return must.Get(l.Acquire(bounded(t)))(t)
 }
 
-func contenders(t *testing.T, s recipes.Session, path string) []recipes.Contender {
+func contenders(t *testing.T, s recipes.Recipes, path string) []recipes.Contender {
 	t.Helper()
 	l := must.Get(s.Lock(path, recipes.LockConfig{}))(t)
 	return must.Get(l.Contenders(bounded(t)))(t)
@@ -254,7 +254,7 @@ func TestASessionIsResumedOnce(t *testing.T) {
 	opened := first.open(nil)
 	must.Get(first.sessions.Detach(first.ctx, &pb.DetachRequest{Session: opened.GetSession()}))(t)
 	resuming, goOn := make(chan struct{}), make(chan struct{})
-	second := hostOf(t, zk, server.Config{Open: zookeeper.Open, Resume: func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, known time.Time) (recipes.Session, error) {
+	second := hostOf(t, zk, server.Config{Open: zookeeper.Open, Resume: func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, known time.Time) (recipes.Client, error) {
 		close(resuming)
 		<-goOn
 		return zookeeper.Resume(ctx, cfg, ticket, known)

@@ -68,29 +68,29 @@ func acquireMode[H recipes.Hold](ctx context.Context, lock readWriteLock[H], r *
 		ask = lock.TryWrite
 	case mode == recipes.Writing:
 		ask = lock.AcquireWrite
-	case r.GetResumed() == nil: // the znode has the mode of what is taken up
+	case r.GetResumed() == nil: // the znode has the mode of what is resumed
 		return nil, fmt.Errorf("%w: the mode is not known", recipes.ErrInvalid)
 	}
 	return acquire(ctx, lock, r, ask, H.Release)
 }
 
 func (s readWriteLockService) Downgrade(ctx context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
-	return withGrant(s.Server, r, "no shared lock", func(_ *session, _ *ticket, h recipes.SharedHold) (*pb.DowngradeResponse, error) {
+	return withGrant(s.Server, r, "no shared lock", func(_ *session, _ *acquisition, h recipes.SharedHold) (*pb.DowngradeResponse, error) {
 		return &pb.DowngradeResponse{}, h.Downgrade(ctx)
 	})
 }
 
 func (s readWriteLockService) HandOff(ctx context.Context, r *pb.HandOffRequest) (*pb.HandOffResponse, error) {
-	return withGrant(s.Server, r, "no priority lock", func(ss *session, c *ticket, h recipes.PriorityHold) (*pb.HandOffResponse, error) {
+	return withGrant(s.Server, r, "no priority lock", func(ss *session, c *acquisition, h recipes.PriorityHold) (*pb.HandOffResponse, error) {
 		err := h.HandOff(ctx, r.GetSuccessor())
 		// A host that does not get the answer, or is told that the outcome is unknown,
 		// would take itself for the holder. The successor already is one.
 		switch {
 		case errors.Is(h.Err(), recipes.ErrReleased): // as the hold may know though the call's time was up
-			ss.tickets.finished(c)
+			ss.acquisitions.finished(c)
 			ss.tellLost(c, recipes.ErrReleased)
 		case errors.Is(err, recipes.ErrUnknownOutcome):
-			ss.tickets.watch(c)
+			ss.acquisitions.watch(c)
 		}
 		return &pb.HandOffResponse{}, err
 	})
@@ -125,7 +125,7 @@ func (s readWriteLockService) Revoke(ctx context.Context, r *pb.RevokeRequest) (
 }
 
 func (s readWriteLockService) AwaitRevocation(ctx context.Context, r *pb.AwaitRevocationRequest) (*pb.AwaitRevocationResponse, error) {
-	return withGrant(s.Server, r, "nothing revocable", func(ss *session, c *ticket, h interface{ Revoked() <-chan struct{} }) (*pb.AwaitRevocationResponse, error) {
+	return withGrant(s.Server, r, "nothing revocable", func(ss *session, c *acquisition, h interface{ Revoked() <-chan struct{} }) (*pb.AwaitRevocationResponse, error) {
 		select {
 		case <-h.Revoked():
 			return &pb.AwaitRevocationResponse{}, nil

@@ -46,10 +46,10 @@ type Config struct {
 	// ago: the longest silence that ZooKeeper's clients bear before they call
 	// themselves disconnected.
 	Open recipes.Opener
-	// Resume takes up a session that another plugin has served, by the ticket that
+	// Resume resumes a session that another plugin has served, by the ticket that
 	// its ResumeTicket method gave. contact is when ZooKeeper's leader is known to have
 	// heard of it. Without Resume, sessions cannot be moved to another plugin.
-	Resume func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Session, error)
+	Resume func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error)
 	// Lifetime keeps the sessions of a host that has died, until it is closed: something
 	// that the host started may still rely on them. It needs [Connections]. nil has them
 	// closed at once.

@@ -24,16 +24,16 @@ type stream = grpc.BidiStreamingServer[pb.OpenRequest, pb.OpenResponse]
 // session is one ZooKeeper session and the stream that it depends on.
 type session struct {
 	handle string
-	recipes.Session
+	recipes.Client
 	contacts
 
-	lifetime    <-chan struct{} // Config.Lifetime
-	ctx         context.Context // ends when the session is on its way out
-	cancel      context.CancelCauseFunc
-	out         outbox
-	tickets     *tickets
-	memberships memberships    // of sites in transactions
-	tasks       sync.WaitGroup // what runs for the session beside its calls
+	lifetime     <-chan struct{} // Config.Lifetime
+	ctx          context.Context // ends when the session is on its way out
+	cancel       context.CancelCauseFunc
+	out          outbox
+	acquisitions *acquisitions
+	memberships  memberships    // of sites in transactions
+	tasks        sync.WaitGroup // what runs for the session beside its calls
 
 	resumed    bool // another plugin has served it before
 	resumption resumption
@@ -113,7 +113,7 @@ func (s *Server) begin(st stream) (ss *session, leave func(), err error) {
 
 // open opens the ZooKeeper session. ctx is the stream's, so that a host that
 // goes away, or stops waiting, ends the attempt.
-func (s *Server) open(ctx context.Context, start *pb.Start) (recipes.Session, error) {
+func (s *Server) open(ctx context.Context, start *pb.Start) (recipes.Client, error) {
 	timeout := recipes.DefaultOpenTimeout
 	if t := start.GetOpenTimeout(); t != nil {
 		timeout = t.AsDuration()
@@ -135,16 +135,16 @@ func (s *Server) opener(r *pb.Resume) recipes.Opener {
 	if r == nil {
 		return s.cfg.Open
 	}
-	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		return s.resume(ctx, cfg, r)
 	}
 }
 
-func (s *Server) start(opened recipes.Session, r *pb.Resume) *session {
+func (s *Server) start(opened recipes.Client, r *pb.Resume) *session {
 	ctx, cancel := context.WithCancelCause(s.ctx)
-	ss := &session{Session: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, resumed: r != nil, resumption: newResumption(r != nil), handle: r.GetSession(), lifetime: s.cfg.Lifetime}
+	ss := &session{Client: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, resumed: r != nil, resumption: newResumption(r != nil), handle: r.GetSession(), lifetime: s.cfg.Lifetime}
 	ss.out.limit = cmp.Or(s.cfg.unsent, MaxUnsent)
-	ss.tickets = newTickets(ss, s.cfg.Limits.Grants)
+	ss.acquisitions = newAcquisitions(ss, s.cfg.Limits.Grants)
 	s.add(ss)
 	s.log.Debug("session opened", "session", fmt.Sprintf("%#x", ss.ID()), "timeout", ss.Timeout().String(), "resumed", r != nil)
 	return ss
@@ -158,7 +158,7 @@ func (s *Server) end(ss *session) {
 	if err := ss.close(); err != nil {
 		s.unconfirmed(err)
 	}
-	ss.tickets.close()
+	ss.acquisitions.close()
 	ss.tasks.Wait()
 	s.log.Debug("session ended", "session", fmt.Sprintf("%#x", ss.ID()), "reason", ss.Err())
 }
@@ -168,10 +168,10 @@ func (s *Server) end(ss *session) {
 func (ss *session) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	return ss.Session.Close(ctx)
+	return ss.Client.Close(ctx)
 }
 
-func itself(t target) (recipes.Session, error) { return t.Session, nil }
+func itself(t target) (recipes.Session, error) { return t.Client, nil }
 
 func (s sessionService) Close(ctx context.Context, r *pb.CloseRequest) (*pb.CloseResponse, error) {
 	return with(s.Server, r, itself, func(ss recipes.Session) (*pb.CloseResponse, error) {

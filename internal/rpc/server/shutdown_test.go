@@ -19,7 +19,7 @@ import (
 // who keeps a plugin running has to know that the next one can be asked.
 func TestOpenThatTheEndOfThePluginInterrupts(t *testing.T) {
 	opening := make(chan struct{})
-	conn, s := serve(t, server.Config{Open: func(ctx context.Context, _ recipes.SessionConfig) (recipes.Session, error) {
+	conn, s := serve(t, server.Config{Open: func(ctx context.Context, _ recipes.SessionConfig) (recipes.Client, error) {
 		close(opening)
 		<-ctx.Done()
 		return nil, fmt.Errorf("open session: %w", ctx.Err())
@@ -43,7 +43,7 @@ func TestOpenThatTheEndOfThePluginInterrupts(t *testing.T) {
 // TestSessionThatOpensTooLateIsClosed: the plugin stops while ZooKeeper answers.
 func TestSessionThatOpensTooLateIsClosed(t *testing.T) {
 	world, opening := new(fake.World), make(chan struct{})
-	conn, s := serve(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	conn, s := serve(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		close(opening)
 		<-ctx.Done()
 		return world.Open(context.WithoutCancel(ctx), cfg)
@@ -71,11 +71,11 @@ func TestSessionThatOpensTooLateIsClosed(t *testing.T) {
 
 // unconfirmed is a session whose end ZooKeeper does not confirm, however long one
 // waits.
-type unconfirmed struct{ recipes.Session }
+type unconfirmed struct{ recipes.Client }
 
 func (u unconfirmed) Close(ctx context.Context) error {
 	<-ctx.Done()
-	_ = u.Session.Close(ctx)
+	_ = u.Client.Close(ctx)
 	return fmt.Errorf("close session: %w", recipes.ErrUnknownOutcome)
 }
 
@@ -94,7 +94,7 @@ func TestEndThatZooKeeperDoesNotConfirmIsTold(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // on virtual time
 				world := new(fake.World)
-				conn, s := serve(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+				conn, s := serve(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 					session, err := world.Open(ctx, cfg)
 					return unconfirmed{session}, err
 				}})

@@ -67,7 +67,7 @@ func TestAttemptToOpenEndsWithItsStream(t *testing.T) {
 		const patience = time.Hour
 		ended := make(chan error)
 		ctx, hangUp := context.WithCancel(t.Context())
-		h := newRawHost(t, server.Config{Open: func(ctx context.Context, _ recipes.SessionConfig) (recipes.Session, error) {
+		h := newRawHost(t, server.Config{Open: func(ctx context.Context, _ recipes.SessionConfig) (recipes.Client, error) {
 			hangUp()
 			<-ctx.Done()
 			ended <- ctx.Err()

@@ -45,12 +45,12 @@ func (s transactionService) BeginTransaction(ctx context.Context, r *pb.BeginTra
 		if err != nil {
 			return nil, err
 		}
-		ss.tickets.undoable(repeatable(ctx, r.GetResumed()), r.GetRequestId(), func() { begun(t) })
+		ss.acquisitions.undoable(repeatable(ctx, r.GetResumed()), r.GetRequestId(), func() { begun(t) })
 		return &pb.BeginTransactionResponse{Transaction: id}, nil
 	})
 }
 
-// repeatable is the context of undoable. What was taken up stays, though its call was cut
+// repeatable is the context of undoable. What was resumed stays, though its call was cut
 // off: the host calls again, or abandons it.
 func repeatable(ctx context.Context, resumed string) context.Context {
 	if resumed == "" {
@@ -79,7 +79,7 @@ func (s transactionService) JoinTransaction(ctx context.Context, r *pb.JoinTrans
 		if err != nil {
 			return nil, err
 		}
-		ss.tickets.undoable(repeatable(ctx, r.GetResumed()), r.GetRequestId(), func() { ss.memberships.forget(membership) })
+		ss.acquisitions.undoable(repeatable(ctx, r.GetResumed()), r.GetRequestId(), func() { ss.memberships.forget(membership) })
 		return &pb.JoinTransactionResponse{Payload: site.Payload(), Membership: membership}, nil
 	})
 }
@@ -98,7 +98,7 @@ func (s transactionService) AwaitDecision(ctx context.Context, r *pb.AwaitDecisi
 }
 
 // FinishSite may be repeated: a membership that is not found has finished. In a session
-// that was resumed it may also be one that was not taken up.
+// that was resumed it may also be one that was not resumed.
 func (s transactionService) FinishSite(ctx context.Context, r *pb.FinishSiteRequest) (*pb.FinishSiteResponse, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // TestAbandonEndsACallThatIsNoClaim: also one that it has overtaken, and no other.
 func TestAbandonEndsACallThatIsNoClaim(t *testing.T) {
-	ts := newTickets(nil, 1)
+	ts := newAcquisitions(nil, 1)
 	begin := func(id string) context.Context {
 		ctx, end := ts.abandonable(t.Context(), id)
 		t.Cleanup(end)
@@ -37,7 +37,7 @@ func TestAbandonEndsACallThatIsNoClaim(t *testing.T) {
 
 // TestCallThatHasEndedIsForgotten: nothing is kept of it.
 func TestCallThatHasEndedIsForgotten(t *testing.T) {
-	ts := newTickets(nil, 1)
+	ts := newAcquisitions(nil, 1)
 	_, end := ts.abandonable(t.Context(), "one")
 	end()
 	if len(ts.waits) > 0 {
@@ -49,7 +49,7 @@ func TestCallThatHasEndedIsForgotten(t *testing.T) {
 // that it has succeeded, and of the latest calls only.
 func TestAbandonUndoesWhatHasSucceeded(t *testing.T) {
 	ss := new(session)
-	ts := newTickets(ss, 1)
+	ts := newAcquisitions(ss, 1)
 	var mu sync.Mutex // tasks run beside each other
 	undone := make(map[string]int)
 	succeed := func(ctx context.Context, id string) {
@@ -87,7 +87,7 @@ func TestAbandonUndoesWhatHasSucceeded(t *testing.T) {
 
 // cutting is a session whose transactions are taken up just before the connection of the call breaks.
 type cutting struct {
-	recipes.Session
+	recipes.Client
 	breaks     func()
 	coordinate chan struct{}
 }
@@ -106,9 +106,9 @@ func (t takenUp) BeginAs(context.Context, []byte, ...string) (string, error) {
 	return "it", nil
 }
 
-func (t takenUp) TakeUpCoordinator(context.Context, string) error { t.c.breaks(); return nil }
+func (t takenUp) ResumeCoordinator(context.Context, string) error { t.c.breaks(); return nil }
 
-func (t takenUp) TakeUpSite(context.Context, string, string) (recipes.Site, error) {
+func (t takenUp) ResumeSite(context.Context, string, string) (recipes.Site, error) {
 	t.c.breaks()
 	return joinedSite{}, nil
 }
@@ -131,8 +131,8 @@ func TestATakeUpOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
 	for _, resumed := range []string{"", "it"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		s, fake := New(Config{}), cutting{breaks: cancel, coordinate: make(chan struct{})}
-		ss := &session{ctx: t.Context(), Session: fake, resumption: newResumption(true)}
-		ss.tickets = newTickets(ss, 1)
+		ss := &session{ctx: t.Context(), Client: fake, resumption: newResumption(true)}
+		ss.acquisitions = newAcquisitions(ss, 1)
 		s.sessions[""] = ss
 		_, _ = transactionService{Server: s}.BeginTransaction(ctx, &pb.BeginTransactionRequest{RequestId: "1", Resumed: resumed})
 		if resumed != "" {
@@ -153,8 +153,8 @@ func TestATakeUpOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
 			t.Error("the membership was forgotten")
 		}
 		if resumed != "" {
-			ss.tickets.abandon("1")
-			ss.tickets.abandon("2")
+			ss.acquisitions.abandon("1")
+			ss.acquisitions.abandon("2")
 			ss.tasks.Wait()
 			if _, ok := ss.memberships.get(resumed); ok {
 				t.Error("the membership was abandoned, and stays")

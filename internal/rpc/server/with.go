@@ -59,12 +59,12 @@ func patiently[R, A any](ctx context.Context, s *Server, r request, open func(ta
 
 // withGrant finds the grant that a request is about, and has it do something as a G. what
 // says, in the negative, what it should be. An error may say that the grant has ended.
-func withGrant[G, A any](s *Server, r request, what string, do func(*session, *ticket, G) (A, error)) (none A, err error) {
+func withGrant[G, A any](s *Server, r request, what string, do func(*session, *acquisition, G) (A, error)) (none A, err error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
 		return none, err
 	}
-	c, err := ss.tickets.granted(r.GetRequestId())
+	c, err := ss.acquisitions.granted(r.GetRequestId())
 	if err != nil {
 		return none, err
 	}
@@ -73,12 +73,12 @@ func withGrant[G, A any](s *Server, r request, what string, do func(*session, *t
 		return none, err
 	}
 	answer, err := do(ss, c, g)
-	ss.tickets.judge(c, err)
+	ss.acquisitions.judge(c, err)
 	return answer, err
 }
 
-// as returns what a ticket holds as a G.
-func as[G any](c *ticket, what string) (G, error) {
+// as returns what an acquisition holds as a G.
+func as[G any](c *acquisition, what string) (G, error) {
 	g, ok := c.grant.Grant.(G)
 	if !ok {
 		return g, fmt.Errorf("%w: request %s holds %s", recipes.ErrInvalid, c.id, what)

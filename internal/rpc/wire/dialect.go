@@ -29,7 +29,7 @@ func nameOf(d recipes.Dialect) string {
 
 // ToDialect is nameOf for a dialect that may not exist.
 func ToDialect(d recipes.Dialect) (string, error) {
-	d, err := recipes.ParseDialect(string(d))
+	d, err := d.Normalize()
 	return nameOf(d), err
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Session is a session in a World.
 type Session struct {
-	recipes.Session // nil: the recipes that are not there
+	recipes.Recipes // nil: those that are not there
 
 	w      *World
 	id     int64
@@ -136,13 +136,13 @@ func (s *Session) Close(context.Context) error {
 	return nil
 }
 
-// Lock implements recipes.Session.
+// Lock implements recipes.Recipes.
 func (s *Session) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
 	p, err := s.point(path, recipes.KindLock, cfg.Strategy, cfg.Joined)
 	return lock{p, cfg.Data}, err
 }
 
-// Election implements recipes.Session.
+// Election implements recipes.Recipes.
 func (s *Session) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
 	p, err := s.point(path, recipes.KindElection, cfg.Strategy, cfg.Joined)
 	return election{p}, err
@@ -152,7 +152,7 @@ func (s *Session) point(path string, kind recipes.Kind, strategy recipes.Strateg
 	if err := recipes.ValidatePath(path); err != nil {
 		return point{}, err
 	}
-	strategy, err := recipes.ParseStrategy(string(strategy))
+	strategy, err := strategy.Normalize()
 	return point{s, path, kind, strategy, joined}, err
 }
 

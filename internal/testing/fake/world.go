@@ -51,7 +51,7 @@ const (
 )
 
 // Open is a recipes.Opener.
-func (w *World) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+func (w *World) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

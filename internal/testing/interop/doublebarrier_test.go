@@ -140,7 +140,7 @@ func TestRealDoubleBarriersAndAReadyThatWasLeftBehind(t *testing.T) {
 		t.Run(library, func(t *testing.T) {
 			t.Parallel()
 			command := libraries[library](t)
-			leftBehind := func() (*match, recipes.Session, func()) {
+			leftBehind := func() (*match, recipes.Client, func()) {
 				m := newMatch(t, pair{})
 				s, err := zookeeper.Open(t.Context(), recipes.SessionConfig{Servers: []string{m.server}})
 				if err != nil {

@@ -65,7 +65,7 @@ func broken(err error) {
 // witness is the directory in which peers leave what two of them must not see.
 type witness string
 
-func (w witness) turn(ctx context.Context, s recipes.Session, dialect recipes.Dialect, recipe, path string) error {
+func (w witness) turn(ctx context.Context, s recipes.Client, dialect recipes.Dialect, recipe, path string) error {
 	data := fmt.Appendf(nil, "ours %d", os.Getpid())
 	switch recipe {
 	case "lock", "selector":
@@ -118,7 +118,7 @@ func (w witness) turn(ctx context.Context, s recipes.Session, dialect recipes.Di
 }
 
 // another is turn for the recipes whose turns do not exclude each other.
-func (w witness) another(ctx context.Context, s recipes.Session, dialect recipes.Dialect, recipe, path string) error {
+func (w witness) another(ctx context.Context, s recipes.Client, dialect recipes.Dialect, recipe, path string) error {
 	me := strconv.Itoa(os.Getpid())
 	switch recipe {
 	case "semaphore":
@@ -166,7 +166,7 @@ func (w witness) another(ctx context.Context, s recipes.Session, dialect recipes
 
 var puts int
 
-func (w witness) member(ctx context.Context, s recipes.Session, dialect recipes.Dialect, me, path string) error {
+func (w witness) member(ctx context.Context, s recipes.Recipes, dialect recipes.Dialect, me, path string) error {
 	g, err := s.Group(path, recipes.GroupConfig{Dialect: dialect})
 	if err != nil {
 		return err

@@ -91,7 +91,7 @@ func (m *match) watch(stop <-chan struct{}) {
 	}
 }
 
-func (m *match) ask(s recipes.Session) error {
+func (m *match) ask(s recipes.Recipes) error {
 	if m.pair.free {
 		nobody, err := s.Counter("/interop-nobody", recipes.CounterConfig{})
 		if err == nil {

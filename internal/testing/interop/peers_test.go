@@ -51,7 +51,7 @@ func waysOf(tb testing.TB, addrs []string, n int) []way {
 		}
 		ways = append(ways, way{name: name, cycle: c.cycle, drain: c.drain})
 	}
-	own := func(prefix string, open func(context.Context, recipes.SessionConfig) (recipes.Session, error)) {
+	own := func(prefix string, open func(context.Context, recipes.SessionConfig) (recipes.Client, error)) {
 		sessions := ownSessions(tb, addrs, n, open)
 		for _, strategy := range []recipes.Strategy{recipes.Predecessor, recipes.Handoff} {
 			if strategy == recipes.Predecessor && n > most.listing {
@@ -248,7 +248,7 @@ type ownLock struct {
 	hold recipes.Hold
 }
 
-func newOwnLock(tb testing.TB, s recipes.Session, path string, strategy recipes.Strategy) *ownLock {
+func newOwnLock(tb testing.TB, s recipes.Recipes, path string, strategy recipes.Strategy) *ownLock {
 	l, err := s.Lock(path, recipes.LockConfig{Strategy: strategy})
 	if err != nil {
 		tb.Fatal(err)
@@ -307,8 +307,8 @@ func rawSessions(tb testing.TB, addrs []string, n int) []*zk.Conn {
 	return conns
 }
 
-func ownSessions(tb testing.TB, addrs []string, n int, open func(context.Context, recipes.SessionConfig) (recipes.Session, error)) []recipes.Session {
-	sessions := make([]recipes.Session, n)
+func ownSessions(tb testing.TB, addrs []string, n int, open func(context.Context, recipes.SessionConfig) (recipes.Client, error)) []recipes.Client {
+	sessions := make([]recipes.Client, n)
 	atOnce(tb, n, func(ctx context.Context, i int) (err error) {
 		sessions[i], err = open(ctx, recipes.SessionConfig{Servers: addrs[i%len(addrs):][:1], SessionTimeout: peerTimeout, MaxPacket: peerPacket})
 		return err

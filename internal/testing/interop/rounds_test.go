@@ -31,7 +31,7 @@ func (w witness) marks(name string) int {
 }
 
 // takePart is take_part of peer.py and, in the dialect of Curator, takePart of Peer.java.
-func (w witness) takePart(ctx context.Context, s recipes.Session, dialect recipes.Dialect, path string) error {
+func (w witness) takePart(ctx context.Context, s recipes.Recipes, dialect recipes.Dialect, path string) error {
 	b, err := s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: peersOfAMatch, Dialect: dialect})
 	if err != nil {
 		return err

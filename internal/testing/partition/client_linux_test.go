@@ -78,7 +78,7 @@ func (c *client) receive() {
 }
 
 // live works with one session until it is lost or ctx ends.
-func (c *client) live(ctx context.Context, s recipes.Session) {
+func (c *client) live(ctx context.Context, s recipes.Client) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		<-s.Done()
@@ -110,11 +110,11 @@ func (c *client) live(ctx context.Context, s recipes.Session) {
 type worker struct {
 	*client
 	ctx     context.Context
-	session recipes.Session
+	session recipes.Client
 	random  *rand.Rand
 }
 
-func (c *client) worker(ctx context.Context, s recipes.Session) *worker {
+func (c *client) worker(ctx context.Context, s recipes.Client) *worker {
 	return &worker{c, ctx, s, rand.New(rand.NewPCG(rand.Uint64(), 0))}
 }
 

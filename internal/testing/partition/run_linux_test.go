@@ -152,7 +152,7 @@ func (r *run) furnish() {
 }
 
 // session opens a session of the test's own, from the host of the first client.
-func (r *run) session() recipes.Session {
+func (r *run) session() recipes.Client {
 	s, err := zookeeper.OpenWith(r.dial)(r.Context(), recipes.SessionConfig{Servers: r.ensemble.Addrs(), SessionTimeout: 20 * time.Second})
 	if err != nil {
 		r.Fatal(err)

@@ -25,7 +25,7 @@ func barriers(w *World) game {
 	return game{turn: g.turn}
 }
 
-func (g *gate) turn(ctx context.Context, c *client, s recipes.Session) error {
+func (g *gate) turn(ctx context.Context, c *client, s recipes.Client) error {
 	b, err := s.Barrier(gatePath)
 	if err != nil {
 		return err

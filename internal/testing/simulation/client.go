@@ -30,7 +30,7 @@ type client struct {
 	paused time.Time // its code does not run before
 	turns  int       // that were brought to an end
 	since  int       // of them since faults have ceased
-	opened recipes.Session
+	opened recipes.Client
 }
 
 func newClient(w *World, number int) *client {
@@ -151,22 +151,22 @@ func (c *client) run(open opener, turn turn) {
 }
 
 // opener opens a session from a host.
-type opener func(ctx context.Context, h *host) (recipes.Session, error)
+type opener func(ctx context.Context, h *host) (recipes.Client, error)
 
 var sessionConfig = recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: sessionTimeout, MaxPacket: 8 << 10}
 
-func openDirectly(ctx context.Context, h *host) (recipes.Session, error) {
+func openDirectly(ctx context.Context, h *host) (recipes.Client, error) {
 	return zookeeper.OpenWith(h.Dial)(ctx, sessionConfig)
 }
 
-func (c *client) session(s recipes.Session) {
+func (c *client) session(s recipes.Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.opened = s
 }
 
 // take takes one turn and counts it.
-func (c *client) take(life context.Context, turn turn, s recipes.Session) {
+func (c *client) take(life context.Context, turn turn, s recipes.Client) {
 	err := turn(life, c, s)
 	switch {
 	case err == nil:

@@ -63,7 +63,7 @@ func (r *registry) watch(ctx context.Context) {
 }
 
 // turn reads a key and changes what it has read, once.
-func (r *registry) turn(ctx context.Context, c *client, s recipes.Session) error {
+func (r *registry) turn(ctx context.Context, c *client, s recipes.Client) error {
 	configuration, err := s.Configuration(configurationPath)
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (r *registry) wrote(c *client, before, after recipes.Revision, value string
 }
 
 // check compares the operator's watch with what is there in the end.
-func (r *registry) check(ctx context.Context, operator recipes.Session) {
+func (r *registry) check(ctx context.Context, operator recipes.Client) {
 	configuration, err := operator.Configuration(configurationPath)
 	if err != nil {
 		r.world.fail("operator", "%v", err)

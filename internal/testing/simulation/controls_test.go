@@ -82,7 +82,7 @@ func TestTheLockOfTheControlsWorks(t *testing.T) {
 }
 
 // unfencedTurn takes a lock of this library, and writes past it.
-func unfencedTurn(ctx context.Context, c *client, s recipes.Session) error {
+func unfencedTurn(ctx context.Context, c *client, s recipes.Client) error {
 	l, err := s.Lock("/lock", recipes.LockConfig{})
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func unfencedTurn(ctx context.Context, c *client, s recipes.Session) error {
 // unfenced writes to a store that asks nobody, and outlives every session.
 type unfenced struct {
 	recipes.Hold
-	session recipes.Session
+	session recipes.Client
 	client  *client
 }
 
@@ -114,7 +114,7 @@ func (u unfenced) Write(ctx context.Context, ops ...recipes.Op) error {
 // listing is long enough, and who leaves makes it shorter for those who have not
 // looked yet.
 func tutorialBarriers(*World) game {
-	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
+	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
 		const path = "/barrier"
 		r := s.(*rawSession)
 		if err := r.ensure(path); err != nil {
@@ -155,7 +155,7 @@ func awaitChildren(ctx context.Context, s *rawSession, path string, enough func(
 // readyBarriers are the text's: a ready znode lets all in, and stays.
 func readyBarriers(w *World) game {
 	b := &generations{world: w, of: make(map[string]string), inside: make(map[string][]*grant)}
-	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
+	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
 		const path = "/barrier"
 		r := s.(*rawSession)
 		if err := r.ensure(path); err != nil {
@@ -206,7 +206,7 @@ func readyBarriers(w *World) game {
 func cachedQueues(w *World) game {
 	q := newStock(w)
 	cached := make(map[string][]string)
-	turn := func(ctx context.Context, c *client, s recipes.Session) error {
+	turn := func(ctx context.Context, c *client, s recipes.Client) error {
 		const path = "/queue"
 		r := s.(*rawSession)
 		if err := r.ensure(path); err != nil {
@@ -259,7 +259,7 @@ func cachedQueues(w *World) game {
 // retriedCounters set the next number, and set it again when there is no answer.
 func retriedCounters(w *World) game {
 	t := &tally{world: w, sums: make(map[int64]string)}
-	turn := func(ctx context.Context, c *client, s recipes.Session) error {
+	turn := func(ctx context.Context, c *client, s recipes.Client) error {
 		const path = "/counter"
 		r := s.(*rawSession)
 		if err := r.ensure(path); err != nil {

@@ -22,7 +22,7 @@ func counters(w *World) game {
 	return game{t.turn, t.check}
 }
 
-func (t *tally) turn(ctx context.Context, c *client, s recipes.Session) error {
+func (t *tally) turn(ctx context.Context, c *client, s recipes.Client) error {
 	n, err := s.Counter("/counter", recipes.CounterConfig{})
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (t *tally) turn(ctx context.Context, c *client, s recipes.Session) error {
 }
 
 // check compares the counter with what was added.
-func (t *tally) check(ctx context.Context, operator recipes.Session) {
+func (t *tally) check(ctx context.Context, operator recipes.Client) {
 	n, err := operator.Counter("/counter", recipes.CounterConfig{})
 	if err != nil {
 		t.world.fail("operator", "%v", err)

@@ -30,7 +30,7 @@ func strange(number int) bool { return number%2 == 0 }
 
 func isStrange(c *client) bool { return strange(c.number) }
 
-func openEither(ctx context.Context, h *host) (recipes.Session, error) {
+func openEither(ctx context.Context, h *host) (recipes.Client, error) {
 	var number int
 	if _, err := fmt.Sscanf(h.name, "client %d.", &number); err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func ofTheirs(d recipes.Dialect, curator, kazoo string) stranger {
 }
 
 // either has a stranger take a turn of its own, and a client of ours take that.
-func either(theirs, ours func(context.Context, *client, recipes.Session) error) game {
-	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
+func either(theirs, ours func(context.Context, *client, recipes.Client) error) game {
+	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
 		if isStrange(c) {
 			return theirs(ctx, c, s)
 		}
@@ -65,20 +65,20 @@ func either(theirs, ours func(context.Context, *client, recipes.Session) error) 
 const dialectLine = "/line"
 
 // turns stands in line with any of the stranger's markers.
-func (l stranger) turns(ctx context.Context, c *client, s recipes.Session) error {
+func (l stranger) turns(ctx context.Context, c *client, s recipes.Client) error {
 	return l.turn(ctx, c, s, dialectLine, pick(c.chance, l.markers...))
 }
 
 func dialectLocks(w *World) game {
 	d := otherDialect(w)
-	return either(ofTheirs(d, "lock-", "__lock__").turns, func(ctx context.Context, c *client, s recipes.Session) error {
+	return either(ofTheirs(d, "lock-", "__lock__").turns, func(ctx context.Context, c *client, s recipes.Client) error {
 		return lockTurn(ctx, c, s, dialectLine, d, recipes.Strategies())
 	})
 }
 
 func dialectElections(w *World) game {
 	d := otherDialect(w)
-	return either(ofTheirs(d, "latch-", "__lock__").turns, func(ctx context.Context, c *client, s recipes.Session) error {
+	return either(ofTheirs(d, "latch-", "__lock__").turns, func(ctx context.Context, c *client, s recipes.Client) error {
 		return electionTurn(ctx, c, s, dialectLine, d)
 	})
 }
@@ -89,7 +89,7 @@ func dialectSharedLocks(w *World) game {
 	if d == recipes.Kazoo {
 		theirs.markers, theirs.readers = []string{"__rlock__", "__lock__"}, "__rlock__"
 	}
-	return either(theirs.turns, func(ctx context.Context, c *client, s recipes.Session) error {
+	return either(theirs.turns, func(ctx context.Context, c *client, s recipes.Client) error {
 		return sharedTurn(ctx, c, s, dialectLine, d)
 	})
 }
@@ -97,9 +97,9 @@ func dialectSharedLocks(w *World) game {
 func dialectSemaphores(w *World) game {
 	d, permits := otherDialect(w), 1+w.chance.below(3)
 	theirs := ofTheirs(d, "lock-", "__lock__")
-	return either(func(ctx context.Context, c *client, s recipes.Session) error {
+	return either(func(ctx context.Context, c *client, s recipes.Client) error {
 		return theirs.permit(ctx, c, s, permits)
-	}, func(ctx context.Context, c *client, s recipes.Session) error {
+	}, func(ctx context.Context, c *client, s recipes.Client) error {
 		return semaphoreTurn(ctx, c, s, dialectLine, d, permits)
 	})
 }

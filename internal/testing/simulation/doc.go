@@ -37,7 +37,7 @@
 //     operator expires is left out: no clock foretells it. A grant that is not confirmed
 //     may be one that the leader has taken back, for the session's timeout at most.
 //     That it is a round trip where the leader answers is tested beside the recipes.
-//   - A grant that was taken up is the znode of before.
+//   - A grant that was resumed is the znode of before.
 //   - By the server's order: writes under a grant never mix with those of another.
 //   - Progress: when faults have ceased, each client finishes two turns in time.
 //   - Queues: what was put was consumed once, or is there. Counters and latches: the

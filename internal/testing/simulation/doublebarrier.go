@@ -26,7 +26,7 @@ func doubleBarriers(w *World) game {
 	return game{turn: b.turn}
 }
 
-func (b *generations) turn(ctx context.Context, c *client, s recipes.Session) error {
+func (b *generations) turn(ctx context.Context, c *client, s recipes.Client) error {
 	barrier, err := s.DoubleBarrier("/barrier", recipes.DoubleBarrierConfig{Size: barrierSize})
 	if err != nil {
 		return err

@@ -7,13 +7,13 @@ import (
 )
 
 func elections(*World) game {
-	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
+	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
 		return electionTurn(ctx, c, s, "/election", "")
 	}}
 }
 
 // electionTurn campaigns, acknowledges where the dialect has that, and leads for a while.
-func electionTurn(ctx context.Context, c *client, s recipes.Session, path string, d recipes.Dialect) error {
+func electionTurn(ctx context.Context, c *client, s recipes.Client, path string, d recipes.Dialect) error {
 	e, err := s.Election(path, recipes.ElectionConfig{Dialect: d, Strategy: pick(c.chance, recipes.Strategies()...), Joined: c.joined})
 	if err != nil {
 		return err

@@ -54,7 +54,7 @@ func (g *gathering) watch(ctx context.Context) {
 }
 
 // turn joins, and looks whether it is listed while it is a member and no longer.
-func (g *gathering) turn(ctx context.Context, c *client, s recipes.Session) error {
+func (g *gathering) turn(ctx context.Context, c *client, s recipes.Client) error {
 	group, err := s.Group(groupPath, recipes.GroupConfig{})
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (g *gathering) look(ctx context.Context, c *client, s recipes.Session, grou
 }
 
 // check waits until the operator's watch has shown that everybody has gone.
-func (g *gathering) check(ctx context.Context, operator recipes.Session) {
+func (g *gathering) check(ctx context.Context, operator recipes.Client) {
 	deadline := time.Now().Add(2 * sessionTimeout)
 	for {
 		g.mu.Lock()

@@ -134,8 +134,8 @@ func (v *survivor) forget(k *kept) {
 	}
 }
 
-// takeUp takes up the grant, or the place in line, in a new process.
-func (k *kept) takeUp(ctx context.Context, c *client, p *process) {
+// resume resumes the grant, or the place in line, in a new process.
+func (k *kept) resume(ctx context.Context, c *client, p *process) {
 	k.v.mu.Lock()
 	znode, token, held, lost := k.znode, k.token, k.grant != nil, k.lost
 	k.v.mu.Unlock()
@@ -153,11 +153,11 @@ func (k *kept) takeUp(ctx context.Context, c *client, p *process) {
 	var g recipes.Grant
 	err := error(recipes.ErrUnavailable)
 	for unsettled(err) && ctx.Err() == nil && p.session.Err() == nil {
-		if g, err = k.kind.takeUp(ctx, p.session, k, token); unsettled(err) {
+		if g, err = k.kind.resume(ctx, p.session, k, token); unsettled(err) {
 			_ = sleep(ctx, 20*time.Millisecond)
 		}
 	}
-	c.note("took up %s: %v", znode, err)
+	c.note("resumed %s: %v", znode, err)
 	k.v.mu.Lock()
 	if err == nil {
 		k.grant, k.process = g, p
@@ -177,16 +177,16 @@ func unsettled(err error) bool {
 	return errors.Is(err, recipes.ErrUnavailable) || errors.Is(err, recipes.ErrUnknownOutcome)
 }
 
-// goOn has a contender wait on. It returns when the contender is taken up, or does not wait
+// goOn has a contender wait on. It returns when the contender is resumed, or does not wait
 // any more.
 func (k *kept) goOn(ctx context.Context, p *process, znode string) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		g, err := k.kind.rejoin(k.waiting, p.session, znode)
+		g, err := k.kind.resumeWaiting(k.waiting, p.session, znode)
 		k.results <- result{p, g, err}
 	}()
-	for !p.session.Kept(znode) && ctx.Err() == nil {
+	for !p.session.WasResumed(znode) && ctx.Err() == nil {
 		look := time.NewTimer(time.Millisecond)
 		select {
 		case <-ended:
@@ -244,7 +244,7 @@ func (k *kept) giveBack(ctx context.Context) error {
 
 // sessionTurns has two contenders of a session take turns at what pick names.
 func sessionTurns(pick func(*client) kind) game {
-	one := func(ctx context.Context, c *client, s recipes.Session) error {
+	one := func(ctx context.Context, c *client, s recipes.Client) error {
 		wait, cancel := c.patience(ctx)
 		defer cancel()
 		what := pick(c)
@@ -262,7 +262,7 @@ func sessionTurns(pick func(*client) kind) game {
 		g := &grant{client: c, session: s, path: what.path, Grant: k, shared: what.shared, journaled: what.permits == 1}
 		return c.hold(ctx, g, what.permits, k.giveBack)
 	}
-	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
+	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
 		var second error
 		var both sync.WaitGroup
 		if c.chance.chance(50) {

@@ -6,19 +6,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// kind is a kind of what a session can hold, and how it is taken up.
+// kind is a kind of what a session can hold, and how it is resumed.
 type kind struct {
-	path     string
-	permits  int
-	shared   bool
-	enter    func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, error)
-	rejoin   func(ctx context.Context, s recipes.Session, znode string) (recipes.Grant, error)
-	takeUp   func(ctx context.Context, s recipes.Session, k *kept, token recipes.Token) (recipes.Grant, error)
-	giveBack func(ctx context.Context, g recipes.Grant) error
+	path          string
+	permits       int
+	shared        bool
+	enter         func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error)
+	resumeWaiting func(ctx context.Context, s recipes.Client, znode string) (recipes.Grant, error)
+	resume        func(ctx context.Context, s recipes.Client, k *kept, token recipes.Token) (recipes.Grant, error)
+	giveBack      func(ctx context.Context, g recipes.Grant) error
 }
 
 // kindOf makes a kind of a recipe's methods.
-func kindOf[R any, G recipes.Grant](path string, permits int, shared bool, of func(recipes.Session, func(recipes.Place)) (R, error), enter func(R, context.Context) (G, error), giveBack func(G, context.Context) error) kind {
+func kindOf[R any, G recipes.Grant](path string, permits int, shared bool, of func(recipes.Client, func(recipes.Place)) (R, error), enter func(R, context.Context) (G, error), giveBack func(G, context.Context) error) kind {
 	asGrant := func(g G, err error) (recipes.Grant, error) {
 		if err != nil {
 			return nil, err
@@ -27,30 +27,30 @@ func kindOf[R any, G recipes.Grant](path string, permits int, shared bool, of fu
 	}
 	return kind{
 		path: path, permits: permits, shared: shared,
-		enter: func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, error) {
+		enter: func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
 			r, err := of(s, joined)
 			if err != nil {
 				return nil, err
 			}
 			return asGrant(enter(r, ctx))
 		},
-		rejoin: func(ctx context.Context, s recipes.Session, znode string) (recipes.Grant, error) {
+		resumeWaiting: func(ctx context.Context, s recipes.Client, znode string) (recipes.Grant, error) {
 			r, err := of(s, nil)
 			if err != nil {
 				return nil, err
 			}
 			return asGrant(any(r).(interface {
-				Rejoin(context.Context, string, bool) (G, error)
-			}).Rejoin(ctx, znode, false))
+				ResumeWaiting(context.Context, string, bool) (G, error)
+			}).ResumeWaiting(ctx, znode, false))
 		},
-		takeUp: func(ctx context.Context, s recipes.Session, k *kept, token recipes.Token) (recipes.Grant, error) {
+		resume: func(ctx context.Context, s recipes.Client, k *kept, token recipes.Token) (recipes.Grant, error) {
 			r, err := of(s, nil)
 			if err != nil {
 				return nil, err
 			}
 			return asGrant(any(r).(interface {
-				TakeUp(context.Context, string, recipes.Token) (G, error)
-			}).TakeUp(ctx, k.znode, token))
+				Resume(context.Context, string, recipes.Token) (G, error)
+			}).Resume(ctx, k.znode, token))
 		},
 		giveBack: func(ctx context.Context, g recipes.Grant) error { return giveBack(g.(G), ctx) },
 	}

@@ -45,7 +45,7 @@ func (l *latchRounds) present() *latchRound {
 
 // turn counts the present latch down. Everybody but the first client sometimes waits
 // for it first, and the first one goes on counting.
-func (l *latchRounds) turn(ctx context.Context, c *client, s recipes.Session) error {
+func (l *latchRounds) turn(ctx context.Context, c *client, s recipes.Client) error {
 	r := l.present()
 	latch, err := s.Latch(r.path, recipes.LatchConfig{Count: l.count})
 	if err != nil {
@@ -114,7 +114,7 @@ func (l *latchRounds) passed(c *client, r *latchRound) {
 }
 
 // check compares what remains with what was counted.
-func (l *latchRounds) check(ctx context.Context, operator recipes.Session) {
+func (l *latchRounds) check(ctx context.Context, operator recipes.Client) {
 	for _, r := range l.rounds {
 		latch, err := operator.Latch(r.path, recipes.LatchConfig{Count: l.count})
 		if err != nil {

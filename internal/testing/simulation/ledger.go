@@ -10,7 +10,7 @@ import (
 // grant is a grant that a client was given.
 type grant struct {
 	client  *client
-	session recipes.Session
+	session recipes.Client
 	path    string
 	recipes.Grant
 

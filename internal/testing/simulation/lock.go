@@ -12,13 +12,13 @@ func locks(w *World) game {
 	if w.chance.chance(50) {
 		strategies = []recipes.Strategy{pick(w.chance, strategies...)}
 	}
-	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
+	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
 		return lockTurn(ctx, c, s, "/lock", "", strategies)
 	}}
 }
 
 // lockTurn acquires a lock, or gives up, and works under it.
-func lockTurn(ctx context.Context, c *client, s recipes.Session, path string, d recipes.Dialect, strategies []recipes.Strategy) error {
+func lockTurn(ctx context.Context, c *client, s recipes.Client, path string, d recipes.Dialect, strategies []recipes.Strategy) error {
 	l, err := s.Lock(path, recipes.LockConfig{
 		Dialect:  d,
 		Strategy: pick(c.chance, strategies...),

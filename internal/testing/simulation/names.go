@@ -10,7 +10,7 @@ import (
 func names(*World) game { return game{turn: nameTurn} }
 
 // nameTurn takes a name that only one can have, and gives it back.
-func nameTurn(ctx context.Context, c *client, s recipes.Session) error {
+func nameTurn(ctx context.Context, c *client, s recipes.Client) error {
 	const path = "/names"
 	n, err := s.Names(path)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 // openThroughPlugin opens a session through the plugin's server and the host's client,
 // with a hop in memory between them. Each session has a plugin of its own.
-func openThroughPlugin(ctx context.Context, h *host) (recipes.Session, error) {
+func openThroughPlugin(ctx context.Context, h *host) (recipes.Client, error) {
 	hop := &hop{host: h, arriving: make(chan net.Conn), closed: make(chan struct{})}
 	plugin := server.New(server.Config{Open: zookeeper.OpenWith(h.Dial)})
 	g := grpc.NewServer(append(plugin.Options(), grpc.WaitForHandlers(true))...)
@@ -48,13 +48,13 @@ func openThroughPlugin(ctx context.Context, h *host) (recipes.Session, error) {
 
 // pluginSession ends its plugin when it is closed.
 type pluginSession struct {
-	recipes.Session
+	recipes.Client
 	over func()
 }
 
 func (s pluginSession) Close(ctx context.Context) error {
 	defer s.over()
-	return s.Session.Close(ctx)
+	return s.Client.Close(ctx)
 }
 
 // hop is the way from an application to its plugin: a listener whose connections

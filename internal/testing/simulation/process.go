@@ -14,10 +14,10 @@ import (
 
 // movable is what a session offers to the process that takes it up.
 type movable interface {
-	recipes.Session
+	recipes.Client
 	ResumeTicket() []byte
 	Contact() time.Time
-	Kept(znode string) bool
+	WasResumed(znode string) bool
 	Detach(context.Context) error
 	DropRest(context.Context) error
 }
@@ -34,7 +34,7 @@ type mistake int
 const (
 	none          mistake = iota
 	unreaped              // the process that died was not waited for
-	anyCzxid              // whatever has the znode's name is taken up
+	anyCzxid              // whatever has the znode's name is resumed
 	closesInstead         // who is replaced closes the session
 	servesOn              // who is replaced does not let go of it
 	contactAnew           // the deadline counts from the resume
@@ -147,7 +147,7 @@ func (v *survivor) replace(c *client, planned bool) {
 	}
 }
 
-// resume has a process on h take up the session and what it held.
+// resume has a process on h resume the session and what it held.
 func (v *survivor) resume(ctx context.Context, c *client, h *host, ticket []byte, contact time.Time) error {
 	var p *process
 	for p == nil {
@@ -168,7 +168,7 @@ func (v *survivor) resume(ctx context.Context, c *client, h *host, ticket []byte
 	c.note("session %#x is resumed", v.ID())
 	var takingUp sync.WaitGroup
 	for _, k := range held {
-		takingUp.Go(func() { k.takeUp(ctx, c, p) })
+		takingUp.Go(func() { k.resume(ctx, c, p) })
 	}
 	takingUp.Wait()
 	for {

@@ -14,7 +14,7 @@ import (
 // stock is what is known of a queue: what was put, and what was taken.
 type stock struct {
 	world *World
-	open  func(recipes.Session) (anyQueue, error)
+	open  func(recipes.Client) (anyQueue, error)
 
 	mu       sync.Mutex
 	made     int
@@ -45,7 +45,7 @@ func (p prioritized) Put(ctx context.Context, data []byte) (recipes.ElementID, e
 
 func priorityQueues(w *World) game {
 	q := newStock(w)
-	q.open = func(s recipes.Session) (anyQueue, error) {
+	q.open = func(s recipes.Client) (anyQueue, error) {
 		q, err := s.PriorityQueue("/queue", recipes.QueueConfig{})
 		return prioritized{q}, err
 	}
@@ -56,7 +56,7 @@ func priorityQueues(w *World) game {
 func newStock(w *World) *stock {
 	return &stock{
 		world:    w,
-		open:     func(s recipes.Session) (anyQueue, error) { return s.Queue("/queue", recipes.QueueConfig{}) },
+		open:     func(s recipes.Client) (anyQueue, error) { return s.Queue("/queue", recipes.QueueConfig{}) },
 		put:      make(map[string]bool),
 		consumed: make(map[string]string),
 		doubtful: make(map[string]bool),
@@ -64,7 +64,7 @@ func newStock(w *World) *stock {
 }
 
 // turn puts an element and consumes one, which may be another's.
-func (q *stock) turn(ctx context.Context, c *client, s recipes.Session) error {
+func (q *stock) turn(ctx context.Context, c *client, s recipes.Client) error {
 	queue, err := q.open(s)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (q *stock) consume(who, data string) {
 }
 
 // deliver works on a delivery, and acknowledges or returns it.
-func (q *stock) deliver(ctx context.Context, c *client, s recipes.Session, d recipes.Delivery) error {
+func (q *stock) deliver(ctx context.Context, c *client, s recipes.Client, d recipes.Delivery) error {
 	g := &grant{client: c, session: s, path: "/queue/" + string(d.Element().ID), Grant: d}
 	q.world.ledger.enter(g, 1)
 	_ = c.step(ctx, c.chance.about(100*time.Millisecond))
@@ -154,7 +154,7 @@ func (q *stock) deliver(ctx context.Context, c *client, s recipes.Session, d rec
 }
 
 // check empties the queue. What was put is in it, or was consumed.
-func (q *stock) check(ctx context.Context, operator recipes.Session) {
+func (q *stock) check(ctx context.Context, operator recipes.Client) {
 	queue, err := q.open(operator)
 	if err != nil {
 		q.world.fail("operator", "%v", err)

@@ -19,7 +19,7 @@ import (
 // rawSession is a session of go-zookeeper, as other recipes use it: when it has
 // expired the client has another one, and says so in an event only.
 type rawSession struct {
-	recipes.Session // the recipes, which it has not
+	recipes.Client // nil: what it has not
 	*zk.Conn
 	acl []zk.ACL
 
@@ -31,7 +31,7 @@ type rawSession struct {
 	epochs int       // sessions that have expired
 }
 
-func openRaw(ctx context.Context, h *host) (recipes.Session, error) {
+func openRaw(ctx context.Context, h *host) (recipes.Client, error) {
 	s := &rawSession{acl: zk.WorldACL(zk.PermAll)}
 	conn, _, err := zk.Connect([]string{"127.0.0.1:2181"}, sessionTimeout, zk.WithLogInfo(false), zk.WithLogger(silent{}),
 		zk.WithDialer(func(network, address string, _ time.Duration) (net.Conn, error) { return h.Dial(ctx, network, address) }),

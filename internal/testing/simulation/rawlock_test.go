@@ -42,7 +42,7 @@ func fromSuspension(s *rawSession) func() bool {
 
 func (l rawLock) game(*World) game { return game{turn: l.turn} }
 
-func (l rawLock) turn(ctx context.Context, c *client, s recipes.Session) error {
+func (l rawLock) turn(ctx context.Context, c *client, s recipes.Client) error {
 	const path = "/lock"
 	raw := s.(*rawSession)
 	if err := raw.ensure(path); err != nil {
@@ -195,7 +195,7 @@ func (l rawLock) wait(ctx context.Context, s *rawSession, path, own string) erro
 }
 
 // libraryLockTurn uses go-zookeeper's own Lock, which knows nothing of a loss.
-func libraryLockTurn(ctx context.Context, c *client, s recipes.Session) error {
+func libraryLockTurn(ctx context.Context, c *client, s recipes.Client) error {
 	const path = "/lock"
 	raw := s.(*rawSession)
 	l := zk.NewLock(raw.Conn, path, raw.acl)

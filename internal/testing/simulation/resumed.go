@@ -33,21 +33,21 @@ func choose[T any](c *client, choices ...T) T {
 
 func lockKind(c *client) kind {
 	strategy := choose(c, recipes.Strategies()...)
-	return kindOf("/lock", 1, false, func(s recipes.Session, joined func(recipes.Place)) (recipes.Lock, error) {
+	return kindOf("/lock", 1, false, func(s recipes.Client, joined func(recipes.Place)) (recipes.Lock, error) {
 		return s.Lock("/lock", recipes.LockConfig{Strategy: strategy, Joined: joined})
 	}, recipes.Lock.Acquire, recipes.Hold.Release)
 }
 
 func electionKind(c *client) kind {
 	strategy := choose(c, recipes.Strategies()...)
-	return kindOf("/election", 1, false, func(s recipes.Session, joined func(recipes.Place)) (recipes.Election, error) {
+	return kindOf("/election", 1, false, func(s recipes.Client, joined func(recipes.Place)) (recipes.Election, error) {
 		return s.Election("/election", recipes.ElectionConfig{Strategy: strategy, Joined: joined})
 	}, func(e recipes.Election, ctx context.Context) (recipes.Leadership, error) { return e.Campaign(ctx, nil) }, recipes.Leadership.Resign)
 }
 
 func semaphoreKind(c *client) kind {
 	strategy := choose(c, recipes.Strategies()...)
-	return kindOf("/semaphore", 2, false, func(s recipes.Session, joined func(recipes.Place)) (recipes.Semaphore, error) {
+	return kindOf("/semaphore", 2, false, func(s recipes.Client, joined func(recipes.Place)) (recipes.Semaphore, error) {
 		return s.Semaphore("/semaphore", recipes.SemaphoreConfig{Permits: 2, Strategy: strategy, Joined: joined})
 	}, recipes.Semaphore.Acquire, recipes.Hold.Release)
 }
@@ -58,7 +58,7 @@ func sharedKind(c *client) kind {
 	if shared {
 		acquire = recipes.SharedLock.AcquireRead
 	}
-	return kindOf("/shared", 1, shared, func(s recipes.Session, joined func(recipes.Place)) (recipes.SharedLock, error) {
+	return kindOf("/shared", 1, shared, func(s recipes.Client, joined func(recipes.Place)) (recipes.SharedLock, error) {
 		return s.SharedLock("/shared", recipes.SharedLockConfig{Strategy: strategy, Joined: joined})
 	}, acquire, recipes.SharedHold.Release)
 }
@@ -69,7 +69,7 @@ func priorityKind(c *client) kind {
 	if shared {
 		acquire = recipes.PriorityLock.AcquireRead
 	}
-	return kindOf("/priority", 1, shared, func(s recipes.Session, joined func(recipes.Place)) (recipes.PriorityLock, error) {
+	return kindOf("/priority", 1, shared, func(s recipes.Client, joined func(recipes.Place)) (recipes.PriorityLock, error) {
 		return s.PriorityLock("/priority", recipes.PriorityLockConfig{Strategy: strategy, Joined: joined})
 	}, acquire, recipes.PriorityHold.Release)
 }
@@ -77,7 +77,7 @@ func priorityKind(c *client) kind {
 const namesPath = "/names"
 
 func nameKind(*client) kind {
-	return kindOf(namesPath, 1, false, func(s recipes.Session, _ func(recipes.Place)) (recipes.Names, error) {
+	return kindOf(namesPath, 1, false, func(s recipes.Client, _ func(recipes.Place)) (recipes.Names, error) {
 		return s.Names(namesPath)
 	}, func(n recipes.Names, ctx context.Context) (recipes.Registration, error) {
 		return n.Register(ctx, "owner", nil)

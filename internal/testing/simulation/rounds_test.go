@@ -32,7 +32,7 @@ func dialectRounds(w *World) game {
 	return game{turn: r.turn}
 }
 
-func (r *rounds) turn(ctx context.Context, c *client, s recipes.Session) error {
+func (r *rounds) turn(ctx context.Context, c *client, s recipes.Client) error {
 	wait, cancel := c.patience(ctx)
 	defer cancel()
 	r.mu.Lock()
@@ -53,7 +53,7 @@ func (r *rounds) turn(ctx context.Context, c *client, s recipes.Session) error {
 	return err
 }
 
-func (r *rounds) ours(ctx, wait context.Context, c *client, s recipes.Session, before int) error {
+func (r *rounds) ours(ctx, wait context.Context, c *client, s recipes.Client, before int) error {
 	b, err := s.DoubleBarrier(dialectLine, recipes.DoubleBarrierConfig{Size: r.size, Dialect: r.dialect})
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (r *rounds) left(c *client, members []string) {
 // theirs is a member as the library makes it. That it enters too early where ready was
 // left behind is its own. It makes ready in one step with a check of its znode, which is
 // what is assumed of a request that its library sends again.
-func (r *rounds) theirs(ctx, wait context.Context, c *client, s recipes.Session, _ int) error {
+func (r *rounds) theirs(ctx, wait context.Context, c *client, s recipes.Client, _ int) error {
 	raw := s.(*rawSession)
 	if err := raw.ensure(dialectLine); err != nil {
 		return rawError(err)

@@ -104,7 +104,7 @@ func (sc scenario) run(seed uint64) Report {
 const operatorName = "operator"
 
 // operator opens a session that meets no faults but those of the servers.
-func (w *World) operator() recipes.Session {
+func (w *World) operator() recipes.Client {
 	s, err := zookeeper.OpenWith(newHost(w, operatorName).Dial)(context.Background(), recipes.SessionConfig{
 		Servers: []string{"server"}, SessionTimeout: 10 * sessionTimeout, MaxPacket: 64 << 10,
 	})
@@ -115,7 +115,7 @@ func (w *World) operator() recipes.Session {
 }
 
 // prepare makes the parents of the journals. The numbers of some lines soon wrap.
-func (w *World) prepare(sc scenario, operator recipes.Session) {
+func (w *World) prepare(sc scenario, operator recipes.Recipes) {
 	set := func(p string) {
 		b, err := operator.Barrier(p)
 		if err == nil {

@@ -25,12 +25,12 @@ type scenario struct {
 // game is a scenario in one run.
 type game struct {
 	turn  turn
-	check func(ctx context.Context, operator recipes.Session) // at the end, without faults; may be nil
+	check func(ctx context.Context, operator recipes.Client) // at the end, without faults; may be nil
 }
 
 // turn is what a client does with a recipe, again and again. An error is not
 // always a fault: see expected.
-type turn func(ctx context.Context, c *client, s recipes.Session) error
+type turn func(ctx context.Context, c *client, s recipes.Client) error
 
 var scenarios = []scenario{
 	{name: "lock", line: "/lock", paths: []string{"/lock"}, begin: locks},

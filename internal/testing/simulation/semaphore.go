@@ -8,12 +8,12 @@ import (
 
 func semaphores(w *World) game {
 	permits := 1 + w.chance.below(3)
-	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
+	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
 		return semaphoreTurn(ctx, c, s, "/semaphore", "", permits)
 	}}
 }
 
-func semaphoreTurn(ctx context.Context, c *client, s recipes.Session, path string, d recipes.Dialect, permits int) error {
+func semaphoreTurn(ctx context.Context, c *client, s recipes.Client, path string, d recipes.Dialect, permits int) error {
 	l, err := s.Semaphore(path, recipes.SemaphoreConfig{
 		Permits: permits, Dialect: d, Strategy: pick(c.chance, recipes.Strategies()...), Joined: c.joined,
 	})

@@ -7,7 +7,7 @@ import (
 )
 
 func sharedLocks(*World) game {
-	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
+	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
 		return sharedTurn(ctx, c, s, "/shared", "")
 	}}
 }
@@ -15,7 +15,7 @@ func sharedLocks(*World) game {
 func priorityLocks(*World) game { return game{turn: priorityTurn} }
 
 // sharedTurn reads, or writes, or writes and then reads.
-func sharedTurn(ctx context.Context, c *client, s recipes.Session, path string, d recipes.Dialect) error {
+func sharedTurn(ctx context.Context, c *client, s recipes.Client, path string, d recipes.Dialect) error {
 	l, err := s.SharedLock(path, recipes.SharedLockConfig{Dialect: d, Strategy: pick(c.chance, recipes.Strategies()...), Joined: c.joined})
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func sharedTurn(ctx context.Context, c *client, s recipes.Session, path string, 
 }
 
 // priorityTurn reads or writes with a priority.
-func priorityTurn(ctx context.Context, c *client, s recipes.Session) error {
+func priorityTurn(ctx context.Context, c *client, s recipes.Client) error {
 	const path = "/priority"
 	// Lower priorities starve. So everybody has the lowest once faults have ceased.
 	cfg := recipes.PriorityLockConfig{Strategy: pick(c.chance, recipes.Strategies()...), Joined: c.joined, Priority: 2}

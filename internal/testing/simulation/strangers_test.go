@@ -48,7 +48,7 @@ func (l stranger) name(c *client) string {
 }
 
 // turn stands in line at path, and holds.
-func (l stranger) turn(ctx context.Context, c *client, s recipes.Session, path, marker string) error {
+func (l stranger) turn(ctx context.Context, c *client, s recipes.Client, path, marker string) error {
 	own, err := l.lock(ctx, c, s.(*rawSession), path, marker)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ type strangersGrant struct{ *rawGrant }
 func (strangersGrant) Write(context.Context, ...recipes.Op) error { return nil }
 
 // permit is a turn of a semaphore: a lease that is taken under a lock.
-func (l stranger) permit(ctx context.Context, c *client, s recipes.Session, permits int) error {
+func (l stranger) permit(ctx context.Context, c *client, s recipes.Client, permits int) error {
 	const path = "/line"
 	raw := s.(*rawSession)
 	lock, leases := path+"/locks", path+"/leases"

@@ -13,14 +13,14 @@ import (
 
 // survivor is a session as a host has it whose plugins die or are replaced: a process serves
 // it, and when that has gone another one resumes it. It keeps the rules of PROTOCOL.md. Its
-// grants, and those who wait for one, are taken up in each new process.
+// grants, and those who wait for one, are resumed in each new process.
 type survivor struct {
-	recipes.Session // of the first process
-	world           *World
-	mistake         mistake
-	chance          *stream
-	processes       int           // that came after the first
-	moving          chan struct{} // holds one element while one process follows another
+	recipes.Client // of the first process
+	world          *World
+	mistake        mistake
+	chance         *stream
+	processes      int           // that came after the first
+	moving         chan struct{} // holds one element while one process follows another
 
 	mu       sync.Mutex
 	now      *process // nil while none serves
@@ -33,12 +33,12 @@ type survivor struct {
 
 // resumes opens survivors whose host makes that mistake.
 func resumes(m mistake) opener {
-	return func(ctx context.Context, h *host) (recipes.Session, error) {
+	return func(ctx context.Context, h *host) (recipes.Client, error) {
 		s, err := openDirectly(ctx, h)
 		if err != nil {
 			return nil, err
 		}
-		v := &survivor{Session: s, world: h.world, mistake: m, chance: newStream(h.world.seed, h.name+" deaths"), now: &process{s.(movable), h}, moving: make(chan struct{}, 1), ready: make(chan struct{}), over: make(chan struct{})}
+		v := &survivor{Client: s, world: h.world, mistake: m, chance: newStream(h.world.seed, h.name+" deaths"), now: &process{s.(movable), h}, moving: make(chan struct{}, 1), ready: make(chan struct{}), over: make(chan struct{})}
 		close(v.ready)
 		return v, nil
 	}
@@ -86,7 +86,7 @@ func (v *survivor) Close(ctx context.Context) error {
 	return p.session.Close(ctx)
 }
 
-// present waits until a process serves the session, and has taken up all.
+// present waits until a process serves the session, and has resumed all.
 func (v *survivor) present(ctx context.Context) (*process, error) {
 	for {
 		v.mu.Lock()
@@ -128,7 +128,7 @@ func (v *survivor) serves(p *process) bool {
 func (w *World) tookUp(who string, k *kept, newest int64) {
 	for _, n := range w.server.Tree() {
 		if n.Path == k.Znode() && n.Stat.Czxid != int64(k.Token()) && n.Stat.Czxid <= newest {
-			w.fail(who, "took up %s with token %#x, which is another znode's, %#x", k.Znode(), int64(k.Token()), n.Stat.Czxid)
+			w.fail(who, "resumed %s with token %#x, which is another znode's, %#x", k.Znode(), int64(k.Token()), n.Stat.Czxid)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (d *docket) next(c *client) *deal {
 	return t
 }
 
-func (d *docket) turn(ctx context.Context, c *client, s recipes.Session) error {
+func (d *docket) turn(ctx context.Context, c *client, s recipes.Client) error {
 	t := d.next(c)
 	if t == nil {
 		return errIdle

@@ -23,8 +23,8 @@ type World struct {
 	ledger    ledger
 	clients   []*client
 	hosts     []*host
-	lines     []string        // whose children are contenders
-	outside   recipes.Session // the operator's, which meets no fault of a client
+	lines     []string       // whose children are contenders
+	outside   recipes.Client // the operator's, which meets no fault of a client
 
 	calm context.Context // ends when faults cease
 

@@ -1,13 +1,38 @@
+// Package compare tells what became better or worse between two sets of results,
+// so that a build can depend on it.
+//
+//  1. Collect the results of each side with [Read].
+//  2. Compare them with [Compare].
+//  3. Show the [Result] with [Result.Write] and act on [Result.Worse].
+//
+// What is compared is each unit of each benchmark that both sides have: medians
+// with confidence intervals, and the Mann-Whitney U test (package benchmath, as
+// benchstat does it). A change counts only if it is significant after Holm's
+// correction for the number of comparisons and at least as large as the smallest
+// effect that counts. Whether a change is for the better is known from the
+// results' unit metadata.
+//
+// Trials of both sides that were made in pairs are compared by [Paired]. Counts, which are
+// the same on every machine, are compared by [Counts], without statistics.
+//
+// Holm and not Benjamini-Hochberg: a gate that is red must be right. Holm bounds
+// the probability of any false alarm in the whole comparison by alpha;
+// Benjamini-Hochberg would bound the share of false ones among the alarms, and
+// so finds more where a person looks at them all.
 package compare
 
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
 
 	"golang.org/x/perf/benchmath"
+	"golang.org/x/perf/benchunit"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 )
 
 // Options say what counts.
@@ -83,7 +108,6 @@ func Compare(a, b *Side, o Options) (Result, error) {
 	return r, r.finish(a, b)
 }
 
-// finish corrects and judges the rows.
 func (r *Result) finish(a, b *Side) error {
 	// Files have their trials in the order in which they were made, which is drawn.
 	slices.SortStableFunc(r.Rows, func(a, b Row) int { return byNumbers(a.Benchmark, b.Benchmark) })
@@ -160,7 +184,6 @@ func (r *Result) judge(row *Row, better int) {
 	}
 }
 
-// missing returns the benchmarks of a that b does not have.
 func missing(a, b *Side) []string {
 	have := map[string]bool{}
 	for _, k := range b.order {
@@ -196,10 +219,8 @@ func byNumbers(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// digits are those that s begins with.
 func digits(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))] }
 
-// warn says what weakens the comparison.
 func (r *Result) warn(a, b *Side) {
 	say := func(format string, args ...any) { r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...)) }
 	for _, side := range []*Side{a, b} {
@@ -232,4 +253,63 @@ func leastP(n, m int) float64 {
 	b, _ := math.Lgamma(float64(n + 1))
 	c, _ := math.Lgamma(float64(m + 1))
 	return min(1, 2*math.Exp(b+c-a))
+}
+
+// Write writes the comparison for people: a table for each unit, what was left
+// out, and the verdict as the last line.
+func (r Result) Write(w io.Writer) error {
+	out := &strings.Builder{}
+	for _, unit := range r.unitsInOrder() {
+		r.table(out, unit)
+	}
+	for _, side := range []struct {
+		name  string
+		names []string
+	}{{r.Old, r.OnlyOld}, {r.New, r.OnlyNew}} {
+		for _, name := range side.names {
+			fmt.Fprintf(out, "only in %s: %s\n", side.name, name)
+		}
+	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(out, "warning: %s\n", warning)
+	}
+	fmt.Fprintf(out, "%d better, %d worse of %d comparisons (%s, Holm-corrected p < %v, change of %v%% or more)\n",
+		r.better, r.worsen, len(r.Rows), r.test, r.Options.Alpha, 100*r.Options.Effect)
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func (r Result) unitsInOrder() (units []string) {
+	seen := map[string]bool{}
+	for _, row := range r.Rows {
+		if !seen[row.Unit] {
+			seen[row.Unit] = true
+			units = append(units, row.Unit)
+		}
+	}
+	return units
+}
+
+func (r Result) table(w io.Writer, unit string) {
+	rows := [][]string{{unit, r.Old, r.New, "change", "p (corrected)", "trials", "verdict"}}
+	for _, row := range r.Rows {
+		if row.Unit == unit {
+			rows = append(rows, []string{
+				row.Benchmark, summary(row.Old, unit), summary(row.New, unit), percent(row.Change),
+				fmt.Sprintf("%.3g", row.Adjusted), fmt.Sprintf("%d+%d", row.N, row.M), string(row.Verdict),
+			})
+		}
+	}
+	fmt.Fprintln(w, table.Align(rows, 1))
+}
+
+func summary(s benchmath.Summary, unit string) string {
+	return benchunit.Scale(s.Center, benchunit.ClassOf(unit)) + " ±" + s.PctRangeString()
+}
+
+func percent(change float64) string {
+	if math.IsInf(change, 0) {
+		return "from 0"
+	}
+	return fmt.Sprintf("%+.1f%%", 100*change)
 }

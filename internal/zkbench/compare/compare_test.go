@@ -16,6 +16,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/compare"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -53,13 +54,19 @@ func side(t *testing.T, name, text string) *compare.Side {
 	return s
 }
 
+func compared(t *testing.T, a, b *compare.Side) compare.Result {
+	t.Helper()
+	r, err := compare.Compare(a, b, compare.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 func TestPlantedRegressionIsFound(t *testing.T) {
 	for seed := range uint64(8) {
 		a, b := trials(seed, 20, 1.10)
-		r, err := compare.Compare(side(t, "A", a), side(t, "B", b), compare.DefaultOptions())
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := compared(t, side(t, "A", a), side(t, "B", b))
 		// The same trials are slower in ns and fewer in handoffs/s.
 		if r.Worse() != 2 || r.Better() != 0 {
 			t.Errorf("seed %d: %d worse, %d better; want 2 and 0", seed, r.Worse(), r.Better())
@@ -121,10 +128,7 @@ func TestCorrectionIsHolms(t *testing.T) {
 			b += fmt.Sprintf("BenchmarkB%d 1 %d x\n", n, 100+i+shift)
 		}
 	}
-	r, err := compare.Compare(side(t, "A", a), side(t, "B", b), compare.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := compared(t, side(t, "A", a), side(t, "B", b))
 	if row := r.Rows[0]; row.P >= 0.05 || math.Abs(row.Adjusted-10*row.P) > 1e-9 || row.Verdict != compare.Same {
 		t.Errorf("p %v, corrected %v, verdict %s; want ten times p and no verdict", row.P, row.Adjusted, row.Verdict)
 	}
@@ -214,10 +218,7 @@ func TestOrderIsTheSameForEveryFile(t *testing.T) {
 		for _, n := range order {
 			text += fmt.Sprintf("BenchmarkX/contenders=%d/via=direct 1 5 ns/op 7 handoffs/s\n", n)
 		}
-		r, err := compare.Compare(side(t, "A", text), side(t, "B", text), compare.DefaultOptions())
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := compared(t, side(t, "A", text), side(t, "B", text))
 		var got []string
 		for _, row := range r.Rows {
 			got = append(got, row.Benchmark+" "+row.Unit)
@@ -235,10 +236,7 @@ func TestOrderIsTheSameForEveryFile(t *testing.T) {
 func TestSideOfTwoEnvironmentsIsWarnedOf(t *testing.T) {
 	const one, two = "zk-mode: embedded\nBenchmarkX 1 5 ns/op\n", "zk-mode: standalone\nBenchmarkX 1 500 ns/op\n"
 	for text, want := range map[string]int{one + one: 0, one + two: 1} {
-		r, err := compare.Compare(side(t, "old", text), side(t, "new", two), compare.DefaultOptions())
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := compared(t, side(t, "old", text), side(t, "new", two))
 		if got := strings.Count(strings.Join(r.Warnings, "\n"), "old: its results differ in zk-mode"); got != want {
 			t.Errorf("%d warnings; want %d: %q", got, want, r.Warnings)
 		}
@@ -263,10 +261,7 @@ func TestFileWithoutResultsIsAnError(t *testing.T) {
 func TestOutput(t *testing.T) {
 	a, b := trials(1, 20, 1.10)
 	a += "BenchmarkGone 1 5 ns/op\n"
-	r, err := compare.Compare(side(t, "old", a), side(t, "new", b), compare.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := compared(t, side(t, "old", a), side(t, "new", b))
 	var out bytes.Buffer
 	if err := r.Write(&out); err != nil {
 		t.Fatal(err)
@@ -280,5 +275,59 @@ func TestOutput(t *testing.T) {
 	want, err := os.ReadFile(file)
 	if err != nil || !bytes.Equal(out.Bytes(), want) {
 		t.Errorf("%v; %s differs (rewrite with -update):\n%s", err, file, out.String())
+	}
+}
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+func counts(t *testing.T, old, new string, units ...string) (compare.CountsResult, string) {
+	t.Helper()
+	var sides [2]*compare.Side
+	for i, text := range []string{old, new} {
+		var err error
+		if sides[i], err = compare.ReadCounts(strings.NewReader(text), []string{"old", "new"}[i], nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := compare.Counts(sides[0], sides[1], units)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := r.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	return r, out.String()
+}
+
+func TestCountsAreComparedExactly(t *testing.T) {
+	const two = "BenchmarkX/contenders=9-2 9 100 ns/op 2 reads/op 1 writes/op\n"
+	for name, c := range map[string]struct {
+		old, new, says string
+		worse          int
+	}{
+		"equal":                {two, two, "0 better, 0 worse of 2 counts", 0},
+		"slower":               {two, "BenchmarkX/contenders=9-2 9 999 ns/op 2 reads/op 1 writes/op\n", "0 worse", 0},
+		"another machine":      {two, "BenchmarkX/contenders=9-64 9 100 ns/op 2 reads/op 1 writes/op\n", "0 worse", 0},
+		"one processor":        {two, "BenchmarkX/contenders=9 9 100 ns/op 2 reads/op 1 writes/op\n", "0 worse", 0},
+		"a read more":          {two, "BenchmarkX/contenders=9-2 9 100 ns/op 3 reads/op 1 writes/op\n", "reads/op  2.000  3.000    WORSE", 1},
+		"one read more in 999": {two, "BenchmarkX/contenders=9-2 9 100 ns/op 2.001 reads/op 1 writes/op\n", "2.001", 1},
+		"a read less":          {two, "BenchmarkX/contenders=9-2 9 100 ns/op 1 reads/op 1 writes/op\n", "1 better, 0 worse", 0},
+		"another request":      {two, "BenchmarkX/contenders=9-2 9 100 ns/op 2 reads/op 1 writes/op 1 syncs/op\n", "syncs/op  0.000  1.000    WORSE", 1},
+		"no syncs any more":    {"BenchmarkX/contenders=9-2 9 1 syncs/op 1 reads/op\n", "BenchmarkX/contenders=9-2 9 1 reads/op\n", "1 better", 0},
+		"worse though invalid": {two, "invalid: too slow\n\nBenchmarkX/contenders=9-2 9 100 ns/op 3 reads/op 1 writes/op\n", "1 worse", 1},
+		"a benchmark missing":  {two + "BenchmarkY 1 1 reads/op\n", two, "missing in new, which counts as worse: Y", 1},
+		"a benchmark more":     {two, two + "BenchmarkY 1 1 reads/op\n", "only in new: Y", 0},
+		"not exact":            {two, two + "BenchmarkX/contenders=9-2 9 100 ns/op 3 reads/op 1 writes/op\n", "warning: 1 counts differ", 0},
+		"worse in each trial":  {two, "BenchmarkX/contenders=9-2 9 2.5 reads/op 1 writes/op\nBenchmarkX/contenders=9-2 9 3 reads/op 1 writes/op\n", "2.500 to 3.000", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if r, out := counts(t, c.old, c.new); r.Worse() != c.worse || !strings.Contains(out, c.says) {
+				t.Errorf("%d worse; want %d, and %q in\n%s", r.Worse(), c.worse, c.says, out)
+			}
+		})
+	}
+	if r, _ := counts(t, two, "BenchmarkX/contenders=9-2 9 3 reads/op 1 writes/op\n", "writes/op"); r.Worse() != 0 {
+		t.Errorf("reads are worse, though only writes were asked for")
 	}
 }

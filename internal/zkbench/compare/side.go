@@ -50,11 +50,14 @@ func newSide(name string) *Side {
 	return &Side{Name: name, values: map[key][]float64{}, config: map[string]map[string]bool{}}
 }
 
-// read reads results into the side.
 func (s *Side) read(r io.Reader, filter *benchproc.Filter) error {
 	lines := bufio.NewReader(r)
 	if first, _ := lines.Peek(1); len(first) == 1 && first[0] == '{' {
-		text, err := asBenchmarks(lines)
+		runs, err := record.Read(lines)
+		var text io.Reader
+		if err == nil {
+			text, err = benchmarksOf(runs)
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
@@ -63,16 +66,8 @@ func (s *Side) read(r io.Reader, filter *benchproc.Filter) error {
 	return s.readText(lines, filter)
 }
 
-// asBenchmarks renders records in the benchmark format, so that both kinds of
-// file are compared alike.
-func asBenchmarks(r io.Reader) (io.Reader, error) {
-	runs, err := record.Read(r)
-	if err != nil {
-		return nil, err
-	}
-	return benchmarksOf(runs)
-}
-
+// benchmarksOf renders records in the benchmark format, so that both kinds of file are
+// compared alike.
 func benchmarksOf(runs []record.Run) (io.Reader, error) {
 	var text bytes.Buffer
 	for _, run := range runs {
@@ -86,7 +81,6 @@ func benchmarksOf(runs []record.Run) (io.Reader, error) {
 	return &text, nil
 }
 
-// readText reads results in the benchmark format into the side.
 func (s *Side) readText(r io.Reader, filter *benchproc.Filter) error {
 	reader := benchfmt.NewReader(r, s.Name)
 	for reader.Scan() {
@@ -107,12 +101,10 @@ func (s *Side) readText(r io.Reader, filter *benchproc.Filter) error {
 	return nil
 }
 
-// has reports whether the side has that benchmark.
 func (s *Side) has(benchmark string) bool {
 	return slices.ContainsFunc(s.order, func(k key) bool { return k.benchmark == benchmark })
 }
 
-// mixed returns the keys of the environment that not all results have the same value of.
 func (s *Side) mixed() (keys []string) {
 	for key, values := range s.config {
 		if len(values) > 1 {

@@ -62,14 +62,12 @@ func (m *Model) At(figure string, n int) (Estimate, error) {
 	return m.served(figure, n), nil
 }
 
-// served is the answer of the service model.
 func (m *Model) served(figure string, n int) Estimate {
 	return m.network.with(m.services[figure].at(figure, float64(n)), m.Delay)
 }
 
 func isTime(figure string) bool { return figure == unit.Handoffs || slices.Contains(times, figure) }
 
-// inverted is the throughput that a mean time of an operation makes.
 func (e Estimate) inverted() Estimate {
 	e.Unit, e.Value, e.Lo, e.Hi = unit.Handoffs, 1e9/e.Value, 1e9/e.Hi, 1e9/e.Lo
 	return e

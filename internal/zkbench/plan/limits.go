@@ -1,9 +1,13 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -76,4 +80,160 @@ func (l Limits) Check(n int) (warnings []string) {
 		say("the line adds some %d MB to each snapshot", snapshot/1e6)
 	}
 	return warnings
+}
+
+// End is a resource that bounds how many contenders a line can have.
+type End struct {
+	Resource string
+	At       int    // the first number of contenders that is too many
+	Why      string // a clause with the figures
+}
+
+const (
+	perConnection = 5000 // a guess at a session and its connection in a server's heap, in bytes
+	keepAlive     = 3    // keep-alives that a session sends in its timeout
+	perKeepAlive  = 50e3 // a guess at what one takes of a server's processor, in ns
+	saturated     = 0.5  // share of a resource from where on it bounds a line
+)
+
+// Ends are what bounds a line that grows, in the order in which it meets them.
+func (m *Model) Ends(l Limits) []End {
+	ends := []End{m.listing(l)}
+	if l.Descriptors > 0 {
+		ends = append(ends, End{"generator's descriptors", l.Descriptors + 1,
+			fmt.Sprintf("a session takes one, and a process may have %d", l.Descriptors)})
+	}
+	if l.Heap > 0 {
+		each := perConnection + perWatch + perZnode + 2*l.NameLength
+		ends = append(ends, End{"server's heap", l.Heap/each + 1,
+			fmt.Sprintf("of %d MB, of which a contender takes some %d kB (an estimate)", l.Heap/1e6, each/1000)})
+	}
+	if l.Memory > 0 && m.use.session > 0 {
+		ends = append(ends, End{"generator's memory", int(float64(l.Memory)/m.use.session) + 1,
+			fmt.Sprintf("a session took %.0f kB of %.1f GB", m.use.session/1000, float64(l.Memory)/1e9)})
+	}
+	if l.Timeout > 0 {
+		most := float64(l.Timeout) / keepAlive / perKeepAlive * float64(max(1, l.Processors))
+		ends = append(ends, End{"server's processor", int(saturated*most) + 1,
+			fmt.Sprintf("keep-alives alone, %d in a timeout of %v, take half of it (an estimate)", keepAlive, l.Timeout)})
+	}
+	if at := m.networkEnds(l); at <= Farthest {
+		ends = append(ends, End{"network", at, fmt.Sprintf("a handoff's answers take half of its time at %.3g MB/s", l.Network/1e6)})
+	}
+	slices.SortStableFunc(ends, func(a, b End) int { return cmp.Compare(a.At, b.At) })
+	return ends
+}
+
+// listing is where a listing of the line no longer fits into an answer.
+func (m *Model) listing(l Limits) End {
+	e := End{"jute.maxbuffer", (l.MaxBuffer-perResponse)/(perName+l.NameLength) + 1,
+		fmt.Sprintf("a listing of more names has over %d bytes, and each handoff needs one", l.MaxBuffer)}
+	if m.Strategy == recipes.Handoff {
+		e.Why = fmt.Sprintf("a listing of more names has over %d bytes: a handoff needs none, but what falls back to one fails", l.MaxBuffer)
+	}
+	return e
+}
+
+// networkEnds is the number of contenders from which on a handoff's answers take half
+// of its time.
+func (m *Model) networkEnds(l Limits) int {
+	if l.Network == 0 {
+		return Farthest + 1
+	}
+	return 1 + largest(Farthest, func(n int) bool {
+		bytes, err := m.At(unit.Bytes, n)
+		mean, err2 := m.At(unit.Handoffs, n)
+		return err != nil || err2 != nil || bytes.Value/l.Network*mean.Value < saturated
+	})
+}
+
+type use struct {
+	client, server *service        // processor time of a handoff; nil if not known
+	session        float64         // resident bytes of the generator for each session; 0 if not known
+	alone          []record.Record // of one contender
+}
+
+// learn learns it from the records of each level. Where a relay delayed what sessions
+// sent, the generator's processor time and memory are the relay's too, and tell nothing.
+func (u *use) learn(m *Model, byLevel map[int][]record.Record) {
+	u.client = m.used(byLevel, func(r record.Record) float64 {
+		if r.Delay > 0 {
+			return 0
+		}
+		return float64(r.Client.CPU) / float64(r.Operations)
+	})
+	u.server = m.used(byLevel, func(r record.Record) float64 {
+		v, _ := r.Metric(unit.ServerCPU)
+		return v
+	})
+	for _, largest := range slices.Backward(m.Levels) {
+		var sessions []float64
+		for _, r := range byLevel[largest] {
+			if r.Delay == 0 {
+				sessions = append(sessions, float64(r.Memory.RSS)/float64(largest))
+			}
+		}
+		if len(sessions) > 0 {
+			u.session = median(sessions)
+			return
+		}
+	}
+}
+
+// used fits a service to the levels that have a positive value, or returns nil if they
+// are too few.
+func (m *Model) used(byLevel map[int][]record.Record, of func(record.Record) float64) *service {
+	var levels []int
+	var values [][]float64
+	for _, n := range m.Levels {
+		var positive []float64
+		for _, r := range byLevel[n] {
+			if v := of(r); v > 0 {
+				positive = append(positive, v)
+			}
+		}
+		if len(positive) > 0 {
+			levels, values = append(levels, n), append(values, positive)
+		}
+	}
+	if len(levels) < firstLevels {
+		return nil
+	}
+	return newServiceOf(m.Strategy, levels, values)
+}
+
+// Share is the part of a handoff's mean time for which a resource is busy, from 0 to 1.
+// More than 1 is a resource that the handoff has several of.
+type Share struct {
+	Resource string
+	Part     float64
+}
+
+// Shares are what a handoff in a line of n keeps busy, the busiest first. What is left
+// is waiting: for round trips, and for others' processes. l says what the resources
+// can do.
+func (m *Model) Shares(n int, l Limits) (shares []Share) {
+	mean, err := m.At(unit.Handoffs, n)
+	if err != nil {
+		return nil
+	}
+	period := 1e9 / mean.Value
+	add := func(resource string, ns float64) {
+		shares = append(shares, Share{resource, ns / period})
+	}
+	processors := float64(max(1, l.Processors))
+	if m.use.server != nil {
+		add("server's processor", m.use.server.at("", float64(n)).Value/processors)
+	}
+	if m.use.client != nil {
+		add("generator's processor", m.use.client.at("", float64(n)).Value/processors)
+	}
+	if l.Fsync > 0 {
+		add("fsync", float64(l.Fsync))
+	}
+	if e, err := m.At(unit.Bytes, n); err == nil && l.Network > 0 {
+		add("network", 1e9*e.Value/l.Network)
+	}
+	slices.SortStableFunc(shares, func(a, b Share) int { return cmp.Compare(b.Part, a.Part) })
+	return shares
 }

@@ -1,3 +1,52 @@
+// Package plan answers questions of capacity from a recorded sweep: what a line of
+// N contenders costs, and how long one may be.
+//
+//  1. [Fit] the records of one strategy. It needs at least [MinLevels] numbers of
+//     contenders, because a curve through fewer fits anything.
+//  2. Ask the [Model]: [Model.At] for a number of contenders, [Model.Most] for a
+//     limit, [Scalability.Peak] for where more contenders stop helping.
+//  3. Ask [Model.Ends] what bounds the line, [Model.Shares] what a handoff keeps busy, and
+//     [Limits.Check] which of ZooKeeper's settings stands in the way.
+//
+// # The models
+//
+// Throughput follows the Universal Scalability Law (Gunther),
+//
+//	X(N) = λN / (1 + σ(N-1) + κN(N-1))
+//
+// with λ, σ and κ not negative. Turned over, N/X(N) is linear in 1, N-1 and N(N-1). So
+// least squares of relative errors find the best non-negative coefficients exactly. A
+// numerical search was considered: it would only add starting points and tolerances.
+//
+// Costs of an operation follow from what the strategy does in a line of N. A
+// predecessor lists N names once for each handoff: a + bN. The herd has up to N
+// contenders list N names each: a + bN + cN². Handoff costs the same however many wait.
+// Of its N-1 handoffs all except the first are by a contender that has waited and
+// watches its own place: a + b(N-2)/(N-1) + cN. Coefficients are not negative here
+// either: nothing gets cheaper because more wait.
+//
+// # Far from what was measured
+//
+// Beyond a stated factor of the largest level the Universal Scalability Law is of no use:
+// its terms fit what they were fitted to, and mean nothing ten times farther. There the
+// service model answers: a handoff takes what its strategy does. That is a constant, a
+// part of the first handoff of a trial (which is slower), and for predecessor and herd
+// what they list. Levels of few handoffs count less. A herd's time grows somewhere between
+// the length of the line and its square.
+//
+// A round-trip time between sessions and servers is added once for each round trip that a
+// handoff waits for: see [RoundTrips]. Records at several delays tell how many there are.
+//
+// # How far to believe it
+//
+// Intervals come from a bootstrap. It draws whole trials, never single handoffs,
+// because those depend on each other. Each draw is off by one of the errors that the
+// model made on levels that were left out of its fit. So an interval is of what a
+// measurement at N would give, and not only of the curve.
+//
+// Those of the service model are of the scatter of trials and levels, and widen with the
+// logarithm of the distance. How fast is learned by predicting each level from those
+// below it. The tests do the same with recorded sweeps.
 package plan
 
 import (
@@ -51,7 +100,6 @@ type Model struct {
 	use      use
 }
 
-// curve is the model of one unit.
 type curve struct {
 	unit     string
 	law      law
@@ -68,10 +116,8 @@ type law struct {
 	inverted bool
 }
 
-// usl is the Universal Scalability Law.
 var usl = law{[]term{one, waits, pairs}, true}
 
-// costOf is the law of what an operation costs under a strategy.
 func costOf(s recipes.Strategy) law {
 	switch s {
 	case recipes.Herd:
@@ -175,7 +221,6 @@ func (m *Model) values(figure string, byLevel map[int][]record.Record) [][]float
 	return values
 }
 
-// newCurve fits a unit to its values at each level.
 func newCurve(unit string, law law, levels []int, values [][]float64, seed uint64) *curve {
 	points := make([]point, len(levels))
 	for i, n := range levels {
@@ -214,7 +259,6 @@ func misses(random *rand.Rand, holdouts []float64, n int) []float64 {
 	return all
 }
 
-// student draws from Student's t with that many degrees of freedom.
 func student(random *rand.Rand, freedom int) float64 {
 	var chi float64
 	for range freedom {
@@ -224,7 +268,6 @@ func student(random *rand.Rand, freedom int) float64 {
 	return random.NormFloat64() / math.Sqrt(chi/float64(freedom))
 }
 
-// resample draws as many trials as there are, with replacement.
 func resample(random *rand.Rand, values []float64) []float64 {
 	drawn := make([]float64, len(values))
 	for i := range drawn {
@@ -234,7 +277,36 @@ func resample(random *rand.Rand, values []float64) []float64 {
 }
 
 func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// Undisturbed is the 10th percentile of the handoff. On a machine that does other
+// things too, most handoffs wait for a processor. The fastest tenth tells what a
+// handoff takes by itself.
+const Undisturbed = "p10-handoff-ns"
+
+// times are the figures that the service model knows. Throughput is the reverse of the
+// mean.
+var times = []string{unit.Time, Undisturbed, unit.HandoffP50, unit.HandoffP99}
+
+// pong is the size of the answer to a keep-alive, in bytes.
+const pong = 20
+
+// Figure returns a figure of a record as the plan takes it. Of bytes, keep-alives are
+// left out: they come by the second, not by the handoff.
+func Figure(r record.Record, figure string) (float64, bool) {
+	switch figure {
+	case Undisturbed:
+		if r.Handoff == nil || r.Handoff.TotalCount() == 0 {
+			return 0, false
+		}
+		return float64(r.Handoff.ValueAtPercentile(10)), true
+	case unit.Bytes:
+		bytes := float64(r.Counters.ResponseBytes-pong*r.Counters.Pings) / float64(r.Operations)
+		return bytes, bytes >= 0 && !math.IsInf(bytes, 0)
+	}
+	return r.Metric(figure)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
@@ -42,11 +43,17 @@ func sweep(strategy recipes.Strategy, a, b, c, noise float64, levels ...int) (re
 
 var levels = []int{2, 5, 10, 20, 50, 100, 200}
 
-func TestModelFindsWhatItWasMadeOf(t *testing.T) {
-	m, err := plan.Fit(sweep(recipes.Herd, 300, 20, 0.5, 0, levels...), 1)
+func fit(t *testing.T, records []record.Record) *plan.Model {
+	t.Helper()
+	m, err := plan.Fit(records, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+func TestModelFindsWhatItWasMadeOf(t *testing.T) {
+	m := fit(t, sweep(recipes.Herd, 300, 20, 0.5, 0, levels...))
 	for _, n := range []int{2, 30, 150, 400} {
 		want := 1000 * (300 + 20*float64(n) + 0.5*float64(n*n))
 		got, err := m.At(unit.HandoffP99, n)
@@ -78,10 +85,7 @@ func TestLevelLeftOutLiesInItsInterval(t *testing.T) {
 				rest = append(rest, r)
 			}
 		}
-		m, err := plan.Fit(rest, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := fit(t, rest)
 		for _, unit := range []string{unit.Handoffs, unit.HandoffP99, unit.Bytes} {
 			estimate, err := m.At(unit, left)
 			measured, _ := out[0].Metric(unit)
@@ -102,10 +106,7 @@ func TestThroughputFollowsTheScalabilityLaw(t *testing.T) {
 		r.Elapsed = time.Duration(100 / x * float64(time.Second))
 		records = append(records, r)
 	}
-	m, err := plan.Fit(records, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := fit(t, records)
 	s, ok := m.Scalability()
 	if !ok || math.Abs(s.Lambda/lambda-1) > 0.01 || math.Abs(s.Sigma/sigma-1) > 0.02 || math.Abs(s.Kappa/kappa-1) > 0.02 {
 		t.Errorf("%+v; want %v, %v, %v", s, lambda, sigma, kappa)
@@ -116,10 +117,7 @@ func TestThroughputFollowsTheScalabilityLaw(t *testing.T) {
 }
 
 func TestModelRefusesWhatItCannotKnow(t *testing.T) {
-	m, err := plan.Fit(sweep(recipes.Predecessor, 500, 3, 0, 0.01, levels...), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := fit(t, sweep(recipes.Predecessor, 500, 3, 0, 0.01, levels...))
 	if _, err := m.At(unit.HandoffP99, plan.Farthest+1); !errors.Is(err, plan.ErrTooFar) {
 		t.Errorf("%v; want ErrTooFar", err)
 	}
@@ -173,10 +171,7 @@ func TestDelayIsAddedForEachRoundTrip(t *testing.T) {
 		"records of two delays": {both, trips, 0.05, true},
 		"records of one":        {near, 1, 0.05, false},
 	} {
-		m, err := plan.Fit(c.records, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := fit(t, c.records)
 		if strings.Contains(m.Trips(), "measured") != c.measured {
 			t.Errorf("%s: %s", name, m.Trips())
 		}
@@ -198,10 +193,7 @@ func TestDelayIsAddedForEachRoundTrip(t *testing.T) {
 
 // The farther from what was measured, the wider the interval.
 func TestIntervalsWidenWithTheDistance(t *testing.T) {
-	m, err := plan.Fit(sweep(recipes.Predecessor, 500, 3, 0, 0.05, levels...), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := fit(t, sweep(recipes.Predecessor, 500, 3, 0, 0.05, levels...))
 	before := 0.0
 	for _, n := range []int{500, 1000, 10_000, 100_000} {
 		e, err := m.At(unit.HandoffP50, n)
@@ -214,10 +206,7 @@ func TestIntervalsWidenWithTheDistance(t *testing.T) {
 }
 
 func TestEndsOfALineAreNamedInOrder(t *testing.T) {
-	m, err := plan.Fit(sweep(recipes.Predecessor, 500, 3, 0, 0.05, levels...), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := fit(t, sweep(recipes.Predecessor, 500, 3, 0, 0.05, levels...))
 	l := plan.DefaultLimits(recipes.Predecessor)
 	l.Descriptors, l.Heap = 5000, 100<<20
 	ends := m.Ends(l)
@@ -249,10 +238,7 @@ func TestSharesAreOfAHandoffsTime(t *testing.T) {
 		records[i].Client.CPU = 100 * 200 * time.Microsecond // 200 µs a handoff
 		records[i].Server = map[string]float64{"process_cpu_seconds": 100 * 300e-6}
 	}
-	m, err := plan.Fit(records, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := fit(t, records)
 	l := plan.DefaultLimits(recipes.Predecessor)
 	l.Processors, l.Fsync, l.Network = 2, 100*time.Microsecond, 1e9
 	// A handoff takes 500 µs, and at 1000 contenders the answers have 60,096 bytes.
@@ -271,26 +257,58 @@ func TestSharesAreOfAHandoffsTime(t *testing.T) {
 // The relay that delays is in the generator's process. So it is not known what the
 // generator takes.
 func TestARelayIsNotTakenForTheGenerator(t *testing.T) {
-	fit := func(delay time.Duration) *plan.Model {
+	fitted := func(delay time.Duration) *plan.Model {
 		records := sweep(recipes.Handoff, 500, 0, 0, 0, levels...)
 		for i := range records {
 			records[i].Delay, records[i].Memory.RSS = delay, int64(records[i].Contenders)<<16
 			records[i].Client.CPU = 100 * 200 * time.Microsecond
 		}
-		m, err := plan.Fit(records, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
+		return fit(t, records)
 	}
 	l := plan.DefaultLimits(recipes.Handoff)
 	l.Processors, l.Memory = 2, 1<<30
 	for delay, want := range map[time.Duration]bool{0: true, time.Millisecond: false} {
-		m := fit(delay)
+		m := fitted(delay)
 		processor := slices.ContainsFunc(m.Shares(100, l), func(s plan.Share) bool { return s.Resource == "generator's processor" })
 		memory := slices.ContainsFunc(m.Ends(l), func(e plan.End) bool { return e.Resource == "generator's memory" })
 		if processor != want || memory != want {
 			t.Errorf("with a delay of %v: processor time known: %v, memory: %v; want %v", delay, processor, memory, want)
+		}
+	}
+}
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+func TestServersAreEstimatedFromOthers(t *testing.T) {
+	at := func(servers int, v float64) plan.Measured {
+		return plan.Measured{Servers: servers, Time: plan.Estimate{Value: v, Lo: v * 0.9, Hi: v * 1.1}}
+	}
+	measured := []plan.Measured{at(3, 1000), at(1, 500)}
+	for n, want := range map[int]float64{1: 500, 2: 750, 3: 1000, 5: 1250, 7: 1500} {
+		e, err := plan.OnServers(measured, n)
+		if err != nil || e.Value != want || e.Lo > want || e.Hi < want {
+			t.Errorf("%d servers: %+v, %v; want %v", n, e, err, want)
+		}
+	}
+	if e, _ := plan.OnServers(measured, 5); e.Lo > 1000 || e.Hi < 1500 {
+		t.Errorf("5 servers: %+v; want no growth and twice the growth in the interval", e)
+	}
+	if _, err := plan.OnServers([]plan.Measured{at(3, 1), at(3, 2)}, 5); !errors.Is(err, plan.ErrOneNumber) {
+		t.Errorf("%v; want ErrOneNumber", err)
+	}
+	for n, want := range map[int]int{1: 0, 2: 0, 3: 1, 4: 1, 5: 2} {
+		if got := plan.Tolerated(n); got != want {
+			t.Errorf("%d servers tolerate %d failures; want %d", n, got, want)
+		}
+	}
+}
+
+// By hand, of 3 servers with 100 each: 100 go to the others (150 each), 150 go (75 and
+// 225), and 225 go.
+func TestRestartsMoveSessions(t *testing.T) {
+	for _, c := range []struct{ sessions, servers, want int }{{300, 3, 475}, {300, 1, 300}, {0, 3, 0}, {200, 2, 300}} {
+		if got := plan.Moved(c.sessions, c.servers); got != c.want {
+			t.Errorf("%d sessions on %d servers: %d reconnect; want %d", c.sessions, c.servers, got, c.want)
 		}
 	}
 }

@@ -1,19 +1,21 @@
 package plan_test
 
 import (
+	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// predicted are the units that are compared with what was measured.
 var predicted = []string{unit.Handoffs, unit.HandoffP99, unit.Events, unit.Bytes}
 
 // TestRecordedLevelLeftOutLiesInItsInterval recomputes, from every recorded sweep,
@@ -29,8 +31,9 @@ func TestRecordedLevelLeftOutLiesInItsInterval(t *testing.T) {
 		t.Run(filepath.Base(filepath.Dir(file))+"/"+filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			predictions, missed := 0, 0
+			records := recorded(t, file)
 			for _, strategy := range recipes.Strategies() {
-				p, m := leaveOut(t, strategy, recorded(t, file))
+				p, m := leaveOut(t, strategy, records)
 				predictions, missed = predictions+p, missed+m
 			}
 			n := float64(predictions)
@@ -41,13 +44,13 @@ func TestRecordedLevelLeftOutLiesInItsInterval(t *testing.T) {
 	}
 }
 
-// recorded returns the valid records of a file.
 func recorded(t *testing.T, file string) []record.Record {
 	t.Helper()
-	return slices.DeleteFunc(everything(t, file), func(r record.Record) bool { return !r.Valid() })
+	return slices.DeleteFunc(everything(t, file), invalid)
 }
 
-// everything returns all records of a file.
+func invalid(r record.Record) bool { return !r.Valid() }
+
 func everything(t *testing.T, file string) (records []record.Record) {
 	t.Helper()
 	f, err := os.Open(file)
@@ -75,11 +78,7 @@ func leaveOut(t *testing.T, strategy recipes.Strategy, records []record.Record) 
 			byLevel[r.Contenders] = append(byLevel[r.Contenders], r)
 		}
 	}
-	var levels []int
-	for n := range byLevel {
-		levels = append(levels, n)
-	}
-	slices.Sort(levels)
+	levels := slices.Sorted(maps.Keys(byLevel))
 	if len(levels) <= plan.MinLevels {
 		return 0, 0
 	}
@@ -91,12 +90,9 @@ func leaveOut(t *testing.T, strategy recipes.Strategy, records []record.Record) 
 				rest = append(rest, byLevel[n]...)
 			}
 		}
-		m, err := plan.Fit(rest, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := fit(t, rest)
 		for _, unit := range predicted {
-			measured, ok := medianOf(byLevel[left], unit)
+			measured, ok := figureOf(byLevel[left], unit)
 			if !ok {
 				continue
 			}
@@ -114,16 +110,89 @@ func leaveOut(t *testing.T, strategy recipes.Strategy, records []record.Record) 
 	return predictions, missed
 }
 
-func medianOf(records []record.Record, unit string) (float64, bool) {
-	var values []float64
+// TestRecordedLoadsArePredictedFromDrains predicts cycles and open loads, with and without
+// a hold, from drains on the same machine. Both are virtual machines: where there is a hold,
+// or few acquisitions come, their processors sleep, and handoffs take up to twice as long
+// (see asleep). So intervals are promised there, and the error is told.
+// TestRecordedCyclesArePredictedFromDrains has the error on a quiet machine.
+func TestRecordedLoadsArePredictedFromDrains(t *testing.T) {
+	for name, files := range map[string][]string{
+		"as they follow the sweep": {filepath.Join(results, "zookeeper-%s.jsonl"), filepath.Join(results, "loads", "zookeeper-%s.jsonl")},
+		"on a shared machine":      {shared("%s"), shared("%s")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all cells
+			for _, servers := range []string{"1", "3"} {
+				records := recorded(t, fmt.Sprintf(files[0], servers))
+				recordedLoads := records
+				if files[1] != files[0] {
+					recordedLoads = recorded(t, fmt.Sprintf(files[1], servers))
+				}
+				for _, s := range []recipes.Strategy{recipes.Predecessor, recipes.Handoff} {
+					m := upTo(t, alone(records, s), 1000)
+					for _, trials := range drains(records, s) {
+						all.recorded(trials, timeOf)
+					}
+					for name, trials := range loads(recordedLoads, s) {
+						all.recorded(trials, figureOfLoad)
+						if e, ok := loadOf(t, m, trials[0]); ok {
+							all.add(t, "servers "+servers+", "+name, trials[0].Contenders, e, figureOfLoad(trials))
+						}
+					}
+				}
+			}
+			all.covered(t, 16)
+			t.Logf("the median error is %.0f%%; two recordings of the same differ by %.0f%%", 100*middle(all.errs), 100*middle(all.spreads))
+		})
+	}
+}
+
+func loads(records []record.Record, s recipes.Strategy) map[string][]record.Record {
+	groups := map[string][]record.Record{}
 	for _, r := range records {
-		if v, ok := r.Metric(unit); ok {
-			values = append(values, v)
+		if r.Strategy == s && (r.Workload == load.Cycle || r.Workload == load.Open) {
+			groups[r.Name()] = append(groups[r.Name()], r)
 		}
 	}
-	if len(values) == 0 {
-		return 0, false
+	return groups
+}
+
+func timeOf(trials []record.Record) float64 {
+	v, _ := figureOf(trials, unit.Time)
+	return v
+}
+
+// figureOfLoad is what the plan predicts of a load. Waits count from when an acquisition
+// should have started. The median by which the generator was late is its own, and not the
+// lock's.
+func figureOfLoad(trials []record.Record) float64 {
+	if trials[0].Workload != load.Open {
+		return timeOf(trials)
 	}
-	slices.Sort(values)
-	return values[len(values)/2], true
+	v, _ := figureOf(trials, unit.WaitP50)
+	late := make([]float64, len(trials))
+	for i, r := range trials {
+		late[i] = float64(r.Late.ValueAtPercentile(50))
+	}
+	slices.Sort(late)
+	return v - late[len(late)/2]
+}
+
+// loadOf predicts the figure of a load; nothing if the lock would be busy all the time.
+func loadOf(t *testing.T, m *plan.Model, r record.Record) (plan.Estimate, bool) {
+	t.Helper()
+	if r.Workload == load.Cycle {
+		e, err := m.Cycle(r.Contenders, r.Hold)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Unit = unit.Time
+		return e, true
+	}
+	b, err := m.Open(r.Rate, r.Hold, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.P50.Unit = unit.WaitP50
+	return b.P50, b.Share < 1
 }

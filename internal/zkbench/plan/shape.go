@@ -104,7 +104,6 @@ func (m *Model) Open(rate float64, hold time.Duration, seed uint64) (Busy, error
 	return b, nil
 }
 
-// aloneWait is what acquiring takes when nobody else is there, in the median.
 func (u use) aloneWait(otherwise float64) float64 {
 	var waits []float64
 	for _, r := range u.alone {

@@ -12,7 +12,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// drained is a sweep of drains.
 func drained(strategy recipes.Strategy, a, b float64) []record.Record {
 	records := sweep(strategy, a, b, 0, 0, levels...)
 	for i := range records {
@@ -33,18 +32,12 @@ func TestCyclesArePredictedFromDrains(t *testing.T) {
 		{recipes.Handoff, 1000, 0, 100 * time.Microsecond, 1.4e6},
 		{recipes.Predecessor, 1000, 2, 10 * time.Millisecond, 11.4e6}, // the line of a cycle of 100 does not get shorter
 	} {
-		m, err := plan.Fit(drained(c.strategy, c.a, c.b), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := fit(t, drained(c.strategy, c.a, c.b))
 		if e, err := m.Cycle(100, c.hold); err != nil || math.Abs(e.Value/c.want-1) > 0.02 || e.Lo > c.want || e.Hi < c.want {
 			t.Errorf("%+v: %+v, %v", c, e, err)
 		}
 	}
-	m, err := plan.Fit(sweep(recipes.Handoff, 1000, 0, 0, 0, levels...), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := fit(t, sweep(recipes.Handoff, 1000, 0, 0, 0, levels...))
 	if _, err := m.Cycle(100, 0); !errors.Is(err, plan.ErrNotDrain) {
 		t.Errorf("%v; want ErrNotDrain: the records are of cycles", err)
 	}
@@ -55,10 +48,7 @@ func TestCyclesArePredictedFromDrains(t *testing.T) {
 
 // TestAMachineThatRestsMayTakeTwiceAsLong: the intervals tell, and the estimates do not.
 func TestAMachineThatRestsMayTakeTwiceAsLong(t *testing.T) {
-	m, err := plan.Fit(drained(recipes.Handoff, 1000, 0), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := fit(t, drained(recipes.Handoff, 1000, 0))
 	above := func(hold time.Duration) float64 {
 		e, err := m.Cycle(100, hold)
 		if err != nil {
@@ -83,10 +73,7 @@ func TestAMachineThatRestsMayTakeTwiceAsLong(t *testing.T) {
 // busy for half of the time, half of the acquisitions wait for others. Of its
 // distribution (Erlang, 1909), P(wait <= D) = (1 - load) e^load.
 func TestOpenLoadWaitsLikeAQueue(t *testing.T) {
-	m, err := plan.Fit(drained(recipes.Handoff, 100, 0), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := fit(t, drained(recipes.Handoff, 100, 0))
 	const hold = 9900 * time.Microsecond // with a handoff 10 ms
 	idle, err := m.Open(10, hold, 1)
 	if err != nil || math.Abs(idle.Share-0.1) > 0.001 || math.Abs(idle.P50.Value/100e3-1) > 0.05 {

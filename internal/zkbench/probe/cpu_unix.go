@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime returns the processor time of this process so far.
 func cpuTime() time.Duration {
 	var usage unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &usage) != nil {

@@ -1,7 +1,16 @@
+// Package probe looks at the load generator while it measures. It tells how much
+// processor time this process took, how long its goroutines waited to run, and how long
+// the garbage collector stopped them.
+//
+//  1. [Start] before the measured part.
+//  2. [Probe.Stop] after it.
+//  3. [Limits.Check] says whether the generator itself was the limit.
 package probe
 
 import (
+	"fmt"
 	"math"
+	"runtime"
 	"runtime/metrics"
 	"time"
 
@@ -101,3 +110,86 @@ func lower(h *metrics.Float64Histogram, i int) time.Duration {
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// Limits say from where on a trial tells more about the load generator than about what
+// it loads. A limit of 0 is not checked.
+type Limits struct {
+	// CPU is the share of all processors that this process took, from 0 to 1.
+	CPU float64
+	// Sched is how long a runnable goroutine waited at the 99th percentile. It matters
+	// from SchedShare of the median handoff on, or of the median wait without handoffs.
+	Sched      time.Duration
+	SchedShare float64
+	// GC is the share of the measured time that the garbage collector stopped
+	// everything.
+	GC float64
+	// Late is how far behind schedule an open load started at the 99th
+	// percentile, and LateShare the least share of its median wait.
+	Late      time.Duration
+	LateShare float64
+}
+
+// DefaultLimits are meant for a generator that has processors of its own.
+func DefaultLimits() Limits {
+	return Limits{
+		CPU: 0.9, Sched: 2 * time.Millisecond, SchedShare: 0.5, GC: 0.05,
+		Late: 5 * time.Millisecond, LateShare: 0.1,
+	}
+}
+
+// WithServer are the limits of a generator that has the server in its own process. What
+// the server takes is not known by itself, so only what no server can cause counts.
+func WithServer() Limits {
+	l := DefaultLimits()
+	l.CPU, l.Sched = 0, 0
+	return l
+}
+
+// shortGC is what pauses may add up to in any trial: one pause at a bad moment is
+// much of a trial of milliseconds and says nothing about the next.
+const shortGC = 10 * time.Millisecond
+
+// Check returns the reasons for which the record is invalid, each a sentence for
+// people with the figure and its limit.
+func (l Limits) Check(r record.Record) (reasons []string) {
+	say := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
+	took := r.Client.Took
+	if took == 0 {
+		took = r.Elapsed
+	}
+	if took > 0 {
+		if share := r.Client.CPU.Seconds() / (took.Seconds() * float64(runtime.GOMAXPROCS(0))); l.CPU > 0 && share > l.CPU {
+			say("the load generator took %.0f%% of the processors (limit %.0f%%)", 100*share, 100*l.CPU)
+		}
+		if share := r.Client.GC.Seconds() / took.Seconds(); l.GC > 0 && share > l.GC && r.Client.GC > shortGC {
+			say("garbage collection stopped the load generator for %.1f%% of the time (limit %.0f%%)", 100*share, 100*l.GC)
+		}
+	}
+	if l.Sched > 0 && r.Client.SchedP99 > l.Sched && share(r.Client.SchedP99, typical(r)) > l.SchedShare {
+		say("goroutines of the load generator waited %v to run at the 99th percentile (limit %v)", r.Client.SchedP99.Round(time.Microsecond), l.Sched)
+	}
+	if r.Late != nil && r.Late.TotalCount() > 0 && l.Late > 0 {
+		late := time.Duration(r.Late.ValueAtPercentile(99))
+		if late > l.Late && share(late, time.Duration(r.Wait.ValueAtPercentile(50))) > l.LateShare {
+			say("acquisitions started %v behind schedule at the 99th percentile (limit %v)", late.Round(time.Microsecond), l.Late)
+		}
+	}
+	return reasons
+}
+
+func typical(r record.Record) time.Duration {
+	if r.Handoff != nil && r.Handoff.TotalCount() > 0 {
+		return time.Duration(r.Handoff.ValueAtPercentile(50))
+	}
+	if r.Wait != nil && r.Wait.TotalCount() > 0 {
+		return time.Duration(r.Wait.ValueAtPercentile(50))
+	}
+	return 0
+}
+
+func share(part, whole time.Duration) float64 {
+	if whole <= 0 {
+		return 1
+	}
+	return float64(part) / float64(whole)
+}

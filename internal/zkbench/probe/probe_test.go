@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
 )
@@ -72,3 +73,5 @@ func TestLimitsNameWhatTheGeneratorRanOutOf(t *testing.T) {
 		t.Errorf("with the server inside: %q", reasons)
 	}
 }
+
+func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -76,7 +76,6 @@ func (f *Figure) add(name string, points []Point) {
 	}
 }
 
-// longest is the number of points of the longest line.
 func (f *Figure) longest() (n int) {
 	for _, s := range f.Series {
 		n = max(n, len(s.Points))
@@ -94,8 +93,6 @@ func points(l Lines, of string) (points []Point) {
 	return points
 }
 
-// distribution is the figure of the times by percentile in the longest line that
-// each strategy has.
 func distribution(s Set) (Figure, bool) {
 	f := Figure{
 		Name: "distribution", Title: "Distribution of times in the longest line", Percentiles: true,
@@ -142,7 +139,6 @@ func (f Figure) Alternative() string {
 
 const intervalText = "95% confidence intervals of the medians"
 
-// intervals reports whether any point has one.
 func (f Figure) intervals() bool {
 	for _, s := range f.Series {
 		for _, p := range s.Points {
@@ -154,7 +150,6 @@ func (f Figure) intervals() bool {
 	return false
 }
 
-// tick writes a value of the X axis.
 func (f Figure) tick(x float64) string {
 	if !f.Percentiles {
 		return fmt.Sprintf("%g", x)

@@ -1,12 +1,23 @@
+// Package report renders records for people who were not there. It makes one HTML page
+// that needs nothing but itself, the figures on it as SVG, a Markdown table, and
+// HdrHistogram's percentile files.
+//
+//  1. [Group] the runs: one group for each set of lines that belong into one
+//     figure.
+//  2. Get the [Figure]s of a group from [Figures].
+//  3. Render: [HTML] for the page, [SVG], [Markdown], [Percentiles].
+//
+// All of it is made from records alone, so it can be made again, and the same
+// records give the same bytes.
 package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
-	"golang.org/x/perf/benchmath"
-
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/perf/benchmath"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
@@ -43,10 +54,7 @@ func Group(runs []record.Run) []Set {
 		for _, r := range run.Records {
 			all := r
 			all.Strategy = ""
-			title := Title(all, run.Environment.Server)
-			if m := machine(run, r); m != "" {
-				title += ", measured by " + m
-			}
+			title := Title(all, run.Environment.Server) + machine(run, r)
 			if _, ok := index[title]; !ok {
 				index[title] = len(sets)
 				sets = append(sets, Set{Title: title, Environment: run.Environment})
@@ -129,4 +137,84 @@ func (l Level) Histogram() *hdrhistogram.Histogram {
 		return nil
 	}
 	return sum
+}
+
+// Machines returns what a title adds to name the machine that made a record of runs: its
+// system, processor and GOMAXPROCS. It is "" if one machine made all of them. What is
+// not of one machine must not be taken for trials of the same thing.
+func Machines(runs []record.Run) func(record.Run, record.Record) string {
+	machine := func(run record.Run, r record.Record) string {
+		e := run.Environment
+		return fmt.Sprintf(", measured by %s/%s, %s, GOMAXPROCS %d", e.OS, e.Arch, e.CPU, r.Procs)
+	}
+	seen := map[string]bool{}
+	for _, run := range runs {
+		for _, r := range run.Records {
+			seen[machine(run, r)] = true
+		}
+	}
+	if len(seen) < 2 {
+		return func(record.Run, record.Record) string { return "" }
+	}
+	return machine
+}
+
+// Title says in words what trials have in common that differ in contenders only. A
+// record without a strategy stands for all strategies.
+func Title(r record.Record, s record.Server) string {
+	t := string(r.Workload)
+	if !r.Workload.Own() {
+		t = fmt.Sprintf("%s, %s", r.Recipe, r.Workload)
+	}
+	if r.Strategy != "" {
+		t += fmt.Sprintf(", %s", r.Strategy)
+	}
+	t += ", " + through(r.Transport)
+	if r.Hold > 0 {
+		t += fmt.Sprintf(", hold %v", r.Hold)
+	} else {
+		t += ", no hold"
+	}
+	if r.Lines > 0 {
+		t += fmt.Sprintf(", %d lines", r.Lines)
+	}
+	if r.Rate > 0 {
+		t += fmt.Sprintf(", %g/s %s", r.Rate, r.Arrivals)
+	}
+	if r.Workers > 0 {
+		t += fmt.Sprintf(", %d workers", r.Workers)
+	}
+	if r.Delay > 0 {
+		t += fmt.Sprintf(", %v added to each round trip (zkbench's processor time and memory include the relay's)", r.Delay)
+	}
+	return t + ", on " + Servers(s)
+}
+
+func through(transport string) string {
+	switch transport {
+	case "direct":
+		return "through the library"
+	case "inprocess":
+		return "through gRPC in memory"
+	case "relay":
+		return "through a relay"
+	case "plugin":
+		return "through the plugin"
+	}
+	return "via " + transport
+}
+
+// Servers describes the servers in a few words.
+func Servers(s record.Server) string {
+	version := s.Version
+	if version == "" {
+		version = "of unknown version"
+	}
+	switch {
+	case s.Mode == "embedded":
+		return fmt.Sprintf("the embedded server (%s)", version)
+	case s.Servers == 1:
+		return "1 ZooKeeper server " + version
+	}
+	return fmt.Sprintf("%d ZooKeeper servers %s", s.Servers, version)
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
@@ -35,7 +34,6 @@ var columns = []column{
 	{unit.TurnsCV, "variation of turns"},
 }
 
-// memoryColumns are the units of the table of memory.
 var memoryColumns = []column{
 	{unit.RSS, "MB rss"},
 	{unit.RSSEach, "MB rss/session"},
@@ -61,8 +59,7 @@ func TableOf(s Set) Table { return tableOf(s, columns) }
 func MemoryOf(s Set) Table { return tableOf(s, memoryColumns) }
 
 func tableOf(s Set, columns []column) Table {
-	var t Table
-	t.Head = slices.Clone(keys)
+	t := Table{Head: slices.Clone(keys)}
 	var used []string
 	for _, c := range columns {
 		if has(s, c.unit) {
@@ -104,18 +101,14 @@ func has(s Set, unit string) bool {
 	return false
 }
 
-// contenders returns the numbers of contenders of a set, ascending.
 func contenders(s Set) (all []int) {
-	merged := Lines{}
 	for _, lines := range s.Series {
 		for _, level := range lines.Levels {
-			merged.add(record.Record{Contenders: level.Contenders})
+			all = append(all, level.Contenders)
 		}
 	}
-	for _, level := range merged.Levels {
-		all = append(all, level.Contenders)
-	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // keys are the columns that every table has.
@@ -158,4 +151,78 @@ func Percentiles(w io.Writer, l Level) error {
 	}
 	_, err := h.PercentilesPrint(w, 5, 1e6)
 	return err
+}
+
+var summaryUnits = []struct{ unit, name string }{
+	{unit.Handoffs, "handoffs/s"},
+	{unit.HandoffP99, "p99"},
+	{unit.Events, "events"},
+}
+
+// Summary writes a short table of each set in Markdown, with a row for each number of
+// contenders. It has handoffs per second, their 99th percentile and watch events, of
+// one strategy beside those of the next. What was not measured is a dash. picture
+// returns the path of a figure for the page that the tables stand on; nil, or "" from
+// it, shows none.
+func Summary(w io.Writer, sets []Set, picture func(set int, f Figure) string) error {
+	var b strings.Builder
+	for i, s := range sets {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "**%s**\n\n", s.Title)
+		b.WriteString(summaryOf(s))
+		if n := len(s.Invalid); n > 0 {
+			fmt.Fprintf(&b, "\n%d trials, in which zkbench itself was the limit, are left out.\n", n)
+		}
+		for _, f := range Figures(s) {
+			if picture == nil || f.Name != "throughput" {
+				continue
+			}
+			if path := picture(i, f); path != "" {
+				fmt.Fprintf(&b, "\n![%s](%s)\n", f.Alternative(), path)
+			}
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func summaryOf(s Set) string {
+	var b strings.Builder
+	b.WriteString("| contenders |")
+	for _, lines := range s.Series {
+		for i, u := range summaryUnits {
+			name := u.name
+			if i == 0 {
+				name = lines.Name + ": " + name
+			}
+			fmt.Fprintf(&b, " %s |", name)
+		}
+	}
+	fmt.Fprintf(&b, "\n|%s\n", strings.Repeat("---:|", 1+len(s.Series)*len(summaryUnits)))
+	for _, n := range contenders(s) {
+		if n < 2 {
+			continue // it hands nothing to anybody
+		}
+		fmt.Fprintf(&b, "| %d |", n)
+		for _, lines := range s.Series {
+			for _, u := range summaryUnits {
+				fmt.Fprintf(&b, " %s |", lines.cell(n, u.unit))
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func (l Lines) cell(n int, of string) string {
+	for _, level := range l.Levels {
+		if level.Contenders == n {
+			if s, ok := level.Median(of); ok {
+				return unit.Quantity(of, s.Value)
+			}
+		}
+	}
+	return "-"
 }

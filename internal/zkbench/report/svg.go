@@ -54,7 +54,6 @@ func (f Figure) svg(w io.Writer, id string, alone bool) error {
 	return err
 }
 
-// drawing is a figure being drawn.
 type drawing struct {
 	Figure
 	strings.Builder
@@ -68,7 +67,6 @@ type point struct{ x, y float64 }
 // letter is how wide a letter of a wide font is.
 const letter = 8
 
-// legend places the words of the legend in as many rows as they need.
 func (d *drawing) legend() {
 	at := point{left, 40}
 	for _, s := range d.Series {

@@ -100,7 +100,6 @@ func (s Search) Run(ctx context.Context, probe func(ctx context.Context, load in
 	return r, nil
 }
 
-// wide reports whether there is still something to look for between the two.
 func (s Search) wide(r Result) bool {
 	gap := r.FirstFail - r.LastPass
 	return gap > 1 && float64(gap) > s.Precision*float64(r.LastPass)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/slo"
 )
 
@@ -79,3 +80,5 @@ func TestErrorOfAProbeKeepsWhatWasFound(t *testing.T) {
 		}
 	}
 }
+
+func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -7,11 +7,13 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/perf/benchmath"
 
+	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -63,13 +65,11 @@ func Write(w io.Writer, records []record.Record, width int) error {
 	return err
 }
 
-// filled is a column with its cells, the head first.
 type filled struct {
 	column
 	cells []string
 }
 
-// width is what a column takes, with a gap.
 func (f filled) width() int {
 	n := 0
 	for _, cell := range f.cells {
@@ -78,7 +78,6 @@ func (f filled) width() int {
 	return n + len(gap)
 }
 
-// tells reports whether a column differs between rows.
 func (f filled) tells() bool {
 	return slices.ContainsFunc(f.cells[1:], func(cell string) bool { return cell != f.cells[1] })
 }
@@ -102,7 +101,6 @@ func fit(all []filled, width int) (shown []filled, left []string) {
 	return shown, left
 }
 
-// expendable is the column that is missed least, or -1.
 func expendable(shown []filled) int {
 	least := -1
 	for i, c := range shown {
@@ -119,26 +117,26 @@ func expendable(shown []filled) int {
 // none is the cell of a figure that a row does not have.
 const none = "-"
 
-// row is the records of one combination.
 type row struct {
 	record.Record
 	runs []record.Record // that are valid
 }
 
-// rows groups records by combination and sorts them.
 func rows(records []record.Record) []row {
-	byName := map[string]*row{}
-	var all []*row
+	index := map[string]int{}
+	var all []row
 	for _, r := range records {
-		if byName[r.Name()] == nil {
-			byName[r.Name()] = &row{Record: r}
-			all = append(all, byName[r.Name()])
+		i, ok := index[r.Name()]
+		if !ok {
+			i = len(all)
+			index[r.Name()] = i
+			all = append(all, row{Record: r})
 		}
 		if r.Valid() {
-			byName[r.Name()].runs = append(byName[r.Name()].runs, r)
+			all[i].runs = append(all[i].runs, r)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *row) int {
+	slices.SortStableFunc(all, func(a, b row) int {
 		return cmp.Or(
 			cmp.Compare(a.Recipe, b.Recipe), cmp.Compare(a.Workload, b.Workload),
 			cmp.Compare(a.Hold, b.Hold), cmp.Compare(a.Transport, b.Transport), cmp.Compare(a.Delay, b.Delay),
@@ -147,11 +145,7 @@ func rows(records []record.Record) []row {
 			cmp.Compare(a.Strategy, b.Strategy),
 		)
 	})
-	sorted := make([]row, len(all))
-	for i, r := range all {
-		sorted[i] = *r
-	}
-	return sorted
+	return all
 }
 
 func (r row) sameButStrategy(other row) bool {
@@ -160,7 +154,6 @@ func (r row) sameButStrategy(other row) bool {
 	return a.Name() == b.Name()
 }
 
-// values returns a figure of the row's records, ascending.
 func (r row) values(of string) (values []float64) {
 	for _, run := range r.runs {
 		if v, ok := run.Metric(of); ok {
@@ -171,7 +164,6 @@ func (r row) values(of string) (values []float64) {
 	return values
 }
 
-// median returns the median of a figure over the row's records.
 func (r row) median(of string) (float64, bool) {
 	values := r.values(of)
 	n := len(values)
@@ -207,4 +199,88 @@ func (r row) speed(baseline row) string {
 	n, m, all := float64(len(mine)), float64(len(base)), len(ratios)
 	outside := max(0, int(n*m/2-1.96*math.Sqrt(n*m*(n+m+1)/12)-0.5)) // of the ratios, at each end
 	return fmt.Sprintf("%.2fx (%.2f-%.2f)", (ratios[(all-1)/2]+ratios[all/2])/2, ratios[outside], ratios[all-1-outside])
+}
+
+type column struct {
+	head string
+	cell func(r, baseline row) string
+	// importance decides what goes first. A key stays where its values differ between
+	// rows, however little room there is.
+	importance int
+	key        bool
+}
+
+var columns = []column{
+	{"recipe", func(r, _ row) string { return string(r.Recipe) }, 2, true},
+	{"workload", func(r, _ row) string { return string(r.Workload) }, 3, true},
+	{"via", func(r, _ row) string { return r.Transport }, 1, true},
+	{"delay", func(r, _ row) string { return r.Delay.String() }, 0, true},
+	{"contenders", func(r, _ row) string { return strconv.Itoa(r.Contenders) }, 99, true},
+	{"strategy", func(r, _ row) string { return string(r.Strategy) }, 98, true},
+	{"runs", func(r, _ row) string { return strconv.Itoa(len(r.runs)) }, 8, false},
+	median("time/op", unit.Time, 12),
+	{"speed", row.speed, 20, false},
+	median("handoffs/s", unit.Handoffs, 30),
+	median("handoff p50", unit.HandoffP50, 11),
+	median("handoff p99", unit.HandoffP99, 29),
+	wait("wait p50", unit.WaitP50, 5),
+	wait("wait p99", unit.WaitP99, 13),
+	median("reads/op", unit.Reads, 9),
+	median("writes/op", unit.Writes, 4),
+	median("events/op", unit.Events, 10),
+	median("bytes/op", unit.Bytes, 7),
+	median("MB rss", unit.RSS, 6),
+}
+
+// wait is a column of medians of what has no handoffs.
+func wait(head, of string, importance int) column {
+	c := median(head, of, importance)
+	cell := c.cell
+	c.cell = func(r, baseline row) string {
+		if r.Workload != load.Open && !r.Workload.Own() {
+			return none
+		}
+		return cell(r, baseline)
+	}
+	return c
+}
+
+func median(head, of string, importance int) column {
+	return column{head: head, importance: importance, cell: func(r, _ row) string {
+		if v, ok := r.median(of); ok {
+			return unit.Quantity(of, v)
+		}
+		return none
+	}}
+}
+
+const gap = "  "
+
+// Align returns rows of as many cells each as lines with columns. The first left
+// columns are aligned to the left, as words are. The others are aligned to the right,
+// as numbers are.
+func Align(rows [][]string, left int) string {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		line := make([]string, len(row))
+		for i, cell := range row {
+			padding := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i < left {
+				line[i] = cell + padding
+			} else {
+				line[i] = padding + cell
+			}
+		}
+		b.WriteString(strings.TrimRight(strings.Join(line, gap), " ") + "\n")
+	}
+	return b.String()
 }

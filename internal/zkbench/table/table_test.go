@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -179,3 +180,5 @@ func TestTableThatCannotBeWrittenIsAnError(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -1,6 +1,15 @@
 // Package unit names the figures of a record, as they stand in its files.
 package unit
 
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/perf/benchunit"
+)
+
 // Units of the metrics, in the order in which they are written. An op is a
 // handoff; of a contender that is alone it is a turn (acquire and release).
 const (
@@ -38,3 +47,21 @@ const (
 // Invalid is the configuration line of results that are invalid; it says why. Programs
 // that compare results do not mix different configurations.
 const Invalid = "invalid"
+
+// Quantity writes a value in its unit for people, with three or four digits.
+func Quantity(unit string, v float64) string {
+	switch {
+	case strings.HasSuffix(unit, "-ns") || strings.Contains(unit, "ns/op"):
+		d := time.Duration(v)
+		if d < time.Microsecond {
+			return d.String()
+		}
+		digits := math.Pow(10, math.Floor(math.Log10(v))-2)
+		return d.Round(time.Duration(digits)).String()
+	case v < 1:
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	case v < 10_000:
+		return strconv.FormatFloat(v, 'g', 4, 64)
+	}
+	return benchunit.Scale(v, benchunit.Decimal)
+}

@@ -1,10 +1,31 @@
+// Package workers has several processes, on several machines, run the same trials
+// together. They find each other at a path in ZooKeeper. They begin and end each trial
+// at a double barrier, and give what they measured to the first of them.
+//
+//  1. [Join] with a session that has no other use. Every worker is given a number.
+//     Join returns when all are there and agree about what to run.
+//  2. For each trial: [Crew.Begin] before its measured part, [Crew.End] after it,
+//     and [Crew.Give] its record. The worker with number 1 gets all of them back.
+//  3. [Crew.Finish] when all is done; [Crew.Close] in any case.
+//
+// All recipes are this project's own. A Group tells who is there. The records travel in
+// its data, which is ephemeral: a run that dies leaves nothing behind. A DoubleBarrier
+// is for beginning and ending together.
+//
+// # When a worker is missing
+//
+// Each has the time of Config.Patience to come to where the others wait. A worker
+// whose session ends (its process died, or was interrupted) is noticed by a watch:
+// at once if it closed it, else when its session timeout has passed. In either case
+// the others end with an [AbsentError], which names who is missing.
 package workers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -50,7 +71,7 @@ type Crew struct {
 // Join makes this process the first worker that is not there yet, and returns when all
 // are. The session should have no other use. Its timeout is how long the others take to
 // notice that this process died. On an error the process is no worker.
-func Join(ctx context.Context, s recipes.Session, cfg Config) (*Crew, error) {
+func Join(ctx context.Context, s recipes.Recipes, cfg Config) (*Crew, error) {
 	c := &Crew{cfg: cfg, done: make(chan struct{})}
 	var err error
 	if c.barrier, err = s.DoubleBarrier(cfg.Path+"/trial", recipes.DoubleBarrierConfig{Size: cfg.Size}); err != nil {
@@ -64,16 +85,15 @@ func Join(ctx context.Context, s recipes.Session, cfg Config) (*Crew, error) {
 	}
 	c.ctx, c.stop = context.WithCancelCause(ctx)
 	if err := c.roll(); err != nil {
-		c.leave()
+		c.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
-// take joins the group under the first number that is free.
-func (c *Crew) take(ctx context.Context, s recipes.Session) error {
+func (c *Crew) take(ctx context.Context, s recipes.Recipes) error {
 	c.hello = message{About: c.cfg.About, Experiment: c.cfg.Experiment, Root: c.cfg.Root}
-	data, err := c.hello.marshal()
+	data, err := json.Marshal(c.hello)
 	if err != nil {
 		return err
 	}
@@ -175,7 +195,6 @@ func (c *Crew) absent(when string, present map[int]member) *AbsentError {
 	return e
 }
 
-// agree compares what the workers are going to run.
 func (c *Crew) agree() error {
 	first := c.crew[1]
 	for number := 2; number <= c.cfg.Size; number++ {
@@ -198,9 +217,62 @@ func (c *Crew) Workers() (all []string) {
 	for number := 1; number <= c.cfg.Size; number++ {
 		all = append(all, c.crew[number].About)
 	}
-	return slices.Clip(all)
+	return all
 }
 
 // Context ends when the context of Join does, or when a worker has gone; then its
 // cause is an [AbsentError].
 func (c *Crew) Context() context.Context { return c.ctx }
+
+// message is the data of a member of the group: first who it is, later also what
+// it measured.
+type message struct {
+	About      string `json:"about"`      // the process, for people
+	Experiment string `json:"experiment"` // what it is going to run
+	Root       string `json:"root"`
+	Trial      int    `json:"trial,omitempty"`
+	Part       []byte `json:"part,omitempty"` // see encode
+}
+
+func name(number int) string { return fmt.Sprintf("worker-%d", number) }
+
+type member struct {
+	message
+	token recipes.Token
+}
+
+func (m member) describe(number int) string { return fmt.Sprintf("worker %d (%s)", number, m.About) }
+
+// crewOf returns the workers among the members of the group, by number; those that
+// are not there are absent from it.
+func crewOf(members []recipes.Member, size int) (map[int]member, error) {
+	crew := map[int]member{}
+	for _, m := range members {
+		for number := 1; number <= size; number++ {
+			if m.Name != name(number) {
+				continue
+			}
+			w := member{token: m.Token}
+			if err := json.Unmarshal(m.Data, &w.message); err != nil {
+				return nil, fmt.Errorf("%s is not a worker's: %w", m.Znode, err)
+			}
+			crew[number] = w
+		}
+	}
+	return crew, nil
+}
+
+// AbsentError says that the run cannot go on, because not everybody is there.
+type AbsentError struct {
+	When    string   // such as "to begin"
+	Missing []string // who is missing, as "worker 2"; with who that was, if it was ever there
+	Present []string // who is there
+}
+
+func (e *AbsentError) Error() string {
+	present := "nobody else is there"
+	if len(e.Present) > 0 {
+		present = "there are " + strings.Join(e.Present, ", ")
+	}
+	return fmt.Sprintf("%s: missing %s; %s", e.When, strings.Join(e.Missing, ", "), present)
+}

@@ -1,20 +1,23 @@
 package workers
 
 import (
+	"bytes"
+	"cmp"
+	"compress/flate"
 	"context"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// leaveTimeout bounds what a worker does to leave.
 const leaveTimeout = 10 * time.Second
-
-func (m message) marshal() ([]byte, error) { return json.Marshal(m) }
 
 // Begin returns when all workers have called it.
 func (c *Crew) Begin(ctx context.Context) (err error) {
@@ -44,7 +47,6 @@ func (c *Crew) Give(ctx context.Context, r record.Record) ([]record.Record, erro
 	return all, c.exit(ctx, passage, "give what they measured")
 }
 
-// put has the record among this worker's data in the group.
 func (c *Crew) put(ctx context.Context, r record.Record) error {
 	part, err := encode(r)
 	if err != nil {
@@ -52,7 +54,7 @@ func (c *Crew) put(ctx context.Context, r record.Record) error {
 	}
 	m := c.hello
 	m.Trial, m.Part = r.Trial, part
-	data, err := m.marshal()
+	data, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
@@ -61,13 +63,9 @@ func (c *Crew) put(ctx context.Context, r record.Record) error {
 		return fmt.Errorf("what this worker measured in trial %d (%d grants, %d bytes compressed) does not fit into a znode; give a shorter -duration, a longer -hold or fewer -contenders: %w",
 			r.Trial, len(r.Grants), len(part), err)
 	}
-	if err != nil {
-		return c.cause(ctx, err)
-	}
-	return nil
+	return c.cause(ctx, err)
 }
 
-// collect reads what all workers have put.
 func (c *Crew) collect(ctx context.Context, trial int) ([]record.Record, error) {
 	members, err := c.group.Members(ctx)
 	if err != nil {
@@ -113,9 +111,7 @@ func (c *Crew) part(ctx context.Context) {
 
 // Close has this worker leave. The others, unless they are at Finish, will find it
 // missing. It may be called again.
-func (c *Crew) Close() { c.leave() }
-
-func (c *Crew) leave() {
+func (c *Crew) Close() {
 	c.stop(nil)
 	<-c.done
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
@@ -123,24 +119,17 @@ func (c *Crew) leave() {
 	_ = c.membership.Leave(ctx) // its session's end will do it
 }
 
-// enter meets the others at a barrier.
 func (c *Crew) enter(ctx context.Context, b recipes.DoubleBarrier, what string) (recipes.Passage, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Patience, c.late(what))
 	defer cancel()
 	passage, err := b.Enter(ctx, []byte(c.cfg.About))
-	if err != nil {
-		return nil, c.cause(ctx, err)
-	}
-	return passage, nil
+	return passage, c.cause(ctx, err)
 }
 
 func (c *Crew) exit(ctx context.Context, p recipes.Passage, what string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Patience, c.late(what))
 	defer cancel()
-	if err := p.Leave(ctx); err != nil {
-		return c.cause(ctx, err)
-	}
-	return nil
+	return c.cause(ctx, p.Leave(ctx))
 }
 
 // late is about workers that live and do not come.
@@ -148,13 +137,66 @@ func (c *Crew) late(what string) error {
 	return fmt.Errorf("worker %d waited %v for the others to %s, and not all of them came, though their sessions live", c.number, c.cfg.Patience, what)
 }
 
-// cause is why ctx ended if it did, and err otherwise.
+// cause is why ctx ended if err is one and it did, and err otherwise.
 func (c *Crew) cause(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
+	if err == nil {
+		return nil
 	}
-	if cause := context.Cause(c.ctx); cause != nil {
-		return cause
+	return cmp.Or(context.Cause(ctx), context.Cause(c.ctx), err)
+}
+
+// part is a record as it is given, by gob, compressed. Record is JSON, which has no grants.
+// Those are apart by what changes little from one to the next: the difference to the token
+// before, to the grant before, and the times from there.
+type part struct {
+	Record []byte
+	Grants [4][]int64
+}
+
+func encode(r record.Record) ([]byte, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	p := part{Record: text}
+	var last load.Grant
+	for _, g := range r.Grants {
+		for i, n := range []int64{int64(g.Token - last.Token), int64(g.Granted - last.Granted), int64(g.Granted - g.Joined), int64(g.Left - g.Granted)} {
+			p.Grants[i] = append(p.Grants[i], n)
+		}
+		last = g
+	}
+	var b bytes.Buffer
+	w, err := flate.NewWriter(&b, flate.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(gob.NewEncoder(w).Encode(p), w.Close()); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// maxPart bounds what a part is decompressed to.
+const maxPart = 16 << 20
+
+func decode(data []byte) (r record.Record, err error) {
+	var p part
+	if err := gob.NewDecoder(io.LimitReader(flate.NewReader(bytes.NewReader(data)), maxPart)).Decode(&p); err != nil {
+		return r, fmt.Errorf("a part cannot be read: %w", err)
+	}
+	if err := json.Unmarshal(p.Record, &r); err != nil {
+		return r, err
+	}
+	var g load.Grant
+	for i, token := range p.Grants[0] {
+		if i >= min(len(p.Grants[1]), len(p.Grants[2]), len(p.Grants[3])) {
+			return r, errors.New("a part cannot be read: its grants are cut short")
+		}
+		g.Token += recipes.Token(token)
+		g.Granted += time.Duration(p.Grants[1][i])
+		g.Joined, g.Left = g.Granted-time.Duration(p.Grants[2][i]), g.Granted+time.Duration(p.Grants[3][i])
+		r.Grants = append(r.Grants, g)
+	}
+	return r, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 )
 
-func part() record.Record {
+func measured() record.Record {
 	r := record.Record{Recipe: load.Lock, Workload: load.Cycle, Contenders: 3, Trial: 2, Measurement: load.Measurement{
 		Operations: 5, Elapsed: time.Second, Turns: []int64{1, 2, 2},
 		Wait: histogram.New(), Handoff: histogram.New(), Service: histogram.New(), Late: histogram.New(),
@@ -23,7 +23,7 @@ func part() record.Record {
 }
 
 func TestPartArrivesAsItWas(t *testing.T) {
-	r := part()
+	r := measured()
 	data, err := encode(r)
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestPartArrivesAsItWas(t *testing.T) {
 // FuzzDecode has parts that no worker has made: each is refused, or is a record
 // that can be encoded again.
 func FuzzDecode(f *testing.F) {
-	data, err := encode(part())
+	data, err := encode(measured())
 	if err != nil {
 		f.Fatal(err)
 	}

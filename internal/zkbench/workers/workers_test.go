@@ -30,7 +30,6 @@ type meeting struct {
 	server *zkserver.Server
 }
 
-// at runs a test with a meeting.
 func at(t *testing.T, test func(m meeting)) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zkserver.New(zkserver.Config{})
@@ -40,7 +39,7 @@ func at(t *testing.T, test func(m meeting)) {
 }
 
 // open opens a session over a pipe.
-func (m meeting) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+func (m meeting) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	cfg.Servers = []string{"pipe:1"}
 	return zookeeper.OpenWith(func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
@@ -49,8 +48,7 @@ func (m meeting) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.S
 	})(ctx, cfg)
 }
 
-// session opens a session that ends with the test.
-func (m meeting) session() recipes.Session {
+func (m meeting) session() recipes.Client {
 	m.Helper()
 	s, err := m.open(m.Context(), recipes.SessionConfig{})
 	if err != nil {
@@ -60,7 +58,6 @@ func (m meeting) session() recipes.Session {
 	return s
 }
 
-// config is that of the i-th process of n.
 func config(i, n int) workers.Config {
 	return workers.Config{
 		Path: "/bench/meet", Size: n, About: fmt.Sprintf("process %d", i), Experiment: "-contenders 2",
@@ -68,31 +65,39 @@ func config(i, n int) workers.Config {
 	}
 }
 
-// meet has n processes join, with the sessions that they meet with.
-func (m meeting) meet(n int) ([]*workers.Crew, []recipes.Session) {
+// join has n processes join side by side, by what change makes of their configurations.
+func (m meeting) join(n int, change func(i int, cfg *workers.Config), joined func(i int, s recipes.Client, c *workers.Crew, err error)) {
 	m.Helper()
-	crews, sessions := make([]*workers.Crew, n), make([]recipes.Session, n)
 	var joining sync.WaitGroup
-	for i := range crews {
-		sessions[i] = m.session()
+	for i := range n {
+		s, cfg := m.session(), config(i, n)
+		change(i, &cfg)
 		joining.Go(func() {
-			var err error
-			if crews[i], err = workers.Join(m.Context(), sessions[i], config(i, n)); err != nil {
-				m.Error(err)
+			c, err := workers.Join(m.Context(), s, cfg)
+			if err == nil {
+				m.Cleanup(c.Close)
 			}
+			joined(i, s, c, err)
 		})
 	}
 	joining.Wait()
+}
+
+// meet has n processes join, with the sessions that they meet with.
+func (m meeting) meet(n int) ([]*workers.Crew, []recipes.Client) {
+	m.Helper()
+	crews, sessions := make([]*workers.Crew, n), make([]recipes.Client, n)
+	m.join(n, func(int, *workers.Config) {}, func(i int, s recipes.Client, c *workers.Crew, err error) {
+		if crews[i], sessions[i] = c, s; err != nil {
+			m.Error(err)
+		}
+	})
 	if m.Failed() {
 		m.FailNow()
-	}
-	for _, c := range crews {
-		m.Cleanup(c.Close)
 	}
 	return crews, sessions
 }
 
-// run has a worker run all trials, and returns what the first of them gets.
 func run(crew *workers.Crew, n int, e bench.Experiment) (whole []record.Record, err error) {
 	defer crew.Close()
 	e.Root = crew.Root()
@@ -200,7 +205,7 @@ func TestWorkerThatDiesIsNamedByTheOthers(t *testing.T) {
 	at(t, func(m meeting) {
 		crews, sessions := m.meet(3)
 		var dead *workers.Crew
-		var victim recipes.Session
+		var victim recipes.Client
 		for i, c := range crews {
 			if c.Number() == 2 {
 				dead, victim = c, sessions[i]
@@ -228,45 +233,25 @@ func TestWorkerThatDiesIsNamedByTheOthers(t *testing.T) {
 
 func TestWorkerThatLivesAndDoesNotComeIsNotWaitedForForEver(t *testing.T) {
 	at(t, func(m meeting) {
-		var joining sync.WaitGroup
-		for i := range 2 {
-			s := m.session()
-			joining.Go(func() {
-				cfg := config(i, 2)
-				cfg.Patience = 100 * time.Millisecond
-				c, err := workers.Join(m.Context(), s, cfg)
-				if err != nil {
-					m.Error(err)
-					return
-				}
-				m.Cleanup(c.Close)
-				if c.Number() == 2 {
-					return // it idles
-				}
+		m.join(2, func(_ int, cfg *workers.Config) { cfg.Patience = 100 * time.Millisecond }, func(_ int, _ recipes.Client, c *workers.Crew, err error) {
+			if err != nil {
+				m.Error(err)
+			} else if c.Number() == 1 { // the other one idles
 				if err := c.Begin(c.Context()); err == nil || !strings.Contains(err.Error(), "not all of them came") {
 					m.Errorf("%v; want that not all came", err)
 				}
-			})
-		}
-		joining.Wait()
+			}
+		})
 	})
 }
 
 func TestWorkersWithDifferentFlagsDoNotRun(t *testing.T) {
 	at(t, func(m meeting) {
-		var joining sync.WaitGroup
-		for i := range 2 {
-			s := m.session()
-			joining.Go(func() {
-				cfg := config(i, 2)
-				cfg.Experiment = fmt.Sprintf("-contenders %d", 5+i)
-				_, err := workers.Join(m.Context(), s, cfg)
-				if err == nil || !strings.Contains(err.Error(), "-contenders 5") || !strings.Contains(err.Error(), "-contenders 6") {
-					m.Errorf("%v; want both experiments", err)
-				}
-			})
-		}
-		joining.Wait()
+		m.join(2, func(i int, cfg *workers.Config) { cfg.Experiment = fmt.Sprintf("-contenders %d", 5+i) }, func(_ int, _ recipes.Client, _ *workers.Crew, err error) {
+			if err == nil || !strings.Contains(err.Error(), "-contenders 5") || !strings.Contains(err.Error(), "-contenders 6") {
+				m.Errorf("%v; want both experiments", err)
+			}
+		})
 	})
 }
 

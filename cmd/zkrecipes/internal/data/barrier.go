@@ -118,7 +118,7 @@ func (b *barrier) Arguments(args []string) error {
 	return b.OnePath.Arguments(args)
 }
 
-func (b *barrier) open(s recipes.Session) (recipes.Barrier, error) { return s.Barrier(b.Path) }
+func (b *barrier) open(s recipes.Client) (recipes.Barrier, error) { return s.Barrier(b.Path) }
 
 // change sets or removes the barrier, and says so.
 func (b *barrier) change(ctx context.Context, t *verb.Tool, set bool, f func(recipes.Barrier, context.Context) error) error {

@@ -226,7 +226,7 @@ func (k *configKey) take(path, key string) error {
 	return cmp.Or(recipes.ValidatePath(path), recipes.ValidateKey(key))
 }
 
-func (k *configKey) open(s recipes.Session) (recipes.Configuration, error) {
+func (k *configKey) open(s recipes.Client) (recipes.Configuration, error) {
 	return s.Configuration(k.Path)
 }
 
@@ -237,7 +237,7 @@ type configChange struct {
 }
 
 func (c *configChange) take(path, key string) error {
-	if err := recipes.ValidateRevision(recipes.Revision(c.revision)); err != nil {
+	if err := recipes.Revision(c.revision).Validate(); err != nil {
 		return fmt.Errorf("-if-revision: %w", err)
 	}
 	return c.configKey.take(path, key)

@@ -26,6 +26,6 @@ type pathAndDialect struct {
 func (p *pathAndDialect) Flags(f *flag.FlagSet) { p.dialect.Flag(f) }
 
 // number shows what f returns of a counter, or of a latch.
-func number[R any](ctx context.Context, t *verb.Tool, path string, open func(recipes.Session) (R, error), f func(R, context.Context) (int64, error)) error {
+func number[R any](ctx context.Context, t *verb.Tool, path string, open func(recipes.Client) (R, error), f func(R, context.Context) (int64, error)) error {
 	return verb.Ask(ctx, t, open, f, func(n int64) error { return t.Say(verb.Object{"path", path, "number", n}, n) })
 }

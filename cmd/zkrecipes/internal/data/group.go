@@ -33,7 +33,7 @@ func (v *groupMembersVerb) Run(ctx context.Context, t *verb.Tool) error {
 	return verb.Ask(ctx, t, v.open, recipes.Group.Members, func(members []recipes.Member) error {
 		return t.Result(verb.Object{"path", v.Path, "members", verb.List(members, inMemberJSON)}, func(w io.Writer) {
 			if len(members) == 0 {
-				fmt.Fprintf(w, "nobody is in the group %s\n", v.Path)
+				fmt.Fprintf(w, "the group %s has no members\n", v.Path)
 			}
 			verb.Table("NAME\tSINCE\tSESSION\tTOKEN\tDATA", members, func(m recipes.Member) string {
 				return fmt.Sprintf("%s\t%s\t%#x\t%d\t%s", m.Name, m.Since.UTC().Format(time.RFC3339), uint64(m.SessionID), m.Token, verb.Printable(m.Data))
@@ -45,7 +45,7 @@ func (v *groupMembersVerb) Run(ctx context.Context, t *verb.Tool) error {
 // group is what the verbs of a group have in common.
 type group struct{ pathAndDialect }
 
-func (g *group) open(s recipes.Session) (recipes.Group, error) {
+func (g *group) open(s recipes.Client) (recipes.Group, error) {
 	return s.Group(g.Path, recipes.GroupConfig{Dialect: recipes.Dialect(g.dialect)})
 }
 

@@ -120,8 +120,8 @@ func (p *pathAndName) Arguments(args []string) error {
 }
 
 // names opens a directory of names.
-func names(path string) func(recipes.Session) (recipes.Names, error) {
-	return func(s recipes.Session) (recipes.Names, error) { return s.Names(path) }
+func names(path string) func(recipes.Client) (recipes.Names, error) {
+	return func(s recipes.Client) (recipes.Names, error) { return s.Names(path) }
 }
 
 // recordJSON is a registration in JSON.

@@ -78,7 +78,7 @@ func (v *counterAddVerb) Run(ctx context.Context, t *verb.Tool) error {
 // counter is what the verbs of a counter have in common.
 type counter struct{ pathAndDialect }
 
-func (c *counter) open(s recipes.Session) (recipes.Counter, error) {
+func (c *counter) open(s recipes.Client) (recipes.Counter, error) {
 	return s.Counter(c.Path, recipes.CounterConfig{Dialect: recipes.Dialect(c.dialect)})
 }
 
@@ -104,7 +104,7 @@ func (l *latch) Arguments(args []string) (err error) {
 	return cmp.Or(l.cfg.Validate(), l.OnePath.Arguments(args[:1]))
 }
 
-func (l *latch) open(s recipes.Session) (recipes.Latch, error) { return s.Latch(l.Path, l.cfg) }
+func (l *latch) open(s recipes.Client) (recipes.Latch, error) { return s.Latch(l.Path, l.cfg) }
 
 var latchDown = verb.Verb{
 	Name: "latch down", Usage: "[flags] PATH COUNT", New: verb.New[latchDownVerb], ExitCodeOnly: true,

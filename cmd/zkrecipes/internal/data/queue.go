@@ -100,7 +100,7 @@ func (c *consumer) Flags(f *flag.FlagSet) {
 	c.dialect.Flag(f)
 }
 
-func (c *consumer) open(s recipes.Session) (recipes.Consumer, error) {
+func (c *consumer) open(s recipes.Client) (recipes.Consumer, error) {
 	return c.priorities.Open(s, c.Path, recipes.QueueConfig{Dialect: recipes.Dialect(c.dialect)})
 }
 

@@ -117,7 +117,7 @@ func (v *queuePutVerb) Run(ctx context.Context, t *verb.Tool) error {
 	if v.capacity > 0 {
 		p.Failure += ", which had no room"
 	}
-	return verb.Wait(ctx, t, p, verb.Itself, func(ctx context.Context, s recipes.Session) error {
+	return verb.Wait(ctx, t, p, verb.Itself, func(ctx context.Context, s recipes.Client) error {
 		ids, err := v.put(ctx, s, data)
 		if err != nil {
 			return verb.Foreign(err)
@@ -130,7 +130,7 @@ func (v *queuePutVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-func (v *queuePutVerb) put(ctx context.Context, s recipes.Session, data [][]byte) ([]recipes.ElementID, error) {
+func (v *queuePutVerb) put(ctx context.Context, s recipes.Recipes, data [][]byte) ([]recipes.ElementID, error) {
 	if v.priority.Given {
 		q, err := s.PriorityQueue(v.path, v.config())
 		if err != nil {

@@ -61,8 +61,8 @@ func (v *queueTakeVerb) Run(ctx context.Context, t *verb.Tool) error {
 
 // takeWith opens the queue and calls get, which may wait. With -try it fails where the
 // queue is empty.
-func takeWith[T any](v *queueTakeVerb, get func(recipes.Consumer, context.Context) (T, error)) func(context.Context, recipes.Session) (T, error) {
-	return func(ctx context.Context, s recipes.Session) (got T, err error) {
+func takeWith[T any](v *queueTakeVerb, get func(recipes.Consumer, context.Context) (T, error)) func(context.Context, recipes.Client) (T, error) {
+	return func(ctx context.Context, s recipes.Client) (got T, err error) {
 		q, err := v.open(s)
 		if err != nil {
 			return got, err
@@ -71,8 +71,8 @@ func takeWith[T any](v *queueTakeVerb, get func(recipes.Consumer, context.Contex
 			got, err = get(q, ctx)
 			return got, verb.Foreign(err)
 		}
-		// Somebody else may take what Peek has seen, and then get would wait. It
-		// is not let wait for long, and the queue is looked at again.
+		// Another consumer may take the element that Peek has found. Then get would wait,
+		// so its time is bounded, and the queue is read again.
 		const patience = time.Second
 		for {
 			if _, err := q.Peek(ctx); errors.Is(err, recipes.ErrEmpty) {

@@ -27,7 +27,7 @@ const txHelp = `Exit code: 0 for commit, 5 for abort. Otherwise:
     124  the time is over, and ZooKeeper answers
     128  and n: signal n came before that`
 
-func (p *txPath) open(s recipes.Session) (recipes.Transaction, error) {
+func (p *txPath) open(s recipes.Client) (recipes.Transaction, error) {
 	return s.Transaction(p.Path, recipes.TransactionConfig{})
 }
 
@@ -73,13 +73,13 @@ func inWords(d recipes.Decision) string {
 // wait runs f with a session. ctx ends with a signal, and bounded also when -timeout is
 // over. The session is not replaced: with the variant own-nodes it is the site.
 func (p *txPath) wait(ctx context.Context, t *verb.Tool, timeout time.Duration, try bool,
-	f func(ctx, bounded context.Context, s recipes.Session) error) error {
+	f func(ctx, bounded context.Context, s recipes.Client) error) error {
 	r, ctx := job.NewRelay(ctx)
 	defer r.Stop()
 	var bounded context.Context
 	return exit.Coded(verb.Await(ctx, t, verb.Patience{Timeout: timeout, Try: try},
-		func(ctx context.Context, s recipes.Session) (recipes.Session, error) { bounded = ctx; return s, nil },
-		func(s recipes.Session) error { return f(ctx, bounded, s) }))
+		func(ctx context.Context, s recipes.Client) (recipes.Client, error) { bounded = ctx; return s, nil },
+		func(s recipes.Client) error { return f(ctx, bounded, s) }))
 }
 
 // ended reports whether a wait failed because its time was over or a signal came.

@@ -67,7 +67,7 @@ func (v *txBeginVerb) Arguments(args []string) error {
 		return errors.New("-timeout must not be negative")
 	}
 	v.Path, v.sites = args[0], strings.Split(v.list, ",")
-	_, err := recipes.ParseVariant(v.variant)
+	_, err := recipes.Variant(v.variant).Normalize()
 	return cmp.Or(recipes.ValidatePath(v.Path), recipes.ValidateSites(v.sites), err)
 }
 
@@ -76,7 +76,7 @@ func (v *txBeginVerb) Run(ctx context.Context, t *verb.Tool) error {
 	if err != nil {
 		return err
 	}
-	return v.wait(ctx, t, v.timeout, v.detach, func(ctx, bounded context.Context, s recipes.Session) error {
+	return v.wait(ctx, t, v.timeout, v.detach, func(ctx, bounded context.Context, s recipes.Client) error {
 		tx, err := s.Transaction(v.Path, recipes.TransactionConfig{Variant: recipes.Variant(v.variant)})
 		if err != nil {
 			return err
@@ -104,8 +104,8 @@ func (v *txBeginVerb) begin(ctx context.Context, tx recipes.Transaction, payload
 	return tx.Begin(beginning, payload, v.sites...)
 }
 
-// coordinate waits for the decision, and makes it if it may not wait any longer:
-// a coordinator that just left would have the sites wait, perhaps for nobody.
+// coordinate waits for the decision, and decides itself when its time is over: if it just
+// left, the sites could wait for ever.
 func (v *txBeginVerb) coordinate(ctx, waiting context.Context, tx recipes.Transaction) (recipes.Decision, error) {
 	d, err := tx.Coordinate(waiting)
 	if !ended(waiting, err) {

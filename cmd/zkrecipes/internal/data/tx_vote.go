@@ -60,7 +60,7 @@ func (v *txVoteVerb) Arguments(args []string) error {
 }
 
 func (v *txVoteVerb) Run(ctx context.Context, t *verb.Tool) error {
-	return v.wait(ctx, t, v.timeout, false, func(ctx, waiting context.Context, s recipes.Session) error {
+	return v.wait(ctx, t, v.timeout, false, func(ctx, waiting context.Context, s recipes.Client) error {
 		tx, err := v.open(s)
 		if err != nil {
 			return err

@@ -14,10 +14,10 @@ const inherits = true
 // firstDescriptor is the first that the command can get: shells leave those below 10 to scripts.
 const firstDescriptor = 10
 
-// inherit has the command inherit files, at numbers that are free in this process: the
-// command inherits other descriptors of this process too, as by 3>file. They are closed
-// on exec here, so that no other process that starts at the same time inherits them: not
-// the plugin, which waits for the end of the files. started closes what the command has.
+// inherit passes files to the command, at numbers that are free in this process: the command
+// also inherits other descriptors of this process, such as by 3>file. The files are
+// close-on-exec here. So a process that starts at the same time does not inherit them; the
+// plugin would wait for itself. started closes the copies that the command has.
 //
 // os/exec numbers ExtraFiles from 3 on. So the descriptors in between are among them.
 func (j *Job) inherit(files ...*os.File) (started func(), err error) {

@@ -72,14 +72,14 @@ func (j *Job) Gone() <-chan struct{} { return j.gone }
 // Told reports whether a signal that was passed on told the whole group to end.
 func (j *Job) Told() bool { return j.told.Load() }
 
-// End tells the command to end, and waits as Await does.
+// End sends TERM to the job, and waits as Await does.
 func (j *Job) End(grace time.Duration, killing func(exited bool)) {
 	j.terminate()
 	j.Await(grace, killing)
 }
 
-// Await waits until a job that was told to end is gone. After grace it calls killing,
-// which learns whether the command itself has ended, and kills what is left.
+// Await waits until all processes of the job have ended. After grace it calls killing, with
+// whether the command itself has ended, and kills the others.
 func (j *Job) Await(grace time.Duration, killing func(exited bool)) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()

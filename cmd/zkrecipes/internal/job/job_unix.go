@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// relayed are the signals that a command may be waiting for. SIGPIPE would end this
-// process, and with it the hold, when nobody reads stderr any more, so it is taken. It
-// is not ignored, because a command would inherit that.
+// relayed are the signals that a command may be waiting for. SIGPIPE is caught, because it
+// would end this process, and with it the hold, when the reader of stderr has ended. It is
+// not ignored, because the command would inherit that.
 var relayed = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
@@ -45,9 +45,9 @@ func (j *Job) arrange(life *Lifetime) (started func(), err error) {
 }
 
 // follow returns the writing end of a pipe for the command, and closes gone at the end of
-// all that the command starts. A shell that is told to end does so at once, while what it
-// waited for is still at work. The end of a process that is not one's child shows in one
-// way only: all of them inherit a pipe, which ends with the last of them.
+// all processes that the command starts. A shell exits at once on TERM, while the process
+// that it waited for still runs. This process cannot wait for a process that is not its
+// child. But all of them inherit a pipe, which closes when the last of them has ended.
 func (j *Job) follow() (theirs *os.File) {
 	ours, theirs, err := os.Pipe()
 	if err != nil {

@@ -2,9 +2,9 @@ package job
 
 import "os"
 
-// Lifetime is a pipe that commands inherit, and with them all that they start. It ends
-// when this process and all of these have ended, or have closed what they inherited. nil
-// is none.
+// Lifetime is a pipe that commands and the processes that they start inherit. It closes when
+// this process and all of those have ended or have closed their copies. A nil Lifetime has
+// no pipe.
 type Lifetime struct {
 	Reader *os.File
 	writer *os.File

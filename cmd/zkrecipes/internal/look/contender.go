@@ -115,8 +115,9 @@ func guid(znode string) string {
 	return name
 }
 
-// persistent returns the znodes that have a contender's name, and no session: no program
-// stands in line with them, and no session's end deletes them. All behind one wait.
+// persistent returns the znodes that have a contender's name and no session. No program
+// holds or waits with them, and the end of no session deletes them. All contenders behind
+// one wait.
 func persistent(line []recipes.Contender) []recipes.Contender {
 	return slices.DeleteFunc(slices.Clone(line), func(c recipes.Contender) bool { return c.SessionID != 0 })
 }

@@ -66,7 +66,7 @@ func (v *contendersVerb) Run(ctx context.Context, t *verb.Tool) error {
 	}
 	return verb.Ask(ctx, t, verb.Itself, v.lines, func(lines recipes.Lines) error {
 		if len(lines.Contenders) == 0 {
-			t.None("nobody stands in line at %s", v.Path)
+			t.None("no contenders at %s", v.Path)
 		}
 		shown := verb.Object{"path", v.Path, "contenders", verb.List(lines.Contenders, toJSON)}
 		if lines.Unknown > 0 { // ephemeral sequential znodes of other programs
@@ -85,29 +85,29 @@ func (v *contendersVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// others says how to stand in line with contenders of other libraries.
+// others prints which dialect joins the wait queue of other libraries.
 func others(w io.Writer, line []recipes.Contender) {
 	for _, d := range recipes.Dialects() {
 		n := len(slices.DeleteFunc(slices.Clone(line), func(c recipes.Contender) bool { return c.Dialect != d }))
 		if n > 0 && verb.Dialect(d).Other() {
-			fmt.Fprintf(w, "%d of %s: -dialect %s stands in line with them\n", n, d, d)
+			fmt.Fprintf(w, "%d of %s: -dialect %s joins their wait queue\n", n, d, d)
 		}
 	}
 }
 
 // lines has the contenders that are shown.
-func (v *contendersVerb) lines(s recipes.Session, ctx context.Context) (recipes.Lines, error) {
+func (v *contendersVerb) lines(s recipes.Client, ctx context.Context) (recipes.Lines, error) {
 	if v.election {
 		return s.Contenders(ctx, v.Path, recipes.KindElection)
 	}
-	return s.Contenders(ctx, v.Path, recipes.Kinds()...)
+	return s.Contenders(ctx, v.Path)
 }
 
-// shortestWatch is how long contenders -watch rests between two looks. It rests ten
-// times as long as a look takes, so that a long line is not read all the time.
+// shortestWatch is the shortest pause of contenders -watch between two reads. The pause is
+// ten times as long as a read takes, so that a long wait queue does not load the servers.
 const shortestWatch = time.Second
 
-// watch shows the line until a signal comes, or nobody reads.
+// watch shows each change until a signal arrives or the reader has ended.
 func (v *contendersVerb) watch(ctx context.Context, t *verb.Tool) error {
 	screen := newScreen(t)
 	var known []recipes.Contender
@@ -118,7 +118,7 @@ func (v *contendersVerb) watch(ctx context.Context, t *verb.Tool) error {
 		if screen != nil {
 			return screen.draw(func(w io.Writer) {
 				if len(now.line) == 0 {
-					fmt.Fprintf(w, "nobody stands in line at %s\n", v.Path)
+					fmt.Fprintf(w, "no contenders at %s\n", v.Path)
 				}
 				lineTable(now.line)(w)
 			})
@@ -141,7 +141,7 @@ type looked struct {
 }
 
 // looks looks at the line again and again, until ctx or the session ends.
-func (v *contendersVerb) looks(s recipes.Session, ctx context.Context) (<-chan looked, error) {
+func (v *contendersVerb) looks(s recipes.Client, ctx context.Context) (<-chan looked, error) {
 	found := make(chan looked)
 	go func() { // until then
 		defer close(found)
@@ -224,8 +224,8 @@ func newScreen(t *verb.Tool) *screen {
 	return s
 }
 
-// draw draws what f writes, over what was drawn before. What has no room is left out:
-// the last line tells how much.
+// draw replaces the screen with the output of f. If there are too many lines, the last line
+// says how many were left out.
 func (s *screen) draw(f func(io.Writer)) error {
 	var b bytes.Buffer
 	f(&b)

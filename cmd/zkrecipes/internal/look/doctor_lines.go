@@ -50,7 +50,7 @@ func (v *doctorVerb) line(path string, lines recipes.Lines) {
 		}
 		groups = append(groups, group)
 	}
-	status, advice, text := fine, "", path+": "+cmp.Or(strings.Join(groups, "; "), "nobody stands in line")
+	status, advice, text := fine, "", path+": "+cmp.Or(strings.Join(groups, "; "), "no contenders")
 	if join, refused := verdicts(lines.Verdicts); len(refused) > 0 {
 		text += "\nthese share the wait queue: " + cmp.Or(strings.Join(join, ", "), "none")
 		for _, met := range slices.Sorted(maps.Keys(refused)) {

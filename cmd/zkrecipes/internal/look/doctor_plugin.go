@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/version"
-	"github.com/zkrecipes/zkrecipes/plugin"
 )
 
 // plugin checks what would be started, and reports whether it can be. The path
@@ -80,11 +80,11 @@ var needed = []string{"election", "lock"}
 func (v *doctorVerb) version(ctx context.Context, p *host.Plugin) {
 	info, err := p.Info(ctx)
 	if err != nil {
-		v.found("version", fail, "use a plugin of the version of zkrecipes, "+plugin.Version(), "%v", err)
+		v.found("version", fail, "use a plugin of the version of zkrecipes, "+version.String(), "%v", err)
 		return
 	}
 	status, advice := fine, ""
-	if info.Version != plugin.Version() {
+	if info.Version != version.String() {
 		status, advice = warn, "versions of one protocol understand each other, but what the older one does not know is missing"
 	}
 	switch {
@@ -94,7 +94,7 @@ func (v *doctorVerb) version(ctx context.Context, p *host.Plugin) {
 	default:
 		v.found("checksum", warn, v.unpinned, "none is configured, and the plugin is of another build than zkrecipes")
 	}
-	v.found("version", status, advice, "plugin %s, zkrecipes %s, protocol %d", info.Version, plugin.Version(), plugin.ProtocolVersion)
+	v.found("version", status, advice, "plugin %s, zkrecipes %s, protocol %d", info.Version, version.String(), handshake.Version)
 	for _, n := range needed {
 		if !slices.Contains(info.Capabilities, n) {
 			v.found("version", fail, "install a newer plugin", "the plugin does not know %q", n)

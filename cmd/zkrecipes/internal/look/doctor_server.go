@@ -70,7 +70,7 @@ func serverAdvice(err error) string {
 }
 
 // lock takes a lock and compares the server's clock with this one.
-func (v *doctorVerb) lock(ctx context.Context, s recipes.Session, server string) {
+func (v *doctorVerb) lock(ctx context.Context, s recipes.Recipes, server string) {
 	before := time.Now()
 	age, err := takeLock(ctx, s)
 	if err != nil {
@@ -91,7 +91,7 @@ func (v *doctorVerb) lock(ctx context.Context, s recipes.Session, server string)
 
 // takeLock takes a lock and returns by how much the server's clock, as the time
 // of our znode shows it, is outside of the time that this took.
-func takeLock(ctx context.Context, s recipes.Session) (skew time.Duration, err error) {
+func takeLock(ctx context.Context, s recipes.Recipes) (skew time.Duration, err error) {
 	l, err := s.Lock(doctorPath, recipes.LockConfig{Data: []byte("zkrecipes doctor")})
 	if err != nil {
 		return 0, err

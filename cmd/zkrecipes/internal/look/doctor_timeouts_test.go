@@ -35,7 +35,7 @@ func TestTheDoctorComparesTheSmallestTimeouts(t *testing.T) {
 		{[]string{two, four, more}, 4 * time.Second, fine, two + " 2s"},
 		{[]string{four, two}, 3 * time.Second, warn, four + " 4s; " + two + " 2s"},
 	} {
-		open := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+		open := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 			if cfg.Servers[0] == silent {
 				return nil, recipes.ErrUnavailable // without the wait
 			}

@@ -42,7 +42,7 @@ Exit code: 0 if all were asked or, with -wait or -force, are gone. Otherwise:
 
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
-    3    nobody holds a shared lock or a priority lock there
+    3    no shared lock or priority lock is held there
     4    a holder does not allow it to be asked, or forced; the others were asked
     6    unknown: the answer was lost; look before you repeat it
     123  the session was lost
@@ -76,8 +76,8 @@ func (v *revokeVerb) Arguments(args []string) error {
 func (v *revokeVerb) Run(ctx context.Context, t *verb.Tool) error {
 	p := verb.Patience{Timeout: v.Timeout, Try: !v.wait && !v.force, Failure: "not all that were asked for " + v.path + " have given it back"}
 	var bounded context.Context
-	var session recipes.Session
-	return verb.WaitFor(ctx, t, p, func(ctx context.Context, s recipes.Session) ([]recipes.Contender, error) {
+	var session recipes.Client
+	return verb.WaitFor(ctx, t, p, func(ctx context.Context, s recipes.Client) ([]recipes.Contender, error) {
 		bounded, session = ctx, s
 		return v.targets(ctx, s)
 	}, func(targets []recipes.Contender) error { // in no other session: it would find others to ask
@@ -93,7 +93,7 @@ func (v *revokeVerb) Run(ctx context.Context, t *verb.Tool) error {
 }
 
 // targets are those who hold, or the one that was named.
-func (v *revokeVerb) targets(ctx context.Context, s recipes.Session) (targets []recipes.Contender, err error) {
+func (v *revokeVerb) targets(ctx context.Context, s recipes.Recipes) (targets []recipes.Contender, err error) {
 	ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
 	defer cancel()
 	lines, err := s.Contenders(ctx, v.path, recipes.KindSharedLock, recipes.KindPriorityLock)
@@ -111,7 +111,7 @@ func (v *revokeVerb) targets(ctx context.Context, s recipes.Session) (targets []
 	case v.znode != "":
 		return nil, exit.With(exit.Absent, "%s does not stand in the line of a shared lock or a priority lock at %s", v.znode, v.path)
 	}
-	return nil, exit.With(exit.Absent, "nobody holds a shared lock or a priority lock at %s; zkrecipes contenders %s shows who is there", v.path, v.path)
+	return nil, exit.With(exit.Absent, "no shared lock or priority lock is held at %s; zkrecipes contenders %s lists the contenders", v.path, v.path)
 }
 
 // revocation is one contender's answer.
@@ -134,7 +134,7 @@ type revoker interface {
 
 // ask asks all of them at the same time: the times that they have allowed, or
 // take, run side by side.
-func (v *revokeVerb) ask(ctx context.Context, s recipes.Session, targets []recipes.Contender) ([]revocation, error) {
+func (v *revokeVerb) ask(ctx context.Context, s recipes.Recipes, targets []recipes.Contender) ([]revocation, error) {
 	shared, err := s.SharedLock(v.path, recipes.SharedLockConfig{})
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (v *revokeVerb) revoke(ctx context.Context, l revoker, c recipes.Contender)
 
 // awaitGone waits until a contender has left. Its znode is there until then, and
 // until a znode is gone is what a barrier waits.
-func (v *revokeVerb) awaitGone(ctx context.Context, s recipes.Session, c recipes.Contender) error {
+func (v *revokeVerb) awaitGone(ctx context.Context, s recipes.Recipes, c recipes.Contender) error {
 	for {
 		b, err := s.Barrier(c.Znode)
 		if err != nil {

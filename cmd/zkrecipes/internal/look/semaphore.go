@@ -49,12 +49,12 @@ type permits struct {
 }
 
 func (v *semaphoreVerb) Run(ctx context.Context, t *verb.Tool) error {
-	return verb.Ask(ctx, t, verb.Itself, func(s recipes.Session, ctx context.Context) (recipes.Lines, error) {
+	return verb.Ask(ctx, t, verb.Itself, func(s recipes.Client, ctx context.Context) (recipes.Lines, error) {
 		return s.Contenders(ctx, v.Path)
 	}, func(lines recipes.Lines) error {
 		n, line := lines.Permits, lines.Of(recipes.KindSemaphore)
 		if n == 0 {
-			return exit.With(exit.Absent, "%s is not a semaphore: nobody has agreed on a number of permits there", v.Path)
+			return exit.With(exit.Absent, "%s is not a semaphore: it has no number of permits", v.Path)
 		}
 		held := min(n, len(line))
 		p := permits{v.Path, n, held, n - held, len(line) - held}

@@ -41,7 +41,7 @@ func aheadOf(session int64, line []recipes.Contender) (a ahead) {
 	return a
 }
 
-// String tells who holds, since when, and how many are ahead.
+// String names the holder, since when it is in the wait queue, and how many are ahead.
 func (a ahead) String() string {
 	text := fmt.Sprintf("%d ahead", a.waiting)
 	if names := a.names(); names != "" {
@@ -50,7 +50,7 @@ func (a ahead) String() string {
 	return text
 }
 
-// names tells of the first holder, and how many others there are.
+// names describes the first holder, and counts the others.
 func (a ahead) names() string {
 	if len(a.holders) == 0 {
 		return ""
@@ -74,7 +74,7 @@ type waitLine struct {
 }
 
 // showWait shows who is ahead until stop is called, which waits for it.
-func (g *guard) showWait(ctx context.Context, s recipes.Session, t *verb.Tool) (stop func()) {
+func (g *guard) showWait(ctx context.Context, s recipes.Client, t *verb.Tool) (stop func()) {
 	w := &waitLine{t: t, path: g.path, columns: columns(t)}
 	if g.kindOfLine == "" || w.columns == 0 && !g.verbose {
 		return func() {}
@@ -104,7 +104,7 @@ func columns(t *verb.Tool) int {
 	return width
 }
 
-func (w *waitLine) run(ctx context.Context, s recipes.Session, kind recipes.Kind) {
+func (w *waitLine) run(ctx context.Context, s recipes.Client, kind recipes.Kind) {
 	defer w.clear()
 	for pause := firstLook; ; pause = min(2*pause, longestLook) {
 		timer := time.NewTimer(pause)
@@ -148,14 +148,14 @@ func (w *waitLine) clear() {
 }
 
 // heldBy adds to an error of a contender that does not wait who holds.
-func (g *guard) heldBy(ctx context.Context, s recipes.Session) error {
+func (g *guard) heldBy(ctx context.Context, s recipes.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
 	defer cancel()
-	who := "somebody else"
+	who := "another client"
 	if lines, err := s.Contenders(ctx, g.path, g.kindOfLine); err == nil {
 		if names := aheadOf(s.ID(), lines.Of(g.kindOfLine)).names(); names != "" {
 			who += ": " + names
 		}
 	}
-	return exit.With(exit.Timeout, "%s is held by %s; zkrecipes contenders %s shows who holds it", g.path, who, g.path)
+	return exit.With(exit.Timeout, "%s is held by %s; zkrecipes contenders %s lists the contenders", g.path, who, g.path)
 }

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // lineSession is a session whose contender stands in a line.
 type lineSession struct {
-	recipes.Session
+	recipes.Client
 	mu    sync.Mutex
 	line  []recipes.Contender
 	looks int

@@ -63,7 +63,7 @@ func (v *doubleBarrierVerb) Arguments(args []string) (err error) {
 }
 
 func (v *doubleBarrierVerb) Run(ctx context.Context, t *verb.Tool) error {
-	return v.guard.run(ctx, t, func(ctx context.Context, s recipes.Session) (grant, error) {
+	return v.guard.run(ctx, t, func(ctx context.Context, s recipes.Client) (grant, error) {
 		b, err := s.DoubleBarrier(v.path, recipes.DoubleBarrierConfig{Size: v.size, Dialect: recipes.Dialect(v.dialect)})
 		if err != nil {
 			return grant{}, err

@@ -47,7 +47,7 @@ func (v *electVerb) Flags(f *flag.FlagSet) {
 
 func (v *electVerb) Run(ctx context.Context, t *verb.Tool) error {
 	v.kindOfLine = recipes.KindElection
-	return v.guard.run(ctx, t, func(ctx context.Context, s recipes.Session) (grant, error) {
+	return v.guard.run(ctx, t, func(ctx context.Context, s recipes.Client) (grant, error) {
 		e, err := s.Election(v.path, recipes.ElectionConfig{Dialect: recipes.Dialect(v.dialect)})
 		if err != nil {
 			return grant{}, err

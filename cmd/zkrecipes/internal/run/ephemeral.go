@@ -67,7 +67,7 @@ func (e *ephemeral) arguments(args []string, n int) ([]string, error) {
 // returns its path and its session. That may be one of ours: it was lost before it
 // knew that it had created the znode, and the server has not expired it yet. Then
 // create waits for that, and tries again.
-func (e *ephemeral) create(ctx context.Context, s recipes.Session, create func() (grant, error), owner func() (znode string, session int64, err error)) (grant, error) {
+func (e *ephemeral) create(ctx context.Context, s recipes.Client, create func() (grant, error), owner func() (znode string, session int64, err error)) (grant, error) {
 	earlier := e.sessions
 	e.sessions = append(e.sessions, s.ID())
 	for {
@@ -94,7 +94,7 @@ func (e *ephemeral) show(t *verb.Tool, znode string, token recipes.Token) error 
 	return t.Line(verb.Object{"path", e.path, "znode", znode, "token", int64(token)}, fmt.Sprintf("%s %d", znode, token))
 }
 
-func (e *ephemeral) run(ctx context.Context, t *verb.Tool, take func(context.Context, recipes.Session) (grant, error)) error {
+func (e *ephemeral) run(ctx context.Context, t *verb.Tool, take func(context.Context, recipes.Client) (grant, error)) error {
 	if e.argv != nil {
 		return e.guard.run(ctx, t, take)
 	}

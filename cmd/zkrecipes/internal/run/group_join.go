@@ -51,7 +51,7 @@ func (v *groupJoinVerb) Arguments(args []string) error {
 }
 
 func (v *groupJoinVerb) Run(ctx context.Context, t *verb.Tool) error {
-	return v.ephemeral.run(ctx, t, func(ctx context.Context, s recipes.Session) (grant, error) {
+	return v.ephemeral.run(ctx, t, func(ctx context.Context, s recipes.Client) (grant, error) {
 		g, err := s.Group(v.path, recipes.GroupConfig{Name: v.name, Dialect: recipes.Dialect(v.dialect)})
 		if err != nil {
 			return grant{}, err

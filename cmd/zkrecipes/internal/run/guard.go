@@ -1,5 +1,5 @@
-// Package run has the verbs that run a command while something is granted to it: a lock, a
-// leadership, a place in a double barrier, a member's or a name's znode, an element of a queue.
+// Package run has the verbs that run a command under a grant: a lock, a leadership, a member
+// of a double barrier or a group, a name, or an element of a queue.
 package run
 
 import (
@@ -56,7 +56,7 @@ type grant struct {
 	giveBack func(context.Context) error
 	together bool                        // giveBack waits until all others give back, too
 	started  func(context.Context) error // called when the command runs; may be nil
-	asked    <-chan struct{}             // closed when somebody asks for it; may be nil
+	asked    <-chan struct{}             // closed when another client asks for it; may be nil
 }
 
 func (g *guard) Flags(f *flag.FlagSet) {
@@ -84,7 +84,7 @@ func (g *guard) live(t *verb.Tool) (end func(), err error) {
 	return g.life.Close, nil
 }
 
-// verboseFlag defines -v, for verbs whose contenders stand in line.
+// verboseFlag defines -v, for verbs with a wait queue.
 func (g *guard) verboseFlag(f *flag.FlagSet) {
 	f.BoolVar(&g.verbose, "v", false, "say who holds it and how many are ahead, if it has to wait longer than a second; at a\nterminal zkrecipes does so without the flag")
 }
@@ -115,7 +115,7 @@ PATH is free at once.
 Exit code: the command's, or 128+n if signal n ended it. Otherwise:
 
     2    wrong usage or configuration; nothing was done
-    123  the hold was lost, or somebody asked for it, whatever the command returned
+    123  the hold was lost, or another client asked for it, whatever the command returned
     124  not granted: another contender holds it, or the time is over while ZooKeeper answers
     125  zkrecipes failed, for example to reach ZooKeeper
     126  the command cannot be run
@@ -144,7 +144,7 @@ func (g *guard) Arguments(args []string) error {
 func (g *guard) Resultless() bool { return g.argv != nil }
 
 // run waits for the grant and runs the command under it.
-func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Context, recipes.Session) (grant, error)) error {
+func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Context, recipes.Client) (grant, error)) error {
 	program, err := lookUp(g.argv[0]) // before anybody waits for it
 	if err != nil {
 		return err
@@ -179,8 +179,8 @@ func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Cont
 // once waits for one grant and runs the command under it. held is nil if the command
 // did not run.
 func (g *guard) once(ctx context.Context, t *verb.Tool, p verb.Patience, r *job.Relay, program string,
-	acquire func(context.Context, recipes.Session) (grant, error)) (held *holding, err error) {
-	acquireShown := func(ctx context.Context, s recipes.Session) (grant, error) {
+	acquire func(context.Context, recipes.Client) (grant, error)) (held *holding, err error) {
+	acquireShown := func(ctx context.Context, s recipes.Client) (grant, error) {
 		stop := g.showWait(ctx, s, t)
 		h, err := acquire(ctx, s)
 		stop()

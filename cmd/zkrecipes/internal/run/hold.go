@@ -71,7 +71,7 @@ func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*hold
 	case <-h.asked:
 		asked = true
 		t.Event(verb.Event{Event: "asked", Path: g.path, Token: int64(h.Token())},
-			fmt.Sprintf("somebody asks for %s, ending the command", g.path))
+			fmt.Sprintf("another client asks for %s: ending the command", g.path))
 		j.End(g.grace, g.killing(t))
 	}
 	after := r.Interruptible(context.Background()) // a signal is no longer the command's
@@ -81,8 +81,8 @@ func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*hold
 	return held, g.end(h, t, held, told, asked)
 }
 
-// end gives back what is still held, and returns the exit code. told says that people
-// know of the loss, asked that somebody asked for the hold.
+// end releases the hold and returns the exit code. told means that the loss was printed,
+// asked that another client asked for the hold.
 func (g *guard) end(h grant, t *verb.Tool, held *holding, told, asked bool) error {
 	switch {
 	case told && !t.JSON: // people have read it
@@ -94,7 +94,7 @@ func (g *guard) end(h grant, t *verb.Tool, held *holding, told, asked bool) erro
 	}
 	g.release(h, t)
 	if asked {
-		return exit.With(exit.Lost, "the command was ended because somebody asked for %s", g.path)
+		return exit.With(exit.Lost, "the command was ended because another client asked for %s", g.path)
 	}
 	return exit.Silently(held.code)
 }

@@ -56,7 +56,7 @@ pipeline or a redirection after -- would be that of the shell that starts zkreci
 With -retry, zkrecipes waits for the lock again when it was lost, and starts the command
 again, with a new token. The command of the lost lock has ended before that, with all
 that it has started. A command that a signal has ended is not started again, nor is
-one that was ended because somebody asked for the lock. -try and -timeout are for the
+one that was ended because another client asked for the lock. -try and -timeout are for the
 first grant.
 
 With -revocable, others may ask for the lock: with zkrecipes revoke PATH, or with
@@ -86,13 +86,13 @@ func (v *lockVerb) Flags(f *flag.FlagSet) {
 	f.StringVar(&v.shell, "c", "", "run this `command` with sh, instead of one after --")
 	f.IntVar(&v.conflict, "conflict-exit-code", exit.Timeout, "exit with this `code` if the lock was not granted, as flock -E")
 	verb.DurationVar(f, &v.retry, "retry", 0, "after a loss, wait for this `duration` for another grant, and start the command again;\n0: do not")
-	f.BoolVar(&v.try, "try", false, "do not wait: exit with 124 if somebody else holds it")
+	f.BoolVar(&v.try, "try", false, "do not wait: exit with 124 if another client holds it")
 	f.Var(&v.permits, "n", "let `permits` commands run at a time, as a semaphore; without it PATH is a plain lock")
 	f.BoolVar(&v.shared, "shared", false, "share PATH with other commands that share it: read")
 	f.BoolVar(&v.exclusive, "exclusive", false, "have PATH alone, without those that share it: write")
 	f.Var(&v.priority, "priority", "wait with this `number`, from 0, which goes first, to 99")
 	f.BoolVar(&v.ask, "ask", false, "with -priority: while waiting, ask holders with a larger number to give way")
-	f.BoolVar(&v.revocable, "revocable", false, "end the command when somebody asks for the lock")
+	f.BoolVar(&v.revocable, "revocable", false, "end the command when another client asks for the lock")
 	verb.DurationVar(f, &v.forceAfter, "force-after", 0, "with -revocable: zkrecipes revoke -force may take the lock away this `duration`\nafter it was asked for; longer than -grace; 0: never")
 }
 
@@ -139,7 +139,7 @@ func (v *lockVerb) Arguments(args []string) error {
 
 func (v *lockVerb) Run(ctx context.Context, t *verb.Tool) error {
 	v.kindOfLine = v.kind()
-	err := v.guard.run(ctx, t, func(ctx context.Context, s recipes.Session) (grant, error) {
+	err := v.guard.run(ctx, t, func(ctx context.Context, s recipes.Client) (grant, error) {
 		h, err := v.acquire(ctx, s)
 		if err != nil {
 			return grant{}, v.explain(err)
@@ -183,7 +183,7 @@ func (v *lockVerb) sharedConfig() recipes.SharedLockConfig {
 	return recipes.SharedLockConfig{Dialect: recipes.Dialect(v.dialect), Data: []byte(v.data), Revocable: v.revocable, Grace: v.forceAfter}
 }
 
-func (v *lockVerb) acquire(ctx context.Context, s recipes.Session) (grant, error) {
+func (v *lockVerb) acquire(ctx context.Context, s recipes.Recipes) (grant, error) {
 	switch {
 	case v.priority.Given:
 		l, err := s.PriorityLock(v.path, recipes.PriorityLockConfig{
@@ -228,8 +228,8 @@ func choose[T any](first bool, a, b T) T {
 	return b
 }
 
-// permitCount is the number of permits of a semaphore, and 0 if PATH is none. One permit is
-// a semaphore too: those of other libraries are no locks. It is a flag.Value.
+// permitCount is the number of permits of a semaphore, or 0 if PATH is not a semaphore. One
+// permit is a semaphore, too: semaphores of other libraries are not locks. It is a flag.Value.
 type permitCount int
 
 func (p *permitCount) String() string { return "" }

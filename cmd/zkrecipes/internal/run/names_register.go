@@ -58,7 +58,7 @@ func (v *namesRegisterVerb) Run(ctx context.Context, t *verb.Tool) error {
 	if v.forGood {
 		return v.persist(ctx, t)
 	}
-	return v.ephemeral.run(ctx, t, func(ctx context.Context, s recipes.Session) (grant, error) {
+	return v.ephemeral.run(ctx, t, func(ctx context.Context, s recipes.Client) (grant, error) {
 		n, err := s.Names(v.path)
 		if err != nil {
 			return grant{}, err
@@ -77,7 +77,7 @@ func (v *namesRegisterVerb) Run(ctx context.Context, t *verb.Tool) error {
 }
 
 func (v *namesRegisterVerb) persist(ctx context.Context, t *verb.Tool) error {
-	return verb.WaitFor(ctx, t, v.patience(), func(ctx context.Context, s recipes.Session) (recipes.Names, error) {
+	return verb.WaitFor(ctx, t, v.patience(), func(ctx context.Context, s recipes.Client) (recipes.Names, error) {
 		n, err := s.Names(v.path)
 		if err != nil {
 			return nil, err
@@ -92,7 +92,7 @@ func (v *namesRegisterVerb) persist(ctx context.Context, t *verb.Tool) error {
 		defer cancel()
 		r, err := n.Lookup(ctx, v.name)
 		if errors.Is(err, recipes.ErrNoNode) {
-			err = fmt.Errorf("%w: it was registered, and somebody has unregistered it at once", recipes.ErrNoNode)
+			err = fmt.Errorf("%w: it was registered, and another client has unregistered it at once", recipes.ErrNoNode)
 		}
 		if err != nil {
 			return err

@@ -97,7 +97,7 @@ func (v *queueWorkVerb) Run(ctx context.Context, t *verb.Tool) error {
 		return err
 	}
 	defer end()
-	open := func(s recipes.Session) (recipes.Consumer, error) { return v.priorities.Open(s, v.path, v.config()) }
+	open := func(s recipes.Client) (recipes.Consumer, error) { return v.priorities.Open(s, v.path, v.config()) }
 	err = verb.Wait(ctx, t, p, open, func(ctx context.Context, q recipes.Consumer) error {
 		return v.work(ctx, q, &worker{queueWorkVerb: v, t: t, program: program})
 	})

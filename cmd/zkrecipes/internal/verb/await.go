@@ -30,7 +30,7 @@ type Patience struct {
 // while ZooKeeper answers, it has that of the time. An error that has a code already, or
 // says more, keeps it.
 func Await[T any](ctx context.Context, t *Tool, p Patience,
-	take func(context.Context, recipes.Session) (T, error), use func(T) error) (err error) {
+	take func(context.Context, recipes.Client) (T, error), use func(T) error) (err error) {
 	bounded, cancel := within(ctx, p.Timeout)
 	defer cancel()
 	c := &connection{Tool: t}
@@ -154,7 +154,7 @@ type attempts struct {
 }
 
 // Rests are the pauses between attempts. They grow from the first to the last. After an
-// attempt that has lasted for as long as stable they begin anew.
+// attempt that lasted at least as long as stable, they start from the first again.
 type Rests struct{ pause time.Duration }
 
 const (
@@ -213,5 +213,5 @@ func (r *Rests) Rest(ctx context.Context) {
 	}
 }
 
-// Reset has the pauses begin anew.
+// Reset starts from the first pause again.
 func (r *Rests) Reset() { r.pause = 0 }

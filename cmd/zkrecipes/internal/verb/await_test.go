@@ -24,7 +24,7 @@ type outage struct{ until time.Time }
 
 func (o *outage) Close(context.Context) error { return nil }
 
-func (o *outage) Open(ctx context.Context, _ recipes.SessionConfig) (recipes.Session, error) {
+func (o *outage) Open(ctx context.Context, _ recipes.SessionConfig) (recipes.Client, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
@@ -40,7 +40,7 @@ func (o *outage) Open(ctx context.Context, _ recipes.SessionConfig) (recipes.Ses
 	}
 }
 
-type openSession struct{ recipes.Session }
+type openSession struct{ recipes.Client }
 
 func (openSession) Close(context.Context) error { return nil }
 func (openSession) State() recipes.State        { return recipes.Connected }
@@ -69,7 +69,7 @@ func awaitDuring(t *testing.T, out time.Duration, p Patience, takes ...error) (a
 			return &outage{until}
 		})
 		err = Await(t.Context(), tl, p,
-			func(context.Context, recipes.Session) (int, error) {
+			func(context.Context, recipes.Client) (int, error) {
 				attempts++
 				if attempts <= len(takes) {
 					return 0, takes[attempts-1]
@@ -123,7 +123,7 @@ func TestNothingIsReplacedAfterTheGrant(t *testing.T) {
 		tl := toolOf(func() Plugin { return &outage{} })
 		taken := 0
 		err := Await(t.Context(), tl, Patience{},
-			func(context.Context, recipes.Session) (struct{}, error) { taken++; return struct{}{}, nil },
+			func(context.Context, recipes.Client) (struct{}, error) { taken++; return struct{}{}, nil },
 			func(struct{}) error { return recipes.ErrExpired })
 		if !errors.Is(err, recipes.ErrExpired) || taken != 1 {
 			t.Errorf("%v after %d", err, taken)
@@ -140,7 +140,7 @@ func TestSignalEndsTheOutage(t *testing.T) {
 		signal := job.Interruption{Signal: os.Interrupt}
 		time.AfterFunc(time.Hour, func() { cancel(signal) })
 		err := Await(ctx, tl, Patience{Failure: "it was not granted"},
-			func(context.Context, recipes.Session) (struct{}, error) { return struct{}{}, nil },
+			func(context.Context, recipes.Client) (struct{}, error) { return struct{}{}, nil },
 			func(struct{}) error { return nil })
 		if got := exit.Code(err, exit.Failed); got != 130 || err.Error() != signal.Error()+": it was not granted" {
 			t.Errorf("%d: %v", got, err)
@@ -180,7 +180,7 @@ func TestExitCodeTellsAnOutageFromALockThatOthersHold(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					tl := toolOf(func() Plugin { return &opening{stateSession{state: tt.state}} })
 					err := exit.Coded(Await(t.Context(), tl, p,
-						func(ctx context.Context, _ recipes.Session) (context.Context, error) {
+						func(ctx context.Context, _ recipes.Client) (context.Context, error) {
 							if tt.late {
 								return ctx, nil
 							}
@@ -198,10 +198,10 @@ func TestExitCodeTellsAnOutageFromALockThatOthersHold(t *testing.T) {
 }
 
 // opening is a plugin that opens this session.
-type opening struct{ session recipes.Session }
+type opening struct{ session recipes.Client }
 
 func (o *opening) Close(context.Context) error { return nil }
-func (o *opening) Open(context.Context, recipes.SessionConfig) (recipes.Session, error) {
+func (o *opening) Open(context.Context, recipes.SessionConfig) (recipes.Client, error) {
 	return o.session, nil
 }
 
@@ -210,7 +210,7 @@ func TestRequestWithoutAnswerIsAFailure(t *testing.T) {
 	configure(t)
 	for state, want := range map[recipes.State]int{recipes.Connected: exit.Timeout, recipes.Suspended: exit.Failed} {
 		tl := toolOf(func() Plugin { return &opening{stateSession{state: state}} })
-		err := Once(t.Context(), tl, Itself, func(context.Context, recipes.Session) error {
+		err := Once(t.Context(), tl, Itself, func(context.Context, recipes.Client) error {
 			return fmt.Errorf("read /q: %w", context.DeadlineExceeded)
 		})
 		if got := exit.Code(err, exit.Failed); got != want {
@@ -224,12 +224,12 @@ func TestRequestWithoutAnswerIsAFailure(t *testing.T) {
 func TestConnectTimeoutBoundsWhatDoesNotWait(t *testing.T) {
 	configure(t)
 	await := func(tl *Tool, p Patience) error {
-		return Await(context.Background(), tl, p, func(context.Context, recipes.Session) (int, error) { return 0, nil }, func(int) error { return nil })
+		return Await(context.Background(), tl, p, func(context.Context, recipes.Client) (int, error) { return 0, nil }, func(int) error { return nil })
 	}
 	for name, run := range map[string]func(*Tool) error{
 		"try": func(tl *Tool) error { return await(tl, Patience{Try: true}) },
 		"request": func(tl *Tool) error {
-			return Once(context.Background(), tl, Itself, func(context.Context, recipes.Session) error { return nil })
+			return Once(context.Background(), tl, Itself, func(context.Context, recipes.Client) error { return nil })
 		},
 		"wait": func(tl *Tool) error { return await(tl, Patience{}) },
 	} {

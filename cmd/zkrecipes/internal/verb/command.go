@@ -90,8 +90,8 @@ func (c *Command) run(args []string) error {
 	return c.Action.Run(ctx, c.Tool)
 }
 
-// writable refuses to do what has a result that nobody could get: an element would be
-// taken from a queue, and be lost.
+// writable refuses an action whose result could not be written: an element would be taken
+// from a queue and lost.
 func (c *Command) writable() error {
 	v, ok := c.Action.(interface{ Resultless() bool })
 	resultless := ok && v.Resultless() || c.ExitCodeOnly && !c.Tool.JSON

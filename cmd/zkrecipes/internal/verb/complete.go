@@ -15,8 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// CompletionTime is how long the completion of a PATH may take. Whoever has pressed a
-// key waits for it.
+// CompletionTime bounds the completion of a PATH: the user waits after the key press.
 const CompletionTime = 300 * time.Millisecond
 
 // AutocompleteArgs implements cli.CommandAutocomplete: PATH is completed from the

@@ -15,7 +15,7 @@ func (d *Dialect) String() string { return "" }
 
 // Set implements flag.Value.
 func (d *Dialect) Set(name string) error {
-	parsed, err := recipes.ParseDialect(name)
+	parsed, err := recipes.Dialect(name).Normalize()
 	*d = Dialect(parsed)
 	return err
 }

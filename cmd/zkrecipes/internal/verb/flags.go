@@ -73,7 +73,7 @@ func (p *OnePath) Arguments(args []string) error {
 	return recipes.ValidatePath(p.Path)
 }
 
-// Priorities tells whether the queue at PATH is one with priorities.
+// Priorities reports whether the queue at PATH has priorities.
 type Priorities bool
 
 // Flag defines -priorities.
@@ -82,7 +82,7 @@ func (p *Priorities) Flag(f *flag.FlagSet) {
 }
 
 // Open opens the queue.
-func (p Priorities) Open(s recipes.Session, path string, cfg recipes.QueueConfig) (recipes.Consumer, error) {
+func (p Priorities) Open(s recipes.Recipes, path string, cfg recipes.QueueConfig) (recipes.Consumer, error) {
 	if p {
 		return s.PriorityQueue(path, cfg)
 	}

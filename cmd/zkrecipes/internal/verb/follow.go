@@ -14,13 +14,13 @@ import (
 
 // Follow opens a recipe and shows every change that watch gives, until a signal ends it, or
 // its reader has.
-func Follow[R, T any](ctx context.Context, t *Tool, open func(recipes.Session) (R, error), watch func(R, context.Context) (<-chan T, error), show func(T) error) error {
+func Follow[R, T any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), watch func(R, context.Context) (<-chan T, error), show func(T) error) error {
 	if f, ok := t.Stdout.(*os.File); ok {
 		var stop func()
 		ctx, stop = whileRead(ctx, f)
 		defer stop()
 	}
-	err := Wait(ctx, t, Patience{Failure: "nothing was shown"}, Itself, func(ctx context.Context, s recipes.Session) error {
+	err := Wait(ctx, t, Patience{Failure: "nothing was shown"}, Itself, func(ctx context.Context, s recipes.Client) error {
 		r, err := open(s)
 		if err != nil {
 			return err
@@ -42,8 +42,8 @@ func Follow[R, T any](ctx context.Context, t *Tool, open func(recipes.Session) (
 	return err
 }
 
-// whyClosed says why a watch has ended. The loss of the session may be told a
-// moment later than the end of the watch.
+// whyClosed returns why a watch has ended. The loss of the session may be reported a moment
+// after the end of the watch.
 func whyClosed(ctx context.Context, s recipes.Session) error {
 	const moment = 2 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, moment, errWatch)

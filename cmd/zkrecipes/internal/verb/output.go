@@ -41,7 +41,7 @@ func (t *Tool) Say(value, text any) error {
 	return t.Result(value, func(w io.Writer) { fmt.Fprintln(w, text) })
 }
 
-// Done is Result where people have been told by the exit code.
+// Done is Result where the exit code is the answer for people.
 func (t *Tool) Done(value any) error { return t.Result(value, func(io.Writer) {}) }
 
 // Object is an object in JSON: names and values in turn, in their order.
@@ -62,15 +62,15 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// None says, for people, that there is no result: stdout stays empty. In JSON the result
-// says it.
+// None tells people that there is no result, and leaves stdout empty. In JSON the result
+// shows that.
 func (t *Tool) None(format string, args ...any) {
 	if !t.JSON {
 		t.tell(fmt.Sprintf(format, args...))
 	}
 }
 
-// Stored is Result for bytes that somebody has stored.
+// Stored is Result for bytes that were stored in ZooKeeper.
 func (t *Tool) Stored(value any, stored []byte) error {
 	if t.JSON {
 		return t.Result(value, nil)
@@ -98,8 +98,8 @@ func (t *Tool) Line(value any, text string) error {
 	return json.NewEncoder(t.Stdout).Encode(value)
 }
 
-// Event is what happens to a hold, for those who read JSON. People are told
-// only what they have to know.
+// Event is what happens to a hold, in JSON. The text for people has only the events that
+// they must know.
 type Event struct {
 	Event   string   `json:"event"` // acquired, lost, asked, killed, exited, released, waiting, again, left, unreleased, unacknowledged, unclosed; of queue work: acknowledged, returned, unreturned, dead
 	Path    string   `json:"path,omitempty"`
@@ -163,8 +163,8 @@ func Table[T any](header string, all []T, row func(T) string) func(io.Writer) {
 	}
 }
 
-// Data are bytes that somebody stored, in JSON: as text where they are text, and otherwise
-// in base64, in a field of its own.
+// Data is stored bytes in JSON: as text if they are text, and otherwise in base64, in a
+// separate field.
 type Data struct {
 	Data       string `json:"data"`
 	DataBase64 []byte `json:"data_base64,omitempty"`

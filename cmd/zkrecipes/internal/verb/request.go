@@ -17,7 +17,7 @@ const OnceCodes = `Exit code: 0 if it was done. Otherwise:
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
     3    what was asked for is not there
-    4    it belongs to somebody else, or has changed; nothing was done
+    4    it belongs to another client, or has changed; nothing was done
     6    unknown: the answer was lost; look before you repeat it
     123  the session was lost
     124  the time is over, and ZooKeeper answers`
@@ -25,11 +25,11 @@ const OnceCodes = `Exit code: 0 if it was done. Otherwise:
 // Once opens a recipe in a session and runs f with it: a request that does not wait for
 // others. It gives errors their exit codes. f has DefaultOpenTimeout, and opening the
 // session -connect-timeout.
-func Once[R any](ctx context.Context, t *Tool, open func(recipes.Session) (R, error), f func(context.Context, R) error) error {
+func Once[R any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), f func(context.Context, R) error) error {
 	return exit.Coded(once(ctx, t, open, f))
 }
 
-func once[R any](ctx context.Context, t *Tool, open func(recipes.Session) (R, error), f func(context.Context, R) error) (err error) {
+func once[R any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), f func(context.Context, R) error) (err error) {
 	c := &connection{Tool: t, timeout: t.connectTimeout}
 	defer func() { c.end(err) }() // closes the session too
 	s, err := c.open(ctx)
@@ -50,7 +50,7 @@ func once[R any](ctx context.Context, t *Tool, open func(recipes.Session) (R, er
 }
 
 // Ask is Once for what get returns, and show shows.
-func Ask[R, T any](ctx context.Context, t *Tool, open func(recipes.Session) (R, error), get func(R, context.Context) (T, error), show func(T) error) error {
+func Ask[R, T any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), get func(R, context.Context) (T, error), show func(T) error) error {
 	return Once(ctx, t, open, func(ctx context.Context, r R) error {
 		got, err := get(r, ctx)
 		if err != nil {
@@ -61,7 +61,7 @@ func Ask[R, T any](ctx context.Context, t *Tool, open func(recipes.Session) (R, 
 }
 
 // Itself opens no recipe.
-func Itself(s recipes.Session) (recipes.Session, error) { return s, nil }
+func Itself(s recipes.Client) (recipes.Client, error) { return s, nil }
 
 // Waiting is what verbs have in common that wait for something and then end,
 // without a command.
@@ -100,8 +100,8 @@ const WaitCodes = `Exit code: 0 if it was done. Otherwise:
     124  the time is over while ZooKeeper answers, or -try would have had to wait`
 
 // Wait opens a recipe and waits for what f does.
-func Wait[R any](ctx context.Context, t *Tool, p Patience, open func(recipes.Session) (R, error), f func(context.Context, R) error) error {
-	return WaitFor(ctx, t, p, func(ctx context.Context, s recipes.Session) (none struct{}, err error) {
+func Wait[R any](ctx context.Context, t *Tool, p Patience, open func(recipes.Client) (R, error), f func(context.Context, R) error) error {
+	return WaitFor(ctx, t, p, func(ctx context.Context, s recipes.Client) (none struct{}, err error) {
 		r, err := open(s)
 		if err != nil {
 			return none, err
@@ -111,7 +111,7 @@ func Wait[R any](ctx context.Context, t *Tool, p Patience, open func(recipes.Ses
 }
 
 // WaitFor is Await for a verb without a command, which a signal ends.
-func WaitFor[T any](ctx context.Context, t *Tool, p Patience, take func(context.Context, recipes.Session) (T, error), use func(T) error) error {
+func WaitFor[T any](ctx context.Context, t *Tool, p Patience, take func(context.Context, recipes.Client) (T, error), use func(T) error) error {
 	r, ctx := job.NewRelay(ctx)
 	defer r.Stop()
 	return exit.Coded(Await(ctx, t, p, take, use))

@@ -13,7 +13,7 @@ func closed(f *os.File) bool {
 	return err != nil
 }
 
-// whileRead is not told here that nobody reads: the next write is.
+// whileRead cannot notice here that the reader has ended. The next write fails then.
 func whileRead(ctx context.Context, _ *os.File) (context.Context, func()) {
 	return context.WithCancel(ctx)
 }

@@ -22,14 +22,13 @@ func closed(f *os.File) bool {
 	return err != nil || is.Mode&unix.S_IFMT == unix.S_IFCHR && is.Rdev == null.Rdev && flags&unix.O_ACCMODE == unix.O_RDWR
 }
 
-// whileRead returns a context that ends when nobody reads what is written to f any
-// more: the reader of the pipe, such as head, has ended. Its cause is then EPIPE. stop
-// has to be called.
+// whileRead returns a context that ends, with the cause EPIPE, when the reader of the pipe
+// f (such as head) has ended. The caller must call stop.
 func whileRead(ctx context.Context, f *os.File) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ours, theirs, err := os.Pipe()
 	if err != nil {
-		return ctx, func() { cancel(nil) } // the next write tells it
+		return ctx, func() { cancel(nil) } // the next write fails
 	}
 	done := make(chan struct{})
 	go func() { // until stop

@@ -71,11 +71,11 @@ type connection struct {
 
 // Plugin is what is needed of a host.Supervisor.
 type Plugin interface {
-	Open(context.Context, recipes.SessionConfig) (recipes.Session, error)
+	Open(context.Context, recipes.SessionConfig) (recipes.Client, error)
 	Close(context.Context) error
 }
 
-func (c *connection) open(ctx context.Context) (recipes.Session, error) {
+func (c *connection) open(ctx context.Context) (recipes.Client, error) {
 	if err := c.start(ctx); err != nil {
 		return nil, err
 	}

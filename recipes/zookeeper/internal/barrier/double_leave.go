@@ -80,30 +80,30 @@ func (p *passage) leave(ctx context.Context) error {
 	}
 }
 
-// step lists the members that are left, and does what the text asks of a leaving
-// member then. It returns the member to wait for, or "" if no member is left.
+// step lists the remaining members, and does what the text asks of a leaving
+// member then. It returns the member to wait for, or "" if no member remains.
 func (p *passage) step(ctx context.Context) (target string, err error) {
-	left, err := p.left(ctx)
+	remaining, err := p.remaining(ctx)
 	if err != nil {
 		return "", err
 	}
-	switch i := slices.Index(left, p.Name()); {
-	case len(left) == 0:
+	switch i := slices.Index(remaining, p.Name()); {
+	case len(remaining) == 0:
 		return "", p.clear(ctx)
-	case i == 0 && len(left) == 1:
+	case i == 0 && len(remaining) == 1:
 		return "", p.deleteReady(ctx)
 	case i == 0:
-		return left[len(left)-1], nil
+		return remaining[len(remaining)-1], nil
 	case i > 0 && p.barrier.line.Dialect == recipes.Kazoo:
-		return left[0], p.deleteReady(ctx) // for its lowest member waits for ready too
+		return remaining[0], p.deleteReady(ctx) // for its lowest member waits for ready too
 	case i > 0:
-		return left[0], p.await(ctx)
+		return remaining[0], p.await(ctx)
 	}
-	return left[0], nil
+	return remaining[0], nil
 }
 
-// left lists the members that are left, in order.
-func (p *passage) left(ctx context.Context) ([]string, error) {
+// remaining lists the members that have not left, in order.
+func (p *passage) remaining(ctx context.Context) ([]string, error) {
 	if p.barrier.speaks() {
 		names, stat, err := p.session.List(ctx, p.barrier.line.Path)
 		if errors.Is(err, recipes.ErrNoNode) {

@@ -13,7 +13,7 @@ import (
 )
 
 func (c *configuration) Set(ctx context.Context, key string, value []byte, expected recipes.Revision) (recipes.Revision, error) {
-	err := cmp.Or(recipes.ValidateKey(key), recipes.ValidateRevision(expected), ctx.Err(), c.session.Fits(c.full(key), value))
+	err := cmp.Or(recipes.ValidateKey(key), expected.Validate(), ctx.Err(), c.session.Fits(c.full(key), value))
 	if err != nil {
 		return 0, c.failed(key, err)
 	}
@@ -34,7 +34,7 @@ func (c *configuration) Set(ctx context.Context, key string, value []byte, expec
 }
 
 func (c *configuration) Delete(ctx context.Context, key string, expected recipes.Revision) error {
-	err := cmp.Or(recipes.ValidateKey(key), recipes.ValidateRevision(expected), ctx.Err())
+	err := cmp.Or(recipes.ValidateKey(key), expected.Validate(), ctx.Err())
 	switch {
 	case err != nil:
 	case key == "" || expected == recipes.NoRevision:

@@ -76,7 +76,7 @@ func (c *configuration) Watch(ctx context.Context, key string) (<-chan recipes.E
 		return nil, c.failed(key, err)
 	}
 	path := c.full(key)
-	out, err := znode.Stream(ctx, c.session, znode.Selection{Root: path, Scope: znode.Single}, "key", func(nodes znode.Nodes) recipes.Entry {
+	out, err := znode.Observe(ctx, c.session, znode.Selection{Root: path, Scope: znode.Single}, "key", func(nodes znode.Nodes) recipes.Entry {
 		if node, exists := nodes[path]; exists {
 			return entry(key, node)
 		}
@@ -97,7 +97,7 @@ func (c *configuration) Snapshot(ctx context.Context) ([]recipes.Entry, error) {
 }
 
 func (c *configuration) WatchTree(ctx context.Context) (<-chan []recipes.Entry, error) {
-	out, err := znode.Stream(ctx, c.session, c.tree(), "configuration", c.entries)
+	out, err := znode.Observe(ctx, c.session, c.tree(), "configuration", c.entries)
 	if err != nil {
 		return nil, fmt.Errorf("configuration %s: %w", c.path, err)
 	}

@@ -22,7 +22,7 @@ func NewCounter(s *session.Session, path string, cfg recipes.CounterConfig) (rec
 	if path == "/" {
 		return nil, fmt.Errorf("counter: %w: the root cannot be written", recipes.ErrInvalid)
 	}
-	dialect, err := recipes.ParseDialect(string(cfg.Dialect))
+	dialect, err := cfg.Dialect.Normalize()
 	if err != nil {
 		return nil, fmt.Errorf("counter %s: %w", path, err)
 	}
@@ -92,14 +92,14 @@ func (n *number) change(ctx context.Context, next func(n int64, t *session.Txn) 
 				return 0, err
 			}
 		}
-		value, err := n.attempt(ctx, next)
+		value, err := n.tryNext(ctx, next)
 		if !errors.Is(err, znode.ErrReadAgain) {
 			return value, err
 		}
 	}
 }
 
-func (n *number) attempt(ctx context.Context, next func(n int64, t *session.Txn) (int64, error)) (int64, error) {
+func (n *number) tryNext(ctx context.Context, next func(n int64, t *session.Txn) (int64, error)) (int64, error) {
 	old, version, exists, err := n.read(ctx)
 	if err != nil {
 		return 0, err
@@ -113,10 +113,10 @@ func (n *number) attempt(ctx context.Context, next func(n int64, t *session.Txn)
 		if err := n.make(ctx); err != nil {
 			return 0, err
 		}
-		return n.attempt(ctx, next) // another client may have created it, with a number in it
+		return n.tryNext(ctx, next) // another client may have created it, with a number in it
 	}
 	t.Set(n.path, n.encode(value), version)
-	_, err = n.session.CommitOnce(ctx, n.receipts, n.session.Provide, t)
+	_, err = n.session.CommitWithReceipt(ctx, n.receipts, n.session.Provide, t)
 	if outrun(err) {
 		return 0, znode.ErrReadAgain
 	}

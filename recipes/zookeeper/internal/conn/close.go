@@ -60,7 +60,7 @@ func (w *Wire) CloseSession(ctx context.Context, id int64) error {
 // and closes it.
 func (w *Wire) closeAgain(ctx context.Context, id int64) error {
 	address, _ := w.dialer.Next()
-	c, err := w.dialer.attempt(ctx, "tcp", address)
+	c, err := w.dialer.connect(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func newConn(c net.Conn, w *Wire, deadline time.Time, failed func(error)) (*Conn
 		return nil, err
 	}
 	made := &Conn{Conn: c, wire: w, seen: w.LastZxid(), failed: failed, closed: make(chan struct{})}
-	made.in = bufio.NewReaderSize(arriving{made}, maxHandshake) // what is larger is read past it
+	made.in = bufio.NewReaderSize(deadlineReader{made}, maxHandshake) // what is larger is read past it
 	return made, nil
 }
 

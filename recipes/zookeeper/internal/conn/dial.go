@@ -44,12 +44,12 @@ type dialer struct {
 	gate context.Context // ends when no connection may be made any more
 	shut context.CancelFunc
 
-	mu       sync.Mutex
-	servers  []string
-	next     int
-	attempts int // since a session was last established
-	last     error
-	current  *Conn
+	mu      sync.Mutex
+	servers []string
+	next    int
+	dials   int // since a session was last established
+	last    error
+	current *Conn
 }
 
 func newDialer(w *Wire) (*dialer, error) {
@@ -90,7 +90,7 @@ func (d *dialer) Connected() {}
 // Dial is zk.Dialer. The timeout given is ignored for the configured one, which
 // covers TLS and ZooKeeper's handshake too.
 func (d *dialer) Dial(network, address string, _ time.Duration) (net.Conn, error) {
-	c, err := d.attempt(d.gate, network, address)
+	c, err := d.connect(d.gate, network, address)
 	if err != nil {
 		if d.gate.Err() == nil {
 			d.failed(err)
@@ -100,11 +100,11 @@ func (d *dialer) Dial(network, address string, _ time.Duration) (net.Conn, error
 	return c, nil
 }
 
-// attempt waits for the backoff and makes one connection, unless until ends.
-func (d *dialer) attempt(until context.Context, network, address string) (*Conn, error) {
+// connect waits for the backoff and makes one connection, unless until ends.
+func (d *dialer) connect(until context.Context, network, address string) (*Conn, error) {
 	d.mu.Lock()
-	pause := backoff(d.attempts)
-	d.attempts++
+	pause := backoff(d.dials)
+	d.dials++
 	d.mu.Unlock()
 	if pause > 0 {
 		timer := time.NewTimer(pause/2 + d.chance.below(pause/2))
@@ -166,7 +166,7 @@ func (d *dialer) secure(ctx context.Context, raw net.Conn, address string) (net.
 func (d *dialer) established() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.attempts, d.last = 0, nil
+	d.dials, d.last = 0, nil
 }
 
 func (d *dialer) failed(err error) {

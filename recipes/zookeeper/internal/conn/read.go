@@ -11,12 +11,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
 )
 
-// arriving reads what comes over the connection. Whenever something comes it puts off
+// deadlineReader reads what comes over the connection. Whenever something comes it puts off
 // the deadline for reading. go-zookeeper bounds the time of a whole reply, and a large
 // one may take longer on a slow link.
-type arriving struct{ to *Conn }
+type deadlineReader struct{ to *Conn }
 
-func (a arriving) Read(p []byte) (int, error) {
+func (a deadlineReader) Read(p []byte) (int, error) {
 	n, err := a.to.Conn.Read(p)
 	if timeout := a.to.wire.Lease.Timeout(); err == nil && timeout > 0 && a.to.isEstablished() {
 		err = a.to.Conn.SetReadDeadline(time.Now().Add(timeout * 2 / 3))
@@ -116,7 +116,7 @@ func (c *Conn) handshake(length int) error {
 	}
 	c.wire.sessionID.Store(id)
 	if id != 0 {
-		c.wire.Lease.Grant(timeout)
+		c.wire.Lease.SetTimeout(timeout)
 	}
 	c.mu.Lock()
 	c.established = true

@@ -53,7 +53,7 @@ func TestEachRequestHasANumberOfItsOwn(t *testing.T) {
 	}
 	defer c.Close()
 	c.established, c.trusted, c.rawXid = true, true, 1<<30-4
-	c.wire.Lease.Grant(time.Hour)
+	c.wire.Lease.SetTimeout(time.Hour)
 	seen := make(map[int32]bool)
 	for range 3 {
 		go c.send([]Request{{op: opSync}, {op: opExists}})
@@ -145,7 +145,7 @@ func TestASilentServerIsLeft(t *testing.T) {
 	open := func(t *testing.T) (*Conn, net.Conn) {
 		client, server := net.Pipe()
 		w := newWire(t)
-		w.Lease.Grant(scriptTimeout)                                            // of the connection before
+		w.Lease.SetTimeout(scriptTimeout)                                       // of the connection before
 		c, err := newConn(client, w, time.Now().Add(handshake), func(error) {}) // virtual
 		if err != nil {
 			t.Fatal(err)
@@ -217,7 +217,7 @@ func TestALostSessionSendsNothing(t *testing.T) {
 	life, lose := context.WithCancelCause(t.Context())
 	w.Life = life
 	lose(reason)
-	if _, err := w.Requests().Send(Sync("/")); !errors.Is(err, reason) {
+	if _, err := w.Sender().Send(Sync("/")); !errors.Is(err, reason) {
 		t.Errorf("got %v", err)
 	}
 }

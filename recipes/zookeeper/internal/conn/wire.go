@@ -19,7 +19,7 @@ import (
 type Config struct {
 	recipes.SessionConfig
 	Dial     DialFunc        // nil reaches servers by the network
-	Identity string          // a digest user and its password, or "": see Requests.Identified
+	Identity string          // a digest user and its password, or "": see Sender.Identified
 	Lease    *lease.Lease    // is told of the contacts
 	Life     context.Context // ends when the session is lost, with the reason as its cause
 
@@ -197,7 +197,7 @@ func (w *Wire) RemovesWatches() (removes, known bool) {
 
 // Resume has the session be one that was opened before. Nothing was sent yet.
 func (w *Wire) Resume(id int64, password []byte, timeout time.Duration) {
-	w.Lease.Grant(timeout)
+	w.Lease.SetTimeout(timeout)
 	w.sessionID.Store(id)
 	w.resumed = connectRequest(int32(timeout.Milliseconds()), id, password)
 }

@@ -42,42 +42,42 @@ func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leade
 	if err := e.line.Stores(proposal); err != nil {
 		return nil, e.failed(err)
 	}
-	grant, err := e.line.Enter(ctx, line.Request{Data: proposal, Joined: e.cfg.Joined})
+	hold, err := e.line.Enter(ctx, line.Options{Data: proposal, Joined: e.cfg.Joined})
 	if err != nil {
 		return nil, e.failed(err)
 	}
-	return e.led(grant), nil
+	return e.led(hold), nil
 }
 
-func (e *election) led(grant *line.Grant) *leadership {
-	l := &leadership{Grant: grant, session: e.line.Session}
+func (e *election) led(hold *line.Hold) *leadership {
+	l := &leadership{Hold: hold, session: e.line.Session}
 	if e.line.Dialect == recipes.ZooKeeper {
-		l.ack = ackPath(grant.Znode(), grant.Token())
+		l.ack = ackPath(hold.Znode(), hold.Token())
 	}
 	return l
 }
 
-// TakeUp is line.Line.TakeUp. The leader's acknowledgement stands.
-func (e *election) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.Leadership, error) {
-	grant, err := e.line.TakeUp(ctx, znode, token)
+// Resume is line.Line.Resume. The leader's acknowledgement stands.
+func (e *election) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.Leadership, error) {
+	hold, err := e.line.Resume(ctx, znode, token)
 	if err != nil {
 		return nil, e.failed(err)
 	}
-	l := e.led(grant)
+	l := e.led(hold)
 	if l.ack != "" { // deleting it does no harm where it was not made
 		l.Attach(l.ack)
-		l.session.Keep(l.ack)
+		l.session.MarkResumed(l.ack)
 	}
 	return l, nil
 }
 
-// Rejoin is line.Line.Rejoin.
-func (e *election) Rejoin(ctx context.Context, znode string, try bool) (recipes.Leadership, error) {
-	grant, err := e.line.Rejoin(ctx, znode, line.Request{Try: try, Joined: e.cfg.Joined})
+// ResumeWaiting is line.Line.ResumeWaiting.
+func (e *election) ResumeWaiting(ctx context.Context, znode string, try bool) (recipes.Leadership, error) {
+	hold, err := e.line.ResumeWaiting(ctx, znode, line.Options{Try: try, Joined: e.cfg.Joined})
 	if err != nil {
 		return nil, e.failed(err)
 	}
-	return e.led(grant), nil
+	return e.led(hold), nil
 }
 
 func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) {

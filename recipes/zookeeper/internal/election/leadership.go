@@ -12,7 +12,7 @@ import (
 )
 
 type leadership struct {
-	*line.Grant
+	*line.Hold
 	session *session.Session
 	ack     string // "" where the dialect has no acknowledgements
 }

@@ -19,6 +19,6 @@
 // API". A name is a child of the directory, and is registered once because a znode is
 // created once. What the API does not tell is who owns a name after a lost reply.
 // Ephemeral names are identified like the members of a group, persistent names by a
-// receipt (session.Session.CommitOnce). Therefore a session keeps an ephemeral child
+// receipt (session.Session.CommitWithReceipt). Therefore a session keeps an ephemeral child
 // _c_<guid>-receipt-<sequence> beside the names.
 package group

@@ -38,7 +38,7 @@ func New(s *session.Session, path string, cfg recipes.GroupConfig) (recipes.Grou
 			return nil, fmt.Errorf("group %s: %w", path, err)
 		}
 	}
-	dialect, err := recipes.ParseDialect(string(cfg.Dialect))
+	dialect, err := cfg.Dialect.Normalize()
 	if err == nil && dialect == recipes.Kazoo && cfg.Name != "" {
 		err = fmt.Errorf("%w: a member of kazoo's Party has a name of its own, and not %q", recipes.ErrInvalid, cfg.Name)
 	}
@@ -77,9 +77,9 @@ func (g *group) stores(data []byte) error {
 	return nil
 }
 
-// TakeUp is znode.TakeUp.
-func (g *group) TakeUp(ctx context.Context, path string, token recipes.Token) (recipes.Membership, error) {
-	o, err := znode.TakeUp(ctx, g.session, g.path, path, token)
+// Resume is znode.Resume.
+func (g *group) Resume(ctx context.Context, path string, token recipes.Token) (recipes.Membership, error) {
+	o, err := znode.Resume(ctx, g.session, g.path, path, token)
 	if err != nil {
 		return nil, g.failed(err)
 	}
@@ -95,7 +95,7 @@ func (g *group) Members(ctx context.Context) ([]recipes.Member, error) {
 }
 
 func (g *group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
-	out, err := znode.Stream(ctx, g.session, znode.Selection{Root: g.path}, "group", g.members)
+	out, err := znode.Observe(ctx, g.session, znode.Selection{Root: g.path}, "group", g.members)
 	if err != nil {
 		return nil, g.failed(err)
 	}

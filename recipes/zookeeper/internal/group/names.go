@@ -47,9 +47,9 @@ func (n *names) Register(ctx context.Context, name string, data []byte) (recipes
 	return registration{o}, nil
 }
 
-// TakeUp is znode.TakeUp.
-func (n *names) TakeUp(ctx context.Context, path string, token recipes.Token) (recipes.Registration, error) {
-	o, err := znode.TakeUp(ctx, n.session, n.path, path, token)
+// Resume is znode.Resume.
+func (n *names) Resume(ctx context.Context, path string, token recipes.Token) (recipes.Registration, error) {
+	o, err := znode.Resume(ctx, n.session, n.path, path, token)
 	if err != nil {
 		return nil, n.failed(gopath.Base(path), err)
 	}
@@ -64,7 +64,7 @@ func (n *names) RegisterPersistent(ctx context.Context, name string, data []byte
 	path := gopath.Join(n.path, name)
 	var t session.Txn
 	t.Create(path, data, false)
-	_, err = n.session.CommitOnce(ctx, n.path, n.session.Ensure, t)
+	_, err = n.session.CommitWithReceipt(ctx, n.path, n.session.Ensure, t)
 	if errors.Is(err, recipes.ErrNodeExists) {
 		err = znode.Taken(ctx, n.session, path, err)
 	}
@@ -141,7 +141,7 @@ func (n *names) Watch(ctx context.Context, name string) (<-chan recipes.Record, 
 		return nil, n.failed(name, err)
 	}
 	path := gopath.Join(n.path, name)
-	out, err := znode.Stream(ctx, n.session, znode.Selection{Root: path, Scope: znode.Single}, "name", func(nodes znode.Nodes) recipes.Record {
+	out, err := znode.Observe(ctx, n.session, znode.Selection{Root: path, Scope: znode.Single}, "name", func(nodes znode.Nodes) recipes.Record {
 		if node, exists := nodes[path]; exists {
 			return record(path, node)
 		}

@@ -57,7 +57,7 @@ func TestWhatTheAnswersOnAConnectionProve(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := &connection{lease: New(time.Now())}
-				c.lease.Grant(timeout)
+				c.lease.SetTimeout(timeout)
 				time.Sleep(time.Second)
 				first := time.Now()
 				c.ping()
@@ -139,7 +139,7 @@ func TestAProofDoesNotMoveToAnotherConnection(t *testing.T) {
 		const timeout = 10 * time.Second
 		first := &connection{lease: New(time.Now())}
 		second := &connection{lease: first.lease}
-		first.lease.Grant(timeout)
+		first.lease.SetTimeout(timeout)
 		time.Sleep(time.Second)
 		contact := time.Now()
 		first.ping()

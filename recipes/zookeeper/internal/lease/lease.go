@@ -53,8 +53,8 @@ func raise(to *atomic.Int64, offset time.Duration) {
 	}
 }
 
-// Grant notes the timeout that the latest handshake has granted.
-func (l *Lease) Grant(timeout time.Duration) { l.timeout.Store(int64(timeout)) }
+// SetTimeout notes the timeout that the latest handshake has negotiated.
+func (l *Lease) SetTimeout(timeout time.Duration) { l.timeout.Store(int64(timeout)) }
 
 // Timeout is what the latest handshake has granted; 0 before the first.
 func (l *Lease) Timeout() time.Duration { return time.Duration(l.timeout.Load()) }
@@ -113,13 +113,13 @@ func (l *Lease) Interval() time.Duration { return l.Timeout() / confirmations }
 // LastAsked is when the last request was sent that the leader has to answer.
 func (l *Lease) LastAsked() time.Time { return l.at(&l.asked) }
 
-// Left is how long the session may still be relied on without another contact. It is
+// Remaining is how long the session may still be relied on without another contact. It is
 // trusted for its timeout after one, less a twentieth for clocks that run at different
 // rates and timers that fire late.
 //
 // A server on which the session is resumed may grant another timeout than the one
 // before; then that counts.
-func (l *Lease) Left() time.Duration {
+func (l *Lease) Remaining() time.Duration {
 	timeout := l.Timeout()
 	return time.Until(l.Contact().Add(timeout - timeout/20))
 }
@@ -129,7 +129,7 @@ func (l *Lease) Left() time.Duration {
 func (l *Lease) Start(lost func(error)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lost, l.timer = lost, time.AfterFunc(l.Left(), l.Check)
+	l.lost, l.timer = lost, time.AfterFunc(l.Remaining(), l.Check)
 }
 
 // Reset is for an earlier deadline: when a hold begins, or a smaller timeout was granted.
@@ -137,7 +137,7 @@ func (l *Lease) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.timer != nil {
-		l.timer.Reset(l.Left())
+		l.timer.Reset(l.Remaining())
 	}
 }
 
@@ -159,12 +159,12 @@ func (l *Lease) Check() {
 		l.mu.Unlock()
 		return
 	}
-	left := l.Left()
-	if left > 0 {
-		l.timer.Reset(left)
+	remaining := l.Remaining()
+	if remaining > 0 {
+		l.timer.Reset(remaining)
 	}
 	l.mu.Unlock()
-	if left > 0 {
+	if remaining > 0 {
 		return
 	}
 	silent := func(since time.Time) time.Duration { return time.Since(since).Round(time.Millisecond) }

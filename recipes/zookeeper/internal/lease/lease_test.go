@@ -13,8 +13,8 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // timeout, and neither a timer nor a contact. He waits for nothing, and nobody waits for him.
 func TestALeaseWithoutADeadlineCanBeAsked(t *testing.T) {
 	l := New(time.Now().Add(-time.Hour))
-	l.Grant(time.Second)
-	if l.Left() > 0 {
+	l.SetTimeout(time.Second)
+	if l.Remaining() > 0 {
 		t.Error("the case was not met")
 	}
 	l.Check() // there is nobody to tell of a loss

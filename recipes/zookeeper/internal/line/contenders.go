@@ -119,7 +119,7 @@ func (p Parent) Contenders(ctx context.Context, s *session.Session, kind recipes
 func (e Entry) Contender(kind recipes.Kind, path string, node session.Node) recipes.Contender {
 	data := node.Data
 	if e.Bare() {
-		data, _ = session.PlaceData(data)
+		data, _ = session.BareData(data)
 	}
 	return recipes.Contender{
 		Kind:      kind,

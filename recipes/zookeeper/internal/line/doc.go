@@ -36,7 +36,7 @@
 // # Handoff, and why it is safe
 //
 // With the strategy handoff ([recipes.Handoff]) a contender's znode is a
-// [session.Place]. Its name is marker and number alone, so that its successor
+// [session.BareZnode]. Its name is marker and number alone, so that its successor
 // knows the name without a listing. Only its own session may write to it. A
 // holder releases by one transaction that sets its data and deletes it. The
 // server fires watches operation by operation, so the successor's one-shot watch
@@ -47,11 +47,11 @@
 //   - The contender that it watched, T, is the nearest one ahead: that with the number
 //     before its own, or, when that is not there, the nearest in a listing. What
 //     is missing below its own number stays missing, for numbers grow. A look at
-//     T, made with the watch, shows a place (by its data) that has never been
+//     T, made with the watch, shows a bare znode (by its data) that has never been
 //     written (by its version).
 //   - Only T's session has written to it. T's ACL leaves writing to one digest user,
 //     which is the same for all sessions that may change the line (see "The ACL of a
-//     line"). And a session of this library writes to a place only to release it: its
+//     line"). And a session of this library writes to a bare znode only to release it: its
 //     own place, when it held (and not in place of an older one of the same name: see
 //     "Names that come back"). So no contender was ahead of T, none is between T and
 //     the successor, and T is gone.
@@ -65,7 +65,7 @@
 //
 //   - T is not there, or was deleted without a change: it died, gave up, or another
 //     client deleted it.
-//   - T is not a place of this kind, but another library's or another strategy's.
+//   - T is not a bare znode of this kind, but another library's or another strategy's.
 //   - The successor's znode is gone.
 //   - The connection was lost. Events may have been missed. The server's answer to a
 //     watch that is set again does not tell a release from another change, so that
@@ -104,19 +104,19 @@
 //
 // # Names that come back
 //
-// Places' names are given again when the parent is removed and made again, as an
-// empty container is. So a place is known by its czxid. A listing counts only
-// with a parent that is older than the place. Deletions look first. A session
-// hands over no place but its latest of that name. A guarded write checks a
+// Bare znodes' names are given again when the parent is removed and made again, as an
+// empty container is. So a bare znode is known by its czxid. A listing counts only
+// with a parent that is older than the znode. Deletions look first. A session
+// releases by handoff only its latest one of that name. A guarded write checks a
 // second znode whose existence shows that the parent is the same (see
-// placeGuard.check).
+// bareGuard.check).
 //
 // Nothing in a release can be checked against the czxid, and the server allows it to every
-// session. If it met the place of another contender, one that waits, then the successor of
+// session. If it met the znode of another contender, one that waits, then the successor of
 // that one would be granted beside the holder. So a session sends it only while a watch
 // of its connection shows that the name is still its own: that for the deletion of the
-// place, which each waiter sets, or that on the parent, set with the first look at it.
-// Where neither is set, or it has fired, the session looks at the place first.
+// znode, which each waiter sets, or that on the parent, set with the first look at it.
+// Where neither is set, or it has fired, the session looks at the znode first.
 //
 // What is left is a release on its way: from the last that the server has told, until the
 // leader handles it. In that time another client would have to delete the holder's znode,
@@ -127,7 +127,7 @@
 // directory of the line, would close the gap by a check. It would cost a second creation
 // and deletion in each turn.
 //
-// A deletion on its way that meets another's place is for that one a deletion by another
+// A deletion on its way that meets another's bare znode is for that one a deletion by another
 // client, of which it is told.
 //
 // A model of all this is explored exhaustively for three contenders and up to two

@@ -75,9 +75,9 @@ func Sort(entries []Entry) {
 	})
 }
 
-// bareName is the name that ZooKeeper gives to a place.
+// bareName is the name that ZooKeeper gives to a bare znode.
 func (e Entry) bareName() string { return fmt.Sprintf("%s%010d", e.Kind, e.Sequence) }
 
 // Bare reports whether the contender's name is its marker and number only, as
-// those of places are.
+// those of bare znodes are.
 func (e Entry) Bare() bool { return e.Name == e.bareName() }

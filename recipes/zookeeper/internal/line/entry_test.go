@@ -71,6 +71,20 @@ func TestOrderSurvivesTheWrap(t *testing.T) {
 	}
 }
 
+// Only the znodes of contenders that have the same number, or one behind the last, are read
+// for their order. This line has no session to read them in.
+func TestNumbersTellTheOrder(t *testing.T) {
+	l := line.Line{Markers: []string{"lock-"}}
+	for _, want := range [][]string{
+		{"lock-2147483645", "lock-2147483646", "lock-2147483647"},
+		{"lock--000000001", "lock-0000000000", "lock-0000000001"},
+	} {
+		if got, err := l.Order(t.Context(), want); err != nil || !slices.Equal(names(got), want) {
+			t.Errorf("order %q, %v; want %q", names(got), err, want)
+		}
+	}
+}
+
 func TestBeforeIsTheOrderOfNumberingFromAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := rapid.Int32().Draw(t, "start")

@@ -11,59 +11,59 @@ import (
 )
 
 // hands reports whether the line can be handed on: whether a release of the
-// nearest blocker, and nothing but that, means that it is the next one's turn.
+// predecessor, and nothing but that, means that it is the next one's turn.
 func (l *Line) hands() bool {
 	return l.Strategy == recipes.Handoff && len(l.Markers) == 1 && l.Permits <= 1 &&
-		l.Passes == nil && l.Asked == nil && l.Session.TakesPlaces()
+		l.Passes == nil && l.Asked == nil && l.Session.CreatesBare()
 }
 
-// enterByPlace is Enter with the strategy handoff.
-func (l *Line) enterByPlace(ctx context.Context, r Request) (*Grant, error) {
+// enterByHandoff is Enter with the strategy handoff.
+func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 	marker := l.Markers[0]
 	busy := l.Busy.at(l.Path)
 	parent := l.Session.EnsureLine
 	if l.semaphore() {
 		parent = l.Session.Ensure // its contenders write to the path, by other strategies too
 	}
-	place, siblings, err := l.Session.CreatePlaceIn(ctx, l.Path, marker, r.Data, !busy || r.Try, parent)
+	bare, siblings, err := l.Session.CreateBareIn(ctx, l.Path, marker, o.Data, !busy || o.Try, parent)
 	if err != nil {
 		return nil, err
 	}
-	w := &waiter{line: l, place: place}
+	w := &waiter{line: l, bare: bare}
 	w.me, err = w.entry()
 	if err == nil && w.me.Exhausted() {
-		return nil, l.noPlace(ctx, place)
+		return nil, l.giveUpBare(ctx, bare)
 	}
-	if err == nil && r.Admit != nil {
-		err = r.Admit(ctx)
+	if err == nil && o.Admit != nil {
+		err = o.Admit(ctx)
 	}
 	if err != nil {
-		return nil, l.left(ctx, l.Session.DeletePlace(place), err)
+		return nil, l.afterLeaving(ctx, l.Session.DeleteBare(bare), err)
 	}
-	return l.stayInPlace(ctx, w, r, siblings)
+	return l.stayByHandoff(ctx, w, o, siblings)
 }
 
-// stayInPlace waits for the contender's turn. siblings is waiter.wait's.
-func (l *Line) stayInPlace(ctx context.Context, w *waiter, r Request, siblings int) (*Grant, error) {
-	place := w.place
-	grant, err := w.wait(ctx, r, siblings)
+// stayByHandoff waits for the contender's turn. siblings is waiter.wait's.
+func (l *Line) stayByHandoff(ctx context.Context, w *waiter, o Options, siblings int) (*Hold, error) {
+	bare := w.bare
+	hold, err := w.wait(ctx, o, siblings)
 	if err == nil {
-		return grant, nil
+		return hold, nil
 	}
 	if errors.Is(err, recipes.ErrRemoved) {
-		l.Session.ForgetPlace(place) // there is nothing to leave, and another may have the name
+		l.Session.ForgetBare(bare) // there is nothing to leave, and another may have the name
 		return nil, err
 	}
-	return nil, l.left(ctx, l.Session.DeletePlace(place), err)
+	return nil, l.afterLeaving(ctx, l.Session.DeleteBare(bare), err)
 }
 
-// noPlace deletes a znode that cannot be used as a place in line. Its name may be
+// giveUpBare deletes a znode that cannot be used as a place in line. Its name may be
 // given again before the parent is removed, and does not tell which contenders stand
 // ahead. It waits for the deletion, so that the contender does not meet itself.
-func (l *Line) noPlace(ctx context.Context, place session.Place) error {
+func (l *Line) giveUpBare(ctx context.Context, bare session.BareZnode) error {
 	select {
-	case <-l.Session.DeletePlace(place):
-		return session.ErrNoPlace
+	case <-l.Session.DeleteBare(bare):
+		return session.ErrNoBareZnode
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -71,15 +71,15 @@ func (l *Line) noPlace(ctx context.Context, place session.Place) error {
 
 // waiter is a contender that waits by handoff.
 type waiter struct {
-	line  *Line
-	place session.Place
-	me    Entry
+	line *Line
+	bare session.BareZnode
+	me   Entry
 
 	resumed bool // it has waited in another process
 }
 
 func (w *waiter) entry() (Entry, error) {
-	name := gopath.Base(w.place.Path)
+	name := gopath.Base(w.bare.Path)
 	entries := Parse([]string{name}, w.line.Markers...)
 	if len(entries) == 0 {
 		return Entry{}, fmt.Errorf("%w: the server named a contender %q", recipes.ErrInternal, name)
@@ -93,12 +93,12 @@ const few = 8
 // wait waits until the contender is granted. It looks for the predecessor where the
 // number says, unless the line is known to be short. If that fails it lists the
 // line. siblings is the number of other children of the line's path, or negative.
-func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, error) {
+func (w *waiter) wait(ctx context.Context, o Options, siblings int) (*Hold, error) {
 	l := w.line
 	joined := func(position int) {
-		if r.Joined != nil {
-			r.Joined(recipes.Place{Znode: w.place.Path, Position: position})
-			r.Joined = nil
+		if o.Joined != nil {
+			o.Joined(recipes.Place{Znode: w.bare.Path, Position: position})
+			o.Joined = nil
 		}
 	}
 	if siblings == 0 {
@@ -107,33 +107,33 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 		return w.granted(ctx)
 	}
 	waited := w.resumed
-	target, position := w.before(), recipes.UnknownPosition
-	if r.Try || 0 < siblings && siblings <= few {
-		target = ""
+	predecessor, position := w.before(), recipes.UnknownPosition
+	if o.Try || 0 < siblings && siblings <= few {
+		predecessor = ""
 	}
 	for {
 		disconnected, err := l.Session.Connected(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if target == "" {
-			ahead, err := w.look(ctx)
+		if predecessor == "" {
+			predecessors, err := w.look(ctx)
 			if err != nil {
 				return nil, err
 			}
-			position = len(ahead)
+			position = len(predecessors)
 			if position == 0 {
 				l.Busy.note(l.Path, waited)
 				joined(0)
 				return w.granted(ctx)
 			}
-			target = ahead[position-1].Name
-			if r.Try {
+			predecessor = predecessors[position-1].Name
+			if o.Try {
 				joined(position)
-				return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, ahead[0].Name))
+				return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, predecessors[0].Name))
 			}
 		}
-		next, err := w.await(ctx, target, disconnected, func() { joined(position) })
+		next, err := w.await(ctx, predecessor, disconnected, func() { joined(position) })
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("waiting for %s: %w", l.Path, err)
@@ -147,15 +147,15 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 		default:
 			l.Session.CountFallback()
 			waited = waited || next == changed
-			target = ""
+			predecessor = ""
 		}
 	}
 }
 
-// await watches the contender called target and waits until something happens to it.
-func (w *waiter) await(ctx context.Context, target string, disconnected <-chan struct{}, watching func()) (outcome, error) {
+// await watches the predecessor and waits until something happens to it.
+func (w *waiter) await(ctx context.Context, predecessor string, disconnected <-chan struct{}, watching func()) (outcome, error) {
 	s := w.line.Session
-	node, ahead, own, err := s.Neighbour(ctx, w.place, gopath.Join(w.line.Path, target))
+	node, watch, own, err := s.Predecessor(ctx, w.bare, gopath.Join(w.line.Path, predecessor))
 	if errors.Is(err, recipes.ErrNoNode) {
 		return missing, nil
 	}
@@ -163,11 +163,11 @@ func (w *waiter) await(ctx context.Context, target string, disconnected <-chan s
 		return 0, err
 	}
 	watching()
-	s.AskAhead()
-	woke := wake{ahead: w.sight(target, node), mine: w.place.Stat.Czxid}
+	s.PrepareProof()
+	woke := wake{predecessor: w.sight(predecessor, node), mine: w.bare.Stat.Czxid}
 	select {
-	case <-ahead.Fired():
-		woke.why, woke.changed = aheadFired, ahead.Changed()
+	case <-watch.Fired():
+		woke.why, woke.changed = predecessorFired, watch.Changed()
 	case <-own.Fired():
 		woke.why = ownFired
 	case <-disconnected:
@@ -181,25 +181,25 @@ func (w *waiter) await(ctx context.Context, target string, disconnected <-chan s
 	return woke.outcome(), nil
 }
 
-// sight is what the read that set the watch showed of the contender called target.
-func (w *waiter) sight(target string, node session.Node) sight {
-	_, place := session.PlaceData(node.Data)
-	return sight{place: place && w.bare(target), version: node.Stat.Version, czxid: node.Stat.Czxid}
+// sight is what the read that set the watch showed of the predecessor.
+func (w *waiter) sight(predecessor string, node session.Node) sight {
+	_, bare := session.BareData(node.Data)
+	return sight{bare: bare && w.isBare(predecessor), version: node.Stat.Version, czxid: node.Stat.Czxid}
 }
 
-// bare reports whether a contender's name is marker and number only.
-func (w *waiter) bare(name string) bool {
+// isBare reports whether a contender's name is marker and number only.
+func (w *waiter) isBare(name string) bool {
 	entries := Parse([]string{name}, w.line.Markers...)
 	return len(entries) == 1 && entries[0].Bare()
 }
 
-// before is the name of the place with the number before one's own.
+// before is the name of the znode with the number before one's own.
 func (w *waiter) before() string {
 	return Entry{Sequence: w.me.Sequence - 1, Kind: w.me.Kind}.bareName()
 }
 
 // look lists the line and returns who is ahead.
-func (w *waiter) look(ctx context.Context) (ahead []Entry, err error) {
+func (w *waiter) look(ctx context.Context) (predecessors []Entry, err error) {
 	l := w.line
 	names, parent, err := l.Session.List(ctx, l.Path)
 	if errors.Is(err, recipes.ErrNoNode) {
@@ -217,23 +217,23 @@ func (w *waiter) look(ctx context.Context) (ahead []Entry, err error) {
 	if err := l.breakTies(ctx, entries); err != nil {
 		return nil, err
 	}
-	ahead, stands := aheadOf(w.me.Name, w.place.Stat.Czxid, entries, parent.Czxid)
+	predecessors, stands := predecessorsOf(w.me.Name, w.bare.Stat.Czxid, entries, parent.Czxid)
 	if !stands {
 		return nil, w.removed()
 	}
-	return ahead, nil
+	return predecessors, nil
 }
 
 func (w *waiter) removed() error {
-	return fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, w.place.Path)
+	return fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, w.bare.Path)
 }
 
-// granted is the contender's turn. Nothing is read: what led here shows that its place
+// granted is the contender's turn. Nothing is read: what led here shows that its znode
 // was made, by this session, and was there when no contender stood ahead. BeginHold
 // proves that the leader has not deleted it since with the session.
-func (w *waiter) granted(ctx context.Context) (*Grant, error) {
+func (w *waiter) granted(ctx context.Context) (*Hold, error) {
 	if err := w.line.Session.BeginHold(ctx); err != nil {
 		return nil, err
 	}
-	return w.line.Inspected(newPlaceGrant(w.line.Session, w.place, w.me.Kind)), nil
+	return w.line.Inspected(newBareHold(w.line.Session, w.bare, w.me.Kind)), nil
 }

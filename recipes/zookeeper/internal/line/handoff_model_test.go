@@ -207,7 +207,7 @@ type model struct {
 func newModel() *model {
 	return &model{
 		outcome:  wake.outcome,
-		ahead:    aheadOf,
+		ahead:    predecessorsOf,
 		siblings: session.Siblings,
 		resumes:  func(o outcome) bool { return o == reconnected },
 		seed:     maphash.MakeSeed(),
@@ -528,7 +528,7 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 			add(what, func(s *mstate) { m.wake(s, i, why) })
 		}
 		if c.fired[0] {
-			wakes("wakes by its predecessor's watch", aheadFired)
+			wakes("wakes by its predecessor's watch", predecessorFired)
 		}
 		if c.fired[1] {
 			wakes("wakes by its own watch", ownFired)
@@ -644,16 +644,16 @@ func (m *model) wake(s *mstate, i int, why reason) {
 // synced is what the waiter does when its server has caught up.
 func (m *model) synced(s *mstate, i int) {
 	c := &s.clients[i]
-	m.goOn(s, i, m.conclusion(c, aheadFired, c.fired[1]))
+	m.goOn(s, i, m.conclusion(c, predecessorFired, c.fired[1]))
 }
 
 func (m *model) conclusion(c *mclient, why reason, gone bool) outcome {
 	return m.outcome(wake{
-		why:     why,
-		ahead:   sight{c.sight.place, int32(c.sight.version), int64(c.sight.czxid)},
-		mine:    int64(c.czxid),
-		changed: c.change,
-		gone:    gone,
+		why:         why,
+		predecessor: sight{c.sight.place, int32(c.sight.version), int64(c.sight.czxid)},
+		mine:        int64(c.czxid),
+		changed:     c.change,
+		gone:        gone,
 	})
 }
 
@@ -965,8 +965,8 @@ func TestHandoffModelFindsMistakes(t *testing.T) {
 		plant   func(*model)
 	}{
 		{"its own place's deletion is not looked at", 1, concludes(func(w *wake) { w.gone = false })},
-		{"a deletion of the predecessor is taken for its release", 1, concludes(func(w *wake) { w.changed = w.changed || w.why == aheadFired })},
-		{"anybody's change of data is taken for a release", 1, concludes(func(w *wake) { w.ahead.place = true })},
+		{"a deletion of the predecessor is taken for its release", 1, concludes(func(w *wake) { w.changed = w.changed || w.why == predecessorFired })},
+		{"anybody's change of data is taken for a release", 1, concludes(func(w *wake) { w.predecessor.bare = true })},
 		{"a lost connection wakes nobody", 1, func(m *model) { m.deaf = true }},
 		{"the leader is not asked before a grant after a wait", 1, func(m *model) { m.hasty = true }},
 		{"its own place is not watched", 1, func(m *model) { m.careless = true }},
@@ -978,7 +978,7 @@ func TestHandoffModelFindsMistakes(t *testing.T) {
 		}},
 		{"a listing of another parent counts", 2, func(m *model) {
 			m.ahead = func(name string, czxid int64, entries []Entry, _ int64) ([]Entry, bool) {
-				return aheadOf(name, czxid, entries, 0)
+				return predecessorsOf(name, czxid, entries, 0)
 			}
 		}},
 		{"a holder releases without a look, whatever it was told", 2, func(m *model) { m.blind = true }},
@@ -1006,11 +1006,11 @@ func TestHandoffModelFindsMistakes(t *testing.T) {
 func TestHandoffModelKnowsWhatIsSpare(t *testing.T) {
 	withoutRaceDetector(t)
 	for guard, change := range map[string]func(*wake){
-		"the predecessor was not written before": func(w *wake) { w.ahead.version = 0 },
-		"the predecessor is older":               func(w *wake) { w.ahead.czxid = 0 },
+		"the predecessor was not written before": func(w *wake) { w.predecessor.version = 0 },
+		"the predecessor is older":               func(w *wake) { w.predecessor.czxid = 0 },
 		"the connection is not lost": func(w *wake) {
 			if w.why == connectionLost {
-				w.why, w.changed = aheadFired, true
+				w.why, w.changed = predecessorFired, true
 			}
 		},
 	} {

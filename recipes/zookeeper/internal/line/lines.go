@@ -26,11 +26,11 @@ func (ls *Lines) At(recipe, path string, strategy recipes.Strategy, dialect reci
 	if err := recipes.ValidatePath(path); err != nil {
 		return nil, fmt.Errorf("%s: %w", recipe, err)
 	}
-	strategy, err := recipes.ParseStrategy(string(strategy))
+	strategy, err := strategy.Normalize()
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", recipe, path, err)
 	}
-	dialect, err = recipes.ParseDialect(string(dialect))
+	dialect, err = dialect.Normalize()
 	if err == nil && spoken[dialect] == nil {
 		err = fmt.Errorf("%w: it has no dialect %s", recipes.ErrInvalid, dialect)
 	}

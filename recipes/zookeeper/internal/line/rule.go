@@ -5,22 +5,22 @@ import "github.com/zkrecipes/zkrecipes/recipes"
 // Rule says which of the contenders ahead can keep a contender from being
 // granted: the blockers, in order, or none. It must be pure. How many of them it
 // takes is Line.Permits.
-type Rule func(ahead []Entry, me Entry) (blockers []Entry)
+type Rule func(predecessors []Entry, me Entry) (blockers []Entry)
 
 // Exclusive has everybody ahead block. It is the rule of locks, elections and
 // semaphores.
-func Exclusive(ahead []Entry, _ Entry) []Entry { return ahead }
+func Exclusive(predecessors []Entry, _ Entry) []Entry { return predecessors }
 
 // Shared is the rule of read and write locks: a reader is blocked by the writers
 // ahead, a writer by everybody ahead. Only what is ahead can block: a reader
 // that waited for a later writer would wait for somebody who waits for it.
 func Shared(reader string) Rule {
-	return func(ahead []Entry, me Entry) []Entry {
+	return func(predecessors []Entry, me Entry) []Entry {
 		if me.Kind != reader {
-			return ahead
+			return predecessors
 		}
 		var writers []Entry
-		for _, e := range ahead {
+		for _, e := range predecessors {
 			if e.Kind != reader {
 				writers = append(writers, e)
 			}

@@ -17,19 +17,19 @@ import (
 // A third-party contender has to be found by two listings in a row, a tenth of the session
 // timeout apart. A contender of another recipe of this library looks before it waits, and
 // leaves. It must not end a hold in passing.
-func (l *Line) Inspected(g *Grant) *Grant {
+func (l *Line) Inspected(h *Hold) *Hold {
 	var listing atomic.Bool
 	suspect := "" // the znode that the last listing has found; of the goroutine that lists
 	list := func(ctx context.Context) {
 		defer listing.Store(false)
-		names, parent, err := g.session.List(ctx, l.Path)
+		names, parent, err := h.session.List(ctx, l.Path)
 		if err != nil {
 			return // the next inspection tries again
 		}
 		var met *recipes.ForeignError
 		switch err := l.foreign(ctx, names); {
 		case errors.As(err, &met) && met.Znode == suspect:
-			g.end(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
+			h.end(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
 		case met != nil:
 			suspect = met.Znode
 		case err == nil:
@@ -37,17 +37,17 @@ func (l *Line) Inspected(g *Grant) *Grant {
 			l.Busy.clean(l.kindAt(), names, parent)
 		}
 	}
-	stop := g.session.Inspect(l.Path, func(parent session.Stat) {
-		if !l.Busy.unchanged(l.kindAt(), parent) && listing.CompareAndSwap(false, true) && !g.session.Background(list) {
+	stop := h.session.Inspect(l.Path, func(parent session.Stat) {
+		if !l.Busy.unchanged(l.kindAt(), parent) && listing.CompareAndSwap(false, true) && !h.session.Background(list) {
 			listing.Store(false)
 		}
 	})
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.reason != nil {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.reason != nil {
 		stop()
 	} else {
-		g.inspects = stop
+		h.inspects = stop
 	}
-	return g
+	return h
 }

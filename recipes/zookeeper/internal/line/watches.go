@@ -15,16 +15,16 @@ type Watches struct {
 	byName     map[string]*session.Watch
 }
 
-// Keep drops the watches of all but the targets, those that have fired, and all
+// Retain drops the watches of all but these entries, those that have fired, and all
 // if the connection is another one: what happened in between, only a look tells.
-func (w *Watches) Keep(targets []Entry, connection <-chan struct{}) {
-	kept := make(map[string]*session.Watch, len(targets))
-	for _, t := range targets {
-		if watch := w.byName[t.Name]; watch != nil && w.connection == connection && !fired(watch) {
-			kept[t.Name] = watch
+func (w *Watches) Retain(entries []Entry, connection <-chan struct{}) {
+	retained := make(map[string]*session.Watch, len(entries))
+	for _, e := range entries {
+		if watch := w.byName[e.Name]; watch != nil && w.connection == connection && !fired(watch) {
+			retained[e.Name] = watch
 		}
 	}
-	w.connection, w.byName = connection, kept
+	w.connection, w.byName = connection, retained
 }
 
 // Drop has a child read again when it is next armed.

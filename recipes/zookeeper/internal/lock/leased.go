@@ -88,7 +88,7 @@ func (s *leased) enter(ctx context.Context, try bool) (recipes.Hold, error) {
 			s.cfg.Joined(recipes.Place{Znode: p.Znode, Position: recipes.UnknownPosition})
 		}
 	}
-	turn, err := s.lock.Enter(ctx, line.Request{Data: s.cfg.Data, Try: try, Joined: joined, Admit: s.at.MeetsForeign})
+	turn, err := s.lock.Enter(ctx, line.Options{Data: s.cfg.Data, Try: try, Joined: joined, Admit: s.at.MeetsForeign})
 	var met *recipes.ForeignError
 	if errors.As(err, &met) { // among those that wait for the lock, perhaps
 		_ = s.lock.Session.Refuse(s.path, *met)
@@ -137,7 +137,7 @@ func (s *leased) agree(ctx context.Context) error {
 
 // take makes a lease and waits until it is one of those that hold. After an error it
 // deletes the lease.
-func (s *leased) take(ctx context.Context, turn *line.Grant, try bool) (*line.Grant, error) {
+func (s *leased) take(ctx context.Context, turn *line.Hold, try bool) (*line.Hold, error) {
 	if s.lock.Dialect == recipes.Kazoo {
 		if err := s.room(ctx, turn, try, s.cfg.Permits-1); err != nil {
 			return nil, err
@@ -148,7 +148,7 @@ func (s *leased) take(ctx context.Context, turn *line.Grant, try bool) (*line.Gr
 		return nil, err
 	}
 	err = s.room(ctx, turn, try, s.cfg.Permits)
-	var lease *line.Grant
+	var lease *line.Hold
 	if err == nil {
 		lease, err = line.Granted(ctx, s.lock.Session, path, nil)
 	}
@@ -178,7 +178,7 @@ func (s *leased) create(ctx context.Context) (string, error) {
 
 // room waits until there are no more leases than most. The lock has to be held all the
 // time.
-func (s *leased) room(ctx context.Context, turn *line.Grant, try bool, most int) error {
+func (s *leased) room(ctx context.Context, turn *line.Hold, try bool, most int) error {
 	for {
 		disconnected, err := s.lock.Session.Connected(ctx)
 		if err == nil {
@@ -205,7 +205,7 @@ func (s *leased) room(ctx context.Context, turn *line.Grant, try bool, most int)
 		if try {
 			return fmt.Errorf("%w: %d leases of %d are taken", recipes.ErrContended, s.cfg.Permits, s.cfg.Permits)
 		}
-		s.lock.Session.AskAhead()
+		s.lock.Session.PrepareProof()
 		if err := s.lock.Session.Wait(ctx, "waiting for a lease", changed.Fired(), disconnected, turn.Done()); err != nil {
 			return err
 		}

@@ -40,29 +40,29 @@ func (l *lock) Acquire(ctx context.Context) (recipes.Hold, error) { return l.ent
 func (l *lock) TryAcquire(ctx context.Context) (recipes.Hold, error) { return l.enter(ctx, true) }
 
 func (l *lock) enter(ctx context.Context, try bool) (recipes.Hold, error) {
-	grant, err := l.line.Enter(ctx, line.Request{Data: l.cfg.Data, Try: try, Joined: l.cfg.Joined})
+	hold, err := l.line.Enter(ctx, line.Options{Data: l.cfg.Data, Try: try, Joined: l.cfg.Joined})
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
 	}
-	return grant, nil
+	return hold, nil
 }
 
-// TakeUp is line.Line.TakeUp.
-func (l *lock) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.Hold, error) {
-	grant, err := l.line.TakeUp(ctx, znode, token)
+// Resume is line.Line.Resume.
+func (l *lock) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.Hold, error) {
+	hold, err := l.line.Resume(ctx, znode, token)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
 	}
-	return grant, nil
+	return hold, nil
 }
 
-// Rejoin is line.Line.Rejoin.
-func (l *lock) Rejoin(ctx context.Context, znode string, try bool) (recipes.Hold, error) {
-	grant, err := l.line.Rejoin(ctx, znode, line.Request{Try: try, Joined: l.cfg.Joined})
+// ResumeWaiting is line.Line.ResumeWaiting.
+func (l *lock) ResumeWaiting(ctx context.Context, znode string, try bool) (recipes.Hold, error) {
+	hold, err := l.line.ResumeWaiting(ctx, znode, line.Options{Try: try, Joined: l.cfg.Joined})
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
 	}
-	return grant, nil
+	return hold, nil
 }
 
 func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {

@@ -61,10 +61,10 @@ func (s *semaphore) TryAcquire(ctx context.Context) (recipes.Hold, error) { retu
 
 func (s *semaphore) enter(ctx context.Context, try bool) (recipes.Hold, error) {
 	for {
-		grant, err := s.line.Enter(ctx, line.Request{Data: s.cfg.Data, Try: try, Joined: s.cfg.Joined, Admit: s.agree})
+		hold, err := s.line.Enter(ctx, line.Options{Data: s.cfg.Data, Try: try, Joined: s.cfg.Joined, Admit: s.agree})
 		switch {
 		case err == nil:
-			return grant, nil
+			return hold, nil
 		case !errors.Is(err, recipes.ErrMismatch) || !s.forget(ctx):
 			return nil, s.failed(err)
 		}
@@ -82,22 +82,22 @@ func (s *semaphore) forget(ctx context.Context) bool {
 	return err == nil || errors.Is(err, recipes.ErrNoNode)
 }
 
-// TakeUp is line.Line.TakeUp. What the contenders have agreed on stands.
-func (s *semaphore) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.Hold, error) {
-	grant, err := s.line.TakeUp(ctx, znode, token)
+// Resume is line.Line.Resume. What the contenders have agreed on stands.
+func (s *semaphore) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.Hold, error) {
+	hold, err := s.line.Resume(ctx, znode, token)
 	if err != nil {
 		return nil, s.failed(err)
 	}
-	return grant, nil
+	return hold, nil
 }
 
-// Rejoin is line.Line.Rejoin.
-func (s *semaphore) Rejoin(ctx context.Context, znode string, try bool) (recipes.Hold, error) {
-	grant, err := s.line.Rejoin(ctx, znode, line.Request{Try: try, Joined: s.cfg.Joined, Admit: s.agree})
+// ResumeWaiting is line.Line.ResumeWaiting.
+func (s *semaphore) ResumeWaiting(ctx context.Context, znode string, try bool) (recipes.Hold, error) {
+	hold, err := s.line.ResumeWaiting(ctx, znode, line.Options{Try: try, Joined: s.cfg.Joined, Admit: s.agree})
 	if err != nil {
 		return nil, s.failed(err)
 	}
-	return grant, nil
+	return hold, nil
 }
 
 func (s *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) {

@@ -14,15 +14,15 @@ import (
 
 // delivery is a claimed element.
 type delivery struct {
-	*line.Grant
+	*line.Hold
 	queue *queue
 	candidate
 	attempt int32
 
-	once   sync.Once
-	acked  bool          // and not returned
-	result error         // set before done is closed
-	done   chan struct{} // closed at the end of the first Ack or Return
+	concluded sync.Once
+	acked     bool          // and not returned
+	result    error         // set before done is closed
+	done      chan struct{} // closed at the end of the first Ack or Return
 }
 
 func (d *delivery) Element() recipes.Element { return d.element() }
@@ -37,17 +37,17 @@ func (d *delivery) Release(ctx context.Context) error { return d.Return(ctx) }
 
 // conclude begins to end the delivery, the first time, and waits until it has ended.
 func (d *delivery) conclude(ctx context.Context, ack bool) error {
-	d.once.Do(func() {
+	d.concluded.Do(func() {
 		d.acked = ack
-		if !d.Grant.Conclude() {
-			d.finish(d.Grant.Err())
+		if !d.Hold.Conclude() {
+			d.finish(d.Hold.Err())
 			return
 		}
 		if !d.queue.session.Background(func(life context.Context) { d.finish(d.end(life, ack)) }) {
 			d.finish(fmt.Errorf("%w: %w", recipes.ErrNotHeld, d.queue.session.Err()))
 		}
 	})
-	if ack != d.acked && errors.Is(d.Grant.Err(), recipes.ErrReleased) {
+	if ack != d.acked && errors.Is(d.Hold.Err(), recipes.ErrReleased) {
 		return d.failed(recipes.ErrReleased)
 	}
 	select {
@@ -92,7 +92,7 @@ func (d *delivery) end(life context.Context, ack bool) error {
 		var t session.Txn
 		t.Delete(d.Znode(), recipes.AnyVersion)
 		t.Delete(q.child(d.Name), d.attempt)
-		_, err = session.Insist(life, q.session, func() (session.Outcome, error) { return q.once(life, t) })
+		_, err = session.Insist(life, q.session, func() (session.Outcome, error) { return q.commit(life, t) })
 	case q.exhausted(d.attempt):
 		_, err = session.Insist(life, q.session, func() (struct{}, error) {
 			return struct{}{}, q.bury(life, d.queued, node, d.Znode())

@@ -9,7 +9,7 @@
 //     session (QueueConfig.Ephemeral). The queue's own znode is persistent too. A
 //     container would be deleted when the queue is empty, and names would start again.
 //   - Put, Take, Receive and Ack are one transaction each, with a receipt
-//     (session.Session.CommitOnce). So after a lost reply nothing is put twice, and it
+//     (session.Session.CommitWithReceipt). So after a lost reply nothing is put twice, and it
 //     is known who took an element. Below receipts, a session keeps one receipt for each
 //     transaction that it has under way at a time.
 //   - A claim is claims/<element>-<attempt>, an ephemeral znode. The transaction that

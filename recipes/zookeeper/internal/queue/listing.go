@@ -55,8 +55,7 @@ func (l *listing) next(ctx context.Context) (e queued, wait func() error, err er
 	case <-ctx.Done():
 		return queued{}, nil, fmt.Errorf("waiting to list: %w", ctx.Err())
 	}
-	if l.outdated() {
-		l.filled = false
+	if l.outdated() { // still, after an error: take notes that the listing is dirty
 		if err := l.fill(ctx); err != nil {
 			return queued{}, nil, err
 		}

@@ -53,7 +53,7 @@ func (q *queue) commitPut(ctx context.Context, prefix string, data [][]byte) (se
 		for _, d := range data {
 			t.CreateSequential(q.child(prefix), d, q.cfg.Ephemeral)
 		}
-		outcome, err := q.once(ctx, t)
+		outcome, err := q.commit(ctx, t)
 		if q.cfg.Capacity > 0 && znode.RefusedOp(err) == 0 && znode.GoneOrChanged(err) {
 			continue // another client has put since the elements were counted
 		}

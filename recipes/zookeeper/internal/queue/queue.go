@@ -121,13 +121,13 @@ func (q *queue) child(elements ...string) string {
 
 func (q *queue) failed(err error) error { return fmt.Errorf("queue %s: %w", q.path, err) }
 
-// once commits a transaction of the queue, once.
-func (q *queue) once(ctx context.Context, t session.Txn) (session.Outcome, error) {
+// commit commits a transaction of the queue, with a receipt.
+func (q *queue) commit(ctx context.Context, t session.Txn) (session.Outcome, error) {
 	receipts := q.child(receiptsName)
 	if !q.claims() {
 		receipts = q.path + "-" + receiptsName // kazoo's consumers take every child
 	}
-	return q.session.CommitOnce(ctx, receipts, q.provide, t)
+	return q.session.CommitWithReceipt(ctx, receipts, q.provide, t)
 }
 
 // claims reports whether all who take elements see claims.

@@ -102,7 +102,7 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 	err := q.take(ctx, func(c candidate) error {
 		var t session.Txn
 		t.Delete(q.child(c.Name), c.node.Stat.Version)
-		_, err := q.once(ctx, t)
+		_, err := q.commit(ctx, t)
 		switch {
 		case err == nil:
 			taken = c.element()
@@ -131,13 +131,13 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 		}
 		attempt := c.node.Stat.Version + 1
 		claim := q.claim(c.Name, attempt)
-		grant, err := line.NewRevocable(ctx, q.session, claim, token, nil)
+		hold, err := line.NewRevocable(ctx, q.session, claim, token, nil)
 		if err != nil {
 			q.session.Delete(claim)
 			return err
 		}
 		received = &delivery{
-			Grant: grant,
+			Hold:  hold,
 			queue: q, candidate: c, attempt: attempt, done: make(chan struct{}),
 		}
 		return nil
@@ -187,7 +187,7 @@ func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, er
 	t.Set(q.child(c.Name), c.node.Data, c.node.Stat.Version)
 	t.Create(claim, nil, true)
 	for {
-		outcome, err := q.once(ctx, t)
+		outcome, err := q.commit(ctx, t)
 		switch {
 		case err == nil && outcome.Zxid != 0:
 			return recipes.Token(outcome.Zxid), nil
@@ -216,7 +216,7 @@ func (q *queue) bury(ctx context.Context, e queued, node session.Node, claim str
 	t.Create(q.child(deadName, e.Name), node.Data, false)
 	t.Delete(q.child(e.Name), node.Stat.Version)
 	for {
-		_, err := q.once(ctx, t)
+		_, err := q.commit(ctx, t)
 		switch {
 		case znode.RefusedOp(err) == dead && errors.Is(err, recipes.ErrNoNode):
 			if err := q.provide(ctx, q.child(deadName)); err != nil {

@@ -76,16 +76,16 @@ func (l *priorityLock) enter(ctx context.Context, mode recipes.Mode, try bool) (
 }
 
 // stay waits for the contender's turn, or leaves.
-func (w *waiter) stay(ctx context.Context, wait func(context.Context) (*line.Grant, error)) (recipes.PriorityHold, error) {
+func (w *waiter) stay(ctx context.Context, wait func(context.Context) (*line.Hold, error)) (recipes.PriorityHold, error) {
 	l := w.lock
-	grant, err := wait(ctx)
+	hold, err := wait(ctx)
 	if err == nil {
-		return &priorityHold{Grant: grant, lock: l, mode: w.me.mode}, nil
+		return &priorityHold{Hold: hold, lock: l, mode: w.me.mode}, nil
 	}
-	left := w.leave()
+	deletion := w.leave()
 	if errors.Is(err, recipes.ErrContended) || errors.Is(err, recipes.ErrForeign) {
 		select {
-		case <-left:
+		case <-deletion:
 		case <-ctx.Done():
 			return nil, l.failed(fmt.Errorf("%w; leaving the line: %w", err, ctx.Err()))
 		}

@@ -16,7 +16,7 @@ import (
 // writer has claimed since state was read, or if somebody has written to the waiting
 // znode, whose data the claim takes along. Readers only check the path's znode, so
 // readers that are granted together do not refuse each other.
-func (w *waiter) claim(ctx context.Context, state lockState) (*line.Grant, error) {
+func (w *waiter) claim(ctx context.Context, state lockState) (*line.Hold, error) {
 	holding := w.lock.at(w.me.holdingName())
 	const ofWaiting = 1 // the operation that is refused when the waiting znode was written to
 	var t session.Txn
@@ -61,7 +61,7 @@ func (w *waiter) rereadData(ctx context.Context) error {
 
 // findClaim finds out whether a claim of unknown outcome was carried out. After the
 // sync it cannot be carried out any more.
-func (w *waiter) findClaim(ctx context.Context, holding string, unknown bool) (*line.Grant, error) {
+func (w *waiter) findClaim(ctx context.Context, holding string, unknown bool) (*line.Hold, error) {
 	if !unknown {
 		return nil, znode.ErrReadAgain
 	}
@@ -79,7 +79,7 @@ func (w *waiter) findClaim(ctx context.Context, holding string, unknown bool) (*
 }
 
 // grant reads the holding znode, as a line.Line reads that of the first in line.
-func (w *waiter) grant(ctx context.Context, holding string) (*line.Grant, error) {
+func (w *waiter) grant(ctx context.Context, holding string) (*line.Hold, error) {
 	s := w.lock.session
 	stat, err := s.Stat(ctx, holding)
 	if errors.Is(err, recipes.ErrNoNode) {
@@ -96,11 +96,11 @@ func (w *waiter) grant(ctx context.Context, holding string) (*line.Grant, error)
 			return nil, err
 		}
 	}
-	grant, err := line.NewRevocable(ctx, s, holding, recipes.Token(stat.Czxid), w.lock.asked())
+	hold, err := line.NewRevocable(ctx, s, holding, recipes.Token(stat.Czxid), w.lock.asked())
 	if err != nil {
 		return nil, err
 	}
-	return w.lock.line.Inspected(grant), nil
+	return w.lock.line.Inspected(hold), nil
 }
 
 // asked is that of line.NewRevocable.
@@ -111,15 +111,15 @@ func (l *priorityLock) asked() func([]byte) bool {
 	return nil
 }
 
-// Rejoin is line.Line.Rejoin. Where the waiting znode is gone, the contender may have
+// ResumeWaiting is line.Line.ResumeWaiting. Where the waiting znode is gone, the contender may have
 // claimed the lock before its process ended.
-func (l *priorityLock) Rejoin(ctx context.Context, znode string, try bool) (recipes.PriorityHold, error) {
+func (l *priorityLock) ResumeWaiting(ctx context.Context, znode string, try bool) (recipes.PriorityHold, error) {
 	me, ok := l.contender(znode)
 	if !ok || me.holds {
-		return nil, l.failed(fmt.Errorf("take up: %w: %q is not a waiter's znode", recipes.ErrInvalid, znode))
+		return nil, l.failed(fmt.Errorf("resume: %w: %q is not a waiter's znode", recipes.ErrInvalid, znode))
 	}
 	w := &waiter{lock: l, me: me, try: try, joined: l.cfg.Joined}
-	node, err := line.Waiting(ctx, l.session, znode)
+	node, err := line.ResumeWaiter(ctx, l.session, znode)
 	switch {
 	case err == nil:
 		w.data, w.version = node.Data, node.Stat.Version
@@ -128,20 +128,20 @@ func (l *priorityLock) Rejoin(ctx context.Context, znode string, try bool) (reci
 		return nil, l.failed(err)
 	}
 	holding := l.at(me.holdingName())
-	if _, err := line.Waiting(ctx, l.session, holding); err != nil {
+	if _, err := line.ResumeWaiter(ctx, l.session, holding); err != nil {
 		return nil, l.failed(err)
 	}
 	w.claimed = true
 	w.tell(recipes.UnknownPosition)
-	return w.stay(ctx, func(ctx context.Context) (*line.Grant, error) { return w.grant(ctx, holding) })
+	return w.stay(ctx, func(ctx context.Context) (*line.Hold, error) { return w.grant(ctx, holding) })
 }
 
-// TakeUp is line.Line.TakeUp for a holding znode. A writer that has claimed, and waited
+// Resume is line.Line.Resume for a holding znode. A writer that has claimed, and waited
 // for readers when its process ended, was granted nothing.
-func (l *priorityLock) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.PriorityHold, error) {
+func (l *priorityLock) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.PriorityHold, error) {
 	me, ok := l.contender(znode)
 	if !ok || !me.holds {
-		return nil, l.failed(fmt.Errorf("take up: %w: %q is not a holder's znode", recipes.ErrInvalid, znode))
+		return nil, l.failed(fmt.Errorf("resume: %w: %q is not a holder's znode", recipes.ErrInvalid, znode))
 	}
 	names, err := l.session.Children(ctx, l.path)
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
@@ -149,13 +149,13 @@ func (l *priorityLock) TakeUp(ctx context.Context, znode string, token recipes.T
 	}
 	for _, other := range ranked(names, "") {
 		if me.mode == recipes.Writing && other.holds && other.name != me.name {
-			return nil, l.failed(fmt.Errorf("take up: %w: %s holds, too", recipes.ErrNotHeld, other.name))
+			return nil, l.failed(fmt.Errorf("resume: %w: %s holds, too", recipes.ErrNotHeld, other.name))
 		}
 	}
-	if _, err := line.Own(ctx, l.session, znode, token); err != nil {
+	if _, err := line.ResumeHeld(ctx, l.session, znode, token); err != nil {
 		return nil, l.failed(err)
 	}
-	return &priorityHold{Grant: l.line.Inspected(line.Resumed(l.session, znode, token, l.asked())), lock: l, mode: me.mode}, nil
+	return &priorityHold{Hold: l.line.Inspected(line.Resumed(l.session, znode, token, l.asked())), lock: l, mode: me.mode}, nil
 }
 
 // claimRemoved is the error after another client has deleted the holding znode:
@@ -197,7 +197,7 @@ func (w *waiter) awaitReaders(ctx context.Context) error {
 				return err
 			}
 		}
-		w.armed.Keep([]line.Entry{{Name: others[0].name}}, disconnected)
+		w.armed.Retain([]line.Entry{{Name: others[0].name}}, disconnected)
 		_, _, err = w.armed.Arm(ctx, l.session, l.path, others[0].name)
 		if errors.Is(err, recipes.ErrNoNode) {
 			continue

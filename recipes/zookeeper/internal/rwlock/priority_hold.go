@@ -12,9 +12,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// priorityHold is a *line.Grant of the holding znode.
+// priorityHold is a *line.Hold of the holding znode.
 type priorityHold struct {
-	*line.Grant
+	*line.Hold
 	lock *priorityLock
 	mode recipes.Mode
 }

@@ -94,12 +94,12 @@ func rank(all []contender, successor string) {
 
 // blockers returns which of the contenders ahead keep one of that mode from being
 // granted, in their order.
-func blockers(ahead []contender, mode recipes.Mode) []contender {
+func blockers(predecessors []contender, mode recipes.Mode) []contender {
 	if mode == recipes.Writing {
-		return ahead
+		return predecessors
 	}
 	var writers []contender
-	for _, c := range ahead {
+	for _, c := range predecessors {
 		if c.mode == recipes.Writing {
 			writers = append(writers, c)
 		}

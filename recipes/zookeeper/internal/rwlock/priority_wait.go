@@ -31,7 +31,7 @@ type waiter struct {
 // a contender becomes the successor. Its own znode is written then, which it watches
 // too. (A successor remains the successor until its waiting znode is gone.) A
 // contender that joins, wherever in the order, takes no other out of the way.
-func (w *waiter) wait(ctx context.Context) (*line.Grant, error) {
+func (w *waiter) wait(ctx context.Context) (*line.Hold, error) {
 	l := w.lock
 	for {
 		disconnected, err := l.session.Connected(ctx)
@@ -58,9 +58,9 @@ func (w *waiter) wait(ctx context.Context) (*line.Grant, error) {
 		switch {
 		case len(inTheWay) == 0:
 			w.tell(position)
-			grant, err := w.claim(ctx, state)
+			hold, err := w.claim(ctx, state)
 			if !errors.Is(err, znode.ErrReadAgain) {
-				return grant, err
+				return hold, err
 			}
 			continue
 		case w.try:
@@ -80,7 +80,7 @@ func (w *waiter) wait(ctx context.Context) (*line.Grant, error) {
 			}
 		}
 		w.tell(position)
-		l.session.AskAhead()
+		l.session.PrepareProof()
 		if err := w.armed.Wait(ctx, l.session, "waiting for "+l.path, disconnected); err != nil {
 			return nil, err
 		}
@@ -106,18 +106,18 @@ func (w *waiter) tell(position int) {
 // contender that never waits does not pay for the watch. (The history test found all
 // contenders waiting for each other.)
 func (w *waiter) arm(ctx context.Context, inTheWay []contender, connection <-chan struct{}) (bool, error) {
-	s, target := w.lock.session, inTheWay[len(inTheWay)-1]
+	s, watched := w.lock.session, inTheWay[len(inTheWay)-1]
 	if w.lock.strategy == recipes.Herd {
-		target = inTheWay[0]
+		watched = inTheWay[0]
 	}
-	w.armed.Keep([]line.Entry{{Name: target.name}, {Name: w.me.name}}, connection)
+	w.armed.Retain([]line.Entry{{Name: watched.name}, {Name: w.me.name}}, connection)
 	node, fresh, err := w.armed.Arm(ctx, s, w.lock.path, w.me.name)
 	switch {
 	case err == nil && fresh:
 		w.data, w.version = node.Data, node.Stat.Version
 		return false, nil
 	case err == nil:
-		_, _, err = w.armed.Arm(ctx, s, w.lock.path, target.name)
+		_, _, err = w.armed.Arm(ctx, s, w.lock.path, watched.name)
 	}
 	if errors.Is(err, recipes.ErrNoNode) {
 		return false, nil

@@ -54,7 +54,7 @@ func NewShared(lines *line.Lines, path string, cfg recipes.SharedLockConfig) (re
 	return &sharedLock{line: l, cfg: cfg}, nil
 }
 
-// passes is line.Line.Passes: a reader goes first when the nearest writer ahead has
+// passes is line.Line.Passes: a reader goes first when its predecessor, a writer, has
 // downgraded.
 //
 // No writer ever writes beside a reader then. A writer sets the mark while it
@@ -64,7 +64,7 @@ func NewShared(lines *line.Lines, path string, cfg recipes.SharedLockConfig) (re
 // writer between them would be nearer. A writer behind them waits, as always, until
 // both znodes are gone.
 //
-// The mark is read after the listing in which that writer was the nearest. It is
+// The mark is read after the listing in which that writer was the predecessor. It is
 // never taken back: data that has lost it, to an operator's "unlock", only makes
 // readers wait.
 func passes(me line.Entry) func(data []byte) bool {
@@ -98,20 +98,20 @@ func (l *sharedLock) enter(ctx context.Context, mode recipes.Mode, try bool) (re
 		kind = l.line.Markers[1]
 	}
 	d := nodeData{revocable: l.cfg.Revocable, grace: l.cfg.Grace, data: l.cfg.Data}
-	grant, err := l.line.Enter(ctx, line.Request{Kind: kind, Data: d.encode(), Try: try, Joined: l.cfg.Joined})
+	hold, err := l.line.Enter(ctx, line.Options{Kind: kind, Data: d.encode(), Try: try, Joined: l.cfg.Joined})
 	if err != nil {
 		return nil, l.failed(err)
 	}
-	return &sharedHold{Grant: grant, session: l.line.Session, writer: mode == recipes.Writing}, nil
+	return &sharedHold{Hold: hold, session: l.line.Session, writer: mode == recipes.Writing}, nil
 }
 
-// Rejoin is line.Line.Rejoin.
-func (l *sharedLock) Rejoin(ctx context.Context, znode string, try bool) (recipes.SharedHold, error) {
-	grant, err := l.line.Rejoin(ctx, znode, line.Request{Try: try, Joined: l.cfg.Joined})
+// ResumeWaiting is line.Line.ResumeWaiting.
+func (l *sharedLock) ResumeWaiting(ctx context.Context, znode string, try bool) (recipes.SharedHold, error) {
+	hold, err := l.line.ResumeWaiting(ctx, znode, line.Options{Try: try, Joined: l.cfg.Joined})
 	if err != nil {
 		return nil, l.failed(err)
 	}
-	return &sharedHold{Grant: grant, session: l.line.Session, writer: l.writes(znode)}, nil
+	return &sharedHold{Hold: hold, session: l.line.Session, writer: l.writes(znode)}, nil
 }
 
 // writes reports whether a contender's znode is a writer's.
@@ -119,19 +119,19 @@ func (l *sharedLock) writes(znode string) bool {
 	return !reads(line.Parse([]string{gopath.Base(znode)}, l.line.Markers...)[0].Kind)
 }
 
-// TakeUp is line.Line.TakeUp, with the mode that the znode tells. A writer that has
+// Resume is line.Line.Resume, with the mode that the znode tells. A writer that has
 // downgraded reads.
-func (l *sharedLock) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.SharedHold, error) {
-	// Read before: what is taken up is not given back by an error.
+func (l *sharedLock) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.SharedHold, error) {
+	// Read before: what is resumed is not given back by an error.
 	node, err := l.line.Session.Get(ctx, znode)
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		return nil, l.failed(err)
 	}
-	grant, err := l.line.TakeUp(ctx, znode, token) // which says what became of a znode that is gone
+	hold, err := l.line.Resume(ctx, znode, token) // which says what became of a znode that is gone
 	if err != nil {
 		return nil, l.failed(err)
 	}
-	h := &sharedHold{Grant: grant, session: l.line.Session, writer: l.writes(znode)}
+	h := &sharedHold{Hold: hold, session: l.line.Session, writer: l.writes(znode)}
 	h.downgraded.Store(decode(node.Data).downgraded)
 	return h, nil
 }
@@ -182,9 +182,9 @@ func isKind(path, marker string) bool {
 	return len(line.Parse([]string{gopath.Base(path)}, marker)) == 1
 }
 
-// sharedHold is a *line.Grant that knows whether it may write.
+// sharedHold is a *line.Hold that knows whether it may write.
 type sharedHold struct {
-	*line.Grant
+	*line.Hold
 	session    *session.Session
 	writer     bool // was granted as one
 	downgraded atomic.Bool

@@ -51,7 +51,7 @@ func (s *Session) CreateProtectedIn(ctx context.Context, dir, name string, data 
 func (s *Session) create(ctx, life context.Context, dir, name string, data []byte, parent func(context.Context, string) error) (string, error) {
 	prefix := protectedPrefix + uuid.NewString() + "-"
 	base := gopath.Join(dir, prefix+name)
-	return creation(ctx, life, s, base, parent, func(r conn.Requests) (string, error) {
+	return creation(ctx, life, s, base, parent, func(r conn.Sender) (string, error) {
 		path, err := r.Create(s.full(base), data, conn.Ephemeral|conn.Sequence, s.acl)
 		return s.local(path), err
 	}, func(connection int) (path string, found bool, err error) {
@@ -64,7 +64,7 @@ func (s *Session) create(ctx, life context.Context, dir, name string, data []byt
 // than the given one, for what was made if the reply was lost. parent makes what is missing
 // above path.
 func creation[T any](ctx, life context.Context, s *Session, path string, parent func(context.Context, string) error,
-	send func(conn.Requests) (T, error), find func(connection int) (made T, found bool, err error)) (T, error) {
+	send func(conn.Sender) (T, error), find func(connection int) (made T, found bool, err error)) (T, error) {
 	var none T
 	for {
 		connection, _, err := s.connectedAfter(ctx, 0)

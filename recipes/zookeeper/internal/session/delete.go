@@ -40,7 +40,7 @@ func (s *Session) told(f func(life context.Context) error) <-chan error {
 func (s *Session) deleteUntilKnown(life context.Context, path string) error {
 	sent := false
 	_, err := Insist(life, s, func() (struct{}, error) {
-		return readWith(life, s, "delete", path, func(r conn.Requests) (struct{}, error) {
+		return readWith(life, s, "delete", path, func(r conn.Sender) (struct{}, error) {
 			err := r.Delete(s.full(path), -1)
 			if sent && errors.Is(err, recipes.ErrNoNode) {
 				err = nil // the attempt whose reply was lost has done it

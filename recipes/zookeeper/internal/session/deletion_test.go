@@ -107,15 +107,15 @@ func TestADeletionThatIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, _, err := s.CreatePlace(ctx, "/kept", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/kept", "lock-", nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, deletion := range map[string]<-chan error{
 		"Delete":      s.Delete("/kept/znode"),
 		"DeleteOwned": s.DeleteOwned("/kept/znode", stat),
-		"DeletePlace": s.DeletePlace(place),
-		"HandOver":    s.HandOver(ctx, place),
+		"DeleteBare":  s.DeleteBare(place),
+		"Handoff":     s.Handoff(ctx, place),
 	} {
 		select {
 		case err := <-deletion:
@@ -142,7 +142,7 @@ func TestADeletionInASessionThatIsOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, _, err := s.CreatePlace(ctx, "/over", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/over", "lock-", nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,8 +152,8 @@ func TestADeletionInASessionThatIsOver(t *testing.T) {
 	for name, deletion := range map[string]func() <-chan error{
 		"Delete":      func() <-chan error { return s.Delete("/over/znode") },
 		"DeleteOwned": func() <-chan error { return s.DeleteOwned("/over/znode", stat) },
-		"DeletePlace": func() <-chan error { return s.DeletePlace(place) },
-		"HandOver":    func() <-chan error { return s.HandOver(ctx, place) },
+		"DeleteBare":  func() <-chan error { return s.DeleteBare(place) },
+		"Handoff":     func() <-chan error { return s.Handoff(ctx, place) },
 	} {
 		select {
 		case err := <-deletion():

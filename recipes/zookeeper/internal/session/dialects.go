@@ -21,7 +21,7 @@ type dialects struct {
 // UseDialect notes the dialect of a recipe, and fails if another one is noted for the path.
 // What is wrong with the dialect itself is left to the recipe.
 func (s *Session) UseDialect(path string, dialect recipes.Dialect) error {
-	dialect, err := recipes.ParseDialect(string(dialect))
+	dialect, err := dialect.Normalize()
 	if err != nil {
 		return nil
 	}

@@ -5,9 +5,9 @@ const IdleReceipts = idleReceipts
 
 // Places is how many places the session remembers.
 func (s *Session) Places() int {
-	s.places.mu.Lock()
-	defer s.places.mu.Unlock()
-	return len(s.places.byPath)
+	s.bare.mu.Lock()
+	defer s.bare.mu.Unlock()
+	return len(s.bare.byPath)
 }
 
 // WatchesKept is how many watches the session remembers.

@@ -58,12 +58,12 @@ func (s *Session) beginProved() (begun bool, err error) {
 	return true, nil
 }
 
-// AskAhead is for a contender that has to wait. If the session's proof is old, it sends
+// PrepareProof is for a contender that has to wait. If the session's proof is old, it sends
 // a sync that no goroutine waits for, so that a grant after a short wait finds its
 // proof ready.
-func (s *Session) AskAhead() {
+func (s *Session) PrepareProof() {
 	if s.lease.Old() { // where it cannot be sent, the next connection begins with a contact that the leader has
-		_, _ = s.wire.Requests().Send(conn.Sync(s.full("/")))
+		_, _ = s.wire.Sender().Send(conn.Sync(s.full("/")))
 	}
 }
 
@@ -142,10 +142,10 @@ func (s *Session) stopConfirming() bool {
 	return !s.confirming
 }
 
-// GetOwn is Get for a znode of this session. It may read a place whatever its ACL is, and
+// GetOwn is Get for a znode of this session. It may read a bare znode whatever its ACL is, and
 // the reply may be larger than SessionConfig.MaxPacket, for others may have stored more.
 func (s *Session) GetOwn(ctx context.Context, path string) (Node, error) {
-	return readWith(ctx, s, "read", path, func(r conn.Requests) (Node, error) {
+	return readWith(ctx, s, "read", path, func(r conn.Sender) (Node, error) {
 		return r.Identified().Unbounded().Get(s.full(path), false)
 	})
 }

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"net"
 	"runtime/pprof"
 	"strings"
 	"testing"
@@ -68,11 +69,11 @@ func TestTheIdentityIsGivenOnceOnAConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			place, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+			place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := <-s.HandOver(ctx, place); err != nil {
+			if err := <-s.Handoff(ctx, place); err != nil {
 				t.Error(err)
 			}
 		}
@@ -95,6 +96,35 @@ func TestLettingGoWaitsForWhatRuns(t *testing.T) {
 			t.Errorf("%v; the work has ended: %v", err, ended)
 		}
 		time.Sleep(2 * time.Second) // go-zookeeper's Close waits for one
+	})
+}
+
+// It also waits for a dial that does not end when it should.
+func TestLettingGoWaitsForADial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		dials, ended := 0, false
+		s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10},
+			func(ctx context.Context, _, _ string) (net.Conn, error) {
+				if dials++; dials > 1 {
+					<-ctx.Done()
+					time.Sleep(3 * time.Second)
+					ended = true
+					return nil, ctx.Err()
+				}
+				client, server := net.Pipe()
+				go srv.ServeConn(server)
+				return client, nil
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.CloseConnection(s.ID())
+		time.Sleep(2 * time.Second) // go-zookeeper waits for one before it dials again
+		if _, err := s.LetGo(t.Context()); err != nil || dials != 2 || !ended {
+			t.Errorf("%v; the last of %d dials has ended: %v", err, dials, ended)
+		}
 	})
 }
 
@@ -159,21 +189,34 @@ func TestOneGoroutineAsksTheLeader(t *testing.T) {
 	})
 }
 
-// A session that writes more often than ten times in a timeout asks the leader by that.
+// A session that writes more often than ten times in a timeout asks the leader by that. An
+// inspection takes a request of its own.
 func TestWritesConfirmAHold(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		beginHold(t, s)
 		defer s.EndHold()
-		before := srv.Counters().Requests[zkserver.OpSync]
-		for range 40 {
-			if _, err := s.SetOnce(t.Context(), "/", nil, -1); err != nil {
-				t.Fatal(err)
+		write := func(when string, want int64) {
+			before := srv.Counters().Requests[zkserver.OpSync]
+			for range 40 {
+				if _, err := s.SetOnce(t.Context(), "/", nil, -1); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(s.Timeout() / 20)
 			}
-			time.Sleep(s.Timeout() / 20)
+			if n := srv.Counters().Requests[zkserver.OpSync] - before; n != want {
+				t.Errorf("%s it sent %d syncs beside; want %d", when, n, want)
+			}
 		}
-		if n := srv.Counters().Requests[zkserver.OpSync] - before; n != 0 {
-			t.Errorf("it sent %d syncs beside", n)
+		write("before", 0)
+		inspected := 0
+		stop := s.Inspect("/", func(session.Stat) { inspected++ })
+		write("while it inspects", 20)
+		stop()
+		synctest.Wait()
+		if inspected != 20 {
+			t.Errorf("it has inspected %d times", inspected)
 		}
+		write("after that", 0)
 		if err := s.Err(); err != nil {
 			t.Error(err)
 		}

@@ -10,14 +10,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// identity is the digest user that may write to places. All sessions that may change the
+// identity is the digest user that may write to bare znodes. All sessions that may change the
 // same znodes have the same one, so a line has one ACL, however many sessions contend.
 // It guards against accidents: no other client writes to a contender by mistake.
 // (The server's superuser may write too, and anybody where the server skips ACLs.)
 //
 // A session gives it on each connection before it first needs it.
 type identity struct {
-	secret string // "" if the session has no identity, and so no places
+	secret string // "" if the session has no identity, and so no bare znodes
 }
 
 const (
@@ -29,7 +29,7 @@ const (
 
 // newIdentity returns the identity of a session with that configuration. A session that
 // has credentials derives its secret from them: clients without them can neither write
-// to a place nor delete it. A session that has none, and does not allow everybody to
+// to a bare znode nor delete it. A session that has none, and does not allow everybody to
 // delete what it creates, has no identity.
 func newIdentity(cfg recipes.SessionConfig) identity {
 	switch {
@@ -44,7 +44,7 @@ func newIdentity(cfg recipes.SessionConfig) identity {
 }
 
 func open(a jute.ACL) bool {
-	return a.Scheme == "world" && a.ID == "anyone" && a.Perms&int32(recipes.PermDelete) != 0
+	return a.Scheme == "world" && a.Perms&int32(recipes.PermDelete) != 0
 }
 
 func derive(credentials string) string {

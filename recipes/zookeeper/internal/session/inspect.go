@@ -54,7 +54,7 @@ func (s *Session) sendConfirmation() confirmation {
 	for _, i := range c.inspections {
 		requests = append(requests, conn.Exists(s.full(i.path), false))
 	}
-	c.batch, _ = s.wire.Requests().Send(requests...)
+	c.batch, _ = s.wire.Sender().Send(requests...)
 	return c
 }
 

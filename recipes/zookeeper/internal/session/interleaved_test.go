@@ -52,9 +52,9 @@ func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var places [2]session.Place
+	var places [2]session.BareZnode
 	for i := range places {
-		if places[i], _, err = s.CreatePlace(ctx, "/d", "lock-", nil, false); err != nil {
+		if places[i], _, err = s.CreateBare(ctx, "/d", "lock-", nil, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,8 +65,8 @@ func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
 	}{
 		{"DeleteOwned", "/d/named", zkserver.OpDelete, func() <-chan error { return s.DeleteOwned("/d/named", stat) }},
 		{"Delete", path, zkserver.OpDelete, func() <-chan error { return s.Delete(path) }},
-		{"DeletePlace", places[0].Path, zkserver.OpDelete, func() <-chan error { return s.DeletePlace(places[0]) }},
-		{"HandOver", places[1].Path, zkserver.OpMulti, func() <-chan error { return s.HandOver(ctx, places[1]) }},
+		{"DeleteBare", places[0].Path, zkserver.OpDelete, func() <-chan error { return s.DeleteBare(places[0]) }},
+		{"Handoff", places[1].Path, zkserver.OpMulti, func() <-chan error { return s.Handoff(ctx, places[1]) }},
 	} {
 		n := 0
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -95,7 +95,7 @@ func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
 func TestAHandOverOutlivesItsCaller(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	place, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestAHandOverOutlivesItsCaller(t *testing.T) {
 	<-gone
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	done := s.HandOver(ended, place)
+	done := s.Handoff(ended, place)
 	srv.RefuseConnections(false)
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -125,7 +125,7 @@ func TestAHandOverOutlivesItsCaller(t *testing.T) {
 func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
-	older, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+	older, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,17 +134,17 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	later, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+	later, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
 	if err != nil || later.Path != older.Path {
 		t.Fatalf("%+v, %v", later, err)
 	}
-	for name, deletion := range map[string]<-chan error{"DeletePlace": s.DeletePlace(older), "HandOver": s.HandOver(ctx, older)} {
+	for name, deletion := range map[string]<-chan error{"DeleteBare": s.DeleteBare(older), "Handoff": s.Handoff(ctx, older)} {
 		if err := <-deletion; !errors.Is(err, recipes.ErrNoNode) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	s.ForgetPlace(older)
-	watch, err := s.PlaceW(ctx, older)
+	s.ForgetBare(older)
+	watch, err := s.BareW(ctx, older)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	if stat, err := s.Stat(ctx, later.Path); err != nil || stat.Czxid != later.Stat.Czxid {
 		t.Errorf("the later place: %+v, %v", stat, err)
 	}
-	if err := <-s.HandOver(ctx, later); err != nil {
+	if err := <-s.Handoff(ctx, later); err != nil {
 		t.Error(err)
 	}
 	if n := s.Places(); n != 0 {
@@ -204,8 +204,8 @@ func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
 		"Create":          {zkserver.OpCreate, func() (string, error) { return "/p/x", s.Create(ctx, "/p/x", nil) }},
 		"CreateNamed":     {zkserver.OpCreate, func() (string, error) { _, err := s.CreateNamed(ctx, "/p/x", nil); return "/p/x", err }},
 		"CreateProtected": {zkserver.OpCreate, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
-		"CreatePlace": {zkserver.OpCreate2, func() (string, error) {
-			place, _, err := s.CreatePlace(ctx, "/p", "lock-", nil, false)
+		"CreateBare": {zkserver.OpCreate2, func() (string, error) {
+			place, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false)
 			return place.Path, err
 		}},
 	} {
@@ -234,11 +234,11 @@ func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 		look   zkserver.Op
 		create func() (string, error)
 	}{
-		"CreateNamed":              {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { _, err := s.CreateNamed(ctx, "/p/x", nil); return "/p/x", err }},
-		"CreateProtected, listed":  {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
-		"CreateProtected":          {zkserver.OpCreate, zkserver.OpGetChildren2, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
-		"CreatePlace":              {zkserver.OpCreate2, zkserver.OpGetChildren2, func() (string, error) { p, _, err := s.CreatePlace(ctx, "/p", "lock-", nil, false); return p.Path, err }},
-		"CreatePlace, then listed": {zkserver.OpCreate2, zkserver.OpGetData, func() (string, error) { p, _, err := s.CreatePlace(ctx, "/p", "lock-", nil, false); return p.Path, err }},
+		"CreateNamed":             {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { _, err := s.CreateNamed(ctx, "/p/x", nil); return "/p/x", err }},
+		"CreateProtected, listed": {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
+		"CreateProtected":         {zkserver.OpCreate, zkserver.OpGetChildren2, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
+		"CreateBare":              {zkserver.OpCreate2, zkserver.OpGetChildren2, func() (string, error) { p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false); return p.Path, err }},
+		"CreateBare, then listed": {zkserver.OpCreate2, zkserver.OpGetData, func() (string, error) { p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false); return p.Path, err }},
 	} {
 		if err := s.Ensure(ctx, "/p"); err != nil {
 			t.Fatal(err)

@@ -12,10 +12,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// kept are the znodes from before Resume that were taken up.
-type kept struct {
+// resumption is what a session that was resumed knows of the time before Resume.
+type resumption struct {
 	mu    sync.Mutex
-	paths map[string]bool // nil: the session was not resumed
+	paths map[string]bool // of the znodes that were resumed; nil: the session was not
 	late  bool            // DropRest was called
 	until int64           // the last transaction of the time before Resume
 
@@ -25,31 +25,31 @@ type kept struct {
 	dropped  bool
 }
 
-// Keep says that a znode of the time before Resume is taken up: DropRest leaves it. It
-// reports false if it was taken up before, or it is too late: two must not have it.
-func (s *Session) Keep(path string) bool {
-	s.kept.mu.Lock()
-	defer s.kept.mu.Unlock()
-	if s.kept.paths == nil || s.kept.late || s.kept.paths[path] {
+// MarkResumed says that a znode of the time before Resume is resumed: DropRest leaves it. It
+// reports false if it was resumed before, or it is too late: two must not have it.
+func (s *Session) MarkResumed(path string) bool {
+	s.resumption.mu.Lock()
+	defer s.resumption.mu.Unlock()
+	if s.resumption.paths == nil || s.resumption.late || s.resumption.paths[path] {
 		return false
 	}
-	s.kept.paths[path] = true
+	s.resumption.paths[path] = true
 	return true
 }
 
-// Kept reports whether Keep was called for the path.
-func (s *Session) Kept(path string) bool {
-	s.kept.mu.Lock()
-	defer s.kept.mu.Unlock()
-	return s.kept.paths[path]
+// WasResumed reports whether MarkResumed was called for the path.
+func (s *Session) WasResumed(path string) bool {
+	s.resumption.mu.Lock()
+	defer s.resumption.mu.Unlock()
+	return s.resumption.paths[path]
 }
 
-// AdoptPlace takes up a place from before Resume.
-func (s *Session) AdoptPlace(place Place) { s.places.made(place) }
+// ResumeBare resumes a bare znode from before Resume.
+func (s *Session) ResumeBare(bare BareZnode) { s.bare.made(bare) }
 
-// DropRest deletes what the session had before Resume, and nobody has taken up: contenders
+// DropRest deletes what the session had before Resume, and nobody has resumed: contenders
 // whose callers do not know of them, receipts, guards. What the session has created since
-// stays: a waiter that was taken up may have been granted meanwhile, with another znode.
+// stays: a waiter that was resumed may have been granted meanwhile, with another znode.
 // DropRest returns when the rest is known to be gone. If it fails, it can be called again,
 // and deletes what the first call has found. Until then the session counts as one that
 // holds something.
@@ -58,26 +58,26 @@ func (s *Session) AdoptPlace(place Place) { s.places.made(place) }
 //
 // It needs ZooKeeper 3.6, which can list a session's ephemeral znodes.
 func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) error {
-	s.kept.dropping.Lock()
-	defer s.kept.dropping.Unlock()
-	s.kept.mu.Lock()
-	resumed := s.kept.paths != nil
-	s.kept.late = true
-	s.kept.mu.Unlock()
+	s.resumption.dropping.Lock()
+	defer s.resumption.dropping.Unlock()
+	s.resumption.mu.Lock()
+	resumed := s.resumption.paths != nil
+	s.resumption.late = true
+	s.resumption.mu.Unlock()
 	if !resumed {
 		return fmt.Errorf("%w: the session was not resumed", recipes.ErrInvalid)
 	}
-	if !s.kept.listed {
+	if !s.resumption.listed {
 		all, err := s.ephemerals(ctx)
 		if err != nil {
 			return err
 		}
-		s.kept.rest, s.kept.listed = slices.DeleteFunc(all, func(path string) bool { return s.Kept(path) || spare(path) }), true
+		s.resumption.rest, s.resumption.listed = slices.DeleteFunc(all, func(path string) bool { return s.WasResumed(path) || spare(path) }), true
 	}
 	var deletions []<-chan error
-	for _, path := range s.kept.rest {
+	for _, path := range s.resumption.rest {
 		stat, err := s.Stat(ctx, path)
-		if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.Czxid > s.kept.until {
+		if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.Czxid > s.resumption.until {
 			continue // what was listed has gone, also where another has its name
 		}
 		if err != nil {
@@ -95,9 +95,9 @@ func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) er
 			return fmt.Errorf("delete what was left: %w", ctx.Err())
 		}
 	}
-	s.kept.rest = nil
-	if !s.kept.dropped {
-		s.kept.dropped = true
+	s.resumption.rest = nil
+	if !s.resumption.dropped {
+		s.resumption.dropped = true
 		s.EndHold()
 	}
 	return nil
@@ -105,7 +105,7 @@ func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) er
 
 // ephemerals lists the session's ephemeral znodes below the chroot.
 func (s *Session) ephemerals(ctx context.Context) ([]string, error) {
-	full, err := readWith(ctx, s, "list the ephemeral znodes of", "/", func(r conn.Requests) ([]string, error) {
+	full, err := readWith(ctx, s, "list the ephemeral znodes of", "/", func(r conn.Sender) ([]string, error) {
 		return r.Unbounded().Ephemerals(s.full("/"))
 	})
 	paths := make([]string, 0, len(full))

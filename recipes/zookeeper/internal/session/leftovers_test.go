@@ -26,7 +26,7 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 	if _, err := s.CreateNamed(ctx, "/rest/new", nil); err != nil {
 		t.Fatal(err)
 	}
-	if !s.Keep("/rest/kept") || s.Keep("/rest/kept") {
+	if !s.MarkResumed("/rest/kept") || s.MarkResumed("/rest/kept") {
 		t.Error("a znode is taken up once")
 	}
 	var gone, theirs, again sync.Once
@@ -65,7 +65,7 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if s.Keep("/rest/spared") {
+	if s.MarkResumed("/rest/spared") {
 		t.Error("it is too late to take up more")
 	}
 	before := s.Counters()
@@ -78,7 +78,7 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 	if holds := s.Holds(); holds != 0 {
 		t.Errorf("when the rest is gone the session counts %d holds", holds)
 	}
-	if other.Keep("/rest/theirs") {
+	if other.MarkResumed("/rest/theirs") {
 		t.Error("a session that was not resumed has nothing to take up")
 	}
 	if err := other.DropRest(ctx, none); !errors.Is(err, recipes.ErrInvalid) {

@@ -108,7 +108,7 @@ func (s *Session) commitOn(ctx context.Context, t Txn, on *conn.Conn) ([]conn.Re
 	for _, op := range t.ops {
 		op.add(&m, s, s.full(op.path))
 	}
-	results, err := once(ctx, s, "commit", "a transaction", func(r conn.Requests) ([]conn.Result, error) {
+	results, err := once(ctx, s, "commit", "a transaction", func(r conn.Sender) ([]conn.Result, error) {
 		results, err := r.On(on).Multi(m)
 		if on != nil && errors.Is(err, conn.ErrNotSent) {
 			err = errMoved

@@ -42,7 +42,7 @@ func (s *Session) CreateNamedIn(ctx context.Context, path string, data []byte, p
 
 func (s *Session) createNamed(ctx, life context.Context, path string, data []byte, parent func(context.Context, string) error) (Stat, error) {
 	begun := s.wire.LastZxid()
-	stat, err := creation(ctx, life, s, path, parent, func(r conn.Requests) (Stat, error) {
+	stat, err := creation(ctx, life, s, path, parent, func(r conn.Sender) (Stat, error) {
 		_, err := r.Create(s.full(path), data, conn.Ephemeral, s.acl)
 		return Stat{}, err // the reply does not tell the record
 	}, func(connection int) (stat Stat, found bool, err error) {

@@ -84,8 +84,8 @@ func TestWhatIsMadeForACallerThatHasGoneIsDeleted(t *testing.T) {
 		create func(context.Context) error
 	}{
 		"CreateNamed": {zkserver.OpCreate, func(ctx context.Context) error { _, err := s.CreateNamed(ctx, "/line/name", nil); return err }},
-		"CreatePlace": {zkserver.OpCreate2, func(ctx context.Context) error {
-			_, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+		"CreateBare": {zkserver.OpCreate2, func(ctx context.Context) error {
+			_, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
 			return err
 		}},
 		"CreateProtected": {zkserver.OpCreate, func(ctx context.Context) error { _, err := s.CreateProtected(ctx, "/line", "x-", nil); return err }},

@@ -12,7 +12,7 @@ import (
 
 // once sends a write at most once. If the connection is lost, or ctx ends, after
 // it was sent, the error matches ErrUnknownOutcome.
-func once[T any](ctx context.Context, s *Session, what, path string, f func(conn.Requests) (T, error)) (T, error) {
+func once[T any](ctx context.Context, s *Session, what, path string, f func(conn.Sender) (T, error)) (T, error) {
 	var zero T
 	connections := 0
 	for {
@@ -48,7 +48,7 @@ func (s *Session) SetOnce(ctx context.Context, path string, data []byte, version
 	if err := s.fits(path, data); err != nil {
 		return Stat{}, err
 	}
-	return once(ctx, s, "set", path, func(r conn.Requests) (Stat, error) {
+	return once(ctx, s, "set", path, func(r conn.Sender) (Stat, error) {
 		return r.Set(s.full(path), data, version)
 	})
 }
@@ -56,7 +56,7 @@ func (s *Session) SetOnce(ctx context.Context, path string, data []byte, version
 // DeleteOnce deletes a znode if it has that version (-1: any). It is sent at
 // most once, as Commit is.
 func (s *Session) DeleteOnce(ctx context.Context, path string, version int32) error {
-	_, err := once(ctx, s, "delete", path, func(r conn.Requests) (struct{}, error) {
+	_, err := once(ctx, s, "delete", path, func(r conn.Sender) (struct{}, error) {
 		return struct{}{}, r.Delete(s.full(path), version)
 	})
 	return err
@@ -84,7 +84,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte) error {
 		if err != nil {
 			return err
 		}
-		_, err = once(ctx, s, "create", path, func(r conn.Requests) (string, error) {
+		_, err = once(ctx, s, "create", path, func(r conn.Sender) (string, error) {
 			return r.Create(s.full(path), data, conn.Persistent, s.acl)
 		})
 		switch {

@@ -154,11 +154,11 @@ func TestALostPlaceIsFoundBehindTheLastNumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
-	place, _, err := s.CreatePlace(ctx, "/n", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false)
 	if err != nil || !lost() {
 		t.Fatalf("%+v, %v; a reply was lost: %v", place, err, lost())
 	}
-	if err := <-s.HandOver(ctx, place); err != nil {
+	if err := <-s.Handoff(ctx, place); err != nil {
 		t.Error(err)
 	}
 	if names, _, err := s.List(ctx, "/n"); err != nil || len(names) != 1 {
@@ -180,7 +180,7 @@ func TestAPlaceIsFoundAmongNumbersThatHaveComeToTheirEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
-	place, _, err := s.CreatePlace(ctx, "/n", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false)
 	if err != nil || !lost() || place.Path != "/n/lock-2147483647" {
 		t.Fatalf("%+v, %v; a reply was lost: %v", place, err, lost())
 	}

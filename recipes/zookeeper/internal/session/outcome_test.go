@@ -66,7 +66,7 @@ func TestWhyAnOutcomeStaysUnknown(t *testing.T) {
 // is over connects to nobody. Neither leaves it locked.
 func TestASessionThatHasReachedNobody(t *testing.T) {
 	s := unconnected(t)
-	if _, err := s.wire.Requests().Identified().Send(conn.Sync("/")); !errors.Is(err, conn.ErrNotSent) {
+	if _, err := s.wire.Sender().Identified().Send(conn.Sync("/")); !errors.Is(err, conn.ErrNotSent) {
 		t.Errorf("told %v", err)
 	}
 	_ = s.Close(t.Context())

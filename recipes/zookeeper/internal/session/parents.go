@@ -51,7 +51,7 @@ func (s *Session) ProvideIn(ctx context.Context, path string, parent func(contex
 }
 
 // EnsureLine is Ensure for a path at which contenders have places. The path gets the ACL
-// of the places, so that a server has that ACL in use for as long as there is a line.
+// of the bare znodes, so that a server has that ACL in use for as long as there is a line.
 func (s *Session) EnsureLine(ctx context.Context, path string) error {
 	if err := s.ensureWith(ctx, s.full(path), s.identity.acl(s.acl)); err != nil {
 		return fmt.Errorf("create the parents of %s: %w", path, err)
@@ -63,7 +63,7 @@ func (s *Session) EnsureLine(ctx context.Context, path string) error {
 // of new znodes.
 func (s *Session) ensureWith(ctx context.Context, full string, acl []jute.ACL) error {
 	for {
-		_, err := readWith(ctx, s, "create", full, func(r conn.Requests) (struct{}, error) {
+		_, err := readWith(ctx, s, "create", full, func(r conn.Sender) (struct{}, error) {
 			return struct{}{}, r.CreateParent(full, acl)
 		})
 		if errors.Is(err, recipes.ErrNodeExists) {

@@ -34,7 +34,7 @@ func TestAHoldAsksTheLeaderUntilItIsProved(t *testing.T) {
 		{"an idle session", []func(*testing.T, *session.Session){idle}, 2},
 		{"an idle session that writes", []func(*testing.T, *session.Session){idle, write}, 1},
 		{"an idle session that writes, and has asked ahead", []func(*testing.T, *session.Session){idle, write,
-			func(_ *testing.T, s *session.Session) { s.AskAhead(); time.Sleep(soon) },
+			func(_ *testing.T, s *session.Session) { s.PrepareProof(); time.Sleep(soon) },
 		}, 0},
 		{"one that holds something", []func(*testing.T, *session.Session){beginHold, idle}, 0},
 	} {
@@ -66,7 +66,7 @@ func TestAContenderAsksAheadOnlyIfTheProofIsOld(t *testing.T) {
 		}{{49, 0}, {51, 1}} {
 			sent := srv.Counters().Requests[zkserver.OpSync]
 			time.Sleep(s.Timeout()*tt.age/100 - time.Since(s.KnownContact()))
-			s.AskAhead()
+			s.PrepareProof()
 			time.Sleep(time.Millisecond)
 			if n := srv.Counters().Requests[zkserver.OpSync] - sent; n != tt.want {
 				t.Errorf("%d %% of the timeout after the proof: %d syncs; want %d", tt.age, n, tt.want)

@@ -14,7 +14,7 @@ type Node = conn.Node
 
 // call runs f until ctx ends or the session is lost; then f goes on by itself, for what
 // it has sent may yet be answered, and its result is dropped.
-func call[T any](ctx context.Context, s *Session, f func(conn.Requests) (T, error)) (T, error) {
+func call[T any](ctx context.Context, s *Session, f func(conn.Sender) (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -27,7 +27,7 @@ func call[T any](ctx context.Context, s *Session, f func(conn.Requests) (T, erro
 		return zero, s.Err()
 	}
 	s.calls.Go(func() {
-		value, err := f(s.wire.Requests())
+		value, err := f(s.wire.Sender())
 		done <- result{value, err}
 	})
 	s.mu.Unlock()
@@ -42,7 +42,7 @@ func call[T any](ctx context.Context, s *Session, f func(conn.Requests) (T, erro
 }
 
 // readWith sends something that may be sent again, until it is answered.
-func readWith[T any](ctx context.Context, s *Session, what, path string, f func(conn.Requests) (T, error)) (T, error) {
+func readWith[T any](ctx context.Context, s *Session, what, path string, f func(conn.Sender) (T, error)) (T, error) {
 	return readAgain(ctx, s, what, path, func(ctx context.Context) (T, error) { return call(ctx, s, f) })
 }
 
@@ -71,7 +71,7 @@ func readAgain[T any](ctx context.Context, s *Session, what, path string, f func
 
 // Children returns the names of a znode's children, in no order.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
-	l, err := readWith(ctx, s, "list", path, func(r conn.Requests) (conn.Listing, error) {
+	l, err := readWith(ctx, s, "list", path, func(r conn.Sender) (conn.Listing, error) {
 		return r.Children(s.full(path), false)
 	})
 	return l.Names, err
@@ -80,7 +80,7 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
 // List is Children, with the znode's record as it was then, and not bound by
 // SessionConfig.MaxPacket.
 func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error) {
-	l, err := readWith(ctx, s, "list", path, func(r conn.Requests) (conn.Listing, error) {
+	l, err := readWith(ctx, s, "list", path, func(r conn.Sender) (conn.Listing, error) {
 		return r.Unbounded().Children(s.full(path), false)
 	})
 	return l.Names, l.Stat, err
@@ -88,14 +88,14 @@ func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error)
 
 // Get returns a znode's data and record, or ErrNoNode.
 func (s *Session) Get(ctx context.Context, path string) (Node, error) {
-	return readWith(ctx, s, "read", path, func(r conn.Requests) (Node, error) {
+	return readWith(ctx, s, "read", path, func(r conn.Sender) (Node, error) {
 		return r.Get(s.full(path), false)
 	})
 }
 
 // Stat returns a znode's record, or ErrNoNode.
 func (s *Session) Stat(ctx context.Context, path string) (Stat, error) {
-	return readWith(ctx, s, "look at", path, func(r conn.Requests) (Stat, error) {
+	return readWith(ctx, s, "look at", path, func(r conn.Sender) (Stat, error) {
 		return r.Exists(s.full(path), false)
 	})
 }
@@ -108,7 +108,7 @@ func (s *Session) Stat(ctx context.Context, path string) (Stat, error) {
 // session itself has sent by another server, which every search for a lost creation relies on.
 // A path that does not exist is as good as any.
 func (s *Session) Sync(ctx context.Context, path string) error {
-	_, err := readWith(ctx, s, "sync", path, func(r conn.Requests) (struct{}, error) {
+	_, err := readWith(ctx, s, "sync", path, func(r conn.Sender) (struct{}, error) {
 		return struct{}{}, r.Sync(s.full(path))
 	})
 	return err

@@ -13,7 +13,7 @@ import (
 // never comes.
 func (s *Session) GetW(ctx context.Context, path string) (Node, *Watch, error) {
 	return readWatched(ctx, s, "read", path, watchKey{path: s.full(path)},
-		func(r conn.Requests, arm bool) (Node, error) { return r.Get(s.full(path), arm) })
+		func(r conn.Sender, arm bool) (Node, error) { return r.Get(s.full(path), arm) })
 }
 
 // ExistsW reports whether a znode exists, with a watch that fires when that
@@ -22,7 +22,7 @@ func (s *Session) GetW(ctx context.Context, path string) (Node, *Watch, error) {
 func (s *Session) ExistsW(ctx context.Context, path string) (bool, *Watch, error) {
 	key := watchKey{path: s.full(path)}
 	return readJoined(ctx, s, "look at", path, key, s.watches.joinWaiting,
-		func(r conn.Requests, arm bool) (bool, error) {
+		func(r conn.Sender, arm bool) (bool, error) {
 			_, err := r.Exists(s.full(path), arm)
 			if errors.Is(err, recipes.ErrNoNode) {
 				return false, nil // the server watches for its creation
@@ -55,25 +55,25 @@ func (s *Session) DeletionW(ctx context.Context, path string) (Stat, *Watch, err
 
 func (s *Session) childrenW(ctx context.Context, what, path string) (conn.Listing, *Watch, error) {
 	return readWatched(ctx, s, what, path, watchKey{path: s.full(path), children: true},
-		func(r conn.Requests, arm bool) (conn.Listing, error) { return r.Children(s.full(path), arm) })
+		func(r conn.Sender, arm bool) (conn.Listing, error) { return r.Children(s.full(path), arm) })
 }
 
 // readWatched reads with a watch: with the one that is armed already, or else
 // arming one. It is joined before the read, so that a change after the read
 // cannot have been reported before.
-func readWatched[T any](ctx context.Context, s *Session, what, path string, key watchKey, look func(r conn.Requests, arm bool) (T, error)) (T, *Watch, error) {
+func readWatched[T any](ctx context.Context, s *Session, what, path string, key watchKey, look func(r conn.Sender, arm bool) (T, error)) (T, *Watch, error) {
 	return readJoined(ctx, s, what, path, key, s.watches.join, look, func(*Watch, T, error) {})
 }
 
 // readJoined is readWatched, with the way to join the watch, and what to do with it in the
 // end: also where the caller has gone.
 func readJoined[T any](ctx context.Context, s *Session, what, path string, key watchKey,
-	join func(watchKey) (*Watch, bool, int), look func(r conn.Requests, arm bool) (T, error), joined func(*Watch, T, error)) (T, *Watch, error) {
+	join func(watchKey) (*Watch, bool, int), look func(r conn.Sender, arm bool) (T, error), joined func(*Watch, T, error)) (T, *Watch, error) {
 	type watched struct {
 		value T
 		watch *Watch
 	}
-	got, err := readWith(ctx, s, what, path, func(r conn.Requests) (watched, error) {
+	got, err := readWith(ctx, s, what, path, func(r conn.Sender) (watched, error) {
 		w, arm, connection := join(key)
 		value, err := look(r, arm)
 		if arm {

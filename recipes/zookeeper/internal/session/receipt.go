@@ -22,7 +22,7 @@ type Outcome struct {
 	Created []string
 }
 
-// CommitOnce is Commit for a transaction that has to happen once, though the
+// CommitWithReceipt is Commit for a transaction that has to happen once, though the
 // reply to it may be lost. It is sent again until its outcome is known. It happens
 // once all the same, or is refused (*TxnError).
 //
@@ -43,11 +43,11 @@ type Outcome struct {
 //
 // If ctx ends, or the session is lost, after it was sent the error matches
 // ErrUnknownOutcome.
-func (s *Session) CommitOnce(ctx context.Context, dir string, parent func(context.Context, string) error, t Txn) (Outcome, error) {
+func (s *Session) CommitWithReceipt(ctx context.Context, dir string, parent func(context.Context, string) error, t Txn) (Outcome, error) {
 	return s.commitDraft(ctx, dir, parent, draft{txn: t})
 }
 
-// CommitRead is CommitOnce for a transaction that depends on what read has found. After a
+// CommitRead is CommitWithReceipt for a transaction that depends on what read has found. After a
 // lost connection it calls read again, before anything is sent. All that ZooKeeper compares
 // is a version, which does not distinguish a znode from one that was created in its place
 // during an outage. So the transaction is sent only on the connection on which read was
@@ -83,7 +83,7 @@ func (s *Session) commitDraft(ctx context.Context, dir string, parent func(conte
 		if err != nil {
 			return Outcome{}, err
 		}
-		outcome, err := s.commitOnce(ctx, r, &d)
+		outcome, err := s.commitReceipt(ctx, r, &d)
 		if !errors.Is(err, errReceiptLost) {
 			return outcome, err
 		}
@@ -94,7 +94,7 @@ func (s *Session) commitDraft(ctx context.Context, dir string, parent func(conte
 // transaction is known not to have happened.
 var errReceiptLost = errors.New("receipt lost")
 
-func (s *Session) commitOnce(ctx context.Context, r *receipt, d *draft) (Outcome, error) {
+func (s *Session) commitReceipt(ctx context.Context, r *receipt, d *draft) (Outcome, error) {
 	sent := false // at least once, with unknown outcome
 	for {
 		var guarded Txn
@@ -208,8 +208,8 @@ func (rs *receipts) take(dir string) *receipt {
 	return nil
 }
 
-// keep keeps a receipt, and returns one that is too many, or nil.
-func (rs *receipts) keep(r *receipt) (surplus *receipt) {
+// put keeps a receipt, and returns one that is too many, or nil.
+func (rs *receipts) put(r *receipt) (surplus *receipt) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	rs.idle = append(rs.idle, r)
@@ -229,7 +229,7 @@ func (s *Session) takeReceipt(ctx context.Context, dir string, parent func(conte
 }
 
 func (s *Session) returnReceipt(r *receipt) {
-	if surplus := s.receipts.keep(r); surplus != nil {
+	if surplus := s.receipts.put(r); surplus != nil {
 		s.Delete(surplus.path)
 	}
 }

@@ -42,7 +42,7 @@ func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 			})
 			var create session.Txn
 			create.CreateSequential("/once/e-", []byte("x"), false)
-			outcome, err := s.CommitOnce(ctx, "/once/receipts", s.Ensure, create)
+			outcome, err := s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, create)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +63,7 @@ func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 			var del session.Txn
 			del.Check("/once", recipes.AnyVersion)
 			del.Delete("/once/none", recipes.AnyVersion)
-			if _, err := s.CommitOnce(ctx, "/once/receipts", s.Ensure, del); !errors.As(err, &refused) || refused.Index != 1 || !errors.Is(err, recipes.ErrNoNode) {
+			if _, err := s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, del); !errors.As(err, &refused) || refused.Index != 1 || !errors.Is(err, recipes.ErrNoNode) {
 				t.Errorf("refused with %v", err)
 			}
 			if receipts, _ := s.Children(ctx, "/once/receipts"); len(receipts) != 1 {
@@ -88,7 +88,7 @@ func TestReceiptsThatWaitLongestAreGivenBack(t *testing.T) {
 	}
 	commit := func(dir string) {
 		var none session.Txn
-		if _, err := s.CommitOnce(t.Context(), dir, s.Ensure, none); err != nil {
+		if _, err := s.CommitWithReceipt(t.Context(), dir, s.Ensure, none); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestAReceiptThatAnotherHandDeletesIsReplaced(t *testing.T) {
 	var create session.Txn
 	create.CreateSequential("/once/receipts/e-", nil, false)
 	for range 2 {
-		outcome, err := s.CommitOnce(t.Context(), "/once/receipts", s.Ensure, create)
+		outcome, err := s.CommitWithReceipt(t.Context(), "/once/receipts", s.Ensure, create)
 		if err != nil || len(outcome.Created) != 1 {
 			t.Fatal(outcome, err)
 		}
@@ -163,7 +163,7 @@ func TestCommitOnceTakesNoWriteOfOthersForItsOwn(t *testing.T) {
 	})
 	var create session.Txn
 	create.Create("/once/done", nil, false)
-	_, err := s.CommitOnce(ctx, "/once/receipts", s.Ensure, create)
+	_, err := s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, create)
 	if err != nil || !written {
 		t.Errorf("%v; written by another client: %t", err, written)
 	}
@@ -200,7 +200,7 @@ func TestALostReceiptLeavesTheOutcomeUnknown(t *testing.T) {
 			})
 			var create session.Txn
 			create.CreateSequential("/once/e-", nil, false)
-			if outcome, err := s.CommitOnce(ctx, "/once/receipts", s.Ensure, create); !errors.Is(err, recipes.ErrUnknownOutcome) {
+			if outcome, err := s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, create); !errors.Is(err, recipes.ErrUnknownOutcome) {
 				t.Errorf("%+v, %v", outcome, err)
 			}
 			if multis != 2 {
@@ -301,7 +301,7 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 				if create.CreateSequential("/once/e-", nil, false); refused {
 					create.Delete("/once/none", recipes.AnyVersion)
 				}
-				_, err := s.CommitOnce(ctx, "/once/receipts", s.Ensure, create)
+				_, err := s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, create)
 				return err
 			}
 			if err := errors.Join(s.Ensure(ctx, "/once"), commit(ctx, false)); err != nil {
@@ -363,11 +363,11 @@ func TestAReceiptIsDeletedWhenItsCallerGoesWithoutAConnection(t *testing.T) {
 	}
 	t.Cleanup(func() { closeNow(s) })
 	var none session.Txn
-	if _, err := s.CommitOnce(ctx, "/once/receipts", s.Ensure, none); err != nil {
+	if _, err := s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, none); err != nil {
 		t.Fatal(err)
 	}
 	at(srv, zkserver.OpMulti, faultOf(zkserver.Fault{CloseBefore: true}))
-	if _, err := s.CommitOnce(patience, "/once/receipts", s.Ensure, none); !errors.Is(err, recipes.ErrUnknownOutcome) {
+	if _, err := s.CommitWithReceipt(patience, "/once/receipts", s.Ensure, none); !errors.Is(err, recipes.ErrUnknownOutcome) {
 		t.Errorf("told %v", err)
 	}
 	for {

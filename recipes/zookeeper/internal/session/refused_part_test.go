@@ -17,15 +17,15 @@ func TestAPartThatIsRefusedIsAnError(t *testing.T) {
 	if _, err := s.CreateNamed(ctx, "/x", []byte("data")); err != nil {
 		t.Fatal(err)
 	}
-	var places [3]session.Place // of each the watch is set once
+	var places [3]session.BareZnode // of each the watch is set once
 	for i := range places {
 		var err error
-		if places[i], _, err = s.CreatePlace(ctx, "/line", "lock-", nil, false); err != nil {
+		if places[i], _, err = s.CreateBare(ctx, "/line", "lock-", nil, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	neighbour := func(place session.Place) func() error {
-		return func() error { _, _, _, err := s.Neighbour(ctx, place, "/x"); return err }
+	predecessor := func(place session.BareZnode) func() error {
+		return func() error { _, _, _, err := s.Predecessor(ctx, place, "/x"); return err }
 	}
 	for _, test := range []struct {
 		name string
@@ -33,9 +33,9 @@ func TestAPartThatIsRefusedIsAnError(t *testing.T) {
 		ask  func() error
 	}{
 		{"GetOwn", zkserver.OpGetData, func() error { _, err := s.GetOwn(ctx, "/x"); return err }},
-		{"Neighbour", zkserver.OpGetData, neighbour(places[0])},
-		{"Neighbour", zkserver.OpSetWatches, neighbour(places[1])},
-		{"PlaceW", zkserver.OpSetWatches, func() error { _, err := s.PlaceW(ctx, places[2]); return err }},
+		{"Predecessor", zkserver.OpGetData, predecessor(places[0])},
+		{"Predecessor", zkserver.OpSetWatches, predecessor(places[1])},
+		{"BareW", zkserver.OpSetWatches, func() error { _, err := s.BareW(ctx, places[2]); return err }},
 		{"List", zkserver.OpGetChildren2, func() error { _, _, err := s.List(ctx, "/"); return err }},
 		{"Children", zkserver.OpGetChildren2, func() error { _, err := s.Children(ctx, "/"); return err }},
 		{"ChildrenW", zkserver.OpGetChildren2, func() error { _, _, err := s.ChildrenW(ctx, "/"); return err }},

@@ -15,11 +15,11 @@ import (
 // deletion, the next call tries again: nobody else would.
 type Removal struct {
 	mu   sync.Mutex
-	last *removing // nil if there was none, or the last one was refused
+	last *removalRun // nil if there was none, or the last one was refused
 }
 
-// removing is one try.
-type removing struct {
+// removalRun is one try.
+type removalRun struct {
 	done chan struct{} // closed when err is set
 	err  error
 }
@@ -48,11 +48,11 @@ func (r *Removal) Run(ctx context.Context, what string, start func(settle func(e
 func (r *Removal) Start(start func(settle func(error))) { r.begin(start) }
 
 // begin returns the try that counts. If it is a new one it has started it.
-func (r *Removal) begin(start func(settle func(error))) (t *removing, first bool) {
+func (r *Removal) begin(start func(settle func(error))) (t *removalRun, first bool) {
 	r.mu.Lock()
 	t = r.last
 	if first = t == nil; first {
-		t = &removing{done: make(chan struct{})}
+		t = &removalRun{done: make(chan struct{})}
 		r.last = t
 	}
 	r.mu.Unlock()
@@ -63,7 +63,7 @@ func (r *Removal) begin(start func(settle func(error))) (t *removing, first bool
 }
 
 // settle ends a try.
-func (r *Removal) settle(t *removing, err error) {
+func (r *Removal) settle(t *removalRun, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil && !errors.Is(err, recipes.ErrNotHeld) {

@@ -11,7 +11,7 @@ import (
 // errLetGo ends a session that lives on at the server.
 var errLetGo = fmt.Errorf("%w: let go, for somebody else to resume", recipes.ErrSessionLost)
 
-// Resume takes up the session of a ticket: see "Moving a session" in the package
+// Resume resumes the session of a ticket: see "Moving a session" in the package
 // comment. It returns when the server has answered with that session, and has caught
 // up with all that the session did before. The session has its id and
 // its deadline as before.
@@ -40,7 +40,7 @@ func resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Tic
 	if err != nil {
 		return nil, err
 	}
-	s.takeUp(t.secret)
+	s.useTicket(t.secret)
 	ctx, cancel := openBounded(ctx)
 	defer cancel()
 	if err = s.Err(); err == nil { // the deadline may have passed
@@ -50,7 +50,7 @@ func resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Tic
 		err = s.Sync(ctx, "/") // the answer tells the last transaction, too
 	}
 	if err == nil {
-		s.kept.until = s.wire.LastZxid()
+		s.resumption.until = s.wire.LastZxid()
 		s.wire.Spare(false)
 		err = s.BeginHold(ctx) // what the session held, until DropRest
 	}
@@ -61,11 +61,11 @@ func resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Tic
 	return s, nil
 }
 
-// takeUp has the session be the ticket's. Nothing was sent yet.
-func (s *Session) takeUp(t *secret) {
+// useTicket has the session be the ticket's. Nothing was sent yet.
+func (s *Session) useTicket(t *secret) {
 	s.wire.Resume(t.id, t.password, t.timeout)
 	s.wire.Spare(true)
-	s.kept.paths = make(map[string]bool)
+	s.resumption.paths = make(map[string]bool)
 	s.id = t.id
 	s.lease.Start(s.end)
 }

@@ -18,22 +18,22 @@ import (
 // Session is one ZooKeeper session. Open makes it; it ends once. All methods
 // may be called from several goroutines. Paths are below the chroot.
 type Session struct {
-	acl   []jute.ACL // of what it creates, places and lines aside
+	acl   []jute.ACL // of what it creates, bare znodes and lines aside
 	log   hclog.Logger
 	wire  *conn.Wire
 	lease *lease.Lease
 
 	id int64 // set before Open returns
 
-	status   *feed.Feed[status]
-	events   *feed.Feed[recipes.Event]
-	watches  watches
-	receipts receipts
-	names    names // of CreateNamed
-	places   places
-	kept     kept // of before Resume
-	identity identity
-	dialects dialects
+	status     *feed.Feed[status]
+	events     *feed.Feed[recipes.Event]
+	watches    watches
+	receipts   receipts
+	names      names // of CreateNamed
+	bare       bareZnodes
+	resumption resumption // of before Resume
+	identity   identity
+	dialects   dialects
 
 	ctx    context.Context // ends when the session is lost, with the reason as its cause
 	cancel context.CancelCauseFunc
@@ -119,7 +119,7 @@ func (s *Session) connect(ctx context.Context) error {
 	if _, err := s.Connected(ctx); err != nil || s.wire.Digest == nil {
 		return err
 	}
-	_, err = readWith(ctx, s, "authenticate with", "digest", func(conn.Requests) (struct{}, error) {
+	_, err = readWith(ctx, s, "authenticate with", "digest", func(conn.Sender) (struct{}, error) {
 		return struct{}{}, s.wire.Authenticate()
 	})
 	return err
@@ -155,7 +155,7 @@ func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 // Err implements recipes.Session. It looks at the clock itself: after a pause of
 // the process, whoever asks may be ahead of the timer.
 func (s *Session) Err() error {
-	if s.ctx.Err() == nil && s.lease.Left() <= 0 {
+	if s.ctx.Err() == nil && s.lease.Remaining() <= 0 {
 		s.lease.Check()
 	}
 	return context.Cause(s.ctx)

@@ -16,21 +16,31 @@ func TestWhatFitsIntoAPacketIsSent(t *testing.T) {
 	cfg := to(srv)
 	cfg.MaxPacket = 4 << 10
 	s := open(t, cfg)
-	for what, write := range map[string]func(data []byte) error{
-		"create": func(data []byte) error { return s.Create(ctx, "/created", data) },
-		"set":    func(data []byte) error { _, err := s.SetOnce(ctx, "/", data, -1); return err },
-		"named": func(data []byte) error {
-			_, err := s.CreateNamed(ctx, "/named", data)
+	const beside = 512 + len("worldanyone") + 12 // the packet's headers and the ACL, and not the path
+	for what, tt := range map[string]struct {
+		path  string
+		write func(path string, data []byte) error
+	}{
+		"create": {"/created", func(path string, data []byte) error { return s.Create(ctx, path, data) }},
+		"set":    {"/", func(path string, data []byte) error { _, err := s.SetOnce(ctx, path, data, -1); return err }},
+		"named":  {"/named", func(path string, data []byte) error { _, err := s.CreateNamed(ctx, path, data); return err }},
+		"protected": {"/line", func(path string, data []byte) error {
+			_, err := s.CreateProtected(ctx, path, "lock-", data)
 			return err
-		},
+		}},
+		"place": {"/line", func(path string, data []byte) error {
+			_, _, err := s.CreateBare(ctx, path, "lock-", data, false)
+			return err
+		}},
 	} {
+		write := func(data []byte) error { return tt.write(tt.path, data) }
 		err := write(make([]byte, cfg.MaxPacket))
 		var most int
 		if !errors.Is(err, recipes.ErrTooLarge) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		_, rest, _ := strings.Cut(err.Error(), "at most ")
-		if _, err := fmt.Sscan(rest, &most); err != nil || most <= 0 {
+		if _, err := fmt.Sscan(rest, &most); err != nil || most != cfg.MaxPacket-beside-len(tt.path) {
 			t.Fatalf("%s: it names %d bytes: %v", what, most, err)
 		}
 		if err := write(make([]byte, most+1)); !errors.Is(err, recipes.ErrTooLarge) {
@@ -40,9 +50,8 @@ func TestWhatFitsIntoAPacketIsSent(t *testing.T) {
 			t.Errorf("%s of %d bytes, which fit: %v", what, most, err)
 		}
 	}
-	// The packet's headers, the path, the ACL, the operation's headers.
-	const beside = 512 + len("/x") + len("worldanyone") + 12 + 64
-	for n, want := range map[int]error{cfg.MaxPacket - beside: nil, cfg.MaxPacket - beside + 1: recipes.ErrTooLarge} {
+	const ofTxn = beside + len("/x") + 64 // the operation's headers
+	for n, want := range map[int]error{cfg.MaxPacket - ofTxn: nil, cfg.MaxPacket - ofTxn + 1: recipes.ErrTooLarge} {
 		var txn session.Txn
 		txn.Set("/x", make([]byte, n), -1)
 		if err := s.TxnFits(txn); !errors.Is(err, want) {

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// Ticket is what Resume needs to take up a session. A process that has it can act as the
+// Ticket is what Resume needs to resume a session. A process that has it can act as the
 // session, so it is a secret. It prints as "session ticket", with every verb and as
 // JSON. Only Bytes shows what is in it. The zero value belongs to no session.
 type Ticket struct{ secret *secret }
@@ -29,7 +29,7 @@ const ticketFormat = 2
 
 // formatWithIdentity had the user and the password of the session's identity behind the
 // rest. A plugin that wrote it gave each session an identity of its own. Nothing is made
-// of them: places of that time are deleted without a handoff.
+// of them: bare znodes of that time are deleted without a handoff.
 const formatWithIdentity = 1
 
 // maxTicket bounds, in bytes, what is read as a ticket.

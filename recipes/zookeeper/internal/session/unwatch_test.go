@@ -84,6 +84,42 @@ func TestAWatchForACreationEndsWithItsWaits(t *testing.T) {
 	})
 }
 
+// The answer to the creation of a parent tells that the server knows the removal, whatever
+// the answer is. The session does not ask for that again.
+func TestWhoHasCreatedAParentRemovesWatchesUnasked(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	closed := to(srv)
+	closed.ACL = []recipes.ACL{{Permissions: recipes.PermRead, Scheme: "world", ID: "anyone"}}
+	if err := open(t, closed).Create(ctx, "/closed", nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		path string
+		want error
+		asks int64
+	}{
+		{"/new", nil, 0},
+		{"/zookeeper", nil, 0}, // exists
+		{"/closed/x", recipes.ErrAccessDenied, 0},
+		{"", nil, 1},
+	} {
+		s := open(t, to(srv))
+		if tt.path != "" {
+			if err := s.Ensure(ctx, tt.path); !errors.Is(err, tt.want) {
+				t.Fatalf("%s: %v", tt.path, err)
+			}
+		}
+		before := srv.Counters().Requests[zkserver.OpMulti]
+		waiting, cancel := context.WithCancel(ctx)
+		absent(t, waiting, s, "/never")
+		cancel()
+		awaitWatches(t, 0, srv.Watches)
+		if n := srv.Counters().Requests[zkserver.OpMulti] - before; n != tt.asks {
+			t.Errorf("after %q it asked %d times; want %d", tt.path, n, tt.asks)
+		}
+	}
+}
+
 // A server before 3.5 ends the connection that asks for a removal. Its watches stay.
 func TestAServerBefore35IsNotAskedToRemoveAWatch(t *testing.T) {
 	srv, err := zkserver.Listen(zkserver.Config{Before35: true})
@@ -179,8 +215,8 @@ func TestAReadLeavesNoWatch(t *testing.T) {
 		}
 	}
 	for range 3 {
-		place, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, true)
-		if err := errors.Join(err, <-s.DeletePlace(place)); err != nil || !lost() {
+		place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, true)
+		if err := errors.Join(err, <-s.DeleteBare(place)); err != nil || !lost() {
 			t.Errorf("%v (met: %v)", err, lost())
 		}
 	}

@@ -209,24 +209,24 @@ func TestAWatchOnTheOwnPlaceThatIsRefusedIsAnError(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	refusing := newRefuser(t, srv.Addr(), opSetWatches, errThrottledOp)
 	s := open(t, recipes.SessionConfig{Servers: []string{refusing.addr}})
-	var places [2]session.Place
+	var places [2]session.BareZnode
 	for i := range places {
 		var err error
-		if places[i], _, err = s.CreatePlace(ctx, "/line", "lock-", nil, false); err != nil {
+		if places[i], _, err = s.CreateBare(ctx, "/line", "lock-", nil, false); err != nil {
 			t.Fatal(err)
 		}
 	}
 	refusing.refuse.Store(true)
-	if _, _, _, err := s.Neighbour(ctx, places[1], places[0].Path); !errors.Is(err, recipes.ErrThrottled) {
+	if _, _, _, err := s.Predecessor(ctx, places[1], places[0].Path); !errors.Is(err, recipes.ErrThrottled) {
 		t.Errorf("got %v", err)
 	}
 	refusing.refuse.Store(false)
-	_, ahead, own, err := s.Neighbour(ctx, places[1], places[0].Path)
+	_, ahead, own, err := s.Predecessor(ctx, places[1], places[0].Path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, watch := range []*session.Watch{ahead, own} {
-		<-s.HandOver(ctx, places[i])
+		<-s.Handoff(ctx, places[i])
 		select {
 		case <-watch.Fired():
 		case <-ctx.Done():
@@ -240,21 +240,21 @@ func TestAWatchOnTheOwnPlaceThatIsRefusedIsAnError(t *testing.T) {
 func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	for name, own := range map[string]func(place session.Place) (*session.Watch, error){
-		"PlaceW": func(place session.Place) (*session.Watch, error) { return s.PlaceW(ctx, place) },
-		"Neighbour": func(place session.Place) (*session.Watch, error) {
-			_, _, own, err := s.Neighbour(ctx, place, "/")
+	for name, own := range map[string]func(place session.BareZnode) (*session.Watch, error){
+		"PlaceW": func(place session.BareZnode) (*session.Watch, error) { return s.BareW(ctx, place) },
+		"Predecessor": func(place session.BareZnode) (*session.Watch, error) {
+			_, _, own, err := s.Predecessor(ctx, place, "/")
 			return own, err
 		},
-		"DeletionW": func(place session.Place) (*session.Watch, error) {
+		"DeletionW": func(place session.BareZnode) (*session.Watch, error) {
 			_, own, err := s.DeletionW(ctx, place.Path)
 			return own, err
 		},
 	} {
-		var places [2]session.Place
+		var places [2]session.BareZnode
 		var err error
 		for i := range places {
-			if places[i], _, err = s.CreatePlace(ctx, "/line", "lock-", nil, false); err != nil {
+			if places[i], _, err = s.CreateBare(ctx, "/line", "lock-", nil, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -262,11 +262,11 @@ func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, ahead, _, err := s.Neighbour(ctx, places[1], places[0].Path)
+		_, ahead, _, err := s.Predecessor(ctx, places[1], places[0].Path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := <-s.HandOver(ctx, places[0]); err != nil {
+		if err := <-s.Handoff(ctx, places[0]); err != nil {
 			t.Fatal(err)
 		}
 		fired(t, ahead)
@@ -274,7 +274,7 @@ func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 		if !ahead.Changed() || mine.Changed() {
 			t.Errorf("%s: the one behind is told of a hand-over: %v; the owner: %v", name, ahead.Changed(), mine.Changed())
 		}
-		if err := <-s.DeletePlace(places[1]); err != nil {
+		if err := <-s.DeleteBare(places[1]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -285,7 +285,7 @@ func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 func TestWatchesAreForgotten(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	place, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,12 +296,12 @@ func TestWatchesAreForgotten(t *testing.T) {
 		read       func(path string)
 		kept, none int // watches: of what is there, and of what is not
 	}{
-		"GetW":      {func(path string) { _, _, _ = s.GetW(ctx, path) }, 1, 0},
-		"ExistsW":   {func(path string) { _, _, _ = s.ExistsW(ctx, path) }, 1, 1},
-		"ChildrenW": {func(path string) { _, _, _ = s.ChildrenW(ctx, path) }, 1, 0},
-		"DeletionW": {func(path string) { _, _, _ = s.DeletionW(ctx, path) }, 1, 0},
-		"PlaceW":    {func(string) { _, _ = s.PlaceW(ctx, place) }, 1, 1},
-		"Neighbour": {func(path string) { _, _, _, _ = s.Neighbour(ctx, place, path) }, 2, 1}, // with its own
+		"GetW":        {func(path string) { _, _, _ = s.GetW(ctx, path) }, 1, 0},
+		"ExistsW":     {func(path string) { _, _, _ = s.ExistsW(ctx, path) }, 1, 1},
+		"ChildrenW":   {func(path string) { _, _, _ = s.ChildrenW(ctx, path) }, 1, 0},
+		"DeletionW":   {func(path string) { _, _, _ = s.DeletionW(ctx, path) }, 1, 0},
+		"PlaceW":      {func(string) { _, _ = s.BareW(ctx, place) }, 1, 1},
+		"Predecessor": {func(path string) { _, _, _, _ = s.Predecessor(ctx, place, path) }, 2, 1}, // with its own
 	} {
 		for path, want := range map[string]int{"/line/x": test.kept, "/line/none": test.none} {
 			cutAndWait(t, srv, s)

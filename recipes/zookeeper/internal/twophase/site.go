@@ -49,17 +49,17 @@ func (s *site) create(ctx context.Context) error {
 	join.Create(s.znode(), nil, true)
 	_, err := s.commit(ctx, join)
 	if errors.Is(err, recipes.ErrNodeExists) {
-		return s.rejoin(ctx) // perhaps by the attempt whose reply was lost
+		return s.joinAgain(ctx) // perhaps by the attempt whose reply was lost
 	}
 	return err
 }
 
-// rejoin joins a site that has joined before: with the znode of this session, or to
+// joinAgain joins a site that has joined before: with the znode of this session, or to
 // learn the decision.
-func (s *site) rejoin(ctx context.Context) error {
+func (s *site) joinAgain(ctx context.Context) error {
 	stat, err := s.session.Stat(ctx, s.znode())
 	if err == nil && stat.EphemeralOwner == s.session.ID() {
-		s.session.Keep(s.znode()) // it may be from before session.Resume
+		s.session.MarkResumed(s.znode()) // it may be from before session.Resume
 		return nil
 	}
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {

@@ -50,7 +50,7 @@ func New(s *session.Session, path string, cfg recipes.TransactionConfig) (recipe
 	if err != nil {
 		return nil, fmt.Errorf("transaction %s: %w", path, err)
 	}
-	variant, err := recipes.ParseVariant(string(cfg.Variant))
+	variant, err := cfg.Variant.Normalize()
 	if err != nil {
 		return nil, fmt.Errorf("transaction %s: %w", path, err)
 	}

@@ -2,7 +2,7 @@
 //
 //   - [Ephemeral] is a znode that this session has made and relies on, such as a
 //     member of a group.
-//   - [Read] and [Stream] read a set of znodes, once or as they change.
+//   - [Read] and [Observe] read a set of znodes, once or as they change.
 //   - [TryAgain] and [GivenUp] decide what to do after a change has failed.
 //   - [ReadSynced] reads again after a sync where a server may lag behind.
 //

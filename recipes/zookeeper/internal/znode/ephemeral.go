@@ -16,7 +16,7 @@ import (
 // member of a group or of a barrier, or a registered name. It implements
 // recipes.Grant.
 //
-// It differs from line.Grant in two things. Its name may be the application's, so
+// It differs from line.Hold in two things. Its name may be the application's, so
 // that another client may create a znode of that name later. Every write therefore
 // names the version, and a version that does not match leads to a comparison of
 // the czxid. And it lives long and its data changes, so its deletion is watched

@@ -127,7 +127,7 @@ func (m *mirror) walk(ctx context.Context) error {
 			}
 		}
 		if err != nil {
-			m.keep(found)
+			m.retain(found)
 			return err
 		}
 		level = next
@@ -136,10 +136,10 @@ func (m *mirror) walk(ctx context.Context) error {
 	return nil
 }
 
-// keep keeps what an update found before it failed, and what was known of the rest.
+// retain keeps what an update found before it failed, and what was known of the rest.
 // Where the server throttles, the caller updates again. It then reads, and listens to,
 // only what is missing.
-func (m *mirror) keep(found map[string]*mirrored) {
+func (m *mirror) retain(found map[string]*mirrored) {
 	for path, old := range m.nodes {
 		if found[path] == nil {
 			found[path] = old

@@ -1,0 +1,262 @@
+package record
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/perf/benchfmt"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
+)
+
+// version is the version of the record format. A reader refuses others: what a
+// figure means must not be guessed.
+const version = 1
+
+// Run is the records of one run and the environment that they were made in.
+type Run struct {
+	Environment Environment
+	Records     []Record
+}
+
+type header struct {
+	Zkbench     int         `json:"zkbench"` // version
+	Environment Environment `json:"environment"`
+}
+
+type figures Record
+
+// line is one record. The histograms, which package json would write as their
+// counts, go beside it in HdrHistogram's compressed form.
+type line struct {
+	figures
+	Histograms map[string]string `json:"histograms,omitempty"`
+
+	// Unconfirmed was an option of the recipes: a grant did not wait for the leader.
+	// Such records are read as those of a strategy of its own, which is never written.
+	Unconfirmed bool `json:",omitempty"`
+}
+
+// JSONWriter writes records as JSON lines: a header with the environment, then
+// a line a record, complete in that every report can be made from it again. What
+// it has written is whole lines after every call; files may be appended to each
+// other.
+type JSONWriter struct {
+	w       io.Writer
+	env     Environment
+	started bool
+}
+
+// NewJSONWriter returns a JSONWriter of records made in that environment.
+// Nothing is written before the first record.
+func NewJSONWriter(w io.Writer, env Environment) *JSONWriter { return &JSONWriter{w: w, env: env} }
+
+// Write writes a record.
+func (w *JSONWriter) Write(r Record) error {
+	if !w.started {
+		if err := w.line(header{version, w.env}); err != nil {
+			return err
+		}
+		w.started = true
+	}
+	return w.line(r)
+}
+
+// MarshalJSON returns the record in JSON, complete with its histograms.
+func (r Record) MarshalJSON() ([]byte, error) {
+	l := line{figures: figures(r), Histograms: map[string]string{}}
+	for name, h := range r.histograms() {
+		if *h == nil || (*h).TotalCount() == 0 {
+			continue
+		}
+		text, err := (*h).Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+		if err != nil {
+			return nil, fmt.Errorf("record of %s: histogram %s: %w", r.Name(), name, err)
+		}
+		l.Histograms[name] = string(text)
+	}
+	return json.Marshal(l)
+}
+
+func (w *JSONWriter) line(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("write record: %w", err)
+	}
+	if _, err := w.w.Write(append(text, '\n')); err != nil {
+		return fmt.Errorf("write record: %w", err)
+	}
+	return nil
+}
+
+func (r *Record) histograms() map[string]**hdrhistogram.Histogram {
+	return map[string]**hdrhistogram.Histogram{
+		"wait": &r.Wait, "handoff": &r.Handoff, "service": &r.Service, "late": &r.Late,
+	}
+}
+
+// ErrNoRecords is returned for a file without a record.
+var ErrNoRecords = errors.New("no records in it; was it written by zkbench run -record, and did a trial end?")
+
+// Read reads the runs of a file of JSON lines. An error says in which line; there
+// are no runs then.
+func Read(r io.Reader) ([]Run, error) {
+	lines := bufio.NewReader(r)
+	var runs []Run
+	for number := 1; ; number++ {
+		text, err := lines.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if len(text) > 0 {
+			if err := readLine(text, &runs); err != nil {
+				return nil, fmt.Errorf("line %d: %w", number, err)
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	records := 0
+	for _, run := range runs {
+		records += len(run.Records)
+	}
+	if records == 0 {
+		return nil, ErrNoRecords
+	}
+	return runs, nil
+}
+
+func readLine(text []byte, runs *[]Run) error {
+	var either struct {
+		header
+		line
+	}
+	err := json.Unmarshal(text, &either)
+	switch {
+	case err != nil:
+		return fmt.Errorf("not a record (is the file cut short, or not JSON lines?): %w", err)
+	case either.Zkbench > 0 && either.Zkbench != version:
+		return fmt.Errorf("record format %d; this zkbench reads %d", either.Zkbench, version)
+	case either.Zkbench > 0:
+		*runs = append(*runs, Run{Environment: either.Environment})
+		return nil
+	case len(*runs) == 0:
+		return errors.New(`no {"zkbench":...} line before the first record`)
+	}
+	run := &(*runs)[len(*runs)-1]
+	record, err := either.record()
+	run.Records = append(run.Records, record)
+	return err
+}
+
+// UnmarshalJSON is the reverse of MarshalJSON. It refuses what is no record of a trial.
+func (r *Record) UnmarshalJSON(text []byte) error {
+	var l line
+	if err := json.Unmarshal(text, &l); err != nil {
+		return fmt.Errorf("not a record: %w", err)
+	}
+	var err error
+	*r, err = l.record()
+	return err
+}
+
+func (l line) record() (Record, error) {
+	r := Record(l.figures)
+	if l.Unconfirmed {
+		r.Strategy += "-unconfirmed"
+	}
+	if r.Recipe == "" || r.Workload == "" || r.Contenders < 1 || r.Operations < 1 || r.Elapsed < 0 {
+		return r, errors.New("not a record: recipe, workload, contenders or operations are missing")
+	}
+	for name, h := range r.histograms() {
+		text := l.Histograms[name]
+		if text == "" {
+			*h = histogram.New()
+			continue
+		}
+		// A broken one must not reach the decoder, which may panic.
+		_, err := base64.StdEncoding.DecodeString(text)
+		if err == nil {
+			*h, err = hdrhistogram.Decode([]byte(text))
+		}
+		if err != nil {
+			return r, fmt.Errorf("histogram %s: %w", name, err)
+		}
+	}
+	return r, nil
+}
+
+// Writer writes records in the Go benchmark format: the meaning of the units
+// and the environment once, then a line for each record. What it has written is
+// complete after every call.
+type Writer struct {
+	out     io.Writer
+	w       *benchfmt.Writer // to out
+	config  []benchfmt.Config
+	started bool
+}
+
+// NewWriter returns a Writer of records made in that environment. Nothing is
+// written before the first record.
+func NewWriter(w io.Writer, env Environment) *Writer {
+	return &Writer{out: w, w: benchfmt.NewWriter(w), config: env.config()}
+}
+
+// Write writes a record. A configuration line holds for all that follows, in files
+// that are appended too, so that of an invalid result is taken back at once.
+func (w *Writer) Write(r Record) error {
+	if !w.started {
+		if err := w.writeUnits(); err != nil {
+			return err
+		}
+		w.started = true
+	}
+	result := &benchfmt.Result{
+		Config: w.config, Name: benchfmt.Name(r.Name()), Iters: int(r.Operations),
+	}
+	for _, m := range r.Metrics() {
+		result.Values = append(result.Values, benchfmt.Value{Value: m.Value, Unit: m.Unit})
+	}
+	err := w.mark(r, strings.Join(r.Invalid, "; "))
+	if err == nil {
+		err = w.w.Write(result)
+	}
+	if err == nil {
+		err = w.mark(r, "")
+	}
+	if err != nil {
+		return fmt.Errorf("write result of %s: %w", r.Name(), err)
+	}
+	return nil
+}
+
+// mark says why what follows is invalid, or, with "", that it is not, around a record
+// that is.
+func (w *Writer) mark(r Record, why string) error {
+	if r.Valid() {
+		return nil
+	}
+	_, err := fmt.Fprintf(w.out, "\n%s\n\n", strings.TrimSpace(unit.Invalid+": "+why))
+	return err
+}
+
+func (w *Writer) writeUnits() error {
+	for _, u := range better {
+		err := w.w.Write(&benchfmt.UnitMetadata{
+			UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: u.unit, Key: "better"},
+			OrigUnit:        u.unit, Value: u.better,
+		})
+		if err != nil {
+			return fmt.Errorf("write unit %s: %w", u.unit, err)
+		}
+	}
+	return nil
+}

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package main
-
-// filesystem is not known here.
-func filesystem(string) string { return "" }

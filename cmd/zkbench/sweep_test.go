@@ -1,0 +1,130 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// A run that goes on makes trials again that were invalid, unless none was ever valid.
+func TestWhatIsNeverValidIsNotTriedForEver(t *testing.T) {
+	trial := func(contenders int, invalid ...string) record.Record {
+		return record.Record{Recipe: "lock", Workload: "drain", Contenders: contenders, Transport: direct, Invalid: invalid}
+	}
+	const busy = "the generator was busy"
+	runs := []record.Run{{Records: []record.Record{
+		trial(2), trial(2, busy), trial(2, busy), trial(2, busy),
+		trial(5, busy), trial(5, busy),
+		trial(10, busy), trial(10, busy), trial(10, busy),
+	}}}
+	p, err := newHistory(runs, record.Server{}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if yes, why := p.skip(trial(2)); !yes || why != "" {
+		t.Errorf("a valid one is made again: %q", why)
+	}
+	for _, n := range []int{2, 5} {
+		if yes, why := p.skip(trial(n)); yes {
+			t.Errorf("with %d contenders: %q", n, why)
+		}
+	}
+	if yes, why := p.skip(trial(10)); !yes || !strings.Contains(why, "none of 3 trials in the file is valid") {
+		t.Errorf("%v, %q", yes, why)
+	}
+	if yes, why := p.skip(trial(10)); !yes || why != "" {
+		t.Errorf("it is told again: %q", why)
+	}
+}
+
+// What a plan says to run is a command that zkbench takes, for records of the same kind.
+func TestMissingRecordsAreNamedByTheirCommand(t *testing.T) {
+	cycles := &plan.Model{Workload: load.Cycle}
+	for want, m := range map[string]fitted{
+		"-ensemble 1 -recipe lock -workload drain -contenders":                     {Model: new(plan.Model)},
+		"-ensemble 3 -recipe lock -workload cycle -contenders":                     {Model: cycles, servers: 3},
+		"-embedded -recipe lock -workload cycle -hold 5ms -via plugin -contenders": {Model: cycles, servers: 1, embedded: true, hold: 5 * time.Millisecond, transport: plugin},
+		"-ensemble 1 -recipe lock -workload cycle -contenders":                     {Model: cycles, servers: 1, transport: direct},
+	} {
+		command := command{transports: transports}
+		said := sweepCommand(m, "")
+		args := strings.Fields(said)
+		if !strings.Contains(said, want) || args[0] != "zkbench" || args[1] != "sweep" {
+			t.Fatalf("%q has no %q", said, want)
+		}
+		s := command.defaults()
+		flags := s.sweepFlags()
+		flags.SetOutput(io.Discard)
+		if err := flags.Parse(args[2:]); err != nil {
+			t.Fatalf("%s: %v", said, err)
+		}
+		if err := s.check(given(flags)); err != nil || s.hold != m.hold {
+			t.Errorf("%s: %v, hold %v", said, err, s.hold)
+		}
+	}
+}
+
+func TestCeilingKnowsWhatALongLineWouldTake(t *testing.T) {
+	trial := func(s recipes.Strategy, n int, took time.Duration) record.Record {
+		r := record.Record{Recipe: load.Lock, Workload: load.Drain, Strategy: s, Contenders: n, Transport: "direct"}
+		r.Elapsed = took
+		return r
+	}
+	c := ceiling{limit: 20 * time.Second}
+	if _, yes := c.tooLong(trial(recipes.Herd, 1000, 0)); yes {
+		t.Error("too long, and nothing is known")
+	}
+	for _, n := range []int{50, 100, 200} {
+		c.add(trial(recipes.Herd, n, time.Duration(n*n*n)*time.Microsecond))
+		c.add(trial(recipes.Predecessor, n, time.Duration(n)*time.Millisecond))
+	}
+	for _, tt := range []struct {
+		strategy recipes.Strategy
+		n        int
+		want     time.Duration
+		yes      bool
+	}{
+		{recipes.Herd, 200, 8 * time.Second, false},
+		{recipes.Herd, 500, 125 * time.Second, true},
+		{recipes.Predecessor, 1000, time.Second, false},
+	} {
+		got, yes := c.tooLong(trial(tt.strategy, tt.n, 0))
+		if yes != tt.yes || got < tt.want*99/100 || got > tt.want*101/100 {
+			t.Errorf("%s of %d: %v, too long: %v; want %v, %v", tt.strategy, tt.n, got, yes, tt.want, tt.yes)
+		}
+	}
+	// A level that turned out to be too long is not made again.
+	c.add(trial(recipes.Predecessor, 1000, time.Minute))
+	if _, yes := c.tooLong(trial(recipes.Predecessor, 1000, 0)); !yes {
+		t.Error("what took a minute is not too long")
+	}
+	// Unless it was the machine.
+	c.add(trial(recipes.Predecessor, 1000, time.Second))
+	if got, yes := c.tooLong(trial(recipes.Predecessor, 1000, 0)); yes {
+		t.Errorf("what took %v is too long", got)
+	}
+}
+
+// A closed loop is measured for as long with a thousand contenders as with two.
+func TestCeilingLeavesOutNothingThatDoesNotGrow(t *testing.T) {
+	trial := func(w load.Workload, n int) record.Record {
+		r := record.Record{Recipe: load.Lock, Workload: w, Strategy: recipes.Herd, Contenders: n, Transport: "direct"}
+		r.Elapsed = 2*time.Second + time.Duration(n)*time.Microsecond
+		return r
+	}
+	for _, w := range []load.Workload{load.Cycle, load.Open, load.Many, load.Failover} {
+		c := ceiling{limit: 3 * time.Second}
+		for _, n := range []int{2, 5, 10} {
+			c.add(trial(w, n))
+			if expected, yes := c.tooLong(trial(w, 1000)); yes {
+				t.Errorf("%s: after %d contenders a thousand are taken to need %v", w, n, expected)
+			}
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// stub is a grant that is never asked for anything.
+type stub struct{ recipes.Grant }
+
+// A grant whose release was refused is the caller's to release, however many others
+// end meanwhile. So is one that ended while its znode may be there.
+func TestGrantIsKnownUntilItsZnodeIsGone(t *testing.T) {
+	for _, end := range []struct {
+		name  string
+		note  func(ts *acquisitions, c *acquisition)
+		known bool
+	}{
+		{"released", func(ts *acquisitions, c *acquisition) { ts.givenBack(c, nil) }, false},
+		{"released when it was lost", func(ts *acquisitions, c *acquisition) { ts.givenBack(c, recipes.ErrRemoved) }, false},
+		{"refused", func(ts *acquisitions, c *acquisition) { ts.givenBack(c, recipes.ErrAccessDenied) }, true},
+		{"removed", func(ts *acquisitions, c *acquisition) { ts.judge(c, recipes.ErrRemoved) }, false},
+		{"lost with the session", func(ts *acquisitions, c *acquisition) { ts.judge(c, recipes.ErrExpired) }, false},
+		{"not to be watched", func(ts *acquisitions, c *acquisition) { ts.judge(c, recipes.ErrNotHeld) }, true},
+		{"being released", func(ts *acquisitions, c *acquisition) { ts.judge(c, recipes.ErrReleased) }, true},
+	} {
+		ts := newAcquisitions(nil, 1)
+		hold := func(id string) *acquisition {
+			c := &acquisition{id: id, done: make(chan struct{}), grant: &grant{Grant: stub{}}}
+			close(c.done)
+			ts.all[id] = c
+			return c
+		}
+		end.note(ts, hold("it"))
+		for i := range remembered {
+			ts.finished(hold(fmt.Sprint(i)))
+		}
+		if _, err := ts.granted("it"); (err == nil) != end.known {
+			t.Errorf("%s: %v", end.name, err)
+		}
+	}
+}
+
+// However many calls come, a session remembers so many of those that have ended, the
+// latest. They do not count as held.
+func TestEndedAcquisitionsAreForgotten(t *testing.T) {
+	ss := &session{ctx: t.Context()}
+	ts := newAcquisitions(ss, 1)
+	const calls = 2*remembered + 1
+	for i := range calls {
+		ts.abandon(fmt.Sprint("never called ", i))
+	}
+	for i := range calls {
+		_, err := ts.call(t.Context(), fmt.Sprint(i), false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+			return nil, recipes.ErrContended
+		})
+		if err != recipes.ErrContended {
+			t.Fatal(err)
+		}
+	}
+	if len(ts.all) != remembered || len(ts.ended) != remembered {
+		t.Errorf("%d acquisitions, %d of them ended; want %d", len(ts.all), len(ts.ended), remembered)
+	}
+	for i, want := range map[int]bool{0: false, remembered: false, remembered + 1: true, calls - 1: true} {
+		if ts.knows(fmt.Sprint(i)) != want {
+			t.Errorf("call %d of %d is known: %v", i, calls, !want)
+		}
+	}
+}
+
+// A caller who has gone cannot know what it was granted, so the grant is given back. It may
+// go before the grant or after it. While another caller waits for the same, the grant
+// stays. A call that is repeated after that is not granted.
+func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		// run makes calls. allow has the acquirer succeed.
+		run  func(t *testing.T, ts *acquisitions, ask acquirer, allow func())
+		back int32
+	}{
+		{"gone when it is granted", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			_, err := ts.call(ctx, "it", false, nil, func(c context.Context, joined func(recipes.Place)) (*grant, error) {
+				allow()
+				defer cancel()
+				return ask(c, joined)
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("the call returned %v", err)
+			}
+		}, 1},
+		{"gone before it is granted", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			allow()
+			_, err := ts.call(ctx, "it", false, nil, func(c context.Context, joined func(recipes.Place)) (*grant, error) {
+				<-c.Done() // it is too late
+				return ask(c, joined)
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("the call returned %v", err)
+			}
+		}, 1},
+		{"there", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
+			allow()
+			if _, err := ts.call(t.Context(), "it", false, nil, ask); err != nil {
+				t.Error(err)
+			}
+		}, 0},
+		{"the second of two gone", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
+			stays := make(chan error)
+			go func() { _, err := ts.call(t.Context(), "it", false, nil, ask); stays <- err }()
+			synctest.Wait()
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := ts.call(ctx, "it", false, nil, ask); !errors.Is(err, context.Canceled) {
+				t.Errorf("the call returned %v", err)
+			}
+			allow()
+			must.Report(t, <-stays)
+		}, 0},
+		{"the first of two gone", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			leaves, stays := make(chan error, 1), make(chan error, 1)
+			go func() { _, err := ts.call(ctx, "it", false, nil, ask); leaves <- err }()
+			synctest.Wait()
+			go func() { _, err := ts.call(t.Context(), "it", false, nil, ask); stays <- err }()
+			synctest.Wait()
+			cancel()
+			synctest.Wait()
+			allow()
+			if err := <-leaves; !errors.Is(err, context.Canceled) {
+				t.Errorf("the first call returned %v", err)
+			}
+			must.Report(t, <-stays)
+		}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ss := &session{ctx: t.Context()}
+				ts := newAcquisitions(ss, 1)
+				ss.acquisitions = ts
+				granted := make(chan struct{})
+				var back atomic.Int32
+				tt.run(t, ts, func(context.Context, func(recipes.Place)) (*grant, error) {
+					<-granted // though its context has ended
+					return &grant{Grant: stub{}, giveBack: func(context.Context) error { back.Add(1); return nil }}, nil
+				}, func() { close(granted) })
+				synctest.Wait()
+				if got := back.Load(); got != tt.back {
+					t.Errorf("given back %d times; want %d", got, tt.back)
+				}
+				_, err := ts.call(t.Context(), "it", false, nil, askedOnce(t))
+				if given := tt.back > 0; errors.Is(err, context.Canceled) != given {
+					t.Errorf("the repeated call returned %v; given back: %v", err, given)
+				}
+			})
+		})
+	}
+}
+
+// askedOnce is the acquirer of a repeated call, which does not run.
+func askedOnce(t *testing.T) acquirer {
+	return func(context.Context, func(recipes.Place)) (*grant, error) {
+		t.Error("a repeated call ran again")
+		return nil, recipes.ErrUnsupported
+	}
+}
+
+// A caller that has joined another one's call is told how that has ended, when it has.
+func TestBothCallersAreToldTheSessionsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		opened := must.Get(new(fake.World).Open(t.Context(), recipes.SessionConfig{}))(t)
+		ss := &session{ctx: ctx, Client: opened}
+		ts := newAcquisitions(ss, 1)
+		leaves, told := make(chan struct{}), make(chan error, 2)
+		for range 2 {
+			go func() {
+				_, err := ts.call(t.Context(), "it", false, nil, func(c context.Context, _ func(recipes.Place)) (*grant, error) {
+					<-c.Done()
+					<-leaves
+					return nil, c.Err()
+				})
+				told <- err
+			}()
+			synctest.Wait()
+		}
+		cancel(recipes.ErrExpired)
+		synctest.Wait()
+		if len(told) > 0 {
+			t.Errorf("told %v before the call has ended", <-told)
+		}
+		close(leaves)
+		for range 2 {
+			if err := <-told; !errors.Is(err, recipes.ErrExpired) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// What has ended a session is told by the session. In the moment before, it is told by who
+// ends it.
+func TestTheLossIsNamedBeforeTheSessionSaysSo(t *testing.T) {
+	opened := must.Get(new(fake.World).Open(t.Context(), recipes.SessionConfig{}))(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errShutdown)
+	ss := &session{Client: opened, ctx: ctx}
+	if err := lost(ss); err != errShutdown {
+		t.Errorf("before: %v", err)
+	}
+	opened.(*fake.Session).Lose(recipes.ErrExpired)
+	if err := lost(ss); err != recipes.ErrExpired {
+		t.Errorf("after: %v", err)
+	}
+}
+
+// TestAbandonAfterTheEndChangesNothing: a repeated call gets what the first one got.
+func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
+	ss := &session{ctx: t.Context()}
+	ts := newAcquisitions(ss, 1)
+	released := &grant{Grant: stub{}, giveBack: func(context.Context) error { t.Error("given back again"); return nil }}
+	for id, end := range map[string]error{"failed": recipes.ErrContended, "released": nil} {
+		c, err := ts.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) { return released, end })
+		if err == nil {
+			ts.givenBack(c, nil)
+		}
+		ts.abandon(id)
+		ss.tasks.Wait()
+		if _, again := ts.call(t.Context(), id, false, nil, askedOnce(t)); again != end {
+			t.Errorf("%s: the repeated call returned %v; the first %v", id, again, err)
+		}
+		if _, known := ts.granted(id); errors.Is(known, recipes.ErrNotHeld) != (end != nil) {
+			t.Errorf("%s: what it holds: %v", id, known)
+		}
+	}
+}
+
+// What an acquirer has found out counts, though the session ends at the same time.
+func TestAnswerOutlivesTheSession(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ts := newAcquisitions(&session{ctx: ctx}, 1)
+	_, err := ts.call(t.Context(), "it", false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+		cancel(errShutdown)
+		return nil, recipes.ErrContended
+	})
+	if err != recipes.ErrContended {
+		t.Error(err)
+	}
+}
+
+// A call that has found its session before the end is not run after it.
+func TestNothingRunsInASessionThatHasEnded(t *testing.T) {
+	s := New(Config{})
+	opened := must.Get(new(fake.World).Open(t.Context(), recipes.SessionConfig{}))(t)
+	ss := s.start(opened, nil)
+	if ss.out.limit != MaxUnsent {
+		t.Errorf("it keeps %d bytes for its host", ss.out.limit)
+	}
+	s.end(ss)
+	if _, err := ss.acquisitions.call(t.Context(), "late", false, nil, askedOnce(t)); !errors.Is(err, recipes.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// A release that nobody waits for goes on. The session may hold something else then.
+func TestReleaseWhoseCallerHasGoneGoesOn(t *testing.T) {
+	s := New(Config{})
+	ss := &session{ctx: t.Context()}
+	ss.acquisitions = newAcquisitions(ss, 1)
+	s.sessions[""] = ss
+	acquire := func(id string) error {
+		_, err := ss.acquisitions.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+			return &grant{Grant: stub{}, giveBack: func(ctx context.Context) error { return ctx.Err() }}, nil
+		})
+		return err
+	}
+	must.Do(t, acquire("it"))
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := (grantService{Server: s}).Release(gone, &pb.ReleaseRequest{RequestId: "it"}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	ss.tasks.Wait()
+	if err := acquire("next"); err != nil {
+		t.Errorf("after it: %v", err)
+	}
+}

@@ -1,0 +1,174 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// Resume resumes a turn that another process was granted in the line, in this session:
+// see session.Resume. znode and token are the turn's. It decides as for a contender that
+// arrives. A listing shows nobody ahead that blocks it. A look at its znode after that
+// shows this session's, created by the transaction that is the token. So nothing is
+// granted that the line does not grant.
+//
+// A znode is resumed once, and before session.DropRest; otherwise the error matches
+// recipes.ErrInvalid.
+// Where the turn does not stand, the error matches recipes.ErrNotHeld; if the znode is
+// gone or is another one, recipes.ErrRemoved too. The line is left as it is.
+func (l *Line) Resume(ctx context.Context, znode string, token recipes.Token) (*Hold, error) {
+	me, err := l.contender(znode)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.stillFirst(ctx, me.Name); err != nil {
+		return nil, fmt.Errorf("resume: %w", err)
+	}
+	node, err := ResumeHeld(ctx, l.Session, znode, token)
+	if err != nil {
+		return nil, err
+	}
+	if bare, ok := l.resumeBare(znode, me, node); ok {
+		return l.Inspected(newBareHold(l.Session, bare, me.Kind)), nil
+	}
+	return l.Inspected(Resumed(l.Session, znode, token, l.Asked)), nil
+}
+
+// contender is the one whose znode it is, if it can be of the line.
+func (l *Line) contender(znode string) (Entry, error) {
+	name := gopath.Base(znode)
+	parsed := Parse([]string{name}, l.Markers...)
+	if gopath.Join(l.Path, name) != znode || len(parsed) == 0 {
+		return Entry{}, fmt.Errorf("resume: %w: %q is not a contender of %s", recipes.ErrInvalid, znode, l.Path)
+	}
+	return parsed[0], nil
+}
+
+// resumeBare returns the contender's bare znode, if it has one.
+func (l *Line) resumeBare(znode string, me Entry, node session.Node) (session.BareZnode, bool) {
+	if _, ok := session.BareData(node.Data); !ok || !me.Bare() {
+		return session.BareZnode{}, false
+	}
+	bare := session.BareZnode{Path: znode, Stat: node.Stat}
+	l.Session.ResumeBare(bare)
+	return bare, true
+}
+
+// ResumeWaiting is Enter for a contender of this session that another process has entered, and
+// that was not granted when that process ended, as far as the caller knows. It keeps its
+// place in line, and is granted and leaves on the terms of Enter. If its znode is gone,
+// the error matches recipes.ErrRemoved.
+func (l *Line) ResumeWaiting(ctx context.Context, znode string, o Options) (*Hold, error) {
+	me, err := l.contender(znode)
+	if err != nil {
+		return nil, err
+	}
+	node, err := ResumeWaiter(ctx, l.Session, znode)
+	if err != nil {
+		return nil, err
+	}
+	bare, ok := l.resumeBare(znode, me, node)
+	if !ok {
+		return l.stay(ctx, znode, o)
+	}
+	return l.stayByHandoff(ctx, &waiter{line: l, bare: bare, me: me, resumed: true}, o, -1)
+}
+
+// stillFirst checks that nobody ahead blocks the contender of that name. Foreign
+// contenders do not matter: they came when the turn had been granted.
+func (l *Line) stillFirst(ctx context.Context, name string) error {
+	for {
+		entries, err := l.Entries(ctx)
+		if err != nil {
+			return err
+		}
+		position := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == name })
+		if position < 0 {
+			return fmt.Errorf("%w: %s", recipes.ErrRemoved, gopath.Join(l.Path, name))
+		}
+		me := entries[position]
+		blockers := l.Rule(entries[:position], me)
+		if len(blockers) < max(l.Permits, 1) {
+			return nil
+		}
+		predecessor := blockers[len(blockers)-1]
+		if l.Passes != nil {
+			passes, err := l.tryPass(ctx, predecessor, l.Passes(me))
+			switch {
+			case errors.Is(err, recipes.ErrNoNode):
+				continue // it left between the listing and the look
+			case err != nil:
+				return err
+			case passes:
+				return nil
+			}
+		}
+		return fmt.Errorf("%w: %s waits behind %s", recipes.ErrNotHeld, me.Name, predecessor.Name)
+	}
+}
+
+// ResumeHeld resumes a znode that this session has created by the transaction that is token,
+// and begins a hold: see Resumed. If the znode is not there, the error matches
+// recipes.ErrRemoved.
+func ResumeHeld(ctx context.Context, s *session.Session, znode string, token recipes.Token) (session.Node, error) {
+	if token == 0 {
+		return session.Node{}, fmt.Errorf("resume: %w: %s without its token", recipes.ErrInvalid, znode)
+	}
+	node, err := own(ctx, s, znode, token)
+	if err != nil {
+		return node, err
+	}
+	if err := s.BeginHold(ctx); err != nil {
+		return node, fmt.Errorf("resume: %w", err)
+	}
+	if err := markResumed(s, znode); err != nil {
+		s.EndHold()
+		return node, err
+	}
+	return node, nil
+}
+
+// Resumed is the grant of a znode that ResumeHeld has resumed. asked is NewRevocable's.
+func Resumed(s *session.Session, znode string, token recipes.Token, asked func(data []byte) bool) *Hold {
+	h := newHold(s, znode, token)
+	h.asked = asked
+	return h
+}
+
+// ResumeWaiter resumes the znode of a contender that has no token yet, and holds nothing.
+func ResumeWaiter(ctx context.Context, s *session.Session, znode string) (session.Node, error) {
+	node, err := own(ctx, s, znode, 0)
+	if err == nil {
+		err = markResumed(s, znode)
+	}
+	return node, err
+}
+
+// own reads a znode of this session. Resume has synced, so every request of the process
+// before is visible. A token of 0 matches any.
+func own(ctx context.Context, s *session.Session, znode string, token recipes.Token) (session.Node, error) {
+	node, err := s.GetOwn(ctx, znode)
+	switch {
+	case errors.Is(err, recipes.ErrNoNode):
+		return node, fmt.Errorf("resume: %w: %s", recipes.ErrRemoved, znode)
+	case err != nil:
+		return node, fmt.Errorf("resume: %w", err)
+	case node.Stat.EphemeralOwner != s.ID():
+		return node, fmt.Errorf("resume: %w: %s belongs to another session", recipes.ErrRemoved, znode)
+	case token != 0 && node.Stat.Czxid != int64(token):
+		return node, fmt.Errorf("resume: %w: %s was created again: its token is %d, not %d", recipes.ErrRemoved, znode, node.Stat.Czxid, token)
+	}
+	return node, nil
+}
+
+func markResumed(s *session.Session, znode string) error {
+	if !s.MarkResumed(znode) {
+		return fmt.Errorf("resume: %w: %s cannot be resumed now, or was before", recipes.ErrInvalid, znode)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
+)
+
+// Handoff deletes a bare znode in a way that tells its watcher that the holder has
+// released it, and has not died or given up. In one transaction it sets the data,
+// which only this session may do, and deletes the znode. The event of the first
+// uses up the watch.
+//
+// It is known, and repeated, on the terms of DeleteBare, which it falls back to
+// where the data may not be set. All sessions may write to a bare znode, and another one may
+// have the name. So it looks first, unless a watch would have told.
+//
+// It waits in the caller's goroutine for the answer, which mostly comes, as long
+// as ctx allows.
+func (s *Session) Handoff(ctx context.Context, bare BareZnode) <-chan error {
+	if !s.bare.latest(bare) {
+		return superseded(bare)
+	}
+	var m conn.Multi
+	m.Set(s.full(bare.Path), nil, bare.Stat.Version)
+	m.Delete(s.full(bare.Path), bare.Stat.Version+1)
+	h := &handoff{exchange{session: s, requests: []conn.Request{m.Request()}}, bare}
+	if _, err := s.Connected(ctx); err == nil && s.stands(bare) {
+		h.begin(ctx)
+	} else {
+		h.failed = errUnseen
+	}
+	if replies, err := h.await(ctx); err == nil && replies[0].Refusal() == nil {
+		done := make(chan error, 1)
+		done <- s.bare.deleted(bare, nil)
+		return done
+	}
+	return s.told(func(life context.Context) error { return s.bare.deleted(bare, h.finish(life)) })
+}
+
+// errUnseen says that nothing was sent, because the znode may be gone.
+var errUnseen = errors.New("the znode is to be looked at first")
+
+// handoff is a Handoff under way.
+type handoff struct {
+	exchange
+	bare BareZnode
+}
+
+// finish awaits the exchange that has begun, and returns when the znode is known
+// to be gone, or the session over.
+func (h *handoff) finish(life context.Context) error {
+	s, bare := h.session, h.bare
+	if h.failed != nil && !conn.Lost(h.failed) { // nothing was sent
+		if _, err := s.again(life, bare.Path, bare.Stat); err != nil {
+			return err
+		}
+		h.begin(life)
+	}
+	for sent := false; ; h.begin(life) {
+		replies, err := h.await(life)
+		if err == nil {
+			err = replies[0].Refusal()
+		}
+		switch {
+		case err == nil:
+			return nil
+		case s.Err() != nil:
+			return s.Err()
+		case errors.Is(err, recipes.ErrNoNode):
+			if sent {
+				return nil
+			}
+			return fmt.Errorf("handoff of %s: %w", bare.Path, recipes.ErrNoNode)
+		case !conn.Lost(err):
+			s.log.Debug("cannot release by a handoff; deleting", "path", bare.Path, "error", err)
+			s.CountFallback()
+			deletion := s.deleteBare(life, bare)
+			if errors.Is(err, recipes.ErrAccessDenied) && deletion == nil && bare.Stat.Czxid > s.resumption.until {
+				s.wire.RefuseIdentity() // it was made by this identity, which may not write to it
+			}
+			return deletion
+		}
+		sent = sent || !errors.Is(err, conn.ErrNotSent)
+		if _, _, err := s.connectedAfter(life, h.connection); err != nil {
+			return s.Err()
+		}
+		if _, err := s.again(life, bare.Path, bare.Stat); errors.Is(err, recipes.ErrNoNode) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}

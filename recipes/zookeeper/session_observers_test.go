@@ -1,0 +1,77 @@
+package zookeeper_test
+
+import (
+	"maps"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Who watches for months sees the connection lost many times: what waited for the
+// watches of a connection goes with it.
+func TestAnObserverKeepsNothingOfFormerConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		s, closeSession := openIn(t, srv)
+		defer closeSession()
+		c := configAt(t, s, "/config")
+		must[recipes.Revision](t)(c.Set(t.Context(), "a", nil, recipes.AnyRevision))
+		<-must[<-chan []recipes.Entry](t)(c.WatchTree(t.Context()))
+		listeners := func() int {
+			synctest.Wait()
+			stacks := make([]byte, 1<<20)
+			return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "(*mirror).listen")
+		}
+		before := listeners()
+		for range 5 {
+			lost := false
+			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+				lost = true
+				srv.SetFault(nil)
+				return zkserver.Fault{CloseBefore: true}
+			})
+			must[recipes.Entry](t)(c.Get(t.Context(), "a"))
+			if !lost {
+				t.Fatal("the connection was not lost")
+			}
+		}
+		if after := listeners(); before == 0 || after != before {
+			t.Errorf("%d goroutines that listen, and %d after five connections", before, after)
+		}
+	})
+}
+
+// A server that throttles is not asked again for what it has answered.
+func TestAThrottledObserverReadsOnlyWhatIsMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zkserver.New(zkserver.Config{})
+		t.Cleanup(func() { srv.Close() })
+		watches, other := openVirtual(t, srv), openVirtual(t, srv)
+		theirs := configAt(t, other, "/c")
+		must[recipes.Revision](t)(theirs.Set(t.Context(), "a/b/c", nil, recipes.AnyRevision))
+		tree := must[<-chan []recipes.Entry](t)(configAt(t, watches, "/c").WatchTree(t.Context()))
+		<-tree
+
+		const throttled = 5
+		asked := make(map[string]int)
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID != watches.ID() {
+				return zkserver.Fault{}
+			}
+			asked[r.Op.String()+" "+r.Path]++
+			return zkserver.Fault{Throttle: r.Path == "/c/a/new" && asked["getData /c/a/new"] <= throttled}
+		})
+		must[recipes.Revision](t)(theirs.Set(t.Context(), "a/new", nil, recipes.AnyRevision))
+		<-tree
+		srv.SetFault(nil)
+		want := map[string]int{"getChildren2 /c/a": 1, "getData /c/a/new": throttled + 1, "getChildren2 /c/a/new": 1}
+		if !maps.Equal(asked, want) {
+			t.Errorf("asked %v; want %v", asked, want)
+		}
+	})
+}
