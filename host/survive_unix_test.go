@@ -199,6 +199,13 @@ var holdings = []holding{
 		m, _ := s.Semaphore("/permit", recipes.SemaphoreConfig{Permits: 1})
 		return granted(m.TryAcquire(ctx))
 	}},
+	{"slot", "/slot", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
+		m, _ := s.Slots("/slot", recipes.SemaphoreConfig{Permits: 1})
+		return granted(m.Acquire(ctx))
+	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
+		m, _ := s.Slots("/slot", recipes.SemaphoreConfig{Permits: 1})
+		return granted(m.TryAcquire(ctx))
+	}},
 	{"permit of Curator", "/leased/leases", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		m, _ := s.Semaphore("/leased", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator})
 		return granted(m.Acquire(ctx))
@@ -271,6 +278,10 @@ func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 		},
 		"permit": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
 			m, _ := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 1, Joined: joined})
+			return m.Acquire(ctx)
+		},
+		"slot": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+			m, _ := s.Slots(path, recipes.SemaphoreConfig{Permits: 1, Joined: joined})
 			return m.Acquire(ctx)
 		},
 		"priority": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {

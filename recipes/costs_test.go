@@ -178,6 +178,16 @@ var operate = map[string]func(ctx context.Context, s recipes.Client, path string
 		measure("acquire", acquire)
 		measure("release", release)
 	},
+	"Slots": func(ctx context.Context, s recipes.Client, path string, measure func(string, func() error)) {
+		slots, err := s.Slots(path, recipes.SemaphoreConfig{Permits: 2})
+		var hold recipes.SlotHold
+		acquire := func() error { hold, err = slots.Acquire(ctx); return err }
+		release := func() error { return hold.Release(ctx) }
+		measure("(first)", acquire)
+		measure("(first release)", release)
+		measure("acquire", acquire)
+		measure("release", release)
+	},
 	"Barrier": func(ctx context.Context, s recipes.Client, path string, measure func(string, func() error)) {
 		barrier, _ := s.Barrier(path)
 		set := func() error { return barrier.Set(ctx, nil) }

@@ -37,3 +37,32 @@ func ExampleSemaphore() {
 	// a third is refused: true
 	// and granted when one has been released: <nil>
 }
+
+// Each of several workers has a number of its own, and works on the shard of that number.
+func ExampleSlots() {
+	ctx := context.Background()
+	session := open(ctx)
+	defer session.Close(ctx)
+
+	workers, err := session.Slots("/app/workers", recipes.SemaphoreConfig{Permits: 4})
+	if err != nil {
+		log.Fatal(err)
+	}
+	first, err := workers.Acquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	second, err := workers.Acquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("shards", first.Slot(), "and", second.Slot())
+	if err := first.Release(ctx); err != nil {
+		log.Fatal(err)
+	}
+	third, err := workers.Acquire(ctx)
+	fmt.Println("shard", third.Slot(), "again:", err)
+	// Output:
+	// shards 0 and 1
+	// shard 0 again: <nil>
+}

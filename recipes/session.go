@@ -71,6 +71,10 @@ type Recipes interface {
 	// Semaphore returns the semaphore at path, on the same terms.
 	Semaphore(path string, cfg SemaphoreConfig) (Semaphore, error)
 
+	// Slots returns the semaphore with numbered permits at path, on the same terms. It has
+	// no other dialects.
+	Slots(path string, cfg SemaphoreConfig) (Slots, error)
+
 	// PriorityLock returns the read-write lock with priorities at path, on the same
 	// terms.
 	PriorityLock(path string, cfg PriorityLockConfig) (PriorityLock, error)

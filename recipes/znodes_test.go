@@ -106,6 +106,7 @@ var shapes = []struct {
 	{regexp.MustCompile(`\b0\d{9}$`), "<seq>"},
 	{regexp.MustCompile(`n_0\d{9}$`), "n_<seq>"},
 	{regexp.MustCompile(`-\d\d-`), "-YY-"},
+	{regexp.MustCompile(`-slot-\d+-`), "-slot-N-"},
 	{regexp.MustCompile(`^(s|joined|done)_(one|two)$`), "${1}_<site>"},
 	{regexp.MustCompile(`^ann$`), "<name>"},
 }
@@ -169,6 +170,16 @@ var uses = map[string]func(ctx context.Context, must func(error), s recipes.Clie
 		must(err)
 		_, err = semaphore.Acquire(ctx)
 		must(err)
+	},
+	"Slots": func(ctx context.Context, must func(error), s recipes.Client, path string) {
+		waits := make(chan struct{}, 2)
+		slots, err := s.Slots(path, recipes.SemaphoreConfig{Permits: 1, Joined: func(recipes.Place) { waits <- struct{}{} }})
+		must(err)
+		_, err = slots.Acquire(ctx)
+		must(err)
+		<-waits
+		go slots.Acquire(ctx)
+		<-waits
 	},
 	"Barrier": func(ctx context.Context, must func(error), s recipes.Client, path string) {
 		barrier, err := s.Barrier(path)

@@ -45,6 +45,7 @@ func groups() []group {
 		{"transaction", transactionTests()},
 		{"shared lock", append(forKinds(sharedKinds(), lineTests()), sharedLockTests()...)},
 		{"semaphore", append(forKinds(semaphoreKinds(), lineTests()), semaphoreTests()...)},
+		{"slots", slotsTests()},
 		{"revocable", revokeTests()},
 		{"priority lock", priorityTests()},
 		{"context of the line", lineContextTests()},

@@ -47,11 +47,17 @@ func (s *stage) granted(g *grip) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.grips = append(s.grips, g)
-	sum := 0
+	sum, slots := 0, map[int]bool{}
 	early := func(g *grip) bool { return s.expires && g.victim }
 	for _, g := range s.grips {
 		if !g.left && g.Err() == nil && !early(g) {
 			sum += g.share
+			if h, ok := g.Grant.(recipes.SlotHold); ok {
+				if slots[h.Slot()] || h.Slot() >= 2 {
+					s.Errorf("number %d is granted twice, or is no number", h.Slot())
+				}
+				slots[h.Slot()] = true
+			}
 		}
 	}
 	if sum > whole {
@@ -134,12 +140,12 @@ const (
 	aReader = whole / 10
 )
 
-type acquirer interface {
-	Acquire(ctx context.Context) (recipes.Hold, error)
-	TryAcquire(ctx context.Context) (recipes.Hold, error)
+type acquirer[H recipes.Hold] interface {
+	Acquire(ctx context.Context) (H, error)
+	TryAcquire(ctx context.Context) (H, error)
 }
 
-func acquiring[A acquirer](open func(s *stage, in recipes.Client) A) entry {
+func acquiring[H recipes.Hold, A acquirer[H]](open func(s *stage, in recipes.Client) A) entry {
 	return func(ctx context.Context, s *stage, in recipes.Client, try bool) (*grip, error) {
 		if try {
 			return releasing(open(s, in).TryAcquire(ctx))
@@ -180,7 +186,7 @@ func readWrite[H recipes.Hold, L readWriter[H]](of, variant string, open func(s 
 func stances() (all []stance) {
 	for _, strategy := range recipes.Strategies() {
 		named := ", " + string(strategy)
-		all = append(all, stance{of: "Lock.Acquire", variant: named, tries: "Lock.TryAcquire", gives: "Hold.Release", enter: acquiring(func(s *stage, in recipes.Client) recipes.Lock {
+		all = append(all, stance{of: "Lock.Acquire", variant: named, tries: "Lock.TryAcquire", gives: "Hold.Release", enter: acquiring[recipes.Hold](func(s *stage, in recipes.Client) recipes.Lock {
 			return s.lock(in, recipes.LockConfig{Strategy: strategy, Data: []byte("who")})
 		})}, stance{of: "Election.Campaign", variant: named, gives: "Leadership.Resign", enter: func(ctx context.Context, s *stage, in recipes.Client, _ bool) (*grip, error) {
 			e := must[recipes.Election](s.T)(in.Election(stagePath, recipes.ElectionConfig{Strategy: strategy}))
@@ -190,8 +196,11 @@ func stances() (all []stance) {
 		if strategy == recipes.Handoff {
 			continue // what follows does as with predecessor then
 		}
-		all = append(all, stance{of: "Semaphore.Acquire", variant: named, tries: "Semaphore.TryAcquire", gives: "Hold.Release", share: aPermit, blockers: 2, enter: acquiring(func(s *stage, in recipes.Client) recipes.Semaphore {
+		all = append(all, stance{of: "Semaphore.Acquire", variant: named, tries: "Semaphore.TryAcquire", gives: "Hold.Release", share: aPermit, blockers: 2, enter: acquiring[recipes.Hold](func(s *stage, in recipes.Client) recipes.Semaphore {
 			return s.semaphore(in, recipes.SemaphoreConfig{Strategy: strategy})
+		})})
+		all = append(all, stance{of: "Slots.Acquire", variant: named, tries: "Slots.TryAcquire", gives: "Hold.Release", share: aPermit, blockers: 2, enter: acquiring[recipes.SlotHold](func(s *stage, in recipes.Client) recipes.Slots {
+			return s.slots(in, recipes.SemaphoreConfig{Strategy: strategy})
 		})})
 		all = append(all, readWrite[recipes.SharedHold]("SharedLock", named, func(s *stage, in recipes.Client) recipes.SharedLock {
 			return must[recipes.SharedLock](s.T)(in.SharedLock(stagePath, recipes.SharedLockConfig{Strategy: strategy}))
@@ -202,9 +211,9 @@ func stances() (all []stance) {
 	}
 	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 		named := ", " + string(d)
-		all = append(all, stance{of: "Lock.Acquire", variant: named, tries: "Lock.TryAcquire", gives: "Hold.Release", enter: acquiring(func(s *stage, in recipes.Client) recipes.Lock {
+		all = append(all, stance{of: "Lock.Acquire", variant: named, tries: "Lock.TryAcquire", gives: "Hold.Release", enter: acquiring[recipes.Hold](func(s *stage, in recipes.Client) recipes.Lock {
 			return s.lock(in, recipes.LockConfig{Dialect: d})
-		})}, stance{of: "Semaphore.Acquire", variant: named, tries: "Semaphore.TryAcquire", gives: "Hold.Release", share: aPermit, blockers: 2, enter: acquiring(func(s *stage, in recipes.Client) recipes.Semaphore {
+		})}, stance{of: "Semaphore.Acquire", variant: named, tries: "Semaphore.TryAcquire", gives: "Hold.Release", share: aPermit, blockers: 2, enter: acquiring[recipes.Hold](func(s *stage, in recipes.Client) recipes.Semaphore {
 			return s.semaphore(in, recipes.SemaphoreConfig{Dialect: d})
 		})})
 		all = append(all, readWrite[recipes.SharedHold]("SharedLock", named, func(s *stage, in recipes.Client) recipes.SharedLock {

@@ -20,9 +20,6 @@ import (
 func TestNoGrantOutlivesTheSessionAtTheLeader(t *testing.T) {
 	type enter = func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error)
 	ways := map[string]enter{
-		"priority write": func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
-			return must[recipes.PriorityLock](t)(s.PriorityLock("/it", recipes.PriorityLockConfig{Joined: joined})).AcquireWrite(ctx)
-		},
 		"priority read": func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
 			return must[recipes.PriorityLock](t)(s.PriorityLock("/it", recipes.PriorityLockConfig{Joined: joined})).AcquireRead(ctx)
 		},
@@ -39,9 +36,9 @@ func TestNoGrantOutlivesTheSessionAtTheLeader(t *testing.T) {
 			return queueOf(t, s, "/queue", recipes.QueueConfig{}).Receive(ctx)
 		},
 	}
-	for _, strategy := range recipes.Strategies() {
-		ways["lock by "+string(strategy)] = func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
-			return must[recipes.Lock](t)(s.Lock("/it", recipes.LockConfig{Strategy: strategy, Joined: joined})).Acquire(ctx)
+	for _, c := range contentions() {
+		ways[c.name] = func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
+			return c.enter(ctx, s, "/it", joined)
 		}
 	}
 	const timeout = 10 * time.Second

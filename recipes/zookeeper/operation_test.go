@@ -62,7 +62,7 @@ type doing struct {
 }
 
 func operations() []operation {
-	return slices.Concat(lineOperations(), questionsAboutLines(), electionOperations(), sharedLockOperations(), priorityLockOperations(),
+	return slices.Concat(lineOperations(), questionsAboutLines(), slotsOperations(), electionOperations(), sharedLockOperations(), priorityLockOperations(),
 		queueOperations(), barrierOperations(), doubleBarrierOperations(), groupOperations(), namesOperations(), configurationOperations(),
 		counterOperations(), transactionOperations())
 }
@@ -158,6 +158,11 @@ func (s *stage) lock(in recipes.Recipes, cfg recipes.LockConfig) recipes.Lock {
 func (s *stage) semaphore(in recipes.Recipes, cfg recipes.SemaphoreConfig) recipes.Semaphore {
 	cfg.Permits = max(cfg.Permits, 2)
 	return must[recipes.Semaphore](s.T)(in.Semaphore(stagePath, cfg))
+}
+
+func (s *stage) slots(in recipes.Recipes, cfg recipes.SemaphoreConfig) recipes.Slots {
+	cfg.Permits = max(cfg.Permits, 2)
+	return must[recipes.Slots](s.T)(in.Slots(stagePath, cfg))
 }
 
 func (s *stage) shared(in recipes.Recipes) recipes.SharedLock {

@@ -112,6 +112,9 @@ func things() []thing {
 		kind("semaphore", semaphore, recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release),
 		kind("semaphore of Curator", leased(recipes.Curator), recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release),
 		kind("semaphore of kazoo", leased(recipes.Kazoo), recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release),
+		kind("slots", func(s recipes.Client, p string) (recipes.Slots, error) {
+			return s.Slots(p, recipes.SemaphoreConfig{Permits: 1})
+		}, recipes.Slots.Acquire, recipes.Slots.TryAcquire, recipes.SlotHold.Release),
 		kind("shared lock for writing", shared, recipes.SharedLock.AcquireWrite, recipes.SharedLock.TryRead, recipes.SharedHold.Release),
 		kind("shared lock for reading", shared, recipes.SharedLock.AcquireRead, recipes.SharedLock.TryWrite, recipes.SharedHold.Release),
 		kind("priority lock for writing", priority, recipes.PriorityLock.AcquireWrite, recipes.PriorityLock.TryRead, recipes.PriorityHold.Release),
@@ -286,7 +289,7 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 		if taken.Token() != held.Token() || taken.Znode() != held.Znode() || taken.Err() != nil {
 			t.Errorf("took up %s with %d (%v), it was %s with %d", taken.Znode(), taken.Token(), taken.Err(), held.Znode(), held.Token())
 		}
-		if _, try, _ := k.at(t, other, path); k.name == "name" || strings.Contains(k.name, "lock") || k.name == "semaphore" {
+		if _, try, _ := k.at(t, other, path); k.name == "name" || strings.Contains(k.name, "lock") || k.name == "semaphore" || k.name == "slots" {
 			if g, err := try(ctx); err == nil {
 				t.Errorf("another session was granted %s beside it", g.Znode())
 			}

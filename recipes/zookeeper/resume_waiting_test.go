@@ -66,6 +66,9 @@ func contentions() []contention {
 		contending("semaphore", func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.Semaphore, error) {
 			return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1, Joined: joined})
 		}, recipes.Semaphore.Acquire),
+		contending("slots", func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.Slots, error) {
+			return s.Slots(p, recipes.SemaphoreConfig{Permits: 1, Joined: joined})
+		}, recipes.Slots.Acquire),
 		contending("shared lock", func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.SharedLock, error) {
 			return s.SharedLock(p, recipes.SharedLockConfig{Joined: joined})
 		}, recipes.SharedLock.AcquireWrite),
@@ -179,8 +182,12 @@ func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
 		second = move(t, addr, second)
 		again := <-c.goOn(ctx, second, path, znode)
 		if again.err != nil || again.grant.Token() != had.grant.Token() || again.grant.Znode() != had.grant.Znode() {
-			t.Errorf("%+v; it had %s with %d", again, had.grant.Znode(), had.grant.Token())
+			t.Fatalf("%+v; it had %s with %d", again, had.grant.Znode(), had.grant.Token())
 		}
+		if err := second.(movable).DropRest(ctx); err != nil {
+			t.Fatal(err)
+		}
+		guardedWrite(t, again.grant, path+"-written")
 	})
 }
 

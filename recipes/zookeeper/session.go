@@ -114,6 +114,10 @@ func (s zkSession) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.
 	return in(s, path, cfg.Dialect, func() (recipes.Semaphore, error) { return lock.NewSemaphore(s.lines, path, cfg) })
 }
 
+func (s zkSession) Slots(path string, cfg recipes.SemaphoreConfig) (recipes.Slots, error) {
+	return in(s, path, cfg.Dialect, func() (recipes.Slots, error) { return lock.NewSlots(s.lines, path, cfg) })
+}
+
 func (s zkSession) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
 	return in(s, path, cfg.Dialect, func() (recipes.SharedLock, error) { return rwlock.NewShared(s.lines, path, cfg) })
 }

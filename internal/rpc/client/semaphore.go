@@ -14,15 +14,23 @@ type semaphore struct {
 }
 
 func (s *session) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
-	r, err := s.at("semaphore", path, cfg.Dialect)
+	m, err := s.semaphore("semaphore", path, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (s *session) semaphore(kind, path string, cfg recipes.SemaphoreConfig) (semaphore, error) {
+	r, err := s.at(kind, path, cfg.Dialect)
 	if err == nil {
 		cfg.Strategy, err = cfg.Strategy.Normalize()
 	}
 	if err != nil {
-		return nil, err
+		return semaphore{}, err
 	}
 	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("%s: %w", r, err)
+		return semaphore{}, fmt.Errorf("%s: %w", r, err)
 	}
 	return semaphore{r, cfg}, nil
 }
@@ -52,4 +60,51 @@ func (m semaphore) acquire(ctx context.Context, try bool) (recipes.Hold, error) 
 
 func (m semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 	return m.line(ctx, recipes.KindSemaphore)
+}
+
+type slots struct{ semaphore }
+
+func (s *session) Slots(path string, cfg recipes.SemaphoreConfig) (recipes.Slots, error) {
+	m, err := s.semaphore("slots", path, cfg)
+	if err == nil && m.dialect != "" {
+		err = fmt.Errorf("%s: %w: it has no dialect %s", m, recipes.ErrInvalid, cfg.Dialect)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return slots{m}, nil
+}
+
+type slotHold struct {
+	hold
+	slot int
+}
+
+func (h slotHold) Slot() int { return h.slot }
+
+func (m slots) Acquire(ctx context.Context) (recipes.SlotHold, error) {
+	return m.acquire(ctx, false)
+}
+
+func (m slots) TryAcquire(ctx context.Context) (recipes.SlotHold, error) {
+	return m.acquire(ctx, true)
+}
+
+func (m slots) acquire(ctx context.Context, try bool) (recipes.SlotHold, error) {
+	var slot int
+	g, err := m.recipe.acquire(ctx, "slots", m.cfg.Joined, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
+		a, err := m.s.semaphores.AcquireSlot(ctx, &pb.AcquireSlotRequest{
+			Session: m.s.handle, RequestId: id,
+			Path: m.path, Strategy: string(m.cfg.Strategy), Data: m.cfg.Data,
+			Try: try, Announce: m.s.announces(m.cfg.Joined), Permits: int32(m.cfg.Permits), Resumed: had,
+		})
+		if had.GetToken() == 0 { // else the hold is taken up, and has its number
+			slot = int(a.GetSlot())
+		}
+		return a, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slotHold{hold{g}, slot}, nil
 }

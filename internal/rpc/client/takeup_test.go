@@ -2,7 +2,9 @@ package client
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 
 	"go.opentelemetry.io/otel/metric/noop"
 	"google.golang.org/grpc"
@@ -137,4 +139,35 @@ func TestTelemetryIsAmongTheDialOptions(t *testing.T) {
 	if len(with) != len(without)+1 {
 		t.Errorf("%d options with a meter, %d without", len(with), len(without))
 	}
+}
+
+// A session that a client does not run any more keeps no plugin.
+func TestASessionThatIsNotRunKeepsNoPlugin(t *testing.T) {
+	s, _ := resumable(t)
+	p := s.newest.plugin
+	p.sessions[s] = true
+	s.Client.Close()
+	if err := s.run(t.Context()); err == nil || len(p.sessions) != 0 {
+		t.Errorf("%v; %d sessions are left", err, len(p.sessions))
+	}
+}
+
+// lost answers a downgrade with the loss of the session.
+type lost struct{ pb.ReadWriteLockServiceClient }
+
+func (lost) Downgrade(context.Context, *pb.DowngradeRequest, ...grpc.CallOption) (*pb.DowngradeResponse, error) {
+	return nil, wire.ToStatus(recipes.ErrExpired, nil)
+}
+
+// A hold whose session ends while it is downgraded is not held any more.
+func TestADowngradeWhoseSessionEndsIsNotHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, generationOf := resumable(t)
+		s.begin(generationOf())
+		s.Client.readWriteLocks = lost{}
+		h := newSharedHold(&grant{s: s, id: "1", lost: make(chan struct{})}, recipes.Writing)
+		if err := h.Downgrade(t.Context()); !errors.Is(err, recipes.ErrNotHeld) || !errors.Is(err, recipes.ErrExpired) {
+			t.Errorf("it ends with %v", err)
+		}
+	})
 }

@@ -23,7 +23,7 @@
 //   - Operators: contenders' znodes that are deleted, empty parents that are reaped,
 //     sequence numbers that wrap.
 //   - Clients: pauses of their code and network, cancellations, deaths without a word.
-//   - Processes: of lock, election, semaphore, shared lock, priority lock and names, the
+//   - Processes: of lock, election, semaphore, slots, shared lock, priority lock and names, the
 //     process that serves a session is killed, with answers on their way, or is replaced
 //     as in an upgrade: it lets go of the session. Another one resumes the session. It takes
 //     up grants and places in line.

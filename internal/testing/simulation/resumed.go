@@ -52,6 +52,13 @@ func semaphoreKind(c *client) kind {
 	}, recipes.Semaphore.Acquire, recipes.Hold.Release)
 }
 
+func slotsKind(c *client) kind {
+	strategy := choose(c, recipes.Strategies()...)
+	return kindOf("/slots", 2, false, func(s recipes.Client, joined func(recipes.Place)) (recipes.Slots, error) {
+		return s.Slots("/slots", recipes.SemaphoreConfig{Permits: 2, Strategy: strategy, Joined: joined})
+	}, recipes.Slots.Acquire, recipes.SlotHold.Release)
+}
+
 func sharedKind(c *client) kind {
 	strategy, shared := choose(c, recipes.Strategies()...), choose(c, true, false)
 	acquire := recipes.SharedLock.AcquireWrite

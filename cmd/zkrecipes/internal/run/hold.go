@@ -10,6 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // holding is a command that has run under a grant.
@@ -41,9 +42,11 @@ func (h *holding) gone(most time.Duration) bool {
 // the command did not run.
 func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*holding, error) {
 	lost := h.Done() // asks to be told, from now on
-	j, err := r.Start(program, g.argv, []string{
-		tokenEnv + "=" + strconv.FormatInt(int64(h.Token()), 10), znodeEnv + "=" + h.Znode(), pathEnv + "=" + g.path,
-	}, g.life)
+	env := []string{tokenEnv + "=" + strconv.FormatInt(int64(h.Token()), 10), znodeEnv + "=" + h.Znode(), pathEnv + "=" + g.path}
+	if s, ok := h.Grant.(recipes.SlotHold); ok {
+		env = append(env, slotEnv+"="+strconv.Itoa(s.Slot()))
+	}
+	j, err := r.Start(program, g.argv, env, g.life)
 	if err != nil {
 		g.release(h, t)
 		return nil, exit.With(exit.Cannot, "command %s: %w", g.argv[0], err)

@@ -41,6 +41,10 @@ PATH is one of four kinds of lock, and all contenders must use the same kind:
                          first, and equal numbers in order; commands with -shared
                          run together, any other alone
 
+With -n, $ZKRECIPES_SLOT is the number of the command's permit, from 0 to PERMITS-1. A
+command gets the lowest free number, and no two holders of PATH have the same. The
+dialects of other libraries, and older plugins, have no numbers.
+
 Each kind has a wait queue of its own: a plain lock does NOT wait for -shared, but
 -exclusive does. A contender that meets one of another kind, or of an election, gives up
 with exit code 125 and names it. Of two that come at the same time, at least the later
@@ -65,6 +69,14 @@ With -revocable, others may ask for the lock: with zkrecipes revoke PATH, or wit
 
 ` + guardHelp,
 }
+
+// slotEnv is the number of a semaphore's permit.
+const slotEnv = "ZKRECIPES_SLOT"
+
+// onlySlot is the only permit of a semaphore. Its number is known.
+type onlySlot struct{ recipes.Hold }
+
+func (onlySlot) Slot() int { return 0 }
 
 type lockVerb struct {
 	guard
@@ -197,9 +209,20 @@ func (v *lockVerb) acquire(ctx context.Context, s recipes.Recipes) (grant, error
 		read := choose(v.try, recipes.SharedLock.TryRead, recipes.SharedLock.AcquireRead)
 		write := choose(v.try, recipes.SharedLock.TryWrite, recipes.SharedLock.AcquireWrite)
 		return take(ctx, v, l, err, choose(v.exclusive, write, read))
+	case v.permits > 1 && !v.dialect.Other():
+		l, err := s.Slots(v.path, recipes.SemaphoreConfig{Permits: int(v.permits), Data: []byte(v.data)})
+		g, err := take(ctx, v, l, err, choose(v.try, recipes.Slots.TryAcquire, recipes.Slots.Acquire))
+		if !errors.Is(err, recipes.ErrUnsupported) {
+			return g, err
+		}
+		fallthrough // the plugin is older, and gives permits without numbers
 	case v.permits.given():
 		l, err := s.Semaphore(v.path, recipes.SemaphoreConfig{Permits: int(v.permits), Dialect: recipes.Dialect(v.dialect), Data: []byte(v.data)})
-		return take(ctx, v, l, err, choose(v.try, recipes.Semaphore.TryAcquire, recipes.Semaphore.Acquire))
+		g, err := take(ctx, v, l, err, choose(v.try, recipes.Semaphore.TryAcquire, recipes.Semaphore.Acquire))
+		if h, ok := g.Grant.(recipes.Hold); ok && v.permits == 1 && !v.dialect.Other() {
+			g.Grant = onlySlot{h} // without a claim, so that one releases to the next by handoff
+		}
+		return g, err
 	}
 	l, err := s.Lock(v.path, recipes.LockConfig{Dialect: recipes.Dialect(v.dialect), Data: []byte(v.data)})
 	return take(ctx, v, l, err, choose(v.try, recipes.Lock.TryAcquire, recipes.Lock.Acquire))

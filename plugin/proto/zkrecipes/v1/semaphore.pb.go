@@ -196,6 +196,178 @@ func (x *AcquirePermitResponse) GetPlace() *Place {
 	return nil
 }
 
+// AcquireSlotRequest asks for a permit with a number. Fields that
+// AcquirePermitRequest has too mean the same.
+type AcquireSlotRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Path          string                 `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	Strategy      string                 `protobuf:"bytes,4,opt,name=strategy,proto3" json:"strategy,omitempty"`
+	Data          []byte                 `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
+	Try           bool                   `protobuf:"varint,6,opt,name=try,proto3" json:"try,omitempty"`
+	Announce      bool                   `protobuf:"varint,7,opt,name=announce,proto3" json:"announce,omitempty"`
+	Permits       int32                  `protobuf:"varint,8,opt,name=permits,proto3" json:"permits,omitempty"`
+	Resumed       *Grant                 `protobuf:"bytes,9,opt,name=resumed,proto3" json:"resumed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcquireSlotRequest) Reset() {
+	*x = AcquireSlotRequest{}
+	mi := &file_zkrecipes_v1_semaphore_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcquireSlotRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcquireSlotRequest) ProtoMessage() {}
+
+func (x *AcquireSlotRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_semaphore_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcquireSlotRequest.ProtoReflect.Descriptor instead.
+func (*AcquireSlotRequest) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_semaphore_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *AcquireSlotRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *AcquireSlotRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *AcquireSlotRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *AcquireSlotRequest) GetStrategy() string {
+	if x != nil {
+		return x.Strategy
+	}
+	return ""
+}
+
+func (x *AcquireSlotRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *AcquireSlotRequest) GetTry() bool {
+	if x != nil {
+		return x.Try
+	}
+	return false
+}
+
+func (x *AcquireSlotRequest) GetAnnounce() bool {
+	if x != nil {
+		return x.Announce
+	}
+	return false
+}
+
+func (x *AcquireSlotRequest) GetPermits() int32 {
+	if x != nil {
+		return x.Permits
+	}
+	return 0
+}
+
+func (x *AcquireSlotRequest) GetResumed() *Grant {
+	if x != nil {
+		return x.Resumed
+	}
+	return nil
+}
+
+// AcquireSlotResponse is a granted permit and its number.
+type AcquireSlotResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Grant *Grant                 `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`
+	Place *Place                 `protobuf:"bytes,2,opt,name=place,proto3" json:"place,omitempty"`
+	// From 0 to permits-1.
+	Slot          int32 `protobuf:"varint,3,opt,name=slot,proto3" json:"slot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcquireSlotResponse) Reset() {
+	*x = AcquireSlotResponse{}
+	mi := &file_zkrecipes_v1_semaphore_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcquireSlotResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcquireSlotResponse) ProtoMessage() {}
+
+func (x *AcquireSlotResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_semaphore_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcquireSlotResponse.ProtoReflect.Descriptor instead.
+func (*AcquireSlotResponse) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_semaphore_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *AcquireSlotResponse) GetGrant() *Grant {
+	if x != nil {
+		return x.Grant
+	}
+	return nil
+}
+
+func (x *AcquireSlotResponse) GetPlace() *Place {
+	if x != nil {
+		return x.Place
+	}
+	return nil
+}
+
+func (x *AcquireSlotResponse) GetSlot() int32 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
 var File_zkrecipes_v1_semaphore_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_semaphore_proto_rawDesc = "" +
@@ -217,9 +389,25 @@ const file_zkrecipes_v1_semaphore_proto_rawDesc = "" +
 	"R\vunconfirmed\"m\n" +
 	"\x15AcquirePermitResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
-	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place2l\n" +
+	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"\x88\x02\n" +
+	"\x12AcquireSlotRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\x12\x1a\n" +
+	"\bstrategy\x18\x04 \x01(\tR\bstrategy\x12\x12\n" +
+	"\x04data\x18\x05 \x01(\fR\x04data\x12\x10\n" +
+	"\x03try\x18\x06 \x01(\bR\x03try\x12\x1a\n" +
+	"\bannounce\x18\a \x01(\bR\bannounce\x12\x18\n" +
+	"\apermits\x18\b \x01(\x05R\apermits\x12-\n" +
+	"\aresumed\x18\t \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\"\x7f\n" +
+	"\x13AcquireSlotResponse\x12)\n" +
+	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
+	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\x12\x12\n" +
+	"\x04slot\x18\x03 \x01(\x05R\x04slot2\xc0\x01\n" +
 	"\x10SemaphoreService\x12X\n" +
-	"\rAcquirePermit\x12\".zkrecipes.v1.AcquirePermitRequest\x1a#.zkrecipes.v1.AcquirePermitResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
+	"\rAcquirePermit\x12\".zkrecipes.v1.AcquirePermitRequest\x1a#.zkrecipes.v1.AcquirePermitResponse\x12R\n" +
+	"\vAcquireSlot\x12 .zkrecipes.v1.AcquireSlotRequest\x1a!.zkrecipes.v1.AcquireSlotResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
 
 var (
 	file_zkrecipes_v1_semaphore_proto_rawDescOnce sync.Once
@@ -233,24 +421,31 @@ func file_zkrecipes_v1_semaphore_proto_rawDescGZIP() []byte {
 	return file_zkrecipes_v1_semaphore_proto_rawDescData
 }
 
-var file_zkrecipes_v1_semaphore_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_zkrecipes_v1_semaphore_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_zkrecipes_v1_semaphore_proto_goTypes = []any{
 	(*AcquirePermitRequest)(nil),  // 0: zkrecipes.v1.AcquirePermitRequest
 	(*AcquirePermitResponse)(nil), // 1: zkrecipes.v1.AcquirePermitResponse
-	(*Grant)(nil),                 // 2: zkrecipes.v1.Grant
-	(*Place)(nil),                 // 3: zkrecipes.v1.Place
+	(*AcquireSlotRequest)(nil),    // 2: zkrecipes.v1.AcquireSlotRequest
+	(*AcquireSlotResponse)(nil),   // 3: zkrecipes.v1.AcquireSlotResponse
+	(*Grant)(nil),                 // 4: zkrecipes.v1.Grant
+	(*Place)(nil),                 // 5: zkrecipes.v1.Place
 }
 var file_zkrecipes_v1_semaphore_proto_depIdxs = []int32{
-	2, // 0: zkrecipes.v1.AcquirePermitRequest.resumed:type_name -> zkrecipes.v1.Grant
-	2, // 1: zkrecipes.v1.AcquirePermitResponse.grant:type_name -> zkrecipes.v1.Grant
-	3, // 2: zkrecipes.v1.AcquirePermitResponse.place:type_name -> zkrecipes.v1.Place
-	0, // 3: zkrecipes.v1.SemaphoreService.AcquirePermit:input_type -> zkrecipes.v1.AcquirePermitRequest
-	1, // 4: zkrecipes.v1.SemaphoreService.AcquirePermit:output_type -> zkrecipes.v1.AcquirePermitResponse
-	4, // [4:5] is the sub-list for method output_type
-	3, // [3:4] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	4, // 0: zkrecipes.v1.AcquirePermitRequest.resumed:type_name -> zkrecipes.v1.Grant
+	4, // 1: zkrecipes.v1.AcquirePermitResponse.grant:type_name -> zkrecipes.v1.Grant
+	5, // 2: zkrecipes.v1.AcquirePermitResponse.place:type_name -> zkrecipes.v1.Place
+	4, // 3: zkrecipes.v1.AcquireSlotRequest.resumed:type_name -> zkrecipes.v1.Grant
+	4, // 4: zkrecipes.v1.AcquireSlotResponse.grant:type_name -> zkrecipes.v1.Grant
+	5, // 5: zkrecipes.v1.AcquireSlotResponse.place:type_name -> zkrecipes.v1.Place
+	0, // 6: zkrecipes.v1.SemaphoreService.AcquirePermit:input_type -> zkrecipes.v1.AcquirePermitRequest
+	2, // 7: zkrecipes.v1.SemaphoreService.AcquireSlot:input_type -> zkrecipes.v1.AcquireSlotRequest
+	1, // 8: zkrecipes.v1.SemaphoreService.AcquirePermit:output_type -> zkrecipes.v1.AcquirePermitResponse
+	3, // 9: zkrecipes.v1.SemaphoreService.AcquireSlot:output_type -> zkrecipes.v1.AcquireSlotResponse
+	8, // [8:10] is the sub-list for method output_type
+	6, // [6:8] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_semaphore_proto_init() }
@@ -266,7 +461,7 @@ func file_zkrecipes_v1_semaphore_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_semaphore_proto_rawDesc), len(file_zkrecipes_v1_semaphore_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -20,6 +20,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	SemaphoreService_AcquirePermit_FullMethodName = "/zkrecipes.v1.SemaphoreService/AcquirePermit"
+	SemaphoreService_AcquireSlot_FullMethodName   = "/zkrecipes.v1.SemaphoreService/AcquireSlot"
 )
 
 // SemaphoreServiceClient is the client API for SemaphoreService service.
@@ -32,6 +33,9 @@ type SemaphoreServiceClient interface {
 	// AcquirePermit joins the line and answers when a permit is free, on the
 	// terms of LockService.Acquire.
 	AcquirePermit(ctx context.Context, in *AcquirePermitRequest, opts ...grpc.CallOption) (*AcquirePermitResponse, error)
+	// AcquireSlot is AcquirePermit for a permit with a number, the lowest that no
+	// other contender has. Its znode is another one than that of Place.
+	AcquireSlot(ctx context.Context, in *AcquireSlotRequest, opts ...grpc.CallOption) (*AcquireSlotResponse, error)
 }
 
 type semaphoreServiceClient struct {
@@ -52,6 +56,16 @@ func (c *semaphoreServiceClient) AcquirePermit(ctx context.Context, in *AcquireP
 	return out, nil
 }
 
+func (c *semaphoreServiceClient) AcquireSlot(ctx context.Context, in *AcquireSlotRequest, opts ...grpc.CallOption) (*AcquireSlotResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AcquireSlotResponse)
+	err := c.cc.Invoke(ctx, SemaphoreService_AcquireSlot_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SemaphoreServiceServer is the server API for SemaphoreService service.
 // All implementations must embed UnimplementedSemaphoreServiceServer
 // for forward compatibility.
@@ -62,6 +76,9 @@ type SemaphoreServiceServer interface {
 	// AcquirePermit joins the line and answers when a permit is free, on the
 	// terms of LockService.Acquire.
 	AcquirePermit(context.Context, *AcquirePermitRequest) (*AcquirePermitResponse, error)
+	// AcquireSlot is AcquirePermit for a permit with a number, the lowest that no
+	// other contender has. Its znode is another one than that of Place.
+	AcquireSlot(context.Context, *AcquireSlotRequest) (*AcquireSlotResponse, error)
 	mustEmbedUnimplementedSemaphoreServiceServer()
 }
 
@@ -74,6 +91,9 @@ type UnimplementedSemaphoreServiceServer struct{}
 
 func (UnimplementedSemaphoreServiceServer) AcquirePermit(context.Context, *AcquirePermitRequest) (*AcquirePermitResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AcquirePermit not implemented")
+}
+func (UnimplementedSemaphoreServiceServer) AcquireSlot(context.Context, *AcquireSlotRequest) (*AcquireSlotResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AcquireSlot not implemented")
 }
 func (UnimplementedSemaphoreServiceServer) mustEmbedUnimplementedSemaphoreServiceServer() {}
 func (UnimplementedSemaphoreServiceServer) testEmbeddedByValue()                          {}
@@ -114,6 +134,24 @@ func _SemaphoreService_AcquirePermit_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SemaphoreService_AcquireSlot_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AcquireSlotRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SemaphoreServiceServer).AcquireSlot(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SemaphoreService_AcquireSlot_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SemaphoreServiceServer).AcquireSlot(ctx, req.(*AcquireSlotRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // SemaphoreService_ServiceDesc is the grpc.ServiceDesc for SemaphoreService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -124,6 +162,10 @@ var SemaphoreService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AcquirePermit",
 			Handler:    _SemaphoreService_AcquirePermit_Handler,
+		},
+		{
+			MethodName: "AcquireSlot",
+			Handler:    _SemaphoreService_AcquireSlot_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -29,13 +29,26 @@ var leaseMarkers = line.Spoken{
 }
 
 type semaphore struct {
-	line *line.Line
-	cfg  recipes.SemaphoreConfig
+	recipe string // its name, in errors
+	line   *line.Line
+	cfg    recipes.SemaphoreConfig
 }
 
 // NewSemaphore returns the semaphore at path.
 func NewSemaphore(lines *line.Lines, path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
-	l, err := lines.At("semaphore", path, cfg.Strategy, cfg.Dialect, semaphoreMarkers)
+	s, err := newSemaphore("semaphore", lines, path, cfg, semaphoreMarkers)
+	if err != nil {
+		return nil, err
+	}
+	if s.line.Dialect != recipes.ZooKeeper {
+		return newLeased(s.line, cfg), nil
+	}
+	s.line.Permits = cfg.Permits
+	return s, nil
+}
+
+func newSemaphore(recipe string, lines *line.Lines, path string, cfg recipes.SemaphoreConfig, spoken line.Spoken) (*semaphore, error) {
+	l, err := lines.At(recipe, path, cfg.Strategy, cfg.Dialect, spoken)
 	if err != nil {
 		return nil, err
 	}
@@ -44,22 +57,30 @@ func NewSemaphore(lines *line.Lines, path string, cfg recipes.SemaphoreConfig) (
 		err = l.Stores(cfg.Data)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("semaphore %s: %w", path, err)
+		return nil, fmt.Errorf("%s %s: %w", recipe, path, err)
 	}
-	if l.Dialect != recipes.ZooKeeper {
-		return newLeased(l, cfg), nil
-	}
-	l.Permits = cfg.Permits
-	return &semaphore{line: l, cfg: cfg}, nil
+	return &semaphore{recipe: recipe, line: l, cfg: cfg}, nil
 }
 
 func (s *semaphore) Path() string { return s.line.Path }
 
-func (s *semaphore) Acquire(ctx context.Context) (recipes.Hold, error) { return s.enter(ctx, false) }
+func (s *semaphore) Acquire(ctx context.Context) (recipes.Hold, error) {
+	return permit(s.enter(ctx, false))
+}
 
-func (s *semaphore) TryAcquire(ctx context.Context) (recipes.Hold, error) { return s.enter(ctx, true) }
+func (s *semaphore) TryAcquire(ctx context.Context) (recipes.Hold, error) {
+	return permit(s.enter(ctx, true))
+}
 
-func (s *semaphore) enter(ctx context.Context, try bool) (recipes.Hold, error) {
+// permit returns hold, or no hold on an error.
+func permit(hold *line.Hold, err error) (recipes.Hold, error) {
+	if err != nil {
+		return nil, err
+	}
+	return hold, nil
+}
+
+func (s *semaphore) enter(ctx context.Context, try bool) (*line.Hold, error) {
 	for {
 		hold, err := s.line.Enter(ctx, line.Options{Data: s.cfg.Data, Try: try, Joined: s.cfg.Joined, Admit: s.agree})
 		switch {
@@ -93,6 +114,10 @@ func (s *semaphore) Resume(ctx context.Context, znode string, token recipes.Toke
 
 // ResumeWaiting is line.Line.ResumeWaiting.
 func (s *semaphore) ResumeWaiting(ctx context.Context, znode string, try bool) (recipes.Hold, error) {
+	return permit(s.resumeWaiting(ctx, znode, try))
+}
+
+func (s *semaphore) resumeWaiting(ctx context.Context, znode string, try bool) (*line.Hold, error) {
 	hold, err := s.line.ResumeWaiting(ctx, znode, line.Options{Try: try, Joined: s.cfg.Joined, Admit: s.agree})
 	if err != nil {
 		return nil, s.failed(err)
@@ -118,11 +143,14 @@ var SemaphoreContenders = line.Reader{Data: true, Spoken: leaseMarkers, Read: fu
 }}
 
 func (s *semaphore) failed(err error) error {
-	return fmt.Errorf("semaphore %s: %w", s.line.Path, err)
+	return fmt.Errorf("%s %s: %w", s.recipe, s.line.Path, err)
 }
 
 // permitsWord begins the data of a semaphore's path.
 const permitsWord = "permits="
+
+// word is what the path's data say when the contenders agree on this number.
+func (s *semaphore) word() []byte { return fmt.Appendf(nil, "%s%d", permitsWord, s.cfg.Permits) }
 
 // Permits returns the number of permits in the data of a semaphore's path, or 0 if
 // the data is not a semaphore's.
@@ -139,35 +167,41 @@ func Permits(data []byte) int {
 // the path cannot be removed, and no contender changes one number to another. So all
 // contenders that were admitted count with the same number.
 func (s *semaphore) agree(ctx context.Context) error {
-	want := fmt.Sprintf("%s%d", permitsWord, s.cfg.Permits)
+	_, err := s.agreed(ctx)
+	return err
+}
+
+// agreed is agree. It returns the version of the data that say the number.
+func (s *semaphore) agreed(ctx context.Context) (version int32, err error) {
+	want := string(s.word())
 	for {
 		node, err := s.line.Session.Get(ctx, s.line.Path)
 		if err != nil {
 			if errors.Is(err, recipes.ErrNoNode) { // with the contender's znode
-				return fmt.Errorf("%w: %s", recipes.ErrRemoved, s.line.Path)
+				return 0, fmt.Errorf("%w: %s", recipes.ErrRemoved, s.line.Path)
 			}
-			return err
+			return 0, err
 		}
 		said := string(node.Data)
 		switch {
 		case said == want:
-			return nil
+			return node.Stat.Version, nil
 		case strings.HasPrefix(said, permitsWord):
-			return fmt.Errorf("%w: the path says %q, this contender %q", recipes.ErrMismatch, said, want)
+			return 0, fmt.Errorf("%w: the path says %q, this contender %q", recipes.ErrMismatch, said, want)
 		}
 		// Kazoo's permits have no word before them. And one that is going to leave writes none.
 		if err := s.line.MeetsForeign(ctx); err != nil {
-			return err
+			return 0, err
 		}
 		if said != "" {
-			return fmt.Errorf("%w: the path holds %q, which is not a number of permits", recipes.ErrMismatch, znode.Excerpt(said))
+			return 0, fmt.Errorf("%w: the path holds %q, which is not a number of permits", recipes.ErrMismatch, znode.Excerpt(said))
 		}
 		err = znode.SetData(ctx, s.line.Session, s.line.Path, []byte(want), node.Stat.Version)
 		if errors.Is(err, recipes.ErrNoNode) {
 			continue // and the next read says so
 		}
 		if !znode.TryAgain(ctx, s.line.Session, err) {
-			return znode.GivenUp(ctx, s.line.Session, "agree on "+want, err) // or nil
+			return node.Stat.Version + 1, znode.GivenUp(ctx, s.line.Session, "agree on "+want, err) // or nil
 		}
 	}
 }
