@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -23,10 +24,8 @@ func debugged(t *testing.T) *exec.Cmd {
 	t.Helper()
 	r := listen(t)
 	cmd := exec.Command(self(t))
-	cmd.Env = append(os.Environ(), roleEnv+"=debugged", r.env(), "TMPDIR="+shortTempDir(t))
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd.Env = append(os.Environ(), quickExit, roleEnv+"=debugged", r.env(), "TMPDIR="+shortTempDir(t))
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	t.Setenv(handshake.ReattachEnv, r.accept(t, "debugged").first)
 	return cmd
@@ -43,9 +42,7 @@ func TestHostUsesThePluginThatIsBeingDebugged(t *testing.T) {
 		}
 		s := open(t, p, time.Minute)
 		h := acquire(t, s)
-		if err := p.Close(ctx(t)); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, p.Close(ctx(t)))
 		closes(t, "Exited", p.Exited())
 		if !errors.Is(h.Err(), recipes.ErrClosed) {
 			t.Error(h.Err())

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // pathEnv has the finder launch this plugin, as a variable of its own does for a tool.
@@ -30,7 +31,7 @@ func runFinder() {
 	if err == nil {
 		var p *host.Plugin
 		p, err = host.Launch(context.Background(), host.Config{
-			Path: os.Getenv(pathEnv), Env: []string{roleEnv + "=plugin"}, Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn}),
+			Path: os.Getenv(pathEnv), Env: []string{roleEnv + "=plugin", quickExit}, Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn}),
 		})
 		if err == nil {
 			err = p.Close(context.Background())
@@ -48,18 +49,13 @@ type besides struct{ dir, host, plugin, work string }
 
 func newBesides(t *testing.T) besides {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	exe := ""
 	if runtime.GOOS == "windows" {
 		exe = ".exe"
 	}
 	b := besides{dir, filepath.Join(dir, "a-host"+exe), filepath.Join(dir, host.PluginName+exe), t.TempDir()}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o755))
 	copySelf(t, b.host)
 	return b
 }
@@ -71,14 +67,9 @@ func copySelf(t *testing.T, to string) {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755))(t)
 	_, err = io.Copy(out, from)
-	if err := errors.Join(err, out.Close(), os.Chmod(to, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, out.Close(), os.Chmod(to, 0o755)))
 }
 
 // run runs the host with nothing in its environment, as a cron job, and returns what
@@ -87,7 +78,7 @@ func (b besides) run(t *testing.T, path string, env ...string) (found, logged st
 	t.Helper()
 	cmd := exec.CommandContext(ctx(t), path)
 	cmd.Dir = b.work
-	cmd.Env = append(env, roleEnv+"=finder", "PATH=", "SYSTEMROOT="+os.Getenv("SYSTEMROOT"))
+	cmd.Env = append(env, roleEnv+"=finder", quickExit, "PATH=", "SYSTEMROOT="+os.Getenv("SYSTEMROOT"))
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err = cmd.Run()
@@ -148,9 +139,7 @@ func TestAPluginThatAPersonHasChosenIsAsGoodAsOneBesideTheProgram(t *testing.T) 
 func homeWith(t *testing.T) string {
 	home := t.TempDir()
 	dir := filepath.Join(home, ".zkrecipes.d", "plugins")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o755))
 	copySelf(t, filepath.Join(dir, host.PluginName))
 	return home
 }
@@ -161,15 +150,11 @@ func TestAPluginBesideTheProgramThatOthersCanChange(t *testing.T) {
 	}
 	b := newBesides(t)
 	copySelf(t, b.plugin)
-	if err := os.Chmod(b.plugin, 0o775); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(b.plugin, 0o775))
 	if _, logged, err := b.run(t, b.host); err != nil || !strings.Contains(logged, "without a checksum: set one") {
 		t.Errorf("a group's: %v: %s", err, logged)
 	}
-	if err := os.Chmod(b.plugin, 0o757); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(b.plugin, 0o757))
 	if _, logged, err := b.run(t, b.host); err == nil || !strings.Contains(logged, host.ErrUnsafe.Error()) {
 		t.Errorf("everybody's: %v: %s", err, logged)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -16,9 +17,7 @@ import (
 func TestCallsHaveAConnectionOfTheirOwn(t *testing.T) {
 	with, without := launch(t, config(t, "plugin")), launch(t, config(t, "unary plugin"))
 	for _, s := range []recipes.Client{open(t, with, time.Minute), open(t, with, time.Minute), open(t, without, time.Minute)} {
-		if err := acquire(t, s).Release(ctx(t)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, acquire(t, s).Release(ctx(t)))
 	}
 	if got := sockets(t, with.PID()) - sockets(t, without.PID()); got != 1 {
 		t.Errorf("the plugin has %d sockets more than one without such connections", got)

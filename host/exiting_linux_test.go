@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // TestAProcessIsFoundExitingWhenItsFilesAreClosed, which is before it can be waited for,
@@ -26,9 +28,7 @@ func TestAProcessIsFoundExitingWhenItsFilesAreClosed(t *testing.T) {
 		if yes, known := exiting(cmd.Process.Pid); yes || !known {
 			t.Errorf("it runs: exiting %v, known %v", yes, known)
 		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Process.Kill())
 		_, _ = r.Read(make([]byte, 1)) // until the end
 		if yes, known := exiting(cmd.Process.Pid); !yes || !known {
 			t.Errorf("its files are closed: exiting %v, known %v", yes, known)

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // world is a machine on which nothing is installed.
@@ -24,9 +25,7 @@ func newWorld(t *testing.T) world {
 		path: filepath.Join(top, "path"), env: filepath.Join(top, "env"), config: filepath.Join(top, "config"),
 	}
 	for _, dir := range []string{w.work, w.home, w.path, w.env, w.config} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o755))
 	}
 	t.Chdir(w.work)
 	t.Setenv("HOME", w.home)
@@ -42,13 +41,9 @@ func install(t *testing.T, dir, name string) string {
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o755))
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
 	return path
 }
 
@@ -70,10 +65,7 @@ func TestSearchOrder(t *testing.T) {
 			t.Errorf("%s is not among what was searched: %v", dir, err)
 		}
 		want := install(t, dir, host.PluginName)
-		got, err := host.Find(w.config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(host.Find(w.config))(t)
 		if !sameFile(t, got, want) || !filepath.IsAbs(got) {
 			t.Errorf("found %s; want %s", got, want)
 		}
@@ -82,14 +74,8 @@ func TestSearchOrder(t *testing.T) {
 
 func sameFile(t *testing.T, a, b string) bool {
 	t.Helper()
-	x, err := os.Stat(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	y, err := os.Stat(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(os.Stat(a))(t)
+	y := must.Get(os.Stat(b))(t)
 	return os.SameFile(x, y)
 }
 
@@ -141,9 +127,7 @@ func TestLaunchFindsThePlugin(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("links need a privilege")
 	}
-	if err := os.Symlink(self(t), link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(self(t), link))
 	cfg := config(t, "plugin")
 	cfg.Path, cfg.Dir = "", w.config
 	out := &logged{}

@@ -4,6 +4,8 @@ import (
 	"io"
 	"os"
 	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // go-plugin logs an error if the reading of stdout ends with anything but EOF.
@@ -13,9 +15,7 @@ func TestStdoutThatIsClosedAfterTheProcessHasExitedHasEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close() // as a child of the process may hold it
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Close())
 	if _, err := (recorded{r, &hello{}}).Read(make([]byte, 1)); err != io.EOF {
 		t.Fatal(err)
 	}

@@ -6,14 +6,12 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 func inProcess(t testing.TB) *host.Plugin {
 	t.Helper()
-	p, err := host.InProcess(new(fake.World).Open)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(host.InProcess(new(fake.World).Open))(t)
 	t.Cleanup(func() { _ = p.Close(context.Background()) })
 	return p
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -62,20 +63,12 @@ func BenchmarkAcquireRelease(b *testing.B) {
 }
 
 func acquireAndRelease(b *testing.B, s recipes.Client) {
-	lock, err := s.Lock("/l", recipes.LockConfig{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	lock := must.Get(s.Lock("/l", recipes.LockConfig{}))(b)
 	var l latencies
 	for b.Loop() {
 		start := time.Now()
-		h, err := lock.Acquire(b.Context())
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := h.Release(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		h := must.Get(lock.Acquire(b.Context()))(b)
+		must.Do(b, h.Release(b.Context()))
 		l.add(start)
 	}
 	l.report(b)
@@ -87,14 +80,8 @@ func acquireAndRelease(b *testing.B, s recipes.Client) {
 // causes the event. ns/op has the rest of the Campaign and the Resign too.
 func BenchmarkEvent(b *testing.B) {
 	forEachTransport(b, func(b *testing.B, s recipes.Client) {
-		e, err := s.Election("/e", recipes.ElectionConfig{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		leaders, err := e.Observe(b.Context())
-		if err != nil {
-			b.Fatal(err)
-		}
+		e := must.Get(s.Election("/e", recipes.ElectionConfig{}))(b)
+		leaders := must.Get(e.Observe(b.Context()))(b)
 		seen := make(chan time.Time, 1)
 		go func() { // ends with b's context, which closes leaders
 			for l := range leaders {
@@ -106,14 +93,9 @@ func BenchmarkEvent(b *testing.B) {
 		var l latencies
 		for b.Loop() {
 			start := time.Now()
-			leadership, err := e.Campaign(b.Context(), nil)
-			if err != nil {
-				b.Fatal(err)
-			}
+			leadership := must.Get(e.Campaign(b.Context(), nil))(b)
 			l = append(l, (<-seen).Sub(start))
-			if err := leadership.Resign(b.Context()); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, leadership.Resign(b.Context()))
 		}
 		l.report(b)
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // unencrypted is a plugin over a socket without TLS, as for debugging. The difference to
@@ -18,16 +19,11 @@ func unencrypted(b *testing.B) *host.Plugin {
 	b.Helper()
 	r := listen(b)
 	cmd := exec.Command(self(b))
-	cmd.Env = append(os.Environ(), roleEnv+"=debugged", r.env())
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	cmd.Env = append(os.Environ(), quickExit, roleEnv+"=debugged", r.env())
+	must.Do(b, cmd.Start())
 	b.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	b.Setenv(handshake.ReattachEnv, r.accept(b, "debugged").first)
-	p, err := host.Launch(b.Context(), host.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	p := must.Get(host.Launch(b.Context(), host.Config{}))(b)
 	b.Cleanup(func() { _ = p.Close(context.Background()) })
 	return p
 }

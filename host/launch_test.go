@@ -16,41 +16,20 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-func TestPluginIsLaunchedUsedAndClosed(t *testing.T) {
-	p := launch(t, config(t, "plugin"))
-	s := open(t, p, time.Minute)
-	h := acquire(t, s)
-	if h.Token() == 0 {
-		t.Error("no token")
-	}
-	if err := h.Release(ctx(t)); err != nil {
-		t.Error(err)
-	}
-	if err := s.Close(ctx(t)); err != nil {
-		t.Error(err)
-	}
-	for range 2 {
-		if err := p.Close(ctx(t)); err != nil {
-			t.Error(err)
-		}
-	}
-	closes(t, "Exited", p.Exited())
-	_, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
-	if !errors.Is(err, recipes.ErrUnavailable) {
-		t.Error(err)
-	}
-}
 
 func TestCloseEndsTheSessionsInOrder(t *testing.T) {
 	r := listen(t)
 	p := launch(t, config(t, "plugin", r.env()))
 	process := r.accept(t, "plugin")
 	h := acquire(t, open(t, p, time.Minute))
-	if err := p.Close(ctx(t)); err != nil {
-		t.Error(err)
+	if h.Token() == 0 {
+		t.Error("no token")
+	}
+	for range 2 {
+		must.Report(t, p.Close(ctx(t)))
 	}
 	if !errors.Is(h.Err(), recipes.ErrClosed) {
 		t.Error(h.Err())
@@ -59,6 +38,10 @@ func TestCloseEndsTheSessionsInOrder(t *testing.T) {
 		t.Errorf("the plugin says %q", line)
 	}
 	process.died(t)
+	closes(t, "Exited", p.Exited())
+	if _, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}}); !errors.Is(err, recipes.ErrUnavailable) {
+		t.Error(err)
+	}
 }
 
 func TestChecksumMismatchRefusedBeforeStart(t *testing.T) {
@@ -77,15 +60,10 @@ func TestChecksumMismatchRefusedBeforeStart(t *testing.T) {
 	}
 	r.none(t)
 
-	f, err := os.Open(self(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(self(t)))(t)
 	defer f.Close()
 	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.Copy(sum, f))(t)
 	for range 2 { // go-plugin's own check spoils its hash
 		cfg := config(t, "plugin")
 		cfg.Checksum = fmt.Sprintf("%X", sum.Sum(nil))
@@ -116,7 +94,7 @@ func TestHostEnvironmentDoesNotLeak(t *testing.T) {
 		name, value, _ := strings.Cut(e, "=")
 		got[name] = value
 	}
-	allowed := map[string]bool{roleEnv: true, reportEnv: true, "TEST_WANTED": true, "TEST_SET": true, "ZKRECIPES_PLUGIN": true}
+	allowed := map[string]bool{roleEnv: true, "GORACE": true, reportEnv: true, "TEST_WANTED": true, "TEST_SET": true, "ZKRECIPES_PLUGIN": true}
 	for _, name := range host.InheritedEnv() {
 		allowed[name] = true
 	}
@@ -154,9 +132,7 @@ func TestHostileStderrDoesNotPanicTheHost(t *testing.T) {
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: out, Level: hclog.Debug})
 	p := launch(t, cfg)
 	acquire(t, open(t, p, time.Minute))
-	if err := p.Close(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, p.Close(ctx(t)))
 	for _, want := range []string{"[WARN]  " /* hclog's own */, "the last line", `stderr: {"@level":5`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the log lacks %q", want)
@@ -253,16 +229,12 @@ func TestInProcessIsTheSameWithoutAProcess(t *testing.T) {
 	p := inProcess(t)
 	s := open(t, p, time.Minute)
 	h := acquire(t, s)
-	if err := h.Release(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, h.Release(ctx(t)))
 	held := acquire(t, s)
 	if v, err := p.Version(ctx(t)); err != nil || v == "" {
 		t.Error(v, err)
 	}
-	if err := p.Close(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, p.Close(ctx(t)))
 	closes(t, "Exited", p.Exited())
 	if !errors.Is(held.Err(), recipes.ErrClosed) || !errors.Is(held.Err(), recipes.ErrNotHeld) {
 		t.Error(held.Err())

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -21,10 +22,7 @@ func BenchmarkOverALibrary(b *testing.B) {
 				p := launch(b, config(b, "real plugin"))
 				open, pid = p.Open, p.PID()
 			}
-			s, err := open(ctx(b), recipes.SessionConfig{Servers: server.Addrs()})
-			if err != nil {
-				b.Fatal(err)
-			}
+			s := must.Get(open(ctx(b), recipes.SessionConfig{Servers: server.Addrs()}))(b)
 			b.Cleanup(func() { _ = s.Close(context.Background()) })
 			measured(b, pid, func() { acquireAndRelease(b, s) })
 		})

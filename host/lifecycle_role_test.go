@@ -116,37 +116,6 @@ var doings = map[string]func(context.Context, recipes.Client, func(string)) erro
 		}
 		return err
 	},
-	"lead": func(ctx context.Context, s recipes.Client, say func(string)) error {
-		l, err := leadershipOf(ctx, s)
-		if err == nil {
-			l.Done()
-			say("there")
-		}
-		return err
-	},
-	"acknowledge": func(ctx context.Context, s recipes.Client, say func(string)) error {
-		l, err := leadershipOf(ctx, s)
-		if err == nil {
-			err = l.Acknowledge(ctx, []byte("here"))
-		}
-		return err
-	},
-	"observe": func(ctx context.Context, s recipes.Client, say func(string)) error {
-		if _, err := leadershipOf(ctx, s); err != nil {
-			return err
-		}
-		e, err := s.Election("/p", recipes.ElectionConfig{})
-		if err != nil {
-			return err
-		}
-		leaders, err := e.Observe(ctx)
-		if err != nil {
-			return err
-		}
-		<-leaders
-		say("there")
-		return nil
-	},
 }
 
 func lockOf(ctx context.Context, s recipes.Recipes) (recipes.Hold, error) {
@@ -155,14 +124,6 @@ func lockOf(ctx context.Context, s recipes.Recipes) (recipes.Hold, error) {
 		return nil, err
 	}
 	return l.Acquire(ctx)
-}
-
-func leadershipOf(ctx context.Context, s recipes.Recipes) (recipes.Leadership, error) {
-	e, err := s.Election("/p", recipes.ElectionConfig{})
-	if err != nil {
-		return nil, err
-	}
-	return e.Campaign(ctx, []byte("me"))
 }
 
 // runRealHost does one thing through a plugin over ZooKeeper, reports when its session is
@@ -178,7 +139,7 @@ func runRealHost() {
 	timeout, err := time.ParseDuration(os.Getenv("TEST_TIMEOUT"))
 	must(err)
 	ctx := context.Background()
-	p, err := host.Launch(ctx, host.Config{Path: self, Env: []string{roleEnv + "=real plugin", reportEnv}})
+	p, err := host.Launch(ctx, host.Config{Path: self, Env: []string{roleEnv + "=real plugin", reportEnv, quickExit}})
 	must(err)
 	s, err := p.Open(ctx, recipes.SessionConfig{Servers: []string{os.Getenv(serverEnv)}, SessionTimeout: timeout})
 	must(err)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -54,7 +55,7 @@ type point struct {
 	gone bool
 	// behind: another contender is first in line.
 	behind bool
-	// brief: it runs with -short as well.
+	// brief: it runs with -short as well, and with each death in any run.
 	brief bool
 }
 
@@ -64,11 +65,6 @@ var points = []point{
 	{name: "lock held", doing: "lock", brief: true},
 	{name: "Write sent", doing: "write", stuck: zkserver.OpMulti},
 	{name: "Release sent", doing: "release", stuck: zkserver.OpMulti, gone: true},
-	{name: "Campaign sent", doing: "lead", stuck: zkserver.OpCreate2},
-	{name: "Campaign waits in line", doing: "lead", behind: true, brief: true},
-	{name: "leading", doing: "lead"},
-	{name: "Acknowledge sent", doing: "acknowledge", stuck: zkserver.OpMulti},
-	{name: "Observe", doing: "observe"},
 }
 
 const (
@@ -81,7 +77,7 @@ const (
 )
 
 // TestLifecycle kills, ends and freezes the host, the plugin and both at each
-// point of a lock and an election. In each case nothing of the host is left in
+// point of a lock. The plugin closes sessions, whatever they hold. In each case nothing of the host is left in
 // ZooKeeper after the time in the table of deaths, and the next in line is granted.
 // A host that lives is told, and a plugin does not outlive its host.
 func TestLifecycle(t *testing.T) {
@@ -124,21 +120,13 @@ func newLifecycle(t *testing.T, d death, p point) *lifecycle {
 	if d.atOnce {
 		l.timeout = longTimeout
 	}
-	s, err := zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	l.server = s
+	l.server = embedded(t)
 	return l
 }
 
 func (l *lifecycle) run() {
 	first := l.first()
-	h, err := first.Acquire(ctx(l))
-	if err != nil {
-		l.Fatal(err)
-	}
+	h := must.Get(first.Acquire(ctx(l)))(l)
 	if l.behind {
 		defer func() { _ = h.Release(ctx(l)) }()
 	} else if err := h.Release(ctx(l)); err != nil { // the path is there now
@@ -156,10 +144,7 @@ func (l *lifecycle) run() {
 		l.knows(struck, freed)
 	}
 	if !l.behind {
-		h, err := first.Acquire(ctx(l))
-		if err != nil {
-			l.Fatal(err)
-		}
+		h := must.Get(first.Acquire(ctx(l)))(l)
 		_ = h.Release(ctx(l))
 	}
 	l.end()
@@ -186,21 +171,14 @@ func (l *lifecycle) knows(struck, freed time.Time) {
 // ZooKeeper gives that away. A host that holds nothing relies on nothing, and its
 // deadline is too close to the timeout for a busy machine.
 func (l *lifecycle) holds() bool {
-	return l.stuck != zkserver.OpCreate2 && !l.behind && l.doing != "observe"
+	return l.stuck != zkserver.OpCreate2 && !l.behind
 }
 
 // first is another contender of the same line, in this process.
-func (l *lifecycle) first() contender {
-	s, err := zookeeper.Open(ctx(l), recipes.SessionConfig{Servers: []string{l.server.Addr()}, SessionTimeout: time.Hour})
-	if err != nil {
-		l.Fatal(err)
-	}
+func (l *lifecycle) first() recipes.Lock {
+	s := must.Get(zookeeper.Open(ctx(l), recipes.SessionConfig{Servers: []string{l.server.Addr()}, SessionTimeout: time.Hour}))(l)
 	l.Cleanup(func() { _ = s.Close(l.Context()) })
-	switch l.doing {
-	case "lock", "write", "release":
-		return locking{s}
-	}
-	return campaign{s}
+	return lockAt(l.T, s, "/p")
 }
 
 // stick keeps back the answer of one request.
@@ -222,18 +200,12 @@ func (l *lifecycle) stick() {
 func (l *lifecycle) startHost() {
 	r := listen(l.T)
 	l.cmd = exec.Command(self(l))
-	l.cmd.Env = append(os.Environ(), roleEnv+"=real host", r.env(), "TMPDIR="+shortTempDir(l.T),
+	l.cmd.Env = append(os.Environ(), quickExit, roleEnv+"=real host", r.env(), "TMPDIR="+shortTempDir(l.T),
 		serverEnv+"="+l.server.Addr(), pointEnv+"="+l.doing, "TEST_TIMEOUT="+l.timeout.String())
-	if err := l.cmd.Start(); err != nil {
-		l.Fatal(err)
-	}
+	must.Do(l, l.cmd.Start())
 	l.Cleanup(func() { _ = l.cmd.Process.Kill(); _ = l.cmd.Wait() })
 	l.plugin = r.accept(l.T, "plugin")
-	pid, err := strconv.Atoi(l.plugin.first)
-	if err != nil {
-		l.Fatal(err)
-	}
-	l.pluginPID = pid
+	l.pluginPID = l.plugin.pid(l.T)
 	l.host = r.accept(l.T, "host")
 }
 

@@ -29,7 +29,7 @@ func runOutlivedHost() {
 	timeout, err := time.ParseDuration(os.Getenv("TEST_TIMEOUT"))
 	must(err)
 	p, err := host.Supervise(ctx, host.SupervisorConfig{Plugin: host.Config{
-		Path: self, Env: []string{roleEnv + "=real plugin", reportEnv}, Lifetime: reader,
+		Path: self, Env: []string{roleEnv + "=real plugin", reportEnv, quickExit}, Lifetime: reader,
 	}})
 	must(err)
 	s, err := p.Open(ctx, recipes.SessionConfig{Servers: []string{os.Getenv(serverEnv)}, SessionTimeout: timeout})
@@ -37,7 +37,7 @@ func runOutlivedHost() {
 	h, err := lockOf(ctx, s)
 	must(err)
 	child := exec.Command(self)
-	child.Env = append(os.Environ(), roleEnv+"=child")
+	child.Env = append(os.Environ(), quickExit, roleEnv+"=child")
 	child.ExtraFiles = []*os.File{writer}
 	said, err := child.StdoutPipe()
 	must(err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
@@ -31,11 +32,7 @@ type outlived struct {
 }
 
 func newOutlived(t *testing.T) *outlived {
-	s, err := zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := embedded(t)
 	o := &outlived{T: t, server: s, reports: listen(t)}
 	s.SetFault(func(r zkserver.Request) (none zkserver.Fault) {
 		o.contacts.Add(1)
@@ -45,11 +42,9 @@ func newOutlived(t *testing.T) *outlived {
 		return none
 	})
 	o.cmd = exec.Command(self(t))
-	o.cmd.Env = append(os.Environ(), roleEnv+"=outlived host", o.reports.env(), "TMPDIR="+shortTempDir(t),
+	o.cmd.Env = append(os.Environ(), quickExit, roleEnv+"=outlived host", o.reports.env(), "TMPDIR="+shortTempDir(t),
 		serverEnv+"="+s.Addr(), "TEST_TIMEOUT="+outlivedTimeout.String())
-	if err := o.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.cmd.Start())
 	t.Cleanup(func() { _ = o.cmd.Process.Kill(); _ = o.cmd.Wait() })
 	o.plugin = o.reports.accept(t, "plugin")
 	o.child = o.reports.accept(t, "child")
@@ -149,10 +144,7 @@ func TestPluginRefusesALifetimeThatIsNoPipe(t *testing.T) {
 	}
 	defer reader.Close()
 	defer writer.Close()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	null := must.Get(os.Open(os.DevNull))(t)
 	defer null.Close()
 	cookie := handshake.Config()
 	for name, test := range map[string]struct {
@@ -168,7 +160,7 @@ func TestPluginRefusesALifetimeThatIsNoPipe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
 			cmd := exec.Command(self(t))
-			cmd.Env = append(os.Environ(), roleEnv+"=real plugin", cookie.MagicCookieKey+"="+cookie.MagicCookieValue,
+			cmd.Env = append(os.Environ(), quickExit, roleEnv+"=real plugin", cookie.MagicCookieKey+"="+cookie.MagicCookieValue,
 				"PLUGIN_PROTOCOL_VERSIONS=1", handshake.LifetimeEnv+"="+test.value)
 			cmd.Stderr = &stderr
 			if test.file != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -41,36 +42,23 @@ func TestLimits(t *testing.T) {
 	if err := h.Write(ctx(t), recipes.Create("/written", nil)); err != nil { // which ends no hold
 		t.Error(err)
 	}
-	l, err := s.Lock("/other", recipes.LockConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(s.Lock("/other", recipes.LockConfig{}))(t)
 	if _, err := l.Acquire(ctx(t)); !errors.Is(err, recipes.ErrLimit) {
 		t.Errorf("a second hold: %v", err)
 	}
-	e, err := s.Election("/e", recipes.ElectionConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.Observe(ctx(t)); err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(s.Election("/e", recipes.ElectionConfig{}))(t)
+	must.Get(e.Observe(ctx(t)))(t)
 	if _, err := e.Observe(ctx(t)); !errors.Is(err, recipes.ErrLimit) {
 		t.Errorf("a second watch: %v", err)
 	}
 	if err := h.Write(ctx(t), recipes.Set("/x", make([]byte, 8<<10), recipes.AnyVersion)); !errors.Is(err, recipes.ErrTooLarge) {
 		t.Errorf("a message that is too large: %v", err)
 	}
-	big, err := s.Lock("/l", recipes.LockConfig{Data: make([]byte, 8<<10)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	big := must.Get(s.Lock("/l", recipes.LockConfig{Data: make([]byte, 8<<10)}))(t)
 	if _, err := big.TryAcquire(ctx(t)); !errors.Is(err, recipes.ErrTooLarge) {
 		t.Errorf("a contender that is too large: %v", err)
 	}
-	if err := h.Release(ctx(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Release(ctx(t)))
 	acquire(t, s)
 }
 
@@ -80,7 +68,5 @@ func TestLimitsThatCannotBeAreRefused(t *testing.T) {
 			t.Errorf("%+v: %v", l, err)
 		}
 	}
-	if err := (plugin.Limits{}).Validate(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, (plugin.Limits{}).Validate())
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -40,51 +41,33 @@ func ctx(t testing.TB) context.Context {
 
 func self(t testing.TB) string {
 	t.Helper()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return must.Get(os.Executable())(t)
 }
 
 // config launches the test binary in a role.
 func config(t testing.TB, role string, env ...string) host.Config {
 	return host.Config{
-		Path: self(t), Env: append([]string{roleEnv + "=" + role}, env...),
+		Path: self(t), Env: append([]string{roleEnv + "=" + role, quickExit}, env...),
 		Logger: hclog.NewNullLogger(),
 	}
 }
 
 func launch(t testing.TB, cfg host.Config) *host.Plugin {
 	t.Helper()
-	p, err := host.Launch(ctx(t), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(host.Launch(ctx(t), cfg))(t)
 	t.Cleanup(func() { _ = p.Close(context.Background()) })
 	return p
 }
 
 func open(t testing.TB, p *host.Plugin, timeout time.Duration) recipes.Client {
 	t.Helper()
-	s, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: timeout})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must.Get(p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: timeout}))(t)
 }
 
 func acquire(t testing.TB, s recipes.Recipes) recipes.Hold {
 	t.Helper()
-	l, err := s.Lock("/l", recipes.LockConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := l.Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	l := must.Get(s.Lock("/l", recipes.LockConfig{}))(t)
+	return must.Get(l.Acquire(ctx(t)))(t)
 }
 
 // closes waits for a channel to be closed.

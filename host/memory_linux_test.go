@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -21,15 +22,12 @@ func BenchmarkWaitingSessions(b *testing.B) {
 			for b.Loop() {
 				p := launch(b, config(b, role))
 				holder := open(b, p, time.Hour)
-				lock(b, holder)
+				acquire(b, holder)
 				before := resident(b, p.PID())
 				var waiting, joined sync.WaitGroup
 				for range sessions {
 					s := open(b, p, time.Hour)
-					l, err := s.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) { joined.Done() }})
-					if err != nil {
-						b.Fatal(err)
-					}
+					l := must.Get(s.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) { joined.Done() }}))(b)
 					joined.Add(1)
 					waiting.Go(func() { _, _ = l.Acquire(b.Context()) }) // until the plugin is closed
 				}
@@ -39,16 +37,6 @@ func BenchmarkWaitingSessions(b *testing.B) {
 				waiting.Wait()
 			}
 		})
-	}
-}
-
-func lock(b *testing.B, s recipes.Recipes) {
-	l, err := s.Lock("/l", recipes.LockConfig{})
-	if err == nil {
-		_, err = l.Acquire(b.Context())
-	}
-	if err != nil {
-		b.Fatal(err)
 	}
 }
 

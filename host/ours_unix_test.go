@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 func TestAPluginIsOursIfNobodyElseCanChangeIt(t *testing.T) {
@@ -43,17 +45,11 @@ func TestAPluginIsOursIfNobodyElseCanChangeIt(t *testing.T) {
 			if test.root && os.Geteuid() != 0 {
 				t.Skip("needs to be root")
 			}
-			above, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			above := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 			dir := filepath.Join(above, "dir")
 			plugin := filepath.Join(dir, PluginName)
-			err = first(os.Mkdir(dir, 0o755), os.Chmod(above, 0o755),
-				os.WriteFile(plugin, nil, 0o755), os.Chmod(plugin, 0o755), os.Chmod(dir, 0o755), test.change(above, dir, plugin))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, first(os.Mkdir(dir, 0o755), os.Chmod(above, 0o755),
+				os.WriteFile(plugin, nil, 0o755), os.Chmod(plugin, 0o755), os.Chmod(dir, 0o755), test.change(above, dir, plugin)))
 			if got := onlyOurs(plugin); got != test.ours {
 				t.Errorf("ours: %t", got)
 			}

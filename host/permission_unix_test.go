@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // TestPluginThatOthersCouldReplaceIsRefused: by Find and by Launch.
@@ -30,9 +31,7 @@ func TestPluginThatOthersCouldReplaceIsRefused(t *testing.T) {
 			w := newWorld(t)
 			dir := filepath.Join(w.config, "plugins")
 			plugin := install(t, dir, host.PluginName)
-			if err := os.Chmod(test.file(plugin), test.mode); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chmod(test.file(plugin), test.mode))
 			_, err := host.Find(dir)
 			if errors.Is(err, host.ErrUnsafe) == test.safe {
 				t.Errorf("Find: %v", err)
@@ -45,70 +44,35 @@ func TestPluginThatOthersCouldReplaceIsRefused(t *testing.T) {
 	}
 }
 
-// TestLinkToAPluginIsCheckedOnBothEnds: a user that may replace the link, or its target,
-// chooses the plugin.
-func TestLinkToAPluginIsCheckedOnBothEnds(t *testing.T) {
-	for _, open := range []string{"link", "target"} {
-		w := newWorld(t)
-		dirs := map[string]string{"link": filepath.Join(w.config, "link"), "target": filepath.Join(w.config, "target")}
-		plugin := install(t, dirs["target"], "anything")
-		if err := os.Mkdir(dirs["link"], 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(plugin, filepath.Join(dirs["link"], host.PluginName)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := host.Find(dirs["link"]); err != nil {
-			t.Errorf("%s: %v", open, err)
-		}
-		if err := os.Chmod(dirs[open], 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := host.Find(dirs["link"]); !errors.Is(err, host.ErrUnsafe) {
-			t.Errorf("%s: %v", open, err)
-		}
-	}
-}
-
-// TestLinkBetweenLinksIsCheckedToo: of the executable, and of a directory above it. A user
-// that may replace it chooses the plugin too.
-func TestLinkBetweenLinksIsCheckedToo(t *testing.T) {
+// TestEveryLinkToAPluginIsChecked: of the executable, and of a directory above it. A user
+// that may replace a link, or what it leads to, chooses the plugin.
+func TestEveryLinkToAPluginIsChecked(t *testing.T) {
 	for _, linked := range []string{"plugin", "directory"} {
-		t.Run(linked, func(t *testing.T) {
-			w := newWorld(t)
-			first, between := filepath.Join(w.config, "first"), filepath.Join(w.config, "between")
-			plugin := install(t, filepath.Join(w.config, "last"), host.PluginName)
-			target := plugin
-			if linked == "directory" {
-				target = filepath.Dir(plugin)
-			}
-			for _, dir := range []string{first, between} {
-				if err := os.Mkdir(dir, 0o755); err != nil {
-					t.Fatal(err)
+		for _, open := range []string{"first", "between", "last"} {
+			t.Run(linked+" "+open, func(t *testing.T) {
+				w := newWorld(t)
+				target := install(t, filepath.Join(w.config, "last"), host.PluginName)
+				if linked == "directory" {
+					target = filepath.Dir(target)
 				}
-			}
-			path := filepath.Join(first, filepath.Base(target))
-			for _, link := range [][2]string{{"../between/link", path}, {target, filepath.Join(between, "link")}} {
-				if err := os.Symlink(link[0], link[1]); err != nil {
-					t.Fatal(err)
+				path := filepath.Join(w.config, "first", filepath.Base(target))
+				for _, link := range [][2]string{{"../between/link", path}, {target, filepath.Join(w.config, "between", "link")}} {
+					must.Do(t, os.Mkdir(filepath.Dir(link[1]), 0o755))
+					must.Do(t, os.Symlink(link[0], link[1]))
 				}
-			}
-			if linked == "directory" {
-				path = filepath.Join(path, host.PluginName)
-			}
-			if _, err := host.Find(filepath.Dir(path)); err != nil {
-				t.Error(err)
-			}
-			if err := os.Chmod(between, 0o777); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := host.Find(filepath.Dir(path)); !errors.Is(err, host.ErrUnsafe) {
-				t.Errorf("Find: %v", err)
-			}
-			if _, err := host.Launch(ctx(t), host.Config{Path: path}); !errors.Is(err, host.ErrUnsafe) {
-				t.Errorf("Launch: %v", err)
-			}
-		})
+				if linked == "directory" {
+					path = filepath.Join(path, host.PluginName)
+				}
+				must.Get(host.Find(filepath.Dir(path)))(t)
+				must.Do(t, os.Chmod(filepath.Join(w.config, open), 0o777))
+				if _, err := host.Find(filepath.Dir(path)); !errors.Is(err, host.ErrUnsafe) {
+					t.Errorf("Find: %v", err)
+				}
+				if _, err := host.Launch(ctx(t), host.Config{Path: path}); !errors.Is(err, host.ErrUnsafe) {
+					t.Errorf("Launch: %v", err)
+				}
+			})
+		}
 	}
 }
 
@@ -122,18 +86,14 @@ func TestStrangersPluginInTheWorkingDirectoryIsRefused(t *testing.T) {
 	w := newWorld(t)
 	dir := filepath.Join(w.work, ".zkrecipes.d", "plugins")
 	for _, mine := range []string{dir, install(t, dir, host.PluginName)} {
-		if err := os.Chown(mine, 12345, 12345); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chown(mine, 12345, 12345))
 		if _, err := host.Find(""); !errors.Is(err, host.ErrUnsafe) {
 			t.Errorf("%s of a stranger: %v", mine, err)
 		}
 		if _, err := host.Find(dir); err != nil {
 			t.Errorf("chosen by name: %v", err)
 		}
-		if err := os.Chown(mine, 0, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chown(mine, 0, 0))
 	}
 }
 
@@ -141,9 +101,7 @@ func TestStrangersPluginInTheWorkingDirectoryIsRefused(t *testing.T) {
 func TestFileThatCannotBeExecutedIsNoPlugin(t *testing.T) {
 	w := newWorld(t)
 	plugin := install(t, w.config, host.PluginName)
-	if err := os.Chmod(plugin, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(plugin, 0o644))
 	if path, err := host.Find(w.config); !errors.Is(err, host.ErrNotFound) {
 		t.Errorf("%s, %v", path, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 )
 
@@ -53,9 +54,7 @@ func launchOnce(t *testing.T, i int) {
 		closes(t, "Exited", p.Exited())
 		return
 	}
-	if err := p.Close(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, p.Close(ctx(t)))
 }
 
 // things are what a process can leave behind.
@@ -70,20 +69,14 @@ func (a things) within(b things) bool {
 
 func belongings(t *testing.T) things {
 	t.Helper()
-	files, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	return things{files: len(files), children: children(t), goroutines: runtime.NumGoroutine()}
 }
 
 // children counts the processes whose parent is this one, zombies included.
 func children(t *testing.T) (n int) {
 	t.Helper()
-	all, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(os.ReadDir("/proc"))(t)
 	for _, p := range all {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%s/stat", p.Name()))
 		if err != nil {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -40,12 +40,10 @@ func reaped(t *testing.T, pid int) {
 func startHost(t *testing.T, r *reports, timeout time.Duration, env ...string) (hostProcess *exec.Cmd, host, plugin *reporter) {
 	t.Helper()
 	cmd := exec.Command(self(t))
-	cmd.Env = append(os.Environ(), roleEnv+"=host", r.env(), "TEST_TIMEOUT="+timeout.String())
+	cmd.Env = append(os.Environ(), quickExit, roleEnv+"=host", r.env(), "TEST_TIMEOUT="+timeout.String())
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	plugin = r.accept(t, "plugin")
 	return cmd, r.accept(t, "host"), plugin
@@ -58,9 +56,7 @@ func TestQuietPluginDiesWithItsHost(t *testing.T) {
 	tmp := shortTempDir(t)
 	r := listen(t)
 	cmd, _, process := startHost(t, r, time.Hour, "TMPDIR="+tmp)
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Kill())
 	if line := process.line(t); line != "closed" {
 		t.Errorf("the plugin says %q", line)
 	}
@@ -103,9 +99,7 @@ func TestKilledPluginEndsItsHoldsAtOnce(t *testing.T) {
 	if err := s.Close(ctx(t)); !errors.Is(err, recipes.ErrUnknownOutcome) {
 		t.Error(err)
 	}
-	if err := p.Close(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, p.Close(ctx(t)))
 }
 
 // TestKillDoesNotHangOnAFrozenPlugin: go-plugin's Kill and Ping would, for ever.
@@ -136,10 +130,7 @@ func TestPluginFrozenDuringItsStartIsGivenUp(t *testing.T) {
 	cfg.StartTimeout = time.Second
 	result := make(chan error, 1)
 	go func() { _, err := host.Launch(ctx(t), cfg); result <- err }()
-	pid, err := strconv.Atoi(r.accept(t, "plugin").first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pid := r.accept(t, "plugin").pid(t)
 	signal(t, pid, syscall.SIGSTOP)
 	if err := <-result; err == nil {
 		t.Error("a frozen plugin was launched")
@@ -148,30 +139,20 @@ func TestPluginFrozenDuringItsStartIsGivenUp(t *testing.T) {
 }
 
 // TestPluginIsInAGroupOfItsOwn: a signal to the host's group is for the host only. It
-// stops its work first, and then releases what it holds.
+// stops its work first, and then releases what it holds. An interrupt is the host's
+// business also if a host in another language has started the plugin in its own group.
 func TestPluginIsInAGroupOfItsOwn(t *testing.T) {
 	p := launch(t, config(t, "plugin"))
 	if group, err := syscall.Getpgid(p.PID()); err != nil || group != p.PID() {
 		t.Errorf("the plugin %d is in group %d, %v; this process in %d", p.PID(), group, err, syscall.Getpgrp())
 	}
-}
-
-// TestInterruptAtTheTerminalIsTheHostsBusiness: also if a host in another language has
-// started the plugin in its own process group.
-func TestInterruptAtTheTerminalIsTheHostsBusiness(t *testing.T) {
-	p := launch(t, config(t, "plugin"))
-	s := open(t, p, time.Minute)
-	h := acquire(t, s)
+	h := acquire(t, open(t, p, time.Minute))
 	for range 3 {
 		signal(t, p.PID(), syscall.SIGINT)
 		signal(t, p.PID(), syscall.SIGHUP)
 	}
-	if err := h.Release(ctx(t)); err != nil {
-		t.Error(err)
-	}
-	if err := p.Close(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, h.Release(ctx(t)))
+	must.Report(t, p.Close(ctx(t)))
 }
 
 func TestTerminatedPluginClosesItsSessions(t *testing.T) {
@@ -204,9 +185,7 @@ func TestPluginThatNobodyAttachesToExits(t *testing.T) {
 		roleEnv + "=plugin", r.env(), cookie.MagicCookieKey + "=" + cookie.MagicCookieValue,
 		goplugin.EnvUnixSocketDir + "=" + shortTempDir(t),
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	r.accept(t, "plugin").died(t)
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 3 {
@@ -216,20 +195,14 @@ func TestPluginThatNobodyAttachesToExits(t *testing.T) {
 
 func shortTempDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "zk")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("/tmp", "zk"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
 
 func empty(t *testing.T, dir string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(dir))(t)
 	for _, e := range entries {
 		t.Errorf("left behind: %s", e.Name())
 	}
@@ -246,9 +219,7 @@ func TestSocketDirectoryIsPrivateAndIsRemoved(t *testing.T) {
 	if info, err := os.Stat(filepath.Dir(sockets[0])); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if err := p.Close(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, p.Close(ctx(t)))
 	empty(t, tmp)
 
 	p = launch(t, config(t, "plugin"))
@@ -257,9 +228,7 @@ func TestSocketDirectoryIsPrivateAndIsRemoved(t *testing.T) {
 	empty(t, tmp)
 
 	unstarted := filepath.Join(shortTempDir(t), "plugin")
-	if err := os.WriteFile(unstarted, []byte("#!/no/such/interpreter\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(unstarted, []byte("#!/no/such/interpreter\n"), 0o700))
 	for _, cfg := range []host.Config{config(t, "dying"), {Path: unstarted}} {
 		if _, err := host.Launch(ctx(t), cfg); err == nil {
 			t.Error("launched")
@@ -271,9 +240,7 @@ func TestSocketDirectoryIsPrivateAndIsRemoved(t *testing.T) {
 // TestLongTempDirectory: the path of a Unix socket has room for 108 bytes.
 func TestLongTempDirectory(t *testing.T) {
 	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
-	if err := os.Mkdir(long, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(long, 0o700))
 	t.Setenv("TMPDIR", long)
 	acquire(t, open(t, launch(t, config(t, "plugin")), time.Minute))
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // reports is what the roles connect to.
@@ -15,10 +17,7 @@ type reports struct{ listener net.Listener }
 
 func listen(t testing.TB) *reports {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	return &reports{l}
 }
@@ -35,17 +34,13 @@ type reporter struct {
 // accept waits for the next process, which must have that role.
 func (r *reports) accept(t testing.TB, role string) *reporter {
 	t.Helper()
-	if err := r.listener.(*net.TCPListener).SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.listener.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
 	conn, err := r.listener.Accept()
 	if err != nil {
 		t.Fatalf("no %s has come: %v", role, err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.SetDeadline(time.Now().Add(patience)))
 	p := &reporter{lines: bufio.NewReader(conn)}
 	line := p.line(t)
 	first, ok := strings.CutPrefix(line, role)
@@ -59,9 +54,7 @@ func (r *reports) accept(t testing.TB, role string) *reporter {
 // none fails if a process has come.
 func (r *reports) none(t testing.TB) {
 	t.Helper()
-	if err := r.listener.(*net.TCPListener).SetDeadline(time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.listener.(*net.TCPListener).SetDeadline(time.Now()))
 	if _, err := r.listener.Accept(); err == nil {
 		t.Error("a process was started")
 	}
@@ -88,9 +81,5 @@ func (p *reporter) died(t testing.TB) {
 // pid is the process id, for a role that says it at first.
 func (p *reporter) pid(t testing.TB) int {
 	t.Helper()
-	pid, err := strconv.Atoi(p.first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pid
+	return must.Get(strconv.Atoi(p.first))(t)
 }

@@ -23,6 +23,10 @@ const (
 	reportEnv = "TEST_REPORT"
 )
 
+// quickExit has a process end as quickly with the race detector as without, which sleeps
+// for a second otherwise. An upgrade would kill a plugin then.
+const quickExit = "GORACE=atexit_sleep_ms=0"
+
 var roles = map[string]func(){
 	"plugin":            servePlugin,
 	"host":              runHost,
@@ -98,7 +102,7 @@ func runHost() {
 	if err != nil {
 		panic(err)
 	}
-	p, err := host.Launch(context.Background(), host.Config{Path: self, Env: []string{roleEnv + "=plugin", reportEnv}})
+	p, err := host.Launch(context.Background(), host.Config{Path: self, Env: []string{roleEnv + "=plugin", reportEnv, quickExit}})
 	if err != nil {
 		panic(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/launchcert"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
@@ -20,20 +21,14 @@ import (
 // older ones do, gets in. Other certificates do not, although they look the same.
 func TestOnlyTheHostThatLaunchedThePluginGetsIn(t *testing.T) {
 	cmd := exec.Command(self(t))
-	cmd.Env = append(os.Environ(), roleEnv+"=plugin")
+	cmd.Env = append(os.Environ(), quickExit, roleEnv+"=plugin")
 	older := goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig: handshake.Config(), VersionedPlugins: handshake.Host(), Cmd: cmd,
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC}, AutoMTLS: true, Logger: hclog.NewNullLogger(),
 	})
 	defer older.Kill()
-	protocol, err := older.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := protocol.Dispense(handshake.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	protocol := must.Get(older.Client())(t)
+	conn := must.Get(protocol.Dispense(handshake.Name))(t)
 	if _, err := pb.NewPluginServiceClient(conn.(*grpc.ClientConn)).Info(ctx(t), &pb.InfoRequest{}); err != nil {
 		t.Error(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -19,13 +20,10 @@ import (
 func supervise(t *testing.T, cfg host.Config) (*host.Supervisor, <-chan host.Change) {
 	t.Helper()
 	changes := make(chan host.Change, 1000)
-	s, err := host.Supervise(ctx(t), host.SupervisorConfig{
+	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{
 		Plugin: cfg, MinBackoff: 10 * time.Millisecond, MaxBackoff: 200 * time.Millisecond, LoseSessions: true,
 		Changed: func(c host.Change) { changes <- c },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	return s, changes
 }
@@ -43,23 +41,14 @@ func next(t *testing.T, changes <-chan host.Change) host.Change {
 
 func crash(t *testing.T, pid int) {
 	t.Helper()
-	p, err := os.FindProcess(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(os.FindProcess(pid))(t)
 	defer func() { _ = p.Release() }() // its descriptor, which the collector would close some time
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Kill())
 }
 
 func supervised(t *testing.T, s *host.Supervisor) recipes.Client {
 	t.Helper()
-	session, err := s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return session
+	return must.Get(s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}}))(t)
 }
 
 // TestCrashedPluginIsStartedAgainAndItsSessionsAreNot: they are lost and stay
@@ -82,9 +71,7 @@ func TestCrashedPluginIsStartedAgainAndItsSessionsAreNot(t *testing.T) {
 		if c := next(t, changes); c.Err != nil || c.Plugin == nil || c.Plugin.PID() == pid {
 			t.Errorf("%+v", c)
 		}
-		if err := acquire(t, again).Release(ctx(t)); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, acquire(t, again).Release(ctx(t)))
 		if !errors.Is(session.Err(), recipes.ErrPluginLost) {
 			t.Errorf("the session has come back: %v", session.Err())
 		}
@@ -100,9 +87,7 @@ func TestSupervisorCloses(t *testing.T) {
 	s, changes := supervise(t, config(t, "plugin"))
 	p, session := s.Plugin(), supervised(t, s)
 	for range 2 {
-		if err := s.Close(ctx(t)); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, s.Close(ctx(t)))
 	}
 	closes(t, "Exited", p.Exited())
 	closes(t, "Done", session.Done())
@@ -125,9 +110,7 @@ func TestPluginThatCannotBeStartedAgain(t *testing.T) {
 		t.Skip(err)
 	}
 	s, changes := supervise(t, cfg)
-	if err := os.Rename(cfg.Path, cfg.Path+".away"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(cfg.Path, cfg.Path+".away"))
 	crash(t, s.Plugin().PID())
 	for range 3 {
 		if c := next(t, changes); c.Err == nil {
@@ -143,9 +126,7 @@ func TestPluginThatCannotBeStartedAgain(t *testing.T) {
 	if s.Plugin() != nil {
 		t.Error("there is a plugin")
 	}
-	if err := os.Rename(cfg.Path+".away", cfg.Path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(cfg.Path+".away", cfg.Path))
 	acquire(t, supervised(t, s))
 }
 
@@ -168,12 +149,8 @@ func TestSupervisorIsClosedWhileThereIsNoPlugin(t *testing.T) {
 		t.Skip(err)
 	}
 	s, changes := supervise(t, cfg)
-	if err := os.Remove(cfg.Path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(cfg.Path))
 	crash(t, s.Plugin().PID())
 	next(t, changes)
-	if err := s.Close(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.Close(ctx(t)))
 }

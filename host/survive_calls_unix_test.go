@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -19,86 +20,46 @@ import (
 // lockAt is the lock of a session at a path.
 func lockAt(t *testing.T, s recipes.Recipes, path string) recipes.Lock {
 	t.Helper()
-	l, err := s.Lock(path, recipes.LockConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return must.Get(s.Lock(path, recipes.LockConfig{}))(t)
 }
 
-// stuck has the server keep back an answer, or carry out nothing, from now until the test
-// ends. reached is closed when that has happened.
-func (v *surviving) stuck(op zkserver.Op, below string, carriedOut bool) (reached <-chan struct{}) {
-	at, never := make(chan struct{}), make(chan struct{})
-	v.Cleanup(func() { close(never) })
+// cutOff has the server carry out nothing of the first transaction there, and end its
+// connection. reached is closed when that has happened.
+func (v *surviving) cutOff(below string) (reached <-chan struct{}) {
+	at := make(chan struct{})
 	var once sync.Once
 	v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-		if r.Op == op && strings.HasPrefix(r.Path, below) {
-			once.Do(func() {
-				if carriedOut {
-					f.HoldReply = never
-				} else {
-					f.CloseBefore = true
-				}
-				close(at)
-			})
+		if r.Op == zkserver.OpMulti && strings.HasPrefix(r.Path, below) {
+			once.Do(func() { f.CloseBefore = true; close(at) })
 		}
 		return f
 	})
 	return at
 }
 
-// TestCallsThatAreUnderWayWhenAPluginDies: an acquisition and a release are repeated, a
-// write has an unknown outcome, and all that is begun without a plugin waits for the next.
+// TestCallsThatAreUnderWayWhenAPluginDies: a release that was not carried out is repeated,
+// a write has an unknown outcome, and all that is begun without a plugin waits for the next.
+// TestDeathsOfAResumedPlugin has an acquisition and a release that were carried out.
 func TestCallsThatAreUnderWayWhenAPluginDies(t *testing.T) {
-	t.Run("Acquire", func(t *testing.T) {
+	t.Run("Release", func(t *testing.T) {
 		v := survive(t)
-		reached := v.stuck(zkserver.OpCreate2, "/l/", true)
-		got := make(chan recipes.Hold, 1)
-		go func() {
-			h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-			if err != nil {
-				t.Error(err)
-			}
-			got <- h
-		}()
+		h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
+		reached := v.cutOff("/l/lock-")
+		released := make(chan error, 1)
+		go func() { released <- h.Release(ctx(t)) }()
 		closes(t, "the point", reached)
 		v.kill()
-		h := <-got
-		if there := ephemerals(v.server, "/l"); len(there) != 1 || there[0] != h.Znode() {
-			t.Errorf("%q are there, and %s is held", there, h.Znode())
-		}
-		if err := h.Release(ctx(t)); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Run("Release", func(t *testing.T) {
-		for _, carriedOut := range []bool{true, false} {
-			v := survive(t)
-			h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			reached := v.stuck(zkserver.OpMulti, "/l/lock-", carriedOut)
-			released := make(chan error, 1)
-			go func() { released <- h.Release(ctx(t)) }()
-			closes(t, "the point", reached)
-			v.kill()
-			if err := <-released; err != nil {
-				t.Error(err)
-			}
-			if there := ephemerals(v.server, "/l"); len(there) > 0 {
-				t.Errorf("left: %q", there)
-			}
+		must.Report(t, <-released)
+		if there := ephemerals(v.server, "/l"); len(there) > 0 {
+			t.Errorf("left: %q", there)
 		}
 	})
 	t.Run("Write", func(t *testing.T) {
 		v := survive(t)
-		h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		reached := v.stuck(zkserver.OpMulti, "/l/lock-", true)
+		h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
+		reached := v.unheard(func(r zkserver.Request) bool {
+			return r.Op == zkserver.OpMulti && strings.HasPrefix(r.Path, "/l/lock-")
+		})
 		written := make(chan error, 1)
 		go func() { written <- h.Write(ctx(t), recipes.Create("/written", nil)) }()
 		closes(t, "the point", reached)
@@ -113,14 +74,8 @@ func TestCallsThatAreUnderWayWhenAPluginDies(t *testing.T) {
 	})
 	t.Run("without a plugin", func(t *testing.T) {
 		v := survive(t)
-		h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		other, err := lockAt(t, v.session, "/other").Acquire(ctx(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
+		other := must.Get(lockAt(t, v.session, "/other").Acquire(ctx(t)))(t)
 		v.suspend()
 		canceled, cancel := context.WithCancel(ctx(t))
 		cancel()
@@ -132,25 +87,19 @@ func TestCallsThatAreUnderWayWhenAPluginDies(t *testing.T) {
 		go func() { released <- other.Release(ctx(t)) }()
 		go func() { _, err := v.session.Contenders(ctx(t), "/l"); asked <- err }()
 		v.goOn()
-		if err := errors.Join(<-written, <-released, <-asked); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, errors.Join(<-written, <-released, <-asked))
 		if there := ephemerals(v.server, "/other"); len(there) > 0 {
 			t.Errorf("left: %q", there)
 		}
 	})
 	t.Run("Close", func(t *testing.T) {
 		v := survive(t)
-		if _, err := lockAt(t, v.session, "/l").Acquire(ctx(t)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
 		v.suspend()
 		closed := make(chan error, 1)
 		go func() { closed <- v.session.Close(ctx(t)) }()
 		v.goOn()
-		if err := <-closed; err != nil {
-			t.Error(err)
-		}
+		must.Report(t, <-closed)
 		if there := ephemerals(v.server, "/l"); len(there) > 0 {
 			t.Errorf("left: %q", there)
 		}
@@ -162,12 +111,7 @@ func (v *surviving) suspend() {
 	v.Helper()
 	v.hold.Lock()
 	signal(v.T, v.supervisor.Plugin().PID(), syscall.SIGKILL)
-	for e := range v.session.Events(ctx(v)) {
-		if e.State == recipes.Suspended {
-			return
-		}
-	}
-	v.Fatal("not suspended")
+	v.becomes(recipes.Suspended)
 }
 
 // exists waits until a znode exists.
@@ -191,21 +135,14 @@ func (v *surviving) goOn() { v.hold.Unlock() }
 func TestARequestToGiveWayOutlivesThePlugin(t *testing.T) {
 	v := survive(t)
 	l, _ := v.session.SharedLock("/l", recipes.SharedLockConfig{Revocable: true})
-	h, err := l.AcquireWrite(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(l.AcquireWrite(ctx(t)))(t)
 	revoked := h.Revoked()
 	v.suspend()
 	theirs, _ := v.rival.SharedLock("/l", recipes.SharedLockConfig{})
-	if err := theirs.Revoke(ctx(t), h.Znode()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, theirs.Revoke(ctx(t), h.Znode()))
 	v.goOn()
 	closes(t, "Revoked", revoked)
-	if err := h.Release(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, h.Release(ctx(t)))
 }
 
 // TestASessionIsLostAtItsDeadlineHoweverManyPluginsDie: no plugin lives for long enough to
@@ -252,10 +189,7 @@ func TestASessionIsLostAtItsDeadlineHoweverManyPluginsDie(t *testing.T) {
 // sessions. What they held is free.
 func TestAPluginThatTellsTheLossIsNotResumed(t *testing.T) {
 	v := survive(t)
-	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
 	signal(t, v.supervisor.Plugin().PID(), syscall.SIGTERM)
 	closes(t, "Done", h.Done())
 	if err := v.session.Err(); !errors.Is(err, recipes.ErrPluginLost) {
@@ -268,10 +202,7 @@ func TestAPluginThatTellsTheLossIsNotResumed(t *testing.T) {
 
 // TestAPluginThatCannotResumeLosesItsSessionsAtOnce, as with SupervisorConfig.LoseSessions.
 func TestAPluginThatCannotResumeLosesItsSessionsAtOnce(t *testing.T) {
-	s, err := host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), MinBackoff: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), MinBackoff: time.Millisecond}))(t)
 	defer s.Close(context.Background())
 	h := acquire(t, supervised(t, s))
 	crash(t, s.Plugin().PID())
@@ -285,10 +216,7 @@ func TestAPluginThatCannotResumeLosesItsSessionsAtOnce(t *testing.T) {
 // TestASessionWithoutAPluginIsClosedWithItsSupervisor.
 func TestASessionWithoutAPluginIsClosedWithItsSupervisor(t *testing.T) {
 	v := survive(t)
-	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
 	p := v.supervisor.Plugin()
 	v.suspend()
 	closes(t, "Exited", p.Exited())
@@ -296,9 +224,7 @@ func TestASessionWithoutAPluginIsClosedWithItsSupervisor(t *testing.T) {
 	go func() { closed <- v.supervisor.Close(ctx(t)) }()
 	closes(t, "Done", h.Done())
 	v.goOn()
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-closed)
 	if !errors.Is(v.session.Err(), recipes.ErrClosed) {
 		t.Error(v.session.Err())
 	}

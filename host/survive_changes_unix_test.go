@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -74,9 +75,7 @@ func TestAChangeWhosePluginDiesIsNotMadeTwice(t *testing.T) {
 				if err != nil && !errors.Is(err, recipes.ErrNoNode) || after-before > 1 || after < before {
 					t.Errorf("round %d: made %d times, then %d times: %v", round, before, after, err)
 				}
-				if err := c.change(ctx(t), v.session); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, c.change(ctx(t), v.session))
 				if again, err := c.made(ctx(t), v.rival); err != nil || again != after+1 {
 					t.Errorf("round %d: made once more, %d times then, %d before: %v", round, again, after, err)
 				}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -18,7 +19,10 @@ import (
 // None is lost, nobody else is granted, and nothing of a dead plugin stays with its host.
 func TestAPluginIsKilledAgainAndAgain(t *testing.T) {
 	kills := testall.Count(8, 200)
-	t.Run("embedded", func(t *testing.T) { killedAgainAndAgain(t, survive(t), kills) })
+	t.Run("embedded", func(t *testing.T) {
+		unlessReal(t)
+		killedAgainAndAgain(t, survive(t), kills)
+	})
 	t.Run("real", func(t *testing.T) {
 		killedAgainAndAgain(t, surviveAt(t, ensembletest.Shared(t).Addrs()), kills)
 	})
@@ -32,16 +36,10 @@ func killedAgainAndAgain(t *testing.T, v *surviving, kills int) {
 	defer giveUp()
 	var waiting sync.WaitGroup
 	for i := range kills / 2 {
-		h, err := lockAt(t, v.session, manyPath(i)).Acquire(life)
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(lockAt(t, v.session, manyPath(i)).Acquire(life))(t)
 		held = append(held, h)
 		joined := make(chan struct{})
-		l, err := v.session.Lock(manyPath(i), recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(v.session.Lock(manyPath(i), recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))(t)
 		waiting.Go(func() {
 			if h, err := l.Acquire(waits); err == nil {
 				t.Errorf("granted beside the holder: %s", h.Znode())
@@ -79,9 +77,7 @@ func killedAgainAndAgain(t *testing.T, v *surviving, kills int) {
 	giveUp()
 	waiting.Wait()
 	for _, h := range held {
-		if err := h.Release(life); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, h.Release(life))
 	}
 	slices.Sort(took)
 	t.Logf("from SIGKILL to served, of %d: p50 %v, p90 %v, p99 %v, worst %v", len(took), took[len(took)/2], took[len(took)*9/10], took[len(took)*99/100], took[len(took)-1])

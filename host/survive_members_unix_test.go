@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -23,10 +24,7 @@ type passed struct {
 // enter has a member of two enter.
 func enter(ctx context.Context, t *testing.T, s recipes.Recipes, path string) <-chan passed {
 	t.Helper()
-	b, err := s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 2}))(t)
 	done := make(chan passed, 1)
 	go func() {
 		p, err := b.Enter(ctx, nil)
@@ -57,10 +55,7 @@ func (v *surviving) waits(path string) (mine <-chan passed, znode string) {
 // hear returns when the host has read what its plugin has told before.
 func (v *surviving) hear() {
 	v.Helper()
-	h, err := lockAt(v.T, v.session, "/hear").Acquire(ctx(v))
-	if err != nil {
-		v.Fatal(err)
-	}
+	h := must.Get(lockAt(v.T, v.session, "/hear").Acquire(ctx(v)))(v)
 	lost := h.Done()
 	v.remove(h.Znode())
 	closes(v, "Done", lost)
@@ -106,20 +101,14 @@ func TestAMemberThatWaitsOutlivesItsPlugin(t *testing.T) {
 				theirs = enter(ctx(t), t, v.rival, "/b")
 			}
 			a, b := <-mine, <-theirs
-			if err := errors.Join(a.err, b.err); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(a.err, b.err))
 			if a.Znode() != before || !slices.Equal(a.Members(), b.Members()) || !slices.Contains(a.Members(), a.Znode()) {
 				t.Errorf("entered as %s with %q; it waited as %s, and the other entered with %q", a.Znode(), a.Members(), before, b.Members())
 			}
-			if err := a.Write(ctx(t), recipes.Create("/inside", nil)); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, a.Write(ctx(t), recipes.Create("/inside", nil)))
 			left := make(chan error, 1)
 			go func() { left <- a.Leave(ctx(t)) }()
-			if err := errors.Join(b.Leave(ctx(t)), <-left); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, errors.Join(b.Leave(ctx(t)), <-left))
 			if there := ephemerals(v.server, "/b"); len(there) > 0 {
 				t.Errorf("left: %q", there)
 			}
@@ -134,18 +123,14 @@ func TestOthersDoNotLeaveBeforeAMemberWhosePluginDied(t *testing.T) {
 	v.members("/b", 1)
 	b := <-enter(ctx(t), t, v.rival, "/b")
 	a := <-mine
-	if err := errors.Join(a.err, b.err); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(a.err, b.err))
 	members := a.Members()
 	left := make(chan error, 1)
 	go func() { left <- b.Leave(ctx(t)) }()
 	for range 2 {
 		v.kill()
 	}
-	if err := a.Write(ctx(t), recipes.Create("/inside", nil)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, a.Write(ctx(t), recipes.Create("/inside", nil)))
 	select {
 	case err := <-left:
 		t.Fatalf("the other left before: %v", err)
@@ -154,9 +139,7 @@ func TestOthersDoNotLeaveBeforeAMemberWhosePluginDied(t *testing.T) {
 	if !slices.Equal(members, a.Members()) {
 		t.Errorf("entered with %q, then with %q", members, a.Members())
 	}
-	if err := errors.Join(a.Leave(ctx(t)), <-left); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, errors.Join(a.Leave(ctx(t)), <-left))
 	closes(t, "Done", a.Done())
 }
 
@@ -174,9 +157,7 @@ func TestAMemberThatLeavesOutlivesItsPlugin(t *testing.T) {
 			v.members("/b", 1)
 			b := <-enter(ctx(t), t, second, "/b")
 			a := <-lower
-			if err := errors.Join(a.err, b.err); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(a.err, b.err))
 			if who == "the highest" {
 				a, b = b, a
 			}
@@ -189,17 +170,13 @@ func TestAMemberThatLeavesOutlivesItsPlugin(t *testing.T) {
 			for range 2 {
 				v.kill()
 			}
-			if err := b.Write(ctx(t), recipes.Create("/inside", nil)); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, b.Write(ctx(t), recipes.Create("/inside", nil)))
 			select {
 			case err := <-left:
 				t.Fatalf("it left while the other is inside: %v", err)
 			default:
 			}
-			if err := errors.Join(b.Leave(ctx(t)), <-left); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, errors.Join(b.Leave(ctx(t)), <-left))
 			if there := ephemerals(v.server, "/b"); len(there) > 0 {
 				t.Errorf("left: %q", there)
 			}
@@ -216,9 +193,7 @@ func TestAMemberWhoseLeaveWasGivenUpDoesNotStay(t *testing.T) {
 			mine, _ := v.waits("/b")
 			b := <-enter(ctx(t), t, v.rival, "/b")
 			a := <-mine
-			if err := errors.Join(a.err, b.err); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(a.err, b.err))
 			given, cancel := context.WithCancel(ctx(t))
 			cancel()
 			if when == "before it died" {
@@ -241,9 +216,7 @@ func TestAMemberWhoseLeaveWasGivenUpDoesNotStay(t *testing.T) {
 				v.server.SetFault(nil)
 			}
 			v.goOn()
-			if err := b.Leave(ctx(t)); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, b.Leave(ctx(t)))
 			if there := ephemerals(v.server, "/b"); len(there) > 0 {
 				t.Errorf("left: %q", there)
 			}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -157,15 +158,11 @@ func (st stream) meets(t *testing.T, v *surviving, m moment) {
 	path := "/watched-" + m.name + "-" + st.name
 	at := func(r zkserver.Request) bool { return looks(r) && strings.HasPrefix(r.Path, path) }
 	o := told{T: t}
-	if err := m.make(v, deed{call: func() (err error) { o.values, err = st.watch(t.Context(), v.session, path); return err }, at: at}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.make(v, deed{call: func() (err error) { o.values, err = st.watch(t.Context(), v.session, path); return err }, at: at}))
 	o.next("")
 	change := st.change(t.Context(), v.rival, path)
 	for n := 1; n <= 2; n++ {
-		if err := m.make(v, deed{call: func() error { return change(n) }, at: at, theirs: true}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.make(v, deed{call: func() error { return change(n) }, at: at, theirs: true}))
 		o.next(strconv.Itoa(n))
 	}
 	if err := change(3); err != nil { // what is told twice comes before it
@@ -201,9 +198,7 @@ func TestStreamsTellNothingTwice(t *testing.T) {
 			v.hear() // takes longer than what the watch would tell
 			change := st.change(ctx(t), v.rival, "/watched")
 			v.suspend()
-			if err := change(1); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, change(1))
 			var cuts atomic.Int32
 			v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 				if r.SessionID == v.session.ID() && looks(r) {
@@ -216,9 +211,7 @@ func TestStreamsTellNothingTwice(t *testing.T) {
 			if cuts.Load() < 2 {
 				t.Errorf("%d connections were cut", cuts.Load())
 			}
-			if err := change(2); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, change(2))
 			o.next("2")
 			if len(o.values) > 0 {
 				t.Errorf("told %q too", <-o.values)

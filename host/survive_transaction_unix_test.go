@@ -10,17 +10,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func transactionAt(t *testing.T, s recipes.Recipes, path string, variant recipes.Variant) recipes.Transaction {
 	t.Helper()
-	tx, err := s.Transaction(path, recipes.TransactionConfig{Variant: variant})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tx
+	return must.Get(s.Transaction(path, recipes.TransactionConfig{Variant: variant}))(t)
 }
 
 // TestATransactionOutlivesItsPlugin: a session is coordinator and a site, and its plugin
@@ -48,22 +45,12 @@ func TestATransactionOutlivesItsPlugin(t *testing.T) {
 					}
 				}
 			}
-			if err := tx.Begin(ctx(t), []byte("payload"), "mine", "theirs"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tx.Begin(ctx(t), []byte("payload"), "mine", "theirs"))
 			stands("begun")
-			mine, err := tx.Join(ctx(t), "mine")
-			if err != nil {
-				t.Fatal(err)
-			}
-			theirs, err := other.Join(ctx(t), "theirs")
-			if err != nil {
-				t.Fatal(err)
-			}
+			mine := must.Get(tx.Join(ctx(t), "mine"))(t)
+			theirs := must.Get(other.Join(ctx(t), "theirs"))(t)
 			stands("joined")
-			if err := mine.Vote(ctx(t), recipes.VoteCommit); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, mine.Vote(ctx(t), recipes.VoteCommit))
 			stands("voted")
 			told := make(chan error, 3)
 			await := func(who string, wait func(context.Context) (recipes.Decision, error)) {
@@ -86,23 +73,15 @@ func TestATransactionOutlivesItsPlugin(t *testing.T) {
 			}
 			stands("waiting")
 			stands("waiting again")
-			if err := theirs.Vote(ctx(t), recipes.VoteCommit); err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(<-told, <-told, <-told); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, theirs.Vote(ctx(t), recipes.VoteCommit))
+			must.Report(t, errors.Join(<-told, <-told, <-told))
 			v.kill()
-			if err := mine.Done(ctx(t)); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, mine.Done(ctx(t)))
 			v.kill()
 			if d, err := mine.Wait(ctx(t)); err == nil && !d.Commit {
 				t.Errorf("in the end it was told %+v", d)
 			}
-			if err := errors.Join(mine.Done(ctx(t)), theirs.Done(ctx(t)), mine.Done(ctx(t))); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, errors.Join(mine.Done(ctx(t)), theirs.Done(ctx(t)), mine.Done(ctx(t))))
 			if _, err := other.Status(ctx(t)); !errors.Is(err, recipes.ErrNoTransaction) {
 				t.Errorf("it is still there: %v", err)
 			}
@@ -168,9 +147,7 @@ func TestCallsOfATransactionAreRepeated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := unheard("Vote", "", func() error { return it.Vote(ctx(t), recipes.VoteCommit) }); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, unheard("Vote", "", func() error { return it.Vote(ctx(t), recipes.VoteCommit) }))
 			if err := it.Vote(ctx(t), recipes.VoteAbort); !errors.Is(err, recipes.ErrVoted) {
 				t.Errorf("another vote: %v", err)
 			}
@@ -183,9 +160,7 @@ func TestCallsOfATransactionAreRepeated(t *testing.T) {
 			if err := unheard("Wait", first, wait); err != nil || !d.Commit {
 				t.Errorf("told %+v: %v", d, err)
 			}
-			if err := unheard("Done", "", func() error { return it.Done(ctx(t)) }); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, unheard("Done", "", func() error { return it.Done(ctx(t)) }))
 			if _, err := tx.Status(ctx(t)); !errors.Is(err, recipes.ErrNoTransaction) {
 				t.Errorf("it is still there: %v", err)
 			}
@@ -207,9 +182,7 @@ func TestCoordinateIsNotRepeatedForAnotherTransaction(t *testing.T) {
 			if begun {
 				first = tx
 			}
-			if err := first.Begin(ctx(t), nil, "theirs"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, first.Begin(ctx(t), nil, "theirs"))
 			theirs, err := other.Join(ctx(t), "theirs")
 			if err == nil {
 				err = theirs.Vote(ctx(t), recipes.VoteCommit)
@@ -229,12 +202,8 @@ func TestCoordinateIsNotRepeatedForAnotherTransaction(t *testing.T) {
 			if d, err := theirs.Wait(ctx(t)); err != nil || !d.Commit {
 				t.Errorf("%+v, %v", d, err)
 			}
-			if err := theirs.Done(ctx(t)); err != nil {
-				t.Fatal(err)
-			}
-			if err := other.Begin(ctx(t), nil, "another"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, theirs.Done(ctx(t)))
+			must.Do(t, other.Begin(ctx(t), nil, "another"))
 			v.goOn()
 			want := recipes.ErrUnknownOutcome
 			if begun {
@@ -254,13 +223,8 @@ func TestCoordinateIsNotRepeatedForAnotherTransaction(t *testing.T) {
 func TestARepeatedCallThatIsGivenUpMayHaveHappened(t *testing.T) {
 	v := survive(t)
 	tx := transactionAt(t, v.session, "/tx", "")
-	if err := tx.Begin(ctx(t), nil, "it"); err != nil {
-		t.Fatal(err)
-	}
-	it, err := tx.Join(ctx(t), "it")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Begin(ctx(t), nil, "it"))
+	it := must.Get(tx.Join(ctx(t), "it"))(t)
 	given, cancel := context.WithCancel(ctx(t))
 	reached, voted := v.unheard(func(r zkserver.Request) bool { return r.Op == zkserver.OpMulti }), make(chan error, 1)
 	go func() { voted <- it.Vote(given, recipes.VoteCommit) }()
@@ -281,13 +245,8 @@ func TestACoordinatorThatWasGivenUpDoesNotStay(t *testing.T) {
 		t.Run(when, func(t *testing.T) {
 			v := survive(t)
 			tx, other := transactionAt(t, v.session, "/tx", ""), transactionAt(t, v.rival, "/tx", "")
-			if err := tx.Begin(ctx(t), nil, "theirs"); err != nil {
-				t.Fatal(err)
-			}
-			theirs, err := other.Join(ctx(t), "theirs")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tx.Begin(ctx(t), nil, "theirs"))
+			theirs := must.Get(other.Join(ctx(t), "theirs"))(t)
 			given, cancel := context.WithCancel(ctx(t))
 			failed := make(chan error, 1)
 			coordinate := func() { _, err := tx.Coordinate(given); failed <- err }
@@ -337,9 +296,7 @@ func TestACoordinatorThatWasGivenUpDoesNotStay(t *testing.T) {
 				v.server.SetFault(nil)
 				close(hold)
 			}
-			if err := theirs.Vote(ctx(t), recipes.VoteCommit); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, theirs.Vote(ctx(t), recipes.VoteCommit))
 			if d, err := theirs.Wait(ctx(t)); err != nil || !d.Commit {
 				t.Errorf("%+v, %v", d, err)
 			}
@@ -351,13 +308,8 @@ func TestACoordinatorThatWasGivenUpDoesNotStay(t *testing.T) {
 func TestASiteThatDiedWithoutAPlugin(t *testing.T) {
 	v := survive(t)
 	tx := transactionAt(t, v.session, "/tx", recipes.OwnNodes)
-	if err := tx.Begin(ctx(t), nil, "it"); err != nil {
-		t.Fatal(err)
-	}
-	it, err := tx.Join(ctx(t), "it")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Begin(ctx(t), nil, "it"))
+	it := must.Get(tx.Join(ctx(t), "it"))(t)
 	v.suspend()
 	v.remove("/tx/s_it")
 	v.goOn()
@@ -367,7 +319,5 @@ func TestASiteThatDiedWithoutAPlugin(t *testing.T) {
 	if d, err := tx.Coordinate(ctx(t)); err != nil || d.Commit {
 		t.Errorf("decided %+v, %v", d, err)
 	}
-	if err := v.session.Err(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, v.session.Err())
 }

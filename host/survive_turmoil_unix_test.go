@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -52,9 +53,7 @@ func TestTurmoil(t *testing.T) {
 	}
 	close(u.end)
 	all.Wait()
-	if err := u.session.Err(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, u.session.Err())
 	for i := range u.holders { // what was given up may be deleted in the background
 		left := func() []string { return ephemerals(u.server, turmoilPath(i)) }
 		for end := time.Now().Add(patience); len(left()) > 0 && time.Now().Before(end); {

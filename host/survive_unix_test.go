@@ -5,7 +5,6 @@ package host_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -35,10 +35,7 @@ type surviving struct {
 // embedded is a ZooKeeper server in this process.
 func embedded(t *testing.T) *zkserver.Server {
 	t.Helper()
-	server, err := zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour}))(t)
 	t.Cleanup(func() { _ = server.Close() })
 	return server
 }
@@ -55,18 +52,15 @@ func surviveAt(t *testing.T, servers []string) *surviving {
 	t.Helper()
 	changes := make(chan host.Change, 1000)
 	v := &surviving{T: t, servers: servers, changes: changes}
-	s, err := host.Supervise(ctx(t), host.SupervisorConfig{
-		Plugin:     config(t, "real plugin", quickExit),
+	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{
+		Plugin:     config(t, "real plugin"),
 		MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond,
 		Changed: func(c host.Change) {
 			v.hold.Lock()
 			defer v.hold.Unlock()
 			changes <- c
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	v.supervisor = s
 	v.session, v.rival = v.open(s.Open), v.open(zookeeper.Open)
@@ -76,24 +70,14 @@ func surviveAt(t *testing.T, servers []string) *surviving {
 
 func (v *surviving) open(open recipes.Opener) recipes.Client {
 	v.Helper()
-	s, err := open(ctx(v), recipes.SessionConfig{Servers: v.servers, SessionTimeout: longTimeout})
-	if err != nil {
-		v.Fatal(err)
-	}
-	return s
+	return must.Get(open(ctx(v), recipes.SessionConfig{Servers: v.servers, SessionTimeout: longTimeout}))(v)
 }
 
 // holdsShortly has a session with a short timeout hold a lock.
 func (v *surviving) holdsShortly(path string) (recipes.Client, recipes.Hold) {
 	v.Helper()
-	s, err := v.supervisor.Open(ctx(v), recipes.SessionConfig{Servers: v.servers, SessionTimeout: shortTimeout})
-	if err != nil {
-		v.Fatal(err)
-	}
-	h, err := lockAt(v.T, s, path).Acquire(ctx(v))
-	if err != nil {
-		v.Fatal(err)
-	}
+	s := must.Get(v.supervisor.Open(ctx(v), recipes.SessionConfig{Servers: v.servers, SessionTimeout: shortTimeout}))(v)
+	h := must.Get(lockAt(v.T, s, path).Acquire(ctx(v)))(v)
 	return s, h
 }
 
@@ -112,53 +96,6 @@ func (v *surviving) kill() time.Duration {
 		}
 	}
 	return time.Since(began)
-}
-
-// TestWhatASessionHoldsOutlivesItsPlugin: everything that can be taken up stands, with its
-// token, and can be used and given back. Nobody else was granted it meanwhile.
-func TestWhatASessionHoldsOutlivesItsPlugin(t *testing.T) {
-	v := survive(t)
-	var took []time.Duration
-	for _, h := range holdings {
-		t.Run(h.name, func(t *testing.T) {
-			prepare(t, v.rival)
-			g, err := h.get(ctx(t), v.session)
-			if err != nil {
-				t.Fatal(err)
-			}
-			token, znode := g.Token(), g.Znode()
-			for round := range 2 {
-				took = append(took, v.kill())
-				if err := g.Err(); err != nil {
-					t.Fatalf("after a kill: %v", err)
-				}
-				if g.Token() != token || g.Znode() != znode {
-					t.Error("it is another one")
-				}
-				if err := g.Write(ctx(t), recipes.Create(fmt.Sprintf("/written-%s-%d", h.name, round), nil)); err != nil {
-					t.Errorf("a guarded write: %v", err)
-				}
-				h.isTaken(t, v.rival)
-			}
-			if err := use(ctx(t), g); err != nil {
-				t.Errorf("used: %v", err)
-			}
-			lost := g.Done()
-			if err := h.giveBack(ctx(t), g); err != nil {
-				t.Errorf("given back: %v", err)
-			}
-			closes(t, "Done", lost)
-			if left := ephemerals(v.server, h.path); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
-			}
-			if h.rival != nil {
-				if _, err := h.rival(ctx(t), v.rival); err != nil {
-					t.Errorf("somebody else, after that: %v", err)
-				}
-			}
-		})
-	}
-	t.Logf("from SIGKILL to served again: %v", took)
 }
 
 // ephemerals are the paths below one that live with a session, without the receipts that
@@ -359,10 +296,7 @@ func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := survive(t)
-			first, err := acquire(ctx(t), v.rival, "/awaited", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			first := must.Get(acquire(ctx(t), v.rival, "/awaited", nil))(t)
 			type turn struct {
 				hold recipes.Hold
 				err  error
@@ -394,9 +328,7 @@ func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 			if len(told) != 1 {
 				t.Errorf("told %d places", len(told))
 			}
-			if err := first.Release(ctx(t)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, first.Release(ctx(t)))
 			last := first.Token()
 			for i, granted := range []chan turn{ours, silent, theirs} {
 				now := <-granted
@@ -412,10 +344,13 @@ func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 						t.Errorf("granted beside contender %d: %+v", i, <-later)
 					}
 				}
-				if err := now.hold.Release(ctx(t)); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, now.hold.Release(ctx(t)))
 			}
 		})
 	}
 }
+
+// resigning is a leadership that is given back like a lock.
+type resigning struct{ recipes.Leadership }
+
+func (r resigning) Release(ctx context.Context) error { return r.Resign(ctx) }

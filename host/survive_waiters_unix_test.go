@@ -4,10 +4,12 @@ package host_test
 
 import (
 	"errors"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -16,20 +18,14 @@ import (
 // plugin does not wait for Joined.
 func TestJoinedMayAskWhileItsPluginDies(t *testing.T) {
 	v := survive(t)
-	first, err := lockAt(t, v.rival, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(lockAt(t, v.rival, "/l").Acquire(ctx(t)))(t)
 	joined, ask, answered := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	l, err := v.session.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) {
+	l := must.Get(v.session.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) {
 		close(joined)
 		<-ask
 		_, err := v.session.Contenders(ctx(t), "/l")
 		answered <- err
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	got := make(chan error, 1)
 	go func() { _, err := l.Acquire(ctx(t)); got <- err }()
 	closes(t, "joined", joined)
@@ -37,18 +33,12 @@ func TestJoinedMayAskWhileItsPluginDies(t *testing.T) {
 	v.suspend()
 	close(ask)
 	v.goOn()
-	if err := <-answered; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-answered)
 	if after := ephemerals(v.server, "/l"); len(after) != 2 || after[1] != before[1] {
 		t.Errorf("in line %q, then %q", before, after)
 	}
-	if err := first.Release(ctx(t)); err != nil {
-		t.Error(err)
-	}
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, first.Release(ctx(t)))
+	must.Report(t, <-got)
 }
 
 // TestAWaiterForAPermitOfAnotherLibraryOutlivesItsPlugin: it is granted in its turn.
@@ -61,10 +51,7 @@ func TestAWaiterForAPermitOfAnotherLibraryOutlivesItsPlugin(t *testing.T) {
 		}
 		return m.Acquire(ctx(t))
 	}
-	first, err := acquire(v.rival, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(acquire(v.rival, nil))(t)
 	joined, got := make(chan struct{}), make(chan error, 1)
 	go func() {
 		h, err := acquire(v.session, func(recipes.Place) { close(joined) })
@@ -76,12 +63,8 @@ func TestAWaiterForAPermitOfAnotherLibraryOutlivesItsPlugin(t *testing.T) {
 	closes(t, "joined", joined)
 	v.kill()
 	v.kill()
-	if err := first.Release(ctx(t)); err != nil {
-		t.Error(err)
-	}
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, first.Release(ctx(t)))
+	must.Report(t, <-got)
 	if left := ephemerals(v.server, "/s"); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
@@ -95,22 +78,15 @@ func TestWaitsGoOnInTheNextPlugin(t *testing.T) {
 	queue := func(s recipes.Client) recipes.Queue { q, _ := s.Queue("/q", recipes.QueueConfig{}); return q }
 	barrier := func(s recipes.Client) recipes.Barrier { b, _ := s.Barrier("/b"); return b }
 	latch := func(s recipes.Client) recipes.Latch { l, _ := s.Latch("/n", recipes.LatchConfig{Count: 1}); return l }
-	if err := barrier(theirs).Set(ctx(t), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, barrier(theirs).Set(ctx(t), nil))
 	waits := map[string]func() error{
 		"element": func() error { _, err := queue(ours).Receive(ctx(t)); return err },
 		"barrier": func() error { return barrier(ours).Wait(ctx(t)) },
 		"latch":   func() error { return latch(ours).Wait(ctx(t)) },
 	}
 	counter, _ := ours.Counter("/counted", recipes.CounterConfig{})
-	if _, err := counter.Add(ctx(t), 1); err != nil {
-		t.Fatal(err)
-	}
-	before, err := ours.Stats(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(counter.Add(ctx(t), 1))(t)
+	before := must.Get(ours.Stats(ctx(t)))(t)
 	ended := make(map[string]chan error)
 	for name, wait := range waits {
 		done := make(chan error, 1)
@@ -118,13 +94,10 @@ func TestWaitsGoOnInTheNextPlugin(t *testing.T) {
 		go func() { done <- wait() }()
 	}
 	for reads := before.Reads; reads < before.Reads+int64(len(waits)); { // each has looked
-		now, err := ours.Stats(ctx(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := must.Get(ours.Stats(ctx(t)))(t)
 		reads = now.Reads
 	}
-	reached := v.stuck(zkserver.OpGetData, "/read", true)
+	reached := v.unheard(func(r zkserver.Request) bool { return r.Op == zkserver.OpGetData && strings.HasPrefix(r.Path, "/read") })
 	read := make(chan error, 1)
 	go func() { c, _ := ours.Counter("/read", recipes.CounterConfig{}); _, err := c.Get(ctx(t)); read <- err }()
 	closes(t, "the read", reached)
@@ -143,9 +116,7 @@ func TestWaitsGoOnInTheNextPlugin(t *testing.T) {
 	}
 	_, err = queue(theirs).Put(ctx(t), nil)
 	_, counted := latch(theirs).CountDown(ctx(t))
-	if err := errors.Join(err, counted, barrier(theirs).Remove(ctx(t))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, counted, barrier(theirs).Remove(ctx(t))))
 	for name, done := range ended {
 		if err := <-done; err != nil {
 			t.Errorf("%s: %v", name, err)

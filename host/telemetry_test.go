@@ -16,6 +16,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -54,14 +55,9 @@ func TestTraceCrossesTheProcesses(t *testing.T) {
 	p := launch(t, cfg)
 	traced := r.accept(t, "traced plugin")
 
-	l, err := open(t, p, time.Minute).Lock("/l", recipes.LockConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(open(t, p, time.Minute).Lock("/l", recipes.LockConfig{}))(t)
 	asking, application := provider.Tracer("application").Start(ctx(t), "work")
-	if _, err := l.Acquire(asking); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.Acquire(asking))(t)
 	application.End()
 
 	var call tracetest.SpanStub
@@ -89,21 +85,12 @@ func TestMetrics(t *testing.T) {
 	p := launch(t, cfg)
 	s, quiet := open(t, p, time.Minute), open(t, p, time.Minute)
 	h := acquire(t, s)
-	l, err := quiet.Lock("/m", recipes.LockConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Acquire(ctx(t)); err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(quiet.Lock("/m", recipes.LockConfig{}))(t)
+	must.Get(l.Acquire(ctx(t)))(t)
 	held := read(t, reader)
-	if err := h.Release(ctx(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Release(ctx(t)))
 	released := read(t, reader)
-	if err := quiet.Close(ctx(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, quiet.Close(ctx(t)))
 	acquire(t, s)
 	crash(t, p.PID())
 	closes(t, "Exited", p.Exited())
@@ -137,9 +124,7 @@ func TestMetrics(t *testing.T) {
 func read(t *testing.T, r sdkmetric.Reader) map[string]int64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics
-	if err := r.Collect(t.Context(), &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Collect(t.Context(), &all))
 	values := map[string]int64{}
 	for _, scope := range all.ScopeMetrics {
 		if scope.Scope.Name != telemetry.Scope {
@@ -168,10 +153,7 @@ func name(metric string, of attribute.Set) string {
 // TestProductCarriesNoTelemetrySDK: exporters and the SDK are the application's
 // choice. The API and the instrumentation of gRPC are all that a host gets.
 func TestProductCarriesNoTelemetrySDK(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", ".", "../plugin", "../cmd/zkrecipes-plugin").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "list", "-deps", ".", "../plugin", "../cmd/zkrecipes-plugin").Output())(t)
 	for _, dep := range strings.Fields(string(out)) {
 		if strings.HasPrefix(dep, "go.opentelemetry.io/otel/sdk") || strings.HasPrefix(dep, "go.opentelemetry.io/otel/exporters") {
 			t.Errorf("the product depends on %s", dep)

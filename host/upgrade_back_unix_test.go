@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -24,33 +25,26 @@ func TestAnUpgradeDuringAnOutageChangesNothing(t *testing.T) {
 	old := v.supervisor.Plugin()
 	v.server.RefuseConnections(true)
 	v.server.CloseConnection(v.session.ID())
-	v.suspended()
+	v.becomes(recipes.Suspended)
 	err = v.supervisor.Upgrade(ctx(t), v.another())
 	if !errors.Is(err, host.ErrNotUpgraded) || !errors.Is(err, host.ErrLosesSessions) || v.supervisor.Plugin() != old {
 		t.Errorf("the upgrade: %v", err)
 	}
 	v.server.RefuseConnections(false)
-	if err := h.Write(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, h.Write(ctx(t)))
 	v.goesOnWith(old, err, host.ErrLosesSessions)
 }
 
 // TestAnUpgradeInTheMiddleOfAReconnectWaitsForIt: connections are lost all the time.
 func TestAnUpgradeInTheMiddleOfAReconnectWaitsForIt(t *testing.T) {
 	v := survive(t)
-	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
 	v.server.RefuseConnections(true)
 	v.server.CloseConnection(v.session.ID())
-	v.suspended()
+	v.becomes(recipes.Suspended)
 	v.server.RefuseConnections(false)
 	v.upgrade()
-	if err := h.Write(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, h.Write(ctx(t)))
 }
 
 // TestAnUpgradeToAPluginThatReachesNoServerChangesNothing: it is known before the old one
@@ -62,35 +56,25 @@ func TestAnUpgradeToAPluginThatReachesNoServerChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := v.supervisor.Plugin()
-	err = v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "cut-off plugin", quickExit)})
+	err = v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "cut-off plugin")})
 	if !errors.Is(err, recipes.ErrUnavailable) {
 		t.Errorf("the reason is missing: %v", err)
 	}
 	v.goesOnWith(old, err, host.ErrLosesSessions)
-	if err := h.Write(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, h.Write(ctx(t)))
 }
 
 // TestANewPluginThatDiesAtItsFirstSessionsGivesWayToTheOldOne: the program that ran is
 // started again, and takes up all sessions, also those that the new one had.
 func TestANewPluginThatDiesAtItsFirstSessionsGivesWayToTheOldOne(t *testing.T) {
 	v, reports := survive(t), listen(t)
-	before := host.UpgradeConfig{Plugin: config(t, "real plugin", quickExit, reports.env())}
-	if err := v.supervisor.Upgrade(ctx(t), before); err != nil {
-		t.Fatal(err)
-	}
+	before := host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())}
+	must.Do(t, v.supervisor.Upgrade(ctx(t), before))
 	first := reports.accept(t, "plugin").pid(t)
 	var held []recipes.Hold
 	for i := range 4 {
-		s, err := v.supervisor.Open(ctx(t), recipes.SessionConfig{Servers: v.servers, SessionTimeout: longTimeout})
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, err := lockAt(t, s, fmt.Sprint("/l-", i)).Acquire(ctx(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(v.supervisor.Open(ctx(t), recipes.SessionConfig{Servers: v.servers, SessionTimeout: longTimeout}))(t)
+		h := must.Get(lockAt(t, s, fmt.Sprint("/l-", i)).Acquire(ctx(t)))(t)
 		held = append(held, h)
 	}
 	err := v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "killed in resume")})
@@ -102,9 +86,7 @@ func TestANewPluginThatDiesAtItsFirstSessionsGivesWayToTheOldOne(t *testing.T) {
 		t.Errorf("plugin %d runs; the old program had %d, and has %d", v.supervisor.Plugin().PID(), first, second)
 	}
 	for _, h := range held {
-		if err := errors.Join(h.Err(), h.Write(ctx(t))); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, errors.Join(h.Err(), h.Write(ctx(t))))
 	}
 	v.kill() // the configuration is the old one too
 	reports.accept(t, "plugin")
@@ -113,14 +95,9 @@ func TestANewPluginThatDiesAtItsFirstSessionsGivesWayToTheOldOne(t *testing.T) {
 // holdsThrough has a session through another program hold a lock.
 func (v *surviving) holdsThrough(role string) (recipes.Client, recipes.Hold) {
 	v.Helper()
-	if err := v.supervisor.Upgrade(ctx(v), host.UpgradeConfig{Plugin: config(v, role, quickExit)}); err != nil {
-		v.Fatal(err)
-	}
+	must.Do(v, v.supervisor.Upgrade(ctx(v), host.UpgradeConfig{Plugin: config(v, role)}))
 	s := v.open(v.supervisor.Open)
-	h, err := lockAt(v.T, s, "/through").Acquire(ctx(v))
-	if err != nil {
-		v.Fatal(err)
-	}
+	h := must.Get(lockAt(v.T, s, "/through").Acquire(ctx(v)))(v)
 	return s, h
 }
 
@@ -129,9 +106,7 @@ func TestAPluginThatKeepsASessionIsKilledInAnUpgrade(t *testing.T) {
 	v := survive(t)
 	_, h := v.holdsThrough("keeping plugin")
 	v.upgrade()
-	if err := errors.Join(h.Err(), h.Write(ctx(t))); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, errors.Join(h.Err(), h.Write(ctx(t))))
 }
 
 // TestAPluginThatEndsInPeaceIsNotResumed: it may have closed its sessions.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -37,37 +38,32 @@ func (v *surviving) unanswered() (reached <-chan struct{}, answer func()) {
 	return at, answer
 }
 
-// suspended waits until the session is.
-func (v *surviving) suspended() {
+// becomes waits until the session is in that state, which the host hears of after an answer.
+func (v *surviving) becomes(state recipes.State) {
 	v.Helper()
 	for e := range v.session.Events(ctx(v)) {
-		if e.State == recipes.Suspended {
+		if e.State == state {
 			return
 		}
 	}
-	v.Fatalf("not suspended: %v", v.session.Err())
+	v.Fatalf("not %v: %v", state, v.session.Err())
 }
 
 // TestAnUpgradeLetsCallsFinish: the old plugin answers what is under way, and what begins
 // then waits for the new one.
 func TestAnUpgradeLetsCallsFinish(t *testing.T) {
 	v := survive(t)
-	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
 	reached, answer := v.unanswered()
 	written, upgraded := make(chan error, 2), make(chan error, 1)
 	go func() { written <- h.Write(ctx(t), recipes.Create("/first", nil)) }()
 	closes(t, "the point", reached)
 	go func() { upgraded <- v.supervisor.Upgrade(ctx(t), v.another()) }()
-	v.suspended()
+	v.becomes(recipes.Suspended)
 	go func() { written <- h.Write(ctx(t), recipes.Create("/second", nil)) }()
 	opened := v.opens()
 	answer()
-	if err := errors.Join(<-written, <-written, <-opened, <-upgraded); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, errors.Join(<-written, <-written, <-opened, <-upgraded))
 }
 
 // opens opens and closes a session. The result comes when that is done.
@@ -88,14 +84,8 @@ func (v *surviving) opens() <-chan error {
 func TestCallsThatAnUpgradeDoesNotWaitFor(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
-	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := lockAt(t, v.session, "/other").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
+	other := must.Get(lockAt(t, v.session, "/other").Acquire(ctx(t)))(t)
 	reached, _ := v.unanswered()
 	written, rest := make(chan error, 1), make(chan error, 3)
 	go func() { written <- h.Write(ctx(t), recipes.Create("/written", nil)) }()
@@ -109,15 +99,11 @@ func TestCallsThatAnUpgradeDoesNotWaitFor(t *testing.T) {
 		rest <- err
 	}()
 	v.exists("/written")
-	if err := v.supervisor.Upgrade(ctx(t), v.another()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.supervisor.Upgrade(ctx(t), v.another()))
 	if err := <-written; !errors.Is(err, recipes.ErrUnknownOutcome) || errors.Is(err, recipes.ErrSessionLost) {
 		t.Errorf("a write that was not answered: %v", err)
 	}
-	if err := errors.Join(<-rest, <-rest, <-rest, h.Err()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, errors.Join(<-rest, <-rest, <-rest, h.Err()))
 	third := <-got
 	if there := ephemerals(v.server, "/third"); len(there) != 1 || there[0] != third.Znode() {
 		t.Errorf("%q are there, and %s is held", there, third.Znode())
@@ -132,13 +118,8 @@ func TestCallsThatAnUpgradeDoesNotWaitFor(t *testing.T) {
 func TestAWaiterOutlivesAPluginThatDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
-	if err := v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "lingering plugin")}); err != nil {
-		t.Fatal(err)
-	}
-	first, err := lockAt(t, v.rival, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "lingering plugin")}))
+	first := must.Get(lockAt(t, v.rival, "/l").Acquire(ctx(t)))(t)
 	joined, got := make(chan struct{}), make(chan error, 1)
 	l, _ := v.session.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }})
 	go func() { _, err := l.Acquire(ctx(t)); got <- err }()
@@ -148,9 +129,7 @@ func TestAWaiterOutlivesAPluginThatDoesNotEnd(t *testing.T) {
 	if now := ephemerals(v.server, "/l"); !slices.Equal(now, place) {
 		t.Errorf("in line %q, then %q", place, now)
 	}
-	if err := errors.Join(first.Release(ctx(t)), <-got); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, errors.Join(first.Release(ctx(t)), <-got))
 }
 
 // TestAnUpgradeIsCancelled: before the old plugin was asked to let go nothing has changed.
@@ -180,22 +159,17 @@ func TestAnUpgradeIsCancelled(t *testing.T) {
 		closes(t, "the point", reached)
 		old := v.supervisor.Plugin()
 		go func() { upgraded <- v.supervisor.Upgrade(gone, v.another()) }()
-		v.suspended()
+		v.becomes(recipes.Suspended)
 		opened := v.opens()
 		cancel()
 		err = <-upgraded
 		answer()
-		if err := errors.Join(<-opened, <-written, h.Write(ctx(t), recipes.Create("/second", nil))); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, errors.Join(<-opened, <-written, h.Write(ctx(t), recipes.Create("/second", nil))))
 		v.goesOnWith(old, err, context.Canceled)
 	})
 	t.Run("resuming", func(t *testing.T) {
 		v := survive(t)
-		h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
 		id := v.session.ID()
 		v.server.SetFault(func(r zkserver.Request) zkserver.Fault {
 			return zkserver.Fault{CloseBefore: r.SessionID == id}
@@ -212,9 +186,7 @@ func TestAnUpgradeIsCancelled(t *testing.T) {
 			t.Errorf("%+v, and %d runs", c, now.PID())
 		}
 		v.server.SetFault(nil)
-		if err := h.Write(ctx(t), recipes.Create("/written", nil)); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, h.Write(ctx(t), recipes.Create("/written", nil)))
 	})
 }
 
@@ -227,19 +199,14 @@ func (v *surviving) goesOnWith(old *host.Plugin, err, want error) {
 	if v.supervisor.Plugin() != old {
 		v.Error("another plugin runs")
 	}
-	if state := v.session.State(); state != recipes.Connected {
-		v.Errorf("the session is %v", state)
-	}
+	v.becomes(recipes.Connected)
 	v.upgrade()
 }
 
 // TestTheNewPluginDiesBeforeItsTurn: the old one goes on.
 func TestTheNewPluginDiesBeforeItsTurn(t *testing.T) {
 	v := survive(t)
-	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
 	reports := listen(t)
 	cfg := host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())}
 	for try := range 10 {
@@ -250,13 +217,11 @@ func TestTheNewPluginDiesBeforeItsTurn(t *testing.T) {
 		old := v.supervisor.Plugin()
 		go func() { upgraded <- v.supervisor.Upgrade(ctx(t), cfg) }()
 		pid := reports.accept(t, "plugin").pid(t)
-		v.suspended()
+		v.becomes(recipes.Suspended)
 		signal(t, pid, syscall.SIGKILL)
 		v.reaped(pid)
 		answer()
-		if err := errors.Join(<-written, h.Err()); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, errors.Join(<-written, h.Err()))
 		err := <-upgraded
 		if v.supervisor.Plugin() == old {
 			v.goesOnWith(old, err, host.ErrNotUpgraded)
@@ -283,51 +248,33 @@ func (v *surviving) reaped(pid int) {
 // TestUpgradesOfADyingPlugin: the new one takes its place, without the wait for a restart.
 func TestUpgradesOfADyingPlugin(t *testing.T) {
 	v := survive(t)
-	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
 	v.suspend()
 	upgraded := make(chan error, 2)
 	for range cap(upgraded) { // at once
 		go func() { upgraded <- v.supervisor.Upgrade(ctx(t), v.another()) }()
 	}
 	v.goOn()
-	if err := errors.Join(<-upgraded, <-upgraded, h.Write(ctx(t))); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, errors.Join(<-upgraded, <-upgraded, h.Write(ctx(t))))
 }
 
 // TestAnUpgradeDoesNotWaitForARestart: which may be far away, for a plugin that never starts.
 func TestAnUpgradeDoesNotWaitForARestart(t *testing.T) {
-	s, err := host.Supervise(ctx(t), host.SupervisorConfig{
+	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{
 		Plugin: config(t, "real plugin"), MinBackoff: time.Hour,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	defer s.Close(context.Background())
 	server := embedded(t)
-	session, err := s.Open(ctx(t), recipes.SessionConfig{Servers: []string{server.Addr()}, SessionTimeout: longTimeout})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := lockAt(t, session, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(s.Open(ctx(t), recipes.SessionConfig{Servers: []string{server.Addr()}, SessionTimeout: longTimeout}))(t)
+	h := must.Get(lockAt(t, session, "/l").Acquire(ctx(t)))(t)
 	p := s.Plugin()
 	crash(t, p.PID())
 	closes(t, "Exited", p.Exited())
 	if err := s.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "plugin")}); !errors.Is(err, host.ErrLosesSessions) {
 		t.Error(err)
 	}
-	if err := s.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin")}); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Write(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin")}))
+	must.Report(t, h.Write(ctx(t)))
 }
 
 // TestAnUpgradeAndClose: both return, and no plugin is left.
@@ -340,7 +287,7 @@ func TestAnUpgradeAndClose(t *testing.T) {
 			go func() { _ = h.Write(ctx(v), recipes.Create("/written", nil)) }()
 			closes(v, "the point", reached)
 			started()
-			v.suspended()
+			v.becomes(recipes.Suspended)
 		},
 		"resuming": func(v *surviving, _ recipes.Hold, started func()) {
 			id := v.session.ID()
@@ -353,10 +300,7 @@ func TestAnUpgradeAndClose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := survive(t)
-			h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
 			reports := listen(t)
 			old, upgraded := v.supervisor.Plugin(), make(chan error, 1)
 			cfg, pid := host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())}, 0

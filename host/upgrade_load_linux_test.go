@@ -17,6 +17,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -27,8 +28,18 @@ import (
 // left. make test-all upgrades between two builds of zkrecipes-plugin, other runs between
 // processes of one program.
 func TestUpgradesUnderLoad(t *testing.T) {
-	t.Run("embedded", func(t *testing.T) { upgradesUnderLoad(t, []string{embedded(t).Addr()}) })
+	t.Run("embedded", func(t *testing.T) {
+		unlessReal(t)
+		upgradesUnderLoad(t, []string{embedded(t).Addr()})
+	})
 	t.Run("real", func(t *testing.T) { upgradesUnderLoad(t, ensembletest.Shared(t).Addrs()) })
+}
+
+// unlessReal leaves the embedded server to make test-all where there is a real one.
+func unlessReal(t *testing.T) {
+	if ensembletest.Found() {
+		testall.Require(t)
+	}
 }
 
 func upgradesUnderLoad(t *testing.T, servers []string) {
@@ -36,11 +47,7 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 	life, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	opened := func(open recipes.Opener) recipes.Client {
-		session, err := open(life, recipes.SessionConfig{Servers: servers, SessionTimeout: longTimeout})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return session
+		return must.Get(open(life, recipes.SessionConfig{Servers: servers, SessionTimeout: longTimeout}))(t)
 	}
 	upgrades, builds := builds(t)
 	if err := opened(zookeeper.Open).Close(life); err != nil { // a server has goroutines from the first session on
@@ -48,10 +55,7 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 	}
 	before := belongings(t)
 
-	s, err := host.Supervise(life, host.SupervisorConfig{Plugin: builds[0].cfg})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(host.Supervise(life, host.SupervisorConfig{Plugin: builds[0].cfg}))(t)
 	ours, rival := opened(s.Open), opened(zookeeper.Open)
 	l := &load{T: t, ctx: life, dir: "/load-" + uuid.NewString(), stop: make(chan struct{}), ours: ours, rival: rival, open: func() recipes.Client { return opened(s.Open) }}
 	l.hold(holds)
@@ -87,13 +91,9 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 		l.writes.Load(), l.turns.Load(), l.sessions.Load(), l.listings.Load(), l.unknown.Load())
 
 	// To one that cannot resume, if that is allowed: it ends the sessions.
-	if err := s.Upgrade(life, host.UpgradeConfig{Plugin: config(t, "older plugin", quickExit), LoseSessions: true}); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.Upgrade(life, host.UpgradeConfig{Plugin: config(t, "older plugin"), LoseSessions: true}))
 	closes(t, "Done", ours.Done())
-	if err := errors.Join(rival.Close(life), s.Close(life)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, errors.Join(rival.Close(life), s.Close(life)))
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		after := belongings(t)
 		if after.within(before) {
@@ -116,7 +116,7 @@ type build struct {
 func builds(t *testing.T) (upgrades int, made []build) {
 	t.Helper()
 	if !testall.On() {
-		b := build{cfg: config(t, "real plugin", quickExit)}
+		b := build{cfg: config(t, "real plugin")}
 		p := launch(t, b.cfg)
 		var err error
 		if b.version, err = p.Version(ctx(t)); err != nil {
@@ -168,10 +168,7 @@ func (l *load) lock(s recipes.Recipes, path string, joined func(recipes.Place)) 
 func (l *load) hold(n int) {
 	for i := range n {
 		path := fmt.Sprintf("/held-%d", i)
-		h, err := l.lock(l.ours, path, nil).Acquire(l.ctx)
-		if err != nil {
-			l.Fatal(err)
-		}
+		h := must.Get(l.lock(l.ours, path, nil).Acquire(l.ctx))(l)
 		l.held = append(l.held, h)
 		joined, got := make(chan struct{}), make(chan recipes.Hold, 1)
 		go func() {
@@ -285,15 +282,11 @@ func (l *load) turn(s recipes.Recipes) error {
 // release gives back what is held. Those behind are granted it then.
 func (l *load) release() {
 	for i, h := range l.held {
-		if err := h.Release(l.ctx); err != nil {
-			l.Error(err)
-		}
+		must.Report(l, h.Release(l.ctx))
 		next := <-l.waiters[i]
 		if next == nil || next.Token() <= h.Token() {
 			l.Fatalf("after hold %d: %v", i, next)
 		}
-		if err := next.Release(l.ctx); err != nil {
-			l.Error(err)
-		}
+		must.Report(l, next.Release(l.ctx))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -23,9 +24,7 @@ import (
 func (v *surviving) upgrade() {
 	v.Helper()
 	before := v.supervisor.Plugin().PID()
-	if err := v.supervisor.Upgrade(ctx(v), v.another()); err != nil {
-		v.Fatal(err)
-	}
+	must.Do(v, v.supervisor.Upgrade(ctx(v), v.another()))
 	if now := v.supervisor.Plugin().PID(); now == before || runs(before) {
 		v.Fatalf("process %d was replaced by %d; the old one runs: %t", before, now, runs(before))
 	}
@@ -35,12 +34,8 @@ func (v *surviving) upgrade() {
 }
 
 func (v *surviving) another() host.UpgradeConfig {
-	return host.UpgradeConfig{Plugin: config(v, "real plugin", quickExit)}
+	return host.UpgradeConfig{Plugin: config(v, "real plugin")}
 }
-
-// quickExit has a plugin end as quickly with the race detector as without, which sleeps
-// for a second otherwise. An upgrade would kill the plugin then.
-const quickExit = "GORACE=atexit_sleep_ms=0"
 
 // runs reports whether a process exists, be it only to be waited for.
 func runs(pid int) bool { return syscall.Kill(pid, 0) == nil }
@@ -51,10 +46,7 @@ func TestAnUpgradeMovesWhatASessionHolds(t *testing.T) {
 	prepare(t, v.rival)
 	var held []recipes.Grant
 	for _, h := range holdings {
-		g, err := h.get(ctx(t), v.session)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := must.Get(h.get(ctx(t), v.session))(t)
 		held = append(held, g)
 	}
 	token := held[0].Token()
@@ -81,17 +73,13 @@ func TestAnUpgradeMovesWhatASessionHolds(t *testing.T) {
 			t.Errorf("%s: left behind: %q", h.name, left)
 		}
 	}
-	if err := v.session.Close(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, v.session.Close(ctx(t)))
 }
 
 // TestTheNewPluginIsTheOneThatIsRestarted, with its configuration.
 func TestTheNewPluginIsTheOneThatIsRestarted(t *testing.T) {
 	v, reports := survive(t), listen(t)
-	if err := v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin", quickExit, reports.env())}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())}))
 	first := reports.accept(t, "plugin")
 	v.kill()
 	if again := reports.accept(t, "plugin").pid(t); again == first.pid(t) || again != v.supervisor.Plugin().PID() {
@@ -103,37 +91,23 @@ func TestTheNewPluginIsTheOneThatIsRestarted(t *testing.T) {
 // ZooKeeper, also if it was frozen. So it cannot wake up and close the session.
 func TestNoTwoPluginsServeASession(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	old := new(atomic.Int64)
 	server := zkserver.New(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(watched{l, t, old}) }()
 	t.Cleanup(func() { _ = server.Close(); <-served })
-	s, err := host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "real plugin", quickExit)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "real plugin")}))(t)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
-	session, err := s.Open(ctx(t), recipes.SessionConfig{Servers: []string{l.Addr().String()}, SessionTimeout: longTimeout})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := lockAt(t, session, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(s.Open(ctx(t), recipes.SessionConfig{Servers: []string{l.Addr().String()}, SessionTimeout: longTimeout}))(t)
+	h := must.Get(lockAt(t, session, "/l").Acquire(ctx(t)))(t)
 	for _, frozen := range []bool{false, true} {
 		pid := s.Plugin().PID()
 		old.Store(int64(pid))
 		if frozen {
 			signal(t, pid, syscall.SIGSTOP)
 		}
-		if err := s.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin", quickExit)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin")}))
 		if err := syscall.Kill(pid, syscall.SIGCONT); !errors.Is(err, syscall.ESRCH) {
 			t.Errorf("waking the old plugin up: %v", err)
 		}
@@ -141,9 +115,7 @@ func TestNoTwoPluginsServeASession(t *testing.T) {
 			t.Errorf("frozen %t: %v", frozen, err)
 		}
 	}
-	if err := h.Release(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, h.Release(ctx(t)))
 }
 
 // watched is a listener that finds the old plugin gone when a session is resumed.
@@ -181,10 +153,7 @@ func (w *watchedConn) Read(b []byte) (int, error) {
 // TestAnUpgradeThatFailsChangesNothing: the old plugin goes on, and the new one has ended.
 func TestAnUpgradeThatFailsChangesNothing(t *testing.T) {
 	v := survive(t)
-	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
 	pid := v.supervisor.Plugin().PID()
 	events := v.session.Events(ctx(t))
 	<-events
@@ -237,9 +206,7 @@ func TestAnUpgradeSaysThatItWouldLoseSessions(t *testing.T) {
 			if !errors.Is(err, host.ErrLosesSessions) || !errors.Is(err, host.ErrNotUpgraded) || h.Err() != nil {
 				t.Fatalf("%v; the hold: %v", err, h.Err())
 			}
-			if err := s.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "newer plugin"), LoseSessions: true}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "newer plugin"), LoseSessions: true}))
 			closes(t, "Done", h.Done())
 			if !errors.Is(h.Err(), recipes.ErrClosed) || runs(pid) {
 				t.Errorf("%v; the old one runs: %t", h.Err(), runs(pid))
@@ -255,15 +222,9 @@ func TestAnUpgradeSaysThatItWouldLoseSessions(t *testing.T) {
 // TestAWaiterKeepsItsPlaceInAnUpgrade, and a stream tells what changes after it.
 func TestAWaiterKeepsItsPlaceInAnUpgrade(t *testing.T) {
 	v := survive(t)
-	first, err := lockAt(t, v.rival, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(lockAt(t, v.rival, "/l").Acquire(ctx(t)))(t)
 	group, _ := v.session.Group("/g", recipes.GroupConfig{})
-	members, err := group.Watch(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	members := must.Get(group.Watch(ctx(t)))(t)
 	<-members
 	stand := func(s recipes.Client) <-chan recipes.Hold {
 		joined, got := make(chan struct{}), make(chan recipes.Hold, 1)
@@ -281,23 +242,17 @@ func TestAWaiterKeepsItsPlaceInAnUpgrade(t *testing.T) {
 	ours, theirs := stand(v.session), stand(v.rival)
 	v.upgrade()
 	v.upgrade()
-	if err := first.Release(ctx(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Release(ctx(t)))
 	h := <-ours
 	if len(theirs) > 0 || h == nil {
 		t.Fatal("the one behind was granted first")
 	}
-	if err := h.Release(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, h.Release(ctx(t)))
 	if h := <-theirs; h == nil {
 		t.Fatal("not granted")
 	}
 	them, _ := v.rival.Group("/g", recipes.GroupConfig{Name: "them"})
-	if _, err := them.Join(ctx(t), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(them.Join(ctx(t), nil))(t)
 	if now := <-members; len(now) != 1 {
 		t.Errorf("members: %v", now)
 	}

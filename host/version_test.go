@@ -15,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -103,16 +104,11 @@ func TestNewerPluginSaysMore(t *testing.T) {
 	if h.Token() == 0 || s.State() != recipes.Connected {
 		t.Error(h.Token(), s.State())
 	}
-	other, err := open(t, p, time.Minute).Lock("/l", recipes.LockConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(open(t, p, time.Minute).Lock("/l", recipes.LockConfig{}))(t)
 	if _, err := other.TryAcquire(ctx(t)); !errors.Is(err, recipes.ErrContended) {
 		t.Errorf("a reason more makes another error of it: %v", err)
 	}
-	if err := h.Release(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, h.Release(ctx(t)))
 }
 
 // TestOlderPluginRefusesWhatItDoesNotKnow: a recipe that came later fails when
@@ -122,22 +118,10 @@ func TestOlderPluginRefusesWhatItDoesNotKnow(t *testing.T) {
 	p := launch(t, config(t, "older plugin"))
 	s := open(t, p, time.Minute)
 	acquire(t, s)
-	e, err := s.Election("/e", recipes.ElectionConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, err := s.Queue("/q", recipes.QueueConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := s.Barrier("/b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := s.Counter("/c", recipes.CounterConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(s.Election("/e", recipes.ElectionConfig{}))(t)
+	q := must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
+	b := must.Get(s.Barrier("/b"))(t)
+	c := must.Get(s.Counter("/c", recipes.CounterConfig{}))(t)
 	for service, use := range map[string]func(context.Context) error{
 		"ElectionService": func(ctx context.Context) error { _, err := e.Campaign(ctx, nil); return err },
 		"QueueService":    func(ctx context.Context) error { _, err := q.Put(ctx, nil); return err },

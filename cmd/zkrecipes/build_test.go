@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
@@ -27,10 +28,7 @@ func TestBinariesOfOneBuildStartWithoutAWarning(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	server, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	t.Cleanup(func() { server.Close() })
 	said := func() string {
 		t.Helper()

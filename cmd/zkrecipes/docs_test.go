@@ -7,16 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // TestTableOfTheDocs: docs/tool.md has a table with every verb, and no other. A
 // cell names a verb as `queue put PATH`, and others of the family by their second
 // word. The tests of the module's root run the commands of that page.
 func TestTableOfTheDocs(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "tool.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "tool.md")))(t)
 	_, table, found := strings.Cut(string(page), "\n| verb |")
 	if !found {
 		t.Fatal("the page has no table of verbs")
@@ -55,10 +54,7 @@ func TestTableOfTheDocs(t *testing.T) {
 // TestComparisonOfTheDocs: what docs/tool.md says that zkrecipes can do beside other
 // tools is a verb with these flags, or a variable, and a script uses it.
 func TestComparisonOfTheDocs(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "tool.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "tool.md")))(t)
 	_, table, found := strings.Cut(string(page), "\n| what | flock | consul lock | etcdctl lock | zkrecipes |\n|---|---|---|---|---|\n")
 	if !found {
 		t.Fatal("the page has no comparison")
@@ -111,10 +107,7 @@ func allScripts(t *testing.T) string {
 	}
 	var all strings.Builder
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must.Get(os.ReadFile(file))(t)
 		all.Write(content)
 	}
 	return all.String()

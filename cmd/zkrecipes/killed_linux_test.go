@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
@@ -53,10 +54,7 @@ func TestNoSecondHolderWhenFiftyAreKilled(t *testing.T) {
 	if testing.Short() {
 		commands = 9
 	}
-	s, err := zkserver.Listen(zkserver.Config{MaxSessionTimeout: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(zkserver.Listen(zkserver.Config{MaxSessionTimeout: time.Hour}))(t)
 	defer s.Close()
 	dir := t.TempDir()
 	var running sync.WaitGroup
@@ -66,9 +64,7 @@ func TestNoSecondHolderWhenFiftyAreKilled(t *testing.T) {
 		cmd.Dir = dir
 		// A plugin that is killed while the machine is busy is replaced in time.
 		cmd.Env = append(os.Environ(), "ZKRECIPES_SERVERS="+s.Addr(), "ZKRECIPES_SESSION_TIMEOUT=5m", "ZKRECIPES_LOG_LEVEL=error", "GORACE="+quickExit, "HOME="+dir)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		running.Go(func() {
 			var exit *exec.ExitError
 			if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {

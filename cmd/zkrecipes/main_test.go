@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/scripttest"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -37,10 +38,7 @@ func (t tests) Run() int {
 
 // TestToolDoesNotCarryZooKeeper: all of it goes through the plugin.
 func TestToolDoesNotCarryZooKeeper(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "list", "-deps", ".").Output())(t)
 	for dep := range strings.FieldsSeq(string(out)) {
 		if strings.Contains(dep, "go-zookeeper") || strings.Contains(dep, "/recipes/zookeeper") {
 			t.Errorf("zkrecipes depends on %s", dep)

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/zkrecipes/zkrecipes/host/hostconfig"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -32,12 +33,8 @@ func alone(t *testing.T) (dir string) {
 
 func write(t *testing.T, path, content string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -74,10 +71,7 @@ plugin {
 func TestEverySettingArrives(t *testing.T) {
 	dir := alone(t)
 	write(t, filepath.Join(dir, "password"), "s3cret\n")
-	cfg, err := hostconfig.Load(write(t, filepath.Join(dir, "c.hcl"), whole))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(hostconfig.Load(write(t, filepath.Join(dir, "c.hcl"), whole)))(t)
 	zk, p := cfg.ZooKeeper, cfg.Plugin
 	for name, got := range map[string][2]any{
 		"log_level":       {cfg.LogLevel, hclog.Debug},
@@ -114,10 +108,7 @@ func TestEnvironmentOverridesTheFile(t *testing.T) {
 	} {
 		t.Setenv("ZKRECIPES_"+name, value)
 	}
-	cfg, err := hostconfig.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(hostconfig.Load(""))(t)
 	got := fmt.Sprintln(cfg.LogLevel, cfg.ZooKeeper.Servers, cfg.ZooKeeper.Chroot, cfg.ZooKeeper.SessionTimeout,
 		cfg.ZooKeeper.Digest.User, cfg.ZooKeeper.Digest.Password, cfg.Plugin.Path, cfg.Plugin.Checksum, cfg.ZooKeeper.MaxPacket)
 	want := fmt.Sprintln("error", "[a:1 b:2]", "/other", "1m0s", "other", "0ther", "/p", other, 2097152)

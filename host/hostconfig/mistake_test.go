@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/host/hostconfig"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // TestMistakesAreNamedWithFileLineAndWhatWasExpected: the file is c.hcl, and
@@ -149,9 +150,7 @@ func TestPasswordThatEverybodyMayReadIsAMistake(t *testing.T) {
 			dir := alone(t)
 			t.Setenv("ZKRECIPES_SERVERS", "zk:1")
 			password := write(t, filepath.Join(dir, "password"), "s3cret")
-			if err := os.Chmod(password, mode); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chmod(password, mode))
 			file := "zookeeper {\n  auth {\n    user = \"u\"\n    password_file = \"password\"\n  }\n}"
 			if variable {
 				file = ""

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/host/hosttest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -26,9 +27,7 @@ func backup(ctx context.Context, session recipes.Recipes) error {
 // The test of an application needs no ZooKeeper and no plugin executable.
 func ExampleSession() {
 	TestBackup := func(t *testing.T) {
-		if err := backup(t.Context(), hosttest.Session(t)); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, backup(t.Context(), hosttest.Session(t)))
 	}
 	_ = TestBackup
 }

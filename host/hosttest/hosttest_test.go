@@ -10,6 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/host/hosttest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -18,15 +19,8 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func hold(t *testing.T, s recipes.Recipes) recipes.Hold {
 	t.Helper()
-	l, err := s.Lock("/jobs/nightly", recipes.LockConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := l.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	l := must.Get(s.Lock("/jobs/nightly", recipes.LockConfig{}))(t)
+	return must.Get(l.Acquire(t.Context()))(t)
 }
 
 func closes(t *testing.T, what string, ch <-chan struct{}) {
@@ -48,10 +42,7 @@ func TestSessionInOneCall(t *testing.T) {
 func TestSessionsOfOneWorldMeet(t *testing.T) {
 	w := hosttest.New(t)
 	h := hold(t, w.Open(t))
-	l, err := w.Open(t).Lock("/jobs/nightly", recipes.LockConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(w.Open(t).Lock("/jobs/nightly", recipes.LockConfig{}))(t)
 	if _, err := l.TryAcquire(t.Context()); !errors.Is(err, recipes.ErrContended) {
 		t.Error(err)
 	}
@@ -100,13 +91,8 @@ func TestDisconnectAndReconnect(t *testing.T) {
 func TestPluginProcessThatIsKilled(t *testing.T) {
 	w := hosttest.NewProcess(t, host.Config{})
 	h := hold(t, w.Open(t))
-	p, err := os.FindProcess(w.Plugin.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(os.FindProcess(w.Plugin.PID()))(t)
+	must.Do(t, p.Kill())
 	closes(t, "Done", h.Done())
 	if !errors.Is(h.Err(), recipes.ErrPluginLost) {
 		t.Error(h.Err())
@@ -120,10 +106,7 @@ func TestCloseTellsThatZooKeeperHasNotConfirmed(t *testing.T) {
 	w := hosttest.New(t)
 	cfg := w.Config()
 	cfg.SessionTimeout = 4 * time.Second // for which it is tried, and which must not be over before
-	s, err := w.Plugin.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(w.Plugin.Open(t.Context(), cfg))(t)
 	hold(t, s)
 	w.Disconnect()
 	if err := w.Plugin.Close(t.Context()); !errors.Is(err, recipes.ErrUnknownOutcome) {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -195,14 +196,10 @@ func TestHostThatBreaksTheRulesIsRefused(t *testing.T) {
 			}
 			var m pb.CarryResponse
 			for len(m.GetStatus()) == 0 {
-				if err := f.receive(&m); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, f.receive(&m))
 			}
 			var s spb.Status
-			if err := proto.Unmarshal(m.GetStatus(), &s); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, proto.Unmarshal(m.GetStatus(), &s))
 			if err, said := wire.Error(status.ErrorProto(&s)); !said || !errors.Is(err, test.want) {
 				t.Error(err)
 			}
@@ -233,14 +230,10 @@ func TestWhatCrossedIsNoBreach(t *testing.T) {
 	f := p.host(t)
 	say := func(m *pb.CarryRequest) *pb.Answer {
 		t.Helper()
-		if err := f.send(m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.send(m))
 		for {
 			var m pb.CarryResponse
-			if err := f.receive(&m); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, f.receive(&m))
 			if a := m.GetAnswers(); len(a) > 0 {
 				return a[0]
 			}
@@ -291,9 +284,7 @@ func TestAnsweredCallMakesRoom(t *testing.T) {
 	call := func() (carried bool) {
 		t.Helper()
 		before := p.unary.get()
-		if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{Data: make([]byte, 800)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.Acquire(bounded(t), &pb.AcquireRequest{Data: make([]byte, 800)}))(t)
 		return p.unary.get() == before
 	}
 	for !call() { // until the answer to the cancelled call has come

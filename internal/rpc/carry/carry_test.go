@@ -23,6 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -95,13 +96,10 @@ func newPair(t *testing.T, s setting) *pair {
 	l := bufconn.Listen(1 << 16)
 	var running sync.WaitGroup
 	running.Go(func() { _ = g.Serve(l) })
-	conn, err := grpc.NewClient("passthrough:///test", append(s.dial,
+	conn := must.Get(grpc.NewClient("passthrough:///test", append(s.dial,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }),
-		carry.DialOption(nil))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+		carry.DialOption(nil))...))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.hangUp = cancel
 	serving, stop := context.WithCancel(context.Background())
@@ -222,10 +220,7 @@ func heap() int {
 }
 
 func TestErrorKeepsItsDetails(t *testing.T) {
-	s, err := status.New(codes.Aborted, "because").WithDetails(&errdetails.ErrorInfo{Reason: "R", Metadata: map[string]string{"k": "v"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(status.New(codes.Aborted, "because").WithDetails(&errdetails.ErrorInfo{Reason: "R", Metadata: map[string]string{"k": "v"}}))(t)
 	for _, want := range []error{s.Err(), status.Error(codes.NotFound, ""), context.Canceled, context.DeadlineExceeded, bytes.ErrTooLarge} {
 		fail := func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error) { return nil, want }
 		var got []error

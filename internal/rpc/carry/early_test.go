@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -16,10 +17,7 @@ import (
 // TestEarlyPartIsReadThoughThePluginDies: right after it was sent. A contender keeps its
 // place in the next plugin only if the host knows it.
 func TestEarlyPartIsReadThoughThePluginDies(t *testing.T) {
-	part, err := proto.Marshal(wire.ToEarlyPlace(recipes.Place{Znode: "/l/lock-1", Position: 1}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	part := must.Get(proto.Marshal(wire.ToEarlyPlace(recipes.Place{Znode: "/l/lock-1", Position: 1})))(t)
 	for range 30 {
 		p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
 			_ = f.Send(&pb.CarryResponse{Limits: wide})

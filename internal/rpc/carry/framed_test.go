@@ -17,16 +17,14 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // listen serves connections that have calls and nothing else: by d, or by script.
 func listen(t *testing.T, ctx context.Context, running *sync.WaitGroup, d *carry.Dispatcher, script func(*frames) error) net.Listener {
-	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", filepath.Join(t.TempDir(), "s")))(t)
 	running.Go(func() {
 		for {
 			conn, err := l.Accept()
@@ -57,10 +55,7 @@ func (p *pair) dial(context.Context) (net.Conn, error) {
 // host is a host of a test's, which has read the limits.
 func (p *pair) host(t *testing.T) *frames {
 	t.Helper()
-	conn, err := p.dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(p.dial(t.Context()))(t)
 	f := newFrames(bounded(t), conn)
 	t.Cleanup(f.close)
 	var m pb.CarryResponse
@@ -204,9 +199,7 @@ func TestAnEndedPluginAnswersNoCallAsCancelled(t *testing.T) {
 		if err := f.receive(&m); err != nil || m.GetLimits() == nil {
 			t.Fatal(&m, err)
 		}
-		if err := f.send(&pb.CarryRequest{Calls: []*pb.Call{{Id: 1, Method: "/zkrecipes.v1.LockService/Acquire"}}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.send(&pb.CarryRequest{Calls: []*pb.Call{{Id: 1, Method: "/zkrecipes.v1.LockService/Acquire"}}}))
 		synctest.Wait()
 		end()
 		if err := f.receive(&m); err != io.EOF {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
@@ -70,9 +71,7 @@ func TestACallGivesItsPlaceBackBeforeItsAnswer(t *testing.T) {
 		t.Fatal(&limits, err)
 	}
 	for id := range uint64(calls) {
-		if err := host.send(call(id + 1)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, host.send(call(id+1)))
 		<-started
 	}
 	release <- struct{}{}

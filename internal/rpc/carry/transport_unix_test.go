@@ -22,6 +22,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/launchcert"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
@@ -43,9 +44,7 @@ func BenchmarkConnections(b *testing.B) {
 			calls := make([]func() error, connections)
 			for i := range calls {
 				calls[i] = secured(b, true)
-				if err := calls[i](); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, calls[i]())
 			}
 			var all sync.WaitGroup
 			used := processor()
@@ -53,9 +52,7 @@ func BenchmarkConnections(b *testing.B) {
 			for i := range 20 {
 				all.Go(func() {
 					for range (b.N + 19) / 20 {
-						if err := calls[i%connections](); err != nil {
-							b.Error(err)
-						}
+						must.Report(b, calls[i%connections]())
 					}
 				})
 			}
@@ -72,9 +69,7 @@ func benchmarkCalls(b *testing.B, call func() error) {
 		b.ReportAllocs()
 		for b.Loop() {
 			start := time.Now()
-			if err := call(); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, call())
 			took = append(took, time.Since(start))
 		}
 		b.ReportMetric(float64(processor()-before)/float64(b.N), "cpu-ns/op")
@@ -86,9 +81,7 @@ func benchmarkCalls(b *testing.B, call func() error) {
 		before := processor()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if err := call(); err != nil {
-					b.Error(err)
-				}
+				must.Report(b, call())
 			}
 		})
 		b.ReportMetric(float64(processor()-before)/float64(b.N), "cpu-ns/op")
@@ -119,10 +112,7 @@ func mutual(b *testing.B) (server, client *tls.Config) {
 }
 
 func unixSocket(b *testing.B) net.Listener {
-	l, err := net.Listen("unix", filepath.Join(b.TempDir(), "s"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", filepath.Join(b.TempDir(), "s")))(b)
 	return l
 }
 
@@ -136,10 +126,7 @@ func secured(b *testing.B, carried bool) func() error {
 	l := unixSocket(b)
 	var running sync.WaitGroup
 	running.Go(func() { _ = g.Serve(l) })
-	conn, err := grpc.NewClient("unix:"+l.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(client)), carry.DialOption(nil))
-	if err != nil {
-		b.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient("unix:"+l.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(client)), carry.DialOption(nil)))(b)
 	ctx, cancel := context.WithCancel(context.Background())
 	over := carry.New(conn, nil)
 	if carried {
@@ -201,10 +188,7 @@ func bareTLS(b *testing.B) func() error {
 			}
 		}
 	})
-	conn, err := tls.Dial("unix", l.Addr().String(), client)
-	if err != nil {
-		b.Fatal(err)
-	}
+	conn := must.Get(tls.Dial("unix", l.Addr().String(), client))(b)
 	b.Cleanup(func() {
 		_ = conn.Close()
 		_ = l.Close()

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
@@ -102,9 +103,7 @@ func TestConnectionEndsIfItsHostLeavesTooMuchUnread(t *testing.T) {
 			}
 		})
 		const enough = carry.MaxKept / size
-		if err := h.call(1, enough+3); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.call(1, enough+3))
 		answer := func(n int) {
 			for range n {
 				proceed <- struct{}{}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -98,9 +99,7 @@ func TestAReleaseIsRepeatedAtOnce(t *testing.T) {
 		s, _ := resumable(t)
 		sent := new(releases)
 		s.Client.grants = sent
-		if err := (&grant{s: s, id: "1", lost: make(chan struct{})}).giveBack(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, (&grant{s: s, id: "1", lost: make(chan struct{})}).giveBack(t.Context()))
 		if len(sent.at) != 2 || !sent.at[1].Equal(sent.at[0]) {
 			t.Errorf("it was sent at %v", sent.at)
 		}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -70,9 +71,7 @@ func TestBrokenConnectionOfCallsEndsItsSessions(t *testing.T) {
 			l.inLine(t, 0) // the plugin has closed it
 			next := l.open(t, 0)
 			acquire(t, next)
-			if err := next.Err(); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, next.Err())
 		})
 	}
 }
@@ -85,12 +84,8 @@ func TestCallsOfASessionAreCarried(t *testing.T) {
 	unary := newSpy()
 	l := newLink(t, grpc.WithChainUnaryInterceptor(unary.intercept)) // behind what carries
 	h := acquire(t, l.open(t, 0))
-	if err := h.Write(ctx(t)); err != nil {
-		t.Error(err)
-	}
-	if err := h.Release(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, h.Write(ctx(t)))
+	must.Report(t, h.Release(ctx(t)))
 	if n := unary.total(); n > 0 {
 		t.Errorf("%d calls were gRPC's: %v", n, unary.calls)
 	}
@@ -122,12 +117,8 @@ func TestPlaceTravelsWithTheAnswer(t *testing.T) {
 		if p := <-waiting; p.Position != 1 {
 			t.Error(p)
 		}
-		if err := h.Release(ctx(t)); err != nil {
-			t.Error(err)
-		}
-		if err := <-got; err != nil {
-			t.Error(err)
-		}
+		must.Report(t, h.Release(ctx(t)))
+		must.Report(t, <-got)
 	}
 	if n := places.Load(); n > 0 {
 		t.Errorf("%d places on the session's stream", n)

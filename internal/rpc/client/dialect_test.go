@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -27,42 +30,15 @@ func TestAnOlderPluginIsNotAskedForADialect(t *testing.T) {
 	}
 	s := newLink(t, grpc.WithUnaryInterceptor(older)).open(t, time.Minute)
 	ctx := t.Context()
-	l, err := s.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sl, err := s.SharedLock("/l", recipes.SharedLockConfig{Dialect: recipes.Curator})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := s.Election("/l", recipes.ElectionConfig{Dialect: recipes.Kazoo})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := s.Semaphore("/l", recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Curator})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := s.Counter("/l", recipes.CounterConfig{Dialect: recipes.Curator})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := s.Group("/l", recipes.GroupConfig{Dialect: recipes.Kazoo})
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, err := s.Queue("/l", recipes.QueueConfig{Dialect: recipes.Kazoo})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := s.PriorityQueue("/l", recipes.QueueConfig{Dialect: recipes.Kazoo})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := s.DoubleBarrier("/l", recipes.DoubleBarrierConfig{Size: 1, Dialect: recipes.Kazoo})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(s.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo}))(t)
+	sl := must.Get(s.SharedLock("/l", recipes.SharedLockConfig{Dialect: recipes.Curator}))(t)
+	e := must.Get(s.Election("/l", recipes.ElectionConfig{Dialect: recipes.Kazoo}))(t)
+	m := must.Get(s.Semaphore("/l", recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Curator}))(t)
+	n := must.Get(s.Counter("/l", recipes.CounterConfig{Dialect: recipes.Curator}))(t)
+	g := must.Get(s.Group("/l", recipes.GroupConfig{Dialect: recipes.Kazoo}))(t)
+	q := must.Get(s.Queue("/l", recipes.QueueConfig{Dialect: recipes.Kazoo}))(t)
+	p := must.Get(s.PriorityQueue("/l", recipes.QueueConfig{Dialect: recipes.Kazoo}))(t)
+	b := must.Get(s.DoubleBarrier("/l", recipes.DoubleBarrierConfig{Size: 1, Dialect: recipes.Kazoo}))(t)
 	for name, call := range map[string]func() error{
 		"enter":        func() error { _, err := b.Enter(ctx, nil); return err },
 		"permit":       func() error { _, err := m.Acquire(ctx); return err },
@@ -101,16 +77,50 @@ func TestAnOlderPluginIsNotAskedForADialect(t *testing.T) {
 func TestAPluginIsAskedForItsDialectsOnce(t *testing.T) {
 	spy := newSpy()
 	s := newServed(t, spy.option()).open(t, 0)
-	l, err := s.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(s.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo}))(t)
 	for range 2 {
-		if _, err := l.Contenders(ctx(t)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Contenders(ctx(t)))(t)
 	}
 	if n := spy.count("Info"); n != 1 {
 		t.Errorf("asked %d times", n)
+	}
+}
+
+// ofTomorrow changes the dialect of a request, also in what it contains.
+func ofTomorrow(m protoreflect.Message) {
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.Name() == "dialect":
+			m.Set(f, protoreflect.ValueOfString("of tomorrow"))
+		case f.Kind() == protoreflect.MessageKind && !f.IsList() && !f.IsMap():
+			ofTomorrow(v.Message())
+		}
+		return true
+	})
+}
+
+// A dialect of a newer host, which the plugin does not know, is refused before anything
+// is made. Contenders of that dialect would not see one of the default.
+func TestADialectThatThePluginDoesNotKnowIsUnsupported(t *testing.T) {
+	newer := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		ofTomorrow(req.(proto.Message).ProtoReflect())
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}
+	s, ctx := newServed(t, grpc.WithUnaryInterceptor(newer)).open(t, 0), ctx(t)
+	for _, k := range kinds {
+		if k.own {
+			continue
+		}
+		if _, err := k.take(ctx, s, "/"+k.name, recipes.Kazoo); !errors.Is(err, recipes.ErrUnsupported) {
+			t.Errorf("%s: %v; want ErrUnsupported", k.name, err)
+		}
+	}
+	counter := must.Get(s.Counter("/counter", recipes.CounterConfig{Dialect: recipes.Curator}))(t)
+	if _, err := counter.Add(ctx, 1); !errors.Is(err, recipes.ErrUnsupported) {
+		t.Errorf("counter: %v; want ErrUnsupported", err)
+	}
+	top := must.Get(s.Names("/"))(t)
+	if all, err := top.List(ctx); err != nil || len(all) > 1 { // zookeeper's own
+		t.Errorf("made: %+v, %v", all, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -13,14 +14,8 @@ import (
 func TestLeaveThatIsNotAnsweredIsAbandoned(t *testing.T) {
 	spy := newSpy()
 	s := newServed(t, spy.option()).open(t, 0)
-	b, err := s.DoubleBarrier("/b", recipes.DoubleBarrierConfig{Size: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := b.Enter(ctx(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(s.DoubleBarrier("/b", recipes.DoubleBarrierConfig{Size: 1}))(t)
+	p := must.Get(b.Enter(ctx(t), nil))(t)
 	abandoned := make(chan struct{})
 	c, cancel := context.WithCancel(ctx(t))
 	spy.loseAnswer("LeaveDoubleBarrier", cancel)
@@ -35,14 +30,9 @@ func TestLeaveThatIsNotAnsweredIsAbandoned(t *testing.T) {
 func TestAMemberIsWatchedThoughNobodyAsks(t *testing.T) {
 	spy := newSpy()
 	s := newServed(t, spy.option()).open(t, 0)
-	b, err := s.DoubleBarrier("/b", recipes.DoubleBarrierConfig{Size: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(s.DoubleBarrier("/b", recipes.DoubleBarrierConfig{Size: 1}))(t)
 	watched := make(chan struct{})
 	spy.answer("Watch", func() error { close(watched); return nil })
-	if _, err := b.Enter(ctx(t), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(b.Enter(ctx(t), nil))(t)
 	closes(t, "Watch", watched)
 }

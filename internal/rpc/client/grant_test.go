@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -45,15 +46,8 @@ func TestRemovalByAnotherHandClosesLostOnceAskedFor(t *testing.T) {
 
 func otherLock(t *testing.T, s recipes.Recipes) recipes.Hold {
 	t.Helper()
-	l, err := s.Lock("/other", recipes.LockConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := l.Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	l := must.Get(s.Lock("/other", recipes.LockConfig{}))(t)
+	return must.Get(l.Acquire(ctx(t)))(t)
 }
 
 func TestLossesAreNotDroppedUnderALoad(t *testing.T) {
@@ -93,9 +87,7 @@ func TestReleaseClosesLostFirstAndCanBeRepeated(t *testing.T) {
 		}
 	})
 	for range 3 {
-		if err := h.Release(ctx(t)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Release(ctx(t)))
 	}
 	matches(t, h.Err(), recipes.ErrReleased, recipes.ErrNotHeld)
 	if !lostFirst || spy.count("Release") != 2 {
@@ -114,27 +106,7 @@ func TestReleaseGoesOnWhenItsContextEnds(t *testing.T) {
 	matches(t, h.Release(ended), context.Canceled)
 	l.wire.thaw()
 	l.inLine(t, 0)
-	if err := h.Release(ctx(t)); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestGuardedWriteSaysWhichOperationFailed(t *testing.T) {
-	l := newLink(t)
-	h := acquire(t, l.open(t, 0))
-	if err := h.Write(ctx(t), recipes.Create("/d", []byte("1"))); err != nil {
-		t.Fatal(err)
-	}
-	ops := []recipes.Op{recipes.Set("/d", []byte("2"), recipes.AnyVersion), recipes.Create("/d", []byte("3"))}
-	err := h.Write(ctx(t), ops...)
-	var we *recipes.WriteError
-	if !errors.As(err, &we) || we.Index != 1 || we.Op.Path != "/d" || we.Op.Kind != recipes.OpCreate {
-		t.Fatalf("%#v", err)
-	}
-	matches(t, err, recipes.ErrNodeExists)
-	if h.Err() != nil {
-		t.Error("the grant stands, but: ", h.Err())
-	}
+	must.Report(t, h.Release(ctx(t)))
 }
 
 // TestWriteWhoseAnswerIsLostHasNoKnownOutcome, and is not sent again.
@@ -211,12 +183,8 @@ func TestReleaseThatThePluginHasForgottenIsOneThatHasHappened(t *testing.T) {
 	h := acquire(t, s)
 	spy.loseAnswer("Release", func() { // and the call is repeated
 		for range 1024 + 1 {
-			if err := otherLock(t, s).Release(ctx(t)); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, otherLock(t, s).Release(ctx(t)))
 		}
 	})
-	if err := h.Release(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, h.Release(ctx(t)))
 }

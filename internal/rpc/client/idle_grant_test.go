@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -42,10 +43,7 @@ func TestAGrantInASessionThatWasIdleIsHeld(t *testing.T) {
 		},
 	})
 	s := openScripted(t, c)
-	hold, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	hold := must.Get(lock(t, s, recipes.LockConfig{}).Acquire(ctx(t)))(t)
 	if err := hold.Err(); err != nil {
 		t.Errorf("held with %v", err)
 	}

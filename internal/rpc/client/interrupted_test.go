@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -53,10 +54,7 @@ func TestNotHeldIsSaidOnce(t *testing.T) {
 
 // A session that meets the client's Close does not wait for what nobody runs.
 func TestCallsOfAClosedClientAreSettled(t *testing.T) {
-	conn, err := grpc.NewClient("passthrough:///nowhere", append(DialOptions(nil, nil), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient("passthrough:///nowhere", append(DialOptions(nil, nil), grpc.WithTransportCredentials(insecure.NewCredentials()))...))(t)
 	defer conn.Close()
 	c := New(conn, func(ctx context.Context) (net.Conn, error) { return nil, ctx.Err() })
 	c.Close()

@@ -19,6 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -63,10 +64,7 @@ func newServed(t *testing.T, opts ...grpc.DialOption) *link {
 // newServedWithin is newServed by a plugin with those limits.
 func newServedWithin(t *testing.T, limits server.Limits, opts ...grpc.DialOption) *link {
 	t.Helper()
-	zk, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	zk := must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	t.Cleanup(func() { _ = zk.Close() })
 	opener := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		cfg.Servers = []string{zk.Addr()}
@@ -95,7 +93,7 @@ func newLinkWithin(t *testing.T, limits server.Limits, open recipes.Opener, opts
 		dial = l.callConnections(t, &serving)
 	}
 	opts = append(client.DialOptions(nil, nil), opts...)
-	conn, err := grpc.NewClient("passthrough:///test", append([]grpc.DialOption{
+	conn := must.Get(grpc.NewClient("passthrough:///test", append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			c, err := listener.DialContext(ctx)
@@ -104,10 +102,7 @@ func newLinkWithin(t *testing.T, limits server.Limits, open recipes.Opener, opts
 			}
 			return l.wire.attach(c)
 		}),
-	}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, opts...)...))(t)
 	l.conn, l.client = conn, client.New(conn, dial)
 	t.Cleanup(func() {
 		l.wire.thaw()
@@ -141,14 +136,19 @@ func TestEverythingAnotherWay(t *testing.T) {
 	if way != "" {
 		t.Skip("this is that")
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	tests := exec.CommandContext(t.Context(), self, "-test.short="+strconv.FormatBool(testing.Short()))
 	tests.Env = append(os.Environ(), wayEnv+"=unary")
 	if out, err := tests.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// byGRPC skips a test whose plugins know only gRPC calls anyway.
+func byGRPC(t *testing.T) {
+	t.Helper()
+	if way == "unary" {
+		t.Skip("as in the run before")
 	}
 }
 
@@ -259,38 +259,22 @@ func (l *link) open(t *testing.T, timeout time.Duration) recipes.Client {
 	if timeout == 0 {
 		timeout = time.Minute
 	}
-	s, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: timeout})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must.Get(l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: timeout}))(t)
 }
 
 func lock(t *testing.T, s recipes.Recipes, cfg recipes.LockConfig) recipes.Lock {
 	t.Helper()
-	l, err := s.Lock("/l", cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return must.Get(s.Lock("/l", cfg))(t)
 }
 
 func acquire(t *testing.T, s recipes.Recipes) recipes.Hold {
 	t.Helper()
-	h, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return must.Get(lock(t, s, recipes.LockConfig{}).Acquire(ctx(t)))(t)
 }
 
 func election(t *testing.T, s recipes.Recipes) recipes.Election {
 	t.Helper()
-	e, err := s.Election("/e", recipes.ElectionConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return must.Get(s.Election("/e", recipes.ElectionConfig{}))(t)
 }
 
 // eventually waits until cond holds in the world.

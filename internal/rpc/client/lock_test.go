@@ -1,63 +1,18 @@
 package client_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-func TestLockIsAcquiredReleasedAndPassedOn(t *testing.T) {
-	l := newLink(t)
-	a, b := l.open(t, 0), l.open(t, 0)
-	first := acquire(t, a)
-	if first.Token() == 0 || first.Znode() == "" || first.Err() != nil {
-		t.Fatalf("hold = %d %q %v", first.Token(), first.Znode(), first.Err())
-	}
-	second := make(chan recipes.Hold)
-	go func() { second <- acquire(t, b) }()
-	l.inLine(t, 2)
-	if err := first.Release(ctx(t)); err != nil {
-		t.Fatal(err)
-	}
-	h := <-second
-	if h.Token() <= first.Token() {
-		t.Errorf("token %d after %d", h.Token(), first.Token())
-	}
-	if err := h.Release(ctx(t)); err != nil {
-		t.Fatal(err)
-	}
-	l.inLine(t, 0)
-	for _, s := range []recipes.Client{a, b} {
-		if err := s.Close(ctx(t)); err != nil {
-			t.Error(err)
-		}
-	}
-}
 
 // inLine waits until n stand in line.
 func (l *link) inLine(t *testing.T, n int) {
 	t.Helper()
 	l.eventually(t, "the line", func() bool { return len(l.world.Line("/l")) == n })
-}
-
-func TestContendersAreListedInOrder(t *testing.T) {
-	l := newLink(t)
-	s := l.open(t, 0)
-	h, err := lock(t, s, recipes.LockConfig{Data: []byte("me")}).Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, err := lock(t, s, recipes.LockConfig{}).Contenders(ctx(t))
-	if err != nil || len(line) != 1 {
-		t.Fatalf("%v, %v", line, err)
-	}
-	c := line[0]
-	if c.Znode != h.Znode() || c.Token != h.Token() || c.SessionID != s.ID() || !bytes.Equal(c.Data, []byte("me")) || c.Since.IsZero() {
-		t.Errorf("%+v", c)
-	}
 }
 
 func TestTryAcquireLeavesTheLineAndTellsThePlace(t *testing.T) {
@@ -86,39 +41,10 @@ func TestJoinedIsCalledOnceWhileWaiting(t *testing.T) {
 	if p := <-places; p.Position != 1 {
 		t.Errorf("joined at %v", p)
 	}
-	if err := h.Release(ctx(t)); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-got; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Release(ctx(t)))
+	must.Do(t, <-got)
 	if len(places) != 0 {
 		t.Errorf("called again with %v", <-places)
-	}
-}
-
-func TestCancelledAcquireLeavesTheLine(t *testing.T) {
-	l := newLink(t)
-	s := l.open(t, 0)
-	acquire(t, s)
-	for _, deadline := range []bool{false, true} {
-		c, cancel := context.WithCancel(ctx(t))
-		want := context.Canceled
-		if deadline {
-			c, cancel = context.WithTimeout(ctx(t), 20_000_000)
-			want = context.DeadlineExceeded
-		}
-		waiting := lock(t, s, recipes.LockConfig{Joined: func(recipes.Place) {
-			if !deadline {
-				cancel()
-			}
-		}})
-		_, err := waiting.Acquire(c)
-		cancel()
-		if !errors.Is(err, want) {
-			t.Errorf("%v; want %v", err, want)
-		}
-		l.inLine(t, 1)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -32,9 +33,7 @@ func TestASessionOutlivesOnlyAPluginThatHasDied(t *testing.T) {
 			if e := <-events; e.State != recipes.Suspended {
 				t.Fatalf("then %+v", e)
 			}
-			if err := h.Err(); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, h.Err())
 			gone, cancel := context.WithCancel(ctx(t))
 			cancel()
 			_, err = lock(t, s, recipes.LockConfig{}).Acquire(gone)
@@ -53,10 +52,7 @@ func TestASessionIsNotMovedToAPluginThatCannotResume(t *testing.T) {
 	c := client.Unconnected()
 	defer c.Close()
 	c.Use(c.Connect(first.conn, nil, died), true)
-	s, err := c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"served"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"served"}}))(t)
 	h := acquire(t, s)
 	c.Use(c.Connect(second.conn, nil, died), false)
 	_ = first.wire.Close()

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -30,9 +31,7 @@ func TestAnAnswerWithoutAGrantIsNotHeld(t *testing.T) {
 			if a, b := next(t, asked), next(t, abandoned); a != b {
 				t.Errorf("%s was abandoned, and %s was asked for", b, a)
 			}
-			if err := s.Err(); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, s.Err())
 		})
 	}
 }

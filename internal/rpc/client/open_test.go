@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -111,9 +112,7 @@ func TestOpenThatMeetsCloseCountsNoSession(t *testing.T) {
 	_, err = l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
 	matches(t, err, recipes.ErrUnavailable, recipes.ErrClosed)
 	var got metricdata.ResourceMetrics
-	if err := reader.Collect(ctx(t), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, reader.Collect(ctx(t), &got))
 	counted := got.ScopeMetrics[0].Metrics[0] // nothing else was
 	if n := counted.Data.(metricdata.Sum[int64]).DataPoints[0].Value; counted.Name != telemetry.Sessions || n != 0 {
 		t.Errorf("%d %s", n, counted.Name)
@@ -136,13 +135,10 @@ func (o openedLast) RecvMsg(m any) error {
 
 func TestConfigurationArrivesNormalized(t *testing.T) {
 	l := newLink(t)
-	_, err := l.client.Open(ctx(t), recipes.SessionConfig{
+	must.Get(l.client.Open(ctx(t), recipes.SessionConfig{
 		Servers: []string{"host"}, Chroot: "/c",
 		Digest: &recipes.Digest{User: "u", Password: "p"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	got := l.world.Configs()[0]
 	if got.Servers[0] != "host:2181" || got.Chroot != "/c" || got.Digest.Password != "p" || got.SessionTimeout != recipes.DefaultSessionTimeout || got.Logger == nil {
 		t.Errorf("%+v", got)

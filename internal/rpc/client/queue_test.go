@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -31,18 +32,11 @@ func TestEndOfADeliveryThatIsNotAnsweredHasNoKnownOutcome(t *testing.T) {
 
 func received(t *testing.T, s recipes.Recipes) recipes.Delivery {
 	t.Helper()
-	q, err := s.Queue("/q", recipes.QueueConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
 	if _, err := q.Put(t.Context(), nil); err != nil { // without a deadline
 		t.Fatal(err)
 	}
-	d, err := q.Receive(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return must.Get(q.Receive(ctx(t)))(t)
 }
 
 // TestEndOfADeliveryIsJudgedByWhatWasSent: a plugin that knows nothing of the element has
@@ -107,9 +101,7 @@ func TestTakeTellsARefusalFromALoss(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := q.Put(ctx(t), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(q.Put(ctx(t), nil))(t)
 		c, cancel := context.WithCancel(ctx(t))
 		defer cancel()
 		spy.answer("AcknowledgeElement", func() error {
@@ -128,17 +120,18 @@ func TestTakeTellsARefusalFromALoss(t *testing.T) {
 // TestTakeNamesTheElementThatIsLostWithItsPlugin: the plugin deletes the element and dies
 // before it answers. The next one finds no claim to resume, and cannot tell why.
 func TestTakeNamesTheElementThatIsLostWithItsPlugin(t *testing.T) {
+	t.Parallel()
 	s, spy, _, move := moving(t)
-	q := must[recipes.Queue](t)(s.Queue("/q", recipes.QueueConfig{}))
-	id := must[recipes.ElementID](t)(q.Put(ctx(t), []byte("one")))
-	must[recipes.ElementID](t)(q.Put(ctx(t), []byte("two")))
+	q := must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
+	id := must.Get(q.Put(ctx(t), []byte("one")))(t)
+	must.Get(q.Put(ctx(t), []byte("two")))(t)
 	spy.loseAnswer("AcknowledgeElement", move)
 	e, err := q.Take(ctx(t))
 	matches(t, err, recipes.ErrUnknownOutcome)
 	if e.ID != "" || err != nil && !strings.Contains(err.Error(), string(id)) {
 		t.Errorf("took %q, and the error does not name %s: %v", e.Data, id, err)
 	}
-	if n := must[int](t)(q.Len(ctx(t))); n != 1 {
+	if n := must.Get(q.Len(ctx(t)))(t); n != 1 {
 		t.Errorf("%d elements are left; the other one should be", n)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -131,9 +132,7 @@ func TestASessionThatWasLetGoIsNotLostForWantOfAnAnswer(t *testing.T) {
 			return serves(time.Hour)(st, r)
 		}})
 		synctest.Wait() // the stream has ended too
-		if err := s.Err(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, s.Err())
 		gone.Store(true)
 		kill()
 		if err := errors.Join(moved(ctx(t)), s.Err()); err != nil || s.State() != recipes.Connected {
@@ -157,9 +156,7 @@ func TestAPluginThatDoesNotLetGoIsKilled(t *testing.T) {
 	}
 	kill()
 	play(t, c, &scripted{open: serves(time.Hour)})
-	if err := errors.Join(moved(ctx(t)), s.Err()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, errors.Join(moved(ctx(t)), s.Err()))
 }
 
 // TestASessionThatNeverReachedAPluginGoesOnInTheNext: a plugin that has left in peace has
@@ -171,11 +168,8 @@ func TestASessionThatNeverReachedAPluginGoesOnInTheNext(t *testing.T) {
 	kill()
 	dialed := make(chan struct{})
 	dials := sync.OnceFunc(func() { close(dialed) })
-	conn, err := grpc.NewClient("passthrough:///gone", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { dials(); return nil, syscall.ENOENT }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient("passthrough:///gone", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { dials(); return nil, syscall.ENOENT })))(t)
 	defer conn.Close()
 	gone := c.Connect(conn, nil, func(context.Context) bool { return false })
 	c.Use(gone, true)
@@ -187,9 +181,7 @@ func TestASessionThatNeverReachedAPluginGoesOnInTheNext(t *testing.T) {
 			break
 		}
 	}
-	if err := s.Err(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.Err())
 }
 
 // TestAWriteOfUnknownOutcomeIsNotMadeAgain: the plugin lets go of the session while the write

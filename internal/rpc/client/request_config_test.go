@@ -29,65 +29,25 @@ func TestRequestsSayHowToWait(t *testing.T) {
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
 	s := newServed(t, grpc.WithUnaryInterceptor(note)).open(t, 0)
-	for name, enter := range map[string]func() error{
-		"lock": func() error {
-			l, err := s.Lock("/lock", recipes.LockConfig{})
-			if err == nil {
-				err = releases(l.Acquire(ctx(t)))
-			}
-			return err
-		},
-		"semaphore": func() error {
-			m, err := s.Semaphore("/semaphore", recipes.SemaphoreConfig{Permits: 1})
-			if err == nil {
-				err = releases(m.Acquire(ctx(t)))
-			}
-			return err
-		},
-		"shared lock": func() error {
-			l, err := s.SharedLock("/shared", recipes.SharedLockConfig{})
-			if err == nil {
-				err = releases(l.AcquireWrite(ctx(t)))
-			}
-			return err
-		},
-		"priority lock": func() error {
-			l, err := s.PriorityLock("/priority", recipes.PriorityLockConfig{})
-			if err == nil {
-				err = releases(l.AcquireWrite(ctx(t)))
-			}
-			return err
-		},
-		"election": func() error {
-			e, err := s.Election("/election", recipes.ElectionConfig{})
-			if err != nil {
-				return err
-			}
-			l, err := e.Campaign(ctx(t), nil)
-			if err != nil {
-				return err
-			}
-			return l.Resign(context.Background())
-		},
-	} {
+	for _, k := range kinds {
+		if !k.line {
+			continue
+		}
 		sent = nil
-		if err := enter(); err != nil {
-			t.Fatalf("%s: %v", name, err)
+		end, err := k.take(ctx(t), s, "/"+k.name, "")
+		if err == nil {
+			err = end(ctx(t))
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", k.name, err)
 		}
 		if len(sent) != 1 {
-			t.Fatalf("%s: %d requests", name, len(sent))
+			t.Fatalf("%s: %d requests", k.name, len(sent))
 		}
 		if got := sent[0].GetStrategy(); got != string(recipes.DefaultStrategy) {
-			t.Errorf("%s: strategy %q", name, got)
+			t.Errorf("%s: strategy %q", k.name, got)
 		}
 	}
-}
-
-func releases[H recipes.Hold](h H, err error) error {
-	if err != nil {
-		return err
-	}
-	return h.Release(context.Background())
 }
 
 // A call that the plugin refuses because it does not know it names what was asked for.

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -47,21 +48,12 @@ func TestWaitForARevocationEndsWithTheHold(t *testing.T) {
 	h := acquireRead(t, s)
 	h.Revoked()
 	closes(t, "the question", asked)
-	if err := h.Release(ctx(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Release(ctx(t)))
 	closes(t, "the wait", ended)
 }
 
 func acquireRead(t *testing.T, s recipes.Recipes) recipes.SharedHold {
 	t.Helper()
-	l, err := s.SharedLock("/l", recipes.SharedLockConfig{Revocable: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := l.AcquireRead(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	l := must.Get(s.SharedLock("/l", recipes.SharedLockConfig{Revocable: true}))(t)
+	return must.Get(l.AcquireRead(ctx(t)))(t)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -101,6 +102,7 @@ func opened(timeout time.Duration) *pb.OpenResponse {
 // play has c use a plugin that plays s. kill ends its process.
 func play(t *testing.T, c *client.Client, s *scripted) (p *client.Plugin, kill func()) {
 	t.Helper()
+	byGRPC(t)
 	listener := bufconn.Listen(1 << 16)
 	g := grpc.NewServer()
 	pb.RegisterSessionServiceServer(g, s)
@@ -108,12 +110,9 @@ func play(t *testing.T, c *client.Client, s *scripted) (p *client.Plugin, kill f
 	pb.RegisterGrantServiceServer(g, s)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = g.Serve(listener) })
-	conn, err := grpc.NewClient("passthrough:///test", grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn := must.Get(grpc.NewClient("passthrough:///test", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
-		grpc.WithUnaryInterceptor(s.intercept))
-	if err != nil {
-		t.Fatal(err)
-	}
+		grpc.WithUnaryInterceptor(s.intercept)))(t)
 	p = c.Connect(conn, nil, func(context.Context) bool { return true })
 	c.Use(p, true)
 	kill = sync.OnceFunc(func() {
@@ -130,11 +129,7 @@ func play(t *testing.T, c *client.Client, s *scripted) (p *client.Plugin, kill f
 
 func openScripted(t *testing.T, c *client.Client) recipes.Client {
 	t.Helper()
-	s, err := c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"scripted"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must.Get(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"scripted"}}))(t)
 }
 
 func next[T any](t *testing.T, from <-chan T) (v T) {
@@ -270,9 +265,7 @@ func TestWhatAPluginSentIsReadAfterItsEnd(t *testing.T) {
 		} else {
 			close(end)
 			until(t, s, recipes.Suspended)
-			if err := s.Err(); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, s.Err())
 		}
 		closes(t, "Left", left)
 		giveUp()

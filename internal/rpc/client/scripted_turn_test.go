@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -49,9 +50,7 @@ func TestAWaiterThatCannotBeTakenUpAsksAgain(t *testing.T) {
 		}
 		return &pb.AcquireResponse{Grant: &pb.Grant{Token: 5, Znode: "/l/lock-2"}}, nil
 	}})
-	if err := next(t, got); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, next(t, got))
 	for _, want := range []string{"1 /l/lock-1", "1 "} {
 		if as := next(t, asked); as != want {
 			t.Errorf("asked %q, want %q", as, want)

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -67,23 +67,6 @@ func TestEventsTellEveryStateAndTheLossLast(t *testing.T) {
 	if e, ok := <-events; ok {
 		t.Errorf("after the loss: %v", e)
 	}
-}
-
-func TestCloseIsConfirmedAndEndsTheHolds(t *testing.T) {
-	l := newLink(t)
-	s := l.open(t, 0)
-	h := acquire(t, s)
-	for range 2 {
-		if err := s.Close(ctx(t)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l.inLine(t, 0)
-	matches(t, h.Err(), recipes.ErrClosed, recipes.ErrNotHeld)
-	matches(t, s.Err(), recipes.ErrClosed)
-	matches(t, l.world.Session(0).Err(), recipes.ErrClosed)
-	_, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
-	matches(t, err, recipes.ErrClosed)
 }
 
 // TestCloseTellsWhatThePluginSaid: also when the caller's time is up.
@@ -164,7 +147,7 @@ func TestLiveSessionOutlivesItsTimeout(t *testing.T) {
 		select {
 		case <-s.Done():
 			t.Errorf("lost: %v", s.Err())
-		case <-time.After(time.Minute): // virtual
+		case <-time.After(10 * time.Second): // virtual
 		}
 	})
 }
@@ -253,23 +236,10 @@ func TestShutdownTellsTheHostBeforeItLetsGo(t *testing.T) {
 		t.Error("the lock was free before its holder knew")
 	}
 	close(release)
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-ended)
 	matches(t, h.Err(), recipes.ErrPluginLost)
 	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
 	matches(t, err, recipes.ErrUnavailable)
-}
-
-func TestStatsCross(t *testing.T) {
-	l := newLink(t)
-	s := l.open(t, 0)
-	acquire(t, s)
-	got, err := s.Stats(ctx(t))
-	want, _ := l.world.Session(0).Stats(ctx(t))
-	if err != nil || !reflect.DeepEqual(got, want) || got.Reads != 1 || got.Writes != 1 {
-		t.Errorf("%+v, %v; want %+v", got, err, want)
-	}
 }
 
 func TestFailEndsEverySession(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -51,9 +52,7 @@ func TestAPluginThatEndsAtDropRestLosesNoSession(t *testing.T) {
 	next := generationOf()
 	s.sessions = drops{ends: next.stop}
 	s.resumePossessions(next)
-	if err := s.Err(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.Err())
 }
 
 // begun answers as a plugin that has begun a transaction of that name.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -20,23 +21,13 @@ type commit struct {
 
 func newCommit(t *testing.T, variant recipes.Variant) commit {
 	t.Helper()
-	zk, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	zk := must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	t.Cleanup(func() { _ = zk.Close() })
 	spy := newSpy()
 	transaction := func(open recipes.Opener) recipes.Transaction {
-		s, err := open(ctx(t), recipes.SessionConfig{Servers: []string{zk.Addr()}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(open(ctx(t), recipes.SessionConfig{Servers: []string{zk.Addr()}}))(t)
 		t.Cleanup(func() { _ = s.Close(context.Background()) })
-		tx, err := s.Transaction("/tx", recipes.TransactionConfig{Variant: variant})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return tx
+		return must.Get(s.Transaction("/tx", recipes.TransactionConfig{Variant: variant}))(t)
 	}
 	return commit{spy, transaction(newLinkOver(t, zookeeper.Open, spy.option()).client.Open), transaction(zookeeper.Open)}
 }
@@ -82,9 +73,7 @@ func TestBeginWhoseAnswerIsLostLeavesNoCoordinator(t *testing.T) {
 // TestCoordinatorStaysWhoGotTheAnswer: the id is only for Abandon.
 func TestCoordinatorStaysWhoGotTheAnswer(t *testing.T) {
 	c := newCommit(t, recipes.CoordinatorOnly)
-	if err := c.tx.Begin(ctx(t), nil, "a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.tx.Begin(ctx(t), nil, "a"))
 	status, err := c.beside.Status(ctx(t))
 	if err != nil || !status.Coordinated || c.count("Abandon") > 0 {
 		t.Errorf("%+v, %v; abandoned %d times", status, err, c.count("Abandon"))
@@ -95,9 +84,7 @@ func TestCoordinatorStaysWhoGotTheAnswer(t *testing.T) {
 // decision may have been made.
 func TestLostAnswersOfATransactionAreUnknownOutcomes(t *testing.T) {
 	c := newCommit(t, recipes.OwnNodes)
-	if err := c.tx.Begin(ctx(t), nil, "a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.tx.Begin(ctx(t), nil, "a"))
 	c.loseAnswer("JoinTransaction", func() {})
 	_, err := c.tx.Join(ctx(t), "a")
 	matches(t, err, recipes.ErrUnknownOutcome)
@@ -105,9 +92,7 @@ func TestLostAnswersOfATransactionAreUnknownOutcomes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := site.Vote(ctx(t), recipes.VoteCommit); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, site.Vote(ctx(t), recipes.VoteCommit))
 	c.loseAnswer("CoordinateTransaction", func() {})
 	_, err = c.tx.Coordinate(ctx(t))
 	matches(t, err, recipes.ErrUnknownOutcome)
@@ -127,18 +112,14 @@ func TestASiteThatIsNotResumedDoesNotHideWhatItsPluginMayHaveDone(t *testing.T) 
 			t.Run(fmt.Sprintf("%s, sent before: %v", call, sent), func(t *testing.T) {
 				t.Parallel()
 				s, before, after, move := moving(t)
-				tx := must[recipes.Transaction](t)(s.Transaction("/tx", recipes.TransactionConfig{Variant: recipes.CoordinatorOnly}))
-				if err := tx.Begin(ctx(t), nil, "a"); err != nil {
-					t.Fatal(err)
-				}
-				site := must[recipes.Site](t)(tx.Join(ctx(t), "a"))
+				tx := must.Get(s.Transaction("/tx", recipes.TransactionConfig{Variant: recipes.CoordinatorOnly}))(t)
+				must.Do(t, tx.Begin(ctx(t), nil, "a"))
+				site := must.Get(tx.Join(ctx(t), "a"))(t)
 				vote := func() error { return site.Vote(ctx(t), recipes.VoteCommit) }
 				end := vote
 				if call == "FinishSite" {
-					if err := vote(); err != nil {
-						t.Fatal(err)
-					}
-					must[recipes.Decision](t)(tx.Coordinate(ctx(t)))
+					must.Do(t, vote())
+					must.Get(tx.Coordinate(ctx(t)))(t)
 					end = func() error { return site.Done(ctx(t)) }
 				}
 				after.refuse("JoinTransaction", func() error { return recipes.ErrAccessDenied })

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -45,10 +46,7 @@ func (l late) RecvMsg(m any) error {
 func TestWatchIsClosedWhenTheLossIsKnown(t *testing.T) {
 	l := newLink(t, lateLoss(50*time.Millisecond))
 	s := l.open(t, 0)
-	leaders, err := election(t, s).Observe(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	leaders := must.Get(election(t, s).Observe(ctx(t)))(t)
 	l.world.Session(0).Lose(recipes.ErrExpired)
 	for range leaders {
 	}
@@ -66,10 +64,7 @@ func TestWatchThatBreaksIsClosed(t *testing.T) {
 			return st, err
 		}))
 		s := l.open(t, 0)
-		leaders, err := election(t, s).Observe(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		leaders := must.Get(election(t, s).Observe(t.Context()))(t)
 		closed := make(chan struct{})
 		go func() {
 			defer close(closed)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -16,10 +17,7 @@ import (
 func TestCancelledPutIsAnsweredForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLink(t)
-		q, err := l.open(t, 0).Queue("/q", recipes.QueueConfig{Capacity: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must.Get(l.open(t, 0).Queue("/q", recipes.QueueConfig{Capacity: 1}))(t)
 		l.wire.freeze()
 		c, cancel := context.WithCancel(ctx(t))
 		defer cancel()
@@ -58,10 +56,7 @@ func TestChangeOutlastsItsSessionForAMoment(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				q, err := s.Queue("/q", recipes.QueueConfig{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				q := must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
 				result := make(chan error, 1)
 				go func() { _, err := q.Put(ctx(t), []byte("x")); result <- err }()
 				synctest.Wait()
@@ -104,14 +99,13 @@ func (q refusingQueue) PutMany(context.Context, ...[]byte) ([]recipes.ElementID,
 // TestAChangeThatAPluginHasNotBegunIsMadeOnWhatTheNextOneReads: between the two another
 // client deletes the key and creates it again, with as many changes as it had.
 func TestAChangeThatAPluginHasNotBegunIsMadeOnWhatTheNextOneReads(t *testing.T) {
+	t.Parallel()
 	s, before, after, move := moving(t)
-	c := must[recipes.Configuration](t)(s.Configuration("/c"))
-	revision := must[recipes.Revision](t)(c.Set(ctx(t), "key", []byte("before"), recipes.NoRevision))
+	c := must.Get(s.Configuration("/c"))(t)
+	revision := must.Get(c.Set(ctx(t), "key", []byte("before"), recipes.NoRevision))(t)
 	before.refuse("SetKey", func() error {
-		if err := c.Delete(ctx(t), "key", recipes.AnyRevision); err != nil {
-			t.Error(err)
-		}
-		must[recipes.Revision](t)(c.Set(ctx(t), "key", []byte("theirs"), recipes.NoRevision))
+		must.Report(t, c.Delete(ctx(t), "key", recipes.AnyRevision))
+		must.Get(c.Set(ctx(t), "key", []byte("theirs"), recipes.NoRevision))(t)
 		move()
 		return recipes.ErrSessionLost // as of one that has let go of the session
 	})

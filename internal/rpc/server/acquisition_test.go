@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -125,9 +126,7 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 				t.Errorf("the call returned %v", err)
 			}
 			allow()
-			if err := <-stays; err != nil {
-				t.Error(err)
-			}
+			must.Report(t, <-stays)
 		}, 0},
 		{"the first of two gone", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -142,9 +141,7 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 			if err := <-leaves; !errors.Is(err, context.Canceled) {
 				t.Errorf("the first call returned %v", err)
 			}
-			if err := <-stays; err != nil {
-				t.Error(err)
-			}
+			must.Report(t, <-stays)
 		}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -183,10 +180,7 @@ func askedOnce(t *testing.T) acquirer {
 func TestBothCallersAreToldTheSessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		opened, err := new(fake.World).Open(t.Context(), recipes.SessionConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		opened := must.Get(new(fake.World).Open(t.Context(), recipes.SessionConfig{}))(t)
 		ss := &session{ctx: ctx, Client: opened}
 		ts := newAcquisitions(ss, 1)
 		leaves, told := make(chan struct{}), make(chan error, 2)
@@ -218,10 +212,7 @@ func TestBothCallersAreToldTheSessionsEnd(t *testing.T) {
 // What has ended a session is told by the session. In the moment before, it is told by who
 // ends it.
 func TestTheLossIsNamedBeforeTheSessionSaysSo(t *testing.T) {
-	opened, err := new(fake.World).Open(t.Context(), recipes.SessionConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := must.Get(new(fake.World).Open(t.Context(), recipes.SessionConfig{}))(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errShutdown)
 	ss := &session{Client: opened, ctx: ctx}
@@ -271,11 +262,11 @@ func TestAnswerOutlivesTheSession(t *testing.T) {
 // A call that has found its session before the end is not run after it.
 func TestNothingRunsInASessionThatHasEnded(t *testing.T) {
 	s := New(Config{})
-	opened, err := new(fake.World).Open(t.Context(), recipes.SessionConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := must.Get(new(fake.World).Open(t.Context(), recipes.SessionConfig{}))(t)
 	ss := s.start(opened, nil)
+	if ss.out.limit != MaxUnsent {
+		t.Errorf("it keeps %d bytes for its host", ss.out.limit)
+	}
 	s.end(ss)
 	if _, err := ss.acquisitions.call(t.Context(), "late", false, nil, askedOnce(t)); !errors.Is(err, recipes.ErrClosed) {
 		t.Error(err)
@@ -294,9 +285,7 @@ func TestReleaseWhoseCallerHasGoneGoesOn(t *testing.T) {
 		})
 		return err
 	}
-	if err := acquire("it"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, acquire("it"))
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	if _, err := (grantService{Server: s}).Release(gone, &pb.ReleaseRequest{RequestId: "it"}); !errors.Is(err, context.Canceled) {

@@ -19,6 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -48,23 +49,17 @@ func TestPanicInACarriedCallIsItsError(t *testing.T) {
 		unary++
 		return invoke(ctx, method, r, reply, cc, opts...)
 	}
-	conn, s := serveWith(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+	conn, s := serve(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		s, err := new(fake.World).Open(ctx, cfg)
 		return panicking{s}, err
-	}, grpc.WithChainUnaryInterceptor(count)) // behind what carries
+	}}, grpc.WithChainUnaryInterceptor(count)) // behind what carries
 	host := client.New(conn, callConnections(t, s))
 	t.Cleanup(host.Close)
-	opened, err := host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := must.Get(host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}}))(t)
 	if _, err := opened.Stats(bounded(t)); !errors.Is(err, recipes.ErrInternal) {
 		t.Errorf("the host is told %v", err)
 	}
-	l, err := opened.Lock("/l", recipes.LockConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(opened.Lock("/l", recipes.LockConfig{}))(t)
 	if _, err := l.Acquire(bounded(t)); err != nil {
 		t.Errorf("another call: %v", err)
 	}
@@ -76,30 +71,13 @@ func TestPanicInACarriedCallIsItsError(t *testing.T) {
 // TestOnlyAContenderThatWaitsIsToldItsPlaceEarly: the first in line has one answer, and
 // the second a part that says where it stands, while it waits.
 func TestOnlyAContenderThatWaitsIsToldItsPlaceEarly(t *testing.T) {
-	conn, s := serveWith(t, new(fake.World).Open)
-	open, err := pb.NewSessionServiceClient(conn).Open(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	start := &pb.Start{Config: &pb.Config{Servers: []string{"fake"}}}
-	if err := open.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: start}}); err != nil {
-		t.Fatal(err)
-	}
-	opened, err := open.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
-	calls, err := callConnections(t, s)(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := newRawHost(t, server.Config{Open: new(fake.World).Open})
+	h.open(nil)
+	calls := must.Get(callConnections(t, h.server)(t.Context()))(t)
 	defer calls.Close()
 	ask := func(id uint64, request string) *pb.Answer {
 		t.Helper()
-		payload, err := proto.Marshal(&pb.AcquireRequest{Session: opened.GetOpened().GetSession(), RequestId: request, Path: "/l", Announce: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		payload := must.Get(proto.Marshal(&pb.AcquireRequest{Session: h.session, RequestId: request, Path: "/l", Announce: true}))(t)
 		call := &pb.Call{Id: id, Method: pb.LockService_Acquire_FullMethodName, Payload: payload, Early: true}
 		if id == 1 {
 			_ = receive(t, calls) // the limits
@@ -149,11 +127,8 @@ func receive(t *testing.T, conn net.Conn) *pb.CarryResponse {
 // TestHostThatAsksForCallsOnAStreamGetsGRPC: plugins had them once. Such a host makes gRPC
 // calls when it gets UNIMPLEMENTED.
 func TestHostThatAsksForCallsOnAStreamGetsGRPC(t *testing.T) {
-	conn := serve(t)
-	st, err := pb.NewCallServiceClient(conn).Carry(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn, _ := serve(t, server.Config{Open: new(fake.World).Open})
+	st := must.Get(pb.NewCallServiceClient(conn).Carry(t.Context()))(t)
 	if _, err := st.Recv(); status.Code(err) != codes.Unimplemented {
 		t.Error(err)
 	}

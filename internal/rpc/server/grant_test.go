@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -57,9 +58,7 @@ func TestCallThatFindsTheZnodeGoneEndsTheGrant(t *testing.T) {
 			})
 			return err
 		}
-		if err := acquire("it"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, acquire("it"))
 		if err := acquire("too much"); !errors.Is(err, recipes.ErrLimit) {
 			t.Errorf("%s: beside the grant: %v", name, err)
 		}

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -31,30 +33,16 @@ func deafTo(method string) grpc.DialOption {
 // opens for a host.
 func handOff(t *testing.T, open func(*zkserver.Server) recipes.Opener, opts ...grpc.DialOption) (holder recipes.PriorityHold, successor string, granted <-chan error) {
 	t.Helper()
-	srv, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = srv.Close() }) // after the sessions
-	conn, _ := serveWith(t, open(srv), opts...)
+	srv := zooKeeper(t)
+	conn, _ := serve(t, server.Config{Open: open(srv)}, opts...)
 	host := client.New(conn, nil)
 	t.Cleanup(func() { host.Close() })
 	ctx := bounded(t)
 	lock := func(cfg recipes.PriorityLockConfig) recipes.PriorityLock {
-		s, err := host.Open(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := s.PriorityLock("/l", cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
+		s := must.Get(host.Open(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}}))(t)
+		return must.Get(s.PriorityLock("/l", cfg))(t)
 	}
-	holder, err = lock(recipes.PriorityLockConfig{}).AcquireWrite(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	holder = must.Get(lock(recipes.PriorityLockConfig{}).AcquireWrite(ctx))(t)
 	joined, done := make(chan recipes.Place, 1), make(chan error, 1)
 	next := lock(recipes.PriorityLockConfig{Joined: func(p recipes.Place) { joined <- p }})
 	go func() { _, err := next.AcquireWrite(ctx); done <- err }()
@@ -92,9 +80,7 @@ func handsOff(ctx context.Context, t *testing.T, holder recipes.PriorityHold, su
 	if err := holder.HandOff(ctx, successor); !errors.Is(err, recipes.ErrUnknownOutcome) {
 		t.Fatal(err)
 	}
-	if err := <-granted; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-granted)
 	select {
 	case <-lost:
 	case <-bounded(t).Done():

@@ -15,87 +15,127 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
-	"github.com/zkrecipes/zkrecipes/recipes"
 )
+
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// serve serves in memory, and returns the way of a host to it.
+func serve(t *testing.T, cfg server.Config, opts ...grpc.DialOption) (*grpc.ClientConn, *server.Server) {
+	t.Helper()
+	l := bufconn.Listen(64 << 10)
+	s := server.New(cfg)
+	served := append(s.Options(), grpc.WaitForHandlers(true))
+	if cfg.Lifetime != nil {
+		served = append(served, grpc.Creds(server.Connections(insecure.NewCredentials())))
+	}
+	g := grpc.NewServer(served...)
+	s.Register(g)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = g.Serve(l) }()
+	conn := must.Get(grpc.NewClient("passthrough:///memory", append(append(client.DialOptions(nil, nil), opts...), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))...))(t)
+	t.Cleanup(func() { _ = conn.Close(); g.Stop(); <-done; _ = s.Close(context.Background()) })
+	return conn, s
+}
+
+// A rawHost speaks the protocol to one plugin, as a host in another language does.
+type rawHost struct {
+	t       *testing.T
+	ctx     context.Context
+	conn    *grpc.ClientConn
+	server  *server.Server
+	servers []string
+	timeout time.Duration // of its session
+	stream  grpc.BidiStreamingClient[pb.OpenRequest, pb.OpenResponse]
+	session string // what the plugin calls it
+
+	sessions pb.SessionServiceClient
+	locks    pb.LockServiceClient
+	grants   pb.GrantServiceClient
+	plugin   pb.PluginServiceClient
+	commits  pb.TransactionServiceClient
+}
+
+func newRawHost(t *testing.T, cfg server.Config) *rawHost {
+	t.Helper()
+	conn, s := serve(t, cfg)
+	return &rawHost{
+		t: t, ctx: bounded(t), conn: conn, server: s, servers: []string{"fake"}, timeout: time.Hour,
+		sessions: pb.NewSessionServiceClient(conn), locks: pb.NewLockServiceClient(conn), grants: pb.NewGrantServiceClient(conn),
+		plugin: pb.NewPluginServiceClient(conn), commits: pb.NewTransactionServiceClient(conn),
+	}
+}
+
+// try opens or resumes a session. more may change the request.
+func (h *rawHost) try(ctx context.Context, resume *pb.Resume, more ...func(proto.Message)) (*pb.Opened, error) {
+	h.t.Helper()
+	st := must.Get(h.sessions.Open(ctx))(h.t)
+	start := &pb.Start{Config: &pb.Config{Servers: h.servers, SessionTimeout: durationpb.New(h.timeout)}, Resume: resume}
+	for _, more := range more {
+		more(start)
+	}
+	_ = st.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: start}})
+	m, err := st.Recv()
+	if err != nil {
+		err, _ = wire.Error(err)
+		return nil, err
+	}
+	h.stream, h.session = st, m.GetOpened().GetSession()
+	return m.GetOpened(), nil
+}
+
+func (h *rawHost) open(resume *pb.Resume) *pb.Opened {
+	h.t.Helper()
+	return must.Get(h.try(h.ctx, resume))(h.t)
+}
+
+func (h *rawHost) send(m *pb.OpenRequest) {
+	h.t.Helper()
+	must.Do(h.t, h.stream.Send(m))
+}
+
+func beat(n uint64) *pb.OpenRequest {
+	return &pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: &pb.Beat{Number: n}}}
+}
+
+// acquire asks for a lock in the host's session.
+func (h *rawHost) acquire(r *pb.AcquireRequest) (*pb.Grant, error) {
+	r.Session = h.session
+	a, err := h.locks.Acquire(h.ctx, r)
+	err, _ = wire.Error(err)
+	return a.GetGrant(), err
+}
 
 // TestHostsOfOtherTimes: an older host leaves out everything that was added
 // after the first version, and a newer one sends fields that this plugin does
 // not know. Both get their lock.
 func TestHostsOfOtherTimes(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		more func(proto.Message)
-	}{
-		{"older", func(proto.Message) {}},
-		{"newer", func(m proto.Message) {
+	for name, more := range map[string]func(proto.Message){
+		"older": func(proto.Message) {},
+		"newer": func(m proto.Message) {
 			field := protowire.AppendTag(nil, 1000, protowire.VarintType)
 			m.ProtoReflect().SetUnknown(protowire.AppendVarint(field, 7))
-		}},
+		},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			conn := serve(t)
-			ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
-			defer cancel()
-			st, err := pb.NewSessionServiceClient(conn).Open(ctx)
-			if err != nil {
-				t.Fatal(err)
+		t.Run(name, func(t *testing.T) {
+			h := newRawHost(t, server.Config{Open: new(fake.World).Open})
+			must.Get(h.try(h.ctx, nil, more))(t)
+			ask := &pb.AcquireRequest{RequestId: "1", Path: "/l"}
+			more(ask)
+			if g, err := h.acquire(ask); err != nil || g.GetToken() == 0 {
+				t.Fatal(g, err)
 			}
-			start := &pb.Start{Config: &pb.Config{Servers: []string{"fake"}, SessionTimeout: durationpb.New(time.Minute)}}
-			test.more(start)
-			if err := st.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: start}}); err != nil {
-				t.Fatal(err)
-			}
-			m, err := st.Recv()
-			if err != nil {
-				t.Fatal(err)
-			}
-			session := m.GetOpened().GetSession()
-			ask := &pb.AcquireRequest{Session: session, RequestId: "1", Path: "/l"}
-			test.more(ask)
-			a, err := pb.NewLockServiceClient(conn).Acquire(ctx, ask)
-			if err != nil || a.GetGrant().GetToken() == 0 {
-				t.Fatal(a, err)
-			}
-			if _, err := pb.NewGrantServiceClient(conn).Release(ctx, &pb.ReleaseRequest{Session: session, RequestId: "1"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(h.grants.Release(h.ctx, &pb.ReleaseRequest{Session: h.session, RequestId: "1"}))(t)
 		})
 	}
-}
-
-// serve serves a fake world in memory.
-func serve(t *testing.T) *grpc.ClientConn {
-	t.Helper()
-	conn, _ := serveWith(t, new(fake.World).Open)
-	return conn
-}
-
-func serveWith(t *testing.T, open recipes.Opener, opts ...grpc.DialOption) (*grpc.ClientConn, *server.Server) {
-	t.Helper()
-	return serveConfig(t, server.Config{Open: open}, opts...)
-}
-
-func serveConfig(t *testing.T, cfg server.Config, opts ...grpc.DialOption) (*grpc.ClientConn, *server.Server) {
-	t.Helper()
-	return serveGRPC(t, cfg, nil, opts...)
-}
-
-func serveGRPC(t *testing.T, cfg server.Config, served []grpc.ServerOption, opts ...grpc.DialOption) (*grpc.ClientConn, *server.Server) {
-	t.Helper()
-	l := bufconn.Listen(64 << 10)
-	s := server.New(cfg)
-	g := grpc.NewServer(append(append(s.Options(), grpc.WaitForHandlers(true)), served...)...)
-	s.Register(g)
-	done := make(chan struct{})
-	go func() { defer close(done); _ = g.Serve(l) }()
-	conn, err := grpc.NewClient("passthrough:///memory", append(append(client.DialOptions(nil, nil), opts...), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(); g.Stop(); <-done; _ = s.Close(context.Background()) })
-	return conn, s
 }

@@ -6,12 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/protobuf/types/known/durationpb"
-
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -19,20 +16,17 @@ import (
 // bereaved is a host that holds a lock, waits for another, and may die.
 type bereaved struct {
 	*testing.T
+	*rawHost
 	world    *fake.World
-	server   *server.Server
-	conn     *grpc.ClientConn
-	stream   grpc.BidiStreamingClient[pb.OpenRequest, pb.OpenResponse]
 	hangUp   context.CancelFunc // ends the session's stream alone
 	detach   context.CancelFunc // ends Attach alone
 	lifetime chan struct{}
-	other    recipes.Client
 }
 
 func newBereaved(t *testing.T) *bereaved {
 	b := &bereaved{T: t, world: new(fake.World), lifetime: make(chan struct{})}
-	b.conn, b.server = serveGRPC(t, server.Config{Open: b.world.Open, Lifetime: b.lifetime},
-		[]grpc.ServerOption{grpc.Creds(server.Connections(insecure.NewCredentials()))})
+	b.rawHost = newRawHost(t, server.Config{Open: b.world.Open, Lifetime: b.lifetime})
+	b.timeout = time.Second
 	attached, detach := context.WithCancel(t.Context())
 	opened, hangUp := context.WithCancel(t.Context())
 	b.detach, b.hangUp = detach, hangUp
@@ -41,29 +35,19 @@ func newBereaved(t *testing.T) *bereaved {
 			t.Fatal(err)
 		}
 	}
-	a, err := pb.NewPluginServiceClient(b.conn).Attach(attached, &pb.AttachRequest{})
+	a, err := b.plugin.Attach(attached, &pb.AttachRequest{})
 	must(err)
 	_, err = a.Recv()
 	must(err)
-	b.stream, err = pb.NewSessionServiceClient(b.conn).Open(opened)
+	_, err = b.try(opened, nil)
 	must(err)
-	must(b.stream.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: &pb.Start{
-		Config: &pb.Config{Servers: []string{"fake"}, SessionTimeout: durationpb.New(time.Second)},
-	}}}))
-	m, err := b.stream.Recv()
+	other, err := b.world.Open(t.Context(), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Second})
 	must(err)
-	b.other, err = b.world.Open(t.Context(), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Second})
+	acquired(t, other, "/theirs")
+	_, err = b.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/ours"})
 	must(err)
-	l, err := b.other.Lock("/theirs", recipes.LockConfig{})
-	must(err)
-	_, err = l.Acquire(t.Context())
-	must(err)
-	locks, session := pb.NewLockServiceClient(b.conn), m.GetOpened().GetSession()
-	_, err = locks.Acquire(t.Context(), &pb.AcquireRequest{Session: session, RequestId: "1", Path: "/ours"})
-	must(err)
-	go func() { // to the end of the connection, or of the session
-		_, _ = locks.Acquire(t.Context(), &pb.AcquireRequest{Session: session, RequestId: "2", Path: "/theirs"})
-	}()
+	// To the end of the connection, or of the session.
+	go b.acquire(&pb.AcquireRequest{RequestId: "2", Path: "/theirs"})
 	must(b.world.Wait(t.Context(), func() bool { return len(b.world.Line("/theirs")) == 2 }))
 	return b
 }
@@ -129,9 +113,7 @@ func TestSessionOfAHostThatHasDiedEndsWithThePlugin(t *testing.T) {
 		b := newBereaved(t)
 		_ = b.conn.Close()
 		b.holds(true)
-		if err := b.server.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, b.server.Close(t.Context()))
 		b.holds(false)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -20,10 +21,7 @@ func TestSitesAreBounded(t *testing.T) {
 		_, membership, err := ss.join(t.Context(), takenUp{c: ss.Client.(cutting)}, &pb.JoinTransactionRequest{Resumed: resumed})
 		return membership, err
 	}
-	first, err := join("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(join(""))(t)
 	if _, err := join(""); !errors.Is(err, recipes.ErrLimit) {
 		t.Errorf("a second site: %v", err)
 	}

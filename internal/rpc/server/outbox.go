@@ -19,6 +19,7 @@ type outbox struct {
 	unread func()                             // called once, when more than MaxUnsent waits
 	run    func(func())                       // in another goroutine
 	over   chan error                         // gets an element when nothing more is sent
+	limit  int                                // MaxUnsent; tests need not send so much
 
 	mu      sync.Mutex
 	sending bool // a goroutine does, or nothing more is sent
@@ -49,7 +50,7 @@ func (o *outbox) put(m *pb.OpenResponse) {
 		return
 	}
 	size := proto.Size(m) + messageOverhead
-	if o.size += size; o.size > MaxUnsent {
+	if o.size += size; o.size > o.limit {
 		o.full, o.size, o.queue, o.batch = true, 0, nil, nil
 		o.run(o.unread)
 		return

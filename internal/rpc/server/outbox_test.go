@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
@@ -21,7 +22,7 @@ type sent struct {
 }
 
 func newSent() *sent {
-	s := new(sent)
+	s := &sent{outbox: outbox{limit: 4 << 20}}
 	s.begin(s.note, func(beat uint64) *pb.OpenResponse {
 		return &pb.OpenResponse{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{Number: beat}}}
 	}, func() { s.fulls++ }, s.tasks.Go)
@@ -96,9 +97,7 @@ func TestOutboxSendsInOrderAndTheLossLast(t *testing.T) {
 	default:
 	}
 	close(heard)
-	if err := <-s.over; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-s.over)
 	s.put(joined("d"))
 	s.beat(3)
 	s.change(state(pb.State_STATE_CONNECTED))
@@ -160,11 +159,11 @@ func TestOutboxThatIsFullKeepsTheLastMessageOnly(t *testing.T) {
 	s.put(joined("a"))
 	<-s.begun
 	const each = 1 << 20
-	for range MaxUnsent/each - 1 {
+	for range s.limit/each - 1 {
 		s.put(grantLost(strings.Repeat("x", each)))
 	}
 	s.mu.Lock()
-	if s.fulls > 0 || len(s.queue) != MaxUnsent/each-1 {
+	if s.fulls > 0 || len(s.queue) != s.limit/each-1 {
 		t.Errorf("full %d times with %d bytes", s.fulls, s.size)
 	}
 	s.mu.Unlock()
@@ -188,7 +187,7 @@ func TestOutboxCountsMessages(t *testing.T) {
 	s.begun, s.free = make(chan struct{}, 9), make(chan struct{})
 	s.put(joined("a"))
 	<-s.begun
-	for range MaxUnsent / messageOverhead {
+	for range s.limit / messageOverhead {
 		s.put(grantLost(""))
 	}
 	if !s.full {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -110,16 +111,14 @@ func TestWatchesAreLimitedForEachSession(t *testing.T) {
 		})
 	}
 	for range 2 {
-		if err := watch("a", func() {
+		must.Report(t, watch("a", func() {
 			if err, _ := wire.Error(watch("a", func() { t.Error("a second watch") })); !errors.Is(err, recipes.ErrLimit) {
 				t.Error(err)
 			}
 			if err := watch("b", func() {}); err != nil {
 				t.Errorf("another session: %v", err)
 			}
-		}); err != nil {
-			t.Error(err)
-		}
+		}))
 	}
 	if len(l.watching) > 0 {
 		t.Errorf("%v is still counted", l.watching)

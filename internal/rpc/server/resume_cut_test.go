@@ -17,14 +17,14 @@ import (
 // The connection of calls breaks while a hold is taken up. The host takes itself for the holder, so
 // the hold stands, and the call that is repeated finds it.
 func TestATakeUpThatIsCutOffGivesNothingBack(t *testing.T) {
+	t.Parallel()
 	m := startMoving(t, zooKeeper(t))
-	session := m.opened.GetSession()
 	during := []zkserver.Op{zkserver.OpGetChildren2, zkserver.OpGetData} // the requests of a take-up
 	had := make([]*pb.Grant, len(during))
 	for i := range during {
 		id := strconv.Itoa(i)
 		var err error
-		if had[i], err = m.acquire(&pb.AcquireRequest{Session: session, RequestId: id, Path: "/held" + id}); err != nil {
+		if had[i], err = m.acquire(&pb.AcquireRequest{RequestId: id, Path: "/held" + id}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -44,7 +44,7 @@ func TestATakeUpThatIsCutOffGivesNothingBack(t *testing.T) {
 	second.open(resumeOf(m.opened))
 	for i, op := range during {
 		id := strconv.Itoa(i)
-		ask := &pb.AcquireRequest{Session: session, RequestId: id, Path: "/held" + id, Resumed: had[i]}
+		ask := &pb.AcquireRequest{RequestId: id, Path: "/held" + id, Resumed: had[i]}
 		var once sync.Once
 		m.zk.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if r.Op == op {
@@ -64,13 +64,13 @@ func TestATakeUpThatIsCutOffGivesNothingBack(t *testing.T) {
 			t.Errorf("cut off at %v, and taken up again: %v, %v", op, again, err)
 		}
 	}
-	second.dropRest(session)
+	second.dropRest()
 	for i, op := range during {
 		id := strconv.Itoa(i)
-		if _, err := second.grants.Write(second.ctx, &pb.WriteRequest{Session: session, RequestId: id}); err != nil {
+		if _, err := second.grants.Write(second.ctx, &pb.WriteRequest{Session: second.session, RequestId: id}); err != nil {
 			t.Errorf("cut off at %v, and written: %v", op, err)
 		}
-		if _, err := second.grants.Release(second.ctx, &pb.ReleaseRequest{Session: session, RequestId: id}); err != nil {
+		if _, err := second.grants.Release(second.ctx, &pb.ReleaseRequest{Session: second.session, RequestId: id}); err != nil {
 			t.Errorf("cut off at %v, and released: %v", op, err)
 		}
 	}

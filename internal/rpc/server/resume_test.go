@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -48,82 +48,27 @@ func (w *wireToZooKeeper) kill() {
 	}
 }
 
-// A rawHost speaks the protocol to one plugin.
-type rawHost struct {
-	t        *testing.T
-	ctx      context.Context
-	sessions pb.SessionServiceClient
-	locks    pb.LockServiceClient
-	grants   pb.GrantServiceClient
-	plugin   pb.PluginServiceClient
-	barriers pb.DoubleBarrierServiceClient
-	commits  pb.TransactionServiceClient
-	zk       *zkserver.Server
-	stream   grpc.BidiStreamingClient[pb.OpenRequest, pb.OpenResponse]
-	conn     grpc.ClientConnInterface
-}
+var able = server.Config{Open: zookeeper.Open, Resume: zookeeper.Resume}
 
 func hostOf(t *testing.T, zk *zkserver.Server, cfg server.Config) *rawHost {
 	t.Helper()
-	conn, _ := serveConfig(t, cfg)
-	return &rawHost{
-		t: t, ctx: bounded(t), zk: zk, sessions: pb.NewSessionServiceClient(conn), locks: pb.NewLockServiceClient(conn),
-		grants: pb.NewGrantServiceClient(conn), plugin: pb.NewPluginServiceClient(conn),
-		barriers: pb.NewDoubleBarrierServiceClient(conn), commits: pb.NewTransactionServiceClient(conn), conn: conn,
-	}
+	h := newRawHost(t, cfg)
+	h.servers, h.timeout = []string{zk.Addr()}, 20*time.Second
+	return h
 }
 
 func zooKeeper(t *testing.T) *zkserver.Server {
 	t.Helper()
-	srv, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	t.Cleanup(func() { _ = srv.Close() })
 	return srv
-}
-
-// try opens or resumes a session.
-func (h *rawHost) try(resume *pb.Resume) (*pb.Opened, error) {
-	h.t.Helper()
-	st, err := h.sessions.Open(h.ctx)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	start := &pb.Start{Config: &pb.Config{Servers: []string{h.zk.Addr()}, SessionTimeout: durationpb.New(20 * time.Second)}, Resume: resume}
-	_ = st.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: start}})
-	m, err := st.Recv()
-	if err != nil {
-		err, _ = wire.Error(err)
-		return nil, err
-	}
-	h.stream = st
-	return m.GetOpened(), nil
-}
-
-func (h *rawHost) open(resume *pb.Resume) *pb.Opened {
-	h.t.Helper()
-	o, err := h.try(resume)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return o
-}
-
-func (h *rawHost) acquire(r *pb.AcquireRequest) (*pb.Grant, error) {
-	a, err := h.locks.Acquire(h.ctx, r)
-	err, _ = wire.Error(err)
-	return a.GetGrant(), err
 }
 
 // joined returns where the contender stands in line.
 func (h *rawHost) joined(id string) string {
 	h.t.Helper()
 	for {
-		m, err := h.stream.Recv()
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		m := must.Get(h.stream.Recv())(h.t)
 		if j := m.GetJoined(); j.GetRequestId() == id {
 			return j.GetPlace().GetZnode()
 		}
@@ -134,6 +79,35 @@ func resumeOf(o *pb.Opened) *pb.Resume {
 	return &pb.Resume{Ticket: o.GetTicket(), Session: o.GetSession(), KnownContactAge: durationpb.New(0)}
 }
 
+// moving is a session in a plugin that will be killed.
+type moving struct {
+	*rawHost
+	zk     *zkserver.Server
+	way    *wireToZooKeeper
+	opened *pb.Opened
+}
+
+func startMoving(t *testing.T, zk *zkserver.Server) moving {
+	t.Helper()
+	way := new(wireToZooKeeper)
+	h := hostOf(t, zk, server.Config{Open: zookeeper.OpenWith(way.dial), Resume: zookeeper.Resume})
+	return moving{h, zk, way, h.open(nil)}
+}
+
+// move kills the plugin, and has another one resume the session.
+func (m moving) move() *rawHost {
+	m.t.Helper()
+	m.way.kill()
+	next := hostOf(m.t, m.zk, able)
+	next.open(resumeOf(m.opened))
+	return next
+}
+
+func (h *rawHost) dropRest() {
+	h.t.Helper()
+	must.Get(h.sessions.DropRest(h.ctx, &pb.DropRestRequest{Session: h.session}))(h.t)
+}
+
 // A session goes on in a second plugin: its hold, its place in line, and nothing else.
 func TestASessionOutlivesItsPlugin(t *testing.T) {
 	for _, end := range []string{"killed", "detached"} {
@@ -142,18 +116,12 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 			first := hostOf(t, zk, server.Config{Open: zookeeper.OpenWith(way.dial), Resume: zookeeper.Resume})
 			opened := first.open(nil)
 			session := opened.GetSession()
-			held, err := first.acquire(&pb.AcquireRequest{Session: session, RequestId: "1", Path: "/held"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			other, err := zookeeper.Open(first.ctx, recipes.SessionConfig{Servers: []string{zk.Addr()}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			held := must.Get(first.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/held"}))(t)
+			other := must.Get(zookeeper.Open(first.ctx, recipes.SessionConfig{Servers: []string{zk.Addr()}}))(t)
 			defer other.Close(context.Background())
 			theirs := acquired(t, other, "/awaited")
 			await := func(id string) (place string) {
-				go first.acquire(&pb.AcquireRequest{Session: session, RequestId: id, Path: "/awaited", Announce: true})
+				go first.acquire(&pb.AcquireRequest{RequestId: id, Path: "/awaited", Announce: true})
 				return first.joined(id)
 			}
 			place := await("2")
@@ -164,37 +132,35 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 			} else if _, err := first.sessions.Detach(first.ctx, &pb.DetachRequest{Session: session}); err != nil {
 				t.Fatal(err)
 			}
-			second := hostOf(t, zk, server.Config{Open: zookeeper.Open, Resume: zookeeper.Resume})
+			second := hostOf(t, zk, able)
 			again := second.open(resumeOf(opened))
 			if again.GetSession() != session || again.GetSessionId() != opened.GetSessionId() || string(again.GetTicket()) != string(opened.GetTicket()) {
 				t.Error("it is another session")
 			}
-			if _, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "4", Path: "/new"}); !errors.Is(err, wire.ErrResuming) || !errors.Is(err, recipes.ErrInvalid) {
+			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "4", Path: "/new"}); !errors.Is(err, wire.ErrResuming) || !errors.Is(err, recipes.ErrInvalid) {
 				t.Errorf("a new contender before DropRest: %v", err)
 			}
 			for range 2 { // a repetition finds what the first call has made
-				taken, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "1", Path: "/held", Resumed: held})
+				taken, err := second.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/held", Resumed: held})
 				if err != nil || taken.GetToken() != held.GetToken() || taken.GetZnode() != held.GetZnode() {
 					t.Fatalf("took up %v: %v", taken, err)
 				}
 			}
-			if _, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "5", Path: "/held", Resumed: &pb.Grant{Znode: held.GetZnode(), Token: held.GetToken() + 1}}); !errors.Is(err, recipes.ErrRemoved) {
+			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "5", Path: "/held", Resumed: &pb.Grant{Znode: held.GetZnode(), Token: held.GetToken() + 1}}); !errors.Is(err, recipes.ErrRemoved) {
 				t.Errorf("another token: %v", err)
 			}
 			turn := make(chan error, 1)
 			go func() {
-				_, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "2", Path: "/awaited", Announce: true, Resumed: &pb.Grant{Znode: place}})
+				_, err := second.acquire(&pb.AcquireRequest{RequestId: "2", Path: "/awaited", Announce: true, Resumed: &pb.Grant{Znode: place}})
 				turn <- err
 			}()
 			if at := second.joined("2"); at != place {
 				t.Errorf("it waits at %s", at)
 			}
 			for range 2 {
-				if _, err := second.sessions.DropRest(second.ctx, &pb.DropRestRequest{Session: session}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(second.sessions.DropRest(second.ctx, &pb.DropRestRequest{Session: session}))(t)
 			}
-			if _, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "6", Path: "/held", Resumed: held}); !errors.Is(err, recipes.ErrInvalid) || errors.Is(err, wire.ErrResuming) {
+			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "6", Path: "/held", Resumed: held}); !errors.Is(err, recipes.ErrInvalid) || errors.Is(err, wire.ErrResuming) {
 				t.Errorf("taken up after DropRest: %v", err)
 			}
 			line := contenders(t, other, "/awaited")
@@ -207,19 +173,15 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 			}
 			repeated := make(chan error, 1)
 			go func() { // which finds what the first call waits for
-				_, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "2", Path: "/awaited", Resumed: &pb.Grant{Znode: place}})
+				_, err := second.acquire(&pb.AcquireRequest{RequestId: "2", Path: "/awaited", Resumed: &pb.Grant{Znode: place}})
 				repeated <- err
 			}()
-			if err := theirs.Release(second.ctx); err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(<-turn, <-repeated); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, theirs.Release(second.ctx))
+			must.Report(t, errors.Join(<-turn, <-repeated))
 			if _, err := second.grants.Release(second.ctx, &pb.ReleaseRequest{Session: session, RequestId: "1"}); err != nil {
 				t.Error(err)
 			}
-			if _, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "7", Path: "/new"}); err != nil {
+			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "7", Path: "/new"}); err != nil {
 				t.Error(err)
 			}
 			if _, err := second.sessions.Close(second.ctx, &pb.CloseRequest{Session: session}); err != nil {
@@ -231,33 +193,18 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 
 func acquired(t *testing.T, s recipes.Recipes, path string) recipes.Hold {
 	t.Helper()
-	l, err := s.Lock(path, recipes.LockConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := l.Acquire(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	l := must.Get(s.Lock(path, recipes.LockConfig{}))(t)
+	return must.Get(l.Acquire(bounded(t)))(t)
 }
 
 func contenders(t *testing.T, s recipes.Recipes, path string) []recipes.Contender {
 	t.Helper()
-	l, err := s.Lock(path, recipes.LockConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := l.Contenders(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	l := must.Get(s.Lock(path, recipes.LockConfig{}))(t)
+	return must.Get(l.Contenders(bounded(t)))(t)
 }
 
 func TestWhatCannotBeResumed(t *testing.T) {
 	zk := zooKeeper(t)
-	able := server.Config{Open: zookeeper.Open, Resume: zookeeper.Resume}
 	first, second := hostOf(t, zk, able), hostOf(t, zk, able)
 	opened := first.open(nil)
 	refused := func(what string, h *rawHost, want error, change func(*pb.Resume)) {
@@ -265,8 +212,14 @@ func TestWhatCannotBeResumed(t *testing.T) {
 		r := resumeOf(opened)
 		r.Ticket = slices.Clone(r.Ticket)
 		change(r)
-		if _, err := h.try(r); !errors.Is(err, want) {
+		if _, err := h.try(h.ctx, r); !errors.Is(err, want) {
 			t.Errorf("%s: %v", what, err)
+		}
+		if h.session = opened.GetSession(); h == first {
+			return
+		}
+		if _, err := h.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/l"}); !errors.Is(err, recipes.ErrSessionLost) {
+			t.Errorf("%s: a session of that name: %v", what, err)
 		}
 	}
 	refused("a session of the plugin's own", first, recipes.ErrInvalid, func(*pb.Resume) {})
@@ -289,7 +242,101 @@ func TestWhatCannotBeResumed(t *testing.T) {
 		}
 	}
 	// All that left the session alone.
-	if _, err := first.acquire(&pb.AcquireRequest{Session: opened.GetSession(), RequestId: "1", Path: "/l"}); err != nil {
+	if _, err := first.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/l"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A plugin that is resuming a session refuses to resume it again.
+func TestASessionIsResumedOnce(t *testing.T) {
+	zk := zooKeeper(t)
+	first := hostOf(t, zk, able)
+	opened := first.open(nil)
+	must.Get(first.sessions.Detach(first.ctx, &pb.DetachRequest{Session: opened.GetSession()}))(t)
+	resuming, goOn := make(chan struct{}), make(chan struct{})
+	second := hostOf(t, zk, server.Config{Open: zookeeper.Open, Resume: func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, known time.Time) (recipes.Client, error) {
+		close(resuming)
+		<-goOn
+		return zookeeper.Resume(ctx, cfg, ticket, known)
+	}})
+	other := *second
+	resumed := make(chan error, 1)
+	go func() {
+		_, err := second.try(second.ctx, resumeOf(opened))
+		resumed <- err
+	}()
+	<-resuming
+	_, err := other.try(other.ctx, resumeOf(opened))
+	close(goOn)
+	if !errors.Is(err, recipes.ErrInvalid) {
+		t.Errorf("resumed twice: %v", err)
+	}
+	must.Report(t, <-resumed)
+}
+
+// The coordinator and a site go on in a second plugin that takes them up as themselves,
+// before DropRest.
+func TestATransactionIsTakenUpAsItself(t *testing.T) {
+	t.Parallel() // the plugin that was killed takes its time to end
+	first := startMoving(t, zooKeeper(t))
+	const path = "/tx"
+	begun, err := first.commits.BeginTransaction(first.ctx, &pb.BeginTransactionRequest{
+		Session: first.session, Path: path, Variant: string(recipes.OwnNodes), Payload: []byte("payload"), Sites: []string{"1"}, RequestId: "1",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := must.Get(first.commits.JoinTransaction(first.ctx, &pb.JoinTransactionRequest{Session: first.session, Path: path, Site: "1"}))(t)
+	second := first.move()
+	_, err = second.commits.FinishSite(second.ctx, &pb.FinishSiteRequest{Session: second.session, Membership: mine.GetMembership()})
+	if err, _ := wire.Error(err); !errors.Is(err, recipes.ErrNoTransaction) {
+		t.Errorf("a site that was not taken up has finished: %v", err)
+	}
+	resume := func(transaction, membership string) error {
+		_, coordinator := second.commits.BeginTransaction(second.ctx, &pb.BeginTransactionRequest{Session: second.session, Path: path, Resumed: transaction, RequestId: "1"})
+		again, site := second.commits.JoinTransaction(second.ctx, &pb.JoinTransactionRequest{Session: second.session, Path: path, Site: "1", Resumed: membership})
+		if site == nil && (again.GetMembership() != membership || string(again.GetPayload()) != "payload") {
+			t.Errorf("took up %v", again)
+		}
+		coordinator, _ = wire.Error(coordinator)
+		site, _ = wire.Error(site)
+		return errors.Join(coordinator, site)
+	}
+	if err := resume("another", "another/one"); !errors.Is(err, recipes.ErrNoTransaction) {
+		t.Errorf("another transaction: %v", err)
+	}
+	for range 2 {
+		must.Do(t, resume(begun.GetTransaction(), mine.GetMembership()))
+	}
+	second.dropRest()
+	if err := resume(begun.GetTransaction(), mine.GetMembership()); !errors.Is(err, recipes.ErrInvalid) {
+		t.Errorf("after DropRest: %v", err)
+	}
+}
+
+// TestWhatWasNotTakenUpCanBeAskedForAgain: by the same id. The plugin does not repeat the
+// first error, which may have passed.
+func TestWhatWasNotTakenUpCanBeAskedForAgain(t *testing.T) {
+	t.Parallel()
+	first := startMoving(t, zooKeeper(t))
+	ask := &pb.AcquireRequest{RequestId: "1", Path: "/held"}
+	held := must.Get(first.acquire(ask))(t)
+	second := first.move()
+	ask.Resumed = &pb.Grant{Znode: held.GetZnode(), Token: held.GetToken() + 1}
+	for range 2 {
+		if _, err := second.acquire(ask); !errors.Is(err, recipes.ErrRemoved) {
+			t.Fatalf("another token: %v", err)
+		}
+	}
+	ask.Resumed = held
+	if taken, err := second.acquire(ask); err != nil || taken.GetToken() != held.GetToken() {
+		t.Errorf("took up %v: %v", taken, err)
+	}
+	must.Get(second.grants.Abandon(second.ctx, &pb.AbandonRequest{Session: second.session, RequestId: "2"}))(t)
+	ask.RequestId = "2"
+	for range 2 { // what is not wanted is not tried again
+		if _, err := second.acquire(ask); err == nil || errors.Is(err, recipes.ErrInvalid) {
+			t.Errorf("an abandoned call: %v", err)
+		}
 	}
 }

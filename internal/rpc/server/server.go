@@ -71,6 +71,8 @@ type Config struct {
 	MeterProvider  metric.MeterProvider
 	// Intercept is given every unary call, however it has come. nil does nothing.
 	Intercept grpc.UnaryServerInterceptor
+
+	unsent int // in the place of MaxUnsent, for tests
 }
 
 // Server implements the services of zkrecipes.v1.

@@ -9,27 +9,21 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
-	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-func bounded(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // TestOpenThatTheEndOfThePluginInterrupts: nobody has cancelled anything, and
 // who keeps a plugin running has to know that the next one can be asked.
 func TestOpenThatTheEndOfThePluginInterrupts(t *testing.T) {
 	opening := make(chan struct{})
-	conn, s := serveWith(t, func(ctx context.Context, _ recipes.SessionConfig) (recipes.Client, error) {
+	conn, s := serve(t, server.Config{Open: func(ctx context.Context, _ recipes.SessionConfig) (recipes.Client, error) {
 		close(opening)
 		<-ctx.Done()
 		return nil, fmt.Errorf("open session: %w", ctx.Err())
-	})
+	}})
 	host := client.New(conn, nil)
 	defer host.Close()
 	closed := make(chan error, 1)
@@ -43,19 +37,17 @@ func TestOpenThatTheEndOfThePluginInterrupts(t *testing.T) {
 			t.Errorf("%s: %v", when, err)
 		}
 	}
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-closed)
 }
 
 // TestSessionThatOpensTooLateIsClosed: the plugin stops while ZooKeeper answers.
 func TestSessionThatOpensTooLateIsClosed(t *testing.T) {
 	world, opening := new(fake.World), make(chan struct{})
-	conn, s := serveWith(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+	conn, s := serve(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		close(opening)
 		<-ctx.Done()
 		return world.Open(context.WithoutCancel(ctx), cfg)
-	})
+	}})
 	host := client.New(conn, nil)
 	defer host.Close()
 	closed := make(chan error, 1)
@@ -71,9 +63,7 @@ func TestSessionThatOpensTooLateIsClosed(t *testing.T) {
 	if !errors.Is(err, recipes.ErrPluginLost) {
 		t.Error(err)
 	}
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-closed)
 	if err := world.Session(0).Err(); err == nil || s.Sessions() != 0 {
 		t.Errorf("%d sessions are served; that which opened too late: %v", s.Sessions(), err)
 	}
@@ -104,15 +94,13 @@ func TestEndThatZooKeeperDoesNotConfirmIsTold(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // on virtual time
 				world := new(fake.World)
-				conn, s := serveWith(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+				conn, s := serve(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 					session, err := world.Open(ctx, cfg)
 					return unconfirmed{session}, err
-				})
+				}})
 				host := client.New(conn, nil)
 				defer host.Close()
-				if _, err := host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Minute}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Minute}))(t)
 				if test.hungUp {
 					host.Close()
 				}

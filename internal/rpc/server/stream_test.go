@@ -10,11 +10,12 @@ import (
 
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -25,26 +26,16 @@ func TestOnlyBeatsKeepASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
 		world := new(fake.World)
-		conn, _ := serveWith(t, world.Open)
-		st, err := pb.NewSessionServiceClient(conn).Open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		send := func(m *pb.OpenRequest) {
-			t.Helper()
-			if err := st.Send(m); err != nil {
-				t.Fatal(err)
-			}
-		}
-		start := &pb.Start{Config: &pb.Config{Servers: []string{"fake"}, SessionTimeout: durationpb.New(timeout)}}
-		send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: start}})
-		send(&pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: &pb.Beat{Number: 7}}})
+		h := newRawHost(t, server.Config{Open: world.Open})
+		h.timeout = timeout
+		h.open(nil)
+		h.send(beat(7))
 		var echoed []uint64
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
 			for {
-				m, err := st.Recv()
+				m, err := h.stream.Recv()
 				if err != nil {
 					return
 				}
@@ -56,7 +47,7 @@ func TestOnlyBeatsKeepASession(t *testing.T) {
 		began := time.Now()
 		for range 3 {
 			time.Sleep(timeout / 4)
-			send(&pb.OpenRequest{})
+			h.send(&pb.OpenRequest{})
 		}
 		<-world.Session(0).Done()
 		if d := time.Since(began); d != timeout {
@@ -76,21 +67,14 @@ func TestAttemptToOpenEndsWithItsStream(t *testing.T) {
 		const patience = time.Hour
 		ended := make(chan error)
 		ctx, hangUp := context.WithCancel(t.Context())
-		conn, _ := serveWith(t, func(ctx context.Context, _ recipes.SessionConfig) (recipes.Client, error) {
+		h := newRawHost(t, server.Config{Open: func(ctx context.Context, _ recipes.SessionConfig) (recipes.Client, error) {
 			hangUp()
 			<-ctx.Done()
 			ended <- ctx.Err()
 			return nil, ctx.Err()
-		})
-		st, err := pb.NewSessionServiceClient(conn).Open(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		start := &pb.Start{Config: &pb.Config{Servers: []string{"fake"}}, OpenTimeout: durationpb.New(patience)}
-		if err := st.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: start}}); err != nil {
-			t.Fatal(err)
-		}
+		}})
 		began := time.Now()
+		go h.try(ctx, nil, func(m proto.Message) { m.(*pb.Start).OpenTimeout = durationpb.New(patience) })
 		if err := <-ended; time.Since(began) >= patience || !errors.Is(err, context.Canceled) {
 			t.Errorf("it ended after %v: %v", time.Since(began), err)
 		}
@@ -100,12 +84,11 @@ func TestAttemptToOpenEndsWithItsStream(t *testing.T) {
 // TestMessageThatIsTooLargeIsRefusedUnread: however it comes.
 func TestMessageThatIsTooLargeIsRefusedUnread(t *testing.T) {
 	const limit = 1 << 10
-	conn, _ := serveConfig(t, server.Config{Open: new(fake.World).Open, Limits: server.Limits{Message: limit}})
-	locks := pb.NewLockServiceClient(conn)
+	h := newRawHost(t, server.Config{Open: new(fake.World).Open, Limits: server.Limits{Message: limit}})
+	h.session = "none"
 	for size, want := range map[int]error{limit / 2: recipes.ErrSessionLost, 2 * limit: recipes.ErrTooLarge} {
-		_, err := locks.Acquire(bounded(t), &pb.AcquireRequest{Session: "none", RequestId: "1", Path: "/l", Data: make([]byte, size)})
-		if e, _ := wire.Error(err); !errors.Is(e, want) {
-			t.Errorf("%d bytes: %v", size, e)
+		if _, err := h.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/l", Data: make([]byte, size)}); !errors.Is(err, want) {
+			t.Errorf("%d bytes: %v", size, err)
 		}
 	}
 }
@@ -113,10 +96,8 @@ func TestMessageThatIsTooLargeIsRefusedUnread(t *testing.T) {
 // TestCallsOverGRPCAreMeasured: those of hosts that know nothing else.
 func TestCallsOverGRPCAreMeasured(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
-	conn, _ := serveConfig(t, server.Config{Open: new(fake.World).Open, MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))})
-	if _, err := pb.NewPluginServiceClient(conn).Info(bounded(t), new(pb.InfoRequest)); err != nil {
-		t.Fatal(err)
-	}
+	h := newRawHost(t, server.Config{Open: new(fake.World).Open, MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))})
+	must.Get(h.plugin.Info(h.ctx, new(pb.InfoRequest)))(t)
 	var got metricdata.ResourceMetrics
 	for ctx := bounded(t); len(got.ScopeMetrics) == 0; runtime.Gosched() { // counted after the answer was sent
 		if err := reader.Collect(ctx, &got); err != nil {

@@ -10,14 +10,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -25,40 +24,19 @@ import (
 // longPath is that of a lock whose places fill a stream soon.
 var longPath = "/" + strings.Repeat("x", 60<<10)
 
-// deafHost has opened a session, and reads its stream only when a test does.
-type deafHost struct {
-	conn    *grpc.ClientConn
-	st      pb.SessionService_OpenClient
-	session string
-	world   *fake.World
+// unsent is how much a plugin keeps in these tests. 20 places fit into what gRPC takes.
+const unsent = 4 << 20
+
+// newDeafHost has opened a session, and reads its stream only when a test does.
+func newDeafHost(t *testing.T) (*rawHost, *fake.World) {
+	world := new(fake.World)
+	h := newRawHost(t, server.Config{Open: world.Open}.Unsent(unsent))
+	h.open(nil)
+	return h, world
 }
 
-func newDeafHost(t *testing.T) deafHost {
-	h := deafHost{world: new(fake.World)}
-	h.conn, _ = serveWith(t, h.world.Open)
-	var err error
-	if h.st, err = pb.NewSessionServiceClient(h.conn).Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	start := &pb.Start{Config: &pb.Config{Servers: []string{"fake"}, SessionTimeout: durationpb.New(time.Hour)}}
-	h.send(t, &pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: start}})
-	m, err := h.st.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.session = m.GetOpened().GetSession()
-	return h
-}
-
-func (h deafHost) send(t *testing.T, m *pb.OpenRequest) {
-	t.Helper()
-	if err := h.st.Send(m); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (h deafHost) acquire(ctx context.Context, id, path string, try bool) error {
-	_, err := pb.NewLockServiceClient(h.conn).Acquire(ctx, &pb.AcquireRequest{Session: h.session, RequestId: id, Path: path, Announce: true, Try: try})
+func (h *rawHost) contend(ctx context.Context, id, path string, try bool) error {
+	_, err := h.locks.Acquire(ctx, &pb.AcquireRequest{Session: h.session, RequestId: id, Path: path, Announce: true, Try: try})
 	return err
 }
 
@@ -66,16 +44,12 @@ func (h deafHost) acquire(ctx context.Context, id, path string, try bool) error 
 // not read before is lost to nobody: the answers have the places. The loss of a grant is
 // kept.
 func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
-	h := newDeafHost(t)
-	if err := h.acquire(t.Context(), "held", longPath, false); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pb.NewGrantServiceClient(h.conn).Watch(t.Context(), &pb.WatchRequest{Session: h.session, RequestId: "held"}); err != nil {
-		t.Fatal(err)
-	}
-	const left = 200
+	h, world := newDeafHost(t)
+	must.Do(t, h.contend(t.Context(), "held", longPath, false))
+	must.Get(h.grants.Watch(t.Context(), &pb.WatchRequest{Session: h.session, RequestId: "held"}))(t)
+	const left = 80
 	for i := range left {
-		err := h.acquire(t.Context(), fmt.Sprint(i), longPath, true)
+		err := h.contend(t.Context(), fmt.Sprint(i), longPath, true)
 		if e, _ := wire.Error(err); !errors.Is(e, recipes.ErrContended) {
 			t.Fatal(err)
 		}
@@ -83,21 +57,18 @@ func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
 			t.Fatalf("the answer's place: %v, %v", place, ok)
 		}
 	}
-	h.world.Remove(h.world.Line(longPath)[0].Znode)
-	h.send(t, &pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: &pb.Beat{Number: 7}}})
+	world.Remove(world.Line(longPath)[0].Znode)
+	h.send(beat(7))
 	places, lost, echoed := 0, false, false
 	for !lost || !echoed {
-		m, err := h.st.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(h.stream.Recv())(t)
 		if m.GetJoined() != nil {
 			places++
 		}
 		lost = lost || m.GetGrantLost().GetRequestId() == "held"
 		echoed = echoed || m.GetBeatEcho() != nil
 	}
-	if places > left/2 { // 20 fit into what gRPC takes
+	if places > left/2 {
 		t.Errorf("%d places of %d contenders were kept", places, left)
 	}
 }
@@ -105,20 +76,20 @@ func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
 // TestSessionEndsIfItsHostLeavesTooMuchUnread: what it holds goes to others. The host is
 // told so if it reads again.
 func TestSessionEndsIfItsHostLeavesTooMuchUnread(t *testing.T) {
-	h := newDeafHost(t)
+	h, world := newDeafHost(t)
 	var waiting sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	defer waiting.Wait()
 	defer cancel()
-	for i := range server.MaxUnsent/(60<<10) + 100 { // 100: what the connection takes
-		waiting.Go(func() { _ = h.acquire(ctx, fmt.Sprint(i), longPath, false) })
+	for i := range unsent/(60<<10) + 100 { // 100: what the connection takes
+		waiting.Go(func() { _ = h.contend(ctx, fmt.Sprint(i), longPath, false) })
 	}
-	<-h.world.Session(0).Done()
-	if line := h.world.Line(longPath); len(line) > 0 {
+	<-world.Session(0).Done()
+	if line := world.Line(longPath); len(line) > 0 {
 		t.Errorf("%d contenders are in line", len(line))
 	}
 	for {
-		m, err := h.st.Recv()
+		m, err := h.stream.Recv()
 		if err != nil {
 			t.Fatal("the end of the stream came first: ", err)
 		}
@@ -152,9 +123,7 @@ func TestGRPCCallsOfAConnectionAreLimited(t *testing.T) {
 		t.Fatalf("%x, %v", head, err)
 	}
 	settings := make([]byte, int(head[1])<<8|int(head[2]))
-	if _, err := io.ReadFull(host, settings); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(host, settings))(t)
 	const maxConcurrentStreams = 3
 	for ; len(settings) > 0; settings = settings[6:] {
 		if binary.BigEndian.Uint16(settings) == maxConcurrentStreams {
@@ -187,14 +156,12 @@ func (o *once) Addr() net.Addr { return &net.UnixAddr{} }
 
 // TestRequestIDThatIsTooLongIsRefused: however the call comes.
 func TestRequestIDThatIsTooLongIsRefused(t *testing.T) {
-	h := newDeafHost(t)
+	h, _ := newDeafHost(t)
 	id := strings.Repeat("i", server.MaxRequestID)
-	if err := h.acquire(t.Context(), id, "/l", false); err != nil {
-		t.Error(err)
-	}
-	_, abandon := pb.NewGrantServiceClient(h.conn).Abandon(t.Context(), &pb.AbandonRequest{Session: h.session, RequestId: id + "i"})
+	must.Report(t, h.contend(t.Context(), id, "/l", false))
+	_, abandon := h.grants.Abandon(t.Context(), &pb.AbandonRequest{Session: h.session, RequestId: id + "i"})
 	_, put := pb.NewQueueServiceClient(h.conn).PutElements(t.Context(), &pb.PutElementsRequest{Session: h.session, RequestId: id + "i"})
-	for _, err := range []error{h.acquire(t.Context(), id+"i", "/l", false), abandon, put} {
+	for _, err := range []error{h.contend(t.Context(), id+"i", "/l", false), abandon, put} {
 		if e, _ := wire.Error(err); !errors.Is(e, recipes.ErrInvalid) || !strings.Contains(err.Error(), "request_id has 129 bytes") {
 			t.Error(err)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -13,10 +14,7 @@ import (
 // the response.
 func TestEarlyPlaceIsAPartOfEveryGrantInALine(t *testing.T) {
 	place := recipes.Place{Znode: "/l/n", Position: 3}
-	early, err := proto.Marshal(ToEarlyPlace(place))
-	if err != nil {
-		t.Fatal(err)
-	}
+	early := must.Get(proto.Marshal(ToEarlyPlace(place)))(t)
 	if got, ok := EarlyPlace(early); !ok || got != place {
 		t.Error(got, ok)
 	}
@@ -25,10 +23,7 @@ func TestEarlyPlaceIsAPartOfEveryGrantInALine(t *testing.T) {
 		&pb.AcquireResponse{Grant: g, Place: p}, &pb.CampaignResponse{Grant: g, Place: p},
 		&pb.AcquirePermitResponse{Grant: g, Place: p}, &pb.AcquireReadWriteResponse{Grant: g, Place: p},
 	} {
-		whole, err := proto.Marshal(response)
-		if err != nil {
-			t.Fatal(err)
-		}
+		whole := must.Get(proto.Marshal(response))(t)
 		got := response.ProtoReflect().New().Interface()
 		if err := proto.Unmarshal(append(early[:len(early):len(early)], whole...), got); err != nil || !proto.Equal(got, response) {
 			t.Errorf("%T: %v, %v", response, got, err)
@@ -41,7 +36,9 @@ func TestEarlyPlaceIsAPartOfEveryGrantInALine(t *testing.T) {
 			t.Errorf("%T: %v, %v", response, alone, err)
 		}
 	}
-	if _, ok := EarlyPlace([]byte{0xff}); ok {
-		t.Error("nonsense is a place")
+	for _, part := range [][]byte{nil, {0xff}, must.Get(proto.Marshal(&pb.AcquireResponse{Grant: g}))(t)} {
+		if _, ok := EarlyPlace(part); ok {
+			t.Errorf("%x is a place", part)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package wire_test
 
 import (
-	"reflect"
 	"testing"
 	"time"
 
@@ -29,15 +28,7 @@ func TestNothingOfAQueueOrATransactionIsLostOnTheWire(t *testing.T) {
 		{"transaction", wire.TransactionStatus(wire.ToTransactionStatus(status)), status},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			v := reflect.ValueOf(c.want)
-			for i := range v.NumField() {
-				if v.Field(i).IsZero() {
-					t.Errorf("the test leaves %s out", v.Type().Field(i).Name)
-				}
-			}
-			if !reflect.DeepEqual(c.got, c.want) {
-				t.Errorf("got  %+v\nwant %+v", c.got, c.want)
-			}
+			complete(t, c.got, c.want)
 		})
 	}
 	if q := wire.ToQueue("/q", true, cfg); q.GetPath() != "/q" || !q.GetPriority() {

@@ -2,13 +2,14 @@ package wire_test
 
 import (
 	"fmt"
-	"reflect"
 	"testing"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -53,15 +54,7 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 		{"stats", wire.Stats(wire.ToStats(stats)), stats, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			v := reflect.ValueOf(c.want)
-			for i := range v.NumField() {
-				if v.Field(i).IsZero() && v.Type().Field(i).Name != c.skip {
-					t.Errorf("the test leaves %s out", v.Type().Field(i).Name)
-				}
-			}
-			if !reflect.DeepEqual(c.got, c.want) {
-				t.Errorf("got  %+v\nwant %+v", c.got, c.want)
-			}
+			complete(t, c.got, c.want, c.skip)
 		})
 	}
 	if got := wire.Ops(wire.ToOps(ops)); fmt.Sprint(got) != fmt.Sprint(ops) {
@@ -99,11 +92,18 @@ func TestWhatIsNoTextCanBeSent(t *testing.T) {
 	m := wire.ToTransactionStatus(recipes.TransactionStatus{
 		Sites: []recipes.SiteStatus{{Vote: bytes}}, Decision: &recipes.Decision{Reason: bytes},
 	})
-	if _, err := proto.Marshal(m); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(proto.Marshal(m))(t)
 	got := wire.TransactionStatus(m)
 	if got.Sites[0].Vote != text || got.Decision.Reason != text {
 		t.Errorf("%+v, decision %+v", got, got.Decision)
+	}
+}
+
+func TestModesThatAreNotKnown(t *testing.T) {
+	if m := wire.Mode(pb.Mode(99)); m != "" {
+		t.Errorf("mode %q", m)
+	}
+	if m := wire.ToMode("append"); m != pb.Mode_MODE_UNSPECIFIED {
+		t.Errorf("mode %v", m)
 	}
 }

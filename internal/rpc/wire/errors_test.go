@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -81,10 +82,7 @@ func TestErrorsAnswerAlikeAcrossTheWire(t *testing.T) {
 // TestEverySentinelOfTheContractIsInTheTable reads the contract's source, so
 // that a new sentinel cannot be forgotten here and in the table.
 func TestEverySentinelOfTheContractIsInTheTable(t *testing.T) {
-	source, err := os.ReadFile("../../../recipes/errors.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(os.ReadFile("../../../recipes/errors.go"))(t)
 	declared := regexp.MustCompile(`(?m)^\t(Err\w+) += `).FindAllSubmatch(source, -1)
 	if len(declared) != len(sentinels)-2 { // the context's two
 		t.Errorf("the contract has %d sentinels, this test %d", len(declared), len(sentinels)-2)
@@ -110,9 +108,7 @@ func throughStatus(t *testing.T, err error) error {
 		t.Fatal(merr)
 	}
 	var s spb.Status
-	if err := proto.Unmarshal(raw, &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, proto.Unmarshal(raw, &s))
 	return status.ErrorProto(&s)
 }
 
@@ -137,12 +133,9 @@ func TestWriteErrorKeepsItsOperation(t *testing.T) {
 
 func TestReasonOfANewerPluginDegrades(t *testing.T) {
 	with := func(code codes.Code, reason, reasons string) error {
-		s, err := status.New(code, "text").WithDetails(&errdetails.ErrorInfo{
+		s := must.Get(status.New(code, "text").WithDetails(&errdetails.ErrorInfo{
 			Domain: wire.Domain, Reason: reason, Metadata: map[string]string{"reasons": reasons},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		return s.Err()
 	}
 	for _, test := range []struct {
@@ -178,10 +171,7 @@ func TestStatusOfGRPCItselfIsNotTheRecipes(t *testing.T) {
 
 // What a proxy between the two adds is not the recipes' word.
 func TestDetailsOfOthersAreNotTheRecipes(t *testing.T) {
-	s, err := status.New(codes.Unavailable, "text").WithDetails(&errdetails.ErrorInfo{Domain: "proxy.example", Reason: "NOT_HELD"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(status.New(codes.Unavailable, "text").WithDetails(&errdetails.ErrorInfo{Domain: "proxy.example", Reason: "NOT_HELD"}))(t)
 	if got, said := wire.Error(s.Err()); said || errors.Is(got, recipes.ErrNotHeld) || !errors.Is(got, recipes.ErrUnavailable) {
 		t.Errorf("%v, said %v", got, said)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // inheritable returns this process's descriptors that a process which it starts inherits.
@@ -26,25 +28,16 @@ func inheritable() map[int]bool {
 
 // TestCommandInheritsWhatThisProcessHas: as by 3>file, and the pipes beside it.
 func TestCommandInheritsWhatThisProcessHas(t *testing.T) {
-	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(filepath.Join(t.TempDir(), "file")))(t)
 	defer f.Close()
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD, 3) // any process that starts now inherits it
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	life, err := NewLifetime()
-	if err != nil {
-		t.Fatal(err)
-	}
+	life := must.Get(NewLifetime())(t)
 	defer life.Close()
-	j, err := Start("/bin/sh", []string{"sh", "-c", fmt.Sprintf("echo one >>/dev/fd/%d", fd)}, nil, life)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(Start("/bin/sh", []string{"sh", "-c", fmt.Sprintf("echo one >>/dev/fd/%d", fd)}, nil, life))(t)
 	<-j.Exited()
 	if got, err := os.ReadFile(f.Name()); err != nil || string(got) != "one\n" {
 		t.Errorf("%q, %v", got, err)
@@ -53,20 +46,14 @@ func TestCommandInheritsWhatThisProcessHas(t *testing.T) {
 
 // TestLifetimeLastsAsLongAsWhatTheCommandHasStarted: the command itself may have ended.
 func TestLifetimeLastsAsLongAsWhatTheCommandHasStarted(t *testing.T) {
-	life, err := NewLifetime()
-	if err != nil {
-		t.Fatal(err)
-	}
+	life := must.Get(NewLifetime())(t)
 	defer life.Close()
 	ours, theirs, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ours.Close()
-	j, err := StartWith("/bin/sh", []string{"sh", "-c", "exec 3<&0; cat <&3 >/dev/null 2>&1 &"}, nil, life, ours)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(StartWith("/bin/sh", []string{"sh", "-c", "exec 3<&0; cat <&3 >/dev/null 2>&1 &"}, nil, life, ours))(t)
 	<-j.Exited()
 	_ = life.writer.Close()
 	ended := []unix.PollFd{{Fd: int32(life.Reader.Fd()), Events: unix.POLLIN}}
@@ -79,18 +66,12 @@ func TestLifetimeLastsAsLongAsWhatTheCommandHasStarted(t *testing.T) {
 
 // TestOtherProcessesDoNotInheritPipes: the plugin would wait for its own end.
 func TestOtherProcessesDoNotInheritPipes(t *testing.T) {
-	life, err := NewLifetime()
-	if err != nil {
-		t.Fatal(err)
-	}
+	life := must.Get(NewLifetime())(t)
 	defer life.Close()
 	before := inheritable()
 	j := &Job{cmd: exec.Command("/bin/sh"), exited: make(chan struct{})}
 	close(j.exited) // it is not started
-	started, err := j.arrange(life)
-	if err != nil {
-		t.Fatal(err)
-	}
+	started := must.Get(j.arrange(life))(t)
 	defer started()
 	if len(j.cmd.ExtraFiles) == 0 {
 		t.Error("the command inherits nothing")

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // A command may be ready for a signal before zkrecipes knows that it runs.
@@ -16,10 +18,7 @@ func TestSignalDuringStartReachesCommand(t *testing.T) {
 	r, _ := NewRelay(t.Context())
 	defer r.Stop()
 	r.begin()
-	j, err := Start("/bin/sh", []string{"sh", "-c", `trap 'exit 7' USR1; : >"$READY"; while :; do sleep 0.01; done`}, []string{"READY=" + ready}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(Start("/bin/sh", []string{"sh", "-c", `trap 'exit 7' USR1; : >"$READY"; while :; do sleep 0.01; done`}, []string{"READY=" + ready}, nil))(t)
 	t.Cleanup(func() { j.Kill(); <-j.exited })
 	for _, err := os.Stat(ready); err != nil; _, err = os.Stat(ready) {
 		select {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -15,10 +16,7 @@ import (
 // and the difference matters.
 func TestTheDoctorComparesTheSmallestTimeouts(t *testing.T) {
 	server := func(smallest time.Duration) string {
-		srv, err := zkserver.Listen(zkserver.Config{MinSessionTimeout: smallest, MaxSessionTimeout: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
+		srv := must.Get(zkserver.Listen(zkserver.Config{MinSessionTimeout: smallest, MaxSessionTimeout: time.Minute}))(t)
 		t.Cleanup(func() { srv.Close() })
 		return srv.Addr()
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,5 +68,11 @@ func TestATicketWithAnIdentityIsRead(t *testing.T) {
 	read, err := ParseTicket(e.Bytes, time.Now())
 	if err != nil || !bytes.Equal(read.Bytes(), good.Bytes()) {
 		t.Errorf("%q, %v; want %q", read.Bytes(), err, good.Bytes())
+	}
+	e = jute.Encoder{Bytes: append([]byte{0, 0, 0, formatWithIdentity}, good.Bytes()[4:]...)}
+	e.String("zkrecipes-ABC")
+	e.String(strings.Repeat("s", maxTicket))
+	if _, err := ParseTicket(e.Bytes, time.Now()); !errors.Is(err, recipes.ErrInvalid) {
+		t.Errorf("an identity that is too long: %v", err)
 	}
 }
