@@ -54,8 +54,8 @@ func semaphoreKind(c *client) kind {
 
 func slotsKind(c *client) kind {
 	strategy := choose(c, recipes.Strategies()...)
-	return kindOf("/slots", 2, false, func(s recipes.Client, joined func(recipes.Place)) (recipes.Slots, error) {
-		return s.Slots("/slots", recipes.SemaphoreConfig{Permits: 2, Strategy: strategy, Joined: joined})
+	return kindOf(slotsPath, 2, false, func(s recipes.Client, joined func(recipes.Place)) (recipes.Slots, error) {
+		return s.Slots(slotsPath, recipes.SemaphoreConfig{Permits: 2, Strategy: strategy, Joined: joined})
 	}, recipes.Slots.Acquire, recipes.SlotHold.Release)
 }
 

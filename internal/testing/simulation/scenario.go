@@ -36,7 +36,7 @@ var scenarios = []scenario{
 	{name: "lock", line: "/lock", paths: []string{"/lock"}, begin: locks},
 	{name: "election", line: "/election", paths: []string{"/election"}, begin: elections},
 	{name: "semaphore", line: "/semaphore", begin: semaphores},
-	{name: "slots", line: "/slots", paths: []string{"/slots/0", "/slots/1"}, begin: slotted},
+	{name: "slots", line: slotsPath, paths: []string{"/slots/0", "/slots/1"}, begin: slotted},
 	{name: "shared lock", line: "/shared", paths: []string{"/shared"}, begin: sharedLocks},
 	{name: "priority lock", line: "/priority", paths: []string{"/priority"}, begin: priorityLocks},
 	{name: "queue", begin: queues},

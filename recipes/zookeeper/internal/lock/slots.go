@@ -6,6 +6,7 @@ import (
 	"fmt"
 	gopath "path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -181,6 +182,8 @@ func (s slots) claim(ctx context.Context, permit *line.Hold) (claimed string, er
 		switch {
 		case own != "":
 			return gopath.Join(s.line.Path, own), nil
+		case !slices.Contains(names, lease):
+			return claimed, fmt.Errorf("claim a number: %w: %s", recipes.ErrRemoved, permit.Znode())
 		case number >= s.cfg.Permits:
 			return claimed, fmt.Errorf("%w: %d numbers are taken, and a permit is free", recipes.ErrInternal, number)
 		}

@@ -21,7 +21,7 @@ func TestASecondHoldProvesNothing(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		beginHold(t, s)
 		defer s.EndHold()
-		time.Sleep(2 * s.Timeout())
+		time.Sleep(2*s.Timeout() + s.Timeout()/20) // between two syncs
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault { return zkserver.Fault{Throttle: r.Op == zkserver.OpSync} })
 		known := s.KnownContact()
 		time.Sleep(s.Timeout() / 4)
