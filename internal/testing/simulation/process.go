@@ -122,6 +122,11 @@ func (v *survivor) replace(c *client, planned bool) {
 		return // the machine has died
 	}
 	v.mu.Lock()
+	if err := v.lost(); err != nil { // it has told so since, and a deadline of the host's would forget it
+		v.mu.Unlock()
+		v.end(err)
+		return
+	}
 	ticket, contact := old.session.ResumeTicket(), old.session.Contact()
 	if v.mistake == contactAnew {
 		contact = time.Now()
