@@ -33,9 +33,13 @@ type Checked struct{ Tests interface{ Run() int } }
 func (c Checked) Run() int {
 	stop := watchdog.Start()
 	code := c.Tests.Run()
-	stop()
+	hung := stop()
 	if code != 0 {
 		return code // goroutines that a failed test left tell nothing more
+	}
+	if hung != nil {
+		fmt.Fprintln(os.Stderr, hung)
+		return 1
 	}
 	if err := find(rounds); err != nil {
 		fmt.Fprintln(os.Stderr, "the tests passed, and left goroutines behind:", err)

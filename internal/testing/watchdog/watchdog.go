@@ -11,9 +11,10 @@
 //     build on a slow and busy machine takes less.
 //
 // The watchdog prints the stacks of all goroutines and has child processes print theirs,
-// which ends Go's. A test that waited for one goes on and fails. Where nothing was
-// started, or if the test still runs after four and a half minutes more, the watchdog
-// ends the process.
+// which ends Go's. A test that waited for one goes on. It fails, or the process does:
+// what goes on only because a child was ended must not pass. Where nothing was started,
+// or if the test still runs after four and a half minutes more, the watchdog ends the
+// process.
 //
 // A test that waits for its own goroutines for longer than that does not hang, and
 // looks as if it did. For a long run of such tests, set ZKRECIPES_TEST_PATIENCE to
@@ -21,10 +22,10 @@
 package watchdog
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
-	"sync"
 	"time"
 )
 
@@ -45,9 +46,9 @@ const (
 	busyShare = 10
 )
 
-// Start watches the tests of this process until stop is called. stop returns when
-// nobody watches any more.
-func Start() (stop func()) {
+// Start watches the tests of this process until stop is called. stop returns an error if a
+// test has gone on only because the watchdog ended a child.
+func Start() (stop func() error) {
 	patience := defaultPatience
 	if text := os.Getenv(patienceEnv); text != "" {
 		var err error
@@ -56,14 +57,13 @@ func Start() (stop func()) {
 		}
 	}
 	if patience <= 0 {
-		return func() {}
+		return func() error { return nil }
 	}
-	end := make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() { watch(patience/looks, end) })
-	return func() {
+	end, hung := make(chan struct{}), make(chan error)
+	go func() { hung <- watch(patience/looks, end) }()
+	return func() error {
 		close(end)
-		watching.Wait()
+		return <-hung
 	}
 }
 
@@ -76,7 +76,7 @@ func Hang() {
 	}
 }
 
-func watch(interval time.Duration, end <-chan struct{}) {
+func watch(interval time.Duration, end <-chan struct{}) (hung error) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	seen := sightings{}
@@ -85,7 +85,7 @@ func watch(interval time.Duration, end <-chan struct{}) {
 		select {
 		case <-ticker.C:
 		case <-end:
-			return
+			return hung
 		}
 		_, used := descendants()
 		busy := used-before > interval/busyShare
@@ -97,20 +97,21 @@ func watch(interval time.Duration, end <-chan struct{}) {
 				fmt.Fprintf(os.Stderr, "watchdog: %s does not go on; see above for where it stands\n", s.test)
 				os.Exit(2)
 			case s.still == looks:
-				tell(s, "stood still", looks*interval, stacks)
+				hung = errors.Join(hung, tell(s, "stood still", looks*interval, stacks))
 			case s.times == longest:
-				tell(s, "run", longest*interval, stacks)
+				hung = errors.Join(hung, tell(s, "run", longest*interval, stacks))
 			}
 		}
 	}
 }
 
 // tell prints where a test hangs, and ends what it may wait for.
-func tell(s sighting, what string, since time.Duration, stacks string) {
+func tell(s sighting, what string, since time.Duration, stacks string) error {
 	fmt.Fprintf(os.Stderr, "watchdog: %s has %s for %v. All goroutines:\n\n%s\n", s.test, what, since, stacks)
 	if quitChildren() == 0 {
 		os.Exit(2)
 	}
+	return fmt.Errorf("watchdog: %s went on only when its child processes were ended", s.test)
 }
 
 // allStacks returns the stacks of all goroutines, as a panic prints them.

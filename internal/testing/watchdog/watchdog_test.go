@@ -24,7 +24,9 @@ func TestMain(m *testing.M) {
 	}
 	stop := Start()
 	code := m.Run()
-	stop()
+	if hung := stop(); hung != nil && code == 0 {
+		code = 1
+	}
 	os.Exit(code)
 }
 
@@ -47,13 +49,13 @@ func TestSubject(t *testing.T) {
 		t.Run("below", func(t *testing.T) {
 			t.Run("of all", func(t *testing.T) { standStill() })
 		})
-	case "stands", "works", "works on":
+	case "stands", "works", "works on", "goes on":
 		child := exec.Command(os.Args[0])
-		child.Env = append(os.Environ(), "WATCHDOG_CHILD="+os.Getenv("WATCHDOG_SUBJECT"))
+		child.Env = append(os.Environ(), "WATCHDOG_CHILD="+strings.Replace(os.Getenv("WATCHDOG_SUBJECT"), "goes on", "stands", 1))
 		if _, err := child.StdinPipe(); err != nil {
 			t.Fatal(err)
 		}
-		if said, err := child.CombinedOutput(); err != nil {
+		if said, err := child.CombinedOutput(); err != nil && os.Getenv("WATCHDOG_SUBJECT") != "goes on" {
 			t.Fatalf("%v:\n%s", err, said)
 		}
 	}
@@ -100,6 +102,18 @@ func TestHangOfAChildEndsWithItsStacks(t *testing.T) {
 	said := strings.Contains(output, "watchdog.TestSubject has stood still") && strings.Contains(output, "watchdog.standInAChild(")
 	if code != 1 || !said || !strings.Contains(output, "--- FAIL: TestSubject") {
 		t.Errorf("exit code %d; want that of a test that failed, and the child's stacks:\n%s", code, output)
+	}
+}
+
+// A test that passes only because the watchdog ended its child does not pass.
+func TestATestThatIsRescuedFails(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("children are found on Linux only")
+	}
+	code, output := watched(t, "goes on")
+	if code != 1 || strings.Contains(output, "--- FAIL: TestSubject") {
+		t.Errorf("exit code %d; want 1, of a test that passed:\n%s", code, output)
 	}
 }
 
