@@ -210,6 +210,9 @@ func TestWritesConfirmAHold(t *testing.T) {
 		write("before", 0)
 		inspected := 0
 		stop := s.Inspect("/", func(session.Stat) { inspected++ })
+		time.Sleep(s.Timeout()/4 + s.Timeout()/40) // from here no write is at the instant of a sync
+		synctest.Wait()
+		inspected = 0
 		write("while it inspects", 20)
 		stop()
 		synctest.Wait()
