@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing/synctest"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -151,7 +152,7 @@ func doubleBarrierOperations() (all []operation) {
 			)
 		}
 		inside := func(s *stage, in recipes.Client) recipes.Passage {
-			return must[recipes.Passage](s.T)(s.double(in, d, 1).Enter(s.ctx, nil))
+			return must.Get(s.double(in, d, 1).Enter(s.ctx, nil))(s.T)
 		}
 		enter := func(s *stage, size int) func(context.Context) error {
 			return func(ctx context.Context) error { _, err := s.double(s.victim, d, size).Enter(ctx, nil); return err }

@@ -7,18 +7,19 @@ import (
 	"testing/synctest"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func barrierAt(t *testing.T, s recipes.Recipes, path string) recipes.Barrier {
 	t.Helper()
-	return must[recipes.Barrier](t)(s.Barrier(path))
+	return must.Get(s.Barrier(path))(t)
 }
 
 func TestBarrierCosts(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/app/g", recipes.GroupConfig{})).Join(ctx, nil)) // makes the path
+		must.Get(must.Get(s.Group("/app/g", recipes.GroupConfig{}))(t).Join(ctx, nil))(t) // makes the path
 		b := barrierAt(t, s, "/app/b")
 		watches := srv.Watches()
 		costs(t, srv, "placing", 1, 1, 0, func() { _ = b.Set(ctx, nil) })

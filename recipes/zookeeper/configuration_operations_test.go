@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -75,7 +76,7 @@ func configurationOperations() []operation {
 			return do
 		}},
 		{"Configuration.Set, a key that was read", func(s *stage) doing {
-			do := set(s, "a", must[recipes.Revision](s.T)(s.configuration(s.victim).Set(s.ctx, "a", []byte("1"), recipes.NoRevision)))
+			do := set(s, "a", must.Get(s.configuration(s.victim).Set(s.ctx, "a", []byte("1"), recipes.NoRevision))(s.T))
 			do.refused = recipes.ErrBadVersion
 			do.denied = []denial{{znode: stagePath + "/a", perms: noWrite}}
 			do.between = []meddling{{name: "another sets it", at: is(zkserver.OpMulti), do: func() error { return setting(s, s.other, "a", "theirs", recipes.AnyRevision) }, want: recipes.ErrBadVersion}}
@@ -106,7 +107,7 @@ func configurationOperations() []operation {
 			}
 		}},
 		{"Configuration.Delete, a key that was read", func(s *stage) doing {
-			r := must[recipes.Revision](s.T)(s.configuration(s.other).Set(s.ctx, "a", []byte("1"), recipes.NoRevision))
+			r := must.Get(s.configuration(s.other).Set(s.ctx, "a", []byte("1"), recipes.NoRevision))(s.T)
 			return doing{
 				act:      func(ctx context.Context) error { return s.configuration(s.victim).Delete(ctx, "a", r) },
 				happened: func() bool { return !s.present(stagePath + "/a") },

@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func configAt(t *testing.T, s recipes.Recipes, path string) recipes.Configuration {
 	t.Helper()
-	return must[recipes.Configuration](t)(s.Configuration(path))
+	return must.Get(s.Configuration(path))(t)
 }
 
 func TestConfigurationCosts(t *testing.T) {
@@ -22,7 +23,7 @@ func TestConfigurationCosts(t *testing.T) {
 		c := configAt(t, s, "/c")
 		set := func(key string, expected recipes.Revision) recipes.Revision {
 			t.Helper()
-			return must[recipes.Revision](t)(c.Set(ctx, key, []byte("x"), expected))
+			return must.Get(c.Set(ctx, key, []byte("x"), expected))(t)
 		}
 		set("b/c", recipes.NoRevision) // makes the path, the parent and the receipt
 		var revision recipes.Revision
@@ -32,8 +33,8 @@ func TestConfigurationCosts(t *testing.T) {
 		costs(t, srv, "a snapshot of four", 0, 8, 0, func() { _, _ = c.Snapshot(ctx) })
 		costs(t, srv, "deleting a key", 1, 1, 0, func() { _ = c.Delete(ctx, "b/c", recipes.AnyRevision) })
 		var key <-chan recipes.Entry
-		costs(t, srv, "beginning to watch a key", 0, 1, 0, func() { key = must[<-chan recipes.Entry](t)(c.Watch(ctx, "a")) })
-		tree := must[<-chan []recipes.Entry](t)(c.WatchTree(ctx))
+		costs(t, srv, "beginning to watch a key", 0, 1, 0, func() { key = must.Get(c.Watch(ctx, "a"))(t) })
+		tree := must.Get(c.WatchTree(ctx))(t)
 		<-key
 		<-tree
 		// No recipe polls.
@@ -54,8 +55,8 @@ func TestRevisionsOutliveTheVersion(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, srv), bounded(t)
 	c := configAt(t, s, "/c")
-	values := must[<-chan recipes.Entry](t)(c.Watch(ctx, "a"))
-	revision := must[recipes.Revision](t)(c.Set(ctx, "a", []byte("0"), recipes.NoRevision))
+	values := must.Get(c.Watch(ctx, "a"))(t)
+	revision := must.Get(c.Set(ctx, "a", []byte("0"), recipes.NoRevision))(t)
 	if err := srv.SetVersion("/c/a", math.MaxInt32-1); err != nil {
 		t.Fatal(err)
 	}
@@ -79,8 +80,8 @@ func TestACompareAndSetHasOneWinner(t *testing.T) {
 	srv := embedded(t)
 	a, b, ctx := open(t, srv), open(t, srv), bounded(t)
 	ca, cb := configAt(t, a, "/c"), configAt(t, b, "/c")
-	revision := must[recipes.Revision](t)(ca.Set(ctx, "k", []byte("0"), recipes.NoRevision))
-	must[recipes.Revision](t)(cb.Set(ctx, "other", nil, recipes.NoRevision)) // the receipts are there
+	revision := must.Get(ca.Set(ctx, "k", []byte("0"), recipes.NoRevision))(t)
+	must.Get(cb.Set(ctx, "other", nil, recipes.NoRevision))(t) // the receipts are there
 	for _, before := range []bool{false, true} {
 		lost := false
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -124,7 +125,7 @@ func TestARevisionThatIsNotReadAnyMoreIsUnknown(t *testing.T) {
 	ctx, cancel := context.WithCancel(bounded(t))
 	defer cancel()
 	c := configAt(t, s, "/c")
-	must[recipes.Revision](t)(c.Set(ctx, "a", nil, recipes.NoRevision)) // and the receipt
+	must.Get(c.Set(ctx, "a", nil, recipes.NoRevision))(t) // and the receipt
 	lost := false
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		switch {
@@ -165,8 +166,8 @@ func TestAWatchEndsWhenReadingFails(t *testing.T) {
 	srv := embedded(t)
 	ctx, s := bounded(t), open(t, srv)
 	c := configAt(t, s, "/c")
-	must[recipes.Revision](t)(c.Set(ctx, "key", nil, recipes.NoRevision))
-	entries := must[<-chan []recipes.Entry](t)(c.WatchTree(ctx))
+	must.Get(c.Set(ctx, "key", nil, recipes.NoRevision))(t)
+	entries := must.Get(c.WatchTree(ctx))(t)
 	<-entries
 	raw, _, err := zk.Connect([]string{srv.Addr()}, deadline, zk.WithLogInfo(false))
 	if err != nil {

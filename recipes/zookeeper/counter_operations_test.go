@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
@@ -12,7 +13,7 @@ func counterOperations() []operation {
 	number := func(n int64) string { return fmt.Sprint(n) }
 	return []operation{
 		{"Counter.Get", func(s *stage) doing {
-			must[int64](s.T)(s.counter(s.other).Add(s.ctx, 3))
+			must.Get(s.counter(s.other).Add(s.ctx, 3))(s.T)
 			return asking(s.counter(s.victim).Get, number)
 		}},
 		{"Counter.Add, the first", func(s *stage) doing {
@@ -24,7 +25,7 @@ func counterOperations() []operation {
 		}},
 		{"Counter.Add, again", func(s *stage) doing {
 			mine, told := s.counter(s.victim), int64(0)
-			must[int64](s.T)(mine.Add(s.ctx, 1))
+			must.Get(mine.Add(s.ctx, 1))(s.T)
 			return doing{
 				act:      func(ctx context.Context) (err error) { told, err = mine.Add(ctx, 2); return err },
 				happened: func() bool { return s.holds(stagePath, "3") },
@@ -55,7 +56,7 @@ func counterOperations() []operation {
 			}
 		}},
 		{"Latch.Count", func(s *stage) doing {
-			must[int64](s.T)(s.latch(s.other, 5).CountDown(s.ctx))
+			must.Get(s.latch(s.other, 5).CountDown(s.ctx))(s.T)
 			return asking(s.latch(s.victim, 5).Count, number)
 		}},
 		{"Latch.CountDown, one of two", func(s *stage) doing {
@@ -70,7 +71,7 @@ func counterOperations() []operation {
 		}},
 		{"Latch.CountDown, the last of two", func(s *stage) doing {
 			mine, left := s.latch(s.victim, 2), int64(-1)
-			must[int64](s.T)(mine.CountDown(s.ctx))
+			must.Get(mine.CountDown(s.ctx))(s.T)
 			opened := func() {
 				s.ok(mine.Wait(s.ctx))
 				if left != 0 {

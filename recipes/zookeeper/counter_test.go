@@ -7,25 +7,26 @@ import (
 	"testing/synctest"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func counterAt(t *testing.T, s recipes.Recipes, path string) recipes.Counter {
 	t.Helper()
-	return must[recipes.Counter](t)(s.Counter(path, recipes.CounterConfig{}))
+	return must.Get(s.Counter(path, recipes.CounterConfig{}))(t)
 }
 
 func latchAt(t *testing.T, s recipes.Recipes, path string, count int64) recipes.Latch {
 	t.Helper()
-	return must[recipes.Latch](t)(s.Latch(path, recipes.LatchConfig{Count: count}))
+	return must.Get(s.Latch(path, recipes.LatchConfig{Count: count}))(t)
 }
 
 func TestCounterAndLatchCosts(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		c, l := counterAt(t, s, "/app/n"), latchAt(t, s, "/app/l", 3)
-		must[int64](t)(c.Add(ctx, 1)) // makes the node and the receipt
-		must[int64](t)(l.CountDown(ctx))
+		must.Get(c.Add(ctx, 1))(t) // makes the node and the receipt
+		must.Get(l.CountDown(ctx))(t)
 		costs(t, srv, "adding", 1, 1, 0, func() { _, _ = c.Add(ctx, 1) })
 		costs(t, srv, "getting", 0, 1, 0, func() { _, _ = c.Get(ctx) })
 		waited := make(chan error, 1)

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -43,7 +44,7 @@ func inDialects(t *testing.T, test func(s virtual, d recipes.Dialect)) {
 
 func (s virtual) barrier(d recipes.Dialect, size int) recipes.DoubleBarrier {
 	s.Helper()
-	return must[recipes.DoubleBarrier](s.T)(openVirtual(s.T, s.srv).DoubleBarrier(s.path, recipes.DoubleBarrierConfig{Size: size, Dialect: d}))
+	return must.Get(openVirtual(s.T, s.srv).DoubleBarrier(s.path, recipes.DoubleBarrierConfig{Size: size, Dialect: d}))(s.T)
 }
 
 // theirs is the znode of a member as the library makes it.
@@ -313,7 +314,7 @@ func TestADoubleBarrierInADialectGivesUp(t *testing.T) {
 func TestADoubleBarrierInADialectLeavesNoReadyWhenItDies(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		dead, end := openIn(s.T, s.srv)
-		b := must[recipes.DoubleBarrier](s.T)(dead.DoubleBarrier(s.path, recipes.DoubleBarrierConfig{Size: 1, Dialect: d}))
+		b := must.Get(dead.DoubleBarrier(s.path, recipes.DoubleBarrierConfig{Size: 1, Dialect: d}))(s.T)
 		s.enter(s.ctx, b).returns()
 		s.has(2)
 		end()
@@ -343,7 +344,7 @@ func TestADoubleBarrierMeetsAMemberOfAnotherDialect(t *testing.T) {
 		for _, other := range []recipes.Dialect{all[(i+1)%len(all)], all[(i+2)%len(all)]} {
 			onEmbedded(t, func(s *scene, _ *zkserver.Server) {
 				theirs := s.make(s.path+"/"+nameOfMember(other), nil, zk.FlagEphemeral)
-				b := must[recipes.DoubleBarrier](t)(s.session().DoubleBarrier(s.path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d}))
+				b := must.Get(s.session().DoubleBarrier(s.path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d}))(t)
 				_, err := b.Enter(s.ctx, nil)
 				var foreign *recipes.ForeignError
 				if !errors.As(err, &foreign) || foreign.Dialect != other || foreign.Znode != theirs {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -39,7 +40,7 @@ func TestAMemberThatGaveUpHoldsNobody(t *testing.T) {
 	if p, err := doubleBarrierAt(t, quitter, "/b", 2).Enter(quitting, nil); !errors.Is(err, context.Canceled) {
 		t.Fatalf("who gives up: %v, %v", p, err)
 	}
-	p := must[recipes.Passage](t)(doubleBarrierAt(t, partner, "/b", 2).Enter(ctx, nil))
+	p := must.Get(doubleBarrierAt(t, partner, "/b", 2).Enter(ctx, nil))(t)
 	if members := p.Members(); len(members) != 2 || members[1] != p.Znode() {
 		t.Fatalf("%s has entered with %v; want the one that has given up, and itself", p.Znode(), members)
 	}
@@ -54,7 +55,7 @@ func TestAMemberThatGaveUpHoldsNobody(t *testing.T) {
 	if err := p.Leave(ctx); err != nil {
 		t.Fatal(err)
 	}
-	again := must[recipes.Passage](t)(doubleBarrierAt(t, partner, "/b", 2).Enter(ctx, nil))
+	again := must.Get(doubleBarrierAt(t, partner, "/b", 2).Enter(ctx, nil))(t)
 	q := <-next
 	if q == nil {
 		t.FailNow()

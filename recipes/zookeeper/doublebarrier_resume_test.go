@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
@@ -122,13 +123,13 @@ func TestOthersWaitForAMemberThatWasTakenUp(t *testing.T) {
 	everywhere(t, func(t *testing.T, addr, path string) {
 		ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
 		znode, entered := waitIn(ctx, memberAt(t, s, path, 2))
-		theirs := must[recipes.Passage](t)(memberAt(t, other, path, 2).Enter(ctx, nil))
+		theirs := must.Get(memberAt(t, other, path, 2).Enter(ctx, nil))(t)
 		mine := <-entered
 		if mine.err != nil {
 			t.Fatal(mine.err)
 		}
 		s = move(t, addr, s)
-		taken := must[recipes.Passage](t)(memberAt(t, s, path, 2).Resume(ctx, znode, mine.Token()))
+		taken := must.Get(memberAt(t, s, path, 2).Resume(ctx, znode, mine.Token()))(t)
 		if err := s.(movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +162,7 @@ func TestAMemberThatLeavesIsTakenUp(t *testing.T) {
 			path := path + "-" + string(rune('a'+who))
 			ctx, sessions := bounded(t), []recipes.Client{openAt(t, addr), openAt(t, addr)}
 			_, entered := waitIn(ctx, memberAt(t, sessions[0], path, 2))
-			second := must[recipes.Passage](t)(memberAt(t, sessions[1], path, 2).Enter(ctx, nil))
+			second := must.Get(memberAt(t, sessions[1], path, 2).Enter(ctx, nil))(t)
 			first := <-entered
 			if first.err != nil {
 				t.Fatal(first.err)
@@ -177,7 +178,7 @@ func TestAMemberThatLeavesIsTakenUp(t *testing.T) {
 			}
 			s := move(t, addr, sessions[who])
 			b := memberAt(t, s, path, 2)
-			taken := must[recipes.Passage](t)(b.ResumeLeaving(ctx, mine.Znode(), mine.Token(), mine.Members()))
+			taken := must.Get(b.ResumeLeaving(ctx, mine.Znode(), mine.Token(), mine.Members()))(t)
 			if err := s.(movable).DropRest(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -218,9 +219,9 @@ func awaitGone(t *testing.T, ctx context.Context, s recipes.Client, znode string
 
 func statOf(t *testing.T, ctx context.Context, s recipes.Client, znode string) session.Stat {
 	t.Helper()
-	return must[session.Stat](t)(s.(interface {
+	return must.Get(s.(interface {
 		Stat(context.Context, string) (session.Stat, error)
-	}).Stat(ctx, znode))
+	}).Stat(ctx, znode))(t)
 }
 
 // A member that waits has not entered because somebody says so, and it is left as it is.
@@ -240,7 +241,7 @@ func TestAMemberThatWaitsIsNotTakenUpAsOneInside(t *testing.T) {
 			t.Errorf("one that waits, as one that leaves: %v", err)
 		}
 		entered := passing(func() (recipes.Passage, error) { return b.ResumeWaiting(ctx, znode, unannounced) })
-		theirs := must[recipes.Passage](t)(memberAt(t, other, path, 2).Enter(ctx, nil))
+		theirs := must.Get(memberAt(t, other, path, 2).Enter(ctx, nil))(t)
 		if p := <-entered; p.err != nil || !slices.Contains(theirs.Members(), znode) {
 			t.Errorf("it entered with %v: %v", theirs.Members(), p.err)
 		}
@@ -251,7 +252,7 @@ func TestAMemberThatWaitsIsNotTakenUpAsOneInside(t *testing.T) {
 func TestWhatIsNoMemberOfTheSessionIsNotTakenUp(t *testing.T) {
 	everywhere(t, func(t *testing.T, addr, path string) {
 		ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
-		theirs := must[recipes.Passage](t)(memberAt(t, other, path, 1).Enter(ctx, nil))
+		theirs := must.Get(memberAt(t, other, path, 1).Enter(ctx, nil))(t)
 		s = move(t, addr, s)
 		b := memberAt(t, s, path, 1)
 		check := func(what string, want error, p recipes.Passage, err error) {
@@ -293,16 +294,16 @@ func TestReadyStaysWithAMemberThatIsTakenUp(t *testing.T) {
 			path := path + "-" + string(d)
 			ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
 			at := func(s recipes.Client) member {
-				return must[recipes.DoubleBarrier](t)(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d})).(member)
+				return must.Get(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d}))(t).(member)
 			}
-			must[recipes.Registration](t)(must[recipes.Names](t)(other.Names(path)).Register(ctx, nameOfMember(d), nil))
-			had := must[recipes.Passage](t)(at(s).Enter(ctx, nil)) // the last, which makes ready
+			must.Get(must.Get(other.Names(path))(t).Register(ctx, nameOfMember(d), nil))(t)
+			had := must.Get(at(s).Enter(ctx, nil))(t) // the last, which makes ready
 			ready := func(s recipes.Client) error {
-				_, err := must[recipes.Names](t)(s.Names(path)).Lookup(ctx, "ready")
+				_, err := must.Get(s.Names(path))(t).Lookup(ctx, "ready")
 				return err
 			}
 			s = move(t, addr, s)
-			must[recipes.Passage](t)(at(s).Resume(ctx, had.Znode(), had.Token()))
+			must.Get(at(s).Resume(ctx, had.Znode(), had.Token()))(t)
 			if err := s.(movable).DropRest(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -329,9 +330,9 @@ func TestTheLastToLeaveIsTakenUpWhereNothingIsLeft(t *testing.T) {
 			s, other := open(t, srv), open(t, srv)
 			at := func(s recipes.Client) member {
 				cfg := recipes.DoubleBarrierConfig{Size: 1, Dialect: d}
-				return must[recipes.DoubleBarrier](t)(s.DoubleBarrier("/b", cfg)).(member)
+				return must.Get(s.DoubleBarrier("/b", cfg))(t).(member)
 			}
-			had := must[recipes.Passage](t)(at(s).Enter(ctx, nil))
+			had := must.Get(at(s).Enter(ctx, nil))(t)
 			for _, path := range []string{had.Znode(), "/b/ready", "/b"}[:3-left] {
 				if err := barrierAt(t, other, path).Remove(ctx); err != nil {
 					t.Fatal(err)
@@ -349,7 +350,7 @@ func TestTheLastToLeaveIsTakenUpWhereNothingIsLeft(t *testing.T) {
 			if err := p.Leave(ctx); err != nil {
 				t.Errorf("%s, %d left: %v", d, left, err)
 			}
-			again := must[recipes.Passage](t)(at(other).Enter(ctx, nil)) // the next round
+			again := must.Get(at(other).Enter(ctx, nil))(t) // the next round
 			if err := again.Leave(ctx); err != nil {
 				t.Error(err)
 			}
@@ -364,23 +365,23 @@ func TestAMemberOfTheNextRoundIsNotWaitedFor(t *testing.T) {
 		srv, ctx := embedded(t), bounded(t)
 		s, other := open(t, srv), open(t, srv)
 		at := func(s recipes.Client) member {
-			return must[recipes.DoubleBarrier](t)(s.DoubleBarrier("/b", recipes.DoubleBarrierConfig{Size: 2, Dialect: d})).(member)
+			return must.Get(s.DoubleBarrier("/b", recipes.DoubleBarrierConfig{Size: 2, Dialect: d}))(t).(member)
 		}
-		names := must[recipes.Names](t)(other.Names("/b"))
+		names := must.Get(other.Names("/b"))(t)
 		name := nameOfMember(d)
-		first := must[recipes.Registration](t)(names.Register(ctx, name, nil))
-		had := must[recipes.Passage](t)(at(s).Enter(ctx, nil)) // the last, which makes ready
+		first := must.Get(names.Register(ctx, name, nil))(t)
+		had := must.Get(at(s).Enter(ctx, nil))(t) // the last, which makes ready
 		for _, path := range []string{had.Znode(), "/b/ready"} {
 			if err := barrierAt(t, other, path).Remove(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
 		s = move(t, srv.Addr(), s)
-		p := must[recipes.Passage](t)(at(s).ResumeLeaving(ctx, had.Znode(), had.Token(), had.Members()))
+		p := must.Get(at(s).ResumeLeaving(ctx, had.Znode(), had.Token(), had.Members()))(t)
 		if err := first.Unregister(ctx); err != nil {
 			t.Fatal(err)
 		}
-		must[recipes.Registration](t)(names.Register(ctx, name, nil))
+		must.Get(names.Register(ctx, name, nil))(t)
 		if err := p.Leave(ctx); err != nil {
 			t.Errorf("%s: %v", d, err)
 		}

@@ -11,13 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func doubleBarrierAt(t *testing.T, s recipes.Recipes, path string, size int) recipes.DoubleBarrier {
 	t.Helper()
-	return must[recipes.DoubleBarrier](t)(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: size}))
+	return must.Get(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: size}))(t)
 }
 
 // entered has a member of each session enter, one after the other, and returns
@@ -82,7 +83,7 @@ func TestADepartureWakesOne(t *testing.T) {
 		atRest(t, srv, "/b", size+1)
 		events := func() (n [size]int64) {
 			for i, s := range sessions {
-				n[i] = must[recipes.Stats](t)(s.Stats(ctx)).WatchEvents
+				n[i] = must.Get(s.Stats(ctx))(t).WatchEvents
 			}
 			return n
 		}
@@ -120,10 +121,10 @@ func TestADepartureWakesOne(t *testing.T) {
 
 func TestDoubleBarrierCosts(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/b", recipes.GroupConfig{Name: "x"})).Join(ctx, nil)) // makes the path
+		must.Get(must.Get(s.Group("/b", recipes.GroupConfig{Name: "x"}))(t).Join(ctx, nil))(t) // makes the path
 		b := doubleBarrierAt(t, s, "/b", 3)
 		passages := make(chan recipes.Passage, 3)
-		enter := func() { passages <- must[recipes.Passage](t)(b.Enter(ctx, nil)) }
+		enter := func() { passages <- must.Get(b.Enter(ctx, nil))(t) }
 		costs(t, srv, "entering and waiting", 1, 4, 0, func() { go enter(); atRest(t, srv, "/b", 2) })
 		costs(t, srv, "entering and waiting", 1, 4, 0, func() { go enter(); atRest(t, srv, "/b", 3) })
 		// No recipe polls.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -13,7 +14,7 @@ import (
 // election is among lineOperations.
 func electionOperations() (all []operation) {
 	leads := func(s *stage, in recipes.Client) recipes.Leadership {
-		return must[recipes.Leadership](s.T)(s.election(in).Campaign(s.ctx, []byte("1")))
+		return must.Get(s.election(in).Campaign(s.ctx, []byte("1")))(s.T)
 	}
 	leader := func(l recipes.Leader) string {
 		return fmt.Sprintln(l.None(), string(l.Data), l.Acknowledged, string(l.Acknowledgement))
@@ -21,7 +22,7 @@ func electionOperations() (all []operation) {
 	const none, proposed, acknowledged, again = "true  false \n", "false 1 false \n", "false 1 true x\n", "false 1 true y\n"
 	for _, d := range recipes.Dialects() {
 		at := func(s *stage, in recipes.Client) recipes.Election {
-			return must[recipes.Election](s.T)(in.Election(stagePath, recipes.ElectionConfig{Dialect: d}))
+			return must.Get(in.Election(stagePath, recipes.ElectionConfig{Dialect: d}))(s.T)
 		}
 		campaign := func(ctx context.Context, s *stage, _ int) error {
 			leads, err := at(s, s.other).Campaign(ctx, []byte("x"))

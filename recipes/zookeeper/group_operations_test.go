@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -18,7 +19,7 @@ func groupOperations() (all []operation) {
 		return out
 	}
 	join := func(s *stage, in recipes.Client, name, data string) recipes.Membership {
-		return must[recipes.Membership](s.T)(s.group(in, name).Join(s.ctx, []byte(data)))
+		return must.Get(s.group(in, name).Join(s.ctx, []byte(data)))(s.T)
 	}
 	for _, name := range []string{"", "me"} {
 		named := ", " + fmt.Sprintf("%q", name)
@@ -121,11 +122,11 @@ func groupOperations() (all []operation) {
 func namesOperations() []operation {
 	record := func(r recipes.Record) string { return r.Name + string(r.Data) }
 	some := func(s *stage) {
-		must[recipes.Registration](s.T)(s.names(s.other).Register(s.ctx, "here", []byte("1")))
+		must.Get(s.names(s.other).Register(s.ctx, "here", []byte("1")))(s.T)
 		s.ok(s.names(s.other).RegisterPersistent(s.ctx, "stays", []byte("2")))
 	}
 	register := func(s *stage, in recipes.Client) recipes.Registration {
-		return must[recipes.Registration](s.T)(s.names(in).Register(s.ctx, "n", []byte("1")))
+		return must.Get(s.names(in).Register(s.ctx, "n", []byte("1")))(s.T)
 	}
 	free := func(s *stage) func() error { return func() error { return register(s, s.other).Unregister(s.ctx) } }
 	return []operation{
@@ -143,7 +144,7 @@ func namesOperations() []operation {
 			})
 		}},
 		{"Names.Watch", func(s *stage) doing {
-			must[recipes.Registration](s.T)(s.names(s.other).Register(s.ctx, "another", nil))
+			must.Get(s.names(s.other).Register(s.ctx, "another", nil))(s.T)
 			return doing{
 				act:    until(s, func(ctx context.Context) (<-chan recipes.Record, error) { return s.names(s.victim).Watch(ctx, "n") }, record, "", "n1"),
 				happen: func() error { register(s, s.other); return nil },

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -39,19 +40,19 @@ func shape(srv *zkserver.Server, path string) string {
 func TestGroupCosts(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, srv), bounded(t)
-	g := must[recipes.Group](t)(s.Group("/g", recipes.GroupConfig{}))
-	must[recipes.Membership](t)(g.Join(ctx, nil)) // makes the path
+	g := must.Get(s.Group("/g", recipes.GroupConfig{}))(t)
+	must.Get(g.Join(ctx, nil))(t) // makes the path
 	var m recipes.Membership
-	costs(t, srv, "joining", 1, 1, 0, func() { m = must[recipes.Membership](t)(g.Join(ctx, nil)) })
+	costs(t, srv, "joining", 1, 1, 0, func() { m = must.Get(g.Join(ctx, nil))(t) })
 	costs(t, srv, "updating", 1, 0, 0, func() { _ = m.Update(ctx, []byte("x")) })
 	costs(t, srv, "listing two members", 0, 3, 0, func() { _, _ = g.Members(ctx) })
 	costs(t, srv, "leaving", 1, 0, 1, func() { _ = m.Leave(ctx) })
-	named := must[recipes.Group](t)(s.Group("/g", recipes.GroupConfig{Name: "ann"}))
-	costs(t, srv, "joining by name", 1, 2, 0, func() { m = must[recipes.Membership](t)(named.Join(ctx, nil)) })
+	named := must.Get(s.Group("/g", recipes.GroupConfig{Name: "ann"}))(t)
+	costs(t, srv, "joining by name", 1, 2, 0, func() { m = must.Get(named.Join(ctx, nil))(t) })
 	if got, want := shape(srv, "/g"), "_c_<guid>-member-0000000000 ann"; got != want {
 		t.Errorf("znodes %q; want %q", got, want)
 	}
-	snapshots := must[<-chan []recipes.Member](t)(g.Watch(ctx))
+	snapshots := must.Get(g.Watch(ctx))(t)
 	next := func(n int) {
 		t.Helper()
 		for len(<-snapshots) != n {
@@ -67,9 +68,9 @@ func TestGroupCosts(t *testing.T) {
 // No recipe polls: a member and one who watches the group send nothing but pings.
 func TestAGroupAtRestCostsNothing(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		g := must[recipes.Group](t)(s.Group("/g", recipes.GroupConfig{}))
-		must[recipes.Membership](t)(g.Join(ctx, nil))
-		<-must[<-chan []recipes.Member](t)(g.Watch(ctx))
+		g := must.Get(s.Group("/g", recipes.GroupConfig{}))(t)
+		must.Get(g.Join(ctx, nil))(t)
+		<-must.Get(g.Watch(ctx))(t)
 		idle(t, srv)
 	})
 }
@@ -90,7 +91,7 @@ func TestOneNameIsGivenOnce(t *testing.T) {
 	})
 	results := make(chan error)
 	for _, s := range []recipes.Client{a, a, b} {
-		g := must[recipes.Group](t)(s.Group("/g", recipes.GroupConfig{Name: "ann"}))
+		g := must.Get(s.Group("/g", recipes.GroupConfig{Name: "ann"}))(t)
 		go func() {
 			_, err := g.Join(ctx, nil)
 			results <- err
@@ -115,9 +116,9 @@ func TestOneNameIsGivenOnce(t *testing.T) {
 func TestALeaveSentAgainDoesNotHitTheNextMember(t *testing.T) {
 	srv := embedded(t)
 	a, b, ctx := open(t, srv), open(t, srv), bounded(t)
-	ga := must[recipes.Group](t)(a.Group("/g", recipes.GroupConfig{Name: "ann"}))
-	gb := must[recipes.Group](t)(b.Group("/g", recipes.GroupConfig{Name: "ann"}))
-	m := must[recipes.Membership](t)(ga.Join(ctx, nil))
+	ga := must.Get(a.Group("/g", recipes.GroupConfig{Name: "ann"}))(t)
+	gb := must.Get(b.Group("/g", recipes.GroupConfig{Name: "ann"}))(t)
+	m := must.Get(ga.Join(ctx, nil))(t)
 	joined := make(chan recipes.Membership, 1)
 	deletes := 0
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -156,12 +157,12 @@ func TestAGroupSurvivesItsReapedNode(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, srv), bounded(t)
 	for range 3 {
-		g := must[recipes.Group](t)(s.Group("/reaped/g", recipes.GroupConfig{Name: "ann"}))
-		m := must[recipes.Membership](t)(g.Join(ctx, nil))
+		g := must.Get(s.Group("/reaped/g", recipes.GroupConfig{Name: "ann"}))(t)
+		m := must.Get(g.Join(ctx, nil))(t)
 		if err := m.Leave(ctx); err != nil {
 			t.Fatal(err)
 		}
-		del := must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/tool", recipes.GroupConfig{})).Join(ctx, nil))
+		del := must.Get(must.Get(s.Group("/tool", recipes.GroupConfig{}))(t).Join(ctx, nil))(t)
 		if err := del.Write(ctx, recipes.Delete("/reaped/g", recipes.AnyVersion), recipes.Delete("/reaped", recipes.AnyVersion)); err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +173,7 @@ func TestAGroupSurvivesItsReapedNode(t *testing.T) {
 func TestAnUpdateThatCannotBeLookedAfterIsUnknown(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, srv)
-	member := must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/g", recipes.GroupConfig{})).Join(ctx, nil))
+	member := must.Get(must.Get(s.Group("/g", recipes.GroupConfig{}))(t).Join(ctx, nil))(t)
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		return zkserver.Fault{DropReply: r.Op == zkserver.OpSetData, Throttle: r.Op == zkserver.OpExists}
 	})

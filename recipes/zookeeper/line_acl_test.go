@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -19,16 +20,16 @@ import (
 func TestAContenderThatMayNotReadItsOwnZnodeIsRefused(t *testing.T) {
 	srv := embedded(t)
 	ctx := bounded(t)
-	l := must[recipes.Lock](t)(open(t, srv).Lock("/blind", recipes.LockConfig{}))
-	hold := must[recipes.Hold](t)(l.Acquire(ctx)) // makes the parent, open to all
+	l := must.Get(open(t, srv).Lock("/blind", recipes.LockConfig{}))(t)
+	hold := must.Get(l.Acquire(ctx))(t) // makes the parent, open to all
 	if err := hold.Release(ctx); err != nil {
 		t.Fatal(err)
 	}
-	blind := must[recipes.Client](t)(zookeeper.Open(ctx, recipes.SessionConfig{
+	blind := must.Get(zookeeper.Open(ctx, recipes.SessionConfig{
 		Servers: []string{srv.Addr()},
 		ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}},
-	}))
-	_, err := must[recipes.Lock](t)(blind.Lock("/blind", recipes.LockConfig{Strategy: recipes.Predecessor})).Acquire(ctx)
+	}))(t)
+	_, err := must.Get(blind.Lock("/blind", recipes.LockConfig{Strategy: recipes.Predecessor}))(t).Acquire(ctx)
 	if !errors.Is(err, recipes.ErrAccessDenied) {
 		t.Fatalf("got %v", err)
 	}
@@ -36,7 +37,7 @@ func TestAContenderThatMayNotReadItsOwnZnodeIsRefused(t *testing.T) {
 	if err := blind.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	hold = must[recipes.Hold](t)(l.Acquire(ctx))
+	hold = must.Get(l.Acquire(ctx))(t)
 	if err := hold.Release(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -49,19 +50,19 @@ func TestAContenderThatMayNotReadItsPredecessorIsRefused(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		srv := embedded(t)
 		ctx := bounded(t)
-		blind := must[recipes.Client](t)(zookeeper.Open(ctx, recipes.SessionConfig{
+		blind := must.Get(zookeeper.Open(ctx, recipes.SessionConfig{
 			Servers: []string{srv.Addr()},
 			ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}},
 			Digest:  &recipes.Digest{User: "blind", Password: "secret"}, // so its identity is another
-		}))
+		}))(t)
 		defer blind.Close(ctx)
 		s := open(t, srv)
-		first := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/dark", recipes.LockConfig{})).Acquire(ctx)) // makes the parent
+		first := must.Get(must.Get(s.Lock("/dark", recipes.LockConfig{}))(t).Acquire(ctx))(t) // makes the parent
 		if err := first.Release(ctx); err != nil {
 			t.Fatal(err)
 		}
-		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(blind.Lock("/dark", recipes.LockConfig{Strategy: recipes.Handoff})).Acquire(ctx))
-		_, err := must[recipes.Lock](t)(s.Lock("/dark", recipes.LockConfig{Strategy: strategy})).Acquire(ctx)
+		hold := must.Get(must.Get(blind.Lock("/dark", recipes.LockConfig{Strategy: recipes.Handoff}))(t).Acquire(ctx))(t)
+		_, err := must.Get(s.Lock("/dark", recipes.LockConfig{Strategy: strategy}))(t).Acquire(ctx)
 		if !errors.Is(err, recipes.ErrAccessDenied) {
 			t.Errorf("%s: got %v", strategy, err)
 		}
@@ -76,7 +77,7 @@ func TestAContenderThatMayNotReadItsPredecessorIsRefused(t *testing.T) {
 func TestAGuardThatIsRefusedIsNotTheCallersOperation(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, srv), bounded(t)
-	hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/guard", recipes.LockConfig{Strategy: recipes.Predecessor})).Acquire(ctx))
+	hold := must.Get(must.Get(s.Lock("/guard", recipes.LockConfig{Strategy: recipes.Predecessor}))(t).Acquire(ctx))(t)
 	raw, _, err := zk.Connect([]string{srv.Addr()}, 5*time.Second, zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
@@ -97,10 +98,10 @@ func TestAGuardThatIsRefusedIsNotTheCallersOperation(t *testing.T) {
 func TestAnObserversWatchesDoNotPileUp(t *testing.T) {
 	srv := embedded(t)
 	observer, s, ctx := open(t, srv), open(t, srv), bounded(t)
-	e := must[recipes.Election](t)(s.Election("/e", recipes.ElectionConfig{}))
-	observed := must[<-chan recipes.Leader](t)(must[recipes.Election](t)(observer.Election("/e", recipes.ElectionConfig{})).Observe(ctx))
+	e := must.Get(s.Election("/e", recipes.ElectionConfig{}))(t)
+	observed := must.Get(must.Get(observer.Election("/e", recipes.ElectionConfig{}))(t).Observe(ctx))(t)
 	for range 30 {
-		leadership := must[recipes.Leadership](t)(e.Campaign(ctx, nil))
+		leadership := must.Get(e.Campaign(ctx, nil))(t)
 		for l := range observed {
 			if l.Token == leadership.Token() {
 				break
@@ -125,18 +126,18 @@ func TestAnObserversWatchesDoNotPileUp(t *testing.T) {
 func TestWhatMayNotBeWrittenIsNotTriedForEver(t *testing.T) {
 	srv := embedded(t)
 	ctx := bounded(t)
-	must[int64](t)(counterAt(t, open(t, srv), "/n").Add(ctx, 1))
-	unwritten := must[recipes.Client](t)(zookeeper.Open(ctx, recipes.SessionConfig{
+	must.Get(counterAt(t, open(t, srv), "/n").Add(ctx, 1))(t)
+	unwritten := must.Get(zookeeper.Open(ctx, recipes.SessionConfig{
 		Servers: []string{srv.Addr()},
 		ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermWrite, Scheme: "world", ID: "anyone"}},
-	}))
+	}))(t)
 	defer unwritten.Close(ctx)
 	if _, err := counterAt(t, unwritten, "/n").Add(ctx, 1); !errors.Is(err, recipes.ErrAccessDenied) {
 		t.Errorf("a counter: %v", err)
 	}
 	bounded := recipes.QueueConfig{Capacity: 2}
-	q := must[recipes.Queue](t)(open(t, srv).Queue("/q", bounded))
-	must[recipes.ElementID](t)(q.Put(ctx, nil))
+	q := must.Get(open(t, srv).Queue("/q", bounded))(t)
+	must.Get(q.Put(ctx, nil))(t)
 	raw, _, err := zk.Connect([]string{srv.Addr()}, 5*time.Second, zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +196,7 @@ func TestALineHasOneACL(t *testing.T) {
 	for range sessions {
 		s := openAt(t, addr)
 		all.Go(func() {
-			l := must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{Strategy: recipes.Handoff}))
+			l := must.Get(s.Lock(path, recipes.LockConfig{Strategy: recipes.Handoff}))(t)
 			for range turns / sessions {
 				h, err := l.Acquire(t.Context())
 				if err != nil {

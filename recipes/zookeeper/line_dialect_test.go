@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -236,13 +237,13 @@ func TestAForeignContenderThatComesLaterIsFound(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy), func(t *testing.T) {
 			onBoth(t, func(s *scene) {
-				first := must[recipes.Lock](s.T)(s.session().Lock(s.path, recipes.LockConfig{Strategy: strategy}))
-				hold := must[recipes.Hold](s.T)(first.Acquire(s.ctx))
+				first := must.Get(s.session().Lock(s.path, recipes.LockConfig{Strategy: strategy}))(s.T)
+				hold := must.Get(first.Acquire(s.ctx))(s.T)
 				const waiting = 3
 				failed := make(chan error, waiting)
 				for range waiting {
 					joined := make(chan struct{})
-					waiter := must[recipes.Lock](s.T)(s.session().Lock(s.path, recipes.LockConfig{Strategy: strategy, Joined: func(recipes.Place) { close(joined) }}))
+					waiter := must.Get(s.session().Lock(s.path, recipes.LockConfig{Strategy: strategy, Joined: func(recipes.Place) { close(joined) }}))(s.T)
 					go func() {
 						next, err := waiter.Acquire(s.ctx)
 						if err == nil && strategy == recipes.Handoff {
@@ -370,12 +371,12 @@ func TestWhatADialectDoesNotOffer(t *testing.T) {
 	}
 	_, err = s.SharedLock("/l", recipes.SharedLockConfig{Dialect: recipes.Curator, Revocable: true})
 	invalid(err)
-	e := must[recipes.Election](t)(s.Election("/e", recipes.ElectionConfig{Dialect: recipes.Kazoo}))
+	e := must.Get(s.Election("/e", recipes.ElectionConfig{Dialect: recipes.Kazoo}))(t)
 	_, err = e.Campaign(ctx, []byte{0xff})
 	invalid(err)
-	leader := must[recipes.Leadership](t)(e.Campaign(ctx, []byte("me")))
+	leader := must.Get(e.Campaign(ctx, []byte("me")))(t)
 	invalid(leader.Acknowledge(ctx, nil))
-	if got := must[recipes.Leader](t)(e.Leader(ctx)); got.Znode != leader.Znode() || got.Dialect != recipes.Kazoo {
+	if got := must.Get(e.Leader(ctx))(t); got.Znode != leader.Znode() || got.Dialect != recipes.Kazoo {
 		t.Errorf("the leader is %+v", got)
 	}
 }
@@ -388,7 +389,7 @@ func TestContendersTellTheirDialect(t *testing.T) {
 			s.contender(name)
 		}
 		session := openAt(s.T, s.addr)
-		all := must[recipes.Lines](s.T)(session.Contenders(s.ctx, s.path))
+		all := must.Get(session.Contenders(s.ctx, s.path))(s.T)
 		var got []string
 		for _, c := range all.Contenders {
 			got = append(got, string(c.Kind)+" "+string(c.Mode)+" "+string(c.Dialect))
@@ -397,8 +398,8 @@ func TestContendersTellTheirDialect(t *testing.T) {
 		if strings.Join(got, ", ") != want {
 			t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
 		}
-		l := must[recipes.Lock](s.T)(session.Lock(s.path, recipes.LockConfig{Dialect: recipes.Kazoo}))
-		if line := must[[]recipes.Contender](s.T)(l.Contenders(s.ctx)); len(line) != 1 || line[0].Dialect != recipes.Kazoo || !line[0].Holds {
+		l := must.Get(session.Lock(s.path, recipes.LockConfig{Dialect: recipes.Kazoo}))(s.T)
+		if line := must.Get(l.Contenders(s.ctx))(s.T); len(line) != 1 || line[0].Dialect != recipes.Kazoo || !line[0].Holds {
 			t.Errorf("kazoo's line is %+v", line)
 		}
 	})
@@ -414,8 +415,8 @@ func TestAQueueOfAnotherLibraryIsRefused(t *testing.T) {
 		onEmbedded(t, func(s *scene, _ *zkserver.Server) {
 			want.Znode = s.contender(name)
 			session := openAt(s.T, s.addr)
-			q := must[recipes.Queue](t)(session.Queue(s.path, recipes.QueueConfig{}))
-			p := must[recipes.PriorityQueue](t)(session.PriorityQueue(s.path, recipes.QueueConfig{}))
+			q := must.Get(session.Queue(s.path, recipes.QueueConfig{}))(t)
+			p := must.Get(session.PriorityQueue(s.path, recipes.QueueConfig{}))(t)
 			for what, take := range map[string]func() error{
 				"take":          func() error { _, err := q.Take(s.ctx); return err },
 				"priority take": func() error { _, err := p.Take(s.ctx); return err },
@@ -434,7 +435,7 @@ func TestAQueueOfAnotherLibraryIsRefused(t *testing.T) {
 func TestAContenderThatHasMetAForeignOneHasLeft(t *testing.T) {
 	for _, strategy := range []recipes.Strategy{recipes.Handoff, recipes.Predecessor} {
 		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, kazoo recipes.Client) {
-			theirs := must[recipes.Hold](t)(must[recipes.Lock](t)(kazoo.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo})).Acquire(ctx))
+			theirs := must.Get(must.Get(kazoo.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo}))(t).Acquire(ctx))(t)
 			ours := openVirtual(t, srv)
 			leave := make(chan struct{})
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -445,7 +446,7 @@ func TestAContenderThatHasMetAForeignOneHasLeft(t *testing.T) {
 			})
 			returned := make(chan error, 1)
 			go func() {
-				_, err := must[recipes.Lock](t)(ours.Lock("/l", recipes.LockConfig{Strategy: strategy})).Acquire(ctx)
+				_, err := must.Get(ours.Lock("/l", recipes.LockConfig{Strategy: strategy}))(t).Acquire(ctx)
 				returned <- err
 			}()
 			synctest.Wait()
@@ -470,9 +471,9 @@ func TestAContenderThatHasLeftCostsNoListing(t *testing.T) {
 	addr := embedded(t).Addr()
 	ctx, waiters := bounded(t), openAt(t, addr)
 	lock := func(s recipes.Client, joined func(recipes.Place)) recipes.Lock {
-		return must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{Joined: joined}))
+		return must.Get(s.Lock("/lock", recipes.LockConfig{Joined: joined}))(t)
 	}
-	hold := must[recipes.Hold](t)(lock(openAt(t, addr), nil).Acquire(ctx))
+	hold := must.Get(lock(openAt(t, addr), nil).Acquire(ctx))(t)
 	const waiting = 20
 	done := make(chan error, waiting)
 	for range waiting {
@@ -490,7 +491,7 @@ func TestAContenderThatHasLeftCostsNoListing(t *testing.T) {
 	if _, err := lock(openAt(t, addr), nil).TryAcquire(ctx); !errors.Is(err, recipes.ErrContended) {
 		t.Fatal(err)
 	}
-	before := must[recipes.Stats](t)(waiters.Stats(ctx)).ByKind["getChildren2"]
+	before := must.Get(waiters.Stats(ctx))(t).ByKind["getChildren2"]
 	if err := hold.Release(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -499,7 +500,7 @@ func TestAContenderThatHasLeftCostsNoListing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if listings := must[recipes.Stats](t)(waiters.Stats(ctx)).ByKind["getChildren2"] - before; listings != 0 {
+	if listings := must.Get(waiters.Stats(ctx))(t).ByKind["getChildren2"] - before; listings != 0 {
 		t.Errorf("%d listings in %d handoffs", listings, waiting)
 	}
 }

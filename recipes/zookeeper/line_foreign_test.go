@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -127,7 +128,7 @@ var kindOfWay = map[string]recipes.Kind{
 // verdict is what a session foretells of a recipe at the path.
 func (s *scene) verdict(session recipes.Recipes, kind recipes.Kind, d recipes.Dialect) *recipes.ForeignError {
 	s.Helper()
-	lines := must[recipes.Lines](s.T)(session.Contenders(s.ctx, s.path))
+	lines := must.Get(session.Contenders(s.ctx, s.path))(s.T)
 	at := slices.IndexFunc(lines.Verdicts, func(v recipes.Verdict) bool { return v.Kind == kind && v.Dialect == d })
 	if at < 0 || len(lines.Verdicts) != 13 {
 		s.Fatalf("no verdict of %s in %s among %+v", kind, d, lines.Verdicts)
@@ -208,7 +209,7 @@ func TestAKazooSemaphoreRefusesTheDirectoriesOfCurators(t *testing.T) {
 	onEmbedded(t, func(s *scene, _ *zkserver.Server) {
 		s.make(s.path+"/locks", nil, 0)
 		s.make(s.path+"/leases", nil, 0)
-		m := must[recipes.Semaphore](t)(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Kazoo}))
+		m := must.Get(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Kazoo}))(t)
 		want := recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2", Znode: s.path + "/leases"}
 		var got *recipes.ForeignError
 		if _, err := m.Acquire(s.ctx); !errors.As(err, &got) || *got != want {
@@ -222,9 +223,9 @@ func TestAKazooSemaphoreRefusesTheDirectoriesOfCurators(t *testing.T) {
 func TestAKazooSemaphoreSeesAForeignContenderWhileItWaits(t *testing.T) {
 	onEmbedded(t, func(s *scene, _ *zkserver.Server) {
 		open := func(joined func(recipes.Place)) recipes.Semaphore {
-			return must[recipes.Semaphore](t)(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo, Joined: joined}))
+			return must.Get(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo, Joined: joined}))(t)
 		}
-		first := must[recipes.Hold](t)(open(nil).Acquire(s.ctx))
+		first := must.Get(open(nil).Acquire(s.ctx))(t)
 		failed, joined := make(chan error, 1), make(chan struct{})
 		second := open(func(recipes.Place) { close(joined) })
 		go func() {
@@ -339,7 +340,7 @@ func TestTheFirstContenderOfACuratorSemaphoreIsSeen(t *testing.T) {
 		ctx, cancel := context.WithCancel(s.ctx)
 		defer cancel()
 		joined, left := make(chan struct{}), make(chan error, 1)
-		m := must[recipes.Semaphore](t)(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator, Joined: func(recipes.Place) { close(joined) }}))
+		m := must.Get(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator, Joined: func(recipes.Place) { close(joined) }}))(t)
 		go func() {
 			_, err := m.Acquire(ctx)
 			left <- err
@@ -356,7 +357,7 @@ func TestTheFirstContenderOfACuratorSemaphoreIsSeen(t *testing.T) {
 // finds it in between keeps what it holds.
 func TestAContenderThatLooksAndLeavesEndsNoHold(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/l", recipes.LockConfig{})).Acquire(ctx))
+		hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 		beat := s.Timeout() / 10
 		time.Sleep(s.Timeout()) // the path was listed, and is clean
 		other, look := openVirtual(t, srv), make(chan struct{})
@@ -372,7 +373,7 @@ func TestAContenderThatLooksAndLeavesEndsNoHold(t *testing.T) {
 		})
 		refused := make(chan error, 1)
 		go func() {
-			_, err := must[recipes.SharedLock](t)(other.SharedLock("/l", recipes.SharedLockConfig{})).TryWrite(ctx)
+			_, err := must.Get(other.SharedLock("/l", recipes.SharedLockConfig{}))(t).TryWrite(ctx)
 			refused <- err
 		}()
 		for i := 0; looked.Load() == 0 && i < 100; i++ {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -42,7 +43,7 @@ func TestHistoryOfReadersAndWriters(t *testing.T) {
 func runHistory(t *testing.T, turn rwTurn, seed uint64, fromToken bool) {
 	srv, ctx := embedded(t), bounded(t)
 	setup := open(t, srv)
-	if h, err := must[recipes.Lock](t)(setup.Lock("/written", recipes.LockConfig{})).Acquire(ctx); err != nil || h == nil {
+	if h, err := must.Get(setup.Lock("/written", recipes.LockConfig{}))(t).Acquire(ctx); err != nil || h == nil {
 		t.Fatal(err) // keeps /written
 	}
 	var mu sync.Mutex

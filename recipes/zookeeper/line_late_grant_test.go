@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -23,7 +24,7 @@ func waitsFor(t *testing.T) []waitFor {
 	for _, strategy := range recipes.Strategies() {
 		all = append(all,
 			waitFor{"lock/" + string(strategy), func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
-				l := must[recipes.Lock](t)(s.Lock("/line", recipes.LockConfig{Strategy: strategy, Joined: joined}))
+				l := must.Get(s.Lock("/line", recipes.LockConfig{Strategy: strategy, Joined: joined}))(t)
 				h, err := l.Acquire(ctx)
 				if err != nil {
 					return nil, nil, err
@@ -31,7 +32,7 @@ func waitsFor(t *testing.T) []waitFor {
 				return h, h.Release, nil
 			}},
 			waitFor{"election/" + string(strategy), func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
-				e := must[recipes.Election](t)(s.Election("/line", recipes.ElectionConfig{Strategy: strategy, Joined: joined}))
+				e := must.Get(s.Election("/line", recipes.ElectionConfig{Strategy: strategy, Joined: joined}))(t)
 				l, err := e.Campaign(ctx, nil)
 				if err != nil {
 					return nil, nil, err
@@ -39,7 +40,7 @@ func waitsFor(t *testing.T) []waitFor {
 				return l, l.Resign, nil
 			}},
 			waitFor{"semaphore/" + string(strategy), func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
-				m := must[recipes.Semaphore](t)(s.Semaphore("/line", recipes.SemaphoreConfig{Permits: 1, Strategy: strategy, Joined: joined}))
+				m := must.Get(s.Semaphore("/line", recipes.SemaphoreConfig{Permits: 1, Strategy: strategy, Joined: joined}))(t)
 				h, err := m.Acquire(ctx)
 				if err != nil {
 					return nil, nil, err
@@ -47,7 +48,7 @@ func waitsFor(t *testing.T) []waitFor {
 				return h, h.Release, nil
 			}},
 			waitFor{"shared lock/" + string(strategy), func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
-				l := must[recipes.SharedLock](t)(s.SharedLock("/line", recipes.SharedLockConfig{Strategy: strategy, Joined: joined}))
+				l := must.Get(s.SharedLock("/line", recipes.SharedLockConfig{Strategy: strategy, Joined: joined}))(t)
 				h, err := l.AcquireWrite(ctx)
 				if err != nil {
 					return nil, nil, err
@@ -117,7 +118,7 @@ func tellLateOf(t *testing.T, w waitFor, sessionEnds bool, then func(*tooLate)) 
 			t.Fatal(err)
 		}
 		l.follower.Lag()
-		operator := must[recipes.Barrier](t)(next.Barrier(place.Znode))
+		operator := must.Get(next.Barrier(place.Znode))(t)
 		if err := operator.Remove(ctx); err != nil {
 			t.Fatal(err)
 		}

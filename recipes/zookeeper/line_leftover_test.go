@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -107,7 +108,7 @@ func TestNothingIsLeftOfAGrantThatHasEnded(t *testing.T) {
 				onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 					get, _, _ := k.at(t, s, "/left")
 					g := &endingGrant{T: t, ctx: ctx, srv: srv, s: s, other: openVirtual(t, srv)}
-					g.grant = must[recipes.Grant](t)(get(ctx))
+					g.grant = must.Get(get(ctx))(t)
 					g.giveBack = func(ctx context.Context) error { return k.giveBack(ctx, g.grant) }
 					if err := e.end(g); e.reason == nil && err != nil || !errors.Is(err, e.reason) {
 						t.Errorf("told %v, want %v", err, e.reason)
@@ -166,9 +167,9 @@ func TestAHoldThatCannotBeWatchedIsGivenBackByItsRelease(t *testing.T) {
 func TestAMemberThatCannotBeWatchedIsGivenBackByItsLeave(t *testing.T) {
 	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
 		mine := s.session()
-		names := must[recipes.Names](t)(mine.Names(s.path))
-		name := must[recipes.Registration](t)(names.Register(s.ctx, "name", nil))
-		member := must[recipes.Membership](t)(must[recipes.Group](t)(mine.Group(s.path, recipes.GroupConfig{})).Join(s.ctx, nil))
+		names := must.Get(mine.Names(s.path))(t)
+		name := must.Get(names.Register(s.ctx, "name", nil))(t)
+		member := must.Get(must.Get(mine.Group(s.path, recipes.GroupConfig{}))(t).Join(s.ctx, nil))(t)
 		for giveBack, g := range map[string]struct {
 			recipes.Grant
 			end func(context.Context) error
@@ -206,9 +207,9 @@ func TestAMemberThatCannotBeWatchedIsGivenBackByItsLeave(t *testing.T) {
 func TestWhatIsHeldIsWatchedAgainThoughTheServerThrottles(t *testing.T) {
 	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
 		mine := s.session()
-		names := must[recipes.Names](t)(mine.Names(s.path + "-names"))
+		names := must.Get(mine.Names(s.path + "-names"))(t)
 		hold := s.hold(s.joinWith(mine, recipes.Predecessor))
-		for _, g := range []recipes.Grant{hold, must[recipes.Registration](t)(names.Register(s.ctx, "name", nil))} {
+		for _, g := range []recipes.Grant{hold, must.Get(names.Register(s.ctx, "name", nil))(t)} {
 			var closed atomic.Bool
 			var throttled atomic.Int32
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -248,7 +249,7 @@ func TestWhatIsHeldIsWatchedAgainThoughTheServerThrottles(t *testing.T) {
 // for that.
 func TestAReleaseDoesNotWaitForAGuardLongerThanItsContext(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/l", recipes.LockConfig{})).Acquire(ctx))
+		hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 		if err := hold.Write(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -285,7 +286,7 @@ func TestAReleaseDoesNotWaitForAGuardLongerThanItsContext(t *testing.T) {
 func TestGuardsDoNotPileUp(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, srv)
-	hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/line", recipes.LockConfig{Strategy: recipes.Handoff})).Acquire(ctx))
+	hold := must.Get(must.Get(s.Lock("/line", recipes.LockConfig{Strategy: recipes.Handoff}))(t).Acquire(ctx))(t)
 	guards := func() (n int) {
 		for _, node := range srv.Tree() {
 			if strings.Contains(node.Path, "-guard-") {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -15,10 +16,10 @@ import (
 func TestAContenderWhoseNodeIsRemovedIsTold(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, srv), bounded(t)
-	l := must[recipes.Lock](t)(s.Lock("/removed", recipes.LockConfig{}))
-	hold := must[recipes.Hold](t)(l.Acquire(ctx))
+	l := must.Get(s.Lock("/removed", recipes.LockConfig{}))(t)
+	hold := must.Get(l.Acquire(ctx))(t)
 	place := make(chan recipes.Place, 1)
-	waiter := must[recipes.Lock](t)(s.Lock("/removed", recipes.LockConfig{Joined: func(p recipes.Place) { place <- p }}))
+	waiter := must.Get(s.Lock("/removed", recipes.LockConfig{Joined: func(p recipes.Place) { place <- p }}))(t)
 	got := make(chan error, 1)
 	go func() {
 		_, err := waiter.Acquire(ctx)
@@ -44,8 +45,8 @@ func TestAContenderWhoseNodeIsRemovedIsTold(t *testing.T) {
 func TestALockIsUsableAfterALoss(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, srv), bounded(t)
-	l := must[recipes.Lock](t)(s.Lock("/again", recipes.LockConfig{}))
-	hold := must[recipes.Hold](t)(l.Acquire(ctx))
+	l := must.Get(s.Lock("/again", recipes.LockConfig{}))(t)
+	hold := must.Get(l.Acquire(ctx))(t)
 	lost := hold.Done()
 	if err := hold.Write(ctx, recipes.Delete(hold.Znode(), recipes.AnyVersion)); err != nil {
 		t.Fatal(err)
@@ -61,7 +62,7 @@ func TestALockIsUsableAfterALoss(t *testing.T) {
 	if err := hold.Release(ctx); !errors.Is(err, recipes.ErrNotHeld) {
 		t.Errorf("release: %v", err)
 	}
-	again := must[recipes.Hold](t)(l.Acquire(ctx))
+	again := must.Get(l.Acquire(ctx))(t)
 	if again.Token() <= hold.Token() {
 		t.Errorf("token %d after %d", again.Token(), hold.Token())
 	}
@@ -75,7 +76,7 @@ func TestALockIsUsableAfterALoss(t *testing.T) {
 func TestReconnectsAndInterruptsOrphanNoLease(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, srv), bounded(t)
-	m := must[recipes.Semaphore](t)(s.Semaphore("/leases", recipes.SemaphoreConfig{Permits: 2}))
+	m := must.Get(s.Semaphore("/leases", recipes.SemaphoreConfig{Permits: 2}))(t)
 	var n int
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		if r.Op != zkserver.OpCreate {
@@ -97,9 +98,9 @@ func TestReconnectsAndInterruptsOrphanNoLease(t *testing.T) {
 	}
 	srv.SetFault(nil)
 	for range 2 {
-		must[recipes.Hold](t)(m.Acquire(ctx))
+		must.Get(m.Acquire(ctx))(t)
 	}
-	if in := must[[]recipes.Contender](t)(m.Contenders(ctx)); len(in) != 2 {
+	if in := must.Get(m.Contenders(ctx))(t); len(in) != 2 {
 		t.Errorf("in line are %+v; want the two holders", in)
 	}
 }

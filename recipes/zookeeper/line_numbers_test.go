@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -36,10 +37,10 @@ func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
 		t.Run(string(strategy), func(t *testing.T) {
 			ctx := bounded(t)
 			s := openAt(t, addr)
-			l := must[recipes.Lock](t)(s.Lock(path(strategy, "order"), recipes.LockConfig{Strategy: strategy}))
-			hold := must[recipes.Hold](t)(l.Acquire(ctx))
+			l := must.Get(s.Lock(path(strategy, "order"), recipes.LockConfig{Strategy: strategy}))(t)
+			hold := must.Get(l.Acquire(ctx))(t)
 			order := queueUp(ctx, t, s, path(strategy, "order"), strategy, 8)
-			line := must[[]recipes.Contender](t)(l.Contenders(ctx))
+			line := must.Get(l.Contenders(ctx))(t)
 			if first, last := line[0], line[len(line)-1]; first.Sequence != math.MaxInt32-3 || last.Sequence != math.MaxInt32 {
 				t.Fatalf("the numbers go from %d to %d", first.Sequence, last.Sequence)
 			}
@@ -57,7 +58,7 @@ func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
 			var last recipes.Token // of the holder
 			for range 6 {
 				s := openAt(t, addr)
-				l := must[recipes.Lock](t)(s.Lock(path(strategy, "many"), recipes.LockConfig{Strategy: strategy}))
+				l := must.Get(s.Lock(path(strategy, "many"), recipes.LockConfig{Strategy: strategy}))(t)
 				all.Go(func() {
 					for range 20 {
 						hold, err := l.Acquire(ctx)
@@ -90,16 +91,16 @@ func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
 
 	t.Run("queue", func(t *testing.T) {
 		ctx := bounded(t)
-		q := must[recipes.Queue](t)(openAt(t, addr).Queue("/queue", recipes.QueueConfig{}))
+		q := must.Get(openAt(t, addr).Queue("/queue", recipes.QueueConfig{}))(t)
 		const left = 3 // the parent of the receipts takes a number too
 		for i := range left {
-			must[recipes.ElementID](t)(q.Put(ctx, []byte{byte(i)}))
+			must.Get(q.Put(ctx, []byte{byte(i)}))(t)
 		}
 		if _, err := q.Put(ctx, nil); !errors.Is(err, recipes.ErrNodeExists) || !strings.Contains(err.Error(), "used all numbers") {
 			t.Errorf("an element more than there are numbers: %v", err)
 		}
 		for i := range left {
-			if e := must[recipes.Element](t)(q.Take(ctx)); e.Data[0] != byte(i) {
+			if e := must.Get(q.Take(ctx))(t); e.Data[0] != byte(i) {
 				t.Errorf("element %d is taken in place %d", e.Data[0], i)
 			}
 		}
@@ -181,13 +182,13 @@ func snapshot(zxid int64, cversion int32, parents []string) []byte {
 func TestWhoStandsByNumberAlone(t *testing.T) {
 	lock := func(cfg recipes.LockConfig) func(*testing.T, context.Context, recipes.Client) recipes.Grant {
 		return func(t *testing.T, ctx context.Context, s recipes.Client) recipes.Grant {
-			return must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/l", cfg)).Acquire(ctx))
+			return must.Get(must.Get(s.Lock("/l", cfg))(t).Acquire(ctx))(t)
 		}
 	}
 	semaphore := func(permits int) func(*testing.T, context.Context, recipes.Client) recipes.Grant {
 		return func(t *testing.T, ctx context.Context, s recipes.Client) recipes.Grant {
 			cfg := recipes.SemaphoreConfig{Permits: permits, Strategy: recipes.Handoff}
-			return must[recipes.Hold](t)(must[recipes.Semaphore](t)(s.Semaphore("/l", cfg)).Acquire(ctx))
+			return must.Get(must.Get(s.Semaphore("/l", cfg))(t).Acquire(ctx))(t)
 		}
 	}
 	for name, test := range map[string]struct {
@@ -203,10 +204,10 @@ func TestWhoStandsByNumberAlone(t *testing.T) {
 		"a semaphore of one permit":    {semaphore(1), "lease-"},
 		"a semaphore of three permits": {semaphore(3), "_c_"},
 		"an election": {func(t *testing.T, ctx context.Context, s recipes.Client) recipes.Grant {
-			return must[recipes.Leadership](t)(must[recipes.Election](t)(s.Election("/l", recipes.ElectionConfig{Strategy: recipes.Handoff})).Campaign(ctx, nil))
+			return must.Get(must.Get(s.Election("/l", recipes.ElectionConfig{Strategy: recipes.Handoff}))(t).Campaign(ctx, nil))(t)
 		}, "n_"},
 		"a shared lock": {func(t *testing.T, ctx context.Context, s recipes.Client) recipes.Grant {
-			return must[recipes.SharedHold](t)(must[recipes.SharedLock](t)(s.SharedLock("/l", recipes.SharedLockConfig{Strategy: recipes.Handoff})).AcquireWrite(ctx))
+			return must.Get(must.Get(s.SharedLock("/l", recipes.SharedLockConfig{Strategy: recipes.Handoff}))(t).AcquireWrite(ctx))(t)
 		}, "_c_"},
 	} {
 		onVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Client) {

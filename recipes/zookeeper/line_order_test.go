@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -43,8 +44,8 @@ func indexOf(all []zkserver.Request, path string, ops ...zkserver.Op) int {
 // with it.
 func TestWhatGoesWithAHoldIsDeletedAfterIt(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		e := must[recipes.Election](t)(s.Election("/e", recipes.ElectionConfig{}))
-		l := must[recipes.Leadership](t)(e.Campaign(ctx, nil))
+		e := must.Get(s.Election("/e", recipes.ElectionConfig{}))(t)
+		l := must.Get(e.Campaign(ctx, nil))(t)
 		if err := l.Acknowledge(ctx, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -82,9 +83,9 @@ func TestWhatGoesWithAHoldIsDeletedAfterIt(t *testing.T) {
 // first is told of the end of its place before of what its predecessor does later.
 func TestAWaiterWatchesItsPlaceBeforeItsPredecessor(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		holder := must[recipes.Lock](t)(openVirtual(t, srv).Lock("/l", recipes.LockConfig{}))
-		h := must[recipes.Hold](t)(holder.Acquire(ctx))
-		l := must[recipes.Lock](t)(s.Lock("/l", recipes.LockConfig{}))
+		holder := must.Get(openVirtual(t, srv).Lock("/l", recipes.LockConfig{}))(t)
+		h := must.Get(holder.Acquire(ctx))(t)
+		l := must.Get(s.Lock("/l", recipes.LockConfig{}))(t)
 		requests := orderOf(srv, s)
 		got := make(chan error, 1)
 		go func() {
@@ -125,7 +126,7 @@ func TestAForcedRevocationSparesAHolderThatTakesTheRequestBack(t *testing.T) {
 			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 				holds, _ := at(openVirtual(t, srv))
 				_, revoke := at(s)
-				h := must[recipes.Grant](t)(holds(ctx))
+				h := must.Get(holds(ctx))(t)
 				var before []byte
 				for _, n := range srv.Tree() {
 					if n.Path == h.Znode() {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -21,16 +22,16 @@ func TestNoGrantOutlivesTheSessionAtTheLeader(t *testing.T) {
 	type enter = func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error)
 	ways := map[string]enter{
 		"priority read": func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
-			return must[recipes.PriorityLock](t)(s.PriorityLock("/it", recipes.PriorityLockConfig{Joined: joined})).AcquireRead(ctx)
+			return must.Get(s.PriorityLock("/it", recipes.PriorityLockConfig{Joined: joined}))(t).AcquireRead(ctx)
 		},
 		"lease": func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
-			return must[recipes.Semaphore](t)(s.Semaphore("/it", recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Curator, Joined: joined})).Acquire(ctx)
+			return must.Get(s.Semaphore("/it", recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Curator, Joined: joined}))(t).Acquire(ctx)
 		},
 		"name": func(ctx context.Context, s recipes.Client, _ func(recipes.Place)) (recipes.Grant, error) {
-			return must[recipes.Names](t)(s.Names("/it")).Register(ctx, "name", nil)
+			return must.Get(s.Names("/it"))(t).Register(ctx, "name", nil)
 		},
 		"member": func(ctx context.Context, s recipes.Client, _ func(recipes.Place)) (recipes.Grant, error) {
-			return must[recipes.Group](t)(s.Group("/it", recipes.GroupConfig{})).Join(ctx, nil)
+			return must.Get(s.Group("/it", recipes.GroupConfig{}))(t).Join(ctx, nil)
 		},
 		"delivery": func(ctx context.Context, s recipes.Client, _ func(recipes.Place)) (recipes.Grant, error) {
 			return queueOf(t, s, "/queue", recipes.QueueConfig{}).Receive(ctx)
@@ -73,8 +74,8 @@ func cutOffAtACreation(t *testing.T, timeout, phase, blocks time.Duration, creat
 	defer srv.Close()
 	setUp := linkTo(srv.ServeConn).open(t, timeout)
 	q := queueOf(t, setUp, "/queue", recipes.QueueConfig{})
-	must[recipes.ElementID](t)(q.Put(t.Context(), nil)) // and with it the path of its claims
-	if err := must[recipes.Delivery](t)(q.Receive(t.Context())).Return(t.Context()); err != nil {
+	must.Get(q.Put(t.Context(), nil))(t) // and with it the path of its claims
+	if err := must.Get(q.Receive(t.Context()))(t).Return(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := enter(t.Context(), setUp, nil); err != nil { // makes the paths
@@ -89,7 +90,7 @@ func cutOffAtACreation(t *testing.T, timeout, phase, blocks time.Duration, creat
 	theirs.wrap = func(c net.Conn) net.Conn { return watchedConn{c, watch} }
 	s := theirs.open(t, timeout)
 	if holds { // its proof is young
-		must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/other", recipes.GroupConfig{})).Join(t.Context(), nil))
+		must.Get(must.Get(s.Group("/other", recipes.GroupConfig{}))(t).Join(t.Context(), nil))(t)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -182,7 +183,7 @@ func TestWhoHoldsAnythingAsksTheLeader(t *testing.T) {
 					return srv.Counters().Sub(before).Requests[zkserver.OpSync]
 				}
 				get, _, _ := k.at(t, s, "/path")
-				held := must[recipes.Grant](t)(get(ctx))
+				held := must.Get(get(ctx))(t)
 				if n := syncs(); n < 5 {
 					t.Errorf("%d syncs within a timeout while it holds", n)
 				}
@@ -216,7 +217,7 @@ func TestWhoWaitsAsksTheLeaderAhead(t *testing.T) {
 					waiting, giveUp := context.WithCancel(ctx)
 					go func() { _, _ = c.enter(waiting, s, "/line", nil) }()
 					synctest.Wait()
-					if n := must[recipes.Stats](t)(s.Stats(ctx)).ByKind["sync"]; n != tt.want {
+					if n := must.Get(s.Stats(ctx))(t).ByKind["sync"]; n != tt.want {
 						t.Errorf("%d %% of the timeout after its proof it sent %d syncs", tt.age, n)
 					}
 					giveUp()
@@ -241,18 +242,18 @@ func waits() []contention {
 // Readers that wait behind a writer hold nothing, however many there are.
 func TestReadersBehindAWriterDoNotHold(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		l := must[recipes.SharedLock](t)(s.SharedLock("/shared", recipes.SharedLockConfig{}))
-		reader := must[recipes.SharedHold](t)(l.AcquireRead(ctx))
+		l := must.Get(s.SharedLock("/shared", recipes.SharedLockConfig{}))(t)
+		reader := must.Get(l.AcquireRead(ctx))(t)
 		got := make(chan recipes.SharedHold, 3)
 		enter := func(acquire func(context.Context) (recipes.SharedHold, error)) {
-			go func() { got <- must[recipes.SharedHold](t)(acquire(ctx)) }()
+			go func() { got <- must.Get(acquire(ctx))(t) }()
 			synctest.Wait()
 		}
 		enter(l.AcquireWrite)
 		enter(l.AcquireRead)
 		enter(l.AcquireRead)
 		holds := 0
-		for _, c := range must[[]recipes.Contender](t)(l.Contenders(ctx)) {
+		for _, c := range must.Get(l.Contenders(ctx))(t) {
 			if c.Holds {
 				holds++
 				if c.Znode != reader.Znode() {
@@ -268,7 +269,7 @@ func TestReadersBehindAWriterDoNotHold(t *testing.T) {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			if line := must[[]recipes.Contender](t)(l.Contenders(ctx)); len(line) == 0 {
+			if line := must.Get(l.Contenders(ctx))(t); len(line) == 0 {
 				return
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -21,7 +22,7 @@ func TestAPredecessorThatVanishesBeforeItIsWatched(t *testing.T) {
 		srv := embedded(t)
 		ctx := bounded(t)
 		holder, waiter := open(t, srv), open(t, srv)
-		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(holder.Lock("/vanish", recipes.LockConfig{})).Acquire(ctx))
+		hold := must.Get(must.Get(holder.Lock("/vanish", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 		released := false
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if r.SessionID == waiter.ID() && r.Op == zkserver.OpGetData && !released {
@@ -32,7 +33,7 @@ func TestAPredecessorThatVanishesBeforeItIsWatched(t *testing.T) {
 			}
 			return zkserver.Fault{}
 		})
-		next := must[recipes.Hold](t)(must[recipes.Lock](t)(waiter.Lock("/vanish", recipes.LockConfig{Strategy: strategy})).Acquire(ctx))
+		next := must.Get(must.Get(waiter.Lock("/vanish", recipes.LockConfig{Strategy: strategy}))(t).Acquire(ctx))(t)
 		if !released {
 			t.Fatal("the case was not met")
 		}
@@ -57,7 +58,7 @@ func TestARetriedCreateStartsFromTheBaseName(t *testing.T) {
 			}
 			return zkserver.Fault{}
 		})
-		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/base", recipes.LockConfig{Strategy: strategy})).Acquire(ctx))
+		hold := must.Get(must.Get(s.Lock("/base", recipes.LockConfig{Strategy: strategy}))(t).Acquire(ctx))(t)
 		protections := 1
 		if strategy == recipes.Handoff {
 			protections = 0
@@ -83,8 +84,8 @@ func TestAReleaseSentAgainDoesNotHitTheNextHold(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		srv := embedded(t)
 		s, ctx := open(t, srv), bounded(t)
-		l := must[recipes.Lock](t)(s.Lock("/twice", recipes.LockConfig{Strategy: strategy}))
-		first := must[recipes.Hold](t)(l.Acquire(ctx))
+		l := must.Get(s.Lock("/twice", recipes.LockConfig{Strategy: strategy}))(t)
+		first := must.Get(l.Acquire(ctx))(t)
 		deletes := 0
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if r.Op == zkserver.OpDelete || r.Op == zkserver.OpMulti {
@@ -97,7 +98,7 @@ func TestAReleaseSentAgainDoesNotHitTheNextHold(t *testing.T) {
 		released := make(chan error, 1)
 		go func() { released <- first.Release(ctx) }()
 		<-first.Done()
-		second := must[recipes.Hold](t)(l.Acquire(ctx))
+		second := must.Get(l.Acquire(ctx))(t)
 		if err := <-released; err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +119,7 @@ func TestABlockingCallbackStopsNobodyElse(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, srv), bounded(t)
 	unblock, blocked := make(chan struct{}), make(chan struct{})
-	slow := must[recipes.Lock](t)(s.Lock("/slow", recipes.LockConfig{Joined: func(recipes.Place) { close(blocked); <-unblock }}))
+	slow := must.Get(s.Lock("/slow", recipes.LockConfig{Joined: func(recipes.Place) { close(blocked); <-unblock }}))(t)
 	done := make(chan error, 1)
 	go func() {
 		hold, err := slow.Acquire(ctx)
@@ -128,7 +129,7 @@ func TestABlockingCallbackStopsNobodyElse(t *testing.T) {
 		done <- err
 	}()
 	<-blocked
-	hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/quick", recipes.LockConfig{})).Acquire(ctx))
+	hold := must.Get(must.Get(s.Lock("/quick", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 	if err := hold.Release(ctx); err != nil {
 		t.Error(err)
 	}
@@ -143,13 +144,13 @@ func TestABlockingCallbackStopsNobodyElse(t *testing.T) {
 func TestAnObserverSurvivesTheRemovalOfTheParent(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, srv), bounded(t)
-	e := must[recipes.Election](t)(s.Election("/reaped/election", recipes.ElectionConfig{}))
-	observed := must[<-chan recipes.Leader](t)(e.Observe(ctx))
+	e := must.Get(s.Election("/reaped/election", recipes.ElectionConfig{}))(t)
+	observed := must.Get(e.Observe(ctx))(t)
 	if l := <-observed; !l.None() {
 		t.Fatalf("first %+v", l)
 	}
 	for range 2 {
-		leadership := must[recipes.Leadership](t)(e.Campaign(ctx, []byte("me")))
+		leadership := must.Get(e.Campaign(ctx, []byte("me")))(t)
 		if l := <-observed; l.Token != leadership.Token() {
 			t.Fatalf("then %+v", l)
 		}
@@ -181,7 +182,7 @@ func TestNothingIsGrantedInASessionThatIsLost(t *testing.T) {
 			}
 			return zkserver.Fault{}
 		})
-		hold, err := must[recipes.Lock](t)(s.Lock("/lost", recipes.LockConfig{Strategy: strategy})).Acquire(ctx)
+		hold, err := must.Get(s.Lock("/lost", recipes.LockConfig{Strategy: strategy}))(t).Acquire(ctx)
 		if err == nil {
 			// The reply was read before the connection ended. Then the hold is
 			// told.
@@ -204,11 +205,11 @@ func TestACancellationThatRacesWithTheGrant(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, srv), open(t, srv), bounded(t)
 	for range 50 {
-		l := must[recipes.Lock](t)(other.Lock("/race", recipes.LockConfig{}))
-		first := must[recipes.Hold](t)(l.Acquire(ctx))
+		l := must.Get(other.Lock("/race", recipes.LockConfig{}))(t)
+		first := must.Get(l.Acquire(ctx))(t)
 		cancelled, cancel := context.WithCancel(ctx)
 		joined := make(chan struct{})
-		waiter := must[recipes.Lock](t)(s.Lock("/race", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))
+		waiter := must.Get(s.Lock("/race", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))(t)
 		type result struct {
 			hold recipes.Hold
 			err  error
@@ -279,7 +280,7 @@ func TestALostContenderIsFound(t *testing.T) {
 				ahead := s.hold(s.joinWith(keep, recipes.Handoff))
 				cfg := hindered.cfg
 				cfg.Servers = []string{s.addr}
-				victim := must[recipes.Client](s.T)(zookeeper.Open(s.ctx, cfg))
+				victim := must.Get(zookeeper.Open(s.ctx, cfg))(s.T)
 				s.Cleanup(func() { victim.Close(context.Background()) })
 				lost, hindering := false, sync.OnceFunc(func() {
 					if hindered.by != nil {
@@ -297,7 +298,7 @@ func TestALostContenderIsFound(t *testing.T) {
 					}
 					return zkserver.Fault{}
 				})
-				l := must[recipes.Lock](s.T)(victim.Lock(s.path, recipes.LockConfig{Strategy: hindered.strategy}))
+				l := must.Get(victim.Lock(s.path, recipes.LockConfig{Strategy: hindered.strategy}))(s.T)
 				if _, err := l.TryAcquire(s.ctx); err == nil {
 					s.Error("granted")
 				}

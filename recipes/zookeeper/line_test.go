@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -22,7 +23,7 @@ func queueUp(ctx context.Context, t *testing.T, s recipes.Recipes, path string, 
 	t.Cleanup(all.Wait)
 	for i := range n {
 		joined := make(chan struct{})
-		l := must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{Strategy: strategy, Joined: func(p recipes.Place) { close(joined) }}))
+		l := must.Get(s.Lock(path, recipes.LockConfig{Strategy: strategy, Joined: func(p recipes.Place) { close(joined) }}))(t)
 		all.Go(func() {
 			hold, err := l.Acquire(ctx)
 			if err != nil {
@@ -51,17 +52,17 @@ func TestTheLineKeepsItsOrderAcrossTheWrap(t *testing.T) {
 		t.Run(string(strategy), func(t *testing.T) {
 			srv := embedded(t)
 			s, ctx := open(t, srv), bounded(t)
-			l := must[recipes.Lock](t)(s.Lock("/wrap", recipes.LockConfig{}))
-			first := must[recipes.Hold](t)(l.Acquire(ctx)) // makes the path
+			l := must.Get(s.Lock("/wrap", recipes.LockConfig{}))(t)
+			first := must.Get(l.Acquire(ctx))(t) // makes the path
 			if err := first.Release(ctx); err != nil {
 				t.Fatal(err)
 			}
 			if err := srv.SetSequence("/wrap", math.MaxInt32-2); err != nil {
 				t.Fatal(err)
 			}
-			hold := must[recipes.Hold](t)(l.Acquire(ctx))
+			hold := must.Get(l.Acquire(ctx))(t)
 			order := queueUp(ctx, t, s, "/wrap", strategy, 6)
-			contenders := must[[]recipes.Contender](t)(l.Contenders(ctx))
+			contenders := must.Get(l.Contenders(ctx))(t)
 			if last := contenders[len(contenders)-1]; last.Sequence >= 0 {
 				t.Fatalf("the last contender is %s: nothing has wrapped", last.Znode)
 			}
@@ -83,8 +84,8 @@ func TestContendersWithTheSameNumberKeepTheirOrder(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		srv := embedded(t)
 		s, ctx := open(t, srv), bounded(t)
-		l := must[recipes.Lock](t)(s.Lock("/stuck", recipes.LockConfig{Strategy: strategy}))
-		first := must[recipes.Hold](t)(l.Acquire(ctx)) // makes the path
+		l := must.Get(s.Lock("/stuck", recipes.LockConfig{Strategy: strategy}))(t)
+		first := must.Get(l.Acquire(ctx))(t) // makes the path
 		if err := first.Release(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -96,9 +97,9 @@ func TestContendersWithTheSameNumberKeepTheirOrder(t *testing.T) {
 			}
 			return zkserver.Fault{}
 		})
-		hold := must[recipes.Hold](t)(l.Acquire(ctx))
+		hold := must.Get(l.Acquire(ctx))(t)
 		order := queueUp(ctx, t, s, "/stuck", strategy, 8)
-		for _, c := range must[[]recipes.Contender](t)(l.Contenders(ctx)) {
+		for _, c := range must.Get(l.Contenders(ctx))(t) {
 			if c.Sequence != math.MaxInt32 {
 				t.Fatalf("%s has not the same number", c.Znode)
 			}
@@ -191,8 +192,8 @@ func TestTheSearchForALostCreateSyncsFirst(t *testing.T) {
 			}
 			return zkserver.Fault{}
 		})
-		l := must[recipes.Lock](t)(s.Lock("/sync", recipes.LockConfig{Strategy: strategy}))
-		hold := must[recipes.Hold](t)(l.Acquire(ctx))
+		l := must.Get(s.Lock("/sync", recipes.LockConfig{Strategy: strategy}))(t)
+		hold := must.Get(l.Acquire(ctx))(t)
 		if err := hold.Release(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +242,7 @@ func TestANodeOfAnotherOwnerIsNotTakenForOnesOwn(t *testing.T) {
 			}
 			return zkserver.Fault{CloseBefore: true}
 		})
-		l := must[recipes.Lock](t)(s.Lock("/owner", recipes.LockConfig{Strategy: strategy}))
+		l := must.Get(s.Lock("/owner", recipes.LockConfig{Strategy: strategy}))(t)
 		if hold, err := l.Acquire(ctx); err == nil {
 			t.Fatalf("granted on %s", hold.Znode())
 		}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -30,10 +31,10 @@ func stands(ctx context.Context, t *testing.T, srv *zkserver.Server, path string
 	enter := func() (recipes.Hold, error) {
 		told := func(recipes.Place) { close(joined) }
 		if permits > 0 {
-			m := must[recipes.Semaphore](t)(c.session.Semaphore(path, recipes.SemaphoreConfig{Permits: permits, Joined: told}))
+			m := must.Get(c.session.Semaphore(path, recipes.SemaphoreConfig{Permits: permits, Joined: told}))(t)
 			return m.Acquire(ctx)
 		}
-		l := must[recipes.SharedLock](t)(c.session.SharedLock(path, recipes.SharedLockConfig{Joined: told}))
+		l := must.Get(c.session.SharedLock(path, recipes.SharedLockConfig{Joined: told}))(t)
 		if mode == recipes.Reading {
 			return l.AcquireRead(ctx)
 		}
@@ -51,7 +52,7 @@ func stands(ctx context.Context, t *testing.T, srv *zkserver.Server, path string
 }
 
 func (c *stander) events(t *testing.T) int64 {
-	return must[recipes.Stats](t)(c.session.Stats(context.Background())).WatchEvents
+	return must.Get(c.session.Stats(context.Background()))(t).WatchEvents
 }
 
 func (c *stander) hold(t *testing.T) recipes.Hold {
@@ -115,9 +116,9 @@ func TestAReaderWakesWhenItsWayIsFree(t *testing.T) {
 			joined := make(chan struct{}, 3)
 			contend := func(session recipes.Client) recipes.SharedLock {
 				cfg := recipes.SharedLockConfig{Strategy: strategy, Joined: func(recipes.Place) { joined <- struct{}{} }}
-				return must[recipes.SharedLock](t)(session.SharedLock(s.path, cfg))
+				return must.Get(session.SharedLock(s.path, cfg))(t)
 			}
-			writer := must[recipes.SharedHold](t)(contend(s.session()).AcquireWrite(s.ctx))
+			writer := must.Get(contend(s.session()).AcquireWrite(s.ctx))(t)
 			<-joined
 			between, leave := context.WithCancel(s.ctx)
 			go contend(s.session()).AcquireWrite(between)
@@ -287,15 +288,15 @@ var lineNumbers = regexp.MustCompile(`[0-9]{10}`)
 func TestLayoutOfASharedLockAndASemaphore(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, srv)
-	l := must[recipes.SharedLock](t)(s.SharedLock("/app/rw", recipes.SharedLockConfig{Data: []byte("me"), Revocable: true, Grace: time.Second}))
-	h := must[recipes.SharedHold](t)(l.AcquireWrite(ctx))
+	l := must.Get(s.SharedLock("/app/rw", recipes.SharedLockConfig{Data: []byte("me"), Revocable: true, Grace: time.Second}))(t)
+	h := must.Get(l.AcquireWrite(ctx))(t)
 	stands(ctx, t, srv, "/app/rw", recipes.Reading, 0)
 	stands(ctx, t, srv, "/app/rw", recipes.Writing, 0)
 	if err := l.Revoke(ctx, h.Znode()); err != nil {
 		t.Fatal(err)
 	}
-	m := must[recipes.Semaphore](t)(s.Semaphore("/app/sem", recipes.SemaphoreConfig{Permits: 2, Data: []byte("me")}))
-	must[recipes.Hold](t)(m.Acquire(ctx))
+	m := must.Get(s.Semaphore("/app/sem", recipes.SemaphoreConfig{Permits: 2, Data: []byte("me")}))(t)
+	must.Get(m.Acquire(ctx))(t)
 	got := lineLayout(srv, "/app")
 	want := []string{
 		`/app`,

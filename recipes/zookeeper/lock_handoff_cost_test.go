@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -18,13 +19,13 @@ func TestHandoffCosts(t *testing.T) {
 		t.Run(string(strategy), func(t *testing.T) {
 			srv := embedded(t)
 			ctx := bounded(t)
-			l := must[recipes.Lock](t)(open(t, srv).Lock("/cost", recipes.LockConfig{}))
-			hold := must[recipes.Hold](t)(l.Acquire(ctx))
+			l := must.Get(open(t, srv).Lock("/cost", recipes.LockConfig{}))(t)
+			hold := must.Get(l.Acquire(ctx))(t)
 			granted := make(chan recipes.Hold, n)
 			for range n {
 				s := open(t, srv) // a session each: watches are shared within one
 				joined := make(chan struct{})
-				waiter := must[recipes.Lock](t)(s.Lock("/cost", recipes.LockConfig{Strategy: strategy, Joined: func(recipes.Place) { close(joined) }}))
+				waiter := must.Get(s.Lock("/cost", recipes.LockConfig{Strategy: strategy, Joined: func(recipes.Place) { close(joined) }}))(t)
 				go func() {
 					h, err := waiter.Acquire(ctx)
 					if err != nil {
@@ -84,7 +85,7 @@ func watching(ctx context.Context, t *testing.T, srv *zkserver.Server, n int) {
 func TestABusyLineIsNotListed(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		at := func(s recipes.Client) recipes.Lock {
-			return must[recipes.Lock](t)(s.Lock("/busy", recipes.LockConfig{Strategy: recipes.Handoff}))
+			return must.Get(s.Lock("/busy", recipes.LockConfig{Strategy: recipes.Handoff}))(t)
 		}
 		granted := make(chan recipes.Hold, 2)
 		wait := func(s recipes.Client) {
@@ -95,7 +96,7 @@ func TestABusyLineIsNotListed(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		hold := must[recipes.Hold](t)(at(openVirtual(t, srv)).Acquire(ctx))
+		hold := must.Get(at(openVirtual(t, srv)).Acquire(ctx))(t)
 		wait(s)
 		if err := hold.Release(ctx); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -37,7 +38,7 @@ func TestAServerWithoutDigest(t *testing.T) {
 		}
 	}
 	t.Run("embedded", func(t *testing.T) {
-		srv := must[*zkserver.Server](t)(zkserver.Listen(zkserver.Config{DisableDigest: true}))
+		srv := must.Get(zkserver.Listen(zkserver.Config{DisableDigest: true}))(t)
 		t.Cleanup(func() { srv.Close() })
 		check(t, srv.Addr())
 	})
@@ -82,7 +83,7 @@ func TestAServerThatRefusesTheIdentityLater(t *testing.T) {
 			present = conn
 			return refusedConn{conn, &refuse}, err
 		}
-		session := must[recipes.Client](s.T)(zookeeper.OpenWith(dial)(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
+		session := must.Get(zookeeper.OpenWith(dial)(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))(s.T)
 		s.Cleanup(func() { session.Close(context.Background()) })
 		hold, waiter, last := s.hold(s.joinWith(session, recipes.Handoff)), s.joinWith(session, recipes.Handoff), s.join()
 		refuse.Store(true)
@@ -176,20 +177,20 @@ func TestBothVersionsStandInOneLine(t *testing.T) {
 func TestTheDataOfALinesPathMayBeWritten(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		s.release(s.hold(s.join())) // makes the path
-		semaphore := must[recipes.Semaphore](s.T)(openAt(s.T, s.addr).Semaphore(s.path, recipes.SemaphoreConfig{Permits: 2}))
-		if err := must[recipes.Hold](s.T)(semaphore.Acquire(s.ctx)).Release(s.ctx); err != nil { // it has written the permits
+		semaphore := must.Get(openAt(s.T, s.addr).Semaphore(s.path, recipes.SemaphoreConfig{Permits: 2}))(s.T)
+		if err := must.Get(semaphore.Acquire(s.ctx))(s.T).Release(s.ctx); err != nil { // it has written the permits
 			s.Error(err)
 		}
-		if err := must[recipes.Hold](s.T)(must[recipes.Lock](s.T)(openAt(s.T, s.addr).Lock(s.path+"-clear", recipes.LockConfig{Strategy: recipes.Predecessor})).Acquire(s.ctx)).Write(s.ctx, recipes.Set(s.path, []byte("0"), recipes.AnyVersion)); err != nil {
+		if err := must.Get(must.Get(openAt(s.T, s.addr).Lock(s.path+"-clear", recipes.LockConfig{Strategy: recipes.Predecessor}))(s.T).Acquire(s.ctx))(s.T).Write(s.ctx, recipes.Set(s.path, []byte("0"), recipes.AnyVersion)); err != nil {
 			s.Error(err)
 		}
 		for _, write := range []func(recipes.Client) error{
 			func(other recipes.Client) error {
-				_, err := must[recipes.Counter](s.T)(other.Counter(s.path, recipes.CounterConfig{})).Add(s.ctx, 1)
+				_, err := must.Get(other.Counter(s.path, recipes.CounterConfig{}))(s.T).Add(s.ctx, 1)
 				return err
 			},
 			func(other recipes.Client) error {
-				hold := must[recipes.Hold](s.T)(must[recipes.Lock](s.T)(other.Lock(s.path+"-other", recipes.LockConfig{Strategy: recipes.Predecessor})).Acquire(s.ctx))
+				hold := must.Get(must.Get(other.Lock(s.path+"-other", recipes.LockConfig{Strategy: recipes.Predecessor}))(s.T).Acquire(s.ctx))(s.T)
 				return hold.Write(s.ctx, recipes.Set(s.path, []byte("1"), recipes.AnyVersion))
 			},
 		} {

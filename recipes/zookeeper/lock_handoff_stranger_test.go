@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -25,8 +26,8 @@ func TestAnotherHandCannotWriteToAContender(t *testing.T) {
 				t.Fatalf("setACL: %v", err)
 			}
 		}
-		other := must[recipes.Lock](t)(s.session().Lock(s.path, recipes.LockConfig{}))
-		for _, c := range must[[]recipes.Contender](t)(other.Contenders(s.ctx)) {
+		other := must.Get(s.session().Lock(s.path, recipes.LockConfig{}))(t)
+		for _, c := range must.Get(other.Contenders(s.ctx))(t) {
 			if len(c.Data) != 0 {
 				t.Errorf("data %q", c.Data)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -142,7 +143,7 @@ func TestContendersAtDifferentServers(t *testing.T) {
 	for i := range each * len(addrs) {
 		s.addr = addrs[i%len(addrs)]
 		session := s.session()
-		l := must[recipes.Lock](t)(session.Lock(s.path, recipes.LockConfig{Strategy: recipes.Handoff}))
+		l := must.Get(session.Lock(s.path, recipes.LockConfig{Strategy: recipes.Handoff}))(t)
 		all.Go(func() {
 			for range turns {
 				hold, err := l.Acquire(s.ctx)
@@ -216,7 +217,7 @@ func onServer(t *testing.T, srv *zkserver.Server, f func(*scene)) {
 
 func (s *scene) session() recipes.Client {
 	s.Helper()
-	opened := must[recipes.Client](s.T)(zookeeper.Open(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
+	opened := must.Get(zookeeper.Open(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))(s.T)
 	s.Cleanup(func() { opened.Close(context.Background()) })
 	return opened
 }
@@ -242,7 +243,7 @@ func (s *scene) joinWith(session recipes.Client, strategy recipes.Strategy) *con
 	s.Cleanup(cancel)
 	c := &contender{session: session, cancel: cancel, held: make(chan recipes.Hold, 1), failed: make(chan error, 1)}
 	joined := make(chan recipes.Place, 1)
-	l := must[recipes.Lock](s.T)(session.Lock(s.path, recipes.LockConfig{Strategy: strategy, Joined: func(p recipes.Place) { joined <- p }}))
+	l := must.Get(session.Lock(s.path, recipes.LockConfig{Strategy: strategy, Joined: func(p recipes.Place) { joined <- p }}))(s.T)
 	go func() {
 		hold, err := l.Acquire(ctx)
 		if err != nil {
@@ -287,7 +288,7 @@ func (s *scene) failure(c *contender) error {
 
 func (s *scene) counters(c *contender) recipes.Stats {
 	s.Helper()
-	return must[recipes.Stats](s.T)(c.session.Stats(s.ctx))
+	return must.Get(c.session.Stats(s.ctx))(s.T)
 }
 
 func (s *scene) release(h recipes.Hold) {

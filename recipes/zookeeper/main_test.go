@@ -60,14 +60,3 @@ func openAt(t *testing.T, addr string) recipes.Client {
 	})
 	return s
 }
-
-func must[T any](t *testing.T) func(T, error) T {
-	t.Helper()
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}

@@ -4,13 +4,14 @@ import (
 	"context"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func namesAt(t *testing.T, s recipes.Recipes, path string) recipes.Names {
 	t.Helper()
-	return must[recipes.Names](t)(s.Names(path))
+	return must.Get(s.Names(path))(t)
 }
 
 func TestNamesCosts(t *testing.T) {
@@ -20,11 +21,11 @@ func TestNamesCosts(t *testing.T) {
 			t.Fatal(err)
 		}
 		var r recipes.Registration
-		costs(t, srv, "registering", 1, 2, 0, func() { r = must[recipes.Registration](t)(n.Register(ctx, "db", nil)) })
+		costs(t, srv, "registering", 1, 2, 0, func() { r = must.Get(n.Register(ctx, "db", nil))(t) })
 		costs(t, srv, "registering for good", 1, 0, 0, func() { _ = n.RegisterPersistent(ctx, "mail", nil) })
 		costs(t, srv, "looking up", 0, 1, 0, func() { _, _ = n.Lookup(ctx, "db") })
 		costs(t, srv, "listing three", 0, 4, 0, func() { _, _ = n.List(ctx) })
-		records := must[<-chan recipes.Record](t)(n.Watch(ctx, "db"))
+		records := must.Get(n.Watch(ctx, "db"))(t)
 		<-records
 		// No recipe polls.
 		idle(t, srv)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -54,7 +55,7 @@ func TestACommitStandsOnVotesThatAreThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for s, name := range map[recipes.Client]string{living: "lives", dying: "dies"} {
-		site := must[recipes.Site](t)(transactionOf(t, s, recipes.OwnNodes).Join(ctx, name))
+		site := must.Get(transactionOf(t, s, recipes.OwnNodes).Join(ctx, name))(t)
 		if err := site.Vote(ctx, recipes.VoteCommit); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +63,7 @@ func TestACommitStandsOnVotesThatAreThere(t *testing.T) {
 	met := between(srv, coordinator, func(r zkserver.Request) bool { return r.Op == zkserver.OpMulti }, func() {
 		srv.ExpireSession(dying.ID())
 	})
-	d := must[recipes.Decision](t)(tx.Coordinate(ctx))
+	d := must.Get(tx.Coordinate(ctx))(t)
 	if !met() {
 		t.Fatal("the case was not met")
 	}
@@ -81,7 +82,7 @@ func TestNobodyEntersWithAMemberThatHasDied(t *testing.T) {
 		atRest(t, srv, "/pair", 1)
 		met := between(srv, staying, is(zkserver.OpMulti), func() { srv.ExpireSession(dying.ID()) })
 		in := make(chan recipes.Passage, 1)
-		go func() { in <- must[recipes.Passage](t)(doubleBarrierAt(t, staying, "/pair", 2).Enter(ctx, nil)) }()
+		go func() { in <- must.Get(doubleBarrierAt(t, staying, "/pair", 2).Enter(ctx, nil))(t) }()
 		// It looks again, finds itself alone, and waits: nothing else is left to do.
 		atRest(t, srv, "/pair", 1)
 		if !met() {
@@ -91,7 +92,7 @@ func TestNobodyEntersWithAMemberThatHasDied(t *testing.T) {
 		case <-in:
 			t.Error("a member has entered alone")
 		default:
-			must[recipes.Passage](t)(doubleBarrierAt(t, late, "/pair", 2).Enter(ctx, nil))
+			must.Get(doubleBarrierAt(t, late, "/pair", 2).Enter(ctx, nil))(t)
 			<-in
 		}
 	})
@@ -175,8 +176,8 @@ func TestAHandoffInDoubtLeavesTheNextOfItsNameAlone(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	former, next, operator := open(t, srv), open(t, srv), open(t, srv)
 	acquire := func(s recipes.Client) recipes.Hold {
-		l := must[recipes.Lock](t)(s.Lock("/names", recipes.LockConfig{Strategy: recipes.Handoff}))
-		return must[recipes.Hold](t)(l.Acquire(ctx))
+		l := must.Get(s.Lock("/names", recipes.LockConfig{Strategy: recipes.Handoff}))(t)
+		return must.Get(l.Acquire(ctx))(t)
 	}
 	stale := acquire(former)
 	var hold recipes.Hold
@@ -190,7 +191,7 @@ func TestAHandoffInDoubtLeavesTheNextOfItsNameAlone(t *testing.T) {
 				return zkserver.Fault{DropReply: true}
 			}
 		case lost && hold == nil && r.Op == zkserver.OpExists:
-			if err := must[recipes.Barrier](t)(operator.Barrier("/names")).Remove(ctx); err != nil {
+			if err := must.Get(operator.Barrier("/names"))(t).Remove(ctx); err != nil {
 				t.Error(err)
 			}
 			hold = acquire(next)
@@ -221,9 +222,9 @@ func TestAWaiterThatWasDeletedBeforeTheReleaseIsNotNext(t *testing.T) {
 		ctx := bounded(t)
 		path := fmt.Sprintf("/burst-%d", i)
 		lock := func(s recipes.Client) recipes.Lock {
-			return must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{Strategy: recipes.Handoff}))
+			return must.Get(s.Lock(path, recipes.LockConfig{Strategy: recipes.Handoff}))(t)
 		}
-		hold := must[recipes.Hold](t)(lock(holder).Acquire(ctx))
+		hold := must.Get(lock(holder).Acquire(ctx))(t)
 		armed, burst := make(chan struct{}), make(chan struct{})
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if r.SessionID == waiter.ID() && r.Op == zkserver.OpGetData && r.Path == hold.Znode() {
@@ -239,11 +240,11 @@ func TestAWaiterThatWasDeletedBeforeTheReleaseIsNotNext(t *testing.T) {
 		}()
 		<-armed
 		srv.SetFault(nil)
-		contenders := must[[]recipes.Contender](t)(lock(operator).Contenders(ctx))
+		contenders := must.Get(lock(operator).Contenders(ctx))(t)
 		if len(contenders) != 2 {
 			t.Fatalf("%d contenders", len(contenders))
 		}
-		if err := must[recipes.Barrier](t)(operator.Barrier(contenders[1].Znode)).Remove(ctx); err != nil {
+		if err := must.Get(operator.Barrier(contenders[1].Znode))(t).Remove(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if err := hold.Release(ctx); err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -15,12 +16,12 @@ import (
 // What it costs, as the README says, and that waiting costs nothing.
 func TestCostsOfAPriorityLock(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		l := must[recipes.PriorityLock](t)(s.PriorityLock("/cost", recipes.PriorityLockConfig{Priority: 5}))
-		if err := must[recipes.PriorityHold](t)(l.AcquireWrite(ctx)).Release(ctx); err != nil { // makes the path
+		l := must.Get(s.PriorityLock("/cost", recipes.PriorityLockConfig{Priority: 5}))(t)
+		if err := must.Get(l.AcquireWrite(ctx))(t).Release(ctx); err != nil { // makes the path
 			t.Fatal(err)
 		}
 		before := srv.Counters()
-		h := must[recipes.PriorityHold](t)(l.AcquireWrite(ctx))
+		h := must.Get(l.AcquireWrite(ctx))(t)
 		if d := srv.Counters().Sub(before); d.Writes != 2 || d.Reads != 4 {
 			t.Errorf("a grant costs %d writes, %d reads; want 2, 4", d.Writes, d.Reads)
 		}
@@ -30,7 +31,7 @@ func TestCostsOfAPriorityLock(t *testing.T) {
 		for i := range 3 {
 			waiting = append(waiting, openVirtual(t, srv))
 			place := make(chan recipes.Place, 1)
-			w := must[recipes.PriorityLock](t)(waiting[i].PriorityLock("/cost", recipes.PriorityLockConfig{Priority: i, Joined: func(p recipes.Place) { place <- p }}))
+			w := must.Get(waiting[i].PriorityLock("/cost", recipes.PriorityLockConfig{Priority: i, Joined: func(p recipes.Place) { place <- p }}))(t)
 			go func() {
 				if h, err := w.AcquireWrite(ctx); err == nil {
 					granted <- h
@@ -71,10 +72,10 @@ func TestCostsOfAPriorityLock(t *testing.T) {
 // with what it has read.
 func TestCostOfAWrittenPriorityWaiter(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		h := must[recipes.PriorityHold](t)(must[recipes.PriorityLock](t)(s.PriorityLock("/cost", recipes.PriorityLockConfig{})).AcquireWrite(ctx))
+		h := must.Get(must.Get(s.PriorityLock("/cost", recipes.PriorityLockConfig{}))(t).AcquireWrite(ctx))(t)
 		place := make(chan recipes.Place, 1)
 		waits := openVirtual(t, srv)
-		l := must[recipes.PriorityLock](t)(waits.PriorityLock("/cost", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { place <- p }}))
+		l := must.Get(waits.PriorityLock("/cost", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { place <- p }}))(t)
 		granted := make(chan recipes.PriorityHold, 1)
 		go func() {
 			if h, err := l.AcquireWrite(ctx); err == nil {
@@ -93,18 +94,18 @@ func TestCostOfAWrittenPriorityWaiter(t *testing.T) {
 			}, cost{reads: 5}},
 			{"it is granted", func() error { return h.Release(ctx) }, cost{writes: 1, reads: 4}},
 		} {
-			before := must[recipes.Stats](t)(waits.Stats(ctx))
+			before := must.Get(waits.Stats(ctx))(t)
 			if err := tt.do(); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			after := must[recipes.Stats](t)(waits.Stats(ctx))
+			after := must.Get(waits.Stats(ctx))(t)
 			if got := (cost{writes: after.Writes - before.Writes, reads: after.Reads - before.Reads}); got != tt.want {
 				t.Errorf("%s: %v; want %v", tt.name, got, tt.want)
 			}
 		}
 		h = <-granted
-		if data := must[[]recipes.Contender](t)(l.Contenders(ctx))[0].Data; string(data) != "written" {
+		if data := must.Get(l.Contenders(ctx))(t)[0].Data; string(data) != "written" {
 			t.Errorf("it holds with %q", data)
 		}
 	})
@@ -114,12 +115,12 @@ func TestCostOfAWrittenPriorityWaiter(t *testing.T) {
 func TestReadersClaimTogether(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		const readers = 8
-		l := must[recipes.PriorityLock](t)(s.PriorityLock("/together", recipes.PriorityLockConfig{}))
-		h := must[recipes.PriorityHold](t)(l.AcquireWrite(ctx))
+		l := must.Get(s.PriorityLock("/together", recipes.PriorityLockConfig{}))(t)
+		h := must.Get(l.AcquireWrite(ctx))(t)
 		granted := make(chan recipes.PriorityHold, readers)
 		for range readers {
 			place := make(chan recipes.Place, 1)
-			r := must[recipes.PriorityLock](t)(openVirtual(t, srv).PriorityLock("/together", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { place <- p }}))
+			r := must.Get(openVirtual(t, srv).PriorityLock("/together", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { place <- p }}))(t)
 			go func() {
 				if h, err := r.AcquireRead(ctx); err == nil {
 					granted <- h

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -25,8 +26,8 @@ func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
 		try, early := tt.try, tt.priority > 5
 		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, w recipes.Client) {
 			r := openVirtual(t, srv)
-			writers := must[recipes.PriorityLock](t)(w.PriorityLock("/between", recipes.PriorityLockConfig{Priority: 5, Ask: tt.ask}))
-			if err := must[recipes.PriorityHold](t)(writers.AcquireWrite(ctx)).Release(ctx); err != nil { // makes the path
+			writers := must.Get(w.PriorityLock("/between", recipes.PriorityLockConfig{Priority: 5, Ask: tt.ask}))(t)
+			if err := must.Get(writers.AcquireWrite(ctx))(t).Release(ctx); err != nil { // makes the path
 				t.Fatal(err)
 			}
 			type claim struct {
@@ -41,8 +42,8 @@ func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
 				return f
 			})
 			acquired := make(chan recipes.PriorityHold, 1)
-			readers := must[recipes.PriorityLock](t)(r.PriorityLock("/between", recipes.PriorityLockConfig{Priority: tt.priority, Revocable: true}))
-			read := func() { acquired <- must[recipes.PriorityHold](t)(readers.AcquireRead(ctx)) }
+			readers := must.Get(r.PriorityLock("/between", recipes.PriorityLockConfig{Priority: tt.priority, Revocable: true}))(t)
+			read := func() { acquired <- must.Get(readers.AcquireRead(ctx))(t) }
 			if early {
 				go read()
 				<-reads.sent
@@ -99,11 +100,11 @@ func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
 func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
 	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
 		contend := func(session recipes.Client, priority int) recipes.PriorityLock {
-			return must[recipes.PriorityLock](t)(session.PriorityLock(s.path, recipes.PriorityLockConfig{Priority: priority}))
+			return must.Get(session.PriorityLock(s.path, recipes.PriorityLockConfig{Priority: priority}))(t)
 		}
 		victim := s.session()
 		writers := contend(victim, 5)
-		if err := must[recipes.PriorityHold](t)(writers.AcquireWrite(s.ctx)).Release(s.ctx); err != nil { // makes the path
+		if err := must.Get(writers.AcquireWrite(s.ctx))(t).Release(s.ctx); err != nil { // makes the path
 			t.Fatal(err)
 		}
 		looked, goOn, claimed := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -124,7 +125,7 @@ func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
 			written <- err
 		}()
 		<-looked
-		reader := must[recipes.PriorityHold](t)(contend(s.session(), 0).AcquireRead(s.ctx))
+		reader := must.Get(contend(s.session(), 0).AcquireRead(s.ctx))(t)
 		close(goOn)
 		<-claimed
 		for _, n := range srv.Tree() {
@@ -155,7 +156,7 @@ func TestASuccessorThatHasGoneIsForgotten(t *testing.T) {
 		join := func() *waiter {
 			w := &waiter{session: openVirtual(t, srv), granted: make(chan recipes.PriorityHold, 1)}
 			joined := make(chan recipes.Place, 1)
-			l := must[recipes.PriorityLock](t)(w.session.PriorityLock("/s", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { joined <- p }}))
+			l := must.Get(w.session.PriorityLock("/s", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { joined <- p }}))(t)
 			go func() {
 				if h, err := l.AcquireWrite(ctx); err == nil {
 					w.granted <- h
@@ -165,7 +166,7 @@ func TestASuccessorThatHasGoneIsForgotten(t *testing.T) {
 			synctest.Wait()
 			return w
 		}
-		h := must[recipes.PriorityHold](t)(must[recipes.PriorityLock](t)(s.PriorityLock("/s", recipes.PriorityLockConfig{})).AcquireWrite(ctx))
+		h := must.Get(must.Get(s.PriorityLock("/s", recipes.PriorityLockConfig{}))(t).AcquireWrite(ctx))(t)
 		next, last, dies := join(), join(), join()
 		goOn := make(chan struct{})
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -203,9 +204,9 @@ func TestAHandOffWhoseSessionEndsIsNotHeld(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		waits := openVirtual(t, srv)
 		joined := make(chan recipes.Place, 1)
-		h := must[recipes.PriorityHold](t)(must[recipes.PriorityLock](t)(s.PriorityLock("/s", recipes.PriorityLockConfig{})).AcquireWrite(ctx))
+		h := must.Get(must.Get(s.PriorityLock("/s", recipes.PriorityLockConfig{}))(t).AcquireWrite(ctx))(t)
 		granted := make(chan error, 1)
-		l := must[recipes.PriorityLock](t)(waits.PriorityLock("/s", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { joined <- p }}))
+		l := must.Get(waits.PriorityLock("/s", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { joined <- p }}))(t)
 		go func() {
 			_, err := l.AcquireWrite(ctx)
 			granted <- err
@@ -229,9 +230,9 @@ func TestAHandOffWhoseSessionEndsIsNotHeld(t *testing.T) {
 func TestWhoIsAskedToGiveWay(t *testing.T) {
 	for priority, want := range map[int]bool{4: true, 5: false, 6: false} {
 		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-			holding := must[recipes.PriorityLock](t)(s.PriorityLock("/ask", recipes.PriorityLockConfig{Priority: 5, Revocable: true, Grace: time.Hour}))
-			h := must[recipes.PriorityHold](t)(holding.AcquireWrite(ctx))
-			asking := must[recipes.PriorityLock](t)(openVirtual(t, srv).PriorityLock("/ask", recipes.PriorityLockConfig{Priority: priority, Ask: true}))
+			holding := must.Get(s.PriorityLock("/ask", recipes.PriorityLockConfig{Priority: 5, Revocable: true, Grace: time.Hour}))(t)
+			h := must.Get(holding.AcquireWrite(ctx))(t)
+			asking := must.Get(openVirtual(t, srv).PriorityLock("/ask", recipes.PriorityLockConfig{Priority: priority, Ask: true}))(t)
 			granted := make(chan recipes.PriorityHold, 1)
 			go func() {
 				if h, err := asking.AcquireWrite(ctx); err == nil {

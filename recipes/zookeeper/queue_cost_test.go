@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -34,36 +35,36 @@ func TestTheCostOfAQueue(t *testing.T) {
 	q := queueOf(t, open(t, srv), "/q", recipes.QueueConfig{})
 	bounded := queueOf(t, open(t, srv), "/q", recipes.QueueConfig{Capacity: 1000})
 	c := queueOf(t, open(t, srv), "/q", recipes.QueueConfig{})
-	p := must[recipes.PriorityQueue](t)(open(t, srv).PriorityQueue("/p", recipes.QueueConfig{}))
+	p := must.Get(open(t, srv).PriorityQueue("/p", recipes.QueueConfig{}))(t)
 	var data [][]byte
 	for range 100 {
 		data = append(data, []byte("x"))
 	}
-	must[[]recipes.ElementID](t)(q.PutMany(ctx, data...))
-	must[[]recipes.ElementID](t)(p.PutMany(ctx, 1, data...))
-	must[recipes.ElementID](t)(bounded.Put(ctx, nil))
-	must[recipes.Element](t)(c.Take(ctx))
-	if err := must[recipes.Delivery](t)(c.Receive(ctx)).Ack(ctx); err != nil {
+	must.Get(q.PutMany(ctx, data...))(t)
+	must.Get(p.PutMany(ctx, 1, data...))(t)
+	must.Get(bounded.Put(ctx, nil))(t)
+	must.Get(c.Take(ctx))(t)
+	if err := must.Get(c.Receive(ctx))(t).Ack(ctx); err != nil {
 		t.Fatal(err)
 	}
-	must[recipes.Element](t)(p.Take(ctx))
+	must.Get(p.Take(ctx))(t)
 	var d recipes.Delivery
 	for _, tt := range []struct {
 		name string
 		do   func()
 		want cost
 	}{
-		{"Put", func() { must[recipes.ElementID](t)(q.Put(ctx, nil)) }, cost{writes: 1}},
-		{"PutMany of 100", func() { must[[]recipes.ElementID](t)(q.PutMany(ctx, data...)) }, cost{writes: 1}},
-		{"Put, bounded", func() { must[recipes.ElementID](t)(bounded.Put(ctx, nil)) }, cost{writes: 1, reads: 2}},
-		{"Take, listed", func() { must[recipes.Element](t)(c.Take(ctx)) }, cost{writes: 1, reads: 1}},
-		{"Receive, listed", func() { d = must[recipes.Delivery](t)(c.Receive(ctx)) }, cost{writes: 1, reads: 1}},
+		{"Put", func() { must.Get(q.Put(ctx, nil))(t) }, cost{writes: 1}},
+		{"PutMany of 100", func() { must.Get(q.PutMany(ctx, data...))(t) }, cost{writes: 1}},
+		{"Put, bounded", func() { must.Get(bounded.Put(ctx, nil))(t) }, cost{writes: 1, reads: 2}},
+		{"Take, listed", func() { must.Get(c.Take(ctx))(t) }, cost{writes: 1, reads: 1}},
+		{"Receive, listed", func() { d = must.Get(c.Receive(ctx))(t) }, cost{writes: 1, reads: 1}},
 		{"Ack", func() { d.Ack(ctx) }, cost{writes: 1}},
-		{"Receive, listed, again", func() { d = must[recipes.Delivery](t)(c.Receive(ctx)) }, cost{writes: 1, reads: 1}},
+		{"Receive, listed, again", func() { d = must.Get(c.Receive(ctx))(t) }, cost{writes: 1, reads: 1}},
 		{"Return", func() { d.Return(ctx) }, cost{writes: 1}},
 		// With priorities each taking lists afresh: one's own fires the watch.
-		{"Take, priority", func() { must[recipes.Element](t)(p.Take(ctx)) }, cost{writes: 1, reads: 2, events: 1}},
-		{"Len", func() { must[int](t)(q.Len(ctx)) }, cost{reads: 1}},
+		{"Take, priority", func() { must.Get(p.Take(ctx))(t) }, cost{writes: 1, reads: 2, events: 1}},
+		{"Len", func() { must.Get(q.Len(ctx))(t) }, cost{reads: 1}},
 	} {
 		if got := costOf(srv, tt.do); got != tt.want {
 			t.Errorf("%s: %v; want %v", tt.name, got, tt.want)
@@ -96,7 +97,7 @@ func TestWaitingForAnElementCostsNothing(t *testing.T) {
 		idleFor(t, srv, time.Hour)
 		for range 2 {
 			got := costOf(srv, func() {
-				must[recipes.ElementID](t)(producer.Put(ctx, nil))
+				must.Get(producer.Put(ctx, nil))(t)
 				synctest.Wait()
 			})
 			if got.events < waiters || got.events > 6*waiters { // the first makes the queue and its children too
@@ -119,9 +120,9 @@ func TestWaitingForAnElementCostsNothing(t *testing.T) {
 // openIn opens a session in a bubble of virtual time.
 func openIn(t *testing.T, srv *zkserver.Server) (s recipes.Client, end func()) {
 	t.Helper()
-	s = must[recipes.Client](t)(zookeeper.OpenWith((&network{srv: srv}).dial)(t.Context(), recipes.SessionConfig{
+	s = must.Get(zookeeper.OpenWith((&network{srv: srv}).dial)(t.Context(), recipes.SessionConfig{
 		Servers: []string{"server"}, SessionTimeout: 9 * time.Second, MaxPacket: 64 << 10,
-	}))
+	}))(t)
 	return s, func() { s.Close(context.Background()) }
 }
 

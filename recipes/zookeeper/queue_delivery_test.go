@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -17,8 +18,8 @@ func TestAClaimIsFoundWithoutReplyAndReceipt(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, other recipes.Client) {
 		consumes := openVirtual(t, srv)
 		q := queueOf(t, consumes, "/q", recipes.QueueConfig{})
-		must[[]recipes.ElementID](t)(q.PutMany(ctx, []byte("first"), []byte("second")))
-		if err := must[recipes.Delivery](t)(q.Receive(ctx)).Ack(ctx); err != nil { // makes the receipt
+		must.Get(q.PutMany(ctx, []byte("first"), []byte("second")))(t)
+		if err := must.Get(q.Receive(ctx))(t).Ack(ctx); err != nil { // makes the receipt
 			t.Fatal(err)
 		}
 		var dropped, deleted, throttled int
@@ -40,7 +41,7 @@ func TestAClaimIsFoundWithoutReplyAndReceipt(t *testing.T) {
 			}
 			return zkserver.Fault{}
 		})
-		d := must[recipes.Delivery](t)(q.Receive(ctx))
+		d := must.Get(q.Receive(ctx))(t)
 		srv.SetFault(nil)
 		if dropped != 1 || deleted != 1 || throttled != 1 {
 			t.Errorf("%d replies dropped, %d receipts deleted, %d looks throttled; want one of each", dropped, deleted, throttled)
@@ -64,8 +65,8 @@ func TestAThrottledEndOfADeliveryIsItsEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 				q := queueOf(t, s, "/q", recipes.QueueConfig{MaxDeliveries: 1})
-				must[recipes.ElementID](t)(q.Put(ctx, []byte("x")))
-				d := must[recipes.Delivery](t)(q.Receive(ctx))
+				must.Get(q.Put(ctx, []byte("x")))(t)
+				d := must.Get(q.Receive(ctx))(t)
 				throttled := 0
 				srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 					if throttled == 3 {
@@ -94,44 +95,44 @@ func TestEphemeralElementsStayInAResumedSession(t *testing.T) {
 			path := path + "-" + string(dialect)
 			ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
 			cfg := recipes.QueueConfig{Ephemeral: true, Dialect: dialect}
-			putting := must[recipes.Queue](t)(s.Queue(path, cfg))
+			putting := must.Get(s.Queue(path, cfg))(t)
 			if _, err := putting.PutMany(ctx, []byte("1"), []byte("2")); err != nil {
 				t.Fatal(err)
 			}
 			if dialect != recipes.Curator { // whose queue has no priorities
-				if _, err := must[recipes.PriorityQueue](t)(s.PriorityQueue(path+"-priority", cfg)).Put(ctx, 7, []byte("3")); err != nil {
+				if _, err := must.Get(s.PriorityQueue(path+"-priority", cfg))(t).Put(ctx, 7, []byte("3")); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if dialect == recipes.DefaultDialect {
-				must[recipes.Delivery](t)(putting.Receive(ctx))
+				must.Get(putting.Receive(ctx))(t)
 			}
-			must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock(path+"-lock", recipes.LockConfig{})).Acquire(ctx))
+			must.Get(must.Get(s.Lock(path+"-lock", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 
 			s = move(t, addr, s)
 			if err := s.(movable).DropRest(ctx); err != nil {
 				t.Fatal(err)
 			}
 			for _, want := range []string{"1", "2"} {
-				e := must[recipes.Element](t)(must[recipes.Queue](t)(other.Queue(path, cfg)).Take(ctx))
+				e := must.Get(must.Get(other.Queue(path, cfg))(t).Take(ctx))(t)
 				if string(e.Data) != want {
 					t.Errorf("%s: %s was taken", dialect, e.Data)
 				}
 			}
 			if dialect != recipes.Curator {
-				e := must[recipes.Element](t)(must[recipes.PriorityQueue](t)(other.PriorityQueue(path+"-priority", cfg)).Take(ctx))
+				e := must.Get(must.Get(other.PriorityQueue(path+"-priority", cfg))(t).Take(ctx))(t)
 				if string(e.Data) != "3" {
 					t.Errorf("%s: %s was taken", dialect, e.Data)
 				}
 			}
-			must[recipes.Hold](t)(must[recipes.Lock](t)(other.Lock(path+"-lock", recipes.LockConfig{})).TryAcquire(ctx))
-			if _, err := must[recipes.Queue](t)(s.Queue(path, cfg)).Put(ctx, []byte("4")); err != nil {
+			must.Get(must.Get(other.Lock(path+"-lock", recipes.LockConfig{}))(t).TryAcquire(ctx))(t)
+			if _, err := must.Get(s.Queue(path, cfg))(t).Put(ctx, []byte("4")); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Close(ctx); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := must[recipes.Queue](t)(other.Queue(path, cfg)).Peek(ctx); !errors.Is(err, recipes.ErrEmpty) {
+			if _, err := must.Get(other.Queue(path, cfg))(t).Peek(ctx); !errors.Is(err, recipes.ErrEmpty) {
 				t.Errorf("%s: after the session's end: %v", dialect, err)
 			}
 		}
@@ -146,8 +147,8 @@ func TestTheLargestElementIsReceived(t *testing.T) {
 	if _, err := q.Put(ctx, make([]byte, most+1)); !errors.Is(err, recipes.ErrTooLarge) {
 		t.Errorf("one byte more: %v", err)
 	}
-	must[recipes.ElementID](t)(q.Put(ctx, make([]byte, most)))
-	d := must[recipes.Delivery](t)(q.Receive(ctx))
+	must.Get(q.Put(ctx, make([]byte, most)))(t)
+	d := must.Get(q.Receive(ctx))(t)
 	if n := len(d.Element().Data); n != most {
 		t.Errorf("%d bytes were received", n)
 	}

@@ -11,13 +11,14 @@ import (
 	"testing/synctest"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func queueOf(t *testing.T, s recipes.Recipes, path string, cfg recipes.QueueConfig) recipes.Queue {
 	t.Helper()
-	return must[recipes.Queue](t)(s.Queue(path, cfg))
+	return must.Get(s.Queue(path, cfg))(t)
 }
 
 func layout(srv *zkserver.Server, path string) []string {
@@ -35,13 +36,13 @@ func TestTheZnodesOfAQueue(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, srv)
 	q := queueOf(t, s, "/app/queue", recipes.QueueConfig{Capacity: 10, MaxDeliveries: 1})
-	must[[]recipes.ElementID](t)(q.PutMany(ctx, []byte("a"), []byte("b"), []byte("c")))
-	if err := must[recipes.Delivery](t)(q.Receive(ctx)).Return(ctx); err != nil { // its only attempt
+	must.Get(q.PutMany(ctx, []byte("a"), []byte("b"), []byte("c")))(t)
+	if err := must.Get(q.Receive(ctx))(t).Return(ctx); err != nil { // its only attempt
 		t.Fatal(err)
 	}
-	must[recipes.Delivery](t)(q.Receive(ctx))
-	p := must[recipes.PriorityQueue](t)(s.PriorityQueue("/app/priorities", recipes.QueueConfig{}))
-	must[recipes.ElementID](t)(p.Put(ctx, 7, []byte("seven")))
+	must.Get(q.Receive(ctx))(t)
+	p := must.Get(s.PriorityQueue("/app/priorities", recipes.QueueConfig{}))(t)
+	must.Get(p.Put(ctx, 7, []byte("seven")))(t)
 
 	got := layout(srv, "/app")
 	for i, name := range got {
@@ -125,7 +126,7 @@ func TestConsumersOfBothKindsShareAQueueWithoutGettingAnythingTwice(t *testing.T
 		})
 	}
 	for i := range 20 {
-		must[recipes.ElementID](t)(o.Put(ctx, fmt.Append(nil, 20+i)))
+		must.Get(o.Put(ctx, fmt.Append(nil, 20+i)))(t)
 	}
 	wg.Wait()
 	for k, n := range seen {
@@ -136,7 +137,7 @@ func TestConsumersOfBothKindsShareAQueueWithoutGettingAnythingTwice(t *testing.T
 	if len(seen) != 40 {
 		t.Errorf("%d elements", len(seen))
 	}
-	if n := must[int](t)(q.Len(ctx)); n != 0 {
+	if n := must.Get(q.Len(ctx))(t); n != 0 {
 		t.Errorf("%d left", n)
 	}
 }
@@ -147,20 +148,20 @@ func TestAQueueKeepsItsOrderAcrossTheWrap(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, srv)
 	q := queueOf(t, s, "/q", recipes.QueueConfig{})
-	p := must[recipes.PriorityQueue](t)(s.PriorityQueue("/p", recipes.QueueConfig{}))
+	p := must.Get(s.PriorityQueue("/p", recipes.QueueConfig{}))(t)
 	for _, path := range []string{"/q", "/p"} {
-		must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{})).Acquire(ctx)) // makes the path
+		must.Get(must.Get(s.Lock(path, recipes.LockConfig{}))(t).Acquire(ctx))(t) // makes the path
 		if err := srv.SetSequence(path, 1<<31-3); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range 6 {
-		must[recipes.ElementID](t)(q.Put(ctx, fmt.Append(nil, i)))
-		must[recipes.ElementID](t)(p.Put(ctx, 3, fmt.Append(nil, i)))
+		must.Get(q.Put(ctx, fmt.Append(nil, i)))(t)
+		must.Get(p.Put(ctx, 3, fmt.Append(nil, i)))(t)
 	}
 	for i := range 6 {
-		one := must[recipes.Element](t)(q.Take(ctx))
-		two := must[recipes.Delivery](t)(p.Receive(ctx))
+		one := must.Get(q.Take(ctx))(t)
+		two := must.Get(p.Receive(ctx))(t)
 		if string(one.Data) != fmt.Sprint(i) || string(two.Element().Data) != fmt.Sprint(i) {
 			t.Errorf("%d: took %q (%s) and received %q (%s)", i, one.Data, one.ID, two.Element().Data, two.Element().ID)
 		}
@@ -175,11 +176,11 @@ func TestAQueueKeepsItsOrderAcrossTheWrap(t *testing.T) {
 func TestAnAcknowledgementThatEndsWithItsSessionIsNotCancelled(t *testing.T) {
 	srv := embedded(t)
 	ctx := bounded(t)
-	put := must[recipes.Queue](t)(open(t, srv).Queue("/q", recipes.QueueConfig{}))
+	put := must.Get(open(t, srv).Queue("/q", recipes.QueueConfig{}))(t)
 	for range 10 { // which of two ways it takes is left to chance
-		must[recipes.ElementID](t)(put.Put(ctx, nil))
+		must.Get(put.Put(ctx, nil))(t)
 		s := open(t, srv)
-		d := must[recipes.Delivery](t)(must[recipes.Queue](t)(s.Queue("/q", recipes.QueueConfig{})).Receive(ctx))
+		d := must.Get(must.Get(s.Queue("/q", recipes.QueueConfig{}))(t).Receive(ctx))(t)
 		arrived, goOn := make(chan struct{}), make(chan struct{})
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if r.SessionID != s.ID() || r.Op != zkserver.OpMulti {
@@ -216,9 +217,9 @@ func TestALastReturnThatComesTooLateSaysSo(t *testing.T) {
 	cfg := recipes.QueueConfig{MaxDeliveries: 1}
 	q, other := queueOf(t, open(t, srv), "/q", cfg), queueOf(t, open(t, srv), "/q", cfg)
 	for range 2 {
-		must[recipes.ElementID](t)(q.Put(ctx, nil))
+		must.Get(q.Put(ctx, nil))(t)
 	}
-	d := must[recipes.Delivery](t)(q.Receive(ctx))
+	d := must.Get(q.Receive(ctx))(t)
 	raw, _, err := zk.Connect([]string{srv.Addr()}, deadline, zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
@@ -227,8 +228,8 @@ func TestALastReturnThatComesTooLateSaysSo(t *testing.T) {
 	if err := raw.Delete(d.Znode(), -1); err != nil {
 		t.Fatal(err)
 	}
-	must[recipes.Element](t)(other.Take(ctx)) // the second; the first goes to the dead letters
-	if dead := must[[]recipes.Element](t)(q.DeadLetters(ctx)); len(dead) != 1 {
+	must.Get(other.Take(ctx))(t) // the second; the first goes to the dead letters
+	if dead := must.Get(q.DeadLetters(ctx))(t); len(dead) != 1 {
 		t.Fatalf("dead letters %v", dead)
 	}
 	if err := d.Return(ctx); !errors.Is(err, recipes.ErrRemoved) {
@@ -240,8 +241,8 @@ func TestALastReturnThatComesTooLateSaysSo(t *testing.T) {
 func TestALostDeliveryIsNotReleased(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Client) {
 		q := queueOf(t, s, "/q", recipes.QueueConfig{})
-		must[recipes.ElementID](t)(q.Put(ctx, nil))
-		d := must[recipes.Delivery](t)(q.Receive(ctx))
+		must.Get(q.Put(ctx, nil))(t)
+		d := must.Get(q.Receive(ctx))(t)
 		if err := barrierAt(t, s, d.Znode()).Remove(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -259,7 +260,7 @@ func TestALostDeliveryIsNotReleased(t *testing.T) {
 func TestTheLastListedElementIsFoundByAnother(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		q := queueOf(t, s, "/q", recipes.QueueConfig{})
-		id := must[recipes.ElementID](t)(q.Put(ctx, nil))
+		id := must.Get(q.Put(ctx, nil))(t)
 		synctest.Wait()
 		impatient, giveUp := context.WithCancel(ctx)
 		var once sync.Once

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -63,20 +64,20 @@ func (s *scene) is(err, want error) {
 
 func TestACounterInTheDialectOfCurator(t *testing.T) {
 	onEmbedded(t, func(s *scene, _ *zkserver.Server) {
-		c := must[recipes.Counter](s.T)(s.session().Counter(s.path, recipes.CounterConfig{Dialect: recipes.Curator}))
-		if n := must[int64](s.T)(c.Add(s.ctx, -5)); n != -5 || int64(binary.BigEndian.Uint64(s.data(s.path))) != -5 {
+		c := must.Get(s.session().Counter(s.path, recipes.CounterConfig{Dialect: recipes.Curator}))(s.T)
+		if n := must.Get(c.Add(s.ctx, -5))(s.T); n != -5 || int64(binary.BigEndian.Uint64(s.data(s.path))) != -5 {
 			t.Errorf("counted %d, and stored %x", n, s.data(s.path))
 		}
 		if _, err := s.raw.Set(s.path, binary.BigEndian.AppendUint64(nil, 41), -1); err != nil {
 			t.Fatal(err)
 		}
-		if n := must[int64](s.T)(c.Add(s.ctx, 1)); n != 42 {
+		if n := must.Get(c.Add(s.ctx, 1))(s.T); n != 42 {
 			t.Errorf("41 and 1 are %d", n)
 		}
 		if _, err := s.raw.Set(s.path, nil, -1); err != nil {
 			t.Fatal(err)
 		}
-		if n := must[int64](s.T)(c.Get(s.ctx)); n != 0 {
+		if n := must.Get(c.Get(s.ctx))(s.T); n != 0 {
 			t.Errorf("without data it is %d", n)
 		}
 	})
@@ -91,7 +92,7 @@ func TestACounterThatAnotherCreatesIsNotOverwritten(t *testing.T) {
 	} {
 		t.Run(string(dialect), func(t *testing.T) {
 			onEmbedded(t, func(s *scene, srv *zkserver.Server) {
-				c := must[recipes.Counter](t)(s.session().Counter(s.path, recipes.CounterConfig{Dialect: dialect}))
+				c := must.Get(s.session().Counter(s.path, recipes.CounterConfig{Dialect: dialect}))(t)
 				var once sync.Once
 				srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 					if r.Op == zkserver.OpMulti && r.Path == s.path {
@@ -125,7 +126,7 @@ func TestACounterRefusesTheFormOfAnotherDialect(t *testing.T) {
 	} {
 		onEmbedded(t, func(s *scene, _ *zkserver.Server) {
 			s.make(s.path, []byte(tt.data), 0)
-			c := must[recipes.Counter](s.T)(s.session().Counter(s.path, recipes.CounterConfig{Dialect: tt.dialect}))
+			c := must.Get(s.session().Counter(s.path, recipes.CounterConfig{Dialect: tt.dialect}))(s.T)
 			for _, count := range []func() (int64, error){
 				func() (int64, error) { return c.Get(s.ctx) },
 				func() (int64, error) { return c.Add(s.ctx, 1) },
@@ -145,16 +146,16 @@ func TestAGroupInTheDialectOfKazoo(t *testing.T) {
 	onEmbedded(t, func(s *scene, _ *zkserver.Server) {
 		theirs := s.make(s.path+"/"+strings.ReplaceAll(uuid.NewString(), "-", "")+"__party__", []byte("theirs"), zk.FlagEphemeral)
 		s.make(s.path+"/stranger", nil, zk.FlagEphemeral)
-		g := must[recipes.Group](s.T)(s.session().Group(s.path, recipes.GroupConfig{Dialect: recipes.Kazoo}))
-		m := must[recipes.Membership](s.T)(g.Join(s.ctx, []byte("ours")))
+		g := must.Get(s.session().Group(s.path, recipes.GroupConfig{Dialect: recipes.Kazoo}))(s.T)
+		m := must.Get(g.Join(s.ctx, []byte("ours")))(s.T)
 		if name := strings.TrimSuffix(m.Znode(), "__party__"); len(name) != len(s.path)+1+32 {
 			t.Errorf("ours is %s", m.Znode())
 		}
-		members := must[[]recipes.Member](s.T)(g.Members(s.ctx))
+		members := must.Get(g.Members(s.ctx))(s.T)
 		if len(members) != 2 || members[0].Znode != theirs || string(members[1].Data) != "ours" {
 			t.Errorf("the members are %+v", members)
 		}
-		if watched := <-must[<-chan []recipes.Member](s.T)(g.Watch(s.ctx)); len(watched) != 2 {
+		if watched := <-must.Get(g.Watch(s.ctx))(s.T); len(watched) != 2 {
 			t.Errorf("watched %+v", watched)
 		}
 		s.is(m.Update(s.ctx, []byte{0xff}), recipes.ErrInvalid)
@@ -165,7 +166,7 @@ func TestAGroupInTheDialectOfKazoo(t *testing.T) {
 		if err := m.Leave(s.ctx); err != nil {
 			t.Error(err)
 		}
-		if all := must[[]recipes.Member](s.T)(must[recipes.Group](s.T)(s.session().Group(s.path, recipes.GroupConfig{Dialect: recipes.Curator})).Members(s.ctx)); len(all) != 2 {
+		if all := must.Get(must.Get(s.session().Group(s.path, recipes.GroupConfig{Dialect: recipes.Curator}))(s.T).Members(s.ctx))(s.T); len(all) != 2 {
 			t.Errorf("to Curator's form the members are %+v", all)
 		}
 	})
@@ -201,7 +202,7 @@ func TestAQueueInTheDialectOfAnotherLibrary(t *testing.T) {
 	} {
 		onBoth(t, func(s *scene) {
 			session := s.session()
-			q := must[recipes.Queue](s.T)(session.Queue(s.path, recipes.QueueConfig{Dialect: tt.dialect}))
+			q := must.Get(session.Queue(s.path, recipes.QueueConfig{Dialect: tt.dialect}))(s.T)
 			p, err := session.PriorityQueue(s.path, recipes.QueueConfig{Dialect: tt.dialect})
 			if tt.dialect == recipes.Curator {
 				s.is(err, recipes.ErrInvalid)
@@ -211,12 +212,12 @@ func TestAQueueInTheDialectOfAnotherLibrary(t *testing.T) {
 					s.Fatalf("put %s: %v; want %s", id, err, tt.ids[i])
 				}
 			}
-			if n := must[int](s.T)(q.Len(s.ctx)); n != len(tt.steps) || len(s.children(s.path)) != n {
+			if n := must.Get(q.Len(s.ctx))(s.T); n != len(tt.steps) || len(s.children(s.path)) != n {
 				s.Errorf("of %d elements %d are seen, among %q", len(tt.steps), n, s.children(s.path))
 			}
-			taken := string(must[recipes.Element](s.T)(q.Peek(s.ctx)).Data)
+			taken := string(must.Get(q.Peek(s.ctx))(s.T).Data)
 			for range tt.steps {
-				taken += string(must[recipes.Element](s.T)(q.Take(s.ctx)).Data)
+				taken += string(must.Get(q.Take(s.ctx))(s.T).Data)
 			}
 			if taken != tt.taken[:1]+tt.taken {
 				s.Errorf("looked at and took %q", taken)
@@ -254,7 +255,7 @@ func TestAPutIsRefusedInAQueueOfAnotherDialect(t *testing.T) {
 	} {
 		onEmbedded(t, func(s *scene, _ *zkserver.Server) {
 			tt.want.Znode = s.make(s.path+"/"+tt.theirs, nil, zk.FlagSequence)
-			q := must[recipes.Queue](s.T)(s.session().Queue(s.path, recipes.QueueConfig{Dialect: tt.dialect}))
+			q := must.Get(s.session().Queue(s.path, recipes.QueueConfig{Dialect: tt.dialect}))(s.T)
 			var got *recipes.ForeignError
 			if _, err := q.Put(s.ctx, nil); !errors.As(err, &got) || *got != tt.want {
 				t.Errorf("%s beside %s: %v", tt.dialect, tt.theirs, err)
@@ -272,7 +273,7 @@ func TestAPutIsRefusedInAQueueOfAnotherDialect(t *testing.T) {
 	}
 	onEmbedded(t, func(s *scene, _ *zkserver.Server) {
 		s.make(s.path+"/claims", nil, 0)
-		q := must[recipes.Queue](s.T)(s.session().Queue(s.path, recipes.QueueConfig{Dialect: recipes.Kazoo}))
+		q := must.Get(s.session().Queue(s.path, recipes.QueueConfig{Dialect: recipes.Kazoo}))(s.T)
 		_, err := q.Put(s.ctx, nil)
 		s.is(err, recipes.ErrForeign)
 	})
@@ -288,7 +289,7 @@ func TestADoubleBarrierOfAnotherLibraryIsRefused(t *testing.T) {
 	} {
 		onBoth(t, func(s *scene) {
 			tt.want.Znode = s.make(s.path+"/"+tt.member, nil, zk.FlagEphemeral)
-			b := must[recipes.DoubleBarrier](s.T)(s.session().DoubleBarrier(s.path, recipes.DoubleBarrierConfig{Size: 2}))
+			b := must.Get(s.session().DoubleBarrier(s.path, recipes.DoubleBarrierConfig{Size: 2}))(s.T)
 			var got *recipes.ForeignError
 			if _, err := b.Enter(s.ctx, nil); !errors.As(err, &got) || *got != tt.want {
 				s.Errorf("got %v, want %v", err, &tt.want)
@@ -300,7 +301,7 @@ func TestADoubleBarrierOfAnotherLibraryIsRefused(t *testing.T) {
 		})
 		// One that comes while ours waits counts it, and makes ready.
 		onBoth(t, func(s *scene) {
-			b := must[recipes.DoubleBarrier](s.T)(s.session().DoubleBarrier(s.path, recipes.DoubleBarrierConfig{Size: 2}))
+			b := must.Get(s.session().DoubleBarrier(s.path, recipes.DoubleBarrierConfig{Size: 2}))(s.T)
 			failed := make(chan error, 1)
 			go func() {
 				_, err := b.Enter(s.ctx, nil)
@@ -377,15 +378,15 @@ func TestContendersCountWhatIsUnknown(t *testing.T) {
 		s.make(s.path+"/queue-", nil, zk.FlagEphemeral|zk.FlagSequence)
 		s.contender(kazooLock)
 		session := s.session()
-		must[recipes.Membership](s.T)(must[recipes.Group](s.T)(session.Group(s.path, recipes.GroupConfig{})).Join(s.ctx, nil))
-		must[recipes.Hold](s.T)(must[recipes.Lock](s.T)(session.Lock("/other", recipes.LockConfig{})).Acquire(s.ctx))
-		if lines := must[recipes.Lines](s.T)(session.Contenders(s.ctx, s.path)); lines.Unknown != 2 || len(lines.Contenders) != 1 {
+		must.Get(must.Get(session.Group(s.path, recipes.GroupConfig{}))(s.T).Join(s.ctx, nil))(s.T)
+		must.Get(must.Get(session.Lock("/other", recipes.LockConfig{}))(s.T).Acquire(s.ctx))(s.T)
+		if lines := must.Get(session.Contenders(s.ctx, s.path))(s.T); lines.Unknown != 2 || len(lines.Contenders) != 1 {
 			t.Errorf("got %+v", lines)
 		}
-		if lines := must[recipes.Lines](s.T)(session.Contenders(s.ctx, s.path, recipes.KindLock)); lines.Unknown != 0 {
+		if lines := must.Get(session.Contenders(s.ctx, s.path, recipes.KindLock))(s.T); lines.Unknown != 0 {
 			t.Errorf("of locks: %+v", lines)
 		}
-		if lines := must[recipes.Lines](s.T)(session.Contenders(s.ctx, "/other")); lines.Unknown != 0 {
+		if lines := must.Get(session.Contenders(s.ctx, "/other"))(s.T); lines.Unknown != 0 {
 			t.Errorf("of a line of ours: %+v", lines)
 		}
 	})
@@ -400,12 +401,12 @@ func TestMembersOfKazoosDoubleBarrierAreNoContenders(t *testing.T) {
 			s.make(s.path+"/"+guid, nil, zk.FlagEphemeral)
 		}
 		for _, kinds := range [][]recipes.Kind{nil, {recipes.KindSemaphore}} {
-			if lines := must[recipes.Lines](s.T)(session.Contenders(s.ctx, s.path, kinds...)); lines.Unknown != 0 || len(lines.Contenders) != 0 {
+			if lines := must.Get(session.Contenders(s.ctx, s.path, kinds...))(s.T); lines.Unknown != 0 || len(lines.Contenders) != 0 {
 				t.Errorf("of a double barrier: %+v", lines)
 			}
 		}
 		s.make(s.path+"-__lock__", nil, 0)
-		if lines := must[recipes.Lines](s.T)(session.Contenders(s.ctx, s.path)); len(lines.Contenders) != 2 || lines.Contenders[0].Dialect != recipes.Kazoo {
+		if lines := must.Get(session.Contenders(s.ctx, s.path))(s.T); len(lines.Contenders) != 2 || lines.Contenders[0].Dialect != recipes.Kazoo {
 			t.Errorf("of a semaphore: %+v", lines)
 		}
 	})
@@ -434,9 +435,9 @@ func TestASemaphoreInTheDialectOfAnotherLibrary(t *testing.T) {
 			theirs := s.make(s.path+names.lease, nil, zk.FlagEphemeral|names.sequence)
 			leases, locks := names.dirs(s.path)
 			open := func() recipes.Semaphore {
-				return must[recipes.Semaphore](s.T)(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 2, Dialect: names.dialect, Data: []byte("ours")}))
+				return must.Get(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 2, Dialect: names.dialect, Data: []byte("ours")}))(s.T)
 			}
-			first := must[recipes.Hold](s.T)(open().Acquire(s.ctx))
+			first := must.Get(open().Acquire(s.ctx))(s.T)
 			if all := s.children(locks); len(all) != 0 {
 				s.Errorf("%s: the lock is kept: %q", names.dialect, all)
 			}
@@ -452,12 +453,12 @@ func TestASemaphoreInTheDialectOfAnotherLibrary(t *testing.T) {
 			granted := make(chan recipes.Hold, 2)
 			for range 2 {
 				joined := make(chan struct{})
-				m := must[recipes.Semaphore](s.T)(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 2, Dialect: names.dialect, Joined: func(p recipes.Place) {
+				m := must.Get(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 2, Dialect: names.dialect, Joined: func(p recipes.Place) {
 					if p.Position != recipes.UnknownPosition {
 						s.Errorf("joined at %+v", p)
 					}
 					close(joined)
-				}}))
+				}}))(s.T)
 				go func() {
 					h, err := m.Acquire(s.ctx)
 					if err != nil {
@@ -468,7 +469,7 @@ func TestASemaphoreInTheDialectOfAnotherLibrary(t *testing.T) {
 				<-joined
 			}
 			for line := []recipes.Contender(nil); ; {
-				line = must[[]recipes.Contender](s.T)(open().Contenders(s.ctx))
+				line = must.Get(open().Contenders(s.ctx))(s.T)
 				if len(line) == 4 && line[0].Znode == theirs && line[1].Holds && !line[2].Holds && !line[3].Holds && line[2].Dialect == names.dialect {
 					break
 				}
@@ -476,7 +477,7 @@ func TestASemaphoreInTheDialectOfAnotherLibrary(t *testing.T) {
 					s.Fatalf("the line is %+v", line)
 				}
 			}
-			if lines := must[recipes.Lines](s.T)(s.session().Contenders(s.ctx, s.path)); len(lines.Of(recipes.KindSemaphore)) != 4 || lines.Unknown != 0 {
+			if lines := must.Get(s.session().Contenders(s.ctx, s.path))(s.T); len(lines.Of(recipes.KindSemaphore)) != 4 || lines.Unknown != 0 {
 				s.Errorf("the session sees %+v", lines)
 			}
 			if err := s.raw.Delete(theirs, -1); err != nil {
@@ -495,7 +496,7 @@ func TestASemaphoreInTheDialectOfAnotherLibrary(t *testing.T) {
 			if err := s.raw.Delete(turn, -1); err != nil {
 				s.Fatal(err)
 			}
-			s.release(must[recipes.Hold](s.T)(open().TryAcquire(s.ctx)))
+			s.release(must.Get(open().TryAcquire(s.ctx))(s.T))
 		})
 	}
 }
@@ -507,7 +508,7 @@ func TestASemaphoreThatLosesItsLockGivesItsLeaseBack(t *testing.T) {
 		onBoth(t, func(s *scene) {
 			theirs := s.make(s.path+names.lease, nil, zk.FlagEphemeral|names.sequence)
 			leases, locks := names.dirs(s.path)
-			m := must[recipes.Semaphore](s.T)(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 1, Dialect: names.dialect}))
+			m := must.Get(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 1, Dialect: names.dialect}))(s.T)
 			failed := make(chan error, 1)
 			go func() {
 				_, err := m.Acquire(s.ctx)
@@ -542,7 +543,7 @@ func TestACancelledSemaphoreLeavesNothing(t *testing.T) {
 			leases, locks := names.dirs(s.path)
 			ctx, cancel := context.WithCancel(s.ctx)
 			joined := make(chan struct{})
-			m := must[recipes.Semaphore](s.T)(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 1, Dialect: names.dialect, Joined: func(recipes.Place) { close(joined) }}))
+			m := must.Get(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 1, Dialect: names.dialect, Joined: func(recipes.Place) { close(joined) }}))(s.T)
 			failed := make(chan error, 1)
 			go func() {
 				_, err := m.Acquire(ctx)
@@ -568,7 +569,7 @@ func TestASemaphoreOfAnotherLibraryIsSeen(t *testing.T) {
 				_, locks := names.dirs(s.path)
 				s.make(locks+"/x", nil, 0)
 				theirs := s.make(s.path+names.lease, nil, zk.FlagEphemeral|names.sequence)
-				m := must[recipes.Semaphore](s.T)(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: permits}))
+				m := must.Get(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: permits}))(s.T)
 				var got *recipes.ForeignError
 				if _, err := m.Acquire(s.ctx); !errors.As(err, &got) || got.Dialect != names.dialect || got.Znode != theirs {
 					s.Errorf("got %v", err)
@@ -577,7 +578,7 @@ func TestASemaphoreOfAnotherLibraryIsSeen(t *testing.T) {
 					s.Fatal(err)
 				}
 				// Directories that nobody uses any more do no harm.
-				s.release(must[recipes.Hold](s.T)(m.Acquire(s.ctx)))
+				s.release(must.Get(m.Acquire(s.ctx))(s.T))
 			})
 		}
 	}
@@ -588,11 +589,11 @@ func TestASemaphoreOfAnotherLibraryIsSeen(t *testing.T) {
 func TestAContenderOfKazoosSemaphoreWaitsWithoutALease(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		open := func(s recipes.Client) recipes.Semaphore {
-			return must[recipes.Semaphore](t)(s.Semaphore("/s", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo}))
+			return must.Get(s.Semaphore("/s", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo}))(t)
 		}
-		first := must[recipes.Hold](t)(open(s).Acquire(ctx))
+		first := must.Get(open(s).Acquire(ctx))(t)
 		second, next := open(openVirtual(t, srv)), make(chan recipes.Hold, 1)
-		go func() { next <- must[recipes.Hold](t)(second.Acquire(ctx)) }()
+		go func() { next <- must.Get(second.Acquire(ctx))(t) }()
 		synctest.Wait()
 		if leases := strings.Fields(shape(srv, "/s")); len(leases) != 1 {
 			t.Errorf("there are %q while one waits", leases)
@@ -608,7 +609,7 @@ func TestAContenderOfKazoosSemaphoreWaitsWithoutALease(t *testing.T) {
 func TestALeaseThatIsNotGrantedIsNotHeld(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
 		s := openVirtual(t, srv)
-		sem := must[recipes.Semaphore](t)(s.Semaphore("/semaphore", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator}))
+		sem := must.Get(s.Semaphore("/semaphore", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator}))(t)
 		once, cancel := context.WithCancel(ctx)
 		var told atomic.Bool
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -623,9 +624,9 @@ func TestALeaseThatIsNotGrantedIsNotHeld(t *testing.T) {
 			t.Fatalf("acquire: %v", err)
 		}
 		time.Sleep(time.Minute)
-		syncs := must[recipes.Stats](t)(s.Stats(ctx)).ByKind["sync"]
+		syncs := must.Get(s.Stats(ctx))(t).ByKind["sync"]
 		time.Sleep(time.Minute)
-		if more := must[recipes.Stats](t)(s.Stats(ctx)).ByKind["sync"]; more != syncs {
+		if more := must.Get(s.Stats(ctx))(t).ByKind["sync"]; more != syncs {
 			t.Errorf("%d syncs in a minute in which nothing was held", more-syncs)
 		}
 		if h, err := sem.Acquire(ctx); err != nil {

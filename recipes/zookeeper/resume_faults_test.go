@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -53,7 +54,7 @@ func (r *resumption) before(t *testing.T, hold func(recipes.Client)) {
 	r.other = open(t, r.srv)
 	first := open(t, r.srv)
 	hold(first)
-	must[recipes.Hold](t)(must[recipes.Lock](t)(first.Lock(stagePath+"-dropped", recipes.LockConfig{})).Acquire(r.ctx))
+	must.Get(must.Get(first.Lock(stagePath+"-dropped", recipes.LockConfig{}))(t).Acquire(r.ctx))(t)
 	r.victim = move(t, r.srv.Addr(), first)
 }
 
@@ -79,7 +80,7 @@ func (r *resumption) after(t *testing.T, get func(context.Context) (recipes.Gran
 	if err := settle(r.ctx, r.victim.(movable).DropRest); err != nil && !errors.Is(err, recipes.ErrSessionLost) {
 		t.Errorf("DropRest: %v", err)
 	}
-	must[recipes.Hold](t)(must[recipes.Lock](t)(r.other.Lock(stagePath+"-dropped", recipes.LockConfig{})).Acquire(r.ctx))
+	must.Get(must.Get(r.other.Lock(stagePath+"-dropped", recipes.LockConfig{}))(t).Acquire(r.ctx))(t)
 	if _, err := get(r.ctx); err != nil {
 		t.Errorf("another session: %v", err)
 	}
@@ -97,7 +98,7 @@ func sweepResume(t *testing.T, k thing, at int64, f fault) int64 {
 	var held recipes.Grant
 	r.before(t, func(first recipes.Client) {
 		get, _, _ := k.at(t, first, stagePath)
-		held = must[recipes.Grant](t)(get(r.ctx))
+		held = must.Get(get(r.ctx))(t)
 	})
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
@@ -130,7 +131,7 @@ func sweepResumeWaiting(t *testing.T, c contention, at int64, f fault) int64 {
 	var place recipes.Place
 	var holder recipes.Grant
 	r.before(t, func(first recipes.Client) {
-		holder = must[recipes.Grant](t)(c.enter(r.ctx, r.other, stagePath, nil))
+		holder = must.Get(c.enter(r.ctx, r.other, stagePath, nil))(t)
 		joined := make(chan recipes.Place, 1)
 		go func() { _, _ = c.enter(r.ctx, first, stagePath, func(p recipes.Place) { joined <- p }) }()
 		place = <-joined

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -23,7 +24,7 @@ func TestAResumedSessionTellsWhatTheLeaderKnows(t *testing.T) {
 				first, waiter := linkTo(srv.ServeConn).open(t, timeout), linkTo(srv.ServeConn).open(t, timeout)
 				acquire(t, first)
 				joined, granted := make(chan struct{}), make(chan struct{})
-				l := must[recipes.Lock](t)(waiter.Lock("/deadline", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))
+				l := must.Get(waiter.Lock("/deadline", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))(t)
 				go func() {
 					if _, err := l.Acquire(t.Context()); err != nil {
 						t.Error(err)
@@ -37,7 +38,7 @@ func TestAResumedSessionTellsWhatTheLeaderKnows(t *testing.T) {
 				follower := srv.Follower()
 				theirs := linkTo(follower.ServeConn)
 				cfg := recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}
-				second := must[recipes.Client](t)(zookeeper.ResumeWith(theirs.dial)(t.Context(), cfg, first.(movable).ResumeTicket(), time.Now()))
+				second := must.Get(zookeeper.ResumeWith(theirs.dial)(t.Context(), cfg, first.(movable).ResumeTicket(), time.Now()))(t)
 				time.Sleep(phase) // virtual
 				theirs.lead(nil)
 				follower.CutOff()
@@ -66,7 +67,7 @@ func TestAResumedSessionThatHoldsNothingIsIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg := recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}
-		second := must[recipes.Client](t)(zookeeper.ResumeWith(way.dial)(t.Context(), cfg, first.(movable).ResumeTicket(), time.Now()))
+		second := must.Get(zookeeper.ResumeWith(way.dial)(t.Context(), cfg, first.(movable).ResumeTicket(), time.Now()))(t)
 		for range 2 {
 			if err := second.(movable).DropRest(t.Context()); err != nil {
 				t.Fatal(err)
@@ -74,9 +75,9 @@ func TestAResumedSessionThatHoldsNothingIsIdle(t *testing.T) {
 		}
 		inAMinute := func() int64 {
 			time.Sleep(time.Minute) // virtual
-			before := must[recipes.Stats](t)(second.Stats(t.Context())).ByKind["sync"]
+			before := must.Get(second.Stats(t.Context()))(t).ByKind["sync"]
 			time.Sleep(time.Minute)
-			return must[recipes.Stats](t)(second.Stats(t.Context())).ByKind["sync"] - before
+			return must.Get(second.Stats(t.Context()))(t).ByKind["sync"] - before
 		}
 		if n := inAMinute(); n != 0 {
 			t.Errorf("a session that holds nothing has asked the leader %d times", n)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -33,7 +34,7 @@ func move(t *testing.T, addr string, s recipes.Client) recipes.Client {
 		t.Fatal(err)
 	}
 	cfg := recipes.SessionConfig{Servers: []string{addr}, MaxPacket: 64 << 10}
-	next := must[recipes.Client](t)(zookeeper.Resume(bounded(t), cfg, s.(movable).ResumeTicket(), time.Now()))
+	next := must.Get(zookeeper.Resume(bounded(t), cfg, s.(movable).ResumeTicket(), time.Now()))(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), deadline)
 		defer cancel()
@@ -68,7 +69,7 @@ func kind[R any, G recipes.Grant](name string, of func(recipes.Client, string) (
 		name: name,
 		at: func(t *testing.T, s recipes.Client, path string) (_, _ func(context.Context) (recipes.Grant, error), _ func(context.Context, string, recipes.Token) (recipes.Grant, error)) {
 			t.Helper()
-			r := must[R](t)(of(s, path))
+			r := must.Get(of(s, path))(t)
 			return func(ctx context.Context) (recipes.Grant, error) { return asGrant(get(r, ctx)) },
 				func(ctx context.Context) (recipes.Grant, error) { return asGrant(try(r, ctx)) },
 				func(ctx context.Context, znode string, token recipes.Token) (recipes.Grant, error) {
@@ -151,16 +152,16 @@ func TestDropRestIsRepeated(t *testing.T) {
 	srv := embedded(t)
 	ctx, s := bounded(t), open(t, srv)
 	at := func(path string) recipes.Lock {
-		return must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{}))
+		return must.Get(s.Lock(path, recipes.LockConfig{}))(t)
 	}
-	had := must[recipes.Hold](t)(at("/kept").Acquire(ctx))
-	must[recipes.Hold](t)(at("/dropped").Acquire(ctx))
+	had := must.Get(at("/kept").Acquire(ctx))(t)
+	must.Get(at("/dropped").Acquire(ctx))(t)
 	if err := s.(movable).DropRest(ctx); !errors.Is(err, recipes.ErrInvalid) {
 		t.Errorf("of a session that was not resumed: %v", err)
 	}
 	for _, fails := range []zkserver.Op{zkserver.OpGetEphemerals, zkserver.OpDelete} {
 		s = move(t, srv.Addr(), s)
-		taken := must[recipes.Hold](t)(at("/kept").(taker[recipes.Hold]).Resume(ctx, had.Znode(), had.Token()))
+		taken := must.Get(at("/kept").(taker[recipes.Hold]).Resume(ctx, had.Znode(), had.Token()))(t)
 		trying, giveUp := context.WithCancel(ctx)
 		hold := make(chan struct{})
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -181,10 +182,10 @@ func TestDropRestIsRepeated(t *testing.T) {
 		if err := taken.Write(ctx); err != nil {
 			t.Fatalf("what was taken up: %v", err)
 		}
-		if line := must[[]recipes.Contender](t)(at("/dropped").Contenders(ctx)); len(line) != 0 {
+		if line := must.Get(at("/dropped").Contenders(ctx))(t); len(line) != 0 {
 			t.Errorf("what was not: %+v", line)
 		}
-		must[recipes.Hold](t)(at("/dropped").Acquire(ctx))
+		must.Get(at("/dropped").Acquire(ctx))(t)
 	}
 }
 
@@ -193,17 +194,17 @@ func TestADeliveryIsTakenUp(t *testing.T) {
 	srv := embedded(t)
 	ctx, s := bounded(t), open(t, srv)
 	at := func(s recipes.Client) recipes.PriorityQueue {
-		return must[recipes.PriorityQueue](t)(s.PriorityQueue("/q", recipes.QueueConfig{}))
+		return must.Get(s.PriorityQueue("/q", recipes.QueueConfig{}))(t)
 	}
 	if _, err := at(s).Put(ctx, 7, []byte("data")); err != nil {
 		t.Fatal(err)
 	}
-	if err := must[recipes.Delivery](t)(at(s).Receive(ctx)).Return(ctx); err != nil {
+	if err := must.Get(at(s).Receive(ctx))(t).Return(ctx); err != nil {
 		t.Fatal(err)
 	}
-	had := must[recipes.Delivery](t)(at(s).Receive(ctx))
+	had := must.Get(at(s).Receive(ctx))(t)
 	s = move(t, srv.Addr(), s)
-	taken := must[recipes.Delivery](t)(at(s).(taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()))
+	taken := must.Get(at(s).(taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()))(t)
 	if !reflect.DeepEqual(taken.Element(), had.Element()) || taken.Attempt() != 2 {
 		t.Errorf("%+v, attempt %d; it was %+v", taken.Element(), taken.Attempt(), had.Element())
 	}
@@ -224,15 +225,15 @@ func TestADeliveryIsTakenUp(t *testing.T) {
 func TestADeliveryThatWasChangedIsNotTakenUp(t *testing.T) {
 	srv := embedded(t)
 	ctx, s, other := bounded(t), open(t, srv), open(t, srv)
-	q := must[recipes.Queue](t)(s.Queue("/q", recipes.QueueConfig{}))
-	id := must[recipes.ElementID](t)(q.Put(ctx, nil))
-	had := must[recipes.Delivery](t)(q.Receive(ctx))
-	lock := must[recipes.Hold](t)(must[recipes.Lock](t)(other.Lock("/l", recipes.LockConfig{})).Acquire(ctx))
+	q := must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
+	id := must.Get(q.Put(ctx, nil))(t)
+	had := must.Get(q.Receive(ctx))(t)
+	lock := must.Get(must.Get(other.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 	if err := lock.Write(ctx, recipes.Set("/q/"+string(id), nil, recipes.AnyVersion)); err != nil {
 		t.Fatal(err)
 	}
 	s = move(t, srv.Addr(), s)
-	q = must[recipes.Queue](t)(s.Queue("/q", recipes.QueueConfig{}))
+	q = must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
 	if _, err := q.(taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()); !errors.Is(err, recipes.ErrNotHeld) {
 		t.Errorf("taken up: %v", err)
 	}
@@ -274,7 +275,7 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 		ctx, other := bounded(t), openAt(t, addr)
 		first := openAt(t, addr)
 		get, _, _ := k.at(t, first, path)
-		held := must[recipes.Grant](t)(get(ctx))
+		held := must.Get(get(ctx))(t)
 		guardedWrite(t, held, path+"-before")
 
 		second := move(t, addr, first)
@@ -282,7 +283,7 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 			t.Errorf("in the process that let go it says %v", err)
 		}
 		_, _, resume := k.at(t, second, path)
-		taken := must[recipes.Grant](t)(resume(ctx, held.Znode(), held.Token()))
+		taken := must.Get(resume(ctx, held.Znode(), held.Token()))(t)
 		if err := second.(movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +306,7 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 		waiting, granted := make(chan struct{}), make(chan error, 1)
 		lock := k.name == "lock by handoff"
 		if lock {
-			line := must[recipes.Lock](t)(other.Lock(path, recipes.LockConfig{Joined: func(recipes.Place) { close(waiting) }}))
+			line := must.Get(other.Lock(path, recipes.LockConfig{Joined: func(recipes.Place) { close(waiting) }}))(t)
 			go func() { _, err := line.Acquire(ctx); granted <- err }()
 			<-waiting
 		}
@@ -316,7 +317,7 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 			if err := <-granted; err != nil {
 				t.Fatal(err)
 			}
-			if stats := must[recipes.Stats](t)(other.Stats(ctx)); stats.Handoffs != 1 {
+			if stats := must.Get(other.Stats(ctx))(t); stats.Handoffs != 1 {
 				t.Errorf("%d handoffs: the waiter has listed the line", stats.Handoffs)
 			}
 		}
@@ -332,10 +333,10 @@ func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
 		ctx, other := bounded(t), openAt(t, addr)
 		s := openAt(t, addr)
 		get, _, _ := k.at(t, s, path)
-		held := must[recipes.Grant](t)(get(ctx))
+		held := must.Get(get(ctx))(t)
 		// Another session's.
 		theirGet, _, _ := k.at(t, other, path+"-theirs")
-		theirs := must[recipes.Grant](t)(theirGet(ctx))
+		theirs := must.Get(theirGet(ctx))(t)
 
 		s = move(t, addr, s)
 		_, _, resume := k.at(t, s, path)
@@ -376,16 +377,16 @@ func TestAWaiterIsNotTakenUpAsAHolder(t *testing.T) {
 		t.Run(string(strategy), func(t *testing.T) {
 			srv := embedded(t)
 			ctx, s := bounded(t), open(t, srv)
-			must[recipes.Hold](t)(must[recipes.Lock](t)(open(t, srv).Lock("/lock", recipes.LockConfig{})).Acquire(ctx))
+			must.Get(must.Get(open(t, srv).Lock("/lock", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 			joined := make(chan recipes.Place, 1)
-			lock := must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{Strategy: strategy, Joined: func(p recipes.Place) { joined <- p }}))
+			lock := must.Get(s.Lock("/lock", recipes.LockConfig{Strategy: strategy, Joined: func(p recipes.Place) { joined <- p }}))(t)
 			go lock.Acquire(ctx)
 			place := <-joined
-			contenders := must[[]recipes.Contender](t)(lock.Contenders(ctx))
+			contenders := must.Get(lock.Contenders(ctx))(t)
 			at := slices.IndexFunc(contenders, func(c recipes.Contender) bool { return c.Znode == place.Znode })
 
 			s = move(t, srv.Addr(), s)
-			taker := must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{Strategy: strategy})).(taker[recipes.Hold])
+			taker := must.Get(s.Lock("/lock", recipes.LockConfig{Strategy: strategy}))(t).(taker[recipes.Hold])
 			if _, err := taker.Resume(ctx, place.Znode, contenders[at].Token); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
 				t.Errorf("the waiter: %v", err)
 			}
@@ -400,9 +401,9 @@ func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 		srv := embedded(t)
 		ctx, s := bounded(t), open(t, srv)
 		lock := func(s recipes.Client, joined func(recipes.Place)) recipes.SharedLock {
-			return must[recipes.SharedLock](t)(s.SharedLock("/shared", recipes.SharedLockConfig{Joined: joined}))
+			return must.Get(s.SharedLock("/shared", recipes.SharedLockConfig{Joined: joined}))(t)
 		}
-		writer := must[recipes.SharedHold](t)(lock(open(t, srv), nil).AcquireWrite(ctx))
+		writer := must.Get(lock(open(t, srv), nil).AcquireWrite(ctx))(t)
 		if downgraded {
 			if err := writer.Downgrade(ctx); err != nil {
 				t.Fatal(err)
@@ -419,7 +420,7 @@ func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		contenders := must[[]recipes.Contender](t)(lock(s, nil).Contenders(ctx))
+		contenders := must.Get(lock(s, nil).Contenders(ctx))(t)
 		at := slices.IndexFunc(contenders, func(c recipes.Contender) bool { return c.Znode == place.Znode })
 
 		s = move(t, srv.Addr(), s)
@@ -434,27 +435,27 @@ func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 func TestWhatNobodyTakesUpIsDropped(t *testing.T) {
 	everywhere := func(t *testing.T, addr string) {
 		ctx, s, holder, dropped := bounded(t), openAt(t, addr), openAt(t, addr), "/"+rand.Text()
-		held := must[recipes.Hold](t)(must[recipes.Lock](t)(holder.Lock(dropped, recipes.LockConfig{})).Acquire(ctx))
-		kept := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock(dropped+"-kept", recipes.LockConfig{})).Acquire(ctx))
+		held := must.Get(must.Get(holder.Lock(dropped, recipes.LockConfig{}))(t).Acquire(ctx))(t)
+		kept := must.Get(must.Get(s.Lock(dropped+"-kept", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 		guardedWrite(t, kept, dropped+"-by-kept")
 		joined := make(chan recipes.Place, 1)
-		go must[recipes.Lock](t)(s.Lock(dropped, recipes.LockConfig{Joined: func(p recipes.Place) { joined <- p }})).Acquire(ctx)
+		go must.Get(s.Lock(dropped, recipes.LockConfig{Joined: func(p recipes.Place) { joined <- p }}))(t).Acquire(ctx)
 		<-joined
 
 		s = move(t, addr, s)
-		lock := must[recipes.Lock](t)(s.Lock(dropped+"-kept", recipes.LockConfig{})).(taker[recipes.Hold])
-		taken := must[recipes.Hold](t)(lock.Resume(ctx, kept.Znode(), kept.Token()))
+		lock := must.Get(s.Lock(dropped+"-kept", recipes.LockConfig{}))(t).(taker[recipes.Hold])
+		taken := must.Get(lock.Resume(ctx, kept.Znode(), kept.Token()))(t)
 		if err := s.(movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
-		line := must[[]recipes.Contender](t)(must[recipes.Lock](t)(holder.Lock(dropped, recipes.LockConfig{})).Contenders(ctx))
+		line := must.Get(must.Get(holder.Lock(dropped, recipes.LockConfig{}))(t).Contenders(ctx))(t)
 		if len(line) != 1 || line[0].Znode != held.Znode() {
 			t.Errorf("in line: %+v", line)
 		}
 		if err := taken.Write(ctx); err != nil {
 			t.Errorf("what was taken up: %v", err)
 		}
-		must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock(dropped+"-new", recipes.LockConfig{})).Acquire(ctx))
+		must.Get(must.Get(s.Lock(dropped+"-new", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 	}
 	t.Run("embedded", func(t *testing.T) { everywhere(t, embedded(t).Addr()) })
 	t.Run("real", func(t *testing.T) { everywhere(t, ensembletest.Shared(t).Addrs()[0]) })
@@ -464,14 +465,14 @@ func TestWhatNobodyTakesUpIsDropped(t *testing.T) {
 func TestAWriterThatHasOnlyClaimedIsNotTakenUp(t *testing.T) {
 	srv := embedded(t)
 	ctx, s := bounded(t), open(t, srv)
-	reading := must[recipes.PriorityLock](t)(open(t, srv).PriorityLock("/p", recipes.PriorityLockConfig{}))
-	must[recipes.PriorityHold](t)(reading.AcquireRead(ctx))
-	claimed := must[session.Stat](t)(s.(interface {
+	reading := must.Get(open(t, srv).PriorityLock("/p", recipes.PriorityLockConfig{}))(t)
+	must.Get(reading.AcquireRead(ctx))(t)
+	claimed := must.Get(s.(interface {
 		CreateNamed(context.Context, string, []byte) (session.Stat, error)
-	}).CreateNamed(ctx, "/p/writing-00-0000000009", nil))
+	}).CreateNamed(ctx, "/p/writing-00-0000000009", nil))(t)
 
 	s = move(t, srv.Addr(), s)
-	lock := must[recipes.PriorityLock](t)(s.PriorityLock("/p", recipes.PriorityLockConfig{})).(taker[recipes.PriorityHold])
+	lock := must.Get(s.PriorityLock("/p", recipes.PriorityLockConfig{}))(t).(taker[recipes.PriorityHold])
 	if _, err := lock.Resume(ctx, "/p/writing-00-0000000009", recipes.Token(claimed.Czxid)); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
 		t.Errorf("the writer: %v", err)
 	}
@@ -487,11 +488,11 @@ func TestAPriorityLockIsTakenUpBesideOthers(t *testing.T) {
 			srv := embedded(t)
 			ctx, s, other := bounded(t), open(t, srv), open(t, srv)
 			at := func(s recipes.Client, joined func(recipes.Place)) recipes.PriorityLock {
-				return must[recipes.PriorityLock](t)(s.PriorityLock("/p", recipes.PriorityLockConfig{Joined: joined}))
+				return must.Get(s.PriorityLock("/p", recipes.PriorityLockConfig{Joined: joined}))(t)
 			}
-			had := must[recipes.PriorityHold](t)(acquire(at(s, nil), ctx))
+			had := must.Get(acquire(at(s, nil), ctx))(t)
 			if name == "reading" {
-				must[recipes.PriorityHold](t)(at(other, nil).AcquireRead(ctx))
+				must.Get(at(other, nil).AcquireRead(ctx))(t)
 			}
 			waiting, leave := context.WithCancel(ctx)
 			defer leave()

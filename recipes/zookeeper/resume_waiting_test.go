@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -292,8 +293,8 @@ func TestWhatWasGrantedSinceIsNotDropped(t *testing.T) {
 		}
 		guardedWrite(t, won.grant, path+"-written")
 		if leads {
-			e := must[recipes.Election](t)(second.Election(path, recipes.ElectionConfig{}))
-			if l := must[recipes.Leader](t)(e.Leader(ctx)); !l.Acknowledged {
+			e := must.Get(second.Election(path, recipes.ElectionConfig{}))(t)
+			if l := must.Get(e.Leader(ctx))(t); !l.Acknowledged {
 				t.Error("the acknowledgement is gone")
 			}
 		}
@@ -305,10 +306,10 @@ func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
 	for failing := range 4 {
 		srv := embedded(t)
 		ctx, first := bounded(t), openAt(t, srv.Addr())
-		l := must[recipes.SharedLock](t)(first.SharedLock("/shared", recipes.SharedLockConfig{}))
-		h := must[recipes.SharedHold](t)(l.AcquireWrite(ctx))
+		l := must.Get(first.SharedLock("/shared", recipes.SharedLockConfig{}))(t)
+		h := must.Get(l.AcquireWrite(ctx))(t)
 		second := move(t, srv.Addr(), first)
-		l = must[recipes.SharedLock](t)(second.SharedLock("/shared", recipes.SharedLockConfig{}))
+		l = must.Get(second.SharedLock("/shared", recipes.SharedLockConfig{}))(t)
 		once, cancel := context.WithCancel(ctx)
 		reads := 0
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -25,7 +26,7 @@ func revocations(of string, at func(s *stage, in recipes.Client) (revocable, fun
 	held := func(s *stage) (revocable, revocableHold) {
 		lock, _ := at(s, s.victim)
 		_, acquire := at(s, s.other)
-		return lock, must[revocableHold](s.T)(acquire(s.ctx))
+		return lock, must.Get(acquire(s.ctx))(s.T)
 	}
 	return []operation{
 		{of + ".Revoke", func(s *stage) doing {
@@ -82,7 +83,7 @@ func revocations(of string, at func(s *stage, in recipes.Client) (revocable, fun
 		{of + ".AcquireWrite, asked to give way", func(s *stage) doing {
 			_, acquire := at(s, s.victim)
 			lock, _ := at(s, s.other)
-			mine := must[revocableHold](s.T)(acquire(s.ctx))
+			mine := must.Get(acquire(s.ctx))(s.T)
 			return doing{
 				act: func(ctx context.Context) error {
 					select {
@@ -108,7 +109,7 @@ func revocations(of string, at func(s *stage, in recipes.Client) (revocable, fun
 
 func sharedLockOperations() []operation {
 	written := func(s *stage, in recipes.Client) recipes.SharedHold {
-		return must[recipes.SharedHold](s.T)(s.shared(in).AcquireWrite(s.ctx))
+		return must.Get(s.shared(in).AcquireWrite(s.ctx))(s.T)
 	}
 	besideDowngraded := func(method string, acquire func(recipes.SharedLock, context.Context) (recipes.SharedHold, error)) operation {
 		return operation{method + ", beside one that has downgraded", func(s *stage) doing {
@@ -197,7 +198,7 @@ func sharedLockOperations() []operation {
 func priorityLockOperations() []operation {
 	none := recipes.PriorityLockConfig{}
 	written := func(s *stage, in recipes.Client) recipes.PriorityHold {
-		return must[recipes.PriorityHold](s.T)(s.priority(in, none).AcquireWrite(s.ctx))
+		return must.Get(s.priority(in, none).AcquireWrite(s.ctx))(s.T)
 	}
 	turn := func(s *stage) func() error {
 		return func() error {

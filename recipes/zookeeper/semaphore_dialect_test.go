@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -138,7 +139,7 @@ func TestASemaphoreOfKazooComparesItsPermits(t *testing.T) {
 
 func leasesOf(t *testing.T, s recipes.Recipes, d recipes.Dialect, permits int) recipes.Semaphore {
 	t.Helper()
-	return must[recipes.Semaphore](t)(s.Semaphore("/line", recipes.SemaphoreConfig{Permits: permits, Dialect: d}))
+	return must.Get(s.Semaphore("/line", recipes.SemaphoreConfig{Permits: permits, Dialect: d}))(t)
 }
 
 // Leases come first, in the order of their creation. Whoever has the lock and the last
@@ -197,7 +198,7 @@ func TestTheContendersOfLeases(t *testing.T) {
 					want := tt.stand(s)
 					m := leasesOf(t, s.session(), names.dialect, 2)
 					before := srv.Counters()
-					all := must[[]recipes.Contender](t)(m.Contenders(s.ctx))
+					all := must.Get(m.Contenders(s.ctx))(t)
 					if n := srv.Counters().Sub(before).Requests[zkserver.OpGetData]; n != int64(tt.reads) {
 						t.Errorf("%d reads; want %d", n, tt.reads)
 					}
@@ -220,7 +221,7 @@ func TestTheContendersOfLeases(t *testing.T) {
 func TestATryThatIsRefusedHasGivenItsLeaseBack(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-			must[recipes.Hold](t)(leasesOf(t, s, recipes.Curator, 1).Acquire(ctx))
+			must.Get(leasesOf(t, s, recipes.Curator, 1).Acquire(ctx))(t)
 			other, leave := openVirtual(t, srv), make(chan struct{})
 			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 				if r.SessionID == other.ID() && r.Op == zkserver.OpDelete && strings.Contains(r.Path, "/leases/") {
@@ -261,9 +262,9 @@ func TestATryThatIsRefusedHasGivenItsLeaseBack(t *testing.T) {
 // An older lease that is given back while the leases are counted does not count.
 func TestALeaseIsTakenUpWhenAnOlderOneIsGivenBack(t *testing.T) {
 	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
-		older := must[recipes.Hold](t)(leasesOf(t, s.session(), recipes.Curator, 2).Acquire(s.ctx))
+		older := must.Get(leasesOf(t, s.session(), recipes.Curator, 2).Acquire(s.ctx))(t)
 		former := s.session()
-		h := must[recipes.Hold](t)(leasesOf(t, former, recipes.Curator, 2).Acquire(s.ctx))
+		h := must.Get(leasesOf(t, former, recipes.Curator, 2).Acquire(s.ctx))(t)
 		next := move(t, s.addr, former)
 		_, err := leasesOf(t, next, recipes.Curator, 2).(taker[recipes.Hold]).Resume(s.ctx, h.Znode(), h.Token()+1)
 		s.is(err, recipes.ErrRemoved) // it does not count as older, and is another lease
@@ -280,9 +281,9 @@ func TestALeaseIsTakenUpWhenAnOlderOneIsGivenBack(t *testing.T) {
 func TestALeaseThatWaitsIsNotTakenUp(t *testing.T) {
 	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
 		semaphore := func(in recipes.Client) recipes.Semaphore {
-			return must[recipes.Semaphore](t)(in.Semaphore(s.path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator}))
+			return must.Get(in.Semaphore(s.path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator}))(t)
 		}
-		must[recipes.Hold](t)(semaphore(s.session()).Acquire(s.ctx))
+		must.Get(semaphore(s.session()).Acquire(s.ctx))(t)
 		waiter := s.session()
 		waits := make(chan error, 1)
 		go func() {

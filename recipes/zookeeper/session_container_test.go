@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -18,10 +19,10 @@ import (
 func TestParentsAreRemovedByTheServerWhenEmpty(t *testing.T) {
 	check := func(t *testing.T, addr string, reap func()) {
 		ctx := bounded(t)
-		s := must[recipes.Client](t)(zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{addr}, Chroot: "/containers/chroot"}))
+		s := must.Get(zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{addr}, Chroot: "/containers/chroot"}))(t)
 		defer s.Close(ctx)
-		l := must[recipes.Lock](t)(s.Lock("/a/lock", recipes.LockConfig{}))
-		hold := must[recipes.Hold](t)(l.Acquire(ctx))
+		l := must.Get(s.Lock("/a/lock", recipes.LockConfig{}))(t)
+		hold := must.Get(l.Acquire(ctx))(t)
 		raw, _, err := zk.Connect([]string{addr}, 5*time.Second, zk.WithLogInfo(false))
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +35,7 @@ func TestParentsAreRemovedByTheServerWhenEmpty(t *testing.T) {
 			waitGone(ctx, t, raw, path, reap)
 		}
 		// And the lock works again.
-		hold = must[recipes.Hold](t)(l.Acquire(ctx))
+		hold = must.Get(l.Acquire(ctx))(t)
 		if err := hold.Release(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -69,21 +70,21 @@ func waitGone(ctx context.Context, t *testing.T, raw *zk.Conn, path string, reap
 // keeps a number, or values, or the numbers of names that are used once.
 var stays = map[string]func(context.Context, *testing.T, recipes.Client, string){
 	"counter": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
-		must[int64](t)(counterAt(t, s, path).Add(ctx, 1))
+		must.Get(counterAt(t, s, path).Add(ctx, 1))(t)
 	},
 	"latch": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
-		must[int64](t)(latchAt(t, s, path, 2).CountDown(ctx))
+		must.Get(latchAt(t, s, path, 2).CountDown(ctx))(t)
 	},
 	"configuration": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
 		c := configAt(t, s, path)
-		must[recipes.Revision](t)(c.Set(ctx, "a", nil, recipes.AnyRevision))
+		must.Get(c.Set(ctx, "a", nil, recipes.AnyRevision))(t)
 		if err := c.Delete(ctx, "a", recipes.AnyRevision); err != nil {
 			t.Fatal(err)
 		}
 	},
 	"configuration, a key below a key": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
 		c := configAt(t, s, path)
-		must[recipes.Revision](t)(c.Set(ctx, "a/b", nil, recipes.AnyRevision))
+		must.Get(c.Set(ctx, "a/b", nil, recipes.AnyRevision))(t)
 		for _, key := range []string{"a/b", "a"} {
 			if err := c.Delete(ctx, key, recipes.AnyRevision); err != nil {
 				t.Fatal(err)
@@ -91,9 +92,9 @@ var stays = map[string]func(context.Context, *testing.T, recipes.Client, string)
 		}
 	},
 	"queue": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
-		q := must[recipes.Queue](t)(s.Queue(path, recipes.QueueConfig{}))
-		must[recipes.ElementID](t)(q.Put(ctx, nil))
-		must[recipes.Element](t)(q.Take(ctx))
+		q := must.Get(s.Queue(path, recipes.QueueConfig{}))(t)
+		must.Get(q.Put(ctx, nil))(t)
+		must.Get(q.Take(ctx))(t)
 	},
 }
 
@@ -190,11 +191,11 @@ func removeAll(t *testing.T, raw *zk.Conn, path string) {
 func TestAPathThatIsRemovedBeforeItIsWrittenTo(t *testing.T) {
 	for name, recipe := range map[string]func(*testing.T, recipes.Client, string) func(context.Context) (recipes.Hold, error){
 		"claim of a priority lock": func(t *testing.T, s recipes.Client, path string) func(context.Context) (recipes.Hold, error) {
-			l := must[recipes.PriorityLock](t)(s.PriorityLock(path, recipes.PriorityLockConfig{}))
+			l := must.Get(s.PriorityLock(path, recipes.PriorityLockConfig{}))(t)
 			return func(ctx context.Context) (recipes.Hold, error) { return l.AcquireWrite(ctx) }
 		},
 		"permits of a semaphore": func(t *testing.T, s recipes.Client, path string) func(context.Context) (recipes.Hold, error) {
-			return must[recipes.Semaphore](t)(s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2})).Acquire
+			return must.Get(s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2}))(t).Acquire
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

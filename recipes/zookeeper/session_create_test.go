@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -13,7 +14,7 @@ import (
 // before35 starts a server that answers as ZooKeeper 3.4 does.
 func before35(t *testing.T) *zkserver.Server {
 	t.Helper()
-	srv := must[*zkserver.Server](t)(zkserver.Listen(zkserver.Config{MaxSessionTimeout: time.Minute, Before35: true}))
+	srv := must.Get(zkserver.Listen(zkserver.Config{MaxSessionTimeout: time.Minute, Before35: true}))(t)
 	t.Cleanup(func() { srv.Close() })
 	return srv
 }
@@ -24,12 +25,12 @@ func TestAServerWithoutCreate2(t *testing.T) {
 	srv := before35(t)
 	ctx, s := bounded(t), open(t, srv)
 	for _, path := range []string{"/one", "/one", "/other"} {
-		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{})).Acquire(ctx))
+		hold := must.Get(must.Get(s.Lock(path, recipes.LockConfig{}))(t).Acquire(ctx))(t)
 		if err := hold.Release(ctx); err != nil {
 			t.Error(err)
 		}
 	}
-	if stats := must[recipes.Stats](t)(s.Stats(ctx)); stats.ByKind["create2"] != 1 || stats.Reconnects != 1 {
+	if stats := must.Get(s.Stats(ctx))(t); stats.ByKind["create2"] != 1 || stats.Reconnects != 1 {
 		t.Errorf("asked for %d places, on %d connections; one and one more have to do", stats.ByKind["create2"], stats.Reconnects)
 	}
 }
@@ -40,7 +41,7 @@ func TestAServerWithoutContainers(t *testing.T) {
 	srv := before35(t)
 	ctx, s := bounded(t), open(t, srv)
 	sent := func() (multi, create int64) {
-		stats := must[recipes.Stats](t)(s.Stats(ctx))
+		stats := must.Get(s.Stats(ctx))(t)
 		return stats.ByKind["multi"], stats.ByKind["create"]
 	}
 	for _, step := range []struct {
@@ -50,13 +51,13 @@ func TestAServerWithoutContainers(t *testing.T) {
 		{"/a/b/barrier", 2, 3}, // /a/b, for want of /a, and /a; then all three as plain znodes
 		{"/c/d/barrier", 2, 7}, // /c/d, for want of /c, and then all three
 	} {
-		if err := must[recipes.Barrier](t)(s.Barrier(step.path)).Set(ctx, nil); err != nil {
+		if err := must.Get(s.Barrier(step.path))(t).Set(ctx, nil); err != nil {
 			t.Fatal(err)
 		}
 		if multi, create := sent(); multi != step.multi || create != step.create {
 			t.Errorf("%s: %d containers and %d plain znodes were asked for so far; want %d and %d", step.path, multi, create, step.multi, step.create)
 		}
-		if err := must[recipes.Barrier](t)(s.Barrier(step.path)).Remove(ctx); err != nil {
+		if err := must.Get(s.Barrier(step.path))(t).Remove(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,7 +86,7 @@ func TestAParentThatAnotherMakesFirstIsNotMadeAgain(t *testing.T) {
 		})
 		set := make(chan error)
 		go func() {
-			set <- must[recipes.Barrier](t)(session.Barrier("/parent/barrier")).Set(s.ctx, nil)
+			set <- must.Get(session.Barrier("/parent/barrier"))(t).Set(s.ctx, nil)
 		}()
 		<-asked
 		srv.SetFault(nil)
@@ -96,7 +97,7 @@ func TestAParentThatAnotherMakesFirstIsNotMadeAgain(t *testing.T) {
 		if err := <-set; err != nil {
 			t.Fatal(err)
 		}
-		if n := must[recipes.Stats](t)(session.Stats(s.ctx)).ByKind["create"]; n != 1 {
+		if n := must.Get(session.Stats(s.ctx))(t).ByKind["create"]; n != 1 {
 			t.Errorf("%d creations beside the parent's; the barrier's is one", n)
 		}
 	})
@@ -118,19 +119,19 @@ func TestNoZnodeHasNullData(t *testing.T) {
 	}
 	for i, strategy := range recipes.Strategies() {
 		path := "/app/" + strconv.Itoa(i)
-		write(must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{Strategy: strategy})).Acquire(ctx))
+		write(must.Get(s.Lock(path, recipes.LockConfig{Strategy: strategy}))(t).Acquire(ctx))
 	}
-	write(must[recipes.Election](t)(s.Election("/app/e", recipes.ElectionConfig{})).Campaign(ctx, nil))
-	write(must[recipes.SharedLock](t)(s.SharedLock("/app/s", recipes.SharedLockConfig{})).AcquireWrite(ctx))
-	write(must[recipes.PriorityLock](t)(s.PriorityLock("/app/w", recipes.PriorityLockConfig{})).AcquireWrite(ctx))
-	write(must[recipes.Group](t)(s.Group("/app/g", recipes.GroupConfig{Name: "n"})).Join(ctx, nil))
-	must[recipes.Passage](t)(must[recipes.DoubleBarrier](t)(s.DoubleBarrier("/app/d", recipes.DoubleBarrierConfig{Size: 1})).Enter(ctx, nil))
-	must[recipes.ElementID](t)(must[recipes.Queue](t)(s.Queue("/app/q", recipes.QueueConfig{Capacity: 1})).Put(ctx, nil))
-	must[int64](t)(must[recipes.Counter](t)(s.Counter("/app/c", recipes.CounterConfig{})).Add(ctx, 1))
+	write(must.Get(s.Election("/app/e", recipes.ElectionConfig{}))(t).Campaign(ctx, nil))
+	write(must.Get(s.SharedLock("/app/s", recipes.SharedLockConfig{}))(t).AcquireWrite(ctx))
+	write(must.Get(s.PriorityLock("/app/w", recipes.PriorityLockConfig{}))(t).AcquireWrite(ctx))
+	write(must.Get(s.Group("/app/g", recipes.GroupConfig{Name: "n"}))(t).Join(ctx, nil))
+	must.Get(must.Get(s.DoubleBarrier("/app/d", recipes.DoubleBarrierConfig{Size: 1}))(t).Enter(ctx, nil))(t)
+	must.Get(must.Get(s.Queue("/app/q", recipes.QueueConfig{Capacity: 1}))(t).Put(ctx, nil))(t)
+	must.Get(must.Get(s.Counter("/app/c", recipes.CounterConfig{}))(t).Add(ctx, 1))(t)
 	for _, err := range []error{
-		must[recipes.Barrier](t)(s.Barrier("/app/b")).Set(ctx, nil),
-		must[recipes.Names](t)(s.Names("/app/n")).RegisterPersistent(ctx, "n", nil),
-		must[recipes.Transaction](t)(s.Transaction("/app/t", recipes.TransactionConfig{})).Begin(ctx, nil, "1"),
+		must.Get(s.Barrier("/app/b"))(t).Set(ctx, nil),
+		must.Get(s.Names("/app/n"))(t).RegisterPersistent(ctx, "n", nil),
+		must.Get(s.Transaction("/app/t", recipes.TransactionConfig{}))(t).Begin(ctx, nil, "1"),
 	} {
 		if err != nil {
 			t.Error(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -19,19 +20,19 @@ import (
 func TestTheIdentityOpensNothingToOthers(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	for _, user := range []string{"me", "you"} {
-		s := must[recipes.Client](t)(zookeeper.Open(ctx, recipes.SessionConfig{
+		s := must.Get(zookeeper.Open(ctx, recipes.SessionConfig{
 			Servers: []string{srv.Addr()},
 			Digest:  &recipes.Digest{User: user, Password: "secret"},
 			ACL: []recipes.ACL{
 				{Permissions: recipes.PermAll, Scheme: "auth"},
 				{Permissions: recipes.PermRead, Scheme: "world", ID: "anyone"},
 			},
-		}))
+		}))(t)
 		t.Cleanup(func() { s.Close(ctx) })
 		for _, dir := range []string{"/" + user + "/a", "/" + user + "/b"} {
-			l := must[recipes.Lock](t)(s.Lock(dir, recipes.LockConfig{Strategy: recipes.Handoff}))
+			l := must.Get(s.Lock(dir, recipes.LockConfig{Strategy: recipes.Handoff}))(t)
 			for range 2 {
-				h := must[recipes.Hold](t)(l.Acquire(ctx))
+				h := must.Get(l.Acquire(ctx))(t)
 				if err := h.Write(ctx, recipes.Create(dir+"/"+path.Base(h.Znode())+"-wrote", nil)); err != nil {
 					t.Fatal(err)
 				}
@@ -39,9 +40,9 @@ func TestTheIdentityOpensNothingToOthers(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			must[recipes.Hold](t)(l.Acquire(ctx)) // stays
+			must.Get(l.Acquire(ctx))(t) // stays
 		}
-		must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/"+user+"/g", recipes.GroupConfig{Name: "n"})).Join(ctx, nil))
+		must.Get(must.Get(s.Group("/"+user+"/g", recipes.GroupConfig{Name: "n"}))(t).Join(ctx, nil))(t)
 	}
 	stranger, _, err := zk.Connect([]string{srv.Addr()}, deadline, zk.WithLogInfo(false))
 	if err != nil {
@@ -108,17 +109,17 @@ func TestAResumedSessionCreatesAsItsUser(t *testing.T) {
 	everywhere(t, func(t *testing.T, addr, at string) {
 		for _, strategy := range recipes.Strategies() {
 			ctx, at, cfg := bounded(t), at+"-"+string(strategy), byCreator(addr)
-			first := must[recipes.Client](t)(zookeeper.Open(ctx, cfg))
+			first := must.Get(zookeeper.Open(ctx, cfg))(t)
 			lock := func(s recipes.Client) recipes.Lock {
-				return must[recipes.Lock](t)(s.Lock(at, recipes.LockConfig{Strategy: strategy}))
+				return must.Get(s.Lock(at, recipes.LockConfig{Strategy: strategy}))(t)
 			}
-			had := must[recipes.Hold](t)(lock(first).Acquire(ctx))
+			had := must.Get(lock(first).Acquire(ctx))(t)
 			if err := first.(movable).Detach(ctx); err != nil {
 				t.Fatal(err)
 			}
-			second := must[recipes.Client](t)(zookeeper.Resume(ctx, cfg, first.(movable).ResumeTicket(), time.Now()))
+			second := must.Get(zookeeper.Resume(ctx, cfg, first.(movable).ResumeTicket(), time.Now()))(t)
 			t.Cleanup(func() { second.Close(context.Background()) })
-			taken := must[recipes.Hold](t)(lock(second).(taker[recipes.Hold]).Resume(ctx, had.Znode(), had.Token()))
+			taken := must.Get(lock(second).(taker[recipes.Hold]).Resume(ctx, had.Znode(), had.Token()))(t)
 			if err := second.(movable).DropRest(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +129,7 @@ func TestAResumedSessionCreatesAsItsUser(t *testing.T) {
 			if err := taken.Release(ctx); err != nil { // a place is handed over by the identity
 				t.Fatal(err)
 			}
-			must[int64](t)(must[recipes.Counter](t)(second.Counter(at+"-counter", recipes.CounterConfig{})).Add(ctx, 1))
+			must.Get(must.Get(second.Counter(at+"-counter", recipes.CounterConfig{}))(t).Add(ctx, 1))(t)
 			onlyByUser(t, addr, at+"-counter", at+"-written")
 		}
 	})

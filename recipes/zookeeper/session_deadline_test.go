@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -140,7 +141,7 @@ func TestALateHoldersWriteIsRefused(t *testing.T) {
 	srv := embedded(t)
 	ctx := bounded(t)
 	late, next := open(t, srv), open(t, srv)
-	hold := must[recipes.Hold](t)(must[recipes.Lock](t)(late.Lock("/late", recipes.LockConfig{})).Acquire(ctx))
+	hold := must.Get(must.Get(late.Lock("/late", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 	if err := hold.Write(ctx, recipes.Create("/data", []byte("first"))); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +157,7 @@ func TestALateHoldersWriteIsRefused(t *testing.T) {
 	if !errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrUnknownOutcome) {
 		t.Fatalf("the late write: %v", err)
 	}
-	second := must[recipes.Hold](t)(must[recipes.Lock](t)(next.Lock("/late", recipes.LockConfig{})).Acquire(ctx))
+	second := must.Get(must.Get(next.Lock("/late", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 	if second.Token() <= hold.Token() {
 		t.Errorf("token %d after %d", second.Token(), hold.Token())
 	}
@@ -178,7 +179,7 @@ func TestASessionThatHearsNothingIsClosedAtTheServer(t *testing.T) {
 		defer srv.Close()
 		n := &network{srv: srv}
 		open := func(n *network) recipes.Client {
-			return must[recipes.Client](t)(zookeeper.OpenWith(n.dial)(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}))
+			return must.Get(zookeeper.OpenWith(n.dial)(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}))(t)
 		}
 		deaf, next := open(n), open(&network{srv: srv})
 		hold := acquire(t, deaf)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -67,7 +68,7 @@ func onRealFollower(t *testing.T, timeout time.Duration) *real {
 	r.waiter = connect(r.leader, nil)
 	r.hold = acquire(t, r.holder)
 	joined := make(chan struct{})
-	l := must[recipes.Lock](t)(r.waiter.Lock("/deadline", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))
+	l := must.Get(r.waiter.Lock("/deadline", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))(t)
 	go func() {
 		_, err := l.Acquire(t.Context())
 		r.granted <- time.Now()
@@ -118,7 +119,7 @@ func TestARealFollowerGrantsASmallerTimeout(t *testing.T) {
 		t.Fatalf("configurations of servers: %q, %v", files, err)
 	}
 	for _, file := range files {
-		text := must[[]byte](t)(os.ReadFile(file))
+		text := must.Get(os.ReadFile(file))(t)
 		smaller := regexp.MustCompile(`(?m)^maxSessionTimeout=.*$`).ReplaceAll(text, fmt.Appendf(nil, "maxSessionTimeout=%d", after.Milliseconds()))
 		if err := os.WriteFile(file, smaller, 0o600); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -91,7 +92,7 @@ func failFollower(t *testing.T, timeout, phase time.Duration, fail func(*zkserve
 	hold := acquire(t, holder)
 	joined := make(chan struct{})
 	granted := make(chan time.Time, 1)
-	l := must[recipes.Lock](t)(waiter.Lock("/deadline", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))
+	l := must.Get(waiter.Lock("/deadline", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))(t)
 	go func() {
 		if _, err := l.Acquire(t.Context()); err != nil {
 			t.Error(err)
@@ -154,9 +155,9 @@ func departureIsToldLate(t *testing.T, strategy recipes.Strategy, leave func(con
 		lags := linkTo(follower.ServeConn).open(t, timeout)
 		holder, next := linkTo(srv.ServeConn).open(t, timeout), linkTo(srv.ServeConn).open(t, timeout)
 		lock := func(s recipes.Client, joined func(recipes.Place)) recipes.Lock {
-			return must[recipes.Lock](t)(s.Lock("/deadline", recipes.LockConfig{Strategy: strategy, Joined: joined}))
+			return must.Get(s.Lock("/deadline", recipes.LockConfig{Strategy: strategy, Joined: joined}))(t)
 		}
-		first := must[recipes.Hold](t)(lock(holder, nil).Acquire(t.Context()))
+		first := must.Get(lock(holder, nil).Acquire(t.Context()))(t)
 		joined := make(chan struct{}, 2)
 		wait := func(s recipes.Client) <-chan recipes.Hold {
 			granted := make(chan recipes.Hold, 1)
@@ -254,16 +255,16 @@ func TestTheEndOfATransactionIsNotRefusedByAServerThatLags(t *testing.T) {
 				}
 				lags, other := linkTo(follower.ServeConn).open(t, 10*time.Second), linkTo(srv.ServeConn).open(t, 10*time.Second)
 				transaction := func(s recipes.Client) recipes.Transaction {
-					return must[recipes.Transaction](t)(s.Transaction("/tx", recipes.TransactionConfig{}))
+					return must.Get(s.Transaction("/tx", recipes.TransactionConfig{}))(t)
 				}
 				ok(transaction(other).Begin(ctx, nil, "1"))
-				site := must[recipes.Site](t)(transaction(lags).Join(ctx, "1"))
+				site := must.Get(transaction(lags).Join(ctx, "1"))(t)
 				ok(site.Vote(ctx, recipes.VoteCommit))
 				follower.CutOff()
 				follower.Lag()
-				must[recipes.Decision](t)(transaction(other).Coordinate(ctx))
+				must.Get(transaction(other).Coordinate(ctx))(t)
 				if name == "Forget" {
-					ok(must[recipes.Site](t)(transaction(other).Join(ctx, "1")).Done(ctx))
+					ok(must.Get(transaction(other).Join(ctx, "1"))(t).Done(ctx))
 				}
 				ended := make(chan error, 1)
 				go func() { ended <- end(ctx, transaction(lags), site) }()

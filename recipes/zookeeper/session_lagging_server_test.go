@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -20,25 +21,25 @@ func TestAServerThatLagsRefusesNothing(t *testing.T) {
 	const path = "/app/it"
 	for name, use := range map[string]func(ctx context.Context, first, other recipes.Client) error{
 		"joining a transaction": func(ctx context.Context, first, other recipes.Client) error {
-			tx := must[recipes.Transaction](t)(first.Transaction(path, recipes.TransactionConfig{}))
+			tx := must.Get(first.Transaction(path, recipes.TransactionConfig{}))(t)
 			if err := tx.Begin(ctx, nil, "1"); err != nil {
 				return err
 			}
-			_, err := must[recipes.Transaction](t)(other.Transaction(path, recipes.TransactionConfig{})).Join(ctx, "1")
+			_, err := must.Get(other.Transaction(path, recipes.TransactionConfig{}))(t).Join(ctx, "1")
 			return err
 		},
 		"deleting a key": func(ctx context.Context, first, other recipes.Client) error {
-			must[recipes.Revision](t)(configAt(t, first, path).Set(ctx, "a", nil, recipes.AnyRevision))
+			must.Get(configAt(t, first, path).Set(ctx, "a", nil, recipes.AnyRevision))(t)
 			return configAt(t, other, path).Delete(ctx, "a", recipes.AnyRevision)
 		},
 		"setting a key of a revision": func(ctx context.Context, first, other recipes.Client) error {
-			revision := must[recipes.Revision](t)(configAt(t, first, path).Set(ctx, "a", nil, recipes.AnyRevision))
+			revision := must.Get(configAt(t, first, path).Set(ctx, "a", nil, recipes.AnyRevision))(t)
 			_, err := configAt(t, other, path).Set(ctx, "a", nil, revision)
 			return err
 		},
 		"unregistering a name": func(ctx context.Context, first, other recipes.Client) error {
 			directory := func(s recipes.Client) recipes.Names {
-				return must[recipes.Names](t)(s.Names(path))
+				return must.Get(s.Names(path))(t)
 			}
 			if err := directory(first).RegisterPersistent(ctx, "a", nil); err != nil {
 				return err
@@ -49,7 +50,7 @@ func TestAServerThatLagsRefusesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv, ctx := embedded(t), bounded(t)
 			server := &laggingServer{path: path}
-			other := must[recipes.Client](t)(zookeeper.OpenWith(server.dial)(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}))
+			other := must.Get(zookeeper.OpenWith(server.dial)(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}))(t)
 			defer other.Close(ctx)
 			if err := use(ctx, open(t, srv), other); err != nil {
 				t.Error(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/race"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -28,7 +29,7 @@ func TestAWaitingSessionTakesLittleMemory(t *testing.T) {
 	}
 	addrs, ctx := ensembletest.Shared(t).Addrs(), t.Context()
 	open := func() recipes.Client {
-		return must[recipes.Client](t)(zookeeper.Open(ctx, recipes.SessionConfig{Servers: addrs}))
+		return must.Get(zookeeper.Open(ctx, recipes.SessionConfig{Servers: addrs}))(t)
 	}
 	first := open() // what is allocated once
 	before := inUse()
@@ -39,7 +40,7 @@ func TestAWaitingSessionTakesLittleMemory(t *testing.T) {
 	for range n {
 		s := open()
 		sessions = append(sessions, s)
-		l := must[recipes.Lock](t)(s.Lock("/memory", recipes.LockConfig{Joined: func(recipes.Place) { waiting.Done() }}))
+		l := must.Get(s.Lock("/memory", recipes.LockConfig{Joined: func(recipes.Place) { waiting.Done() }}))(t)
 		all.Go(func() {
 			if hold, err := l.Acquire(waits); err == nil {
 				<-hold.Done()
@@ -54,11 +55,11 @@ func TestAWaitingSessionTakesLittleMemory(t *testing.T) {
 	}
 
 	// What a large element took is given back.
-	q := must[recipes.Queue](t)(first.Queue("/memory-queue", recipes.QueueConfig{}))
+	q := must.Get(first.Queue("/memory-queue", recipes.QueueConfig{}))(t)
 	before = inUse()
 	for range 4 {
-		must[recipes.ElementID](t)(q.Put(ctx, make([]byte, recipes.DefaultMaxPacket/2)))
-		must[recipes.Element](t)(q.Take(ctx))
+		must.Get(q.Put(ctx, make([]byte, recipes.DefaultMaxPacket/2)))(t)
+		must.Get(q.Take(ctx))(t)
 	}
 	if grown := inUse() - before; grown > recipes.DefaultMaxPacket/4 {
 		t.Errorf("%d bytes are kept of four large elements", grown)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -20,8 +21,8 @@ func TestAnObserverKeepsNothingOfFormerConnections(t *testing.T) {
 		s, closeSession := openIn(t, srv)
 		defer closeSession()
 		c := configAt(t, s, "/config")
-		must[recipes.Revision](t)(c.Set(t.Context(), "a", nil, recipes.AnyRevision))
-		<-must[<-chan []recipes.Entry](t)(c.WatchTree(t.Context()))
+		must.Get(c.Set(t.Context(), "a", nil, recipes.AnyRevision))(t)
+		<-must.Get(c.WatchTree(t.Context()))(t)
 		listeners := func() int {
 			synctest.Wait()
 			stacks := make([]byte, 1<<20)
@@ -35,7 +36,7 @@ func TestAnObserverKeepsNothingOfFormerConnections(t *testing.T) {
 				srv.SetFault(nil)
 				return zkserver.Fault{CloseBefore: true}
 			})
-			must[recipes.Entry](t)(c.Get(t.Context(), "a"))
+			must.Get(c.Get(t.Context(), "a"))(t)
 			if !lost {
 				t.Fatal("the connection was not lost")
 			}
@@ -53,8 +54,8 @@ func TestAThrottledObserverReadsOnlyWhatIsMissing(t *testing.T) {
 		t.Cleanup(func() { srv.Close() })
 		watches, other := openVirtual(t, srv), openVirtual(t, srv)
 		theirs := configAt(t, other, "/c")
-		must[recipes.Revision](t)(theirs.Set(t.Context(), "a/b/c", nil, recipes.AnyRevision))
-		tree := must[<-chan []recipes.Entry](t)(configAt(t, watches, "/c").WatchTree(t.Context()))
+		must.Get(theirs.Set(t.Context(), "a/b/c", nil, recipes.AnyRevision))(t)
+		tree := must.Get(configAt(t, watches, "/c").WatchTree(t.Context()))(t)
 		<-tree
 
 		const throttled = 5
@@ -66,7 +67,7 @@ func TestAThrottledObserverReadsOnlyWhatIsMissing(t *testing.T) {
 			asked[r.Op.String()+" "+r.Path]++
 			return zkserver.Fault{Throttle: r.Path == "/c/a/new" && asked["getData /c/a/new"] <= throttled}
 		})
-		must[recipes.Revision](t)(theirs.Set(t.Context(), "a/new", nil, recipes.AnyRevision))
+		must.Get(theirs.Set(t.Context(), "a/new", nil, recipes.AnyRevision))(t)
 		<-tree
 		srv.SetFault(nil)
 		want := map[string]int{"getChildren2 /c/a": 1, "getData /c/a/new": throttled + 1, "getChildren2 /c/a/new": 1}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -27,8 +28,8 @@ func replacements() []replacement {
 	key := func(change func(context.Context, recipes.Configuration, recipes.Revision) error) func(*testing.T, context.Context, recipes.Client, recipes.Client) (func() error, func() error) {
 		return func(t *testing.T, ctx context.Context, mine, theirs recipes.Client) (func() error, func() error) {
 			c, other := configAt(t, mine, "/c"), configAt(t, theirs, "/c")
-			revision := must[recipes.Revision](t)(c.Set(ctx, "key", []byte("before"), recipes.NoRevision))
-			must[recipes.Revision](t)(other.Set(ctx, "receipt", nil, recipes.NoRevision))
+			revision := must.Get(c.Set(ctx, "key", []byte("before"), recipes.NoRevision))(t)
+			must.Get(other.Set(ctx, "receipt", nil, recipes.NoRevision))(t)
 			return func() error { return change(ctx, c, revision) }, func() error {
 				err := other.Delete(ctx, "key", recipes.AnyRevision)
 				if err == nil || errors.Is(err, recipes.ErrNoNode) {
@@ -47,11 +48,11 @@ func replacements() []replacement {
 			return c.Delete(ctx, "key", r)
 		})},
 		{"a name is unregistered", func(t *testing.T, ctx context.Context, mine, theirs recipes.Client) (func() error, func() error) {
-			n, other := must[recipes.Names](t)(mine.Names("/c")), must[recipes.Names](t)(theirs.Names("/c"))
+			n, other := must.Get(mine.Names("/c"))(t), must.Get(theirs.Names("/c"))(t)
 			if err := errors.Join(n.RegisterPersistent(ctx, "key", nil), other.RegisterPersistent(ctx, "receipt", nil)); err != nil {
 				t.Fatal(err)
 			}
-			token := must[recipes.Record](t)(n.Lookup(ctx, "key")).Token
+			token := must.Get(n.Lookup(ctx, "key"))(t).Token
 			return func() error { return n.Unregister(ctx, "key", token) }, func() error {
 				err := other.Unregister(ctx, "key", 0)
 				if err == nil || errors.Is(err, recipes.ErrNoNode) {
@@ -116,9 +117,9 @@ func TestAfterAnOutageNoChangeIsMadeToASuccessor(t *testing.T) {
 func TestAfterAnOutageNothingIsAddedToASuccessor(t *testing.T) {
 	srv := embedded(t)
 	mine, ctx := open(t, srv), bounded(t)
-	counter := must[recipes.Counter](t)(mine.Counter("/c", recipes.CounterConfig{}))
+	counter := must.Get(mine.Counter("/c", recipes.CounterConfig{}))(t)
 	for range 3 {
-		must[int64](t)(counter.Add(ctx, 1))
+		must.Get(counter.Add(ctx, 1))(t)
 	}
 	raw, _, err := zk.Connect([]string{srv.Addr()}, deadline, zk.WithLogInfo(false))
 	if err != nil {
@@ -157,7 +158,7 @@ func TestAfterAnOutageNothingIsAddedToASuccessor(t *testing.T) {
 	if _, err := counter.Add(ctx, 1); !errors.Is(err, recipes.ErrUnknownOutcome) || !done.Load() {
 		t.Errorf("%v; want ErrUnknownOutcome (replaced: %v)", err, done.Load())
 	}
-	if now := must[int64](t)(counter.Get(ctx)); now != 100 {
+	if now := must.Get(counter.Get(ctx))(t); now != 100 {
 		t.Errorf("the successor is %d; want 100", now)
 	}
 }
@@ -168,19 +169,19 @@ func TestAfterAnOutageNothingIsAddedToASuccessor(t *testing.T) {
 func TestNothingIsToldOfTheTimeBeforeAReconnect(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		elect := func(session recipes.Client, joined func(recipes.Place)) recipes.Election {
-			return must[recipes.Election](s.T)(session.Election(s.path, recipes.ElectionConfig{Joined: joined}))
+			return must.Get(session.Election(s.path, recipes.ElectionConfig{Joined: joined}))(s.T)
 		}
 		network := &rearmCounter{}
-		victim := must[recipes.Client](s.T)(zookeeper.OpenWith(network.dial)(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
+		victim := must.Get(zookeeper.OpenWith(network.dial)(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))(s.T)
 		s.Cleanup(func() { victim.Close(context.Background()) })
-		old := must[recipes.Leadership](s.T)(elect(s.session(), nil).Campaign(s.ctx, nil))
+		old := must.Get(elect(s.session(), nil).Campaign(s.ctx, nil))(s.T)
 		observing, stop := context.WithCancel(s.ctx)
-		<-must[<-chan recipes.Leader](s.T)(elect(victim, nil).Observe(observing)) // leaves a watch
+		<-must.Get(elect(victim, nil).Observe(observing))(s.T) // leaves a watch
 		stop()
 
 		network.cut()
 		s.remove(old.Znode())
-		leader := must[recipes.Leadership](s.T)(elect(s.session(), nil).Campaign(s.ctx, nil))
+		leader := must.Get(elect(s.session(), nil).Campaign(s.ctx, nil))(s.T)
 		if leader.Znode() != old.Znode() {
 			s.Fatalf("%s and %s: the case was not met", leader.Znode(), old.Znode())
 		}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -62,9 +63,9 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-				holder := must[recipes.SharedLock](t)(openVirtual(t, srv).SharedLock("/forced", recipes.SharedLockConfig{Revocable: true, Grace: grace}))
-				l := must[recipes.SharedLock](t)(s.SharedLock("/forced", recipes.SharedLockConfig{}))
-				h := must[recipes.SharedHold](t)(holder.AcquireWrite(ctx))
+				holder := must.Get(openVirtual(t, srv).SharedLock("/forced", recipes.SharedLockConfig{Revocable: true, Grace: grace}))(t)
+				l := must.Get(s.SharedLock("/forced", recipes.SharedLockConfig{}))(t)
+				h := must.Get(holder.AcquireWrite(ctx))(t)
 				synctest.Wait()
 				if test.act != nil {
 					time.AfterFunc(early, func() {
@@ -75,7 +76,7 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 				}
 				begun := time.Now()
 				spent := func() cost {
-					stats := must[recipes.Stats](t)(s.Stats(ctx))
+					stats := must.Get(s.Stats(ctx))(t)
 					return cost{stats.Writes, stats.Reads, stats.WatchEvents}
 				}
 				before := spent()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -13,7 +14,7 @@ import (
 func slotsOperations() []operation {
 	three := recipes.SemaphoreConfig{Permits: 3}
 	claim := operation{"Slots.TryAcquire, a claim", func(s *stage) doing {
-		theirs := must[recipes.SlotHold](s.T)(s.slots(s.other, three).Acquire(s.ctx))
+		theirs := must.Get(s.slots(s.other, three).Acquire(s.ctx))(s.T)
 		var mine recipes.SlotHold
 		return doing{
 			act: func(ctx context.Context) (err error) {

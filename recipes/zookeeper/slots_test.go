@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -16,8 +17,8 @@ import (
 func TestSlotsEndWithTheSequenceNumbers(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, srv), bounded(t)
-	slots := must[recipes.Slots](t)(s.Slots("/stuck", recipes.SemaphoreConfig{Permits: 2}))
-	first := must[recipes.SlotHold](t)(slots.Acquire(ctx)) // makes the path
+	slots := must.Get(s.Slots("/stuck", recipes.SemaphoreConfig{Permits: 2}))(t)
+	first := must.Get(slots.Acquire(ctx))(t) // makes the path
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		if creates(r.Op) {
 			if err := srv.SetSequence("/stuck", math.MaxInt32); err != nil {
@@ -29,7 +30,7 @@ func TestSlotsEndWithTheSequenceNumbers(t *testing.T) {
 	if h, err := slots.Acquire(ctx); !errors.Is(err, recipes.ErrLimit) {
 		t.Errorf("%v, %v", h, err)
 	}
-	if there := must[[]recipes.Contender](t)(slots.Contenders(ctx)); len(there) != 1 || there[0].Znode != first.Znode() {
+	if there := must.Get(slots.Contenders(ctx))(t); len(there) != 1 || there[0].Znode != first.Znode() {
 		t.Errorf("left: %v", there)
 	}
 	if err := errors.Join(first.Write(ctx), first.Release(ctx)); err != nil {
@@ -41,10 +42,10 @@ func TestSlotsEndWithTheSequenceNumbers(t *testing.T) {
 func TestSlotsRefuseDataThatNoClaimHasRoomFor(t *testing.T) {
 	srv := embedded(t)
 	ctx := bounded(t)
-	s := must[recipes.Client](t)(zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}))
+	s := must.Get(zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}))(t)
 	defer s.Close(ctx)
 	for size := 63 << 10; size <= 64<<10; size += 32 {
-		slots := must[recipes.Slots](t)(s.Slots("/large", recipes.SemaphoreConfig{Permits: 1, Data: []byte(strings.Repeat("x", size))}))
+		slots := must.Get(s.Slots("/large", recipes.SemaphoreConfig{Permits: 1, Data: []byte(strings.Repeat("x", size))}))(t)
 		before := srv.Counters().Requests[zkserver.OpMulti]
 		h, err := slots.Acquire(ctx)
 		if err == nil {

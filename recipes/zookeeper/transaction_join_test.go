@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -18,7 +19,7 @@ func TestTheLastSiteJoinsBeforeItIsWatchedFor(t *testing.T) {
 	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
 		coordinator := s.session()
 		transaction := func(session recipes.Client) recipes.Transaction {
-			return must[recipes.Transaction](t)(session.Transaction(s.path, recipes.TransactionConfig{Variant: recipes.OwnNodes}))
+			return must.Get(session.Transaction(s.path, recipes.TransactionConfig{Variant: recipes.OwnNodes}))(t)
 		}
 		tx := transaction(coordinator)
 		if err := tx.Begin(s.ctx, nil, "1"); err != nil {
@@ -57,14 +58,14 @@ func TestASiteVotesOnThePayloadThatItWasGiven(t *testing.T) {
 		t.Run(string(v), func(t *testing.T) {
 			onEmbedded(t, func(s *scene, srv *zkserver.Server) {
 				transaction := func(session recipes.Client) recipes.Transaction {
-					return must[recipes.Transaction](t)(session.Transaction(s.path, recipes.TransactionConfig{Variant: v}))
+					return must.Get(session.Transaction(s.path, recipes.TransactionConfig{Variant: v}))(t)
 				}
 				tx, other := transaction(s.session()), transaction(s.session())
 				if err := tx.Begin(s.ctx, []byte("first"), "1"); err != nil {
 					t.Fatal(err)
 				}
-				first := must[recipes.Site](t)(other.Join(s.ctx, "1"))
-				must[recipes.Decision](t)(tx.Abort(s.ctx, ""))
+				first := must.Get(other.Join(s.ctx, "1"))(t)
+				must.Get(tx.Abort(s.ctx, ""))(t)
 				joining, looks := s.session(), 0
 				srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 					if r.SessionID != joining.ID() || r.Op != zkserver.OpGetData {
@@ -80,7 +81,7 @@ func TestASiteVotesOnThePayloadThatItWasGiven(t *testing.T) {
 					}
 					return zkserver.Fault{}
 				})
-				site := must[recipes.Site](t)(transaction(joining).Join(s.ctx, "1"))
+				site := must.Get(transaction(joining).Join(s.ctx, "1"))(t)
 				if err := site.Vote(s.ctx, recipes.VoteCommit); err != nil || string(site.Payload()) != "second" {
 					t.Errorf("%v; voted on %q", err, site.Payload())
 				}
@@ -98,20 +99,20 @@ func TestASiteVotesOnThePayloadThatItWasGiven(t *testing.T) {
 func TestAVoteWhoseSessionEndsMeanwhileIsNotAnEndedTransaction(t *testing.T) {
 	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
 		transaction := func(session recipes.Client) recipes.Transaction {
-			return must[recipes.Transaction](t)(session.Transaction(s.path, recipes.TransactionConfig{Variant: recipes.OwnNodes}))
+			return must.Get(session.Transaction(s.path, recipes.TransactionConfig{Variant: recipes.OwnNodes}))(t)
 		}
 		before, after := s.session(), s.session()
 		tx := transaction(s.session())
 		if err := tx.Begin(s.ctx, nil, "1"); err != nil {
 			t.Fatal(err)
 		}
-		if err := must[recipes.Site](t)(transaction(before).Join(s.ctx, "1")).Vote(s.ctx, recipes.VoteCommit); err != nil {
+		if err := must.Get(transaction(before).Join(s.ctx, "1"))(t).Vote(s.ctx, recipes.VoteCommit); err != nil {
 			t.Fatal(err)
 		}
 		if d, err := tx.Coordinate(s.ctx); err != nil || !d.Commit {
 			t.Fatalf("%+v, %v", d, err)
 		}
-		site := must[recipes.Site](t)(transaction(after).Join(s.ctx, "1"))
+		site := must.Get(transaction(after).Join(s.ctx, "1"))(t)
 		met := false
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if r.SessionID == after.ID() && r.Op == zkserver.OpGetData {

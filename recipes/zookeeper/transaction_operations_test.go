@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // voted has a site of the session join and vote.
 func (s *stage) voted(in recipes.Recipes, name string, vote recipes.Vote) recipes.Site {
-	site := must[recipes.Site](s.T)(s.transaction(in, "").Join(s.ctx, name))
+	site := must.Get(s.transaction(in, "").Join(s.ctx, name))(s.T)
 	s.ok(site.Vote(s.ctx, vote))
 	return site
 }
@@ -101,7 +102,7 @@ func transactionOperations() (all []operation) {
 			})
 			row("Transaction.Coordinate, waits to "+string(vote), func(s *stage) doing {
 				tx := begun(s, s.victim, "1", "2")
-				one, two := s.voted(s.other, "1", recipes.VoteCommit), must[recipes.Site](s.T)(s.transaction(s.other, "").Join(s.ctx, "2"))
+				one, two := s.voted(s.other, "1", recipes.VoteCommit), must.Get(s.transaction(s.other, "").Join(s.ctx, "2"))(s.T)
 				commit := vote == recipes.VoteCommit
 				return doing{
 					act:      deciding(tx.Coordinate, commit),
@@ -129,7 +130,7 @@ func transactionOperations() (all []operation) {
 		}
 		row("Site.Wait, and another aborts", func(s *stage) doing {
 			tx := begun(s, s.other, "1", "2")
-			mine := must[recipes.Site](s.T)(s.transaction(s.victim, "").Join(s.ctx, "1"))
+			mine := must.Get(s.transaction(s.victim, "").Join(s.ctx, "1"))(s.T)
 			return doing{
 				act:      deciding(mine.Wait, false),
 				happen:   func() error { _, err := tx.Abort(s.ctx, "no"); return err },
@@ -167,7 +168,7 @@ func transactionOperations() (all []operation) {
 		})
 		row("Site.Vote", func(s *stage) doing {
 			tx := begun(s, s.other, "1", "2")
-			mine, theirs := must[recipes.Site](s.T)(s.transaction(s.victim, "").Join(s.ctx, "1")), s.voted(s.other, "2", recipes.VoteCommit)
+			mine, theirs := must.Get(s.transaction(s.victim, "").Join(s.ctx, "1"))(s.T), s.voted(s.other, "2", recipes.VoteCommit)
 			return doing{
 				act:      func(ctx context.Context) error { return mine.Vote(ctx, recipes.VoteCommit) },
 				happened: func() bool { return s.holds(stagePath+"/s_1", "commit") },
@@ -183,7 +184,7 @@ func transactionOperations() (all []operation) {
 		row("Site.Done", func(s *stage) doing {
 			tx := begun(s, s.other, "1", "2")
 			mine, theirs := s.voted(s.victim, "1", recipes.VoteCommit), s.voted(s.other, "2", recipes.VoteCommit)
-			must[recipes.Decision](s.T)(tx.Coordinate(s.ctx))
+			must.Get(tx.Coordinate(s.ctx))(s.T)
 			return doing{
 				act:      mine.Done,
 				happened: func() bool { return s.present(stagePath + "/done_1") },
@@ -198,8 +199,8 @@ func transactionOperations() (all []operation) {
 		})
 		row("Site.Done, the last", func(s *stage) doing {
 			tx := begun(s, s.victim, "1")
-			site := must[recipes.Site](s.T)(tx.Join(s.ctx, "1"))
-			must[recipes.Decision](s.T)(tx.Abort(s.ctx, ""))
+			site := must.Get(tx.Join(s.ctx, "1"))(s.T)
+			must.Get(tx.Abort(s.ctx, ""))(s.T)
 			theirs, second := s.transaction(s.other, ""), nthOf(2, is(zkserver.OpMulti))
 			forget := func() error { return theirs.Forget(s.ctx) }
 			return doing{
@@ -245,7 +246,7 @@ func transactionOperations() (all []operation) {
 		s.voted(s.other, "1", recipes.VoteCommit)
 		s.voted(s.other, "2", recipes.VoteCommit)
 		s.ok(s.remove(stagePath + "/s_2")) // it dies
-		must[recipes.Decision](s.T)(theirs.Abort(s.ctx, "why"))
+		must.Get(theirs.Abort(s.ctx, "why"))(s.T)
 		return asking(s.transaction(s.victim, "").Status, func(status recipes.TransactionStatus) string {
 			decision := status.Decision
 			status.Decision = nil
@@ -265,7 +266,7 @@ func transactionOperations() (all []operation) {
 	}}, operation{"Transaction.Forget", func(s *stage) doing {
 		tx, theirs := s.transaction(s.victim, ""), s.transaction(s.other, recipes.CoordinatorOnly)
 		s.ok(tx.Begin(s.ctx, nil, "1"))
-		must[recipes.Decision](s.T)(tx.Abort(s.ctx, ""))
+		must.Get(tx.Abort(s.ctx, ""))(s.T)
 		s.ok(barrierAt(s.T, s.other, stagePath+"/done_1").Set(s.ctx, nil)) // it has died halfway
 		return doing{
 			act:      tx.Forget,
@@ -282,8 +283,8 @@ func transactionOperations() (all []operation) {
 	}}, operation{"Site.Wait, a decision", func(s *stage) doing {
 		tx := s.transaction(s.victim, "")
 		s.ok(tx.Begin(s.ctx, nil, "1"))
-		site := must[recipes.Site](s.T)(tx.Join(s.ctx, "1"))
-		must[recipes.Decision](s.T)(tx.Abort(s.ctx, ""))
+		site := must.Get(tx.Join(s.ctx, "1"))(s.T)
+		must.Get(tx.Abort(s.ctx, ""))(s.T)
 		return doing{
 			act:      deciding(site.Wait, false),
 			happened: decision(s),
@@ -299,7 +300,7 @@ func transactionOperations() (all []operation) {
 		strange := func(child string, want error) meddling {
 			return meddling{name: "another program writes " + child, at: is(zkserver.OpGetChildren2), do: func() error {
 				if !s.present(stagePath + child) {
-					must[recipes.Decision](s.T)(s.transaction(s.other, "").Abort(s.ctx, ""))
+					must.Get(s.transaction(s.other, "").Abort(s.ctx, ""))(s.T)
 				}
 				return s.write(stagePath+child, "{strange")
 			}, want: want}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -19,14 +20,14 @@ func TestWhoTookTheCoordinatorsPlaceGivesItUpWithTheWait(t *testing.T) {
 				onEmbedded(t, func(s *scene, srv *zkserver.Server) {
 					dying := s.session()
 					transaction := func(session recipes.Client) recipes.Transaction {
-						return must[recipes.Transaction](t)(session.Transaction(s.path, recipes.TransactionConfig{Variant: v}))
+						return must.Get(session.Transaction(s.path, recipes.TransactionConfig{Variant: v}))(t)
 					}
 					if err := transaction(dying).Begin(s.ctx, nil, "1", "2"); err != nil {
 						t.Fatal(err)
 					}
 					var sites []recipes.Site
 					for _, site := range []string{"1", "2"} {
-						sites = append(sites, must[recipes.Site](t)(transaction(s.session()).Join(s.ctx, site)))
+						sites = append(sites, must.Get(transaction(s.session()).Join(s.ctx, site))(t))
 					}
 					if err := dying.Close(s.ctx); err != nil {
 						t.Fatal(err)
@@ -60,11 +61,11 @@ func TestACoordinatorThatGivesUpIsReplaced(t *testing.T) {
 	for _, v := range []recipes.Variant{recipes.CoordinatorOnly, recipes.OwnNodes} {
 		t.Run(string(v), func(t *testing.T) {
 			onEmbedded(t, func(s *scene, srv *zkserver.Server) {
-				tx := must[recipes.Transaction](t)(s.session().Transaction(s.path, recipes.TransactionConfig{Variant: v}))
+				tx := must.Get(s.session().Transaction(s.path, recipes.TransactionConfig{Variant: v}))(t)
 				if err := tx.Begin(s.ctx, nil, "1"); err != nil {
 					t.Fatal(err)
 				}
-				site := must[recipes.Site](t)(must[recipes.Transaction](t)(s.session().Transaction(s.path, recipes.TransactionConfig{})).Join(s.ctx, "1"))
+				site := must.Get(must.Get(s.session().Transaction(s.path, recipes.TransactionConfig{}))(t).Join(s.ctx, "1"))(t)
 				decided := make(chan error, 1)
 				go func() { _, err := site.Wait(s.ctx); decided <- err }()
 				awaitWatches(s.ctx, t, srv, 2) // the decision, and the coordinator
@@ -90,7 +91,7 @@ func TestACoordinatorThatGivesUpIsReplaced(t *testing.T) {
 // commits has the one site of the transaction vote and be told the decision.
 func commits(t *testing.T, s *scene, joins recipes.Recipes) {
 	t.Helper()
-	site := must[recipes.Site](t)(must[recipes.Transaction](t)(joins.Transaction(s.path, recipes.TransactionConfig{})).Join(s.ctx, "1"))
+	site := must.Get(must.Get(joins.Transaction(s.path, recipes.TransactionConfig{}))(t).Join(s.ctx, "1"))(t)
 	if err := site.Vote(s.ctx, recipes.VoteCommit); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func commits(t *testing.T, s *scene, joins recipes.Recipes) {
 func TestACoordinatorWhoseTimeIsUpIsReplaced(t *testing.T) {
 	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
 		began, joins := s.session(), s.session()
-		tx := must[recipes.Transaction](t)(began.Transaction(s.path, recipes.TransactionConfig{}))
+		tx := must.Get(began.Transaction(s.path, recipes.TransactionConfig{}))(t)
 		if err := tx.Begin(s.ctx, nil, "1"); err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +138,7 @@ func TestACoordinatorWhoDoesNotKnowThatHeBeganIsReplaced(t *testing.T) {
 			}
 			return zkserver.Fault{DropReply: true}
 		})
-		err := must[recipes.Transaction](t)(begins.Transaction(s.path, recipes.TransactionConfig{})).Begin(ctx, nil, "1")
+		err := must.Get(begins.Transaction(s.path, recipes.TransactionConfig{}))(t).Begin(ctx, nil, "1")
 		if !errors.Is(err, recipes.ErrUnknownOutcome) {
 			t.Fatal(err)
 		}
@@ -149,13 +150,13 @@ func TestACoordinatorWhoDoesNotKnowThatHeBeganIsReplaced(t *testing.T) {
 // only site dead and its decision. It returns what Coordinate does.
 func whileDecided(t *testing.T, s *scene, srv *zkserver.Server, happen func(tx func(recipes.Client) recipes.Transaction)) (recipes.Decision, error) {
 	tx := func(session recipes.Client) recipes.Transaction {
-		return must[recipes.Transaction](t)(session.Transaction(s.path, recipes.TransactionConfig{Variant: recipes.OwnNodes}))
+		return must.Get(session.Transaction(s.path, recipes.TransactionConfig{Variant: recipes.OwnNodes}))(t)
 	}
 	coordinator, dying := s.session(), s.session()
 	if err := tx(coordinator).Begin(s.ctx, nil, "1"); err != nil {
 		s.Fatal(err)
 	}
-	must[recipes.Site](t)(tx(dying).Join(s.ctx, "1"))
+	must.Get(tx(dying).Join(s.ctx, "1"))(t)
 	if err := dying.Close(s.ctx); err != nil {
 		s.Fatal(err)
 	}
@@ -185,14 +186,14 @@ func TestADeadSiteDecidesOnlyItsOwnTransaction(t *testing.T) {
 		other := s.session()
 		var site recipes.Site
 		_, err := whileDecided(t, s, srv, func(tx func(recipes.Client) recipes.Transaction) {
-			must[recipes.Decision](t)(tx(other).Abort(s.ctx, ""))
-			if err := must[recipes.Site](t)(tx(other).Join(s.ctx, "1")).Done(s.ctx); err != nil {
+			must.Get(tx(other).Abort(s.ctx, ""))(t)
+			if err := must.Get(tx(other).Join(s.ctx, "1"))(t).Done(s.ctx); err != nil {
 				t.Error(err)
 			}
 			if err := tx(other).Begin(s.ctx, nil, "1"); err != nil {
 				t.Error(err)
 			}
-			site = must[recipes.Site](t)(tx(other).Join(s.ctx, "1"))
+			site = must.Get(tx(other).Join(s.ctx, "1"))(t)
 		})
 		if !errors.Is(err, recipes.ErrNoTransaction) {
 			t.Errorf("the coordinator of a transaction that has ended: %v", err)
@@ -200,7 +201,7 @@ func TestADeadSiteDecidesOnlyItsOwnTransaction(t *testing.T) {
 		if err := site.Vote(s.ctx, recipes.VoteCommit); err != nil {
 			t.Error(err)
 		}
-		next := must[recipes.Transaction](t)(other.Transaction(s.path, recipes.TransactionConfig{}))
+		next := must.Get(other.Transaction(s.path, recipes.TransactionConfig{}))(t)
 		if d, err := next.Coordinate(s.ctx); err != nil || !d.Commit {
 			t.Errorf("the next transaction: %+v, %v", d, err)
 		}
@@ -216,7 +217,7 @@ func TestASiteThatMayJoinAgainIsNotDead(t *testing.T) {
 				t.Error(err)
 			}
 			joins := sync.OnceFunc(func() {
-				if err := must[recipes.Site](t)(tx(other).Join(s.ctx, "1")).Vote(s.ctx, recipes.VoteCommit); err != nil {
+				if err := must.Get(tx(other).Join(s.ctx, "1"))(t).Vote(s.ctx, recipes.VoteCommit); err != nil {
 					t.Error(err)
 				}
 			})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -23,7 +24,7 @@ type resumable interface {
 
 func resumableAt(t *testing.T, s recipes.Recipes, path string, v recipes.Variant) resumable {
 	t.Helper()
-	return must[recipes.Transaction](t)(s.Transaction(path, recipes.TransactionConfig{Variant: v})).(resumable)
+	return must.Get(s.Transaction(path, recipes.TransactionConfig{Variant: v}))(t).(resumable)
 }
 
 // eachVariant runs test for each variant, on the in-process server and on a real one.
@@ -44,8 +45,8 @@ func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 			t.Run(fmt.Sprintf("step %d", movedAt), func(t *testing.T) {
 				path := fmt.Sprintf("%s-%d", path, movedAt)
 				ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
-				id := must[string](t)(resumableAt(t, s, path, v).BeginAs(ctx, []byte("payload"), "mine", "theirs"))
-				theirs := must[recipes.Site](t)(resumableAt(t, other, path, "").Join(ctx, "theirs"))
+				id := must.Get(resumableAt(t, s, path, v).BeginAs(ctx, []byte("payload"), "mine", "theirs"))(t)
+				theirs := must.Get(resumableAt(t, other, path, "").Join(ctx, "theirs"))(t)
 				var mine recipes.Site
 				moveAt := func(step int) {
 					if step != movedAt {
@@ -58,7 +59,7 @@ func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 							t.Fatal(err)
 						}
 						if step >= joined {
-							mine = must[recipes.Site](t)(tx.ResumeSite(ctx, "mine", id))
+							mine = must.Get(tx.ResumeSite(ctx, "mine", id))(t)
 						}
 					}
 					if err := s.(movable).DropRest(ctx); err != nil {
@@ -66,7 +67,7 @@ func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 					}
 				}
 				moveAt(begun)
-				if mine = must[recipes.Site](t)(resumableAt(t, s, path, v).Join(ctx, "mine")); mine.(interface{ ID() string }).ID() != id {
+				if mine = must.Get(resumableAt(t, s, path, v).Join(ctx, "mine"))(t); mine.(interface{ ID() string }).ID() != id {
 					t.Error("the site is of another transaction")
 				}
 				moveAt(joined)
@@ -131,9 +132,9 @@ func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 func TestATransactionThatNobodyTakesUpIsDecided(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
-		id := must[string](t)(resumableAt(t, s, path, v).BeginAs(ctx, nil, "mine", "theirs"))
-		mine := must[recipes.Site](t)(resumableAt(t, s, path, v).Join(ctx, "mine"))
-		theirs := must[recipes.Site](t)(resumableAt(t, other, path, v).Join(ctx, "theirs"))
+		id := must.Get(resumableAt(t, s, path, v).BeginAs(ctx, nil, "mine", "theirs"))(t)
+		mine := must.Get(resumableAt(t, s, path, v).Join(ctx, "mine"))(t)
+		theirs := must.Get(resumableAt(t, other, path, v).Join(ctx, "theirs"))(t)
 		if err := errors.Join(mine.Vote(ctx, recipes.VoteCommit), theirs.Vote(ctx, recipes.VoteCommit)); err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +155,7 @@ func TestATransactionThatNobodyTakesUpIsDecided(t *testing.T) {
 			t.Errorf("told %+v", d)
 		}
 		tx := resumableAt(t, s, path, v)
-		site := must[recipes.Site](t)(tx.ResumeSite(ctx, "mine", id)) // to learn the decision
+		site := must.Get(tx.ResumeSite(ctx, "mine", id))(t) // to learn the decision
 		if mine, err := site.Wait(ctx); err != nil || mine.Commit != d.Commit {
 			t.Errorf("%+v, %v, and the other was told %+v", mine, err, d)
 		}
@@ -168,9 +169,9 @@ func TestASiteThatJoinsAgainIsTakenUp(t *testing.T) {
 		if err := resumableAt(t, other, path, v).Begin(ctx, nil, "mine"); err != nil {
 			t.Fatal(err)
 		}
-		must[recipes.Site](t)(resumableAt(t, s, path, v).Join(ctx, "mine"))
+		must.Get(resumableAt(t, s, path, v).Join(ctx, "mine"))(t)
 		s = move(t, addr, s)
-		mine := must[recipes.Site](t)(resumableAt(t, s, path, v).Join(ctx, "mine"))
+		mine := must.Get(resumableAt(t, s, path, v).Join(ctx, "mine"))(t)
 		if err := s.(movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -189,12 +190,12 @@ func TestASiteDoesNotWaitForItsOwnDeadCoordinator(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		ctx, s := bounded(t), openAt(t, addr)
 		tx := resumableAt(t, s, path, v)
-		id := must[string](t)(tx.BeginAs(ctx, nil, "mine"))
-		if err := must[recipes.Site](t)(tx.Join(ctx, "mine")).Vote(ctx, recipes.VoteCommit); err != nil {
+		id := must.Get(tx.BeginAs(ctx, nil, "mine"))(t)
+		if err := must.Get(tx.Join(ctx, "mine"))(t).Vote(ctx, recipes.VoteCommit); err != nil {
 			t.Fatal(err)
 		}
 		s = move(t, addr, s)
-		mine := must[recipes.Site](t)(resumableAt(t, s, path, v).ResumeSite(ctx, "mine", id))
+		mine := must.Get(resumableAt(t, s, path, v).ResumeSite(ctx, "mine", id))(t)
 		told := make(chan error, 1)
 		go func() { _, err := mine.Wait(ctx); told <- err }()
 		if err := s.(movable).DropRest(ctx); err != nil {
@@ -211,8 +212,8 @@ func TestWhatIsNotOfTheTransactionIsNotTakenUp(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
 		theirTx := resumableAt(t, other, path, v)
-		id := must[string](t)(theirTx.BeginAs(ctx, nil, "theirs", "nobody's"))
-		theirs := must[recipes.Site](t)(theirTx.Join(ctx, "theirs"))
+		id := must.Get(theirTx.BeginAs(ctx, nil, "theirs", "nobody's"))(t)
+		theirs := must.Get(theirTx.Join(ctx, "theirs"))(t)
 		s = move(t, addr, s)
 		tx := resumableAt(t, s, path, v)
 		refused := func(what string, err, want error) {
@@ -245,7 +246,7 @@ func TestWhatIsNotOfTheTransactionIsNotTakenUp(t *testing.T) {
 		if err := theirs.Vote(ctx, recipes.VoteCommit); err != nil {
 			t.Error(err)
 		}
-		status := must[recipes.TransactionStatus](t)(theirTx.Status(ctx))
+		status := must.Get(theirTx.Status(ctx))(t)
 		if status.Coordinated != (v != recipes.AllWatch) {
 			t.Error("the coordinator is gone")
 		}
@@ -258,9 +259,9 @@ func TestADecisionThatMayNotBeReadIsNotTakenForNone(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, srv)
 	tx := resumableAt(t, s, "/unread", recipes.OwnNodes)
-	id := must[string](t)(tx.BeginAs(ctx, nil, "1"))
-	must[recipes.Site](t)(tx.Join(ctx, "1"))
-	must[recipes.Decision](t)(tx.Abort(ctx, "no"))
+	id := must.Get(tx.BeginAs(ctx, nil, "1"))(t)
+	must.Get(tx.Join(ctx, "1"))(t)
+	must.Get(tx.Abort(ctx, "no"))(t)
 	raw, _, err := zk.Connect([]string{srv.Addr()}, 5*time.Second, zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
@@ -279,5 +280,5 @@ func TestADecisionThatMayNotBeReadIsNotTakenForNone(t *testing.T) {
 	if _, err := raw.SetACL("/unread/decision", zk.WorldACL(zk.PermAll), -1); err != nil {
 		t.Fatal(err)
 	}
-	must[recipes.Site](t)(tx.ResumeSite(ctx, "1", id))
+	must.Get(tx.ResumeSite(ctx, "1", id))(t)
 }

@@ -13,13 +13,14 @@ import (
 	"testing/synctest"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func transactionOf(t *testing.T, s recipes.Recipes, v recipes.Variant) recipes.Transaction {
 	t.Helper()
-	return must[recipes.Transaction](t)(s.Transaction("/app/Tx", recipes.TransactionConfig{Variant: v}))
+	return must.Get(s.Transaction("/app/Tx", recipes.TransactionConfig{Variant: v}))(t)
 }
 
 // The layout that operators see, as the text names it.
@@ -39,13 +40,13 @@ func TestTheZnodesOfATransaction(t *testing.T) {
 			if err := tx.Begin(ctx, []byte("move 5"), "1", "2"); err != nil {
 				t.Fatal(err)
 			}
-			one, two := must[recipes.Site](t)(tx.Join(ctx, "1")), must[recipes.Site](t)(tx.Join(ctx, "2"))
+			one, two := must.Get(tx.Join(ctx, "1"))(t), must.Get(tx.Join(ctx, "2"))(t)
 			for _, site := range []recipes.Site{one, two} {
 				if err := site.Vote(ctx, recipes.VoteCommit); err != nil {
 					t.Fatal(err)
 				}
 			}
-			must[recipes.Decision](t)(tx.Coordinate(ctx))
+			must.Get(tx.Coordinate(ctx))(t)
 			if err := one.Done(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +128,7 @@ func measure(t *testing.T, v recipes.Variant, n int) cost {
 	})
 
 	// The path's parent is there, as it mostly is.
-	must[recipes.Hold](t)(must[recipes.Lock](t)(sessions[0].Lock("/app", recipes.LockConfig{})).Acquire(ctx))
+	must.Get(must.Get(sessions[0].Lock("/app", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 	return costOf(srv, func() {
 		if err := coordinator.Begin(ctx, []byte("payload"), names...); err != nil {
 			t.Fatal(err)
@@ -136,7 +137,7 @@ func measure(t *testing.T, v recipes.Variant, n int) cost {
 		}
 		var sites []recipes.Site
 		for i, s := range sessions {
-			sites = append(sites, must[recipes.Site](t)(transactionOf(t, s, "").Join(ctx, names[i])))
+			sites = append(sites, must.Get(transactionOf(t, s, "").Join(ctx, names[i]))(t))
 		}
 		var wg sync.WaitGroup
 		decides := func(wait func(context.Context) (recipes.Decision, error)) {
@@ -226,7 +227,7 @@ func formula(v recipes.Variant, n int64) cost {
 func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		session := s.session()
-		tx := must[recipes.Transaction](s.T)(session.Transaction(s.path, recipes.TransactionConfig{}))
+		tx := must.Get(session.Transaction(s.path, recipes.TransactionConfig{}))(s.T)
 		if err := tx.Begin(s.ctx, nil, "1"); err != nil {
 			s.Fatal(err)
 		}
@@ -235,8 +236,8 @@ func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
 				s.Fatal(err)
 			}
 		}
-		site := must[recipes.Site](s.T)(tx.Join(s.ctx, "1"))
-		must[recipes.Decision](s.T)(tx.Abort(s.ctx, ""))
+		site := must.Get(tx.Join(s.ctx, "1"))(s.T)
+		must.Get(tx.Abort(s.ctx, ""))(s.T)
 		for _, end := range []func(context.Context) error{site.Done, tx.Forget} {
 			if err := end(s.ctx); !errors.Is(err, recipes.ErrNotEmpty) {
 				s.Error(err)
@@ -245,11 +246,11 @@ func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
 		if err := s.raw.Delete(s.path+"/strange/child", -1); err != nil {
 			s.Fatal(err)
 		}
-		before := must[recipes.Stats](s.T)(session.Stats(s.ctx)).ByKind["sync"]
+		before := must.Get(session.Stats(s.ctx))(s.T).ByKind["sync"]
 		if err := tx.Forget(s.ctx); err != nil || s.exists(s.path) {
 			s.Errorf("then forgotten: %v", err)
 		}
-		if n := must[recipes.Stats](s.T)(session.Stats(s.ctx)).ByKind["sync"] - before; n != 0 {
+		if n := must.Get(session.Stats(s.ctx))(s.T).ByKind["sync"] - before; n != 0 {
 			s.Errorf("all sites are done, and it asked the leader %d times", n)
 		}
 	})
@@ -267,11 +268,11 @@ func TestAVoteThatAnotherProgramPrevents(t *testing.T) {
 			},
 		} {
 			onBoth(t, func(s *scene) {
-				tx := must[recipes.Transaction](s.T)(s.session().Transaction(s.path, recipes.TransactionConfig{Variant: variant}))
+				tx := must.Get(s.session().Transaction(s.path, recipes.TransactionConfig{Variant: variant}))(s.T)
 				if err := tx.Begin(s.ctx, nil, "1", "2"); err != nil {
 					s.Fatal(err)
 				}
-				site := must[recipes.Site](s.T)(tx.Join(s.ctx, "1"))
+				site := must.Get(tx.Join(s.ctx, "1"))(s.T)
 				if err := prevent(s.raw, s.path+"/s_1"); err != nil {
 					s.Fatal(err)
 				}
@@ -308,7 +309,7 @@ func TestWaitingForADecisionCostsNothing(t *testing.T) {
 				for _, name := range joining {
 					s, closeSession := openIn(t, srv)
 					defer closeSession()
-					site := must[recipes.Site](t)(transactionOf(t, s, "").Join(ctx, name))
+					site := must.Get(transactionOf(t, s, "").Join(ctx, name))(t)
 					go func() { _, err := site.Wait(ctx); results <- err }()
 				}
 				idle(t, srv)
