@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -169,7 +170,7 @@ func TestAWatchEndsWhenReadingFails(t *testing.T) {
 	must.Get(c.Set(ctx, "key", nil, recipes.NoRevision))(t)
 	entries := must.Get(c.WatchTree(ctx))(t)
 	<-entries
-	raw, _, err := zk.Connect([]string{srv.Addr()}, deadline, zk.WithLogInfo(false))
+	raw, _, err := zk.Connect([]string{srv.Addr()}, watchdog.Patience, zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -31,7 +32,7 @@ func inDialects(t *testing.T, test func(s virtual, d recipes.Dialect)) {
 		t.Run(string(d), func(t *testing.T) {
 			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
 				dial := func(_, _ string, _ time.Duration) (net.Conn, error) { return (&network{srv: srv}).dial(ctx, "", "") }
-				raw, _, err := zk.Connect([]string{"127.0.0.1:1"}, deadline, zk.WithLogInfo(false), zk.WithDialer(dial))
+				raw, _, err := zk.Connect([]string{"127.0.0.1:1"}, watchdog.Patience, zk.WithLogInfo(false), zk.WithDialer(dial))
 				if err != nil {
 					t.Fatal(err)
 				}

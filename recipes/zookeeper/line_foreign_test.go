@@ -104,8 +104,8 @@ func tryPriority(ctx context.Context, s recipes.Client, path string, _ recipes.D
 	return released(l.TryWrite(ctx))
 }
 
-// peer makes what a contender of that kind has at the path, and returns its znode.
-func (s *scene) peer(znodes []string) (znode string) {
+// createPeer creates the znodes of a contender below the path, and returns the last of them.
+func createPeer(s *scene, znodes []string) (znode string) {
 	s.Helper()
 	for i, name := range znodes {
 		flags := int32(0)
@@ -125,8 +125,8 @@ var kindOfWay = map[string]recipes.Kind{
 	"semaphore": recipes.KindSemaphore, "priority lock": recipes.KindPriorityLock,
 }
 
-// verdict is what a session foretells of a recipe at the path.
-func (s *scene) verdict(session recipes.Recipes, kind recipes.Kind, d recipes.Dialect) *recipes.ForeignError {
+// verdict returns the verdict of a session about a recipe at the path.
+func verdict(s *scene, session recipes.Recipes, kind recipes.Kind, d recipes.Dialect) *recipes.ForeignError {
 	s.Helper()
 	lines := must.Get(session.Contenders(s.ctx, s.path))(s.T)
 	at := slices.IndexFunc(lines.Verdicts, func(v recipes.Verdict) bool { return v.Kind == kind && v.Dialect == d })
@@ -146,9 +146,9 @@ func TestARecipeRefusesWhatItSharesNoQueueWith(t *testing.T) {
 				t.Run(fmt.Sprintf("%s in %s beside %s", way.recipe, way.dialect, peer.name), func(t *testing.T) {
 					s.T, s.ctx, s.path = t, bounded(t), "/"+uuid.NewString()
 					want := peer.want
-					want.Znode = s.peer(peer.znodes)
+					want.Znode = createPeer(s, peer.znodes)
 					before, session := s.children(s.path), s.session()
-					foretold := s.verdict(session, kindOfWay[way.recipe], way.dialect)
+					foretold := verdict(s, session, kindOfWay[way.recipe], way.dialect)
 					_, _, err := way.enter(s.ctx, session, s.path, way.dialect, true)
 					if slices.Contains(way.shares, peer.name) {
 						if errors.Is(err, recipes.ErrForeign) || foretold != nil {
@@ -252,7 +252,7 @@ func TestARefusedSessionUsesTheDialectThatWasNamed(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s in %s beside %s", way.recipe, way.dialect, peer.name), func(t *testing.T) {
 					s.T, s.ctx, s.path = t, bounded(t), "/"+uuid.NewString()
-					s.peer(peer.znodes)
+					createPeer(s, peer.znodes)
 					session := s.session()
 					for _, first := range ways {
 						if slices.Contains(first.shares, peer.name) {

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -121,9 +122,9 @@ type older struct {
 	place string
 }
 
-func (s *scene) older() *older {
+func joinOlder(s *scene) *older {
 	s.Helper()
-	raw, _, err := zk.Connect([]string{s.addr}, deadline, zk.WithLogInfo(false))
+	raw, _, err := zk.Connect([]string{s.addr}, watchdog.Patience, zk.WithLogInfo(false))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -150,7 +151,7 @@ func (o *older) release(place string) error {
 func TestBothVersionsStandInOneLine(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		first := s.hold(s.join()) // makes the path
-		old := s.older()
+		old := joinOlder(s)
 		_, _, changed, err := old.raw.GetW(first.Znode())
 		if err != nil {
 			t.Fatal(err)

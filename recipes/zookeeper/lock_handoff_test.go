@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -207,7 +208,7 @@ func onEmbedded(t *testing.T, f func(*scene, *zkserver.Server)) {
 
 // onServer is onEmbedded's for a server that several cases share.
 func onServer(t *testing.T, srv *zkserver.Server, f func(*scene)) {
-	raw, _, err := zk.Connect([]string{srv.Addr()}, deadline, zk.WithLogInfo(false))
+	raw, _, err := zk.Connect([]string{srv.Addr()}, watchdog.Patience, zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,12 +15,9 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }
 
-// deadline bounds what must end by itself.
-const deadline = watchdog.Patience
-
 func bounded(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	ctx, cancel := context.WithTimeout(context.Background(), watchdog.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -54,7 +51,7 @@ func openAt(t *testing.T, addr string) recipes.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), deadline)
+		ctx, cancel := context.WithTimeout(context.Background(), watchdog.Patience)
 		defer cancel()
 		s.Close(ctx)
 	})

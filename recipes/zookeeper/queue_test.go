@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -220,7 +221,7 @@ func TestALastReturnThatComesTooLateSaysSo(t *testing.T) {
 		must.Get(q.Put(ctx, nil))(t)
 	}
 	d := must.Get(q.Receive(ctx))(t)
-	raw, _, err := zk.Connect([]string{srv.Addr()}, deadline, zk.WithLogInfo(false))
+	raw, _, err := zk.Connect([]string{srv.Addr()}, watchdog.Patience, zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
 	}

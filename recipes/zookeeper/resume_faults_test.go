@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -180,7 +181,7 @@ func guardedError(err error) error {
 // giveBack releases with a context of its own: that the victim was cancelled
 // does not mean that it may keep what it has.
 func giveBack(release func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	ctx, cancel := context.WithTimeout(context.Background(), watchdog.Patience)
 	defer cancel()
 	err := release(ctx)
 	if errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrSessionLost) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -36,7 +37,7 @@ func move(t *testing.T, addr string, s recipes.Client) recipes.Client {
 	cfg := recipes.SessionConfig{Servers: []string{addr}, MaxPacket: 64 << 10}
 	next := must.Get(zookeeper.Resume(bounded(t), cfg, s.(movable).ResumeTicket(), time.Now()))(t)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), deadline)
+		ctx, cancel := context.WithTimeout(context.Background(), watchdog.Patience)
 		defer cancel()
 		next.Close(ctx)
 	})

@@ -94,13 +94,15 @@ func TestASemaphoreNamesKazoosContendersBeforeTheirPermits(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		s.make(s.path, []byte("2"), 0)
 		theirs := s.make(s.path+foreignLeases[1].lease, nil, zk.FlagEphemeral)
-		_, _, err := enterSemaphore(s.ctx, s.session(), s.path, "", false)
-		s.is(err, recipes.ErrForeign)
+		acquire := func() error {
+			_, err := must.Get(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 2}))(t).Acquire(s.ctx)
+			return err
+		}
+		s.is(acquire(), recipes.ErrForeign)
 		if err := s.raw.Delete(theirs, -1); err != nil {
 			s.Fatal(err)
 		}
-		_, _, err = enterSemaphore(s.ctx, s.session(), s.path, "", false)
-		s.is(err, recipes.ErrMismatch)
+		s.is(acquire(), recipes.ErrMismatch)
 	})
 }
 
@@ -120,7 +122,7 @@ func TestASemaphoreOfKazooComparesItsPermits(t *testing.T) {
 	} {
 		onBoth(t, func(s *scene) {
 			s.make(s.path, []byte(tt.data), 0)
-			err := taken(s.ctx, enterKazooSemaphore, s.session(), s.path)
+			err := takeTurnInKazoos(s)
 			s.is(err, tt.want)
 			if left := string(s.data(s.path)); left != tt.left || len(s.children(s.path)) != 0 {
 				s.Errorf("of %q it has left %q, and %q", tt.data, left, s.children(s.path))
@@ -128,11 +130,21 @@ func TestASemaphoreOfKazooComparesItsPermits(t *testing.T) {
 		})
 	}
 	onBoth(t, func(s *scene) {
-		s.is(taken(s.ctx, enterKazooSemaphore, s.session(), s.path), nil)
+		s.is(takeTurnInKazoos(s), nil)
 		if left := string(s.data(s.path)); left != "2" {
 			s.Errorf("it has made the path with %q", left)
 		}
 	})
+}
+
+// takeTurnInKazoos acquires a semaphore in kazoo's dialect, and releases it.
+func takeTurnInKazoos(s *scene) error {
+	m := must.Get(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Kazoo}))(s.T)
+	h, err := m.Acquire(s.ctx)
+	if err != nil {
+		return err
+	}
+	return h.Release(s.ctx)
 }
 
 // These are about the semaphores of other libraries, which have leases and a lock.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -44,7 +45,7 @@ func TestTheIdentityOpensNothingToOthers(t *testing.T) {
 		}
 		must.Get(must.Get(s.Group("/"+user+"/g", recipes.GroupConfig{Name: "n"}))(t).Join(ctx, nil))(t)
 	}
-	stranger, _, err := zk.Connect([]string{srv.Addr()}, deadline, zk.WithLogInfo(false))
+	stranger, _, err := zk.Connect([]string{srv.Addr()}, watchdog.Patience, zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func byCreator(addr string) recipes.SessionConfig {
 // onlyByUser checks the ACL of what such a session has created for others.
 func onlyByUser(t *testing.T, addr string, paths ...string) {
 	t.Helper()
-	raw, _, err := zk.Connect([]string{addr}, deadline, zk.WithLogInfo(false))
+	raw, _, err := zk.Connect([]string{addr}, watchdog.Patience, zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
 	}

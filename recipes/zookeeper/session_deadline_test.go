@@ -171,7 +171,7 @@ func TestALateHoldersWriteIsRefused(t *testing.T) {
 	}
 }
 
-// A session that is lost by its own deadline, while requests still reach the
+// A session that is lost by its own watchdog.Patience, while requests still reach the
 // server, does not keep others waiting until it expires there.
 func TestASessionThatHearsNothingIsClosedAtTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

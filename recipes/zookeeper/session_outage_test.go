@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -121,7 +122,7 @@ func TestAfterAnOutageNothingIsAddedToASuccessor(t *testing.T) {
 	for range 3 {
 		must.Get(counter.Add(ctx, 1))(t)
 	}
-	raw, _, err := zk.Connect([]string{srv.Addr()}, deadline, zk.WithLogInfo(false))
+	raw, _, err := zk.Connect([]string{srv.Addr()}, watchdog.Patience, zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
 	}
