@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -66,7 +67,7 @@ func configurationOperations() []operation {
 			s.ok(setting(s, s.victim, "other", "", recipes.NoRevision))
 			do := set(s, "a", recipes.NoRevision)
 			do.refused = recipes.ErrNodeExists
-			do.between = []meddling{{name: "another makes it", at: is(zkserver.OpMulti), do: func() error { return setting(s, s.other, "a", "theirs", recipes.NoRevision) }, want: recipes.ErrNodeExists}}
+			do.between = []meddling{{name: "another makes it", at: zktest.Op(zkserver.OpMulti), do: func() error { return setting(s, s.other, "a", "theirs", recipes.NoRevision) }, want: recipes.ErrNodeExists}}
 			return do
 		}},
 		{"Configuration.Set, its own znode", func(s *stage) doing {
@@ -79,14 +80,14 @@ func configurationOperations() []operation {
 			do := set(s, "a", must.Get(s.configuration(s.victim).Set(s.ctx, "a", []byte("1"), recipes.NoRevision))(s.T))
 			do.refused = recipes.ErrBadVersion
 			do.denied = []denial{{znode: stagePath + "/a", perms: noWrite}}
-			do.between = []meddling{{name: "another sets it", at: is(zkserver.OpMulti), do: func() error { return setting(s, s.other, "a", "theirs", recipes.AnyRevision) }, want: recipes.ErrBadVersion}}
+			do.between = []meddling{{name: "another sets it", at: zktest.Op(zkserver.OpMulti), do: func() error { return setting(s, s.other, "a", "theirs", recipes.AnyRevision) }, want: recipes.ErrBadVersion}}
 			return do
 		}},
 		{"Configuration.Set, whatever there is", func(s *stage) doing { return set(s, "a/b", recipes.AnyRevision) }},
 		{"Configuration.Set, whatever there is, again", func(s *stage) doing {
 			s.ok(setting(s, s.victim, "a", "1", recipes.NoRevision))
 			do := set(s, "a", recipes.AnyRevision)
-			do.between = []meddling{{name: "another sets it", at: is(zkserver.OpMulti), do: func() error { return setting(s, s.other, "a", "theirs", recipes.AnyRevision) }, then: func() {
+			do.between = []meddling{{name: "another sets it", at: zktest.Op(zkserver.OpMulti), do: func() error { return setting(s, s.other, "a", "theirs", recipes.AnyRevision) }, then: func() {
 				if !do.happened() {
 					s.Error("it was not set")
 				}
@@ -101,7 +102,7 @@ func configurationOperations() []operation {
 				happened: func() bool { return !s.present(stagePath + "/a") },
 				refused:  recipes.ErrNoNode,
 				denied:   []denial{{znode: stagePath, perms: noDelete}},
-				between: []meddling{{name: "another deletes it", at: is(zkserver.OpMulti), do: func() error {
+				between: []meddling{{name: "another deletes it", at: zktest.Op(zkserver.OpMulti), do: func() error {
 					return s.configuration(s.other).Delete(s.ctx, "a", recipes.AnyRevision)
 				}, want: recipes.ErrNoNode}},
 			}

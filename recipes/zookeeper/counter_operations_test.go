@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
@@ -45,7 +46,7 @@ func counterOperations() []operation {
 				},
 				denied: []denial{{znode: stagePath, perms: noWrite}},
 				between: []meddling{{
-					name: "another counts", at: is(zkserver.OpMulti),
+					name: "another counts", at: zktest.Op(zkserver.OpMulti),
 					do: func() error { _, err := s.counter(s.other).Add(s.ctx, 1); return err },
 					then: func() {
 						if told != 4 {
@@ -83,9 +84,9 @@ func counterOperations() []operation {
 				happened: func() bool { return s.present(stagePath + "/open") },
 				denied:   []denial{{znode: stagePath, perms: noCreate}},
 				between: []meddling{
-					{name: "another opens the latch", at: is(zkserver.OpMulti), do: func() error { _, err := s.latch(s.other, 2).CountDown(s.ctx); return err }, then: opened},
-					{name: "another makes the mark of an open latch", at: is(zkserver.OpMulti), do: func() error {
-						return barrierAt(s.T, s.other, stagePath+"/open").Set(s.ctx, nil)
+					{name: "another opens the latch", at: zktest.Op(zkserver.OpMulti), do: func() error { _, err := s.latch(s.other, 2).CountDown(s.ctx); return err }, then: opened},
+					{name: "another makes the mark of an open latch", at: zktest.Op(zkserver.OpMulti), do: func() error {
+						return zktest.BarrierAt(s.T, s.other, stagePath+"/open").Set(s.ctx, nil)
 					}, then: func() { s.ok(mine.Wait(s.ctx)) }},
 				},
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -89,7 +90,7 @@ func electionOperations() (all []operation) {
 	return append(all, operation{"Election.Leader, one that resigns", func(s *stage) doing {
 		l := leads(s, s.other)
 		do := asking(s.election(s.victim).Leader, leader)
-		do.between = []meddling{{name: "it resigns", at: reading(zkserver.OpGetData, stagePath+"/"), do: func() error { return l.Resign(s.ctx) }, want: recipes.ErrNoLeader}}
+		do.between = []meddling{{name: "it resigns", at: zktest.Op(zkserver.OpGetData, stagePath+"/"), do: func() error { return l.Resign(s.ctx) }, want: recipes.ErrNoLeader}}
 		return do
 	}}, operation{"Leadership.Acknowledge", func(s *stage) doing {
 		l := leads(s, s.victim)
@@ -118,7 +119,7 @@ func electionOperations() (all []operation) {
 			end:      func() error { return l.Resign(s.ctx) },
 			between: []meddling{{
 				name: "the first is deleted", // when it has been found
-				at:   nthOf(2, is(zkserver.OpMulti)),
+				at:   zktest.Nth(2, zktest.Op(zkserver.OpMulti)),
 				do:   func() error { return s.removeLike("/acks/") },
 				then: func() {
 					if !shows() {

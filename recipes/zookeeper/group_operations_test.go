@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -107,7 +108,7 @@ func groupOperations() (all []operation) {
 				lost:     []error{recipes.ErrNotHeld},
 				single:   true,
 				end:      func() error { return mine.Leave(s.ctx) },
-				between: []meddling{{name: "its name is another client's", at: is(zkserver.OpMulti), do: func() error {
+				between: []meddling{{name: "its name is another client's", at: zktest.Op(zkserver.OpMulti), do: func() error {
 					return errors.Join(s.remove(mine.Znode()), join(s, s.other, "me", "").Update(s.ctx, []byte("another")))
 				}, want: recipes.ErrNotHeld, then: func() {
 					if s.present("/app/data") {
@@ -159,8 +160,8 @@ func namesOperations() []operation {
 				},
 				end: func() error { return mine.Unregister(s.ctx) },
 				between: []meddling{
-					{name: "it is gone before it is looked at", at: reading(zkserver.OpExists, stagePath+"/n"), do: func() error { return s.remove(stagePath + "/n") }, want: recipes.ErrRemoved},
-					{name: "it is another's when it is looked at", at: reading(zkserver.OpExists, stagePath+"/n"), do: func() error {
+					{name: "it is gone before it is looked at", at: zktest.Op(zkserver.OpExists, stagePath+"/n"), do: func() error { return s.remove(stagePath + "/n") }, want: recipes.ErrRemoved},
+					{name: "it is another's when it is looked at", at: zktest.Op(zkserver.OpExists, stagePath+"/n"), do: func() error {
 						err := s.remove(stagePath + "/n")
 						register(s, s.other)
 						return err
@@ -185,8 +186,8 @@ func namesOperations() []operation {
 				refused:  recipes.ErrNoNode,
 				denied:   []denial{{znode: stagePath, perms: noDelete}},
 				between: []meddling{
-					{name: "it is gone", at: is(zkserver.OpMulti), do: func() error { return s.remove(stagePath + "/n") }, want: recipes.ErrNoNode},
-					{name: "it was written", at: is(zkserver.OpMulti), do: func() error { return s.write(stagePath+"/n", "x") }, then: func() {
+					{name: "it is gone", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(stagePath + "/n") }, want: recipes.ErrNoNode},
+					{name: "it was written", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.write(stagePath+"/n", "x") }, then: func() {
 						if s.present(stagePath + "/n") {
 							s.Error("it is there")
 						}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -180,10 +181,12 @@ func (s *stage) election(in recipes.Recipes) recipes.Election {
 }
 
 func (s *stage) queue(in recipes.Recipes, cfg recipes.QueueConfig) recipes.Queue {
-	return queueOf(s.T, in, stagePath, cfg)
+	return zktest.QueueOf(s.T, in, stagePath, cfg)
 }
 
-func (s *stage) barrier(in recipes.Recipes) recipes.Barrier { return barrierAt(s.T, in, stagePath) }
+func (s *stage) barrier(in recipes.Recipes) recipes.Barrier {
+	return zktest.BarrierAt(s.T, in, stagePath)
+}
 
 func (s *stage) double(in recipes.Recipes, d recipes.Dialect, size int) recipes.DoubleBarrier {
 	return must.Get(in.DoubleBarrier(stagePath, recipes.DoubleBarrierConfig{Size: size, Dialect: d}))(s.T)
@@ -193,16 +196,18 @@ func (s *stage) group(in recipes.Recipes, name string) recipes.Group {
 	return must.Get(in.Group(stagePath, recipes.GroupConfig{Name: name}))(s.T)
 }
 
-func (s *stage) names(in recipes.Recipes) recipes.Names { return namesAt(s.T, in, stagePath) }
+func (s *stage) names(in recipes.Recipes) recipes.Names { return zktest.NamesAt(s.T, in, stagePath) }
 
 func (s *stage) configuration(in recipes.Recipes) recipes.Configuration {
-	return configAt(s.T, in, stagePath)
+	return zktest.ConfigAt(s.T, in, stagePath)
 }
 
-func (s *stage) counter(in recipes.Recipes) recipes.Counter { return counterAt(s.T, in, stagePath) }
+func (s *stage) counter(in recipes.Recipes) recipes.Counter {
+	return zktest.CounterAt(s.T, in, stagePath)
+}
 
 func (s *stage) latch(in recipes.Recipes, count int64) recipes.Latch {
-	return latchAt(s.T, in, stagePath, count)
+	return zktest.LatchAt(s.T, in, stagePath, count)
 }
 
 func (s *stage) transaction(in recipes.Recipes, v recipes.Variant) recipes.Transaction {
@@ -240,7 +245,7 @@ func (s *stage) below(prefix string) (n int) {
 }
 
 // remove deletes a znode, as another program would.
-func (s *stage) remove(path string) error { return barrierAt(s.T, s.other, path).Remove(s.ctx) }
+func (s *stage) remove(path string) error { return zktest.BarrierAt(s.T, s.other, path).Remove(s.ctx) }
 
 // removeLike deletes the znode whose path has that in it.
 func (s *stage) removeLike(part string) error {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -202,7 +203,7 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Client) consu
 				act:   func(ctx context.Context) (err error) { d, err = mine.Receive(ctx); return err },
 				end:   func() error { return d.Return(s.ctx) },
 				after: func() error { return theirs.drains(s.ctx, "1", "2") },
-				between: []meddling{{name: "another claims it before it is read", at: is(zkserver.OpGetData), do: func() error {
+				between: []meddling{{name: "another claims it before it is read", at: zktest.Op(zkserver.OpGetData), do: func() error {
 					_, err := theirs.receives(s.ctx, "1")
 					return err
 				}, then: func() {
@@ -240,10 +241,10 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Client) consu
 				stays:    true,
 				denied:   []denial{{znode: stagePath, perms: noDelete}},
 				between: []meddling{
-					{name: "the element is written", at: is(zkserver.OpMulti), do: func() error { return s.write(s.element("1"), "x") }, want: recipes.ErrRemoved, then: func() {
+					{name: "the element is written", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.write(s.element("1"), "x") }, want: recipes.ErrRemoved, then: func() {
 						must.Get(at(s, s.other).receives(s.ctx, "x"))(s.T) // the claim is gone
 					}},
-					{name: "the element is gone", at: is(zkserver.OpMulti), do: func() error { return s.remove(s.element("1")) }, want: recipes.ErrRemoved},
+					{name: "the element is gone", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(s.element("1")) }, want: recipes.ErrRemoved},
 				},
 				after: func() error {
 					theirs, want := at(s, s.other), []string{"2"}
@@ -258,7 +259,7 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Client) consu
 			d := received(s)
 			return doing{
 				act:     d.Return,
-				between: []meddling{{name: "the claim is gone", at: is(zkserver.OpDelete), do: func() error { return s.remove(d.Znode()) }, want: recipes.ErrRemoved}},
+				between: []meddling{{name: "the claim is gone", at: zktest.Op(zkserver.OpDelete), do: func() error { return s.remove(d.Znode()) }, want: recipes.ErrRemoved}},
 				after:   func() error { return at(s, s.other).drains(s.ctx, "1") },
 			}
 		}},
@@ -361,7 +362,7 @@ func boundedOperations() []operation {
 				act:      func(ctx context.Context) error { _, err := mine.Put(ctx, []byte("2")); return err },
 				happened: func() bool { return s.holding("2") },
 				once:     true,
-				between: []meddling{{name: "another is faster", at: is(zkserver.OpMulti), do: func() error {
+				between: []meddling{{name: "another is faster", at: zktest.Op(zkserver.OpMulti), do: func() error {
 					s.start(func(ctx context.Context) error { // makes room, when the victim waits for that
 						calm()
 						if n := must.Get(theirs.Len(ctx))(s.T); n != 2 {
@@ -397,7 +398,7 @@ func boundedOperations() []operation {
 			return doing{
 				act:     func(ctx context.Context) (err error) { d, err = mine.receives(ctx, "2"); return err },
 				end:     func() error { return d.Ack(s.ctx) },
-				between: []meddling{{name: "it is taken", at: is(zkserver.OpMulti), do: func() error { return s.remove(s.element("1")) }}},
+				between: []meddling{{name: "it is taken", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(s.element("1")) }}},
 			}
 		}},
 		{"Delivery.Return, the last", func(s *stage) doing {
@@ -437,7 +438,7 @@ func boundedOperations() []operation {
 					found = len(dead)
 					return err
 				},
-				between: []meddling{{name: "it is deleted", at: reading(zkserver.OpGetData, stagePath+"/dead/"), do: func() error { return s.removeLike("/dead/") }, then: func() {
+				between: []meddling{{name: "it is deleted", at: zktest.Op(zkserver.OpGetData, stagePath+"/dead/"), do: func() error { return s.removeLike("/dead/") }, then: func() {
 					if found != 0 {
 						s.Errorf("%d dead letters", found)
 					}

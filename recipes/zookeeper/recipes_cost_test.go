@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // What docs/recipes.md says of costs that no other test counts.
 func TestCostsInTheDocs(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	s, other := open(t, srv), open(t, srv)
+	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+	s, other := zktest.Open(t, srv), zktest.Open(t, srv)
 
 	lock := must.Get(s.Lock("/lock", recipes.LockConfig{}))(t)
 	hold := must.Get(lock.Acquire(ctx))(t)
@@ -49,37 +50,37 @@ func TestCostsInTheDocs(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func()
-		want cost
+		want zktest.Cost
 	}{
-		{"the first guarded write", write, cost{writes: 2, reads: 1}},
-		{"the next guarded write", write, cost{writes: 1}},
+		{"the first guarded write", write, zktest.Cost{Writes: 2, Reads: 1}},
+		{"the next guarded write", write, zktest.Cost{Writes: 1}},
 		{"revoke", func() {
 			if err := asker.Revoke(ctx, line[0].Znode); err != nil {
 				t.Error(err)
 			}
-		}, cost{writes: 1, reads: 1}},
+		}, zktest.Cost{Writes: 1, Reads: 1}},
 		{"revoke by force", func() {
 			if err := asker.RevokeForced(ctx, line[0].Znode); err != nil {
 				t.Error(err)
 			}
-		}, cost{writes: 1, reads: 3, events: 1}},
+		}, zktest.Cost{Writes: 1, Reads: 3, Events: 1}},
 		{"the first acknowledgement", func() {
 			if err := leadership.Acknowledge(ctx, nil); err != nil {
 				t.Error(err)
 			}
-		}, cost{writes: 2, reads: 1}},
+		}, zktest.Cost{Writes: 2, Reads: 1}},
 		{"priority, write", func() {
 			if err := must.Get(priority.AcquireWrite(ctx))(t).Release(ctx); err != nil {
 				t.Error(err)
 			}
-		}, cost{writes: 3, reads: 4}},
+		}, zktest.Cost{Writes: 3, Reads: 4}},
 		{"priority, read", func() {
 			if err := must.Get(priority.AcquireRead(ctx))(t).Release(ctx); err != nil {
 				t.Error(err)
 			}
-		}, cost{writes: 3, reads: 3}},
+		}, zktest.Cost{Writes: 3, Reads: 3}},
 	} {
-		if got := costOf(srv, tt.do); got != tt.want {
+		if got := zktest.CostOf(srv, tt.do); got != tt.want {
 			t.Errorf("%s: %v; want %v", tt.name, got, tt.want)
 		}
 	}
@@ -87,17 +88,17 @@ func TestCostsInTheDocs(t *testing.T) {
 
 // An observer's own counters tell, because others have events too.
 func TestCostOfAnObservedChange(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	election := func(s recipes.Client) recipes.Election {
 		return must.Get(s.Election("/election", recipes.ElectionConfig{}))(t)
 	}
-	candidate := election(open(t, srv))
+	candidate := election(zktest.Open(t, srv))
 	leads := must.Get(candidate.Campaign(ctx, nil))(t)
 	if err := errors.Join(leads.Acknowledge(ctx, nil), leads.Resign(ctx)); err != nil { // makes the containers
 		t.Fatal(err)
 	}
 	leads = must.Get(candidate.Campaign(ctx, nil))(t)
-	watcher := open(t, srv)
+	watcher := zktest.Open(t, srv)
 	changes := must.Get(election(watcher).Observe(ctx))(t)
 	<-changes
 	for _, change := range []struct {

@@ -9,44 +9,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
-	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
-
-// movable is what a session offers to the process that takes it up.
-type movable interface {
-	recipes.Client
-	ResumeTicket() []byte
-	Detach(context.Context) error
-	DropRest(context.Context) error
-}
-
-// move has another session object take up s, as another process would.
-func move(t *testing.T, addr string, s recipes.Client) recipes.Client {
-	t.Helper()
-	if err := s.(movable).Detach(bounded(t)); err != nil {
-		t.Fatal(err)
-	}
-	cfg := recipes.SessionConfig{Servers: []string{addr}, MaxPacket: 64 << 10}
-	next := must.Get(zookeeper.Resume(bounded(t), cfg, s.(movable).ResumeTicket(), time.Now()))(t)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), watchdog.Patience)
-		defer cancel()
-		next.Close(ctx)
-	})
-	return next
-}
-
-type taker[G recipes.Grant] interface {
-	Resume(context.Context, string, recipes.Token) (G, error)
-}
 
 // A thing is one kind of what a session can hold.
 type thing struct {
@@ -74,7 +44,7 @@ func kind[R any, G recipes.Grant](name string, of func(recipes.Client, string) (
 			return func(ctx context.Context) (recipes.Grant, error) { return asGrant(get(r, ctx)) },
 				func(ctx context.Context) (recipes.Grant, error) { return asGrant(try(r, ctx)) },
 				func(ctx context.Context, znode string, token recipes.Token) (recipes.Grant, error) {
-					return asGrant(any(r).(taker[G]).Resume(ctx, znode, token))
+					return asGrant(any(r).(zktest.Taker[G]).Resume(ctx, znode, token))
 				}
 		},
 		giveBack: func(ctx context.Context, g recipes.Grant) error { return giveBack(g.(G), ctx) },
@@ -150,19 +120,19 @@ func receiveByPriority(q recipes.PriorityQueue, ctx context.Context) (recipes.De
 
 // A DropRest that fails is called again, and again leaves what was taken up.
 func TestDropRestIsRepeated(t *testing.T) {
-	srv := embedded(t)
-	ctx, s := bounded(t), open(t, srv)
+	srv := zktest.Embedded(t)
+	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
 	at := func(path string) recipes.Lock {
 		return must.Get(s.Lock(path, recipes.LockConfig{}))(t)
 	}
 	had := must.Get(at("/kept").Acquire(ctx))(t)
 	must.Get(at("/dropped").Acquire(ctx))(t)
-	if err := s.(movable).DropRest(ctx); !errors.Is(err, recipes.ErrInvalid) {
+	if err := s.(zktest.Movable).DropRest(ctx); !errors.Is(err, recipes.ErrInvalid) {
 		t.Errorf("of a session that was not resumed: %v", err)
 	}
 	for _, fails := range []zkserver.Op{zkserver.OpGetEphemerals, zkserver.OpDelete} {
-		s = move(t, srv.Addr(), s)
-		taken := must.Get(at("/kept").(taker[recipes.Hold]).Resume(ctx, had.Znode(), had.Token()))(t)
+		s = zktest.Move(t, srv.Addr(), s)
+		taken := must.Get(at("/kept").(zktest.Taker[recipes.Hold]).Resume(ctx, had.Znode(), had.Token()))(t)
 		trying, giveUp := context.WithCancel(ctx)
 		hold := make(chan struct{})
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -172,12 +142,12 @@ func TestDropRestIsRepeated(t *testing.T) {
 			giveUp()
 			return zkserver.Fault{Hold: hold}
 		})
-		if err := s.(movable).DropRest(trying); !errors.Is(err, context.Canceled) {
+		if err := s.(zktest.Movable).DropRest(trying); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v fails: %v", fails, err)
 		}
 		srv.SetFault(nil)
 		close(hold)
-		if err := s.(movable).DropRest(ctx); err != nil {
+		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if err := taken.Write(ctx); err != nil {
@@ -192,8 +162,8 @@ func TestDropRestIsRepeated(t *testing.T) {
 
 // What a delivery is, and how often it was delivered, is as before. It can be ended.
 func TestADeliveryIsTakenUp(t *testing.T) {
-	srv := embedded(t)
-	ctx, s := bounded(t), open(t, srv)
+	srv := zktest.Embedded(t)
+	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
 	at := func(s recipes.Client) recipes.PriorityQueue {
 		return must.Get(s.PriorityQueue("/q", recipes.QueueConfig{}))(t)
 	}
@@ -204,12 +174,12 @@ func TestADeliveryIsTakenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	had := must.Get(at(s).Receive(ctx))(t)
-	s = move(t, srv.Addr(), s)
-	taken := must.Get(at(s).(taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()))(t)
+	s = zktest.Move(t, srv.Addr(), s)
+	taken := must.Get(at(s).(zktest.Taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()))(t)
 	if !reflect.DeepEqual(taken.Element(), had.Element()) || taken.Attempt() != 2 {
 		t.Errorf("%+v, attempt %d; it was %+v", taken.Element(), taken.Attempt(), had.Element())
 	}
-	if err := s.(movable).DropRest(ctx); err != nil {
+	if err := s.(zktest.Movable).DropRest(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := taken.Ack(ctx); err != nil {
@@ -224,8 +194,8 @@ func TestADeliveryIsTakenUp(t *testing.T) {
 
 // An element that another client has written to is not what was claimed.
 func TestADeliveryThatWasChangedIsNotTakenUp(t *testing.T) {
-	srv := embedded(t)
-	ctx, s, other := bounded(t), open(t, srv), open(t, srv)
+	srv := zktest.Embedded(t)
+	ctx, s, other := zktest.Bounded(t), zktest.Open(t, srv), zktest.Open(t, srv)
 	q := must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
 	id := must.Get(q.Put(ctx, nil))(t)
 	had := must.Get(q.Receive(ctx))(t)
@@ -233,9 +203,9 @@ func TestADeliveryThatWasChangedIsNotTakenUp(t *testing.T) {
 	if err := lock.Write(ctx, recipes.Set("/q/"+string(id), nil, recipes.AnyVersion)); err != nil {
 		t.Fatal(err)
 	}
-	s = move(t, srv.Addr(), s)
+	s = zktest.Move(t, srv.Addr(), s)
 	q = must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
-	if _, err := q.(taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()); !errors.Is(err, recipes.ErrNotHeld) {
+	if _, err := q.(zktest.Taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()); !errors.Is(err, recipes.ErrNotHeld) {
 		t.Errorf("taken up: %v", err)
 	}
 }
@@ -260,32 +230,25 @@ func eachThing(t *testing.T, test func(t *testing.T, addr, path string, k thing)
 			}
 		})
 	}
-	on("embedded", func(t *testing.T) string { return embedded(t).Addr() })
+	on("embedded", func(t *testing.T) string { return zktest.Embedded(t).Addr() })
 	on("real", func(t *testing.T) string { return ensembletest.Shared(t).Addrs()[0] })
-}
-
-func guardedWrite(t *testing.T, g recipes.Grant, path string) {
-	t.Helper()
-	if err := g.Write(bounded(t), recipes.Create(path, nil)); err != nil {
-		t.Fatalf("a guarded write: %v", err)
-	}
 }
 
 func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 	eachThing(t, func(t *testing.T, addr, path string, k thing) {
-		ctx, other := bounded(t), openAt(t, addr)
-		first := openAt(t, addr)
+		ctx, other := zktest.Bounded(t), zktest.OpenAt(t, addr)
+		first := zktest.OpenAt(t, addr)
 		get, _, _ := k.at(t, first, path)
 		held := must.Get(get(ctx))(t)
-		guardedWrite(t, held, path+"-before")
+		zktest.GuardedWrite(t, held, path+"-before")
 
-		second := move(t, addr, first)
+		second := zktest.Move(t, addr, first)
 		if err := held.Err(); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Errorf("in the process that let go it says %v", err)
 		}
 		_, _, resume := k.at(t, second, path)
 		taken := must.Get(resume(ctx, held.Znode(), held.Token()))(t)
-		if err := second.(movable).DropRest(ctx); err != nil {
+		if err := second.(zktest.Movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if taken.Token() != held.Token() || taken.Znode() != held.Znode() || taken.Err() != nil {
@@ -296,7 +259,7 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 				t.Errorf("another session was granted %s beside it", g.Znode())
 			}
 		}
-		guardedWrite(t, taken, path+"-after")
+		zktest.GuardedWrite(t, taken, path+"-after")
 		select {
 		case <-taken.Done():
 			t.Errorf("lost: %v", taken.Err())
@@ -331,15 +294,15 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 // The table of what is not what was held: nothing is granted and nothing deleted.
 func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
 	eachThing(t, func(t *testing.T, addr, path string, k thing) {
-		ctx, other := bounded(t), openAt(t, addr)
-		s := openAt(t, addr)
+		ctx, other := zktest.Bounded(t), zktest.OpenAt(t, addr)
+		s := zktest.OpenAt(t, addr)
 		get, _, _ := k.at(t, s, path)
 		held := must.Get(get(ctx))(t)
 		// Another session's.
 		theirGet, _, _ := k.at(t, other, path+"-theirs")
 		theirs := must.Get(theirGet(ctx))(t)
 
-		s = move(t, addr, s)
+		s = zktest.Move(t, addr, s)
 		_, _, resume := k.at(t, s, path)
 		_, _, takeTheirs := k.at(t, s, path+"-theirs")
 		refused := func(what string, want error, resume func(context.Context, string, recipes.Token) (recipes.Grant, error), znode string, token recipes.Token) {
@@ -376,9 +339,9 @@ func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
 func TestAWaiterIsNotTakenUpAsAHolder(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy), func(t *testing.T) {
-			srv := embedded(t)
-			ctx, s := bounded(t), open(t, srv)
-			must.Get(must.Get(open(t, srv).Lock("/lock", recipes.LockConfig{}))(t).Acquire(ctx))(t)
+			srv := zktest.Embedded(t)
+			ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
+			must.Get(must.Get(zktest.Open(t, srv).Lock("/lock", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 			joined := make(chan recipes.Place, 1)
 			lock := must.Get(s.Lock("/lock", recipes.LockConfig{Strategy: strategy, Joined: func(p recipes.Place) { joined <- p }}))(t)
 			go lock.Acquire(ctx)
@@ -386,8 +349,8 @@ func TestAWaiterIsNotTakenUpAsAHolder(t *testing.T) {
 			contenders := must.Get(lock.Contenders(ctx))(t)
 			at := slices.IndexFunc(contenders, func(c recipes.Contender) bool { return c.Znode == place.Znode })
 
-			s = move(t, srv.Addr(), s)
-			taker := must.Get(s.Lock("/lock", recipes.LockConfig{Strategy: strategy}))(t).(taker[recipes.Hold])
+			s = zktest.Move(t, srv.Addr(), s)
+			taker := must.Get(s.Lock("/lock", recipes.LockConfig{Strategy: strategy}))(t).(zktest.Taker[recipes.Hold])
 			if _, err := taker.Resume(ctx, place.Znode, contenders[at].Token); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
 				t.Errorf("the waiter: %v", err)
 			}
@@ -399,12 +362,12 @@ func TestAWaiterIsNotTakenUpAsAHolder(t *testing.T) {
 // did not.
 func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 	for _, downgraded := range []bool{true, false} {
-		srv := embedded(t)
-		ctx, s := bounded(t), open(t, srv)
+		srv := zktest.Embedded(t)
+		ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
 		lock := func(s recipes.Client, joined func(recipes.Place)) recipes.SharedLock {
 			return must.Get(s.SharedLock("/shared", recipes.SharedLockConfig{Joined: joined}))(t)
 		}
-		writer := must.Get(lock(open(t, srv), nil).AcquireWrite(ctx))(t)
+		writer := must.Get(lock(zktest.Open(t, srv), nil).AcquireWrite(ctx))(t)
 		if downgraded {
 			if err := writer.Downgrade(ctx); err != nil {
 				t.Fatal(err)
@@ -424,8 +387,8 @@ func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 		contenders := must.Get(lock(s, nil).Contenders(ctx))(t)
 		at := slices.IndexFunc(contenders, func(c recipes.Contender) bool { return c.Znode == place.Znode })
 
-		s = move(t, srv.Addr(), s)
-		_, err := lock(s, nil).(taker[recipes.SharedHold]).Resume(ctx, place.Znode, contenders[at].Token)
+		s = zktest.Move(t, srv.Addr(), s)
+		_, err := lock(s, nil).(zktest.Taker[recipes.SharedHold]).Resume(ctx, place.Znode, contenders[at].Token)
 		if downgraded && err != nil || !downgraded && (!errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved)) {
 			t.Errorf("the writer has downgraded: %v; the reader: %v", downgraded, err)
 		}
@@ -435,18 +398,18 @@ func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 // Contenders whose callers have gone with their process would block the line.
 func TestWhatNobodyTakesUpIsDropped(t *testing.T) {
 	everywhere := func(t *testing.T, addr string) {
-		ctx, s, holder, dropped := bounded(t), openAt(t, addr), openAt(t, addr), "/"+rand.Text()
+		ctx, s, holder, dropped := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr), "/"+rand.Text()
 		held := must.Get(must.Get(holder.Lock(dropped, recipes.LockConfig{}))(t).Acquire(ctx))(t)
 		kept := must.Get(must.Get(s.Lock(dropped+"-kept", recipes.LockConfig{}))(t).Acquire(ctx))(t)
-		guardedWrite(t, kept, dropped+"-by-kept")
+		zktest.GuardedWrite(t, kept, dropped+"-by-kept")
 		joined := make(chan recipes.Place, 1)
 		go must.Get(s.Lock(dropped, recipes.LockConfig{Joined: func(p recipes.Place) { joined <- p }}))(t).Acquire(ctx)
 		<-joined
 
-		s = move(t, addr, s)
-		lock := must.Get(s.Lock(dropped+"-kept", recipes.LockConfig{}))(t).(taker[recipes.Hold])
+		s = zktest.Move(t, addr, s)
+		lock := must.Get(s.Lock(dropped+"-kept", recipes.LockConfig{}))(t).(zktest.Taker[recipes.Hold])
 		taken := must.Get(lock.Resume(ctx, kept.Znode(), kept.Token()))(t)
-		if err := s.(movable).DropRest(ctx); err != nil {
+		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
 		line := must.Get(must.Get(holder.Lock(dropped, recipes.LockConfig{}))(t).Contenders(ctx))(t)
@@ -458,22 +421,22 @@ func TestWhatNobodyTakesUpIsDropped(t *testing.T) {
 		}
 		must.Get(must.Get(s.Lock(dropped+"-new", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 	}
-	t.Run("embedded", func(t *testing.T) { everywhere(t, embedded(t).Addr()) })
+	t.Run("embedded", func(t *testing.T) { everywhere(t, zktest.Embedded(t).Addr()) })
 	t.Run("real", func(t *testing.T) { everywhere(t, ensembletest.Shared(t).Addrs()[0]) })
 }
 
 // A writer that has claimed a priority lock waits for the readers that hold it.
 func TestAWriterThatHasOnlyClaimedIsNotTakenUp(t *testing.T) {
-	srv := embedded(t)
-	ctx, s := bounded(t), open(t, srv)
-	reading := must.Get(open(t, srv).PriorityLock("/p", recipes.PriorityLockConfig{}))(t)
+	srv := zktest.Embedded(t)
+	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
+	reading := must.Get(zktest.Open(t, srv).PriorityLock("/p", recipes.PriorityLockConfig{}))(t)
 	must.Get(reading.AcquireRead(ctx))(t)
 	claimed := must.Get(s.(interface {
 		CreateNamed(context.Context, string, []byte) (session.Stat, error)
 	}).CreateNamed(ctx, "/p/writing-00-0000000009", nil))(t)
 
-	s = move(t, srv.Addr(), s)
-	lock := must.Get(s.PriorityLock("/p", recipes.PriorityLockConfig{}))(t).(taker[recipes.PriorityHold])
+	s = zktest.Move(t, srv.Addr(), s)
+	lock := must.Get(s.PriorityLock("/p", recipes.PriorityLockConfig{}))(t).(zktest.Taker[recipes.PriorityHold])
 	if _, err := lock.Resume(ctx, "/p/writing-00-0000000009", recipes.Token(claimed.Czxid)); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
 		t.Errorf("the writer: %v", err)
 	}
@@ -486,8 +449,8 @@ func TestAPriorityLockIsTakenUpBesideOthers(t *testing.T) {
 		"reading": recipes.PriorityLock.AcquireRead, "writing": recipes.PriorityLock.AcquireWrite,
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := embedded(t)
-			ctx, s, other := bounded(t), open(t, srv), open(t, srv)
+			srv := zktest.Embedded(t)
+			ctx, s, other := zktest.Bounded(t), zktest.Open(t, srv), zktest.Open(t, srv)
 			at := func(s recipes.Client, joined func(recipes.Place)) recipes.PriorityLock {
 				return must.Get(s.PriorityLock("/p", recipes.PriorityLockConfig{Joined: joined}))(t)
 			}
@@ -500,7 +463,7 @@ func TestAPriorityLockIsTakenUpBesideOthers(t *testing.T) {
 			waits := make(chan struct{})
 			go at(other, func(recipes.Place) { close(waits) }).AcquireWrite(waiting)
 			<-waits
-			taken, err := at(move(t, srv.Addr(), s), nil).(taker[recipes.PriorityHold]).Resume(ctx, had.Znode(), had.Token())
+			taken, err := at(zktest.Move(t, srv.Addr(), s), nil).(zktest.Taker[recipes.PriorityHold]).Resume(ctx, had.Znode(), had.Token())
 			if err != nil {
 				t.Fatal(err)
 			}

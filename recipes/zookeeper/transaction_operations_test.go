@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -201,17 +202,17 @@ func transactionOperations() (all []operation) {
 			tx := begun(s, s.victim, "1")
 			site := must.Get(tx.Join(s.ctx, "1"))(s.T)
 			must.Get(tx.Abort(s.ctx, ""))(s.T)
-			theirs, second := s.transaction(s.other, ""), nthOf(2, is(zkserver.OpMulti))
+			theirs, second := s.transaction(s.other, ""), zktest.Nth(2, zktest.Op(zkserver.OpMulti))
 			forget := func() error { return theirs.Forget(s.ctx) }
 			return doing{
 				act:      site.Done,
 				happened: func() bool { return !s.present(stagePath) },
 				denied:   []denial{{znode: stagePath, perms: noCreate}, {znode: stagePath, perms: noDelete}},
 				between: []meddling{
-					{name: "a child comes before all are deleted", at: second, do: func() error { return barrierAt(s.T, s.other, stagePath+"/new").Set(s.ctx, nil) }},
+					{name: "a child comes before all are deleted", at: second, do: func() error { return zktest.BarrierAt(s.T, s.other, stagePath+"/new").Set(s.ctx, nil) }},
 					{name: "a child goes before all are deleted", at: second, do: func() error { return s.removeLike("/decision") }},
 					{name: "another deletes it", at: second, do: forget},
-					{name: "another deletes it before it is listed", at: is(zkserver.OpGetChildren2), do: forget},
+					{name: "another deletes it before it is listed", at: zktest.Op(zkserver.OpGetChildren2), do: forget},
 				},
 			}
 		})
@@ -234,7 +235,7 @@ func transactionOperations() (all []operation) {
 				return doing{
 					act:      deciding(mine.Wait, true),
 					happened: decision(s),
-					between:  []meddling{{name: "another takes it first", at: is(zkserver.OpMulti), do: func() error { return sole(theirs.Wait)(s.ctx) }}},
+					between:  []meddling{{name: "another takes it first", at: zktest.Op(zkserver.OpMulti), do: func() error { return sole(theirs.Wait)(s.ctx) }}},
 					after:    func() error { return s.finish(true, mine, theirs) },
 				}
 			})
@@ -267,12 +268,12 @@ func transactionOperations() (all []operation) {
 		tx, theirs := s.transaction(s.victim, ""), s.transaction(s.other, recipes.CoordinatorOnly)
 		s.ok(tx.Begin(s.ctx, nil, "1"))
 		must.Get(tx.Abort(s.ctx, ""))(s.T)
-		s.ok(barrierAt(s.T, s.other, stagePath+"/done_1").Set(s.ctx, nil)) // it has died halfway
+		s.ok(zktest.BarrierAt(s.T, s.other, stagePath+"/done_1").Set(s.ctx, nil)) // it has died halfway
 		return doing{
 			act:      tx.Forget,
 			happened: func() bool { return !s.present(stagePath) },
 			denied:   []denial{{znode: stagePath, perms: noDelete}},
-			between: []meddling{{name: "another forgets it, and begins one", at: is(zkserver.OpGetChildren2), do: func() error {
+			between: []meddling{{name: "another forgets it, and begins one", at: zktest.Op(zkserver.OpGetChildren2), do: func() error {
 				return errors.Join(theirs.Forget(s.ctx), theirs.Begin(s.ctx, nil, "1"))
 			}, then: func() {
 				if _, err := theirs.Status(s.ctx); err != nil {
@@ -289,8 +290,8 @@ func transactionOperations() (all []operation) {
 			act:      deciding(site.Wait, false),
 			happened: decision(s),
 			harmless: true,
-			between: []meddling{{name: "it is deleted before it is read", at: reading(zkserver.OpGetData, "/decision"), do: func() error {
-				return errors.Join(barrierAt(s.T, s.other, stagePath+"/done_1").Set(s.ctx, nil), s.transaction(s.other, "").Forget(s.ctx))
+			between: []meddling{{name: "it is deleted before it is read", at: zktest.Op(zkserver.OpGetData, "/decision"), do: func() error {
+				return errors.Join(zktest.BarrierAt(s.T, s.other, stagePath+"/done_1").Set(s.ctx, nil), s.transaction(s.other, "").Forget(s.ctx))
 			}, want: recipes.ErrNoTransaction}},
 		}
 	}}, operation{"Transaction.Coordinate, a listing", func(s *stage) doing {
@@ -298,7 +299,7 @@ func transactionOperations() (all []operation) {
 		s.ok(tx.Begin(s.ctx, nil, "1"))
 		s.voted(s.other, "1", recipes.VoteAbort)
 		strange := func(child string, want error) meddling {
-			return meddling{name: "another program writes " + child, at: is(zkserver.OpGetChildren2), do: func() error {
+			return meddling{name: "another program writes " + child, at: zktest.Op(zkserver.OpGetChildren2), do: func() error {
 				if !s.present(stagePath + child) {
 					must.Get(s.transaction(s.other, "").Abort(s.ctx, ""))(s.T)
 				}
