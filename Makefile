@@ -97,7 +97,7 @@ test-model:
 	ZKRECIPES_MODEL_FAULTS=2 $(GO) test -count=1 -v -run '^TestHandoffModel$$' ./recipes/zookeeper/internal/line
 
 test-acl: zookeeper
-	ZKRECIPES_ACL_KILLS=200/100000 ZKRECIPES_ACL_TURNS=10000 ZKRECIPES_REQUIRE_ZOOKEEPER=1 $(GO) test -count=1 -v -timeout 2h -run '^(TestAServerStartsAfterEachKill|TestALineHasOneACL)$$' ./recipes/zookeeper
+	ZKRECIPES_ACL_KILLS=200/100000 ZKRECIPES_ACL_TURNS=10000 ZKRECIPES_REQUIRE_ZOOKEEPER=1 $(GO) test -count=1 -v -timeout 2h -run '^(TestAServerStartsAfterEachKill|TestALineHasOneACL)$$' ./recipes/zookeeper/internal/lock ./recipes/zookeeper/internal/line
 
 # Fails where it cannot run: it says what it would need.
 PARTITION ?= 10m
@@ -151,7 +151,7 @@ bench-peers: zookeeper
 	@grep '^|' bin/peers.txt
 
 bench-memory: zookeeper
-	$(GO) test ./recipes/zookeeper -run '^$$' -bench WaitingSessions -benchtime 1x -timeout 1h
+	$(GO) test ./recipes/zookeeper/internal/session -run '^$$' -bench WaitingSessions -benchtime 1x -timeout 1h
 
 # A relay is a second process that does nothing, which no plugin can be faster than.
 bench-plugin: zookeeper

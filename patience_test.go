@@ -104,7 +104,7 @@ func (f *testFile) waits(seconds map[string]bool) (found []wait) {
 			return true
 		}
 		name := f.text(call.Fun)
-		if name == "synctest.Test" || name == "onVirtualTime" {
+		if slices.Contains([]string{"synctest.Test", "onVirtualTime", "zktest.OnVirtualTime"}, name) {
 			return false
 		}
 		at, bounds := impatient[name]

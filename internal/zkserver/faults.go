@@ -145,7 +145,7 @@ func (s *Server) Freeze(freeze bool) {
 // %010d. This is what ZooKeeper documents. 3.8.0 itself gets stuck instead:
 // DataTree.createNode keeps the larger of the old and the new counter, so that
 // every further sequential create under that parent meets an existing name.
-// TestTheEndOfTheNumbersOnARealServer of recipes/zookeeper shows it.
+// TestTheEndOfTheNumbersOnARealServer of package line shows it.
 func (s *Server) SetSequence(path string, next int32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing/synctest"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -31,7 +33,7 @@ func barrierOperations() []operation {
 				act:      s.barrier(s.victim).Remove,
 				happened: func() bool { return !s.present(stagePath) },
 				denied:   []denial{{znode: "/app", perms: noDelete}},
-				between:  []meddling{{name: "another removes it", at: is(zkserver.OpDelete), do: func() error { return s.barrier(s.other).Remove(s.ctx) }}},
+				between:  []meddling{{name: "another removes it", at: zktest.Op(zkserver.OpDelete), do: func() error { return s.barrier(s.other).Remove(s.ctx) }}},
 			}
 		}},
 		{"Barrier.Wait", func(s *stage) doing {
@@ -151,7 +153,7 @@ func doubleBarrierOperations() (all []operation) {
 			)
 		}
 		inside := func(s *stage, in recipes.Client) recipes.Passage {
-			return must[recipes.Passage](s.T)(s.double(in, d, 1).Enter(s.ctx, nil))
+			return must.Get(s.double(in, d, 1).Enter(s.ctx, nil))(s.T)
 		}
 		enter := func(s *stage, size int) func(context.Context) error {
 			return func(ctx context.Context) error { _, err := s.double(s.victim, d, size).Enter(ctx, nil); return err }
@@ -166,8 +168,8 @@ func doubleBarrierOperations() (all []operation) {
 				lost:   []error{recipes.ErrNotHeld},
 				denied: []denial{{znode: stagePath, perms: noDelete}},
 				between: []meddling{
-					{name: "ready goes", at: is(zkserver.OpMulti), do: func() error { return s.remove(stagePath + "/ready") }},
-					{name: "its znode goes", at: is(zkserver.OpMulti), do: func() error { return s.remove(p.Znode()) }},
+					{name: "ready goes", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(stagePath + "/ready") }},
+					{name: "its znode goes", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(p.Znode()) }},
 				},
 			}
 		})
@@ -180,7 +182,7 @@ func doubleBarrierOperations() (all []operation) {
 			})
 			one("DoubleBarrier.Enter, with a surplus member", func(s *stage) doing {
 				do := s.entering(d, true)
-				do.between = []meddling{{name: "it is deleted", at: nthOf(1, reading(zkserver.OpExists, "/ready")), do: func() error { return s.removeLike("member-") }, want: recipes.ErrRemoved}}
+				do.between = []meddling{{name: "it is deleted", at: zktest.Nth(1, zktest.Op(zkserver.OpExists, "/ready")), do: func() error { return s.removeLike("member-") }, want: recipes.ErrRemoved}}
 				return do
 			})
 			continue
@@ -189,8 +191,8 @@ func doubleBarrierOperations() (all []operation) {
 			p := inside(s, s.other)
 			leaves := func() error { return p.Leave(s.ctx) }
 			return doing{act: enter(s, 1), between: []meddling{
-				{name: "a round ends before ready is read", at: reading(zkserver.OpGetData, "/ready"), do: leaves},
-				{name: "a member leaves before it is watched", at: nthOf(2, is(zkserver.OpGetChildren2)), do: leaves},
+				{name: "a round ends before ready is read", at: zktest.Op(zkserver.OpGetData, "/ready"), do: leaves},
+				{name: "a member leaves before it is watched", at: zktest.Nth(2, zktest.Op(zkserver.OpGetChildren2)), do: leaves},
 			}, happen: leaves}
 		})
 		one("DoubleBarrier.Enter, of two", func(s *stage) doing {
@@ -214,8 +216,8 @@ func doubleBarrierOperations() (all []operation) {
 			return do
 		})
 		one("DoubleBarrier.Enter, an old ready", func(s *stage) doing {
-			s.ok(barrierAt(s.T, s.other, stagePath+"/ready").Set(s.ctx, nil))
-			return doing{act: enter(s, 1), between: []meddling{{name: "another deletes it", at: is(zkserver.OpDelete), do: func() error { return s.remove(stagePath + "/ready") }}}}
+			s.ok(zktest.BarrierAt(s.T, s.other, stagePath+"/ready").Set(s.ctx, nil))
+			return doing{act: enter(s, 1), between: []meddling{{name: "another deletes it", at: zktest.Op(zkserver.OpDelete), do: func() error { return s.remove(stagePath + "/ready") }}}}
 		})
 	}
 	return all

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -65,7 +67,7 @@ func configurationOperations() []operation {
 			s.ok(setting(s, s.victim, "other", "", recipes.NoRevision))
 			do := set(s, "a", recipes.NoRevision)
 			do.refused = recipes.ErrNodeExists
-			do.between = []meddling{{name: "another makes it", at: is(zkserver.OpMulti), do: func() error { return setting(s, s.other, "a", "theirs", recipes.NoRevision) }, want: recipes.ErrNodeExists}}
+			do.between = []meddling{{name: "another makes it", at: zktest.Op(zkserver.OpMulti), do: func() error { return setting(s, s.other, "a", "theirs", recipes.NoRevision) }, want: recipes.ErrNodeExists}}
 			return do
 		}},
 		{"Configuration.Set, its own znode", func(s *stage) doing {
@@ -75,17 +77,17 @@ func configurationOperations() []operation {
 			return do
 		}},
 		{"Configuration.Set, a key that was read", func(s *stage) doing {
-			do := set(s, "a", must[recipes.Revision](s.T)(s.configuration(s.victim).Set(s.ctx, "a", []byte("1"), recipes.NoRevision)))
+			do := set(s, "a", must.Get(s.configuration(s.victim).Set(s.ctx, "a", []byte("1"), recipes.NoRevision))(s.T))
 			do.refused = recipes.ErrBadVersion
 			do.denied = []denial{{znode: stagePath + "/a", perms: noWrite}}
-			do.between = []meddling{{name: "another sets it", at: is(zkserver.OpMulti), do: func() error { return setting(s, s.other, "a", "theirs", recipes.AnyRevision) }, want: recipes.ErrBadVersion}}
+			do.between = []meddling{{name: "another sets it", at: zktest.Op(zkserver.OpMulti), do: func() error { return setting(s, s.other, "a", "theirs", recipes.AnyRevision) }, want: recipes.ErrBadVersion}}
 			return do
 		}},
 		{"Configuration.Set, whatever there is", func(s *stage) doing { return set(s, "a/b", recipes.AnyRevision) }},
 		{"Configuration.Set, whatever there is, again", func(s *stage) doing {
 			s.ok(setting(s, s.victim, "a", "1", recipes.NoRevision))
 			do := set(s, "a", recipes.AnyRevision)
-			do.between = []meddling{{name: "another sets it", at: is(zkserver.OpMulti), do: func() error { return setting(s, s.other, "a", "theirs", recipes.AnyRevision) }, then: func() {
+			do.between = []meddling{{name: "another sets it", at: zktest.Op(zkserver.OpMulti), do: func() error { return setting(s, s.other, "a", "theirs", recipes.AnyRevision) }, then: func() {
 				if !do.happened() {
 					s.Error("it was not set")
 				}
@@ -100,13 +102,13 @@ func configurationOperations() []operation {
 				happened: func() bool { return !s.present(stagePath + "/a") },
 				refused:  recipes.ErrNoNode,
 				denied:   []denial{{znode: stagePath, perms: noDelete}},
-				between: []meddling{{name: "another deletes it", at: is(zkserver.OpMulti), do: func() error {
+				between: []meddling{{name: "another deletes it", at: zktest.Op(zkserver.OpMulti), do: func() error {
 					return s.configuration(s.other).Delete(s.ctx, "a", recipes.AnyRevision)
 				}, want: recipes.ErrNoNode}},
 			}
 		}},
 		{"Configuration.Delete, a key that was read", func(s *stage) doing {
-			r := must[recipes.Revision](s.T)(s.configuration(s.other).Set(s.ctx, "a", []byte("1"), recipes.NoRevision))
+			r := must.Get(s.configuration(s.other).Set(s.ctx, "a", []byte("1"), recipes.NoRevision))(s.T)
 			return doing{
 				act:      func(ctx context.Context) error { return s.configuration(s.victim).Delete(ctx, "a", r) },
 				happened: func() bool { return !s.present(stagePath + "/a") },

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
@@ -12,7 +14,7 @@ func counterOperations() []operation {
 	number := func(n int64) string { return fmt.Sprint(n) }
 	return []operation{
 		{"Counter.Get", func(s *stage) doing {
-			must[int64](s.T)(s.counter(s.other).Add(s.ctx, 3))
+			must.Get(s.counter(s.other).Add(s.ctx, 3))(s.T)
 			return asking(s.counter(s.victim).Get, number)
 		}},
 		{"Counter.Add, the first", func(s *stage) doing {
@@ -24,7 +26,7 @@ func counterOperations() []operation {
 		}},
 		{"Counter.Add, again", func(s *stage) doing {
 			mine, told := s.counter(s.victim), int64(0)
-			must[int64](s.T)(mine.Add(s.ctx, 1))
+			must.Get(mine.Add(s.ctx, 1))(s.T)
 			return doing{
 				act:      func(ctx context.Context) (err error) { told, err = mine.Add(ctx, 2); return err },
 				happened: func() bool { return s.holds(stagePath, "3") },
@@ -44,7 +46,7 @@ func counterOperations() []operation {
 				},
 				denied: []denial{{znode: stagePath, perms: noWrite}},
 				between: []meddling{{
-					name: "another counts", at: is(zkserver.OpMulti),
+					name: "another counts", at: zktest.Op(zkserver.OpMulti),
 					do: func() error { _, err := s.counter(s.other).Add(s.ctx, 1); return err },
 					then: func() {
 						if told != 4 {
@@ -55,7 +57,7 @@ func counterOperations() []operation {
 			}
 		}},
 		{"Latch.Count", func(s *stage) doing {
-			must[int64](s.T)(s.latch(s.other, 5).CountDown(s.ctx))
+			must.Get(s.latch(s.other, 5).CountDown(s.ctx))(s.T)
 			return asking(s.latch(s.victim, 5).Count, number)
 		}},
 		{"Latch.CountDown, one of two", func(s *stage) doing {
@@ -70,7 +72,7 @@ func counterOperations() []operation {
 		}},
 		{"Latch.CountDown, the last of two", func(s *stage) doing {
 			mine, left := s.latch(s.victim, 2), int64(-1)
-			must[int64](s.T)(mine.CountDown(s.ctx))
+			must.Get(mine.CountDown(s.ctx))(s.T)
 			opened := func() {
 				s.ok(mine.Wait(s.ctx))
 				if left != 0 {
@@ -82,9 +84,9 @@ func counterOperations() []operation {
 				happened: func() bool { return s.present(stagePath + "/open") },
 				denied:   []denial{{znode: stagePath, perms: noCreate}},
 				between: []meddling{
-					{name: "another opens the latch", at: is(zkserver.OpMulti), do: func() error { _, err := s.latch(s.other, 2).CountDown(s.ctx); return err }, then: opened},
-					{name: "another makes the mark of an open latch", at: is(zkserver.OpMulti), do: func() error {
-						return barrierAt(s.T, s.other, stagePath+"/open").Set(s.ctx, nil)
+					{name: "another opens the latch", at: zktest.Op(zkserver.OpMulti), do: func() error { _, err := s.latch(s.other, 2).CountDown(s.ctx); return err }, then: opened},
+					{name: "another makes the mark of an open latch", at: zktest.Op(zkserver.OpMulti), do: func() error {
+						return zktest.BarrierAt(s.T, s.other, stagePath+"/open").Set(s.ctx, nil)
 					}, then: func() { s.ok(mine.Wait(s.ctx)) }},
 				},
 			}

@@ -24,6 +24,7 @@
 // Below session are conn, the connections and requests, which alone calls go-zookeeper, and
 // lease, the local deadline and the proof for a grant.
 //
-// The tests of this package use whole sessions: faults at every request, histories of many
-// sessions, wake-ups, and costs.
+// The tests of a recipe are in the folder of its package, and open whole sessions through
+// package zookeeper. The tests of this package run over all recipes: faults at every request,
+// resumed sessions, third-party contenders, and costs.
 package zookeeper

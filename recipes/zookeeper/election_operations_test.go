@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -13,7 +15,7 @@ import (
 // election is among lineOperations.
 func electionOperations() (all []operation) {
 	leads := func(s *stage, in recipes.Client) recipes.Leadership {
-		return must[recipes.Leadership](s.T)(s.election(in).Campaign(s.ctx, []byte("1")))
+		return must.Get(s.election(in).Campaign(s.ctx, []byte("1")))(s.T)
 	}
 	leader := func(l recipes.Leader) string {
 		return fmt.Sprintln(l.None(), string(l.Data), l.Acknowledged, string(l.Acknowledgement))
@@ -21,7 +23,7 @@ func electionOperations() (all []operation) {
 	const none, proposed, acknowledged, again = "true  false \n", "false 1 false \n", "false 1 true x\n", "false 1 true y\n"
 	for _, d := range recipes.Dialects() {
 		at := func(s *stage, in recipes.Client) recipes.Election {
-			return must[recipes.Election](s.T)(in.Election(stagePath, recipes.ElectionConfig{Dialect: d}))
+			return must.Get(in.Election(stagePath, recipes.ElectionConfig{Dialect: d}))(s.T)
 		}
 		campaign := func(ctx context.Context, s *stage, _ int) error {
 			leads, err := at(s, s.other).Campaign(ctx, []byte("x"))
@@ -88,7 +90,7 @@ func electionOperations() (all []operation) {
 	return append(all, operation{"Election.Leader, one that resigns", func(s *stage) doing {
 		l := leads(s, s.other)
 		do := asking(s.election(s.victim).Leader, leader)
-		do.between = []meddling{{name: "it resigns", at: reading(zkserver.OpGetData, stagePath+"/"), do: func() error { return l.Resign(s.ctx) }, want: recipes.ErrNoLeader}}
+		do.between = []meddling{{name: "it resigns", at: zktest.Op(zkserver.OpGetData, stagePath+"/"), do: func() error { return l.Resign(s.ctx) }, want: recipes.ErrNoLeader}}
 		return do
 	}}, operation{"Leadership.Acknowledge", func(s *stage) doing {
 		l := leads(s, s.victim)
@@ -117,7 +119,7 @@ func electionOperations() (all []operation) {
 			end:      func() error { return l.Resign(s.ctx) },
 			between: []meddling{{
 				name: "the first is deleted", // when it has been found
-				at:   nthOf(2, is(zkserver.OpMulti)),
+				at:   zktest.Nth(2, zktest.Op(zkserver.OpMulti)),
 				do:   func() error { return s.removeLike("/acks/") },
 				then: func() {
 					if !shows() {

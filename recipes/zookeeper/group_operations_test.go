@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -18,7 +20,7 @@ func groupOperations() (all []operation) {
 		return out
 	}
 	join := func(s *stage, in recipes.Client, name, data string) recipes.Membership {
-		return must[recipes.Membership](s.T)(s.group(in, name).Join(s.ctx, []byte(data)))
+		return must.Get(s.group(in, name).Join(s.ctx, []byte(data)))(s.T)
 	}
 	for _, name := range []string{"", "me"} {
 		named := ", " + fmt.Sprintf("%q", name)
@@ -106,7 +108,7 @@ func groupOperations() (all []operation) {
 				lost:     []error{recipes.ErrNotHeld},
 				single:   true,
 				end:      func() error { return mine.Leave(s.ctx) },
-				between: []meddling{{name: "its name is another client's", at: is(zkserver.OpMulti), do: func() error {
+				between: []meddling{{name: "its name is another client's", at: zktest.Op(zkserver.OpMulti), do: func() error {
 					return errors.Join(s.remove(mine.Znode()), join(s, s.other, "me", "").Update(s.ctx, []byte("another")))
 				}, want: recipes.ErrNotHeld, then: func() {
 					if s.present("/app/data") {
@@ -121,11 +123,11 @@ func groupOperations() (all []operation) {
 func namesOperations() []operation {
 	record := func(r recipes.Record) string { return r.Name + string(r.Data) }
 	some := func(s *stage) {
-		must[recipes.Registration](s.T)(s.names(s.other).Register(s.ctx, "here", []byte("1")))
+		must.Get(s.names(s.other).Register(s.ctx, "here", []byte("1")))(s.T)
 		s.ok(s.names(s.other).RegisterPersistent(s.ctx, "stays", []byte("2")))
 	}
 	register := func(s *stage, in recipes.Client) recipes.Registration {
-		return must[recipes.Registration](s.T)(s.names(in).Register(s.ctx, "n", []byte("1")))
+		return must.Get(s.names(in).Register(s.ctx, "n", []byte("1")))(s.T)
 	}
 	free := func(s *stage) func() error { return func() error { return register(s, s.other).Unregister(s.ctx) } }
 	return []operation{
@@ -143,7 +145,7 @@ func namesOperations() []operation {
 			})
 		}},
 		{"Names.Watch", func(s *stage) doing {
-			must[recipes.Registration](s.T)(s.names(s.other).Register(s.ctx, "another", nil))
+			must.Get(s.names(s.other).Register(s.ctx, "another", nil))(s.T)
 			return doing{
 				act:    until(s, func(ctx context.Context) (<-chan recipes.Record, error) { return s.names(s.victim).Watch(ctx, "n") }, record, "", "n1"),
 				happen: func() error { register(s, s.other); return nil },
@@ -158,8 +160,8 @@ func namesOperations() []operation {
 				},
 				end: func() error { return mine.Unregister(s.ctx) },
 				between: []meddling{
-					{name: "it is gone before it is looked at", at: reading(zkserver.OpExists, stagePath+"/n"), do: func() error { return s.remove(stagePath + "/n") }, want: recipes.ErrRemoved},
-					{name: "it is another's when it is looked at", at: reading(zkserver.OpExists, stagePath+"/n"), do: func() error {
+					{name: "it is gone before it is looked at", at: zktest.Op(zkserver.OpExists, stagePath+"/n"), do: func() error { return s.remove(stagePath + "/n") }, want: recipes.ErrRemoved},
+					{name: "it is another's when it is looked at", at: zktest.Op(zkserver.OpExists, stagePath+"/n"), do: func() error {
 						err := s.remove(stagePath + "/n")
 						register(s, s.other)
 						return err
@@ -184,8 +186,8 @@ func namesOperations() []operation {
 				refused:  recipes.ErrNoNode,
 				denied:   []denial{{znode: stagePath, perms: noDelete}},
 				between: []meddling{
-					{name: "it is gone", at: is(zkserver.OpMulti), do: func() error { return s.remove(stagePath + "/n") }, want: recipes.ErrNoNode},
-					{name: "it was written", at: is(zkserver.OpMulti), do: func() error { return s.write(stagePath+"/n", "x") }, then: func() {
+					{name: "it is gone", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(stagePath + "/n") }, want: recipes.ErrNoNode},
+					{name: "it was written", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.write(stagePath+"/n", "x") }, then: func() {
 						if s.present(stagePath + "/n") {
 							s.Error("it is there")
 						}

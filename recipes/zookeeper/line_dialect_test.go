@@ -7,8 +7,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -105,37 +106,6 @@ var entries = map[string]enter{
 	"priority lock":      enterPriority,
 }
 
-func (s *scene) contender(name string) string {
-	s.Helper()
-	if _, err := s.raw.Create(s.path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
-		s.Fatal(err)
-	}
-	path, err := s.raw.Create(s.path+"/"+name, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
-	if err != nil {
-		s.Fatal(err)
-	}
-	return path
-}
-
-// alone waits until the path has no other child than one.
-func (s *scene) alone(znode string) {
-	s.Helper()
-	for {
-		names, _, changed, err := s.raw.ChildrenW(s.path)
-		if err != nil {
-			s.Fatal(err)
-		}
-		if len(names) == 1 && s.path+"/"+names[0] == znode {
-			return
-		}
-		select {
-		case <-changed:
-		case <-s.ctx.Done():
-			s.Fatalf("left behind: %q", names)
-		}
-	}
-}
-
 // A contender of another library does not look for ours. Ours looks, fails, says
 // which one it has met, and leaves.
 func TestAForeignContenderIsSeenAtJoining(t *testing.T) {
@@ -152,16 +122,16 @@ func TestAForeignContenderIsSeenAtJoining(t *testing.T) {
 	} {
 		for name, enter := range entries {
 			t.Run(name+" and "+foreign.recipe, func(t *testing.T) {
-				onEmbedded(t, func(s *scene, _ *zkserver.Server) {
-					theirs := s.contender(foreign.name)
+				zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
+					theirs := s.Contender(foreign.name)
 					for _, try := range []bool{false, true} {
-						_, _, err := enter(s.ctx, openAt(s.T, s.addr), s.path, "", try)
+						_, _, err := enter(s.Ctx, zktest.OpenAt(s.T, s.Addr), s.Path, "", try)
 						want := recipes.ForeignError{Dialect: foreign.dialect, Recipe: foreign.recipe, Znode: theirs}
 						var got *recipes.ForeignError
 						if !errors.Is(err, recipes.ErrForeign) || !errors.As(err, &got) || *got != want {
 							t.Fatalf("got %v, want %v", err, &want)
 						}
-						s.alone(theirs)
+						s.Alone(theirs)
 					}
 				})
 			})
@@ -192,17 +162,17 @@ func TestADialectStandsInLineWithItsLibrary(t *testing.T) {
 		{"election", recipes.Curator, curatorLatch, enterElection, "-latch-"},
 	} {
 		t.Run(string(tt.dialect)+" "+tt.name, func(t *testing.T) {
-			onEmbedded(t, func(s *scene, srv *zkserver.Server) {
-				theirs := s.contender(tt.theirs)
-				session := openAt(s.T, s.addr)
+			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+				theirs := s.Contender(tt.theirs)
+				session := zktest.OpenAt(s.T, s.Addr)
 				if tt.name != "election" { // which cannot be tried
-					if _, _, err := tt.enter(s.ctx, session, s.path, tt.dialect, true); !errors.Is(err, recipes.ErrContended) {
+					if _, _, err := tt.enter(s.Ctx, session, s.Path, tt.dialect, true); !errors.Is(err, recipes.ErrContended) {
 						t.Fatalf("got %v, want ErrContended", err)
 					}
 				}
 				granted := make(chan recipes.Grant, 1)
 				go func() {
-					g, _, err := tt.enter(s.ctx, session, s.path, tt.dialect, false)
+					g, _, err := tt.enter(s.Ctx, session, s.Path, tt.dialect, false)
 					if err != nil {
 						t.Error(err)
 					}
@@ -212,13 +182,13 @@ func TestADialectStandsInLineWithItsLibrary(t *testing.T) {
 				if tt.dialect == recipes.ZooKeeper {
 					watches = 3 // by handoff, the own place and the path too
 				}
-				watching(s.ctx, t, srv, watches)
+				zktest.AwaitWatches(s.Ctx, t, srv, watches)
 				select {
 				case <-granted:
 					t.Fatal("granted beside the other library's contender")
 				default:
 				}
-				if err := s.raw.Delete(theirs, -1); err != nil {
+				if err := s.Raw.Delete(theirs, -1); err != nil {
 					t.Fatal(err)
 				}
 				if g := <-granted; g != nil && !strings.Contains(g.Znode(), tt.marker) {
@@ -235,25 +205,25 @@ func TestADialectStandsInLineWithItsLibrary(t *testing.T) {
 func TestAForeignContenderThatComesLaterIsFound(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy), func(t *testing.T) {
-			onBoth(t, func(s *scene) {
-				first := must[recipes.Lock](s.T)(s.session().Lock(s.path, recipes.LockConfig{Strategy: strategy}))
-				hold := must[recipes.Hold](s.T)(first.Acquire(s.ctx))
+			zktest.OnBoth(t, func(s *zktest.Scene) {
+				first := must.Get(s.Session().Lock(s.Path, recipes.LockConfig{Strategy: strategy}))(s.T)
+				hold := must.Get(first.Acquire(s.Ctx))(s.T)
 				const waiting = 3
 				failed := make(chan error, waiting)
 				for range waiting {
 					joined := make(chan struct{})
-					waiter := must[recipes.Lock](s.T)(s.session().Lock(s.path, recipes.LockConfig{Strategy: strategy, Joined: func(recipes.Place) { close(joined) }}))
+					waiter := must.Get(s.Session().Lock(s.Path, recipes.LockConfig{Strategy: strategy, Joined: func(recipes.Place) { close(joined) }}))(s.T)
 					go func() {
-						next, err := waiter.Acquire(s.ctx)
+						next, err := waiter.Acquire(s.Ctx)
 						if err == nil && strategy == recipes.Handoff {
-							err = s.lost(next)
+							err = s.Lost(next)
 						}
 						failed <- err
 					}()
 					<-joined
 				}
-				theirs := s.contender(kazooLock)
-				if err := hold.Release(s.ctx); err != nil {
+				theirs := s.Contender(kazooLock)
+				if err := hold.Release(s.Ctx); err != nil {
 					s.Fatal(err)
 				}
 				for range waiting {
@@ -261,61 +231,46 @@ func TestAForeignContenderThatComesLaterIsFound(t *testing.T) {
 						s.Fatalf("got %v, want ErrForeign", err)
 					}
 				}
-				s.alone(theirs)
+				s.Alone(theirs)
 			})
 		})
 	}
 }
 
-// lost waits until a hold ends, gives its znode back, and returns why it ended.
-func (s *scene) lost(h recipes.Hold) error {
-	s.Helper()
-	select {
-	case <-h.Done():
-	case <-s.ctx.Done():
-		s.Error("the hold goes on")
-	}
-	err := h.Err()
-	if released := h.Release(s.ctx); !errors.Is(released, err) && released != nil {
-		s.Errorf("release: %v", released)
-	}
-	return err
-}
-
 // Ours that joins behind a foreign contender fails and leaves. The waiter ahead is handed
 // the lock, and finds the foreign contender while it holds.
 func TestAForeignContenderInTheMiddleIsFound(t *testing.T) {
-	onBoth(t, func(s *scene) {
-		hold := s.hold(s.join())
-		waiter := s.join()
-		theirs := s.contender(kazooLock)
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		hold := s.Hold(s.Join())
+		waiter := s.Join()
+		theirs := s.Contender(kazooLock)
 		for range 2 {
-			if _, _, err := enterLock(recipes.Handoff)(s.ctx, s.session(), s.path, "", false); !errors.Is(err, recipes.ErrForeign) {
+			if _, _, err := enterLock(recipes.Handoff)(s.Ctx, s.Session(), s.Path, "", false); !errors.Is(err, recipes.ErrForeign) {
 				s.Fatalf("joining behind it: %v", err)
 			}
 		}
-		s.release(hold)
-		if err := s.lost(s.hold(waiter)); !errors.Is(err, recipes.ErrForeign) || !errors.Is(err, recipes.ErrNotHeld) {
+		s.Release(hold)
+		if err := s.Lost(s.Hold(waiter)); !errors.Is(err, recipes.ErrForeign) || !errors.Is(err, recipes.ErrNotHeld) {
 			s.Fatalf("got %v, want ErrForeign", err)
 		}
-		s.alone(theirs)
+		s.Alone(theirs)
 	})
 }
 
 // With handoff the numbers tell: whoever joins behind a foreign contender lists, and
 // those behind it learn of no release, and list too.
 func TestByHandoffNobodyIsGrantedBehindAForeignContender(t *testing.T) {
-	onBoth(t, func(s *scene) {
-		hold := s.hold(s.join())
-		theirs := s.contender(kazooLock)
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		hold := s.Hold(s.Join())
+		theirs := s.Contender(kazooLock)
 		for range 3 {
-			_, _, err := enterLock(recipes.Handoff)(s.ctx, s.session(), s.path, "", false)
+			_, _, err := enterLock(recipes.Handoff)(s.Ctx, s.Session(), s.Path, "", false)
 			if !errors.Is(err, recipes.ErrForeign) {
 				s.Fatalf("got %v, want ErrForeign", err)
 			}
 		}
-		s.release(hold)
-		s.alone(theirs)
+		s.Release(hold)
+		s.Alone(theirs)
 	})
 }
 
@@ -335,18 +290,18 @@ func TestALineInADialectIsAloneAtItsPath(t *testing.T) {
 		{recipes.Curator, enterLock(""), curatorLatch},
 		{recipes.Curator, enterShared(recipes.Reading), kazooRead},
 	} {
-		onEmbedded(t, func(s *scene, _ *zkserver.Server) {
-			theirs := s.contender(tt.other)
-			if _, _, err := tt.enter(s.ctx, openAt(s.T, s.addr), s.path, tt.dialect, false); !errors.Is(err, recipes.ErrForeign) {
+		zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
+			theirs := s.Contender(tt.other)
+			if _, _, err := tt.enter(s.Ctx, zktest.OpenAt(s.T, s.Addr), s.Path, tt.dialect, false); !errors.Is(err, recipes.ErrForeign) {
 				t.Errorf("%s beside %s: %v", tt.dialect, tt.other, err)
 			}
-			s.alone(theirs)
+			s.Alone(theirs)
 		})
 	}
 }
 
 func TestWhatADialectDoesNotOffer(t *testing.T) {
-	s, ctx := open(t, embedded(t)), bounded(t)
+	s, ctx := zktest.Open(t, zktest.Embedded(t)), zktest.Bounded(t)
 	invalid := func(err error) {
 		t.Helper()
 		if !errors.Is(err, recipes.ErrInvalid) {
@@ -370,12 +325,12 @@ func TestWhatADialectDoesNotOffer(t *testing.T) {
 	}
 	_, err = s.SharedLock("/l", recipes.SharedLockConfig{Dialect: recipes.Curator, Revocable: true})
 	invalid(err)
-	e := must[recipes.Election](t)(s.Election("/e", recipes.ElectionConfig{Dialect: recipes.Kazoo}))
+	e := must.Get(s.Election("/e", recipes.ElectionConfig{Dialect: recipes.Kazoo}))(t)
 	_, err = e.Campaign(ctx, []byte{0xff})
 	invalid(err)
-	leader := must[recipes.Leadership](t)(e.Campaign(ctx, []byte("me")))
+	leader := must.Get(e.Campaign(ctx, []byte("me")))(t)
 	invalid(leader.Acknowledge(ctx, nil))
-	if got := must[recipes.Leader](t)(e.Leader(ctx)); got.Znode != leader.Znode() || got.Dialect != recipes.Kazoo {
+	if got := must.Get(e.Leader(ctx))(t); got.Znode != leader.Znode() || got.Dialect != recipes.Kazoo {
 		t.Errorf("the leader is %+v", got)
 	}
 }
@@ -383,12 +338,12 @@ func TestWhatADialectDoesNotOffer(t *testing.T) {
 // Contenders of other libraries are shown with their dialect, and in the line of a
 // recipe only those of its own.
 func TestContendersTellTheirDialect(t *testing.T) {
-	onEmbedded(t, func(s *scene, _ *zkserver.Server) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 		for _, name := range []string{kazooLock, curatorMutex, curatorRead, curatorWrite, curatorLatch, textElection} {
-			s.contender(name)
+			s.Contender(name)
 		}
-		session := openAt(s.T, s.addr)
-		all := must[recipes.Lines](s.T)(session.Contenders(s.ctx, s.path))
+		session := zktest.OpenAt(s.T, s.Addr)
+		all := must.Get(session.Contenders(s.Ctx, s.Path))(s.T)
 		var got []string
 		for _, c := range all.Contenders {
 			got = append(got, string(c.Kind)+" "+string(c.Mode)+" "+string(c.Dialect))
@@ -397,8 +352,8 @@ func TestContendersTellTheirDialect(t *testing.T) {
 		if strings.Join(got, ", ") != want {
 			t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
 		}
-		l := must[recipes.Lock](s.T)(session.Lock(s.path, recipes.LockConfig{Dialect: recipes.Kazoo}))
-		if line := must[[]recipes.Contender](s.T)(l.Contenders(s.ctx)); len(line) != 1 || line[0].Dialect != recipes.Kazoo || !line[0].Holds {
+		l := must.Get(session.Lock(s.Path, recipes.LockConfig{Dialect: recipes.Kazoo}))(s.T)
+		if line := must.Get(l.Contenders(s.Ctx))(s.T); len(line) != 1 || line[0].Dialect != recipes.Kazoo || !line[0].Holds {
 			t.Errorf("kazoo's line is %+v", line)
 		}
 	})
@@ -411,14 +366,14 @@ func TestAQueueOfAnotherLibraryIsRefused(t *testing.T) {
 		"qn-":        {Dialect: recipes.Curator, Recipe: "SimpleDistributedQueue"},
 		"entry-100-": {Dialect: recipes.Kazoo, Recipe: "Queue"},
 	} {
-		onEmbedded(t, func(s *scene, _ *zkserver.Server) {
-			want.Znode = s.contender(name)
-			session := openAt(s.T, s.addr)
-			q := must[recipes.Queue](t)(session.Queue(s.path, recipes.QueueConfig{}))
-			p := must[recipes.PriorityQueue](t)(session.PriorityQueue(s.path, recipes.QueueConfig{}))
+		zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
+			want.Znode = s.Contender(name)
+			session := zktest.OpenAt(s.T, s.Addr)
+			q := must.Get(session.Queue(s.Path, recipes.QueueConfig{}))(t)
+			p := must.Get(session.PriorityQueue(s.Path, recipes.QueueConfig{}))(t)
 			for what, take := range map[string]func() error{
-				"take":          func() error { _, err := q.Take(s.ctx); return err },
-				"priority take": func() error { _, err := p.Take(s.ctx); return err },
+				"take":          func() error { _, err := q.Take(s.Ctx); return err },
+				"priority take": func() error { _, err := p.Take(s.Ctx); return err },
 			} {
 				var got *recipes.ForeignError
 				if err := take(); !errors.As(err, &got) || *got != want {
@@ -433,9 +388,9 @@ func TestAQueueOfAnotherLibraryIsRefused(t *testing.T) {
 // one returned before it had left, its next attempt would stand there instead.
 func TestAContenderThatHasMetAForeignOneHasLeft(t *testing.T) {
 	for _, strategy := range []recipes.Strategy{recipes.Handoff, recipes.Predecessor} {
-		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, kazoo recipes.Client) {
-			theirs := must[recipes.Hold](t)(must[recipes.Lock](t)(kazoo.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo})).Acquire(ctx))
-			ours := openVirtual(t, srv)
+		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, kazoo recipes.Client) {
+			theirs := must.Get(must.Get(kazoo.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo}))(t).Acquire(ctx))(t)
+			ours := zktest.OpenVirtual(t, srv)
 			leave := make(chan struct{})
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 				if r.SessionID == ours.ID() && r.Op == zkserver.OpDelete {
@@ -445,7 +400,7 @@ func TestAContenderThatHasMetAForeignOneHasLeft(t *testing.T) {
 			})
 			returned := make(chan error, 1)
 			go func() {
-				_, err := must[recipes.Lock](t)(ours.Lock("/l", recipes.LockConfig{Strategy: strategy})).Acquire(ctx)
+				_, err := must.Get(ours.Lock("/l", recipes.LockConfig{Strategy: strategy}))(t).Acquire(ctx)
 				returned <- err
 			}()
 			synctest.Wait()
@@ -467,12 +422,12 @@ func TestAContenderThatHasMetAForeignOneHasLeft(t *testing.T) {
 
 // A contender that has left behind the others costs them nothing.
 func TestAContenderThatHasLeftCostsNoListing(t *testing.T) {
-	addr := embedded(t).Addr()
-	ctx, waiters := bounded(t), openAt(t, addr)
+	addr := zktest.Embedded(t).Addr()
+	ctx, waiters := zktest.Bounded(t), zktest.OpenAt(t, addr)
 	lock := func(s recipes.Client, joined func(recipes.Place)) recipes.Lock {
-		return must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{Joined: joined}))
+		return must.Get(s.Lock("/lock", recipes.LockConfig{Joined: joined}))(t)
 	}
-	hold := must[recipes.Hold](t)(lock(openAt(t, addr), nil).Acquire(ctx))
+	hold := must.Get(lock(zktest.OpenAt(t, addr), nil).Acquire(ctx))(t)
 	const waiting = 20
 	done := make(chan error, waiting)
 	for range waiting {
@@ -487,10 +442,10 @@ func TestAContenderThatHasLeftCostsNoListing(t *testing.T) {
 		}()
 		<-joined
 	}
-	if _, err := lock(openAt(t, addr), nil).TryAcquire(ctx); !errors.Is(err, recipes.ErrContended) {
+	if _, err := lock(zktest.OpenAt(t, addr), nil).TryAcquire(ctx); !errors.Is(err, recipes.ErrContended) {
 		t.Fatal(err)
 	}
-	before := must[recipes.Stats](t)(waiters.Stats(ctx)).ByKind["getChildren2"]
+	before := must.Get(waiters.Stats(ctx))(t).ByKind["getChildren2"]
 	if err := hold.Release(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -499,7 +454,80 @@ func TestAContenderThatHasLeftCostsNoListing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if listings := must[recipes.Stats](t)(waiters.Stats(ctx)).ByKind["getChildren2"] - before; listings != 0 {
+	if listings := must.Get(waiters.Stats(ctx))(t).ByKind["getChildren2"] - before; listings != 0 {
 		t.Errorf("%d listings in %d handoffs", listings, waiting)
 	}
+}
+
+// kazoo's contenders make their path as one that stays, look for it once, and fail with
+// NoNodeError when it has gone. A container goes as soon as it is empty.
+func TestThePathOfKazoosContendersStays(t *testing.T) {
+	for name, use := range map[string]func(ctx context.Context, s recipes.Client, path string) error{
+		"lock": func(ctx context.Context, s recipes.Client, path string) error {
+			return taken(ctx, enterLock(""), s, path)
+		},
+		"reader": func(ctx context.Context, s recipes.Client, path string) error {
+			return taken(ctx, enterShared(recipes.Reading), s, path)
+		},
+		"election": func(ctx context.Context, s recipes.Client, path string) error {
+			return taken(ctx, enterElection, s, path)
+		},
+		"semaphore": func(ctx context.Context, s recipes.Client, path string) error {
+			return taken(ctx, enterKazooSemaphore, s, path)
+		},
+		"group": func(ctx context.Context, s recipes.Client, path string) error {
+			g, err := s.Group(path, recipes.GroupConfig{Dialect: recipes.Kazoo})
+			if err != nil {
+				return err
+			}
+			m, err := g.Join(ctx, nil)
+			if err != nil {
+				return err
+			}
+			return m.Leave(ctx)
+		},
+		"queue": func(ctx context.Context, s recipes.Client, path string) error {
+			q, err := s.Queue(path, recipes.QueueConfig{Dialect: recipes.Kazoo})
+			if err != nil {
+				return err
+			}
+			if _, err := q.Put(ctx, nil); err != nil {
+				return err
+			}
+			_, err = q.Take(ctx)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+				if err := use(s.Ctx, s.Session(), s.Path); err != nil {
+					t.Fatal(err)
+				}
+				srv.RunContainerCheck()
+				if ok, _, err := s.Raw.Exists(s.Path); err != nil || !ok {
+					t.Errorf("the path has gone (%v)", err)
+				}
+				if ok, _, err := s.Raw.Exists(s.Path + "-__lock__"); name == "semaphore" && (err != nil || !ok) {
+					t.Errorf("the path of its lock has gone (%v)", err)
+				}
+			})
+		})
+	}
+}
+
+// taken takes a turn in the dialect of kazoo.
+func taken(ctx context.Context, enter enter, s recipes.Client, path string) error {
+	_, release, err := enter(ctx, s, path, recipes.Kazoo, false)
+	if err != nil {
+		return err
+	}
+	return release(ctx)
+}
+
+func enterKazooSemaphore(ctx context.Context, s recipes.Client, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
+	m, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Kazoo})
+	if err != nil {
+		return nil, nil, err
+	}
+	return released(m.Acquire(ctx))
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -38,12 +40,12 @@ var peers = []struct {
 	{"Curator's reader", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessReadWriteLock"}, []string{"/" + curatorRead}},
 	{"Curator's writer", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessReadWriteLock"}, []string{"/" + curatorWrite}},
 	{"LeaderLatch", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "LeaderLatch"}, []string{"/" + curatorLatch}},
-	{"a lease of SemaphoreV2", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2"}, []string{"/locks", "/leases", foreignLeases[0].lease}},
-	{"a lease of SemaphoreV2 whose locks are gone", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2"}, []string{"/leases", foreignLeases[0].lease}},
-	{"a waiter of SemaphoreV2", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2"}, []string{"/leases", "/locks", foreignLeases[0].lock}},
+	{"a lease of SemaphoreV2", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2"}, []string{"/locks", "/leases", zktest.ForeignLeases[0].Lease}},
+	{"a lease of SemaphoreV2 whose locks are gone", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2"}, []string{"/leases", zktest.ForeignLeases[0].Lease}},
+	{"a waiter of SemaphoreV2", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2"}, []string{"/leases", "/locks", zktest.ForeignLeases[0].Lock}},
 	{"kazoo's lock", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Lock"}, []string{"/" + kazooLock}},
 	{"kazoo's reader", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "ReadLock"}, []string{"/" + kazooRead}},
-	{"kazoo's semaphore", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Semaphore"}, []string{"-__lock__", foreignLeases[1].lease}},
+	{"kazoo's semaphore", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Semaphore"}, []string{"-__lock__", zktest.ForeignLeases[1].Lease}},
 }
 
 // ways are our recipes in their dialects, and with which of the peers each shares a wait
@@ -103,8 +105,8 @@ func tryPriority(ctx context.Context, s recipes.Client, path string, _ recipes.D
 	return released(l.TryWrite(ctx))
 }
 
-// peer makes what a contender of that kind has at the path, and returns its znode.
-func (s *scene) peer(znodes []string) (znode string) {
+// createPeer creates the znodes of a contender below the path, and returns the last of them.
+func createPeer(s *zktest.Scene, znodes []string) (znode string) {
 	s.Helper()
 	for i, name := range znodes {
 		flags := int32(0)
@@ -114,7 +116,7 @@ func (s *scene) peer(znodes []string) (znode string) {
 				flags |= zk.FlagSequence
 			}
 		}
-		znode = s.make(s.path+name, nil, flags)
+		znode = s.Make(s.Path+name, nil, flags)
 	}
 	return znode
 }
@@ -124,10 +126,10 @@ var kindOfWay = map[string]recipes.Kind{
 	"semaphore": recipes.KindSemaphore, "priority lock": recipes.KindPriorityLock,
 }
 
-// verdict is what a session foretells of a recipe at the path.
-func (s *scene) verdict(session recipes.Recipes, kind recipes.Kind, d recipes.Dialect) *recipes.ForeignError {
+// verdict returns the verdict of a session about a recipe at the path.
+func verdict(s *zktest.Scene, session recipes.Recipes, kind recipes.Kind, d recipes.Dialect) *recipes.ForeignError {
 	s.Helper()
-	lines := must[recipes.Lines](s.T)(session.Contenders(s.ctx, s.path))
+	lines := must.Get(session.Contenders(s.Ctx, s.Path))(s.T)
 	at := slices.IndexFunc(lines.Verdicts, func(v recipes.Verdict) bool { return v.Kind == kind && v.Dialect == d })
 	if at < 0 || len(lines.Verdicts) != 13 {
 		s.Fatalf("no verdict of %s in %s among %+v", kind, d, lines.Verdicts)
@@ -138,17 +140,17 @@ func (s *scene) verdict(session recipes.Recipes, kind recipes.Kind, d recipes.Di
 // A recipe refuses a contender with which it shares no wait queue, of whatever library or
 // recipe, and leaves nothing at the path.
 func TestARecipeRefusesWhatItSharesNoQueueWith(t *testing.T) {
-	srv := embedded(t)
-	onServer(t, srv, func(s *scene) {
+	srv := zktest.Embedded(t)
+	zktest.OnServer(t, srv, func(s *zktest.Scene) {
 		for _, way := range ways {
 			for _, peer := range peers {
 				t.Run(fmt.Sprintf("%s in %s beside %s", way.recipe, way.dialect, peer.name), func(t *testing.T) {
-					s.T, s.ctx, s.path = t, bounded(t), "/"+uuid.NewString()
+					s.T, s.Ctx, s.Path = t, zktest.Bounded(t), "/"+uuid.NewString()
 					want := peer.want
-					want.Znode = s.peer(peer.znodes)
-					before, session := s.children(s.path), s.session()
-					foretold := s.verdict(session, kindOfWay[way.recipe], way.dialect)
-					_, _, err := way.enter(s.ctx, session, s.path, way.dialect, true)
+					want.Znode = createPeer(s, peer.znodes)
+					before, session := s.Children(s.Path), s.Session()
+					foretold := verdict(s, session, kindOfWay[way.recipe], way.dialect)
+					_, _, err := way.enter(s.Ctx, session, s.Path, way.dialect, true)
 					if slices.Contains(way.shares, peer.name) {
 						if errors.Is(err, recipes.ErrForeign) || foretold != nil {
 							t.Errorf("they share a queue: %v, foretold as %v", err, foretold)
@@ -162,10 +164,10 @@ func TestARecipeRefusesWhatItSharesNoQueueWith(t *testing.T) {
 					if !errors.As(err, &got) || *got != want {
 						t.Fatalf("got %v, want %v", err, &want)
 					}
-					if after := s.children(s.path); !slices.Equal(after, before) {
+					if after := s.Children(s.Path); !slices.Equal(after, before) {
 						t.Errorf("left %q of %q", after, before)
 					}
-					if data := s.data(s.path); len(data) > 0 {
+					if data := s.Data(s.Path); len(data) > 0 {
 						t.Errorf("wrote %q to the path", data)
 					}
 				})
@@ -189,11 +191,11 @@ func TestARecipeStandsBesideWhatIsNoContender(t *testing.T) {
 			if way.recipe == "semaphore" && (way.dialect == recipes.ZooKeeper && znodes[0] == "/"+guid || way.dialect == recipes.Curator && len(znodes) == 2) {
 				continue // the one refuses kazoo's leases by their names alone, the other has contenders there
 			}
-			onEmbedded(t, func(s *scene, _ *zkserver.Server) {
+			zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 				for _, name := range znodes {
-					s.make(s.path+name, nil, 0)
+					s.Make(s.Path+name, nil, 0)
 				}
-				_, _, err := way.enter(s.ctx, s.session(), s.path, way.dialect, true)
+				_, _, err := way.enter(s.Ctx, s.Session(), s.Path, way.dialect, true)
 				if err != nil && !errors.Is(err, context.Canceled) {
 					t.Errorf("%s in %s beside %q: %v", way.recipe, way.dialect, znodes, err)
 				}
@@ -205,13 +207,13 @@ func TestARecipeStandsBesideWhatIsNoContender(t *testing.T) {
 // kazoo's contenders count each child of the path as a permit. So the directories of a
 // Curator semaphore that nobody uses would keep ours waiting for ever.
 func TestAKazooSemaphoreRefusesTheDirectoriesOfCurators(t *testing.T) {
-	onEmbedded(t, func(s *scene, _ *zkserver.Server) {
-		s.make(s.path+"/locks", nil, 0)
-		s.make(s.path+"/leases", nil, 0)
-		m := must[recipes.Semaphore](t)(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Kazoo}))
-		want := recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2", Znode: s.path + "/leases"}
+	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
+		s.Make(s.Path+"/locks", nil, 0)
+		s.Make(s.Path+"/leases", nil, 0)
+		m := must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Kazoo}))(t)
+		want := recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2", Znode: s.Path + "/leases"}
 		var got *recipes.ForeignError
-		if _, err := m.Acquire(s.ctx); !errors.As(err, &got) || *got != want {
+		if _, err := m.Acquire(s.Ctx); !errors.As(err, &got) || *got != want {
 			t.Errorf("got %v, want %v", err, &want)
 		}
 	})
@@ -220,48 +222,48 @@ func TestAKazooSemaphoreRefusesTheDirectoriesOfCurators(t *testing.T) {
 // A contender that comes while ours in kazoo's dialect waits for a permit is a child of the
 // path too. Ours sees it when it counts, and gives its place up.
 func TestAKazooSemaphoreSeesAForeignContenderWhileItWaits(t *testing.T) {
-	onEmbedded(t, func(s *scene, _ *zkserver.Server) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 		open := func(joined func(recipes.Place)) recipes.Semaphore {
-			return must[recipes.Semaphore](t)(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo, Joined: joined}))
+			return must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo, Joined: joined}))(t)
 		}
-		first := must[recipes.Hold](t)(open(nil).Acquire(s.ctx))
+		first := must.Get(open(nil).Acquire(s.Ctx))(t)
 		failed, joined := make(chan error, 1), make(chan struct{})
 		second := open(func(recipes.Place) { close(joined) })
 		go func() {
-			_, err := second.Acquire(s.ctx)
+			_, err := second.Acquire(s.Ctx)
 			failed <- err
 		}()
 		<-joined
-		theirs := s.contender(curatorLatch)
-		s.is(<-failed, recipes.ErrForeign)
-		s.release(first)
-		s.alone(theirs)
+		theirs := s.Contender(curatorLatch)
+		s.Is(<-failed, recipes.ErrForeign)
+		s.Release(first)
+		s.Alone(theirs)
 	})
 }
 
 // A contender that was refused never joined. The same session uses the path in the dialect
 // that the refusal has named.
 func TestARefusedSessionUsesTheDialectThatWasNamed(t *testing.T) {
-	srv := embedded(t)
-	onServer(t, srv, func(s *scene) {
+	srv := zktest.Embedded(t)
+	zktest.OnServer(t, srv, func(s *zktest.Scene) {
 		for _, peer := range peers {
 			for _, way := range ways {
 				if !slices.Contains(way.shares, peer.name) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s in %s beside %s", way.recipe, way.dialect, peer.name), func(t *testing.T) {
-					s.T, s.ctx, s.path = t, bounded(t), "/"+uuid.NewString()
-					s.peer(peer.znodes)
-					session := s.session()
+					s.T, s.Ctx, s.Path = t, zktest.Bounded(t), "/"+uuid.NewString()
+					createPeer(s, peer.znodes)
+					session := s.Session()
 					for _, first := range ways {
 						if slices.Contains(first.shares, peer.name) {
 							continue
 						}
-						if _, _, err := first.enter(s.ctx, session, s.path, first.dialect, true); !errors.Is(err, recipes.ErrForeign) {
+						if _, _, err := first.enter(s.Ctx, session, s.Path, first.dialect, true); !errors.Is(err, recipes.ErrForeign) {
 							t.Errorf("%s in %s: %v", first.recipe, first.dialect, err)
 						}
 					}
-					_, _, err := way.enter(s.ctx, session, s.path, way.dialect, true)
+					_, _, err := way.enter(s.Ctx, session, s.Path, way.dialect, true)
 					if err != nil && !errors.Is(err, recipes.ErrContended) && !errors.Is(err, context.Canceled) {
 						t.Errorf("in the dialect that was named: %v", err)
 					}
@@ -276,36 +278,36 @@ func TestARefusedRecipeLeavesTheDialectOpen(t *testing.T) {
 	for _, tt := range []struct {
 		name, znode, data string
 		dialect           recipes.Dialect
-		use               func(s *scene, session recipes.Client, d recipes.Dialect) error
+		use               func(s *zktest.Scene, session recipes.Client, d recipes.Dialect) error
 	}{
-		{"counter", "", "\x00\x00\x00\x00\x00\x00\x00\x05", recipes.Curator, func(s *scene, session recipes.Client, d recipes.Dialect) error {
-			c, err := session.Counter(s.path, recipes.CounterConfig{Dialect: d})
+		{"counter", "", "\x00\x00\x00\x00\x00\x00\x00\x05", recipes.Curator, func(s *zktest.Scene, session recipes.Client, d recipes.Dialect) error {
+			c, err := session.Counter(s.Path, recipes.CounterConfig{Dialect: d})
 			if err == nil {
-				_, err = c.Get(s.ctx)
+				_, err = c.Get(s.Ctx)
 			}
 			return err
 		}},
-		{"queue", "/qn-0000000000", "", recipes.Curator, func(s *scene, session recipes.Client, d recipes.Dialect) error {
-			q, err := session.Queue(s.path, recipes.QueueConfig{Dialect: d})
+		{"queue", "/qn-0000000000", "", recipes.Curator, func(s *zktest.Scene, session recipes.Client, d recipes.Dialect) error {
+			q, err := session.Queue(s.Path, recipes.QueueConfig{Dialect: d})
 			if err == nil {
-				_, err = q.Take(s.ctx)
+				_, err = q.Take(s.Ctx)
 			}
 			return err
 		}},
-		{"double barrier", "/" + uuid.NewString(), "", recipes.Curator, func(s *scene, session recipes.Client, d recipes.Dialect) error {
-			b, err := session.DoubleBarrier(s.path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d})
+		{"double barrier", "/" + uuid.NewString(), "", recipes.Curator, func(s *zktest.Scene, session recipes.Client, d recipes.Dialect) error {
+			b, err := session.DoubleBarrier(s.Path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d})
 			if err == nil {
-				_, err = b.Enter(s.ctx, nil)
+				_, err = b.Enter(s.Ctx, nil)
 			}
 			return err
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			onEmbedded(t, func(s *scene, _ *zkserver.Server) {
-				s.make(s.path+tt.znode, []byte(tt.data), 0)
-				session := s.session()
-				s.is(tt.use(s, session, ""), recipes.ErrForeign)
-				s.is(tt.use(s, session, tt.dialect), nil)
+			zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
+				s.Make(s.Path+tt.znode, []byte(tt.data), 0)
+				session := s.Session()
+				s.Is(tt.use(s, session, ""), recipes.ErrForeign)
+				s.Is(tt.use(s, session, tt.dialect), nil)
 			})
 		})
 	}
@@ -314,16 +316,16 @@ func TestARefusedRecipeLeavesTheDialectOpen(t *testing.T) {
 // A contender that comes when a semaphore's contender has checked the path, and has not yet
 // joined, is seen by the check behind that.
 func TestASemaphoreSeesAForeignContenderThatComesAsItJoins(t *testing.T) {
-	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
-		session := s.session()
+	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+		session := s.Session()
 		id, once := session.ID(), new(sync.Once)
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-			if r.SessionID == id && strings.HasPrefix(r.Path, s.path+"/locks/") {
-				once.Do(func() { s.contender(curatorLatch) })
+			if r.SessionID == id && strings.HasPrefix(r.Path, s.Path+"/locks/") {
+				once.Do(func() { s.Contender(curatorLatch) })
 			}
 			return zkserver.Fault{}
 		})
-		_, _, err := tryPermit(s.ctx, session, s.path, recipes.Curator, true)
+		_, _, err := tryPermit(s.Ctx, session, s.Path, recipes.Curator, true)
 		var met *recipes.ForeignError
 		if !errors.As(err, &met) || met.Recipe != "LeaderLatch" {
 			t.Errorf("got %v", err)
@@ -334,32 +336,32 @@ func TestASemaphoreSeesAForeignContenderThatComesAsItJoins(t *testing.T) {
 // A contender of a Curator semaphore of ours has no lease while it waits for the lock. Other
 // recipes see it by its place there, also if it is the first that ever came.
 func TestTheFirstContenderOfACuratorSemaphoreIsSeen(t *testing.T) {
-	onEmbedded(t, func(s *scene, _ *zkserver.Server) {
-		s.make(s.path+foreignLeases[0].lock, nil, zk.FlagEphemeral|zk.FlagSequence)
-		ctx, cancel := context.WithCancel(s.ctx)
+	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
+		s.Make(s.Path+zktest.ForeignLeases[0].Lock, nil, zk.FlagEphemeral|zk.FlagSequence)
+		ctx, cancel := context.WithCancel(s.Ctx)
 		defer cancel()
 		joined, left := make(chan struct{}), make(chan error, 1)
-		m := must[recipes.Semaphore](t)(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator, Joined: func(recipes.Place) { close(joined) }}))
+		m := must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator, Joined: func(recipes.Place) { close(joined) }}))(t)
 		go func() {
 			_, err := m.Acquire(ctx)
 			left <- err
 		}()
 		<-joined
-		_, _, err := enterLock("")(s.ctx, s.session(), s.path, "", true)
-		s.is(err, recipes.ErrForeign)
+		_, _, err := enterLock("")(s.Ctx, s.Session(), s.Path, "", true)
+		s.Is(err, recipes.ErrForeign)
 		cancel()
-		s.is(<-left, context.Canceled)
+		s.Is(<-left, context.Canceled)
 	})
 }
 
 // A contender of another recipe of ours creates its znode, looks, and leaves. A holder that
 // finds it in between keeps what it holds.
 func TestAContenderThatLooksAndLeavesEndsNoHold(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/l", recipes.LockConfig{})).Acquire(ctx))
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 		beat := s.Timeout() / 10
 		time.Sleep(s.Timeout()) // the path was listed, and is clean
-		other, look := openVirtual(t, srv), make(chan struct{})
+		other, look := zktest.OpenVirtual(t, srv), make(chan struct{})
 		var looked atomic.Int32
 		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 			switch {
@@ -372,7 +374,7 @@ func TestAContenderThatLooksAndLeavesEndsNoHold(t *testing.T) {
 		})
 		refused := make(chan error, 1)
 		go func() {
-			_, err := must[recipes.SharedLock](t)(other.SharedLock("/l", recipes.SharedLockConfig{})).TryWrite(ctx)
+			_, err := must.Get(other.SharedLock("/l", recipes.SharedLockConfig{}))(t).TryWrite(ctx)
 			refused <- err
 		}()
 		for i := 0; looked.Load() == 0 && i < 100; i++ {

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -189,7 +190,7 @@ func stances() (all []stance) {
 		all = append(all, stance{of: "Lock.Acquire", variant: named, tries: "Lock.TryAcquire", gives: "Hold.Release", enter: acquiring[recipes.Hold](func(s *stage, in recipes.Client) recipes.Lock {
 			return s.lock(in, recipes.LockConfig{Strategy: strategy, Data: []byte("who")})
 		})}, stance{of: "Election.Campaign", variant: named, gives: "Leadership.Resign", enter: func(ctx context.Context, s *stage, in recipes.Client, _ bool) (*grip, error) {
-			e := must[recipes.Election](s.T)(in.Election(stagePath, recipes.ElectionConfig{Strategy: strategy}))
+			e := must.Get(in.Election(stagePath, recipes.ElectionConfig{Strategy: strategy}))(s.T)
 			leads, err := e.Campaign(ctx, []byte("x"))
 			return gripped(leads, recipes.Leadership.Resign, err)
 		}})
@@ -203,7 +204,7 @@ func stances() (all []stance) {
 			return s.slots(in, recipes.SemaphoreConfig{Strategy: strategy})
 		})})
 		all = append(all, readWrite[recipes.SharedHold]("SharedLock", named, func(s *stage, in recipes.Client) recipes.SharedLock {
-			return must[recipes.SharedLock](s.T)(in.SharedLock(stagePath, recipes.SharedLockConfig{Strategy: strategy}))
+			return must.Get(in.SharedLock(stagePath, recipes.SharedLockConfig{Strategy: strategy}))(s.T)
 		})...)
 		all = append(all, readWrite[recipes.PriorityHold]("PriorityLock", named, func(s *stage, in recipes.Client) recipes.PriorityLock {
 			return s.priority(in, recipes.PriorityLockConfig{Strategy: strategy, Priority: 5, Ask: true})
@@ -217,7 +218,7 @@ func stances() (all []stance) {
 			return s.semaphore(in, recipes.SemaphoreConfig{Dialect: d})
 		})})
 		all = append(all, readWrite[recipes.SharedHold]("SharedLock", named, func(s *stage, in recipes.Client) recipes.SharedLock {
-			return must[recipes.SharedLock](s.T)(in.SharedLock(stagePath, recipes.SharedLockConfig{Dialect: d}))
+			return must.Get(in.SharedLock(stagePath, recipes.SharedLockConfig{Dialect: d}))(s.T)
 		})[0])
 	}
 	return all
@@ -232,7 +233,7 @@ func lineOperations() (all []operation) {
 			st.free(st.of, false),
 			operation{st.of + st.variant + ", between two", func(s *stage) doing { return st.between(s) }},
 			operation{st.gives + ", " + st.of + st.variant, func(s *stage) doing {
-				mine := must[*grip](s.T)(st.in(s.ctx, s, s.victim, false))
+				mine := must.Get(st.in(s.ctx, s, s.victim, false))(s.T)
 				s.ok(mine.stands(s.ctx))
 				return doing{
 					act: func(ctx context.Context) error {
@@ -259,7 +260,7 @@ func lineOperations() (all []operation) {
 					}
 				}},
 				operation{"Grant.Write, " + st.of + st.variant + ", the end of it", func(s *stage) doing {
-					mine := must[*grip](s.T)(st.in(s.ctx, s, s.victim, false))
+					mine := must.Get(st.in(s.ctx, s, s.victim, false))(s.T)
 					return doing{act: ended(mine), happen: func() error { return s.remove(mine.Znode()) }, after: turn(s)}
 				}},
 			)
@@ -355,9 +356,9 @@ func permitOperations() (all []operation) {
 	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 		all = append(all, operation{"Semaphore.Acquire, " + string(d) + ", one lease", func(s *stage) doing {
 			at := func(in recipes.Client) recipes.Semaphore {
-				return must[recipes.Semaphore](s.T)(in.Semaphore(stagePath, recipes.SemaphoreConfig{Permits: 1, Dialect: d}))
+				return must.Get(in.Semaphore(stagePath, recipes.SemaphoreConfig{Permits: 1, Dialect: d}))(s.T)
 			}
-			theirs := must[recipes.Hold](s.T)(at(s.other).Acquire(s.ctx))
+			theirs := must.Get(at(s.other).Acquire(s.ctx))(s.T)
 			var mine recipes.Hold
 			return doing{
 				act:    func(ctx context.Context) (err error) { mine, err = at(s.victim).Acquire(ctx); return err },
@@ -367,7 +368,7 @@ func permitOperations() (all []operation) {
 		}})
 	}
 	return append(all, operation{"Grant.Write, a hold", func(s *stage) doing {
-		h := must[recipes.Hold](s.T)(s.lock(s.victim, recipes.LockConfig{}).Acquire(s.ctx))
+		h := must.Get(s.lock(s.victim, recipes.LockConfig{}).Acquire(s.ctx))(s.T)
 		return doing{
 			act:      func(ctx context.Context) error { return h.Write(ctx, recipes.Create("/app/data", nil)) },
 			happened: func() bool { return s.present("/app/data") },
@@ -408,7 +409,7 @@ func questionsAboutLines() (all []operation) {
 	for _, d := range recipes.Dialects() {
 		named, lock := ", "+string(d), recipes.LockConfig{Dialect: d, Data: []byte("x")}
 		shared := func(s *stage, in recipes.Client) recipes.SharedLock {
-			return must[recipes.SharedLock](s.T)(in.SharedLock(stagePath, recipes.SharedLockConfig{Dialect: d}))
+			return must.Get(in.SharedLock(stagePath, recipes.SharedLockConfig{Dialect: d}))(s.T)
 		}
 		all = append(all,
 			standing("Lock.Contenders"+named, func(ctx context.Context, s *stage, _ int) error { return sole(s.lock(s.other, lock).Acquire)(ctx) },
@@ -438,8 +439,8 @@ func questionsAboutLines() (all []operation) {
 		}),
 		operation{"Recipes.Contenders", func(s *stage) doing {
 			m := s.semaphore(s.other, recipes.SemaphoreConfig{})
-			must[recipes.Hold](s.T)(m.Acquire(s.ctx))
-			must[recipes.Hold](s.T)(m.Acquire(s.ctx))
+			must.Get(m.Acquire(s.ctx))(s.T)
+			must.Get(m.Acquire(s.ctx))(s.T)
 			return asking(func(ctx context.Context) (recipes.Lines, error) { return s.victim.Contenders(ctx, stagePath) },
 				func(l recipes.Lines) string { return fmt.Sprint(shown(l.Contenders), l.Permits, l.Unknown) })
 		}},

@@ -2,9 +2,9 @@ package zookeeper_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
@@ -15,23 +15,6 @@ type meddling struct {
 	do   func() error
 	want error  // what the operation then returns
 	then func() // looks at what has become of it; may be nil
-}
-
-// reading is a request of a kind for a path that has that in it.
-func reading(op zkserver.Op, in string) func(zkserver.Request) bool {
-	return func(r zkserver.Request) bool { return r.Op == op && strings.Contains(r.Path, in) }
-}
-
-// nthOf matches the n-th request that another function matches.
-func nthOf(n int, matches func(zkserver.Request) bool) func(zkserver.Request) bool {
-	seen := 0
-	return func(r zkserver.Request) bool {
-		if matches(r) {
-			seen++
-			return seen == n
-		}
-		return false
-	}
 }
 
 // What has changed between two requests of one call is noticed, and the call goes on, or
@@ -54,7 +37,7 @@ func (o operation) isMeddledWith(t *testing.T, i int) (more bool) {
 			return
 		}
 		m := do.between[i]
-		met := between(s.srv, s.victim, m.at, func() { s.fails(m.name, m.do()) })
+		met := zktest.Between(s.srv, s.victim, m.at, func() { s.fails(m.name, m.do()) })
 		err := do.act(s.ctx)
 		if !met() {
 			s.Fatalf("%s: the case was not met: %v", m.name, err)

@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/recipes"
-
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 const (
@@ -50,9 +51,9 @@ func (o operation) isDenied(t *testing.T, i int) (more bool) {
 		defer operator.Close()
 		d := do.denied[i]
 		if !s.present(d.znode) {
-			s.ok(barrierAt(t, s.other, d.znode).Set(s.ctx, nil))
+			s.ok(zktest.BarrierAt(t, s.other, d.znode).Set(s.ctx, nil))
 		}
-		must[*zk.Stat](t)(operator.SetACL(d.znode, zk.WorldACL(d.perms), -1))
+		must.Get(operator.SetACL(d.znode, zk.WorldACL(d.perms), -1))(t)
 		ctx, cancel := context.WithTimeout(s.ctx, time.Minute) // virtual
 		defer cancel()
 		if err := do.act(ctx); !errors.Is(err, recipes.ErrAccessDenied) {

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -111,7 +113,7 @@ func (s *stage) dial(context.Context, string, string) (net.Conn, error) {
 
 func (s *stage) session() recipes.Client {
 	cfg := recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: 9 * time.Second, MaxPacket: 64 << 10}
-	opened := must[recipes.Client](s.T)(zookeeper.OpenWith(s.dial)(s.ctx, cfg))
+	opened := must.Get(zookeeper.OpenWith(s.dial)(s.ctx, cfg))(s.T)
 	s.Cleanup(func() { opened.Close(context.Background()) })
 	return opened
 }
@@ -152,60 +154,64 @@ func (s *stage) survivor() recipes.Client {
 }
 
 func (s *stage) lock(in recipes.Recipes, cfg recipes.LockConfig) recipes.Lock {
-	return must[recipes.Lock](s.T)(in.Lock(stagePath, cfg))
+	return must.Get(in.Lock(stagePath, cfg))(s.T)
 }
 
 func (s *stage) semaphore(in recipes.Recipes, cfg recipes.SemaphoreConfig) recipes.Semaphore {
 	cfg.Permits = max(cfg.Permits, 2)
-	return must[recipes.Semaphore](s.T)(in.Semaphore(stagePath, cfg))
+	return must.Get(in.Semaphore(stagePath, cfg))(s.T)
 }
 
 func (s *stage) slots(in recipes.Recipes, cfg recipes.SemaphoreConfig) recipes.Slots {
 	cfg.Permits = max(cfg.Permits, 2)
-	return must[recipes.Slots](s.T)(in.Slots(stagePath, cfg))
+	return must.Get(in.Slots(stagePath, cfg))(s.T)
 }
 
 func (s *stage) shared(in recipes.Recipes) recipes.SharedLock {
-	return must[recipes.SharedLock](s.T)(in.SharedLock(stagePath, recipes.SharedLockConfig{Revocable: true, Grace: time.Second}))
+	return must.Get(in.SharedLock(stagePath, recipes.SharedLockConfig{Revocable: true, Grace: time.Second}))(s.T)
 }
 
 func (s *stage) priority(in recipes.Recipes, cfg recipes.PriorityLockConfig) recipes.PriorityLock {
 	cfg.Revocable, cfg.Grace = true, time.Second
-	return must[recipes.PriorityLock](s.T)(in.PriorityLock(stagePath, cfg))
+	return must.Get(in.PriorityLock(stagePath, cfg))(s.T)
 }
 
 func (s *stage) election(in recipes.Recipes) recipes.Election {
-	return must[recipes.Election](s.T)(in.Election(stagePath, recipes.ElectionConfig{}))
+	return must.Get(in.Election(stagePath, recipes.ElectionConfig{}))(s.T)
 }
 
 func (s *stage) queue(in recipes.Recipes, cfg recipes.QueueConfig) recipes.Queue {
-	return queueOf(s.T, in, stagePath, cfg)
+	return zktest.QueueOf(s.T, in, stagePath, cfg)
 }
 
-func (s *stage) barrier(in recipes.Recipes) recipes.Barrier { return barrierAt(s.T, in, stagePath) }
+func (s *stage) barrier(in recipes.Recipes) recipes.Barrier {
+	return zktest.BarrierAt(s.T, in, stagePath)
+}
 
 func (s *stage) double(in recipes.Recipes, d recipes.Dialect, size int) recipes.DoubleBarrier {
-	return must[recipes.DoubleBarrier](s.T)(in.DoubleBarrier(stagePath, recipes.DoubleBarrierConfig{Size: size, Dialect: d}))
+	return must.Get(in.DoubleBarrier(stagePath, recipes.DoubleBarrierConfig{Size: size, Dialect: d}))(s.T)
 }
 
 func (s *stage) group(in recipes.Recipes, name string) recipes.Group {
-	return must[recipes.Group](s.T)(in.Group(stagePath, recipes.GroupConfig{Name: name}))
+	return must.Get(in.Group(stagePath, recipes.GroupConfig{Name: name}))(s.T)
 }
 
-func (s *stage) names(in recipes.Recipes) recipes.Names { return namesAt(s.T, in, stagePath) }
+func (s *stage) names(in recipes.Recipes) recipes.Names { return zktest.NamesAt(s.T, in, stagePath) }
 
 func (s *stage) configuration(in recipes.Recipes) recipes.Configuration {
-	return configAt(s.T, in, stagePath)
+	return zktest.ConfigAt(s.T, in, stagePath)
 }
 
-func (s *stage) counter(in recipes.Recipes) recipes.Counter { return counterAt(s.T, in, stagePath) }
+func (s *stage) counter(in recipes.Recipes) recipes.Counter {
+	return zktest.CounterAt(s.T, in, stagePath)
+}
 
 func (s *stage) latch(in recipes.Recipes, count int64) recipes.Latch {
-	return latchAt(s.T, in, stagePath, count)
+	return zktest.LatchAt(s.T, in, stagePath, count)
 }
 
 func (s *stage) transaction(in recipes.Recipes, v recipes.Variant) recipes.Transaction {
-	return must[recipes.Transaction](s.T)(in.Transaction(stagePath, recipes.TransactionConfig{Variant: v}))
+	return must.Get(in.Transaction(stagePath, recipes.TransactionConfig{Variant: v}))(s.T)
 }
 
 // find returns a znode that matches, or nil.
@@ -239,7 +245,7 @@ func (s *stage) below(prefix string) (n int) {
 }
 
 // remove deletes a znode, as another program would.
-func (s *stage) remove(path string) error { return barrierAt(s.T, s.other, path).Remove(s.ctx) }
+func (s *stage) remove(path string) error { return zktest.BarrierAt(s.T, s.other, path).Remove(s.ctx) }
 
 // removeLike deletes the znode whose path has that in it.
 func (s *stage) removeLike(part string) error {
@@ -252,7 +258,7 @@ func (s *stage) removeLike(part string) error {
 
 // write replaces a znode's data, as another program would.
 func (s *stage) write(path, data string) error {
-	h, err := must[recipes.Lock](s.T)(s.other.Lock("/writing", recipes.LockConfig{})).Acquire(s.ctx)
+	h, err := must.Get(s.other.Lock("/writing", recipes.LockConfig{}))(s.T).Acquire(s.ctx)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -65,7 +67,7 @@ func (s *stage) consumer(in recipes.Recipes, cfg recipes.QueueConfig, priority b
 		q := s.queue(in, cfg)
 		return consumer{q, q.PutMany}
 	}
-	q := must[recipes.PriorityQueue](s.T)(in.PriorityQueue(stagePath, cfg))
+	q := must.Get(in.PriorityQueue(stagePath, cfg))(s.T)
 	return consumer{q, func(ctx context.Context, data ...[]byte) ([]recipes.ElementID, error) {
 		return q.PutMany(ctx, 5, data...)
 	}}
@@ -167,14 +169,14 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Client) consu
 	// received is a delivery to the victim.
 	received := func(s *stage) recipes.Delivery {
 		s.ok(at(s, s.other).putting(s.ctx, "1"))
-		return must[recipes.Delivery](s.T)(at(s, s.victim).receives(s.ctx, "1"))
+		return must.Get(at(s, s.victim).receives(s.ctx, "1"))(s.T)
 	}
 	return []operation{
 		{"Consumer.Take, behind a claim" + named, func(s *stage) doing {
 			mine, theirs := at(s, s.victim), at(s, s.other)
 			s.ok(theirs.putting(s.ctx, "0", "1", "2"))
 			s.ok(mine.takes(s.ctx, "0")) // the session has listed the others
-			d := must[recipes.Delivery](s.T)(theirs.receives(s.ctx, "1"))
+			d := must.Get(theirs.receives(s.ctx, "1"))(s.T)
 			return doing{
 				act:      func(ctx context.Context) error { return mine.takes(ctx, "2") },
 				happened: func() bool { return !s.holding("2") },
@@ -201,7 +203,7 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Client) consu
 				act:   func(ctx context.Context) (err error) { d, err = mine.Receive(ctx); return err },
 				end:   func() error { return d.Return(s.ctx) },
 				after: func() error { return theirs.drains(s.ctx, "1", "2") },
-				between: []meddling{{name: "another claims it before it is read", at: is(zkserver.OpGetData), do: func() error {
+				between: []meddling{{name: "another claims it before it is read", at: zktest.Op(zkserver.OpGetData), do: func() error {
 					_, err := theirs.receives(s.ctx, "1")
 					return err
 				}, then: func() {
@@ -214,7 +216,7 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Client) consu
 		{"Consumer.Receive, what is returned" + named, func(s *stage) doing {
 			mine, theirs := at(s, s.victim), at(s, s.other)
 			s.ok(theirs.putting(s.ctx, "1"))
-			d := must[recipes.Delivery](s.T)(theirs.receives(s.ctx, "1"))
+			d := must.Get(theirs.receives(s.ctx, "1"))(s.T)
 			var got recipes.Delivery
 			return doing{
 				act:    func(ctx context.Context) (err error) { got, err = mine.receives(ctx, "1"); return err },
@@ -239,10 +241,10 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Client) consu
 				stays:    true,
 				denied:   []denial{{znode: stagePath, perms: noDelete}},
 				between: []meddling{
-					{name: "the element is written", at: is(zkserver.OpMulti), do: func() error { return s.write(s.element("1"), "x") }, want: recipes.ErrRemoved, then: func() {
-						must[recipes.Delivery](s.T)(at(s, s.other).receives(s.ctx, "x")) // the claim is gone
+					{name: "the element is written", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.write(s.element("1"), "x") }, want: recipes.ErrRemoved, then: func() {
+						must.Get(at(s, s.other).receives(s.ctx, "x"))(s.T) // the claim is gone
 					}},
-					{name: "the element is gone", at: is(zkserver.OpMulti), do: func() error { return s.remove(s.element("1")) }, want: recipes.ErrRemoved},
+					{name: "the element is gone", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(s.element("1")) }, want: recipes.ErrRemoved},
 				},
 				after: func() error {
 					theirs, want := at(s, s.other), []string{"2"}
@@ -257,7 +259,7 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Client) consu
 			d := received(s)
 			return doing{
 				act:     d.Return,
-				between: []meddling{{name: "the claim is gone", at: is(zkserver.OpDelete), do: func() error { return s.remove(d.Znode()) }, want: recipes.ErrRemoved}},
+				between: []meddling{{name: "the claim is gone", at: zktest.Op(zkserver.OpDelete), do: func() error { return s.remove(d.Znode()) }, want: recipes.ErrRemoved}},
 				after:   func() error { return at(s, s.other).drains(s.ctx, "1") },
 			}
 		}},
@@ -300,7 +302,7 @@ func boundedOperations() []operation {
 		q := limited(s, s.other, 0)
 		s.ok(q.putting(s.ctx, texts[0]))
 		for range deliveries {
-			s.ok(must[recipes.Delivery](s.T)(q.receives(s.ctx, texts[0])).Return(s.ctx))
+			s.ok(must.Get(q.receives(s.ctx, texts[0]))(s.T).Return(s.ctx))
 		}
 		s.ok(q.putting(s.ctx, texts[1:]...))
 	}
@@ -319,7 +321,7 @@ func boundedOperations() []operation {
 		{"PriorityQueue.Put", func(s *stage) doing {
 			return doing{
 				act: func(ctx context.Context) error {
-					_, err := must[recipes.PriorityQueue](s.T)(s.victim.PriorityQueue(stagePath, recipes.QueueConfig{})).Put(ctx, 7, []byte("1"))
+					_, err := must.Get(s.victim.PriorityQueue(stagePath, recipes.QueueConfig{}))(s.T).Put(ctx, 7, []byte("1"))
 					return err
 				},
 				happened: func() bool { return s.holding("1") },
@@ -328,10 +330,10 @@ func boundedOperations() []operation {
 		}},
 		{"Consumer.Peek, by priority", func(s *stage) doing {
 			at := func(in recipes.Client) recipes.PriorityQueue {
-				return must[recipes.PriorityQueue](s.T)(in.PriorityQueue(stagePath, recipes.QueueConfig{}))
+				return must.Get(in.PriorityQueue(stagePath, recipes.QueueConfig{}))(s.T)
 			}
 			for p := range 3 {
-				must[recipes.ElementID](s.T)(at(s.other).Put(s.ctx, 9-p, fmt.Append(nil, p)))
+				must.Get(at(s.other).Put(s.ctx, 9-p, fmt.Append(nil, p)))(s.T)
 			}
 			return asking(at(s.victim).Peek, func(e recipes.Element) string { return fmt.Sprint(e.Priority, string(e.Data)) })
 		}},
@@ -345,7 +347,7 @@ func boundedOperations() []operation {
 		}},
 		{"Queue.Put, room", func(s *stage) doing {
 			mine, theirs := bounded(s, s.victim, 2), bounded(s, s.other, 2)
-			must[[]recipes.ElementID](s.T)(theirs.PutMany(s.ctx, []byte("0"), []byte("1")))
+			must.Get(theirs.PutMany(s.ctx, []byte("0"), []byte("1")))(s.T)
 			return doing{
 				act:      func(ctx context.Context) error { _, err := mine.Put(ctx, []byte("2")); return err },
 				happen:   func() error { _, err := theirs.Take(s.ctx); return err },
@@ -355,15 +357,15 @@ func boundedOperations() []operation {
 		}},
 		{"Queue.Put, the last room", func(s *stage) doing {
 			mine, theirs := bounded(s, s.victim, 2), bounded(s, s.other, 2)
-			must[recipes.ElementID](s.T)(mine.Put(s.ctx, []byte("0")))
+			must.Get(mine.Put(s.ctx, []byte("0")))(s.T)
 			return doing{
 				act:      func(ctx context.Context) error { _, err := mine.Put(ctx, []byte("2")); return err },
 				happened: func() bool { return s.holding("2") },
 				once:     true,
-				between: []meddling{{name: "another is faster", at: is(zkserver.OpMulti), do: func() error {
+				between: []meddling{{name: "another is faster", at: zktest.Op(zkserver.OpMulti), do: func() error {
 					s.start(func(ctx context.Context) error { // makes room, when the victim waits for that
 						calm()
-						if n := must[int](s.T)(theirs.Len(ctx)); n != 2 {
+						if n := must.Get(theirs.Len(ctx))(s.T); n != 2 {
 							s.Errorf("%d elements in a queue for 2", n)
 						}
 						return sole(theirs.Take)(ctx)
@@ -382,7 +384,7 @@ func boundedOperations() []operation {
 				denied: []denial{{znode: stagePath, perms: noDelete}},
 				after: func() error {
 					if s.lost() {
-						must[recipes.Delivery](s.T)(limited(s, s.other, 2).receives(s.ctx, "2"))
+						must.Get(limited(s, s.other, 2).receives(s.ctx, "2"))(s.T)
 					}
 					return buried(s, "1")
 				},
@@ -396,12 +398,12 @@ func boundedOperations() []operation {
 			return doing{
 				act:     func(ctx context.Context) (err error) { d, err = mine.receives(ctx, "2"); return err },
 				end:     func() error { return d.Ack(s.ctx) },
-				between: []meddling{{name: "it is taken", at: is(zkserver.OpMulti), do: func() error { return s.remove(s.element("1")) }}},
+				between: []meddling{{name: "it is taken", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(s.element("1")) }}},
 			}
 		}},
 		{"Delivery.Return, the last", func(s *stage) doing {
 			s.ok(limited(s, s.victim, 1).putting(s.ctx, "1"))
-			d := must[recipes.Delivery](s.T)(limited(s, s.victim, 1).Receive(s.ctx))
+			d := must.Get(limited(s, s.victim, 1).Receive(s.ctx))(s.T)
 			return doing{
 				act:      d.Return,
 				happened: func() bool { return s.below(stagePath+"/dead/") > 0 },
@@ -418,7 +420,7 @@ func boundedOperations() []operation {
 		}},
 		{"Consumer.DeadLetters", func(s *stage) doing {
 			worn(s, 1, "1", "2")
-			must[recipes.Delivery](s.T)(limited(s, s.other, 1).receives(s.ctx, "2"))
+			must.Get(limited(s, s.other, 1).receives(s.ctx, "2"))(s.T)
 			return asking(limited(s, s.victim, 1).DeadLetters, func(all []recipes.Element) (out string) {
 				for _, e := range all {
 					out += string(e.Data)
@@ -428,7 +430,7 @@ func boundedOperations() []operation {
 		}},
 		{"Consumer.DeadLetters, one that is deleted", func(s *stage) doing {
 			worn(s, 1, "1", "2")
-			must[recipes.Delivery](s.T)(limited(s, s.other, 1).receives(s.ctx, "2"))
+			must.Get(limited(s, s.other, 1).receives(s.ctx, "2"))(s.T)
 			found := -1
 			return doing{
 				act: func(ctx context.Context) error {
@@ -436,7 +438,7 @@ func boundedOperations() []operation {
 					found = len(dead)
 					return err
 				},
-				between: []meddling{{name: "it is deleted", at: reading(zkserver.OpGetData, stagePath+"/dead/"), do: func() error { return s.removeLike("/dead/") }, then: func() {
+				between: []meddling{{name: "it is deleted", at: zktest.Op(zkserver.OpGetData, stagePath+"/dead/"), do: func() error { return s.removeLike("/dead/") }, then: func() {
 					if found != 0 {
 						s.Errorf("%d dead letters", found)
 					}

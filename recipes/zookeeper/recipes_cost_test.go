@@ -5,16 +5,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // What docs/recipes.md says of costs that no other test counts.
 func TestCostsInTheDocs(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	s, other := open(t, srv), open(t, srv)
+	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+	s, other := zktest.Open(t, srv), zktest.Open(t, srv)
 
-	lock := must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{}))
-	hold := must[recipes.Hold](t)(lock.Acquire(ctx))
+	lock := must.Get(s.Lock("/lock", recipes.LockConfig{}))(t)
+	hold := must.Get(lock.Acquire(ctx))(t)
 	if err := hold.Write(ctx, recipes.Create("/data", nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -27,58 +29,58 @@ func TestCostsInTheDocs(t *testing.T) {
 	if err := hold.Release(ctx); err != nil {
 		t.Fatal(err)
 	}
-	hold = must[recipes.Hold](t)(lock.Acquire(ctx))
+	hold = must.Get(lock.Acquire(ctx))(t)
 
-	shared := must[recipes.SharedLock](t)(s.SharedLock("/shared", recipes.SharedLockConfig{Revocable: true, Grace: time.Millisecond}))
-	must[recipes.SharedHold](t)(shared.AcquireWrite(ctx))
-	asker := must[recipes.SharedLock](t)(other.SharedLock("/shared", recipes.SharedLockConfig{}))
-	line := must[[]recipes.Contender](t)(asker.Contenders(ctx))
+	shared := must.Get(s.SharedLock("/shared", recipes.SharedLockConfig{Revocable: true, Grace: time.Millisecond}))(t)
+	must.Get(shared.AcquireWrite(ctx))(t)
+	asker := must.Get(other.SharedLock("/shared", recipes.SharedLockConfig{}))(t)
+	line := must.Get(asker.Contenders(ctx))(t)
 
-	election := must[recipes.Election](t)(s.Election("/election", recipes.ElectionConfig{}))
-	leadership := must[recipes.Leadership](t)(election.Campaign(ctx, nil))
+	election := must.Get(s.Election("/election", recipes.ElectionConfig{}))(t)
+	leadership := must.Get(election.Campaign(ctx, nil))(t)
 	if err := errors.Join(leadership.Acknowledge(ctx, nil), leadership.Resign(ctx)); err != nil {
 		t.Fatal(err)
 	}
-	leadership = must[recipes.Leadership](t)(election.Campaign(ctx, nil))
-	priority := must[recipes.PriorityLock](t)(s.PriorityLock("/priority", recipes.PriorityLockConfig{}))
-	if err := must[recipes.PriorityHold](t)(priority.AcquireWrite(ctx)).Release(ctx); err != nil {
+	leadership = must.Get(election.Campaign(ctx, nil))(t)
+	priority := must.Get(s.PriorityLock("/priority", recipes.PriorityLockConfig{}))(t)
+	if err := must.Get(priority.AcquireWrite(ctx))(t).Release(ctx); err != nil {
 		t.Fatal(err)
 	}
 
 	for _, tt := range []struct {
 		name string
 		do   func()
-		want cost
+		want zktest.Cost
 	}{
-		{"the first guarded write", write, cost{writes: 2, reads: 1}},
-		{"the next guarded write", write, cost{writes: 1}},
+		{"the first guarded write", write, zktest.Cost{Writes: 2, Reads: 1}},
+		{"the next guarded write", write, zktest.Cost{Writes: 1}},
 		{"revoke", func() {
 			if err := asker.Revoke(ctx, line[0].Znode); err != nil {
 				t.Error(err)
 			}
-		}, cost{writes: 1, reads: 1}},
+		}, zktest.Cost{Writes: 1, Reads: 1}},
 		{"revoke by force", func() {
 			if err := asker.RevokeForced(ctx, line[0].Znode); err != nil {
 				t.Error(err)
 			}
-		}, cost{writes: 1, reads: 3, events: 1}},
+		}, zktest.Cost{Writes: 1, Reads: 3, Events: 1}},
 		{"the first acknowledgement", func() {
 			if err := leadership.Acknowledge(ctx, nil); err != nil {
 				t.Error(err)
 			}
-		}, cost{writes: 2, reads: 1}},
+		}, zktest.Cost{Writes: 2, Reads: 1}},
 		{"priority, write", func() {
-			if err := must[recipes.PriorityHold](t)(priority.AcquireWrite(ctx)).Release(ctx); err != nil {
+			if err := must.Get(priority.AcquireWrite(ctx))(t).Release(ctx); err != nil {
 				t.Error(err)
 			}
-		}, cost{writes: 3, reads: 4}},
+		}, zktest.Cost{Writes: 3, Reads: 4}},
 		{"priority, read", func() {
-			if err := must[recipes.PriorityHold](t)(priority.AcquireRead(ctx)).Release(ctx); err != nil {
+			if err := must.Get(priority.AcquireRead(ctx))(t).Release(ctx); err != nil {
 				t.Error(err)
 			}
-		}, cost{writes: 3, reads: 3}},
+		}, zktest.Cost{Writes: 3, Reads: 3}},
 	} {
-		if got := costOf(srv, tt.do); got != tt.want {
+		if got := zktest.CostOf(srv, tt.do); got != tt.want {
 			t.Errorf("%s: %v; want %v", tt.name, got, tt.want)
 		}
 	}
@@ -86,18 +88,18 @@ func TestCostsInTheDocs(t *testing.T) {
 
 // An observer's own counters tell, because others have events too.
 func TestCostOfAnObservedChange(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	election := func(s recipes.Client) recipes.Election {
-		return must[recipes.Election](t)(s.Election("/election", recipes.ElectionConfig{}))
+		return must.Get(s.Election("/election", recipes.ElectionConfig{}))(t)
 	}
-	candidate := election(open(t, srv))
-	leads := must[recipes.Leadership](t)(candidate.Campaign(ctx, nil))
+	candidate := election(zktest.Open(t, srv))
+	leads := must.Get(candidate.Campaign(ctx, nil))(t)
 	if err := errors.Join(leads.Acknowledge(ctx, nil), leads.Resign(ctx)); err != nil { // makes the containers
 		t.Fatal(err)
 	}
-	leads = must[recipes.Leadership](t)(candidate.Campaign(ctx, nil))
-	watcher := open(t, srv)
-	changes := must[<-chan recipes.Leader](t)(election(watcher).Observe(ctx))
+	leads = must.Get(candidate.Campaign(ctx, nil))(t)
+	watcher := zktest.Open(t, srv)
+	changes := must.Get(election(watcher).Observe(ctx))(t)
 	<-changes
 	for _, change := range []struct {
 		name string
@@ -106,12 +108,12 @@ func TestCostOfAnObservedChange(t *testing.T) {
 		{"an acknowledgement", func() error { return leads.Acknowledge(ctx, nil) }},
 		{"another one", func() error { return leads.Acknowledge(ctx, []byte("x")) }},
 	} {
-		before := must[recipes.Stats](t)(watcher.Stats(ctx))
+		before := must.Get(watcher.Stats(ctx))(t)
 		if err := change.make(); err != nil {
 			t.Fatal(err)
 		}
 		<-changes
-		after := must[recipes.Stats](t)(watcher.Stats(ctx))
+		after := must.Get(watcher.Stats(ctx))(t)
 		if events, reads := after.WatchEvents-before.WatchEvents, after.Reads-before.Reads; events != 1 || reads != 3 {
 			t.Errorf("%s: %d events, %d reads; want 1, 3", change.name, events, reads)
 		}

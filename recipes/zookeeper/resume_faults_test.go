@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -49,12 +52,12 @@ type resumption struct {
 
 // before has a session hold a lock that nobody will take up, beside what hold has.
 func (r *resumption) before(t *testing.T, hold func(recipes.Client)) {
-	r.srv, r.ctx = embedded(t), bounded(t)
-	r.other = open(t, r.srv)
-	first := open(t, r.srv)
+	r.srv, r.ctx = zktest.Embedded(t), zktest.Bounded(t)
+	r.other = zktest.Open(t, r.srv)
+	first := zktest.Open(t, r.srv)
 	hold(first)
-	must[recipes.Hold](t)(must[recipes.Lock](t)(first.Lock(stagePath+"-dropped", recipes.LockConfig{})).Acquire(r.ctx))
-	r.victim = move(t, r.srv.Addr(), first)
+	must.Get(must.Get(first.Lock(stagePath+"-dropped", recipes.LockConfig{}))(t).Acquire(r.ctx))(t)
+	r.victim = zktest.Move(t, r.srv.Addr(), first)
 }
 
 // settle does as a host: it calls again while the server is not reached or refuses for now.
@@ -76,10 +79,10 @@ func (r *resumption) giveBack(release func(context.Context) error) error {
 // after checks that nothing is left of the session, and that others get what it had.
 func (r *resumption) after(t *testing.T, get func(context.Context) (recipes.Grant, error)) {
 	t.Helper()
-	if err := settle(r.ctx, r.victim.(movable).DropRest); err != nil && !errors.Is(err, recipes.ErrSessionLost) {
+	if err := settle(r.ctx, r.victim.(zktest.Movable).DropRest); err != nil && !errors.Is(err, recipes.ErrSessionLost) {
 		t.Errorf("DropRest: %v", err)
 	}
-	must[recipes.Hold](t)(must[recipes.Lock](t)(r.other.Lock(stagePath+"-dropped", recipes.LockConfig{})).Acquire(r.ctx))
+	must.Get(must.Get(r.other.Lock(stagePath+"-dropped", recipes.LockConfig{}))(t).Acquire(r.ctx))(t)
 	if _, err := get(r.ctx); err != nil {
 		t.Errorf("another session: %v", err)
 	}
@@ -97,7 +100,7 @@ func sweepResume(t *testing.T, k thing, at int64, f fault) int64 {
 	var held recipes.Grant
 	r.before(t, func(first recipes.Client) {
 		get, _, _ := k.at(t, first, stagePath)
-		held = must[recipes.Grant](t)(get(r.ctx))
+		held = must.Get(get(r.ctx))(t)
 	})
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
@@ -112,7 +115,7 @@ func sweepResume(t *testing.T, k thing, at int64, f fault) int64 {
 		if taken.Znode() != held.Znode() || taken.Token() != held.Token() {
 			t.Errorf("took up %s with %d, it was %s with %d", taken.Znode(), taken.Token(), held.Znode(), held.Token())
 		}
-		err = errors.Join(settle(ctx, r.victim.(movable).DropRest), guardedError(taken.Write(ctx)), r.giveBack(func(ctx context.Context) error { return k.giveBack(ctx, taken) }))
+		err = errors.Join(settle(ctx, r.victim.(zktest.Movable).DropRest), guardedError(taken.Write(ctx)), r.giveBack(func(ctx context.Context) error { return k.giveBack(ctx, taken) }))
 	}
 	if !f.allows(err) {
 		t.Errorf("the session ended with %v", err)
@@ -130,7 +133,7 @@ func sweepResumeWaiting(t *testing.T, c contention, at int64, f fault) int64 {
 	var place recipes.Place
 	var holder recipes.Grant
 	r.before(t, func(first recipes.Client) {
-		holder = must[recipes.Grant](t)(c.enter(r.ctx, r.other, stagePath, nil))
+		holder = must.Get(c.enter(r.ctx, r.other, stagePath, nil))(t)
 		joined := make(chan recipes.Place, 1)
 		go func() { _, _ = c.enter(r.ctx, first, stagePath, func(p recipes.Place) { joined <- p }) }()
 		place = <-joined
@@ -145,7 +148,7 @@ func sweepResumeWaiting(t *testing.T, c contention, at int64, f fault) int64 {
 			if holder.Err() == nil {
 				t.Error("granted beside the holder")
 			}
-			err = errors.Join(settle(ctx, r.victim.(movable).DropRest), guardedError(g.Write(ctx)), r.giveBack(func(ctx context.Context) error { return leave(ctx, g) }))
+			err = errors.Join(settle(ctx, r.victim.(zktest.Movable).DropRest), guardedError(g.Write(ctx)), r.giveBack(func(ctx context.Context) error { return leave(ctx, g) }))
 		}
 		granted <- err
 	}()
@@ -179,7 +182,7 @@ func guardedError(err error) error {
 // giveBack releases with a context of its own: that the victim was cancelled
 // does not mean that it may keep what it has.
 func giveBack(release func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	ctx, cancel := context.WithTimeout(context.Background(), watchdog.Patience)
 	defer cancel()
 	err := release(ctx)
 	if errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrSessionLost) {

@@ -5,6 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -20,10 +22,10 @@ func TestAResumedSessionTellsWhatTheLeaderKnows(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zkserver.New(zkserver.Config{})
 				defer srv.Close()
-				first, waiter := linkTo(srv.ServeConn).open(t, timeout), linkTo(srv.ServeConn).open(t, timeout)
-				acquire(t, first)
+				first, waiter := zktest.LinkTo(srv.ServeConn).Open(t, timeout), zktest.LinkTo(srv.ServeConn).Open(t, timeout)
+				zktest.Acquire(t, first)
 				joined, granted := make(chan struct{}), make(chan struct{})
-				l := must[recipes.Lock](t)(waiter.Lock("/deadline", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))
+				l := must.Get(waiter.Lock("/deadline", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))(t)
 				go func() {
 					if _, err := l.Acquire(t.Context()); err != nil {
 						t.Error(err)
@@ -31,15 +33,15 @@ func TestAResumedSessionTellsWhatTheLeaderKnows(t *testing.T) {
 					close(granted)
 				}()
 				<-joined
-				if err := first.(movable).Detach(t.Context()); err != nil {
+				if err := first.(zktest.Movable).Detach(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				follower := srv.Follower()
-				theirs := linkTo(follower.ServeConn)
+				theirs := zktest.LinkTo(follower.ServeConn)
 				cfg := recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}
-				second := must[recipes.Client](t)(zookeeper.ResumeWith(theirs.dial)(t.Context(), cfg, first.(movable).ResumeTicket(), time.Now()))
+				second := must.Get(zookeeper.ResumeWith(theirs.Dial)(t.Context(), cfg, first.(zktest.Movable).ResumeTicket(), time.Now()))(t)
 				time.Sleep(phase) // virtual
-				theirs.lead(nil)
+				theirs.Lead(nil)
 				follower.CutOff()
 				<-granted
 				if age := time.Since(second.(interface{ KnownContact() time.Time }).KnownContact()); second.Err() == nil && age < timeout {
@@ -60,29 +62,29 @@ func TestAResumedSessionThatHoldsNothingIsIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
-		way := linkTo(srv.ServeConn)
-		first := way.open(t, 10*time.Second)
-		if err := first.(movable).Detach(t.Context()); err != nil {
+		way := zktest.LinkTo(srv.ServeConn)
+		first := way.Open(t, 10*time.Second)
+		if err := first.(zktest.Movable).Detach(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		cfg := recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}
-		second := must[recipes.Client](t)(zookeeper.ResumeWith(way.dial)(t.Context(), cfg, first.(movable).ResumeTicket(), time.Now()))
+		second := must.Get(zookeeper.ResumeWith(way.Dial)(t.Context(), cfg, first.(zktest.Movable).ResumeTicket(), time.Now()))(t)
 		for range 2 {
-			if err := second.(movable).DropRest(t.Context()); err != nil {
+			if err := second.(zktest.Movable).DropRest(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 		inAMinute := func() int64 {
 			time.Sleep(time.Minute) // virtual
-			before := must[recipes.Stats](t)(second.Stats(t.Context())).ByKind["sync"]
+			before := must.Get(second.Stats(t.Context()))(t).ByKind["sync"]
 			time.Sleep(time.Minute)
-			return must[recipes.Stats](t)(second.Stats(t.Context())).ByKind["sync"] - before
+			return must.Get(second.Stats(t.Context()))(t).ByKind["sync"] - before
 		}
 		if n := inAMinute(); n != 0 {
 			t.Errorf("a session that holds nothing has asked the leader %d times", n)
 		}
-		hold := acquire(t, second)
-		if err := second.(movable).DropRest(t.Context()); err != nil { // which ends nothing again
+		hold := zktest.Acquire(t, second)
+		if err := second.(zktest.Movable).DropRest(t.Context()); err != nil { // which ends nothing again
 			t.Fatal(err)
 		}
 		if n := inAMinute(); n == 0 || hold.Err() != nil {

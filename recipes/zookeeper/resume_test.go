@@ -9,42 +9,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
-
-// movable is what a session offers to the process that takes it up.
-type movable interface {
-	recipes.Client
-	ResumeTicket() []byte
-	Detach(context.Context) error
-	DropRest(context.Context) error
-}
-
-// move has another session object take up s, as another process would.
-func move(t *testing.T, addr string, s recipes.Client) recipes.Client {
-	t.Helper()
-	if err := s.(movable).Detach(bounded(t)); err != nil {
-		t.Fatal(err)
-	}
-	cfg := recipes.SessionConfig{Servers: []string{addr}, MaxPacket: 64 << 10}
-	next := must[recipes.Client](t)(zookeeper.Resume(bounded(t), cfg, s.(movable).ResumeTicket(), time.Now()))
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), deadline)
-		defer cancel()
-		next.Close(ctx)
-	})
-	return next
-}
-
-type taker[G recipes.Grant] interface {
-	Resume(context.Context, string, recipes.Token) (G, error)
-}
 
 // A thing is one kind of what a session can hold.
 type thing struct {
@@ -68,11 +40,11 @@ func kind[R any, G recipes.Grant](name string, of func(recipes.Client, string) (
 		name: name,
 		at: func(t *testing.T, s recipes.Client, path string) (_, _ func(context.Context) (recipes.Grant, error), _ func(context.Context, string, recipes.Token) (recipes.Grant, error)) {
 			t.Helper()
-			r := must[R](t)(of(s, path))
+			r := must.Get(of(s, path))(t)
 			return func(ctx context.Context) (recipes.Grant, error) { return asGrant(get(r, ctx)) },
 				func(ctx context.Context) (recipes.Grant, error) { return asGrant(try(r, ctx)) },
 				func(ctx context.Context, znode string, token recipes.Token) (recipes.Grant, error) {
-					return asGrant(any(r).(taker[G]).Resume(ctx, znode, token))
+					return asGrant(any(r).(zktest.Taker[G]).Resume(ctx, znode, token))
 				}
 		},
 		giveBack: func(ctx context.Context, g recipes.Grant) error { return giveBack(g.(G), ctx) },
@@ -148,19 +120,19 @@ func receiveByPriority(q recipes.PriorityQueue, ctx context.Context) (recipes.De
 
 // A DropRest that fails is called again, and again leaves what was taken up.
 func TestDropRestIsRepeated(t *testing.T) {
-	srv := embedded(t)
-	ctx, s := bounded(t), open(t, srv)
+	srv := zktest.Embedded(t)
+	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
 	at := func(path string) recipes.Lock {
-		return must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{}))
+		return must.Get(s.Lock(path, recipes.LockConfig{}))(t)
 	}
-	had := must[recipes.Hold](t)(at("/kept").Acquire(ctx))
-	must[recipes.Hold](t)(at("/dropped").Acquire(ctx))
-	if err := s.(movable).DropRest(ctx); !errors.Is(err, recipes.ErrInvalid) {
+	had := must.Get(at("/kept").Acquire(ctx))(t)
+	must.Get(at("/dropped").Acquire(ctx))(t)
+	if err := s.(zktest.Movable).DropRest(ctx); !errors.Is(err, recipes.ErrInvalid) {
 		t.Errorf("of a session that was not resumed: %v", err)
 	}
 	for _, fails := range []zkserver.Op{zkserver.OpGetEphemerals, zkserver.OpDelete} {
-		s = move(t, srv.Addr(), s)
-		taken := must[recipes.Hold](t)(at("/kept").(taker[recipes.Hold]).Resume(ctx, had.Znode(), had.Token()))
+		s = zktest.Move(t, srv.Addr(), s)
+		taken := must.Get(at("/kept").(zktest.Taker[recipes.Hold]).Resume(ctx, had.Znode(), had.Token()))(t)
 		trying, giveUp := context.WithCancel(ctx)
 		hold := make(chan struct{})
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -170,44 +142,44 @@ func TestDropRestIsRepeated(t *testing.T) {
 			giveUp()
 			return zkserver.Fault{Hold: hold}
 		})
-		if err := s.(movable).DropRest(trying); !errors.Is(err, context.Canceled) {
+		if err := s.(zktest.Movable).DropRest(trying); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v fails: %v", fails, err)
 		}
 		srv.SetFault(nil)
 		close(hold)
-		if err := s.(movable).DropRest(ctx); err != nil {
+		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if err := taken.Write(ctx); err != nil {
 			t.Fatalf("what was taken up: %v", err)
 		}
-		if line := must[[]recipes.Contender](t)(at("/dropped").Contenders(ctx)); len(line) != 0 {
+		if line := must.Get(at("/dropped").Contenders(ctx))(t); len(line) != 0 {
 			t.Errorf("what was not: %+v", line)
 		}
-		must[recipes.Hold](t)(at("/dropped").Acquire(ctx))
+		must.Get(at("/dropped").Acquire(ctx))(t)
 	}
 }
 
 // What a delivery is, and how often it was delivered, is as before. It can be ended.
 func TestADeliveryIsTakenUp(t *testing.T) {
-	srv := embedded(t)
-	ctx, s := bounded(t), open(t, srv)
+	srv := zktest.Embedded(t)
+	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
 	at := func(s recipes.Client) recipes.PriorityQueue {
-		return must[recipes.PriorityQueue](t)(s.PriorityQueue("/q", recipes.QueueConfig{}))
+		return must.Get(s.PriorityQueue("/q", recipes.QueueConfig{}))(t)
 	}
 	if _, err := at(s).Put(ctx, 7, []byte("data")); err != nil {
 		t.Fatal(err)
 	}
-	if err := must[recipes.Delivery](t)(at(s).Receive(ctx)).Return(ctx); err != nil {
+	if err := must.Get(at(s).Receive(ctx))(t).Return(ctx); err != nil {
 		t.Fatal(err)
 	}
-	had := must[recipes.Delivery](t)(at(s).Receive(ctx))
-	s = move(t, srv.Addr(), s)
-	taken := must[recipes.Delivery](t)(at(s).(taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()))
+	had := must.Get(at(s).Receive(ctx))(t)
+	s = zktest.Move(t, srv.Addr(), s)
+	taken := must.Get(at(s).(zktest.Taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()))(t)
 	if !reflect.DeepEqual(taken.Element(), had.Element()) || taken.Attempt() != 2 {
 		t.Errorf("%+v, attempt %d; it was %+v", taken.Element(), taken.Attempt(), had.Element())
 	}
-	if err := s.(movable).DropRest(ctx); err != nil {
+	if err := s.(zktest.Movable).DropRest(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := taken.Ack(ctx); err != nil {
@@ -222,18 +194,18 @@ func TestADeliveryIsTakenUp(t *testing.T) {
 
 // An element that another client has written to is not what was claimed.
 func TestADeliveryThatWasChangedIsNotTakenUp(t *testing.T) {
-	srv := embedded(t)
-	ctx, s, other := bounded(t), open(t, srv), open(t, srv)
-	q := must[recipes.Queue](t)(s.Queue("/q", recipes.QueueConfig{}))
-	id := must[recipes.ElementID](t)(q.Put(ctx, nil))
-	had := must[recipes.Delivery](t)(q.Receive(ctx))
-	lock := must[recipes.Hold](t)(must[recipes.Lock](t)(other.Lock("/l", recipes.LockConfig{})).Acquire(ctx))
+	srv := zktest.Embedded(t)
+	ctx, s, other := zktest.Bounded(t), zktest.Open(t, srv), zktest.Open(t, srv)
+	q := must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
+	id := must.Get(q.Put(ctx, nil))(t)
+	had := must.Get(q.Receive(ctx))(t)
+	lock := must.Get(must.Get(other.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 	if err := lock.Write(ctx, recipes.Set("/q/"+string(id), nil, recipes.AnyVersion)); err != nil {
 		t.Fatal(err)
 	}
-	s = move(t, srv.Addr(), s)
-	q = must[recipes.Queue](t)(s.Queue("/q", recipes.QueueConfig{}))
-	if _, err := q.(taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()); !errors.Is(err, recipes.ErrNotHeld) {
+	s = zktest.Move(t, srv.Addr(), s)
+	q = must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
+	if _, err := q.(zktest.Taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()); !errors.Is(err, recipes.ErrNotHeld) {
 		t.Errorf("taken up: %v", err)
 	}
 }
@@ -258,32 +230,25 @@ func eachThing(t *testing.T, test func(t *testing.T, addr, path string, k thing)
 			}
 		})
 	}
-	on("embedded", func(t *testing.T) string { return embedded(t).Addr() })
+	on("embedded", func(t *testing.T) string { return zktest.Embedded(t).Addr() })
 	on("real", func(t *testing.T) string { return ensembletest.Shared(t).Addrs()[0] })
-}
-
-func guardedWrite(t *testing.T, g recipes.Grant, path string) {
-	t.Helper()
-	if err := g.Write(bounded(t), recipes.Create(path, nil)); err != nil {
-		t.Fatalf("a guarded write: %v", err)
-	}
 }
 
 func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 	eachThing(t, func(t *testing.T, addr, path string, k thing) {
-		ctx, other := bounded(t), openAt(t, addr)
-		first := openAt(t, addr)
+		ctx, other := zktest.Bounded(t), zktest.OpenAt(t, addr)
+		first := zktest.OpenAt(t, addr)
 		get, _, _ := k.at(t, first, path)
-		held := must[recipes.Grant](t)(get(ctx))
-		guardedWrite(t, held, path+"-before")
+		held := must.Get(get(ctx))(t)
+		zktest.GuardedWrite(t, held, path+"-before")
 
-		second := move(t, addr, first)
+		second := zktest.Move(t, addr, first)
 		if err := held.Err(); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Errorf("in the process that let go it says %v", err)
 		}
 		_, _, resume := k.at(t, second, path)
-		taken := must[recipes.Grant](t)(resume(ctx, held.Znode(), held.Token()))
-		if err := second.(movable).DropRest(ctx); err != nil {
+		taken := must.Get(resume(ctx, held.Znode(), held.Token()))(t)
+		if err := second.(zktest.Movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if taken.Token() != held.Token() || taken.Znode() != held.Znode() || taken.Err() != nil {
@@ -294,7 +259,7 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 				t.Errorf("another session was granted %s beside it", g.Znode())
 			}
 		}
-		guardedWrite(t, taken, path+"-after")
+		zktest.GuardedWrite(t, taken, path+"-after")
 		select {
 		case <-taken.Done():
 			t.Errorf("lost: %v", taken.Err())
@@ -305,7 +270,7 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 		waiting, granted := make(chan struct{}), make(chan error, 1)
 		lock := k.name == "lock by handoff"
 		if lock {
-			line := must[recipes.Lock](t)(other.Lock(path, recipes.LockConfig{Joined: func(recipes.Place) { close(waiting) }}))
+			line := must.Get(other.Lock(path, recipes.LockConfig{Joined: func(recipes.Place) { close(waiting) }}))(t)
 			go func() { _, err := line.Acquire(ctx); granted <- err }()
 			<-waiting
 		}
@@ -316,7 +281,7 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 			if err := <-granted; err != nil {
 				t.Fatal(err)
 			}
-			if stats := must[recipes.Stats](t)(other.Stats(ctx)); stats.Handoffs != 1 {
+			if stats := must.Get(other.Stats(ctx))(t); stats.Handoffs != 1 {
 				t.Errorf("%d handoffs: the waiter has listed the line", stats.Handoffs)
 			}
 		}
@@ -329,15 +294,15 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 // The table of what is not what was held: nothing is granted and nothing deleted.
 func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
 	eachThing(t, func(t *testing.T, addr, path string, k thing) {
-		ctx, other := bounded(t), openAt(t, addr)
-		s := openAt(t, addr)
+		ctx, other := zktest.Bounded(t), zktest.OpenAt(t, addr)
+		s := zktest.OpenAt(t, addr)
 		get, _, _ := k.at(t, s, path)
-		held := must[recipes.Grant](t)(get(ctx))
+		held := must.Get(get(ctx))(t)
 		// Another session's.
 		theirGet, _, _ := k.at(t, other, path+"-theirs")
-		theirs := must[recipes.Grant](t)(theirGet(ctx))
+		theirs := must.Get(theirGet(ctx))(t)
 
-		s = move(t, addr, s)
+		s = zktest.Move(t, addr, s)
 		_, _, resume := k.at(t, s, path)
 		_, _, takeTheirs := k.at(t, s, path+"-theirs")
 		refused := func(what string, want error, resume func(context.Context, string, recipes.Token) (recipes.Grant, error), znode string, token recipes.Token) {
@@ -374,18 +339,18 @@ func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
 func TestAWaiterIsNotTakenUpAsAHolder(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy), func(t *testing.T) {
-			srv := embedded(t)
-			ctx, s := bounded(t), open(t, srv)
-			must[recipes.Hold](t)(must[recipes.Lock](t)(open(t, srv).Lock("/lock", recipes.LockConfig{})).Acquire(ctx))
+			srv := zktest.Embedded(t)
+			ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
+			must.Get(must.Get(zktest.Open(t, srv).Lock("/lock", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 			joined := make(chan recipes.Place, 1)
-			lock := must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{Strategy: strategy, Joined: func(p recipes.Place) { joined <- p }}))
+			lock := must.Get(s.Lock("/lock", recipes.LockConfig{Strategy: strategy, Joined: func(p recipes.Place) { joined <- p }}))(t)
 			go lock.Acquire(ctx)
 			place := <-joined
-			contenders := must[[]recipes.Contender](t)(lock.Contenders(ctx))
+			contenders := must.Get(lock.Contenders(ctx))(t)
 			at := slices.IndexFunc(contenders, func(c recipes.Contender) bool { return c.Znode == place.Znode })
 
-			s = move(t, srv.Addr(), s)
-			taker := must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{Strategy: strategy})).(taker[recipes.Hold])
+			s = zktest.Move(t, srv.Addr(), s)
+			taker := must.Get(s.Lock("/lock", recipes.LockConfig{Strategy: strategy}))(t).(zktest.Taker[recipes.Hold])
 			if _, err := taker.Resume(ctx, place.Znode, contenders[at].Token); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
 				t.Errorf("the waiter: %v", err)
 			}
@@ -397,12 +362,12 @@ func TestAWaiterIsNotTakenUpAsAHolder(t *testing.T) {
 // did not.
 func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 	for _, downgraded := range []bool{true, false} {
-		srv := embedded(t)
-		ctx, s := bounded(t), open(t, srv)
+		srv := zktest.Embedded(t)
+		ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
 		lock := func(s recipes.Client, joined func(recipes.Place)) recipes.SharedLock {
-			return must[recipes.SharedLock](t)(s.SharedLock("/shared", recipes.SharedLockConfig{Joined: joined}))
+			return must.Get(s.SharedLock("/shared", recipes.SharedLockConfig{Joined: joined}))(t)
 		}
-		writer := must[recipes.SharedHold](t)(lock(open(t, srv), nil).AcquireWrite(ctx))
+		writer := must.Get(lock(zktest.Open(t, srv), nil).AcquireWrite(ctx))(t)
 		if downgraded {
 			if err := writer.Downgrade(ctx); err != nil {
 				t.Fatal(err)
@@ -419,11 +384,11 @@ func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		contenders := must[[]recipes.Contender](t)(lock(s, nil).Contenders(ctx))
+		contenders := must.Get(lock(s, nil).Contenders(ctx))(t)
 		at := slices.IndexFunc(contenders, func(c recipes.Contender) bool { return c.Znode == place.Znode })
 
-		s = move(t, srv.Addr(), s)
-		_, err := lock(s, nil).(taker[recipes.SharedHold]).Resume(ctx, place.Znode, contenders[at].Token)
+		s = zktest.Move(t, srv.Addr(), s)
+		_, err := lock(s, nil).(zktest.Taker[recipes.SharedHold]).Resume(ctx, place.Znode, contenders[at].Token)
 		if downgraded && err != nil || !downgraded && (!errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved)) {
 			t.Errorf("the writer has downgraded: %v; the reader: %v", downgraded, err)
 		}
@@ -433,45 +398,45 @@ func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 // Contenders whose callers have gone with their process would block the line.
 func TestWhatNobodyTakesUpIsDropped(t *testing.T) {
 	everywhere := func(t *testing.T, addr string) {
-		ctx, s, holder, dropped := bounded(t), openAt(t, addr), openAt(t, addr), "/"+rand.Text()
-		held := must[recipes.Hold](t)(must[recipes.Lock](t)(holder.Lock(dropped, recipes.LockConfig{})).Acquire(ctx))
-		kept := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock(dropped+"-kept", recipes.LockConfig{})).Acquire(ctx))
-		guardedWrite(t, kept, dropped+"-by-kept")
+		ctx, s, holder, dropped := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr), "/"+rand.Text()
+		held := must.Get(must.Get(holder.Lock(dropped, recipes.LockConfig{}))(t).Acquire(ctx))(t)
+		kept := must.Get(must.Get(s.Lock(dropped+"-kept", recipes.LockConfig{}))(t).Acquire(ctx))(t)
+		zktest.GuardedWrite(t, kept, dropped+"-by-kept")
 		joined := make(chan recipes.Place, 1)
-		go must[recipes.Lock](t)(s.Lock(dropped, recipes.LockConfig{Joined: func(p recipes.Place) { joined <- p }})).Acquire(ctx)
+		go must.Get(s.Lock(dropped, recipes.LockConfig{Joined: func(p recipes.Place) { joined <- p }}))(t).Acquire(ctx)
 		<-joined
 
-		s = move(t, addr, s)
-		lock := must[recipes.Lock](t)(s.Lock(dropped+"-kept", recipes.LockConfig{})).(taker[recipes.Hold])
-		taken := must[recipes.Hold](t)(lock.Resume(ctx, kept.Znode(), kept.Token()))
-		if err := s.(movable).DropRest(ctx); err != nil {
+		s = zktest.Move(t, addr, s)
+		lock := must.Get(s.Lock(dropped+"-kept", recipes.LockConfig{}))(t).(zktest.Taker[recipes.Hold])
+		taken := must.Get(lock.Resume(ctx, kept.Znode(), kept.Token()))(t)
+		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
-		line := must[[]recipes.Contender](t)(must[recipes.Lock](t)(holder.Lock(dropped, recipes.LockConfig{})).Contenders(ctx))
+		line := must.Get(must.Get(holder.Lock(dropped, recipes.LockConfig{}))(t).Contenders(ctx))(t)
 		if len(line) != 1 || line[0].Znode != held.Znode() {
 			t.Errorf("in line: %+v", line)
 		}
 		if err := taken.Write(ctx); err != nil {
 			t.Errorf("what was taken up: %v", err)
 		}
-		must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock(dropped+"-new", recipes.LockConfig{})).Acquire(ctx))
+		must.Get(must.Get(s.Lock(dropped+"-new", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 	}
-	t.Run("embedded", func(t *testing.T) { everywhere(t, embedded(t).Addr()) })
+	t.Run("embedded", func(t *testing.T) { everywhere(t, zktest.Embedded(t).Addr()) })
 	t.Run("real", func(t *testing.T) { everywhere(t, ensembletest.Shared(t).Addrs()[0]) })
 }
 
 // A writer that has claimed a priority lock waits for the readers that hold it.
 func TestAWriterThatHasOnlyClaimedIsNotTakenUp(t *testing.T) {
-	srv := embedded(t)
-	ctx, s := bounded(t), open(t, srv)
-	reading := must[recipes.PriorityLock](t)(open(t, srv).PriorityLock("/p", recipes.PriorityLockConfig{}))
-	must[recipes.PriorityHold](t)(reading.AcquireRead(ctx))
-	claimed := must[session.Stat](t)(s.(interface {
+	srv := zktest.Embedded(t)
+	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
+	reading := must.Get(zktest.Open(t, srv).PriorityLock("/p", recipes.PriorityLockConfig{}))(t)
+	must.Get(reading.AcquireRead(ctx))(t)
+	claimed := must.Get(s.(interface {
 		CreateNamed(context.Context, string, []byte) (session.Stat, error)
-	}).CreateNamed(ctx, "/p/writing-00-0000000009", nil))
+	}).CreateNamed(ctx, "/p/writing-00-0000000009", nil))(t)
 
-	s = move(t, srv.Addr(), s)
-	lock := must[recipes.PriorityLock](t)(s.PriorityLock("/p", recipes.PriorityLockConfig{})).(taker[recipes.PriorityHold])
+	s = zktest.Move(t, srv.Addr(), s)
+	lock := must.Get(s.PriorityLock("/p", recipes.PriorityLockConfig{}))(t).(zktest.Taker[recipes.PriorityHold])
 	if _, err := lock.Resume(ctx, "/p/writing-00-0000000009", recipes.Token(claimed.Czxid)); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
 		t.Errorf("the writer: %v", err)
 	}
@@ -484,21 +449,21 @@ func TestAPriorityLockIsTakenUpBesideOthers(t *testing.T) {
 		"reading": recipes.PriorityLock.AcquireRead, "writing": recipes.PriorityLock.AcquireWrite,
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := embedded(t)
-			ctx, s, other := bounded(t), open(t, srv), open(t, srv)
+			srv := zktest.Embedded(t)
+			ctx, s, other := zktest.Bounded(t), zktest.Open(t, srv), zktest.Open(t, srv)
 			at := func(s recipes.Client, joined func(recipes.Place)) recipes.PriorityLock {
-				return must[recipes.PriorityLock](t)(s.PriorityLock("/p", recipes.PriorityLockConfig{Joined: joined}))
+				return must.Get(s.PriorityLock("/p", recipes.PriorityLockConfig{Joined: joined}))(t)
 			}
-			had := must[recipes.PriorityHold](t)(acquire(at(s, nil), ctx))
+			had := must.Get(acquire(at(s, nil), ctx))(t)
 			if name == "reading" {
-				must[recipes.PriorityHold](t)(at(other, nil).AcquireRead(ctx))
+				must.Get(at(other, nil).AcquireRead(ctx))(t)
 			}
 			waiting, leave := context.WithCancel(ctx)
 			defer leave()
 			waits := make(chan struct{})
 			go at(other, func(recipes.Place) { close(waits) }).AcquireWrite(waiting)
 			<-waits
-			taken, err := at(move(t, srv.Addr(), s), nil).(taker[recipes.PriorityHold]).Resume(ctx, had.Znode(), had.Token())
+			taken, err := at(zktest.Move(t, srv.Addr(), s), nil).(zktest.Taker[recipes.PriorityHold]).Resume(ctx, had.Znode(), had.Token())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -80,7 +82,7 @@ func contentions() []contention {
 
 func eachContention(t *testing.T, test func(t *testing.T, addr, path string, c contention)) {
 	for server, addr := range map[string]func(*testing.T) string{
-		"embedded": func(t *testing.T) string { return embedded(t).Addr() },
+		"embedded": func(t *testing.T) string { return zktest.Embedded(t).Addr() },
 		"real":     func(t *testing.T) string { return ensembletest.Shared(t).Addrs()[0] },
 	} {
 		t.Run(server, func(t *testing.T) {
@@ -119,7 +121,7 @@ func (c contention) goOn(ctx context.Context, s recipes.Client, path, znode stri
 // Three wait. The second one's session is moved, and keeps its place.
 func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
 	eachContention(t, func(t *testing.T, addr, path string, c contention) {
-		ctx, first, second, third := bounded(t), openAt(t, addr), openAt(t, addr), openAt(t, addr)
+		ctx, first, second, third := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		_, granted := c.start(ctx, first, path)
 		if e := <-granted; e.err != nil {
 			t.Fatal(e.err)
@@ -127,7 +129,7 @@ func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
 		znode, _ := c.start(ctx, second, path)
 		_, last := c.start(ctx, third, path)
 
-		second = move(t, addr, second)
+		second = zktest.Move(t, addr, second)
 		next := c.goOn(ctx, second, path, znode)
 		for !wasResumed(second, znode) {
 			runtime.Gosched()
@@ -135,7 +137,7 @@ func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
 		if _, err := c.resumeWaiting(ctx, second, path, znode); !errors.Is(err, recipes.ErrInvalid) {
 			t.Errorf("a second one at the same place: %v", err)
 		}
-		if err := second.(movable).DropRest(ctx); err != nil {
+		if err := second.(zktest.Movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if err := first.Close(ctx); err != nil {
@@ -150,7 +152,7 @@ func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
 		if won.err != nil {
 			t.Fatal(won.err)
 		}
-		guardedWrite(t, won.grant, path+"-written")
+		zktest.GuardedWrite(t, won.grant, path+"-written")
 		if err := second.Close(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +170,7 @@ func wasResumed(s recipes.Client, znode string) bool {
 // A contender that was granted while its process ended gets its turn.
 func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
 	eachContention(t, func(t *testing.T, addr, path string, c contention) {
-		ctx, first, second := bounded(t), openAt(t, addr), openAt(t, addr)
+		ctx, first, second := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		_, granted := c.start(ctx, first, path)
 		<-granted
 		znode, turn := c.start(ctx, second, path)
@@ -179,22 +181,22 @@ func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
 		if had.err != nil {
 			t.Fatal(had.err)
 		}
-		second = move(t, addr, second)
+		second = zktest.Move(t, addr, second)
 		again := <-c.goOn(ctx, second, path, znode)
 		if again.err != nil || again.grant.Token() != had.grant.Token() || again.grant.Znode() != had.grant.Znode() {
 			t.Fatalf("%+v; it had %s with %d", again, had.grant.Znode(), had.grant.Token())
 		}
-		if err := second.(movable).DropRest(ctx); err != nil {
+		if err := second.(zktest.Movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
-		guardedWrite(t, again.grant, path+"-written")
+		zktest.GuardedWrite(t, again.grant, path+"-written")
 	})
 }
 
 // Its session has waited there, so when it comes again it does not look how long the line is.
 func TestALineWhereAWaiterWasMovedIsBusy(t *testing.T) {
-	srv := embedded(t)
-	ctx, first, second := bounded(t), openAt(t, srv.Addr()), openAt(t, srv.Addr())
+	srv := zktest.Embedded(t)
+	ctx, first, second := zktest.Bounded(t), zktest.OpenAt(t, srv.Addr()), zktest.OpenAt(t, srv.Addr())
 	c := contentions()[slices.Index(recipes.Strategies(), recipes.Handoff)]
 	_, granted := c.start(ctx, first, "/line")
 	<-granted
@@ -203,7 +205,7 @@ func TestALineWhereAWaiterWasMovedIsBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-turn
-	second = move(t, srv.Addr(), second)
+	second = zktest.Move(t, srv.Addr(), second)
 	again := <-c.goOn(ctx, second, "/line", znode)
 	if again.err != nil {
 		t.Fatal(again.err)
@@ -229,11 +231,11 @@ func TestALineWhereAWaiterWasMovedIsBusy(t *testing.T) {
 // One that gives up leaves the line, as ever.
 func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
 	eachContention(t, func(t *testing.T, addr, path string, c contention) {
-		ctx, first, second, third := bounded(t), openAt(t, addr), openAt(t, addr), openAt(t, addr)
+		ctx, first, second, third := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		_, granted := c.start(ctx, first, path)
 		<-granted
 		znode, _ := c.start(ctx, second, path)
-		second = move(t, addr, second)
+		second = zktest.Move(t, addr, second)
 		if e := <-c.goOn(ctx, third, path, znode); !errors.Is(e.err, recipes.ErrRemoved) && !errors.Is(e.err, recipes.ErrInvalid) {
 			t.Errorf("another session at its place: %v", e.err)
 		}
@@ -263,13 +265,13 @@ func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
 // for that: a priority lock does.
 func TestWhatWasGrantedSinceIsNotDropped(t *testing.T) {
 	eachContention(t, func(t *testing.T, addr, path string, c contention) {
-		ctx, first, second := bounded(t), openAt(t, addr), openAt(t, addr)
+		ctx, first, second := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		_, granted := c.start(ctx, first, path)
 		if e := <-granted; e.err != nil {
 			t.Fatal(e.err)
 		}
 		znode, _ := c.start(ctx, second, path)
-		second = move(t, addr, second)
+		second = zktest.Move(t, addr, second)
 		next := c.goOn(ctx, second, path, znode)
 		for !wasResumed(second, znode) {
 			runtime.Gosched()
@@ -287,13 +289,13 @@ func TestWhatWasGrantedSinceIsNotDropped(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := second.(movable).DropRest(ctx); err != nil {
+		if err := second.(zktest.Movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
-		guardedWrite(t, won.grant, path+"-written")
+		zktest.GuardedWrite(t, won.grant, path+"-written")
 		if leads {
-			e := must[recipes.Election](t)(second.Election(path, recipes.ElectionConfig{}))
-			if l := must[recipes.Leader](t)(e.Leader(ctx)); !l.Acknowledged {
+			e := must.Get(second.Election(path, recipes.ElectionConfig{}))(t)
+			if l := must.Get(e.Leader(ctx))(t); !l.Acknowledged {
 				t.Error("the acknowledgement is gone")
 			}
 		}
@@ -303,12 +305,12 @@ func TestWhatWasGrantedSinceIsNotDropped(t *testing.T) {
 // A take-up that fails has taken up nothing, whenever it fails.
 func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
 	for failing := range 4 {
-		srv := embedded(t)
-		ctx, first := bounded(t), openAt(t, srv.Addr())
-		l := must[recipes.SharedLock](t)(first.SharedLock("/shared", recipes.SharedLockConfig{}))
-		h := must[recipes.SharedHold](t)(l.AcquireWrite(ctx))
-		second := move(t, srv.Addr(), first)
-		l = must[recipes.SharedLock](t)(second.SharedLock("/shared", recipes.SharedLockConfig{}))
+		srv := zktest.Embedded(t)
+		ctx, first := zktest.Bounded(t), zktest.OpenAt(t, srv.Addr())
+		l := must.Get(first.SharedLock("/shared", recipes.SharedLockConfig{}))(t)
+		h := must.Get(l.AcquireWrite(ctx))(t)
+		second := zktest.Move(t, srv.Addr(), first)
+		l = must.Get(second.SharedLock("/shared", recipes.SharedLockConfig{}))(t)
 		once, cancel := context.WithCancel(ctx)
 		reads := 0
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -321,10 +323,10 @@ func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
 			cancel()
 			return zkserver.Fault{CloseBefore: true}
 		})
-		taken, err := l.(taker[recipes.SharedHold]).Resume(once, h.Znode(), h.Token())
+		taken, err := l.(zktest.Taker[recipes.SharedHold]).Resume(once, h.Znode(), h.Token())
 		cancel()
 		if err != nil {
-			taken, err = l.(taker[recipes.SharedHold]).Resume(ctx, h.Znode(), h.Token())
+			taken, err = l.(zktest.Taker[recipes.SharedHold]).Resume(ctx, h.Znode(), h.Token())
 		}
 		if err != nil {
 			t.Fatalf("failing in read %d: %v", failing, err)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -25,7 +27,7 @@ func revocations(of string, at func(s *stage, in recipes.Client) (revocable, fun
 	held := func(s *stage) (revocable, revocableHold) {
 		lock, _ := at(s, s.victim)
 		_, acquire := at(s, s.other)
-		return lock, must[revocableHold](s.T)(acquire(s.ctx))
+		return lock, must.Get(acquire(s.ctx))(s.T)
 	}
 	return []operation{
 		{of + ".Revoke", func(s *stage) doing {
@@ -56,8 +58,8 @@ func revocations(of string, at func(s *stage, in recipes.Client) (revocable, fun
 				},
 				denied: []denial{{znode: stagePath, perms: noDelete}},
 				between: []meddling{
-					{name: "the holder releases", at: is(zkserver.OpGetData), do: func() error { return theirs.Release(s.ctx) }},
-					{name: "the holder releases once asked", at: is(zkserver.OpMulti), do: func() error { return theirs.Release(s.ctx) }},
+					{name: "the holder releases", at: zktest.Op(zkserver.OpGetData), do: func() error { return theirs.Release(s.ctx) }},
+					{name: "the holder releases once asked", at: zktest.Op(zkserver.OpMulti), do: func() error { return theirs.Release(s.ctx) }},
 					{name: "it is taken back", at: func(r zkserver.Request) bool {
 						if r.Op == zkserver.OpMulti {
 							again++
@@ -82,7 +84,7 @@ func revocations(of string, at func(s *stage, in recipes.Client) (revocable, fun
 		{of + ".AcquireWrite, asked to give way", func(s *stage) doing {
 			_, acquire := at(s, s.victim)
 			lock, _ := at(s, s.other)
-			mine := must[revocableHold](s.T)(acquire(s.ctx))
+			mine := must.Get(acquire(s.ctx))(s.T)
 			return doing{
 				act: func(ctx context.Context) error {
 					select {
@@ -108,7 +110,7 @@ func revocations(of string, at func(s *stage, in recipes.Client) (revocable, fun
 
 func sharedLockOperations() []operation {
 	written := func(s *stage, in recipes.Client) recipes.SharedHold {
-		return must[recipes.SharedHold](s.T)(s.shared(in).AcquireWrite(s.ctx))
+		return must.Get(s.shared(in).AcquireWrite(s.ctx))(s.T)
 	}
 	besideDowngraded := func(method string, acquire func(recipes.SharedLock, context.Context) (recipes.SharedHold, error)) operation {
 		return operation{method + ", beside one that has downgraded", func(s *stage) doing {
@@ -133,7 +135,7 @@ func sharedLockOperations() []operation {
 				}
 				return err
 			},
-			between: []meddling{{name: "the writer releases", at: reading(zkserver.OpGetData, "-write-"), do: func() error { return theirs.Release(s.ctx) }}},
+			between: []meddling{{name: "the writer releases", at: zktest.Op(zkserver.OpGetData, "-write-"), do: func() error { return theirs.Release(s.ctx) }}},
 		}
 	}}, operation{"SharedHold.Downgrade", func(s *stage) doing {
 		mine := written(s, s.victim)
@@ -156,8 +158,8 @@ func sharedLockOperations() []operation {
 			lost:   []error{recipes.ErrNotHeld},
 			denied: []denial{{znode: mine.Znode(), perms: noWrite, then: func() { s.ok(mine.Release(s.ctx)) }}},
 			between: []meddling{
-				{name: "its znode is deleted", at: is(zkserver.OpMulti), do: func() error { return s.remove(mine.Znode()) }, want: recipes.ErrRemoved},
-				{name: "it is asked to give way", at: is(zkserver.OpMulti), do: func() error { return s.shared(s.session()).Revoke(s.ctx, mine.Znode()) }, then: func() {
+				{name: "its znode is deleted", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(mine.Znode()) }, want: recipes.ErrRemoved},
+				{name: "it is asked to give way", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.shared(s.session()).Revoke(s.ctx, mine.Znode()) }, then: func() {
 					s.ok(errors.Join(signalled(mine.Revoked())(s.ctx), mine.Release(s.ctx)))
 				}},
 			},
@@ -197,7 +199,7 @@ func sharedLockOperations() []operation {
 func priorityLockOperations() []operation {
 	none := recipes.PriorityLockConfig{}
 	written := func(s *stage, in recipes.Client) recipes.PriorityHold {
-		return must[recipes.PriorityHold](s.T)(s.priority(in, none).AcquireWrite(s.ctx))
+		return must.Get(s.priority(in, none).AcquireWrite(s.ctx))(s.T)
 	}
 	turn := func(s *stage) func() error {
 		return func() error {
@@ -220,7 +222,7 @@ func priorityLockOperations() []operation {
 			},
 			end:     func() error { return mine.Release(s.ctx) },
 			denied:  []denial{{znode: stagePath, perms: noWrite}},
-			between: []meddling{{name: "the claim is deleted", at: reading(zkserver.OpExists, "-writing-"), do: func() error { return s.removeLike("-writing-") }, want: recipes.ErrRemoved}},
+			between: []meddling{{name: "the claim is deleted", at: zktest.Op(zkserver.OpExists, "-writing-"), do: func() error { return s.removeLike("-writing-") }, want: recipes.ErrRemoved}},
 			after:   turn(s),
 		}
 	}}, operation{"PriorityLock.AcquireRead, a claim", func(s *stage) doing {
@@ -243,7 +245,7 @@ func priorityLockOperations() []operation {
 				return err
 			},
 			end:     func() error { return mine.Release(s.ctx) },
-			between: []meddling{{name: "a writer claims before it", at: is(zkserver.OpMulti), do: func() error { theirs = written(s, s.other); return nil }, want: recipes.ErrContended, then: func() { s.ok(theirs.Write(s.ctx)) }}},
+			between: []meddling{{name: "a writer claims before it", at: zktest.Op(zkserver.OpMulti), do: func() error { theirs = written(s, s.other); return nil }, want: recipes.ErrContended, then: func() { s.ok(theirs.Write(s.ctx)) }}},
 		}
 	}}, operation{"PriorityHold.HandOff", func(s *stage) doing {
 		mine := written(s, s.victim)
@@ -287,9 +289,9 @@ func priorityLockOperations() []operation {
 				}
 			}}},
 			between: []meddling{
-				{name: "its own znode is deleted", at: is(zkserver.OpMulti), do: func() error { return s.remove(mine.Znode()) }, want: recipes.ErrRemoved},
-				{name: "the successor's znode is written", at: is(zkserver.OpMulti), do: func() error { return s.write(successor, "x") }},
-				{name: "the successor's znode is deleted", at: is(zkserver.OpMulti), do: func() error { return s.remove(successor) }, want: recipes.ErrNoNode, then: func() {
+				{name: "its own znode is deleted", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(mine.Znode()) }, want: recipes.ErrRemoved},
+				{name: "the successor's znode is written", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.write(successor, "x") }},
+				{name: "the successor's znode is deleted", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(successor) }, want: recipes.ErrNoNode, then: func() {
 					if err := errors.Join(mine.Err(), mine.Write(s.ctx), mine.Release(s.ctx)); err != nil {
 						s.Errorf("what was not handed off is held: %v", err)
 					}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -13,7 +15,7 @@ import (
 func slotsOperations() []operation {
 	three := recipes.SemaphoreConfig{Permits: 3}
 	claim := operation{"Slots.TryAcquire, a claim", func(s *stage) doing {
-		theirs := must[recipes.SlotHold](s.T)(s.slots(s.other, three).Acquire(s.ctx))
+		theirs := must.Get(s.slots(s.other, three).Acquire(s.ctx))(s.T)
 		var mine recipes.SlotHold
 		return doing{
 			act: func(ctx context.Context) (err error) {
@@ -62,6 +64,6 @@ func whileItClaims(s *stage, theirs recipes.SlotHold, another func() error, mine
 		{name: "the lease is deleted", at: claim, do: func() error { return s.remove(s.owned()[0]) }, want: recipes.ErrRemoved, then: nothing},
 		{name: "the same number of permits is written", at: claim, do: func() error { return s.write(stagePath, "permits=3") }, then: number(1)},
 		{name: "another number of permits is written", at: claim, do: func() error { return s.write(stagePath, "permits=4") }, want: recipes.ErrMismatch, then: nothing},
-		{name: "the claimed znode is deleted", at: reading(zkserver.OpGetData, "-slot-1-"), do: func() error { return s.removeLike("-slot-1-") }, want: recipes.ErrRemoved, then: nothing},
+		{name: "the claimed znode is deleted", at: zktest.Op(zkserver.OpGetData, "-slot-1-"), do: func() error { return s.removeLike("-slot-1-") }, want: recipes.ErrRemoved, then: nothing},
 	}
 }

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // voted has a site of the session join and vote.
 func (s *stage) voted(in recipes.Recipes, name string, vote recipes.Vote) recipes.Site {
-	site := must[recipes.Site](s.T)(s.transaction(in, "").Join(s.ctx, name))
+	site := must.Get(s.transaction(in, "").Join(s.ctx, name))(s.T)
 	s.ok(site.Vote(s.ctx, vote))
 	return site
 }
@@ -101,7 +103,7 @@ func transactionOperations() (all []operation) {
 			})
 			row("Transaction.Coordinate, waits to "+string(vote), func(s *stage) doing {
 				tx := begun(s, s.victim, "1", "2")
-				one, two := s.voted(s.other, "1", recipes.VoteCommit), must[recipes.Site](s.T)(s.transaction(s.other, "").Join(s.ctx, "2"))
+				one, two := s.voted(s.other, "1", recipes.VoteCommit), must.Get(s.transaction(s.other, "").Join(s.ctx, "2"))(s.T)
 				commit := vote == recipes.VoteCommit
 				return doing{
 					act:      deciding(tx.Coordinate, commit),
@@ -129,7 +131,7 @@ func transactionOperations() (all []operation) {
 		}
 		row("Site.Wait, and another aborts", func(s *stage) doing {
 			tx := begun(s, s.other, "1", "2")
-			mine := must[recipes.Site](s.T)(s.transaction(s.victim, "").Join(s.ctx, "1"))
+			mine := must.Get(s.transaction(s.victim, "").Join(s.ctx, "1"))(s.T)
 			return doing{
 				act:      deciding(mine.Wait, false),
 				happen:   func() error { _, err := tx.Abort(s.ctx, "no"); return err },
@@ -167,7 +169,7 @@ func transactionOperations() (all []operation) {
 		})
 		row("Site.Vote", func(s *stage) doing {
 			tx := begun(s, s.other, "1", "2")
-			mine, theirs := must[recipes.Site](s.T)(s.transaction(s.victim, "").Join(s.ctx, "1")), s.voted(s.other, "2", recipes.VoteCommit)
+			mine, theirs := must.Get(s.transaction(s.victim, "").Join(s.ctx, "1"))(s.T), s.voted(s.other, "2", recipes.VoteCommit)
 			return doing{
 				act:      func(ctx context.Context) error { return mine.Vote(ctx, recipes.VoteCommit) },
 				happened: func() bool { return s.holds(stagePath+"/s_1", "commit") },
@@ -183,7 +185,7 @@ func transactionOperations() (all []operation) {
 		row("Site.Done", func(s *stage) doing {
 			tx := begun(s, s.other, "1", "2")
 			mine, theirs := s.voted(s.victim, "1", recipes.VoteCommit), s.voted(s.other, "2", recipes.VoteCommit)
-			must[recipes.Decision](s.T)(tx.Coordinate(s.ctx))
+			must.Get(tx.Coordinate(s.ctx))(s.T)
 			return doing{
 				act:      mine.Done,
 				happened: func() bool { return s.present(stagePath + "/done_1") },
@@ -198,19 +200,19 @@ func transactionOperations() (all []operation) {
 		})
 		row("Site.Done, the last", func(s *stage) doing {
 			tx := begun(s, s.victim, "1")
-			site := must[recipes.Site](s.T)(tx.Join(s.ctx, "1"))
-			must[recipes.Decision](s.T)(tx.Abort(s.ctx, ""))
-			theirs, second := s.transaction(s.other, ""), nthOf(2, is(zkserver.OpMulti))
+			site := must.Get(tx.Join(s.ctx, "1"))(s.T)
+			must.Get(tx.Abort(s.ctx, ""))(s.T)
+			theirs, second := s.transaction(s.other, ""), zktest.Nth(2, zktest.Op(zkserver.OpMulti))
 			forget := func() error { return theirs.Forget(s.ctx) }
 			return doing{
 				act:      site.Done,
 				happened: func() bool { return !s.present(stagePath) },
 				denied:   []denial{{znode: stagePath, perms: noCreate}, {znode: stagePath, perms: noDelete}},
 				between: []meddling{
-					{name: "a child comes before all are deleted", at: second, do: func() error { return barrierAt(s.T, s.other, stagePath+"/new").Set(s.ctx, nil) }},
+					{name: "a child comes before all are deleted", at: second, do: func() error { return zktest.BarrierAt(s.T, s.other, stagePath+"/new").Set(s.ctx, nil) }},
 					{name: "a child goes before all are deleted", at: second, do: func() error { return s.removeLike("/decision") }},
 					{name: "another deletes it", at: second, do: forget},
-					{name: "another deletes it before it is listed", at: is(zkserver.OpGetChildren2), do: forget},
+					{name: "another deletes it before it is listed", at: zktest.Op(zkserver.OpGetChildren2), do: forget},
 				},
 			}
 		})
@@ -233,7 +235,7 @@ func transactionOperations() (all []operation) {
 				return doing{
 					act:      deciding(mine.Wait, true),
 					happened: decision(s),
-					between:  []meddling{{name: "another takes it first", at: is(zkserver.OpMulti), do: func() error { return sole(theirs.Wait)(s.ctx) }}},
+					between:  []meddling{{name: "another takes it first", at: zktest.Op(zkserver.OpMulti), do: func() error { return sole(theirs.Wait)(s.ctx) }}},
 					after:    func() error { return s.finish(true, mine, theirs) },
 				}
 			})
@@ -245,7 +247,7 @@ func transactionOperations() (all []operation) {
 		s.voted(s.other, "1", recipes.VoteCommit)
 		s.voted(s.other, "2", recipes.VoteCommit)
 		s.ok(s.remove(stagePath + "/s_2")) // it dies
-		must[recipes.Decision](s.T)(theirs.Abort(s.ctx, "why"))
+		must.Get(theirs.Abort(s.ctx, "why"))(s.T)
 		return asking(s.transaction(s.victim, "").Status, func(status recipes.TransactionStatus) string {
 			decision := status.Decision
 			status.Decision = nil
@@ -265,13 +267,13 @@ func transactionOperations() (all []operation) {
 	}}, operation{"Transaction.Forget", func(s *stage) doing {
 		tx, theirs := s.transaction(s.victim, ""), s.transaction(s.other, recipes.CoordinatorOnly)
 		s.ok(tx.Begin(s.ctx, nil, "1"))
-		must[recipes.Decision](s.T)(tx.Abort(s.ctx, ""))
-		s.ok(barrierAt(s.T, s.other, stagePath+"/done_1").Set(s.ctx, nil)) // it has died halfway
+		must.Get(tx.Abort(s.ctx, ""))(s.T)
+		s.ok(zktest.BarrierAt(s.T, s.other, stagePath+"/done_1").Set(s.ctx, nil)) // it has died halfway
 		return doing{
 			act:      tx.Forget,
 			happened: func() bool { return !s.present(stagePath) },
 			denied:   []denial{{znode: stagePath, perms: noDelete}},
-			between: []meddling{{name: "another forgets it, and begins one", at: is(zkserver.OpGetChildren2), do: func() error {
+			between: []meddling{{name: "another forgets it, and begins one", at: zktest.Op(zkserver.OpGetChildren2), do: func() error {
 				return errors.Join(theirs.Forget(s.ctx), theirs.Begin(s.ctx, nil, "1"))
 			}, then: func() {
 				if _, err := theirs.Status(s.ctx); err != nil {
@@ -282,14 +284,14 @@ func transactionOperations() (all []operation) {
 	}}, operation{"Site.Wait, a decision", func(s *stage) doing {
 		tx := s.transaction(s.victim, "")
 		s.ok(tx.Begin(s.ctx, nil, "1"))
-		site := must[recipes.Site](s.T)(tx.Join(s.ctx, "1"))
-		must[recipes.Decision](s.T)(tx.Abort(s.ctx, ""))
+		site := must.Get(tx.Join(s.ctx, "1"))(s.T)
+		must.Get(tx.Abort(s.ctx, ""))(s.T)
 		return doing{
 			act:      deciding(site.Wait, false),
 			happened: decision(s),
 			harmless: true,
-			between: []meddling{{name: "it is deleted before it is read", at: reading(zkserver.OpGetData, "/decision"), do: func() error {
-				return errors.Join(barrierAt(s.T, s.other, stagePath+"/done_1").Set(s.ctx, nil), s.transaction(s.other, "").Forget(s.ctx))
+			between: []meddling{{name: "it is deleted before it is read", at: zktest.Op(zkserver.OpGetData, "/decision"), do: func() error {
+				return errors.Join(zktest.BarrierAt(s.T, s.other, stagePath+"/done_1").Set(s.ctx, nil), s.transaction(s.other, "").Forget(s.ctx))
 			}, want: recipes.ErrNoTransaction}},
 		}
 	}}, operation{"Transaction.Coordinate, a listing", func(s *stage) doing {
@@ -297,9 +299,9 @@ func transactionOperations() (all []operation) {
 		s.ok(tx.Begin(s.ctx, nil, "1"))
 		s.voted(s.other, "1", recipes.VoteAbort)
 		strange := func(child string, want error) meddling {
-			return meddling{name: "another program writes " + child, at: is(zkserver.OpGetChildren2), do: func() error {
+			return meddling{name: "another program writes " + child, at: zktest.Op(zkserver.OpGetChildren2), do: func() error {
 				if !s.present(stagePath + child) {
-					must[recipes.Decision](s.T)(s.transaction(s.other, "").Abort(s.ctx, ""))
+					must.Get(s.transaction(s.other, "").Abort(s.ctx, ""))(s.T)
 				}
 				return s.write(stagePath+child, "{strange")
 			}, want: want}

@@ -1,0 +1,114 @@
+package zktest
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+)
+
+// Cost is what an operation takes of the server.
+type Cost struct{ Writes, Reads, Events int64 }
+
+func (c Cost) String() string {
+	return fmt.Sprintf("%d writes, %d reads, %d watch events", c.Writes, c.Reads, c.Events)
+}
+
+// CostOf returns what f costs the server.
+func CostOf(srv *zkserver.Server, f func()) Cost {
+	before := srv.Counters()
+	f()
+	d := srv.Counters().Sub(before)
+	return Cost{d.Writes, d.Reads, d.WatchEvents}
+}
+
+// Costs checks what f costs the server.
+func Costs(t *testing.T, srv *zkserver.Server, what string, writes, reads, events int64, f func()) {
+	t.Helper()
+	if got, want := CostOf(srv, f), (Cost{writes, reads, events}); got != want {
+		t.Errorf("%s costs %v; want %v", what, got, want)
+	}
+}
+
+// Idle is [IdleFor] ten minutes, which cost less to simulate than an hour.
+func Idle(t *testing.T, srv *zkserver.Server) {
+	t.Helper()
+	IdleFor(t, srv, 10*time.Minute)
+}
+
+// IdleFor checks what sessions send for so long on virtual time, once all contenders wait.
+// They may send pings, and confirming requests if they hold something: a sync, and an exists
+// for each path held.
+func IdleFor(t *testing.T, srv *zkserver.Server, d time.Duration) {
+	t.Helper()
+	time.Sleep(10 * time.Second) // the first confirming request has each path listed, once
+	synctest.Wait()
+	before := srv.Counters()
+	got := CostOf(srv, func() { time.Sleep(d); synctest.Wait() })
+	sent := srv.Counters().Sub(before)
+	syncs, inspections := sent.Requests[zkserver.OpSync], sent.Requests[zkserver.OpExists]
+	if got.Reads -= inspections; got != (Cost{}) || inspections > syncs {
+		t.Errorf("%v, %d syncs, and %d reads of held paths while all wait", got, syncs, inspections)
+	}
+	if sent.Pings+syncs == 0 {
+		t.Error("neither pings nor syncs: no time has passed")
+	}
+}
+
+// AwaitWatches waits until the server has n watches. A server does not report when a watch
+// is set, so AwaitWatches polls.
+func AwaitWatches(ctx context.Context, t *testing.T, srv *zkserver.Server, n int) {
+	t.Helper()
+	for srv.Watches() != n {
+		if ctx.Err() != nil {
+			t.Fatalf("%d watches; want %d", srv.Watches(), n)
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+var (
+	guids   = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	numbers = regexp.MustCompile(`[0-9]{10}`)
+)
+
+// Layout lists the paths of the znodes below a path, each from there on.
+func Layout(srv *zkserver.Server, path string) []string {
+	var found []string
+	for _, n := range srv.Tree() {
+		if rest, ok := strings.CutPrefix(n.Path, path+"/"); ok {
+			found = append(found, rest)
+		}
+	}
+	return found
+}
+
+// Shape is the [Layout] in one line, without GUIDs.
+func Shape(srv *zkserver.Server, path string) string {
+	return guids.ReplaceAllString(strings.Join(Layout(srv, path), " "), "<guid>")
+}
+
+// LineLayout lists a path and the znodes below it, by sequence number: the path without
+// GUIDs, and the data if there is any.
+func LineLayout(srv *zkserver.Server, root string) []string {
+	var lines []string
+	for _, n := range srv.Tree() {
+		if n.Path == root || strings.HasPrefix(n.Path, root+"/") {
+			line := guids.ReplaceAllString(n.Path, "GUID")
+			if len(n.Data) > 0 {
+				line += fmt.Sprintf(" %q", n.Data)
+			}
+			lines = append(lines, line)
+		}
+	}
+	slices.SortFunc(lines, func(a, b string) int {
+		return strings.Compare(numbers.FindString(a)+a, numbers.FindString(b)+b)
+	})
+	return lines
+}

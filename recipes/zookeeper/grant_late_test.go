@@ -1,0 +1,212 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// waitFor is how to enter a line.
+type waitFor struct {
+	name  string
+	enter func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error)
+}
+
+func waitsFor(t *testing.T) []waitFor {
+	var all []waitFor
+	for _, strategy := range recipes.Strategies() {
+		all = append(all,
+			waitFor{"lock/" + string(strategy), func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
+				l := must.Get(s.Lock("/line", recipes.LockConfig{Strategy: strategy, Joined: joined}))(t)
+				h, err := l.Acquire(ctx)
+				if err != nil {
+					return nil, nil, err
+				}
+				return h, h.Release, nil
+			}},
+			waitFor{"election/" + string(strategy), func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
+				e := must.Get(s.Election("/line", recipes.ElectionConfig{Strategy: strategy, Joined: joined}))(t)
+				l, err := e.Campaign(ctx, nil)
+				if err != nil {
+					return nil, nil, err
+				}
+				return l, l.Resign, nil
+			}},
+			waitFor{"semaphore/" + string(strategy), func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
+				m := must.Get(s.Semaphore("/line", recipes.SemaphoreConfig{Permits: 1, Strategy: strategy, Joined: joined}))(t)
+				h, err := m.Acquire(ctx)
+				if err != nil {
+					return nil, nil, err
+				}
+				return h, h.Release, nil
+			}},
+			waitFor{"shared lock/" + string(strategy), func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
+				l := must.Get(s.SharedLock("/line", recipes.SharedLockConfig{Strategy: strategy, Joined: joined}))(t)
+				h, err := l.AcquireWrite(ctx)
+				if err != nil {
+					return nil, nil, err
+				}
+				return h, h.Release, nil
+			}})
+	}
+	return all
+}
+
+// tooLate is a contender whose server lags. It learns of the release that was meant for it
+// when another client has deleted its znode, and a third one holds.
+type tooLate struct {
+	t        *testing.T
+	follower *zkserver.Follower
+	present  recipes.Grant // who holds
+	done     chan struct{}
+	grant    recipes.Grant // of the late one, when done
+	err      error
+}
+
+const (
+	lateTimeout = 10 * time.Second
+	oneWay      = 30 * time.Millisecond // to the server that lags
+)
+
+// tellLate runs a test with such a contender, in a bubble, right after it was told. The
+// holder has released, or its session has ended.
+func tellLate(t *testing.T, w waitFor, then func(*tooLate)) {
+	for _, ends := range []bool{false, true} {
+		tellLateOf(t, w, ends, then)
+	}
+}
+
+func tellLateOf(t *testing.T, w waitFor, sessionEnds bool, then func(*tooLate)) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		defer time.Sleep(10 * oneWay) // until what is on its way has arrived
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		l := &tooLate{t: t, follower: srv.Follower(), done: make(chan struct{})}
+		lags := zktest.LinkTo(delayed(l.follower.ServeConn)).Open(t, lateTimeout)
+		holder, next := zktest.LinkTo(srv.ServeConn).Open(t, lateTimeout), zktest.LinkTo(srv.ServeConn).Open(t, lateTimeout)
+		_, release, err := w.enter(ctx, holder, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		joined := make(chan recipes.Place, 2)
+		join := func(p recipes.Place) { joined <- p }
+		go func() {
+			defer close(l.done)
+			l.grant, _, l.err = w.enter(ctx, lags, join)
+		}()
+		place := <-joined
+		granted := make(chan struct{})
+		go func() {
+			defer close(granted)
+			l.present, _, err = w.enter(ctx, next, join)
+		}()
+		<-joined
+		time.Sleep(4 * oneWay) // all watches are set
+		l.follower.CutOff()
+		if sessionEnds {
+			release = holder.Close
+		}
+		if err := release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		l.follower.Lag()
+		operator := must.Get(next.Barrier(place.Znode))(t)
+		if err := operator.Remove(ctx); err != nil {
+			t.Fatal(err)
+		}
+		<-granted
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.follower.Deliver() // of all that has happened, the first: that the holder has left
+		then(l)
+		if err := l.present.Err(); err != nil {
+			t.Errorf("who holds: %v", err)
+		}
+		l.follower.Heal()
+		<-l.done
+		for _, s := range []recipes.Client{lags, holder, next} {
+			s.Close(ctx)
+		}
+	})
+}
+
+// delayed leads to a server that is far away.
+func delayed(serve func(net.Conn)) func(net.Conn) {
+	return func(near net.Conn) {
+		far, server := net.Pipe()
+		go serve(server)
+		go carry(far, near)
+		carry(near, far)
+	}
+}
+
+// carry writes what it reads, each piece oneWay later.
+func carry(to, from net.Conn) {
+	type piece struct {
+		due   time.Time
+		bytes []byte
+	}
+	pieces := make(chan piece, 1000)
+	go func() {
+		defer close(pieces)
+		for {
+			b := make([]byte, 64<<10)
+			n, err := from.Read(b)
+			if err != nil {
+				return
+			}
+			pieces <- piece{time.Now().Add(oneWay), b[:n]}
+		}
+	}()
+	for p := range pieces {
+		time.Sleep(time.Until(p.due))
+		if _, err := to.Write(p.bytes); err != nil {
+			break
+		}
+	}
+	to.Close()
+	from.Close()
+	for range pieces { // until its reader has seen the end
+	}
+}
+
+// The release was for the contender. That its znode was deleted afterwards is the loss of a
+// hold, which it reports when its server catches up. No write under it was done.
+func TestAGrantThatWasTakenBackEnds(t *testing.T) {
+	for _, w := range waitsFor(t) {
+		t.Run(w.name, func(t *testing.T) {
+			tellLate(t, w, func(l *tooLate) {
+				time.Sleep(10 * oneWay)
+				l.follower.Heal()
+				<-l.done
+				if errors.Is(l.err, recipes.ErrRemoved) { // it has listed the line of a server that knew
+					return
+				}
+				if l.err != nil {
+					t.Fatalf("entering ended with %v", l.err)
+				}
+				select {
+				case <-l.grant.Done():
+				case <-time.After(lateTimeout): // virtual
+					t.Error("the loss is not reported")
+				}
+				if err := l.grant.Err(); !errors.Is(err, recipes.ErrRemoved) {
+					t.Errorf("it ended with %v", err)
+				}
+				if err := l.grant.Write(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+					t.Errorf("a write under it: %v", err)
+				}
+			})
+		})
+	}
+}

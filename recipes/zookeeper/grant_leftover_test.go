@@ -1,0 +1,134 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// endingGrant is a grant that ends, on virtual time.
+type endingGrant struct {
+	*testing.T
+	ctx      context.Context
+	srv      *zkserver.Server
+	s, other recipes.Client
+	grant    recipes.Grant
+	giveBack func(context.Context) error
+}
+
+func (g *endingGrant) removed() {
+	g.Helper()
+	if err := zktest.BarrierAt(g.T, g.other, g.grant.Znode()).Remove(g.ctx); err != nil {
+		g.Error(err)
+	}
+}
+
+// ends are the ways in which a grant ends while its session goes on, each with the reason.
+var ends = map[string]struct {
+	end    func(*endingGrant) error
+	reason error // nil: what end returns is nil
+}{
+	"given back": {func(g *endingGrant) error { return g.giveBack(g.ctx) }, nil},
+	"watched, written, given back": {func(g *endingGrant) error {
+		done := g.grant.Done()
+		if err := g.grant.Write(g.ctx); err != nil {
+			g.Error(err)
+		}
+		synctest.Wait()
+		err := g.giveBack(g.ctx)
+		<-done
+		return err
+	}, nil},
+	"given back twice": {func(g *endingGrant) error {
+		return errors.Join(g.giveBack(g.ctx), g.giveBack(g.ctx))
+	}, nil},
+	"deleted by another": {func(g *endingGrant) error {
+		done := g.grant.Done()
+		if err := g.grant.Write(g.ctx); err != nil {
+			g.Error(err)
+		}
+		synctest.Wait()
+		g.removed()
+		<-done
+		if err := g.grant.Write(g.ctx); !errors.Is(err, recipes.ErrRemoved) {
+			g.Errorf("a write then: %v", err)
+		}
+		return g.giveBack(g.ctx)
+	}, recipes.ErrRemoved},
+	"deleted by another, and nobody looks": {func(g *endingGrant) error {
+		g.removed()
+		return g.giveBack(g.ctx)
+	}, recipes.ErrRemoved},
+	"deleted by another before a write": {func(g *endingGrant) error {
+		g.removed()
+		if err := g.grant.Write(g.ctx); !errors.Is(err, recipes.ErrRemoved) {
+			g.Errorf("the write: %v", err)
+		}
+		return g.giveBack(g.ctx)
+	}, recipes.ErrRemoved},
+	"given back while a write is under way": {func(g *endingGrant) error {
+		goOn := make(chan struct{})
+		var once sync.Once
+		g.srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+			if r.SessionID == g.s.ID() {
+				once.Do(func() { f.Hold = goOn })
+			}
+			return f
+		})
+		written, given := make(chan error, 1), make(chan error, 1)
+		go func() { written <- g.grant.Write(g.ctx) }()
+		synctest.Wait()
+		go func() { given <- g.giveBack(g.ctx) }()
+		synctest.Wait()
+		close(goOn)
+		if err := <-written; err != nil && !errors.Is(err, recipes.ErrNotHeld) {
+			g.Errorf("the write: %v", err)
+		}
+		return <-given
+	}, nil},
+}
+
+// However a grant ends, it leaves nothing at the server, and its session is as idle as
+// before: it asks the leader for nothing, for it holds nothing.
+func TestNothingIsLeftOfAGrantThatHasEnded(t *testing.T) {
+	for _, k := range things() {
+		for name, e := range ends {
+			t.Run(k.name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+					get, _, _ := k.at(t, s, "/left")
+					g := &endingGrant{T: t, ctx: ctx, srv: srv, s: s, other: zktest.OpenVirtual(t, srv)}
+					g.grant = must.Get(get(ctx))(t)
+					g.giveBack = func(ctx context.Context) error { return k.giveBack(ctx, g.grant) }
+					if err := e.end(g); e.reason == nil && err != nil || !errors.Is(err, e.reason) {
+						t.Errorf("told %v, want %v", err, e.reason)
+					}
+					srv.SetFault(nil)
+					if err := g.grant.Err(); !errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrReleased) {
+						t.Errorf("it has ended, and says %v", err)
+					}
+					synctest.Wait()
+					for _, n := range srv.Tree() {
+						if n.Stat.EphemeralOwner == s.ID() && !strings.Contains(n.Path, "receipt-") {
+							t.Errorf("%s is left", n.Path)
+						}
+					}
+					before := srv.Counters()
+					time.Sleep(time.Minute)
+					if d := srv.Counters().Sub(before); d.Requests[zkserver.OpSync] != 0 || d.Reads != 0 || d.Writes != 0 {
+						t.Errorf("in a minute the session has sent %d syncs, %d reads and %d writes", d.Requests[zkserver.OpSync], d.Reads, d.Writes)
+					}
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package zookeeper_test
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// PITFALLS 71 and 73: a follower answers the request that makes a contender's znode, and
+// is cut off from the leader at once. It goes on answering pings. Whatever the recipe, and
+// however long the contender's own callback takes before the grant: when the leader
+// expires the session, nothing is held by it.
+func TestNoGrantOutlivesTheSessionAtTheLeader(t *testing.T) {
+	type enter = func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error)
+	ways := map[string]enter{
+		"priority read": func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
+			return must.Get(s.PriorityLock("/it", recipes.PriorityLockConfig{Joined: joined}))(t).AcquireRead(ctx)
+		},
+		"lease": func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
+			return must.Get(s.Semaphore("/it", recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Curator, Joined: joined}))(t).Acquire(ctx)
+		},
+		"name": func(ctx context.Context, s recipes.Client, _ func(recipes.Place)) (recipes.Grant, error) {
+			return must.Get(s.Names("/it"))(t).Register(ctx, "name", nil)
+		},
+		"member": func(ctx context.Context, s recipes.Client, _ func(recipes.Place)) (recipes.Grant, error) {
+			return must.Get(s.Group("/it", recipes.GroupConfig{}))(t).Join(ctx, nil)
+		},
+		"delivery": func(ctx context.Context, s recipes.Client, _ func(recipes.Place)) (recipes.Grant, error) {
+			return zktest.QueueOf(t, s, "/queue", recipes.QueueConfig{}).Receive(ctx)
+		},
+	}
+	for _, c := range contentions() {
+		ways[c.name] = func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
+			return c.enter(ctx, s, "/it", joined)
+		}
+	}
+	const timeout = 10 * time.Second
+	step := 2200 * time.Millisecond
+	if thorough {
+		step /= 2
+	}
+	for name, enter := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			granted := 0
+			for phase := time.Duration(0); phase < timeout/2; phase += step {
+				for _, blocks := range []time.Duration{0, timeout / 10, timeout / 3, timeout / 2, timeout * 3 / 4} {
+					for creation := 1; creation <= 3; creation++ { // of a waiting znode, and of a holding one
+						for _, holds := range []bool{false, true} {
+							synctest.Test(t, func(t *testing.T) {
+								if cutOffAtACreation(t, timeout, phase, blocks, creation, holds, enter) {
+									granted++
+								}
+							})
+						}
+					}
+				}
+			}
+			t.Logf("%d were granted", granted)
+		})
+	}
+}
+
+func cutOffAtACreation(t *testing.T, timeout, phase, blocks time.Duration, creation int, holds bool, enter func(context.Context, recipes.Client, func(recipes.Place)) (recipes.Grant, error)) (granted bool) {
+	srv := zkserver.New(zkserver.Config{})
+	defer srv.Close()
+	setUp := zktest.LinkTo(srv.ServeConn).Open(t, timeout)
+	q := zktest.QueueOf(t, setUp, "/queue", recipes.QueueConfig{})
+	must.Get(q.Put(t.Context(), nil))(t) // and with it the path of its claims
+	if err := must.Get(q.Receive(t.Context()))(t).Return(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := enter(t.Context(), setUp, nil); err != nil { // makes the paths
+		t.Fatal(err)
+	}
+	if err := setUp.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	follower := srv.Follower()
+	theirs := zktest.LinkTo(follower.ServeConn)
+	watch := &creations{answered: func() { theirs.Lead(nil); follower.CutOff() }, left: 1 << 30}
+	theirs.Wrap = func(c net.Conn) net.Conn { return watchedConn{c, watch} }
+	s := theirs.Open(t, timeout)
+	if holds { // its proof is young
+		must.Get(must.Get(s.Group("/other", recipes.GroupConfig{}))(t).Join(t.Context(), nil))(t)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	time.Sleep(3*timeout + phase)
+	watch.expect(creation)
+	got := make(chan recipes.Grant, 1)
+	go func() {
+		g, err := enter(ctx, s, func(recipes.Place) { time.Sleep(blocks) })
+		if err == nil {
+			got <- g
+		}
+		close(got)
+	}()
+	var g recipes.Grant
+	for end := time.Now().Add(4 * timeout); time.Now().Before(end); time.Sleep(50 * time.Millisecond) { // virtual
+		if g == nil {
+			select {
+			case g = <-got:
+				granted = granted || g != nil
+			default:
+			}
+		}
+		if g != nil && !zktest.Exists(srv, g.Znode()) && g.Err() == nil {
+			t.Errorf("cut off after %v, the callback took %v: %s is held, and the leader has expired its session", phase, blocks, g.Znode())
+			break
+		}
+	}
+	cancel()
+	follower.Crash()
+	s.Close(t.Context())
+	time.Sleep(2 * time.Second) // go-zookeeper's Close waits for one
+	return granted
+}
+
+// creations calls answered, once, when a reply arrives after so many creations.
+type creations struct {
+	answered func()
+	once     sync.Once
+	mu       sync.Mutex
+	left     int
+}
+
+func (c *creations) expect(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = n
+}
+
+// watchedConn is a connection whose requests are counted.
+type watchedConn struct {
+	net.Conn
+	creations *creations
+}
+
+func (c watchedConn) Write(frame []byte) (int, error) {
+	const create, multi, create2 = 1, 14, 15
+	if len(frame) >= 12 {
+		switch op := binary.BigEndian.Uint32(frame[8:]); op {
+		case create, multi, create2:
+			c.creations.mu.Lock()
+			c.creations.left--
+			c.creations.mu.Unlock()
+		}
+	}
+	return c.Conn.Write(frame)
+}
+
+func (c watchedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.creations.mu.Lock()
+	met := c.creations.left <= 0
+	c.creations.mu.Unlock()
+	if n > 0 && met {
+		c.creations.once.Do(c.creations.answered)
+	}
+	return n, err
+}
+
+// Whatever a session holds, its clock counts from what the leader is known to have, which
+// a sync asks for. When it holds nothing it asks for nothing.
+func TestWhoHoldsAnythingAsksTheLeader(t *testing.T) {
+	for _, k := range things() {
+		t.Run(k.name, func(t *testing.T) {
+			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+				syncs := func() int64 {
+					synctest.Wait()
+					before := srv.Counters()
+					time.Sleep(s.Timeout())
+					synctest.Wait()
+					return srv.Counters().Sub(before).Requests[zkserver.OpSync]
+				}
+				get, _, _ := k.at(t, s, "/path")
+				held := must.Get(get(ctx))(t)
+				if n := syncs(); n < 5 {
+					t.Errorf("%d syncs within a timeout while it holds", n)
+				}
+				if err := k.giveBack(ctx, held); err != nil {
+					t.Fatal(err)
+				}
+				syncs() // the last one may be under way
+				if n := syncs(); n != 0 {
+					t.Errorf("%d syncs within a timeout after it has given back", n)
+				}
+			})
+		})
+	}
+}
+
+// Who has to wait asks the leader ahead if its proof will soon be too old, whatever it waits
+// for. So a grant after a short wait finds its proof ready.
+func TestWhoWaitsAsksTheLeaderAhead(t *testing.T) {
+	for _, c := range waits() {
+		t.Run(c.name, func(t *testing.T) {
+			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+				if _, err := c.enter(ctx, zktest.OpenVirtual(t, srv), "/line", nil); err != nil {
+					t.Fatal(err)
+				}
+				for _, tt := range []struct {
+					age  time.Duration // in hundredths of the timeout
+					want int64
+				}{{20, 0}, {60, 1}} {
+					s := zktest.OpenVirtual(t, srv)
+					time.Sleep(s.Timeout() * tt.age / 100)
+					waiting, giveUp := context.WithCancel(ctx)
+					go func() { _, _ = c.enter(waiting, s, "/line", nil) }()
+					synctest.Wait()
+					if n := must.Get(s.Stats(ctx))(t).ByKind["sync"]; n != tt.want {
+						t.Errorf("%d %% of the timeout after its proof it sent %d syncs", tt.age, n)
+					}
+					giveUp()
+					synctest.Wait()
+				}
+			})
+		})
+	}
+}
+
+// waits are all ways to wait. A semaphore of another library has a lease to wait for.
+func waits() []contention {
+	all := contentions()
+	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
+		all = append(all, contending("semaphore of "+string(d), func(s recipes.Client, p string, _ func(recipes.Place)) (recipes.Semaphore, error) {
+			return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1, Dialect: d})
+		}, recipes.Semaphore.Acquire))
+	}
+	return all
+}

@@ -1,0 +1,148 @@
+package barrier_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func TestBarrierCosts(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		must.Get(must.Get(s.Group("/app/g", recipes.GroupConfig{}))(t).Join(ctx, nil))(t) // makes the path
+		b := zktest.BarrierAt(t, s, "/app/b")
+		watches := srv.Watches()
+		zktest.Costs(t, srv, "placing", 1, 1, 0, func() { _ = b.Set(ctx, nil) })
+		if got, want := zktest.Shape(srv, "/app"), "b g g/_c_<guid>-member-0000000000"; got != want {
+			t.Errorf("znodes %q; want %q", got, want)
+		}
+		waited := make(chan error, 1)
+		zktest.Costs(t, srv, "beginning to wait", 0, 1, 0, func() {
+			go func() { waited <- b.Wait(ctx) }()
+			synctest.Wait()
+		})
+		// No recipe polls.
+		zktest.Idle(t, srv)
+		zktest.Costs(t, srv, "removing, with one who waits", 1, 2, 1, func() {
+			_ = b.Remove(ctx)
+			if err := <-waited; err != nil {
+				t.Error(err)
+			}
+		})
+		zktest.Costs(t, srv, "passing", 0, 1, 0, func() { _ = b.Wait(ctx) })
+		// CURATOR-14: nobody is told of a barrier that may never be placed again.
+		if n := srv.Watches(); n != watches {
+			t.Errorf("%d watches, and %d before anybody passed", n, watches)
+		}
+	})
+}
+
+// The servers keep what happens to a node from whoever may not read it.
+func TestABarrierThatMayNotBeReadIsNotWaitedForInVain(t *testing.T) {
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		if _, err := s.Raw.Create(s.Path, nil, 0, zk.WorldACL(zk.PermAll&^zk.PermRead)); err != nil {
+			s.Fatal(err)
+		}
+		if err := zktest.BarrierAt(s.T, s.Session(), s.Path).Wait(s.Ctx); !errors.Is(err, recipes.ErrAccessDenied) {
+			s.Error(err)
+		}
+	})
+}
+
+func TestABarrierIsWaitedForWhateverItHolds(t *testing.T) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+		waiter := s.Session()
+		if _, err := s.Raw.Create(s.Path, make([]byte, 128<<10), 0, zk.WorldACL(zk.PermAll)); err != nil { // more than its MaxPacket
+			s.Fatal(err)
+		}
+		waited := make(chan error, 1)
+		go func() { waited <- zktest.BarrierAt(s.T, waiter, s.Path).Wait(s.Ctx) }()
+		zktest.AwaitWatches(s.Ctx, s.T, srv, 1)
+		if err := s.Raw.Delete(s.Path, -1); err != nil {
+			s.Fatal(err)
+		}
+		if err := <-waited; err != nil {
+			s.Error(err)
+		}
+	})
+}
+
+// ZOOKEEPER-1011: the barrier of the official tutorial races. Between looking and
+// waiting the barrier is removed, and placed again; nobody hangs who should not.
+func TestABarrierRemovedWhileItIsLookedAt(t *testing.T) {
+	srv := zktest.Embedded(t)
+	waiter, other, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)
+	b := zktest.BarrierAt(t, other, "/b")
+	if err := b.Set(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	looks := 0
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.SessionID == waiter.ID() && r.Op == zkserver.OpGetData {
+			if looks++; looks == 1 {
+				return zkserver.Fault{CloseAfter: true}
+			}
+			if err := b.Remove(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		return zkserver.Fault{}
+	})
+	if err := zktest.BarrierAt(t, waiter, "/b").Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if looks < 2 {
+		t.Error("the case was not met")
+	}
+}
+
+// A removal whose reply is lost is sent again only for the same barrier, and a
+// placement only if nobody can have removed it.
+func TestABarrierIsRemovedAndPlacedOnce(t *testing.T) {
+	srv := zktest.Embedded(t)
+	s, other, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)
+	mine, theirs := zktest.BarrierAt(t, s, "/deep/b"), zktest.BarrierAt(t, other, "/deep/b")
+	if err := theirs.Set(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	meanwhile := func(op zkserver.Op, act func() error) {
+		dropped, acted := false, false
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			switch {
+			case r.SessionID != s.ID():
+			case r.Op == op && !dropped:
+				dropped = true
+				return zkserver.Fault{DropReply: true}
+			case dropped && !acted:
+				acted = true
+				if err := act(); err != nil {
+					t.Error(err)
+				}
+			}
+			return zkserver.Fault{}
+		})
+	}
+	meanwhile(zkserver.OpDelete, func() error { return theirs.Set(ctx, []byte("next")) })
+	if err := mine.Remove(ctx); err != nil {
+		t.Error(err)
+	}
+	if placed, err := theirs.IsSet(ctx); !placed || err != nil {
+		t.Errorf("the next barrier: %v, %v; want it in place", placed, err)
+	}
+	if err := theirs.Remove(ctx); err != nil {
+		t.Fatal(err)
+	}
+	meanwhile(zkserver.OpCreate, func() error { return theirs.Remove(ctx) })
+	if err := mine.Set(ctx, nil); !errors.Is(err, recipes.ErrUnknownOutcome) {
+		t.Errorf("placed, and removed by another: %v", err)
+	}
+	if placed, err := theirs.IsSet(ctx); placed || err != nil {
+		t.Errorf("in place again: %v, %v", placed, err)
+	}
+}

@@ -1,0 +1,401 @@
+package barrier_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// virtual is a scene on virtual time.
+type virtual struct {
+	*zktest.Scene
+	srv *zkserver.Server
+}
+
+// inDialects runs a test with the dialect of each library.
+func inDialects(t *testing.T, test func(s virtual, d recipes.Dialect)) {
+	t.Helper()
+	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
+		t.Run(string(d), func(t *testing.T) {
+			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
+				dial := func(_, _ string, _ time.Duration) (net.Conn, error) {
+					return zktest.LinkTo(srv.ServeConn).Dial(ctx, "", "")
+				}
+				raw, _, err := zk.Connect([]string{"127.0.0.1:1"}, watchdog.Patience, zk.WithLogInfo(false), zk.WithDialer(dial))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer raw.Close()
+				test(virtual{&zktest.Scene{T: t, Ctx: ctx, Path: "/b", Raw: raw}, srv}, d)
+			})
+		})
+	}
+}
+
+func (s virtual) barrier(d recipes.Dialect, size int) recipes.DoubleBarrier {
+	s.Helper()
+	return must.Get(zktest.OpenVirtual(s.T, s.srv).DoubleBarrier(s.Path, recipes.DoubleBarrierConfig{Size: size, Dialect: d}))(s.T)
+}
+
+// theirs is the znode of a member as the library makes it.
+func (s virtual) theirs(d recipes.Dialect) string {
+	s.Helper()
+	return s.Make(s.Path+"/"+nameOfMember(d), nil, zk.FlagEphemeral)
+}
+
+func nameOfMember(d recipes.Dialect) string {
+	switch id := uuid.NewString(); d {
+	case recipes.Curator:
+		return id
+	case recipes.Kazoo:
+		return strings.ReplaceAll(id, "-", "")
+	default:
+		return "_c_" + id + "-member-0000000000"
+	}
+}
+
+func (s virtual) ready() string { return s.Path + "/ready" }
+
+func (s virtual) remove(path string) {
+	s.Helper()
+	if err := s.Raw.Delete(path, -1); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// has checks how many children there are when nobody has anything left to do.
+func (s virtual) has(children int) {
+	s.Helper()
+	synctest.Wait()
+	if names := s.Children(s.Path); len(names) != children {
+		s.Fatalf("the children are %q; want %d", names, children)
+	}
+}
+
+// under is a call that is under way.
+type under[T any] struct {
+	s    virtual
+	done chan struct{}
+	got  T
+	err  error
+}
+
+func (s virtual) enter(ctx context.Context, b recipes.DoubleBarrier) *under[recipes.Passage] {
+	u := &under[recipes.Passage]{s: s, done: make(chan struct{})}
+	go func() {
+		defer close(u.done)
+		u.got, u.err = b.Enter(ctx, nil)
+	}()
+	return u
+}
+
+func (s virtual) leave(p recipes.Passage) *under[bool] {
+	u := &under[bool]{s: s, done: make(chan struct{})}
+	go func() {
+		defer close(u.done)
+		u.err = p.Leave(s.Ctx)
+	}()
+	return u
+}
+
+// waits checks that the call waits.
+func (u *under[T]) waits() {
+	u.s.Helper()
+	time.Sleep(time.Minute)
+	synctest.Wait()
+	select {
+	case <-u.done:
+		u.s.Fatalf("it has not waited: %v, %v", u.got, u.err)
+	default:
+	}
+}
+
+// returns checks that the call returns without an error.
+func (u *under[T]) returns() T {
+	u.s.Helper()
+	synctest.Wait()
+	select {
+	case <-u.done:
+	default:
+		u.s.Fatal("it waits")
+	}
+	if u.err != nil {
+		u.s.Fatal(u.err)
+	}
+	return u.got
+}
+
+// The member that comes last counts the others, and creates ready for them.
+func TestADoubleBarrierInADialectCountsTheLibrarysMembers(t *testing.T) {
+	inDialects(t, func(s virtual, d recipes.Dialect) {
+		inside := s.theirs(d)
+		first := s.enter(s.Ctx, s.barrier(d, 3))
+		first.waits()
+		s.has(2)
+		last := s.enter(s.Ctx, s.barrier(d, 3)).returns()
+		s.has(4)
+		if len(last.Members()) != 3 || !slices.Contains(last.Members(), inside) {
+			s.Errorf("entered with %q", last.Members())
+		}
+		if _, stat, err := s.Raw.Get(s.ready()); err != nil || stat.EphemeralOwner == 0 {
+			s.Errorf("ready is %+v, %v", stat, err)
+		}
+		one, other := s.leave(first.returns()), s.leave(last)
+		one.waits()
+		other.waits()
+		s.remove(inside)
+		one.returns()
+		other.returns()
+		s.has(0)
+	})
+}
+
+// The first of kazoo's members that leaves deletes ready, maybe before ours has read it.
+func TestADoubleBarrierInADialectIsEnteredByAReadyThatIsGone(t *testing.T) {
+	inDialects(t, func(s virtual, d recipes.Dialect) {
+		first := s.theirs(d)
+		ours := s.enter(s.Ctx, s.barrier(d, 3))
+		ours.waits()
+		if _, err := s.Raw.Multi(
+			&zk.CreateRequest{Path: s.ready(), Acl: zk.WorldACL(zk.PermAll)},
+			&zk.DeleteRequest{Path: s.ready(), Version: -1},
+			&zk.DeleteRequest{Path: first, Version: -1},
+		); err != nil {
+			s.Fatal(err)
+		}
+		s.leave(ours.returns()).returns()
+		s.has(0)
+	})
+}
+
+// A ready without members is of a round whose members have died. Theirs would enter with
+// it.
+func TestADoubleBarrierInADialectDeletesAReadyThatWasLeftBehind(t *testing.T) {
+	inDialects(t, func(s virtual, d recipes.Dialect) {
+		s.Make(s.ready(), nil, 0)
+		ours := s.enter(s.Ctx, s.barrier(d, 2))
+		ours.waits()
+		s.has(1)
+		s.theirs(d)
+		s.Make(s.ready(), nil, 0)
+		ours.returns()
+	})
+}
+
+// As long as a round is on, ours makes no znode, for which those that leave would wait.
+func TestADoubleBarrierInADialectWaitsForTheRoundBefore(t *testing.T) {
+	inDialects(t, func(s virtual, d recipes.Dialect) {
+		inside := s.theirs(d)
+		s.Make(s.ready(), nil, 0)
+		ours := s.enter(s.Ctx, s.barrier(d, 2))
+		ours.waits()
+		s.has(2)
+		s.remove(inside) // and its ready has nobody any more
+		s.has(1)
+		if s.Children(s.Path)[0] == "ready" {
+			s.Error("ready is there")
+		}
+		ours.waits()
+		s.theirs(d)
+		s.Make(s.ready(), nil, 0)
+		ours.returns()
+	})
+}
+
+// A ready that is older than the member lets nobody in: it was made when the member had
+// looked, and had not made its znode.
+func TestADoubleBarrierInADialectIsNotEnteredByAnOlderReady(t *testing.T) {
+	inDialects(t, func(s virtual, d recipes.Dialect) {
+		made := false
+		s.srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.Op == zkserver.OpCreate && !made && strings.HasPrefix(r.Path, s.Path+"/") {
+				made = true
+				s.Make(s.ready(), nil, 0)
+			}
+			return zkserver.Fault{}
+		})
+		ours := s.enter(s.Ctx, s.barrier(d, 2))
+		ours.waits()
+		s.remove(s.ready())
+		ours.waits()
+		s.theirs(d)
+		s.Make(s.ready(), nil, 0)
+		ours.returns()
+	})
+}
+
+// A ready that is younger than the member lets it in, though it was made before the member
+// looked for it, and though some of those that it was made for have left.
+func TestADoubleBarrierInADialectIsEnteredByAYoungerReady(t *testing.T) {
+	inDialects(t, func(s virtual, d recipes.Dialect) {
+		s.theirs(d)
+		b := s.barrier(d, 3)
+		looks := 0
+		s.srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.Op == zkserver.OpExists && r.Path == s.ready() {
+				if looks++; looks == 1 {
+					s.Make(s.ready(), nil, 0)
+				}
+			}
+			return zkserver.Fault{}
+		})
+		if p := s.enter(s.Ctx, b).returns(); len(p.Members()) != 2 {
+			s.Errorf("entered with %q", p.Members())
+		}
+		if looks == 0 {
+			s.Error("the case was not met")
+		}
+	})
+}
+
+// A member of theirs keeps its name when it enters again. Ours does not wait for it, for
+// it waits for ours.
+func TestADoubleBarrierInADialectIsLeftThoughAnotherEntersAgain(t *testing.T) {
+	inDialects(t, func(s virtual, d recipes.Dialect) {
+		var lowest, other string
+		for _, path := range []*string{&lowest, &other} {
+			name := nameOfMember(d)
+			*path = s.Make(s.Path+"/"+strings.Repeat("0", 8)+name[8:], nil, zk.FlagEphemeral)
+		}
+		ours := s.enter(s.Ctx, s.barrier(d, 3)).returns()
+		left := s.leave(ours)
+		left.waits()
+		var again []any
+		for _, path := range []string{lowest, other} {
+			again = append(again, &zk.DeleteRequest{Path: path, Version: -1}, &zk.CreateRequest{Path: path, Flags: zk.FlagEphemeral, Acl: zk.WorldACL(zk.PermAll)})
+		}
+		if _, err := s.Raw.Multi(again...); err != nil {
+			s.Fatal(err)
+		}
+		left.returns()
+	})
+}
+
+// kazoo's lowest member waits for ready too, so each member deletes it when it leaves.
+// Curator's delete it at the end.
+func TestADoubleBarrierInADialectDeletesItsReady(t *testing.T) {
+	inDialects(t, func(s virtual, d recipes.Dialect) {
+		lowest := s.Make(s.Path+"/"+strings.Repeat("0", 8)+nameOfMember(d)[8:], nil, zk.FlagEphemeral)
+		left := s.leave(s.enter(s.Ctx, s.barrier(d, 2)).returns())
+		left.waits()
+		s.has(map[recipes.Dialect]int{recipes.Kazoo: 1, recipes.Curator: 2}[d])
+		s.remove(lowest)
+		left.returns()
+		s.has(0)
+	})
+}
+
+func TestADoubleBarrierInADialectGivesUp(t *testing.T) {
+	inDialects(t, func(s virtual, d recipes.Dialect) {
+		theirs := s.theirs(d)
+		ctx, cancel := context.WithCancel(s.Ctx)
+		ours := s.enter(ctx, s.barrier(d, 3))
+		ours.waits()
+		cancel()
+		<-ours.done
+		s.Is(ours.err, context.Canceled)
+		s.has(1)
+		s.remove(theirs)
+	})
+}
+
+// The session of a member that dies takes its ready with it, which would let the next one
+// of Curator's in alone.
+func TestADoubleBarrierInADialectLeavesNoReadyWhenItDies(t *testing.T) {
+	inDialects(t, func(s virtual, d recipes.Dialect) {
+		dead, end := zktest.OpenIn(s.T, s.srv)
+		b := must.Get(dead.DoubleBarrier(s.Path, recipes.DoubleBarrierConfig{Size: 1, Dialect: d}))(s.T)
+		s.enter(s.Ctx, b).returns()
+		s.has(2)
+		end()
+		s.has(0)
+	})
+}
+
+// A member of another dialect that comes while ours waits is not counted, and counts ours.
+// Ours sees it when it counts again, and gives up.
+func TestADoubleBarrierInADialectSeesAForeignMemberWhileItWaits(t *testing.T) {
+	inDialects(t, func(s virtual, d recipes.Dialect) {
+		ours := s.enter(s.Ctx, s.barrier(d, 2))
+		ours.waits()
+		s.theirs(recipes.ZooKeeper)
+		s.theirs(d)
+		s.Make(s.ready(), nil, 0)
+		<-ours.done
+		s.Is(ours.err, recipes.ErrForeign)
+		s.has(3)
+	})
+}
+
+// Members of two dialects do not count each other. So ours fails before it makes one.
+func TestADoubleBarrierMeetsAMemberOfAnotherDialect(t *testing.T) {
+	all := recipes.Dialects()
+	for i, d := range all {
+		for _, other := range []recipes.Dialect{all[(i+1)%len(all)], all[(i+2)%len(all)]} {
+			zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
+				theirs := s.Make(s.Path+"/"+nameOfMember(other), nil, zk.FlagEphemeral)
+				b := must.Get(s.Session().DoubleBarrier(s.Path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d}))(t)
+				_, err := b.Enter(s.Ctx, nil)
+				var foreign *recipes.ForeignError
+				if !errors.As(err, &foreign) || foreign.Dialect != other || foreign.Znode != theirs {
+					t.Errorf("%s met %s: %v", d, other, err)
+				}
+				if names := s.Children(s.Path); len(names) != 1 {
+					t.Errorf("the children are %q", names)
+				}
+			})
+		}
+	}
+}
+
+func TestADoubleBarrierOfAnotherLibraryIsRefused(t *testing.T) {
+	for _, tt := range []struct {
+		member string
+		want   recipes.ForeignError
+	}{
+		{uuid.NewString(), recipes.ForeignError{Dialect: recipes.Curator, Recipe: "DistributedDoubleBarrier"}},
+		{strings.ReplaceAll(uuid.NewString(), "-", ""), recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "DoubleBarrier"}},
+	} {
+		zktest.OnBoth(t, func(s *zktest.Scene) {
+			tt.want.Znode = s.Make(s.Path+"/"+tt.member, nil, zk.FlagEphemeral)
+			b := must.Get(s.Session().DoubleBarrier(s.Path, recipes.DoubleBarrierConfig{Size: 2}))(s.T)
+			var got *recipes.ForeignError
+			if _, err := b.Enter(s.Ctx, nil); !errors.As(err, &got) || *got != tt.want {
+				s.Errorf("got %v, want %v", err, &tt.want)
+			}
+			_, stat, err := s.Raw.Exists(s.Path)
+			if err != nil || stat.Cversion != 1 {
+				s.Errorf("a member was made that theirs could count: %+v, %v", stat, err)
+			}
+		})
+		// One that comes while ours waits counts it, and makes ready.
+		zktest.OnBoth(t, func(s *zktest.Scene) {
+			b := must.Get(s.Session().DoubleBarrier(s.Path, recipes.DoubleBarrierConfig{Size: 2}))(s.T)
+			failed := make(chan error, 1)
+			go func() {
+				_, err := b.Enter(s.Ctx, nil)
+				failed <- err
+			}()
+			for len(s.Children(s.Path)) == 0 && s.Ctx.Err() == nil { // each look is a round trip
+			}
+			s.Make(s.Path+"/"+tt.member, nil, zk.FlagEphemeral)
+			s.Make(s.Path+"/ready", nil, 0)
+			if err := <-failed; !errors.Is(err, recipes.ErrForeign) {
+				s.Errorf("got %v, want ErrForeign", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,382 @@
+package barrier_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// member is what a double barrier offers to the process that takes up its members.
+type member interface {
+	recipes.DoubleBarrier
+	EnterAnnounced(context.Context, []byte, func(recipes.Place)) (recipes.Passage, error)
+	Resume(context.Context, string, recipes.Token) (recipes.Passage, error)
+	ResumeLeaving(context.Context, string, recipes.Token, []string) (recipes.Passage, error)
+	ResumeWaiting(context.Context, string, func(recipes.Place)) (recipes.Passage, error)
+}
+
+func memberAt(t *testing.T, s recipes.Recipes, path string, size int) member {
+	t.Helper()
+	return doubleBarrierAt(t, s, path, size).(member)
+}
+
+func unannounced(recipes.Place) {}
+
+type passed struct {
+	recipes.Passage
+	err error
+}
+
+func passing(enter func() (recipes.Passage, error)) <-chan passed {
+	done := make(chan passed, 1)
+	go func() {
+		p, err := enter()
+		done <- passed{p, err}
+	}()
+	return done
+}
+
+// waitIn has a member wait in Enter, and returns its znode.
+func waitIn(ctx context.Context, b member) (znode string, entered <-chan passed) {
+	joined := make(chan string, 1)
+	entered = passing(func() (recipes.Passage, error) {
+		return b.EnterAnnounced(ctx, nil, func(p recipes.Place) { joined <- p.Znode })
+	})
+	return <-joined, entered
+}
+
+// A member that waits is counted from its first Enter on, whichever process waits.
+func TestAMemberThatWaitsIsTakenUp(t *testing.T) {
+	for _, let := range []string{"while nobody serves it", "after it was taken up", "after DropRest"} {
+		t.Run(let, func(t *testing.T) {
+			zktest.Everywhere(t, func(t *testing.T, addr, path string) {
+				ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
+				enterOther := func() <-chan passed {
+					return passing(func() (recipes.Passage, error) { return memberAt(t, other, path, 2).Enter(ctx, nil) })
+				}
+				znode, _ := waitIn(ctx, memberAt(t, s, path, 2))
+				if err := s.(zktest.Movable).Detach(ctx); err != nil {
+					t.Fatal(err)
+				}
+				var otherIn <-chan passed
+				if let == "while nobody serves it" {
+					otherIn = enterOther()
+					if p := <-otherIn; p.err != nil || !slices.Contains(p.Members(), znode) {
+						t.Fatalf("the other entered with %v: %v", p.Passage, p.err)
+					} else {
+						again := make(chan passed, 1)
+						again <- p
+						otherIn = again
+					}
+				}
+				s = zktest.Move(t, addr, s)
+				taken := make(chan recipes.Place, 1)
+				in := passing(func() (recipes.Passage, error) {
+					return memberAt(t, s, path, 2).ResumeWaiting(ctx, znode, func(p recipes.Place) { taken <- p })
+				})
+				if p := <-taken; p.Znode != znode || p.Position != recipes.UnknownPosition {
+					t.Errorf("taken up at %+v", p)
+				}
+				if let == "after it was taken up" {
+					otherIn = enterOther()
+				}
+				if err := s.(zktest.Movable).DropRest(ctx); err != nil {
+					t.Fatal(err)
+				}
+				if let == "after DropRest" {
+					otherIn = enterOther()
+				}
+				mine, theirs := <-in, <-otherIn
+				if err := errors.Join(mine.err, theirs.err); err != nil {
+					t.Fatal(err)
+				}
+				if mine.Znode() != znode || !slices.Equal(mine.Members(), theirs.Members()) {
+					t.Errorf("entered as %s with %v, it waited as %s, the other entered with %v", mine.Znode(), mine.Members(), znode, theirs.Members())
+				}
+				zktest.GuardedWrite(t, mine, path+"-inside")
+				left := make(chan error, 2)
+				go func() { left <- mine.Leave(ctx) }()
+				go func() { left <- theirs.Leave(ctx) }()
+				if err := errors.Join(<-left, <-left); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Others do not leave while a member is inside that was taken up.
+func TestOthersWaitForAMemberThatWasTakenUp(t *testing.T) {
+	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
+		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
+		znode, entered := waitIn(ctx, memberAt(t, s, path, 2))
+		theirs := must.Get(memberAt(t, other, path, 2).Enter(ctx, nil))(t)
+		mine := <-entered
+		if mine.err != nil {
+			t.Fatal(mine.err)
+		}
+		s = zktest.Move(t, addr, s)
+		taken := must.Get(memberAt(t, s, path, 2).Resume(ctx, znode, mine.Token()))(t)
+		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(taken.Members(), theirs.Members()) {
+			t.Errorf("taken up with %v, the other entered with %v", taken.Members(), theirs.Members())
+		}
+		left := make(chan error, 1)
+		go func() { left <- theirs.Leave(ctx) }()
+		<-theirs.Done()
+		zktest.GuardedWrite(t, taken, path+"-inside")
+		select {
+		case err := <-left:
+			t.Fatalf("the other left before: %v", err)
+		default:
+		}
+		if err := taken.Leave(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-left; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A member that was leaving goes on with that, whether its znode was deleted before its
+// process ended or not.
+func TestAMemberThatLeavesIsTakenUp(t *testing.T) {
+	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
+		for who, itsZnodeIsGone := range []bool{false, true} { // the lowest waits for the highest, and keeps its znode
+			path := path + "-" + string(rune('a'+who))
+			ctx, sessions := zktest.Bounded(t), []recipes.Client{zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)}
+			_, entered := waitIn(ctx, memberAt(t, sessions[0], path, 2))
+			second := must.Get(memberAt(t, sessions[1], path, 2).Enter(ctx, nil))(t)
+			first := <-entered
+			if first.err != nil {
+				t.Fatal(first.err)
+			}
+			mine, theirs := recipes.Passage(first), second
+			if itsZnodeIsGone {
+				mine, theirs = theirs, mine
+			}
+			go mine.Leave(ctx)
+			<-mine.Done()
+			if itsZnodeIsGone {
+				awaitGone(t, ctx, sessions[1-who], mine.Znode())
+			}
+			s := zktest.Move(t, addr, sessions[who])
+			b := memberAt(t, s, path, 2)
+			taken := must.Get(b.ResumeLeaving(ctx, mine.Znode(), mine.Token(), mine.Members()))(t)
+			if err := s.(zktest.Movable).DropRest(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if ended := taken.Err() != nil; ended != itsZnodeIsGone {
+				t.Errorf("its znode is gone: %v, and the passage says %v", itsZnodeIsGone, taken.Err())
+			}
+			left := make(chan error, 1)
+			go func() { left <- taken.Leave(ctx) }()
+			zktest.GuardedWrite(t, theirs, path+"-inside")
+			select {
+			case err := <-left:
+				t.Fatalf("it left while the other is inside: %v", err)
+			default:
+			}
+			if err := errors.Join(theirs.Leave(ctx), <-left); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// awaitGone waits until a znode is gone.
+func awaitGone(t *testing.T, ctx context.Context, s recipes.Client, znode string) {
+	t.Helper()
+	_, watch, err := s.(interface {
+		DeletionW(context.Context, string) (session.Stat, *session.Watch, error)
+	}).DeletionW(ctx, znode)
+	if err == nil {
+		select {
+		case <-watch.Fired():
+		case <-ctx.Done():
+			t.Fatalf("%s is still there", znode)
+		}
+	} else if !errors.Is(err, recipes.ErrNoNode) {
+		t.Fatal(err)
+	}
+}
+
+func statOf(t *testing.T, ctx context.Context, s recipes.Client, znode string) session.Stat {
+	t.Helper()
+	return must.Get(s.(interface {
+		Stat(context.Context, string) (session.Stat, error)
+	}).Stat(ctx, znode))(t)
+}
+
+// A member that waits has not entered because somebody says so, and it is left as it is.
+func TestAMemberThatWaitsIsNotTakenUpAsOneInside(t *testing.T) {
+	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
+		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
+		znode, _ := waitIn(ctx, memberAt(t, s, path, 2))
+		token := recipes.Token(statOf(t, ctx, other, znode).Czxid)
+		s = zktest.Move(t, addr, s)
+		b := memberAt(t, s, path, 2)
+		for range 2 {
+			if _, err := b.Resume(ctx, znode, token); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
+				t.Errorf("one that waits: %v", err)
+			}
+		}
+		if _, err := b.ResumeLeaving(ctx, znode, token, []string{znode}); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Errorf("one that waits, as one that leaves: %v", err)
+		}
+		entered := passing(func() (recipes.Passage, error) { return b.ResumeWaiting(ctx, znode, unannounced) })
+		theirs := must.Get(memberAt(t, other, path, 2).Enter(ctx, nil))(t)
+		if p := <-entered; p.err != nil || !slices.Contains(theirs.Members(), znode) {
+			t.Errorf("it entered with %v: %v", theirs.Members(), p.err)
+		}
+	})
+}
+
+// What is not a member of the session is not taken up, and stays.
+func TestWhatIsNoMemberOfTheSessionIsNotTakenUp(t *testing.T) {
+	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
+		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
+		theirs := must.Get(memberAt(t, other, path, 1).Enter(ctx, nil))(t)
+		s = zktest.Move(t, addr, s)
+		b := memberAt(t, s, path, 1)
+		check := func(what string, want error, p recipes.Passage, err error) {
+			t.Helper()
+			if !errors.Is(err, want) {
+				t.Errorf("%s: %v, %v", what, p, err)
+			}
+		}
+		leaving := func(znode string, token recipes.Token, members ...string) (recipes.Passage, error) {
+			return b.ResumeLeaving(ctx, znode, token, members)
+		}
+		p, err := leaving(theirs.Znode(), theirs.Token(), theirs.Znode())
+		check("another session's that leaves", recipes.ErrRemoved, p, err)
+		p, err = b.ResumeWaiting(ctx, theirs.Znode(), unannounced)
+		check("another session's that waits", recipes.ErrRemoved, p, err)
+		gone := path + "/_c_00000000-0000-0000-0000-000000000000-member-0000000099"
+		p, err = leaving(gone, 1, theirs.Znode())
+		check("none of the members", recipes.ErrInvalid, p, err)
+		p, err = leaving(gone, 0, gone)
+		check("no token", recipes.ErrInvalid, p, err)
+		p, err = leaving(path+"/ready", 1, path+"/ready")
+		check("ready", recipes.ErrInvalid, p, err)
+		p, err = leaving(gone, 1, gone, "/elsewhere/member-0000000001")
+		check("members of another path", recipes.ErrInvalid, p, err)
+		p, err = b.ResumeWaiting(ctx, gone, unannounced)
+		check("what is gone", recipes.ErrRemoved, p, err)
+		zktest.GuardedWrite(t, theirs, path+"-written")
+		if err := theirs.Leave(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// In a dialect ready is ephemeral, here of the session that is resumed. It stays as long as members are
+// inside, so that no other is taken for one of them.
+func TestReadyStaysWithAMemberThatIsTakenUp(t *testing.T) {
+	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
+		for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
+			path := path + "-" + string(d)
+			ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
+			at := func(s recipes.Client) member {
+				return must.Get(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d}))(t).(member)
+			}
+			must.Get(must.Get(other.Names(path))(t).Register(ctx, nameOfMember(d), nil))(t)
+			had := must.Get(at(s).Enter(ctx, nil))(t) // the last, which makes ready
+			ready := func(s recipes.Client) error {
+				_, err := must.Get(s.Names(path))(t).Lookup(ctx, "ready")
+				return err
+			}
+			s = zktest.Move(t, addr, s)
+			must.Get(at(s).Resume(ctx, had.Znode(), had.Token()))(t)
+			if err := s.(zktest.Movable).DropRest(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := ready(s); err != nil {
+				t.Errorf("%s: with the members inside: %v", d, err)
+			}
+			s = zktest.Move(t, addr, s) // where nobody takes up the member
+			if err := s.(zktest.Movable).DropRest(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := ready(s); !errors.Is(err, recipes.ErrNoNode) {
+				t.Errorf("%s: without the member that made it: %v", d, err)
+			}
+		}
+	})
+}
+
+// A member of a dialect had deleted its znode, and ready, when its process ended, and the
+// others were gone, and maybe the path. There is nobody to wait for.
+func TestTheLastToLeaveIsTakenUpWhereNothingIsLeft(t *testing.T) {
+	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
+		for _, left := range []int{0, 1, 2} { // of the member's znode, ready, and the path
+			srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+			s, other := zktest.Open(t, srv), zktest.Open(t, srv)
+			at := func(s recipes.Client) member {
+				cfg := recipes.DoubleBarrierConfig{Size: 1, Dialect: d}
+				return must.Get(s.DoubleBarrier("/b", cfg))(t).(member)
+			}
+			had := must.Get(at(s).Enter(ctx, nil))(t)
+			for _, path := range []string{had.Znode(), "/b/ready", "/b"}[:3-left] {
+				if err := zktest.BarrierAt(t, other, path).Remove(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s = zktest.Move(t, srv.Addr(), s)
+			p, err := at(s).ResumeLeaving(ctx, had.Znode(), had.Token(), had.Members())
+			if err != nil {
+				t.Errorf("%s, %d left: %v", d, left, err)
+				continue
+			}
+			if err := s.(zktest.Movable).DropRest(ctx); err != nil {
+				t.Error(err)
+			}
+			if err := p.Leave(ctx); err != nil {
+				t.Errorf("%s, %d left: %v", d, left, err)
+			}
+			again := must.Get(at(other).Enter(ctx, nil))(t) // the next round
+			if err := again.Leave(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// One that had entered together with the member leaves, and enters the next round under
+// the same name, as kazoo's do. Who leaves the round before does not wait for it.
+func TestAMemberOfTheNextRoundIsNotWaitedFor(t *testing.T) {
+	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
+		srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+		s, other := zktest.Open(t, srv), zktest.Open(t, srv)
+		at := func(s recipes.Client) member {
+			return must.Get(s.DoubleBarrier("/b", recipes.DoubleBarrierConfig{Size: 2, Dialect: d}))(t).(member)
+		}
+		names := must.Get(other.Names("/b"))(t)
+		name := nameOfMember(d)
+		first := must.Get(names.Register(ctx, name, nil))(t)
+		had := must.Get(at(s).Enter(ctx, nil))(t) // the last, which makes ready
+		for _, path := range []string{had.Znode(), "/b/ready"} {
+			if err := zktest.BarrierAt(t, other, path).Remove(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s = zktest.Move(t, srv.Addr(), s)
+		p := must.Get(at(s).ResumeLeaving(ctx, had.Znode(), had.Token(), had.Members()))(t)
+		if err := first.Unregister(ctx); err != nil {
+			t.Fatal(err)
+		}
+		must.Get(names.Register(ctx, name, nil))(t)
+		if err := p.Leave(ctx); err != nil {
+			t.Errorf("%s: %v", d, err)
+		}
+	}
+}

@@ -1,0 +1,317 @@
+package barrier_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// entered has a member of each session enter, one after the other, and returns
+// them in this order.
+func entered(t *testing.T, ctx context.Context, srv *zkserver.Server, path string, sessions []recipes.Client) []recipes.Passage {
+	t.Helper()
+	in := make([]recipes.Passage, len(sessions))
+	var all sync.WaitGroup
+	for i, s := range sessions {
+		all.Go(func() {
+			p, err := doubleBarrierAt(t, s, path, len(sessions)).Enter(ctx, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			in[i] = p
+		})
+		if i < len(sessions)-1 {
+			atRest(t, srv, path, i+1)
+		}
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return in
+}
+
+// atRest waits until a path has so many children and nothing has been sent for a
+// while. On virtual time nobody has anything left to do then.
+func atRest(t *testing.T, srv *zkserver.Server, path string, children int) {
+	t.Helper()
+	ctx := zktest.Bounded(t)
+	for last, calm := srv.Counters(), 0; calm < 10; {
+		time.Sleep(2 * time.Millisecond)
+		now := srv.Counters()
+		n := 0
+		for _, node := range srv.Tree() {
+			if len(node.Path) > len(path)+1 && node.Path[:len(path)+1] == path+"/" {
+				n++
+			}
+		}
+		if calm++; n != children || now.Reads != last.Reads || now.Writes != last.Writes {
+			calm = 0
+		}
+		last = now
+		if ctx.Err() != nil {
+			t.Fatalf("%s has %d children; want %d", path, n, children)
+		}
+	}
+}
+
+// "This means that only a single process wakes up on each node deletion except
+// for the last node, which wakes up everyone when it is removed."
+func TestADepartureWakesOne(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, first recipes.Client) {
+		const size = 5
+		sessions := []recipes.Client{first}
+		for range size - 1 {
+			sessions = append(sessions, zktest.OpenVirtual(t, srv))
+		}
+		in := entered(t, ctx, srv, "/b", sessions)
+		atRest(t, srv, "/b", size+1)
+		events := func() (n [size]int64) {
+			for i, s := range sessions {
+				n[i] = must.Get(s.Stats(ctx))(t).WatchEvents
+			}
+			return n
+		}
+		before := events()
+		left := make(chan error, size)
+		leave := func(i, children int, want [size]int64) {
+			t.Helper()
+			go func() { left <- in[i].Leave(ctx) }()
+			atRest(t, srv, "/b", children)
+			var got [size]int64
+			for i, n := range events() {
+				got[i] = n - before[i]
+			}
+			if i == 3 {
+				got[3] = want[3] // the lowest may have gone before it is watched
+			}
+			if got != want {
+				t.Errorf("when %d leaves the events are %v; want %v", i, got, want)
+			}
+			before = events()
+		}
+		// A deletion is always told to its own session too, which has watched its node.
+		leave(0, 6, [size]int64{})              // the lowest waits for the highest
+		leave(2, 5, [size]int64{2: 1})          // nobody waits for it
+		leave(4, 4, [size]int64{0: 1, 4: 1})    // the highest: it wakes the lowest
+		leave(1, 3, [size]int64{1: 1})          // now 3 is waited for
+		leave(3, 0, [size]int64{2, 1, 1, 2, 1}) // it wakes the lowest, which leaves and wakes all
+		for range size {
+			if err := <-left; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestDoubleBarrierCosts(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		must.Get(must.Get(s.Group("/b", recipes.GroupConfig{Name: "x"}))(t).Join(ctx, nil))(t) // makes the path
+		b := doubleBarrierAt(t, s, "/b", 3)
+		passages := make(chan recipes.Passage, 3)
+		enter := func() { passages <- must.Get(b.Enter(ctx, nil))(t) }
+		zktest.Costs(t, srv, "entering and waiting", 1, 4, 0, func() { go enter(); atRest(t, srv, "/b", 2) })
+		zktest.Costs(t, srv, "entering and waiting", 1, 4, 0, func() { go enter(); atRest(t, srv, "/b", 3) })
+		// No recipe polls.
+		zktest.Idle(t, srv)
+		// A look for foreign members, own node, look, list, ready; then all three read ready.
+		zktest.Costs(t, srv, "the last one's entering, of three", 2, 7, 1, func() {
+			enter()
+			atRest(t, srv, "/b", 5)
+		})
+		names := strings.Fields(zktest.Shape(srv, "/b"))
+		slices.Sort(names)
+		if want := []string{
+			"_c_<guid>-member-0000000001", "_c_<guid>-member-0000000002", "_c_<guid>-member-0000000003", "ready", "x",
+		}; !slices.Equal(names, want) {
+			t.Errorf("znodes %q; want %q", names, want)
+		}
+		in := []recipes.Passage{<-passages, <-passages, <-passages}
+		slices.SortFunc(in, func(a, b recipes.Passage) int { return int(a.Token() - b.Token()) })
+		left := make(chan error, 3)
+		leave := func(i int) { go func() { left <- in[i].Leave(ctx) }() }
+		zktest.Costs(t, srv, "leaving, and waiting for the lowest", 1, 2, 1, func() { leave(2); atRest(t, srv, "/b", 4) })
+		zktest.Costs(t, srv, "leaving, and waiting for the lowest", 1, 2, 1, func() { leave(1); atRest(t, srv, "/b", 3) })
+		zktest.Costs(t, srv, "the last one leaves, while two wait for it", 1, 3, 1, func() { leave(0); atRest(t, srv, "/b", 1) })
+		for range in {
+			if err := <-left; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// Members come, go, die, give up, and lose replies: nobody ever enters with fewer
+// than the size, and everybody gets on.
+func TestDoubleBarrierUnderDisturbance(t *testing.T) {
+	srv := zktest.Embedded(t)
+	ctx := zktest.Bounded(t)
+	const size, members, rounds = 3, 5, 15
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(1, 2))
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		switch random.IntN(40) {
+		case 0:
+			return zkserver.Fault{DropReply: true}
+		case 1:
+			return zkserver.Fault{CloseBefore: true}
+		}
+		return zkserver.Fault{}
+	})
+	var generations sync.Map // a generation's first member: how many have entered
+	var all sync.WaitGroup
+	for range members {
+		s := zktest.Open(t, srv)
+		b := doubleBarrierAt(t, s, "/b", size)
+		all.Go(func() {
+			for range rounds {
+				mu.Lock()
+				limit := time.Duration(1+random.IntN(30)) * 5 * time.Millisecond
+				mu.Unlock()
+				short, cancel := context.WithTimeout(ctx, limit)
+				p, err := b.Enter(short, nil)
+				cancel()
+				if errors.Is(err, context.DeadlineExceeded) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if len(p.Members()) != size {
+					t.Errorf("entered with %v", p.Members())
+				}
+				key := fmt.Sprint(p.Members())
+				if other, loaded := generations.LoadOrStore(p.Members()[0], key); loaded && other != key {
+					t.Errorf("generations %s and %v overlap", key, other)
+				}
+				if err := p.Leave(ctx); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	n := 0
+	generations.Range(func(any, any) bool { n++; return true })
+	if n == 0 {
+		t.Error("nobody has entered")
+	}
+	t.Logf("%d generations", n)
+}
+
+// A member counts another one that dies before both are let in. Who lets them in
+// checks that each of them is there.
+func TestNobodyEntersWithAMemberThatHasDied(t *testing.T) {
+	zktest.OnVirtualTime(t, func(_ context.Context, t *testing.T, srv *zkserver.Server, dying recipes.Client) {
+		ctx := zktest.Bounded(t)
+		staying, late := zktest.OpenVirtual(t, srv), zktest.OpenVirtual(t, srv)
+		go doubleBarrierAt(t, dying, "/pair", 2).Enter(ctx, nil)
+		atRest(t, srv, "/pair", 1)
+		met := zktest.Between(srv, staying, zktest.Op(zkserver.OpMulti), func() { srv.ExpireSession(dying.ID()) })
+		in := make(chan recipes.Passage, 1)
+		go func() { in <- must.Get(doubleBarrierAt(t, staying, "/pair", 2).Enter(ctx, nil))(t) }()
+		// It looks again, finds itself alone, and waits: nothing else is left to do.
+		atRest(t, srv, "/pair", 1)
+		if !met() {
+			t.Fatal("the case was not met")
+		}
+		select {
+		case <-in:
+			t.Error("a member has entered alone")
+		default:
+			must.Get(doubleBarrierAt(t, late, "/pair", 2).Enter(ctx, nil))(t)
+			<-in
+		}
+	})
+}
+
+// ready was read, and then it is deleted and made again, with the same version,
+// for members who have not seen it yet. Who would replace it reads it again.
+func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
+	zktest.OnVirtualTime(t, func(_ context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
+		ctx := zktest.Bounded(t)
+		enter := func(s recipes.Client) <-chan recipes.Passage {
+			in := make(chan recipes.Passage, 1)
+			go func() {
+				p, err := doubleBarrierAt(t, s, "/pair", 2).Enter(ctx, nil)
+				if err == nil {
+					in <- p
+				}
+				close(in)
+			}()
+			return in
+		}
+		former := []recipes.Client{zktest.OpenVirtual(t, srv), zktest.OpenVirtual(t, srv)}
+		passages := entered(t, ctx, srv, "/pair", former)
+		dying, staying, late := zktest.OpenVirtual(t, srv), zktest.OpenVirtual(t, srv), zktest.OpenVirtual(t, srv)
+		enter(dying)
+		atRest(t, srv, "/pair", 4) // two members inside, ready, and the one that waits
+		stays := enter(staying)
+		atRest(t, srv, "/pair", 5)
+
+		// late has read the ready of the former members, and is about to list. Before
+		// that they leave, dying and staying are let in, and dying dies.
+		read, waits := false, make(chan struct{})
+		var inside recipes.Passage
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			switch {
+			case r.SessionID != late.ID():
+			case r.Op == zkserver.OpGetData && r.Path == "/pair/ready":
+				read = true
+			case r.Op == zkserver.OpGetChildren2 || r.Op == zkserver.OpGetChildren:
+				if !read || inside != nil {
+					break
+				}
+				left := make(chan error)
+				for _, p := range passages {
+					go func() { left <- p.Leave(ctx) }()
+				}
+				for range passages {
+					if err := <-left; err != nil {
+						t.Error(err)
+					}
+				}
+				inside = <-stays
+				srv.ExpireSession(dying.ID())
+			case inside != nil && r.Op == zkserver.OpGetData && r.Path == inside.Znode():
+				close(waits)
+			}
+			return zkserver.Fault{}
+		})
+		joins := enter(late)
+		select {
+		case <-joins:
+			t.Fatal("a member has entered with one that had entered before, with another")
+		case <-waits:
+		case <-ctx.Done():
+			t.Fatal("the case was not met")
+		}
+		srv.SetFault(nil)
+		if err := inside.Leave(ctx); err != nil {
+			t.Error(err)
+		}
+		last := enter(zktest.OpenVirtual(t, srv))
+		if <-joins == nil || <-last == nil {
+			t.Error("the next two have not entered")
+		}
+	})
+}
+
+func doubleBarrierAt(t *testing.T, s recipes.Recipes, path string, size int) recipes.DoubleBarrier {
+	t.Helper()
+	return must.Get(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: size}))(t)
+}

@@ -1,0 +1,148 @@
+package config_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func TestCounterAndLatchCosts(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		c, l := zktest.CounterAt(t, s, "/app/n"), zktest.LatchAt(t, s, "/app/l", 3)
+		must.Get(c.Add(ctx, 1))(t) // makes the node and the receipt
+		must.Get(l.CountDown(ctx))(t)
+		zktest.Costs(t, srv, "adding", 1, 1, 0, func() { _, _ = c.Add(ctx, 1) })
+		zktest.Costs(t, srv, "getting", 0, 1, 0, func() { _, _ = c.Get(ctx) })
+		waited := make(chan error, 1)
+		zktest.Costs(t, srv, "beginning to wait", 0, 1, 0, func() {
+			go func() { waited <- l.Wait(ctx) }()
+			synctest.Wait()
+		})
+		// No recipe polls, and a count wakes nobody who waits.
+		zktest.Idle(t, srv)
+		zktest.Costs(t, srv, "counting down", 1, 1, 0, func() { _, _ = l.CountDown(ctx) })
+		zktest.Costs(t, srv, "the last count, with one who waits", 1, 3, 1, func() {
+			_, _ = l.CountDown(ctx)
+			if err := <-waited; err != nil {
+				t.Error(err)
+			}
+		})
+		zktest.Costs(t, srv, "counting down what is open", 0, 1, 0, func() {
+			if n, err := l.CountDown(ctx); n != 0 || err != nil {
+				t.Errorf("what is open has %d left, %v", n, err)
+			}
+		})
+		if got, want := zktest.Shape(srv, "/app"), "l l/_c_<guid>-receipt-0000000001 l/open l/remaining n n/_c_<guid>-receipt-0000000000"; got != want {
+			t.Errorf("znodes %q; want %q", got, want)
+		}
+	})
+}
+
+// Somebody has made the znode with a shell, which gives it white space or nothing.
+func TestACounterWithoutDigitsHasItsInitialValue(t *testing.T) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
+		for i, data := range []string{"", " ", "\n", " \t\r\n"} {
+			path := fmt.Sprintf("%s%d", s.Path, i)
+			if _, err := s.Raw.Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll)); err != nil {
+				t.Fatal(err)
+			}
+			c := zktest.CounterAt(t, s.Session(), path)
+			if n, err := c.Get(s.Ctx); n != 0 || err != nil {
+				t.Errorf("%q is %d, %v", data, n, err)
+			}
+			if n, err := c.Add(s.Ctx, 3); n != 3 || err != nil {
+				t.Errorf("3 more than %q is %d, %v", data, n, err)
+			}
+		}
+	})
+}
+
+func TestACounterInTheDialectOfCurator(t *testing.T) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
+		c := must.Get(s.Session().Counter(s.Path, recipes.CounterConfig{Dialect: recipes.Curator}))(s.T)
+		if n := must.Get(c.Add(s.Ctx, -5))(s.T); n != -5 || int64(binary.BigEndian.Uint64(s.Data(s.Path))) != -5 {
+			t.Errorf("counted %d, and stored %x", n, s.Data(s.Path))
+		}
+		if _, err := s.Raw.Set(s.Path, binary.BigEndian.AppendUint64(nil, 41), -1); err != nil {
+			t.Fatal(err)
+		}
+		if n := must.Get(c.Add(s.Ctx, 1))(s.T); n != 42 {
+			t.Errorf("41 and 1 are %d", n)
+		}
+		if _, err := s.Raw.Set(s.Path, nil, -1); err != nil {
+			t.Fatal(err)
+		}
+		if n := must.Get(c.Get(s.Ctx))(s.T); n != 0 {
+			t.Errorf("without data it is %d", n)
+		}
+	})
+}
+
+// A number that is read in the other form would be another one.
+// Curator's DistributedAtomicLong creates its znode with the first number in it, here after ours has
+// found none. Neither sum is lost.
+func TestACounterThatAnotherCreatesIsNotOverwritten(t *testing.T) {
+	for dialect, number := range map[recipes.Dialect][]byte{
+		recipes.Curator: binary.BigEndian.AppendUint64(nil, 5), recipes.Kazoo: []byte("5"), recipes.ZooKeeper: []byte("5"),
+	} {
+		t.Run(string(dialect), func(t *testing.T) {
+			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+				c := must.Get(s.Session().Counter(s.Path, recipes.CounterConfig{Dialect: dialect}))(t)
+				var once sync.Once
+				srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+					if r.Op == zkserver.OpMulti && r.Path == s.Path {
+						once.Do(func() { s.Make(s.Path, number, 0) })
+					}
+					return zkserver.Fault{}
+				})
+				if n, err := c.Add(s.Ctx, 1); n != 6 || err != nil {
+					t.Errorf("1 more than 5 is %d, %v", n, err)
+				}
+			})
+		})
+	}
+}
+
+func TestACounterRefusesTheFormOfAnotherDialect(t *testing.T) {
+	for _, tt := range []struct {
+		dialect recipes.Dialect
+		data    string
+		want    error
+	}{
+		{recipes.ZooKeeper, "\x00\x00\x00\x00\x00\x00\x00\x05", recipes.ErrForeign},
+		{recipes.Kazoo, "\xff\xff\xff\xff\xff\xff\xff\xfb", recipes.ErrForeign},
+		{recipes.ZooKeeper, "elephant", recipes.ErrInvalid},
+		{recipes.Curator, "12345678", recipes.ErrForeign},
+		{recipes.Curator, "5", recipes.ErrForeign},
+		{recipes.Curator, "\x00\x00\x00\x05", recipes.ErrInvalid},
+		{recipes.Kazoo, "1.5", recipes.ErrInvalid},
+		{recipes.Kazoo, "-7", nil},
+		{recipes.Curator, "\x01elephan", nil},
+	} {
+		zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
+			s.Make(s.Path, []byte(tt.data), 0)
+			c := must.Get(s.Session().Counter(s.Path, recipes.CounterConfig{Dialect: tt.dialect}))(s.T)
+			for _, count := range []func() (int64, error){
+				func() (int64, error) { return c.Get(s.Ctx) },
+				func() (int64, error) { return c.Add(s.Ctx, 1) },
+			} {
+				if _, err := count(); !errors.Is(err, tt.want) {
+					t.Errorf("%s reads %q: %v; want %v", tt.dialect, tt.data, err, tt.want)
+				}
+			}
+			if tt.want != nil && string(s.Data(s.Path)) != tt.data {
+				t.Errorf("%s has made %q of %q", tt.dialect, s.Data(s.Path), tt.data)
+			}
+		})
+	}
+}

@@ -1,0 +1,213 @@
+package line_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// A contender that may not read its own znode can neither watch nor guard it.
+func TestAContenderThatMayNotReadItsOwnZnodeIsRefused(t *testing.T) {
+	srv := zktest.Embedded(t)
+	ctx := zktest.Bounded(t)
+	l := must.Get(zktest.Open(t, srv).Lock("/blind", recipes.LockConfig{}))(t)
+	hold := must.Get(l.Acquire(ctx))(t) // makes the parent, open to all
+	if err := hold.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	blind := must.Get(zookeeper.Open(ctx, recipes.SessionConfig{
+		Servers: []string{srv.Addr()},
+		ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}},
+	}))(t)
+	_, err := must.Get(blind.Lock("/blind", recipes.LockConfig{Strategy: recipes.Predecessor}))(t).Acquire(ctx)
+	if !errors.Is(err, recipes.ErrAccessDenied) {
+		t.Fatalf("got %v", err)
+	}
+	// And it does not stand in the way for longer than its session.
+	if err := blind.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	hold = must.Get(l.Acquire(ctx))(t)
+	if err := hold.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// With handoff a contender can read its own znode, because its session's identity may.
+// But its successor cannot watch that znode. It is refused, instead of waiting for an
+// event that the server would not send.
+func TestAContenderThatMayNotReadItsPredecessorIsRefused(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		srv := zktest.Embedded(t)
+		ctx := zktest.Bounded(t)
+		blind := must.Get(zookeeper.Open(ctx, recipes.SessionConfig{
+			Servers: []string{srv.Addr()},
+			ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}},
+			Digest:  &recipes.Digest{User: "blind", Password: "secret"}, // so its identity is another
+		}))(t)
+		defer blind.Close(ctx)
+		s := zktest.Open(t, srv)
+		first := must.Get(must.Get(s.Lock("/dark", recipes.LockConfig{}))(t).Acquire(ctx))(t) // makes the parent
+		if err := first.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		hold := must.Get(must.Get(blind.Lock("/dark", recipes.LockConfig{Strategy: recipes.Handoff}))(t).Acquire(ctx))(t)
+		_, err := must.Get(s.Lock("/dark", recipes.LockConfig{Strategy: strategy}))(t).Acquire(ctx)
+		if !errors.Is(err, recipes.ErrAccessDenied) {
+			t.Errorf("%s: got %v", strategy, err)
+		}
+		if err := hold.Release(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A write whose guard is refused for another reason than that the znode is gone
+// blames none of the caller's operations.
+func TestAGuardThatIsRefusedIsNotTheCallersOperation(t *testing.T) {
+	srv := zktest.Embedded(t)
+	s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
+	hold := must.Get(must.Get(s.Lock("/guard", recipes.LockConfig{Strategy: recipes.Predecessor}))(t).Acquire(ctx))(t)
+	raw := zktest.Raw(t, srv.Addr())
+	if _, err := raw.SetACL(hold.Znode(), zk.WorldACL(zk.PermWrite), -1); err != nil {
+		t.Fatal(err)
+	}
+	var refused *recipes.WriteError
+	for _, ops := range [][]recipes.Op{nil, {recipes.Create("/x", nil)}} {
+		if err := hold.Write(ctx, ops...); !errors.Is(err, recipes.ErrAccessDenied) || errors.As(err, &refused) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// An observer's watches do not grow with the leaders that it has seen.
+func TestAnObserversWatchesDoNotPileUp(t *testing.T) {
+	srv := zktest.Embedded(t)
+	observer, s, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)
+	e := must.Get(s.Election("/e", recipes.ElectionConfig{}))(t)
+	observed := must.Get(must.Get(observer.Election("/e", recipes.ElectionConfig{}))(t).Observe(ctx))(t)
+	for range 30 {
+		leadership := must.Get(e.Campaign(ctx, nil))(t)
+		for l := range observed {
+			if l.Token == leadership.Token() {
+				break
+			}
+		}
+		if err := leadership.Resign(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for l := range observed {
+			if l.None() {
+				break
+			}
+		}
+	}
+	if n := srv.Watches(); n > 3 {
+		t.Errorf("%d watches after 30 leaders", n)
+	}
+}
+
+// What a session may not write is said, and not tried again and again: its own
+// receipt, and the bound of a queue.
+func TestWhatMayNotBeWrittenIsNotTriedForEver(t *testing.T) {
+	srv := zktest.Embedded(t)
+	ctx := zktest.Bounded(t)
+	must.Get(zktest.CounterAt(t, zktest.Open(t, srv), "/n").Add(ctx, 1))(t)
+	unwritten := must.Get(zookeeper.Open(ctx, recipes.SessionConfig{
+		Servers: []string{srv.Addr()},
+		ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermWrite, Scheme: "world", ID: "anyone"}},
+	}))(t)
+	defer unwritten.Close(ctx)
+	if _, err := zktest.CounterAt(t, unwritten, "/n").Add(ctx, 1); !errors.Is(err, recipes.ErrAccessDenied) {
+		t.Errorf("a counter: %v", err)
+	}
+	bounded := recipes.QueueConfig{Capacity: 2}
+	q := must.Get(zktest.Open(t, srv).Queue("/q", bounded))(t)
+	must.Get(q.Put(ctx, nil))(t)
+	raw := zktest.Raw(t, srv.Addr())
+	if _, err := raw.SetACL("/q/bound", zk.WorldACL(zk.PermRead), -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Put(ctx, nil); !errors.Is(err, recipes.ErrAccessDenied) {
+		t.Errorf("a queue: %v", err)
+	}
+}
+
+// turnsOfACLs is how many turns TestALineHasOneACL takes: a few with every run of the
+// tests, 10,000 with `make test-acl`.
+func turnsOfACLs(t *testing.T) int {
+	value := os.Getenv("ZKRECIPES_ACL_TURNS")
+	if value == "" {
+		return 200
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		t.Fatalf("ZKRECIPES_ACL_TURNS is a number of turns, not %q", value)
+	}
+	return n
+}
+
+// A server keeps each list of permissions that is in use, and drops it with the last
+// znode that has it. So all contenders of all sessions have one list, and so has the path
+// at which they stand: the list is in use for as long as there is a line.
+func TestALineHasOneACL(t *testing.T) {
+	addr, path := ensembletest.Start(t, ensembletest.Quick(1)).Addrs()[0], "/acl/line"
+	raw := zktest.Raw(t, addr)
+	const sessions = 5
+	turns := turnsOfACLs(t)
+	ofPath := make(map[string]bool)
+	lists := make(map[string]string) // and the first znode that has it
+	saw := func(znode string) {
+		acl, _, err := raw.GetACL(znode)
+		if err != nil {
+			t.Errorf("getAcl %s: %v", znode, err)
+		}
+		list := fmt.Sprint(acl)
+		if lists[list] == "" {
+			lists[list] = znode
+		}
+		if znode == path {
+			ofPath[list] = true
+		}
+	}
+	var all sync.WaitGroup
+	for range sessions {
+		s := zktest.OpenAt(t, addr)
+		all.Go(func() {
+			l := must.Get(s.Lock(path, recipes.LockConfig{Strategy: recipes.Handoff}))(t)
+			for range turns / sessions {
+				h, err := l.Acquire(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				saw(h.Znode()) // by the holder alone
+				saw(path)
+				if err := h.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	saw("/acl")
+	for list, znode := range lists {
+		if znode != "/acl" && !ofPath[list] {
+			t.Errorf("%s has a list that its path has not: %s", znode, list)
+		}
+	}
+	t.Logf("%d lists in %d turns", len(lists), turns)
+	if len(lists) != 2 {
+		t.Errorf("%d lists of permissions, want the one of a line and the one of everything else: %v", len(lists), lists)
+	}
+}

@@ -1,0 +1,205 @@
+package line_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// A hold whose znode cannot be watched is lost, but its znode is there, and the
+// others wait for it.
+func TestAHoldThatCannotBeWatchedIsGivenBackByItsRelease(t *testing.T) {
+	for _, strategy := range []recipes.Strategy{recipes.Herd, recipes.Predecessor} {
+		zktest.OnBoth(t, func(s *zktest.Scene) {
+			hold := s.Hold(s.JoinWith(s.Session(), strategy))
+			if _, err := s.Raw.SetACL(hold.Znode(), zk.WorldACL(zk.PermAll&^zk.PermRead), -1); err != nil {
+				s.Fatal(err)
+			}
+			select {
+			case <-hold.Done():
+			case <-s.Ctx.Done():
+				s.Fatal("not told")
+			}
+			if !s.Exists(hold.Znode()) {
+				s.Fatal("it is gone before the holder has stopped")
+			}
+			if err := hold.Release(s.Ctx); !errors.Is(err, recipes.ErrNotHeld) {
+				s.Errorf("release: %v", err)
+			}
+			for s.Exists(hold.Znode()) { // goes on after the release
+				if s.Ctx.Err() != nil {
+					s.Fatal("the znode is still there")
+				}
+			}
+		})
+	}
+}
+
+// So is a name or a membership whose znode cannot be watched again after the connection was lost.
+func TestAMemberThatCannotBeWatchedIsGivenBackByItsLeave(t *testing.T) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+		mine := s.Session()
+		names := must.Get(mine.Names(s.Path))(t)
+		name := must.Get(names.Register(s.Ctx, "name", nil))(t)
+		member := must.Get(must.Get(mine.Group(s.Path, recipes.GroupConfig{}))(t).Join(s.Ctx, nil))(t)
+		for giveBack, g := range map[string]struct {
+			recipes.Grant
+			end func(context.Context) error
+		}{"unregister": {name, name.Unregister}, "leave": {member, member.Leave}} {
+			if _, err := s.Raw.SetACL(g.Znode(), zk.WorldACL(zk.PermAll&^zk.PermRead), -1); err != nil {
+				t.Fatal(err)
+			}
+			var once atomic.Bool
+			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+				return zkserver.Fault{CloseAfter: r.SessionID == mine.ID() && !once.Swap(true)}
+			})
+			_, _ = names.Lookup(s.Ctx, "another") // whose answer is the last on this connection
+			select {
+			case <-g.Done():
+			case <-s.Ctx.Done():
+				t.Fatal("not told")
+			}
+			if err := g.Err(); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
+				t.Errorf("lost with %v", err)
+			}
+			if !s.Exists(g.Znode()) {
+				t.Error("it is gone before its owner has stopped")
+			}
+			if err := g.end(s.Ctx); !errors.Is(err, recipes.ErrNotHeld) {
+				t.Errorf("%s: %v", giveBack, err)
+			}
+			if s.Exists(g.Znode()) {
+				t.Errorf("the znode is still there after %s", giveBack)
+			}
+		}
+	})
+}
+
+// A server that throttles has refused nothing for good. What is held stands, and its removal is noticed.
+func TestWhatIsHeldIsWatchedAgainThoughTheServerThrottles(t *testing.T) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+		mine := s.Session()
+		names := must.Get(mine.Names(s.Path + "-names"))(t)
+		hold := s.Hold(s.JoinWith(mine, recipes.Predecessor))
+		for _, g := range []recipes.Grant{hold, must.Get(names.Register(s.Ctx, "name", nil))(t)} {
+			var closed atomic.Bool
+			var throttled atomic.Int32
+			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+				watches := r.Path == g.Znode() && (r.Op == zkserver.OpGetData || r.Op == zkserver.OpGetChildren2)
+				return zkserver.Fault{
+					CloseAfter: r.SessionID == mine.ID() && !closed.Swap(true),
+					Throttle:   r.SessionID == mine.ID() && watches && throttled.Add(1) <= 3,
+				}
+			})
+			_, _ = names.Lookup(s.Ctx, "another") // whose answer is the last on this connection
+			// The fourth look is answered.
+			for throttled.Load() <= 3 {
+				select {
+				case <-g.Done():
+					t.Fatalf("lost: %v", g.Err())
+				case <-s.Ctx.Done():
+					t.Fatal("not watched again")
+				default:
+				}
+			}
+			if err := s.Raw.Delete(g.Znode(), -1); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-g.Done():
+			case <-s.Ctx.Done():
+				t.Fatal("not told")
+			}
+			if err := g.Err(); !errors.Is(err, recipes.ErrRemoved) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// The guard goes when the place has gone. A release whose context ends by then does not wait
+// for that.
+func TestAReleaseDoesNotWaitForAGuardLongerThanItsContext(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
+		if err := hold.Write(ctx); err != nil {
+			t.Fatal(err)
+		}
+		impatient, giveUp := context.WithCancel(ctx)
+		goOn := make(chan struct{})
+		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+			if strings.Contains(r.Path, "-guard-") {
+				giveUp()
+				f.Hold = goOn
+			}
+			return f
+		})
+		released := make(chan error, 1)
+		go func() { released <- hold.Release(impatient) }()
+		synctest.Wait()
+		select {
+		case err := <-released:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("released with %v", err)
+			}
+		default:
+			t.Error("it waits")
+		}
+		close(goOn)
+		synctest.Wait()
+		if left := zktest.Layout(srv, "/l"); strings.Contains(strings.Join(left, " "), "-guard-") {
+			t.Errorf("left %q", left)
+		}
+	})
+}
+
+// A grant has one guard, however often the look at its place is refused after the guard
+// was made. The guard goes with the grant.
+func TestGuardsDoNotPileUp(t *testing.T) {
+	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+	s := zktest.Open(t, srv)
+	hold := must.Get(must.Get(s.Lock("/line", recipes.LockConfig{Strategy: recipes.Handoff}))(t).Acquire(ctx))(t)
+	guards := func() (n int) {
+		for _, node := range srv.Tree() {
+			if strings.Contains(node.Path, "-guard-") {
+				n++
+			}
+		}
+		return n
+	}
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		return zkserver.Fault{Throttle: r.Op == zkserver.OpExists}
+	})
+	for range 5 {
+		if err := hold.Write(ctx, recipes.Create("/x", nil)); !errors.Is(err, recipes.ErrThrottled) {
+			t.Errorf("a write whose look is throttled: %v", err)
+		}
+	}
+	if n := guards(); n != 1 {
+		t.Errorf("%d guards after five refused writes", n)
+	}
+	srv.SetFault(nil)
+	for _, path := range []string{"/y", "/z"} {
+		if err := hold.Write(ctx, recipes.Create(path, nil)); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := guards(); n != 1 {
+		t.Errorf("%d guards after the writes", n)
+	}
+	if err := hold.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := guards(); n != 0 {
+		t.Errorf("%d guards are left", n)
+	}
+}

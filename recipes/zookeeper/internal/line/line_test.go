@@ -1,0 +1,233 @@
+package line_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// queueUp has n contenders of one session join, one after the other, and
+// returns what each acquired as it does.
+func queueUp(ctx context.Context, t *testing.T, s recipes.Recipes, path string, strategy recipes.Strategy, n int) <-chan int {
+	t.Helper()
+	order := make(chan int, n)
+	var all sync.WaitGroup
+	t.Cleanup(all.Wait)
+	for i := range n {
+		joined := make(chan struct{})
+		l := must.Get(s.Lock(path, recipes.LockConfig{Strategy: strategy, Joined: func(p recipes.Place) { close(joined) }}))(t)
+		all.Go(func() {
+			hold, err := l.Acquire(ctx)
+			if err != nil {
+				t.Errorf("contender %d: %v", i, err)
+				order <- -1
+				return
+			}
+			order <- i
+			if err := hold.Release(ctx); err != nil {
+				t.Errorf("contender %d: release: %v", i, err)
+			}
+		})
+		select {
+		case <-joined:
+		case <-ctx.Done():
+			t.Fatal("cannot join")
+		}
+	}
+	return order
+}
+
+// Numbers wrap at 2^31; comparing them as strings or plain integers crowned
+// newcomers.
+func TestTheLineKeepsItsOrderAcrossTheWrap(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		t.Run(string(strategy), func(t *testing.T) {
+			srv := zktest.Embedded(t)
+			s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
+			l := must.Get(s.Lock("/wrap", recipes.LockConfig{}))(t)
+			first := must.Get(l.Acquire(ctx))(t) // makes the path
+			if err := first.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := srv.SetSequence("/wrap", math.MaxInt32-2); err != nil {
+				t.Fatal(err)
+			}
+			hold := must.Get(l.Acquire(ctx))(t)
+			order := queueUp(ctx, t, s, "/wrap", strategy, 6)
+			contenders := must.Get(l.Contenders(ctx))(t)
+			if last := contenders[len(contenders)-1]; last.Sequence >= 0 {
+				t.Fatalf("the last contender is %s: nothing has wrapped", last.Znode)
+			}
+			if err := hold.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for want := range 6 {
+				if got := <-order; got != want {
+					t.Fatalf("contender %d is granted in place %d", got, want)
+				}
+			}
+		})
+	}
+}
+
+// ZooKeeper 3.8.0 does not wrap: it gives 2147483647 to everybody from then on.
+// A GUID must not decide who was first.
+func TestContendersWithTheSameNumberKeepTheirOrder(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		srv := zktest.Embedded(t)
+		s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
+		l := must.Get(s.Lock("/stuck", recipes.LockConfig{Strategy: strategy}))(t)
+		first := must.Get(l.Acquire(ctx))(t) // makes the path
+		if err := first.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if zktest.Creates(r.Op) {
+				if err := srv.SetSequence("/stuck", math.MaxInt32); err != nil {
+					t.Error(err)
+				}
+			}
+			return zkserver.Fault{}
+		})
+		hold := must.Get(l.Acquire(ctx))(t)
+		order := queueUp(ctx, t, s, "/stuck", strategy, 8)
+		for _, c := range must.Get(l.Contenders(ctx))(t) {
+			if c.Sequence != math.MaxInt32 {
+				t.Fatalf("%s has not the same number", c.Znode)
+			}
+		}
+		if err := hold.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for want := range 8 {
+			if got := <-order; got != want {
+				t.Fatalf("contender %d is granted in place %d", got, want)
+			}
+		}
+	}
+}
+
+// Its counter goes on, past 2147483647, as long as creations are under way, and
+// falls back to that number when they are not. So a number may be smaller than
+// that of who came before, and holds.
+func TestANewcomerWithASmallerNumberDoesNotGoFirst(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		t.Run(string(strategy), func(t *testing.T) {
+			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+				joinAs := func(number int32) *zktest.Contender {
+					srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+						if zktest.Creates(r.Op) {
+							if err := srv.SetSequence(s.Path, number); err != nil {
+								t.Error(err)
+							}
+						}
+						return zkserver.Fault{}
+					})
+					return s.JoinWith(s.Session(), strategy)
+				}
+				s.Release(s.Hold(s.Join())) // makes the path
+				cs := []*zktest.Contender{joinAs(math.MinInt32 + 1), joinAs(math.MaxInt32), joinAs(math.MinInt32), joinAs(math.MaxInt32)}
+				for i, c := range cs {
+					hold := s.Hold(c)
+					for _, later := range cs[i+1:] {
+						select {
+						case <-later.Held:
+							t.Fatalf("%s is granted while %s holds", later.Place.Znode, c.Place.Znode)
+						default:
+						}
+					}
+					s.Release(hold)
+				}
+			})
+		})
+	}
+}
+
+// One foreign child broke go-zookeeper's Lock, and one named _c_ with fewer
+// than 35 characters made it panic.
+func TestForeignChildrenAreIgnored(t *testing.T) {
+	srv := zktest.Embedded(t)
+	s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
+	raw := zktest.Raw(t, srv.Addr())
+	for _, path := range []string{"/foreign", "/foreign/_c_", "/foreign/_c_x-lock-", "/foreign/config", "/foreign/lock-x", "/foreign/-"} {
+		if _, err := raw.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	order := queueUp(ctx, t, s, "/foreign", recipes.Predecessor, 3)
+	for want := range 3 {
+		if got := <-order; got != want {
+			t.Fatalf("contender %d is granted in place %d", got, want)
+		}
+	}
+}
+
+// CURATOR-264: the search for a node whose creation was not confirmed read a
+// server that had not heard of it yet, and a second one was made.
+func TestTheSearchForALostCreateSyncsFirst(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		srv := zktest.Embedded(t)
+		s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
+		var after []zkserver.Op
+		lost := false
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if lost {
+				after = append(after, r.Op)
+			}
+			if zktest.Creates(r.Op) && !lost && strings.HasSuffix(r.Path, "lock-") && zktest.Exists(srv, "/sync") {
+				lost = true
+				return zkserver.Fault{DropReply: true}
+			}
+			return zkserver.Fault{}
+		})
+		l := must.Get(s.Lock("/sync", recipes.LockConfig{Strategy: strategy}))(t)
+		hold := must.Get(l.Acquire(ctx))(t)
+		if err := hold.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if len(after) < 2 || after[0] != zkserver.OpSync || after[1] != zkserver.OpGetChildren2 {
+			t.Fatalf("after the lost reply came %v", after)
+		}
+		for _, op := range after {
+			if zktest.Creates(op) {
+				t.Fatal("created twice")
+			}
+		}
+	}
+}
+
+// CURATOR-498: the search by GUID took a node of another (dying) session for
+// its own, and there were two leaders.
+func TestANodeOfAnotherOwnerIsNotTakenForOnesOwn(t *testing.T) {
+	for _, strategy := range []recipes.Strategy{recipes.Herd, recipes.Predecessor} {
+		srv := zktest.Embedded(t)
+		s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
+		raw := zktest.Raw(t, srv.Addr())
+		if _, err := raw.Create("/owner", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		done := false
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if done || r.SessionID != s.ID() || !zktest.Creates(r.Op) {
+				return zkserver.Fault{}
+			}
+			done = true
+			if _, err := raw.Create(r.Path, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
+				t.Error(err)
+			}
+			return zkserver.Fault{CloseBefore: true}
+		})
+		l := must.Get(s.Lock("/owner", recipes.LockConfig{Strategy: strategy}))(t)
+		if hold, err := l.Acquire(ctx); err == nil {
+			t.Fatalf("granted on %s", hold.Znode())
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package line_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/adler32"
+	"math"
+	"os"
+	gopath "path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// On ZooKeeper itself, the counter of a parent comes to its end while contenders of
+// several sessions go through the line. No two hold at once, none overtakes, and none is
+// left. (The in-process server plays this in the tests above.)
+func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
+	t.Parallel() // waits for servers
+	path := func(s recipes.Strategy, what string) string { return "/" + what + "-" + string(s) }
+	var counted []string
+	for _, s := range recipes.Strategies() {
+		counted = append(counted, path(s, "order"), path(s, "many"))
+	}
+	addr := startCounted(t, math.MaxInt32-3, append(counted, "/queue")...)
+
+	for _, strategy := range recipes.Strategies() {
+		t.Run(string(strategy), func(t *testing.T) {
+			ctx := zktest.Bounded(t)
+			s := zktest.OpenAt(t, addr)
+			l := must.Get(s.Lock(path(strategy, "order"), recipes.LockConfig{Strategy: strategy}))(t)
+			hold := must.Get(l.Acquire(ctx))(t)
+			order := queueUp(ctx, t, s, path(strategy, "order"), strategy, 8)
+			line := must.Get(l.Contenders(ctx))(t)
+			if first, last := line[0], line[len(line)-1]; first.Sequence != math.MaxInt32-3 || last.Sequence != math.MaxInt32 {
+				t.Fatalf("the numbers go from %d to %d", first.Sequence, last.Sequence)
+			}
+			if err := hold.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for want := range 8 {
+				if got := <-order; got != want {
+					t.Fatalf("contender %d is granted in place %d", got, want)
+				}
+			}
+
+			var all sync.WaitGroup
+			var holders, grants atomic.Int32
+			var last recipes.Token // of the holder
+			for range 6 {
+				s := zktest.OpenAt(t, addr)
+				l := must.Get(s.Lock(path(strategy, "many"), recipes.LockConfig{Strategy: strategy}))(t)
+				all.Go(func() {
+					for range 20 {
+						hold, err := l.Acquire(ctx)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if n := holders.Add(1); n != 1 {
+							t.Errorf("%d holders", n)
+						}
+						if hold.Token() <= last {
+							t.Errorf("token %d after %d", hold.Token(), last)
+						}
+						last = hold.Token()
+						grants.Add(1)
+						holders.Add(-1)
+						if err := hold.Release(ctx); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			if n := grants.Load(); n != 6*20 {
+				t.Errorf("%d grants", n)
+			}
+		})
+	}
+
+	t.Run("queue", func(t *testing.T) {
+		ctx := zktest.Bounded(t)
+		q := must.Get(zktest.OpenAt(t, addr).Queue("/queue", recipes.QueueConfig{}))(t)
+		const left = 3 // the parent of the receipts takes a number too
+		for i := range left {
+			must.Get(q.Put(ctx, []byte{byte(i)}))(t)
+		}
+		if _, err := q.Put(ctx, nil); !errors.Is(err, recipes.ErrNodeExists) || !strings.Contains(err.Error(), "used all numbers") {
+			t.Errorf("an element more than there are numbers: %v", err)
+		}
+		for i := range left {
+			if e := must.Get(q.Take(ctx))(t); e.Data[0] != byte(i) {
+				t.Errorf("element %d is taken in place %d", e.Data[0], i)
+			}
+		}
+	})
+}
+
+// startCounted starts a server that has znodes at these paths, each of which has
+// counted its children up to number. They are no containers, which would be gone,
+// being empty, before somebody comes.
+func startCounted(t *testing.T, number int32, paths ...string) string {
+	t.Helper()
+	cfg := ensembletest.Quick(1)
+	cfg.Dir = t.TempDir()
+	e := ensembletest.Start(t, cfg)
+	server := e.Server(0)
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(cfg.Dir, "*", "*", "data", "version-2"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("the server's data is in %q: %v", found, err)
+	}
+	if err := os.RemoveAll(found[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(found[0], 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const zxid = 0x100
+	name := filepath.Join(found[0], fmt.Sprintf("snapshot.%x", zxid))
+	if err := os.WriteFile(name, snapshot(zxid, number, paths), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return server.Addr()
+}
+
+// snapshot is a snapshot file of ZooKeeper 3.8, which reads those of 3.4 too: this
+// is one without digests.
+func snapshot(zxid int64, cversion int32, parents []string) []byte {
+	var b []byte
+	i32 := func(v int32) { b = binary.BigEndian.AppendUint32(b, uint32(v)) }
+	i64 := func(v int64) { b = binary.BigEndian.AppendUint64(b, uint64(v)) }
+	str := func(s string) { i32(int32(len(s))); b = append(b, s...) }
+	node := func(path string, cversion int32) {
+		str(path)
+		i32(0)        // no data
+		i64(-1)       // open to everybody
+		i64(zxid - 1) // created
+		i64(zxid - 1) // modified
+		i64(0)        // created, in milliseconds
+		i64(0)        // modified
+		i32(0)        // version
+		i32(cversion)
+		i32(0)    // version of the ACL
+		i64(0)    // not ephemeral
+		i64(zxid) // of the last change of the children
+	}
+	b = append(b, "ZKSN"...)
+	i32(2)  // version
+	i64(-1) // database
+	i32(0)  // no sessions
+	i32(0)  // no ACLs
+	for _, path := range []string{"", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"} {
+		node(path, 0)
+	}
+	for _, path := range parents {
+		node(path, cversion)
+	}
+	str("/") // no more
+	i64(int64(adler32.Checksum(b)))
+	str("/")
+	return b
+}
+
+// A contender has a name of marker and number alone only where its successor goes by it.
+func TestWhoStandsByNumberAlone(t *testing.T) {
+	lock := func(cfg recipes.LockConfig) func(*testing.T, context.Context, recipes.Client) recipes.Grant {
+		return func(t *testing.T, ctx context.Context, s recipes.Client) recipes.Grant {
+			return must.Get(must.Get(s.Lock("/l", cfg))(t).Acquire(ctx))(t)
+		}
+	}
+	semaphore := func(permits int) func(*testing.T, context.Context, recipes.Client) recipes.Grant {
+		return func(t *testing.T, ctx context.Context, s recipes.Client) recipes.Grant {
+			cfg := recipes.SemaphoreConfig{Permits: permits, Strategy: recipes.Handoff}
+			return must.Get(must.Get(s.Semaphore("/l", cfg))(t).Acquire(ctx))(t)
+		}
+	}
+	for name, test := range map[string]struct {
+		acquire func(*testing.T, context.Context, recipes.Client) recipes.Grant
+		prefix  string
+	}{
+		"a lock":                       {lock(recipes.LockConfig{}), "lock-"},
+		"a lock by handoff":            {lock(recipes.LockConfig{Strategy: recipes.Handoff}), "lock-"},
+		"a lock by predecessor":        {lock(recipes.LockConfig{Strategy: recipes.Predecessor}), "_c_"},
+		"a lock by herd":               {lock(recipes.LockConfig{Strategy: recipes.Herd}), "_c_"},
+		"a lock of Curator's":          {lock(recipes.LockConfig{Strategy: recipes.Handoff, Dialect: recipes.Curator}), "_c_"},
+		"a lock of kazoo's":            {lock(recipes.LockConfig{Strategy: recipes.Handoff, Dialect: recipes.Kazoo}), "_c_"},
+		"a semaphore of one permit":    {semaphore(1), "lease-"},
+		"a semaphore of three permits": {semaphore(3), "_c_"},
+		"an election": {func(t *testing.T, ctx context.Context, s recipes.Client) recipes.Grant {
+			return must.Get(must.Get(s.Election("/l", recipes.ElectionConfig{Strategy: recipes.Handoff}))(t).Campaign(ctx, nil))(t)
+		}, "n_"},
+		"a shared lock": {func(t *testing.T, ctx context.Context, s recipes.Client) recipes.Grant {
+			return must.Get(must.Get(s.SharedLock("/l", recipes.SharedLockConfig{Strategy: recipes.Handoff}))(t).AcquireWrite(ctx))(t)
+		}, "_c_"},
+	} {
+		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Client) {
+			if znode := gopath.Base(test.acquire(t, ctx, s).Znode()); !strings.HasPrefix(znode, test.prefix) {
+				t.Errorf("%s: %s; want %s", name, znode, test.prefix)
+			}
+		})
+	}
+}

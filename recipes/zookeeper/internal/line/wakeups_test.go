@@ -1,0 +1,292 @@
+package line_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// stander is one that has joined and waits.
+type stander struct {
+	session recipes.Client
+	granted chan recipes.Hold
+}
+
+// stands has a session of its own join a shared lock, or a semaphore if permits
+// is not 0.
+func stands(ctx context.Context, t *testing.T, srv *zkserver.Server, path string, mode recipes.Mode, permits int) *stander {
+	t.Helper()
+	c := &stander{session: zktest.OpenVirtual(t, srv), granted: make(chan recipes.Hold, 1)}
+	joined := make(chan struct{})
+	enter := func() (recipes.Hold, error) {
+		told := func(recipes.Place) { close(joined) }
+		if permits > 0 {
+			m := must.Get(c.session.Semaphore(path, recipes.SemaphoreConfig{Permits: permits, Joined: told}))(t)
+			return m.Acquire(ctx)
+		}
+		l := must.Get(c.session.SharedLock(path, recipes.SharedLockConfig{Joined: told}))(t)
+		if mode == recipes.Reading {
+			return l.AcquireRead(ctx)
+		}
+		return l.AcquireWrite(ctx)
+	}
+	go func() {
+		if h, err := enter(); err == nil {
+			c.granted <- h
+		} else {
+			close(c.granted)
+		}
+	}()
+	<-joined
+	return c
+}
+
+func (c *stander) events(t *testing.T) int64 {
+	return must.Get(c.session.Stats(context.Background()))(t).WatchEvents
+}
+
+func (c *stander) hold(t *testing.T) recipes.Hold {
+	t.Helper()
+	h := <-c.granted
+	if h == nil {
+		t.Fatal("not granted")
+	}
+	return h
+}
+
+// Releasing a writer wakes all readers behind it and nobody else.
+func TestWakeUpsOfASharedLock(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
+		first := stands(ctx, t, srv, "/rw", recipes.Writing, 0).hold(t)
+		var readers []*stander
+		for range 5 {
+			readers = append(readers, stands(ctx, t, srv, "/rw", recipes.Reading, 0))
+		}
+		writer := stands(ctx, t, srv, "/rw", recipes.Writing, 0)
+		late := stands(ctx, t, srv, "/rw", recipes.Reading, 0)
+		zktest.Idle(t, srv)
+		if err := first.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		var holds []recipes.Hold
+		for i, r := range readers {
+			holds = append(holds, r.hold(t))
+			if n := r.events(t); n != 1 {
+				t.Errorf("reader %d woke %d times; want once", i, n)
+			}
+		}
+		// The writer watches the last reader only.
+		for _, h := range holds[:4] {
+			if err := h.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if w, l := writer.events(t), late.events(t); w != 0 || l != 0 {
+			t.Errorf("the writer woke %d times, the reader behind it %d times; want neither", w, l)
+		}
+		if err := holds[4].Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		h := writer.hold(t)
+		if w, l := writer.events(t), late.events(t); w != 1 || l != 0 {
+			t.Errorf("the writer woke %d times, the reader behind it %d times; want 1 and 0", w, l)
+		}
+		if err := h.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		late.hold(t)
+	})
+}
+
+// A reader is let in when the writer ahead has downgraded, and the one between
+// the two has left: whatever it watched in the meantime.
+func TestAReaderWakesWhenItsWayIsFree(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+			joined := make(chan struct{}, 3)
+			contend := func(session recipes.Client) recipes.SharedLock {
+				cfg := recipes.SharedLockConfig{Strategy: strategy, Joined: func(recipes.Place) { joined <- struct{}{} }}
+				return must.Get(session.SharedLock(s.Path, cfg))(t)
+			}
+			writer := must.Get(contend(s.Session()).AcquireWrite(s.Ctx))(t)
+			<-joined
+			between, leave := context.WithCancel(s.Ctx)
+			go contend(s.Session()).AcquireWrite(between)
+			<-joined
+			session := s.Session()
+			reader := contend(session)
+			let := make(chan error, 1)
+			go func() {
+				_, err := reader.AcquireRead(s.Ctx)
+				let <- err
+			}()
+			<-joined
+			looks := make(chan struct{})
+			if strategy == recipes.Herd { // the others watch what is next to them only
+				var once sync.Once
+				srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+					if r.SessionID == session.ID() && r.Op == zkserver.OpGetData && r.Path == writer.Znode() {
+						once.Do(func() { close(looks) })
+					}
+					return zkserver.Fault{}
+				})
+			} else {
+				close(looks)
+			}
+			if err := writer.Downgrade(s.Ctx); err != nil {
+				t.Fatal(err)
+			}
+			<-looks
+			leave()
+			if err := <-let; err != nil {
+				t.Errorf("%s: %v", strategy, err)
+			}
+		})
+	}
+}
+
+// A release of the i-th in line wakes i waiters of a semaphore, never more than
+// there are permits.
+func TestWakeUpsOfASemaphore(t *testing.T) {
+	const permits, waiting = 3, 8
+	for leaves := range permits {
+		t.Run(fmt.Sprint(leaves), func(t *testing.T) {
+			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
+				var holds []recipes.Hold
+				for range permits {
+					holds = append(holds, stands(ctx, t, srv, "/sem", "", permits).hold(t))
+				}
+				var all []*stander
+				for range waiting {
+					all = append(all, stands(ctx, t, srv, "/sem", "", permits))
+				}
+				zktest.Idle(t, srv)
+				before := srv.Counters()
+				if err := holds[leaves].Release(ctx); err != nil {
+					t.Fatal(err)
+				}
+				all[0].hold(t)
+				synctest.Wait() // the others have looked
+				woken := int64(0)
+				for _, c := range all {
+					woken += c.events(t)
+				}
+				if woken != int64(leaves+1) {
+					t.Errorf("%d woke; want %d", woken, leaves+1)
+				}
+				d := srv.Counters().Sub(before)
+				t.Logf("release of holder %d: %d writes, %d reads, %d events", leaves, d.Writes, d.Reads, woken)
+				zktest.Idle(t, srv)
+			})
+		})
+	}
+}
+
+// What one uncontended turn costs, as the README says.
+func TestCostsOfTheLine(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		writes, reads  int64
+		turn           func(ctx context.Context, s recipes.Client) error
+		beforeTheCount func(ctx context.Context, s recipes.Client) error
+	}{
+		{"shared lock, read", 2, 2, readOnce, readOnce},
+		{"shared lock, write", 2, 2, writeOnce, readOnce},
+		{"shared lock, write, downgrade", 3, 3, downgradeOnce, readOnce},
+		{"semaphore", 2, 3, permitOnce, permitOnce},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+			s := zktest.Open(t, srv)
+			if err := tt.beforeTheCount(ctx, s); err != nil { // makes the path
+				t.Fatal(err)
+			}
+			before := srv.Counters()
+			if err := tt.turn(ctx, s); err != nil {
+				t.Fatal(err)
+			}
+			if d := srv.Counters().Sub(before); d.Writes != tt.writes || d.Reads != tt.reads {
+				t.Errorf("%d writes, %d reads; want %d, %d", d.Writes, d.Reads, tt.writes, tt.reads)
+			}
+		})
+	}
+}
+
+func readOnce(ctx context.Context, s recipes.Client) error {
+	return sharedOnce(ctx, s, func(l recipes.SharedLock) (recipes.SharedHold, error) { return l.AcquireRead(ctx) }, false)
+}
+
+func writeOnce(ctx context.Context, s recipes.Client) error {
+	return sharedOnce(ctx, s, func(l recipes.SharedLock) (recipes.SharedHold, error) { return l.AcquireWrite(ctx) }, false)
+}
+
+func downgradeOnce(ctx context.Context, s recipes.Client) error {
+	return sharedOnce(ctx, s, func(l recipes.SharedLock) (recipes.SharedHold, error) { return l.AcquireWrite(ctx) }, true)
+}
+
+func sharedOnce(ctx context.Context, s recipes.Recipes, acquire func(recipes.SharedLock) (recipes.SharedHold, error), downgrade bool) error {
+	l, err := s.SharedLock("/cost", recipes.SharedLockConfig{})
+	if err != nil {
+		return err
+	}
+	h, err := acquire(l)
+	if err != nil {
+		return err
+	}
+	if downgrade {
+		if err := h.Downgrade(ctx); err != nil {
+			return err
+		}
+	}
+	return h.Release(ctx)
+}
+
+func permitOnce(ctx context.Context, s recipes.Client) error {
+	m, err := s.Semaphore("/cost", recipes.SemaphoreConfig{Permits: 3})
+	if err != nil {
+		return err
+	}
+	h, err := m.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return h.Release(ctx)
+}
+
+func TestLayoutOfASharedLockAndASemaphore(t *testing.T) {
+	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+	s := zktest.Open(t, srv)
+	l := must.Get(s.SharedLock("/app/rw", recipes.SharedLockConfig{Data: []byte("me"), Revocable: true, Grace: time.Second}))(t)
+	h := must.Get(l.AcquireWrite(ctx))(t)
+	stands(ctx, t, srv, "/app/rw", recipes.Reading, 0)
+	stands(ctx, t, srv, "/app/rw", recipes.Writing, 0)
+	if err := l.Revoke(ctx, h.Znode()); err != nil {
+		t.Fatal(err)
+	}
+	m := must.Get(s.Semaphore("/app/sem", recipes.SemaphoreConfig{Permits: 2, Data: []byte("me")}))(t)
+	must.Get(m.Acquire(ctx))(t)
+	got := zktest.LineLayout(srv, "/app")
+	want := []string{
+		`/app`,
+		`/app/rw`,
+		`/app/sem "permits=2"`,
+		`/app/rw/_c_GUID-write-0000000000 "unlock\nzkrecipes: revocable grace=1000ms\nme"`,
+		`/app/sem/_c_GUID-lease-0000000000 "me"`,
+		`/app/rw/_c_GUID-read-0000000001`,
+		`/app/rw/_c_GUID-write-0000000002`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the tree is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	s.Close(ctx) // the waiters are granted, and end with their sessions
+}

@@ -1,0 +1,199 @@
+package lock_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// Where the server does not take the session's identity, the lock works as by
+// predecessor.
+func TestAServerWithoutDigest(t *testing.T) {
+	check := func(t *testing.T, addr string) {
+		s := &zktest.Scene{T: t, Ctx: zktest.Bounded(t), Addr: addr, Path: "/digest"}
+		first, second := s.Join(), s.Join()
+		for _, c := range []*zktest.Contender{first, second} {
+			if !strings.Contains(c.Place.Znode, "_c_") {
+				t.Errorf("the place is %s", c.Place.Znode)
+			}
+			hold := s.Hold(c)
+			if err := hold.Write(s.Ctx); err != nil {
+				t.Error(err)
+			}
+			s.Release(hold)
+			if n := s.Counters(c).Fallbacks; n == 0 {
+				t.Error("not counted")
+			}
+		}
+	}
+	t.Run("embedded", func(t *testing.T) {
+		srv := must.Get(zkserver.Listen(zkserver.Config{DisableDigest: true}))(t)
+		t.Cleanup(func() { srv.Close() })
+		check(t, srv.Addr())
+	})
+	t.Run("real", func(t *testing.T) {
+		cfg := ensembletest.Quick(1)
+		cfg.SystemProperties = map[string]string{"zookeeper.DigestAuthenticationProvider.enabled": "false"}
+		check(t, ensembletest.Start(t, cfg).Addrs()[0])
+	})
+}
+
+// Where the server hashes digest credentials otherwise, the identity is not the
+// one that the znodes name: nobody may write, so nothing is handed over, and
+// everything else works.
+func TestAServerWithAnotherDigestAlgorithm(t *testing.T) {
+	cfg := ensembletest.Quick(1)
+	cfg.SystemProperties = map[string]string{"zookeeper.DigestAuthenticationProvider.digestAlg": "SHA-256"}
+	s := &zktest.Scene{T: t, Ctx: zktest.Bounded(t), Addr: ensembletest.Start(t, cfg).Addrs()[0], Path: "/digest"}
+	first, second := s.Join(), s.Join()
+	s.Release(s.Hold(first))
+	s.Release(s.Hold(second))
+	if c := s.Counters(second); c.Handoffs != 0 || c.Fallbacks == 0 {
+		t.Errorf("%+v", c)
+	}
+	again := s.JoinWith(second.Session, recipes.Handoff)
+	if !strings.Contains(again.Place.Znode, "_c_") {
+		t.Errorf("the place is %s", again.Place.Znode)
+	}
+	s.Release(s.Hold(again))
+}
+
+// A session goes on with a server that does not take its identity any more, and
+// has places from before.
+func TestAServerThatRefusesTheIdentityLater(t *testing.T) {
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		var refuse atomic.Bool
+		var present net.Conn
+		var mu sync.Mutex
+		dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			mu.Lock()
+			defer mu.Unlock()
+			present = conn
+			return refusedConn{conn, &refuse}, err
+		}
+		session := must.Get(zookeeper.OpenWith(dial)(s.Ctx, recipes.SessionConfig{Servers: []string{s.Addr}, MaxPacket: 64 << 10}))(s.T)
+		s.Cleanup(func() { session.Close(context.Background()) })
+		hold, waiter, last := s.Hold(s.JoinWith(session, recipes.Handoff)), s.JoinWith(session, recipes.Handoff), s.Join()
+		refuse.Store(true)
+		mu.Lock()
+		present.Close()
+		mu.Unlock()
+		lost := hold.Done()
+		s.Release(hold)
+		<-lost
+		s.Release(s.Hold(waiter))
+		s.Release(s.Hold(last))
+		if again := s.JoinWith(session, recipes.Handoff); !strings.Contains(again.Place.Znode, "_c_") {
+			s.Errorf("the place is %s", again.Place.Znode)
+		}
+	})
+}
+
+// refusedConn gives credentials that no server takes.
+type refusedConn struct {
+	net.Conn
+	refuse *atomic.Bool
+}
+
+func (c refusedConn) Write(frame []byte) (int, error) {
+	if c.refuse.Load() {
+		frame = bytes.Replace(frame, []byte("\x00\x00\x00\x06digest\x00"), []byte("\x00\x00\x00\x06nobody\x00"), 1)
+	}
+	return c.Conn.Write(frame)
+}
+
+// older is a contender of a version that gives each session an identity of its own.
+type older struct {
+	s     *zktest.Scene
+	raw   *zk.Conn
+	place string
+}
+
+func joinOlder(s *zktest.Scene) *older {
+	s.Helper()
+	raw := zktest.Raw(s.T, s.Addr)
+	if err := raw.AddAuth("digest", []byte("zkrecipes-ABC:random")); err != nil {
+		s.Fatal(err)
+	}
+	acl := append(zk.WorldACL(zk.PermRead|zk.PermCreate|zk.PermDelete), zk.DigestACL(zk.PermAll, "zkrecipes-ABC", "random")...)
+	place, err := raw.Create(s.Path+"/lock-", []byte("_p_"+strings.Repeat("0", 36)+"-"), zk.FlagEphemeral|zk.FlagSequence, acl)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return &older{s, raw, place}
+}
+
+// release returns how the server took it.
+func (o *older) release(place string) error {
+	_, err := o.raw.Multi(&zk.SetDataRequest{Path: place, Version: 0}, &zk.DeleteRequest{Path: place, Version: 1})
+	return err
+}
+
+// Both versions stand in one line, hand over to each other, and write to no place of the
+// other.
+func TestBothVersionsStandInOneLine(t *testing.T) {
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		first := s.Hold(s.Join()) // makes the path
+		old := joinOlder(s)
+		_, _, changed, err := old.raw.GetW(first.Znode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := s.Join()
+		if err := old.release(first.Znode()); err != zk.ErrNoAuth {
+			s.Errorf("the older one releases for the newer: %v", err)
+		}
+		s.Release(first)
+		if e := <-changed; e.Type != zk.EventNodeDataChanged {
+			s.Errorf("the older one was told %v", e.Type)
+		}
+		if err := old.release(old.place); err != nil {
+			s.Fatal(err)
+		}
+		s.Release(s.Hold(last))
+		if c := s.Counters(last); c.Handoffs != 1 || c.Fallbacks != 0 {
+			s.Errorf("the newer one was handed over to: %+v", c)
+		}
+	})
+}
+
+// The path of a line may be written by sessions that have no contender there.
+func TestTheDataOfALinesPathMayBeWritten(t *testing.T) {
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		s.Release(s.Hold(s.Join())) // makes the path
+		semaphore := must.Get(zktest.OpenAt(s.T, s.Addr).Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 2}))(s.T)
+		if err := must.Get(semaphore.Acquire(s.Ctx))(s.T).Release(s.Ctx); err != nil { // it has written the permits
+			s.Error(err)
+		}
+		if err := must.Get(must.Get(zktest.OpenAt(s.T, s.Addr).Lock(s.Path+"-clear", recipes.LockConfig{Strategy: recipes.Predecessor}))(s.T).Acquire(s.Ctx))(s.T).Write(s.Ctx, recipes.Set(s.Path, []byte("0"), recipes.AnyVersion)); err != nil {
+			s.Error(err)
+		}
+		for _, write := range []func(recipes.Client) error{
+			func(other recipes.Client) error {
+				_, err := must.Get(other.Counter(s.Path, recipes.CounterConfig{}))(s.T).Add(s.Ctx, 1)
+				return err
+			},
+			func(other recipes.Client) error {
+				hold := must.Get(must.Get(other.Lock(s.Path+"-other", recipes.LockConfig{Strategy: recipes.Predecessor}))(s.T).Acquire(s.Ctx))(s.T)
+				return hold.Write(s.Ctx, recipes.Set(s.Path, []byte("1"), recipes.AnyVersion))
+			},
+		} {
+			if err := write(zktest.OpenAt(s.T, s.Addr)); err != nil {
+				s.Error(err)
+			}
+		}
+	})
+}

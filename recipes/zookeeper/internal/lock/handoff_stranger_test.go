@@ -1,0 +1,164 @@
+package lock_test
+
+import (
+	"errors"
+	"fmt"
+	gopath "path"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Nobody else can write to a contender's znode, which would be taken for a
+// release. Its deletion by hand still works.
+func TestAnotherHandCannotWriteToAContender(t *testing.T) {
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		first := s.Join()
+		hold := s.Hold(first)
+		second := s.Join()
+		for _, c := range []*zktest.Contender{first, second} {
+			if _, err := s.Raw.Set(c.Place.Znode, []byte("unlock"), -1); !errors.Is(err, zk.ErrNoAuth) {
+				t.Fatalf("set: %v", err)
+			}
+			if _, err := s.Raw.SetACL(c.Place.Znode, zk.WorldACL(zk.PermAll), -1); !errors.Is(err, zk.ErrNoAuth) {
+				t.Fatalf("setACL: %v", err)
+			}
+		}
+		other := must.Get(s.Session().Lock(s.Path, recipes.LockConfig{}))(t)
+		for _, c := range must.Get(other.Contenders(s.Ctx))(t) {
+			if len(c.Data) != 0 {
+				t.Errorf("data %q", c.Data)
+			}
+		}
+		if err := s.Raw.Delete(first.Place.Znode, -1); err != nil {
+			t.Fatal(err)
+		}
+		s.Release(s.Hold(second))
+		if err := hold.Release(s.Ctx); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Errorf("release: %v", err)
+		}
+	})
+}
+
+// A contender with a name like ours that somebody else has made may be written
+// to without being released.
+func TestAStrangersZnodeIsNotTrusted(t *testing.T) {
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		s.Release(s.Hold(s.Join())) // makes the path
+		stranger, err := s.Raw.Create(s.Path+"/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiter := s.Join()
+		for s.Counters(waiter).Fallbacks < 3 {
+			if _, err := s.Raw.Set(stranger, []byte("news"), -1); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-waiter.Held:
+				t.Fatal("granted")
+			default:
+			}
+		}
+		if err := s.Raw.Delete(stranger, -1); err != nil {
+			t.Fatal(err)
+		}
+		s.Release(s.Hold(waiter))
+		if c := s.Counters(waiter); c.Handoffs != 0 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+// The waiter's own znode is deleted, and then its predecessor releases: it is the
+// turn of who stands behind, and not of both.
+func TestAWaiterWithoutItsZnodeIsNotHandedTheLock(t *testing.T) {
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		first := s.Hold(s.Join())
+		second, third := s.Join(), s.Join()
+		if err := s.Raw.Delete(second.Place.Znode, -1); err != nil {
+			t.Fatal(err)
+		}
+		s.Release(first)
+		if err := s.Failure(second); !errors.Is(err, recipes.ErrRemoved) {
+			t.Errorf("told %v", err)
+		}
+		s.Release(s.Hold(third))
+	})
+}
+
+// The line's path is removed by hand and made again: numbers start from 0 and
+// names come back. Neither a stale hold's write nor a stale waiter is fooled.
+func TestNamesThatComeBack(t *testing.T) {
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		// Two generations of three, with the same names.
+		generation := func() (cs [3]*zktest.Contender, hold recipes.Hold) {
+			for i := range cs {
+				cs[i] = s.Join()
+				if want := fmt.Sprintf("lock-%010d", i); gopath.Base(cs[i].Place.Znode) != want {
+					t.Fatalf("the name is %s, want %s", cs[i].Place.Znode, want)
+				}
+			}
+			return cs, s.Hold(cs[0])
+		}
+		old, stale := generation()
+		var ops []any
+		for _, c := range old {
+			ops = append(ops, &zk.DeleteRequest{Path: c.Place.Znode, Version: -1})
+		}
+		ops = append(ops, &zk.DeleteRequest{Path: s.Path, Version: -1})
+		if _, err := s.Raw.Multi(ops...); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range old[1:] {
+			if err := s.Failure(c); !errors.Is(err, recipes.ErrRemoved) {
+				t.Errorf("a waiter of the old line: %v", err)
+			}
+		}
+		fresh, hold := generation()
+		if stale.Znode() != hold.Znode() {
+			t.Fatalf("%s and %s: the case was not met", stale.Znode(), hold.Znode())
+		}
+		if err := stale.Write(s.Ctx, recipes.Create(s.Path+"-written", nil)); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Errorf("a stale hold's write: %v", err)
+		}
+		if err := stale.Release(s.Ctx); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Errorf("a stale hold's release: %v", err)
+		}
+		if err := hold.Write(s.Ctx, recipes.Create(s.Path+"-written", nil)); err != nil {
+			t.Errorf("the new hold's write: %v", err)
+		}
+		s.Release(hold)
+		for _, c := range fresh[1:] {
+			s.Release(s.Hold(c))
+		}
+	})
+}
+
+// A hold whose guarded writes work goes on working when somebody deletes what
+// guards them.
+func TestAGuardThatIsDeletedIsMadeAgain(t *testing.T) {
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		hold := s.Hold(s.Join())
+		for range 2 {
+			if err := hold.Write(s.Ctx); err != nil {
+				t.Fatal(err)
+			}
+			dir := s.Path + "/guards-lock-9999999999"
+			guards, _, err := s.Raw.Children(dir)
+			if err != nil || len(guards) != 1 {
+				t.Fatalf("guards %v: %v", guards, err)
+			}
+			if err := s.Raw.Delete(dir+"/"+guards[0], -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := hold.Write(s.Ctx); err != nil {
+			t.Fatal(err)
+		}
+		s.Release(hold)
+	})
+}

@@ -1,0 +1,470 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func TestASemaphoreInTheDialectOfAnotherLibrary(t *testing.T) {
+	for _, names := range zktest.ForeignLeases {
+		zktest.OnBoth(t, func(s *zktest.Scene) {
+			theirs := s.Make(s.Path+names.Lease, nil, zk.FlagEphemeral|names.Sequence)
+			leases, locks := names.Dirs(s.Path)
+			open := func() recipes.Semaphore {
+				return must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 2, Dialect: names.Dialect, Data: []byte("ours")}))(s.T)
+			}
+			first := must.Get(open().Acquire(s.Ctx))(s.T)
+			if all := s.Children(locks); len(all) != 0 {
+				s.Errorf("%s: the lock is kept: %q", names.Dialect, all)
+			}
+			if string(s.Data(first.Znode())) != "ours" || !strings.HasPrefix(first.Znode(), leases+"/") {
+				s.Errorf("ours is %s", first.Znode())
+			}
+			_, err := open().TryAcquire(s.Ctx)
+			s.Is(err, recipes.ErrContended)
+			if all := s.Children(leases); len(all) != 2 {
+				s.Errorf("a try has left %q", all)
+			}
+			// The next one waits with the lock, and another one for it.
+			granted := make(chan recipes.Hold, 2)
+			for range 2 {
+				joined := make(chan struct{})
+				m := must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 2, Dialect: names.Dialect, Joined: func(p recipes.Place) {
+					if p.Position != recipes.UnknownPosition {
+						s.Errorf("joined at %+v", p)
+					}
+					close(joined)
+				}}))(s.T)
+				go func() {
+					h, err := m.Acquire(s.Ctx)
+					if err != nil {
+						s.Error(err)
+					}
+					granted <- h
+				}()
+				<-joined
+			}
+			for line := []recipes.Contender(nil); ; {
+				line = must.Get(open().Contenders(s.Ctx))(s.T)
+				if len(line) == 4 && line[0].Znode == theirs && line[1].Holds && !line[2].Holds && !line[3].Holds && line[2].Dialect == names.Dialect {
+					break
+				}
+				if s.Ctx.Err() != nil {
+					s.Fatalf("the line is %+v", line)
+				}
+			}
+			if lines := must.Get(s.Session().Contenders(s.Ctx, s.Path))(s.T); len(lines.Of(recipes.KindSemaphore)) != 4 || lines.Unknown != 0 {
+				s.Errorf("the session sees %+v", lines)
+			}
+			if err := s.Raw.Delete(theirs, -1); err != nil {
+				s.Fatal(err)
+			}
+			second := <-granted
+			s.Release(first)
+			s.Release(<-granted)
+			if err := second.Err(); err != nil {
+				s.Error(err)
+			}
+			// A contender of theirs that has the lock is before ours.
+			turn := s.Make(s.Path+names.Lock, nil, zk.FlagEphemeral|zk.FlagSequence)
+			_, err = open().TryAcquire(s.Ctx)
+			s.Is(err, recipes.ErrContended)
+			if err := s.Raw.Delete(turn, -1); err != nil {
+				s.Fatal(err)
+			}
+			s.Release(must.Get(open().TryAcquire(s.Ctx))(s.T))
+		})
+	}
+}
+
+// Somebody else may have the lock as soon as its znode is gone. A contender that waits
+// on with its lease would make both wait.
+func TestASemaphoreThatLosesItsLockGivesItsLeaseBack(t *testing.T) {
+	for _, names := range zktest.ForeignLeases {
+		zktest.OnBoth(t, func(s *zktest.Scene) {
+			theirs := s.Make(s.Path+names.Lease, nil, zk.FlagEphemeral|names.Sequence)
+			leases, locks := names.Dirs(s.Path)
+			m := must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 1, Dialect: names.Dialect}))(s.T)
+			failed := make(chan error, 1)
+			go func() {
+				_, err := m.Acquire(s.Ctx)
+				failed <- err
+			}()
+			want := 1 // of leases, when it waits
+			if names.Dialect == recipes.Curator {
+				want = 2
+			}
+			for len(s.Children(locks)) != 1 || len(s.Children(leases)) != want { // each look is a round trip
+				if s.Ctx.Err() != nil {
+					s.Fatalf("it waits with %q and %q; want %d leases", s.Children(locks), s.Children(leases), want)
+				}
+			}
+			if err := s.Raw.Delete(locks+"/"+s.Children(locks)[0], -1); err != nil {
+				s.Fatal(err)
+			}
+			s.Is(<-failed, recipes.ErrRemoved)
+			for s.Ctx.Err() == nil && len(s.Children(leases)) != 1 {
+			}
+			if all := s.Children(leases); len(all) != 1 || leases+"/"+all[0] != theirs {
+				s.Errorf("left %q", all)
+			}
+		})
+	}
+}
+
+func TestACancelledSemaphoreLeavesNothing(t *testing.T) {
+	for _, names := range zktest.ForeignLeases {
+		zktest.OnBoth(t, func(s *zktest.Scene) {
+			s.Make(s.Path+names.Lease, nil, zk.FlagEphemeral|names.Sequence)
+			leases, locks := names.Dirs(s.Path)
+			ctx, cancel := context.WithCancel(s.Ctx)
+			joined := make(chan struct{})
+			m := must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 1, Dialect: names.Dialect, Joined: func(recipes.Place) { close(joined) }}))(s.T)
+			failed := make(chan error, 1)
+			go func() {
+				_, err := m.Acquire(ctx)
+				failed <- err
+			}()
+			<-joined
+			cancel()
+			s.Is(<-failed, context.Canceled)
+			for s.Ctx.Err() == nil && len(s.Children(locks))+len(s.Children(leases)) != 1 {
+			}
+			if s.Ctx.Err() != nil {
+				s.Errorf("left %q and %q", s.Children(locks), s.Children(leases))
+			}
+		})
+	}
+}
+
+// Without the dialect ours would take permits beside those of the other library.
+func TestASemaphoreOfAnotherLibraryIsSeen(t *testing.T) {
+	for _, names := range zktest.ForeignLeases {
+		for _, permits := range []int{1, 2} {
+			zktest.OnBoth(t, func(s *zktest.Scene) {
+				_, locks := names.Dirs(s.Path)
+				s.Make(locks+"/x", nil, 0)
+				theirs := s.Make(s.Path+names.Lease, nil, zk.FlagEphemeral|names.Sequence)
+				m := must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: permits}))(s.T)
+				var got *recipes.ForeignError
+				if _, err := m.Acquire(s.Ctx); !errors.As(err, &got) || got.Dialect != names.Dialect || got.Znode != theirs {
+					s.Errorf("got %v", err)
+				}
+				if err := s.Raw.Delete(theirs, -1); err != nil {
+					s.Fatal(err)
+				}
+				// Directories that nobody uses any more do no harm.
+				s.Release(must.Get(m.Acquire(s.Ctx))(s.T))
+			})
+		}
+	}
+}
+
+// kazoo's contenders wait until there are fewer leases than permits. A lease that waits
+// would keep them waiting.
+func TestAContenderOfKazoosSemaphoreWaitsWithoutALease(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		open := func(s recipes.Client) recipes.Semaphore {
+			return must.Get(s.Semaphore("/s", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo}))(t)
+		}
+		first := must.Get(open(s).Acquire(ctx))(t)
+		second, next := open(zktest.OpenVirtual(t, srv)), make(chan recipes.Hold, 1)
+		go func() { next <- must.Get(second.Acquire(ctx))(t) }()
+		synctest.Wait()
+		if leases := strings.Fields(zktest.Shape(srv, "/s")); len(leases) != 1 {
+			t.Errorf("there are %q while one waits", leases)
+		}
+		if err := errors.Join(first.Release(ctx), (<-next).Release(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A semaphore of Curator's that cannot give its lock back gives its lease back, and the
+// session does not go on as if it held something.
+func TestALeaseThatIsNotGrantedIsNotHeld(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
+		s := zktest.OpenVirtual(t, srv)
+		sem := must.Get(s.Semaphore("/semaphore", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator}))(t)
+		once, cancel := context.WithCancel(ctx)
+		var told atomic.Bool
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.Op != zkserver.OpDelete || told.Load() {
+				return zkserver.Fault{}
+			}
+			cancel()
+			return zkserver.Fault{CloseBefore: true}
+		})
+		_, err := sem.Acquire(once)
+		if told.Store(true); !errors.Is(err, context.Canceled) {
+			t.Fatalf("acquire: %v", err)
+		}
+		time.Sleep(time.Minute)
+		syncs := must.Get(s.Stats(ctx))(t).ByKind["sync"]
+		time.Sleep(time.Minute)
+		if more := must.Get(s.Stats(ctx))(t).ByKind["sync"]; more != syncs {
+			t.Errorf("%d syncs in a minute in which nothing was held", more-syncs)
+		}
+		if h, err := sem.Acquire(ctx); err != nil {
+			t.Errorf("the lease was not given back: %v", err)
+		} else if err := h.Release(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// kazoo's permits are a bare number. Where its contenders stand, they are named, and not
+// only the number, which ours cannot read.
+func TestASemaphoreNamesKazoosContendersBeforeTheirPermits(t *testing.T) {
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		s.Make(s.Path, []byte("2"), 0)
+		theirs := s.Make(s.Path+zktest.ForeignLeases[1].Lease, nil, zk.FlagEphemeral)
+		acquire := func() error {
+			_, err := must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 2}))(t).Acquire(s.Ctx)
+			return err
+		}
+		s.Is(acquire(), recipes.ErrForeign)
+		if err := s.Raw.Delete(theirs, -1); err != nil {
+			s.Fatal(err)
+		}
+		s.Is(acquire(), recipes.ErrMismatch)
+	})
+}
+
+// kazoo's contenders fail on another number of permits in the path's data, and write it
+// when they make the path.
+func TestASemaphoreOfKazooComparesItsPermits(t *testing.T) {
+	for _, tt := range []struct {
+		data string
+		want error
+		left string
+	}{
+		{"2", nil, "2"},
+		{" 2\n", nil, " 2\n"},
+		{"3", recipes.ErrMismatch, "3"},
+		{"of another use", nil, "of another use"},
+		{"", nil, "2"},
+	} {
+		zktest.OnBoth(t, func(s *zktest.Scene) {
+			s.Make(s.Path, []byte(tt.data), 0)
+			err := takeTurnInKazoos(s)
+			s.Is(err, tt.want)
+			if left := string(s.Data(s.Path)); left != tt.left || len(s.Children(s.Path)) != 0 {
+				s.Errorf("of %q it has left %q, and %q", tt.data, left, s.Children(s.Path))
+			}
+		})
+	}
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		s.Is(takeTurnInKazoos(s), nil)
+		if left := string(s.Data(s.Path)); left != "2" {
+			s.Errorf("it has made the path with %q", left)
+		}
+	})
+}
+
+// takeTurnInKazoos acquires a semaphore in kazoo's dialect, and releases it.
+func takeTurnInKazoos(s *zktest.Scene) error {
+	m := must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Kazoo}))(s.T)
+	h, err := m.Acquire(s.Ctx)
+	if err != nil {
+		return err
+	}
+	return h.Release(s.Ctx)
+}
+
+// These are about the semaphores of other libraries, which have leases and a lock.
+
+func leasesOf(t *testing.T, s recipes.Recipes, d recipes.Dialect, permits int) recipes.Semaphore {
+	t.Helper()
+	return must.Get(s.Semaphore("/line", recipes.SemaphoreConfig{Permits: permits, Dialect: d}))(t)
+}
+
+// Leases come first, in the order of their creation. Whoever has the lock and the last
+// lease waits with it. Each contender is read once, and nothing else is.
+func TestTheContendersOfLeases(t *testing.T) {
+	for _, names := range zktest.ForeignLeases {
+		leases, locks := names.Dirs("/line")
+		lease := func(s *zktest.Scene, guid string) string {
+			name := strings.Repeat(guid, 32)
+			if names.Dialect == recipes.Curator {
+				name = "_c_" + name + "-lease-"
+			}
+			return s.Make(leases+"/"+name, nil, zk.FlagEphemeral|names.Sequence)
+		}
+		lock := func(s *zktest.Scene) string { return s.Make("/line"+names.Lock, nil, zk.FlagEphemeral|zk.FlagSequence) }
+		for name, tt := range map[string]struct {
+			stand        func(s *zktest.Scene) []string // in the order in which they are to be shown
+			holds, reads int
+		}{
+			"a lease": {func(s *zktest.Scene) []string {
+				if names.Dialect == recipes.Kazoo { // whose lease is known by the lock
+					s.Make(locks, nil, 0)
+				}
+				return []string{lease(s, "a")}
+			}, 1, 1},
+			"a lease and nobody who has had the lock": {func(s *zktest.Scene) []string {
+				path := lease(s, "a")
+				if names.Dialect == recipes.Kazoo { // it may be a member of a double barrier
+					return nil
+				}
+				return []string{path}
+			}, 1, 1},
+			"leases": {func(s *zktest.Scene) (all []string) {
+				s.Make(locks, nil, 0)
+				for _, guid := range []string{"f", "0", "e", "1", "d", "2"} {
+					all = append(all, lease(s, guid))
+				}
+				if err := s.Raw.Delete(all[0], -1); err != nil { // and the server lists in another order
+					s.Fatal(err)
+				}
+				return all[1:]
+			}, 5, 5},
+			"a lease and the lock of another session": {func(s *zktest.Scene) []string {
+				s.Make("/line"+names.Lock, nil, zk.FlagSequence)
+				return []string{lease(s, "a"), "/line" + names.Lock + "0000000000"}
+			}, 1, 2},
+			"the lock and no lease": {func(s *zktest.Scene) []string { return []string{lock(s)} }, 0, 1},
+			"the lock and its only lease": {func(s *zktest.Scene) []string {
+				lock(s)
+				return []string{lease(s, "a")}
+			}, 0, 2},
+		} {
+			t.Run(fmt.Sprintf("%s, %s", names.Dialect, name), func(t *testing.T) {
+				zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+					s.T = t
+					want := tt.stand(s)
+					m := leasesOf(t, s.Session(), names.Dialect, 2)
+					before := srv.Counters()
+					all := must.Get(m.Contenders(s.Ctx))(t)
+					if n := srv.Counters().Sub(before).Requests[zkserver.OpGetData]; n != int64(tt.reads) {
+						t.Errorf("%d reads; want %d", n, tt.reads)
+					}
+					if len(all) != len(want) {
+						t.Fatalf("%+v; want %q", all, want)
+					}
+					for i, c := range all {
+						if c.Znode != want[i] || c.Holds != (i < tt.holds) {
+							t.Errorf("contender %d is %s, holds %v; want %s", i, c.Znode, c.Holds, want[i])
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// A try that finds no permit returns when its lease is gone, which would count for others.
+// If its context ends first, it says so too.
+func TestATryThatIsRefusedHasGivenItsLeaseBack(t *testing.T) {
+	for _, cancelled := range []bool{false, true} {
+		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+			must.Get(leasesOf(t, s, recipes.Curator, 1).Acquire(ctx))(t)
+			other, leave := zktest.OpenVirtual(t, srv), make(chan struct{})
+			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+				if r.SessionID == other.ID() && r.Op == zkserver.OpDelete && strings.Contains(r.Path, "/leases/") {
+					f.Hold = leave
+				}
+				return f
+			})
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			returned := make(chan error, 1)
+			go func() {
+				_, err := leasesOf(t, other, recipes.Curator, 1).TryAcquire(ctx)
+				returned <- err
+			}()
+			synctest.Wait()
+			select {
+			case err := <-returned:
+				t.Errorf("returned %v while its lease stands", err)
+				returned <- err
+			default:
+			}
+			if cancelled {
+				cancel()
+			} else {
+				close(leave)
+			}
+			err := <-returned
+			if !errors.Is(err, recipes.ErrContended) || errors.Is(err, context.Canceled) != cancelled {
+				t.Errorf("cancelled %v: %v", cancelled, err)
+			}
+			if cancelled {
+				close(leave)
+			}
+		})
+	}
+}
+
+// An older lease that is given back while the leases are counted does not count.
+func TestALeaseIsTakenUpWhenAnOlderOneIsGivenBack(t *testing.T) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+		older := must.Get(leasesOf(t, s.Session(), recipes.Curator, 2).Acquire(s.Ctx))(t)
+		former := s.Session()
+		h := must.Get(leasesOf(t, former, recipes.Curator, 2).Acquire(s.Ctx))(t)
+		next := zktest.Move(t, s.Addr, former)
+		_, err := leasesOf(t, next, recipes.Curator, 2).(zktest.Taker[recipes.Hold]).Resume(s.Ctx, h.Znode(), h.Token()+1)
+		s.Is(err, recipes.ErrRemoved) // it does not count as older, and is another lease
+		met := zktest.Between(srv, next, zktest.Op(zkserver.OpExists, older.Znode()), func() { s.Release(older) })
+		_, err = leasesOf(t, next, recipes.Curator, 2).(zktest.Taker[recipes.Hold]).Resume(s.Ctx, h.Znode(), h.Token())
+		if !met() || err != nil {
+			t.Errorf("met %v, %v", met(), err)
+		}
+	})
+}
+
+// A contender of Curator's makes its lease before it may have it. Such a lease is not
+// taken up as a permit, and its contender does not keep its place.
+func TestALeaseThatWaitsIsNotTakenUp(t *testing.T) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+		semaphore := func(in recipes.Client) recipes.Semaphore {
+			return must.Get(in.Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator}))(t)
+		}
+		must.Get(semaphore(s.Session()).Acquire(s.Ctx))(t)
+		waiter := s.Session()
+		waits := make(chan error, 1)
+		go func() {
+			_, err := semaphore(waiter).Acquire(s.Ctx)
+			waits <- err
+		}()
+		lease, czxid := "", int64(0)
+		for lease == "" {
+			for _, name := range s.Children(s.Path + "/leases") {
+				if _, stat, err := s.Raw.Get(s.Path + "/leases/" + name); err == nil && stat.EphemeralOwner == waiter.ID() {
+					lease, czxid = s.Path+"/leases/"+name, stat.Czxid
+				}
+			}
+			time.Sleep(time.Millisecond)
+		}
+		next := zktest.Move(t, s.Addr, waiter)
+		if err := <-waits; err == nil {
+			t.Error("acquired")
+		}
+		again := semaphore(next).(interface {
+			zktest.Taker[recipes.Hold]
+			ResumeWaiting(context.Context, string, bool) (recipes.Hold, error)
+		})
+		_, err := again.Resume(s.Ctx, lease, recipes.Token(czxid))
+		s.Is(err, recipes.ErrNotHeld)
+		_, err = again.ResumeWaiting(s.Ctx, s.Path+"/locks/"+s.Children(s.Path + "/locks")[0], false)
+		s.Is(err, recipes.ErrUnsupported)
+		if err := next.(zktest.Movable).DropRest(s.Ctx); err != nil {
+			t.Error(err)
+		}
+		if names := s.Children(s.Path + "/leases"); len(names) != 1 {
+			t.Errorf("the leases are %q", names)
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// The reply to a claim is lost, somebody deletes the receipt before it is read, and the
+// look at the claim is throttled. The claim is there all the same, so its consumer has to
+// know of it: nobody else could receive the element as long as the session lives.
+func TestAClaimIsFoundWithoutReplyAndReceipt(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, other recipes.Client) {
+		consumes := zktest.OpenVirtual(t, srv)
+		q := zktest.QueueOf(t, consumes, "/q", recipes.QueueConfig{})
+		must.Get(q.PutMany(ctx, []byte("first"), []byte("second")))(t)
+		if err := must.Get(q.Receive(ctx))(t).Ack(ctx); err != nil { // makes the receipt
+			t.Fatal(err)
+		}
+		var dropped, deleted, throttled int
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			receipt := strings.Contains(r.Path, "-receipt-")
+			switch {
+			case r.SessionID != consumes.ID():
+			case r.Op == zkserver.OpMulti && receipt && dropped == 0:
+				dropped++
+				return zkserver.Fault{DropReply: true}
+			case r.Op == zkserver.OpExists && receipt && deleted == 0:
+				deleted++
+				if err := zktest.BarrierAt(t, other, r.Path).Remove(ctx); err != nil {
+					t.Error(err)
+				}
+			case r.Op == zkserver.OpExists && strings.Contains(r.Path, "/claims/") && throttled == 0:
+				throttled++
+				return zkserver.Fault{Throttle: true}
+			}
+			return zkserver.Fault{}
+		})
+		d := must.Get(q.Receive(ctx))(t)
+		srv.SetFault(nil)
+		if dropped != 1 || deleted != 1 || throttled != 1 {
+			t.Errorf("%d replies dropped, %d receipts deleted, %d looks throttled; want one of each", dropped, deleted, throttled)
+		}
+		for _, n := range srv.Tree() {
+			if n.Path == d.Znode() && recipes.Token(n.Stat.Czxid) != d.Token() {
+				t.Errorf("token %d; the claim's is %d", d.Token(), n.Stat.Czxid)
+			}
+		}
+		if err := d.Ack(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What is done is not done again because the server was busy for a moment.
+func TestAThrottledEndOfADeliveryIsItsEnd(t *testing.T) {
+	for name, end := range map[string]func(recipes.Delivery, context.Context) error{
+		"acknowledged": recipes.Delivery.Ack, "returned for the last time": recipes.Delivery.Return,
+	} {
+		t.Run(name, func(t *testing.T) {
+			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+				q := zktest.QueueOf(t, s, "/q", recipes.QueueConfig{MaxDeliveries: 1})
+				must.Get(q.Put(ctx, []byte("x")))(t)
+				d := must.Get(q.Receive(ctx))(t)
+				throttled := 0
+				srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+					if throttled == 3 {
+						return zkserver.Fault{}
+					}
+					throttled++
+					return zkserver.Fault{Throttle: true}
+				})
+				if err := end(d, ctx); err != nil || throttled != 3 {
+					t.Errorf("%v after %d throttled requests", err, throttled)
+				}
+				srv.SetFault(nil)
+				if n, err := q.Len(ctx); n != 0 || err != nil {
+					t.Errorf("%d elements, %v", n, err)
+				}
+			})
+		})
+	}
+}
+
+// Ephemeral elements live as long as their session, in whichever process that is. A
+// claim that nobody has taken up goes, also when a queue of that kind has it.
+func TestEphemeralElementsStayInAResumedSession(t *testing.T) {
+	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
+		for _, dialect := range []recipes.Dialect{recipes.DefaultDialect, recipes.Curator, recipes.Kazoo} {
+			path := path + "-" + string(dialect)
+			ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
+			cfg := recipes.QueueConfig{Ephemeral: true, Dialect: dialect}
+			putting := must.Get(s.Queue(path, cfg))(t)
+			if _, err := putting.PutMany(ctx, []byte("1"), []byte("2")); err != nil {
+				t.Fatal(err)
+			}
+			if dialect != recipes.Curator { // whose queue has no priorities
+				if _, err := must.Get(s.PriorityQueue(path+"-priority", cfg))(t).Put(ctx, 7, []byte("3")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if dialect == recipes.DefaultDialect {
+				must.Get(putting.Receive(ctx))(t)
+			}
+			must.Get(must.Get(s.Lock(path+"-lock", recipes.LockConfig{}))(t).Acquire(ctx))(t)
+
+			s = zktest.Move(t, addr, s)
+			if err := s.(zktest.Movable).DropRest(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{"1", "2"} {
+				e := must.Get(must.Get(other.Queue(path, cfg))(t).Take(ctx))(t)
+				if string(e.Data) != want {
+					t.Errorf("%s: %s was taken", dialect, e.Data)
+				}
+			}
+			if dialect != recipes.Curator {
+				e := must.Get(must.Get(other.PriorityQueue(path+"-priority", cfg))(t).Take(ctx))(t)
+				if string(e.Data) != "3" {
+					t.Errorf("%s: %s was taken", dialect, e.Data)
+				}
+			}
+			must.Get(must.Get(other.Lock(path+"-lock", recipes.LockConfig{}))(t).TryAcquire(ctx))(t)
+			if _, err := must.Get(s.Queue(path, cfg))(t).Put(ctx, []byte("4")); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := must.Get(other.Queue(path, cfg))(t).Peek(ctx); !errors.Is(err, recipes.ErrEmpty) {
+				t.Errorf("%s: after the session's end: %v", dialect, err)
+			}
+		}
+	})
+}
+
+// An element that may be put can be received.
+func TestTheLargestElementIsReceived(t *testing.T) {
+	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+	q := zktest.QueueOf(t, zktest.Open(t, srv), "/q", recipes.QueueConfig{})
+	const most = 64<<10 - 3<<10
+	if _, err := q.Put(ctx, make([]byte, most+1)); !errors.Is(err, recipes.ErrTooLarge) {
+		t.Errorf("one byte more: %v", err)
+	}
+	must.Get(q.Put(ctx, make([]byte, most)))(t)
+	d := must.Get(q.Receive(ctx))(t)
+	if n := len(d.Element().Data); n != most {
+		t.Errorf("%d bytes were received", n)
+	}
+	if err := d.Ack(ctx); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,226 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// The server does not show which nodes are containers, so the test waits for
+// what containers are for.
+func TestParentsAreRemovedByTheServerWhenEmpty(t *testing.T) {
+	check := func(t *testing.T, addr string, reap func()) {
+		ctx := zktest.Bounded(t)
+		s := must.Get(zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{addr}, Chroot: "/containers/chroot"}))(t)
+		defer s.Close(ctx)
+		l := must.Get(s.Lock("/a/lock", recipes.LockConfig{}))(t)
+		hold := must.Get(l.Acquire(ctx))(t)
+		raw := zktest.Raw(t, addr)
+		if err := hold.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"/containers/chroot/a/lock", "/containers/chroot/a", "/containers/chroot", "/containers"} {
+			waitGone(ctx, t, raw, path, reap)
+		}
+		// And the lock works again.
+		hold = must.Get(l.Acquire(ctx))(t)
+		if err := hold.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("embedded", func(t *testing.T) {
+		srv := zktest.Embedded(t)
+		check(t, srv.Addr(), srv.RunContainerCheck)
+	})
+	t.Run("real", func(t *testing.T) { check(t, ensembletest.Shared(t).Addrs()[0], func() {}) })
+}
+
+func waitGone(ctx context.Context, t *testing.T, raw *zk.Conn, path string, reap func()) {
+	t.Helper()
+	for {
+		exists, _, changed, err := raw.ExistsW(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !exists {
+			return
+		}
+		reap()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("%s stays", path)
+		}
+	}
+}
+
+// stays are uses of recipes whose path is to stay when nothing lies below it: it
+// keeps a number, or values, or the numbers of names that are used once.
+var stays = map[string]func(context.Context, *testing.T, recipes.Client, string){
+	"counter": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
+		must.Get(zktest.CounterAt(t, s, path).Add(ctx, 1))(t)
+	},
+	"latch": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
+		must.Get(zktest.LatchAt(t, s, path, 2).CountDown(ctx))(t)
+	},
+	"configuration": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
+		c := zktest.ConfigAt(t, s, path)
+		must.Get(c.Set(ctx, "a", nil, recipes.AnyRevision))(t)
+		if err := c.Delete(ctx, "a", recipes.AnyRevision); err != nil {
+			t.Fatal(err)
+		}
+	},
+	"configuration, a key below a key": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
+		c := zktest.ConfigAt(t, s, path)
+		must.Get(c.Set(ctx, "a/b", nil, recipes.AnyRevision))(t)
+		for _, key := range []string{"a/b", "a"} {
+			if err := c.Delete(ctx, key, recipes.AnyRevision); err != nil {
+				t.Fatal(err)
+			}
+		}
+	},
+	"queue": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
+		q := must.Get(s.Queue(path, recipes.QueueConfig{}))(t)
+		must.Get(q.Put(ctx, nil))(t)
+		must.Get(q.Take(ctx))(t)
+	},
+}
+
+// staysEmpty closes the session and checks that the server does not reap the path.
+func staysEmpty(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session, path string) {
+	t.Helper()
+	if err := s.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // it goes up one node at a time
+		srv.RunContainerCheck()
+	}
+	if !zktest.Exists(srv, path) {
+		t.Error("it was removed when its session was closed")
+	}
+}
+
+// Its creation is lost, and something comes beside it meanwhile, so that nobody can
+// tell whether it was made.
+func TestWhatIsToStayIsNoContainer(t *testing.T) {
+	for name, use := range stays {
+		t.Run(name, func(t *testing.T) {
+			srv := zktest.Embedded(t)
+			s, other, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)
+			if err := zktest.BarrierAt(t, other, "/app/there").Set(ctx, nil); err != nil {
+				t.Fatal(err)
+			}
+			lost := false
+			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+				creation := r.Op == zkserver.OpCreate || r.Op == zkserver.OpMulti
+				if r.SessionID != s.ID() || !creation || r.Path != "/app/it" || lost {
+					return zkserver.Fault{}
+				}
+				lost = true
+				if err := zktest.BarrierAt(t, other, "/app/beside").Set(ctx, nil); err != nil {
+					t.Error(err)
+				}
+				return zkserver.Fault{CloseBefore: true}
+			})
+			use(ctx, t, s, "/app/it")
+			if !lost {
+				t.Error("the case was not met")
+			}
+			staysEmpty(ctx, t, srv, s, "/app/it")
+		})
+	}
+}
+
+// Another client removes it when a change is on its way: the session's receipt is
+// gone too, and needs a place again.
+func TestWhatIsRemovedWhileInUseComesBackToStay(t *testing.T) {
+	for name, use := range stays {
+		t.Run(name, func(t *testing.T) {
+			srv := zktest.Embedded(t)
+			s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
+			raw := zktest.Raw(t, srv.Addr())
+			use(ctx, t, s, "/app/it")
+			removed := false
+			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+				if r.SessionID == s.ID() && r.Op == zkserver.OpMulti && !removed {
+					removed = true
+					removeAll(t, raw, "/app/it")
+				}
+				return zkserver.Fault{}
+			})
+			use(ctx, t, s, "/app/it")
+			if !removed {
+				t.Error("the case was not met")
+			}
+			staysEmpty(ctx, t, srv, s, "/app/it")
+		})
+	}
+}
+
+func removeAll(t *testing.T, raw *zk.Conn, path string) {
+	names, _, err := raw.Children(path)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, name := range names {
+		removeAll(t, raw, path+"/"+name)
+	}
+	if err := raw.Delete(path, -1); err != nil {
+		t.Error(err)
+	}
+}
+
+// A contender that stands in line writes to the path, which is removed before that
+// is carried out: it is told what it would have been told while it waited.
+func TestAPathThatIsRemovedBeforeItIsWrittenTo(t *testing.T) {
+	for name, recipe := range map[string]func(*testing.T, recipes.Client, string) func(context.Context) (recipes.Hold, error){
+		"claim of a priority lock": func(t *testing.T, s recipes.Client, path string) func(context.Context) (recipes.Hold, error) {
+			l := must.Get(s.PriorityLock(path, recipes.PriorityLockConfig{}))(t)
+			return func(ctx context.Context) (recipes.Hold, error) { return l.AcquireWrite(ctx) }
+		},
+		"permits of a semaphore": func(t *testing.T, s recipes.Client, path string) func(context.Context) (recipes.Hold, error) {
+			return must.Get(s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2}))(t).Acquire
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+				session := s.Session()
+				acquire := recipe(t, session, s.Path)
+				if _, err := s.Raw.Create(s.Path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+					t.Fatal(err)
+				}
+				writes, goOn := make(chan struct{}), make(chan struct{})
+				srv.SetFault(func(q zkserver.Request) (f zkserver.Fault) {
+					if q.SessionID == session.ID() && q.Op == zkserver.OpMulti && q.Path == s.Path {
+						close(writes)
+						f.Hold = goOn
+					}
+					return f
+				})
+				acquired := make(chan error, 1)
+				go func() {
+					_, err := acquire(s.Ctx)
+					acquired <- err
+				}()
+				<-writes
+				names, _, err := s.Raw.Children(s.Path)
+				if err != nil || len(names) != 1 {
+					t.Fatalf("%v (%v)", names, err)
+				}
+				s.Remove(s.Path + "/" + names[0])
+				close(goOn)
+				if err := <-acquired; !errors.Is(err, recipes.ErrRemoved) {
+					t.Errorf("told %v", err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,129 @@
+package session_test
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// Where only the creator may write, nobody else may, by the identity that everybody has
+// neither. A server gives the right to all that the connection has proved: the identity
+// that is in an ACL for that is the user's own.
+func TestTheIdentityOpensNothingToOthers(t *testing.T) {
+	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+	for _, user := range []string{"me", "you"} {
+		s := must.Get(zookeeper.Open(ctx, recipes.SessionConfig{
+			Servers: []string{srv.Addr()},
+			Digest:  &recipes.Digest{User: user, Password: "secret"},
+			ACL: []recipes.ACL{
+				{Permissions: recipes.PermAll, Scheme: "auth"},
+				{Permissions: recipes.PermRead, Scheme: "world", ID: "anyone"},
+			},
+		}))(t)
+		t.Cleanup(func() { s.Close(ctx) })
+		for _, dir := range []string{"/" + user + "/a", "/" + user + "/b"} {
+			l := must.Get(s.Lock(dir, recipes.LockConfig{Strategy: recipes.Handoff}))(t)
+			for range 2 {
+				h := must.Get(l.Acquire(ctx))(t)
+				if err := h.Write(ctx, recipes.Create(dir+"/"+path.Base(h.Znode())+"-wrote", nil)); err != nil {
+					t.Fatal(err)
+				}
+				if err := h.Release(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			must.Get(l.Acquire(ctx))(t) // stays
+		}
+		must.Get(must.Get(s.Group("/"+user+"/g", recipes.GroupConfig{Name: "n"}))(t).Join(ctx, nil))(t)
+	}
+	stranger := zktest.Raw(t, srv.Addr())
+	if err := stranger.AddAuth("digest", []byte("zkrecipes:handoff")); err != nil {
+		t.Fatal(err)
+	}
+	lists, places := make(map[string]bool), 0
+	for _, n := range srv.Tree() {
+		top, _, _ := strings.Cut(strings.TrimPrefix(n.Path, "/"), "/")
+		if top == "zookeeper" || top == "" {
+			continue
+		}
+		for _, a := range n.ACL {
+			if a.Scheme == "digest" && !strings.HasPrefix(a.ID, top+":") {
+				lists[a.ID] = true
+			}
+		}
+		if _, err := stranger.Set(n.Path, nil, -1); err != zk.ErrNoAuth {
+			t.Errorf("a stranger writes to %s: %v", n.Path, err)
+		}
+		if _, err := stranger.Create(n.Path+"/x", nil, 0, zk.WorldACL(zk.PermAll)); err != zk.ErrNoAuth && err != zk.ErrNoChildrenForEphemerals {
+			t.Errorf("a stranger creates below %s: %v", n.Path, err)
+		}
+		places++
+	}
+	if len(lists) != 2 || places < 10 {
+		t.Errorf("two users have %d identities, in %d znodes", len(lists), places)
+	}
+}
+
+// byCreator is for a session that leaves what it creates to its user.
+func byCreator(addr string) recipes.SessionConfig {
+	return recipes.SessionConfig{
+		Servers: []string{addr},
+		Digest:  &recipes.Digest{User: "me", Password: "secret"},
+		ACL:     []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}},
+	}
+}
+
+// onlyByUser checks the ACL of what such a session has created for others.
+func onlyByUser(t *testing.T, addr string, paths ...string) {
+	t.Helper()
+	raw := zktest.Raw(t, addr)
+	if err := raw.AddAuth("digest", []byte("me:secret")); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		// The server adds the user's identity where the connection had given that.
+		if acl, _, err := raw.GetACL(path); err != nil || !strings.HasPrefix(acl[0].ID, "me:") || slices.ContainsFunc(acl, func(a zk.ACL) bool { return a.Scheme != "digest" }) {
+			t.Errorf("%s has the ACL %v (%v)", path, acl, err)
+		}
+	}
+}
+
+// A session that has taken up a place, or something else, creates as its user.
+func TestAResumedSessionCreatesAsItsUser(t *testing.T) {
+	zktest.Everywhere(t, func(t *testing.T, addr, at string) {
+		for _, strategy := range recipes.Strategies() {
+			ctx, at, cfg := zktest.Bounded(t), at+"-"+string(strategy), byCreator(addr)
+			first := must.Get(zookeeper.Open(ctx, cfg))(t)
+			lock := func(s recipes.Client) recipes.Lock {
+				return must.Get(s.Lock(at, recipes.LockConfig{Strategy: strategy}))(t)
+			}
+			had := must.Get(lock(first).Acquire(ctx))(t)
+			if err := first.(zktest.Movable).Detach(ctx); err != nil {
+				t.Fatal(err)
+			}
+			second := must.Get(zookeeper.Resume(ctx, cfg, first.(zktest.Movable).ResumeTicket(), time.Now()))(t)
+			t.Cleanup(func() { second.Close(context.Background()) })
+			taken := must.Get(lock(second).(zktest.Taker[recipes.Hold]).Resume(ctx, had.Znode(), had.Token()))(t)
+			if err := second.(zktest.Movable).DropRest(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := taken.Write(ctx, recipes.Create(at+"-written", nil)); err != nil {
+				t.Fatal(err)
+			}
+			if err := taken.Release(ctx); err != nil { // a place is handed over by the identity
+				t.Fatal(err)
+			}
+			must.Get(must.Get(second.Counter(at+"-counter", recipes.CounterConfig{}))(t).Add(ctx, 1))(t)
+			onlyByUser(t, addr, at+"-counter", at+"-written")
+		}
+	})
+}

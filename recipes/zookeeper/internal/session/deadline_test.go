@@ -1,0 +1,134 @@
+package session_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// CURATOR-460: the loss timer started when the connection was suspended, not at
+// the last contact, and leaders overlapped. etcd#11456 and others: a holder
+// that is cut off goes on. Here the cable is pulled at every phase of the ping
+// cycle, on virtual time, and the holder must know of its loss before anybody
+// else is granted.
+func TestAHolderThatIsCutOffKnowsItBeforeTheNextIsGranted(t *testing.T) {
+	const timeout = 9 * time.Second // pings every third
+	for phase := time.Duration(0); phase < timeout; phase += 350 * time.Millisecond {
+		t.Run(phase.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zkserver.New(zkserver.Config{})
+				defer srv.Close()
+				cutOff := zktest.LinkTo(srv.ServeConn)
+				holder, waiter := cutOff.Open(t, timeout), zktest.LinkTo(srv.ServeConn).Open(t, timeout)
+				hold := zktest.Acquire(t, holder)
+				joined := make(chan struct{})
+				granted := make(chan time.Time, 1)
+				l, err := waiter.Lock("/deadline", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }})
+				if err != nil {
+					t.Fatal(err)
+				}
+				go func() {
+					next, err := l.Acquire(t.Context())
+					if err != nil {
+						t.Error(err)
+					} else if hold.Err() == nil {
+						t.Error("granted while the holder still believes that it holds")
+					} else if next.Token() <= hold.Token() {
+						t.Errorf("token %d after %d", next.Token(), hold.Token())
+					}
+					granted <- time.Now()
+				}()
+				<-joined
+				lost := hold.Done()
+				time.Sleep(phase) // virtual: sets the phase
+				cutOff.Dead.Store(true)
+				cut := time.Now()
+				<-lost
+				told := time.Now()
+				next := <-granted
+				if !told.Before(next) {
+					t.Errorf("told %v after the cut, the next granted %v after it", told.Sub(cut), next.Sub(cut))
+				}
+				if err := hold.Err(); !errors.Is(err, recipes.ErrDeadline) || !errors.Is(err, recipes.ErrNotHeld) {
+					t.Errorf("lost with %v", err)
+				}
+				if told.Sub(cut) > timeout {
+					t.Errorf("told only %v after the cut", told.Sub(cut))
+				}
+				if err := waiter.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if err := holder.Close(t.Context()); err == nil {
+					t.Error("a session that was lost on its own clock says that the server has closed it")
+				}
+			})
+		})
+	}
+}
+
+// Jepsen's lock tests, etcd#10811: a holder that was paused goes on writing.
+// Nothing in its process can prevent that; the guarded write does.
+func TestALateHoldersWriteIsRefused(t *testing.T) {
+	srv := zktest.Embedded(t)
+	ctx := zktest.Bounded(t)
+	late, next := zktest.Open(t, srv), zktest.Open(t, srv)
+	hold := must.Get(must.Get(late.Lock("/late", recipes.LockConfig{}))(t).Acquire(ctx))(t)
+	if err := hold.Write(ctx, recipes.Create("/data", []byte("first"))); err != nil {
+		t.Fatal(err)
+	}
+	// The server gives the lock away at the very moment when the late holder's
+	// write arrives, which was sent in good faith.
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.SessionID != late.ID() || r.Op != zkserver.OpMulti {
+			return zkserver.Fault{}
+		}
+		return zkserver.Fault{ExpireBefore: true}
+	})
+	err := hold.Write(ctx, recipes.Set("/data", []byte("late"), recipes.AnyVersion))
+	if !errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrUnknownOutcome) {
+		t.Fatalf("the late write: %v", err)
+	}
+	second := must.Get(must.Get(next.Lock("/late", recipes.LockConfig{}))(t).Acquire(ctx))(t)
+	if second.Token() <= hold.Token() {
+		t.Errorf("token %d after %d", second.Token(), hold.Token())
+	}
+	for _, n := range srv.Tree() {
+		if n.Path == "/data" && string(n.Data) != "first" {
+			t.Errorf("the late holder wrote %q", n.Data)
+		}
+	}
+	if err := hold.Write(ctx, recipes.Set("/data", []byte("later"), recipes.AnyVersion)); !errors.Is(err, recipes.ErrNotHeld) {
+		t.Errorf("a later write: %v", err)
+	}
+}
+
+// A session that is lost by its own deadline, while requests still reach the
+// server, does not keep others waiting until it expires there.
+func TestASessionThatHearsNothingIsClosedAtTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		n := zktest.LinkTo(srv.ServeConn)
+		open := func(n *zktest.Link) recipes.Client {
+			return must.Get(zookeeper.OpenWith(n.Dial)(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}))(t)
+		}
+		deaf, next := open(n), open(zktest.LinkTo(srv.ServeConn))
+		hold := zktest.Acquire(t, deaf)
+		n.Deaf.Store(true)
+		<-hold.Done()
+		lost := time.Now()
+		zktest.Acquire(t, next)
+		if waited := time.Since(lost); waited > 0 {
+			t.Errorf("the next one waited for %v after the loss", waited)
+		}
+		next.Close(t.Context())
+		deaf.Close(t.Context())
+	})
+}

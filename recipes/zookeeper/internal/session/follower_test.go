@@ -1,0 +1,239 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// PITFALLS 61: a follower answers a ping by itself, and tells the leader when the
+// leader asks. Here it dies, at every phase of both cycles, or is cut off from the
+// leader and goes on answering.
+func TestAHolderWhoseFollowerFailsKnowsItBeforeTheNextIsGranted(t *testing.T) {
+	const timeout = 4 * time.Second // the smallest: two ticks
+	for _, failure := range []struct {
+		name string
+		of   func(*zkserver.Follower)
+	}{
+		{"dies", (*zkserver.Follower).Crash},
+		{"is cut off", (*zkserver.Follower).CutOff},
+	} {
+		t.Run(failure.name, func(t *testing.T) {
+			for phase := time.Duration(0); phase < timeout; phase += 130 * time.Millisecond {
+				t.Run(phase.String(), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						failFollower(t, timeout, phase, failure.of)
+					})
+				})
+			}
+		})
+	}
+}
+
+func failFollower(t *testing.T, timeout, phase time.Duration, fail func(*zkserver.Follower)) {
+	srv := zkserver.New(zkserver.Config{})
+	defer srv.Close()
+	follower := srv.Follower()
+	theirs := zktest.LinkTo(follower.ServeConn)
+	holder := theirs.Open(t, timeout)
+	waiter := zktest.LinkTo(srv.ServeConn).Open(t, timeout)
+	hold := zktest.Acquire(t, holder)
+	joined := make(chan struct{})
+	granted := make(chan time.Time, 1)
+	l := must.Get(waiter.Lock("/deadline", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))(t)
+	go func() {
+		if _, err := l.Acquire(t.Context()); err != nil {
+			t.Error(err)
+		} else if hold.Err() == nil {
+			t.Error("granted while the holder still believes that it holds")
+		}
+		granted <- time.Now()
+	}()
+	<-joined
+	lost := hold.Done()
+	time.Sleep(3*timeout + phase) // virtual
+	if err := hold.Err(); err != nil {
+		t.Fatalf("lost though all is well: %v", err)
+	}
+	theirs.Lead(nil)
+	fail(follower)
+	failed := time.Now()
+	select {
+	case <-lost:
+	case <-time.After(10 * timeout): // virtual
+		t.Error("never told")
+		return
+	}
+	told := time.Since(failed)
+	if next := (<-granted).Sub(failed); told >= next {
+		t.Errorf("told %v after the failure, the next granted %v after it", told, next)
+	}
+	if err := hold.Err(); !errors.Is(err, recipes.ErrDeadline) {
+		t.Errorf("lost with %v", err)
+	}
+	if told < timeout/4 {
+		t.Errorf("told %v after the failure: too nervous", told)
+	}
+	if err := waiter.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	holder.Close(t.Context())
+}
+
+// PITFALLS 63: the server of a waiter lags, and tells it that its predecessor has
+// left when its session has expired and somebody else holds. What is read from that
+// server shows the waiter first in line.
+func TestADepartureThatIsToldLateGrantsNothing(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		t.Run(string(strategy)+"/release", func(t *testing.T) {
+			departureIsToldLate(t, strategy, func(ctx context.Context, _ recipes.Client, h recipes.Hold) error { return h.Release(ctx) })
+		})
+		t.Run(string(strategy)+"/session's end", func(t *testing.T) {
+			departureIsToldLate(t, strategy, func(ctx context.Context, s recipes.Client, _ recipes.Hold) error { return s.Close(ctx) })
+		})
+	}
+}
+
+func departureIsToldLate(t *testing.T, strategy recipes.Strategy, leave func(context.Context, recipes.Client, recipes.Hold) error) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 10 * time.Second
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		follower := srv.Follower()
+		lags := zktest.LinkTo(follower.ServeConn).Open(t, timeout)
+		holder, next := zktest.LinkTo(srv.ServeConn).Open(t, timeout), zktest.LinkTo(srv.ServeConn).Open(t, timeout)
+		lock := func(s recipes.Client, joined func(recipes.Place)) recipes.Lock {
+			return must.Get(s.Lock("/deadline", recipes.LockConfig{Strategy: strategy, Joined: joined}))(t)
+		}
+		first := must.Get(lock(holder, nil).Acquire(t.Context()))(t)
+		joined := make(chan struct{}, 2)
+		wait := func(s recipes.Client) <-chan recipes.Hold {
+			granted := make(chan recipes.Hold, 1)
+			l := lock(s, func(recipes.Place) { joined <- struct{}{} })
+			go func() {
+				hold, err := l.Acquire(t.Context())
+				if err == nil {
+					granted <- hold
+				} else if s == next {
+					t.Error(err)
+				}
+				close(granted)
+			}()
+			<-joined
+			synctest.Wait()
+			return granted
+		}
+		late, present := wait(lags), wait(next)
+		follower.CutOff()
+		if err := leave(t.Context(), holder, first); err != nil {
+			t.Fatal(err)
+		}
+		follower.Lag()
+		hold := <-present // the session that lags has expired
+		follower.Deliver()
+		synctest.Wait()
+		select {
+		case h, granted := <-late:
+			if granted && h.Err() == nil {
+				t.Errorf("granted with token %d while the holder of %d holds", h.Token(), hold.Token())
+			}
+		default: // it still asks
+		}
+		if err := hold.Err(); err != nil {
+			t.Errorf("the present holder: %v", err)
+		}
+		follower.Heal()
+		if _, granted := <-late; granted {
+			t.Error("granted in a session that has expired")
+		}
+		if err := lags.Err(); !errors.Is(err, recipes.ErrSessionLost) {
+			t.Errorf("the session that lagged: %v", err)
+		}
+		for _, s := range []recipes.Client{lags, holder, next} {
+			s.Close(t.Context())
+		}
+	})
+}
+
+// A holder leaves a follower that is cut off while there is time, and keeps what it
+// holds.
+func TestAHolderLeavesAFollowerThatIsCutOff(t *testing.T) {
+	const timeout = 10 * time.Second
+	for phase := time.Duration(0); phase < timeout/5; phase += 170 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zkserver.New(zkserver.Config{})
+			defer srv.Close()
+			follower := srv.Follower()
+			first := zktest.LinkTo(follower.ServeConn)
+			holder := first.Open(t, timeout)
+			hold := zktest.Acquire(t, holder)
+			time.Sleep(2*timeout + phase) // virtual
+			follower.CutOff()
+			first.Lead(srv.ServeConn) // the next server
+			time.Sleep(3 * timeout)
+			if err := hold.Err(); err != nil {
+				t.Errorf("cut off %v after the grant: %v", 2*timeout+phase, err)
+			}
+			if err := hold.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			holder.Close(t.Context())
+			follower.Heal()
+		})
+	}
+}
+
+// Another session has decided, or its site is done, and the server that is asked does
+// not know it yet.
+func TestTheEndOfATransactionIsNotRefusedByAServerThatLags(t *testing.T) {
+	for name, end := range map[string]func(ctx context.Context, tx recipes.Transaction, s recipes.Site) error{
+		"Done":   func(ctx context.Context, _ recipes.Transaction, s recipes.Site) error { return s.Done(ctx) },
+		"Forget": func(ctx context.Context, tx recipes.Transaction, _ recipes.Site) error { return tx.Forget(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zkserver.New(zkserver.Config{})
+				defer srv.Close()
+				follower := srv.Follower()
+				ctx, ok := t.Context(), func(err error) {
+					t.Helper()
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				lags, other := zktest.LinkTo(follower.ServeConn).Open(t, 10*time.Second), zktest.LinkTo(srv.ServeConn).Open(t, 10*time.Second)
+				transaction := func(s recipes.Client) recipes.Transaction {
+					return must.Get(s.Transaction("/tx", recipes.TransactionConfig{}))(t)
+				}
+				ok(transaction(other).Begin(ctx, nil, "1"))
+				site := must.Get(transaction(lags).Join(ctx, "1"))(t)
+				ok(site.Vote(ctx, recipes.VoteCommit))
+				follower.CutOff()
+				follower.Lag()
+				must.Get(transaction(other).Coordinate(ctx))(t)
+				if name == "Forget" {
+					ok(must.Get(transaction(other).Join(ctx, "1"))(t).Done(ctx))
+				}
+				ended := make(chan error, 1)
+				go func() { ended <- end(ctx, transaction(lags), site) }()
+				synctest.Wait()
+				follower.Heal()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+				if _, err := transaction(other).Status(ctx); !errors.Is(err, recipes.ErrNoTransaction) {
+					t.Errorf("the transaction is there, or: %v", err)
+				}
+				ok(lags.Close(ctx))
+				ok(other.Close(ctx))
+			})
+		})
+	}
+}

@@ -1,0 +1,144 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/race"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+	"golang.org/x/sync/errgroup"
+)
+
+// A session with default settings takes the memory of what it sends and receives. It
+// used to take two buffers of the largest packet, 2 MiB, for good.
+func TestAWaitingSessionTakesLittleMemory(t *testing.T) {
+	const n = 200
+	most := int64(40 << 10) // bytes of heap and stacks; resident it is less than a fifth more
+	if race.Enabled {
+		most += most / 4 // it is 41 KiB with it, and 33 without
+	}
+	addrs, ctx := ensembletest.Shared(t).Addrs(), t.Context()
+	open := func() recipes.Client {
+		return must.Get(zookeeper.Open(ctx, recipes.SessionConfig{Servers: addrs}))(t)
+	}
+	first := open() // what is allocated once
+	before := inUse()
+	var waiting, all sync.WaitGroup
+	waiting.Add(n)
+	waits, giveUp := context.WithCancel(ctx)
+	sessions := []recipes.Client{first}
+	for range n {
+		s := open()
+		sessions = append(sessions, s)
+		l := must.Get(s.Lock("/memory", recipes.LockConfig{Joined: func(recipes.Place) { waiting.Done() }}))(t)
+		all.Go(func() {
+			if hold, err := l.Acquire(waits); err == nil {
+				<-hold.Done()
+			}
+		})
+	}
+	waiting.Wait()
+	each := (inUse() - before) / n
+	t.Logf("%d bytes a waiting session", each)
+	if each > most {
+		t.Errorf("a waiting session takes %d bytes of heap and stacks; want %d at most", each, most)
+	}
+
+	// What a large element took is given back.
+	q := must.Get(first.Queue("/memory-queue", recipes.QueueConfig{}))(t)
+	before = inUse()
+	for range 4 {
+		must.Get(q.Put(ctx, make([]byte, recipes.DefaultMaxPacket/2)))(t)
+		must.Get(q.Take(ctx))(t)
+	}
+	if grown := inUse() - before; grown > recipes.DefaultMaxPacket/4 {
+		t.Errorf("%d bytes are kept of four large elements", grown)
+	}
+
+	giveUp()
+	for _, s := range sessions {
+		all.Go(func() { s.Close(context.Background()) })
+	}
+	all.Wait()
+}
+
+// inUse returns the bytes of heap and stacks in use after garbage collections: the
+// second frees what finalizers, and pools, held on to.
+func inUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc + stats.StackInuse)
+}
+
+// BenchmarkWaitingSessions measures what a session takes of this process's
+// resident memory, idle and while its contender waits.
+func BenchmarkWaitingSessions(b *testing.B) {
+	const n = 5000
+	addrs := ensembletest.Start(b, ensemble.Config{HeapMiB: 1024, NoSync: true}).Addrs()
+	for range b.N {
+		ctx, giveUp := context.WithCancel(b.Context())
+		before := resident(b)
+		sessions := make([]recipes.Client, n)
+		var opening errgroup.Group
+		opening.SetLimit(32)
+		for i := range n {
+			opening.Go(func() (err error) {
+				sessions[i], err = zookeeper.Open(ctx, recipes.SessionConfig{Servers: addrs, SessionTimeout: 40 * time.Second})
+				return err
+			})
+		}
+		if err := opening.Wait(); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(resident(b)-before)/n/1024, "KiB/idle-session")
+		var waiting, all sync.WaitGroup
+		waiting.Add(n)
+		for _, s := range sessions {
+			l, err := s.Lock("/memory", recipes.LockConfig{Joined: func(recipes.Place) { waiting.Done() }})
+			if err != nil {
+				b.Fatal(err)
+			}
+			all.Go(func() {
+				if hold, err := l.Acquire(ctx); err == nil {
+					<-hold.Done()
+				}
+			})
+		}
+		waiting.Wait()
+		b.ReportMetric(float64(resident(b)-before)/n/1024, "KiB/waiting-session")
+		b.ReportMetric(0, "ns/op")
+		giveUp()
+		var closing sync.WaitGroup
+		for _, s := range sessions {
+			closing.Go(func() { s.Close(context.Background()) })
+		}
+		closing.Wait()
+		all.Wait()
+	}
+}
+
+// resident is this process's resident memory, in bytes, without garbage.
+func resident(b *testing.B) int64 {
+	debug.FreeOSMemory()
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		b.Skip("no /proc")
+	}
+	var size, pages int64
+	if _, err := fmt.Sscan(string(statm), &size, &pages); err != nil {
+		b.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
+}

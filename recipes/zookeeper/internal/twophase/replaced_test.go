@@ -1,0 +1,236 @@
+package twophase_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// A site that has taken the place of a dead coordinator gives up waiting, and
+// waits again, or does not: the votes are counted all the same.
+func TestWhoTookTheCoordinatorsPlaceGivesItUpWithTheWait(t *testing.T) {
+	for name, waitsAgain := range map[string]int{"by itself, later": 0, "by another": 1} {
+		for _, v := range []recipes.Variant{recipes.CoordinatorOnly, recipes.OwnNodes} {
+			t.Run(string(v)+"/"+name, func(t *testing.T) {
+				zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+					dying := s.Session()
+					transaction := func(session recipes.Client) recipes.Transaction {
+						return must.Get(session.Transaction(s.Path, recipes.TransactionConfig{Variant: v}))(t)
+					}
+					if err := transaction(dying).Begin(s.Ctx, nil, "1", "2"); err != nil {
+						t.Fatal(err)
+					}
+					var sites []recipes.Site
+					for _, site := range []string{"1", "2"} {
+						sites = append(sites, must.Get(transaction(s.Session()).Join(s.Ctx, site))(t))
+					}
+					if err := dying.Close(s.Ctx); err != nil {
+						t.Fatal(err)
+					}
+					zktest.AwaitWatches(s.Ctx, t, srv, 0)
+					ctx, cancel := context.WithCancel(s.Ctx)
+					waited := make(chan error, 1)
+					go func() { _, err := sites[0].Wait(ctx); waited <- err }()
+					zktest.AwaitWatches(s.Ctx, t, srv, 3) // the decision, and the votes, which it counts now
+					cancel()
+					if err := <-waited; !errors.Is(err, context.Canceled) {
+						t.Fatal(err)
+					}
+					for _, site := range sites {
+						if err := site.Vote(s.Ctx, recipes.VoteCommit); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if d, err := sites[waitsAgain].Wait(s.Ctx); err != nil || !d.Commit {
+						t.Errorf("%+v, %v", d, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Who began gives up counting, and does not come back to it, though its session
+// lives: the sites that wait for it count themselves.
+func TestACoordinatorThatGivesUpIsReplaced(t *testing.T) {
+	for _, v := range []recipes.Variant{recipes.CoordinatorOnly, recipes.OwnNodes} {
+		t.Run(string(v), func(t *testing.T) {
+			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+				tx := must.Get(s.Session().Transaction(s.Path, recipes.TransactionConfig{Variant: v}))(t)
+				if err := tx.Begin(s.Ctx, nil, "1"); err != nil {
+					t.Fatal(err)
+				}
+				site := must.Get(must.Get(s.Session().Transaction(s.Path, recipes.TransactionConfig{}))(t).Join(s.Ctx, "1"))(t)
+				decided := make(chan error, 1)
+				go func() { _, err := site.Wait(s.Ctx); decided <- err }()
+				zktest.AwaitWatches(s.Ctx, t, srv, 2) // the decision, and the coordinator
+				ctx, cancel := context.WithCancel(s.Ctx)
+				counted := make(chan error, 1)
+				go func() { _, err := tx.Coordinate(ctx); counted <- err }()
+				zktest.AwaitWatches(s.Ctx, t, srv, 4) // the decision, and the vote
+				cancel()
+				if err := <-counted; !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				if err := site.Vote(s.Ctx, recipes.VoteCommit); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-decided; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// commits has the one site of the transaction vote and be told the decision.
+func commits(t *testing.T, s *zktest.Scene, joins recipes.Recipes) {
+	t.Helper()
+	site := must.Get(must.Get(joins.Transaction(s.Path, recipes.TransactionConfig{}))(t).Join(s.Ctx, "1"))(t)
+	if err := site.Vote(s.Ctx, recipes.VoteCommit); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := site.Wait(s.Ctx); err != nil || !d.Commit {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// Who began has no time left before it knows what to count.
+func TestACoordinatorWhoseTimeIsUpIsReplaced(t *testing.T) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+		began, joins := s.Session(), s.Session()
+		tx := must.Get(began.Transaction(s.Path, recipes.TransactionConfig{}))(t)
+		if err := tx.Begin(s.Ctx, nil, "1"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(s.Ctx)
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID == began.ID() && r.Op == zkserver.OpGetData {
+				cancel()
+				return zkserver.Fault{CloseBefore: true}
+			}
+			return zkserver.Fault{}
+		})
+		if _, err := tx.Coordinate(ctx); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		commits(t, s, joins)
+	})
+}
+
+// Who began was not told that he has, and gives up.
+func TestACoordinatorWhoDoesNotKnowThatHeBeganIsReplaced(t *testing.T) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+		begins, joins := s.Session(), s.Session()
+		ctx, cancel := context.WithCancel(s.Ctx)
+		sent := 0
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID != begins.ID() || r.Op != zkserver.OpMulti {
+				return zkserver.Fault{}
+			}
+			if sent++; sent > 1 {
+				cancel()
+			}
+			return zkserver.Fault{DropReply: true}
+		})
+		err := must.Get(begins.Transaction(s.Path, recipes.TransactionConfig{}))(t).Begin(ctx, nil, "1")
+		if !errors.Is(err, recipes.ErrUnknownOutcome) {
+			t.Fatal(err)
+		}
+		commits(t, s, joins)
+	})
+}
+
+// whileDecided has something happen between the moment when a coordinator has found the
+// only site dead and its decision. It returns what Coordinate does.
+func whileDecided(t *testing.T, s *zktest.Scene, srv *zkserver.Server, happen func(tx func(recipes.Client) recipes.Transaction)) (recipes.Decision, error) {
+	tx := func(session recipes.Client) recipes.Transaction {
+		return must.Get(session.Transaction(s.Path, recipes.TransactionConfig{Variant: recipes.OwnNodes}))(t)
+	}
+	coordinator, dying := s.Session(), s.Session()
+	if err := tx(coordinator).Begin(s.Ctx, nil, "1"); err != nil {
+		s.Fatal(err)
+	}
+	must.Get(tx(dying).Join(s.Ctx, "1"))(t)
+	if err := dying.Close(s.Ctx); err != nil {
+		s.Fatal(err)
+	}
+	looked, decides := false, false
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		switch {
+		case r.SessionID != coordinator.ID():
+		case r.Op == zkserver.OpGetData && r.Path == s.Path+"/s_1":
+			looked = true
+		case r.Op == zkserver.OpMulti && looked && !decides:
+			decides = true
+			happen(tx)
+		}
+		return zkserver.Fault{}
+	})
+	d, err := tx(coordinator).Coordinate(s.Ctx)
+	if !decides {
+		s.Error("the case was not met")
+	}
+	return d, err
+}
+
+// The transaction ends, and another one begins in which the site lives. A decision on the
+// death of its namesake is not made there.
+func TestADeadSiteDecidesOnlyItsOwnTransaction(t *testing.T) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+		other := s.Session()
+		var site recipes.Site
+		_, err := whileDecided(t, s, srv, func(tx func(recipes.Client) recipes.Transaction) {
+			must.Get(tx(other).Abort(s.Ctx, ""))(t)
+			if err := must.Get(tx(other).Join(s.Ctx, "1"))(t).Done(s.Ctx); err != nil {
+				t.Error(err)
+			}
+			if err := tx(other).Begin(s.Ctx, nil, "1"); err != nil {
+				t.Error(err)
+			}
+			site = must.Get(tx(other).Join(s.Ctx, "1"))(t)
+		})
+		if !errors.Is(err, recipes.ErrNoTransaction) {
+			t.Errorf("the coordinator of a transaction that has ended: %v", err)
+		}
+		if err := site.Vote(s.Ctx, recipes.VoteCommit); err != nil {
+			t.Error(err)
+		}
+		next := must.Get(other.Transaction(s.Path, recipes.TransactionConfig{}))(t)
+		if d, err := next.Coordinate(s.Ctx); err != nil || !d.Commit {
+			t.Errorf("the next transaction: %+v, %v", d, err)
+		}
+	})
+}
+
+// An operator deletes the record that a dead site had joined, so that it can join again.
+func TestASiteThatMayJoinAgainIsNotDead(t *testing.T) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+		other := s.Session()
+		d, err := whileDecided(t, s, srv, func(tx func(recipes.Client) recipes.Transaction) {
+			if err := s.Raw.Delete(s.Path+"/joined_1", -1); err != nil {
+				t.Error(err)
+			}
+			joins := sync.OnceFunc(func() {
+				if err := must.Get(tx(other).Join(s.Ctx, "1"))(t).Vote(s.Ctx, recipes.VoteCommit); err != nil {
+					t.Error(err)
+				}
+			})
+			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+				if r.SessionID != other.ID() && r.Op == zkserver.OpGetChildren2 { // the coordinator looks again
+					joins()
+				}
+				return zkserver.Fault{}
+			})
+		})
+		if err != nil || !d.Commit {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}

@@ -1,0 +1,280 @@
+package twophase_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// resumable is what a transaction offers to the process that takes up its coordinator
+// and sites.
+type resumable interface {
+	recipes.Transaction
+	BeginAs(context.Context, []byte, ...string) (string, error)
+	CoordinateAs(context.Context, string) (recipes.Decision, error)
+	ResumeCoordinator(context.Context, string) error
+	ResumeSite(ctx context.Context, site, id string) (recipes.Site, error)
+}
+
+func resumableAt(t *testing.T, s recipes.Recipes, path string, v recipes.Variant) resumable {
+	t.Helper()
+	return must.Get(s.Transaction(path, recipes.TransactionConfig{Variant: v}))(t).(resumable)
+}
+
+// eachVariant runs test for each variant, on the in-process server and on a real one.
+func eachVariant(t *testing.T, test func(t *testing.T, addr, path string, v recipes.Variant)) {
+	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
+		for _, v := range recipes.Variants() {
+			t.Run(string(v), func(t *testing.T) { test(t, addr, path+"-"+string(v), v) })
+		}
+	})
+}
+
+// A session is coordinator and a site, and is moved at each step. The other site notices
+// nothing, and both are told to commit.
+func TestATransactionGoesOnInAResumedSession(t *testing.T) {
+	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
+		const begun, joined, voted, waiting, decided, done = 1, 2, 3, 4, 5, 6
+		for movedAt := begun; movedAt <= done; movedAt++ {
+			t.Run(fmt.Sprintf("step %d", movedAt), func(t *testing.T) {
+				path := fmt.Sprintf("%s-%d", path, movedAt)
+				ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
+				id := must.Get(resumableAt(t, s, path, v).BeginAs(ctx, []byte("payload"), "mine", "theirs"))(t)
+				theirs := must.Get(resumableAt(t, other, path, "").Join(ctx, "theirs"))(t)
+				var mine recipes.Site
+				moveAt := func(step int) {
+					if step != movedAt {
+						return
+					}
+					s = zktest.Move(t, addr, s)
+					tx := resumableAt(t, s, path, v)
+					for range 2 { // the answer to the first may have been lost
+						if err := tx.ResumeCoordinator(ctx, id); err != nil {
+							t.Fatal(err)
+						}
+						if step >= joined {
+							mine = must.Get(tx.ResumeSite(ctx, "mine", id))(t)
+						}
+					}
+					if err := s.(zktest.Movable).DropRest(ctx); err != nil {
+						t.Fatal(err)
+					}
+				}
+				moveAt(begun)
+				if mine = must.Get(resumableAt(t, s, path, v).Join(ctx, "mine"))(t); mine.(interface{ ID() string }).ID() != id {
+					t.Error("the site is of another transaction")
+				}
+				moveAt(joined)
+				if err := mine.Vote(ctx, recipes.VoteCommit); err != nil {
+					t.Fatal(err)
+				}
+				moveAt(voted)
+				if movedAt == waiting {
+					counting := make(chan error, 2)
+					site, tx := mine, resumableAt(t, s, path, v) // of this process
+					go func() { _, err := site.Wait(ctx); counting <- err }()
+					go func() { _, err := tx.Coordinate(ctx); counting <- err }()
+					moveAt(waiting)
+					for range 2 {
+						if err := <-counting; !errors.Is(err, recipes.ErrSessionLost) {
+							t.Errorf("in the process that let go: %v", err)
+						}
+					}
+				}
+				told := make(chan recipes.Decision, 3)
+				await := func(wait func(context.Context) (recipes.Decision, error)) {
+					go func() {
+						d, err := wait(ctx)
+						if err != nil {
+							t.Error(err)
+						}
+						told <- d
+					}()
+				}
+				await(theirs.Wait)
+				await(mine.Wait)
+				await(resumableAt(t, s, path, v).Coordinate)
+				if err := theirs.Vote(ctx, recipes.VoteCommit); err != nil {
+					t.Fatal(err)
+				}
+				for range 3 {
+					if d := <-told; !d.Commit {
+						t.Errorf("told %+v", d)
+					}
+				}
+				moveAt(decided)
+				if err := mine.Done(ctx); err != nil {
+					t.Fatal(err)
+				}
+				moveAt(done)
+				if d, err := mine.Wait(ctx); err != nil || !d.Commit || string(mine.Payload()) != "payload" {
+					t.Errorf("in the end it was told %+v, %v of %q", d, err, mine.Payload())
+				}
+				if err := errors.Join(mine.Done(ctx), theirs.Done(ctx)); err != nil {
+					t.Error(err)
+				}
+				if _, err := resumableAt(t, s, path, v).Status(ctx); !errors.Is(err, recipes.ErrNoTransaction) {
+					t.Errorf("it is still there: %v", err)
+				}
+			})
+		}
+	})
+}
+
+// What nobody takes up is given up: with own nodes the site dies, and otherwise somebody
+// else counts.
+func TestATransactionThatNobodyTakesUpIsDecided(t *testing.T) {
+	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
+		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
+		id := must.Get(resumableAt(t, s, path, v).BeginAs(ctx, nil, "mine", "theirs"))(t)
+		mine := must.Get(resumableAt(t, s, path, v).Join(ctx, "mine"))(t)
+		theirs := must.Get(resumableAt(t, other, path, v).Join(ctx, "theirs"))(t)
+		if err := errors.Join(mine.Vote(ctx, recipes.VoteCommit), theirs.Vote(ctx, recipes.VoteCommit)); err != nil {
+			t.Fatal(err)
+		}
+		s = zktest.Move(t, addr, s)
+		told := make(chan recipes.Decision, 1)
+		go func() {
+			d, err := theirs.Wait(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			told <- d
+		}()
+		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
+			t.Fatal(err)
+		}
+		d := <-told
+		if v != recipes.OwnNodes && !d.Commit {
+			t.Errorf("told %+v", d)
+		}
+		tx := resumableAt(t, s, path, v)
+		site := must.Get(tx.ResumeSite(ctx, "mine", id))(t) // to learn the decision
+		if mine, err := site.Wait(ctx); err != nil || mine.Commit != d.Commit {
+			t.Errorf("%+v, %v, and the other was told %+v", mine, err, d)
+		}
+	})
+}
+
+// A Join that was not answered is repeated before DropRest, and the site lives.
+func TestASiteThatJoinsAgainIsTakenUp(t *testing.T) {
+	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
+		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
+		if err := resumableAt(t, other, path, v).Begin(ctx, nil, "mine"); err != nil {
+			t.Fatal(err)
+		}
+		must.Get(resumableAt(t, s, path, v).Join(ctx, "mine"))(t)
+		s = zktest.Move(t, addr, s)
+		mine := must.Get(resumableAt(t, s, path, v).Join(ctx, "mine"))(t)
+		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := mine.Vote(ctx, recipes.VoteCommit); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := resumableAt(t, other, path, v).Coordinate(ctx); err != nil || !d.Commit {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}
+
+// A site that waits sees the coordinator's znode of its own session, which nobody has
+// taken up. It counts when DropRest has deleted that.
+func TestASiteDoesNotWaitForItsOwnDeadCoordinator(t *testing.T) {
+	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
+		ctx, s := zktest.Bounded(t), zktest.OpenAt(t, addr)
+		tx := resumableAt(t, s, path, v)
+		id := must.Get(tx.BeginAs(ctx, nil, "mine"))(t)
+		if err := must.Get(tx.Join(ctx, "mine"))(t).Vote(ctx, recipes.VoteCommit); err != nil {
+			t.Fatal(err)
+		}
+		s = zktest.Move(t, addr, s)
+		mine := must.Get(resumableAt(t, s, path, v).ResumeSite(ctx, "mine", id))(t)
+		told := make(chan error, 1)
+		go func() { _, err := mine.Wait(ctx); told <- err }()
+		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-told; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What is not of the transaction, or not the session's, is not taken up, and stays.
+func TestWhatIsNotOfTheTransactionIsNotTakenUp(t *testing.T) {
+	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
+		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
+		theirTx := resumableAt(t, other, path, v)
+		id := must.Get(theirTx.BeginAs(ctx, nil, "theirs", "nobody's"))(t)
+		theirs := must.Get(theirTx.Join(ctx, "theirs"))(t)
+		s = zktest.Move(t, addr, s)
+		tx := resumableAt(t, s, path, v)
+		refused := func(what string, err, want error) {
+			t.Helper()
+			if !errors.Is(err, want) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		site := func(name, id string) error { _, err := tx.ResumeSite(ctx, name, id); return err }
+		refused("another transaction's coordinator", tx.ResumeCoordinator(ctx, "another"), recipes.ErrNoTransaction)
+		_, err := tx.CoordinateAs(ctx, "another")
+		refused("another transaction's votes", err, recipes.ErrNoTransaction)
+		refused("another transaction's site", site("theirs", "another"), recipes.ErrNoTransaction)
+		refused("a stranger", site("stranger", id), recipes.ErrUnknownSite)
+		if v != recipes.AllWatch {
+			refused("another session's coordinator", tx.ResumeCoordinator(ctx, id), recipes.ErrNotHeld)
+		}
+		if v == recipes.OwnNodes {
+			refused("another session's site", site("theirs", id), recipes.ErrNotHeld)
+			refused("a site that has not joined", site("nobody's", id), recipes.ErrNotHeld)
+		}
+		nowhere := resumableAt(t, s, path+"-nowhere", v)
+		refused("no transaction's coordinator", nowhere.ResumeCoordinator(ctx, id), recipes.ErrNoTransaction)
+		_, err = nowhere.ResumeSite(ctx, "theirs", id)
+		refused("no transaction's site", err, recipes.ErrNoTransaction)
+
+		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := theirs.Vote(ctx, recipes.VoteCommit); err != nil {
+			t.Error(err)
+		}
+		status := must.Get(theirTx.Status(ctx))(t)
+		if status.Coordinated != (v != recipes.AllWatch) {
+			t.Error("the coordinator is gone")
+		}
+	})
+}
+
+// A site whose znode is gone is dead, unless there is a decision. Whether there is one
+// may be impossible to read, and then that is said.
+func TestADecisionThatMayNotBeReadIsNotTakenForNone(t *testing.T) {
+	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+	s := zktest.Open(t, srv)
+	tx := resumableAt(t, s, "/unread", recipes.OwnNodes)
+	id := must.Get(tx.BeginAs(ctx, nil, "1"))(t)
+	must.Get(tx.Join(ctx, "1"))(t)
+	must.Get(tx.Abort(ctx, "no"))(t)
+	raw := zktest.Raw(t, srv.Addr())
+	if err := raw.Delete("/unread/s_1", -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := raw.SetACL("/unread/decision", zk.WorldACL(zk.PermAll&^zk.PermRead), -1); err != nil {
+		t.Fatal(err)
+	}
+	tx = resumableAt(t, zktest.Move(t, srv.Addr(), s), "/unread", recipes.OwnNodes)
+	if _, err := tx.ResumeSite(ctx, "1", id); !errors.Is(err, recipes.ErrAccessDenied) {
+		t.Errorf("told %v", err)
+	}
+	if _, err := raw.SetACL("/unread/decision", zk.WorldACL(zk.PermAll), -1); err != nil {
+		t.Fatal(err)
+	}
+	must.Get(tx.ResumeSite(ctx, "1", id))(t)
+}

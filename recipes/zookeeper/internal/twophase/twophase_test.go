@@ -1,0 +1,317 @@
+package twophase_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// The layout that operators see, as the text names it.
+func TestTheZnodesOfATransaction(t *testing.T) {
+	for _, tt := range []struct {
+		variant recipes.Variant
+		want    []string
+	}{
+		{recipes.AllWatch, []string{"Tx=move 5", "Tx/done_1=", "Tx/decision=commit", "Tx/id-<guid>=", "Tx/protocol=<json>", "Tx/s_1=commit", "Tx/s_2=commit"}},
+		{recipes.CoordinatorOnly, []string{"Tx=move 5", "Tx/coordinator=", "Tx/decision=commit", "Tx/done_1=", "Tx/id-<guid>=", "Tx/protocol=<json>", "Tx/s_1=commit", "Tx/s_2=commit"}},
+		{recipes.OwnNodes, []string{"Tx=move 5", "Tx/coordinator=", "Tx/decision=commit", "Tx/done_1=", "Tx/id-<guid>=", "Tx/joined_1=", "Tx/joined_2=", "Tx/protocol=<json>", "Tx/s_1=commit", "Tx/s_2=commit"}},
+	} {
+		t.Run(string(tt.variant), func(t *testing.T) {
+			srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+			s := zktest.Open(t, srv)
+			tx := transactionOf(t, s, tt.variant)
+			if err := tx.Begin(ctx, []byte("move 5"), "1", "2"); err != nil {
+				t.Fatal(err)
+			}
+			one, two := must.Get(tx.Join(ctx, "1"))(t), must.Get(tx.Join(ctx, "2"))(t)
+			for _, site := range []recipes.Site{one, two} {
+				if err := site.Vote(ctx, recipes.VoteCommit); err != nil {
+					t.Fatal(err)
+				}
+			}
+			must.Get(tx.Coordinate(ctx))(t)
+			if err := one.Done(ctx); err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(tt.want)
+			awaitLayout(ctx, t, srv, tt.want)
+			// The last one's word deletes all of it.
+			if err := two.Done(ctx); err != nil {
+				t.Fatal(err)
+			}
+			awaitLayout(ctx, t, srv, nil)
+		})
+	}
+}
+
+var guids = regexp.MustCompile(`id-[0-9a-f-]{36}`)
+
+// awaitLayout waits until the nodes below /app are those: the marker of a Begin
+// is deleted in the background.
+func awaitLayout(ctx context.Context, t *testing.T, srv *zkserver.Server, want []string) {
+	t.Helper()
+	for {
+		var got []string
+		for _, n := range srv.Tree() {
+			rest, ok := strings.CutPrefix(n.Path, "/app/")
+			if !ok {
+				continue
+			}
+			data := string(n.Data)
+			if rest == "Tx/protocol" {
+				data = "<json>"
+			}
+			data, _, _ = strings.Cut(data, "\n") // the decision names its beginning
+			got = append(got, guids.ReplaceAllString(rest, "id-<guid>")+"="+data)
+		}
+		slices.Sort(got)
+		if slices.Equal(got, want) {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("znodes %q; want %q", got, want)
+		}
+	}
+}
+
+// measure runs a whole transaction of n sites, each with a session of its own,
+// and returns what it costs from Begin until every site knows the decision. The
+// schedule is the dearest: everybody waits before the first vote, one votes at a
+// time, and where several can make the decision all of them try.
+func measure(t *testing.T, v recipes.Variant, n int) zktest.Cost {
+	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+	coordinator := transactionOf(t, zktest.Open(t, srv), v)
+	var sessions []recipes.Client
+	var names []string
+	for i := range n {
+		sessions, names = append(sessions, zktest.Open(t, srv)), append(names, fmt.Sprint(i))
+	}
+	deciders := 1
+	if v == recipes.AllWatch {
+		deciders = n
+	}
+	// Decisions, which are the last transactions, are held until all have come.
+	var mu sync.Mutex
+	arrived, release := 0, make(chan struct{})
+	decisive := false
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if !decisive || r.Op != zkserver.OpMulti {
+			return zkserver.Fault{}
+		}
+		arrived++
+		if arrived == 1+deciders { // the first is the last vote
+			close(release)
+		}
+		if arrived == 1 {
+			return zkserver.Fault{}
+		}
+		return zkserver.Fault{Hold: release}
+	})
+
+	// The path's parent is there, as it mostly is.
+	must.Get(must.Get(sessions[0].Lock("/app", recipes.LockConfig{}))(t).Acquire(ctx))(t)
+	return zktest.CostOf(srv, func() {
+		if err := coordinator.Begin(ctx, []byte("payload"), names...); err != nil {
+			t.Fatal(err)
+		}
+		for slices.ContainsFunc(srv.Tree(), func(n zkserver.Node) bool { return strings.Contains(n.Path, "-begun-") }) {
+		}
+		var sites []recipes.Site
+		for i, s := range sessions {
+			sites = append(sites, must.Get(transactionOf(t, s, "").Join(ctx, names[i]))(t))
+		}
+		var wg sync.WaitGroup
+		decides := func(wait func(context.Context) (recipes.Decision, error)) {
+			wg.Go(func() {
+				if d, err := wait(ctx); err != nil || !d.Commit {
+					t.Errorf("decided %+v, %v", d, err)
+				}
+			})
+		}
+		watches := 1 // the lock's of its path
+		for _, s := range sites {
+			decides(s.Wait)
+			if v == recipes.AllWatch {
+				watches += 1 + n
+			} else {
+				watches += 2
+			}
+		}
+		if v != recipes.AllWatch {
+			decides(coordinator.Coordinate)
+			watches += 1 + n
+		}
+		each := deciders // watches that a vote takes
+		if v == recipes.OwnNodes {
+			each = 0 // for who has voted may die
+		}
+		for i, s := range sites {
+			zktest.AwaitWatches(ctx, t, srv, watches)
+			if i == n-1 {
+				mu.Lock()
+				decisive = true
+				mu.Unlock()
+			}
+			if err := s.Vote(ctx, recipes.VoteCommit); err != nil {
+				t.Fatal(err)
+			}
+			watches -= each
+		}
+		wg.Wait()
+	})
+}
+
+// The table of the package comment is what was measured, and shows the n squared.
+func TestTheMessagesOfATransaction(t *testing.T) {
+	var table strings.Builder
+	for _, v := range recipes.Variants() {
+		for _, n := range []int{2, 4, 8, 16} {
+			got := measure(t, v, n)
+			want := formula(v, int64(n))
+			if got != want {
+				t.Errorf("%s, %d sites: %v; want %v", v, n, got, want)
+			}
+			fmt.Fprintf(&table, "//\t%-17s %5d %8d %8d %8d\n", v, n, got.Writes, got.Reads, got.Events)
+		}
+	}
+	doc, err := os.ReadFile("internal/twophase/doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(doc), table.String()) {
+		t.Errorf("internal/twophase/doc.go does not hold the table\n%s", table.String())
+	}
+}
+
+// formula is what the package comment says about the growth.
+func formula(v recipes.Variant, n int64) zktest.Cost {
+	switch v {
+	case recipes.AllWatch:
+		return zktest.Cost{Writes: 2 + n + n, Reads: 2*n + n*(1+n) + n*n + (n - 1), Events: n*n + n}
+	case recipes.OwnNodes:
+		return zktest.Cost{Writes: 2 + n + n + 1, Reads: 2*n + 2*n + 1 + 1 + 1 + n + n + n, Events: n + n + 1}
+	}
+	return zktest.Cost{Writes: 2 + n + 1, Reads: 2*n + 2*n + 1 + 1 + n + n + n, Events: n + n + 1}
+}
+
+// Another program keeps something below the transaction, which cannot be deleted
+// with it: whoever is the last is told so, once his word is known.
+func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		session := s.Session()
+		tx := must.Get(session.Transaction(s.Path, recipes.TransactionConfig{}))(s.T)
+		if err := tx.Begin(s.Ctx, nil, "1"); err != nil {
+			s.Fatal(err)
+		}
+		for _, path := range []string{s.Path + "/strange", s.Path + "/strange/child"} {
+			if _, err := s.Raw.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+				s.Fatal(err)
+			}
+		}
+		site := must.Get(tx.Join(s.Ctx, "1"))(s.T)
+		must.Get(tx.Abort(s.Ctx, ""))(s.T)
+		for _, end := range []func(context.Context) error{site.Done, tx.Forget} {
+			if err := end(s.Ctx); !errors.Is(err, recipes.ErrNotEmpty) {
+				s.Error(err)
+			}
+		}
+		if err := s.Raw.Delete(s.Path+"/strange/child", -1); err != nil {
+			s.Fatal(err)
+		}
+		before := must.Get(session.Stats(s.Ctx))(s.T).ByKind["sync"]
+		if err := tx.Forget(s.Ctx); err != nil || s.Exists(s.Path) {
+			s.Errorf("then forgotten: %v", err)
+		}
+		if n := must.Get(session.Stats(s.Ctx))(s.T).ByKind["sync"] - before; n != 0 {
+			s.Errorf("all sites are done, and it asked the leader %d times", n)
+		}
+	})
+}
+
+// Another program deletes a site's znode, or takes away the right to write it: the vote
+// is refused, and each for its reason.
+func TestAVoteThatAnotherProgramPrevents(t *testing.T) {
+	for _, variant := range recipes.Variants() {
+		for what, prevent := range map[error]func(raw *zk.Conn, znode string) error{
+			recipes.ErrRemoved: func(raw *zk.Conn, znode string) error { return raw.Delete(znode, -1) },
+			recipes.ErrAccessDenied: func(raw *zk.Conn, znode string) error {
+				_, err := raw.SetACL(znode, zk.WorldACL(zk.PermRead), -1)
+				return err
+			},
+		} {
+			zktest.OnBoth(t, func(s *zktest.Scene) {
+				tx := must.Get(s.Session().Transaction(s.Path, recipes.TransactionConfig{Variant: variant}))(s.T)
+				if err := tx.Begin(s.Ctx, nil, "1", "2"); err != nil {
+					s.Fatal(err)
+				}
+				site := must.Get(tx.Join(s.Ctx, "1"))(s.T)
+				if err := prevent(s.Raw, s.Path+"/s_1"); err != nil {
+					s.Fatal(err)
+				}
+				err := site.Vote(s.Ctx, recipes.VoteCommit)
+				if !errors.Is(err, what) || errors.Is(err, recipes.ErrNotHeld) != (what == recipes.ErrRemoved) {
+					s.Errorf("%s: the vote: %v; want %v", variant, err, what)
+				}
+			})
+		}
+	}
+}
+
+// Nobody who waits for a decision asks for anything in an hour of virtual time.
+func TestWaitingForADecisionCostsNothing(t *testing.T) {
+	for _, v := range recipes.Variants() {
+		t.Run(string(v), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zkserver.New(zkserver.Config{})
+				defer srv.Close()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				s, closeSession := zktest.OpenIn(t, srv)
+				defer closeSession()
+				coordinator := transactionOf(t, s, v)
+				if err := coordinator.Begin(ctx, nil, "1", "2", "3"); err != nil {
+					t.Fatal(err)
+				}
+				results := make(chan error, 4)
+				go func() { _, err := coordinator.Coordinate(ctx); results <- err }()
+				joining := []string{"1", "2", "3"}
+				if v == recipes.OwnNodes {
+					joining = joining[:2] // one has yet to join
+				}
+				for _, name := range joining {
+					s, closeSession := zktest.OpenIn(t, srv)
+					defer closeSession()
+					site := must.Get(transactionOf(t, s, "").Join(ctx, name))(t)
+					go func() { _, err := site.Wait(ctx); results <- err }()
+				}
+				zktest.Idle(t, srv)
+				cancel()
+				for range len(joining) + 1 {
+					if err := <-results; !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func transactionOf(t *testing.T, s recipes.Recipes, v recipes.Variant) recipes.Transaction {
+	t.Helper()
+	return must.Get(s.Transaction("/app/Tx", recipes.TransactionConfig{Variant: v}))(t)
+}
