@@ -230,6 +230,9 @@ func TestAQueueInTheDialectOfAnotherLibrary(t *testing.T) {
 			if _, err := q.Put(s.ctx, []byte("again")); err != nil {
 				s.Error(err)
 			}
+			if n := must[int](s.T)(q.Len(s.ctx)); n != 1 {
+				s.Errorf("%d elements after the path was deleted and one was put", n)
+			}
 			for _, cfg := range []recipes.QueueConfig{{Dialect: tt.dialect, Capacity: 1}, {Dialect: tt.dialect, MaxDeliveries: 1}, {Dialect: "klingon"}} {
 				_, err := s.session().Queue(s.path, cfg)
 				s.is(err, recipes.ErrInvalid)
