@@ -16,6 +16,8 @@ func TestBackoffDoublesUpToItsMost(t *testing.T) {
 		}
 	}
 	expect(100*time.Millisecond, 200*time.Millisecond, 400*time.Millisecond, 800*time.Millisecond, time.Second, time.Second)
-	b.reset()
+	b.ran(time.Second - 1)
+	expect(time.Second)
+	b.ran(time.Second)
 	expect(100*time.Millisecond, 200*time.Millisecond)
 }

@@ -25,14 +25,22 @@ func exiting(pid int) (yes, known bool) {
 		_, mounted := os.Stat("/proc/self/stat")
 		return mounted == nil, mounted == nil
 	}
+	if err != nil {
+		return false, false
+	}
+	return saysExiting(stat)
+}
+
+// saysExiting reads /proc/PID/stat. known is false on a system that only resembles Linux.
+func saysExiting(stat []byte) (yes, known bool) {
 	// The name, in parentheses, may have spaces and parentheses.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const state, flags = 0, 6
-	if err != nil || len(fields) <= flags {
+	if len(fields) <= flags {
 		return false, false
 	}
 	bits, err := strconv.ParseUint(string(fields[flags]), 10, 64)
-	if err != nil || bits == 0 { // a system that only looks like Linux tells no flags
+	if err != nil || bits == 0 {
 		return false, false
 	}
 	return bits&flagExiting != 0 || bytes.ContainsAny(fields[state], "ZX"), true

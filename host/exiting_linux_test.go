@@ -40,3 +40,23 @@ func TestAProcessIsFoundExitingWhenItsFilesAreClosed(t *testing.T) {
 		_ = r.Close()
 	}
 }
+
+func TestWhatTheSystemSaysOfAProcess(t *testing.T) {
+	for _, tt := range []struct {
+		stat       string
+		yes, known bool
+	}{
+		{"7 (a) b) S 1 1 1 0 -1 4194560 0 0", false, true},
+		{"7 (a) b) S 1 1 1 0 -1 4194564 0 0", true, true},
+		{"7 (sleep) Z 1 1 1 0 -1 4194560 0 0", true, true},
+		{"7 (sleep) X 1 1 1 0 -1 4194560 0 0", true, true},
+		{"7 (sleep) S 1 1 1 0 -1 0 0 0", false, false},
+		{"7 (sleep) S 1 1 1 0 -1 flags 0 0", false, false},
+		{"7 (sleep) S 1", false, false},
+		{"", false, false},
+	} {
+		if yes, known := saysExiting([]byte(tt.stat)); yes != tt.yes || known != tt.known {
+			t.Errorf("%q: exiting %v, known %v", tt.stat, yes, known)
+		}
+	}
+}

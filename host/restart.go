@@ -23,9 +23,7 @@ func (s *Supervisor) run(p *Plugin) {
 		case <-s.ctx.Done():
 			return
 		}
-		if time.Since(since) >= s.cfg.MaxBackoff {
-			b.reset()
-		}
+		b.ran(time.Since(since))
 		err := fmt.Errorf("host: %w: %s", recipes.ErrPluginLost, p.other.ending())
 		s.gone(p, err)
 		p = s.restart(b, err, s.fallBack(err) || s.client != nil && time.Since(since) >= 10*s.cfg.MinBackoff)

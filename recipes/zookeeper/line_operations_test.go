@@ -327,9 +327,12 @@ func (st stance) between(s *stage) doing {
 // of permits, and those of writes under a hold.
 func permitOperations() (all []operation) {
 	permits := func(r zkserver.Request) bool { return r.Op == zkserver.OpMulti && r.Path == stagePath }
-	agree := func(dialect recipes.Dialect, between func(s *stage) []meddling) {
-		all = append(all, operation{"Semaphore.TryAcquire, permits, " + string(dialect), func(s *stage) doing {
+	agree := func(dialect recipes.Dialect, before string, between func(s *stage) []meddling) {
+		all = append(all, operation{"Semaphore.TryAcquire, " + before + "permits, " + string(dialect), func(s *stage) doing {
 			s.ok(s.barrier(s.other).Set(s.ctx, nil))
+			if before != "" {
+				s.ok(s.write(stagePath, "permits=3"))
+			}
 			m := s.semaphore(s.victim, recipes.SemaphoreConfig{Dialect: dialect})
 			var mine recipes.Hold
 			return doing{
@@ -340,18 +343,21 @@ func permitOperations() (all []operation) {
 			}
 		}})
 	}
-	agree(recipes.ZooKeeper, func(s *stage) []meddling {
+	agree(recipes.ZooKeeper, "", func(s *stage) []meddling {
 		return []meddling{
 			{name: "another writes the same", at: permits, do: func() error { return s.write(stagePath, "permits=2") }},
 			{name: "another writes a different number, and does not join", at: permits, do: func() error { return s.write(stagePath, "permits=3") }},
 		}
 	})
-	agree(recipes.Kazoo, func(s *stage) []meddling {
+	agree(recipes.Kazoo, "", func(s *stage) []meddling {
 		return []meddling{
 			{name: "another writes the same", at: permits, do: func() error { return s.write(stagePath, "2") }},
 			{name: "another writes a different number", at: permits, do: func() error { return s.write(stagePath, "3") }, want: recipes.ErrMismatch},
 			{name: "the path is deleted", at: permits, do: func() error { return s.remove(stagePath) }},
 		}
+	})
+	agree(recipes.ZooKeeper, "other ", func(s *stage) []meddling {
+		return []meddling{{name: "another deletes the unused path", at: func(r zkserver.Request) bool { return r.Op == zkserver.OpDelete && r.Path == stagePath }, do: func() error { return s.remove(stagePath) }}}
 	})
 	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 		all = append(all, operation{"Semaphore.Acquire, " + string(d) + ", one lease", func(s *stage) doing {

@@ -473,3 +473,19 @@ func TestAPriorityLockIsTakenUpBesideOthers(t *testing.T) {
 		})
 	}
 }
+
+// DropRest deletes what was not resumed. The acknowledgement is resumed with its leadership.
+func TestAnAcknowledgementIsResumedWithItsLeadership(t *testing.T) {
+	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+	first := zktest.Open(t, srv)
+	l := must.Get(must.Get(first.Election("/e", recipes.ElectionConfig{}))(t).Campaign(ctx, nil))(t)
+	must.Do(t, l.Acknowledge(ctx, []byte("ready")))
+	second := zktest.Move(t, srv.Addr(), first)
+	e := must.Get(second.Election("/e", recipes.ElectionConfig{}))(t)
+	must.Get(e.(zktest.Taker[recipes.Leadership]).Resume(ctx, l.Znode(), l.Token()))(t)
+	must.Do(t, second.(zktest.Movable).DropRest(ctx))
+	leader := must.Get(e.Leader(ctx))(t)
+	if !leader.Acknowledged || string(leader.Acknowledgement) != "ready" {
+		t.Errorf("after DropRest the leader is %+v", leader)
+	}
+}

@@ -63,7 +63,7 @@ func (s *session) move(from *generation) *generation {
 		switch {
 		case next == nil:
 			return nil
-		case !resumes || next.died == nil:
+		case !resumes:
 			s.lose(fmt.Errorf("%w: the plugin that has taken its place does not resume sessions", recipes.ErrPluginLost))
 			return nil
 		}

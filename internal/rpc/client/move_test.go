@@ -59,3 +59,22 @@ func TestASessionIsNotMovedToAPluginThatCannotResume(t *testing.T) {
 	closes(t, "hold", h.Done())
 	matches(t, h.Err(), recipes.ErrPluginLost, recipes.ErrNotHeld)
 }
+
+func TestASessionIsClosedWhileNoPluginServesIt(t *testing.T) {
+	l := newServed(t)
+	c := client.Unconnected()
+	defer c.Close()
+	c.Use(c.Connect(l.conn, nil, func(context.Context) bool { return true }), true)
+	s := must.Get(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"served"}}))(t)
+	events := s.Events(ctx(t))
+	_ = l.wire.Close()
+	for e := range events {
+		if e.State == recipes.Suspended {
+			break
+		}
+	}
+	gone, cancel := context.WithCancel(ctx(t))
+	cancel()
+	matches(t, s.Close(gone), recipes.ErrUnknownOutcome)
+	matches(t, s.Err(), recipes.ErrClosed)
+}

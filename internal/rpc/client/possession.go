@@ -25,17 +25,17 @@ func (s *session) resumePossessions(t *generation) {
 	if !s.resumeAll(ctx, t) {
 		return
 	}
-	refused, ok := s.retry(t.plugin.to(ctx), func(ctx context.Context) error {
+	refused, _ := s.retry(t.plugin.to(ctx), func(ctx context.Context) error {
 		_, err := s.sessions.DropRest(ctx, &pb.DropRestRequest{Session: s.handle})
 		return err
 	})
 	if refused != nil && t.over.Err() == nil {
 		s.lose(fmt.Errorf("%w: the session was resumed, and what is left of it cannot be deleted: %w", recipes.ErrPluginLost, refused))
 	}
-	if refused != nil || !ok {
+	if refused != nil {
 		return
 	}
-	for _, g := range s.begin(t) {
+	for _, g := range s.begin(t) { // none if the generation has ended
 		s.spawn(g.arm)
 	}
 }

@@ -157,7 +157,7 @@ func (s *session) count(t *generation) bool {
 // ended or let go of the session, which goes on. The stream tells that, if not at once. A
 // plugin that has let go takes some time to end.
 func (s *session) outlived(ctx context.Context, t *generation, err error) bool {
-	if err == nil || t == nil || !s.resumable {
+	if t == nil || !s.resumable {
 		return false
 	}
 	e, said := wire.Error(err)

@@ -104,7 +104,6 @@ func (s *session) unexpect(id string, w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.waiters, id)
-	w.settle()
 	select {
 	case t := <-w.turns:
 		close(t.done)

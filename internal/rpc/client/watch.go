@@ -99,6 +99,5 @@ func (w *watcher[M]) next(ctx context.Context) bool {
 
 func equal[M any](a, b *M) bool {
 	x, ok := any(a).(proto.Message)
-	y, also := any(b).(proto.Message)
-	return ok && also && proto.Equal(x, y)
+	return ok && proto.Equal(x, any(b).(proto.Message))
 }

@@ -340,3 +340,27 @@ func TestWhatWasNotTakenUpCanBeAskedForAgain(t *testing.T) {
 		}
 	}
 }
+
+// A host resumes the member by the znode that is announced.
+func TestAMemberThatWaitsIsAnnounced(t *testing.T) {
+	zk := zooKeeper(t)
+	h := hostOf(t, zk, able)
+	h.open(nil)
+	barriers := pb.NewDoubleBarrierServiceClient(h.conn)
+	enter := func(id string) (*pb.EnterDoubleBarrierResponse, error) {
+		return barriers.EnterDoubleBarrier(h.ctx, &pb.EnterDoubleBarrierRequest{Session: h.session, RequestId: id, Path: "/b", Size: 2, Announce: true})
+	}
+	entered := make(chan string, 1)
+	go func() {
+		r, err := enter("1")
+		if err != nil {
+			t.Error(err)
+		}
+		entered <- r.GetGrant().GetZnode()
+	}()
+	announced := h.joined("1")
+	must.Get(enter("2"))(t)
+	if znode := <-entered; znode != announced {
+		t.Errorf("announced %s, entered with %s", announced, znode)
+	}
+}

@@ -165,10 +165,8 @@ func (p *passage) deleteReady(ctx context.Context) error {
 	err := p.session.Commit(ctx, t)
 	var refused *session.TxnError
 	switch {
-	case errors.As(err, &refused) && refused.Index == 1:
-		return p.await(ctx) // another client has deleted ready
-	case refused != nil && errors.Is(err, recipes.ErrNoNode):
-		return znode.ErrReadAgain
+	case errors.As(err, &refused):
+		return p.await(ctx) // another client has deleted ready, or the member's znode
 	case znode.TryAgain(ctx, p.session, err):
 		return znode.ErrReadAgain
 	}

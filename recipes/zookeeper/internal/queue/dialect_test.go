@@ -70,6 +70,9 @@ func TestAQueueInTheDialectOfAnotherLibrary(t *testing.T) {
 			if _, err := q.Put(s.Ctx, []byte("again")); err != nil {
 				s.Error(err)
 			}
+			if n := must.Get(q.Len(s.Ctx))(s.T); n != 1 {
+				s.Errorf("%d elements after the path was deleted and one was put", n)
+			}
 			for _, cfg := range []recipes.QueueConfig{{Dialect: tt.dialect, Capacity: 1}, {Dialect: tt.dialect, MaxDeliveries: 1}, {Dialect: "klingon"}} {
 				_, err := s.Session().Queue(s.Path, cfg)
 				s.Is(err, recipes.ErrInvalid)

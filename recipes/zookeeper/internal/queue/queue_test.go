@@ -279,3 +279,19 @@ func TestTheLastListedElementIsFoundByAnother(t *testing.T) {
 		}
 	})
 }
+
+// The caller has to know which element may be lost.
+func TestATakeOfUnknownOutcomeNamesItsElement(t *testing.T) {
+	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+	s := zktest.Open(t, srv)
+	q := zktest.QueueOf(t, s, "/q", recipes.QueueConfig{})
+	id := must.Get(q.Put(ctx, []byte("x")))(t)
+	met := zktest.Between(srv, s, zktest.Op(zkserver.OpMulti), func() { srv.ExpireSession(s.ID()) })
+	_, err := q.Take(ctx)
+	if !met() || !errors.Is(err, recipes.ErrUnknownOutcome) {
+		t.Fatalf("the take has ended with %v", err)
+	}
+	if want := string(id) + " may have been taken"; !strings.Contains(err.Error(), want) {
+		t.Errorf("the error is %q; want one with %q", err, want)
+	}
+}
