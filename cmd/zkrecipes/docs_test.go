@@ -12,7 +12,7 @@ import (
 )
 
 // TestTableOfTheDocs: docs/tool.md has a table with every verb, and no other. A
-// cell names a verb as `queue put PATH`, and others of the family by their second
+// cell names a verb as `queue put PATH`, and others with the same prefix by their second
 // word. The tests of the module's root run the commands of that page.
 func TestTableOfTheDocs(t *testing.T) {
 	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "tool.md")))(t)
@@ -25,15 +25,15 @@ func TestTableOfTheDocs(t *testing.T) {
 	var shown []string
 	for line := range strings.Lines(table) {
 		cell, _, _ := strings.Cut(strings.TrimPrefix(line, "|"), "|")
-		family := ""
+		prefix := ""
 		for _, code := range regexp.MustCompile("`[^`]*`").FindAllString(cell, -1) {
 			words := strings.Fields(strings.Trim(code, "`"))
 			switch {
-			case family != "":
-				shown = append(shown, family+" "+words[0])
-			case families[words[0]] != "":
-				family = words[0]
-				shown = append(shown, family+" "+words[1])
+			case prefix != "":
+				shown = append(shown, prefix+" "+words[0])
+			case prefixes[words[0]] != "":
+				prefix = words[0]
+				shown = append(shown, prefix+" "+words[1])
 			default:
 				shown = append(shown, words[0])
 			}

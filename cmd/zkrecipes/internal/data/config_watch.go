@@ -19,10 +19,9 @@ Without KEY it shows all keys that were set.
     zkrecipes config watch /app db/host
     zkrecipes config watch -format=json /app
 
-A line is the revision, the key and the value. A value that would not fit a line is
-quoted. Of a key that was deleted the line is "deleted" and the key. Changes that follow
-each other fast may be shown as one: the last line is always the present value. A shell
-reads them so:
+A line is the revision, the key and the value. A value that does not fit on one line is
+quoted. For a key that was deleted, the line is "deleted" and the key. Changes in quick
+succession may be shown as one: the last line is always the current value. In a shell:
 
     zkrecipes config watch /app db/host | while read -r revision key value; do
         test "$revision" = deleted || echo "$key is now $value"
@@ -41,7 +40,7 @@ func (v *configWatchVerb) Run(ctx context.Context, t *verb.Tool) error {
 	if v.all {
 		return verb.Follow(ctx, t, v.open, recipes.Configuration.WatchTree, func(now []recipes.Entry) error { return v.show(t, now) })
 	}
-	missing := false // and it was said
+	missing := false // and that was reported
 	return verb.Follow(ctx, t, v.open, func(c recipes.Configuration, ctx context.Context) (<-chan recipes.Entry, error) {
 		return c.Watch(ctx, v.key)
 	}, func(e recipes.Entry) error {
@@ -56,7 +55,8 @@ func (v *configWatchVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// show shows what has changed. Another session's watch begins with what is there, again.
+// show writes the changes since the last call. A watch in a new session begins with all
+// entries again.
 func (v *configWatchVerb) show(t *verb.Tool, now []recipes.Entry) error {
 	for _, e := range v.changed(now) {
 		shown, text := inEntryJSON(e), fmt.Sprintf("%d %s %s", e.Revision, shownKey(e.Key), verb.OnOneLine(e.Value))
@@ -70,8 +70,8 @@ func (v *configWatchVerb) show(t *verb.Tool, now []recipes.Entry) error {
 	return nil
 }
 
-// changed returns the keys that were set, or deleted, since the last call. The deleted
-// ones come first.
+// changed returns the keys that were deleted since the last call, and then those that were
+// set.
 func (v *configWatchVerb) changed(now []recipes.Entry) (changed []recipes.Entry) {
 	now = slices.DeleteFunc(slices.Clone(now), func(e recipes.Entry) bool { return e.Unset })
 	present := make(map[string]recipes.Entry, len(now))

@@ -90,7 +90,7 @@ func TestWaitAtATerminal(t *testing.T) {
 		s.line = slices.Clone(s.line[1:])
 		s.line[0].Holds = true
 		s.mu.Unlock()
-		step(longestLook, "\r\x1b[Kzkrecipes: waiting for /l: 1 ahead, held by other, in line since 2026-11-22T14:02:03Z")
+		step(longestPause, "\r\x1b[Kzkrecipes: waiting for /l: 1 ahead, held by other, in line since 2026-11-22T14:02:03Z")
 		cancel()
 		<-done
 		step(0, "\r\x1b[K")
@@ -102,7 +102,7 @@ func TestShortWaitSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
 		w := &waitLine{t: &verb.Tool{Stderr: &said}, path: "/l", columns: 90}
-		ctx, cancel := context.WithTimeout(t.Context(), firstLook/2)
+		ctx, cancel := context.WithTimeout(t.Context(), firstPause/2)
 		defer cancel()
 		w.run(ctx, &lineSession{}, recipes.KindLock)
 		if said.Len() > 0 {
