@@ -17,8 +17,10 @@ const firstDescriptor = 10
 
 // inherit passes files to the command, at numbers that are free in this process, because the
 // command also inherits other descriptors of this process, such as 3>file. In this process
-// the files are close-on-exec, so a plugin that starts at the same time does not inherit
-// them; otherwise it would wait for itself. started closes the copies for the command.
+// the files are close-on-exec. Otherwise a plugin that starts at the same time would inherit
+// them, and wait for itself.
+//
+// The caller must call started, which closes the copies, after the start of the command.
 //
 // os/exec numbers ExtraFiles from 3, so they include all descriptors in between.
 func (j *Job) inherit(files ...*os.File) (started func(), err error) {

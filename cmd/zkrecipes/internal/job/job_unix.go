@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// relayed are the signals that are passed on, and SIGPIPE, which is caught and dropped:
-// otherwise it would end this process, and with it the hold, when the reader of stderr exits.
-// It is not ignored, because the command would inherit that.
+// relayed are the signals that are passed on, and SIGPIPE. SIGPIPE is caught and dropped,
+// because it would end this process and the hold when the reader of stderr exits. It is not
+// ignored, because the command would inherit that.
 var relayed = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,

@@ -217,7 +217,7 @@ type screen struct {
 	last          string
 }
 
-// newScreen returns the terminal on stdout, or nil if there is none.
+// newScreen returns the terminal on stdout, or nil if stdout is something else.
 func newScreen(t *verb.Tool) *screen {
 	if t.JSON || !verb.Terminal(t.Stdout) {
 		return nil

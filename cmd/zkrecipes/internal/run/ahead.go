@@ -88,7 +88,7 @@ func (g *guard) showWait(ctx context.Context, s recipes.Client, t *verb.Tool) (s
 	return func() { cancel(); <-done }
 }
 
-// columns returns the width of the terminal on stderr, or 0 if there is none.
+// columns returns the width of the terminal on stderr, or 0 if stderr is something else.
 func columns(t *verb.Tool) int {
 	f, ok := t.Stderr.(*os.File)
 	if !ok || t.JSON {

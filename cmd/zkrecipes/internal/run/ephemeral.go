@@ -60,9 +60,9 @@ func (e *ephemeral) arguments(args []string, n int) ([]string, error) {
 }
 
 // create creates a znode with a unique name. If the name exists, owner returns its path and
-// its session. The session may be an earlier one of this process, which was lost before its
-// reply arrived and which the server has not expired yet. Then create waits until the znode
-// is deleted, and tries again.
+// its session. That may be an earlier session of this process: the session was lost before the
+// reply arrived, and the server has not expired it yet. Then create waits until the znode is
+// deleted, and tries again.
 func (e *ephemeral) create(ctx context.Context, s recipes.Client, create func() (grant, error), owner func() (znode string, session int64, err error)) (grant, error) {
 	earlier := e.sessions
 	e.sessions = append(e.sessions, s.ID())

@@ -104,8 +104,8 @@ func (c *connection) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// end ends the plugin. If that fails and the verb has not (err is nil), it prints the failure
-// and does not return it: the verb's work is done, and a script must not repeat it.
+// end ends the plugin. If that fails and err is nil, it only prints the failure. The verb does
+// not fail, because its work is done and a script must not repeat it.
 func (c *connection) end(err error) {
 	if c.plugin == nil {
 		return
