@@ -3,7 +3,6 @@ package data
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
@@ -32,11 +31,10 @@ succession may be shown as one: the last line is always the current value. In a 
 
 type configWatchVerb struct {
 	keyOrAll
-	known map[string]recipes.Entry
+	known []recipes.Entry
 }
 
 func (v *configWatchVerb) Run(ctx context.Context, t *verb.Tool) error {
-	v.known = map[string]recipes.Entry{}
 	if v.all {
 		return verb.Follow(ctx, t, v.open, recipes.Configuration.WatchTree, func(now []recipes.Entry) error { return v.show(t, now) })
 	}
@@ -74,20 +72,15 @@ func (v *configWatchVerb) show(t *verb.Tool, now []recipes.Entry) error {
 // set.
 func (v *configWatchVerb) changed(now []recipes.Entry) (changed []recipes.Entry) {
 	now = slices.DeleteFunc(slices.Clone(now), func(e recipes.Entry) bool { return e.Unset })
-	present := make(map[string]recipes.Entry, len(now))
-	for _, e := range now {
-		present[e.Key] = e
+	gone, present := verb.Compare(v.known, now, func(e recipes.Entry) string { return e.Key })
+	for _, e := range gone {
+		changed = append(changed, recipes.Entry{Key: e.Key})
 	}
-	for _, key := range slices.Sorted(maps.Keys(v.known)) {
-		if _, there := present[key]; !there {
-			changed = append(changed, recipes.Entry{Key: key})
+	for _, e := range present {
+		if e.Was == nil || e.Was.Revision != e.Is.Revision {
+			changed = append(changed, e.Is)
 		}
 	}
-	for _, e := range now {
-		if v.known[e.Key].Revision != e.Revision {
-			changed = append(changed, e)
-		}
-	}
-	v.known = present
+	v.known = now
 	return changed
 }

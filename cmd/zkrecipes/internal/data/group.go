@@ -110,28 +110,17 @@ func memberChanges(before, now []recipes.Member) (changes []memberChange) {
 	change := func(event string, m recipes.Member) {
 		changes = append(changes, memberChange{event, inMemberJSON(m), m.Data})
 	}
-	known, present := byToken(before), byToken(now)
-	for _, m := range before {
-		if _, there := present[m.Token]; !there {
-			change("left", m)
-		}
+	gone, present := verb.Compare(before, now, func(m recipes.Member) recipes.Token { return m.Token })
+	for _, m := range gone {
+		change("left", m)
 	}
-	for _, m := range now {
-		former, there := known[m.Token]
+	for _, m := range present {
 		switch {
-		case !there:
-			change("joined", m)
-		case !bytes.Equal(former.Data, m.Data):
-			change("updated", m)
+		case m.Was == nil:
+			change("joined", m.Is)
+		case !bytes.Equal(m.Was.Data, m.Is.Data):
+			change("updated", m.Is)
 		}
 	}
 	return changes
-}
-
-func byToken(members []recipes.Member) map[recipes.Token]recipes.Member {
-	m := make(map[recipes.Token]recipes.Member, len(members))
-	for _, one := range members {
-		m[one.Token] = one
-	}
-	return m
 }

@@ -188,19 +188,13 @@ func (c lineChange) text() string {
 // contenders and those whose state or marks have changed. It compares GUIDs, because the
 // znode of a priority lock's contender gets another name when it is granted.
 func lineChanges(before, now []recipes.Contender) (changes []lineChange) {
-	known, there := map[string]lineChange{}, map[string]bool{}
-	for _, c := range now {
-		there[guid(c.Znode)] = true
+	gone, present := verb.Compare(before, now, func(c recipes.Contender) string { return guid(c.Znode) })
+	for _, c := range gone {
+		changes = append(changes, toChange("left", c))
 	}
-	for _, c := range before {
-		known[guid(c.Znode)] = toChange(stateOf(c), c)
-		if !there[guid(c.Znode)] {
-			changes = append(changes, toChange("left", c))
-		}
-	}
-	for _, c := range now {
-		change := toChange(stateOf(c), c)
-		if was, ok := known[guid(c.Znode)]; !ok || was.text() != change.text() {
+	for _, c := range present {
+		change := toChange(stateOf(c.Is), c.Is)
+		if c.Was == nil || toChange(stateOf(*c.Was), *c.Was).text() != change.text() {
 			changes = append(changes, change)
 		}
 	}

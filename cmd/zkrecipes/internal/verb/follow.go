@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -61,6 +62,26 @@ func whyClosed(ctx context.Context, s recipes.Session) error {
 
 // errWatch means that a read failed for a lasting reason, such as an ACL.
 var errWatch = errors.New("the watch has ended, but the session has not: PATH can no longer be read")
+
+// Change is an element of a watched list. Was is its earlier value, or nil if it is new.
+type Change[T any] struct {
+	Was *T
+	Is  T
+}
+
+// Compare returns the elements of before that now no longer has, and all elements of now. Two
+// elements with the same key are the same one.
+func Compare[T any, K comparable](before, now []T, key func(T) K) (gone []T, present []Change[T]) {
+	known, kept := map[K]*T{}, map[K]bool{}
+	for i := range before {
+		known[key(before[i])] = &before[i]
+	}
+	for _, one := range now {
+		kept[key(one)] = true
+		present = append(present, Change[T]{known[key(one)], one})
+	}
+	return slices.DeleteFunc(slices.Clone(before), func(one T) bool { return kept[key(one)] }), present
+}
 
 // FollowHelp ends the help of each verb that uses Follow.
 const FollowHelp = `While no server answers, zkrecipes waits. If its session is lost, it opens another one.
