@@ -107,9 +107,9 @@ func commands(t *verb.Tool) map[string]cli.CommandFactory {
 	return all
 }
 
-// separate inserts "--" after the verb, where the library then stops to look for its own
-// flags. Without it, the library would read an element "-h" as its flag: nothing would be
-// put, and the exit code would be 0.
+// separate inserts "--" after the verb, which ends the library's own flags. Without it, the
+// library would read an element "-h" as a flag: nothing would be put, and the exit code would
+// be 0.
 func separate(args []string) []string {
 	for words := 1; words <= min(2, len(args)); words++ {
 		name := strings.Join(args[:words], " ")

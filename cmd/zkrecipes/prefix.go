@@ -51,11 +51,11 @@ func unknown(t *verb.Tool, name string, commands map[string]cli.CommandFactory) 
 }
 
 // suggestion asks whether the verb closest to name was meant, or returns "" if none is close.
-// Two exchanged letters have a distance of 2.
+// Two exchanged letters have a distance of 2. Short verbs need a closer match.
 func suggestion(name string, verbs []string) string {
 	best, least := "", len(name)
 	for _, verb := range verbs {
-		if d := levenshtein.Distance(name, verb, nil); d < least && d <= max(2, len(verb)/4) {
+		if d := levenshtein.Distance(name, verb, nil); d < least && d <= max(min(2, len(verb)/2), len(verb)/4) {
 			best, least = verb, d
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -121,11 +120,7 @@ func (v *queuePutVerb) Run(ctx context.Context, t *verb.Tool) error {
 		if err != nil {
 			return verb.Foreign(err)
 		}
-		return t.Result(verb.Object{"path", v.path, "ids", ids}, func(w io.Writer) {
-			for _, id := range ids {
-				fmt.Fprintln(w, id)
-			}
-		})
+		return t.Result(verb.Object{"path", v.path, "ids", ids}, verb.Table("", ids, func(id recipes.ElementID) string { return string(id) }))
 	})
 }
 

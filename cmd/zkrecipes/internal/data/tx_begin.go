@@ -59,15 +59,12 @@ func (v *txBeginVerb) Flags(f *flag.FlagSet) {
 }
 
 func (v *txBeginVerb) Arguments(args []string) error {
-	switch {
-	case len(args) != 1:
-		return errors.New("give one PATH, after the flags")
-	case v.list == "":
+	if v.list == "" {
 		return errors.New("-sites is missing: the names of the sites that vote")
 	}
-	v.Path, v.sites = args[0], strings.Split(v.list, ",")
+	v.sites = strings.Split(v.list, ",")
 	_, err := recipes.Variant(v.variant).Normalize()
-	return cmp.Or(recipes.ValidatePath(v.Path), recipes.ValidateSites(v.sites), err)
+	return cmp.Or(v.OnePath.Arguments(args), recipes.ValidateSites(v.sites), err)
 }
 
 func (v *txBeginVerb) Run(ctx context.Context, t *verb.Tool) error {

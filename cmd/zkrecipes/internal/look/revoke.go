@@ -50,8 +50,9 @@ Exit code: 0 if all holders were asked or, with -wait or -force, have gone. Othe
 
 type revokeVerb struct {
 	verb.Waiting
+	verb.OnePath
 	wait, force bool
-	path, znode string
+	znode       string
 }
 
 func (v *revokeVerb) Flags(f *flag.FlagSet) {
@@ -62,19 +63,15 @@ func (v *revokeVerb) Flags(f *flag.FlagSet) {
 }
 
 func (v *revokeVerb) Arguments(args []string) error {
-	switch {
-	case len(args) != 1:
-		return errors.New("give one PATH, after the flags")
-	case v.wait && v.force:
+	if v.wait && v.force {
 		return errors.New("-force always waits: leave -wait out")
 	}
-	v.path = args[0]
-	return recipes.ValidatePath(v.path)
+	return v.OnePath.Arguments(args)
 }
 
 func (v *revokeVerb) Run(ctx context.Context, t *verb.Tool) error {
 	v.Try = !v.wait && !v.force
-	p := v.Patience("not all holders have released " + v.path)
+	p := v.Patience("not all holders have released " + v.Path)
 	var bounded context.Context
 	var session recipes.Client
 	return verb.WaitFor(ctx, t, p, func(ctx context.Context, s recipes.Client) ([]recipes.Contender, error) {
@@ -96,7 +93,7 @@ func (v *revokeVerb) Run(ctx context.Context, t *verb.Tool) error {
 func (v *revokeVerb) targets(ctx context.Context, s recipes.Recipes) (targets []recipes.Contender, err error) {
 	ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
 	defer cancel()
-	lines, err := s.Contenders(ctx, v.path, recipes.KindSharedLock, recipes.KindPriorityLock)
+	lines, err := s.Contenders(ctx, v.Path, recipes.KindSharedLock, recipes.KindPriorityLock)
 	if err != nil {
 		return nil, err
 	}
@@ -109,9 +106,9 @@ func (v *revokeVerb) targets(ctx context.Context, s recipes.Recipes) (targets []
 	case len(targets) > 0:
 		return targets, nil
 	case v.znode != "":
-		return nil, exit.With(exit.Absent, "%s is not a contender of a shared lock or a priority lock at %s", v.znode, v.path)
+		return nil, exit.With(exit.Absent, "%s is not a contender of a shared lock or a priority lock at %s", v.znode, v.Path)
 	}
-	return nil, exit.With(exit.Absent, "no shared lock or priority lock is held at %s; zkrecipes contenders %s lists the contenders", v.path, v.path)
+	return nil, exit.With(exit.Absent, "no shared lock or priority lock is held at %s; zkrecipes contenders %s lists the contenders", v.Path, v.Path)
 }
 
 // revocation is the result for one contender.
@@ -134,11 +131,11 @@ type revoker interface {
 
 // ask asks all targets at the same time, so that the times that they allow or need overlap.
 func (v *revokeVerb) ask(ctx context.Context, s recipes.Recipes, targets []recipes.Contender) ([]revocation, error) {
-	shared, err := s.SharedLock(v.path, recipes.SharedLockConfig{})
+	shared, err := s.SharedLock(v.Path, recipes.SharedLockConfig{})
 	if err != nil {
 		return nil, err
 	}
-	prior, err := s.PriorityLock(v.path, recipes.PriorityLockConfig{})
+	prior, err := s.PriorityLock(v.Path, recipes.PriorityLockConfig{})
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +178,7 @@ func (v *revokeVerb) awaitGone(ctx context.Context, s recipes.Recipes, c recipes
 			return err
 		}
 		// When a waiter of a priority lock is granted, its znode gets another name.
-		lines, err := s.Contenders(ctx, v.path, recipes.KindPriorityLock)
+		lines, err := s.Contenders(ctx, v.Path, recipes.KindPriorityLock)
 		if err != nil {
 			return err
 		}
@@ -224,7 +221,7 @@ func (r *revocation) await(err error) {
 }
 
 func (v *revokeVerb) show(t *verb.Tool, asked []revocation) error {
-	return t.Result(verb.Object{"path", v.path, "holders", asked}, func(w io.Writer) {
+	return t.Result(verb.Object{"path", v.Path, "holders", asked}, func(w io.Writer) {
 		for _, r := range asked {
 			text := fmt.Sprintf("%s  %s  %s", r.Result, r.Kind, verb.Printable(r.data))
 			if r.Error != "" {

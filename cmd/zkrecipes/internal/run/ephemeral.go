@@ -51,7 +51,7 @@ func (e *ephemeral) arguments(args []string, n int) ([]string, error) {
 	}
 	switch {
 	case len(given) != 1+n:
-		return nil, fmt.Errorf(`give %s, after the flags; a command goes after "--"`, choose(n == 0, "PATH", "PATH and NAME"))
+		return nil, fmt.Errorf(`give %s, after the flags; a command follows "--"`, choose(n == 0, "PATH", "PATH and NAME"))
 	case command != nil:
 		return given[1:], e.guard.Arguments(append(given[:1:1], command...))
 	}

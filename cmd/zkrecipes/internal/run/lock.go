@@ -80,7 +80,9 @@ func (onlySlot) Slot() int { return 0 }
 
 type lockVerb struct {
 	guard
-	permits           int // 0: PATH is not a semaphore. One permit is a semaphore too: those of other libraries are not locks
+	// permits is 0 if PATH is not a semaphore. With one permit it is a semaphore too, because
+	// semaphores of other libraries are not locks.
+	permits           int
 	shared, exclusive bool
 	dialect           recipes.Dialect
 	priority          verb.Priority
@@ -88,7 +90,7 @@ type lockVerb struct {
 	revocable         bool
 	forceAfter        time.Duration
 	shell             string
-	conflict          int // the exit code if it is not granted
+	conflict          int // the exit code if the lock is not granted
 }
 
 func (v *lockVerb) Flags(f *flag.FlagSet) {
