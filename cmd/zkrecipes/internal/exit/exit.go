@@ -105,14 +105,6 @@ func Coded(err error) error {
 	return err
 }
 
-// Advised appends Advice to an error.
-func Advised(err error) error {
-	if advice := Advice(err); advice != "" {
-		return fmt.Errorf("%w; %s", err, advice)
-	}
-	return err
-}
-
 // Advice returns what the user can do about an error that any request may return, or "".
 func Advice(err error) string {
 	switch {

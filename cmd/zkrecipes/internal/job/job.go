@@ -58,9 +58,6 @@ func (j *Job) start(life *Lifetime) error {
 	return j.cmd.Start()
 }
 
-// Pass passes a signal on.
-func (j *Job) Pass(s os.Signal) { j.pass(s) }
-
 // Exited is closed when the command has ended.
 func (j *Job) Exited() <-chan struct{} { return j.exited }
 

@@ -16,8 +16,10 @@ const inherits = false
 
 func (j *Job) arrange(*Lifetime) (started func(), err error) { return func() {}, nil }
 
-func (j *Job) pass(os.Signal) {}
-func (j *Job) terminate()     { j.Kill() }
+// Pass does nothing.
+func (j *Job) Pass(os.Signal) {}
+
+func (j *Job) terminate() { j.Kill() }
 
 // Kill kills the command.
 func (j *Job) Kill() { _ = j.cmd.Process.Kill() }

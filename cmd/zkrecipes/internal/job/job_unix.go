@@ -73,9 +73,9 @@ func atTerminal() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// pass passes a signal on. Signals that were typed at the terminal have already reached the
+// Pass passes a signal on. Signals that were typed at the terminal have already reached the
 // command, and to many programs a second Ctrl-C means something else.
-func (j *Job) pass(s os.Signal) {
+func (j *Job) Pass(s os.Signal) {
 	if !j.alone && (s == syscall.SIGINT || s == syscall.SIGQUIT) {
 		return
 	}

@@ -114,7 +114,7 @@ func (r *Relay) pass(j *Job) {
 }
 
 func (r *Relay) hand(s os.Signal) {
-	r.job.pass(s)
+	r.job.Pass(s)
 	r.passed = append(r.passed, s)
 }
 

@@ -6,12 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -213,14 +210,11 @@ type screen struct {
 
 // newScreen returns the terminal on stdout, or nil if stdout is something else.
 func newScreen(t *verb.Tool) *screen {
-	if t.JSON || !verb.Terminal(t.Stdout) {
+	columns, rows := verb.Size(t.Stdout)
+	if t.JSON || columns == 0 {
 		return nil
 	}
-	s := &screen{w: t.Stdout, columns: 80, rows: 24}
-	if columns, rows, err := term.GetSize(int(t.Stdout.(*os.File).Fd())); err == nil && columns > 0 && rows > 0 {
-		s.columns, s.rows = columns, rows
-	}
-	return s
+	return &screen{w: t.Stdout, columns: columns, rows: rows}
 }
 
 // draw replaces the screen with the output of f. If there are too many lines, the last one

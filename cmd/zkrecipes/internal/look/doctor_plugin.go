@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/version"
@@ -34,13 +36,14 @@ func (v *doctorVerb) plugin(cfg *host.Config, file string) bool {
 	}
 	v.found("plugin", fine, "", "%s", cfg.Path)
 	got := hex.EncodeToString(sum[:])
+	if cfg.Checksum == "" { // Launch would repeat the warning
+		cfg.Logger.SetLevel(max(cfg.Logger.GetLevel(), hclog.Error))
+	}
 	switch {
 	case cfg.Checksum == "" && installed:
 		v.unpinned = pinning(got, file) // the version decides whether a checksum is needed
-		cfg.Logger.SetLevel(quieter(cfg.Logger.GetLevel()))
 	case cfg.Checksum == "":
 		v.found("checksum", warn, pinning(got, file), "none is configured: any file at that place is started")
-		cfg.Logger.SetLevel(quieter(cfg.Logger.GetLevel())) // Launch would repeat it
 	case !strings.EqualFold(cfg.Checksum, got):
 		v.found("checksum", fail, `install the plugin again; or, if you have changed it yourself, set checksum = "`+got+`"`, "%s does not have the configured checksum", cfg.Path)
 		return false

@@ -8,20 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-// quieter returns a level without the warnings that doctor prints itself.
-func quieter(l hclog.Level) hclog.Level {
-	if l != hclog.Off && l < hclog.Error {
-		return hclog.Error
-	}
-	return l
-}
 
 const (
 	// serverTimeout bounds the checks of one server.

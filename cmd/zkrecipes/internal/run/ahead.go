@@ -3,10 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
@@ -75,7 +72,10 @@ type waitLine struct {
 
 // showWait shows the contenders ahead until stop is called. stop waits for the goroutine.
 func (g *guard) showWait(ctx context.Context, s recipes.Client, t *verb.Tool) (stop func()) {
-	w := &waitLine{t: t, path: g.path, columns: columns(t)}
+	w := &waitLine{t: t, path: g.path}
+	if !t.JSON {
+		w.columns, _ = verb.Size(t.Stderr)
+	}
 	if g.lineKind == "" || w.columns == 0 && !g.verbose {
 		return func() {}
 	}
@@ -86,22 +86,6 @@ func (g *guard) showWait(ctx context.Context, s recipes.Client, t *verb.Tool) (s
 		w.run(ctx, s, g.lineKind)
 	}()
 	return func() { cancel(); <-done }
-}
-
-// columns returns the width of the terminal on stderr, or 0 if stderr is something else.
-func columns(t *verb.Tool) int {
-	f, ok := t.Stderr.(*os.File)
-	if !ok || t.JSON {
-		return 0
-	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	switch {
-	case err != nil:
-		return 0
-	case width == 0: // the terminal does not know its width
-		return 80
-	}
-	return width
 }
 
 func (w *waitLine) run(ctx context.Context, s recipes.Client, kind recipes.Kind) {

@@ -28,7 +28,7 @@ func (e *ephemeral) Flags(f *flag.FlagSet) {
 }
 
 const ephemeralHelp = `$ZKRECIPES_ZNODE is the path of the znode, and $ZKRECIPES_TOKEN is a number that grows
-with each registration. Until the znode exists, zkrecipes also waits for servers that do
+with each new znode. Until the znode exists, zkrecipes also waits for servers that do
 not answer, for -timeout at most. When the znode or the session is lost, the command gets
 TERM, and KILL after -grace. zkrecipes passes signals on to the command. Without a
 command, a signal ends zkrecipes, and the znode is deleted.

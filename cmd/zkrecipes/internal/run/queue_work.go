@@ -64,6 +64,9 @@ type queueWorkVerb struct {
 	priorities           verb.Priorities
 	argument             bool
 	parallel, deliveries int
+
+	t       *verb.Tool
+	program string
 }
 
 func (v *queueWorkVerb) Flags(f *flag.FlagSet) {
@@ -87,10 +90,11 @@ func (v *queueWorkVerb) config() recipes.QueueConfig {
 }
 
 func (v *queueWorkVerb) Run(ctx context.Context, t *verb.Tool) error {
-	program, err := lookUp(v.argv[0])
-	if err != nil {
+	var err error
+	if v.program, err = lookUp(v.argv[0]); err != nil {
 		return err
 	}
+	v.t = t
 	p := verb.Patience{Failure: "no element was worked on any more"}
 	end, err := v.live(t)
 	if err != nil {
@@ -98,9 +102,7 @@ func (v *queueWorkVerb) Run(ctx context.Context, t *verb.Tool) error {
 	}
 	defer end()
 	open := func(s recipes.Client) (recipes.Consumer, error) { return v.priorities.Open(s, v.path, v.config()) }
-	err = verb.Wait(ctx, t, p, open, func(ctx context.Context, q recipes.Consumer) error {
-		return v.work(ctx, q, &worker{queueWorkVerb: v, t: t, program: program})
-	})
+	err = verb.Wait(ctx, t, p, open, v.work)
 	if ended, _ := errors.AsType[exit.Error](err); ended.Code > job.ExitSignal {
 		return nil // a signal, while no server answered
 	}
@@ -108,10 +110,10 @@ func (v *queueWorkVerb) Run(ctx context.Context, t *verb.Tool) error {
 }
 
 // work processes elements until a signal arrives or the session is lost.
-func (v *queueWorkVerb) work(ctx context.Context, q recipes.Consumer, w *worker) error {
+func (v *queueWorkVerb) work(ctx context.Context, q recipes.Consumer) error {
 	g, workers := errgroup.WithContext(ctx)
 	for range v.parallel {
-		g.Go(func() error { return w.loop(workers, q) })
+		g.Go(func() error { return v.loop(workers, q) })
 	}
 	err := g.Wait()
 	if ctx.Err() != nil {
@@ -120,14 +122,8 @@ func (v *queueWorkVerb) work(ctx context.Context, q recipes.Consumer, w *worker)
 	return err
 }
 
-// worker processes one element after the other.
-type worker struct {
-	*queueWorkVerb
-	t       *verb.Tool
-	program string
-}
-
-func (w *worker) loop(ctx context.Context, q recipes.Consumer) error {
+// loop processes one element after the other.
+func (v *queueWorkVerb) loop(ctx context.Context, q recipes.Consumer) error {
 	var rests verb.Rests
 	for {
 		d, err := q.Receive(ctx)
@@ -135,12 +131,12 @@ func (w *worker) loop(ctx context.Context, q recipes.Consumer) error {
 			return err
 		}
 		begun := time.Now()
-		failed := w.handle(ctx, d)
+		failed := v.handle(ctx, d)
 		if failed == nil {
 			rests.Reset()
 			continue
 		}
-		w.giveBack(d, failed)
+		v.giveBack(d, failed)
 		rests.Next(time.Since(begun))
 		rests.Rest(ctx)
 	}
@@ -148,18 +144,18 @@ func (w *worker) loop(ctx context.Context, q recipes.Consumer) error {
 
 // handle runs the command for one element, and acknowledges the element. Its error is the
 // reason to deliver the element again.
-func (w *worker) handle(ctx context.Context, d recipes.Delivery) error {
+func (v *queueWorkVerb) handle(ctx context.Context, d recipes.Delivery) error {
 	lost := d.Done()
-	argv, stdin := w.argv, io.Reader(strings.NewReader(string(d.Element().Data)))
-	if w.argument {
+	argv, stdin := v.argv, io.Reader(strings.NewReader(string(d.Element().Data)))
+	if v.argument {
 		argv, stdin = append(argv[:len(argv):len(argv)], string(d.Element().Data)), strings.NewReader("")
 	}
-	j, err := job.StartWith(w.program, argv, []string{
-		tokenEnv + "=" + strconv.FormatInt(int64(d.Token()), 10), znodeEnv + "=" + d.Znode(), pathEnv + "=" + w.path,
+	j, err := job.StartWith(v.program, argv, []string{
+		tokenEnv + "=" + strconv.FormatInt(int64(d.Token()), 10), znodeEnv + "=" + d.Znode(), pathEnv + "=" + v.path,
 		elementEnv + "=" + string(d.Element().ID), attemptEnv + "=" + strconv.Itoa(d.Attempt()),
-	}, w.life, stdin)
+	}, v.life, stdin)
 	if err != nil {
-		return fmt.Errorf("command %s: %w", w.argv[0], err)
+		return fmt.Errorf("command %s: %w", v.argv[0], err)
 	}
 	select {
 	case <-j.Exited():
@@ -174,7 +170,7 @@ func (w *worker) handle(ctx context.Context, d recipes.Delivery) error {
 		}
 	}
 	if d.Err() != nil {
-		j.End(w.grace, func(bool) {})
+		j.End(v.grace, func(bool) {})
 		return fmt.Errorf("the claim was lost: %w", d.Err())
 	}
 	if code := j.ExitCode(); code != 0 {
@@ -185,25 +181,25 @@ func (w *worker) handle(ctx context.Context, d recipes.Delivery) error {
 	if err := d.Ack(acking); err != nil {
 		return fmt.Errorf("the command was successful, but the element could not be removed: %w", err)
 	}
-	w.t.Event(w.event("acknowledged", d, ""), "")
+	v.t.Event(v.event("acknowledged", d, ""), "")
 	return nil
 }
 
 // giveBack gives an element back, to be delivered again or to become a dead letter, and
 // reports that.
-func (w *worker) giveBack(d recipes.Delivery, why error) {
+func (v *queueWorkVerb) giveBack(d recipes.Delivery, why error) {
 	ctx, cancel := context.WithTimeout(context.Background(), verb.CloseTimeout)
 	defer cancel()
 	what, text := "returned", "it goes back to the queue"
 	switch err := d.Return(ctx); {
 	case err != nil: // for example after a loss, when the server gives it back
 		what, text = "unreturned", "it may be delivered again"
-	case w.deliveries > 0 && d.Attempt() >= w.deliveries:
-		what, text = "dead", fmt.Sprintf("it is a dead letter; zkrecipes queue dead %s shows it", w.path)
+	case v.deliveries > 0 && d.Attempt() >= v.deliveries:
+		what, text = "dead", fmt.Sprintf("it is a dead letter; zkrecipes queue dead %s shows it", v.path)
 	}
-	w.t.Event(w.event(what, d, why.Error()), fmt.Sprintf("element %s of %s, attempt %d: %v; %s", d.Element().ID, w.path, d.Attempt(), why, text))
+	v.t.Event(v.event(what, d, why.Error()), fmt.Sprintf("element %s of %s, attempt %d: %v; %s", d.Element().ID, v.path, d.Attempt(), why, text))
 }
 
-func (w *worker) event(what string, d recipes.Delivery, cause string) verb.Event {
-	return verb.Event{Event: what, Path: w.path, Element: string(d.Element().ID), Token: int64(d.Token()), Cause: cause}
+func (v *queueWorkVerb) event(what string, d recipes.Delivery, cause string) verb.Event {
+	return verb.Event{Event: what, Path: v.path, Element: string(d.Element().ID), Token: int64(d.Token()), Cause: cause}
 }

@@ -52,7 +52,10 @@ func (c *Command) Run(args []string) int {
 	}
 	code := exit.Code(err, cmp.Or(c.Otherwise, exit.Failed))
 	if e, ok := errors.AsType[exit.Error](err); err != nil && (!ok || e.Err != nil) { // otherwise it was printed, or the exit code is the command's
-		c.Tool.Fail(exit.Advised(err), code)
+		if advice := exit.Advice(err); advice != "" {
+			err = fmt.Errorf("%w; %s", err, advice)
+		}
+		c.Tool.Fail(err, code)
 	}
 	return code
 }

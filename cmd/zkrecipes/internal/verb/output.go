@@ -71,12 +71,16 @@ func (t *Tool) None(format string, args ...any) {
 	}
 }
 
-// Stored is Result for bytes that are stored in ZooKeeper.
+// Stored is Result for bytes that are stored in ZooKeeper. It writes them unchanged to files
+// and pipes, and with a final newline to a terminal.
 func (t *Tool) Stored(value any, stored []byte) error {
 	if t.JSON {
 		return t.Result(value, nil)
 	}
-	return t.Write(asStored(t.Stdout, stored))
+	if Terminal(t.Stdout) && !bytes.HasSuffix(stored, []byte{'\n'}) {
+		stored = append(bytes.Clone(stored), '\n')
+	}
+	return t.Write(stored)
 }
 
 // Write writes all of a result.
@@ -179,18 +183,23 @@ func InJSON(stored []byte) Data {
 	return Data{DataBase64: stored}
 }
 
-// asStored returns stored unchanged for files and pipes. A terminal gets a final newline.
-func asStored(w io.Writer, stored []byte) []byte {
-	if Terminal(w) && !bytes.HasSuffix(stored, []byte{'\n'}) {
-		return append(bytes.Clone(stored), '\n')
-	}
-	return stored
-}
-
 // Terminal reports whether w is a terminal.
 func Terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Size returns the size of the terminal w, or 0, 0 if w is something else. A terminal that does
+// not know its size counts as 80 by 24.
+func Size(w io.Writer) (columns, rows int) {
+	if !Terminal(w) {
+		return 0, 0
+	}
+	columns, rows, err := term.GetSize(int(w.(*os.File).Fd()))
+	if err != nil || columns == 0 || rows == 0 {
+		return 80, 24
+	}
+	return columns, rows
 }
 
 // OnOneLine returns all of stored on one line. It quotes bytes that contain a line break or

@@ -25,13 +25,12 @@ const OnceCodes = `Exit code: 0 if it was done. Otherwise:
 // Once opens a session and a recipe, and calls f, which must not wait for other clients. It
 // adds exit codes to errors. -connect-timeout bounds the opening of the session, and
 // recipes.DefaultOpenTimeout bounds f.
-func Once[R any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), f func(context.Context, R) error) error {
-	return exit.Coded(once(ctx, t, open, f))
-}
-
-func once[R any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), f func(context.Context, R) error) (err error) {
+func Once[R any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), f func(context.Context, R) error) (err error) {
 	c := &connection{Tool: t, timeout: t.connectTimeout}
-	defer func() { c.end(err) }() // closes the session too
+	defer func() {
+		c.end(err) // closes the session too
+		err = exit.Coded(err)
+	}()
 	s, err := c.open(ctx)
 	if err != nil {
 		return err
