@@ -42,7 +42,7 @@ Exit code: 0 if all holders were asked or, with -wait or -force, have gone. Othe
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
     3    no shared lock or priority lock is held there
-    4    a holder does not allow revocation, or not -force; the others were asked
+    4    a holder cannot be asked, or cannot be forced; the others were asked
     6    unknown: the answer was lost; check before you repeat it
     123  the session was lost
     124  a holder still held the lock when the time was over`,
