@@ -16,7 +16,7 @@ var queuePeek = verb.Verb{
 	Name: "queue peek", Usage: "[flags] PATH", New: verb.New[queuePeekVerb],
 	Synopsis: "Show the first element of a queue, and leave it there",
 	Help: `Writes the data of the first unclaimed element of the queue at PATH to stdout. The
-element stays in the queue.
+element remains in the queue.
 
     zkrecipes queue peek /mail
     zkrecipes queue peek -priorities -format=json /jobs

@@ -101,7 +101,7 @@ func (v *lockVerb) Flags(f *flag.FlagSet) {
 	f.IntVar(&v.conflict, "conflict-exit-code", exit.Timeout, "exit with this `code` if the lock was not granted, like flock -E")
 	verb.DurationVar(f, &v.retry, "retry", 0, "after a loss, wait up to this `duration` for another grant, and start the command again;\n0: do not")
 	f.BoolVar(&v.try, "try", false, "do not wait: exit with 124 if another client holds it")
-	f.Func("n", "run up to `permits` commands at a time, as a semaphore; without it PATH is a plain lock", v.setPermits)
+	f.Func("n", "PATH is a semaphore with this number of `permits`: up to that many commands run at a\ntime; without -n it is a plain lock", v.setPermits)
 	f.BoolVar(&v.shared, "shared", false, "share PATH with other commands with -shared: read")
 	f.BoolVar(&v.exclusive, "exclusive", false, "hold PATH alone, without commands with -shared: write")
 	v.priority.Flag(f, "wait with this `number`, from 0, which is served first, to 99")

@@ -69,8 +69,8 @@ type Change[T any] struct {
 	Is  T
 }
 
-// Compare returns the elements of before that now no longer has, and all elements of now. Two
-// elements with the same key are the same one.
+// Compare returns the elements that are in before and not in now, and all elements of now.
+// Elements with the same key are the same element.
 func Compare[T any, K comparable](before, now []T, key func(T) K) (gone []T, present []Change[T]) {
 	known, kept := map[K]*T{}, map[K]bool{}
 	for i := range before {
