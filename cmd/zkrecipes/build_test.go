@@ -12,11 +12,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// TestBinariesOfOneBuildStartWithoutAWarning, though they know no commit, as in a tarball. A
-// plugin of another build beside them is warned about, and the warning names what to do.
+// TestBinariesOfOneBuildStartWithoutAWarning also if they know no commit, as in a tarball. A
+// plugin of another build causes a warning with advice.
 func TestBinariesOfOneBuildStartWithoutAWarning(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("a mode does not tell there who may change the plugin")
+		t.Skip("on Windows the mode does not show who may change the plugin")
 	}
 	t.Parallel()
 	dir := t.TempDir()

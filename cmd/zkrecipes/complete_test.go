@@ -19,8 +19,8 @@ import (
 // listed is a plugin whose servers list the same names below each path.
 type listed struct {
 	names  []string
-	after  time.Duration // the servers answer
-	end    time.Duration // the plugin takes to end, whatever it is told
+	after  time.Duration // delay of an answer
+	end    time.Duration // time that Close takes, whatever its context
 	closed bool
 }
 
@@ -71,10 +71,10 @@ func TestPathIsCompletedFromTheServers(t *testing.T) {
 		{"lock", "/b", 0, 2 * verb.CompletionTime, []string{"/backups", "/builds"}},
 		{"lock", "/a -- /b", 0, 0, nil},    // a file
 		{"config get", "/a /b", 0, 0, nil}, // a key
-		{"lock", "b", 0, 0, nil},           // no path
+		{"lock", "b", 0, 0, nil},           // not a path
 		{"lock", "-no-such-flag /b", 0, 0, nil},
 		{"doctor", "/b", 0, 0, nil},
-		{"lock", "/z", 0, 0, nil}, // which is ZooKeeper's own
+		{"lock", "/z", 0, 0, nil}, // /zookeeper belongs to ZooKeeper
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &listed{names: []string{"backups", "builds", "other", "_c_5e-lock-0000000003", "b-0000000003", "zookeeper"}, after: tt.after, end: tt.end}

@@ -20,17 +20,17 @@ import (
 var completion = verb.Verb{
 	Name: "completion", Usage: "[flags] bash|zsh|fish", New: verb.New[completionVerb],
 	Synopsis: "Print a script that completes verbs, flags and paths",
-	Help: `Prints the script that has bash, zsh or fish complete verbs, flags and paths. The shell
-finds zkrecipes in PATH.
+	Help: `Prints a script with which bash, zsh or fish completes verbs, flags and paths. The
+script runs the zkrecipes that is in PATH.
 
     zkrecipes completion bash
     zkrecipes completion fish
 
-A package puts it where the shell looks: /etc/bash_completion.d/zkrecipes for bash,
+A package installs it where the shell reads it: /etc/bash_completion.d/zkrecipes for bash,
 _zkrecipes in a directory of fpath for zsh, vendor_completions.d/zkrecipes.fish for fish.
-zkrecipes -autocomplete-install writes to your own shell's files instead.
+zkrecipes -autocomplete-install changes the files of your own shells instead.
 
-Exit code: 0 if it was written. Otherwise:
+Exit code: 0 if the script was written. Otherwise:
 
     1    stdout cannot be written
     2    wrong usage`,
@@ -38,7 +38,7 @@ Exit code: 0 if it was written. Otherwise:
 
 type completionVerb struct{ shell string }
 
-// completions are the scripts by shell. zkrecipes itself completes when COMP_LINE is set.
+// completions are the scripts by shell. zkrecipes prints completions when COMP_LINE is set.
 var completions = map[string]string{
 	"bash": "complete -C zkrecipes zkrecipes\n",
 	"zsh": `#compdef zkrecipes
@@ -78,25 +78,25 @@ func (v *completionVerb) Run(_ context.Context, t *verb.Tool) error {
 	return t.Result(verb.Object{"shell", v.shell, "script", script}, func(w io.Writer) { _, _ = io.WriteString(w, script) })
 }
 
-// help is the tool's, with the flags that are no verb's.
+// help is the help of the tool, with the flags that come without a verb.
 func help(commands map[string]cli.CommandFactory) string {
 	return cli.BasicHelpFunc("zkrecipes")(commands) + `
 Flags:
 
-    -autocomplete-install      have bash, zsh and fish complete verbs, flags and paths
-    -autocomplete-uninstall    undo that
+    -autocomplete-install      add completion of verbs, flags and paths to bash, zsh and fish
+    -autocomplete-uninstall    remove it
     -version                   show the version
 `
 }
 
-// installation is a file of a shell, and the lines that complete zkrecipes there.
+// installation is a file of a shell, with the lines that complete zkrecipes there.
 type installation struct {
 	file  string
 	lines []string
-	whole bool // the file has nothing else
+	whole bool // the file contains only these lines
 }
 
-// installations are those of the shells that have files below $HOME.
+// installations returns one installation for each shell that has files below $HOME.
 func installations(home, self string) (all []installation) {
 	there := func(name string) bool { _, err := os.Stat(filepath.Join(home, name)); return err == nil }
 	for _, rc := range []string{".bashrc", ".bash_profile", ".bash_login", ".profile"} {
@@ -123,7 +123,8 @@ func installations(home, self string) (all []installation) {
 	return all
 }
 
-// installCompletion writes to the files of the shells, or undoes it, and says to which.
+// installCompletion changes the files of the shells, or undoes the change, and prints their
+// names.
 func installCompletion(t *verb.Tool, undo bool) int {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -148,7 +149,7 @@ func installCompletion(t *verb.Tool, undo bool) int {
 	return exit.OK
 }
 
-// apply writes the lines, or removes the last of them, and says what it did.
+// apply adds the missing lines, or with undo removes the last line, and returns what it did.
 func (i installation) apply(undo bool) (done string, err error) {
 	content, err := os.ReadFile(i.file)
 	if err != nil && !os.IsNotExist(err) {

@@ -11,9 +11,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// TestTableOfTheDocs: docs/tool.md has a table with every verb, and no other. A
-// cell names a verb as `queue put PATH`, and others of the family by their second
-// word. The tests of the module's root run the commands of that page.
+// TestTableOfTheDocs: the table in docs/tool.md contains exactly the verbs of the tool. A cell
+// names one as `queue put PATH`, and others with the same prefix by their second word. The
+// tests of the module's root run the commands of that page.
 func TestTableOfTheDocs(t *testing.T) {
 	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "tool.md")))(t)
 	_, table, found := strings.Cut(string(page), "\n| verb |")
@@ -25,15 +25,15 @@ func TestTableOfTheDocs(t *testing.T) {
 	var shown []string
 	for line := range strings.Lines(table) {
 		cell, _, _ := strings.Cut(strings.TrimPrefix(line, "|"), "|")
-		family := ""
+		prefix := ""
 		for _, code := range regexp.MustCompile("`[^`]*`").FindAllString(cell, -1) {
 			words := strings.Fields(strings.Trim(code, "`"))
 			switch {
-			case family != "":
-				shown = append(shown, family+" "+words[0])
-			case families[words[0]] != "":
-				family = words[0]
-				shown = append(shown, family+" "+words[1])
+			case prefix != "":
+				shown = append(shown, prefix+" "+words[0])
+			case prefixes[words[0]] != "":
+				prefix = words[0]
+				shown = append(shown, prefix+" "+words[1])
 			default:
 				shown = append(shown, words[0])
 			}
@@ -51,8 +51,8 @@ func TestTableOfTheDocs(t *testing.T) {
 	}
 }
 
-// TestComparisonOfTheDocs: what docs/tool.md says that zkrecipes can do beside other
-// tools is a verb with these flags, or a variable, and a script uses it.
+// TestComparisonOfTheDocs: each feature of zkrecipes in the comparison in docs/tool.md is a
+// verb with flags, or a variable, and a script uses it.
 func TestComparisonOfTheDocs(t *testing.T) {
 	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "tool.md")))(t)
 	_, table, found := strings.Cut(string(page), "\n| what | flock | consul lock | etcdctl lock | zkrecipes |\n|---|---|---|---|---|\n")
@@ -99,7 +99,7 @@ func TestComparisonOfTheDocs(t *testing.T) {
 	}
 }
 
-// allScripts returns the scripts of TestScripts, one after the other.
+// allScripts returns the concatenated scripts of TestScripts.
 func allScripts(t *testing.T) string {
 	files, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
 	if err != nil || len(files) == 0 {

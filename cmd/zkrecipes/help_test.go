@@ -25,7 +25,7 @@ func TestHelpOfEveryVerb(t *testing.T) {
 			t.Errorf("the usage of %s is %q", name, usage)
 		}
 		if sentences := regexp.MustCompile(`[.!?](\s|$)`).FindAllString(about, -1); len(sentences) != 2 || !strings.HasSuffix(about, ".") {
-			t.Errorf("what %s does is told in %d sentences:\n%s", name, len(sentences), about)
+			t.Errorf("the help of %s begins with %d sentences:\n%s", name, len(sentences), about)
 		}
 		if lines := strings.Split(examples, "\n"); len(lines) != 2 || lines[0] == lines[1] {
 			t.Errorf("%s has these examples:\n%s", name, examples)
@@ -70,7 +70,7 @@ func tryExample(t *testing.T, name, line string) {
 	}
 }
 
-// shellWords splits a line as a shell does, if it quotes with ' alone.
+// shellWords splits a line as a shell does. The only quotes are '.
 func shellWords(line string) []string {
 	words := regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line, -1)
 	for i, w := range words {
@@ -79,7 +79,7 @@ func shellWords(line string) []string {
 	return words
 }
 
-// everyVerb returns the verbs, without the first words of those of two words.
+// everyVerb returns all verbs, without prefixes, by name.
 func everyVerb() map[string]*verb.Command {
 	all := map[string]*verb.Command{}
 	for _, v := range verbs {
@@ -88,7 +88,6 @@ func everyVerb() map[string]*verb.Command {
 	return all
 }
 
-// TestEveryVerbHasATimeout.
 func TestEveryVerbHasATimeout(t *testing.T) {
 	for name, verb := range everyVerb() {
 		for _, flag := range []string{"timeout", "connect-timeout"} {
@@ -99,7 +98,7 @@ func TestEveryVerbHasATimeout(t *testing.T) {
 	}
 }
 
-// TestRetiredWords: one word, one meaning. These had several, or none.
+// TestRetiredWords: words with several meanings, or with none in this field.
 func TestRetiredWords(t *testing.T) {
 	retired := strings.Fields("crowd crowds mate spot claimant appendage heed lets loan standing presence family vain past farewell lifeline fate overheard apart contest")
 	for name, verb := range everyVerb() {

@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// killedCommand is a command whose child does what only one may do at a time. The command
-// then kills zkrecipes; zkrecipes and itself; or the plugin.
+// killedCommand is a command whose child does work that needs the lock. The command kills
+// zkrecipes; zkrecipes and itself; or the plugin.
 const killedCommand = `
 work() {
 	mine=
@@ -46,9 +46,9 @@ esac
 wait
 `
 
-// TestNoSecondHolderWhenFiftyAreKilled: of fifty commands at a time, each with a child that
-// goes on when the command, zkrecipes or the plugin was killed. A file that only one
-// process can create is the witness.
+// TestNoSecondHolderWhenFiftyAreKilled runs fifty commands at a time. The child of each
+// command continues after the command, zkrecipes or the plugin was killed. The witness is a
+// file that is created exclusively.
 func TestNoSecondHolderWhenFiftyAreKilled(t *testing.T) {
 	commands := 50
 	if testing.Short() {
@@ -62,7 +62,7 @@ func TestNoSecondHolderWhenFiftyAreKilled(t *testing.T) {
 		victim := []string{"zkrecipes", "both", "plugin"}[i%3]
 		cmd := exec.Command("zkrecipes", "lock", "/l", "--", "sh", "-c", killedCommand, victim)
 		cmd.Dir = dir
-		// A plugin that is killed while the machine is busy is replaced in time.
+		// The session timeout is long, so that a killed plugin is replaced in time on a busy machine.
 		cmd.Env = append(os.Environ(), "ZKRECIPES_SERVERS="+s.Addr(), "ZKRECIPES_SESSION_TIMEOUT=5m", "ZKRECIPES_LOG_LEVEL=error", "GORACE="+quickExit, "HOME="+dir)
 		must.Do(t, cmd.Start())
 		running.Go(func() {
@@ -80,7 +80,7 @@ func TestNoSecondHolderWhenFiftyAreKilled(t *testing.T) {
 		}
 		return string(b)
 	}
-	for strings.Count(read("ended"), "\n") < commands || len(s.Sessions()) > 0 { // they are no children of this process
+	for strings.Count(read("ended"), "\n") < commands || len(s.Sessions()) > 0 { // they are not children of this process
 		time.Sleep(5 * time.Millisecond)
 	}
 	if second := strings.Fields(read("second")); len(second) > 0 {

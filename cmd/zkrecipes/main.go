@@ -1,6 +1,5 @@
-// Zkrecipes brings the ZooKeeper recipes to the command line: it runs commands
-// under locks, elections and barriers, and has a verb or several for
-// each of the other recipes.
+// Zkrecipes makes the ZooKeeper recipes available on the command line. It runs commands
+// under locks, elections and barriers, and has verbs for the other recipes.
 //
 //	zkrecipes lock /backups/db1 -- ./backup.sh
 //	zkrecipes elect /service/leader -- ./serve
@@ -8,9 +7,9 @@
 //	zkrecipes contenders /backups/db1
 //	zkrecipes doctor
 //
-// It is a host as any other: everything goes through the plugin process. The
-// configuration is that of package host/hostconfig. "zkrecipes -autocomplete-install"
-// has the shell complete verbs, flags and paths.
+// It is a host like any other: every request goes through the plugin process. Package
+// host/hostconfig reads its configuration. "zkrecipes -autocomplete-install" adds completion
+// of verbs, flags and paths to the user's shells.
 package main
 
 import (
@@ -28,24 +27,23 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/version"
 )
 
-// verbs are all verbs.
 var verbs = slices.Concat(run.Verbs, look.Verbs, data.Verbs, []verb.Verb{completion})
 
-// families are the first words of verbs of two words.
-var families = map[string]string{
-	"barrier": "Make others wait until a barrier is removed",
+// prefixes are the first words of two-word verbs, each with its synopsis.
+var prefixes = map[string]string{
+	"barrier": "Make other clients wait until a barrier is removed",
 	"counter": "Count across machines",
 	"latch":   "Wait until something was done a number of times",
-	"queue":   "Put into a queue, and take from it",
+	"queue":   "Put elements into a queue, and take them from it",
 	"config":  "Show, change and watch a configuration",
-	"group":   "Join a group and see who is in it",
+	"group":   "Join a group, and list its members",
 	"names":   "Register names, and look them up",
 	"tx":      "Begin, vote in and end two-phase commits",
 }
 
 func main() { os.Exit(Main()) }
 
-// Main is main with an exit code.
+// Main runs the tool and returns its exit code.
 func Main() int {
 	t := verb.NewTool(os.Stdout, os.Stderr)
 	c := cli.NewCLI("zkrecipes", version.Line("zkrecipes"))
@@ -53,14 +51,14 @@ func Main() int {
 	c.Commands = commands(t)
 	c.HelpFunc = help
 	args := os.Args[1:]
-	if len(args) > 0 && args[0] == "help" { // of a verb, or of the tool
+	if len(args) > 0 && args[0] == "help" {
 		args = append(slices.Clone(args[1:]), "-h")
 	}
 	c.Args = separate(args)
 	if slices.Equal(c.Args, []string{"version"}) {
 		c.Args = []string{"-version"}
 	}
-	completing := os.Getenv("COMP_LINE") != "" // then the arguments are the shell's own
+	completing := os.Getenv("COMP_LINE") != "" // the arguments then come from the shell's completion
 	if len(c.Args) == 1 && !completing {
 		switch c.Args[0] {
 		case "-autocomplete-install", "--autocomplete-install":
@@ -70,9 +68,9 @@ func Main() int {
 		}
 	}
 	if name := c.Subcommand(); name != "" && !completing && !c.IsHelp() && !c.IsVersion() {
-		// Here the library would show a page of help, and not what is wrong.
+		// For these mistakes the library prints the help and no error.
 		switch {
-		case c.Args[0] == "": // as of a variable; separate has seen no verb
+		case c.Args[0] == "": // an empty variable; separate has found no verb
 			return unknown(t, "", c.Commands)
 		case c.Commands[name] == nil:
 			return unknown(t, name, c.Commands)
@@ -85,23 +83,23 @@ func Main() int {
 		return misused(t, "%w", err)
 	}
 	if c.Commands[c.Subcommand()] == nil && code != exit.OK {
-		return exit.Misuse // the library's own answer is a shell's for "not found"
+		return exit.Misuse // the library returns 127
 	}
 	return code
 }
 
-// commands are the verbs and the families by their names.
+// commands returns the verbs and the prefixes by name.
 func commands(t *verb.Tool) map[string]cli.CommandFactory {
 	all := map[string]cli.CommandFactory{}
-	for name, synopsis := range families {
-		f := &family{tool: t, name: name, synopsis: synopsis}
+	for name, synopsis := range prefixes {
+		p := &prefix{tool: t, name: name, synopsis: synopsis}
 		for _, v := range verbs {
 			if second, ok := strings.CutPrefix(v.Name, name+" "); ok {
-				f.verbs = append(f.verbs, second)
+				p.verbs = append(p.verbs, second)
 			}
 		}
-		slices.Sort(f.verbs)
-		all[name] = func() (cli.Command, error) { return f, nil }
+		slices.Sort(p.verbs)
+		all[name] = func() (cli.Command, error) { return p, nil }
 	}
 	for _, v := range verbs {
 		all[v.Name] = func() (cli.Command, error) { return &verb.Command{Tool: t, Verb: v, Action: v.New()}, nil }
@@ -109,9 +107,9 @@ func commands(t *verb.Tool) map[string]cli.CommandFactory {
 	return all
 }
 
-// separate puts "--" between a verb and what follows it: the library looks no further
-// for flags of its own. It would take an element whose data is "-h" for a flag, put
-// nothing, and return 0.
+// separate inserts "--" after the verb, which ends the library's own flags. Without it, the
+// library would read an element "-h" as a flag: nothing would be put, and the exit code would
+// be 0.
 func separate(args []string) []string {
 	for words := 1; words <= min(2, len(args)); words++ {
 		name := strings.Join(args[:words], " ")

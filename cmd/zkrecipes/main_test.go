@@ -17,18 +17,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// TestMain: the test binary is also the programs that the scripts run.
+// TestMain makes the test binary act as the programs that the scripts run.
 func TestMain(m *testing.M) {
 	testscript.Main(leaktest.Checked{Tests: ensembletest.Owner{Tests: tests{m}}}, map[string]func(){
 		"zkrecipes": func() { os.Exit(Main()) },
 		"patiently": func() { os.Exit(patiently(os.Args[1:])) },
-		// The host gives a plugin no GORACE (see quickExit): this end does not sleep.
+		// The host passes no GORACE (see quickExit) to a plugin. This exit does not sleep.
 		"zkrecipes-plugin": func() { plugin.Serve(zookeeper.Open, plugin.Resume(zookeeper.Resume)); syscall.Exit(0) },
 	})
 }
 
-// tests are run with the default action for each signal that a script sends. The
-// programs are not: what they ignore is what whoever starts them says.
+// tests runs the tests with the default action for each signal that a script sends. The
+// programs keep the actions that they inherit.
 type tests struct{ *testing.M }
 
 func (t tests) Run() int {
@@ -36,7 +36,7 @@ func (t tests) Run() int {
 	return leaktest.SideBySide{Tests: t.M, Processor: 2}.Run()
 }
 
-// TestToolDoesNotCarryZooKeeper: all of it goes through the plugin.
+// TestToolDoesNotCarryZooKeeper: the tool does not contain a ZooKeeper client.
 func TestToolDoesNotCarryZooKeeper(t *testing.T) {
 	out := must.Get(exec.Command("go", "list", "-deps", ".").Output())(t)
 	for dep := range strings.FieldsSeq(string(out)) {

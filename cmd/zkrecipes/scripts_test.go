@@ -22,34 +22,34 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// TestScripts runs the scripts, each with a ZooKeeper server of its own whose
-// address is in ZKRECIPES_SERVERS. Commands for scripts:
+// TestScripts runs each script with a separate in-process server, whose address is in
+// ZKRECIPES_SERVERS. Commands for scripts:
 //
-//	zk waiting PATH N    waits until N contenders stand in line at PATH
-//	zk free PATH         fails if anybody does
-//	zk exists PATH       waits until the node is there
-//	zk create PATH [DATA] creates a node, and what is missing above it
-//	zk stands PATH NAME  has NAME and a number stand in line at PATH, as another program's
-//	zk data PATH TEXT    fails if the node's data is another
-//	zk set PATH TEXT     changes the node's data
-//	zk delete PATH       deletes the node
-//	zk secret PATH       creates a node that nobody may read
-//	zk break PATH [last] deletes the first (or last) contender at PATH, as an operator may
-//	zk watched           waits until somebody watches a node (embedded server only)
-//	zk expire            expires all sessions (embedded server only)
-//	zk unclosable        closes no session from now on (embedded server only)
-//	zk stop              stops the server (embedded server only)
-//	await FILE [PATTERN] waits until a file is there, and has a line that matches
+//	zk waiting PATH N     waits until PATH has N contenders
+//	zk free PATH          fails if PATH has contenders
+//	zk exists PATH        waits until the znode exists
+//	zk create PATH [DATA] creates a znode and its missing parents
+//	zk join PATH NAME     creates an ephemeral sequential znode NAME at PATH, like another program
+//	zk data PATH TEXT     fails if the znode has other data
+//	zk set PATH TEXT      changes the znode's data
+//	zk delete PATH        deletes the znode
+//	zk secret PATH        creates a znode that no client may read
+//	zk break PATH [last]  deletes the first (or last) contender at PATH, like an operator
+//	zk watched            waits until a znode is watched (in-process server only)
+//	zk expire             expires all sessions (in-process server only)
+//	zk unclosable         fails to close sessions from now on (in-process server only)
+//	zk stop               stops the server (in-process server only)
+//	await FILE [PATTERN]  waits until a file exists and has a line that matches
 //
 // Conditions: [real] is a real ZooKeeper.
 func TestScripts(t *testing.T) { runScripts(t, false, []string{"*"}, embeddedServer) }
 
-// serversOwn are the scripts in which a server's own behaviour shows: which containers and
-// session timeouts it has, its tokens, its limits, and when it expires a session.
+// serversOwn are the scripts that depend on the behaviour of the server: containers, session
+// timeouts, tokens, limits, and when it expires a session.
 var serversOwn = []string{"doctor", "group", "killed", "lock", "names", "semaphore"}
 
-// TestScriptsOnARealServer runs these on Apache ZooKeeper, and with ZKRECIPES_TEST_ALL every
-// script. Each script and each run has a chroot of its own.
+// TestScriptsOnARealServer runs serversOwn on Apache ZooKeeper, and with ZKRECIPES_TEST_ALL
+// every script. Each run of a script has a separate chroot.
 func TestScriptsOnARealServer(t *testing.T) {
 	servers := ensembletest.Shared(t).Connect()
 	names := serversOwn
@@ -124,14 +124,14 @@ func (s *scriptServer) setUp(env *testscript.Env) error {
 	if s.chroot != "" {
 		env.Setenv("ZKRECIPES_CHROOT", s.chroot)
 	}
-	env.Setenv("ZKRECIPES_LOG_LEVEL", "error") // not the warning of a missing checksum
+	env.Setenv("ZKRECIPES_LOG_LEVEL", "error") // no warning about a missing checksum
 	env.Setenv("GORACE", quickExit)
 	env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 	return nil
 }
 
-// quickExit has programs that were built with the race detector not sleep for a
-// second before they end.
+// quickExit is a GORACE: without it, programs with the race detector sleep for a second before
+// they exit.
 const quickExit = "atexit_sleep_ms=0"
 
 func zkCommand(ts *testscript.TestScript, _ bool, args []string) {
@@ -159,7 +159,7 @@ func zkCommand(ts *testscript.TestScript, _ bool, args []string) {
 		eventually(ts, args, func() bool { return fmt.Sprint(len(s.line(ts, args[0]))) == args[1] })
 	case "free":
 		if line := s.line(ts, args[0]); len(line) > 0 {
-			ts.Fatalf("%q stand in line at %s", line, args[0])
+			ts.Fatalf("%s has the contenders %q", args[0], line)
 		}
 	case "exists":
 		eventually(ts, args, func() bool { there, _, err := s.conn.Exists(args[0]); ts.Check(err); return there })
@@ -169,7 +169,7 @@ func zkCommand(ts *testscript.TestScript, _ bool, args []string) {
 			data = args[1]
 		}
 		ts.Check(s.create(args[0], []byte(data)))
-	case "stands":
+	case "join":
 		ts.Check(s.create(args[0], nil))
 		_, err := s.conn.Create(args[0]+"/"+args[1], nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 		ts.Check(err)
@@ -214,11 +214,10 @@ func (s *scriptServer) create(path string, data []byte) error {
 	return nil
 }
 
-// contender is the name of whoever stands in line: protected by a GUID, or known
-// by its number.
+// contender matches the znodes of contenders: their names have a GUID, or only a number.
 var contender = regexp.MustCompile(`^(_c_|(lock-|n_|lease-)-?[0-9]+$)`)
 
-// line returns who stands in line at path, in order of the sequence.
+// line returns the contenders at path, in the order of their sequence numbers.
 func (s *scriptServer) line(ts *testscript.TestScript, path string) (line []string) {
 	children, _, err := s.conn.Children(path)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -247,7 +246,7 @@ func awaitFile(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// eventually looks again and again: what it looks at is another process.
+// eventually polls, because the event happens in another process.
 func eventually(ts *testscript.TestScript, what []string, happened func() bool) {
 	for end := time.Now().Add(watchdog.Patience); !happened(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {

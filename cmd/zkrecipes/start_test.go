@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// BenchmarkLockCommand tells how long `zkrecipes lock PATH -- true` takes, and how long
-// each of its parts. The binaries are those of a release.
+// BenchmarkLockCommand measures `zkrecipes lock PATH -- true` and each of its parts, with
+// binaries that are built as for a release.
 func BenchmarkLockCommand(b *testing.B) {
 	dir := b.TempDir()
 	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", "../zkrecipes", "../zkrecipes-plugin")
@@ -63,7 +63,7 @@ func BenchmarkLockCommand(b *testing.B) {
 	})
 }
 
-// lock does by itself what the command does, and notes how long each part takes.
+// lock does the same work as the command, and records the time of each part.
 func (p *parts) lock(b *testing.B, path, server string) {
 	ctx := b.Context()
 	var launched *host.Plugin
@@ -92,7 +92,7 @@ func (p *parts) lock(b *testing.B, path, server string) {
 	}
 }
 
-// parts are the times that parts of a command took.
+// parts are the times of the parts of a command.
 type parts struct {
 	took map[string][]time.Duration
 	err  error // the first one

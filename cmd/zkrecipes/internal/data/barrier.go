@@ -14,15 +14,15 @@ import (
 
 var barrierSet = verb.Verb{
 	Name: "barrier set", Usage: "[flags] PATH", New: verb.New[barrierSetVerb], ExitCodeOnly: true,
-	Synopsis: "Set a barrier, at which others wait",
-	Help: `Sets the barrier at PATH. Whoever waits at PATH waits until somebody removes it.
+	Synopsis: "Set a barrier, at which other clients wait",
+	Help: `Sets the barrier at PATH. Clients that wait at PATH continue when it is removed.
 
     zkrecipes barrier set /releases/next
     zkrecipes barrier set -data 'until the backup is done' /releases/next
 
-Others wait with zkrecipes barrier wait, or in any program that follows ZooKeeper's
-recipe. The barrier is the znode PATH itself. It stays when zkrecipes has ended. A
-barrier that is set already is no error, and keeps its data.
+Clients wait with zkrecipes barrier wait, or in any program that follows ZooKeeper's
+recipe. The barrier is the znode PATH itself, and it remains when zkrecipes exits. If the
+barrier is already set, that is not an error, and its data does not change.
 
 ` + verb.OnceCodes,
 }
@@ -33,7 +33,7 @@ type barrierSetVerb struct {
 }
 
 func (v *barrierSetVerb) Flags(f *flag.FlagSet) {
-	f.StringVar(&v.data, "data", "", "`text` for people who look at the znode: why to wait; by default who has set it")
+	f.StringVar(&v.data, "data", "", "`text` for people who read the znode: the reason for the barrier; by default this host and\nprocess")
 }
 
 func (v *barrierSetVerb) Run(ctx context.Context, t *verb.Tool) error {
@@ -44,13 +44,13 @@ func (v *barrierSetVerb) Run(ctx context.Context, t *verb.Tool) error {
 
 var barrierRemove = verb.Verb{
 	Name: "barrier remove", Usage: "[flags] PATH", New: verb.New[barrierRemoveVerb], ExitCodeOnly: true,
-	Synopsis: "Remove a barrier, so that all who wait at it go on",
-	Help: `Removes the barrier at PATH. All who wait at it go on.
+	Synopsis: "Remove a barrier, so that all waiting clients continue",
+	Help: `Removes the barrier at PATH. All clients that wait at it continue.
 
     zkrecipes barrier remove /releases/next
     zkrecipes barrier remove -format=json /releases/next
 
-A barrier that is not set is no error.
+If the barrier is not set, that is not an error.
 
 ` + verb.OnceCodes,
 }
@@ -69,31 +69,28 @@ var barrierWait = verb.Verb{
     zkrecipes barrier wait /releases/next
     zkrecipes barrier wait -timeout 10m /releases/next
 
-With -try it only looks, and exits with 124 if the barrier is set.
-
 ` + verb.WaitHelp,
 }
 
 type barrierWaitVerb struct {
 	verb.Waiting
 	barrier
-	try bool
 }
 
 func (v *barrierWaitVerb) Flags(f *flag.FlagSet) {
 	v.Waiting.Flags(f)
-	f.BoolVar(&v.try, "try", false, "do not wait: exit with 124 if the barrier is set")
+	v.TryFlag(f, "do not wait: exit with 124 if the barrier is set")
 }
 
 func (v *barrierWaitVerb) Arguments(args []string) error {
-	return cmp.Or(v.Check(v.try), v.barrier.Arguments(args))
+	return cmp.Or(v.Check(), v.barrier.Arguments(args))
 }
 
 func (v *barrierWaitVerb) Run(ctx context.Context, t *verb.Tool) error {
-	p := verb.Patience{Timeout: v.Timeout, Try: v.try, Failure: "the barrier " + v.Path + " was not removed"}
+	p := v.Patience("the barrier " + v.Path + " was not removed")
 	return verb.Wait(ctx, t, p, v.open, func(ctx context.Context, b recipes.Barrier) (err error) {
 		set := false
-		if v.try {
+		if v.Try {
 			set, err = b.IsSet(ctx)
 		} else {
 			err = b.Wait(ctx)
@@ -108,7 +105,7 @@ func (v *barrierWaitVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// barrier is the path of one.
+// barrier is embedded by the verbs of barriers.
 type barrier struct{ verb.OnePath }
 
 func (b *barrier) Arguments(args []string) error {
@@ -120,7 +117,7 @@ func (b *barrier) Arguments(args []string) error {
 
 func (b *barrier) open(s recipes.Client) (recipes.Barrier, error) { return s.Barrier(b.Path) }
 
-// change sets or removes the barrier, and says so.
+// change sets or removes the barrier.
 func (b *barrier) change(ctx context.Context, t *verb.Tool, set bool, f func(recipes.Barrier, context.Context) error) error {
 	return verb.Once(ctx, t, b.open, func(ctx context.Context, r recipes.Barrier) error {
 		if err := f(r, ctx); err != nil {
@@ -130,7 +127,7 @@ func (b *barrier) change(ctx context.Context, t *verb.Tool, set bool, f func(rec
 	})
 }
 
-// show says whether it is set.
+// show writes whether the barrier is set, in JSON only.
 func (b *barrier) show(t *verb.Tool, set bool) error {
 	return t.Done(verb.Object{"path", b.Path, "set", set})
 }

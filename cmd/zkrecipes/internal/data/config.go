@@ -16,16 +16,16 @@ import (
 var configGet = verb.Verb{
 	Name: "config get", Usage: "[flags] PATH [KEY]", New: verb.New[configGetVerb],
 	Synopsis: "Show the value of a key, or all keys",
-	Help: `Writes the value of KEY in the configuration at PATH to stdout, as it is stored.
+	Help: `Writes the value of KEY in the configuration at PATH to stdout, byte for byte.
 Without KEY it lists all keys that were set.
 
     zkrecipes config get /app db/host
     zkrecipes config get -format=json /app
 
 KEY is a path below PATH, such as db/host; "" is PATH itself. The parent of a key, such
-as db, exists too; it is listed if it was set itself. A value's revision grows
-with every change. To replace only the value that you have read, read its revision
-first:
+as db, also exists, but is listed only if it was set itself. The revision of a value
+grows with each change. To replace a value only if it is still the one that you have
+read, read its revision first:
 
     revision=$(zkrecipes config get -revision /app db/host)
     value=$(zkrecipes config get /app db/host)
@@ -40,12 +40,12 @@ type configGetVerb struct {
 }
 
 func (v *configGetVerb) Flags(f *flag.FlagSet) {
-	f.BoolVar(&v.revision, "revision", false, "show the revision of KEY and not its value")
+	f.BoolVar(&v.revision, "revision", false, "show the revision of KEY instead of its value")
 }
 
 func (v *configGetVerb) Arguments(args []string) error {
 	if v.revision && len(args) == 1 {
-		return errors.New("-revision is that of one KEY")
+		return errors.New("-revision needs KEY")
 	}
 	return v.keyOrAll.Arguments(args)
 }
@@ -85,7 +85,7 @@ func (v *configGetVerb) list(ctx context.Context, c recipes.Configuration, t *ve
 	}))
 }
 
-// keyOrAll is a key of a configuration, or all keys.
+// keyOrAll is one key of a configuration, or all keys.
 type keyOrAll struct {
 	configKey
 	all bool
@@ -102,7 +102,7 @@ func (k *keyOrAll) Arguments(args []string) error {
 	return errors.New("give PATH, or PATH and KEY, after the flags")
 }
 
-// shownKey shows the configuration's own key as it would be typed.
+// shownKey returns a key as a user would type it.
 func shownKey(key string) string {
 	if key == "" {
 		return `""`
@@ -110,16 +110,16 @@ func shownKey(key string) string {
 	return key
 }
 
-// entryJSON is a key in JSON. One that does not exist has revision 0. In a watch deleted
-// says that it existed before.
+// entryJSON is a key in JSON. A key that does not exist has revision 0. Only a watch sets
+// Deleted: the key existed before.
 type entryJSON struct {
 	Key         string     `json:"key"`
 	Revision    int64      `json:"revision"`
 	Modified    *time.Time `json:"modified,omitempty"`
-	Unset       bool       `json:"unset,omitempty"` // it is only the parent of other keys
+	Unset       bool       `json:"unset,omitempty"` // only the parent of other keys
 	Deleted     bool       `json:"deleted,omitempty"`
 	Value       string     `json:"value"`
-	ValueBase64 []byte     `json:"value_base64,omitempty"` // of a value that is no text
+	ValueBase64 []byte     `json:"value_base64,omitempty"` // of a value that is not UTF-8
 }
 
 func inEntryJSON(e recipes.Entry) entryJSON {
@@ -134,15 +134,15 @@ func inEntryJSON(e recipes.Entry) entryJSON {
 
 var configSet = verb.Verb{
 	Name: "config set", Usage: "[flags] PATH KEY VALUE|-", New: verb.New[configSetVerb], ExitCodeOnly: true,
-	Synopsis: "Give a key a value",
-	Help: `Gives KEY in the configuration at PATH a value, and shows the new revision. "-" takes
-the value from stdin, to the last byte.
+	Synopsis: "Set the value of a key",
+	Help: `Sets the value of KEY in the configuration at PATH, and shows the new revision. "-"
+reads the value from stdin, to the last byte.
 
     zkrecipes config set /app db/host db1
     zkrecipes config set -if-revision 0 /app db/password -
 
-Missing keys and parents are created. With -if-revision the value is changed only if
-it still has that revision; otherwise the exit code is 4. zkrecipes config get -revision
+Missing keys and parents are created. With -if-revision the value changes only if it
+still has that revision; otherwise the exit code is 4. zkrecipes config get -revision
 shows the revision.
 
 ` + verb.OnceCodes,
@@ -154,7 +154,7 @@ type configSetVerb struct {
 }
 
 func (v *configSetVerb) Flags(f *flag.FlagSet) {
-	f.Int64Var(&v.revision, "if-revision", int64(recipes.AnyRevision), "only if this is the present `revision`; 0: only if there is no such key;\n-1: whatever there is")
+	f.Int64Var(&v.revision, "if-revision", int64(recipes.AnyRevision), "only if the key has this `revision`; 0: only if the key does not exist; -1: always")
 }
 
 func (v *configSetVerb) Arguments(args []string) error {
@@ -166,7 +166,7 @@ func (v *configSetVerb) Arguments(args []string) error {
 }
 
 func (v *configSetVerb) Run(ctx context.Context, t *verb.Tool) error {
-	value, err := verb.Payload(v.value) // before a session waits for it
+	value, err := verb.Payload(v.value) // before a session is open
 	if err != nil {
 		return err
 	}
@@ -182,8 +182,8 @@ func (v *configSetVerb) Run(ctx context.Context, t *verb.Tool) error {
 var configDelete = verb.Verb{
 	Name: "config delete", Usage: "[flags] PATH KEY", New: verb.New[configDeleteVerb], ExitCodeOnly: true,
 	Synopsis: "Remove a key",
-	Help: `Removes KEY from the configuration at PATH. With -if-revision it does so only if
-nobody has changed the value since then.
+	Help: `Removes KEY from the configuration at PATH. With -if-revision it does so only if the
+value still has that revision.
 
     zkrecipes config delete /app db/host
     zkrecipes config delete -if-revision 4294967301 /app db/host
@@ -196,7 +196,7 @@ A key that has keys below it is not removed: the exit code is 4.
 type configDeleteVerb struct{ configChange }
 
 func (v *configDeleteVerb) Flags(f *flag.FlagSet) {
-	f.Int64Var(&v.revision, "if-revision", int64(recipes.AnyRevision), "only if this is the present `revision`; -1: whatever it is")
+	f.Int64Var(&v.revision, "if-revision", int64(recipes.AnyRevision), "only if the key has this `revision`; -1: always")
 }
 
 func (v *configDeleteVerb) Arguments(args []string) error {
@@ -230,7 +230,7 @@ func (k *configKey) open(s recipes.Client) (recipes.Configuration, error) {
 	return s.Configuration(k.Path)
 }
 
-// configChange is what the verbs that change a key have in common.
+// configChange is embedded by the verbs that change a key.
 type configChange struct {
 	configKey
 	revision int64

@@ -3,7 +3,6 @@ package data
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
@@ -19,10 +18,9 @@ Without KEY it shows all keys that were set.
     zkrecipes config watch /app db/host
     zkrecipes config watch -format=json /app
 
-A line is the revision, the key and the value. A value that would not fit a line is
-quoted. Of a key that was deleted the line is "deleted" and the key. Changes that follow
-each other fast may be shown as one: the last line is always the present value. A shell
-reads them so:
+A line is the revision, the key and the value. A value that does not fit on one line is
+quoted. For a key that was deleted, the line is "deleted" and the key. Changes in quick
+succession may be shown as one: the last line is always the current value. In a shell:
 
     zkrecipes config watch /app db/host | while read -r revision key value; do
         test "$revision" = deleted || echo "$key is now $value"
@@ -33,15 +31,14 @@ reads them so:
 
 type configWatchVerb struct {
 	keyOrAll
-	known map[string]recipes.Entry
+	known []recipes.Entry
 }
 
 func (v *configWatchVerb) Run(ctx context.Context, t *verb.Tool) error {
-	v.known = map[string]recipes.Entry{}
 	if v.all {
 		return verb.Follow(ctx, t, v.open, recipes.Configuration.WatchTree, func(now []recipes.Entry) error { return v.show(t, now) })
 	}
-	missing := false // and it was said
+	missing := false // and that was reported
 	return verb.Follow(ctx, t, v.open, func(c recipes.Configuration, ctx context.Context) (<-chan recipes.Entry, error) {
 		return c.Watch(ctx, v.key)
 	}, func(e recipes.Entry) error {
@@ -56,7 +53,8 @@ func (v *configWatchVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// show shows what has changed. Another session's watch begins with what is there, again.
+// show writes the changes since the last call. A watch in a new session begins with all
+// entries again.
 func (v *configWatchVerb) show(t *verb.Tool, now []recipes.Entry) error {
 	for _, e := range v.changed(now) {
 		shown, text := inEntryJSON(e), fmt.Sprintf("%d %s %s", e.Revision, shownKey(e.Key), verb.OnOneLine(e.Value))
@@ -70,24 +68,19 @@ func (v *configWatchVerb) show(t *verb.Tool, now []recipes.Entry) error {
 	return nil
 }
 
-// changed returns the keys that were set, or deleted, since the last call. The deleted
-// ones come first.
+// changed returns the keys that were deleted since the last call, and then those that were
+// set.
 func (v *configWatchVerb) changed(now []recipes.Entry) (changed []recipes.Entry) {
 	now = slices.DeleteFunc(slices.Clone(now), func(e recipes.Entry) bool { return e.Unset })
-	present := make(map[string]recipes.Entry, len(now))
-	for _, e := range now {
-		present[e.Key] = e
+	gone, present := verb.Compare(v.known, now, func(e recipes.Entry) string { return e.Key })
+	for _, e := range gone {
+		changed = append(changed, recipes.Entry{Key: e.Key})
 	}
-	for _, key := range slices.Sorted(maps.Keys(v.known)) {
-		if _, there := present[key]; !there {
-			changed = append(changed, recipes.Entry{Key: key})
+	for _, e := range present {
+		if e.Was == nil || e.Was.Revision != e.Is.Revision {
+			changed = append(changed, e.Is)
 		}
 	}
-	for _, e := range now {
-		if v.known[e.Key].Revision != e.Revision {
-			changed = append(changed, e)
-		}
-	}
-	v.known = present
+	v.known = now
 	return changed
 }

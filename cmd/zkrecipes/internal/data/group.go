@@ -14,15 +14,14 @@ import (
 var groupMembers = verb.Verb{
 	Name: "group members", Usage: "[flags] PATH", New: verb.New[groupMembersVerb],
 	Synopsis: "Show the members of a group",
-	Help: `Shows the members of the group at PATH. The member that has been there longest comes
-first.
+	Help: `Shows the members of the group at PATH. The member that joined first comes first.
 
     zkrecipes group members /web
     zkrecipes group members -format=json /web
 
-SINCE is when the member joined, by the server's clock. TOKEN tells it from a later
-member of the same name. A member that has died is shown until its session times out.
--dialect kazoo shows only what kazoo's Party lists.
+SINCE is the time at which the member joined, by the server's clock. TOKEN distinguishes
+it from a later member with the same name. A member that has died is shown until its
+session expires. -dialect kazoo shows only the members that kazoo's Party lists.
 
 ` + verb.OnceCodes,
 }
@@ -42,11 +41,11 @@ func (v *groupMembersVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// group is what the verbs of a group have in common.
+// group is embedded by the verbs of groups.
 type group struct{ pathAndDialect }
 
 func (g *group) open(s recipes.Client) (recipes.Group, error) {
-	return s.Group(g.Path, recipes.GroupConfig{Dialect: recipes.Dialect(g.dialect)})
+	return s.Group(g.Path, recipes.GroupConfig{Dialect: g.dialect})
 }
 
 // memberJSON is a member in JSON.
@@ -54,7 +53,7 @@ type memberJSON struct {
 	Name      string    `json:"name"`
 	Znode     string    `json:"znode"`
 	Since     time.Time `json:"since"`
-	SessionID string    `json:"session_id"` // in hexadecimal, as ZooKeeper's own tools have it
+	SessionID string    `json:"session_id"` // in hexadecimal, as in ZooKeeper's tools
 	Token     int64     `json:"token"`
 	verb.Data
 }
@@ -65,16 +64,16 @@ func inMemberJSON(m recipes.Member) memberJSON {
 
 var groupWatch = verb.Verb{
 	Name: "group watch", Usage: "[flags] PATH", New: verb.New[groupWatchVerb],
-	Synopsis: "Show who joins and leaves a group",
-	Help: `Shows the members of the group at PATH, and then a line for each change. It ends when
-a signal comes.
+	Synopsis: "Show each change of a group's members",
+	Help: `Shows the members of the group at PATH, and then a line for each change. A signal
+ends it.
 
     zkrecipes group watch /web
     zkrecipes group watch -format=json /web
 
-A line is "joined", "left" or "updated", the member's name, and its data. Data that
-would not fit a line are quoted. Members that are there at the beginning are shown as
-joined. Changes that follow each other fast may be shown as one.
+A line is "joined", "left" or "updated", the member's name, and its data. Data that does
+not fit on one line is quoted. The first lines show the present members as joined.
+Changes in quick succession may be shown as one.
 
 ` + verb.FollowHelp,
 }
@@ -104,35 +103,24 @@ type memberChange struct {
 	data []byte
 }
 
-// memberChanges returns how a group became another: members that have left, then
-// members that have joined or have other data. Tokens distinguish members, since a
-// name may come back.
+// memberChanges returns the changes between two lists: members that have left, then members
+// that have joined or changed their data. It compares tokens, because another member can
+// take the same name.
 func memberChanges(before, now []recipes.Member) (changes []memberChange) {
 	change := func(event string, m recipes.Member) {
 		changes = append(changes, memberChange{event, inMemberJSON(m), m.Data})
 	}
-	known, present := byToken(before), byToken(now)
-	for _, m := range before {
-		if _, there := present[m.Token]; !there {
-			change("left", m)
-		}
+	gone, present := verb.Compare(before, now, func(m recipes.Member) recipes.Token { return m.Token })
+	for _, m := range gone {
+		change("left", m)
 	}
-	for _, m := range now {
-		former, there := known[m.Token]
+	for _, m := range present {
 		switch {
-		case !there:
-			change("joined", m)
-		case !bytes.Equal(former.Data, m.Data):
-			change("updated", m)
+		case m.Was == nil:
+			change("joined", m.Is)
+		case !bytes.Equal(m.Was.Data, m.Is.Data):
+			change("updated", m.Is)
 		}
 	}
 	return changes
-}
-
-func byToken(members []recipes.Member) map[recipes.Token]recipes.Member {
-	m := make(map[recipes.Token]recipes.Member, len(members))
-	for _, one := range members {
-		m[one.Token] = one
-	}
-	return m
 }

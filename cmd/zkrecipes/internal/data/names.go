@@ -15,15 +15,14 @@ import (
 var namesList = verb.Verb{
 	Name: "names list", Usage: "[flags] PATH", New: verb.New[namesListVerb],
 	Synopsis: "Show all names of a directory",
-	Help: `Shows the names that are registered in the directory at PATH. They are sorted.
+	Help: `Shows the names that are registered in the directory at PATH. The list is sorted.
 
     zkrecipes names list /services
     zkrecipes names list -format=json /services
 
-SESSION is the session that owns the name, or "persistent" for a name without one.
-Data that this user may not read are shown as (unreadable).
-SINCE is when the name was registered, by the server's clock. TOKEN tells the
-registration from a later one of the same name.
+SESSION is the session that owns the name, or "persistent". Data that this user may not
+read is shown as (unreadable). SINCE is the time of the registration, by the server's
+clock. TOKEN distinguishes it from a later registration of the same name.
 
 ` + verb.OnceCodes,
 }
@@ -48,13 +47,13 @@ func (v *namesListVerb) Run(ctx context.Context, t *verb.Tool) error {
 var namesLookup = verb.Verb{
 	Name: "names lookup", Usage: "[flags] PATH NAME", New: verb.New[namesLookupVerb],
 	Synopsis: "Show the data of a name",
-	Help: `Writes the data of NAME in the directory at PATH to stdout, as they are stored. If
-nobody has registered NAME, the exit code is 3.
+	Help: `Writes the data of NAME in the directory at PATH to stdout, byte for byte. If NAME is
+not registered, the exit code is 3.
 
     zkrecipes names lookup /services db
     zkrecipes names lookup -format=json /services db
 
--format=json shows the registration too: its session, its time, and whether it is
+-format=json also shows the registration: its session, its time, and whether it is
 persistent.
 
 ` + verb.OnceCodes,
@@ -67,7 +66,7 @@ func (v *namesLookupVerb) Run(ctx context.Context, t *verb.Tool) error {
 		return n.Lookup(ctx, v.name)
 	}, func(r recipes.Record) error {
 		if len(r.Data) == 0 {
-			t.None("the data of name %s are empty", v.name)
+			t.None("the data of name %s is empty", v.name)
 		}
 		return t.Stored(inRecordJSON(r), r.Data)
 	})
@@ -75,14 +74,14 @@ func (v *namesLookupVerb) Run(ctx context.Context, t *verb.Tool) error {
 
 var namesUnregister = verb.Verb{
 	Name: "names unregister", Usage: "[flags] PATH NAME", New: verb.New[namesUnregisterVerb], ExitCodeOnly: true,
-	Synopsis: "Give back a name that was taken for good",
-	Help: `Removes the persistent registration of NAME in the directory at PATH, whoever made it.
-With -token it removes only that registration, and not a later one.
+	Synopsis: "Remove a persistent name",
+	Help: `Removes the persistent registration of NAME in the directory at PATH, also if another
+client made it. With -token it removes only that registration, and not a later one.
 
     zkrecipes names unregister /services db
     zkrecipes names unregister -token 4294967301 /services db
 
-A name that belongs to a session is not removed: it ends with that session.
+A name that belongs to a session is not removed: it is deleted with that session.
 
 ` + verb.OnceCodes,
 }
@@ -93,7 +92,7 @@ type namesUnregisterVerb struct {
 }
 
 func (v *namesUnregisterVerb) Flags(f *flag.FlagSet) {
-	f.Int64Var(&v.token, "token", 0, "only the registration with this `token`, which register and list show")
+	f.Int64Var(&v.token, "token", 0, "only the registration with this `token`, as names register and names list show it")
 }
 
 func (v *namesUnregisterVerb) Run(ctx context.Context, t *verb.Tool) error {
@@ -105,7 +104,7 @@ func (v *namesUnregisterVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// pathAndName is PATH and NAME.
+// pathAndName is embedded by verbs with the arguments PATH and NAME.
 type pathAndName struct {
 	verb.OnePath
 	name string
@@ -119,7 +118,7 @@ func (p *pathAndName) Arguments(args []string) error {
 	return cmp.Or(recipes.ValidatePath(p.Path), recipes.ValidateName(p.name))
 }
 
-// names opens a directory of names.
+// names returns a function that opens a directory of names.
 func names(path string) func(recipes.Client) (recipes.Names, error) {
 	return func(s recipes.Client) (recipes.Names, error) { return s.Names(path) }
 }
@@ -133,7 +132,7 @@ type recordJSON struct {
 	SessionID  string    `json:"session_id,omitempty"` // of one that is not persistent, in hexadecimal
 	Token      int64     `json:"token"`
 	verb.Data
-	Unreadable bool `json:"unreadable,omitempty"` // its ACL hides the data
+	Unreadable bool `json:"unreadable,omitempty"` // the ACL denies reading the data
 }
 
 func inRecordJSON(r recipes.Record) recordJSON {

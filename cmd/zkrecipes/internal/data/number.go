@@ -21,8 +21,8 @@ var counterGet = verb.Verb{
     zkrecipes counter get /builds
     zkrecipes counter get -format=json /builds
 
-The answer is what one server knows, and may be outdated when you read it. Curator's
-DistributedAtomicLong needs -dialect curator; kazoo's Counter has the same form as ours.
+The answer comes from one server, and may be outdated when you read it. For Curator's
+DistributedAtomicLong, give -dialect curator. kazoo's Counter has the same format as ours.
 
 ` + verb.OnceCodes,
 }
@@ -36,15 +36,16 @@ func (v *counterGetVerb) Run(ctx context.Context, t *verb.Tool) error {
 var counterAdd = verb.Verb{
 	Name: "counter add", Usage: "[flags] PATH [[--] NUMBER]", New: verb.New[counterAddVerb], ExitCodeOnly: true,
 	Synopsis: "Add to a counter, and show the sum",
-	Help: `Adds NUMBER to the counter at PATH, and shows the sum. NUMBER is 1 if it is left out, and
-may be negative.
+	Help: `Adds NUMBER to the counter at PATH, and shows the sum. NUMBER is 1 by default, and may
+be negative.
 
     zkrecipes counter add /builds
     zkrecipes counter add /seats -2
 
-Each addition is counted once, also if answers are lost. A counter that does not exist
-is made, and begins with 0. It is for numbers that change some times a second. -dialect
-curator counts with Curator's DistributedAtomicLong, -dialect kazoo with kazoo's Counter.
+Each addition is counted once, even if replies are lost. A counter that does not exist
+is created with 0. Use it for numbers that change a few times a second. With -dialect
+curator, Curator's DistributedAtomicLong can use the same counter; with -dialect kazoo,
+kazoo's Counter.
 
 ` + verb.OnceCodes,
 }
@@ -63,10 +64,10 @@ func (v *counterAddVerb) Arguments(args []string) (err error) {
 	case 1:
 	case 2:
 		if v.delta, err = strconv.ParseInt(args[1], 10, 64); err != nil {
-			return fmt.Errorf("NUMBER %q: it is a whole number of 64 bits", args[1])
+			return fmt.Errorf("NUMBER %q is not a 64-bit integer", args[1])
 		}
 	default:
-		return errors.New("give PATH and perhaps a NUMBER, after the flags")
+		return errors.New("give PATH, or PATH and NUMBER, after the flags")
 	}
 	return v.counter.Arguments(args[:1])
 }
@@ -75,22 +76,21 @@ func (v *counterAddVerb) Run(ctx context.Context, t *verb.Tool) error {
 	return number(ctx, t, v.Path, v.open, func(c recipes.Counter, ctx context.Context) (int64, error) { return c.Add(ctx, v.delta) })
 }
 
-// counter is what the verbs of a counter have in common.
+// counter is embedded by the verbs of counters.
 type counter struct{ pathAndDialect }
 
 func (c *counter) open(s recipes.Client) (recipes.Counter, error) {
-	return s.Counter(c.Path, recipes.CounterConfig{Dialect: recipes.Dialect(c.dialect)})
+	return s.Counter(c.Path, recipes.CounterConfig{Dialect: c.dialect})
 }
 
-// latch is what the verbs have in common that have to know with which number a
-// latch begins.
+// latch is embedded by the verbs of latches that need COUNT.
 type latch struct {
 	verb.OnePath
 	cfg recipes.LatchConfig
 }
 
-const latchHelp = `All must give the same COUNT; zkrecipes does not compare it. ZooKeeper keeps a latch that
-has served: use a PATH of its own for each purpose, such as /migrations/7.
+const latchHelp = `All clients must give the same COUNT; zkrecipes does not compare it. An open latch remains
+in ZooKeeper, so use a separate PATH for each purpose, such as /migrations/7.
 
 `
 
@@ -99,7 +99,7 @@ func (l *latch) Arguments(args []string) (err error) {
 		return errors.New("give PATH and COUNT, after the flags")
 	}
 	if l.cfg.Count, err = strconv.ParseInt(args[1], 10, 64); err != nil {
-		return fmt.Errorf("COUNT %q: it is how often the latch has to be counted down", args[1])
+		return fmt.Errorf("COUNT %q is not a number: it is how often the latch has to be counted down", args[1])
 	}
 	return cmp.Or(l.cfg.Validate(), l.OnePath.Arguments(args[:1]))
 }
@@ -109,13 +109,13 @@ func (l *latch) open(s recipes.Client) (recipes.Latch, error) { return s.Latch(l
 var latchDown = verb.Verb{
 	Name: "latch down", Usage: "[flags] PATH COUNT", New: verb.New[latchDownVerb], ExitCodeOnly: true,
 	Synopsis: "Count a latch down by one",
-	Help: `Counts the latch at PATH down by one, and shows what remains. Whoever waits for the latch
-goes on when it has been counted down COUNT times.
+	Help: `Counts the latch at PATH down by one, and shows the remaining count. Clients that wait
+for the latch continue when it has been counted down COUNT times.
 
     zkrecipes latch down /migrations/7 3
     zkrecipes latch down -format=json /migrations/7 3
 
-It counts once, also if answers are lost. An open latch stays as it is.
+It counts down once, even if replies are lost. An open latch does not change.
 
 ` + latchHelp + verb.OnceCodes,
 }
@@ -129,12 +129,13 @@ func (v *latchDownVerb) Run(ctx context.Context, t *verb.Tool) error {
 var latchCount = verb.Verb{
 	Name: "latch count", Usage: "[flags] PATH COUNT", New: verb.New[latchCountVerb],
 	Synopsis: "Show how often a latch still has to be counted down",
-	Help: `Shows how often the latch at PATH still has to be counted down. An open latch shows 0.
+	Help: `Shows how often the latch at PATH still has to be counted down. For an open latch that
+is 0.
 
     zkrecipes latch count /migrations/7 3
     zkrecipes latch count -format=json /migrations/7 3
 
-Before it is first counted down that is COUNT.
+Before the latch is counted down for the first time, that is COUNT.
 
 ` + latchHelp + verb.OnceCodes,
 }
@@ -148,20 +149,21 @@ func (v *latchCountVerb) Run(ctx context.Context, t *verb.Tool) error {
 var latchWait = verb.Verb{
 	Name: "latch wait", Usage: "[flags] PATH", New: verb.New[latchWaitVerb], ExitCodeOnly: true,
 	Synopsis: "Wait until a latch is open",
-	Help: `Waits until the latch at PATH has been counted down to 0. If it has been, it does not wait.
+	Help: `Waits until the latch at PATH has been counted down to 0. If the latch is open, it does
+not wait.
 
     zkrecipes latch wait /migrations/7
     zkrecipes latch wait -timeout 10m /migrations/7
 
-While no server answers, it waits too, for -timeout at most; a session that is lost is
-replaced. A signal ends the wait, with exit code 128+n, and leaves nothing behind.
+While no server answers, zkrecipes also waits, for -timeout at most. It replaces a session
+that is lost. A signal ends the wait, with exit code 128+n, and leaves nothing behind.
 
 Exit code: 0 if the latch is open. Otherwise:
 
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
     123  ZooKeeper refused the credentials
-    124  the time is over, and ZooKeeper answers`,
+    124  the time is over, although ZooKeeper answers`,
 }
 
 type latchWaitVerb struct {
@@ -171,13 +173,9 @@ type latchWaitVerb struct {
 
 func (v *latchWaitVerb) Flags(f *flag.FlagSet) { v.Waiting.Flags(f) }
 
-func (v *latchWaitVerb) Arguments(args []string) error {
-	return cmp.Or(v.Check(false), v.OnePath.Arguments(args))
-}
-
 func (v *latchWaitVerb) Run(ctx context.Context, t *verb.Tool) error {
-	p := verb.Patience{Timeout: v.Timeout, Failure: "the latch " + v.Path + " was not opened"}
-	l := latch{v.OnePath, recipes.LatchConfig{Count: 1}} // any number: waiting does not need it
+	p := v.Patience("the latch " + v.Path + " was not opened")
+	l := latch{v.OnePath, recipes.LatchConfig{Count: 1}} // a wait does not depend on Count
 	return verb.Wait(ctx, t, p, l.open, func(ctx context.Context, l recipes.Latch) error {
 		if err := l.Wait(ctx); err != nil {
 			return err

@@ -16,13 +16,13 @@ var queuePeek = verb.Verb{
 	Name: "queue peek", Usage: "[flags] PATH", New: verb.New[queuePeekVerb],
 	Synopsis: "Show the first element of a queue, and leave it there",
 	Help: `Writes the data of the first unclaimed element of the queue at PATH to stdout. The
-element stays in the queue.
+element remains in the queue.
 
     zkrecipes queue peek /mail
     zkrecipes queue peek -priorities -format=json /jobs
 
-The data are written byte for byte; a terminal gets a line. Another consumer may have
-taken the element when you read it. If the queue is empty, the exit code is 3.
+The data is written byte for byte; a terminal also gets a newline. Another consumer may
+have taken the element when you read it. If the queue is empty, the exit code is 3.
 
 ` + verb.OnceCodes,
 }
@@ -61,21 +61,21 @@ func (v *queueLenVerb) Run(ctx context.Context, t *verb.Tool) error {
 
 var queueDead = verb.Verb{
 	Name: "queue dead", Usage: "[flags] PATH", New: verb.New[queueDeadVerb],
-	Synopsis: "Show the elements that were given up",
+	Synopsis: "Show the dead letters of a queue",
 	Help: `Shows the dead letters of the queue at PATH: elements that zkrecipes queue work
--max-deliveries has given up. They stay until somebody deletes their znodes.
+-max-deliveries has given up. They remain until their znodes are deleted.
 
     zkrecipes queue dead /mail
     zkrecipes queue dead -priorities -format=json /jobs
 
-A dead letter is the znode of its name below PATH/dead.
+The znode of a dead letter has the element's name, below PATH/dead.
 
 ` + verb.OnceCodes,
 }
 
 type queueDeadVerb struct{ consumer }
 
-// Flags has no dialect: only a queue with claims has dead letters.
+// Flags defines no -dialect, because only a queue with claims has dead letters.
 func (v *queueDeadVerb) Flags(f *flag.FlagSet) { v.priorities.Flag(f) }
 
 func (v *queueDeadVerb) Run(ctx context.Context, t *verb.Tool) error {
@@ -89,7 +89,7 @@ func (v *queueDeadVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// consumer is what the verbs have in common that look at a queue.
+// consumer is embedded by the verbs that read a queue or take from it.
 type consumer struct {
 	pathAndDialect
 	priorities verb.Priorities
@@ -97,14 +97,14 @@ type consumer struct {
 
 func (c *consumer) Flags(f *flag.FlagSet) {
 	c.priorities.Flag(f)
-	c.dialect.Flag(f)
+	verb.DialectFlag(f, &c.dialect)
 }
 
 func (c *consumer) open(s recipes.Client) (recipes.Consumer, error) {
-	return c.priorities.Open(s, c.Path, recipes.QueueConfig{Dialect: recipes.Dialect(c.dialect)})
+	return c.priorities.Open(s, c.Path, recipes.QueueConfig{Dialect: c.dialect})
 }
 
-// elementJSON is an element of a queue.
+// elementJSON is an element of a queue in JSON.
 type elementJSON struct {
 	ID       recipes.ElementID `json:"id"`
 	Priority int               `json:"priority"` // 0 in a queue without priorities
@@ -118,7 +118,7 @@ func inElementJSON(e recipes.Element) elementJSON {
 
 func showElement(t *verb.Tool, e recipes.Element) error {
 	if len(e.Data) == 0 {
-		t.None("the data of element %s are empty", e.ID)
+		t.None("the data of element %s is empty", e.ID)
 	}
 	return t.Stored(inElementJSON(e), e.Data)
 }

@@ -1,12 +1,10 @@
 package data
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -18,28 +16,28 @@ var queuePut = verb.Verb{
 	Name: "queue put", Usage: "[flags] PATH [--] DATA...|-", New: verb.New[queuePutVerb], ExitCodeOnly: true,
 	Synopsis: "Put elements into a queue",
 	Help: `Appends elements to the queue at PATH, and shows their names. Each DATA is one
-element, and "-" takes one element from stdin.
+element, and "-" reads one element from stdin.
 
     zkrecipes queue put /mail 'to alice' 'to bob'
     zkrecipes queue put -priority 5 /jobs -- -v
 
-Several elements are put all or none, next to each other. stdin is read to its last
-byte. What follows "--" is data, whatever it looks like.
+Either all elements are put, next to each other, or none. stdin is read to its last byte.
+Each argument after "--" is data, even if it looks like a flag.
 
 With -priority, PATH is a priority queue: lower numbers are taken first. A priority
-queue and a queue do not see each other's elements, even at the same PATH.
+queue and a queue ignore each other's elements, even at the same PATH.
 
-With -capacity, zkrecipes waits while the queue has no room for all the elements. It
-counts elements that a consumer has claimed and not yet acknowledged. ZooKeeper does
-not know the number: all producers must give the same, and a producer that gives none
-does not wait.
+With -capacity, zkrecipes waits while the queue has no room for all the elements. It also
+counts elements that a consumer has claimed and not yet acknowledged. ZooKeeper does not
+store the number: all producers must give the same one. A producer without it does not
+wait.
 
--dialect curator puts for Curator's SimpleDistributedQueue, -dialect kazoo for kazoo's
-Queue, without -priority with its default, 100. Without -dialect zkrecipes gives up where
-it finds elements of theirs.
+With -dialect curator the elements are for Curator's SimpleDistributedQueue, with
+-dialect kazoo for kazoo's Queue. Without -priority they have kazoo's default priority,
+100. Without -dialect, zkrecipes gives up if it finds elements of these libraries.
 
-A signal ends the wait with exit code 128+n, and nothing is put. If it comes while the
-elements are being put, the exit code is 6.
+A signal ends the wait with exit code 128+n, and nothing is put. If the signal comes
+while the elements are being put, the exit code is 6.
 
 ` + verb.WaitCodes,
 }
@@ -48,17 +46,17 @@ type queuePutVerb struct {
 	verb.Waiting
 	priority verb.Priority
 	capacity int
-	dialect  verb.Dialect
+	dialect  recipes.Dialect
 	path     string
 	data     []string
-	stdin    bool // the data are there
+	stdin    bool // read the data from stdin
 }
 
 func (v *queuePutVerb) Flags(f *flag.FlagSet) {
 	v.Waiting.Flags(f)
-	v.dialect.Flag(f)
-	f.Var(&v.priority, "priority", "put into a priority queue, with this `priority` from 0, the first, to 99")
-	f.IntVar(&v.capacity, "capacity", 0, "wait while the queue has no room for more than this `number` of elements; 0 is\nno bound")
+	verb.DialectFlag(f, &v.dialect)
+	v.priority.Flag(f, "put into a priority queue, with this `priority` from 0, the first, to 99")
+	f.IntVar(&v.capacity, "capacity", 0, "wait while the queue would have more than this `number` of elements; 0: no limit")
 }
 
 func (v *queuePutVerb) Arguments(args []string) error {
@@ -69,17 +67,17 @@ func (v *queuePutVerb) Arguments(args []string) error {
 	if err := v.elements(args[1:]); err != nil {
 		return err
 	}
-	if err := cmp.Or(v.Check(false), v.config().Validate()); err != nil {
+	if err := v.config().Validate(); err != nil {
 		return err
 	}
 	if v.capacity > 0 && len(v.data) > v.capacity {
-		return fmt.Errorf("a queue of -capacity %d has never room for %d elements at once", v.capacity, len(v.data))
+		return fmt.Errorf("a queue of -capacity %d never has room for %d elements at once", v.capacity, len(v.data))
 	}
 	return recipes.ValidatePath(v.path)
 }
 
-// elements takes the data. What could be a flag that came too late is not taken for
-// data: it would be in the queue, and what it says not be done.
+// elements takes the data. It refuses an argument that looks like a flag after PATH.
+// Otherwise the flag would be put as an element and have no effect.
 func (v *queuePutVerb) elements(args []string) error {
 	if args[0] == "--" {
 		if v.data = args[1:]; len(v.data) == 0 {
@@ -89,7 +87,7 @@ func (v *queuePutVerb) elements(args []string) error {
 	}
 	v.data, v.stdin = args, slices.Equal(args, []string{"-"})
 	if !v.stdin && slices.Contains(args, "-") {
-		return errors.New(`"-" takes one element from stdin, and stands alone`)
+		return errors.New(`"-" reads one element from stdin: give no other data`)
 	}
 	flags := (&verb.Command{Action: &queuePutVerb{}}).FlagSet()
 	for _, d := range args {
@@ -102,18 +100,18 @@ func (v *queuePutVerb) elements(args []string) error {
 }
 
 func (v *queuePutVerb) config() recipes.QueueConfig {
-	return recipes.QueueConfig{Capacity: v.capacity, Dialect: recipes.Dialect(v.dialect)}
+	return recipes.QueueConfig{Capacity: v.capacity, Dialect: v.dialect}
 }
 
 func (v *queuePutVerb) Run(ctx context.Context, t *verb.Tool) error {
 	data := verb.List(v.data, func(d string) []byte { return []byte(d) })
 	if v.stdin {
 		var err error
-		if data[0], err = verb.Payload("-"); err != nil { // before a session waits for it
+		if data[0], err = verb.Payload("-"); err != nil { // before a session is open
 			return err
 		}
 	}
-	p := verb.Patience{Timeout: v.Timeout, Failure: "nothing was put into " + v.path}
+	p := v.Patience("nothing was put into " + v.path)
 	if v.capacity > 0 {
 		p.Failure += ", which had no room"
 	}
@@ -122,11 +120,7 @@ func (v *queuePutVerb) Run(ctx context.Context, t *verb.Tool) error {
 		if err != nil {
 			return verb.Foreign(err)
 		}
-		return t.Result(verb.Object{"path", v.path, "ids", ids}, func(w io.Writer) {
-			for _, id := range ids {
-				fmt.Fprintln(w, id)
-			}
-		})
+		return t.Result(verb.Object{"path", v.path, "ids", ids}, verb.Table("", ids, func(id recipes.ElementID) string { return string(id) }))
 	})
 }
 

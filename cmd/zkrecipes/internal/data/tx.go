@@ -13,25 +13,25 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// txPath is what the verbs of transactions have in common.
+// txPath is embedded by the verbs of transactions.
 type txPath struct{ verb.OnePath }
 
 const txHelp = `Exit code: 0 for commit, 5 for abort. Otherwise:
 
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration, or the transaction has no such site
-    3    there is no transaction, or all its sites are done with it
-    4    something forbids it: another transaction, another vote, a dead site
-    6    unknown: the answer was lost; zkrecipes tx status tells
+    3    there is no transaction, or all its sites are done
+    4    refused: there is another transaction or another vote, or the site is dead
+    6    unknown: the answer was lost; zkrecipes tx status shows the state
     123  the session was lost
-    124  the time is over, and ZooKeeper answers
-    128  and n: signal n came before that`
+    124  the time is over, although ZooKeeper answers
+    128  and n: signal n came before the decision`
 
 func (p *txPath) open(s recipes.Client) (recipes.Transaction, error) {
 	return s.Transaction(p.Path, recipes.TransactionConfig{})
 }
 
-// txSite is txPath for verbs that take a SITE too.
+// txSite is txPath for verbs with the argument SITE.
 type txSite struct {
 	txPath
 	site string
@@ -42,7 +42,7 @@ func (p *txSite) take(path, site string) error {
 	return cmp.Or(recipes.ValidatePath(path), recipes.ValidateSites([]string{site}))
 }
 
-// decided shows the decision, and makes an abort the exit code.
+// decided shows the decision. For an abort it returns the exit code exit.Aborted.
 func (p *txPath) decided(t *verb.Tool, d recipes.Decision) error {
 	shown := verb.Object{"path", p.Path, "decision", decisionWord(d)} // commit, abort
 	if d.Reason != "" {
@@ -50,7 +50,7 @@ func (p *txPath) decided(t *verb.Tool, d recipes.Decision) error {
 	}
 	err := t.Say(shown, inWords(d))
 	if err == nil && !d.Commit {
-		return exit.Silently(exit.Aborted) // stdout has said it
+		return exit.Silently(exit.Aborted)
 	}
 	return err
 }
@@ -62,7 +62,7 @@ func decisionWord(d recipes.Decision) string {
 	return string(recipes.VoteAbort)
 }
 
-// inWords is a decision for people; the first word is for scripts.
+// inWords returns the decision as text. Scripts read its first word.
 func inWords(d recipes.Decision) string {
 	if d.Reason == "" {
 		return decisionWord(d)
@@ -70,8 +70,8 @@ func inWords(d recipes.Decision) string {
 	return fmt.Sprintf("%s (%s)", decisionWord(d), verb.Printable([]byte(d.Reason)))
 }
 
-// wait runs f with a session. ctx ends with a signal, and bounded also when -timeout is
-// over. The session is not replaced: with the variant own-nodes it is the site.
+// wait runs f with a session. A signal ends ctx; the signal and -timeout end bounded. The
+// session is not replaced once f runs, because with the variant own-nodes it is the site.
 func (p *txPath) wait(ctx context.Context, t *verb.Tool, timeout time.Duration, try bool,
 	f func(ctx, bounded context.Context, s recipes.Client) error) error {
 	r, ctx := job.NewRelay(ctx)
@@ -82,17 +82,17 @@ func (p *txPath) wait(ctx context.Context, t *verb.Tool, timeout time.Duration, 
 		func(s recipes.Client) error { return f(ctx, bounded, s) }))
 }
 
-// ended reports whether a wait failed because its time was over or a signal came.
-// The plugin has the deadline too, and may notice it first.
+// ended reports whether a wait failed because of its timeout or a signal. The plugin has the
+// same deadline, and may notice it first.
 func ended(waiting context.Context, err error) bool {
 	return err != nil && (waiting.Err() != nil || errors.Is(err, context.DeadlineExceeded))
 }
 
-// explain says in an error what a person can do about it.
+// explain adds advice to an error.
 func (p *txPath) explain(err error) error {
 	switch {
 	case errors.Is(err, recipes.ErrNodeExists):
-		return fmt.Errorf("%w; zkrecipes tx status %s shows what has begun there", err, p.Path)
+		return fmt.Errorf("%w; zkrecipes tx status %s shows the transaction there", err, p.Path)
 	case errors.Is(err, recipes.ErrRemoved):
 		return fmt.Errorf("%w; zkrecipes tx abort %s ends the transaction", err, p.Path)
 	case errors.Is(err, recipes.ErrUnknownSite), errors.Is(err, recipes.ErrVoted), errors.Is(err, recipes.ErrUndecided):

@@ -16,25 +16,26 @@ import (
 var txBegin = verb.Verb{
 	Name: "tx begin", Usage: "-sites SITE,... [flags] PATH", New: verb.New[txBeginVerb], ExitCodeOnly: true,
 	Synopsis: "Begin a two-phase commit, and wait for the decision",
-	Help: `Begins a transaction at PATH, in which each of the sites votes with zkrecipes tx vote.
-It waits for the decision and shows it.
+	Help: `Begins a transaction at PATH, in which each site votes with zkrecipes tx vote. It waits
+for the decision and shows it.
 
     zkrecipes tx begin -sites db,cache -data 'schema 7' -timeout 1m /deploy/7
     zkrecipes tx begin -sites db,cache -detach /deploy/7
 
-The decision is commit if all sites have voted to commit. It is abort as soon as one
-has not. It is kept until every site has said tx done.
+The decision is commit if all sites have voted commit. It is abort as soon as one site
+has voted abort. It is kept until every site has called tx done.
 
-All sites wait for one that does not vote. -timeout aborts then, and so does a signal,
-unless there is a decision. With -detach, or if zkrecipes is killed, a site that waits
-in tx vote makes the decision.
+All sites wait for a site that does not vote. When -timeout is over, or after a signal,
+zkrecipes aborts the transaction unless there is a decision. With -detach, or if
+zkrecipes is killed, a site that waits in tx vote makes the decision.
 
-The variants differ in who watches whom:
+The variants differ in which process watches the votes:
 
     coordinator-only  this process watches the sites
-    all-watch         the sites watch each other, at a cost that grows with them
-    own-nodes         tx vote has to run until the decision: a site that dies is
-                      seen, and the transaction is aborted
+    all-watch         the sites watch each other, at a cost that grows with their
+                      number
+    own-nodes         tx vote must run until the decision: if a site dies, that is
+                      noticed, and the transaction is aborted
 
 ` + txHelp,
 }
@@ -51,28 +52,23 @@ type txBeginVerb struct {
 
 func (v *txBeginVerb) Flags(f *flag.FlagSet) {
 	f.StringVar(&v.list, "sites", "", "`names` of the sites, separated by commas; required")
-	f.StringVar(&v.data, "data", "", "`text` for the sites, which tx status shows them; - takes it from stdin")
-	f.StringVar(&v.variant, "variant", string(recipes.DefaultVariant), "`variant`, which says who watches whom")
-	verb.DurationVar(f, &v.timeout, "timeout", 0, "abort if there is no decision within this `duration`, connecting included; 0 waits\nfor ever")
-	f.BoolVar(&v.detach, "detach", false, "do not wait: a waiting site makes the decision")
+	f.StringVar(&v.data, "data", "", "`text` for the sites, which tx status shows; - reads it from stdin")
+	f.StringVar(&v.variant, "variant", string(recipes.DefaultVariant), "the `variant`: which process watches the votes")
+	verb.DurationVar(f, &v.timeout, "timeout", 0, "abort if there is no decision within this `duration`, including the time to connect;\n0 waits for ever")
+	f.BoolVar(&v.detach, "detach", false, "do not wait: a site that waits makes the decision")
 }
 
 func (v *txBeginVerb) Arguments(args []string) error {
-	switch {
-	case len(args) != 1:
-		return errors.New("give one PATH, after the flags")
-	case v.list == "":
+	if v.list == "" {
 		return errors.New("-sites is missing: the names of the sites that vote")
-	case v.timeout < 0:
-		return errors.New("-timeout must not be negative")
 	}
-	v.Path, v.sites = args[0], strings.Split(v.list, ",")
+	v.sites = strings.Split(v.list, ",")
 	_, err := recipes.Variant(v.variant).Normalize()
-	return cmp.Or(recipes.ValidatePath(v.Path), recipes.ValidateSites(v.sites), err)
+	return cmp.Or(v.OnePath.Arguments(args), recipes.ValidateSites(v.sites), err)
 }
 
 func (v *txBeginVerb) Run(ctx context.Context, t *verb.Tool) error {
-	payload, err := verb.Payload(v.data) // before a session waits for it
+	payload, err := verb.Payload(v.data) // before a session is open
 	if err != nil {
 		return err
 	}
@@ -95,8 +91,9 @@ func (v *txBeginVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// begin begins the transaction. A signal does not end that at once: whether it has
-// begun would not be known, and if it has, the sites would wait for a decision.
+// begin begins the transaction. A signal ends the call only after CloseTimeout. If it ended
+// the call at once, zkrecipes would not know whether the transaction exists, and its sites
+// could wait for a decision.
 func (v *txBeginVerb) begin(ctx context.Context, tx recipes.Transaction, payload []byte) error {
 	beginning, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -104,14 +101,14 @@ func (v *txBeginVerb) begin(ctx context.Context, tx recipes.Transaction, payload
 	return tx.Begin(beginning, payload, v.sites...)
 }
 
-// coordinate waits for the decision, and decides itself when its time is over: if it just
-// left, the sites could wait for ever.
+// coordinate waits for the decision. When its time is over it aborts the transaction, because
+// otherwise the sites could wait for ever.
 func (v *txBeginVerb) coordinate(ctx, waiting context.Context, tx recipes.Transaction) (recipes.Decision, error) {
 	d, err := tx.Coordinate(waiting)
 	if !ended(waiting, err) {
 		return d, err
 	}
-	reason := fmt.Sprintf("no decision in %v", v.timeout)
+	reason := fmt.Sprintf("no decision within %v", v.timeout)
 	if ctx.Err() != nil {
 		reason = "the coordinator was interrupted"
 	}

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// beginning is a transaction whose Begin takes as long as it is let.
+// beginning is a transaction whose Begin takes a given time.
 type beginning struct {
 	recipes.Transaction
 	takes time.Duration
@@ -29,9 +29,9 @@ func (b beginning) Begin(ctx context.Context, _ []byte, _ ...string) error {
 	}
 }
 
-// A signal while it begins: whether it has begun has to be known, for it is to be
-// ended then, but nobody is kept for ever.
-func TestABeginningIsNotCutShortByASignal(t *testing.T) {
+// A signal does not end Begin at once, because a transaction that exists has to be aborted.
+// It does end Begin after CloseTimeout.
+func TestASignalEndsABeginningOnlyAfterATime(t *testing.T) {
 	for _, tt := range []struct{ takes, want time.Duration }{
 		{verb.CloseTimeout / 2, verb.CloseTimeout / 2},
 		{time.Hour, verb.CloseTimeout},

@@ -16,14 +16,14 @@ import (
 var txAbort = verb.Verb{
 	Name: "tx abort", Usage: "[flags] PATH", New: verb.New[txAbortVerb],
 	Synopsis: "Abort a two-phase commit that waits",
-	Help: `Decides to abort the transaction at PATH, whatever the votes are. If there is a
-decision already, it shows that one.
+	Help: `Aborts the transaction at PATH, whatever the votes are. If there is already a
+decision, it shows that decision.
 
     zkrecipes tx abort -reason 'site cache is down' /deploy/7
     zkrecipes tx abort -format=json /deploy/7
 
-It is the way out when a site does not vote and nobody coordinates. If the transaction
-was committed already, the exit code is 4.
+Use it when a site does not vote and there is no coordinator. If the transaction is
+already committed, the exit code is 4.
 
 ` + verb.OnceCodes,
 }
@@ -34,7 +34,7 @@ type txAbortVerb struct {
 }
 
 func (v *txAbortVerb) Flags(f *flag.FlagSet) {
-	f.StringVar(&v.reason, "reason", "by hand", "`text` that says why")
+	f.StringVar(&v.reason, "reason", "by hand", "`text`: the reason for the abort, which all sites see")
 }
 
 func (v *txAbortVerb) Run(ctx context.Context, t *verb.Tool) error {
@@ -43,7 +43,7 @@ func (v *txAbortVerb) Run(ctx context.Context, t *verb.Tool) error {
 	}, func(d recipes.Decision) error {
 		err := v.decided(t, d)
 		if d.Commit && err == nil {
-			return exit.Silently(exit.Refused) // stdout has said it
+			return exit.Silently(exit.Refused) // the decision was shown
 		}
 		if _, shown := errors.AsType[exit.Error](err); shown {
 			return nil
@@ -54,14 +54,14 @@ func (v *txAbortVerb) Run(ctx context.Context, t *verb.Tool) error {
 
 var txDone = verb.Verb{
 	Name: "tx done", Usage: "[flags] PATH SITE", New: verb.New[txDoneVerb], ExitCodeOnly: true,
-	Synopsis: "Say that a site has acted on the decision",
-	Help: `Says that SITE has acted on the decision of the transaction at PATH, and will not ask
-for it again. When all sites have said so, the transaction is deleted.
+	Synopsis: "Record that a site has acted on the decision",
+	Help: `Records that SITE has acted on the decision of the transaction at PATH, and needs it no
+longer. When all sites are done, the transaction is deleted.
 
     zkrecipes tx done /deploy/7 db
     zkrecipes tx done -format=json /deploy/7 db
 
-It may be said again. Exit code 3 says that all sites are done.
+You may repeat the call. Exit code 3 means that all sites are done.
 
 ` + verb.OnceCodes,
 }
@@ -77,8 +77,8 @@ func (v *txDoneVerb) Arguments(args []string) error {
 
 func (v *txDoneVerb) Run(ctx context.Context, t *verb.Tool) error {
 	return verb.Once(ctx, t, v.open, func(ctx context.Context, tx recipes.Transaction) error {
-		// A site with its own node that joined before the decision, and left at
-		// once, would be dead, and abort it.
+		// With own-nodes, a site that joined before the decision and left at once would be
+		// dead, and the transaction would be aborted.
 		status, err := tx.Status(ctx)
 		if err != nil {
 			return err
@@ -100,13 +100,13 @@ func (v *txDoneVerb) Run(ctx context.Context, t *verb.Tool) error {
 var txStatus = verb.Verb{
 	Name: "tx status", Usage: "[flags] PATH", New: verb.New[txStatusVerb],
 	Synopsis: "Show the votes and the decision of a two-phase commit",
-	Help: `Shows the transaction at PATH: its data, its decision, whether a coordinator is at work,
-and the vote of each site. The answer may be outdated when you read it.
+	Help: `Shows the transaction at PATH: its data, its decision, whether it has a coordinator, and
+the vote of each site. The answer may be outdated when you read it.
 
     zkrecipes tx status /deploy/7
     zkrecipes tx status -format=json /deploy/7
 
-DONE says whether the site has acted on the decision.
+DONE shows whether the site has acted on the decision.
 
 ` + verb.OnceCodes,
 }

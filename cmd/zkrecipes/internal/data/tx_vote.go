@@ -15,25 +15,25 @@ import (
 var txVote = verb.Verb{
 	Name: "tx vote", Usage: "[flags] PATH SITE commit|abort", New: verb.New[txVoteVerb], ExitCodeOnly: true,
 	Synopsis: "Vote in a two-phase commit, and wait for the decision",
-	Help: `Votes as SITE in the transaction at PATH. It waits for the decision and shows it.
+	Help: `Votes as SITE in the transaction at PATH. Then it waits for the decision and shows it.
 
     zkrecipes tx vote /deploy/7 db commit
     zkrecipes tx vote -timeout 1m /deploy/7 db abort
 
 A site that votes commit must be able to commit, and must not act before the decision.
-When it has acted, it says tx done. In a script:
+When it has acted, it calls tx done. In a script:
 
     zkrecipes tx vote /deploy/7 db commit
     case $? in
     0) ./apply ;;
     5) ./undo ;;
-    *) exit 1 ;; # no decision: the same command asks again
+    *) exit 1 ;; # no decision: run the same command again
     esac
     zkrecipes tx done /deploy/7 db
 
-A vote cannot be changed. To give the same vote again is no error, and shows the
-decision: so does a site that comes back. But with the variant own-nodes a site must
-stay in tx vote: the transaction is aborted if that ends before the decision.
+A vote cannot be changed. To give the same vote again is not an error, and shows the
+decision: a restarted site does that. With the variant own-nodes, a site must stay in tx
+vote until the decision. If tx vote ends before, the transaction is aborted.
 
 ` + txHelp,
 }
@@ -45,15 +45,12 @@ type txVoteVerb struct {
 }
 
 func (v *txVoteVerb) Flags(f *flag.FlagSet) {
-	verb.DurationVar(f, &v.timeout, "timeout", 0, "stop waiting for the decision after this `duration`, connecting included; 0 waits\nfor ever")
+	verb.DurationVar(f, &v.timeout, "timeout", 0, "stop waiting for the decision after this `duration`, including the time to connect; 0\nwaits for ever")
 }
 
 func (v *txVoteVerb) Arguments(args []string) error {
-	switch {
-	case len(args) != 3:
+	if len(args) != 3 {
 		return errors.New("give PATH, SITE and commit or abort, after the flags")
-	case v.timeout < 0:
-		return errors.New("-timeout must not be negative")
 	}
 	v.vote = recipes.Vote(args[2])
 	return cmp.Or(v.take(args[0], args[1]), v.vote.Validate())
@@ -77,18 +74,18 @@ func (v *txVoteVerb) Run(ctx context.Context, t *verb.Tool) error {
 			return v.decided(t, d)
 		}
 		if ended(waiting, err) {
-			err = fmt.Errorf("%w; %s", err, v.whatNow(tx))
+			err = fmt.Errorf("%w; %s", err, v.advice(tx))
 		}
 		return err
 	})
 }
 
-// whatNow says what has become of a vote whose site does not wait any longer.
-func (v *txVoteVerb) whatNow(tx recipes.Transaction) string {
+// advice returns what happens to the vote now that the site no longer waits.
+func (v *txVoteVerb) advice(tx recipes.Transaction) string {
 	ctx, cancel := context.WithTimeout(context.Background(), verb.CloseTimeout)
 	defer cancel()
 	if status, err := tx.Status(ctx); err == nil && status.Variant == recipes.OwnNodes {
-		return "the site has its own node, which goes now: that aborts the transaction, unless there is a decision"
+		return "the site's own node is deleted now: that aborts the transaction, unless there is a decision"
 	}
-	return fmt.Sprintf("the vote stands: the same command waits again, and zkrecipes tx status %s shows whose vote is missing", v.Path)
+	return fmt.Sprintf("the vote is kept: the same command waits again, and zkrecipes tx status %s shows which votes are missing", v.Path)
 }

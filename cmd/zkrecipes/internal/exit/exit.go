@@ -1,4 +1,4 @@
-// Package exit has the exit codes of zkrecipes, and gives each error its own.
+// Package exit defines the exit codes of zkrecipes and maps errors to them.
 package exit
 
 import (
@@ -10,26 +10,26 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Exit codes. They are part of the interface, and the help lists them. Verbs that
-// run a command return what it does, so that their own are where env, nohup and
-// timeout have theirs.
+// The exit codes are part of the interface, and the help of each verb lists its own. A verb
+// that runs a command returns the command's exit code. Its other codes are in the range that
+// env, nohup and timeout use.
 const (
 	OK      = 0
 	Failed  = 1 // verbs without a command
 	Misuse  = 2 // nothing was done
-	Absent  = 3 // verbs without a command, as the next three: what was asked for is not there
-	Refused = 4 // what is there is another's, or has changed; nothing was done
+	Absent  = 3 // verbs without a command: the requested thing does not exist
+	Refused = 4 // verbs without a command: it belongs to another client, or has changed; nothing was done
 	Aborted = 5 // the decision of a transaction is to abort
-	Unknown = 6 // it may have been done or not: look before it is done again
+	Unknown = 6 // it may have been done or not: check before you repeat it
 	Lost    = 123
-	Timeout = 124 // not granted, with -try or in -timeout
-	Own     = 125 // verbs with a command: something of ours failed
+	Timeout = 124 // not granted with -try or within -timeout
+	Own     = 125 // verbs with a command: zkrecipes or ZooKeeper failed
 	Cannot  = 126
 	Missing = 127
-	// A signal n has ended it: 128+n, from package job.
+	// 128+n, after signal n: package job.
 )
 
-// Error is an error with its exit code. Without Err there is nothing more to say.
+// Error is an error with its exit code. If Err is nil, zkrecipes prints no error.
 type Error struct {
 	Code int
 	Err  error
@@ -39,18 +39,18 @@ func (e Error) Error() string { return fmt.Sprint(e.Err) }
 
 func (e Error) Unwrap() error { return e.Err }
 
-// With is an error with a code.
+// With returns an error with an exit code.
 func With(code int, format string, args ...any) error {
 	return Error{code, fmt.Errorf(format, args...)}
 }
 
-// Silently is a code of which people know why.
+// Silently returns an exit code whose reason was already printed.
 func Silently(code int) error { return Error{Code: code} }
 
-// Usage is an error in what the user asked for.
+// Usage returns an error in the command line or the configuration.
 func Usage(format string, args ...any) error { return With(Misuse, format, args...) }
 
-// Code returns the exit code for an error of a verb.
+// Code returns the exit code of err. An error without a code has the code otherwise.
 func Code(err error, otherwise int) int {
 	if err == nil {
 		return OK
@@ -61,16 +61,16 @@ func Code(err error, otherwise int) int {
 	return otherwise
 }
 
-// OwnError is a failure of zkrecipes or of ZooKeeper: the plugin did not start, or no
-// server answered. The verb's own code says so, whatever error is wrapped.
+// OwnError is a failure of zkrecipes or of ZooKeeper: the plugin did not start, or no server
+// answered. Its exit code is the verb's code for failures, whatever error it wraps.
 type OwnError struct{ Err error }
 
 func (e OwnError) Error() string { return e.Err.Error() }
 
 func (e OwnError) Unwrap() error { return e.Err }
 
-// contract are the codes of the contract's errors. An unknown outcome comes first: it says
-// more than the loss of the session that has caused it.
+// contract maps errors of package recipes to exit codes. The first match counts. An unknown
+// outcome comes first: the loss of the session that caused it says less.
 var contract = []struct {
 	code int
 	is   []error
@@ -83,11 +83,11 @@ var contract = []struct {
 		recipes.ErrNodeExists, recipes.ErrBadVersion, recipes.ErrNotEmpty, recipes.ErrVoted,
 		recipes.ErrUndecided, recipes.ErrNotHeld,
 	}},
-	{OK, []error{recipes.ErrUnavailable}}, // which is what the verb says
+	{OK, []error{recipes.ErrUnavailable}}, // keep the verb's code for failures
 	{Timeout, []error{context.DeadlineExceeded}},
 }
 
-// Coded gives an error of the contract its exit code.
+// Coded adds the exit code to an error of package recipes. It keeps a code that err has.
 func Coded(err error) error {
 	_, already := errors.AsType[Error](err)
 	_, own := errors.AsType[OwnError](err)
@@ -105,15 +105,7 @@ func Coded(err error) error {
 	return err
 }
 
-// Advised adds to an error what a person can do about it.
-func Advised(err error) error {
-	if advice := Advice(err); advice != "" {
-		return fmt.Errorf("%w; %s", err, advice)
-	}
-	return err
-}
-
-// Advice returns what to do about an error that any request may get, or "".
+// Advice returns what the user can do about an error that any request may return, or "".
 func Advice(err error) string {
 	switch {
 	case errors.Is(err, recipes.ErrQuota):

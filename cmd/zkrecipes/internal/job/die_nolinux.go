@@ -4,5 +4,5 @@ package job
 
 import "syscall"
 
-// dieWithParent is nothing that this system can do.
+// dieWithParent does nothing: only Linux can do this.
 func dieWithParent(*syscall.SysProcAttr) {}

@@ -8,18 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inherits: a process inherits descriptors.
+// inherits reports whether a process inherits descriptors.
 const inherits = true
 
-// firstDescriptor is the first that the command can get: shells leave those below 10 to scripts.
+// firstDescriptor is the lowest number for a passed file. Shells leave those below 10 to
+// scripts.
 const firstDescriptor = 10
 
-// inherit passes files to the command, at numbers that are free in this process: the command
-// also inherits other descriptors of this process, such as by 3>file. The files are
-// close-on-exec here. So a process that starts at the same time does not inherit them; the
-// plugin would wait for itself. started closes the copies that the command has.
+// inherit passes files to the command, at numbers that are free in this process, because the
+// command also inherits other descriptors of this process, such as 3>file. In this process
+// the files are close-on-exec. Otherwise a plugin that starts at the same time would inherit
+// them, and wait for itself.
 //
-// os/exec numbers ExtraFiles from 3 on. So the descriptors in between are among them.
+// The caller must call started, which closes the copies, after the start of the command.
+//
+// os/exec numbers ExtraFiles from 3, so they include all descriptors in between.
 func (j *Job) inherit(files ...*os.File) (started func(), err error) {
 	var given []*os.File
 	started = func() {
@@ -36,8 +39,8 @@ func (j *Job) inherit(files ...*os.File) (started func(), err error) {
 		given = append(given, f)
 		return f, nil
 	}
-	extra := map[int]*os.File{} // by its number in the command
-	last := 0                   // of them
+	extra := map[int]*os.File{} // by their numbers in the command
+	last := 0
 	for _, f := range files {
 		copied, err := give(int(f.Fd()), firstDescriptor)
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// inheritable returns this process's descriptors that a process which it starts inherits.
+// inheritable returns the descriptors of this process that a child inherits.
 func inheritable() map[int]bool {
 	open := map[int]bool{}
 	for fd := range 256 {
@@ -26,8 +26,8 @@ func inheritable() map[int]bool {
 	return open
 }
 
-// TestCommandInheritsWhatThisProcessHas: as by 3>file, and the pipes beside it.
-func TestCommandInheritsWhatThisProcessHas(t *testing.T) {
+// TestCommandInheritsDescriptors of this process, such as 3>file, besides the pipes.
+func TestCommandInheritsDescriptors(t *testing.T) {
 	f := must.Get(os.Create(filepath.Join(t.TempDir(), "file")))(t)
 	defer f.Close()
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD, 3) // any process that starts now inherits it
@@ -44,8 +44,8 @@ func TestCommandInheritsWhatThisProcessHas(t *testing.T) {
 	}
 }
 
-// TestLifetimeLastsAsLongAsWhatTheCommandHasStarted: the command itself may have ended.
-func TestLifetimeLastsAsLongAsWhatTheCommandHasStarted(t *testing.T) {
+// TestLifetimeLastsAsLongAsProcessesOfTheCommand, even if the command itself has ended.
+func TestLifetimeLastsAsLongAsProcessesOfTheCommand(t *testing.T) {
 	life := must.Get(NewLifetime())(t)
 	defer life.Close()
 	ours, theirs, err := os.Pipe()
@@ -64,7 +64,7 @@ func TestLifetimeLastsAsLongAsWhatTheCommandHasStarted(t *testing.T) {
 	_, _ = io.Copy(io.Discard, life.Reader)
 }
 
-// TestOtherProcessesDoNotInheritPipes: the plugin would wait for its own end.
+// TestOtherProcessesDoNotInheritPipes: otherwise the plugin would wait for its own end.
 func TestOtherProcessesDoNotInheritPipes(t *testing.T) {
 	life := must.Get(NewLifetime())(t)
 	defer life.Close()

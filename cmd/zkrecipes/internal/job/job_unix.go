@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// relayed are the signals that a command may be waiting for. SIGPIPE is caught, because it
-// would end this process, and with it the hold, when the reader of stderr has ended. It is
-// not ignored, because the command would inherit that.
+// relayed are the signals that are passed on, and SIGPIPE. SIGPIPE is caught and dropped,
+// because it would end this process and the hold when the reader of stderr exits. It is not
+// ignored, because the command would inherit that.
 var relayed = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
@@ -20,13 +20,12 @@ var relayed = []os.Signal{
 
 func dropped(s os.Signal) bool { return s == syscall.SIGPIPE }
 
-// ends reports whether a signal means that the process should end.
+// ends reports whether a signal asks a process to end.
 func ends(s os.Signal) bool { return s != syscall.SIGUSR1 && s != syscall.SIGUSR2 }
 
-// arrange gives the command a process group of its own, so that all that it
-// starts can be ended with it. Not at a terminal: there the group would be in
-// the background, and could not read what is typed. started is to be called after the
-// start.
+// arrange gives the command its own process group, so that all processes that it starts can
+// be ended with it. At a terminal it does not, because the group would be in the background
+// and could not read the input. The caller must call started after the start.
 func (j *Job) arrange(life *Lifetime) (started func(), err error) {
 	j.alone = !atTerminal()
 	j.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: j.alone}
@@ -44,27 +43,26 @@ func (j *Job) arrange(life *Lifetime) (started func(), err error) {
 	return j.inherit(pipes...)
 }
 
-// follow returns the writing end of a pipe for the command, and closes gone at the end of
-// all processes that the command starts. A shell exits at once on TERM, while the process
-// that it waited for still runs. This process cannot wait for a process that is not its
-// child. But all of them inherit a pipe, which closes when the last of them has ended.
+// follow returns the write end of a pipe for the command, and closes gone when all processes
+// that inherit the pipe have ended. That is needed because a shell exits at once on TERM,
+// while the process that it waited for still runs. A process can wait only for its children,
+// but the pipe closes when the last of these processes has ended.
 func (j *Job) follow() (theirs *os.File) {
 	ours, theirs, err := os.Pipe()
 	if err != nil {
-		return nil // gone is exited then
+		return nil // gone remains exited
 	}
 	j.gone = make(chan struct{})
-	go func() { // until then; a daemon may live longer than this process
+	go func() { // until the pipe closes; a daemon may outlive this process
 		defer close(j.gone)
 		_, _ = io.Copy(io.Discard, ours)
-		<-j.exited // the command may have closed a descriptor that it does not know
+		<-j.exited // the command may have closed its inherited descriptors
 		_ = ours.Close()
 	}()
 	return theirs
 }
 
-// atTerminal reports whether this process group is in the foreground of a
-// terminal.
+// atTerminal reports whether this process group is in the foreground of a terminal.
 func atTerminal() bool {
 	tty, err := os.Open("/dev/tty")
 	if err != nil {
@@ -75,9 +73,9 @@ func atTerminal() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// pass passes a signal on. What is typed at the terminal has reached the
-// command already: a second Ctrl-C means something else to many programs.
-func (j *Job) pass(s os.Signal) {
+// Pass passes a signal on. Signals that were typed at the terminal have already reached the
+// command, and to many programs a second Ctrl-C means something else.
+func (j *Job) Pass(s os.Signal) {
 	if !j.alone && (s == syscall.SIGINT || s == syscall.SIGQUIT) {
 		return
 	}
@@ -91,12 +89,12 @@ func (j *Job) Kill() { j.signal(syscall.SIGKILL) }
 
 func (j *Job) signal(s syscall.Signal) {
 	select {
-	case <-j.gone: // its number may be another's by now
+	case <-j.gone: // another process may have the number now
 		return
 	default:
 	}
 	j.send(s)
-	if ends(s) { // a process that is stopped, as by reading from a terminal in the background, gets it only then
+	if ends(s) { // a stopped process, such as a background reader of a terminal, receives s only after CONT
 		j.send(syscall.SIGCONT)
 	}
 }
@@ -107,13 +105,13 @@ func (j *Job) send(s syscall.Signal) {
 		return
 	}
 	if s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGQUIT {
-		j.told.Store(true)
+		j.signaled.Store(true)
 	}
 	_ = syscall.Kill(-j.cmd.Process.Pid, s)
 }
 
-// ExitCode is what a shell would say of a command that has exited: 128 and the
-// number of the signal that has ended it, or its own code.
+// ExitCode returns the exit code as a shell does: 128 plus the number of the signal that
+// ended the command, or the command's own code.
 func (j *Job) ExitCode() int {
 	if st, ok := j.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && st.Signaled() {
 		return ExitSignal + int(st.Signal())
@@ -121,7 +119,7 @@ func (j *Job) ExitCode() int {
 	return j.cmd.ProcessState.ExitCode()
 }
 
-// name is what people call a signal: os has "interrupt" for SIGINT.
+// name returns the name of a signal, such as SIGINT. Its String method returns "interrupt".
 func name(s os.Signal) string {
 	if number, ok := s.(syscall.Signal); ok {
 		return unix.SignalName(number)

@@ -2,16 +2,16 @@ package job
 
 import "os"
 
-// Lifetime is a pipe that commands and the processes that they start inherit. It closes when
-// this process and all of those have ended or have closed their copies. A nil Lifetime has
-// no pipe.
+// Lifetime is a pipe that commands and the processes that they start inherit. Its Reader
+// reports the end of file when this process and all of these have exited or closed their
+// copies. A nil Lifetime has no pipe.
 type Lifetime struct {
 	Reader *os.File
 	writer *os.File
 }
 
-// NewLifetime returns a Lifetime for commands yet to be started, or nil where a process
-// inherits no descriptors.
+// NewLifetime returns a Lifetime for commands that start later, or nil on systems where a
+// process inherits no descriptors.
 func NewLifetime() (*Lifetime, error) {
 	if !inherits {
 		return nil, nil

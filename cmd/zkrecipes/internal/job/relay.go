@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// ExitSignal is what a shell adds to the number of a signal for the exit code.
+// ExitSignal is added to the number of a signal to get the exit code, as in a shell.
 const ExitSignal = 128
 
 // Interruption is the cause of a context that a signal has ended.
@@ -17,31 +17,31 @@ type Interruption struct{ Signal os.Signal }
 
 func (i Interruption) Error() string { return "interrupted by " + name(i.Signal) }
 
-// ExitCode is 128 and the signal's number.
+// ExitCode returns 128 plus the number of the signal.
 func (i Interruption) ExitCode() int {
 	n, _ := i.Signal.(syscall.Signal)
 	return ExitSignal + int(n)
 }
 
-// Relay takes the signals of this process. Until there is a command they end a
-// context, and then they are the command's.
+// Relay receives the signals of this process. Before the command starts, a signal ends a
+// context. From then on, signals are passed on to the command.
 type Relay struct {
 	signals chan os.Signal
-	done    chan struct{} // closed when nothing takes signals any more
+	done    chan struct{} // closed when the receiving goroutine has ended
 
 	mu       sync.Mutex
 	cancel   context.CancelCauseFunc
 	job      *Job
 	ran      bool        // a command was started
-	early    os.Signal   // it has ended the context before that
+	early    os.Signal   // it ended the context before a command was started
 	starting bool        // the command is being started
-	waiting  []os.Signal // what came then
+	waiting  []os.Signal // they arrived during the start
 	passed   []os.Signal // to the command
 }
 
-// NewRelay takes signals until Stop, and returns a context that the first one
-// ends, with an Interruption as its cause. Signals that this process was started to
-// ignore, as under nohup, stay ignored.
+// NewRelay receives signals until Stop. It returns a context that the first signal ends, with
+// an Interruption as its cause. Signals that this process inherited as ignored, for example
+// from nohup, stay ignored.
 func NewRelay(ctx context.Context) (*Relay, context.Context) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r := &Relay{signals: make(chan os.Signal, 16), done: make(chan struct{}), cancel: cancel}
@@ -76,9 +76,9 @@ func (r *Relay) take(s os.Signal) {
 	}
 }
 
-// Start starts the command as [Start] does. Signals are the command's from the
-// beginning: it may be ready for them before this process knows that it runs. So is
-// one that came too late to end the wait for it.
+// Start starts the command as [Start] does. Signals that arrive during the start are passed
+// on too, because the command may be ready for them before Start returns. So is a signal that
+// arrived too late to end the wait.
 func (r *Relay) Start(program string, argv, env []string, life *Lifetime) (*Job, error) {
 	r.begin()
 	j, err := Start(program, argv, env, life)
@@ -96,7 +96,7 @@ func (r *Relay) begin() {
 	r.starting = true
 }
 
-// pass has signals passed on to j from now on; nil drops them.
+// pass passes signals on to j from now on. With nil it drops them.
 func (r *Relay) pass(j *Job) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,17 +110,17 @@ func (r *Relay) pass(j *Job) {
 	for _, s := range r.waiting {
 		r.hand(s)
 	}
-	r.early, r.waiting = nil, nil // another command does not get them
+	r.early, r.waiting = nil, nil // the next command does not get them
 }
 
 func (r *Relay) hand(s os.Signal) {
-	r.job.pass(s)
+	r.job.Pass(s)
 	r.passed = append(r.passed, s)
 }
 
 // Ended reports whether a signal that was passed on has ended the last command, which
-// returned code. A hangup means the end only to a command that has ended by it: others
-// read their configuration again.
+// returned code. A hangup counts only if it killed the command, because other commands read
+// their configuration again.
 func (r *Relay) Ended(code int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,8 +129,8 @@ func (r *Relay) Ended(code int) bool {
 	})
 }
 
-// Interruptible returns a context that the next signal ends: signals are no longer
-// the command's, which has ended.
+// Interruptible returns a context that the next signal ends. Call it when the command has
+// ended: signals are no longer passed on.
 func (r *Relay) Interruptible(ctx context.Context) context.Context {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +139,7 @@ func (r *Relay) Interruptible(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Stop takes no more signals and ends the context.
+// Stop receives no more signals and ends the context.
 func (r *Relay) Stop() {
 	signal.Stop(r.signals)
 	close(r.signals)

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// A command may be ready for a signal before zkrecipes knows that it runs.
+// A command may be ready for a signal before Start returns.
 func TestSignalDuringStartReachesCommand(t *testing.T) {
 	ready := filepath.Join(t.TempDir(), "ready")
 	r, _ := NewRelay(t.Context())
@@ -22,7 +22,7 @@ func TestSignalDuringStartReachesCommand(t *testing.T) {
 	t.Cleanup(func() { j.Kill(); <-j.exited })
 	for _, err := os.Stat(ready); err != nil; _, err = os.Stat(ready) {
 		select {
-		case <-time.After(5 * time.Millisecond): // looks again: it is another process
+		case <-time.After(5 * time.Millisecond): // polls, because it is another process
 		case <-t.Context().Done():
 			t.Fatal("the command is not ready")
 		}

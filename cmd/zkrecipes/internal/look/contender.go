@@ -1,5 +1,5 @@
-// Package look has the verbs that show who holds a lock and who waits, ask holders for it,
-// and check and write what zkrecipes needs to work.
+// Package look contains the verbs that show the holders and waiters of a path, ask holders to
+// release it, check the installation, and write a configuration file.
 package look
 
 import (
@@ -14,19 +14,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Verbs are those of this package.
-var Verbs = []verb.Verb{
-	contenders, doctor, initialize, revoke, semaphore,
-}
+// Verbs are the verbs of this package.
+var Verbs = []verb.Verb{contenders, doctor, initialize, revoke, semaphore}
 
 // contenderJSON is a contender in JSON.
 type contenderJSON struct {
 	State      string    `json:"state"`
 	Kind       string    `json:"kind"`
-	Dialect    string    `json:"dialect,omitempty"` // whose name the znode has; none from an older plugin
+	Dialect    string    `json:"dialect,omitempty"` // the library whose name the znode has; older plugins omit it
 	Since      time.Time `json:"since"`
-	SessionID  string    `json:"session_id"`      // in hexadecimal, as ZooKeeper's own tools have it
-	Token      int64     `json:"token,omitempty"` // none while one waits in a priority lock
+	SessionID  string    `json:"session_id"`      // in hexadecimal, as in ZooKeeper's tools
+	Token      int64     `json:"token,omitempty"` // none while waiting for a priority lock
 	Znode      string    `json:"znode"`
 	Priority   *int      `json:"priority,omitempty"`
 	Successor  bool      `json:"successor,omitempty"`
@@ -50,7 +48,7 @@ func toJSON(c recipes.Contender) contenderJSON {
 	return j
 }
 
-// lineTable is a line for people.
+// lineTable shows the contenders as a table.
 func lineTable(line []recipes.Contender) func(io.Writer) {
 	return verb.Table("STATE\tKIND\tSINCE\tSESSION\tTOKEN\tDATA", line, func(c recipes.Contender) string {
 		token := "-"
@@ -61,8 +59,8 @@ func lineTable(line []recipes.Contender) func(io.Writer) {
 	})
 }
 
-// kindOf is what contenders and revoke call a contender: its recipe, or what it does
-// with a shared lock or priority lock.
+// kindOf returns the text for KIND: the recipe, or for a shared lock or a priority lock
+// whether the contender reads or writes.
 func kindOf(c recipes.Contender) string {
 	switch c.Kind {
 	case recipes.KindSharedLock:
@@ -85,12 +83,12 @@ func stateOf(c recipes.Contender) string {
 	return "holds"
 }
 
-// marksOf are what sets a contender apart from others of its kind, for people.
+// marksOf returns the text that follows KIND: priority, library and state.
 func marksOf(c recipes.Contender) (marks string) {
 	if c.Kind == recipes.KindPriorityLock {
 		marks = fmt.Sprintf(":%d", c.Priority)
 	}
-	if verb.Dialect(c.Dialect).Other() {
+	if verb.OtherLibrary(c.Dialect) {
 		marks += "," + string(c.Dialect)
 	}
 	if c.Successor {
@@ -107,22 +105,22 @@ func marksOf(c recipes.Contender) (marks string) {
 
 func sessionOf(c recipes.Contender) string { return fmt.Sprintf("0x%x", uint64(c.SessionID)) }
 
-// guid is what the name of a contender's znode begins with, before its kind: read
-// and write, or reading and writing of one that holds.
+// guid returns the part of a contender's znode name that does not change. In a priority lock
+// -read and -write become -reading and -writing when the contender is granted.
 func guid(znode string) string {
 	name, _, _ := strings.Cut(gopath.Base(znode), "-read")
 	name, _, _ = strings.Cut(name, "-writ")
 	return name
 }
 
-// persistent returns the znodes that have a contender's name and no session. No program
-// holds or waits with them, and the end of no session deletes them. All contenders behind
-// one wait.
+// persistent returns the znodes that have a contender's name and no session. They do not
+// belong to a running program, and no session deletes them when it ends. All contenders
+// behind them wait.
 func persistent(line []recipes.Contender) []recipes.Contender {
 	return slices.DeleteFunc(slices.Clone(line), func(c recipes.Contender) bool { return c.SessionID != 0 })
 }
 
-// removal is how to delete a persistent znode.
+// removal returns how to delete a persistent znode.
 func removal(c recipes.Contender) string {
-	return fmt.Sprintf("if no program needs it, delete it with ZooKeeper's zkCli.sh: delete %s (below the chroot, where there is one)", c.Znode)
+	return fmt.Sprintf("if no program needs it, delete it with ZooKeeper's zkCli.sh: delete %s (below the chroot, if there is one)", c.Znode)
 }

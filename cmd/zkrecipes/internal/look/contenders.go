@@ -6,12 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -19,32 +16,37 @@ import (
 
 var contenders = verb.Verb{
 	Name: "contenders", Usage: "[flags] PATH", New: verb.New[contendersVerb],
-	Synopsis: "Show who holds a lock, and who waits",
-	Help: `Shows the contenders for the lock at PATH: who holds it, and who waits, in order. The
-answer may be outdated when you read it.
+	Synopsis: "Show the holders and waiters of a lock",
+	Help: `Shows the contenders for the lock at PATH: the holders, and then the waiters in order.
+The answer may be outdated when you read it.
 
     zkrecipes contenders /backups/db1
     zkrecipes contenders -format=json -election /service/leader
 
-KIND tells the recipe: lock, semaphore, election, read and write (of a shared lock),
-priority-read and priority-write (with the priority). Each recipe has a line of its
-own at PATH. The word "revocable" follows if the contender can be asked to give the
-lock back, "asked" if it was asked, and "successor" if a holder has chosen it to be next.
-"curator" or "kazoo" follows if the name is of that library (-dialect of lock and elect).
-Locks of Curator and go-zookeeper have the same names as ours, and kazoo's Election is
-a lock. Ephemeral sequential znodes with names that no recipe has are counted: they may
-be contenders of another program, which does not look for these.
+KIND is the recipe: lock, semaphore, election, read or write (a shared lock),
+priority-read or priority-write (with the priority). Each recipe has a separate wait
+queue at PATH. These words may follow KIND:
+
+    revocable       another client can ask the contender to release the lock
+    asked           another client has asked for it
+    successor       a holder has chosen the contender to be next
+    curator, kazoo  the name is of that library (-dialect of lock and elect)
+
+Locks of Curator and go-zookeeper have the same names as ours, and kazoo's Election is a
+lock. zkrecipes counts the ephemeral sequential znodes whose names belong to no recipe:
+they may be contenders of another program, which ignores ours.
 
 A znode with the name of a contender and no session "blocks": it is persistent, so all
-behind it wait until it is deleted. zkrecipes says how.
+contenders behind it wait until it is deleted. zkrecipes shows the command for that.
 
 SINCE is when the contender joined, by the server's clock; in a priority lock it is
 when the lock was granted. TOKEN is the fencing token.
 
-With -watch a terminal shows the table, and draws it again when the line has moved.
-Elsewhere each change is a line: "waits", "holds", "leads", "blocks" or "left", then KIND,
-SESSION and the data. zkrecipes looks once a second, less often at a long line. It waits while
-no server answers. A signal ends it with exit code 0; it ends too when nobody reads.
+With -watch a terminal shows the table, and redraws it after each change. Elsewhere each
+change is a line: "waits", "holds", "leads", "blocks" or "left", then KIND, SESSION and
+the data. zkrecipes reads the wait queue once a second, and a long one less often. It
+waits while no server answers. It exits with 0 after a signal, and with 141 when the
+reader of its output exits.
 
 ` + verb.OnceCodes,
 }
@@ -56,8 +58,8 @@ type contendersVerb struct {
 }
 
 func (v *contendersVerb) Flags(f *flag.FlagSet) {
-	f.BoolVar(&v.election, "election", false, "only the candidates of an election")
-	f.BoolVar(&v.follow, "watch", false, "show the line as it moves, until a signal comes")
+	f.BoolVar(&v.election, "election", false, "show only the candidates of an election")
+	f.BoolVar(&v.follow, "watch", false, "show each change, until a signal arrives")
 }
 
 func (v *contendersVerb) Run(ctx context.Context, t *verb.Tool) error {
@@ -69,13 +71,13 @@ func (v *contendersVerb) Run(ctx context.Context, t *verb.Tool) error {
 			t.None("no contenders at %s", v.Path)
 		}
 		shown := verb.Object{"path", v.Path, "contenders", verb.List(lines.Contenders, toJSON)}
-		if lines.Unknown > 0 { // ephemeral sequential znodes of other programs
+		if lines.Unknown > 0 {
 			shown = append(shown, "unknown", lines.Unknown)
 		}
 		return t.Result(shown, func(w io.Writer) {
 			lineTable(lines.Contenders)(w)
 			for _, c := range persistent(lines.Contenders) {
-				fmt.Fprintf(w, "%s is persistent: it has a contender's name and no session, and blocks all behind it; %s\n", c.Znode, removal(c))
+				fmt.Fprintf(w, "%s is persistent: it has a contender's name and no session, and blocks all contenders behind it; %s\n", c.Znode, removal(c))
 			}
 			others(w, lines.Contenders)
 			if lines.Unknown > 0 {
@@ -85,17 +87,17 @@ func (v *contendersVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// others prints which dialect joins the wait queue of other libraries.
+// others writes the dialects that join the wait queues of other libraries.
 func others(w io.Writer, line []recipes.Contender) {
 	for _, d := range recipes.Dialects() {
 		n := len(slices.DeleteFunc(slices.Clone(line), func(c recipes.Contender) bool { return c.Dialect != d }))
-		if n > 0 && verb.Dialect(d).Other() {
+		if n > 0 && verb.OtherLibrary(d) {
 			fmt.Fprintf(w, "%d of %s: -dialect %s joins their wait queue\n", n, d, d)
 		}
 	}
 }
 
-// lines has the contenders that are shown.
+// lines reads the contenders to show.
 func (v *contendersVerb) lines(s recipes.Client, ctx context.Context) (recipes.Lines, error) {
 	if v.election {
 		return s.Contenders(ctx, v.Path, recipes.KindElection)
@@ -111,7 +113,7 @@ const shortestWatch = time.Second
 func (v *contendersVerb) watch(ctx context.Context, t *verb.Tool) error {
 	screen := newScreen(t)
 	var known []recipes.Contender
-	return verb.Follow(ctx, t, verb.Itself, v.looks, func(now looked) error {
+	return verb.Follow(ctx, t, verb.Itself, v.poll, func(now reading) error {
 		if now.err != nil {
 			return now.err
 		}
@@ -134,16 +136,16 @@ func (v *contendersVerb) watch(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// looked is what one look at a line has found.
-type looked struct {
+// reading is the result of one read of the wait queue.
+type reading struct {
 	line []recipes.Contender
 	err  error
 }
 
-// looks looks at the line again and again, until ctx or the session ends.
-func (v *contendersVerb) looks(s recipes.Client, ctx context.Context) (<-chan looked, error) {
-	found := make(chan looked)
-	go func() { // until then
+// poll reads the wait queue repeatedly, until ctx or the session ends.
+func (v *contendersVerb) poll(s recipes.Client, ctx context.Context) (<-chan reading, error) {
+	found := make(chan reading)
+	go func() { // until ctx or the session ends
 		defer close(found)
 		for {
 			begun := time.Now()
@@ -152,7 +154,7 @@ func (v *contendersVerb) looks(s recipes.Client, ctx context.Context) (<-chan lo
 				return
 			}
 			select {
-			case found <- looked{lines.Contenders, err}:
+			case found <- reading{lines.Contenders, err}:
 			case <-ctx.Done():
 				return
 			}
@@ -168,9 +170,9 @@ func (v *contendersVerb) looks(s recipes.Client, ctx context.Context) (<-chan lo
 	return found, nil
 }
 
-// lineChange is one change of a line.
+// lineChange is one change of the wait queue.
 type lineChange struct {
-	Event string `json:"event"` // waits, holds, leads, left
+	Event string `json:"event"` // waits, holds, leads, blocks, left
 	contenderJSON
 	of recipes.Contender
 }
@@ -179,23 +181,17 @@ func (c lineChange) text() string {
 	return fmt.Sprintf("%s %s %s %s", c.Event, kindOf(c.of)+marksOf(c.of), sessionOf(c.of), verb.OnOneLine(c.of.Data))
 }
 
-// lineChanges returns how a line became another: contenders that have left, then new
-// ones and those whose state or marks have changed. A contender that has waited in a priority lock holds under
-// another name, with the same GUID.
+// lineChanges returns the changes between two readings: contenders that have left, then new
+// contenders and those whose state or marks have changed. It compares GUIDs, because the
+// znode of a priority lock's contender gets another name when it is granted.
 func lineChanges(before, now []recipes.Contender) (changes []lineChange) {
-	known, there := map[string]lineChange{}, map[string]bool{}
-	for _, c := range now {
-		there[guid(c.Znode)] = true
+	gone, present := verb.Compare(before, now, func(c recipes.Contender) string { return guid(c.Znode) })
+	for _, c := range gone {
+		changes = append(changes, toChange("left", c))
 	}
-	for _, c := range before {
-		known[guid(c.Znode)] = toChange(stateOf(c), c)
-		if !there[guid(c.Znode)] {
-			changes = append(changes, toChange("left", c))
-		}
-	}
-	for _, c := range now {
-		change := toChange(stateOf(c), c)
-		if was, ok := known[guid(c.Znode)]; !ok || was.text() != change.text() {
+	for _, c := range present {
+		change := toChange(stateOf(c.Is), c.Is)
+		if c.Was == nil || toChange(stateOf(*c.Was), *c.Was).text() != change.text() {
 			changes = append(changes, change)
 		}
 	}
@@ -204,7 +200,7 @@ func lineChanges(before, now []recipes.Contender) (changes []lineChange) {
 
 func toChange(event string, c recipes.Contender) lineChange { return lineChange{event, toJSON(c), c} }
 
-// screen is a terminal on which something is drawn in place.
+// screen is a terminal on which a table is redrawn in place.
 type screen struct {
 	w             io.Writer
 	columns, rows int
@@ -212,20 +208,17 @@ type screen struct {
 	last          string
 }
 
-// newScreen returns the terminal that gets the results, or nil if they go elsewhere.
+// newScreen returns the terminal on stdout, or nil if stdout is something else.
 func newScreen(t *verb.Tool) *screen {
-	if t.JSON || !verb.Terminal(t.Stdout) {
+	columns, rows := verb.Size(t.Stdout)
+	if t.JSON || columns == 0 {
 		return nil
 	}
-	s := &screen{w: t.Stdout, columns: 80, rows: 24}
-	if columns, rows, err := term.GetSize(int(t.Stdout.(*os.File).Fd())); err == nil && columns > 0 && rows > 0 {
-		s.columns, s.rows = columns, rows
-	}
-	return s
+	return &screen{w: t.Stdout, columns: columns, rows: rows}
 }
 
-// draw replaces the screen with the output of f. If there are too many lines, the last line
-// says how many were left out.
+// draw replaces the screen with the output of f. If there are too many lines, the last one
+// shows how many are omitted.
 func (s *screen) draw(f func(io.Writer)) error {
 	var b bytes.Buffer
 	f(&b)

@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestLineIsDrawnInPlace: over what was drawn before, only if it has changed, and never
-// larger than the terminal.
+// TestLineIsDrawnInPlace: it replaces the previous output, only after a change, and never
+// exceeds the terminal.
 func TestLineIsDrawnInPlace(t *testing.T) {
 	var terminal strings.Builder
 	s := &screen{w: &terminal, columns: 10, rows: 4}
@@ -30,7 +30,7 @@ func TestLineIsDrawnInPlace(t *testing.T) {
 	}
 }
 
-// TestChangesOfALine: one that waits, is granted under another name, is asked, and leaves.
+// TestChangesOfALine: a contender waits, is granted under another name, is asked, and leaves.
 func TestChangesOfALine(t *testing.T) {
 	waits := recipes.Contender{Kind: recipes.KindPriorityLock, Mode: recipes.Writing, Znode: "/p/_c_g-write-50-1", SessionID: 1, Data: []byte("a b")}
 	holds := waits

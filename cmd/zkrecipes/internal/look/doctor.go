@@ -18,29 +18,29 @@ import (
 var doctor = verb.Verb{
 	Name: "doctor", Usage: "[flags] [PATH...]", New: verb.New[doctorVerb],
 	Synopsis: "Check configuration, plugin and ZooKeeper",
-	Help: `Checks the configuration, the plugin and each ZooKeeper server. It says what to do
-about each problem, and with PATH who stands in line there.
+	Help: `Checks the configuration, the plugin and each ZooKeeper server, and with PATH the
+contenders there. It prints what to do about each problem.
 
     zkrecipes doctor
     zkrecipes doctor -read-only /backups/db1
 
-Of the plugin it checks where it is, who may change it, its checksum, its start and its
-version. Of each server it checks, one by one, that a session can be opened and a lock
-taken, and whether its clock is right. Of several servers it compares the smallest
-session timeouts that they grant. It does not see those of servers that are not configured.
+The checks of the plugin are its location, its permissions, its checksum, its start and
+its version. The checks of each server are a session, a lock and the clock. If there are
+several servers, doctor also compares the smallest session timeouts that they grant. It
+does not know servers that are not configured.
 
-The lock is taken at /zkrecipes-doctor, below the chroot. It leaves an empty znode at
-most, which ZooKeeper removes where it knows containers.
+The lock is acquired at /zkrecipes-doctor, below the chroot. At most it leaves an empty
+znode, which the server deletes if it supports containers.
 
-Of each PATH it says which contenders stand there, and for each recipe and -dialect whether
-it would share their wait queue or be refused: that is what lock and elect would do. It
-counts ephemeral sequential znodes with names that no recipe has. These may be
-contenders that look for none of ours, and ours look for none of them.
+For each PATH, doctor shows the contenders there. For each recipe and -dialect it shows
+whether lock and elect would share their wait queue or refuse the path. It counts the
+ephemeral sequential znodes whose names belong to no recipe: they may be contenders of
+another program, which ignores ours, as ours ignore them.
 
-There is no support for SASL, and so for Kerberos, nor for ZooKeeper before 3.5. Sessions
-authenticate by digest, or by a certificate.
+SASL, Kerberos and ZooKeeper before 3.5 are not supported. Sessions authenticate by
+digest or by a certificate.
 
-Exit code: 0 if no check failed, though some may have warned; otherwise:
+Exit code: 0 if no check failed, even if some gave a warning. Otherwise:
 
     1    a check failed
     2    wrong usage`,
@@ -50,10 +50,10 @@ type doctorVerb struct {
 	readOnly bool
 	paths    []string
 	findings []finding
-	unpinned string // how to pin the plugin that lies beside this program, if it is not
+	unpinned string // how to pin an installed plugin without a checksum; "" if there is nothing to say
 }
 
-// finding is the answer of one check.
+// finding is the result of one check.
 type finding struct {
 	Check  string `json:"check"`
 	Status string `json:"status"` // ok, warn, fail
@@ -68,7 +68,7 @@ const (
 )
 
 func (v *doctorVerb) Flags(f *flag.FlagSet) {
-	f.BoolVar(&v.readOnly, "read-only", false, "take no lock: then nothing is written, and clocks are not checked")
+	f.BoolVar(&v.readOnly, "read-only", false, "acquire no lock: nothing is written, and clocks are not checked")
 }
 
 func (v *doctorVerb) Arguments(args []string) error {
@@ -91,7 +91,7 @@ func (v *doctorVerb) Run(ctx context.Context, t *verb.Tool) error {
 		return err
 	}
 	if failed {
-		return exit.Silently(exit.Failed) // the table has said it
+		return exit.Silently(exit.Failed) // the table shows it
 	}
 	return nil
 }
@@ -108,12 +108,12 @@ func (f finding) row() string {
 	return row
 }
 
-// examine checks one thing after the other, up to one without which the rest
-// cannot be checked.
+// examine runs the checks in order. It stops at a failure without which the rest cannot be
+// checked.
 func (v *doctorVerb) examine(ctx context.Context, t *verb.Tool) {
 	cfg, err := t.Load()
 	if err != nil {
-		v.found("configuration", fail, "correct it; zkrecipes reads ZKRECIPES_CONFIG, or ~/.zkrecipes.d/config.hcl", "%v", err)
+		v.found("configuration", fail, "correct it; zkrecipes reads the file in ZKRECIPES_CONFIG, or ~/.zkrecipes.d/config.hcl", "%v", err)
 		return
 	}
 	v.configuration(cfg)
@@ -150,11 +150,11 @@ func (v *doctorVerb) configuration(cfg hostconfig.Config) {
 	}
 	v.found("configuration", fine, "", "from %s", from)
 	if zk := cfg.ZooKeeper; zk.Digest != nil && len(zk.ACL) == 0 {
-		v.found("acl", warn, `set acl = "creator" in the zookeeper block`, "sessions authenticate, but whoever reaches ZooKeeper may change what they create")
+		v.found("acl", warn, `set acl = "creator" in the zookeeper block`, "sessions authenticate, but every client of ZooKeeper may change what they create")
 	}
 }
 
-// end closes the plugin, which is a check too.
+// end closes the plugin and reports an error.
 func (v *doctorVerb) end(p *host.Plugin) {
 	ctx, cancel := context.WithTimeout(context.Background(), verb.CloseTimeout)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// lines looks at the paths that were given, through any of the servers.
+// lines checks the paths, through any of the servers.
 func (v *doctorVerb) lines(ctx context.Context, p *host.Plugin, cfg recipes.SessionConfig) {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
@@ -34,18 +34,19 @@ func (v *doctorVerb) lines(ctx context.Context, p *host.Plugin, cfg recipes.Sess
 	}
 }
 
-// line says who stands at a path, and for each recipe whether it would share the queue.
+// line reports the contenders of a path, and for each recipe whether it would share their
+// wait queue.
 func (v *doctorVerb) line(path string, lines recipes.Lines) {
 	var groups []string
 	for _, d := range recipes.Dialects() {
 		all := slices.DeleteFunc(slices.Clone(lines.Contenders), func(c recipes.Contender) bool {
-			return cmp.Or(c.Dialect, recipes.DefaultDialect) != d // an older plugin tells none
+			return cmp.Or(c.Dialect, recipes.DefaultDialect) != d // older plugins omit the dialect
 		})
 		if len(all) == 0 {
 			continue
 		}
 		group := fmt.Sprintf("%d contender(s)", len(all))
-		if verb.Dialect(d).Other() {
+		if verb.OtherLibrary(d) {
 			group = fmt.Sprintf("%d contender(s) of %s, as the %s %s", len(all), d, kindOf(all[0]), all[0].Znode)
 		}
 		groups = append(groups, group)
@@ -58,42 +59,42 @@ func (v *doctorVerb) line(path string, lines recipes.Lines) {
 		}
 		switch {
 		case len(join) == 0:
-			status, advice = warn, "no recipe waits for all of them, nor they for each other: give all that use this path the same recipe and -dialect, or paths of their own"
+			status, advice = warn, "no recipe excludes all of them, and they do not exclude each other: use the same recipe and -dialect for all clients of this path, or separate paths"
 		case strings.Contains(join[0], dialectFlag):
-			status, advice = warn, "to share the queue use zkrecipes "+strings.Join(join, " or ")
+			status, advice = warn, "to share the wait queue, use zkrecipes "+strings.Join(join, " or ")
 		}
 	}
 	v.found("line", status, advice, "%s", text)
 	for _, c := range persistent(lines.Contenders) {
-		v.found("line", warn, removal(c), "%s: %s is persistent: it has the name of a contender (%s) and no session, and blocks all behind it", path, c.Znode, kindOf(c))
+		v.found("line", warn, removal(c), "%s: %s is persistent: it has the name of a contender (%s) and no session, and blocks all contenders behind it", path, c.Znode, kindOf(c))
 	}
 	if lines.Unknown > 0 {
-		v.found("line", warn, "if they are contenders of another program, it looks for none of ours, and ours for none of its: give it another path", "%s: %d ephemeral sequential znode(s) of programs that zkrecipes does not know", path, lines.Unknown)
+		v.found("line", warn, "if they are contenders of another program, they and ours ignore each other: give that program another path", "%s: %d ephemeral sequential znode(s) of programs that zkrecipes does not know", path, lines.Unknown)
 	}
 }
 
 const dialectFlag = "-dialect "
 
-// verdicts are the verbs that would share the queue at a path, and those that would not, by
-// the contender that they would meet.
+// verdicts returns the verbs that would share the wait queue of a path, and those that would
+// refuse it, by the contender that they would find.
 func verdicts(all []recipes.Verdict) (join []string, refused map[string][]string) {
 	refused = map[string][]string{}
 	for _, v := range all {
 		name := verbOf[v.Kind]
-		if verb.Dialect(v.Dialect).Other() {
+		if verb.OtherLibrary(v.Dialect) {
 			name += " " + dialectFlag + string(v.Dialect)
 		}
 		if v.Foreign == nil {
 			join = append(join, name)
 			continue
 		}
-		met := fmt.Sprintf("a %s %s stands at %s", v.Foreign.Dialect, v.Foreign.Recipe, v.Foreign.Znode)
-		refused[met] = append(refused[met], name)
+		found := fmt.Sprintf("there is a %s %s at %s", v.Foreign.Dialect, v.Foreign.Recipe, v.Foreign.Znode)
+		refused[found] = append(refused[found], name)
 	}
 	return join, refused
 }
 
-// verbOf is what takes each kind.
+// verbOf is the verb for each kind.
 var verbOf = map[recipes.Kind]string{
 	recipes.KindLock:         "lock",
 	recipes.KindSharedLock:   "lock -shared",

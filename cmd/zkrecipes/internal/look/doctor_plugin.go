@@ -10,15 +10,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/version"
 )
 
-// plugin checks what would be started, and reports whether it can be. The path
-// that was found is in the configuration afterwards.
+// plugin checks the plugin executable, and reports whether it can be started. It stores the
+// path of the executable in cfg.
 func (v *doctorVerb) plugin(cfg *host.Config, file string) bool {
-	installed := cfg.Path != "" || cfg.Dir != "" || os.Getenv(host.PluginDirEnv) != "" // where a person said, or beside this program
+	installed := cfg.Path != "" || cfg.Dir != "" || os.Getenv(host.PluginDirEnv) != "" // at a configured place, or beside this program
 	if cfg.Path == "" {
 		path, err := host.Find(cfg.Dir)
 		if err != nil {
@@ -34,15 +36,16 @@ func (v *doctorVerb) plugin(cfg *host.Config, file string) bool {
 	}
 	v.found("plugin", fine, "", "%s", cfg.Path)
 	got := hex.EncodeToString(sum[:])
+	if cfg.Checksum == "" { // Launch would repeat the warning
+		cfg.Logger.SetLevel(max(cfg.Logger.GetLevel(), hclog.Error))
+	}
 	switch {
 	case cfg.Checksum == "" && installed:
-		v.unpinned = pinning(got, file) // whether a checksum is needed depends on the version
-		cfg.Logger.SetLevel(quieter(cfg.Logger.GetLevel()))
+		v.unpinned = pinning(got, file) // the version decides whether a checksum is needed
 	case cfg.Checksum == "":
-		v.found("checksum", warn, pinning(got, file), "none is configured: whatever is there is started")
-		cfg.Logger.SetLevel(quieter(cfg.Logger.GetLevel())) // Launch would say it again
+		v.found("checksum", warn, pinning(got, file), "none is configured: any file at that place is started")
 	case !strings.EqualFold(cfg.Checksum, got):
-		v.found("checksum", fail, `install the plugin again; or, if you have changed it yourself, set checksum = "`+got+`"`, "%s does not have the checksum that is configured", cfg.Path)
+		v.found("checksum", fail, `install the plugin again; or, if you have changed it yourself, set checksum = "`+got+`"`, "%s does not have the configured checksum", cfg.Path)
 		return false
 	default:
 		v.found("checksum", fine, "", "matches")
@@ -50,9 +53,9 @@ func (v *doctorVerb) plugin(cfg *host.Config, file string) bool {
 	return true
 }
 
-// pinning says how to pin a plugin with this checksum.
+// pinning returns how to pin a plugin with this checksum.
 func pinning(sum, file string) string {
-	return fmt.Sprintf("if this is the plugin that you want, put this into %s:\n%s", configFile(file), pluginBlock(sum))
+	return fmt.Sprintf("if this is the right plugin, add this to %s:\n%s", configFile(file), pluginBlock(sum))
 }
 
 // besideThisProgram reports whether a plugin is in the directory of this executable.
@@ -69,35 +72,35 @@ func adviceFor(err error) string {
 	case errors.Is(err, host.ErrUnsafe):
 		return "only you and the administrator should be able to write there"
 	case errors.Is(err, host.ErrNotFound):
-		return "" // the error says it
+		return "" // the error contains the advice
 	}
 	return "correct plugin { directory } or " + host.PluginDirEnv
 }
 
-// needed is what this tool uses.
+// needed are the capabilities that this tool requires.
 var needed = []string{"election", "lock"}
 
 func (v *doctorVerb) version(ctx context.Context, p *host.Plugin) {
 	info, err := p.Info(ctx)
 	if err != nil {
-		v.found("version", fail, "use a plugin of the version of zkrecipes, "+version.String(), "%v", err)
+		v.found("version", fail, "use a plugin of the same version as zkrecipes, "+version.String(), "%v", err)
 		return
 	}
 	status, advice := fine, ""
 	if info.Version != version.String() {
-		status, advice = warn, "versions of one protocol understand each other, but what the older one does not know is missing"
+		status, advice = warn, "versions with the same protocol work together, but features that the older one does not have are missing"
 	}
 	switch {
 	case v.unpinned == "":
 	case version.SameBuild(info.Version, info.Build):
 		v.found("checksum", fine, "", "none is needed: the plugin is of the same build as zkrecipes")
 	default:
-		v.found("checksum", warn, v.unpinned, "none is configured, and the plugin is of another build than zkrecipes")
+		v.found("checksum", warn, v.unpinned, "none is configured, and the plugin is not of the same build as zkrecipes")
 	}
 	v.found("version", status, advice, "plugin %s, zkrecipes %s, protocol %d", info.Version, version.String(), handshake.Version)
 	for _, n := range needed {
 		if !slices.Contains(info.Capabilities, n) {
-			v.found("version", fail, "install a newer plugin", "the plugin does not know %q", n)
+			v.found("version", fail, "install a newer plugin", "the plugin does not have the capability %q", n)
 		}
 	}
 }

@@ -8,32 +8,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// quieter silences warnings that the doctor gives itself.
-func quieter(l hclog.Level) hclog.Level {
-	if l != hclog.Off && l < hclog.Error {
-		return hclog.Error
-	}
-	return l
-}
-
 const (
 	// serverTimeout bounds the checks of one server.
 	serverTimeout = 8 * time.Second
-	// doctorPath is where the doctor takes locks.
+	// doctorPath is the path at which doctor acquires locks.
 	doctorPath = "/zkrecipes-doctor"
-	// clockTolerance is by how much a clock may be wrong before it is worth a
-	// word: locks do not depend on clocks, but the reading of logs does.
+	// clockTolerance is the smallest difference between clocks that gives a warning. Locks do
+	// not depend on clocks, but people who compare logs do.
 	clockTolerance = 2 * time.Second
 )
 
-// server checks one server by itself.
+// server checks one server.
 func (v *doctorVerb) server(ctx context.Context, p *host.Plugin, cfg recipes.SessionConfig, server string) {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
@@ -64,12 +54,12 @@ func serverAdvice(err error) string {
 	case errors.Is(err, recipes.ErrAuthFailed):
 		return "check user and password in the auth block"
 	case errors.Is(err, recipes.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		return "is the server running, is the address right, does a firewall or TLS stand between? Try: echo srvr | nc HOST PORT. It has to be ZooKeeper 3.5 or later, and to let sessions in without SASL"
+		return "check that the server runs, that the address is right, and that no firewall and no TLS setting is in the way. Try: echo srvr | nc HOST PORT. It must be ZooKeeper 3.5 or later, and allow sessions without SASL"
 	}
 	return exit.Advice(err)
 }
 
-// lock takes a lock and compares the server's clock with this one.
+// lock acquires and releases a lock, and compares the server's clock with the local one.
 func (v *doctorVerb) lock(ctx context.Context, s recipes.Recipes, server string) {
 	before := time.Now()
 	age, err := takeLock(ctx, s)
@@ -81,16 +71,16 @@ func (v *doctorVerb) lock(ctx context.Context, s recipes.Recipes, server string)
 		v.found("lock", fail, advice, "%s: %v", server, err)
 		return
 	}
-	v.found("lock", fine, "", "%s: taken and given back in %v", server, time.Since(before).Round(time.Millisecond))
+	v.found("lock", fine, "", "%s: acquired and released in %v", server, time.Since(before).Round(time.Millisecond))
 	status, advice := fine, ""
 	if age.Abs() > clockTolerance {
 		status, advice = warn, "locks do not depend on clocks, but times in logs and in zkrecipes contenders do; run NTP on both"
 	}
-	v.found("clock", status, advice, "%s: differs by %v from this one", server, age.Round(time.Millisecond))
+	v.found("clock", status, advice, "%s: differs by %v from the local clock", server, age.Round(time.Millisecond))
 }
 
-// takeLock takes a lock and returns by how much the server's clock, as the time
-// of our znode shows it, is outside of the time that this took.
+// takeLock acquires and releases a lock. The server's clock, as the time of our znode, should
+// be between the local times before and after that. skew is by how much it is outside.
 func takeLock(ctx context.Context, s recipes.Recipes) (skew time.Duration, err error) {
 	l, err := s.Lock(doctorPath, recipes.LockConfig{Data: []byte("zkrecipes doctor")})
 	if err != nil {
@@ -107,7 +97,7 @@ func takeLock(ctx context.Context, s recipes.Recipes) (skew time.Duration, err e
 		return 0, err
 	}
 	for _, c := range lines.Contenders {
-		// Its clock has milliseconds.
+		// The server's times are in milliseconds.
 		if c.Znode == h.Znode() && c.Since.Before(before.Truncate(time.Millisecond)) {
 			return c.Since.Sub(before), nil
 		}
@@ -118,8 +108,8 @@ func takeLock(ctx context.Context, s recipes.Recipes) (skew time.Duration, err e
 	return 0, nil
 }
 
-// askedLeast is the session timeout that is asked for to learn the smallest that a server
-// grants. What is below is not seen.
+// askedLeast is the session timeout that doctor requests to learn the smallest one that a
+// server grants. A smaller minimum is not detected.
 const askedLeast = time.Second
 
 // least is the smallest session timeout that a server grants.
@@ -128,8 +118,8 @@ type least struct {
 	timeout time.Duration
 }
 
-// leastTimeouts opens a session on each server and closes it. A server that does not
-// answer is left out, for the other checks say so.
+// leastTimeouts opens and closes a session on each server. It omits a server that does not
+// answer, because other checks report that.
 func leastTimeouts(ctx context.Context, open recipes.Opener, cfg recipes.SessionConfig) (all []least) {
 	servers := cfg.Servers
 	for _, server := range servers {
@@ -144,9 +134,9 @@ func leastTimeouts(ctx context.Context, open recipes.Opener, cfg recipes.Session
 	return all
 }
 
-// timeouts compares the smallest session timeouts of the servers. A server raises what is
-// asked for, and the ensemble stores what was asked for. So after an election a leader
-// whose own bound is smaller expires the session earlier than its client was granted.
+// timeouts compares the smallest session timeouts of the servers. A server raises a smaller
+// request to its own minimum, but the ensemble stores the request. So after an election, a
+// leader with a smaller minimum expires the session earlier than its client expects.
 func (v *doctorVerb) timeouts(all []least, asked time.Duration) {
 	if len(all) < 2 {
 		return
@@ -162,11 +152,11 @@ func (v *doctorVerb) timeouts(all []least, asked time.Duration) {
 	text := strings.TrimSuffix(list.String(), ";")
 	switch {
 	case !differ:
-		v.found("timeouts", fine, "", "each server grants a session timeout of %v, and none below (below %v was not tried)", largest, askedLeast)
+		v.found("timeouts", fine, "", "the smallest session timeout of each server is %v (less than %v was not tried)", largest, askedLeast)
 	case asked >= largest:
-		v.found("timeouts", fine, "", "the servers' smallest session timeouts differ, and %v is asked for, which is not below:%s", asked, text)
+		v.found("timeouts", fine, "", "the smallest session timeouts of the servers differ, but none is above the requested %v:%s", asked, text)
 	default:
-		v.found("timeouts", warn, fmt.Sprintf("set the same minSessionTimeout in zoo.cfg of all servers, or ask for a session timeout of %v", largest),
-			"the servers' smallest session timeouts differ. After an election two clients can hold one lock for a moment:%s", text)
+		v.found("timeouts", warn, fmt.Sprintf("set the same minSessionTimeout in zoo.cfg of all servers, or request a session timeout of %v", largest),
+			"the smallest session timeouts of the servers differ, so two clients can hold one lock for a moment after an election:%s", text)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// The doctor opens sessions to learn the smallest timeouts, and warns where they differ
-// and the difference matters.
+// Doctor opens sessions to learn the smallest timeouts. It warns if they differ and the
+// requested timeout is below one of them.
 func TestTheDoctorComparesTheSmallestTimeouts(t *testing.T) {
 	server := func(smallest time.Duration) string {
 		srv := must.Get(zkserver.Listen(zkserver.Config{MinSessionTimeout: smallest, MaxSessionTimeout: time.Minute}))(t)
@@ -25,7 +25,7 @@ func TestTheDoctorComparesTheSmallestTimeouts(t *testing.T) {
 	for _, test := range []struct {
 		servers []string
 		asked   time.Duration
-		want    string // the status, "" for no finding
+		want    string // the status; "": no finding
 		says    string
 	}{
 		{[]string{four}, 0, "", ""},

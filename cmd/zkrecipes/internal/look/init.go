@@ -20,23 +20,24 @@ import (
 
 var initialize = verb.Verb{
 	Name: "init", Usage: "[flags]", New: verb.New[initVerb],
-	Synopsis: "Write a configuration file to begin with",
+	Synopsis: "Write a first configuration file",
 	Help: `Writes a configuration file with the servers, the checksum of the plugin, and comments.
 It never overwrites a file.
 
     zkrecipes init -servers zk1:2181,zk2:2181,zk3:2181
     zkrecipes init -servers localhost:2181 -config ./zkrecipes.hcl
 
-The file is the one of -config or $ZKRECIPES_CONFIG, or ~/.zkrecipes.d/config.hcl; its
-name is shown on stdout. Without -servers and $ZKRECIPES_SERVERS the server is
-localhost:2181. The checksum is that of the plugin that zkrecipes finds now: a new
-version of the plugin needs a new one, which zkrecipes doctor shows.
+The file is the one that -config or $ZKRECIPES_CONFIG names, or
+~/.zkrecipes.d/config.hcl. zkrecipes prints its name on stdout. Without -servers and
+$ZKRECIPES_SERVERS the server is localhost:2181. The checksum is the one of the plugin
+that zkrecipes finds now. Another version of the plugin needs another checksum, which
+zkrecipes doctor prints.
 
-Exit code: 0 if it was written. Otherwise:
+Exit code: 0 if the file was written. Otherwise:
 
     1    the file cannot be written
     2    wrong usage
-    4    the file exists already; nothing was done
+    4    the file already exists; nothing was done
 `,
 }
 
@@ -54,7 +55,7 @@ func (v *initVerb) Arguments(args []string) error {
 func (v *initVerb) Run(_ context.Context, t *verb.Tool) error {
 	path := configFile(t.Config())
 	if path == "" {
-		return exit.Usage("there is no home directory to write to: give -config")
+		return exit.Usage("there is no home directory: give -config")
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -73,8 +74,8 @@ func (v *initVerb) Run(_ context.Context, t *verb.Tool) error {
 	return t.Say(verb.Object{"file", path}, path)
 }
 
-// configFile is the file that is read: of the flag, of the variable, or the one in the
-// home directory.
+// configFile returns the configuration file: from the flag, from the variable, or the one in
+// the home directory.
 func configFile(flag string) string {
 	path := cmp.Or(flag, os.Getenv(hostconfig.FileEnv))
 	if home, err := os.UserHomeDir(); path == "" && err == nil {
@@ -83,7 +84,7 @@ func configFile(flag string) string {
 	return path
 }
 
-// initial is a configuration to begin with.
+// initial returns the text of a first configuration file.
 func initial(servers, chroot string) string {
 	quoted := verb.List(strings.Split(cmp.Or(servers, "localhost:2181"), ","), func(server string) string {
 		return fmt.Sprintf("%q", strings.TrimSpace(server))
@@ -93,7 +94,7 @@ func initial(servers, chroot string) string {
 		below = fmt.Sprintf(`chroot          = %q`, chroot)
 	}
 	return fmt.Sprintf(`# Configuration of zkrecipes. Variables such as ZKRECIPES_SERVERS, and flags such as
-# -servers, go before it. zkrecipes doctor checks it.
+# -servers, override it. zkrecipes doctor checks it.
 
 zookeeper {
   servers         = [%s]
@@ -103,16 +104,16 @@ zookeeper {
 
   # auth {
   #   user          = "backup"
-  #   password_file = "password"   # beside this file, readable for you alone
+  #   password_file = "password"   # beside this file; only you may read it
   # }
-  # tls {}                         # the system's certificates; ca_file for others
+  # tls {}                         # uses the system's certificates, or ca_file
 }
 
 %s`, strings.Join(quoted, ", "), below, pluginBlock(""))
 }
 
-// pluginBlock is the block of a configuration that pins a plugin: the one with this
-// checksum, or, if sum is "", the one that would be started.
+// pluginBlock returns the configuration block that pins the plugin with this checksum or, if
+// sum is "", the plugin that would be started.
 func pluginBlock(sum string) string {
 	if sum == "" {
 		path, err := host.Find("")
@@ -123,7 +124,7 @@ func pluginBlock(sum string) string {
 			}
 		}
 		if err != nil {
-			return "# zkrecipes doctor shows a plugin block with the checksum when the plugin is installed.\n"
+			return "# When the plugin is installed, zkrecipes doctor prints a plugin block with its checksum.\n"
 		}
 	}
 	return fmt.Sprintf("plugin {\n  checksum = %q\n}\n", sum)

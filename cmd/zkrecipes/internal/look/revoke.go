@@ -1,7 +1,6 @@
 package look
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -18,69 +17,67 @@ import (
 
 var revoke = verb.Verb{
 	Name: "revoke", Usage: "[flags] PATH", New: verb.New[revokeVerb], ExitCodeOnly: true,
-	Synopsis: "Ask those who hold a shared or priority lock for it",
-	Help: `Asks all holders of the shared lock or priority lock at PATH to give it back. A holder
-that was started with zkrecipes lock -revocable ends its command then.
+	Synopsis: "Ask the holders of a shared or priority lock to release it",
+	Help: `Asks all holders of the shared lock or priority lock at PATH to release it. A holder
+that was started with zkrecipes lock -revocable then ends its command.
 
     zkrecipes revoke -wait -timeout 1m /reports
     zkrecipes revoke -force /reports
 
-Whether and when a holder gives way is up to the holder. Plain locks, semaphores and
+Each holder decides whether and when it releases the lock. Plain locks, semaphores and
 elections cannot be revoked.
 
-With -wait, zkrecipes also waits until all that were asked have given the lock back,
-for -timeout at most.
+With -wait, zkrecipes also waits until all holders that were asked have released the
+lock, for -timeout at most.
 
-With -force, zkrecipes waits too. It deletes the znode of a holder that is still there
-when the time that it allows is over (lock -force-after). That holder may not know
-that it has lost the lock, and go on: what it changes has to check its token.
+With -force, zkrecipes waits too. It deletes the znode of a holder that has not released
+the lock within the time that it allows (lock -force-after). That holder may continue
+before it notices the loss, so the receiver of its writes must check the token.
 
-A request stays when zkrecipes has given up waiting: zkrecipes contenders PATH shows
-who is still there. A signal ends the wait, with exit code 128+n.
+When zkrecipes has given up waiting, the request remains: zkrecipes contenders PATH shows
+the remaining holders. A signal ends the wait, with exit code 128+n.
 
-Exit code: 0 if all were asked or, with -wait or -force, are gone. Otherwise:
+Exit code: 0 if all holders were asked or, with -wait or -force, have gone. Otherwise:
 
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
     3    no shared lock or priority lock is held there
-    4    a holder does not allow it to be asked, or forced; the others were asked
-    6    unknown: the answer was lost; look before you repeat it
+    4    a holder cannot be asked, or cannot be forced; the others were asked
+    6    unknown: the answer was lost; check before you repeat it
     123  the session was lost
-    124  a holder was still there when the time was over`,
+    124  a holder still held the lock when the time was over`,
 }
 
 type revokeVerb struct {
 	verb.Waiting
+	verb.OnePath
 	wait, force bool
-	path, znode string
+	znode       string
 }
 
 func (v *revokeVerb) Flags(f *flag.FlagSet) {
-	f.BoolVar(&v.wait, "wait", false, "wait until all that were asked have given the lock back")
+	v.Waiting.Flags(f)
+	f.BoolVar(&v.wait, "wait", false, "wait until all holders that were asked have released the lock")
 	f.BoolVar(&v.force, "force", false, "take the lock away when the time that its holder allows is over")
-	verb.DurationVar(f, &v.Timeout, "timeout", 0, "give up after this `duration`, connecting included; 0 waits\nfor ever")
 	f.StringVar(&v.znode, "znode", "", "ask only the contender with this znode, even if it waits: a `path`, as zkrecipes\ncontenders -format=json shows it")
 }
 
 func (v *revokeVerb) Arguments(args []string) error {
-	switch {
-	case len(args) != 1:
-		return errors.New("give one PATH, after the flags")
-	case v.wait && v.force:
-		return errors.New("-force waits by itself: leave -wait out")
+	if v.wait && v.force {
+		return errors.New("-force always waits: leave -wait out")
 	}
-	v.path = args[0]
-	return cmp.Or(v.Check(false), recipes.ValidatePath(v.path))
+	return v.OnePath.Arguments(args)
 }
 
 func (v *revokeVerb) Run(ctx context.Context, t *verb.Tool) error {
-	p := verb.Patience{Timeout: v.Timeout, Try: !v.wait && !v.force, Failure: "not all that were asked for " + v.path + " have given it back"}
+	v.Try = !v.wait && !v.force
+	p := v.Patience("not all holders have released " + v.Path)
 	var bounded context.Context
 	var session recipes.Client
 	return verb.WaitFor(ctx, t, p, func(ctx context.Context, s recipes.Client) ([]recipes.Contender, error) {
 		bounded, session = ctx, s
 		return v.targets(ctx, s)
-	}, func(targets []recipes.Contender) error { // in no other session: it would find others to ask
+	}, func(targets []recipes.Contender) error { // not repeated in another session, which could find other holders
 		asked, err := v.ask(bounded, session, targets)
 		if err != nil {
 			return err
@@ -92,11 +89,11 @@ func (v *revokeVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// targets are those who hold, or the one that was named.
+// targets returns the holders, or the contender that -znode names.
 func (v *revokeVerb) targets(ctx context.Context, s recipes.Recipes) (targets []recipes.Contender, err error) {
 	ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
 	defer cancel()
-	lines, err := s.Contenders(ctx, v.path, recipes.KindSharedLock, recipes.KindPriorityLock)
+	lines, err := s.Contenders(ctx, v.Path, recipes.KindSharedLock, recipes.KindPriorityLock)
 	if err != nil {
 		return nil, err
 	}
@@ -109,12 +106,12 @@ func (v *revokeVerb) targets(ctx context.Context, s recipes.Recipes) (targets []
 	case len(targets) > 0:
 		return targets, nil
 	case v.znode != "":
-		return nil, exit.With(exit.Absent, "%s does not stand in the line of a shared lock or a priority lock at %s", v.znode, v.path)
+		return nil, exit.With(exit.Absent, "%s is not a contender of a shared lock or a priority lock at %s", v.znode, v.Path)
 	}
-	return nil, exit.With(exit.Absent, "no shared lock or priority lock is held at %s; zkrecipes contenders %s lists the contenders", v.path, v.path)
+	return nil, exit.With(exit.Absent, "no shared lock or priority lock is held at %s; zkrecipes contenders %s lists the contenders", v.Path, v.Path)
 }
 
-// revocation is one contender's answer.
+// revocation is the result for one contender.
 type revocation struct {
 	Znode string `json:"znode"`
 	Kind  string `json:"kind"`
@@ -126,20 +123,19 @@ type revocation struct {
 	err  error
 }
 
-// revoker is the asking end of a shared lock or a priority lock.
+// revoker is a shared lock or a priority lock.
 type revoker interface {
 	Revoke(ctx context.Context, znode string) error
 	RevokeForced(ctx context.Context, znode string) error
 }
 
-// ask asks all of them at the same time: the times that they have allowed, or
-// take, run side by side.
+// ask asks all targets at the same time, so that the times that they allow or need overlap.
 func (v *revokeVerb) ask(ctx context.Context, s recipes.Recipes, targets []recipes.Contender) ([]revocation, error) {
-	shared, err := s.SharedLock(v.path, recipes.SharedLockConfig{})
+	shared, err := s.SharedLock(v.Path, recipes.SharedLockConfig{})
 	if err != nil {
 		return nil, err
 	}
-	prior, err := s.PriorityLock(v.path, recipes.PriorityLockConfig{})
+	prior, err := s.PriorityLock(v.Path, recipes.PriorityLockConfig{})
 	if err != nil {
 		return nil, err
 	}
@@ -170,8 +166,8 @@ func (v *revokeVerb) revoke(ctx context.Context, l revoker, c recipes.Contender)
 	return l.Revoke(ctx, c.Znode)
 }
 
-// awaitGone waits until a contender has left. Its znode is there until then, and
-// until a znode is gone is what a barrier waits.
+// awaitGone waits until a contender has left the wait queue. It waits for the deletion of the
+// contender's znode with a barrier, which is any znode.
 func (v *revokeVerb) awaitGone(ctx context.Context, s recipes.Recipes, c recipes.Contender) error {
 	for {
 		b, err := s.Barrier(c.Znode)
@@ -181,8 +177,8 @@ func (v *revokeVerb) awaitGone(ctx context.Context, s recipes.Recipes, c recipes
 		if err := b.Wait(ctx); err != nil || c.Kind != recipes.KindPriorityLock {
 			return err
 		}
-		// One that has waited in a priority lock holds under another name.
-		lines, err := s.Contenders(ctx, v.path, recipes.KindPriorityLock)
+		// When a waiter of a priority lock is granted, its znode gets another name.
+		lines, err := s.Contenders(ctx, v.Path, recipes.KindPriorityLock)
 		if err != nil {
 			return err
 		}
@@ -194,16 +190,16 @@ func (v *revokeVerb) awaitGone(ctx context.Context, s recipes.Recipes, c recipes
 	}
 }
 
-// result is the answer of a contender, in which err is what asking it has returned.
+// result returns the result for a contender. err is the error of the request.
 func (v *revokeVerb) result(c recipes.Contender, err error) revocation {
 	r := revocation{Znode: c.Znode, Kind: kindOf(c), Data: verb.InJSON(c.Data), Result: "asked", data: c.Data, err: err}
 	switch {
 	case err == nil && v.force:
 		r.Result = "gone"
 	case errors.Is(err, recipes.ErrNotRevocable):
-		r.Result, r.Error = "refused", "it was not taken with -revocable"
+		r.Result, r.Error = "refused", "it was acquired without -revocable"
 		if c.Revocable {
-			r.Error = "it was taken without -force-after, so it can only be asked, without -force"
+			r.Error = "it was acquired without -force-after, so -force is not possible"
 		}
 	case err != nil:
 		r.Result, r.Error = "failed", err.Error()
@@ -211,21 +207,21 @@ func (v *revokeVerb) result(c recipes.Contender, err error) revocation {
 	return r
 }
 
-// await notes whether a contender that was asked has left.
+// await records whether a contender that was asked has left.
 func (r *revocation) await(err error) {
 	r.err = err
 	switch {
 	case err == nil:
 		r.Result = "gone"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		r.Error = "it has not gone"
+		r.Error = "it is still a contender"
 	default:
-		r.Error = "whether it goes is not known: " + err.Error()
+		r.Error = "it is unknown whether it leaves: " + err.Error()
 	}
 }
 
 func (v *revokeVerb) show(t *verb.Tool, asked []revocation) error {
-	return t.Result(verb.Object{"path", v.path, "holders", asked}, func(w io.Writer) {
+	return t.Result(verb.Object{"path", v.Path, "holders", asked}, func(w io.Writer) {
 		for _, r := range asked {
 			text := fmt.Sprintf("%s  %s  %s", r.Result, r.Kind, verb.Printable(r.data))
 			if r.Error != "" {
@@ -236,7 +232,7 @@ func (v *revokeVerb) show(t *verb.Tool, asked []revocation) error {
 	})
 }
 
-// worst is the error of the whole: one that failed comes before one that refused.
+// worst returns the error of the verb. A failure takes precedence over a refusal.
 func worst(asked []revocation) error {
 	refused := false
 	for _, r := range asked {
@@ -248,7 +244,7 @@ func worst(asked []revocation) error {
 		}
 	}
 	if refused {
-		return exit.Silently(exit.Refused) // the table has said it
+		return exit.Silently(exit.Refused) // the table shows it
 	}
 	return nil
 }

@@ -10,22 +10,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// semaphore shows how many permits a semaphore has left. To take one is
-// "lock -n", as in consul: a second verb that runs a command would do the same
-// with another name.
+// semaphore only shows a semaphore. A command with a permit is run by "lock -n", as in
+// consul: another verb would do the same under another name.
 var semaphore = verb.Verb{
 	Name: "semaphore", Usage: "[flags] PATH", New: verb.New[semaphoreVerb],
 	Synopsis: "Show how many permits of a semaphore are free",
-	Help: `Shows how many permits the semaphore at PATH has: held, free and waited for. To take
-a permit, run a command with zkrecipes lock -n.
+	Help: `Shows how many permits of the semaphore at PATH are held, free and waited for. To run a
+command with a permit, use zkrecipes lock -n.
 
     zkrecipes semaphore /render
     zkrecipes semaphore -format=json /render
 
-zkrecipes contenders PATH shows who holds a permit, and who waits.
+zkrecipes contenders PATH shows the holders and the waiters.
 
-The first contender decides the number of permits. When no contender is in line, the
-next one may give another number: zkrecipes then deletes PATH and makes it again.
+The first contender sets the number of permits. When there are no contenders, the next
+one may give another number: zkrecipes then deletes PATH and creates it again.
 
 ` + verb.OnceCodes,
 }
@@ -34,7 +33,7 @@ type semaphoreVerb struct{ verb.OnePath }
 
 func (v *semaphoreVerb) Arguments(args []string) error {
 	if len(args) > 1 && args[1] == "--" {
-		return errors.New("semaphore runs no command: zkrecipes lock -n PERMITS PATH -- COMMAND does")
+		return errors.New("semaphore runs no command: use zkrecipes lock -n PERMITS PATH -- COMMAND")
 	}
 	return v.OnePath.Arguments(args)
 }

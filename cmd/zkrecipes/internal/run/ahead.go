@@ -3,31 +3,28 @@ package run
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Who is ahead is shown after the first pause, and looked up again after pauses that
-// grow to the longest: to look costs one read for each contender.
+// The wait queue is read after the first pause. Later pauses grow to the longest, because
+// each listing costs one read per contender.
 const (
-	firstLook   = time.Second
-	longestLook = 30 * time.Second
+	firstPause   = time.Second
+	longestPause = 30 * time.Second
 )
 
-// ahead is what a contender that waits knows of the line.
+// ahead describes the contenders ahead of a waiter.
 type ahead struct {
-	waiting int // the contenders ahead, holders included
+	waiting int // the contenders ahead, including holders
 	holders []recipes.Contender
 }
 
-// aheadOf returns who is ahead of a session's contender. If it has none in the line,
-// all are.
+// aheadOf returns the contenders ahead of the session's contender. If the session has none
+// in the line, all contenders are ahead.
 func aheadOf(session int64, line []recipes.Contender) (a ahead) {
 	for _, c := range line {
 		if c.SessionID == session {
@@ -41,7 +38,6 @@ func aheadOf(session int64, line []recipes.Contender) (a ahead) {
 	return a
 }
 
-// String names the holder, since when it is in the wait queue, and how many are ahead.
 func (a ahead) String() string {
 	text := fmt.Sprintf("%d ahead", a.waiting)
 	if names := a.names(); names != "" {
@@ -50,7 +46,8 @@ func (a ahead) String() string {
 	return text
 }
 
-// names describes the first holder, and counts the others.
+// names returns the data of the first holder, since when it is in the wait queue, and the
+// number of other holders.
 func (a ahead) names() string {
 	if len(a.holders) == 0 {
 		return ""
@@ -63,8 +60,8 @@ func (a ahead) names() string {
 	return text
 }
 
-// waitLine tells those who wait in line who is ahead: at a terminal in one line that is
-// drawn again, elsewhere in a line for each change.
+// waitLine shows the contenders ahead while the caller waits: at a terminal on one line that
+// is redrawn, elsewhere with a line for each change.
 type waitLine struct {
 	t       *verb.Tool
 	path    string
@@ -73,49 +70,34 @@ type waitLine struct {
 	said    string
 }
 
-// showWait shows who is ahead until stop is called, which waits for it.
+// showWait shows the contenders ahead until stop is called. stop waits for the goroutine.
 func (g *guard) showWait(ctx context.Context, s recipes.Client, t *verb.Tool) (stop func()) {
-	w := &waitLine{t: t, path: g.path, columns: columns(t)}
-	if g.kindOfLine == "" || w.columns == 0 && !g.verbose {
+	w := &waitLine{t: t, path: g.path}
+	if !t.JSON {
+		w.columns, _ = verb.Size(t.Stderr)
+	}
+	if g.lineKind == "" || w.columns == 0 && !g.verbose {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() { // until stop
 		defer close(done)
-		w.run(ctx, s, g.kindOfLine)
+		w.run(ctx, s, g.lineKind)
 	}()
 	return func() { cancel(); <-done }
 }
 
-// columns is the width of the terminal that gets what zkrecipes says, or 0.
-func columns(t *verb.Tool) int {
-	f, ok := t.Stderr.(*os.File)
-	if !ok || t.JSON {
-		return 0
-	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	switch {
-	case err != nil:
-		return 0
-	case width == 0: // of a terminal that was never told
-		return 80
-	}
-	return width
-}
-
 func (w *waitLine) run(ctx context.Context, s recipes.Client, kind recipes.Kind) {
 	defer w.clear()
-	for pause := firstLook; ; pause = min(2*pause, longestLook) {
-		timer := time.NewTimer(pause)
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		}
 		lines, err := s.Contenders(ctx, w.path, kind)
-		if err == nil { // otherwise the wait itself meets it too
+		if err == nil { // the wait itself reports a lasting error
 			w.show(aheadOf(s.ID(), lines.Of(kind)))
 		}
 	}
@@ -140,20 +122,20 @@ func (w *waitLine) show(a ahead) {
 	w.drawn = true
 }
 
-// clear leaves the terminal to others.
+// clear erases the line, if there is one.
 func (w *waitLine) clear() {
 	if w.drawn {
 		fmt.Fprint(w.t.Stderr, "\r\x1b[K")
 	}
 }
 
-// heldBy adds to an error of a contender that does not wait who holds.
+// heldBy returns the error of a contender with -try. It names the holder.
 func (g *guard) heldBy(ctx context.Context, s recipes.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
 	defer cancel()
 	who := "another client"
-	if lines, err := s.Contenders(ctx, g.path, g.kindOfLine); err == nil {
-		if names := aheadOf(s.ID(), lines.Of(g.kindOfLine)).names(); names != "" {
+	if lines, err := s.Contenders(ctx, g.path, g.lineKind); err == nil {
+		if names := aheadOf(s.ID(), lines.Of(g.lineKind)).names(); names != "" {
 			who += ": " + names
 		}
 	}

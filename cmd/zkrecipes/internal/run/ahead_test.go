@@ -16,15 +16,15 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// lineSession is a session whose contender stands in a line.
+// lineSession is a session with a contender in a wait queue.
 type lineSession struct {
 	recipes.Client
 	mu    sync.Mutex
 	line  []recipes.Contender
-	looks int
+	reads int
 }
 
-// terminalText is what was written since it was last read.
+// terminalText holds the output since the last read.
 type terminalText struct {
 	mu   sync.Mutex
 	text string
@@ -49,24 +49,24 @@ func (s *lineSession) ID() int64 { return 7 }
 func (s *lineSession) Contenders(context.Context, string, ...recipes.Kind) (recipes.Lines, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.looks++
+	s.reads++
 	return recipes.Lines{Contenders: s.line}, nil
 }
 
-func standing(session int64, data string, holds bool) recipes.Contender {
+func contender(session int64, data string, holds bool) recipes.Contender {
 	return recipes.Contender{
 		Kind: recipes.KindLock, SessionID: session, Data: []byte(data), Holds: holds,
 		Since: time.Date(2026, 11, 22, 14, 2, 3, 0, time.UTC),
 	}
 }
 
-// TestWaitAtATerminal: one line says who is ahead, and is drawn again only when that
-// changes. It is cut to the terminal, and gone after the wait.
+// TestWaitAtATerminal: one line shows the contenders ahead, and is redrawn only after a
+// change. It is cut to the width of the terminal, and erased after the wait.
 func TestWaitAtATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		said := &terminalText{}
 		s := &lineSession{line: []recipes.Contender{
-			standing(5, "nightly\x1b[2J", true), standing(6, "other", false), standing(7, "me", false), standing(8, "later", false),
+			contender(5, "nightly\x1b[2J", true), contender(6, "other", false), contender(7, "me", false), contender(8, "later", false),
 		}}
 		w := &waitLine{t: &verb.Tool{Stderr: said}, path: "/l", columns: 90}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -84,25 +84,24 @@ func TestWaitAtATerminal(t *testing.T) {
 		step(200*time.Millisecond, "\r\x1b[Kzkrecipes: waiting for /l: 2 ahead, held by \"nightly\\x1b[2J\", in line since 2026-11-22T14")
 		step(time.Hour, "")
 		s.mu.Lock()
-		if s.looks > 130 {
-			t.Errorf("it has looked %d times in an hour", s.looks)
+		if s.reads > 130 {
+			t.Errorf("%d reads in an hour", s.reads)
 		}
 		s.line = slices.Clone(s.line[1:])
 		s.line[0].Holds = true
 		s.mu.Unlock()
-		step(longestLook, "\r\x1b[Kzkrecipes: waiting for /l: 1 ahead, held by other, in line since 2026-11-22T14:02:03Z")
+		step(longestPause, "\r\x1b[Kzkrecipes: waiting for /l: 1 ahead, held by other, in line since 2026-11-22T14:02:03Z")
 		cancel()
 		<-done
 		step(0, "\r\x1b[K")
 	})
 }
 
-// TestShortWaitSaysNothing.
 func TestShortWaitSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
 		w := &waitLine{t: &verb.Tool{Stderr: &said}, path: "/l", columns: 90}
-		ctx, cancel := context.WithTimeout(t.Context(), firstLook/2)
+		ctx, cancel := context.WithTimeout(t.Context(), firstPause/2)
 		defer cancel()
 		w.run(ctx, &lineSession{}, recipes.KindLock)
 		if said.Len() > 0 {
@@ -111,13 +110,13 @@ func TestShortWaitSaysNothing(t *testing.T) {
 	})
 }
 
-// TestHoldersAreNamed: the first one, and how many others there are.
+// TestHoldersAreNamed: the first one, and the number of the others.
 func TestHoldersAreNamed(t *testing.T) {
-	a := aheadOf(7, []recipes.Contender{standing(1, "a", true), standing(2, "b", true), standing(3, "c", false)})
+	a := aheadOf(7, []recipes.Contender{contender(1, "a", true), contender(2, "b", true), contender(3, "c", false)})
 	if got, want := a.String(), "3 ahead, held by a, in line since 2026-11-22T14:02:03Z, and 1 more"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := aheadOf(1, []recipes.Contender{standing(1, "a", true)}).String(); got != "0 ahead" {
+	if got := aheadOf(1, []recipes.Contender{contender(1, "a", true)}).String(); got != "0 ahead" {
 		t.Errorf("alone it is %q", got)
 	}
 }

@@ -15,22 +15,23 @@ import (
 var doubleBarrier = verb.Verb{
 	Name: "double-barrier", Usage: "[flags] PATH SIZE -- COMMAND [ARGUMENT...]", New: verb.New[doubleBarrierVerb], Otherwise: exit.Own,
 	Synopsis: "Run a command together with others, from start to end",
-	Help: `Waits at PATH until SIZE members are there, and runs the command. When the command
+	Help: `Waits at PATH until SIZE members have arrived, and runs the command. When the command
 has ended, it waits until the commands of all other members have ended too.
 
     zkrecipes double-barrier /load-test 3 -- ./generate-load
     zkrecipes double-barrier -timeout 5m /load-test 3 -- ./generate-load
 
-All members begin together, and none goes on before all have ended. All must give the
-same SIZE; zkrecipes does not compare it. Members beyond SIZE wait for the next round.
-A member that dies delays the others until its session ends, at most.
+All commands begin together, and no zkrecipes exits before all commands have ended. All
+members must give the same SIZE; zkrecipes does not compare it. Members beyond SIZE wait
+for the next round. A member that dies delays the others until its session expires, at
+most.
 
 For members with Curator's DistributedDoubleBarrier or kazoo's DoubleBarrier give
--dialect. They promise less: let nobody enter again before all have left. If zkrecipes
-meets a member of another library, it gives up with exit code 125 and names it.
+-dialect. They guarantee less: no member may enter again before all have left. If
+zkrecipes finds a member of another library, it gives up with exit code 125 and names it.
 
--timeout bounds the wait for the beginning. The wait for the end has no bound: a
-signal ends it, with exit code 128+n, and the other members do not wait for this one.
+-timeout limits the wait for the beginning. The wait for the end has no limit: a signal
+ends it, with exit code 128+n, and the other members do not wait for this one.
 
 ` + guardHelp,
 }
@@ -38,12 +39,12 @@ signal ends it, with exit code 128+n, and the other members do not wait for this
 type doubleBarrierVerb struct {
 	guard
 	size    int
-	dialect verb.Dialect
+	dialect recipes.Dialect
 }
 
 func (v *doubleBarrierVerb) Flags(f *flag.FlagSet) {
 	v.guard.Flags(f)
-	v.dialect.Flag(f)
+	verb.DialectFlag(f, &v.dialect)
 }
 
 func (v *doubleBarrierVerb) Arguments(args []string) (err error) {
@@ -51,7 +52,7 @@ func (v *doubleBarrierVerb) Arguments(args []string) (err error) {
 		return errors.New("PATH, SIZE and a command are missing")
 	}
 	if v.size, err = strconv.Atoi(args[1]); err != nil {
-		return fmt.Errorf("SIZE %q: it is the number of members", args[1])
+		return fmt.Errorf("SIZE %q is not a number: it is the number of members", args[1])
 	}
 	if err := (recipes.DoubleBarrierConfig{Size: v.size}).Validate(); err != nil {
 		return err
@@ -64,13 +65,13 @@ func (v *doubleBarrierVerb) Arguments(args []string) (err error) {
 
 func (v *doubleBarrierVerb) Run(ctx context.Context, t *verb.Tool) error {
 	return v.guard.run(ctx, t, func(ctx context.Context, s recipes.Client) (grant, error) {
-		b, err := s.DoubleBarrier(v.path, recipes.DoubleBarrierConfig{Size: v.size, Dialect: recipes.Dialect(v.dialect)})
+		b, err := s.DoubleBarrier(v.path, recipes.DoubleBarrierConfig{Size: v.size, Dialect: v.dialect})
 		if err != nil {
 			return grant{}, err
 		}
 		p, err := b.Enter(ctx, []byte(v.data))
 		if errors.Is(err, context.DeadlineExceeded) && v.timeout > 0 {
-			err = exit.With(exit.Timeout, "%d members were not together at %s in %v", v.size, v.path, v.timeout)
+			err = exit.With(exit.Timeout, "fewer than %d members arrived at %s within %v", v.size, v.path, v.timeout)
 		}
 		if err != nil {
 			return grant{}, verb.Foreign(err)

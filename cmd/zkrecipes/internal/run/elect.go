@@ -11,44 +11,45 @@ import (
 
 var elect = verb.Verb{
 	Name: "elect", Usage: "[flags] PATH -- COMMAND [ARGUMENT...]", New: verb.New[electVerb], Otherwise: exit.Own,
-	Synopsis: "Run a command while being the leader",
+	Synopsis: "Run a command while leading an election",
 	Help: `Campaigns for the leadership at PATH, and runs the command while it leads. It resigns
 when the command has ended.
 
     zkrecipes elect /service/leader -- ./serve
     zkrecipes elect -data 10.0.0.5:8080 /service/leader -- ./serve -port 8080
 
-Only one candidate leads at a time; the others wait in the order in which they came.
-As soon as the command runs, zkrecipes acknowledges the leadership with -data.
-zkrecipes contenders -election PATH shows the leader and the candidates.
+Only one candidate leads at a time. The others wait, first in, first out. As soon as the
+command runs, zkrecipes acknowledges the leadership with -data. zkrecipes contenders
+-election PATH shows the leader and the candidates.
 
 For candidates with Curator's LeaderLatch or kazoo's Election give -dialect. There is no
-acknowledgement then. Curator's LeaderSelector is a lock: zkrecipes lock. If zkrecipes
-meets a candidate of another library, it gives up with exit code 125 and names it.
+acknowledgement then. Curator's LeaderSelector is a lock: use zkrecipes lock. If
+zkrecipes finds a candidate of another library, it gives up with exit code 125 and names
+it.
 
-With -again, zkrecipes campaigns again when the command has ended or the leadership was
-lost, as the last in line. A signal ends that, with the command's exit code. A hangup
-does only if it ends the command. -timeout bounds each campaign.
+With -again, zkrecipes campaigns again, at the end of the wait queue, when the command
+has ended or the leadership was lost. A signal ends that, with the command's exit code. A
+hangup ends it only if the hangup ends the command. -timeout limits each campaign.
 
 ` + guardHelp,
 }
 
 type electVerb struct {
 	guard
-	dialect verb.Dialect
+	dialect recipes.Dialect
 }
 
 func (v *electVerb) Flags(f *flag.FlagSet) {
 	v.guard.Flags(f)
 	v.verboseFlag(f)
-	v.dialect.Flag(f)
-	f.BoolVar(&v.again, "again", false, "campaign again when the command has ended, or the leadership was lost")
+	verb.DialectFlag(f, &v.dialect)
+	f.BoolVar(&v.again, "again", false, "campaign again when the command has ended or the leadership was lost")
 }
 
 func (v *electVerb) Run(ctx context.Context, t *verb.Tool) error {
-	v.kindOfLine = recipes.KindElection
+	v.lineKind = recipes.KindElection
 	return v.guard.run(ctx, t, func(ctx context.Context, s recipes.Client) (grant, error) {
-		e, err := s.Election(v.path, recipes.ElectionConfig{Dialect: recipes.Dialect(v.dialect)})
+		e, err := s.Election(v.path, recipes.ElectionConfig{Dialect: v.dialect})
 		if err != nil {
 			return grant{}, err
 		}
@@ -57,7 +58,7 @@ func (v *electVerb) Run(ctx context.Context, t *verb.Tool) error {
 			return grant{}, verb.Foreign(err)
 		}
 		g := grant{Grant: l, giveBack: l.Resign}
-		if !v.dialect.Other() { // which have no acknowledgements
+		if !verb.OtherLibrary(v.dialect) { // other libraries have no acknowledgement
 			g.started = func(ctx context.Context) error { return l.Acknowledge(ctx, []byte(v.data)) }
 		}
 		return g, nil

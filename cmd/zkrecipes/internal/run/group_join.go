@@ -12,15 +12,15 @@ import (
 
 var groupJoin = verb.Verb{
 	Name: "group join", Usage: "[flags] PATH [-- COMMAND [ARGUMENT...]]", New: verb.New[groupJoinVerb], Otherwise: exit.Own,
-	Synopsis: "Be a member of a group, while a command runs",
-	Help: `Joins the group at PATH, and stays a member while the command runs. Without a command
-it stays until a signal comes, and shows its znode and its token on stdout.
+	Synopsis: "Be a member of a group while a command runs",
+	Help: `Joins the group at PATH, and remains a member while the command runs. Without a command
+it remains a member until a signal arrives, and shows its znode and token on stdout.
 
     zkrecipes group join -name web1 -data 10.0.0.5:80 /web -- ./serve
     zkrecipes group join /web
 
-A member that dies leaves the group when its session times out. Members of Curator's
-GroupMember share the group. Members of kazoo's Party see this one with -dialect kazoo.
+A member that dies leaves the group when its session expires. Members with Curator's
+GroupMember share the group. Members with kazoo's Party need -dialect kazoo here.
 
 ` + ephemeralHelp,
 }
@@ -28,13 +28,13 @@ GroupMember share the group. Members of kazoo's Party see this one with -dialect
 type groupJoinVerb struct {
 	ephemeral
 	name    string
-	dialect verb.Dialect
+	dialect recipes.Dialect
 }
 
 func (v *groupJoinVerb) Flags(f *flag.FlagSet) {
 	v.ephemeral.Flags(f)
-	f.StringVar(&v.name, "name", "", "the member's `name`, which only one member can have at a time; by default a new\nname for each")
-	v.dialect.Flag(f)
+	f.StringVar(&v.name, "name", "", "the member's `name`, which only one member can have at a time; by default a new\nunique name")
+	verb.DialectFlag(f, &v.dialect)
 }
 
 func (v *groupJoinVerb) Arguments(args []string) error {
@@ -44,15 +44,15 @@ func (v *groupJoinVerb) Arguments(args []string) error {
 	if v.name == "" {
 		return nil
 	}
-	if v.dialect == verb.Dialect(recipes.Kazoo) {
-		return errors.New("-name needs another -dialect: members of kazoo's Party have names of their own")
+	if v.dialect == recipes.Kazoo {
+		return errors.New("-name needs another -dialect: kazoo's Party chooses the names of its members")
 	}
 	return recipes.ValidateName(v.name)
 }
 
 func (v *groupJoinVerb) Run(ctx context.Context, t *verb.Tool) error {
 	return v.ephemeral.run(ctx, t, func(ctx context.Context, s recipes.Client) (grant, error) {
-		g, err := s.Group(v.path, recipes.GroupConfig{Name: v.name, Dialect: recipes.Dialect(v.dialect)})
+		g, err := s.Group(v.path, recipes.GroupConfig{Name: v.name, Dialect: v.dialect})
 		if err != nil {
 			return grant{}, err
 		}

@@ -1,5 +1,5 @@
-// Package run has the verbs that run a command under a grant: a lock, a leadership, a member
-// of a double barrier or a group, a name, or an element of a queue.
+// Package run contains the verbs that run a command under a grant: lock, elect,
+// double-barrier, group join, names register and queue work.
 package run
 
 import (
@@ -19,20 +19,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Verbs are those of this package.
+// Verbs are the verbs of this package.
 var Verbs = []verb.Verb{
 	doubleBarrier, elect, groupJoin, lock, namesRegister, queueWork,
 }
 
-// Variables that the command gets.
+// Variables of the command.
 const (
 	tokenEnv = "ZKRECIPES_TOKEN" // the fencing token
 	znodeEnv = "ZKRECIPES_ZNODE" // the path of the znode whose existence is the grant
-	pathEnv  = "ZKRECIPES_PATH"  // the path that was given
+	pathEnv  = "ZKRECIPES_PATH"  // the argument PATH
 )
 
-// guard is what lock and elect have in common: a command that runs while
-// something is granted.
+// guard is embedded by the verbs of this package. It runs a command while a grant is held.
 type guard struct {
 	timeout, grace time.Duration
 	try            bool // do not wait; only lock has the flag
@@ -40,39 +39,44 @@ type guard struct {
 	path           string
 	argv           []string
 
-	close bool          // the command does not get life
-	life  *job.Lifetime // for the plugin to know what the command has started, if zkrecipes dies; nil is none
+	close bool          // the command does not inherit life
+	life  *job.Lifetime // keeps the grant while processes of the command run, if zkrecipes is killed; may be nil
 
-	kindOfLine recipes.Kind // where contenders can be shown, or ""
-	verbose    bool         // show them elsewhere than at a terminal too
+	lineKind recipes.Kind // of the wait queue whose contenders are shown; "": none
+	verbose  bool         // show them without a terminal too
 
-	retry time.Duration // after a loss, wait for another grant for so long; only lock has the flag
-	again bool          // campaign again after the end of a leadership; only elect has the flag
+	retry time.Duration // after a loss, wait this long for another grant; only lock has the flag
+	again bool          // campaign again after a leadership has ended; only elect has the flag
 }
 
-// grant is what a guard waits for.
+// grant is the result of a guard's wait.
 type grant struct {
 	recipes.Grant
 	giveBack func(context.Context) error
-	together bool                        // giveBack waits until all others give back, too
+	together bool                        // giveBack waits until all other members give back too
 	started  func(context.Context) error // called when the command runs; may be nil
-	asked    <-chan struct{}             // closed when another client asks for it; may be nil
+	asked    <-chan struct{}             // closed when another client asks for the grant; may be nil
 }
 
 func (g *guard) Flags(f *flag.FlagSet) {
-	verb.DurationVar(f, &g.timeout, "timeout", 0, "give up if it is not granted within this `duration`, connecting included; 0 waits for ever")
-	verb.DurationVar(f, &g.grace, "grace", 5*time.Second, "kill the command if it has not ended this `duration` after its TERM")
+	verb.DurationVar(f, &g.timeout, "timeout", 0, "give up if it is not granted within this `duration`, including the time to connect; 0\nwaits for ever")
+	g.graceFlag(f)
 	f.StringVar(&g.data, "data", "", "`text` that zkrecipes contenders shows; by default this host, process and command")
 	g.closeFlag(f)
 }
 
-// closeFlag defines -close, which flock has too.
-func (g *guard) closeFlag(f *flag.FlagSet) {
-	f.BoolVar(&g.close, "close", false, "if zkrecipes is killed, hold PATH no longer, although something that the command has\nstarted still runs")
+// graceFlag defines -grace.
+func (g *guard) graceFlag(f *flag.FlagSet) {
+	verb.DurationVar(f, &g.grace, "grace", 5*time.Second, "kill the command if it has not ended this `duration` after its TERM")
 }
 
-// live has the plugin outlive a zkrecipes that is killed, until all that the command has
-// started has ended. It goes before the plugin is launched, and end after its end.
+// closeFlag defines -close, which flock has too.
+func (g *guard) closeFlag(f *flag.FlagSet) {
+	f.BoolVar(&g.close, "close", false, "if zkrecipes is killed, release PATH at once, even if processes of the command still run")
+}
+
+// live lets the plugin outlive a zkrecipes that is killed, until all processes of the command
+// have ended. Call it before the plugin starts, and end after the plugin has ended.
 func (g *guard) live(t *verb.Tool) (end func(), err error) {
 	if g.close {
 		return func() {}, nil
@@ -86,37 +90,37 @@ func (g *guard) live(t *verb.Tool) (end func(), err error) {
 
 // verboseFlag defines -v, for verbs with a wait queue.
 func (g *guard) verboseFlag(f *flag.FlagSet) {
-	f.BoolVar(&g.verbose, "v", false, "say who holds it and how many are ahead, if it has to wait longer than a second; at a\nterminal zkrecipes does so without the flag")
+	f.BoolVar(&g.verbose, "v", false, "after a second of waiting, show the holder and how many contenders are ahead; at a\nterminal zkrecipes does that without the flag")
 }
 
-const guardHelp = `The command finds its fencing token in $ZKRECIPES_TOKEN. Pass the token on to what the
-command changes, so that it can refuse an older one. $ZKRECIPES_PATH is PATH, and
+const guardHelp = `$ZKRECIPES_TOKEN is the fencing token. Send it with each write, so that the receiver can
+refuse a token smaller than the largest that it has seen. $ZKRECIPES_PATH is PATH, and
 $ZKRECIPES_ZNODE is the znode whose existence is the grant.
 
-Until the lock is granted, zkrecipes waits for servers that do not answer too, and
-replaces a session that is lost, for -timeout at most. After that it replaces nothing.
+Before the grant, zkrecipes also waits for servers that do not answer, and replaces a
+session that is lost, for -timeout at most. After the grant it replaces nothing.
 
-When the hold is lost, the command is sent TERM, and KILL after -grace. It has a
-process group of its own, unless it is in a terminal's foreground: the whole group
-gets the signals, and zkrecipes waits up to -grace for all that the command has
-started, a daemon too. It does not wait for a process that has closed the descriptors
-that it inherited, as children of Python, Java and Node programs do.
+When the hold is lost, the command gets TERM, and KILL after -grace. It has a process
+group of its own, except in the foreground of a terminal. The whole group gets the
+signals, and zkrecipes waits up to -grace for all processes that the command has started,
+daemons too. It does not wait for a process that has closed the descriptors that it
+inherited, as children of Python, Java and Node programs do.
 
-Signals that zkrecipes gets are passed on to the command. Before the command runs,
-they end the wait, and nothing is left behind. Under systemd set KillMode=mixed, so
-that the lock is held until the command has ended.
+zkrecipes passes signals on to the command. Before the command runs, a signal ends the
+wait, and nothing is left behind. Under systemd set KillMode=mixed, so that the lock is
+held until the command has ended.
 
 A zkrecipes that is stopped (Ctrl-Z) loses the hold at the session timeout. If zkrecipes
-is killed, the command is killed too, on Linux. PATH is held until all that the command
-has started has ended, as by flock; a process that has closed its descriptors does not
-count. Nothing ends such a process if the hold is lost then. With -close, and on Windows,
-PATH is free at once.
+is killed, the command is killed too, on Linux. Then PATH is held until all processes
+that the command has started have ended, as with flock; a process that has closed its
+descriptors does not count. If the hold is lost then, nothing ends these processes.
+With -close, and on Windows, PATH is released at once.
 
 Exit code: the command's, or 128+n if signal n ended it. Otherwise:
 
     2    wrong usage or configuration; nothing was done
     123  the hold was lost, or another client asked for it, whatever the command returned
-    124  not granted: another contender holds it, or the time is over while ZooKeeper answers
+    124  not granted: another contender holds it, or the time is over although ZooKeeper answers
     125  zkrecipes failed, for example to reach ZooKeeper
     126  the command cannot be run
     127  the command was not found`
@@ -129,8 +133,6 @@ func (g *guard) Arguments(args []string) error {
 		return errors.New(`the command follows PATH and "--"; flags go before PATH`)
 	case len(args) == 2:
 		return errors.New(`no command follows "--"`)
-	case g.timeout < 0 || g.grace < 0:
-		return errors.New("-timeout and -grace must not be negative")
 	}
 	if err := recipes.ValidatePath(args[0]); err != nil {
 		return err
@@ -140,12 +142,12 @@ func (g *guard) Arguments(args []string) error {
 	return nil
 }
 
-// Resultless is that of a verb.Action: stdout is the command's.
+// Resultless is part of verb.Action: stdout belongs to the command.
 func (g *guard) Resultless() bool { return g.argv != nil }
 
 // run waits for the grant and runs the command under it.
 func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Context, recipes.Client) (grant, error)) error {
-	program, err := lookUp(g.argv[0]) // before anybody waits for it
+	program, err := lookUp(g.argv[0]) // fail before the wait
 	if err != nil {
 		return err
 	}
@@ -158,11 +160,11 @@ func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Cont
 	defer r.Stop()
 	p := verb.Patience{
 		Timeout: g.timeout, Try: g.try, Failure: g.path + " was not granted",
-		Hint: fmt.Sprintf("zkrecipes contenders %s shows who is ahead", g.path),
+		Hint: fmt.Sprintf("zkrecipes contenders %s shows the contenders ahead", g.path),
 	}
 	held, err := g.once(ctx, t, p, r, program, acquire)
 	for rests := (verb.Rests{}); held != nil && g.repeats(held, t); {
-		g.try = false // after a loss it waits
+		g.try = false // -try is for the first grant
 		if g.retry > 0 {
 			p.Timeout, p.Try, p.Failure = g.retry, false, g.path+" was lost, and not granted again"
 		}
@@ -170,14 +172,14 @@ func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Cont
 		rests.Rest(held.after)
 		held, err = g.once(held.after, t, p, r, program, acquire)
 		if again := exit.Code(err, exit.Own); held == nil && g.retry > 0 && (again == exit.Timeout || again == exit.Own) {
-			return exit.With(exit.Lost, "%w", err) // whatever ZooKeeper answers since
+			return exit.With(exit.Lost, "%w", err) // the first grant was lost
 		}
 	}
 	return err
 }
 
-// once waits for one grant and runs the command under it. held is nil if the command
-// did not run.
+// once waits for one grant and runs the command under it. held is nil if the command did not
+// run.
 func (g *guard) once(ctx context.Context, t *verb.Tool, p verb.Patience, r *job.Relay, program string,
 	acquire func(context.Context, recipes.Client) (grant, error)) (held *holding, err error) {
 	acquireShown := func(ctx context.Context, s recipes.Client) (grant, error) {
@@ -197,8 +199,8 @@ func (g *guard) once(ctx context.Context, t *verb.Tool, p verb.Patience, r *job.
 	return held, err
 }
 
-// repeats reports whether the command is started again: not if a signal has ended it,
-// and never beside what is left of it.
+// repeats reports whether the command is started again. It is not if a signal has ended it,
+// or while processes of it still run.
 func (g *guard) repeats(h *holding, t *verb.Tool) bool {
 	text := fmt.Sprintf("waiting for %s again", g.path)
 	switch {
@@ -207,14 +209,14 @@ func (g *guard) repeats(h *holding, t *verb.Tool) bool {
 	case !h.lost:
 		text = fmt.Sprintf("the command has ended with exit code %d, %s", h.code, text)
 	case !h.gone(g.grace):
-		t.Event(verb.Event{Event: "left", Path: g.path}, "the command is not started again: something that it has started still runs")
+		t.Event(verb.Event{Event: "left", Path: g.path}, "the command is not started again: a process that it has started still runs")
 		return false
 	}
 	t.Event(verb.Event{Event: "again", Path: g.path}, text)
 	return true
 }
 
-// lookUp finds a program as a shell does.
+// lookUp finds a program in PATH, as a shell does.
 func lookUp(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	switch {

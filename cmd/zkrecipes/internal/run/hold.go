@@ -17,15 +17,15 @@ import (
 // holding is a command that has run under a grant.
 type holding struct {
 	*job.Job
-	code  int             // the command's
+	code  int             // the command's exit code
 	lost  bool            // the hold was lost while it ran
 	ended bool            // a signal has ended it
-	ran   time.Duration   // for so long
+	ran   time.Duration   // how long it ran
 	after context.Context // ends with the next signal
 }
 
-// gone waits until nothing is left of what the command has started, and reports false
-// if something is after so long.
+// gone waits, for most at most, until all processes of the command have ended, and reports
+// whether they have.
 func (h *holding) gone(most time.Duration) bool {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -39,12 +39,12 @@ func (h *holding) gone(most time.Duration) bool {
 	}
 }
 
-// hold runs the command under a grant and gives the grant back. The holding is nil if
-// the command did not run.
+// hold runs the command under a grant and gives the grant back. The holding is nil if the
+// command did not run.
 func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*holding, error) {
-	lost := h.Done() // asks to be told, from now on
+	lost := h.Done() // a loss is reported from now on
 	env := []string{tokenEnv + "=" + strconv.FormatInt(int64(h.Token()), 10), znodeEnv + "=" + h.Znode(), pathEnv + "=" + g.path}
-	os.Unsetenv(slotEnv) // of a command that runs this one
+	os.Unsetenv(slotEnv) // it may come from an outer zkrecipes lock -n
 	if s, ok := h.Grant.(recipes.SlotHold); ok {
 		env = append(env, slotEnv+"="+strconv.Itoa(s.Slot()))
 	}
@@ -62,14 +62,14 @@ func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*hold
 				fmt.Sprintf("the leader could not be acknowledged: %v", err))
 		}
 	}
-	asked, told := false, false // that it is asked for; that it is lost
+	asked, reported := false, false // reported: the loss
 	select {
 	case <-j.Exited():
-		if j.Told() { // by a signal that was passed on
+		if j.Signaled() {
 			j.Await(g.grace, g.killing(t))
 		}
 	case <-lost:
-		told = true
+		reported = true
 		t.Event(verb.Event{Event: "lost", Path: g.path, Token: int64(h.Token()), Cause: fmt.Sprint(h.Err())},
 			fmt.Sprintf("lost %s, ending the command: %v", g.path, h.Err()))
 		j.End(g.grace, g.killing(t))
@@ -79,18 +79,18 @@ func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*hold
 			fmt.Sprintf("another client asks for %s: ending the command", g.path))
 		j.End(g.grace, g.killing(t))
 	}
-	after := r.Interruptible(context.Background()) // a signal is no longer the command's
+	after := r.Interruptible(context.Background()) // signals no longer go to the command
 	status := j.ExitCode()
 	t.Event(verb.Event{Event: "exited", Path: g.path, Code: &status}, "")
 	held := &holding{Job: j, code: status, lost: h.Err() != nil, ended: r.Ended(status), ran: time.Since(begun), after: after}
-	return held, g.end(h, t, held, told, asked)
+	return held, g.end(h, t, held, reported, asked)
 }
 
-// end releases the hold and returns the exit code. told means that the loss was printed,
+// end releases the hold and returns the exit code. reported means that the loss was printed,
 // asked that another client asked for the hold.
-func (g *guard) end(h grant, t *verb.Tool, held *holding, told, asked bool) error {
+func (g *guard) end(h grant, t *verb.Tool, held *holding, reported, asked bool) error {
 	switch {
-	case told && !t.JSON: // people have read it
+	case reported && !t.JSON: // JSON gets an object with the exit code too
 		return exit.Silently(exit.Lost)
 	case held.lost:
 		return exit.With(exit.Lost, "the hold on %s was lost while the command ran: %w", g.path, h.Err())
@@ -104,35 +104,36 @@ func (g *guard) end(h grant, t *verb.Tool, held *holding, told, asked bool) erro
 	return exit.Silently(held.code)
 }
 
-// killing says that the command, or what it has started, is killed after -grace.
+// killing returns a function that reports that processes of the command are killed after
+// -grace.
 func (g *guard) killing(t *verb.Tool) func(exited bool) {
 	return func(exited bool) {
-		what := "the command has not ended in %v, killing it"
+		text := "the command has not ended within %v, killing it"
 		if exited {
-			what = "what the command has started has not ended in %v, killing the process group"
+			text = "processes of the command have not ended within %v, killing the process group"
 		}
-		t.Event(verb.Event{Event: "killed", Path: g.path}, fmt.Sprintf(what, g.grace))
+		t.Event(verb.Event{Event: "killed", Path: g.path}, fmt.Sprintf(text, g.grace))
 	}
 }
 
 func (g *guard) release(h grant, t *verb.Tool) {
-	release(h, t, g.path, g.path+" could not be given back at once, it is free")
+	release(h, t, g.path, g.path+" could not be released at once; it is free")
 }
 
-// release gives back what was granted at path. failure says what is the case otherwise.
+// release gives the grant at path back. failure begins the text of an error; the session
+// timeout follows.
 func release(h grant, t *verb.Tool, path, failure string) {
 	ctx, cancel := context.WithTimeout(context.Background(), verb.CloseTimeout)
 	defer cancel()
 	if err := h.giveBack(ctx); err != nil {
 		t.Event(verb.Event{Event: "unreleased", Path: path, Cause: err.Error()},
-			fmt.Sprintf("%s at the session's timeout at the latest: %v", failure, err))
+			fmt.Sprintf("%s at the session timeout at the latest: %v", failure, err))
 		return
 	}
 	t.Event(verb.Event{Event: "released", Path: path}, "")
 }
 
-// leave gives back what all who have it give back together. It takes as long as
-// they do, unless a signal comes.
+// leave leaves a double barrier. It waits for all other members, unless a signal arrives.
 func (g *guard) leave(ctx context.Context, h grant, t *verb.Tool, status int) error {
 	err := h.giveBack(ctx)
 	if err == nil {
@@ -142,5 +143,5 @@ func (g *guard) leave(ctx context.Context, h grant, t *verb.Tool, status int) er
 	if interrupted, ok := errors.AsType[job.Interruption](context.Cause(ctx)); ok {
 		return exit.With(interrupted.ExitCode(), "%w before all had left %s", interrupted, g.path)
 	}
-	return exit.With(exit.Lost, "the command has ended, but whether all others have is not known: %w", err)
+	return exit.With(exit.Lost, "the command has ended, but it is unknown whether all others have: %w", err)
 }

@@ -13,29 +13,29 @@ import (
 
 var namesRegister = verb.Verb{
 	Name: "names register", Usage: "[flags] PATH NAME [-- COMMAND [ARGUMENT...]]", New: verb.New[namesRegisterVerb], Otherwise: exit.Own,
-	Synopsis: "Take a name, while a command runs or for good",
-	Help: `Registers NAME in the directory at PATH while the command runs; nobody else has NAME
-then. Without a command it keeps NAME until a signal comes, and shows its znode and its
-token on stdout.
+	Synopsis: "Register a name, while a command runs or for good",
+	Help: `Registers NAME in the directory at PATH while the command runs; no other client can
+register NAME then. Without a command it keeps NAME until a signal arrives, and shows
+its znode and token on stdout.
 
     zkrecipes names register -data 10.0.0.5:5432 /services db -- ./serve
     zkrecipes names register -persistent -data 10.0.0.5:5432 /services db
 
-With -persistent the name stays until zkrecipes names unregister, and no command runs.
-Then exit code 6 says that the answer was lost: the name may be registered or not.
+With -persistent no command runs, and the name remains until zkrecipes names unregister.
+Exit code 6 then means that the answer was lost: the name may be registered or not.
 
 ` + ephemeralHelp,
 }
 
 type namesRegisterVerb struct {
 	ephemeral
-	name    string
-	forGood bool
+	name       string
+	persistent bool
 }
 
 func (v *namesRegisterVerb) Flags(f *flag.FlagSet) {
 	v.ephemeral.Flags(f)
-	f.BoolVar(&v.forGood, "persistent", false, "keep the name after zkrecipes has ended; -data is then empty by default")
+	f.BoolVar(&v.persistent, "persistent", false, "keep the name after zkrecipes has exited; -data is then empty by default")
 }
 
 func (v *namesRegisterVerb) Arguments(args []string) error {
@@ -45,9 +45,9 @@ func (v *namesRegisterVerb) Arguments(args []string) error {
 		return err
 	}
 	v.name = rest[0]
-	if v.forGood {
+	if v.persistent {
 		if v.argv != nil {
-			return errors.New("-persistent runs no command: the name stays when zkrecipes has ended")
+			return errors.New("-persistent runs no command: the name remains when zkrecipes exits")
 		}
 		v.data = data
 	}
@@ -55,7 +55,7 @@ func (v *namesRegisterVerb) Arguments(args []string) error {
 }
 
 func (v *namesRegisterVerb) Run(ctx context.Context, t *verb.Tool) error {
-	if v.forGood {
+	if v.persistent {
 		return v.persist(ctx, t)
 	}
 	return v.ephemeral.run(ctx, t, func(ctx context.Context, s recipes.Client) (grant, error) {
@@ -92,7 +92,7 @@ func (v *namesRegisterVerb) persist(ctx context.Context, t *verb.Tool) error {
 		defer cancel()
 		r, err := n.Lookup(ctx, v.name)
 		if errors.Is(err, recipes.ErrNoNode) {
-			err = fmt.Errorf("%w: it was registered, and another client has unregistered it at once", recipes.ErrNoNode)
+			err = fmt.Errorf("%w: the name was registered, and another client unregistered it at once", recipes.ErrNoNode)
 		}
 		if err != nil {
 			return err

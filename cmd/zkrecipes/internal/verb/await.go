@@ -12,23 +12,23 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Patience is how long a verb waits, and what it says when it does not any more.
+// Patience is how long a verb waits, and the text of the error when it gives up.
 type Patience struct {
-	Timeout time.Duration // connecting included; 0 waits for ever
-	Try     bool          // do not wait: neither for others nor for servers
-	Failure string        // what has not happened, such as "/l was not granted"; "" if errors say it
-	Hint    string        // what to do about it, if it was waited for others; may be empty
+	Timeout time.Duration // including the time to connect; 0 waits for ever
+	Try     bool          // wait neither for other clients nor for servers
+	Failure string        // what has not happened, such as "/l was not granted"; "" if the error says it
+	Hint    string        // advice if other clients were the reason; may be empty
 }
 
-// Await gets something with take, which may wait for others, and uses it with use.
+// Await calls take, which may wait for other clients, and then use with its result.
 //
-// Until take has succeeded, Await waits for servers too, and replaces a session that
-// is lost: nothing depends on one. After that nothing is replaced, because what was
-// granted was granted to this session.
+// Until take has succeeded, Await also waits for servers, and replaces a session that is
+// lost: nothing depends on it yet. After that it replaces nothing, because the grant belongs
+// to this session.
 //
-// ctx ends with a signal. An error has the exit code of the signal. If the time is over
-// while ZooKeeper answers, it has that of the time. An error that has a code already, or
-// says more, keeps it.
+// A signal ends ctx, and the error then has the exit code of the signal. If the time is over
+// while ZooKeeper answers, the error has the exit code exit.Timeout. An error that has a code
+// already keeps it, and so does an unknown outcome.
 func Await[T any](ctx context.Context, t *Tool, p Patience,
 	take func(context.Context, recipes.Client) (T, error), use func(T) error) (err error) {
 	bounded, cancel := within(ctx, p.Timeout)
@@ -63,7 +63,7 @@ func Await[T any](ctx context.Context, t *Tool, p Patience,
 	}
 }
 
-// within bounds a wait; 0 is no bound.
+// within returns ctx with a timeout, or without one if timeout is 0.
 func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout == 0 {
 		return context.WithCancel(ctx)
@@ -71,8 +71,8 @@ func within(ctx context.Context, timeout time.Duration) (context.Context, contex
 	return context.WithTimeout(ctx, timeout)
 }
 
-// replaceable reports whether another session may do better. Not where the outcome
-// is unknown: what was asked for may have happened.
+// replaceable reports whether the attempt can be repeated in another session. It cannot if
+// the outcome is unknown, because the request may have been carried out.
 func replaceable(err error) bool {
 	switch {
 	case errors.Is(err, recipes.ErrUnknownOutcome), errors.Is(err, recipes.ErrAuthFailed):
@@ -82,11 +82,11 @@ func replaceable(err error) bool {
 	return !coded && (errors.Is(err, recipes.ErrSessionLost) || errors.Is(err, recipes.ErrUnavailable))
 }
 
-// closeSession has the servers forget a session in which nothing was granted.
+// closeSession closes a session in which nothing was granted.
 func closeSession(s recipes.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), CloseTimeout)
 	defer cancel()
-	_ = s.Close(ctx) // it ends with the plugin otherwise
+	_ = s.Close(ctx) // on an error the session ends with the plugin
 }
 
 // over reports whether an attempt failed because the time is over.
@@ -94,9 +94,9 @@ func over(bounded context.Context, err error) bool {
 	return bounded.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || replaceable(err))
 }
 
-// explain gives an error its exit code. answers says that the session was connected when
-// the wait ended, over that the time is over. Without an answer from ZooKeeper nothing is
-// known about other contenders, so that the exit code is that of a failure.
+// explain adds the exit code to an error. answers means that the session was connected when
+// the wait ended, over that the time is over. If ZooKeeper does not answer, nothing is known
+// about other contenders, so the exit code is the one for failures.
 func (p Patience) explain(ctx context.Context, answers, over bool, err error) error {
 	interrupted, signalled := errors.AsType[job.Interruption](context.Cause(ctx))
 	_, coded := errors.AsType[exit.Error](err)
@@ -121,21 +121,21 @@ func (p Patience) explain(ctx context.Context, answers, over bool, err error) er
 	switch {
 	case over && p.Failure == "":
 		return exit.With(exit.Timeout, "%w", err)
-	case over && p.Timeout == 0: // the time was another's, such as that of one request
+	case over && p.Timeout == 0: // the time of one request was over, not the verb's
 		return exit.With(exit.Timeout, "%s: %w", p.Failure, err)
 	case over && p.Hint != "":
-		return exit.With(exit.Timeout, "%s in %v; %s", p.Failure, p.Timeout, p.Hint)
+		return exit.With(exit.Timeout, "%s within %v; %s", p.Failure, p.Timeout, p.Hint)
 	case over:
-		return exit.With(exit.Timeout, "%s in %v", p.Failure, p.Timeout)
+		return exit.With(exit.Timeout, "%s within %v", p.Failure, p.Timeout)
 	}
 	return err
 }
 
-// unanswered says that the time is over, and that ZooKeeper did not answer.
+// unanswered returns the error for a wait that ended without an answer from ZooKeeper.
 func (p Patience) unanswered(err error) error {
 	_, own := errors.AsType[exit.OwnError](err)
 	if !own && !errors.Is(err, recipes.ErrUnavailable) && !errors.Is(err, recipes.ErrSessionLost) {
-		err = fmt.Errorf("ZooKeeper does not answer: %w; zkrecipes doctor says what to do", err)
+		err = fmt.Errorf("ZooKeeper does not answer: %w; run zkrecipes doctor for advice", err)
 	}
 	switch {
 	case p.Failure == "":
@@ -143,18 +143,19 @@ func (p Patience) unanswered(err error) error {
 	case p.Timeout == 0:
 		return fmt.Errorf("%s: %w", p.Failure, err)
 	}
-	return fmt.Errorf("%s in %v: %w", p.Failure, p.Timeout, err)
+	return fmt.Errorf("%s within %v: %w", p.Failure, p.Timeout, err)
 }
 
-// attempts are those of one await.
+// attempts are the attempts of one Await.
 type attempts struct {
 	*connection
 	Rests
-	told bool // that no session is open
+	reported bool // the user knows that no session is open
 }
 
-// Rests are the pauses between attempts. They grow from the first to the last. After an
-// attempt that lasted at least as long as stable, they start from the first again.
+// Rests are the pauses between attempts. Each is twice as long as the one before, from
+// firstPause to lastPause. After an attempt longer than stable, they begin again with
+// firstPause.
 type Rests struct{ pause time.Duration }
 
 const (
@@ -163,13 +164,13 @@ const (
 	stable     = 10 * time.Second
 )
 
-// failed says that no session is open. It says so once, until one is open again.
+// failed reports that no session is open: once, until one is open again.
 func (a *attempts) failed(err error, after time.Duration) {
 	a.Next(after)
-	if a.told {
+	if a.reported {
 		return
 	}
-	a.told = true
+	a.reported = true
 	text := fmt.Sprintf("waiting for ZooKeeper: %v", err)
 	if errors.Is(err, recipes.ErrSessionLost) {
 		text = fmt.Sprintf("opening another session: %v", err)
@@ -178,23 +179,22 @@ func (a *attempts) failed(err error, after time.Duration) {
 }
 
 func (a *attempts) opened() {
-	if a.told {
+	if a.reported {
 		a.report("reconnected", "", "connected to ZooKeeper again")
 	}
-	a.told = false
+	a.reported = false
 }
 
-// report tells people at a terminal, and readers of JSON. Elsewhere it is for the log.
+// report writes an event in JSON, a text to a terminal, and elsewhere a log entry.
 func (a *attempts) report(what, cause, text string) {
-	switch {
-	case a.JSON || Terminal(a.Stderr):
+	if a.JSON || Terminal(a.Stderr) {
 		a.Event(Event{Event: what, Cause: cause}, text)
-	default:
-		a.cfg.Plugin.Logger.Info(text)
+		return
 	}
+	a.cfg.Plugin.Logger.Info(text)
 }
 
-// Next chooses the next pause, after an attempt that has lasted for so long.
+// Next chooses the next pause. lasted is the duration of the last attempt.
 func (r *Rests) Next(lasted time.Duration) {
 	r.pause = min(max(2*r.pause, firstPause), lastPause)
 	if lasted > stable {
@@ -202,8 +202,8 @@ func (r *Rests) Next(lasted time.Duration) {
 	}
 }
 
-// Rest waits, a fifth more or less, so that the many who have lost their sessions
-// together do not come back together.
+// Rest waits for the pause, or until ctx ends. The pause varies by a fifth, so that clients
+// that have lost their sessions together do not return together.
 func (r *Rests) Rest(ctx context.Context) {
 	timer := time.NewTimer(time.Duration(float64(r.pause) * (0.8 + 0.4*rand.Float64())))
 	defer timer.Stop()
@@ -213,5 +213,5 @@ func (r *Rests) Rest(ctx context.Context) {
 	}
 }
 
-// Reset starts from the first pause again.
+// Reset begins again with firstPause.
 func (r *Rests) Reset() { r.pause = 0 }

@@ -45,21 +45,21 @@ type openSession struct{ recipes.Client }
 func (openSession) Close(context.Context) error { return nil }
 func (openSession) State() recipes.State        { return recipes.Connected }
 
-// configure gives the tool a configuration that is none of this machine's.
+// configure makes the tool independent of the configuration of this machine.
 func configure(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("ZKRECIPES_CONFIG", "")
 	t.Setenv("ZKRECIPES_SERVERS", "zk")
 }
 
-// toolOf is a tool whose plugins launch returns.
+// toolOf returns a tool that starts plugins with launch.
 func toolOf(launch func() Plugin) *Tool {
 	tl := NewTool(&strings.Builder{}, &strings.Builder{})
 	tl.Launch = func(context.Context, host.Config) (Plugin, error) { return launch(), nil }
 	return tl
 }
 
-// awaitDuring runs Await while no server answers for so long.
+// awaitDuring runs Await while no server answers, for the time out.
 func awaitDuring(t *testing.T, out time.Duration, p Patience, takes ...error) (attempts, starts int, err error) {
 	configure(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +86,7 @@ func awaitDuring(t *testing.T, out time.Duration, p Patience, takes ...error) (a
 	return attempts, starts, err
 }
 
-// TestOutageBeforeTheGrant: it is waited out, for -timeout at most.
+// TestOutageBeforeTheGrant: Await waits until it ends, for -timeout at most.
 func TestOutageBeforeTheGrant(t *testing.T) {
 	for _, tt := range []struct {
 		outage  time.Duration
@@ -116,7 +116,6 @@ func TestOutageBeforeTheGrant(t *testing.T) {
 	}
 }
 
-// TestNothingIsReplacedAfterTheGrant.
 func TestNothingIsReplacedAfterTheGrant(t *testing.T) {
 	configure(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -148,7 +147,7 @@ func TestSignalEndsTheOutage(t *testing.T) {
 	})
 }
 
-// stateSession is a session in this state when the wait ends.
+// stateSession is a session that has this state when the wait ends.
 type stateSession struct {
 	openSession
 	state recipes.State
@@ -156,16 +155,16 @@ type stateSession struct {
 
 func (s stateSession) State() recipes.State { return s.state }
 
-// TestExitCodeTellsAnOutageFromALockThatOthersHold: when the time is over, only a session
-// that is connected knows that others hold the lock. Verbs with a command and those
-// without, which give errors codes of their own, agree.
-func TestExitCodeTellsAnOutageFromALockThatOthersHold(t *testing.T) {
+// TestExitCodeDistinguishesAnOutageFromAHeldLock: when the time is over, only a connected
+// session shows that another client holds the lock. That is the same for verbs with a command
+// and for the others, whose errors get codes from exit.Coded.
+func TestExitCodeDistinguishesAnOutageFromAHeldLock(t *testing.T) {
 	configure(t)
 	deadline := fmt.Errorf("lock /l: %w", context.DeadlineExceeded)
 	for _, tt := range []struct {
 		state recipes.State
 		err   error
-		late  bool // while it is used
+		late  bool // the time is over in use, not in take
 		want  int
 	}{
 		{recipes.Connected, deadline, false, exit.Timeout},
@@ -205,7 +204,7 @@ func (o *opening) Open(context.Context, recipes.SessionConfig) (recipes.Client, 
 	return o.session, nil
 }
 
-// TestRequestWithoutAnswerIsAFailure of a verb that does not wait for others too.
+// TestRequestWithoutAnswerIsAFailure also of verbs that do not wait for other clients.
 func TestRequestWithoutAnswerIsAFailure(t *testing.T) {
 	configure(t)
 	for state, want := range map[recipes.State]int{recipes.Connected: exit.Timeout, recipes.Suspended: exit.Failed} {
@@ -219,9 +218,9 @@ func TestRequestWithoutAnswerIsAFailure(t *testing.T) {
 	}
 }
 
-// TestConnectTimeoutBoundsWhatDoesNotWait: -try, and a request. A verb that waits for others
-// waits for servers too.
-func TestConnectTimeoutBoundsWhatDoesNotWait(t *testing.T) {
+// TestConnectTimeoutLimitsVerbsThatDoNotWait: -try, and a request. A verb that waits for other
+// clients also waits for servers.
+func TestConnectTimeoutLimitsVerbsThatDoNotWait(t *testing.T) {
 	configure(t)
 	await := func(tl *Tool, p Patience) error {
 		return Await(context.Background(), tl, p, func(context.Context, recipes.Client) (int, error) { return 0, nil }, func(int) error { return nil })

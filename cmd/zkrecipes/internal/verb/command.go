@@ -19,31 +19,31 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Command is one call of a verb, as hashicorp/cli has it.
+// Command is one call of a verb. It implements cli.Command and cli.CommandAutocomplete.
 type Command struct {
 	Tool *Tool
 	Verb
 	Action
 
 	format  string
-	timeout time.Duration // of a verb that has no such flag itself
+	timeout time.Duration // of a verb without a -timeout of its own
 	where
 }
 
-// FlagSet defines the flags of the verb and those that all have.
+// FlagSet defines the verb's flags and the flags of all verbs.
 func (c *Command) FlagSet() *flag.FlagSet {
 	f := flag.NewFlagSet("", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.StringVar(&c.format, "format", formatText, "`form` of what zkrecipes itself says: text or json")
+	f.StringVar(&c.format, "format", formatText, "output `form` of zkrecipes itself: text or json")
 	c.where.flags(f)
 	c.Flags(f)
 	if f.Lookup("timeout") == nil {
-		DurationVar(f, &c.timeout, "timeout", 0, "give up, or stop watching, after this `duration`, connecting included; 0: no bound")
+		DurationVar(f, &c.timeout, "timeout", 0, "give up, or stop watching, after this `duration`, including the time to connect; 0: no\nlimit")
 	}
 	return f
 }
 
-// Run implements cli.Command. The arguments begin with "--", which ends the library's own flags.
+// Run implements cli.Command. The arguments begin with "--", which ends the library's flags.
 func (c *Command) Run(args []string) int {
 	err := c.run(args[1:])
 	if errors.Is(err, flag.ErrHelp) {
@@ -51,8 +51,11 @@ func (c *Command) Run(args []string) int {
 		return exit.OK
 	}
 	code := exit.Code(err, cmp.Or(c.Otherwise, exit.Failed))
-	if e, ok := errors.AsType[exit.Error](err); err != nil && (!ok || e.Err != nil) { // else it is a command's own exit code
-		c.Tool.Fail(exit.Advised(err), code)
+	if e, ok := errors.AsType[exit.Error](err); err != nil && (!ok || e.Err != nil) { // otherwise it was printed, or the exit code is the command's
+		if advice := exit.Advice(err); advice != "" {
+			err = fmt.Errorf("%w; %s", err, advice)
+		}
+		c.Tool.Fail(err, code)
 	}
 	return code
 }
@@ -60,14 +63,12 @@ func (c *Command) Run(args []string) int {
 func (c *Command) run(args []string) error {
 	f := c.FlagSet()
 	err := f.Parse(args)
-	c.Tool.JSON = c.format == formatJSON // also for what is wrong behind it
+	c.Tool.JSON = c.format == formatJSON // before the error of a later flag is written
 	switch {
 	case err != nil:
 		return exit.Usage("%w; see -h", err)
 	case c.format != formatText && c.format != formatJSON:
 		return exit.Usage("-format %q: it is text or json", c.format)
-	case c.timeout < 0:
-		return exit.Usage("-timeout must not be negative; see -h")
 	}
 	if err := cmp.Or(c.where.apply(f), c.Arguments(f.Args())); err != nil {
 		return exit.Usage("%w; see -h", err)
@@ -76,7 +77,7 @@ func (c *Command) run(args []string) error {
 		return err
 	}
 	c.Tool.where = c.where
-	if c.config != "" { // a command may run zkrecipes too, in another directory
+	if c.config != "" { // the command may run zkrecipes in another directory
 		file, err := filepath.Abs(c.config)
 		if err == nil {
 			err = os.Setenv(hostconfig.FileEnv, file)
@@ -90,13 +91,13 @@ func (c *Command) run(args []string) error {
 	return c.Action.Run(ctx, c.Tool)
 }
 
-// writable refuses an action whose result could not be written: an element would be taken
-// from a queue and lost.
+// writable refuses an action whose result cannot be written. Otherwise an element could be
+// taken from a queue and lost.
 func (c *Command) writable() error {
 	v, ok := c.Action.(interface{ Resultless() bool })
 	resultless := ok && v.Resultless() || c.ExitCodeOnly && !c.Tool.JSON
 	if f, ok := c.Tool.Stdout.(*os.File); ok && !resultless && closed(f) {
-		return exit.Usage("stdout is closed, and the result could not be written; nothing was done (>/dev/null drops the result)")
+		return exit.Usage("stdout is closed, so the result cannot be written; nothing was done (>/dev/null drops the result)")
 	}
 	return nil
 }

@@ -15,11 +15,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// CompletionTime bounds the completion of a PATH: the user waits after the key press.
+// CompletionTime bounds the completion of PATH, because the user waits for it at the prompt.
 const CompletionTime = 300 * time.Millisecond
 
-// AutocompleteArgs implements cli.CommandAutocomplete: PATH is completed from the
-// servers.
+// AutocompleteArgs implements cli.CommandAutocomplete. It completes PATH from the servers.
 func (c *Command) AutocompleteArgs() complete.Predictor {
 	if !strings.Contains(" "+c.Usage, " PATH") {
 		return complete.PredictNothing
@@ -27,8 +26,8 @@ func (c *Command) AutocompleteArgs() complete.Predictor {
 	return complete.PredictFunc(func(a complete.Args) []string { return c.paths(a.Completed, a.Last) })
 }
 
-// paths returns the paths that begin with word, which is the first argument after the
-// flags. It returns none if the servers do not answer in time.
+// paths returns the paths that begin with word, the first argument after the flags. It
+// returns none if the servers do not answer in time.
 func (c *Command) paths(before []string, word string) []string {
 	f := c.FlagSet()
 	f.Init("", flag.ContinueOnError)
@@ -48,15 +47,15 @@ func (c *Command) paths(before []string, word string) []string {
 	return found
 }
 
-// ofRecipes are the names that recipes give to what they keep below a path.
+// ofRecipes matches znodes that recipes create below a path.
 var ofRecipes = regexp.MustCompile(`^_c_|-?[0-9]{10}$`)
 
-// children returns the names of the znodes below path that may be another PATH.
+// children returns the names of the znodes below path, without those of recipes.
 func (t *Tool) children(path string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), CompletionTime)
 	defer cancel()
 	answered := make(chan []string, 1)
-	go func() { // until the time is over, or with this process
+	go func() { // ends within the time, or with this process
 		defer close(answered)
 		c := &connection{Tool: t}
 		answered <- c.children(ctx, path)
@@ -83,7 +82,7 @@ func (c *connection) children(ctx context.Context, path string) (found []string)
 	if err != nil {
 		return nil
 	}
-	all, err := s.Names(path) // the contract has no other listing
+	all, err := s.Names(path) // package recipes has no other listing
 	if err != nil {
 		return nil
 	}

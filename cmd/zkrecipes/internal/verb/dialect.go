@@ -8,28 +8,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Dialect is with whose programs a recipe shares its path. It is a flag.Value.
-type Dialect recipes.Dialect
-
-func (d *Dialect) String() string { return "" }
-
-// Set implements flag.Value.
-func (d *Dialect) Set(name string) error {
-	parsed, err := recipes.Dialect(name).Normalize()
-	*d = Dialect(parsed)
-	return err
+// DialectFlag defines -dialect.
+func DialectFlag(f *flag.FlagSet, d *recipes.Dialect) {
+	f.Func("dialect", "share PATH with programs of this `library`: zookeeper, curator or kazoo (default zookeeper)", func(name string) (err error) {
+		*d, err = recipes.Dialect(name).Normalize()
+		return err
+	})
 }
 
-// Other reports whether it is not the default.
-func (d Dialect) Other() bool { return d != "" && d != Dialect(recipes.DefaultDialect) }
+// OtherLibrary reports whether d is the dialect of another library.
+func OtherLibrary(d recipes.Dialect) bool { return d != "" && d != recipes.DefaultDialect }
 
-// Flag defines -dialect.
-func (d *Dialect) Flag(f *flag.FlagSet) {
-	f.Var(d, "dialect", "share PATH with this `library`: zookeeper, curator or kazoo (default zookeeper)")
-}
-
-// joins are the verbs that share a wait queue with a contender that was seen, by its
-// dialect and recipe.
+// joins are the verbs that share the wait queue of a contender, by its dialect and recipe.
 var joins = map[recipes.Dialect]map[string]string{
 	recipes.ZooKeeper: {
 		"Lock":         "lock without -n, -shared, -exclusive, -priority and -dialect; Curator's InterProcessMutex and LeaderSelector have the names of a lock",
@@ -57,7 +47,8 @@ var joins = map[recipes.Dialect]map[string]string{
 	},
 }
 
-// Foreign says what to do about a contender that shares no wait queue with the caller's.
+// Foreign adds advice to an error that names a third-party contender: the verb and the
+// dialect that share its wait queue.
 func Foreign(err error) error {
 	f, ok := errors.AsType[*recipes.ForeignError](err)
 	if !ok {

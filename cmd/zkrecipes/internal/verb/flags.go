@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// DurationVar is flag's, but for an error that says what a duration looks like.
-// usage has to name it in back quotes.
+// DurationVar is [flag.DurationVar] for durations that are not negative. Its error shows the
+// syntax of a duration. usage must name the value in back quotes.
 func DurationVar(f *flag.FlagSet, d *time.Duration, name string, value time.Duration, usage string) {
 	*d = value
 	f.Var(duration{d}, name, usage)
@@ -23,7 +23,7 @@ func DurationVar(f *flag.FlagSet, d *time.Duration, name string, value time.Dura
 type duration struct{ to *time.Duration }
 
 func (d duration) String() string {
-	if d.to == nil { // flag asks what is no value
+	if d.to == nil { // package flag prints a zero value to find out whether it is the default
 		return time.Duration(0).String()
 	}
 	return d.to.String()
@@ -31,40 +31,41 @@ func (d duration) String() string {
 
 func (d duration) Set(text string) error {
 	parsed, err := time.ParseDuration(text)
-	if err != nil {
+	switch {
+	case err != nil:
 		return errors.New("a duration is a number and a unit, such as 500ms, 5s or 1m30s")
+	case parsed < 0:
+		return errors.New("a duration must not be negative")
 	}
 	*d.to = parsed
 	return nil
 }
 
-// Priority is that of an element of a queue, or of a contender for a lock, which
-// may have none. It is a flag.Value.
+// Priority is the priority of an element or a contender, if -priority is given.
 type Priority struct {
 	Given  bool
 	Number int
 }
 
-func (p *Priority) String() string { return "" }
-
-// Set implements flag.Value.
-func (p *Priority) Set(text string) error {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > recipes.MaxPriority {
-		return fmt.Errorf("a priority is a number from 0 to %d", recipes.MaxPriority)
-	}
-	p.Given, p.Number = true, n
-	return nil
+// Flag defines -priority.
+func (p *Priority) Flag(f *flag.FlagSet, usage string) {
+	f.Func("priority", usage, func(text string) error {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > recipes.MaxPriority {
+			return fmt.Errorf("a priority is a number from 0 to %d", recipes.MaxPriority)
+		}
+		p.Given, p.Number = true, n
+		return nil
+	})
 }
 
-// OnePath is what most verbs that ask have in common: they take a PATH, and no
-// flags of their own unless they say so.
+// OnePath is embedded by verbs whose only argument is PATH. It has no flags.
 type OnePath struct{ Path string }
 
-// Flags defines none.
+// Flags implements Action.
 func (p *OnePath) Flags(*flag.FlagSet) {}
 
-// Arguments takes PATH.
+// Arguments implements Action.
 func (p *OnePath) Arguments(args []string) error {
 	if len(args) != 1 {
 		return errors.New("give one PATH, after the flags")
@@ -89,33 +90,33 @@ func (p Priorities) Open(s recipes.Recipes, path string, cfg recipes.QueueConfig
 	return s.Queue(path, cfg)
 }
 
-// Me is who stores something, for people who look at it: this host and process.
+// Me names this host and process. It is the default data of znodes, for people who read them.
 func Me() string {
 	host, _ := os.Hostname()
 	return fmt.Sprintf("%s[%d]", host, os.Getpid())
 }
 
-// where are the flags that say where the configuration and ZooKeeper are. A flag goes before
-// its variable, and that before the file. The flag sets the variable, so that zkrecipes in a
-// script that runs under a lock finds the same servers.
+// where holds the flags that locate the configuration and ZooKeeper. A flag overrides its
+// variable, and the variable overrides the file. The flag sets the variable, so that a
+// zkrecipes that the command runs uses the same servers.
 type where struct {
 	config          string
 	servers, chroot string
 	sessionTimeout  time.Duration
-	connectTimeout  time.Duration // of a verb that does not wait for servers
+	connectTimeout  time.Duration // of verbs that do not wait for servers
 }
 
 func (w *where) flags(f *flag.FlagSet) {
-	f.StringVar(&w.config, "config", "", "`file` with the configuration (HCL); by default $ZKRECIPES_CONFIG, then\n~/.zkrecipes.d/config.hcl; variables such as $ZKRECIPES_SERVERS override it")
-	f.StringVar(&w.servers, "servers", "", "`addresses` of the ZooKeeper servers, as host:port, separated by commas; instead of\n$ZKRECIPES_SERVERS")
-	f.StringVar(&w.chroot, "chroot", "", "the `path` below which all paths are; instead of $ZKRECIPES_CHROOT")
-	DurationVar(f, &w.sessionTimeout, "session-timeout", 0, "ask for a session timeout of this `duration`; instead of $ZKRECIPES_SESSION_TIMEOUT")
-	DurationVar(f, &w.connectTimeout, "connect-timeout", 5*time.Second, "with -try, and in a verb that does not wait: give up if no server answers within this\n`duration`")
+	f.StringVar(&w.config, "config", "", "configuration `file` (HCL); by default $ZKRECIPES_CONFIG, then\n~/.zkrecipes.d/config.hcl; variables such as $ZKRECIPES_SERVERS override it")
+	f.StringVar(&w.servers, "servers", "", "`addresses` of the ZooKeeper servers, as host:port, separated by commas; overrides\n$ZKRECIPES_SERVERS")
+	f.StringVar(&w.chroot, "chroot", "", "the `path` below which all paths are; overrides $ZKRECIPES_CHROOT")
+	DurationVar(f, &w.sessionTimeout, "session-timeout", 0, "request a session timeout of this `duration`; overrides $ZKRECIPES_SESSION_TIMEOUT")
+	DurationVar(f, &w.connectTimeout, "connect-timeout", 5*time.Second, "with -try, and in verbs that do not wait: give up if no server answers within this\n`duration`")
 }
 
-// apply sets the variables of the flags that were given.
+// apply checks the flags that were given, and sets their variables.
 func (w *where) apply(given *flag.FlagSet) (err error) {
-	if w.connectTimeout <= 0 {
+	if w.connectTimeout == 0 {
 		return errors.New("-connect-timeout must be positive")
 	}
 	given.Visit(func(f *flag.Flag) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Follow opens a recipe and shows every change that watch gives, until a signal ends it, or
-// its reader has.
+// Follow opens a recipe and shows each change from watch, until a signal arrives or the
+// reader of stdout has exited.
 func Follow[R, T any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), watch func(R, context.Context) (<-chan T, error), show func(T) error) error {
 	if f, ok := t.Stdout.(*os.File); ok {
 		var stop func()
@@ -36,14 +37,14 @@ func Follow[R, T any](ctx context.Context, t *Tool, open func(recipes.Client) (R
 		}
 		return whyClosed(ctx, s)
 	})
-	if errors.Is(err, syscall.EPIPE) || errors.Is(context.Cause(ctx), syscall.EPIPE) { // as any program that writes to one that has ended
+	if errors.Is(err, syscall.EPIPE) || errors.Is(context.Cause(ctx), syscall.EPIPE) { // SIGPIPE ends most programs here
 		return exit.Silently(job.ExitSignal + int(syscall.SIGPIPE))
 	}
 	return err
 }
 
-// whyClosed returns why a watch has ended. The loss of the session may be reported a moment
-// after the end of the watch.
+// whyClosed returns the reason why a watch has ended: the loss of the session, which may be
+// reported a moment later, or errWatch, or nil after a signal.
 func whyClosed(ctx context.Context, s recipes.Session) error {
 	const moment = 2 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, moment, errWatch)
@@ -55,20 +56,41 @@ func whyClosed(ctx context.Context, s recipes.Session) error {
 		if errors.Is(context.Cause(ctx), errWatch) {
 			return errWatch
 		}
-		return nil // the signal
+		return nil
 	}
 }
 
-// errWatch: a look failed for a reason that will last, such as an ACL.
-var errWatch = errors.New("the watch has ended though the session has not: what is watched cannot be read any more")
+// errWatch means that a read failed for a lasting reason, such as an ACL.
+var errWatch = errors.New("the watch has ended, but the session has not: PATH can no longer be read")
 
-// FollowHelp is the end of the help of a verb that follows.
-const FollowHelp = `While no server answers, it waits, and goes on with another session if its own is lost.
-It ends at once when nobody reads what it writes.
+// Change is an element of a watched list. Was is its earlier value, or nil if it is new.
+type Change[T any] struct {
+	Was *T
+	Is  T
+}
 
-Exit code: 0 when a signal has ended it. Otherwise:
+// Compare returns the elements that are in before and not in now, and all elements of now.
+// Elements with the same key are the same element.
+func Compare[T any, K comparable](before, now []T, key func(T) K) (gone []T, present []Change[T]) {
+	known, kept := map[K]*T{}, map[K]bool{}
+	for i := range before {
+		known[key(before[i])] = &before[i]
+	}
+	for _, one := range now {
+		kept[key(one)] = true
+		present = append(present, Change[T]{known[key(one)], one})
+	}
+	return slices.DeleteFunc(slices.Clone(before), func(one T) bool { return kept[key(one)] }), present
+}
+
+// FollowHelp ends the help of each verb that uses Follow.
+const FollowHelp = `While no server answers, zkrecipes waits. If its session is lost, it opens another one.
+It exits as soon as the reader of its output has exited.
+
+Exit code: 0 after a signal. Otherwise:
 
     1    zkrecipes failed, for example because it may not read PATH
     2    wrong usage or configuration
     123  ZooKeeper refused the credentials
-    128  and n: signal n came before there was anything to show; 141: nobody reads`
+    141  the reader of the output has exited
+    128  and n: signal n came before there was anything to show`

@@ -21,7 +21,8 @@ const (
 	formatJSON = "json"
 )
 
-// Result writes what the verb was asked for: all of it, or it is an error.
+// Result writes the result of the verb, in JSON or as text. It writes all of it or returns an
+// error.
 func (t *Tool) Result(value any, text func(io.Writer)) error {
 	var b bytes.Buffer
 	if t.JSON {
@@ -36,15 +37,15 @@ func (t *Tool) Result(value any, text func(io.Writer)) error {
 	return t.Write(b.Bytes())
 }
 
-// Say is Result where the text is one line.
+// Say is Result with a text of one line.
 func (t *Tool) Say(value, text any) error {
 	return t.Result(value, func(w io.Writer) { fmt.Fprintln(w, text) })
 }
 
-// Done is Result where the exit code is the answer for people.
+// Done is Result without a text: the exit code is the answer.
 func (t *Tool) Done(value any) error { return t.Result(value, func(io.Writer) {}) }
 
-// Object is an object in JSON: names and values in turn, in their order.
+// Object is a JSON object: names and values in turn. It keeps their order.
 type Object []any
 
 // MarshalJSON implements json.Marshaler.
@@ -62,25 +63,29 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// None tells people that there is no result, and leaves stdout empty. In JSON the result
-// shows that.
+// None reports an empty result on stderr, so that stdout stays empty. In JSON the result
+// itself shows it.
 func (t *Tool) None(format string, args ...any) {
 	if !t.JSON {
-		t.tell(fmt.Sprintf(format, args...))
+		t.say(fmt.Sprintf(format, args...))
 	}
 }
 
-// Stored is Result for bytes that were stored in ZooKeeper.
+// Stored is Result for bytes that are stored in ZooKeeper. It writes them unchanged to files
+// and pipes, and with a final newline to a terminal.
 func (t *Tool) Stored(value any, stored []byte) error {
 	if t.JSON {
 		return t.Result(value, nil)
 	}
-	return t.Write(asStored(t.Stdout, stored))
+	if Terminal(t.Stdout) && !bytes.HasSuffix(stored, []byte{'\n'}) {
+		stored = append(bytes.Clone(stored), '\n')
+	}
+	return t.Write(stored)
 }
 
 // Write writes all of a result.
 func (t *Tool) Write(b []byte) error {
-	if len(b) == 0 { // which a stdout that was closed takes as well
+	if len(b) == 0 { // no error even if stdout is closed
 		return nil
 	}
 	if _, err := t.Stdout.Write(b); err != nil {
@@ -89,7 +94,7 @@ func (t *Tool) Write(b []byte) error {
 	return nil
 }
 
-// Line writes one change: in JSON one object a line.
+// Line writes one change on one line.
 func (t *Tool) Line(value any, text string) error {
 	if !t.JSON {
 		_, err := fmt.Fprintln(t.Stdout, text)
@@ -98,32 +103,33 @@ func (t *Tool) Line(value any, text string) error {
 	return json.NewEncoder(t.Stdout).Encode(value)
 }
 
-// Event is what happens to a hold, in JSON. The text for people has only the events that
-// they must know.
+// Event is an event of a hold, a delivery or a wait, in JSON. Event is acquired, lost, asked,
+// killed, exited, released, waiting, again, left, unreleased, unacknowledged, unclosed,
+// reconnecting or reconnected; for queue work acknowledged, returned, unreturned or dead.
 type Event struct {
-	Event   string   `json:"event"` // acquired, lost, asked, killed, exited, released, waiting, again, left, unreleased, unacknowledged, unclosed; of queue work: acknowledged, returned, unreturned, dead
+	Event   string   `json:"event"`
 	Path    string   `json:"path,omitempty"`
 	Element string   `json:"element,omitempty"` // of a queue
 	Token   int64    `json:"token,omitempty"`
 	Code    *int     `json:"code,omitempty"` // of exited
 	Cause   string   `json:"cause,omitempty"`
-	Ahead   *int     `json:"ahead,omitempty"`   // of waiting: the contenders ahead
-	Holders []string `json:"holders,omitempty"` // of waiting: their data
+	Ahead   *int     `json:"ahead,omitempty"`   // of waiting: the number of contenders ahead
+	Holders []string `json:"holders,omitempty"` // of waiting: the data of the holders
 }
 
-// Event writes an event, or for people a text, which may be empty.
+// Event writes an event to stderr. In text it writes only text, if there is any.
 func (t *Tool) Event(e Event, text string) {
 	if t.JSON {
 		_ = json.NewEncoder(t.Stderr).Encode(e)
 	} else if text != "" {
-		t.tell(text)
+		t.say(text)
 	}
 }
 
-// Fail says why the tool fails.
+// Fail writes the error of the verb, and in JSON its exit code.
 func (t *Tool) Fail(err error, code int) {
 	if !t.JSON {
-		t.tell(err.Error())
+		t.say(err.Error())
 		return
 	}
 	_ = json.NewEncoder(t.Stderr).Encode(struct {
@@ -132,11 +138,11 @@ func (t *Tool) Fail(err error, code int) {
 	}{err.Error(), code})
 }
 
-func (t *Tool) tell(text string) {
+func (t *Tool) say(text string) {
 	fmt.Fprintf(t.Stderr, "zkrecipes: %s\n", strings.ReplaceAll(text, "\n", "\n\t"))
 }
 
-// List is how a list is shown in JSON: an empty one is no null.
+// List converts a list for JSON. An empty list is [] and not null.
 func List[T, J any](all []T, inJSON func(T) J) []J {
 	list := make([]J, 0, len(all))
 	for _, one := range all {
@@ -145,8 +151,8 @@ func List[T, J any](all []T, inJSON func(T) J) []J {
 	return list
 }
 
-// Table is how a list is shown as text: a header, unless it is "", and a row for each, whose
-// cells end at tabs. An empty list has no header.
+// Table shows a list as text: header, unless it is "", and one row for each element. Tabs
+// separate the cells. An empty list has no header.
 func Table[T any](header string, all []T, row func(T) string) func(io.Writer) {
 	return func(out io.Writer) {
 		if len(all) == 0 {
@@ -163,14 +169,13 @@ func Table[T any](header string, all []T, row func(T) string) func(io.Writer) {
 	}
 }
 
-// Data is stored bytes in JSON: as text if they are text, and otherwise in base64, in a
-// separate field.
+// Data is stored bytes in JSON: text if they are UTF-8, otherwise base64 in a separate field.
 type Data struct {
 	Data       string `json:"data"`
 	DataBase64 []byte `json:"data_base64,omitempty"`
 }
 
-// InJSON returns how bytes are shown in JSON.
+// InJSON converts stored bytes for JSON.
 func InJSON(stored []byte) Data {
 	if utf8.Valid(stored) {
 		return Data{Data: string(stored)}
@@ -178,23 +183,27 @@ func InJSON(stored []byte) Data {
 	return Data{DataBase64: stored}
 }
 
-// asStored is what is written of stored bytes. What is written to a file, or
-// taken by another program, is what was stored; a terminal gets a line.
-func asStored(w io.Writer, stored []byte) []byte {
-	if Terminal(w) && !bytes.HasSuffix(stored, []byte{'\n'}) {
-		return append(bytes.Clone(stored), '\n')
-	}
-	return stored
-}
-
-// Terminal reports whether w is one.
+// Terminal reports whether w is a terminal.
 func Terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// OnOneLine shows bytes on one line, all of them, quoted where they would not be
-// one or would move a terminal's cursor.
+// Size returns the size of the terminal w, or 0, 0 if w is something else. A terminal that does
+// not know its size counts as 80 by 24.
+func Size(w io.Writer) (columns, rows int) {
+	if !Terminal(w) {
+		return 0, 0
+	}
+	columns, rows, err := term.GetSize(int(w.(*os.File).Fd()))
+	if err != nil || columns == 0 || rows == 0 {
+		return 80, 24
+	}
+	return columns, rows
+}
+
+// OnOneLine returns all of stored on one line. It quotes bytes that contain a line break or
+// would move the cursor of a terminal.
 func OnOneLine(stored []byte) string {
 	text := string(stored)
 	quoted := strconv.Quote(text)
@@ -204,8 +213,8 @@ func OnOneLine(stored []byte) string {
 	return quoted
 }
 
-// Printable shows what anybody may have stored, without letting it move the
-// cursor or fill the screen.
+// Printable returns the beginning of stored, which any client may have written, on one line.
+// It cannot move the cursor or fill the screen.
 func Printable(stored []byte) string {
 	const most = 80
 	text := strings.ToValidUTF8(string(stored), "\uFFFD")
@@ -215,24 +224,24 @@ func Printable(stored []byte) string {
 	return OnOneLine([]byte(text))
 }
 
-// most bounds what is read from stdin; no ZooKeeper takes that much.
+// most bounds the data from stdin. It is far above what ZooKeeper stores in a znode.
 const most = 16 << 20
 
-// Payload is text, or what is read from stdin if text is "-": all of it. An empty stdin is
-// data, one that is closed is a mistake.
+// Payload returns text as bytes, or if text is "-" all bytes of stdin. An empty stdin is
+// valid data, and a closed one is an error.
 func Payload(text string) ([]byte, error) {
 	if text != "-" {
 		return []byte(text), nil
 	}
 	if closed(os.Stdin) {
-		return nil, exit.Usage("stdin is closed, and there is nothing to read; nothing was done (</dev/null is an empty stdin)")
+		return nil, exit.Usage("stdin is closed, so there is nothing to read; nothing was done (</dev/null is an empty stdin)")
 	}
 	data, err := io.ReadAll(io.LimitReader(os.Stdin, most+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read stdin: %w", err)
 	case len(data) > most:
-		return nil, exit.Usage("more than %d bytes on stdin: ZooKeeper stores small things", most)
+		return nil, exit.Usage("more than %d bytes on stdin: ZooKeeper stores small data only", most)
 	}
 	return data, nil
 }

@@ -11,27 +11,26 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// OnceCodes are the exit codes of a verb that does not wait.
+// OnceCodes lists the exit codes of verbs that do not wait.
 const OnceCodes = `Exit code: 0 if it was done. Otherwise:
 
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
-    3    what was asked for is not there
+    3    the requested thing does not exist
     4    it belongs to another client, or has changed; nothing was done
-    6    unknown: the answer was lost; look before you repeat it
+    6    unknown: the answer was lost; check before you repeat it
     123  the session was lost
-    124  the time is over, and ZooKeeper answers`
+    124  the time is over, although ZooKeeper answers`
 
-// Once opens a recipe in a session and runs f with it: a request that does not wait for
-// others. It gives errors their exit codes. f has DefaultOpenTimeout, and opening the
-// session -connect-timeout.
-func Once[R any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), f func(context.Context, R) error) error {
-	return exit.Coded(once(ctx, t, open, f))
-}
-
-func once[R any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), f func(context.Context, R) error) (err error) {
+// Once opens a session and a recipe, and calls f, which must not wait for other clients. It
+// adds exit codes to errors. -connect-timeout bounds the opening of the session, and
+// recipes.DefaultOpenTimeout bounds f.
+func Once[R any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), f func(context.Context, R) error) (err error) {
 	c := &connection{Tool: t, timeout: t.connectTimeout}
-	defer func() { c.end(err) }() // closes the session too
+	defer func() {
+		c.end(err) // closes the session too
+		err = exit.Coded(err)
+	}()
 	s, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -49,7 +48,7 @@ func once[R any](ctx context.Context, t *Tool, open func(recipes.Client) (R, err
 	return err
 }
 
-// Ask is Once for what get returns, and show shows.
+// Ask is Once for a read: it passes the result of get to show.
 func Ask[R, T any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), get func(R, context.Context) (T, error), show func(T) error) error {
 	return Once(ctx, t, open, func(ctx context.Context, r R) error {
 		got, err := get(r, ctx)
@@ -60,46 +59,53 @@ func Ask[R, T any](ctx context.Context, t *Tool, open func(recipes.Client) (R, e
 	})
 }
 
-// Itself opens no recipe.
+// Itself is the open function of verbs that use the session itself.
 func Itself(s recipes.Client) (recipes.Client, error) { return s, nil }
 
-// Waiting is what verbs have in common that wait for something and then end,
-// without a command.
-type Waiting struct{ Timeout time.Duration }
+// Waiting is embedded by verbs that wait and run no command.
+type Waiting struct {
+	Timeout time.Duration
+	Try     bool
+}
 
 // Flags defines -timeout.
 func (w *Waiting) Flags(f *flag.FlagSet) {
-	DurationVar(f, &w.Timeout, "timeout", 0, "give up after this `duration`, connecting included; 0 waits for ever")
+	DurationVar(f, &w.Timeout, "timeout", 0, "give up after this `duration`, including the time to connect; 0 waits for ever")
 }
 
-// Check checks -timeout; try says that the verb does not wait.
-func (w *Waiting) Check(try bool) error {
-	switch {
-	case w.Timeout < 0:
-		return errors.New("-timeout must not be negative")
-	case try && w.Timeout > 0:
+// TryFlag defines -try.
+func (w *Waiting) TryFlag(f *flag.FlagSet, usage string) { f.BoolVar(&w.Try, "try", false, usage) }
+
+// Check returns an error if both flags are given.
+func (w *Waiting) Check() error {
+	if w.Try && w.Timeout > 0 {
 		return errors.New("-try does not wait: leave -timeout out")
 	}
 	return nil
 }
 
-// WaitHelp is the end of the help of a verb that waits.
-const WaitHelp = `While no server answers, it waits too, for -timeout at most; a session that is lost is
-replaced. With -try it waits for nothing. A signal ends the wait, with exit code
-128+n, and leaves nothing behind.
+// Patience returns how long to wait. failure is what has not happened when the time is over.
+func (w *Waiting) Patience(failure string) Patience {
+	return Patience{Timeout: w.Timeout, Try: w.Try, Failure: failure}
+}
+
+// WaitHelp ends the help of verbs that wait and have -try.
+const WaitHelp = `While no server answers, zkrecipes also waits, for -timeout at most. It replaces a session
+that is lost. With -try it does not wait. A signal ends the wait, with exit code 128+n,
+and leaves nothing behind.
 
 ` + WaitCodes
 
-// WaitCodes are its exit codes.
+// WaitCodes lists the exit codes of verbs that wait.
 const WaitCodes = `Exit code: 0 if it was done. Otherwise:
 
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
-    6    unknown: the answer was lost; look before you repeat it
+    6    unknown: the answer was lost; check before you repeat it
     123  the session was lost
-    124  the time is over while ZooKeeper answers, or -try would have had to wait`
+    124  the time is over although ZooKeeper answers, or -try would have had to wait`
 
-// Wait opens a recipe and waits for what f does.
+// Wait opens a recipe and calls f, which may wait for other clients.
 func Wait[R any](ctx context.Context, t *Tool, p Patience, open func(recipes.Client) (R, error), f func(context.Context, R) error) error {
 	return WaitFor(ctx, t, p, func(ctx context.Context, s recipes.Client) (none struct{}, err error) {
 		r, err := open(s)
@@ -110,7 +116,7 @@ func Wait[R any](ctx context.Context, t *Tool, p Patience, open func(recipes.Cli
 	}, func(struct{}) error { return nil })
 }
 
-// WaitFor is Await for a verb without a command, which a signal ends.
+// WaitFor is Await for verbs without a command. A signal ends the wait.
 func WaitFor[T any](ctx context.Context, t *Tool, p Patience, take func(context.Context, recipes.Client) (T, error), use func(T) error) error {
 	r, ctx := job.NewRelay(ctx)
 	defer r.Stop()

@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closed reports whether f was closed when this process was started, as by >&-. Go's
-// runtime has opened the null device there, for reading and writing. A shell opens it
-// for one of them, by >/dev/null; a program that opens it for both gets the error too.
+// closed reports whether f was closed when this process started, for example by >&-. Go's
+// runtime then opens the null device in its place, for reading and writing. A shell opens it
+// for only one of them (>/dev/null). For a program that opens it for both, closed also
+// returns true.
 func closed(f *os.File) bool {
 	var is, null unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &is) != nil || unix.Stat(os.DevNull, &null) != nil {
@@ -22,13 +23,13 @@ func closed(f *os.File) bool {
 	return err != nil || is.Mode&unix.S_IFMT == unix.S_IFCHR && is.Rdev == null.Rdev && flags&unix.O_ACCMODE == unix.O_RDWR
 }
 
-// whileRead returns a context that ends, with the cause EPIPE, when the reader of the pipe
-// f (such as head) has ended. The caller must call stop.
+// whileRead returns a context that ends, with the cause EPIPE, when the reader of the pipe f
+// (such as head) has exited. The caller must call stop.
 func whileRead(ctx context.Context, f *os.File) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ours, theirs, err := os.Pipe()
 	if err != nil {
-		return ctx, func() { cancel(nil) } // the next write fails
+		return ctx, func() { cancel(nil) } // the next write notices it
 	}
 	done := make(chan struct{})
 	go func() { // until stop

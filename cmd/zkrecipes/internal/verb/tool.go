@@ -16,17 +16,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// CloseTimeout bounds giving back what was taken, and ending the plugin.
+// CloseTimeout bounds each release, and the end of the plugin.
 const CloseTimeout = 10 * time.Second
 
-// Tool is zkrecipes with what it talks to. Results go to Stdout; Stderr gets the rest, in
-// JSON one object a line.
+// Tool is one run of zkrecipes. Results go to Stdout. Events and errors go to Stderr, in JSON
+// as one object a line.
 type Tool struct {
 	Stdout, Stderr io.Writer
 	JSON           bool
 	Life           *job.Lifetime // of the verb's commands, or nil
 
-	// Launch is host.Supervise, but for a test.
+	// Launch is host.Supervise, except in tests.
 	Launch func(context.Context, host.Config) (Plugin, error)
 
 	where
@@ -51,10 +51,10 @@ func (t *Tool) Load() (hostconfig.Config, error) {
 	if t.Life != nil {
 		cfg.Plugin.Lifetime = t.Life.Reader
 	}
-	var told hclog.ExcludeByMessage // by the tool itself, once, with what depends on it
-	told.Add("session lost")
+	var reported hclog.ExcludeByMessage // the tool itself reports a loss, with its consequence
+	reported.Add("session lost")
 	cfg.Plugin.Logger = hclog.New(&hclog.LoggerOptions{
-		Exclude: told.Exclude,
+		Exclude: reported.Exclude,
 		Name:    "zkrecipes", Level: cfg.LogLevel, Output: t.Stderr, JSONFormat: t.JSON,
 	})
 	return cfg, nil
@@ -66,10 +66,10 @@ type connection struct {
 	cfg    hostconfig.Config
 	plugin Plugin
 
-	timeout time.Duration // of the opening of a session; 0 is that of ctx
+	timeout time.Duration // bounds the opening of a session; 0: only ctx does
 }
 
-// Plugin is what is needed of a host.Supervisor.
+// Plugin contains the methods of host.Supervisor that the tool calls.
 type Plugin interface {
 	Open(context.Context, recipes.SessionConfig) (recipes.Client, error)
 	Close(context.Context) error
@@ -83,14 +83,14 @@ func (c *connection) open(ctx context.Context) (recipes.Client, error) {
 	defer cancel()
 	s, err := c.plugin.Open(ctx, c.cfg.ZooKeeper)
 	if errors.Is(err, recipes.ErrUnavailable) {
-		err = fmt.Errorf("%w; zkrecipes doctor says what to do", err)
+		err = fmt.Errorf("%w; run zkrecipes doctor for advice", err)
 	}
 	return s, err
 }
 
 // start launches the plugin.
 func (c *connection) start(ctx context.Context) (err error) {
-	if c.plugin != nil { // it is started again when it dies
+	if c.plugin != nil { // the supervisor restarts a plugin that exits
 		return nil
 	}
 	if c.cfg, err = c.Load(); err != nil {
@@ -104,9 +104,8 @@ func (c *connection) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// end ends the plugin, and says so if that fails and nothing else has: err is why
-// the verb fails. Whether it ends well does not matter to the caller: what was done is
-// done, and a script must not do it again.
+// end ends the plugin. If that fails and err is nil, it only prints the failure. The verb does
+// not fail, because its work is done and a script must not repeat it.
 func (c *connection) end(err error) {
 	if c.plugin == nil {
 		return
