@@ -40,7 +40,7 @@ type guard struct {
 	argv           []string
 
 	close bool          // the command does not inherit life
-	life  *job.Lifetime // keeps the grant while processes of the command run, if zkrecipes is killed; may be nil
+	life  *job.Lifetime // if zkrecipes is killed, keeps the grant while processes of the command run; may be nil
 
 	lineKind recipes.Kind // of the wait queue whose contenders are shown; "": none
 	verbose  bool         // show them without a terminal too
@@ -75,9 +75,9 @@ func (g *guard) closeFlag(f *flag.FlagSet) {
 	f.BoolVar(&g.close, "close", false, "if zkrecipes is killed, release PATH at once, even if processes of the command still run")
 }
 
-// live lets the plugin outlive a zkrecipes that is killed, until all processes of the command
-// have ended. Call it before the plugin starts, and end after the plugin has ended.
-func (g *guard) live(t *verb.Tool) (end func(), err error) {
+// outlive makes the plugin outlive a zkrecipes that is killed, until all processes of the
+// command have ended. Call outlive before the plugin starts, and end after it has ended.
+func (g *guard) outlive(t *verb.Tool) (end func(), err error) {
 	if g.close {
 		return func() {}, nil
 	}
@@ -151,7 +151,7 @@ func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Cont
 	if err != nil {
 		return err
 	}
-	end, err := g.live(t)
+	end, err := g.outlive(t)
 	if err != nil {
 		return err
 	}
@@ -163,13 +163,13 @@ func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Cont
 		Hint: fmt.Sprintf("zkrecipes contenders %s shows the contenders ahead", g.path),
 	}
 	held, err := g.once(ctx, t, p, r, program, acquire)
-	for rests := (verb.Rests{}); held != nil && g.repeats(held, t); {
+	for backoff := (verb.Backoff{}); held != nil && g.repeats(held, t); {
 		g.try = false // -try is for the first grant
 		if g.retry > 0 {
 			p.Timeout, p.Try, p.Failure = g.retry, false, g.path+" was lost, and not granted again"
 		}
-		rests.Next(held.ran)
-		rests.Rest(held.after)
+		backoff.Next(held.ran)
+		backoff.Pause(held.after)
 		held, err = g.once(held.after, t, p, r, program, acquire)
 		if again := exit.Code(err, exit.Own); held == nil && g.retry > 0 && (again == exit.Timeout || again == exit.Own) {
 			return exit.With(exit.Lost, "%w", err) // the first grant was lost
@@ -199,8 +199,9 @@ func (g *guard) once(ctx context.Context, t *verb.Tool, p verb.Patience, r *job.
 	return held, err
 }
 
-// repeats reports whether the command is started again. It is not if a signal has ended it,
-// or while processes of it still run.
+// repeats reports whether the command is to be started again, and shows that. It is not if a
+// signal has ended the command. After a loss it is not if processes of the command still run
+// at the end of -grace.
 func (g *guard) repeats(h *holding, t *verb.Tool) bool {
 	text := fmt.Sprintf("waiting for %s again", g.path)
 	switch {
