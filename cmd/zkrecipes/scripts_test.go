@@ -41,11 +41,11 @@ import (
 //	zk stop               stops the server (in-process server only)
 //	await FILE [PATTERN]  waits until a file exists and has a line that matches
 //
-// Conditions: [real] is a real ZooKeeper.
+// The condition [real] holds if the server is a real ZooKeeper.
 func TestScripts(t *testing.T) { runScripts(t, false, []string{"*"}, embeddedServer) }
 
-// serversOwn are the scripts that depend on the behaviour of the server: containers, session
-// timeouts, tokens, limits, and when it expires a session.
+// serversOwn are the scripts that test behaviour of the server: containers, session timeouts,
+// tokens, limits, and when it expires a session.
 var serversOwn = []string{"doctor", "group", "killed", "lock", "names", "semaphore"}
 
 // TestScriptsOnARealServer runs serversOwn on Apache ZooKeeper, and with ZKRECIPES_TEST_ALL

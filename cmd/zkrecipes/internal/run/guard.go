@@ -116,7 +116,8 @@ that the command has started have ended, as with flock; a process that has close
 descriptors does not count. If the hold is lost then, nothing ends these processes.
 With -close, and on Windows, PATH is released at once.
 
-Exit code: the command's, or 128+n if signal n ended it. Otherwise:
+Exit code: the command's, or 128+n if signal n ended the command or the wait before it.
+Otherwise:
 
     2    wrong usage or configuration; nothing was done
     123  the hold was lost, or another client asked for it, whatever the command returned

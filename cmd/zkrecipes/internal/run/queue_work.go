@@ -95,7 +95,7 @@ func (v *queueWorkVerb) Run(ctx context.Context, t *verb.Tool) error {
 		return err
 	}
 	v.t = t
-	p := verb.Patience{Failure: "no element was worked on any more"}
+	p := verb.Patience{Failure: "the worker has stopped"}
 	end, err := v.outlive(t)
 	if err != nil {
 		return err
