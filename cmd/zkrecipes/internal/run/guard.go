@@ -98,7 +98,8 @@ refuse a token smaller than the largest that it has seen. $ZKRECIPES_PATH is PAT
 $ZKRECIPES_ZNODE is the znode whose existence is the grant.
 
 Before the grant, zkrecipes also waits for servers that do not answer, and replaces a
-session that is lost, for -timeout at most. After the grant it replaces nothing.
+session that is lost, for -timeout at most. After the grant, a lost session is not
+replaced. If the plugin is killed or crashes, the next one resumes the session.
 
 When the hold is lost, the command gets TERM, and KILL after -grace. It has a process
 group of its own, except in the foreground of a terminal. The whole group gets the

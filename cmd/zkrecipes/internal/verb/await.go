@@ -23,8 +23,8 @@ type Patience struct {
 // Await calls take, which may wait for other clients, and then use with its result.
 //
 // Until take has succeeded, Await also waits for servers, and replaces a session that is
-// lost: nothing depends on it yet. After that it replaces nothing, because the grant belongs
-// to this session.
+// lost: nothing depends on it yet. After that it opens no other session, because the grant
+// belongs to this one.
 //
 // A signal ends ctx, and the error then has the exit code of the signal. If the time is over
 // while ZooKeeper answers, the error has the exit code exit.Timeout. An error that has a code
