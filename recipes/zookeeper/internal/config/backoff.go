@@ -12,8 +12,8 @@ const (
 	lastBackOff  = 256 * time.Millisecond
 )
 
-// backOff waits before the next attempt, after the change of another client has made
-// one fail. It does not poll: only a failed attempt leads to a wait.
+// backOff waits before the next attempt, after an attempt has failed because of another
+// client's change. It does not poll: only a failed attempt leads to a wait.
 func backOff(ctx context.Context, s *session.Session, failures int) error {
 	limit := min(lastBackOff, firstBackOff<<min(failures-1, 10))
 	over := make(chan struct{})

@@ -126,11 +126,7 @@ func (s *leased) agree(ctx context.Context) error {
 		case err == nil, len(node.Data) > 0: // data of another use, which kazoo ignores
 			return nil
 		}
-		err = znode.SetData(ctx, s.Session, s.Path(), strconv.AppendInt(nil, int64(s.cfg.Permits), 10), node.Stat.Version)
-		if errors.Is(err, recipes.ErrNoNode) {
-			return znode.ErrReadAgain
-		}
-		return err
+		return znode.Listed(znode.SetData(ctx, s.Session, s.Path(), strconv.AppendInt(nil, int64(s.cfg.Permits), 10), node.Stat.Version))
 	})
 }
 

@@ -163,11 +163,7 @@ func (s *semaphore) agreed(ctx context.Context) (version int32, err error) {
 			return fmt.Errorf("%w: the path holds %q, which is not a number of permits", recipes.ErrMismatch, znode.Excerpt(data))
 		}
 		version++
-		err = znode.SetData(ctx, s.Session, s.Path(), []byte(want), node.Stat.Version)
-		if errors.Is(err, recipes.ErrNoNode) {
-			return znode.ErrReadAgain // the next read returns the error
-		}
-		return err
+		return znode.Listed(znode.SetData(ctx, s.Session, s.Path(), []byte(want), node.Stat.Version))
 	})
 	return version, err
 }

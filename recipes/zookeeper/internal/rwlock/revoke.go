@@ -91,8 +91,8 @@ func revokeForced(ctx context.Context, s *session.Session, path string) error {
 }
 
 // awaitGrace waits until the grace is over. If the znode is gone first, the error matches
-// recipes.ErrNoNode. The timer is the only one on which a decision of a recipe rests: the
-// text's "after some length of time".
+// recipes.ErrNoNode. No other recipe decides by a timer. The text demands this one: "after
+// some length of time".
 func awaitGrace(ctx context.Context, s *session.Session, path string, grace time.Duration) error {
 	over := make(chan struct{})
 	timer := time.AfterFunc(grace, func() { close(over) })

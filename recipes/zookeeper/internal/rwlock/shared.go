@@ -196,10 +196,6 @@ func (h *sharedHold) mark(ctx context.Context) error {
 			return err
 		}
 		d.downgraded = true
-		err = znode.SetData(ctx, h.session, h.Znode(), d.encode(), node.Stat.Version)
-		if errors.Is(err, recipes.ErrNoNode) {
-			return znode.ErrReadAgain
-		}
-		return err
+		return znode.Listed(znode.SetData(ctx, h.session, h.Znode(), d.encode(), node.Stat.Version))
 	})
 }

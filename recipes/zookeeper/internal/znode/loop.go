@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
@@ -49,4 +50,13 @@ func Retry(ctx context.Context, s *session.Session, what string, change func() e
 			return GivenUp(ctx, s, what, err)
 		}
 	}
+}
+
+// Listed returns ErrReadAgain if err says that a znode does not exist: it was deleted after
+// it was read or listed. It returns any other error as it is.
+func Listed(err error) error {
+	if errors.Is(err, recipes.ErrNoNode) {
+		return ErrReadAgain
+	}
+	return err
 }
