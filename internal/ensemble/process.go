@@ -5,7 +5,7 @@ import (
 	"os/exec"
 )
 
-// process is one run of a server, from its start to its end.
+// process is one run of a server.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has ended and is reaped
@@ -25,7 +25,7 @@ func (l *launcher) launch(host Host, cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// kill ends the process, frozen or not, and waits until it is gone.
+// kill kills the process, frozen or not, and waits until it has ended.
 func (p *process) kill() error {
 	if err := p.cmd.Process.Kill(); err != nil && p.running() {
 		return fmt.Errorf("kill process %d: %w", p.pid(), err)

@@ -54,7 +54,7 @@ func (s zkSession) contenders(ctx context.Context, path string, kinds []recipes.
 	if slices.Contains(kinds, recipes.KindSemaphore) {
 		lines.Permits = lock.Permits(p.Data)
 	}
-	for _, kind := range allKinds { // in their order, each once
+	for _, kind := range allKinds { // in this order, each once
 		if !slices.Contains(kinds, kind) {
 			continue
 		}
@@ -80,10 +80,10 @@ func (s zkSession) contenders(ctx context.Context, path string, kinds []recipes.
 	return lines, err
 }
 
-// dialects are those in which contenders of the kind can stand among the children of
-// these names, or below them. Locks of the dialect of Curator have the names of the text's. A kazoo
-// line is a shared lock if a reader stands in it, and a lock otherwise: its writers
-// have the names of its locks and candidates.
+// dialects are those in which children of these names, or their children, can be
+// contenders of the kind. Curator names the contenders of a lock as the text does. In kazoo,
+// the writers of a shared lock have the names of locks and candidates. So a wait queue of
+// kazoo is a shared lock if it contains a reader, and a lock otherwise.
 func dialects(kind recipes.Kind, names []string) []recipes.Dialect {
 	shared := len(line.Parse(names, line.KazooRead)) > 0
 	switch {

@@ -10,9 +10,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// numbered is a name that ends with a sequence number, and helper is one that belongs to
-// a recipe in which nobody stands in line. A GUID is a member of a double barrier, of
-// Curator's with hyphens and of kazoo's without. It may end with ten digits by chance.
+// numbered matches a name that ends with a sequence number. helper matches the name of a
+// znode that is not a contender's, but belongs to a recipe. A GUID names a member of a
+// double barrier, in Curator with hyphens and in kazoo without. By chance it can end with
+// ten digits.
 var (
 	numbered = regexp.MustCompile(`[0-9]{10}$`)
 	helper   = regexp.MustCompile(`^(_c_.{36}-)?(member|receipt|guard|queue|qn|entry)-|^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$`)
@@ -29,7 +30,7 @@ func (s zkSession) unknown(ctx context.Context, path string, names []string, kno
 		}
 		stat, err := s.Session.Stat(ctx, znode)
 		if errors.Is(err, recipes.ErrNoNode) {
-			continue // as a contender that has left since the listing
+			continue // it has left since the listing
 		}
 		if err != nil {
 			return 0, err

@@ -13,9 +13,9 @@ import (
 )
 
 // Resume resumes a member that has entered in another process of this session: see
-// session.Resume. It reads again what an entry requires: ready must name the member (not
-// in a compatibility mode), and the member's znode must be this session's, created by the
-// transaction that is the token. As long as that znode exists, no member replaces ready.
+// session.Resume. The member's znode must be this session's, created by the transaction
+// that is the token. Outside the compatibility modes, ready must name the member. As long
+// as that znode exists, no member replaces ready.
 //
 // Otherwise the error matches recipes.ErrNotHeld, and nothing is changed. If the znode
 // is gone or was replaced, the error also matches recipes.ErrRemoved.

@@ -107,8 +107,8 @@ func (s *leased) enter(ctx context.Context, try bool) (*line.Hold, error) {
 }
 
 // agree makes sure that the data of the path, if it is a number, is this contender's
-// number of permits. kazoo's contenders write it when they create the path, and fail on
-// another number.
+// number of permits. A contender of kazoo writes the number when it creates the path, and
+// fails on another number.
 func (s *leased) agree(ctx context.Context) error {
 	return znode.Retry(ctx, s.Session, "agree on the permits", func() error {
 		node, err := s.Session.Get(ctx, s.Path())

@@ -178,9 +178,9 @@ func (q *queue) receive(ctx context.Context, c candidate) (recipes.Token, error)
 	}
 }
 
-// commitClaim creates the claim and counts the delivery in one transaction: it sets the
-// element's data, unchanged, which increases its version. ctx ends with the session, so the
-// outcome does not remain unknown while the claim can exist.
+// commitClaim creates the claim and counts the delivery in one transaction. To count, it
+// sets the element's data, unchanged, which increases the version. ctx ends only with the
+// session, and so does the claim: no claim remains whose outcome is unknown.
 func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, error) {
 	claim := q.claim(c.Name, c.node.Stat.Version+1)
 	var t session.Txn

@@ -177,9 +177,9 @@ type verdict struct {
 
 // decide makes the decision, unless reading the votes has failed with err.
 //
-// For a dead site the guard would be enough: the record that the site has joined is
-// deleted only with the transaction, and until then no session can join as that site. The
-// check of the record is for the case that an operator has deleted it.
+// For a dead site the guard would be enough. The record that the site has joined is deleted
+// only with the transaction. Until then no session can join as that site. The check of the
+// record is for the case that an operator has deleted it.
 func (v *verdict) decide(ctx context.Context, t *twoPhase, p protocol, err error) (recipes.Decision, error) {
 	if err != nil {
 		return recipes.Decision{}, err

@@ -17,8 +17,8 @@
 //   - The last site that is done (done_i) deletes everything.
 //
 // The table shows the costs of a transaction, from Begin until every site has the
-// decision, as counted by the server. The schedule is the most expensive one: all sites
-// wait before the first vote, they vote one at a time, and if all of them decide, they do
+// decision, as counted by the server. The schedule is the most expensive one. All sites
+// wait before the first vote, and they vote one at a time. If all of them decide, they do
 // so at the same time.
 //
 //	variant           sites   writes    reads   events

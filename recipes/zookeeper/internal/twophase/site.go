@@ -152,7 +152,7 @@ func (t *twoPhase) settled(ctx context.Context, read func(context.Context) error
 	return err
 }
 
-// undecided returns nil if there is a decision, and ErrUndecided if there is none.
+// undecided returns ErrUndecided if the transaction exists without a decision.
 func (s *site) undecided(ctx context.Context) error {
 	_, decided, err := s.decision(ctx, s.protocol)
 	if err != nil || decided {

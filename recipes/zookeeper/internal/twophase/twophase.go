@@ -58,9 +58,9 @@ func (t *twoPhase) failed(err error) error {
 	return t.Failed(err)
 }
 
-// guard begins a ZooKeeper transaction that succeeds only for this beginning, and not for a
-// later one at the path: it checks a znode whose name is used once. commit does not count
-// the check as an operation.
+// guard begins a ZooKeeper transaction with a check of a znode whose name is used once. So
+// the transaction succeeds only for this beginning, and not for a later one at the path.
+// commit does not count the check as an operation.
 func (t *twoPhase) guard(p protocol) (guarded session.Txn) {
 	guarded.Check(t.Child(idPrefix+p.ID), recipes.AnyVersion)
 	return guarded

@@ -98,7 +98,7 @@ func (t *twoPhase) decided(ctx context.Context, p protocol) (recipes.Decision, e
 	return d, err
 }
 
-// replace makes this session the coordinator, if there is none.
+// replace makes this session the coordinator, if no session is.
 func (t *twoPhase) replace(ctx context.Context, p protocol) (bool, error) {
 	claim := t.guard(p)
 	claim.Create(t.Child(coordinatorName), nil, true)
