@@ -19,9 +19,8 @@ type Config struct {
 	// dropped. Sessions expire at the end of a tick. 200 ms is long enough.
 	TickTime time.Duration
 
-	// MinSessionTimeout and MaxSessionTimeout bound the session timeout that clients can
-	// negotiate. 0 leaves ZooKeeper's 2 and 20 ticks.
-	MinSessionTimeout time.Duration
+	// MaxSessionTimeout is the longest session timeout that clients can negotiate, 0 for
+	// ZooKeeper's 20 ticks.
 	MaxSessionTimeout time.Duration
 
 	// HeapMiB bounds the Java heap of each server, 0 for 256.
@@ -48,10 +47,6 @@ type Config struct {
 	// SystemProperties are passed to Java as -Dkey=value. Some settings exist
 	// only here, such as "znode.container.checkIntervalMs".
 	SystemProperties map[string]string
-
-	// JavaArgs are further arguments for the JVM, after those of the other
-	// fields.
-	JavaArgs []string
 
 	// Hosts, if not nil, has a network for each server. Otherwise all servers run on
 	// loopback.

@@ -29,12 +29,21 @@ func (l *launcher) run() {
 	}
 }
 
-// start starts cmd in the network of host, on the launcher's thread. It must not be called
+// launch starts cmd in the network of host, on the launcher's thread. It must not be called
 // after close.
-func (l *launcher) start(host Host, cmd *exec.Cmd) error {
-	result := make(chan error, 1)
-	l.requests <- func() { result <- host.Do(cmd.Start) }
-	return <-result
+func (l *launcher) launch(host Host, cmd *exec.Cmd) (*process, error) {
+	bindToParent(cmd)
+	started := make(chan error)
+	l.requests <- func() { started <- host.Do(cmd.Start) }
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		p.err = cmd.Wait()
+	}()
+	return p, nil
 }
 
 // close ends the thread. All processes must have ended.

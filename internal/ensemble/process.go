@@ -12,19 +12,6 @@ type process struct {
 	err  error         // how it ended; valid once done is closed
 }
 
-func (l *launcher) launch(host Host, cmd *exec.Cmd) (*process, error) {
-	bindToParent(cmd)
-	if err := l.start(host, cmd); err != nil {
-		return nil, err
-	}
-	p := &process{cmd: cmd, done: make(chan struct{})}
-	go func() {
-		defer close(p.done)
-		p.err = cmd.Wait()
-	}()
-	return p, nil
-}
-
 // kill kills the process, frozen or not, and waits until it has ended.
 func (p *process) kill() error {
 	if err := p.cmd.Process.Kill(); err != nil && p.running() {

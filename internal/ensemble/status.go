@@ -19,11 +19,19 @@ const (
 // deadline: a frozen server accepts the connection and does not answer. If the server
 // cannot serve, the error is [ErrNotServing].
 func (s *Server) Word(ctx context.Context, word string) (string, error) {
-	answer, err := s.host.fourLetterWord(ctx, s.Addr(), word)
-	if err != nil {
-		return "", fmt.Errorf("ensemble: server %d: %w", s.id, err)
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, wordTimeout)
+		defer cancel()
 	}
-	return answer, nil
+	answer, err := s.host.exchange(ctx, s.Addr(), word)
+	if err == nil {
+		return answer, nil
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, ErrNotServing) {
+		err = cause // the error of the connection says that it was closed, but not why
+	}
+	return "", fmt.Errorf("ensemble: server %d: ask %s for %q: %w", s.id, s.Addr(), word, err)
 }
 
 // Mode returns the server's role. It waits and fails like Word.

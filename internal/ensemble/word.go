@@ -31,24 +31,6 @@ const (
 	maxAnswer   = 64 << 20
 )
 
-// fourLetterWord sends one of ZooKeeper's administrative commands and returns
-// the whole answer.
-func (h Host) fourLetterWord(ctx context.Context, addr, word string) (string, error) {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, wordTimeout)
-		defer cancel()
-	}
-	answer, err := h.exchange(ctx, addr, word)
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, ErrNotServing) {
-			err = cause // the error of the connection says that it was closed, but not why
-		}
-		return "", fmt.Errorf("ask %s for %q: %w", addr, word, err)
-	}
-	return answer, nil
-}
-
 func (h Host) exchange(ctx context.Context, addr, word string) (string, error) {
 	conn, err := h.dial(ctx, addr)
 	if err != nil {

@@ -29,9 +29,6 @@ func (s *Server) zooCfg(cfg Config, all []*Server) map[string]string {
 		"admin.enableServer":     "false",
 		"extendedTypesEnabled":   "true", // TTL nodes
 	}
-	if cfg.MinSessionTimeout != 0 {
-		lines["minSessionTimeout"] = millis(cfg.MinSessionTimeout)
-	}
 	if cfg.MaxSessionTimeout != 0 {
 		lines["maxSessionTimeout"] = millis(cfg.MaxSessionTimeout)
 	}

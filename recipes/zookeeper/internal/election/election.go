@@ -82,41 +82,43 @@ var Candidates = line.Reader{Spoken: markers, Read: func(ctx context.Context, s 
 }}
 
 func (e *election) Leader(ctx context.Context) (recipes.Leader, error) {
+	get := func(ctx context.Context, path string) (session.Node, *session.Watch, error) {
+		node, err := e.Session.Get(ctx, path)
+		return node, nil, err
+	}
 	for {
-		leader, err := e.read(ctx)
+		v, err := e.read(ctx, get)
 		if errors.Is(err, znode.ErrReadAgain) {
 			continue
 		}
-		if err != nil {
-			return recipes.Leader{}, e.Failed(err)
+		if err == nil && v.leader.None() {
+			err = recipes.ErrNoLeader
 		}
-		if leader.None() {
-			return recipes.Leader{}, e.Failed(recipes.ErrNoLeader)
-		}
-		return leader, nil
+		return v.leader, e.Failed(err)
 	}
 }
 
-// read reads the leader and its acknowledgement without a watch.
-func (e *election) read(ctx context.Context) (recipes.Leader, error) {
+// read reads the leader and its acknowledgement with get. If there is no candidate, the
+// view has no leader. On an error it is the zero view.
+func (e *election) read(ctx context.Context, get func(context.Context, string) (session.Node, *session.Watch, error)) (v view, err error) {
 	entries, err := e.Line.Entries(ctx)
 	if err != nil || len(entries) == 0 {
-		return recipes.Leader{}, err
+		return view{}, err
 	}
 	path := e.Child(entries[0].Name)
-	node, err := e.Session.Get(ctx, path)
+	node, leaderChanged, err := get(ctx, path)
 	if err != nil {
-		return recipes.Leader{}, znode.Listed(err)
+		return view{}, znode.Listed(err)
 	}
 	leader := e.leaderOf(path, entries[0], node)
-	ack, err := e.Session.Get(ctx, ackPath(path, leader.Token))
+	ack, ackChanged, err := get(ctx, ackPath(path, leader.Token))
 	switch {
 	case err == nil:
 		leader.Acknowledged, leader.Acknowledgement = true, ack.Data
 	case !errors.Is(err, recipes.ErrNoNode):
-		return recipes.Leader{}, err
+		return view{}, err
 	}
-	return leader, nil
+	return view{leader: leader, leaderChanged: leaderChanged, ackChanged: ackChanged}, nil
 }
 
 // leaderOf returns the first candidate as the leader.

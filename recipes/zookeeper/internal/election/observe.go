@@ -93,42 +93,20 @@ func (e *election) view(ctx context.Context) (view, error) {
 		if err != nil {
 			return view{}, err
 		}
-		v, err := e.readWatched(ctx)
-		if errors.Is(err, recipes.ErrNoNode) || errors.Is(err, znode.ErrReadAgain) {
+		v, err := e.read(ctx, e.Session.GetW)
+		switch {
+		case err != nil:
+		case v.leader.None():
+			v, err = e.awaitCandidates(ctx)
+		case !v.leader.Acknowledged:
+			v.ackChanged, err = e.awaitAcknowledgement(ctx, ackPath(v.leader.Znode, v.leader.Token))
+		}
+		if errors.Is(err, znode.ErrReadAgain) {
 			continue
 		}
 		v.disconnected = disconnected
 		return v, err
 	}
-}
-
-func (e *election) readWatched(ctx context.Context) (view, error) {
-	s := e.Session
-	entries, err := e.Line.Entries(ctx)
-	if err != nil {
-		return view{}, err
-	}
-	if len(entries) == 0 {
-		return e.awaitCandidates(ctx)
-	}
-	path := e.Child(entries[0].Name)
-	node, leaderChanged, err := s.GetW(ctx, path)
-	if err != nil {
-		return view{}, err
-	}
-	v := view{
-		leader:        e.leaderOf(path, entries[0], node),
-		leaderChanged: leaderChanged,
-	}
-	ack, ackChanged, err := s.GetW(ctx, ackPath(path, v.leader.Token))
-	switch {
-	case err == nil:
-		v.leader.Acknowledged, v.leader.Acknowledgement = true, ack.Data
-	case errors.Is(err, recipes.ErrNoNode):
-		ackChanged, err = e.awaitAcknowledgement(ctx, ackPath(path, v.leader.Token))
-	}
-	v.ackChanged = ackChanged
-	return v, err
 }
 
 // awaitAcknowledgement watches the list of acknowledgements, or for the creation of their

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,37 +81,28 @@ func (q *queue) room(ctx context.Context, n int) (version int32, err error) {
 		names, err := q.Session.Children(ctx, path) // most puts find room, and need no watch
 		return names, nil, err
 	}
-	for {
-		disconnected, err := q.Session.Connected(ctx)
-		if err != nil {
-			return 0, err
-		}
+	err = znode.Await(ctx, q.Session, "waiting for room", func() ([]<-chan struct{}, error) {
 		bound, err := q.Session.Stat(ctx, q.Child(boundName))
 		if errors.Is(err, recipes.ErrNoNode) {
-			if err := q.provide(ctx, q.Child(boundName)); err != nil {
-				return 0, err
-			}
-			continue
+			return nil, cmp.Or(q.provide(ctx, q.Child(boundName)), znode.ErrReadAgain)
 		}
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		names, changed, err := list(ctx, q.Path())
 		switch {
-		case errors.Is(err, recipes.ErrNoNode):
-			continue // another client has deleted the queue
 		case err != nil:
-			return 0, err
+			return nil, znode.Listed(err) // another client may have deleted the queue
 		case len(q.parse(names))+n <= q.cfg.Capacity:
-			return bound.Version, nil
+			version = bound.Version
+			return nil, nil
 		case changed == nil:
 			list = q.Session.ChildrenW
-			continue
+			return nil, znode.ErrReadAgain
 		}
-		if err := q.Session.Wait(ctx, "waiting for room", changed.Fired(), disconnected); err != nil {
-			return 0, err
-		}
-	}
+		return znode.Events(changed), nil
+	})
+	return version, err
 }
 
 // names returns the names of n elements that were put. After a lost reply, it searches for
@@ -133,21 +125,19 @@ func (q *queue) names(ctx context.Context, outcome session.Outcome, prefix strin
 	var found []recipes.ElementID
 	for _, e := range slices.Backward(present) {
 		stat, err := q.Session.Stat(ctx, q.Child(e.Name))
-		switch {
-		case errors.Is(err, recipes.ErrNoNode):
-		case err != nil || stat.Czxid < outcome.Zxid:
-			if len(found) == n {
-				slices.Reverse(found)
-				return found
-			}
-			return ids // some were taken, and it is unknown which
-		case stat.Czxid == outcome.Zxid:
+		if errors.Is(err, recipes.ErrNoNode) {
+			continue
+		}
+		if err != nil || stat.Czxid < outcome.Zxid {
+			break
+		}
+		if stat.Czxid == outcome.Zxid {
 			found = append(found, recipes.ElementID(e.Name))
 		}
 	}
-	if len(found) == n {
-		slices.Reverse(found)
-		return found
+	if len(found) != n {
+		return ids // some were taken, and it is unknown which
 	}
-	return ids
+	slices.Reverse(found)
+	return found
 }
