@@ -9,8 +9,8 @@
 //
 //   - A waiter whose connection was lost reads again.
 //   - Set and Remove send a request again only if the first one is known not to have been
-//     committed. The czxid of the barrier tells: another client may have removed the
-//     barrier in between, or set another one.
+//     committed. That is read from the czxid of the barrier and the pzxid of its parent:
+//     another client may have removed the barrier in between, or set another one.
 //
 // # Double barrier
 //

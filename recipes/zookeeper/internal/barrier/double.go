@@ -59,7 +59,7 @@ func (b *doubleBarrier) EnterAnnounced(ctx context.Context, data []byte, joined 
 }
 
 func (b *doubleBarrier) mayJoin(ctx context.Context) error {
-	if b.speaks() {
+	if b.compatible() {
 		return b.vacant(ctx)
 	}
 	_, err := b.members(ctx)
@@ -70,7 +70,7 @@ func (b *doubleBarrier) mayJoin(ctx context.Context) error {
 func (b *doubleBarrier) await(ctx context.Context, o *znode.Ephemeral) (recipes.Passage, error) {
 	r := round{zxid: math.MaxInt64} // outside the compatibility modes no name is used again
 	var err error
-	if b.speaks() {
+	if b.compatible() {
 		r, err = b.waitForReady(ctx, o)
 	} else {
 		r.members, err = b.wait(ctx, o)

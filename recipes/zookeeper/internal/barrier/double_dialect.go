@@ -32,8 +32,8 @@ import (
 //   - Our members leave when all members of their round are gone. A member of the same
 //     name with a younger znode is of the next round.
 
-// speaks reports whether the barrier is in a compatibility mode.
-func (b *doubleBarrier) speaks() bool { return b.line.Dialect != recipes.DefaultDialect }
+// compatible reports whether the barrier is in a compatibility mode.
+func (b *doubleBarrier) compatible() bool { return b.line.Dialect != recipes.DefaultDialect }
 
 // memberOf returns the dialect in which a name is a member's, or "". Curator names a member
 // by a GUID, and kazoo by a GUID without hyphens.

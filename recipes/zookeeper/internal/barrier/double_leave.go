@@ -103,7 +103,7 @@ func (p *passage) step(ctx context.Context) (target string, err error) {
 
 // remaining lists the members that have not left, in order.
 func (p *passage) remaining(ctx context.Context) ([]string, error) {
-	if p.barrier.speaks() {
+	if p.barrier.compatible() {
 		names, stat, err := p.session.List(ctx, p.barrier.Path())
 		if errors.Is(err, recipes.ErrNoNode) {
 			return nil, nil

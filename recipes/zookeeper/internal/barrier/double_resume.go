@@ -46,7 +46,7 @@ func (b *doubleBarrier) Resume(ctx context.Context, path string, token recipes.T
 // markReadyResumed keeps session.DropRest from deleting ready, which in a compatibility
 // mode may be the session's. It keeps others out while members are inside.
 func (b *doubleBarrier) markReadyResumed() {
-	if b.speaks() {
+	if b.compatible() {
 		b.Session.MarkResumed(b.readyPath())
 	}
 }
@@ -55,7 +55,7 @@ func (b *doubleBarrier) markReadyResumed() {
 // members that are present, because the next round begins only after this member is gone.
 // Ready may be gone already in that mode. The token proves that this member has entered.
 func (b *doubleBarrier) entered(ctx context.Context) (round, error) {
-	if b.speaks() {
+	if b.compatible() {
 		return b.round(ctx)
 	}
 	r, err := b.read(ctx)
@@ -83,7 +83,7 @@ func (b *doubleBarrier) ResumeLeaving(ctx context.Context, path string, token re
 	if exists {
 		return b.Resume(ctx, path, token)
 	}
-	if b.speaks() {
+	if b.compatible() {
 		stat, err := b.Session.Stat(ctx, b.Path())
 		if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 			return nil, b.Failed(err)

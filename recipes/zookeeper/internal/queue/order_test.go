@@ -26,7 +26,7 @@ func parsed(dialect recipes.Dialect, priority bool, names ...string) (found []st
 	return found
 }
 
-// Which names are elements, and in which order they are taken.
+// The names of elements, in the order in which consumers take them.
 func TestTheOrderOfElements(t *testing.T) {
 	names := []string{
 		"queue-0000000002", "queue-0000000001", "queue-2147483647", "queue--2147483648",
@@ -62,7 +62,7 @@ func TestTheOrderOfElements(t *testing.T) {
 	}
 }
 
-// A claim's name tells its element and attempt, and no other name does.
+// A claim's name contains its element and attempt. Other names are refused.
 func TestTheNamesOfClaims(t *testing.T) {
 	q := aQueue(t, recipes.DefaultDialect)
 	for _, attempt := range []int32{1, 2, 2147483647} {
@@ -89,7 +89,7 @@ func TestTheNamesOfClaims(t *testing.T) {
 	}
 }
 
-// What each dialect takes for another's.
+// The names that each dialect takes for a third-party element.
 func TestForeignElements(t *testing.T) {
 	const ours, curators, kazoos = "queue-0000000001", "qn-0000000001", "entry-100-0000000001"
 	for dialect, foreign := range map[recipes.Dialect][]string{

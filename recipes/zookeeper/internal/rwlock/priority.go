@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	gopath "path"
+	"slices"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -110,7 +111,7 @@ func (l *priorityLock) read(ctx context.Context) (lockState, []contender, error)
 		return lockState{}, nil, err
 	}
 	all := ranked(names, successor)
-	if waits(all, successor) {
+	if slices.ContainsFunc(all, func(c contender) bool { return c.name == successor && !c.holds }) {
 		state.successor = successor
 	}
 	return state, all, nil
@@ -123,16 +124,6 @@ func parseSuccessor(data []byte) (successor string, ok bool) {
 		return successor, true
 	}
 	return "", len(data) == 0
-}
-
-// waits reports whether a contender of that name waits.
-func waits(all []contender, name string) bool {
-	for _, c := range all {
-		if c.name == name && !c.holds {
-			return true
-		}
-	}
-	return false
 }
 
 func (s lockState) data() []byte {

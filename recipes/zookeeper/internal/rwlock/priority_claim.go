@@ -132,7 +132,7 @@ func (l *priorityLock) ResumeWaiting(ctx context.Context, znode string, try bool
 		return nil, l.Failed(err)
 	}
 	w.claimed = true
-	w.tell(recipes.UnknownPosition)
+	w.announce(recipes.UnknownPosition)
 	return w.stay(ctx, func(ctx context.Context) (*line.Hold, error) { return w.grant(ctx, holding) })
 }
 

@@ -97,11 +97,5 @@ func blockers(predecessors []contender, mode recipes.Mode) []contender {
 	if mode == recipes.Writing {
 		return predecessors
 	}
-	var writers []contender
-	for _, c := range predecessors {
-		if c.mode == recipes.Writing {
-			writers = append(writers, c)
-		}
-	}
-	return writers
+	return slices.DeleteFunc(slices.Clone(predecessors), func(c contender) bool { return c.mode != recipes.Writing })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
@@ -45,26 +46,21 @@ func (w *waiter) wait(ctx context.Context) (*line.Hold, error) {
 		if err != nil {
 			return nil, err
 		}
-		position := -1
-		for i, c := range all {
-			if c.name == w.me.name {
-				position = i
-			}
-		}
+		position := slices.IndexFunc(all, func(c contender) bool { return c.name == w.me.name })
 		if position < 0 {
 			return nil, w.removed()
 		}
 		blocking := blockers(all[:position], w.me.mode)
 		switch {
 		case len(blocking) == 0:
-			w.tell(position)
+			w.announce(position)
 			hold, err := w.claim(ctx, state)
 			if !errors.Is(err, znode.ErrReadAgain) {
 				return hold, err
 			}
 			continue
 		case w.try:
-			w.tell(position)
+			w.announce(position)
 			return nil, fmt.Errorf("%w: %s", recipes.ErrContended, l.Child(blocking[0].name))
 		}
 		ready, err := w.arm(ctx, blocking, disconnected)
@@ -79,7 +75,7 @@ func (w *waiter) wait(ctx context.Context) (*line.Hold, error) {
 				return nil, err
 			}
 		}
-		w.tell(position)
+		w.announce(position)
 		l.Session.PrepareProof()
 		if err := w.armed.Wait(ctx, l.Session, "waiting for "+l.Path(), disconnected); err != nil {
 			return nil, err
@@ -91,7 +87,7 @@ func (w *waiter) removed() error {
 	return fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, w.lock.Child(w.me.name))
 }
 
-func (w *waiter) tell(position int) {
+func (w *waiter) announce(position int) {
 	if w.joined != nil {
 		w.joined(recipes.Place{Znode: w.lock.Child(w.me.name), Position: position})
 		w.joined = nil

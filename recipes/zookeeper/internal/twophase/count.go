@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -87,23 +86,16 @@ func (t *twoPhase) joined(ctx context.Context, p protocol) ([]string, *session.W
 	if p.Variant != recipes.OwnNodes {
 		return p.Sites, nil, nil
 	}
-	pick := func(names []string) (joined []string) {
-		for _, s := range p.Sites {
-			if slices.Contains(names, joinedPrefix+s) {
-				joined = append(joined, s)
-			}
-		}
-		return joined
-	}
 	names, err := t.Session.Children(ctx, t.Path()) // usually all have joined
-	if err != nil || len(pick(names)) == len(p.Sites) {
+	if _, missing := p.split(names, joinedPrefix); err != nil || len(missing) == 0 {
 		return p.Sites, nil, err
 	}
 	names, changed, err := t.Session.ChildrenW(ctx, t.Path())
-	if err != nil || len(pick(names)) == len(p.Sites) {
+	present, missing := p.split(names, joinedPrefix)
+	if err != nil || len(missing) == 0 {
 		return p.Sites, nil, err // the last site joined in between
 	}
-	return pick(names), changed, nil
+	return present, changed, nil
 }
 
 // readVotes reads the votes that have changed. It returns a verdict as soon as one vote

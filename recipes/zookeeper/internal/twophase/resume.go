@@ -20,7 +20,7 @@ import (
 func (t *twoPhase) ResumeCoordinator(ctx context.Context, id string) error {
 	p, err := t.protocol(ctx)
 	if err == nil {
-		err = t.is(p, id)
+		err = t.checkID(p, id)
 	}
 	if err == nil && p.Variant != recipes.AllWatch {
 		err = t.resumeChild(ctx, coordinatorName)
@@ -39,7 +39,7 @@ func (t *twoPhase) ResumeCoordinator(ctx context.Context, id string) error {
 func (t *twoPhase) ResumeSite(ctx context.Context, name, id string) (recipes.Site, error) {
 	payload, p, err := t.read(ctx)
 	if err == nil {
-		err = t.is(p, id)
+		err = t.checkID(p, id)
 	}
 	if err == nil && !slices.Contains(p.Sites, name) {
 		err = fmt.Errorf("%w: %q; its sites are %q", recipes.ErrUnknownSite, name, p.Sites)
@@ -61,8 +61,8 @@ func (t *twoPhase) ResumeSite(ctx context.Context, name, id string) (recipes.Sit
 // ID is the ID of the transaction. Each beginning has another one.
 func (s *site) ID() string { return s.protocol.ID }
 
-// is checks that the transaction is the one of that ID.
-func (t *twoPhase) is(p protocol, id string) error {
+// checkID checks that the transaction is the one of that ID.
+func (t *twoPhase) checkID(p protocol, id string) error {
 	if p.ID != id {
 		return fmt.Errorf("%w: another transaction has begun at the path", recipes.ErrNoTransaction)
 	}

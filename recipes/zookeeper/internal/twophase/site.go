@@ -186,8 +186,7 @@ func (t *twoPhase) forget(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		missing := slices.DeleteFunc(slices.Clone(p.Sites), func(s string) bool { return slices.Contains(names, donePrefix+s) })
-		if len(missing) > 0 {
+		if _, missing := p.split(names, donePrefix); len(missing) > 0 {
 			return fmt.Errorf("%w: not done: %q", recipes.ErrUndecided, missing)
 		}
 		if err := t.delete(ctx, p, names); !errors.Is(err, znode.ErrReadAgain) {

@@ -39,6 +39,18 @@ type protocol struct {
 	created int64 // the czxid of everything that Begin creates
 }
 
+// split returns the sites that have a znode of that prefix, and the other sites.
+func (p protocol) split(names []string, prefix string) (present, missing []string) {
+	for _, s := range p.Sites {
+		if slices.Contains(names, prefix+s) {
+			present = append(present, s)
+		} else {
+			missing = append(missing, s)
+		}
+	}
+	return present, missing
+}
+
 // New returns the two-phase commit at path.
 func New(s *session.Session, path string, cfg recipes.TransactionConfig) (recipes.Transaction, error) {
 	variant, err := cfg.Variant.Normalize()

@@ -30,7 +30,7 @@ func (t *twoPhase) Coordinate(ctx context.Context) (recipes.Decision, error) {
 func (t *twoPhase) CoordinateAs(ctx context.Context, id string) (recipes.Decision, error) {
 	p, err := t.protocol(ctx)
 	if err == nil && id != "" {
-		if err := t.is(p, id); err != nil {
+		if err := t.checkID(p, id); err != nil {
 			return recipes.Decision{}, t.failed(err)
 		}
 	}
