@@ -247,10 +247,7 @@ func (b *doubleBarrier) admit(ctx context.Context, r ready, members []line.Entry
 			return znode.ErrReadAgain
 		}
 	}
-	if znode.TryAgain(ctx, b.Session, err) {
-		return znode.ErrReadAgain
-	}
-	return znode.GivenUp(ctx, b.Session, "admit members", err) // the caller has not entered, either way
+	return znode.Again(ctx, b.Session, "admit members", err) // if it is given up, the caller has not entered
 }
 
 // among returns the names of the entries that are in the generation, in order.

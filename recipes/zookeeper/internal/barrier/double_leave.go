@@ -166,8 +166,8 @@ func (p *passage) deleteReady(ctx context.Context) error {
 	switch refused := znode.RefusedOp(err); {
 	case refused == ofReady:
 		return p.await(ctx) // another client has deleted ready
-	case refused >= 0 && errors.Is(err, recipes.ErrNoNode), znode.TryAgain(ctx, p.session, err):
+	case refused >= 0 && errors.Is(err, recipes.ErrNoNode):
 		return znode.ErrReadAgain
 	}
-	return znode.GivenUp(ctx, p.session, "delete "+p.Znode(), err) // Leave deletes the znode in any case
+	return znode.Again(ctx, p.session, "delete "+p.Znode(), err) // if it is given up, Leave deletes the znode
 }

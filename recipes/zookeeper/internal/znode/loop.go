@@ -45,11 +45,19 @@ func Events(watches ...*session.Watch) []<-chan struct{} {
 // the error has no unknown outcome after ctx or the session has ended (GivenUp).
 func Retry(ctx context.Context, s *session.Session, what string, change func() error) error {
 	for {
-		err := change()
-		if !errors.Is(err, ErrReadAgain) && !TryAgain(ctx, s, err) {
-			return GivenUp(ctx, s, what, err)
+		if err := Again(ctx, s, what, change()); !errors.Is(err, ErrReadAgain) {
+			return err
 		}
 	}
+}
+
+// Again returns ErrReadAgain if TryAgain reports true for the error of a change, and
+// otherwise the error of GivenUp.
+func Again(ctx context.Context, s *session.Session, what string, err error) error {
+	if TryAgain(ctx, s, err) {
+		return ErrReadAgain
+	}
+	return GivenUp(ctx, s, what, err)
 }
 
 // Listed returns ErrReadAgain if err says that a znode does not exist: it was deleted after
