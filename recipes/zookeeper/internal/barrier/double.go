@@ -220,9 +220,9 @@ func (b *doubleBarrier) gather(ctx context.Context, r ready) (<-chan struct{}, e
 // been deleted and created again since it was read. The later one may have the same
 // version, and name members that have not read it yet. So admit reads ready again after
 // the listing. If ready is still the same, then every ready written from now on names
-// exactly these members, as long as all of them are present: it names the first members
-// of a listing, and these members are in every such listing. And no listing puts a later
-// member ahead of an earlier one.
+// exactly these members, as long as all of them are present. For each ready names the
+// first members of a listing, and every later listing begins with these members: none puts
+// a later member ahead of an earlier one.
 func (b *doubleBarrier) admit(ctx context.Context, r ready, members []line.Entry) error {
 	var t session.Txn
 	names := make([]string, len(members))

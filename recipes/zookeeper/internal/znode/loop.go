@@ -8,10 +8,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Await calls read until it returns no events, or an error. If it returns events, Await
-// waits for one of them, or for the end of the connection, and calls it again: after a
-// reconnect, it is unknown which events were missed. Each call begins on a live
-// connection. After ErrReadAgain, Await calls read again at once.
+// Await calls read until it returns no events, or an error. If read returns events, Await
+// waits for one of them, or for the end of the connection, and then calls read again. After
+// a reconnect the session may have missed events. Each call begins on a live connection.
+// After ErrReadAgain, Await calls read again at once.
 func Await(ctx context.Context, s *session.Session, what string, read func() (events []<-chan struct{}, err error)) error {
 	for {
 		disconnected, err := s.Connected(ctx)
