@@ -31,8 +31,6 @@ func (c *configuration) failed(key string, err error) error {
 	return fmt.Errorf("key %q of configuration %s: %w", key, c.Path(), err)
 }
 
-func (c *configuration) full(key string) string { return c.Child(key) }
-
 func (c *configuration) Get(ctx context.Context, key string) (recipes.Entry, error) {
 	if err := recipes.ValidateKey(key); err != nil {
 		return recipes.Entry{}, c.failed(key, err)
