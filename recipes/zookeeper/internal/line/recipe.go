@@ -25,17 +25,17 @@ func NewRecipe[H any](l *Line, name string, r Reader, grant func(*Hold) H, check
 
 // Enter is Line.Enter.
 func (r *Recipe[H]) Enter(ctx context.Context, o Options) (H, error) {
-	return r.granted(r.Line.Enter(ctx, o))
+	return r.Granted(r.Line.Enter(ctx, o))
 }
 
 // Resume is Line.Resume.
 func (r *Recipe[H]) Resume(ctx context.Context, znode string, token recipes.Token) (H, error) {
-	return r.granted(r.Line.Resume(ctx, znode, token))
+	return r.Granted(r.Line.Resume(ctx, znode, token))
 }
 
 // ResumeWaiting is Line.ResumeWaiting.
 func (r *Recipe[H]) ResumeWaiting(ctx context.Context, znode string, try bool) (H, error) {
-	return r.granted(r.Line.ResumeWaiting(ctx, znode, r.Trying(try)))
+	return r.Granted(r.Line.ResumeWaiting(ctx, znode, r.Trying(try)))
 }
 
 // Trying returns the options of a contender that waits, or only tries.
@@ -45,7 +45,9 @@ func (r *Recipe[H]) Trying(try bool) Options {
 	return o
 }
 
-func (r *Recipe[H]) granted(hold *Hold, err error) (H, error) {
+// Granted returns the grant that the contract has for a hold, or the error with the name of
+// the recipe.
+func (r *Recipe[H]) Granted(hold *Hold, err error) (H, error) {
 	if err != nil {
 		var none H
 		return none, r.Failed(err)

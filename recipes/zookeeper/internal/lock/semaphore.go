@@ -64,18 +64,11 @@ func newSemaphore(name string, lines *line.Lines, path string, cfg recipes.Semap
 }
 
 func (s *semaphore) Acquire(ctx context.Context) (recipes.Hold, error) {
-	return s.granted(s.enter(ctx, false))
+	return s.Granted(s.enter(ctx, false))
 }
 
 func (s *semaphore) TryAcquire(ctx context.Context) (recipes.Hold, error) {
-	return s.granted(s.enter(ctx, true))
-}
-
-func (s *semaphore) granted(permit *line.Hold, err error) (recipes.Hold, error) {
-	if err != nil {
-		return nil, s.Failed(err)
-	}
-	return permit, nil
+	return s.Granted(s.enter(ctx, true))
 }
 
 // enter is line.Line.Enter. On a mismatch it deletes a path that no contender uses any

@@ -142,11 +142,13 @@ func readMarks(c *recipes.Contender) {
 }
 
 func isWriter(path string) bool {
-	return isKind(path, line.Write) || isKind(path, line.CuratorWrite) || isKind(path, line.KazooLock)
-}
-
-func isKind(path, marker string) bool {
-	return len(line.Parse([]string{gopath.Base(path)}, marker)) == 1
+	name := []string{gopath.Base(path)}
+	for _, m := range markers {
+		if len(line.Parse(name, m[1])) == 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // sharedHold is a *line.Hold with a mode.
