@@ -87,7 +87,7 @@ func TestANameOfWhichNoAddressAnswersTellsWhatEachMet(t *testing.T) {
 }
 
 // The sessions of one configuration do not all begin with the same server, and each tries
-// all of them in turn. Once the gate is closed, go-zookeeper is told to look whether it
+// all of them in turn. Once the gate is closed, go-zookeeper is reported to look whether it
 // was closed.
 func TestServersAreTriedInAnOrderOfTheSessionsOwn(t *testing.T) {
 	servers := make([]string, 50)
@@ -131,7 +131,7 @@ func TestServersAreTriedInAnOrderOfTheSessionsOwn(t *testing.T) {
 	}
 }
 
-// What an attempt has met is told until a session is established.
+// What an attempt has met is reported until a session is established.
 func TestTheLastAttemptIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := errors.New("refused")
@@ -150,7 +150,7 @@ func TestTheLastAttemptIsTold(t *testing.T) {
 		begun := time.Now()
 		for n := range 3 {
 			if _, err := d.Dial("tcp", "server", 0); !errors.Is(err, refused) || !errors.Is(d.lastError(), refused) {
-				t.Errorf("attempt %d: %v, told as %v", n, err, d.lastError())
+				t.Errorf("attempt %d: %v, reported as %v", n, err, d.lastError())
 			}
 		}
 		least, most := (backoff(1)+backoff(2))/2, backoff(1)+backoff(2)
@@ -160,11 +160,11 @@ func TestTheLastAttemptIsTold(t *testing.T) {
 		d.established()
 		begun = time.Now()
 		if d.lastError() != nil {
-			t.Error("what was met before is told of a session that is established")
+			t.Error("what was met before is reported of a session that is established")
 		}
 		d.shut()
 		if _, err := d.Dial("tcp", "server", 0); !errors.Is(err, errGateClosed) || d.lastError() != nil {
-			t.Errorf("the gate is closed: %v, told as %v", err, d.lastError())
+			t.Errorf("the gate is closed: %v, reported as %v", err, d.lastError())
 		}
 		if took := time.Since(begun); took != 0 {
 			t.Errorf("the first attempt after a connection took %v", took)

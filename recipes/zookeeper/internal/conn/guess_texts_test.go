@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// A server that does not want a client ends the connection in one of these ways.
+// A server that refuses a client ends the connection in one of these ways.
 func TestWhatAServerSaysThatHangsUp(t *testing.T) {
 	other := errors.New("something else")
 	reset := &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
