@@ -25,7 +25,7 @@ func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 	if l.semaphore() {
 		parent = l.Session.Ensure // its contenders write to the path, by other strategies too
 	}
-	bare, siblings, err := l.Session.CreateBareIn(ctx, l.Path, marker, o.Data, !busy || o.Try, parent)
+	bare, siblings, err := l.Session.CreateBare(ctx, l.Path, marker, o.Data, !busy || o.Try, parent)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func TestPlacesThatAreGoneAreForgotten(t *testing.T) {
 			return nil
 		},
 	} {
-		place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
+		place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
 		if err != nil {
 			t.Fatal(err)
 		}

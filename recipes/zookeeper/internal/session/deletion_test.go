@@ -107,7 +107,7 @@ func TestADeletionThatIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, _, err := s.CreateBare(ctx, "/kept", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/kept", "lock-", nil, false, s.EnsureLine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestADeletionInASessionThatIsOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, _, err := s.CreateBare(ctx, "/over", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/over", "lock-", nil, false, s.EnsureLine)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func (g *bareOwner) again() {
 	if err := g.other.DeleteOnce(g.ctx, "/line", -1); err != nil {
 		g.t.Error(err)
 	}
-	if place, _, err := g.other.CreateBare(g.ctx, "/line", "lock-", nil, false); err != nil || place.Path != g.place.Path {
+	if place, _, err := g.other.CreateBare(g.ctx, "/line", "lock-", nil, false, g.other.EnsureLine); err != nil || place.Path != g.place.Path {
 		g.t.Errorf("%+v, %v", place, err)
 	}
 }
@@ -83,7 +83,7 @@ func TestAPlaceThatIsGivenBack(t *testing.T) {
 			srv := embedded(t)
 			g := &bareOwner{t: t, ctx: bounded(t), s: open(t, to(srv)), other: open(t, to(srv))}
 			var err error
-			if g.place, _, err = g.s.CreateBare(g.ctx, "/line", "lock-", nil, !test.unwatched); err != nil {
+			if g.place, _, err = g.s.CreateBare(g.ctx, "/line", "lock-", nil, !test.unwatched, g.s.EnsureLine); err != nil {
 				t.Fatal(err)
 			}
 			if test.before != nil {
@@ -134,7 +134,7 @@ func TestAPlaceThatIsGivenBack(t *testing.T) {
 func TestAHandOverThatWasSentOutlivesItsCaller(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestAHandOverThatWasNotWrittenMayHaveArrived(t *testing.T) {
 	}
 	t.Cleanup(func() { closeNow(s) })
 	once.Store(true) // for parents, which are made by a transaction too
-	if place, _, err = s.CreateBare(ctx, "/line", "lock-", nil, false); err != nil {
+	if place, _, err = s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine); err != nil {
 		t.Fatal(err)
 	}
 	if lost, err = s.Connected(ctx); err != nil {
@@ -238,7 +238,7 @@ func TestAPlaceThatMayNotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeNow(s) })
-	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
 	if err != nil || !s.CreatesBare() {
 		t.Fatalf("%v; it takes places: %v", err, s.CreatesBare())
 	}

@@ -69,7 +69,7 @@ func TestTheIdentityIsGivenOnceOnAConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
+			place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -54,7 +54,7 @@ func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
 	}
 	var places [2]session.BareZnode
 	for i := range places {
-		if places[i], _, err = s.CreateBare(ctx, "/d", "lock-", nil, false); err != nil {
+		if places[i], _, err = s.CreateBare(ctx, "/d", "lock-", nil, false, s.EnsureLine); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +95,7 @@ func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
 func TestAHandOverOutlivesItsCaller(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestAHandOverOutlivesItsCaller(t *testing.T) {
 func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
-	older, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
+	older, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	later, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
+	later, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
 	if err != nil || later.Path != older.Path {
 		t.Fatalf("%+v, %v", later, err)
 	}
@@ -205,7 +205,7 @@ func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
 		"CreateNamed":     {zkserver.OpCreate, func() (string, error) { _, err := s.CreateNamed(ctx, "/p/x", nil); return "/p/x", err }},
 		"CreateProtected": {zkserver.OpCreate, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
 		"CreateBare": {zkserver.OpCreate2, func() (string, error) {
-			place, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false)
+			place, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureLine)
 			return place.Path, err
 		}},
 	} {
@@ -237,8 +237,14 @@ func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 		"CreateNamed":             {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { _, err := s.CreateNamed(ctx, "/p/x", nil); return "/p/x", err }},
 		"CreateProtected, listed": {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
 		"CreateProtected":         {zkserver.OpCreate, zkserver.OpGetChildren2, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
-		"CreateBare":              {zkserver.OpCreate2, zkserver.OpGetChildren2, func() (string, error) { p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false); return p.Path, err }},
-		"CreateBare, then listed": {zkserver.OpCreate2, zkserver.OpGetData, func() (string, error) { p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false); return p.Path, err }},
+		"CreateBare": {zkserver.OpCreate2, zkserver.OpGetChildren2, func() (string, error) {
+			p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureLine)
+			return p.Path, err
+		}},
+		"CreateBare, then listed": {zkserver.OpCreate2, zkserver.OpGetData, func() (string, error) {
+			p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureLine)
+			return p.Path, err
+		}},
 	} {
 		if err := s.Ensure(ctx, "/p"); err != nil {
 			t.Fatal(err)

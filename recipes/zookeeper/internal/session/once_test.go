@@ -154,7 +154,7 @@ func TestALostPlaceIsFoundBehindTheLastNumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
-	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false, s.EnsureLine)
 	if err != nil || !lost() {
 		t.Fatalf("%+v, %v; a reply was lost: %v", place, err, lost())
 	}
@@ -180,7 +180,7 @@ func TestAPlaceIsFoundAmongNumbersThatHaveComeToTheirEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
-	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false, s.EnsureLine)
 	if err != nil || !lost() || place.Path != "/n/lock-2147483647" {
 		t.Fatalf("%+v, %v; a reply was lost: %v", place, err, lost())
 	}

@@ -20,7 +20,7 @@ func TestAPartThatIsRefusedIsAnError(t *testing.T) {
 	var places [3]session.BareZnode // of each the watch is set once
 	for i := range places {
 		var err error
-		if places[i], _, err = s.CreateBare(ctx, "/line", "lock-", nil, false); err != nil {
+		if places[i], _, err = s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -61,7 +61,7 @@ func TestASessionThatWasLetGoIsResumed(t *testing.T) {
 	everywhere(t, func(t *testing.T, cfg recipes.SessionConfig) {
 		first, ctx := open(t, cfg), bounded(t)
 		dir := "/resumed-" + t.Name()[strings.LastIndex(t.Name(), "/")+1:]
-		place, _, err := first.CreateBare(ctx, dir, "lock-", nil, false)
+		place, _, err := first.CreateBare(ctx, dir, "lock-", nil, false, first.EnsureLine)
 		if err != nil {
 			t.Fatal(err)
 		}

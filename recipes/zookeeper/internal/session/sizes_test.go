@@ -29,7 +29,7 @@ func TestWhatFitsIntoAPacketIsSent(t *testing.T) {
 			return err
 		}},
 		"place": {"/line", func(path string, data []byte) error {
-			_, _, err := s.CreateBare(ctx, path, "lock-", data, false)
+			_, _, err := s.CreateBare(ctx, path, "lock-", data, false, s.EnsureLine)
 			return err
 		}},
 	} {

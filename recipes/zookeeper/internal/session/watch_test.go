@@ -212,7 +212,7 @@ func TestAWatchOnTheOwnPlaceThatIsRefusedIsAnError(t *testing.T) {
 	var places [2]session.BareZnode
 	for i := range places {
 		var err error
-		if places[i], _, err = s.CreateBare(ctx, "/line", "lock-", nil, false); err != nil {
+		if places[i], _, err = s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -254,7 +254,7 @@ func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 		var places [2]session.BareZnode
 		var err error
 		for i := range places {
-			if places[i], _, err = s.CreateBare(ctx, "/line", "lock-", nil, false); err != nil {
+			if places[i], _, err = s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -285,7 +285,7 @@ func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 func TestWatchesAreForgotten(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
 	if err != nil {
 		t.Fatal(err)
 	}
