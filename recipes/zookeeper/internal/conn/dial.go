@@ -172,17 +172,3 @@ func (d *dialer) failed(err error) {
 	defer d.mu.Unlock()
 	d.last = err
 }
-
-// lastError returns the error of the last attempt to connect, or nil.
-func (d *dialer) lastError() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.last
-}
-
-// connection returns the current connection, established or not, or nil.
-func (d *dialer) connection() *Conn {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.current
-}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
 )
 
@@ -162,7 +163,11 @@ func (c *Conn) reply() (request sent, own bool) {
 	}
 	c.mu.Unlock()
 	if auth {
-		c.wire.authReplied(code == 0)
+		if code == 0 {
+			c.wire.connected()
+		} else {
+			c.wire.Lost(recipes.ErrAuthFailed)
+		}
 	}
 	if zxid > 0 {
 		c.wire.lastZxid.Store(zxid)

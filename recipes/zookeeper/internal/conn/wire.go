@@ -128,15 +128,6 @@ func (w *Wire) callback(e zk.Event) {
 	}
 }
 
-// authReplied handles the answer to credentials that a later connection has sent.
-func (w *Wire) authReplied(accepted bool) {
-	if accepted {
-		w.connected()
-	} else {
-		w.Lost(recipes.ErrAuthFailed)
-	}
-}
-
 // connected runs when a connection can be used.
 func (w *Wire) connected() {
 	w.dialer.established()
@@ -169,10 +160,18 @@ func (w *Wire) Password() []byte {
 func (w *Wire) LastZxid() int64 { return w.lastZxid.Load() }
 
 // Current returns the current connection, established or not, or nil.
-func (w *Wire) Current() *Conn { return w.dialer.connection() }
+func (w *Wire) Current() *Conn {
+	w.dialer.mu.Lock()
+	defer w.dialer.mu.Unlock()
+	return w.dialer.current
+}
 
 // LastError returns the error of the last attempt to connect, or nil.
-func (w *Wire) LastError() error { return w.dialer.lastError() }
+func (w *Wire) LastError() error {
+	w.dialer.mu.Lock()
+	defer w.dialer.mu.Unlock()
+	return w.dialer.last
+}
 
 // Identified reports whether the session has an identity that no server has refused so far.
 func (w *Wire) Identified() bool { return w.Identity != "" && !w.refused.Load() }

@@ -52,11 +52,14 @@ var ErrNoBareZnode = errors.New("no znode named by number alone can be had")
 //
 // On error no znode remains, in the sense of CreateProtected.
 func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte, count bool, parent func(context.Context, string) error) (bare BareZnode, siblings int, err error) {
-	if err := s.fits(dir, data); err != nil {
+	if err := s.fits(dir, data, packetSlack); err != nil {
 		return BareZnode{}, 0, err
 	}
-	c := s.newBareCreation(dir, name, data, count)
-	c.parent = parent
+	c := &bareCreation{
+		exchange: exchange{session: s}, dir: dir, name: name, parent: parent,
+		header: barePrefix + uuid.NewString() + "-", count: count, begun: s.wire.LastZxid(),
+	}
+	c.requests = []conn.Request{conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.identity.acl(s.acl))}
 	// Mostly the first exchange is answered, and no goroutine is needed to continue without the
 	// caller.
 	c.begin(ctx)
@@ -92,15 +95,9 @@ type bareCreation struct {
 	begun     int64  // the zxid of the last transaction seen before anything was sent
 }
 
-func (s *Session) newBareCreation(dir, name string, data []byte, count bool) *bareCreation {
-	c := &bareCreation{exchange: exchange{session: s}, dir: dir, name: name, header: barePrefix + uuid.NewString() + "-", count: count, begun: s.wire.LastZxid()}
-	c.requests = []conn.Request{conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.identity.acl(s.acl))}
-	return c
-}
-
 // CreatesBare reports whether the session can create bare znodes. It is true until a server has
 // shown the opposite.
-func (s *Session) CreatesBare() bool { return s.Identified() && s.wire.Creates2() }
+func (s *Session) CreatesBare() bool { return s.wire.Identified() && s.wire.Creates2() }
 
 // begin sends the creation, unless bare znodes are known to be impossible.
 func (c *bareCreation) begin(ctx context.Context) {

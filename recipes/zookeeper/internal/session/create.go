@@ -36,7 +36,7 @@ func (s *Session) CreateProtected(ctx context.Context, dir, name string, data []
 // CreateProtectedIn is CreateProtected with the function that creates a missing dir: Ensure or
 // Provide.
 func (s *Session) CreateProtectedIn(ctx context.Context, dir, name string, data []byte, parent func(context.Context, string) error) (string, error) {
-	if err := s.fits(dir, data); err != nil {
+	if err := s.fits(dir, data, packetSlack); err != nil {
 		return "", err
 	}
 	return detached(ctx, s, "create below "+dir,
@@ -132,14 +132,9 @@ func (s *Session) find(ctx context.Context, connection int, dir, prefix string) 
 // packetSlack is room in a packet for headers and the path's sequence number.
 const packetSlack = 512
 
-// fits checks that a request with this path and data fits into a packet.
-func (s *Session) fits(path string, data []byte) error {
-	return s.room(path, data, packetSlack)
-}
-
-// room checks that a packet has room for data and the given number of other bytes. The error
+// fits checks that a packet has room for data and the given number of other bytes. The error
 // says how many bytes of data fit, because MaxPacket limits the whole packet.
-func (s *Session) room(path string, data []byte, beside int) error {
+func (s *Session) fits(path string, data []byte, beside int) error {
 	most := s.wire.MaxPacket - len(s.full(path)) - beside - s.aclSize()
 	if len(data) > most {
 		return fmt.Errorf("%w: %d bytes of data for %s; at most %d fit into a packet of SessionConfig.MaxPacket, %d bytes",

@@ -74,6 +74,3 @@ func (i identity) credentials() string {
 	}
 	return identityUser + ":" + i.secret
 }
-
-// Identified reports whether the session has an identity that no server has refused so far.
-func (s *Session) Identified() bool { return s.wire.Identified() }

@@ -27,7 +27,7 @@ func (s *Session) CreateNamed(ctx context.Context, path string, data []byte) (St
 // CreateNamedIn is CreateNamed with the function that creates a missing parent: Ensure or
 // Provide.
 func (s *Session) CreateNamedIn(ctx context.Context, path string, data []byte, parent func(context.Context, string) error) (Stat, error) {
-	if err := s.fits(path, data); err != nil {
+	if err := s.fits(path, data, packetSlack); err != nil {
 		return Stat{}, err
 	}
 	// A creation that is being undone also has the name, so the next call waits for it.

@@ -39,13 +39,13 @@ func once[T any](ctx context.Context, s *Session, what, path string, f func(conn
 // into a packet.
 func (s *Session) Fits(path string, data []byte) error {
 	const receipt = 4 * packetSlack // includes the transaction around both operations
-	return s.room(path, data, receipt)
+	return s.fits(path, data, receipt)
 }
 
 // SetOnce replaces the data of a znode that has the version (-1: any), and returns its new
 // record. Like Commit, it sends the request at most once.
 func (s *Session) SetOnce(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
-	if err := s.fits(path, data); err != nil {
+	if err := s.fits(path, data, packetSlack); err != nil {
 		return Stat{}, err
 	}
 	return once(ctx, s, "set", path, func(r conn.Sender) (Stat, error) {
@@ -68,7 +68,7 @@ func (s *Session) DeleteOnce(ctx context.Context, path string, version int32) er
 // may be another client's, or this call created it and another client has deleted it.
 // ErrNodeExists means that another client created it.
 func (s *Session) Create(ctx context.Context, path string, data []byte) error {
-	if err := s.fits(path, data); err != nil {
+	if err := s.fits(path, data, packetSlack); err != nil {
 		return err
 	}
 	parent := gopath.Dir(path)
