@@ -12,7 +12,7 @@ import (
 
 const path = "/names/n"
 
-// two are sessions that want the name at path, one after the other.
+// two opens two sessions that want the name at path, one after the other.
 func two(t *testing.T) (srv *zkserver.Server, s, next *session.Session) {
 	srv, err := zkserver.Listen(zkserver.Config{})
 	if err != nil {
