@@ -182,7 +182,7 @@ func TestAConnectionCountsWhenItsCredentialsAreAccepted(t *testing.T) {
 }
 
 // An answer without an error to a request that a follower forwards to its leader is a proof.
-func TestWhichAnswersProveThatTheLeaderKnows(t *testing.T) {
+func TestWhichAnswersAreProofs(t *testing.T) {
 	for name, test := range map[string]struct {
 		ops   [2]int32
 		code  int32

@@ -13,7 +13,7 @@ import (
 )
 
 // A server that refuses a client ends the connection in one of these ways.
-func TestWhatAServerSaysThatHangsUp(t *testing.T) {
+func TestReasonsWhenAServerHangsUp(t *testing.T) {
 	other := errors.New("something else")
 	reset := &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 	broken := &net.OpError{Op: "write", Err: os.NewSyscallError("write", syscall.EPIPE)}

@@ -44,7 +44,7 @@ func TestWhatIsNotSent(t *testing.T) {
 }
 
 // A follower distinguishes the requests of a session by their numbers.
-func TestEachRequestHasANumberOfItsOwn(t *testing.T) {
+func TestEachRequestHasItsOwnNumber(t *testing.T) {
 	client, server := net.Pipe()
 	defer server.Close()
 	c, err := newConn(client, newWire(t), time.Time{}, func(error) {})
@@ -186,7 +186,7 @@ func TestASilentServerIsLeft(t *testing.T) {
 
 // A complete answer counts even if the connection has also ended, the session is also lost, or
 // the caller has also given up.
-func TestAnAnswerIsWorthMoreThanAnEnd(t *testing.T) {
+func TestAnAnswerCountsMoreThanAnEnd(t *testing.T) {
 	w := newWire(t)
 	var lose context.CancelFunc
 	w.Life, lose = context.WithCancel(t.Context())

@@ -49,7 +49,7 @@ func TestEveryAnswerOfTheServerHasASentinel(t *testing.T) {
 }
 
 // CURATOR-79: an error that is not the server's answer leaves the outcome unknown.
-func TestWhateverIsNotAnAnswerIsALostConnection(t *testing.T) {
+func TestAnErrorThatIsNoAnswerIsALostConnection(t *testing.T) {
 	for _, err := range []error{zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrClosing, errClosed, ErrNotSent, &lostError{net.ErrClosed}, fmt.Errorf("send: %w", &lostError{errors.New("broken pipe")})} {
 		if !Lost(err) {
 			t.Errorf("%v is taken for an answer", err)
@@ -75,7 +75,7 @@ func TestNothingIsKeptOfAnAnsweredRequest(t *testing.T) {
 }
 
 // go-zookeeper writes lastZxid in one goroutine and reads it in another.
-func TestTheWireKeepsTheZxidForItself(t *testing.T) {
+func TestTheWireHidesTheZxid(t *testing.T) {
 	client, server := net.Pipe()
 	defer server.Close()
 	w := newWire(t)
@@ -138,7 +138,7 @@ func FuzzWireReads(f *testing.F) {
 }
 
 // Sessions that start at the same time must not draw the same numbers.
-func TestEachSessionHasChancesOfItsOwn(t *testing.T) {
+func TestEachSessionDrawsItsOwnNumbers(t *testing.T) {
 	a, b := newChance(), newChance()
 	for range 10 {
 		if a.below(time.Hour) != b.below(time.Hour) {

@@ -11,7 +11,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // Callers may check the deadline during the handshake, when the lease has a timeout but neither
 // a timer nor a contact. Check then reports nothing and does not block.
-func TestALeaseWithoutADeadlineCanBeAsked(t *testing.T) {
+func TestALeaseWithoutADeadlineCanBeChecked(t *testing.T) {
 	l := New(time.Now().Add(-time.Hour))
 	l.SetTimeout(time.Second)
 	if l.Remaining() > 0 {
@@ -24,7 +24,7 @@ func TestALeaseWithoutADeadlineCanBeAsked(t *testing.T) {
 }
 
 // An earlier contact never replaces a later one.
-func TestWhatIsKnownIsOnlyRaised(t *testing.T) {
+func TestContactsOnlyIncrease(t *testing.T) {
 	l := New(time.Now())
 	for _, offset := range []time.Duration{5, 3, 7, 7} {
 		l.Accepted(l.start.Add(offset))

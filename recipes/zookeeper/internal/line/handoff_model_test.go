@@ -999,11 +999,11 @@ func TestHandoffModelFindsMistakes(t *testing.T) {
 	}
 }
 
-// TestHandoffModelKnowsWhatIsSpare names the guards that are a second defence. No
+// TestHandoffModelNeedsNoSpareGuard names the guards that are a second defence. No
 // run of the model needs them. It assumes that only a place's session writes to
 // it. A waiter is told that its place is gone before the name is given again. And
 // on a connection that is lost the leader cannot be asked.
-func TestHandoffModelKnowsWhatIsSpare(t *testing.T) {
+func TestHandoffModelNeedsNoSpareGuard(t *testing.T) {
 	withoutRaceDetector(t)
 	for guard, change := range map[string]func(*wake){
 		"the predecessor was not written before": func(w *wake) { w.predecessor.version = 0 },

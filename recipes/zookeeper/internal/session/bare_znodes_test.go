@@ -6,7 +6,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// A place that is known to be gone is forgotten, however it went.
+// The session forgets a bare znode that is known to be deleted, however it was deleted.
 func TestPlacesThatAreGoneAreForgotten(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))

@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// go-zookeeper hung for good when it could not write the credentials that it
-// gives again on a new connection, and with it whoever closed the session.
+// If go-zookeeper could not write the credentials on a new connection, it hung forever, and
+// Close of the session too.
 func TestCredentialsThatCannotBeWrittenAreGivenOnTheNextConnection(t *testing.T) {
 	srv := embedded(t)
 	cfg := to(srv)
@@ -34,7 +34,7 @@ func TestCredentialsThatCannotBeWrittenAreGivenOnTheNextConnection(t *testing.T)
 	}
 	t.Cleanup(func() { closeNow(s) })
 	srv.CloseConnection(s.ID())
-	// Not before the third connection: the second cannot be used.
+	// Wait for the third connection: the second cannot be used.
 	for connections.Load() < 3 {
 		gone, err := s.Connected(bounded(t))
 		if err != nil {
@@ -100,8 +100,8 @@ func TestCredentialsAreGivenAgainAfterAReconnect(t *testing.T) {
 	})
 }
 
-// A server that refuses the credentials answers, and keeps the session alive by
-// each handshake; the session must end all the same.
+// A server that refuses the credentials answers, and each handshake keeps the session alive at
+// the server. The session must end nevertheless.
 func TestRefusedCredentialsEndTheSession(t *testing.T) {
 	srv := embedded(t)
 	cfg := to(srv)

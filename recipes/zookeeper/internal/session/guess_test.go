@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// refusal opens a session until an attempt has met text, and fails if none does.
+// refusal opens a session until an attempt fails with text.
 func refusal(t *testing.T, cfg recipes.SessionConfig, text string) {
 	t.Helper()
 	said := "nothing"
@@ -34,10 +34,10 @@ func refusal(t *testing.T, cfg recipes.SessionConfig, text string) {
 			return
 		}
 	}
-	t.Errorf("it says %s; want %q", said, text)
+	t.Errorf("got %s; want %q", said, text)
 }
 
-// A client that speaks TLS to a server that does not, and the reverse.
+// A client with TLS and a server without it, and the reverse.
 func TestRefusalByTLSIsExplained(t *testing.T) {
 	ca := newAuthority(t)
 	t.Run("embedded", func(t *testing.T) {
@@ -62,8 +62,7 @@ func TestRefusalByTLSIsExplained(t *testing.T) {
 	})
 }
 
-// A server without a quorum closes the connection, also one that then serves
-// clients that are content with reading.
+// A server without a quorum closes the connection, even if it serves read-only clients.
 func TestRefusalWithoutAQuorumIsExplained(t *testing.T) {
 	cfg := ensembletest.Quick(3)
 	cfg.SystemProperties = map[string]string{"readonlymode.enabled": "true"}
@@ -77,7 +76,7 @@ func TestRefusalWithoutAQuorumIsExplained(t *testing.T) {
 	refusal(t, alone, "has it no quorum, or is it read-only?")
 	for ctx := bounded(t); word(e.Server(0).Addr(), "isro") != "ro"; {
 		select {
-		case <-time.After(20 * time.Millisecond): // asks again: it is another process
+		case <-time.After(20 * time.Millisecond): // another process, so it must be polled
 		case <-ctx.Done():
 			t.Fatal("the server is not read-only")
 		}
@@ -92,7 +91,7 @@ func word(addr, word string) string {
 		return ""
 	}
 	defer c.Close()
-	if c.SetDeadline(time.Now().Add(time.Second)) != nil { // tried again
+	if c.SetDeadline(time.Now().Add(time.Second)) != nil { // the caller tries again
 		return ""
 	}
 	if _, err := c.Write([]byte(word)); err != nil {
@@ -102,7 +101,7 @@ func word(addr, word string) string {
 	return string(answer)
 }
 
-// The scheme that the server refuses is named.
+// The error names the scheme that the server refuses.
 func TestRefusedSchemeIsNamed(t *testing.T) {
 	srv, err := zkserver.Listen(zkserver.Config{DisableDigest: true})
 	if err != nil {

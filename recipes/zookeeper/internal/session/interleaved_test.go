@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// nth has do run, and the fault happen, at a session's n-th request of a kind.
+// nth injects a fault at a session's n-th request of a kind, and runs do then.
 func nth(srv *zkserver.Server, s *session.Session, op zkserver.Op, n int, do func() error) (met func() error) {
 	var mu sync.Mutex
 	seen, result := 0, errors.New("the case was not met")
@@ -39,8 +39,8 @@ func nth(srv *zkserver.Server, s *session.Session, op zkserver.Op, n int, do fun
 	}
 }
 
-// The first attempt got lost, the znode was still there, and it goes before the second.
-// The first may have done it.
+// The reply to the first attempt is lost, the znode still exists at the read, and it is deleted
+// before the second attempt. The first attempt may have deleted it.
 func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
@@ -91,8 +91,8 @@ func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
 	}
 }
 
-// A release by a caller that has no time left goes on without it.
-func TestAHandOverOutlivesItsCaller(t *testing.T) {
+// The release of a caller whose context is done continues in the background.
+func TestAHandoffOutlivesItsCaller(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
 	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
@@ -117,11 +117,12 @@ func TestAHandOverOutlivesItsCaller(t *testing.T) {
 		t.Errorf("the place: %v", err)
 	}
 	if n := srv.Counters().Requests[zkserver.OpDelete]; n != 0 || s.Counters().Fallbacks != 0 {
-		t.Error("the place was deleted, and not handed over")
+		t.Error("the znode was deleted without a handoff")
 	}
 }
 
-// The path was removed and made again, and the session has a place of the same name.
+// The path was deleted and created again, and the session has another bare znode of the same
+// name.
 func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
@@ -160,9 +161,9 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	}
 }
 
-// Another call has the name. One that has no time to wait for it does not get it, and
-// the next one does.
-func TestANameIsMadeByOneCallAtATime(t *testing.T) {
+// Another call is creating the name. A call whose context is done does not wait for it, and the
+// next call succeeds.
+func TestOneCallAtATimeCreatesAName(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
 	arrived, goOn := make(chan struct{}), make(chan struct{})
@@ -192,7 +193,7 @@ func TestANameIsMadeByOneCallAtATime(t *testing.T) {
 	}
 }
 
-// A parent that is reaped before its child is made is made again.
+// A parent that the server deletes before its child is created is created again.
 func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
@@ -224,14 +225,14 @@ func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
 	}
 }
 
-// What was made, and whose reply was lost, may be gone before it is found. Then it is
-// made again.
+// If the znode of a creation whose reply was lost is deleted before it is found, it is created
+// again.
 func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
 	for name, test := range map[string]struct {
 		op     zkserver.Op
-		look   zkserver.Op
+		read   zkserver.Op
 		create func() (string, error)
 	}{
 		"CreateNamed":             {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { _, err := s.CreateNamed(ctx, "/p/x", nil); return "/p/x", err }},
@@ -249,15 +250,15 @@ func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 		if err := s.Ensure(ctx, "/p"); err != nil {
 			t.Fatal(err)
 		}
-		var lose, look sync.Once
+		var lose, read sync.Once
 		looked := false
 		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 			switch {
 			case r.SessionID != s.ID():
 			case r.Op == test.op:
 				lose.Do(func() { f.DropReply = true })
-			case r.Op == test.look:
-				look.Do(func() {
+			case r.Op == test.read:
+				read.Do(func() {
 					looked = true
 					for _, n := range srv.Tree() {
 						if n.Stat.EphemeralOwner == s.ID() {
@@ -282,7 +283,7 @@ func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 	}
 }
 
-// Everything is below the chroot, which is the root for the application.
+// All paths are below the chroot, which is the root for the application.
 func TestTheRootOfAChroot(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	all := open(t, to(srv))

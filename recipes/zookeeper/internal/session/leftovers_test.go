@@ -11,9 +11,9 @@ import (
 
 func none(string) bool { return false }
 
-// What goes by itself while the rest is deleted is no error. What the session has made
-// since, and what another client has under a name of before, stays. Once the rest is
-// gone, the session holds nothing for it, and a second call sends nothing.
+// A znode that is deleted while DropRest runs is no error. DropRest does not delete what the
+// session has created since, or another client's znode of an old name. When the rest is
+// deleted, the session no longer counts it as a hold, and a second call sends nothing.
 func TestTheRestOfAResumedSession(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	first, other := open(t, to(srv)), open(t, to(srv))
@@ -27,7 +27,7 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !s.MarkResumed("/rest/kept") || s.MarkResumed("/rest/kept") {
-		t.Error("a znode is taken up once")
+		t.Error("a znode is resumed twice")
 	}
 	var gone, theirs, again sync.Once
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -53,7 +53,7 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 		return zkserver.Fault{}
 	})
 	if holds := s.Holds(); holds != 1 {
-		t.Errorf("before the rest is gone the session counts %d holds", holds)
+		t.Errorf("before the rest is deleted the session counts %d holds", holds)
 	}
 	if err := s.DropRest(ctx, func(path string) bool { return path == "/rest/spared" }); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 		}
 	}
 	if s.MarkResumed("/rest/spared") {
-		t.Error("it is too late to take up more")
+		t.Error("a znode is resumed after DropRest")
 	}
 	before := s.Counters()
 	if err := s.DropRest(ctx, none); err != nil {
@@ -76,17 +76,17 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 		t.Errorf("the second call sent %d reads and %d writes", after.Reads-before.Reads, after.Writes-before.Writes)
 	}
 	if holds := s.Holds(); holds != 0 {
-		t.Errorf("when the rest is gone the session counts %d holds", holds)
+		t.Errorf("when the rest is deleted the session counts %d holds", holds)
 	}
 	if other.MarkResumed("/rest/theirs") {
-		t.Error("a session that was not resumed has nothing to take up")
+		t.Error("a session that was not resumed resumes a znode")
 	}
 	if err := other.DropRest(ctx, none); !errors.Is(err, recipes.ErrInvalid) {
 		t.Errorf("a session that was not resumed: %v", err)
 	}
 }
 
-// A call that fails leaves the rest to the next one, which finds nothing else to delete.
+// If a call fails, the next one deletes the rest, and nothing else.
 func TestTheRestIsLeftToTheNextCall(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	cfg := to(srv)
@@ -101,7 +101,7 @@ func TestTheRestIsLeftToTheNextCall(t *testing.T) {
 	s := resume(t, cfg, letGo(t, first))
 	for range 2 {
 		if err := s.DropRest(ctx, none); !errors.Is(err, recipes.ErrAccessDenied) {
-			t.Errorf("told %v", err)
+			t.Errorf("got %v", err)
 		}
 	}
 	if holds := s.Holds(); holds != 1 {
@@ -111,9 +111,9 @@ func TestTheRestIsLeftToTheNextCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.DropRest(ctx, none); !errors.Is(err, recipes.ErrAccessDenied) {
-		t.Errorf("told %v", err)
+		t.Errorf("got %v", err)
 	}
 	if _, err := other.Stat(ctx, "/open/new"); err != nil {
-		t.Errorf("what the session has made since: %v", err)
+		t.Errorf("what the session has created since: %v", err)
 	}
 }

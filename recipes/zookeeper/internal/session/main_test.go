@@ -63,7 +63,7 @@ func onVirtualTime(t *testing.T, test func(t *testing.T, srv *zkserver.Server, s
 	})
 }
 
-// closeNow closes a session without insisting on the server's answer.
+// closeNow closes a session, and waits at most a second for the server.
 func closeNow(s *session.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // clean-up: the server may not answer
 	defer cancel()

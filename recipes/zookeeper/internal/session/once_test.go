@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// at has one request of a kind go wrong, the first one.
+// at injects a fault at the first request of a kind.
 func at(srv *zkserver.Server, op zkserver.Op, fault func() zkserver.Fault) (met func() bool) {
 	var n atomic.Int64
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -25,7 +25,7 @@ func at(srv *zkserver.Server, op zkserver.Op, fault func() zkserver.Fault) (met 
 
 func faultOf(f zkserver.Fault) func() zkserver.Fault { return func() zkserver.Fault { return f } }
 
-func TestAWriteThatIsSentOnceSaysThatItsOutcomeIsUnknown(t *testing.T) {
+func TestAWriteThatIsSentOnceHasAnUnknownOutcome(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, to(srv)), t.Context()
 	if err := s.Create(ctx, "/a", []byte("0")); err != nil {
@@ -67,7 +67,7 @@ func TestACreationIsSentAgainOnlyIfItHasNotHappened(t *testing.T) {
 	}
 	at(srv, zkserver.OpCreate, faultOf(zkserver.Fault{DropReply: true}))
 	if err := s.Create(ctx, "/p/after", nil); !errors.Is(err, recipes.ErrUnknownOutcome) {
-		t.Errorf("there, and nobody can tell by whom: %v", err)
+		t.Errorf("it exists, and the creator is unknown: %v", err)
 	}
 	srv.SetFault(nil)
 	if err := s.Create(ctx, "/p/after", nil); !errors.Is(err, recipes.ErrNodeExists) {
@@ -75,7 +75,7 @@ func TestACreationIsSentAgainOnlyIfItHasNotHappened(t *testing.T) {
 	}
 }
 
-func TestANameIsKnownForOnesOwnThoughTheReplyIsLost(t *testing.T) {
+func TestCreateNamedRecognizesItsZnodeAfterALostReply(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
 	for name, fault := range map[string]zkserver.Fault{"/n/before": {CloseBefore: true}, "/n/after": {DropReply: true}} {
@@ -86,8 +86,8 @@ func TestANameIsKnownForOnesOwnThoughTheReplyIsLost(t *testing.T) {
 		}
 	}
 	srv.SetFault(nil)
-	// A name that this session has already is not taken for the new call's, nor
-	// is another's.
+	// CreateNamed does not take an older znode of this session for the new call's, nor another
+	// session's.
 	theirs, err := other.CreateNamed(ctx, "/n/theirs", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -95,15 +95,15 @@ func TestANameIsKnownForOnesOwnThoughTheReplyIsLost(t *testing.T) {
 	for _, name := range []string{"/n/after", "/n/theirs"} {
 		at(srv, zkserver.OpCreate, faultOf(zkserver.Fault{CloseBefore: true}))
 		if _, err := s.CreateNamed(ctx, name, nil); !errors.Is(err, recipes.ErrNodeExists) {
-			t.Errorf("%s was given again: %v", name, err)
+			t.Errorf("%s was created again: %v", name, err)
 		}
 	}
-	// Nobody deletes what is not his.
+	// A session deletes only its own znodes.
 	stat := theirs
 	stat.Czxid--
 	stat.Version++
 	if err := <-s.DeleteOwned("/n/theirs", stat); !errors.Is(err, recipes.ErrNoNode) {
-		t.Errorf("another's node: %v", err)
+		t.Errorf("another session's znode: %v", err)
 	}
 	if err := <-other.DeleteOwned("/n/theirs", theirs); err != nil {
 		t.Error(err)
@@ -142,8 +142,8 @@ func TestTheWatchOnADeletionIsNotWokenByData(t *testing.T) {
 	}
 }
 
-// Whatever another has between the creation and the search, the place is found and can be
-// handed over.
+// Whichever znodes another client creates before the search, the bare znode is found and can be
+// released by handoff.
 func TestALostPlaceIsFoundBehindTheLastNumber(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
@@ -162,11 +162,11 @@ func TestALostPlaceIsFoundBehindTheLastNumber(t *testing.T) {
 		t.Error(err)
 	}
 	if names, _, err := s.List(ctx, "/n"); err != nil || len(names) != 1 {
-		t.Errorf("%q, %v: one of them is nobody's", names, err)
+		t.Errorf("%q, %v: one of them has no owner", names, err)
 	}
 }
 
-// Where numbers have come to their end, an older place may have a later one.
+// If numbers are exhausted, an older bare znode may have a later number.
 func TestAPlaceIsFoundAmongNumbersThatHaveComeToTheirEnd(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
@@ -185,6 +185,6 @@ func TestAPlaceIsFoundAmongNumbersThatHaveComeToTheirEnd(t *testing.T) {
 		t.Fatalf("%+v, %v; a reply was lost: %v", place, err, lost())
 	}
 	if names, _, err := s.List(ctx, "/n"); err != nil || len(names) != 2 {
-		t.Errorf("%q, %v: one of them is nobody's", names, err)
+		t.Errorf("%q, %v: one of them has no owner", names, err)
 	}
 }

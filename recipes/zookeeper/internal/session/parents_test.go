@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The server answers the creation of a container with the result of create2, though it
-// was asked for create. Whoever takes that for a refusal asks for a plain znode too.
+// A server answers create of a container with the result of create2. A client that took that
+// for a refusal would also create a plain znode.
 func TestAContainerIsAskedForOnce(t *testing.T) {
 	check := func(t *testing.T, addr string) {
 		ctx := bounded(t)
@@ -48,8 +48,8 @@ func TestAContainerIsAskedForOnce(t *testing.T) {
 	t.Run("real", func(t *testing.T) { check(t, ensembletest.Shared(t).Addrs()[0]) })
 }
 
-// A server refuses some parents for reasons of their own, and says so with the same code
-// as one that knows no containers. It is asked for containers all the same.
+// A server refuses some parents with the same code as a server that has no containers. The
+// session keeps creating containers nevertheless.
 func TestABadParentLeavesTheContainers(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
@@ -64,8 +64,8 @@ func TestABadParentLeavesTheContainers(t *testing.T) {
 	}
 }
 
-// Any other refusal is the answer. Whoever may not make a container may not make a plain
-// znode either, and a server that throttles has not said that it knows no containers.
+// Any other refusal is the result. A session that may not create a container may not create a
+// plain znode either, and a server that throttles may support containers.
 func TestARefusedContainerIsNotReplaced(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
@@ -78,8 +78,8 @@ func TestARefusedContainerIsNotReplaced(t *testing.T) {
 	}
 }
 
-// A server without containers refuses one before it looks whether there is such a znode.
-// That a plain znode meets one is as good as if it was made.
+// A server without containers refuses one before it checks whether the znode exists. An
+// existing znode counts as success for the plain creation.
 func TestAServerWithoutContainersIsAskedOnce(t *testing.T) {
 	srv, err := zkserver.Listen(zkserver.Config{Before35: true})
 	if err != nil {

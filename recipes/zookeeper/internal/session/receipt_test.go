@@ -17,8 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Whether replies arrive or not, a transaction happens once, and the session knows that
-// it was its own.
+// Whether or not replies arrive, a transaction happens once, and the session recognizes it.
 func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 	for name, fault := range map[string]zkserver.Fault{
 		"nothing goes wrong":                 {},
@@ -58,7 +57,7 @@ func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 			if err != nil || node.Stat.Czxid != outcome.Zxid {
 				t.Errorf("created at %d, %v; the outcome says %d", node.Stat.Czxid, err, outcome.Zxid)
 			}
-			// A refusal is told by its place, and the receipt serves again.
+			// The error has the index of the refused operation, and the receipt is used again.
 			var refused *session.TxnError
 			var del session.Txn
 			del.Check("/once", recipes.AnyVersion)
@@ -73,9 +72,9 @@ func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 	}
 }
 
-// A path that is not used again leaves nothing behind for long. One that is used has the
-// same receipt all the time.
-func TestReceiptsThatWaitLongestAreGivenBack(t *testing.T) {
+// A path that is not used again leaves no receipt behind for long. A path in use keeps the same
+// receipt.
+func TestReceiptsThatAreIdleLongestAreDeleted(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
 	receipts := func(dir string) (found []string) {
@@ -101,7 +100,7 @@ func TestReceiptsThatWaitLongestAreGivenBack(t *testing.T) {
 	}
 	patience, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
 	defer cancel()
-	for len(receipts("/once/")) != session.IdleReceipts { // deletions go on in the background
+	for len(receipts("/once/")) != session.IdleReceipts { // deletions run in the background
 		if patience.Err() != nil {
 			t.Fatalf("%d receipts; want %d", len(receipts("/once/")), session.IdleReceipts)
 		}
@@ -115,10 +114,10 @@ func TestReceiptsThatWaitLongestAreGivenBack(t *testing.T) {
 			t.Errorf("path %d has %q; want %d", i, got, want)
 		}
 	}
-	commit("/once/0") // one that was given back is made again
+	commit("/once/0") // a receipt that was deleted is created again
 }
 
-func TestAReceiptThatAnotherHandDeletesIsReplaced(t *testing.T) {
+func TestAReceiptThatAnotherClientDeletesIsReplaced(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
 	var create session.Txn
@@ -140,8 +139,8 @@ func TestAReceiptThatAnotherHandDeletesIsReplaced(t *testing.T) {
 	}
 }
 
-// Another client writes the receipt before the transaction is sent. What refuses the
-// transaction is not its own earlier attempt: it has to happen.
+// Another client writes the receipt before the transaction is sent. The refusal is not due to
+// an earlier attempt, so the transaction must be sent again.
 func TestCommitOnceTakesNoWriteOfOthersForItsOwn(t *testing.T) {
 	srv := embedded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
@@ -173,7 +172,7 @@ func TestCommitOnceTakesNoWriteOfOthersForItsOwn(t *testing.T) {
 }
 
 // The reply is lost, and another client deletes the receipt before the transaction is sent
-// again. Nobody knows then whether it has happened.
+// again. Its outcome is unknown then.
 func TestALostReceiptLeavesTheOutcomeUnknown(t *testing.T) {
 	for name, fault := range map[string]zkserver.Fault{"it has not happened": {CloseBefore: true}, "it has": {DropReply: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -210,8 +209,8 @@ func TestALostReceiptLeavesTheOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// The connection is lost with the transaction, and what it depends on is not as it was when
-// it is back. The receipt tells whether the transaction has happened.
+// The connection is lost with the transaction, and what it depends on has changed after the
+// reconnect. The receipt shows whether the transaction has happened.
 func TestAPremiseThatFailsAfterAnOutageDoesNotHideWhatWasDone(t *testing.T) {
 	failed := errors.New("not as it was")
 	for _, test := range []struct {
@@ -222,7 +221,7 @@ func TestAPremiseThatFailsAfterAnOutageDoesNotHideWhatWasDone(t *testing.T) {
 	}{
 		{"it has not happened", zkserver.Fault{CloseBefore: true}, false, failed},
 		{"it has happened", zkserver.Fault{DropReply: true}, false, nil},
-		{"nobody can tell", zkserver.Fault{DropReply: true}, true, recipes.ErrUnknownOutcome},
+		{"it cannot be known", zkserver.Fault{DropReply: true}, true, recipes.ErrUnknownOutcome},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			srv := embedded(t)
@@ -261,12 +260,12 @@ func TestAPremiseThatFailsAfterAnOutageDoesNotHideWhatWasDone(t *testing.T) {
 	}
 }
 
-// However a transaction ends, its receipt serves the next one, or is deleted where its
-// version is not known any more.
+// However a transaction ends, its receipt is used by the next one, or deleted if its version is
+// unknown.
 func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault   zkserver.Fault // of the transaction
-		gone    bool           // the caller goes while it is under way
+		gone    bool           // the caller gives up while it is in flight
 		again   zkserver.Fault // of its repetition
 		refused bool           // by one of its own operations
 		want    error
@@ -328,14 +327,14 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 				return [3]zkserver.Fault{1: test.fault, 2: test.again}[n%3]
 			})
 			if err := commit(patience, test.refused); !errors.Is(err, test.want) {
-				t.Errorf("told %v, want %v", err, test.want)
+				t.Errorf("got %v, want %v", err, test.want)
 			}
 			close(goOn)
 			srv.SetFault(nil)
 			if err := commit(ctx, false); err != nil {
 				t.Fatal(err)
 			}
-			for test.deleted && slices.Contains(receipts(), before[0]) && ctx.Err() == nil { // in the background
+			for test.deleted && slices.Contains(receipts(), before[0]) && ctx.Err() == nil { // deleted in the background
 				runtime.Gosched()
 			}
 			if after := receipts(); len(after) != 1 || (after[0] == before[0]) == test.deleted {
@@ -345,7 +344,7 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 	}
 }
 
-// The caller goes while there is no connection on which the transaction could be repeated.
+// The caller gives up while there is no connection to repeat the transaction on.
 func TestAReceiptIsDeletedWhenItsCallerGoesWithoutAConnection(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	patience, cancel := context.WithCancel(ctx)
@@ -368,7 +367,7 @@ func TestAReceiptIsDeletedWhenItsCallerGoesWithoutAConnection(t *testing.T) {
 	}
 	at(srv, zkserver.OpMulti, faultOf(zkserver.Fault{CloseBefore: true}))
 	if _, err := s.CommitWithReceipt(patience, "/once/receipts", s.Ensure, none); !errors.Is(err, recipes.ErrUnknownOutcome) {
-		t.Errorf("told %v", err)
+		t.Errorf("got %v", err)
 	}
 	for {
 		names, err := s.Children(ctx, "/once/receipts")

@@ -22,7 +22,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// everywhere runs test on the in-process server and on a real one.
+// everywhere runs test on an in-process server and on a real one.
 func everywhere(t *testing.T, test func(t *testing.T, cfg recipes.SessionConfig)) {
 	t.Run("embedded", func(t *testing.T) { test(t, to(embedded(t))) })
 	t.Run("real", func(t *testing.T) { test(t, recipes.SessionConfig{Servers: ensembletest.Shared(t).Addrs()}) })
@@ -37,7 +37,7 @@ func letGo(t *testing.T, s *session.Session) session.Ticket {
 	return ticket
 }
 
-// carried is the ticket as another process would have it.
+// carried returns the ticket as another process would receive it.
 func carried(t *testing.T, ticket session.Ticket, contact time.Time) session.Ticket {
 	t.Helper()
 	read, err := session.ParseTicket(ticket.Bytes(), contact)
@@ -70,7 +70,7 @@ func TestASessionThatWasLetGoIsResumed(t *testing.T) {
 		if err := first.Err(); !errors.Is(err, recipes.ErrSessionLost) {
 			t.Errorf("let go, the session says %v", err)
 		}
-		if err := first.Close(ctx); err != nil { // must not close it at the server
+		if err := first.Close(ctx); err != nil { // must not close the session at the server
 			t.Errorf("closing what was let go: %v", err)
 		}
 
@@ -94,9 +94,8 @@ func TestASessionThatWasLetGoIsResumed(t *testing.T) {
 	})
 }
 
-// What a resumed session creates under a name that it had before is not mistaken for
-// what it had created before: see CreateNamed.
-func TestAResumedSessionKnowsWhatCameBefore(t *testing.T) {
+// CreateNamed does not take a znode from before Resume for one that it has just created.
+func TestAResumedSessionRecognizesEarlierZnodes(t *testing.T) {
 	srv := embedded(t)
 	first, ctx := open(t, to(srv)), bounded(t)
 	if _, err := first.CreateNamed(ctx, "/name", nil); err != nil {
@@ -136,7 +135,7 @@ func TestATicketThatIsWorthNothing(t *testing.T) {
 		refused("no ticket", cfg, session.Ticket{}, recipes.ErrInvalid)
 
 		forged := s.Ticket().Bytes()
-		forged[4+8+4] ^= 1 // the password's first byte
+		forged[4+8+4] ^= 1 // the first byte of the password
 		ticket, err := session.ParseTicket(forged, time.Now())
 		if err != nil {
 			t.Fatal(err)
@@ -144,7 +143,7 @@ func TestATicketThatIsWorthNothing(t *testing.T) {
 		refused("a forged password", cfg, ticket, recipes.ErrExpired)
 
 		foreign := s.Ticket().Bytes()
-		foreign[4+7] ^= 1 // the id's last byte
+		foreign[4+7] ^= 1 // the last byte of the id
 		ticket, err = session.ParseTicket(foreign, time.Now())
 		if err != nil {
 			t.Fatal(err)
@@ -163,7 +162,7 @@ func TestATicketThatIsWorthNothing(t *testing.T) {
 		refused("a ticket whose deadline has passed", cfg, late, recipes.ErrDeadline)
 
 		if _, err := s.Stat(ctx, path); err != nil {
-			t.Errorf("the session that others had tried to resume: %v", err)
+			t.Errorf("the session that could not be resumed with a bad ticket: %v", err)
 		}
 	})
 }
@@ -207,7 +206,7 @@ func TestATicketDoesNotPrint(t *testing.T) {
 	}
 }
 
-// servers is a way to a server that stops when the test says so.
+// servers dials a server until the test stops it.
 type servers struct {
 	*zkserver.Server
 	down bool
@@ -223,9 +222,9 @@ func (s *servers) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return client, nil
 }
 
-// The deadline counts from the last contact of before until the server has answered, and
-// from that answer afterwards.
-func TestTheDeadlineGoesAlongWithTheSession(t *testing.T) {
+// Until the server has answered, the deadline counts from the last contact of the earlier
+// process. Afterwards it counts from the handshake.
+func TestTheDeadlineMovesWithTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 20 * time.Second
 		srv := &servers{Server: zkserver.New(zkserver.Config{})}
@@ -272,7 +271,7 @@ func TestTheDeadlineGoesAlongWithTheSession(t *testing.T) {
 	})
 }
 
-// impostor has the server take each connect request for that of a new session.
+// impostor replaces each connect request by one for a new session.
 type impostor struct{ net.Conn }
 
 func (c impostor) Write(b []byte) (int, error) {
@@ -299,7 +298,7 @@ func TestAServerThatAnswersWithAnotherSession(t *testing.T) {
 	}
 }
 
-// However the second process fails, the session is there for a third.
+// If the second process fails, a third one can resume the session.
 func TestAFailedResumeLeavesTheSession(t *testing.T) {
 	for name, fault := range map[string]zkserver.Fault{
 		"the connection ends": {CloseBefore: true},
@@ -328,7 +327,7 @@ func TestAFailedResumeLeavesTheSession(t *testing.T) {
 	}
 }
 
-// A session that was let go is never closed, whatever was under way.
+// LetGo never closes the session, whatever was in progress.
 func TestLettingGoClosesNothing(t *testing.T) {
 	srv := embedded(t)
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -356,8 +355,8 @@ func (c deaf) Read([]byte) (int, error) {
 	return 0, cmp.Or(err, io.EOF)
 }
 
-// A deadline that passes while nobody answers is no reason to close a session that
-// others may have taken up.
+// If the deadline passes while no server answers, Resume does not close the session, which
+// other processes may have resumed.
 func TestAResumeThatMeetsItsDeadlineClosesNothing(t *testing.T) {
 	srv := embedded(t)
 	cfg := to(srv)
@@ -375,8 +374,8 @@ func TestAResumeThatMeetsItsDeadlineClosesNothing(t *testing.T) {
 	resume(t, cfg, carried(t, ticket, time.Now()))
 }
 
-// A session that another call closes cannot be let go, and whoever tries does not wait for
-// the server longer than its context.
+// A session that another call closes cannot be let go. LetGo waits for the server no longer
+// than its context.
 func TestLettingGoOfASessionThatIsBeingClosed(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		srv.Freeze(true)

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-func TestALostConnectionSuspendsTheSessionWhichGoesOn(t *testing.T) {
+func TestALostConnectionSuspendsTheSession(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
 	events := s.Events(t.Context())
@@ -36,8 +36,8 @@ func TestALostConnectionSuspendsTheSessionWhichGoesOn(t *testing.T) {
 	}
 }
 
-// The client library would open another session by itself (ClickHouse#116690),
-// and run in it what was queued for the first (Helix#642).
+// go-zookeeper would open another session by itself (ClickHouse#116690) and send it what was
+// queued for the first one (Helix#642).
 func TestAnExpiredSessionIsNotReplaced(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
@@ -67,8 +67,8 @@ func TestAnExpiredSessionIsNotReplaced(t *testing.T) {
 	}
 }
 
-// ZOOKEEPER-4508: no expiry event while all servers are down.
-func TestTheSessionIsLostThoughNoServerSaysSo(t *testing.T) {
+// ZOOKEEPER-4508: while all servers are down, no server reports the expiry.
+func TestTheSessionIsLostWithoutAServersReport(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		began := time.Now()
 		srv.Close()
@@ -105,8 +105,8 @@ func TestAListingTooLargeForOnePacketIsAnErrorAndNotALoop(t *testing.T) {
 	}
 }
 
-// Helix#642: go-zookeeper keeps up to 16 requests that it could not send, also
-// across an expiry.
+// Helix#642: go-zookeeper keeps up to 16 requests that it could not send, even across an
+// expiry.
 func TestWhatWasQueuedForASessionDoesNotRunInTheNext(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
@@ -115,8 +115,8 @@ func TestWhatWasQueuedForASessionDoesNotRunInTheNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The create reaches the server's door and is not let in, so that it is
-	// sent again, or kept, while the session expires.
+	// The connection is cut before the create is served, so the create is sent again, or kept,
+	// while the session expires.
 	held := make(chan struct{})
 	arrived := make(chan struct{})
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {

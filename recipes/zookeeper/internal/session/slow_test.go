@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// slow is a connection on which each byte takes a while to arrive.
+// slow is a connection on which each byte takes some time to arrive.
 type slow struct {
 	net.Conn
 	each time.Duration
@@ -24,7 +24,7 @@ func (s *slow) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A large reply over a slow link is awaited for as long as it arrives.
+// A large reply over a slow link is awaited as long as bytes arrive.
 func TestAReplyThatTakesLongToArrive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout, nodes = 10 * time.Second, 400 // of about 58 bytes each in a listing

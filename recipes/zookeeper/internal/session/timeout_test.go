@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// PITFALLS 62: the timer was armed with the timeout of before.
+// PITFALLS 62: the timer was set with the old timeout.
 func TestAResumedSessionThatIsGrantedASmallerTimeoutIsLostByThat(t *testing.T) {
 	for name, holds := range map[string]bool{"that holds something": true, "that holds nothing": false} {
 		t.Run("of a session "+name, func(t *testing.T) {

@@ -139,7 +139,7 @@ func TestTLSToARealServer(t *testing.T) {
 	}
 }
 
-func TestKeyMaterialIsRefusedInWordsThatDoNotShowIt(t *testing.T) {
+func TestTheErrorForBadKeyMaterialDoesNotShowIt(t *testing.T) {
 	ca := newAuthority(t)
 	cert, _ := ca.issue("a")
 	_, otherKey := ca.issue("b")

@@ -10,8 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// TestWaitEndsWithAnyOfItsEvents checks each of several events, in the form for
-// two events and in the form for more of them.
+// TestWaitEndsWithAnyOfItsEvents tests each of several events, with two events and with more.
 func TestWaitEndsWithAnyOfItsEvents(t *testing.T) {
 	s := open(t, to(embedded(t)))
 	for _, n := range []int{1, 2, 3, 5} {

@@ -30,7 +30,7 @@ func notFired(t *testing.T, w *session.Watch) {
 	}
 }
 
-// CURATOR-14, 332, kazoo#175: watches that nobody waits for piled up.
+// CURATOR-14, 332, kazoo#175: watches of abandoned waits piled up.
 func TestAbandonedWaitsShareOneWatch(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, to(srv)), bounded(t)
@@ -56,8 +56,8 @@ func TestAbandonedWaitsShareOneWatch(t *testing.T) {
 	}
 }
 
-// kazoo 9b0a793: a look at what has gone left a watch for a creation.
-func TestALookAtAVanishedNodeLeavesNoWatch(t *testing.T) {
+// kazoo 9b0a793: reading a deleted znode left a watch for its creation.
+func TestAReadOfADeletedZnodeLeavesNoWatch(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
 	if _, _, err := s.GetW(bounded(t), "/gone"); !errors.Is(err, recipes.ErrNoNode) {
@@ -68,18 +68,17 @@ func TestALookAtAVanishedNodeLeavesNoWatch(t *testing.T) {
 	}
 }
 
-// kazoo#170, CURATOR-623 and others: after a suspension the watch was gone. A waiter
-// that looks again after a reconnect has a watch that fires, however many there are.
-// go-zookeeper arms them again in packets that may not fit its buffer, and then does
-// not say that it has failed.
-func TestWhoLooksAgainAfterAReconnectIsWoken(t *testing.T) {
+// kazoo#170, CURATOR-623 and others: after a suspension the watch was missing. A waiter that
+// reads again after a reconnect has a watch that fires, however many there are. go-zookeeper
+// sets them again in packets that may exceed its buffer, and does not report that failure.
+func TestAReaderAfterAReconnectIsWoken(t *testing.T) {
 	srv := embedded(t)
 	cfg := to(srv)
 	cfg.MaxPacket = 4 << 10 // room for some 80 watches
 	s, other, ctx := open(t, cfg), open(t, to(srv)), bounded(t)
 	const n = 200
 	var paths []string
-	look := func() (watches []*session.Watch) {
+	readAll := func() (watches []*session.Watch) {
 		for _, path := range paths {
 			_, w, err := s.GetW(ctx, path)
 			if err != nil {
@@ -96,9 +95,9 @@ func TestWhoLooksAgainAfterAReconnectIsWoken(t *testing.T) {
 		}
 		paths = append(paths, path)
 	}
-	look()
+	readAll()
 	cutAndWait(t, srv, s)
-	watches := look()
+	watches := readAll()
 	for _, w := range watches {
 		notFired(t, w)
 	}
@@ -110,8 +109,8 @@ func TestWhoLooksAgainAfterAReconnectIsWoken(t *testing.T) {
 	}
 }
 
-// What changes while the session is away is seen by the look after the
-// reconnect (ZOOKEEPER-4655: re-arming alone skipped it).
+// A change while the session is disconnected is found by the read after the reconnect
+// (ZOOKEEPER-4655: setting the watch again missed it).
 func TestAChangeDuringASuspensionIsSeen(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), bounded(t)
@@ -138,7 +137,7 @@ func TestAChangeDuringASuspensionIsSeen(t *testing.T) {
 	}
 }
 
-// go-zookeeper's event channel holds six and drops silently.
+// go-zookeeper's event channel has room for six events and drops others silently.
 func TestAFloodOfEventsLosesNone(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), bounded(t)
@@ -164,7 +163,7 @@ func TestAFloodOfEventsLosesNone(t *testing.T) {
 	}
 }
 
-func TestOneWatchServesEveryKindOfLook(t *testing.T) {
+func TestOneWatchServesEveryKindOfRead(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, to(srv)), bounded(t)
 	exists, created, err := s.ExistsW(ctx, "/k")
@@ -189,7 +188,7 @@ func TestOneWatchServesEveryKindOfLook(t *testing.T) {
 	fired(t, w)
 }
 
-func TestCancelledLookReturnsAtOnce(t *testing.T) {
+func TestACancelledReadReturnsAtOnce(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
 	srv.Freeze(true)
@@ -203,8 +202,8 @@ func TestCancelledLookReturnsAtOnce(t *testing.T) {
 	}
 }
 
-// A waiter relies on being told of the deletion of its own znode before that of the
-// neighbour's. Where its znode cannot be watched it must not wait.
+// A waiter relies on the order of events: the deletion of its own znode is reported before a
+// later change of the predecessor. If its own znode cannot be watched, it must not wait.
 func TestAWatchOnTheOwnPlaceThatIsRefusedIsAnError(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	refusing := newRefuser(t, srv.Addr(), opSetWatches, errThrottledOp)
@@ -230,13 +229,14 @@ func TestAWatchOnTheOwnPlaceThatIsRefusedIsAnError(t *testing.T) {
 		select {
 		case <-watch.Fired():
 		case <-ctx.Done():
-			t.Fatal("not told")
+			t.Fatal("the watch does not fire")
 		}
 	}
 }
 
-// One session waits behind its own place, and watches that place for its deletion too. The
-// one behind is told of the hand-over, and the owner of the deletion alone.
+// One session waits, and watches its own znode for deletion. Another one waits behind it and
+// watches the same znode. The waiter behind is notified of the handoff, the owner only of the
+// deletion.
 func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
@@ -272,7 +272,7 @@ func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 		fired(t, ahead)
 		fired(t, mine)
 		if !ahead.Changed() || mine.Changed() {
-			t.Errorf("%s: the one behind is told of a hand-over: %v; the owner: %v", name, ahead.Changed(), mine.Changed())
+			t.Errorf("%s: the waiter behind saw a handoff: %v; the owner: %v", name, ahead.Changed(), mine.Changed())
 		}
 		if err := <-s.DeleteBare(places[1]); err != nil {
 			t.Fatal(err)
@@ -280,8 +280,8 @@ func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 	}
 }
 
-// A watch is remembered while the server has it, and no longer: not behind a read that
-// failed, and not when the connection is lost.
+// The session keeps a watch as long as the server has it: not after a read that failed, and not
+// after the connection was lost.
 func TestWatchesAreForgotten(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
@@ -294,7 +294,7 @@ func TestWatchesAreForgotten(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		read       func(path string)
-		kept, none int // watches: of what is there, and of what is not
+		kept, none int // watches on an existing path, and on a missing one
 	}{
 		"GetW":        {func(path string) { _, _, _ = s.GetW(ctx, path) }, 1, 0},
 		"ExistsW":     {func(path string) { _, _, _ = s.ExistsW(ctx, path) }, 1, 1},
@@ -306,18 +306,18 @@ func TestWatchesAreForgotten(t *testing.T) {
 		for path, want := range map[string]int{"/line/x": test.kept, "/line/none": test.none} {
 			cutAndWait(t, srv, s)
 			if n := s.WatchesKept(); n != 0 {
-				t.Errorf("%s: %d watches of a lost connection are remembered", name, n)
+				t.Errorf("%s: %d watches of a lost connection are kept", name, n)
 			}
 			for range 2 {
 				test.read(path)
 			}
 			if n := s.WatchesKept(); n != want {
-				t.Errorf("%s of %s: %d watches are remembered; want %d", name, path, n, want)
+				t.Errorf("%s of %s: %d watches are kept; want %d", name, path, n, want)
 			}
 		}
 	}
 	cutAndWait(t, srv, s)
 	if n := s.WatchesKept(); n != 0 {
-		t.Errorf("%d watches of a lost connection are remembered", n)
+		t.Errorf("%d watches of a lost connection are kept", n)
 	}
 }

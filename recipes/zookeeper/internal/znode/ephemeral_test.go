@@ -32,7 +32,7 @@ func two(t *testing.T) (srv *zkserver.Server, s, next *session.Session) {
 
 // Nothing that an update could compare tells the next one's registration, whose version is
 // the same. Its result does: the update has not changed what it was called for.
-func TestAnUpdateKnowsAnotherZnodeOfItsName(t *testing.T) {
+func TestAnUpdateRecognizesAnotherZnodeOfItsName(t *testing.T) {
 	srv, s, next := two(t)
 	e, err := CreateEphemeral(t.Context(), s, "/names", "n", "", nil, s.Ensure)
 	if err != nil {
@@ -74,15 +74,15 @@ func TestANameThatIsGivenUpAtOnceIsDeletedOnce(t *testing.T) {
 		}
 	}
 	again := make(chan struct{}) // after the deletion whose reply is lost
-	deleted, told := false, false
+	deleted, taken := false, false
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		switch {
 		case r.SessionID != s.ID():
 		case r.Op == zkserver.OpDelete && !deleted:
 			deleted = true
 			return zkserver.Fault{DropReply: true}
-		case deleted && !told:
-			told = true
+		case deleted && !taken:
+			taken = true
 			if _, err := next.CreateNamed(ctx, path, nil); err != nil {
 				t.Error(err)
 			}
