@@ -93,7 +93,7 @@ func creation[T any](ctx, life context.Context, s *Session, path string, parent 
 }
 
 // find searches for the child of dir whose name starts with prefix, on a connection later than
-// the given one. It returns "" if there is none. After the sync, an earlier creation cannot
+// the given one. It returns "" if it finds no child. After the sync, an earlier creation cannot
 // happen any more: the ensemble has ordered it before the sync, or refuses it (SESSIONMOVED).
 func (s *Session) find(ctx context.Context, connection int, dir, prefix string) (string, error) {
 	if _, _, err := s.connectedAfter(ctx, connection); err != nil {

@@ -7,14 +7,14 @@ import (
 )
 
 // Predecessor reads and watches the znode at path, and watches for the deletion of the caller's
-// own znode, in one exchange. The watch on the own znode is set first. A server sends events in
-// the order of the changes. So the session is notified of a deletion of its own znode before it
-// is notified of any later change of the predecessor.
+// znode, in one exchange. The watch on the caller's znode is set first. A server sends events
+// in the order of the changes. So the session is notified of a deletion of the caller's znode
+// before it is notified of any later change of the predecessor.
 //
-// The own znode is watched with setWatches. That costs no read: the server compares its record
-// with the zxid in the request.
+// The caller's znode is watched with setWatches. That costs no read: the server compares its
+// record with the zxid in the request.
 //
-// ErrNoNode means that the predecessor does not exist. The own znode is then watched.
+// ErrNoNode means that the predecessor does not exist. The caller's znode is then watched.
 func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) (node Node, predecessor, own *Watch, err error) {
 	ownKey := watchKey{path: s.full(bare.Path), children: true}
 	key := watchKey{path: s.full(path)}

@@ -30,8 +30,8 @@ func two(t *testing.T) (srv *zkserver.Server, s, next *session.Session) {
 	return srv, open(), open()
 }
 
-// Nothing that an update could compare tells the next one's registration, whose version is
-// the same. Its result does: the update has not changed what it was called for.
+// An update compares only the version, and the other session's registration has the same one.
+// The czxid in the update's result shows that it has changed another znode.
 func TestAnUpdateRecognizesAnotherZnodeOfItsName(t *testing.T) {
 	srv, s, next := two(t)
 	e, err := CreateEphemeral(t.Context(), s, "/names", "n", "", nil, s.Ensure)
@@ -56,9 +56,9 @@ func TestAnUpdateRecognizesAnotherZnodeOfItsName(t *testing.T) {
 	}
 }
 
-// TestANameThatIsGivenUpAtOnceIsDeletedOnce: who gives up a name just after getting it
-// deletes only that registration. The deletion whose reply is lost is not sent again
-// when the next session has the name.
+// TestANameThatIsGivenUpAtOnceIsDeletedOnce: a caller that gives up a name just after creating
+// it deletes only that registration. A deletion whose reply is lost is not sent again when the
+// next session has the name.
 func TestANameThatIsGivenUpAtOnceIsDeletedOnce(t *testing.T) {
 	srv, s, next := two(t)
 	ctx := t.Context()
@@ -97,11 +97,11 @@ func TestANameThatIsGivenUpAtOnceIsDeletedOnce(t *testing.T) {
 	}
 	srv.RefuseConnections(false)
 	<-again
-	if err := s.Sync(ctx, path); err != nil { // which comes after what was sent then
+	if err := s.Sync(ctx, path); err != nil { // after all requests that were sent before
 		t.Fatal(err)
 	}
 	stat, err := next.Stat(ctx, path)
 	if err != nil || stat.EphemeralOwner != next.ID() {
-		t.Errorf("the next one's registration: %+v, %v", stat, err)
+		t.Errorf("the next session's registration: %+v, %v", stat, err)
 	}
 }
