@@ -27,8 +27,8 @@ type Request struct {
 	most int // bytes that the reply may have; 0 is maxReply
 }
 
-// look builds a read of a path, with or without a watch.
-func look(op int32, path string, watch bool) Request {
+// readOf builds a read of a path, with or without a watch.
+func readOf(op int32, path string, watch bool) Request {
 	var e jute.Encoder
 	e.String(path)
 	e.Bool(watch)
@@ -36,20 +36,20 @@ func look(op int32, path string, watch bool) Request {
 }
 
 // Get reads a znode.
-func Get(path string, watch bool) Request { return look(opGetData, path, watch) }
+func Get(path string, watch bool) Request { return readOf(opGetData, path, watch) }
 
 // Exists reads a znode's record.
-func Exists(path string, watch bool) Request { return look(opExists, path, watch) }
+func Exists(path string, watch bool) Request { return readOf(opExists, path, watch) }
 
-// about builds a request that consists of a path.
-func about(op int32, path string) Request {
+// pathOnly builds a request that consists of a path.
+func pathOnly(op int32, path string) Request {
 	var e jute.Encoder
 	e.String(path)
 	return Request{op: op, body: e.Bytes}
 }
 
 // Sync brings the server that the session is connected to up to date.
-func Sync(path string) Request { return about(opSync, path) }
+func Sync(path string) Request { return pathOnly(opSync, path) }
 
 func create(op int32, path string, data []byte, flags int32, acl []jute.ACL) Request {
 	var e jute.Encoder

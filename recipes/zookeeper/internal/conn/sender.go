@@ -99,12 +99,12 @@ func (r Sender) Exists(path string, watch bool) (Stat, error) {
 
 // Children lists a znode's children and reads its record.
 func (r Sender) Children(path string, watch bool) (Listing, error) {
-	return ask(r, look(opGetChildren2, path, watch), Reply.listing)
+	return ask(r, readOf(opGetChildren2, path, watch), Reply.listing)
 }
 
 // Ephemerals lists the session's ephemeral znodes whose paths begin with prefix.
 func (r Sender) Ephemerals(prefix string) ([]string, error) {
-	return ask(r, about(opGetEphemerals, prefix), Reply.strings)
+	return ask(r, pathOnly(opGetEphemerals, prefix), Reply.strings)
 }
 
 // Sync brings the server that the session is connected to up to date.

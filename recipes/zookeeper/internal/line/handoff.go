@@ -118,7 +118,7 @@ func (w *waiter) wait(ctx context.Context, o Options, siblings int) (*Hold, erro
 			return nil, err
 		}
 		if predecessor == "" {
-			predecessors, err := w.look(ctx)
+			predecessors, err := w.list(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -185,8 +185,8 @@ func (w *waiter) await(ctx context.Context, predecessor string, disconnected <-c
 	return woke.outcome(), nil
 }
 
-// look lists the path and returns the contenders ahead.
-func (w *waiter) look(ctx context.Context) (predecessors []Entry, err error) {
+// list lists the path and returns the contenders ahead.
+func (w *waiter) list(ctx context.Context) (predecessors []Entry, err error) {
 	l := w.line
 	names, parent, err := l.Session.List(ctx, l.Path)
 	if errors.Is(err, recipes.ErrNoNode) {
@@ -212,7 +212,7 @@ func (w *waiter) look(ctx context.Context) (predecessors []Entry, err error) {
 }
 
 func (w *waiter) removed() error {
-	return fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, w.bare.Path)
+	return fmt.Errorf("waiting for the grant: %w: %s", recipes.ErrRemoved, w.bare.Path)
 }
 
 // granted begins the hold, without a read: the waiter has concluded that its znode was created

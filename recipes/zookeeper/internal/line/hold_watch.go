@@ -41,7 +41,7 @@ func (h *Hold) watchOwn(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		node, watch, err := h.look(ctx)
+		node, watch, err := h.watch(ctx)
 		if h.session.Throttled(ctx, err) {
 			continue
 		}
@@ -69,8 +69,8 @@ func (h *Hold) watchOwn(ctx context.Context) {
 	}
 }
 
-// look watches the contender's znode, and reads it unless it is a bare znode.
-func (h *Hold) look(ctx context.Context) (session.Node, *session.Watch, error) {
+// watch watches the contender's znode, and reads it unless it is a bare znode.
+func (h *Hold) watch(ctx context.Context) (session.Node, *session.Watch, error) {
 	if h.bare == nil {
 		return h.session.GetW(ctx, h.path)
 	}

@@ -95,7 +95,7 @@ func (l *Line) afterLeaving(ctx context.Context, deletion <-chan error, err erro
 	case <-deletion:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("%w; leaving the line: %w", err, ctx.Err())
+		return fmt.Errorf("%w; leaving the wait queue: %w", err, ctx.Err())
 	}
 }
 
@@ -108,7 +108,7 @@ func (l *Line) wait(ctx context.Context, name string, o Options) (*Hold, error) 
 		if err != nil {
 			return nil, err
 		}
-		me, blockers, position, err := l.look(ctx, name)
+		me, blockers, position, err := l.locate(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -191,8 +191,8 @@ func (l *Line) arm(ctx context.Context, armed *Watches, predecessor Entry, allow
 	return false, nil
 }
 
-// look lists the path and finds the contender in the wait queue.
-func (l *Line) look(ctx context.Context, name string) (me Entry, blockers []Entry, position int, err error) {
+// locate lists the path and finds the contender in the wait queue.
+func (l *Line) locate(ctx context.Context, name string) (me Entry, blockers []Entry, position int, err error) {
 	names, err := l.Names(ctx)
 	if err != nil {
 		return Entry{}, nil, 0, err
@@ -206,7 +206,7 @@ func (l *Line) look(ctx context.Context, name string) (me Entry, blockers []Entr
 	}
 	position = slices.IndexFunc(entries, func(e Entry) bool { return e.Name == name })
 	if position < 0 {
-		return Entry{}, nil, 0, fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, gopath.Join(l.Path, name))
+		return Entry{}, nil, 0, fmt.Errorf("waiting for the grant: %w: %s", recipes.ErrRemoved, gopath.Join(l.Path, name))
 	}
 	me = entries[position]
 	return me, l.Rule(entries[:position], me), position, nil
@@ -229,13 +229,13 @@ func (l *Line) grant(ctx context.Context, name string) (*Hold, error) {
 func Granted(ctx context.Context, s *session.Session, path string, asked func([]byte) bool) (*Hold, error) {
 	node, err := s.Get(ctx, path)
 	if errors.Is(err, recipes.ErrNoNode) {
-		return nil, fmt.Errorf("first in line: %w: %s", recipes.ErrRemoved, path)
+		return nil, fmt.Errorf("first in the wait queue: %w: %s", recipes.ErrRemoved, path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if node.Stat.EphemeralOwner != s.ID() {
-		return nil, fmt.Errorf("first in line: %w: %s belongs to session %#x", recipes.ErrRemoved, path, node.Stat.EphemeralOwner)
+		return nil, fmt.Errorf("first in the wait queue: %w: %s belongs to session %#x", recipes.ErrRemoved, path, node.Stat.EphemeralOwner)
 	}
 	return NewRevocable(ctx, s, path, recipes.Token(node.Stat.Czxid), asked)
 }

@@ -54,17 +54,17 @@ func TestADeletionHitsItsOwnersZnode(t *testing.T) {
 		want   error
 		stays  bool // another client's znode of that name
 	}{
-		"there":                               {before: nothing},
-		"deleted by another client":           {before: (*deletion).gone, want: recipes.ErrNoNode},
-		"written by another client":           {before: (*deletion).written},
-		"created again by another client":     {before: (*deletion).again, want: recipes.ErrNoNode, stays: true},
-		"created again before the read":       {before: (*deletion).written, read: (*deletion).again, want: recipes.ErrNoNode, stays: true},
-		"gone before the read":                {before: (*deletion).written, read: (*deletion).gone, want: recipes.ErrNoNode},
-		"request lost":                        {before: nothing, fault: zkserver.Fault{CloseBefore: true}},
-		"request lost, gone before the read":  {before: nothing, fault: zkserver.Fault{CloseBefore: true}, read: (*deletion).gone},
-		"request lost, written before a read": {before: nothing, fault: zkserver.Fault{CloseBefore: true}, read: (*deletion).written},
-		"reply lost":                          {before: nothing, fault: zkserver.Fault{DropReply: true}},
-		"reply lost, created again since":     {before: nothing, fault: zkserver.Fault{DropReply: true}, read: (*deletion).again, stays: true},
+		"there":                                 {before: nothing},
+		"deleted by another client":             {before: (*deletion).gone, want: recipes.ErrNoNode},
+		"written by another client":             {before: (*deletion).written},
+		"created again by another client":       {before: (*deletion).again, want: recipes.ErrNoNode, stays: true},
+		"created again before the read":         {before: (*deletion).written, read: (*deletion).again, want: recipes.ErrNoNode, stays: true},
+		"deleted before the read":               {before: (*deletion).written, read: (*deletion).gone, want: recipes.ErrNoNode},
+		"request lost":                          {before: nothing, fault: zkserver.Fault{CloseBefore: true}},
+		"request lost, deleted before the read": {before: nothing, fault: zkserver.Fault{CloseBefore: true}, read: (*deletion).gone},
+		"request lost, written before a read":   {before: nothing, fault: zkserver.Fault{CloseBefore: true}, read: (*deletion).written},
+		"reply lost":                            {before: nothing, fault: zkserver.Fault{DropReply: true}},
+		"reply lost, created again since":       {before: nothing, fault: zkserver.Fault{DropReply: true}, read: (*deletion).again, stays: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

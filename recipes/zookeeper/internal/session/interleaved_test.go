@@ -251,7 +251,7 @@ func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		var lose, read sync.Once
-		looked := false
+		met := false
 		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 			switch {
 			case r.SessionID != s.ID():
@@ -259,7 +259,7 @@ func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 				lose.Do(func() { f.DropReply = true })
 			case r.Op == test.read:
 				read.Do(func() {
-					looked = true
+					met = true
 					for _, n := range srv.Tree() {
 						if n.Stat.EphemeralOwner == s.ID() {
 							if err := other.DeleteOnce(ctx, n.Path, -1); err != nil {
@@ -273,12 +273,12 @@ func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 		})
 		path, err := test.create()
 		srv.SetFault(nil)
-		if err != nil || !looked {
-			t.Errorf("%s: %v (met: %v)", name, err, looked)
+		if err != nil || !met {
+			t.Errorf("%s: %v (met: %v)", name, err, met)
 			continue
 		}
 		if err := other.DeleteOnce(ctx, path, -1); err != nil {
-			t.Errorf("%s was not made again: %v", name, err)
+			t.Errorf("%s was not created again: %v", name, err)
 		}
 	}
 }

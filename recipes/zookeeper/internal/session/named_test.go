@@ -20,14 +20,14 @@ func TestWhatAnotherDoesToANameThatIsBeingMade(t *testing.T) {
 		gone, theirs bool // before the read, it is deleted, or created again
 		want         error
 	}{
-		"nothing":                              {},
-		"deleted":                              {gone: true, want: recipes.ErrRemoved},
-		"deleted and made again":               {gone: true, theirs: true, want: recipes.ErrRemoved},
-		"request lost":                         {create: zkserver.Fault{CloseBefore: true}},
-		"request lost, made by another":        {atCreate: true, create: zkserver.Fault{CloseBefore: true}, want: recipes.ErrNodeExists},
-		"request lost, made before":            {mine: true, create: zkserver.Fault{CloseBefore: true}, want: recipes.ErrNodeExists},
-		"reply lost":                           {create: zkserver.Fault{DropReply: true}},
-		"reply lost, deleted and made by them": {create: zkserver.Fault{DropReply: true}, gone: true, theirs: true, want: recipes.ErrNodeExists},
+		"nothing":                                 {},
+		"deleted":                                 {gone: true, want: recipes.ErrRemoved},
+		"deleted and created again":               {gone: true, theirs: true, want: recipes.ErrRemoved},
+		"request lost":                            {create: zkserver.Fault{CloseBefore: true}},
+		"request lost, created by another":        {atCreate: true, create: zkserver.Fault{CloseBefore: true}, want: recipes.ErrNodeExists},
+		"request lost, created before":            {mine: true, create: zkserver.Fault{CloseBefore: true}, want: recipes.ErrNodeExists},
+		"reply lost":                              {create: zkserver.Fault{DropReply: true}},
+		"reply lost, deleted, created by another": {create: zkserver.Fault{DropReply: true}, gone: true, theirs: true, want: recipes.ErrNodeExists},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -138,7 +138,7 @@ func TestTheWatchOnADeletionIsNotWokenByData(t *testing.T) {
 	}
 	<-deleted.Fired()
 	if _, _, err := s.DeletionW(ctx, "/n"); !errors.Is(err, recipes.ErrNoNode) {
-		t.Errorf("a node that is gone: %v", err)
+		t.Errorf("a deleted znode: %v", err)
 	}
 }
 

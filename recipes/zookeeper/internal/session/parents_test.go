@@ -54,7 +54,7 @@ func TestABadParentLeavesTheContainers(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
 	if err := s.Ensure(ctx, "/a\x01"); !errors.Is(err, recipes.ErrInvalid) { // recipes refuse such a path
-		t.Fatalf("a parent that no server makes: %v", err)
+		t.Fatalf("a parent that no server creates: %v", err)
 	}
 	if err := s.Ensure(ctx, "/a"); err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestAServerWithoutContainersIsAskedOnce(t *testing.T) {
 	}
 	t.Cleanup(func() { srv.Close() })
 	ctx := bounded(t)
-	for _, who := range []string{"who makes it", "who finds it"} {
+	for _, who := range []string{"the creator", "a session that finds it"} {
 		s := open(t, to(srv))
 		for range 3 {
 			if err := s.Ensure(ctx, "/a"); err != nil {

@@ -104,7 +104,7 @@ func (s *Session) Stat(ctx context.Context, path string) (Stat, error) {
 // is also brought up to date with all writes that completed earlier. A leader waits for
 // nothing: it may not have applied what a follower has already applied and confirmed (observed
 // once with 3.8.0 under load). So shortly after Sync, a read on the leader may miss what
-// another session was just told.
+// another session has just read.
 //
 // Assumption: the leader orders the sync behind all requests that the session has sent through
 // another server. Every search for a lost creation relies on that. The path need not exist.

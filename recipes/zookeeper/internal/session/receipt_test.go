@@ -271,17 +271,17 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 		want    error
 		deleted bool
 	}{
-		"done":                           {},
-		"refused":                        {refused: true, want: recipes.ErrNoNode},
-		"throttled":                      {fault: zkserver.Fault{Throttle: true}, want: recipes.ErrThrottled},
-		"reply lost":                     {fault: zkserver.Fault{DropReply: true}},
-		"request lost":                   {fault: zkserver.Fault{CloseBefore: true}},
-		"lost twice":                     {fault: zkserver.Fault{CloseBefore: true}, again: zkserver.Fault{DropReply: true}},
-		"request lost, refused":          {fault: zkserver.Fault{CloseBefore: true}, refused: true, want: recipes.ErrNoNode},
-		"request lost, then throttled":   {fault: zkserver.Fault{CloseBefore: true}, again: zkserver.Fault{Throttle: true}},
-		"reply lost, then throttled":     {fault: zkserver.Fault{DropReply: true}, again: zkserver.Fault{Throttle: true}},
-		"the caller goes while it waits": {gone: true, want: recipes.ErrUnknownOutcome, deleted: true},
-		"lost, and then the caller goes": {fault: zkserver.Fault{CloseBefore: true}, gone: true, want: recipes.ErrUnknownOutcome, deleted: true},
+		"done":                          {},
+		"refused":                       {refused: true, want: recipes.ErrNoNode},
+		"throttled":                     {fault: zkserver.Fault{Throttle: true}, want: recipes.ErrThrottled},
+		"reply lost":                    {fault: zkserver.Fault{DropReply: true}},
+		"request lost":                  {fault: zkserver.Fault{CloseBefore: true}},
+		"lost twice":                    {fault: zkserver.Fault{CloseBefore: true}, again: zkserver.Fault{DropReply: true}},
+		"request lost, refused":         {fault: zkserver.Fault{CloseBefore: true}, refused: true, want: recipes.ErrNoNode},
+		"request lost, then throttled":  {fault: zkserver.Fault{CloseBefore: true}, again: zkserver.Fault{Throttle: true}},
+		"reply lost, then throttled":    {fault: zkserver.Fault{DropReply: true}, again: zkserver.Fault{Throttle: true}},
+		"the caller gives up in flight": {gone: true, want: recipes.ErrUnknownOutcome, deleted: true},
+		"lost, and the caller gives up": {fault: zkserver.Fault{CloseBefore: true}, gone: true, want: recipes.ErrUnknownOutcome, deleted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

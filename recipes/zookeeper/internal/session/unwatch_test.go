@@ -222,6 +222,6 @@ func TestAReadLeavesNoWatch(t *testing.T) {
 		}
 	}
 	if n := srv.Watches(); n != 1 {
-		t.Errorf("%d watches are left; want the one of the line", n)
+		t.Errorf("%d watches are left; want one, on the wait queue", n)
 	}
 }
