@@ -24,10 +24,7 @@ func TestPlacesThatAreGoneAreForgotten(t *testing.T) {
 			return nil
 		},
 	} {
-		place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
-		if err != nil {
-			t.Fatal(err)
-		}
+		place := bare(t, s, "/line")
 		if s.Places() != 1 {
 			t.Errorf("%s: %d places before", name, s.Places())
 		}

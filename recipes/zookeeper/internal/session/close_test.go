@@ -16,9 +16,7 @@ import (
 func TestCloseConfirmsThoughTheConnectionIsDown(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
-	if _, err := s.CreateProtected(bounded(t), "/x", "lock-", nil); err != nil {
-		t.Fatal(err)
-	}
+	must[string](t)(s.CreateProtected(bounded(t), "/x", "lock-", nil))
 	events := s.Events(t.Context())
 	next(t, events)
 	srv.RefuseConnections(true)
@@ -30,9 +28,7 @@ func TestCloseConfirmsThoughTheConnectionIsDown(t *testing.T) {
 	go func() { closed <- s.Close(bounded(t)) }()
 	<-s.Done()
 	srv.RefuseConnections(false)
-	if err := <-closed; err != nil {
-		t.Fatal(err)
-	}
+	noError(t, <-closed)
 	if ids := srv.Sessions(); len(ids) != 0 {
 		t.Errorf("sessions at the server: %#x", ids)
 	}
@@ -86,9 +82,7 @@ func TestTheFirstCloseDecidesHowLongItIsTried(t *testing.T) {
 		t.Fatal("closed without a server")
 	}
 	srv.RefuseConnections(false)
-	if err := <-first; err != nil {
-		t.Fatal(err)
-	}
+	noError(t, <-first)
 }
 
 // Every call of Close returns the result of the first one. Only the first one sends
@@ -166,22 +160,12 @@ func TestCloseOfASuspendedSession(t *testing.T) {
 					if len(down) > 0 {
 						return nil, errNoListener
 					}
-					client, server := net.Pipe()
-					go srv.ServeConn(server)
-					return client, nil
+					return pipe(srv), nil
 				}
-				s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: 20 * time.Second}, dial)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := s.Stat(t.Context(), "/"); err != nil {
-					t.Fatal(err)
-				}
+				s := must[*session.Session](t)(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: 20 * time.Second}, dial))
+				must[session.Stat](t)(s.Stat(t.Context(), "/"))
 				time.Sleep(cut)
-				disconnected, err := s.Connected(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				disconnected := must[<-chan struct{}](t)(s.Connected(t.Context()))
 				if srv.Freeze(test.frozen); !test.frozen {
 					down <- struct{}{}
 				}
@@ -201,7 +185,7 @@ func TestCloseOfASuspendedSession(t *testing.T) {
 					defer cancel()
 				}
 				begun := time.Now()
-				err = s.Close(ctx)
+				err := s.Close(ctx)
 				took := time.Since(begun)
 				if !errors.Is(err, test.want) || test.want != nil && !errors.Is(err, recipes.ErrClosed) {
 					t.Errorf("got %v; want %v", err, test.want)

@@ -36,10 +36,7 @@ func TestCredentialsThatCannotBeWrittenAreGivenOnTheNextConnection(t *testing.T)
 	srv.CloseConnection(s.ID())
 	// Wait for the third connection: the second cannot be used.
 	for connections.Load() < 3 {
-		gone, err := s.Connected(bounded(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		gone := must[<-chan struct{}](t)(s.Connected(bounded(t)))
 		if connections.Load() < 2 {
 			select {
 			case <-gone:
@@ -48,9 +45,7 @@ func TestCredentialsThatCannotBeWrittenAreGivenOnTheNextConnection(t *testing.T)
 			}
 		}
 	}
-	if _, err := s.Children(bounded(t), "/"); err != nil {
-		t.Fatal(err)
-	}
+	must[[]string](t)(s.Children(bounded(t), "/"))
 	if failures.Load() != 1 {
 		t.Fatalf("%d writes failed: the case was not met", failures.Load())
 	}
@@ -78,10 +73,7 @@ func TestCredentialsAreGivenAgainAfterAReconnect(t *testing.T) {
 		cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
 		cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
 		s, ctx := open(t, cfg), bounded(t)
-		path, err := s.CreateProtected(ctx, "/private", "lock-", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := must[string](t)(s.CreateProtected(ctx, "/private", "lock-", nil))
 		cfg.Digest, cfg.ACL = nil, nil
 		if _, err := open(t, cfg).Get(ctx, path); !errors.Is(err, recipes.ErrAccessDenied) {
 			t.Fatalf("a stranger reads: %v", err)

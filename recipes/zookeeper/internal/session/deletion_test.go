@@ -70,10 +70,7 @@ func TestADeletionHitsItsOwnersZnode(t *testing.T) {
 			t.Parallel()
 			srv := embedded(t)
 			d := &deletion{t: t, ctx: bounded(t), s: open(t, to(srv)), other: open(t, to(srv)), path: "/d/znode"}
-			stat, err := d.s.CreateNamed(d.ctx, d.path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stat := must[session.Stat](t)(d.s.CreateNamed(d.ctx, d.path, nil))
 			test.before(d)
 			var deleting, reading sync.Once
 			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
@@ -103,14 +100,8 @@ func TestADeletionThatIsRefused(t *testing.T) {
 	cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"}}
 	cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"} // otherwise the session has no identity
 	s := open(t, cfg)
-	stat, err := s.CreateNamed(ctx, "/kept/znode", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	place, _, err := s.CreateBare(ctx, "/kept", "lock-", nil, false, s.EnsureLine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stat := must[session.Stat](t)(s.CreateNamed(ctx, "/kept/znode", nil))
+	place := bare(t, s, "/kept")
 	for name, deletion := range map[string]<-chan error{
 		"Delete":      s.Delete("/kept/znode"),
 		"DeleteOwned": s.DeleteOwned("/kept/znode", stat),
@@ -138,17 +129,9 @@ func TestADeletionThatIsRefused(t *testing.T) {
 func TestADeletionInASessionThatIsOver(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	stat, err := s.CreateNamed(ctx, "/over/znode", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	place, _, err := s.CreateBare(ctx, "/over", "lock-", nil, false, s.EnsureLine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	stat := must[session.Stat](t)(s.CreateNamed(ctx, "/over/znode", nil))
+	place := bare(t, s, "/over")
+	noError(t, s.Close(ctx))
 	for name, deletion := range map[string]func() <-chan error{
 		"Delete":      func() <-chan error { return s.Delete("/over/znode") },
 		"DeleteOwned": func() <-chan error { return s.DeleteOwned("/over/znode", stat) },

@@ -49,9 +49,7 @@ func TestRefusalByTLSIsExplained(t *testing.T) {
 		files := map[string]string{}
 		for name, content := range map[string][]byte{"cert": cert, "key": key, "ca": ca.PEM} {
 			files[name] = filepath.Join(t.TempDir(), name)
-			if err := os.WriteFile(files[name], content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.WriteFile(files[name], content, 0o600))
 		}
 		cfg := ensembletest.Quick(1)
 		cfg.TLS = &ensemble.TLSConfig{CertFile: files["cert"], KeyFile: files["key"], CAFile: files["ca"]}
@@ -68,9 +66,7 @@ func TestRefusalWithoutAQuorumIsExplained(t *testing.T) {
 	cfg.SystemProperties = map[string]string{"readonlymode.enabled": "true"}
 	e := ensembletest.Start(t, cfg)
 	for _, other := range e.Servers()[1:] {
-		if err := other.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, other.Kill())
 	}
 	alone := recipes.SessionConfig{Servers: []string{e.Server(0).Addr()}}
 	refusal(t, alone, "has it no quorum, or is it read-only?")
@@ -103,14 +99,11 @@ func word(addr, word string) string {
 
 // The error names the scheme that the server refuses.
 func TestRefusedSchemeIsNamed(t *testing.T) {
-	srv, err := zkserver.Listen(zkserver.Config{DisableDigest: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must[*zkserver.Server](t)(zkserver.Listen(zkserver.Config{DisableDigest: true}))
 	defer srv.Close()
 	cfg := to(srv)
 	cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
-	_, err = session.Open(bounded(t), cfg, nil)
+	_, err := session.Open(bounded(t), cfg, nil)
 	if !errors.Is(err, recipes.ErrAuthFailed) || !strings.Contains(err.Error(), "authenticate with digest: ") {
 		t.Errorf("got %v", err)
 	}

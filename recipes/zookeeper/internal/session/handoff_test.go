@@ -83,9 +83,8 @@ func TestAReleasedZnode(t *testing.T) {
 			srv := embedded(t)
 			g := &bareOwner{t: t, ctx: bounded(t), s: open(t, to(srv)), other: open(t, to(srv))}
 			var err error
-			if g.place, _, err = g.s.CreateBare(g.ctx, "/line", "lock-", nil, !test.unwatched, g.s.EnsureLine); err != nil {
-				t.Fatal(err)
-			}
+			g.place, _, err = g.s.CreateBare(g.ctx, "/line", "lock-", nil, !test.unwatched, g.s.EnsureLine)
+			noError(t, err)
 			if test.before != nil {
 				test.before(g)
 				if err := g.s.Sync(g.ctx, "/"); err != nil { // then all events have arrived
@@ -134,10 +133,7 @@ func TestAReleasedZnode(t *testing.T) {
 func TestASentHandoffOutlivesItsCaller(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	place := bare(t, s, "/line")
 	patience, cancel := context.WithCancel(ctx)
 	goOn := make(chan struct{})
 	var multis atomic.Int64
@@ -204,12 +200,8 @@ func TestAHandoffThatWasNotWrittenMayHaveArrived(t *testing.T) {
 	}
 	t.Cleanup(func() { closeNow(s) })
 	once.Store(true) // parents are also created by a transaction
-	if place, _, err = s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine); err != nil {
-		t.Fatal(err)
-	}
-	if lost, err = s.Connected(ctx); err != nil {
-		t.Fatal(err)
-	}
+	place = bare(t, s, "/line")
+	lost = must[<-chan struct{}](t)(s.Connected(ctx))
 	once.Store(false)
 	if err := <-s.Handoff(ctx, place); err != nil {
 		t.Errorf("got %v", err)

@@ -42,9 +42,7 @@ func TestAHoldCountsFromAnEarlierContactAtOnce(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		ctx := t.Context()
 		for range 20 { // so that a recent contact has set the timer
-			if _, err := s.Stat(ctx, "/"); err != nil {
-				t.Fatal(err)
-			}
+			must[session.Stat](t)(s.Stat(ctx, "/"))
 			time.Sleep(s.Timeout() / 20)
 		}
 		beginHold(t, s)
@@ -68,10 +66,7 @@ func TestTheIdentityIsSentOnceOnAConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
-			if err != nil {
-				t.Fatal(err)
-			}
+			place := bare(t, s, "/line")
 			if err := <-s.Handoff(ctx, place); err != nil {
 				t.Error(err)
 			}
@@ -112,9 +107,7 @@ func TestLettingGoWaitsForADial(t *testing.T) {
 					ended = true
 					return nil, ctx.Err()
 				}
-				client, server := net.Pipe()
-				go srv.ServeConn(server)
-				return client, nil
+				return pipe(srv), nil
 			})
 		if err != nil {
 			t.Fatal(err)
@@ -155,9 +148,7 @@ func TestOneGoroutineSendsLeadingRequests(t *testing.T) {
 		asking := func() int {
 			synctest.Wait()
 			var all strings.Builder
-			if err := pprof.Lookup("goroutine").WriteTo(&all, 2); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, pprof.Lookup("goroutine").WriteTo(&all, 2))
 			return strings.Count(all.String(), "session.(*Session).confirm(")
 		}
 		for range 50 {
@@ -197,9 +188,7 @@ func TestWritesConfirmAHold(t *testing.T) {
 		write := func(when string, want int64) {
 			before := srv.Counters().Requests[zkserver.OpSync]
 			for range 40 {
-				if _, err := s.SetOnce(t.Context(), "/", nil, -1); err != nil {
-					t.Fatal(err)
-				}
+				must[session.Stat](t)(s.SetOnce(t.Context(), "/", nil, -1))
 				time.Sleep(s.Timeout() / 20)
 			}
 			if n := srv.Counters().Requests[zkserver.OpSync] - before; n != want {
@@ -227,7 +216,5 @@ func TestWritesConfirmAHold(t *testing.T) {
 
 func beginHold(t *testing.T, s *session.Session) {
 	t.Helper()
-	if err := s.BeginHold(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.BeginHold(t.Context()))
 }

@@ -44,19 +44,11 @@ func nth(srv *zkserver.Server, s *session.Session, op zkserver.Op, n int, do fun
 func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
-	stat, err := s.CreateNamed(ctx, "/d/named", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, err := s.CreateProtected(ctx, "/d", "n-", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stat := must[session.Stat](t)(s.CreateNamed(ctx, "/d/named", nil))
+	path := must[string](t)(s.CreateProtected(ctx, "/d", "n-", nil))
 	var places [2]session.BareZnode
 	for i := range places {
-		if places[i], _, err = s.CreateBare(ctx, "/d", "lock-", nil, false, s.EnsureLine); err != nil {
-			t.Fatal(err)
-		}
+		places[i] = bare(t, s, "/d")
 	}
 	for _, test := range []struct {
 		name, path string
@@ -95,14 +87,8 @@ func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
 func TestAHandoffOutlivesItsCaller(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone, err := s.Connected(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	place := bare(t, s, "/line")
+	gone := must[<-chan struct{}](t)(s.Connected(ctx))
 	srv.RefuseConnections(true)
 	srv.CloseConnection(s.ID())
 	<-gone
@@ -126,14 +112,9 @@ func TestAHandoffOutlivesItsCaller(t *testing.T) {
 func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
-	older, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	older := bare(t, s, "/line")
 	for _, path := range []string{older.Path, "/line"} {
-		if err := other.DeleteOnce(ctx, path, -1); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, other.DeleteOnce(ctx, path, -1))
 	}
 	later, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
 	if err != nil || later.Path != older.Path {
@@ -145,10 +126,7 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 		}
 	}
 	s.ForgetBare(older)
-	watch, err := s.BareW(ctx, older)
-	if err != nil {
-		t.Fatal(err)
-	}
+	watch := must[*session.Watch](t)(s.BareW(ctx, older))
 	fired(t, watch)
 	if stat, err := s.Stat(ctx, later.Path); err != nil || stat.Czxid != later.Stat.Czxid {
 		t.Errorf("the later place: %+v, %v", stat, err)
@@ -210,9 +188,7 @@ func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
 			return place.Path, err
 		}},
 	} {
-		if err := s.Ensure(ctx, "/p"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Ensure(ctx, "/p"))
 		met := nth(srv, s, test.op, 1, reap)
 		path, err := test.create()
 		if err := errors.Join(err, met()); err != nil {
@@ -247,9 +223,7 @@ func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 			return p.Path, err
 		}},
 	} {
-		if err := s.Ensure(ctx, "/p"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Ensure(ctx, "/p"))
 		var lose, read sync.Once
 		met := false
 		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
@@ -287,9 +261,7 @@ func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 func TestTheRootOfAChroot(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	all := open(t, to(srv))
-	if err := all.Ensure(ctx, "/app/below"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, all.Ensure(ctx, "/app/below"))
 	cfg := to(srv)
 	cfg.Chroot = "/app"
 	s := open(t, cfg)
@@ -297,10 +269,7 @@ func TestTheRootOfAChroot(t *testing.T) {
 	if err != nil || len(names) != 1 || names[0] != "below" {
 		t.Errorf("children of the root: %q, %v", names, err)
 	}
-	path, err := s.CreateProtected(ctx, "/", "x-", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must[string](t)(s.CreateProtected(ctx, "/", "x-", nil))
 	if _, err := all.Stat(ctx, "/app"+path); err != nil {
 		t.Errorf("%s: %v", path, err)
 	}

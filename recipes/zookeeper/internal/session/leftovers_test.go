@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 func none(string) bool { return false }
@@ -18,14 +19,10 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	first, other := open(t, to(srv)), open(t, to(srv))
 	for _, path := range []string{"/rest/kept", "/rest/spared", "/rest/gone", "/rest/theirs", "/rest/again", "/rest/plain"} {
-		if _, err := first.CreateNamed(ctx, path, nil); err != nil {
-			t.Fatal(err)
-		}
+		must[session.Stat](t)(first.CreateNamed(ctx, path, nil))
 	}
 	s := resume(t, to(srv), letGo(t, first))
-	if _, err := s.CreateNamed(ctx, "/rest/new", nil); err != nil {
-		t.Fatal(err)
-	}
+	must[session.Stat](t)(s.CreateNamed(ctx, "/rest/new", nil))
 	if !s.MarkResumed("/rest/kept") || s.MarkResumed("/rest/kept") {
 		t.Error("a znode is resumed twice")
 	}
@@ -55,9 +52,7 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 	if holds := s.Holds(); holds != 1 {
 		t.Errorf("before the rest is deleted the session counts %d holds", holds)
 	}
-	if err := s.DropRest(ctx, func(path string) bool { return path == "/rest/spared" }); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.DropRest(ctx, func(path string) bool { return path == "/rest/spared" }))
 	for path, there := range map[string]bool{
 		"/rest/plain": false, "/rest/kept": true, "/rest/spared": true, "/rest/gone": false, "/rest/theirs": true, "/rest/again": false, "/rest/new": true,
 	} {
@@ -92,12 +87,8 @@ func TestTheRestIsLeftToTheNextCall(t *testing.T) {
 	cfg := to(srv)
 	cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"}}
 	first, other := open(t, cfg), open(t, to(srv))
-	if _, err := first.CreateNamed(ctx, "/denied/znode", nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Ensure(ctx, "/open"); err != nil {
-		t.Fatal(err)
-	}
+	must[session.Stat](t)(first.CreateNamed(ctx, "/denied/znode", nil))
+	noError(t, other.Ensure(ctx, "/open"))
 	s := resume(t, cfg, letGo(t, first))
 	for range 2 {
 		if err := s.DropRest(ctx, none); !errors.Is(err, recipes.ErrAccessDenied) {
@@ -107,9 +98,7 @@ func TestTheRestIsLeftToTheNextCall(t *testing.T) {
 	if holds := s.Holds(); holds != 1 {
 		t.Errorf("the session counts %d holds", holds)
 	}
-	if _, err := s.CreateNamed(ctx, "/open/new", nil); err != nil {
-		t.Fatal(err)
-	}
+	must[session.Stat](t)(s.CreateNamed(ctx, "/open/new", nil))
 	if err := s.DropRest(ctx, none); !errors.Is(err, recipes.ErrAccessDenied) {
 		t.Errorf("got %v", err)
 	}

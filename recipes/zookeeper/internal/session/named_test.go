@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // CreateNamed recognizes its own znode by owner and age, and returns what another client does
@@ -34,9 +35,7 @@ func TestWhatAnotherDoesToANameThatIsBeingMade(t *testing.T) {
 			srv, ctx := embedded(t), bounded(t)
 			s, other := open(t, to(srv)), open(t, to(srv))
 			if test.mine { // older than the last transaction that the session has seen
-				if _, err := s.CreateNamed(ctx, "/name", nil); err != nil {
-					t.Fatal(err)
-				}
+				must[session.Stat](t)(s.CreateNamed(ctx, "/name", nil))
 			}
 			byAnother := func() {
 				if _, err := other.CreateNamed(ctx, "/name", nil); err != nil {
@@ -76,9 +75,7 @@ func TestWhatAnotherDoesToANameThatIsBeingMade(t *testing.T) {
 func TestWhatIsMadeForACallerThatHasGoneIsDeleted(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	if err := s.Ensure(ctx, "/line"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Ensure(ctx, "/line"))
 	for name, test := range map[string]struct {
 		op     zkserver.Op
 		create func(context.Context) error

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // at injects a fault at the first request of a kind.
@@ -28,9 +29,7 @@ func faultOf(f zkserver.Fault) func() zkserver.Fault { return func() zkserver.Fa
 func TestAWriteThatIsSentOnceHasAnUnknownOutcome(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, to(srv)), t.Context()
-	if err := s.Create(ctx, "/a", []byte("0")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Create(ctx, "/a", []byte("0")))
 	for name, fault := range map[string]zkserver.Fault{"before": {CloseBefore: true}, "after": {DropReply: true}} {
 		met := at(srv, zkserver.OpSetData, faultOf(fault))
 		if _, err := s.SetOnce(ctx, "/a", []byte(name), -1); !errors.Is(err, recipes.ErrUnknownOutcome) || !met() {
@@ -88,10 +87,7 @@ func TestCreateNamedRecognizesItsZnodeAfterALostReply(t *testing.T) {
 	srv.SetFault(nil)
 	// CreateNamed does not take an older znode of this session for the new call's, nor another
 	// session's.
-	theirs, err := other.CreateNamed(ctx, "/n/theirs", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	theirs := must[session.Stat](t)(other.CreateNamed(ctx, "/n/theirs", nil))
 	for _, name := range []string{"/n/after", "/n/theirs"} {
 		at(srv, zkserver.OpCreate, faultOf(zkserver.Fault{CloseBefore: true}))
 		if _, err := s.CreateNamed(ctx, name, nil); !errors.Is(err, recipes.ErrNodeExists) {
@@ -113,29 +109,19 @@ func TestCreateNamedRecognizesItsZnodeAfterALostReply(t *testing.T) {
 func TestTheWatchOnADeletionIsNotWokenByData(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, to(srv)), t.Context()
-	stat, err := s.CreateNamed(ctx, "/n", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stat := must[session.Stat](t)(s.CreateNamed(ctx, "/n", nil))
 	seen, deleted, err := s.DeletionW(ctx, "/n")
 	if err != nil || seen.Czxid != stat.Czxid {
 		t.Fatalf("%+v, %v", seen, err)
 	}
-	stat, err = s.SetOnce(ctx, "/n", []byte("x"), -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Sync(ctx, "/n"); err != nil {
-		t.Fatal(err)
-	}
+	stat = must[session.Stat](t)(s.SetOnce(ctx, "/n", []byte("x"), -1))
+	noError(t, s.Sync(ctx, "/n"))
 	select {
 	case <-deleted.Fired():
 		t.Error("woken by data")
 	default:
 	}
-	if err := <-s.DeleteOwned("/n", stat); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, <-s.DeleteOwned("/n", stat))
 	<-deleted.Fired()
 	if _, _, err := s.DeletionW(ctx, "/n"); !errors.Is(err, recipes.ErrNoNode) {
 		t.Errorf("a deleted znode: %v", err)
@@ -147,12 +133,8 @@ func TestTheWatchOnADeletionIsNotWokenByData(t *testing.T) {
 func TestALostPlaceIsFoundBehindTheLastNumber(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
-	if _, err := other.CreateNamed(ctx, "/n/lock-2147483647", nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Stat(ctx, "/n/lock-2147483647"); err != nil {
-		t.Fatal(err)
-	}
+	must[session.Stat](t)(other.CreateNamed(ctx, "/n/lock-2147483647", nil))
+	must[session.Stat](t)(s.Stat(ctx, "/n/lock-2147483647"))
 	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
 	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false, s.EnsureLine)
 	if err != nil || !lost() {
@@ -170,15 +152,9 @@ func TestALostPlaceIsFoundBehindTheLastNumber(t *testing.T) {
 func TestAPlaceIsFoundAmongNumbersThatHaveComeToTheirEnd(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
-	if _, err := other.CreateNamed(ctx, "/n/lock--2147483647", nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Stat(ctx, "/n/lock--2147483647"); err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.SetSequence("/n", math.MaxInt32); err != nil {
-		t.Fatal(err)
-	}
+	must[session.Stat](t)(other.CreateNamed(ctx, "/n/lock--2147483647", nil))
+	must[session.Stat](t)(s.Stat(ctx, "/n/lock--2147483647"))
+	noError(t, srv.SetSequence("/n", math.MaxInt32))
 	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
 	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false, s.EnsureLine)
 	if err != nil || !lost() || place.Path != "/n/lock-2147483647" {

@@ -31,10 +31,7 @@ func TestOpenReturnsTheLastError(t *testing.T) {
 // go-zookeeper gives the first bytes of a handshake ten times the receive timeout, and its body
 // no limit: one frozen server held the client for a minute.
 func TestASilentServerDoesNotHoldTheHandshake(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	defer silent.Close() // the kernel accepts, and nothing answers
 	srv := embedded(t)
 	for range 8 { // the order of servers is random
@@ -46,9 +43,7 @@ func TestASilentServerDoesNotHoldTheHandshake(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Close(bounded(t)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Close(bounded(t)))
 	}
 }
 
@@ -71,10 +66,7 @@ func TestAnAttemptToReachAServerEndsWithOpen(t *testing.T) {
 }
 
 func TestAStrangerIsNotAServer(t *testing.T) {
-	stranger, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stranger := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	defer stranger.Close()
 	go func() {
 		for {
@@ -88,7 +80,7 @@ func TestAStrangerIsNotAServer(t *testing.T) {
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
-	_, err = session.Open(ctx, recipes.SessionConfig{Servers: []string{stranger.Addr().String()}}, nil)
+	_, err := session.Open(ctx, recipes.SessionConfig{Servers: []string{stranger.Addr().String()}}, nil)
 	if !errors.Is(err, recipes.ErrUnavailable) {
 		t.Fatalf("got %v", err)
 	}
@@ -183,10 +175,7 @@ func TestOpenContinuesUntilAServerServes(t *testing.T) {
 		for _, m := range met {
 			a.meets = append(a.meets, m.serve)
 		}
-		s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}}, a.dial)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must[*session.Session](t)(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}}, a.dial))
 		defer closeNow(s)
 		if n := s.Counters().Reconnects; a.made != len(met)+1 || n != 0 {
 			t.Errorf("%d attempts and %d reconnects; want %d and none", a.made, n, len(met)+1)

@@ -15,9 +15,7 @@ import (
 func TestAHoldSyncsUntilItIsProved(t *testing.T) {
 	const soon = time.Second
 	write := func(t *testing.T, s *session.Session) {
-		if _, err := s.CreateProtected(t.Context(), "/", "x-", nil); err != nil {
-			t.Fatal(err)
-		}
+		must[string](t)(s.CreateProtected(t.Context(), "/", "x-", nil))
 	}
 	idle := func(t *testing.T, s *session.Session) { time.Sleep(3*s.Timeout() + soon) }
 	for _, tt := range []struct {

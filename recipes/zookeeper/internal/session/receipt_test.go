@@ -29,9 +29,7 @@ func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 			srv := embedded(t)
 			s := open(t, to(srv))
 			ctx := t.Context()
-			if err := s.Ensure(ctx, "/once"); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, s.Ensure(ctx, "/once"))
 			var multis atomic.Int32
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 				if r.Op == zkserver.OpMulti && multis.Add(1) == 1 {
@@ -41,14 +39,8 @@ func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 			})
 			var create session.Txn
 			create.CreateSequential("/once/e-", []byte("x"), false)
-			outcome, err := s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, create)
-			if err != nil {
-				t.Fatal(err)
-			}
-			names, err := s.Children(ctx, "/once")
-			if err != nil {
-				t.Fatal(err)
-			}
+			outcome := must[session.Outcome](t)(s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, create))
+			names := must[[]string](t)(s.Children(ctx, "/once"))
 			names = slices.DeleteFunc(names, func(n string) bool { return n == "receipts" })
 			if len(names) != 1 {
 				t.Fatalf("children %q; want one", names)
@@ -87,9 +79,7 @@ func TestReceiptsThatAreIdleLongestAreDeleted(t *testing.T) {
 	}
 	commit := func(dir string) {
 		var none session.Txn
-		if _, err := s.CommitWithReceipt(t.Context(), dir, s.Ensure, none); err != nil {
-			t.Fatal(err)
-		}
+		must[session.Outcome](t)(s.CommitWithReceipt(t.Context(), dir, s.Ensure, none))
 	}
 	commit("/once/busy")
 	busy := receipts("/once/busy")
@@ -127,14 +117,9 @@ func TestAReceiptThatAnotherClientDeletesIsReplaced(t *testing.T) {
 		if err != nil || len(outcome.Created) != 1 {
 			t.Fatal(outcome, err)
 		}
-		names, err := s.Children(t.Context(), "/once/receipts")
-		if err != nil {
-			t.Fatal(err)
-		}
+		names := must[[]string](t)(s.Children(t.Context(), "/once/receipts"))
 		for _, n := range names {
-			if err := <-s.Delete("/once/receipts/" + n); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, <-s.Delete("/once/receipts/"+n))
 		}
 	}
 }
@@ -145,9 +130,7 @@ func TestCommitOnceTakesNoWriteOfOthersForItsOwn(t *testing.T) {
 	srv := embedded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
 	ctx := t.Context()
-	if err := s.Ensure(ctx, "/once"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Ensure(ctx, "/once"))
 	written := false
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		if r.Op == zkserver.OpMulti && r.SessionID == s.ID() && !written && strings.HasPrefix(r.Path, "/once/receipts/") {
@@ -179,9 +162,7 @@ func TestALostReceiptLeavesTheOutcomeUnknown(t *testing.T) {
 			srv := embedded(t)
 			s, other := open(t, to(srv)), open(t, to(srv))
 			ctx := t.Context()
-			if err := s.Ensure(ctx, "/once"); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, s.Ensure(ctx, "/once"))
 			multis := 0
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 				if r.Op != zkserver.OpMulti || r.SessionID != s.ID() || !strings.HasPrefix(r.Path, "/once/receipts/") {
@@ -227,9 +208,7 @@ func TestAPremiseThatFailsAfterAnOutageDoesNotHideWhatWasDone(t *testing.T) {
 			srv := embedded(t)
 			s, other := open(t, to(srv)), open(t, to(srv))
 			ctx := t.Context()
-			if err := s.Ensure(ctx, "/once"); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, s.Ensure(ctx, "/once"))
 			receipt := make(chan string, 1)
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 				if r.Op == zkserver.OpMulti && r.SessionID == s.ID() && strings.HasPrefix(r.Path, "/once/receipts/") {
@@ -303,9 +282,7 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 				_, err := s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, create)
 				return err
 			}
-			if err := errors.Join(s.Ensure(ctx, "/once"), commit(ctx, false)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errors.Join(s.Ensure(ctx, "/once"), commit(ctx, false)))
 			before := receipts()
 			patience, cancel := context.WithCancel(ctx)
 			defer cancel()
@@ -331,9 +308,7 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 			}
 			close(goOn)
 			srv.SetFault(nil)
-			if err := commit(ctx, false); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, commit(ctx, false))
 			for test.deleted && slices.Contains(receipts(), before[0]) && ctx.Err() == nil { // deleted in the background
 				runtime.Gosched()
 			}
@@ -362,18 +337,13 @@ func TestAReceiptIsDeletedWhenItsCallerGoesWithoutAConnection(t *testing.T) {
 	}
 	t.Cleanup(func() { closeNow(s) })
 	var none session.Txn
-	if _, err := s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, none); err != nil {
-		t.Fatal(err)
-	}
+	must[session.Outcome](t)(s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, none))
 	at(srv, zkserver.OpMulti, faultOf(zkserver.Fault{CloseBefore: true}))
 	if _, err := s.CommitWithReceipt(patience, "/once/receipts", s.Ensure, none); !errors.Is(err, recipes.ErrUnknownOutcome) {
 		t.Errorf("got %v", err)
 	}
 	for {
-		names, err := s.Children(ctx, "/once/receipts")
-		if err != nil {
-			t.Fatal(err)
-		}
+		names := must[[]string](t)(s.Children(ctx, "/once/receipts"))
 		if len(names) == 0 {
 			return
 		}

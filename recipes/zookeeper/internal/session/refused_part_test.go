@@ -14,15 +14,10 @@ import (
 func TestAPartThatIsRefusedIsAnError(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	if _, err := s.CreateNamed(ctx, "/x", []byte("data")); err != nil {
-		t.Fatal(err)
-	}
+	must[session.Stat](t)(s.CreateNamed(ctx, "/x", []byte("data")))
 	var places [3]session.BareZnode // the watch on each is set once
 	for i := range places {
-		var err error
-		if places[i], _, err = s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine); err != nil {
-			t.Fatal(err)
-		}
+		places[i] = bare(t, s, "/line")
 	}
 	predecessor := func(place session.BareZnode) func() error {
 		return func() error { _, _, _, err := s.Predecessor(ctx, place, "/x"); return err }
@@ -68,9 +63,7 @@ func TestAPartThatIsRefusedIsAnError(t *testing.T) {
 func TestARefusedListOfWhatIsLeftOverIsAnError(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	first := open(t, to(srv))
-	if _, err := first.CreateNamed(ctx, "/x", nil); err != nil {
-		t.Fatal(err)
-	}
+	must[session.Stat](t)(first.CreateNamed(ctx, "/x", nil))
 	s := resume(t, to(srv), letGo(t, first))
 	for _, op := range []zkserver.Op{zkserver.OpGetEphemerals, zkserver.OpExists} {
 		met := at(srv, op, faultOf(zkserver.Fault{Throttle: true}))

@@ -30,10 +30,7 @@ const (
 
 func newRefuser(t *testing.T, server string, op, code int32) *refuser {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	r := &refuser{addr: l.Addr().String(), op: op, code: code}
 	var all sync.WaitGroup
 	t.Cleanup(func() { l.Close(); all.Wait() })

@@ -30,29 +30,20 @@ func everywhere(t *testing.T, test func(t *testing.T, cfg recipes.SessionConfig)
 
 func letGo(t *testing.T, s *session.Session) session.Ticket {
 	t.Helper()
-	ticket, err := s.LetGo(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ticket := must[session.Ticket](t)(s.LetGo(bounded(t)))
 	return ticket
 }
 
 // carried returns the ticket as another process would receive it.
 func carried(t *testing.T, ticket session.Ticket, contact time.Time) session.Ticket {
 	t.Helper()
-	read, err := session.ParseTicket(ticket.Bytes(), contact)
-	if err != nil {
-		t.Fatal(err)
-	}
+	read := must[session.Ticket](t)(session.ParseTicket(ticket.Bytes(), contact))
 	return read
 }
 
 func resume(t *testing.T, cfg recipes.SessionConfig, ticket session.Ticket) *session.Session {
 	t.Helper()
-	s, err := session.Resume(bounded(t), cfg, nil, ticket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must[*session.Session](t)(session.Resume(bounded(t), cfg, nil, ticket))
 	t.Cleanup(func() { closeNow(s) })
 	return s
 }
@@ -61,10 +52,7 @@ func TestASessionThatWasLetGoIsResumed(t *testing.T) {
 	everywhere(t, func(t *testing.T, cfg recipes.SessionConfig) {
 		first, ctx := open(t, cfg), bounded(t)
 		dir := "/resumed-" + t.Name()[strings.LastIndex(t.Name(), "/")+1:]
-		place, _, err := first.CreateBare(ctx, dir, "lock-", nil, false, first.EnsureLine)
-		if err != nil {
-			t.Fatal(err)
-		}
+		place := bare(t, first, dir)
 		id, timeout := first.ID(), first.Timeout()
 		ticket := carried(t, letGo(t, first), time.Now())
 		if err := first.Err(); !errors.Is(err, recipes.ErrSessionLost) {
@@ -85,9 +73,7 @@ func TestASessionThatWasLetGoIsResumed(t *testing.T) {
 		if again := second.Ticket().Bytes(); !bytes.Equal(again, ticket.Bytes()) {
 			t.Error("the ticket has changed")
 		}
-		if err := second.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, second.Close(ctx))
 		if _, err := open(t, cfg).Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
 			t.Errorf("the place after Close: %v", err)
 		}
@@ -98,9 +84,7 @@ func TestASessionThatWasLetGoIsResumed(t *testing.T) {
 func TestAResumedSessionRecognizesEarlierZnodes(t *testing.T) {
 	srv := embedded(t)
 	first, ctx := open(t, to(srv)), bounded(t)
-	if _, err := first.CreateNamed(ctx, "/name", nil); err != nil {
-		t.Fatal(err)
-	}
+	must[session.Stat](t)(first.CreateNamed(ctx, "/name", nil))
 	second := resume(t, to(srv), letGo(t, first))
 	cut := false
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -118,10 +102,7 @@ func TestAResumedSessionRecognizesEarlierZnodes(t *testing.T) {
 func TestATicketThatIsWorthNothing(t *testing.T) {
 	everywhere(t, func(t *testing.T, cfg recipes.SessionConfig) {
 		s, ctx := open(t, cfg), bounded(t)
-		path, err := s.CreateProtected(ctx, "/worthless", "lock-", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := must[string](t)(s.CreateProtected(ctx, "/worthless", "lock-", nil))
 		refused := func(what string, cfg recipes.SessionConfig, ticket session.Ticket, want error) {
 			t.Helper()
 			got, err := session.Resume(ctx, cfg, nil, ticket)
@@ -136,26 +117,18 @@ func TestATicketThatIsWorthNothing(t *testing.T) {
 
 		forged := s.Ticket().Bytes()
 		forged[4+8+4] ^= 1 // the first byte of the password
-		ticket, err := session.ParseTicket(forged, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		ticket := must[session.Ticket](t)(session.ParseTicket(forged, time.Now()))
 		refused("a forged password", cfg, ticket, recipes.ErrExpired)
 
 		foreign := s.Ticket().Bytes()
 		foreign[4+7] ^= 1 // the last byte of the id
-		ticket, err = session.ParseTicket(foreign, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		ticket = must[session.Ticket](t)(session.ParseTicket(foreign, time.Now()))
 		refused("the ticket of an unknown session", cfg, ticket, recipes.ErrExpired)
 		refused("a ticket for other servers", to(embedded(t)), s.Ticket(), recipes.ErrExpired)
 
 		gone := open(t, cfg)
 		ticket = gone.Ticket()
-		if err := gone.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, gone.Close(ctx))
 		refused("the ticket of a session that was closed", cfg, ticket, recipes.ErrExpired)
 
 		late := carried(t, s.Ticket(), time.Now().Add(-s.Timeout()))
@@ -188,9 +161,7 @@ func TestWhatIsNotATicketIsRefused(t *testing.T) {
 func TestATicketDoesNotPrint(t *testing.T) {
 	ticket := open(t, to(embedded(t))).Ticket()
 	asJSON, err := json.Marshal(map[string]any{"a": ticket, "b": &ticket})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var logged strings.Builder
 	slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "ticket", ticket, "in", struct{ T session.Ticket }{ticket})
 	slog.New(slog.NewTextHandler(&logged, nil)).Info("x", "ticket", ticket, "in", struct{ t session.Ticket }{ticket})
@@ -217,9 +188,7 @@ func (s *servers) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	client, server := net.Pipe()
-	go s.ServeConn(server)
-	return client, nil
+	return pipe(s.Server), nil
 }
 
 // Until the server has answered, the deadline counts from the last contact of the earlier
@@ -230,36 +199,24 @@ func TestTheDeadlineMovesWithTheSession(t *testing.T) {
 		srv := &servers{Server: zkserver.New(zkserver.Config{})}
 		defer srv.Close()
 		cfg := recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: timeout, MaxPacket: 64 << 10}
-		s, err := session.Open(t.Context(), cfg, srv.dial)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must[*session.Session](t)(session.Open(t.Context(), cfg, srv.dial))
 		beginHold(t, s)
 		time.Sleep(10 * timeout) // virtual
-		ticket, err := s.LetGo(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		ticket := must[session.Ticket](t)(s.LetGo(t.Context()))
 
 		time.Sleep(timeout / 4)
-		s, err = session.Resume(t.Context(), cfg, srv.dial, ticket)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s = must[*session.Session](t)(session.Resume(t.Context(), cfg, srv.dial, ticket))
 		if age := time.Since(s.KnownContact()); age >= timeout/4 {
 			t.Errorf("after the handshake the contact is %v old", age)
 		}
 		contact := s.KnownContact()
-		ticket, err = s.LetGo(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		ticket = must[session.Ticket](t)(s.LetGo(t.Context()))
 
 		srv.down = true
 		time.Sleep(timeout / 4)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*timeout)
 		defer cancel()
-		_, err = session.Resume(ctx, cfg, srv.dial, ticket)
+		_, err := session.Resume(ctx, cfg, srv.dial, ticket)
 		const cleanUp = 2 * time.Second // of go-zookeeper
 		if took := time.Since(contact); !errors.Is(err, recipes.ErrDeadline) || took >= timeout+cleanUp || took < timeout*9/10 {
 			t.Errorf("given up %v after the last contact, the timeout is %v: %v", took, timeout, err)

@@ -87,9 +87,7 @@ func TestAListingTooLargeForOnePacketIsAnErrorAndNotALoop(t *testing.T) {
 	cfg.MaxPacket = 4 << 10
 	s, ctx := open(t, cfg), bounded(t)
 	for range 100 {
-		if _, err := s.CreateProtected(ctx, "/many", "lock-", nil); err != nil {
-			t.Fatal(err)
-		}
+		must[string](t)(s.CreateProtected(ctx, "/many", "lock-", nil))
 	}
 	if _, err := s.Children(ctx, "/many"); !errors.Is(err, recipes.ErrTooLarge) {
 		t.Fatalf("got %v", err)
@@ -111,10 +109,7 @@ func TestWhatWasQueuedForASessionDoesNotRunInTheNext(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
 	ctx := bounded(t)
-	gone, err := s.Connected(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	gone := must[<-chan struct{}](t)(s.Connected(ctx))
 	// The connection is cut before the create is served, so the create is sent again, or kept,
 	// while the session expires.
 	held := make(chan struct{})
@@ -147,9 +142,7 @@ func TestWhatWasQueuedForASessionDoesNotRunInTheNext(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	}
-	if err := s.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Close(ctx))
 	for _, node := range srv.Tree() {
 		if node.Stat.EphemeralOwner != 0 {
 			t.Errorf("%s of session %#x", node.Path, node.Stat.EphemeralOwner)

@@ -87,13 +87,9 @@ func TestAReplyAsLargeAsAPacket(t *testing.T) {
 	cfg.MaxPacket = 4 << 10
 	s, other := open(t, cfg), open(t, to(srv))
 	const beside = 16 + 4 + 68 // the header, the length of the data, the record
-	if err := other.Create(ctx, "/large", nil); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, other.Create(ctx, "/large", nil))
 	for n, want := range map[int]error{cfg.MaxPacket - beside: nil, cfg.MaxPacket - beside + 1: recipes.ErrTooLarge} {
-		if _, err := other.SetOnce(ctx, "/large", make([]byte, n), -1); err != nil {
-			t.Fatal(err)
-		}
+		must[session.Stat](t)(other.SetOnce(ctx, "/large", make([]byte, n), -1))
 		node, err := s.Get(ctx, "/large")
 		if !errors.Is(err, want) || err == nil && len(node.Data) != n {
 			t.Errorf("of %d bytes it reads %d: %v", n, len(node.Data), err)

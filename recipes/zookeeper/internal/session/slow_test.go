@@ -31,19 +31,12 @@ func TestAReplyThatTakesLongToArrive(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
 		dial := func(context.Context, string, string) (net.Conn, error) {
-			client, server := net.Pipe()
-			go srv.ServeConn(server)
-			return &slow{client, timeout * 8 / 10 / (nodes * 58)}, nil
+			return &slow{pipe(srv), timeout * 8 / 10 / (nodes * 58)}, nil
 		}
-		s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: timeout, MaxPacket: 64 << 10}, dial)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must[*session.Session](t)(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: timeout, MaxPacket: 64 << 10}, dial))
 		defer closeNow(s)
 		for range nodes {
-			if _, err := s.CreateProtected(t.Context(), "/many", "lock-", nil); err != nil {
-				t.Fatal(err)
-			}
+			must[string](t)(s.CreateProtected(t.Context(), "/many", "lock-", nil))
 		}
 		for name, list := range map[string]func() ([]string, error){
 			"through go-zookeeper": func() ([]string, error) { return s.Children(t.Context(), "/many") },

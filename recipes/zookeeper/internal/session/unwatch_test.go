@@ -55,9 +55,7 @@ func TestAWatchForACreationEndsWithItsWaits(t *testing.T) {
 		awaitWatches(t, 0, count)
 		<-last.Fired()
 		again := absent(t, t.Context(), s, "/never")
-		if _, err := s.CreateNamed(bounded(t), "/never", nil); err != nil {
-			t.Fatal(err)
-		}
+		must[session.Stat](t)(s.CreateNamed(bounded(t), "/never", nil))
 		<-again.Fired()
 		if !again.Created() {
 			t.Error("the watch has not fired for the creation")
@@ -72,13 +70,8 @@ func TestAWatchForACreationEndsWithItsWaits(t *testing.T) {
 		server := ensembletest.Start(t, ensembletest.Quick(1)).Server(0)
 		check(t, recipes.SessionConfig{Servers: []string{server.Addr()}}, func() int {
 			figures, err := server.Mntr(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			n, err := strconv.Atoi(figures["zk_watch_count"])
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
+			n := must[int](t)(strconv.Atoi(figures["zk_watch_count"]))
 			return n
 		})
 	})
@@ -90,9 +83,7 @@ func TestACreatedParentShowsWhetherWatchesCanBeRemoved(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	closed := to(srv)
 	closed.ACL = []recipes.ACL{{Permissions: recipes.PermRead, Scheme: "world", ID: "anyone"}}
-	if err := open(t, closed).Create(ctx, "/closed", nil); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, open(t, closed).Create(ctx, "/closed", nil))
 	for _, tt := range []struct {
 		path string
 		want error
@@ -122,10 +113,7 @@ func TestACreatedParentShowsWhetherWatchesCanBeRemoved(t *testing.T) {
 
 // A server before 3.5 closes a connection that sends a removal. Its watches remain.
 func TestAServerBefore35IsNotAskedToRemoveAWatch(t *testing.T) {
-	srv, err := zkserver.Listen(zkserver.Config{Before35: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must[*zkserver.Server](t)(zkserver.Listen(zkserver.Config{Before35: true}))
 	t.Cleanup(func() { srv.Close() })
 	s := open(t, to(srv))
 	asked := make(chan struct{}, 1)
@@ -193,9 +181,7 @@ func TestARemovalTakesNoWakeUp(t *testing.T) {
 func TestAReadLeavesNoWatch(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	if _, err := s.CreateNamed(ctx, "/x", nil); err != nil {
-		t.Fatal(err)
-	}
+	must[session.Stat](t)(s.CreateNamed(ctx, "/x", nil))
 	if err := s.Ensure(ctx, "/line"); err != nil { // so that the lost reply is that of a bare znode
 		t.Fatal(err)
 	}

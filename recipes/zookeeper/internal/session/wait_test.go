@@ -36,9 +36,7 @@ func TestWaitEndsWithItsContextAndWithTheSession(t *testing.T) {
 	if err := s.Wait(ctx, "waiting for nothing", nil, nil); !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "waiting for nothing: ") {
 		t.Errorf("with an ended context: %v", err)
 	}
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Close(t.Context()))
 	for _, events := range [][]<-chan struct{}{nil, {nil, nil}} {
 		if err := s.Wait(t.Context(), "waiting", events...); !errors.Is(err, recipes.ErrSessionLost) {
 			t.Errorf("after the session's end: %v", err)

@@ -34,22 +34,17 @@ func notFired(t *testing.T, w *session.Watch) {
 func TestAbandonedWaitsShareOneWatch(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, to(srv)), bounded(t)
-	path, err := s.CreateProtected(ctx, "/w", "lock-", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must[string](t)(s.CreateProtected(ctx, "/w", "lock-", nil))
 	var last *session.Watch
 	for range 50 {
-		if _, last, err = s.GetW(ctx, path); err != nil {
-			t.Fatal(err)
-		}
+		var err error
+		_, last, err = s.GetW(ctx, path)
+		noError(t, err)
 	}
 	if n := srv.Watches(); n != 1 {
 		t.Errorf("%d watches at the server", n)
 	}
-	if err := <-s.Delete(path); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, <-s.Delete(path))
 	fired(t, last)
 	if n := s.Counters().WatchEvents; n != 1 {
 		t.Errorf("%d watch events", n)
@@ -81,18 +76,13 @@ func TestAReaderAfterAReconnectIsWoken(t *testing.T) {
 	readAll := func() (watches []*session.Watch) {
 		for _, path := range paths {
 			_, w, err := s.GetW(ctx, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			watches = append(watches, w)
 		}
 		return watches
 	}
 	for i := range n {
-		path, err := other.CreateProtected(ctx, fmt.Sprintf("/r%d", i), "lock-", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := must[string](t)(other.CreateProtected(ctx, fmt.Sprintf("/r%d", i), "lock-", nil))
 		paths = append(paths, path)
 	}
 	readAll()
@@ -114,23 +104,15 @@ func TestAReaderAfterAReconnectIsWoken(t *testing.T) {
 func TestAChangeDuringASuspensionIsSeen(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), bounded(t)
-	path, err := other.CreateProtected(ctx, "/s", "lock-", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must[string](t)(other.CreateProtected(ctx, "/s", "lock-", nil))
 	if _, _, err := s.GetW(ctx, path); err != nil {
 		t.Fatal(err)
 	}
-	gone, err := s.Connected(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	gone := must[<-chan struct{}](t)(s.Connected(ctx))
 	srv.RefuseConnections(true)
 	srv.CloseConnection(s.ID())
 	<-gone
-	if err := <-other.Delete(path); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, <-other.Delete(path))
 	srv.RefuseConnections(false)
 	if _, _, err := s.GetW(ctx, path); !errors.Is(err, recipes.ErrNoNode) {
 		t.Fatalf("after the reconnect: %v", err)
@@ -145,14 +127,9 @@ func TestAFloodOfEventsLosesNone(t *testing.T) {
 	var paths []string
 	var watches []*session.Watch
 	for range n {
-		path, err := other.CreateProtected(ctx, "/flood", "lock-", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := must[string](t)(other.CreateProtected(ctx, "/flood", "lock-", nil))
 		_, w, err := s.GetW(ctx, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		paths, watches = append(paths, path), append(watches, w)
 	}
 	for _, path := range paths {
@@ -170,21 +147,14 @@ func TestOneWatchServesEveryKindOfRead(t *testing.T) {
 	if err != nil || exists {
 		t.Fatal(exists, err)
 	}
-	path, err := s.CreateProtected(ctx, "/k", "lock-", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must[string](t)(s.CreateProtected(ctx, "/k", "lock-", nil))
 	fired(t, created)
 	if exists, _, err = s.ExistsW(ctx, path); err != nil || !exists {
 		t.Fatal(exists, err)
 	}
 	_, w, err := s.GetW(ctx, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := <-s.Delete(path); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	noError(t, <-s.Delete(path))
 	fired(t, w)
 }
 
@@ -210,10 +180,7 @@ func TestAWatchOnTheOwnPlaceThatIsRefusedIsAnError(t *testing.T) {
 	s := open(t, recipes.SessionConfig{Servers: []string{refusing.addr}})
 	var places [2]session.BareZnode
 	for i := range places {
-		var err error
-		if places[i], _, err = s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine); err != nil {
-			t.Fatal(err)
-		}
+		places[i] = bare(t, s, "/line")
 	}
 	refusing.refuse.Store(true)
 	if _, _, _, err := s.Predecessor(ctx, places[1], places[0].Path); !errors.Is(err, recipes.ErrThrottled) {
@@ -221,9 +188,7 @@ func TestAWatchOnTheOwnPlaceThatIsRefusedIsAnError(t *testing.T) {
 	}
 	refusing.refuse.Store(false)
 	_, ahead, own, err := s.Predecessor(ctx, places[1], places[0].Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for i, watch := range []*session.Watch{ahead, own} {
 		<-s.Handoff(ctx, places[i])
 		select {
@@ -254,29 +219,19 @@ func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 		var places [2]session.BareZnode
 		var err error
 		for i := range places {
-			if places[i], _, err = s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine); err != nil {
-				t.Fatal(err)
-			}
+			places[i] = bare(t, s, "/line")
 		}
 		mine, err := own(places[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		_, ahead, _, err := s.Predecessor(ctx, places[1], places[0].Path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := <-s.Handoff(ctx, places[0]); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
+		noError(t, <-s.Handoff(ctx, places[0]))
 		fired(t, ahead)
 		fired(t, mine)
 		if !ahead.Changed() || mine.Changed() {
 			t.Errorf("%s: the waiter behind saw a handoff: %v; the owner: %v", name, ahead.Changed(), mine.Changed())
 		}
-		if err := <-s.DeleteBare(places[1]); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, <-s.DeleteBare(places[1]))
 	}
 }
 
@@ -285,13 +240,8 @@ func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 func TestWatchesAreForgotten(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.CreateNamed(ctx, "/line/x", nil); err != nil {
-		t.Fatal(err)
-	}
+	place := bare(t, s, "/line")
+	must[session.Stat](t)(s.CreateNamed(ctx, "/line/x", nil))
 	for name, test := range map[string]struct {
 		read       func(path string)
 		kept, none int // watches on an existing path, and on a missing one
