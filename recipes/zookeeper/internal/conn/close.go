@@ -38,7 +38,10 @@ func (w *Wire) setClosed() { w.closeOnce.Do(func() { close(w.closed) }) }
 // SendClose sends closeSession if the handshake was sent on this connection. The server accepts
 // it even if its reply to the handshake has not arrived yet.
 func (c *Conn) SendClose() {
-	if c.Asked() && !c.wire.spared.Load() {
+	c.mu.Lock()
+	began := !c.began.IsZero()
+	c.mu.Unlock()
+	if began && !c.wire.spared.Load() {
 		_ = c.write(closeRequest())
 	}
 }

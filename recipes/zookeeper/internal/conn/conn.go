@@ -103,13 +103,6 @@ func (c *Conn) isEstablished() bool {
 	return c.established
 }
 
-// Asked reports whether the connect request was sent on this connection.
-func (c *Conn) Asked() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.began.IsZero()
-}
-
 // Write sends one frame and records when.
 func (c *Conn) Write(frame []byte) (int, error) {
 	c.mu.Lock()

@@ -106,7 +106,7 @@ func (c *bareCreation) begin(ctx context.Context) {
 		return
 	}
 	if c.count {
-		c.watch, c.arms, c.since = c.session.watches.join(c.dirKey())
+		c.watch, c.arms, c.since = c.session.watches.join(c.dirKey(), 0)
 		c.requests = append(c.requests[:1], conn.Exists(c.session.full(c.dir), c.arms))
 	}
 	c.exchange.begin(ctx)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,11 @@ func once[T any](ctx context.Context, s *Session, what, path string, f func(conn
 	connections := 0
 	for {
 		var err error
-		if connections, err = s.ready(ctx, what+" "+path, connections); err != nil {
+		if connections, _, err = s.connectedAfter(ctx, connections); err != nil {
 			return zero, err
+		}
+		if ctx.Err() != nil { // send no write whose outcome could not be learned
+			return zero, s.Interrupted(what+" "+path, ctx)
 		}
 		value, err := call(ctx, s, f)
 		switch {
@@ -29,7 +33,7 @@ func once[T any](ctx context.Context, s *Session, what, path string, f func(conn
 		case errors.Is(err, errMoved):
 			return zero, err
 		case conn.Lost(err), ctx.Err() != nil, s.Err() != nil:
-			return zero, s.unknown(ctx, what+" "+path, err)
+			return zero, fmt.Errorf("%s %s: %w: %w", what, path, recipes.ErrUnknownOutcome, cmp.Or(s.reason(ctx), err))
 		}
 		return zero, answer(what, path, err)
 	}

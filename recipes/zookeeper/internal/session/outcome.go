@@ -11,21 +11,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// ready waits for a connection later than the n-th, and returns its number. It fails if ctx is
-// done, so that the caller sends no write whose outcome could not be learned.
-func (s *Session) ready(ctx context.Context, what string, n int) (connection int, err error) {
-	if connection, _, err = s.connectedAfter(ctx, n); err == nil && ctx.Err() != nil {
-		err = s.Interrupted(what, ctx)
-	}
-	return connection, err
-}
-
-// unknown returns the error of a write that was sent and not answered. Its cause is the
-// session's loss, ctx's end, or else err.
-func (s *Session) unknown(ctx context.Context, what string, err error) error {
-	return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, cmp.Or(s.reason(ctx), err))
-}
-
 // reason returns why a call cannot continue, or nil. It reads ctx first, because ctx may be the
 // session's: then Err is already set.
 func (s *Session) reason(ctx context.Context) error {

@@ -20,13 +20,13 @@ func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) 
 	key := watchKey{path: s.full(path)}
 	node, err = readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
 		var requests []conn.Request
-		w, armOwn, connection := s.watches.join(ownKey)
+		w, armOwn, connection := s.watches.join(ownKey, 0)
 		own = w
 		if armOwn {
 			requests = append(requests, s.deletionWatch(bare))
 		}
 		var arm bool
-		predecessor, arm, _ = s.watches.join(key)
+		predecessor, arm, _ = s.watches.join(key, 0)
 		replies, err := s.wire.Sender().Identified().Exchange(life, append(requests, conn.Get(key.path, arm))...)
 		var node Node
 		if armOwn {
@@ -54,7 +54,7 @@ func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) 
 func (s *Session) BareW(ctx context.Context, bare BareZnode) (*Watch, error) {
 	key := watchKey{path: s.full(bare.Path), children: true}
 	return readAgain(ctx, s, "watch", bare.Path, func(life context.Context) (*Watch, error) {
-		w, arm, connection := s.watches.join(key)
+		w, arm, connection := s.watches.join(key, 0)
 		if !arm {
 			s.bare.watched(bare, key, w)
 			return w, nil

@@ -39,7 +39,11 @@ func resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Tic
 	if err != nil {
 		return nil, err
 	}
-	s.useTicket(t.secret)
+	s.wire.Resume(t.secret.id, t.secret.password, t.secret.timeout)
+	s.wire.Spare(true)
+	s.resumption.paths = make(map[string]bool)
+	s.id = t.secret.id
+	s.lease.Start(s.end)
 	ctx, cancel := openBounded(ctx)
 	defer cancel()
 	if err = s.Err(); err == nil { // the deadline may have passed
@@ -58,15 +62,6 @@ func resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Tic
 		return nil, err
 	}
 	return s, nil
-}
-
-// useTicket makes s the ticket's session. Nothing was sent yet.
-func (s *Session) useTicket(t *secret) {
-	s.wire.Resume(t.id, t.password, t.timeout)
-	s.wire.Spare(true)
-	s.resumption.paths = make(map[string]bool)
-	s.id = t.id
-	s.lease.Start(s.end)
 }
 
 // LetGo ends the session here, like Close, but not at the server: Resume can resume it with the

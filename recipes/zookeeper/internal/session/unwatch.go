@@ -15,29 +15,7 @@ import (
 // later reader waits until the server has answered. Its own watch is set after the removal,
 // which therefore cannot remove it.
 
-// lockFor locks ws when no removal for key is in flight.
-func (ws *watches) lockFor(key watchKey) {
-	for {
-		ws.mu.Lock()
-		removed := ws.removing[key]
-		if removed == nil {
-			return
-		}
-		ws.mu.Unlock()
-		<-removed
-	}
-}
-
-// joinWaiting is join for a reader that may wait until the znode is created.
-func (ws *watches) joinWaiting(key watchKey) (w *Watch, arm bool, connection int) {
-	ws.lockFor(key)
-	defer ws.mu.Unlock()
-	w, arm, connection = ws.joinLocked(key)
-	w.waits++
-	return w, arm, connection
-}
-
-// leave ends what joinWaiting has begun. It reports whether the watch must be removed at the
+// leave ends a wait that join has begun. It reports whether the watch must be removed at the
 // server. The caller must then call removed.
 func (ws *watches) leave(key watchKey, w *Watch, cancelled bool) bool {
 	ws.mu.Lock()

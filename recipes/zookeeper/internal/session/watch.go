@@ -60,14 +60,17 @@ type watches struct {
 
 // join returns the watch for key, and whether the caller must set it at the server and then
 // call settle. The watch is entered before the request is sent, because its event may arrive
-// before the caller sees the reply.
-func (ws *watches) join(key watchKey) (w *Watch, arm bool, connection int) {
-	ws.lockFor(key)
+// before the caller sees the reply. join first waits until no removal for key is in flight.
+//
+// waits is 1 for a reader that may wait until the znode is created, and must call leave.
+func (ws *watches) join(key watchKey, waits int) (w *Watch, arm bool, connection int) {
+	ws.mu.Lock()
+	for removed := ws.removing[key]; removed != nil; removed = ws.removing[key] {
+		ws.mu.Unlock()
+		<-removed
+		ws.mu.Lock()
+	}
 	defer ws.mu.Unlock()
-	return ws.joinLocked(key)
-}
-
-func (ws *watches) joinLocked(key watchKey) (w *Watch, arm bool, connection int) {
 	w = ws.byKey[key]
 	if w == nil {
 		w = &Watch{fired: make(chan struct{})}
@@ -76,6 +79,7 @@ func (ws *watches) joinLocked(key watchKey) (w *Watch, arm bool, connection int)
 		}
 		ws.byKey[key] = w
 	}
+	w.waits += waits
 	if w.armed {
 		return w, false, ws.connections
 	}
