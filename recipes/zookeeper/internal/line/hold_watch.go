@@ -24,14 +24,7 @@ func (h *Hold) noteRevocation(data []byte) {
 	}
 }
 
-func (h *Hold) wasAsked() bool {
-	select {
-	case <-h.revoked:
-		return true
-	default:
-		return false
-	}
-}
+func (h *Hold) wasAsked() bool { return session.Happened(h.revoked) }
 
 // watchOwn ends the hold when another client deletes the contender's znode. Like every wait, it
 // reads again whenever the connection was lost.

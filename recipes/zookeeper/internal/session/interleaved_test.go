@@ -39,8 +39,8 @@ func nth(srv *zkserver.Server, s *session.Session, op zkserver.Op, n int, do fun
 	}
 }
 
-// The reply to the first attempt is lost, the znode still exists at the read, and it is deleted
-// before the second attempt. The first attempt may have deleted it.
+// The first attempt is lost, and another client deletes the znode before the second one arrives.
+// To the session, its first attempt may have deleted the znode.
 func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
