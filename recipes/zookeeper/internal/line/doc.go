@@ -115,7 +115,7 @@
 // contender would be granted beside the holder. So a session sends it only while a watch on its
 // connection shows that the name still belongs to its own znode. That is the watch for the
 // deletion of the znode, which each waiter sets, or the watch on the parent, which the first
-// read of the parent sets. If neither is set, or one has fired, the session reads the znode
+// read of the parent sets. If neither is set, or it has fired, the session reads the znode
 // first.
 //
 // A release in flight remains: from the last event that the server has reported until the

@@ -87,7 +87,7 @@ func word(addr, word string) string {
 		return ""
 	}
 	defer c.Close()
-	if c.SetDeadline(time.Now().Add(time.Second)) != nil { // the caller tries again
+	if c.SetDeadline(time.Now().Add(time.Second)) != nil { // tried again by the caller
 		return ""
 	}
 	if _, err := c.Write([]byte(word)); err != nil {
