@@ -161,7 +161,7 @@ func own(ctx context.Context, s *session.Session, znode string, token recipes.To
 
 func markResumed(s *session.Session, znode string) error {
 	if !s.MarkResumed(znode) {
-		return fmt.Errorf("resume: %w: %s cannot be resumed now, or was before", recipes.ErrInvalid, znode)
+		return fmt.Errorf("resume: %w: %s cannot be resumed now, or is already resumed", recipes.ErrInvalid, znode)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func resume(ctx context.Context, s *session.Session, dir, path string, token rec
 		return nil, fmt.Errorf("resume: %w", err)
 	}
 	if !s.MarkResumed(path) {
-		err := fmt.Errorf("resume: %w: %s cannot be resumed now, or was before", recipes.ErrInvalid, path)
+		err := fmt.Errorf("resume: %w: %s cannot be resumed now, or is already resumed", recipes.ErrInvalid, path)
 		e.End(err)
 		return nil, err
 	}
