@@ -37,12 +37,19 @@ func newWire(t *testing.T) *Wire {
 	return w
 }
 
-func newScript(t *testing.T, w *Wire) script {
-	client, server := net.Pipe()
-	c, err := newConn(client, w, time.Now().Add(time.Hour), func(err error) { t.Errorf("failed: %v", err) })
+// over returns newConn's result.
+func over(t *testing.T, c net.Conn, w *Wire, deadline time.Time, failed func(error)) *Conn {
+	t.Helper()
+	made, err := newConn(c, w, deadline, failed)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return made
+}
+
+func newScript(t *testing.T, w *Wire) script {
+	client, server := net.Pipe()
+	c := over(t, client, w, time.Now().Add(time.Hour), func(err error) { t.Errorf("failed: %v", err) })
 	t.Cleanup(func() { client.Close(); server.Close() })
 	go io.Copy(io.Discard, server)
 	return script{t, c, server}

@@ -51,10 +51,7 @@ func TestFramesThatEndTheConnection(t *testing.T) {
 				client, server := net.Pipe()
 				defer client.Close()
 				var reported []error
-				c, err := newConn(client, newWire(t), time.Now().Add(time.Hour), func(err error) { reported = append(reported, err) })
-				if err != nil {
-					t.Fatal(err)
-				}
+				c := over(t, client, newWire(t), time.Now().Add(time.Hour), func(err error) { reported = append(reported, err) })
 				c.established, c.trusted = test.established, test.established
 				go func() {
 					server.Write(test.sent)

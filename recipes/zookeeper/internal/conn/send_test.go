@@ -47,10 +47,7 @@ func TestWhatIsNotSent(t *testing.T) {
 func TestEachRequestHasItsOwnNumber(t *testing.T) {
 	client, server := net.Pipe()
 	defer server.Close()
-	c, err := newConn(client, newWire(t), time.Time{}, func(error) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := over(t, client, newWire(t), time.Time{}, func(error) {})
 	defer c.Close()
 	c.established, c.trusted, c.rawXid = true, true, 1<<30-4
 	c.wire.Lease.SetTimeout(time.Hour)
@@ -83,10 +80,7 @@ func TestAConnectionThatCannotBeWrittenTo(t *testing.T) {
 		open := func() *Conn {
 			client, server := net.Pipe()
 			defer server.Close()
-			c, err := newConn(mute{client}, newWire(t), time.Time{}, func(err error) { reported = append(reported, err) })
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := over(t, mute{client}, newWire(t), time.Time{}, func(err error) { reported = append(reported, err) })
 			c.established, c.trusted = established, established
 			return c
 		}
@@ -145,11 +139,8 @@ func TestASilentServerIsLeft(t *testing.T) {
 	open := func(t *testing.T) (*Conn, net.Conn) {
 		client, server := net.Pipe()
 		w := newWire(t)
-		w.Lease.SetTimeout(scriptTimeout)                                       // from an earlier connection
-		c, err := newConn(client, w, time.Now().Add(handshake), func(error) {}) // virtual
-		if err != nil {
-			t.Fatal(err)
-		}
+		w.Lease.SetTimeout(scriptTimeout)                                  // from an earlier connection
+		c := over(t, client, w, time.Now().Add(handshake), func(error) {}) // virtual
 		t.Cleanup(func() { client.Close(); server.Close() })
 		return c, server
 	}

@@ -80,10 +80,7 @@ func TestTheWireHidesTheZxid(t *testing.T) {
 	defer server.Close()
 	w := newWire(t)
 	w.lastZxid.Store(7)
-	c, err := newConn(client, w, time.Now().Add(watchdog.Patience), func(error) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := over(t, client, w, time.Now().Add(watchdog.Patience), func(error) {})
 	defer c.Close()
 
 	go c.Write(connectRequest(1000, 5, make([]byte, PasswordSize)))
@@ -122,10 +119,7 @@ func FuzzWireReads(f *testing.F) {
 		}()
 		w := newWire(t)
 		w.Fired = func(Event, string) {}
-		c, err := newConn(client, w, time.Now().Add(watchdog.Patience), func(error) {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := over(t, client, w, time.Now().Add(watchdog.Patience), func(error) {})
 		defer c.Close()
 		buf := make([]byte, 64)
 		for {
