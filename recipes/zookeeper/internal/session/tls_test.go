@@ -82,9 +82,7 @@ func TestTLSToARealServer(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, content []byte) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(path, content, 0o600))
 		return path
 	}
 	cert, key := ca.issue("zookeeper.test")
@@ -139,7 +137,7 @@ func TestTLSToARealServer(t *testing.T) {
 	}
 }
 
-func TestKeyMaterialIsRefusedInWordsThatDoNotShowIt(t *testing.T) {
+func TestTheErrorForBadKeyMaterialDoesNotShowIt(t *testing.T) {
 	ca := newAuthority(t)
 	cert, _ := ca.issue("a")
 	_, otherKey := ca.issue("b")
