@@ -65,9 +65,9 @@ Rules:
 	Network   -rtt adds a round-trip time between sessions and servers, once for each
 	          round trip of a handoff. Records at several delays (zkbench run -delay)
 	          tell how many; without them it is assumed from the strategy.
-	Limits    It warns of ZooKeeper's settings that stand in the way, and names what
-	          ends a line: a listing that is too long (jute.maxbuffer), descriptors,
-	          memory, processors, the network.
+	Limits    It warns of ZooKeeper settings that are too low, and names what limits a
+	          line: a listing that is too long (jute.maxbuffer), descriptors, memory,
+	          processors, the network.
 	Records   Invalid trials are left out. What different machines measured is kept
 	          apart.
 
