@@ -135,8 +135,8 @@ func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 	}
 }
 
-// Whoever asks for help wants to know what a verb does and how it is called, then what
-// it promises, and at the end every flag.
+// A reader of help wants to know first what a verb does and how to call it, then what it
+// promises, and at the end every flag.
 func TestHelpBeginsWithWhatIsWantedFirst(t *testing.T) {
 	for _, v := range verbs() {
 		_, help, _ := zkbench(t.Context(), new(fake.World).Open, v.name, "-h")
@@ -161,13 +161,13 @@ func TestHelpBeginsWithWhatIsWantedFirst(t *testing.T) {
 	}
 }
 
-// The README says as the help how long the first command takes.
+// The README and the help agree about how long the first command takes.
 func TestTheFirstCommandTakesAsLongAsTheReadmeSays(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := regexp.MustCompile(`three ways to wait,? in[^.]* (\w+) seconds`)
+	said := regexp.MustCompile(`three (?:ways to wait|strategies),? in[^.]* (\w+) seconds`)
 	var times []string
 	for _, text := range []string{help, string(readme)} {
 		m := said.FindStringSubmatch(text)
@@ -181,7 +181,7 @@ func TestTheFirstCommandTakesAsLongAsTheReadmeSays(t *testing.T) {
 	}
 }
 
-// Off a terminal a run is not silent for an hour, also if one trial takes that long.
+// Without a terminal, a run still reports its progress, even within a long trial.
 func TestProgressOffATerminalIsALineEvery30Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string

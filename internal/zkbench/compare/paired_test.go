@@ -134,7 +134,7 @@ func TestPairedOnANoisyMachine(t *testing.T) {
 func TestPairedRefusesWhatIsNoPair(t *testing.T) {
 	a, _ := pairs(t, 1, 3, 1)
 	_, b := pairs(t, 1, 4, 1)
-	if _, err := Paired(a, b, DefaultOptions()); err == nil || !strings.Contains(err.Error(), "3 trials of A and 4 of B are no pairs") {
+	if _, err := Paired(a, b, DefaultOptions()); err == nil || !strings.Contains(err.Error(), "3 trials of A and 4 of B are not pairs") {
 		t.Error(err)
 	}
 }
