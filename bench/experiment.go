@@ -38,7 +38,7 @@ type Experiment struct {
 	Contenders []int
 	Transports []Transport
 	// Delays are round-trip times that a relay in this process adds to what each session
-	// sends and gets. 0, the default if there are none, adds nothing and uses no relay.
+	// sends and gets. The default is a single delay of 0, which needs no relay.
 	Delays []time.Duration
 
 	// Count is how many trials each combination has. With six or more, benchstat

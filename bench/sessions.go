@@ -155,8 +155,8 @@ func open(ctx context.Context, opener recipes.Opener, config func(i int) recipes
 }
 
 // closeAll closes sessions even if ctx is done. It ignores errors: a session whose close
-// the server has not confirmed ends with its timeout, and its znodes disturb no other
-// trial, because each trial has a path of its own.
+// was not confirmed ends with its timeout. Until then its znodes disturb no other trial,
+// because each trial has a path of its own.
 func closeAll(ctx context.Context, sessions []recipes.Client) {
 	var group errgroup.Group
 	group.SetLimit(parallelism)

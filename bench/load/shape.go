@@ -28,8 +28,8 @@ func (d drain) ends(handoffs int64, _ time.Duration) bool { return handoffs == i
 func (d drain) again() bool                               { return false }
 
 // cycle begins with the first grant after the warm-up. It ends with the first grant after
-// the duration, but not before each contender has had time for a turn: with fewer handoffs
-// than contenders, no request of the measured part is granted, and no wait is known.
+// the duration, but has at least as many handoffs as contenders. With fewer, no request of
+// the measured part is granted, and no wait is known.
 type cycle struct {
 	warmup
 	duration   time.Duration

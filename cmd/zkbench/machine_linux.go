@@ -12,7 +12,7 @@ import (
 const ticks = 100
 
 // childrenCPU returns the processor time, in seconds, of the running Java processes that this
-// process has started. It returns false if there is none.
+// process has started. It returns false if no such process runs.
 func childrenCPU() (seconds float64, ok bool) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {

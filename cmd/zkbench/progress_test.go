@@ -22,7 +22,7 @@ import (
 
 // A person at a terminal gets a table that fits it, and a program in a pipe the
 // results.
-func TestOutputIsForWhoeverReadsIt(t *testing.T) {
+func TestOutputDependsOnItsReader(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		columns   int // 0: no terminal
@@ -80,7 +80,7 @@ func TestOutputIsForWhoeverReadsIt(t *testing.T) {
 	}
 }
 
-// What goes into a file is not printed beside it, unless the run fails and leaves no file.
+// Results in a file are not also printed, unless the run fails and leaves no file.
 func TestResultsGoToOnePlace(t *testing.T) {
 	sound, broken := new(fake.World), &fake.World{Defect: fake.TwoHolders}
 	file := filepath.Join(t.TempDir(), "results.txt")
@@ -97,7 +97,7 @@ func TestResultsGoToOnePlace(t *testing.T) {
 	}
 }
 
-// A run that measured zkbench itself does not pass for one that measured the servers.
+// A run whose limit was zkbench itself must not look like a measurement of the servers.
 func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 	of := func(contenders int, invalid ...bool) (all []record.Record) {
 		for _, i := range invalid {

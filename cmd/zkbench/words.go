@@ -117,8 +117,8 @@ var wantedFigures = []string{
 }
 
 // mntr returns the sum of the servers' replies to mntr. If a server does not reply, there are no
-// figures, and the records name all as missing: if only the sum before the measured part lacked a
-// server, the growth would contain everything that the server ever counted.
+// figures, and the records name all as missing. A sum without it would be wrong: if it replied
+// only after the measured part, the growth would contain all that it ever counted.
 func (w words) mntr(ctx context.Context) (map[string]float64, error) {
 	sum := map[string]float64{}
 	for _, addr := range w.addrs {

@@ -77,8 +77,8 @@ func byEnumeration(ratios []float64) float64 {
 	return float64(extreme) / float64(int(1)<<len(sizes))
 }
 
-// pairs are two sides on a machine that is up to twice as slow at times, and whose
-// pairs differ by some per cent. The second side is slower by that factor.
+// pairs returns two sides from a machine that is up to twice as slow at times. The trials of a
+// pair differ by some per cent, and the second side is slower by that factor.
 func pairs(t *testing.T, seed uint64, count int, slower float64) (a, b *Side) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -106,9 +106,8 @@ func pairs(t *testing.T, seed uint64, count int, slower float64) (a, b *Side) {
 	return sides[0], sides[1]
 }
 
-// TestPairedOnANoisyMachine: of two equal sides at most one comparison in twenty shows
-// anything. A planted 10 % is found at least nineteen times in twenty, where the U
-// test cannot see it for the noise.
+// With two equal sides, at most one comparison in twenty shows a change. A planted change of 10 %
+// is found at least nineteen times in twenty; the U test does not find it in the noise.
 func TestPairedOnANoisyMachine(t *testing.T) {
 	const runs = 200
 	alarms, found, foundUnpaired := 0, 0, 0
@@ -139,7 +138,7 @@ func TestPairedRefusesWhatIsNoPair(t *testing.T) {
 	}
 }
 
-// TestPairedSaysThatPairsAreTooFew: five pairs cannot show anything at 5 %.
+// Five pairs cannot show a change at 5 %.
 func TestPairedSaysThatPairsAreTooFew(t *testing.T) {
 	a, b := pairs(t, 1, 5, 2)
 	r, err := Paired(a, b, DefaultOptions())

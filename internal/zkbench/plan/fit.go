@@ -139,8 +139,8 @@ const leastDrift = 0.05
 // firstLevels is how many levels a law is fitted to before backtest predicts the next.
 const firstLevels = 4
 
-// constant, growing and squared are laws for the time of a handoff: a constant part, a part
-// for the first handoff of a trial, and parts that grow with the listings.
+// constant, growing and squared are laws for the time of a handoff. They have a constant part, a
+// part for the first handoff of a trial, and parts that grow with the listings.
 var (
 	constant = law{[]term{one, first}, false}
 	growing  = law{[]term{one, first, linear}, false}

@@ -28,9 +28,9 @@
 //
 // Beyond [Model.Factor] times the largest level the Universal Scalability Law does not hold:
 // its terms have no meaning far outside the levels that they were fitted to. There the
-// service model answers, with the time of a handoff by strategy: a constant, a part for the
-// first handoff of a trial (which is slower), and for predecessor and herd a part for the
-// listings. Levels with few handoffs count less. A herd's time grows faster than the length
+// service model answers, with the time of a handoff by strategy. That is a constant, a part
+// for the first handoff of a trial (which is slower), and for predecessor and herd a part for
+// the listings. Levels with few handoffs count less. A herd's time grows faster than the length
 // of the line, and more slowly than its square.
 //
 // A round-trip time between sessions and servers is added once for each round trip of a

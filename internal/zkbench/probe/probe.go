@@ -1,6 +1,6 @@
-// Package probe observes the load generator while it measures: how much processor time this
-// process takes, how long its goroutines wait to run, and how long the garbage collector
-// stops them.
+// Package probe observes the load generator while it measures. It reads how much processor
+// time this process takes, how long its goroutines wait to run, and how long the garbage
+// collector stops them.
 //
 //  1. [Start] before the measured part.
 //  2. [Probe.Stop] after it.
@@ -146,8 +146,8 @@ func WithServer() Limits {
 	return l
 }
 
-// shortGC is the sum of pauses that every trial may have: in a trial of milliseconds a
-// single pause is a large share, and does not mean that the next trial has one.
+// shortGC is the sum of pauses that every trial may have. In a trial of milliseconds a single
+// pause is a large share, but the next trial may have none.
 const shortGC = 10 * time.Millisecond
 
 // Check returns the reasons why the record is invalid, each a sentence with the figure and

@@ -52,10 +52,10 @@ type Table struct {
 // without empty columns.
 func TableOf(s Set) Table { return tableOf(s, columns) }
 
-// MemoryOf returns the table of the memory of sessions: the resident memory of the processes
-// in which they live (an embedded server included), that memory divided by the number of
-// sessions, and the growth of the heap for each session. Resident memory contains what the
-// process needs without sessions, so only long lines show what a session costs.
+// MemoryOf returns the table of the memory of sessions. It has the resident memory of the
+// processes in which they live, an embedded server included, in total and for each session, and
+// the growth of the heap for each session. Resident memory contains what the process needs
+// without sessions, so only long lines show what a session costs.
 func MemoryOf(s Set) Table { return tableOf(s, memoryColumns) }
 
 func tableOf(s Set, columns []column) Table {
@@ -160,8 +160,8 @@ var summaryUnits = []struct{ unit, name string }{
 }
 
 // Summary writes a short table of each set in Markdown, with a row for each number of
-// contenders, and handoffs per second, their 99th percentile and watch events for each
-// strategy. A missing value is a dash. picture returns the path of a figure, relative to the
+// contenders. For each strategy it has handoffs per second, their 99th percentile and watch
+// events. A missing value is a dash. picture returns the path of a figure, relative to the
 // page with the tables; if it is nil or returns "", there is no figure.
 func Summary(w io.Writer, sets []Set, picture func(set int, f Figure) string) error {
 	var b strings.Builder

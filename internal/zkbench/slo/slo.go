@@ -45,7 +45,7 @@ func (l Level) Median() float64 {
 type Result struct {
 	Levels []Level // in the order in which they were tried
 	// FirstFail is the smallest load that failed, and LastPass the largest below it that
-	// passed. 0 means that there is none.
+	// passed. Each is 0 if no load failed, or passed.
 	LastPass, FirstFail int
 }
 

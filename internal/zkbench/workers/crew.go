@@ -16,8 +16,8 @@
 //
 // If a worker does not come to a meeting within Config.Patience, the others return an error.
 // They watch the Group. If a worker's session ends, because its process died or was
-// interrupted, they end with an [AbsentError] that names it: at once if it closed the session,
-// otherwise after its session timeout.
+// interrupted, they end with an [AbsentError] that names it. If it did not close the session,
+// that takes its session timeout.
 package workers
 
 import (

@@ -147,9 +147,9 @@ func (c *Crew) cause(ctx context.Context, err error) error {
 }
 
 // part is a record as workers give it, in gob, compressed. Record is JSON, without grants.
-// Grants has four columns that change little from one grant to the next: the differences to
-// the previous token and grant, and the times from joining to the grant and from there to
-// leaving.
+// Grants has four columns that change little from one grant to the next. They are the
+// differences to the previous token and grant, the time from joining to the grant, and the time
+// from there to leaving.
 type part struct {
 	Record []byte
 	Grants [4][]int64
