@@ -139,7 +139,10 @@ func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 // promises, and at the end every flag.
 func TestHelpBeginsWithWhatIsWantedFirst(t *testing.T) {
 	for _, v := range verbs() {
-		_, help, _ := zkbench(t.Context(), new(fake.World).Open, v.name, "-h")
+		code, help, errs := zkbench(t.Context(), new(fake.World).Open, v.name, "-h")
+		if code != exitOK || errs != "" {
+			t.Errorf("%s -h: exit code %d, stderr %q", v.name, code, errs)
+		}
 		usage, rest, _ := strings.Cut(help, "\n\n")
 		if !strings.HasPrefix(usage, "Usage: zkbench "+v.name) || strings.Contains(usage, "\n") {
 			t.Errorf("%s begins with %q", v.name, usage)
