@@ -103,6 +103,7 @@ func (c command) planVerb(_ context.Context, args []string) error {
 	f.Float64Var(&s.lineRate, "line-rate", 0, "handoffs a second of each independent line")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the bootstrap")
 	f.DurationVar(&s.rtt, "rtt", -1, "predict with this round-trip `time` added between sessions and servers")
+	f.Lookup("rtt").DefValue = "0s" // the help shows no default; -1 means that it is not given
 	f.BoolVar(&s.choose, "choose", false, "recommend a strategy for -at contenders")
 	f.IntVar(&s.watches, "watches", 0, "watches of each of -at sessions: predict the cost of a rolling restart and a lost session")
 	f.IntVar(&s.servers, "servers", 0, "predict writes with this `number` of servers")

@@ -109,9 +109,9 @@ func (s *settings) flags(verb string) *flag.FlagSet {
 	f.Var(&s.delays, "delay", "`list` of round-trip times to add to each session, such as 0,500us,2ms. A relay in\nzkbench delays the traffic; its processor time and memory count as zkbench's")
 
 	f.IntVar(&s.count, "count", 10, "trials of each combination; benchstat needs 6 or more")
-	f.Uint64Var(&s.seed, "seed", 1, "decides the order of the trials")
+	f.Uint64Var(&s.seed, "seed", 1, "decides the order of the trials and the arrivals of -workload open")
 	f.DurationVar(&s.hold, "hold", 0, "how long each holder keeps its grant")
-	f.DurationVar(&s.duration, "duration", 2*time.Second, "how long at least to measure a cycle: it contains a turn of the whole line in any case")
+	f.DurationVar(&s.duration, "duration", 2*time.Second, "how long at least to measure a cycle; a turn of the whole line is always part of it")
 	f.DurationVar(&s.warmup, "warmup", 500*time.Millisecond, "how long at least a cycle runs before it is measured")
 	f.DurationVar(&s.sessionTimeout, "session-timeout", 30*time.Second, "session timeout to request; a server that is overloaded for longer loses sessions, and\nthe run ends")
 

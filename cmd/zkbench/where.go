@@ -68,8 +68,8 @@ func (a *access) add(f *flag.FlagSet) {
 	f.BoolVar(&a.tls, "tls", false, "connect to -servers by TLS, and trust the system's certificates; the other -tls flags\nimply it")
 	f.StringVar(&a.caFile, "tls-ca-file", "", "PEM `file` with the CA certificates of the servers")
 	f.StringVar(&a.certificateFile, "tls-certificate-file", "", "PEM `file` with zkbench's own certificate")
-	f.StringVar(&a.keyFile, "tls-key-file", "", "PEM `file` with its key")
-	f.StringVar(&a.keyEnv, "tls-key-env", "", "environment `variable` with its key, PEM")
+	f.StringVar(&a.keyFile, "tls-key-file", "", "PEM `file` with the key of zkbench's certificate")
+	f.StringVar(&a.keyEnv, "tls-key-env", "", "environment `variable` with the key of zkbench's certificate, PEM")
 	f.StringVar(&a.sni, "tls-server-name", "", "`name` to expect in the servers' certificates; by default the host in -servers")
 }
 

@@ -177,7 +177,7 @@ func figureOfLoad(trials []record.Record) float64 {
 	return v - late[len(late)/2]
 }
 
-// loadOf predicts the figure of a load. There is none if the lock would be busy all the time.
+// loadOf predicts the figure of a load. It returns false if the lock would be busy all the time.
 func loadOf(t *testing.T, m *plan.Model, r record.Record) (plan.Estimate, bool) {
 	t.Helper()
 	if r.Workload == load.Cycle {
