@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -16,7 +17,7 @@ import (
 func TestCloseConfirmsThoughTheConnectionIsDown(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
-	must[string](t)(s.CreateProtected(bounded(t), "/x", "lock-", nil))
+	must.Get(s.CreateProtected(bounded(t), "/x", "lock-", nil))(t)
 	events := s.Events(t.Context())
 	next(t, events)
 	srv.RefuseConnections(true)
@@ -28,7 +29,7 @@ func TestCloseConfirmsThoughTheConnectionIsDown(t *testing.T) {
 	go func() { closed <- s.Close(bounded(t)) }()
 	<-s.Done()
 	srv.RefuseConnections(false)
-	noError(t, <-closed)
+	must.Do(t, <-closed)
 	if ids := srv.Sessions(); len(ids) != 0 {
 		t.Errorf("sessions at the server: %#x", ids)
 	}
@@ -82,7 +83,7 @@ func TestTheFirstCloseDecidesHowLongItIsTried(t *testing.T) {
 		t.Fatal("closed without a server")
 	}
 	srv.RefuseConnections(false)
-	noError(t, <-first)
+	must.Do(t, <-first)
 }
 
 // Every call of Close returns the result of the first one. Only the first one sends
@@ -162,10 +163,10 @@ func TestCloseOfASuspendedSession(t *testing.T) {
 					}
 					return pipe(srv), nil
 				}
-				s := must[*session.Session](t)(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: 20 * time.Second}, dial))
-				must[session.Stat](t)(s.Stat(t.Context(), "/"))
+				s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: 20 * time.Second}, dial))(t)
+				must.Get(s.Stat(t.Context(), "/"))(t)
 				time.Sleep(cut)
-				disconnected := must[<-chan struct{}](t)(s.Connected(t.Context()))
+				disconnected := must.Get(s.Connected(t.Context()))(t)
 				if srv.Freeze(test.frozen); !test.frozen {
 					down <- struct{}{}
 				}

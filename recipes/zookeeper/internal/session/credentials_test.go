@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -36,7 +37,7 @@ func TestCredentialsThatCannotBeWrittenAreGivenOnTheNextConnection(t *testing.T)
 	srv.CloseConnection(s.ID())
 	// Wait for the third connection: the second cannot be used.
 	for connections.Load() < 3 {
-		gone := must[<-chan struct{}](t)(s.Connected(bounded(t)))
+		gone := must.Get(s.Connected(bounded(t)))(t)
 		if connections.Load() < 2 {
 			select {
 			case <-gone:
@@ -45,7 +46,7 @@ func TestCredentialsThatCannotBeWrittenAreGivenOnTheNextConnection(t *testing.T)
 			}
 		}
 	}
-	must[[]string](t)(s.Children(bounded(t), "/"))
+	must.Get(s.Children(bounded(t), "/"))(t)
 	if failures.Load() != 1 {
 		t.Fatalf("%d writes failed: the case was not met", failures.Load())
 	}
@@ -73,7 +74,7 @@ func TestCredentialsAreGivenAgainAfterAReconnect(t *testing.T) {
 		cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
 		cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
 		s, ctx := open(t, cfg), bounded(t)
-		path := must[string](t)(s.CreateProtected(ctx, "/private", "lock-", nil))
+		path := must.Get(s.CreateProtected(ctx, "/private", "lock-", nil))(t)
 		cfg.Digest, cfg.ACL = nil, nil
 		if _, err := open(t, cfg).Get(ctx, path); !errors.Is(err, recipes.ErrAccessDenied) {
 			t.Fatalf("a stranger reads: %v", err)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -70,7 +71,7 @@ func TestADeletionHitsItsOwnersZnode(t *testing.T) {
 			t.Parallel()
 			srv := embedded(t)
 			d := &deletion{t: t, ctx: bounded(t), s: open(t, to(srv)), other: open(t, to(srv)), path: "/d/znode"}
-			stat := must[session.Stat](t)(d.s.CreateNamed(d.ctx, d.path, nil))
+			stat := must.Get(d.s.CreateNamed(d.ctx, d.path, nil))(t)
 			test.before(d)
 			var deleting, reading sync.Once
 			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
@@ -100,7 +101,7 @@ func TestADeletionThatIsRefused(t *testing.T) {
 	cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"}}
 	cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"} // otherwise the session has no identity
 	s := open(t, cfg)
-	stat := must[session.Stat](t)(s.CreateNamed(ctx, "/kept/znode", nil))
+	stat := must.Get(s.CreateNamed(ctx, "/kept/znode", nil))(t)
 	place := bare(t, s, "/kept")
 	for name, deletion := range map[string]<-chan error{
 		"Delete":      s.Delete("/kept/znode"),
@@ -129,9 +130,9 @@ func TestADeletionThatIsRefused(t *testing.T) {
 func TestADeletionInASessionThatIsOver(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	stat := must[session.Stat](t)(s.CreateNamed(ctx, "/over/znode", nil))
+	stat := must.Get(s.CreateNamed(ctx, "/over/znode", nil))(t)
 	place := bare(t, s, "/over")
-	noError(t, s.Close(ctx))
+	must.Do(t, s.Close(ctx))
 	for name, deletion := range map[string]func() <-chan error{
 		"Delete":      func() <-chan error { return s.Delete("/over/znode") },
 		"DeleteOwned": func() <-chan error { return s.DeleteOwned("/over/znode", stat) },

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -49,7 +50,7 @@ func TestRefusalByTLSIsExplained(t *testing.T) {
 		files := map[string]string{}
 		for name, content := range map[string][]byte{"cert": cert, "key": key, "ca": ca.PEM} {
 			files[name] = filepath.Join(t.TempDir(), name)
-			noError(t, os.WriteFile(files[name], content, 0o600))
+			must.Do(t, os.WriteFile(files[name], content, 0o600))
 		}
 		cfg := ensembletest.Quick(1)
 		cfg.TLS = &ensemble.TLSConfig{CertFile: files["cert"], KeyFile: files["key"], CAFile: files["ca"]}
@@ -66,7 +67,7 @@ func TestRefusalWithoutAQuorumIsExplained(t *testing.T) {
 	cfg.SystemProperties = map[string]string{"readonlymode.enabled": "true"}
 	e := ensembletest.Start(t, cfg)
 	for _, other := range e.Servers()[1:] {
-		noError(t, other.Kill())
+		must.Do(t, other.Kill())
 	}
 	alone := recipes.SessionConfig{Servers: []string{e.Server(0).Addr()}}
 	refusal(t, alone, "has it no quorum, or is it read-only?")
@@ -99,7 +100,7 @@ func word(addr, word string) string {
 
 // The error names the scheme that the server refuses.
 func TestRefusedSchemeIsNamed(t *testing.T) {
-	srv := must[*zkserver.Server](t)(zkserver.Listen(zkserver.Config{DisableDigest: true}))
+	srv := must.Get(zkserver.Listen(zkserver.Config{DisableDigest: true}))(t)
 	defer srv.Close()
 	cfg := to(srv)
 	cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}

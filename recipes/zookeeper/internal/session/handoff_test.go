@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -84,7 +85,7 @@ func TestAReleasedZnode(t *testing.T) {
 			g := &bareOwner{t: t, ctx: bounded(t), s: open(t, to(srv)), other: open(t, to(srv))}
 			var err error
 			g.place, _, err = g.s.CreateBare(g.ctx, "/line", "lock-", nil, !test.unwatched, g.s.EnsureLine)
-			noError(t, err)
+			must.Do(t, err)
 			if test.before != nil {
 				test.before(g)
 				if err := g.s.Sync(g.ctx, "/"); err != nil { // then all events have arrived
@@ -201,7 +202,7 @@ func TestAHandoffThatWasNotWrittenMayHaveArrived(t *testing.T) {
 	t.Cleanup(func() { closeNow(s) })
 	once.Store(true) // parents are also created by a transaction
 	place = bare(t, s, "/line")
-	lost = must[<-chan struct{}](t)(s.Connected(ctx))
+	lost = must.Get(s.Connected(ctx))(t)
 	once.Store(false)
 	if err := <-s.Handoff(ctx, place); err != nil {
 		t.Errorf("got %v", err)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -42,7 +43,7 @@ func TestAHoldCountsFromAnEarlierContactAtOnce(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		ctx := t.Context()
 		for range 20 { // so that a recent contact has set the timer
-			must[session.Stat](t)(s.Stat(ctx, "/"))
+			must.Get(s.Stat(ctx, "/"))(t)
 			time.Sleep(s.Timeout() / 20)
 		}
 		beginHold(t, s)
@@ -148,7 +149,7 @@ func TestOneGoroutineSendsLeadingRequests(t *testing.T) {
 		asking := func() int {
 			synctest.Wait()
 			var all strings.Builder
-			noError(t, pprof.Lookup("goroutine").WriteTo(&all, 2))
+			must.Do(t, pprof.Lookup("goroutine").WriteTo(&all, 2))
 			return strings.Count(all.String(), "session.(*Session).confirm(")
 		}
 		for range 50 {
@@ -188,7 +189,7 @@ func TestWritesConfirmAHold(t *testing.T) {
 		write := func(when string, want int64) {
 			before := srv.Counters().Requests[zkserver.OpSync]
 			for range 40 {
-				must[session.Stat](t)(s.SetOnce(t.Context(), "/", nil, -1))
+				must.Get(s.SetOnce(t.Context(), "/", nil, -1))(t)
 				time.Sleep(s.Timeout() / 20)
 			}
 			if n := srv.Counters().Requests[zkserver.OpSync] - before; n != want {
@@ -216,5 +217,5 @@ func TestWritesConfirmAHold(t *testing.T) {
 
 func beginHold(t *testing.T, s *session.Session) {
 	t.Helper()
-	noError(t, s.BeginHold(t.Context()))
+	must.Do(t, s.BeginHold(t.Context()))
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -44,8 +45,8 @@ func nth(srv *zkserver.Server, s *session.Session, op zkserver.Op, n int, do fun
 func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
-	stat := must[session.Stat](t)(s.CreateNamed(ctx, "/d/named", nil))
-	path := must[string](t)(s.CreateProtected(ctx, "/d", "n-", nil))
+	stat := must.Get(s.CreateNamed(ctx, "/d/named", nil))(t)
+	path := must.Get(s.CreateProtected(ctx, "/d", "n-", nil))(t)
 	var places [2]session.BareZnode
 	for i := range places {
 		places[i] = bare(t, s, "/d")
@@ -88,7 +89,7 @@ func TestAHandoffOutlivesItsCaller(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
 	place := bare(t, s, "/line")
-	gone := must[<-chan struct{}](t)(s.Connected(ctx))
+	gone := must.Get(s.Connected(ctx))(t)
 	srv.RefuseConnections(true)
 	srv.CloseConnection(s.ID())
 	<-gone
@@ -114,7 +115,7 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	s, other := open(t, to(srv)), open(t, to(srv))
 	older := bare(t, s, "/line")
 	for _, path := range []string{older.Path, "/line"} {
-		noError(t, other.DeleteOnce(ctx, path, -1))
+		must.Do(t, other.DeleteOnce(ctx, path, -1))
 	}
 	later, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
 	if err != nil || later.Path != older.Path {
@@ -126,7 +127,7 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 		}
 	}
 	s.ForgetBare(older)
-	watch := must[*session.Watch](t)(s.BareW(ctx, older))
+	watch := must.Get(s.BareW(ctx, older))(t)
 	fired(t, watch)
 	if stat, err := s.Stat(ctx, later.Path); err != nil || stat.Czxid != later.Stat.Czxid {
 		t.Errorf("the later place: %+v, %v", stat, err)
@@ -188,7 +189,7 @@ func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
 			return place.Path, err
 		}},
 	} {
-		noError(t, s.Ensure(ctx, "/p"))
+		must.Do(t, s.Ensure(ctx, "/p"))
 		met := nth(srv, s, test.op, 1, reap)
 		path, err := test.create()
 		if err := errors.Join(err, met()); err != nil {
@@ -223,7 +224,7 @@ func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 			return p.Path, err
 		}},
 	} {
-		noError(t, s.Ensure(ctx, "/p"))
+		must.Do(t, s.Ensure(ctx, "/p"))
 		var lose, read sync.Once
 		met := false
 		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
@@ -261,7 +262,7 @@ func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 func TestTheRootOfAChroot(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	all := open(t, to(srv))
-	noError(t, all.Ensure(ctx, "/app/below"))
+	must.Do(t, all.Ensure(ctx, "/app/below"))
 	cfg := to(srv)
 	cfg.Chroot = "/app"
 	s := open(t, cfg)
@@ -269,7 +270,7 @@ func TestTheRootOfAChroot(t *testing.T) {
 	if err != nil || len(names) != 1 || names[0] != "below" {
 		t.Errorf("children of the root: %q, %v", names, err)
 	}
-	path := must[string](t)(s.CreateProtected(ctx, "/", "x-", nil))
+	path := must.Get(s.CreateProtected(ctx, "/", "x-", nil))(t)
 	if _, err := all.Stat(ctx, "/app"+path); err != nil {
 		t.Errorf("%s: %v", path, err)
 	}

@@ -5,9 +5,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 func none(string) bool { return false }
@@ -19,10 +19,10 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	first, other := open(t, to(srv)), open(t, to(srv))
 	for _, path := range []string{"/rest/kept", "/rest/spared", "/rest/gone", "/rest/theirs", "/rest/again", "/rest/plain"} {
-		must[session.Stat](t)(first.CreateNamed(ctx, path, nil))
+		must.Get(first.CreateNamed(ctx, path, nil))(t)
 	}
 	s := resume(t, to(srv), letGo(t, first))
-	must[session.Stat](t)(s.CreateNamed(ctx, "/rest/new", nil))
+	must.Get(s.CreateNamed(ctx, "/rest/new", nil))(t)
 	if !s.MarkResumed("/rest/kept") || s.MarkResumed("/rest/kept") {
 		t.Error("a znode is resumed twice")
 	}
@@ -52,7 +52,7 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 	if holds := s.Holds(); holds != 1 {
 		t.Errorf("before the rest is deleted the session counts %d holds", holds)
 	}
-	noError(t, s.DropRest(ctx, func(path string) bool { return path == "/rest/spared" }))
+	must.Do(t, s.DropRest(ctx, func(path string) bool { return path == "/rest/spared" }))
 	for path, there := range map[string]bool{
 		"/rest/plain": false, "/rest/kept": true, "/rest/spared": true, "/rest/gone": false, "/rest/theirs": true, "/rest/again": false, "/rest/new": true,
 	} {
@@ -87,8 +87,8 @@ func TestTheRestIsLeftToTheNextCall(t *testing.T) {
 	cfg := to(srv)
 	cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"}}
 	first, other := open(t, cfg), open(t, to(srv))
-	must[session.Stat](t)(first.CreateNamed(ctx, "/denied/znode", nil))
-	noError(t, other.Ensure(ctx, "/open"))
+	must.Get(first.CreateNamed(ctx, "/denied/znode", nil))(t)
+	must.Do(t, other.Ensure(ctx, "/open"))
 	s := resume(t, cfg, letGo(t, first))
 	for range 2 {
 		if err := s.DropRest(ctx, none); !errors.Is(err, recipes.ErrAccessDenied) {
@@ -98,7 +98,7 @@ func TestTheRestIsLeftToTheNextCall(t *testing.T) {
 	if holds := s.Holds(); holds != 1 {
 		t.Errorf("the session counts %d holds", holds)
 	}
-	must[session.Stat](t)(s.CreateNamed(ctx, "/open/new", nil))
+	must.Get(s.CreateNamed(ctx, "/open/new", nil))(t)
 	if err := s.DropRest(ctx, none); !errors.Is(err, recipes.ErrAccessDenied) {
 		t.Errorf("got %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -17,28 +18,11 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }
 
-// must returns the value of a call, which must succeed.
-func must[T any](t *testing.T) func(T, error) T {
-	t.Helper()
-	return func(v T, err error) T {
-		t.Helper()
-		noError(t, err)
-		return v
-	}
-}
-
-func noError(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // bare creates a bare znode below dir.
 func bare(t *testing.T, s *session.Session, dir string) session.BareZnode {
 	t.Helper()
 	znode, _, err := s.CreateBare(t.Context(), dir, "lock-", nil, false, s.EnsureLine)
-	noError(t, err)
+	must.Do(t, err)
 	return znode
 }
 
@@ -51,14 +35,14 @@ func bounded(t *testing.T) context.Context {
 
 func embedded(t *testing.T) *zkserver.Server {
 	t.Helper()
-	srv := must[*zkserver.Server](t)(zkserver.Listen(zkserver.Config{MinSessionTimeout: 100 * time.Millisecond, MaxSessionTimeout: time.Minute}))
+	srv := must.Get(zkserver.Listen(zkserver.Config{MinSessionTimeout: 100 * time.Millisecond, MaxSessionTimeout: time.Minute}))(t)
 	t.Cleanup(func() { srv.Close() })
 	return srv
 }
 
 func open(t *testing.T, cfg recipes.SessionConfig) *session.Session {
 	t.Helper()
-	s := must[*session.Session](t)(session.Open(bounded(t), cfg, nil))
+	s := must.Get(session.Open(bounded(t), cfg, nil))(t)
 	t.Cleanup(func() { closeNow(s) })
 	return s
 }
@@ -71,7 +55,7 @@ func onVirtualTime(t *testing.T, test func(t *testing.T, srv *zkserver.Server, s
 		dial := func(context.Context, string, string) (net.Conn, error) {
 			return pipe(srv), nil
 		}
-		s := must[*session.Session](t)(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}, dial))
+		s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}, dial))(t)
 		defer closeNow(s)
 		test(t, srv, s)
 	})
@@ -121,8 +105,8 @@ func awaitLost(t *testing.T, s *session.Session) error {
 func cutAndWait(t *testing.T, srv *zkserver.Server, s *session.Session) {
 	t.Helper()
 	ctx := bounded(t)
-	gone := must[<-chan struct{}](t)(s.Connected(ctx))
+	gone := must.Get(s.Connected(ctx))(t)
 	srv.CloseConnection(s.ID())
 	<-gone
-	must[<-chan struct{}](t)(s.Connected(ctx))
+	must.Get(s.Connected(ctx))(t)
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -35,7 +36,7 @@ func TestWhatAnotherDoesToANameThatIsBeingMade(t *testing.T) {
 			srv, ctx := embedded(t), bounded(t)
 			s, other := open(t, to(srv)), open(t, to(srv))
 			if test.mine { // older than the last transaction that the session has seen
-				must[session.Stat](t)(s.CreateNamed(ctx, "/name", nil))
+				must.Get(s.CreateNamed(ctx, "/name", nil))(t)
 			}
 			byAnother := func() {
 				if _, err := other.CreateNamed(ctx, "/name", nil); err != nil {
@@ -75,7 +76,7 @@ func TestWhatAnotherDoesToANameThatIsBeingMade(t *testing.T) {
 func TestWhatIsMadeForACallerThatHasGoneIsDeleted(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	noError(t, s.Ensure(ctx, "/line"))
+	must.Do(t, s.Ensure(ctx, "/line"))
 	for name, test := range map[string]struct {
 		op     zkserver.Op
 		create func(context.Context) error

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -29,7 +30,7 @@ func faultOf(f zkserver.Fault) func() zkserver.Fault { return func() zkserver.Fa
 func TestAWriteThatIsSentOnceHasAnUnknownOutcome(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, to(srv)), t.Context()
-	noError(t, s.Create(ctx, "/a", []byte("0")))
+	must.Do(t, s.Create(ctx, "/a", []byte("0")))
 	for name, fault := range map[string]zkserver.Fault{"before": {CloseBefore: true}, "after": {DropReply: true}} {
 		met := at(srv, zkserver.OpSetData, faultOf(fault))
 		if _, err := s.SetOnce(ctx, "/a", []byte(name), -1); !errors.Is(err, recipes.ErrUnknownOutcome) || !met() {
@@ -87,7 +88,7 @@ func TestCreateNamedRecognizesItsZnodeAfterALostReply(t *testing.T) {
 	srv.SetFault(nil)
 	// CreateNamed does not take an older znode of this session for the new call's, nor another
 	// session's.
-	theirs := must[session.Stat](t)(other.CreateNamed(ctx, "/n/theirs", nil))
+	theirs := must.Get(other.CreateNamed(ctx, "/n/theirs", nil))(t)
 	for _, name := range []string{"/n/after", "/n/theirs"} {
 		at(srv, zkserver.OpCreate, faultOf(zkserver.Fault{CloseBefore: true}))
 		if _, err := s.CreateNamed(ctx, name, nil); !errors.Is(err, recipes.ErrNodeExists) {
@@ -109,19 +110,19 @@ func TestCreateNamedRecognizesItsZnodeAfterALostReply(t *testing.T) {
 func TestTheWatchOnADeletionIsNotWokenByData(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, to(srv)), t.Context()
-	stat := must[session.Stat](t)(s.CreateNamed(ctx, "/n", nil))
+	stat := must.Get(s.CreateNamed(ctx, "/n", nil))(t)
 	seen, deleted, err := s.DeletionW(ctx, "/n")
 	if err != nil || seen.Czxid != stat.Czxid {
 		t.Fatalf("%+v, %v", seen, err)
 	}
-	stat = must[session.Stat](t)(s.SetOnce(ctx, "/n", []byte("x"), -1))
-	noError(t, s.Sync(ctx, "/n"))
+	stat = must.Get(s.SetOnce(ctx, "/n", []byte("x"), -1))(t)
+	must.Do(t, s.Sync(ctx, "/n"))
 	select {
 	case <-deleted.Fired():
 		t.Error("woken by data")
 	default:
 	}
-	noError(t, <-s.DeleteOwned("/n", stat))
+	must.Do(t, <-s.DeleteOwned("/n", stat))
 	<-deleted.Fired()
 	if _, _, err := s.DeletionW(ctx, "/n"); !errors.Is(err, recipes.ErrNoNode) {
 		t.Errorf("a deleted znode: %v", err)
@@ -133,8 +134,8 @@ func TestTheWatchOnADeletionIsNotWokenByData(t *testing.T) {
 func TestALostPlaceIsFoundBehindTheLastNumber(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
-	must[session.Stat](t)(other.CreateNamed(ctx, "/n/lock-2147483647", nil))
-	must[session.Stat](t)(s.Stat(ctx, "/n/lock-2147483647"))
+	must.Get(other.CreateNamed(ctx, "/n/lock-2147483647", nil))(t)
+	must.Get(s.Stat(ctx, "/n/lock-2147483647"))(t)
 	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
 	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false, s.EnsureLine)
 	if err != nil || !lost() {
@@ -152,9 +153,9 @@ func TestALostPlaceIsFoundBehindTheLastNumber(t *testing.T) {
 func TestAPlaceIsFoundAmongNumbersThatHaveComeToTheirEnd(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
-	must[session.Stat](t)(other.CreateNamed(ctx, "/n/lock--2147483647", nil))
-	must[session.Stat](t)(s.Stat(ctx, "/n/lock--2147483647"))
-	noError(t, srv.SetSequence("/n", math.MaxInt32))
+	must.Get(other.CreateNamed(ctx, "/n/lock--2147483647", nil))(t)
+	must.Get(s.Stat(ctx, "/n/lock--2147483647"))(t)
+	must.Do(t, srv.SetSequence("/n", math.MaxInt32))
 	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
 	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false, s.EnsureLine)
 	if err != nil || !lost() || place.Path != "/n/lock-2147483647" {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -31,7 +32,7 @@ func TestOpenReturnsTheLastError(t *testing.T) {
 // go-zookeeper gives the first bytes of a handshake ten times the receive timeout, and its body
 // no limit: one frozen server held the client for a minute.
 func TestASilentServerDoesNotHoldTheHandshake(t *testing.T) {
-	silent := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer silent.Close() // the kernel accepts, and nothing answers
 	srv := embedded(t)
 	for range 8 { // the order of servers is random
@@ -43,7 +44,7 @@ func TestASilentServerDoesNotHoldTheHandshake(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		noError(t, s.Close(bounded(t)))
+		must.Do(t, s.Close(bounded(t)))
 	}
 }
 
@@ -66,7 +67,7 @@ func TestAnAttemptToReachAServerEndsWithOpen(t *testing.T) {
 }
 
 func TestAStrangerIsNotAServer(t *testing.T) {
-	stranger := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	stranger := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer stranger.Close()
 	go func() {
 		for {
@@ -175,7 +176,7 @@ func TestOpenContinuesUntilAServerServes(t *testing.T) {
 		for _, m := range met {
 			a.meets = append(a.meets, m.serve)
 		}
-		s := must[*session.Session](t)(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}}, a.dial))
+		s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}}, a.dial))(t)
 		defer closeNow(s)
 		if n := s.Counters().Reconnects; a.made != len(met)+1 || n != 0 {
 			t.Errorf("%d attempts and %d reconnects; want %d and none", a.made, n, len(met)+1)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -20,8 +21,8 @@ func TestAContainerIsAskedForOnce(t *testing.T) {
 		top := fmt.Sprintf("/asked-once-%x", s.ID())
 		ensure := func(path string) recipes.Stats {
 			t.Helper()
-			noError(t, s.Ensure(ctx, path))
-			must[session.Stat](t)(s.Stat(ctx, path))
+			must.Do(t, s.Ensure(ctx, path))
+			must.Get(s.Stat(ctx, path))(t)
 			return s.Counters()
 		}
 		for _, step := range []struct {
@@ -53,7 +54,7 @@ func TestABadParentLeavesTheContainers(t *testing.T) {
 	if err := s.Ensure(ctx, "/a\x01"); !errors.Is(err, recipes.ErrInvalid) { // recipes refuse such a path
 		t.Fatalf("a parent that no server creates: %v", err)
 	}
-	noError(t, s.Ensure(ctx, "/a"))
+	must.Do(t, s.Ensure(ctx, "/a"))
 	if sent := s.Counters().ByKind; sent["multi"] != 2 || sent["create"] != 1 {
 		t.Errorf("%d containers and %d plain znodes were asked for; want 2 and 1, the bad one", sent["multi"], sent["create"])
 	}
@@ -76,13 +77,13 @@ func TestARefusedContainerIsNotReplaced(t *testing.T) {
 // A server without containers refuses one before it checks whether the znode exists. An
 // existing znode counts as success for the plain creation.
 func TestAServerWithoutContainersIsAskedOnce(t *testing.T) {
-	srv := must[*zkserver.Server](t)(zkserver.Listen(zkserver.Config{Before35: true}))
+	srv := must.Get(zkserver.Listen(zkserver.Config{Before35: true}))(t)
 	t.Cleanup(func() { srv.Close() })
 	ctx := bounded(t)
 	for _, who := range []string{"the creator", "a session that finds it"} {
 		s := open(t, to(srv))
 		for range 3 {
-			noError(t, s.Ensure(ctx, "/a"))
+			must.Do(t, s.Ensure(ctx, "/a"))
 		}
 		if sent := s.Counters().ByKind; sent["multi"] != 1 || sent["create"] != 3 {
 			t.Errorf("%s asks for %d containers and %d plain znodes; want 1 and 3", who, sent["multi"], sent["create"])

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
@@ -15,7 +16,7 @@ import (
 func TestAHoldSyncsUntilItIsProved(t *testing.T) {
 	const soon = time.Second
 	write := func(t *testing.T, s *session.Session) {
-		must[string](t)(s.CreateProtected(t.Context(), "/", "x-", nil))
+		must.Get(s.CreateProtected(t.Context(), "/", "x-", nil))(t)
 	}
 	idle := func(t *testing.T, s *session.Session) { time.Sleep(3*s.Timeout() + soon) }
 	for _, tt := range []struct {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -29,7 +30,7 @@ func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 			srv := embedded(t)
 			s := open(t, to(srv))
 			ctx := t.Context()
-			noError(t, s.Ensure(ctx, "/once"))
+			must.Do(t, s.Ensure(ctx, "/once"))
 			var multis atomic.Int32
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 				if r.Op == zkserver.OpMulti && multis.Add(1) == 1 {
@@ -39,8 +40,8 @@ func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 			})
 			var create session.Txn
 			create.CreateSequential("/once/e-", []byte("x"), false)
-			outcome := must[session.Outcome](t)(s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, create))
-			names := must[[]string](t)(s.Children(ctx, "/once"))
+			outcome := must.Get(s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, create))(t)
+			names := must.Get(s.Children(ctx, "/once"))(t)
 			names = slices.DeleteFunc(names, func(n string) bool { return n == "receipts" })
 			if len(names) != 1 {
 				t.Fatalf("children %q; want one", names)
@@ -79,7 +80,7 @@ func TestReceiptsThatAreIdleLongestAreDeleted(t *testing.T) {
 	}
 	commit := func(dir string) {
 		var none session.Txn
-		must[session.Outcome](t)(s.CommitWithReceipt(t.Context(), dir, s.Ensure, none))
+		must.Get(s.CommitWithReceipt(t.Context(), dir, s.Ensure, none))(t)
 	}
 	commit("/once/busy")
 	busy := receipts("/once/busy")
@@ -117,9 +118,9 @@ func TestAReceiptThatAnotherClientDeletesIsReplaced(t *testing.T) {
 		if err != nil || len(outcome.Created) != 1 {
 			t.Fatal(outcome, err)
 		}
-		names := must[[]string](t)(s.Children(t.Context(), "/once/receipts"))
+		names := must.Get(s.Children(t.Context(), "/once/receipts"))(t)
 		for _, n := range names {
-			noError(t, <-s.Delete("/once/receipts/"+n))
+			must.Do(t, <-s.Delete("/once/receipts/"+n))
 		}
 	}
 }
@@ -130,7 +131,7 @@ func TestCommitOnceTakesNoWriteOfOthersForItsOwn(t *testing.T) {
 	srv := embedded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
 	ctx := t.Context()
-	noError(t, s.Ensure(ctx, "/once"))
+	must.Do(t, s.Ensure(ctx, "/once"))
 	written := false
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		if r.Op == zkserver.OpMulti && r.SessionID == s.ID() && !written && strings.HasPrefix(r.Path, "/once/receipts/") {
@@ -162,7 +163,7 @@ func TestALostReceiptLeavesTheOutcomeUnknown(t *testing.T) {
 			srv := embedded(t)
 			s, other := open(t, to(srv)), open(t, to(srv))
 			ctx := t.Context()
-			noError(t, s.Ensure(ctx, "/once"))
+			must.Do(t, s.Ensure(ctx, "/once"))
 			multis := 0
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 				if r.Op != zkserver.OpMulti || r.SessionID != s.ID() || !strings.HasPrefix(r.Path, "/once/receipts/") {
@@ -208,7 +209,7 @@ func TestAPremiseThatFailsAfterAnOutageDoesNotHideWhatWasDone(t *testing.T) {
 			srv := embedded(t)
 			s, other := open(t, to(srv)), open(t, to(srv))
 			ctx := t.Context()
-			noError(t, s.Ensure(ctx, "/once"))
+			must.Do(t, s.Ensure(ctx, "/once"))
 			receipt := make(chan string, 1)
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 				if r.Op == zkserver.OpMulti && r.SessionID == s.ID() && strings.HasPrefix(r.Path, "/once/receipts/") {
@@ -282,7 +283,7 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 				_, err := s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, create)
 				return err
 			}
-			noError(t, errors.Join(s.Ensure(ctx, "/once"), commit(ctx, false)))
+			must.Do(t, errors.Join(s.Ensure(ctx, "/once"), commit(ctx, false)))
 			before := receipts()
 			patience, cancel := context.WithCancel(ctx)
 			defer cancel()
@@ -308,7 +309,7 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 			}
 			close(goOn)
 			srv.SetFault(nil)
-			noError(t, commit(ctx, false))
+			must.Do(t, commit(ctx, false))
 			for test.deleted && slices.Contains(receipts(), before[0]) && ctx.Err() == nil { // deleted in the background
 				runtime.Gosched()
 			}
@@ -337,13 +338,13 @@ func TestAReceiptIsDeletedWhenItsCallerGoesWithoutAConnection(t *testing.T) {
 	}
 	t.Cleanup(func() { closeNow(s) })
 	var none session.Txn
-	must[session.Outcome](t)(s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, none))
+	must.Get(s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, none))(t)
 	at(srv, zkserver.OpMulti, faultOf(zkserver.Fault{CloseBefore: true}))
 	if _, err := s.CommitWithReceipt(patience, "/once/receipts", s.Ensure, none); !errors.Is(err, recipes.ErrUnknownOutcome) {
 		t.Errorf("got %v", err)
 	}
 	for {
-		names := must[[]string](t)(s.Children(ctx, "/once/receipts"))
+		names := must.Get(s.Children(ctx, "/once/receipts"))(t)
 		if len(names) == 0 {
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -14,7 +15,7 @@ import (
 func TestAPartThatIsRefusedIsAnError(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	must[session.Stat](t)(s.CreateNamed(ctx, "/x", []byte("data")))
+	must.Get(s.CreateNamed(ctx, "/x", []byte("data")))(t)
 	var places [3]session.BareZnode // the watch on each is set once
 	for i := range places {
 		places[i] = bare(t, s, "/line")
@@ -63,7 +64,7 @@ func TestAPartThatIsRefusedIsAnError(t *testing.T) {
 func TestARefusedListOfWhatIsLeftOverIsAnError(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	first := open(t, to(srv))
-	must[session.Stat](t)(first.CreateNamed(ctx, "/x", nil))
+	must.Get(first.CreateNamed(ctx, "/x", nil))(t)
 	s := resume(t, to(srv), letGo(t, first))
 	for _, op := range []zkserver.Op{zkserver.OpGetEphemerals, zkserver.OpExists} {
 		met := at(srv, op, faultOf(zkserver.Fault{Throttle: true}))

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // refuser relays bytes between clients and a server. It can replace the server's replies to one
@@ -30,7 +32,7 @@ const (
 
 func newRefuser(t *testing.T, server string, op, code int32) *refuser {
 	t.Helper()
-	l := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	r := &refuser{addr: l.Addr().String(), op: op, code: code}
 	var all sync.WaitGroup
 	t.Cleanup(func() { l.Close(); all.Wait() })

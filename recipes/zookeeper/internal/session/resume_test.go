@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -30,20 +31,20 @@ func everywhere(t *testing.T, test func(t *testing.T, cfg recipes.SessionConfig)
 
 func letGo(t *testing.T, s *session.Session) session.Ticket {
 	t.Helper()
-	ticket := must[session.Ticket](t)(s.LetGo(bounded(t)))
+	ticket := must.Get(s.LetGo(bounded(t)))(t)
 	return ticket
 }
 
 // carried returns the ticket as another process would receive it.
 func carried(t *testing.T, ticket session.Ticket, contact time.Time) session.Ticket {
 	t.Helper()
-	read := must[session.Ticket](t)(session.ParseTicket(ticket.Bytes(), contact))
+	read := must.Get(session.ParseTicket(ticket.Bytes(), contact))(t)
 	return read
 }
 
 func resume(t *testing.T, cfg recipes.SessionConfig, ticket session.Ticket) *session.Session {
 	t.Helper()
-	s := must[*session.Session](t)(session.Resume(bounded(t), cfg, nil, ticket))
+	s := must.Get(session.Resume(bounded(t), cfg, nil, ticket))(t)
 	t.Cleanup(func() { closeNow(s) })
 	return s
 }
@@ -73,7 +74,7 @@ func TestASessionThatWasLetGoIsResumed(t *testing.T) {
 		if again := second.Ticket().Bytes(); !bytes.Equal(again, ticket.Bytes()) {
 			t.Error("the ticket has changed")
 		}
-		noError(t, second.Close(ctx))
+		must.Do(t, second.Close(ctx))
 		if _, err := open(t, cfg).Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
 			t.Errorf("the place after Close: %v", err)
 		}
@@ -84,7 +85,7 @@ func TestASessionThatWasLetGoIsResumed(t *testing.T) {
 func TestAResumedSessionRecognizesEarlierZnodes(t *testing.T) {
 	srv := embedded(t)
 	first, ctx := open(t, to(srv)), bounded(t)
-	must[session.Stat](t)(first.CreateNamed(ctx, "/name", nil))
+	must.Get(first.CreateNamed(ctx, "/name", nil))(t)
 	second := resume(t, to(srv), letGo(t, first))
 	cut := false
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -102,7 +103,7 @@ func TestAResumedSessionRecognizesEarlierZnodes(t *testing.T) {
 func TestATicketThatIsWorthNothing(t *testing.T) {
 	everywhere(t, func(t *testing.T, cfg recipes.SessionConfig) {
 		s, ctx := open(t, cfg), bounded(t)
-		path := must[string](t)(s.CreateProtected(ctx, "/worthless", "lock-", nil))
+		path := must.Get(s.CreateProtected(ctx, "/worthless", "lock-", nil))(t)
 		refused := func(what string, cfg recipes.SessionConfig, ticket session.Ticket, want error) {
 			t.Helper()
 			got, err := session.Resume(ctx, cfg, nil, ticket)
@@ -117,18 +118,18 @@ func TestATicketThatIsWorthNothing(t *testing.T) {
 
 		forged := s.Ticket().Bytes()
 		forged[4+8+4] ^= 1 // the first byte of the password
-		ticket := must[session.Ticket](t)(session.ParseTicket(forged, time.Now()))
+		ticket := must.Get(session.ParseTicket(forged, time.Now()))(t)
 		refused("a forged password", cfg, ticket, recipes.ErrExpired)
 
 		foreign := s.Ticket().Bytes()
 		foreign[4+7] ^= 1 // the last byte of the id
-		ticket = must[session.Ticket](t)(session.ParseTicket(foreign, time.Now()))
+		ticket = must.Get(session.ParseTicket(foreign, time.Now()))(t)
 		refused("the ticket of an unknown session", cfg, ticket, recipes.ErrExpired)
 		refused("a ticket for other servers", to(embedded(t)), s.Ticket(), recipes.ErrExpired)
 
 		gone := open(t, cfg)
 		ticket = gone.Ticket()
-		noError(t, gone.Close(ctx))
+		must.Do(t, gone.Close(ctx))
 		refused("the ticket of a session that was closed", cfg, ticket, recipes.ErrExpired)
 
 		late := carried(t, s.Ticket(), time.Now().Add(-s.Timeout()))
@@ -161,7 +162,7 @@ func TestWhatIsNotATicketIsRefused(t *testing.T) {
 func TestATicketDoesNotPrint(t *testing.T) {
 	ticket := open(t, to(embedded(t))).Ticket()
 	asJSON, err := json.Marshal(map[string]any{"a": ticket, "b": &ticket})
-	noError(t, err)
+	must.Do(t, err)
 	var logged strings.Builder
 	slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "ticket", ticket, "in", struct{ T session.Ticket }{ticket})
 	slog.New(slog.NewTextHandler(&logged, nil)).Info("x", "ticket", ticket, "in", struct{ t session.Ticket }{ticket})
@@ -199,18 +200,18 @@ func TestTheDeadlineMovesWithTheSession(t *testing.T) {
 		srv := &servers{Server: zkserver.New(zkserver.Config{})}
 		defer srv.Close()
 		cfg := recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: timeout, MaxPacket: 64 << 10}
-		s := must[*session.Session](t)(session.Open(t.Context(), cfg, srv.dial))
+		s := must.Get(session.Open(t.Context(), cfg, srv.dial))(t)
 		beginHold(t, s)
 		time.Sleep(10 * timeout) // virtual
-		ticket := must[session.Ticket](t)(s.LetGo(t.Context()))
+		ticket := must.Get(s.LetGo(t.Context()))(t)
 
 		time.Sleep(timeout / 4)
-		s = must[*session.Session](t)(session.Resume(t.Context(), cfg, srv.dial, ticket))
+		s = must.Get(session.Resume(t.Context(), cfg, srv.dial, ticket))(t)
 		if age := time.Since(s.KnownContact()); age >= timeout/4 {
 			t.Errorf("after the handshake the contact is %v old", age)
 		}
 		contact := s.KnownContact()
-		ticket = must[session.Ticket](t)(s.LetGo(t.Context()))
+		ticket = must.Get(s.LetGo(t.Context()))(t)
 
 		srv.down = true
 		time.Sleep(timeout / 4)

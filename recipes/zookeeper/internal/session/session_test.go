@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -87,7 +88,7 @@ func TestAListingTooLargeForOnePacketIsAnErrorAndNotALoop(t *testing.T) {
 	cfg.MaxPacket = 4 << 10
 	s, ctx := open(t, cfg), bounded(t)
 	for range 100 {
-		must[string](t)(s.CreateProtected(ctx, "/many", "lock-", nil))
+		must.Get(s.CreateProtected(ctx, "/many", "lock-", nil))(t)
 	}
 	if _, err := s.Children(ctx, "/many"); !errors.Is(err, recipes.ErrTooLarge) {
 		t.Fatalf("got %v", err)
@@ -109,7 +110,7 @@ func TestWhatWasQueuedForASessionDoesNotRunInTheNext(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
 	ctx := bounded(t)
-	gone := must[<-chan struct{}](t)(s.Connected(ctx))
+	gone := must.Get(s.Connected(ctx))(t)
 	// The connection is cut before the create is served, so the create is sent again, or kept,
 	// while the session expires.
 	held := make(chan struct{})
@@ -142,7 +143,7 @@ func TestWhatWasQueuedForASessionDoesNotRunInTheNext(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	}
-	noError(t, s.Close(ctx))
+	must.Do(t, s.Close(ctx))
 	for _, node := range srv.Tree() {
 		if node.Stat.EphemeralOwner != 0 {
 			t.Errorf("%s of session %#x", node.Path, node.Stat.EphemeralOwner)

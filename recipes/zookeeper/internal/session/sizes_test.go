@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
@@ -87,9 +88,9 @@ func TestAReplyAsLargeAsAPacket(t *testing.T) {
 	cfg.MaxPacket = 4 << 10
 	s, other := open(t, cfg), open(t, to(srv))
 	const beside = 16 + 4 + 68 // the header, the length of the data, the record
-	noError(t, other.Create(ctx, "/large", nil))
+	must.Do(t, other.Create(ctx, "/large", nil))
 	for n, want := range map[int]error{cfg.MaxPacket - beside: nil, cfg.MaxPacket - beside + 1: recipes.ErrTooLarge} {
-		must[session.Stat](t)(other.SetOnce(ctx, "/large", make([]byte, n), -1))
+		must.Get(other.SetOnce(ctx, "/large", make([]byte, n), -1))(t)
 		node, err := s.Get(ctx, "/large")
 		if !errors.Is(err, want) || err == nil && len(node.Data) != n {
 			t.Errorf("of %d bytes it reads %d: %v", n, len(node.Data), err)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -33,10 +34,10 @@ func TestAReplyThatTakesLongToArrive(t *testing.T) {
 		dial := func(context.Context, string, string) (net.Conn, error) {
 			return &slow{pipe(srv), timeout * 8 / 10 / (nodes * 58)}, nil
 		}
-		s := must[*session.Session](t)(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: timeout, MaxPacket: 64 << 10}, dial))
+		s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: timeout, MaxPacket: 64 << 10}, dial))(t)
 		defer closeNow(s)
 		for range nodes {
-			must[string](t)(s.CreateProtected(t.Context(), "/many", "lock-", nil))
+			must.Get(s.CreateProtected(t.Context(), "/many", "lock-", nil))(t)
 		}
 		for name, list := range map[string]func() ([]string, error){
 			"through go-zookeeper": func() ([]string, error) { return s.Children(t.Context(), "/many") },

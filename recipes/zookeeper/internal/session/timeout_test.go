@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -30,7 +31,7 @@ func TestAResumedSessionThatIsGrantedASmallerTimeoutIsLostByThat(t *testing.T) {
 					}
 					return pipe(srv), nil
 				}
-				s := must[*session.Session](t)(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: before, MaxPacket: 64 << 10}, dial))
+				s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: before, MaxPacket: 64 << 10}, dial))(t)
 				defer closeNow(s)
 				if holds {
 					beginHold(t, s)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -82,7 +83,7 @@ func TestTLSToARealServer(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, content []byte) string {
 		path := filepath.Join(dir, name)
-		noError(t, os.WriteFile(path, content, 0o600))
+		must.Do(t, os.WriteFile(path, content, 0o600))
 		return path
 	}
 	cert, key := ca.issue("zookeeper.test")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -55,7 +56,7 @@ func TestAWatchForACreationEndsWithItsWaits(t *testing.T) {
 		awaitWatches(t, 0, count)
 		<-last.Fired()
 		again := absent(t, t.Context(), s, "/never")
-		must[session.Stat](t)(s.CreateNamed(bounded(t), "/never", nil))
+		must.Get(s.CreateNamed(bounded(t), "/never", nil))(t)
 		<-again.Fired()
 		if !again.Created() {
 			t.Error("the watch has not fired for the creation")
@@ -70,8 +71,8 @@ func TestAWatchForACreationEndsWithItsWaits(t *testing.T) {
 		server := ensembletest.Start(t, ensembletest.Quick(1)).Server(0)
 		check(t, recipes.SessionConfig{Servers: []string{server.Addr()}}, func() int {
 			figures, err := server.Mntr(t.Context())
-			noError(t, err)
-			n := must[int](t)(strconv.Atoi(figures["zk_watch_count"]))
+			must.Do(t, err)
+			n := must.Get(strconv.Atoi(figures["zk_watch_count"]))(t)
 			return n
 		})
 	})
@@ -83,7 +84,7 @@ func TestACreatedParentShowsWhetherWatchesCanBeRemoved(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	closed := to(srv)
 	closed.ACL = []recipes.ACL{{Permissions: recipes.PermRead, Scheme: "world", ID: "anyone"}}
-	noError(t, open(t, closed).Create(ctx, "/closed", nil))
+	must.Do(t, open(t, closed).Create(ctx, "/closed", nil))
 	for _, tt := range []struct {
 		path string
 		want error
@@ -113,7 +114,7 @@ func TestACreatedParentShowsWhetherWatchesCanBeRemoved(t *testing.T) {
 
 // A server before 3.5 closes a connection that sends a removal. Its watches remain.
 func TestAServerBefore35IsNotAskedToRemoveAWatch(t *testing.T) {
-	srv := must[*zkserver.Server](t)(zkserver.Listen(zkserver.Config{Before35: true}))
+	srv := must.Get(zkserver.Listen(zkserver.Config{Before35: true}))(t)
 	t.Cleanup(func() { srv.Close() })
 	s := open(t, to(srv))
 	asked := make(chan struct{}, 1)
@@ -181,7 +182,7 @@ func TestARemovalTakesNoWakeUp(t *testing.T) {
 func TestAReadLeavesNoWatch(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	must[session.Stat](t)(s.CreateNamed(ctx, "/x", nil))
+	must.Get(s.CreateNamed(ctx, "/x", nil))(t)
 	if err := s.Ensure(ctx, "/line"); err != nil { // so that the lost reply is that of a bare znode
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
@@ -36,7 +37,7 @@ func TestWaitEndsWithItsContextAndWithTheSession(t *testing.T) {
 	if err := s.Wait(ctx, "waiting for nothing", nil, nil); !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "waiting for nothing: ") {
 		t.Errorf("with an ended context: %v", err)
 	}
-	noError(t, s.Close(t.Context()))
+	must.Do(t, s.Close(t.Context()))
 	for _, events := range [][]<-chan struct{}{nil, {nil, nil}} {
 		if err := s.Wait(t.Context(), "waiting", events...); !errors.Is(err, recipes.ErrSessionLost) {
 			t.Errorf("after the session's end: %v", err)

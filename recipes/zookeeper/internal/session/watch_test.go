@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -34,17 +35,17 @@ func notFired(t *testing.T, w *session.Watch) {
 func TestAbandonedWaitsShareOneWatch(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, to(srv)), bounded(t)
-	path := must[string](t)(s.CreateProtected(ctx, "/w", "lock-", nil))
+	path := must.Get(s.CreateProtected(ctx, "/w", "lock-", nil))(t)
 	var last *session.Watch
 	for range 50 {
 		var err error
 		_, last, err = s.GetW(ctx, path)
-		noError(t, err)
+		must.Do(t, err)
 	}
 	if n := srv.Watches(); n != 1 {
 		t.Errorf("%d watches at the server", n)
 	}
-	noError(t, <-s.Delete(path))
+	must.Do(t, <-s.Delete(path))
 	fired(t, last)
 	if n := s.Counters().WatchEvents; n != 1 {
 		t.Errorf("%d watch events", n)
@@ -76,13 +77,13 @@ func TestAReaderAfterAReconnectIsWoken(t *testing.T) {
 	readAll := func() (watches []*session.Watch) {
 		for _, path := range paths {
 			_, w, err := s.GetW(ctx, path)
-			noError(t, err)
+			must.Do(t, err)
 			watches = append(watches, w)
 		}
 		return watches
 	}
 	for i := range n {
-		path := must[string](t)(other.CreateProtected(ctx, fmt.Sprintf("/r%d", i), "lock-", nil))
+		path := must.Get(other.CreateProtected(ctx, fmt.Sprintf("/r%d", i), "lock-", nil))(t)
 		paths = append(paths, path)
 	}
 	readAll()
@@ -104,15 +105,15 @@ func TestAReaderAfterAReconnectIsWoken(t *testing.T) {
 func TestAChangeDuringASuspensionIsSeen(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), bounded(t)
-	path := must[string](t)(other.CreateProtected(ctx, "/s", "lock-", nil))
+	path := must.Get(other.CreateProtected(ctx, "/s", "lock-", nil))(t)
 	if _, _, err := s.GetW(ctx, path); err != nil {
 		t.Fatal(err)
 	}
-	gone := must[<-chan struct{}](t)(s.Connected(ctx))
+	gone := must.Get(s.Connected(ctx))(t)
 	srv.RefuseConnections(true)
 	srv.CloseConnection(s.ID())
 	<-gone
-	noError(t, <-other.Delete(path))
+	must.Do(t, <-other.Delete(path))
 	srv.RefuseConnections(false)
 	if _, _, err := s.GetW(ctx, path); !errors.Is(err, recipes.ErrNoNode) {
 		t.Fatalf("after the reconnect: %v", err)
@@ -127,9 +128,9 @@ func TestAFloodOfEventsLosesNone(t *testing.T) {
 	var paths []string
 	var watches []*session.Watch
 	for range n {
-		path := must[string](t)(other.CreateProtected(ctx, "/flood", "lock-", nil))
+		path := must.Get(other.CreateProtected(ctx, "/flood", "lock-", nil))(t)
 		_, w, err := s.GetW(ctx, path)
-		noError(t, err)
+		must.Do(t, err)
 		paths, watches = append(paths, path), append(watches, w)
 	}
 	for _, path := range paths {
@@ -147,14 +148,14 @@ func TestOneWatchServesEveryKindOfRead(t *testing.T) {
 	if err != nil || exists {
 		t.Fatal(exists, err)
 	}
-	path := must[string](t)(s.CreateProtected(ctx, "/k", "lock-", nil))
+	path := must.Get(s.CreateProtected(ctx, "/k", "lock-", nil))(t)
 	fired(t, created)
 	if exists, _, err = s.ExistsW(ctx, path); err != nil || !exists {
 		t.Fatal(exists, err)
 	}
 	_, w, err := s.GetW(ctx, path)
-	noError(t, err)
-	noError(t, <-s.Delete(path))
+	must.Do(t, err)
+	must.Do(t, <-s.Delete(path))
 	fired(t, w)
 }
 
@@ -188,7 +189,7 @@ func TestAWatchOnTheOwnPlaceThatIsRefusedIsAnError(t *testing.T) {
 	}
 	refusing.refuse.Store(false)
 	_, ahead, own, err := s.Predecessor(ctx, places[1], places[0].Path)
-	noError(t, err)
+	must.Do(t, err)
 	for i, watch := range []*session.Watch{ahead, own} {
 		<-s.Handoff(ctx, places[i])
 		select {
@@ -222,16 +223,16 @@ func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 			places[i] = bare(t, s, "/line")
 		}
 		mine, err := own(places[0])
-		noError(t, err)
+		must.Do(t, err)
 		_, ahead, _, err := s.Predecessor(ctx, places[1], places[0].Path)
-		noError(t, err)
-		noError(t, <-s.Handoff(ctx, places[0]))
+		must.Do(t, err)
+		must.Do(t, <-s.Handoff(ctx, places[0]))
 		fired(t, ahead)
 		fired(t, mine)
 		if !ahead.Changed() || mine.Changed() {
 			t.Errorf("%s: the waiter behind saw a handoff: %v; the owner: %v", name, ahead.Changed(), mine.Changed())
 		}
-		noError(t, <-s.DeleteBare(places[1]))
+		must.Do(t, <-s.DeleteBare(places[1]))
 	}
 }
 
@@ -241,7 +242,7 @@ func TestWatchesAreForgotten(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
 	place := bare(t, s, "/line")
-	must[session.Stat](t)(s.CreateNamed(ctx, "/line/x", nil))
+	must.Get(s.CreateNamed(ctx, "/line/x", nil))(t)
 	for name, test := range map[string]struct {
 		read       func(path string)
 		kept, none int // watches on an existing path, and on a missing one
