@@ -100,15 +100,14 @@ var ends = map[string]struct {
 // However a grant ends, it leaves nothing at the server, and its session is as idle as
 // before: it asks the leader for nothing, for it holds nothing.
 func TestNothingIsLeftOfAGrantThatHasEnded(t *testing.T) {
-	for _, k := range things() {
+	for _, w := range ways(held) {
 		for name, e := range ends {
-			t.Run(k.name+"/"+name, func(t *testing.T) {
+			t.Run(w.name+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-					get, _, _ := k.at(t, s, "/left")
 					g := &endingGrant{T: t, ctx: ctx, srv: srv, s: s, other: zktest.OpenVirtual(t, srv)}
-					g.grant = must.Get(get(ctx))(t)
-					g.giveBack = func(ctx context.Context) error { return k.giveBack(ctx, g.grant) }
+					g.grant = must.Get(w.at(t, s, "/left").get(ctx))(t)
+					g.giveBack = func(ctx context.Context) error { return w.giveBack(ctx, g.grant) }
 					if err := e.end(g); e.reason == nil && err != nil || !errors.Is(err, e.reason) {
 						t.Errorf("told %v, want %v", err, e.reason)
 					}

@@ -26,86 +26,6 @@ var (
 	textElection = "_c_" + uuid.NewString() + "-n_"
 )
 
-// enter acquires a recipe and returns its release.
-type enter func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect, try bool) (recipes.Grant, func(context.Context) error, error)
-
-func enterLock(strategy recipes.Strategy) enter {
-	return func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect, try bool) (recipes.Grant, func(context.Context) error, error) {
-		l, err := s.Lock(path, recipes.LockConfig{Strategy: strategy, Dialect: d})
-		if err != nil {
-			return nil, nil, err
-		}
-		acquire := l.Acquire
-		if try {
-			acquire = l.TryAcquire
-		}
-		return released(acquire(ctx))
-	}
-}
-
-func released[H recipes.Hold](h H, err error) (recipes.Grant, func(context.Context) error, error) {
-	if err != nil {
-		return nil, nil, err
-	}
-	return h, h.Release, nil
-}
-
-func enterShared(mode recipes.Mode) enter {
-	return func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect, try bool) (recipes.Grant, func(context.Context) error, error) {
-		l, err := s.SharedLock(path, recipes.SharedLockConfig{Dialect: d})
-		if err != nil {
-			return nil, nil, err
-		}
-		switch {
-		case mode == recipes.Reading && try:
-			return released(l.TryRead(ctx))
-		case mode == recipes.Reading:
-			return released(l.AcquireRead(ctx))
-		case try:
-			return released(l.TryWrite(ctx))
-		}
-		return released(l.AcquireWrite(ctx))
-	}
-}
-
-func enterElection(ctx context.Context, s recipes.Client, path string, d recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
-	e, err := s.Election(path, recipes.ElectionConfig{Dialect: d})
-	if err != nil {
-		return nil, nil, err
-	}
-	l, err := e.Campaign(ctx, []byte("me"))
-	if err != nil {
-		return nil, nil, err
-	}
-	return l, l.Resign, nil
-}
-
-func enterSemaphore(ctx context.Context, s recipes.Client, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
-	l, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2})
-	if err != nil {
-		return nil, nil, err
-	}
-	return released(l.Acquire(ctx))
-}
-
-func enterPriority(ctx context.Context, s recipes.Client, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
-	l, err := s.PriorityLock(path, recipes.PriorityLockConfig{})
-	if err != nil {
-		return nil, nil, err
-	}
-	return released(l.AcquireWrite(ctx))
-}
-
-var entries = map[string]enter{
-	"lock":               enterLock(recipes.Handoff),
-	"lock, predecessor":  enterLock(recipes.Predecessor),
-	"shared lock, read":  enterShared(recipes.Reading),
-	"shared lock, write": enterShared(recipes.Writing),
-	"election":           enterElection,
-	"semaphore":          enterSemaphore,
-	"priority lock":      enterPriority,
-}
-
 // A contender of another library does not look for ours. Ours looks, fails, says
 // which one it has met, and leaves.
 func TestAForeignContenderIsSeenAtJoining(t *testing.T) {
@@ -120,12 +40,18 @@ func TestAForeignContenderIsSeenAtJoining(t *testing.T) {
 		{curatorWrite, recipes.Curator, "InterProcessReadWriteLock"},
 		{curatorLatch, recipes.Curator, "LeaderLatch"},
 	} {
-		for name, enter := range entries {
-			t.Run(name+" and "+foreign.recipe, func(t *testing.T) {
+		for _, w := range ways(operated) {
+			if w.options.dialect != "" {
+				continue
+			}
+			t.Run(w.name+" and "+foreign.recipe, func(t *testing.T) {
 				zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 					theirs := s.Contender(foreign.name)
-					for _, try := range []bool{false, true} {
-						_, _, err := enter(s.Ctx, zktest.OpenAt(s.T, s.Addr), s.Path, "", try)
+					enter := func(ctx context.Context, s recipes.Client, path string) (recipes.Grant, error) {
+						return w.enter(ctx, s, path, nil)
+					}
+					for _, get := range []func(context.Context, recipes.Client, string) (recipes.Grant, error){enter, w.try} {
+						_, err := get(s.Ctx, zktest.OpenAt(s.T, s.Addr), s.Path)
 						want := recipes.ForeignError{Dialect: foreign.dialect, Recipe: foreign.recipe, Znode: theirs}
 						var got *recipes.ForeignError
 						if !errors.Is(err, recipes.ErrForeign) || !errors.As(err, &got) || *got != want {
@@ -146,33 +72,33 @@ func TestADialectStandsInLineWithItsLibrary(t *testing.T) {
 		name    string
 		dialect recipes.Dialect
 		theirs  string
-		enter   enter
+		way     string
 		marker  string // of ours
 	}{
-		{"lock", recipes.Kazoo, kazooLock, enterLock(""), "__lock__"},
-		{"lock", recipes.Curator, curatorMutex, enterLock(""), "_c_"},
-		{"lock", recipes.ZooKeeper, curatorMutex, enterLock(""), "/lock-"},
-		{"reader", recipes.Kazoo, kazooLock, enterShared(recipes.Reading), "__rlock__"},
-		{"writer", recipes.Kazoo, kazooLock, enterShared(recipes.Writing), "__lock__"},
-		{"writer behind a reader", recipes.Kazoo, kazooRead, enterShared(recipes.Writing), "__lock__"},
-		{"reader", recipes.Curator, curatorWrite, enterShared(recipes.Reading), "-__READ__"},
-		{"writer", recipes.Curator, curatorWrite, enterShared(recipes.Writing), "-__WRIT__"},
-		{"writer behind a reader", recipes.Curator, curatorRead, enterShared(recipes.Writing), "-__WRIT__"},
-		{"election", recipes.Kazoo, kazooLock, enterElection, "__lock__"},
-		{"election", recipes.Curator, curatorLatch, enterElection, "-latch-"},
+		{"lock", recipes.Kazoo, kazooLock, "lock", "__lock__"},
+		{"lock", recipes.Curator, curatorMutex, "lock", "_c_"},
+		{"lock", recipes.ZooKeeper, curatorMutex, "lock", "/lock-"},
+		{"reader", recipes.Kazoo, kazooLock, "shared lock for reading", "__rlock__"},
+		{"writer", recipes.Kazoo, kazooLock, "shared lock for writing", "__lock__"},
+		{"writer behind a reader", recipes.Kazoo, kazooRead, "shared lock for writing", "__lock__"},
+		{"reader", recipes.Curator, curatorWrite, "shared lock for reading", "-__READ__"},
+		{"writer", recipes.Curator, curatorWrite, "shared lock for writing", "-__WRIT__"},
+		{"writer behind a reader", recipes.Curator, curatorRead, "shared lock for writing", "-__WRIT__"},
+		{"election", recipes.Kazoo, kazooLock, "election", "__lock__"},
+		{"election", recipes.Curator, curatorLatch, "election", "-latch-"},
 	} {
 		t.Run(string(tt.dialect)+" "+tt.name, func(t *testing.T) {
 			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 				theirs := s.Contender(tt.theirs)
-				session := zktest.OpenAt(s.T, s.Addr)
-				if tt.name != "election" { // which cannot be tried
-					if _, _, err := tt.enter(s.Ctx, session, s.Path, tt.dialect, true); !errors.Is(err, recipes.ErrContended) {
+				session, w := zktest.OpenAt(s.T, s.Addr), wayTo(tt.way, tt.dialect)
+				if w.tries != "" {
+					if _, err := w.try(s.Ctx, session, s.Path); !errors.Is(err, recipes.ErrContended) {
 						t.Fatalf("got %v, want ErrContended", err)
 					}
 				}
 				granted := make(chan recipes.Grant, 1)
 				go func() {
-					g, _, err := tt.enter(s.Ctx, session, s.Path, tt.dialect, false)
+					g, err := w.enter(s.Ctx, session, s.Path, nil)
 					if err != nil {
 						t.Error(err)
 					}
@@ -245,7 +171,7 @@ func TestAForeignContenderInTheMiddleIsFound(t *testing.T) {
 		waiter := s.Join()
 		theirs := s.Contender(kazooLock)
 		for range 2 {
-			if _, _, err := enterLock(recipes.Handoff)(s.Ctx, s.Session(), s.Path, "", false); !errors.Is(err, recipes.ErrForeign) {
+			if _, err := wayTo("lock", "").enter(s.Ctx, s.Session(), s.Path, nil); !errors.Is(err, recipes.ErrForeign) {
 				s.Fatalf("joining behind it: %v", err)
 			}
 		}
@@ -264,7 +190,7 @@ func TestByHandoffNobodyIsGrantedBehindAForeignContender(t *testing.T) {
 		hold := s.Hold(s.Join())
 		theirs := s.Contender(kazooLock)
 		for range 3 {
-			_, _, err := enterLock(recipes.Handoff)(s.Ctx, s.Session(), s.Path, "", false)
+			_, err := wayTo("lock", "").enter(s.Ctx, s.Session(), s.Path, nil)
 			if !errors.Is(err, recipes.ErrForeign) {
 				s.Fatalf("got %v, want ErrForeign", err)
 			}
@@ -279,20 +205,20 @@ func TestByHandoffNobodyIsGrantedBehindAForeignContender(t *testing.T) {
 func TestALineInADialectIsAloneAtItsPath(t *testing.T) {
 	for _, tt := range []struct {
 		dialect recipes.Dialect
-		enter   enter
+		way     string
 		other   string
 	}{
-		{recipes.Kazoo, enterLock(""), curatorMutex},
-		{recipes.Kazoo, enterLock(""), kazooRead},
-		{recipes.Kazoo, enterElection, textElection},
-		{recipes.Curator, enterElection, textElection},
-		{recipes.Curator, enterElection, curatorMutex}, // as of LeaderSelector
-		{recipes.Curator, enterLock(""), curatorLatch},
-		{recipes.Curator, enterShared(recipes.Reading), kazooRead},
+		{recipes.Kazoo, "lock", curatorMutex},
+		{recipes.Kazoo, "lock", kazooRead},
+		{recipes.Kazoo, "election", textElection},
+		{recipes.Curator, "election", textElection},
+		{recipes.Curator, "election", curatorMutex}, // as of LeaderSelector
+		{recipes.Curator, "lock", curatorLatch},
+		{recipes.Curator, "shared lock for reading", kazooRead},
 	} {
 		zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 			theirs := s.Contender(tt.other)
-			if _, _, err := tt.enter(s.Ctx, zktest.OpenAt(s.T, s.Addr), s.Path, tt.dialect, false); !errors.Is(err, recipes.ErrForeign) {
+			if _, err := wayTo(tt.way, tt.dialect).enter(s.Ctx, zktest.OpenAt(s.T, s.Addr), s.Path, nil); !errors.Is(err, recipes.ErrForeign) {
 				t.Errorf("%s beside %s: %v", tt.dialect, tt.other, err)
 			}
 			s.Alone(theirs)
@@ -462,19 +388,14 @@ func TestAContenderThatHasLeftCostsNoListing(t *testing.T) {
 // kazoo's contenders make their path as one that stays, look for it once, and fail with
 // NoNodeError when it has gone. A container goes as soon as it is empty.
 func TestThePathOfKazoosContendersStays(t *testing.T) {
+	in := func(name string) func(ctx context.Context, s recipes.Client, path string) error {
+		return wayTo(name, recipes.Kazoo).turn
+	}
 	for name, use := range map[string]func(ctx context.Context, s recipes.Client, path string) error{
-		"lock": func(ctx context.Context, s recipes.Client, path string) error {
-			return taken(ctx, enterLock(""), s, path)
-		},
-		"reader": func(ctx context.Context, s recipes.Client, path string) error {
-			return taken(ctx, enterShared(recipes.Reading), s, path)
-		},
-		"election": func(ctx context.Context, s recipes.Client, path string) error {
-			return taken(ctx, enterElection, s, path)
-		},
-		"semaphore": func(ctx context.Context, s recipes.Client, path string) error {
-			return taken(ctx, enterKazooSemaphore, s, path)
-		},
+		"lock":      in("lock"),
+		"reader":    in("shared lock for reading"),
+		"election":  in("election"),
+		"semaphore": in("semaphore"),
 		"group": func(ctx context.Context, s recipes.Client, path string) error {
 			g, err := s.Group(path, recipes.GroupConfig{Dialect: recipes.Kazoo})
 			if err != nil {
@@ -513,21 +434,4 @@ func TestThePathOfKazoosContendersStays(t *testing.T) {
 			})
 		})
 	}
-}
-
-// taken takes a turn in the dialect of kazoo.
-func taken(ctx context.Context, enter enter, s recipes.Client, path string) error {
-	_, release, err := enter(ctx, s, path, recipes.Kazoo, false)
-	if err != nil {
-		return err
-	}
-	return release(ctx)
-}
-
-func enterKazooSemaphore(ctx context.Context, s recipes.Client, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
-	m, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Kazoo})
-	if err != nil {
-		return nil, nil, err
-	}
-	return released(m.Acquire(ctx))
 }

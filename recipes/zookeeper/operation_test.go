@@ -64,7 +64,7 @@ type doing struct {
 }
 
 func operations() []operation {
-	return slices.Concat(lineOperations(), questionsAboutLines(), slotsOperations(), electionOperations(), sharedLockOperations(), priorityLockOperations(),
+	return slices.Concat(lineOperations(), questionsAboutLines(), semaphoreOperations(), slotsOperations(), electionOperations(), sharedLockOperations(), priorityLockOperations(),
 		queueOperations(), barrierOperations(), doubleBarrierOperations(), groupOperations(), namesOperations(), configurationOperations(),
 		counterOperations(), transactionOperations())
 }

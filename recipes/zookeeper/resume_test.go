@@ -18,106 +18,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// A thing is one kind of what a session can hold.
-type thing struct {
-	name string
-	// at returns how to get one, try to get one (nil if that cannot be contended),
-	// and take one up, in that session.
-	at func(t *testing.T, s recipes.Client, path string) (get, try func(context.Context) (recipes.Grant, error), resume func(context.Context, string, recipes.Token) (recipes.Grant, error))
-	// giveBack gives one back.
-	giveBack func(context.Context, recipes.Grant) error
-}
-
-// kind makes a thing of a recipe's methods.
-func kind[R any, G recipes.Grant](name string, of func(recipes.Client, string) (R, error), get, try func(R, context.Context) (G, error), giveBack func(G, context.Context) error) thing {
-	asGrant := func(g G, err error) (recipes.Grant, error) {
-		if err != nil {
-			return nil, err
-		}
-		return g, nil
-	}
-	return thing{
-		name: name,
-		at: func(t *testing.T, s recipes.Client, path string) (_, _ func(context.Context) (recipes.Grant, error), _ func(context.Context, string, recipes.Token) (recipes.Grant, error)) {
-			t.Helper()
-			r := must.Get(of(s, path))(t)
-			return func(ctx context.Context) (recipes.Grant, error) { return asGrant(get(r, ctx)) },
-				func(ctx context.Context) (recipes.Grant, error) { return asGrant(try(r, ctx)) },
-				func(ctx context.Context, znode string, token recipes.Token) (recipes.Grant, error) {
-					return asGrant(any(r).(zktest.Taker[G]).Resume(ctx, znode, token))
-				}
-		},
-		giveBack: func(ctx context.Context, g recipes.Grant) error { return giveBack(g.(G), ctx) },
-	}
-}
-
-// things are all kinds that can be taken up.
-func things() []thing {
-	var all []thing
-	for _, strategy := range []recipes.Strategy{recipes.Handoff, recipes.Predecessor, recipes.Herd} {
-		all = append(all,
-			kind("lock by "+string(strategy), func(s recipes.Client, p string) (recipes.Lock, error) {
-				return s.Lock(p, recipes.LockConfig{Strategy: strategy})
-			}, recipes.Lock.Acquire, recipes.Lock.TryAcquire, recipes.Hold.Release),
-			kind("election by "+string(strategy), func(s recipes.Client, p string) (recipes.Election, error) {
-				return s.Election(p, recipes.ElectionConfig{Strategy: strategy})
-			}, campaign, nil, recipes.Leadership.Resign))
-	}
-	semaphore := func(s recipes.Client, p string) (recipes.Semaphore, error) {
-		return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1})
-	}
-	leased := func(d recipes.Dialect) func(s recipes.Client, p string) (recipes.Semaphore, error) {
-		return func(s recipes.Client, p string) (recipes.Semaphore, error) {
-			return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1, Dialect: d})
-		}
-	}
-	shared := func(s recipes.Client, p string) (recipes.SharedLock, error) {
-		return s.SharedLock(p, recipes.SharedLockConfig{Revocable: true})
-	}
-	priority := func(s recipes.Client, p string) (recipes.PriorityLock, error) {
-		return s.PriorityLock(p, recipes.PriorityLockConfig{})
-	}
-	return append(all,
-		kind("lock of Curator", func(s recipes.Client, p string) (recipes.Lock, error) {
-			return s.Lock(p, recipes.LockConfig{Dialect: recipes.Curator})
-		}, recipes.Lock.Acquire, recipes.Lock.TryAcquire, recipes.Hold.Release),
-		kind("semaphore", semaphore, recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release),
-		kind("semaphore of Curator", leased(recipes.Curator), recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release),
-		kind("semaphore of kazoo", leased(recipes.Kazoo), recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release),
-		kind("slots", func(s recipes.Client, p string) (recipes.Slots, error) {
-			return s.Slots(p, recipes.SemaphoreConfig{Permits: 1})
-		}, recipes.Slots.Acquire, recipes.Slots.TryAcquire, recipes.SlotHold.Release),
-		kind("shared lock for writing", shared, recipes.SharedLock.AcquireWrite, recipes.SharedLock.TryRead, recipes.SharedHold.Release),
-		kind("shared lock for reading", shared, recipes.SharedLock.AcquireRead, recipes.SharedLock.TryWrite, recipes.SharedHold.Release),
-		kind("priority lock for writing", priority, recipes.PriorityLock.AcquireWrite, recipes.PriorityLock.TryRead, recipes.PriorityHold.Release),
-		kind("priority lock for reading", priority, recipes.PriorityLock.AcquireRead, recipes.PriorityLock.TryWrite, recipes.PriorityHold.Release),
-		kind("membership", func(s recipes.Client, p string) (recipes.Group, error) {
-			return s.Group(p, recipes.GroupConfig{})
-		}, func(g recipes.Group, ctx context.Context) (recipes.Membership, error) { return g.Join(ctx, nil) }, nil, recipes.Membership.Leave),
-		kind("name", func(s recipes.Client, p string) (recipes.Names, error) { return s.Names(p) },
-			register, register, recipes.Registration.Unregister),
-		kind("delivery", func(s recipes.Client, p string) (recipes.Queue, error) { return s.Queue(p, recipes.QueueConfig{}) },
-			receive, nil, recipes.Delivery.Return),
-		kind("delivery by priority", func(s recipes.Client, p string) (recipes.PriorityQueue, error) {
-			return s.PriorityQueue(p, recipes.QueueConfig{})
-		}, receiveByPriority, nil, recipes.Delivery.Return),
-	)
-}
-
-func receive(q recipes.Queue, ctx context.Context) (recipes.Delivery, error) {
-	if _, err := q.Put(ctx, []byte("x")); err != nil {
-		return nil, err
-	}
-	return q.Receive(ctx)
-}
-
-func receiveByPriority(q recipes.PriorityQueue, ctx context.Context) (recipes.Delivery, error) {
-	if _, err := q.Put(ctx, 7, []byte("x")); err != nil {
-		return nil, err
-	}
-	return q.Receive(ctx)
-}
-
 // A DropRest that fails is called again, and again leaves what was taken up.
 func TestDropRestIsRepeated(t *testing.T) {
 	srv := zktest.Embedded(t)
@@ -210,22 +110,14 @@ func TestADeliveryThatWasChangedIsNotTakenUp(t *testing.T) {
 	}
 }
 
-func campaign(e recipes.Election, ctx context.Context) (recipes.Leadership, error) {
-	return e.Campaign(ctx, nil)
-}
-
-func register(n recipes.Names, ctx context.Context) (recipes.Registration, error) {
-	return n.Register(ctx, "name", nil)
-}
-
-// eachThing runs test for each kind, on the in-process server and on a real one.
-func eachThing(t *testing.T, test func(t *testing.T, addr, path string, k thing)) {
+// eachHeld runs test for each way whose grants can be resumed, on the in-process server and on a real one.
+func eachHeld(t *testing.T, test func(t *testing.T, addr, path string, w way)) {
 	on := func(server string, addr func(*testing.T) string) {
 		t.Run(server, func(t *testing.T) {
 			at := addr(t)
-			for i, k := range things() {
-				t.Run(k.name, func(t *testing.T) {
-					test(t, at, fmt.Sprintf("/%s-%d", rand.Text(), i), k)
+			for i, w := range ways(held) {
+				t.Run(w.name, func(t *testing.T) {
+					test(t, at, fmt.Sprintf("/%s-%d", rand.Text(), i), w)
 				})
 			}
 		})
@@ -235,26 +127,24 @@ func eachThing(t *testing.T, test func(t *testing.T, addr, path string, k thing)
 }
 
 func TestWhatASessionHeldIsTakenUp(t *testing.T) {
-	eachThing(t, func(t *testing.T, addr, path string, k thing) {
+	eachHeld(t, func(t *testing.T, addr, path string, w way) {
 		ctx, other := zktest.Bounded(t), zktest.OpenAt(t, addr)
 		first := zktest.OpenAt(t, addr)
-		get, _, _ := k.at(t, first, path)
-		held := must.Get(get(ctx))(t)
+		held := must.Get(w.at(t, first, path).get(ctx))(t)
 		zktest.GuardedWrite(t, held, path+"-before")
 
 		second := zktest.Move(t, addr, first)
 		if err := held.Err(); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Errorf("in the process that let go it says %v", err)
 		}
-		_, _, resume := k.at(t, second, path)
-		taken := must.Get(resume(ctx, held.Znode(), held.Token()))(t)
+		taken := must.Get(w.at(t, second, path).resume(ctx, held.Znode(), held.Token()))(t)
 		if err := second.(zktest.Movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if taken.Token() != held.Token() || taken.Znode() != held.Znode() || taken.Err() != nil {
 			t.Errorf("took up %s with %d (%v), it was %s with %d", taken.Znode(), taken.Token(), taken.Err(), held.Znode(), held.Token())
 		}
-		if _, try, _ := k.at(t, other, path); k.name == "name" || strings.Contains(k.name, "lock") || k.name == "semaphore" || k.name == "slots" {
+		if try := w.rivals().at(t, other, path).try; try != nil {
 			if g, err := try(ctx); err == nil {
 				t.Errorf("another session was granted %s beside it", g.Znode())
 			}
@@ -268,13 +158,13 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 
 		// By its identity it can release, which a waiter understands.
 		waiting, granted := make(chan struct{}), make(chan error, 1)
-		lock := k.name == "lock by handoff"
+		lock := w.name == "lock by handoff"
 		if lock {
 			line := must.Get(other.Lock(path, recipes.LockConfig{Joined: func(recipes.Place) { close(waiting) }}))(t)
 			go func() { _, err := line.Acquire(ctx); granted <- err }()
 			<-waiting
 		}
-		if err := k.giveBack(ctx, taken); err != nil {
+		if err := w.giveBack(ctx, taken); err != nil {
 			t.Fatal(err)
 		}
 		if lock {
@@ -293,18 +183,15 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 
 // The table of what is not what was held: nothing is granted and nothing deleted.
 func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
-	eachThing(t, func(t *testing.T, addr, path string, k thing) {
+	eachHeld(t, func(t *testing.T, addr, path string, w way) {
 		ctx, other := zktest.Bounded(t), zktest.OpenAt(t, addr)
 		s := zktest.OpenAt(t, addr)
-		get, _, _ := k.at(t, s, path)
-		held := must.Get(get(ctx))(t)
+		held := must.Get(w.at(t, s, path).get(ctx))(t)
 		// Another session's.
-		theirGet, _, _ := k.at(t, other, path+"-theirs")
-		theirs := must.Get(theirGet(ctx))(t)
+		theirs := must.Get(w.at(t, other, path+"-theirs").get(ctx))(t)
 
 		s = zktest.Move(t, addr, s)
-		_, _, resume := k.at(t, s, path)
-		_, _, takeTheirs := k.at(t, s, path+"-theirs")
+		resume, takeTheirs := w.at(t, s, path).resume, w.at(t, s, path+"-theirs").resume
 		refused := func(what string, want error, resume func(context.Context, string, recipes.Token) (recipes.Grant, error), znode string, token recipes.Token) {
 			t.Helper()
 			if g, err := resume(ctx, znode, token); !errors.Is(err, want) {
@@ -327,7 +214,7 @@ func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
 			t.Error(err)
 		} else {
 			refused("what was taken up before", recipes.ErrInvalid, resume, held.Znode(), held.Token())
-			if err := k.giveBack(ctx, taken); err != nil {
+			if err := w.giveBack(ctx, taken); err != nil {
 				t.Error(err)
 			}
 		}
