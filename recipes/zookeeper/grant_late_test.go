@@ -46,10 +46,7 @@ func tellLateOf(t *testing.T, w way, sessionEnds bool, then func(*tooLate)) {
 		l := &tooLate{t: t, follower: srv.Follower(), done: make(chan struct{})}
 		lags := zktest.LinkTo(delayed(l.follower.ServeConn)).Open(t, lateTimeout)
 		holder, next := zktest.LinkTo(srv.ServeConn).Open(t, lateTimeout), zktest.LinkTo(srv.ServeConn).Open(t, lateTimeout)
-		had, err := w.enter(ctx, holder, "/line", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		had := must.Get(w.enter(ctx, holder, "/line", nil))(t)
 		joined := make(chan recipes.Place, 2)
 		join := func(p recipes.Place) { joined <- p }
 		go func() {
@@ -57,10 +54,11 @@ func tellLateOf(t *testing.T, w way, sessionEnds bool, then func(*tooLate)) {
 			l.grant, l.err = w.enter(ctx, lags, "/line", join)
 		}()
 		place := <-joined
-		granted := make(chan struct{})
+		granted := make(chan error, 1)
 		go func() {
-			defer close(granted)
+			var err error
 			l.present, err = w.enter(ctx, next, "/line", join)
+			granted <- err
 		}()
 		<-joined
 		time.Sleep(4 * oneWay) // all watches are set
@@ -72,13 +70,8 @@ func tellLateOf(t *testing.T, w way, sessionEnds bool, then func(*tooLate)) {
 		}
 		l.follower.Lag()
 		operator := must.Get(next.Barrier(place.Znode))(t)
-		if err := operator.Remove(ctx); err != nil {
-			t.Fatal(err)
-		}
-		<-granted
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, operator.Remove(ctx))
+		must.Do(t, <-granted)
 		l.follower.Deliver() // of all that has happened, the first: that the holder has left
 		then(l)
 		if err := l.present.Err(); err != nil {

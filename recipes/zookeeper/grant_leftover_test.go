@@ -27,9 +27,7 @@ type endingGrant struct {
 
 func (g *endingGrant) removed() {
 	g.Helper()
-	if err := zktest.BarrierAt(g.T, g.other, g.grant.Znode()).Remove(g.ctx); err != nil {
-		g.Error(err)
-	}
+	must.Report(g, zktest.BarrierAt(g.T, g.other, g.grant.Znode()).Remove(g.ctx))
 }
 
 // ends are the ways in which a grant ends while its session goes on, each with the reason.
@@ -40,9 +38,7 @@ var ends = map[string]struct {
 	"given back": {func(g *endingGrant) error { return g.giveBack(g.ctx) }, nil},
 	"watched, written, given back": {func(g *endingGrant) error {
 		done := g.grant.Done()
-		if err := g.grant.Write(g.ctx); err != nil {
-			g.Error(err)
-		}
+		must.Report(g, g.grant.Write(g.ctx))
 		synctest.Wait()
 		err := g.giveBack(g.ctx)
 		<-done
@@ -53,9 +49,7 @@ var ends = map[string]struct {
 	}, nil},
 	"deleted by another": {func(g *endingGrant) error {
 		done := g.grant.Done()
-		if err := g.grant.Write(g.ctx); err != nil {
-			g.Error(err)
-		}
+		must.Report(g, g.grant.Write(g.ctx))
 		synctest.Wait()
 		g.removed()
 		<-done

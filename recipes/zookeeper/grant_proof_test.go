@@ -64,15 +64,11 @@ func cutOffAtACreation(t *testing.T, timeout, phase, blocks time.Duration, creat
 	setUp := zktest.LinkTo(srv.ServeConn).Open(t, timeout)
 	q := zktest.QueueOf(t, setUp, "/queue", recipes.QueueConfig{})
 	must.Get(q.Put(t.Context(), nil))(t) // and with it the path of its claims
-	if err := must.Get(q.Receive(t.Context()))(t).Return(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, must.Get(q.Receive(t.Context()))(t).Return(t.Context()))
 	if _, err := enter(t.Context(), setUp, nil); err != nil { // makes the paths
 		t.Fatal(err)
 	}
-	if err := setUp.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, setUp.Close(t.Context()))
 	follower := srv.Follower()
 	theirs := zktest.LinkTo(follower.ServeConn)
 	watch := &creations{answered: func() { theirs.Lead(nil); follower.CutOff() }, left: 1 << 30}
@@ -175,9 +171,7 @@ func TestWhoHoldsAnythingAsksTheLeader(t *testing.T) {
 				if n := syncs(); n < 5 {
 					t.Errorf("%d syncs within a timeout while it holds", n)
 				}
-				if err := w.giveBack(ctx, grant); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, w.giveBack(ctx, grant))
 				syncs() // the last one may be under way
 				if n := syncs(); n != 0 {
 					t.Errorf("%d syncs within a timeout after it has given back", n)

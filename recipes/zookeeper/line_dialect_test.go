@@ -114,9 +114,7 @@ func TestADialectStandsInLineWithItsLibrary(t *testing.T) {
 					t.Fatal("granted beside the other library's contender")
 				default:
 				}
-				if err := s.Raw.Delete(theirs, -1); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.Raw.Delete(theirs, -1))
 				if g := <-granted; g != nil && !strings.Contains(g.Znode(), tt.marker) {
 					t.Errorf("ours is %s, without %s", g.Znode(), tt.marker)
 				}
@@ -149,9 +147,7 @@ func TestAForeignContenderThatComesLaterIsFound(t *testing.T) {
 					<-joined
 				}
 				theirs := s.Contender(kazooLock)
-				if err := hold.Release(s.Ctx); err != nil {
-					s.Fatal(err)
-				}
+				must.Do(s, hold.Release(s.Ctx))
 				for range waiting {
 					if err := <-failed; !errors.Is(err, recipes.ErrForeign) {
 						s.Fatalf("got %v, want ErrForeign", err)
@@ -339,9 +335,7 @@ func TestAContenderThatHasMetAForeignOneHasLeft(t *testing.T) {
 			if err := <-returned; !errors.Is(err, recipes.ErrForeign) {
 				t.Errorf("%s: %v", strategy, err)
 			}
-			if err := theirs.Release(ctx); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, theirs.Release(ctx))
 		})
 	}
 }
@@ -372,13 +366,9 @@ func TestAContenderThatHasLeftCostsNoListing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := must.Get(waiters.Stats(ctx))(t).ByKind["getChildren2"]
-	if err := hold.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, hold.Release(ctx))
 	for range waiting {
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-done)
 	}
 	if listings := must.Get(waiters.Stats(ctx))(t).ByKind["getChildren2"] - before; listings != 0 {
 		t.Errorf("%d listings in %d handoffs", listings, waiting)
@@ -421,9 +411,7 @@ func TestThePathOfKazoosContendersStays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
-				if err := use(s.Ctx, s.Session(), s.Path); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, use(s.Ctx, s.Session(), s.Path))
 				srv.RunContainerCheck()
 				if ok, _, err := s.Raw.Exists(s.Path); err != nil || !ok {
 					t.Errorf("the path has gone (%v)", err)

@@ -344,8 +344,6 @@ func TestAContenderThatLooksAndLeavesEndsNoHold(t *testing.T) {
 		}
 		srv.SetFault(nil)
 		time.Sleep(s.Timeout())
-		if err := hold.Err(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, hold.Err())
 	})
 }

@@ -128,9 +128,7 @@ func calm() {
 // ok ends a case whose preparation fails.
 func (s *stage) ok(err error) {
 	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 }
 
 // start runs something that ends after what is waited for has happened.

@@ -150,9 +150,7 @@ func sweepResumeWaiting(t *testing.T, w way, at int64, f fault) int64 {
 		}
 		granted <- err
 	}()
-	if err := w.giveBack(r.ctx, holder); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.giveBack(r.ctx, holder))
 	if err := <-granted; !f.allows(err) {
 		t.Errorf("the session ended with %v", err)
 	}

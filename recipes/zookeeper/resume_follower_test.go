@@ -33,9 +33,7 @@ func TestAResumedSessionTellsWhatTheLeaderKnows(t *testing.T) {
 					close(granted)
 				}()
 				<-joined
-				if err := first.(zktest.Movable).Detach(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, first.(zktest.Movable).Detach(t.Context()))
 				follower := srv.Follower()
 				theirs := zktest.LinkTo(follower.ServeConn)
 				cfg := recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}
@@ -49,9 +47,7 @@ func TestAResumedSessionTellsWhatTheLeaderKnows(t *testing.T) {
 				}
 				follower.Crash()
 				second.Close(t.Context())
-				if err := waiter.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, waiter.Close(t.Context()))
 			})
 		})
 	}
@@ -64,15 +60,11 @@ func TestAResumedSessionThatHoldsNothingIsIdle(t *testing.T) {
 		defer srv.Close()
 		way := zktest.LinkTo(srv.ServeConn)
 		first := way.Open(t, 10*time.Second)
-		if err := first.(zktest.Movable).Detach(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.(zktest.Movable).Detach(t.Context()))
 		cfg := recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}
 		second := must.Get(zookeeper.ResumeWith(way.Dial)(t.Context(), cfg, first.(zktest.Movable).ResumeTicket(), time.Now()))(t)
 		for range 2 {
-			if err := second.(zktest.Movable).DropRest(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, second.(zktest.Movable).DropRest(t.Context()))
 		}
 		inAMinute := func() int64 {
 			time.Sleep(time.Minute) // virtual
@@ -90,8 +82,6 @@ func TestAResumedSessionThatHoldsNothingIsIdle(t *testing.T) {
 		if n := inAMinute(); n == 0 || hold.Err() != nil {
 			t.Errorf("a session that holds something has asked the leader %d times (%v)", n, hold.Err())
 		}
-		if err := second.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, second.Close(t.Context()))
 	})
 }

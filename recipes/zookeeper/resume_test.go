@@ -47,9 +47,7 @@ func TestDropRestIsRepeated(t *testing.T) {
 		}
 		srv.SetFault(nil)
 		close(hold)
-		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.(zktest.Movable).DropRest(ctx))
 		if err := taken.Write(ctx); err != nil {
 			t.Fatalf("what was taken up: %v", err)
 		}
@@ -70,21 +68,15 @@ func TestADeliveryIsTakenUp(t *testing.T) {
 	if _, err := at(s).Put(ctx, 7, []byte("data")); err != nil {
 		t.Fatal(err)
 	}
-	if err := must.Get(at(s).Receive(ctx))(t).Return(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, must.Get(at(s).Receive(ctx))(t).Return(ctx))
 	had := must.Get(at(s).Receive(ctx))(t)
 	s = zktest.Move(t, srv.Addr(), s)
 	taken := must.Get(at(s).(zktest.Taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()))(t)
 	if !reflect.DeepEqual(taken.Element(), had.Element()) || taken.Attempt() != 2 {
 		t.Errorf("%+v, attempt %d; it was %+v", taken.Element(), taken.Attempt(), had.Element())
 	}
-	if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := taken.Ack(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.(zktest.Movable).DropRest(ctx))
+	must.Do(t, taken.Ack(ctx))
 	for _, node := range srv.Tree() {
 		if strings.HasSuffix(node.Path, "/"+string(had.Element().ID)) {
 			t.Errorf("%s is still there", node.Path)
@@ -100,9 +92,7 @@ func TestADeliveryThatWasChangedIsNotTakenUp(t *testing.T) {
 	id := must.Get(q.Put(ctx, nil))(t)
 	had := must.Get(q.Receive(ctx))(t)
 	lock := must.Get(must.Get(other.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
-	if err := lock.Write(ctx, recipes.Set("/q/"+string(id), nil, recipes.AnyVersion)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, lock.Write(ctx, recipes.Set("/q/"+string(id), nil, recipes.AnyVersion)))
 	s = zktest.Move(t, srv.Addr(), s)
 	q = must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
 	if _, err := q.(zktest.Taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()); !errors.Is(err, recipes.ErrNotHeld) {
@@ -138,9 +128,7 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 			t.Errorf("in the process that let go it says %v", err)
 		}
 		taken := must.Get(w.at(t, second, path).resume(ctx, held.Znode(), held.Token()))(t)
-		if err := second.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, second.(zktest.Movable).DropRest(ctx))
 		if taken.Token() != held.Token() || taken.Znode() != held.Znode() || taken.Err() != nil {
 			t.Errorf("took up %s with %d (%v), it was %s with %d", taken.Znode(), taken.Token(), taken.Err(), held.Znode(), held.Token())
 		}
@@ -164,20 +152,14 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 			go func() { _, err := line.Acquire(ctx); granted <- err }()
 			<-waiting
 		}
-		if err := w.giveBack(ctx, taken); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.giveBack(ctx, taken))
 		if lock {
-			if err := <-granted; err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, <-granted)
 			if stats := must.Get(other.Stats(ctx))(t); stats.Handoffs != 1 {
 				t.Errorf("%d handoffs: the waiter has listed the line", stats.Handoffs)
 			}
 		}
-		if err := second.Close(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, second.Close(ctx))
 	})
 }
 
@@ -203,9 +185,7 @@ func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
 		refused("another path's", recipes.ErrInvalid, takeTheirs, held.Znode(), held.Token())
 		refused("the path", recipes.ErrInvalid, resume, path, held.Token())
 		refused("nothing", recipes.ErrInvalid, resume, "", 0)
-		if err := theirs.Err(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, theirs.Err())
 		if err := theirs.Write(ctx); err != nil {
 			t.Errorf("theirs: %v", err)
 		}
@@ -214,9 +194,7 @@ func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
 			t.Error(err)
 		} else {
 			refused("what was taken up before", recipes.ErrInvalid, resume, held.Znode(), held.Token())
-			if err := w.giveBack(ctx, taken); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, w.giveBack(ctx, taken))
 		}
 		refused("what is gone", recipes.ErrRemoved, resume, held.Znode(), held.Token())
 	})
@@ -256,9 +234,7 @@ func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 		}
 		writer := must.Get(lock(zktest.Open(t, srv), nil).AcquireWrite(ctx))(t)
 		if downgraded {
-			if err := writer.Downgrade(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, writer.Downgrade(ctx))
 		}
 		joined, granted := make(chan recipes.Place, 1), make(chan error, 1)
 		go func() {
@@ -267,9 +243,7 @@ func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 		}()
 		place := <-joined
 		if downgraded {
-			if err := <-granted; err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, <-granted)
 		}
 		contenders := must.Get(lock(s, nil).Contenders(ctx))(t)
 		at := slices.IndexFunc(contenders, func(c recipes.Contender) bool { return c.Znode == place.Znode })
@@ -296,9 +270,7 @@ func TestWhatNobodyTakesUpIsDropped(t *testing.T) {
 		s = zktest.Move(t, addr, s)
 		lock := must.Get(s.Lock(dropped+"-kept", recipes.LockConfig{}))(t).(zktest.Taker[recipes.Hold])
 		taken := must.Get(lock.Resume(ctx, kept.Znode(), kept.Token()))(t)
-		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.(zktest.Movable).DropRest(ctx))
 		line := must.Get(must.Get(holder.Lock(dropped, recipes.LockConfig{}))(t).Contenders(ctx))(t)
 		if len(line) != 1 || line[0].Znode != held.Znode() {
 			t.Errorf("in line: %+v", line)
@@ -350,13 +322,8 @@ func TestAPriorityLockIsTakenUpBesideOthers(t *testing.T) {
 			waits := make(chan struct{})
 			go at(other, func(recipes.Place) { close(waits) }).AcquireWrite(waiting)
 			<-waits
-			taken, err := at(zktest.Move(t, srv.Addr(), s), nil).(zktest.Taker[recipes.PriorityHold]).Resume(ctx, had.Znode(), had.Token())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := taken.Write(ctx); err != nil {
-				t.Error(err)
-			}
+			taken := must.Get(at(zktest.Move(t, srv.Addr(), s), nil).(zktest.Taker[recipes.PriorityHold]).Resume(ctx, had.Znode(), had.Token()))(t)
+			must.Report(t, taken.Write(ctx))
 		})
 	}
 }

@@ -81,12 +81,8 @@ func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
 		if _, err := w.resumeWaiting(ctx, second, path, znode); !errors.Is(err, recipes.ErrInvalid) {
 			t.Errorf("a second one at the same place: %v", err)
 		}
-		if err := second.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := first.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, second.(zktest.Movable).DropRest(ctx))
+		must.Do(t, first.Close(ctx))
 		var won turnOf
 		select {
 		case won = <-next:
@@ -97,9 +93,7 @@ func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
 			t.Fatal(won.err)
 		}
 		zktest.GuardedWrite(t, won.grant, path+"-written")
-		if err := second.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, second.Close(ctx))
 		if e := <-last; e.err != nil || e.grant.Token() <= won.grant.Token() {
 			t.Errorf("the third: %+v after token %d", e, won.grant.Token())
 		}
@@ -118,9 +112,7 @@ func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
 		_, granted := w.start(ctx, first, path)
 		<-granted
 		znode, turn := w.start(ctx, second, path)
-		if err := first.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.Close(ctx))
 		had := <-turn
 		if had.err != nil {
 			t.Fatal(had.err)
@@ -130,9 +122,7 @@ func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
 		if again.err != nil || again.grant.Token() != had.grant.Token() || again.grant.Znode() != had.grant.Znode() {
 			t.Fatalf("%+v; it had %s with %d", again, had.grant.Znode(), had.grant.Token())
 		}
-		if err := second.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, second.(zktest.Movable).DropRest(ctx))
 		zktest.GuardedWrite(t, again.grant, path+"-written")
 	})
 }
@@ -145,18 +135,14 @@ func TestALineWhereAWaiterWasMovedIsBusy(t *testing.T) {
 	_, granted := w.start(ctx, first, "/line")
 	<-granted
 	znode, turn := w.start(ctx, second, "/line")
-	if err := first.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Close(ctx))
 	<-turn
 	second = zktest.Move(t, srv.Addr(), second)
 	again := <-w.goOn(ctx, second, "/line", znode)
 	if again.err != nil {
 		t.Fatal(again.err)
 	}
-	if err := again.grant.(recipes.Hold).Release(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, again.grant.(recipes.Hold).Release(ctx))
 	joins, looks := 0, 0
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		if r.Op == zkserver.OpCreate2 {
@@ -193,9 +179,7 @@ func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
 			t.Errorf("given up: %+v", e)
 		}
 		_, last := w.start(ctx, third, path)
-		if err := first.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.Close(ctx))
 		if e := <-last; e.err != nil {
 			t.Error(e.err)
 		}
@@ -220,22 +204,16 @@ func TestWhatWasGrantedSinceIsNotDropped(t *testing.T) {
 		for !wasResumed(second, znode) {
 			runtime.Gosched()
 		}
-		if err := first.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.Close(ctx))
 		won := <-next
 		if won.err != nil {
 			t.Fatal(won.err)
 		}
 		leader, leads := won.grant.(recipes.Leadership)
 		if leads {
-			if err := leader.Acknowledge(ctx, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, leader.Acknowledge(ctx, nil))
 		}
-		if err := second.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, second.(zktest.Movable).DropRest(ctx))
 		zktest.GuardedWrite(t, won.grant, path+"-written")
 		if leads {
 			e := must.Get(second.Election(path, recipes.ElectionConfig{}))(t)
@@ -275,9 +253,7 @@ func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatalf("failing in read %d: %v", failing, err)
 		}
-		if err := taken.Release(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, taken.Release(ctx))
 		_ = second.Close(ctx)
 	}
 }

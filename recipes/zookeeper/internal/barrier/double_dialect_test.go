@@ -35,9 +35,7 @@ func inDialects(t *testing.T, test func(s virtual, d recipes.Dialect)) {
 					return zktest.LinkTo(srv.ServeConn).Dial(ctx, "", "")
 				}
 				raw, _, err := zk.Connect([]string{"127.0.0.1:1"}, watchdog.Patience, zk.WithLogInfo(false), zk.WithDialer(dial))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				defer raw.Close()
 				test(virtual{&zktest.Scene{T: t, Ctx: ctx, Path: "/b", Raw: raw}, srv}, d)
 			})
@@ -71,9 +69,7 @@ func (s virtual) ready() string { return s.Path + "/ready" }
 
 func (s virtual) remove(path string) {
 	s.Helper()
-	if err := s.Raw.Delete(path, -1); err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, s.Raw.Delete(path, -1))
 }
 
 // has checks how many children there are when nobody has anything left to do.

@@ -53,9 +53,7 @@ func TestAMemberThatGaveUpHoldsNobody(t *testing.T) {
 		}
 		next <- p
 	}()
-	if err := p.Leave(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Leave(ctx))
 	again := must.Get(doubleBarrierAt(t, partner, "/b", 2).Enter(ctx, nil))(t)
 	q := <-next
 	if q == nil {
@@ -68,9 +66,7 @@ func TestAMemberThatGaveUpHoldsNobody(t *testing.T) {
 	}
 	left := make(chan error, 1)
 	go func() { left <- again.Leave(ctx) }()
-	if err := errors.Join(q.Leave(ctx), <-left); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, errors.Join(q.Leave(ctx), <-left))
 }
 
 // Of those who are inside, one gives up leaving, and the other dies: nobody is left who
@@ -122,7 +118,5 @@ func TestTheNextEnterWhenTheLastInsideDies(t *testing.T) {
 	}
 	left := make(chan error, 1)
 	go func() { left <- a.Leave(ctx) }()
-	if err := errors.Join(b.Leave(ctx), <-left); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, errors.Join(b.Leave(ctx), <-left))
 }

@@ -61,9 +61,7 @@ func TestAMemberThatWaitsIsTakenUp(t *testing.T) {
 					return passing(func() (recipes.Passage, error) { return memberAt(t, other, path, 2).Enter(ctx, nil) })
 				}
 				znode, _ := waitIn(ctx, memberAt(t, s, path, 2))
-				if err := s.(zktest.Movable).Detach(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.(zktest.Movable).Detach(ctx))
 				var otherIn <-chan passed
 				if let == "while nobody serves it" {
 					otherIn = enterOther()
@@ -86,16 +84,12 @@ func TestAMemberThatWaitsIsTakenUp(t *testing.T) {
 				if let == "after it was taken up" {
 					otherIn = enterOther()
 				}
-				if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.(zktest.Movable).DropRest(ctx))
 				if let == "after DropRest" {
 					otherIn = enterOther()
 				}
 				mine, theirs := <-in, <-otherIn
-				if err := errors.Join(mine.err, theirs.err); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, errors.Join(mine.err, theirs.err))
 				if mine.Znode() != znode || !slices.Equal(mine.Members(), theirs.Members()) {
 					t.Errorf("entered as %s with %v, it waited as %s, the other entered with %v", mine.Znode(), mine.Members(), znode, theirs.Members())
 				}
@@ -103,9 +97,7 @@ func TestAMemberThatWaitsIsTakenUp(t *testing.T) {
 				left := make(chan error, 2)
 				go func() { left <- mine.Leave(ctx) }()
 				go func() { left <- theirs.Leave(ctx) }()
-				if err := errors.Join(<-left, <-left); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, errors.Join(<-left, <-left))
 			})
 		})
 	}
@@ -123,9 +115,7 @@ func TestOthersWaitForAMemberThatWasTakenUp(t *testing.T) {
 		}
 		s = zktest.Move(t, addr, s)
 		taken := must.Get(memberAt(t, s, path, 2).Resume(ctx, znode, mine.Token()))(t)
-		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.(zktest.Movable).DropRest(ctx))
 		if !slices.Equal(taken.Members(), theirs.Members()) {
 			t.Errorf("taken up with %v, the other entered with %v", taken.Members(), theirs.Members())
 		}
@@ -138,12 +128,8 @@ func TestOthersWaitForAMemberThatWasTakenUp(t *testing.T) {
 			t.Fatalf("the other left before: %v", err)
 		default:
 		}
-		if err := taken.Leave(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-left; err != nil {
-			t.Error(err)
-		}
+		must.Do(t, taken.Leave(ctx))
+		must.Report(t, <-left)
 	})
 }
 
@@ -172,9 +158,7 @@ func TestAMemberThatLeavesIsTakenUp(t *testing.T) {
 			s := zktest.Move(t, addr, sessions[who])
 			b := memberAt(t, s, path, 2)
 			taken := must.Get(b.ResumeLeaving(ctx, mine.Znode(), mine.Token(), mine.Members()))(t)
-			if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.(zktest.Movable).DropRest(ctx))
 			if ended := taken.Err() != nil; ended != itsZnodeIsGone {
 				t.Errorf("its znode is gone: %v, and the passage says %v", itsZnodeIsGone, taken.Err())
 			}
@@ -186,9 +170,7 @@ func TestAMemberThatLeavesIsTakenUp(t *testing.T) {
 				t.Fatalf("it left while the other is inside: %v", err)
 			default:
 			}
-			if err := errors.Join(theirs.Leave(ctx), <-left); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, errors.Join(theirs.Leave(ctx), <-left))
 		}
 	})
 }
@@ -273,9 +255,7 @@ func TestWhatIsNoMemberOfTheSessionIsNotTakenUp(t *testing.T) {
 		p, err = b.ResumeWaiting(ctx, gone, unannounced)
 		check("what is gone", recipes.ErrRemoved, p, err)
 		zktest.GuardedWrite(t, theirs, path+"-written")
-		if err := theirs.Leave(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, theirs.Leave(ctx))
 	})
 }
 
@@ -297,16 +277,12 @@ func TestReadyStaysWithAMemberThatIsTakenUp(t *testing.T) {
 			}
 			s = zktest.Move(t, addr, s)
 			must.Get(at(s).Resume(ctx, had.Znode(), had.Token()))(t)
-			if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.(zktest.Movable).DropRest(ctx))
 			if err := ready(s); err != nil {
 				t.Errorf("%s: with the members inside: %v", d, err)
 			}
 			s = zktest.Move(t, addr, s) // where nobody takes up the member
-			if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.(zktest.Movable).DropRest(ctx))
 			if err := ready(s); !errors.Is(err, recipes.ErrNoNode) {
 				t.Errorf("%s: without the member that made it: %v", d, err)
 			}
@@ -327,9 +303,7 @@ func TestTheLastToLeaveIsTakenUpWhereNothingIsLeft(t *testing.T) {
 			}
 			had := must.Get(at(s).Enter(ctx, nil))(t)
 			for _, path := range []string{had.Znode(), "/b/ready", "/b"}[:3-left] {
-				if err := zktest.BarrierAt(t, other, path).Remove(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, zktest.BarrierAt(t, other, path).Remove(ctx))
 			}
 			s = zktest.Move(t, srv.Addr(), s)
 			p, err := at(s).ResumeLeaving(ctx, had.Znode(), had.Token(), had.Members())
@@ -337,16 +311,12 @@ func TestTheLastToLeaveIsTakenUpWhereNothingIsLeft(t *testing.T) {
 				t.Errorf("%s, %d left: %v", d, left, err)
 				continue
 			}
-			if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, s.(zktest.Movable).DropRest(ctx))
 			if err := p.Leave(ctx); err != nil {
 				t.Errorf("%s, %d left: %v", d, left, err)
 			}
 			again := must.Get(at(other).Enter(ctx, nil))(t) // the next round
-			if err := again.Leave(ctx); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, again.Leave(ctx))
 		}
 	}
 }
@@ -365,15 +335,11 @@ func TestAMemberOfTheNextRoundIsNotWaitedFor(t *testing.T) {
 		first := must.Get(names.Register(ctx, name, nil))(t)
 		had := must.Get(at(s).Enter(ctx, nil))(t) // the last, which makes ready
 		for _, path := range []string{had.Znode(), "/b/ready"} {
-			if err := zktest.BarrierAt(t, other, path).Remove(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, zktest.BarrierAt(t, other, path).Remove(ctx))
 		}
 		s = zktest.Move(t, srv.Addr(), s)
 		p := must.Get(at(s).ResumeLeaving(ctx, had.Znode(), had.Token(), had.Members()))(t)
-		if err := first.Unregister(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.Unregister(ctx))
 		must.Get(names.Register(ctx, name, nil))(t)
 		if err := p.Leave(ctx); err != nil {
 			t.Errorf("%s: %v", d, err)

@@ -108,9 +108,7 @@ func TestADepartureWakesOne(t *testing.T) {
 		leave(1, 3, [size]int64{1: 1})          // now 3 is waited for
 		leave(3, 0, [size]int64{2, 1, 1, 2, 1}) // it wakes the lowest, which leaves and wakes all
 		for range size {
-			if err := <-left; err != nil {
-				t.Error(err)
-			}
+			must.Report(t, <-left)
 		}
 	})
 }
@@ -145,9 +143,7 @@ func TestDoubleBarrierCosts(t *testing.T) {
 		zktest.Costs(t, srv, "leaving, and waiting for the lowest", 1, 2, 1, func() { leave(1); atRest(t, srv, "/b", 3) })
 		zktest.Costs(t, srv, "the last one leaves, while two wait for it", 1, 3, 1, func() { leave(0); atRest(t, srv, "/b", 1) })
 		for range in {
-			if err := <-left; err != nil {
-				t.Error(err)
-			}
+			must.Report(t, <-left)
 		}
 	})
 }
@@ -198,9 +194,7 @@ func TestDoubleBarrierUnderDisturbance(t *testing.T) {
 				if other, loaded := generations.LoadOrStore(p.Members()[0], key); loaded && other != key {
 					t.Errorf("generations %s and %v overlap", key, other)
 				}
-				if err := p.Leave(ctx); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, p.Leave(ctx))
 			}
 		})
 	}
@@ -281,9 +275,7 @@ func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
 					go func() { left <- p.Leave(ctx) }()
 				}
 				for range passages {
-					if err := <-left; err != nil {
-						t.Error(err)
-					}
+					must.Report(t, <-left)
 				}
 				inside = <-stays
 				srv.ExpireSession(dying.ID())
@@ -301,9 +293,7 @@ func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
 			t.Fatal("the case was not met")
 		}
 		srv.SetFault(nil)
-		if err := inside.Leave(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, inside.Leave(ctx))
 		last := enter(zktest.OpenVirtual(t, srv))
 		if <-joins == nil || <-last == nil {
 			t.Error("the next two have not entered")

@@ -33,9 +33,7 @@ func TestCounterAndLatchCosts(t *testing.T) {
 		zktest.Costs(t, srv, "counting down", 1, 1, 0, func() { _, _ = l.CountDown(ctx) })
 		zktest.Costs(t, srv, "the last count, with one who waits", 1, 3, 1, func() {
 			_, _ = l.CountDown(ctx)
-			if err := <-waited; err != nil {
-				t.Error(err)
-			}
+			must.Report(t, <-waited)
 		})
 		zktest.Costs(t, srv, "counting down what is open", 0, 1, 0, func() {
 			if n, err := l.CountDown(ctx); n != 0 || err != nil {

@@ -45,9 +45,7 @@ func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
 			if first, last := line[0], line[len(line)-1]; first.Sequence != math.MaxInt32-3 || last.Sequence != math.MaxInt32 {
 				t.Fatalf("the numbers go from %d to %d", first.Sequence, last.Sequence)
 			}
-			if err := hold.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, hold.Release(ctx))
 			for want := range 8 {
 				if got := <-order; got != want {
 					t.Fatalf("contender %d is granted in place %d", got, want)
@@ -117,27 +115,17 @@ func startCounted(t *testing.T, number int32, paths ...string) string {
 	cfg.Dir = t.TempDir()
 	e := ensembletest.Start(t, cfg)
 	server := e.Server(0)
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Kill())
 	found, err := filepath.Glob(filepath.Join(cfg.Dir, "*", "*", "data", "version-2"))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("the server's data is in %q: %v", found, err)
 	}
-	if err := os.RemoveAll(found[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(found[0], 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(found[0]))
+	must.Do(t, os.Mkdir(found[0], 0o700))
 	const zxid = 0x100
 	name := filepath.Join(found[0], fmt.Sprintf("snapshot.%x", zxid))
-	if err := os.WriteFile(name, snapshot(zxid, number, paths), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, snapshot(zxid, number, paths), 0o600))
+	must.Do(t, server.Restart(t.Context()))
 	return server.Addr()
 }
 

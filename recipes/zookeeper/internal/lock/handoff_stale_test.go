@@ -106,15 +106,11 @@ func TestAStaleWaiterLeavesItsNameAlone(t *testing.T) {
 func TestNobodyStandsByANumberThatIsGivenTwice(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		s.Release(s.Hold(s.Join())) // makes the path
-		if err := srv.SetSequence(s.Path, math.MaxInt32-1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, srv.SetSequence(s.Path, math.MaxInt32-1))
 		hold := s.Hold(s.Join())
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if zktest.Creates(r.Op) && gopath.Dir(r.Path) == s.Path {
-				if err := srv.SetSequence(s.Path, math.MaxInt32); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, srv.SetSequence(s.Path, math.MaxInt32))
 			}
 			return zkserver.Fault{}
 		})
@@ -164,9 +160,7 @@ func TestAHandoffInDoubtLeavesTheNextOfItsNameAlone(t *testing.T) {
 				return zkserver.Fault{DropReply: true}
 			}
 		case lost && hold == nil && r.Op == zkserver.OpExists:
-			if err := must.Get(operator.Barrier("/names"))(t).Remove(ctx); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, must.Get(operator.Barrier("/names"))(t).Remove(ctx))
 			hold = acquire(next)
 		}
 		return zkserver.Fault{}
@@ -217,12 +211,8 @@ func TestAWaiterThatWasDeletedBeforeTheReleaseIsNotNext(t *testing.T) {
 		if len(contenders) != 2 {
 			t.Fatalf("%d contenders", len(contenders))
 		}
-		if err := must.Get(operator.Barrier(contenders[1].Znode))(t).Remove(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := hold.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, must.Get(operator.Barrier(contenders[1].Znode))(t).Remove(ctx))
+		must.Do(t, hold.Release(ctx))
 		close(burst)
 		if err := <-ended; !errors.Is(err, recipes.ErrRemoved) {
 			t.Fatalf("a waiter whose place was deleted before the release: %v", err)

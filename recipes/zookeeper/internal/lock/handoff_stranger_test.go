@@ -33,9 +33,7 @@ func TestAnotherHandCannotWriteToAContender(t *testing.T) {
 				t.Errorf("data %q", c.Data)
 			}
 		}
-		if err := s.Raw.Delete(first.Place.Znode, -1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Raw.Delete(first.Place.Znode, -1))
 		s.Release(s.Hold(second))
 		if err := hold.Release(s.Ctx); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Errorf("release: %v", err)
@@ -48,10 +46,7 @@ func TestAnotherHandCannotWriteToAContender(t *testing.T) {
 func TestAStrangersZnodeIsNotTrusted(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		s.Release(s.Hold(s.Join())) // makes the path
-		stranger, err := s.Raw.Create(s.Path+"/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
-		if err != nil {
-			t.Fatal(err)
-		}
+		stranger := must.Get(s.Raw.Create(s.Path+"/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)))(t)
 		waiter := s.Join()
 		for s.Counters(waiter).Fallbacks < 3 {
 			if _, err := s.Raw.Set(stranger, []byte("news"), -1); err != nil {
@@ -63,9 +58,7 @@ func TestAStrangersZnodeIsNotTrusted(t *testing.T) {
 			default:
 			}
 		}
-		if err := s.Raw.Delete(stranger, -1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Raw.Delete(stranger, -1))
 		s.Release(s.Hold(waiter))
 		if c := s.Counters(waiter); c.Handoffs != 0 {
 			t.Errorf("%+v", c)
@@ -79,9 +72,7 @@ func TestAWaiterWithoutItsZnodeIsNotHandedTheLock(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		first := s.Hold(s.Join())
 		second, third := s.Join(), s.Join()
-		if err := s.Raw.Delete(second.Place.Znode, -1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Raw.Delete(second.Place.Znode, -1))
 		s.Release(first)
 		if err := s.Failure(second); !errors.Is(err, recipes.ErrRemoved) {
 			t.Errorf("told %v", err)
@@ -144,21 +135,15 @@ func TestAGuardThatIsDeletedIsMadeAgain(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		hold := s.Hold(s.Join())
 		for range 2 {
-			if err := hold.Write(s.Ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, hold.Write(s.Ctx))
 			dir := s.Path + "/guards-lock-9999999999"
 			guards, _, err := s.Raw.Children(dir)
 			if err != nil || len(guards) != 1 {
 				t.Fatalf("guards %v: %v", guards, err)
 			}
-			if err := s.Raw.Delete(dir+"/"+guards[0], -1); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Raw.Delete(dir+"/"+guards[0], -1))
 		}
-		if err := hold.Write(s.Ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, hold.Write(s.Ctx))
 		s.Release(hold)
 	})
 }

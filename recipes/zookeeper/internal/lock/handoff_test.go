@@ -31,9 +31,7 @@ func TestAReleaseHandsOver(t *testing.T) {
 		if hold.Token() <= first.Token() {
 			t.Errorf("token %d after %d", hold.Token(), first.Token())
 		}
-		if err := hold.Write(s.Ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, hold.Write(s.Ctx))
 		s.Release(hold)
 	})
 }
@@ -45,9 +43,7 @@ func TestOnlyAHolderHandsOver(t *testing.T) {
 		"cancelled":      func(s *zktest.Scene, c *zktest.Contender) { c.Cancel(); s.Failure(c) },
 		"session closed": func(s *zktest.Scene, c *zktest.Contender) { c.Session.Close(s.Ctx); s.Failure(c) },
 		"deleted by another client": func(s *zktest.Scene, c *zktest.Contender) {
-			if err := s.Raw.Delete(c.Place.Znode, -1); err != nil {
-				s.Fatal(err)
-			}
+			must.Do(s, s.Raw.Delete(c.Place.Znode, -1))
 			if err := s.Failure(c); !errors.Is(err, recipes.ErrRemoved) {
 				s.Errorf("told %v", err)
 			}
@@ -78,9 +74,7 @@ func TestAHolderThatDies(t *testing.T) {
 		first := s.Join()
 		s.Hold(first)
 		second := s.Join()
-		if err := first.Session.Close(s.Ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.Session.Close(s.Ctx))
 		s.Release(s.Hold(second))
 		if c := s.Counters(second); c.Handoffs != 0 || c.Fallbacks == 0 {
 			t.Errorf("%+v", c)

@@ -68,22 +68,16 @@ func TestASemaphoreInTheDialectOfAnotherLibrary(t *testing.T) {
 			if lines := must.Get(s.Session().Contenders(s.Ctx, s.Path))(s.T); len(lines.Of(recipes.KindSemaphore)) != 4 || lines.Unknown != 0 {
 				s.Errorf("the session sees %+v", lines)
 			}
-			if err := s.Raw.Delete(theirs, -1); err != nil {
-				s.Fatal(err)
-			}
+			must.Do(s, s.Raw.Delete(theirs, -1))
 			second := <-granted
 			s.Release(first)
 			s.Release(<-granted)
-			if err := second.Err(); err != nil {
-				s.Error(err)
-			}
+			must.Report(s, second.Err())
 			// A contender of theirs that has the lock is before ours.
 			turn := s.Make(s.Path+names.Lock, nil, zk.FlagEphemeral|zk.FlagSequence)
 			_, err = open().TryAcquire(s.Ctx)
 			s.Is(err, recipes.ErrContended)
-			if err := s.Raw.Delete(turn, -1); err != nil {
-				s.Fatal(err)
-			}
+			must.Do(s, s.Raw.Delete(turn, -1))
 			s.Release(must.Get(open().TryAcquire(s.Ctx))(s.T))
 		})
 	}
@@ -111,9 +105,7 @@ func TestASemaphoreThatLosesItsLockGivesItsLeaseBack(t *testing.T) {
 					s.Fatalf("it waits with %q and %q; want %d leases", s.Children(locks), s.Children(leases), want)
 				}
 			}
-			if err := s.Raw.Delete(locks+"/"+s.Children(locks)[0], -1); err != nil {
-				s.Fatal(err)
-			}
+			must.Do(s, s.Raw.Delete(locks+"/"+s.Children(locks)[0], -1))
 			s.Is(<-failed, recipes.ErrRemoved)
 			for s.Ctx.Err() == nil && len(s.Children(leases)) != 1 {
 			}
@@ -162,9 +154,7 @@ func TestASemaphoreOfAnotherLibraryIsSeen(t *testing.T) {
 				if _, err := m.Acquire(s.Ctx); !errors.As(err, &got) || got.Dialect != names.Dialect || got.Znode != theirs {
 					s.Errorf("got %v", err)
 				}
-				if err := s.Raw.Delete(theirs, -1); err != nil {
-					s.Fatal(err)
-				}
+				must.Do(s, s.Raw.Delete(theirs, -1))
 				// Directories that nobody uses any more do no harm.
 				s.Release(must.Get(m.Acquire(s.Ctx))(s.T))
 			})
@@ -186,9 +176,7 @@ func TestAContenderOfKazoosSemaphoreWaitsWithoutALease(t *testing.T) {
 		if leases := strings.Fields(zktest.Shape(srv, "/s")); len(leases) != 1 {
 			t.Errorf("there are %q while one waits", leases)
 		}
-		if err := errors.Join(first.Release(ctx), (<-next).Release(ctx)); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, errors.Join(first.Release(ctx), (<-next).Release(ctx)))
 	})
 }
 
@@ -236,9 +224,7 @@ func TestASemaphoreNamesKazoosContendersBeforeTheirPermits(t *testing.T) {
 			return err
 		}
 		s.Is(acquire(), recipes.ErrForeign)
-		if err := s.Raw.Delete(theirs, -1); err != nil {
-			s.Fatal(err)
-		}
+		must.Do(s, s.Raw.Delete(theirs, -1))
 		s.Is(acquire(), recipes.ErrMismatch)
 	})
 }
@@ -460,9 +446,7 @@ func TestALeaseThatWaitsIsNotTakenUp(t *testing.T) {
 		s.Is(err, recipes.ErrNotHeld)
 		_, err = again.ResumeWaiting(s.Ctx, s.Path+"/locks/"+s.Children(s.Path + "/locks")[0], false)
 		s.Is(err, recipes.ErrUnsupported)
-		if err := next.(zktest.Movable).DropRest(s.Ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, next.(zktest.Movable).DropRest(s.Ctx))
 		if names := s.Children(s.Path + "/leases"); len(names) != 1 {
 			t.Errorf("the leases are %q", names)
 		}

@@ -33,9 +33,7 @@ func TestAClaimIsFoundWithoutReplyAndReceipt(t *testing.T) {
 				return zkserver.Fault{DropReply: true}
 			case r.Op == zkserver.OpExists && receipt && deleted == 0:
 				deleted++
-				if err := zktest.BarrierAt(t, other, r.Path).Remove(ctx); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, zktest.BarrierAt(t, other, r.Path).Remove(ctx))
 			case r.Op == zkserver.OpExists && strings.Contains(r.Path, "/claims/") && throttled == 0:
 				throttled++
 				return zkserver.Fault{Throttle: true}
@@ -52,9 +50,7 @@ func TestAClaimIsFoundWithoutReplyAndReceipt(t *testing.T) {
 				t.Errorf("token %d; the claim's is %d", d.Token(), n.Stat.Czxid)
 			}
 		}
-		if err := d.Ack(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, d.Ack(ctx))
 	})
 }
 
@@ -111,9 +107,7 @@ func TestEphemeralElementsStayInAResumedSession(t *testing.T) {
 			must.Get(must.Get(s.Lock(path+"-lock", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 
 			s = zktest.Move(t, addr, s)
-			if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.(zktest.Movable).DropRest(ctx))
 			for _, want := range []string{"1", "2"} {
 				e := must.Get(must.Get(other.Queue(path, cfg))(t).Take(ctx))(t)
 				if string(e.Data) != want {
@@ -130,9 +124,7 @@ func TestEphemeralElementsStayInAResumedSession(t *testing.T) {
 			if _, err := must.Get(s.Queue(path, cfg))(t).Put(ctx, []byte("4")); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Close(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Close(ctx))
 			if _, err := must.Get(other.Queue(path, cfg))(t).Peek(ctx); !errors.Is(err, recipes.ErrEmpty) {
 				t.Errorf("%s: after the session's end: %v", dialect, err)
 			}
@@ -153,7 +145,5 @@ func TestTheLargestElementIsReceived(t *testing.T) {
 	if n := len(d.Element().Data); n != most {
 		t.Errorf("%d bytes were received", n)
 	}
-	if err := d.Ack(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, d.Ack(ctx))
 }

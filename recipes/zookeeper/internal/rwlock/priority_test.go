@@ -84,9 +84,7 @@ func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
 				if _, err := readers.TryRead(ctx); !errors.Is(err, recipes.ErrContended) {
 					t.Errorf("another reader: %v", err)
 				}
-				if err := reader.Release(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, reader.Release(ctx))
 			}
 			got := <-written
 			if try && !errors.Is(got.err, recipes.ErrContended) || !try && got.err != nil {
@@ -131,14 +129,10 @@ func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
 		<-claimed
 		for _, n := range srv.Tree() {
 			if strings.Contains(n.Path, "-writing-") {
-				if err := s.Raw.Delete(n.Path, -1); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.Raw.Delete(n.Path, -1))
 			}
 		}
-		if err := reader.Release(s.Ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, reader.Release(s.Ctx))
 		if err := <-written; !errors.Is(err, recipes.ErrRemoved) {
 			t.Errorf("the writer without a znode: %v", err)
 		}
@@ -176,9 +170,7 @@ func TestASuccessorThatHasGoneIsForgotten(t *testing.T) {
 			}
 			return zkserver.Fault{}
 		})
-		if err := h.HandOff(ctx, dies.place.Znode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.HandOff(ctx, dies.place.Znode))
 		synctest.Wait() // it claims
 		srv.ExpireSession(dies.session.ID())
 		close(goOn)
@@ -193,9 +185,7 @@ func TestASuccessorThatHasGoneIsForgotten(t *testing.T) {
 		if err := h.HandOff(ctx, dies.place.Znode); !errors.Is(err, recipes.ErrNoNode) {
 			t.Errorf("hand-off to one that has gone: %v", err)
 		}
-		if err := h.Release(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, h.Release(ctx))
 	})
 }
 
@@ -251,9 +241,7 @@ func TestWhoIsAskedToGiveWay(t *testing.T) {
 			if asked != want {
 				t.Errorf("priority %d asks 5: %v", priority, asked)
 			}
-			if err := h.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Release(ctx))
 			<-granted
 		})
 	}

@@ -81,9 +81,7 @@ func failFollower(t *testing.T, timeout, phase time.Duration, fail func(*zkserve
 	if told < timeout/4 {
 		t.Errorf("told %v after the failure: too nervous", told)
 	}
-	if err := waiter.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, waiter.Close(t.Context()))
 	holder.Close(t.Context())
 }
 
@@ -132,9 +130,7 @@ func departureIsToldLate(t *testing.T, strategy recipes.Strategy, leave func(con
 		}
 		late, present := wait(lags), wait(next)
 		follower.CutOff()
-		if err := leave(t.Context(), holder, first); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, leave(t.Context(), holder, first))
 		follower.Lag()
 		hold := <-present // the session that lags has expired
 		follower.Deliver()
@@ -181,9 +177,7 @@ func TestAHolderLeavesAFollowerThatIsCutOff(t *testing.T) {
 			if err := hold.Err(); err != nil {
 				t.Errorf("cut off %v after the grant: %v", 2*timeout+phase, err)
 			}
-			if err := hold.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, hold.Release(t.Context()))
 			holder.Close(t.Context())
 			follower.Heal()
 		})
@@ -204,9 +198,7 @@ func TestTheEndOfATransactionIsNotRefusedByAServerThatLags(t *testing.T) {
 				follower := srv.Follower()
 				ctx, ok := t.Context(), func(err error) {
 					t.Helper()
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 				}
 				lags, other := zktest.LinkTo(follower.ServeConn).Open(t, 10*time.Second), zktest.LinkTo(srv.ServeConn).Open(t, 10*time.Second)
 				transaction := func(s recipes.Client) recipes.Transaction {
@@ -225,9 +217,7 @@ func TestTheEndOfATransactionIsNotRefusedByAServerThatLags(t *testing.T) {
 				go func() { ended <- end(ctx, transaction(lags), site) }()
 				synctest.Wait()
 				follower.Heal()
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
+				must.Report(t, <-ended)
 				if _, err := transaction(other).Status(ctx); !errors.Is(err, recipes.ErrNoTransaction) {
 					t.Errorf("the transaction is there, or: %v", err)
 				}

@@ -50,9 +50,7 @@ func replacements() []replacement {
 		})},
 		{"a name is unregistered", func(t *testing.T, ctx context.Context, mine, theirs recipes.Client) (func() error, func() error) {
 			n, other := must.Get(mine.Names("/c"))(t), must.Get(theirs.Names("/c"))(t)
-			if err := errors.Join(n.RegisterPersistent(ctx, "key", nil), other.RegisterPersistent(ctx, "receipt", nil)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(n.RegisterPersistent(ctx, "key", nil), other.RegisterPersistent(ctx, "receipt", nil)))
 			token := must.Get(n.Lookup(ctx, "key"))(t).Token
 			return func() error { return n.Unregister(ctx, "key", token) }, func() error {
 				err := other.Unregister(ctx, "key", 0)
@@ -92,9 +90,7 @@ func TestAfterAnOutageNoChangeIsMadeToASuccessor(t *testing.T) {
 						return fault.fault
 					case lost.Load(): // the first request after the outage
 						done.Store(true)
-						if err := replace(); err != nil {
-							t.Error(err)
-						}
+						must.Report(t, replace())
 					}
 					return zkserver.Fault{}
 				})
@@ -202,12 +198,8 @@ func TestNothingIsToldOfTheTimeBeforeAReconnect(t *testing.T) {
 		if n := network.rearmed(); n != 0 {
 			s.Errorf("go-zookeeper has armed watches anew, %d times", n)
 		}
-		if err := leader.Resign(s.Ctx); err != nil {
-			s.Fatal(err)
-		}
-		if err := <-won; err != nil {
-			s.Error(err)
-		}
+		must.Do(s, leader.Resign(s.Ctx))
+		must.Report(s, <-won)
 	})
 }
 
