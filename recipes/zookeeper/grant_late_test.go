@@ -29,8 +29,8 @@ const (
 	oneWay      = 30 * time.Millisecond // to the server that lags
 )
 
-// tellLate runs a test with such a contender, in a bubble, right after it was told. The
-// holder has released, or its session has ended.
+// tellLate runs a test with such a contender, in a bubble, as soon as the event has reached
+// it. It does so once after a release, and once after the end of the holder's session.
 func tellLate(t *testing.T, w way, then func(*tooLate)) {
 	for _, ends := range []bool{false, true} {
 		tellLateOf(t, w, ends, then)

@@ -58,7 +58,7 @@ var ends = map[string]struct {
 		}
 		return g.giveBack(g.ctx)
 	}, recipes.ErrRemoved},
-	"deleted by another, and nobody looks": {func(g *endingGrant) error {
+	"deleted by another, and not watched": {func(g *endingGrant) error {
 		g.removed()
 		return g.giveBack(g.ctx)
 	}, recipes.ErrRemoved},

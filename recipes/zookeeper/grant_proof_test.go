@@ -181,8 +181,8 @@ func TestWhoHoldsAnythingAsksTheLeader(t *testing.T) {
 	}
 }
 
-// Who has to wait asks the leader ahead if its proof will soon be too old, whatever it waits
-// for. So a grant after a short wait finds its proof ready.
+// A contender that has to wait asks the leader ahead if its proof will soon be too old,
+// whatever it waits for. So a grant after a short wait finds its proof ready.
 func TestWhoWaitsAsksTheLeaderAhead(t *testing.T) {
 	for _, w := range ways(moved | waited) {
 		t.Run(w.name, func(t *testing.T) {

@@ -65,8 +65,8 @@ func TestAForeignContenderIsSeenAtJoining(t *testing.T) {
 	}
 }
 
-// In a dialect, a contender stands in line with those of its library, and is kept out
-// by none but those ahead.
+// In a dialect, a contender waits in one queue with the library's contenders, and only for
+// those ahead.
 func TestADialectStandsInLineWithItsLibrary(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -179,8 +179,8 @@ func TestAForeignContenderInTheMiddleIsFound(t *testing.T) {
 	})
 }
 
-// With handoff the numbers tell: whoever joins behind a foreign contender lists, and
-// those behind it learn of no release, and list too.
+// With handoff the numbers show a third-party contender. A contender that joins behind it lists
+// the wait queue. Those behind that one get no hand-over, and list too.
 func TestByHandoffNobodyIsGrantedBehindAForeignContender(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		hold := s.Hold(s.Join())
@@ -306,8 +306,8 @@ func TestAQueueOfAnotherLibraryIsRefused(t *testing.T) {
 	}
 }
 
-// Whoever waits ahead looks for the last number. If the contender that has met a foreign
-// one returned before it had left, its next attempt would stand there instead.
+// The waiter ahead checks the last number. If a contender that met a third-party one returned
+// before it had left, its next attempt would have that number instead.
 func TestAContenderThatHasMetAForeignOneHasLeft(t *testing.T) {
 	for _, strategy := range []recipes.Strategy{recipes.Handoff, recipes.Predecessor} {
 		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, kazoo recipes.Client) {
@@ -328,7 +328,7 @@ func TestAContenderThatHasMetAForeignOneHasLeft(t *testing.T) {
 			synctest.Wait()
 			select {
 			case err := <-returned:
-				t.Errorf("%s: returned %v, and stands in line", strategy, err)
+				t.Errorf("%s: returned %v before it has left", strategy, err)
 			default:
 			}
 			close(leave)

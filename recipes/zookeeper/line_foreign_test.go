@@ -133,9 +133,9 @@ func TestARecipeRefusesWhatItSharesNoQueueWith(t *testing.T) {
 	})
 }
 
-// What another program keeps at the path of a lock is no contender: names of its own,
-// GUIDs without kazoo's lock beside the path, and directories of Curator's semaphore that
-// nobody uses.
+// Children that another program keeps at the path of a lock are not contenders. These are names
+// of its own, GUIDs without kazoo's lock beside the path, and unused directories of Curator's
+// semaphore.
 func TestARecipeStandsBesideWhatIsNoContender(t *testing.T) {
 	guid := strings.ReplaceAll(uuid.NewString(), "-", "")
 	for _, way := range dialectedWays() {
@@ -162,8 +162,8 @@ func TestARecipeStandsBesideWhatIsNoContender(t *testing.T) {
 	}
 }
 
-// kazoo's contenders count each child of the path as a permit. So the directories of a
-// Curator semaphore that nobody uses would keep ours waiting for ever.
+// kazoo's contenders count each child of the path as a permit. So the unused directories of a
+// Curator semaphore would keep our contender waiting for ever.
 func TestAKazooSemaphoreRefusesTheDirectoriesOfCurators(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 		s.Make(s.Path+"/locks", nil, 0)

@@ -110,7 +110,7 @@ func (st stance) fill(ctx context.Context, s *stage) (release func() error, firs
 	return release, all[0], nil
 }
 
-// turn is another session's, which waits for nobody for long.
+// turn gets a grant in the other session and gives it back. It fails if that takes long.
 func (st stance) turn(s *stage) error {
 	ctx, cancel := context.WithTimeout(s.ctx, time.Second) // virtual
 	defer cancel()
@@ -141,8 +141,8 @@ func stances() (all []stance) {
 	return all
 }
 
-// lineOperations are about all that stand in line: they are let in at once, they wait
-// between two others, they try, they give back, and they lose what they have.
+// lineOperations are about all contenders: each is granted at once, waits between two others,
+// tries, gives back, and loses its grant.
 func lineOperations() (all []operation) {
 	for _, st := range stances() {
 		turn := func(s *stage) func() error { return func() error { return st.turn(s) } }

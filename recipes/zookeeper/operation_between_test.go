@@ -29,7 +29,8 @@ func TestWhatChangesBetweenTwoRequests(t *testing.T) {
 	}
 }
 
-// isMeddledWith does it with the meddling of that number. It returns false if there is none.
+// isMeddledWith runs the operation with its i-th meddling. It returns false if there is no such
+// meddling.
 func (o operation) isMeddledWith(t *testing.T, i int) (more bool) {
 	onStage(t, func(s *stage) {
 		do := o.prepare(s)

@@ -19,7 +19,7 @@ const (
 	noDelete = zk.PermAll &^ zk.PermDelete
 )
 
-// denial is what nobody may do to a znode while an operation is done.
+// denial is a permission on a znode that no client has during an operation.
 type denial struct {
 	znode string // is made if it does not exist
 	perms int32
@@ -38,7 +38,8 @@ func TestWhatTheServerDoesNotAllowIsSaid(t *testing.T) {
 	}
 }
 
-// isDenied does it under its denial of that number. It returns false if there is none.
+// isDenied runs the operation under its i-th denial. It returns false if there is no such
+// denial.
 func (o operation) isDenied(t *testing.T, i int) (more bool) {
 	onStage(t, func(s *stage) {
 		do := o.prepare(s)

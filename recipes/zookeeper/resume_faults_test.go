@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Every fault meets every request of a session that is resumed: the victim is the process
-// that takes up what another one held, or goes on waiting where another one waited.
+// Every fault meets every request of a resumed session. The victim is the process that resumes
+// what another one held, or waits on where another one waited.
 func TestEveryFaultAtEveryRequestOfAResume(t *testing.T) {
 	var cases atomic.Int64
 	swept := func(t *testing.T, name string, run func(t *testing.T, f fault, at int64) int64) {
@@ -50,7 +50,7 @@ type resumption struct {
 	victim, other recipes.Client
 }
 
-// before has a session hold a lock that nobody will take up, beside what hold has.
+// before has a session hold a lock that is not resumed, beside what hold gets.
 func (r *resumption) before(t *testing.T, hold func(recipes.Client)) {
 	r.srv, r.ctx = zktest.Embedded(t), zktest.Bounded(t)
 	r.other = zktest.Open(t, r.srv)

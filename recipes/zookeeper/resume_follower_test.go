@@ -12,9 +12,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// PITFALLS 61, for a session that was resumed: its follower is cut off before anything is taken up, and
-// goes on answering. Whoever held something in the session goes by the contacts that it tells. So these
-// are those of which the leader knows, though this process holds nothing yet.
+// PITFALLS 61, for a resumed session. Its follower is cut off before anything is resumed, and
+// goes on answering. The process that held something in the session relies on the contacts that
+// the resumed session reports. So these are contacts that the leader knows of, though this
+// process holds nothing yet.
 func TestAResumedSessionTellsWhatTheLeaderKnows(t *testing.T) {
 	const timeout = 4 * time.Second // the smallest: two ticks
 	for phase := time.Duration(0); phase < timeout; phase += 130 * time.Millisecond {
@@ -53,7 +54,7 @@ func TestAResumedSessionTellsWhatTheLeaderKnows(t *testing.T) {
 	}
 }
 
-// Once everything was taken up, a session that holds nothing asks the leader nothing.
+// After everything was resumed, a session that holds nothing asks the leader nothing.
 func TestAResumedSessionThatHoldsNothingIsIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})

@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// A DropRest that fails is called again, and again leaves what was taken up.
+// After a DropRest that failed, another one deletes the rest, and keeps what was resumed.
 func TestDropRestIsRepeated(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
@@ -200,7 +200,7 @@ func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
 	})
 }
 
-// A contender that waits is not granted because somebody says that it was.
+// A contender that waits is not granted because the caller says that it was.
 func TestAWaiterIsNotTakenUpAsAHolder(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy), func(t *testing.T) {
@@ -301,8 +301,8 @@ func TestAWriterThatHasOnlyClaimedIsNotTakenUp(t *testing.T) {
 	}
 }
 
-// Other readers hold a priority lock beside one that is taken up, and writers wait beside
-// each.
+// Other readers hold a priority lock beside a resumed one, and writers wait beside a resumed
+// reader and a resumed writer.
 func TestAPriorityLockIsTakenUpBesideOthers(t *testing.T) {
 	for name, acquire := range map[string]func(recipes.PriorityLock, context.Context) (recipes.PriorityHold, error){
 		"reading": recipes.PriorityLock.AcquireRead, "writing": recipes.PriorityLock.AcquireWrite,

@@ -43,7 +43,7 @@ func (w way) resumeWaiting(ctx context.Context, s recipes.Client, path, znode st
 	return e.resumeWaiting(ctx, znode)
 }
 
-// start has s contend, and returns its znode when it stands in line.
+// start has s contend. It returns the contender's znode as soon as that exists.
 func (w way) start(ctx context.Context, s recipes.Client, path string) (znode string, granted <-chan turnOf) {
 	joined, done := make(chan recipes.Place, 1), make(chan turnOf, 1)
 	go func() {
@@ -189,8 +189,8 @@ func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
 	})
 }
 
-// A waiter that was taken up may be granted before DropRest, and have made another znode
-// for that: a priority lock does.
+// A resumed waiter may be granted before DropRest. A priority lock has then created another
+// znode for the grant, which DropRest keeps.
 func TestWhatWasGrantedSinceIsNotDropped(t *testing.T) {
 	eachMoved(t, func(t *testing.T, addr, path string, w way) {
 		ctx, first, second := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
@@ -224,7 +224,7 @@ func TestWhatWasGrantedSinceIsNotDropped(t *testing.T) {
 	})
 }
 
-// A take-up that fails has taken up nothing, whenever it fails.
+// A resume that fails has resumed nothing, at whatever request it fails.
 func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
 	for failing := range 4 {
 		srv := zktest.Embedded(t)

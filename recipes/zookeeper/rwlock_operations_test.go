@@ -321,7 +321,7 @@ func priorityLockOperations() []operation {
 				s.ok(s.remove(mine.Znode()))
 				<-done
 				if lost := mine.Err(); !errors.Is(lost, recipes.ErrRemoved) {
-					s.Errorf("then another client deletes its znode, and it is told %v", lost)
+					s.Errorf("then another client deletes its znode, and Err is %v", lost)
 				}
 			}}},
 			between: []meddling{

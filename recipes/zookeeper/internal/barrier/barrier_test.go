@@ -34,14 +34,15 @@ func TestBarrierCosts(t *testing.T) {
 			must.Report(t, <-waited)
 		})
 		zktest.Costs(t, srv, "passing", 0, 1, 0, func() { _ = b.Wait(ctx) })
-		// CURATOR-14: nobody is told of a barrier that may never be placed again.
+		// CURATOR-14: an abandoned wait leaves no watch for a barrier that may never be placed
+		// again.
 		if n := srv.Watches(); n != watches {
 			t.Errorf("%d watches, and %d before anybody passed", n, watches)
 		}
 	})
 }
 
-// The servers keep what happens to a node from whoever may not read it.
+// A server sends no event about a znode to a client that may not read it.
 func TestABarrierThatMayNotBeReadIsNotWaitedForInVain(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		if _, err := s.Raw.Create(s.Path, nil, 0, zk.WorldACL(zk.PermAll&^zk.PermRead)); err != nil {
@@ -67,8 +68,8 @@ func TestABarrierIsWaitedForWhateverItHolds(t *testing.T) {
 	})
 }
 
-// ZOOKEEPER-1011: the barrier of the official tutorial races. Between looking and
-// waiting the barrier is removed, and placed again; nobody hangs who should not.
+// ZOOKEEPER-1011: the barrier of the official tutorial races. Between reading and waiting, the
+// barrier is removed and placed again. No waiter hangs that should pass.
 func TestABarrierRemovedWhileItIsLookedAt(t *testing.T) {
 	srv := zktest.Embedded(t)
 	waiter, other, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)
@@ -90,8 +91,8 @@ func TestABarrierRemovedWhileItIsLookedAt(t *testing.T) {
 	}
 }
 
-// A removal whose reply is lost is sent again only for the same barrier, and a
-// placement only if nobody can have removed it.
+// A removal whose reply is lost is sent again only for the same barrier. A placement is sent
+// again only if no client can have removed it.
 func TestABarrierIsRemovedAndPlacedOnce(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s, other, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)

@@ -72,7 +72,7 @@ func (s virtual) remove(path string) {
 	must.Do(s, s.Raw.Delete(path, -1))
 }
 
-// has checks how many children there are when nobody has anything left to do.
+// has checks how many children there are once all goroutines wait.
 func (s virtual) has(children int) {
 	s.Helper()
 	synctest.Wait()
@@ -211,8 +211,8 @@ func TestADoubleBarrierInADialectWaitsForTheRoundBefore(t *testing.T) {
 	})
 }
 
-// A ready that is older than the member lets nobody in: it was made when the member had
-// looked, and had not made its znode.
+// A ready that is older than the member admits no member. It was created after the member had
+// read it, and before the member had created its znode.
 func TestADoubleBarrierInADialectIsNotEnteredByAnOlderReady(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		made := false
@@ -233,8 +233,8 @@ func TestADoubleBarrierInADialectIsNotEnteredByAnOlderReady(t *testing.T) {
 	})
 }
 
-// A ready that is younger than the member lets it in, though it was made before the member
-// looked for it, and though some of those that it was made for have left.
+// A ready that is younger than the member admits it. That ready may have been created before
+// the member read it, and some of its members may have left.
 func TestADoubleBarrierInADialectIsEnteredByAYoungerReady(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		s.theirs(d)

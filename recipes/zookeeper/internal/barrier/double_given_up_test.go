@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Who is counted before its node is gone counts as one that has failed after
-// entering: whoever enters with it can leave, and those who come then enter.
+// A member that gave up, and is counted before its znode is deleted, counts as one that failed
+// after it entered. The members that enter with it can leave, and later ones can enter.
 func TestAMemberThatGaveUpHoldsNobody(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx := zktest.Bounded(t)
@@ -69,8 +69,8 @@ func TestAMemberThatGaveUpHoldsNobody(t *testing.T) {
 	must.Report(t, errors.Join(q.Leave(ctx), <-left))
 }
 
-// Of those who are inside, one gives up leaving, and the other dies: nobody is left who
-// could let the next ones in. They watch the last one inside themselves.
+// Of the members inside, one gives up leaving and the other dies. No member is left to admit
+// the next ones, so these watch the last member inside themselves.
 func TestTheNextEnterWhenTheLastInsideDies(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx := zktest.Bounded(t)

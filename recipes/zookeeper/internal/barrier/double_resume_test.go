@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// member is what a double barrier offers to the process that takes up its members.
+// member is what a double barrier offers to the process that resumes its members.
 type member interface {
 	recipes.DoubleBarrier
 	EnterAnnounced(context.Context, []byte, func(recipes.Place)) (recipes.Passage, error)
@@ -103,7 +103,7 @@ func TestAMemberThatWaitsIsTakenUp(t *testing.T) {
 	}
 }
 
-// Others do not leave while a member is inside that was taken up.
+// The other members do not leave while a resumed member is inside.
 func TestOthersWaitForAMemberThatWasTakenUp(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
@@ -117,7 +117,7 @@ func TestOthersWaitForAMemberThatWasTakenUp(t *testing.T) {
 		taken := must.Get(memberAt(t, s, path, 2).Resume(ctx, znode, mine.Token()))(t)
 		must.Do(t, s.(zktest.Movable).DropRest(ctx))
 		if !slices.Equal(taken.Members(), theirs.Members()) {
-			t.Errorf("taken up with %v, the other entered with %v", taken.Members(), theirs.Members())
+			t.Errorf("resumed with %v, the other entered with %v", taken.Members(), theirs.Members())
 		}
 		left := make(chan error, 1)
 		go func() { left <- theirs.Leave(ctx) }()
@@ -199,7 +199,7 @@ func statOf(t *testing.T, ctx context.Context, s recipes.Client, znode string) s
 	}).Stat(ctx, znode))(t)
 }
 
-// A member that waits has not entered because somebody says so, and it is left as it is.
+// A member that waits has not entered because the caller says so. It goes on waiting.
 func TestAMemberThatWaitsIsNotTakenUpAsOneInside(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
@@ -223,7 +223,7 @@ func TestAMemberThatWaitsIsNotTakenUpAsOneInside(t *testing.T) {
 	})
 }
 
-// What is not a member of the session is not taken up, and stays.
+// A znode of another session or of another recipe is not resumed, and is kept.
 func TestWhatIsNoMemberOfTheSessionIsNotTakenUp(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
@@ -290,8 +290,8 @@ func TestReadyStaysWithAMemberThatIsTakenUp(t *testing.T) {
 	})
 }
 
-// A member of a dialect had deleted its znode, and ready, when its process ended, and the
-// others were gone, and maybe the path. There is nobody to wait for.
+// A member of a dialect had deleted its znode and ready when its process ended. The others had
+// left, and the path may be gone. The member waits for no other.
 func TestTheLastToLeaveIsTakenUpWhereNothingIsLeft(t *testing.T) {
 	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 		for _, left := range []int{0, 1, 2} { // of the member's znode, ready, and the path
@@ -321,8 +321,8 @@ func TestTheLastToLeaveIsTakenUpWhereNothingIsLeft(t *testing.T) {
 	}
 }
 
-// One that had entered together with the member leaves, and enters the next round under
-// the same name, as kazoo's do. Who leaves the round before does not wait for it.
+// One that had entered together with the member leaves, and enters the next round under the
+// same name, as kazoo's members do. A member that leaves the round before does not wait for it.
 func TestAMemberOfTheNextRoundIsNotWaitedFor(t *testing.T) {
 	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 		srv, ctx := zktest.Embedded(t), zktest.Bounded(t)

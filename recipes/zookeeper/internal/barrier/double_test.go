@@ -42,8 +42,8 @@ func entered(t *testing.T, ctx context.Context, srv *zkserver.Server, path strin
 	return in
 }
 
-// atRest waits until a path has so many children and nothing has been sent for a
-// while. On virtual time nobody has anything left to do then.
+// atRest waits until a path has so many children and nothing has been sent for a while. On
+// virtual time all goroutines wait then.
 func atRest(t *testing.T, srv *zkserver.Server, path string, children int) {
 	t.Helper()
 	ctx := zktest.Bounded(t)
@@ -148,8 +148,8 @@ func TestDoubleBarrierCosts(t *testing.T) {
 	})
 }
 
-// Members come, go, die, give up, and lose replies: nobody ever enters with fewer
-// than the size, and everybody gets on.
+// Members come, leave, die, give up, and lose replies. No member ever enters with fewer than
+// the size, and none is stuck.
 func TestDoubleBarrierUnderDisturbance(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx := zktest.Bounded(t)

@@ -151,9 +151,9 @@ func TestAConfigurationMayBeOneOfZooKeepersOwnZnodes(t *testing.T) {
 	})
 }
 
-// A client that may no longer read a key is told nothing of it. After the next reconnect the
-// reading fails. The watch ends then, though others of its znodes are watched, and the
-// caller's context goes on.
+// A client that may no longer read a key gets no event about it. After the next reconnect the
+// read fails. The watch ends then, though other znodes of it are watched and the caller's
+// context is not done.
 func TestAWatchEndsWhenReadingFails(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)

@@ -145,9 +145,9 @@ func turnsOfACLs(t *testing.T) int {
 	return n
 }
 
-// A server keeps each list of permissions that is in use, and drops it with the last
-// znode that has it. So all contenders of all sessions have one list, and so has the path
-// at which they stand: the list is in use for as long as there is a line.
+// A server keeps each ACL that is in use, and drops it with the last znode that has it. So all
+// contenders of all sessions have one ACL, which is also that of their path. It is in use as
+// long as the path exists.
 func TestALineHasOneACL(t *testing.T) {
 	addr, path := ensembletest.Start(t, ensembletest.Quick(1)).Addrs()[0], "/acl/line"
 	raw := zktest.Raw(t, addr)

@@ -64,8 +64,8 @@ func TestALockIsUsableAfterALoss(t *testing.T) {
 	must.Report(t, again.Release(ctx))
 }
 
-// CURATOR-315, 335, 462: reconnects and interrupts orphaned semaphore leases,
-// until nobody was let in any more.
+// CURATOR-315, 335, 462: reconnects and interrupts orphaned semaphore leases, until no
+// contender was granted any more.
 func TestReconnectsAndInterruptsOrphanNoLease(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s, ctx := zktest.Open(t, srv), zktest.Bounded(t)

@@ -106,9 +106,9 @@ func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
 	})
 }
 
-// startCounted starts a server that has znodes at these paths, each of which has
-// counted its children up to number. They are no containers, which would be gone,
-// being empty, before somebody comes.
+// startCounted starts a server that has znodes at these paths, each of which has counted its
+// children up to number. They are no containers: an empty container would be deleted before a
+// contender comes.
 func startCounted(t *testing.T, number int32, paths ...string) string {
 	t.Helper()
 	cfg := ensembletest.Quick(1)

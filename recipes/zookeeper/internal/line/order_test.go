@@ -75,8 +75,8 @@ func TestWhatGoesWithAHoldIsDeletedAfterIt(t *testing.T) {
 	})
 }
 
-// A server gives events in the order of the changes. So a waiter whose own watch was set
-// first is told of the end of its place before of what its predecessor does later.
+// A server sends events in the order of the changes. So a waiter that set its own watch first
+// gets the end of its place before a later change of its predecessor.
 func TestAWaiterWatchesItsPlaceBeforeItsPredecessor(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		holder := must.Get(zktest.OpenVirtual(t, srv).Lock("/l", recipes.LockConfig{}))(t)

@@ -166,8 +166,7 @@ func TestNothingIsGrantedInASessionThatIsLost(t *testing.T) {
 		})
 		hold, err := must.Get(s.Lock("/lost", recipes.LockConfig{Strategy: strategy}))(t).Acquire(ctx)
 		if err == nil {
-			// The reply was read before the connection ended. Then the hold is
-			// told.
+			// The reply was read before the connection ended. Then Done closes.
 			select {
 			case <-hold.Done():
 			case <-ctx.Done():

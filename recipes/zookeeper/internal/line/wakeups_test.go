@@ -64,7 +64,7 @@ func (c *stander) hold(t *testing.T) recipes.Hold {
 	return h
 }
 
-// Releasing a writer wakes all readers behind it and nobody else.
+// The release of a writer wakes all readers behind it, and no other waiter.
 func TestWakeUpsOfASharedLock(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
 		first := stands(ctx, t, srv, "/rw", recipes.Writing, 0).hold(t)

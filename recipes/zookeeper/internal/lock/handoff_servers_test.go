@@ -48,9 +48,9 @@ func TestAServerWithoutDigest(t *testing.T) {
 	})
 }
 
-// Where the server hashes digest credentials otherwise, the identity is not the
-// one that the znodes name: nobody may write, so nothing is handed over, and
-// everything else works.
+// If the server hashes digest credentials differently, the session's identity is not the one in
+// the ACLs. No contender may write to another's znode, so nothing is handed over. Everything
+// else works.
 func TestAServerWithAnotherDigestAlgorithm(t *testing.T) {
 	cfg := ensembletest.Quick(1)
 	cfg.SystemProperties = map[string]string{"zookeeper.DigestAuthenticationProvider.digestAlg": "SHA-256"}
@@ -149,7 +149,7 @@ func TestBothVersionsStandInOneLine(t *testing.T) {
 		}
 		s.Release(first)
 		if e := <-changed; e.Type != zk.EventNodeDataChanged {
-			s.Errorf("the older one was told %v", e.Type)
+			s.Errorf("the older one got the event %v", e.Type)
 		}
 		must.Do(s, old.release(old.place))
 		s.Release(s.Hold(last))

@@ -16,7 +16,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Nobody has told the holder that its znode is gone, for it has not asked.
+// By handoff a znode's name is marker and number alone. It comes back when the path is deleted
+// and created again. The first test is of a holder that was not notified that its znode is
+// gone, because it set no watch.
 func TestAStaleReleaseHitsNobodyOfItsName(t *testing.T) {
 	t.Run("a hold of another session", func(t *testing.T) {
 		zktest.OnBoth(t, func(s *zktest.Scene) {
@@ -36,8 +38,8 @@ func TestAStaleReleaseHitsNobodyOfItsName(t *testing.T) {
 			}
 		})
 	})
-	// Whose znode the session may write to: who stands behind it would take that
-	// for a release by who holds.
+	// The session may write to this znode. The contender behind it would take such a write for a
+	// release by the holder.
 	t.Run("a waiter of the same session", func(t *testing.T) {
 		zktest.OnBoth(t, func(s *zktest.Scene) {
 			session := s.Session()
@@ -179,9 +181,9 @@ func TestAHandoffInDoubtLeavesTheNextOfItsNameAlone(t *testing.T) {
 	}
 }
 
-// A waiter's place is deleted, and then the holder releases. The waiter learns of
-// both together with the answer that its watches are set. The deletion came first,
-// so the release was for somebody else.
+// A waiter's place is deleted, and then the holder releases. Both events reach the waiter
+// together with the answer that its watches are set. The deletion came first, so the release
+// was for another contender.
 func TestAWaiterThatWasDeletedBeforeTheReleaseIsNotNext(t *testing.T) {
 	srv := zktest.Embedded(t)
 	holder, waiter, operator := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Open(t, srv)

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Nobody else can write to a contender's znode, which would be taken for a
-// release. Its deletion by hand still works.
+// No other client can write to a contender's znode, which would be taken for a release. Any
+// client can still delete it.
 func TestAnotherHandCannotWriteToAContender(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		first := s.Join()
@@ -41,8 +41,8 @@ func TestAnotherHandCannotWriteToAContender(t *testing.T) {
 	})
 }
 
-// A contender with a name like ours that somebody else has made may be written
-// to without being released.
+// Another client has created a contender with a name like ours. A write to its znode is not a
+// release.
 func TestAStrangersZnodeIsNotTrusted(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		s.Release(s.Hold(s.Join())) // makes the path
@@ -66,8 +66,8 @@ func TestAStrangersZnodeIsNotTrusted(t *testing.T) {
 	})
 }
 
-// The waiter's own znode is deleted, and then its predecessor releases: it is the
-// turn of who stands behind, and not of both.
+// The waiter's own znode is deleted, and then its predecessor releases. The lock is handed to
+// the contender behind, and not to both.
 func TestAWaiterWithoutItsZnodeIsNotHandedTheLock(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		first := s.Hold(s.Join())
@@ -129,8 +129,7 @@ func TestNamesThatComeBack(t *testing.T) {
 	})
 }
 
-// A hold whose guarded writes work goes on working when somebody deletes what
-// guards them.
+// A hold whose guarded writes work keeps working when another client deletes the guard.
 func TestAGuardThatIsDeletedIsMadeAgain(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		hold := s.Hold(s.Join())

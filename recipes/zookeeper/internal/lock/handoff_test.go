@@ -82,8 +82,8 @@ func TestAHolderThatDies(t *testing.T) {
 	})
 }
 
-// After a lost reply a contender's place is found among those that are younger than the
-// creation, however many stand in line.
+// After a lost reply, a contender finds its place among the znodes that are younger than the
+// creation, however long the wait queue is.
 func TestALostPlaceIsFoundAmongTheNewest(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s := &zktest.Scene{T: t, Ctx: zktest.Bounded(t), Addr: srv.Addr(), Path: "/newest"}
@@ -120,8 +120,8 @@ func TestALostPlaceIsFoundAmongTheNewest(t *testing.T) {
 	s.Release(s.Hold(first))
 }
 
-// Events come from the server that a session is connected to, which may be behind
-// the others. Nobody holds before the one ahead has released.
+// Events come from the server that a session is connected to, which may be behind the others.
+// No contender holds before the one ahead has released.
 func TestContendersAtDifferentServers(t *testing.T) {
 	t.Parallel() // waits for servers
 	const each, turns = 3, 40

@@ -83,8 +83,8 @@ func TestASemaphoreInTheDialectOfAnotherLibrary(t *testing.T) {
 	}
 }
 
-// Somebody else may have the lock as soon as its znode is gone. A contender that waits
-// on with its lease would make both wait.
+// Another contender may get the lock as soon as its znode is gone. If the first went on waiting
+// with its lease, both would wait for ever.
 func TestASemaphoreThatLosesItsLockGivesItsLeaseBack(t *testing.T) {
 	for _, names := range zktest.ForeignLeases {
 		zktest.OnBoth(t, func(s *zktest.Scene) {
@@ -155,7 +155,7 @@ func TestASemaphoreOfAnotherLibraryIsSeen(t *testing.T) {
 					s.Errorf("got %v", err)
 				}
 				must.Do(s, s.Raw.Delete(theirs, -1))
-				// Directories that nobody uses any more do no harm.
+				// Unused directories do no harm.
 				s.Release(must.Get(m.Acquire(s.Ctx))(s.T))
 			})
 		}
@@ -277,8 +277,8 @@ func leasesOf(t *testing.T, s recipes.Recipes, d recipes.Dialect, permits int) r
 	return must.Get(s.Semaphore("/line", recipes.SemaphoreConfig{Permits: permits, Dialect: d}))(t)
 }
 
-// Leases come first, in the order of their creation. Whoever has the lock and the last
-// lease waits with it. Each contender is read once, and nothing else is.
+// Leases come first, in the order of their creation. The contender with the lock and the last
+// lease waits with that lease. Each contender is read once, and nothing else is.
 func TestTheContendersOfLeases(t *testing.T) {
 	for _, names := range zktest.ForeignLeases {
 		leases, locks := names.Dirs("/line")
@@ -300,7 +300,7 @@ func TestTheContendersOfLeases(t *testing.T) {
 				}
 				return []string{lease(s, "a")}
 			}, 1, 1},
-			"a lease and nobody who has had the lock": {func(s *zktest.Scene) []string {
+			"a lease, and no contender that has had the lock": {func(s *zktest.Scene) []string {
 				path := lease(s, "a")
 				if names.Dialect == recipes.Kazoo { // it may be a member of a double barrier
 					return nil
@@ -411,8 +411,8 @@ func TestALeaseIsTakenUpWhenAnOlderOneIsGivenBack(t *testing.T) {
 	})
 }
 
-// A contender of Curator's makes its lease before it may have it. Such a lease is not
-// taken up as a permit, and its contender does not keep its place.
+// A contender of Curator's semaphore creates its lease before it may have it. Such a lease is
+// not resumed as a permit, and its contender does not keep its place.
 func TestALeaseThatWaitsIsNotTakenUp(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		semaphore := func(in recipes.Client) recipes.Semaphore {

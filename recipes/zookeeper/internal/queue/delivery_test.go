@@ -12,9 +12,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The reply to a claim is lost, somebody deletes the receipt before it is read, and the
-// look at the claim is throttled. The claim is there all the same, so its consumer has to
-// know of it: nobody else could receive the element as long as the session lives.
+// The reply to a claim is lost, another client deletes the receipt before it is read, and the
+// read of the claim is throttled. The claim exists all the same, so its consumer must learn of
+// it: no other consumer can receive the element while the session lives.
 func TestAClaimIsFoundWithoutReplyAndReceipt(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, other recipes.Client) {
 		consumes := zktest.OpenVirtual(t, srv)
@@ -84,8 +84,8 @@ func TestAThrottledEndOfADeliveryIsItsEnd(t *testing.T) {
 	}
 }
 
-// Ephemeral elements live as long as their session, in whichever process that is. A
-// claim that nobody has taken up goes, also when a queue of that kind has it.
+// Ephemeral elements live as long as their session, in whichever process that is. A claim that
+// was not resumed is deleted, also one in a queue of that kind.
 func TestEphemeralElementsStayInAResumedSession(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		for _, dialect := range []recipes.Dialect{recipes.DefaultDialect, recipes.Curator, recipes.Kazoo} {

@@ -180,7 +180,7 @@ func TestAnAcknowledgementThatEndsWithItsSessionIsNotCancelled(t *testing.T) {
 			}
 		}
 		if errors.Is(err, context.Canceled) {
-			t.Errorf("the error is %v, and nobody has cancelled it", err)
+			t.Errorf("the error is %v, and it was not cancelled", err)
 		}
 		close(goOn)
 		must.Report(t, <-closed)

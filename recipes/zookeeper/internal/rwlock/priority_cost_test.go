@@ -45,7 +45,7 @@ func TestCostsOfAPriorityLock(t *testing.T) {
 		before = srv.Counters()
 		must.Do(t, h.HandOff(ctx, last.Znode))
 		if err := h.Err(); !errors.Is(err, recipes.ErrReleased) { // nobody watches the znode that told of its end
-			t.Errorf("whoever has handed off is told %v", err)
+			t.Errorf("the former holder got %v", err)
 		}
 		h = <-granted
 		zktest.Idle(t, srv)

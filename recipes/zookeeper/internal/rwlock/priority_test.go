@@ -80,7 +80,7 @@ func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
 				if asked := session.Happened(revoked); asked != tt.ask {
 					t.Errorf("the reader was asked to give way: %v", asked)
 				}
-				// Nobody can come in any more.
+				// No contender can enter any more.
 				if _, err := readers.TryRead(ctx); !errors.Is(err, recipes.ErrContended) {
 					t.Errorf("another reader: %v", err)
 				}
@@ -94,8 +94,8 @@ func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
 	}
 }
 
-// A writer that has claimed and waits for a reader is not granted when somebody
-// has deleted its znode meanwhile: another writer may have claimed.
+// A writer that has claimed and waits for a reader is not granted if another client has deleted
+// its znode meanwhile: another writer may have claimed.
 func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		contend := func(session recipes.Client, priority int) recipes.PriorityLock {
@@ -139,8 +139,8 @@ func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
 	})
 }
 
-// A successor that has gone before it claimed is in nobody's way: not in that of a later
-// holder, who names another one. One that is there is.
+// A successor that was deleted before it claimed blocks no contender, and no later holder that
+// names another one. A successor that exists does.
 func TestASuccessorThatHasGoneIsForgotten(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		type waiter struct {

@@ -96,8 +96,8 @@ func staysEmpty(ctx context.Context, t *testing.T, srv *zkserver.Server, s recip
 	}
 }
 
-// Its creation is lost, and something comes beside it meanwhile, so that nobody can
-// tell whether it was made.
+// The reply to its creation is lost, and another znode is created beside it meanwhile. So no
+// client can tell whether it was created.
 func TestWhatIsToStayIsNoContainer(t *testing.T) {
 	for name, use := range stays {
 		t.Run(name, func(t *testing.T) {
@@ -160,8 +160,8 @@ func removeAll(t *testing.T, raw *zk.Conn, path string) {
 	must.Report(t, raw.Delete(path, -1))
 }
 
-// A contender that stands in line writes to the path, which is removed before that
-// is carried out: it is told what it would have been told while it waited.
+// A contender in the wait queue writes to the path, which is deleted before that is carried
+// out. It returns the error that it would have returned while it waited.
 func TestAPathThatIsRemovedBeforeItIsWrittenTo(t *testing.T) {
 	for name, recipe := range map[string]func(*testing.T, recipes.Client, string) func(context.Context) (recipes.Hold, error){
 		"claim of a priority lock": func(t *testing.T, s recipes.Client, path string) func(context.Context) (recipes.Hold, error) {

@@ -15,9 +15,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// Where only the creator may write, nobody else may, by the identity that everybody has
-// neither. A server gives the right to all that the connection has proved: the identity
-// that is in an ACL for that is the user's own.
+// Where only the creator may write, no other client may, not by the identity that all sessions
+// share either. A server gives the right to every identity that the connection has proved. So
+// the identity in such an ACL is the user's own.
 func TestTheIdentityOpensNothingToOthers(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	for _, user := range []string{"me", "you"} {
@@ -89,7 +89,7 @@ func onlyByUser(t *testing.T, addr string, paths ...string) {
 	}
 }
 
-// A session that has taken up a place, or something else, creates as its user.
+// A session that has resumed a place, or anything else, creates as its user.
 func TestAResumedSessionCreatesAsItsUser(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, at string) {
 		for _, strategy := range recipes.Strategies() {

@@ -79,8 +79,8 @@ func onRealFollower(t *testing.T, timeout time.Duration) *real {
 	return r
 }
 
-// kill ends the follower, and checks that the holder is told before the next
-// contender is granted.
+// kill ends the follower, and checks that the holder's Done closes before the next contender is
+// granted.
 func (r *real) kill(t *testing.T) {
 	lost := r.hold.Done()
 	must.Do(t, r.follower.Kill())
@@ -131,8 +131,8 @@ func TestARealFollowerGrantsASmallerTimeout(t *testing.T) {
 	r.kill(t)
 }
 
-// pingTeller tells of each answer to a ping that comes in one piece, as all do
-// while nothing else is asked.
+// pingTeller reports each answer to a ping that comes in one piece, as all do while no other
+// request is sent.
 type pingTeller struct {
 	net.Conn
 	pinged chan struct{}

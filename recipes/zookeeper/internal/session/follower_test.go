@@ -85,9 +85,9 @@ func failFollower(t *testing.T, timeout, phase time.Duration, fail func(*zkserve
 	holder.Close(t.Context())
 }
 
-// PITFALLS 63: the server of a waiter lags, and tells it that its predecessor has
-// left when its session has expired and somebody else holds. What is read from that
-// server shows the waiter first in line.
+// PITFALLS 63: the server of a waiter lags. It sends the event that the predecessor has left
+// when the waiter's session has expired and another contender holds. Reads from that server
+// show the waiter first in the wait queue.
 func TestADepartureThatIsToldLateGrantsNothing(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy)+"/release", func(t *testing.T) {

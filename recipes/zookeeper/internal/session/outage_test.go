@@ -156,9 +156,9 @@ func TestAfterAnOutageNothingIsAddedToASuccessor(t *testing.T) {
 	}
 }
 
-// go-zookeeper arms the watches that it has anew after a reconnect. That can come after
-// whoever waited has looked again. What has changed since the old connection is no news
-// then: here it is another's znode of a name that has come back. So it has none.
+// go-zookeeper sets the watches that it has again after a reconnect. A waiter may have read
+// again before that. An event since the old connection is stale then: here it is about
+// another's znode of a name that has come back. So go-zookeeper has no watches to set.
 func TestNothingIsToldOfTheTimeBeforeAReconnect(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		elect := func(session recipes.Client, joined func(recipes.Place)) recipes.Election {
@@ -196,7 +196,7 @@ func TestNothingIsToldOfTheTimeBeforeAReconnect(t *testing.T) {
 		default:
 		}
 		if n := network.rearmed(); n != 0 {
-			s.Errorf("go-zookeeper has armed watches anew, %d times", n)
+			s.Errorf("go-zookeeper has set watches again, %d times", n)
 		}
 		must.Do(s, leader.Resign(s.Ctx))
 		must.Report(s, <-won)

@@ -77,7 +77,7 @@ func TestACoordinatorThatGivesUpIsReplaced(t *testing.T) {
 	}
 }
 
-// commits has the one site of the transaction vote and be told the decision.
+// commits has the one site of the transaction vote and receive the decision.
 func commits(t *testing.T, s *zktest.Scene, joins recipes.Recipes) {
 	t.Helper()
 	site := must.Get(must.Get(joins.Transaction(s.Path, recipes.TransactionConfig{}))(t).Join(s.Ctx, "1"))(t)

@@ -12,8 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// resumable is what a transaction offers to the process that takes up its coordinator
-// and sites.
+// resumable is what a transaction offers to the process that resumes its coordinator and sites.
 type resumable interface {
 	recipes.Transaction
 	BeginAs(context.Context, []byte, ...string) (string, error)
@@ -37,7 +36,7 @@ func eachVariant(t *testing.T, test func(t *testing.T, addr, path string, v reci
 }
 
 // A session is coordinator and a site, and is moved at each step. The other site notices
-// nothing, and both are told to commit.
+// nothing, and both receive the decision to commit.
 func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		const begun, joined, voted, waiting, decided, done = 1, 2, 3, 4, 5, 6
@@ -104,7 +103,7 @@ func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 				must.Do(t, mine.Done(ctx))
 				moveAt(done)
 				if d, err := mine.Wait(ctx); err != nil || !d.Commit || string(mine.Payload()) != "payload" {
-					t.Errorf("in the end it was told %+v, %v of %q", d, err, mine.Payload())
+					t.Errorf("in the end it returned %+v, %v for %q", d, err, mine.Payload())
 				}
 				must.Report(t, errors.Join(mine.Done(ctx), theirs.Done(ctx)))
 				if _, err := resumableAt(t, s, path, v).Status(ctx); !errors.Is(err, recipes.ErrNoTransaction) {
@@ -115,8 +114,8 @@ func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 	})
 }
 
-// What nobody takes up is given up: with own nodes the site dies, and otherwise somebody
-// else counts.
+// A part that is not resumed is given up. With own nodes the site dies, and otherwise another
+// party counts.
 func TestATransactionThatNobodyTakesUpIsDecided(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
@@ -141,7 +140,7 @@ func TestATransactionThatNobodyTakesUpIsDecided(t *testing.T) {
 		tx := resumableAt(t, s, path, v)
 		site := must.Get(tx.ResumeSite(ctx, "mine", id))(t) // to learn the decision
 		if mine, err := site.Wait(ctx); err != nil || mine.Commit != d.Commit {
-			t.Errorf("%+v, %v, and the other was told %+v", mine, err, d)
+			t.Errorf("%+v, %v, and the other returned %+v", mine, err, d)
 		}
 	})
 }
@@ -162,8 +161,8 @@ func TestASiteThatJoinsAgainIsTakenUp(t *testing.T) {
 	})
 }
 
-// A site that waits sees the coordinator's znode of its own session, which nobody has
-// taken up. It counts when DropRest has deleted that.
+// A site that waits sees the coordinator's znode of its own session, which was not resumed. It
+// counts when DropRest has deleted that.
 func TestASiteDoesNotWaitForItsOwnDeadCoordinator(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		ctx, s := zktest.Bounded(t), zktest.OpenAt(t, addr)
@@ -179,7 +178,7 @@ func TestASiteDoesNotWaitForItsOwnDeadCoordinator(t *testing.T) {
 	})
 }
 
-// What is not of the transaction, or not the session's, is not taken up, and stays.
+// A znode that is not of the transaction, or not the session's, is not resumed, and is kept.
 func TestWhatIsNotOfTheTransactionIsNotTakenUp(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)

@@ -194,8 +194,8 @@ func formula(v recipes.Variant, n int64) zktest.Cost {
 	return zktest.Cost{Writes: 2 + n + 1, Reads: 2*n + 2*n + 1 + 1 + n + n + n, Events: n + n + 1}
 }
 
-// Another program keeps something below the transaction, which cannot be deleted
-// with it: whoever is the last is told so, once his word is known.
+// Another program keeps a znode below the transaction, which so cannot be deleted. The last
+// party returns that error, once its word is known.
 func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		session := s.Session()
@@ -249,7 +249,7 @@ func TestAVoteThatAnotherProgramPrevents(t *testing.T) {
 	}
 }
 
-// Nobody who waits for a decision asks for anything in an hour of virtual time.
+// A party that waits for a decision sends nothing in an hour of virtual time.
 func TestWaitingForADecisionCostsNothing(t *testing.T) {
 	for _, v := range recipes.Variants() {
 		t.Run(string(v), func(t *testing.T) {
