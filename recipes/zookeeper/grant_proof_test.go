@@ -156,7 +156,7 @@ func (c watchedConn) Read(p []byte) (int, error) {
 
 // Whatever a session holds, its clock counts from what the leader is known to have, which
 // a sync asks for. When it holds nothing it asks for nothing.
-func TestWhoHoldsAnythingAsksTheLeader(t *testing.T) {
+func TestASessionThatHoldsAnythingAsksTheLeader(t *testing.T) {
 	for _, w := range ways(held) {
 		t.Run(w.name, func(t *testing.T) {
 			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
@@ -183,7 +183,7 @@ func TestWhoHoldsAnythingAsksTheLeader(t *testing.T) {
 
 // A contender that has to wait asks the leader ahead if its proof will soon be too old,
 // whatever it waits for. So a grant after a short wait finds its proof ready.
-func TestWhoWaitsAsksTheLeaderAhead(t *testing.T) {
+func TestAWaiterAsksTheLeaderAhead(t *testing.T) {
 	for _, w := range ways(moved | waited) {
 		t.Run(w.name, func(t *testing.T) {
 			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {

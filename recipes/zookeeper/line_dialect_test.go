@@ -28,7 +28,7 @@ var (
 
 // A contender of another library does not look for ours. Ours looks, fails, says
 // which one it has met, and leaves.
-func TestAForeignContenderIsSeenAtJoining(t *testing.T) {
+func TestAThirdPartyIsSeenAtJoining(t *testing.T) {
 	for _, foreign := range []struct {
 		name    string
 		dialect recipes.Dialect
@@ -67,7 +67,7 @@ func TestAForeignContenderIsSeenAtJoining(t *testing.T) {
 
 // In a dialect, a contender waits in one queue with the library's contenders, and only for
 // those ahead.
-func TestADialectStandsInLineWithItsLibrary(t *testing.T) {
+func TestADialectWaitsInTheQueueOfItsLibrary(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		dialect recipes.Dialect
@@ -126,7 +126,7 @@ func TestADialectStandsInLineWithItsLibrary(t *testing.T) {
 // One that joins behind waiters is found when the first of them is next, by those that
 // list the line then. By handoff the first is granted, and finds it while it holds.
 // Those behind it find it when that hold ends.
-func TestAForeignContenderThatComesLaterIsFound(t *testing.T) {
+func TestAThirdPartyThatComesLaterIsFound(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy), func(t *testing.T) {
 			zktest.OnBoth(t, func(s *zktest.Scene) {
@@ -161,7 +161,7 @@ func TestAForeignContenderThatComesLaterIsFound(t *testing.T) {
 
 // Ours that joins behind a foreign contender fails and leaves. The waiter ahead is handed
 // the lock, and finds the foreign contender while it holds.
-func TestAForeignContenderInTheMiddleIsFound(t *testing.T) {
+func TestAThirdPartyInTheMiddleIsFound(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		hold := s.Hold(s.Join())
 		waiter := s.Join()
@@ -181,7 +181,7 @@ func TestAForeignContenderInTheMiddleIsFound(t *testing.T) {
 
 // With handoff the numbers show a third-party contender. A contender that joins behind it lists
 // the wait queue. Those behind that one get no hand-over, and list too.
-func TestByHandoffNobodyIsGrantedBehindAForeignContender(t *testing.T) {
+func TestByHandoffNoneIsGrantedBehindAThirdParty(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		hold := s.Hold(s.Join())
 		theirs := s.Contender(kazooLock)
@@ -259,7 +259,7 @@ func TestWhatADialectDoesNotOffer(t *testing.T) {
 
 // Contenders of other libraries are shown with their dialect, and in the line of a
 // recipe only those of its own.
-func TestContendersTellTheirDialect(t *testing.T) {
+func TestContendersHaveTheirDialect(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 		for _, name := range []string{kazooLock, curatorMutex, curatorRead, curatorWrite, curatorLatch, textElection} {
 			s.Contender(name)
@@ -308,7 +308,7 @@ func TestAQueueOfAnotherLibraryIsRefused(t *testing.T) {
 
 // The waiter ahead checks the last number. If a contender that met a third-party one returned
 // before it had left, its next attempt would have that number instead.
-func TestAContenderThatHasMetAForeignOneHasLeft(t *testing.T) {
+func TestAContenderThatMeetsAThirdPartyHasLeft(t *testing.T) {
 	for _, strategy := range []recipes.Strategy{recipes.Handoff, recipes.Predecessor} {
 		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, kazoo recipes.Client) {
 			theirs := must.Get(must.Get(kazoo.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo}))(t).Acquire(ctx))(t)

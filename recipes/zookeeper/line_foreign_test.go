@@ -136,7 +136,7 @@ func TestARecipeRefusesWhatItSharesNoQueueWith(t *testing.T) {
 // Children that another program keeps at the path of a lock are not contenders. These are names
 // of its own, GUIDs without kazoo's lock beside the path, and unused directories of Curator's
 // semaphore.
-func TestARecipeStandsBesideWhatIsNoContender(t *testing.T) {
+func TestARecipeIgnoresChildrenThatAreNoContenders(t *testing.T) {
 	guid := strings.ReplaceAll(uuid.NewString(), "-", "")
 	for _, way := range dialectedWays() {
 		semaphore, dialect := way.kind == recipes.KindSemaphore, way.options.dialect
@@ -179,7 +179,7 @@ func TestAKazooSemaphoreRefusesTheDirectoriesOfCurators(t *testing.T) {
 
 // A contender that comes while ours in kazoo's dialect waits for a permit is a child of the
 // path too. Ours sees it when it counts, and gives its place up.
-func TestAKazooSemaphoreSeesAForeignContenderWhileItWaits(t *testing.T) {
+func TestAKazooSemaphoreSeesAThirdPartyWhileItWaits(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 		open := func(joined func(recipes.Place)) recipes.Semaphore {
 			return must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo, Joined: joined}))(t)
@@ -273,7 +273,7 @@ func TestARefusedRecipeLeavesTheDialectOpen(t *testing.T) {
 
 // A contender that comes when a semaphore's contender has checked the path, and has not yet
 // joined, is seen by the check behind that.
-func TestASemaphoreSeesAForeignContenderThatComesAsItJoins(t *testing.T) {
+func TestASemaphoreSeesAThirdPartyThatComesAsItJoins(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		session := s.Session()
 		id, once := session.ID(), new(sync.Once)
@@ -314,7 +314,7 @@ func TestTheFirstContenderOfACuratorSemaphoreIsSeen(t *testing.T) {
 
 // A contender of another recipe of ours creates its znode, looks, and leaves. A holder that
 // finds it in between keeps what it holds.
-func TestAContenderThatLooksAndLeavesEndsNoHold(t *testing.T) {
+func TestAContenderThatChecksAndLeavesEndsNoHold(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 		beat := s.Timeout() / 10

@@ -19,7 +19,7 @@ type meddling struct {
 
 // What has changed between two requests of one call is noticed, and the call goes on, or
 // says what has become of it.
-func TestWhatChangesBetweenTwoRequests(t *testing.T) {
+func TestChangesBetweenTwoRequests(t *testing.T) {
 	for _, o := range operations() {
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()

@@ -28,7 +28,7 @@ type denial struct {
 
 // A change that the server does not allow is said, at once, and not taken for one that
 // another client was faster with: that would be tried for ever.
-func TestWhatTheServerDoesNotAllowIsSaid(t *testing.T) {
+func TestADeniedRequestIsReported(t *testing.T) {
 	for _, o := range operations() {
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()

@@ -16,7 +16,7 @@ import (
 // goes on answering. The process that held something in the session relies on the contacts that
 // the resumed session reports. So these are contacts that the leader knows of, though this
 // process holds nothing yet.
-func TestAResumedSessionTellsWhatTheLeaderKnows(t *testing.T) {
+func TestAResumedSessionReportsContactsThatTheLeaderKnows(t *testing.T) {
 	const timeout = 4 * time.Second // the smallest: two ticks
 	for phase := time.Duration(0); phase < timeout; phase += 130 * time.Millisecond {
 		t.Run(phase.String(), func(t *testing.T) {

@@ -59,7 +59,7 @@ func TestDropRestIsRepeated(t *testing.T) {
 }
 
 // What a delivery is, and how often it was delivered, is as before. It can be ended.
-func TestADeliveryIsTakenUp(t *testing.T) {
+func TestADeliveryIsResumed(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
 	at := func(s recipes.Client) recipes.PriorityQueue {
@@ -85,7 +85,7 @@ func TestADeliveryIsTakenUp(t *testing.T) {
 }
 
 // An element that another client has written to is not what was claimed.
-func TestADeliveryThatWasChangedIsNotTakenUp(t *testing.T) {
+func TestADeliveryThatWasChangedIsNotResumed(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, s, other := zktest.Bounded(t), zktest.Open(t, srv), zktest.Open(t, srv)
 	q := must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
@@ -116,7 +116,7 @@ func eachHeld(t *testing.T, test func(t *testing.T, addr, path string, w way)) {
 	on("real", func(t *testing.T) string { return ensembletest.Shared(t).Addrs()[0] })
 }
 
-func TestWhatASessionHeldIsTakenUp(t *testing.T) {
+func TestHoldsAreResumed(t *testing.T) {
 	eachHeld(t, func(t *testing.T, addr, path string, w way) {
 		ctx, other := zktest.Bounded(t), zktest.OpenAt(t, addr)
 		first := zktest.OpenAt(t, addr)
@@ -164,7 +164,7 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 }
 
 // The table of what is not what was held: nothing is granted and nothing deleted.
-func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
+func TestOnlyHoldsAreResumed(t *testing.T) {
 	eachHeld(t, func(t *testing.T, addr, path string, w way) {
 		ctx, other := zktest.Bounded(t), zktest.OpenAt(t, addr)
 		s := zktest.OpenAt(t, addr)
@@ -201,7 +201,7 @@ func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
 }
 
 // A contender that waits is not granted because the caller says that it was.
-func TestAWaiterIsNotTakenUpAsAHolder(t *testing.T) {
+func TestAWaiterIsNotResumedAsAHolder(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy), func(t *testing.T) {
 			srv := zktest.Embedded(t)
@@ -225,7 +225,7 @@ func TestAWaiterIsNotTakenUpAsAHolder(t *testing.T) {
 
 // A reader that a writer let in by its downgrade held, and one that waits behind a writer
 // did not.
-func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
+func TestAReaderBehindAWriterIsResumedIfItWasGranted(t *testing.T) {
 	for _, downgraded := range []bool{true, false} {
 		srv := zktest.Embedded(t)
 		ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
@@ -257,7 +257,7 @@ func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 }
 
 // Contenders whose callers have gone with their process would block the line.
-func TestWhatNobodyTakesUpIsDropped(t *testing.T) {
+func TestTheRestIsDropped(t *testing.T) {
 	everywhere := func(t *testing.T, addr string) {
 		ctx, s, holder, dropped := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr), "/"+rand.Text()
 		held := must.Get(must.Get(holder.Lock(dropped, recipes.LockConfig{}))(t).Acquire(ctx))(t)
@@ -285,7 +285,7 @@ func TestWhatNobodyTakesUpIsDropped(t *testing.T) {
 }
 
 // A writer that has claimed a priority lock waits for the readers that hold it.
-func TestAWriterThatHasOnlyClaimedIsNotTakenUp(t *testing.T) {
+func TestAWriterThatHasOnlyClaimedIsNotResumed(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
 	reading := must.Get(zktest.Open(t, srv).PriorityLock("/p", recipes.PriorityLockConfig{}))(t)
@@ -303,7 +303,7 @@ func TestAWriterThatHasOnlyClaimedIsNotTakenUp(t *testing.T) {
 
 // Other readers hold a priority lock beside a resumed one, and writers wait beside a resumed
 // reader and a resumed writer.
-func TestAPriorityLockIsTakenUpBesideOthers(t *testing.T) {
+func TestAPriorityLockIsResumedBesideOthers(t *testing.T) {
 	for name, acquire := range map[string]func(recipes.PriorityLock, context.Context) (recipes.PriorityHold, error){
 		"reading": recipes.PriorityLock.AcquireRead, "writing": recipes.PriorityLock.AcquireWrite,
 	} {

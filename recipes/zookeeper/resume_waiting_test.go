@@ -191,7 +191,7 @@ func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
 
 // A resumed waiter may be granted before DropRest. A priority lock has then created another
 // znode for the grant, which DropRest keeps.
-func TestWhatWasGrantedSinceIsNotDropped(t *testing.T) {
+func TestGrantsSinceTheResumeAreNotDropped(t *testing.T) {
 	eachMoved(t, func(t *testing.T, addr, path string, w way) {
 		ctx, first, second := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		_, granted := w.start(ctx, first, path)

@@ -43,7 +43,7 @@ func TestBarrierCosts(t *testing.T) {
 }
 
 // A server sends no event about a znode to a client that may not read it.
-func TestABarrierThatMayNotBeReadIsNotWaitedForInVain(t *testing.T) {
+func TestABarrierThatMayNotBeReadIsNotWaitedFor(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		if _, err := s.Raw.Create(s.Path, nil, 0, zk.WorldACL(zk.PermAll&^zk.PermRead)); err != nil {
 			s.Fatal(err)
@@ -70,7 +70,7 @@ func TestABarrierIsWaitedForWhateverItHolds(t *testing.T) {
 
 // ZOOKEEPER-1011: the barrier of the official tutorial races. Between reading and waiting, the
 // barrier is removed and placed again. No waiter hangs that should pass.
-func TestABarrierRemovedWhileItIsLookedAt(t *testing.T) {
+func TestABarrierRemovedWhileItIsRead(t *testing.T) {
 	srv := zktest.Embedded(t)
 	waiter, other, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)
 	b := zktest.BarrierAt(t, other, "/b")

@@ -323,7 +323,7 @@ func TestADoubleBarrierInADialectLeavesNoReadyWhenItDies(t *testing.T) {
 
 // A member of another dialect that comes while ours waits is not counted, and counts ours.
 // Ours sees it when it counts again, and gives up.
-func TestADoubleBarrierInADialectSeesAForeignMemberWhileItWaits(t *testing.T) {
+func TestADoubleBarrierInADialectSeesAThirdPartyWhileItWaits(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		ours := s.enter(s.Ctx, s.barrier(d, 2))
 		ours.waits()

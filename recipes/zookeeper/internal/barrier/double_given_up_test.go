@@ -16,7 +16,7 @@ import (
 
 // A member that gave up, and is counted before its znode is deleted, counts as one that failed
 // after it entered. The members that enter with it can leave, and later ones can enter.
-func TestAMemberThatGaveUpHoldsNobody(t *testing.T) {
+func TestAMemberThatGaveUpHoldsUpNoOther(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx := zktest.Bounded(t)
 	quitter, partner, third := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Open(t, srv)

@@ -52,7 +52,7 @@ func waitIn(ctx context.Context, b member) (znode string, entered <-chan passed)
 }
 
 // A member that waits is counted from its first Enter on, whichever process waits.
-func TestAMemberThatWaitsIsTakenUp(t *testing.T) {
+func TestAMemberThatWaitsIsResumed(t *testing.T) {
 	for _, let := range []string{"while nobody serves it", "after it was taken up", "after DropRest"} {
 		t.Run(let, func(t *testing.T) {
 			zktest.Everywhere(t, func(t *testing.T, addr, path string) {
@@ -104,7 +104,7 @@ func TestAMemberThatWaitsIsTakenUp(t *testing.T) {
 }
 
 // The other members do not leave while a resumed member is inside.
-func TestOthersWaitForAMemberThatWasTakenUp(t *testing.T) {
+func TestOthersWaitForAResumedMember(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		znode, entered := waitIn(ctx, memberAt(t, s, path, 2))
@@ -135,7 +135,7 @@ func TestOthersWaitForAMemberThatWasTakenUp(t *testing.T) {
 
 // A member that was leaving goes on with that, whether its znode was deleted before its
 // process ended or not.
-func TestAMemberThatLeavesIsTakenUp(t *testing.T) {
+func TestAMemberThatLeavesIsResumed(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		for who, itsZnodeIsGone := range []bool{false, true} { // the lowest waits for the highest, and keeps its znode
 			path := path + "-" + string(rune('a'+who))
@@ -200,7 +200,7 @@ func statOf(t *testing.T, ctx context.Context, s recipes.Client, znode string) s
 }
 
 // A member that waits has not entered because the caller says so. It goes on waiting.
-func TestAMemberThatWaitsIsNotTakenUpAsOneInside(t *testing.T) {
+func TestAMemberThatWaitsIsNotResumedAsOneInside(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		znode, _ := waitIn(ctx, memberAt(t, s, path, 2))
@@ -224,7 +224,7 @@ func TestAMemberThatWaitsIsNotTakenUpAsOneInside(t *testing.T) {
 }
 
 // A znode of another session or of another recipe is not resumed, and is kept.
-func TestWhatIsNoMemberOfTheSessionIsNotTakenUp(t *testing.T) {
+func TestZnodesOfOthersAreNotResumedAsMembers(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		theirs := must.Get(memberAt(t, other, path, 1).Enter(ctx, nil))(t)
@@ -261,7 +261,7 @@ func TestWhatIsNoMemberOfTheSessionIsNotTakenUp(t *testing.T) {
 
 // In a dialect ready is ephemeral, here of the session that is resumed. It stays as long as members are
 // inside, so that no other is taken for one of them.
-func TestReadyStaysWithAMemberThatIsTakenUp(t *testing.T) {
+func TestReadyStaysWithAResumedMember(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 			path := path + "-" + string(d)
@@ -292,7 +292,7 @@ func TestReadyStaysWithAMemberThatIsTakenUp(t *testing.T) {
 
 // A member of a dialect had deleted its znode and ready when its process ended. The others had
 // left, and the path may be gone. The member waits for no other.
-func TestTheLastToLeaveIsTakenUpWhereNothingIsLeft(t *testing.T) {
+func TestTheLastToLeaveIsResumedWhereNothingIsLeft(t *testing.T) {
 	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 		for _, left := range []int{0, 1, 2} { // of the member's znode, ready, and the path
 			srv, ctx := zktest.Embedded(t), zktest.Bounded(t)

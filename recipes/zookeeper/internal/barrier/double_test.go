@@ -209,7 +209,7 @@ func TestDoubleBarrierUnderDisturbance(t *testing.T) {
 
 // A member counts another one that dies before both are let in. Who lets them in
 // checks that each of them is there.
-func TestNobodyEntersWithAMemberThatHasDied(t *testing.T) {
+func TestNoMemberEntersWithOneThatHasDied(t *testing.T) {
 	zktest.OnVirtualTime(t, func(_ context.Context, t *testing.T, srv *zkserver.Server, dying recipes.Client) {
 		ctx := zktest.Bounded(t)
 		staying, late := zktest.OpenVirtual(t, srv), zktest.OpenVirtual(t, srv)

@@ -141,7 +141,7 @@ func TestAGroupSurvivesItsReapedNode(t *testing.T) {
 }
 
 // The reply to an update is lost, and the server refuses to tell what has become of it.
-func TestAnUpdateThatCannotBeLookedAfterIsUnknown(t *testing.T) {
+func TestAnUpdateThatCannotBeCheckedIsUnknown(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	s := zktest.Open(t, srv)
 	member := must.Get(must.Get(s.Group("/g", recipes.GroupConfig{}))(t).Join(ctx, nil))(t)

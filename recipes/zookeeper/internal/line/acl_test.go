@@ -107,7 +107,7 @@ func TestAnObserversWatchesDoNotPileUp(t *testing.T) {
 
 // What a session may not write is said, and not tried again and again: its own
 // receipt, and the bound of a queue.
-func TestWhatMayNotBeWrittenIsNotTriedForEver(t *testing.T) {
+func TestADeniedWriteIsNotRetriedForEver(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx := zktest.Bounded(t)
 	must.Get(zktest.CounterAt(t, zktest.Open(t, srv), "/n").Add(ctx, 1))(t)

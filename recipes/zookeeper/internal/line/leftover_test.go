@@ -85,7 +85,7 @@ func TestAMemberThatCannotBeWatchedIsGivenBackByItsLeave(t *testing.T) {
 }
 
 // A server that throttles has refused nothing for good. What is held stands, and its removal is noticed.
-func TestWhatIsHeldIsWatchedAgainThoughTheServerThrottles(t *testing.T) {
+func TestGrantsAreWatchedAgainThoughTheServerThrottles(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		mine := s.Session()
 		names := must.Get(mine.Names(s.Path + "-names"))(t)

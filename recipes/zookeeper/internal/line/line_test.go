@@ -190,7 +190,7 @@ func TestTheSearchForALostCreateSyncsFirst(t *testing.T) {
 
 // CURATOR-498: the search by GUID took a node of another (dying) session for
 // its own, and there were two leaders.
-func TestANodeOfAnotherOwnerIsNotTakenForOnesOwn(t *testing.T) {
+func TestAZnodeOfAnotherSessionIsNotUsed(t *testing.T) {
 	for _, strategy := range []recipes.Strategy{recipes.Herd, recipes.Predecessor} {
 		srv := zktest.Embedded(t)
 		s, ctx := zktest.Open(t, srv), zktest.Bounded(t)

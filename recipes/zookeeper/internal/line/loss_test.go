@@ -14,7 +14,7 @@ import (
 
 // CURATOR-211, 307: a contender whose znode was missing ran into an index out of range;
 // etcd#6408: a loop spun on a deleted key.
-func TestAContenderWhoseNodeIsRemovedIsTold(t *testing.T) {
+func TestAContenderWhoseZnodeIsDeletedFails(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
 	l := must.Get(s.Lock("/removed", recipes.LockConfig{}))(t)

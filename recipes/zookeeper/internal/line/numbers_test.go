@@ -168,7 +168,7 @@ func snapshot(zxid int64, cversion int32, parents []string) []byte {
 }
 
 // A contender has a name of marker and number alone only where its successor goes by it.
-func TestWhoStandsByNumberAlone(t *testing.T) {
+func TestContendersNamedByNumberAlone(t *testing.T) {
 	lock := func(cfg recipes.LockConfig) func(*testing.T, context.Context, recipes.Client) recipes.Grant {
 		return func(t *testing.T, ctx context.Context, s recipes.Client) recipes.Grant {
 			return must.Get(must.Get(s.Lock("/l", cfg))(t).Acquire(ctx))(t)

@@ -42,7 +42,7 @@ func indexOf(all []zkserver.Request, path string, ops ...zkserver.Op) int {
 
 // As long as the leader's znode exists, a transaction that checks it can add to what goes
 // with it.
-func TestWhatGoesWithAHoldIsDeletedAfterIt(t *testing.T) {
+func TestZnodesOfAHoldAreDeletedAfterIt(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		e := must.Get(s.Election("/e", recipes.ElectionConfig{}))(t)
 		l := must.Get(e.Campaign(ctx, nil))(t)

@@ -103,7 +103,7 @@ func TestAReleaseSentAgainDoesNotHitTheNextHold(t *testing.T) {
 }
 
 // CURATOR-495, kazoo#381: blocking work in a callback stopped everything.
-func TestABlockingCallbackStopsNobodyElse(t *testing.T) {
+func TestABlockingCallbackStopsNoOther(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
 	unblock, blocked := make(chan struct{}), make(chan struct{})

@@ -19,7 +19,7 @@ import (
 // By handoff a znode's name is marker and number alone. It comes back when the path is deleted
 // and created again. The first test is of a holder that was not notified that its znode is
 // gone, because it set no watch.
-func TestAStaleReleaseHitsNobodyOfItsName(t *testing.T) {
+func TestAStaleReleaseHitsNoOtherOfItsName(t *testing.T) {
 	t.Run("a hold of another session", func(t *testing.T) {
 		zktest.OnBoth(t, func(s *zktest.Scene) {
 			first := s.Join()
@@ -105,7 +105,7 @@ func TestAStaleWaiterLeavesItsNameAlone(t *testing.T) {
 
 // Where ZooKeeper gives 2147483647 to all, a name comes back in the same line, and
 // the one with the number before is not the nearest ahead.
-func TestNobodyStandsByANumberThatIsGivenTwice(t *testing.T) {
+func TestNoContenderIsNamedByANumberThatIsGivenTwice(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		s.Release(s.Hold(s.Join())) // makes the path
 		must.Do(t, srv.SetSequence(s.Path, math.MaxInt32-1))

@@ -14,7 +14,7 @@ import (
 
 // No other client can write to a contender's znode, which would be taken for a release. Any
 // client can still delete it.
-func TestAnotherHandCannotWriteToAContender(t *testing.T) {
+func TestAnotherClientCannotWriteToAContender(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		first := s.Join()
 		hold := s.Hold(first)
@@ -43,7 +43,7 @@ func TestAnotherHandCannotWriteToAContender(t *testing.T) {
 
 // Another client has created a contender with a name like ours. A write to its znode is not a
 // release.
-func TestAStrangersZnodeIsNotTrusted(t *testing.T) {
+func TestAnotherClientsZnodeIsNotTrusted(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		s.Release(s.Hold(s.Join())) // makes the path
 		stranger := must.Get(s.Raw.Create(s.Path+"/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)))(t)

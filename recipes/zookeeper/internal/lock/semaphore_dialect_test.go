@@ -395,7 +395,7 @@ func TestATryThatIsRefusedHasGivenItsLeaseBack(t *testing.T) {
 }
 
 // An older lease that is given back while the leases are counted does not count.
-func TestALeaseIsTakenUpWhenAnOlderOneIsGivenBack(t *testing.T) {
+func TestALeaseIsResumedWhenAnOlderOneIsGivenBack(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		older := must.Get(leasesOf(t, s.Session(), recipes.Curator, 2).Acquire(s.Ctx))(t)
 		former := s.Session()
@@ -413,7 +413,7 @@ func TestALeaseIsTakenUpWhenAnOlderOneIsGivenBack(t *testing.T) {
 
 // A contender of Curator's semaphore creates its lease before it may have it. Such a lease is
 // not resumed as a permit, and its contender does not keep its place.
-func TestALeaseThatWaitsIsNotTakenUp(t *testing.T) {
+func TestALeaseThatWaitsIsNotResumed(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		semaphore := func(in recipes.Client) recipes.Semaphore {
 			return must.Get(in.Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator}))(t)

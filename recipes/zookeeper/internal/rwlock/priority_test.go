@@ -19,7 +19,7 @@ import (
 // A reader that claims between a writer's look and the writer's claim is let in
 // first; the writer, whose claim is carried out all the same, waits for it.
 // It asks a reader of lower priority, which has looked before the writer came, to give way.
-func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
+func TestAReaderClaimsBetweenAWritersReadAndItsClaim(t *testing.T) {
 	for _, tt := range []struct {
 		try, ask bool
 		priority int // of the reader
@@ -218,7 +218,7 @@ func TestAHandOffWhoseSessionEndsIsNotHeld(t *testing.T) {
 }
 
 // A waiter asks a holder to give way that has a lower priority, and no other.
-func TestWhoIsAskedToGiveWay(t *testing.T) {
+func TestHoldersThatAreAskedToGiveWay(t *testing.T) {
 	for priority, want := range map[int]bool{4: true, 5: false, 6: false} {
 		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 			holding := must.Get(s.PriorityLock("/ask", recipes.PriorityLockConfig{Priority: 5, Revocable: true, Grace: time.Hour}))(t)

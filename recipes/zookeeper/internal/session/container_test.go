@@ -98,7 +98,7 @@ func staysEmpty(ctx context.Context, t *testing.T, srv *zkserver.Server, s recip
 
 // The reply to its creation is lost, and another znode is created beside it meanwhile. So no
 // client can tell whether it was created.
-func TestWhatIsToStayIsNoContainer(t *testing.T) {
+func TestLastingPathsAreNoContainers(t *testing.T) {
 	for name, use := range stays {
 		t.Run(name, func(t *testing.T) {
 			srv := zktest.Embedded(t)
@@ -125,7 +125,7 @@ func TestWhatIsToStayIsNoContainer(t *testing.T) {
 
 // Another client removes it when a change is on its way: the session's receipt is
 // gone too, and needs a place again.
-func TestWhatIsRemovedWhileInUseComesBackToStay(t *testing.T) {
+func TestAPathDeletedInUseComesBackToStay(t *testing.T) {
 	for name, use := range stays {
 		t.Run(name, func(t *testing.T) {
 			srv := zktest.Embedded(t)

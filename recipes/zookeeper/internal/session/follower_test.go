@@ -88,7 +88,7 @@ func failFollower(t *testing.T, timeout, phase time.Duration, fail func(*zkserve
 // PITFALLS 63: the server of a waiter lags. It sends the event that the predecessor has left
 // when the waiter's session has expired and another contender holds. Reads from that server
 // show the waiter first in the wait queue.
-func TestADepartureThatIsToldLateGrantsNothing(t *testing.T) {
+func TestADepartureThatIsReportedLateGrantsNothing(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy)+"/release", func(t *testing.T) {
 			departureIsToldLate(t, strategy, func(ctx context.Context, _ recipes.Client, h recipes.Hold) error { return h.Release(ctx) })

@@ -159,7 +159,7 @@ func TestAfterAnOutageNothingIsAddedToASuccessor(t *testing.T) {
 // go-zookeeper sets the watches that it has again after a reconnect. A waiter may have read
 // again before that. An event since the old connection is stale then: here it is about
 // another's znode of a name that has come back. So go-zookeeper has no watches to set.
-func TestNothingIsToldOfTheTimeBeforeAReconnect(t *testing.T) {
+func TestNoEventIsOlderThanAReconnect(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		elect := func(session recipes.Client, joined func(recipes.Place)) recipes.Election {
 			return must.Get(session.Election(s.Path, recipes.ElectionConfig{Joined: joined}))(s.T)

@@ -12,7 +12,7 @@ import (
 
 // All have voted for a commit, and a site dies before the decision is written. The
 // decision checks the votes that it stands on.
-func TestACommitStandsOnVotesThatAreThere(t *testing.T) {
+func TestACommitRestsOnVotesThatExist(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	coordinator, living, dying := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Open(t, srv)
 	tx := transactionOf(t, coordinator, recipes.OwnNodes)

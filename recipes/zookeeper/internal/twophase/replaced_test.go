@@ -14,7 +14,7 @@ import (
 
 // A site that has taken the place of a dead coordinator gives up waiting, and
 // waits again, or does not: the votes are counted all the same.
-func TestWhoTookTheCoordinatorsPlaceGivesItUpWithTheWait(t *testing.T) {
+func TestACoordinatorsReplacementEndsWithItsWait(t *testing.T) {
 	for name, waitsAgain := range map[string]int{"by itself, later": 0, "by another": 1} {
 		for _, v := range []recipes.Variant{recipes.CoordinatorOnly, recipes.OwnNodes} {
 			t.Run(string(v)+"/"+name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestACoordinatorWhoseTimeIsUpIsReplaced(t *testing.T) {
 }
 
 // Who began was not told that he has, and gives up.
-func TestACoordinatorWhoDoesNotKnowThatHeBeganIsReplaced(t *testing.T) {
+func TestACoordinatorThatDoesNotKnowThatItBeganIsReplaced(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		begins, joins := s.Session(), s.Session()
 		ctx, cancel := context.WithCancel(s.Ctx)

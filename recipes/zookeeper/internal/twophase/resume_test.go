@@ -116,7 +116,7 @@ func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 
 // A part that is not resumed is given up. With own nodes the site dies, and otherwise another
 // party counts.
-func TestATransactionThatNobodyTakesUpIsDecided(t *testing.T) {
+func TestATransactionThatIsNotResumedIsDecided(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		id := must.Get(resumableAt(t, s, path, v).BeginAs(ctx, nil, "mine", "theirs"))(t)
@@ -146,7 +146,7 @@ func TestATransactionThatNobodyTakesUpIsDecided(t *testing.T) {
 }
 
 // A Join that was not answered is repeated before DropRest, and the site lives.
-func TestASiteThatJoinsAgainIsTakenUp(t *testing.T) {
+func TestASiteThatJoinsAgainIsResumed(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		must.Do(t, resumableAt(t, other, path, v).Begin(ctx, nil, "mine"))
@@ -179,7 +179,7 @@ func TestASiteDoesNotWaitForItsOwnDeadCoordinator(t *testing.T) {
 }
 
 // A znode that is not of the transaction, or not the session's, is not resumed, and is kept.
-func TestWhatIsNotOfTheTransactionIsNotTakenUp(t *testing.T) {
+func TestZnodesOfOthersAreNotResumedInATransaction(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		theirTx := resumableAt(t, other, path, v)
@@ -222,7 +222,7 @@ func TestWhatIsNotOfTheTransactionIsNotTakenUp(t *testing.T) {
 
 // A site whose znode is gone is dead, unless there is a decision. Whether there is one
 // may be impossible to read, and then that is said.
-func TestADecisionThatMayNotBeReadIsNotTakenForNone(t *testing.T) {
+func TestADecisionThatMayNotBeReadExists(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	s := zktest.Open(t, srv)
 	tx := resumableAt(t, s, "/unread", recipes.OwnNodes)
