@@ -16,9 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// By handoff a znode's name is marker and number alone. It comes back when the path is deleted
-// and created again. The first test is of a holder that was not notified that its znode is
-// gone, because it set no watch.
+// By handoff a znode's name is marker and number alone. It comes back when the path is
+// deleted and created again. The stale holder has not checked its grant since then.
 func TestAStaleReleaseHitsNoOtherOfItsName(t *testing.T) {
 	t.Run("a hold of another session", func(t *testing.T) {
 		zktest.OnBoth(t, func(s *zktest.Scene) {
