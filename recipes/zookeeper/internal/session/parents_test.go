@@ -9,7 +9,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // A server answers create of a container with the result of create2. A client that took that
