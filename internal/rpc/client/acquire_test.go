@@ -55,9 +55,9 @@ func TestAWaiterOfASessionThatIsRefusedGivesUp(t *testing.T) {
 		s.mu.Unlock()
 		next, got := of(), make(chan error, 1)
 		go func() {
-			_, err := recipe{s: s}.acquire(t.Context(), "lock", nil, func(_ context.Context, _ string, had *pb.Grant) (answer, error) {
-				if had.GetZnode() != "/l/lock-1" {
-					t.Errorf("it takes up %v", had)
+			_, err := recipe{s: s}.acquire(t.Context(), "lock", nil, func(_ context.Context, _ string, resumed *pb.Grant) (answer, error) {
+				if resumed.GetZnode() != "/l/lock-1" {
+					t.Errorf("it takes up %v", resumed)
 				}
 				close(next.ended)
 				return nil, status.Error(codes.Unavailable, "the connection has ended")
@@ -98,8 +98,8 @@ func TestAReleaseIsRepeatedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := resumable(t)
 		sent := new(releases)
-		s.Client.grants = sent
-		must.Do(t, (&grant{s: s, id: "1", lost: make(chan struct{})}).giveBack(t.Context()))
+		s.grants = sent
+		must.Do(t, (&remoteGrant{s: s, id: "1", lost: make(chan struct{})}).giveBack(t.Context()))
 		if len(sent.at) != 2 || !sent.at[1].Equal(sent.at[0]) {
 			t.Errorf("it was sent at %v", sent.at)
 		}

@@ -32,7 +32,7 @@ func TestDeadlineIsNeverLaterThanZooKeepers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newClock(timeout)
-				n := c.beat()
+				n := c.heartbeat()
 				time.Sleep(test.to)
 				contact := time.Now().Add(-max(test.age, 0))
 				time.Sleep(test.back)
@@ -48,7 +48,7 @@ func TestDeadlineIsNeverLaterThanZooKeepers(t *testing.T) {
 func TestEchoNeverShortensTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(time.Second)
-		first, second := c.beat(), c.beat()
+		first, second := c.heartbeat(), c.heartbeat()
 		c.echo(echo{number: second})
 		left := c.remaining()
 		c.echo(echo{number: second})                                      // twice
@@ -57,7 +57,7 @@ func TestEchoNeverShortensTheDeadline(t *testing.T) {
 		if c.remaining() != left {
 			t.Errorf("%v became %v", left, c.remaining())
 		}
-		third := c.beat()
+		third := c.heartbeat()
 		c.echo(echo{number: third, age: 900 * time.Millisecond, known: 900 * time.Millisecond})
 		if c.remaining() != left {
 			t.Errorf("an old contact made %v of %v", c.remaining(), left)
@@ -69,7 +69,7 @@ func TestEchoNeverShortensTheDeadline(t *testing.T) {
 func TestAnEchoedBeatIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(time.Second)
-		first, second, third := c.beat(), c.beat(), c.beat()
+		first, second, third := c.heartbeat(), c.heartbeat(), c.heartbeat()
 		c.echo(echo{number: second})
 		if len(c.sent) != 1 {
 			t.Errorf("%d beats are kept, of which one has no echo", len(c.sent))
@@ -91,8 +91,8 @@ func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
 		c := newClock(timeout)
-		c.echo(echo{number: c.beat(), age: time.Second, known: 5 * time.Second})
-		free, look := c.remaining(), c.look()
+		c.echo(echo{number: c.heartbeat(), age: time.Second, known: 5 * time.Second})
+		free, look := c.remaining(), c.nextCheck()
 		c.hold(true)
 		held := c.remaining()
 		if held != free-4*time.Second {
@@ -106,7 +106,7 @@ func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 			t.Errorf("%v left after the hold, %v before", c.remaining(), free)
 		}
 		time.Sleep(held)
-		if look := c.look(); look != 4*time.Second {
+		if look := c.nextCheck(); look != 4*time.Second {
 			t.Errorf("looked at again after %v", look)
 		}
 		c.hold(true)
@@ -124,7 +124,7 @@ func TestFirstGrantBeatsOnlyIfTheDeadlineIsNear(t *testing.T) {
 	}{{0, false}, {7 * time.Second, false}, {7100 * time.Millisecond, true}, {11 * time.Second, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newClock(10 * time.Second)
-			c.echo(echo{number: c.beat(), known: test.known})
+			c.echo(echo{number: c.heartbeat(), known: test.known})
 			for range 2 {
 				c.hold(true)
 				if told := len(c.changed) > 0; told != test.told {
@@ -141,9 +141,9 @@ func TestFirstGrantBeatsOnlyIfTheDeadlineIsNear(t *testing.T) {
 func TestFirstGrantIsToldIfTheTimerIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(10 * time.Second)
-		c.echo(echo{number: c.beat(), known: 20 * time.Second})
-		c.look()
-		c.echo(echo{number: c.beat(), known: 4 * time.Second})
+		c.echo(echo{number: c.heartbeat(), known: 20 * time.Second})
+		c.nextCheck()
+		c.echo(echo{number: c.heartbeat(), known: 4 * time.Second})
 		c.hold(true)
 		if len(c.changed) == 0 {
 			t.Errorf("the deadline is in %v, and nobody looks before", c.remaining())
@@ -154,8 +154,8 @@ func TestFirstGrantIsToldIfTheTimerIsLate(t *testing.T) {
 func TestASmallerTimeoutMovesTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(40 * time.Second)
-		c.echo(echo{number: c.beat()})
-		c.echo(echo{number: c.beat(), timeout: 4 * time.Second})
+		c.echo(echo{number: c.heartbeat()})
+		c.echo(echo{number: c.heartbeat(), timeout: 4 * time.Second})
 		if c.sessionTimeout() != 4*time.Second || c.remaining() > 4*time.Second {
 			t.Errorf("%v left of %v", c.remaining(), c.sessionTimeout())
 		}
@@ -172,21 +172,21 @@ func TestASmallerTimeoutMovesTheDeadline(t *testing.T) {
 func TestTheSilentOneIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(10 * time.Second)
-		c.echo(echo{number: c.beat()})
+		c.echo(echo{number: c.heartbeat()})
 		for age := 2 * time.Second; age < 10*time.Second; age += 2 * time.Second {
 			time.Sleep(2 * time.Second)
-			c.echo(echo{number: c.beat(), age: age, known: age})
+			c.echo(echo{number: c.heartbeat(), age: age, known: age})
 		}
 		time.Sleep(2 * time.Second)
 		if s := c.silence(); c.remaining() > 0 || s != "the plugin has heard nothing from ZooKeeper for 10s" {
 			t.Errorf("%v left: %s", c.remaining(), s)
 		}
 		c.hold(true)
-		c.echo(echo{number: c.beat(), age: 2 * time.Second, known: 9500 * time.Millisecond})
+		c.echo(echo{number: c.heartbeat(), age: 2 * time.Second, known: 9500 * time.Millisecond})
 		if s := c.silence(); c.remaining() > 0 || s != "the plugin has heard nothing from ZooKeeper for 2s; the leader is not known to have heard of the session for 9.5s" {
 			t.Errorf("%v left: %s", c.remaining(), s)
 		}
-		c.echo(echo{number: c.beat()})
+		c.echo(echo{number: c.heartbeat()})
 		time.Sleep(9600 * time.Millisecond)
 		if s := c.silence(); c.remaining() > 0 || s != "the plugin has not answered, or this process did not run, for 9.6s" {
 			t.Errorf("%v left: %s", c.remaining(), s)
@@ -212,7 +212,7 @@ func TestWhoAsksAfterAPauseIsToldOfTheLoss(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSession(new(Client), recipes.SessionConfig{}, &generation{plugin: new(Plugin), hangUp: func() {}}, &pb.Opened{Timeout: durationpb.New(10 * time.Second)})
-				s.clock.echo(echo{number: s.clock.beat()})
+				s.clock.echo(echo{number: s.clock.heartbeat()})
 				if lost(s) {
 					t.Fatal("lost at once")
 				}
@@ -235,7 +235,7 @@ func TestAGrantCountsFromAnEchoThatIsYoungerThanItsProof(t *testing.T) {
 	}{{time.Second, false}, {8400 * time.Millisecond, false}, {8600 * time.Millisecond, true}, {time.Hour, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newClock(10 * time.Second)
-			c.echo(echo{number: c.beat(), known: test.known})
+			c.echo(echo{number: c.heartbeat(), known: test.known})
 			if c.proved() == test.asks {
 				t.Errorf("known for %v: proved is %v", test.known, c.proved())
 			}
@@ -246,7 +246,7 @@ func TestAGrantCountsFromAnEchoThatIsYoungerThanItsProof(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			start = time.Now()
 			next := c.since(start)
-			n := c.beat()
+			n := c.heartbeat()
 			time.Sleep(time.Millisecond)
 			c.echo(echo{number: n, known: 7 * time.Second})
 			select {
@@ -266,11 +266,11 @@ func TestAGrantCountsFromAnEchoThatIsYoungerThanItsProof(t *testing.T) {
 func TestAnIdleSessionIsResumedFromItsLastContact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(10 * time.Second)
-		c.echo(echo{number: c.beat(), age: time.Second, known: time.Hour})
+		c.echo(echo{number: c.heartbeat(), age: time.Second, known: time.Hour})
 		if age := time.Since(c.contacted()); age != time.Second {
 			t.Errorf("it counts from %v ago", age)
 		}
-		c.echo(echo{number: c.beat(), age: time.Second, known: 3 * time.Second})
+		c.echo(echo{number: c.heartbeat(), age: time.Second, known: 3 * time.Second})
 		c.hold(true)
 		if age := time.Since(c.contacted()); age != 3*time.Second {
 			t.Errorf("with a hold it counts from %v ago", age)

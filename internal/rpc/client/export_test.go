@@ -15,5 +15,5 @@ func Kept(s recipes.Client) (grants, owned, waiters int) {
 	c := s.(*session)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.grants), len(c.owned), len(c.waiters)
+	return len(c.held), len(c.owned), len(c.waiters)
 }

@@ -276,7 +276,7 @@ func TestWhatAPluginSentIsReadAfterItsEnd(t *testing.T) {
 // plugin serves the session says that. Only a reason makes a loss of what a call is told.
 func TestAPluginThatHasLetGoDoesNotEndTheSession(t *testing.T) {
 	letGo := fmt.Errorf("%w: let go", recipes.ErrSessionLost)
-	for _, test := range []struct{ said, want, not error }{
+	for _, test := range []struct{ answered, want, not error }{
 		{letGo, context.Canceled, recipes.ErrSessionLost},
 		{fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, letGo), recipes.ErrUnknownOutcome, recipes.ErrSessionLost},
 		{recipes.ErrExpired, recipes.ErrExpired, context.Canceled},
@@ -284,11 +284,11 @@ func TestAPluginThatHasLetGoDoesNotEndTheSession(t *testing.T) {
 		c := client.Unconnected()
 		wanted, cancel := context.WithCancel(ctx(t))
 		play(t, c, &scripted{open: serves(time.Hour), acquired: cancel, acquire: func(*pb.AcquireRequest) (*pb.AcquireResponse, error) {
-			return nil, rpcwire.ToStatus(test.said, nil)
+			return nil, rpcwire.ToStatus(test.answered, nil)
 		}})
 		_, err := lock(t, openScripted(t, c), recipes.LockConfig{}).Acquire(wanted)
 		if !errors.Is(err, test.want) || errors.Is(err, test.not) {
-			t.Errorf("%v: %v", test.said, err)
+			t.Errorf("%v: %v", test.answered, err)
 		}
 	}
 }

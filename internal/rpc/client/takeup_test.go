@@ -164,8 +164,8 @@ func TestADowngradeWhoseSessionEndsIsNotHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, generationOf := resumable(t)
 		s.begin(generationOf())
-		s.Client.readWriteLocks = lost{}
-		h := newSharedHold(&grant{s: s, id: "1", lost: make(chan struct{})}, recipes.Writing)
+		s.readWriteLocks = lost{}
+		h := newSharedHold(&remoteGrant{s: s, id: "1", lost: make(chan struct{})}, recipes.Writing)
 		if err := h.Downgrade(t.Context()); !errors.Is(err, recipes.ErrNotHeld) || !errors.Is(err, recipes.ErrExpired) {
 			t.Errorf("it ends with %v", err)
 		}
