@@ -104,9 +104,9 @@ func (s *session) abandon(id string) {
 	})
 }
 
-// remember records a grant, so that the end of the session ends it too. late is true if the
-// grant comes from a plugin that has ended after the next plugin resumed the session's other
-// grants. DropRest then deletes the grant's znode.
+// remember records a grant, so that the end of the session ends it too. A grant is late if
+// its plugin has ended, and the next one had already resumed the session's other grants.
+// DropRest then deletes the znode of the late grant.
 func (s *session) remember(g *remoteGrant, w *waiter) (late bool, err error) {
 	s.checkClock()
 	s.mu.Lock()

@@ -34,12 +34,14 @@ type Plugin struct {
 // Connect returns a connection to another plugin process, on the terms of New. After Use, the
 // client opens sessions through it.
 //
-// The client calls died when the stream of a session has ended without reporting the loss.
-// died returns true if the process has ended, was waited for, and did nothing between the end
-// of the stream and its own. Then it cannot have closed any session. Otherwise it returns
-// false, without a long wait. If died is nil, or returns false, the session is lost. If it
-// returns true, the session continues when Use names another plugin that can resume it, and
-// is lost at its own deadline otherwise.
+// The client calls died when the stream of a session has ended without reporting the loss. It
+// must return true only if the process has ended and was waited for, and did nothing after
+// the end of the stream. Only then it cannot have closed any session. Otherwise it returns
+// false, without a long wait.
+//
+// If died is nil, or returns false, the session is lost. If it returns true, the session
+// continues when Use names another plugin that can resume it. Otherwise it is lost at its own
+// deadline.
 func (c *Client) Connect(over grpc.ClientConnInterface, dial carry.Dialer, died func(context.Context) bool) *Plugin {
 	p := &Plugin{
 		client: c, conn: carry.New(over, dial), died: died, sessions: make(map[*session]bool),

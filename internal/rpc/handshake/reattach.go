@@ -5,12 +5,11 @@ import (
 	"fmt"
 )
 
-// ReattachEnv names the environment variable that has a host use a plugin that runs
-// already, for example in a debugger, instead of launching one. Its value is a [Reattach]
-// in JSON.
+// ReattachEnv names the environment variable that makes a host use a running plugin, for
+// example one in a debugger, instead of launching one. Its value is a [Reattach] in JSON.
 const ReattachEnv = "ZKRECIPES_PLUGIN_REATTACH"
 
-// Reattach is where a plugin that is being debugged serves.
+// Reattach is the address of a plugin that is being debugged.
 type Reattach struct {
 	ProtocolVersion int    `json:"protocol_version"`
 	PID             int    `json:"pid"`

@@ -183,7 +183,7 @@ func TestBothCallersAreToldTheSessionsEnd(t *testing.T) {
 		opened := must.Get(new(fake.World).Open(t.Context(), recipes.SessionConfig{}))(t)
 		ss := &session{ctx: ctx, Client: opened}
 		ts := newAcquisitions(ss, 1)
-		leaves, told := make(chan struct{}), make(chan error, 2)
+		leaves, reported := make(chan struct{}), make(chan error, 2)
 		for range 2 {
 			go func() {
 				_, err := ts.call(t.Context(), "it", false, nil, func(c context.Context, _ func(recipes.Place)) (*grant, error) {
@@ -191,18 +191,18 @@ func TestBothCallersAreToldTheSessionsEnd(t *testing.T) {
 					<-leaves
 					return nil, c.Err()
 				})
-				told <- err
+				reported <- err
 			}()
 			synctest.Wait()
 		}
 		cancel(recipes.ErrExpired)
 		synctest.Wait()
-		if len(told) > 0 {
-			t.Errorf("told %v before the call has ended", <-told)
+		if len(reported) > 0 {
+			t.Errorf("told %v before the call has ended", <-reported)
 		}
 		close(leaves)
 		for range 2 {
-			if err := <-told; !errors.Is(err, recipes.ErrExpired) {
+			if err := <-reported; !errors.Is(err, recipes.ErrExpired) {
 				t.Error(err)
 			}
 		}

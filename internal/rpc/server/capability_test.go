@@ -39,20 +39,20 @@ func TestEveryServiceHasItsCapability(t *testing.T) {
 	g := grpc.NewServer()
 	s := New(Config{})
 	s.Register(g)
-	var told []string
+	var reported []string
 	for name := range g.GetServiceInfo() {
 		names, ok := about[name]
 		if !ok {
 			t.Errorf("%s is new: add its capability", name)
 		}
-		told = append(told, names...)
+		reported = append(reported, names...)
 	}
 	have := Config{Resume: func(context.Context, recipes.SessionConfig, []byte, time.Time) (recipes.Client, error) {
 		return nil, nil
 	}}.Capabilities()
-	slices.Sort(told)
+	slices.Sort(reported)
 	slices.Sort(have)
-	if !slices.Equal(told, have) {
-		t.Errorf("the services have %q, the capabilities are %q", told, have)
+	if !slices.Equal(reported, have) {
+		t.Errorf("the services have %q, the capabilities are %q", reported, have)
 	}
 }

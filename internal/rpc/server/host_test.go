@@ -104,7 +104,7 @@ func (h *rawHost) send(m *pb.OpenRequest) {
 	must.Do(h.t, h.stream.Send(m))
 }
 
-func beat(n uint64) *pb.OpenRequest {
+func heartbeat(n uint64) *pb.OpenRequest {
 	return &pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: &pb.Beat{Number: n}}}
 }
 

@@ -23,8 +23,8 @@ type sent struct {
 
 func newSent() *sent {
 	s := &sent{outbox: outbox{limit: 4 << 20}}
-	s.begin(s.note, func(beat uint64) *pb.OpenResponse {
-		return &pb.OpenResponse{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{Number: beat}}}
+	s.begin(s.note, func(heartbeat uint64) *pb.OpenResponse {
+		return &pb.OpenResponse{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{Number: heartbeat}}}
 	}, func() { s.fulls++ }, s.tasks.Go)
 	return s
 }
@@ -82,11 +82,11 @@ func TestOutboxSendsInOrderAndTheLossLast(t *testing.T) {
 	s.put(joined("a"))
 	<-s.begun
 	s.put(joined("b"))
-	s.beat(1)
+	s.heartbeat(1)
 	s.change(state(pb.State_STATE_SUSPENDED))
 	s.put(joined("c"))
 	s.change(state(pb.State_STATE_CONNECTED))
-	s.beat(2)
+	s.heartbeat(2)
 	heard := make(chan struct{})
 	s.end(state(pb.State_STATE_LOST), func() { <-heard })
 	s.end(state(pb.State_STATE_SUSPENDED), func() { t.Error("the second end counts") })
@@ -99,7 +99,7 @@ func TestOutboxSendsInOrderAndTheLossLast(t *testing.T) {
 	close(heard)
 	must.Do(t, <-s.over)
 	s.put(joined("d"))
-	s.beat(3)
+	s.heartbeat(3)
 	s.change(state(pb.State_STATE_CONNECTED))
 	want := []string{"a", "b", "c", "STATE_CONNECTED", "echo 2", "STATE_LOST"}
 	expect(t, s, want...)
@@ -110,7 +110,7 @@ func TestOutboxSendsWhatComesLater(t *testing.T) {
 	s := newSent()
 	s.put(joined("a"))
 	expect(t, s, "a")
-	s.beat(1)
+	s.heartbeat(1)
 	expect(t, s, "a", "echo 1")
 	if s.sending {
 		t.Error("it still sends")

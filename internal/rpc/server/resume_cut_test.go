@@ -20,11 +20,11 @@ func TestATakeUpThatIsCutOffGivesNothingBack(t *testing.T) {
 	t.Parallel()
 	m := startMoving(t, zooKeeper(t))
 	during := []zkserver.Op{zkserver.OpGetChildren2, zkserver.OpGetData} // the requests of a take-up
-	had := make([]*pb.Grant, len(during))
+	resumed := make([]*pb.Grant, len(during))
 	for i := range during {
 		id := strconv.Itoa(i)
 		var err error
-		if had[i], err = m.acquire(&pb.AcquireRequest{RequestId: id, Path: "/held" + id}); err != nil {
+		if resumed[i], err = m.acquire(&pb.AcquireRequest{RequestId: id, Path: "/held" + id}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -44,7 +44,7 @@ func TestATakeUpThatIsCutOffGivesNothingBack(t *testing.T) {
 	second.open(resumeOf(m.opened))
 	for i, op := range during {
 		id := strconv.Itoa(i)
-		ask := &pb.AcquireRequest{RequestId: id, Path: "/held" + id, Resumed: had[i]}
+		ask := &pb.AcquireRequest{RequestId: id, Path: "/held" + id, Resumed: resumed[i]}
 		var once sync.Once
 		m.zk.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if r.Op == op {
@@ -60,7 +60,7 @@ func TestATakeUpThatIsCutOffGivesNothingBack(t *testing.T) {
 			t.Errorf("cut off at %v, and answered with %v", op, again)
 		}
 		m.zk.SetFault(nil)
-		if again, err := second.acquire(ask); err != nil || again.GetToken() != had[i].GetToken() {
+		if again, err := second.acquire(ask); err != nil || again.GetToken() != resumed[i].GetToken() {
 			t.Errorf("cut off at %v, and taken up again: %v, %v", op, again, err)
 		}
 	}

@@ -29,7 +29,7 @@ func TestOnlyBeatsKeepASession(t *testing.T) {
 		h := newRawHost(t, server.Config{Open: world.Open})
 		h.timeout = timeout
 		h.open(nil)
-		h.send(beat(7))
+		h.send(heartbeat(7))
 		var echoed []uint64
 		over := make(chan struct{})
 		go func() {

@@ -58,7 +58,7 @@ func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
 		}
 	}
 	world.Remove(world.Line(longPath)[0].Znode)
-	h.send(beat(7))
+	h.send(heartbeat(7))
 	places, lost, echoed := 0, false, false
 	for !lost || !echoed {
 		m := must.Get(h.stream.Recv())(t)
