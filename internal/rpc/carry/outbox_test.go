@@ -6,7 +6,7 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// TestAnswersThatWereSentTakeNoRoom: neither whole nor cut ones.
+// Neither whole nor cut answers count after they were sent.
 func TestAnswersThatWereSentTakeNoRoom(t *testing.T) {
 	parts := 0
 	o := newOutbox(sink(func(m *pb.CarryResponse) { parts += len(m.GetAnswers()) }))
@@ -18,7 +18,7 @@ func TestAnswersThatWereSentTakeNoRoom(t *testing.T) {
 	}
 }
 
-// An answer that waits for room goes when the connection has ended, for nothing makes room.
+// The wait for sent answers ends with the connection, because no more are sent.
 func TestAFailedOutboxKeepsNobodyWaiting(t *testing.T) {
 	o := newOutbox(sink(func(*pb.CarryResponse) {}))
 	o.bytes = MaxUnsent + 1

@@ -12,14 +12,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestDeadlineIsNeverLaterThanZooKeepers goes through what can delay a beat or
-// its echo. ZooKeeper counts from the plugin's last contact, which was the given
-// age before the echo was written.
+// The test varies the delays of a heartbeat and its echo. ZooKeeper counts from the plugin's
+// last contact, which had the given age when the echo was written.
 func TestDeadlineIsNeverLaterThanZooKeepers(t *testing.T) {
 	const timeout = 10 * time.Second
 	for _, test := range []struct {
 		name     string
-		to, back time.Duration // of a beat and its echo
+		to, back time.Duration // of a heartbeat and its echo
 		age      time.Duration
 	}{
 		{"at once", 0, 0, 0},
@@ -65,7 +64,7 @@ func TestEchoNeverShortensTheDeadline(t *testing.T) {
 	})
 }
 
-// Echoes come in order. One answers the beats before it too, and none is kept.
+// Echoes arrive in order. One answers the earlier heartbeats too, and none of them is kept.
 func TestAnEchoedBeatIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(time.Second)
@@ -76,7 +75,7 @@ func TestAnEchoedBeatIsForgotten(t *testing.T) {
 		}
 		c.echo(echo{number: first, timeout: time.Hour})
 		if c.sessionTimeout() != time.Second {
-			t.Error("an echo that was told too late counts")
+			t.Error("an echo that arrived too late counts")
 		}
 		c.echo(echo{number: third})
 		if len(c.sent) != 0 {
@@ -85,8 +84,8 @@ func TestAnEchoedBeatIsForgotten(t *testing.T) {
 	})
 }
 
-// While the host holds something, what the leader may not know does not count; what
-// was counted before does not either.
+// While the host holds something, contacts that the leader may not have received do not
+// count, and earlier ones of that kind do not either.
 func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
@@ -116,7 +115,7 @@ func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 	})
 }
 
-// A grant wakes nobody, unless the session has not much time left to hear from the leader.
+// A grant wakes no goroutine, unless the session's deadline is near.
 func TestFirstGrantBeatsOnlyIfTheDeadlineIsNear(t *testing.T) {
 	for _, test := range []struct {
 		known time.Duration
@@ -136,8 +135,9 @@ func TestFirstGrantBeatsOnlyIfTheDeadlineIsNear(t *testing.T) {
 	}
 }
 
-// Nothing was held and the leader was not heard, so the timer waits for the last contact's
-// deadline. A grant counts from what the leader knows, and that is over before.
+// Nothing was held and the leader received nothing, so the timer waits for the last contact's
+// deadline. A grant counts from the last contact that the leader received, whose deadline is
+// earlier.
 func TestFirstGrantIsToldIfTheTimerIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(10 * time.Second)
@@ -146,7 +146,7 @@ func TestFirstGrantIsToldIfTheTimerIsLate(t *testing.T) {
 		c.echo(echo{number: c.heartbeat(), known: 4 * time.Second})
 		c.hold(true)
 		if len(c.changed) == 0 {
-			t.Errorf("the deadline is in %v, and nobody looks before", c.remaining())
+			t.Errorf("the deadline is in %v, and is not checked before", c.remaining())
 		}
 	})
 }
@@ -162,13 +162,13 @@ func TestASmallerTimeoutMovesTheDeadline(t *testing.T) {
 		select {
 		case <-c.changed:
 		default:
-			t.Error("the deadline is an earlier one, and nobody is told")
+			t.Error("the deadline has moved forward, and watchClock is not notified")
 		}
 	})
 }
 
-// A server that is down is not the plugin's fault, and the other way round. The time is what
-// has elapsed, and not the session timeout.
+// The error names the side that was silent, and the time that has passed, not the session
+// timeout.
 func TestTheSilentOneIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(10 * time.Second)
@@ -194,8 +194,8 @@ func TestTheSilentOneIsNamed(t *testing.T) {
 	})
 }
 
-// A process that was stopped for longer than the session lasts may ask before its own
-// timers run. Whatever it asks, it is told the truth. Nothing runs for the session here.
+// A process that was stopped for longer than the session timeout may call a method before its
+// timers run. Every method returns the loss. No goroutine of the session runs here.
 func TestWhoAsksAfterAPauseIsToldOfTheLoss(t *testing.T) {
 	for name, lost := range map[string]func(*session) bool{
 		"Done": func(s *session) bool {
@@ -225,9 +225,9 @@ func TestWhoAsksAfterAPauseIsToldOfTheLoss(t *testing.T) {
 	}
 }
 
-// A grant in a session that has held nothing for long: the last echo proves nothing of it.
-// The host asks the plugin once, and counts from what that has proved. A session that holds
-// something sends no beat for a grant.
+// In a session that has held nothing for long, the last echo proves nothing for a new grant.
+// The host asks the plugin once, and counts from the new proof. A session that holds
+// something sends no heartbeat for a grant.
 func TestAGrantCountsFromAnEchoThatIsYoungerThanItsProof(t *testing.T) {
 	for _, test := range []struct {
 		known time.Duration // in the last echo before the grant
@@ -261,8 +261,8 @@ func TestAGrantCountsFromAnEchoThatIsYoungerThanItsProof(t *testing.T) {
 	}
 }
 
-// A session that holds nothing is resumed from its last contact, however long ago the
-// leader was asked.
+// A session that holds nothing is resumed from its last contact, however old the leader's
+// last confirmation is.
 func TestAnIdleSessionIsResumedFromItsLastContact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(10 * time.Second)

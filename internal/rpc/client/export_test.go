@@ -10,7 +10,7 @@ func Holding(s recipes.Client) bool {
 	return c.holding
 }
 
-// Kept is how many grants and contenders a session remembers.
+// Kept returns how many grants and contenders a session remembers.
 func Kept(s recipes.Client) (grants, owned, waiters int) {
 	c := s.(*session)
 	c.mu.Lock()

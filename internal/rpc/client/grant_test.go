@@ -34,7 +34,7 @@ func TestRemovalByAnotherHandClosesLostOnceAskedFor(t *testing.T) {
 	if errors.Is(watched.Err(), recipes.ErrSessionLost) || s.Err() != nil {
 		t.Errorf("the session is lost too: %v", s.Err())
 	}
-	// The other one is not watched: its loss is found out by a write.
+	// The other grant is not watched: a write detects its loss.
 	if err := silent.Err(); err != nil || spy.count("Watch") != 1 {
 		t.Errorf("%v after %d watches", err, spy.count("Watch"))
 	}
@@ -109,7 +109,7 @@ func TestReleaseGoesOnWhenItsContextEnds(t *testing.T) {
 	must.Report(t, h.Release(ctx(t)))
 }
 
-// TestWriteWhoseAnswerIsLostHasNoKnownOutcome, and is not sent again.
+// The write is not sent again.
 func TestWriteWhoseAnswerIsLostHasNoKnownOutcome(t *testing.T) {
 	spy := newSpy()
 	l := newLink(t, spy.option())
@@ -136,8 +136,7 @@ func TestWriteOverABrokenConnectionHasNoKnownOutcome(t *testing.T) {
 	}
 }
 
-// TestWhatThePluginSaysOfTheOutcomeSurvivesTheSession: the stream tells the loss
-// before the answer to the call, and tells nothing of the call.
+// The stream reports the loss before the call is answered, and says nothing of the call.
 func TestWhatThePluginSaysOfTheOutcomeSurvivesTheSession(t *testing.T) {
 	outcomes := []error{recipes.ErrUnknownOutcome, recipes.ErrNotHeld}
 	for i, outcome := range outcomes {
@@ -158,7 +157,7 @@ func TestWhatThePluginSaysOfTheOutcomeSurvivesTheSession(t *testing.T) {
 	}
 }
 
-// TestWhatTheStreamToldCostsNoCall asks everything that can be answered here.
+// The test calls every method that the client can answer from the stream's messages.
 func TestWhatTheStreamToldCostsNoCall(t *testing.T) {
 	spy := newSpy()
 	l := newLink(t, spy.option())
@@ -175,7 +174,7 @@ func TestWhatTheStreamToldCostsNoCall(t *testing.T) {
 	}
 }
 
-// The plugin remembers only so many grants that have ended.
+// The plugin remembers a limited number of ended grants.
 func TestReleaseThatThePluginHasForgottenIsOneThatHasHappened(t *testing.T) {
 	spy := newSpy()
 	l := newLink(t, spy.option())

@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// inLine waits until n stand in line.
+// inLine waits until the wait queue has n contenders.
 func (l *link) inLine(t *testing.T, n int) {
 	t.Helper()
 	l.eventually(t, "the line", func() bool { return len(l.world.Line("/l")) == n })
@@ -48,8 +48,7 @@ func TestJoinedIsCalledOnceWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestGrantThatCrossesWithTheCancellationIsNotOrphaned loses the answer of a
-// granted Acquire at the moment when the caller gives up.
+// The answer of a granted Acquire is lost at the moment when the caller stops waiting.
 func TestGrantThatCrossesWithTheCancellationIsNotOrphaned(t *testing.T) {
 	spy := newSpy()
 	l := newLink(t, spy.option())

@@ -21,7 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// leaving is a plugin that can tell the end of its session: loses sends the reason.
+// leaving is a plugin that can report the end of its session: loses sends the reason.
 func leaving(detach func(context.Context) error) (s *scripted, loses func(error)) {
 	reasons := make(chan error, 1)
 	return &scripted{detach: detach, open: func(st leaseStream, _ *pb.Resume) error {
@@ -38,8 +38,7 @@ func leaving(detach func(context.Context) error) (s *scripted, loses func(error)
 	}}, func(why error) { reasons <- why }
 }
 
-// TestASessionThatWasLetGoWaitsForTheEndOfItsPlugin: also if the next one could resume it
-// before.
+// The session waits even if the next plugin could resume it earlier.
 func TestASessionThatWasLetGoWaitsForTheEndOfItsPlugin(t *testing.T) {
 	c := client.Unconnected()
 	var loses func(error)
@@ -70,7 +69,7 @@ func TestASessionThatWasLetGoWaitsForTheEndOfItsPlugin(t *testing.T) {
 	}
 }
 
-// TestALossIsToldWhileThePluginIsAskedToLetGo: the answer may take long.
+// The answer to Detach may take long.
 func TestALossIsToldWhileThePluginIsAskedToLetGo(t *testing.T) {
 	for _, why := range []error{recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrPluginLost, recipes.ErrAuthFailed} {
 		c := client.Unconnected()
@@ -89,8 +88,7 @@ func TestALossIsToldWhileThePluginIsAskedToLetGo(t *testing.T) {
 	}
 }
 
-// TestASessionThatWasNotLetGoIsLostWithIt: the plugin refuses, and tells a loss without a
-// reason.
+// The plugin refuses to detach the session, and reports a loss without a reason.
 func TestASessionThatWasNotLetGoIsLostWithIt(t *testing.T) {
 	c := client.Unconnected()
 	var loses func(error)
@@ -108,8 +106,8 @@ func TestASessionThatWasNotLetGoIsLostWithIt(t *testing.T) {
 	matches(t, s.Err(), recipes.ErrSessionLost)
 }
 
-// TestASessionThatWasLetGoIsNotLostForWantOfAnAnswer: on a busy machine it comes too late.
-// What the stream has told counts, when the plugin's process has ended.
+// On a busy machine the answer to Detach arrives too late. If the plugin's process has ended,
+// the stream's report counts.
 func TestASessionThatWasLetGoIsNotLostForWantOfAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := client.Unconnected()
@@ -141,7 +139,7 @@ func TestASessionThatWasLetGoIsNotLostForWantOfAnAnswer(t *testing.T) {
 	})
 }
 
-// TestAPluginThatDoesNotLetGoIsKilled, and then its sessions go on as after any death.
+// Its sessions then continue as after any death.
 func TestAPluginThatDoesNotLetGoIsKilled(t *testing.T) {
 	c := client.Unconnected()
 	first, _ := leaving(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
@@ -159,8 +157,7 @@ func TestAPluginThatDoesNotLetGoIsKilled(t *testing.T) {
 	must.Report(t, errors.Join(moved(ctx(t)), s.Err()))
 }
 
-// TestASessionThatNeverReachedAPluginGoesOnInTheNext: a plugin that has left in peace has
-// closed the sessions that it had. It had not this one.
+// A plugin that has exited in an orderly way has closed its sessions. It never had this one.
 func TestASessionThatNeverReachedAPluginGoesOnInTheNext(t *testing.T) {
 	c := client.Unconnected()
 	_, kill := play(t, c, &scripted{open: serves(time.Hour)})
@@ -184,8 +181,8 @@ func TestASessionThatNeverReachedAPluginGoesOnInTheNext(t *testing.T) {
 	must.Report(t, s.Err())
 }
 
-// TestAWriteOfUnknownOutcomeIsNotMadeAgain: the plugin lets go of the session while the write
-// is under way, and says that it may have happened.
+// The plugin detaches the session while the write is in progress, and answers that it may
+// have been applied.
 func TestAWriteOfUnknownOutcomeIsNotMadeAgain(t *testing.T) {
 	c := client.Unconnected()
 	var loses func(error)

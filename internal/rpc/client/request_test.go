@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestAbandonIsRepeatedUntilItIsAnswered loses that answer too.
+// The test loses the answer of Abandon too.
 func TestAbandonIsRepeatedUntilItIsAnswered(t *testing.T) {
 	spy := newSpy()
 	l := newLink(t, spy.option())

@@ -13,8 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestAWaiterThatCannotBeTakenUpAsksAgain: by the same id, when the next plugin serves the
-// session.
+// It asks with the same id, once the next plugin serves the session.
 func TestAWaiterThatCannotBeTakenUpAsksAgain(t *testing.T) {
 	c := client.Unconnected()
 	streams, ended := make(chan shared, 1), make(chan struct{})

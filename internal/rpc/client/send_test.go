@@ -10,9 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestMessageThatIsTooLargeIsAnsweredAtOnce: gRPC refuses it without anybody
-// having read it, so there is nothing that the stream could say of it. The time
-// is virtual: it moves only if the call waits.
+// gRPC refuses the message before it is read, so the stream has no reason for it. The time is
+// virtual: it advances only if the call waits.
 func TestMessageThatIsTooLargeIsAnsweredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLink(t, grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(4<<10)))
@@ -23,6 +22,6 @@ func TestMessageThatIsTooLargeIsAnsweredAtOnce(t *testing.T) {
 		if d := time.Since(asked); d != 0 {
 			t.Errorf("the answer took %v", d)
 		}
-		acquire(t, s) // nothing is left of it
+		acquire(t, s) // the refused call left nothing behind
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestEarlyLeavesTimeForTheAnswer, on virtual time.
+// The time is virtual.
 func TestEarlyLeavesTimeForTheAnswer(t *testing.T) {
 	for given, want := range map[time.Duration]time.Duration{
 		10 * time.Second:       10*time.Second - answerTime,
@@ -28,6 +28,6 @@ func TestEarlyLeavesTimeForTheAnswer(t *testing.T) {
 	ctx, done := early(t.Context())
 	defer done()
 	if _, ends := ctx.Deadline(); ends {
-		t.Error("what had no end has got one")
+		t.Error("a context without a deadline got one")
 	}
 }

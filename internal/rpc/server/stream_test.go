@@ -20,8 +20,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestOnlyBeatsKeepASession: a newer host may send other messages. They do not show that the
-// host's clock runs, and ask for no echo.
+// A newer host may send other messages. They do not prove that the host's clock runs, and get
+// no echo.
 func TestOnlyBeatsKeepASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
@@ -60,8 +60,7 @@ func TestOnlyBeatsKeepASession(t *testing.T) {
 	})
 }
 
-// TestAttemptToOpenEndsWithItsStream: a host that has gone away, or waits no longer, has
-// nobody open a session for it.
+// The attempt to open a session ends when its host has died or no longer waits.
 func TestAttemptToOpenEndsWithItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const patience = time.Hour
@@ -81,7 +80,7 @@ func TestAttemptToOpenEndsWithItsStream(t *testing.T) {
 	})
 }
 
-// TestMessageThatIsTooLargeIsRefusedUnread: however it comes.
+// The message is refused over both transports.
 func TestMessageThatIsTooLargeIsRefusedUnread(t *testing.T) {
 	const limit = 1 << 10
 	h := newRawHost(t, server.Config{Open: new(fake.World).Open, Limits: server.Limits{Message: limit}})
@@ -93,7 +92,7 @@ func TestMessageThatIsTooLargeIsRefusedUnread(t *testing.T) {
 	}
 }
 
-// TestCallsOverGRPCAreMeasured: those of hosts that know nothing else.
+// Calls of hosts that support only gRPC are measured too.
 func TestCallsOverGRPCAreMeasured(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	h := newRawHost(t, server.Config{Open: new(fake.World).Open, MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))})

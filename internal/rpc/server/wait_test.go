@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestAbandonEndsACallThatIsNoClaim: also one that it has overtaken, and no other.
+// Abandon also ends a call that it has overtaken, and no other call.
 func TestAbandonEndsACallThatIsNoClaim(t *testing.T) {
 	ts := newAcquisitions(nil, 1)
 	begin := func(id string) context.Context {
@@ -35,7 +35,7 @@ func TestAbandonEndsACallThatIsNoClaim(t *testing.T) {
 	}
 }
 
-// TestCallThatHasEndedIsForgotten: nothing is kept of it.
+// Nothing is kept of an ended call.
 func TestCallThatHasEndedIsForgotten(t *testing.T) {
 	ts := newAcquisitions(nil, 1)
 	_, end := ts.abandonable(t.Context(), "one")
@@ -45,12 +45,12 @@ func TestCallThatHasEndedIsForgotten(t *testing.T) {
 	}
 }
 
-// TestAbandonUndoesWhatHasSucceeded: once, also where it comes before the call knows
-// that it has succeeded, and of the latest calls only.
+// Abandon undoes a call once, even if it arrives before the call knows of its success. Only
+// the latest calls can be undone.
 func TestAbandonUndoesWhatHasSucceeded(t *testing.T) {
 	ss := new(session)
 	ts := newAcquisitions(ss, 1)
-	var mu sync.Mutex // tasks run beside each other
+	var mu sync.Mutex // tasks run concurrently
 	undone := make(map[string]int)
 	succeed := func(ctx context.Context, id string) {
 		ts.undoable(ctx, id, func() {
@@ -85,7 +85,8 @@ func TestAbandonUndoesWhatHasSucceeded(t *testing.T) {
 	}
 }
 
-// cutting is a session whose transactions are taken up just before the connection of the call breaks.
+// cutting is a session whose transactions are resumed just before the connection of the call
+// breaks.
 type cutting struct {
 	recipes.Client
 	breaks     func()
@@ -126,7 +127,7 @@ type joinedSite struct{ recipes.Site }
 
 func (joinedSite) Payload() []byte { return nil }
 
-// What is taken up stays, for the call that is repeated. A beginning whose answer was lost is undone.
+// A resumed part remains, for the repeated call. A Begin whose answer was lost is undone.
 func TestATakeUpOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
 	for _, resumed := range []string{"", "it"} {
 		ctx, cancel := context.WithCancel(t.Context())

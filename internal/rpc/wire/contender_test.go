@@ -10,8 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestEarlyPlaceIsAPartOfEveryGrantInALine: its bytes before those of the response give
-// the response.
+// Its bytes, followed by those of the response, parse as the response.
 func TestEarlyPlaceIsAPartOfEveryGrantInALine(t *testing.T) {
 	place := recipes.Place{Znode: "/l/n", Position: 3}
 	early := must.Get(proto.Marshal(ToEarlyPlace(place)))(t)

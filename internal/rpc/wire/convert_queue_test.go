@@ -39,7 +39,7 @@ func TestNothingOfAQueueOrATransactionIsLostOnTheWire(t *testing.T) {
 	}
 }
 
-// A plugin that names fewer elements than were put does not break its host.
+// A plugin that returns fewer ids than elements does not break its host.
 func TestElementIDsAreAsManyAsElements(t *testing.T) {
 	for _, names := range [][]string{nil, {"a"}, {"a", "b"}, {"a", "b", "c"}} {
 		if got := wire.ElementIDs(names, 2); len(got) != 2 {

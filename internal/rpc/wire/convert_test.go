@@ -20,8 +20,7 @@ var contender = recipes.Contender{
 	Grace: 1500 * time.Millisecond, Revoked: true, Priority: 99, Successor: true, Dialect: recipes.Kazoo,
 }
 
-// TestNothingIsLostOnTheWire fills every field, so that a new one that is not
-// carried over fails here.
+// The test fills every field, so it fails for a new field that is not converted.
 func TestNothingIsLostOnTheWire(t *testing.T) {
 	config := recipes.SessionConfig{
 		Servers: []string{"a:1", "b:2"}, Chroot: "/c", SessionTimeout: time.Second, ConnectTimeout: 2 * time.Second,
@@ -43,7 +42,7 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		got, want any
-		skip      string // field that does not travel
+		skip      string // field that is not sent
 	}{
 		{"config", wire.Config(wire.ToConfig(config)), config, "Logger"},
 		{"contenders", wire.Contenders(wire.ToContenders([]recipes.Contender{contender}))[0], contender, ""},
@@ -85,8 +84,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoTextCanBeSent: a program in another language, or an operator, may have
-// written it. A message that cannot be sent would lose everything else in it too.
+// A program in another language, or an operator, may have written the string. A message that
+// cannot be sent would lose its other fields too.
 func TestWhatIsNoTextCanBeSent(t *testing.T) {
 	const bytes, text = "a\xff", "a\uFFFD"
 	m := wire.ToTransactionStatus(recipes.TransactionStatus{

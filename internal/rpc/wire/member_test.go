@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// complete fails if a field of want is zero, and so would not be missed, or if
-// got is another. Fields of the names left do not travel.
+// complete fails if a field of want is zero, because its loss would go unnoticed, or if got
+// differs. The fields in left are not sent.
 func complete(t *testing.T, got, want any, left ...string) {
 	t.Helper()
 	v := reflect.ValueOf(want)
@@ -62,6 +62,6 @@ func TestWhoHasTheNameTravelsWithTheFailure(t *testing.T) {
 	complete(t, *taken, want)
 	sameAnswers(t, got, err)
 	if got, _ := wire.Error(throughStatus(t, wire.ToStatus(recipes.ErrNodeExists, nil))); errors.As(got, &taken) {
-		t.Error("somebody came from nowhere")
+		t.Error("there is a member without a message")
 	}
 }
