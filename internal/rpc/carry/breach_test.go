@@ -56,7 +56,7 @@ func TestFullConnectionRefusesNoCall(t *testing.T) {
 }
 
 // The end of the caller's context ends its call.
-func TestPluginThatDoesNotReadKeepsNobody(t *testing.T) {
+func TestPluginThatDoesNotReadBlocksNoCaller(t *testing.T) {
 	p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
 		_ = f.Send(&pb.CarryResponse{Limits: wide})
 		<-f.ctx.Done() // the test's
@@ -223,7 +223,7 @@ var large = func() []byte {
 }()
 
 // A host may cancel a call that is just being answered, or call a method of a newer plugin.
-func TestWhatCrossedIsNoBreach(t *testing.T) {
+func TestACancellationMayCrossWithItsAnswer(t *testing.T) {
 	p := newPair(t, setting{acquire: echo})
 	f := p.host(t)
 	say := func(m *pb.CarryRequest) *pb.Answer {
@@ -252,7 +252,7 @@ func TestWhatCrossedIsNoBreach(t *testing.T) {
 }
 
 // An answered call frees its place, even if its caller did not wait for the answer.
-func TestAnsweredCallMakesRoom(t *testing.T) {
+func TestAnsweredCallFreesItsPlace(t *testing.T) {
 	first := make(chan struct{})
 	p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
 		_ = f.Send(&pb.CarryResponse{Limits: &pb.Limits{Calls: 1, Bytes: 1 << 10, Payload: 1 << 10, Message: 4 << 10}})

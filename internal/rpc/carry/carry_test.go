@@ -271,7 +271,7 @@ func TestMetadataAndDeadlineReachTheService(t *testing.T) {
 
 // The part is read once, in the caller's goroutine, and the whole answer contains it too.
 // Parts sent after the end of the call are dropped.
-func TestEarlyPartIsReadWhileTheCallGoesOn(t *testing.T) {
+func TestEarlyPartIsReadWhileTheCallContinues(t *testing.T) {
 	proceed := make(chan struct{}, 1)
 	var kept func(proto.Message)
 	s := setting{acquire: func(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
@@ -364,7 +364,7 @@ func TestDeadlineEndsTheCallAndItsService(t *testing.T) {
 }
 
 // A long answer does not delay other calls either.
-func TestWaitingCallHoldsUpNoOther(t *testing.T) {
+func TestWaitingCallDelaysNoOther(t *testing.T) {
 	const waiting = 500
 	release := make(chan struct{})
 	long := strings.Repeat("x", 1<<20)
@@ -410,7 +410,7 @@ func TestWaitingCallHoldsUpNoOther(t *testing.T) {
 
 // gRPC makes calls with large requests, with metadata of a kind that is not carried, and with
 // options of gRPC.
-func TestWhatTheConnectionCannotHaveGoesByItself(t *testing.T) {
+func TestCallsThatCannotBeCarriedUseGRPC(t *testing.T) {
 	p := newPair(t, setting{acquire: echo})
 	var header metadata.MD
 	for name, call := range map[string]func(context.Context) error{

@@ -7,7 +7,7 @@ import (
 )
 
 // Neither whole nor cut answers count after they were sent.
-func TestAnswersThatWereSentTakeNoRoom(t *testing.T) {
+func TestSentAnswersDoNotCount(t *testing.T) {
 	parts := 0
 	o := newOutbox(sink(func(m *pb.CarryResponse) { parts += len(m.GetAnswers()) }))
 	o.put(&pb.Answer{Id: 1})
@@ -19,7 +19,7 @@ func TestAnswersThatWereSentTakeNoRoom(t *testing.T) {
 }
 
 // The wait for sent answers ends with the connection, because no more are sent.
-func TestAFailedOutboxKeepsNobodyWaiting(t *testing.T) {
+func TestAFailedOutboxEndsTheWait(t *testing.T) {
 	o := newOutbox(sink(func(*pb.CarryResponse) {}))
 	o.bytes = MaxUnsent + 1
 	o.mu.Lock()

@@ -26,7 +26,7 @@ func (c hooked) Write(b []byte) (int, error) {
 
 // A host that has the answer may send another call at once, and the plugin refuses it if
 // there is no place.
-func TestACallGivesItsPlaceBackBeforeItsAnswer(t *testing.T) {
+func TestACallFreesItsPlaceBeforeItsAnswer(t *testing.T) {
 	const calls = carry.MaxBytes / carry.MaxPayload
 	payload, err := proto.Marshal(&pb.AcquireRequest{Data: make([]byte, carry.MaxPayload-4)})
 	if err != nil || len(payload) != carry.MaxPayload {

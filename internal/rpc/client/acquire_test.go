@@ -58,7 +58,7 @@ func TestAWaiterOfASessionThatIsRefusedGivesUp(t *testing.T) {
 		go func() {
 			_, err := recipe{s: s}.acquire(t.Context(), "lock", nil, func(_ context.Context, _ string, resumed *pb.Grant) (answer, error) {
 				if resumed.GetZnode() != "/l/lock-1" {
-					t.Errorf("it takes up %v", resumed)
+					t.Errorf("it resumes %v", resumed)
 				}
 				close(next.ended)
 				return nil, status.Error(codes.Unavailable, "the connection has ended")

@@ -65,7 +65,7 @@ func TestEchoNeverShortensTheDeadline(t *testing.T) {
 }
 
 // Echoes arrive in order. One answers the earlier heartbeats too, and none of them is kept.
-func TestAnEchoedBeatIsForgotten(t *testing.T) {
+func TestAnEchoedHeartbeatIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(time.Second)
 		first, second, third := c.heartbeat(), c.heartbeat(), c.heartbeat()
@@ -116,7 +116,7 @@ func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 }
 
 // A grant wakes no goroutine, unless the session's deadline is near.
-func TestFirstGrantBeatsOnlyIfTheDeadlineIsNear(t *testing.T) {
+func TestFirstGrantSendsAHeartbeatOnlyIfTheDeadlineIsNear(t *testing.T) {
 	for _, test := range []struct {
 		known time.Duration
 		told  bool
@@ -138,7 +138,7 @@ func TestFirstGrantBeatsOnlyIfTheDeadlineIsNear(t *testing.T) {
 // Nothing was held and the leader received nothing, so the timer waits for the last contact's
 // deadline. A grant counts from the last contact that the leader received, whose deadline is
 // earlier.
-func TestFirstGrantIsToldIfTheTimerIsLate(t *testing.T) {
+func TestFirstGrantMovesALateTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(10 * time.Second)
 		c.echo(echo{number: c.heartbeat(), known: 20 * time.Second})
@@ -169,7 +169,7 @@ func TestASmallerTimeoutMovesTheDeadline(t *testing.T) {
 
 // The error names the side that was silent, and the time that has passed, not the session
 // timeout.
-func TestTheSilentOneIsNamed(t *testing.T) {
+func TestTheSilentSideIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(10 * time.Second)
 		c.echo(echo{number: c.heartbeat()})
@@ -196,7 +196,7 @@ func TestTheSilentOneIsNamed(t *testing.T) {
 
 // A process that was stopped for longer than the session timeout may call a method before its
 // timers run. Every method returns the loss. No goroutine of the session runs here.
-func TestWhoAsksAfterAPauseIsToldOfTheLoss(t *testing.T) {
+func TestEveryMethodReportsTheLossAfterAPause(t *testing.T) {
 	for name, lost := range map[string]func(*session) bool{
 		"Done": func(s *session) bool {
 			select {

@@ -27,7 +27,7 @@ func TestLeaveThatIsNotAnsweredIsAbandoned(t *testing.T) {
 
 // The plugin is asked to report the removal of a member even if the application never calls
 // Done.
-func TestAMemberIsWatchedThoughNobodyAsks(t *testing.T) {
+func TestAMemberIsAlwaysWatched(t *testing.T) {
 	spy := newSpy()
 	s := newServed(t, spy.option()).open(t, 0)
 	b := must.Get(s.DoubleBarrier("/b", recipes.DoubleBarrierConfig{Size: 1}))(t)

@@ -21,7 +21,7 @@ func matches(t *testing.T, err error, wants ...error) {
 	}
 }
 
-func TestRemovalByAnotherHandClosesLostOnceAskedFor(t *testing.T) {
+func TestDeletionByAnotherClientClosesDoneIfWatched(t *testing.T) {
 	spy := newSpy()
 	l := newLink(t, spy.option())
 	s := l.open(t, 0)
@@ -96,7 +96,7 @@ func TestReleaseClosesLostFirstAndCanBeRepeated(t *testing.T) {
 	matches(t, h.Write(ctx(t)), recipes.ErrReleased)
 }
 
-func TestReleaseGoesOnWhenItsContextEnds(t *testing.T) {
+func TestReleaseContinuesWhenItsContextEnds(t *testing.T) {
 	l := newLink(t)
 	s := l.open(t, 0)
 	h := acquire(t, s)
@@ -110,7 +110,7 @@ func TestReleaseGoesOnWhenItsContextEnds(t *testing.T) {
 }
 
 // The write is not sent again.
-func TestWriteWhoseAnswerIsLostHasNoKnownOutcome(t *testing.T) {
+func TestWriteWhoseAnswerIsLostHasAnUnknownOutcome(t *testing.T) {
 	spy := newSpy()
 	l := newLink(t, spy.option())
 	h := acquire(t, l.open(t, 0))
@@ -123,7 +123,7 @@ func TestWriteWhoseAnswerIsLostHasNoKnownOutcome(t *testing.T) {
 	}
 }
 
-func TestWriteOverABrokenConnectionHasNoKnownOutcome(t *testing.T) {
+func TestWriteOverABrokenConnectionHasAnUnknownOutcome(t *testing.T) {
 	spy := newSpy()
 	l := newLink(t, spy.option())
 	s := l.open(t, 0)
@@ -137,7 +137,7 @@ func TestWriteOverABrokenConnectionHasNoKnownOutcome(t *testing.T) {
 }
 
 // The stream reports the loss before the call is answered, and says nothing of the call.
-func TestWhatThePluginSaysOfTheOutcomeSurvivesTheSession(t *testing.T) {
+func TestThePluginsOutcomeSurvivesTheSession(t *testing.T) {
 	outcomes := []error{recipes.ErrUnknownOutcome, recipes.ErrNotHeld}
 	for i, outcome := range outcomes {
 		spy := newSpy()
@@ -158,7 +158,7 @@ func TestWhatThePluginSaysOfTheOutcomeSurvivesTheSession(t *testing.T) {
 }
 
 // The test calls every method that the client can answer from the stream's messages.
-func TestWhatTheStreamToldCostsNoCall(t *testing.T) {
+func TestStreamedStateNeedsNoCall(t *testing.T) {
 	spy := newSpy()
 	l := newLink(t, spy.option())
 	s := l.open(t, 0)
@@ -175,7 +175,7 @@ func TestWhatTheStreamToldCostsNoCall(t *testing.T) {
 }
 
 // The plugin remembers a limited number of ended grants.
-func TestReleaseThatThePluginHasForgottenIsOneThatHasHappened(t *testing.T) {
+func TestForgottenReleaseHasSucceeded(t *testing.T) {
 	spy := newSpy()
 	l := newLink(t, spy.option())
 	s := l.open(t, 0)

@@ -42,7 +42,7 @@ func TestAnInterruptedCallSaysOnceThatNoServerIsReached(t *testing.T) {
 }
 
 // The loss of the session adds ErrNotHeld to a grant's error once.
-func TestNotHeldIsSaidOnce(t *testing.T) {
+func TestNotHeldIsInTheErrorOnce(t *testing.T) {
 	both := fmt.Errorf("%w: %w", recipes.ErrNotHeld, recipes.ErrExpired)
 	for err, same := range map[error]bool{nil: true, recipes.ErrContended: true, both: true, recipes.ErrExpired: false} {
 		got := notHeld(err)

@@ -66,7 +66,7 @@ func endings() []ending {
 	}
 }
 
-func TestNothingIsKeptOfWhatHasEnded(t *testing.T) {
+func TestNothingIsKeptOfAnEndedGrant(t *testing.T) {
 	l := newServed(t)
 	other := l.open(t, 0)
 	for _, e := range endings() {

@@ -15,7 +15,7 @@ func (l *link) inLine(t *testing.T, n int) {
 	l.eventually(t, "the line", func() bool { return len(l.world.Line("/l")) == n })
 }
 
-func TestTryAcquireLeavesTheLineAndTellsThePlace(t *testing.T) {
+func TestTryAcquireLeavesTheQueueAndReportsThePlace(t *testing.T) {
 	l := newLink(t)
 	s := l.open(t, 0)
 	acquire(t, s)

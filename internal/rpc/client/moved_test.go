@@ -73,7 +73,7 @@ func moving(t *testing.T) (s recipes.Client, before, after *spy, move func()) {
 }
 
 // A session with more grants than are resumed at a time keeps all of them.
-func TestHoweverMuchASessionHoldsIsTakenUp(t *testing.T) {
+func TestAllGrantsOfASessionAreResumed(t *testing.T) {
 	t.Parallel() // the plugin that died takes its time to end
 	s, _, _, move := moving(t)
 	var holds []recipes.Hold
@@ -94,7 +94,7 @@ func TestHoweverMuchASessionHoldsIsTakenUp(t *testing.T) {
 }
 
 // The first answer to a resuming call, or to DropRest, decides.
-func TestWhatTheNextPluginAnswersDecides(t *testing.T) {
+func TestTheNextPluginsAnswerDecides(t *testing.T) {
 	const again, lost, all = "it is asked again", "the hold is lost alone", "the session is lost"
 	cutOff := status.Error(codes.Canceled, "cut off") // gRPC's own error: no plugin has answered
 	for _, test := range []struct {

@@ -38,7 +38,7 @@ func TestAnAnswerWithoutAGrantIsNotHeld(t *testing.T) {
 
 // A newer plugin may send messages that this host does not know, and a broken one any
 // message.
-func TestWhatMakesNoSenseOnTheStreamIsIgnored(t *testing.T) {
+func TestInvalidMessagesOnTheStreamAreIgnored(t *testing.T) {
 	age := durationpb.New
 	nonsense := []*pb.OpenResponse{
 		{},

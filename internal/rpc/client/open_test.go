@@ -76,7 +76,7 @@ func (b beatless) SendMsg(m any) error {
 }
 
 // The test cancels Open after the plugin has opened the session.
-func TestOpenThatNobodyWaitsForLeavesNoSession(t *testing.T) {
+func TestCancelledOpenLeavesNoSession(t *testing.T) {
 	world := new(fake.World)
 	c, cancel := context.WithCancel(ctx(t))
 	world.OpenErr = func() error { cancel(); return nil }
@@ -97,7 +97,7 @@ func TestOpenThatNobodyWaitsForLeavesNoSession(t *testing.T) {
 }
 
 // The test closes the client after the plugin has opened the session.
-func TestOpenThatMeetsCloseCountsNoSession(t *testing.T) {
+func TestOpenDuringCloseCountsNoSession(t *testing.T) {
 	var l *link
 	l = newLink(t, grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		st, err := stream(ctx, d, cc, method, opts...)

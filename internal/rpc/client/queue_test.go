@@ -14,7 +14,7 @@ import (
 
 // The session was lost before the answer. The element may have been deleted, or may be
 // delivered again.
-func TestEndOfADeliveryThatIsNotAnsweredHasNoKnownOutcome(t *testing.T) {
+func TestUnansweredEndOfADeliveryHasAnUnknownOutcome(t *testing.T) {
 	for call, end := range map[string]func(recipes.Delivery, context.Context) error{
 		"AcknowledgeElement": recipes.Delivery.Ack,
 		"Release":            recipes.Delivery.Return,
@@ -92,7 +92,7 @@ func TestEndOfADeliveryIsJudgedByWhatWasSent(t *testing.T) {
 }
 
 // If the acknowledgement was refused, the element is not lost.
-func TestTakeTellsARefusalFromALoss(t *testing.T) {
+func TestTakeDistinguishesARefusalFromALoss(t *testing.T) {
 	for _, ended := range []bool{false, true} {
 		spy := newSpy()
 		q, err := newServed(t, spy.option()).open(t, 0).Queue("/q", recipes.QueueConfig{})

@@ -39,7 +39,7 @@ func leaving(detach func(context.Context) error) (s *scripted, loses func(error)
 }
 
 // The session waits even if the next plugin could resume it earlier.
-func TestASessionThatWasLetGoWaitsForTheEndOfItsPlugin(t *testing.T) {
+func TestADetachedSessionWaitsForTheEndOfItsPlugin(t *testing.T) {
 	c := client.Unconnected()
 	var loses func(error)
 	first, loses := leaving(func(context.Context) error { loses(recipes.ErrSessionLost); return nil })
@@ -70,7 +70,7 @@ func TestASessionThatWasLetGoWaitsForTheEndOfItsPlugin(t *testing.T) {
 }
 
 // The answer to Detach may take long.
-func TestALossIsToldWhileThePluginIsAskedToLetGo(t *testing.T) {
+func TestALossIsReportedDuringDetach(t *testing.T) {
 	for _, why := range []error{recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrPluginLost, recipes.ErrAuthFailed} {
 		c := client.Unconnected()
 		answer := make(chan struct{})
@@ -89,7 +89,7 @@ func TestALossIsToldWhileThePluginIsAskedToLetGo(t *testing.T) {
 }
 
 // The plugin refuses to detach the session, and reports a loss without a reason.
-func TestASessionThatWasNotLetGoIsLostWithIt(t *testing.T) {
+func TestASessionThatWasNotDetachedIsLostWithItsPlugin(t *testing.T) {
 	c := client.Unconnected()
 	var loses func(error)
 	first, loses := leaving(func(context.Context) error {
@@ -108,7 +108,7 @@ func TestASessionThatWasNotLetGoIsLostWithIt(t *testing.T) {
 
 // On a busy machine the answer to Detach arrives too late. If the plugin's process has ended,
 // the stream's report counts.
-func TestASessionThatWasLetGoIsNotLostForWantOfAnAnswer(t *testing.T) {
+func TestADetachedSessionNeedsNoAnswerToDetach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := client.Unconnected()
 		var loses func(error)
@@ -140,7 +140,7 @@ func TestASessionThatWasLetGoIsNotLostForWantOfAnAnswer(t *testing.T) {
 }
 
 // Its sessions then continue as after any death.
-func TestAPluginThatDoesNotLetGoIsKilled(t *testing.T) {
+func TestAPluginThatDoesNotDetachIsKilled(t *testing.T) {
 	c := client.Unconnected()
 	first, _ := leaving(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 	p, kill := play(t, c, first)
@@ -158,7 +158,7 @@ func TestAPluginThatDoesNotLetGoIsKilled(t *testing.T) {
 }
 
 // A plugin that has exited in an orderly way has closed its sessions. It never had this one.
-func TestASessionThatNeverReachedAPluginGoesOnInTheNext(t *testing.T) {
+func TestASessionThatNeverReachedAPluginContinuesInTheNext(t *testing.T) {
 	c := client.Unconnected()
 	_, kill := play(t, c, &scripted{open: serves(time.Hour)})
 	s := openScripted(t, c)
@@ -183,7 +183,7 @@ func TestASessionThatNeverReachedAPluginGoesOnInTheNext(t *testing.T) {
 
 // The plugin detaches the session while the write is in progress, and answers that it may
 // have been applied.
-func TestAWriteOfUnknownOutcomeIsNotMadeAgain(t *testing.T) {
+func TestAWriteOfUnknownOutcomeIsNotRepeated(t *testing.T) {
 	c := client.Unconnected()
 	var loses func(error)
 	writing, leaves := make(chan struct{}), make(chan struct{})

@@ -20,7 +20,7 @@ type contending interface {
 
 // The host sends the strategy that it documents as its default: a plugin of another version
 // may have another default.
-func TestRequestsSayHowToWait(t *testing.T) {
+func TestRequestsNameTheStrategy(t *testing.T) {
 	var sent []contending
 	note := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if r, ok := req.(contending); ok {

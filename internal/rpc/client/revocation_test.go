@@ -13,7 +13,7 @@ import (
 )
 
 // No other message reports the loss here, because the plugin refuses to watch.
-func TestWaitForARevocationTellsTheLossOfTheHold(t *testing.T) {
+func TestWaitForARevocationReportsTheLossOfTheHold(t *testing.T) {
 	refused := map[string]error{"Watch": recipes.ErrUnsupported, "AwaitRevocation": recipes.ErrRemoved}
 	s := newServed(t, grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if err := refused[method[strings.LastIndexByte(method, '/')+1:]]; err != nil {

@@ -180,7 +180,7 @@ func TestASessionOutlivesAPluginThatRefusesItAtItsEnd(t *testing.T) {
 }
 
 // Another server may have granted another timeout, which the ticket contains.
-func TestTheNewestTicketIsShown(t *testing.T) {
+func TestTheNewestTicketIsPresented(t *testing.T) {
 	c := client.Unconnected()
 	_, kill := play(t, c, &scripted{open: serves(time.Hour)})
 	s := openScripted(t, c)
@@ -240,7 +240,7 @@ func TestASmallerTimeoutOfTheNextPluginCountsAtOnce(t *testing.T) {
 
 // The sessions that the plugin serves read its messages after its end. If something keeps
 // their streams open, they are lost, because an unread message may report their loss.
-func TestWhatAPluginSentIsReadAfterItsEnd(t *testing.T) {
+func TestMessagesOfAPluginAreReadAfterItsEnd(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		c := client.Unconnected()
 		end := make(chan struct{})
@@ -272,7 +272,7 @@ func TestWhatAPluginSentIsReadAfterItsEnd(t *testing.T) {
 
 // The error of a call whose context ends before the next plugin serves the session says so.
 // ErrSessionLost in an answer counts as a loss only with a reason.
-func TestAPluginThatHasLetGoDoesNotEndTheSession(t *testing.T) {
+func TestAPluginThatHasDetachedDoesNotEndTheSession(t *testing.T) {
 	letGo := fmt.Errorf("%w: let go", recipes.ErrSessionLost)
 	for _, test := range []struct{ answered, want, not error }{
 		{letGo, context.Canceled, recipes.ErrSessionLost},

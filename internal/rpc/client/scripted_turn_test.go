@@ -14,7 +14,7 @@ import (
 )
 
 // It asks with the same id, once the next plugin serves the session.
-func TestAWaiterThatCannotBeTakenUpAsksAgain(t *testing.T) {
+func TestAWaiterThatCannotBeResumedAsksAgain(t *testing.T) {
 	c := client.Unconnected()
 	streams, ended := make(chan shared, 1), make(chan struct{})
 	t.Cleanup(func() { close(ended) })
@@ -45,7 +45,7 @@ func TestAWaiterThatCannotBeTakenUpAsksAgain(t *testing.T) {
 	play(t, c, &scripted{open: serves(time.Hour), acquire: func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 		asked <- r.GetRequestId() + " " + r.GetResumed().GetZnode()
 		if r.GetResumed() != nil {
-			return nil, rpcwire.ToStatus(fmt.Errorf("take up: %w", recipes.ErrUnsupported), nil)
+			return nil, rpcwire.ToStatus(fmt.Errorf("resume: %w", recipes.ErrUnsupported), nil)
 		}
 		return &pb.AcquireResponse{Grant: &pb.Grant{Token: 5, Znode: "/l/lock-2"}}, nil
 	}})

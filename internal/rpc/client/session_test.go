@@ -42,7 +42,7 @@ func TestSessionsLossIsItsHoldsLossForTheSameReason(t *testing.T) {
 	}
 }
 
-func TestEventsTellEveryStateAndTheLossLast(t *testing.T) {
+func TestEventsReportEveryStateAndTheLossLast(t *testing.T) {
 	l := newLink(t)
 	s := l.open(t, 0)
 	events := s.Events(ctx(t))
@@ -70,7 +70,7 @@ func TestEventsTellEveryStateAndTheLossLast(t *testing.T) {
 }
 
 // Close returns the plugin's answer even if the caller's deadline has passed.
-func TestCloseTellsWhatThePluginSaid(t *testing.T) {
+func TestCloseReturnsThePluginsAnswer(t *testing.T) {
 	spy := newSpy()
 	s := newLink(t, spy.option()).open(t, 0)
 	c, cancel := context.WithCancel(ctx(t))
@@ -220,7 +220,7 @@ func TestASmallerTimeoutReachesTheHost(t *testing.T) {
 }
 
 // The host must lose what it holds before another client can be granted it.
-func TestShutdownTellsTheHostBeforeItLetsGo(t *testing.T) {
+func TestShutdownNotifiesTheHostBeforeItCloses(t *testing.T) {
 	world := new(fake.World)
 	release := make(chan struct{})
 	world.OnClose = func(*fake.Session) { <-release }

@@ -71,7 +71,7 @@ func TestBeginWhoseAnswerIsLostLeavesNoCoordinator(t *testing.T) {
 }
 
 // The request id is only used by Abandon.
-func TestCoordinatorStaysWhoGotTheAnswer(t *testing.T) {
+func TestCoordinatorKeepsItsRoleAfterTheAnswer(t *testing.T) {
 	c := newCommit(t, recipes.CoordinatorOnly)
 	must.Do(t, c.tx.Begin(ctx(t), nil, "a"))
 	status, err := c.beside.Status(ctx(t))
@@ -105,7 +105,7 @@ func TestLostAnswersOfATransactionAreUnknownOutcomes(t *testing.T) {
 
 // The plugin dies before it answers. The next one does not have the site, which says nothing
 // about the earlier call.
-func TestASiteThatIsNotResumedDoesNotHideWhatItsPluginMayHaveDone(t *testing.T) {
+func TestASiteThatIsNotResumedDoesNotHideAnUnknownOutcome(t *testing.T) {
 	for _, call := range []string{"VoteTransaction", "FinishSite"} {
 		for _, sent := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, sent before: %v", call, sent), func(t *testing.T) {

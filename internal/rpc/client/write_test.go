@@ -96,7 +96,7 @@ func (q refusingQueue) PutMany(context.Context, ...[]byte) ([]recipes.ElementID,
 
 // Between the two plugins another client deletes the key and creates it again, with as many
 // changes as it had.
-func TestAChangeThatAPluginHasNotBegunIsMadeOnWhatTheNextOneReads(t *testing.T) {
+func TestAChangeThatWasNotBegunIsMadeByTheNextPlugin(t *testing.T) {
 	t.Parallel()
 	s, before, after, move := moving(t)
 	c := must.Get(s.Configuration("/c"))(t)

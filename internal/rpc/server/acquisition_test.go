@@ -19,7 +19,7 @@ type stub struct{ recipes.Grant }
 
 // A grant whose release was refused can still be released, however many others end meanwhile.
 // So can one that ended while its znode may exist.
-func TestGrantIsKnownUntilItsZnodeIsGone(t *testing.T) {
+func TestGrantIsKnownUntilItsZnodeIsDeleted(t *testing.T) {
 	for _, end := range []struct {
 		name  string
 		note  func(ts *acquisitions, c *acquisition)
@@ -80,7 +80,7 @@ func TestEndedAcquisitionsAreForgotten(t *testing.T) {
 // A caller whose context has ended cannot read its grant, so the grant is released, whether
 // the context ended before the grant or after it. While another caller waits for the same
 // grant, it is kept. A call that is repeated after the release gets no grant.
-func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
+func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		// run makes calls. allow makes the acquirer succeed.
@@ -177,7 +177,7 @@ func askedOnce(t *testing.T) acquirer {
 }
 
 // A call that has joined another one gets the other's result, and only when it has ended.
-func TestBothCallersAreToldTheSessionsEnd(t *testing.T) {
+func TestBothCallersGetTheSessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		opened := must.Get(new(fake.World).Open(t.Context(), recipes.SessionConfig{}))(t)
@@ -211,7 +211,7 @@ func TestBothCallersAreToldTheSessionsEnd(t *testing.T) {
 
 // The session returns the reason of its end. Before it does, the cause of its context is the
 // reason.
-func TestTheLossIsNamedBeforeTheSessionSaysSo(t *testing.T) {
+func TestTheReasonIsKnownBeforeTheSessionReturnsIt(t *testing.T) {
 	opened := must.Get(new(fake.World).Open(t.Context(), recipes.SessionConfig{}))(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errShutdown)
@@ -275,7 +275,7 @@ func TestNothingRunsInASessionThatHasEnded(t *testing.T) {
 
 // A release continues after its caller stops waiting. The session can then hold another
 // grant.
-func TestReleaseWhoseCallerHasGoneGoesOn(t *testing.T) {
+func TestReleaseOfACancelledCallerContinues(t *testing.T) {
 	s := New(Config{})
 	ss := &session{ctx: t.Context()}
 	ss.acquisitions = newAcquisitions(ss, 1)

@@ -69,7 +69,7 @@ func TestPanicInACarriedCallIsItsError(t *testing.T) {
 
 // The first contender gets one answer. The second gets an early part with its place while it
 // waits.
-func TestOnlyAContenderThatWaitsIsToldItsPlaceEarly(t *testing.T) {
+func TestOnlyAWaiterGetsItsPlaceEarly(t *testing.T) {
 	h := newRawHost(t, server.Config{Open: new(fake.World).Open})
 	h.open(nil)
 	calls := must.Get(callConnections(t, h.server)(t.Context()))(t)

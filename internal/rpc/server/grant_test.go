@@ -25,7 +25,7 @@ func (removed) Release(context.Context) error              { return nil }
 func (removed) Resign(context.Context) error               { return nil }
 
 // The session can then hold another grant.
-func TestCallThatFindsTheZnodeGoneEndsTheGrant(t *testing.T) {
+func TestCallThatFindsTheZnodeDeletedEndsTheGrant(t *testing.T) {
 	for name, call := range map[string]func(s *Server) error{
 		"Write": func(s *Server) error {
 			_, err := grantService{Server: s}.Write(t.Context(), &pb.WriteRequest{RequestId: "it"})
@@ -90,7 +90,7 @@ func (p placed) ResumeWaiting(_ context.Context, _ string, try bool) (recipes.Ho
 }
 
 // A resumed TryAcquire does not wait in the next plugin either.
-func TestATryIsTakenUpAsOne(t *testing.T) {
+func TestATryIsResumedAsATry(t *testing.T) {
 	for _, try := range []bool{false, true} {
 		got := !try
 		_, err := acquire[recipes.Hold](t.Context(), placed{&got}, &pb.AcquireRequest{Try: try, Resumed: &pb.Grant{Znode: "/l/z"}}, nil, nil)

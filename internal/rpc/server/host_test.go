@@ -118,7 +118,7 @@ func (h *rawHost) acquire(r *pb.AcquireRequest) (*pb.Grant, error) {
 
 // An older host omits every field that was added after the first version. A newer one sends
 // fields that this plugin does not know. Both get their lock.
-func TestHostsOfOtherTimes(t *testing.T) {
+func TestOlderAndNewerHosts(t *testing.T) {
 	for name, more := range map[string]func(proto.Message){
 		"older": func(proto.Message) {},
 		"newer": func(m proto.Message) {

@@ -154,7 +154,7 @@ func TestOutboxWithdrawsAPlaceAndNoLoss(t *testing.T) {
 }
 
 // Losses fill the outbox too. The loss of the session is still sent, and nothing else.
-func TestOutboxThatIsFullKeepsTheLastMessageOnly(t *testing.T) {
+func TestFullOutboxKeepsOnlyTheLastMessage(t *testing.T) {
 	s := newSent()
 	s.begun, s.free = make(chan struct{}, 9), make(chan struct{})
 	s.put(joined("a"))

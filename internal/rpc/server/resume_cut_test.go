@@ -16,7 +16,7 @@ import (
 
 // The connection of calls breaks while a hold is resumed. The host considers itself the
 // holder, so the grant is still held, and the repeated call finds it.
-func TestATakeUpThatIsCutOffGivesNothingBack(t *testing.T) {
+func TestAResumeThatIsCutOffReleasesNothing(t *testing.T) {
 	t.Parallel()
 	m := startMoving(t, zooKeeper(t))
 	during := []zkserver.Op{zkserver.OpGetChildren2, zkserver.OpGetData} // the requests that resume a hold

@@ -276,7 +276,7 @@ func TestASessionIsResumedOnce(t *testing.T) {
 }
 
 // The coordinator and a site continue in a second plugin that resumes them before DropRest.
-func TestATransactionIsTakenUpAsItself(t *testing.T) {
+func TestATransactionIsResumed(t *testing.T) {
 	t.Parallel() // the plugin that was killed takes its time to end
 	first := startMoving(t, zooKeeper(t))
 	const path = "/tx"
@@ -316,7 +316,7 @@ func TestATransactionIsTakenUpAsItself(t *testing.T) {
 
 // After a failed resume the same id can be used again. The plugin does not repeat the first
 // error, whose cause may be gone.
-func TestWhatWasNotTakenUpCanBeAskedForAgain(t *testing.T) {
+func TestAFailedResumeCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	first := startMoving(t, zooKeeper(t))
 	ask := &pb.AcquireRequest{RequestId: "1", Path: "/held"}

@@ -80,7 +80,7 @@ func (u unconfirmed) Close(ctx context.Context) error {
 
 // Close returns the unconfirmed end, even if the session's host has just closed the stream.
 // An unconfirmed end before Close is not returned.
-func TestEndThatZooKeeperDoesNotConfirmIsTold(t *testing.T) {
+func TestUnconfirmedEndIsReturned(t *testing.T) {
 	for _, test := range []struct {
 		name          string
 		hungUp, ended bool

@@ -22,7 +22,7 @@ import (
 
 // A newer host may send other messages. They do not prove that the host's clock runs, and get
 // no echo.
-func TestOnlyBeatsKeepASession(t *testing.T) {
+func TestOnlyHeartbeatsKeepASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
 		world := new(fake.World)

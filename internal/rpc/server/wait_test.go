@@ -12,7 +12,7 @@ import (
 )
 
 // Abandon also ends a call that it has overtaken, and no other call.
-func TestAbandonEndsACallThatIsNoClaim(t *testing.T) {
+func TestAbandonEndsACallThatAsksForNoGrant(t *testing.T) {
 	ts := newAcquisitions(nil, 1)
 	begin := func(id string) context.Context {
 		ctx, end := ts.abandonable(t.Context(), id)
@@ -128,7 +128,7 @@ type joinedSite struct{ recipes.Site }
 func (joinedSite) Payload() []byte { return nil }
 
 // A resumed part remains, for the repeated call. A Begin whose answer was lost is undone.
-func TestATakeUpOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
+func TestAResumeOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
 	for _, resumed := range []string{"", "it"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		s, fake := New(Config{}), cutting{breaks: cancel, coordinate: make(chan struct{})}

@@ -11,7 +11,7 @@ import (
 )
 
 // Its bytes, followed by those of the response, parse as the response.
-func TestEarlyPlaceIsAPartOfEveryGrantInALine(t *testing.T) {
+func TestEarlyPlaceIsAPartOfEveryGrantWithAQueue(t *testing.T) {
 	place := recipes.Place{Znode: "/l/n", Position: 3}
 	early := must.Get(proto.Marshal(ToEarlyPlace(place)))(t)
 	if got, ok := EarlyPlace(early); !ok || got != place {

@@ -61,7 +61,7 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 	}
 }
 
-func TestNobodyLeads(t *testing.T) {
+func TestNoLeader(t *testing.T) {
 	if l := wire.Leader(wire.ToLeader(recipes.Leader{})); !l.None() {
 		t.Errorf("%+v", l)
 	}
@@ -86,7 +86,7 @@ func TestStates(t *testing.T) {
 
 // A program in another language, or an operator, may have written the string. A message that
 // cannot be sent would lose its other fields too.
-func TestWhatIsNoTextCanBeSent(t *testing.T) {
+func TestInvalidUTF8CanBeSent(t *testing.T) {
 	const bytes, text = "a\xff", "a\uFFFD"
 	m := wire.ToTransactionStatus(recipes.TransactionStatus{
 		Sites: []recipes.SiteStatus{{Vote: bytes}}, Decision: &recipes.Decision{Reason: bytes},
@@ -98,7 +98,7 @@ func TestWhatIsNoTextCanBeSent(t *testing.T) {
 	}
 }
 
-func TestModesThatAreNotKnown(t *testing.T) {
+func TestUnknownModes(t *testing.T) {
 	if m := wire.Mode(pb.Mode(99)); m != "" {
 		t.Errorf("mode %q", m)
 	}

@@ -65,7 +65,7 @@ func sameAnswers(t *testing.T, got, want error) {
 }
 
 // A caller cannot distinguish by errors.Is on which side of the plugin an error was made.
-func TestErrorsAnswerAlikeAcrossTheWire(t *testing.T) {
+func TestErrorsMatchAlikeAcrossTheWire(t *testing.T) {
 	for _, err := range append(append([]error(nil), sentinels...), combinations...) {
 		t.Run(err.Error(), func(t *testing.T) {
 			got, said := wire.Error(throughStatus(t, wire.ToStatus(err, nil)))
@@ -177,7 +177,7 @@ func TestDetailsOfOthersAreNotTheRecipes(t *testing.T) {
 }
 
 // An error that never was a status is the caller's own, and says nothing about the call.
-func TestErrorThatIsNoStatusIsReturnedAsItIs(t *testing.T) {
+func TestErrorWithoutAStatusIsReturnedUnchanged(t *testing.T) {
 	for _, own := range []error{recipes.ErrDeadline, errors.New("marshal")} {
 		if e, said := wire.Error(own); e != own || said {
 			t.Errorf("%v became %v, said %v", own, e, said)
@@ -276,7 +276,7 @@ func TestAForeignContenderArrivesWithItsFields(t *testing.T) {
 }
 
 // An error without a known kind is an internal error.
-func TestErrorOfNoKindIsInternal(t *testing.T) {
+func TestErrorOfUnknownKindIsInternal(t *testing.T) {
 	if err, said := wire.Error(wire.ToStatus(errors.New("x"), nil)); !said || !errors.Is(err, recipes.ErrInternal) {
 		t.Errorf("%v, said %v", err, said)
 	}

@@ -42,7 +42,7 @@ func TestRecordsLoseNothingOnTheWire(t *testing.T) {
 	}
 	complete(t, wire.Record(wire.ToRecord(record)), record)
 	if !wire.Record(wire.ToRecord(recipes.Record{})).None() {
-		t.Error("nobody became somebody")
+		t.Error("the zero Record is not None after the conversion")
 	}
 }
 
@@ -51,7 +51,7 @@ func TestEntriesLoseNothingOnTheWire(t *testing.T) {
 	complete(t, wire.Entries(wire.ToEntries([]recipes.Entry{entry}))[0], entry)
 }
 
-func TestWhoHasTheNameTravelsWithTheFailure(t *testing.T) {
+func TestTheOwnerOfTheNameIsSentWithTheFailure(t *testing.T) {
 	want := recipes.TakenError{Znode: "/g/ann", SessionID: -3, Since: time.Unix(1700000000, 5).In(time.Local)}
 	err := fmt.Errorf("group /g: %w", &want)
 	got, said := wire.Error(throughStatus(t, wire.ToStatus(err, nil)))
@@ -62,6 +62,6 @@ func TestWhoHasTheNameTravelsWithTheFailure(t *testing.T) {
 	complete(t, *taken, want)
 	sameAnswers(t, got, err)
 	if got, _ := wire.Error(throughStatus(t, wire.ToStatus(recipes.ErrNodeExists, nil))); errors.As(got, &taken) {
-		t.Error("there is a member without a message")
+		t.Error("an error without the detail has an owner")
 	}
 }

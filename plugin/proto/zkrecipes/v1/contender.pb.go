@@ -150,8 +150,8 @@ func (x *ContendersRequest) GetDialect() string {
 type ContendersResponse struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Contenders []*Contender           `protobuf:"bytes,1,rep,name=contenders,proto3" json:"contenders,omitempty"`
-	// The number of permits that the contenders of a semaphore have agreed on; 0 if there
-	// is none.
+	// The number of permits that the contenders of a semaphore have agreed on; 0 if
+	// they have none.
 	Permits int32 `protobuf:"varint,2,opt,name=permits,proto3" json:"permits,omitempty"`
 	// Number of ephemeral sequential children that no known recipe has created. Only set
 	// if all kinds were requested.

@@ -82,7 +82,7 @@ func take[R, G any](ctx context.Context, by func(R, context.Context) (G, error),
 // The plugin allows a session one grant, and the test acquires one kind after another. A
 // released grant counts neither for the plugin's limit nor for the host's clock. A session
 // may live for months and acquire all the time, so its host remembers nothing that has ended.
-func TestWhatWasGivenBackIsNotHeld(t *testing.T) {
+func TestAReleasedGrantIsNotHeld(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			s := newServedWithin(t, server.Limits{Grants: 1}).open(t, 0)
