@@ -210,11 +210,7 @@ func (g *remoteGrant) released(r *release, err error) {
 	if err == nil || errors.Is(err, recipes.ErrNotHeld) {
 		g.s.forget(g.id)
 	}
-	r.end(err)
-}
-
-// end records the plugin's answer, or the reason why the session has ended.
-func (r *release) end(err error) {
+	// err is the plugin's answer, or the reason why the session has ended.
 	r.err = notHeld(err)
 	if err == nil && r.lost != nil {
 		r.err = r.lost

@@ -20,10 +20,11 @@ const openGrace = 250 * time.Millisecond
 
 // Open opens a session. It is a recipes.Opener.
 func (c *Client) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-	return c.openAt(ctx, c.Plugin(), cfg)
+	return c.Plugin().Open(ctx, cfg)
 }
 
-func (c *Client) openAt(ctx context.Context, p *Plugin, cfg recipes.SessionConfig) (recipes.Client, error) {
+// Open is Client.Open through this plugin.
+func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	cfg, err := cfg.Normalize()
 	if err != nil {
 		return nil, err

@@ -61,11 +61,6 @@ func (c *Client) Use(p *Plugin, resumes bool) {
 	c.replaced = make(chan struct{})
 }
 
-// Open is Client.Open through this plugin.
-func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-	return p.client.openAt(ctx, p, cfg)
-}
-
 // Fail is Client.Fail for the sessions that this plugin serves.
 func (p *Plugin) Fail(reason error) { p.cancel(reason) }
 

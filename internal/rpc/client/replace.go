@@ -140,24 +140,22 @@ func (p *Plugin) LetGo(ctx context.Context) (all bool, moved func(context.Contex
 		})
 	}
 	work.Wait()
-	return !kept.Load(), func(ctx context.Context) error { return movedFrom(ctx, p, sessions) }
-}
-
-func movedFrom(ctx context.Context, p *Plugin, sessions []*session) (err error) {
-	lost := 0
-	for _, s := range sessions {
-		reason := s.movedFrom(ctx, p)
-		if ctx.Err() != nil {
-			return ctx.Err()
+	return !kept.Load(), func(ctx context.Context) (err error) {
+		lost := 0
+		for _, s := range sessions {
+			reason := s.movedFrom(ctx, p)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if reason != nil && !errors.Is(reason, recipes.ErrClosed) {
+				lost, err = lost+1, reason
+			}
 		}
-		if reason != nil && !errors.Is(reason, recipes.ErrClosed) {
-			lost, err = lost+1, reason
+		if lost > 0 {
+			err = fmt.Errorf("%d of %d sessions were not resumed: %w", lost, len(sessions), err)
 		}
+		return err
 	}
-	if lost > 0 {
-		err = fmt.Errorf("%d of %d sessions were not resumed: %w", lost, len(sessions), err)
-	}
-	return err
 }
 
 func (p *Plugin) openings() int {

@@ -173,14 +173,7 @@ func (s *session) setState(t *generation, state recipes.State) {
 // closes it.
 func (s *session) lose(reason error) {
 	s.finish(reason)
-	s.hangUp()
-}
-
-func (s *session) hangUp() {
-	s.mu.Lock()
-	t := s.newest
-	s.mu.Unlock()
-	t.hangUp()
+	s.latest().hangUp()
 }
 
 // finish ends the session in this process. Only the first reason counts. All grants of the
@@ -242,7 +235,7 @@ func (s *session) close(ctx context.Context) error {
 	}
 	s.finish(recipes.ErrClosed) // the stream stays open for the call to Close
 	err := s.closeRemote(ctx)
-	s.hangUp()
+	s.latest().hangUp()
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()

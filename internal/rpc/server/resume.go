@@ -69,8 +69,11 @@ func newResumption(resumed bool) resumption {
 	return resumption{ended: make(chan struct{})}
 }
 
+// resumed reports whether another plugin served the session before.
+func (r resumption) resumed() bool { return r.ended != nil }
+
 func (r resumption) over() bool {
-	if r.ended == nil {
+	if !r.resumed() {
 		return true
 	}
 	select {

@@ -169,7 +169,9 @@ func (s *Server) Close(ctx context.Context) error {
 	}()
 	select {
 	case <-done:
-		return s.leftBehind()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.left
 	case <-ctx.Done():
 		return fmt.Errorf("closing sessions: %w", ctx.Err())
 	}
@@ -183,12 +185,6 @@ func (s *Server) unconfirmed(err error) {
 	if s.closed && s.left == nil {
 		s.left = err
 	}
-}
-
-func (s *Server) leftBehind() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.left
 }
 
 // Sessions returns how many sessions are open.

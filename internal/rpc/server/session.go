@@ -35,7 +35,6 @@ type session struct {
 	memberships  memberships    // sites in transactions
 	tasks        sync.WaitGroup // goroutines of the session besides its calls
 
-	resumed    bool // another plugin served it before
 	resumption resumption
 	dropping   sync.Mutex // held while DropRest runs
 }
@@ -123,27 +122,23 @@ func (s *Server) open(ctx context.Context, start *pb.Start) (recipes.Client, err
 	defer context.AfterFunc(s.ctx, cancel)()
 	cfg := wire.Config(start.GetConfig())
 	cfg.Logger = s.inner
-	opened, err := s.opener(start.GetResume())(ctx, cfg)
+	open := s.cfg.Open
+	if r := start.GetResume(); r != nil {
+		open = func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+			return s.resume(ctx, cfg, r)
+		}
+	}
+	opened, err := open(ctx, cfg)
 	if err != nil && s.ctx.Err() != nil {
 		return nil, errNoMore // Close has ended the attempt, not the host or a deadline
 	}
 	return opened, err
 }
 
-// opener returns a function that opens a new session, or resumes one.
-func (s *Server) opener(r *pb.Resume) recipes.Opener {
-	if r == nil {
-		return s.cfg.Open
-	}
-	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-		return s.resume(ctx, cfg, r)
-	}
-}
-
 func (s *Server) start(opened recipes.Client, r *pb.Resume) *session {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	ss := &session{Client: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, handle: r.GetSession(), lifetime: s.cfg.Lifetime}
-	ss.resumed, ss.resumption = r != nil, newResumption(r != nil)
+	ss.resumption = newResumption(r != nil)
 	ss.out.limit = cmp.Or(s.cfg.unsent, MaxUnsent)
 	ss.acquisitions = newAcquisitions(ss, s.cfg.Limits.Grants)
 	s.add(ss)

@@ -108,7 +108,7 @@ func (s transactionService) FinishSite(ctx context.Context, r *pb.FinishSiteRequ
 	switch {
 	case ok:
 		err = site.Done(ctx)
-	case ss.resumed && !ss.memberships.hasFinished(r.GetMembership()):
+	case ss.resumption.resumed() && !ss.memberships.hasFinished(r.GetMembership()):
 		err = errNoMembership(r.GetMembership())
 	}
 	if err != nil {

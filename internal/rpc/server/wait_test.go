@@ -6,6 +6,8 @@ import (
 	"maps"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -161,5 +163,30 @@ func TestAResumeOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
 				t.Error("the membership was abandoned, and stays")
 			}
 		}
+	}
+}
+
+// The time is virtual.
+func TestEarlyLeavesTimeForTheAnswer(t *testing.T) {
+	for given, want := range map[time.Duration]time.Duration{
+		10 * time.Second:       10*time.Second - answerTime,
+		400 * time.Millisecond: 300 * time.Millisecond,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), given)
+			defer cancel()
+			ctx, done := early(ctx)
+			defer done()
+			begun := time.Now()
+			<-ctx.Done()
+			if d := time.Since(begun); d != want {
+				t.Errorf("of %v it has %v; want %v", given, d, want)
+			}
+		})
+	}
+	ctx, done := early(t.Context())
+	defer done()
+	if _, ends := ctx.Deadline(); ends {
+		t.Error("a context without a deadline got one")
 	}
 }
