@@ -105,7 +105,7 @@ func TestPluginThatBreaksTheRulesIsGivenUp(t *testing.T) {
 					_ = f.Send(m)
 				}
 				if len(test.says) > 0 {
-					<-f.Context().Done() // the host hangs up
+					<-f.Context().Done() // the host closes the connection
 				}
 				return test.ends
 			}})
@@ -203,7 +203,7 @@ func TestHostThatBreaksTheRulesIsRefused(t *testing.T) {
 				t.Error(err)
 			}
 			if err := f.receive(&m); err == nil {
-				t.Error("the connection goes on")
+				t.Error("the connection was not ended")
 			}
 			running.Wait()
 			if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{Path: "free"}); err != nil || p.unary.get() > 0 {

@@ -296,7 +296,7 @@ func TestEarlyPartIsReadWhileTheCallContinues(t *testing.T) {
 			ctx := carry.WithEarly(bounded(t), func(part []byte) {
 				place, ok := wire.EarlyPlace(part)
 				if !ok {
-					t.Errorf("%x is no place", part)
+					t.Errorf("%x has no place", part)
 				}
 				read = append(read, place.Position)
 				proceed <- struct{}{}

@@ -137,7 +137,7 @@ func TestPluginThatSendsNoMessageIsGivenUp(t *testing.T) {
 				nonsense := new(pb.CarryResponse)
 				nonsense.ProtoReflect().SetUnknown(raw)
 				_ = f.Send(nonsense)
-				<-f.Context().Done() // the host hangs up
+				<-f.Context().Done() // the host closes the connection
 				return nil
 			}})
 			closes(t, "the end of the connection", p.calls.Broken())

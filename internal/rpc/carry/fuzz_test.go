@@ -80,7 +80,7 @@ func FuzzPlugin(f *testing.F) {
 				break
 			}
 			if !slices.IsSorted(ids(m.GetCalls())) || slices.Contains(ids(m.GetCalls()), 0) {
-				t.Fatalf("calls %v were taken", ids(m.GetCalls()))
+				t.Fatalf("calls %v were accepted", ids(m.GetCalls()))
 			}
 		}
 		for _, id := range taken {

@@ -71,7 +71,7 @@ func TestAnEchoedHeartbeatIsForgotten(t *testing.T) {
 		first, second, third := c.heartbeat(), c.heartbeat(), c.heartbeat()
 		c.echo(echo{number: second})
 		if len(c.sent) != 1 {
-			t.Errorf("%d beats are kept, of which one has no echo", len(c.sent))
+			t.Errorf("%d heartbeats are kept; one has no echo", len(c.sent))
 		}
 		c.echo(echo{number: first, timeout: time.Hour})
 		if c.sessionTimeout() != time.Second {
@@ -79,7 +79,7 @@ func TestAnEchoedHeartbeatIsForgotten(t *testing.T) {
 		}
 		c.echo(echo{number: third})
 		if len(c.sent) != 0 {
-			t.Errorf("%d beats are kept", len(c.sent))
+			t.Errorf("%d heartbeats are kept", len(c.sent))
 		}
 	})
 }
@@ -98,7 +98,7 @@ func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 			t.Errorf("%v left with a hold, %v without", held, free)
 		}
 		if look != held {
-			t.Errorf("looked at again after %v; a hold ends after %v", look, held)
+			t.Errorf("checked again after %v; a hold ends after %v", look, held)
 		}
 		c.hold(false)
 		if c.remaining() != free {
@@ -106,7 +106,7 @@ func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 		}
 		time.Sleep(held)
 		if look := c.nextCheck(); look != 4*time.Second {
-			t.Errorf("looked at again after %v", look)
+			t.Errorf("checked again after %v", look)
 		}
 		c.hold(true)
 		if c.remaining() > 0 {
@@ -119,15 +119,15 @@ func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 func TestFirstGrantSendsAHeartbeatOnlyIfTheDeadlineIsNear(t *testing.T) {
 	for _, test := range []struct {
 		known time.Duration
-		told  bool
+		asked bool
 	}{{0, false}, {7 * time.Second, false}, {7100 * time.Millisecond, true}, {11 * time.Second, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newClock(10 * time.Second)
 			c.echo(echo{number: c.heartbeat(), known: test.known})
 			for range 2 {
 				c.hold(true)
-				if told := len(c.changed) > 0; told != test.told {
-					t.Errorf("known for %v: told is %v", test.known, told)
+				if asked := len(c.changed) > 0; asked != test.asked {
+					t.Errorf("known for %v: asked is %v", test.known, asked)
 				}
 				c.hold(false)
 			}
@@ -218,7 +218,7 @@ func TestEveryMethodReportsTheLossAfterAPause(t *testing.T) {
 				}
 				time.Sleep(9500 * time.Millisecond)
 				if !lost(s) {
-					t.Error("not told")
+					t.Error("no loss was reported")
 				}
 			})
 		})
@@ -241,7 +241,7 @@ func TestAGrantCountsFromAnEchoThatIsYoungerThanItsProof(t *testing.T) {
 			}
 			start := time.Now()
 			if next := c.since(start); next != nil {
-				t.Error("an echo of a beat that was sent at that time does not count")
+				t.Error("an echo of a heartbeat that was sent at that time does not count")
 			}
 			time.Sleep(time.Millisecond)
 			start = time.Now()
@@ -252,7 +252,7 @@ func TestAGrantCountsFromAnEchoThatIsYoungerThanItsProof(t *testing.T) {
 			select {
 			case <-next:
 			default:
-				t.Error("the echo wakes nobody")
+				t.Error("the echo does not wake the waiter")
 			}
 			if c.since(start) != nil || !c.proved() {
 				t.Error("the echo proves nothing")

@@ -154,7 +154,7 @@ func byGRPC(t *testing.T) {
 // wire freezes the plugin's end of them.
 func (l *link) callConnections(t *testing.T, serving *sync.WaitGroup) func(context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel) // after the client has gone
+	t.Cleanup(cancel) // after the client is closed
 	return func(context.Context) (net.Conn, error) {
 		buffered := bufconn.Listen(1 << 16)
 		var plugin net.Conn

@@ -105,7 +105,7 @@ func TestAReleasedGrantIsNotHeld(t *testing.T) {
 func nothingIsKept(t *testing.T, s recipes.Client) {
 	t.Helper()
 	if grants, owned, joins := client.Kept(s); grants+owned+joins != 0 {
-		t.Errorf("%d grants, %d that the plugin knows, and %d contenders are kept", grants, owned, joins)
+		t.Errorf("%d grants, %d possessions and %d contenders are kept", grants, owned, joins)
 	}
 	if client.Holding(s) {
 		t.Error("the clock counts as for one that holds something")

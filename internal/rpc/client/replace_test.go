@@ -48,7 +48,7 @@ func TestADetachedSessionWaitsForTheEndOfItsPlugin(t *testing.T) {
 	p.Pause(ctx(t), time.Second)
 	all, moved := p.LetGo(ctx(t))
 	if !all {
-		t.Fatal("the plugin has not let go")
+		t.Fatal("the plugin has not detached the session")
 	}
 	var gone atomic.Bool
 	play(t, c, &scripted{open: func(st leaseStream, r *pb.Resume) error {
@@ -100,7 +100,7 @@ func TestASessionThatWasNotDetachedIsLostWithItsPlugin(t *testing.T) {
 	s := openScripted(t, c)
 	p.Pause(ctx(t), time.Second)
 	if all, _ := p.LetGo(ctx(t)); all {
-		t.Error("it has let go of all")
+		t.Error("all sessions are reported as detached")
 	}
 	closes(t, "Done", s.Done())
 	matches(t, s.Err(), recipes.ErrSessionLost)
@@ -120,7 +120,7 @@ func TestADetachedSessionNeedsNoAnswerToDetach(t *testing.T) {
 		defer cancel()
 		all, moved := p.LetGo(bound)
 		if all {
-			t.Error("it has let go of all, and has not answered")
+			t.Error("it has detached all sessions without an answer")
 		}
 		var gone atomic.Bool
 		play(t, c, &scripted{open: func(st leaseStream, r *pb.Resume) error {
@@ -150,7 +150,7 @@ func TestAPluginThatDoesNotDetachIsKilled(t *testing.T) {
 	defer cancel()
 	all, moved := p.LetGo(bound)
 	if all {
-		t.Error("it has let go of all")
+		t.Error("all sessions are reported as detached")
 	}
 	kill()
 	play(t, c, &scripted{open: serves(time.Hour)})
@@ -205,7 +205,7 @@ func TestAWriteOfUnknownOutcomeIsNotRepeated(t *testing.T) {
 	closes(t, "the write", writing)
 	p.Pause(ctx(t), time.Millisecond)
 	if all, _ := p.LetGo(ctx(t)); !all {
-		t.Error("the plugin has not let go")
+		t.Error("the plugin has not detached the session")
 	}
 	kill()
 	play(t, c, &scripted{open: serves(time.Hour), acquire: granted, write: func() error {

@@ -56,6 +56,6 @@ func TestAWaiterThatCannotBeResumedAsksAgain(t *testing.T) {
 		}
 	}
 	if len(told) > 0 {
-		t.Error("told another place")
+		t.Error("joined was called with another place")
 	}
 }

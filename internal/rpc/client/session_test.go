@@ -182,7 +182,7 @@ func TestHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 			h := acquire(t, s)
 			closes(t, "hold", h.Done())
 			if d := time.Since(cut); d > timeout {
-				t.Errorf("lost %v after the leader heard of it last", d)
+				t.Errorf("lost %v after the leader last received something", d)
 			}
 			matches(t, h.Err(), recipes.ErrDeadline)
 		})

@@ -27,7 +27,7 @@ func ParseReattach(value string) (Reattach, error) {
 	case r.Network != "unix" && r.Network != "tcp" || r.Address == "":
 		return r, fmt.Errorf("%s: no address to connect to in %q", ReattachEnv, value)
 	case r.ProtocolVersion != Version:
-		return r, fmt.Errorf("%s: the plugin speaks protocol %d, this host %d", ReattachEnv, r.ProtocolVersion, Version)
+		return r, fmt.Errorf("%s: the plugin has protocol version %d, this host %d", ReattachEnv, r.ProtocolVersion, Version)
 	}
 	return r, nil
 }

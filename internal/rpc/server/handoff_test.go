@@ -82,7 +82,7 @@ func handsOff(ctx context.Context, t *testing.T, holder recipes.PriorityHold, su
 	select {
 	case <-lost:
 	case <-bounded(t).Done():
-		t.Fatal("the former holder does not hear that it holds no more")
+		t.Fatal("the former holder gets no loss")
 	}
 	if err := holder.Err(); !errors.Is(err, recipes.ErrReleased) {
 		t.Error(err)

@@ -136,7 +136,7 @@ func TestLiveHostEndsItsSession(t *testing.T) {
 				end(b)
 				synctest.Wait()
 				if b.world.Session(0).Err() == nil {
-					t.Error("the session stands")
+					t.Error("the session still exists")
 				}
 				b.detach()
 				b.holds(false)

@@ -93,7 +93,7 @@ func TestOutboxSendsInOrderAndTheLossLast(t *testing.T) {
 	close(s.free)
 	select {
 	case <-s.over:
-		t.Fatal("over before the host has heard")
+		t.Fatal("over before the host has read the loss")
 	default:
 	}
 	close(heard)
@@ -119,13 +119,13 @@ func TestOutboxSendsWhatComesLater(t *testing.T) {
 
 func TestOutboxEndsWithItsStream(t *testing.T) {
 	s := newSent()
-	s.err = errors.New("the stream is gone")
+	s.err = errors.New("the stream is broken")
 	s.put(joined("a"))
 	if err := <-s.over; err != s.err {
 		t.Fatal(err)
 	}
 	s.put(joined("b"))
-	s.end(state(pb.State_STATE_LOST), func() { t.Error("nobody hears it") })
+	s.end(state(pb.State_STATE_LOST), func() { t.Error("then was called on a broken stream") })
 	expect(t, s, "a")
 }
 

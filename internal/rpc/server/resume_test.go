@@ -144,7 +144,7 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 			for range 2 { // a repeated call finds the grant of the first
 				taken, err := second.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/held", Resumed: held})
 				if err != nil || taken.GetToken() != held.GetToken() || taken.GetZnode() != held.GetZnode() {
-					t.Fatalf("took up %v: %v", taken, err)
+					t.Fatalf("resumed %v: %v", taken, err)
 				}
 			}
 			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "5", Path: "/held", Resumed: &pb.Grant{Znode: held.GetZnode(), Token: held.GetToken() + 1}}); !errors.Is(err, recipes.ErrRemoved) {
@@ -166,7 +166,7 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 			}
 			line := contenders(t, other, "/awaited")
 			if len(line) != 2 || line[1].Znode != place {
-				t.Errorf("in line: %+v", line)
+				t.Errorf("in the queue: %+v", line)
 			}
 			write := &pb.WriteRequest{Session: session, RequestId: "1", Ops: wire.ToOps([]recipes.Op{recipes.Create("/written", nil)})}
 			if _, err := second.grants.Write(second.ctx, write); err != nil {
@@ -296,7 +296,7 @@ func TestATransactionIsResumed(t *testing.T) {
 		_, coordinator := second.commits.BeginTransaction(second.ctx, &pb.BeginTransactionRequest{Session: second.session, Path: path, Resumed: transaction, RequestId: "1"})
 		again, site := second.commits.JoinTransaction(second.ctx, &pb.JoinTransactionRequest{Session: second.session, Path: path, Site: "1", Resumed: membership})
 		if site == nil && (again.GetMembership() != membership || string(again.GetPayload()) != "payload") {
-			t.Errorf("took up %v", again)
+			t.Errorf("resumed %v", again)
 		}
 		coordinator, _ = wire.Error(coordinator)
 		site, _ = wire.Error(site)
@@ -330,7 +330,7 @@ func TestAFailedResumeCanBeRepeated(t *testing.T) {
 	}
 	ask.Resumed = held
 	if taken, err := second.acquire(ask); err != nil || taken.GetToken() != held.GetToken() {
-		t.Errorf("took up %v: %v", taken, err)
+		t.Errorf("resumed %v: %v", taken, err)
 	}
 	must.Get(second.grants.Abandon(second.ctx, &pb.AbandonRequest{Session: second.session, RequestId: "2"}))(t)
 	ask.RequestId = "2"

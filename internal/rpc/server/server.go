@@ -230,5 +230,5 @@ func (s *Server) session(handle string) (*session, error) {
 	if ss, ok := s.sessions[handle]; ok {
 		return ss, nil
 	}
-	return nil, fmt.Errorf("%w: the plugin has no such session, or no longer", recipes.ErrSessionLost)
+	return nil, fmt.Errorf("%w: the plugin has no such session; it may have ended", recipes.ErrSessionLost)
 }

@@ -51,7 +51,7 @@ func TestOnlyHeartbeatsKeepASession(t *testing.T) {
 		}
 		<-world.Session(0).Done()
 		if d := time.Since(began); d != timeout {
-			t.Errorf("the session ended %v after the last beat", d)
+			t.Errorf("the session ended %v after the last heartbeat", d)
 		}
 		<-over
 		if len(echoed) != 1 || echoed[0] != 7 {

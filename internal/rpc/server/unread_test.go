@@ -85,7 +85,7 @@ func TestSessionEndsIfItsHostLeavesTooMuchUnread(t *testing.T) {
 	}
 	<-world.Session(0).Done()
 	if line := world.Line(longPath); len(line) > 0 {
-		t.Errorf("%d contenders are in line", len(line))
+		t.Errorf("%d contenders are in the queue", len(line))
 	}
 	for {
 		m, err := h.stream.Recv()

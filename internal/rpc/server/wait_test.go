@@ -27,7 +27,7 @@ func TestAbandonEndsACallThatAsksForNoGrant(t *testing.T) {
 	late := begin("late")
 	for name, ctx := range map[string]context.Context{"the abandoned": one, "the late": late} {
 		if ctx.Err() == nil {
-			t.Errorf("%s call goes on", name)
+			t.Errorf("%s call continues", name)
 		}
 	}
 	for name, ctx := range map[string]context.Context{"another": other, "without an id": none} {

@@ -70,7 +70,7 @@ func TestErrorsMatchAlikeAcrossTheWire(t *testing.T) {
 		t.Run(err.Error(), func(t *testing.T) {
 			got, said := wire.Error(throughStatus(t, wire.ToStatus(err, nil)))
 			if !said {
-				t.Error("the far side is not taken for having said it")
+				t.Error("the error is not attributed to the other side")
 			}
 			sameAnswers(t, got, err)
 			sameAnswers(t, wire.Failure(throughProto(t, wire.ToFailure(err)), err), err)
