@@ -19,7 +19,7 @@ var errNoCertificate = errors.New("there is no certificate in PEM in " + clientC
 
 // mutualTLS returns the plugin's TLS configuration, which accepts only the host with that
 // certificate, and the plugin's own certificate in DER. It does the same as go-plugin for a
-// host that asks for AutoMTLS, with keys that are twenty times as fast to make.
+// host that asks for AutoMTLS, with keys that are twenty times as fast.
 func mutualTLS(host string) (*tls.Config, []byte, error) {
 	hosts := x509.NewCertPool()
 	if !hosts.AppendCertsFromPEM([]byte(host)) {

@@ -93,7 +93,7 @@ func TestCallsOfASessionAreCarried(t *testing.T) {
 // The place arrives with the answer, not on the session's stream.
 func TestPlaceTravelsWithTheAnswer(t *testing.T) {
 	if way == "unary" {
-		t.Skip("there the session's stream tells it")
+		t.Skip("without carried calls the session's stream reports the place")
 	}
 	var places placeCounter
 	l := newLink(t, grpc.WithChainStreamInterceptor(places.intercept))

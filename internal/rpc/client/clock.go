@@ -25,7 +25,7 @@ const heartbeatsPerTimeout = 10
 // received counts. The plugin's session applies the same rule.
 type clock struct {
 	started chan struct{} // closed at the first echo
-	changed chan struct{} // holds one element when the deadline may have moved forward
+	changed chan struct{} // holds one element when the deadline may be earlier now
 
 	mu      sync.Mutex
 	timeout time.Duration
@@ -62,11 +62,11 @@ type echo struct {
 
 func toEcho(e *pb.BeatEcho) echo {
 	age := e.GetContactAge().AsDuration()
-	told := echo{number: e.GetNumber(), age: age, known: age, timeout: e.GetTimeout().AsDuration()}
+	result := echo{number: e.GetNumber(), age: age, known: age, timeout: e.GetTimeout().AsDuration()}
 	if known := e.GetKnownContactAge(); known != nil {
-		told.known = known.AsDuration()
+		result.known = known.AsDuration()
 	}
-	return told
+	return result
 }
 
 // echo processes the echo of a heartbeat. It ignores the echo of a heartbeat that was never

@@ -162,7 +162,7 @@ func TestASmallerTimeoutMovesTheDeadline(t *testing.T) {
 		select {
 		case <-c.changed:
 		default:
-			t.Error("the deadline has moved forward, and watchClock is not notified")
+			t.Error("the deadline is earlier now, and watchClock is not notified")
 		}
 	})
 }

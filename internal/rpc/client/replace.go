@@ -232,7 +232,7 @@ func (s *session) detaching(t *generation) <-chan struct{} {
 // wasDetached reports whether the plugin has detached the session. The stream may report that
 // (reported) before the answer to Detach arrives. The stream counts if no answer arrives:
 // LetGo has not waited for one, and the plugin is killed.
-func (s *session) wasDetached(t *generation, told bool) bool {
+func (s *session) wasDetached(t *generation, reported bool) bool {
 	leaving := s.detaching(t)
 	if leaving == nil {
 		return false
@@ -243,7 +243,7 @@ func (s *session) wasDetached(t *generation, told bool) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.detached = t.detached || told && t.detachFailed
+	t.detached = t.detached || reported && t.detachFailed
 	return t.detached
 }
 

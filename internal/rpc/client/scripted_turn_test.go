@@ -33,10 +33,10 @@ func TestAWaiterThatCannotBeResumedAsksAgain(t *testing.T) {
 		},
 	})
 	s := openScripted(t, c)
-	told, got := make(chan recipes.Place, 2), make(chan error, 1)
-	l := lock(t, s, recipes.LockConfig{Joined: func(p recipes.Place) { told <- p }})
+	places, got := make(chan recipes.Place, 2), make(chan error, 1)
+	l := lock(t, s, recipes.LockConfig{Joined: func(p recipes.Place) { places <- p }})
 	go func() { _, err := l.Acquire(ctx(t)); got <- err }()
-	if p := next(t, told); p.Znode != "/l/lock-1" {
+	if p := next(t, places); p.Znode != "/l/lock-1" {
 		t.Error(p)
 	}
 	kill()
@@ -55,7 +55,7 @@ func TestAWaiterThatCannotBeResumedAsksAgain(t *testing.T) {
 			t.Errorf("asked %q, want %q", as, want)
 		}
 	}
-	if len(told) > 0 {
+	if len(places) > 0 {
 		t.Error("joined was called with another place")
 	}
 }

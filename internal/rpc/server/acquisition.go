@@ -134,9 +134,9 @@ func (a *acquisitions) enter(id string, resumed bool, announce func(recipes.Plac
 	return c, first, nil
 }
 
-// leave ends the wait of one caller. A caller whose context has ended cannot read an answer.
-// It gets none, and the grant is released, except a resumed one: the host relies on that, and
-// releases it by Release or Abandon.
+// leave ends the wait of one caller. A caller whose context has ended cannot read an answer,
+// and gets none. If no other caller waits, the acquisition is dropped with its grant. A
+// resumed grant is kept: the host relies on it, and releases it by Release or Abandon.
 func (a *acquisitions) leave(ctx context.Context, c *acquisition) (*acquisition, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

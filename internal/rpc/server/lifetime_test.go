@@ -57,7 +57,7 @@ func (b *bereaved) holds(want bool) {
 	b.Helper()
 	synctest.Wait()
 	if err := b.world.Session(0).Err(); (err == nil) != want {
-		b.Errorf("the session's error is %v; does it stand? want %v", err, want)
+		b.Errorf("the session's error is %v; it should exist: %v", err, want)
 	}
 	if got := len(b.world.Line("/ours")); (got == 1) != want {
 		b.Errorf("%d contenders at the lock that was held", got)
@@ -65,11 +65,11 @@ func (b *bereaved) holds(want bool) {
 	select {
 	case <-b.server.Orphaned():
 		if want {
-			b.Error("the plugin is to end")
+			b.Error("the plugin would end")
 		}
 	default:
 		if !want {
-			b.Error("the plugin is not to end")
+			b.Error("the plugin would not end")
 		}
 	}
 }
