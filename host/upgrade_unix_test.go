@@ -37,9 +37,6 @@ func (v *surviving) another() host.UpgradeConfig {
 	return host.UpgradeConfig{Plugin: config(v, "real plugin")}
 }
 
-// runs reports whether a process exists, be it only to be waited for.
-func runs(pid int) bool { return syscall.Kill(pid, 0) == nil }
-
 // TestAnUpgradeMovesWhatASessionHolds: with its token, and nobody else is granted it.
 func TestAnUpgradeMovesWhatASessionHolds(t *testing.T) {
 	v := survive(t)
