@@ -10,8 +10,8 @@ import (
 )
 
 // InheritedEnv returns the names of the variables that a plugin gets from the host's
-// environment: those for temporary files, certificates, the time zone and the language,
-// and those without which no program starts on Windows. The plugin gets no others, because
+// environment. They are for temporary files, certificates, the time zone and the language.
+// Programs do not start on Windows without some of them. The plugin gets no others, because
 // an environment is full of secrets.
 func InheritedEnv() []string {
 	return []string{

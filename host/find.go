@@ -70,7 +70,7 @@ func find(dir string) (path string, at folder, err error) {
 		}
 		return path, f, nil
 	}
-	return "", folder{}, fmt.Errorf("host: %w: no %s in any of:\n\t%s\nput it beside this program, install it with go install github.com/zkrecipes/zkrecipes/cmd/%s@latest, or set %s to its directory",
+	return "", folder{}, fmt.Errorf("host: %w: no %s in any of:\n\t%s\nput it beside this program, or set %[5]s to its directory; to install it, run go install github.com/zkrecipes/zkrecipes/cmd/%[4]s@latest",
 		ErrNotFound, PluginName+exe(), strings.Join(searched, "\n\t"), PluginName, PluginDirEnv)
 }
 
@@ -117,7 +117,7 @@ func executablePath() (string, error) {
 	return filepath.EvalSymlinks(self)
 }
 
-// pick returns the name of the plugin in the directory, or "" if there is none.
+// pick returns the name of the plugin in the directory. "" means that it has no plugin.
 func (f folder) pick() (string, error) {
 	entries, err := os.ReadDir(f.dir)
 	switch {

@@ -65,8 +65,8 @@ func checkOwner(path string) error {
 }
 
 // onlyOurs reports whether only this user and the administrator can change or replace an
-// executable: they own it and all directories above it and above the links to it, and no
-// group may write there.
+// executable. They own it, and all directories above it and above the links to it. No group
+// may write there.
 func onlyOurs(path string) bool {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
