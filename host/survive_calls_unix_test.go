@@ -41,6 +41,7 @@ func (v *surviving) cutOff(below string) (reached <-chan struct{}) {
 // write has an unknown outcome. Calls that begin without a plugin wait for the next one.
 // TestDeathsOfAResumedPlugin has an acquisition and a release that were carried out.
 func TestCallsInFlightWhenAPluginDies(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	t.Run("Release", func(t *testing.T) {
 		v := v.in(t)
@@ -117,6 +118,7 @@ func (v *surviving) goOn() { v.hold.Unlock() }
 // TestARevocationWithoutAPlugin: another client requests it while no plugin serves the
 // session.
 func TestARevocationWithoutAPlugin(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	l, _ := v.session.SharedLock("/l", recipes.SharedLockConfig{Revocable: true})
 	h := must.Get(l.AcquireWrite(ctx(t)))(t)
@@ -161,6 +163,7 @@ func TestASessionIsLostAtItsDeadlineHoweverManyPluginsDie(t *testing.T) {
 // TestAPluginThatReportsTheLossIsNotResumed: it got a SIGTERM and has closed its sessions.
 // Their holds are free.
 func TestAPluginThatReportsTheLossIsNotResumed(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	h := v.holds("/l")
 	signal(t, v.supervisor.Plugin().PID(), syscall.SIGTERM)
@@ -187,6 +190,7 @@ func TestAPluginThatCannotResumeLosesItsSessionsAtOnce(t *testing.T) {
 }
 
 func TestASessionWithoutAPluginIsClosedWithItsSupervisor(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	h := v.holds("/l")
 	p := v.supervisor.Plugin()

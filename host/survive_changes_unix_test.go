@@ -16,6 +16,7 @@ import (
 // TestAChangeWhosePluginDiesIsNotRepeated: it was made at most once. It returns
 // ErrUnknownOutcome without ErrSessionLost, because the session continues.
 func TestAChangeWhosePluginDiesIsNotRepeated(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	for name, c := range map[string]struct {
 		path   string

@@ -22,6 +22,7 @@ func (v *surviving) remove(znode string) {
 // TestTheNextPluginReportsALoss: of a hold whose znode was deleted while no plugin ran, or
 // after the next plugin has resumed it.
 func TestTheNextPluginReportsALoss(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	for _, meanwhile := range []bool{true, false} {
 		h := v.holds("/l")

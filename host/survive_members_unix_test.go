@@ -80,6 +80,7 @@ func (v *surviving) members(path string, n int) (znodes []string) {
 // TestAWaitingMemberSurvivesItsPlugin: it counts from its first Enter on, even for members
 // that enter while no plugin serves it.
 func TestAWaitingMemberSurvivesItsPlugin(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	for i, when := range []string{"without a plugin", "afterwards"} {
 		t.Run(when, func(t *testing.T) {
@@ -113,6 +114,7 @@ func TestAWaitingMemberSurvivesItsPlugin(t *testing.T) {
 }
 
 func TestOthersDoNotLeaveBeforeAMemberWhosePluginDied(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	mine := enter(ctx(t), t, v.session, "/b")
 	v.members("/b", 1)
@@ -140,6 +142,7 @@ func TestOthersDoNotLeaveBeforeAMemberWhosePluginDied(t *testing.T) {
 // TestALeavingMemberSurvivesItsPlugin: Leave returns when the others have left, whether the
 // member's znode was deleted before its plugin died or not.
 func TestALeavingMemberSurvivesItsPlugin(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	for i, who := range []string{"the lowest", "the highest"} { // the highest deletes its znode first
 		t.Run(who, func(t *testing.T) {
@@ -198,6 +201,7 @@ func (v *surviving) diesRefused() {
 // TestAMemberWhoseLeaveWasCanceledIsDeleted: the others do not wait for it, although the plugin
 // that should have deleted it has died.
 func TestAMemberWhoseLeaveWasCanceledIsDeleted(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	for i, when := range []string{"without a plugin", "before it died"} {
 		t.Run(when, func(t *testing.T) {

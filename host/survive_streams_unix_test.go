@@ -172,6 +172,7 @@ func (st stream) meets(t *testing.T, v *surviving, m moment) {
 // TestStreamsRepeatNoValue: neither when nothing has changed, nor when the next plugin loses
 // its connection while it opens them.
 func TestStreamsRepeatNoValue(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	for _, st := range streams {
 		t.Run(st.name, func(t *testing.T) {

@@ -77,82 +77,85 @@ func changes(r zkserver.Request) bool {
 // and nothing is left. Watches report each change once: see stream.meets.
 func TestDeathsOfAResumedPlugin(t *testing.T) {
 	t.Parallel()
-	t.Run("embedded", func(t *testing.T) {
-		t.Parallel()
-		deathsOfAResumedPlugin(t, survive(t))
-	})
+	for _, m := range moments {
+		t.Run("embedded/"+m.name, func(t *testing.T) {
+			t.Parallel()
+			m.deathsOfAResumedPlugin(survive(t))
+		})
+	}
 	t.Run("real", func(t *testing.T) {
 		t.Parallel()
-		deathsOfAResumedPlugin(t, surviveAt(t, ensembletest.Shared(t).Addrs()))
+		v, moments := surviveAt(t, ensembletest.Shared(t).Addrs()), moments
+		if !testall.On() {
+			moments = moments[1:2] // during a call
+		}
+		for _, m := range moments { // one after the other: they use the same paths
+			t.Run(m.name, func(t *testing.T) { m.deathsOfAResumedPlugin(v.in(t)) })
+		}
 	})
 }
 
-func deathsOfAResumedPlugin(t *testing.T, v *surviving) {
-	moments := moments
-	if v.server == nil && !testall.On() {
-		moments = moments[1:2] // during a call
+func (m moment) deathsOfAResumedPlugin(v *surviving) {
+	for _, st := range streams {
+		v.Run("watch "+st.name, func(t *testing.T) { st.meets(t, v.in(t), m) })
 	}
-	for _, m := range moments {
-		for _, st := range streams {
-			t.Run(m.name+"/watch "+st.name, func(t *testing.T) { st.meets(t, v, m) })
-		}
-		for _, h := range holdings {
-			t.Run(m.name+"/"+h.name, func(t *testing.T) {
-				prepare(t, v.rival)
-				call := func(c func() error) deed {
-					return deed{call: c, at: func(r zkserver.Request) bool { return changes(r) && strings.HasPrefix(r.Path, h.path) }}
+	for _, h := range holdings {
+		v.Run(h.name, func(t *testing.T) {
+			v := v.in(t)
+			prepare(t, v.rival)
+			call := func(c func() error) deed {
+				return deed{call: c, at: func(r zkserver.Request) bool { return changes(r) && strings.HasPrefix(r.Path, h.path) }}
+			}
+			var g recipes.Grant
+			must.Do(t, m.make(v, call(func() (err error) { g, err = h.get(ctx(t), v.session); return err })))
+			token, znode := g.Token(), g.Znode()
+			isHeld := func(after string) {
+				t.Helper()
+				if err := g.Err(); err != nil || g.Token() != token || g.Znode() != znode {
+					t.Fatalf("%s: %s with %d, it had %s with %d: %v", after, g.Znode(), g.Token(), znode, token, err)
 				}
-				var g recipes.Grant
-				must.Do(t, m.make(v, call(func() (err error) { g, err = h.get(ctx(t), v.session); return err })))
-				token, znode := g.Token(), g.Znode()
-				isHeld := func(after string) {
-					t.Helper()
-					if err := g.Err(); err != nil || g.Token() != token || g.Znode() != znode {
-						t.Fatalf("%s: %s with %d, it had %s with %d: %v", after, g.Znode(), g.Token(), znode, token, err)
-					}
-					h.isTaken(t, v.rival)
+				h.isTaken(t, v.rival)
+			}
+			isHeld("granted")
+			made := func(what string, c func() error) (certain bool) {
+				t.Helper()
+				err := m.make(v, call(c))
+				unknown := m.unknown && errors.Is(err, recipes.ErrUnknownOutcome) && !errors.Is(err, recipes.ErrSessionLost)
+				if err != nil && !unknown {
+					t.Errorf("%s: %v", what, err)
 				}
-				isHeld("granted")
-				made := func(what string, c func() error) (certain bool) {
-					t.Helper()
-					err := m.make(v, call(c))
-					unknown := m.unknown && errors.Is(err, recipes.ErrUnknownOutcome) && !errors.Is(err, recipes.ErrSessionLost)
-					if err != nil && !unknown {
-						t.Errorf("%s: %v", what, err)
-					}
-					isHeld(what)
-					return !unknown
+				isHeld(what)
+				return !unknown
+			}
+			written := fmt.Sprintf("/written-%s-%s-%d", m.name, h.name, token)
+			certain := made("write", func() error { return g.Write(ctx(t), recipes.Create(written, nil)) })
+			if err := g.Write(ctx(t), recipes.Delete(written, recipes.AnyVersion)); err != nil && (certain || !errors.Is(err, recipes.ErrNoNode)) {
+				t.Errorf("deleting the written znode: %v", err)
+			}
+			switch g.(type) {
+			case recipes.Leadership, recipes.Membership, recipes.Registration:
+				made("use", func() error { return use(ctx(t), g) })
+			}
+			lost := g.Done()
+			if err := m.make(v, call(func() error { return h.giveBack(ctx(t), g) })); err != nil {
+				t.Errorf("given back: %v", err)
+			}
+			closes(t, "Done", lost)
+			if v.server != nil {
+				v.nothingLeft(h.path)
+			}
+			if h.rival != nil {
+				next, err := h.rival(ctx(t), v.rival)
+				if err == nil {
+					err = h.giveBack(ctx(t), next)
 				}
-				written := fmt.Sprintf("/written-%s-%s-%d", m.name, h.name, token)
-				certain := made("write", func() error { return g.Write(ctx(t), recipes.Create(written, nil)) })
-				if err := g.Write(ctx(t), recipes.Delete(written, recipes.AnyVersion)); err != nil && (certain || !errors.Is(err, recipes.ErrNoNode)) {
-					t.Errorf("deleting the written znode: %v", err)
+				if err != nil {
+					t.Fatalf("the rival, after the release: %v", err)
 				}
-				switch g.(type) {
-				case recipes.Leadership, recipes.Membership, recipes.Registration:
-					made("use", func() error { return use(ctx(t), g) })
+				if next.Token() <= token {
+					t.Errorf("token %d after %d", next.Token(), token)
 				}
-				lost := g.Done()
-				if err := m.make(v, call(func() error { return h.giveBack(ctx(t), g) })); err != nil {
-					t.Errorf("given back: %v", err)
-				}
-				closes(t, "Done", lost)
-				if v.server != nil {
-					v.in(t).nothingLeft(h.path)
-				}
-				if h.rival != nil {
-					next, err := h.rival(ctx(t), v.rival)
-					if err == nil {
-						err = h.giveBack(ctx(t), next)
-					}
-					if err != nil {
-						t.Fatalf("the rival, after the release: %v", err)
-					}
-					if next.Token() <= token {
-						t.Errorf("token %d after %d", next.Token(), token)
-					}
-				}
-			})
-		}
+			}
+		})
 	}
 }

@@ -24,6 +24,7 @@ func transactionAt(t *testing.T, s recipes.Recipes, path string, variant recipes
 // killed after each step, and while it waits. The other site notices nothing, and both get the
 // decision to commit.
 func TestATransactionSurvivesItsPlugin(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	for _, variant := range recipes.Variants() {
 		t.Run(string(variant), func(t *testing.T) {
@@ -104,6 +105,7 @@ func (v *surviving) unanswered(match func(zkserver.Request) bool) (reached <-cha
 // TestCallsOfATransactionAreRepeated: calls that were carried out, but not answered. Begin is
 // not repeated, and returns an unknown outcome.
 func TestCallsOfATransactionAreRepeated(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	for _, variant := range recipes.Variants() {
 		t.Run(string(variant), func(t *testing.T) {
@@ -159,6 +161,7 @@ func isMulti(r zkserver.Request) bool { return r.Op == zkserver.OpMulti }
 // TestCoordinateIsNotRepeatedForAnotherTransaction: the transaction has ended, and another
 // client has begun a new one at the path.
 func TestCoordinateIsNotRepeatedForAnotherTransaction(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	for _, begun := range []bool{true, false} {
 		t.Run(fmt.Sprintf("begun by this session: %v", begun), func(t *testing.T) {
@@ -200,6 +203,7 @@ func TestCoordinateIsNotRepeatedForAnotherTransaction(t *testing.T) {
 // TestACanceledCallHasAnUnknownOutcome: the plugin died before it answered, and ctx ended
 // before the next one could repeat the call.
 func TestACanceledCallHasAnUnknownOutcome(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	tx := transactionAt(t, v.session, "/tx", "")
 	must.Do(t, tx.Begin(ctx(t), nil, "it"))
@@ -220,6 +224,7 @@ func TestACanceledCallHasAnUnknownOutcome(t *testing.T) {
 // TestACanceledCoordinatorIsReplaced: by a waiting site, whenever the call was canceled. The
 // plugin that should have deleted the coordinator's znode may have died.
 func TestACanceledCoordinatorIsReplaced(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	for i, when := range []string{"before its plugin died", "without a plugin", "while it was resumed"} {
 		t.Run(when, func(t *testing.T) {
@@ -277,6 +282,7 @@ func TestACanceledCoordinatorIsReplaced(t *testing.T) {
 
 // TestASiteThatDiedWithoutAPlugin: its vote fails, and the session continues.
 func TestASiteThatDiedWithoutAPlugin(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	tx := transactionAt(t, v.session, "/tx", recipes.OwnNodes)
 	must.Do(t, tx.Begin(ctx(t), nil, "it"))

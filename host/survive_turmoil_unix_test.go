@@ -30,6 +30,7 @@ type turmoil struct {
 // TestTurmoil kills plugins at any time, even while they resume sessions. No two contenders
 // hold a lock at a time, tokens grow, no hold is lost, and nothing is left.
 func TestTurmoil(t *testing.T) {
+	t.Parallel()
 	u := &turmoil{surviving: survive(t), end: make(chan struct{})}
 	seed := rand.Uint64()
 	var all sync.WaitGroup

@@ -305,6 +305,7 @@ func lockWaiter(cfg recipes.LockConfig) waiter {
 // TestAWaiterKeepsItsPlaceWhenItsPluginDies: Joined is called once. The waiter keeps its znode
 // behind the same contender, ahead of later ones, and is granted in its turn.
 func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	for name, acquire := range map[string]waiter{
 		"lock":        lockWaiter(recipes.LockConfig{}),
@@ -398,6 +399,7 @@ func (r resigning) Release(ctx context.Context) error { return r.Resign(ctx) }
 // TestASlotKeepsItsNumber: a waiter whose plugin has died is granted a slot other than the
 // first. It keeps the number when the next plugin dies.
 func TestASlotKeepsItsNumber(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	slots := func(s recipes.Client, joined func(recipes.Place)) recipes.Slots {
 		return must.Get(s.Slots("/slots", recipes.SemaphoreConfig{Permits: 2, Joined: joined}))(t)

@@ -16,6 +16,7 @@ import (
 // TestJoinedMayCallWhileItsPluginDies: the call waits for the next plugin, and the next plugin
 // does not wait for Joined.
 func TestJoinedMayCallWhileItsPluginDies(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	first := must.Get(lockAt(t, v.rival, "/l").Acquire(ctx(t)))(t)
 	joined, call, answered := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -41,6 +42,7 @@ func TestJoinedMayCallWhileItsPluginDies(t *testing.T) {
 
 // TestAWaiterForAPermitOfCuratorSurvivesItsPlugin: it is granted when the permit is free.
 func TestAWaiterForAPermitOfCuratorSurvivesItsPlugin(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	acquire := func(s recipes.Client, joined func(recipes.Place)) (recipes.Hold, error) {
 		m, err := s.Semaphore("/s", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator, Joined: joined})
@@ -69,6 +71,7 @@ func TestAWaiterForAPermitOfCuratorSurvivesItsPlugin(t *testing.T) {
 // TestWaitsContinueInTheNextPlugin: for an element, a barrier and a latch. A read in flight is
 // repeated. Stats count from zero.
 func TestWaitsContinueInTheNextPlugin(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	ours, theirs := v.session, v.rival
 	queue := func(s recipes.Client) recipes.Queue { q, _ := s.Queue("/q", recipes.QueueConfig{}); return q }
