@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// turns takes entries until one has that value.
+// turns receives entries until one has this value.
 func (f *fixture) turns(entries <-chan recipes.Entry, value string, none bool) {
 	f.Helper()
 	for {
@@ -100,8 +100,6 @@ func configWatchEnds(f *fixture) {
 	drained(f, one, "the cancelled channel")
 	f.expire(s)
 	drained(f, two, "the channel of an expired session")
-	_, err = c.WatchTree(f.ctx)
-	f.is(err, recipes.ErrExpired)
-	_, err = c.Set(f.ctx, "a", nil, recipes.AnyRevision)
-	f.is(err, recipes.ErrExpired)
+	f.is(errOf(c.WatchTree(f.ctx)), recipes.ErrExpired)
+	f.is(errOf(c.Set(f.ctx, "a", nil, recipes.AnyRevision)), recipes.ErrExpired)
 }

@@ -36,9 +36,9 @@ func receiveDead(f *fixture, form queueForm) {
 	}
 	e.dead("bad")
 	if data, _ := f.read(f.path("a", "dead", string(ids[0]))); data != "bad" {
-		f.Errorf("the dead letter holds %q", data)
+		f.Errorf("the dead letter has data %q", data)
 	}
-	if n, err := e.Len(f.ctx); err != nil || n > 0 { // it may have come before
+	if n, err := e.Len(f.ctx); err != nil || n > 0 { // it may have been received before
 		e.takes("good")
 	}
 	e.holds(0)

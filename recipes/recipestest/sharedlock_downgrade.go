@@ -9,7 +9,7 @@ func downgradeLetsReadersIn(f *fixture) {
 	late := f.sharedWaits(f.open(), f.path("a"), recipes.Reading)
 	token := h.Token()
 	f.must(h.Downgrade(f.ctx))
-	a, b := r1.value1(f), r2.value1(f)
+	a, b := r1.must(f), r2.must(f)
 	if h.Mode() != recipes.Reading || h.Token() != token {
 		f.Errorf("downgraded to %q, token %d; want read, %d", h.Mode(), h.Token(), token)
 	}
@@ -19,23 +19,23 @@ func downgradeLetsReadersIn(f *fixture) {
 	w.blocked(f)
 	late.blocked(f)
 	f.must(h.Release(f.ctx))
-	f.must(w.value1(f).Release(f.ctx))
-	late.value1(f)
+	f.must(w.must(f).Release(f.ctx))
+	late.must(f)
 }
 
-// CURATOR-621: the downgraded lock queued behind a waiting writer, or both held.
+// CURATOR-621: the downgraded lock waited behind a writer, or both held.
 func downgradeBeforeWriter(f *fixture) {
 	h := f.writes(f.open(), f.path("a"))
 	s := f.open()
 	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
 	before := f.stats(s).WatchEvents
-	f.must(h.Downgrade(f.ctx)) // does not wait for w
+	f.must(h.Downgrade(f.ctx)) // does not wait for the writer
 	f.reach(s, func(c recipes.Stats) bool { return c.WatchEvents > before })
 	f.must(h.Write(f.ctx))
 	w.blocked(f)
 	f.held(h)
 	f.must(h.Release(f.ctx))
-	w.value1(f)
+	w.must(f)
 }
 
 func downgradeTwice(f *fixture) {
@@ -56,7 +56,7 @@ func downgradeThenReader(f *fixture) {
 	in, err := f.shared(s, f.path("a")).Contenders(f.ctx)
 	f.must(err)
 	if len(in) != 2 || in[0].Mode != recipes.Reading || !in[0].Downgraded || in[1].Downgraded {
-		f.Errorf("the line is %+v", in)
+		f.Errorf("the wait queue is %+v", in)
 	}
 	f.must(h.Release(f.ctx))
 	f.must(r.Release(f.ctx))
@@ -68,14 +68,12 @@ func downgradeThenTry(f *fixture) {
 	f.must(h.Downgrade(f.ctx))
 	r, err := f.shared(s, f.path("a")).TryRead(f.ctx)
 	f.must(err)
-	_, err = f.shared(s, f.path("a")).TryWrite(f.ctx)
-	f.is(err, recipes.ErrContended)
+	f.is(errOf(f.shared(s, f.path("a")).TryWrite(f.ctx)), recipes.ErrContended)
 	f.must(r.Release(f.ctx))
 	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
-	_, err = f.shared(s, f.path("a")).TryRead(f.ctx)
-	f.is(err, recipes.ErrContended)
+	f.is(errOf(f.shared(s, f.path("a")).TryRead(f.ctx)), recipes.ErrContended)
 	f.must(h.Release(f.ctx))
-	w.value1(f)
+	w.must(f)
 }
 
 func downgradeLost(f *fixture) {
@@ -98,7 +96,7 @@ func downgradeKeeps(f *fixture) {
 	in, err := l.Contenders(f.ctx)
 	f.must(err)
 	if c := in[0]; !c.Downgraded || !c.Revoked || !c.Revocable || string(c.Data) != "me" {
-		f.Errorf("the holder is told as %+v", c)
+		f.Errorf("the holder is listed as %+v", c)
 	}
 	f.await(h.Revoked(), "the request")
 }

@@ -30,7 +30,7 @@ func coordinatorDies(f *fixture, v recipes.Variant) {
 	f2.root += "-2"
 	p = f2.party(v, 2)
 	p.vote(commits, commits)
-	f.must(p.coordinator.Close(f.ctx)) // before it has counted, and before anybody waits
+	f.must(p.coordinator.Close(f.ctx)) // before it has counted votes, and before a site waits
 	for _, s := range p.sites {
 		d, err := s.Wait(f.ctx)
 		f.must(err)
@@ -56,8 +56,8 @@ func votedSiteDies(f *fixture) {
 	f.decision(d, false, "1 has died")
 }
 
-// One has voted when the coordinator first looks, and another while it watches.
-func votedSiteDiesWhileOthersThink(f *fixture) {
+// One site votes before the coordinator's first read, and another while the coordinator watches.
+func votedSiteDiesWhileOthersVote(f *fixture) {
 	for dying, reason := range []string{"1 has died", "2 has died"} {
 		each := *f
 		each.root += "-" + names(2)[dying]
@@ -85,7 +85,7 @@ func siteDiesBeforeOthersJoin(f *fixture) {
 	f.must(err)
 	call.blocked(f)
 	f.must(dying.Close(f.ctx))
-	f.decision(call.value1(f), false, "2 has died")
+	f.decision(call.must(f), false, "2 has died")
 }
 
 func siteDiesAfterwards(f *fixture) {
@@ -106,11 +106,9 @@ func deadSite(f *fixture) {
 	p := f.party(recipes.OwnNodes, 2)
 	f.remove(f.path("app", "Tx", "s_1"))
 	f.is(p.sites[0].Vote(f.ctx, commits), recipes.ErrNotHeld)
-	_, err := f.transaction(f.open(), "").Join(f.ctx, "1")
-	f.is(err, recipes.ErrNotHeld)
-	_, err = f.transaction(f.open(), "").Join(f.ctx, "2") // it lives, in another session
-	f.is(err, recipes.ErrNotHeld)
-	_, err = f.transaction(p.sessions[1], "").Join(f.ctx, "2")
+	f.is(errOf(f.transaction(f.open(), "").Join(f.ctx, "1")), recipes.ErrNotHeld)
+	f.is(errOf(f.transaction(f.open(), "").Join(f.ctx, "2")), recipes.ErrNotHeld) // site 2 is alive, in another session
+	_, err := f.transaction(p.sessions[1], "").Join(f.ctx, "2")
 	f.must(err)
 	status, err := p.tx.Status(f.ctx)
 	f.must(err)
@@ -131,5 +129,5 @@ func joinsLate(f *fixture) {
 		f.must(err)
 		f.must(site.Vote(f.ctx, commits))
 	}
-	f.decision(call.value1(f), true, "")
+	f.decision(call.must(f), true, "")
 }

@@ -17,8 +17,8 @@ func givenUp(f *fixture, v recipes.Variant) {
 	p.decided(calls, false, "took too long")
 }
 
-// reasonOfBytes aborts for a reason that is not text, such as an error that quotes
-// data. All sites must learn the decision all the same.
+// reasonOfBytes aborts with a reason that is not UTF-8, such as an error that quotes data. All
+// sites must still learn the decision.
 func reasonOfBytes(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	d, err := p.tx.Abort(f.ctx, "bad record \xff")
@@ -45,19 +45,18 @@ func cleanedUp(f *fixture, v recipes.Variant) {
 	err = p.tx.Forget(f.ctx)
 	f.is(err, recipes.ErrUndecided)
 	if err != nil && !strings.Contains(err.Error(), `"3"`) {
-		f.Errorf("%v does not name who is missing", err)
+		f.Errorf("%v does not name the missing site", err)
 	}
 	d, err := p.sites[2].Wait(f.ctx)
 	f.must(err)
 	f.decision(d, true, "")
 	f.must(p.sites[2].Done(f.ctx))
 	if f.exists(f.path("app", "Tx")) {
-		f.Error("it is still there")
+		f.Error("the transaction still exists")
 	}
 	f.must(p.sites[0].Done(f.ctx))
 	f.must(p.tx.Forget(f.ctx))
-	_, err = p.tx.Status(f.ctx)
-	f.is(err, recipes.ErrNoTransaction)
+	f.is(errOf(p.tx.Status(f.ctx)), recipes.ErrNoTransaction)
 }
 
 func usedAgain(f *fixture, v recipes.Variant) {
@@ -65,7 +64,7 @@ func usedAgain(f *fixture, v recipes.Variant) {
 	late.vote(silent, aborts)
 	_, err := late.tx.Coordinate(f.ctx)
 	f.must(err)
-	for _, name := range names(2) { // others finish for them, as an operator would
+	for _, name := range names(2) { // other sessions finish for them, as an operator can
 		again, err := f.transaction(f.open(), "").Join(f.ctx, name)
 		if errors.Is(err, recipes.ErrNotHeld) {
 			f.Fatal(err)
@@ -80,20 +79,15 @@ func usedAgain(f *fixture, v recipes.Variant) {
 	d, err := next.tx.Coordinate(f.ctx)
 	f.must(err)
 	f.decision(d, true, "")
-	_, err = late.sites[0].Wait(f.ctx)
-	f.is(err, recipes.ErrNoTransaction)
+	f.is(errOf(late.sites[0].Wait(f.ctx)), recipes.ErrNoTransaction)
 	f.is(next.tx.Forget(f.ctx), recipes.ErrUndecided)
 }
 
 func noTransaction(f *fixture) {
 	tx := f.transaction(f.open(), "")
-	_, err := tx.Join(f.ctx, "1")
-	f.is(err, recipes.ErrNoTransaction)
-	_, err = tx.Coordinate(f.ctx)
-	f.is(err, recipes.ErrNoTransaction)
-	_, err = tx.Abort(f.ctx, "")
-	f.is(err, recipes.ErrNoTransaction)
-	_, err = tx.Status(f.ctx)
-	f.is(err, recipes.ErrNoTransaction)
+	f.is(errOf(tx.Join(f.ctx, "1")), recipes.ErrNoTransaction)
+	f.is(errOf(tx.Coordinate(f.ctx)), recipes.ErrNoTransaction)
+	f.is(errOf(tx.Abort(f.ctx, "")), recipes.ErrNoTransaction)
+	f.is(errOf(tx.Status(f.ctx)), recipes.ErrNoTransaction)
 	f.must(tx.Forget(f.ctx))
 }

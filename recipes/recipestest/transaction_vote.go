@@ -12,14 +12,12 @@ func beginReplyLost(f *fixture, v recipes.Variant) {
 	call := startErr(f, func() error { return tx.Begin(f.ctx, nil, "1") })
 	f.awaitNode(f.path("app", "Tx"), true)
 	_, first := f.read(f.path("app", "Tx"))
-	f.relay(s).Drop()
-	f.relay(s).Restore()
-	_, err = call.result(f)
-	f.must(err)
+	f.lose(s)
+	call.must(f)
 	if _, stat := f.read(f.path("app", "Tx")); stat.Czxid != first.Czxid {
-		f.Error("it was begun twice")
+		f.Error("the transaction was created twice")
 	}
-	f.awaitChildren(f.path("app"), 1) // the marker goes
+	f.awaitChildren(f.path("app"), 1) // the receipt is deleted
 	f.is(tx.Begin(f.ctx, nil, "1"), recipes.ErrNodeExists)
 	f.awaitChildren(f.path("app"), 1)
 }
@@ -31,10 +29,8 @@ func voteReplyLost(f *fixture, v recipes.Variant) {
 	d, err := p.tx.Coordinate(f.ctx)
 	f.must(err)
 	f.decision(d, true, "")
-	f.relay(p.sessions[0]).Drop()
-	f.relay(p.sessions[0]).Restore()
-	_, err = call.result(f)
-	f.must(err)
+	f.lose(p.sessions[0])
+	call.must(f)
 }
 
 func decideOnce(f *fixture, v recipes.Variant) {
@@ -48,15 +44,15 @@ func decideOnce(f *fixture, v recipes.Variant) {
 	for _, s := range p.sites {
 		f.must(s.Vote(f.ctx, commits))
 	}
-	want := aborting[0].value1(f)
+	want := aborting[0].must(f)
 	for _, c := range append(calls, aborting...) {
-		if got := c.value1(f); got != want {
+		if got := c.must(f); got != want {
 			f.Errorf("decided %+v and %+v", got, want)
 		}
 	}
 }
 
-func decisionStands(f *fixture, v recipes.Variant) {
+func decisionIsFinal(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	p.vote(commits, commits)
 	d, err := p.tx.Coordinate(f.ctx)
