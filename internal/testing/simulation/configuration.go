@@ -21,45 +21,24 @@ const keptKey = "a"
 // registry is what is known of a configuration, and what the operator sees of it.
 type registry struct {
 	world *World
-	end   context.CancelFunc
-	ended chan struct{}
+	seen  *watched[[]recipes.Entry]
 
 	mu       sync.Mutex
 	made     int
 	values   map[recipes.Revision]string // that a change is known to have made
 	replaced map[recipes.Revision]string // who is known to have changed each
-	latest   []recipes.Entry
 }
 
 func configurations(w *World) game {
-	r := &registry{world: w, ended: make(chan struct{}), values: make(map[recipes.Revision]string), replaced: make(map[recipes.Revision]string)}
-	ctx, cancel := context.WithCancel(context.Background())
-	r.end = cancel
-	go r.watch(ctx)
+	r := &registry{world: w, values: make(map[recipes.Revision]string), replaced: make(map[recipes.Revision]string)}
+	r.seen = watch(w, func(ctx context.Context) (<-chan []recipes.Entry, error) {
+		configuration, err := w.outside.Configuration(configurationPath)
+		if err != nil {
+			return nil, err
+		}
+		return configuration.WatchTree(ctx)
+	})
 	return game{r.turn, r.check}
-}
-
-// watch follows the tree until the end.
-func (r *registry) watch(ctx context.Context) {
-	defer close(r.ended)
-	configuration, err := r.world.outside.Configuration(configurationPath)
-	if err != nil {
-		r.world.fail("operator", "%v", err)
-		return
-	}
-	seen, err := configuration.WatchTree(ctx)
-	if err != nil {
-		r.world.fail("operator", "%v", err)
-		return
-	}
-	for entries := range seen {
-		r.mu.Lock()
-		r.latest = entries
-		r.mu.Unlock()
-	}
-	if ctx.Err() == nil {
-		r.world.fail("operator", "the watch of the tree has ended: %v", r.world.outside.Err())
-	}
 }
 
 // turn reads a key and changes what it has read, once.
@@ -148,28 +127,19 @@ func (r *registry) check(ctx context.Context, operator recipes.Client) {
 	same := func(a, b recipes.Entry) bool {
 		return a.Key == b.Key && a.Revision == b.Revision && string(a.Value) == string(b.Value)
 	}
-	deadline := time.Now().Add(sessionTimeout)
-	for {
-		there, err := configuration.Snapshot(ctx)
-		r.mu.Lock()
-		seen := r.latest
-		r.mu.Unlock()
-		if err == nil && slices.EqualFunc(there, seen, same) {
-			break
-		}
-		if time.Now().After(deadline) {
-			r.world.fail("operator", "the watch shows %v, and there is %v (%v)", seen, there, err)
-			break
-		}
-		_ = sleep(ctx, 50*time.Millisecond)
+	var there []recipes.Entry
+	if !r.seen.await(ctx, sessionTimeout, func() bool {
+		there, err = configuration.Snapshot(ctx)
+		return err == nil && slices.EqualFunc(there, r.seen.shows(), same)
+	}) {
+		r.world.fail("operator", "the watch shows %v, and there is %v (%v)", r.seen.shows(), there, err)
 	}
 	r.mu.Lock()
-	for _, e := range r.latest {
+	for _, e := range r.seen.shows() {
 		if other := r.replaced[e.Revision]; other != "" {
 			r.world.fail("configuration", "%s has revision %#x, which %s has replaced", e.Key, int64(e.Revision), other)
 		}
 	}
 	r.mu.Unlock()
-	r.end()
-	<-r.ended
+	r.seen.stop()
 }

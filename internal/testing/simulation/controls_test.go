@@ -3,7 +3,6 @@ package simulation
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -212,11 +211,7 @@ func cachedQueues(w *World) game {
 		if err := r.ensure(path); err != nil {
 			return rawError(err)
 		}
-		q.mu.Lock()
-		q.made++
-		data := fmt.Sprintf("element %d of %s", q.made, c.name)
-		q.put[data] = false
-		q.mu.Unlock()
+		data := q.element(c)
 		if _, err := r.Create(path+"/queue-", []byte(data), zk.FlagSequence, r.acl); err != nil {
 			return rawError(err)
 		}

@@ -14,43 +14,22 @@ const groupPath = "/group"
 // gathering is a group, and what the operator sees of it.
 type gathering struct {
 	world *World
-	end   context.CancelFunc
-	ended chan struct{}
+	seen  *watched[[]recipes.Member]
 
 	mu     sync.Mutex
-	latest []recipes.Member
 	tokens map[recipes.Token]string // who was given each
 }
 
 func groups(w *World) game {
-	g := &gathering{world: w, ended: make(chan struct{}), tokens: make(map[recipes.Token]string)}
-	ctx, cancel := context.WithCancel(context.Background())
-	g.end = cancel
-	go g.watch(ctx)
+	g := &gathering{world: w, tokens: make(map[recipes.Token]string)}
+	g.seen = watch(w, func(ctx context.Context) (<-chan []recipes.Member, error) {
+		group, err := w.outside.Group(groupPath, recipes.GroupConfig{})
+		if err != nil {
+			return nil, err
+		}
+		return group.Watch(ctx)
+	})
 	return game{g.turn, g.check}
-}
-
-// watch follows the group until the end.
-func (g *gathering) watch(ctx context.Context) {
-	defer close(g.ended)
-	group, err := g.world.outside.Group(groupPath, recipes.GroupConfig{})
-	if err != nil {
-		g.world.fail("operator", "%v", err)
-		return
-	}
-	seen, err := group.Watch(ctx)
-	if err != nil {
-		g.world.fail("operator", "%v", err)
-		return
-	}
-	for members := range seen {
-		g.mu.Lock()
-		g.latest = members
-		g.mu.Unlock()
-	}
-	if ctx.Err() == nil {
-		g.world.fail("operator", "the watch of the group has ended: %v", g.world.outside.Err())
-	}
 }
 
 // turn joins, and looks whether it is listed while it is a member and no longer.
@@ -97,21 +76,10 @@ func (g *gathering) look(ctx context.Context, c *client, s recipes.Session, grou
 	}
 }
 
-// check waits until the operator's watch has shown that everybody has gone.
-func (g *gathering) check(ctx context.Context, operator recipes.Client) {
-	deadline := time.Now().Add(2 * sessionTimeout)
-	for {
-		g.mu.Lock()
-		left := len(g.latest)
-		g.mu.Unlock()
-		if left == 0 || time.Now().After(deadline) {
-			if left > 0 {
-				g.world.fail("operator", "the watch shows %d members when all have gone", left)
-			}
-			break
-		}
-		_ = sleep(ctx, 50*time.Millisecond)
+// check waits until the operator's watch has shown that all members have left.
+func (g *gathering) check(ctx context.Context, _ recipes.Client) {
+	if !g.seen.await(ctx, 2*sessionTimeout, func() bool { return len(g.seen.shows()) == 0 }) {
+		g.world.fail("operator", "the watch shows %d members when all have gone", len(g.seen.shows()))
 	}
-	g.end()
-	<-g.ended
+	g.seen.stop()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -240,39 +239,4 @@ func (k *kept) giveBack(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// sessionTurns has two contenders of a session take turns at what pick names.
-func sessionTurns(pick func(*client) kind) game {
-	one := func(ctx context.Context, c *client, s recipes.Client) error {
-		wait, cancel := c.patience(ctx)
-		defer cancel()
-		what := pick(c)
-		k, err := s.(*survivor).acquire(wait, what)
-		// It waits for a name, while there are faults: that is not fair, and some starve.
-		for errors.Is(err, recipes.ErrNodeExists) && c.world.calm.Err() == nil && c.step(wait, c.chance.about(50*time.Millisecond)) == nil {
-			k, err = s.(*survivor).acquire(wait, what)
-		}
-		if errors.Is(err, recipes.ErrNodeExists) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		g := &grant{client: c, session: s, path: what.path, Grant: k, shared: what.shared, journaled: what.permits == 1}
-		return c.hold(ctx, g, what.permits, k.giveBack)
-	}
-	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
-		var second error
-		var both sync.WaitGroup
-		if c.chance.chance(50) {
-			both.Go(func() { second = one(ctx, c, s) })
-		}
-		first := one(ctx, c, s)
-		both.Wait()
-		if second != nil && !expected(second) {
-			return second
-		}
-		return first
-	}}
 }

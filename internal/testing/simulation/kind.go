@@ -11,6 +11,8 @@ type kind struct {
 	path          string
 	permits       int
 	shared        bool
+	unqueued      bool // it has no wait queue
+	unwrapped     bool // see scenario
 	enter         func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error)
 	resumeWaiting func(ctx context.Context, s recipes.Client, znode string) (recipes.Grant, error)
 	resume        func(ctx context.Context, s recipes.Client, k *kept, token recipes.Token) (recipes.Grant, error)

@@ -184,6 +184,14 @@ func (p *pipe) push(now time.Time, b []byte) {
 	}
 }
 
+// change changes the pipe and wakes its reader or its writer.
+func (p *pipe) change(waiting chan struct{}, change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	wake(waiting)
+}
+
 // finish has the reader meet the end after what was written before.
 func (p *pipe) finish(err error) {
 	p.mu.Lock()
@@ -197,60 +205,43 @@ func (p *pipe) finish(err error) {
 
 // shut is the reader's end of it: who writes learns of that by the other direction.
 func (p *pipe) shut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
-	wake(p.changed)
+	p.change(p.changed, func() { p.closed = true })
 }
 
 // refuse fails writes from now on: the writer knows that its peer has gone.
 func (p *pipe) refuse(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.end == nil {
-		p.end = err
-	}
-	wake(p.drained)
+	p.change(p.drained, func() {
+		if p.end == nil {
+			p.end = err
+		}
+	})
 }
 
 // stall delivers nothing until a time: packets are lost and sent again.
 func (p *pipe) stall(until time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if until.After(p.stalled) {
-		p.stalled = until
-	}
-	wake(p.changed)
+	p.change(p.changed, func() {
+		if until.After(p.stalled) {
+			p.stalled = until
+		}
+	})
 }
 
 // unstall ends a stall.
 func (p *pipe) unstall() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stalled = time.Time{}
-	wake(p.changed)
+	p.change(p.changed, func() { p.stalled = time.Time{} })
 }
 
 // hang delivers nothing any more, not even the end: half of the connection is open.
 func (p *pipe) hang() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.hung = true
-	wake(p.changed)
+	p.change(p.changed, func() { p.hung = true })
 }
 
 func (p *pipe) setReadDeadline(t time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.readBy = t
-	wake(p.changed)
+	p.change(p.changed, func() { p.readBy = t })
 }
 
 func (p *pipe) setWriteDeadline(t time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.writeBy = t
-	wake(p.drained)
+	p.change(p.drained, func() { p.writeBy = t })
 }
 
 // discard loses what has not arrived, and has the reader meet the end, a while later

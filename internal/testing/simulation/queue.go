@@ -86,12 +86,18 @@ func (q *stock) turn(ctx context.Context, c *client, s recipes.Client) error {
 	return q.deliver(ctx, c, s, d)
 }
 
-func (q *stock) add(ctx context.Context, c *client, queue anyQueue) error {
+// element returns the data of a new element, which may then be put.
+func (q *stock) element(c *client) string {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.made++
 	data := fmt.Sprintf("element %d of %s", q.made, c.name)
 	q.put[data] = false
-	q.mu.Unlock()
+	return data
+}
+
+func (q *stock) add(ctx context.Context, c *client, queue anyQueue) error {
+	data := q.element(c)
 	id, err := queue.Put(ctx, []byte(data))
 	c.note("put %q as %s: %v", data, id, err)
 	q.mu.Lock()

@@ -128,7 +128,7 @@ func (w *World) prepare(sc scenario, operator recipes.Recipes) {
 	for _, p := range append([]string{""}, sc.paths...) {
 		set(journalOf(p))
 	}
-	if sc.line != "" && sc.line != slotsPath && w.chance.chance(20) {
+	if sc.line != "" && !sc.unwrapped && w.chance.chance(20) {
 		set(sc.line)
 		next := int32(math.MaxInt32 - w.chance.below(60))
 		w.fault("servers", "wrap", "the next number of %s is %d", sc.line, next)

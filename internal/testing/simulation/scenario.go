@@ -11,7 +11,12 @@ type scenario struct {
 	name  string
 	paths []string // of its journals
 	begin func(*World) game
-	line  string // whose children are contenders; "" for none
+	line  string // path of the wait queue; "" if there is none
+
+	// unwrapped: the sequence numbers of line do not wrap. The recipe refuses contenders near
+	// the end of the numbers.
+	unwrapped bool
+
 	open  opener // nil: the library
 	hop   bool   // there are faults between application and plugin
 	moves bool   // processes die or are replaced, and their sessions are resumed
@@ -45,7 +50,7 @@ var scenarios = []scenario{
 	{name: "counter", begin: counters},
 	// Nobody deletes names here: a guarded write does not distinguish the next znode of
 	// its name from its own while both have the same version.
-	{name: "names", paths: []string{"/names"}, begin: names},
+	{name: "names", paths: []string{namesPath}, begin: names},
 	{name: "barrier", begin: barriers},
 	{name: "latch", begin: latches},
 	{name: "group", line: groupPath, begin: groups},
@@ -55,7 +60,7 @@ var scenarios = []scenario{
 	{name: "counter through a plugin", begin: counters, open: openThroughPlugin, hop: true},
 	{name: "shared lock through a plugin", line: "/shared", paths: []string{"/shared"}, begin: sharedLocks, open: openThroughPlugin, hop: true},
 	{name: "configuration through a plugin", begin: configurations, open: openThroughPlugin, hop: true},
-	resumedLocks("lock in a resumed session", none),
+	resumed("lock in a resumed session", none, lockKind),
 	resumed("election in a resumed session", none, electionKind),
 	resumed("semaphore in a resumed session", none, semaphoreKind),
 	resumed("shared lock in a resumed session", none, sharedKind),

@@ -34,18 +34,11 @@ type failure struct {
 }
 
 func (s *summary) add(r Report) {
-	s.Seeds++
-	s.Virtual += r.Virtual
-	if s.Turns == nil {
-		s.Turns, s.Faults = make(map[string]int), make(map[string]int)
-	}
-	s.Turns[r.Scenario] += r.Turns
-	for kind, n := range r.Faults {
-		s.Faults[kind] += n
-	}
+	one := summary{Seeds: 1, Virtual: r.Virtual, Turns: map[string]int{r.Scenario: r.Turns}, Faults: r.Faults}
 	for _, v := range r.Violations {
-		s.Failed = append(s.Failed, failure{r.Seed, r.Scenario, v})
+		one.Failed = append(one.Failed, failure{r.Seed, r.Scenario, v})
 	}
+	s.merge(one)
 }
 
 func (s *summary) merge(o summary) {

@@ -27,6 +27,19 @@ func (c *client) hold(ctx context.Context, g *grant, permits int, giveBack func(
 	return err
 }
 
+// take waits for a grant, holds it, and releases it. enter waits for the grant; it may say that
+// g is shared.
+func take[G recipes.Grant](ctx context.Context, c *client, g *grant, permits int, enter func(context.Context) (G, error), release func(G, context.Context) error) error {
+	wait, cancel := c.patience(ctx)
+	defer cancel()
+	held, err := enter(wait)
+	if err != nil {
+		return err
+	}
+	g.client, g.Grant = c, held
+	return c.hold(ctx, g, permits, func(ctx context.Context) error { return release(held, ctx) })
+}
+
 // work writes under a grant for a while, guarded: to the journal. It looks before
 // each write, and the pause between look and write can be long. A grant has a stream of
 // its own: two of one client may come at one instant, in any order.
