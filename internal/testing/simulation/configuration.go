@@ -13,20 +13,20 @@ import (
 
 const configurationPath = "/configuration"
 
-// keptKey is never deleted. Set does not distinguish a key from one that was deleted and
-// made again between its look and its write (see recipes.Configuration), so only here
-// each revision is replaced once.
+// keptKey is never deleted. Only there each revision is replaced once: Set cannot distinguish a
+// key from one that was deleted and set again between its read and its write (see
+// recipes.Configuration).
 const keptKey = "a"
 
-// registry is what is known of a configuration, and what the operator sees of it.
+// registry is the known state of a configuration, and the operator's watch of it.
 type registry struct {
 	world *World
 	seen  *watched[[]recipes.Entry]
 
 	mu       sync.Mutex
 	made     int
-	values   map[recipes.Revision]string // that a change is known to have made
-	replaced map[recipes.Revision]string // who is known to have changed each
+	values   map[recipes.Revision]string // known value of each
+	replaced map[recipes.Revision]string // client that is known to have replaced each
 }
 
 func configurations(w *World) game {
@@ -41,7 +41,7 @@ func configurations(w *World) game {
 	return game{r.turn, r.check}
 }
 
-// turn reads a key and changes what it has read, once.
+// turn reads a key and changes it.
 func (r *registry) turn(ctx context.Context, c *client, s recipes.Client) error {
 	configuration, err := s.Configuration(configurationPath)
 	if err != nil {
@@ -76,13 +76,13 @@ func (r *registry) turn(ctx context.Context, c *client, s recipes.Client) error 
 	}
 	for _, refused := range []error{recipes.ErrBadVersion, recipes.ErrNodeExists, recipes.ErrNoNode} {
 		if errors.Is(err, refused) {
-			return nil // somebody was quicker, or the server had not caught up
+			return nil // another client was faster, or the server lags
 		}
 	}
 	return err
 }
 
-// read checks that a revision has the value that it was given.
+// read checks that a revision has its known value.
 func (r *registry) read(c *client, e recipes.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,7 +91,7 @@ func (r *registry) read(c *client, e recipes.Entry) {
 	}
 }
 
-// changed checks that a revision is replaced once.
+// changed checks that each revision is replaced once.
 func (r *registry) changed(c *client, revision recipes.Revision, err error) {
 	if err != nil || c.isDead() || revision == recipes.NoRevision {
 		return
@@ -104,7 +104,7 @@ func (r *registry) changed(c *client, revision recipes.Revision, err error) {
 	r.replaced[revision] = c.name
 }
 
-// wrote checks that revisions grow, and that each is of one change.
+// wrote checks that revisions grow, and that each belongs to one change.
 func (r *registry) wrote(c *client, before, after recipes.Revision, value string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,12 +112,12 @@ func (r *registry) wrote(c *client, before, after recipes.Revision, value string
 		r.world.fail(c.name, "revision %#x came after %#x", int64(after), int64(before))
 	}
 	if other, known := r.values[after]; known {
-		r.world.fail(c.name, "made revision %#x, which is %q", int64(after), other)
+		r.world.fail(c.name, "created revision %#x, which is %q", int64(after), other)
 	}
 	r.values[after] = value
 }
 
-// check compares the operator's watch with what is there in the end.
+// check compares the operator's watch with the final state.
 func (r *registry) check(ctx context.Context, operator recipes.Client) {
 	configuration, err := operator.Configuration(configurationPath)
 	if err != nil {
@@ -132,7 +132,7 @@ func (r *registry) check(ctx context.Context, operator recipes.Client) {
 		there, err = configuration.Snapshot(ctx)
 		return err == nil && slices.EqualFunc(there, r.seen.shows(), same)
 	}) {
-		r.world.fail("operator", "the watch shows %v, and there is %v (%v)", r.seen.shows(), there, err)
+		r.world.fail("operator", "the watch shows %v; the state is %v (%v)", r.seen.shows(), there, err)
 	}
 	r.mu.Lock()
 	for _, e := range r.seen.shows() {

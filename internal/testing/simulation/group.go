@@ -11,13 +11,13 @@ import (
 
 const groupPath = "/group"
 
-// gathering is a group, and what the operator sees of it.
+// gathering is the known state of a group, and the operator's watch of it.
 type gathering struct {
 	world *World
 	seen  *watched[[]recipes.Member]
 
 	mu     sync.Mutex
-	tokens map[recipes.Token]string // who was given each
+	tokens map[recipes.Token]string // client that received each
 }
 
 func groups(w *World) game {
@@ -32,7 +32,7 @@ func groups(w *World) game {
 	return game{g.turn, g.check}
 }
 
-// turn joins, and looks whether it is listed while it is a member and no longer.
+// turn joins, and checks that it is listed only while it is a member.
 func (g *gathering) turn(ctx context.Context, c *client, s recipes.Client) error {
 	group, err := s.Group(groupPath, recipes.GroupConfig{})
 	if err != nil {
@@ -47,7 +47,7 @@ func (g *gathering) turn(ctx context.Context, c *client, s recipes.Client) error
 	c.note("joined as %s", m.Znode())
 	g.mu.Lock()
 	if other := g.tokens[m.Token()]; other != "" && !c.isDead() {
-		g.world.fail(c.name, "was given the token of %s", other)
+		g.world.fail(c.name, "received the token of %s", other)
 	}
 	g.tokens[m.Token()] = c.name
 	g.mu.Unlock()
@@ -64,7 +64,7 @@ func (g *gathering) turn(ctx context.Context, c *client, s recipes.Client) error
 	return err
 }
 
-// look checks whether the session, which sees what it has done itself, sees the member.
+// look checks whether the member is listed. The session reads its own writes.
 func (g *gathering) look(ctx context.Context, c *client, s recipes.Session, group recipes.Group, m recipes.Membership, there bool) {
 	members, err := group.Members(ctx)
 	if err != nil || c.isDead() || g.world.wasForced(s.ID()) {
@@ -79,7 +79,7 @@ func (g *gathering) look(ctx context.Context, c *client, s recipes.Session, grou
 // check waits until the operator's watch has shown that all members have left.
 func (g *gathering) check(ctx context.Context, _ recipes.Client) {
 	if !g.seen.await(ctx, 2*sessionTimeout, func() bool { return len(g.seen.shows()) == 0 }) {
-		g.world.fail("operator", "the watch shows %d members when all have gone", len(g.seen.shows()))
+		g.world.fail("operator", "the watch shows %d members after all have left", len(g.seen.shows()))
 	}
 	g.seen.stop()
 }

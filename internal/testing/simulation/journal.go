@@ -11,12 +11,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// The journal is where holders write under their grants. Its entries are znodes that
-// nobody deletes, so the server's own order shows who held when.
+// Holders write to the journal under their grants. Its entries are znodes that are never deleted,
+// so the order of the server's transactions shows who held when.
 
 func journalOf(p string) string { return "/journal" + p }
 
-// entry is the path of the next entry under a grant.
+// entry returns the path of the next journal entry of a grant.
 func (g *grant) entry() string {
 	g.entries++
 	mode := "alone"
@@ -29,8 +29,8 @@ func (g *grant) entry() string {
 	return fmt.Sprintf("%s/%016x-%d-%s", journalOf(g.path), int64(g.Token()), g.entries, mode)
 }
 
-// checkJournal checks that who held one after the other also wrote one after the
-// other: nobody writes after the holder of a larger token that excludes it.
+// checkJournal checks that grants that exclude each other also wrote one after the other: none
+// writes after a grant with a larger token that excludes it.
 func (w *World) checkJournal(p string) {
 	var entries []zkserver.Node
 	for _, n := range w.server.Tree() {

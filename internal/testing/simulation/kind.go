@@ -6,7 +6,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// kind is a kind of what a session can hold, and how it is resumed.
+// kind is a recipe whose grants can be resumed.
 type kind struct {
 	path          string
 	permits       int
@@ -19,7 +19,7 @@ type kind struct {
 	giveBack      func(ctx context.Context, g recipes.Grant) error
 }
 
-// kindOf makes a kind of a recipe's methods.
+// kindOf makes a kind from the methods of a recipe.
 func kindOf[R any, G recipes.Grant](path string, permits int, shared bool, of func(recipes.Client, func(recipes.Place)) (R, error), enter func(R, context.Context) (G, error), giveBack func(G, context.Context) error) kind {
 	asGrant := func(g G, err error) (recipes.Grant, error) {
 		if err != nil {

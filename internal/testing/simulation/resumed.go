@@ -31,14 +31,14 @@ func choose[T any](c *client, choices ...T) T {
 	return pick(c.chance, choices...)
 }
 
-// sessionTurns has two contenders of a session take turns at what pick names.
+// sessionTurns has up to two contenders of a session take turns with the kind that pick returns.
 func sessionTurns(pick func(*client) kind) game {
 	one := func(ctx context.Context, c *client, s recipes.Client) error {
 		wait, cancel := c.patience(ctx)
 		defer cancel()
 		what := pick(c)
 		k, err := s.(*survivor).acquire(wait, what)
-		// It waits for a name, while there are faults: that is not fair, and some starve.
+		// While there are faults it waits for a taken name. That is not fair, and some starve.
 		for errors.Is(err, recipes.ErrNodeExists) && c.world.calm.Err() == nil && c.step(wait, c.chance.about(50*time.Millisecond)) == nil {
 			k, err = s.(*survivor).acquire(wait, what)
 		}

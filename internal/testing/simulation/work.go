@@ -9,7 +9,7 @@ import (
 
 func (c *client) joined(p recipes.Place) { c.note("joined as %s, %d ahead", p.Znode, p.Position) }
 
-// patience is a context for waiting, which sometimes ends too soon while there are faults.
+// patience returns a context for waiting. While there are faults, it sometimes ends too early.
 func (c *client) patience(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.world.calm.Err() == nil && c.chance.chance(15) {
 		return context.WithTimeout(ctx, c.chance.about(time.Second))
@@ -17,7 +17,7 @@ func (c *client) patience(ctx context.Context) (context.Context, context.CancelF
 	return context.WithCancel(ctx)
 }
 
-// hold enters a grant into the ledger, works under it, and gives it back.
+// hold enters a grant into the ledger, works under it, and releases it.
 func (c *client) hold(ctx context.Context, g *grant, permits int, giveBack func(context.Context) error) error {
 	c.world.ledger.enter(g, permits)
 	c.work(ctx, g)
@@ -40,9 +40,9 @@ func take[G recipes.Grant](ctx context.Context, c *client, g *grant, permits int
 	return c.hold(ctx, g, permits, func(ctx context.Context) error { return release(held, ctx) })
 }
 
-// work writes under a grant for a while, guarded: to the journal. It looks before
-// each write, and the pause between look and write can be long. A grant has a stream of
-// its own: two of one client may come at one instant, in any order.
+// work makes some guarded writes to the journal. Before each it checks the grant, and the pause
+// between check and write can be long. Each grant has its own stream of choices, because one
+// client can get two grants at one instant, in any order.
 func (c *client) work(ctx context.Context, g *grant) {
 	chance := newStream(c.world.seed, g.Znode())
 	for range 1 + chance.below(3) {
