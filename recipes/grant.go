@@ -11,9 +11,9 @@ type Grant interface {
 	// Znode is the path of the contender's znode, whose existence is the grant.
 	Znode() string
 
-	// Done returns a channel that is closed when the grant is over: it was released, the
-	// session is lost, the plugin died, or another client deleted the znode. So a goroutine
-	// that selects on Done always wakes in the end.
+	// Done returns a channel that is closed when the grant must no longer be relied on. The
+	// session is lost, another client deleted the znode, the plugin died, or the grant was
+	// released. So a goroutine that selects on Done always wakes in the end.
 	//
 	// The first call sets, in the background, a watch on the znode. A grant whose Done is
 	// never called does not pay for that read and that event; the loss of its session still

@@ -103,8 +103,8 @@ type Queue interface {
 	// be read, the name is "".
 	//
 	// Through a plugin Put gives up a moment before ctx's deadline, and returns up to a
-	// moment after ctx is cancelled, so that the plugin can report that nothing was put. If
-	// it does not, the error matches ErrUnknownOutcome.
+	// moment after ctx is cancelled. In this time the plugin can report that nothing was
+	// put. If it does not, the error matches ErrUnknownOutcome.
 	Put(ctx context.Context, data []byte) (ElementID, error)
 
 	// PutMany appends elements in one transaction, adjacent and in order: all of them, or
