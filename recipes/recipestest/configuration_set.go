@@ -167,11 +167,7 @@ func configSuspended(f *fixture) {
 	s := f.open()
 	c := f.config(s, f.path("c"))
 	first := f.set(c, "a", "1", recipes.NoRevision)
-	f.sever(s)
-	p := start(f, func() (recipes.Revision, error) { return c.Set(f.ctx, "a", []byte("2"), first) })
-	p.blocked(f)
-	f.reconnect(s)
-	p.must(f)
+	suspended(f, s, func() (recipes.Revision, error) { return c.Set(f.ctx, "a", []byte("2"), first) })
 	f.has(c, "a", "2")
 }
 

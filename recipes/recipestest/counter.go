@@ -113,11 +113,7 @@ func counterSuspended(f *fixture) {
 	s := f.open()
 	c := f.counter(s, f.path("n"))
 	f.adds(c, 1, 1)
-	f.sever(s)
-	p := start(f, func() (int64, error) { return c.Add(f.ctx, 1) })
-	p.blocked(f)
-	f.reconnect(s)
-	if n := p.must(f); n != 2 {
+	if n := suspended(f, s, func() (int64, error) { return c.Add(f.ctx, 1) }); n != 2 {
 		f.Errorf("%d; want 2", n)
 	}
 }

@@ -55,6 +55,16 @@ func (f *fixture) lose(s recipes.Session) {
 	f.relay(s).Restore()
 }
 
+// suspended makes a call while the connection is down, and returns its value after the reconnect.
+func suspended[T any](f *fixture, s recipes.Session, call func() (T, error)) T {
+	f.Helper()
+	f.sever(s)
+	p := start(f, call)
+	p.blocked(f)
+	f.reconnect(s)
+	return p.must(f)
+}
+
 func (f *fixture) awaitState(s recipes.Session, want recipes.State) {
 	f.Helper()
 	ctx, cancel := context.WithCancel(f.ctx)

@@ -70,16 +70,10 @@ func groupTakenByOwn(f *fixture) {
 
 func groupJoinSuspended(f *fixture) {
 	s := f.open()
-	f.sever(s)
 	for _, name := range []string{"", "ann"} {
 		g := f.group(s, f.path("g"), name)
-		p := start(f, func() (recipes.Membership, error) { return g.Join(f.ctx, []byte("x")) })
-		p.blocked(f)
-		f.reconnect(s)
-		f.held(p.must(f))
-		f.sever(s)
+		f.held(suspended(f, s, func() (recipes.Membership, error) { return g.Join(f.ctx, []byte("x")) }))
 	}
-	f.reconnect(s)
 	f.members(s, f.path("g"), "x x")
 }
 

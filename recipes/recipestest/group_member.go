@@ -28,11 +28,7 @@ func groupUpdate(f *fixture) {
 func groupUpdateSuspended(f *fixture) {
 	s := f.open()
 	m := f.join(s, f.path("g"), "", "one")
-	f.sever(s)
-	p := startErr(f, func() error { return m.Update(f.ctx, []byte("two")) })
-	p.blocked(f)
-	f.reconnect(s)
-	p.must(f)
+	suspended(f, s, func() (struct{}, error) { return struct{}{}, m.Update(f.ctx, []byte("two")) })
 	f.held(m)
 	f.members(s, f.path("g"), "two")
 }
