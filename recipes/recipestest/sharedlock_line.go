@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The other library names its znodes as the source text does, and knows no marks in the data.
+// The other library names its znodes as the source text does, and has no marks in the data.
 func sharedForeign(f *fixture) {
 	f.create(f.path("a"), "")
 	stand := func(name string) string {

@@ -49,7 +49,7 @@ func groups() []group {
 		{"slots", slotsTests()},
 		{"revocable", revokeTests()},
 		{"priority lock", priorityTests()},
-		{"context of the line", lineContextTests()},
+		{"context of wait queues", lineContextTests()},
 		{"group", groupTests()},
 		{"latch", latchTests()},
 		{"counter", counterTests()},

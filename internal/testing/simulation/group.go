@@ -51,7 +51,7 @@ func (g *gathering) turn(ctx context.Context, c *client, s recipes.Client) error
 	}
 	g.tokens[m.Token()] = c.name
 	g.mu.Unlock()
-	g.look(ctx, c, s, group, m, true)
+	g.checkListed(ctx, c, s, group, m, true)
 	_ = c.step(ctx, c.chance.about(200*time.Millisecond))
 	if c.chance.chance(30) {
 		c.note("updated: %v", m.Update(ctx, []byte("again")))
@@ -59,13 +59,13 @@ func (g *gathering) turn(ctx context.Context, c *client, s recipes.Client) error
 	err = m.Leave(ctx)
 	c.note("left %s: %v", m.Znode(), err)
 	if err == nil {
-		g.look(ctx, c, s, group, m, false)
+		g.checkListed(ctx, c, s, group, m, false)
 	}
 	return err
 }
 
-// look checks whether the member is listed. The session reads its own writes.
-func (g *gathering) look(ctx context.Context, c *client, s recipes.Session, group recipes.Group, m recipes.Membership, there bool) {
+// checkListed checks whether the member is listed. The session reads its own writes.
+func (g *gathering) checkListed(ctx context.Context, c *client, s recipes.Session, group recipes.Group, m recipes.Membership, there bool) {
 	members, err := group.Members(ctx)
 	if err != nil || c.isDead() || g.world.wasForced(s.ID()) {
 		return

@@ -52,12 +52,12 @@ func (p *process) kill() {
 	_ = p.session.Close(ended)
 }
 
-// letGoTimeout bounds the time in which a process detaches from its session, as in a host.
-const letGoTimeout = time.Second
+// detachTimeout bounds the time in which a process detaches from its session, as in a host.
+const detachTimeout = time.Second
 
-// letGo detaches the process from its session, and ends it.
-func (p *process) letGo() error {
-	ctx, cancel := context.WithTimeout(context.Background(), letGoTimeout)
+// detach detaches the process from its session, and ends it.
+func (p *process) detach() error {
+	ctx, cancel := context.WithTimeout(context.Background(), detachTimeout)
 	defer cancel()
 	err := p.session.Detach(ctx)
 	p.kill()
@@ -93,7 +93,7 @@ func (v *survivor) leaves(p *process) error {
 	case servesOn:
 		p.closeAfter(v.chance.about(2 * time.Second))
 	default:
-		return p.letGo()
+		return p.detach()
 	}
 	return nil
 }
