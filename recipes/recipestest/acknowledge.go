@@ -52,13 +52,11 @@ func acknowledge(f *fixture) {
 		f.Errorf("the name is %s", name)
 	}
 	e := f.election(f.open(), f.path("a"))
-	got, err := e.Leader(f.ctx)
-	f.must(err)
+	got := get(f, e.Leader)
 	if !got.Acknowledged || string(got.Acknowledgement) != "done" || string(got.Data) != "proposal" {
 		f.Errorf("leader %+v; want it to have acknowledged", got)
 	}
-	in, err := e.Candidates(f.ctx)
-	f.must(err)
+	in := get(f, e.Candidates)
 	if len(in) != 1 {
 		f.Errorf("candidates %+v; want no acknowledgement among them", in)
 	}
@@ -122,8 +120,7 @@ func acknowledgeDeposed(f *fixture) {
 	f.remove(l.Znode())
 	won := f.lead(f.open(), f.path("a"))
 	f.is(l.Acknowledge(f.ctx, nil), recipes.ErrNotHeld, recipes.ErrRemoved)
-	got, err := f.election(f.open(), f.path("a")).Leader(f.ctx)
-	f.must(err)
+	got := get(f, f.election(f.open(), f.path("a")).Leader)
 	if got.Znode != won.Znode() || got.Acknowledged {
 		f.Errorf("leader %+v; want %s without an acknowledgement", got, won.Znode())
 	}

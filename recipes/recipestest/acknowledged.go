@@ -24,8 +24,7 @@ func acknowledgedWaits(f *fixture) {
 	if got.Znode != won.Znode() || !got.Acknowledged || string(got.Acknowledgement) != "done" {
 		f.Errorf("acknowledged by %+v; want %s", got, won.Znode())
 	}
-	again, err := e.Acknowledged(f.ctx)
-	f.must(err)
+	again := get(f, e.Acknowledged)
 	if again.Znode != won.Znode() {
 		f.Errorf("acknowledged by %+v; want %s", again, won.Znode())
 	}
@@ -38,8 +37,7 @@ func acknowledgedByThisLeader(f *fixture) {
 	f.create(acknowledgement(old), "left over")
 	f.lead(f.open(), f.path("a"))
 	e := f.election(f.open(), f.path("a"))
-	got, err := e.Leader(f.ctx)
-	f.must(err)
+	got := get(f, e.Leader)
 	if got.Acknowledged {
 		f.Errorf("leader %+v; want it not to have acknowledged", got)
 	}

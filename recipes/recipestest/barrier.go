@@ -32,8 +32,7 @@ func (f *fixture) barrier(s recipes.Recipes, path string) recipes.Barrier {
 
 func (f *fixture) placed(b recipes.Barrier, want bool) {
 	f.Helper()
-	got, err := b.IsSet(f.ctx)
-	f.must(err)
+	got := get(f, b.IsSet)
 	if got != want || f.exists(b.Path()) != want {
 		f.Errorf("set: %v; want %v", got, want)
 	}
@@ -51,8 +50,7 @@ func (f *fixture) waitsAt(ctx context.Context, s recipes.Client, path string) *p
 		}
 	}
 	// The server answers in the order of the requests.
-	_, err := f.barrier(s, path).IsSet(f.ctx)
-	f.must(err)
+	get(f, f.barrier(s, path).IsSet)
 	p.blocked(f)
 	return p
 }

@@ -122,16 +122,14 @@ func showEntries(entries []recipes.Entry) string {
 
 func configSnapshot(f *fixture) {
 	c := f.config(f.open(), f.path("c"))
-	none, err := c.Snapshot(f.ctx)
-	f.must(err)
+	none := get(f, c.Snapshot)
 	if len(none) != 0 {
 		f.Errorf("%+v", none)
 	}
 	f.set(c, "b/x", "2", recipes.NoRevision)
 	revision := f.set(c, "a", "1", recipes.NoRevision)
 	f.create(f.path("c", "c"), "by another client")
-	entries, err := c.Snapshot(f.ctx)
-	f.must(err)
+	entries := get(f, c.Snapshot)
 	if got, want := showEntries(entries), "= a=1 b= b/x=2 c=by another client"; got != want {
 		f.Errorf("snapshot %q; want %q", got, want)
 	}

@@ -118,8 +118,7 @@ func configUnset(f *fixture) {
 	f.must(c.Delete(f.ctx, "parent/key", recipes.AnyRevision)) // its parent stays
 	f.set(c, "empty", "", recipes.AnyRevision)
 	want := map[string]bool{"": true, "parent": true, "empty/parent": true, "empty": false, "empty/parent/key": false}
-	entries, err := c.Snapshot(f.ctx)
-	f.must(err)
+	entries := get(f, c.Snapshot)
 	if len(entries) != len(want) {
 		f.Errorf("%+v", entries)
 	}

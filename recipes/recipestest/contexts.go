@@ -136,8 +136,7 @@ func contextTests() []test {
 		recovers: func(f *fixture, _ recipes.Client, s subject) {
 			f.awaitChildren(f.path("a"), 0)
 			f.awaitChildren(f.path("b"), 0)
-			h, err := s.lock.Acquire(f.ctx)
-			f.must(err)
+			h := get(f, s.lock.Acquire)
 			f.must(h.Release(f.ctx))
 		},
 	}.tests("")

@@ -29,8 +29,7 @@ func (f *fixture) counter(s recipes.Recipes, path string) recipes.Counter {
 
 func (f *fixture) counts(c recipes.Counter, want int64) {
 	f.Helper()
-	got, err := c.Get(f.ctx)
-	f.must(err)
+	got := get(f, c.Get)
 	if got != want {
 		f.Errorf("%d; want %d", got, want)
 	}

@@ -150,8 +150,7 @@ func dialectInLine(f *fixture, s spokenLine) {
 
 func dialectNames(f *fixture, s spokenLine) {
 	path := f.path("names")
-	g, err := s.with(f, f.open(), path, options{data: "ours"}).Enter(f.ctx)
-	f.must(err)
+	g := get(f, s.with(f, f.open(), path, options{data: "ours"}).Enter)
 	if !regexp.MustCompile("^" + regexp.QuoteMeta(path) + s.ours + "$").MatchString(g.Znode()) {
 		f.Errorf("the znode is %s; want %s", g.Znode(), s.ours)
 	}
@@ -203,8 +202,7 @@ func dialectForeign(f *fixture, s spokenLine) {
 func dialectForeignAfterTheGrant(f *fixture, s spokenLine) {
 	path := f.path("foreign-later")
 	session := f.open(func(cfg *recipes.SessionConfig) { cfg.SessionTimeout = 4 * time.Second }) // it lists twice in a fifth of the timeout
-	g, err := s.with(f, session, path, options{}).Enter(f.ctx)
-	f.must(err)
+	g := get(f, s.with(f, session, path, options{}).Enter)
 	g.Done() // from now on a loss is reported
 	theirs := f.theirs(path+"/"+foreignName(s.unknown()), "", zk.FlagEphemeral|zk.FlagSequence)
 	f.lost(g, recipes.ErrForeign)

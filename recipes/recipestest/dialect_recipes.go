@@ -131,8 +131,7 @@ func dialectGroup(f *fixture) {
 	if !regexp.MustCompile(`/[0-9a-f]{32}__party__$`).MatchString(m.Znode()) {
 		f.Errorf("the znode is %s", m.Znode())
 	}
-	members, err := g.Members(f.ctx)
-	f.must(err)
+	members := get(f, g.Members)
 	if len(members) != 2 || members[0].Znode != theirs || string(members[1].Data) != "ours" {
 		f.Errorf("the members are %+v", members)
 	}
@@ -156,8 +155,7 @@ func dialectQueue(f *fixture) {
 			f.Errorf("the children are %q; %s was put", names, id)
 		}
 		for _, want := range []string{"theirs", "ours"} {
-			e, err := q.Take(f.ctx)
-			f.must(err)
+			e := get(f, q.Take)
 			f.same(string(e.Data), want)
 		}
 		f.is(errOf(q.Receive(f.ctx)), recipes.ErrInvalid)

@@ -37,8 +37,7 @@ func leaderIsFirst(f *fixture) {
 	l, err := f.election(s, f.path("a")).Campaign(f.ctx, []byte("my address"))
 	f.must(err)
 	electionKind.waits(f, f.open(), f.path("a"))
-	got, err := f.election(f.open(), f.path("a")).Leader(f.ctx)
-	f.must(err)
+	got := get(f, f.election(f.open(), f.path("a")).Leader)
 	if got.Znode != l.Znode() || got.Token != l.Token() || got.SessionID != s.ID() || string(got.Data) != "my address" {
 		f.Errorf("leader %+v; want %s with token %d", got, l.Znode(), l.Token())
 	}
@@ -62,8 +61,7 @@ func nextLeads(f *fixture) {
 	e := f.election(f.open(), f.path("a"))
 	f.must(l.Resign(f.ctx))
 	won := next.must(f)
-	got, err := e.Leader(f.ctx)
-	f.must(err)
+	got := get(f, e.Leader)
 	if got.Znode != won.Znode() {
 		f.Errorf("leader %s; want %s", got.Znode, won.Znode())
 	}
@@ -78,8 +76,7 @@ func nextLeadsAfterLoss(f *fixture) {
 	next := electionKind.waits(f, f.open(), f.path("a"))
 	f.expire(s)
 	won := next.must(f)
-	got, err := f.election(f.open(), f.path("a")).Leader(f.ctx)
-	f.must(err)
+	got := get(f, f.election(f.open(), f.path("a")).Leader)
 	if got.Znode != won.Znode() || got.Acknowledged {
 		f.Errorf("leader %+v; want %s without an acknowledgement", got, won.Znode())
 	}

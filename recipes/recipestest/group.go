@@ -64,8 +64,7 @@ func showMembers(members []recipes.Member) string {
 
 func (f *fixture) members(s recipes.Recipes, path, want string) []recipes.Member {
 	f.Helper()
-	members, err := f.group(s, path, "").Members(f.ctx)
-	f.must(err)
+	members := get(f, f.group(s, path, "").Members)
 	if got := showMembers(members); got != want {
 		f.Errorf("members %q; want %q", got, want)
 	}

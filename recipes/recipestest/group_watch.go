@@ -23,9 +23,7 @@ func (f *fixture) shows(snapshots <-chan []recipes.Member, want string) []recipe
 
 func (f *fixture) watchGroup(s recipes.Recipes, path string) <-chan []recipes.Member {
 	f.Helper()
-	snapshots, err := f.group(s, path, "").Watch(f.ctx)
-	f.must(err)
-	return snapshots
+	return get(f, f.group(s, path, "").Watch)
 }
 
 func groupWatch(f *fixture) {

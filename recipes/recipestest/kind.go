@@ -131,9 +131,7 @@ func (k kind) with(f *fixture, s recipes.Client, path string, o options) line {
 // granted enters a wait queue in which no contender is ahead.
 func (k kind) granted(f *fixture, s recipes.Client, path string) grant {
 	f.Helper()
-	g, err := k.at(f, s, path).Enter(f.ctx)
-	f.must(err)
-	return g
+	return get(f, k.at(f, s, path).Enter)
 }
 
 // waits enters a wait queue, and returns when the contender has joined it.

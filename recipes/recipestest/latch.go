@@ -26,8 +26,7 @@ func (f *fixture) latch(s recipes.Recipes, path string, count int64) recipes.Lat
 
 func (f *fixture) countsDown(l recipes.Latch, want int64) {
 	f.Helper()
-	got, err := l.CountDown(f.ctx)
-	f.must(err)
+	got := get(f, l.CountDown)
 	if got != want {
 		f.Errorf("%d remain; want %d", got, want)
 	}

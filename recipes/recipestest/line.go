@@ -45,8 +45,7 @@ var guid = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
 
 func grantedZnode(f *fixture, k kind) {
 	s := f.open()
-	g, err := k.with(f, s, f.path("a"), options{data: "who I am"}).Enter(f.ctx)
-	f.must(err)
+	g := get(f, k.with(f, s, f.path("a"), options{data: "who I am"}).Enter)
 	f.held(g)
 	name := strings.TrimPrefix(g.Znode(), f.path("a")+"/")
 	want, header := `^_c_`+guid+`-`+k.marker+`[0-9]{10}$`, `^`

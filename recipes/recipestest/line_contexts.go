@@ -57,11 +57,9 @@ func lineContextTests() []test {
 			for _, name := range []string{"a", "b", "c"} {
 				f.awaitChildren(f.path(name), 0)
 			}
-			h, err := s.shared.AcquireWrite(f.ctx)
-			f.must(err)
+			h := get(f, s.shared.AcquireWrite)
 			f.must(h.Release(f.ctx))
-			p, err := s.priority.AcquireWrite(f.ctx)
-			f.must(err)
+			p := get(f, s.priority.AcquireWrite)
 			f.must(p.Release(f.ctx))
 		},
 	}.tests("")
@@ -82,11 +80,8 @@ func newLineSubject(f *fixture) (recipes.Client, lineSubject) {
 		atHeld:    f.shared(s, f.path("held")),
 		atHanded:  priority(s, f.path("handed"), nil),
 	}
-	var err error
-	subject.held, err = subject.atHeld.AcquireWrite(f.ctx)
-	f.must(err)
-	subject.handed, err = subject.atHanded.AcquireWrite(f.ctx)
-	f.must(err)
+	subject.held = get(f, subject.atHeld.AcquireWrite)
+	subject.handed = get(f, subject.atHanded.AcquireWrite)
 	subject.contender = f.sharedWaits(others, f.path("held"), recipes.Writing, allow(patience)).place.Znode
 	subject.successor = waits(f, func(joined func(recipes.Place)) func(context.Context) (recipes.PriorityHold, error) {
 		return priority(others, f.path("handed"), joined).AcquireWrite

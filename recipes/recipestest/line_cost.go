@@ -55,17 +55,14 @@ func releaseCost(f *fixture, k kind) {
 func (k kind) watches(f *fixture, s recipes.Client, path string) {
 	f.Helper()
 	f.reach(s, func(c recipes.Stats) bool { return c.ByKind["getData"] >= 1 })
-	_, err := k.at(f, s, path).Contenders(f.ctx)
-	f.must(err)
+	get(f, k.at(f, s, path).Contenders)
 }
 
 func listings(c recipes.Stats) int64 { return c.ByKind["getChildren2"] + c.ByKind["getChildren"] }
 
 func (f *fixture) stats(s recipes.Session) recipes.Stats {
 	f.Helper()
-	c, err := s.Stats(f.ctx)
-	f.must(err)
-	return c
+	return get(f, s.Stats)
 }
 
 // sendsNothing checks that a call on the session sends no request.

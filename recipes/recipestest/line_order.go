@@ -108,8 +108,7 @@ func foreignChildren(f *fixture, k kind) {
 	if p := w.place.Position; p != 1 && !(k.hands() && p == recipes.UnknownPosition) {
 		f.Errorf("position %d; want 1", p)
 	}
-	in, err := k.at(f, s, f.path("a")).Contenders(f.ctx)
-	f.must(err)
+	in := get(f, k.at(f, s, f.path("a")).Contenders)
 	if len(in) != 2 {
 		f.Errorf("%d contenders; want 2", len(in))
 	}
@@ -120,12 +119,10 @@ func foreignChildren(f *fixture, k kind) {
 func contendersInOrder(f *fixture, k kind) {
 	before := time.Now().Add(-time.Minute) // the server's clock can differ
 	one, two := f.open(), f.open()
-	g, err := k.with(f, one, f.path("a"), options{data: "first"}).Enter(f.ctx)
-	f.must(err)
+	g := get(f, k.with(f, one, f.path("a"), options{data: "first"}).Enter)
 	second := k.waitsWith(f, two, f.path("a"), options{data: "second"})
 	third := k.waitsWith(f, one, f.path("a"), options{data: "third"})
-	in, err := k.at(f, two, f.path("a")).Contenders(f.ctx)
-	f.must(err)
+	in := get(f, k.at(f, two, f.path("a")).Contenders)
 	want := []struct {
 		znode, data string
 		session     int64

@@ -29,14 +29,11 @@ func (f *fixture) lock(s recipes.Recipes, path string) recipes.Lock {
 
 func (f *fixture) acquire(s recipes.Recipes, path string) recipes.Hold {
 	f.Helper()
-	h, err := f.lock(s, path).Acquire(f.ctx)
-	f.must(err)
-	return h
+	return get(f, f.lock(s, path).Acquire)
 }
 
 func tryFree(f *fixture) {
-	h, err := f.lock(f.open(), f.path("a")).TryAcquire(f.ctx)
-	f.must(err)
+	h := get(f, f.lock(f.open(), f.path("a")).TryAcquire)
 	f.held(h)
 	f.must(h.Release(f.ctx))
 }
@@ -57,8 +54,7 @@ func tryHeld(f *fixture) {
 func tryOwn(f *fixture) {
 	s := f.open()
 	l := f.lock(s, f.path("a"))
-	_, err := l.Acquire(f.ctx)
-	f.must(err)
+	get(f, l.Acquire)
 	f.is(errOf(l.TryAcquire(f.ctx)), recipes.ErrContended)
 }
 
@@ -113,8 +109,7 @@ func tryFrozen(f *fixture) {
 
 func twoOfOnePath(f *fixture) {
 	s := f.open()
-	h, err := f.lock(s, f.path("a")).TryAcquire(f.ctx)
-	f.must(err)
+	h := get(f, f.lock(s, f.path("a")).TryAcquire)
 	f.is(errOf(f.lock(s, f.path("a")).TryAcquire(f.ctx)), recipes.ErrContended)
 	f.must(h.Release(f.ctx))
 }

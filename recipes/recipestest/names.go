@@ -133,8 +133,7 @@ func namesCancelled(f *fixture) {
 	f.is(errOf(n.Register(f.briefly(), "c", nil)), context.DeadlineExceeded)
 	f.reconnect(s)
 	f.awaitNode(f.path("n", "c"), false)
-	records, err := n.List(f.ctx)
-	f.must(err)
+	records := get(f, n.List)
 	if len(records) != 0 {
 		f.Errorf("%+v", records)
 	}
@@ -175,8 +174,7 @@ func namesUnreadable(f *fixture) {
 	secret := f.register(s, f.path("n"), "secret", "2")
 	f.must(n.RegisterPersistent(f.ctx, "open", []byte("1")))
 	f.acl(f.path("n", "secret"), zk.PermAll&^zk.PermRead)
-	records, err := n.List(f.ctx)
-	f.must(err)
+	records := get(f, n.List)
 	if len(records) != 2 || string(records[0].Data) != "1" || records[0].Unreadable {
 		f.Fatalf("%+v", records)
 	}
@@ -189,16 +187,14 @@ func namesUnreadable(f *fixture) {
 func namesList(f *fixture) {
 	s := f.open()
 	n := f.names(s, f.path("n"))
-	records, err := n.List(f.ctx)
-	f.must(err)
+	records := get(f, n.List)
 	if len(records) != 0 {
 		f.Errorf("%+v", records)
 	}
 	f.register(s, f.path("n"), "b", "2")
 	f.must(n.RegisterPersistent(f.ctx, "a", []byte("1")))
 	f.create(f.path("n", "c"), "3") // by another client
-	records, err = n.List(f.ctx)
-	f.must(err)
+	records = get(f, n.List)
 	if len(records) != 3 || records[0].Name != "a" || records[1].Name != "b" || records[2].Name != "c" ||
 		records[0].SessionID != 0 || records[1].SessionID != s.ID() || string(records[2].Data) != "3" {
 		f.Errorf("%+v", records)

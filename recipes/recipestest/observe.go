@@ -25,9 +25,7 @@ func observeTests() []test {
 
 func (f *fixture) observe(s recipes.Recipes, path string) <-chan recipes.Leader {
 	f.Helper()
-	leaders, err := f.election(s, path).Observe(f.ctx)
-	f.must(err)
-	return leaders
+	return get(f, f.election(s, path).Observe)
 }
 
 // observes waits until it observes a leader that satisfies the condition.

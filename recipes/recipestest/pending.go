@@ -56,6 +56,14 @@ func (p *pending[T]) failure(f *fixture) error {
 	return errOf(p.result(f))
 }
 
+// get makes a call that succeeds, with the context of the test.
+func get[T any](f *fixture, call func(context.Context) (T, error)) T {
+	f.Helper()
+	v, err := call(f.ctx)
+	f.must(err)
+	return v
+}
+
 // errOf drops the value of a call of which only the error matters.
 func errOf[T any](_ T, err error) error { return err }
 

@@ -24,8 +24,7 @@ func handOffLeaves(f *fixture) {
 	successor := f.priorityWaits(f.open(), recipes.Writing, at(99))
 	best := f.priorityWaits(f.open(), recipes.Writing, at(0))
 	f.must(a.HandOff(f.ctx, successor.place.Znode))
-	in, err := f.priority(f.open()).Contenders(f.ctx)
-	f.must(err)
+	in := get(f, f.priority(f.open()).Contenders)
 	if len(in) != 3 || !in[1].Successor || in[1].Znode != successor.place.Znode {
 		f.Errorf("the wait queue is %+v", in)
 	}

@@ -9,14 +9,12 @@ import (
 func priorityTry(f *fixture) {
 	s := f.open()
 	h := f.priorityHeld(s, recipes.Reading, at(5))
-	r, err := f.priority(s, at(9)).TryRead(f.ctx)
-	f.must(err)
+	r := get(f, f.priority(s, at(9)).TryRead)
 	f.is(errOf(f.priority(s, at(0)).TryWrite(f.ctx)), recipes.ErrContended)
 	f.awaitChildren(f.path("a"), 2)
 	f.must(h.Release(f.ctx))
 	f.must(r.Release(f.ctx))
-	_, err = f.priority(s, at(0)).TryWrite(f.ctx)
-	f.must(err)
+	get(f, f.priority(s, at(0)).TryWrite)
 }
 
 // A waiter watches its own znode, so it notices the deletion at once.
@@ -56,8 +54,7 @@ func priorityContenders(f *fixture) {
 	})
 	f.priorityWaits(s, recipes.Writing, at(60))
 	f.priorityWaits(s, recipes.Writing, at(40))
-	in, err := l.Contenders(f.ctx)
-	f.must(err)
+	in := get(f, l.Contenders)
 	if len(in) != 3 {
 		f.Fatalf("the wait queue is %+v", in)
 	}

@@ -72,8 +72,7 @@ func boundedExact(f *fixture, form queueForm) {
 		if n, err := taker.Len(f.ctx); err != nil || n > capacity {
 			f.Errorf("length %d, %v; the capacity is %d", n, err, capacity)
 		}
-		got, err := taker.Take(f.ctx)
-		f.must(err)
+		got := get(f, taker.Take)
 		seen[string(got.Data)] = true
 	}
 	for _, c := range calls {

@@ -40,8 +40,7 @@ func queueContextTests(form queueForm) []test {
 		recovers: func(f *fixture, _ recipes.Client, q queueSubject) {
 			q.put("last")
 			for {
-				got, err := q.Take(f.ctx)
-				f.must(err)
+				got := get(f, q.Take)
 				if string(got.Data) == "last" {
 					return
 				}

@@ -25,8 +25,7 @@ func receiveDead(f *fixture, form queueForm) {
 	ids := e.put("bad", "good")
 	for range 2 {
 		for {
-			d, err := e.Receive(f.ctx)
-			f.must(err)
+			d := get(f, e.Receive)
 			if string(d.Element().Data) == "bad" {
 				f.must(d.Return(f.ctx))
 				break

@@ -57,8 +57,7 @@ func (f *fixture) puts(q recipes.PriorityQueue, priority int, data string) {
 
 func (f *fixture) next(q recipes.PriorityQueue, priority int, data string) {
 	f.Helper()
-	e, err := q.Take(f.ctx)
-	f.must(err)
+	e := get(f, q.Take)
 	if string(e.Data) != data || e.Priority != priority {
 		f.Errorf("took %q of priority %d; want %q of %d", e.Data, e.Priority, data, priority)
 	}
@@ -92,8 +91,7 @@ func priorityFresh(f *fixture) {
 	f.next(q, 5, "2")
 	// The same for deliveries.
 	f.puts(other, 2, "urgent too")
-	d, err := q.Receive(f.ctx)
-	f.must(err)
+	d := get(f, q.Receive)
 	f.delivered(d, "urgent too", 1)
 	f.must(d.Ack(f.ctx))
 	f.next(q, 5, "3")

@@ -97,8 +97,7 @@ func takeFailedLeavesTheRest(f *fixture, form queueForm) {
 	// The claims of the failed calls are deleted in the background, so both elements remain.
 	got := map[string]bool{}
 	for range 2 {
-		d, err := e.Receive(f.ctx)
-		f.must(err)
+		d := get(f, e.Receive)
 		got[string(d.Element().Data)] = true
 		f.must(d.Ack(f.ctx))
 	}
@@ -166,8 +165,7 @@ func peek(f *fixture, form queueForm) {
 	e.holds(0)
 	ids := e.put("one", "two")
 	for range 2 {
-		got, err := e.Peek(f.ctx)
-		f.must(err)
+		got := get(f, e.Peek)
 		if got.ID != ids[0] || string(got.Data) != "one" {
 			f.Errorf("peeked at %+v", got)
 		}

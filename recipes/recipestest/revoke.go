@@ -35,9 +35,7 @@ func allow(grace time.Duration) func(*recipes.SharedLockConfig) {
 
 func (f *fixture) revocable(s recipes.Recipes, grace time.Duration) recipes.SharedHold {
 	f.Helper()
-	h, err := f.shared(s, f.path("a"), allow(grace)).AcquireWrite(f.ctx)
-	f.must(err)
-	return h
+	return get(f, f.shared(s, f.path("a"), allow(grace)).AcquireWrite)
 }
 
 func (f *fixture) notAsked(h interface {
@@ -107,8 +105,7 @@ func revokeWord(f *fixture) {
 	if data, _ := f.read(h.Znode()); data != "unlock\nzkrecipes: revocable grace=5000ms\nme" {
 		f.Errorf("the znode has data %q", data)
 	}
-	in, err := l.Contenders(f.ctx)
-	f.must(err)
+	in := get(f, l.Contenders)
 	if c := in[0]; !c.Revoked || string(c.Data) != "me" || c.Grace != 5*time.Second {
 		f.Errorf("listed as %+v", c)
 	}
@@ -130,8 +127,7 @@ func revokeByHand(f *fixture) {
 func revokeNotAllowed(f *fixture) {
 	s := f.open()
 	l := f.shared(s, f.path("a"), func(c *recipes.SharedLockConfig) { c.Data = []byte("mine") })
-	h, err := l.AcquireWrite(f.ctx)
-	f.must(err)
+	h := get(f, l.AcquireWrite)
 	f.is(l.Revoke(f.ctx, h.Znode()), recipes.ErrNotRevocable)
 	f.is(l.RevokeForced(f.ctx, h.Znode()), recipes.ErrNotRevocable)
 	if data, stat := f.read(h.Znode()); data != "mine" || stat.Version != 0 {

@@ -47,9 +47,7 @@ func (f *fixture) semaphore(s recipes.Recipes, path string, permits int) recipes
 
 func (f *fixture) permit(s recipes.Recipes, path string, permits int) recipes.Hold {
 	f.Helper()
-	h, err := f.semaphore(s, path, permits).Acquire(f.ctx)
-	f.must(err)
-	return h
+	return get(f, f.semaphore(s, path, permits).Acquire)
 }
 
 func (f *fixture) permitWaits(s recipes.Recipes, path string, permits int) *waiter[recipes.Hold] {
@@ -134,15 +132,12 @@ func permitsUnderLoad(f *fixture) {
 func tryPermit(f *fixture) {
 	s := f.open()
 	m := f.semaphore(s, f.path("a"), 2)
-	a, err := m.TryAcquire(f.ctx)
-	f.must(err)
-	_, err = m.TryAcquire(f.ctx)
-	f.must(err)
+	a := get(f, m.TryAcquire)
+	get(f, m.TryAcquire)
 	f.is(errOf(m.TryAcquire(f.ctx)), recipes.ErrContended)
 	f.awaitChildren(f.path("a"), 2)
 	f.must(a.Release(f.ctx))
-	_, err = m.TryAcquire(f.ctx)
-	f.must(err)
+	get(f, m.TryAcquire)
 }
 
 func permitsAtPath(f *fixture) {

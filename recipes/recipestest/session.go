@@ -149,14 +149,12 @@ func chroot(f *fixture) {
 	if names := f.children(chroot + "/a"); len(names) != 1 || "/a/"+names[0] != h.Znode() {
 		f.Errorf("%s has %v; the hold is %s", chroot, names, h.Znode())
 	}
-	in, err = f.lock(s, "/a").Contenders(f.ctx)
-	f.must(err)
+	in = get(f, f.lock(s, "/a").Contenders)
 	if len(in) != 1 || in[0].Znode != h.Znode() {
 		f.Errorf("contenders %+v; want %s", in, h.Znode())
 	}
 	// The same znode, from a session without a chroot.
-	in, err = f.lock(f.open(), chroot+"/a").Contenders(f.ctx)
-	f.must(err)
+	in = get(f, f.lock(f.open(), chroot+"/a").Contenders)
 	if len(in) != 1 || in[0].Znode != chroot+h.Znode() || in[0].Token != h.Token() {
 		f.Errorf("contenders %+v; want %s", in, chroot+h.Znode())
 	}

@@ -67,16 +67,12 @@ func (f *fixture) shared(s recipes.Recipes, path string, o ...func(*recipes.Shar
 
 func (f *fixture) reads(s recipes.Recipes, path string) recipes.SharedHold {
 	f.Helper()
-	h, err := f.shared(s, path).AcquireRead(f.ctx)
-	f.must(err)
-	return h
+	return get(f, f.shared(s, path).AcquireRead)
 }
 
 func (f *fixture) writes(s recipes.Recipes, path string) recipes.SharedHold {
 	f.Helper()
-	h, err := f.shared(s, path).AcquireWrite(f.ctx)
-	f.must(err)
-	return h
+	return get(f, f.shared(s, path).AcquireWrite)
 }
 
 func sharedNames(f *fixture) {
@@ -130,8 +126,7 @@ func writerAlone(f *fixture) {
 func tryReader(f *fixture) {
 	s := f.open()
 	a := f.reads(s, f.path("a"))
-	h, err := f.shared(s, f.path("a")).TryRead(f.ctx)
-	f.must(err)
+	h := get(f, f.shared(s, f.path("a")).TryRead)
 	f.must(h.Release(f.ctx))
 	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
 	f.is(errOf(f.shared(s, f.path("a")).TryRead(f.ctx)), recipes.ErrContended)
@@ -145,8 +140,7 @@ func tryWriter(f *fixture) {
 	a := f.reads(s, f.path("a"))
 	f.is(errOf(f.shared(s, f.path("a")).TryWrite(f.ctx)), recipes.ErrContended)
 	f.must(a.Release(f.ctx))
-	h, err := f.shared(s, f.path("a")).TryWrite(f.ctx)
-	f.must(err)
+	h := get(f, f.shared(s, f.path("a")).TryWrite)
 	f.must(h.Release(f.ctx))
 }
 
@@ -155,12 +149,10 @@ func sharedContenders(f *fixture) {
 	l := f.shared(s, f.path("a"), func(c *recipes.SharedLockConfig) {
 		c.Data, c.Revocable, c.Grace = []byte("unlock me"), true, 3*time.Second
 	})
-	h, err := l.AcquireWrite(f.ctx)
-	f.must(err)
+	h := get(f, l.AcquireWrite)
 	f.sharedWaits(s, f.path("a"), recipes.Reading)
 	f.sharedWaits(s, f.path("a"), recipes.Writing)
-	in, err := l.Contenders(f.ctx)
-	f.must(err)
+	in := get(f, l.Contenders)
 	var modes []recipes.Mode
 	for _, c := range in {
 		modes = append(modes, c.Mode)

@@ -53,8 +53,7 @@ func downgradeThenReader(f *fixture) {
 	h := f.writes(s, f.path("a"))
 	f.must(h.Downgrade(f.ctx))
 	r := f.reads(f.open(), f.path("a"))
-	in, err := f.shared(s, f.path("a")).Contenders(f.ctx)
-	f.must(err)
+	in := get(f, f.shared(s, f.path("a")).Contenders)
 	if len(in) != 2 || in[0].Mode != recipes.Reading || !in[0].Downgraded || in[1].Downgraded {
 		f.Errorf("the wait queue is %+v", in)
 	}
@@ -66,8 +65,7 @@ func downgradeThenTry(f *fixture) {
 	s := f.open()
 	h := f.writes(s, f.path("a"))
 	f.must(h.Downgrade(f.ctx))
-	r, err := f.shared(s, f.path("a")).TryRead(f.ctx)
-	f.must(err)
+	r := get(f, f.shared(s, f.path("a")).TryRead)
 	f.is(errOf(f.shared(s, f.path("a")).TryWrite(f.ctx)), recipes.ErrContended)
 	f.must(r.Release(f.ctx))
 	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
@@ -89,12 +87,10 @@ func downgradeLost(f *fixture) {
 func downgradeKeeps(f *fixture) {
 	s := f.open()
 	l := f.shared(s, f.path("a"), func(c *recipes.SharedLockConfig) { c.Data, c.Revocable = []byte("me"), true })
-	h, err := l.AcquireWrite(f.ctx)
-	f.must(err)
+	h := get(f, l.AcquireWrite)
 	f.must(l.Revoke(f.ctx, h.Znode()))
 	f.must(h.Downgrade(f.ctx))
-	in, err := l.Contenders(f.ctx)
-	f.must(err)
+	in := get(f, l.Contenders)
 	if c := in[0]; !c.Downgraded || !c.Revoked || !c.Revocable || string(c.Data) != "me" {
 		f.Errorf("the holder is listed as %+v", c)
 	}

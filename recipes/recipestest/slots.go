@@ -50,8 +50,7 @@ func (f *fixture) slots(s recipes.Client, permits int, joined ...func(recipes.Pl
 // slot acquires a permit and checks its number.
 func (f *fixture) slot(s recipes.Client, permits, want int) recipes.SlotHold {
 	f.Helper()
-	h, err := f.slots(s, permits).Acquire(f.ctx)
-	f.must(err)
+	h := get(f, f.slots(s, permits).Acquire)
 	f.isSlot(h, want)
 	return h
 }
@@ -93,8 +92,7 @@ func slotsZnode(f *fixture) {
 	s := f.open()
 	joined := make(chan recipes.Place, 1)
 	f.slot(s, 2, 0)
-	h, err := f.slots(s, 2, func(p recipes.Place) { joined <- p }).Acquire(f.ctx)
-	f.must(err)
+	h := get(f, f.slots(s, 2, func(p recipes.Place) { joined <- p }).Acquire)
 	place := receive(f, joined, "the place")
 	if place.Position != 1 {
 		f.Errorf("joined at %d; want 1", place.Position)
@@ -107,8 +105,7 @@ func slotsZnode(f *fixture) {
 	if data != "who I am" || stat.EphemeralOwner != s.ID() || stat.Czxid != int64(h.Token()) {
 		f.Errorf("token %d; the znode has %q, %+v", h.Token(), data, stat)
 	}
-	line, err := f.slots(f.open(), 2).Contenders(f.ctx)
-	f.must(err)
+	line := get(f, f.slots(f.open(), 2).Contenders)
 	if len(line) != 2 || line[1].Znode != h.Znode() || line[1].Token != h.Token() || !line[1].Holds || line[1].Kind != recipes.KindSemaphore {
 		f.Errorf("the wait queue is %+v", line)
 	}
@@ -163,8 +160,7 @@ func slotsRemoved(f *fixture) {
 		s := f.open()
 		slots, err := s.Slots(f.path(strconv.Itoa(i)), recipes.SemaphoreConfig{Permits: 2})
 		f.must(err)
-		late, err := slots.Acquire(f.ctx)
-		f.must(err)
+		late := get(f, slots.Acquire)
 		if watched {
 			late.Done()
 		}
@@ -172,8 +168,7 @@ func slotsRemoved(f *fixture) {
 		if watched {
 			f.lost(late, recipes.ErrRemoved)
 		}
-		next, err := slots.Acquire(f.ctx)
-		f.must(err)
+		next := get(f, slots.Acquire)
 		f.isSlot(next, 0)
 		f.is(late.Write(f.ctx), recipes.ErrNotHeld, recipes.ErrRemoved)
 		f.is(late.Release(f.ctx), recipes.ErrNotHeld)
@@ -192,16 +187,13 @@ func slotsOfALostSession(f *fixture) {
 
 func slotsTry(f *fixture) {
 	m := f.slots(f.open(), 2)
-	a, err := m.TryAcquire(f.ctx)
-	f.must(err)
-	b, err := m.TryAcquire(f.ctx)
-	f.must(err)
+	a := get(f, m.TryAcquire)
+	b := get(f, m.TryAcquire)
 	f.isSlot(b, 1)
 	f.is(errOf(m.TryAcquire(f.ctx)), recipes.ErrContended)
 	f.awaitChildren(f.path("a"), 2)
 	f.must(a.Release(f.ctx))
-	c, err := m.TryAcquire(f.ctx)
-	f.must(err)
+	c := get(f, m.TryAcquire)
 	f.isSlot(c, 0)
 }
 

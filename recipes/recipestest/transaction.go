@@ -78,8 +78,7 @@ func earlyAbort(f *fixture, v recipes.Variant) {
 	p.vote(silent, aborts)
 	p.decided(calls, false, "2")
 	p.vote(commits) // a vote after the decision succeeds
-	d, err := p.sites[2].Wait(f.ctx)
-	f.must(err)
+	d := get(f, p.sites[2].Wait)
 	f.decision(d, false, "2")
 }
 
@@ -105,8 +104,7 @@ func transactionNodes(f *fixture, v recipes.Variant) {
 			f.Errorf("s_%d has data %q; want %q", i+1, data, want)
 		}
 	}
-	_, err := p.tx.Coordinate(f.ctx)
-	f.must(err)
+	get(f, p.tx.Coordinate)
 	if data, stat := f.read(path + "/decision"); !strings.HasPrefix(data, "abort site 2 voted so\n") || stat.EphemeralOwner != 0 {
 		f.Errorf("the decision has data %q and owner %#x", data, stat.EphemeralOwner)
 	}
@@ -127,8 +125,7 @@ func strangers(f *fixture, v recipes.Variant) {
 func transactionStatus(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	p.vote(silent, aborts)
-	got, err := p.tx.Status(f.ctx)
-	f.must(err)
+	got := get(f, p.tx.Status)
 	if got.Variant != v || string(got.Payload) != "payload" || len(got.Sites) != 2 || got.Decision != nil ||
 		got.Coordinated != (v != recipes.AllWatch) {
 		f.Fatalf("status %+v", got)
@@ -136,11 +133,9 @@ func transactionStatus(f *fixture, v recipes.Variant) {
 	if got.Sites[0].Name != "1" || got.Sites[0].Vote != silent || got.Sites[1].Vote != aborts {
 		f.Errorf("sites %+v", got.Sites)
 	}
-	_, err = p.tx.Coordinate(f.ctx)
-	f.must(err)
+	get(f, p.tx.Coordinate)
 	f.must(p.sites[0].Done(f.ctx))
-	got, err = p.tx.Status(f.ctx)
-	f.must(err)
+	got = get(f, p.tx.Status)
 	if got.Decision == nil || got.Decision.Commit || !got.Sites[0].Done || got.Sites[1].Done {
 		f.Errorf("status %+v", got)
 	}

@@ -25,8 +25,7 @@ func reasonOfBytes(f *fixture, v recipes.Variant) {
 	f.must(err)
 	f.decision(d, false, "bad record \uFFFD")
 	p.decided(p.wait(), false, "bad record \uFFFD")
-	status, err := p.tx.Status(f.ctx)
-	f.must(err)
+	status := get(f, p.tx.Status)
 	f.decision(*status.Decision, false, "bad record \uFFFD")
 }
 
@@ -36,20 +35,17 @@ func cleanedUp(f *fixture, v recipes.Variant) {
 	f.is(p.sites[0].Done(f.ctx), recipes.ErrUndecided)
 	f.is(p.tx.Forget(f.ctx), recipes.ErrUndecided)
 	p.vote(silent, silent, commits)
-	_, err := p.tx.Coordinate(f.ctx)
-	f.must(err)
+	get(f, p.tx.Coordinate)
 	for range 2 {
 		f.must(p.sites[0].Done(f.ctx))
 		f.must(p.sites[1].Done(f.ctx))
 	}
-	err = p.tx.Forget(f.ctx)
+	err := p.tx.Forget(f.ctx)
 	f.is(err, recipes.ErrUndecided)
 	if err != nil && !strings.Contains(err.Error(), `"3"`) {
 		f.Errorf("%v does not name the missing site", err)
 	}
-	d, err := p.sites[2].Wait(f.ctx)
-	f.must(err)
-	f.decision(d, true, "")
+	f.decision(get(f, p.sites[2].Wait), true, "")
 	f.must(p.sites[2].Done(f.ctx))
 	if f.exists(f.path("app", "Tx")) {
 		f.Error("the transaction still exists")
@@ -62,8 +58,7 @@ func cleanedUp(f *fixture, v recipes.Variant) {
 func usedAgain(f *fixture, v recipes.Variant) {
 	late := f.party(v, 2)
 	late.vote(silent, aborts)
-	_, err := late.tx.Coordinate(f.ctx)
-	f.must(err)
+	get(f, late.tx.Coordinate)
 	for _, name := range names(2) { // other sessions finish for them, as an operator can
 		again, err := f.transaction(f.open(), "").Join(f.ctx, name)
 		if errors.Is(err, recipes.ErrNotHeld) {
@@ -76,9 +71,7 @@ func usedAgain(f *fixture, v recipes.Variant) {
 	f.is(late.sites[0].Vote(f.ctx, aborts), recipes.ErrNoTransaction)
 	f.must(late.sites[0].Done(f.ctx))
 	next.vote(commits, commits)
-	d, err := next.tx.Coordinate(f.ctx)
-	f.must(err)
-	f.decision(d, true, "")
+	f.decision(get(f, next.tx.Coordinate), true, "")
 	f.is(errOf(late.sites[0].Wait(f.ctx)), recipes.ErrNoTransaction)
 	f.is(next.tx.Forget(f.ctx), recipes.ErrUndecided)
 }

@@ -4,8 +4,7 @@ import "github.com/zkrecipes/zkrecipes/recipes"
 
 func beginReplyLost(f *fixture, v recipes.Variant) {
 	s := f.open()
-	_, err := f.lock(s, f.path("app")).Contenders(f.ctx)
-	f.must(err)
+	get(f, f.lock(s, f.path("app")).Contenders)
 	f.create(f.path("app"), "")
 	f.relay(s).HoldReplies()
 	tx := f.transaction(s, v)
@@ -26,9 +25,7 @@ func voteReplyLost(f *fixture, v recipes.Variant) {
 	p := f.party(v, 1)
 	f.relay(p.sessions[0]).HoldReplies()
 	call := startErr(f, func() error { return p.sites[0].Vote(f.ctx, commits) })
-	d, err := p.tx.Coordinate(f.ctx)
-	f.must(err)
-	f.decision(d, true, "")
+	f.decision(get(f, p.tx.Coordinate), true, "")
 	f.lose(p.sessions[0])
 	call.must(f)
 }
@@ -55,17 +52,13 @@ func decideOnce(f *fixture, v recipes.Variant) {
 func decisionIsFinal(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	p.vote(commits, commits)
-	d, err := p.tx.Coordinate(f.ctx)
-	f.must(err)
-	f.decision(d, true, "")
-	d, err = p.tx.Abort(f.ctx, "too late")
+	f.decision(get(f, p.tx.Coordinate), true, "")
+	d, err := p.tx.Abort(f.ctx, "too late")
 	f.must(err)
 	f.decision(d, true, "")
 	f.is(p.sites[0].Vote(f.ctx, aborts), recipes.ErrVoted)
 	for _, s := range p.sites {
-		d, err := s.Wait(f.ctx)
-		f.must(err)
-		f.decision(d, true, "")
+		f.decision(get(f, s.Wait), true, "")
 	}
 }
 

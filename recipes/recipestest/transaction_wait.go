@@ -41,9 +41,7 @@ func waitCancelled(f *fixture, v recipes.Variant) {
 	f.is(errOf(p.sites[0].Wait(f.briefly())), context.DeadlineExceeded)
 	f.is(errOf(p.tx.Coordinate(f.briefly())), context.DeadlineExceeded)
 	p.vote(commits, commits)
-	d, err := p.tx.Coordinate(f.ctx)
-	f.must(err)
-	f.decision(d, true, "")
+	f.decision(get(f, p.tx.Coordinate), true, "")
 }
 
 // transactionSubject is a transaction with one site, in the session of the site.
