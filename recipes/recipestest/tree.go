@@ -122,7 +122,8 @@ func (f *fixture) createAll(path, data string) error {
 // acl gives every client these permissions on a znode, and no others.
 func (f *fixture) acl(path string, permissions int32) {
 	f.Helper()
-	f.acl(path, permissions)
+	_, err := f.outside.SetACL(path, zk.WorldACL(permissions), -1)
+	f.must(err)
 }
 
 // remove deletes a znode, as an operator can.

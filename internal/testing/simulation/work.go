@@ -29,7 +29,10 @@ func (c *client) hold(ctx context.Context, g *grant, permits int, giveBack func(
 
 // take waits for a grant, holds it, and releases it. enter waits for the grant; it may say that
 // g is shared.
-func take[G recipes.Grant](ctx context.Context, c *client, g *grant, permits int, enter func(context.Context) (G, error), release func(G, context.Context) error) error {
+func take[G recipes.Grant](
+	ctx context.Context, c *client, g *grant, permits int,
+	enter func(context.Context) (G, error), release func(G, context.Context) error,
+) error {
 	wait, cancel := c.patience(ctx)
 	defer cancel()
 	held, err := enter(wait)
