@@ -223,8 +223,8 @@ func (k *kept) present(ctx context.Context) (*process, recipes.Grant, error) {
 	return p, k.grant, nil
 }
 
-// giveBack releases the grant. If the process ends during the call, it calls the next one.
-func (k *kept) giveBack(ctx context.Context) error {
+// release releases the grant. If the process ends during the call, it calls the next one.
+func (k *kept) release(ctx context.Context) error {
 	defer k.v.forget(k)
 	for {
 		p, g, err := k.present(ctx)
@@ -234,7 +234,7 @@ func (k *kept) giveBack(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		err = k.kind.giveBack(ctx, g)
+		err = k.kind.release(ctx, g)
 		if k.v.serves(p) || ctx.Err() != nil {
 			return err
 		}

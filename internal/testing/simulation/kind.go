@@ -16,11 +16,11 @@ type kind struct {
 	enter         func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error)
 	resumeWaiting func(ctx context.Context, s recipes.Client, znode string) (recipes.Grant, error)
 	resume        func(ctx context.Context, s recipes.Client, k *kept, token recipes.Token) (recipes.Grant, error)
-	giveBack      func(ctx context.Context, g recipes.Grant) error
+	release      func(ctx context.Context, g recipes.Grant) error
 }
 
 // kindOf makes a kind from the methods of a recipe.
-func kindOf[R any, G recipes.Grant](path string, permits int, shared bool, of func(recipes.Client, func(recipes.Place)) (R, error), enter func(R, context.Context) (G, error), giveBack func(G, context.Context) error) kind {
+func kindOf[R any, G recipes.Grant](path string, permits int, shared bool, of func(recipes.Client, func(recipes.Place)) (R, error), enter func(R, context.Context) (G, error), release func(G, context.Context) error) kind {
 	asGrant := func(g G, err error) (recipes.Grant, error) {
 		if err != nil {
 			return nil, err
@@ -54,6 +54,6 @@ func kindOf[R any, G recipes.Grant](path string, permits int, shared bool, of fu
 				Resume(context.Context, string, recipes.Token) (G, error)
 			}).Resume(ctx, k.znode, token))
 		},
-		giveBack: func(ctx context.Context, g recipes.Grant) error { return giveBack(g.(G), ctx) },
+		release: func(ctx context.Context, g recipes.Grant) error { return release(g.(G), ctx) },
 	}
 }

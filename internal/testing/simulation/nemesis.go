@@ -47,7 +47,7 @@ func (w *World) haltPlugin(c *client) {
 	for sleep(w.calm, s.about(10*time.Second)) == nil {
 		_, h := c.present()
 		if length := s.about(sessionTimeout / 2); s.chance(70) {
-			w.fault(c.name, "plugin stands still", "for %v", length)
+			w.fault(c.name, "plugin stalls", "for %v", length)
 			h.stallHop(length)
 		} else {
 			w.fault(c.name, "plugin connection ends", "")

@@ -186,7 +186,7 @@ func (v *survivor) resume(ctx context.Context, c *client, h *host, ticket []byte
 		}
 		_ = sleep(ctx, 20*time.Millisecond)
 	}
-	c.note("session %#x goes on", v.ID())
+	c.note("session %#x continues", v.ID())
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	close(v.ready)

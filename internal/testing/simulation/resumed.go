@@ -49,7 +49,7 @@ func sessionTurns(pick func(*client) kind) game {
 			return err
 		}
 		g := &grant{client: c, session: s, path: what.path, Grant: k, shared: what.shared, journaled: what.permits == 1}
-		return c.hold(ctx, g, what.permits, k.giveBack)
+		return c.hold(ctx, g, what.permits, k.release)
 	}
 	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
 		var second error

@@ -76,7 +76,7 @@ func (sc scenario) run(seed uint64) Report {
 	for _, c := range w.clients {
 		c.heal()
 	}
-	w.trace.add("world", "faults cease")
+	w.trace.add("world", "faults end")
 	w.await(sc)
 	w.trace.add("world", "clients stop")
 	for _, c := range w.clients { // one after the other, so that their last requests do not mix

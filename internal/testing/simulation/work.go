@@ -18,12 +18,12 @@ func (c *client) patience(ctx context.Context) (context.Context, context.CancelF
 }
 
 // hold enters a grant into the ledger, works under it, and releases it.
-func (c *client) hold(ctx context.Context, g *grant, permits int, giveBack func(context.Context) error) error {
+func (c *client) hold(ctx context.Context, g *grant, permits int, release func(context.Context) error) error {
 	c.world.ledger.enter(g, permits)
 	c.work(ctx, g)
 	c.world.ledger.leave(g)
-	err := giveBack(ctx)
-	c.note("gave %s back: %v", g.Znode(), err)
+	err := release(ctx)
+	c.note("released %s: %v", g.Znode(), err)
 	return err
 }
 
