@@ -110,15 +110,22 @@ func (u unfenced) Write(ctx context.Context, ops ...recipes.Op) error {
 	return b.Set(ctx, nil)
 }
 
-// tutorialBarriers are the barriers of ZooKeeper's tutorial. A member enters when the listing is
-// long enough. A member that leaves shortens the listing for members that have not listed yet.
-func tutorialBarriers(*World) game {
-	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
-		const path = "/barrier"
+// rawTurn is a turn of a go-zookeeper client at a path, which it creates.
+func rawTurn(path string, take func(context.Context, *client, *rawSession) error) turn {
+	return func(ctx context.Context, c *client, s recipes.Client) error {
 		r := s.(*rawSession)
 		if err := r.ensure(path); err != nil {
 			return rawError(err)
 		}
+		return take(ctx, c, r)
+	}
+}
+
+// tutorialBarriers are the barriers of ZooKeeper's tutorial. A member enters when the listing is
+// long enough. A member that leaves shortens the listing for members that have not listed yet.
+func tutorialBarriers(*World) game {
+	const path = "/barrier"
+	return game{turn: rawTurn(path, func(ctx context.Context, c *client, r *rawSession) error {
 		own := path + "/" + c.name
 		if _, err := r.Create(own, nil, zk.FlagEphemeral, r.acl); err != nil {
 			return rawError(err)
@@ -131,7 +138,7 @@ func tutorialBarriers(*World) game {
 			return rawError(err)
 		}
 		return awaitChildren(ctx, r, path, func(n int) bool { return n == 0 })
-	}}
+	})}
 }
 
 func awaitChildren(ctx context.Context, s *rawSession, path string, enough func(int) bool) error {
@@ -153,13 +160,9 @@ func awaitChildren(ctx context.Context, s *rawSession, path string, enough func(
 
 // readyBarriers are the barriers of the source text: a ready znode admits all members, and stays.
 func readyBarriers(w *World) game {
+	const path = "/barrier"
 	b := &generations{world: w, of: make(map[string]string), inside: make(map[string][]*grant)}
-	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
-		const path = "/barrier"
-		r := s.(*rawSession)
-		if err := r.ensure(path); err != nil {
-			return rawError(err)
-		}
+	return game{turn: rawTurn(path, func(ctx context.Context, c *client, r *rawSession) error {
 		own, err := r.Create(path+"/member-", nil, zk.FlagEphemeral|zk.FlagSequence, r.acl)
 		if err != nil {
 			return rawError(err)
@@ -182,7 +185,7 @@ func readyBarriers(w *World) game {
 			}
 			slices.Sort(members)
 			if ready {
-				b.enter(&grant{client: c, session: s, path: path, Grant: &rawGrant{path: own}}, members)
+				b.enter(&grant{client: c, session: r, path: path, Grant: &rawGrant{path: own}}, members)
 				return nil
 			}
 			if len(members) >= barrierSize {
@@ -197,20 +200,16 @@ func readyBarriers(w *World) game {
 				return ctx.Err()
 			}
 		}
-	}}
+	})}
 }
 
 // cachedQueues take elements from an old listing. They repeat a delete whose reply was lost. If the
 // element does not exist, they assume that another client has taken it.
 func cachedQueues(w *World) game {
+	const path = "/queue"
 	q := newStock(w)
 	cached := make(map[string][]string)
-	turn := func(ctx context.Context, c *client, s recipes.Client) error {
-		const path = "/queue"
-		r := s.(*rawSession)
-		if err := r.ensure(path); err != nil {
-			return rawError(err)
-		}
+	turn := rawTurn(path, func(ctx context.Context, c *client, r *rawSession) error {
 		data := q.element(c)
 		if _, err := r.Create(path+"/queue-", []byte(data), zk.FlagSequence, r.acl); err != nil {
 			return rawError(err)
@@ -247,19 +246,15 @@ func cachedQueues(w *World) game {
 				return rawError(err)
 			}
 		}
-	}
+	})
 	return game{turn, q.check}
 }
 
 // retriedCounters set the next number, and repeat a set without a reply.
 func retriedCounters(w *World) game {
+	const path = "/counter"
 	t := &tally{world: w, sums: make(map[int64]string)}
-	turn := func(ctx context.Context, c *client, s recipes.Client) error {
-		const path = "/counter"
-		r := s.(*rawSession)
-		if err := r.ensure(path); err != nil {
-			return rawError(err)
-		}
+	turn := rawTurn(path, func(ctx context.Context, c *client, r *rawSession) error {
 		for {
 			data, stat, err := r.Get(path)
 			if err != nil {
@@ -279,6 +274,6 @@ func retriedCounters(w *World) game {
 			}
 			return rawError(err)
 		}
-	}
+	})
 	return game{turn, t.check}
 }

@@ -39,14 +39,10 @@ func fromSuspension(s *rawSession) func() bool {
 	}
 }
 
-func (l rawLock) game(*World) game { return game{turn: l.turn} }
+func (l rawLock) game(*World) game { return game{turn: rawTurn("/lock", l.turn)} }
 
-func (l rawLock) turn(ctx context.Context, c *client, s recipes.Client) error {
+func (l rawLock) turn(ctx context.Context, c *client, raw *rawSession) error {
 	const path = "/lock"
-	raw := s.(*rawSession)
-	if err := raw.ensure(path); err != nil {
-		return rawError(err)
-	}
 	own, err := l.join(ctx, raw, path, fmt.Sprintf("%08x", c.chance.below(1<<30)), "-lock-")
 	if err != nil {
 		return rawError(err)
@@ -60,7 +56,7 @@ func (l rawLock) turn(ctx context.Context, c *client, s recipes.Client) error {
 		_ = remove(ctx, raw, own)
 		return rawError(err)
 	}
-	g := &grant{client: c, session: s, path: path, journaled: true, Grant: &rawGrant{
+	g := &grant{client: c, session: raw, path: path, journaled: true, Grant: &rawGrant{
 		session: raw, path: own, token: recipes.Token(stat.Czxid), believed: l.belief(raw),
 	}}
 	if l.resumes {

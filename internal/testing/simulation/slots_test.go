@@ -43,14 +43,13 @@ func slots(*World) game {
 		g := &grant{session: s, journaled: true}
 		return take(ctx, c, g, 1, func(ctx context.Context) (recipes.SlotHold, error) {
 			hold, err := l.Acquire(ctx)
-			if err != nil {
-				return nil, err
+			if err == nil {
+				if hold.Slot() < 0 || hold.Slot() >= slotPermits {
+					c.world.fail(c.name, "granted number %d of %d", hold.Slot(), slotPermits)
+				}
+				g.path = fmt.Sprintf("%s/%d", slotsPath, hold.Slot())
 			}
-			if hold.Slot() < 0 || hold.Slot() >= slotPermits {
-				c.world.fail(c.name, "granted number %d of %d", hold.Slot(), slotPermits)
-			}
-			g.path = fmt.Sprintf("%s/%d", slotsPath, hold.Slot())
-			return hold, nil
+			return hold, err
 		}, recipes.SlotHold.Release)
 	}}
 }
