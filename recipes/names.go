@@ -93,7 +93,8 @@ type Record struct {
 	Since time.Time
 	Data  []byte
 	// Unreadable reports that the znode's ACL does not let this session read the data.
-	// Only List returns such a record. The other fields are valid.
+	// Only List returns such a record. Since ZooKeeper 3.9 the servers then report nothing
+	// but the name: Token, SessionID and Since are zero.
 	Unreadable bool
 }
 

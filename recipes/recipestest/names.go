@@ -178,8 +178,12 @@ func namesUnreadable(f *fixture) {
 	if len(records) != 2 || string(records[0].Data) != "1" || records[0].Unreadable {
 		f.Fatalf("%+v", records)
 	}
-	if r := records[1]; !r.Unreadable || r.Data != nil || r.Name != "secret" || r.SessionID != s.ID() ||
-		r.Token != secret.Token() || r.Znode != secret.Znode() || r.Since.IsZero() {
+	r := records[1]
+	if !r.Unreadable || r.Data != nil || r.Name != "secret" || r.Znode != secret.Znode() {
+		f.Errorf("%+v", r)
+	}
+	reported := r.SessionID == s.ID() && r.Token == secret.Token() && !r.Since.IsZero()
+	if hidden := r.SessionID == 0 && r.Token == 0 && r.Since.IsZero(); !reported && !hidden { // hidden since ZooKeeper 3.9
 		f.Errorf("%+v", r)
 	}
 }

@@ -68,6 +68,19 @@ func semaphoreOperations() (all []operation) {
 			{name: "the path is deleted", at: permits, do: func() error { return s.remove(stagePath) }},
 		}
 	})
+	all = append(all, operation{"Semaphore.TryAcquire, a path of another number", func(s *stage) doing {
+		s.ok(s.barrier(s.other).Set(s.ctx, nil))
+		s.ok(s.write(stagePath, "permits=3"))
+		m := s.semaphore(s.victim, recipes.SemaphoreConfig{})
+		var mine recipes.Hold
+		return doing{
+			act: func(ctx context.Context) (err error) { mine, err = m.TryAcquire(ctx); return err },
+			end: func() error { return mine.Release(s.ctx) },
+			between: []meddling{{name: "another deletes the path", at: func(r zkserver.Request) bool {
+				return r.Op == zkserver.OpDelete && r.Path == stagePath
+			}, do: func() error { return s.remove(stagePath) }}},
+		}
+	}})
 	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 		all = append(all, operation{"Semaphore.Acquire, " + string(d) + ", one lease", func(s *stage) doing {
 			at := func(in recipes.Client) recipes.Semaphore {

@@ -147,12 +147,16 @@ func (n *names) Watch(ctx context.Context, name string) (<-chan recipes.Record, 
 }
 
 func record(path string, node session.Node) recipes.Record {
+	var since time.Time
+	if node.Stat.Czxid != 0 { // the server has reported it
+		since = time.UnixMilli(node.Stat.Ctime)
+	}
 	return recipes.Record{
 		Name:       gopath.Base(path),
 		Znode:      path,
 		Token:      recipes.Token(node.Stat.Czxid),
 		SessionID:  znode.OwnerOf(node.Stat),
-		Since:      time.UnixMilli(node.Stat.Ctime),
+		Since:      since,
 		Data:       node.Data,
 		Unreadable: node.Unreadable,
 	}

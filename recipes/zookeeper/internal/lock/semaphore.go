@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,22 +77,39 @@ func (s *semaphore) TryAcquire(ctx context.Context) (recipes.Hold, error) {
 func (s *semaphore) enter(ctx context.Context, try bool) (*line.Hold, error) {
 	for {
 		permit, err := s.Line.Enter(ctx, s.Trying(try))
-		if !errors.Is(err, recipes.ErrMismatch) || !s.forget(ctx) {
+		if !errors.Is(err, recipes.ErrMismatch) {
 			return permit, err
+		}
+		if forgotten, failed := s.forget(ctx); !forgotten {
+			return nil, cmp.Or(failed, err)
 		}
 	}
 }
 
 // forget deletes a path that has another number of permits and no contenders. ZooKeeper
 // refuses to delete a znode that has children, so the number never changes while a
-// contender relies on it. forget reports whether the contender can enter again.
-func (s *semaphore) forget(ctx context.Context) bool {
+// contender relies on it. forget reports whether the contender can enter again. An error
+// means that it is unknown whether contenders disagree.
+func (s *semaphore) forget(ctx context.Context) (forgotten bool, err error) {
 	node, err := s.Session.Get(ctx, s.Path())
-	if n := Permits(node.Data); err != nil || n == 0 || n == s.cfg.Permits || node.Stat.NumChildren > 0 {
-		return err == nil && n == s.cfg.Permits || errors.Is(err, recipes.ErrNoNode)
+	if err == nil {
+		switch n := Permits(node.Data); {
+		case n == s.cfg.Permits:
+			return true, nil // another contender has been faster
+		case n == 0 || node.Stat.NumChildren > 0:
+			return false, nil
+		}
+		err = s.Session.DeleteOnce(ctx, s.Path(), node.Stat.Version)
 	}
-	err = s.Session.DeleteOnce(ctx, s.Path(), node.Stat.Version)
-	return err == nil || errors.Is(err, recipes.ErrNoNode)
+	switch {
+	case err == nil || errors.Is(err, recipes.ErrNoNode):
+		return true, nil
+	case errors.Is(err, recipes.ErrUnknownOutcome) && s.Session.Err() == nil && ctx.Err() == nil:
+		return true, nil // entering again finds out
+	case errors.Is(err, recipes.ErrNotEmpty) || errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrAccessDenied):
+		return false, nil
+	}
+	return false, err
 }
 
 // SemaphoreContenders reads the contenders of a semaphore. The first ones hold, as many

@@ -187,6 +187,9 @@ func (m *mirror) get(ctx context.Context, path string) (session.Node, *session.W
 	if m.Partial && errors.Is(err, recipes.ErrAccessDenied) {
 		node.Unreadable = true
 		node.Stat, err = m.session.Stat(ctx, path)
+		if errors.Is(err, recipes.ErrAccessDenied) {
+			err = nil // since ZooKeeper 3.9 the permission to read covers this too
+		}
 	}
 	return node, nil, err
 }
