@@ -104,7 +104,7 @@ func TestServerFiguresAreDifferences(t *testing.T) {
 	}
 }
 
-func TestFailureToOpenClosesWhatWasOpened(t *testing.T) {
+func TestFailureToOpenClosesTheOpenSessions(t *testing.T) {
 	server := new(fake.World)
 	var opened []recipes.Client
 	e := experiment(server)
@@ -175,7 +175,7 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// parts are two records of one trial, of machines with so many processors.
+// parts returns two records of one trial, from machines with that many processors.
 func parts(t *testing.T, first, second int) []record.Record {
 	t.Helper()
 	e := experiment(new(fake.World))
@@ -208,7 +208,7 @@ func TestPartsOfDifferentTrialsAreNotAdded(t *testing.T) {
 	}
 }
 
-func TestProgressTellsOfSessionsAndOfTheLine(t *testing.T) {
+func TestProgressCountsSessionsAndTheLine(t *testing.T) {
 	const n = 30
 	e := experiment(new(fake.World))
 	e.Recipes, e.Strategies, e.Contenders, e.Count = []load.Recipe{load.Lock}, []recipes.Strategy{recipes.Handoff}, []int{n}, 1
@@ -235,7 +235,7 @@ func TestProgressTellsOfSessionsAndOfTheLine(t *testing.T) {
 	}
 }
 
-// A handoff takes one round trip at least: the release, and the event that grants the next.
+// A handoff takes at least one round trip: the release, and the event for the successor.
 func TestADelayLiesBetweenSessionsAndServers(t *testing.T) {
 	const delay = 10 * time.Millisecond
 	server := embedded(t)

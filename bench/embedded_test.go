@@ -50,9 +50,8 @@ func drained(t *testing.T, server *zkserver.Server, open recipes.Opener, recipe 
 	return r
 }
 
-// A departure wakes all who wait, and each of them reads the line again. They
-// are so slow about it that the next departure may come before they all watch
-// again; then fewer are woken, so only the bounds are certain.
+// A departure wakes all waiters, and each of them lists the line again. The next departure may
+// come before all watch again, and then wakes fewer. So only the bounds are certain.
 func TestHerdDrainCostsMoreTheLongerTheLine(t *testing.T) {
 	for _, recipe := range load.Recipes() {
 		perHandoff := map[int]float64{}
@@ -69,9 +68,9 @@ func TestHerdDrainCostsMoreTheLongerTheLine(t *testing.T) {
 	}
 }
 
-// With holders that leave only when all others watch again, every departure
-// wakes exactly those who are left: N-1, N-2, ... 1.
-func TestHerdDrainWakesEverybodyAtEveryStep(t *testing.T) {
+// If each holder leaves only when all others watch again, each departure wakes all remaining
+// waiters: N-1, N-2, ... 1.
+func TestHerdDrainWakesAllAtEachStep(t *testing.T) {
 	const n = 12
 	server := embedded(t)
 	var left atomic.Int64
@@ -89,7 +88,7 @@ func TestHerdDrainWakesEverybodyAtEveryStep(t *testing.T) {
 	}
 }
 
-// considerateHold is released only when all others who are left in line watch.
+// considerateHold is released only when all other contenders in line watch.
 type considerateHold struct {
 	recipes.Hold
 	server *zkserver.Server
@@ -108,8 +107,8 @@ func (c considerateHold) Release(ctx context.Context) error {
 	return c.Hold.Release(ctx)
 }
 
-// A drain of N contenders lists lines of N-1, N-2, ... 1 names, N/2 on average, so
-// that twice the contenders cost N/2 entries more a handoff.
+// A drain of N contenders lists lines of N-1, N-2, ... 1 names, N/2 on average. So twice the
+// contenders cost N/2 more entries for each handoff.
 func TestListingsGrowByAnEntryForEachContender(t *testing.T) {
 	perHandoff := func(n int) float64 {
 		r := drained(t, embedded(t), zookeeper.Open, load.Lock, recipes.Predecessor, n)
@@ -117,15 +116,15 @@ func TestListingsGrowByAnEntryForEachContender(t *testing.T) {
 	}
 	const n = 40
 	limits := plan.DefaultLimits(recipes.Predecessor)
-	entry := float64(limits.Listing(2) - limits.Listing(1)) // what the plan takes it for
+	entry := float64(limits.Listing(2) - limits.Listing(1)) // what the plan assumes
 	if got := (perHandoff(2*n) - perHandoff(n)) / (n / 2); math.Abs(got/entry-1) > 0.03 {
 		t.Errorf("an entry of a listing costs %.1f bytes; the plan takes it for %.0f", got, entry)
 	}
 }
 
-// TestHarnessCostsLittle compares the turns of a lock that does nothing with the
-// fastest real ones, those on a server in the same process. It takes the best of
-// several trials of each, which a busy machine spoils last.
+// TestHarnessCostsLittle compares the turns of a lock that does nothing with the fastest real
+// ones, on a server in the same process. It uses the best of several trials of each, which a busy
+// machine disturbs least.
 func TestHarnessCostsLittle(t *testing.T) {
 	server := embedded(t)
 	fastest := func(open recipes.Opener) time.Duration {
@@ -200,11 +199,11 @@ func TestRoundsOfOtherRecipes(t *testing.T) {
 	}
 	e.Contenders = []int{1}
 	if err := e.Validate(); err == nil {
-		t.Error("a barrier with nobody waiting was accepted")
+		t.Error("a barrier without a waiting session was accepted")
 	}
 }
 
-// A queue that gives an element to two consumers must not be measured.
+// A queue that gives an element to two consumers is a violation, not a measurement.
 func TestBrokenQueueIsNotMeasured(t *testing.T) {
 	e := bench.Experiment{
 		Recipes: load.Recipes(), Strategies: recipes.Strategies(), Contenders: []int{2},
@@ -217,7 +216,7 @@ func TestBrokenQueueIsNotMeasured(t *testing.T) {
 	}
 }
 
-// repeating opens sessions whose queues give every element twice.
+// repeating opens sessions whose queues deliver each element twice.
 func repeating(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	s, err := zookeeper.Open(ctx, cfg)
 	return repeatingSession{s}, err

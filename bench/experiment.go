@@ -2,20 +2,18 @@
 // how fast they change hands and what that costs. What varies is the number of
 // contenders, their strategy of waiting and the way in which ZooKeeper is reached.
 //
-// It knows only the contract (package recipes). Whoever uses it brings the ways
-// to open a session. In order:
+// It knows only the contract (package recipes). The caller provides the ways to open
+// a session. In order:
 //
 //  1. Describe an [Experiment] and check it with [Experiment.Validate].
-//  2. Get its [Trial]s, in the order in which they should be run, from
-//     [Experiment.Trials].
-//  3. Run each with [Experiment.Run]. It gives a record.Record.
-//  4. Render the records with package record, or keep them and use the packages
-//     below later.
+//  2. Get its [Trial]s, in the order in which to run them, from [Experiment.Trials].
+//  3. Run each with [Experiment.Run], which returns a record.Record.
+//  4. Render the records with package record, or write them to a file for later.
 //
-// Package bench/load is what the trials do. Package bench/record is what they measured,
-// and its file format. The packages in internal/zkbench are the parts of the command
-// zkbench: they compare, plan, report, search for an objective, and run trials on
-// several machines.
+// Package bench/load puts the load on a recipe. Package bench/record holds the results
+// and defines their file format. The packages in internal/zkbench are the parts of the
+// command zkbench: they compare, plan, report, search for an objective, and run trials
+// on several machines.
 package bench
 
 import (
@@ -32,73 +30,75 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Experiment is a set of combinations to compare. Every list but Delays must have a value.
+// Experiment is a set of combinations to compare. Every list except Delays must have a value.
 type Experiment struct {
 	Recipes    []load.Recipe
 	Workloads  []load.Workload
 	Strategies []recipes.Strategy
 	Contenders []int
 	Transports []Transport
-	// Delays are round-trip times that are added to what every session sends and gets, by
-	// a relay in this process. Without any, 0 is taken: none is added, and there is no relay.
+	// Delays are round-trip times that a relay in this process adds to what each session
+	// sends and gets. The default is a single delay of 0, which needs no relay.
 	Delays []time.Duration
 
-	// Count is how many trials each combination has. From six on, benchstat
+	// Count is how many trials each combination has. With six or more, benchstat
 	// gives confidence intervals.
 	Count int
-	// Seed decides the order of the trials, and nothing else.
+	// Seed decides the order of the trials and, with the trial's number, the arrivals of
+	// load.Open.
 	Seed uint64
-	// Ascending has the first round go from few contenders to many, so that what long
-	// lines would take is known before they are run.
+	// Ascending orders the first round from few contenders to many, so that the caller
+	// can estimate how long long lines take before it runs them.
 	Ascending bool
 
 	// Hold, Duration and Warmup are those of load.Load.
 	Hold, Duration, Warmup time.Duration
 
-	// Rounds is of workloads of rounds, as in load.Load; 0 is 20.
+	// Rounds is for workloads of rounds, as in load.Load; 0 means 20.
 	Rounds int
-	// Lines is how many lines load.Many has; 0 is 1.
+	// Lines is how many lines load.Many has; 0 means 1.
 	Lines int
-	// Rate and Arrivals are of load.Open, as in load.Load.
+	// Rate and Arrivals are for load.Open, as in load.Load.
 	Rate     float64
 	Arrivals load.Arrivals
 
-	// Check returns why a trial is invalid, such as that the load generator was the
-	// limit: it becomes record.Record.Invalid. If it is nil, every trial is valid.
+	// Check returns why a trial is invalid, for example because the load generator was
+	// the limit. The reasons become record.Record.Invalid. If Check is nil, every trial
+	// is valid.
 	Check func(record.Record) (reasons []string)
 
-	// Session is how sessions are opened. If its MaxPacket is 0 it is chosen by
-	// the number of contenders; see maxPacket.
+	// Session is the configuration of each session. If its MaxPacket is 0, the number of
+	// contenders decides it; see maxPacket.
 	Session recipes.SessionConfig
 
-	// Root is the path below which each trial has one of its own. It should be
-	// fresh. What is left there are parents of lines, which servers that have
-	// container nodes remove.
+	// Root is the path below which each trial has a path of its own. It should not exist.
+	// Parents of lines stay there; servers with container nodes delete them.
 	Root string
 
-	// Figures reads the server's own figures, counters that grow, by whatever names it
-	// has for them. It is called before and after the measured part of each trial. If
-	// it is nil, the records have no such figures.
+	// Figures reads the server's own counters, by the server's names. Run calls it before
+	// and after the measured part of each trial. If it is nil, the records have no such
+	// figures.
 	Figures func(context.Context) (map[string]float64, error)
-	// Wanted names the figures that should be there. Those that are not are
-	// named in the records.
+	// Wanted names the figures that the server should have. A record names those that
+	// it does not have.
 	Wanted []string
 
-	// Progress, if not nil, is told how many of a trial's sessions are open, and then how
-	// many contenders of a line have joined it ("open", "in line"). It is called by
-	// several goroutines at once and must not block.
+	// Progress, if not nil, gets how many of a trial's sessions are open, and then how
+	// many contenders have joined the line ("open", "in line"). Several goroutines call
+	// it at once; it must not block.
 	Progress func(what string, done, of int)
 
-	// Part says that other processes run the same trials; nil: none do.
+	// Part is this process's part if several processes run the same trials, and nil if
+	// this process runs alone.
 	Part *Part
 }
 
-// Part is what one of several processes runs of each trial: Contenders, Lines and
-// Rate of its own, on the line that all share, or on lines of its own if the
-// workload is load.Many. Its records are to be added by [Merge].
+// Part is one of several processes that run each trial together. Contenders, Lines and
+// Rate count per process. All processes share one line; with load.Many each has lines of
+// its own. [Merge] combines the records.
 type Part struct {
 	Number, Of int // this process, from 1, and how many there are
-	// Begin returns when all of them are about to begin a trial's measured part,
+	// Begin returns when all processes are about to begin a trial's measured part,
 	// End when all have ended it.
 	Begin, End func(context.Context) error
 }
@@ -107,8 +107,8 @@ type Part struct {
 type Transport struct {
 	Name string
 	Open recipes.Opener
-	// Processes returns the ids of the processes, other than this one, that
-	// sessions live in. nil: they live here.
+	// Processes returns the ids of the other processes in which the sessions live. It
+	// is nil if they live in this process.
 	Processes func() []int
 }
 
@@ -123,7 +123,7 @@ type Trial struct {
 	Delay      time.Duration
 }
 
-// Validate says what is wrong with the experiment. Nothing is sent.
+// Validate returns an error if the experiment cannot run. It sends nothing.
 func (e Experiment) Validate() error {
 	has := func(w load.Workload) bool { return slices.Contains(e.Workloads, w) }
 	unshared := slices.ContainsFunc(e.Workloads, func(w load.Workload) bool { return !w.Shareable() })
@@ -146,7 +146,7 @@ func (e Experiment) Validate() error {
 		{e.Count < 1, fmt.Sprintf("count is %d; at least 1", e.Count)},
 		{min(e.Hold, e.Duration, e.Warmup) < 0, "hold, duration and warm-up must not be negative"},
 		{slices.Min(append([]time.Duration{0}, e.Delays...)) < 0, "a delay must not be negative"},
-		{unshared && e.Part != nil, "queue, barriers, two-phase-commit and failover are of one process; several run drain, cycle, open and many"},
+		{unshared && e.Part != nil, "queue, barriers, two-phase-commit and failover need a single process; several can run drain, cycle, open and many"},
 	} {
 		if mistake.made {
 			return errors.New("experiment: " + mistake.what)
@@ -158,13 +158,11 @@ func (e Experiment) Validate() error {
 	return nil
 }
 
-// Trials returns the trials in the order in which they should be run: one of each
-// combination, shuffled, then again one of each, Count times. So what changes while the
-// experiment runs (a neighbour's load, a filling disk) falls on all combinations alike.
-// An experiment that is cut short has as many trials of each, give or take one.
-//
-// A shuffle of all trials at once was considered: it interleaves less evenly,
-// and is no good when it is cut short.
+// Trials returns the trials in the order in which to run them: Count rounds, each with
+// one trial of each combination, shuffled. So a change during the experiment (a
+// neighbour's load, a filling disk) hits all combinations alike. If the experiment is
+// interrupted, the numbers of trials of any two combinations differ by at most one. A
+// shuffle of all trials at once would promise neither.
 func (e Experiment) Trials() []Trial {
 	combinations := e.combinations()
 	random := rand.New(rand.NewPCG(e.Seed, 0))
@@ -191,7 +189,7 @@ func (e Experiment) combinations() []Trial {
 		for _, workload := range e.Workloads {
 			for _, strategy := range e.Strategies {
 				if workload.Own() && (recipe != e.Recipes[0] || strategy != e.Strategies[0]) {
-					continue // it has neither
+					continue // the workload has neither: run it once
 				}
 				for _, n := range e.Contenders {
 					trial := Trial{Recipe: recipe, Workload: workload, Strategy: strategy, Contenders: n}

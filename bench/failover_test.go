@@ -35,9 +35,9 @@ func failovers(t *testing.T, open recipes.Opener) (bench.Experiment, *zkserver.S
 	}, server
 }
 
-// failover runs a trial. Sessions that are soon lost make it short; a machine that is
-// too busy to keep them alive gets twice the time. What is not their loss, such as a
-// violation, is returned.
+// failover runs a trial. A short session timeout makes it short; if the machine is too busy to
+// keep the sessions alive, it runs again with twice the timeout. It returns all other errors,
+// such as a violation.
 func failover(t *testing.T, e bench.Experiment, trial bench.Trial) (record.Record, error) {
 	t.Helper()
 	for timeout := 500 * time.Millisecond; ; timeout *= 2 {
@@ -51,7 +51,7 @@ func failover(t *testing.T, e bench.Experiment, trial bench.Trial) (record.Recor
 	}
 }
 
-func TestHolderThatIsCutOffKnowsBeforeTheNextGrant(t *testing.T) {
+func TestLossIsReportedBeforeTheNextGrant(t *testing.T) {
 	for name, fault := range map[string]func(zkserver.Request) zkserver.Fault{
 		"quiet":                   nil,
 		"connections that break":  func(r zkserver.Request) zkserver.Fault { return zkserver.Fault{CloseAfter: r.N%5 == 0} },
@@ -60,7 +60,7 @@ func TestHolderThatIsCutOffKnowsBeforeTheNextGrant(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e, server := failovers(t, zookeeper.Open)
-			e.Recipes = e.Recipes[:1] // they take a while, and differ in nothing here
+			e.Recipes = e.Recipes[:1] // failovers of the other recipe take as long and are the same here
 			server.SetFault(fault)
 			for _, trial := range e.Trials() {
 				r, err := failover(t, e, trial)
@@ -89,7 +89,7 @@ func (c *counted) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// With all sessions on one of several servers a failover would be another's.
+// With all sessions on one of several servers, a failover would measure another case.
 func TestSessionsOfAFailoverAreSpreadOverTheServers(t *testing.T) {
 	e, server := failovers(t, zookeeper.Open)
 	e.Recipes, e.Contenders, e.Session.Servers = e.Recipes[:1], []int{6}, nil
@@ -121,7 +121,7 @@ func TestRelaysOfAFailoverExpectTheCertificatesOfTheirServers(t *testing.T) {
 	e, _ := failovers(t, func(_ context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		names <- cfg.TLS.ServerName
 		all.Done()
-		all.Wait() // the first to fail would keep the others from being opened
+		all.Wait() // so that the first failure does not keep the others from being opened
 		return nil, recipes.ErrUnavailable
 	})
 	e.Contenders, e.Session.TLS = []int{n}, &recipes.TLS{}
@@ -138,8 +138,8 @@ func TestRelaysOfAFailoverExpectTheCertificatesOfTheirServers(t *testing.T) {
 	}
 }
 
-// A session that does not notice that it is lost must not be measured.
-func TestHolderThatDoesNotKnowIsAViolation(t *testing.T) {
+// A session that does not notice its loss is a violation, not a measurement.
+func TestUnnoticedLossIsAViolation(t *testing.T) {
 	e, _ := failovers(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		s, err := zookeeper.Open(ctx, cfg)
 		return unaware{s}, err
@@ -150,7 +150,7 @@ func TestHolderThatDoesNotKnowIsAViolation(t *testing.T) {
 	}
 }
 
-// unaware is a session that is never lost to itself.
+// unaware is a session that never notices its loss.
 type unaware struct{ recipes.Client }
 
 func (unaware) Done() <-chan struct{} { return nil }

@@ -16,8 +16,8 @@ type figures struct {
 	wanted []string
 	before map[string]float64
 
-	grown   map[string]float64 // by how much, by name
-	missing []string           // wanted, and not there
+	grown   map[string]float64 // growth, by name
+	missing []string           // wanted figures that the server does not have
 }
 
 func (f *figures) begin(ctx context.Context) (err error) {
@@ -41,8 +41,7 @@ func (f *figures) end(ctx context.Context) error {
 	f.grown = map[string]float64{}
 	for name, value := range after {
 		before, ok := f.before[name]
-		// Of hundreds of figures most stand still; those that somebody wanted
-		// are kept all the same.
+		// Most of the hundreds of figures do not change. Wanted ones are recorded even so.
 		if ok && (value != before || slices.Contains(f.wanted, name)) {
 			f.grown[name] = value - before
 		}
@@ -60,22 +59,22 @@ type memory struct {
 	before    int64
 }
 
-// watchMemory gives the system back what earlier trials have left, so that the
+// watchMemory first returns the memory of earlier trials to the system, so that the
 // resident memory is this trial's.
 func watchMemory(t Transport) memory {
 	debug.FreeOSMemory()
 	return memory{t, inUse()}
 }
 
-// many sessions make it worth to collect garbage less often while they are opened.
+// many is the number of sessions from which on collectLess has an effect.
 const many = 1000
 
-// collectLess has garbage collected less often while n sessions are opened, until
-// restore is called. go-zookeeper 1.0.4 makes a buffer of 1.5 MiB for each, which is
-// thrown away at once. So the heap would double, and all stacks be looked through, for
-// each 20 to 300 of them: four tenths of the processor time of a trial with 10,000. The
-// room is less than a machine was asked to have for so many sessions, but for 128 MiB.
-// A limit that was set already stays as it is.
+// collectLess makes garbage collections rarer while n sessions are opened, until the
+// caller calls restore. go-zookeeper 1.0.4 allocates a buffer of 1.5 MiB for each session
+// and drops it at once. So the heap would double, and the collector scan all stacks, for
+// every 20 to 300 sessions: four tenths of the processor time of a trial with 10,000. The
+// limit is 128 MiB above the memory in use and 48 KiB for each session, less than zkbench
+// requires of a machine. A limit that is already set stays.
 func collectLess(n int) (restore func()) {
 	limit := debug.SetMemoryLimit(-1)
 	if n < many || limit != math.MaxInt64 {
@@ -89,9 +88,9 @@ func collectLess(n int) (restore func()) {
 	}
 }
 
-// read is called when everybody has enrolled. It collects garbage, so that the
-// measured part does not start with the enrolment's, and gives it back: opening a session
-// makes more of it than the session keeps.
+// read is called when all contenders have joined. It collects garbage and returns the
+// memory to the system, because opening a session allocates more than the session keeps,
+// and the measured part should not start with that garbage.
 func (m memory) read(sessions int) record.Memory {
 	debug.FreeOSMemory()
 	grown := inUse() - m.before

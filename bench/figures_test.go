@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Garbage is collected less often for many sessions, and as before when they are open.
+// The collector runs less often while many sessions are opened, and as before afterwards.
 func TestGarbageOfManySessionsIsCollectedLessOften(t *testing.T) {
 	percent := debug.SetGCPercent(90)
 	defer debug.SetGCPercent(percent)

@@ -9,7 +9,7 @@ import (
 )
 
 // cpu returns the processor time of the transport's processes so far. ok is false if
-// one of them does not tell it.
+// that of one of them cannot be read.
 func (t Transport) cpu() (sum time.Duration, ok bool) {
 	if t.Processes == nil {
 		return 0, true
@@ -24,10 +24,10 @@ func (t Transport) cpu() (sum time.Duration, ok bool) {
 	return sum, true
 }
 
-// cpuOf adds up what the threads of a process have used. The kernel counts that in
-// nanoseconds, and what a process has used in hundredths of a second. A trial may take
-// no more than ten of these. Threads that have ended are missing: a program in Go
-// ends none in the middle of its work.
+// cpuOf adds up the processor time of the threads of a process. The kernel counts it in
+// nanoseconds for threads, but in hundredths of a second for a process, and a trial may
+// last ten of those. Threads that have ended are missing; a Go program ends none while it
+// works.
 func cpuOf(pid int) (sum time.Duration, ok bool) {
 	files, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task/*/schedstat"))
 	for _, file := range files {

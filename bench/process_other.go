@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// cpu is not known here.
+// cpu is not available on this system.
 func (t Transport) cpu() (time.Duration, bool) { return 0, false }
 
-// rss returns what the Go runtime of this process (0) has from the system, the
-// nearest thing to its resident memory that can be asked for everywhere. Of
-// other processes nothing is known.
+// rss returns, for this process (0), the memory that the Go runtime has from the system:
+// the closest figure to resident memory that every system has. For other processes it
+// returns 0.
 func rss(pid int) int64 {
 	if pid != 0 {
 		return 0

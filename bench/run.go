@@ -16,8 +16,9 @@ import (
 )
 
 // Run runs one trial: it opens a session for each contender, measures, and
-// closes the sessions. An error names the trial; it matches load.ErrBroken if a
-// promise of the recipe was broken, or else what the sessions met.
+// closes the sessions. An error names the trial. It matches load.ErrBroken if the
+// recipe broke a promise, and otherwise wraps the error of a session, the relay or
+// a hook.
 func (e Experiment) Run(ctx context.Context, t Trial) (record.Record, error) {
 	r := e.Record(t)
 	if err := e.run(ctx, t, &r); err != nil {
@@ -29,8 +30,8 @@ func (e Experiment) Run(ctx context.Context, t Trial) (record.Record, error) {
 	return r, nil
 }
 
-// Record returns a trial's record as it is before the trial was run: what it is of,
-// and nothing measured.
+// Record returns the record of a trial that has not run: its settings, without
+// measurements.
 func (e Experiment) Record(t Trial) record.Record {
 	r := record.Record{
 		Recipe: t.Recipe, Workload: t.Workload, Strategy: t.Strategy, Contenders: t.Contenders,
@@ -45,7 +46,7 @@ func (e Experiment) Record(t Trial) record.Record {
 	if e.Part == nil {
 		return r
 	}
-	// The record is of what all processes do together.
+	// The record describes what all processes do together.
 	r.Workers = e.Part.Of
 	if t.Workload == load.Many {
 		r.Lines *= r.Workers
@@ -113,7 +114,7 @@ func (e Experiment) load(t Trial, all opened) load.Load {
 	} else {
 		l.Shared = true
 	}
-	// The same arrivals everywhere would be one process's, multiplied.
+	// With the same seed, all processes would send at the same moments.
 	l.Seed += uint64(e.Part.Number) << 32
 	return l
 }
@@ -137,17 +138,21 @@ func (e Experiment) config(t Trial) recipes.SessionConfig {
 	return cfg
 }
 
-// maxPacket returns a recipes.SessionConfig.MaxPacket, in bytes, for a line of that
-// many contenders: the default, or more if a listing of the line needs it, at some 60
-// bytes a contender.
+// maxPacket returns the recipes.SessionConfig.MaxPacket, in bytes, for a line of that
+// many contenders: the default, or more if a listing of the line needs it. A listing
+// has some 60 bytes for each contender.
 func maxPacket(contenders int) int { return max(recipes.DefaultMaxPacket, 64<<10+100*contenders) }
 
-// Merge adds what several processes recorded of one trial, in the order of their
-// numbers. Measurements are added by load.Merge. Memory, processor time and allocations
-// are sums. Pauses and delays are those of the process that had the worst. The server's
-// figures are of those parts that have some. A part that is invalid makes the whole
-// invalid. Of machines with different numbers of processors the whole has the least, so
-// that its name does not depend on who came first.
+// Merge combines the records of several processes of one trial, in the order of the
+// processes' numbers.
+//
+//   - load.Merge combines the measurements.
+//   - Memory, processor time and allocations are added.
+//   - Pauses and delays are the largest of any process.
+//   - Only the first part may have the server's figures.
+//   - If a part is invalid, so is the whole.
+//   - Procs is the smallest of all machines, so that the name does not depend on which
+//     process came first.
 func Merge(parts []record.Record) (record.Record, error) {
 	if len(parts) == 0 {
 		return record.Record{}, errors.New("merge: no parts")
@@ -159,7 +164,7 @@ func Merge(parts []record.Record) (record.Record, error) {
 	for i, p := range parts {
 		whole.Procs = min(whole.Procs, p.Procs)
 		if nameAnywhere(p) != nameAnywhere(whole) || p.Trial != whole.Trial {
-			return record.Record{}, fmt.Errorf("merge: worker %d measured trial %d (%s), and worker 1 trial %d (%s)", i+1, p.Trial, p.Name(), whole.Trial, whole.Name())
+			return record.Record{}, fmt.Errorf("merge: worker %d measured trial %d (%s), but worker 1 trial %d (%s)", i+1, p.Trial, p.Name(), whole.Trial, whole.Name())
 		}
 		measured = append(measured, p.Measurement)
 		whole.Memory.RSS += p.Memory.RSS
@@ -170,7 +175,7 @@ func Merge(parts []record.Record) (record.Record, error) {
 		}
 		for name, grown := range p.Server {
 			if i > 0 {
-				return record.Record{}, fmt.Errorf("merge: worker %d has read the server's figures too (%s: %v)", i+1, name, grown)
+				return record.Record{}, fmt.Errorf("merge: worker %d also read the server's figures (%s: %v)", i+1, name, grown)
 			}
 		}
 	}
@@ -182,7 +187,7 @@ func Merge(parts []record.Record) (record.Record, error) {
 	return whole, nil
 }
 
-// nameAnywhere is a record's name but for GOMAXPROCS, which is of its machine.
+// nameAnywhere is a record's name without GOMAXPROCS, which depends on the machine.
 func nameAnywhere(r record.Record) string {
 	r.Procs = 1
 	return r.Name()

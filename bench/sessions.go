@@ -19,10 +19,10 @@ type opened struct {
 	sessions []recipes.Client
 	kill     func(ctx context.Context, session int) error
 	relays   []*relay.Relay
-	delay    *relay.Delay // of the relays; nil: none
+	delay    *relay.Delay // of the relays; nil without one
 }
 
-// open opens a session for each contender, or none.
+// open opens a session for each contender. On error it leaves none open.
 func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 	all := opened{}
 	if t.Delay > 0 {
@@ -38,7 +38,7 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 		}
 		configs = func(i int) recipes.SessionConfig {
 			cfg := e.config(t)
-			cfg.Servers = from(i, cfg.Servers) // the name in the certificate is that of the first
+			cfg.Servers = from(i, cfg.Servers) // relay.Through expects the first server's name in the certificate
 			return relay.Through(cfg, all.relays[i].Addr())
 		}
 	case t.Delay > 0:
@@ -57,9 +57,8 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 	return all, nil
 }
 
-// relay puts a relay before each session, and has its cutting be the kill. Each
-// prefers another server than the one before it: sessions without relays are spread
-// over the servers too.
+// relay puts a relay before each session; to cut it is to kill the session. Each relay
+// prefers the next server, as sessions without relays are spread over the servers.
 func (o *opened) relay(servers []string, n int) error {
 	for i := range n {
 		r, err := relay.Listen(from(i, servers), o.delay)
@@ -89,13 +88,13 @@ func (o *opened) through(cfg recipes.SessionConfig) (recipes.SessionConfig, erro
 	return relay.Through(cfg, addrs...), nil
 }
 
-// from returns the servers beginning with the i-th, round and round.
+// from returns the servers in a cycle that begins with the i-th.
 func from(i int, servers []string) []string {
 	i %= len(servers)
 	return slices.Concat(servers[i:], servers[:i])
 }
 
-// close closes the sessions first: what they send on closing goes through the relays.
+// close closes the sessions first, because their last requests go through the relays.
 func (o *opened) close(ctx context.Context) {
 	closeAll(ctx, o.sessions)
 	for _, r := range o.relays {
@@ -125,8 +124,8 @@ func (e Experiment) counter(what string, of int) func() {
 	}
 }
 
-// open opens n sessions, each with a configuration of its own, or none. It calls one for
-// each that is open.
+// open opens n sessions, each with a configuration of its own, and calls one after each.
+// On error it leaves none open.
 func open(ctx context.Context, opener recipes.Opener, config func(i int) recipes.SessionConfig, n int, one func()) ([]recipes.Client, error) {
 	defer collectLess(n)()
 	sessions := make([]recipes.Client, n)
@@ -155,9 +154,9 @@ func open(ctx context.Context, opener recipes.Opener, config func(i int) recipes
 	return sessions, nil
 }
 
-// closeAll closes sessions even if ctx has ended. An error means that the server
-// has not confirmed it. What such a session leaves behind goes with its timeout
-// and is in nobody's way: every trial has a path of its own.
+// closeAll closes sessions even if ctx is done. It ignores errors: a session whose close
+// was not confirmed ends with its timeout. Until then its znodes disturb no other trial,
+// because each trial has a path of its own.
 func closeAll(ctx context.Context, sessions []recipes.Client) {
 	var group errgroup.Group
 	group.SetLimit(parallelism)

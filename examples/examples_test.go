@@ -1,5 +1,5 @@
-// Package examples_test runs the examples against the in-process server, with the
-// plugin executable.
+// Package examples_test runs the examples against the in-process server, with the plugin
+// executable.
 package examples_test
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// patience bounds every wait; nothing waits for it if all is well.
+// patience bounds every wait. Only a failing test waits that long.
 const patience = watchdog.Patience
 
 func TestExamples(t *testing.T) {
@@ -49,21 +49,21 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// world is a server, and a directory with the examples and the plugin.
+// world is a server, and the directory with the examples and the plugin.
 type world struct {
 	*testing.T
 	server *zkserver.Server
 	dir    string
 }
 
-// program is an example that runs.
+// program is a running example.
 type program struct {
 	world
 	cmd   *exec.Cmd
 	lines <-chan string // of stdout; closed at its end
 }
 
-// start starts an example. The test ends it, and waits for it.
+// start starts an example. The end of the test terminates it, and waits for its exit.
 func (w world) start(name string, args ...string) program {
 	w.Helper()
 	r, stdout := io.Pipe()
@@ -91,24 +91,24 @@ func (w world) start(name string, args ...string) program {
 		select {
 		case <-exited:
 		case <-time.After(patience):
-			w.Errorf("%s does not end", name)
+			w.Errorf("%s does not exit", name)
 			_ = cmd.Process.Kill()
 		}
 	})
 	return program{w, cmd, lines}
 }
 
-// next returns the next line.
+// next returns the next line of stdout.
 func (p program) next() string {
 	p.Helper()
 	select {
 	case line, ok := <-p.lines:
 		if !ok {
-			p.Fatalf("%s has ended", p.cmd)
+			p.Fatalf("%s has exited", p.cmd)
 		}
 		return line
 	case <-time.After(patience):
-		p.Fatalf("%s says nothing", p.cmd)
+		p.Fatalf("%s prints nothing", p.cmd)
 	}
 	panic("unreachable")
 }
@@ -152,14 +152,14 @@ func runs(w world) {
 		case line = <-one.lines:
 		case line = <-two.lines:
 		case <-time.After(patience):
-			w.Fatal("nothing is run")
+			w.Fatal("no command runs")
 		}
 		when, token, ok := strings.Cut(line, " ")
 		if !ok || token == "" {
-			w.Fatalf("the command says %q", line)
+			w.Fatalf("the command prints %q", line)
 		}
 		if seen[when] || when < last {
-			w.Errorf("%s was run after %s", when, last)
+			w.Errorf("the command ran for %s after %s", when, last)
 		}
 		seen[when], last = true, when
 	}

@@ -13,12 +13,12 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// ErrReattach is returned by Launch when ZKRECIPES_PLUGIN_REATTACH names a plugin that runs
-// already, and that plugin cannot be used.
+// ErrReattach is returned by Launch when it cannot use the running plugin that
+// ZKRECIPES_PLUGIN_REATTACH names.
 var ErrReattach = errors.New("cannot use the plugin that runs already")
 
-// reattach uses a plugin that runs in a debugger, if the environment names one;
-// otherwise it returns nil. go-plugin has no AutoMTLS there: the connection is
+// reattach connects to the plugin in a debugger that the environment names. It returns nil
+// if the environment names none. go-plugin has no AutoMTLS there, so the connection is
 // neither encrypted nor authenticated.
 func reattach(ctx context.Context, cfg Config) (*Plugin, error) {
 	value := os.Getenv(handshake.ReattachEnv)
@@ -59,32 +59,32 @@ func reattach(ctx context.Context, cfg Config) (*Plugin, error) {
 		_ = conn.Close()
 		return fail(err)
 	}
-	go a.watch() // newPlugin's own watch waits for it
+	go a.watch() // Plugin.watch waits for it
 	return p, nil
 }
 
-// attached is a plugin that a person has started, and will end.
+// attached is a plugin that a person has started and will stop.
 type attached struct {
 	reattach handshake.Reattach
 	conn     *grpc.ClientConn
-	ctx      context.Context // ends with stop
+	ctx      context.Context // canceled by stop
 	leave    context.CancelFunc
 	ended    chan struct{}
 }
 
-// watch waits for the end of a stream of its own. The process is not a child of
-// this one, so that nothing else tells of its death. (The state of a gRPC connection
-// lags behind what its calls have seen.)
+// watch waits for the end of its own stream. The plugin is not a child of this process, so
+// the system does not report its exit. The state of a gRPC connection lags behind the
+// errors of its calls.
 func (a *attached) watch() {
 	defer close(a.ended)
 	st, err := pb.NewPluginServiceClient(a.conn).Attach(a.ctx, &pb.AttachRequest{})
-	for err == nil { // until stop, at the latest
+	for err == nil { // stop cancels a.ctx
 		_, err = st.Recv()
 	}
 }
 
-// stop leaves the plugin running. It closes the sessions of this host when their
-// streams end.
+// stop leaves the plugin running. The plugin closes this host's sessions when their streams
+// end.
 func (a *attached) stop(context.Context) {
 	a.leave()
 	<-a.ended

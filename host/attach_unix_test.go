@@ -4,7 +4,6 @@ package host_test
 
 import (
 	"errors"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -19,19 +18,23 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// debugged starts a plugin as for a debugger and puts it into the environment.
-func debugged(t *testing.T) *exec.Cmd {
+// debugged starts a plugin as for a debugger, and sets the variable that names it.
+func debugged(t testing.TB) *exec.Cmd {
 	t.Helper()
 	r := listen(t)
-	cmd := exec.Command(self(t))
-	cmd.Env = append(os.Environ(), quickExit, roleEnv+"=debugged", r.env(), "TMPDIR="+shortTempDir(t))
-	must.Do(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	cmd := startRole(t, "debugged", r.env(), "TMPDIR="+shortTempDir(t))
 	t.Setenv(handshake.ReattachEnv, r.accept(t, "debugged").first)
 	return cmd
 }
 
-func TestHostUsesThePluginThatIsBeingDebugged(t *testing.T) {
+// unencrypted is a plugin over a socket without TLS. The difference to a launched plugin is
+// the cost of mutual TLS.
+func unencrypted(b *testing.B) *host.Plugin {
+	debugged(b)
+	return launch(b, host.Config{})
+}
+
+func TestHostUsesAPluginInADebugger(t *testing.T) {
 	cmd := debugged(t)
 	out := &logged{}
 	cfg := host.Config{Path: "no-such-plugin", Logger: hclog.New(&hclog.LoggerOptions{Output: out})}
@@ -53,7 +56,7 @@ func TestHostUsesThePluginThatIsBeingDebugged(t *testing.T) {
 	}
 }
 
-func TestPluginThatIsBeingDebuggedDies(t *testing.T) {
+func TestPluginInADebuggerDies(t *testing.T) {
 	cmd := debugged(t)
 	p := launch(t, host.Config{})
 	h := acquire(t, open(t, p, time.Minute))
@@ -72,7 +75,7 @@ func TestReattachThatCannotBeUsed(t *testing.T) {
 		{"no address", `{"protocol_version":1,"network":"unix"}`, "", "no address"},
 		{"another protocol", strings.Replace(good, ":1", ":2", 1), "", "protocol 2, this host 1"},
 		{"checksum", good, strings.Repeat("0", 64), "cannot be verified"},
-		{"nobody there", good, "", "/nowhere/plugin"},
+		{"no plugin there", good, "", "/nowhere/plugin"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv(handshake.ReattachEnv, test.value)

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// backoff is how long to wait before the next attempt.
+// backoff computes the waits between attempts: exponential, from least to most.
 type backoff struct{ least, most, last time.Duration }
 
-// next doubles the wait and returns it, randomly up to 20 % shorter or longer.
+// next doubles the wait and returns it with a jitter of up to 20 % either way.
 func (b *backoff) next() time.Duration {
 	b.last = min(max(2*b.last, b.least), b.most)
 	return time.Duration(float64(b.last) * (0.8 + 0.4*rand.Float64()))

@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// pathEnv has the finder launch this plugin, as a variable of its own does for a tool.
+// pathEnv is the path of the plugin that the finder launches, like a tool's own variable.
 const pathEnv = "FINDER_PLUGIN"
 
 // runFinder is a host that finds a plugin and launches it.
@@ -43,8 +43,8 @@ func runFinder() {
 	}
 }
 
-// besides is a directory with a host, and perhaps a plugin beside it; and the working
-// directory of the host.
+// besides is a directory with a host, the path for a plugin beside it, and the host's working
+// directory.
 type besides struct{ dir, host, plugin, work string }
 
 func newBesides(t *testing.T) besides {
@@ -62,18 +62,15 @@ func newBesides(t *testing.T) besides {
 
 func copySelf(t *testing.T, to string) {
 	t.Helper()
-	from, err := os.Open(self(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := must.Get(os.Open(self(t)))(t)
 	defer from.Close()
 	out := must.Get(os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755))(t)
-	_, err = io.Copy(out, from)
+	_, err := io.Copy(out, from)
 	must.Do(t, errors.Join(err, out.Close(), os.Chmod(to, 0o755)))
 }
 
-// run runs the host with nothing in its environment, as a cron job, and returns what
-// it found and logged.
+// run runs the host with an almost empty environment, like a cron job. It returns the path
+// that the host found, and its log.
 func (b besides) run(t *testing.T, path string, env ...string) (found, logged string, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx(t), path)
@@ -86,7 +83,8 @@ func (b besides) run(t *testing.T, path string, env ...string) (found, logged st
 	return found, rest + stderr.String(), err
 }
 
-// A cron job or a systemd unit knows where the host is, and nothing more.
+// TestAPluginBesideTheProgramIsFound: a cron job or a systemd unit has only the path of the
+// host.
 func TestAPluginBesideTheProgramIsFound(t *testing.T) {
 	b := newBesides(t)
 	if found, logged, err := b.run(t, b.host); err == nil || !strings.Contains(logged, b.dir+" (beside this program)") {
@@ -98,7 +96,7 @@ func TestAPluginBesideTheProgramIsFound(t *testing.T) {
 	if err != nil || found != b.plugin {
 		t.Errorf("found %q, %v: %s", found, err, logged)
 	}
-	// A test binary does not know its version, but the two are of one build.
+	// A test binary has no version, but the two are of one build.
 	if runtime.GOOS != "windows" && logged != "" {
 		t.Errorf("with a plugin of its own build the host logs %q", logged)
 	}
@@ -116,11 +114,11 @@ func TestAPluginBesideTheProgramIsFound(t *testing.T) {
 	}
 }
 
-// TestAPluginThatAPersonHasChosenIsAsGoodAsOneBesideTheProgram: by the variable or by the
-// configuration. One that is merely found is not.
-func TestAPluginThatAPersonHasChosenIsAsGoodAsOneBesideTheProgram(t *testing.T) {
+// TestAConfiguredPluginNeedsNoChecksum: the variable or the configuration names it. A plugin
+// in the home directory needs one.
+func TestAConfiguredPluginNeedsNoChecksum(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("a mode does not tell there")
+		t.Skip("a file's mode does not say who may write to it")
 	}
 	b := newBesides(t)
 	chosen := newBesides(t)
@@ -146,7 +144,7 @@ func homeWith(t *testing.T) string {
 
 func TestAPluginBesideTheProgramThatOthersCanChange(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("a mode does not tell there")
+		t.Skip("a file's mode does not say who may write to it")
 	}
 	b := newBesides(t)
 	copySelf(t, b.plugin)

@@ -7,13 +7,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/launchcert"
 )
 
-// clientCertificate is the variable by which a plugin gets the host's certificate.
+// clientCertificate is the variable in which go-plugin passes the host's certificate.
 const clientCertificate = "PLUGIN_CLIENT_CERT"
 
-// mutualTLS returns the host's side of a connection that only this host and the plugin
-// of this launch can make, and what the plugin's environment needs for that. It is what
-// go-plugin's AutoMTLS does, which takes keys that are twenty times as slow. go-plugin
-// adds the plugin's certificate to the roots, which it reads from the handshake.
+// mutualTLS returns the host's TLS configuration for the plugin of this launch, and the
+// variable that gives the plugin the host's certificate. No other process can make that
+// connection. go-plugin's AutoMTLS does the same with keys that are twenty times as slow.
+// go-plugin reads the plugin's certificate from the handshake and adds it to RootCAs.
 func mutualTLS() (cfg *tls.Config, env string, err error) {
 	cert, pem, err := launchcert.New()
 	if err != nil {
@@ -21,7 +21,7 @@ func mutualTLS() (cfg *tls.Config, env string, err error) {
 	}
 	return &tls.Config{
 		Certificates: []tls.Certificate{cert},
-		RootCAs:      x509.NewCertPool(), // none but the plugin's
+		RootCAs:      x509.NewCertPool(), // only the plugin's
 		MinVersion:   tls.VersionTLS13,
 		ServerName:   launchcert.Name,
 	}, clientCertificate + "=" + string(pem), nil

@@ -11,12 +11,11 @@ import (
 )
 
 // ErrChecksum is returned by Launch when the plugin's executable does not have the
-// checksum in Config.Checksum, or when that cannot be a SHA-256. The plugin was
-// not started.
+// checksum in Config.Checksum, or when that is not a SHA-256. The plugin was not started.
 var ErrChecksum = errors.New("checksum of the plugin does not match")
 
-// verify compares a file with a checksum. go-plugin's own check accepts a checksum
-// of any length, and its hash cannot be used for a second attempt.
+// verify checks a file's checksum. go-plugin's own check accepts a checksum of any length,
+// and its hash cannot be used for a second attempt.
 func verify(path, checksum string) error {
 	want, err := hex.DecodeString(checksum)
 	if err != nil || len(want) != sha256.Size {
@@ -32,7 +31,7 @@ func verify(path, checksum string) error {
 	return nil
 }
 
-// Checksum returns the SHA-256 of a file. Config.Checksum takes it in hexadecimal.
+// Checksum returns the SHA-256 of a file. Config.Checksum is its hexadecimal form.
 func Checksum(path string) (sum [sha256.Size]byte, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -17,81 +17,85 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// DefaultStartTimeout bounds the start of a plugin.
+// DefaultStartTimeout is the default of Config.StartTimeout.
 const DefaultStartTimeout = 10 * time.Second
 
 // Config says how to launch a plugin. The zero value launches the plugin that
 // [Find] finds.
 type Config struct {
-	// Path is the plugin's executable. It is not looked up in PATH. "" is the
-	// one that Find finds.
+	// Path is the plugin's executable. Launch does not search PATH for it. "" means the
+	// executable that Find returns.
 	//
-	// Launch returns ErrUnsafe if everybody may write to the file or to a
-	// directory above it, also by way of a link. Do not let a group write to them
+	// Launch returns ErrUnsafe if everybody may write to the file, to a directory above
+	// it, or to the directory of a link on the way. Do not let a group write there
 	// either: the file is read once to verify its checksum, and again to start it.
-	// On Windows nothing is refused, because a file's mode does not tell there.
+	// On Windows Launch checks no permissions, because a file's mode does not say who may
+	// write to it.
 	Path string
 
-	// Dir is the directory where Find looks first, when Path is "". "" is none.
+	// Dir is the directory that Find searches first, if Path is "". "" means none.
 	Dir string
 
-	// Args are given to the plugin after its name. zkrecipes-plugin needs none.
+	// Args are the plugin's arguments. zkrecipes-plugin needs none.
 	Args []string
 
-	// Checksum is the SHA-256 of the executable in hexadecimal, as sha256sum
-	// prints it. A plugin that does not match is not started: ErrChecksum.
+	// Checksum is the SHA-256 of the executable in hexadecimal, as sha256sum prints it.
+	// If it does not match, Launch returns ErrChecksum and starts nothing.
 	//
-	// With "" any plugin is started, and a warning is logged. There is no warning
-	// if three things hold. Path, Dir or the variable PluginDirEnv names the plugin, or
-	// it is beside this program. It is of the same build, or both are of one release. Only
-	// this user and the administrator can change it. On Windows there is always a
-	// warning, because a file's mode does not tell who can change it.
+	// With "", Launch starts any plugin and logs a warning. It logs none if all of these
+	// are true:
+	//
+	//   - Path, Dir or the variable PluginDirEnv names the plugin, or it is beside this
+	//     program.
+	//   - Plugin and program are of one build or of one release.
+	//   - Only this user and the administrator can change the plugin.
+	//
+	// On Windows Launch always warns, because a file's mode does not say who can change
+	// the plugin.
 	Checksum string
 
-	// Env adds to the plugin's environment. "NAME=value" sets a variable. "NAME"
-	// passes the host's variable on, if there is one. The plugin gets those of
-	// InheritedEnv in any case.
+	// Env adds to the plugin's environment. "NAME=value" sets a variable. "NAME" copies
+	// the host's variable, if it is set. The variables of InheritedEnv are always copied.
 	Env []string
 
-	// Lifetime is the reading end of a pipe. If this process dies, however it dies, the
-	// plugin keeps the sessions for as long as any process has the writing end: for as long
-	// as this process's children run, for example. A child has it by os/exec's ExtraFiles,
-	// and so have all processes that it starts, unless they close it. Keep the writing end
-	// open here too, until the last child was started. A plugin that a Supervisor starts in
-	// place of another one gets the pipe too. The Config of Upgrade and of Relaunch has to
-	// name it again.
+	// Lifetime is the reading end of a pipe. If this process dies, for any reason, the
+	// plugin keeps the sessions until no process has the writing end: until this process's
+	// children have exited, for example. A child gets the writing end by os/exec's
+	// ExtraFiles, and passes it on to the processes that it starts, unless it closes it.
+	// Keep the writing end open here too, until the last child was started. A Supervisor
+	// passes the pipe on to each plugin that it restarts. The Config of Upgrade must name
+	// it again.
 	//
-	// A process that lives ends its sessions as without a Lifetime, and so does one that is
-	// frozen. The file stays the caller's, who closes it when the plugin has ended. On
-	// Windows a Lifetime is refused: recipes.ErrInvalid. nil has the sessions closed when
-	// this process dies.
+	// While this process lives, or is frozen, its sessions end as without a Lifetime. The
+	// caller owns the file and closes it after the plugin has exited. On Windows a
+	// Lifetime is refused with recipes.ErrInvalid. With nil, the plugin closes the
+	// sessions when this process dies.
 	Lifetime *os.File
 
-	// StartTimeout bounds the time from the start of the process until it can
-	// open sessions. 0 is DefaultStartTimeout.
+	// StartTimeout bounds the time from the start of the process until it can open
+	// sessions. 0 means DefaultStartTimeout.
 	StartTimeout time.Duration
 
-	// Logger receives what the plugin logs. The plugin logs at its level. nil
-	// discards all; the error of a failed start has the end of the plugin's
-	// stderr all the same.
+	// Logger receives what the plugin logs. Its level is the plugin's level too. nil
+	// discards the logs. The error of a failed start contains the end of the plugin's
+	// stderr in any case.
 	Logger hclog.Logger
 
-	// TracerProvider gets a span for each call to the plugin. Its parent is the
-	// span of the context that was given to the method. A plugin that traces too
-	// has its spans below it.
+	// TracerProvider gets a span for each call to the plugin. The span's parent is that of
+	// the method's context. The spans of a plugin that traces are its children.
 	//
 	// MeterProvider gets the metrics of the calls, and those of the recipes:
 	// zkrecipes.sessions, zkrecipes.holds, zkrecipes.wait.duration and
 	// zkrecipes.losses.
 	//
-	// Both are OpenTelemetry's API; the application brings the SDK. nil traces or
-	// measures nothing and costs nothing, whatever the global providers are.
+	// Both are OpenTelemetry's API; the application supplies the SDK. nil disables traces
+	// or metrics at no cost, whatever the global providers are.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
 }
 
-// normalize returns the configuration with defaults filled in, and whether a person has
-// chosen the plugin's place, or it is beside this program.
+// normalize returns the configuration with its defaults. chosen reports whether a person
+// named the plugin's location, or the plugin is beside this program.
 func (c Config) normalize() (n Config, chosen bool, err error) {
 	chosen = c.Path != ""
 	if c.Path == "" {
@@ -105,7 +109,8 @@ func (c Config) normalize() (n Config, chosen bool, err error) {
 	if err != nil {
 		return c, false, fmt.Errorf("host: plugin %s: %w", c.Path, err)
 	}
-	// An absolute path is not looked up. It only has to exist and be executable.
+	// LookPath does not search PATH for an absolute path. It checks that the file exists
+	// and is executable.
 	if _, err := exec.LookPath(path); err != nil {
 		return c, false, fmt.Errorf("host: plugin %s cannot be started: %w", c.Path, err)
 	}
@@ -117,7 +122,7 @@ func (c Config) normalize() (n Config, chosen bool, err error) {
 	return n, chosen, err
 }
 
-// defaults fills in what does not depend on the executable.
+// defaults sets the defaults that do not depend on the executable.
 func (c Config) defaults() (Config, error) {
 	switch {
 	case c.Lifetime != nil && runtime.GOOS == "windows":
@@ -133,7 +138,7 @@ func (c Config) defaults() (Config, error) {
 	return c, nil
 }
 
-// dialOptions are what a connection to the plugin needs.
+// dialOptions returns the options of a connection to the plugin.
 func (c Config) dialOptions() []grpc.DialOption {
 	return client.DialOptions(c.TracerProvider, c.MeterProvider)
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestCallsHaveAConnectionOfTheirOwn: one for all sessions, and none to a plugin that
-// knows only gRPC.
-func TestCallsHaveAConnectionOfTheirOwn(t *testing.T) {
+// TestCallsHaveTheirOwnConnection: one for all sessions, and none to a plugin that supports
+// only gRPC.
+func TestCallsHaveTheirOwnConnection(t *testing.T) {
 	with, without := launch(t, config(t, "plugin")), launch(t, config(t, "unary plugin"))
 	for _, s := range []recipes.Client{open(t, with, time.Minute), open(t, with, time.Minute), open(t, without, time.Minute)} {
 		must.Do(t, acquire(t, s).Release(ctx(t)))
 	}
 	if got := sockets(t, with.PID()) - sockets(t, without.PID()); got != 1 {
-		t.Errorf("the plugin has %d sockets more than one without such connections", got)
+		t.Errorf("the plugin has %d more sockets than one that supports only gRPC", got)
 	}
 }
 
-// sockets counts those that a process has open.
+// sockets returns how many sockets a process has open.
 func sockets(t *testing.T, pid int) (n int) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	if err != nil || len(files) == 0 {

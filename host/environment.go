@@ -9,9 +9,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 )
 
-// InheritedEnv returns the names of the variables that a plugin gets from the
-// host's environment. They are about temporary files, certificates, the time
-// zone and the language. Windows programs do not start without some of them. The plugin gets no others, because an environment is full of secrets.
+// InheritedEnv returns the names of the variables that a plugin gets from the host's
+// environment. They are for temporary files, certificates, the time zone and the language.
+// Programs do not start on Windows without some of them. The plugin gets no others, because
+// an environment is full of secrets.
 func InheritedEnv() []string {
 	return []string{
 		"TMPDIR", "TMP", "TEMP",
@@ -21,7 +22,7 @@ func InheritedEnv() []string {
 	}
 }
 
-// environment returns the plugin's environment without what go-plugin adds.
+// environment returns the plugin's environment, to which go-plugin adds its own variables.
 func environment(extra []string, level hclog.Level) []string {
 	var env []string
 	inherit := func(name string) {

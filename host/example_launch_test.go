@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A host launches the plugin, opens a session through it, and works while it holds
-// a lock. Without a Path, Launch takes the plugin that Find finds.
+// A host launches the plugin, opens a session through it, and works while it holds a lock.
+// Without a Path, Launch calls Find.
 func ExampleLaunch() {
 	if err := backup(context.Background()); err != nil {
 		log.Fatal(err)

@@ -9,9 +9,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A service leads while its plugin crashes. Supervise starts the plugin again, and it takes
-// up the session: the leadership stands, with the same token. A service campaigns in
-// another session, from Open, when Done closes.
+// A service keeps leading while its plugin crashes. Supervise restarts the plugin, which
+// resumes the session: the leadership is held, with the same token. If Done closes, a service
+// opens another session and campaigns again.
 func ExampleSupervise() {
 	ctx := context.Background()
 	supervisor, err := host.Supervise(ctx, host.SupervisorConfig{

@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A service that holds a lock replaces its plugin. The lock stands, with the same token.
+// A service that holds a lock replaces its plugin. It keeps the lock, with the same token.
 func ExampleSupervisor_Upgrade() {
 	ctx := context.Background()
 	supervisor, err := host.Supervise(ctx, host.SupervisorConfig{
@@ -37,7 +37,7 @@ func ExampleSupervisor_Upgrade() {
 	if err := supervisor.Upgrade(ctx, host.UpgradeConfig{
 		Plugin: host.Config{Path: newPath, Checksum: newChecksum},
 	}); err != nil {
-		log.Fatal(err) // and the old plugin goes on, if err matches host.ErrNotUpgraded
+		log.Fatal(err) // if err matches host.ErrNotUpgraded, the old plugin still serves
 	}
 	fmt.Println("another plugin:", supervisor.Plugin() != old)
 	fmt.Println("the lock is held:", hold.Err() == nil && hold.Token() == token)

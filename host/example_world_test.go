@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// What the examples use. The plugin is the test binary by another name.
+// The variables of the examples. The plugin is the test binary under another name.
 var (
 	servers              []string
 	pluginPath, checksum string
@@ -20,7 +20,7 @@ var (
 // isExamplePlugin reports whether the test binary was started as pluginPath.
 func isExamplePlugin() bool { return filepath.Base(os.Args[0]) == host.PluginName+".exe" }
 
-// withExamples runs the tests beside what the examples use.
+// withExamples runs the tests with the server and the plugin of the examples.
 type withExamples struct{ tests *testing.M }
 
 func (w withExamples) Run() int {
@@ -35,12 +35,12 @@ func (w withExamples) Run() int {
 	if err != nil {
 		log.Fatal(err)
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(self), "plugin") // where a link can reach
+	dir, err := os.MkdirTemp(filepath.Dir(self), "plugin") // on the same file system, for Link
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	pluginPath = filepath.Join(dir, host.PluginName+".exe") // for Windows; others do not mind
+	pluginPath = filepath.Join(dir, host.PluginName+".exe") // Windows needs the suffix
 	if err := os.Link(self, pluginPath); err != nil {
 		log.Fatal(err)
 	}

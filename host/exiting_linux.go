@@ -10,15 +10,15 @@ import (
 	"syscall"
 )
 
-// flagExiting is PF_EXITING of Linux's include/linux/sched.h, among the flags in
-// /proc/PID/stat. Each thread has it set before it closes its files.
+// flagExiting is PF_EXITING of Linux's include/linux/sched.h, one of the flags in
+// /proc/PID/stat. A thread sets it before it closes its files.
 const flagExiting = 0x4
 
-// exiting reports whether a process that was not waited for is exiting or has exited, if
-// the system tells.
+// exiting reports whether a process is exiting or has exited, even before it was waited
+// for. known is false if the system does not say.
 func exiting(pid int) (yes, known bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if errors.Is(err, syscall.ESRCH) { // it was waited for while it was looked at
+	if errors.Is(err, syscall.ESRCH) { // it was waited for during the read
 		return true, true
 	}
 	if errors.Is(err, fs.ErrNotExist) { // it was waited for before, or there is no /proc
@@ -31,9 +31,9 @@ func exiting(pid int) (yes, known bool) {
 	return saysExiting(stat)
 }
 
-// saysExiting reads /proc/PID/stat. known is false on a system that only resembles Linux.
+// saysExiting reads /proc/PID/stat. known is false on a system that emulates Linux.
 func saysExiting(stat []byte) (yes, known bool) {
-	// The name, in parentheses, may have spaces and parentheses.
+	// The process name, in parentheses, can contain spaces and parentheses.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const state, flags = 0, 6
 	if len(fields) <= flags {

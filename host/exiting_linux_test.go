@@ -8,12 +8,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// TestAProcessIsFoundExitingWhenItsFilesAreClosed, which is before it can be waited for,
-// and not while it runs.
-func TestAProcessIsFoundExitingWhenItsFilesAreClosed(t *testing.T) {
-	if yes, known := exiting(os.Getpid()); yes || !known {
-		t.Errorf("this process: exiting %v, known %v", yes, known)
+// TestAProcessIsExitingOnceItsFilesAreClosed: that is before it can be waited for. A running
+// process is not exiting.
+func TestAProcessIsExitingOnceItsFilesAreClosed(t *testing.T) {
+	expect := func(when string, pid int, want bool) {
+		t.Helper()
+		if yes, known := exiting(pid); yes != want || !known {
+			t.Errorf("%s: exiting %v, known %v", when, yes, known)
+		}
 	}
+	expect("this process", os.Getpid(), false)
 	for range 20 {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -25,18 +29,12 @@ func TestAProcessIsFoundExitingWhenItsFilesAreClosed(t *testing.T) {
 			t.Skip(err)
 		}
 		_ = w.Close()
-		if yes, known := exiting(cmd.Process.Pid); yes || !known {
-			t.Errorf("it runs: exiting %v, known %v", yes, known)
-		}
+		expect("running", cmd.Process.Pid, false)
 		must.Do(t, cmd.Process.Kill())
-		_, _ = r.Read(make([]byte, 1)) // until the end
-		if yes, known := exiting(cmd.Process.Pid); !yes || !known {
-			t.Errorf("its files are closed: exiting %v, known %v", yes, known)
-		}
+		_, _ = r.Read(make([]byte, 1)) // returns when the process closes its files
+		expect("files closed", cmd.Process.Pid, true)
 		_, _ = cmd.Process.Wait()
-		if yes, known := exiting(cmd.Process.Pid); !yes || !known {
-			t.Errorf("it was waited for: exiting %v, known %v", yes, known)
-		}
+		expect("waited for", cmd.Process.Pid, true)
 		_ = r.Close()
 	}
 }

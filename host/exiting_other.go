@@ -2,5 +2,5 @@
 
 package host
 
-// exiting reports that the system does not tell whether a process is exiting.
+// exiting returns that the system does not say whether a process is exiting.
 func exiting(int) (yes, known bool) { return false, false }

@@ -11,45 +11,45 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// PluginName is the name of the plugin's executable, on Windows followed by
-// ".exe". A version may follow the name, as in zkrecipes-plugin_v1.2.3.
+// PluginName is the name of the plugin's executable, without the ".exe" of Windows. A
+// version can follow, as in zkrecipes-plugin_v1.2.3.
 const PluginName = "zkrecipes-plugin"
 
-// PluginDirEnv is the name of an environment variable. Its value is a directory in
-// which [Find] looks for the plugin.
+// PluginDirEnv is the environment variable with a directory that [Find] searches for the
+// plugin.
 const PluginDirEnv = "ZKRECIPES_PLUGIN_DIR"
 
-// pluginFolder is the folder for plugins in the working directory and in the home.
+// pluginFolder is the folder for plugins in the working directory and the home directory.
 var pluginFolder = filepath.Join(".zkrecipes.d", "plugins")
 
-// ErrNotFound is returned by Find when no directory that it searched has a plugin.
+// ErrNotFound is returned by Find when none of the directories has a plugin.
 var ErrNotFound = errors.New("no plugin found")
 
-// Find returns the path of the plugin's executable. It takes the first of these
-// directories that holds one:
+// Find returns the path of the plugin's executable, from the first of these directories
+// that has one:
 //
-//  1. dir, which is what the configuration says; "" is none
+//  1. dir, for a configured directory; "" means none
 //  2. the directory in the environment variable [PluginDirEnv]
 //  3. the directory of this program's executable, after links
 //  4. ./.zkrecipes.d/plugins
 //  5. ~/.zkrecipes.d/plugins
 //  6. the directories of PATH
 //
-// Within a directory a plugin without a version in its name comes first: an operator
-// chooses one by a link of that name. Otherwise Find takes the highest version, by
-// the rules of semantic versions.
+// Within a directory, Find prefers a plugin without a version in its name: an operator
+// selects a version with a link of that name. Otherwise it takes the highest semantic
+// version.
 //
-// Find skips nothing that looks wrong. It is an error if dir or the variable names a
-// directory that does not exist. It is ErrUnsafe if others could have put the plugin
-// there or changed it. A plugin below the working directory must belong to this user
-// or to the administrator, because nobody has chosen that directory. The error
-// matches ErrNotFound if there is no plugin, and lists the directories.
+// Find returns an error rather than skip a suspicious file. It fails if dir or the variable
+// names a directory that does not exist. The error matches ErrUnsafe if another user could
+// have put the plugin there or could change it. A plugin below the working directory must
+// belong to this user or to the administrator, because that directory is not configured.
+// The error matches ErrNotFound if no directory has a plugin, and lists the directories.
 func Find(dir string) (string, error) {
 	path, _, err := find(dir)
 	return path, err
 }
 
-// find is Find. It also returns the folder in which the plugin is.
+// find is Find and also returns the plugin's folder.
 func find(dir string) (path string, at folder, err error) {
 	var searched []string
 	for _, f := range searchOrder(dir) {
@@ -70,18 +70,18 @@ func find(dir string) (path string, at folder, err error) {
 		}
 		return path, f, nil
 	}
-	return "", folder{}, fmt.Errorf("host: %w: no %s in any of:\n\t%s\nput it beside this program, install it with go install github.com/zkrecipes/zkrecipes/cmd/%s@latest, or set %s to its directory",
+	return "", folder{}, fmt.Errorf("host: %w: no %s in any of:\n\t%s\nput it beside this program, or set %[5]s to its directory; to install it, run go install github.com/zkrecipes/zkrecipes/cmd/%[4]s@latest",
 		ErrNotFound, PluginName+exe(), strings.Join(searched, "\n\t"), PluginName, PluginDirEnv)
 }
 
 // folder is a directory to search.
 type folder struct {
 	dir   string
-	why   string // what says to search it
-	named bool   // a person has chosen it: it must exist
-	owned bool   // nobody has chosen it: it must belong to this user or to root
+	why   string // where its name comes from
+	named bool   // it is configured: it must exist
+	owned bool   // it is the working directory's: a plugin must belong to this user or to root
 
-	beside bool // it has this program's executable
+	beside bool // it contains this program's executable
 }
 
 func (f folder) String() string { return f.dir + " (" + f.why + ")" }
@@ -101,14 +101,14 @@ func searchOrder(dir string) (folders []folder) {
 		folders = append(folders, folder{dir: filepath.Join(home, pluginFolder), why: "the home directory"})
 	}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		if filepath.IsAbs(dir) { // as os/exec: "." in PATH runs other people's files
+		if filepath.IsAbs(dir) { // like os/exec: "." in PATH runs other people's files
 			folders = append(folders, folder{dir: dir, why: "PATH"})
 		}
 	}
 	return folders
 }
 
-// executablePath returns the path of this program's executable, without links.
+// executablePath returns the path of this program's executable, with links resolved.
 func executablePath() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -117,7 +117,7 @@ func executablePath() (string, error) {
 	return filepath.EvalSymlinks(self)
 }
 
-// pick returns the name of the plugin in the directory, or "".
+// pick returns the name of the plugin in the directory. "" means that it has no plugin.
 func (f folder) pick() (string, error) {
 	entries, err := os.ReadDir(f.dir)
 	switch {
@@ -151,8 +151,7 @@ func (f folder) check(path string) error {
 	return checkPermissions(path)
 }
 
-// pluginVersion reports whether a file has the name of a plugin, and returns the
-// version in the name.
+// pluginVersion reports whether name is that of a plugin, and returns the version in it.
 func pluginVersion(name string) (version string, ok bool) {
 	name, ok = strings.CutSuffix(name, exe())
 	if !ok {
@@ -165,7 +164,7 @@ func pluginVersion(name string) (version string, ok bool) {
 	return version, ok && semver.IsValid(version)
 }
 
-// exe is how names of executables end.
+// exe returns the suffix of executables.
 func exe() string {
 	if runtime.GOOS == "windows" {
 		return ".exe"

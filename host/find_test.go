@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// world is a machine on which nothing is installed.
+// world is a machine without an installed plugin.
 type world struct{ work, home, path, env, config string }
 
 func newWorld(t *testing.T) world {
@@ -35,7 +35,7 @@ func newWorld(t *testing.T) world {
 	return w
 }
 
-// install puts an executable of that name into a directory.
+// install creates an executable with that name in a directory.
 func install(t *testing.T, dir, name string) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -47,8 +47,8 @@ func install(t *testing.T, dir, name string) string {
 	return path
 }
 
-// TestSearchOrder installs the plugin in one directory after the other, the
-// last one first; each new one comes before those that are there.
+// TestSearchOrder installs the plugin in one directory after the other, in reverse order: each
+// new one precedes the earlier ones.
 func TestSearchOrder(t *testing.T) {
 	w := newWorld(t)
 	_, err := host.Find(w.config)
@@ -56,13 +56,13 @@ func TestSearchOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := filepath.Join(".zkrecipes.d", "plugins")
-	install(t, w.work, host.PluginName) // PATH has a "." that must not count
+	install(t, w.work, host.PluginName) // Find must ignore the "." in PATH
 	if path, err := host.Find(w.config); err == nil {
 		t.Fatalf("found %s by way of . in PATH", path)
 	}
 	for _, dir := range []string{w.path, filepath.Join(w.home, folder), filepath.Join(w.work, folder), w.env, w.config} {
 		if !strings.Contains(err.Error(), filepath.Base(dir)) {
-			t.Errorf("%s is not among what was searched: %v", dir, err)
+			t.Errorf("the error does not list %s: %v", dir, err)
 		}
 		want := install(t, dir, host.PluginName)
 		got := must.Get(host.Find(w.config))(t)
@@ -83,12 +83,12 @@ func TestVersionInTheNameOfThePlugin(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		files []string
-		want  string // "" is none
+		want  string // "" means none
 	}{
 		{"one", []string{"zkrecipes-plugin_v1.2.3"}, "zkrecipes-plugin_v1.2.3"},
 		{"the highest", []string{"zkrecipes-plugin_v1.9.0", "zkrecipes-plugin_v1.10.0", "zkrecipes-plugin_v1.2.0"}, "zkrecipes-plugin_v1.10.0"},
 		{"a release is higher than its candidate", []string{"zkrecipes-plugin_v2.0.0-rc.1", "zkrecipes-plugin_v2.0.0"}, "zkrecipes-plugin_v2.0.0"},
-		{"the plain name is a choice", []string{"zkrecipes-plugin_v9.0.0", "zkrecipes-plugin"}, "zkrecipes-plugin"},
+		{"the plain name comes first", []string{"zkrecipes-plugin_v9.0.0", "zkrecipes-plugin"}, "zkrecipes-plugin"},
 		{"not a version", []string{"zkrecipes-plugin_new", "zkrecipes-plugin_1.2.3", "zkrecipes-plugin-old", "zkrecipes-plugin.sha256"}, ""},
 		{"another plugin", []string{"zkrecipes-pluginator", "other-plugin"}, ""},
 	} {
@@ -134,6 +134,6 @@ func TestLaunchFindsThePlugin(t *testing.T) {
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: out, Level: hclog.Warn})
 	launch(t, cfg)
 	if out.String() != "" {
-		t.Errorf("a warning though the directory was chosen, and the plugin is of this build: %q", out.String())
+		t.Errorf("a warning, although the directory is configured and the plugin is of this build: %q", out.String())
 	}
 }

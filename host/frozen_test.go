@@ -12,7 +12,8 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// service is a plugin that answers Info or not, and closes its sessions after so long.
+// service is a plugin that closes its sessions after a time. If it is frozen, it answers
+// nothing.
 type service struct {
 	pb.PluginServiceClient
 	frozen bool
@@ -36,7 +37,7 @@ func (s service) Shutdown(ctx context.Context, _ *pb.ShutdownRequest, _ ...grpc.
 	}
 }
 
-// ends is a process that ends at once if it runs, and when it is killed if not.
+// ends is a process that exits at once. If it is frozen, it exits when it is killed.
 type ends struct {
 	frozen bool
 	ended  chan struct{}
@@ -55,8 +56,8 @@ func (e ends) cleanUp()              {}
 func (e ends) ending() string        { return "" }
 func (e ends) pid() int              { return 0 }
 
-// TestCloseKillsAFrozenPluginSoon: it waits for one that closes sessions, and not for one
-// that answers nothing.
+// TestCloseKillsAFrozenPluginSoon: Close waits for a plugin that closes sessions, but not for
+// one that answers nothing.
 func TestCloseKillsAFrozenPluginSoon(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

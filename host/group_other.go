@@ -4,5 +4,5 @@ package host
 
 import "syscall"
 
-// ownGroup does nothing where there are no process groups.
+// ownGroup does nothing: the system has no process groups.
 func ownGroup() *syscall.SysProcAttr { return nil }

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 )
 
-// ErrVersion is returned by Launch when the plugin and this host have no version of
-// the protocol in common. Install a plugin, or a host, of a version that matches.
+// ErrVersion is returned by Launch when the plugin and this host have no protocol version
+// in common. Install a plugin or a host of a matching version.
 var ErrVersion = errors.New("plugin of another protocol version")
 
 func speaks(version int) bool {
@@ -21,14 +21,14 @@ func speaks(version int) bool {
 	return ok
 }
 
-// hello is the beginning of a plugin's stdout, which is its part of the handshake.
-// go-plugin reports a version that does not match only as text.
+// hello is the first line of a plugin's stdout, its part of the handshake. go-plugin
+// reports a version that does not match only as text.
 type hello struct {
 	mu   sync.Mutex
 	line []byte
 }
 
-// mostHello bounds it, in bytes. Most of the line is a certificate.
+// mostHello bounds the line, in bytes. Most of it is a certificate.
 const mostHello = 16 << 10
 
 func (h *hello) add(b []byte) {
@@ -37,7 +37,7 @@ func (h *hello) add(b []byte) {
 	h.line = append(h.line, b[:min(len(b), mostHello-len(h.line))]...)
 }
 
-// version returns the protocol version of the handshake, if there was one:
+// version returns the protocol version of the handshake, if there was a handshake:
 // "1|<version>|<network>|<address>|grpc|...".
 func (h *hello) version() (int, bool) {
 	h.mu.Lock()
@@ -51,9 +51,9 @@ func (h *hello) version() (int, bool) {
 	return v, err == nil
 }
 
-// recorded keeps what go-plugin reads of stdout. The pipe is closed when the process
-// has exited, because its children may hold it open. go-plugin would log that as an
-// error, so that it reads as an end.
+// recorded copies what go-plugin reads of stdout to hello. The host closes the pipe when
+// the process has exited, because the process's children may keep it open. go-plugin would
+// log that as an error, so Read returns io.EOF instead.
 type recorded struct {
 	io.ReadCloser
 	hello *hello

@@ -8,20 +8,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// go-plugin logs an error if the reading of stdout ends with anything but EOF.
-func TestStdoutThatIsClosedAfterTheProcessHasExitedHasEnded(t *testing.T) {
+// TestClosedStdoutReadsAsEOF: go-plugin logs any other error.
+func TestClosedStdoutReadsAsEOF(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close() // as a child of the process may hold it
+	defer w.Close() // a child of the process may keep it open
 	must.Do(t, r.Close())
 	if _, err := (recorded{r, &hello{}}).Read(make([]byte, 1)); err != io.EOF {
 		t.Fatal(err)
 	}
 }
 
-// What is not go-plugin's handshake has no version, however much it looks like one.
+// TestVersionOfAHandshake: a line that only resembles go-plugin's handshake has no version.
 func TestVersionOfAHandshake(t *testing.T) {
 	for line, want := range map[string]int{
 		"1|7|unix|/s|grpc|x\nmore": 7, "1|7|unix|/s|grpc": 7, "2|7|unix|/s|grpc": 0, "1|7|unix|/s": 0, "1|x|unix|/s|grpc": 0, "": 0,

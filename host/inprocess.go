@@ -15,12 +15,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// memory is the size of the buffers of an in-memory connection, in bytes.
+// memory is the buffer size of an in-memory connection, in bytes.
 const memory = 256 << 10
 
-// InProcess returns a Plugin inside this process, whose sessions open opens. It
-// speaks the same gRPC as a plugin process, over memory instead of a socket. It is for
-// tests, and for measuring what gRPC costs without a process.
+// InProcess returns a Plugin in this process. It opens sessions with open. It serves the
+// same gRPC as a plugin process, over memory instead of a socket. Use it in tests, and to
+// measure the cost of gRPC without a process.
 func InProcess(open recipes.Opener) (*Plugin, error) {
 	m := newInMemory(open)
 	conn, err := grpc.NewClient("passthrough:///memory", append(client.DialOptions(nil, nil),
@@ -75,7 +75,7 @@ func (m *inMemory) gone() <-chan struct{} { return m.ended }
 
 func (m *inMemory) cleanUp() {
 	m.serving.Wait()
-	_ = m.server.Close(context.Background()) // the streams have ended; their closing is bounded
+	_ = m.server.Close(context.Background()) // bounded: the streams have ended
 	_ = m.conn.Close()
 	_ = m.listener.Close()
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// What gRPC costs, measured with recipes that cost nothing: one call, one lock acquired
+// These benchmarks measure the cost of gRPC with fake recipes: one call, one lock acquired
 // and released, and one event pushed. PROTOCOL.md has the numbers.
 
 func BenchmarkCall(b *testing.B) {
@@ -24,8 +24,8 @@ func BenchmarkCall(b *testing.B) {
 	})
 }
 
-// BenchmarkCallAfterIdle is BenchmarkCall of a host that has something else to do:
-// waking a process that sleeps takes longer.
+// BenchmarkCallAfterIdle is BenchmarkCall with a pause before each call: a sleeping process
+// takes longer to wake up.
 func BenchmarkCallAfterIdle(b *testing.B) {
 	forEachTransport(b, func(b *testing.B, s recipes.Client) {
 		var l latencies
@@ -49,7 +49,7 @@ func BenchmarkCalls(b *testing.B) {
 	})
 }
 
-// stats makes a call and returns when it began.
+// stats makes a call and returns its start time.
 func stats(b *testing.B, s recipes.Session) time.Time {
 	start := time.Now()
 	if _, err := s.Stats(b.Context()); err != nil {
@@ -74,16 +74,16 @@ func acquireAndRelease(b *testing.B, s recipes.Client) {
 	l.report(b)
 }
 
-// BenchmarkEvent times how long it takes until the host knows of a change that
-// the plugin pushes. A goroutine observes an election that one leader after the
-// other wins and gives up. p50 and p99 begin with the sending of the Campaign that
-// causes the event. ns/op has the rest of the Campaign and the Resign too.
+// BenchmarkEvent measures the delay of a change that the plugin pushes to the host. A
+// goroutine observes an election, which leaders win and resign one after the other. p50 and
+// p99 count from the Campaign that causes the event. ns/op includes the rest of the Campaign
+// and the Resign.
 func BenchmarkEvent(b *testing.B) {
 	forEachTransport(b, func(b *testing.B, s recipes.Client) {
 		e := must.Get(s.Election("/e", recipes.ElectionConfig{}))(b)
 		leaders := must.Get(e.Observe(b.Context()))(b)
 		seen := make(chan time.Time, 1)
-		go func() { // ends with b's context, which closes leaders
+		go func() { // ends when b's context closes leaders
 			for l := range leaders {
 				if !l.None() {
 					seen <- time.Now()
@@ -101,12 +101,12 @@ func BenchmarkEvent(b *testing.B) {
 	})
 }
 
-// latencies are those of one benchmark.
+// latencies are the measurements of one benchmark.
 type latencies []time.Duration
 
 func (l *latencies) add(start time.Time) { *l = append(*l, time.Since(start)) }
 
-// report adds the median and the 99th percentile to the mean.
+// report adds the median and the 99th percentile to the benchmark's result.
 func (l latencies) report(b *testing.B) {
 	slices.Sort(l)
 	b.ReportMetric(float64(l[len(l)/2]), "p50-ns")
@@ -131,8 +131,8 @@ func forEachTransport(b *testing.B, run func(*testing.B, recipes.Client)) {
 	}
 }
 
-// measured reports the processor time of a benchmark, in this process and that one. 0 is
-// no other process.
+// measured reports the processor time of a benchmark, of this process and the process pid. 0
+// means no other process.
 func measured(b *testing.B, pid int, run func()) {
 	before := processorTime(pid)
 	run()

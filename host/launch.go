@@ -24,24 +24,24 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/version"
 )
 
-// Launch starts a plugin and returns when it can open sessions. ctx bounds the start
-// only. If it ends first, or the start fails, no process and no file is left. The
-// error has the last lines that the plugin wrote on stderr.
+// Launch starts a plugin and returns when it can open sessions. ctx bounds only the start.
+// If the start fails or ctx ends first, no process and no file is left behind. The error
+// contains the last lines of the plugin's stderr.
 //
 // If the environment variable ZKRECIPES_PLUGIN_REATTACH is set, Launch starts nothing. It
-// uses the plugin that the variable names, which runs in a debugger. Of cfg only
-// Logger and StartTimeout matter then, and Close leaves that plugin running. With a
-// Checksum the error is ErrReattach.
+// uses the plugin that the variable names, which runs in a debugger. It then ignores all
+// of cfg but Logger, StartTimeout and the telemetry providers. With a Checksum the error is
+// ErrReattach. Close leaves that plugin running.
 //
-// A Plugin is one process, and its sessions end with it at the latest. To have them go on in
-// the next process, use Supervise.
+// A Plugin is one process. Its sessions end with it at the latest. To have another process
+// resume them, use Supervise.
 func Launch(ctx context.Context, cfg Config) (*Plugin, error) { return launchFor(ctx, cfg, nil) }
 
-// debugged reports whether Launch starts nothing. Nobody can wait for that plugin's process,
-// so that its sessions cannot outlive it.
+// debugged reports whether Launch uses a running plugin. This process cannot wait for its
+// exit, so its sessions cannot be resumed.
 func debugged() bool { return os.Getenv(handshake.ReattachEnv) != "" }
 
-// unconnected returns a client of several plugins, one after the other.
+// unconnected returns a client that uses several plugins, one after the other.
 func (c Config) unconnected() (*client.Client, error) {
 	meters, err := telemetry.NewMeters(c.MeterProvider)
 	if err != nil {
@@ -52,8 +52,8 @@ func (c Config) unconnected() (*client.Client, error) {
 	return several, nil
 }
 
-// launchFor is Launch for a client that goes on with another plugin after this one. nil is
-// a client of the plugin's own.
+// launchFor is Launch for a client that several plugins share, one after the other. If c is
+// nil, the plugin gets its own client.
 func launchFor(ctx context.Context, cfg Config, c *client.Client) (*Plugin, error) {
 	if p, err := reattach(ctx, cfg); p != nil || err != nil {
 		return p, err
@@ -96,8 +96,8 @@ func (l *launched) attach(ctx context.Context, conn *grpc.ClientConn, c *client.
 	return newShared(ctx, conn, c, l)
 }
 
-// compareBuilds warns if the plugin is of another build than this program. It asks the
-// plugin, because no other user can write to its executable.
+// compareBuilds warns if the plugin and this program are of different builds. It relies on
+// what the plugin reports, because no other user can write to its executable.
 func (c Config) compareBuilds(ctx context.Context, p *Plugin) {
 	theirs, err := p.Info(ctx)
 	if err != nil || !version.SameBuild(theirs.Version, theirs.Build) {
@@ -106,52 +106,47 @@ func (c Config) compareBuilds(ctx context.Context, p *Plugin) {
 	}
 }
 
-// errStartTimeout is the cause when Config.StartTimeout ends the start, and not the
-// caller's context.
+// errStartTimeout is the context's cause when Config.StartTimeout has passed. It
+// distinguishes that from the end of the caller's context.
 var errStartTimeout = errors.New("the start has taken too long")
 
-// launched is a plugin process and go-plugin's client of it.
+// launched is a plugin process and its go-plugin client.
 type launched struct {
 	cfg     Config
 	begun   time.Time
 	client  *goplugin.Client
-	secured *tls.Config   // go-plugin adds the plugin's certificate
-	env     string        // of the plugin, beside what go-plugin adds
-	started chan struct{} // closed when start's work has ended
+	secured *tls.Config // go-plugin adds the plugin's certificate
+	env     string      // a variable for the plugin, in addition to go-plugin's
 
 	mu        sync.Mutex
-	aborted   bool // kill came first
+	aborted   bool // kill was called before run
 	process   *process
-	socketDir string // made by go-plugin
+	socketDir string // created by go-plugin
 
 	killing sync.Once
 	killed  chan struct{} // closed when go-plugin's Kill has returned
 }
 
 func newLaunched(cfg Config) *launched {
-	return &launched{cfg: cfg, begun: time.Now(), started: make(chan struct{}), killed: make(chan struct{})}
+	return &launched{cfg: cfg, begun: time.Now(), killed: make(chan struct{})}
 }
 
-// start does go-plugin's handshake. go-plugin's Start and Client take no context;
-// only the end of the process ends them early.
+// start starts the process and does go-plugin's handshake. go-plugin's Start and Client take
+// no context; only the exit of the process ends them early.
 func (l *launched) start(ctx context.Context) (*grpc.ClientConn, error) {
 	base, err := socketBase()
 	if err != nil {
-		close(l.started)
 		return nil, err
 	}
-	secured, env, err := mutualTLS()
-	if err != nil {
-		close(l.started)
+	if l.secured, l.env, err = mutualTLS(); err != nil {
 		return nil, err
 	}
-	l.env, l.secured = env, secured
 	l.client = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:     handshake.Config(),
 		VersionedPlugins:    handshake.Host(),
 		RunnerFunc:          l.run,
 		AllowedProtocols:    []goplugin.Protocol{goplugin.ProtocolGRPC},
-		TLSConfig:           secured,
+		TLSConfig:           l.secured,
 		GRPCDialOptions:     l.cfg.dialOptions(),
 		SkipHostEnv:         true,
 		StartTimeout:        l.cfg.StartTimeout,
@@ -160,16 +155,17 @@ func (l *launched) start(ctx context.Context) (*grpc.ClientConn, error) {
 		UnixSocketConfig:    &goplugin.UnixSocketConfig{TempDir: base},
 	})
 	var conn *grpc.ClientConn
-	go func() { // ends with the process, at the latest, and discard waits for it
-		defer close(l.started)
+	started := make(chan struct{})
+	go func() { // ends at the latest when the process exits; start waits for it
+		defer close(started)
 		conn, err = l.dispense()
 	}()
 	select {
-	case <-l.started:
+	case <-started:
 		return conn, err
 	case <-ctx.Done():
 		l.kill()
-		<-l.started
+		<-started
 		return nil, ctx.Err()
 	}
 }
@@ -189,9 +185,9 @@ func (l *launched) dispense() (*grpc.ClientConn, error) {
 	return raw.(*grpc.ClientConn), nil
 }
 
-// dialCalls opens a connection for calls alone.
+// dialCalls opens a connection that carries only calls.
 func (l *launched) dialCalls(ctx context.Context) (net.Conn, error) {
-	at := l.client.ReattachConfig().Addr // known since the start
+	at := l.client.ReattachConfig().Addr // set by go-plugin's Start
 	raw, err := new(net.Dialer).DialContext(ctx, at.Network(), at.String())
 	if err != nil {
 		return nil, err
@@ -210,7 +206,7 @@ func (l *launched) dialCalls(ctx context.Context) (net.Conn, error) {
 	return carry.Abrupt(conn, raw), nil
 }
 
-// run is go-plugin's RunnerFunc. cmd has the environment that go-plugin wants.
+// run is go-plugin's RunnerFunc. cmd.Env has go-plugin's variables.
 func (l *launched) run(_ hclog.Logger, cmd *exec.Cmd, socketDir string) (runner.Runner, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -239,11 +235,11 @@ func (l *launched) kill() {
 	}
 }
 
-// gentleKill has go-plugin end the plugin, in the background. With a frozen plugin
-// that takes for ever.
+// gentleKill calls go-plugin's Kill in the background. If the plugin is frozen, Kill does
+// not return before the process exits.
 func (l *launched) gentleKill() {
 	l.killing.Do(func() {
-		go func() { // ends with the process, and cleanUp waits for it
+		go func() { // ends when the process has exited; cleanUp and discard wait for it
 			defer close(l.killed)
 			l.client.Kill()
 		}()
@@ -264,8 +260,8 @@ func (l *launched) stop(ctx context.Context) {
 
 func (l *launched) gone() <-chan struct{} { return l.proc().exited }
 
-// cleanUp closes the connection and removes the socket's directory. go-plugin's Kill
-// closes the connection; the process has exited already.
+// cleanUp closes the connection and removes the socket's directory. The process has exited,
+// so go-plugin's Kill only closes the connection.
 func (l *launched) cleanUp() {
 	l.gentleKill()
 	<-l.killed
@@ -281,7 +277,7 @@ func (l *launched) removeSocketDir() {
 	}
 }
 
-// discard removes what a failed start has left.
+// discard cleans up after a failed start.
 func (l *launched) discard() {
 	defer l.removeSocketDir()
 	p := l.proc()
@@ -295,9 +291,9 @@ func (l *launched) discard() {
 	p.finish()
 }
 
-// died reports whether the process has died by a signal or a crash, now that the stream of
-// a session has ended. It waits for the process to be reaped. A process that runs without
-// the stream may be closing the session.
+// died reports whether a signal or a crash ended the process. It is called when the stream
+// of a session has ended, and waits until an exiting process was reaped. It returns false
+// for a process that still runs, because that process may be closing the session.
 func (l *launched) died(ctx context.Context) bool {
 	p := l.proc()
 	if !p.isExiting() {
@@ -318,7 +314,7 @@ func (l *launched) ending() string {
 
 func (l *launched) pid() int { return l.proc().pid() }
 
-// startError says what was tried, what happened, and what the plugin said.
+// startError returns err with the plugin's path, the reason and the end of its stderr.
 func (l *launched) startError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() == nil:

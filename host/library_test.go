@@ -10,9 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// BenchmarkOverALibrary tells what the plugin takes beyond a library: a lock acquired
-// and released on a real server, through a plugin and by a call of the library. The
-// difference of cpu-ns/op is the plugin's price.
+// BenchmarkOverALibrary measures the cost of the plugin over that of the library: a lock
+// acquired and released on a real server, through a plugin and by the library. The difference
+// of cpu-ns/op is the plugin's.
 func BenchmarkOverALibrary(b *testing.B) {
 	server := ensembletest.Start(b, ensembletest.Quick(1))
 	for _, via := range []string{"library", "plugin"} {

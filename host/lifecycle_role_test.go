@@ -15,44 +15,37 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-const (
-	// serverEnv is the address of the ZooKeeper server of a case, and pointEnv
-	// what the host does there.
-	serverEnv = "TEST_SERVER"
-	pointEnv  = "TEST_POINT"
-)
-
-// realPlugin is a plugin over ZooKeeper.
+// realPlugin is a plugin with the recipes on ZooKeeper.
 func realPlugin() {
 	report("plugin", fmt.Sprint(os.Getpid()))
 	plugin.Serve(zookeeper.Open, plugin.Resume(zookeeper.Resume))
 }
 
-// lingeringPlugin is one that does not end when it was told to.
+// lingeringPlugin is a plugin that does not exit when it should.
 func lingeringPlugin() {
 	realPlugin()
 	watchdog.Hang()
 }
 
-// cutOffPlugin is one that reaches no server, though it says that it can resume.
+// cutOffPlugin is a plugin with the capability to resume that reaches no server.
 func cutOffPlugin() {
 	plugin.Serve(func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
 		return nil, fmt.Errorf("%w: cut off", recipes.ErrUnavailable)
 	}, plugin.Resume(zookeeper.Resume))
 }
 
-// killedInResume is one that ends when it is asked for the second session.
+// killedInResume is a plugin that exits when it should resume the second session.
 func killedInResume() {
-	var asked atomic.Int32
+	var resumed atomic.Int32
 	plugin.Serve(zookeeper.Open, plugin.Resume(func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error) {
-		if asked.Add(1) == 2 {
+		if resumed.Add(1) == 2 {
 			os.Exit(3)
 		}
 		return zookeeper.Resume(ctx, cfg, ticket, contact)
 	}))
 }
 
-// keepingPlugin is one that refuses to let go of its sessions.
+// keepingPlugin is a plugin that fails to detach from its sessions.
 func keepingPlugin() {
 	plugin.Serve(func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		s, err := zookeeper.Open(ctx, cfg)
@@ -63,7 +56,7 @@ func keepingPlugin() {
 	}, plugin.Resume(zookeeper.Resume))
 }
 
-// movable is what a plugin needs of a session that another one can resume.
+// movable has the methods by which package plugin recognizes a session that can be resumed.
 type movable interface {
 	recipes.Client
 	ResumeTicket() []byte
@@ -78,11 +71,11 @@ type kept struct{ movable }
 
 func (kept) Detach(context.Context) error { return recipes.ErrUnavailable }
 
-// leave is a server at which leavingPlugin opens no session.
+// leave is the address of a server at which leavingPlugin exits.
 const leave = "leave"
 
-// leavingPlugin is one that exits, with code 0 and without a word, when a session is to be
-// opened at leave.
+// leavingPlugin is a plugin that exits with code 0, without an answer, when it should open a
+// session at leave.
 func leavingPlugin() {
 	plugin.Serve(func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		if strings.HasPrefix(cfg.Servers[0], leave) { // the host adds the port
@@ -92,30 +85,17 @@ func leavingPlugin() {
 	}, plugin.Resume(zookeeper.Resume))
 }
 
-// doings are what a host is doing when a process dies. Those that end report it.
-var doings = map[string]func(context.Context, recipes.Client, func(string)) error{
-	"lock": func(ctx context.Context, s recipes.Client, say func(string)) error {
-		h, err := lockOf(ctx, s)
-		if err == nil {
-			h.Done()
-			say("there")
-		}
-		return err
+// doings are the calls of a host that holds a lock, in one of which a process dies.
+var doings = map[string]func(ctx context.Context, h recipes.Hold, send func(string)) error{
+	"lock": func(_ context.Context, h recipes.Hold, send func(string)) error {
+		h.Done()
+		send("there")
+		return nil
 	},
-	"write": func(ctx context.Context, s recipes.Client, say func(string)) error {
-		h, err := lockOf(ctx, s)
-		if err == nil {
-			err = h.Write(ctx, recipes.Set("/p", []byte("x"), recipes.AnyVersion))
-		}
-		return err
+	"write": func(ctx context.Context, h recipes.Hold, _ func(string)) error {
+		return h.Write(ctx, recipes.Set("/p", []byte("x"), recipes.AnyVersion))
 	},
-	"release": func(ctx context.Context, s recipes.Client, say func(string)) error {
-		h, err := lockOf(ctx, s)
-		if err == nil {
-			err = h.Release(ctx)
-		}
-		return err
-	},
+	"release": func(ctx context.Context, h recipes.Hold, _ func(string)) error { return h.Release(ctx) },
 }
 
 func lockOf(ctx context.Context, s recipes.Recipes) (recipes.Hold, error) {
@@ -126,29 +106,21 @@ func lockOf(ctx context.Context, s recipes.Recipes) (recipes.Hold, error) {
 	return l.Acquire(ctx)
 }
 
-// runRealHost does one thing through a plugin over ZooKeeper, reports when its session is
-// lost, and goes on running.
+// runRealHost acquires a lock through a plugin, makes one call, and reports when its session
+// is lost. Then it hangs.
 func runRealHost() {
-	must := func(err error) {
-		if err != nil {
-			panic(err)
-		}
-	}
-	self, err := os.Executable()
-	must(err)
-	timeout, err := time.ParseDuration(os.Getenv("TEST_TIMEOUT"))
-	must(err)
 	ctx := context.Background()
-	p, err := host.Launch(ctx, host.Config{Path: self, Env: []string{roleEnv + "=real plugin", reportEnv, quickExit}})
-	must(err)
-	s, err := p.Open(ctx, recipes.SessionConfig{Servers: []string{os.Getenv(serverEnv)}, SessionTimeout: timeout})
-	must(err)
+	p, err := host.Launch(ctx, hostsPlugin("real plugin"))
+	check(err)
+	s := hostsSession(p.Open)
 	conn := report("host")
-	say := func(what string) { _, _ = conn.Write([]byte(what + "\n")) }
-	go func() { // to the process's end
-		_ = doings[os.Getenv(pointEnv)](ctx, s, say) // fails when somebody dies
+	send := func(what string) { _, _ = conn.Write([]byte(what + "\n")) }
+	go func() { // until the process ends; errors are expected when another process dies
+		if h, err := lockOf(ctx, s); err == nil {
+			_ = doings[os.Getenv(pointEnv)](ctx, h, send)
+		}
 	}()
 	<-s.Done()
-	say(fmt.Sprintf("lost %d", time.Now().UnixNano()))
+	send(fmt.Sprintf("lost %d", time.Now().UnixNano()))
 	watchdog.Hang()
 }

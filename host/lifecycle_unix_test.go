@@ -4,7 +4,6 @@ package host_test
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -20,17 +19,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// A death is who gets which signal, and what it means.
+// A death is a signal to a process, and its consequences.
 type death struct {
 	victim string
 	signal syscall.Signal
-	// atOnce: what the host held is free at once, because a plugin that runs has
-	// closed the session. Otherwise it is free when ZooKeeper expires the session,
-	// at its timeout.
+	// atOnce: the host's hold is free at once, because a running plugin has closed the
+	// session. Otherwise ZooKeeper frees it at the session timeout.
 	atOnce bool
-	// told: the host lives and its session is lost, at once or before ZooKeeper
-	// gives away what it held.
-	told bool
+	// survives: the host lives, and its session is lost at once, or before ZooKeeper
+	// grants the hold to another client.
+	survives bool
 }
 
 var deaths = []death{
@@ -45,17 +43,17 @@ var deaths = []death{
 	{"both", syscall.SIGSTOP, false, false},
 }
 
-// A point is what the host is doing at that moment.
+// A point is a call of the host that is interrupted by a death.
 type point struct {
 	name, doing string
-	// stuck: the server has carried out the request with this operation on the
-	// contender's znode, and its answer does not come. The RPC has not returned.
+	// stuck: the server has carried out the request with this operation on the contender's
+	// znode, and keeps the reply back. The RPC has not returned.
 	stuck zkserver.Op
 	// gone: the request deletes the contender's znode.
 	gone bool
-	// behind: another contender is first in line.
+	// behind: another contender holds the lock.
 	behind bool
-	// brief: it runs with -short as well, and with each death in any run.
+	// brief: the point runs with -short too, and meets each death in any run.
 	brief bool
 }
 
@@ -68,24 +66,24 @@ var points = []point{
 }
 
 const (
-	// soon is "at once" on a busy machine: sooner than the longTimeout.
+	// soon is "at once" on a busy machine: sooner than longTimeout.
 	soon = longTimeout * 2 / 3
-	// longTimeout is for a session whose timeout must not matter, and
-	// shortTimeout for one whose timeout the test waits for.
+	// longTimeout is for sessions that must not expire, shortTimeout for those whose
+	// timeout the test waits for.
 	longTimeout  = 30 * time.Second
 	shortTimeout = 3 * time.Second
 )
 
-// TestLifecycle kills, ends and freezes the host, the plugin and both at each
-// point of a lock. The plugin closes sessions, whatever they hold. In each case nothing of the host is left in
-// ZooKeeper after the time in the table of deaths, and the next in line is granted.
-// A host that lives is told, and a plugin does not outlive its host.
+// TestLifecycle kills, terminates and freezes the host, the plugin and both at each point of
+// a lock. In each case nothing of the host is left in ZooKeeper after the time in the table
+// of deaths, and the next waiter is granted. The session of a host that survives is lost. No
+// plugin survives its host.
 func TestLifecycle(t *testing.T) {
 	for i, d := range deaths {
 		for j, p := range points {
 			t.Run(fmt.Sprintf("%s %s/%s", d.victim, signalName(d.signal), p.name), func(t *testing.T) {
 				if testing.Short() && !p.brief {
-					t.Skip("not a brief one")
+					t.Skip("takes too long for -short")
 				}
 				if !p.brief && (i+i/3+j)%3 != 0 { // each point meets each signal
 					testall.Require(t)
@@ -101,14 +99,14 @@ func signalName(s syscall.Signal) string {
 	return map[syscall.Signal]string{syscall.SIGKILL: "KILL", syscall.SIGTERM: "TERM", syscall.SIGSTOP: "STOP"}[s]
 }
 
-// lifecycle is one case.
+// lifecycle is a case of TestLifecycle.
 type lifecycle struct {
 	*testing.T
 	death
 	point
 	timeout time.Duration
 	server  *zkserver.Server
-	reached chan struct{} // closed when the stuck request is
+	reached chan struct{} // closed when the server has the stuck request
 
 	cmd          *exec.Cmd
 	host, plugin *reporter
@@ -129,19 +127,19 @@ func (l *lifecycle) run() {
 	h := must.Get(first.Acquire(ctx(l)))(l)
 	if l.behind {
 		defer func() { _ = h.Release(ctx(l)) }()
-	} else if err := h.Release(ctx(l)); err != nil { // the path is there now
-		l.Fatal(err)
+	} else {
+		must.Do(l, h.Release(ctx(l))) // it has created the path
 	}
-	own := len(l.ephemerals())
-	l.stick()
+	own := len(ephemerals(l.server, "/p"))
+	l.keepReply()
 	l.startHost()
 	l.arrive(own)
 
 	struck := time.Now()
 	l.strike(l.signal)
 	freed := l.free(own, struck)
-	if l.told {
-		l.knows(struck, freed)
+	if l.survives {
+		l.losesInTime(struck, freed)
 	}
 	if !l.behind {
 		h := must.Get(first.Acquire(ctx(l)))(l)
@@ -150,39 +148,39 @@ func (l *lifecycle) run() {
 	l.end()
 }
 
-// knows checks when the host has lost its session.
-func (l *lifecycle) knows(struck, freed time.Time) {
+// losesInTime checks when the host has lost its session.
+func (l *lifecycle) losesInTime(struck, freed time.Time) {
 	nanoseconds, ok := strings.CutPrefix(l.host.line(l.T), "lost ")
 	n, err := strconv.ParseInt(nanoseconds, 10, 64)
 	if !ok || err != nil {
-		l.Fatalf("the host says %q", nanoseconds)
+		l.Fatalf("the host reports %q", nanoseconds)
 	}
 	lost := time.Unix(0, n)
 	if d := lost.Sub(struck); l.signal != syscall.SIGSTOP && d > soon {
-		l.Errorf("the host knows after %v", d)
+		l.Errorf("the session is lost after %v", d)
 	}
-	// A Release that was sent frees what the host holds.
+	// A Release that was sent frees the hold.
 	if !l.atOnce && !l.gone && l.holds() && lost.After(freed) {
-		l.Errorf("the host knows %v after ZooKeeper has given it away", lost.Sub(freed))
+		l.Errorf("the session is lost %v after ZooKeeper has freed the lock", lost.Sub(freed))
 	}
 }
 
-// holds reports whether the host holds something. Then it is told long before
-// ZooKeeper gives that away. A host that holds nothing relies on nothing, and its
-// deadline is too close to the timeout for a busy machine.
+// holds reports whether the host holds the lock. Then its session is lost long before
+// ZooKeeper frees the lock. A host that holds nothing relies on nothing, and its deadline is
+// too close to the timeout for a busy machine.
 func (l *lifecycle) holds() bool {
 	return l.stuck != zkserver.OpCreate2 && !l.behind
 }
 
-// first is another contender of the same line, in this process.
+// first is another contender of the same path, in this process.
 func (l *lifecycle) first() recipes.Lock {
 	s := must.Get(zookeeper.Open(ctx(l), recipes.SessionConfig{Servers: []string{l.server.Addr()}, SessionTimeout: time.Hour}))(l)
 	l.Cleanup(func() { _ = s.Close(l.Context()) })
 	return lockAt(l.T, s, "/p")
 }
 
-// stick keeps back the answer of one request.
-func (l *lifecycle) stick() {
+// keepReply keeps back the reply of the stuck request.
+func (l *lifecycle) keepReply() {
 	if l.stuck == 0 {
 		return
 	}
@@ -199,11 +197,8 @@ func (l *lifecycle) stick() {
 
 func (l *lifecycle) startHost() {
 	r := listen(l.T)
-	l.cmd = exec.Command(self(l))
-	l.cmd.Env = append(os.Environ(), quickExit, roleEnv+"=real host", r.env(), "TMPDIR="+shortTempDir(l.T),
-		serverEnv+"="+l.server.Addr(), pointEnv+"="+l.doing, "TEST_TIMEOUT="+l.timeout.String())
-	must.Do(l, l.cmd.Start())
-	l.Cleanup(func() { _ = l.cmd.Process.Kill(); _ = l.cmd.Wait() })
+	l.cmd = startRole(l.T, "real host", r.env(), "TMPDIR="+shortTempDir(l.T),
+		serverEnv+"="+l.server.Addr(), pointEnv+"="+l.doing, timeoutEnv+"="+l.timeout.String())
 	l.plugin = r.accept(l.T, "plugin")
 	l.pluginPID = l.plugin.pid(l.T)
 	l.host = r.accept(l.T, "host")
@@ -216,16 +211,11 @@ func (l *lifecycle) arrive(own int) {
 		closes(l, "the point", l.reached)
 	case !l.behind:
 		if line := l.host.line(l.T); line != "there" {
-			l.Fatalf("the host says %q", line)
+			l.Fatalf("the host reports %q", line)
 		}
 	}
-	if l.gone {
-		return
-	}
-	for end := time.Now().Add(patience); len(l.ephemerals()) == own; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			l.Fatal("the host does not stand in line")
-		}
+	if !l.gone {
+		eventually(l, func() string { return unless(len(ephemerals(l.server, "/p")) > own, "the host has no znode") })
 	}
 }
 
@@ -234,7 +224,7 @@ func (l *lifecycle) strike(s syscall.Signal) {
 		signal(l.T, l.cmd.Process.Pid, s)
 	}
 	if l.victim != "host" {
-		_ = syscall.Kill(l.pluginPID, s) // it may have gone with its host
+		_ = syscall.Kill(l.pluginPID, s) // it may have exited with its host
 	}
 }
 
@@ -244,9 +234,9 @@ func (l *lifecycle) free(own int, struck time.Time) (freed time.Time) {
 	if l.atOnce {
 		limit = soon
 	}
-	for len(l.ephemerals()) > own {
+	for len(ephemerals(l.server, "/p")) > own {
 		if time.Since(struck) > limit {
-			l.Fatalf("after %v there still is %v", limit, l.ephemerals())
+			l.Fatalf("after %v there still is %v", limit, ephemerals(l.server, "/p"))
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -255,16 +245,7 @@ func (l *lifecycle) free(own int, struck time.Time) (freed time.Time) {
 	return freed
 }
 
-func (l *lifecycle) ephemerals() (paths []string) {
-	for _, n := range l.server.Tree() {
-		if n.Stat.EphemeralOwner != 0 && strings.HasPrefix(n.Path, "/p/") {
-			paths = append(paths, n.Path)
-		}
-	}
-	return paths
-}
-
-// end kills the host if it still runs. Then its plugin must end.
+// end kills the host if it still runs. Then its plugin must exit.
 func (l *lifecycle) end() {
 	if l.signal == syscall.SIGSTOP {
 		l.strike(syscall.SIGCONT)

@@ -7,43 +7,33 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// runOutlivedHost holds a lock through a supervised plugin, and has started a child that
-// the plugin's pipe knows. It reports when the session is served by another plugin.
+// runOutlivedHost holds a lock through a supervised plugin, and starts a child that has the
+// writing end of the plugin's Lifetime. It reports when another plugin has resumed the
+// session.
 func runOutlivedHost() {
-	must := func(err error) {
-		if err != nil {
-			panic(err)
-		}
-	}
-	self, err := os.Executable()
-	must(err)
 	reader, writer, err := os.Pipe()
-	must(err)
+	check(err)
 	ctx := context.Background()
-	timeout, err := time.ParseDuration(os.Getenv("TEST_TIMEOUT"))
-	must(err)
-	p, err := host.Supervise(ctx, host.SupervisorConfig{Plugin: host.Config{
-		Path: self, Env: []string{roleEnv + "=real plugin", reportEnv, quickExit}, Lifetime: reader,
-	}})
-	must(err)
-	s, err := p.Open(ctx, recipes.SessionConfig{Servers: []string{os.Getenv(serverEnv)}, SessionTimeout: timeout})
-	must(err)
+	cfg := hostsPlugin("real plugin")
+	cfg.Lifetime = reader
+	p, err := host.Supervise(ctx, host.SupervisorConfig{Plugin: cfg})
+	check(err)
+	s := hostsSession(p.Open)
 	h, err := lockOf(ctx, s)
-	must(err)
-	child := exec.Command(self)
+	check(err)
+	child := exec.Command(cfg.Path)
 	child.Env = append(os.Environ(), quickExit, roleEnv+"=child")
 	child.ExtraFiles = []*os.File{writer}
-	said, err := child.StdoutPipe()
-	must(err)
-	must(child.Start())
-	_, err = io.ReadFull(said, make([]byte, len(ready)))
-	must(err)
+	stdout, err := child.StdoutPipe()
+	check(err)
+	check(child.Start())
+	_, err = io.ReadFull(stdout, make([]byte, len(ready)))
+	check(err)
 	conn := report("host")
 	suspended := false
 	for e := range s.Events(ctx) {
@@ -63,5 +53,5 @@ const ready = "ready\n"
 func runChild() {
 	conn := report("child", fmt.Sprint(os.Getpid()))
 	fmt.Print(ready)
-	_, _ = conn.Read(make([]byte, 1)) // to the test's end, at the latest
+	_, _ = conn.Read(make([]byte, 1)) // returns when the test ends, at the latest
 }

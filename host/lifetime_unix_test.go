@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// outlivedTimeout is the timeout of its session.
+// outlivedTimeout is the session timeout of an outlived host.
 const outlivedTimeout = 8 * time.Second
 
 // outlived is a host that has started a child.
@@ -25,7 +25,7 @@ type outlived struct {
 	*testing.T
 	server              *zkserver.Server
 	contacts            atomic.Int64 // requests so far
-	closed              atomic.Bool  // the session, by its plugin
+	closed              atomic.Bool  // the plugin has closed the session
 	reports             *reports
 	cmd                 *exec.Cmd
 	host, plugin, child *reporter
@@ -41,56 +41,36 @@ func newOutlived(t *testing.T) *outlived {
 		}
 		return none
 	})
-	o.cmd = exec.Command(self(t))
-	o.cmd.Env = append(os.Environ(), quickExit, roleEnv+"=outlived host", o.reports.env(), "TMPDIR="+shortTempDir(t),
-		serverEnv+"="+s.Addr(), "TEST_TIMEOUT="+outlivedTimeout.String())
-	must.Do(t, o.cmd.Start())
-	t.Cleanup(func() { _ = o.cmd.Process.Kill(); _ = o.cmd.Wait() })
+	o.cmd = startRole(t, "outlived host", o.reports.env(), "TMPDIR="+shortTempDir(t),
+		serverEnv+"="+s.Addr(), timeoutEnv+"="+outlivedTimeout.String())
 	o.plugin = o.reports.accept(t, "plugin")
 	o.child = o.reports.accept(t, "child")
 	o.host = o.reports.accept(t, "host")
 	return o
 }
 
-func (o *outlived) held() bool {
-	for _, n := range o.server.Tree() {
-		if n.Stat.EphemeralOwner != 0 {
-			return true
-		}
-	}
-	return false
-}
+func (o *outlived) held() bool { return len(ephemerals(o.server, "/p")) > 0 }
 
-// standsWithoutHost checks that the session stands after the host's death. A plugin that
-// closes it does so before it has confirmed it a few times more.
-func (o *outlived) standsWithoutHost() {
+// keepsWithoutHost checks that the plugin keeps the session after the host's death. A plugin
+// that closes it does so before the next few pings.
+func (o *outlived) keepsWithoutHost() {
 	o.Helper()
 	o.host.died(o.T)
 	for until := o.contacts.Load() + 4; o.contacts.Load() < until; time.Sleep(time.Millisecond) {
 		if !o.held() {
-			o.Fatal("the lock is free, and the host's child runs")
+			o.Fatal("the lock is free, although the host's child runs")
 		}
 	}
 }
 
-// free waits until the lock is free.
-func (o *outlived) free() {
-	o.Helper()
-	for end := time.Now().Add(patience); o.held(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			o.Fatal("the lock is not free")
-		}
-	}
-}
-
-// TestLifetime: who dies, in order, and when the lock is free.
+// TestLifetime lets processes die in different orders, and checks when the lock is free.
 func TestLifetime(t *testing.T) {
 	kill := func(o *outlived) { _ = o.cmd.Process.Kill() }
 	for _, test := range []struct {
 		name    string
-		expires bool // the session is not closed, but expires
+		expires bool // the session expires instead of being closed
 		dies    func(*outlived)
-		// then has the lock be free: the child's end, unless it says otherwise.
+		// then frees the lock. nil means the exit of the child.
 		then func(*outlived)
 	}{
 		{name: "the host", dies: kill},
@@ -118,16 +98,16 @@ func TestLifetime(t *testing.T) {
 			t.Parallel()
 			o := newOutlived(t)
 			test.dies(o)
-			o.standsWithoutHost()
+			o.keepsWithoutHost()
 			if test.then != nil {
 				test.then(o)
 			} else {
 				signal(t, o.child.pid(t), syscall.SIGKILL)
 			}
-			o.free()
+			eventually(t, func() string { return unless(!o.held(), "the lock is not free") })
 			o.plugin.died(t)
 			if o.closed.Load() == test.expires {
-				t.Errorf("was the session closed? %v", o.closed.Load())
+				t.Errorf("the plugin closed the session: %v", o.closed.Load())
 			}
 			if test.then != nil {
 				signal(t, o.child.pid(t), syscall.SIGKILL)
@@ -136,7 +116,7 @@ func TestLifetime(t *testing.T) {
 	}
 }
 
-// TestPluginRefusesALifetimeThatIsNoPipe: it would keep nothing.
+// TestPluginRefusesALifetimeThatIsNoPipe: it would not keep the sessions.
 func TestPluginRefusesALifetimeThatIsNoPipe(t *testing.T) {
 	reader, writer, err := os.Pipe()
 	if err != nil {

@@ -13,20 +13,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// serveLimited is a plugin whose operator allows little.
+// serveLimited is a plugin with low limits.
 func serveLimited() {
 	plugin.Serve(new(fake.World).Open, plugin.Limits{Sessions: 1, Grants: 1, Watches: 1, Message: 4 << 10})
 }
 
-// TestLimits: what exceeds a limit is refused with an error that names the limit. What is
-// released can be had again.
+// TestLimits: a call that exceeds a limit fails with an error that names the limit. A release
+// makes room for another grant.
 func TestLimits(t *testing.T) {
 	p := launch(t, config(t, "limited plugin"))
 	large := recipes.SessionConfig{Servers: []string{"fake"}, ACL: []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "x", ID: strings.Repeat("x", 8<<10)}}}
 	if _, err := p.Open(ctx(t), large); !errors.Is(err, recipes.ErrTooLarge) || errors.Is(err, recipes.ErrPluginLost) {
 		t.Errorf("a configuration that is too large: %v", err)
 	}
-	// gRPC refuses such a message before the plugin has counted the stream off.
+	// gRPC refuses such a message before the plugin stops counting the stream.
 	s, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Minute})
 	for errors.Is(err, recipes.ErrLimit) {
 		s, err = p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Minute})
@@ -39,7 +39,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("a second session: %v", err)
 	}
 	h := acquire(t, s)
-	if err := h.Write(ctx(t), recipes.Create("/written", nil)); err != nil { // which ends no hold
+	if err := h.Write(ctx(t), recipes.Create("/written", nil)); err != nil { // within the limit
 		t.Error(err)
 	}
 	l := must.Get(s.Lock("/other", recipes.LockConfig{}))(t)
@@ -62,7 +62,7 @@ func TestLimits(t *testing.T) {
 	acquire(t, s)
 }
 
-func TestLimitsThatCannotBeAreRefused(t *testing.T) {
+func TestNegativeLimitsAreRefused(t *testing.T) {
 	for _, l := range []plugin.Limits{{Sessions: -1}, {Grants: -1}, {Watches: -1}, {Message: -1}} {
 		if err := l.Validate(); err == nil || !strings.Contains(err.Error(), "must be positive") {
 			t.Errorf("%+v: %v", l, err)

@@ -2,7 +2,9 @@ package host_test
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -10,13 +12,14 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestMain: the test binary is also the programs that the tests start.
+// TestMain runs the tests. The test binary is also every program that they start: see roles.
 func TestMain(m *testing.M) {
 	if role, ok := roles[os.Getenv(roleEnv)]; ok {
 		role()
@@ -24,12 +27,12 @@ func TestMain(m *testing.M) {
 	}
 	if isExamplePlugin() {
 		realPlugin()
-		os.Exit(0)
+		syscall.Exit(0) // without the second that quickExit avoids elsewhere
 	}
 	leaktest.Main(leaktest.SideBySide{Tests: ensembletest.Owner{Tests: withExamples{m}, Servers: 3}})
 }
 
-// patience bounds every wait of a test; nothing waits for it if all is well.
+// patience bounds every wait of a test. Only a failing test waits that long.
 const patience = watchdog.Patience
 
 func ctx(t testing.TB) context.Context {
@@ -44,7 +47,7 @@ func self(t testing.TB) string {
 	return must.Get(os.Executable())(t)
 }
 
-// config launches the test binary in a role.
+// config returns a configuration that launches the test binary in a role.
 func config(t testing.TB, role string, env ...string) host.Config {
 	return host.Config{
 		Path: self(t), Env: append([]string{roleEnv + "=" + role, quickExit}, env...),
@@ -68,6 +71,44 @@ func acquire(t testing.TB, s recipes.Recipes) recipes.Hold {
 	t.Helper()
 	l := must.Get(s.Lock("/l", recipes.LockConfig{}))(t)
 	return must.Get(l.Acquire(ctx(t)))(t)
+}
+
+// inProcess is a plugin in this process, with fake recipes.
+func inProcess(t testing.TB) *host.Plugin {
+	t.Helper()
+	p := must.Get(host.InProcess(new(fake.World).Open))(t)
+	t.Cleanup(func() { _ = p.Close(context.Background()) })
+	return p
+}
+
+// begin calls f in a goroutine. The channel gets f's error.
+func begin(f func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	return done
+}
+
+// eventually waits until missing returns "". If it does not, the test fails with its last
+// result.
+func eventually(t testing.TB, missing func() string) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+		what := missing()
+		if what == "" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(what)
+		}
+	}
+}
+
+// unless returns "" if ok, and otherwise what is missing.
+func unless(ok bool, format string, args ...any) string {
+	if ok {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
 }
 
 // closes waits for a channel to be closed.

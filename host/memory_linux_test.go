@@ -11,10 +11,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// BenchmarkWaitingSessions tells by how much sessions grow a plugin's resident memory,
-// each with an Acquire that waits. The recipes are fakes, which take two goroutines of
-// 2 KiB and little else. So this is what the plugin takes beyond a library, and not what
-// it takes: TestWaitingSessionsTakeLittleMemory of cmd/zkrecipes-plugin has that.
+// BenchmarkWaitingSessions measures a plugin's resident memory per session with a waiting
+// Acquire. The recipes are fakes, which take two goroutines of 2 KiB and little else. So it
+// measures only what the plugin adds to a library. TestWaitingSessionsTakeLittleMemory of
+// cmd/zkrecipes-plugin measures all.
 func BenchmarkWaitingSessions(b *testing.B) {
 	const sessions = 1000
 	for _, role := range []string{"plugin", "unary plugin"} {

@@ -13,57 +13,56 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// saysMore has a plugin say what this host does not know. Every message has another
-// field, every session's stream another message, and every error another reason,
-// which is the most specific one.
-func saysMore() []grpc.ServerOption {
+// additions make a plugin send what this host does not know: a field in every message, a
+// message in every session's stream, and in every error the most specific reason.
+func additions() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.ChainUnaryInterceptor(answersMore),
+		grpc.ChainUnaryInterceptor(addToAnswer),
 		grpc.ChainStreamInterceptor(func(srv any, st grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-			return handle(srv, &talkative{ServerStream: st})
+			return handle(srv, &addingStream{ServerStream: st})
 		}),
 	}
 }
 
-func answersMore(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func addToAnswer(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	answer, err := handle(ctx, r)
 	if err != nil {
-		return nil, anotherReason(err)
+		return nil, addReason(err)
 	}
-	anotherField(answer)
+	addField(answer)
 	return answer, nil
 }
 
-type talkative struct {
+type addingStream struct {
 	grpc.ServerStream
 	opened bool
 }
 
-func (t *talkative) SendMsg(m any) error {
-	anotherField(m)
-	err := t.ServerStream.SendMsg(m)
-	if _, ok := m.(*pb.OpenResponse); ok && err == nil && !t.opened {
-		t.opened = true
-		news := &pb.OpenResponse{}
-		anotherField(news)
-		return t.ServerStream.SendMsg(news)
+func (s *addingStream) SendMsg(m any) error {
+	addField(m)
+	err := s.ServerStream.SendMsg(m)
+	if _, ok := m.(*pb.OpenResponse); ok && err == nil && !s.opened {
+		s.opened = true
+		unknown := &pb.OpenResponse{}
+		addField(unknown)
+		return s.ServerStream.SendMsg(unknown)
 	}
 	return err
 }
 
-// anotherField adds a field of a number that is not used yet.
-func anotherField(m any) {
+// addField adds a field with an unused number.
+func addField(m any) {
 	field := protowire.AppendTag(nil, 1000, protowire.BytesType)
-	m.(proto.Message).ProtoReflect().SetUnknown(protowire.AppendString(field, "of another time"))
+	m.(proto.Message).ProtoReflect().SetUnknown(protowire.AppendString(field, "unknown"))
 }
 
-func anotherReason(err error) error {
+func addReason(err error) error {
 	s := status.Convert(err)
 	var details []protoadapt.MessageV1
 	for _, d := range s.Details() {
 		if info, ok := d.(*errdetails.ErrorInfo); ok {
-			info.Metadata["reasons"] = "OF_ANOTHER_TIME," + info.Metadata["reasons"]
-			info.Reason = "OF_ANOTHER_TIME"
+			info.Metadata["reasons"] = "UNKNOWN_TO_HOST," + info.Metadata["reasons"]
+			info.Reason = "UNKNOWN_TO_HOST"
 		}
 		details = append(details, protoadapt.MessageV1Of(d.(proto.Message)))
 	}

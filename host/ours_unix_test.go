@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-func TestAPluginIsOursIfNobodyElseCanChangeIt(t *testing.T) {
+func TestAPluginIsOursIfNoOtherUserCanChangeIt(t *testing.T) {
 	const stranger = 54321
 	for _, test := range []struct {
 		name   string

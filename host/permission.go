@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 )
 
-// ErrUnsafe is returned by Find and Launch when another user could have put the
-// plugin where it is, or could change it. Everybody may write to the executable or to
-// a directory above it, or it is below the working directory and belongs to another
-// user. The plugin was not started.
+// ErrUnsafe is returned by Find and Launch when another user could have put the plugin
+// where it is, or could change it. Either everybody may write to the executable or to a
+// directory above it, or it is below the working directory and belongs to another user.
+// The plugin was not started.
 var ErrUnsafe = errors.New("plugin is not safe to start")
 
 // executable reports whether path is an executable file, or a link to one.
@@ -19,8 +19,8 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && mayExecute(info)
 }
 
-// checkPermissions refuses an executable that everybody may replace, or one that is
-// reached by a link that everybody may replace.
+// checkPermissions returns ErrUnsafe if everybody may replace the executable, or a link on
+// the way to it.
 func checkPermissions(path string) error {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -39,16 +39,16 @@ func checkPermissions(path string) error {
 	return checkDirectories(filepath.Dir(target), false)
 }
 
-// checkDirectories checks the directory of an executable, or of a link, and those
-// above it. The first one must not be writable for everybody, not even with the
-// sticky bit as /tmp: any user could have created the file there. Further up the sticky
-// bit is enough, because it keeps others from renaming what is below. With sticky it
-// is enough for the first one too.
+// checkDirectories checks the directory of an executable or a link, and all directories
+// above it. Everybody must not be able to write to the first one, not even with the sticky
+// bit, as in /tmp: any user could have created the file there. Above it the sticky bit is
+// enough, because it keeps others from renaming the directory below. If sticky is true, the
+// bit is enough for the first directory too.
 func checkDirectories(dir string, sticky bool) error {
 	return checkEach(dir, sticky, func(info os.FileInfo, sticky bool) bool { return worldWritable(info) && !sticky })
 }
 
-// checkEach refuses a directory that is bad, or has one above it that is.
+// checkEach returns ErrUnsafe if bad reports true for dir or a directory above it.
 func checkEach(dir string, sticky bool, bad func(info os.FileInfo, sticky bool) bool) error {
 	for ; ; sticky = true {
 		info, err := os.Stat(dir)

@@ -4,8 +4,8 @@ package host
 
 import "os"
 
-// Here a file's mode does not say who may write to it, so that nothing is refused.
-// Config.Checksum protects here too.
+// On these systems a file's mode does not say who may write to it, so nothing is refused.
+// Config.Checksum protects the plugin there.
 
 func mayExecute(os.FileInfo) bool    { return true }
 func worldWritable(os.FileInfo) bool { return false }

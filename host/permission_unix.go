@@ -16,12 +16,12 @@ func worldWritable(info os.FileInfo) bool { return info.Mode().Perm()&0o002 != 0
 // mostLinks is more than the kernel follows.
 const mostLinks = 255
 
-// checkLinks checks the directory of each link that the system follows to open an
-// absolute path. The path, its directories and what they lead to can be links.
+// checkLinks checks the directory of each link that the system follows to open an absolute
+// path. The path, its directories and the links' targets can be links.
 func checkLinks(path string) error { return followLinks(path, checkDirectories) }
 
-// followLinks calls check for the directory of each link on the way to what an
-// absolute path leads to. sticky says that the sticky bit protects the link.
+// followLinks resolves an absolute path and calls check for the directory of each link on
+// the way. sticky reports that the sticky bit is enough to protect the link.
 func followLinks(path string, check func(dir string, sticky bool) error) error {
 	links := 0
 	for i := 1; i <= len(path); i++ {
@@ -32,7 +32,7 @@ func followLinks(path string, check func(dir string, sticky bool) error) error {
 		if err != nil {
 			continue // no link
 		}
-		dir := filepath.Dir(path[:i]) // without a link itself, by now
+		dir := filepath.Dir(path[:i]) // its own links are resolved by now
 		if err := check(dir, i < len(path)); err != nil {
 			return err
 		}
@@ -47,8 +47,8 @@ func followLinks(path string, check func(dir string, sticky bool) error) error {
 	return nil
 }
 
-// checkOwner refuses a file if it, or its directory, belongs neither to this user nor
-// to the administrator. Of a link it checks the owner of the link too.
+// checkOwner returns ErrUnsafe if the file or its directory belongs neither to this user nor
+// to the administrator. It checks a link and the link's target.
 func checkOwner(path string) error {
 	for _, p := range []string{path, filepath.Dir(path)} {
 		for _, stat := range []func(string) (os.FileInfo, error){os.Lstat, os.Stat} {
@@ -64,9 +64,9 @@ func checkOwner(path string) error {
 	return nil
 }
 
-// onlyOurs reports whether only this user and the administrator can change an
-// executable, or put another one in its place. They own it and all directories above
-// it, also of links to it, and no group may write there.
+// onlyOurs reports whether only this user and the administrator can change or replace an
+// executable. They own it, and all directories above it and above the links to it. No group
+// may write there.
 func onlyOurs(path string) bool {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -76,12 +76,12 @@ func onlyOurs(path string) bool {
 	return err == nil && !othersMayChange(info, false) &&
 		checkEach(filepath.Dir(target), false, othersMayChange) == nil &&
 		followLinks(path, func(dir string, _ bool) error {
-			return checkEach(dir, false, othersMayChange) // in /tmp a link may be a stranger's
+			return checkEach(dir, false, othersMayChange) // in /tmp any user can create a link
 		}) == nil
 }
 
-// othersMayChange reports whether another user or a group may change a file, or what
-// is in a directory. With sticky the sticky bit protects what is there.
+// othersMayChange reports whether another user or a group may change a file or the contents
+// of a directory. sticky reports that the sticky bit protects the contents.
 func othersMayChange(info os.FileInfo, sticky bool) bool {
 	return !ownedByUsOrRoot(info, os.Geteuid()) || info.Mode().Perm()&0o022 != 0 && !sticky
 }

@@ -17,7 +17,7 @@ func TestPluginThatOthersCouldReplaceIsRefused(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		mode os.FileMode
-		file func(plugin string) string // what gets the mode
+		file func(plugin string) string // gets the mode
 		safe bool
 	}{
 		{"file", 0o757, func(p string) string { return p }, false},
@@ -44,8 +44,8 @@ func TestPluginThatOthersCouldReplaceIsRefused(t *testing.T) {
 	}
 }
 
-// TestEveryLinkToAPluginIsChecked: of the executable, and of a directory above it. A user
-// that may replace a link, or what it leads to, chooses the plugin.
+// TestEveryLinkToAPluginIsChecked: links of the executable and of a directory above it. A
+// user that may replace a link or its target chooses the plugin.
 func TestEveryLinkToAPluginIsChecked(t *testing.T) {
 	for _, linked := range []string{"plugin", "directory"} {
 		for _, open := range []string{"first", "between", "last"} {
@@ -76,9 +76,9 @@ func TestEveryLinkToAPluginIsChecked(t *testing.T) {
 	}
 }
 
-// TestStrangersPluginInTheWorkingDirectoryIsRefused: a user that makes a directory must
-// not choose what others run there. The test changes the owner of a file, so that it
-// needs the administrator.
+// TestStrangersPluginInTheWorkingDirectoryIsRefused: a user that creates a directory must not
+// choose the program that others run there. The test changes a file's owner, so it has to be
+// root.
 func TestStrangersPluginInTheWorkingDirectoryIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
@@ -91,7 +91,7 @@ func TestStrangersPluginInTheWorkingDirectoryIsRefused(t *testing.T) {
 			t.Errorf("%s of a stranger: %v", mine, err)
 		}
 		if _, err := host.Find(dir); err != nil {
-			t.Errorf("chosen by name: %v", err)
+			t.Errorf("configured: %v", err)
 		}
 		must.Do(t, os.Chown(mine, 0, 0))
 	}

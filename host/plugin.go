@@ -18,60 +18,61 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Plugin is a plugin that serves this host. Launch and InProcess return one. Its
-// methods may be called from several goroutines.
+// Plugin is a running plugin. Launch and InProcess return one. Its methods may be called
+// from several goroutines.
 type Plugin struct {
 	service pb.PluginServiceClient
 	client  *client.Client
 	link    *client.Plugin // of client
 	shared  bool           // client outlives this plugin
-	can     []string       // its capabilities, if it is shared
+	can     []string       // the plugin's capabilities, if shared
 	other   other
 
 	attachCtx context.Context    // of the stream that keeps the plugin running
-	detach    context.CancelFunc // ends attachCtx
+	detach    context.CancelFunc // cancels attachCtx
 	attached  sync.WaitGroup
-	exited    chan struct{} // closed when everything is cleaned up
+	exited    chan struct{} // closed when everything was cleaned up
 	closing   sync.Once
 	ending    sync.WaitGroup // of Close
 	shutdowns error
 }
 
-// other is the other side of a Plugin: a process, or a server in this one.
+// other is the other side of a Plugin: a process, or a server in this process.
 type other interface {
-	// stop ends it, in bounded time, by force when ctx ends, and waits until it
-	// has ended.
+	// stop ends it and returns when it has ended. It takes a bounded time, and kills it if
+	// ctx ends.
 	stop(ctx context.Context)
 	// gone is closed when it has ended.
 	gone() <-chan struct{}
-	// cleanUp removes what it has left. It has ended.
+	// cleanUp releases its resources after it has ended.
 	cleanUp()
-	// ending says how it ended, for people.
+	// ending describes how it ended, for people.
 	ending() string
 	// pid is its process id, or 0.
 	pid() int
 }
 
-// Steps of Close. A frozen plugin cannot make them longer.
+// Bounds of the steps of Close, also if the plugin is frozen.
 const (
 	// shutdownTimeout bounds the closing of the sessions in ZooKeeper.
 	shutdownTimeout = 3 * time.Second
-	// killTimeout bounds go-plugin's Kill. Kill gives the plugin two seconds to
-	// exit, and waits for its answer for ever.
+	// killTimeout bounds go-plugin's Kill, which gives the plugin two seconds to exit, but
+	// waits without a limit for its answer.
 	killTimeout = 3 * time.Second
-	// answerTimeout is how long a plugin that runs takes at most to answer a request that
-	// ZooKeeper has no part in. Close kills one that does not: it is frozen.
+	// answerTimeout bounds the answer to a request that does not involve ZooKeeper. Close
+	// takes a plugin that exceeds it for frozen, and kills it.
 	answerTimeout = time.Second
 )
 
-// leaveTimeout bounds how long the streams of a plugin are read after its exit. Nothing
-// keeps them open, so it takes no longer than this process needs for that. If it does not
-// run for so long, the sessions are lost: the plugin may have told a loss that was not read.
+// leaveTimeout bounds how long the streams of a plugin are read after its exit. The streams
+// end by themselves, so reading takes no longer than this process needs to run. If this
+// process does not run for so long, the sessions are lost: the plugin may have reported a
+// loss that was not read.
 const leaveTimeout = 2 * time.Second
 
-// newPlugin attaches to the plugin at the other end of conn. calls opens another
-// connection to it, for calls alone; it may be nil. If newPlugin fails, the caller ends
-// the plugin.
+// newPlugin attaches to the plugin at the other end of conn. calls opens another connection
+// to it, which carries only calls; it may be nil. If newPlugin fails, the caller must end the
+// plugin.
 func newPlugin(ctx context.Context, conn *grpc.ClientConn, calls carry.Dialer, o other, measured metric.MeterProvider) (*Plugin, error) {
 	meters, err := telemetry.NewMeters(measured)
 	if err != nil {
@@ -83,8 +84,8 @@ func newPlugin(ctx context.Context, conn *grpc.ClientConn, calls carry.Dialer, o
 	return p, p.attach(ctx, conn)
 }
 
-// newShared is newPlugin for a plugin whose sessions another one can resume. Its client
-// opens sessions through it when it is told to use it.
+// newShared is newPlugin for a plugin whose sessions another plugin can resume. c opens
+// sessions through it once c.Use was called with its link.
 func newShared(ctx context.Context, conn *grpc.ClientConn, c *client.Client, l *launched) (*Plugin, error) {
 	p := &Plugin{client: c, shared: true, link: c.Connect(conn, l.dialCalls, l.died), other: l}
 	return p, p.attach(ctx, conn)
@@ -109,7 +110,7 @@ func (p *Plugin) attach(ctx context.Context, conn *grpc.ClientConn) error {
 	}
 	if err != nil {
 		p.detach()
-		p.link.Fail(err) // a client that others share forgets it then
+		p.link.Fail(err) // a shared client then drops it
 		return err
 	}
 	p.attached.Go(func() { _, _ = st.Recv() }) // until detach, or the end of the plugin
@@ -117,11 +118,12 @@ func (p *Plugin) attach(ctx context.Context, conn *grpc.ClientConn) error {
 	return nil
 }
 
-// resumes reports whether its sessions can go on in another plugin that does too.
+// resumes reports whether the plugin has the capability "resume". Sessions can move between
+// two plugins that have it.
 func (p *Plugin) resumes() bool { return slices.Contains(p.can, "resume") }
 
-// watch waits for the end of the plugin, however it ends, tells the sessions, and
-// cleans up.
+// watch waits for the end of the plugin, for whatever reason. It then ends or suspends the
+// sessions, and cleans up.
 func (p *Plugin) watch() {
 	<-p.other.gone()
 	if p.shared {
@@ -140,8 +142,8 @@ func (p *Plugin) watch() {
 	close(p.exited)
 }
 
-// Open opens a session through the plugin. It is a recipes.Opener. When the plugin
-// has exited, the error matches recipes.ErrPluginLost and recipes.ErrUnavailable:
+// Open opens a session through the plugin. It is a recipes.Opener. If the plugin has exited,
+// the error matches recipes.ErrPluginLost and recipes.ErrUnavailable, and the caller has to
 // launch another plugin.
 func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	return p.link.Open(ctx, cfg)
@@ -149,52 +151,52 @@ func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.C
 
 var errClosedByHost = fmt.Errorf("%w: the host has closed the plugin", recipes.ErrClosed)
 
-// Exited returns a channel. It is closed when the plugin has ended, by Close or by
-// itself, and no process, socket or goroutine of it is left.
+// Exited returns a channel that is closed when the plugin has ended, by Close or by itself,
+// and no process, socket or goroutine of it is left.
 func (p *Plugin) Exited() <-chan struct{} { return p.exited }
 
-// PID is the plugin's process id, or 0 for InProcess.
+// PID returns the plugin's process id, or 0 for InProcess.
 func (p *Plugin) PID() int { return p.other.pid() }
 
-// Version asks the plugin for its version.
+// Version requests the plugin's version.
 func (p *Plugin) Version(ctx context.Context) (string, error) {
 	info, err := p.Info(ctx)
 	return info.Version, err
 }
 
-// Info is what a plugin says about itself.
+// Info describes a plugin.
 type Info struct {
-	// Version is that of the plugin's build, for people.
+	// Version is the version of the plugin's build, for people.
 	Version string
-	// Capabilities are what it can do, such as "lock" and "election". A plugin
-	// lists all that it can do. Names are added, and never change.
+	// Capabilities are the complete list of what the plugin can do, such as "lock" and
+	// "election". Later versions can add names, and never change one.
 	Capabilities []string
 	// Build identifies the build. Programs of zkrecipes that were built together have the
-	// same one, also where the version is "(devel)". "" is not known.
+	// same Build, even if their version is "(devel)". "" means unknown.
 	Build string
 }
 
-// Info asks the plugin what it is and can do.
+// Info requests the plugin's description of itself.
 func (p *Plugin) Info(ctx context.Context) (Info, error) {
 	r, err := p.service.Info(ctx, &pb.InfoRequest{})
 	if err != nil {
-		return Info{}, fmt.Errorf("host: the plugin does not say what it is: %w", err)
+		return Info{}, fmt.Errorf("host: read the plugin's version and capabilities: %w", err)
 	}
 	return Info{Version: r.GetVersion(), Capabilities: r.GetCapabilities(), Build: r.GetBuild()}, nil
 }
 
-// Close closes the sessions that are still open, in ZooKeeper too, and ends the
-// plugin. It asks the plugin to shut down, then to exit, then kills it. Each step is
-// bounded, by ctx too, so that Close always returns, also when the plugin is frozen.
+// Close closes the open sessions, in ZooKeeper too, and ends the plugin. It requests a
+// shutdown, then an exit, and then kills the process. Each step is bounded, by ctx too, so
+// Close returns even if the plugin is frozen.
 //
-// It returns nil if the sessions were closed in ZooKeeper, if there were none, or if
-// the plugin had ended before: its sessions were lost then, and have told so. An error
-// says that some sessions may live until their timeout, because the plugin or
-// ZooKeeper has not answered. The plugin is gone all the same. Further calls wait for
-// the first one and return its result.
+// It returns nil if the sessions were closed in ZooKeeper, if there were none, or if the
+// plugin had exited before, when its sessions were lost with recipes.ErrPluginLost. On an
+// error the plugin has ended too, but some sessions can last until their timeout, because
+// the plugin or ZooKeeper has not answered. Further calls wait for the first one and return
+// its result.
 func (p *Plugin) Close(ctx context.Context) error {
 	p.closing.Do(func() {
-		// The sessions are lost for the host before ZooKeeper gives away what
+		// This host's sessions end before ZooKeeper can grant to other clients what
 		// they hold. The plugin closes them when their streams end.
 		p.link.Fail(errClosedByHost)
 		ctx, cancel := context.WithCancel(ctx)
@@ -209,8 +211,8 @@ func (p *Plugin) Close(ctx context.Context) error {
 	return p.shutdowns
 }
 
-// cancelIfFrozen cancels if the plugin does not answer, so that neither shutdown nor stop
-// waits for it.
+// cancelIfFrozen calls cancel if the plugin does not answer, so that neither shutdown nor
+// stop waits for it.
 func (p *Plugin) cancelIfFrozen(ctx context.Context, cancel context.CancelFunc) {
 	answer, stop := context.WithTimeout(ctx, answerTimeout)
 	defer stop()
@@ -219,7 +221,7 @@ func (p *Plugin) cancelIfFrozen(ctx context.Context, cancel context.CancelFunc) 
 	}
 }
 
-// shutdown waits until the plugin has closed its sessions.
+// shutdown has the plugin close its sessions, and waits until it has.
 func (p *Plugin) shutdown(ctx context.Context) error {
 	select {
 	case <-p.other.gone():

@@ -14,28 +14,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 )
 
-// TestLaunchesLeaveNothing launches, uses and ends plugins, each third one by
-// killing it and each fourth by a start that fails. No file descriptor, child
-// process, goroutine or file may be left.
+// TestLaunchesLeaveNothing launches, uses and ends plugins. It kills each third one, and each
+// fourth one fails to start. No file descriptor, child process, goroutine or file may be left.
 func TestLaunchesLeaveNothing(t *testing.T) {
 	launches := testall.Count(6, 200)
 	tmp := shortTempDir(t)
 	t.Setenv("TMPDIR", tmp)
-	launchOnce(t, 1) // whatever is opened only once in a process
+	launchOnce(t, 1) // opens the files that a process opens once
 	before := belongings(t)
 	for i := range launches {
 		launchOnce(t, i)
 		empty(t, tmp)
 	}
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	eventually(t, func() string {
 		after := belongings(t)
-		if after.within(before) {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("after %d launches there is %+v; before there was %+v", launches, after, before)
-		}
-	}
+		return unless(after.within(before), "after %d launches there is %+v; before there was %+v", launches, after, before)
+	})
 	t.Logf("%d launches left nothing", launches)
 }
 
@@ -57,12 +51,12 @@ func launchOnce(t *testing.T, i int) {
 	must.Report(t, p.Close(ctx(t)))
 }
 
-// things are what a process can leave behind.
+// things counts what a process can leave behind.
 type things struct {
 	files, children, goroutines int
 }
 
-// within reports whether there is no more than before, in b. Something may have ended since.
+// within reports whether there is no more of anything than in b.
 func (a things) within(b things) bool {
 	return a.files <= b.files && a.children <= b.children && a.goroutines <= b.goroutines
 }
@@ -80,7 +74,7 @@ func children(t *testing.T) (n int) {
 	for _, p := range all {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%s/stat", p.Name()))
 		if err != nil {
-			continue // no process, or no longer
+			continue // no process, or it has exited
 		}
 		_, rest, _ := strings.Cut(string(stat), ") ")
 		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(os.Getpid()) {

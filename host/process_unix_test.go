@@ -28,30 +28,39 @@ func signal(t *testing.T, pid int, sig syscall.Signal) {
 	}
 }
 
-// reaped fails if a process exists, also as a zombie.
+// runs reports whether a process exists, even as a zombie.
+func runs(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+// reaped fails if a process exists, even as a zombie.
 func reaped(t *testing.T, pid int) {
 	t.Helper()
-	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("process %d is still there: %v", pid, err)
+	if runs(pid) {
+		t.Errorf("process %d was not reaped", pid)
 	}
 }
 
-// startHost starts a host that launches a plugin and holds a lock.
-func startHost(t *testing.T, r *reports, timeout time.Duration, env ...string) (hostProcess *exec.Cmd, host, plugin *reporter) {
+// startRole starts the test binary in a role. The process is killed at the end of the test.
+func startRole(t testing.TB, role string, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(self(t))
-	cmd.Env = append(os.Environ(), quickExit, roleEnv+"=host", r.env(), "TEST_TIMEOUT="+timeout.String())
-	cmd.Env = append(cmd.Env, env...)
+	cmd.Env = append(append(os.Environ(), quickExit, roleEnv+"="+role), env...)
 	cmd.Stderr = os.Stderr
 	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd
+}
+
+// startHost starts a host that launches a plugin and acquires a lock.
+func startHost(t *testing.T, r *reports, timeout time.Duration, env ...string) (hostProcess *exec.Cmd, host, plugin *reporter) {
+	t.Helper()
+	cmd := startRole(t, "host", append(env, r.env(), timeoutEnv+"="+timeout.String())...)
 	plugin = r.accept(t, "plugin")
 	return cmd, r.accept(t, "host"), plugin
 }
 
 // TestQuietPluginDiesWithItsHost kills a host with SIGKILL. Its plugin must close the
-// session, whose timeout is an hour, although nobody reads its stderr, and exit. It cleans
-// up what the host cannot.
+// session, whose timeout is an hour, although no process reads its stderr, and exit. It
+// deletes the files that the host cannot delete.
 func TestQuietPluginDiesWithItsHost(t *testing.T) {
 	tmp := shortTempDir(t)
 	r := listen(t)
@@ -64,8 +73,8 @@ func TestQuietPluginDiesWithItsHost(t *testing.T) {
 	empty(t, tmp)
 }
 
-// TestFrozenHostLosesItsLocks: a host that is stopped cannot hold a lock for longer than
-// its session's timeout, though its plugin runs.
+// TestFrozenHostLosesItsLocks: a frozen host holds a lock for no longer than the session
+// timeout, although its plugin runs.
 func TestFrozenHostLosesItsLocks(t *testing.T) {
 	r := listen(t)
 	cmd, host, process := startHost(t, r, 700*time.Millisecond)
@@ -74,7 +83,7 @@ func TestFrozenHostLosesItsLocks(t *testing.T) {
 		t.Errorf("the plugin says %q", line)
 	}
 	signal(t, cmd.Process.Pid, syscall.SIGCONT)
-	host.died(t) // it ends when its session is lost
+	host.died(t) // it exits when its session is lost
 	process.died(t)
 }
 
@@ -102,7 +111,7 @@ func TestKilledPluginEndsItsHoldsAtOnce(t *testing.T) {
 	must.Report(t, p.Close(ctx(t)))
 }
 
-// TestKillDoesNotHangOnAFrozenPlugin: go-plugin's Kill and Ping would, for ever.
+// TestKillDoesNotHangOnAFrozenPlugin: go-plugin's Kill and Ping would not return.
 func TestKillDoesNotHangOnAFrozenPlugin(t *testing.T) {
 	t.Parallel()
 	const timeout = time.Second
@@ -122,14 +131,13 @@ func TestKillDoesNotHangOnAFrozenPlugin(t *testing.T) {
 	reaped(t, pid)
 }
 
-// TestPluginFrozenDuringItsStartIsGivenUp: go-plugin's Client has no deadline between the
+// TestPluginFrozenDuringItsStartIsKilled: go-plugin's Client has no deadline between the
 // handshake and the first call.
-func TestPluginFrozenDuringItsStartIsGivenUp(t *testing.T) {
+func TestPluginFrozenDuringItsStartIsKilled(t *testing.T) {
 	r := listen(t)
 	cfg := config(t, "plugin", r.env())
 	cfg.StartTimeout = time.Second
-	result := make(chan error, 1)
-	go func() { _, err := host.Launch(ctx(t), cfg); result <- err }()
+	result := begin(func() error { _, err := host.Launch(ctx(t), cfg); return err })
 	pid := r.accept(t, "plugin").pid(t)
 	signal(t, pid, syscall.SIGSTOP)
 	if err := <-result; err == nil {
@@ -138,10 +146,10 @@ func TestPluginFrozenDuringItsStartIsGivenUp(t *testing.T) {
 	reaped(t, pid)
 }
 
-// TestPluginIsInAGroupOfItsOwn: a signal to the host's group is for the host only. It
-// stops its work first, and then releases what it holds. An interrupt is the host's
-// business also if a host in another language has started the plugin in its own group.
-func TestPluginIsInAGroupOfItsOwn(t *testing.T) {
+// TestPluginHasItsOwnProcessGroup: a signal to the host's group does not reach the plugin,
+// so that the host can stop its work before it releases its holds. The plugin also ignores an
+// interrupt, because a host in another language can start it in the host's group.
+func TestPluginHasItsOwnProcessGroup(t *testing.T) {
 	p := launch(t, config(t, "plugin"))
 	if group, err := syscall.Getpgid(p.PID()); err != nil || group != p.PID() {
 		t.Errorf("the plugin %d is in group %d, %v; this process in %d", p.PID(), group, err, syscall.Getpgrp())
@@ -171,9 +179,8 @@ func TestTerminatedPluginClosesItsSessions(t *testing.T) {
 	closes(t, "Exited", p.Exited())
 }
 
-// TestPluginThatNobodyAttachesToExits: its host died between the handshake and
-// the first call.
-func TestPluginThatNobodyAttachesToExits(t *testing.T) {
+// TestPluginWithoutAHostExits: its host died between the handshake and the first call.
+func TestPluginWithoutAHostExits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for ten seconds")
 	}
@@ -193,7 +200,7 @@ func TestPluginThatNobodyAttachesToExits(t *testing.T) {
 	}
 }
 
-func shortTempDir(t *testing.T) string {
+func shortTempDir(t testing.TB) string {
 	t.Helper()
 	dir := must.Get(os.MkdirTemp("/tmp", "zk"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
@@ -224,7 +231,7 @@ func TestSocketDirectoryIsPrivateAndIsRemoved(t *testing.T) {
 
 	p = launch(t, config(t, "plugin"))
 	signal(t, p.PID(), syscall.SIGKILL)
-	closes(t, "Exited", p.Exited()) // nobody has called Close
+	closes(t, "Exited", p.Exited()) // without Close
 	empty(t, tmp)
 
 	unstarted := filepath.Join(shortTempDir(t), "plugin")

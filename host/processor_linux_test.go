@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// processorTime is what this process and that one have used of the processors. 0 is no
+// processorTime returns the processor time of this process and the process pid. 0 means no
 // other process.
 func processorTime(pid int) (sum time.Duration) {
 	for _, process := range []string{"self", strconv.Itoa(pid)} {

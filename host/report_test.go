@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// reports is what the roles connect to.
+// reports is the socket that roles connect to.
 type reports struct{ listener net.Listener }
 
 func listen(t testing.TB) *reports {
@@ -24,20 +24,20 @@ func listen(t testing.TB) *reports {
 
 func (r *reports) env() string { return reportEnv + "=" + r.listener.Addr().String() }
 
-// reporter is one process that reports.
+// reporter is a process that sends reports.
 type reporter struct {
 	lines *bufio.Reader
-	// first is what it said after its role.
+	// first is the rest of its first line, after the role.
 	first string
 }
 
-// accept waits for the next process, which must have that role.
+// accept waits for the next process, which must have the given role.
 func (r *reports) accept(t testing.TB, role string) *reporter {
 	t.Helper()
 	must.Do(t, r.listener.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
 	conn, err := r.listener.Accept()
 	if err != nil {
-		t.Fatalf("no %s has come: %v", role, err)
+		t.Fatalf("no %s has connected: %v", role, err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	must.Do(t, conn.SetDeadline(time.Now().Add(patience)))
@@ -45,13 +45,13 @@ func (r *reports) accept(t testing.TB, role string) *reporter {
 	line := p.line(t)
 	first, ok := strings.CutPrefix(line, role)
 	if !ok {
-		t.Fatalf("%q came instead of a %s", line, role)
+		t.Fatalf("%q has connected instead of a %s", line, role)
 	}
 	p.first = strings.TrimPrefix(first, " ")
 	return p
 }
 
-// none fails if a process has come.
+// none fails if a process has connected.
 func (r *reports) none(t testing.TB) {
 	t.Helper()
 	must.Do(t, r.listener.(*net.TCPListener).SetDeadline(time.Now()))
@@ -64,21 +64,21 @@ func (p *reporter) line(t testing.TB) string {
 	t.Helper()
 	line, err := p.lines.ReadString('\n')
 	if err != nil {
-		t.Fatalf("the process says no more: %v", err)
+		t.Fatalf("no report: %v", err)
 	}
 	return strings.TrimSuffix(line, "\n")
 }
 
-// died waits for the end of the process.
+// died waits until the process has exited.
 func (p *reporter) died(t testing.TB) {
 	t.Helper()
 	rest, err := io.ReadAll(p.lines)
 	if ne, ok := err.(net.Error); ok && ne.Timeout() {
-		t.Fatalf("the process lives on; it said %q", rest)
+		t.Fatalf("the process has not exited; it reported %q", rest)
 	}
 }
 
-// pid is the process id, for a role that says it at first.
+// pid is the process id, which some roles send in the first line.
 func (p *reporter) pid(t testing.TB) int {
 	t.Helper()
 	return must.Get(strconv.Atoi(p.first))(t)

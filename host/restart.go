@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// run restarts the plugin, and upgrades it, until Close.
+// run restarts and upgrades the plugin until Close.
 func (s *Supervisor) run(p *Plugin) {
 	defer close(s.done)
 	b := &backoff{least: s.cfg.MinBackoff, most: s.cfg.MaxBackoff}
@@ -31,8 +31,8 @@ func (s *Supervisor) run(p *Plugin) {
 	}
 }
 
-// fallBack has the plugin before an upgrade started next, if the new one has ended, as err
-// says, before it had all sessions.
+// fallBack makes the next start launch the old program again, if the new plugin of an upgrade
+// has ended before it resumed all sessions. err says why it ended.
 func (s *Supervisor) fallBack(err error) bool {
 	t := s.trial
 	s.trial = nil
@@ -43,15 +43,15 @@ func (s *Supervisor) fallBack(err error) bool {
 	return true
 }
 
-// restart returns the next plugin, or nil after Close. The first attempt may be made at
-// once.
+// restart starts plugins until one runs, and returns it, or nil after Close. If atOnce is
+// true, the first attempt does not wait.
 func (s *Supervisor) restart(b *backoff, err error, atOnce bool) *Plugin {
 	for ; ; atOnce = false {
 		next := time.Duration(0)
 		if !atOnce {
 			next = b.next()
 		}
-		s.tell(Change{Err: err, Next: next})
+		s.report(Change{Err: err, Next: next})
 		p, waited := s.rest(next)
 		if p != nil || !waited {
 			return p
@@ -61,14 +61,14 @@ func (s *Supervisor) restart(b *backoff, err error, atOnce bool) *Plugin {
 		s.set(p, err)
 		s.mu.Unlock()
 		if err == nil {
-			s.tell(Change{Plugin: p})
+			s.report(Change{Plugin: p})
 			return p
 		}
 	}
 }
 
-// rest waits before a restart. It returns the plugin of an upgrade that came first, or
-// nil, and whether it has waited to the end.
+// rest waits for d before a restart. It returns early with the plugin of an upgrade, or with
+// nil after Close. waited reports that d has passed.
 func (s *Supervisor) rest(d time.Duration) (p *Plugin, waited bool) {
 	wait := time.NewTimer(d)
 	defer wait.Stop()
@@ -86,7 +86,8 @@ func (s *Supervisor) rest(d time.Duration) (p *Plugin, waited bool) {
 	}
 }
 
-func (s *Supervisor) tell(c Change) {
+// report logs a change and passes it to SupervisorConfig.Changed.
+func (s *Supervisor) report(c Change) {
 	if s.ctx.Err() != nil {
 		return
 	}

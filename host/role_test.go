@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -16,15 +17,20 @@ import (
 )
 
 const (
-	// roleEnv says which program the test binary is.
+	// roleEnv selects the program that the test binary runs.
 	roleEnv = "TEST_ROLE"
-	// reportEnv is the address of a socket to which a role reports what it
-	// does, and whose end tells that its process has died.
+	// reportEnv is the address of the test's socket, to which a role sends reports. The
+	// end of the connection shows the test that the process has died.
 	reportEnv = "TEST_REPORT"
+	// serverEnv, timeoutEnv and pointEnv are the server, the session timeout and the deed
+	// of a host.
+	serverEnv  = "TEST_SERVER"
+	timeoutEnv = "TEST_TIMEOUT"
+	pointEnv   = "TEST_POINT"
 )
 
-// quickExit has a process end as quickly with the race detector as without, which sleeps
-// for a second otherwise. An upgrade would kill a plugin then.
+// quickExit disables the race detector's sleep of a second at exit, in which an upgrade
+// would kill a plugin.
 const quickExit = "GORACE=atexit_sleep_ms=0"
 
 var roles = map[string]func(){
@@ -41,7 +47,7 @@ var roles = map[string]func(){
 	"outlived host":     runOutlivedHost,
 	"child":             runChild,
 	"environment":       func() { report("environment", strings.Join(os.Environ(), "\x00")) },
-	"newer plugin":      func() { serveVersions(saysMore(), all, 1, 2) },
+	"newer plugin":      func() { serveVersions(additions(), all, 1, 2) },
 	"much newer plugin": func() { serveVersions(nil, all, 2) },
 	"older plugin":      serveOlder,
 	"unary plugin":      serveUnary,
@@ -55,28 +61,33 @@ var roles = map[string]func(){
 	"silent":            func() { report("silent"); watchdog.Hang() },
 }
 
-// report connects to the test and says something; the connection lasts as long
-// as the process.
+// check ends a role, which has no test to fail.
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// report connects to the test and sends the words. The connection lasts until the process
+// ends.
 func report(words ...string) net.Conn {
 	address := os.Getenv(reportEnv)
 	if address == "" {
 		return nil
 	}
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	fmt.Fprintln(conn, strings.Join(words, " "))
 	return conn
 }
 
-// servePlugin is a plugin over a world of its own.
+// servePlugin is a plugin with fake recipes.
 func servePlugin() {
 	world := new(fake.World)
 	reports := report("plugin", fmt.Sprint(os.Getpid()))
 	world.OnClose = func(*fake.Session) {
-		// Stderr may be a pipe that nobody reads any more; that must not keep a
-		// session from being closed.
+		// Stderr can be a pipe without a reader. The plugin must close the session
+		// nevertheless.
 		fmt.Fprintln(realStderr, "closing a session")
 		if reports != nil {
 			fmt.Fprintln(reports, "closed")
@@ -85,47 +96,43 @@ func servePlugin() {
 	plugin.Serve(world.Open)
 }
 
-// serveDebugged is a plugin that no host has launched.
+// serveDebugged is a plugin that was started without a host.
 func serveDebugged() {
-	err := plugin.Debug(context.Background(), new(fake.World).Open, func(_, value string) { report("debugged", value) })
-	if err != nil {
-		panic(err)
-	}
+	check(plugin.Debug(context.Background(), new(fake.World).Open, func(_, value string) { report("debugged", value) }))
 }
 
-// realStderr is kept because go-plugin replaces os.Stderr.
+// realStderr is the process's stderr. go-plugin replaces os.Stderr.
 var realStderr = os.Stderr
 
-// runHost is a host that launches a plugin, holds a lock, and does nothing more.
-func runHost() {
+// hostsPlugin is the plugin of a host role. It reports to the test too.
+func hostsPlugin(role string) host.Config {
 	self, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	p, err := host.Launch(context.Background(), host.Config{Path: self, Env: []string{roleEnv + "=plugin", reportEnv, quickExit}})
-	if err != nil {
-		panic(err)
-	}
-	timeout, err := time.ParseDuration(os.Getenv("TEST_TIMEOUT"))
-	if err != nil {
-		panic(err)
-	}
-	s, err := p.Open(context.Background(), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: timeout})
-	if err != nil {
-		panic(err)
-	}
-	l, err := s.Lock("/l", recipes.LockConfig{})
-	if err != nil {
-		panic(err)
-	}
-	if _, err := l.Acquire(context.Background()); err != nil {
-		panic(err)
-	}
+	check(err)
+	return host.Config{Path: self, Env: []string{roleEnv + "=" + role, reportEnv, quickExit}}
+}
+
+// hostsSession is the session of a host role.
+func hostsSession(open recipes.Opener) recipes.Client {
+	timeout, err := time.ParseDuration(os.Getenv(timeoutEnv))
+	check(err)
+	server := cmp.Or(os.Getenv(serverEnv), "fake")
+	s, err := open(context.Background(), recipes.SessionConfig{Servers: []string{server}, SessionTimeout: timeout})
+	check(err)
+	return s
+}
+
+// runHost is a host that launches a plugin and holds a lock until its session is lost.
+func runHost() {
+	p, err := host.Launch(context.Background(), hostsPlugin("plugin"))
+	check(err)
+	s := hostsSession(p.Open)
+	_, err = lockOf(context.Background(), s)
+	check(err)
 	report("host", "holds")
 	<-s.Done()
 }
 
-// hostile writes what has made hosts panic, hang or lose their place.
+// hostile writes lines that made hosts panic, hang or lose the start of a line.
 func hostile() {
 	for _, line := range []string{
 		`{"@level":5,"@message":"a number"}`,
@@ -142,13 +149,11 @@ func hostile() {
 	}
 }
 
-// mute does the handshake, takes connections, and says nothing on them.
+// mute does the handshake, but never answers on a connection.
 func mute() {
 	report("mute")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	fmt.Printf("1|1|tcp|%s|grpc|%s\n", l.Addr(), "")
 	watchdog.Hang()
 }

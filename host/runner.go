@@ -17,14 +17,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 )
 
-// drainTimeout bounds how long the pipes of a process are read after its exit. Its
-// children may hold them open for ever.
+// drainTimeout bounds how long the pipes of a process are read after its exit. Its children
+// may keep them open without end.
 const drainTimeout = 250 * time.Millisecond
 
-// process is a plugin's process, as go-plugin's runner.Runner. go-plugin's own one
-// passes stderr on unfiltered, gives the plugin the host's stdin, and waits for pipes
-// that a grandchild may hold. It can be killed only through a Client, whose lock a
-// frozen plugin holds.
+// process is a plugin's process, a runner.Runner of go-plugin. It replaces go-plugin's own,
+// which passes stderr on unfiltered, gives the plugin the host's stdin, and waits for pipes
+// that a grandchild may keep open. That one can be killed only through a Client, whose lock
+// is held while the plugin is frozen.
 type process struct {
 	cmd  *exec.Cmd
 	tail tail
@@ -43,7 +43,7 @@ type process struct {
 	tasks  sync.WaitGroup
 }
 
-// newProcess makes the process from what go-plugin wants in its environment.
+// newProcess returns a process that is not started yet. env has go-plugin's variables.
 func newProcess(cfg Config, env []string) *process {
 	cmd := exec.Command(cfg.Path, cfg.Args...)
 	cmd.SysProcAttr = ownGroup()
@@ -64,11 +64,11 @@ func level(l hclog.Logger) hclog.Level {
 	return l.GetLevel()
 }
 
-// errKilled is returned when the process was killed before its start.
+// errKilled is returned when Kill was called before Start.
 var errKilled = errors.New("the start was given up")
 
-// Start starts the process, and goroutines that read its output and wait for it.
-// They end with the process, and finish waits for them.
+// Start starts the process, and goroutines that read its output and wait for its exit. They
+// end when the process has exited, and finish waits for them.
 func (p *process) Start(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,8 +102,8 @@ func (p *process) Start(context.Context) error {
 	return nil
 }
 
-// wait waits for the process and then closes its pipes. Otherwise they would be read
-// for as long as any of its children lives.
+// wait waits for the process to exit, drains its pipes for a bounded time and closes them.
+// Otherwise they would be read until its children have exited too.
 func (p *process) wait(read <-chan struct{}) {
 	p.err = p.cmd.Wait()
 	drain := time.NewTimer(drainTimeout)
@@ -116,8 +116,8 @@ func (p *process) wait(read <-chan struct{}) {
 	_, _ = p.stdout.Close(), p.stderr.Close()
 }
 
-// Kill kills the process, frozen or not. It may be called at any time and again. Before
-// Start it prevents the start.
+// Kill kills the process, even if it is frozen. It may be called at any time, and more than
+// once. Before Start, it makes Start fail.
 func (p *process) Kill(context.Context) error {
 	p.mu.Lock()
 	p.killed = true
@@ -132,9 +132,9 @@ func (p *process) Kill(context.Context) error {
 	return nil
 }
 
-// isExiting reports whether the process runs no more, though it may have to be waited
-// for. Its sockets are closed by the system when none of its threads runs any more. So a
-// host that has seen the end of one finds it exiting, if that is why.
+// isExiting reports whether the process is exiting or has exited, even if it was not reaped
+// yet. The system closes a process's sockets only after all of its threads have stopped. So
+// if the exit is why a stream has ended, isExiting returns true.
 func (p *process) isExiting() bool {
 	select {
 	case <-p.exited:
@@ -154,8 +154,9 @@ func (p *process) isExiting() bool {
 	}
 }
 
-// exitMoment is how long a process takes to exit from the end of its sockets on, where the
-// system does not tell that it is exiting. A session whose plugin lives is lost so much later.
+// exitMoment bounds the time from the close of a process's sockets to its exit, on systems
+// that do not report that a process is exiting. It delays the loss of a session whose plugin
+// is alive.
 const exitMoment = 50 * time.Millisecond
 
 // Wait returns when the process has exited.
@@ -164,13 +165,13 @@ func (p *process) Wait(context.Context) error {
 	return p.err
 }
 
-// finish waits for everything that Start started. The process must have exited.
+// finish waits for the goroutines that Start started. The process must have exited.
 func (p *process) finish() {
 	_ = p.clean.Close()
 	p.tasks.Wait()
 }
 
-// state says how the process ended.
+// state describes how the process ended.
 func (p *process) state() string {
 	select {
 	case <-p.exited:
@@ -194,7 +195,7 @@ func (p *process) pid() int {
 	return p.cmd.Process.Pid
 }
 
-// ID is the process id, or "" without a process: go-plugin kills nothing then.
+// ID is the process id, or "" without a process: then go-plugin kills nothing.
 func (p *process) ID() string {
 	if pid := p.pid(); pid != 0 {
 		return strconv.Itoa(pid)

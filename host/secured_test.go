@@ -17,9 +17,9 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// TestOnlyTheHostThatLaunchedThePluginGetsIn: a host that uses go-plugin's AutoMTLS, as
-// older ones do, gets in. Other certificates do not, although they look the same.
-func TestOnlyTheHostThatLaunchedThePluginGetsIn(t *testing.T) {
+// TestOnlyThePluginsHostCanConnect: an older host, with go-plugin's AutoMTLS, can connect.
+// Clients with no certificate or another one, even with the same name, are refused.
+func TestOnlyThePluginsHostCanConnect(t *testing.T) {
 	cmd := exec.Command(self(t))
 	cmd.Env = append(os.Environ(), quickExit, roleEnv+"=plugin")
 	older := goplugin.NewClient(&goplugin.ClientConfig{
@@ -41,13 +41,13 @@ func TestOnlyTheHostThatLaunchedThePluginGetsIn(t *testing.T) {
 		for _, protocol := range []string{"h2", carry.Protocol} {
 			addr := older.ReattachConfig().Addr
 			c, err := tls.Dial(addr.Network(), addr.String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}, Certificates: certificates})
-			if err == nil { // in TLS 1.3 a client learns later that it was refused
+			if err == nil { // in TLS 1.3 a client gets the refusal with its first read
 				_, _ = c.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
 				_, err = c.Read(make([]byte, 1))
 				_ = c.Close()
 			}
 			if err == nil {
-				t.Errorf("%s is let in to speak %s", name, protocol)
+				t.Errorf("%s: connected with %s", name, protocol)
 			}
 		}
 	}

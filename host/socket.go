@@ -6,19 +6,19 @@ import (
 	"runtime"
 )
 
-// socketTail is the longest that go-plugin adds to a temporary directory:
+// socketTail is the length of the longest path that go-plugin adds to a temporary directory:
 // "/plugin-dir" and "/plugin", each with a random number of 32 bits.
 const socketTail = len("/plugin-dir4294967295/plugin4294967295")
 
-// maxSocketPath is how long the path of a Unix socket can be: 108 bytes with
-// the final zero on Linux, 104 elsewhere.
+// maxSocketPath is the greatest length of a Unix socket's path. With the final zero, Linux
+// allows 108 bytes and other systems 104.
 const maxSocketPath = 103
 
-// socketBase returns a directory in which go-plugin can make a private one for the
-// socket, such that the socket's path is not too long.
+// socketBase returns a directory in which go-plugin can create a private directory for the
+// socket without exceeding maxSocketPath.
 func socketBase() (string, error) {
 	if runtime.GOOS == "windows" {
-		return os.TempDir(), nil // plugins listen on TCP there
+		return os.TempDir(), nil // plugins listen on TCP
 	}
 	for _, dir := range []string{os.TempDir(), os.Getenv("XDG_RUNTIME_DIR"), "/tmp"} {
 		if dir == "" || len(dir)+socketTail > maxSocketPath {

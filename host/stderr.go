@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// maxLine is the longest line of stderr that is passed on, in bytes.
-	// go-plugin's buffer must hold it: of a longer line go-plugin loses the level.
+	// maxLine bounds a line of stderr that is passed on, in bytes. It must fit into
+	// go-plugin's buffer: go-plugin loses the level of a longer line.
 	maxLine = 64 << 10
 	// logBuffer is the size of go-plugin's buffer: a line and a prefix.
 	logBuffer = maxLine + 4<<10
-	// tailLines and tailBytes bound what is kept for the error of a failed
+	// tailLines and tailBytes bound the lines that are kept for the error of a failed
 	// start.
 	tailLines = 20
 	tailBytes = 4 << 10
 )
 
-// plain is the prefix of a line that go-plugin must not take for a log entry.
+// plain is the prefix of a line that go-plugin must not parse as a log entry.
 const plain = "stderr: "
 
-// sanitise copies the lines of a plugin's stderr, and their beginnings to the tail.
-// go-plugin's parser panics at JSON in which @message, @level or @timestamp has a
-// value of another type than string. Such a line becomes plain text. A line that is
-// too long is cut and becomes plain text too. sanitise returns when r ends.
+// sanitise copies the lines of a plugin's stderr to w, and their beginnings to t. It returns
+// when r ends. go-plugin's parser panics if @message, @level or @timestamp of a JSON line is
+// not a string. sanitise turns such a line into plain text. It cuts a line that is too long,
+// and turns it into plain text too.
 func sanitise(w io.Writer, r io.Reader, t *tail) error {
 	lines := bufio.NewReaderSize(r, maxLine)
 	for {
@@ -41,7 +41,7 @@ func sanitise(w io.Writer, r io.Reader, t *tail) error {
 				return werr
 			}
 		}
-		for tooLong { // the rest of it
+		for tooLong { // skip the rest of it
 			_, err = lines.ReadSlice('\n')
 			tooLong = errors.Is(err, bufio.ErrBufferFull)
 		}
@@ -68,7 +68,7 @@ func safe(line []byte) bool {
 	}
 	var entry map[string]any
 	if json.Unmarshal(line, &entry) != nil {
-		return true // go-plugin takes it for text
+		return true // go-plugin treats it as text
 	}
 	for _, key := range []string{"@message", "@level", "@timestamp"} {
 		if v, ok := entry[key]; ok {
@@ -80,7 +80,7 @@ func safe(line []byte) bool {
 	return true
 }
 
-// tail keeps the last lines.
+// tail keeps the last lines of stderr.
 type tail struct {
 	mu    sync.Mutex
 	lines []string

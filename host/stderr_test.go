@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzStderr holds that go-plugin's parser can take whatever a plugin writes:
-// it asserts, without asking, that three entries of a JSON object are strings.
+// FuzzStderr checks that go-plugin's parser accepts the output of sanitise. The parser panics
+// unless three entries of a JSON object are strings.
 func FuzzStderr(f *testing.F) {
 	f.Add([]byte("plain\n" + `{"@level":"info","@message":"x"}` + "\n"))
 	f.Add([]byte(`{"@level":1}` + "\n" + `{"@message":null}` + "\r\n" + `  {"@timestamp":[]}`))

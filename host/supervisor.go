@@ -17,75 +17,75 @@ const (
 	DefaultMaxBackoff = 30 * time.Second
 )
 
-// SupervisorConfig says how to keep a plugin running. The zero value is good.
+// SupervisorConfig says how to keep a plugin running. The zero value is ready to use.
 type SupervisorConfig struct {
-	// Plugin says what to launch, at first and after each crash. Each time the
-	// plugin is looked for, and its permissions and checksum are checked.
+	// Plugin says what to launch, at first and after each crash. Each launch finds the
+	// plugin again, and checks its permissions and checksum.
 	Plugin Config
 
-	// MinBackoff is the wait before the first restart. It doubles with each
-	// further restart, up to MaxBackoff, and is MinBackoff again when a plugin has
-	// run for MaxBackoff. Each wait is randomly up to 20 % shorter or longer, so
-	// that the plugins of many hosts do not start at once. 0 means
-	// DefaultMinBackoff and DefaultMaxBackoff.
+	// MinBackoff is the wait before the first restart. The wait doubles with each further
+	// restart, up to MaxBackoff. It is MinBackoff again after a plugin has run for
+	// MaxBackoff. Each wait is randomly up to 20 % shorter or longer, so that the plugins
+	// of many hosts do not start at the same time. 0 means DefaultMinBackoff and
+	// DefaultMaxBackoff.
 	MinBackoff, MaxBackoff time.Duration
 
-	// LoseSessions has sessions end with their plugin, with recipes.ErrPluginLost.
+	// LoseSessions makes sessions end with their plugin, with recipes.ErrPluginLost.
 	//
-	// Otherwise they outlive it, if plugins have the capability "resume". When the
-	// process is killed or crashes, its sessions are Suspended. The next plugin takes them
-	// up, with what they hold and those that wait, before their deadline, or they are lost
-	// then. What is resumed, and what is not, "Resuming" in the package comment says.
-	// The first restart is at once, if the plugin has run for ten times MinBackoff.
+	// Without it they survive the plugin, if the plugins have the capability "resume".
+	// When the process is killed or crashes, its sessions are Suspended. The next plugin
+	// resumes them, their holds and their waiters. A session that is not resumed by its
+	// deadline is lost. "Resuming" in the package comment lists what is resumed. If the
+	// plugin ran for ten times MinBackoff, the first restart does not wait.
 	LoseSessions bool
 
-	// Changed, if not nil, is called for each Change, in order. The goroutine
-	// that calls it restarts the plugin, so that nothing is restarted until it
-	// returns. It must not call Close or Upgrade, which wait for it, nor Open while
-	// no plugin runs. It must not wait for a session either: calls wait for the next
-	// plugin. Changes are logged too.
+	// Changed, if not nil, is called for each Change, in order. The goroutine that calls
+	// it also restarts the plugin, so nothing is restarted until Changed returns. Changed
+	// must not call Close or Upgrade, which wait for it. It must not call Open or wait for
+	// a session while no plugin runs: those calls wait for the next plugin. The supervisor
+	// logs changes too.
 	Changed func(Change)
 }
 
-// Change is an end, a failed start or a start of the plugin that a Supervisor saw.
+// Change is a start, a failed start or an end of a supervised plugin.
 type Change struct {
 	// Err says why the plugin ended, or why it could not be started. It is nil
 	// when Plugin runs.
 	Err error
-	// Plugin is the one that was started, or nil.
+	// Plugin is the plugin that was started, or nil.
 	Plugin *Plugin
 	// Next is the wait before the next start, if Err is not nil.
 	Next time.Duration
 }
 
-// Supervisor keeps a plugin running: it launches it again after a crash.
+// Supervisor keeps a plugin running: it launches the plugin again after a crash.
 //
-// When the plugin dies, its sessions go on in the next one, with what they hold: see
-// "Resuming" in the package comment. A session that cannot go on is lost, and what it
-// held is gone. Only the application knows what that means for it. The supervisor never
-// replaces such a session. The application opens another one with [Supervisor.Open].
-// [Supervisor.Upgrade] replaces a plugin that runs.
+// When the plugin dies, the next one resumes its sessions and what they hold: see "Resuming"
+// in the package comment. A session that cannot be resumed is lost, with all its grants. Only
+// the application knows what that loss means, so the supervisor never replaces the session.
+// The application opens another one with [Supervisor.Open]. [Supervisor.Upgrade] replaces a
+// running plugin.
 //
 // The methods may be called from several goroutines.
 type Supervisor struct {
 	cfg    SupervisorConfig
 	client *client.Client  // of all plugins; nil if each has its own
-	ctx    context.Context // ends with Close
+	ctx    context.Context // canceled by Close
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has returned
 
-	upgrades  chan *upgrade  // to run, which then owns the new plugin until it answers
-	trial     *trial         // of the latest upgrade; run's
-	upgrading sync.WaitGroup // calls of Upgrade: added to under mu while ctx lasts
+	upgrades  chan *upgrade  // to run, which owns the new plugin until it has answered
+	trial     *trial         // of the latest upgrade; only run uses it
+	upgrading sync.WaitGroup // calls of Upgrade; mu protects Add, which needs ctx alive
 
 	mu      sync.Mutex
-	plugin  *Plugin       // nil while there is none
-	failure error         // why
-	change  chan struct{} // closed, and replaced, when they change
+	plugin  *Plugin       // nil while none runs
+	failure error         // why none runs
+	change  chan struct{} // closed and replaced when plugin or failure changes
 }
 
-// Supervise launches a plugin and keeps it running until Close. ctx bounds the first
-// start only. If that fails, the error is that of Launch, and nothing runs.
+// Supervise launches a plugin and keeps it running until Close. ctx bounds only the first
+// start. If that fails, Supervise returns the error of Launch and leaves nothing running.
 func Supervise(ctx context.Context, cfg SupervisorConfig) (*Supervisor, error) {
 	if cfg.MinBackoff < 0 || cfg.MaxBackoff < 0 {
 		return nil, errors.New("host: SupervisorConfig: MinBackoff and MaxBackoff must not be negative")
@@ -116,18 +116,18 @@ func Supervise(ctx context.Context, cfg SupervisorConfig) (*Supervisor, error) {
 	return s, nil
 }
 
-// Plugin returns the plugin that runs now, or nil while none runs. It may end at any
-// time. Do not close it.
+// Plugin returns the running plugin, or nil while none runs. It can end at any time. Do not
+// close it.
 func (s *Supervisor) Plugin() *Plugin {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.plugin
 }
 
-// Open opens a session through the plugin that runs. While none runs, it waits for
-// the next one. It is a recipes.Opener. If ctx ends before a plugin runs, the error
-// matches recipes.ErrUnavailable and says why none does. Without a deadline of ctx that
-// is after recipes.DefaultOpenTimeout.
+// Open opens a session through the running plugin. While none runs, Open waits for the next
+// one. It is a recipes.Opener. If ctx ends before a plugin runs, the error matches
+// recipes.ErrUnavailable and says why none runs. A ctx without a deadline is bounded by
+// recipes.DefaultOpenTimeout.
 func (s *Supervisor) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -143,8 +143,8 @@ func (s *Supervisor) Open(ctx context.Context, cfg recipes.SessionConfig) (recip
 		if !errors.Is(err, recipes.ErrPluginLost) {
 			return session, err
 		}
-		// The plugin died before it told of the session, which died with it. Wait
-		// until its end is known here too.
+		// The plugin died before it answered, and the session with it. Wait until
+		// the plugin has been cleaned up.
 		select {
 		case <-p.Exited():
 		case <-ctx.Done():
@@ -175,7 +175,7 @@ func (s *Supervisor) running(ctx context.Context) (*Plugin, error) {
 	}
 }
 
-// gone notes that p has ended. Open and run both call it.
+// gone records that p has ended. Open and run both call it.
 func (s *Supervisor) gone(p *Plugin, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *Supervisor) gone(p *Plugin, why error) {
 	}
 }
 
-// set needs mu.
+// set changes the running plugin. The caller holds mu.
 func (s *Supervisor) set(p *Plugin, failure error) {
 	s.plugin, s.failure = p, failure
 	if p != nil {
@@ -194,16 +194,16 @@ func (s *Supervisor) set(p *Plugin, failure error) {
 	s.change = make(chan struct{})
 }
 
-// use has sessions opened and resumed by p.
+// use makes the shared client open and resume sessions through p.
 func (s *Supervisor) use(p *Plugin) {
 	if s.client != nil {
 		s.client.Use(p.link, p.resumes())
 	}
 }
 
-// Close ends the supervision, and the plugin as Plugin.Close does. It may be called
-// again. An Open that waits returns with an error, and so does an Upgrade that has not
-// ended the old plugin. Close waits for that.
+// Close ends the supervision, and closes the plugin with Plugin.Close. It may be called
+// again. A waiting Open returns an error. So does an Upgrade that has not ended the old
+// plugin yet; Close waits for it.
 func (s *Supervisor) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.cancel()
@@ -212,7 +212,7 @@ func (s *Supervisor) Close(ctx context.Context) error {
 		s.client.Fail(errClosedByHost)
 		defer s.client.Close()
 	}
-	<-s.done // a start that is under way is given up, which is bounded
+	<-s.done // run abandons a start, which takes a bounded time
 	s.upgrading.Wait()
 	if p := s.Plugin(); p != nil {
 		return p.Close(ctx)

@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// supervise keeps the test binary in a role running.
+// supervise supervises a plugin whose sessions are not resumed.
 func supervise(t *testing.T, cfg host.Config) (*host.Supervisor, <-chan host.Change) {
 	t.Helper()
 	changes := make(chan host.Change, 1000)
@@ -34,7 +34,7 @@ func next(t *testing.T, changes <-chan host.Change) host.Change {
 	case c := <-changes:
 		return c
 	case <-time.After(patience):
-		t.Fatal("nothing changes")
+		t.Fatal("no change")
 	}
 	panic("unreachable")
 }
@@ -42,7 +42,7 @@ func next(t *testing.T, changes <-chan host.Change) host.Change {
 func crash(t *testing.T, pid int) {
 	t.Helper()
 	p := must.Get(os.FindProcess(pid))(t)
-	defer func() { _ = p.Release() }() // its descriptor, which the collector would close some time
+	defer func() { _ = p.Release() }() // closes its descriptor now, and not at a garbage collection
 	must.Do(t, p.Kill())
 }
 
@@ -51,9 +51,9 @@ func supervised(t *testing.T, s *host.Supervisor) recipes.Client {
 	return must.Get(s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}}))(t)
 }
 
-// TestCrashedPluginIsStartedAgainAndItsSessionsAreNot: they are lost and stay
-// lost, and the next one is another.
-func TestCrashedPluginIsStartedAgainAndItsSessionsAreNot(t *testing.T) {
+// TestCrashedPluginIsRestarted: with LoseSessions its sessions are lost and stay lost. Open
+// returns another session.
+func TestCrashedPluginIsRestarted(t *testing.T) {
 	out := &logged{}
 	cfg := config(t, "plugin")
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: out})
@@ -73,7 +73,7 @@ func TestCrashedPluginIsStartedAgainAndItsSessionsAreNot(t *testing.T) {
 		}
 		must.Report(t, acquire(t, again).Release(ctx(t)))
 		if !errors.Is(session.Err(), recipes.ErrPluginLost) {
-			t.Errorf("the session has come back: %v", session.Err())
+			t.Errorf("the session was resumed: %v", session.Err())
 		}
 	}
 	for _, want := range []string{"its sessions are lost", "was started again"} {
@@ -99,34 +99,39 @@ func TestSupervisorCloses(t *testing.T) {
 	}
 }
 
-// TestPluginThatCannotBeStartedAgain: its executable is gone. The supervisor goes on
-// trying. Open says why no plugin runs, and returns a session when the plugin is
-// back.
-func TestPluginThatCannotBeStartedAgain(t *testing.T) {
-	dir := t.TempDir()
+// superviseLink supervises a plugin whose executable the test can remove: it is a link.
+func superviseLink(t *testing.T) (link string, s *host.Supervisor, changes <-chan host.Change) {
+	t.Helper()
 	cfg := config(t, "plugin")
-	cfg.Path = filepath.Join(dir, "plugin")
+	cfg.Path = filepath.Join(t.TempDir(), "plugin")
 	if err := os.Symlink(self(t), cfg.Path); err != nil {
 		t.Skip(err)
 	}
-	s, changes := supervise(t, cfg)
-	must.Do(t, os.Rename(cfg.Path, cfg.Path+".away"))
+	s, changes = supervise(t, cfg)
+	return cfg.Path, s, changes
+}
+
+// TestPluginThatCannotBeRestarted: its executable was removed. The supervisor retries. Open
+// says why no plugin runs, and returns a session when the executable exists again.
+func TestPluginThatCannotBeRestarted(t *testing.T) {
+	link, s, changes := superviseLink(t)
+	must.Do(t, os.Rename(link, link+".away"))
 	crash(t, s.Plugin().PID())
 	for range 3 {
 		if c := next(t, changes); c.Err == nil {
 			t.Errorf("%+v", c)
 		}
 	}
-	c, cancel := context.WithTimeout(ctx(t), 50*time.Millisecond) // its end is the subject: no plugin comes
+	c, cancel := context.WithTimeout(ctx(t), 50*time.Millisecond) // Open must wait until its end
 	defer cancel()
 	_, err := s.Open(c, recipes.SessionConfig{Servers: []string{"fake"}})
-	if !errors.Is(err, recipes.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), cfg.Path) {
+	if !errors.Is(err, recipes.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), link) {
 		t.Error(err)
 	}
 	if s.Plugin() != nil {
-		t.Error("there is a plugin")
+		t.Error("a plugin runs")
 	}
-	must.Do(t, os.Rename(cfg.Path+".away", cfg.Path))
+	must.Do(t, os.Rename(link+".away", link))
 	acquire(t, supervised(t, s))
 }
 
@@ -139,17 +144,9 @@ func TestSupervisorThatCannotStartAtAll(t *testing.T) {
 	}
 }
 
-// TestSupervisorIsClosedWhileThereIsNoPlugin: during the wait, and during a
-// start that takes for ever.
-func TestSupervisorIsClosedWhileThereIsNoPlugin(t *testing.T) {
-	dir := t.TempDir()
-	cfg := config(t, "plugin")
-	cfg.Path = filepath.Join(dir, "plugin")
-	if err := os.Symlink(self(t), cfg.Path); err != nil {
-		t.Skip(err)
-	}
-	s, changes := supervise(t, cfg)
-	must.Do(t, os.Remove(cfg.Path))
+func TestSupervisorIsClosedWhileNoPluginRuns(t *testing.T) {
+	link, s, changes := superviseLink(t)
+	must.Do(t, os.Remove(link))
 	crash(t, s.Plugin().PID())
 	next(t, changes)
 	must.Report(t, s.Close(ctx(t)))

@@ -17,14 +17,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// lockAt is the lock of a session at a path.
+// lockAt returns a session's lock at a path.
 func lockAt(t *testing.T, s recipes.Recipes, path string) recipes.Lock {
 	t.Helper()
 	return must.Get(s.Lock(path, recipes.LockConfig{}))(t)
 }
 
-// cutOff has the server carry out nothing of the first transaction there, and end its
-// connection. reached is closed when that has happened.
+// cutOff makes the server end the connection instead of carrying out the first transaction
+// below a path. reached is closed when that has happened.
 func (v *surviving) cutOff(below string) (reached <-chan struct{}) {
 	at := make(chan struct{})
 	var once sync.Once
@@ -37,31 +37,29 @@ func (v *surviving) cutOff(below string) (reached <-chan struct{}) {
 	return at
 }
 
-// TestCallsThatAreUnderWayWhenAPluginDies: a release that was not carried out is repeated,
-// a write has an unknown outcome, and all that is begun without a plugin waits for the next.
+// TestCallsInFlightWhenAPluginDies: a release that was not carried out is repeated, and a
+// write has an unknown outcome. Calls that begin without a plugin wait for the next one.
 // TestDeathsOfAResumedPlugin has an acquisition and a release that were carried out.
-func TestCallsThatAreUnderWayWhenAPluginDies(t *testing.T) {
+func TestCallsInFlightWhenAPluginDies(t *testing.T) {
+	t.Parallel()
+	v := survive(t)
 	t.Run("Release", func(t *testing.T) {
-		v := survive(t)
-		h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
+		v := v.in(t)
+		h := v.holds("/l")
 		reached := v.cutOff("/l/lock-")
-		released := make(chan error, 1)
-		go func() { released <- h.Release(ctx(t)) }()
+		released := begin(func() error { return h.Release(ctx(t)) })
 		closes(t, "the point", reached)
 		v.kill()
 		must.Report(t, <-released)
-		if there := ephemerals(v.server, "/l"); len(there) > 0 {
-			t.Errorf("left: %q", there)
-		}
+		v.nothingLeft("/l")
 	})
 	t.Run("Write", func(t *testing.T) {
-		v := survive(t)
-		h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
-		reached := v.unheard(func(r zkserver.Request) bool {
+		v := v.in(t)
+		h := v.holds("/l")
+		reached := v.unanswered(func(r zkserver.Request) bool {
 			return r.Op == zkserver.OpMulti && strings.HasPrefix(r.Path, "/l/lock-")
 		})
-		written := make(chan error, 1)
-		go func() { written <- h.Write(ctx(t), recipes.Create("/written", nil)) }()
+		written := begin(func() error { return h.Write(ctx(t), recipes.Create("/written", nil)) })
 		closes(t, "the point", reached)
 		v.exists("/written")
 		v.kill()
@@ -71,42 +69,37 @@ func TestCallsThatAreUnderWayWhenAPluginDies(t *testing.T) {
 		if err := h.Write(ctx(t), recipes.Create("/written", nil)); !errors.Is(err, recipes.ErrNodeExists) {
 			t.Errorf("after that: %v", err)
 		}
+		must.Do(t, h.Release(ctx(t)))
 	})
 	t.Run("without a plugin", func(t *testing.T) {
-		v := survive(t)
-		h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
-		other := must.Get(lockAt(t, v.session, "/other").Acquire(ctx(t)))(t)
+		v := v.in(t)
+		h, other := v.holds("/l"), v.holds("/other")
 		v.suspend()
 		canceled, cancel := context.WithCancel(ctx(t))
 		cancel()
 		if err := h.Write(canceled, recipes.Create("/never", nil)); !errors.Is(err, context.Canceled) || errors.Is(err, recipes.ErrUnknownOutcome) {
-			t.Errorf("a write that was given up: %v", err)
+			t.Errorf("a canceled write: %v", err)
 		}
-		written, released, asked := make(chan error, 1), make(chan error, 1), make(chan error, 1)
-		go func() { written <- h.Write(ctx(t), recipes.Create("/written", nil)) }()
-		go func() { released <- other.Release(ctx(t)) }()
-		go func() { _, err := v.session.Contenders(ctx(t), "/l"); asked <- err }()
+		written := begin(func() error { return h.Write(ctx(t), recipes.Create("/waited", nil)) })
+		released := begin(func() error { return other.Release(ctx(t)) })
+		listed := begin(func() error { _, err := v.session.Contenders(ctx(t), "/l"); return err })
 		v.goOn()
-		must.Report(t, errors.Join(<-written, <-released, <-asked))
-		if there := ephemerals(v.server, "/other"); len(there) > 0 {
-			t.Errorf("left: %q", there)
-		}
+		must.Report(t, errors.Join(<-written, <-released, <-listed))
+		v.nothingLeft("/other")
+		must.Do(t, h.Release(ctx(t)))
 	})
-	t.Run("Close", func(t *testing.T) {
-		v := survive(t)
-		must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
+	t.Run("Close", func(t *testing.T) { // the last: it closes the session
+		v := v.in(t)
+		v.holds("/l")
 		v.suspend()
-		closed := make(chan error, 1)
-		go func() { closed <- v.session.Close(ctx(t)) }()
+		closed := begin(func() error { return v.session.Close(ctx(t)) })
 		v.goOn()
 		must.Report(t, <-closed)
-		if there := ephemerals(v.server, "/l"); len(there) > 0 {
-			t.Errorf("left: %q", there)
-		}
+		v.nothingLeft("/l")
 	})
 }
 
-// suspend kills the plugin and keeps back the next one until goOn.
+// suspend kills the plugin, and delays the next one until goOn.
 func (v *surviving) suspend() {
 	v.Helper()
 	v.hold.Lock()
@@ -117,22 +110,15 @@ func (v *surviving) suspend() {
 // exists waits until a znode exists.
 func (v *surviving) exists(path string) {
 	v.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		for _, n := range v.server.Tree() {
-			if n.Path == path {
-				return
-			}
-		}
-		if time.Now().After(end) {
-			v.Fatalf("%s does not exist", path)
-		}
-	}
+	eventually(v, func() string { return unless(len(v.nodes(path)) > 0, "%s does not exist", path) })
 }
 
 func (v *surviving) goOn() { v.hold.Unlock() }
 
-// TestARequestToGiveWayOutlivesThePlugin: it was asked for when nobody listened.
-func TestARequestToGiveWayOutlivesThePlugin(t *testing.T) {
+// TestARevocationWithoutAPlugin: another client requests it while no plugin serves the
+// session.
+func TestARevocationWithoutAPlugin(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	l, _ := v.session.SharedLock("/l", recipes.SharedLockConfig{Revocable: true})
 	h := must.Get(l.AcquireWrite(ctx(t)))(t)
@@ -146,21 +132,12 @@ func TestARequestToGiveWayOutlivesThePlugin(t *testing.T) {
 }
 
 // TestASessionIsLostAtItsDeadlineHoweverManyPluginsDie: no plugin lives for long enough to
-// take it up. Its holds end before ZooKeeper gives them away.
+// resume it. Its holds end before ZooKeeper grants them to another client.
 func TestASessionIsLostAtItsDeadlineHoweverManyPluginsDie(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
-	short, h := v.holdsShortly("/l")
-	told := make(chan time.Time, 1)
-	go func() { <-h.Done(); told <- time.Now() }()
-	granted := make(chan time.Time, 1)
-	go func() {
-		if _, err := lockAt(t, v.rival, "/l").Acquire(ctx(t)); err != nil {
-			t.Error(err)
-		}
-		granted <- time.Now()
-	}()
-	// From now on the servers answer nobody who would resume.
+	short, lostFirst := v.holdsShortly("/l")
+	// From now on the server answers no plugin that resumes the session.
 	v.server.SetFault(func(r zkserver.Request) zkserver.Fault {
 		return zkserver.Fault{CloseBefore: r.SessionID == short.ID()}
 	})
@@ -180,16 +157,15 @@ func TestASessionIsLostAtItsDeadlineHoweverManyPluginsDie(t *testing.T) {
 	if !errors.Is(short.Err(), recipes.ErrDeadline) {
 		t.Error(short.Err())
 	}
-	if a, b := <-told, <-granted; !a.Before(b) {
-		t.Errorf("told %v after the next one was granted", a.Sub(b))
-	}
+	lostFirst()
 }
 
-// TestAPluginThatTellsTheLossIsNotResumed: a signal has ended it, and it has closed its
-// sessions. What they held is free.
-func TestAPluginThatTellsTheLossIsNotResumed(t *testing.T) {
+// TestAPluginThatReportsTheLossIsNotResumed: it got a SIGTERM and has closed its sessions.
+// Their holds are free.
+func TestAPluginThatReportsTheLossIsNotResumed(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
-	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
+	h := v.holds("/l")
 	signal(t, v.supervisor.Plugin().PID(), syscall.SIGTERM)
 	closes(t, "Done", h.Done())
 	if err := v.session.Err(); !errors.Is(err, recipes.ErrPluginLost) {
@@ -200,7 +176,7 @@ func TestAPluginThatTellsTheLossIsNotResumed(t *testing.T) {
 	}
 }
 
-// TestAPluginThatCannotResumeLosesItsSessionsAtOnce, as with SupervisorConfig.LoseSessions.
+// TestAPluginThatCannotResumeLosesItsSessionsAtOnce: as with SupervisorConfig.LoseSessions.
 func TestAPluginThatCannotResumeLosesItsSessionsAtOnce(t *testing.T) {
 	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), MinBackoff: time.Millisecond}))(t)
 	defer s.Close(context.Background())
@@ -213,15 +189,14 @@ func TestAPluginThatCannotResumeLosesItsSessionsAtOnce(t *testing.T) {
 	acquire(t, supervised(t, s))
 }
 
-// TestASessionWithoutAPluginIsClosedWithItsSupervisor.
 func TestASessionWithoutAPluginIsClosedWithItsSupervisor(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
-	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
+	h := v.holds("/l")
 	p := v.supervisor.Plugin()
 	v.suspend()
 	closes(t, "Exited", p.Exited())
-	closed := make(chan error, 1)
-	go func() { closed <- v.supervisor.Close(ctx(t)) }()
+	closed := begin(func() error { return v.supervisor.Close(ctx(t)) })
 	closes(t, "Done", h.Done())
 	v.goOn()
 	must.Report(t, <-closed)

@@ -13,9 +13,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestAChangeWhosePluginDiesIsNotMadeTwice: its outcome is unknown, and what it does was
-// done once. It is answered with ErrUnknownOutcome alone, because the session goes on.
-func TestAChangeWhosePluginDiesIsNotMadeTwice(t *testing.T) {
+// TestAChangeWhosePluginDiesIsNotRepeated: it was made at most once. It returns
+// ErrUnknownOutcome without ErrSessionLost, because the session continues.
+func TestAChangeWhosePluginDiesIsNotRepeated(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	for name, c := range map[string]struct {
 		path   string
@@ -58,13 +59,13 @@ func TestAChangeWhosePluginDiesIsNotMadeTwice(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for round := 1; round <= 2; round++ { // the path is there in the second one
+			for round := 1; round <= 2; round++ { // in the second one the path exists
 				before, err := c.made(ctx(t), v.rival)
 				if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 					t.Fatal(err)
 				}
-				reached, done := v.unheard(func(r zkserver.Request) bool { return changes(r) && strings.HasPrefix(r.Path, c.path) }), make(chan error, 1)
-				go func() { done <- c.change(ctx(t), v.session) }()
+				reached := v.unanswered(func(r zkserver.Request) bool { return changes(r) && strings.HasPrefix(r.Path, c.path) })
+				done := begin(func() error { return c.change(ctx(t), v.session) })
 				closes(t, "the point", reached)
 				v.kill()
 				v.server.SetFault(nil)
@@ -77,7 +78,7 @@ func TestAChangeWhosePluginDiesIsNotMadeTwice(t *testing.T) {
 				}
 				must.Report(t, c.change(ctx(t), v.session))
 				if again, err := c.made(ctx(t), v.rival); err != nil || again != after+1 {
-					t.Errorf("round %d: made once more, %d times then, %d before: %v", round, again, after, err)
+					t.Errorf("round %d: made %d times after another call, %d before: %v", round, again, after, err)
 				}
 			}
 		})

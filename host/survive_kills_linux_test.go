@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestAPluginIsKilledAgainAndAgain: with half as many holds as kills, and as many that wait.
-// None is lost, nobody else is granted, and nothing of a dead plugin stays with its host.
+// TestAPluginIsKilledAgainAndAgain kills plugins with half as many holds as kills, and as many
+// waiters. No hold is lost, no waiter is granted, and the host keeps nothing of a dead plugin.
 func TestAPluginIsKilledAgainAndAgain(t *testing.T) {
 	kills := testall.Count(8, 200)
 	t.Run("embedded", func(t *testing.T) {
@@ -32,8 +32,8 @@ func killedAgainAndAgain(t *testing.T, v *surviving, kills int) {
 	var held []recipes.Hold
 	life, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	waits, giveUp := context.WithCancel(life)
-	defer giveUp()
+	waits, cancelWaits := context.WithCancel(life)
+	defer cancelWaits()
 	var waiting sync.WaitGroup
 	for i := range kills / 2 {
 		h := must.Get(lockAt(t, v.session, manyPath(i)).Acquire(life))(t)
@@ -52,7 +52,7 @@ func killedAgainAndAgain(t *testing.T, v *surviving, kills int) {
 	var took []time.Duration
 	for range kills {
 		took = append(took, v.kill())
-		for len(v.changes) > 0 { // they keep plugins
+		for len(v.changes) > 0 { // changes refer to plugins
 			<-v.changes
 		}
 		for i, h := range held {
@@ -61,20 +61,16 @@ func killedAgainAndAgain(t *testing.T, v *surviving, kills int) {
 			}
 			line, err := v.rival.Contenders(life, manyPath(i))
 			if err != nil || len(line.Contenders) != 2 || line.Contenders[0].Znode != h.Znode() {
-				t.Fatalf("hold %s: in line %+v: %v", h.Znode(), line, err)
+				t.Fatalf("hold %s: the wait queue is %+v: %v", h.Znode(), line, err)
 			}
 		}
 	}
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	eventually(t, func() string {
 		after, now := belongings(t), inUse()
-		if after.within(before) && now < heap+2<<20 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("afterwards there is %+v and %d KiB of heap; before there was %+v and %d KiB", after, now>>10, before, heap>>10)
-		}
-	}
-	giveUp()
+		return unless(after.within(before) && now < heap+2<<20,
+			"afterwards there is %+v and %d KiB of heap; before there was %+v and %d KiB", after, now>>10, before, heap>>10)
+	})
+	cancelWaits()
 	waiting.Wait()
 	for _, h := range held {
 		must.Report(t, h.Release(life))
@@ -85,7 +81,7 @@ func killedAgainAndAgain(t *testing.T, v *surviving, kills int) {
 
 func manyPath(i int) string { return fmt.Sprintf("/many-%d", i) }
 
-// inUse is the heap that is in use after a collection.
+// inUse returns the size of the heap after a garbage collection.
 func inUse() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -12,18 +12,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// remove deletes a znode as an operator may.
+// remove deletes a znode, like an operator.
 func (v *surviving) remove(znode string) {
 	v.Helper()
 	by := must.Get(lockAt(v.T, v.rival, "/operator").Acquire(ctx(v)))(v)
 	must.Do(v, errors.Join(by.Write(ctx(v), recipes.Delete(znode, recipes.AnyVersion)), by.Release(ctx(v))))
 }
 
-// TestALossWithoutAPluginIsTold: by the next plugin, as is one after that.
-func TestALossWithoutAPluginIsTold(t *testing.T) {
+// TestTheNextPluginReportsALoss: of a hold whose znode was deleted while no plugin ran, or
+// after the next plugin has resumed it.
+func TestTheNextPluginReportsALoss(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	for _, meanwhile := range []bool{true, false} {
-		h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
+		h := v.holds("/l")
 		lost := h.Done()
 		if meanwhile {
 			v.suspend()
@@ -32,7 +34,7 @@ func TestALossWithoutAPluginIsTold(t *testing.T) {
 		} else {
 			v.kill()
 			must.Do(t, h.Write(ctx(t)))
-			v.kill() // when the first one is known to watch
+			v.kill() // the write shows that the first plugin watches
 			v.remove(h.Znode())
 		}
 		closes(t, "Done", lost)
@@ -43,27 +45,17 @@ func TestALossWithoutAPluginIsTold(t *testing.T) {
 	must.Report(t, v.session.Err())
 }
 
-// TestWhatCannotBeTakenUpIsLostAlone: another client has deleted the znode of a grant, and
-// may have created it again. The session goes on, and what was created stays as it is.
-func TestWhatCannotBeTakenUpIsLostAlone(t *testing.T) {
+// TestOnlyGrantsWithoutTheirZnodesAreLost: another client has deleted the znode of a grant,
+// and may have created it again. The session continues, and the new znode does not change.
+func TestOnlyGrantsWithoutTheirZnodesAreLost(t *testing.T) {
 	for name, again := range map[string]bool{"deleted": false, "created again": true} {
-		t.Run(name, func(t *testing.T) { whatCannotBeTakenUpIsLostAlone(t, again) })
+		t.Run(name, func(t *testing.T) { onlyGrantsWithoutTheirZnodesAreLost(t, again) })
 	}
 }
 
-func whatCannotBeTakenUpIsLostAlone(t *testing.T, again bool) {
+func onlyGrantsWithoutTheirZnodesAreLost(t *testing.T, again bool) {
 	v := survive(t)
-	prepare(t, v.rival)
-	kept, err := lockAt(t, v.session, "/kept").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	held := make([]recipes.Grant, len(holdings))
-	for i, h := range holdings {
-		if held[i], err = h.get(ctx(t), v.session); err != nil {
-			t.Fatalf("%s: %v", h.name, err)
-		}
-	}
+	kept, held := v.holds("/kept"), v.holdsAll()
 	operator := must.Get(lockAt(t, v.rival, "/operator").Acquire(ctx(t)))(t)
 	v.suspend()
 	var znodes []string
@@ -77,7 +69,7 @@ func whatCannotBeTakenUpIsLostAlone(t *testing.T, again bool) {
 			t.Fatalf("%s: %v", holdings[i].name, err)
 		}
 	}
-	made := v.look(znodes)
+	made := v.nodes(znodes...)
 	v.goOn()
 	for i, g := range held {
 		h := holdings[i]
@@ -88,16 +80,16 @@ func whatCannotBeTakenUpIsLostAlone(t *testing.T, again bool) {
 		if err := g.Write(ctx(t)); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Errorf("%s: a write: %v", h.name, err)
 		}
-		_ = h.giveBack(ctx(t), g) // says that it is gone, or nothing
+		_ = h.giveBack(ctx(t), g) // its error is not the subject
 	}
 	must.Report(t, errors.Join(kept.Err(), kept.Write(ctx(t)), kept.Release(ctx(t)), v.session.Err()))
-	if now := v.look(znodes); again && len(now) != len(znodes) || !slices.Equal(now, made) {
-		t.Errorf("made as %q, then they are %q", made, now)
+	if now := v.nodes(znodes...); again && len(now) != len(znodes) || !slices.Equal(now, made) {
+		t.Errorf("created as %q, now %q", made, now)
 	}
 }
 
-// look returns all that the server has of those znodes that exist.
-func (v *surviving) look(znodes []string) (all []string) {
+// nodes returns the existing ones of the znodes, with all their data.
+func (v *surviving) nodes(znodes ...string) (all []string) {
 	for _, n := range v.server.Tree() {
 		if slices.Contains(znodes, n.Path) {
 			all = append(all, fmt.Sprintf("%+v", n))

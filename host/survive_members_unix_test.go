@@ -5,23 +5,23 @@ package host_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// passed is what has come of Enter.
+// passed is the result of Enter.
 type passed struct {
 	recipes.Passage
 	err error
 }
 
-// enter has a member of two enter.
+// enter enters a double barrier for two members.
 func enter(ctx context.Context, t *testing.T, s recipes.Recipes, path string) <-chan passed {
 	t.Helper()
 	b := must.Get(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 2}))(t)
@@ -33,91 +33,88 @@ func enter(ctx context.Context, t *testing.T, s recipes.Recipes, path string) <-
 	return done
 }
 
-// waits has a member of the plugin's session wait. It returns when the host knows its
-// znode.
-func (v *surviving) waits(path string) (mine <-chan passed, znode string) {
-	v.Helper()
-	looked := make(chan struct{})
+// sees returns a channel that is closed at the first request that matches.
+func (v *surviving) sees(match func(zkserver.Request) bool) <-chan struct{} {
+	seen := make(chan struct{})
 	var once sync.Once
 	v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-		if r.Op == zkserver.OpExists && r.Path == path+"/ready" {
-			once.Do(func() { close(looked) })
+		if match(r) {
+			once.Do(func() { close(seen) })
 		}
 		return f
 	})
+	return seen
+}
+
+// waits enters a double barrier in the plugin's session. It returns when the host has the
+// member's znode.
+func (v *surviving) waits(path string) (mine <-chan passed, znode string) {
+	v.Helper()
+	reads := v.sees(func(r zkserver.Request) bool { return r.Op == zkserver.OpExists && r.Path == path+"/ready" })
 	mine = enter(ctx(v), v.T, v.session, path)
-	closes(v, "the point", looked)
+	closes(v, "the point", reads)
 	v.server.SetFault(nil)
-	v.hear()
+	v.catchUp()
 	return mine, v.members(path, 1)[0]
 }
 
-// hear returns when the host has read what its plugin has told before.
-func (v *surviving) hear() {
+// catchUp returns when the host has read the earlier messages of its plugin.
+func (v *surviving) catchUp() {
 	v.Helper()
-	h := must.Get(lockAt(v.T, v.session, "/hear").Acquire(ctx(v)))(v)
+	h := v.holds("/catch-up")
 	lost := h.Done()
 	v.remove(h.Znode())
 	closes(v, "Done", lost)
 }
 
-// members waits until n members of a double barrier are there.
-func (v *surviving) members(path string, n int) []string {
+// members waits until a double barrier has n members, and returns their znodes.
+func (v *surviving) members(path string, n int) (znodes []string) {
 	v.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		there := ephemerals(v.server, path)
-		if len(there) == n {
-			return there
-		}
-		if time.Now().After(end) {
-			v.Fatalf("not %d members: %q", n, there)
-		}
-	}
+	eventually(v, func() string {
+		znodes = ephemerals(v.server, path)
+		return unless(len(znodes) == n, "not %d members: %q", n, znodes)
+	})
+	return znodes
 }
 
-// TestAMemberThatWaitsOutlivesItsPlugin: it is counted from its first Enter on, also by
-// others that enter while no plugin serves it.
-func TestAMemberThatWaitsOutlivesItsPlugin(t *testing.T) {
-	for _, when := range []string{"without a plugin", "afterwards"} {
+// TestAWaitingMemberSurvivesItsPlugin: it counts from its first Enter on, even for members
+// that enter while no plugin serves it.
+func TestAWaitingMemberSurvivesItsPlugin(t *testing.T) {
+	t.Parallel()
+	v := survive(t)
+	for i, when := range []string{"without a plugin", "afterwards"} {
 		t.Run(when, func(t *testing.T) {
-			v := survive(t)
-			mine, before := v.waits("/b")
+			v, path := v.in(t), fmt.Sprint("/b-", i)
+			mine, before := v.waits(path)
 			for range 2 {
 				v.kill()
 			}
-			var theirs <-chan passed
+			var b passed
 			if when == "without a plugin" {
 				v.suspend()
-				theirs = enter(ctx(t), t, v.rival, "/b")
-				p := <-theirs
-				again := make(chan passed, 1)
-				again <- p
-				theirs = again
+				b = <-enter(ctx(t), t, v.rival, path)
 				v.goOn()
 			} else {
-				if after := v.members("/b", 1)[0]; after != before {
-					t.Errorf("there was %s, then %s", before, after)
+				if after := v.members(path, 1)[0]; after != before {
+					t.Errorf("the member was %s, then %s", before, after)
 				}
-				theirs = enter(ctx(t), t, v.rival, "/b")
+				b = <-enter(ctx(t), t, v.rival, path)
 			}
-			a, b := <-mine, <-theirs
+			a := <-mine
 			must.Do(t, errors.Join(a.err, b.err))
 			if a.Znode() != before || !slices.Equal(a.Members(), b.Members()) || !slices.Contains(a.Members(), a.Znode()) {
 				t.Errorf("entered as %s with %q; it waited as %s, and the other entered with %q", a.Znode(), a.Members(), before, b.Members())
 			}
-			must.Report(t, a.Write(ctx(t), recipes.Create("/inside", nil)))
-			left := make(chan error, 1)
-			go func() { left <- a.Leave(ctx(t)) }()
+			must.Report(t, a.Write(ctx(t), recipes.Create(path+"-inside", nil)))
+			left := begin(func() error { return a.Leave(ctx(t)) })
 			must.Report(t, errors.Join(b.Leave(ctx(t)), <-left))
-			if there := ephemerals(v.server, "/b"); len(there) > 0 {
-				t.Errorf("left: %q", there)
-			}
+			v.nothingLeft(path)
 		})
 	}
 }
 
-// TestOthersDoNotLeaveBeforeAMemberWhosePluginDied.
 func TestOthersDoNotLeaveBeforeAMemberWhosePluginDied(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	mine := enter(ctx(t), t, v.session, "/b")
 	v.members("/b", 1)
@@ -125,8 +122,7 @@ func TestOthersDoNotLeaveBeforeAMemberWhosePluginDied(t *testing.T) {
 	a := <-mine
 	must.Do(t, errors.Join(a.err, b.err))
 	members := a.Members()
-	left := make(chan error, 1)
-	go func() { left <- b.Leave(ctx(t)) }()
+	left := begin(func() error { return b.Leave(ctx(t)) })
 	for range 2 {
 		v.kill()
 	}
@@ -143,83 +139,93 @@ func TestOthersDoNotLeaveBeforeAMemberWhosePluginDied(t *testing.T) {
 	closes(t, "Done", a.Done())
 }
 
-// TestAMemberThatLeavesOutlivesItsPlugin: Leave returns when the others have left, whether
-// the member's znode was deleted before its plugin died or not.
-func TestAMemberThatLeavesOutlivesItsPlugin(t *testing.T) {
-	for _, who := range []string{"the lowest", "the highest"} { // which deletes its znode first
+// TestALeavingMemberSurvivesItsPlugin: Leave returns when the others have left, whether the
+// member's znode was deleted before its plugin died or not.
+func TestALeavingMemberSurvivesItsPlugin(t *testing.T) {
+	t.Parallel()
+	v := survive(t)
+	for i, who := range []string{"the lowest", "the highest"} { // the highest deletes its znode first
 		t.Run(who, func(t *testing.T) {
-			v := survive(t)
+			v, path := v.in(t), fmt.Sprint("/b-", i)
 			first, second := v.session, v.rival
 			if who == "the highest" {
 				first, second = second, first
 			}
-			lower := enter(ctx(t), t, first, "/b")
-			v.members("/b", 1)
-			b := <-enter(ctx(t), t, second, "/b")
+			lower := enter(ctx(t), t, first, path)
+			v.members(path, 1)
+			b := <-enter(ctx(t), t, second, path)
 			a := <-lower
 			must.Do(t, errors.Join(a.err, b.err))
 			if who == "the highest" {
 				a, b = b, a
 			}
-			left := make(chan error, 1)
-			go func() { left <- a.Leave(ctx(t)) }()
+			left := begin(func() error { return a.Leave(ctx(t)) })
 			closes(t, "Done", a.Done())
 			if who == "the highest" {
-				v.members("/b", 1)
+				v.members(path, 1)
 			}
 			for range 2 {
 				v.kill()
 			}
-			must.Report(t, b.Write(ctx(t), recipes.Create("/inside", nil)))
+			must.Report(t, b.Write(ctx(t), recipes.Create(path+"-inside", nil)))
 			select {
 			case err := <-left:
-				t.Fatalf("it left while the other is inside: %v", err)
+				t.Fatalf("it left before the other member: %v", err)
 			default:
 			}
 			must.Report(t, errors.Join(b.Leave(ctx(t)), <-left))
-			if there := ephemerals(v.server, "/b"); len(there) > 0 {
-				t.Errorf("left: %q", there)
-			}
+			v.nothingLeft(path)
 		})
 	}
 }
 
-// TestAMemberWhoseLeaveWasGivenUpDoesNotStay: the others do not wait for it, though the
-// plugin that was to delete it has died.
-func TestAMemberWhoseLeaveWasGivenUpDoesNotStay(t *testing.T) {
-	for _, when := range []string{"without a plugin", "before it died"} {
+// refuseDeletes makes the server end the connection instead of carrying out a deletion of the
+// plugin's session.
+func (v *surviving) refuseDeletes() {
+	v.server.SetFault(func(r zkserver.Request) zkserver.Fault {
+		return zkserver.Fault{CloseBefore: r.SessionID == v.session.ID() && (r.Op == zkserver.OpDelete || r.Op == zkserver.OpMulti)}
+	})
+}
+
+// diesRefused ends refuseDeletes: the plugin dies after it has received the calls so far. The
+// next one starts after goOn.
+func (v *surviving) diesRefused() {
+	v.Helper()
+	must.Get(v.session.Stats(ctx(v)))(v) // the plugin receives it after those calls
+	p := v.supervisor.Plugin()
+	v.suspend()
+	closes(v, "Exited", p.Exited())
+	v.server.SetFault(nil)
+}
+
+// TestAMemberWhoseLeaveWasCanceledIsDeleted: the others do not wait for it, although the plugin
+// that should have deleted it has died.
+func TestAMemberWhoseLeaveWasCanceledIsDeleted(t *testing.T) {
+	t.Parallel()
+	v := survive(t)
+	for i, when := range []string{"without a plugin", "before it died"} {
 		t.Run(when, func(t *testing.T) {
-			v := survive(t)
-			mine, _ := v.waits("/b")
-			b := <-enter(ctx(t), t, v.rival, "/b")
+			v, path := v.in(t), fmt.Sprint("/b-", i)
+			mine, _ := v.waits(path)
+			b := <-enter(ctx(t), t, v.rival, path)
 			a := <-mine
 			must.Do(t, errors.Join(a.err, b.err))
-			given, cancel := context.WithCancel(ctx(t))
+			canceled, cancel := context.WithCancel(ctx(t))
 			cancel()
 			if when == "before it died" {
-				v.server.SetFault(func(r zkserver.Request) zkserver.Fault { // nothing of it is deleted
-					return zkserver.Fault{CloseBefore: r.SessionID == v.session.ID() && (r.Op == zkserver.OpDelete || r.Op == zkserver.OpMulti)}
-				})
+				v.refuseDeletes()
 			} else {
 				v.suspend()
 			}
-			if err := a.Leave(given); !errors.Is(err, context.Canceled) {
-				t.Errorf("a Leave that was given up: %v", err)
+			if err := a.Leave(canceled); !errors.Is(err, context.Canceled) {
+				t.Errorf("a canceled Leave: %v", err)
 			}
 			if when == "before it died" {
-				if _, err := v.session.Stats(ctx(t)); err != nil { // which the plugin hears after that
-					t.Error(err)
-				}
-				p := v.supervisor.Plugin()
-				v.suspend()
-				closes(t, "Exited", p.Exited())
-				v.server.SetFault(nil)
+				v.diesRefused()
 			}
 			v.goOn()
 			must.Report(t, b.Leave(ctx(t)))
-			if there := ephemerals(v.server, "/b"); len(there) > 0 {
-				t.Errorf("left: %q", there)
-			}
+			v.nothingLeft(path)
 		})
 	}
 }

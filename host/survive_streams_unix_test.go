@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,29 +17,29 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// words has the values of a watch as text. It leaves out one that differs from the last in
-// what is not in the text: the root of a configuration is made before the first key. One
-// that does not differ at all is told twice.
+// words converts the values of a watch to text. It skips a value that differs from the last
+// one only in what is not in the text: a configuration's root is created before the first key.
+// It does not skip a value that equals the last one, so a test finds values that are repeated.
 func words[T any](values <-chan T, err error, word func(T) string) (<-chan string, error) {
 	if err != nil {
 		return nil, err
 	}
-	told := make(chan string, 100)
+	texts := make(chan string, 100)
 	go func() {
-		defer close(told)
+		defer close(texts)
 		var last []T
 		for v := range values {
 			if last == nil || word(v) != word(last[0]) || reflect.DeepEqual(v, last[0]) {
-				told <- word(v)
+				texts <- word(v)
 			}
 			last = []T{v}
 		}
 	}()
-	return told, nil
+	return texts, nil
 }
 
-// stream is something that a session can watch at a path. At first it tells "", and n when
-// another session has changed it for the nth time.
+// stream is a kind of watch. Its first value is "", and n after the nth change by another
+// session.
 type stream struct {
 	name   string
 	watch  func(context.Context, recipes.Client, string) (<-chan string, error)
@@ -125,8 +124,8 @@ var streams = []stream{
 	}},
 }
 
-// looks reports whether a request reads what a stream tells.
-func looks(r zkserver.Request) bool {
+// reads reports whether a request is a read.
+func reads(r zkserver.Request) bool {
 	switch r.Op {
 	case zkserver.OpGetData, zkserver.OpGetChildren, zkserver.OpGetChildren2, zkserver.OpExists:
 		return true
@@ -134,30 +133,31 @@ func looks(r zkserver.Request) bool {
 	return false
 }
 
-// told is what a watch tells.
-type told struct {
+// observed is an open watch.
+type observed struct {
 	*testing.T
 	values <-chan string
 }
 
-func (o told) next(want string) {
+// next checks the next value.
+func (o observed) next(want string) {
 	o.Helper()
 	select {
 	case now, open := <-o.values:
 		if !open || now != want {
-			o.Fatalf("told %q (open: %v), want %q", now, open, want)
+			o.Fatalf("got %q (open: %v), want %q", now, open, want)
 		}
 	case <-time.After(patience):
-		o.Fatalf("not told %q", want)
+		o.Fatalf("did not get %q", want)
 	}
 }
 
-// meets has the plugin die at that moment, when the stream is opened and at each of two
-// changes. Each value is told once, in order.
+// meets kills the plugin at a moment, when the stream is opened and at each of two changes.
+// The stream delivers each value once, in order.
 func (st stream) meets(t *testing.T, v *surviving, m moment) {
 	path := "/watched-" + m.name + "-" + st.name
-	at := func(r zkserver.Request) bool { return looks(r) && strings.HasPrefix(r.Path, path) }
-	o := told{T: t}
+	at := func(r zkserver.Request) bool { return reads(r) && strings.HasPrefix(r.Path, path) }
+	o := observed{T: t}
 	must.Do(t, m.make(v, deed{call: func() (err error) { o.values, err = st.watch(t.Context(), v.session, path); return err }, at: at}))
 	o.next("")
 	change := st.change(t.Context(), v.rival, path)
@@ -165,43 +165,36 @@ func (st stream) meets(t *testing.T, v *surviving, m moment) {
 		must.Do(t, m.make(v, deed{call: func() error { return change(n) }, at: at, theirs: true}))
 		o.next(strconv.Itoa(n))
 	}
-	if err := change(3); err != nil { // what is told twice comes before it
-		t.Fatal(err)
-	}
+	must.Do(t, change(3)) // a repeated value would come before it
 	o.next("3")
 }
 
-// TestStreamsTellNothingTwice: neither when nothing has changed, nor when the next plugin
-// loses the servers as it opens them.
-func TestStreamsTellNothingTwice(t *testing.T) {
+// TestStreamsRepeatNoValue: neither when nothing has changed, nor when the next plugin loses
+// its connection while it opens them.
+func TestStreamsRepeatNoValue(t *testing.T) {
+	t.Parallel()
+	v := survive(t)
 	for _, st := range streams {
 		t.Run(st.name, func(t *testing.T) {
-			v, o := survive(t), told{T: t}
-			var err error
-			if o.values, err = st.watch(ctx(t), v.session, "/watched"); err != nil {
-				t.Fatal(err)
+			v, path := v.in(t), "/watched-"+st.name
+			ours := func(r zkserver.Request) bool {
+				return r.SessionID == v.session.ID() && reads(r) && strings.HasPrefix(r.Path, path)
 			}
+			o := observed{t, must.Get(st.watch(ctx(t), v.session, path))(t)}
 			o.next("")
 			for range 2 { // nothing has changed
-				looked := make(chan struct{})
-				var once sync.Once
-				v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-					if r.SessionID == v.session.ID() && looks(r) {
-						once.Do(func() { close(looked) })
-					}
-					return f
-				})
+				watched := v.sees(ours)
 				v.kill()
-				closes(t, "the watch of the next plugin", looked)
+				closes(t, "the watch of the next plugin", watched)
 			}
 			v.server.SetFault(nil)
-			v.hear() // takes longer than what the watch would tell
-			change := st.change(ctx(t), v.rival, "/watched")
+			v.catchUp() // a repeated value would arrive before
+			change := st.change(ctx(t), v.rival, path)
 			v.suspend()
 			must.Do(t, change(1))
 			var cuts atomic.Int32
 			v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-				if r.SessionID == v.session.ID() && looks(r) {
+				if ours(r) {
 					f.CloseBefore = cuts.Add(1) <= 2
 				}
 				return f
@@ -214,7 +207,7 @@ func TestStreamsTellNothingTwice(t *testing.T) {
 			must.Do(t, change(2))
 			o.next("2")
 			if len(o.values) > 0 {
-				t.Errorf("told %q too", <-o.values)
+				t.Errorf("got %q too", <-o.values)
 			}
 		})
 	}

@@ -15,27 +15,26 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A deed is a call that a plugin's death meets.
+// A deed is a call that is interrupted by the plugin's death.
 type deed struct {
 	call func() error
-	at   func(zkserver.Request) bool // what the plugin asks the server when it dies during the call
+	at   func(zkserver.Request) bool // the request in which the plugin dies, if it dies during the call
 	// theirs: another session makes the call, and needs no plugin.
 	theirs bool
 }
 
-// A moment is when a plugin is killed: it makes a call, and has the plugin die.
+// A moment is a time at which a plugin dies. make makes a call and kills the plugin.
 type moment struct {
 	name string
 	make func(v *surviving, d deed) error
-	// unknown: a change may have an unknown outcome.
+	// unknown: a change can have an unknown outcome.
 	unknown bool
 }
 
 var moments = []moment{
 	{"before", func(v *surviving, d deed) (err error) {
 		v.suspend()
-		done := make(chan error, 1)
-		go func() { done <- d.call() }()
+		done := begin(d.call)
 		if d.theirs {
 			err = <-done
 			v.goOn()
@@ -45,14 +44,13 @@ var moments = []moment{
 		return <-done
 	}, false},
 	{"during", func(v *surviving, d deed) error {
-		done := make(chan error, 1)
 		if v.server == nil {
-			go func() { done <- d.call() }()
+			done := begin(d.call)
 			v.kill()
 			return <-done
 		}
-		reached := v.unheard(d.at)
-		go func() { done <- d.call() }()
+		reached := v.unanswered(d.at)
+		done := begin(d.call)
 		closes(v, "the point", reached)
 		v.kill()
 		v.server.SetFault(nil)
@@ -65,7 +63,7 @@ var moments = []moment{
 	}, false},
 }
 
-// changes reports whether a request changes something.
+// changes reports whether a request is a write.
 func changes(r zkserver.Request) bool {
 	switch r.Op {
 	case zkserver.OpCreate, zkserver.OpCreate2, zkserver.OpDelete, zkserver.OpSetData, zkserver.OpMulti:
@@ -74,94 +72,90 @@ func changes(r zkserver.Request) bool {
 	return false
 }
 
-// TestDeathsOfAResumedPlugin is the table of deaths for a host that resumes: each recipe,
-// and its plugin killed before, during and after each call. The hold stands with its token,
-// nobody else is granted, guarded writes happen once and work, and nothing is left. Watches
-// tell each change once: see stream.meets.
+// TestDeathsOfAResumedPlugin kills the plugin before, during and after each call of each
+// recipe. Holds keep their token, no other client is granted them, guarded writes happen once,
+// and nothing is left. Watches report each change once: see stream.meets.
 func TestDeathsOfAResumedPlugin(t *testing.T) {
 	t.Parallel()
-	t.Run("embedded", func(t *testing.T) {
-		t.Parallel()
-		deathsOfAResumedPlugin(t, survive(t))
-	})
+	for _, m := range moments {
+		t.Run("embedded/"+m.name, func(t *testing.T) {
+			t.Parallel()
+			m.deathsOfAResumedPlugin(survive(t))
+		})
+	}
 	t.Run("real", func(t *testing.T) {
 		t.Parallel()
-		deathsOfAResumedPlugin(t, surviveAt(t, ensembletest.Shared(t).Addrs()))
+		v, moments := surviveAt(t, ensembletest.Shared(t).Addrs()), moments
+		if !testall.On() {
+			moments = moments[1:2] // during a call
+		}
+		for _, m := range moments { // one after the other: they use the same paths
+			t.Run(m.name, func(t *testing.T) { m.deathsOfAResumedPlugin(v.in(t)) })
+		}
 	})
 }
 
-func deathsOfAResumedPlugin(t *testing.T, v *surviving) {
-	moments := moments
-	if v.server == nil && !testall.On() {
-		moments = moments[1:2] // during a call
+func (m moment) deathsOfAResumedPlugin(v *surviving) {
+	for _, st := range streams {
+		v.Run("watch "+st.name, func(t *testing.T) { st.meets(t, v.in(t), m) })
 	}
-	for _, m := range moments {
-		for _, st := range streams {
-			t.Run(m.name+"/watch "+st.name, func(t *testing.T) { st.meets(t, v, m) })
-		}
-		for _, h := range holdings {
-			t.Run(m.name+"/"+h.name, func(t *testing.T) {
-				prepare(t, v.rival)
-				call := func(c func() error) deed {
-					return deed{call: c, at: func(r zkserver.Request) bool { return changes(r) && strings.HasPrefix(r.Path, h.path) }}
+	for _, h := range holdings {
+		v.Run(h.name, func(t *testing.T) {
+			v := v.in(t)
+			prepare(t, v.rival)
+			call := func(c func() error) deed {
+				return deed{call: c, at: func(r zkserver.Request) bool { return changes(r) && strings.HasPrefix(r.Path, h.path) }}
+			}
+			var g recipes.Grant
+			must.Do(t, m.make(v, call(func() (err error) { g, err = h.get(ctx(t), v.session); return err })))
+			token, znode := g.Token(), g.Znode()
+			isHeld := func(after string) {
+				t.Helper()
+				if err := g.Err(); err != nil || g.Token() != token || g.Znode() != znode {
+					t.Fatalf("%s: %s with %d, it had %s with %d: %v", after, g.Znode(), g.Token(), znode, token, err)
 				}
-				var g recipes.Grant
-				must.Do(t, m.make(v, call(func() (err error) { g, err = h.get(ctx(t), v.session); return err })))
-				token, znode := g.Token(), g.Znode()
-				stands := func(after string) {
-					t.Helper()
-					if err := g.Err(); err != nil || g.Token() != token || g.Znode() != znode {
-						t.Fatalf("%s: %s with %d, it had %s with %d: %v", after, g.Znode(), g.Token(), znode, token, err)
-					}
-					if h.rival != nil {
-						if _, err := h.rival(ctx(t), v.rival); !errors.Is(err, recipes.ErrContended) && !errors.Is(err, recipes.ErrNodeExists) {
-							t.Errorf("%s: somebody else: %v", after, err)
-						}
-					}
+				h.isTaken(t, v.rival)
+			}
+			isHeld("granted")
+			made := func(what string, c func() error) (certain bool) {
+				t.Helper()
+				err := m.make(v, call(c))
+				unknown := m.unknown && errors.Is(err, recipes.ErrUnknownOutcome) && !errors.Is(err, recipes.ErrSessionLost)
+				if err != nil && !unknown {
+					t.Errorf("%s: %v", what, err)
 				}
-				stands("granted")
-				made := func(what string, c func() error) (certain bool) {
-					t.Helper()
-					err := m.make(v, call(c))
-					unknown := m.unknown && errors.Is(err, recipes.ErrUnknownOutcome) && !errors.Is(err, recipes.ErrSessionLost)
-					if err != nil && !unknown {
-						t.Errorf("%s: %v", what, err)
-					}
-					stands(what)
-					return !unknown
+				isHeld(what)
+				return !unknown
+			}
+			written := fmt.Sprintf("/written-%s-%s-%d", m.name, h.name, token)
+			certain := made("write", func() error { return g.Write(ctx(t), recipes.Create(written, nil)) })
+			if err := g.Write(ctx(t), recipes.Delete(written, recipes.AnyVersion)); err != nil && (certain || !errors.Is(err, recipes.ErrNoNode)) {
+				t.Errorf("deleting the written znode: %v", err)
+			}
+			switch g.(type) {
+			case recipes.Leadership, recipes.Membership, recipes.Registration:
+				made("use", func() error { return use(ctx(t), g) })
+			}
+			lost := g.Done()
+			if err := m.make(v, call(func() error { return h.giveBack(ctx(t), g) })); err != nil {
+				t.Errorf("given back: %v", err)
+			}
+			closes(t, "Done", lost)
+			if v.server != nil {
+				v.nothingLeft(h.path)
+			}
+			if h.rival != nil {
+				next, err := h.rival(ctx(t), v.rival)
+				if err == nil {
+					err = h.giveBack(ctx(t), next)
 				}
-				written := fmt.Sprintf("/written-%s-%s-%d", m.name, h.name, token)
-				certain := made("write", func() error { return g.Write(ctx(t), recipes.Create(written, nil)) })
-				if err := g.Write(ctx(t), recipes.Delete(written, recipes.AnyVersion)); err != nil && (certain || !errors.Is(err, recipes.ErrNoNode)) {
-					t.Errorf("what was written: %v", err)
+				if err != nil {
+					t.Fatalf("the rival, after the release: %v", err)
 				}
-				switch g.(type) {
-				case recipes.Leadership, recipes.Membership, recipes.Registration:
-					made("use", func() error { return use(ctx(t), g) })
+				if next.Token() <= token {
+					t.Errorf("token %d after %d", next.Token(), token)
 				}
-				lost := g.Done()
-				if err := m.make(v, call(func() error { return h.giveBack(ctx(t), g) })); err != nil {
-					t.Errorf("given back: %v", err)
-				}
-				closes(t, "Done", lost)
-				if v.server != nil {
-					if left := ephemerals(v.server, h.path); len(left) > 0 {
-						t.Errorf("left: %q", left)
-					}
-				}
-				if h.rival != nil {
-					next, err := h.rival(ctx(t), v.rival)
-					if err == nil {
-						err = h.giveBack(ctx(t), next)
-					}
-					if err != nil {
-						t.Fatalf("somebody else, after that: %v", err)
-					}
-					if next.Token() <= token {
-						t.Errorf("token %d after %d", next.Token(), token)
-					}
-				}
-			})
-		}
+			}
+		})
 	}
 }

@@ -20,16 +20,17 @@ func transactionAt(t *testing.T, s recipes.Recipes, path string, variant recipes
 	return must.Get(s.Transaction(path, recipes.TransactionConfig{Variant: variant}))(t)
 }
 
-// TestATransactionOutlivesItsPlugin: a session is coordinator and a site, and its plugin
-// is killed after each step, and while it waits. The other site notices nothing, and both
-// are told to commit.
-func TestATransactionOutlivesItsPlugin(t *testing.T) {
+// TestATransactionSurvivesItsPlugin: a session is the coordinator and a site. Its plugin is
+// killed after each step, and while it waits. The other site notices nothing, and both get the
+// decision to commit.
+func TestATransactionSurvivesItsPlugin(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	for _, variant := range recipes.Variants() {
 		t.Run(string(variant), func(t *testing.T) {
 			path := "/" + string(variant)
 			tx, other := transactionAt(t, v.session, path, variant), transactionAt(t, v.rival, path, variant)
-			stands := func(after string) {
+			survives := func(after string) {
 				t.Helper()
 				v.kill()
 				status, err := other.Status(ctx(t))
@@ -37,7 +38,7 @@ func TestATransactionOutlivesItsPlugin(t *testing.T) {
 					t.Fatalf("%s: %v", after, err)
 				}
 				if status.Coordinated != (variant != recipes.AllWatch) {
-					t.Errorf("%s: the coordinator's place was given up", after)
+					t.Errorf("%s: there is no coordinator", after)
 				}
 				for _, s := range status.Sites {
 					if s.Dead {
@@ -46,44 +47,36 @@ func TestATransactionOutlivesItsPlugin(t *testing.T) {
 				}
 			}
 			must.Do(t, tx.Begin(ctx(t), []byte("payload"), "mine", "theirs"))
-			stands("begun")
+			survives("begun")
 			mine := must.Get(tx.Join(ctx(t), "mine"))(t)
 			theirs := must.Get(other.Join(ctx(t), "theirs"))(t)
-			stands("joined")
+			survives("joined")
 			must.Do(t, mine.Vote(ctx(t), recipes.VoteCommit))
-			stands("voted")
-			told := make(chan error, 3)
-			await := func(who string, wait func(context.Context) (recipes.Decision, error)) {
-				go func() {
-					switch d, err := wait(ctx(t)); {
-					case err != nil:
-						told <- fmt.Errorf("%s: %w", who, err)
-					case !d.Commit:
-						told <- fmt.Errorf("%s was told %+v", who, d)
-					default:
-						told <- nil
+			survives("voted")
+			await := func(who string, wait func(context.Context) (recipes.Decision, error)) <-chan error {
+				return begin(func() error {
+					d, err := wait(ctx(t))
+					if err != nil || !d.Commit {
+						return fmt.Errorf("%s got %+v: %v", who, d, err)
 					}
-				}()
+					return nil
+				})
 			}
-			await("coordinator", tx.Coordinate)
-			await("mine", mine.Wait)
-			await("theirs", theirs.Wait)
-			if _, err := v.session.Stats(ctx(t)); err != nil { // which is asked for after the calls, most likely
-				t.Error(err)
-			}
-			stands("waiting")
-			stands("waiting again")
+			decided := []<-chan error{await("coordinator", tx.Coordinate), await("mine", mine.Wait), await("theirs", theirs.Wait)}
+			must.Get(v.session.Stats(ctx(t)))(t) // most likely sent after those calls
+			survives("waiting")
+			survives("waiting again")
 			must.Do(t, theirs.Vote(ctx(t), recipes.VoteCommit))
-			must.Report(t, errors.Join(<-told, <-told, <-told))
+			must.Report(t, errors.Join(<-decided[0], <-decided[1], <-decided[2]))
 			v.kill()
 			must.Report(t, mine.Done(ctx(t)))
 			v.kill()
 			if d, err := mine.Wait(ctx(t)); err == nil && !d.Commit {
-				t.Errorf("in the end it was told %+v", d)
+				t.Errorf("in the end it got %+v", d)
 			}
 			must.Report(t, errors.Join(mine.Done(ctx(t)), theirs.Done(ctx(t)), mine.Done(ctx(t))))
 			if _, err := other.Status(ctx(t)); !errors.Is(err, recipes.ErrNoTransaction) {
-				t.Errorf("it is still there: %v", err)
+				t.Errorf("the transaction still exists: %v", err)
 			}
 			v.kill()
 			if err := mine.Done(ctx(t)); err != nil {
@@ -91,20 +84,17 @@ func TestATransactionOutlivesItsPlugin(t *testing.T) {
 			}
 		})
 	}
-	if there := ephemerals(v.server, ""); len(there) > 0 {
-		t.Errorf("left: %q", there)
-	}
+	v.nothingLeft("")
 }
 
-// unheard keeps back the answer to the first request of the plugin that matters, from
-// now on. reached is closed when it has arrived. It is carried out unless the plugin dies
-// first.
-func (v *surviving) unheard(matters func(zkserver.Request) bool) (reached <-chan struct{}) {
+// unanswered keeps back the reply to the plugin's next request that matches. reached is closed
+// when that request has arrived. The server carries it out unless the plugin dies first.
+func (v *surviving) unanswered(match func(zkserver.Request) bool) (reached <-chan struct{}) {
 	at, never := make(chan struct{}), make(chan struct{})
 	v.Cleanup(func() { close(never) })
 	var once sync.Once
 	v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-		if r.SessionID == v.session.ID() && matters(r) {
+		if r.SessionID == v.session.ID() && match(r) {
 			once.Do(func() { f.HoldReply = never; close(at) })
 		}
 		return f
@@ -112,19 +102,18 @@ func (v *surviving) unheard(matters func(zkserver.Request) bool) (reached <-chan
 	return at
 }
 
-// TestCallsOfATransactionAreRepeated: those that were carried out, and not answered. Begin
-// is not, and says so.
+// TestCallsOfATransactionAreRepeated: calls that were carried out, but not answered. Begin is
+// not repeated, and returns an unknown outcome.
 func TestCallsOfATransactionAreRepeated(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
-	multi := func(r zkserver.Request) bool { return r.Op == zkserver.OpMulti }
 	for _, variant := range recipes.Variants() {
 		t.Run(string(variant), func(t *testing.T) {
 			path := "/" + string(variant)
 			tx := transactionAt(t, v.session, path, variant)
-			unheard := func(what, made string, call func() error) error {
+			unanswered := func(what, made string, call func() error) error {
 				t.Helper()
-				reached, done := v.unheard(multi), make(chan error, 1)
-				go func() { done <- call() }()
+				reached, done := v.unanswered(isMulti), begin(call)
 				closes(t, what, reached)
 				if made != "" {
 					v.exists(path + made)
@@ -133,70 +122,62 @@ func TestCallsOfATransactionAreRepeated(t *testing.T) {
 				v.server.SetFault(nil)
 				return <-done
 			}
-			err := unheard("Begin", "/protocol", func() error { return tx.Begin(ctx(t), nil, "it") })
+			err := unanswered("Begin", "/protocol", func() error { return tx.Begin(ctx(t), nil, "it") })
 			if !errors.Is(err, recipes.ErrUnknownOutcome) || errors.Is(err, recipes.ErrSessionLost) {
 				t.Errorf("Begin: %v", err)
 			}
 			var it recipes.Site
 			join := func() (err error) { it, err = tx.Join(ctx(t), "it"); return err }
 			if variant == recipes.OwnNodes {
-				err = unheard("Join", "/joined_it", join)
+				err = unanswered("Join", "/joined_it", join)
 			} else {
 				err = join()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			must.Report(t, unheard("Vote", "", func() error { return it.Vote(ctx(t), recipes.VoteCommit) }))
+			must.Do(t, err)
+			must.Report(t, unanswered("Vote", "", func() error { return it.Vote(ctx(t), recipes.VoteCommit) }))
 			if err := it.Vote(ctx(t), recipes.VoteAbort); !errors.Is(err, recipes.ErrVoted) {
 				t.Errorf("another vote: %v", err)
 			}
 			var d recipes.Decision
 			wait := func() (err error) { d, err = it.Wait(ctx(t)); return err }
-			first := "/coordinator" // the site takes the place
+			first := "/coordinator" // the site becomes the coordinator
 			if variant == recipes.AllWatch {
 				first = "/decision"
 			}
-			if err := unheard("Wait", first, wait); err != nil || !d.Commit {
-				t.Errorf("told %+v: %v", d, err)
+			if err := unanswered("Wait", first, wait); err != nil || !d.Commit {
+				t.Errorf("got %+v: %v", d, err)
 			}
-			must.Report(t, unheard("Done", "", func() error { return it.Done(ctx(t)) }))
+			must.Report(t, unanswered("Done", "", func() error { return it.Done(ctx(t)) }))
 			if _, err := tx.Status(ctx(t)); !errors.Is(err, recipes.ErrNoTransaction) {
-				t.Errorf("it is still there: %v", err)
+				t.Errorf("the transaction still exists: %v", err)
 			}
 		})
 	}
-	if there := ephemerals(v.server, ""); len(there) > 0 {
-		t.Errorf("left: %q", there)
-	}
+	v.nothingLeft("")
 }
 
-// TestCoordinateIsNotRepeatedForAnotherTransaction: the one that this session has begun is
-// over, and another one has begun at the path.
+func isMulti(r zkserver.Request) bool { return r.Op == zkserver.OpMulti }
+
+// TestCoordinateIsNotRepeatedForAnotherTransaction: the transaction has ended, and another
+// client has begun a new one at the path.
 func TestCoordinateIsNotRepeatedForAnotherTransaction(t *testing.T) {
+	t.Parallel()
+	v := survive(t)
 	for _, begun := range []bool{true, false} {
 		t.Run(fmt.Sprintf("begun by this session: %v", begun), func(t *testing.T) {
-			v := survive(t)
-			tx, other := transactionAt(t, v.session, "/tx", ""), transactionAt(t, v.rival, "/tx", "")
+			v, path := v.in(t), fmt.Sprint("/tx-", begun)
+			tx, other := transactionAt(t, v.session, path, ""), transactionAt(t, v.rival, path, "")
 			first := other
 			if begun {
 				first = tx
 			}
 			must.Do(t, first.Begin(ctx(t), nil, "theirs"))
-			theirs, err := other.Join(ctx(t), "theirs")
-			if err == nil {
-				err = theirs.Vote(ctx(t), recipes.VoteCommit)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			reached, told := v.unheard(func(r zkserver.Request) bool { return r.Op == zkserver.OpMulti }), make(chan error, 1)
-			go func() {
-				_, err := tx.Coordinate(ctx(t))
-				told <- err
-			}()
+			theirs := must.Get(other.Join(ctx(t), "theirs"))(t)
+			must.Do(t, theirs.Vote(ctx(t), recipes.VoteCommit))
+			reached := v.unanswered(isMulti)
+			coordinated := begin(func() error { _, err := tx.Coordinate(ctx(t)); return err })
 			closes(t, "the decision", reached)
-			v.exists("/tx/decision")
+			v.exists(path + "/decision")
 			v.suspend()
 			v.server.SetFault(nil)
 			if d, err := theirs.Wait(ctx(t)); err != nil || !d.Commit {
@@ -209,8 +190,8 @@ func TestCoordinateIsNotRepeatedForAnotherTransaction(t *testing.T) {
 			if begun {
 				want = recipes.ErrNoTransaction
 			}
-			if err := <-told; !errors.Is(err, want) || errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("told %v", err)
+			if err := <-coordinated; !errors.Is(err, want) || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Coordinate: %v", err)
 			}
 			if status, err := other.Status(ctx(t)); err != nil || !status.Coordinated || status.Decision != nil {
 				t.Errorf("the other one: %+v, %v", status, err)
@@ -219,15 +200,17 @@ func TestCoordinateIsNotRepeatedForAnotherTransaction(t *testing.T) {
 	}
 }
 
-// TestARepeatedCallThatIsGivenUpMayHaveHappened: nobody answers it.
-func TestARepeatedCallThatIsGivenUpMayHaveHappened(t *testing.T) {
+// TestACanceledCallHasAnUnknownOutcome: the plugin died before it answered, and ctx ended
+// before the next one could repeat the call.
+func TestACanceledCallHasAnUnknownOutcome(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	tx := transactionAt(t, v.session, "/tx", "")
 	must.Do(t, tx.Begin(ctx(t), nil, "it"))
 	it := must.Get(tx.Join(ctx(t), "it"))(t)
-	given, cancel := context.WithCancel(ctx(t))
-	reached, voted := v.unheard(func(r zkserver.Request) bool { return r.Op == zkserver.OpMulti }), make(chan error, 1)
-	go func() { voted <- it.Vote(given, recipes.VoteCommit) }()
+	canceled, cancel := context.WithCancel(ctx(t))
+	reached := v.unanswered(isMulti)
+	voted := begin(func() error { return it.Vote(canceled, recipes.VoteCommit) })
 	closes(t, "the vote", reached)
 	v.suspend()
 	cancel()
@@ -238,19 +221,20 @@ func TestARepeatedCallThatIsGivenUpMayHaveHappened(t *testing.T) {
 	v.goOn()
 }
 
-// TestACoordinatorThatWasGivenUpDoesNotStay: a waiting site takes its place, whatever has
-// become of the plugin that was to give it up, or of the one that has taken it up.
-func TestACoordinatorThatWasGivenUpDoesNotStay(t *testing.T) {
-	for _, when := range []string{"before its plugin died", "without a plugin", "when it was taken up"} {
+// TestACanceledCoordinatorIsReplaced: by a waiting site, whenever the call was canceled. The
+// plugin that should have deleted the coordinator's znode may have died.
+func TestACanceledCoordinatorIsReplaced(t *testing.T) {
+	t.Parallel()
+	v := survive(t)
+	for i, when := range []string{"before its plugin died", "without a plugin", "while it was resumed"} {
 		t.Run(when, func(t *testing.T) {
-			v := survive(t)
-			tx, other := transactionAt(t, v.session, "/tx", ""), transactionAt(t, v.rival, "/tx", "")
+			v, path := v.in(t), fmt.Sprint("/tx-", i)
+			tx, other := transactionAt(t, v.session, path, ""), transactionAt(t, v.rival, path, "")
 			must.Do(t, tx.Begin(ctx(t), nil, "theirs"))
 			theirs := must.Get(other.Join(ctx(t), "theirs"))(t)
-			given, cancel := context.WithCancel(ctx(t))
-			failed := make(chan error, 1)
-			coordinate := func() { _, err := tx.Coordinate(given); failed <- err }
-			giveUp := func() {
+			canceled, cancel := context.WithCancel(ctx(t))
+			coordinate := func() error { _, err := tx.Coordinate(canceled); return err }
+			cancels := func(failed <-chan error) {
 				cancel()
 				if err := <-failed; !errors.Is(err, context.Canceled) {
 					t.Error(err)
@@ -258,41 +242,33 @@ func TestACoordinatorThatWasGivenUpDoesNotStay(t *testing.T) {
 			}
 			switch p := v.supervisor.Plugin(); when {
 			case "before its plugin died":
-				counting := v.unheard(func(r zkserver.Request) bool { return r.Path == "/tx/decision" })
-				go coordinate()
+				counting := v.unanswered(func(r zkserver.Request) bool { return r.Path == path+"/decision" })
+				failed := begin(coordinate)
 				closes(t, "Coordinate", counting)
-				v.server.SetFault(func(r zkserver.Request) zkserver.Fault { // the place stays
-					return zkserver.Fault{CloseBefore: r.SessionID == v.session.ID() && (r.Op == zkserver.OpDelete || r.Op == zkserver.OpMulti)}
-				})
-				giveUp()
-				if _, err := v.session.Stats(ctx(t)); err != nil { // which the plugin hears after that
-					t.Error(err)
-				}
-				v.suspend()
-				closes(t, "Exited", p.Exited())
-				v.server.SetFault(nil)
+				v.refuseDeletes()
+				cancels(failed)
+				v.diesRefused()
 				v.goOn()
 			case "without a plugin":
 				v.suspend()
-				go coordinate()
-				giveUp()
+				cancels(begin(coordinate))
 				v.goOn()
-			case "when it was taken up":
+			case "while it was resumed":
 				v.suspend()
 				closes(t, "Exited", p.Exited())
-				hold, taken := make(chan struct{}), make(chan struct{})
+				hold, resuming := make(chan struct{}), make(chan struct{})
 				var once sync.Once
 				v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-					if r.SessionID == v.session.ID() && r.Op == zkserver.OpGetEphemerals { // DropRest: it is not served yet
+					if r.SessionID == v.session.ID() && r.Op == zkserver.OpGetEphemerals { // DropRest: no plugin serves the session yet
 						f.HoldReply = hold
-						once.Do(func() { close(taken) })
+						once.Do(func() { close(resuming) })
 					}
 					return f
 				})
-				go coordinate()
+				failed := begin(coordinate)
 				v.goOn()
-				closes(t, "the take-up", taken)
-				giveUp()
+				closes(t, "DropRest", resuming)
+				cancels(failed)
 				v.server.SetFault(nil)
 				close(hold)
 			}
@@ -304,8 +280,9 @@ func TestACoordinatorThatWasGivenUpDoesNotStay(t *testing.T) {
 	}
 }
 
-// TestASiteThatDiedWithoutAPlugin is told so, and the session goes on.
+// TestASiteThatDiedWithoutAPlugin: its vote fails, and the session continues.
 func TestASiteThatDiedWithoutAPlugin(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	tx := transactionAt(t, v.session, "/tx", recipes.OwnNodes)
 	must.Do(t, tx.Begin(ctx(t), nil, "it"))

@@ -19,20 +19,26 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// surviving is a session through a supervised plugin process over ZooKeeper, and another
-// one of this process.
+// surviving has a session through a supervised plugin process, and a session of this process.
 type surviving struct {
 	*testing.T
-	server     *zkserver.Server // nil: a real one
+	server     *zkserver.Server // nil: a real server
 	servers    []string
 	supervisor *host.Supervisor
 	changes    <-chan host.Change
 	session    recipes.Client // through the plugin
-	rival      recipes.Client // without
-	hold       sync.Mutex     // while it is held, no plugin is started again
+	rival      recipes.Client // without a plugin
+	hold       *sync.Mutex    // blocks restarts while it is held
 }
 
-// embedded is a ZooKeeper server in this process.
+// in returns v for a subtest.
+func (v *surviving) in(t *testing.T) *surviving {
+	sub := *v
+	sub.T = t
+	return &sub
+}
+
+// embedded starts a ZooKeeper server in this process.
 func embedded(t *testing.T) *zkserver.Server {
 	t.Helper()
 	server := must.Get(zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour}))(t)
@@ -51,7 +57,7 @@ func survive(t *testing.T) *surviving {
 func surviveAt(t *testing.T, servers []string) *surviving {
 	t.Helper()
 	changes := make(chan host.Change, 1000)
-	v := &surviving{T: t, servers: servers, changes: changes}
+	v := &surviving{T: t, servers: servers, changes: changes, hold: new(sync.Mutex)}
 	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{
 		Plugin:     config(t, "real plugin"),
 		MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond,
@@ -73,16 +79,37 @@ func (v *surviving) open(open recipes.Opener) recipes.Client {
 	return must.Get(open(ctx(v), recipes.SessionConfig{Servers: v.servers, SessionTimeout: longTimeout}))(v)
 }
 
-// holdsShortly has a session with a short timeout hold a lock.
-func (v *surviving) holdsShortly(path string) (recipes.Client, recipes.Hold) {
+// holds acquires the lock at a path in the plugin's session.
+func (v *surviving) holds(path string) recipes.Hold {
 	v.Helper()
-	s := must.Get(v.supervisor.Open(ctx(v), recipes.SessionConfig{Servers: v.servers, SessionTimeout: shortTimeout}))(v)
-	h := must.Get(lockAt(v.T, s, path).Acquire(ctx(v)))(v)
-	return s, h
+	return must.Get(lockAt(v.T, v.session, path).Acquire(ctx(v)))(v)
 }
 
-// kill kills the plugin, and returns when the next one has answered the session. A reader
-// of events might miss so short a suspension, or meet one of the test's making.
+// holdsShortly opens a session with a short timeout through the plugin. It holds the lock at a
+// path, and the rival waits for the lock. lostFirst checks that the hold is lost before the
+// rival is granted.
+func (v *surviving) holdsShortly(path string) (s recipes.Client, lostFirst func()) {
+	v.Helper()
+	s = must.Get(v.supervisor.Open(ctx(v), recipes.SessionConfig{Servers: v.servers, SessionTimeout: shortTimeout}))(v)
+	h := must.Get(lockAt(v.T, s, path).Acquire(ctx(v)))(v)
+	lost, granted := make(chan time.Time, 1), make(chan time.Time, 1)
+	go func() { <-h.Done(); lost <- time.Now() }()
+	go func() {
+		_, err := lockAt(v.T, v.rival, path).Acquire(ctx(v))
+		must.Report(v, err)
+		granted <- time.Now()
+	}()
+	return s, func() {
+		v.Helper()
+		if a, b := <-lost, <-granted; !a.Before(b) {
+			v.Errorf("lost %v after the rival was granted", a.Sub(b))
+		}
+	}
+}
+
+// kill kills the plugin, and returns when the next one has answered a call of the session. The
+// session's events do not show that: a reader can miss so short a suspension, or get one that
+// the test has caused.
 func (v *surviving) kill() time.Duration {
 	v.Helper()
 	began := time.Now()
@@ -92,14 +119,14 @@ func (v *surviving) kill() time.Duration {
 		p := v.supervisor.Plugin()
 		next = p != nil && p.PID() != killed
 		if _, err := v.session.Contenders(ctx(v), "/"); err != nil {
-			v.Fatalf("asked of the next plugin: %v", err)
+			v.Fatalf("a call to the next plugin: %v", err)
 		}
 	}
 	return time.Since(began)
 }
 
-// ephemerals are the paths below one that live with a session, without the receipts that
-// it keeps until it ends.
+// ephemerals returns the ephemeral znodes below a path, without receipts, which a session
+// keeps until it ends.
 func ephemerals(s *zkserver.Server, below string) (paths []string) {
 	for _, n := range s.Tree() {
 		if n.Stat.EphemeralOwner != 0 && !strings.Contains(n.Path, "/receipts/") && len(n.Path) > len(below) && n.Path[:len(below)+1] == below+"/" {
@@ -109,38 +136,54 @@ func ephemerals(s *zkserver.Server, below string) (paths []string) {
 	return paths
 }
 
-// holding is something that a session can have.
-type holding struct {
-	name, path string
-	get        func(context.Context, recipes.Client) (recipes.Grant, error)
-	giveBack   func(context.Context, recipes.Grant) error
-	rival      func(context.Context, recipes.Client) (recipes.Grant, error) // that fails meanwhile, without waiting; may be nil
+// nothingLeft checks that no ephemeral znode is left below a path.
+func (v *surviving) nothingLeft(below string) {
+	v.Helper()
+	if left := ephemerals(v.server, below); len(left) > 0 {
+		v.Errorf("left: %q", left)
+	}
 }
 
-// isTaken checks that another session is not granted it meanwhile.
+// getter acquires a grant in a session.
+type getter = func(context.Context, recipes.Client) (recipes.Grant, error)
+
+// holding is a kind of grant.
+type holding struct {
+	name, path string
+	get        getter
+	giveBack   func(context.Context, recipes.Grant) error
+	rival      getter // fails without waiting while another session has the grant; may be nil
+}
+
+// isTaken checks that the rival is not granted it.
 func (h holding) isTaken(t *testing.T, rival recipes.Client) {
 	t.Helper()
 	if h.rival == nil {
 		return
 	}
-	if _, err := h.rival(ctx(t), rival); !errors.Is(err, recipes.ErrContended) && !errors.Is(err, recipes.ErrNodeExists) && !errors.Is(err, recipes.ErrEmpty) {
-		t.Errorf("%s: somebody else: %v", h.name, err)
+	if _, err := h.rival(ctx(t), rival); !errors.Is(err, recipes.ErrContended) && !errors.Is(err, recipes.ErrNodeExists) {
+		t.Errorf("%s: the rival: %v", h.name, err)
 	}
 }
 
-// prepare has another session put what a delivery needs.
+// holdsAll acquires each kind of grant in the plugin's session.
+func (v *surviving) holdsAll() (held []recipes.Grant) {
+	v.Helper()
+	prepare(v.T, v.rival)
+	for _, h := range holdings {
+		held = append(held, must.Get(h.get(ctx(v), v.session))(v))
+	}
+	return held
+}
+
+// prepare puts an element into the queue, for a delivery.
 func prepare(t *testing.T, s recipes.Recipes) {
 	t.Helper()
-	q, err := s.Queue("/queue", recipes.QueueConfig{})
-	if err == nil {
-		_, err = q.Put(ctx(t), []byte("one"))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(s.Queue("/queue", recipes.QueueConfig{}))(t)
+	must.Get(q.Put(ctx(t), []byte("one")))(t)
 }
 
-// use makes the change that a grant of some recipes allows, besides Write.
+// use makes the change that the grants of some recipes offer besides Write.
 func use(ctx context.Context, g recipes.Grant) error {
 	switch g := g.(type) {
 	case recipes.Leadership:
@@ -155,7 +198,7 @@ func use(ctx context.Context, g recipes.Grant) error {
 
 func release(ctx context.Context, g recipes.Grant) error { return g.(recipes.Hold).Release(ctx) }
 
-// granted makes a recipes.Grant of any.
+// granted converts a grant to recipes.Grant.
 func granted[G recipes.Grant](g G, err error) (recipes.Grant, error) {
 	if err != nil {
 		return nil, err
@@ -163,21 +206,37 @@ func granted[G recipes.Grant](g G, err error) (recipes.Grant, error) {
 	return g, nil
 }
 
+// lockHolding is a hold of the lock at a path.
+func lockHolding(name, path string, cfg recipes.LockConfig) holding {
+	return holding{name, path, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
+		l, _ := s.Lock(path, cfg)
+		return granted(l.Acquire(ctx))
+	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
+		l, _ := s.Lock(path, cfg)
+		return granted(l.TryAcquire(ctx))
+	}}
+}
+
+// permitHolding is a permit of the semaphore at a path, whose znodes are below another one.
+func permitHolding(name, path, below string, dialect recipes.Dialect) holding {
+	cfg := recipes.SemaphoreConfig{Permits: 1, Dialect: dialect}
+	return holding{name, below, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
+		m, _ := s.Semaphore(path, cfg)
+		return granted(m.Acquire(ctx))
+	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
+		m, _ := s.Semaphore(path, cfg)
+		return granted(m.TryAcquire(ctx))
+	}}
+}
+
+// onceHolding is a grant that the rival requests with the same call.
+func onceHolding(name, path string, get getter, giveBack func(context.Context, recipes.Grant) error) holding {
+	return holding{name, path, get, giveBack, get}
+}
+
 var holdings = []holding{
-	{"lock", "/lock", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		l, _ := s.Lock("/lock", recipes.LockConfig{})
-		return granted(l.Acquire(ctx))
-	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		l, _ := s.Lock("/lock", recipes.LockConfig{})
-		return granted(l.TryAcquire(ctx))
-	}},
-	{"herd", "/herd", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		l, _ := s.Lock("/herd", recipes.LockConfig{Strategy: recipes.Herd})
-		return granted(l.Acquire(ctx))
-	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		l, _ := s.Lock("/herd", recipes.LockConfig{Strategy: recipes.Herd})
-		return granted(l.TryAcquire(ctx))
-	}},
+	lockHolding("lock", "/lock", recipes.LockConfig{}),
+	lockHolding("herd", "/herd", recipes.LockConfig{Strategy: recipes.Herd}),
 	{"reader", "/reader", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		l, _ := s.SharedLock("/reader", recipes.SharedLockConfig{})
 		return granted(l.AcquireRead(ctx))
@@ -192,25 +251,13 @@ var holdings = []holding{
 		l, _ := s.SharedLock("/writer", recipes.SharedLockConfig{})
 		return granted(l.TryRead(ctx))
 	}},
-	{"permit", "/permit", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		m, _ := s.Semaphore("/permit", recipes.SemaphoreConfig{Permits: 1})
-		return granted(m.Acquire(ctx))
-	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		m, _ := s.Semaphore("/permit", recipes.SemaphoreConfig{Permits: 1})
-		return granted(m.TryAcquire(ctx))
-	}},
+	permitHolding("permit", "/permit", "/permit", ""),
+	permitHolding("permit of Curator", "/leased", "/leased/leases", recipes.Curator),
 	{"slot", "/slot", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		m, _ := s.Slots("/slot", recipes.SemaphoreConfig{Permits: 1})
 		return granted(m.Acquire(ctx))
 	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		m, _ := s.Slots("/slot", recipes.SemaphoreConfig{Permits: 1})
-		return granted(m.TryAcquire(ctx))
-	}},
-	{"permit of Curator", "/leased/leases", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		m, _ := s.Semaphore("/leased", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator})
-		return granted(m.Acquire(ctx))
-	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		m, _ := s.Semaphore("/leased", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator})
 		return granted(m.TryAcquire(ctx))
 	}},
 	{"priority", "/priority", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
@@ -224,20 +271,14 @@ var holdings = []holding{
 		e, _ := s.Election("/leadership", recipes.ElectionConfig{})
 		return granted(e.Campaign(ctx, []byte("me")))
 	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Leadership).Resign(ctx) }, nil},
-	{"membership", "/group", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
+	onceHolding("membership", "/group", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		g, _ := s.Group("/group", recipes.GroupConfig{Name: "me"})
 		return granted(g.Join(ctx, nil))
-	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Membership).Leave(ctx) }, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		g, _ := s.Group("/group", recipes.GroupConfig{Name: "me"})
-		return granted(g.Join(ctx, nil))
-	}},
-	{"name", "/names", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
+	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Membership).Leave(ctx) }),
+	onceHolding("name", "/names", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		n, _ := s.Names("/names")
 		return granted(n.Register(ctx, "me", nil))
-	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Registration).Unregister(ctx) }, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		n, _ := s.Names("/names")
-		return granted(n.Register(ctx, "me", nil))
-	}},
+	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Registration).Unregister(ctx) }),
 	{"delivery", "/queue", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
 		q, _ := s.Queue("/queue", recipes.QueueConfig{})
 		return granted(q.Receive(ctx))
@@ -248,30 +289,30 @@ var holdings = []holding{
 	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Passage).Leave(ctx) }, nil},
 }
 
-// TestAWaiterKeepsItsPlaceWhenItsPluginDies: it is told its place once, waits behind the
-// same contender, ahead of those that came after it, and is granted in its turn.
+// waiter acquires a hold in a session, and reports its place.
+type waiter = func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error)
+
+// lockWaiter is a waiter for a lock.
+func lockWaiter(cfg recipes.LockConfig) waiter {
+	return func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+		cfg := cfg
+		cfg.Joined = joined
+		l, _ := s.Lock(path, cfg)
+		return l.Acquire(ctx)
+	}
+}
+
+// TestAWaiterKeepsItsPlaceWhenItsPluginDies: Joined is called once. The waiter keeps its znode
+// behind the same contender, ahead of later ones, and is granted in its turn.
 func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
-	for name, acquire := range map[string]func(context.Context, recipes.Client, string, func(recipes.Place)) (recipes.Hold, error){
-		"lock": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
-			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined})
-			return l.Acquire(ctx)
-		},
-		"predecessor": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
-			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined, Strategy: recipes.Predecessor})
-			return l.Acquire(ctx)
-		},
-		"herd": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
-			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined, Strategy: recipes.Herd})
-			return l.Acquire(ctx)
-		},
-		"curator": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
-			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined, Dialect: recipes.Curator})
-			return l.Acquire(ctx)
-		},
-		"kazoo": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
-			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined, Dialect: recipes.Kazoo})
-			return l.Acquire(ctx)
-		},
+	t.Parallel()
+	v := survive(t)
+	for name, acquire := range map[string]waiter{
+		"lock":        lockWaiter(recipes.LockConfig{}),
+		"predecessor": lockWaiter(recipes.LockConfig{Strategy: recipes.Predecessor}),
+		"herd":        lockWaiter(recipes.LockConfig{Strategy: recipes.Herd}),
+		"curator":     lockWaiter(recipes.LockConfig{Dialect: recipes.Curator}),
+		"kazoo":       lockWaiter(recipes.LockConfig{Dialect: recipes.Kazoo}),
 		"writer": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
 			l, _ := s.SharedLock(path, recipes.SharedLockConfig{Joined: joined})
 			return l.AcquireWrite(ctx)
@@ -295,16 +336,16 @@ func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := survive(t)
-			first := must.Get(acquire(ctx(t), v.rival, "/awaited", nil))(t)
+			v, path := v.in(t), "/awaited-"+name
+			first := must.Get(acquire(ctx(t), v.rival, path, nil))(t)
 			type turn struct {
 				hold recipes.Hold
 				err  error
 			}
-			stand := func(s recipes.Client) (places chan recipes.Place, granted chan turn) {
+			wait := func(s recipes.Client) (places chan recipes.Place, granted chan turn) {
 				places, granted = make(chan recipes.Place, 9), make(chan turn, 1)
 				go func() {
-					h, err := acquire(ctx(t), s, "/awaited", func(p recipes.Place) { places <- p })
+					h, err := acquire(ctx(t), s, path, func(p recipes.Place) { places <- p })
 					granted <- turn{h, err}
 				}()
 				select {
@@ -315,22 +356,22 @@ func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 				}
 				return places, granted
 			}
-			told, ours := stand(v.session)
-			_, silent := stand(v.session) // whose application does not look
-			_, theirs := stand(v.rival)
-			before := ephemerals(v.server, "/awaited")
+			places, ours := wait(v.session)
+			_, second := wait(v.session)
+			_, theirs := wait(v.rival)
+			before := ephemerals(v.server, path)
 			for range 3 {
 				v.kill()
-				if after := ephemerals(v.server, "/awaited"); !slices.Equal(before, after) {
-					t.Fatalf("in line %q, then %q", before, after)
+				if after := ephemerals(v.server, path); !slices.Equal(before, after) {
+					t.Fatalf("the wait queue was %q, then %q", before, after)
 				}
 			}
-			if len(told) != 1 {
-				t.Errorf("told %d places", len(told))
+			if len(places) != 1 {
+				t.Errorf("Joined was called %d times", len(places))
 			}
 			must.Do(t, first.Release(ctx(t)))
 			last := first.Token()
-			for i, granted := range []chan turn{ours, silent, theirs} {
+			for i, granted := range []chan turn{ours, second, theirs} {
 				now := <-granted
 				if now.err != nil {
 					t.Fatalf("contender %d: %v", i, now.err)
@@ -339,7 +380,7 @@ func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 					t.Errorf("contender %d: token %d after %d", i, now.hold.Token(), last)
 				}
 				last = now.hold.Token()
-				for _, later := range []chan turn{ours, silent, theirs}[i+1:] {
+				for _, later := range []chan turn{ours, second, theirs}[i+1:] {
 					if len(later) > 0 {
 						t.Errorf("granted beside contender %d: %+v", i, <-later)
 					}
@@ -350,14 +391,15 @@ func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 	}
 }
 
-// resigning is a leadership that is given back like a lock.
+// resigning is a leadership with the Release of a lock.
 type resigning struct{ recipes.Leadership }
 
 func (r resigning) Release(ctx context.Context) error { return r.Resign(ctx) }
 
-// TestASlotKeepsItsNumber: a number that is not the first is granted to a waiter after its plugin
-// has died, and stays when the next one dies.
+// TestASlotKeepsItsNumber: a waiter whose plugin has died is granted a slot other than the
+// first. It keeps the number when the next plugin dies.
 func TestASlotKeepsItsNumber(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	slots := func(s recipes.Client, joined func(recipes.Place)) recipes.Slots {
 		return must.Get(s.Slots("/slots", recipes.SemaphoreConfig{Permits: 2, Joined: joined}))(t)

@@ -7,42 +7,42 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestJoinedMayAskWhileItsPluginDies: the question waits for the next plugin, and the next
-// plugin does not wait for Joined.
-func TestJoinedMayAskWhileItsPluginDies(t *testing.T) {
+// TestJoinedMayCallWhileItsPluginDies: the call waits for the next plugin, and the next plugin
+// does not wait for Joined.
+func TestJoinedMayCallWhileItsPluginDies(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	first := must.Get(lockAt(t, v.rival, "/l").Acquire(ctx(t)))(t)
-	joined, ask, answered := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	joined, call, answered := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	l := must.Get(v.session.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) {
 		close(joined)
-		<-ask
+		<-call
 		_, err := v.session.Contenders(ctx(t), "/l")
 		answered <- err
 	}}))(t)
-	got := make(chan error, 1)
-	go func() { _, err := l.Acquire(ctx(t)); got <- err }()
+	got := begin(func() error { _, err := l.Acquire(ctx(t)); return err })
 	closes(t, "joined", joined)
 	before := ephemerals(v.server, "/l")
 	v.suspend()
-	close(ask)
+	close(call)
 	v.goOn()
 	must.Report(t, <-answered)
 	if after := ephemerals(v.server, "/l"); len(after) != 2 || after[1] != before[1] {
-		t.Errorf("in line %q, then %q", before, after)
+		t.Errorf("the wait queue was %q, then %q", before, after)
 	}
 	must.Report(t, first.Release(ctx(t)))
 	must.Report(t, <-got)
 }
 
-// TestAWaiterForAPermitOfAnotherLibraryOutlivesItsPlugin: it is granted in its turn.
-func TestAWaiterForAPermitOfAnotherLibraryOutlivesItsPlugin(t *testing.T) {
+// TestAWaiterForAPermitOfCuratorSurvivesItsPlugin: it is granted when the permit is free.
+func TestAWaiterForAPermitOfCuratorSurvivesItsPlugin(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	acquire := func(s recipes.Client, joined func(recipes.Place)) (recipes.Hold, error) {
 		m, err := s.Semaphore("/s", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator, Joined: joined})
@@ -52,27 +52,26 @@ func TestAWaiterForAPermitOfAnotherLibraryOutlivesItsPlugin(t *testing.T) {
 		return m.Acquire(ctx(t))
 	}
 	first := must.Get(acquire(v.rival, nil))(t)
-	joined, got := make(chan struct{}), make(chan error, 1)
-	go func() {
+	joined := make(chan struct{})
+	got := begin(func() error {
 		h, err := acquire(v.session, func(recipes.Place) { close(joined) })
 		if err == nil {
 			err = h.Release(ctx(t))
 		}
-		got <- err
-	}()
+		return err
+	})
 	closes(t, "joined", joined)
 	v.kill()
 	v.kill()
 	must.Report(t, first.Release(ctx(t)))
 	must.Report(t, <-got)
-	if left := ephemerals(v.server, "/s"); len(left) > 0 {
-		t.Errorf("left: %q", left)
-	}
+	v.nothingLeft("/s")
 }
 
-// TestWaitsGoOnInTheNextPlugin: for an element, a barrier and a latch. A read that is under
-// way is repeated. Stats begin anew.
-func TestWaitsGoOnInTheNextPlugin(t *testing.T) {
+// TestWaitsContinueInTheNextPlugin: for an element, a barrier and a latch. A read in flight is
+// repeated. Stats count from zero.
+func TestWaitsContinueInTheNextPlugin(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	ours, theirs := v.session, v.rival
 	queue := func(s recipes.Client) recipes.Queue { q, _ := s.Queue("/q", recipes.QueueConfig{}); return q }
@@ -87,23 +86,23 @@ func TestWaitsGoOnInTheNextPlugin(t *testing.T) {
 	counter, _ := ours.Counter("/counted", recipes.CounterConfig{})
 	must.Get(counter.Add(ctx(t), 1))(t)
 	before := must.Get(ours.Stats(ctx(t)))(t)
-	ended := make(map[string]chan error)
+	ended := make(map[string]<-chan error)
 	for name, wait := range waits {
-		done := make(chan error, 1)
-		ended[name] = done
-		go func() { done <- wait() }()
+		ended[name] = begin(wait)
 	}
-	for reads := before.Reads; reads < before.Reads+int64(len(waits)); { // each has looked
-		now := must.Get(ours.Stats(ctx(t)))(t)
-		reads = now.Reads
+	for reads := before.Reads; reads < before.Reads+int64(len(waits)); { // until each has read
+		reads = must.Get(ours.Stats(ctx(t)))(t).Reads
 	}
-	reached := v.unheard(func(r zkserver.Request) bool { return r.Op == zkserver.OpGetData && strings.HasPrefix(r.Path, "/read") })
-	read := make(chan error, 1)
-	go func() { c, _ := ours.Counter("/read", recipes.CounterConfig{}); _, err := c.Get(ctx(t)); read <- err }()
+	reached := v.unanswered(func(r zkserver.Request) bool { return r.Op == zkserver.OpGetData && strings.HasPrefix(r.Path, "/read") })
+	read := begin(func() error {
+		c, _ := ours.Counter("/read", recipes.CounterConfig{})
+		_, err := c.Get(ctx(t))
+		return err
+	})
 	closes(t, "the read", reached)
 	v.kill()
 	if err := <-read; err != nil {
-		t.Errorf("a read that was under way: %v", err)
+		t.Errorf("a read in flight: %v", err)
 	}
 	after, err := ours.Stats(ctx(t))
 	if err != nil || before.ByKind["multi"] == 0 || after.ByKind["multi"] != 0 {
@@ -111,7 +110,7 @@ func TestWaitsGoOnInTheNextPlugin(t *testing.T) {
 	}
 	for name, done := range ended {
 		if len(done) > 0 {
-			t.Fatalf("%s: not awaited: %v", name, <-done)
+			t.Fatalf("%s: the wait has ended: %v", name, <-done)
 		}
 	}
 	_, err = queue(theirs).Put(ctx(t), nil)
@@ -124,31 +123,21 @@ func TestWaitsGoOnInTheNextPlugin(t *testing.T) {
 	}
 }
 
-// TestAFrozenPluginIsNotReplaced: it may run on at any time. Its sessions end by the host's
-// clock, before anybody else is granted what they held.
+// TestAFrozenPluginIsNotReplaced: it could continue at any time. The host's clock ends its
+// sessions before another client is granted their holds.
 func TestAFrozenPluginIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
-	short, h := v.holdsShortly("/l")
-	told, granted := make(chan time.Time, 1), make(chan time.Time, 1)
-	go func() { <-h.Done(); told <- time.Now() }()
-	go func() {
-		if _, err := lockAt(t, v.rival, "/l").Acquire(ctx(t)); err != nil {
-			t.Error(err)
-		}
-		granted <- time.Now()
-	}()
+	short, lostFirst := v.holdsShortly("/l")
 	pid := v.supervisor.Plugin().PID()
 	signal(t, pid, syscall.SIGSTOP)
 	closes(t, "Done", short.Done())
 	if !errors.Is(short.Err(), recipes.ErrDeadline) {
 		t.Error(short.Err())
 	}
-	if a, b := <-told, <-granted; !a.Before(b) {
-		t.Errorf("told %v after the next one was granted", a.Sub(b))
-	}
+	lostFirst()
 	if p := v.supervisor.Plugin(); p == nil || p.PID() != pid || len(v.changes) > 0 {
 		t.Error("it was replaced")
 	}
-	signal(t, pid, syscall.SIGKILL) // or Close would wait for it
+	signal(t, pid, syscall.SIGKILL) // Close would wait for a frozen plugin
 }

@@ -44,8 +44,8 @@ func (e exporter) Shutdown(context.Context) error { return nil }
 
 const acquireSpan = "zkrecipes.v1.LockService/Acquire"
 
-// TestTraceCrossesTheProcesses: the application's span is the parent of the
-// host's, and that of the plugin's.
+// TestTraceCrossesTheProcesses: the application's span is the parent of the host's, which is
+// the parent of the plugin's.
 func TestTraceCrossesTheProcesses(t *testing.T) {
 	r := listen(t)
 	exported := tracetest.NewInMemoryExporter()
@@ -56,8 +56,8 @@ func TestTraceCrossesTheProcesses(t *testing.T) {
 	traced := r.accept(t, "traced plugin")
 
 	l := must.Get(open(t, p, time.Minute).Lock("/l", recipes.LockConfig{}))(t)
-	asking, application := provider.Tracer("application").Start(ctx(t), "work")
-	must.Get(l.Acquire(asking))(t)
+	working, application := provider.Tracer("application").Start(ctx(t), "work")
+	must.Get(l.Acquire(working))(t)
 	application.End()
 
 	var call tracetest.SpanStub
@@ -67,17 +67,17 @@ func TestTraceCrossesTheProcesses(t *testing.T) {
 		}
 	}
 	if call.Parent.SpanID() != application.SpanContext().SpanID() || !call.SpanContext.IsValid() {
-		t.Errorf("the host's span is %+v, below %v", call.SpanContext, call.Parent)
+		t.Errorf("the host's span is %+v, its parent %v", call.SpanContext, call.Parent)
 	}
 	want := fmt.Sprint(acquireSpan, " ", application.SpanContext().TraceID(), " ", call.SpanContext.SpanID())
-	for line := traced.line(t); line != want; line = traced.line(t) { // the end of them is a failure
+	for line := traced.line(t); line != want; line = traced.line(t) { // line fails at the end
 		if strings.HasPrefix(line, acquireSpan) {
 			t.Fatalf("the plugin's span is %q; want %q", line, want)
 		}
 	}
 }
 
-// TestMetrics follows what is counted through a life that ends badly.
+// TestMetrics checks the metrics of sessions and holds until the plugin crashes.
 func TestMetrics(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	cfg := config(t, "plugin")
@@ -119,8 +119,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// read returns sums, and for histograms their numbers of values, by name and
-// attributes. Those of gRPC are left out.
+// read returns the sums, and the numbers of values of the histograms, by name and attributes.
+// It ignores the metrics of gRPC.
 func read(t *testing.T, r sdkmetric.Reader) map[string]int64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics
@@ -150,8 +150,8 @@ func name(metric string, of attribute.Set) string {
 	return strings.TrimSuffix(metric+" "+of.Encoded(attribute.DefaultEncoder()), " ")
 }
 
-// TestProductCarriesNoTelemetrySDK: exporters and the SDK are the application's
-// choice. The API and the instrumentation of gRPC are all that a host gets.
+// TestProductCarriesNoTelemetrySDK: the application chooses the SDK and the exporters. The
+// product imports only the API and the instrumentation of gRPC.
 func TestProductCarriesNoTelemetrySDK(t *testing.T) {
 	out := must.Get(exec.Command("go", "list", "-deps", ".", "../plugin", "../cmd/zkrecipes-plugin").Output())(t)
 	for _, dep := range strings.Fields(string(out)) {

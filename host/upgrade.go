@@ -12,72 +12,72 @@ import (
 )
 
 var (
-	// ErrNotUpgraded is returned by Supervisor.Upgrade when it has replaced nothing. The
-	// plugin that ran goes on with its sessions. The new one, if it was started, has ended.
-	// If it ended while it resumed the sessions, another process of the program that ran
-	// before has them.
+	// ErrNotUpgraded is returned by Supervisor.Upgrade when it has replaced nothing. The old
+	// plugin keeps its sessions. The new one, if it was started, has ended. If it ended
+	// while it resumed the sessions, a new process of the old program has resumed them.
 	ErrNotUpgraded = errors.New("the plugin was not replaced")
 
-	// ErrLosesSessions is returned by Supervisor.Upgrade, with ErrNotUpgraded, when the
-	// sessions cannot go on in the new plugin, or may not now: during an outage for example.
-	// UpgradeConfig.LoseSessions allows that.
+	// ErrLosesSessions is returned by Supervisor.Upgrade, with ErrNotUpgraded, when the new
+	// plugin cannot resume the sessions, or might fail to do so at the moment, such as during
+	// an outage. UpgradeConfig.LoseSessions allows the upgrade.
 	ErrLosesSessions = errors.New("sessions would be lost")
 )
 
-// UpgradeConfig says what takes the place of a plugin.
+// UpgradeConfig says how to replace a plugin.
 type UpgradeConfig struct {
-	// Plugin says what to launch, as SupervisorConfig.Plugin does, from now on. Its
-	// MeterProvider gets the metrics of calls only: those of the recipes stay where they
-	// are.
+	// Plugin says what to launch, and replaces SupervisorConfig.Plugin. Its MeterProvider
+	// gets only the metrics of calls. Those of the recipes still go to the first one.
 	Plugin Config
 
 	// LoseSessions allows an upgrade that ends the sessions. Without it, Upgrade fails with
 	// ErrLosesSessions unless both plugins have the capability "resume",
 	// SupervisorConfig.LoseSessions is not set, the new plugin reaches ZooKeeper, and all
-	// sessions are Connected. Where the sessions can go on, they do all the same.
+	// sessions are Connected. Sessions that can be resumed are resumed in any case.
 	LoseSessions bool
 }
 
-// Steps of Upgrade in which no session has a plugin. The deadlines of the sessions count on
-// meanwhile.
+// Bounds of the steps of Upgrade in which no plugin serves the sessions. Their deadlines do
+// not stop for that.
 const (
-	// pauseTimeout bounds the wait for sessions that are being opened, and that for
-	// changes that are under way.
+	// pauseTimeout bounds the wait for opening sessions, and the wait for changes in flight.
 	pauseTimeout = time.Second
-	// letGoTimeout bounds the old plugin's letting go of its sessions, and its end.
+	// letGoTimeout bounds the old plugin's detaching from its sessions, and its exit.
 	letGoTimeout = time.Second
 )
 
-// Upgrade puts another plugin in the place of the one that runs, and moves the sessions
-// with what they hold. It is safer than to replace the executable and kill the plugin. The
-// old plugin goes on until the new one is known to start. It first answers what is under way.
+// Upgrade replaces the running plugin by another, and moves the sessions and what they hold.
+// That is safer than to replace the executable and kill the plugin: the old plugin serves
+// until the new one has started, and answers the calls in flight first.
 //
-//  1. The new plugin is launched and asked what it can do. If that fails, the error is that
-//     of Launch. It opens and closes a session with each SessionConfig that is in use.
-//  2. New calls wait. So do calls of Open. Calls that change something have a second to
-//     return, and so have calls of Open that are under way, and sessions that are Suspended.
-//  3. The old plugin lets go of its sessions: it closes the connections to ZooKeeper, and not
-//     the sessions. Then it is ended and waited for. What does not do this within a second is
-//     killed. At no time do two plugins serve a session.
+//  1. Upgrade launches the new plugin and reads its capabilities. If that fails, the error
+//     is that of Launch. The new plugin opens and closes a session with each SessionConfig
+//     that is in use.
+//  2. New calls wait, and so do calls of Open. Upgrade waits up to a second for changes and
+//     calls of Open that are in flight to return, and for Suspended sessions to reconnect.
+//  3. The old plugin detaches from its sessions: it closes the connections to ZooKeeper, but
+//     not the sessions. Then it exits. If it takes longer than a second, it is killed. At no
+//     time do two plugins serve a session.
 //  4. The new plugin resumes the sessions. They are Suspended from step 2 until then.
 //
-// Upgrade returns when all sessions are served again. The package comment says under
-// "Resuming" what is not resumed. Calls that were not finished in step 2 are repeated where
-// that is safe, and else fail with recipes.ErrUnknownOutcome. If sessions
-// were lost, because their deadline passed for example, the error matches
-// recipes.ErrSessionLost and not ErrNotUpgraded.
+// Upgrade returns when all sessions are served again. "Resuming" in the package comment lists
+// what is not resumed. Calls that did not finish in step 2 are repeated where that is safe,
+// and otherwise fail with recipes.ErrUnknownOutcome. If sessions were lost, for example
+// because their deadline passed, the error matches recipes.ErrSessionLost and not
+// ErrNotUpgraded.
 //
 // Any error before step 3 matches ErrNotUpgraded, and nothing has changed. If the new plugin
-// ends before step 4 is done, the program that ran before is started again, and resumes the
-// sessions. That error matches ErrNotUpgraded too. ctx bounds the steps 1 and 2. From then on the upgrade goes on also if ctx ends: Upgrade returns ctx's
-// error, and the new plugin serves. To go back, upgrade to the old one.
+// ends before step 4 is done, the supervisor launches the old program again, which resumes
+// the sessions. That error matches ErrNotUpgraded too. ctx bounds steps 1 and 2. If ctx ends
+// later, Upgrade returns ctx's error while the upgrade continues in the background. To go
+// back, upgrade to the old plugin.
 //
-// Upgrade says that sessions would be lost before it does anything: see UpgradeConfig. An
-// operator who allows that has chosen the moment. Without being asked, no upgrade should
-// cost what the application holds. That is why the configuration is not a mere Config.
+// By default Upgrade refuses to lose sessions before it changes anything; UpgradeConfig
+// explains when. An operator who sets LoseSessions has chosen the moment. No upgrade should
+// cost the application its holds unless it was allowed to. That is why the parameter is not
+// just a Config.
 //
-// If the plugin dies meanwhile, the new one takes its place at once, or as soon as a restart
-// that is under way has ended. Of several upgrades at a time one is made after the other.
+// If the old plugin dies during the upgrade, the new one replaces it at once, or as soon as a
+// restart in progress is done. Concurrent upgrades run one after the other.
 func (s *Supervisor) Upgrade(ctx context.Context, cfg UpgradeConfig) error {
 	s.mu.Lock()
 	if s.ctx.Err() != nil {
@@ -99,7 +99,7 @@ func (s *Supervisor) Upgrade(ctx context.Context, cfg UpgradeConfig) error {
 	if u.plugin, err = launchFor(starting, cfg.Plugin, s.client); err != nil {
 		return notUpgraded(err)
 	}
-	a := upgraded{err: s.tries(starting, u), ends: u.plugin}
+	a := upgraded{err: s.try(starting, u), ends: u.plugin}
 	if a.err == nil {
 		a = s.hand(u)
 	}
@@ -117,8 +117,8 @@ func (s *Supervisor) Upgrade(ctx context.Context, cfg UpgradeConfig) error {
 	return nil
 }
 
-// tries has the new plugin show that it reaches ZooKeeper, before any session depends on it.
-func (s *Supervisor) tries(ctx context.Context, u *upgrade) error {
+// try checks that the new plugin reaches ZooKeeper, before any session depends on it.
+func (s *Supervisor) try(ctx context.Context, u *upgrade) error {
 	old := s.Plugin()
 	if u.cfg.LoseSessions || old == nil || !old.resumes() || !u.plugin.resumes() {
 		return nil
@@ -142,7 +142,7 @@ func notUpgraded(err error) error { return fmt.Errorf("host: %w: %w", ErrNotUpgr
 
 var errSupervisorClosed = fmt.Errorf("%w: the supervisor is closed", recipes.ErrUnavailable)
 
-// movable fails if sessions of p would be lost in an upgrade now.
+// movable returns ErrLosesSessions if an upgrade would now lose sessions of p.
 func movable(ctx context.Context, p *Plugin) error {
 	if err := p.link.Movable(ctx, pauseTimeout); err != nil {
 		return fmt.Errorf("%w: %w", ErrLosesSessions, err)
@@ -150,41 +150,41 @@ func movable(ctx context.Context, p *Plugin) error {
 	return nil
 }
 
-// upgrade is what run is asked for.
+// upgrade is a request to run.
 type upgrade struct {
 	ctx    context.Context
 	cfg    UpgradeConfig
 	plugin *Plugin       // the new one
-	answer chan upgraded // holds one
+	answer chan upgraded // buffered, so that run does not wait
 }
 
-// upgraded is what has become of it.
+// upgraded is the result of an upgrade.
 type upgraded struct {
 	err   error   // why nothing was replaced
-	ends  *Plugin // that is to be closed: the old one, or the new one
+	ends  *Plugin // to be closed: the old one or the new one
 	trial *trial  // nil if no session moves
 }
 
-// trial is the time in which a new plugin resumes the sessions of the one before.
+// trial is the time in which a new plugin resumes the sessions of the old one.
 type trial struct {
-	before Config        // is started again if the new one ends
-	done   chan struct{} // closed when no session is left to be resumed
+	before Config        // launched again if the new plugin ends
+	done   chan struct{} // closed when all sessions were resumed or lost
 
 	mu     sync.Mutex
 	over   bool
-	failed error // the new plugin has ended before
+	failed error // why the new plugin ended during the trial
 	lost   error // why sessions were lost
 }
 
 func (t *trial) wait(moved func(context.Context) error) {
-	err := moved(context.Background()) // Close ends the sessions
+	err := moved(context.Background()) // returns at the latest when Close ends the sessions
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.over, t.lost = true, err
 	close(t.done)
 }
 
-// fail notes that the new plugin has ended. It reports false if the trial was over.
+// fail records that the new plugin has ended. It returns false if the trial was over.
 func (t *trial) fail(err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -195,7 +195,7 @@ func (t *trial) fail(err error) bool {
 	return true
 }
 
-// result waits for the end of the trial.
+// result waits for the end of the trial and returns the error of Upgrade.
 func (t *trial) result(ctx context.Context) error {
 	select {
 	case <-t.done:
@@ -213,7 +213,7 @@ func (t *trial) result(ctx context.Context) error {
 	return nil
 }
 
-// hand has run make an upgrade.
+// hand passes an upgrade to run and waits for its result.
 func (s *Supervisor) hand(u *upgrade) upgraded {
 	select {
 	case s.upgrades <- u:
@@ -225,8 +225,8 @@ func (s *Supervisor) hand(u *upgrade) upgraded {
 	}
 }
 
-// allows refuses an upgrade that would lose the sessions of old, which is nil while no
-// plugin runs. The new plugin may not be known yet.
+// allows returns ErrLosesSessions for an upgrade that would lose the sessions of old. old is
+// nil while no plugin runs. u.plugin is nil before it was launched.
 func (s *Supervisor) allows(u *upgrade, old *Plugin) error {
 	switch {
 	case u.cfg.LoseSessions:
@@ -234,14 +234,14 @@ func (s *Supervisor) allows(u *upgrade, old *Plugin) error {
 	case s.client == nil && old != nil:
 		return fmt.Errorf("%w: SupervisorConfig.LoseSessions is set, or the plugin runs in a debugger", ErrLosesSessions)
 	case s.client != nil && old != nil && !old.resumes():
-		return fmt.Errorf("%w: the plugin that runs lacks the capability %q", ErrLosesSessions, "resume")
+		return fmt.Errorf("%w: the running plugin lacks the capability %q", ErrLosesSessions, "resume")
 	case s.client != nil && u.plugin != nil && !u.plugin.resumes():
 		return fmt.Errorf("%w: the new plugin lacks the capability %q", ErrLosesSessions, "resume")
 	}
 	return nil
 }
 
-// replace makes an upgrade. It returns the plugin that runs after it: the new one, or old.
+// replace makes an upgrade. It returns the plugin that runs after it: the new one or old.
 func (s *Supervisor) replace(old *Plugin, u *upgrade) *Plugin {
 	var a upgraded
 	var moved func(context.Context) error
@@ -267,14 +267,14 @@ func (s *Supervisor) replace(old *Plugin, u *upgrade) *Plugin {
 	s.set(u.plugin, nil)
 	s.mu.Unlock()
 	if t := a.trial; t != nil {
-		s.upgrading.Go(func() { t.wait(moved) }) // the call of Upgrade is counted yet
+		s.upgrading.Go(func() { t.wait(moved) }) // Upgrade has not returned, so the count is not 0
 	}
 	u.answer <- a
 	s.call(Change{Plugin: u.plugin})
 	return u.plugin
 }
 
-// vacate has old let go of its sessions, and waits for its end. If it fails, nothing has
+// vacate makes old detach from its sessions, and waits for its exit. On error nothing has
 // changed.
 func (s *Supervisor) vacate(old *Plugin, u *upgrade) (moved func(context.Context) error, err error) {
 	ctx, cancel := context.WithCancel(u.ctx)
@@ -302,15 +302,15 @@ func (s *Supervisor) vacate(old *Plugin, u *upgrade) (moved func(context.Context
 	all, moved := old.link.LetGo(bound)
 	if all {
 		old.other.stop(bound)
-	} else { // it would close what it has not let go of
+	} else { // stop would close the sessions that it has not detached from
 		old.other.(*launched).kill()
 	}
 	<-old.Exited()
 	return moved, nil
 }
 
-// log notes what has replaced what, and what the new plugin cannot do that old could: what
-// sessions have of that is lost.
+// log logs the replacement, and the capabilities of old that the new plugin lacks. Whatever
+// sessions have of those is lost.
 func (s *Supervisor) log(old, now *Plugin) {
 	log := s.cfg.Plugin.Logger
 	if log == nil {

@@ -13,32 +13,29 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestAnUpgradeDuringAnOutageChangesNothing: a session that cannot be resumed at once would
-// have less of its timeout left for the outage.
+// TestAnUpgradeDuringAnOutageChangesNothing: the time without a plugin would leave less of the
+// session's timeout for the outage.
 func TestAnUpgradeDuringAnOutageChangesNothing(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
-	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := v.holds("/l")
 	old := v.supervisor.Plugin()
 	v.server.RefuseConnections(true)
 	v.server.CloseConnection(v.session.ID())
 	v.becomes(recipes.Suspended)
-	err = v.supervisor.Upgrade(ctx(t), v.another())
+	err := v.supervisor.Upgrade(ctx(t), v.another())
 	if !errors.Is(err, host.ErrNotUpgraded) || !errors.Is(err, host.ErrLosesSessions) || v.supervisor.Plugin() != old {
 		t.Errorf("the upgrade: %v", err)
 	}
 	v.server.RefuseConnections(false)
 	must.Report(t, h.Write(ctx(t)))
-	v.goesOnWith(old, err, host.ErrLosesSessions)
+	v.stillServedBy(old, err, host.ErrLosesSessions)
 }
 
-// TestAnUpgradeInTheMiddleOfAReconnectWaitsForIt: connections are lost all the time.
-func TestAnUpgradeInTheMiddleOfAReconnectWaitsForIt(t *testing.T) {
+// TestAnUpgradeWaitsForAReconnect: connections are lost all the time.
+func TestAnUpgradeWaitsForAReconnect(t *testing.T) {
 	v := survive(t)
-	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
+	h := v.holds("/l")
 	v.server.RefuseConnections(true)
 	v.server.CloseConnection(v.session.ID())
 	v.becomes(recipes.Suspended)
@@ -47,26 +44,23 @@ func TestAnUpgradeInTheMiddleOfAReconnectWaitsForIt(t *testing.T) {
 	must.Report(t, h.Write(ctx(t)))
 }
 
-// TestAnUpgradeToAPluginThatReachesNoServerChangesNothing: it is known before the old one
-// lets go.
+// TestAnUpgradeToAPluginThatReachesNoServerChangesNothing: it fails before the old plugin
+// detaches.
 func TestAnUpgradeToAPluginThatReachesNoServerChangesNothing(t *testing.T) {
 	v := survive(t)
-	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := v.holds("/l")
 	old := v.supervisor.Plugin()
-	err = v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "cut-off plugin")})
+	err := v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "cut-off plugin")})
 	if !errors.Is(err, recipes.ErrUnavailable) {
 		t.Errorf("the reason is missing: %v", err)
 	}
-	v.goesOnWith(old, err, host.ErrLosesSessions)
+	v.stillServedBy(old, err, host.ErrLosesSessions)
 	must.Report(t, h.Write(ctx(t)))
 }
 
-// TestANewPluginThatDiesAtItsFirstSessionsGivesWayToTheOldOne: the program that ran is
-// started again, and takes up all sessions, also those that the new one had.
-func TestANewPluginThatDiesAtItsFirstSessionsGivesWayToTheOldOne(t *testing.T) {
+// TestANewPluginThatDiesAtItsFirstSessionsIsReplacedByTheOldOne: the supervisor starts the old
+// program again, which resumes all sessions, even those that the new one has resumed.
+func TestANewPluginThatDiesAtItsFirstSessionsIsReplacedByTheOldOne(t *testing.T) {
 	v, reports := survive(t), listen(t)
 	before := host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())}
 	must.Do(t, v.supervisor.Upgrade(ctx(t), before))
@@ -88,11 +82,11 @@ func TestANewPluginThatDiesAtItsFirstSessionsGivesWayToTheOldOne(t *testing.T) {
 	for _, h := range held {
 		must.Report(t, errors.Join(h.Err(), h.Write(ctx(t))))
 	}
-	v.kill() // the configuration is the old one too
+	v.kill() // restarts use the old configuration too
 	reports.accept(t, "plugin")
 }
 
-// holdsThrough has a session through another program hold a lock.
+// holdsThrough upgrades to another program, and acquires a lock in a new session through it.
 func (v *surviving) holdsThrough(role string) (recipes.Client, recipes.Hold) {
 	v.Helper()
 	must.Do(v, v.supervisor.Upgrade(ctx(v), host.UpgradeConfig{Plugin: config(v, role)}))
@@ -101,7 +95,8 @@ func (v *surviving) holdsThrough(role string) (recipes.Client, recipes.Hold) {
 	return s, h
 }
 
-// TestAPluginThatKeepsASessionIsKilledInAnUpgrade: it would close what it has not let go of.
+// TestAPluginThatKeepsASessionIsKilledInAnUpgrade: it would close a session from which it has
+// not detached.
 func TestAPluginThatKeepsASessionIsKilledInAnUpgrade(t *testing.T) {
 	v := survive(t)
 	_, h := v.holdsThrough("keeping plugin")
@@ -109,17 +104,16 @@ func TestAPluginThatKeepsASessionIsKilledInAnUpgrade(t *testing.T) {
 	must.Report(t, errors.Join(h.Err(), h.Write(ctx(t))))
 }
 
-// TestAPluginThatEndsInPeaceIsNotResumed: it may have closed its sessions.
-func TestAPluginThatEndsInPeaceIsNotResumed(t *testing.T) {
+// TestAPluginThatExitsByItselfIsNotResumed: it may have closed its sessions.
+func TestAPluginThatExitsByItselfIsNotResumed(t *testing.T) {
 	v := survive(t)
 	s, h := v.holdsThrough("leaving plugin")
-	opening, giveUp := context.WithCancel(ctx(t))
-	defer giveUp()
-	opened := make(chan error, 1)
-	go func() {
+	opening, cancel := context.WithCancel(ctx(t))
+	defer cancel()
+	opened := begin(func() error {
 		_, err := v.supervisor.Plugin().Open(opening, recipes.SessionConfig{Servers: []string{leave}})
-		opened <- err
-	}()
+		return err
+	})
 	suspended := false
 	for e := range s.Events(ctx(t)) { // until it is lost
 		if suspended && e.State == recipes.Connected {
@@ -130,7 +124,7 @@ func TestAPluginThatEndsInPeaceIsNotResumed(t *testing.T) {
 	if !errors.Is(s.Err(), recipes.ErrPluginLost) || !errors.Is(h.Err(), recipes.ErrNotHeld) {
 		t.Errorf("%v; the hold: %v", s.Err(), h.Err())
 	}
-	giveUp()
+	cancel()
 	if err := <-opened; err == nil {
 		t.Error("a session was opened")
 	}

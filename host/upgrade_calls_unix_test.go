@@ -19,10 +19,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// unanswered has the server carry out guarded writes and releases at /l in the session. It
-// keeps back their answers, and all that follow, until answer is called. reached is closed
-// at the first one.
-func (v *surviving) unanswered() (reached <-chan struct{}, answer func()) {
+// writeUnanswered makes a guarded write of h, whose lock is /l, and returns when the server has
+// carried it out. The server keeps back the replies of all guarded writes and releases at /l,
+// and so all that follow in the session, until answer is called.
+func (v *surviving) writeUnanswered(h recipes.Hold, path string) (written <-chan error, answer func()) {
+	v.Helper()
 	at, later := make(chan struct{}), make(chan struct{})
 	answer = sync.OnceFunc(func() { close(later) })
 	v.Cleanup(answer)
@@ -35,10 +36,18 @@ func (v *surviving) unanswered() (reached <-chan struct{}, answer func()) {
 		}
 		return f
 	})
-	return at, answer
+	written = begin(func() error { return h.Write(ctx(v), recipes.Create(path, nil)) })
+	closes(v, "the point", at)
+	return written, answer
 }
 
-// becomes waits until the session is in that state, which the host hears of after an answer.
+// upgrades begins an upgrade to a plugin.
+func (v *surviving) upgrades(ctx context.Context, cfg host.UpgradeConfig) <-chan error {
+	return begin(func() error { return v.supervisor.Upgrade(ctx, cfg) })
+}
+
+// becomes waits until the session is in a state. The host learns of it after the replies that
+// the plugin sent before.
 func (v *surviving) becomes(state recipes.State) {
 	v.Helper()
 	for e := range v.session.Events(ctx(v)) {
@@ -49,134 +58,112 @@ func (v *surviving) becomes(state recipes.State) {
 	v.Fatalf("not %v: %v", state, v.session.Err())
 }
 
-// TestAnUpgradeLetsCallsFinish: the old plugin answers what is under way, and what begins
-// then waits for the new one.
+// TestAnUpgradeLetsCallsFinish: the old plugin answers the calls in flight. Later calls wait for
+// the new one.
 func TestAnUpgradeLetsCallsFinish(t *testing.T) {
 	v := survive(t)
-	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
-	reached, answer := v.unanswered()
-	written, upgraded := make(chan error, 2), make(chan error, 1)
-	go func() { written <- h.Write(ctx(t), recipes.Create("/first", nil)) }()
-	closes(t, "the point", reached)
-	go func() { upgraded <- v.supervisor.Upgrade(ctx(t), v.another()) }()
+	h := v.holds("/l")
+	first, answer := v.writeUnanswered(h, "/first")
+	upgraded := v.upgrades(ctx(t), v.another())
 	v.becomes(recipes.Suspended)
-	go func() { written <- h.Write(ctx(t), recipes.Create("/second", nil)) }()
+	second := begin(func() error { return h.Write(ctx(t), recipes.Create("/second", nil)) })
 	opened := v.opens()
 	answer()
-	must.Report(t, errors.Join(<-written, <-written, <-opened, <-upgraded))
+	must.Report(t, errors.Join(<-first, <-second, <-opened, <-upgraded))
 }
 
-// opens opens and closes a session. The result comes when that is done.
+// opens opens and closes a session in the background.
 func (v *surviving) opens() <-chan error {
-	done := make(chan error, 1)
-	go func() {
+	return begin(func() error {
 		s, err := v.supervisor.Open(ctx(v), recipes.SessionConfig{Servers: v.servers})
 		if err == nil {
 			err = s.Close(ctx(v))
 		}
-		done <- err
-	}()
-	return done
+		return err
+	})
 }
 
-// TestCallsThatAnUpgradeDoesNotWaitFor: a change that is not answered in time has an unknown
-// outcome. What can be repeated is.
+// TestCallsThatAnUpgradeDoesNotWaitFor: a write that is not answered in time has an unknown
+// outcome. Calls that can be repeated are.
 func TestCallsThatAnUpgradeDoesNotWaitFor(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
-	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
-	other := must.Get(lockAt(t, v.session, "/other").Acquire(ctx(t)))(t)
-	reached, _ := v.unanswered()
-	written, rest := make(chan error, 1), make(chan error, 3)
-	go func() { written <- h.Write(ctx(t), recipes.Create("/written", nil)) }()
-	closes(t, "the point", reached) // from now on nothing in this session is answered
-	go func() { rest <- other.Release(ctx(t)) }()
-	go func() { _, err := v.session.Contenders(ctx(t), "/l"); rest <- err }()
-	got := make(chan recipes.Hold, 1)
-	go func() {
-		third, err := lockAt(t, v.session, "/third").Acquire(ctx(t))
-		got <- third
-		rest <- err
-	}()
+	h, other := v.holds("/l"), v.holds("/other")
+	written, _ := v.writeUnanswered(h, "/written") // from now on the server answers nothing in this session
+	released := begin(func() error { return other.Release(ctx(t)) })
+	listed := begin(func() error { _, err := v.session.Contenders(ctx(t), "/l"); return err })
+	var third recipes.Hold
+	acquired := begin(func() (err error) { third, err = lockAt(t, v.session, "/third").Acquire(ctx(t)); return err })
 	v.exists("/written")
 	must.Do(t, v.supervisor.Upgrade(ctx(t), v.another()))
 	if err := <-written; !errors.Is(err, recipes.ErrUnknownOutcome) || errors.Is(err, recipes.ErrSessionLost) {
 		t.Errorf("a write that was not answered: %v", err)
 	}
-	must.Report(t, errors.Join(<-rest, <-rest, <-rest, h.Err()))
-	third := <-got
+	must.Do(t, errors.Join(<-released, <-listed, <-acquired, h.Err()))
 	if there := ephemerals(v.server, "/third"); len(there) != 1 || there[0] != third.Znode() {
-		t.Errorf("%q are there, and %s is held", there, third.Znode())
+		t.Errorf("%q exist, and %s is held", there, third.Znode())
 	}
-	if there := ephemerals(v.server, "/other"); len(there) > 0 {
-		t.Errorf("left: %q", there)
-	}
+	v.nothingLeft("/other")
 }
 
-// TestAWaiterOutlivesAPluginThatDoesNotEnd: the old plugin lets go of the session, which ends
-// the call, and is killed a second later.
-func TestAWaiterOutlivesAPluginThatDoesNotEnd(t *testing.T) {
+// TestAWaiterSurvivesAPluginThatDoesNotExit: the old plugin detaches from the session, which
+// ends the call, and is killed a second later.
+func TestAWaiterSurvivesAPluginThatDoesNotExit(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
 	must.Do(t, v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "lingering plugin")}))
 	first := must.Get(lockAt(t, v.rival, "/l").Acquire(ctx(t)))(t)
-	joined, got := make(chan struct{}), make(chan error, 1)
+	joined := make(chan struct{})
 	l, _ := v.session.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }})
-	go func() { _, err := l.Acquire(ctx(t)); got <- err }()
+	got := begin(func() error { _, err := l.Acquire(ctx(t)); return err })
 	closes(t, "joined", joined)
 	place := ephemerals(v.server, "/l")
 	v.upgrade()
 	if now := ephemerals(v.server, "/l"); !slices.Equal(now, place) {
-		t.Errorf("in line %q, then %q", place, now)
+		t.Errorf("the wait queue was %q, then %q", place, now)
 	}
 	must.Report(t, errors.Join(first.Release(ctx(t)), <-got))
 }
 
-// TestAnUpgradeIsCancelled: before the old plugin was asked to let go nothing has changed.
-// After that the upgrade goes on.
-func TestAnUpgradeIsCancelled(t *testing.T) {
+// refuseAll makes the server end the connection at each request of the plugin's session.
+func (v *surviving) refuseAll() {
+	id := v.session.ID()
+	v.server.SetFault(func(r zkserver.Request) zkserver.Fault { return zkserver.Fault{CloseBefore: r.SessionID == id} })
+}
+
+// TestAnUpgradeIsCanceled: before the old plugin should detach, nothing has changed. After that
+// the upgrade continues.
+func TestAnUpgradeIsCanceled(t *testing.T) {
 	t.Run("start", func(t *testing.T) {
 		v := survive(t)
-		gone, cancel := context.WithCancel(ctx(t))
+		canceled, cancel := context.WithCancel(ctx(t))
 		reports := listen(t)
-		upgraded := make(chan error, 1)
-		cfg := host.UpgradeConfig{Plugin: config(t, "silent", reports.env())}
-		go func() { upgraded <- v.supervisor.Upgrade(gone, cfg) }()
+		upgraded := v.upgrades(canceled, host.UpgradeConfig{Plugin: config(t, "silent", reports.env())})
 		reports.accept(t, "silent")
 		cancel()
-		v.goesOnWith(v.supervisor.Plugin(), <-upgraded, context.Canceled)
+		v.stillServedBy(v.supervisor.Plugin(), <-upgraded, context.Canceled)
 	})
 	t.Run("pause", func(t *testing.T) {
 		v := survive(t)
-		h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		gone, cancel := context.WithCancel(ctx(t))
-		reached, answer := v.unanswered()
-		written, upgraded := make(chan error, 1), make(chan error, 1)
-		go func() { written <- h.Write(ctx(t), recipes.Create("/first", nil)) }()
-		closes(t, "the point", reached)
+		h := v.holds("/l")
+		canceled, cancel := context.WithCancel(ctx(t))
+		written, answer := v.writeUnanswered(h, "/first")
 		old := v.supervisor.Plugin()
-		go func() { upgraded <- v.supervisor.Upgrade(gone, v.another()) }()
+		upgraded := v.upgrades(canceled, v.another())
 		v.becomes(recipes.Suspended)
 		opened := v.opens()
 		cancel()
-		err = <-upgraded
+		err := <-upgraded
 		answer()
 		must.Report(t, errors.Join(<-opened, <-written, h.Write(ctx(t), recipes.Create("/second", nil))))
-		v.goesOnWith(old, err, context.Canceled)
+		v.stillServedBy(old, err, context.Canceled)
 	})
 	t.Run("resuming", func(t *testing.T) {
 		v := survive(t)
-		h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
-		id := v.session.ID()
-		v.server.SetFault(func(r zkserver.Request) zkserver.Fault {
-			return zkserver.Fault{CloseBefore: r.SessionID == id}
-		})
-		gone, cancel := context.WithCancel(ctx(t))
-		upgraded := make(chan error, 1)
-		go func() { upgraded <- v.supervisor.Upgrade(gone, v.another()) }()
+		h := v.holds("/l")
+		v.refuseAll()
+		canceled, cancel := context.WithCancel(ctx(t))
+		upgraded := v.upgrades(canceled, v.another())
 		c := next(t, v.changes)
 		cancel()
 		if err := <-upgraded; !errors.Is(err, context.Canceled) || errors.Is(err, host.ErrNotUpgraded) {
@@ -190,8 +177,8 @@ func TestAnUpgradeIsCancelled(t *testing.T) {
 	})
 }
 
-// goesOnWith checks that an upgrade has replaced nothing.
-func (v *surviving) goesOnWith(old *host.Plugin, err, want error) {
+// stillServedBy checks that an upgrade has replaced nothing.
+func (v *surviving) stillServedBy(old *host.Plugin, err, want error) {
 	v.Helper()
 	if !errors.Is(err, host.ErrNotUpgraded) || !errors.Is(err, want) {
 		v.Errorf("the upgrade: %v", err)
@@ -203,62 +190,46 @@ func (v *surviving) goesOnWith(old *host.Plugin, err, want error) {
 	v.upgrade()
 }
 
-// TestTheNewPluginDiesBeforeItsTurn: the old one goes on.
+// TestTheNewPluginDiesBeforeItsTurn: the old one still serves.
 func TestTheNewPluginDiesBeforeItsTurn(t *testing.T) {
 	v := survive(t)
-	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
+	h := v.holds("/l")
 	reports := listen(t)
 	cfg := host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())}
 	for try := range 10 {
-		reached, answer := v.unanswered()
-		written, upgraded := make(chan error, 1), make(chan error, 1)
-		go func() { written <- h.Write(ctx(t), recipes.Create(fmt.Sprintf("/written-%d", try), nil)) }()
-		closes(t, "the point", reached)
+		written, answer := v.writeUnanswered(h, fmt.Sprintf("/written-%d", try))
 		old := v.supervisor.Plugin()
-		go func() { upgraded <- v.supervisor.Upgrade(ctx(t), cfg) }()
+		upgraded := v.upgrades(ctx(t), cfg)
 		pid := reports.accept(t, "plugin").pid(t)
 		v.becomes(recipes.Suspended)
 		signal(t, pid, syscall.SIGKILL)
-		v.reaped(pid)
+		eventually(t, func() string { return unless(!runs(pid), "process %d was not reaped", pid) })
 		answer()
 		must.Report(t, errors.Join(<-written, h.Err()))
 		err := <-upgraded
 		if v.supervisor.Plugin() == old {
-			v.goesOnWith(old, err, host.ErrNotUpgraded)
+			v.stillServedBy(old, err, host.ErrNotUpgraded)
 			return
 		}
-		// The host had not noticed yet. The old program runs again, in another process.
+		// The host had not noticed the death yet. A new process of the old program runs.
 		if !errors.Is(err, host.ErrNotUpgraded) {
 			t.Error(err)
 		}
 	}
-	t.Error("the old plugin was ended for one that had ended before")
+	t.Error("each time the old plugin was ended for a new one that was dead")
 }
 
-// reaped waits until a process was waited for.
-func (v *surviving) reaped(pid int) {
-	v.Helper()
-	for end := time.Now().Add(patience); runs(pid); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			v.Fatalf("process %d runs", pid)
-		}
-	}
-}
-
-// TestUpgradesOfADyingPlugin: the new one takes its place, without the wait for a restart.
+// TestUpgradesOfADyingPlugin: concurrent upgrades replace it, without the wait for a restart.
 func TestUpgradesOfADyingPlugin(t *testing.T) {
 	v := survive(t)
-	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
+	h := v.holds("/l")
 	v.suspend()
-	upgraded := make(chan error, 2)
-	for range cap(upgraded) { // at once
-		go func() { upgraded <- v.supervisor.Upgrade(ctx(t), v.another()) }()
-	}
+	first, second := v.upgrades(ctx(t), v.another()), v.upgrades(ctx(t), v.another())
 	v.goOn()
-	must.Report(t, errors.Join(<-upgraded, <-upgraded, h.Write(ctx(t))))
+	must.Report(t, errors.Join(<-first, <-second, h.Write(ctx(t))))
 }
 
-// TestAnUpgradeDoesNotWaitForARestart: which may be far away, for a plugin that never starts.
+// TestAnUpgradeDoesNotWaitForARestart: the restart may be far away.
 func TestAnUpgradeDoesNotWaitForARestart(t *testing.T) {
 	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{
 		Plugin: config(t, "real plugin"), MinBackoff: time.Hour,
@@ -283,32 +254,26 @@ func TestAnUpgradeAndClose(t *testing.T) {
 	for name, reach := range map[string]func(v *surviving, h recipes.Hold, started func()){
 		"start": func(_ *surviving, _ recipes.Hold, started func()) { started() },
 		"pause": func(v *surviving, h recipes.Hold, started func()) {
-			reached, _ := v.unanswered()
-			go func() { _ = h.Write(ctx(v), recipes.Create("/written", nil)) }()
-			closes(v, "the point", reached)
+			v.writeUnanswered(h, "/written")
 			started()
 			v.becomes(recipes.Suspended)
 		},
 		"resuming": func(v *surviving, _ recipes.Hold, started func()) {
-			id := v.session.ID()
-			v.server.SetFault(func(r zkserver.Request) zkserver.Fault {
-				return zkserver.Fault{CloseBefore: r.SessionID == id}
-			})
+			v.refuseAll()
 			started()
 			next(v.T, v.changes)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := survive(t)
-			h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
-			reports := listen(t)
-			old, upgraded := v.supervisor.Plugin(), make(chan error, 1)
-			cfg, pid := host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())}, 0
+			h, reports, old := v.holds("/l"), listen(t), v.supervisor.Plugin()
+			var upgraded <-chan error
+			pid := 0
 			reach(v, h, func() {
-				go func() { upgraded <- v.supervisor.Upgrade(ctx(t), cfg) }()
+				upgraded = v.upgrades(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())})
 				pid = reports.accept(t, "plugin").pid(t)
 			})
-			if err := v.supervisor.Close(ctx(t)); err != nil && name != "pause" { // the server answers nobody
+			if err := v.supervisor.Close(ctx(t)); err != nil && name != "pause" { // in which the server does not answer
 				t.Errorf("Close: %v", err)
 			}
 			if runs(pid) || runs(old.PID()) {

@@ -23,10 +23,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// TestUpgradesUnderLoad: no hold is lost, nobody else is granted one, waiters keep their
-// order, and no call fails but by an unknown outcome. No descriptor, child or goroutine is
-// left. make test-all upgrades between two builds of zkrecipes-plugin, other runs between
-// processes of one program.
+// TestUpgradesUnderLoad: no hold is lost, no other client is granted one, waiters keep their
+// order, and calls fail only with unknown outcomes. No descriptor, child or goroutine is left.
+// make test-all upgrades between two builds of zkrecipes-plugin, other runs between processes
+// of one program.
 func TestUpgradesUnderLoad(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		unlessReal(t)
@@ -35,7 +35,8 @@ func TestUpgradesUnderLoad(t *testing.T) {
 	t.Run("real", func(t *testing.T) { upgradesUnderLoad(t, ensembletest.Shared(t).Addrs()) })
 }
 
-// unlessReal leaves the embedded server to make test-all where there is a real one.
+// unlessReal skips a test on the embedded server if there is a real one, except in make
+// test-all.
 func unlessReal(t *testing.T) {
 	if ensembletest.Found() {
 		testall.Require(t)
@@ -50,9 +51,7 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 		return must.Get(open(life, recipes.SessionConfig{Servers: servers, SessionTimeout: longTimeout}))(t)
 	}
 	upgrades, builds := builds(t)
-	if err := opened(zookeeper.Open).Close(life); err != nil { // a server has goroutines from the first session on
-		t.Fatal(err)
-	}
+	must.Do(t, opened(zookeeper.Open).Close(life)) // a server starts goroutines with its first session
 	before := belongings(t)
 
 	s := must.Get(host.Supervise(life, host.SupervisorConfig{Plugin: builds[0].cfg}))(t)
@@ -74,13 +73,13 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 		if version, err := s.Plugin().Version(life); err != nil || version != next.version || runs(old) {
 			t.Fatalf("upgrade %d: %q runs, %v; the old one: %t", round, version, err, runs(old))
 		}
-		l.holdsStand()
-		if round%10 == 0 { // to one that cannot resume: it says so, and nothing changes
+		l.stillHolds()
+		if round%10 == 0 { // to a plugin that cannot resume: nothing changes
 			err := s.Upgrade(life, host.UpgradeConfig{Plugin: config(t, "older plugin")})
 			if !errors.Is(err, host.ErrLosesSessions) {
 				t.Errorf("to an older protocol: %v", err)
 			}
-			l.holdsStand()
+			l.stillHolds()
 		}
 	}
 	stop()
@@ -90,20 +89,18 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 		upgrades, took[len(took)/2], took[len(took)*9/10], took[len(took)-1],
 		l.writes.Load(), l.turns.Load(), l.sessions.Load(), l.listings.Load(), l.unknown.Load())
 
-	// To one that cannot resume, if that is allowed: it ends the sessions.
+	// With LoseSessions, an upgrade to a plugin that cannot resume ends the sessions.
 	must.Report(t, s.Upgrade(life, host.UpgradeConfig{Plugin: config(t, "older plugin"), LoseSessions: true}))
 	closes(t, "Done", ours.Done())
 	must.Report(t, errors.Join(rival.Close(life), s.Close(life)))
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	stacks := make([]byte, 1<<20)
+	eventually(t, func() string {
 		after := belongings(t)
 		if after.within(before) {
-			return
+			return ""
 		}
-		if time.Now().After(end) {
-			stacks := make([]byte, 1<<20)
-			t.Fatalf("afterwards there is %+v; before there was %+v\n%s", after, before, stacks[:runtime.Stack(stacks, true)])
-		}
-	}
+		return fmt.Sprintf("afterwards there is %+v; before there was %+v\n%s", after, before, stacks[:runtime.Stack(stacks, true)])
+	})
 }
 
 // build is a plugin to upgrade to.
@@ -118,10 +115,7 @@ func builds(t *testing.T) (upgrades int, made []build) {
 	if !testall.On() {
 		b := build{cfg: config(t, "real plugin")}
 		p := launch(t, b.cfg)
-		var err error
-		if b.version, err = p.Version(ctx(t)); err != nil {
-			t.Fatal(err)
-		}
+		b.version = must.Get(p.Version(ctx(t)))(t)
 		_ = p.Close(ctx(t))
 		return 6, []build{b}
 	}
@@ -137,7 +131,7 @@ func builds(t *testing.T) (upgrades int, made []build) {
 	return 50, made
 }
 
-// load is what goes on in a session that is moved, and beside it.
+// load is the calls in a session that upgrades move, and in another one.
 type load struct {
 	*testing.T
 	ctx         context.Context
@@ -146,12 +140,12 @@ type load struct {
 	open        func() recipes.Client
 
 	held    []recipes.Hold
-	waiters []<-chan recipes.Hold // one behind each hold
+	waiters []<-chan recipes.Hold // one for each hold
 
 	stop chan struct{}
 	work sync.WaitGroup
 
-	busy                                       atomic.Int32 // holders of the lock that is taken in turns
+	busy                                       atomic.Int32 // holders of the lock of turn
 	last                                       recipes.Token
 	writes, turns, sessions, listings, unknown atomic.Int64
 }
@@ -164,7 +158,7 @@ func (l *load) lock(s recipes.Recipes, path string, joined func(recipes.Place)) 
 	return lock
 }
 
-// hold acquires locks, each with one that waits behind.
+// hold acquires n locks, each with a waiter.
 func (l *load) hold(n int) {
 	for i := range n {
 		path := fmt.Sprintf("/held-%d", i)
@@ -176,35 +170,35 @@ func (l *load) hold(n int) {
 			if err != nil {
 				l.Logf("a waiter: %v", err)
 			}
-			got <- h // nil is noticed
+			got <- h // release and stillHolds check it
 		}()
 		closes(l, "joined", joined)
 		l.waiters = append(l.waiters, got)
 	}
 }
 
-// holdsStand checks that what is held is, and that nobody else was granted it.
-func (l *load) holdsStand() {
+// stillHolds checks that all locks are held, and that no other contender was granted one.
+func (l *load) stillHolds() {
 	l.Helper()
 	for i, h := range l.held {
 		if err := h.Err(); err != nil {
 			l.Fatalf("hold %d: %v", i, err)
 		}
 		if len(l.waiters[i]) > 0 {
-			l.Fatalf("the one behind hold %d was granted", i)
+			l.Fatalf("the waiter for hold %d was granted", i)
 		}
 	}
 	i := int(l.writes.Load()) % len(l.held)
 	if _, err := l.lock(l.rival, fmt.Sprintf("/held-%d", i), nil).TryAcquire(l.ctx); !errors.Is(err, recipes.ErrContended) {
-		l.Fatalf("somebody else, at hold %d: %v", i, err)
+		l.Fatalf("the rival, at hold %d: %v", i, err)
 	}
 	places, err := l.rival.Contenders(l.ctx, fmt.Sprintf("%s/held-%d", l.dir, i))
 	if err != nil || len(places.Contenders) != 2 || places.Contenders[0].Znode != l.held[i].Znode() {
-		l.Fatalf("hold %s: in line %+v: %v", l.held[i].Znode(), places, err)
+		l.Fatalf("hold %s: the wait queue is %+v: %v", l.held[i].Znode(), places, err)
 	}
 }
 
-// run starts what goes on until stop.
+// run starts goroutines that make calls until stop.
 func (l *load) run() {
 	var n atomic.Int64
 	l.repeat(2, func() error {
@@ -232,8 +226,8 @@ func (l *load) run() {
 	})
 }
 
-// known counts unknown outcomes, which a write and a Close have that an upgrade does not wait
-// for: a busy machine takes longer over them. It returns any other error.
+// known counts unknown outcomes, and returns any other error. On a busy machine an upgrade does
+// not wait long enough for a write or a Close.
 func (l *load) known(err error) error {
 	if errors.Is(err, recipes.ErrUnknownOutcome) && !errors.Is(err, recipes.ErrSessionLost) {
 		l.unknown.Add(1)
@@ -242,7 +236,7 @@ func (l *load) known(err error) error {
 	return err
 }
 
-// repeat does something again and again, in n goroutines.
+// repeat calls f until stop, in n goroutines.
 func (l *load) repeat(n int, f func() error) {
 	for range n {
 		l.work.Go(func() {
@@ -261,7 +255,7 @@ func (l *load) repeat(n int, f func() error) {
 	}
 }
 
-// turn takes a lock that is taken in turns.
+// turn acquires and releases a lock that has several contenders.
 func (l *load) turn(s recipes.Recipes) error {
 	h, err := l.lock(s, "/turns", nil).Acquire(l.ctx)
 	if err != nil {
@@ -279,7 +273,7 @@ func (l *load) turn(s recipes.Recipes) error {
 	return h.Release(l.ctx)
 }
 
-// release gives back what is held. Those behind are granted it then.
+// release releases the locks. Then each waiter is granted its lock.
 func (l *load) release() {
 	for i, h := range l.held {
 		must.Report(l, h.Release(l.ctx))

@@ -8,13 +8,12 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// processless is the other side of a plugin that only has capabilities.
+// processless is the other side of a plugin without a process.
 type processless struct{ other }
 
 func (processless) pid() int { return 7 }
 
-// TestAnUpgradeLogsWhatTheNewPluginCannotDo: what sessions have of that is lost.
-func TestAnUpgradeLogsWhatTheNewPluginCannotDo(t *testing.T) {
+func TestAnUpgradeLogsTheCapabilitiesThatTheNewPluginLacks(t *testing.T) {
 	can := func(names ...string) *Plugin { return &Plugin{other: processless{}, can: names} }
 	for name, test := range map[string]struct {
 		old, now *Plugin

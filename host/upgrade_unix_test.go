@@ -37,18 +37,10 @@ func (v *surviving) another() host.UpgradeConfig {
 	return host.UpgradeConfig{Plugin: config(v, "real plugin")}
 }
 
-// runs reports whether a process exists, be it only to be waited for.
-func runs(pid int) bool { return syscall.Kill(pid, 0) == nil }
-
-// TestAnUpgradeMovesWhatASessionHolds: with its token, and nobody else is granted it.
-func TestAnUpgradeMovesWhatASessionHolds(t *testing.T) {
+// TestAnUpgradeKeepsGrants: with their tokens, and no other client is granted them.
+func TestAnUpgradeKeepsGrants(t *testing.T) {
 	v := survive(t)
-	prepare(t, v.rival)
-	var held []recipes.Grant
-	for _, h := range holdings {
-		g := must.Get(h.get(ctx(t), v.session))(t)
-		held = append(held, g)
-	}
+	held := v.holdsAll()
 	token := held[0].Token()
 	for round := range 2 {
 		v.upgrade()
@@ -69,26 +61,24 @@ func TestAnUpgradeMovesWhatASessionHolds(t *testing.T) {
 		if err := h.giveBack(ctx(t), held[i]); err != nil {
 			t.Errorf("%s: given back: %v", h.name, err)
 		}
-		if left := ephemerals(v.server, h.path); len(left) > 0 {
-			t.Errorf("%s: left behind: %q", h.name, left)
-		}
+		v.nothingLeft(h.path)
 	}
 	must.Report(t, v.session.Close(ctx(t)))
 }
 
-// TestTheNewPluginIsTheOneThatIsRestarted, with its configuration.
-func TestTheNewPluginIsTheOneThatIsRestarted(t *testing.T) {
+// TestARestartAfterAnUpgradeStartsTheNewPlugin: with its configuration.
+func TestARestartAfterAnUpgradeStartsTheNewPlugin(t *testing.T) {
 	v, reports := survive(t), listen(t)
 	must.Do(t, v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())}))
 	first := reports.accept(t, "plugin")
 	v.kill()
 	if again := reports.accept(t, "plugin").pid(t); again == first.pid(t) || again != v.supervisor.Plugin().PID() {
-		t.Errorf("process %d was started again, and %d runs", again, v.supervisor.Plugin().PID())
+		t.Errorf("process %d was restarted, and %d runs", again, v.supervisor.Plugin().PID())
 	}
 }
 
-// TestNoTwoPluginsServeASession: the old one was waited for when the new one connects to
-// ZooKeeper, also if it was frozen. So it cannot wake up and close the session.
+// TestNoTwoPluginsServeASession: the old plugin was reaped before the new one connects to
+// ZooKeeper, even if the old one was frozen. So it cannot wake up and close the session.
 func TestNoTwoPluginsServeASession(t *testing.T) {
 	t.Parallel()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -118,7 +108,7 @@ func TestNoTwoPluginsServeASession(t *testing.T) {
 	must.Report(t, h.Release(ctx(t)))
 }
 
-// watched is a listener that finds the old plugin gone when a session is resumed.
+// watched is a listener that checks that the old plugin was reaped when a session is resumed.
 type watched struct {
 	net.Listener
 	t   *testing.T
@@ -130,7 +120,7 @@ func (w watched) Accept() (net.Conn, error) {
 	return &watchedConn{Conn: c, in: w}, err
 }
 
-// watchedConn looks at the request that comes first, which names the session that is resumed.
+// watchedConn reads the first request, which contains the id of a resumed session.
 type watchedConn struct {
 	net.Conn
 	in    watched
@@ -144,16 +134,16 @@ func (w *watchedConn) Read(b []byte) (int, error) {
 		w.first = append(w.first, b[:min(n, missing)]...)
 		resumes := len(w.first) == end && binary.BigEndian.Uint64(w.first[id:]) != 0
 		if pid := w.in.old.Load(); resumes && pid != 0 && runs(int(pid)) {
-			w.in.t.Errorf("a session is resumed while plugin %d is there", pid)
+			w.in.t.Errorf("a session is resumed while plugin %d exists", pid)
 		}
 	}
 	return n, err
 }
 
-// TestAnUpgradeThatFailsChangesNothing: the old plugin goes on, and the new one has ended.
+// TestAnUpgradeThatFailsChangesNothing: the old plugin keeps serving, and the new one has ended.
 func TestAnUpgradeThatFailsChangesNothing(t *testing.T) {
 	v := survive(t)
-	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
+	h := v.holds("/l")
 	pid := v.supervisor.Plugin().PID()
 	events := v.session.Events(ctx(t))
 	<-events
@@ -186,23 +176,20 @@ func TestAnUpgradeThatFailsChangesNothing(t *testing.T) {
 	}
 	select {
 	case e := <-events:
-		t.Errorf("the session was told %+v", e)
+		t.Errorf("the session got %+v", e)
 	default:
 	}
-	v.kill() // the configuration has not changed either
+	v.kill() // restarts use the old configuration too
 }
 
-// TestAnUpgradeSaysThatItWouldLoseSessions before it starts anything, unless that is allowed.
-func TestAnUpgradeSaysThatItWouldLoseSessions(t *testing.T) {
+// TestAnUpgradeRefusesToLoseSessions: it starts nothing, unless LoseSessions allows that.
+func TestAnUpgradeRefusesToLoseSessions(t *testing.T) {
 	for name, lose := range map[string]bool{"not resumed": true, "cannot resume": false} {
 		t.Run(name, func(t *testing.T) {
-			s, err := host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), LoseSessions: lose})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), LoseSessions: lose}))(t)
 			defer s.Close(context.Background())
 			h, pid := acquire(t, supervised(t, s)), s.Plugin().PID()
-			err = s.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "dying")})
+			err := s.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "dying")})
 			if !errors.Is(err, host.ErrLosesSessions) || !errors.Is(err, host.ErrNotUpgraded) || h.Err() != nil {
 				t.Fatalf("%v; the hold: %v", err, h.Err())
 			}
@@ -219,33 +206,31 @@ func TestAnUpgradeSaysThatItWouldLoseSessions(t *testing.T) {
 	}
 }
 
-// TestAWaiterKeepsItsPlaceInAnUpgrade, and a stream tells what changes after it.
+// TestAWaiterKeepsItsPlaceInAnUpgrade: and a stream delivers the changes after it.
 func TestAWaiterKeepsItsPlaceInAnUpgrade(t *testing.T) {
 	v := survive(t)
 	first := must.Get(lockAt(t, v.rival, "/l").Acquire(ctx(t)))(t)
 	group, _ := v.session.Group("/g", recipes.GroupConfig{})
 	members := must.Get(group.Watch(ctx(t)))(t)
 	<-members
-	stand := func(s recipes.Client) <-chan recipes.Hold {
+	wait := func(s recipes.Client) <-chan recipes.Hold {
 		joined, got := make(chan struct{}), make(chan recipes.Hold, 1)
 		l, _ := s.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }})
 		go func() {
 			h, err := l.Acquire(ctx(t))
-			if err != nil {
-				t.Error(err)
-			}
+			must.Report(t, err)
 			got <- h
 		}()
 		closes(t, "joined", joined)
 		return got
 	}
-	ours, theirs := stand(v.session), stand(v.rival)
+	ours, theirs := wait(v.session), wait(v.rival)
 	v.upgrade()
 	v.upgrade()
 	must.Do(t, first.Release(ctx(t)))
 	h := <-ours
 	if len(theirs) > 0 || h == nil {
-		t.Fatal("the one behind was granted first")
+		t.Fatal("the later waiter was granted first")
 	}
 	must.Report(t, h.Release(ctx(t)))
 	if h := <-theirs; h == nil {

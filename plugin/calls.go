@@ -11,12 +11,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 )
 
-// callConnections serves the connections that have calls and nothing else. They come
-// to the same socket as gRPC's, with the same mutual TLS, and ask for another protocol.
+// callConnections serves the connections for calls alone. They arrive on the same socket as
+// gRPC's, with the same mutual TLS, and request another protocol.
 type callConnections struct {
 	server *server.Server
 	ctx    context.Context
-	close  context.CancelFunc // ends them. The process ends soon after, with what they still do.
+	close  context.CancelFunc // ends them. The process ends soon after, with their running calls.
 }
 
 func newCallConnections(s *server.Server) *callConnections {
@@ -25,14 +25,14 @@ func newCallConnections(s *server.Server) *callConnections {
 	return c
 }
 
-// credentials are what a gRPC server needs to leave these connections to c.
+// credentials returns credentials with which a gRPC server leaves these connections to c.
 func (c *callConnections) credentials(config *tls.Config) credentials.TransportCredentials {
 	config = config.Clone()
 	config.NextProtos = []string{carry.Protocol} // gRPC adds its own
 	return sorting{credentials.NewTLS(config), c}
 }
 
-// sorting gives each connection to the one whose protocol it speaks.
+// sorting passes each connection to the server of its protocol.
 type sorting struct {
 	credentials.TransportCredentials
 	calls *callConnections
@@ -42,8 +42,8 @@ func (s sorting) Clone() credentials.TransportCredentials {
 	return sorting{s.TransportCredentials.Clone(), s.calls}
 }
 
-// ServerHandshake is TransportCredentials'. The deadline that gRPC has set for the
-// handshake, it removes itself.
+// ServerHandshake implements TransportCredentials. gRPC itself removes the deadline that it
+// has set for the handshake.
 func (s sorting) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := s.TransportCredentials.ServerHandshake(raw)
 	if err != nil {

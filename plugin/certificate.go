@@ -14,12 +14,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/launchcert"
 )
 
-// errNoCertificate is why a plugin cannot secure its connection.
+// errNoCertificate is the reason why a plugin cannot secure its connection.
 var errNoCertificate = errors.New("there is no certificate in PEM in " + clientCertificate)
 
-// mutualTLS returns the plugin's side of a connection that only the host with that
-// certificate can make, and the plugin's own certificate in DER. It is what go-plugin
-// does for a host that asks for AutoMTLS, with keys that are twenty times as fast.
+// mutualTLS returns the plugin's TLS configuration, which accepts only the host with that
+// certificate, and the plugin's own certificate in DER. It does the same as go-plugin for a
+// host that asks for AutoMTLS, with keys that are twenty times as fast.
 func mutualTLS(host string) (*tls.Config, []byte, error) {
 	hosts := x509.NewCertPool()
 	if !hosts.AppendCertsFromPEM([]byte(host)) {
@@ -37,34 +37,34 @@ func mutualTLS(host string) (*tls.Config, []byte, error) {
 	}, cert.Certificate[0], nil
 }
 
-// certificateField is where the handshake has the plugin's certificate.
+// certificateField is the index of the plugin's certificate in the handshake.
 const certificateField = 5
 
-// tellCertificate adds a certificate to the line of the handshake. go-plugin prints the
-// line on stdout, and leaves the certificate out that it has not made itself. The
-// function that is returned gives stdout back, when go-plugin no longer serves.
-func tellCertificate(der []byte) (restore func(), err error) {
+// printCertificate adds a certificate to the handshake line. go-plugin prints the line on
+// stdout, without a certificate that it has not made itself. Call restore when go-plugin no
+// longer serves; it restores stdout.
+func printCertificate(der []byte) (restore func(), err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	stdout, told := os.Stdout, make(chan struct{})
+	stdout, done := os.Stdout, make(chan struct{})
 	os.Stdout = w
 	go func() { // ends with restore
-		defer close(told)
-		said := bufio.NewReader(r)
-		line, _ := said.ReadString('\n')
+		defer close(done)
+		printed := bufio.NewReader(r)
+		line, _ := printed.ReadString('\n')
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "|")
 		if len(fields) > certificateField {
 			fields[certificateField] = base64.RawStdEncoding.EncodeToString(der)
 			fmt.Fprintln(stdout, strings.Join(fields, "|"))
 		}
-		_, _ = io.Copy(io.Discard, said) // nothing else belongs there
+		_, _ = io.Copy(io.Discard, printed) // nothing else belongs there
 	}()
 	return func() {
 		os.Stdout = stdout
 		_ = w.Close()
-		<-told
+		<-done
 		_ = r.Close()
 	}, nil
 }

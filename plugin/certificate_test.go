@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestCertificatesOfHosts: PROTOCOL.md says which ones the plugin accepts. Hosts in other
-// languages make theirs with other tools than the host in Go.
+// PROTOCOL.md lists the certificates that the plugin accepts. Hosts in other languages make
+// theirs with other tools than the Go host.
 func TestCertificatesOfHosts(t *testing.T) {
 	now := time.Now()
 	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
@@ -53,7 +53,7 @@ func TestCertificatesOfHosts(t *testing.T) {
 			}()
 			s := tls.Client(host, &tls.Config{Certificates: []tls.Certificate{ours}, RootCAs: plugins, ServerName: "localhost"})
 			_ = s.Handshake()
-			_, _ = s.Read(make([]byte, 1)) // what a server refuses it says after the client's handshake
+			_, _ = s.Read(make([]byte, 1)) // a server refuses after the client's handshake
 			if err := <-accepted; (err == nil) != test.accepted {
 				t.Errorf("accepted: %v", err)
 			}
@@ -61,7 +61,7 @@ func TestCertificatesOfHosts(t *testing.T) {
 	}
 }
 
-// selfSigned returns a certificate that has signed itself, and its PEM.
+// selfSigned returns a self-signed certificate, and its PEM.
 func selfSigned(t *testing.T, template *x509.Certificate) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -14,16 +14,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Debug serves sessions that open opens to every host that has a certain environment
-// variable, until ctx ends. Several hosts may come, one after the other or at the same
-// time. announce is called once, with that variable's name and value. A host that has it
-// uses this process, which may run in a debugger, and launches none.
+// Debug serves sessions that open opens until ctx ends, to every host with a certain
+// environment variable. Several hosts may connect, at the same time or in turn. Debug calls
+// announce once, with the name and value of that variable. A host that has it launches no
+// plugin and uses this process, which may run in a debugger.
 //
-// It is for debugging only. No host has launched this process, so there are no
-// certificates to agree on: the connection is neither encrypted nor authenticated.
-// On Unix only the permissions of the socket's directory keep other users away.
-// Debug fails in a process that was told to use AutoMTLS. A host that dies takes its
-// sessions with it, as always, but not this process.
+// It is for debugging only. No host has launched this process, so no certificates could be
+// agreed on: the connection is neither encrypted nor authenticated. On Unix only the
+// permissions of the socket's directory keep other users away. Debug fails in a process that
+// is configured for AutoMTLS. The sessions of a host that dies end as always, but this
+// process continues.
 func Debug(ctx context.Context, open recipes.Opener, announce func(name, value string), options ...Option) error {
 	cfg, err := configure(open, options)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
-// pluginEnv says that the test binary is the plugin of the example.
+// pluginEnv makes the test binary the plugin of the example.
 const pluginEnv = "TEST_PLUGIN"
 
 func TestMain(m *testing.M) {
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-// It has no output of its own: a host launches it.
+// The example has no output of its own: a host launches it.
 func TestTheExampleServesAHost(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
 	defer cancel()

@@ -10,7 +10,7 @@ func ExampleServe() {
 	plugin.Serve(zookeeper.Open)
 }
 
-// A plugin of which hosts can have less.
+// A plugin with lower limits.
 func ExampleServe_limits() {
 	plugin.Serve(zookeeper.Open, plugin.Limits{Sessions: 100, Grants: 1000})
 }

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// inherited fails: a process inherits no descriptors here.
+// inherited fails: processes inherit no descriptors on this system.
 func inherited(string) (*os.File, error) {
 	return nil, errors.New("this system passes no descriptors on")
 }

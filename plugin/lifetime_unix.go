@@ -12,13 +12,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 )
 
-// inherited opens the reading end of a pipe that this process was started with.
+// inherited opens the reading end of a pipe that this process has inherited.
 func inherited(number string) (*os.File, error) {
 	fd, err := strconv.Atoi(number)
 	if err != nil || fd < 3 {
 		return nil, errors.New("not a number from 3")
 	}
-	if _, err := syscall.Read(fd, nil); err != nil { // as of a descriptor that is closed, or the writing end
+	if _, err := syscall.Read(fd, nil); err != nil { // the descriptor is closed, or the writing end
 		return nil, err
 	}
 	syscall.CloseOnExec(fd)

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// trimEvery is how often a plugin looks whether it has memory to give back.
+// trimEvery is the interval at which a plugin checks whether it can return memory.
 const trimEvery = 5 * time.Second
 
-// trim gives garbage back to the system while little happens, until stopped is closed.
-// A thousand sessions that wait make 1 MB of garbage a second with their beats, and
-// opening them has made more. Go would collect it when the heap has doubled, and keep
-// the room. A plugin that is busy collects by itself, and is left alone.
+// trim returns garbage to the operating system while the plugin is mostly idle, until stopped
+// is closed. A thousand waiting sessions make 1 MB of garbage a second with their heartbeats,
+// and opening them has made more. Go would collect it when the heap has doubled, and keep the
+// memory. A busy plugin collects by itself, and trim leaves it alone.
 func trim(stopped <-chan struct{}) {
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
@@ -32,12 +32,12 @@ func trim(stopped <-chan struct{}) {
 	}
 }
 
-// heap is what the runtime tells of its memory, in bytes.
+// heap is the runtime's view of its memory, in bytes.
 type heap struct {
 	collections uint64 // so far
-	live        uint64 // objects that the last collection has found
+	live        uint64 // objects found by the last collection
 	objects     uint64 // live ones and garbage
-	unused      uint64 // room that the system does not have back
+	unused      uint64 // free memory not returned to the system
 	stacks      uint64
 }
 
@@ -54,12 +54,12 @@ func readHeap() heap {
 	return heap{at(0), at(1), at(2), at(3), at(4)}
 }
 
-// leastTrimmed is not worth a collection, in bytes.
+// leastTrimmed is the amount that is not worth a collection, in bytes.
 const leastTrimmed = 1 << 20
 
-// worthTrimming reports whether nothing was collected since before, and there is a
-// sixteenth to give back. With an eighth a thousand sessions that wait go up and down by
-// 6 MB, with a sixteenth by 3 MB. The processor time is the same.
+// worthTrimming reports whether nothing was collected since before, and at least a sixteenth
+// can be returned. With an eighth, the memory of a thousand waiting sessions varies by 6 MB,
+// with a sixteenth by 3 MB. The processor time is the same.
 func (h heap) worthTrimming(before heap) bool {
 	garbage := h.objects - min(h.objects, h.live)
 	return h.collections == before.collections && garbage+h.unused > max(leastTrimmed, (h.live+h.stacks)/16)

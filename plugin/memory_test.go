@@ -29,7 +29,7 @@ func TestAQuietPluginGivesMemoryBack(t *testing.T) {
 	}
 }
 
-// The runtime knows the metrics under these names.
+// The runtime has the metrics under these names.
 func TestHeapIsRead(t *testing.T) {
 	runtime.GC()
 	if h := readHeap(); h.collections == 0 || h.live == 0 || h.objects == 0 || h.stacks == 0 {

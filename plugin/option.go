@@ -13,34 +13,34 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Option is what the author of a plugin can choose: [Limits], [Resume] and [Telemetry]. Of two
-// options of one type the later counts.
+// Option is an option of [Serve]: [Limits], [Resume] or [Telemetry]. Of two options of one
+// type the later counts.
 type Option interface {
 	apply(*server.Config) error
 }
 
-// Limits bound what hosts can have of a plugin at a time. A field that is 0 has its
-// default, which is far above what an application needs: the limits are for an
-// application that forgets to give back.
+// Limits bound what hosts can have of a plugin at a time. A field that is 0 selects its
+// default, which is far above the needs of an application: the limits protect against an
+// application that forgets to release.
 //
-// What exceeds a limit is refused with recipes.ErrLimit, and a message that is too
-// large with recipes.ErrTooLarge; what stands is not touched.
+// A request beyond a limit is refused with recipes.ErrLimit, and a message that is too large
+// with recipes.ErrTooLarge. Existing sessions, grants and streams are not affected.
 type Limits struct {
-	// Sessions is the number of sessions of the plugin, of all its hosts together.
-	// The default is 16,384.
+	// Sessions bounds the sessions of the plugin, for all its hosts together. The default is
+	// 16,384.
 	Sessions int
-	// Grants is the number of grants that one session has or waits for: holds,
-	// leaderships, memberships, deliveries. The default is 65,536.
+	// Grants bounds the grants that one session has or waits for: holds, leaderships,
+	// memberships, deliveries. The default is 65,536.
 	Grants int
-	// Watches is the number of streams that one session has open besides its own,
-	// such as Observe. The default is 16,384.
+	// Watches bounds the streams that one session has open besides its own, such as Observe.
+	// The default is 16,384.
 	Watches int
-	// Message is the size of one message from a host, in bytes. The default is 64
-	// MiB. ZooKeeper's own limit is 1 MiB, unless it is configured otherwise.
+	// Message bounds one message from a host, in bytes. The default is 64 MiB. ZooKeeper's
+	// own limit is 1 MiB, unless it is configured otherwise.
 	Message int
 }
 
-// DefaultLimits returns what Limits without any field stands for.
+// DefaultLimits returns the values that the zero Limits selects.
 func DefaultLimits() Limits {
 	return Limits{Sessions: server.MaxSessions, Grants: server.MaxGrants, Watches: server.MaxWatches, Message: server.MaxMessage}
 }
@@ -63,14 +63,14 @@ func (l Limits) apply(cfg *server.Config) error {
 	return l.Validate()
 }
 
-// Telemetry is where the spans and metrics of gRPC's OpenTelemetry instrumentation
-// (otelgrpc) go. A call's span has the host's for its parent, if the host traces too
-// (host.Config). A provider that is nil gets nothing, and costs nothing.
+// Telemetry sets the providers for the spans and metrics of gRPC's OpenTelemetry
+// instrumentation (otelgrpc). The parent of a call's span is the host's span, if the host
+// traces too (host.Config). A nil provider costs nothing.
 //
-// A plugin exports nothing by itself. Its author gives providers of an SDK here,
-// flushes them when Serve has returned, and keeps their output off stdout, which is
-// the host's. The host counts what sessions hold, wait for and lose: it also sees what
-// a dead plugin cannot tell.
+// A plugin exports nothing by itself. Its author passes providers of an SDK, flushes them
+// when Serve has returned, and keeps their output off stdout, which belongs to the host. The
+// host counts what sessions hold, wait for and lose: it also sees what a dead plugin cannot
+// report.
 type Telemetry struct {
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
@@ -81,9 +81,9 @@ func (t Telemetry) apply(cfg *server.Config) error {
 	return nil
 }
 
-// Resume has a plugin resume the sessions of another one, so that a session outlives its
-// plugin: zookeeper.Resume does that. Without it a session ends with its plugin. The host
-// sees to it that the other plugin does not serve the session any more.
+// Resume lets a plugin resume the sessions of another one, so that a session outlives its
+// plugin. zookeeper.Resume implements it. Without Resume a session ends with its plugin. The
+// host ensures that the other plugin no longer serves the session.
 type Resume func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error)
 
 func (r Resume) apply(cfg *server.Config) error {
@@ -91,7 +91,7 @@ func (r Resume) apply(cfg *server.Config) error {
 	return nil
 }
 
-// configure returns the configuration of a server of sessions that open opens.
+// configure returns the configuration of a server whose sessions open opens.
 func configure(open recipes.Opener, options []Option) (server.Config, error) {
 	cfg := server.Config{Open: open, Version: version.String(), Build: version.Build(), Logger: logger()}
 	for _, o := range options {

@@ -27,7 +27,7 @@ func TestTheDefaultsAreThoseOfTheDocumentation(t *testing.T) {
 	}
 }
 
-func TestAnOptionThatCannotBeIsRefused(t *testing.T) {
+func TestAnInvalidOptionIsRefused(t *testing.T) {
 	err := Debug(context.Background(), nil, func(_, _ string) { t.Error("it serves") }, Limits{Watches: -1})
 	if err == nil || !strings.Contains(err.Error(), "Watches is -1") {
 		t.Errorf("%v", err)

@@ -17,8 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 )
 
-// TestProtocolPageIsTrue: what the page for writers of hosts says is what the
-// code does. Names that it gives may never vanish.
+// The page for authors of hosts agrees with the code. Names on it are never removed.
 func TestProtocolPageIsTrue(t *testing.T) {
 	read := func(path string) string {
 		b, err := os.ReadFile(path)
@@ -61,9 +60,8 @@ func TestProtocolPageIsTrue(t *testing.T) {
 	}
 }
 
-// TestReleasedInterfaceIsServed: every method of the released descriptors is
-// still there, and the descriptors know every service. That fields and types are
-// the same, make proto-check finds out.
+// Every method of the released descriptors still exists, and the descriptors have every
+// service. make proto-check compares fields and types.
 func TestReleasedInterfaceIsServed(t *testing.T) {
 	b, err := os.ReadFile("proto/released/v1.binpb")
 	if err != nil {

@@ -21,17 +21,17 @@ import (
 )
 
 const (
-	// attachTimeout is how long a plugin waits for its first host.
+	// attachTimeout bounds the wait for the first host.
 	attachTimeout = 10 * time.Second
-	// closeTimeout bounds the closing of sessions when the host has gone or
-	// the process is told to end. ZooKeeper's timeout ends what is left.
+	// closeTimeout bounds the closing of sessions when the host has ended or the process is
+	// asked to end. ZooKeeper's timeout ends the rest.
 	closeTimeout = 800 * time.Millisecond
 )
 
-// Exit codes of a plugin that has not served its host to the end. The plugin says why
-// on stderr. PROTOCOL.md promises them.
+// Exit codes of a plugin that has not served its host to the end. The plugin reports the
+// reason on stderr. PROTOCOL.md promises them.
 const (
-	exitNotLaunched   = 1 // by a host; or an option is wrong
+	exitNotLaunched   = 1 // not launched by a host, or an option is invalid
 	exitNobody        = 3 // no host has attached
 	exitCannotListen  = 4 // for example because of PLUGIN_UNIX_SOCKET_DIR
 	exitCertificate   = 5 // PLUGIN_CLIENT_CERT is not a certificate
@@ -39,20 +39,19 @@ const (
 	clientCertificate = "PLUGIN_CLIENT_CERT"
 )
 
-// Serve serves sessions that open opens to the host that launched this process,
-// and returns when the host has gone: it closed the plugin, or it died, however
-// it died. Sessions of a host that has died last as its host.Config.Lifetime says. All
-// sessions are closed by then, or a bounded attempt to close them has been made; main has
-// nothing left to do.
+// Serve serves sessions that open opens to the host that launched this process. It returns
+// when the host has closed the plugin or has died in any way. All sessions are closed by
+// then, or a bounded attempt to close them has been made; main has nothing left to do. How
+// long the sessions of a dead host last is set by its host.Config.Lifetime.
 //
-// A process that no host has launched, or that cannot serve one, says so on stderr and
-// exits with a code other than 0. So does one to which no host has attached within ten
+// A process that was not launched by a host, or that cannot serve one, reports that on stderr
+// and exits with a code other than 0. So does a process to which no host attaches within ten
 // seconds.
 //
-// Signals: an interrupt is ignored, because Ctrl-C at the host's terminal
-// reaches the plugin too, and the host decides what to release; so is a hang-up.
-// SIGTERM tells the hosts of all sessions that they are lost, closes them, and
-// ends the process.
+// Signals: Serve ignores an interrupt, because Ctrl-C at the host's terminal reaches the
+// plugin too, and the host decides what to release. It ignores a hang-up too. On SIGTERM it
+// notifies the hosts of all sessions that they are lost, closes the sessions, and ends the
+// process.
 func Serve(open recipes.Opener, options ...Option) {
 	if code := serve(open, options); code != 0 {
 		os.Exit(code)
@@ -83,7 +82,7 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 			cfg.Logger.Error(err.Error())
 			return exitCertificate
 		}
-		restore, err := tellCertificate(certificate)
+		restore, err := printCertificate(certificate)
 		if err != nil {
 			cfg.Logger.Error("cannot prepare the handshake", "error", err)
 			return exitCannotListen
@@ -110,7 +109,7 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 		TLSProvider:      secured,
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			listens = true
-			opts = append(opts, grpc.Creds(server.Connections(transport))) // in go-plugin's place
+			opts = append(opts, grpc.Creds(server.Connections(transport))) // replaces go-plugin's
 			s := grpcServer(srv)(opts)
 			watch.Go(func() { process.watch(s, terminated) })
 			watch.Go(func() { trim(process.stopped) })
@@ -129,27 +128,27 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 	return 0
 }
 
-// grpcServer makes the gRPC server that go-plugin asks for.
+// grpcServer returns the constructor of the gRPC server for go-plugin.
 func grpcServer(s *server.Server) func([]grpc.ServerOption) *grpc.Server {
 	return func(opts []grpc.ServerOption) *grpc.Server {
 		return grpc.NewServer(append(opts, s.Options()...)...)
 	}
 }
 
-// process ends a plugin at the right time.
+// process decides when a plugin ends.
 type process struct {
 	server *server.Server
 	logger hclog.Logger
 	once   sync.Once
 	// stopped is closed when go-plugin no longer serves.
 	stopped chan struct{}
-	// unattended is set by watch when nobody has attached.
+	// unattended is set by watch when no host has attached.
 	unattended bool
 }
 
-// watch stops the gRPC server, and with it Serve, when no host wants the plugin any
-// more. Without it a plugin that logs nothing would outlive a host that was killed,
-// with its sessions and locks: go-plugin does not end it.
+// watch stops the gRPC server, and with it Serve, when no host needs the plugin any more.
+// Without it a plugin that logs nothing would outlive a killed host, with its sessions and
+// locks: go-plugin does not end it.
 func (p *process) watch(s *grpc.Server, terminated <-chan os.Signal) {
 	attach := time.NewTimer(attachTimeout)
 	defer attach.Stop()
@@ -189,12 +188,12 @@ func (p *process) closeSessions(why string) {
 	})
 }
 
-// logName is the name of a plugin's logger; its subsystems append theirs:
+// logName is the name of a plugin's logger. Subsystems append their names:
 // "zkrecipes-plugin.session".
 const logName = "zkrecipes-plugin"
 
-// logger writes JSON to stderr, the one form that reaches the host's logger
-// with its level. It keeps the real stderr: go-plugin replaces os.Stderr.
+// logger writes JSON to stderr, the only form that reaches the host's logger with its level.
+// It keeps the real stderr: go-plugin replaces os.Stderr.
 func logger() hclog.Logger {
 	level := hclog.LevelFromString(os.Getenv(handshake.LogLevelEnv))
 	if level == hclog.NoLevel {
@@ -203,7 +202,7 @@ func logger() hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Name: logName, Level: level, Output: os.Stderr, JSONFormat: true})
 }
 
-// About says what a plugin executable of that name is, and how it is used.
+// About describes a plugin executable of that name and its use.
 func About(name string) string {
 	return fmt.Sprintf(`%s is a zkrecipes plugin: it gives a host application the ZooKeeper
 recipes over gRPC. It does nothing by itself; a host launches it:
@@ -215,9 +214,9 @@ See https://pkg.go.dev/github.com/zkrecipes/zkrecipes/host
 `, name, "/path/to/"+name)
 }
 
-// removeSocketDirectory removes the directory that a host made for the socket,
-// which a host that was killed cannot do. It removes only what go-plugin names
-// so, and only if it is empty.
+// removeSocketDirectory removes the directory that a host made for the socket; a killed host
+// cannot do that. It removes only a directory with go-plugin's name pattern, and only if it
+// is empty.
 func removeSocketDirectory() {
 	dir := os.Getenv(goplugin.EnvUnixSocketDir)
 	if strings.HasPrefix(filepath.Base(dir), "plugin-dir") {

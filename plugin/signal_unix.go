@@ -8,12 +8,11 @@ import (
 	"syscall"
 )
 
-// terminations returns a channel that gets SIGTERM, and has the process ignore
-// the signals that are meant for its host.
+// terminations returns a channel that receives SIGTERM. It makes the process ignore the
+// signals that are meant for its host.
 //
-// SIGPIPE is one of them. When the host dies, stderr is a pipe that nobody reads.
-// Go's runtime kills a process that writes to such a pipe, before it has closed its
-// sessions.
+// SIGPIPE is one of them. When the host dies, stderr becomes a pipe without a reader. Go's
+// runtime kills a process that writes to such a pipe, before it has closed its sessions.
 func terminations() <-chan os.Signal {
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP, syscall.SIGINT)
 	terminated := make(chan os.Signal, 1)

@@ -81,9 +81,9 @@ type Lines struct {
 	// Contenders has the wait queues of all kinds, one after the other, in the order of
 	// the Kind constants. Within a kind, contenders are in the order of their grants.
 	Contenders []Contender
-	// Permits is the number of permits stored at the path by a Semaphore. It is 0 if there
-	// is none, or if KindSemaphore was not asked for. It remains when all contenders have
-	// left.
+	// Permits is the number of permits that a Semaphore has stored at the path. It is 0 if
+	// the path has no number, or if KindSemaphore was not asked for. It remains when all
+	// contenders have left.
 	Permits int
 	// Unknown is the number of ephemeral sequential children whose names belong to no known
 	// recipe. They may be contenders of a program that ignores all others. They are counted

@@ -36,8 +36,8 @@ var (
 	// ErrContended: a Try method found another contender ahead, and has left the wait queue.
 	ErrContended = errors.New("held by another contender")
 
-	// ErrNotRevocable: the contender did not allow what was asked of it when it
-	// joined (SharedLockConfig.Revocable, Grace). It goes on undisturbed.
+	// ErrNotRevocable: the contender joined with a configuration that does not allow the
+	// request (SharedLockConfig.Revocable, Grace). Nothing was changed.
 	ErrNotRevocable = errors.New("contender is not revocable")
 
 	// ErrMismatch: the contenders of a path disagree about something that all of
@@ -63,7 +63,7 @@ var (
 	// sites were done and it was deleted.
 	ErrNoTransaction = errors.New("no transaction")
 
-	// ErrUnknownSite: the site is not of the transaction's group.
+	// ErrUnknownSite: the site is not one of the transaction's sites.
 	ErrUnknownSite = errors.New("site is not of the transaction")
 
 	// ErrVoted: the site has already cast another vote. The first vote counts.

@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A key is changed by the holder of a lock only.
+// Only the holder of a lock changes a key.
 func ExampleConfiguration_Key() {
 	ctx := context.Background()
 	session := open(ctx)
@@ -47,7 +47,7 @@ func ExampleConfiguration_Key() {
 	// host-a <nil>
 }
 
-// A value is changed by compare-and-set, and its users follow it.
+// Clients change a value by compare-and-set, and others follow it.
 func ExampleConfiguration() {
 	ctx := context.Background()
 	session := open(ctx)

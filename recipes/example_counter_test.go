@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Several jobs count what they have done. Each addition is counted once.
+// Several jobs count their records. Each addition is counted once.
 func ExampleCounter() {
 	ctx := context.Background()
 	session := open(ctx)

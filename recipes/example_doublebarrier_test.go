@@ -17,7 +17,7 @@ func ExampleDoubleBarrier() {
 
 	var done [phases]atomic.Int32
 	var all sync.WaitGroup
-	for range workers { // each in a process of its own
+	for range workers { // each in its own process
 		session := open(ctx)
 		barrier, err := session.DoubleBarrier("/app/phase", recipes.DoubleBarrierConfig{Size: workers})
 		if err != nil {

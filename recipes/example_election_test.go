@@ -8,11 +8,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Two servers campaign. The one that came first leads until it resigns or its
-// session ends; then the other leads.
+// Two servers campaign. The first one leads until it resigns or its session ends.
+// Then the other leads.
 func ExampleElection() {
 	ctx := context.Background()
-	first, second := open(ctx), open(ctx) // each in a process of its own
+	first, second := open(ctx), open(ctx) // each in its own process
 	defer first.Close(ctx)
 	defer second.Close(ctx)
 
@@ -52,7 +52,7 @@ func ExampleElection() {
 	// its token is larger: true
 }
 
-// Clients follow who leads. A leader that has taken over acknowledges, and they
+// Clients follow the leader. A new leader acknowledges when it is ready, and they
 // wait for that before they use it.
 func ExampleElection_observe() {
 	ctx := context.Background()
@@ -66,7 +66,7 @@ func ExampleElection_observe() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("nobody leads:", (<-changes).None())
+	fmt.Println("no leader:", (<-changes).None())
 	leadership, err := election.Campaign(ctx, []byte("10.0.0.1:80"))
 	if err != nil {
 		log.Fatal(err)
@@ -80,7 +80,7 @@ func ExampleElection_observe() {
 	leader = <-changes
 	fmt.Printf("%s leads, acknowledged: %v\n", leader.Data, leader.Acknowledged)
 	// Output:
-	// nobody leads: true
+	// no leader: true
 	// 10.0.0.1:80 leads, acknowledged: false
 	// 10.0.0.1:80 leads, acknowledged: true
 }

@@ -59,7 +59,7 @@ func ExampleHold() {
 	close(records)
 	for {
 		select {
-		case <-hold.Done(): // the session is lost, say
+		case <-hold.Done(): // for example, the session is lost
 			fmt.Println("stop:", hold.Err())
 			return
 		case record, more := <-records:
@@ -76,9 +76,9 @@ func ExampleHold() {
 	// finished
 }
 
-// ZooKeeper carries out a guarded write only while the hold stands, so a holder
-// that was paused for too long cannot overwrite what the next one wrote. To
-// write to another store, send it the token, and have it refuse smaller ones.
+// ZooKeeper commits a guarded write only while the lock is held. So a holder that
+// was paused for too long cannot overwrite the data of the next holder. To write
+// to another store, send it the token, and have it refuse smaller ones.
 func ExampleHold_write() {
 	ctx := context.Background()
 	session := open(ctx)

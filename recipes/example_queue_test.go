@@ -56,7 +56,7 @@ func ExampleQueue() {
 	// left: 0 <nil>
 }
 
-// Urgent jobs go before others, whenever they were put.
+// Urgent jobs come before others, whenever they were put.
 func ExamplePriorityQueue() {
 	ctx := context.Background()
 	session := open(ctx)

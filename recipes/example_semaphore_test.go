@@ -38,7 +38,7 @@ func ExampleSemaphore() {
 	// and granted when one has been released: <nil>
 }
 
-// Each of several workers has a number of its own, and works on the shard of that number.
+// Each of several workers has its own number, and works on the shard with that number.
 func ExampleSlots() {
 	ctx := context.Background()
 	session := open(ctx)

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A writer rebuilds an index. Then it goes on as a reader, beside others.
+// A writer rebuilds an index. Then it continues as a reader, beside others.
 func ExampleSharedLock() {
 	ctx := context.Background()
 	session := open(ctx)
@@ -68,7 +68,7 @@ func ExampleSharedLock_revoke() {
 		finished <- hold.Release(ctx)
 	}()
 
-	// Another process asks the holder. After a minute it would take the lock away.
+	// Another process asks the holder. After a minute it would revoke the lock.
 	contenders, err := lock.Contenders(ctx)
 	if err != nil {
 		log.Fatal(err)

@@ -10,9 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// An application opens a session, takes a recipe by its path, and works while it
-// holds the lock. Only main knows how ZooKeeper is reached: with the plugin it
-// passes the Open of what host.Launch returns.
+// An application opens a session, gets a lock by its path, and works while it holds
+// the lock. Only the opener decides how to connect: for the plugin, pass the Open
+// method of the plugin that host.Launch returns.
 func Example() {
 	ctx := context.Background()
 	if err := work(ctx, zookeeper.Open); err != nil {

@@ -29,7 +29,7 @@ func ExampleTransaction() {
 	var sites sync.WaitGroup
 	outcomes := make([]string, 2)
 	for i, vote := range []recipes.Vote{recipes.VoteCommit, recipes.VoteAbort} {
-		sites.Go(func() { // each in a process of its own
+		sites.Go(func() { // each in its own process
 			session := open(ctx)
 			defer session.Close(ctx)
 			site, err := transfer(session).Join(ctx, string("ab"[i]))

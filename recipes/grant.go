@@ -11,7 +11,7 @@ type Grant interface {
 	// Znode is the path of the contender's znode, whose existence is the grant.
 	Znode() string
 
-	// Done returns a channel that is closed when the grant must no longer be relied on: the
+	// Done returns a channel that is closed when the grant must no longer be relied on. The
 	// session is lost, another client deleted the znode, the plugin died, or the grant was
 	// released. So a goroutine that selects on Done always wakes in the end.
 	//

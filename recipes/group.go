@@ -52,8 +52,8 @@ type Group interface {
 	// (SessionConfig.MaxPacket); that is logged. Watch returns an error only if the first
 	// read fails.
 	//
-	// A watch first costs as much as Members. Each new member then costs one event, one
-	// listing and one read; each member that leaves costs two events and one listing; each
+	// A watch first costs as much as Members. Then each new member costs one event, one
+	// listing and one read. Each member that leaves costs two events and one listing. Each
 	// change of data costs one event and one read. After a lost connection everything is
 	// read again.
 	Watch(ctx context.Context) (<-chan []Member, error)

@@ -26,11 +26,10 @@ func (s served) Run() int {
 	return s.tests.Run()
 }
 
-// servers are the addresses of the ensemble that the examples use.
+// servers are the addresses of the servers for the examples.
 var servers []string
 
-// open opens a session. The package example shows what an application writes in
-// its place.
+// open opens a session. The package example shows the code of an application.
 func open(ctx context.Context) recipes.Client {
 	session, err := zookeeper.Open(ctx, recipes.SessionConfig{Servers: servers})
 	if err != nil {

@@ -58,9 +58,9 @@ type Names interface {
 	// Such a name costs one more read.
 	List(ctx context.Context) ([]Record, error)
 
-	// Watch returns a channel that first receives the registration of a name and then every
-	// change: other data, another registration, or a Record that is None when the name is
-	// not registered. The channel is closed as that of Group.Watch is. Each change costs a
+	// Watch returns a channel that first receives the registration of a name, and then
+	// receives every change of it: other data or another registration. While the name is not
+	// registered, the Record is None. The channel is closed as that of Group.Watch is. Each change costs a
 	// read with a watch, and one more if the name is not registered.
 	Watch(ctx context.Context, name string) (<-chan Record, error)
 }
@@ -93,7 +93,8 @@ type Record struct {
 	Since time.Time
 	Data  []byte
 	// Unreadable reports that the znode's ACL does not let this session read the data.
-	// Only List returns such a record. The other fields are valid.
+	// Only List returns such a record. Since ZooKeeper 3.9 the servers then report nothing
+	// but the name: Token, SessionID and Since are zero.
 	Unreadable bool
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestPaths: what a server refuses is refused here. The conformance script badpaths
-// shows for each range of characters that ZooKeeper 3.8.0 refuses it.
+// TestPaths: ValidatePath refuses the paths that a server refuses. The conformance script
+// badpaths shows that ZooKeeper 3.8.0 refuses each of these ranges of characters.
 func TestPaths(t *testing.T) {
 	for _, good := range []string{
 		"/", "/a", "/a/b", "/a.b", "/...", "/a/..b", "/\u00e4", "/ ", "/\u00a0", "/\ud7ff", "/\uf900", "/\uffef",
@@ -41,12 +41,12 @@ func TestPaths(t *testing.T) {
 		"/zookeeper":     "is the servers' own directory",
 	} {
 		if err := recipes.ValidatePath(bad); !errors.Is(err, recipes.ErrInvalid) || !strings.Contains(err.Error(), why) {
-			t.Errorf("%q: %v; want that it %s", bad, err, why)
+			t.Errorf("%q: %v; want ErrInvalid with %q", bad, err, why)
 		}
 	}
 }
 
-// TestKeysAndNames are told as the caller gave them.
+// TestKeysAndNames: errors quote keys and names as the caller passed them.
 func TestKeysAndNames(t *testing.T) {
 	for _, key := range []string{"", "db/host", "zookeeper"} {
 		if err := recipes.ValidateKey(key); err != nil {
@@ -63,12 +63,12 @@ func TestKeysAndNames(t *testing.T) {
 		"/a":          "starts with a slash",
 	} {
 		if err := recipes.ValidateKey(key); !errors.Is(err, recipes.ErrInvalid) || !strings.Contains(err.Error(), why) {
-			t.Errorf("%q: %v; want that %s", key, err, why)
+			t.Errorf("%q: %v; want ErrInvalid with %q", key, err, why)
 		}
 	}
 	for name, why := range map[string]string{"..": `name ".." has the element ..`, "x\ue000": "(U+E000)", "a/b": "has a slash"} {
 		if err := recipes.ValidateName(name); !errors.Is(err, recipes.ErrInvalid) || !strings.Contains(err.Error(), why) {
-			t.Errorf("%q: %v; want that %s", name, err, why)
+			t.Errorf("%q: %v; want ErrInvalid with %q", name, err, why)
 		}
 	}
 }

@@ -20,8 +20,8 @@ type Consumer interface {
 	// Path is the path of the queue.
 	Path() string
 
-	// Take deletes the first unclaimed element and returns it. If there is none, it waits
-	// for a watch.
+	// Take deletes the first unclaimed element and returns it. If all are claimed or the
+	// queue is empty, it waits for a watch.
 	//
 	// If ctx ends, or the session is lost, while Take waits, nothing was taken. If that
 	// happens after a deletion was sent, the error also matches ErrUnknownOutcome and names
@@ -38,8 +38,9 @@ type Consumer interface {
 	// ErrForeign.
 	Take(ctx context.Context) (Element, error)
 
-	// Receive claims the first unclaimed element. If there is none, it waits for watches on
-	// the queue and on the claims. So it wakes when an element is put or returned.
+	// Receive claims the first unclaimed element. If all are claimed or the queue is empty, it
+	// waits for watches on the queue and on the claims. So it wakes when an element is put or
+	// returned.
 	//
 	// After an error nothing remains claimed. If ctx ends first, a claim that was sent is
 	// returned in the background.
@@ -102,8 +103,8 @@ type Queue interface {
 	// be read, the name is "".
 	//
 	// Through a plugin Put gives up a moment before ctx's deadline, and returns up to a
-	// moment after ctx is cancelled, so that the plugin can report that nothing was put. If
-	// it does not, the error matches ErrUnknownOutcome.
+	// moment after ctx is cancelled. In this time the plugin can report that nothing was
+	// put. If it does not, the error matches ErrUnknownOutcome.
 	Put(ctx context.Context, data []byte) (ElementID, error)
 
 	// PutMany appends elements in one transaction, adjacent and in order: all of them, or

@@ -191,8 +191,8 @@ type Stats struct {
 	Reconnects int64
 	// Handoffs counts the grants that needed nothing but the predecessor's release.
 	// Fallbacks counts how often contenders that wait by [Handoff] listed the wait queue
-	// instead, because the predecessor did not have the next smaller number, gave up, died,
-	// or could not be trusted.
+	// instead. The predecessor did not have the next smaller number, gave up, died, or could
+	// not be trusted.
 	Handoffs, Fallbacks int64
 	// Asked counts the grants before which the session synced with the leader, because it had
 	// no proof that the leader keeps the session for long enough.

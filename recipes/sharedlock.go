@@ -31,7 +31,7 @@ import (
 // Readers share the lock, so a smaller token does not mean that a reader's hold is over. A
 // store must not refuse a reader because it has seen the token of another reader. It can
 // compare with the tokens of writers: a writer's token is larger than the tokens of all grants
-// before it, and smaller than the tokens of all grants after it. A store that remembers the
+// before it. It is smaller than the tokens of all grants after it. A store that remembers the
 // largest token of a writer, and refuses smaller ones, is safe from late readers and writers.
 type SharedLock interface {
 	// Path is the path of the lock.

@@ -32,8 +32,8 @@ const (
 	// third-party contender) the waiter lists the wait queue, as with Predecessor.
 	//
 	// Locks, elections and semaphores with one permit support it. The other recipes use
-	// Predecessor instead: the nearest writer blocks a reader, not the next smaller number;
-	// with two permits, one release does not determine the next holder; and other sessions
+	// Predecessor instead. The nearest writer blocks a reader, not the next smaller number.
+	// With two permits, one release does not determine the next holder. And other sessions
 	// write to a revocable contender's znode.
 	//
 	// Contenders are named by marker and number only (lock-0000000012), and only their own

@@ -10,21 +10,19 @@ import (
 )
 
 type contender struct {
-	id    int64 // from 1; 0 is nobody
+	id    int64 // from 1
 	enter func(context.Context) (turn, error)
 }
 
-// turn is a grant of either recipe.
-//
-// Done is never asked for: its first call costs a read and a watch event, which
-// belong to whoever wants to know and not to the handoff.
+// turn is a grant of either recipe. The load never calls Done: its first call costs a read
+// and a watch event, which are not part of a handoff.
 type turn struct {
 	token recipes.Token
 	leave func(context.Context) error
 }
 
-// contenders returns one contender for each session. joined is called whenever
-// one of them has joined the line.
+// contenders returns one contender for each session, and calls joined each time that one
+// of them joins the line.
 func (l Load) contenders(joined func(id int64)) ([]contender, error) {
 	all := make([]contender, len(l.Sessions))
 	for i, session := range l.Sessions {
@@ -65,8 +63,7 @@ func (l Load) enter(s recipes.Recipes, joined func(recipes.Place)) (func(context
 // ErrBroken is matched by every [Violation].
 var ErrBroken = errors.New("the lock is broken")
 
-// Violation says which promise of a lock was broken, and how. The load is over
-// and nothing was measured.
+// Violation says which promise of a lock was broken, and how. There is no measurement.
 type Violation struct {
 	Promise string // such as "mutual exclusion" or "growing tokens"
 	Detail  string
@@ -77,27 +74,27 @@ func (v *Violation) Error() string { return fmt.Sprintf("%v: %s: %s", ErrBroken,
 // Is makes every violation match ErrBroken.
 func (v *Violation) Is(target error) bool { return target == ErrBroken }
 
-// guard watches over a lock from the inside.
+// guard checks mutual exclusion from inside the lock.
 //
-// All of it is atomic: under a broken lock two contenders are in it at once, and
-// it has to tell so rather than become a data race itself. Under a lock that is
-// not broken, its words order what one holder did before what the next one does,
-// so that holders can hand on plain variables.
+// Its words are atomic. Under a broken lock two contenders are inside at once, and the
+// guard must report that instead of being a data race. Under a correct lock, the words
+// order the accesses of one holder before those of the next, so that holders can pass on
+// plain variables.
 type guard struct {
-	holder atomic.Int64 // the id of who is inside, 0 for nobody
+	holder atomic.Int64 // the id of the holder; 0 if there is none
 	token  atomic.Int64 // of the latest grant
-	turns  atomic.Int64 // read on the way in, written on the way out
-	read   int64        // what the present holder read of turns
+	turns  atomic.Int64 // enter reads it, leave writes it
+	read   int64        // the turns that the current holder has read
 }
 
-// enter is called first thing by whoever has been granted.
+// enter must be the first call after a grant.
 func (g *guard) enter(id int64, token recipes.Token) error {
 	if !g.holder.CompareAndSwap(0, id) {
 		return &Violation{"mutual exclusion",
 			fmt.Sprintf("contender %d was granted while contender %d held", id, g.holder.Load())}
 	}
-	// A counter that is read here and written by leave loses a turn if anybody
-	// else was inside at any moment in between.
+	// A counter that is read here and written by leave loses a turn if another contender
+	// was inside at any moment in between.
 	g.read = g.turns.Load()
 	if last := g.token.Swap(int64(token)); int64(token) <= last {
 		return &Violation{"growing tokens",
@@ -106,7 +103,7 @@ func (g *guard) enter(id int64, token recipes.Token) error {
 	return nil
 }
 
-// leave is called last thing before the holder asks to leave.
+// leave must be the last call before the holder leaves the lock.
 func (g *guard) leave(id int64) error {
 	g.turns.Store(g.read + 1)
 	if !g.holder.CompareAndSwap(id, 0) {
@@ -116,7 +113,7 @@ func (g *guard) leave(id int64) error {
 	return nil
 }
 
-// check compares the turns that were counted inside with those that were taken.
+// check compares the turns counted inside the lock with those that were taken.
 func (g *guard) check(taken int64) error {
 	if counted := g.turns.Load(); counted != taken {
 		return &Violation{"mutual exclusion",
@@ -125,11 +122,11 @@ func (g *guard) check(taken int64) error {
 	return nil
 }
 
-// rest counts the contenders that have come to rest: they wait in line or have
-// left for good. Only one at a time, the holder, may wait for it.
+// rest counts the contenders at rest: they wait in line or have left for good. Only one
+// goroutine at a time, the holder's, may call await.
 type rest struct {
 	n     atomic.Int64
-	moved chan struct{} // of capacity one: n has changed since it was looked at
+	moved chan struct{} // of capacity one: n has changed since await read it
 }
 
 func newRest() *rest { return &rest{moved: make(chan struct{}, 1)} }

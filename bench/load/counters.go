@@ -11,12 +11,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// parallelism bounds what is done to many sessions at once: enough to hide round
-// trips, too little to look like a stampede to the server.
+// parallelism is how many sessions are handled at once: enough to hide round trips, and few
+// enough not to overload the server.
 const parallelism = 32
 
-// quiet is for how long no session may send anything before a line is taken to
-// be at rest.
+// quiet is how long no session may send anything before a line counts as at rest.
 const quiet = 20 * time.Millisecond
 
 // total adds up the counters of all sessions. Through a plugin each is a call.
@@ -42,9 +41,8 @@ func total(ctx context.Context, sessions []recipes.Client) (recipes.Stats, error
 
 // settled returns the counters of all sessions once none of them sends anything.
 //
-// That a contender has joined the line does not yet say that it has set its
-// watch: a request of it may still be on its way. The contract tells no more
-// than that, so the counters are looked at until they stand still.
+// A contender that has joined the line may not have set its watch yet. The contract does
+// not report that, so settled reads the counters until they no longer change.
 func settled(ctx context.Context, sessions []recipes.Client) (recipes.Stats, error) {
 	before, err := total(ctx, sessions)
 	for err == nil {
@@ -63,8 +61,8 @@ func settled(ctx context.Context, sessions []recipes.Client) (recipes.Stats, err
 	return recipes.Stats{}, err
 }
 
-// counted measures, and returns what that has cost all sessions: it begins and
-// ends when none of them sends anything.
+// counted calls measure and returns what that cost all sessions. It reads the counters
+// before and after, when no session sends anything.
 func (l Load) counted(ctx context.Context, measure func(context.Context) error) (recipes.Stats, error) {
 	before, err := settled(ctx, l.Sessions)
 	if err != nil {
@@ -111,8 +109,8 @@ func add(sum *recipes.Stats, c recipes.Stats, sign int64) {
 	}
 }
 
-// pause waits for d, or until ctx ends, and then returns its error. No time is
-// no pause, not even a look at ctx.
+// pause waits for d. If ctx is done first, it returns the cause. If d is not positive, it
+// returns nil without checking ctx.
 func pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil

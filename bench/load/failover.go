@@ -18,7 +18,7 @@ type failover struct {
 	started time.Time
 	rest    *rest
 	guard   guard
-	grants  chan failoverGrant // of capacity two: the first holder and the next
+	grants  chan failoverGrant // the first holder, the next, and more if the lock is broken
 	victim  atomic.Pointer[recipes.Client]
 }
 
@@ -26,14 +26,14 @@ type failoverGrant struct {
 	contender contender
 	turn      turn
 	at        time.Time
-	knew      bool // the killed holder's session was lost to itself by then
+	knew      bool // the killed session's Done was closed by then
 }
 
-// failover puts everybody in line, kills the session of the one that holds, and
-// waits until the next one has been granted.
+// failover lets all contenders join the line, kills the holder's session, and waits until
+// the next contender is granted.
 func (l Load) failover(ctx context.Context) (Measurement, error) {
 	if l.Kill == nil {
-		return Measurement{}, errors.New("failover: no way to kill a session was given")
+		return Measurement{}, errors.New("failover: Load.Kill is nil")
 	}
 	f := &failover{Load: l, started: time.Now(), rest: newRest(), grants: make(chan failoverGrant, len(l.Sessions))}
 	contenders, err := l.contenders(func(int64) { f.rest.add(1) })
@@ -44,7 +44,7 @@ func (l Load) failover(ctx context.Context) (Measurement, error) {
 	defer stop()
 	group, running := errgroup.WithContext(running)
 	for _, c := range contenders {
-		group.Go(func() error { return f.stand(running, c) })
+		group.Go(func() error { return f.contend(running, c) })
 	}
 	var m Measurement
 	group.Go(func() (err error) {
@@ -58,8 +58,8 @@ func (l Load) failover(ctx context.Context) (Measurement, error) {
 	return m, nil
 }
 
-// stand stands in line until granted, or until the load is over.
-func (f *failover) stand(ctx context.Context, c contender) error {
+// contend waits in line until it is granted or the load ends.
+func (f *failover) contend(ctx context.Context, c contender) error {
 	turn, err := c.enter(ctx)
 	at := time.Now()
 	if err != nil {
@@ -72,6 +72,7 @@ func (f *failover) stand(ctx context.Context, c contender) error {
 	return nil
 }
 
+// knew reports whether the killed session has reported its loss.
 func (f *failover) knew() bool {
 	victim := f.victim.Load()
 	if victim == nil {
@@ -122,7 +123,7 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 	}
 	if !successor.knew {
 		return Measurement{}, &Violation{"loss before the next grant", fmt.Sprintf(
-			"contender %d was granted while contender %d, which was cut off %v before, still believed that it held",
+			"contender %d was granted while contender %d, which was cut off %v before, had not yet reported its loss",
 			successor.contender.id, holder.contender.id, successor.at.Sub(killed).Round(time.Millisecond))}
 	}
 	if err := pause(ctx, f.Aftermath); err != nil {
@@ -147,11 +148,11 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 	return rec.m, f.end(ctx)
 }
 
-// lost returns an error if a holder's session has ended by itself, so that the next one
-// is granted with right.
+// lost returns an error if a holder's session has ended by itself: the next contender is
+// then granted rightly.
 func (f *failover) lost(g failoverGrant) error {
 	if err := f.Sessions[g.contender.id-1].Err(); err != nil {
-		return fmt.Errorf("contender %d, which nobody killed: %w", g.contender.id, err)
+		return fmt.Errorf("contender %d lost its session without being killed: %w", g.contender.id, err)
 	}
 	return nil
 }

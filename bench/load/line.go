@@ -26,23 +26,23 @@ type line struct {
 	headed   chan struct{} // closed when the first contender has joined
 	joined   []joining     // by id
 
-	// What follows is handed from holder to holder, ordered by the guard.
+	// The fields below pass from holder to holder; the guard orders the accesses.
 	turns  int64         // taken so far
 	first  time.Duration // when the first contender was granted
-	begun  bool          // the measured part, when the present holder leaves
-	began  time.Duration // when that holder asked to leave
-	left   time.Duration // when the latest holder asked to leave
+	begun  bool          // the measured part begins when the current holder leaves, or has begun
+	began  time.Duration // when that holder called leave
+	left   time.Duration // when the latest holder called leave
 	before recipes.Stats
 }
 
-// joining is about a contender's latest joining of the line. It is written by
-// Joined, for which the acquiring call waits.
+// joining describes when a contender last joined the line. The Joined callback writes it,
+// and the acquiring call waits for that.
 type joining struct {
 	at    time.Duration
-	first bool // it has yet to join for the first time
+	first bool // it has not joined yet
 }
 
-// errOver is returned by waiting contenders that the end of the load sent home.
+// errOver is returned by contenders that waited when the load ended.
 var errOver = errors.New("the load is over")
 
 func (l Load) contend(ctx context.Context, s shape) (Measurement, error) {
@@ -68,8 +68,8 @@ func (l Load) contend(ctx context.Context, s shape) (Measurement, error) {
 
 func (l *line) now() time.Duration { return time.Since(l.started) }
 
-// head is the id of the contender that joins before all others. So it is granted without
-// a wait, and what its turn costs is the same in each trial.
+// head is the id of the contender that joins before all others. It is granted without a
+// wait, so its turn costs the same in each trial.
 const head = 1
 
 func (l *line) contender(ctx context.Context, c contender) error {
@@ -124,7 +124,7 @@ func (l *line) turn(ctx context.Context, c contender) error {
 	case err != nil:
 		return err
 	case l.over.Load():
-		// The grant has crossed with the end of the load.
+		// The grant and the end of the load have crossed.
 		if err := turn.leave(l.parent); err != nil {
 			return fmt.Errorf("leave: %w", err)
 		}
@@ -150,8 +150,8 @@ func (l *line) turn(ctx context.Context, c contender) error {
 	return nil
 }
 
-// granted is what a holder does first: it records its grant. It reports whether
-// the turn belongs to the measured part, and whether it is what ends it.
+// granted records the grant of a new holder. It reports whether the turn belongs to the
+// measured part, and whether it is the last one.
 func (l *line) granted(id int64, asked, granted time.Duration) (measured, last bool) {
 	if l.turns == 0 {
 		l.first = granted
@@ -174,8 +174,8 @@ func (l *line) granted(id int64, asked, granted time.Duration) (measured, last b
 	return true, l.shape.ends(m.Operations, m.Elapsed)
 }
 
-// hold is what a holder does with its turn: nothing, for as long as it was told.
-// The one that begins the measured part keeps its turn until all is ready.
+// hold keeps the grant for Load.Hold. The holder that begins the measured part keeps it
+// until all others are at rest and Begin has returned.
 func (l *line) hold(ctx context.Context, granted time.Duration) error {
 	if l.begun || !l.shape.begins(granted-l.first, l.turns) {
 		return pause(ctx, l.Hold)
@@ -207,8 +207,7 @@ func (l *line) leave(ctx context.Context, c contender, t turn) error {
 	return nil
 }
 
-// standstill has the holder wait until all others are at rest, and returns the
-// counters as they are then.
+// standstill waits, as the holder, until all others are at rest, and returns the counters.
 func (l *line) standstill(ctx context.Context) (recipes.Stats, error) {
 	if err := l.rest.await(ctx, int64(len(l.Sessions))-1); err != nil {
 		return recipes.Stats{}, err
@@ -216,8 +215,8 @@ func (l *line) standstill(ctx context.Context) (recipes.Stats, error) {
 	return settled(ctx, l.Sessions)
 }
 
-// finish is the last turn: it closes the measurement and sends everybody home
-// while it still holds. Whoever is granted all the same passes it on.
+// finish ends the measurement and cancels the waiters while the last holder still holds.
+// A contender that is granted even so leaves at once.
 func (l *line) finish(ctx context.Context, c contender, t turn) error {
 	after, err := l.standstill(ctx)
 	if err != nil {
@@ -235,9 +234,8 @@ func (l *line) finish(ctx context.Context, c contender, t turn) error {
 	return errOver
 }
 
-// alone measures the turns of a single contender: what a lock costs when nobody
-// else wants it. A Drain takes turnsAlone turns, a Cycle as many as its duration
-// allows.
+// alone measures the turns of a single contender: the cost of a lock without contention.
+// A Drain takes turnsAlone turns, a Cycle as many as fit into its duration.
 func (l Load) alone(ctx context.Context) (Measurement, error) {
 	all, err := l.contenders(func(int64) {})
 	if err != nil {
@@ -264,7 +262,7 @@ type solo struct {
 	turns     int64
 }
 
-// warmup takes at least one turn, which makes the parents of the path.
+// warmup takes at least one turn, which creates the parents of the path.
 func (s *solo) warmup(ctx context.Context) error {
 	start := time.Now()
 	for {

@@ -1,49 +1,42 @@
-// Package load puts contenders in line and times how a lock or a leadership
-// passes from one to the next. It knows only the contract (package recipes), so
-// whatever implements [recipes.Client] can be measured.
+// Package load lets contenders join a line and times how a lock or a leadership passes
+// from one to the next. It knows only the contract (package recipes), so it can measure
+// every implementation of [recipes.Client].
 //
-// A [Load] names the recipe, the path and the sessions. Its workload is the shape:
+// A [Load] has the recipe, the path and the sessions. Its workload is the shape:
 //
-//   - [Drain]: all contenders stand in line, then each one leaves as soon as it
-//     is granted. N contenders give N-1 handoffs, and the line gets shorter by
-//     one with each.
-//   - [Cycle]: a closed loop. Whoever leaves joins again at the end of the line,
-//     which therefore stays as long as it is.
-//   - [Failover]: all stand in line, the holder's session is killed, and the
-//     time until the next one has been granted is taken. What the survivors send
-//     in the second after that is counted too.
-//   - [Open]: acquisitions arrive on schedule, whether or not those before them
-//     have been granted. A closed loop slows down with what it measures and so
-//     hides long waits; this one does not.
-//   - [Many]: several lines that have nothing to do with each other cycle at
-//     the same time.
-//   - [Queue], [Barrier], [DoubleBarrier] and [Commit]: rounds of the recipes of
-//     those names, all sessions together.
+//   - [Drain]: all contenders join the line, then each leaves as soon as it is granted. N
+//     contenders make N-1 handoffs, and each makes the line shorter by one.
+//   - [Cycle]: a closed loop. A contender that leaves joins again at the end, so the
+//     length of the line does not change.
+//   - [Failover]: all join the line, and the holder's session is killed. The load times
+//     how long it takes until the next contender is granted, and counts what the survivors
+//     send until one second after that.
+//   - [Open]: acquisitions arrive on schedule, whether or not earlier ones have been
+//     granted. A closed loop slows down with what it measures, and so hides long waits.
+//   - [Many]: several independent lines cycle at the same time.
+//   - [Queue], [Barrier], [DoubleBarrier] and [Commit]: rounds of the recipes of those
+//     names, all sessions together.
 //
-// Times that are easily mixed up have names of their own:
+// Three times have names of their own:
 //
-//   - wait: from asking (Acquire, Campaign) to being granted. It contains the
-//     turns of all who were ahead. In an open load it counts from when the
-//     schedule wanted to ask.
-//   - handoff: from the moment the holder asks to leave (Release, Resign) to the
-//     moment the next one, already in line by then, has been granted. It is the
-//     time for which nobody holds.
-//   - service: from being granted to having left: the time for which one
-//     contender occupies the resource, what it does with it included.
+//   - wait: from the request (Acquire, Campaign) to the grant. It contains the turns of all
+//     contenders ahead. In an open load it counts from the scheduled time of the request.
+//   - handoff: from the holder's request to leave (Release, Resign) to the grant of the
+//     next contender, if that was in line by then. During a handoff no contender holds.
+//   - service: from the grant until the contender has left. It contains the hold.
 //
-// # What is counted
+// # Counters
 //
-// The measured part begins and ends with a holder that stands still while all
-// others have come to rest: they wait in line, or have left for good. Counters
-// are read at those two moments, so what was sent in between belongs to whole
-// operations, nothing is missed and nothing is counted in passing.
+// The measured part begins and ends with a holder that waits while all other contenders are
+// at rest: they wait in line, or have left for good. Counters are read at those two
+// moments. So they cover whole operations, and miss none.
 //
-// # What is checked
+// # Checks
 //
-// A broken lock is fast, and must not win. Every grant is checked against mutual
-// exclusion and growing tokens. In a failover, the holder that was cut off must know of
-// its loss before the next one is granted. What breaks that is a [Violation], and there
-// is no measurement then.
+// A broken lock is fast, and must not win. Every grant is checked for mutual exclusion and
+// for a token that grows. In a failover, the session that was cut off must report its loss
+// before the next contender is granted. If a check fails, the load returns a [Violation]
+// and no measurement.
 package load
 
 import (
@@ -57,69 +50,67 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Load is a number of contenders for one path, and how they go about it.
+// Load is a number of contenders for one path, and the shape of their requests.
 type Load struct {
 	Workload Workload
 	Recipe   Recipe
 	Strategy recipes.Strategy
 
-	// Path is contended for. It should be fresh: whoever else stands in line
-	// there is waited for.
+	// Path is contended for. It should not exist: the load waits for all other contenders
+	// there.
 	Path string
 
 	// Sessions are the contenders, one each. They stay open.
 	Sessions []recipes.Client
 
-	// Hold is for how long each holder keeps what it was granted.
+	// Hold is how long each holder keeps its grant.
 	Hold time.Duration
 
-	// Duration and Warmup are of a Cycle, an Open and a Many: how long to measure, and
-	// how long to run before that at least. The measured part of a Cycle begins when it
-	// has become steady (Measurement.Warm tells), or after eight times Warmup. It ends
-	// with the first grant after Duration, but not before as many handoffs as there are
-	// contenders. With a Warmup of 0 it is measured at once.
+	// Duration and Warmup are for Cycle, Open and Many: how long to measure, and for how
+	// long at least to run before that. The measured part of a Cycle begins when it is
+	// steady (see Measurement.Warm), or after eight times Warmup. It ends with the first
+	// grant after Duration, but has at least as many handoffs as contenders. With a Warmup
+	// of 0 it begins at once.
 	Duration, Warmup time.Duration
 
 	// Rounds is how many rounds a workload of rounds measures.
 	Rounds int
-	// Lines is how many lines a Many has; each gets as many of the sessions.
+	// Lines is how many lines Many has. Each gets the same number of sessions.
 	Lines int
-	// Rate is the acquisitions a second of an Open, Arrivals how they come, and
-	// Seed decides when those of a Poisson process do. Its Duration is of the
-	// schedule; it is waited as long again for what has not been granted.
+	// Rate is how many acquisitions arrive a second in Open, and Arrivals how. Seed decides
+	// the times of a Poisson process. Duration is the length of the schedule. After it, the
+	// load waits as long again for grants.
 	Rate     float64
 	Arrivals Arrivals
 	Seed     uint64
-	// Kill, of a Failover, cuts the session of that index off from the servers, so that it
-	// has to find out by its own clock. It returns when that has begun. It is a violation if
-	// the next contender is granted before the session is lost to itself.
+	// Kill, for Failover, cuts the session with that index off from the servers, and
+	// returns when the cut has begun. The session must find its loss by its own clock: if the
+	// next contender is granted before that, it is a violation.
 	Kill func(ctx context.Context, session int) error
-	// Aftermath, of a Failover, is how long after the next grant the survivors'
-	// traffic is counted.
+	// Aftermath, for Failover, is how long after the next grant the survivors' traffic is
+	// counted.
 	Aftermath time.Duration
-	// Shared says that other processes run the same load at the same path, and
-	// that their measurements will be added by Merge. It is of Drain and Cycle,
-	// whose lines then begin when Begin returns and end when everybody has left,
-	// and of Open. A Cycle warms up for just Warmup, and ends for each contender
-	// with the first turn after Duration that it asked for in the measured part.
+	// Shared means that other processes run the same load at the same path, and that Merge
+	// combines the measurements. It is for Drain, Cycle and Open. Lines of Drain and Cycle
+	// then begin when Begin returns, and end when all contenders have left. A Cycle warms up
+	// for exactly Warmup. Each contender ends with the first turn after Duration that it
+	// requested in the measured part.
 	Shared bool
-	// Enrolled, if not nil, is called when a contender of a line joins it for the first
-	// time, by several goroutines at once. It must not block.
+	// Enrolled, if not nil, is called when a contender joins a line for the first time.
+	// Several goroutines call it at once; it must not block.
 	Enrolled func()
-	// Begin, if not nil, is called when the measured part is about to begin and
-	// everybody is at rest; End when it has ended and everybody is at rest
-	// again. An error of theirs ends the load.
+	// Begin, if not nil, is called when the measured part is about to begin, and End when
+	// it has ended. All contenders are at rest then. An error ends the load.
 	Begin, End func(context.Context) error
 }
 
-// turnsAlone is how many turns a drain of one contender measures: a line of one
-// has nobody to hand anything to, so its turns are measured instead.
+// turnsAlone is how many turns a drain of one contender measures, because a single
+// contender makes no handoff.
 const turnsAlone = 100
 
-// Run runs the load. An error that matches [ErrBroken] is a [*Violation]; others are
-// those of the recipe, or of a Begin or End. When it returns, no contender of the load
-// waits any more. Those of a Cycle may still be leaving the line until their sessions
-// are closed.
+// Run runs the load. An error that matches [ErrBroken] is a [*Violation]. Other errors are
+// those of the recipe, or of Begin, End or Kill. When Run returns, no contender waits. A
+// contender of a Cycle may still be leaving the line until its session is closed.
 func (l Load) Run(ctx context.Context) (Measurement, error) {
 	if len(l.Sessions) == 0 {
 		return Measurement{}, errors.New("no contenders: give at least one session")
@@ -177,34 +168,34 @@ func call(ctx context.Context, f func(context.Context) error) error {
 type Workload string
 
 const (
-	// Drain empties a line that everybody has joined before.
+	// Drain empties a line that all contenders have joined.
 	Drain Workload = "drain"
-	// Cycle has everybody acquire, hold, release and join again.
+	// Cycle acquires, holds, releases and joins again.
 	Cycle Workload = "cycle"
-	// Failover kills the holder's session and times how long it takes until the
-	// next one knows that it has been granted.
+	// Failover kills the holder's session and times how long it takes until the next
+	// contender's call returns the grant.
 	Failover Workload = "failover"
-	// Open has acquisitions arrive on schedule, whether or not the ones before
-	// have been granted.
+	// Open starts acquisitions on schedule, whether or not earlier ones have been granted.
 	Open Workload = "open"
-	// Many is a number of independent lines that cycle at the same time.
+	// Many runs independent lines that cycle at the same time.
 	Many Workload = "many"
 
-	// Queue, Barrier, DoubleBarrier and Commit are rounds of the recipes of
-	// those names. They have no other recipe and no strategy.
+	// Queue, Barrier, DoubleBarrier and Commit run rounds of the recipes of those names.
+	// Load.Recipe and Load.Strategy do not apply.
 	Queue         Workload = "queue"
 	Barrier       Workload = "barrier"
 	DoubleBarrier Workload = "double-barrier"
 	Commit        Workload = "two-phase-commit"
 )
 
-// Own reports whether the workload is of a recipe of its own, so that Recipe and
-// Strategy say nothing.
+// Own reports whether the workload has a recipe of its own, so that Load.Recipe and
+// Load.Strategy do not apply.
 func (w Workload) Own() bool { return w.least() > 0 }
 
 // Shareable reports whether several processes can run the workload together.
 func (w Workload) Shareable() bool { return w == Drain || w == Cycle || w == Open || w == Many }
 
+// least is how many sessions a workload of rounds needs, and 0 for the others.
 func (w Workload) least() int {
 	switch w {
 	case Queue, DoubleBarrier:
@@ -220,23 +211,20 @@ func Workloads() []Workload {
 	return []Workload{Drain, Cycle, Failover, Open, Many, Queue, Barrier, DoubleBarrier, Commit}
 }
 
-// ParseWorkload returns the workload of that name, or an error that lists those
-// that exist.
+// ParseWorkload returns the workload of that name, or an error that lists all names.
 func ParseWorkload(name string) (Workload, error) { return parse("workload", name, Workloads()) }
 
-// Arrivals is how the acquisitions of an open load come.
+// Arrivals is how the acquisitions of an open load arrive.
 type Arrivals string
 
 const (
 	// Constant arrivals are evenly spaced.
 	Constant Arrivals = "constant"
-	// Poisson arrivals are independent of each other, as those of many clients
-	// that know nothing of each other are.
+	// Poisson arrivals are independent of each other, as those of many clients are.
 	Poisson Arrivals = "poisson"
 )
 
-// ParseArrivals returns the arrivals of that name, or an error that lists those
-// that exist.
+// ParseArrivals returns the arrivals of that name, or an error that lists all names.
 func ParseArrivals(name string) (Arrivals, error) {
 	return parse("arrivals", name, []Arrivals{Constant, Poisson})
 }
@@ -254,8 +242,7 @@ const (
 // Recipes returns all recipes.
 func Recipes() []Recipe { return []Recipe{Lock, Election} }
 
-// ParseRecipe returns the recipe of that name, or an error that lists those that
-// exist.
+// ParseRecipe returns the recipe of that name, or an error that lists all names.
 func ParseRecipe(name string) (Recipe, error) { return parse("recipe", name, Recipes()) }
 
 func parse[T ~string](what, name string, known []T) (T, error) {

@@ -79,7 +79,7 @@ func TestDrainCountsWhatEveryHandoffCosts(t *testing.T) {
 	}
 }
 
-// The others would be in line long before the first one, if they did not wait for it.
+// Without the wait for the head, the others would join long before it.
 func TestTheFirstContenderHeadsTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := new(fake.World)
@@ -105,13 +105,13 @@ func TestTheFirstContenderHeadsTheLine(t *testing.T) {
 	})
 }
 
-// A grant may cross with the end of the load, through a plugin for example.
-func TestGrantsThatCrossWithTheEndArePassedOn(t *testing.T) {
+// A grant and the end of the load may cross, for example through a plugin.
+func TestGrantsThatCrossTheEndAreReleased(t *testing.T) {
 	server := new(fake.World)
 	all := sessions(t, server, 5)
 	for i := range all {
 		all[i] = fake.Acquiring{Client: all[i], Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
-			return l.Acquire(context.WithoutCancel(ctx)) // it does not hear that it need not wait
+			return l.Acquire(context.WithoutCancel(ctx)) // the wait is not cancelled
 		}}
 	}
 	_, err := load.Load{
@@ -142,7 +142,7 @@ func TestCycleKeepsTheLineFull(t *testing.T) {
 	if handoffs := m.Handoff.TotalCount(); handoffs > m.Operations {
 		t.Errorf("%d handoffs of %d operations", handoffs, m.Operations)
 	}
-	// Those who waited when measuring began asked before it.
+	// Contenders that waited when the measured part began had called Acquire before it.
 	if waits := m.Wait.TotalCount(); waits > m.Operations || waits < m.Operations-(n-1) {
 		t.Errorf("%d waits of %d operations", waits, m.Operations)
 	}
@@ -151,8 +151,8 @@ func TestCycleKeepsTheLineFull(t *testing.T) {
 	}
 }
 
-// A line that is slower than the duration allows for is measured until somebody has
-// both asked and been granted.
+// A line that is too slow for the duration is measured until a contender has been granted that
+// called Acquire in the measured part.
 func TestCycleIsMeasuredForATurnOfTheLine(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -161,8 +161,8 @@ func TestCycleIsMeasuredForATurnOfTheLine(t *testing.T) {
 				Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path, Shared: shared,
 				Sessions: sessions(t, new(fake.World), n), Duration: hold / 10, Hold: hold,
 			})
-			// Alone, a line ends when the first to ask again is granted; of a shared
-			// one each process is done when all of its own have been.
+			// A line of one process ends when the first contender that has joined again
+			// is granted. In a shared line each process ends when all of its own have been.
 			operations, waits := int64(n), int64(1)
 			if shared {
 				operations, waits = 2*n, n
@@ -183,7 +183,7 @@ func TestOneContenderIsMeasuredByItsTurns(t *testing.T) {
 				Sessions: sessions(t, new(fake.World), 1), Duration: duration,
 			})
 			if m.Handoff.TotalCount() != 0 {
-				t.Errorf("%d handoffs with nobody to hand to", m.Handoff.TotalCount())
+				t.Errorf("%d handoffs of a single contender", m.Handoff.TotalCount())
 			}
 			if m.Operations < 1 || m.Counters.Writes != 2*m.Operations || m.Counters.WatchEvents != 0 {
 				t.Errorf("%d turns, %d writes, %d watch events", m.Operations, m.Counters.Writes, m.Counters.WatchEvents)
@@ -198,7 +198,7 @@ func TestOneContenderIsMeasuredByItsTurns(t *testing.T) {
 	}
 }
 
-func TestHoldIsNoPartOfTheHandoff(t *testing.T) {
+func TestHandoffDoesNotContainTheHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hold = 20 * time.Millisecond
 		m := run(t, load.Load{
@@ -241,8 +241,8 @@ func TestBrokenLockIsNotMeasured(t *testing.T) {
 					if !ok || !errors.Is(err, load.ErrBroken) {
 						t.Fatalf("%v; want a violation", err)
 					}
-					// Two who are granted at once and leave at once may also be
-					// seen one after the other, in the wrong order.
+					// Two contenders that are granted at once and leave at once may look
+					// like two that followed each other, with tokens in the wrong order.
 					overtaken := w == load.Cycle && violation.Promise == "growing tokens"
 					if violation.Promise != tt.promise && !overtaken {
 						t.Errorf("violation of %s; want %s", violation.Promise, tt.promise)
@@ -253,7 +253,7 @@ func TestBrokenLockIsNotMeasured(t *testing.T) {
 	}
 }
 
-func TestCancelledLoadLeavesNobodyInLine(t *testing.T) {
+func TestCancelledLoadLeavesNoContenderInLine(t *testing.T) {
 	for _, w := range []load.Workload{load.Drain, load.Cycle} {
 		t.Run(string(w), func(t *testing.T) {
 			server := new(fake.World)
@@ -266,8 +266,7 @@ func TestCancelledLoadLeavesNobodyInLine(t *testing.T) {
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("%v; want context.Canceled", err)
 			}
-			// The one who held was cut short and still does: closing its
-			// session is what ends that.
+			// The holder was cancelled and still holds, until its session is closed.
 			if n := len(server.Line(path)); n > 1 {
 				t.Errorf("%d contenders are still in line", n)
 			}
@@ -294,7 +293,7 @@ func TestLostSessionEndsTheLoad(t *testing.T) {
 	_, err := load.Load{
 		Workload: load.Drain, Recipe: load.Election, Path: path, Sessions: all,
 		Begin: func(ctx context.Context) error {
-			for _, s := range slices.Backward(all) { // the holder's last, or the next one would be granted
+			for _, s := range slices.Backward(all) { // the holder's last, so that no other contender is granted
 				s.Close(ctx)
 			}
 			return nil
@@ -320,8 +319,8 @@ func TestLoadThatCannotBeRun(t *testing.T) {
 	}
 }
 
-// BenchmarkHarness is a cycle over locks that cost nothing: what the benchmark
-// itself adds to every operation.
+// BenchmarkHarness is a cycle over locks that cost nothing. It shows what the load itself adds to
+// each operation.
 func BenchmarkHarness(b *testing.B) {
 	server := new(fake.World)
 	all := make([]recipes.Client, 10)

@@ -13,48 +13,47 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Measurement is what one load gave.
+// Measurement is the result of one load.
 type Measurement struct {
-	// Operations passed in Elapsed: handoffs, or turns if the contender was
-	// alone.
+	// Operations is how many operations Elapsed contains: handoffs, or turns of a single
+	// contender.
 	Operations int64
-	// Elapsed is from the moment the first measured holder asked to leave to
-	// the moment the last was granted, holds in between included. For a
-	// contender that was alone it is the time of all its turns.
+	// Elapsed is from the first measured holder's request to leave until the last grant,
+	// holds included. For a single contender it is the time of all its turns.
 	Elapsed time.Duration
-	// Wait, Handoff and Service are what the package comment says, in
-	// nanoseconds. Wait has those who asked in the measured part, which in a
-	// drain is nobody. Handoff has those who were in line when the holder
-	// before them left: all but those who found the line empty, so a contender
-	// alone has none.
-	// In an open load Wait counts from the intended start, so that a slow start
-	// of the load cannot hide behind itself.
+	// Wait, Handoff and Service are the times of the package comment, in nanoseconds.
+	//
+	// Wait has the requests of the measured part; a drain has none. In an open load it
+	// counts from the intended start, so that late starts of the load do not hide waits.
+	//
+	// Handoff has the contenders that were in line when the holder before them left. A
+	// single contender has none.
 	Wait    *hdrhistogram.Histogram `json:"-"`
 	Handoff *hdrhistogram.Histogram `json:"-"`
 	Service *hdrhistogram.Histogram `json:"-"`
-	// Late is by how much an open load started its acquisitions behind
-	// schedule, in nanoseconds; empty for other loads.
+	// Late is how far behind schedule an open load started its acquisitions, in
+	// nanoseconds; empty for other loads.
 	Late *hdrhistogram.Histogram `json:"-"`
-	// Unfinished is how many acquisitions of an open load were still waiting
-	// when it gave up on them; their waits so far are in Wait.
+	// Unfinished is how many acquisitions of an open load still waited when it ended. Their
+	// waits until then are in Wait.
 	Unfinished int64 `json:",omitempty"`
-	// Turns is how many of the operations each contender had, by its number.
-	// A drain, which gives one to everybody, has none.
+	// Turns is how many operations each contender had, by its number. It is nil for a
+	// drain, where each has one.
 	Turns []int64 `json:",omitempty"`
-	// Grants are those of a line that is shared with other processes, in the
-	// order in which they were given; nil for other loads, and after Merge.
+	// Grants are the grants of this process in a line that processes share, in order. It is
+	// nil for other loads, and after Merge.
 	Grants []Grant `json:"-"`
 	// Warm is how the warm-up ended.
 	Warm Warm `json:",omitzero"`
-	// Counters is what all sessions sent and received in the measured part,
-	// keep-alives that fell into it included.
+	// Counters is what all sessions sent and received in the measured part, keep-alives
+	// included.
 	Counters recipes.Stats
 }
 
 // Warm is the outcome of a warm-up.
 type Warm struct {
-	Took   time.Duration // from the first grant to the begin of the measured part
-	Steady bool          // false: it ended because it had lasted long enough
+	Took   time.Duration // from the first grant to the beginning of the measured part
+	Steady bool          // false if it ended at its longest duration
 }
 
 type recorder struct {
@@ -80,8 +79,7 @@ func (r *recorder) record(h *hdrhistogram.Histogram, d time.Duration) {
 	histogram.Record(h, d)
 }
 
-// merge adds measurements that were made at the same time. Histograms add
-// exactly: the sum is the histogram of all that was recorded.
+// merge adds measurements that were made at the same time. Histograms add exactly.
 func merge(parts []Measurement) Measurement {
 	sum := newRecorder().m
 	sum.Warm.Steady = true
@@ -103,15 +101,13 @@ func merge(parts []Measurement) Measurement {
 	return sum
 }
 
-// Merge adds what several processes measured of one load. Of a line that they shared
-// (see Load.Shared) the tokens tell the order of all grants, and are checked. No two
-// may be the same. Those of one process, in the order of its grants, have to grow. What
-// breaks that is a [*Violation].
+// Merge adds what several processes measured of one load. In a line that they shared (see
+// Load.Shared) the tokens give the order of all grants. Merge returns a [*Violation] if two
+// tokens are equal, or if the tokens of one process do not grow.
 //
-// Not checked, because the clocks of two machines do not agree to the length of a
-// handoff, is that two processes did not hold at the same moment. For the same
-// reason Handoff has only those handoffs whose two sides are of one process.
-// Elapsed is that of the process that was busy for longest.
+// It cannot check that two processes did not hold at the same time, because the clocks of
+// two machines differ by more than a handoff takes. For the same reason Handoff has only
+// handoffs within one process. Elapsed is that of the process that was busy longest.
 func Merge(w Workload, parts []Measurement) (Measurement, error) {
 	sum := merge(parts)
 	if w != Drain && w != Cycle && w != Open {
@@ -121,7 +117,7 @@ func Merge(w Workload, parts []Measurement) (Measurement, error) {
 	if err != nil || w == Open {
 		return sum, err
 	}
-	sum.Operations-- // the first grant of all was not a handoff
+	sum.Operations-- // the very first grant was not a handoff
 	for i := 1; i < len(grants); i++ {
 		from, to := grants[i-1], grants[i]
 		if from.part == to.part && to.Joined <= from.Left {

@@ -98,9 +98,9 @@ func TestTokensAreCheckedAcrossProcesses(t *testing.T) {
 	}
 }
 
-// Two machines whose clocks are five minutes apart measure what two with the same clock
-// do: of each grant only differences within its own process count.
-func TestClocksThatDoNotAgreeChangeNothing(t *testing.T) {
+// Two machines whose clocks differ by five minutes measure the same as two with equal clocks,
+// because only differences within one process count.
+func TestDifferentClocksChangeNothing(t *testing.T) {
 	part := func(apart time.Duration, tokens ...int64) load.Measurement {
 		m := empty()
 		m.Operations, m.Elapsed = int64(len(tokens)), time.Second

@@ -11,17 +11,16 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// maxWaiting bounds the acquisitions of an open load that wait at once: more
-// means that the load grows without end, and the process with it.
+// maxWaiting limits the acquisitions of an open load that wait at once. Beyond it, the load
+// and the process would grow without end.
 const maxWaiting = 10_000
 
-// ErrOverloaded is returned for an open load whose acquisitions come so much
-// faster than they are granted that the line grew out of bounds, or that nothing
-// was granted.
+// ErrOverloaded is returned if the acquisitions of an open load arrive so much faster than
+// they are granted that 10,000 wait at once, or that none is granted in time.
 var ErrOverloaded = errors.New("acquisitions come faster than they are granted")
 
-// open is an open load under way. Session i takes arrivals i, i+N, i+2N, ...: a
-// session may have several in line.
+// open is a running open load. Session i handles arrivals i, i+N, i+2N, ..., so a session
+// may have several contenders in line.
 type open struct {
 	Load
 	contenders []contender
@@ -30,10 +29,10 @@ type open struct {
 	waiting    atomic.Int64
 }
 
-// openLoop runs an open load. Its warm-up is a schedule of its own, after which
-// everybody comes to rest, so that the counters are of whole acquisitions. It has
-// the patience of what is measured: the first acquisition of a cold server may
-// take longer than a short warm-up, and says nothing about the load.
+// openLoop runs an open load. Its warm-up is a schedule of its own. All sessions come to
+// rest after it, so that the counters cover whole acquisitions. The warm-up waits for its
+// grants at least as long as the measured part does: the first acquisition of a cold server
+// may take longer than a short warm-up.
 func (l Load) openLoop(ctx context.Context) (Measurement, error) {
 	contenders, err := l.contenders(func(int64) {})
 	if err != nil {
@@ -48,7 +47,7 @@ func (l Load) openLoop(ctx context.Context) (Measurement, error) {
 	counters, err := l.counted(ctx, func(ctx context.Context) (err error) {
 		m, err = o.arrivals(ctx, l.Duration, l.Duration, l.Seed)
 		if err == nil && m.Operations == 0 {
-			err = fmt.Errorf("nothing arrives within %v at %v acquisitions a second; measure for longer", l.Duration, l.Rate)
+			err = fmt.Errorf("no acquisition arrives within %v at %v a second; use a longer duration", l.Duration, l.Rate)
 		}
 		return err
 	})
@@ -60,8 +59,8 @@ func (l Load) openLoop(ctx context.Context) (Measurement, error) {
 	return m, o.guard.check(o.turns.Load())
 }
 
-// arrivals starts what is scheduled within duration, waits for it as long as
-// patience after that, and gives up on what is left.
+// arrivals starts the acquisitions that are scheduled within duration, waits for their
+// grants until patience after that, and cancels the rest.
 func (o *open) arrivals(ctx context.Context, duration, patience time.Duration, seed uint64) (Measurement, error) {
 	rec := newRecorder()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -92,7 +91,7 @@ func (o *open) arrivals(ctx context.Context, duration, patience time.Duration, s
 	}
 	given := time.AfterFunc(time.Until(start.Add(duration+patience)), func() { stop(errGaveUp) })
 	defer given.Stop()
-	// An error of an acquisition ends the schedule and is err already.
+	// If an acquisition failed, err is already its error.
 	if waited := group.Wait(); err == nil {
 		err = waited
 	}
@@ -106,7 +105,7 @@ func (o *open) arrivals(ctx context.Context, duration, patience time.Duration, s
 	return rec.m, nil
 }
 
-// errGaveUp ends the wait of acquisitions that an open load gives up on.
+// errGaveUp is the cause with which an open load cancels the acquisitions that still wait.
 var errGaveUp = errors.New("the open load is over")
 
 func (o *open) acquire(ctx context.Context, c contender, start, intended time.Time, rec *recorder) error {
@@ -132,7 +131,7 @@ func (o *open) acquire(ctx context.Context, c contender, start, intended time.Ti
 	if err := o.guard.leave(c.id); err != nil {
 		return err
 	}
-	// What was granted is given back even when the load gives up meanwhile.
+	// A grant is released even if the load has ended.
 	if err := turn.leave(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("leave: %w", err)
 	}
@@ -147,8 +146,8 @@ func (o *open) acquire(ctx context.Context, c contender, start, intended time.Ti
 	return nil
 }
 
-// pacer gives the intended starts of an open load, each counted from the
-// beginning, in order. It sleeps never and can be tested without.
+// pacer returns the intended starts of an open load in order, counted from its beginning.
+// It does not sleep.
 type pacer func() time.Duration
 
 func newPacer(arrivals Arrivals, rate float64, seed uint64) pacer {

@@ -14,12 +14,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// round is one round of a recipe that all sessions take part in, at a path of its
-// own. It returns how many operations it had and how long they took.
+// round runs one round of a recipe with all sessions, at a path of its own. It returns how
+// many operations it had and how long they took.
 type round func(ctx context.Context, path string, rec *recorder) (operations int64, took time.Duration, err error)
 
-// rounds runs one round that is not measured, which makes the parents of the
-// paths, and then the measured ones.
+// rounds runs one round that is not measured, which creates the parents of the paths, and
+// then the measured ones.
 func (l Load) rounds(ctx context.Context, r round) (Measurement, error) {
 	if least := l.Workload.least(); len(l.Sessions) < least {
 		return Measurement{}, fmt.Errorf("workload %s needs at least %d contenders", l.Workload, least)
@@ -49,7 +49,7 @@ func (l Load) rounds(ctx context.Context, r round) (Measurement, error) {
 	return rec.m, nil
 }
 
-// each calls do for sessions side by side. The first error ends the others.
+// each calls do for all sessions at once. The first error cancels the others.
 func each(ctx context.Context, sessions []recipes.Client, do func(ctx context.Context, i int, s recipes.Client) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for i, s := range sessions {
@@ -60,9 +60,9 @@ func each(ctx context.Context, sessions []recipes.Client, do func(ctx context.Co
 
 const elementsEach = 10
 
-// queueRound has the first half of the sessions put elements into a queue and the
-// others take them; a session alone does both. Wait is from the asking to put an
-// element until it has been taken, Service is of putting.
+// queueRound lets the first half of the sessions put elements into a queue and the others
+// take them; a single session does both. Wait is from the call of Put until the element is
+// taken, Service is the time of Put.
 func (l Load) queueRound(ctx context.Context, path string, rec *recorder) (int64, time.Duration, error) {
 	producers := max(1, len(l.Sessions)/2)
 	q := &queueing{recorder: rec, producers: producers, start: time.Now(), seen: map[[2]uint64]bool{}}
@@ -90,7 +90,7 @@ type queueing struct {
 	*recorder
 	producers int
 	start     time.Time
-	left      atomic.Int64 // to be taken by whoever comes first
+	left      atomic.Int64 // elements that no consumer has claimed yet
 
 	mu   sync.Mutex
 	seen map[[2]uint64]bool // by producer and number
@@ -117,7 +117,7 @@ func (q *queueing) consume(ctx context.Context, queue recipes.Queue) error {
 			return fmt.Errorf("take: %w", err)
 		}
 		if len(element.Data) != 24 {
-			return &Violation{"queue", fmt.Sprintf("element %s is not what was put", element.ID)}
+			return &Violation{"queue", fmt.Sprintf("element %s is not one that was put", element.ID)}
 		}
 		who, n := binary.BigEndian.Uint64(element.Data), binary.BigEndian.Uint64(element.Data[8:])
 		if !q.first(who, n) {
@@ -139,8 +139,8 @@ func (q *queueing) first(producer, n uint64) bool {
 	return true
 }
 
-// barrierRound has all but the first session wait at a barrier, which the first
-// removes. It times from the request to remove it until each has passed.
+// barrierRound lets all sessions except the first wait at a barrier, which the first
+// removes. It times from the call of Remove until each has passed.
 func (l Load) barrierRound(ctx context.Context, path string, rec *recorder) (int64, time.Duration, error) {
 	keeper, err := l.Sessions[0].Barrier(path)
 	if err != nil {
@@ -162,13 +162,13 @@ func (l Load) barrierRound(ctx context.Context, path string, rec *recorder) (int
 			}
 			start := removed.Load()
 			if start == nil {
-				return &Violation{"barrier", "somebody passed before it was removed"}
+				return &Violation{"barrier", "a session passed it before it was removed"}
 			}
 			rec.record(rec.m.Wait, time.Since(*start))
 			return nil
 		})
 	})
-	// The contract does not tell when somebody has begun to wait.
+	// The contract does not report when a session has begun to wait.
 	if _, err := settled(gctx, l.Sessions); err != nil {
 		return 0, 0, cmp.Or(group.Wait(), err)
 	}
@@ -181,9 +181,8 @@ func (l Load) barrierRound(ctx context.Context, path string, rec *recorder) (int
 	return 1, time.Since(start), err
 }
 
-// doubleBarrierRound has all sessions enter a double barrier and leave it: the
-// round of table 3 of the ZooKeeper paper. Wait is of entering and Service of
-// leaving.
+// doubleBarrierRound lets all sessions enter a double barrier and leave it, as in table 3
+// of the ZooKeeper paper. Wait is the time of Enter, Service that of Leave.
 func (l Load) doubleBarrierRound(ctx context.Context, path string, rec *recorder) (int64, time.Duration, error) {
 	n := int64(len(l.Sessions))
 	var entering, leaving atomic.Int64
@@ -200,7 +199,7 @@ func (l Load) doubleBarrierRound(ctx context.Context, path string, rec *recorder
 			return fmt.Errorf("enter: %w", err)
 		}
 		if there := entering.Load(); there != n {
-			return &Violation{"double barrier", fmt.Sprintf("somebody had entered when only %d of %d were there", there, n)}
+			return &Violation{"double barrier", fmt.Sprintf("a session had entered when only %d of %d had arrived", there, n)}
 		}
 		rec.record(rec.m.Wait, time.Since(asked))
 		asked = time.Now()
@@ -209,7 +208,7 @@ func (l Load) doubleBarrierRound(ctx context.Context, path string, rec *recorder
 			return fmt.Errorf("leave: %w", err)
 		}
 		if gone := leaving.Load(); gone != n {
-			return &Violation{"double barrier", fmt.Sprintf("somebody had left when only %d of %d were leaving", gone, n)}
+			return &Violation{"double barrier", fmt.Sprintf("a session had left when only %d of %d were leaving", gone, n)}
 		}
 		rec.record(rec.m.Service, time.Since(asked))
 		return nil
@@ -217,10 +216,9 @@ func (l Load) doubleBarrierRound(ctx context.Context, path string, rec *recorder
 	return 1, time.Since(start), err
 }
 
-// commitRound is a two-phase commit that the first session coordinates and in which
-// all others vote for it. Wait is from a site's joining until it knows the
-// decision, Service from the beginning until the coordinator knows that all have
-// carried it out.
+// commitRound runs a two-phase commit. The first session coordinates it, all others vote
+// to commit. Wait is from a site's Join until it has the decision, Service from Begin until
+// the coordinator has the confirmation of all sites.
 func (l Load) commitRound(ctx context.Context, path string, rec *recorder) (int64, time.Duration, error) {
 	tx, err := l.Sessions[0].Transaction(path, recipes.TransactionConfig{})
 	if err != nil {
@@ -238,7 +236,7 @@ func (l Load) commitRound(ctx context.Context, path string, rec *recorder) (int6
 	group.Go(func() error {
 		decision, err := tx.Coordinate(gctx)
 		if err == nil && !decision.Commit {
-			err = &Violation{"two-phase commit", "all voted for it, and it was aborted: " + decision.Reason}
+			err = &Violation{"two-phase commit", "all voted to commit, and it was aborted: " + decision.Reason}
 		}
 		return err
 	})
@@ -274,7 +272,7 @@ func vote(ctx context.Context, s recipes.Client, path, name string, rec *recorde
 	}
 	rec.record(rec.m.Wait, time.Since(asked))
 	if !decision.Commit {
-		return &Violation{"two-phase commit", name + " was told of an abort: " + decision.Reason}
+		return &Violation{"two-phase commit", name + " got the decision to abort: " + decision.Reason}
 	}
 	if err := site.Done(ctx); err != nil {
 		return fmt.Errorf("done: %w", err)

@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// shape decides when the measured part of a load begins and ends, and who joins
-// again. It is asked by one holder at a time.
+// shape decides when the measured part of a load begins and ends, and whether contenders
+// join again. One holder at a time calls it.
 type shape interface {
-	// begins reports whether the measured part begins when the present holder
-	// leaves, so long after the first grant of the load and with so many turns
-	// taken.
+	// begins reports whether the measured part begins when the current holder leaves. It
+	// gets the time since the first grant of the load, and the turns taken.
 	begins(running time.Duration, turns int64) bool
-	// steady reports whether the load had become steady when it began.
+	// steady reports whether the load was steady when the measured part began.
 	steady() bool
-	// ends reports whether the measured part has ended with a grant that
-	// completed so many operations in so much time.
+	// ends reports whether the measured part ends with this grant. It gets the operations
+	// and the time until then.
 	ends(operations int64, elapsed time.Duration) bool
 	// again reports whether a contender that has left joins again.
 	again() bool
@@ -28,9 +27,9 @@ func (d drain) steady() bool                              { return true }
 func (d drain) ends(handoffs int64, _ time.Duration) bool { return handoffs == int64(d.contenders)-1 }
 func (d drain) again() bool                               { return false }
 
-// cycle begins with the first grant after the warm-up. It ends with the first grant
-// after the duration, but not before as many handoffs as there are contenders. In
-// fewer, nobody has both asked and been granted, and no wait is known.
+// cycle begins with the first grant after the warm-up. It ends with the first grant after
+// the duration, but has at least as many handoffs as contenders. With fewer, no request of
+// the measured part is granted, and no wait is known.
 type cycle struct {
 	warmup
 	duration   time.Duration
@@ -49,31 +48,30 @@ func (c *cycle) ends(handoffs int64, elapsed time.Duration) bool {
 }
 
 const (
-	// steadyWindows is how many windows in a row must agree, and steadyWithin
-	// by how much each may differ from their mean.
+	// steadyWindows is how many windows in a row must agree, and steadyWithin how far each
+	// may be from their mean.
 	steadyWindows = 3
 	steadyWithin  = 0.10
-	// windowTurns is the least number of turns that make a window.
+	// windowTurns is the smallest number of turns in a window.
 	windowTurns = 10
-	// longestWarmup bounds a warm-up that does not get steady, in multiples of
-	// the shortest.
+	// longestWarmup limits a warm-up that does not become steady, in multiples of the
+	// shortest.
 	longestWarmup = 8
 )
 
-// warmup decides when a load has warmed up. It has run for shortest, and the rates of
-// the last three windows lie within 10 % of their mean. A window is a quarter of
-// shortest and at least ten turns. After eight times shortest the warm-up ends, steady
-// or not. It is asked by one holder after the other.
+// warmup decides when a load has warmed up: it has run for shortest, and the rates of the
+// last three windows lie within 10 % of their mean. A window is a quarter of shortest and
+// at least ten turns. After eight times shortest the warm-up ends even if it is not steady.
 type warmup struct {
 	shortest time.Duration
 
-	since  time.Duration // when the present window began
-	turns  int64         // and how many turns had been taken by then
+	since  time.Duration // when the current window began
+	turns  int64         // how many turns had been taken by then
 	rates  [steadyWindows]float64
 	filled int
 }
 
-// done is asked before each turn of the warm-up.
+// done is called before each turn of the warm-up.
 func (w *warmup) done(running time.Duration, turns int64) bool {
 	if length := running - w.since; length >= w.shortest/4 && turns-w.turns >= windowTurns {
 		copy(w.rates[:], w.rates[1:])

@@ -26,7 +26,7 @@ func TestWarmupEndsWhenThreeWindowsAgree(t *testing.T) {
 	}
 }
 
-func TestWarmupThatGetsNotSteadyEndsAllTheSame(t *testing.T) {
+func TestWarmupEndsEvenIfItIsNotSteady(t *testing.T) {
 	w := warmup{shortest: 100 * time.Millisecond}
 	var at, step time.Duration = 0, time.Millisecond
 	var turns int64
@@ -40,7 +40,7 @@ func TestWarmupThatGetsNotSteadyEndsAllTheSame(t *testing.T) {
 	}
 }
 
-func TestNoWarmupIsNone(t *testing.T) {
+func TestWarmupOfZeroEndsAtOnce(t *testing.T) {
 	if w := (warmup{}); !w.done(0, 0) {
 		t.Error("a warm-up of nothing takes time")
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Grant is one grant of a line that several processes share. Its times are of the
-// clock of the process that it was given to, from the beginning of the measured
-// part there; what was before that is negative.
+// Grant is one grant of a line that several processes share. Its times are by the clock of
+// the process that was granted, and count from the beginning of the measured part there.
+// Times before that are negative.
 type Grant struct {
 	Token                 recipes.Token
 	Joined, Granted, Left time.Duration
@@ -22,10 +22,9 @@ type Grant struct {
 
 // share is this process's part of a line that several processes share.
 //
-// There is no holder that all could wait for, as in a line: the one that holds is
-// mostly in another process. So the measured part is from a line in which
-// everybody stands, and of which the first in line holds until Begin has returned,
-// to one that everybody has left.
+// Contenders cannot wait for the holder, as in a line of one process: it is usually in
+// another process. So the measured part begins when all have joined, with a holder that
+// waits until Begin has returned, and ends when all have left.
 type share struct {
 	Load
 	started  time.Time
@@ -33,15 +32,15 @@ type share struct {
 	guard    guard
 	recorder *recorder
 	entrance chan struct{}   // bounds how many join for the first time at once
-	joined   []time.Duration // by id, of the latest joining
-	there    []bool          // by id
+	joined   []time.Duration // by id: when the contender last joined
+	there    []bool          // by id: whether it has joined before
 	start    chan struct{}   // closed when Begin has returned, at began
 	began    time.Duration
 	turns    atomic.Int64
 }
 
-// shared runs this process's part of a drain or a cycle. The warm-up of a cycle has a
-// path of its own: behind a holder that waits for Begin nobody could warm up.
+// shared runs this process's part of a drain or a cycle. The warm-up of a cycle has a path
+// of its own, because the holder of the measured path waits for Begin.
 func (l Load) shared(ctx context.Context) (Measurement, error) {
 	if l.Workload == Cycle && l.Warmup > 0 {
 		warm := l
@@ -109,7 +108,8 @@ func (s *share) join(id int64) {
 	}
 }
 
-// commence has the first in line go on when everybody stands in it.
+// commence waits until all contenders of this process have joined, and then lets the
+// first holder go on.
 func (s *share) commence(ctx context.Context) (recipes.Stats, error) {
 	if err := s.rest.await(ctx, int64(len(s.Sessions))); err != nil {
 		return recipes.Stats{}, err
@@ -143,8 +143,8 @@ func (s *share) contender(ctx context.Context, c contender) error {
 	}
 }
 
-// turn is one turn. It returns when that was asked for and when it was over, both
-// from the beginning.
+// turn takes one turn. It returns when it was requested and when it ended, both counted
+// from the beginning of the measured part.
 func (s *share) turn(ctx context.Context, c contender) (from, to time.Duration, err error) {
 	asked := s.now()
 	turn, err := c.enter(ctx)
@@ -155,7 +155,7 @@ func (s *share) turn(ctx context.Context, c contender) (from, to time.Duration, 
 	if err := s.guard.enter(c.id, turn.token); err != nil {
 		return 0, 0, err
 	}
-	select { // of the first in line alone this is not closed
+	select { // only the first holder has to wait here
 	case <-s.start:
 	case <-ctx.Done():
 		return 0, 0, context.Cause(ctx)
@@ -190,12 +190,12 @@ func (s *share) granted(id int64, asked time.Duration, g Grant) {
 	})
 }
 
-// many cycles Lines independent lines at once. They begin their measured parts
-// together, when all of them have warmed up. Each waits at its end for the others: none
-// is measured while another stands still on purpose.
+// many cycles Lines independent lines at once. They begin their measured parts together,
+// when all have warmed up, and each waits at its end for the others: no line is measured
+// while another one rests.
 func (l Load) many(ctx context.Context) (Measurement, error) {
 	if l.Lines < 1 || len(l.Sessions)%l.Lines != 0 {
-		return Measurement{}, fmt.Errorf("%d sessions for %d lines; give the same number to each", len(l.Sessions), l.Lines)
+		return Measurement{}, fmt.Errorf("%d sessions cannot be divided evenly among %d lines", len(l.Sessions), l.Lines)
 	}
 	each := len(l.Sessions) / l.Lines
 	begin, end := newMeeting(l.Lines, l.Begin), newMeeting(l.Lines, l.End)
@@ -219,8 +219,8 @@ func (l Load) many(ctx context.Context) (Measurement, error) {
 	return merge(parts), nil
 }
 
-// meeting is where a number of lines wait for each other, once. The last to come
-// calls then, and all get its error.
+// meeting lets a number of lines wait for each other, once. The last one that arrives
+// calls then, and all return its error.
 type meeting struct {
 	mu      sync.Mutex
 	missing int

@@ -34,7 +34,7 @@ func TestFailoverTimesTheNextGrant(t *testing.T) {
 
 func TestFailoverFindsABrokenLock(t *testing.T) {
 	for _, n := range []int{2, 5} {
-		// Two hold from the beginning, and of five two hold after the kill too.
+		// Two hold from the beginning. Of five, two also hold after the kill.
 		for _, first := range []fake.Defect{fake.TwoHolders, fake.Sound} {
 			synctest.Test(t, func(t *testing.T) {
 				server := &fake.World{Defect: first}
@@ -55,7 +55,7 @@ func TestFailoverFindsABrokenLock(t *testing.T) {
 	}
 }
 
-func TestFailoverNeedsSomebodyToFollow(t *testing.T) {
+func TestFailoverNeedsASuccessor(t *testing.T) {
 	kill := func(context.Context, int) error { return nil }
 	_, err := load.Load{
 		Workload: load.Failover, Recipe: load.Lock, Path: path, Kill: kill,
@@ -75,7 +75,7 @@ func TestFailoverNeedsSomebodyToFollow(t *testing.T) {
 	}
 }
 
-func TestOpenTakesWhatIsScheduled(t *testing.T) {
+func TestOpenFollowsItsSchedule(t *testing.T) {
 	for _, arrivals := range []load.Arrivals{load.Constant, load.Poisson} {
 		synctest.Test(t, func(t *testing.T) {
 			m := run(t, load.Load{
@@ -98,7 +98,7 @@ func TestOpenTakesWhatIsScheduled(t *testing.T) {
 	}
 }
 
-func TestOpenGivesUpOnWhatIsNeverGranted(t *testing.T) {
+func TestOpenCancelsWhatIsNotGranted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := run(t, load.Load{
 			Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
@@ -112,8 +112,7 @@ func TestOpenGivesUpOnWhatIsNeverGranted(t *testing.T) {
 	})
 }
 
-// A server that is cold takes longer for its first acquisition than a short warm-up
-// lasts.
+// The first acquisition of a cold server takes longer than a short warm-up.
 func TestOpenWaitsForAColdServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := new(fake.World)
@@ -168,7 +167,7 @@ func TestManyLinesAreMeasuredTogether(t *testing.T) {
 	if len(m.Turns) != lines*each || turns != m.Operations || m.Operations < lines {
 		t.Errorf("%d operations, turns %v", m.Operations, m.Turns)
 	}
-	// One each, but for those who found nobody ahead when they came.
+	// One event for each handoff, except for contenders that found the line empty.
 	if m.Counters.WatchEvents > m.Operations {
 		t.Errorf("%d watch events for %d handoffs of predecessors; want at most one each", m.Counters.WatchEvents, m.Operations)
 	}
@@ -186,7 +185,7 @@ func TestErrorOfBeginEndsAllLines(t *testing.T) {
 	}
 }
 
-// A hold is longer than anybody takes to join again.
+// A hold is longer than a contender needs to join again.
 func TestCycleIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := run(t, load.Load{

@@ -4,5 +4,5 @@ package record
 
 import "os"
 
-// cpu names the processor; Windows has that in the environment.
+// cpu names the processor. Windows has the name in the environment.
 func cpu() string { return os.Getenv("PROCESSOR_IDENTIFIER") }

@@ -16,11 +16,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
-// version is the version of the record format. A reader refuses others: what a
-// figure means must not be guessed.
+// version is the version of the record format. Read refuses others, because it cannot know
+// what their figures mean.
 const version = 1
 
-// Run is the records of one run and the environment that they were made in.
+// Run is the records of one run, with its environment.
 type Run struct {
 	Environment Environment
 	Records     []Record
@@ -33,29 +33,28 @@ type header struct {
 
 type figures Record
 
-// line is one record. The histograms, which package json would write as their
-// counts, go beside it in HdrHistogram's compressed form.
+// line is one record. It has the histograms in HdrHistogram's compressed form; package json
+// would write all their counts.
 type line struct {
 	figures
 	Histograms map[string]string `json:"histograms,omitempty"`
 
-	// Unconfirmed was an option of the recipes: a grant did not wait for the leader.
-	// Such records are read as those of a strategy of its own, which is never written.
+	// Unconfirmed was an option of the recipes: a grant did not wait for the leader. Old
+	// records with it are read with a strategy of their own; new ones never have it.
 	Unconfirmed bool `json:",omitempty"`
 }
 
-// JSONWriter writes records as JSON lines: a header with the environment, then
-// a line a record, complete in that every report can be made from it again. What
-// it has written is whole lines after every call; files may be appended to each
-// other.
+// JSONWriter writes records as JSON lines: a header with the environment, then one line for
+// each record, from which every report can be made again. It has written whole lines after
+// every call. Files may be concatenated.
 type JSONWriter struct {
 	w       io.Writer
 	env     Environment
 	started bool
 }
 
-// NewJSONWriter returns a JSONWriter of records made in that environment.
-// Nothing is written before the first record.
+// NewJSONWriter returns a JSONWriter for records of that environment. It writes nothing
+// before the first record.
 func NewJSONWriter(w io.Writer, env Environment) *JSONWriter { return &JSONWriter{w: w, env: env} }
 
 // Write writes a record.
@@ -69,7 +68,7 @@ func (w *JSONWriter) Write(r Record) error {
 	return w.line(r)
 }
 
-// MarshalJSON returns the record in JSON, complete with its histograms.
+// MarshalJSON returns the record in JSON, with its histograms.
 func (r Record) MarshalJSON() ([]byte, error) {
 	l := line{figures: figures(r), Histograms: map[string]string{}}
 	for name, h := range r.histograms() {
@@ -103,10 +102,10 @@ func (r *Record) histograms() map[string]**hdrhistogram.Histogram {
 }
 
 // ErrNoRecords is returned for a file without a record.
-var ErrNoRecords = errors.New("no records in it; was it written by zkbench run -record, and did a trial end?")
+var ErrNoRecords = errors.New("it contains no records; was it written by zkbench run -record, and did a trial end?")
 
-// Read reads the runs of a file of JSON lines. An error says in which line; there
-// are no runs then.
+// Read reads the runs of a file of JSON lines. An error names the line; the result is then
+// nil.
 func Read(r io.Reader) ([]Run, error) {
 	lines := bufio.NewReader(r)
 	var runs []Run
@@ -157,7 +156,7 @@ func readLine(text []byte, runs *[]Run) error {
 	return err
 }
 
-// UnmarshalJSON is the reverse of MarshalJSON. It refuses what is no record of a trial.
+// UnmarshalJSON is the reverse of MarshalJSON. It fails if text is not a record of a trial.
 func (r *Record) UnmarshalJSON(text []byte) error {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
@@ -182,7 +181,7 @@ func (l line) record() (Record, error) {
 			*h = histogram.New()
 			continue
 		}
-		// A broken one must not reach the decoder, which may panic.
+		// The decoder may panic on broken base64.
 		_, err := base64.StdEncoding.DecodeString(text)
 		if err == nil {
 			*h, err = hdrhistogram.Decode([]byte(text))
@@ -194,9 +193,8 @@ func (l line) record() (Record, error) {
 	return r, nil
 }
 
-// Writer writes records in the Go benchmark format: the meaning of the units
-// and the environment once, then a line for each record. What it has written is
-// complete after every call.
+// Writer writes records in the Go benchmark format: the units and the environment once,
+// then a line for each record. The output is complete after every call.
 type Writer struct {
 	out     io.Writer
 	w       *benchfmt.Writer // to out
@@ -204,14 +202,14 @@ type Writer struct {
 	started bool
 }
 
-// NewWriter returns a Writer of records made in that environment. Nothing is
-// written before the first record.
+// NewWriter returns a Writer for records of that environment. It writes nothing before the
+// first record.
 func NewWriter(w io.Writer, env Environment) *Writer {
 	return &Writer{out: w, w: benchfmt.NewWriter(w), config: env.config()}
 }
 
-// Write writes a record. A configuration line holds for all that follows, in files
-// that are appended too, so that of an invalid result is taken back at once.
+// Write writes a record. A configuration line applies to all that follows, even in files
+// that are appended. So the line that marks an invalid result is taken back right after it.
 func (w *Writer) Write(r Record) error {
 	if !w.started {
 		if err := w.writeUnits(); err != nil {
@@ -238,8 +236,8 @@ func (w *Writer) Write(r Record) error {
 	return nil
 }
 
-// mark says why what follows is invalid, or, with "", that it is not, around a record
-// that is.
+// mark writes, around an invalid record, the reason why the next results are invalid, or ""
+// if they are not.
 func (w *Writer) mark(r Record, why string) error {
 	if r.Valid() {
 		return nil

@@ -18,11 +18,11 @@ type Metric struct {
 	Value float64
 }
 
-// megabyte is what benchstat takes MB for.
+// megabyte is what MB means to benchstat.
 const megabyte = 1e6
 
-// better says of units whether "higher" or "lower" is better. unit.TurnsMax is neither:
-// a lock that has become faster gives more turns to everybody.
+// better says whether "higher" or "lower" is better for a unit. unit.TurnsMax has no
+// direction: a faster lock gives more turns to all contenders.
 var better = []struct{ unit, better string }{
 	{unit.Time, "lower"},
 	{unit.Handoffs, "higher"},
@@ -54,10 +54,10 @@ var better = []struct{ unit, better string }{
 	{unit.RSSEach, "lower"},
 }
 
-// Metrics derives the figures of a record. A figure that the trial cannot have
-// is left out: one contender has no handoffs and no watch events, a drain has no
-// waits. So is a time of zero: benchstat would put it into a table of its own,
-// because zero nanoseconds do not become seconds.
+// Metrics derives the figures of a record. It omits figures that the trial cannot have:
+// one contender has no handoffs and no watch events, a drain has no waits. It also omits
+// a time of zero: benchstat does not convert zero nanoseconds to seconds, and would put
+// them into a table of their own.
 func (r Record) Metrics() []Metric {
 	var m metrics
 	r.speed(&m)
@@ -79,8 +79,8 @@ func (r Record) Metrics() []Metric {
 	return m
 }
 
-// speed adds how fast it went. An open load goes as fast as it is told to, so
-// its time per operation would be the schedule's.
+// speed adds the rates and the times of operations. The schedule decides the speed of an
+// open load, so it has no time per operation.
 func (r Record) speed(m *metrics) {
 	ops := float64(r.Operations)
 	if r.Workload == load.Open {
@@ -155,8 +155,8 @@ func (r Record) server(m *metrics) {
 	}
 }
 
-// processor adds the processor time of an operation by process, if the other
-// processes tell theirs. A library call has no other process.
+// processor adds the processor time of an operation by process, if that of the other
+// processes is available. A library call has no other process.
 func (r Record) processor(m *metrics) {
 	if r.Client.Other == nil {
 		return

@@ -1,8 +1,8 @@
-// Package record keeps what trials measured. [JSONWriter] and [Read] are its file
+// Package record holds the results of trials. [JSONWriter] and [Read] implement its file
 // format. [Writer] writes the Go benchmark format, for benchstat and other programs.
 //
-// A [Record] is complete (whole histograms, all counters); a rendering is a view
-// of it. [Record.Metrics] is the one place where figures are derived.
+// A [Record] is complete: it has whole histograms and all counters. [Record.Metrics] is the
+// only place that derives figures from it.
 package record
 
 import (
@@ -19,82 +19,79 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Record is what one trial measured, and of what.
+// Record is the result of one trial, with its settings.
 type Record struct {
 	Recipe     load.Recipe
 	Workload   load.Workload
 	Strategy   recipes.Strategy
 	Contenders int
 	Transport  string        // how the recipes were reached: "direct", "plugin", ...
-	Hold       time.Duration // for how long each holder kept its turn
+	Hold       time.Duration // how long each holder kept its grant
 	Procs      int           // GOMAXPROCS
 
-	// Lines is how many lines of so many contenders there were at once; 0 for
-	// workloads that have one.
+	// Lines is how many lines ran at once, each with that many contenders; 0 for
+	// workloads of a single line.
 	Lines int `json:",omitempty"`
 	// Rate is the acquisitions a second of an open load, and Arrivals how they
-	// came; 0 and "" for others.
+	// arrive; 0 and "" for others.
 	Rate     float64       `json:",omitempty"`
 	Arrivals load.Arrivals `json:",omitempty"`
-	// Workers is how many processes the contenders, or the lines, were spread
-	// over, if they had to meet for it; 0 for one process by itself.
+	// Workers is how many processes shared the contenders or the lines; 0 for a process
+	// that ran alone.
 	Workers int `json:",omitempty"`
-	// Delay is the round-trip time that a relay added to what every session sends and
-	// gets, beside what the network took; 0 for none. The relay is in this process. So
-	// Memory and Client count it too.
+	// Delay is the round-trip time that a relay added to each session, beyond that of the
+	// network; 0 for none. The relay runs in this process, so Memory and Client contain it.
 	Delay time.Duration `json:",omitempty"`
 
 	// Trial is the trial's number in its run, from 1.
 	Trial int `json:",omitempty"`
-	// Invalid says why the trial says more about the load generator than about
-	// what it loaded; empty if it does not.
+	// Invalid has the reasons why the load generator, and not the servers, was the limit.
+	// It is empty for a valid trial.
 	Invalid []string `json:",omitempty"`
 
 	load.Measurement
 	Memory Memory
 	Client Client
-	// Server is by how much the server's own figures grew in the measured part,
-	// by the server's names; nil if there were none to read.
+	// Server is how much the server's own figures grew in the measured part, by the
+	// server's names; nil if there were none.
 	Server map[string]float64 `json:",omitempty"`
-	// Missing names the figures that were asked for and that the servers do
-	// not have.
+	// Missing names the wanted figures that the servers do not have.
 	Missing []string `json:",omitempty"`
 }
 
 // Valid reports whether the trial may be compared with others.
 func (r Record) Valid() bool { return len(r.Invalid) == 0 }
 
-// Client is what the measured part took of this process.
+// Client is what this process used in the measured part.
 type Client struct {
-	// Took is for how long it was looked at: Elapsed, and the coming to rest after
-	// it. 0 in records of before this was kept.
+	// Took is how long the process was observed: Elapsed, and the time until all
+	// contenders were at rest. It is 0 in records of older versions.
 	Took time.Duration `json:",omitempty"`
-	CPU  time.Duration // user and system time; 0 where it cannot be found out
-	// Other is the same of the other processes that the sessions go through, 0
-	// without such processes. nil where it cannot be found out.
+	CPU  time.Duration // user and system time; 0 where it is not available
+	// Other is the processor time of the other processes that the sessions go through: 0
+	// without such processes, nil where it is not available.
 	Other    *time.Duration `json:",omitempty"`
-	GC       time.Duration  // pauses of the garbage collector, all together
-	LongGC   time.Duration  // the longest of them, as far as the runtime's buckets tell
+	GC       time.Duration  // pauses of the garbage collector, summed up
+	LongGC   time.Duration  // the longest of them: the upper end of the runtime's bucket
 	SchedP99 time.Duration  // 99th percentile of how long runnable goroutines waited
 	Allocs   uint64         // bytes
 }
 
-// Memory is what the trial took, in bytes, when everybody had enrolled.
+// Memory is the memory of the trial, in bytes, when all contenders had joined.
 type Memory struct {
-	// RSS is the resident memory of the processes that the sessions live in: a
-	// server that is embedded in one of them included.
+	// RSS is the resident memory of the processes in which the sessions live. It contains
+	// an embedded server.
 	RSS int64
-	// Session is by how much the heap and the stacks of this process grew for
-	// each session, after a garbage collection. It is 0 where that cannot be
-	// said: for sessions in another process.
+	// Session is how much the heap and the stacks of this process grew for each session,
+	// after a garbage collection. It is 0 for sessions in another process.
 	Session int64
 }
 
-// Name is the benchmark's name as `go test` would print it, without the word
-// Benchmark: what was varied, each with its key, and GOMAXPROCS.
+// Name is the benchmark's name as `go test` would print it, without the word Benchmark:
+// each setting with its key, and GOMAXPROCS.
 //
-// A name that ends in a hyphen and digits is taken for having a GOMAXPROCS, so
-// what could end like that (the hold) is not put last.
+// Tools read a hyphen and digits at the end as GOMAXPROCS, so a setting that can end like
+// that (the hold) is not the last one.
 func (r Record) Name() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s/workload=%s", capitalized(string(r.Recipe)), r.Workload)
@@ -124,11 +121,10 @@ func (r Record) Name() string {
 	return b.String()
 }
 
-// typed is a time as one can type it: nobody wants to type a µ to filter by it.
+// typed formats a time without µ, so that it is easy to type in a filter.
 func typed(d time.Duration) string { return strings.Replace(d.String(), "µ", "u", 1) }
 
-// capitalized makes a benchmark name of s: what follows Benchmark must not be
-// lower case.
+// capitalized returns s with an upper-case first letter, as benchmark names need.
 func capitalized(s string) string {
 	first := []rune(s)
 	if len(first) > 0 {
@@ -137,29 +133,28 @@ func capitalized(s string) string {
 	return string(first)
 }
 
-// Environment is what all records of a run have in common. It has nothing that
-// differs between two runs of the same thing (ports, times, seeds): benchstat
-// keeps results of different configurations in different tables.
+// Environment is what all records of a run have in common. Except for Details, it has
+// nothing that differs between two runs of the same experiment (ports, times, seeds),
+// because benchstat puts results of different configurations into different tables.
 type Environment struct {
 	OS, Arch string
 	Package  string
-	CPU      string // "" where it cannot be found out
+	CPU      string // "" where it is not available
 	Server   Server
-	// Details are facts that are kept with the records but are no part of the
-	// benchmark format, because they may differ between runs of the same thing:
-	// Go's version, memory, the flags, what an fsync costs, the servers'
-	// configuration.
+	// Details are facts that may differ between runs of the same experiment: Go's
+	// version, memory, the flags, the time of an fsync, the servers' configuration. They
+	// are not written in the benchmark format.
 	Details map[string]string `json:",omitempty"`
 }
 
-// Server describes what the contenders talked to.
+// Server describes the ZooKeeper of a run.
 type Server struct {
-	Version string // such as "3.8.0"; "" if it does not tell
-	Servers int    // how many there are, not where
-	Mode    string // "embedded", "standalone" or "ensemble"; "" if it is not known
+	Version string // such as "3.8.0"; "" if unknown
+	Servers int    // how many servers
+	Mode    string // "embedded", "standalone" or "ensemble"; "" if unknown
 }
 
-// Here returns the environment of this process against that server.
+// Here returns the environment of this process with that server.
 func Here(server Server) Environment {
 	return Environment{
 		OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: cpu(), Server: server,

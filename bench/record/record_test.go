@@ -110,7 +110,7 @@ func TestBenchmarkFormat(t *testing.T) {
 	readBack(t, out.Bytes())
 }
 
-// readBack reads the output with the library that benchstat reads it with.
+// readBack reads the output with the library of benchstat.
 func readBack(t *testing.T, written []byte) {
 	reader := benchfmt.NewReader(bytes.NewReader(written), "written")
 	var names []string
@@ -257,8 +257,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// A record of an option that is gone is not one of the strategy that it was an option of.
-func TestUnconfirmedRecordsAreOfAnotherStrategy(t *testing.T) {
+// Records of the removed option Unconfirmed must not be compared with those of its strategy.
+func TestUnconfirmedRecordsHaveAnotherStrategy(t *testing.T) {
 	one := records()[0]
 	text := string(written(t, []record.Record{one}))
 	old := strings.Replace(text, `"Strategy":"`, `"Unconfirmed":true,"Strategy":"`, 1)

@@ -24,11 +24,11 @@ import (
 
 type duel struct {
 	against string   // the other build; "" for none
-	passed  []string // flags that both builds get for each trial
+	passed  []string // flags for both builds in each trial
 }
 
 func (d *duel) add(f *flag.FlagSet) {
-	f.StringVar(&d.against, "against", "", "`file` of another build of zkbench: trials of both take turns on the same servers, and\nthe result is what this build changes; -record FILE keeps the other's in FILE.against")
+	f.StringVar(&d.against, "against", "", "executable `file` of another build of zkbench: trials of both alternate on the same\nservers, and the result is the change from it to this build; -record FILE writes the\nrecords of the other to FILE.against")
 }
 
 func (d *duel) check(given map[string]bool) error {
@@ -37,7 +37,7 @@ func (d *duel) check(given map[string]bool) error {
 	}
 	for _, name := range []string{"join", "out", "cpuprofile", "memprofile", "plugin"} {
 		if given[name] {
-			return fmt.Errorf("-%s is of one build; it does not go with -against", name)
+			return fmt.Errorf("-%s is for a single build; it does not go with -against", name)
 		}
 	}
 	found, err := exec.LookPath(d.against)
@@ -48,12 +48,11 @@ func (d *duel) check(given map[string]bool) error {
 	return err
 }
 
-// ofTheDuel are the flags that are not handed to the builds, or that each trial has its
-// own values for.
+// ofTheDuel are the flags that the builds do not get, or that have other values in each trial.
 var ofTheDuel = strings.Fields("against count seed record preset quiet raw table embedded ensemble servers recipe workload strategy contenders via delay")
 
-// pass keeps the flags that were given and that both builds get. An older build that
-// does not know one of them says so.
+// pass stores the given flags that both builds get. An older build fails with a usage error if
+// it does not have one of them.
 func (d *duel) pass(f *flag.FlagSet) {
 	f.Visit(func(f *flag.Flag) {
 		if !slices.Contains(ofTheDuel, f.Name) {
@@ -62,12 +61,12 @@ func (d *duel) pass(f *flag.FlagSet) {
 	})
 }
 
-// againstUnits are compared: the more there are, the more trials each of them needs.
-// The records have all.
+// againstUnits are the units to compare. With more of them, each would need more trials. The
+// records have all units.
 var againstUnits = []string{unit.Time, unit.HandoffP50, unit.HandoffP99, unit.ServiceP50}
 
-// duel runs each trial with both builds, one right after the other, and compares them
-// in pairs. Which of the two comes first changes from pair to pair.
+// duel runs each trial with both builds, one right after the other, and compares the pairs. The
+// build that comes first alternates from pair to pair.
 func (c command) duel(ctx context.Context, s settings) (err error) {
 	c.quiet = s.quiet
 	self, err := os.Executable()
@@ -96,7 +95,7 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 	if err != nil {
 		return err
 	}
-	var transports []bench.Transport // only their names matter here
+	var transports []bench.Transport // the trials need only their names
 	for _, name := range s.via.values {
 		transports = append(transports, bench.Transport{Name: name})
 	}
@@ -123,7 +122,7 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 		}
 		progress.step()
 		if invalid := append(slices.Clone(pair[0].Records[0].Invalid), pair[1].Records[0].Invalid...); len(invalid) > 0 {
-			c.warn("left out the pair of trial %d, which is invalid: %s", trial.Number, strings.Join(invalid, "; "))
+			c.warn("left out the pair of trial %d, because a trial is invalid: %s", trial.Number, strings.Join(invalid, "; "))
 			continue
 		}
 		for i := range builds {
@@ -171,7 +170,7 @@ func trialArgs(t bench.Trial, seed uint64) []string {
 	if t.Recipe != "" {
 		args = append(args, "-recipe="+string(t.Recipe))
 	}
-	if t.Delay > 0 { // an older build need not know it
+	if t.Delay > 0 { // an older build may not have the flag
 		args = append(args, "-delay="+t.Delay.String())
 	}
 	if t.Strategy != "" {
@@ -186,7 +185,7 @@ type build struct {
 	runs []record.Run
 }
 
-// endTime is what a build may take to end after an interrupt.
+// endTime is how long a build may take to exit after an interrupt.
 const endTime = 10 * time.Second
 
 func (b build) run(ctx context.Context, args []string) (record.Run, error) {
@@ -198,7 +197,7 @@ func (b build) run(ctx context.Context, args []string) (record.Run, error) {
 	child.WaitDelay = endTime
 	err := child.Run()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == exitInvalid {
-		err = nil // the record says so
+		err = nil // the records are marked as invalid
 	}
 	if err != nil {
 		return record.Run{}, fmt.Errorf("%s %s: %w\n%s", b.path, strings.Join(args, " "), err, strings.TrimSpace(said.String()))
@@ -208,7 +207,7 @@ func (b build) run(ctx context.Context, args []string) (record.Run, error) {
 		return record.Run{}, err
 	}
 	if len(runs) != 1 || len(runs[0].Records) != 1 {
-		return record.Run{}, fmt.Errorf("%s made %d runs instead of one trial", b.path, len(runs))
+		return record.Run{}, fmt.Errorf("%s recorded %d runs instead of one with one trial", b.path, len(runs))
 	}
 	return runs[0], nil
 }

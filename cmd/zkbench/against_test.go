@@ -21,8 +21,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// buildMain is a build of zkbench whose locks need longer to be released, if SLOWER is
-// not empty. SLOWER is a time, or a share of the time between two releases such as 10%. A busy machine does not make its trials invalid.
+// buildMain is a build of zkbench whose releases are slower if SLOWER is not empty. SLOWER is a
+// time, or a share of the time between two releases such as 10%. A busy machine does not make its
+// trials invalid.
 func buildMain() {
 	c := command{stdout: os.Stdout, stderr: os.Stderr, transports: maps.Clone(transports), terminal: terminal, check: allValid}
 	if slower := os.Getenv("SLOWER"); slower != "" {
@@ -63,8 +64,7 @@ type slowness struct {
 	last time.Time // when a release had been held up
 }
 
-// Release works for its share of the time, because a sleep of some microseconds takes
-// longer.
+// Release works for the added time, because a sleep of some microseconds takes longer.
 func (h slowHold) Release(ctx context.Context) error {
 	h.by.holdUp()
 	return h.Hold.Release(ctx)
@@ -124,7 +124,7 @@ var difference = regexp.MustCompile(`(?m) (better|WORSE)$`)
 // operations.
 var ofAPair = strings.Fields("-embedded -quiet -recipe lock -workload cycle -strategy handoff -contenders 10 -duration 300ms -warmup 50ms")
 
-// verdicts is what a build says of itself against another, in ZKRECIPES_PAIRS (20) pairs.
+// verdicts runs a build against another, in ZKRECIPES_PAIRS (20) pairs, and returns its verdicts.
 func verdicts(t *testing.T, self, against string) string {
 	t.Helper()
 	args := append([]string{"run", "-count=" + cmp.Or(os.Getenv("ZKRECIPES_PAIRS"), "20"), "-against=" + against}, ofAPair...)

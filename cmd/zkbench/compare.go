@@ -16,8 +16,8 @@ import (
 
 const compareHelp = `Usage: zkbench compare [flags] OLD NEW
 
-Tells what became better or worse from OLD to NEW. Each is a file of zkbench run (-record
-or -out) or of go test -bench.
+Lists what became better or worse from OLD to NEW. Each is a file from zkbench run (-record
+or -out) or from go test -bench.
 
 Examples:
 
@@ -25,7 +25,7 @@ Examples:
 	zkbench compare old.jsonl new.jsonl
 	zkbench compare -unit ns/op,p99-handoff-ns -filter '/contenders:100' old.jsonl new.jsonl
 
-	# Does a strategy send a request more than it did? For a build server of any speed.
+	# Does a strategy send more requests than before? For a build server of any speed.
 	zkbench run -strategy predecessor,handoff -count 1 -record new.jsonl
 	zkbench compare -exact old.jsonl new.jsonl
 
@@ -33,26 +33,25 @@ Rules:
 
 	Compared   Each unit of each benchmark that both files have: medians with
 	           confidence intervals, and the Mann-Whitney U test.
-	Counts     A change counts if it is significant after Holm's correction for the
-	           number of comparisons, and at least -effect large.
+	Change     A change counts if it is significant after Holm's correction for the
+	           number of comparisons, and at least as large as -effect.
 	Direction  The Unit lines of the files say whether lower or higher is better.
 	           For ns/op, B/op and the like it is known.
 	Invalid    Results that are marked as invalid are left out.
 	Gate       To gate a build by times, run old and new in turns, ten times each or
 	           more, on one quiet machine. A single file of each is not enough.
-	Exact      -exact compares only what is counted: reads, writes, syncs, watch
-	           events, bytes and fallbacks of a handoff. Counts are the same on every
-	           machine, so that one trial is enough. Any growth counts, and so does a
-	           benchmark that NEW does not have. Use it with -workload drain: there
-	           counts do not depend on timing, except those of a herd of three or more.
+	Exact      -exact compares only counts: reads, writes, syncs, watch events, bytes
+	           and fallbacks of a handoff. Counts are the same on every machine, so
+	           one trial is enough. Any growth is worse, and so is a benchmark that
+	           NEW does not have. Use it with -workload drain: there counts do not
+	           depend on timing, except those of a herd of three or more.
 
 Exit codes:
 
 	0    nothing became worse
 	1    something became worse
 	2    the flags or the files cannot be used
-	3    nothing became worse as far as can be told; there are too few trials to tell
-	     for everything
+	3    nothing was found to be worse, but some comparisons have too few trials
 
 Flags:
 
@@ -62,7 +61,7 @@ func (c command) compareVerb(_ context.Context, args []string) error {
 	o := compare.DefaultOptions()
 	f := flag.NewFlagSet("zkbench compare", flag.ContinueOnError)
 	f.Float64Var(&o.Alpha, "alpha", o.Alpha, "bound on the probability of any false alarm")
-	f.Float64Var(&o.Confidence, "confidence", o.Confidence, "level of the medians' intervals")
+	f.Float64Var(&o.Confidence, "confidence", o.Confidence, "level of the intervals of medians")
 	f.Float64Var(&o.Effect, "effect", o.Effect, "smallest change that counts, as a share: 0.05 is 5 %")
 	units := f.String("unit", "", "`list` of units to compare, such as ns/op; empty for all")
 	exact := f.Bool("exact", false, "compare counts without statistics")
@@ -79,7 +78,7 @@ func (c command) compareVerb(_ context.Context, args []string) error {
 	if *exact {
 		for _, name := range []string{"alpha", "confidence", "effect"} {
 			if given(f)[name] {
-				return usageError{fmt.Errorf("-%s is of statistics; it does not go with -exact", name)}
+				return usageError{fmt.Errorf("-%s is for statistics; it does not go with -exact", name)}
 			}
 		}
 	}
@@ -125,7 +124,7 @@ func (c command) compareVerb(_ context.Context, args []string) error {
 	return errTooFew
 }
 
-// verdict writes the result of a comparison. What became worse is an error.
+// verdict writes the result of a comparison. It returns errVerdict if something became worse.
 func (c command) verdict(result interface {
 	Write(io.Writer) error
 	Worse() int

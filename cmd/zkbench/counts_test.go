@@ -15,14 +15,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-var update = flag.Bool("update", false, "record testdata/results/counts.txt anew")
+var update = flag.Bool("update", false, "record testdata/results/counts.txt again")
 
-// recordedCounts is what each strategy cost when it was last agreed on.
+// recordedCounts has the costs of each strategy that reviewers have accepted.
 var recordedCounts = filepath.Join("..", "..", "testdata", "results", "counts.txt")
 
-// countStrategies writes what a handoff costs each strategy to a file. Every trial is
-// exact. Of a herd only lines of one and two are: in a longer one a contender that
-// looks late has less to read.
+// countStrategies writes the costs of a handoff by each strategy to a file. Each trial is exact.
+// For a herd only lines of one and two are: in a longer one a contender that lists late has less
+// to read.
 func countStrategies(t *testing.T, open recipes.Opener, file string) {
 	t.Helper()
 	var all strings.Builder
@@ -58,9 +58,9 @@ func onlyCounts(results string) string {
 	return counts.String()
 }
 
-// TestNoStrategyCostsMoreThanRecorded is the gate: a strategy that sends a request more
-// in a handoff, or receives an event or a byte more, fails it. A change that is meant to
-// cost more records its costs anew, with -update, where a reviewer sees them.
+// TestNoStrategyCostsMoreThanRecorded is the gate: it fails if a handoff by a strategy sends one
+// more request, or receives one more event or byte. A change that is meant to cost more records
+// the new costs with -update, so that a reviewer sees them.
 func TestNoStrategyCostsMoreThanRecorded(t *testing.T) {
 	if *update {
 		countStrategies(t, zookeeper.Open, recordedCounts)
@@ -74,8 +74,8 @@ func TestNoStrategyCostsMoreThanRecorded(t *testing.T) {
 	sendNothingBeforeTheGrant(t, now)
 }
 
-// TestAHandoffSendsNothingBeforeTheGrant holds what no recording may change: in a busy
-// line, nothing is sent between the event that passes the turn on and the grant.
+// TestAHandoffSendsNothingBeforeTheGrant checks a promise that no recording may change: in a busy
+// line, nothing is sent between the event of a release and the grant.
 func TestAHandoffSendsNothingBeforeTheGrant(t *testing.T) {
 	sendNothingBeforeTheGrant(t, recordedCounts)
 }
@@ -89,7 +89,7 @@ func sendNothingBeforeTheGrant(t *testing.T, files ...string) {
 		}
 		handoffs := 0
 		for line := range strings.Lines(string(counts)) {
-			if !strings.Contains(line, "strategy=handoff") || strings.Contains(line, "contenders=1/") { // which waits for none
+			if !strings.Contains(line, "strategy=handoff") || strings.Contains(line, "contenders=1/") { // a single contender waits for no release
 				continue
 			}
 			handoffs++
@@ -109,7 +109,7 @@ func sendNothingBeforeTheGrant(t *testing.T, files ...string) {
 	}
 }
 
-// TestPlantedReadFailsTheGate has each lock read once more after each grant.
+// TestPlantedReadFailsTheGate lets each lock read once more after each grant.
 func TestPlantedReadFailsTheGate(t *testing.T) {
 	now := filepath.Join(t.TempDir(), "now.txt")
 	countStrategies(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {

@@ -44,8 +44,8 @@ type jobBody struct {
 	Remain hcl.Body `hcl:",remain"`
 }
 
-// TestNomadJobRunsWhatZkbenchTakes parses the job as Nomad does, and gives its
-// arguments to zkbench's own flags.
+// TestNomadJobRunsWhatZkbenchTakes parses the job as Nomad does, and parses its arguments as
+// zkbench does.
 func TestNomadJobRunsWhatZkbenchTakes(t *testing.T) {
 	parsed, diags := hclparse.NewParser().ParseHCLFile(filepath.Join("..", "..", "testdata", "nomad", "zkbench.nomad.hcl"))
 	if diags.HasErrors() {
@@ -80,15 +80,14 @@ func TestNomadJobRunsWhatZkbenchTakes(t *testing.T) {
 	}
 }
 
-// block is what Nomad takes in a block: attributes, and blocks by their names.
+// block is the schema of a block of Nomad: attributes, and blocks by their names.
 type block struct {
 	attributes string
 	blocks     map[string]block
 }
 
-// nomadJob is the schema of a job file, as far as this job needs it, by Nomad's
-// documentation of the job specification and of the driver exec. Who uses another
-// block adds it here.
+// nomadJob is the schema of a job file, as far as this job needs it, from Nomad's documentation
+// of the job specification and of the driver exec.
 func nomadJob() block {
 	constraint := block{attributes: "attribute operator value"}
 	reschedule := block{attributes: "attempts interval delay delay_function max_delay unlimited"}
@@ -126,7 +125,7 @@ func (b block) unknown(body *hclsyntax.Body, where string) (names []string) {
 	return names
 }
 
-// TestNomadJobHasTheSchemaOfJobs looks for names that Nomad would refuse.
+// TestNomadJobHasTheSchemaOfJobs finds names that Nomad would refuse.
 func TestNomadJobHasTheSchemaOfJobs(t *testing.T) {
 	file := filepath.Join("..", "..", "testdata", "nomad", "zkbench.nomad.hcl")
 	parse := func(text []byte) []string {
@@ -169,8 +168,8 @@ func readUnit(t *testing.T) map[string]string {
 	return settings
 }
 
-// TestSystemdUnitRunsWhatZkbenchTakes gives the unit's arguments to zkbench's own flags,
-// as systemd would, and the unit to systemd where it is there.
+// TestSystemdUnitRunsWhatZkbenchTakes parses the unit's arguments as zkbench does, and lets
+// systemd verify the unit if it is installed.
 func TestSystemdUnitRunsWhatZkbenchTakes(t *testing.T) {
 	settings := readUnit(t)
 	variable, value, _ := strings.Cut(settings["Environment"], "=")
@@ -185,7 +184,7 @@ func TestSystemdUnitRunsWhatZkbenchTakes(t *testing.T) {
 		t.Log("no systemd-analyze here: systemd itself has not read the unit")
 		return
 	}
-	// Another copy: the executable that it names is not on this machine.
+	// In a copy, because the executable of the unit is not on this machine.
 	dir := t.TempDir()
 	text, err := os.ReadFile(filepath.Join("..", "..", "testdata", "systemd", "zkbench@.service"))
 	if err == nil {
@@ -215,13 +214,13 @@ func TestParallelSSHRunsWhatZkbenchTakes(t *testing.T) {
 		t.Fatalf("docs/benchmark.md has no line of parallel-ssh that runs zkbench: %q", line)
 	}
 	checkCrew(t, args[2:])
-	// Each worker's own timeout has to be longer than parallel-ssh waits by default.
+	// The timeout must be longer than the default of parallel-ssh.
 	if !strings.Contains(line, "-t 0") {
 		t.Error("parallel-ssh ends a command after a minute, unless told -t 0")
 	}
 }
 
-// checkCrew checks flags by which three workers measure together.
+// checkCrew checks the flags of three workers that measure together.
 func checkCrew(t *testing.T, args []string) {
 	t.Helper()
 	s, err := command{transports: transports}.parseSettings(args)

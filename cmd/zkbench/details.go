@@ -36,7 +36,7 @@ func environment(ctx context.Context, srv server, args []string) record.Environm
 	return env
 }
 
-// memory is a figure of the machine's memory, as Linux writes it; "" elsewhere.
+// memory returns a figure of /proc/meminfo, with its unit; "" on other systems.
 func memory(figure string) string {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -50,8 +50,8 @@ func memory(figure string) string {
 	return ""
 }
 
-// fsyncCost returns how long it takes in dir to append a small block to a file and have
-// it on the disk, in the median. Every write of a server there costs at least that.
+// fsyncCost returns the median time to append a small block to a file in dir and sync it to the
+// disk. Each write of a server there takes at least that long.
 func fsyncCost(dir string) (time.Duration, error) {
 	f, err := os.CreateTemp(dir, "zkbench-fsync-")
 	if err != nil {
@@ -75,23 +75,22 @@ func fsyncCost(dir string) (time.Duration, error) {
 	return costs[times/2], nil
 }
 
-// notKnown is the value of a fact about the servers that nobody told.
-const notKnown = "not known: the servers do not tell"
+// notKnown is the value of a fact that the servers do not report.
+const notKnown = "not known: the servers do not report it"
 
-// told are the facts that a server tells by conf and envi, by their names there.
-// Paths and ports, which say nothing about speed, stay away.
-var told = []string{
+// reported are the facts in the replies to conf and envi, by their names there. Paths and ports
+// are left out, because they do not influence speed.
+var reported = []string{
 	"tickTime", "maxClientCnxns", "minSessionTimeout", "maxSessionTimeout", "initLimit", "syncLimit",
 	"java.version", "java.vendor", "jute.maxbuffer", "os.name", "os.arch", "os.memory.max",
 }
 
-// untold are those that it does not: of servers that were started for the run they
-// are known, of others they are named as missing.
-var untold = []string{"forceSync", "caches", "processors", "memory", "disk", "fsync"}
+// unreported are facts that a server does not report. They are known for servers that were
+// started for the run, and named as missing for others.
+var unreported = []string{"forceSync", "caches", "processors", "memory", "disk", "fsync"}
 
-// serverFacts adds what is known about the servers to details, and names what is
-// not, so that two sets of results are not taken for comparable because nobody
-// looked.
+// serverFacts adds the known facts about the servers to details. It names the unknown ones too,
+// so that a reader does not assume that they are equal in two sets of results.
 func (s server) serverFacts(ctx context.Context, details map[string]string) {
 	add := func(name, value string) {
 		if _, ok := details["server "+name]; !ok && value != "" {
@@ -110,7 +109,7 @@ func (s server) serverFacts(ctx context.Context, details map[string]string) {
 		for line := range strings.Lines(conf + envi) {
 			key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
 			switch {
-			case ok && slices.Contains(told, key):
+			case ok && slices.Contains(reported, key):
 				add(key, value)
 			case ok && s.local && (key == "dataLogDir" || key == "dataDir"):
 				for name, value := range diskFacts(value) {
@@ -124,13 +123,13 @@ func (s server) serverFacts(ctx context.Context, details map[string]string) {
 		add("initLimit", "none: it is alone")
 		add("syncLimit", "none: it is alone")
 	}
-	for _, name := range append(slices.Clone(told), untold...) {
+	for _, name := range append(slices.Clone(reported), unreported...) {
 		add(name, notKnown)
 	}
 }
 
-// diskFacts are about the disk on which a server that runs on this machine writes
-// its log. The log's directory decides; where it is not set, it is the data's.
+// diskFacts returns facts about the disk of dir, the directory in which a server on this machine
+// writes its log.
 func diskFacts(dir string) map[string]string {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil

@@ -20,9 +20,9 @@ type joining struct {
 }
 
 func (j *joining) add(f *flag.FlagSet) {
-	f.StringVar(&j.path, "join", "", "run together with other processes, which meet at this `path` in ZooKeeper; start all\nof them with the same flags, on as many machines as you like")
+	f.StringVar(&j.path, "join", "", "run together with other processes, which meet at this `path` in ZooKeeper; start all\nof them with the same flags, on any number of machines")
 	f.IntVar(&j.workers, "workers", 0, "`number` of processes that meet at -join; each has -contenders (or -lines) of its own")
-	f.DurationVar(&j.patience, "patience", 2*time.Minute, "for how long to wait at -join for a process that does not come")
+	f.DurationVar(&j.patience, "patience", 2*time.Minute, "how long to wait at -join for other processes")
 }
 
 func (j *joining) check(given map[string]bool, s *settings) error {
@@ -36,11 +36,11 @@ func (j *joining) check(given map[string]bool, s *settings) error {
 	case j.patience <= 0:
 		return fmt.Errorf("-patience %v: more than 0", j.patience)
 	case len(s.servers.values) == 0:
-		return errors.New("-join needs -servers: the processes have to load the same ZooKeeper, and a server of one of them ends with it")
+		return errors.New("-join needs -servers: the processes must load the same ZooKeeper, and a server in one of them would end with it")
 	}
 	for _, w := range s.workloads.values {
 		if !w.Shareable() {
-			return fmt.Errorf("-workload %s is of one process; -join is of drain, cycle, open and many", w)
+			return fmt.Errorf("-workload %s needs a single process; -join is for drain, cycle, open and many", w)
 		}
 	}
 	if err := recipes.ValidatePath(j.path); err != nil {
@@ -49,12 +49,12 @@ func (j *joining) check(given map[string]bool, s *settings) error {
 	return nil
 }
 
-// controlTimeout bounds for how long a process that has died is waited for: it is
-// the timeout of the session with which it meets the others.
+// controlTimeout is the timeout of the session with which a process meets the others: so long
+// they wait for a process that has died.
 const controlTimeout = 6 * time.Second
 
-// join meets the other processes and fits the experiment to being a part. Without
-// -join there is no crew.
+// join meets the other processes, and makes the experiment a part of theirs. Without -join it
+// returns a nil crew.
 func (c command) join(ctx context.Context, s settings, e *bench.Experiment, end *cleanup) (*workers.Crew, error) {
 	if s.join.path == "" {
 		return nil, nil
@@ -68,7 +68,7 @@ func (c command) join(ctx context.Context, s settings, e *bench.Experiment, end 
 	end.add(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), controlTimeout)
 		defer cancel()
-		_ = session.Close(ctx) // it ends with its timeout, otherwise
+		_ = session.Close(ctx) // on error the session ends with its timeout
 		return nil
 	})
 	c.say("waiting for %d workers at %s", s.join.workers, s.join.path)
@@ -96,7 +96,7 @@ func self() string {
 	return fmt.Sprintf("%s, process %d", host, os.Getpid())
 }
 
-// text is what all processes of a run must have in common.
+// text has the settings that all processes of a run must have in common.
 func (s settings) text() string {
 	text := fmt.Sprintf("-recipe %s -workload %s -strategy %s -contenders %s -via %s -count %d -seed %d -hold %v -duration %v -warmup %v -workers %d",
 		s.recipes.String(), s.workloads.String(), s.strategies.String(), s.contenders.String(), s.via.String(),

@@ -25,8 +25,7 @@ func (l *list[T]) String() string {
 	return strings.Join(words, ",")
 }
 
-// Set replaces the values. A value that is given twice is taken for a slip: for
-// repetitions there is -count.
+// Set replaces the values. It refuses a value that is given twice: -count is for repetitions.
 func (l *list[T]) Set(s string) error {
 	var values []T
 	for _, word := range strings.Split(s, ",") {
@@ -51,8 +50,8 @@ func (l *list[T]) Set(s string) error {
 
 var ranged = regexp.MustCompile(`^(\d{1,7})\.\.(\d{1,7})(?::(\d{1,7}))?$`)
 
-// expand returns the numbers of a range, and of anything else just that. Without
-// a step they are the steps of a decade, 1, 2, 5, 10, ..., and both ends.
+// expand returns the numbers of a range, or the word itself if it is not a range. A range
+// without a step has both ends and the steps 1, 2, 5, 10, ... between them.
 func expand(word string) ([]string, error) {
 	parts := ranged.FindStringSubmatch(word)
 	if parts == nil {

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// ticks is what Linux counts processor time in, a second, on all architectures
-// that Go supports.
+// ticks is the unit of processor time in /proc, in parts of a second, on all architectures that
+// Go supports.
 const ticks = 100
 
-// childrenCPU returns the processor time, in seconds, that the Java processes that this
-// process started have taken so far. It is false if no such process runs.
+// childrenCPU returns the processor time, in seconds, of the running Java processes that this
+// process has started. It returns false if no such process runs.
 func childrenCPU() (seconds float64, ok bool) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended since
+			continue // the process has ended
 		}
 		if used, mine := parseStat(string(text), os.Getpid()); mine {
 			seconds, ok = seconds+used, true
@@ -27,8 +27,8 @@ func childrenCPU() (seconds float64, ok bool) {
 	return seconds, ok
 }
 
-// parseStat returns the processor time in a /proc/PID/stat, in seconds, and
-// whether it is of a Java process whose parent is that one; see proc(5).
+// parseStat returns the processor time in a /proc/PID/stat, in seconds, and whether the process
+// is a Java process with that parent; see proc(5).
 func parseStat(stat string, parent int) (seconds float64, mine bool) {
 	_, rest, _ := strings.Cut(stat, "(")
 	end := strings.LastIndex(rest, ")")
@@ -45,8 +45,7 @@ func parseStat(stat string, parent int) (seconds float64, mine bool) {
 	return (user + system) / ticks, true
 }
 
-// filesystem describes what dir lies on, such as "ext4 on /dev/sda1"; "" if that
-// cannot be found out.
+// filesystem describes the file system of dir, such as "ext4 on /dev/sda1"; "" if unknown.
 func filesystem(dir string) string {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -58,8 +57,8 @@ func filesystem(dir string) string {
 	return mountOf(string(mounts), dir)
 }
 
-// mountOf returns the file system of the mount that dir lies in; see fstab(5). A
-// later mount hides an earlier one of the same place.
+// mountOf returns the file system of the mount that contains dir; see fstab(5). A later mount
+// hides an earlier one at the same path.
 func mountOf(mounts, dir string) string {
 	longest, found := -1, ""
 	for line := range strings.Lines(mounts) {

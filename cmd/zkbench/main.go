@@ -1,14 +1,14 @@
-// Zkbench measures how fast ZooKeeper's locks and leader elections change hands
-// and what that costs, by the number of contenders and the way in which they
-// wait. Its results are in the Go benchmark format, for benchstat.
+// Zkbench measures how fast ZooKeeper's locks and leader elections change hands and what
+// that costs, for each number of contenders and each strategy of waiting. Its results are in
+// the Go benchmark format, for benchstat.
 //
-//	zkbench                  the ways of waiting compared, on an embedded server
-//	zkbench run -h           what else it can measure
-//	zkbench compare A B      what became better or worse, for a build to depend on
-//	zkbench help             sweep, plan, slo, report and serve
+//	zkbench                  compare the strategies on an embedded server
+//	zkbench run -h           list everything that it can measure
+//	zkbench compare A B      list what became better or worse, for a build to depend on
+//	zkbench help             list the other verbs: sweep, plan, slo, report and serve
 //
-// The command is thin: flags, servers and transports are here, the experiment is
-// package bench.
+// This package has the flags, the servers and the transports. Package bench runs the
+// experiment.
 package main
 
 import (
@@ -35,10 +35,10 @@ func Main() int {
 }
 
 func (c command) process() int {
-	// The first interrupt ends the run with what was measured so far; a second one
-	// kills, because the first takes itself away. A terminal that goes away is one too,
-	// unless nohup said that it is not. It says so twice, by its shell and when that
-	// has ended: after the first it is ignored.
+	// The first interrupt ends the run and keeps the results so far. It also restores the
+	// default, so that a second one kills. A terminal that closes counts as an interrupt,
+	// except under nohup. It sends SIGHUP twice, through the shell and when the shell has
+	// ended, so SIGHUP is ignored after the first.
 	interrupts := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
 		interrupts = append(interrupts, syscall.SIGHUP)
@@ -49,8 +49,8 @@ func (c command) process() int {
 		signal.Ignore(syscall.SIGHUP)
 		stop()
 	})
-	// A reader of stdout that goes away is an error of Write, after which the
-	// run cleans up, and not a signal that kills it.
+	// If the reader of stdout exits, Write must return an error, so that the run can clean
+	// up. The signal would kill it.
 	signal.Ignore(syscall.SIGPIPE)
 	return c.run(ctx, os.Args[1:])
 }
@@ -61,18 +61,18 @@ const (
 	exitFailed      = 1   // a server, a session or an output failed; or compare found a regression, or slo no pass
 	exitUsage       = 2   // flags or input files cannot be used; nothing was run
 	exitBroken      = 3   // a lock broke its promise
-	exitTooFew      = 3   // of compare: there are too few trials to tell
+	exitTooFew      = 3   // of compare: there are too few trials to decide
 	exitInvalid     = 4   // zkbench itself was the limit in more than half of the trials, or of those of a row
-	exitInterrupted = 130 // as shells have it for SIGINT
+	exitInterrupted = 130 // the shells' code for SIGINT
 )
 
-// command is zkbench with what it talks to.
+// command is zkbench with its outputs and transports.
 type command struct {
 	stdout, stderr io.Writer
 	transports     map[string]launcher // by the name for -via
 	terminal       func(io.Writer) (width int, ok bool)
-	quiet          bool                         // say nothing
-	check          func(record.Record) []string // for tests: says why a trial is invalid, instead of the limits
+	quiet          bool                         // write errors and warnings only
+	check          func(record.Record) []string // for tests: why a trial is invalid, instead of the limits
 }
 
 type verb struct {
@@ -84,16 +84,16 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		{"run", "run an experiment", command.runVerb},
-		{"sweep", "run one over many numbers of contenders, and record it", command.sweepVerb},
-		{"compare", "tell what became better or worse between two files of results", command.compareVerb},
+		{"sweep", "run an experiment with many numbers of contenders, and record it", command.sweepVerb},
+		{"compare", "list what became better or worse between two files of results", command.compareVerb},
 		{"plan", "answer questions of capacity from a recorded sweep", command.planVerb},
 		{"report", "make an HTML page, figures and tables from records", command.reportVerb},
 		{"slo", "find the largest load under a latency objective", command.sloVerb},
-		{"serve", "run a server to try things on", command.serveVerb},
+		{"serve", "run a ZooKeeper server for trials", command.serveVerb},
 	}
 }
 
-// usageError is an error in what the user asked for. Nothing was run.
+// usageError is an error in the flags or the input files. Nothing was run.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -114,7 +114,7 @@ func (c command) run(ctx context.Context, args []string) int {
 	case "version", "-version", "--version":
 		fmt.Fprintln(c.stdout, version.Line("zkbench"))
 		return exitOK
-	case relayVerbName: // for zkbench itself
+	case relayVerbName: // zkbench itself starts it
 		return c.exit(ctx, name, c.relayVerb(os.Stdin, args))
 	}
 	for _, v := range verbs() {
@@ -129,7 +129,7 @@ func (c command) run(ctx context.Context, args []string) int {
 	return c.exit(ctx, "run", usageError{fmt.Errorf("unknown verb %q%s", name, meant)})
 }
 
-// ending is that of a verb whose answer is printed, so that only the exit code is left.
+// ending is the error of a verb that has printed its answer. It has only an exit code.
 type ending int
 
 func (e ending) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

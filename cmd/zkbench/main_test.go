@@ -38,11 +38,10 @@ func TestMain(m *testing.M) {
 		},
 		"zkbench-build":      buildMain,
 		"plugin-of-the-test": func() { plugins.Serve(zookeeper.Open) },
-		// Programs that wait for a command's first result, and then do what their
-		// names say.
+		// Programs that wait for a command's first result, and then signal it.
 		"interrupt-at-first-result": func() { os.Exit(interruptAtFirstResult(os.Args[1:])) },
 		"hangup-at-first-result": func() {
-			// Whether the test itself runs under nohup is of no interest here.
+			// It must not matter whether the test itself runs under nohup.
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 			os.Exit(hangupAtFirstResult(os.Args[1:]))
 		},
@@ -69,8 +68,7 @@ func inTestAll(condition string) (bool, error) {
 	return testall.On(), nil
 }
 
-// withGo has scripts use the go command as $GO, the module in $TOP, and a plugin that need
-// not be built as $PLUGIN.
+// withGo gives scripts the go command as $GO, the module as $TOP, and a built plugin as $PLUGIN.
 func withGo(env *testscript.Env) error {
 	top, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
@@ -95,8 +93,7 @@ func withGo(env *testscript.Env) error {
 	return nil
 }
 
-// zkbench runs the command with sessions that open opens, and returns what it
-// wrote.
+// zkbench runs the command with sessions from open, and returns its output.
 func zkbench(ctx context.Context, open recipes.Opener, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = over(&out, &errs, open).run(ctx, args)
@@ -106,7 +103,7 @@ func zkbench(ctx context.Context, open recipes.Opener, args ...string) (code int
 // allValid is the check of tests that a busy machine must not fail.
 func allValid(record.Record) []string { return nil }
 
-// whole runs the command with its own transports, and returns what it wrote.
+// whole runs the command with its own transports, and returns its output.
 func whole(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -123,8 +120,8 @@ func over(stdout, stderr io.Writer, open recipes.Opener) command {
 	}}
 }
 
-// after returns an opener that uses first for so many sessions, then second.
-// One session more is used up by the trial of the transport.
+// after returns an opener that uses first for that many sessions, and then second. The check of
+// the transport uses one more session.
 func after(sessions int64, first, second recipes.Opener) recipes.Opener {
 	var opened atomic.Int64
 	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
@@ -211,13 +208,13 @@ func TestInterruptBeforeTheFirstResultWritesNothing(t *testing.T) {
 	}
 }
 
-// Exit code 130 promises that what was measured is in -out and -record.
+// Exit code 130 promises that the results are in -out and -record.
 func TestInterruptDoesNotHideThatResultsAreLost(t *testing.T) {
 	for _, verb := range []string{"run", "slo"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		file := filepath.Join(t.TempDir(), "records.jsonl")
 		interrupting := func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
-			_ = os.Mkdir(file, 0o777) // which no file takes the place of
+			_ = os.Mkdir(file, 0o777) // no file can replace a directory
 			cancel()
 			return nil, ctx.Err()
 		}
@@ -244,8 +241,8 @@ func interruptAtFirstResult(args []string) int {
 	})
 }
 
-// hangupAtFirstResult is interruptAtFirstResult with SIGHUP, again and again until the
-// command has ended: two that come at once would be one.
+// hangupAtFirstResult is interruptAtFirstResult with SIGHUP, repeated until the command has
+// ended, because two signals at once can become one.
 func hangupAtFirstResult(args []string) int {
 	return atFirstResult(args, func(p *os.Process) {
 		go func() {

@@ -13,17 +13,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/record"
 )
 
-// output is the file of a flag such as -out. It is written beside its final place and
-// moved there when it is complete. So nobody ever finds half a file, and a run that
-// fails leaves the former one alone.
+// output is the file of a flag such as -out. It is written beside its final path and moved there
+// when it is complete. So no reader finds half a file, and a run that fails leaves an existing
+// file unchanged.
 type output struct {
 	*os.File
-	flag  string // that named it
+	flag  string // the flag that names it
 	final string // "" if it is written in place: it is not a regular file, or is continued
 }
 
-// createOutput opens the file, so that what cannot be written is known before
-// anything is measured. No name is no file: the output is nil.
+// createOutput opens the file, so that an unwritable path is reported before the first trial. If
+// name is "", the output is nil.
 func createOutput(flag, name string) (*output, error) {
 	if name == "" {
 		return nil, nil
@@ -50,12 +50,12 @@ func createOutput(flag, name string) (*output, error) {
 	return &output{File: f, flag: flag, final: name}, nil
 }
 
-// recordsBegin is how a file of records begins. What begins otherwise is somebody's
-// file, of which nothing may be taken away.
+// recordsBegin is how each file of records begins. continueOutput must not truncate any other
+// file.
 var recordsBegin = []byte(`{"zkbench":`)
 
-// continueOutput opens a file of records to go on at its end, and returns the runs
-// that it has. The end of a line that a crash has cut short is taken away.
+// continueOutput opens a file of records to append to it, and returns its runs. It removes a last
+// line that a crash has cut short.
 func continueOutput(flag, name string) (*output, []record.Run, error) {
 	text, err := os.ReadFile(name)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -100,28 +100,27 @@ func (o *output) commit() error {
 	return nil
 }
 
-// discard leaves nothing behind, unless the file was committed.
+// discard removes the file, unless it was committed.
 func (o *output) discard() {
 	if o == nil {
 		return
 	}
-	o.Close() // of no interest: what was written is thrown away
+	o.Close() // the content is dropped, so an error does not matter
 	if o.final != "" {
 		os.Remove(o.Name())
 	}
 }
 
-// sink is where an experiment's records go: -out, or stdout without it, in the benchmark
-// format, and -record as JSON lines.
+// sink writes the records of an experiment: to -out, or to stdout without it, in the benchmark
+// format, and to -record as JSON lines.
 type sink struct {
 	out, record *output
 	text        *record.Writer
 	lines       *record.JSONWriter // nil without -record
 }
 
-// openSink opens the files, so that what cannot be written is known before anything is
-// measured. With -resume it returns what the file of -record has, and new records are in
-// it as soon as they are written. An error is a usageError.
+// openSink opens the files; see createOutput. With -resume it returns the runs in the file of
+// -record, and appends each new record at once. An error is a usageError.
 func (s settings) openSink() (_ *sink, former []record.Run, err error) {
 	var o sink
 	if o.out, err = createOutput("-out", s.out); err != nil {
@@ -139,7 +138,7 @@ func (s settings) openSink() (_ *sink, former []record.Run, err error) {
 	return &o, former, nil
 }
 
-// describe says where the records come from. It is called before write.
+// describe sets the environment of the records. It must be called before write.
 func (s *sink) describe(stdout io.Writer, env record.Environment) {
 	s.text = record.NewWriter(stdout, env)
 	if s.out != nil {
@@ -159,13 +158,13 @@ func (s *sink) write(r record.Record) error {
 	return s.text.Write(r)
 }
 
-// unwritten is the failure to keep in -out or -record what was measured. An interrupt
-// does not hide it: whoever interrupts a run is told that the results are there.
+// unwritten is the error if results could not be saved in -out or -record. It is reported even
+// after an interrupt, whose exit code promises that the results are saved.
 type unwritten struct{ error }
 
 func (u unwritten) Unwrap() error { return u.error }
 
-// commit puts the files into their places. An error is unwritten.
+// commit moves the files to their final paths. An error is unwritten.
 func (s *sink) commit() error {
 	if err := errors.Join(s.out.commit(), s.record.commit()); err != nil {
 		return unwritten{err}
@@ -173,7 +172,7 @@ func (s *sink) commit() error {
 	return nil
 }
 
-// rescue writes to stdout what is in -out and cannot be kept there.
+// rescue writes the content of -out to stdout, if -out cannot be saved.
 func (s *sink) rescue(stdout io.Writer) error {
 	if s.out == nil || s.out.final == "" {
 		return nil
@@ -185,14 +184,13 @@ func (s *sink) rescue(stdout io.Writer) error {
 	return err
 }
 
-// discard leaves nothing behind of files that were not committed.
+// discard removes the files that were not committed.
 func (s *sink) discard() {
 	s.out.discard()
 	s.record.discard()
 }
 
-// keep writes records to the files alone and puts those into their places. An error is
-// unwritten.
+// keep writes records to the files, but not to stdout, and commits them. An error is unwritten.
 func (s *sink) keep(records []record.Record, env record.Environment) error {
 	if len(records) == 0 {
 		return nil
@@ -208,9 +206,8 @@ func (s *sink) keep(records []record.Record, env record.Environment) error {
 
 type named struct{ flag, file string }
 
-// distinct says which two flags name the same file: what is written to one would be
-// lost, or mixed with the other's, when everything has been measured. A device takes
-// what comes.
+// distinct returns an error if two flags name the same file, because the results of one would be
+// lost, or mixed with those of the other. Two flags may name the same device.
 func distinct(files ...named) error {
 	flags := map[string]string{}
 	for _, f := range files {
@@ -230,7 +227,7 @@ func distinct(files ...named) error {
 	return nil
 }
 
-// resolved is the path of a file, which need not exist, without links.
+// resolved returns the path of a file without links. The file need not exist.
 func resolved(file string) string {
 	path, err := filepath.Abs(file)
 	if err != nil {
@@ -246,8 +243,8 @@ func resolved(file string) string {
 	return filepath.Join(dir, filepath.Base(path))
 }
 
-// startProfiles starts the CPU profile and returns what ends it and writes the
-// heap profile. Empty names are no profiles. An error is a usageError.
+// startProfiles starts the CPU profile. stop ends it and writes the heap profile. If a name is
+// "", there is no such profile. An error is a usageError.
 func startProfiles(cpu, heap string) (stop func() error, err error) {
 	c, err := createOutput("-cpuprofile", cpu)
 	if err != nil {
@@ -274,7 +271,7 @@ func startProfiles(cpu, heap string) (stop func() error, err error) {
 			return err
 		}
 		defer h.discard()
-		runtime.GC() // or what has just become garbage would be in it
+		runtime.GC() // so that the profile has no garbage
 		if heap := pprof.WriteHeapProfile(h.File); heap != nil {
 			return errors.Join(err, heap)
 		}

@@ -29,26 +29,25 @@ Examples:
 
 Questions:
 
-	-at N,...     What to expect of N contenders: handoff times, throughput, watch
-	              events and bytes. Each has an interval of 95%, and the error of
-	              the model on levels that were left out of its fit. Says what
-	              would end the line.
+	-at N,...     What do N contenders cost? Handoff times, throughput, watch events
+	              and bytes, each with its 95% interval and the error of the model on
+	              levels that were left out of its fit; and what limits the line.
 	-p99 TIME     How many contenders keep the 99th percentile of the handoff under
-	              TIME.
-	-hold H       How long the last of N in line waits: N-1 times H plus a handoff.
-	              It is assumed that a hold does not change the handoff. A sweep
-	              with -hold can check that.
-	-line-rate R  How many locks, each taken R times a second, the servers carry:
-	              70% of the highest throughput that any number of lines made, in
-	              the median. The records need trials of -workload many, of several
-	              runs with different -lines. With -hold, also how busy one such
-	              lock is, and how long an acquisition waits.
-	-choose       Which strategy for -at contenders, and why.
-	-watches W    What a rolling restart costs -at sessions with W watches each, and
-	              what a lost session costs. Trials of -workload failover among the
-	              records tell how long nobody held.
-	-servers N    What N servers would do to writes. The records need two numbers of
-	              servers.
+	              TIME?
+	-hold H       How long does the last of N in line wait? N-1 times H plus a handoff,
+	              if a hold does not change the handoff. A sweep with -hold can
+	              check that.
+	-line-rate R  How many locks, each taken R times a second, do the servers carry?
+	              70% of the highest median throughput of any number of lines. The
+	              records need trials of -workload many, from several runs with
+	              different -lines. With -hold, also: how busy is one such lock, and
+	              how long does an acquisition wait?
+	-choose       Which strategy is best for -at contenders, and why?
+	-watches W    What does a rolling restart cost -at sessions with W watches each,
+	              and what does a lost session cost? Trials of -workload failover in
+	              the records show how long no contender held.
+	-servers N    How would N servers change the time of writes? The records need two
+	              numbers of servers.
 
 Each question is answered in a sentence first. A question whose records are missing
 names the command that makes them.
@@ -59,17 +58,16 @@ Rules:
 	          the strategy: O(N) bytes a handoff for predecessor, O(N squared) for
 	          herd.
 	Far       Beyond -factor times the largest measured number a service model
-	          answers: what a handoff takes under the strategy. Its interval grows
-	          with the distance, by what predictions of each level from those below it
-	          missed.
+	          answers: the time of a handoff by strategy. Its interval grows with the
+	          distance, as fast as the errors of predicting each level from the levels
+	          below it.
 	Network   -rtt adds a round-trip time between sessions and servers, once for each
 	          round trip of a handoff. Records at several delays (zkbench run -delay)
-	          tell how many; without them it is assumed from the strategy.
-	Limits    It warns of ZooKeeper's settings that stand in the way, and names what
-	          ends a line: a listing that is too long (jute.maxbuffer), descriptors,
-	          memory, processors, the network.
-	Records   Invalid trials are left out. What different machines measured is kept
-	          apart.
+	          show how many there are; without them the strategy decides.
+	Limits    It warns of ZooKeeper settings that are too low, and names what limits a
+	          line: a listing that is too long (jute.maxbuffer), descriptors, memory,
+	          processors, the network.
+	Records   Invalid trials are left out. Each machine has models of its own.
 
 Exit codes:
 
@@ -92,7 +90,7 @@ type planSettings struct {
 	choose   bool
 	watches  int
 	servers  int
-	limits   []func(*plan.Limits) // what the flags say of servers and machines
+	limits   []func(*plan.Limits) // from the flags about servers and machines
 }
 
 func (c command) planVerb(_ context.Context, args []string) error {
@@ -100,14 +98,15 @@ func (c command) planVerb(_ context.Context, args []string) error {
 	f := flag.NewFlagSet("zkbench plan", flag.ContinueOnError)
 	f.Var(&s.at, "at", "`list` of numbers of contenders to predict; ranges as in zkbench run")
 	f.DurationVar(&s.p99, "p99", 0, "limit of the handoff's 99th percentile")
-	f.DurationVar(&s.hold, "hold", 0, "for how long holders will hold")
-	f.Float64Var(&s.factor, "factor", plan.DefaultFactor, "how far beyond the largest measured number the fitted curves answer, in multiples of it;\nfarther out the service model does")
-	f.Float64Var(&s.lineRate, "line-rate", 0, "handoffs a second that each independent line needs")
-	f.Uint64Var(&s.seed, "seed", 1, "of the bootstrap")
+	f.DurationVar(&s.hold, "hold", 0, "how long each holder will hold")
+	f.Float64Var(&s.factor, "factor", plan.DefaultFactor, "how far beyond the largest measured number the fitted curves answer, in multiples of it;\nbeyond that the service model answers")
+	f.Float64Var(&s.lineRate, "line-rate", 0, "handoffs a second of each independent line")
+	f.Uint64Var(&s.seed, "seed", 1, "seed of the bootstrap")
 	f.DurationVar(&s.rtt, "rtt", -1, "predict with this round-trip `time` added between sessions and servers")
-	f.BoolVar(&s.choose, "choose", false, "say which strategy to use for -at contenders, and why")
-	f.IntVar(&s.watches, "watches", 0, "watches of each of -at sessions: say what a rolling restart and a lost session cost")
-	f.IntVar(&s.servers, "servers", 0, "say what this `number` of servers would do to writes")
+	f.Lookup("rtt").DefValue = "0s" // the help shows no default; -1 means that it is not given
+	f.BoolVar(&s.choose, "choose", false, "recommend a strategy for -at contenders")
+	f.IntVar(&s.watches, "watches", 0, "watches of each of -at sessions: predict the cost of a rolling restart and a lost session")
+	f.IntVar(&s.servers, "servers", 0, "predict writes with this `number` of servers")
 	s.limitFlags(f)
 	if err := c.parse(f, planHelp, args); err != nil {
 		return err
@@ -118,7 +117,7 @@ func (c command) planVerb(_ context.Context, args []string) error {
 	case given(f)["rtt"] && s.rtt < 0:
 		return usageError{fmt.Errorf("-rtt %v: not negative", s.rtt)}
 	case s.p99 < 0 || s.hold < 0 || !(s.lineRate >= 0) || s.watches < 0 || s.servers < 0 || !(s.factor >= 1):
-		return usageError{errors.New("-p99, -hold, -line-rate, -watches and -servers must not be negative, and -factor not under 1")}
+		return usageError{errors.New("-p99, -hold, -line-rate, -watches and -servers must not be negative, and -factor must be at least 1")}
 	}
 	runs, err := readRuns(f.Args())
 	if err != nil {
@@ -161,10 +160,10 @@ func (c command) plan(s planSettings, runs []record.Run) error {
 }
 
 func (s *planSettings) limitFlags(f *flag.FlagSet) {
-	const known = ";\nby default what the records tell, or else ZooKeeper's own default"
+	const known = ";\nby default the value in the records, or else ZooKeeper's own default"
 	s.limit(f, "jute-maxbuffer", "the servers' jute.maxbuffer, a `number` of bytes"+known, 1, func(l *plan.Limits, n int) { l.MaxBuffer = n })
-	s.limit(f, "max-client-cnxns", "the servers' maxClientCnxns, a `number`, of which 0 is no limit"+known, 0, func(l *plan.Limits, n int) { l.MaxClientCnxns = n })
-	s.limit(f, "descriptors", "a `number`: what a process of contenders may open (default 524288, as systemd has it)", 1, func(l *plan.Limits, n int) { l.Descriptors = n })
+	s.limit(f, "max-client-cnxns", "the servers' maxClientCnxns, a `number`; 0 is no limit"+known, 0, func(l *plan.Limits, n int) { l.MaxClientCnxns = n })
+	s.limit(f, "descriptors", "`number` of open files that a process of contenders may have (default 524288, as in systemd)", 1, func(l *plan.Limits, n int) { l.Descriptors = n })
 	s.limit(f, "network", "the network's `speed` in Mbit/s (default 1000)", 1, func(l *plan.Limits, n int) { l.Network = float64(n) * 1e6 / 8 })
 }
 

@@ -15,8 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
-// answers writes a sentence for each question and model. It reports whether all were
-// answered.
+// answers writes a sentence for each question and model. It reports whether all had an answer.
 func (s planSettings) answers(w io.Writer, models []fitted) bool {
 	answered := true
 	for _, ask := range []func(io.Writer, []fitted) bool{s.mosts, s.choices, s.restarts, s.ensembles, s.held} {
@@ -25,7 +24,7 @@ func (s planSettings) answers(w io.Writer, models []fitted) bool {
 	return answered
 }
 
-// mosts says how many contenders keep the limit of -p99.
+// mosts answers -p99: how many contenders keep the limit.
 func (s planSettings) mosts(w io.Writer, models []fitted) bool {
 	answered := true
 	for _, m := range models {
@@ -59,7 +58,7 @@ func (s planSettings) most(w io.Writer, m fitted) bool {
 	return true
 }
 
-// choices says which strategy to use at each number of contenders, and why.
+// choices answers -choose: which strategy to use at each number of contenders, and why.
 func (s planSettings) choices(w io.Writer, models []fitted) bool {
 	if !s.choose {
 		return true
@@ -108,7 +107,7 @@ func (s planSettings) choice(w io.Writer, models []fitted, n int) bool {
 	return true
 }
 
-// restarts says what a rolling restart and a lost session cost.
+// restarts answers -watches: what a rolling restart and a lost session cost.
 func (s planSettings) restarts(w io.Writer, models []fitted) bool {
 	if s.watches == 0 {
 		return true
@@ -131,19 +130,19 @@ func (s planSettings) restarts(w io.Writer, models []fitted) bool {
 		}
 		m := place[0]
 		for _, other := range place {
-			if other.Strategy < m.Strategy { // handoff, if there
+			if other.Strategy < m.Strategy { // prefers handoff
 				m = other
 			}
 		}
 		if e, err := m.At(unit.HandoffP50, s.at.values[0]); err == nil {
-			fmt.Fprintf(w, "lost session on %s: nobody holds for up to %v, its timeout, and a handoff of %s (%s)\n",
+			fmt.Fprintf(w, "lost session on %s: no contender holds for up to %v, its timeout, and a handoff of %s (%s)\n",
 				m.place, s.limitsOf(m).Timeout, unit.Quantity(unit.HandoffP50, e.Value), m.Strategy)
 		}
 	}
 	return true
 }
 
-// ensembles says what another number of servers does to writes.
+// ensembles answers -servers: how another number of servers changes writes.
 func (s planSettings) ensembles(w io.Writer, models []fitted) bool {
 	if s.servers == 0 {
 		return true
@@ -187,8 +186,8 @@ func (s planSettings) ensembles(w io.Writer, models []fitted) bool {
 	return answered
 }
 
-// held says whether one lock can be taken -line-rate times a second for -hold, and how
-// long acquisitions wait then.
+// held answers -line-rate for one lock: how busy it is with holds of -hold, and how long
+// acquisitions wait.
 func (s planSettings) held(w io.Writer, models []fitted) bool {
 	if s.lineRate == 0 {
 		return true
@@ -268,7 +267,7 @@ func (s planSettings) figures(m fitted, n int) string {
 	for _, figure := range m.Units() {
 		e, err := m.At(figure, n)
 		if err != nil {
-			continue // of few levels: too little to say
+			continue // too few levels have the figure
 		}
 		rows = append(rows, []string{
 			"    " + figure, unit.Quantity(figure, e.Value), unit.Quantity(figure, e.Lo) + " to " + unit.Quantity(figure, e.Hi),

@@ -14,19 +14,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
-// A fitted model knows what its trials ran on.
+// fitted is a model with the servers of its trials.
 type fitted struct {
 	*plan.Model
-	details   map[string]string // of the first run that had such trials
-	place     string            // its servers
+	details   map[string]string // of the first run with such trials
+	place     string            // the servers, in words
 	servers   int
 	embedded  bool
 	transport string
 	hold      time.Duration
 }
 
-// places sorts models by what they were measured on, so that those of one place can be
-// compared with each other.
+// places groups models by their servers, workload, transport and hold, so that the models of a
+// group can be compared.
 func places(models []fitted) (places [][]fitted) {
 	for _, m := range models {
 		same := func(p []fitted) bool {
@@ -59,8 +59,8 @@ func sweepCommand(m fitted, where string) string {
 	return fmt.Sprintf("zkbench sweep %s -recipe lock -workload %s -contenders 2..1000 -limit 20s -record more.jsonl", where, kind)
 }
 
-// models fits a model to each combination that can be fitted. What cannot is told
-// by the errors.
+// models fits a model to each combination. skipped has an error for each that has too few
+// levels.
 func models(runs []record.Run, seed uint64) (models []fitted, skipped []error) {
 	groups := map[string][]record.Record{}
 	of := map[string]fitted{}
@@ -113,8 +113,8 @@ type manyLevel struct {
 
 func (l manyLevel) median() float64 { return l.rates[len(l.rates)/2] }
 
-// lines writes how many independent lines the servers carry, for each combination
-// that has trials of -workload many. It reports whether there was an answer.
+// lines answers -line-rate for many locks: how many independent lines the servers carry, for
+// each combination with trials of -workload many. It reports whether there was an answer.
 func (s planSettings) lines(w io.Writer, runs []record.Run) bool {
 	if s.lineRate == 0 {
 		return true
@@ -132,13 +132,13 @@ func (s planSettings) lines(w io.Writer, runs []record.Run) bool {
 		fmt.Fprintf(w, "independent lines of %v handoffs/s, %s: %d (%d to %d by the slowest and the fastest trial); %.0f%% of the %.4g handoffs/s that %d lines made\n",
 			s.lineRate, name, at(best.median()), at(best.rates[0]), at(best.rates[len(best.rates)-1]), 100*carried, best.median(), best.lines)
 		if best.lines == levels[len(levels)-1].lines {
-			fmt.Fprintf(w, "  warning: the most lines measured made the most; the servers may carry more, which only a run with more -lines tells\n")
+			fmt.Fprintf(w, "  warning: the largest number of lines had the highest throughput; the servers may carry more, which only a run with more -lines can show\n")
 		}
 	}
 	return true
 }
 
-// failovers writes how long nobody held in the recorded failovers, for -watches.
+// failovers writes, for -watches, how long no contender held in the recorded failovers.
 func (s planSettings) failovers(w io.Writer, runs []record.Run) {
 	if s.watches == 0 {
 		return
@@ -159,13 +159,13 @@ func (s planSettings) failovers(w io.Writer, runs []record.Run) {
 	for _, name := range names {
 		slices.Sort(took[name])
 		n := len(took[name])
-		fmt.Fprintf(w, "lost session, measured: nobody held for %s (%s to %s in %d trials): %s\n", unit.Quantity(unit.HandoffP50, took[name][n/2]),
+		fmt.Fprintf(w, "lost session, measured: no contender held for %s (%s to %s in %d trials): %s\n", unit.Quantity(unit.HandoffP50, took[name][n/2]),
 			unit.Quantity(unit.HandoffP50, took[name][0]), unit.Quantity(unit.HandoffP50, took[name][n-1]), n, name)
 	}
 }
 
-// manyLevels sorts the valid trials of many lines by combination, and by the number
-// of lines. The names are in the order of the records.
+// manyLevels groups the valid trials of -workload many by combination and number of lines. The
+// names are in the order of the records.
 func manyLevels(runs []record.Run) (levels map[string][]manyLevel, names []string) {
 	levels = map[string][]manyLevel{}
 	machine := report.Machines(runs)

@@ -22,9 +22,9 @@ type show struct {
 }
 
 func (s *show) add(f *flag.FlagSet) {
-	f.BoolVar(&s.raw, "raw", false, "write the results to stdout though it is a terminal")
+	f.BoolVar(&s.raw, "raw", false, "write the results to stdout even if it is a terminal")
 	f.BoolVar(&s.quiet, "quiet", false, "write errors and warnings to stderr, and nothing else")
-	f.StringVar(&s.table, "table", "", "the table at the end: wide (all columns), narrow (80 characters), none; by default as\nwide as the terminal")
+	f.StringVar(&s.table, "table", "", "table at the end: wide (all columns), narrow (80 characters), none; by default it has\nthe width of the terminal")
 }
 
 func (s *show) check() error {
@@ -47,8 +47,8 @@ func terminal(w io.Writer) (width int, ok bool) {
 	return width, true
 }
 
-// results is where results in the benchmark format go: on a terminal people read the
-// table, and a program reads a pipe.
+// results returns the writer for results in the benchmark format. A person at a terminal reads
+// the table instead, so the results are discarded there, unless -raw is given.
 func (c command) results(s show) io.Writer {
 	if _, ok := c.terminal(c.stdout); ok && !s.raw {
 		return io.Discard
@@ -57,7 +57,7 @@ func (c command) results(s show) io.Writer {
 }
 
 func (c command) tabulate(s show, records []record.Record) error {
-	width, _ := c.terminal(c.stderr) // 0 has room for all
+	width, _ := c.terminal(c.stderr) // 0 is unlimited
 	switch {
 	case s.quiet, s.table == "none":
 		return nil
@@ -70,10 +70,10 @@ func (c command) tabulate(s show, records []record.Record) error {
 }
 
 type progress struct {
-	bar   *progressbar.ProgressBar // nil off a terminal
-	trial string                   // the present one, in words
+	bar   *progressbar.ProgressBar // nil without a terminal
+	trial string                   // the current one, in words
 	of    int
-	stop  chan struct{} // ends the lines
+	stop  chan struct{} // closed to end sayOften
 
 	mu        sync.Mutex
 	remaining *remaining
@@ -81,7 +81,7 @@ type progress struct {
 	ended     bool
 }
 
-// sayEvery is the time between two lines. A trial may take longer.
+// sayEvery is the time between two lines of progress. A trial may take longer.
 const sayEvery = 30 * time.Second
 
 func (c command) newProgress(trials []bench.Trial) *progress {
@@ -98,7 +98,7 @@ func (c command) newProgress(trials []bench.Trial) *progress {
 			progressbar.OptionShowCount(),
 			progressbar.OptionFullWidth(),
 			progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetPredictTime(false), // it takes all trials for equal
+			progressbar.OptionSetPredictTime(false), // it assumes that all trials take the same time
 			progressbar.OptionSetRenderBlankState(true),
 		)
 	}
@@ -139,8 +139,7 @@ func (p *progress) left() string {
 	return "remaining time not known yet"
 }
 
-// enrol is told how many of a trial's contenders have come so far. Ten thousand take a
-// while.
+// enrol shows how many of a trial's contenders are open or in line. Ten thousand take a while.
 func (p *progress) enrol(what string, done, of int) {
 	const steps = 20
 	if p.bar == nil || of < 10*steps || done%(of/steps) != 0 {
@@ -153,15 +152,15 @@ func (p *progress) enrol(what string, done, of int) {
 	p.bar.Describe(description)
 }
 
-// pause takes the bar away, so that something else can be written to the
-// terminal; the next step brings it back.
+// pause hides the bar, so that something else can be written to the terminal. The next step
+// shows it again.
 func (p *progress) pause() {
 	if p.bar != nil {
 		_ = p.bar.Clear()
 	}
 }
 
-// step is one trial done.
+// step counts a trial that has ended.
 func (p *progress) step() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,7 +175,7 @@ func (p *progress) count() {
 	}
 }
 
-// skip is one trial that is not made.
+// skip counts a trial that is left out.
 func (p *progress) skip(t bench.Trial) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,9 +196,9 @@ func (p *progress) end() {
 	}
 }
 
-// remaining estimates how long the trials that are left will take. Trials of one
-// combination take alike, and those of different ones do not: a line of a
-// thousand takes a thousand times as long as one of one.
+// remaining estimates how long the remaining trials will take. Trials of one combination take
+// about the same time. Those of different combinations do not: a line of a thousand may take a
+// thousand times as long as a single contender.
 type remaining struct {
 	left  map[combination]int
 	took  map[combination][]time.Duration
@@ -207,7 +206,7 @@ type remaining struct {
 	began time.Time
 }
 
-// combination is what a trial's duration depends on.
+// combination has the settings that decide a trial's duration.
 type combination struct {
 	recipe, workload, strategy, transport string
 	contenders                            int
@@ -233,9 +232,9 @@ func (r *remaining) end(now time.Time) {
 	r.took[r.now] = append(r.took[r.now], now.Sub(r.began))
 }
 
-// estimate returns how long the rest will take: of a combination that has been
-// run, its mean; of one that has not, the mean per contender of those that have.
-// It is false as long as nothing is known.
+// estimate returns how long the remaining trials will take. A combination that has run takes its
+// mean. One that has not takes the mean per contender of those that have. It returns false before
+// the first trial has ended.
 func (r *remaining) estimate() (time.Duration, bool) {
 	var sum time.Duration
 	contenders := 0

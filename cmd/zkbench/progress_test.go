@@ -22,7 +22,7 @@ import (
 
 // A person at a terminal gets a table that fits it, and a program in a pipe the
 // results.
-func TestOutputIsForWhoeverReadsIt(t *testing.T) {
+func TestOutputDependsOnItsReader(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		columns   int // 0: no terminal
@@ -80,7 +80,7 @@ func TestOutputIsForWhoeverReadsIt(t *testing.T) {
 	}
 }
 
-// What goes into a file is not printed beside it, unless the run fails and leaves no file.
+// Results in a file are not also printed, unless the run fails and leaves no file.
 func TestResultsGoToOnePlace(t *testing.T) {
 	sound, broken := new(fake.World), &fake.World{Defect: fake.TwoHolders}
 	file := filepath.Join(t.TempDir(), "results.txt")
@@ -97,7 +97,7 @@ func TestResultsGoToOnePlace(t *testing.T) {
 	}
 }
 
-// A run that measured zkbench itself does not pass for one that measured the servers.
+// A run whose limit was zkbench itself must not look like a measurement of the servers.
 func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 	of := func(contenders int, invalid ...bool) (all []record.Record) {
 		for _, i := range invalid {
@@ -135,11 +135,14 @@ func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 	}
 }
 
-// Whoever asks for help wants to know what a verb does and how it is called, then what
-// it promises, and at the end every flag.
+// A reader of help wants to know first what a verb does and how to call it, then what it
+// promises, and at the end every flag.
 func TestHelpBeginsWithWhatIsWantedFirst(t *testing.T) {
 	for _, v := range verbs() {
-		_, help, _ := zkbench(t.Context(), new(fake.World).Open, v.name, "-h")
+		code, help, errs := zkbench(t.Context(), new(fake.World).Open, v.name, "-h")
+		if code != exitOK || errs != "" {
+			t.Errorf("%s -h: exit code %d, stderr %q", v.name, code, errs)
+		}
 		usage, rest, _ := strings.Cut(help, "\n\n")
 		if !strings.HasPrefix(usage, "Usage: zkbench "+v.name) || strings.Contains(usage, "\n") {
 			t.Errorf("%s begins with %q", v.name, usage)
@@ -161,13 +164,13 @@ func TestHelpBeginsWithWhatIsWantedFirst(t *testing.T) {
 	}
 }
 
-// The README says as the help how long the first command takes.
+// The README and the help agree about how long the first command takes.
 func TestTheFirstCommandTakesAsLongAsTheReadmeSays(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := regexp.MustCompile(`three ways to wait,? in[^.]* (\w+) seconds`)
+	said := regexp.MustCompile(`three (?:ways to wait|strategies),? in[^.]* (\w+) seconds`)
 	var times []string
 	for _, text := range []string{help, string(readme)} {
 		m := said.FindStringSubmatch(text)
@@ -181,7 +184,7 @@ func TestTheFirstCommandTakesAsLongAsTheReadmeSays(t *testing.T) {
 	}
 }
 
-// Off a terminal a run is not silent for an hour, also if one trial takes that long.
+// Without a terminal, a run still reports its progress, even within a long trial.
 func TestProgressOffATerminalIsALineEvery30Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string

@@ -26,9 +26,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestPredecessorBeatsTheHerdOnARealServer is the comparison that zkbench exists
-// for. A quiet machine shows a factor of four to six in handoffs per second;
-// the test asks for less, because its machine may be busy, and for exact counts.
+// TestPredecessorBeatsTheHerdOnARealServer is the comparison that zkbench exists for. A quiet
+// machine shows a factor of four to six in handoffs per second. The test requires less, because
+// its machine may be busy, and exact counts.
 func TestPredecessorBeatsTheHerdOnARealServer(t *testing.T) {
 	ensembletest.Require(t)
 	code, stdout, stderr := whole(t, "run", "-ensemble", "1", "-strategy", "herd,predecessor", "-contenders", "80", "-count", "2")
@@ -65,15 +65,15 @@ func TestPredecessorBeatsTheHerdOnARealServer(t *testing.T) {
 	if reads := herd["reads/op"]; len(reads) == 0 || slices.Min(reads) < 40 {
 		t.Errorf("herd: %v reads per handoff; want at least half the line of 80", reads)
 	}
-	// The best of the one against the worst of the other, because a busy machine
-	// may slow down any trial.
+	// Compare the best of one with the worst of the other, because a busy machine may slow
+	// down any trial.
 	if slow, fast := slices.Min(herd["handoffs/s"]), slices.Max(predecessor["handoffs/s"]); fast < 2*slow {
 		t.Errorf("predecessor makes %v handoffs/s, the herd %v; want at least twice as many", fast, slow)
 	}
 }
 
-// tooFewConnections says what stands in the way before anything is run, and leaves
-// nothing half-written.
+// tooFewConnections checks that a too low maxClientCnxns is reported before anything is run, and
+// leaves no file behind.
 func tooFewConnections(t *testing.T, server string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "records.jsonl")
@@ -86,8 +86,8 @@ func tooFewConnections(t *testing.T, server string) {
 	}
 }
 
-// TestFailoversOnARealServer cuts holders off; the run fails if one of them does not
-// know that it lost before the next one is granted.
+// TestFailoversOnARealServer cuts holders off. The run fails if one of them reports its loss only
+// after the next contender is granted.
 func TestFailoversOnARealServer(t *testing.T) {
 	t.Parallel()
 	e := ensembletest.Shared(t)
@@ -130,9 +130,9 @@ func TestScriptsOnARealServer(t *testing.T) {
 	})
 }
 
-// TestObjectiveOnARealServer has holds bound the rate, whatever else the machine does:
-// those of 50 ms to twenty a second. A machine that is too busy for any pass is asked
-// for half the rates in twice the times. How late zkbench starts is of no interest.
+// TestObjectiveOnARealServer limits the rate by holds, whatever else the machine does: holds of
+// 50 ms allow twenty a second. If the machine is too busy for any pass, the test repeats with
+// half the rates and twice the times. It ignores late starts of zkbench.
 func TestObjectiveOnARealServer(t *testing.T) {
 	testall.Require(t)
 	t.Parallel()
@@ -161,8 +161,8 @@ func TestObjectiveOnARealServer(t *testing.T) {
 	t.Error("no pass, however slow the machine may be")
 }
 
-// A thousand contenders, each with a session of its own, fit in one process and
-// on one server, and the line drains at the same exact cost.
+// A thousand contenders, each with a session of its own, fit in one process and on one server,
+// and a handoff has the same exact cost.
 func TestAThousandContendersOnOneRealServer(t *testing.T) {
 	testall.Require(t)
 	ensembletest.Require(t)
@@ -177,10 +177,10 @@ func TestAThousandContendersOnOneRealServer(t *testing.T) {
 	}
 }
 
-// TestServersThatSpeakTLS measures a real server through its secure port, which
-// asks for a certificate: sessions, four-letter words, and a failover, whose
-// sessions go through a relay of another address. The server allows ten connections, which
-// its plain port tells.
+// TestServersThatSpeakTLSAndAllowTenConnections measures a real server through its secure port,
+// which requires a certificate. It covers sessions, four-letter words, and a failover, whose
+// sessions go through a relay at another address. The server allows ten connections, and reports
+// that at its plain port.
 func TestServersThatSpeakTLSAndAllowTenConnections(t *testing.T) {
 	t.Parallel()
 	ensembletest.Require(t)
@@ -209,8 +209,7 @@ func TestServersThatSpeakTLSAndAllowTenConnections(t *testing.T) {
 	}
 }
 
-// certificate makes a certificate for 127.0.0.1 that is its own authority, and
-// returns the files.
+// certificate makes a self-signed certificate for 127.0.0.1 and returns its files.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -29,17 +29,17 @@ Examples:
 Rules:
 
 	Page      The page needs no other file and no network. It has throughput,
-	          latencies, costs and fairness against contenders, distributions,
-	          the plan and the environment.
-	Interval  Figures show medians. Bars are 95% confidence intervals; of fewer
+	          latencies, costs and fairness by contenders, distributions, the plan
+	          and the environment.
+	Interval  Figures show medians. Bars are 95% confidence intervals; with fewer
 	          than six trials there is none.
-	Records   Invalid trials are left out and listed. What different machines
-	          measured is kept apart, and so are delays.
+	Records   Invalid trials are left out and listed. Results of different machines
+	          and of different delays have tables of their own.
 
 Exit codes:
 
 	0    everything was written
-	1    something could not be written; files that were there before are whole
+	1    something could not be written; no existing file is damaged
 	2    the flags or the files cannot be used; nothing was written
 
 Flags:
@@ -51,7 +51,7 @@ func (c command) reportVerb(_ context.Context, args []string) error {
 	html := f.String("html", "", "`file` for the page")
 	markdown := f.String("markdown", "", "`file` for the tables")
 	figures := f.String("figures", "", "`directory` for the figures, as SVG; it is created")
-	insert := f.String("insert", "", "`file` in which to replace what is between the lines "+insertBegin+"\nand "+insertEnd+" by a short table, and the throughput figure of -figures")
+	insert := f.String("insert", "", "`file` in which a short table, and the throughput figure of -figures, replace the text\nbetween the lines "+insertBegin+" and "+insertEnd)
 	hgrm := f.String("hgrm", "", "`directory` for the percentiles of each line, in milliseconds; it is created")
 	if err := c.parse(f, reportHelp, args); err != nil {
 		return err
@@ -80,8 +80,7 @@ func (c command) reportVerb(_ context.Context, args []string) error {
 	return files.commit()
 }
 
-// planOf is what plan says about the records, without questions; "" if it says
-// nothing.
+// planOf returns the output of plan for the records, without questions. It is "" if no model can be fitted.
 func planOf(runs []record.Run) string {
 	var b strings.Builder
 	all, _ := models(runs, 1)
@@ -93,8 +92,7 @@ func planOf(runs []record.Run) string {
 	return b.String()
 }
 
-// files are written beside their places and moved there when all of them are
-// complete.
+// files are written beside their final paths and moved there when all are complete.
 type files struct {
 	outputs []*output
 	err     error // the first
@@ -102,7 +100,7 @@ type files struct {
 
 func newFiles() *files { return &files{} }
 
-// add renders a file, unless it has no name or something went wrong before.
+// add renders a file, unless name is "" or an earlier call has failed.
 func (f *files) add(flag, name string, render func(io.Writer) error) {
 	if name == "" || f.err != nil {
 		return
@@ -172,23 +170,23 @@ func (f *files) discard() {
 	}
 }
 
-// The lines of a page between which -insert writes.
+// Markers of a page, between which -insert writes.
 const (
 	insertBegin = "<!-- zkbench report: begin -->"
 	insertEnd   = "<!-- zkbench report: end -->"
 )
 
-// between returns page with what is between its two marks replaced.
+// between returns page with text between its two markers.
 func between(page, text []byte) ([]byte, error) {
 	begin, end := bytes.Index(page, []byte(insertBegin)), bytes.Index(page, []byte(insertEnd))
 	if begin < 0 || end < begin || bytes.Count(page, []byte(insertBegin)) != 1 || bytes.Count(page, []byte(insertEnd)) != 1 {
-		return nil, fmt.Errorf("it has to have the line %s and below it the line %s, once each", insertBegin, insertEnd)
+		return nil, fmt.Errorf("it needs the line %s and below it the line %s, once each", insertBegin, insertEnd)
 	}
 	return bytes.Join([][]byte{page[:begin+len(insertBegin)], []byte("\n"), text, page[end:]}, nil), nil
 }
 
-// insert has the summary written into a page, with the figures that are in the
-// directory figures, if that is not "".
+// insert writes the summary into a page, with figures from the directory figures, unless that
+// is "".
 func (f *files) insert(name, figures string, sets []report.Set) {
 	if name == "" || f.err != nil {
 		return
@@ -204,7 +202,7 @@ func (f *files) insert(name, figures string, sets []report.Set) {
 		}
 		path, err := filepath.Rel(filepath.Dir(name), figureFile(figures, set, figure))
 		if err != nil {
-			return "" // on another drive: no link leads there
+			return "" // a page cannot link to another drive
 		}
 		return filepath.ToSlash(path)
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 )
 
-// ownFiles is more than zkbench has open besides its sessions.
+// ownFiles is an upper bound of the files that zkbench has open besides its sessions.
 const ownFiles = 100
 
-// openFiles is how many files the experiment needs at once in this process. A session
-// needs one, an embedded server another for it, a relay two, and the relay of a failover,
-// which listens for one session alone, three. Over the plugin or the relay process it is
-// as many there.
+// openFiles is how many files the experiment needs at once in this process. A session needs one
+// file. An embedded server needs another one for it, a relay two, and the relay of a failover
+// three, because it listens for that session only. The plugin or the relay process needs as
+// many.
 func (s settings) openFiles() int {
 	each := 1
 	if s.inside() {
@@ -32,13 +32,13 @@ func (s settings) openFiles() int {
 	case slices.Max(s.delays.values) > 0:
 		each += 2
 	}
-	if slices.Contains(s.via.values, byRelay) { // two there, too
+	if slices.Contains(s.via.values, byRelay) { // the relay process needs two
 		each = max(each, 2)
 	}
 	return s.connections()*each + ownFiles
 }
 
-// fits returns a usageError if the machine cannot hold the experiment, with what is
+// fits returns a usageError if this machine is too small for the experiment. It names what is
 // missing.
 func (s settings) fits() error { return s.fitsInto(thisMachine()) }
 
@@ -64,8 +64,8 @@ func (s settings) fitsInto(m machine) error {
 	return usageError{fmt.Errorf("%s; or use fewer -contenders, or spread them over machines with -join", strings.Join(lacks, "; "))}
 }
 
-// sessionMemory is what a session takes with its contender, in all processes of this
-// machine, in bytes. It is more than was measured, for garbage.
+// sessionMemory is how much memory a session with its contender needs in all processes of this
+// machine, in bytes. It is more than was measured, to allow for garbage.
 func (s settings) sessionMemory() int64 {
 	each := int64(64 << 10)
 	if s.inside() {
@@ -80,19 +80,19 @@ func (s settings) sessionMemory() int64 {
 	return each
 }
 
-// machine is what this machine, and this process, have for sessions. 0 is not known.
+// machine is what this machine and this process have for sessions. 0 means unknown.
 type machine struct {
-	files   int    // that the process may have open
-	ports   int    // that connections to one address can go out from
-	memory  int64  // bytes that are available
-	limited string // what else than the machine says so
+	files   int    // open files that the process may have
+	ports   int    // local ports for connections to one address
+	memory  int64  // available bytes
+	limited string // names the limit on memory, if it is not the machine's own
 
 	resolve func(host string) ([]string, error)
 }
 
-// addresses is how many addresses the servers have. A name may have several, among
-// which sessions spread, and two entries may have the same. What cannot be resolved
-// counts as one.
+// addresses returns how many different addresses the servers have. A name may have several, over
+// which sessions spread, and two names may have the same. A name that cannot be resolved counts
+// as one.
 func (m machine) addresses(servers []string) int {
 	distinct := map[string]bool{}
 	for _, server := range servers {
@@ -109,7 +109,7 @@ func (m machine) addresses(servers []string) int {
 	return len(distinct)
 }
 
-// lookupTime bounds a look for a server's addresses.
+// lookupTime limits the lookup of a server's addresses.
 const lookupTime = 2 * time.Second
 
 func lookup(host string) ([]string, error) {
@@ -137,10 +137,9 @@ func thisMachine() machine {
 	return m
 }
 
-// cgroupMemory returns how many bytes this process may still take under the limits of
-// its control groups, of version 1 and 2, and of all groups above them. A page of a file
-// that was not used for long can be had too. ok is false if no group has a limit. root
-// is "/"; tests have another one.
+// cgroupMemory returns how many bytes this process may still use under the limits of its control
+// groups, of version 1 and 2, and of all groups above them. Inactive pages of files count as
+// free. ok is false if no group has a limit. root is "/" except in tests.
 func cgroupMemory(root string) (left int64, ok bool) {
 	file, err := os.Open(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
@@ -166,9 +165,9 @@ func cgroupMemory(root string) (left int64, ok bool) {
 	return left, ok
 }
 
-// groups are the directories of a group and of those above it. In a container the path
-// may be the host's, which is not there: the container's own group is the mount's root,
-// which is among them.
+// groups returns the directories of a group and of those above it. In a container the path may be
+// the host's and not exist. The container's own group is then the root of the mount, which is
+// always among them.
 func groups(mount, path string) (dirs []string) {
 	for path = filepath.Clean("/" + path); ; path = filepath.Dir(path) {
 		dirs = append(dirs, filepath.Join(mount, path))
@@ -185,7 +184,7 @@ var (
 	version2 = hierarchy{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"}
 )
 
-// noLimit is what version 1 has for none: the largest number of pages.
+// noLimit is a bound for "no limit" in version 1, which is the largest number of pages.
 const noLimit = 1 << 62
 
 func (h hierarchy) left(dir string) (int64, bool) {
@@ -205,7 +204,7 @@ func (h hierarchy) left(dir string) (int64, bool) {
 	return max(0, limit-used), true
 }
 
-// number reads a file of one number. "max" is none.
+// number reads a file with one number. ok is false for "max".
 func number(file string) (n int64, ok bool) {
 	text, err := os.ReadFile(file)
 	if err == nil {

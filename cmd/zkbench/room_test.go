@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 )
 
-func TestWhatAMachineCannotHoldIsRefusedWithWhatIsMissing(t *testing.T) {
+func TestMachineThatIsTooSmallIsRefused(t *testing.T) {
 	resolve := func(host string) ([]string, error) {
 		switch host {
 		case "four":
@@ -27,7 +27,7 @@ func TestWhatAMachineCannotHoldIsRefusedWithWhatIsMissing(t *testing.T) {
 		name  string
 		flags string
 		m     machine
-		want  []string // of the error; none: it fits
+		want  []string // in the error; empty if it fits
 	}{
 		{"it fits", "-servers a:1 -contenders 10000", enough, nil},
 		{"nothing is known", "-servers a:1 -contenders 100000", machine{}, nil},

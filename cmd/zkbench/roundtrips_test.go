@@ -10,11 +10,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestHandoffHasTheRoundTripsThatThePlanAssumes measures handoffs over a slow network. A
-// handoff cannot be faster than its round trips. The fastest of them is slower by less
-// than one, unless the machine is busy all the time. What that adds does not grow with a
-// round trip, so a longer one tells. Package plan assumes these numbers where no records
-// tell.
+// TestHandoffHasTheRoundTripsThatThePlanAssumes measures handoffs over a slow network. A handoff
+// cannot be faster than its round trips. The fastest one is slower by less than a round trip,
+// unless the machine is busy all the time. That delay does not grow with the round trip, so the
+// test tries longer ones. Package plan assumes these numbers for records at a single delay.
 func TestHandoffHasTheRoundTripsThatThePlanAssumes(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy), func(t *testing.T) {

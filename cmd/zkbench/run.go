@@ -30,7 +30,7 @@ func (c command) runVerb(ctx context.Context, args []string) error {
 	return c.experiment(ctx, s, append([]string{"run"}, args...))
 }
 
-// experiment runs what the settings describe. args are kept in the records.
+// experiment runs the experiment of the settings. The records contain args.
 func (c command) experiment(ctx context.Context, s settings, args []string) (err error) {
 	c.quiet = s.quiet
 	end := &cleanup{}
@@ -58,7 +58,7 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 	sink.describe(c.results(s.show), env)
 	err = c.measure(ctx, e, crew, known, sink, s.show)
 	if crew != nil && crew.Number() != 1 {
-		return err // the records are the first worker's
+		return err // worker 1 writes the results
 	}
 	var lost error
 	interrupted := (*interruption)(nil)
@@ -72,7 +72,7 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 	return errors.Join(err, lost)
 }
 
-// prepare opens the files of the results, and starts what the settings need.
+// prepare opens the files for results, and starts the servers and transports.
 func (c command) prepare(ctx context.Context, s settings, end *cleanup) (e bench.Experiment, srv server, out *sink, former []record.Run, err error) {
 	if out, former, err = s.openSink(); err != nil {
 		return e, srv, out, former, err
@@ -124,11 +124,11 @@ func (s settings) experiment(transports []bench.Transport, session recipes.Sessi
 	}
 }
 
-// interruption is the end of a run that was told to end. The zero value is one
-// that came before the first trial; a search does not know how many there will be.
+// interruption is the error of an interrupted run. Its zero value means before the first
+// trial. trials is 0 for a search, which does not know how many trials it will need.
 type interruption struct {
 	done, trials int
-	why          error // nil: whoever started the run wanted it
+	why          error // nil if the user interrupted the run
 }
 
 func (i *interruption) Error() string {
@@ -145,11 +145,11 @@ func (i *interruption) Error() string {
 
 func (i *interruption) Unwrap() error { return i.why }
 
-// measure runs the trials, writes each result when it is there, and in the end a
-// table of them all, however the run ends.
+// measure runs the trials and writes each result at once. However the run ends, it writes a
+// table of all results at the end.
 //
-// With a crew, each trial is run together with the other workers, and the results
-// are written by the first.
+// With a crew, it runs each trial together with the other workers, and worker 1 writes the
+// results.
 func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.Crew, known *history, out *sink, show show) (err error) {
 	trials := e.Trials()
 	records := known.records()
@@ -207,12 +207,12 @@ func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.
 	return nil
 }
 
-// mostlyInvalid reports whether more than half of the trials of a row are invalid, or of
-// all trials. A row of one or two trials does not decide: one pause of a busy machine would
-// fail a first look.
+// mostlyInvalid reports whether more than half of all trials are invalid, or more than half of
+// those of a row with three or more. A smaller row does not decide, so that one pause of a busy
+// machine does not fail a first run.
 func mostlyInvalid(records []record.Record) bool {
 	const decides = 3
-	trials, balance := map[string]int{}, map[string]int{} // of a row; invalid trials less valid ones
+	trials, balance := map[string]int{}, map[string]int{} // of each row; balance is invalid trials minus valid ones
 	all := 0
 	for _, r := range records {
 		more := 1
@@ -231,8 +231,8 @@ func mostlyInvalid(records []record.Record) bool {
 	return all > 0
 }
 
-// trialOf runs a trial. With a crew, whole is false for all workers but the first,
-// which gets the sum of what all recorded.
+// trialOf runs a trial. With a crew, worker 1 gets the merged record of all workers; for the
+// others whole is false.
 func trialOf(ctx context.Context, e bench.Experiment, t bench.Trial, crew *workers.Crew) (r record.Record, whole bool, err error) {
 	r, err = e.Run(ctx, t)
 	if err != nil || crew == nil {
@@ -256,13 +256,13 @@ func (c command) sayInvalid(records []record.Record) {
 		}
 	}
 	if invalid > 0 {
-		c.warn("%d of %d trials are invalid, because zkbench itself was the limit, and not in the table; such as %s", invalid, len(records), example)
+		c.warn("%d of %d trials are invalid, because zkbench itself was the limit; they are not in the table; for example %s", invalid, len(records), example)
 	}
 }
 
 var saying sync.Mutex
 
-// say tells what is worth knowing, unless nobody wants to; warn what is worth a warning.
+// say writes a message, unless -quiet is given. warn writes it in any case.
 func (c command) say(format string, args ...any) {
 	if !c.quiet {
 		c.warn(format, args...)
@@ -270,15 +270,15 @@ func (c command) say(format string, args ...any) {
 }
 
 func (c command) warn(format string, args ...any) {
-	saying.Lock() // progress speaks from a goroutine of its own
+	saying.Lock() // progress writes from its own goroutine
 	defer saying.Unlock()
 	fmt.Fprintf(c.stderr, "zkbench: "+format+"\n", args...)
 }
 
-// place describes the servers, and says where to get figures of real ones.
+// place describes the servers. For the embedded one it names the flags for real servers.
 func place(s record.Server) string {
 	if s.Mode == "embedded" {
-		return report.Servers(s) + "; for figures of a real one, see -ensemble and -servers"
+		return report.Servers(s) + "; to measure a real one, see -ensemble and -servers"
 	}
 	return report.Servers(s)
 }

@@ -14,18 +14,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// server is what is measured.
+// server is the ZooKeeper to measure.
 type server struct {
 	words
-	session recipes.SessionConfig // of sessions on it
+	session recipes.SessionConfig // for its sessions
 	about   record.Server
-	local   bool              // it was started for this run, as processes of this machine
-	facts   map[string]string // that it does not tell itself
+	local   bool              // its processes were started for this run
+	facts   map[string]string // facts that the server itself does not report
 }
 
-// figures reads the servers' own figures. The processor time of servers that were
-// started for this run is that of this process's children, as far as the system
-// tells; mntr does not have it.
+// figures reads the servers' own figures. mntr has no processor time. For servers that were
+// started for this run, it is that of this process's children, where the system has it.
 func (s server) figures(ctx context.Context) (map[string]float64, error) {
 	figures, err := s.mntr(ctx)
 	if s.local {
@@ -92,8 +91,8 @@ func startEnsemble(ctx context.Context, n int, end *cleanup) (server, error) {
 
 const serveHelp = `Usage: zkbench serve [flags]
 
-Runs a ZooKeeper server until it is interrupted, to try things on. When it
-serves, the connect string goes to stdout.
+Runs a ZooKeeper server for trials until it is interrupted. When the server is ready, its
+connect string is written to stdout.
 
 Examples:
 
@@ -129,7 +128,7 @@ func (c command) serveVerb(ctx context.Context, args []string) (err error) {
 	case f.NArg() > 0:
 		return usageError{fmt.Errorf("%q is not a flag", f.Arg(0))}
 	case given["listen"] && given["ensemble"]:
-		return usageError{fmt.Errorf("-listen is of the built-in server; -ensemble finds ports of its own")}
+		return usageError{fmt.Errorf("-listen is for the built-in server; -ensemble chooses ports itself")}
 	case w.check(given) != nil:
 		return usageError{w.check(given)}
 	}
@@ -153,7 +152,7 @@ func (c command) serveVerb(ctx context.Context, args []string) (err error) {
 		go func() { served <- s.Serve(listener) }()
 		end.add(func() error {
 			err := s.Close()
-			<-served // of no interest: it says that the server was closed
+			<-served // its error only says that the server was closed
 			return err
 		})
 	}

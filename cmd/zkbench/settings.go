@@ -59,13 +59,13 @@ func (c command) defaults() settings {
 	}
 }
 
-// parseSettings parses and checks the flags of run. An error is a usageError,
-// or flag.ErrHelp when the help has been written to stdout.
+// parseSettings parses and checks the flags of run. An error is a usageError, or flag.ErrHelp
+// after it has written the help to stdout.
 func (c command) parseSettings(args []string) (settings, error) {
 	s := c.defaults()
 	flags := s.flags("run")
 	s.duel.add(flags)
-	preset := flags.String("preset", "", "flags that belong together, unless they are given: paper-table-3")
+	preset := flags.String("preset", "", "defaults for several flags at once: paper-table-3")
 	if err := c.parse(flags, runHelp, args); err != nil {
 		return s, err
 	}
@@ -81,8 +81,8 @@ func (c command) parseSettings(args []string) (settings, error) {
 	return s, s.check(given(flags))
 }
 
-// parse parses the flags of a verb. An error is a usageError, or flag.ErrHelp
-// when the help has been written to stdout.
+// parse parses the flags of a verb. An error is a usageError, or flag.ErrHelp after it has
+// written the help to stdout.
 func (c command) parse(flags *flag.FlagSet, help string, args []string) error {
 	flags.SetOutput(io.Discard)
 	err := flags.Parse(args)
@@ -100,40 +100,40 @@ func (c command) parse(flags *flag.FlagSet, help string, args []string) error {
 
 func (s *settings) flags(verb string) *flag.FlagSet {
 	f := flag.NewFlagSet("zkbench "+verb, flag.ContinueOnError)
-	f.Var(&s.recipes, "recipe", "`list` of what is contended for: election, lock")
+	f.Var(&s.recipes, "recipe", "`list` of recipes: election, lock")
 	f.Var(&s.workloads, "workload", "`list` of shapes of the load: drain, cycle, failover, open, many, queue, barrier,\ndouble-barrier, two-phase-commit")
 	f.Var(&s.strategies, "strategy", "`list` of ways to wait: "+(&list[recipes.Strategy]{values: recipes.Strategies()}).String())
-	f.Var(&s.contenders, "contenders", "`list` of how many stand in line, with a session each; 1..1000 is 1, 2, 5, 10, 20, ...\nup to 1000, 10..50:10 is 10, 20, 30, 40, 50")
+	f.Var(&s.contenders, "contenders", "`list` of numbers of contenders in a line, each with a session; 1..1000 is 1, 2, 5, 10,\n20, ... up to 1000, 10..50:10 is 10, 20, 30, 40, 50")
 	f.Var(&s.via, "via", "`list` of ways to reach the recipes: direct (library calls), inprocess (gRPC in memory),\nrelay (library calls through a process that copies bytes), plugin (gRPC to its process)")
 
-	f.Var(&s.delays, "delay", "`list` of round-trip times that are added to every session, such as 0,500us,2ms.\nA relay in zkbench holds back what is sent. Its processor time and memory count as zkbench's")
+	f.Var(&s.delays, "delay", "`list` of round-trip times to add to each session, such as 0,500us,2ms. A relay in\nzkbench delays the traffic; its processor time and memory count as zkbench's")
 
-	f.IntVar(&s.count, "count", 10, "trials of each combination; benchstat wants 6 or more")
-	f.Uint64Var(&s.seed, "seed", 1, "decides the order of the trials")
-	f.DurationVar(&s.hold, "hold", 0, "for how long each holder keeps what it was granted")
-	f.DurationVar(&s.duration, "duration", 2*time.Second, "how long a cycle is measured, at least: a turn of the whole line is always part of it")
-	f.DurationVar(&s.warmup, "warmup", 500*time.Millisecond, "how long a cycle runs before it is measured")
-	f.DurationVar(&s.sessionTimeout, "session-timeout", 30*time.Second, "session timeout to ask for; a server that is overloaded for longer loses sessions,\nwhich ends the run")
+	f.IntVar(&s.count, "count", 10, "trials of each combination; benchstat needs 6 or more")
+	f.Uint64Var(&s.seed, "seed", 1, "decides the order of the trials and the arrivals of -workload open")
+	f.DurationVar(&s.hold, "hold", 0, "how long each holder keeps its grant")
+	f.DurationVar(&s.duration, "duration", 2*time.Second, "how long at least to measure a cycle; a turn of the whole line is always part of it")
+	f.DurationVar(&s.warmup, "warmup", 500*time.Millisecond, "how long at least a cycle runs before it is measured")
+	f.DurationVar(&s.sessionTimeout, "session-timeout", 30*time.Second, "session timeout to request; a server that is overloaded for longer loses sessions, and\nthe run ends")
 
 	f.IntVar(&s.rounds, "rounds", 20, "rounds of -workload queue, barrier, double-barrier and two-phase-commit")
 	f.IntVar(&s.lines, "lines", 4, "`number` of independent lines of -workload many, each with that many contenders")
 	f.Float64Var(&s.rate, "rate", 50, "acquisitions a second of -workload open")
-	f.Func("arrivals", "how they come: constant, poisson (default poisson)", func(v string) (err error) {
+	f.Func("arrivals", "how these acquisitions arrive: constant, poisson (default poisson)", func(v string) (err error) {
 		s.arrivals, err = load.ParseArrivals(v)
 		return err
 	})
 
 	s.where.add(f)
-	if verb != "slo" { // it searches by itself
+	if verb != "slo" { // slo runs alone and has no table
 		s.join.add(f)
 		s.show.add(f)
 	} else {
 		f.BoolVar(&s.quiet, "quiet", false, "write errors and warnings to stderr, and nothing else")
 	}
 
-	f.StringVar(&s.plugin, "plugin", "", "plugin executable for -via plugin; by default "+pluginName+" beside zkbench,\nthen on the PATH, then built with go build if this is a checkout of the module")
-	f.StringVar(&s.out, "out", "", "`file` that gets the results instead of stdout, when the run has ended; it is replaced")
-	f.StringVar(&s.record, "record", "", "`file` that gets all that was measured, as JSON lines, for report, plan and compare;\nwritten and replaced as -out is")
+	f.StringVar(&s.plugin, "plugin", "", "plugin executable for -via plugin; by default "+pluginName+" beside zkbench, then\non the PATH, then built with go build in a checkout of the module")
+	f.StringVar(&s.out, "out", "", "`file` for the results instead of stdout; it is replaced when the run has ended")
+	f.StringVar(&s.record, "record", "", "`file` for all measurements, as JSON lines, for report, plan and compare; it is replaced\nwhen the run has ended")
 	f.StringVar(&s.cpuprofile, "cpuprofile", "", "`file` for a CPU profile of the run")
 	f.StringVar(&s.memprofile, "memprofile", "", "`file` for a heap profile at the end of the run")
 	return f
@@ -145,8 +145,7 @@ func given(flags *flag.FlagSet) map[string]bool {
 	return names
 }
 
-// check says what is wrong with the flags taken together. An error is a
-// usageError.
+// check returns a usageError if the flags contradict each other.
 func (s *settings) check(given map[string]bool) error {
 	if err := s.where.check(given); err != nil {
 		return usageError{err}
@@ -166,11 +165,11 @@ func (s *settings) check(given map[string]bool) error {
 		{s.duration <= 0, fmt.Sprintf("-duration %v: more than 0", s.duration)},
 		{s.sessionTimeout < time.Second, fmt.Sprintf("-session-timeout %v: at least 1s", s.sessionTimeout)},
 		{given["plugin"] && !slices.Contains(s.via.values, plugin), "-plugin needs -via plugin"},
-		{slices.Contains(s.via.values, byRelay) && has(load.Failover), "-workload failover cuts off a relay of its own, and cannot go -via relay"},
-		{delayed && slices.Contains(s.via.values, byRelay), "-delay has a relay of its own, and cannot go -via relay"},
+		{slices.Contains(s.via.values, byRelay) && has(load.Failover), "-workload failover cuts off a relay of its own, and cannot be combined with -via relay"},
+		{delayed && slices.Contains(s.via.values, byRelay), "-delay has a relay of its own, and cannot be combined with -via relay"},
 		{
 			delayed && s.access.encrypted() && s.access.sni == "" && hosts(s.servers.values) > 1,
-			"-delay hides from a session which server it talks to: give -tls-server-name with a name that is in all certificates, or one of -servers",
+			"with -delay a session cannot know which server's name to expect: give -tls-server-name with a name that is in all certificates, or only one of -servers",
 		},
 		{s.rounds < 1, fmt.Sprintf("-rounds %d: at least 1", s.rounds)},
 		{(has(load.Barrier) || has(load.Commit)) && least < 2, "-workload barrier and two-phase-commit need -contenders of 2 or more"},
@@ -178,7 +177,7 @@ func (s *settings) check(given map[string]bool) error {
 		{given["lines"] && !has(load.Many), "-lines needs -workload many"},
 		{!(s.rate > 0) || s.rate > maxRate, fmt.Sprintf("-rate %v: more than 0 and at most %v", s.rate, maxRate)},
 		{(given["rate"] || given["arrivals"]) && !has(load.Open), "-rate and -arrivals need -workload open"},
-		{has(load.Failover) && least < 2, "-workload failover needs -contenders of 2 or more: one is killed and one follows"},
+		{has(load.Failover) && least < 2, "-workload failover needs -contenders of 2 or more: one is killed and the next is granted"},
 	} {
 		if mistake.made {
 			return usageError{errors.New(mistake.what)}
@@ -190,18 +189,17 @@ func (s *settings) check(given map[string]bool) error {
 	return nil
 }
 
-// mistake is one in what the flags say together.
+// mistake is a contradiction between flags.
 type mistake struct {
 	made bool
 	what string
 }
 
 const (
-	// failoverTimeout is the session timeout of a failover, which contains it: the
-	// shortest that a server with the usual tick grants.
+	// failoverTimeout is the default session timeout of a failover: the shortest that a
+	// server with the default tick grants, because the measured time contains it.
 	failoverTimeout = 4 * time.Second
-	// maxRate is more than any ZooKeeper grants, and less than a mistyped zero
-	// would schedule.
+	// maxRate is more than any ZooKeeper can grant. It catches typing errors.
 	maxRate = 1e6
 )
 
@@ -212,7 +210,7 @@ func parseStrategy(s string) (recipes.Strategy, error) {
 	return recipes.Strategy(s).Normalize()
 }
 
-// maxDelay leaves time for a handshake, of which there are a few round trips, before
+// maxDelay leaves time for the few round trips of a handshake within
 // recipes.DefaultConnectTimeout.
 const maxDelay = 500 * time.Millisecond
 
@@ -242,11 +240,11 @@ func (c command) parseVia(s string) (string, error) {
 	return s, nil
 }
 
-// presets are flags that belong together, by name.
+// presets are default values of flags, by the name of the preset.
 var presets = map[string]map[string]string{
 	// Hunt, Konar, Junqueira, Reed: "ZooKeeper: Wait-free coordination for
 	// Internet-scale systems" (2010), table 3: 50, 100 and 200 clients enter and
-	// leave 200 barriers, and more.
+	// leave, among other numbers, 200 barriers.
 	"paper-table-3": {"workload": "double-barrier", "contenders": "50,100,200", "rounds": "200", "count": "1"},
 }
 

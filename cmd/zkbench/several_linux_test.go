@@ -21,7 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
-// severalEnv asks for load generators on hosts of their own. It is set by make bench-join.
+// severalEnv requires load generators on hosts of their own. make bench-join sets it.
 const severalEnv = "ZKRECIPES_BENCH_JOIN"
 
 const (
@@ -41,8 +41,8 @@ type several struct {
 	meeting int
 }
 
-// newSeveral makes them, or skips the test loudly where it may not. Where it was asked
-// for, that is a failure.
+// newSeveral starts them. Without the permission it skips the test with a message, or fails it if
+// severalEnv is set.
 func newSeveral(t *testing.T) *several {
 	t.Helper()
 	if os.Getenv(severalEnv) == "" {
@@ -153,8 +153,8 @@ func (s *several) awaitSaid(p *process, what string) {
 	}
 }
 
-// measured returns the medians of what the processes measured, by unit. One of them has
-// it all.
+// measured returns the medians of the results of the processes, by unit. One of them has all
+// results.
 func (s *several) measured(all ...*process) map[string]float64 {
 	s.Helper()
 	values := map[string][]float64{}
@@ -204,8 +204,8 @@ func TestSeveralMeasureWhatOneMeasures(t *testing.T) {
 		t.Run(c.workload, func(t *testing.T) {
 			s := &several{t, s.network, s.servers, s.zkbench, 100 * len(c.workload)}
 			common := []string{"-workload", c.workload, "-count", count}
-			// A disturbance may fall on either of the two, so that a difference has to show
-			// again and again.
+			// A disturbance may hit either side, so a difference counts only if it is found
+			// in each repetition.
 			var differences []string
 			for range most {
 				together := s.measured(s.startAll(s.crew(append(common, strings.Fields(c.together)...)...))...)
@@ -226,7 +226,7 @@ func TestSeveralMeasureWhatOneMeasures(t *testing.T) {
 	}
 }
 
-// The others end, and say who is missing, whenever a worker dies.
+// Whenever a worker dies, the others end and name it.
 func TestAWorkerThatDiesEndsTheOthers(t *testing.T) {
 	s := newSeveral(t)
 	const patience = 10 * time.Second
@@ -237,7 +237,7 @@ func TestAWorkerThatDiesEndsTheOthers(t *testing.T) {
 		for _, p := range all {
 			s.awaitSaid(p, "worker 1 writes the results")
 		}
-		time.Sleep(after) // not waiting for anything: it is the moment that is tried
+		time.Sleep(after) // waits for nothing: it chooses the moment of the kill
 		victim := all[i%len(all)]
 		victim.kill()
 		killed := time.Now()

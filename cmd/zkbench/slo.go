@@ -26,19 +26,19 @@ Examples:
 	zkbench slo -under 50ms -over rate -contenders 20 -hold 1ms
 	zkbench slo -under 20ms -over contenders -ensemble 3 -from 10 -to 500
 
-What is varied:
+Loads:
 
 	-over rate        Arrivals a second of -workload open, by -contenders sessions.
-	                  The wait from the scheduled arrival counts. A load of which
-	                  something was not granted in time is missed.
-	-over contenders  Contenders in one line, of -workload cycle unless given. The
+	                  The wait from the scheduled arrival counts. A load fails if an
+	                  acquisition is not granted in time.
+	-over contenders  Contenders in one line, by default with -workload cycle. The
 	                  handoff counts.
 
 Rules:
 
 	Probes    The median of -probes trials at each load decides.
-	Invalid   A probe that zkbench itself could not drive is made again. The fourth
-	          such probe ends the search: its figure would not be the server's.
+	Invalid   A probe is repeated if zkbench itself was the limit. The fourth such
+	          probe ends the search: its figure would not be the server's.
 	Record    -record keeps all probes, for zkbench report.
 
 Exit codes:
@@ -47,7 +47,7 @@ Exit codes:
 	1    no load passes, or a server, a session or an output failed
 	2    the flags cannot be used; nothing was run
 	3    a lock broke its promise
-	130  interrupted; what was found before is on stdout
+	130  interrupted; results so far are on stdout
 
 Flags:
 
@@ -71,12 +71,12 @@ func (c command) sloVerb(ctx context.Context, args []string) error {
 	s.strategies.values = []recipes.Strategy{recipes.Predecessor}
 	s.contenders.values = []int{10}
 	f := s.flags("slo")
-	under := f.Duration("under", 0, "the objective")
-	f.StringVar(&s.over, "over", overRate, "what is varied: rate, contenders")
+	under := f.Duration("under", 0, "the objective: the 99th percentile stays under this")
+	f.StringVar(&s.over, "over", overRate, "what to vary: rate, contenders")
 	f.IntVar(&s.search.From, "from", 2, "first load to try")
-	f.IntVar(&s.search.To, "to", 1000, "greatest load to try")
+	f.IntVar(&s.search.To, "to", 1000, "largest load to try")
 	f.IntVar(&s.search.Probes, "probes", 3, "trials at each load")
-	f.Float64Var(&s.search.Precision, "precision", 0.05, "how near the first fail must be to the last pass, as a share of it")
+	f.Float64Var(&s.search.Precision, "precision", 0.05, "end when the first fail is within this share of the last pass")
 	if err := c.parse(f, sloHelp, args); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (s *sloSettings) adapt(given map[string]bool) error {
 	switch s.over {
 	case overRate:
 		if given["workload"] || given["rate"] {
-			return errors.New("-over rate is of -workload open, and finds the rate; leave -workload and -rate out")
+			return errors.New("-over rate uses -workload open and finds the rate; leave out -workload and -rate")
 		}
 		s.workloads.values = []load.Workload{load.Open}
 	case overContenders:
@@ -112,7 +112,7 @@ func (s *sloSettings) adapt(given map[string]bool) error {
 			return errors.New("-from: a handoff needs 2 contenders")
 		}
 		if w := s.workloads.values[0]; w == load.Open || w == load.Failover || w.Own() {
-			return errors.New("-over contenders is of -workload cycle, drain or many")
+			return errors.New("-over contenders needs -workload cycle, drain or many")
 		}
 	default:
 		return fmt.Errorf("-over %q: rate or contenders", s.over)
@@ -148,9 +148,9 @@ func (c command) slo(ctx context.Context, s sloSettings, args []string) (err err
 	return errors.Join(err, c.found(s, result, err == nil), sink.keep(records, environment(context.WithoutCancel(ctx), srv, args)))
 }
 
-// prober returns what puts a load on and returns its figure. All probes go to
-// records, those too that say nothing about the server and are made again. Each has a
-// number of its own, and so a path and arrivals, also if it leaves no record.
+// prober returns a function that runs a load and returns its figure. It appends all probes to
+// records, including invalid ones that it repeats. Each probe has a number, and so a path and
+// arrivals, of its own, even if it leaves no record.
 func (c command) prober(s sloSettings, e bench.Experiment, records *[]record.Record) func(context.Context, int) (float64, error) {
 	number := 0
 	return func(ctx context.Context, load int) (float64, error) {
@@ -163,12 +163,12 @@ func (c command) prober(s sloSettings, e bench.Experiment, records *[]record.Rec
 			if err != nil || r.Valid() || try == patience {
 				return figure(r, err)
 			}
-			c.say("%s %d: probe %d is made again, it says nothing about the server: %s", s.over, load, r.Trial, strings.Join(r.Invalid, "; "))
+			c.say("%s %d: probe %d is repeated, because zkbench itself was the limit: %s", s.over, load, r.Trial, strings.Join(r.Invalid, "; "))
 		}
 	}
 }
 
-// patience is how often a probe is made that zkbench itself could not drive.
+// patience is how often a probe is tried while zkbench itself is the limit.
 const patience = 4
 
 func (c command) probe(ctx context.Context, s sloSettings, e bench.Experiment, n, number int) (record.Record, error) {
@@ -186,7 +186,7 @@ func (c command) probe(ctx context.Context, s sloSettings, e bench.Experiment, n
 	return e.Run(ctx, trial)
 }
 
-// figure is what the objective is about, in nanoseconds.
+// figure returns the figure of the objective, in nanoseconds.
 func figure(r record.Record, err error) (float64, error) {
 	switch {
 	case errors.Is(err, load.ErrOverloaded):
@@ -194,7 +194,7 @@ func figure(r record.Record, err error) (float64, error) {
 	case err != nil:
 		return 0, err
 	case !r.Valid():
-		return 0, fmt.Errorf("probe %d (%s) says nothing about the server: %s", r.Trial, r.Name(), strings.Join(r.Invalid, "; "))
+		return 0, fmt.Errorf("probe %d (%s): zkbench itself was the limit: %s", r.Trial, r.Name(), strings.Join(r.Invalid, "; "))
 	case r.Unfinished > 0:
 		return 0, slo.ErrMissed
 	}
@@ -209,8 +209,8 @@ func figure(r record.Record, err error) (float64, error) {
 	return v, nil
 }
 
-// found writes the levels and the verdict. It returns errVerdict if no load
-// passes; a search that was cut short has no verdict.
+// found writes the levels and the verdict. It returns errVerdict if no load passes. An
+// interrupted search has no verdict.
 func (c command) found(s sloSettings, r slo.Result, whole bool) error {
 	var b strings.Builder
 	for _, level := range r.Levels {

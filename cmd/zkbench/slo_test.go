@@ -20,8 +20,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// planted opens sessions without a server whose grants take as many milliseconds as there
-// are in line.
+// planted opens sessions without a server. A grant takes one millisecond for each contender in
+// line.
 func planted(ctx context.Context, server *fake.World, cfg recipes.SessionConfig) (recipes.Client, error) {
 	s, err := server.Open(ctx, cfg)
 	return fake.Acquiring{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
@@ -32,7 +32,7 @@ func planted(ctx context.Context, server *fake.World, cfg recipes.SessionConfig)
 	}}, err
 }
 
-// search returns what slo would search with, over opener.
+// search returns the search and the prober of slo, with sessions from opener.
 func search(over string, limit time.Duration, open recipes.Opener, w load.Workload) (sloSettings, bench.Experiment) {
 	s := sloSettings{over: over, search: slo.Search{From: 2, To: 1000, Limit: float64(limit), Probes: 3, Precision: 1e-9}}
 	return s, bench.Experiment{
@@ -42,7 +42,7 @@ func search(over string, limit time.Duration, open recipes.Opener, w load.Worklo
 	}
 }
 
-// On virtual time the edge is where it was planted, exactly.
+// In virtual time the search finds exactly the planted edge.
 func TestSearchFindsThePlantedContenders(t *testing.T) {
 	for _, edge := range []int{3, 37, 64} {
 		synctest.Test(t, func(t *testing.T) {
@@ -59,8 +59,8 @@ func TestSearchFindsThePlantedContenders(t *testing.T) {
 	}
 }
 
-// Holds of 10 ms carry a hundred acquisitions a second; a few more take two seconds
-// to make others wait for 50 ms.
+// Holds of 10 ms allow a hundred acquisitions a second. At a slightly higher rate it takes two
+// seconds until acquisitions wait for 50 ms.
 func TestSearchFindsThePlantedRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, e := search(overRate, 50*time.Millisecond, new(fake.World).Open, load.Open)
@@ -73,7 +73,7 @@ func TestSearchFindsThePlantedRate(t *testing.T) {
 	})
 }
 
-// What an overloaded probe has left in line would be in the way of the next.
+// Contenders that an overloaded probe has left in line would delay the next probe.
 func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := new(fake.World)
@@ -82,7 +82,7 @@ func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
 			session, err := server.Open(ctx, cfg)
 			return fake.Acquiring{Client: session, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 				paths.Store(l.Path(), true)
-				<-ctx.Done() // it is granted to nobody
+				<-ctx.Done() // no contender is granted
 				return nil, context.Cause(ctx)
 			}}, err
 		}, load.Open)
@@ -97,26 +97,25 @@ func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
 	})
 }
 
-// A probe that zkbench itself could not drive is made again, which is said; in the
-// end it is an error, and no figure.
-func TestInvalidProbesAreMadeAgain(t *testing.T) {
+// A probe is repeated, with a message, if zkbench itself was the limit. In the end it is an error.
+func TestInvalidProbesAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, e := search(overRate, time.Second, new(fake.World).Open, load.Open)
 		e.Check = probe.Limits{CPU: 1e-12}.Check // which whatever runs exceeds
 		var said bytes.Buffer
 		var records []record.Record
 		_, err := s.search.Run(t.Context(), command{stderr: &said}.prober(s, e, &records))
-		if err == nil || !strings.Contains(err.Error(), "says nothing about the server: the load generator took") {
+		if err == nil || !strings.Contains(err.Error(), "zkbench itself was the limit: the load generator took") {
 			t.Errorf("%v; want that the probe says nothing", err)
 		}
-		if n := strings.Count(said.String(), "is made again, it says nothing about the server"); n != patience-1 || len(records) != patience {
+		if n := strings.Count(said.String(), "is repeated, because zkbench itself was the limit"); n != patience-1 || len(records) != patience {
 			t.Errorf("said %d times of %d records:\n%s", n, len(records), said.String())
 		}
 	})
 }
 
-// What was found before an interrupt is told, and after how much of it that was.
-func TestInterruptedSearchTellsWhatItFound(t *testing.T) {
+// An interrupted search writes its results so far, and after how many trials.
+func TestInterruptedSearchWritesItsResults(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	interrupting := func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
 		cancel()

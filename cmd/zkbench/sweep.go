@@ -18,12 +18,12 @@ import (
 
 const sweepHelp = `Usage: zkbench sweep -record FILE [flags]
 
-Runs an experiment over many numbers of contenders and keeps all of it in FILE. The
-file is for zkbench plan, report and compare.
+Runs an experiment with many numbers of contenders and records everything in FILE. The
+verbs plan, report and compare read that file.
 
 Examples:
 
-	# Ten trials of each, on a real ZooKeeper that is started for it.
+	# Ten trials of each number, on a real ZooKeeper that is started for the run.
 	zkbench sweep -ensemble 1 -contenders 1..1000 -limit 20s -resume -record sweep.jsonl
 
 	# A closed loop with a hold, for a plan with that hold.
@@ -33,12 +33,12 @@ Rules:
 
 	Default   It is zkbench run with 1, 2, 5, 10, 20, 50 and 100 contenders. See
 	          zkbench run -h for workloads, results and exit codes.
-	Progress  On a terminal it shows how long it will still take.
-	Resume    An interrupt ends it with what was measured so far. With -resume the
-	          same command goes on from there, even after a crash. It refuses a
-	          file that was recorded on another server or with other flags. Invalid
-	          trials are made again, unless three or more of a kind are in the file
-	          and none is valid.
+	Progress  On a terminal it shows the remaining time.
+	Resume    An interrupt ends the sweep and keeps the results so far. With -resume
+	          the same command continues there, even after a crash. It refuses a file
+	          that was recorded on another server or with other flags. It repeats
+	          invalid trials, unless the file has three or more of a combination and
+	          none is valid.
 
 Flags:
 
@@ -54,11 +54,11 @@ func (c command) sweepVerb(ctx context.Context, args []string) error {
 	case flags.NArg() > 0:
 		return usageError{fmt.Errorf("%q is not a flag; values of a list are separated by commas without blanks", flags.Arg(0))}
 	case s.record == "":
-		return usageError{fmt.Errorf("a sweep is made to be kept; give -record FILE")}
+		return usageError{fmt.Errorf("a sweep needs a file for its records; give -record FILE")}
 	case s.limit < 0:
 		return usageError{fmt.Errorf("-limit %v: not negative", s.limit)}
 	case s.join.path != "" && (s.resume || s.limit > 0):
-		return usageError{fmt.Errorf("-resume and -limit are of one process: with -join each would decide for itself")}
+		return usageError{fmt.Errorf("-resume and -limit need a single process: with -join each process would decide differently")}
 	}
 	if err := s.check(given(flags)); err != nil {
 		return err
@@ -69,28 +69,28 @@ func (c command) sweepVerb(ctx context.Context, args []string) error {
 func (s *settings) sweepFlags() *flag.FlagSet {
 	s.contenders.values = []int{1, 2, 5, 10, 20, 50, 100}
 	flags := s.flags("sweep")
-	flags.BoolVar(&s.resume, "resume", false, "continue the file of -record: valid trials that it has are not made again, and each\nnew one is in it at once")
-	flags.DurationVar(&s.limit, "limit", 0, "leave out numbers of contenders of which the measured part of one trial would take\nlonger than this `time`, by what shorter lines took; 0 leaves out none. The first\nround then goes from short lines to long ones")
+	flags.BoolVar(&s.resume, "resume", false, "continue the file of -record: do not repeat its valid trials, and write each new one\nto it at once")
+	flags.DurationVar(&s.limit, "limit", 0, "leave out numbers of contenders if the measured part of one trial would take longer\nthan this `time`, estimated from shorter lines; 0 is no limit. With a limit, the first\nround goes from short lines to long ones")
 	return flags
 }
 
-// history is what a run knows before a trial: what a file that it continues has, and
-// how long others took.
+// history decides which trials are left out: those in a file that the run continues, and
+// those that would take too long.
 type history struct {
-	runs    []record.Run
-	have    map[string]int  // valid records of the file, by name
-	vain    map[string]int  // trials of combinations of which none was valid
-	told    map[string]bool // of combinations that are left out
-	ceiling ceiling
+	runs     []record.Run
+	have     map[string]int  // valid records of the file, by name
+	failed   map[string]int  // trials of combinations without a valid one, by name
+	reported map[string]bool // combinations that were reported as left out
+	ceiling  ceiling
 }
 
-// newHistory returns the history of a run on that server. An error is a usageError: the
-// file is of another server.
+// newHistory returns the history of a run on that server. It returns a usageError if the
+// file was recorded on another one.
 func newHistory(runs []record.Run, about record.Server, limit time.Duration) (*history, error) {
-	p := &history{runs: runs, have: map[string]int{}, vain: map[string]int{}, told: map[string]bool{}, ceiling: ceiling{limit: limit}}
+	p := &history{runs: runs, have: map[string]int{}, failed: map[string]int{}, reported: map[string]bool{}, ceiling: ceiling{limit: limit}}
 	for _, run := range runs {
 		if run.Environment.Server != about {
-			return nil, usageError{fmt.Errorf("-resume: the file is of %s, and this is %s; give another -record",
+			return nil, usageError{fmt.Errorf("-resume: the file was recorded on %s, and this is %s; give another -record",
 				report.Servers(run.Environment.Server), report.Servers(about))}
 		}
 		for _, r := range run.Records {
@@ -98,12 +98,12 @@ func newHistory(runs []record.Run, about record.Server, limit time.Duration) (*h
 				p.have[r.Name()]++
 				p.ceiling.add(r)
 			} else {
-				p.vain[r.Name()]++
+				p.failed[r.Name()]++
 			}
 		}
 	}
 	for name := range p.have {
-		delete(p.vain, name)
+		delete(p.failed, name)
 	}
 	return p, nil
 }
@@ -115,38 +115,34 @@ func (p *history) records() (all []record.Record) {
 	return all
 }
 
-// mostVain is of how many trials none was valid where no other is tried: this machine
-// cannot measure that. A run that is continued ten times would make them ten times.
-const mostVain = 3
+// mostFailed is how many trials of a combination are tried if none of them is valid, because
+// this machine cannot measure it. Without it, each continued run would repeat them all.
+const mostFailed = 3
 
-// skip reports whether a trial need not be made, and, once for each combination
-// that is left out, why.
+// skip reports whether to leave out a trial. For a combination that is left out, why is the
+// reason, once.
 func (p *history) skip(r record.Record) (yes bool, why string) {
 	if p.have[r.Name()] > 0 {
 		p.have[r.Name()]--
 		return true, ""
 	}
-	if n := p.vain[r.Name()]; n >= mostVain {
-		if !p.told[r.Name()] {
-			p.told[r.Name()] = true
-			why = fmt.Sprintf("%s: none of %d trials in the file is valid", r.Name(), n)
-		}
-		return true, why
-	}
-	expected, tooLong := p.ceiling.tooLong(r)
-	if !tooLong {
+	if n := p.failed[r.Name()]; n >= mostFailed {
+		why = fmt.Sprintf("%s: none of %d trials in the file is valid", r.Name(), n)
+	} else if expected, tooLong := p.ceiling.tooLong(r); tooLong {
+		why = fmt.Sprintf("%s: a trial would take about %v (-limit %v)", r.Name(), expected.Round(max(1, expected/100)), p.ceiling.limit)
+	} else {
 		return false, ""
 	}
-	if !p.told[r.Name()] {
-		p.told[r.Name()] = true
-		why = fmt.Sprintf("%s: a trial would take about %v (-limit %v)", r.Name(), expected.Round(max(1, expected/100)), p.ceiling.limit)
+	if p.reported[r.Name()] {
+		why = ""
 	}
+	p.reported[r.Name()] = true
 	return true, why
 }
 
-// sameTrials returns a usageError if a file that is continued was recorded with other
-// flags: its trials and the new ones would pass for samples of the same thing. Flags
-// that stand in the names of records may differ: those are other records.
+// sameTrials returns a usageError if the file to continue was recorded with other flags,
+// because its trials would look like further samples of the new ones. Flags that are part of
+// a record's name may differ: those trials have other names.
 func (c command) sameTrials(former []record.Run, s settings) error {
 	for _, run := range former {
 		was := c.defaults()
@@ -154,7 +150,7 @@ func (c command) sameTrials(former []record.Run, s settings) error {
 		flags.SetOutput(io.Discard)
 		args := strings.Fields(run.Environment.Details["flags"])
 		if len(args) == 0 || flags.Parse(args[1:]) != nil || was.check(given(flags)) != nil {
-			continue // made by another version
+			continue // recorded by another version
 		}
 		for _, flag := range []struct {
 			name     string
@@ -175,9 +171,8 @@ func (c command) sameTrials(former []record.Run, s settings) error {
 	return nil
 }
 
-// ceiling tells which trials would take too long, from those that were made with fewer
-// contenders. What a strategy costs in a line of a thousand is known after lines of a
-// hundred. Only the measured part counts.
+// ceiling estimates which trials would take too long, from trials with fewer contenders. Only
+// the measured part counts.
 type ceiling struct {
 	limit time.Duration                    // 0 is no limit
 	took  map[string]map[int]time.Duration // the fastest, by combination and contenders
@@ -201,13 +196,12 @@ func ofAnyLength(r record.Record) string {
 	return r.Name()
 }
 
-// tooLong reports whether a trial would take longer than the limit, and how long it is
-// expected to take. That is the time of the fastest such trial, if there was one.
-// Otherwise it follows from the two largest lines below it, by the power law through
-// them, of a power from one to three. The herd is cubic: as many handoffs as
-// contenders, each with as many listings, each as long. What is measured for a given
-// time need not grow, nor need a failover: their power is from zero. What is not known
-// is not too long.
+// tooLong returns how long a trial is expected to take, and whether that is longer than the
+// limit. The expected time is that of the fastest such trial, if there was one. Otherwise it
+// follows from the two largest lines below it, by the power law through them, with a power
+// from one to three. The herd is cubic: as many handoffs as contenders, each with as many
+// listings, each as long. Workloads that run for a given time, and failovers, need not grow:
+// their power is at least zero. A trial with an unknown time is not too long.
 func (c *ceiling) tooLong(r record.Record) (expected time.Duration, yes bool) {
 	took := c.took[ofAnyLength(r)]
 	expected, ok := took[r.Contenders]
@@ -217,8 +211,8 @@ func (c *ceiling) tooLong(r record.Record) (expected time.Duration, yes bool) {
 	return expected, c.limit > 0 && expected > c.limit
 }
 
-// leastPower is the power of the number of contenders that the time of a trial grows
-// with at least.
+// leastPower is the smallest power of the number of contenders by which the time of a trial
+// grows.
 func leastPower(w load.Workload) float64 {
 	switch w {
 	case load.Cycle, load.Open, load.Many, load.Failover:
@@ -230,7 +224,7 @@ func leastPower(w load.Workload) float64 {
 func extrapolate(took map[int]time.Duration, n int, least float64) time.Duration {
 	var below []int
 	for level := range took {
-		if level > 1 && level < n { // a contender alone is another experiment
+		if level > 1 && level < n { // a single contender is another experiment
 			below = append(below, level)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A run that goes on makes trials again that were invalid, unless none was ever valid.
-func TestWhatIsNeverValidIsNotTriedForEver(t *testing.T) {
+// A continued run repeats invalid trials, unless none of their combination was ever valid.
+func TestCombinationThatIsNeverValidIsLeftOut(t *testing.T) {
 	trial := func(contenders int, invalid ...string) record.Record {
 		return record.Record{Recipe: "lock", Workload: "drain", Contenders: contenders, Transport: direct, Invalid: invalid}
 	}
@@ -43,7 +43,7 @@ func TestWhatIsNeverValidIsNotTriedForEver(t *testing.T) {
 	}
 }
 
-// What a plan says to run is a command that zkbench takes, for records of the same kind.
+// The command that a plan names is valid, and records the same combination.
 func TestMissingRecordsAreNamedByTheirCommand(t *testing.T) {
 	cycles := &plan.Model{Workload: load.Cycle}
 	for want, m := range map[string]fitted{
@@ -70,7 +70,7 @@ func TestMissingRecordsAreNamedByTheirCommand(t *testing.T) {
 	}
 }
 
-func TestCeilingKnowsWhatALongLineWouldTake(t *testing.T) {
+func TestCeilingEstimatesLongLines(t *testing.T) {
 	trial := func(s recipes.Strategy, n int, took time.Duration) record.Record {
 		r := record.Record{Recipe: load.Lock, Workload: load.Drain, Strategy: s, Contenders: n, Transport: "direct"}
 		r.Elapsed = took
@@ -99,19 +99,19 @@ func TestCeilingKnowsWhatALongLineWouldTake(t *testing.T) {
 			t.Errorf("%s of %d: %v, too long: %v; want %v, %v", tt.strategy, tt.n, got, yes, tt.want, tt.yes)
 		}
 	}
-	// A level that turned out to be too long is not made again.
+	// A level that took too long is not repeated.
 	c.add(trial(recipes.Predecessor, 1000, time.Minute))
 	if _, yes := c.tooLong(trial(recipes.Predecessor, 1000, 0)); !yes {
 		t.Error("what took a minute is not too long")
 	}
-	// Unless it was the machine.
+	// Unless another trial of it was fast enough.
 	c.add(trial(recipes.Predecessor, 1000, time.Second))
 	if got, yes := c.tooLong(trial(recipes.Predecessor, 1000, 0)); yes {
 		t.Errorf("what took %v is too long", got)
 	}
 }
 
-// A closed loop is measured for as long with a thousand contenders as with two.
+// A closed loop is measured for the same time with a thousand contenders as with two.
 func TestCeilingLeavesOutNothingThatDoesNotGrow(t *testing.T) {
 	trial := func(w load.Workload, n int) record.Record {
 		r := record.Record{Recipe: load.Lock, Workload: w, Strategy: recipes.Herd, Contenders: n, Transport: "direct"}

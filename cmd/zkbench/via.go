@@ -28,8 +28,8 @@ const (
 	plugin    = "plugin"
 )
 
-// launcher makes a transport ready to open sessions of that configuration. What
-// it starts is ended by the cleanup; say tells the user what is worth knowing.
+// launcher prepares a transport that opens sessions with that configuration. It registers with
+// end what it starts, and writes messages for the user with say.
 type launcher func(ctx context.Context, s settings, cfg recipes.SessionConfig, end *cleanup, say say) (bench.Transport, error)
 
 type say func(format string, args ...any)
@@ -43,8 +43,8 @@ var transports = map[string]launcher{
 	plugin:    launchPlugin,
 }
 
-// launch makes the transports of the flags ready, and opens a session over each:
-// what cannot work fails before anything is measured.
+// launch prepares the transports of the flags, and opens a session over each, so that a
+// transport that does not work fails before the first trial.
 func (c command) launch(ctx context.Context, s settings, cfg recipes.SessionConfig, end *cleanup) ([]bench.Transport, error) {
 	var all []bench.Transport
 	for _, name := range s.via.values {
@@ -65,8 +65,8 @@ func (c command) launch(ctx context.Context, s settings, cfg recipes.SessionConf
 	return all, nil
 }
 
-// launchInProcess calls the library through gRPC in memory: what remains of the
-// plugin's cost when there is no second process.
+// launchInProcess calls the library through gRPC in memory: the cost of the plugin without a
+// second process.
 func launchInProcess(_ context.Context, _ settings, _ recipes.SessionConfig, end *cleanup, _ say) (bench.Transport, error) {
 	p, err := host.InProcess(zookeeper.Open)
 	if err != nil {
@@ -76,12 +76,12 @@ func launchInProcess(_ context.Context, _ settings, _ recipes.SessionConfig, end
 	return bench.Transport{Open: p.Open}, nil
 }
 
-// launchRelay calls the library, but has a second process copy what goes to the servers
-// and comes from them. No plugin can be faster than that, because it is a second
-// process too and has more to do; what -via plugin takes beyond it is the plugin's own.
+// launchRelay calls the library through a second process that copies the traffic of the servers.
+// No plugin can be faster, because it is a second process too and does more. The difference to
+// -via plugin is the plugin's own cost.
 func launchRelay(_ context.Context, _ settings, cfg recipes.SessionConfig, end *cleanup, _ say) (bench.Transport, error) {
 	if cfg.TLS != nil && cfg.TLS.ServerName == "" && hosts(cfg.Servers) > 1 {
-		return bench.Transport{}, errors.New("a session cannot tell at a relay which server's name to expect in the certificate; give -tls-server-name with one that is in all of them, or one of -servers")
+		return bench.Transport{}, errors.New("a session cannot know behind a relay which server's name to expect; give -tls-server-name with a name that is in all certificates, or only one of -servers")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -106,7 +106,7 @@ func launchRelay(_ context.Context, _ settings, cfg recipes.SessionConfig, end *
 	})
 	line, err := bufio.NewReader(said).ReadString('\n')
 	if err != nil {
-		return bench.Transport{}, fmt.Errorf("the relay ended before it relayed: %w", err)
+		return bench.Transport{}, fmt.Errorf("the relay process exited at its start: %w", err)
 	}
 	through := strings.Split(strings.TrimSpace(line), ",")
 	return bench.Transport{
@@ -117,7 +117,7 @@ func launchRelay(_ context.Context, _ settings, cfg recipes.SessionConfig, end *
 	}, nil
 }
 
-// hosts is on how many hosts servers are.
+// hosts returns the number of different hosts of servers.
 func hosts(servers []string) int {
 	names := map[string]bool{}
 	for _, server := range servers {
@@ -127,12 +127,12 @@ func hosts(servers []string) int {
 	return len(names)
 }
 
-// relayVerbName is the verb by which zkbench starts itself as a relay.
+// relayVerbName is the verb with which zkbench starts itself as a relay.
 const relayVerbName = "relay"
 
-// relayVerb relays to each of the servers until life ends, which it does however
-// the process ends that started this one. It says on one line where it listens.
-// An interrupt at the terminal reaches it too, and is not for it.
+// relayVerb relays to each of the servers until life is closed. That happens however the parent
+// process ends. It writes its addresses on one line. It ignores interrupts of the terminal, which
+// are meant for the parent.
 func (c command) relayVerb(life io.Reader, servers []string) error {
 	var addrs []string
 	for _, server := range servers {
@@ -168,14 +168,14 @@ const (
 	modulePath = "github.com/zkrecipes/zkrecipes"
 )
 
-// findPlugin returns the path of the plugin's executable: the one that was given, else
-// one beside zkbench, else one on the PATH. Under `go run` there is nothing beside
-// zkbench, so at last it builds one.
+// findPlugin returns the path of the plugin's executable: the given one, else one beside
+// zkbench, else one on the PATH. Under `go run` there may be none, so as a last resort it builds
+// one.
 func findPlugin(ctx context.Context, given string, end *cleanup, say say) (string, error) {
 	if given != "" {
 		return given, nil
 	}
-	path, err := lookForPlugin()
+	path, err := installedPlugin()
 	if err == nil {
 		say("plugin: %s", path)
 		return path, nil
@@ -199,7 +199,7 @@ func findPlugin(ctx context.Context, given string, end *cleanup, say say) (strin
 	return path, nil
 }
 
-func lookForPlugin() (string, error) {
+func installedPlugin() (string, error) {
 	name := pluginName + exe()
 	if self, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(self), name)

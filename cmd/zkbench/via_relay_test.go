@@ -12,7 +12,7 @@ import (
 )
 
 // However zkbench ends, its end of the pipe closes.
-func TestARelayEndsWithWhoStartedIt(t *testing.T) {
+func TestARelayEndsWithItsParent(t *testing.T) {
 	srv, err := zkserver.Listen(zkserver.Config{})
 	if err != nil {
 		t.Fatal(err)

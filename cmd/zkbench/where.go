@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// where is the flags that say which servers are meant, which several verbs have.
+// where has the flags for the servers, which several verbs share.
 type where struct {
 	servers  list[string]
 	ensemble int
@@ -21,9 +21,9 @@ type where struct {
 func newWhere() where { return where{servers: list[string]{nil, parseServer}} }
 
 func (w *where) add(f *flag.FlagSet) {
-	f.BoolVar(&w.embedded, "embedded", false, "measure a server inside zkbench (the default): needs nothing, keeps all in memory,\nsays nothing about how fast a real server is")
+	f.BoolVar(&w.embedded, "embedded", false, "measure a server inside zkbench (the default): it needs no other software and\nkeeps everything in memory, so its speed says nothing about real servers")
 	f.IntVar(&w.ensemble, "ensemble", 0, "start this `number` (1 or 3) of real ZooKeeper servers on this machine for the run;\nneeds Java and ZooKeeper (ZOOKEEPER_HOME, or Debian's package zookeeper)")
-	f.Var(&w.servers, "servers", "`list` of host:port of servers that are running")
+	f.Var(&w.servers, "servers", "`list` of host:port of running servers")
 	w.access.add(f)
 }
 
@@ -38,7 +38,7 @@ func (w *where) check(given map[string]bool) error {
 	case len(places) > 1:
 		return fmt.Errorf("%s exclude each other; give one", strings.Join(places, " and "))
 	case given["embedded"] && !w.embedded:
-		return errors.New("-embedded=false says where not to measure; give -ensemble or -servers")
+		return errors.New("-embedded=false names no other server; give -ensemble or -servers")
 	case given["ensemble"] && w.ensemble != 1 && w.ensemble != 3:
 		return fmt.Errorf("-ensemble %d: it is 1 or 3", w.ensemble)
 	}
@@ -47,9 +47,9 @@ func (w *where) check(given map[string]bool) error {
 
 func (w *where) inside() bool { return w.ensemble == 0 && len(w.servers.values) == 0 }
 
-// access is the flags that say how to get into servers that run already. They are
-// named after the configuration of zkrecipes (package hostconfig). A secret is
-// never an argument, which everybody on the machine can read.
+// access has the flags for access to running servers. They have the names of the configuration
+// of zkrecipes (package hostconfig). A secret is never an argument, because all users of the
+// machine can read arguments.
 type access struct {
 	chroot, acl string
 
@@ -60,17 +60,17 @@ type access struct {
 }
 
 func (a *access) add(f *flag.FlagSet) {
-	f.StringVar(&a.chroot, "chroot", "", "`path` in -servers below which everything happens")
-	f.StringVar(&a.acl, "acl", "", "who may use what zkbench creates in -servers: world, creator (default world)")
+	f.StringVar(&a.chroot, "chroot", "", "`path` in -servers below which all znodes are created")
+	f.StringVar(&a.acl, "acl", "", "who may access the znodes that zkbench creates in -servers: world, creator (default world)")
 	f.StringVar(&a.user, "auth-user", "", "user of the digest scheme, for -servers")
 	f.StringVar(&a.passwordFile, "auth-password-file", "", "`file` with the user's password; a newline at its end is not part of it")
 	f.StringVar(&a.passwordEnv, "auth-password-env", "", "environment `variable` with the password")
-	f.BoolVar(&a.tls, "tls", false, "speak TLS to -servers, and trust the system's certificates; implied by the others")
-	f.StringVar(&a.caFile, "tls-ca-file", "", "PEM `file` with the certificates that may sign the servers'")
+	f.BoolVar(&a.tls, "tls", false, "connect to -servers by TLS, and trust the system's certificates; the other -tls flags\nimply it")
+	f.StringVar(&a.caFile, "tls-ca-file", "", "PEM `file` with the CA certificates of the servers")
 	f.StringVar(&a.certificateFile, "tls-certificate-file", "", "PEM `file` with zkbench's own certificate")
-	f.StringVar(&a.keyFile, "tls-key-file", "", "PEM `file` with its key")
-	f.StringVar(&a.keyEnv, "tls-key-env", "", "environment `variable` with its key, PEM")
-	f.StringVar(&a.sni, "tls-server-name", "", "`name` to expect in the servers' certificates; by default the host that is dialled")
+	f.StringVar(&a.keyFile, "tls-key-file", "", "PEM `file` with the key of zkbench's certificate")
+	f.StringVar(&a.keyEnv, "tls-key-env", "", "environment `variable` with the key of zkbench's certificate, PEM")
+	f.StringVar(&a.sni, "tls-server-name", "", "`name` to expect in the servers' certificates; by default the host in -servers")
 }
 
 var accessFlags = []string{
@@ -78,16 +78,16 @@ var accessFlags = []string{
 	"tls-certificate-file", "tls-key-file", "tls-key-env", "tls-server-name",
 }
 
-// check says what is wrong with the flags taken together.
+// check returns an error if the flags contradict each other.
 func (a *access) check(given map[string]bool) error {
 	for _, name := range accessFlags {
 		if given[name] && !given["servers"] {
-			return fmt.Errorf("-%s is about servers that run already; it needs -servers", name)
+			return fmt.Errorf("-%s is for running servers; it needs -servers", name)
 		}
 	}
 	for _, mistake := range []mistake{
 		{a.acl != "" && a.acl != "world" && a.acl != "creator", fmt.Sprintf("-acl %q: world or creator", a.acl)},
-		{a.acl == "creator" && a.user == "", "-acl creator needs -auth-user: without one nobody is the creator"},
+		{a.acl == "creator" && a.user == "", "-acl creator needs -auth-user: without a user there is no creator"},
 		{a.user != "" && a.passwordFile == "" && a.passwordEnv == "", "-auth-user needs -auth-password-file or -auth-password-env"},
 		{a.user == "" && (a.passwordFile != "" || a.passwordEnv != ""), "a password needs -auth-user"},
 		{a.passwordFile != "" && a.passwordEnv != "", "-auth-password-file and -auth-password-env exclude each other; give one"},
@@ -100,8 +100,8 @@ func (a *access) check(given map[string]bool) error {
 	return nil
 }
 
-// config returns the configuration of sessions on the servers. An error is a
-// usageError, and quotes no secret.
+// config returns the configuration of sessions on the servers. An error is a usageError, and
+// contains no secret.
 func (a *access) config(servers []string) (recipes.SessionConfig, error) {
 	cfg := recipes.SessionConfig{Servers: servers, Chroot: a.chroot}
 	err := a.digest(&cfg)
@@ -154,8 +154,8 @@ func (a *access) encryption(cfg *recipes.SessionConfig) (err error) {
 	return nil
 }
 
-// secret reads what a file has, or a variable. flag is the beginning of the flags'
-// names.
+// secret returns the content of a file or of an environment variable. flag is the beginning of
+// the flags' names.
 func secret(flag, file, variable string) ([]byte, error) {
 	switch {
 	case file != "":

@@ -24,13 +24,13 @@ const (
 	maxAnswer  = 1 << 20
 )
 
-// words asks servers with ZooKeeper's four-letter words.
+// words sends ZooKeeper's four-letter words to servers.
 type words struct {
 	addrs []string
 	tls   *tls.Config // nil without
 }
 
-// newWords returns words for the servers of a configuration that is normal.
+// newWords returns words for the servers of a normalized configuration.
 func newWords(cfg recipes.SessionConfig) (words, error) {
 	w := words{addrs: cfg.Servers}
 	if cfg.TLS == nil {
@@ -68,9 +68,8 @@ func (w words) ask(ctx context.Context, addr, word string) (string, error) {
 	return string(answer), nil
 }
 
-// describe asks the servers what they are, with the four-letter word srvr. One
-// answer is enough: a server that is down is the clients' business. A server that
-// does not want to tell is described by what is known without it.
+// describe gets the version and the mode of the servers, by the four-letter word srvr. The first
+// reply is enough. If a server does not allow the word, its version and mode are "".
 func (w words) describe(ctx context.Context) (record.Server, error) {
 	about := record.Server{Servers: len(w.addrs)}
 	var failures []error
@@ -86,12 +85,11 @@ func (w words) describe(ctx context.Context) (record.Server, error) {
 	return about, fmt.Errorf("no ZooKeeper server answers; is it running, and is the address right?\n%w", errors.Join(failures...))
 }
 
-// commit is what a release has behind its number: the hash that it was built
-// from, or the build's failure to fill that in.
+// commit is the suffix of a release's version: the hash of its source, or a placeholder that
+// the build did not replace.
 var commit = regexp.MustCompile(`-([0-9a-f]{40}|\$\{.*\})$`)
 
-// parseSrvr returns the version and the mode in an answer to srvr, each "" if it
-// is not there.
+// parseSrvr returns the version and the mode in a reply to srvr, each "" if it is missing.
 func parseSrvr(answer string) (version, mode string) {
 	for line := range strings.Lines(answer) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -100,8 +98,8 @@ func parseSrvr(answer string) (version, mode string) {
 			value, _, _ = strings.Cut(value, ",")
 			version = commit.ReplaceAllString(value, "")
 		case "Mode":
-			// Which server was asked must not decide what the results are
-			// compared with.
+			// The mode must not depend on which server of an ensemble has replied,
+			// because compare distinguishes environments by it.
 			if mode = "ensemble"; value == "standalone" {
 				mode = value
 			}
@@ -110,18 +108,17 @@ func parseSrvr(answer string) (version, mode string) {
 	return version, mode
 }
 
-// wantedFigures are the servers' figures that a record should have, by mntr's
-// names without zk_. Which of them there are depends on the version.
+// wantedFigures are the servers' figures that a record should have, by mntr's names without
+// zk_. Not all versions of ZooKeeper have them.
 var wantedFigures = []string{
 	"packets_received", "packets_sent", "watch_count", "znode_count", "approximate_data_size",
 	"cnt_fsynctime", "sum_fsynctime", "commit_count", "proposal_count",
 	"sum_jvm_pause_time_ms", "process_cpu_seconds",
 }
 
-// mntr reads the servers' figures: what they answer to mntr, added up. A server that
-// does not have a figure adds nothing. If one does not answer there are no figures, and
-// the records name all as missing. A sum that lacked a server only before the measured
-// part would grow by all that the server ever counted.
+// mntr returns the sum of the servers' replies to mntr. If a server does not reply, there are no
+// figures, and the records name all as missing. A sum without it would be wrong: if it replied
+// only after the measured part, the growth would contain all that it ever counted.
 func (w words) mntr(ctx context.Context) (map[string]float64, error) {
 	sum := map[string]float64{}
 	for _, addr := range w.addrs {
@@ -147,7 +144,7 @@ func parseMntr(answer string) map[string]float64 {
 	return figures
 }
 
-// connections are what the experiment needs at once from this machine.
+// connections is how many connections the experiment needs at once from this machine.
 func (s settings) connections() int {
 	n := slices.Max(s.contenders.values)
 	if slices.Contains(s.workloads.values, load.Many) {
@@ -156,8 +153,8 @@ func (s settings) connections() int {
 	return n
 }
 
-// admits returns a usageError if the servers say that they do not allow so many
-// connections from one address. Whoever does not tell is taken to.
+// admits returns a usageError if the servers' maxClientCnxns is too low for that many
+// connections from one address. It returns nil if a server does not report its limit.
 func (s server) admits(ctx context.Context, needed int) error {
 	allowed := 0
 	for _, addr := range s.words.addrs {

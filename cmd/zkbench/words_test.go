@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-func TestSrvrTellsVersionAndMode(t *testing.T) {
+func TestSrvrHasVersionAndMode(t *testing.T) {
 	for _, tt := range []struct{ name, answer, version, mode string }{
 		{"release", "Zookeeper version: 3.9.2-e454e8c7283100c7caec6dcae2bc82aaecb63023, built on 2024-02-12 20:59 UTC\nMode: standalone\n", "3.9.2", "standalone"},
 		{"Debian", "Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2023-01-30 10:40 UTC\nMode: standalone\n", "3.8.0", "standalone"},
@@ -45,8 +45,7 @@ func TestMntrIsReadAndAddedUp(t *testing.T) {
 	}
 }
 
-// A server that answers only after a trial must not be taken for one that has done
-// all its work in it.
+// If a server replies only after a trial, all its counts would look like growth in the trial.
 func TestFiguresOfSomeServersAreNone(t *testing.T) {
 	server, err := zkserver.Listen(zkserver.Config{})
 	if err != nil {

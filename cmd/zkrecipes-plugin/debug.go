@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// serveDebug serves until it is interrupted, and prints what a host needs in
-// its environment, in a form that a shell takes.
+// serveDebug serves until it is interrupted, and prints the environment variable for the host
+// as a shell command.
 func serveDebug(stdout io.Writer, limits plugin.Limits) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

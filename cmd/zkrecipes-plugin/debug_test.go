@@ -35,7 +35,7 @@ func TestDescribePrintsJSON(t *testing.T) {
 	}
 }
 
-// debugged starts the plugin as for a debugger, and returns what it prints.
+// debugged starts the plugin as for a debugger, and returns its printed address.
 func debugged(t *testing.T) handshake.Reattach {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-debug")
@@ -70,7 +70,7 @@ func debugged(t *testing.T) handshake.Reattach {
 	panic("unreachable")
 }
 
-// TestHealthAndReflectionAreServed: for grpcurl and its like.
+// grpcurl and similar tools need both.
 func TestHealthAndReflectionAreServed(t *testing.T) {
 	r := debugged(t)
 	target := r.Address
@@ -111,7 +111,7 @@ func TestHealthAndReflectionAreServed(t *testing.T) {
 	}
 }
 
-// TestDebuggingWithAutoMTLSIsRefused: nobody would have the certificates.
+// No host would have the plugin's certificate.
 func TestDebuggingWithAutoMTLSIsRefused(t *testing.T) {
 	var stderr strings.Builder
 	cmd := exec.Command(os.Args[0], "-debug")

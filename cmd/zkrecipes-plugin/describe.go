@@ -11,24 +11,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// description is what a plugin executable is.
+// description describes a plugin executable.
 type description struct {
-	// Version is that of the build, for people.
+	// Version is the version of the build.
 	Version string `json:"version"`
-	// ProtocolVersions are those of zkrecipes that it speaks in go-plugin's
-	// handshake.
+	// ProtocolVersions are the versions of zkrecipes that it offers in go-plugin's handshake.
 	ProtocolVersions []int `json:"protocol_versions"`
-	// Capabilities are the recipes and other things that it knows, as Info
-	// tells them to a host.
+	// Capabilities are the recipes and other features that it supports, as in Info.
 	Capabilities []string `json:"capabilities"`
-	// Platform is operating system and architecture, as Go names them.
+	// Platform is the operating system and architecture, by Go's names.
 	Platform string `json:"platform"`
-	// Go is the version that built it.
+	// Go is the version of Go that built it.
 	Go string `json:"go"`
 }
 
-// describe prints what the plugin is, in JSON, for programs that choose between
-// plugins without starting them.
+// describe prints the description in JSON, for programs that choose between plugins without
+// starting them.
 func describe(stdout io.Writer) error {
 	e := json.NewEncoder(stdout)
 	e.SetIndent("", "  ")

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 )
 
-// TestExitCodes are those that PROTOCOL.md promises to hosts.
+// PROTOCOL.md promises these exit codes to hosts.
 func TestExitCodes(t *testing.T) {
 	for _, test := range []struct {
 		name, variable, stderr string
@@ -42,7 +42,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// long is a directory in which no socket can be made.
+// long is a directory whose path is too long for a socket.
 func long(t *testing.T) string {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("x", 120))
 	if err := os.Mkdir(dir, 0o700); err != nil {

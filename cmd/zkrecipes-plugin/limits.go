@@ -8,8 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/plugin"
 )
 
-// defineLimits defines flags for the limits. An operator has the host give them
-// to the plugin (host.Config.Args).
+// defineLimits defines flags for the limits. An operator makes the host pass them to the
+// plugin (host.Config.Args).
 func defineLimits(flags *flag.FlagSet, l *plugin.Limits) {
 	most := plugin.DefaultLimits()
 	for _, f := range []struct {

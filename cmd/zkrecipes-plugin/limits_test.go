@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestOperatorLimitsThePlugin: by the arguments that the host gives it.
+// The host passes the operator's arguments to the plugin.
 func TestOperatorLimitsThePlugin(t *testing.T) {
 	s, err := zkserver.Listen(zkserver.Config{})
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// logged is what a host's logger has written.
+// logged collects the output of a host's logger.
 type logged struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -44,8 +44,8 @@ func (l *logged) String() string {
 
 const password = "correct-horse-battery"
 
-// session opens a session with secrets through a plugin whose host logs at that
-// level, lets things go wrong, and returns the log and all errors.
+// session opens a session with secrets through a plugin whose host logs at that level,
+// provokes errors, and returns the log and all errors.
 func session(t *testing.T, level hclog.Level, certificate, key []byte) (log, failures string) {
 	t.Helper()
 	s, err := zkserver.Listen(zkserver.Config{})
@@ -84,9 +84,9 @@ func session(t *testing.T, level hclog.Level, certificate, key []byte) (log, fai
 	} {
 		c := cfg
 		change(&c)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // subject: it cannot be opened
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // subject: the session cannot be opened
 		other, err := p.Open(ctx, c)
-		if err == nil { // some are seen by the server only
+		if err == nil { // only the server notices some of them
 			err = other.Close(t.Context())
 		}
 		cancel()
@@ -107,7 +107,7 @@ func session(t *testing.T, level hclog.Level, certificate, key []byte) (log, fai
 	return l.String(), strings.Join(said, "\n")
 }
 
-// TestSecretsAreNeverLogged at the level that says most, nor are they in errors.
+// Neither the log at its most detailed level nor an error contains a secret.
 func TestSecretsAreNeverLogged(t *testing.T) {
 	t.Parallel()
 	certificate, key := pair(t)
@@ -131,7 +131,7 @@ func TestSecretsAreNeverLogged(t *testing.T) {
 	}
 }
 
-// pair is a certificate, signed by itself, and its key.
+// pair is a self-signed certificate and its key.
 func pair(t *testing.T) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -150,7 +150,7 @@ func pair(t *testing.T) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// TestLevelIsTheHosts: what the host would throw away is not written at all.
+// The plugin does not write what the host would discard.
 func TestLevelIsTheHosts(t *testing.T) {
 	t.Parallel()
 	log, _ := session(t, hclog.Warn, nil, nil)

@@ -1,6 +1,6 @@
-// Command zkrecipes-plugin is the zkrecipes plugin: the ZooKeeper recipes over
-// gRPC, for a host application that launches it (see package host). Run by
-// hand it explains itself.
+// Command zkrecipes-plugin is the zkrecipes plugin: it serves the ZooKeeper recipes over gRPC
+// to the host application that launches it (see package host). When a person starts it, it
+// prints its usage.
 package main
 
 import (
@@ -25,8 +25,8 @@ func main() {
 
 var resume = plugin.Resume(zookeeper.Resume)
 
-// run answers what a person asks for on the command line; done is false when a
-// host has launched the program, or a person has asked for nothing.
+// run handles the command line of a person. done is false if a host has launched the program,
+// or if there is nothing to handle.
 func run(args []string, limits *plugin.Limits, stdout, stderr io.Writer) (code int, done bool) {
 	flags := flag.NewFlagSet("zkrecipes-plugin", flag.ContinueOnError)
 	flags.SetOutput(stderr)

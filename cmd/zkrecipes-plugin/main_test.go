@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 )
 
-// TestMain: with mainEnv set the test binary is the plugin.
+// With mainEnv set the test binary is the plugin.
 func TestMain(m *testing.M) {
 	if os.Getenv(mainEnv) != "" {
 		main()
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 
 const mainEnv = "TEST_MAIN"
 
-func TestPluginRunByHandExplainsItself(t *testing.T) {
+func TestPluginStartedByAPersonPrintsItsUsage(t *testing.T) {
 	for _, test := range []struct {
 		name           string
 		args           []string

@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// init, because TestMain is there for every system.
+// init, because TestMain exists on every system.
 func init() {
 	if os.Getenv(serverEnv) != "" {
 		serve()
@@ -27,7 +27,7 @@ func init() {
 	}
 }
 
-// serverEnv has the test binary be a ZooKeeper server, until its stdin ends.
+// serverEnv makes the test binary a ZooKeeper server, until its stdin ends.
 const serverEnv = "TEST_SERVER"
 
 func serve() {
@@ -41,13 +41,13 @@ func serve() {
 	s.Close()
 }
 
-// Half of what the plugin takes are the stacks of six goroutines. Three are go-zookeeper's,
-// two are the stream's, and one is the call that waits. docs/benchmark.md has the parts. What
-// the host takes is mostly gRPC's.
+// Half of the plugin's memory is the stacks of six goroutines: three of go-zookeeper, two of
+// the stream, and one of the waiting call. docs/benchmark.md lists the parts. Most of the
+// host's memory is gRPC's.
 func TestWaitingSessionsTakeLittleMemory(t *testing.T) {
 	const (
 		sessions   = 500
-		mostPlugin = 60 // KiB of resident memory for a session, with what it shares
+		mostPlugin = 60 // KiB of resident memory for a session, including shared pages
 		mostHost   = 48
 	)
 	p, err := host.Launch(t.Context(), host.Config{Path: built(t)})
@@ -108,7 +108,7 @@ func built(t *testing.T) string {
 	return path
 }
 
-// serverProcess starts a ZooKeeper server in a process of its own, whose memory nobody counts.
+// serverProcess starts a ZooKeeper server in a separate process, whose memory does not count.
 func serverProcess(t *testing.T) string {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), serverEnv+"=1")

@@ -12,13 +12,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// requireNodeEnv makes it a failure that the client in Node cannot be run.
+// requireNodeEnv makes the test fail if the client in Node cannot be run.
 const requireNodeEnv = "ZKRECIPES_REQUIRE_NODE"
 
-// TestClientInAnotherLanguage runs the client in testdata/node-client, which
-// uses the .proto files and nothing of ours in Go: handshake, session, lock,
-// token, release, an error, and the plugin's end. It needs node, npm, and npm's
-// registry or cache.
+// The test runs the client in testdata/node-client, which uses the .proto files and none of
+// our Go code: handshake, session, lock, token, release, an error, and the plugin's end. It
+// needs node, npm, and npm's registry or cache.
 func TestClientInAnotherLanguage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("installs packages")

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// requirePythonEnv makes it a failure that the host in Python cannot be run.
+// requirePythonEnv makes the test fail if the host in Python cannot be run.
 const requirePythonEnv = "ZKRECIPES_REQUIRE_PYTHON"
 
 // TestHostInPython compiles the .proto files with the system's protoc and runs the
@@ -87,7 +87,7 @@ $`)
 	}
 }
 
-// pythonWithGRPC finds an interpreter: Debian's packages are for Debian's own, which
+// pythonWithGRPC finds an interpreter. Debian's packages are for Debian's interpreter, which
 // may not be the first on the PATH.
 func pythonWithGRPC(t *testing.T) string {
 	for _, name := range []string{"python3", "/usr/bin/python3"} {

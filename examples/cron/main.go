@@ -1,16 +1,16 @@
-// Command cron runs a command at regular times, on one of the machines that it runs
-// on. Start it with the same arguments on all of them:
+// Command cron runs a command at regular times, on one of several machines. Start it with the
+// same arguments on all of them:
 //
 //	go build -o bin/ ./examples/cron ./cmd/zkrecipes-plugin
 //	export ZKRECIPES_SERVERS=127.0.0.1:2181 ZKRECIPES_PLUGIN_DIR=bin
 //	bin/cron -every 1m /examples/report ./report.sh
 //
-// Each time is run at most once: it is written down in ZooKeeper before the command
-// starts. Who writes it down afterwards instead has a cron that runs each time at
-// least once. A time is left out while the command still runs for an earlier one.
+// The command runs at most once for each time, because cron records the time in ZooKeeper
+// before it starts the command. To run it at least once, record the time afterwards. cron
+// skips a time while the command still runs for an earlier one.
 //
-// The command finds the time in $CRON_TIME, and in $CRON_TOKEN the fencing token for
-// whatever it writes to. Its configuration is that of package host/hostconfig.
+// The command gets the time in $CRON_TIME, and in $CRON_TOKEN the fencing token for its
+// writes. Package host/hostconfig reads the configuration.
 package main
 
 import (
@@ -70,14 +70,14 @@ func run(ctx context.Context, j *job, every time.Duration) error {
 		}
 		switch err := j.once(ctx, next.UTC()); {
 		case errors.Is(err, recipes.ErrInvalid):
-			return err // as it would be every time
+			return err // a retry would fail too
 		case err != nil && ctx.Err() == nil:
 			fmt.Fprintf(os.Stderr, "cron: %s: %v\n", next.UTC().Format(time.RFC3339), err)
 		}
 	}
 }
 
-// job is a command, and where in ZooKeeper its times are kept.
+// job is a command, and the path in ZooKeeper for its lock and its times.
 type job struct {
 	open      recipes.Opener
 	zookeeper recipes.SessionConfig
@@ -85,7 +85,7 @@ type job struct {
 	command   []string
 }
 
-// once runs the command for a time, unless another machine does or has done it.
+// once runs the command for a time, unless another machine runs it or has run it.
 func (j *job) once(ctx context.Context, when time.Time) (err error) {
 	session, err := j.open(ctx, j.zookeeper)
 	if err != nil {
@@ -109,7 +109,7 @@ func (j *job) once(ctx context.Context, when time.Time) (err error) {
 	return j.run(ctx, hold, when)
 }
 
-// claim writes the time down, unless it, or a later one, has been before.
+// claim records the time. It returns false if this time, or a later one, was recorded before.
 func (j *job) claim(ctx context.Context, session recipes.Recipes, when time.Time) (bool, error) {
 	times, err := session.Configuration(j.path + "/times")
 	if err != nil {
@@ -135,7 +135,7 @@ func (j *job) claim(ctx context.Context, session recipes.Recipes, when time.Time
 	return err == nil, err
 }
 
-// run runs the command, and ends it when the lock is lost.
+// run runs the command, and terminates it if the lock is lost.
 func (j *job) run(ctx context.Context, hold recipes.Hold, when time.Time) error {
 	held, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -150,6 +150,6 @@ func (j *job) run(ctx context.Context, hold recipes.Hold, when time.Time) error 
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "CRON_TIME="+when.Format(time.RFC3339), fmt.Sprintf("CRON_TOKEN=%d", hold.Token()))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 10 * time.Second // then it is killed
+	cmd.WaitDelay = 10 * time.Second // after which the command is killed
 	return errors.Join(cmd.Run(), hold.Err())
 }

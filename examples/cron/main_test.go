@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-func TestATimeIsRunOnceAndOnlyAfterThoseBefore(t *testing.T) {
+func TestTheCommandRunsOncePerTimeAndNotForEarlierTimes(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("runs a shell")
 	}
@@ -32,6 +32,6 @@ func TestATimeIsRunOnceAndOnlyAfterThoseBefore(t *testing.T) {
 	}
 	got, err := os.ReadFile(output)
 	if want := "2026-11-22T12:00:00Z\n2026-11-22T12:01:00Z\n"; err != nil || string(got) != want {
-		t.Errorf("%v: run at\n%s", err, got)
+		t.Errorf("%v: it ran at\n%s", err, got)
 	}
 }

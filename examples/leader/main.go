@@ -1,12 +1,12 @@
-// Command leader is a service of which one instance leads at a time. It campaigns,
-// works while it leads, and campaigns again after a loss. Start any number of
-// instances, on any number of machines:
+// Command leader is a service with one leader at a time. Each instance campaigns, works while
+// it leads, and campaigns again after a loss. Start any number of instances, on any number of
+// machines:
 //
 //	go build -o bin/ ./examples/leader ./cmd/zkrecipes-plugin
 //	export ZKRECIPES_SERVERS=127.0.0.1:2181 ZKRECIPES_PLUGIN_DIR=bin
 //	bin/leader -name one & bin/leader -name two &
 //
-// Its configuration is that of package host/hostconfig.
+// Package host/hostconfig reads the configuration.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 
 func main() {
 	path := flag.String("path", "/examples/leader", "`path` of the election in ZooKeeper")
-	name := flag.String("name", "unnamed", "`name` of this instance, for others to see")
+	name := flag.String("name", "unnamed", "`name` of this instance, visible to the others")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-// run leads whenever it can, until ctx ends.
+// run campaigns and leads until ctx ends.
 func run(ctx context.Context, path, name string) error {
 	cfg, err := hostconfig.Load("")
 	if err != nil {
@@ -55,18 +55,17 @@ func run(ctx context.Context, path, name string) error {
 		switch {
 		case ctx.Err() != nil || err == nil:
 		case errors.Is(err, recipes.ErrSessionLost), errors.Is(err, recipes.ErrNotHeld), errors.Is(err, recipes.ErrUnavailable):
-			// Nothing of the old session is left. Another one may do better.
+			// Everything of the old session is gone. Campaign in a new one.
 			fmt.Printf("%s: %v\n", name, err)
 			pause(ctx, time.Second)
 		default:
-			return err // which would come again
+			return err // a retry would fail too
 		}
 	}
 	return nil
 }
 
-// term campaigns in a session of its own and works until the leadership is lost or
-// ctx ends.
+// term opens a session, campaigns, and works until the leadership is lost or ctx ends.
 func term(ctx context.Context, open recipes.Opener, cfg recipes.SessionConfig, path, name string) error {
 	session, err := open(ctx, cfg)
 	if err != nil {

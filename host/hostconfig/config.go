@@ -12,11 +12,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// FileEnv names the environment variable with the path of the file.
+// FileEnv is the environment variable with the path of the file.
 const FileEnv = "ZKRECIPES_CONFIG"
 
-// ErrInvalid is returned by Load when the configuration cannot be used. The error has a
-// line for each mistake, which says where it is and what was expected there.
+// ErrInvalid is returned by Load when the configuration cannot be used. The error has a line
+// for each mistake, with its position and what was expected there.
 var ErrInvalid = errors.New("invalid configuration")
 
 // Config is a configuration that Load has read and checked.
@@ -30,14 +30,14 @@ type Config struct {
 
 	// File is the file that was read, or "".
 	File string
-	// Variables are the names of the environment variables that overrode
-	// something, in the order of the package comment.
+	// Variables are the names of the environment variables that overrode a value, in the
+	// order of the package comment.
 	Variables []string
 }
 
-// Load reads the file at path and the environment. If path is "", it reads the file
-// that FileEnv names, or ~/.zkrecipes.d/config.hcl if that exists, or none. An error
-// matches ErrInvalid. The Config that comes with it has what could be read.
+// Load reads the file at path and the environment. If path is "", it reads the file that
+// FileEnv names, or else ~/.zkrecipes.d/config.hcl if that exists. An error matches
+// ErrInvalid, and the returned Config contains the values that could be read.
 func Load(path string) (Config, error) {
 	path, err := filePath(path)
 	if err != nil {
@@ -62,8 +62,8 @@ func Load(path string) (Config, error) {
 	return r.cfg, nil
 }
 
-// filePath returns the file to read, or "" for none. A file that the caller or FileEnv
-// names need not exist here: reading it is an error then.
+// filePath returns the file to read, or "" for none. It does not check that a file that the
+// caller or FileEnv names exists: reading it reports that.
 func filePath(path string) (string, error) {
 	if path == "" {
 		path = os.Getenv(FileEnv)
@@ -73,7 +73,7 @@ func filePath(path string) (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", nil // no home, no file in it
+		return "", nil // without a home there is no default file
 	}
 	path = filepath.Join(home, defaultFile)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {

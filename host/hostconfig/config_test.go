@@ -16,12 +16,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// alone is an environment without zkrecipes' variables and files.
+// alone sets an environment without zkrecipes' variables and files. It returns the home
+// directory.
 func alone(t *testing.T) (dir string) {
 	t.Helper()
 	for _, e := range os.Environ() {
 		if name, value, _ := strings.Cut(e, "="); strings.HasPrefix(name, "ZKRECIPES_") {
-			t.Setenv(name, value) // restores it
+			t.Setenv(name, value) // restores it after the test
 			os.Unsetenv(name)
 		}
 	}
@@ -119,7 +120,7 @@ func TestEnvironmentOverridesTheFile(t *testing.T) {
 		t.Errorf("read from %s and %v", cfg.File, cfg.Variables)
 	}
 	if cfg.ZooKeeper.TLS == nil || cfg.Plugin.Dir == "" {
-		t.Error("what no variable overrides is gone")
+		t.Error("values that no variable overrides are missing")
 	}
 }
 
@@ -166,7 +167,6 @@ func TestSecretByVariable(t *testing.T) {
 	}
 }
 
-// The user can also come from variables.
 func TestCredentialsFromVariablesAlone(t *testing.T) {
 	dir := alone(t)
 	t.Setenv("ZKRECIPES_AUTH_USER", "backup")

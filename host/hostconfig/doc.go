@@ -1,6 +1,6 @@
-// Package hostconfig reads the configuration of host tools. It names the servers of
-// ZooKeeper and the plugin to launch. It is one HCL file, and environment variables that
-// override values of the file:
+// Package hostconfig reads the configuration of host tools: the ZooKeeper servers and the
+// plugin to launch. It consists of one HCL file, and of environment variables that override
+// values of the file:
 //
 //	log_level = "warn"               # ZKRECIPES_LOG_LEVEL
 //
@@ -32,15 +32,15 @@
 //	  start_timeout = "10s"
 //	}
 //
-// Only the servers are needed. Unknown names are errors. So are a block without a part
-// that it needs, and a variable that cannot be read. File names are relative to the
-// directory of the configuration file, or in a variable to the working directory.
+// Only the servers are required. Unknown names, incomplete blocks and invalid variables are
+// errors. File names are relative to the directory of the configuration file. File names in
+// variables are relative to the working directory.
 //
 // # Secrets
 //
-// A password or a key is never in the file. password_file and key_file name a file with
-// it, password_env and key_env an environment variable. One newline at the end of a
-// password's file is not part of it. A file with a password that everybody may read
-// is an error. An empty secret or certificate is an error,
-// because it would count as none. No error of this package quotes a secret.
+// The file never contains a password or a key. password_file and key_file name a file with
+// the secret, password_env and key_env an environment variable. One newline at the end of a
+// password's file is not part of the password. It is an error if everybody may read that
+// file. An empty secret or certificate is an error, because it would count as none. No error
+// of this package quotes a secret.
 package hostconfig

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// overrides are the variables, in the order of the package comment.
+// overrides are the environment variables, in the order of the package comment.
 var overrides = []struct {
 	name string
 	set  func(cfg *Config, value string) error
@@ -82,18 +82,18 @@ func digest(cfg *Config) *recipes.Digest {
 	return cfg.ZooKeeper.Digest
 }
 
-// credentials checks what the file and the variables say together.
+// credentials checks the combination of the file and the variables.
 func (r *reader) credentials() {
 	digest := r.cfg.ZooKeeper.Digest
 	if r.creator != nil && digest == nil {
-		r.wrong(r.creator.Expr.Range(), "Invalid acl", `"creator" needs an auth block, or ZKRECIPES_AUTH_USER: without one nobody is the creator.`)
+		r.wrong(r.creator.Expr.Range(), "Invalid acl", `"creator" needs an auth block, or ZKRECIPES_AUTH_USER: without a user there is no creator.`)
 	}
 	if digest == nil || len(r.errs) > 0 {
 		return
 	}
 	switch {
 	case digest.User == "":
-		r.errs = append(r.errs, errors.New("there is a password but no user: set ZKRECIPES_AUTH_USER, or add an auth block"))
+		r.errs = append(r.errs, errors.New("a password is set, but no user: set ZKRECIPES_AUTH_USER, or add an auth block"))
 	case digest.Password == "":
 		r.errs = append(r.errs, fmt.Errorf("user %q has no password: set ZKRECIPES_AUTH_PASSWORD_FILE, or add an auth block", digest.User))
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The file as gohcl decodes it. Values stay attributes until they are used, so that an
-// error can name their line.
+// The types into which gohcl decodes the file. Values stay attributes until they are used,
+// so that an error can name their line.
 type (
 	file struct {
 		LogLevel  *hcl.Attribute  `hcl:"log_level,optional"`
@@ -35,7 +35,7 @@ type (
 	}
 	authBlock struct {
 		User         *hcl.Attribute `hcl:"user,optional"`
-		Password     *hcl.Attribute `hcl:"password,optional"` // only to say where it belongs
+		Password     *hcl.Attribute `hcl:"password,optional"` // refused; the error says where it belongs
 		PasswordFile *hcl.Attribute `hcl:"password_file,optional"`
 		PasswordEnv  *hcl.Attribute `hcl:"password_env,optional"`
 		Range        hcl.Range      `hcl:",def_range"`
@@ -57,7 +57,7 @@ type (
 	}
 )
 
-// reader fills in a Config and collects the mistakes.
+// reader builds a Config and collects the mistakes.
 type reader struct {
 	cfg  Config
 	dir  string // of the file
@@ -83,18 +83,18 @@ func (r *reader) wrong(at hcl.Range, summary, format string, args ...any) {
 
 func (r *reader) file(path string) {
 	r.dir = filepath.Dir(path)
-	// Not left to hclparse, which says less about a file that cannot be read.
+	// The errors of hclparse say less about a file that cannot be read.
 	source, err := os.ReadFile(path)
 	if err != nil {
 		r.errs = append(r.errs, err)
 		return
 	}
 	if !utf8.Valid(source) || bytes.IndexByte(source, 0) >= 0 {
-		r.errs = append(r.errs, fmt.Errorf("%s: it is not a text file; expected HCL", path))
+		r.errs = append(r.errs, fmt.Errorf("%s: not a text file; expected HCL", path))
 		return
 	}
 	parsed, diags := hclparse.NewParser().ParseHCL(source, path)
-	if diags.HasErrors() { // where the syntax is wrong, what follows it hardly helps
+	if diags.HasErrors() { // most of the errors after the first follow from it
 		const most = 5
 		r.diagnose(diags[:min(len(diags), most)])
 		if more := len(diags) - most; more > 0 {
@@ -137,7 +137,7 @@ func (r *reader) zookeeper(b *zookeeperBlock) {
 
 var anyServer = []string{"localhost"}
 
-// check has package recipes check one field of its configuration.
+// check calls Normalize of package recipes for one field of the configuration.
 func (r *reader) check(a *hcl.Attribute, cfg recipes.SessionConfig) {
 	if _, err := cfg.Normalize(); err != nil {
 		r.wrong(a.Expr.Range(), "Invalid "+a.Name, "%v", err)

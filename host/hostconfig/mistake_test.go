@@ -13,9 +13,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// TestMistakesAreNamedWithFileLineAndWhatWasExpected: the file is c.hcl, and
-// each want must be in the error.
-func TestMistakesAreNamedWithFileLineAndWhatWasExpected(t *testing.T) {
+// TestMistakesInTheFile: the error has the file, the line and what was expected there. The
+// file is c.hcl, and the error contains each want.
+func TestMistakesInTheFile(t *testing.T) {
 	for _, test := range []struct {
 		name, file string
 		want       []string
@@ -56,15 +56,7 @@ func TestMistakesAreNamedWithFileLineAndWhatWasExpected(t *testing.T) {
 			t.Setenv("ZKRECIPES_SERVERS", "zk:1")
 			t.Setenv("EMPTY_ONE", "")
 			write(t, filepath.Join(dir, "empty"), "")
-			_, err := hostconfig.Load(write(t, filepath.Join(dir, "c.hcl"), test.file))
-			if !errors.Is(err, hostconfig.ErrInvalid) {
-				t.Fatalf("%v; want ErrInvalid", err)
-			}
-			for _, want := range test.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q is not in\n%v", want, err)
-				}
-			}
+			err := invalid(t, write(t, filepath.Join(dir, "c.hcl"), test.file), test.want...)
 			if strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("a secret is in the error:\n%v", err)
 			}
@@ -72,55 +64,46 @@ func TestMistakesAreNamedWithFileLineAndWhatWasExpected(t *testing.T) {
 	}
 }
 
-func TestMistakesInVariablesAreNamed(t *testing.T) {
-	for name, value := range map[string]string{
-		"LOG_LEVEL": "loud", "SERVERS": "zk:port", "CHROOT": "apps", "SESSION_TIMEOUT": "10",
-		"AUTH_PASSWORD_FILE": "missing", "AUTH_USER": "a:b", "PLUGIN_CHECKSUM": "abcd",
-		"MAX_PACKET": "1MB",
-	} {
-		t.Run(name, func(t *testing.T) {
-			alone(t)
-			t.Setenv("ZKRECIPES_SERVERS", "zk:1")
-			t.Setenv("ZKRECIPES_"+name, value)
-			_, err := hostconfig.Load("")
-			if !errors.Is(err, hostconfig.ErrInvalid) {
-				t.Fatalf("%v; want ErrInvalid", err)
-			}
-			if name != "AUTH_USER" && !strings.Contains(err.Error(), "ZKRECIPES_"+name) {
-				t.Error(err)
-			}
-		})
+// invalid loads a configuration. It checks that the error is ErrInvalid and contains each want.
+func invalid(t *testing.T, path string, wants ...string) error {
+	t.Helper()
+	_, err := hostconfig.Load(path)
+	if !errors.Is(err, hostconfig.ErrInvalid) {
+		t.Fatalf("%v; want ErrInvalid", err)
 	}
+	for _, want := range wants {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in\n%v", want, err)
+		}
+	}
+	return err
 }
 
-// TestEmptyPasswordFileInAVariable: it may not be mounted yet.
-func TestEmptyPasswordFileInAVariable(t *testing.T) {
-	dir := alone(t)
-	t.Setenv("ZKRECIPES_SERVERS", "zk:1")
-	t.Setenv("ZKRECIPES_AUTH_USER", "u")
-	t.Setenv("ZKRECIPES_AUTH_PASSWORD_FILE", write(t, filepath.Join(dir, "empty"), "\n"))
-	if _, err := hostconfig.Load(""); !errors.Is(err, hostconfig.ErrInvalid) || !strings.Contains(err.Error(), "ZKRECIPES_AUTH_PASSWORD_FILE") {
-		t.Error(err)
-	}
-}
-
-// ZooKeeper takes any password at first, and refuses the znodes of others later.
-func TestHalfOfTheCredentialsIsAMistake(t *testing.T) {
+// TestMistakesInVariables: the error contains want. A user without a password, or a password
+// without a user, is a mistake too: ZooKeeper accepts any password at first, and refuses the
+// znodes of others later. An empty password file may not be mounted yet.
+func TestMistakesInVariables(t *testing.T) {
 	for _, test := range []struct{ name, value, want string }{
-		{"ZKRECIPES_AUTH_USER", "backup", `user "backup" has no password: set ZKRECIPES_AUTH_PASSWORD_FILE`},
-		{"ZKRECIPES_AUTH_PASSWORD_FILE", "password", "no user: set ZKRECIPES_AUTH_USER"},
+		{"LOG_LEVEL", "loud", "ZKRECIPES_LOG_LEVEL"},
+		{"SERVERS", "zk:port", "ZKRECIPES_SERVERS"},
+		{"CHROOT", "apps", "ZKRECIPES_CHROOT"},
+		{"SESSION_TIMEOUT", "10", "ZKRECIPES_SESSION_TIMEOUT"},
+		{"MAX_PACKET", "1MB", "ZKRECIPES_MAX_PACKET"},
+		{"PLUGIN_CHECKSUM", "abcd", "ZKRECIPES_PLUGIN_CHECKSUM"},
+		{"AUTH_USER", "a:b", ""},
+		{"AUTH_USER", "backup", `user "backup" has no password: set ZKRECIPES_AUTH_PASSWORD_FILE`},
+		{"AUTH_PASSWORD_FILE", "missing", "ZKRECIPES_AUTH_PASSWORD_FILE"},
+		{"AUTH_PASSWORD_FILE", "password", "no user: set ZKRECIPES_AUTH_USER"},
+		{"AUTH_PASSWORD_FILE", "empty", "ZKRECIPES_AUTH_PASSWORD_FILE: expected the password"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(test.name+" "+test.value, func(t *testing.T) {
 			dir := alone(t)
+			t.Chdir(dir) // file names in variables are relative to it
+			write(t, filepath.Join(dir, "password"), "s3cret")
+			write(t, filepath.Join(dir, "empty"), "\n")
 			t.Setenv("ZKRECIPES_SERVERS", "zk:1")
-			if test.value == "password" {
-				test.value = write(t, filepath.Join(dir, "password"), "s3cret")
-			}
-			t.Setenv(test.name, test.value)
-			_, err := hostconfig.Load("")
-			if !errors.Is(err, hostconfig.ErrInvalid) || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("%v; want %s", err, test.want)
-			}
+			t.Setenv("ZKRECIPES_"+test.name, test.value)
+			invalid(t, "", test.want)
 		})
 	}
 }
@@ -140,10 +123,10 @@ func TestFileThatIsNoText(t *testing.T) {
 }
 
 // TestPasswordThatEverybodyMayReadIsAMistake: in the file of the block, and in that of the
-// variable. The group may, because a service's group owns such files.
+// variable. The group may read it, because a service's group owns such files.
 func TestPasswordThatEverybodyMayReadIsAMistake(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("a mode does not tell there")
+		t.Skip("a file's mode does not say who may read it")
 	}
 	for mode, wrong := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true} {
 		for _, variable := range []bool{false, true} {

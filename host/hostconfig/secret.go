@@ -22,7 +22,7 @@ func (r *reader) auth(b *authBlock) {
 	}
 	if b.Password != nil {
 		r.wrong(b.Password.NameRange, "Password in the configuration",
-			"A secret does not belong in this file. Expected password_file or password_env, which say where it is.")
+			"A secret does not belong in this file. Expected password_file or password_env, which name its place.")
 		return
 	}
 	password, given := r.secret(b.PasswordFile, b.PasswordEnv)
@@ -48,13 +48,12 @@ func (r *reader) tls(b *tlsBlock) {
 	r.cfg.ZooKeeper.TLS = t
 }
 
-// blank reports that a secret or a certificate is empty: it was cut short, or is not
-// there yet. An empty one would count as none: without a CA any of the system's would
-// do, and without a key nothing would be authenticated.
+// blank reports that a secret or a certificate is empty: it was truncated, or is not mounted
+// yet. An empty one would count as none: without a CA those of the system are trusted, and
+// without a key the client is not authenticated.
 func blank(content []byte) bool { return len(bytes.TrimSpace(content)) == 0 }
 
-// readSecret reads a file. One that is private must not be readable for everybody, as a
-// plugin must not be writable for everybody.
+// readSecret reads a file. If it is private, it must not be readable for everybody.
 func readSecret(path string, private bool) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && private && runtime.GOOS != "windows" && info.Mode().Perm()&0o004 != 0 {
 		return nil, fmt.Errorf("everybody may read %s (%v); chmod o-r it", path, info.Mode())
@@ -62,8 +61,8 @@ func readSecret(path string, private bool) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// secret reads a secret from a file or from a variable. Errors name the file or the
-// variable, and never quote the secret.
+// secret reads a secret from a file or a variable. Errors name the file or the variable, and
+// never quote the secret. given is false if both attributes are missing.
 func (r *reader) secret(file, env *hcl.Attribute) (content []byte, given bool) {
 	if file != nil && env != nil {
 		r.wrong(env.NameRange, "Two places for one secret", "Expected %s or %s, not both.", file.Name, env.Name)

@@ -10,7 +10,8 @@ import (
 	"github.com/hashicorp/hcl/v2/gohcl"
 )
 
-// decode decodes an attribute, if there is one, and reports whether it could.
+// decode decodes an attribute and reports its success. A missing attribute is false without
+// an error.
 func decode[T any](r *reader, a *hcl.Attribute, expected string, into *T) bool {
 	if a == nil {
 		return false

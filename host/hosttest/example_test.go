@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// backup is an application's own function.
+// backup is a function of an application.
 func backup(ctx context.Context, session recipes.Recipes) error {
 	lock, err := session.Lock("/backups/db1", recipes.LockConfig{})
 	if err != nil {
@@ -24,7 +24,7 @@ func backup(ctx context.Context, session recipes.Recipes) error {
 	return hold.Release(ctx)
 }
 
-// The test of an application needs no ZooKeeper and no plugin executable.
+// An application's test needs no ZooKeeper and no plugin executable.
 func ExampleSession() {
 	TestBackup := func(t *testing.T) {
 		must.Report(t, backup(t.Context(), hosttest.Session(t)))

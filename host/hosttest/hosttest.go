@@ -1,5 +1,5 @@
 // Package hosttest is for the tests of applications that use package host. One call
-// gives a session through a plugin, on a ZooKeeper server in the test's process.
+// returns a session through a plugin, on a ZooKeeper server in the test's process.
 // Everything is cleaned up when the test ends.
 //
 //	func TestMyJob(t *testing.T) {
@@ -7,13 +7,12 @@
 //		...
 //	}
 //
-// A [World] can do more. It has several sessions that meet each other, and failures:
-// [World.Expire], [World.Disconnect], and a plugin process that can be killed
-// ([NewProcess]).
+// A [World] opens several sessions on one server, and injects failures: [World.Expire],
+// [World.Disconnect], and a plugin process that can be killed ([NewProcess]).
 //
-// The server is memory only, and no proof of how Apache ZooKeeper behaves. The
-// recipes are tested against both. Unlike package host, this package contains the
-// ZooKeeper client: import it in tests only.
+// The server keeps everything in memory, and does not prove how Apache ZooKeeper behaves.
+// The recipes are tested against both. Unlike package host, this package contains the
+// ZooKeeper client: import it only in tests.
 package hosttest
 
 import (
@@ -36,7 +35,7 @@ import (
 // cleanUp bounds the closing of a session or a plugin at the end of a test.
 const cleanUp = 10 * time.Second
 
-// Session returns a session in a World of its own: it is New and Open.
+// Session returns a session in a new World: it combines New and Open.
 func Session(t testing.TB) recipes.Client {
 	t.Helper()
 	return New(t).Open(t)
@@ -45,14 +44,14 @@ func Session(t testing.TB) recipes.Client {
 // World is a ZooKeeper server and a plugin, for one test and its subtests. Its methods
 // may be called from several goroutines.
 type World struct {
-	// Plugin is what an application would have launched.
+	// Plugin is the plugin that an application would have launched.
 	Plugin *host.Plugin
 
 	server *zkserver.Server
 }
 
-// New returns a World whose plugin is in this process. It speaks the same gRPC as a
-// plugin process, over memory. New takes about a millisecond.
+// New returns a World whose plugin is in this process. It serves the same gRPC as a plugin
+// process, over memory. New takes about a millisecond.
 func New(t testing.TB) *World {
 	t.Helper()
 	w := &World{server: serve(t)}
@@ -61,9 +60,9 @@ func New(t testing.TB) *World {
 	return w
 }
 
-// NewProcess returns a World whose plugin is a process. It builds the plugin with
-// go build, from the version of this module that the test uses, which takes about a
-// second. cfg may be the zero value. Its Path is replaced.
+// NewProcess returns a World whose plugin is a process. It builds the plugin with go build,
+// from the version of this module that the test uses, which takes about a second. cfg may
+// be the zero value. NewProcess overwrites its Path.
 func NewProcess(t testing.TB, cfg host.Config) *World {
 	t.Helper()
 	w := &World{server: serve(t)}
@@ -96,7 +95,7 @@ func (w *World) add(t testing.TB, p *host.Plugin, err error) {
 	})
 }
 
-// build builds the plugin into a directory that goes with the test.
+// build builds the plugin into a directory that is deleted with the test.
 func build(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), host.PluginName)
@@ -111,13 +110,13 @@ func build(t testing.TB) string {
 	return path
 }
 
-// Config is for Plugin.Open. It asks for a session timeout of ten seconds; the
-// server grants any from a millisecond to an hour.
+// Config returns a configuration for Plugin.Open with a session timeout of ten seconds. The
+// server accepts timeouts from a millisecond to an hour.
 func (w *World) Config() recipes.SessionConfig {
 	return recipes.SessionConfig{Servers: []string{w.server.Addr()}, SessionTimeout: 10 * time.Second}
 }
 
-// Open opens a session through the plugin. It is closed at the latest when the test
+// Open opens a session through the plugin. The session is closed at the latest when the test
 // ends.
 func (w *World) Open(t testing.TB) recipes.Client {
 	t.Helper()
@@ -133,22 +132,21 @@ func (w *World) Open(t testing.TB) recipes.Client {
 	return s
 }
 
-// Expire has the server expire a session now, as if it had heard nothing from it for
-// the session timeout.
+// Expire makes the server expire a session now, as if the session timeout had passed.
 func (w *World) Expire(s recipes.Session) { w.server.ExpireSession(s.ID()) }
 
-// Disconnect breaks all connections to the server. The server refuses new ones until
-// Reconnect. Sessions are suspended, and lost when their timeout has passed.
+// Disconnect breaks all connections to the server, which refuses new ones until Reconnect.
+// Sessions are Suspended, and lost at their deadline.
 func (w *World) Disconnect() {
 	w.server.RefuseConnections(true)
 	w.server.CloseAllConnections()
 }
 
-// Reconnect has the server accept connections again.
+// Reconnect makes the server accept connections again.
 func (w *World) Reconnect() { w.server.RefuseConnections(false) }
 
-// Nodes returns the paths of all znodes but ZooKeeper's own, sorted. A test can check
-// with it what it has left behind.
+// Nodes returns the paths of all znodes but ZooKeeper's own, sorted. With it a test can check
+// what it has left behind.
 func (w *World) Nodes() []string {
 	var paths []string
 	for _, n := range w.server.Tree() {

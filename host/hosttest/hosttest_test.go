@@ -84,7 +84,7 @@ func TestDisconnectAndReconnect(t *testing.T) {
 	w.Reconnect()
 	expect(recipes.Connected)
 	if err := h.Write(t.Context()); err != nil {
-		t.Errorf("the hold no longer stands: %v", err)
+		t.Errorf("the lock is no longer held: %v", err)
 	}
 }
 
@@ -100,16 +100,16 @@ func TestPluginProcessThatIsKilled(t *testing.T) {
 	closes(t, "Exited", w.Plugin.Exited())
 }
 
-// TestCloseTellsThatZooKeeperHasNotConfirmed: plugin and host have closed the sessions,
-// and in ZooKeeper what they held is not free yet.
-func TestCloseTellsThatZooKeeperHasNotConfirmed(t *testing.T) {
+// TestCloseReportsThatZooKeeperHasNotConfirmed: plugin and host have closed the session, but
+// its lock is not free in ZooKeeper yet.
+func TestCloseReportsThatZooKeeperHasNotConfirmed(t *testing.T) {
 	w := hosttest.New(t)
 	cfg := w.Config()
-	cfg.SessionTimeout = 4 * time.Second // for which it is tried, and which must not be over before
+	cfg.SessionTimeout = 4 * time.Second // bounds the attempts to close; must not pass before Close
 	s := must.Get(w.Plugin.Open(t.Context(), cfg))(t)
 	hold(t, s)
 	w.Disconnect()
 	if err := w.Plugin.Close(t.Context()); !errors.Is(err, recipes.ErrUnknownOutcome) {
-		t.Errorf("Close says %v, and left are %q", err, w.Nodes())
+		t.Errorf("Close returns %v, and leaves %q", err, w.Nodes())
 	}
 }

@@ -14,32 +14,30 @@ type Config struct {
 	// standalone server, more are an ensemble with an elected leader.
 	Servers int
 
-	// TickTime is ZooKeeper's unit of time, 0 for its usual 2 s. Unless other
-	// fields say otherwise, session timeouts are between 2 and 20 ticks, sessions
-	// expire on the boundaries of ticks, and a peer that is silent for 5 ticks is
-	// dropped. 200 ms work.
+	// TickTime is ZooKeeper's unit of time, 0 for its default of 2 s. By default, session
+	// timeouts are between 2 and 20 ticks, and a peer that is silent for 5 ticks is
+	// dropped. Sessions expire at the end of a tick. 200 ms is long enough.
 	TickTime time.Duration
 
-	// MinSessionTimeout and MaxSessionTimeout bound what clients can
-	// negotiate; 0 leaves ZooKeeper's 2 and 20 ticks.
-	MinSessionTimeout time.Duration
+	// MaxSessionTimeout is the longest session timeout that clients can negotiate, 0 for
+	// ZooKeeper's 20 ticks.
 	MaxSessionTimeout time.Duration
 
 	// HeapMiB bounds the Java heap of each server, 0 for 256.
 	HeapMiB int
 
-	// NoSync has a server answer before its transaction log is on disk, and
+	// NoSync makes a server answer before its transaction log is on disk, and
 	// preallocate little of that log. Such a server starts and writes faster
 	// than one that keeps its data: for tests, never for measurements.
 	NoSync bool
 
-	// FastStart has the JVM compile less and collect garbage serially. A server
+	// FastStart makes the JVM compile less and collect garbage serially. A server
 	// starts sooner and serves slower: for tests, never for measurements.
 	FastStart bool
 
-	// Dir is where Start creates the directory for the servers' files, "" for the
-	// system's temporary directory. Stop removes that directory, and not Dir. Its
-	// disk decides what an fsync costs.
+	// Dir is the parent of the directory that Start creates for the servers' files, "" for
+	// the system's temporary directory. Stop removes that directory, and not Dir. The
+	// disk of Dir decides how long an fsync takes.
 	Dir string
 
 	// Properties are lines for zoo.cfg, such as "syncLimit": "10". They override
@@ -50,25 +48,21 @@ type Config struct {
 	// only here, such as "znode.container.checkIntervalMs".
 	SystemProperties map[string]string
 
-	// JavaArgs are further arguments for the JVM, after those of the other
-	// fields.
-	JavaArgs []string
-
-	// Hosts, if not nil, are where the servers run, one for each. Otherwise all run on
+	// Hosts, if not nil, has a network for each server. Otherwise all servers run on
 	// loopback.
 	Hosts []Host
 
 	// TLS, when set, opens a second, secure client port on every server.
 	TLS *TLSConfig
 
-	// Installation is the ZooKeeper to run; the zero value is what Find finds.
+	// Installation is the ZooKeeper to run. For the zero value, Start calls Find.
 	Installation Installation
 
-	// Logger is told of starts, kills and freezes at debug level; nil for none.
+	// Logger gets starts, kills and freezes at debug level; nil for none.
 	Logger hclog.Logger
 }
 
-// Host is a network of its own for one server, such as a network namespace.
+// Host is the network of one server, such as a network namespace.
 type Host struct {
 	// IP is the address at which the server listens, for clients and for its peers.
 	IP string
@@ -81,7 +75,7 @@ type Host struct {
 // loopback is the network of this process.
 var loopback = Host{IP: loopbackIP, Do: func(f func() error) error { return f() }}
 
-// host is where the server of that id runs. They are counted from 1.
+// host returns the network of the server with that id. The first id is 1.
 func (c Config) host(id int) Host {
 	if c.Hosts == nil {
 		return loopback

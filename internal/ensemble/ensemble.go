@@ -44,8 +44,8 @@ func (e *Ensemble) Addrs() []string {
 // Connect is the connect string for ZooKeeper's clients.
 func (e *Ensemble) Connect() string { return strings.Join(e.Addrs(), ",") }
 
-// WaitServing waits until every server that was neither killed nor frozen serves. It
-// fails when ctx ends, or when one of these servers ends.
+// WaitServing waits until every server serves that was neither killed nor frozen. It
+// fails if ctx ends first, or if one of these servers ends.
 func (e *Ensemble) WaitServing(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, s := range e.servers {
@@ -56,9 +56,9 @@ func (e *Ensemble) WaitServing(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Leader waits until exactly one server says that it leads, and returns it. In an
-// ensemble of one it is that one. A former leader that is thawed says for a moment
-// that it leads, and then there are two.
+// Leader waits until exactly one server says that it leads, and returns that server. A
+// standalone server counts as leader. After a former leader is thawed, two servers say for
+// a moment that they lead.
 func (e *Ensemble) Leader(ctx context.Context) (*Server, error) {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 )
 
-func TestOneServerServesAndTellsItsFigures(t *testing.T) {
+func TestOneServerServesAndReportsItsFigures(t *testing.T) {
 	began := time.Now()
 	e := ensembletest.Start(t, ensembletest.Quick(1))
 	t.Logf("%s started in %v", e.Installation(), time.Since(began))
@@ -54,7 +54,7 @@ func TestStopLeavesNothing(t *testing.T) {
 		t.Errorf("left in the directory: %v, %v", left, err)
 	}
 	if s.Log() == "" {
-		t.Error("the log was forgotten")
+		t.Error("the log is empty after Stop")
 	}
 	if err := s.Restart(t.Context()); err == nil {
 		t.Error("a server of a stopped ensemble was restarted")
@@ -90,7 +90,7 @@ func TestAnotherServerLeadsWhenTheLeaderIsKilled(t *testing.T) {
 	}
 
 	if err := first.Forget(); err == nil {
-		t.Error("it has forgotten what it stores while it runs")
+		t.Error("Forget of a running server succeeded")
 	}
 	if err := first.Kill(); err != nil {
 		t.Fatal(err)
@@ -98,23 +98,23 @@ func TestAnotherServerLeadsWhenTheLeaderIsKilled(t *testing.T) {
 	if err := first.Forget(); err != nil {
 		t.Fatal(err)
 	}
-	const learns = "Getting a " // a snapshot, or a diff, from the leader
-	learned := strings.Count(first.Log(), learns)
+	const transfer = "Getting a " // snapshot, or diff, from the leader
+	transfers := strings.Count(first.Log(), transfer)
 	if err := first.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if mode, err := first.Mode(t.Context()); err != nil || mode != ensemble.Follower {
-		t.Errorf("the server that has forgotten is %q, %v; want a follower", mode, err)
+		t.Errorf("after Forget the server is %q, %v; want a follower", mode, err)
 	}
-	if log := first.Log(); strings.Count(log, learns) <= learned {
-		t.Errorf("it has learned nothing from the leader:\n%s", log)
+	if log := first.Log(); strings.Count(log, transfer) <= transfers {
+		t.Errorf("it got no data from the leader:\n%s", log)
 	}
 }
 
 func TestAFrozenServerIsSilentUntilThawed(t *testing.T) {
 	s := ensembletest.Start(t, ensembletest.Quick(1)).Server(0)
 	freeze(t, s)
-	freeze(t, s) // again is no error, and does not hang
+	freeze(t, s) // a second Freeze neither fails nor hangs
 
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

@@ -43,7 +43,7 @@ func TestAFailedStartShowsTheLogAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAStartThatTakesTooLongIsGivenUp(t *testing.T) {
+func TestStartFailsAtItsDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := Start(ctx, Config{Installation: fakeJava(t, "exec sleep 1000")})
@@ -59,7 +59,7 @@ func TestJavaThatCannotBeRun(t *testing.T) {
 	}
 }
 
-func TestConfigsThatMakeNoSense(t *testing.T) {
+func TestInvalidConfigs(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"even number of servers": {Servers: 2},
 		"negative servers":       {Servers: -1},
@@ -74,7 +74,7 @@ func TestConfigsThatMakeNoSense(t *testing.T) {
 }
 
 func TestATakenPortIsRetriedWithOthers(t *testing.T) {
-	// The log of a real server that found its port taken.
+	// A real server logs this if another process listens on its port.
 	installation := fakeJava(t, `for cfg; do :; done
 if grep -q clientPort=$TAKEN "$cfg"; then echo 'java.net.BindException: Address already in use'; exit 1; fi
 echo "not the taken port"; exit 2`)
@@ -89,7 +89,7 @@ echo "not the taken port"; exit 2`)
 	}
 	_, err := start(t.Context(), Config{Installation: installation}, pick)
 	if picks != 2 || err == nil || !strings.Contains(err.Error(), "not the taken port") {
-		t.Errorf("after %d picks: %v; want a second pick to be tried", picks, err)
+		t.Errorf("after %d picks: %v; want a start with the second pick", picks, err)
 	}
 }
 

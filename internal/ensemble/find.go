@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// ErrNotFound is returned when this machine has no ZooKeeper, or no Java to run it. The
-// error around it says where they were looked for.
+// ErrNotFound is returned if this machine has no ZooKeeper, or no Java to run it. The
+// error that wraps it says where Find has searched.
 var ErrNotFound = errors.New("no ZooKeeper found; install one with `apt-get install zookeeper` (Debian, Ubuntu), " +
 	"or unpack a release of Apache ZooKeeper and set ZOOKEEPER_HOME to it, with Java on the PATH or in JAVA_HOME")
 
-// Installation is a ZooKeeper that can be started, and the Java to do it.
+// Installation is a ZooKeeper that can be started, and the Java to start it.
 type Installation struct {
 	Java      string // path of the java executable
 	Classpath string // jars, in the platform's list syntax
-	Version   string // of ZooKeeper, such as "3.8.0"; "" if its files do not tell
-	Source    string // where it comes from, for people to read
+	Version   string // of ZooKeeper, such as "3.8.0"; "" if unknown
+	Source    string // the place where it was found, for messages
 }
 
 func (i Installation) isZero() bool { return i == Installation{} }
 
-// String tells people which ZooKeeper this is.
+// String returns the version and the source, for messages.
 func (i Installation) String() string {
 	version := i.Version
 	if version == "" {
@@ -33,18 +33,17 @@ func (i Installation) String() string {
 	return fmt.Sprintf("ZooKeeper %s from %s", version, i.Source)
 }
 
-// Find tells where a real ZooKeeper is: in ZOOKEEPER_HOME (the layout of an
-// Apache release) if that is set, else where Debian's packages put it. Java is
-// JAVA_HOME's if that is set, else the one on the PATH. It looks at files only
-// and starts nothing.
+// Find finds a real ZooKeeper: in ZOOKEEPER_HOME (the layout of an Apache release) if that
+// is set, and otherwise in the place of Debian's packages. Java is JAVA_HOME's if that is
+// set, and otherwise the one on the PATH. Find only reads files, and starts nothing.
 //
-// It is an error if ZOOKEEPER_HOME or JAVA_HOME does not have the expected files.
-// Another ZooKeeper than the one that is asked for would give wrong measurements.
+// If ZOOKEEPER_HOME or JAVA_HOME is set but does not have the expected files, Find fails. A
+// different ZooKeeper than the requested one would give wrong measurements.
 func Find() (Installation, error) {
 	return finder{getenv: os.Getenv, debianJars: "/usr/share/java"}.find()
 }
 
-// finder is Find with its surroundings as parameters.
+// finder is Find, with its environment as parameters.
 type finder struct {
 	getenv     func(string) string
 	debianJars string
@@ -69,10 +68,10 @@ func (f finder) zookeeper() (Installation, error) {
 	return debianPackage(f.debianJars)
 }
 
-// apacheRelease finds the jars of an unpacked release. Since 3.5.5 all are in lib;
-// before, ZooKeeper's own was beside lib.
+// apacheRelease finds the jars of an unpacked release. Since 3.5.5 all of them are in lib.
+// Before, ZooKeeper's own jar was beside lib.
 func apacheRelease(home string) (Installation, error) {
-	home, err := filepath.Abs(home) // a server runs in a directory of its own
+	home, err := filepath.Abs(home) // each server has its own working directory
 	if err != nil {
 		return Installation{}, err
 	}
@@ -89,9 +88,9 @@ func apacheRelease(home string) (Installation, error) {
 }
 
 // debianExtraJars are jars that Debian's zookeeper.jar needs and its manifest does not
-// name. Without Netty's codecs a server with TLS accepts connections and answers none
+// name. Without Netty's codecs, a server with TLS accepts connections and never answers
 // (ClassNotFoundException in NettyServerCnxnFactory). Without an SLF4J binding it logs
-// nothing. They are in libnetty-java and libslf4j-java, on which libzookeeper-java
+// nothing. The jars are in libnetty-java and libslf4j-java, on which libzookeeper-java
 // depends.
 var debianExtraJars = []string{"netty-codec.jar", "slf4j-simple.jar"}
 
@@ -127,8 +126,8 @@ func (f finder) java() (string, error) {
 }
 
 // versionIn reads the version from the name of ZooKeeper's own jar, which is cheaper
-// than asking a JVM. In other names, such as zookeeper-jute-3.8.0.jar, the version is
-// not right after "zookeeper-".
+// than to start a JVM. In other names, such as zookeeper-jute-3.8.0.jar, the version does
+// not follow "zookeeper-" directly.
 func versionIn(jars []string) (version string, ok bool) {
 	for _, jar := range jars {
 		rest, ok := strings.CutPrefix(filepath.Base(jar), "zookeeper-")
@@ -140,7 +139,7 @@ func versionIn(jars []string) (version string, ok bool) {
 }
 
 func glob(dir, pattern string) []string {
-	matches, _ := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern))) // the patterns are constants, and well-formed
+	matches, _ := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern))) // no error: the patterns are constants and well-formed
 	return matches
 }
 

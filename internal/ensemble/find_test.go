@@ -30,7 +30,7 @@ func TestFind(t *testing.T) {
 			classpath: []string{"lib/netty-3.10.6.jar", "zookeeper-3.4.14.jar"}},
 		{name: "Debian", debian: debian, java: java, version: "3.8.0",
 			classpath: []string{"zookeeper.jar", "slf4j-simple.jar"}},
-		{name: "a home without ZooKeeper is not passed over", home: empty, debian: debian, java: java,
+		{name: "a home without ZooKeeper is an error", home: empty, debian: debian, java: java,
 			errorNames: "ZOOKEEPER_HOME=" + empty},
 		{name: "nothing", debian: empty, java: java, errorNames: filepath.Join(empty, "zookeeper.jar")},
 		{name: "no Java", debian: debian, java: empty, errorNames: "JAVA_HOME=" + empty},
@@ -67,7 +67,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// tree makes a directory with empty executable files.
+// tree creates a directory with empty executable files.
 func tree(t *testing.T, files ...string) string {
 	t.Helper()
 	root := t.TempDir()

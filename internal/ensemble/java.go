@@ -26,7 +26,6 @@ func javaCommand(cfg Config, dir string) *exec.Cmd {
 	for _, key := range slices.Sorted(maps.Keys(cfg.SystemProperties)) {
 		args = append(args, "-D"+key+"="+cfg.SystemProperties[key])
 	}
-	args = append(args, cfg.JavaArgs...)
 	args = append(args,
 		"-cp", dir+string(filepath.ListSeparator)+cfg.Installation.Classpath,
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(dir, "zoo.cfg"))

@@ -5,10 +5,10 @@ import (
 	"runtime"
 )
 
-// launcher starts processes from one operating system thread, which lives as long as
-// they do. Linux sends a process its parent-death signal when the thread that forked it
-// ends, and not only when the parent process does. The Go runtime ends threads at any
-// time. A server that any goroutine could start would be killed with one of them.
+// launcher starts processes from one operating system thread, which ends after they have
+// ended. Linux sends a process its parent-death signal when the thread that forked it
+// ends, not only when the parent process ends. The Go runtime can end a thread at any
+// time, and that would kill a server that was started from an arbitrary goroutine.
 type launcher struct {
 	requests chan func()
 	done     chan struct{}
@@ -29,14 +29,24 @@ func (l *launcher) run() {
 	}
 }
 
-// start starts cmd in the network of host, on the launcher's thread. It must not be called after close.
-func (l *launcher) start(host Host, cmd *exec.Cmd) error {
-	result := make(chan error, 1)
-	l.requests <- func() { result <- host.Do(cmd.Start) }
-	return <-result
+// launch starts cmd in the network of host, on the launcher's thread. It must not be called
+// after close.
+func (l *launcher) launch(host Host, cmd *exec.Cmd) (*process, error) {
+	bindToParent(cmd)
+	started := make(chan error)
+	l.requests <- func() { started <- host.Do(cmd.Start) }
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		p.err = cmd.Wait()
+	}()
+	return p, nil
 }
 
-// close gives the thread back. All processes must have ended.
+// close ends the thread. All processes must have ended.
 func (l *launcher) close() {
 	close(l.requests)
 	<-l.done

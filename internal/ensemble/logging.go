@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// loggingFiles have each binding that an installation can bring log to the console:
-// slf4j-simple (Debian), logback (Apache since 3.8) and log4j 1.2 (before). The server's
-// directory comes first on the classpath. So the installation's own settings, which
-// may name a file elsewhere, are not found.
+// loggingFiles make every SLF4J binding that an installation can have log to the console:
+// slf4j-simple (Debian), logback (Apache since 3.8) and log4j 1.2 (Apache before 3.8). The
+// server's directory is first on the classpath. So the installation's own settings, which
+// may name another log file, are not used.
 //
-// Four-letter words are logged from level warning up. Otherwise waiting for a server to
-// serve would fill its log.
+// Four-letter words are logged from level warning up. Otherwise the polls of waitServing
+// would fill the server's log.
 var loggingFiles = map[string]string{
 	"simplelogger.properties": `
 org.slf4j.simpleLogger.defaultLogLevel=info
@@ -44,11 +44,11 @@ log4j.appender.CONSOLE.layout.ConversionPattern=%d{ISO8601} [%t] %p %c{1} - %m%n
 }
 
 const (
-	logTail   = 64 << 10 // what Log returns at most
-	errorTail = 20       // lines of it in an error
+	logTail   = 64 << 10 // the most bytes that Log returns
+	errorTail = 20       // the lines of the log in an error
 )
 
-// readTail returns the end of a server's log, "" when it has none.
+// readTail returns the end of a server's log, or "" if it has none.
 func readTail(dir string) string {
 	f, err := os.Open(filepath.Join(dir, logFile))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
-// helperDirEnv makes the test binary an ensemble's parent that is to be killed.
+// helperDirEnv makes the test binary the parent of an ensemble, which a test then kills.
 const helperDirEnv = "ENSEMBLE_TEST_HELPER_DIR"
 
 func TestMain(m *testing.M) {

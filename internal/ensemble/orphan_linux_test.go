@@ -24,7 +24,7 @@ func TestServersDieWithAParentThatIsKilled(t *testing.T) {
 		t.Fatalf("open the server's process: %v", err)
 	}
 	defer unix.Close(died)
-	defer unix.PidfdSendSignal(died, unix.SIGKILL, nil, 0) // should the test fail
+	defer unix.PidfdSendSignal(died, unix.SIGKILL, nil, 0) // if the test fails
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -47,15 +47,15 @@ func TestServersOutliveTheGoroutineThatStartedThem(t *testing.T) {
 	}
 }
 
-// onDoomedThread runs f on a thread that ends soon after, because its goroutine
-// ends while it is locked to it. A server forked from there would then get its
-// parent-death signal.
+// onDoomedThread runs f on a thread that ends soon after f, because its goroutine ends
+// while it is locked to the thread. A server that this thread had forked would get its
+// parent-death signal then.
 func onDoomedThread(f func()) (tid int) {
 	done := make(chan int)
 	go func() {
 		runtime.LockOSThread()
 		tid := unix.Gettid()
-		if tid == os.Getpid() { // the main thread never ends: hold it and take another
+		if tid == os.Getpid() { // the main thread never ends: keep it, and use another thread
 			tid = onDoomedThread(f)
 			runtime.UnlockOSThread()
 		} else {
@@ -66,8 +66,8 @@ func onDoomedThread(f func()) (tid int) {
 	return <-done
 }
 
-// awaitThreadEnd spins until a thread has ended, which takes a moment. There is no
-// event for that.
+// awaitThreadEnd spins until a thread has ended, a moment later. The system has no event
+// for that.
 func awaitThreadEnd(tid int) {
 	for unix.Tgkill(os.Getpid(), tid, 0) == nil {
 		runtime.Gosched()
@@ -98,7 +98,7 @@ func startHelper(t *testing.T) (parent *exec.Cmd, server int) {
 	return parent, server
 }
 
-// awaitReadable waits for a process, by its pidfd, to end.
+// awaitReadable waits until the process of a pidfd has ended.
 func awaitReadable(t *testing.T, pidfd int, complaint string) {
 	t.Helper()
 	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}

@@ -10,17 +10,17 @@ import (
 
 const loopbackIP = "127.0.0.1"
 
-// Ports are below the ranges from which Linux (32768 and up), macOS and Windows (49152
-// and up) take source ports. Any outgoing connection of the machine can take a port of
-// those ranges while its server is down. Even worse, a client that keeps dialling such
-// a port is one day connected to itself. Then the server cannot come back.
+// Ports are below the ranges of source ports: from 32768 on Linux, from 49152 on macOS and
+// Windows. Any outgoing connection of the machine can use a port of those ranges while the
+// server is down. Even worse, a client that keeps dialling such a port can connect to
+// itself. Then the server cannot listen on that port again.
 const (
 	lowestPort  = 10240
 	highestPort = 32767
 )
 
-// pickPorts returns n distinct loopback ports that were free a moment ago. Another
-// process can take one before the server does. The caller must be ready to pick again.
+// pickPorts returns n distinct loopback ports that were free a moment ago. Another process
+// can listen on one of them before the server does. The caller must be able to pick again.
 func pickPorts(n int) ([]int, error) {
 	var listeners []net.Listener // kept open so that no port is picked twice
 	defer func() {
@@ -52,6 +52,6 @@ func pickPorts(n int) ([]int, error) {
 
 func (h Host) address(port int) string { return net.JoinHostPort(h.IP, strconv.Itoa(port)) }
 
-// errPortTaken marks a server that could not start because another process has taken
-// one of its ports.
+// errPortTaken says that a server could not start because another process listens on one
+// of its ports.
 var errPortTaken = errors.New("port taken")

@@ -5,27 +5,14 @@ import (
 	"os/exec"
 )
 
-// process is one run of a server, from its start to its end.
+// process is one run of a server.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has ended and is reaped
 	err  error         // how it ended; valid once done is closed
 }
 
-func (l *launcher) launch(host Host, cmd *exec.Cmd) (*process, error) {
-	bindToParent(cmd)
-	if err := l.start(host, cmd); err != nil {
-		return nil, err
-	}
-	p := &process{cmd: cmd, done: make(chan struct{})}
-	go func() {
-		defer close(p.done)
-		p.err = cmd.Wait()
-	}()
-	return p, nil
-}
-
-// kill ends the process, frozen or not, and waits until it is gone.
+// kill kills the process, frozen or not, and waits until it has ended.
 func (p *process) kill() error {
 	if err := p.cmd.Process.Kill(); err != nil && p.running() {
 		return fmt.Errorf("kill process %d: %w", p.pid(), err)

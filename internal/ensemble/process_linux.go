@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bindToParent has the kernel kill the process when its parent ends. It also gives it a
-// process group of its own: after a Ctrl-C the parent stops its servers in order.
+// bindToParent makes the kernel kill the process when its parent ends. It also puts the
+// process into its own group: after a Ctrl-C, the parent stops its servers in order.
 func bindToParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// freeze stops all threads of the process and returns when they have stopped.
+// freeze stops all threads of the process, and returns after they have stopped.
 func (p *process) freeze() error {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("stop process %d: %w", p.pid(), err)
@@ -23,12 +23,12 @@ func (p *process) freeze() error {
 	return p.awaitStopped()
 }
 
-// awaitStopped returns when every thread has stopped. The call that sends the signal
-// returns before that, and the server may still answer then.
+// awaitStopped returns after every thread has stopped. The system call that sends the
+// signal returns earlier, while the server may still answer.
 func (p *process) awaitStopped() error {
 	for {
 		var info unix.Siginfo
-		// WNOWAIT leaves the process to the goroutine that waits for its end.
+		// WNOWAIT leaves the process to be reaped by the goroutine that waits for its end.
 		err := unix.Waitid(unix.P_PID, p.pid(), &info, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
@@ -45,5 +45,5 @@ func (p *process) awaitStopped() error {
 // cldStopped is CLD_STOPPED of <signal.h>, which package unix does not have.
 const cldStopped = 5
 
-// thaw resumes a frozen process.
+// thaw continues a frozen process.
 func (p *process) thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

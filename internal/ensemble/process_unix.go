@@ -14,5 +14,5 @@ func bindToParent(*exec.Cmd) {}
 // freeze stops all threads of the process, at once or a moment later.
 func (p *process) freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
 
-// thaw resumes a frozen process.
+// thaw continues a frozen process.
 func (p *process) thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

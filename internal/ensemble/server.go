@@ -32,10 +32,10 @@ type Server struct {
 
 	mu      sync.Mutex
 	proc    *process // the last run, nil before the first
-	killed  bool     // by us
+	killed  bool     // by Kill, Restart or Stop
 	frozen  bool
-	stopped bool // the ensemble is: no further run
-	tail    string
+	stopped bool   // with the ensemble: the server is not started again
+	tail    string // of the log, after the files are deleted
 }
 
 type ports struct{ client, secure, quorum, election int }
@@ -63,17 +63,17 @@ func (s *Server) Pid() int {
 	return s.proc.pid()
 }
 
-// Kill ends the server at once, frozen or not, as a crash would: nothing is
-// flushed, no session is closed. It returns when the process is gone. Killing a
-// server that does not run is no error.
+// Kill ends the server at once, frozen or not, like a crash: nothing is flushed, and no
+// session is closed. It returns after the process has ended. It does nothing to a server
+// that does not run.
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.kill()
 }
 
-// Restart kills the server if it runs, starts it again on the same ports and data, and
-// waits until it serves. If ctx ends first, the server is left running. It cannot serve
+// Restart kills the server if it runs, starts it again with the same ports and data, and
+// waits until it serves. If ctx ends first, the server keeps running. A server cannot serve
 // before a majority runs: restart several servers from several goroutines.
 func (s *Server) Restart(ctx context.Context) error {
 	proc, err := s.relaunch()
@@ -92,25 +92,25 @@ func (s *Server) relaunch() (*process, error) {
 	return s.launch()
 }
 
-// Forget deletes what the server has stored. It must not run. Started again, it learns
-// everything from the leader, as long as the others are a majority.
+// Forget deletes the stored data of the server, which must not run. After a restart the
+// server gets all data from the leader, if the other servers are a majority.
 func (s *Server) Forget() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running() {
-		return fmt.Errorf("ensemble: server %d runs; kill it before it forgets", s.id)
+		return fmt.Errorf("ensemble: server %d runs; kill it first", s.id)
 	}
 	return os.RemoveAll(filepath.Join(s.dir, "data", "version-2"))
 }
 
-// Freeze stops all threads of the server (SIGSTOP). It keeps its connections and answers
-// nothing, like a machine that swaps or pauses. On Linux it is frozen when Freeze
-// returns. Where there are no Unix signals the error is errors.ErrUnsupported.
+// Freeze stops all threads of the server (SIGSTOP). The server keeps its connections and
+// answers nothing, like a machine that swaps or pauses. On Linux, it is frozen when Freeze
+// returns. On systems without Unix signals, the error is errors.ErrUnsupported.
 func (s *Server) Freeze() error {
 	return s.signal("freeze", (*process).freeze, true)
 }
 
-// Thaw resumes a frozen server (SIGCONT). It does nothing to one that is not frozen.
+// Thaw continues a frozen server (SIGCONT). It does nothing to a server that is not frozen.
 func (s *Server) Thaw() error {
 	return s.signal("thaw", (*process).thaw, false)
 }
@@ -130,8 +130,8 @@ func (s *Server) signal(verb string, send func(*process) error, frozen bool) err
 	return nil
 }
 
-// Log is the end of what the server wrote, all runs together, 64 KiB at most.
-// It can still be read after Stop.
+// Log returns the end of the server's log of all its runs, 64 KiB at most. It also works
+// after Stop.
 func (s *Server) Log() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,8 +141,8 @@ func (s *Server) Log() string {
 	return readTail(s.dir)
 }
 
-// expected returns the process if it should serve: the server was started, and since
-// then neither killed nor frozen. The process may have ended by itself.
+// expected returns the process if it should serve: the server was started, and was neither
+// killed nor frozen since. The process may have ended by itself.
 func (s *Server) expected() *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +177,7 @@ func (s *Server) launch() (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer output.Close() // the process has its own
+	defer output.Close() // the process has its own descriptor
 	cmd := s.command()
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, output, output
 	proc, err := s.launcher.launch(s.host, cmd)
@@ -189,7 +189,7 @@ func (s *Server) launch() (*process, error) {
 	return proc, nil
 }
 
-// shutdown kills the server for good. It takes s.mu itself.
+// shutdown kills the server, which cannot be started again. It locks s.mu itself.
 func (s *Server) shutdown() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +200,7 @@ func (s *Server) shutdown() error {
 	return err
 }
 
-// writeFiles fills the server's directory with what ZooKeeper reads at its start.
+// writeFiles writes the files that ZooKeeper reads at its start.
 func (s *Server) writeFiles(cfg Config, all []*Server) error {
 	files := maps.Clone(loggingFiles)
 	files["zoo.cfg"] = formatProperties(s.zooCfg(cfg, all))

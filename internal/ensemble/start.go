@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	startTimeout  = time.Minute // when the caller has no deadline
-	startAttempts = 5           // each on other ports
+	startTimeout  = time.Minute // if ctx has no deadline
+	startAttempts = 5           // each with other ports
 )
 
 // Start starts the servers and returns when all of them serve. It waits until ctx
-// ends, or a minute if ctx has no deadline. ctx bounds the start only. If it fails,
-// nothing is left running, and the error has the end of the failed server's log.
-// Without a ZooKeeper on this machine the error is [ErrNotFound].
+// ends, or a minute if ctx has no deadline. The end of ctx does not stop servers after the
+// start. If Start fails, no server is left running, and the error contains the end of the
+// failed server's log. Without a ZooKeeper on this machine, the error is [ErrNotFound].
 func Start(ctx context.Context, cfg Config) (*Ensemble, error) {
 	return start(ctx, cfg, pickPorts)
 }
@@ -39,7 +39,7 @@ func start(ctx context.Context, cfg Config, pick func(n int) ([]int, error)) (*E
 		if !errors.Is(err, errPortTaken) || attempt == startAttempts {
 			return e, err
 		}
-		cfg.Logger.Debug("a port was taken by somebody else, starting again on others", "attempt", attempt)
+		cfg.Logger.Debug("another process listens on one of the ports, starting again on other ports", "attempt", attempt)
 	}
 }
 
@@ -58,7 +58,7 @@ func startOnce(ctx context.Context, cfg Config, pick func(n int) ([]int, error))
 	return e, nil
 }
 
-// prepare makes the ensemble and its files, and starts nothing but the launcher.
+// prepare creates the ensemble and its files. It starts only the launcher.
 func prepare(cfg Config, pick func(n int) ([]int, error)) (*Ensemble, error) {
 	dir, err := makeDir(cfg.Dir)
 	if err != nil {
@@ -76,8 +76,8 @@ func makeDir(parent string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("ensemble: %w", err)
 	}
-	// A server runs in a directory of its own, where a relative path would name
-	// another directory. answersItself compares dataDir with this one.
+	// Each server has its own working directory, in which a relative path would name
+	// another directory. answersItself compares dataDir with this path.
 	if dir, err = filepath.Abs(dir); err != nil {
 		return "", fmt.Errorf("ensemble: %w", err)
 	}

@@ -10,23 +10,31 @@ import (
 )
 
 const (
-	pollInterval = 20 * time.Millisecond // there is no event for "serves now"
-	pollTimeout  = time.Second           // one question to a server that may be frozen
+	pollInterval = 20 * time.Millisecond // ZooKeeper has no event for "serves now"
+	pollTimeout  = time.Second           // for one answer: the server may be frozen
 )
 
 // Word sends one of ZooKeeper's four-letter words (srvr, mntr, cons, wchs, ...)
 // and returns the whole answer. It waits until ctx ends, or 10 s if ctx has no
-// deadline: a frozen server takes the question and does not answer. A server
-// that cannot serve gives [ErrNotServing].
+// deadline: a frozen server accepts the connection and does not answer. If the server
+// cannot serve, the error is [ErrNotServing].
 func (s *Server) Word(ctx context.Context, word string) (string, error) {
-	answer, err := s.host.fourLetterWord(ctx, s.Addr(), word)
-	if err != nil {
-		return "", fmt.Errorf("ensemble: server %d: %w", s.id, err)
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, wordTimeout)
+		defer cancel()
 	}
-	return answer, nil
+	answer, err := s.host.exchange(ctx, s.Addr(), word)
+	if err == nil {
+		return answer, nil
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, ErrNotServing) {
+		err = cause // the error of the connection says that it was closed, but not why
+	}
+	return "", fmt.Errorf("ensemble: server %d: ask %s for %q: %w", s.id, s.Addr(), word, err)
 }
 
-// Mode asks for the server's role. It waits and fails like Word.
+// Mode returns the server's role. It waits and fails like Word.
 func (s *Server) Mode(ctx context.Context) (Mode, error) {
 	answer, err := s.Word(ctx, "srvr")
 	if err != nil {
@@ -35,7 +43,7 @@ func (s *Server) Mode(ctx context.Context) (Mode, error) {
 	return parseMode(answer)
 }
 
-// Mntr asks for the server's figures, by ZooKeeper's names for them, such as
+// Mntr returns the server's figures by ZooKeeper's names for them, such as
 // zk_packets_received. It waits and fails like Word.
 func (s *Server) Mntr(ctx context.Context) (map[string]string, error) {
 	answer, err := s.Word(ctx, "mntr")
@@ -45,7 +53,7 @@ func (s *Server) Mntr(ctx context.Context) (map[string]string, error) {
 	return parseMntr(answer), nil
 }
 
-// serves reports whether this very server serves, on all its ports.
+// serves reports whether this server, and no other, serves on all its ports.
 func (s *Server) serves(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -55,9 +63,9 @@ func (s *Server) serves(ctx context.Context) bool {
 	return s.answersItself(ctx) && s.securePortOpen(ctx)
 }
 
-// answersItself reports whether it is this server that answers. After a port was
-// picked, and before this server binds it, another ZooKeeper may begin to listen
-// there. This server ends a moment later then, and does not serve before.
+// answersItself reports whether this server answers, and not another one. After a port was
+// picked, and before this server binds it, another ZooKeeper may begin to listen there.
+// Then this server ends a moment later, without having served.
 func (s *Server) answersItself(ctx context.Context) bool {
 	conf, err := s.Word(ctx, "conf")
 	return err == nil && strings.Contains(conf, "dataDir="+filepath.Join(s.dir, "data"))
@@ -96,7 +104,7 @@ func (s *Server) endedEarly(proc *process) error {
 	if err == nil {
 		err = errors.New("exit status 0")
 	}
-	// The log is the only place where the server says so.
+	// The exit status does not show this error; only the log does.
 	if log := s.Log(); strings.Contains(log, "Address already in use") || strings.Contains(log, "BindException") {
 		err = fmt.Errorf("%w: %w", errPortTaken, err)
 	}

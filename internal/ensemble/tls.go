@@ -16,10 +16,10 @@ import (
 type TLSConfig struct {
 	CertFile string // the server's certificate chain, PEM
 	KeyFile  string // its private key, RSA or ECDSA, unencrypted, PEM in any of its forms
-	CAFile   string // the authorities that clients' certificates are checked against, PEM; "" for CertFile
+	CAFile   string // the authorities of the clients' certificates, PEM; "" for CertFile
 
-	// RequireClientCert turns away clients that show no certificate of one of
-	// the authorities. Without it clients are not asked for one.
+	// RequireClientCert makes the server refuse clients without a certificate of one of
+	// the authorities. Without it, the server does not ask for a certificate.
 	RequireClientCert bool
 }
 
@@ -28,8 +28,8 @@ const (
 	trustStoreFile = "truststore.pem"
 )
 
-// stores returns the two files that ZooKeeper reads. Its PEM key store has key and
-// chain in one file, and the key must be PKCS #8.
+// stores returns the two files that ZooKeeper reads. Its PEM key store has the key and the
+// chain in one file, and the key must be in PKCS #8 form.
 func (t *TLSConfig) stores() (map[string]string, error) {
 	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
 	if err != nil {

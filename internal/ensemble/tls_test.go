@@ -49,9 +49,9 @@ func TestTLSWithClientCertificates(t *testing.T) {
 	if answer, err := askOverTLS(s, &tls.Config{RootCAs: own.pool}); err == nil {
 		t.Errorf("without a certificate the server answered %q", answer)
 	}
-	stranger := newIdentity(t, ecdsaKey())
-	if answer, err := askOverTLS(s, &tls.Config{RootCAs: own.pool, Certificates: []tls.Certificate{stranger.pair}}); err == nil {
-		t.Errorf("with a stranger's certificate the server answered %q", answer)
+	other := newIdentity(t, ecdsaKey())
+	if answer, err := askOverTLS(s, &tls.Config{RootCAs: own.pool, Certificates: []tls.Certificate{other.pair}}); err == nil {
+		t.Errorf("with a certificate of another authority the server answered %q", answer)
 	}
 }
 
@@ -62,7 +62,7 @@ func startTLS(t *testing.T, own identity, requireClientCert bool) *ensemble.Serv
 	return ensembletest.Start(t, cfg).Server(0)
 }
 
-// askOverTLS asks for srvr on the secure port.
+// askOverTLS sends srvr to the secure port.
 func askOverTLS(s *ensemble.Server, cfg *tls.Config) (string, error) {
 	conn, err := tls.Dial("tcp", s.SecureAddr(), cfg)
 	if err != nil {
@@ -111,8 +111,8 @@ func newIdentity(t *testing.T, key crypto.Signer) identity {
 	return id
 }
 
-// writeKey writes the forms that openssl wrote by default for long, which
-// ZooKeeper does not read by itself.
+// writeKey writes the key in the form that was openssl's default for a long time. ZooKeeper
+// does not read that form itself.
 func writeKey(t *testing.T, key crypto.Signer) string {
 	t.Helper()
 	if key, ok := key.(*rsa.PrivateKey); ok {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// ErrNotServing is returned when a server answers that it serves no requests:
-// it is still starting, or has no quorum. It may serve later.
+// ErrNotServing is returned if a server answers that it serves no requests: it is still
+// starting, or has no quorum. It may serve later.
 var ErrNotServing = errors.New("server is up but not serving requests")
 
 // Mode is the role of a server that serves.
@@ -27,27 +27,9 @@ const (
 )
 
 const (
-	wordTimeout = 10 * time.Second // when the caller has no deadline: a frozen server accepts and never answers
+	wordTimeout = 10 * time.Second // if ctx has no deadline: a frozen server accepts and never answers
 	maxAnswer   = 64 << 20
 )
-
-// fourLetterWord sends one of ZooKeeper's administrative commands and returns
-// the whole answer.
-func (h Host) fourLetterWord(ctx context.Context, addr, word string) (string, error) {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, wordTimeout)
-		defer cancel()
-	}
-	answer, err := h.exchange(ctx, addr, word)
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, ErrNotServing) {
-			err = cause // the connection says that it was closed, and not why
-		}
-		return "", fmt.Errorf("ask %s for %q: %w", addr, word, err)
-	}
-	return answer, nil
-}
 
 func (h Host) exchange(ctx context.Context, addr, word string) (string, error) {
 	conn, err := h.dial(ctx, addr)
@@ -62,8 +44,8 @@ func (h Host) exchange(ctx context.Context, addr, word string) (string, error) {
 	return readAnswer(io.LimitReader(conn, maxAnswer))
 }
 
-// dial connects from within the host's network, where the server is reached also
-// when the network between the hosts is broken.
+// dial connects from within the host's network. So it reaches the server even if the
+// network between the hosts is broken.
 func (h Host) dial(ctx context.Context, addr string) (conn net.Conn, err error) {
 	err = h.Do(func() error {
 		conn, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -72,10 +54,10 @@ func (h Host) dial(ctx context.Context, addr string) (conn net.Conn, err error) 
 	return conn, err
 }
 
-// readAnswer reads until the server closes the connection, or until it says that it
-// does not serve. After that line ZooKeeper 3.8, while it is starting, fails to close
-// the connection: ZooKeeperServer.removeCnxn throws a NullPointerException, without a
-// database yet. The connection stays open for ever.
+// readAnswer reads until the server closes the connection, or until it says that it does
+// not serve. After that line, a ZooKeeper 3.8 that is still starting does not close the
+// connection: without a database, ZooKeeperServer.removeCnxn throws a
+// NullPointerException. The connection would stay open for ever.
 func readAnswer(r io.Reader) (string, error) {
 	var answer strings.Builder
 	lines := bufio.NewReader(r)

@@ -56,6 +56,6 @@ func TestLastLines(t *testing.T) {
 		}
 	}
 	if strings.Contains(lastLines(strings.Repeat("x\n", 50), errorTail), strings.Repeat("x\n", errorTail)) {
-		t.Error("more lines than asked for")
+		t.Error("more lines than requested")
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// initLimit bounds how long a follower takes to connect to its leader and to catch up.
-// Ten ticks are usual. They are too few on a busy machine with the short ticks that
-// short session timeouts need.
+// initLimit is the time in which a follower must connect to its leader and catch up. The
+// default, ten ticks, is too short on a busy machine, with the short ticks that short
+// session timeouts need.
 const initLimit = 20 * time.Second
 
 // zooCfg is the server's zoo.cfg.
@@ -24,13 +24,10 @@ func (s *Server) zooCfg(cfg Config, all []*Server) map[string]string {
 		"dataDir":                filepath.Join(s.dir, "data"),
 		"clientPort":             strconv.Itoa(s.ports.client),
 		"clientPortAddress":      s.host.IP,
-		"maxClientCnxns":         "0", // one bench process has thousands of sessions
+		"maxClientCnxns":         "0", // no limit: one bench process has thousands of sessions
 		"4lw.commands.whitelist": "*",
 		"admin.enableServer":     "false",
 		"extendedTypesEnabled":   "true", // TTL nodes
-	}
-	if cfg.MinSessionTimeout != 0 {
-		lines["minSessionTimeout"] = millis(cfg.MinSessionTimeout)
 	}
 	if cfg.MaxSessionTimeout != 0 {
 		lines["maxSessionTimeout"] = millis(cfg.MaxSessionTimeout)
@@ -49,8 +46,8 @@ func (s *Server) zooCfg(cfg Config, all []*Server) map[string]string {
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// formatProperties writes a Java properties file, in which a backslash, the
-// separator of Windows' paths, begins an escape.
+// formatProperties returns a Java properties file. A backslash, which separates paths on
+// Windows, begins an escape there.
 func formatProperties(lines map[string]string) string {
 	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`)
 	var b strings.Builder

@@ -1,6 +1,6 @@
-// Package feed shares the latest value of something with any number of readers. It is
-// for streams in which only the newest value matters, such as a session's state or an
-// election's leader. Readers may miss values in between, and never the last one.
+// Package feed shares a changing value with any number of readers. It is for streams in
+// which only the latest value matters, such as a session's state or an election's leader. A
+// reader may miss values in between, but never the last one.
 package feed
 
 import (
@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Feed holds a value that changes. All methods may be called from several
-// goroutines; Set and Close never wait for a reader.
+// Feed holds a value that changes. All methods may be called from several goroutines. Set
+// and Close never wait for a reader.
 type Feed[T any] struct {
 	mu      sync.Mutex
 	value   T
@@ -51,9 +51,9 @@ func (f *Feed[T]) set(value T, last bool) {
 	}
 }
 
-// Notify calls notify with the present value, and then with each change, one after the
-// other. The call must return soon, and not use the feed. Unlike Watch it misses no
-// value and takes no goroutine.
+// Notify calls notify with the current value, and then with each later value, one at a
+// time. notify must return soon, and must not use the feed. Unlike Watch, Notify misses no
+// value and needs no goroutine.
 func (f *Feed[T]) Notify(notify func(T)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,10 +61,10 @@ func (f *Feed[T]) Notify(notify func(T)) {
 	notify(f.value)
 }
 
-// Watch returns a channel that gives the present value and then each change. Of changes
-// that come faster than they are received, it gives the latest only. It is closed after
-// the last value has been received, or when ctx ends. The goroutine that sends to it
-// ends then too.
+// Watch returns a channel of the current value and the later values. If values change
+// faster than they are received, it delivers only the latest. The channel is closed after
+// the last value was received, or when ctx ends. Then the goroutine that sends to it ends
+// too.
 func (f *Feed[T]) Watch(ctx context.Context) <-chan T {
 	out := make(chan T)
 	go func() {

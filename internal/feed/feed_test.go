@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-func TestWatchGivesPresentValueThenLast(t *testing.T) {
+func TestWatchDeliversTheCurrentAndTheLastValue(t *testing.T) {
 	f := feed.New(1)
 	w := f.Watch(t.Context())
 	if got := <-w; got != 1 {
@@ -34,7 +34,7 @@ func TestWatchGivesPresentValueThenLast(t *testing.T) {
 	}
 }
 
-func TestWatchOfAClosedFeedGivesTheLastValue(t *testing.T) {
+func TestWatchOfAClosedFeedDeliversTheLastValue(t *testing.T) {
 	f := feed.New(1)
 	f.Close(2)
 	w := f.Watch(t.Context())
@@ -54,7 +54,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestNotifyTellsEveryChange(t *testing.T) {
+func TestNotifyMissesNoValue(t *testing.T) {
 	f := feed.New(1)
 	var got []int
 	f.Notify(func(v int) { got = append(got, v) })
@@ -63,6 +63,6 @@ func TestNotifyTellsEveryChange(t *testing.T) {
 	f.Close(4)
 	f.Set(5)
 	if !slices.Equal(got, []int{1, 2, 3, 4}) {
-		t.Errorf("told %v", got)
+		t.Errorf("got %v", got)
 	}
 }

@@ -5,16 +5,16 @@ import (
 	"errors"
 )
 
-// ErrMalformed: the record ends before its last field, or its lengths do not fit
-// into it.
+// ErrMalformed is the error of a record that ends before its last field, or that contains
+// a length beyond its end.
 var ErrMalformed = errors.New("jute: record is shorter than its fields, or malformed")
 
-// Decoder reads records from Bytes, and takes off what it has read. Lengths come
-// from a stranger: it allocates nothing by a length before it has compared that
-// with the bytes that are there.
+// Decoder reads records from the front of Bytes, and removes the bytes that it has read. A
+// peer can send any length: Decoder compares it with the remaining bytes before it
+// allocates anything.
 //
-// After the first error every read gives zero values, so that callers look at Err
-// once, at the end.
+// After the first error every read returns the zero value. So a caller needs to check Err
+// only once, at the end.
 type Decoder struct {
 	Bytes []byte
 	Err   error // nil or ErrMalformed
@@ -76,8 +76,8 @@ func (d *Decoder) ACLs() []ACL {
 	return vector(d, 3*4, func() ACL { return ACL{Perms: d.Int32(), Scheme: d.String(), ID: d.String()} })
 }
 
-// vector reads elements, each of which has at least so many bytes, until there are
-// no more, or until the first error.
+// vector reads the elements of a vector, each of which has at least so many bytes. It stops
+// at the first error.
 func vector[T any](d *Decoder, least int, element func() T) []T {
 	n := d.Int32()
 	if n == -1 || d.Err != nil {
@@ -105,8 +105,7 @@ func (d *Decoder) Stat() Stat {
 	}
 }
 
-// MultiHeader reads what begins a part of a multi. After the last part it reports
-// that all are done.
+// MultiHeader reads the header of a part of a multi. After the last part, done is true.
 func (d *Decoder) MultiHeader() (op int32, done bool, code int32) {
 	return d.Int32(), d.Bool(), d.Int32()
 }

@@ -20,8 +20,7 @@ func (e *Encoder) Bool(v bool) {
 	}
 }
 
-// Buffer appends a buffer. nil is the null buffer, which is another value than the empty
-// one.
+// Buffer appends a buffer. nil is the null buffer, which differs from the empty buffer.
 func (e *Encoder) Buffer(v []byte) {
 	if v == nil {
 		e.Int32(-1)
@@ -70,14 +69,14 @@ func (e *Encoder) Stat(s Stat) {
 	e.Int64(s.Pzxid)
 }
 
-// MultiHeader begins a part of a multi.
+// MultiHeader appends the header of a part of a multi.
 func (e *Encoder) MultiHeader(op, code int32) {
 	e.Int32(op)
 	e.Bool(false)
 	e.Int32(code)
 }
 
-// MultiEnd follows the last part of a multi.
+// MultiEnd appends the end of a multi.
 func (e *Encoder) MultiEnd() {
 	e.Int32(-1)
 	e.Bool(true)

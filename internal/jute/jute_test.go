@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
-func TestWhatIsWrittenIsRead(t *testing.T) {
+func TestEncodedRecordsDecode(t *testing.T) {
 	stat := jute.Stat{
 		Czxid: 1, Mzxid: 2, Ctime: 3, Mtime: 4, Version: 5, Cversion: 6, Aversion: 7,
 		EphemeralOwner: 8, DataLength: 9, NumChildren: 10, Pzxid: 11,
@@ -68,7 +68,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	}
 }
 
-// go-zookeeper decodes by reflection, in the order of the fields of its own Stat.
+// go-zookeeper decodes by reflection, in the order of its Stat's fields.
 func TestStatsHaveTheFieldsOfGoZookeeper(t *testing.T) {
 	s := jute.Stat{Czxid: 1, Pzxid: 2}
 	if got := zk.Stat(s); got.Czxid != 1 || got.Pzxid != 2 {
@@ -76,7 +76,7 @@ func TestStatsHaveTheFieldsOfGoZookeeper(t *testing.T) {
 	}
 }
 
-func TestNullIsNoValue(t *testing.T) {
+func TestNullDecodesAsNilOrEmpty(t *testing.T) {
 	null := []byte{0xff, 0xff, 0xff, 0xff}
 	d := jute.Decoder{Bytes: bytes.Repeat(null, 4)}
 	if b, s, list, acls := d.Buffer(), d.String(), d.Strings(), d.ACLs(); b != nil || s != "" || list != nil || acls != nil || d.Err != nil {
@@ -84,7 +84,7 @@ func TestNullIsNoValue(t *testing.T) {
 	}
 }
 
-func TestWhatIsMalformedIsAnErrorAndReadsAsZero(t *testing.T) {
+func TestMalformedRecordsFailAndDecodeAsZero(t *testing.T) {
 	for name, record := range map[string][]byte{
 		"nothing":                 nil,
 		"half a length":           {0, 0},
@@ -102,7 +102,7 @@ func TestWhatIsMalformedIsAnErrorAndReadsAsZero(t *testing.T) {
 				t.Errorf("%s as %s: zero is %t, the error is %v", name, kind, zero, d.Err)
 			}
 			if d.Int64() != 0 || d.Int32() != 0 || d.Bool() || d.String() != "" || d.Buffer() != nil || d.Strings() != nil || d.Stat() != (jute.Stat{}) {
-				t.Errorf("%s as %s: something is read after the error", name, kind)
+				t.Errorf("%s as %s: a read after the error is not zero", name, kind)
 			}
 		}
 	}

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Delay is a network that is far away. Relays that share one hold everything back for
-// half of a round-trip time on each way. Order and throughput stay what they are.
+// Delay simulates a distant network. Relays that share a Delay delay all bytes by half of a
+// round-trip time in each direction. It changes neither the order nor the throughput.
 type Delay struct {
 	oneWay time.Duration
-	line   chan held // in the order in which it is due: all is held for the same time
+	line   chan held // in the order in which they are due: all are held for the same time
 	ended  chan struct{}
 }
 
-// held is bytes on their way. nil is the end of what comes.
+// held is bytes in flight. If bytes is nil, the connection has ended.
 type held struct {
 	due   time.Time
 	bytes []byte
@@ -22,10 +22,10 @@ type held struct {
 }
 
 const (
-	// inFlight is how many pieces of one connection are on their way at most, in each
-	// direction. Whoever sends more waits, as on a full socket.
+	// inFlight is the most pieces of one connection that are in flight in one direction.
+	// The sender of more waits, as for a full socket.
 	inFlight = 64
-	// piece is the size, in bytes, of the largest.
+	// piece is the largest size of a piece, in bytes.
 	piece = 4 << 10
 )
 
@@ -42,12 +42,12 @@ func (d *Delay) Close() {
 	<-d.ended
 }
 
-// release lets go of what is due.
+// release passes on the bytes that are due.
 func (d *Delay) release() {
 	defer close(d.ended)
 	for h := range d.line {
 		sleepUntil(h.due)
-		h.to <- h.bytes // has room for all that is in flight
+		h.to <- h.bytes // never blocks: there is room for all pieces in flight
 	}
 }
 
@@ -55,7 +55,7 @@ func (d *Delay) hold(bytes []byte, to chan<- []byte) {
 	d.line <- held{time.Now().Add(d.oneWay), bytes, to}
 }
 
-// pipe copies as a plain relay does, and later.
+// pipe copies like Relay.pipe, with the delay.
 func (d *Delay) pipe(to, from net.Conn) {
 	due := make(chan []byte, inFlight+1)
 	room := make(chan struct{}, inFlight)
@@ -63,7 +63,7 @@ func (d *Delay) pipe(to, from net.Conn) {
 	writing.Go(func() {
 		for bytes := <-due; bytes != nil; bytes = <-due {
 			if _, err := to.Write(bytes); err != nil {
-				from.Close() // ends the reading, and so this
+				from.Close() // ends the loop that reads, which sends the last nil
 			}
 			<-room
 		}
@@ -85,8 +85,9 @@ func (d *Delay) pipe(to, from net.Conn) {
 	from.Close()
 }
 
-// sleepUntil sleeps until then. The runtime's timers are as late as a millisecond on an
-// idle machine. A network of a data centre takes less. So the rest is slept in the system.
+// sleepUntil sleeps until then. On an idle machine, the runtime's timers are up to a
+// millisecond late, which is more than the delay of a data centre. So the last part is a
+// sleep of the operating system.
 func sleepUntil(then time.Time) {
 	const late = 2 * time.Millisecond
 	for left := time.Until(then); left > 0; left = time.Until(then) {

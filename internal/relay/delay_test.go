@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
-// delayed returns a connection through a relay with that round-trip time to an echo.
+// delayed returns a connection to an echo server, through a relay with that round-trip time.
 func delayed(t *testing.T, roundTrip time.Duration) (net.Conn, *relay.Relay) {
 	t.Helper()
 	delay := relay.NewDelay(roundTrip)
@@ -29,11 +29,11 @@ func delayed(t *testing.T, roundTrip time.Duration) (net.Conn, *relay.Relay) {
 	return conn, r
 }
 
-func TestADelayIsARoundTripTime(t *testing.T) {
+func TestADelayAddsARoundTripTime(t *testing.T) {
 	for _, want := range []time.Duration{500 * time.Microsecond, 20 * time.Millisecond} {
 		conn, _ := delayed(t, want)
 		answer, best := make([]byte, 4), time.Hour
-		// A busy machine adds to each, so the best counts; and not for ever.
+		// A busy machine delays every round trip, so the best one counts.
 		for tries := 0; best > 2*want && tries < 2000 || tries < 5; tries++ {
 			began := time.Now()
 			if _, err := conn.Write([]byte("ping")); err != nil {
@@ -54,7 +54,7 @@ func TestADelayIsARoundTripTime(t *testing.T) {
 	}
 }
 
-// What is on its way does not wait for what went before it.
+// Many bytes are in flight at the same time.
 func TestADelayKeepsOrderAndThroughput(t *testing.T) {
 	const roundTrip = 20 * time.Millisecond
 	conn, _ := delayed(t, roundTrip)
@@ -74,7 +74,7 @@ func TestADelayKeepsOrderAndThroughput(t *testing.T) {
 	}
 	reading.Wait()
 	if !bytes.Equal(got, sent) {
-		t.Error("the bytes came in another order")
+		t.Error("the bytes arrived in another order")
 	}
 }
 
@@ -85,11 +85,11 @@ func TestNothingPassesADelayThatWasCut(t *testing.T) {
 	}
 	r.Cut()
 	if n, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Errorf("%d bytes came through a relay that was cut", n)
+		t.Errorf("%d bytes passed a relay that was cut", n)
 	}
 }
 
-// The end of a connection comes after what was sent before it.
+// The end of a connection arrives after the bytes that were sent before it.
 func TestTheEndIsDelayedToo(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -102,7 +102,7 @@ func TestTheEndIsDelayedToo(t *testing.T) {
 		if err != nil {
 			return
 		}
-		_, _ = conn.Write([]byte("last words"))
+		_, _ = conn.Write([]byte("last bytes"))
 		conn.Close()
 	})
 	delay := relay.NewDelay(50 * time.Millisecond)
@@ -120,8 +120,8 @@ func TestTheEndIsDelayedToo(t *testing.T) {
 	if err := conn.SetDeadline(time.Now().Add(watchdog.Patience)); err != nil {
 		t.Fatal(err)
 	}
-	if said, err := io.ReadAll(conn); err != nil || string(said) != "last words" {
-		t.Errorf("%q, %v", said, err)
+	if got, err := io.ReadAll(conn); err != nil || string(got) != "last bytes" {
+		t.Errorf("%q, %v", got, err)
 	}
 	serving.Wait()
 }

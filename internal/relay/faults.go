@@ -2,14 +2,15 @@ package relay
 
 import "bytes"
 
-// Drop breaks all connections, and what is held of them is gone. New ones are accepted.
+// Drop breaks all connections, and discards the bytes that are held back. New connections
+// are accepted.
 func (r *Relay) Drop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drop()
 }
 
-// Refuse breaks all connections and accepts no others.
+// Refuse breaks all connections and refuses new ones.
 func (r *Relay) Refuse() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -23,11 +24,11 @@ func (r *Relay) drop() {
 	}
 }
 
-// Hold passes nothing on, in both directions, and drops nothing. A relay with a [Delay]
-// cannot hold.
+// Hold holds back all bytes, in both directions, without breaking connections. A relay with
+// a [Delay] cannot hold.
 func (r *Relay) Hold() { r.hold(up, down) }
 
-// HoldReplies passes on only what goes to the server.
+// HoldReplies holds back the bytes to the clients.
 func (r *Relay) HoldReplies() { r.hold(down) }
 
 func (r *Relay) hold(ways ...way) {
@@ -40,7 +41,7 @@ func (r *Relay) hold(ways ...way) {
 	}
 }
 
-// Restore ends what Refuse, Hold and HoldReplies have begun.
+// Restore ends the effect of Refuse, Hold and HoldReplies.
 func (r *Relay) Restore() {
 	r.mu.Lock()
 	r.refusing = false
@@ -59,7 +60,7 @@ func (r *Relay) open() {
 	}
 }
 
-// pass waits until nothing holds back what goes that way.
+// pass waits while bytes in that direction are held back.
 func (r *Relay) pass(w way) {
 	for {
 		r.mu.Lock()
@@ -72,8 +73,8 @@ func (r *Relay) pass(w way) {
 	}
 }
 
-// Greeting is what the first read of the latest connection has brought. A relay with a
-// Delay keeps none.
+// Greeting returns the bytes that the server sent first on the latest connection. A relay
+// with a Delay does not keep them.
 func (r *Relay) Greeting() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/relay"
 )
 
-// A server takes what it is sent, and answers with the same.
+// After Drop, held bytes are gone. After Hold, they pass when the relay is restored.
 func TestHeldBytesPassWhenTheRelayIsRestoredOrNever(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -38,29 +38,29 @@ func TestHeldBytesPassWhenTheRelayIsRestoredOrNever(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	comes := func(from net.Conn, want string) {
+	receive := func(from net.Conn, want string) {
 		t.Helper()
 		got := make([]byte, len(want))
 		if _, err := io.ReadFull(from, got); err != nil || string(got) != want {
-			t.Errorf("%q, %v came; want %q", got, err, want)
+			t.Errorf("received %q, %v; want %q", got, err, want)
 		}
 	}
 	ends := func(conn net.Conn) {
 		t.Helper()
 		if got, err := io.ReadAll(conn); len(got) > 0 {
-			t.Errorf("%q, %v came; want the end of the connection", got, err)
+			t.Errorf("received %q, %v; want the end of the connection", got, err)
 		}
 	}
 	client, server := connect()
 	send(server, "hello")
-	comes(client, "hello")
+	receive(client, "hello")
 	if got := r.Greeting(); string(got) != "hello" {
 		t.Errorf("the server's greeting was %q", got)
 	}
 
 	r.HoldReplies()
 	send(client, "request")
-	comes(server, "request")
+	receive(server, "request")
 	send(server, "lost reply")
 	r.Drop()
 	r.Restore()
@@ -71,8 +71,8 @@ func TestHeldBytesPassWhenTheRelayIsRestoredOrNever(t *testing.T) {
 	send(client, "late request")
 	send(server, "late reply")
 	r.Restore()
-	comes(server, "late request")
-	comes(client, "late reply")
+	receive(server, "late request")
+	receive(client, "late reply")
 
 	r.Refuse()
 	ends(client)
@@ -83,6 +83,6 @@ func TestHeldBytesPassWhenTheRelayIsRestoredOrNever(t *testing.T) {
 	ends(client)
 	r.Restore()
 	client, _ = connect()
-	r.Hold() // Cut ends it
+	r.Hold() // the deferred Cut ends it
 	send(client, "held")
 }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nap sleeps for d, late by some 60 µs, or less when a signal comes.
+// nap sleeps for d. It ends about 60 µs late, or early if a signal arrives.
 func nap(d time.Duration) {
 	left := unix.NsecToTimespec(int64(d))
 	_ = unix.Nanosleep(&left, nil)

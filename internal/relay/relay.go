@@ -1,15 +1,15 @@
-// Package relay stands between sessions and their servers, and copies bytes. In
-// this process it can cut a session off as if its machine had died: nothing is
-// closed in an orderly way, and nothing gets through any more. In a process of
-// its own it shows what a second process costs that does nothing.
+// Package relay copies bytes between sessions and their servers. In the process of a test,
+// it cuts a session off as if its machine had died: nothing is closed in an orderly way,
+// and no bytes pass any more. In a process of its own, it shows the costs of a second
+// process that does nothing else.
 //
-// With a [Delay] it shows what a network costs that is further away.
+// With a [Delay] it shows the costs of a more distant network.
 //
-// It costs a hop over loopback, so that nothing else is measured through it.
+// A relay adds a hop over loopback, so no other measurements use it.
 //
-// The contract tests break the connections of one session with it. A fault of an
-// embedded server does not do for them: they run on real servers, and a server that is
-// asked to hold an answer still sees that its client is alive.
+// The contract tests break the connections of one session with it. They run on real
+// servers too, so they cannot use the faults of the in-process server. And a server that
+// only holds a reply back still sees that its client is alive.
 package relay
 
 import (
@@ -35,7 +35,7 @@ type Relay struct {
 	mu       sync.Mutex
 	conns    map[net.Conn]struct{}
 	refusing bool
-	gates    [2]chan struct{} // of each way: nil, or closed when bytes pass again
+	gates    [2]chan struct{} // for each way: nil, or closed when bytes pass again
 	greeting []byte
 }
 
@@ -47,8 +47,8 @@ const (
 	down            // to the client
 )
 
-// Listen returns a relay to servers, given as host:port, on a loopback port. delay is nil
-// for none.
+// Listen returns a relay on a loopback port. servers are given as host:port. delay may be
+// nil.
 func Listen(servers []string, delay *Delay) (*Relay, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -60,11 +60,11 @@ func Listen(servers []string, delay *Delay) (*Relay, error) {
 	return r, nil
 }
 
-// Through returns the configuration of a session that reaches its servers by
+// Through returns the configuration of a session that reaches its servers through
 // relays at those addresses, given as host:port.
 func Through(cfg recipes.SessionConfig, addrs ...string) recipes.SessionConfig {
 	if cfg.TLS != nil && cfg.TLS.ServerName == "" {
-		// The relay's address is in nobody's certificate.
+		// No certificate contains the relay's address.
 		tls := *cfg.TLS
 		tls.ServerName, _, _ = net.SplitHostPort(cfg.Servers[0])
 		cfg.TLS = &tls
@@ -73,11 +73,11 @@ func Through(cfg recipes.SessionConfig, addrs ...string) recipes.SessionConfig {
 	return cfg
 }
 
-// Addr is where the relay listens, as host:port.
+// Addr is the address of the relay, as host:port.
 func (r *Relay) Addr() string { return r.listener.Addr().String() }
 
-// Cut breaks all connections and refuses new ones, for good. It returns when
-// nothing passes any more, and may be called again.
+// Cut breaks all connections and refuses new ones. Restore does not undo it. It returns
+// when no bytes pass any more, and may be called again.
 func (r *Relay) Cut() {
 	r.stop()
 	r.listener.Close()
@@ -124,7 +124,7 @@ func (r *Relay) forward(client net.Conn) {
 	both.Wait()
 }
 
-// pipe copies until the source ends, and then ends the other way too.
+// pipe copies until the source ends, and then closes both connections.
 func (r *Relay) pipe(to, from net.Conn, w way) {
 	defer from.Close()
 	defer to.Close()
@@ -137,7 +137,7 @@ func (r *Relay) pipe(to, from net.Conn, w way) {
 		}
 		if n > 0 {
 			if _, err := to.Write(buffer[:n]); err != nil {
-				return // as when the connection was dropped while the bytes were held
+				return // perhaps Drop was called while the bytes were held back
 			}
 		}
 		if err != nil {
@@ -146,9 +146,8 @@ func (r *Relay) pipe(to, from net.Conn, w way) {
 	}
 }
 
-// dialTimeout is for how long a server may not answer before the next is tried: a
-// session gives an attempt two seconds (recipes.DefaultConnectTimeout), and knows of
-// one server only.
+// dialTimeout is the time after which the relay tries the next server. A session gives an
+// attempt two seconds (recipes.DefaultConnectTimeout), and has only the relay's address.
 const dialTimeout = 500 * time.Millisecond
 
 func (r *Relay) dial() net.Conn {
@@ -161,7 +160,7 @@ func (r *Relay) dial() net.Conn {
 	return nil
 }
 
-// add notes a connection for Drop, unless connections are refused.
+// add records a connection for Drop. It reports false if connections are refused.
 func (r *Relay) add(conn net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

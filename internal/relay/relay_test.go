@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// echo returns the address of a server that sends back what it gets.
+// echo returns the address of a server that sends back all bytes.
 func echo(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -37,12 +37,12 @@ func echo(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// soon is less than the system takes to give up on a dial that nobody answers (two
-// minutes on Linux), and more than a busy machine takes for anything here.
+// soon is longer than any step of these tests on a busy machine. It is shorter than the
+// system's timeout of a dial without an answer (two minutes on Linux).
 const soon = time.Minute
 
-// pingThrough returns a connection through r over which the echo has answered. As a
-// session does, it dials again if the relay reached no server in its time.
+// pingThrough returns a connection through r on which the echo server has answered. Like a
+// session, it dials again if the relay reached no server in time.
 func pingThrough(t *testing.T, r *relay.Relay) net.Conn {
 	t.Helper()
 	deadline := time.Now().Add(watchdog.Patience)
@@ -73,7 +73,7 @@ func pingThrough(t *testing.T, r *relay.Relay) net.Conn {
 }
 
 func TestRelayForwardsUntilItIsCut(t *testing.T) {
-	r, err := relay.Listen([]string{"127.0.0.1:1", echo(t)}, nil) // nobody listens at the first
+	r, err := relay.Listen([]string{"127.0.0.1:1", echo(t)}, nil) // no server listens at the first address
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestRelayForwardsUntilItIsCut(t *testing.T) {
 	conn := pingThrough(t, r)
 	r.Cut()
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("something came through a relay that was cut")
+		t.Error("bytes passed a relay that was cut")
 	}
 	if conn, err := net.Dial("tcp", r.Addr()); err == nil {
 		conn.Close()
@@ -100,6 +100,6 @@ func TestThroughKeepsTheNameInTheServersCertificate(t *testing.T) {
 	}
 	cfg.TLS.ServerName = "zk.example"
 	if got := relay.Through(cfg, "127.0.0.1:5").TLS.ServerName; got != "zk.example" {
-		t.Errorf("the name that was given became %q", got)
+		t.Errorf("the given name was replaced by %q", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/relay"
 )
 
-// unreachable returns an address that answers nothing, not even with a refusal: that
+// unreachable returns an address that never answers, not even with a refusal: the address
 // of a listener whose queue is full.
 func unreachable(t *testing.T) string {
 	t.Helper()
@@ -41,7 +41,7 @@ func unreachable(t *testing.T) string {
 	return ""
 }
 
-func TestServerThatDoesNotAnswerHidesNoOther(t *testing.T) {
+func TestRelayReachesTheServerBehindOneThatDoesNotAnswer(t *testing.T) {
 	r, err := relay.Listen([]string{unreachable(t), echo(t)}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -68,6 +68,6 @@ func TestCutDoesNotWaitForAServerThatDoesNotAnswer(t *testing.T) {
 	select {
 	case <-cut:
 	case <-time.After(soon): // subject: the system gives up later
-		t.Errorf("it has not returned in %v", soon)
+		t.Errorf("Cut has not returned in %v", soon)
 	}
 }

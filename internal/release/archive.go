@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// file is one of an archive.
+// file is a file of an archive.
 type file struct {
 	name string
 	mode fs.FileMode
 	data []byte
 }
 
-// pack writes the archive to the directory out: a zip for Windows, whose
-// programs cannot open anything else, and a tar elsewhere.
+// pack writes the archive to the directory out: a zip for Windows, where many programs open
+// no other format, and a tar otherwise.
 func (t target) pack(out string, files []file) error {
 	for i := range files {
 		files[i].name = t.name() + "/" + files[i].name
@@ -72,7 +72,7 @@ func writeZip(w io.Writer, files []file, when time.Time) error {
 	return archive.Close()
 }
 
-// writeSums writes SHA256SUMS over all files of the directory.
+// writeSums writes SHA256SUMS, with the checksums of all files of the directory.
 func writeSums(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -1,14 +1,14 @@
-// Command release builds a release. For each platform it writes an archive with
-// the three binaries, and a file with the plugin's checksum for config.hcl.
-// SHA256SUMS is over all of them, for `sha256sum -c`.
+// Command release builds a release. For each platform it writes an archive with the three
+// binaries, and a file with the plugin's checksum for config.hcl. SHA256SUMS has the
+// checksums of all of them, for `sha256sum -c`.
 //
 //	go run ./internal/release -version v0.1.0
 //
-// The same commit, version and Go make the same bytes: nothing in an archive
-// depends on the machine, and file times are the commit's.
+// The same commit, version and Go produce the same bytes: nothing in an archive depends on
+// the machine, and file times are the commit's.
 //
-// GoReleaser would bring hundreds of modules for what is one loop. A shell script
-// would need GNU's tar and a zip.
+// GoReleaser would add hundreds of modules for a single loop. A shell script would need GNU
+// tar and zip.
 package main
 
 import (
@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// An old archive in it would get into SHA256SUMS.
+	// SHA256SUMS would list an old archive in the directory too.
 	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
 		return err
 	}

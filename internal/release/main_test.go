@@ -65,7 +65,7 @@ func TestARelease(t *testing.T) {
 	}
 }
 
-// checkSums fails unless SHA256SUMS is about these files and right.
+// checkSums checks that SHA256SUMS has the checksums of exactly these files.
 func checkSums(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	sums, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
@@ -81,7 +81,7 @@ func checkSums(t *testing.T, dir string, names ...string) {
 	}
 }
 
-// checkHCL fails unless the file is a configuration with the plugin's checksum.
+// checkHCL checks that the file is a configuration with the plugin's checksum.
 func checkHCL(t *testing.T, file, plugin string) {
 	t.Helper()
 	t.Setenv("ZKRECIPES_SERVERS", "127.0.0.1:2181")
@@ -94,8 +94,8 @@ func checkHCL(t *testing.T, file, plugin string) {
 	}
 }
 
-// checkQuiet fails unless zkrecipes finds the plugin beside itself, with an empty
-// environment, and has nothing to warn of: both are of one release.
+// checkQuiet checks that zkrecipes finds the plugin beside itself with an empty environment,
+// and logs no warning: both are of one release.
 func checkQuiet(t *testing.T, dir string) {
 	t.Helper()
 	server, err := zkserver.Listen(zkserver.Config{})
@@ -113,7 +113,7 @@ func checkQuiet(t *testing.T, dir string) {
 	cmd.Env = []string{"ZKRECIPES_SERVERS=" + server.Addr()}
 	cmd.Dir = t.TempDir()
 	if said, err := cmd.CombinedOutput(); err != nil || string(said) != "0\n" {
-		t.Errorf("%v: an installed release says %q", err, said)
+		t.Errorf("%v: an installed release prints %q", err, said)
 	}
 }
 

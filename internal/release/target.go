@@ -15,7 +15,7 @@ import (
 // programs are the binaries of a release.
 var programs = []string{"zkrecipes", "zkrecipes-plugin", "zkbench"}
 
-// documents go into each archive, beside the binaries.
+// documents are the files of each archive besides the binaries.
 var documents = []string{"LICENSE", "NOTICE", "README.md", "CHANGELOG.md"}
 
 // target is a release for one platform.
@@ -25,7 +25,8 @@ type target struct {
 	time         time.Time // of every file
 }
 
-// name is that of the archive without its extension, and of the folder in it.
+// name returns the name of the folder in the archive, and of the archive without its
+// extension.
 func (t target) name() string {
 	return fmt.Sprintf("zkrecipes_%s_%s_%s", strings.TrimPrefix(t.version, "v"), t.goos, t.goarch)
 }
@@ -37,8 +38,8 @@ func (t target) exe() string {
 	return ""
 }
 
-// make builds the binaries and writes the archive and the plugin's checksum to
-// the directory out.
+// make builds the binaries, and writes the archive and the plugin's checksum to the
+// directory out.
 func (t target) make(ctx context.Context, out string) error {
 	dir, err := os.MkdirTemp("", "zkrecipes-release-")
 	if err != nil {

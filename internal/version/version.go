@@ -1,5 +1,5 @@
-// Package version says which version of zkrecipes a program was built from. The
-// three binaries, the plugin's answer to its hosts and `make release` use it.
+// Package version returns the version of zkrecipes that a program was built from. The three
+// binaries, the plugin's answer to its hosts and `make release` use it.
 package version
 
 import (
@@ -19,36 +19,32 @@ import (
 //	-ldflags "-X github.com/zkrecipes/zkrecipes/internal/version.release=v0.1.0"
 var release string
 
-// String returns the version: that of the release, or else of the module, as Go
-// writes it. That is "(devel)" for a build in a working copy that does not know
-// its commit, and "(unknown)" for a build without modules.
-func String() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{}
+// String returns the version of the release, or else Go's version of the module. That is
+// "(devel)" for a build in a working copy without a known commit, and "(unknown)" for a
+// build without modules.
+func String() string { return choose(release, buildInfo()) }
+
+// buildInfo returns what Go recorded in this program; it is empty if there is nothing.
+func buildInfo() *debug.BuildInfo {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info
 	}
-	return choose(release, info)
+	return &debug.BuildInfo{}
 }
 
 // modulePath is the module that this package is part of.
 const modulePath = "github.com/zkrecipes/zkrecipes"
 
-// Module returns the version of zkrecipes in this program. In zkrecipes' own binaries
-// it is String, in others the version that they were built with.
-func Module() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{}
-	}
-	return module(release, info)
-}
+// Module returns the version of zkrecipes in this program: String in zkrecipes' own
+// binaries, and the version of the dependency in others.
+func Module() string { return module(release, buildInfo()) }
 
 func module(release string, info *debug.BuildInfo) string {
 	for _, dep := range info.Deps {
 		switch {
 		case dep.Path != modulePath:
 		case dep.Replace != nil:
-			return "(devel)" // whatever is in the other folder
+			return "(devel)" // the code of another folder
 		default:
 			return dep.Version
 		}
@@ -56,17 +52,17 @@ func module(release string, info *debug.BuildInfo) string {
 	return choose(release, info)
 }
 
-// Same reports whether two versions are known to be of the same code. They are not if
-// they are of a working copy that has changes, or that does not know its commit.
+// Same reports whether two versions are known to be of the same code. The version of a
+// working copy with changes, or without a known commit, is the same as no other.
 func Same(a, b string) bool { return a == b && semver.IsValid(a) && semver.Build(a) == "" }
 
-// sources identifies the sources where the build knows them. "make build" sets it.
+// sources identifies the sources of the build. "make build" sets it.
 var sources string
 
 // Build identifies the build of this program: programs that were built together have the
-// same one. Where Go stamps no commit, as with -buildvcs=false, in a tarball, or beside an
-// untracked file, it cannot distinguish two builds of one module by one Go with the same
-// flags, unless "make build" made them.
+// same one. Go stamps no clean commit with -buildvcs=false, in a tarball, or beside an
+// untracked file. Then Build cannot distinguish two builds of one module by one Go with the
+// same flags, unless "make build" made them.
 func Build() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -84,19 +80,16 @@ func build(release, sources string, info *debug.BuildInfo) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// SameBuild reports whether a program with that version and Build is of the same code as
-// this one.
+// SameBuild reports whether a program with this version and Build has the same code as this
+// program.
 func SameBuild(version, build string) bool {
 	return Same(Module(), version) || build != "" && build == Build()
 }
 
-// Line returns what a program prints for -version, without a newline: its name,
-// its version, and what it was built with, from and for.
+// Line returns what a program prints for -version, without a newline: its name, its version,
+// the version of Go, the platform and the commit.
 func Line(program string) string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{}
-	}
+	info := buildInfo()
 	details := []string{runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 	return fmt.Sprintf("%s %s (%s)", program, choose(release, info), strings.Join(append(details, commit(info)...), ", "))
 }
@@ -105,8 +98,7 @@ func choose(release string, info *debug.BuildInfo) string {
 	return cmp.Or(release, info.Main.Version, "(unknown)")
 }
 
-// commit returns the commit and its time, or nothing where the build does not
-// know them.
+// commit returns the commit and its time, or nil if the build has none.
 func commit(info *debug.BuildInfo) []string {
 	var revision, modified, when string
 	for _, setting := range info.Settings {

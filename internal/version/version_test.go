@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTheReleaseIsTheVersionWhereThereIsOne(t *testing.T) {
+func TestTheReleaseOverridesTheModulesVersion(t *testing.T) {
 	for _, c := range []struct{ release, module, want string }{
 		{"v0.1.0", "v0.0.0-20261122-abc", "v0.1.0"},
 		{"", "v0.0.0-20261122-abc", "v0.0.0-20261122-abc"},
@@ -20,7 +20,7 @@ func TestTheReleaseIsTheVersionWhereThereIsOne(t *testing.T) {
 	}
 }
 
-func TestAProgramTellsTheVersionOfItsDependency(t *testing.T) {
+func TestVersionOfADependency(t *testing.T) {
 	other := debug.Module{Path: "example.com/tool", Version: "v3.0.0"}
 	dep := func(replace *debug.Module) []*debug.Module {
 		return []*debug.Module{{Path: "example.com/x", Version: "v1.1.1"}, {Path: modulePath, Version: "v0.2.0", Replace: replace}}
@@ -60,7 +60,7 @@ func TestOnlyReleasesAndCleanCommitsAreTheSame(t *testing.T) {
 	}
 }
 
-func TestBuildsAreTheSameIfAllThatTheyKnowIs(t *testing.T) {
+func TestBuildsAreTheSameIfTheirInformationIs(t *testing.T) {
 	base := func() *debug.BuildInfo {
 		return &debug.BuildInfo{
 			GoVersion: "go1.26.0", Path: "example.com/cmd/a", Main: debug.Module{Path: modulePath, Version: "(devel)"},
@@ -96,7 +96,7 @@ func TestBuildsAreTheSameIfAllThatTheyKnowIs(t *testing.T) {
 	}
 }
 
-func TestTheCommitIsToldWithItsTimeAndChanges(t *testing.T) {
+func TestTheCommitHasItsTimeAndChanges(t *testing.T) {
 	setting := func(key, value string) debug.BuildSetting { return debug.BuildSetting{Key: key, Value: value} }
 	for _, c := range []struct {
 		name     string

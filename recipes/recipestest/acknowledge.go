@@ -12,26 +12,26 @@ import (
 
 func acknowledgeTests() []test {
 	return []test{
-		{"acknowledge/it is a znode of the leader's own name", acknowledge},
-		{"acknowledge/a second one replaces the data", acknowledgeAgain},
-		{"acknowledge/it is made again when somebody deletes it", acknowledgeRestored},
-		{"acknowledge/it goes when the leader resigns", acknowledgementGoesByResign},
-		{"acknowledge/it goes when the leader is removed", acknowledgementGoesByRemoval},
-		{"acknowledge/it goes with the session", acknowledgementGoesBySession},
-		{"acknowledge/a deposed leader cannot", acknowledgeDeposed},
-		{"acknowledge/a leader that has resigned cannot", acknowledgeResigned},
+		{"acknowledge/it creates a znode with the name of the leader's znode", acknowledge},
+		{"acknowledge/a second call replaces the data", acknowledgeAgain},
+		{"acknowledge/a call after a deletion creates it again", acknowledgeRestored},
+		{"acknowledge/it is deleted when the leader resigns", acknowledgementEndsByResign},
+		{"acknowledge/it is deleted when the leader's znode is deleted", acknowledgementEndsByRemoval},
+		{"acknowledge/it is deleted with the session", acknowledgementEndsBySession},
+		{"acknowledge/a deposed leader gets ErrRemoved", acknowledgeDeposed},
+		{"acknowledge/a leader that has resigned gets ErrReleased", acknowledgeResigned},
 		{"acknowledge/on a lost session it is ErrNotHeld", acknowledgeLost},
-		{"acknowledge/a resignation together with it leaves nothing", acknowledgeWhileResigning},
-		{"acknowledge/a lost reply is ErrUnknownOutcome, and it still goes with the leadership", acknowledgeReplyLost},
-		{"acknowledged/it waits for the acknowledgement, not for the leader", acknowledgedWaits},
-		{"acknowledged/that of an earlier leader does not count", acknowledgedByThisLeader},
+		{"acknowledge/a concurrent resignation leaves nothing", acknowledgeWhileResigning},
+		{"acknowledge/a lost reply is ErrUnknownOutcome, and the resignation still deletes it", acknowledgeReplyLost},
+		{"acknowledged/it waits for the acknowledgement, not only for a leader", acknowledgedWaits},
+		{"acknowledged/the acknowledgement of an earlier leader does not count", acknowledgedByThisLeader},
 		{"acknowledged/cancelling ends the wait", acknowledgedCancelled},
 		{"acknowledged/the loss of the session ends the wait", acknowledgedLost},
 		{"acknowledged/a lost connection does not end the wait", acknowledgedReconnects},
 	}
 }
 
-// acknowledgement is the path of the znode, as recipes.Election documents it.
+// acknowledgement returns the path of the znode that recipes.Election documents.
 func acknowledgement(l recipes.Leadership) string {
 	name := gopath.Base(l.Znode())
 	if strings.HasPrefix(name, "n_") {
@@ -46,19 +46,17 @@ func acknowledge(f *fixture) {
 	f.must(l.Acknowledge(f.ctx, []byte("done")))
 	data, stat := f.read(acknowledgement(l))
 	if data != "done" || stat.EphemeralOwner != s.ID() {
-		f.Errorf("%q of owner %#x; want the session's, %#x", data, stat.EphemeralOwner, s.ID())
+		f.Errorf("%q of owner %#x; want the session %#x", data, stat.EphemeralOwner, s.ID())
 	}
 	if name := strings.TrimPrefix(acknowledgement(l), f.path("a")+"/acks/"); !regexp.MustCompile(`^n_[0-9]{10}-[0-9a-f]+$`).MatchString(name) {
-		f.Errorf("named %s", name)
+		f.Errorf("the name is %s", name)
 	}
 	e := f.election(f.open(), f.path("a"))
-	got, err := e.Leader(f.ctx)
-	f.must(err)
+	got := get(f, e.Leader)
 	if !got.Acknowledged || string(got.Acknowledgement) != "done" || string(got.Data) != "proposal" {
 		f.Errorf("leader %+v; want it to have acknowledged", got)
 	}
-	in, err := e.Candidates(f.ctx)
-	f.must(err)
+	in := get(f, e.Candidates)
 	if len(in) != 1 {
 		f.Errorf("candidates %+v; want no acknowledgement among them", in)
 	}
@@ -90,16 +88,14 @@ func acknowledgeRestored(f *fixture) {
 	f.awaitChildren(f.path("a"), 0)
 }
 
-func acknowledgementGoesByResign(f *fixture) {
+func acknowledgementEndsByResign(f *fixture) {
 	l := f.lead(f.open(), f.path("a"))
 	f.must(l.Acknowledge(f.ctx, nil))
 	f.must(l.Resign(f.ctx))
-	if names := append(f.children(f.path("a")), f.children(f.path("a", "acks"))...); len(names) != 0 {
-		f.Errorf("left behind: %v", names)
-	}
+	f.empty(f.path("a"), f.path("a", "acks"))
 }
 
-func acknowledgementGoesByRemoval(f *fixture) {
+func acknowledgementEndsByRemoval(f *fixture) {
 	watched, unwatched := f.lead(f.open(), f.path("a")), f.lead(f.open(), f.path("b"))
 	f.held(watched)
 	for _, l := range []recipes.Leadership{watched, unwatched} {
@@ -107,18 +103,16 @@ func acknowledgementGoesByRemoval(f *fixture) {
 		f.remove(l.Znode())
 	}
 	f.awaitNode(acknowledgement(watched), false)
-	f.is(unwatched.Write(f.ctx), recipes.ErrRemoved) // it learns of it here
+	f.is(unwatched.Write(f.ctx), recipes.ErrRemoved) // the write notices the deletion
 	f.awaitNode(acknowledgement(unwatched), false)
 }
 
-func acknowledgementGoesBySession(f *fixture) {
+func acknowledgementEndsBySession(f *fixture) {
 	s := f.open()
 	l := f.lead(s, f.path("a"))
 	f.must(l.Acknowledge(f.ctx, nil))
 	f.must(s.Close(f.ctx))
-	if names := append(f.children(f.path("a")), f.children(f.path("a", "acks"))...); len(names) != 0 {
-		f.Errorf("left behind: %v", names)
-	}
+	f.empty(f.path("a"), f.path("a", "acks"))
 }
 
 func acknowledgeDeposed(f *fixture) {
@@ -126,8 +120,7 @@ func acknowledgeDeposed(f *fixture) {
 	f.remove(l.Znode())
 	won := f.lead(f.open(), f.path("a"))
 	f.is(l.Acknowledge(f.ctx, nil), recipes.ErrNotHeld, recipes.ErrRemoved)
-	got, err := f.election(f.open(), f.path("a")).Leader(f.ctx)
-	f.must(err)
+	got := get(f, f.election(f.open(), f.path("a")).Leader)
 	if got.Znode != won.Znode() || got.Acknowledged {
 		f.Errorf("leader %+v; want %s without an acknowledgement", got, won.Znode())
 	}
@@ -166,17 +159,16 @@ func acknowledgeWhileResigning(f *fixture) {
 func acknowledgeReplyLost(f *fixture) {
 	s := f.open()
 	l := f.lead(s, f.path("a"))
-	// The guard is there, and the place, so that the first transaction is the one.
+	// The guard and the parent of acknowledgements exist, so that the next transaction is the
+	// acknowledgement.
 	f.must(l.Write(f.ctx))
 	_, err := f.outside.Create(f.path("a", "acks"), nil, 0, zk.WorldACL(zk.PermAll))
 	f.must(err)
 	f.relay(s).HoldReplies()
 	call := startErr(f, func() error { return l.Acknowledge(f.ctx, nil) })
 	f.awaitNode(acknowledgement(l), true)
-	f.relay(s).Drop()
-	f.relay(s).Restore()
-	_, err = call.result(f)
-	f.is(err, recipes.ErrUnknownOutcome)
+	f.lose(s)
+	f.is(call.failure(f), recipes.ErrUnknownOutcome)
 	f.must(l.Resign(f.ctx))
 	f.awaitChildren(f.path("a"), 0)
 	f.awaitNode(acknowledgement(l), false)

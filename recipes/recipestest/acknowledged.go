@@ -11,21 +11,20 @@ func acknowledgedWaits(f *fixture) {
 	e := f.election(waiting, f.path("a"))
 	call := start(f, func() (recipes.Leader, error) { return e.Acknowledged(f.ctx) })
 	l := f.lead(f.open(), f.path("a"))
-	next := electionKind("").waits(f, f.open(), f.path("a"))
-	// Another observer of the same session tells that the leader has been seen.
+	next := electionKind.waits(f, f.open(), f.path("a"))
+	// Another observer of the same session shows that the session has read the leader.
 	f.observes(waiting, f.path("a"), func(got recipes.Leader) bool { return got.Znode == l.Znode() })
 	call.blocked(f)
 	f.must(l.Resign(f.ctx))
-	won := next.value1(f)
+	won := next.must(f)
 	f.observes(waiting, f.path("a"), func(got recipes.Leader) bool { return got.Znode == won.Znode() })
 	call.blocked(f)
-	f.must(won.(electionGrant).Acknowledge(f.ctx, []byte("done")))
-	got := call.value1(f)
+	f.must(won.Grant.(recipes.Leadership).Acknowledge(f.ctx, []byte("done")))
+	got := call.must(f)
 	if got.Znode != won.Znode() || !got.Acknowledged || string(got.Acknowledgement) != "done" {
 		f.Errorf("acknowledged by %+v; want %s", got, won.Znode())
 	}
-	again, err := e.Acknowledged(f.ctx)
-	f.must(err)
+	again := get(f, e.Acknowledged)
 	if again.Znode != won.Znode() {
 		f.Errorf("acknowledged by %+v; want %s", again, won.Znode())
 	}
@@ -38,21 +37,18 @@ func acknowledgedByThisLeader(f *fixture) {
 	f.create(acknowledgement(old), "left over")
 	f.lead(f.open(), f.path("a"))
 	e := f.election(f.open(), f.path("a"))
-	got, err := e.Leader(f.ctx)
-	f.must(err)
+	got := get(f, e.Leader)
 	if got.Acknowledged {
 		f.Errorf("leader %+v; want it not to have acknowledged", got)
 	}
-	_, err = e.Acknowledged(f.briefly())
-	f.is(err, context.DeadlineExceeded)
+	f.is(errOf(e.Acknowledged(f.briefly())), context.DeadlineExceeded)
 }
 
 func acknowledgedCancelled(f *fixture) {
 	e := f.election(f.open(), f.path("a"))
-	_, err := e.Acknowledged(f.briefly())
-	f.is(err, context.DeadlineExceeded)
+	f.is(errOf(e.Acknowledged(f.briefly())), context.DeadlineExceeded)
 	f.lead(f.open(), f.path("a"))
-	_, err = e.Acknowledged(f.briefly())
+	_, err := e.Acknowledged(f.briefly())
 	f.is(err, context.DeadlineExceeded)
 	f.isNot(err, recipes.ErrNoLeader)
 }
@@ -62,8 +58,7 @@ func acknowledgedLost(f *fixture) {
 	e := f.election(s, f.path("a"))
 	call := start(f, func() (recipes.Leader, error) { return e.Acknowledged(f.ctx) })
 	f.must(s.Close(f.ctx))
-	_, err := call.result(f)
-	f.is(err, recipes.ErrSessionLost, recipes.ErrClosed)
+	f.is(call.failure(f), recipes.ErrSessionLost, recipes.ErrClosed)
 }
 
 func acknowledgedReconnects(f *fixture) {
@@ -76,7 +71,7 @@ func acknowledgedReconnects(f *fixture) {
 	f.must(l.Acknowledge(f.ctx, nil))
 	call.blocked(f)
 	f.relay(s).Restore()
-	if got := call.value1(f); got.Znode != l.Znode() {
+	if got := call.must(f); got.Znode != l.Znode() {
 		f.Errorf("acknowledged by %+v; want %s", got, l.Znode())
 	}
 }

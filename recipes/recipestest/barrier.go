@@ -9,16 +9,16 @@ import (
 func barrierTests() []test {
 	return []test{
 		{"arguments are checked", barrierArguments},
-		{"the barrier is in place if its node exists", barrierNode},
-		{"setting twice and removing twice are not errors", barrierTwice},
-		{"wait/nobody waits where no barrier is", barrierFree},
-		{"wait/all pass when it is removed", barrierWait},
-		{"wait/a change of its data wakes nobody", barrierData},
-		{"wait/a barrier that is set again holds", barrierAgain},
+		{"the barrier is set while its znode exists", barrierNode},
+		{"a second Set and a second Remove succeed", barrierTwice},
+		{"wait/without a barrier it returns", barrierFree},
+		{"wait/all waiters pass when it is removed", barrierWait},
+		{"wait/a change of its data lets no waiter pass", barrierData},
+		{"wait/a barrier that is set again blocks again", barrierAgain},
 		{"wait/a removal during a lost connection is not missed", barrierReconnects},
 		{"wait/a cancelled wait ends", barrierCancelled},
 		{"wait/it ends with the session", barrierLost},
-		{"set and remove/they wait for the connection", barrierSuspended},
+		{"set and remove/both wait for the connection", barrierSuspended},
 		{"it outlives its session", barrierOutlives},
 	}
 }
@@ -32,35 +32,32 @@ func (f *fixture) barrier(s recipes.Recipes, path string) recipes.Barrier {
 
 func (f *fixture) placed(b recipes.Barrier, want bool) {
 	f.Helper()
-	got, err := b.IsSet(f.ctx)
-	f.must(err)
+	got := get(f, b.IsSet)
 	if got != want || f.exists(b.Path()) != want {
-		f.Errorf("in place: %v; want %v", got, want)
+		f.Errorf("set: %v; want %v", got, want)
 	}
 }
 
-// waitsAt waits at a barrier in the background, and returns when it does: when
-// the server has answered once more.
+// waitsAt waits at a barrier in the background. It returns when the server has answered the
+// waiter's first read.
 func (f *fixture) waitsAt(ctx context.Context, s recipes.Client, path string) *pending[struct{}] {
 	f.Helper()
 	reads := f.stats(s).ByKind["getData"]
 	p := startErr(f, func() error { return f.barrier(s, path).Wait(ctx) })
 	for f.stats(s).ByKind["getData"] == reads {
 		if f.ctx.Err() != nil {
-			f.Fatal("it does not look")
+			f.Fatal("the waiter does not read")
 		}
 	}
-	// The server answers in the order of the questions.
-	_, err := f.barrier(s, path).IsSet(f.ctx)
-	f.must(err)
+	// The server answers in the order of the requests.
+	get(f, f.barrier(s, path).IsSet)
 	p.blocked(f)
 	return p
 }
 
 func barrierArguments(f *fixture) {
 	for _, path := range []string{"", "a", "/", "/a/"} {
-		_, err := f.open().Barrier(path)
-		f.is(err, recipes.ErrInvalid)
+		f.is(errOf(f.open().Barrier(path)), recipes.ErrInvalid)
 	}
 	if b := f.barrier(f.open(), "/a"); b.Path() != "/a" {
 		f.Errorf("path %q", b.Path())
@@ -109,7 +106,7 @@ func barrierWait(f *fixture) {
 	}
 	f.must(b.Remove(f.ctx))
 	for _, w := range waiters {
-		w.value1(f)
+		w.must(f)
 	}
 }
 
@@ -125,7 +122,7 @@ func barrierData(f *fixture) {
 	}
 	w.blocked(f)
 	f.must(b.Remove(f.ctx))
-	w.value1(f)
+	w.must(f)
 }
 
 func barrierAgain(f *fixture) {
@@ -135,7 +132,7 @@ func barrierAgain(f *fixture) {
 		f.must(b.Set(f.ctx, nil))
 		w := f.waitsAt(f.ctx, s, f.path("b"))
 		f.must(b.Remove(f.ctx))
-		w.value1(f)
+		w.must(f)
 	}
 }
 
@@ -148,7 +145,7 @@ func barrierReconnects(f *fixture) {
 	f.must(b.Remove(f.ctx))
 	w.blocked(f)
 	f.reconnect(s)
-	w.value1(f)
+	w.must(f)
 }
 
 func barrierCancelled(f *fixture) {
@@ -159,8 +156,7 @@ func barrierCancelled(f *fixture) {
 	s := f.open()
 	w := f.waitsAt(ctx, s, f.path("b"))
 	cancel()
-	_, err := w.result(f)
-	f.is(err, context.Canceled)
+	f.is(w.failure(f), context.Canceled)
 	f.is(f.barrier(s, f.path("b")).Wait(f.briefly()), context.DeadlineExceeded)
 	f.is(f.barrier(s, f.path("none")).Wait(f.ended()), context.Canceled)
 }
@@ -171,8 +167,7 @@ func barrierLost(f *fixture) {
 	s := f.open()
 	w := f.waitsAt(f.ctx, s, f.path("b"))
 	f.expire(s)
-	_, err := w.result(f)
-	f.is(err, recipes.ErrSessionLost, recipes.ErrExpired)
+	f.is(w.failure(f), recipes.ErrSessionLost, recipes.ErrExpired)
 	f.is(f.barrier(s, f.path("b")).Set(f.ctx, nil), recipes.ErrExpired)
 	f.is(f.barrier(s, f.path("b")).Remove(f.ctx), recipes.ErrExpired)
 }
@@ -185,7 +180,7 @@ func barrierSuspended(f *fixture) {
 	p.blocked(f)
 	f.is(b.Remove(f.briefly()), context.DeadlineExceeded)
 	f.reconnect(s)
-	p.value1(f)
+	p.must(f)
 	f.placed(b, true)
 }
 

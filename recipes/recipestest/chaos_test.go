@@ -21,11 +21,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-var chaosSeed = flag.Uint64("chaos-seed", 0, "repeat the faults of TestChaos with this seed; 0 picks others each time")
+var chaosSeed = flag.Uint64("chaos-seed", 0, "seed of the faults of TestChaos; 0 chooses a random one")
 
-// TestChaos has contenders take turns while requests and replies are lost and
-// sessions expire at random. It checks the history of what they saw, the order of
-// what they wrote, and that nothing of them is left.
+// TestChaos has contenders take turns while requests and replies are lost and sessions expire at
+// random. It checks the history of their grants, the order of their writes, and that they leave
+// no znodes.
 func TestChaos(t *testing.T) {
 	direct := func(*testing.T) recipes.Opener { return zookeeper.Open }
 	inMemory := func(t *testing.T) recipes.Opener {
@@ -82,7 +82,7 @@ func newChaos(t *testing.T, opener recipes.Opener, strategy recipes.Strategy, se
 	return c
 }
 
-// fault decides what goes wrong with a request of a contender.
+// fault chooses the fault of one request of a contender.
 func (c *chaos) fault(r zkserver.Request) zkserver.Fault {
 	if r.SessionID == c.outside.SessionID() {
 		return zkserver.Fault{}
@@ -131,19 +131,19 @@ func (c *chaos) run(t *testing.T) {
 	left, _, err := c.outside.Children("/chaos")
 	left = slices.DeleteFunc(left, func(name string) bool { return strings.HasPrefix(name, "guards-") }) // an empty container
 	if err != nil && !errors.Is(err, zk.ErrNoNode) || len(left) > 0 {
-		t.Errorf("left in line: %v, %v", left, err)
+		t.Errorf("left in the wait queue: %v, %v", left, err)
 	}
 	t.Logf("%d grants, %d writes, %d faults", c.history.count(granted), c.history.count(wrote), c.faults)
 }
 
-// life is one session: it takes turns until the session is lost.
+// life is one session of a contender. It takes turns until the session is lost.
 func (c *chaos) life(ctx context.Context, contender int) error {
 	s, err := c.opener(ctx, recipes.SessionConfig{Servers: []string{c.server.Addr()}})
 	if err != nil {
 		return err
 	}
 	defer func() {
-		// A close whose reply was lost leaves the rest to the server.
+		// After a close without a reply, the server has to end the session.
 		closeSession(s)
 		c.server.ExpireSession(s.ID())
 	}()
@@ -173,7 +173,7 @@ func (c *chaos) turn(ctx context.Context, s recipes.Recipes, contender int) erro
 		return err
 	}
 	if contender%2 == 0 {
-		h.Done() // half of them watch their own znode
+		h.Done() // half of the contenders watch their own znode
 	}
 	for n := range 3 {
 		path := fmt.Sprintf("/written/%d-%d", h.Token(), n)
@@ -194,13 +194,13 @@ func (c *chaos) turn(ctx context.Context, s recipes.Recipes, contender int) erro
 		return h.Token()
 	})
 	if errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrSessionLost) {
-		return fmt.Errorf("nobody removes znodes here: %w", err)
+		return fmt.Errorf("lost without the loss of its session: %w", err)
 	}
 	return err
 }
 
-// checkOrder checks what is in the server: tokens grow in the order in which
-// their holders wrote, writes of unknown outcome included.
+// checkOrder checks, from the server's znodes, that tokens grow in the order of the writes. This
+// includes the writes with an unknown outcome.
 func (c *chaos) checkOrder(t *testing.T) {
 	tokens := make(map[int64]recipes.Token) // by transaction
 	for _, n := range c.server.Tree() {
@@ -213,7 +213,7 @@ func (c *chaos) checkOrder(t *testing.T) {
 	var last recipes.Token
 	for _, zxid := range slices.Sorted(maps.Keys(tokens)) {
 		if tokens[zxid] < last {
-			t.Errorf("transaction %#x was written with token %d, after one with %d", zxid, tokens[zxid], last)
+			t.Errorf("transaction %#x has token %d, after one with token %d", zxid, tokens[zxid], last)
 		}
 		last = tokens[zxid]
 	}

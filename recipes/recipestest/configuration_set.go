@@ -12,7 +12,7 @@ func configSet(f *fixture) {
 	c := f.config(f.open(), f.path("c"))
 	first := f.set(c, "host", "one", recipes.AnyRevision)
 	if got := f.has(f.config(f.open(), f.path("c")), "host", "one"); got != first {
-		f.Errorf("revision %d; Set said %d", got, first)
+		f.Errorf("revision %d; Set returned %d", got, first)
 	}
 	second := f.set(c, "host", "two", first)
 	if second <= first || f.has(c, "host", "two") != second {
@@ -35,7 +35,7 @@ func configGuarded(f *fixture) {
 		f.must(err)
 		return op
 	}
-	h := lockKind("").granted(f, s, "/lock")
+	h := lockKind.granted(f, s, "/lock")
 	f.must(h.Write(f.ctx, recipes.Create("/c", nil), key(recipes.Create("db", nil)), key(recipes.Create("db/host", []byte("one")))))
 	created := f.has(c, "db/host", "one")
 	f.must(h.Write(f.ctx, key(recipes.Set("db/host", []byte("two"), 0)), key(recipes.Set("", []byte("all"), recipes.AnyVersion))))
@@ -46,9 +46,8 @@ func configGuarded(f *fixture) {
 	err := h.Write(f.ctx, key(recipes.Set("db/host", nil, 0)))
 	f.is(err, recipes.ErrBadVersion)
 	f.must(h.Write(f.ctx, key(recipes.Delete("db/host", 1))))
-	_, err = c.Get(f.ctx, "db/host")
-	f.is(err, recipes.ErrNoNode)
-	f.must(h.GiveBack(f.ctx))
+	f.is(errOf(c.Get(f.ctx, "db/host")), recipes.ErrNoNode)
+	f.must(h.Release(f.ctx))
 	f.is(h.Write(f.ctx, key(recipes.Set("db", []byte("late"), recipes.AnyVersion))), recipes.ErrNotHeld)
 	f.has(c, "db", "")
 }
@@ -56,17 +55,14 @@ func configGuarded(f *fixture) {
 func configGuardedArguments(f *fixture) {
 	s := f.open()
 	c := f.config(s, f.path("c"))
-	before := f.stats(s)
-	for _, op := range []recipes.Op{
-		recipes.Set("/host", nil, 0), recipes.Set("a/../b", nil, 0), recipes.Create("a//b", nil), recipes.Create("_c_a", nil),
-		recipes.Delete("a/", 0), recipes.Set("a", nil, -2), {Path: "a"},
-	} {
-		_, err := c.Key(op)
-		f.is(err, recipes.ErrInvalid)
-	}
-	if after := f.stats(s); after.Reads != before.Reads || after.Writes != before.Writes {
-		f.Errorf("sent: %+v, then %+v", before, after)
-	}
+	f.sendsNothing(s, func() {
+		for _, op := range []recipes.Op{
+			recipes.Set("/host", nil, 0), recipes.Set("a/../b", nil, 0), recipes.Create("a//b", nil), recipes.Create("_c_a", nil),
+			recipes.Delete("a/", 0), recipes.Set("a", nil, -2), {Path: "a"},
+		} {
+			f.is(errOf(c.Key(op)), recipes.ErrInvalid)
+		}
+	})
 }
 
 func configCompare(f *fixture) {
@@ -119,11 +115,10 @@ func configUnset(f *fixture) {
 	c := f.config(f.open(), f.path("c"))
 	f.set(c, "empty/parent/key", "", recipes.NoRevision)
 	f.set(c, "parent/key", "1", recipes.NoRevision)
-	f.must(c.Delete(f.ctx, "parent/key", recipes.AnyRevision)) // and leaves its parent
+	f.must(c.Delete(f.ctx, "parent/key", recipes.AnyRevision)) // its parent stays
 	f.set(c, "empty", "", recipes.AnyRevision)
 	want := map[string]bool{"": true, "parent": true, "empty/parent": true, "empty": false, "empty/parent/key": false}
-	entries, err := c.Snapshot(f.ctx)
-	f.must(err)
+	entries := get(f, c.Snapshot)
 	if len(entries) != len(want) {
 		f.Errorf("%+v", entries)
 	}
@@ -136,7 +131,7 @@ func configUnset(f *fixture) {
 	}
 	f.set(c, "", "", recipes.AnyRevision)
 	if e, err := c.Get(f.ctx, ""); err != nil || e.Unset {
-		f.Errorf("the configuration's own node is unset after Set: %+v, %v", e, err)
+		f.Errorf("the znode of the configuration is unset after Set: %+v, %v", e, err)
 	}
 }
 
@@ -144,10 +139,9 @@ func configRoot(f *fixture) {
 	c := f.config(f.open(), f.path("deep", "c"))
 	first := f.set(c, "", "root", recipes.NoRevision)
 	if got := f.has(c, "", "root"); got != first {
-		f.Errorf("revision %d; Set said %d", got, first)
+		f.Errorf("revision %d; Set returned %d", got, first)
 	}
-	_, err := c.Set(f.ctx, "", nil, recipes.NoRevision)
-	f.is(err, recipes.ErrNodeExists)
+	f.is(errOf(c.Set(f.ctx, "", nil, recipes.NoRevision)), recipes.ErrNodeExists)
 	f.set(c, "", "more", first)
 	f.set(c, "a", "1", recipes.NoRevision)
 	f.must(c.Delete(f.ctx, "a", recipes.AnyRevision))
@@ -157,16 +151,14 @@ func configRoot(f *fixture) {
 func configTooLarge(f *fixture) {
 	s := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 16 << 10 })
 	c := f.config(s, f.path("c"))
-	before := f.stats(s)
-	_, err := c.Set(f.ctx, "a", make([]byte, 16<<10), recipes.AnyRevision)
-	f.is(err, recipes.ErrTooLarge)
-	f.isNot(err, recipes.ErrUnknownOutcome)
-	if !strings.Contains(err.Error(), "16384") {
-		f.Errorf("%v does not say how large", err)
-	}
-	if after := f.stats(s); after.Reads != before.Reads || after.Writes != before.Writes {
-		f.Error("something was sent")
-	}
+	f.sendsNothing(s, func() {
+		_, err := c.Set(f.ctx, "a", make([]byte, 16<<10), recipes.AnyRevision)
+		f.is(err, recipes.ErrTooLarge)
+		f.isNot(err, recipes.ErrUnknownOutcome)
+		if !strings.Contains(err.Error(), "16384") {
+			f.Errorf("%v does not name the size", err)
+		}
+	})
 	f.set(c, "a", strings.Repeat("x", 12<<10), recipes.AnyRevision)
 }
 
@@ -174,34 +166,27 @@ func configSuspended(f *fixture) {
 	s := f.open()
 	c := f.config(s, f.path("c"))
 	first := f.set(c, "a", "1", recipes.NoRevision)
-	f.sever(s)
-	p := start(f, func() (recipes.Revision, error) { return c.Set(f.ctx, "a", []byte("2"), first) })
-	p.blocked(f)
-	f.reconnect(s)
-	p.value1(f)
+	suspended(f, s, func() (recipes.Revision, error) { return c.Set(f.ctx, "a", []byte("2"), first) })
 	f.has(c, "a", "2")
 }
 
 func configCancelled(f *fixture) {
 	c := f.config(f.open(), f.path("c"))
-	_, err := c.Set(f.ended(), "a", nil, recipes.AnyRevision)
-	f.is(err, context.Canceled)
+	f.is(errOf(c.Set(f.ended(), "a", nil, recipes.AnyRevision)), context.Canceled)
 	f.is(c.Delete(f.ended(), "a", recipes.AnyRevision), context.Canceled)
-	_, err = c.Get(f.ended(), "a")
-	f.is(err, context.Canceled)
+	f.is(errOf(c.Get(f.ended(), "a")), context.Canceled)
 	if f.exists(f.path("c")) {
-		f.Error("something was made")
+		f.Error("a znode was created")
 	}
 }
 
-// Versions begin again at 0; revisions do not.
+// Versions begin at 0 again; revisions do not.
 func configAgain(f *fixture) {
 	c := f.config(f.open(), f.path("c"))
 	first := f.set(c, "a", "1", recipes.NoRevision)
 	f.must(c.Delete(f.ctx, "a", first))
 	second := f.set(c, "a", "1", recipes.NoRevision)
-	_, err := c.Set(f.ctx, "a", []byte("x"), first)
-	f.is(err, recipes.ErrBadVersion)
+	f.is(errOf(c.Set(f.ctx, "a", []byte("x"), first)), recipes.ErrBadVersion)
 	f.is(c.Delete(f.ctx, "a", first), recipes.ErrBadVersion)
 	f.set(c, "a", "2", second)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// turns takes entries until one has that value.
+// turns receives entries until one has this value.
 func (f *fixture) turns(entries <-chan recipes.Entry, value string, none bool) {
 	f.Helper()
 	for {
@@ -53,8 +53,7 @@ func configWatchReconnects(f *fixture) {
 	f.set(c, "a", "1", recipes.AnyRevision)
 	entries := f.watchKey(f.config(s, f.path("c")), "a")
 	f.turns(entries, "1", false)
-	tree, err := f.config(s, f.path("c")).WatchTree(f.ctx)
-	f.must(err)
+	tree := get(f, f.config(s, f.path("c")).WatchTree)
 	receive(f, tree, "the tree")
 	f.sever(s)
 	f.set(c, "a", "2", recipes.AnyRevision)
@@ -66,8 +65,7 @@ func configWatchReconnects(f *fixture) {
 
 func configWatchTree(f *fixture) {
 	c := f.config(f.open(), f.path("c"))
-	tree, err := f.config(f.open(), f.path("c")).WatchTree(f.ctx)
-	f.must(err)
+	tree := get(f, f.config(f.open(), f.path("c")).WatchTree)
 	if first := receive(f, tree, "the tree"); len(first) != 0 {
 		f.Errorf("%+v", first)
 	}
@@ -94,14 +92,11 @@ func configWatchEnds(f *fixture) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	one, err := c.Watch(ctx, "a")
 	f.must(err)
-	two, err := c.WatchTree(f.ctx)
-	f.must(err)
+	two := get(f, c.WatchTree)
 	cancel()
 	drained(f, one, "the cancelled channel")
 	f.expire(s)
 	drained(f, two, "the channel of an expired session")
-	_, err = c.WatchTree(f.ctx)
-	f.is(err, recipes.ErrExpired)
-	_, err = c.Set(f.ctx, "a", nil, recipes.AnyRevision)
-	f.is(err, recipes.ErrExpired)
+	f.is(errOf(c.WatchTree(f.ctx)), recipes.ErrExpired)
+	f.is(errOf(c.Set(f.ctx, "a", nil, recipes.AnyRevision)), recipes.ErrExpired)
 }

@@ -12,20 +12,20 @@ import (
 
 func contendersTests() []test {
 	return []test{
-		{"the lines of all kinds are told, one after the other", contendersOfAllKinds},
-		{"a priority lock's holder, successor and waiters are told", contendersOfAPriorityLock},
-		{"each recipe tells its own", contendersOfEachRecipe},
-		{"the permits are those that were agreed on, and stay", contendersPermits},
-		{"what each recipe would meet is told", contendersVerdicts},
-		{"readers hold as far as the first writer", contendersReaders},
+		{"the contenders of all recipes are returned, one recipe after the other", contendersOfAllKinds},
+		{"the holder, successor and waiters of a priority lock are returned", contendersOfAPriorityLock},
+		{"each recipe returns its own contenders", contendersOfEachRecipe},
+		{"the permits are those stored at the path, also without contenders", contendersPermits},
+		{"the verdicts say which recipes could join", contendersVerdicts},
+		{"the readers before the first writer hold", contendersReaders},
 		{"other children and other data are ignored", contendersForeign},
-		{"a path that does not exist has nobody; bad arguments are ErrInvalid", contendersNowhere},
-		{"the cost is a read for the path, if it is needed, one for the line, and one for each contender", contendersCost},
+		{"a path that does not exist has no contenders; bad arguments are ErrInvalid", contendersNowhere},
+		{"the cost is a read of the path, if needed, a listing, and a read for each contender", contendersCost},
 	}
 }
 
-// stands says in short who stands at a path.
-func stands(lines recipes.Lines) string {
+// showLines describes contenders in short.
+func showLines(lines recipes.Lines) string {
 	var all []string
 	for _, c := range lines.Contenders {
 		text := string(c.Kind)
@@ -43,12 +43,12 @@ func stands(lines recipes.Lines) string {
 	return strings.Join(all, ", ")
 }
 
-func (f *fixture) stands(s recipes.Recipes, path, want string) recipes.Lines {
+func (f *fixture) contenders(s recipes.Recipes, path, want string) recipes.Lines {
 	f.Helper()
 	lines, err := s.Contenders(f.ctx, path)
 	f.must(err)
-	if got := stands(lines); got != want {
-		f.Errorf("at %s stand %q; want %q", path, got, want)
+	if got := showLines(lines); got != want {
+		f.Errorf("the contenders of %s are %q; want %q", path, got, want)
 	}
 	return lines
 }
@@ -60,13 +60,13 @@ func (f *fixture) same(got, want string) {
 	}
 }
 
-// fill has contenders of all kinds at path but a priority lock: its data and those of a
-// semaphore exclude each other. The first kind is the session's. The others, which
-// would refuse it, are znodes that another client makes.
+// fill creates contenders of all recipes at path, except a priority lock: the data of its path
+// and that of a semaphore exclude each other. Only the lock's contenders belong to the session.
+// The others, which would refuse it, are znodes that another client creates.
 func (f *fixture) fill(s recipes.Client, path string) (holder recipes.Grant) {
 	f.Helper()
 	holder = f.acquire(s, path)
-	lockKind(recipes.DefaultStrategy).waits(f, s, path)
+	lockKind.waits(f, s, path)
 	for _, name := range []string{"write-", "read-", "lease-", "lease-", "lease-", "n_", "n_"} {
 		f.theirs(path+"/"+foreignName("-"+name), "", zk.FlagEphemeral|zk.FlagSequence)
 	}
@@ -81,17 +81,17 @@ const filled = "lock holds, lock waits, shared-lock write holds, shared-lock rea
 func contendersOfAllKinds(f *fixture) {
 	s, other := f.open(), f.open()
 	holder := f.fill(s, f.path("a"))
-	lines := f.stands(other, f.path("a"), filled)
+	lines := f.contenders(other, f.path("a"), filled)
 	if lines.Permits != 2 {
 		f.Errorf("%d permits; want 2", lines.Permits)
 	}
 	for i, c := range lines.Contenders {
 		if (c.SessionID == s.ID()) != (i < 2) || c.SessionID == 0 || c.Since.IsZero() {
-			f.Errorf("told as %+v", c)
+			f.Errorf("returned as %+v", c)
 		}
 	}
 	if c := lines.Contenders[0]; c.Znode != holder.Znode() || c.Token != holder.Token() {
-		f.Errorf("the holder is told as %+v; want znode %s, token %d", c, holder.Znode(), holder.Token())
+		f.Errorf("the holder is returned as %+v; want znode %s, token %d", c, holder.Znode(), holder.Token())
 	}
 }
 
@@ -100,15 +100,15 @@ func contendersOfAPriorityLock(f *fixture) {
 	h := f.priorityHeld(s, recipes.Reading, at(50))
 	f.priorityWaits(s, recipes.Writing, at(7))
 	named := f.priorityWaits(s, recipes.Writing, at(99))
-	lines := f.stands(s, f.path("a"), "priority-lock read 50 holds, priority-lock write 7 waits, priority-lock write 99 waits")
+	lines := f.contenders(s, f.path("a"), "priority-lock read 50 holds, priority-lock write 7 waits, priority-lock write 99 waits")
 	if c := lines.Contenders; c[0].Token != h.Token() || c[1].Token != 0 || c[2].Token != 0 {
-		f.Errorf("told as %+v", c)
+		f.Errorf("returned as %+v", c)
 	}
 	other := f.priorityHeld(s, recipes.Reading, at(0), func(c *recipes.PriorityLockConfig) { c.Data = []byte("it") })
 	f.must(h.HandOff(f.ctx, named.place.Znode))
-	lines = f.stands(s, f.path("a"), "priority-lock read 0 holds, priority-lock write 99 successor waits, priority-lock write 7 waits")
+	lines = f.contenders(s, f.path("a"), "priority-lock read 0 holds, priority-lock write 99 successor waits, priority-lock write 7 waits")
 	if c := lines.Contenders[0]; c.Znode != other.Znode() || string(c.Data) != "it" {
-		f.Errorf("the holder is told as %+v", c)
+		f.Errorf("the holder is returned as %+v", c)
 	}
 }
 
@@ -120,36 +120,36 @@ func contendersOfEachRecipe(f *fixture) {
 	for kind, ask := range map[recipes.Kind]func(context.Context) ([]recipes.Contender, error){
 		recipes.KindLock:       f.lock(s, f.path("a")).Contenders,
 		recipes.KindSharedLock: f.shared(s, f.path("a")).Contenders,
-		recipes.KindSemaphore:  f.semaphore(s, f.path("a"), 7).Contenders, // not what was agreed on
+		recipes.KindSemaphore:  f.semaphore(s, f.path("a"), 7).Contenders, // not the stored number
 		recipes.KindElection:   f.election(s, f.path("a")).Candidates,
 	} {
 		line, err := ask(f.ctx)
 		f.must(err)
 		only, err := s.Contenders(f.ctx, f.path("a"), kind)
 		f.must(err)
-		f.same(stands(only), stands(recipes.Lines{Contenders: line}))
+		f.same(showLines(only), showLines(recipes.Lines{Contenders: line}))
 		if (only.Permits == 2) != (kind == recipes.KindSemaphore) {
 			f.Errorf("%s: %d permits", kind, only.Permits)
 		}
-		f.same(stands(only), stands(recipes.Lines{Contenders: lines.Of(kind)}))
+		f.same(showLines(only), showLines(recipes.Lines{Contenders: lines.Of(kind)}))
 	}
 }
 
 func contendersPermits(f *fixture) {
-	f.create(f.path("a"), "") // not a container, which the server deletes with its last child
+	f.create(f.path("a"), "") // the server deletes a container after its last child, and not this znode
 	s := f.open()
 	h := f.permit(s, f.path("a"), 3)
-	if lines := f.stands(s, f.path("a"), "semaphore holds"); lines.Permits != 3 {
+	if lines := f.contenders(s, f.path("a"), "semaphore holds"); lines.Permits != 3 {
 		f.Errorf("%d permits; want 3", lines.Permits)
 	}
-	lines, err := s.Contenders(f.ctx, f.path("a"), recipes.KindPriorityLock) // which needs the same data
+	lines, err := s.Contenders(f.ctx, f.path("a"), recipes.KindPriorityLock) // it needs the same data
 	f.must(err)
 	if lines.Permits != 0 {
-		f.Errorf("%d permits of semaphores that were not asked for", lines.Permits)
+		f.Errorf("%d permits without KindSemaphore", lines.Permits)
 	}
 	f.must(h.Release(f.ctx))
-	if lines := f.stands(s, f.path("a"), ""); lines.Permits != 3 {
-		f.Errorf("%d permits when the last has left; want 3", lines.Permits)
+	if lines := f.contenders(s, f.path("a"), ""); lines.Permits != 3 {
+		f.Errorf("%d permits without contenders; want 3", lines.Permits)
 	}
 }
 
@@ -167,16 +167,16 @@ func contendersVerdicts(f *fixture) {
 		case v.Foreign == nil && v.Kind == recipes.KindLock && v.Dialect != recipes.Kazoo:
 			join++
 		case v.Foreign == nil:
-			f.Errorf("%s in %s would join a lock's queue", v.Kind, v.Dialect)
+			f.Errorf("%s in %s could join a lock's wait queue", v.Kind, v.Dialect)
 		}
 	}
 	if join != 2 || len(lines.Verdicts) != 13 {
-		f.Errorf("of %d recipes in their dialects %d would join; want 2 of 13", len(lines.Verdicts), join)
+		f.Errorf("%d of %d verdicts say that the recipe could join; want 2 of 13", join, len(lines.Verdicts))
 	}
 	some, err := s.Contenders(f.ctx, f.path("a"), recipes.KindLock)
 	f.must(err)
 	if len(some.Verdicts) > 0 {
-		f.Errorf("verdicts of one kind: %+v", some.Verdicts)
+		f.Errorf("verdicts without all kinds: %+v", some.Verdicts)
 	}
 }
 
@@ -186,7 +186,7 @@ func contendersReaders(f *fixture) {
 	f.reads(s, f.path("a"))
 	f.sharedWaits(s, f.path("a"), recipes.Writing)
 	f.sharedWaits(s, f.path("a"), recipes.Reading)
-	f.stands(s, f.path("a"), "shared-lock read holds, shared-lock read holds, shared-lock write waits, shared-lock read waits")
+	f.contenders(s, f.path("a"), "shared-lock read holds, shared-lock read holds, shared-lock write waits, shared-lock read waits")
 }
 
 func contendersForeign(f *fixture) {
@@ -194,21 +194,18 @@ func contendersForeign(f *fixture) {
 	f.create(f.path("a"), "permits=many")
 	f.create(f.path("a", "qn-0000000001"), "")
 	f.create(f.path("a", "lock-1"), "")
-	if lines := f.stands(s, f.path("a"), ""); lines.Permits != 0 {
+	if lines := f.contenders(s, f.path("a"), ""); lines.Permits != 0 {
 		f.Errorf("%d permits", lines.Permits)
 	}
 }
 
 func contendersNowhere(f *fixture) {
 	s := f.open()
-	f.stands(s, f.path("nowhere"), "")
-	_, err := s.Contenders(f.ctx, "relative")
-	f.is(err, recipes.ErrInvalid)
-	_, err = s.Contenders(f.ctx, f.path("a"), recipes.KindLock, "queue")
-	f.is(err, recipes.ErrInvalid)
+	f.contenders(s, f.path("nowhere"), "")
+	f.is(errOf(s.Contenders(f.ctx, "relative")), recipes.ErrInvalid)
+	f.is(errOf(s.Contenders(f.ctx, f.path("a"), recipes.KindLock, "queue")), recipes.ErrInvalid)
 	f.must(s.Close(f.ctx))
-	_, err = s.Contenders(f.ctx, f.path("a"))
-	f.is(err, recipes.ErrSessionLost, recipes.ErrClosed)
+	f.is(errOf(s.Contenders(f.ctx, f.path("a"))), recipes.ErrSessionLost, recipes.ErrClosed)
 }
 
 func contendersCost(f *fixture) {

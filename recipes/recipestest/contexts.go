@@ -7,103 +7,137 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+// call is a method that takes a context and sends a request. S is what it is called on.
+type call[S any] struct {
+	name string
+	call func(context.Context, S) error
+}
+
+// ending is a way in which a call ends without an answer.
+type ending string
+
+const (
+	unanswered ending = "a server that does not answer"
+	severed    ending = "a connection that is down"
+	cancelled  ending = "cancelling"
+	closed     ending = "a session that is lost"
+)
+
+// endingTests are, for each call, one test of each ending.
+type endingTests[S any] struct {
+	calls    []call[S]
+	endings  []ending
+	begin    func(*fixture) (recipes.Client, S)
+	outcome  func(f *fixture, e ending, name string, err error) // checks more of the error; may be nil
+	recovers func(*fixture, recipes.Client, S)                  // checks the session when the fault has ended
+}
+
+func (c endingTests[S]) tests(prefix string) []test {
+	var tests []test
+	for _, m := range c.calls {
+		for _, e := range c.endings {
+			tests = append(tests, test{prefix + string(e) + "/" + m.name, func(f *fixture) {
+				session, s := c.begin(f)
+				err := e.of(f, session, func(ctx context.Context) error { return m.call(ctx, s) })
+				if c.outcome != nil {
+					c.outcome(f, e, m.name, err)
+				}
+				if e != closed {
+					f.relay(session).Restore()
+					c.recovers(f, session, s)
+					f.must(session.Err())
+				}
+			}})
+		}
+	}
+	return tests
+}
+
+// of makes a call that ends in this way, and checks its error.
+func (e ending) of(f *fixture, session recipes.Client, call func(context.Context) error) error {
+	var err error
+	switch e {
+	case closed:
+		f.must(session.Close(f.ctx))
+		err = call(f.ctx)
+		f.is(err, recipes.ErrSessionLost, recipes.ErrClosed)
+		return err
+	case cancelled:
+		f.relay(session).Hold()
+		ctx, cancel := context.WithCancel(f.ctx)
+		defer cancel()
+		p := startErr(f, func() error { return call(ctx) })
+		cancel()
+		err = p.failure(f)
+		f.is(err, context.Canceled)
+		return err
+	case severed:
+		f.sever(session)
+	case unanswered:
+		f.relay(session).Hold()
+	}
+	err = call(f.briefly())
+	f.is(err, context.DeadlineExceeded)
+	f.isNot(err, recipes.ErrSessionLost)
+	return err
+}
+
+// unsent checks that a call either did not send its request or does not know its outcome.
+func (f *fixture) unsent(err error) {
+	f.Helper()
+	if !errors.Is(err, recipes.ErrUnknownOutcome) {
+		f.is(err, recipes.ErrUnavailable)
+	}
+}
+
 // subject is what the calls of contextTests are made on.
 type subject struct {
-	session  recipes.Client
+	recipes.Client
 	lock     recipes.Lock
 	election recipes.Election
 	hold     recipes.Hold
 	leads    recipes.Leadership
 }
 
-// calls are all methods that take a context and talk to the server.
-var calls = []struct {
-	name string
-	call func(context.Context, subject) error
-}{
-	{"Acquire", func(ctx context.Context, s subject) error { _, err := s.lock.Acquire(ctx); return err }},
-	{"TryAcquire", func(ctx context.Context, s subject) error { _, err := s.lock.TryAcquire(ctx); return err }},
-	{"Contenders", func(ctx context.Context, s subject) error { _, err := s.lock.Contenders(ctx); return err }},
-	{"Recipes.Contenders", func(ctx context.Context, s subject) error {
-		_, err := s.session.Contenders(ctx, s.lock.Path())
-		return err
-	}},
-	{"Campaign", func(ctx context.Context, s subject) error { _, err := s.election.Campaign(ctx, nil); return err }},
-	{"Leader", func(ctx context.Context, s subject) error { _, err := s.election.Leader(ctx); return err }},
-	{"Acknowledged", func(ctx context.Context, s subject) error { _, err := s.election.Acknowledged(ctx); return err }},
-	{"Observe", func(ctx context.Context, s subject) error { _, err := s.election.Observe(ctx); return err }},
-	{"Candidates", func(ctx context.Context, s subject) error { _, err := s.election.Candidates(ctx); return err }},
-	{"Write", func(ctx context.Context, s subject) error { return s.hold.Write(ctx) }},
-	{"Acknowledge", func(ctx context.Context, s subject) error { return s.leads.Acknowledge(ctx, nil) }},
-	{"Release", func(ctx context.Context, s subject) error { return s.hold.Release(ctx) }},
-	{"Resign", func(ctx context.Context, s subject) error { return s.leads.Resign(ctx) }},
-}
-
-// contextTests are about contexts that end, for every call alike.
+// contextTests are about all calls of a lock and an election.
 func contextTests() []test {
-	var tests []test
-	for _, c := range calls {
-		tests = append(tests,
-			test{"a server that does not answer/" + c.name, func(f *fixture) {
-				s := newSubject(f)
-				f.relay(s.session).Hold()
-				f.is(c.call(f.briefly(), s), context.DeadlineExceeded)
-				f.recovers(s)
-			}},
-			test{"a connection that is down/" + c.name, func(f *fixture) {
-				s := newSubject(f)
-				f.sever(s.session)
-				err := c.call(f.briefly(), s)
-				f.is(err, context.DeadlineExceeded)
-				switch c.name {
-				case "Release", "Resign": // go on in the background
-				case "Write", "Acknowledge": // may not know whether they were sent
-					if !errors.Is(err, recipes.ErrUnknownOutcome) {
-						f.is(err, recipes.ErrUnavailable)
-					}
-				default:
-					f.is(err, recipes.ErrUnavailable)
-				}
-				f.isNot(err, recipes.ErrSessionLost)
-				f.recovers(s)
-			}},
-			test{"cancelling/" + c.name, func(f *fixture) {
-				s := newSubject(f)
-				f.relay(s.session).Hold()
-				ctx, cancel := context.WithCancel(f.ctx)
-				defer cancel()
-				call := startErr(f, func() error { return c.call(ctx, s) })
-				cancel()
-				_, err := call.result(f)
-				f.is(err, context.Canceled)
-				f.recovers(s)
-			}},
-		)
-	}
-	return tests
-}
-
-func newSubject(f *fixture) subject {
-	f.Helper()
-	s := f.open()
-	return subject{
-		session:  s,
-		lock:     f.lock(s, f.path("a")),
-		election: f.election(s, f.path("b")),
-		hold:     f.acquire(s, f.path("held")),
-		leads:    f.lead(s, f.path("led")),
-	}
-}
-
-// recovers checks that the session goes on when the fault ends, and that nobody
-// is left in the lines in which the calls did not stay.
-func (f *fixture) recovers(s subject) {
-	f.Helper()
-	f.relay(s.session).Restore()
-	f.awaitChildren(f.path("a"), 0)
-	f.awaitChildren(f.path("b"), 0)
-	h, err := s.lock.Acquire(f.ctx)
-	f.must(err)
-	f.must(h.Release(f.ctx))
-	f.must(s.session.Err())
+	return endingTests[subject]{
+		calls: []call[subject]{
+			{"Acquire", func(ctx context.Context, s subject) error { return errOf(s.lock.Acquire(ctx)) }},
+			{"TryAcquire", func(ctx context.Context, s subject) error { return errOf(s.lock.TryAcquire(ctx)) }},
+			{"Contenders", func(ctx context.Context, s subject) error { return errOf(s.lock.Contenders(ctx)) }},
+			{"Recipes.Contenders", func(ctx context.Context, s subject) error { return errOf(s.Contenders(ctx, s.lock.Path())) }},
+			{"Campaign", func(ctx context.Context, s subject) error { return errOf(s.election.Campaign(ctx, nil)) }},
+			{"Leader", func(ctx context.Context, s subject) error { return errOf(s.election.Leader(ctx)) }},
+			{"Acknowledged", func(ctx context.Context, s subject) error { return errOf(s.election.Acknowledged(ctx)) }},
+			{"Observe", func(ctx context.Context, s subject) error { return errOf(s.election.Observe(ctx)) }},
+			{"Candidates", func(ctx context.Context, s subject) error { return errOf(s.election.Candidates(ctx)) }},
+			{"Write", func(ctx context.Context, s subject) error { return s.hold.Write(ctx) }},
+			{"Acknowledge", func(ctx context.Context, s subject) error { return s.leads.Acknowledge(ctx, nil) }},
+			{"Release", func(ctx context.Context, s subject) error { return s.hold.Release(ctx) }},
+			{"Resign", func(ctx context.Context, s subject) error { return s.leads.Resign(ctx) }},
+		},
+		endings: []ending{unanswered, severed, cancelled},
+		begin: func(f *fixture) (recipes.Client, subject) {
+			s := f.open()
+			return s, subject{
+				s, f.lock(s, f.path("a")), f.election(s, f.path("b")), f.acquire(s, f.path("held")), f.lead(s, f.path("led")),
+			}
+		},
+		outcome: func(f *fixture, e ending, name string, err error) {
+			switch {
+			case e != severed, name == "Release", name == "Resign": // the deletion continues in the background
+			case name == "Write", name == "Acknowledge":
+				f.unsent(err)
+			default:
+				f.is(err, recipes.ErrUnavailable)
+			}
+		},
+		recovers: func(f *fixture, _ recipes.Client, s subject) {
+			f.awaitChildren(f.path("a"), 0)
+			f.awaitChildren(f.path("b"), 0)
+			h := get(f, s.lock.Acquire)
+			f.must(h.Release(f.ctx))
+		},
+	}.tests("")
 }

@@ -10,10 +10,10 @@ import (
 func counterTests() []test {
 	return []test{
 		{"arguments are checked", counterArguments},
-		{"it begins at 0, and adds", counterAdds},
-		{"of many additions each is counted once", counterMany},
+		{"it begins at 0, and Add returns the sum", counterAdds},
+		{"each of many additions is counted once", counterMany},
 		{"a sum beyond 64 bits is ErrOverflow", counterOverflow},
-		{"data that are not a number are ErrInvalid", counterForeign},
+		{"data that is not a number is ErrInvalid", counterForeign},
 		{"it waits for the connection", counterSuspended},
 		{"a context that has ended changes nothing", counterCancelled},
 		{"it outlives its session", counterOutlives},
@@ -29,8 +29,7 @@ func (f *fixture) counter(s recipes.Recipes, path string) recipes.Counter {
 
 func (f *fixture) counts(c recipes.Counter, want int64) {
 	f.Helper()
-	got, err := c.Get(f.ctx)
-	f.must(err)
+	got := get(f, c.Get)
 	if got != want {
 		f.Errorf("%d; want %d", got, want)
 	}
@@ -47,8 +46,7 @@ func (f *fixture) adds(c recipes.Counter, delta, want int64) {
 
 func counterArguments(f *fixture) {
 	for _, path := range []string{"", "a", "/"} {
-		_, err := f.open().Counter(path, recipes.CounterConfig{})
-		f.is(err, recipes.ErrInvalid)
+		f.is(errOf(f.open().Counter(path, recipes.CounterConfig{})), recipes.ErrInvalid)
 	}
 	if c := f.counter(f.open(), "/a"); c.Path() != "/a" {
 		f.Errorf("path %q", c.Path())
@@ -59,7 +57,7 @@ func counterAdds(f *fixture) {
 	c := f.counter(f.open(), f.path("deep", "n"))
 	f.counts(c, 0)
 	if f.exists(f.path("deep")) {
-		f.Error("looking made the counter")
+		f.Error("Get created the counter")
 	}
 	f.adds(c, 5, 5)
 	f.adds(f.counter(f.open(), f.path("deep", "n")), -7, -2)
@@ -85,7 +83,7 @@ func counterMany(f *fixture) {
 		}))
 	}
 	for _, p := range all {
-		p.value1(f)
+		p.must(f)
 	}
 	f.counts(f.counter(f.open(), f.path("n")), sessions*each)
 }
@@ -97,18 +95,15 @@ func counterOverflow(f *fixture) {
 	f.is(err, recipes.ErrOverflow)
 	f.isNot(err, recipes.ErrUnknownOutcome)
 	f.adds(c, math.MinInt64, -1)
-	_, err = c.Add(f.ctx, math.MinInt64)
-	f.is(err, recipes.ErrOverflow)
+	f.is(errOf(c.Add(f.ctx, math.MinInt64)), recipes.ErrOverflow)
 	f.counts(c, -1)
 }
 
 func counterForeign(f *fixture) {
 	f.create(f.path("n"), "many")
 	c := f.counter(f.open(), f.path("n"))
-	_, err := c.Get(f.ctx)
-	f.is(err, recipes.ErrInvalid)
-	_, err = c.Add(f.ctx, 1)
-	f.is(err, recipes.ErrInvalid)
+	f.is(errOf(c.Get(f.ctx)), recipes.ErrInvalid)
+	f.is(errOf(c.Add(f.ctx, 1)), recipes.ErrInvalid)
 	f.create(f.path("m"), "")
 	f.adds(f.counter(f.open(), f.path("m")), 1, 1)
 }
@@ -117,21 +112,15 @@ func counterSuspended(f *fixture) {
 	s := f.open()
 	c := f.counter(s, f.path("n"))
 	f.adds(c, 1, 1)
-	f.sever(s)
-	p := start(f, func() (int64, error) { return c.Add(f.ctx, 1) })
-	p.blocked(f)
-	f.reconnect(s)
-	if n := p.value1(f); n != 2 {
+	if n := suspended(f, s, func() (int64, error) { return c.Add(f.ctx, 1) }); n != 2 {
 		f.Errorf("%d; want 2", n)
 	}
 }
 
 func counterCancelled(f *fixture) {
 	c := f.counter(f.open(), f.path("n"))
-	_, err := c.Add(f.ended(), 1)
-	f.is(err, context.Canceled)
-	_, err = c.Get(f.ended())
-	f.is(err, context.Canceled)
+	f.is(errOf(c.Add(f.ended(), 1)), context.Canceled)
+	f.is(errOf(c.Get(f.ended())), context.Canceled)
 	f.counts(c, 0)
 }
 
@@ -140,6 +129,5 @@ func counterOutlives(f *fixture) {
 	f.adds(f.counter(s, f.path("n")), 3, 3)
 	f.must(s.Close(f.ctx))
 	f.counts(f.counter(f.open(), f.path("n")), 3)
-	_, err := f.counter(s, f.path("n")).Add(f.ctx, 1)
-	f.is(err, recipes.ErrClosed)
+	f.is(errOf(f.counter(s, f.path("n")).Add(f.ctx, 1)), recipes.ErrClosed)
 }

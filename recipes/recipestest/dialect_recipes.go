@@ -27,12 +27,12 @@ func dialectUnknown(f *fixture) {
 		f.is(err, recipes.ErrInvalid)
 	}
 	if f.exists(path) {
-		f.Error("the path was made")
+		f.Error("the path was created")
 	}
 }
 
-// A second dialect at a path is refused when the recipe is made or, through a plugin,
-// when it is used first.
+// dialectMixed: a second dialect at a path is refused when the recipe is opened or, through a
+// plugin, at its first call.
 func dialectMixed(f *fixture) {
 	s, path := f.open(), f.path("mixed")
 	l, err := s.Lock(path, recipes.LockConfig{Dialect: recipes.Kazoo})
@@ -58,7 +58,7 @@ func dialectMixed(f *fixture) {
 		f.is(err, recipes.ErrInvalid)
 	}
 	if f.exists(path) {
-		f.Error("the path was made")
+		f.Error("the path was created")
 	}
 }
 
@@ -75,12 +75,10 @@ func dialectData(f *fixture) {
 	f.is(err, recipes.ErrInvalid)
 	e, err := s.Election(f.path("e"), recipes.ElectionConfig{Dialect: recipes.Kazoo})
 	f.must(err)
-	_, err = e.Campaign(f.ctx, []byte(latin))
-	f.is(err, recipes.ErrInvalid)
+	f.is(errOf(e.Campaign(f.ctx, []byte(latin))), recipes.ErrInvalid)
 	g, err := s.Group(f.path("g"), recipes.GroupConfig{Dialect: recipes.Kazoo})
 	f.must(err)
-	_, err = g.Join(f.ctx, []byte(latin))
-	f.is(err, recipes.ErrInvalid)
+	f.is(errOf(g.Join(f.ctx, []byte(latin))), recipes.ErrInvalid)
 }
 
 func dialectContenders(f *fixture) {
@@ -116,8 +114,7 @@ func dialectCounter(f *fixture) {
 		}
 		_, err = f.outside.Set(path, []byte(forms[map[recipes.Dialect]recipes.Dialect{recipes.Curator: recipes.Kazoo, recipes.Kazoo: recipes.Curator}[d]]), -1)
 		f.must(err)
-		_, err = c.Add(f.ctx, 1)
-		f.is(err, recipes.ErrForeign)
+		f.is(errOf(c.Add(f.ctx, 1)), recipes.ErrForeign)
 	}
 }
 
@@ -134,8 +131,7 @@ func dialectGroup(f *fixture) {
 	if !regexp.MustCompile(`/[0-9a-f]{32}__party__$`).MatchString(m.Znode()) {
 		f.Errorf("the znode is %s", m.Znode())
 	}
-	members, err := g.Members(f.ctx)
-	f.must(err)
+	members := get(f, g.Members)
 	if len(members) != 2 || members[0].Znode != theirs || string(members[1].Data) != "ours" {
 		f.Errorf("the members are %+v", members)
 	}
@@ -156,15 +152,13 @@ func dialectQueue(f *fixture) {
 		id, err := q.Put(f.ctx, []byte("ours"))
 		f.must(err)
 		if names := f.children(path); len(names) != 2 || names[1] != string(id) || names[1][:len(prefix)] != prefix {
-			f.Errorf("the children are %q, and %s was put", names, id)
+			f.Errorf("the children are %q; %s was put", names, id)
 		}
 		for _, want := range []string{"theirs", "ours"} {
-			e, err := q.Take(f.ctx)
-			f.must(err)
+			e := get(f, q.Take)
 			f.same(string(e.Data), want)
 		}
-		_, err = q.Receive(f.ctx)
-		f.is(err, recipes.ErrInvalid)
+		f.is(errOf(q.Receive(f.ctx)), recipes.ErrInvalid)
 		f.awaitChildren(path, 0)
 	}
 }
@@ -188,7 +182,7 @@ func dialectForeignQueue(f *fixture) {
 	}
 }
 
-// member is a name as a library gives it to a member of its double barrier.
+// member returns a name as the library creates it for a member of its double barrier.
 func member(d recipes.Dialect) string {
 	switch d {
 	case recipes.Curator:
@@ -199,7 +193,8 @@ func member(d recipes.Dialect) string {
 	return "_c_" + uuid.NewString() + "-member-0000000000"
 }
 
-// A member of another dialect is met before there is one, which would be counted.
+// dialectForeignDoubleBarrier: the error comes before the caller's own znode is created, which
+// the other library would count.
 func dialectForeignDoubleBarrier(f *fixture) {
 	for _, d := range recipes.Dialects() {
 		for _, other := range recipes.Dialects() {
@@ -210,7 +205,7 @@ func dialectForeignDoubleBarrier(f *fixture) {
 			theirs := f.theirs(path+"/"+member(other), "", zk.FlagEphemeral)
 			b, err := f.open().DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 1, Dialect: d})
 			if err == nil {
-				_, err = b.Enter(f.ctx, nil) // it would pass alone
+				_, err = b.Enter(f.ctx, nil) // alone it would pass
 			}
 			var foreign *recipes.ForeignError
 			if d != recipes.DefaultDialect && errors.Is(err, recipes.ErrUnsupported) {
@@ -220,13 +215,14 @@ func dialectForeignDoubleBarrier(f *fixture) {
 				f.Errorf("%s: %v; want ErrForeign of %s", d, err, theirs)
 			}
 			if _, stat := f.read(path); stat.Cversion != 1 {
-				f.Errorf("beside %s something was made: %+v", theirs, stat)
+				f.Errorf("another znode than %s was created: %+v", theirs, stat)
 			}
 		}
 	}
 }
 
-// Ours is counted by its znode, and counts the library's. Nothing is left when all are gone.
+// dialectDoubleBarrier: our members count those of the library and are counted by their znodes.
+// Nothing is left when all have left.
 func dialectDoubleBarrier(f *fixture) {
 	for d, pattern := range map[recipes.Dialect]string{recipes.Curator: `/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`, recipes.Kazoo: `/[0-9a-f]{32}$`} {
 		path := f.path(string(d))
@@ -239,7 +235,7 @@ func dialectDoubleBarrier(f *fixture) {
 		first := enter()
 		f.awaitChildren(path, 2)
 		first.blocked(f)
-		p, q := enter().value1(f), first.value1(f)
+		p, q := enter().must(f), first.must(f)
 		for _, p := range []recipes.Passage{p, q} {
 			if data, stat := f.read(p.Znode()); data != "ours" || stat.Czxid != int64(p.Token()) || !regexp.MustCompile(pattern).MatchString(p.Znode()) {
 				f.Errorf("the znode is %s: %q, %+v", p.Znode(), data, stat)
@@ -252,9 +248,9 @@ func dialectDoubleBarrier(f *fixture) {
 		other := startErr(f, func() error { return q.Leave(f.ctx) })
 		one.blocked(f)
 		other.blocked(f)
-		f.must(f.outside.Delete(theirs, -1))
-		one.value1(f)
-		other.value1(f)
+		f.remove(theirs)
+		one.must(f)
+		other.must(f)
 		f.awaitChildren(path, 0)
 	}
 }

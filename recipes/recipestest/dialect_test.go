@@ -10,7 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// An implementation may have no dialects, if it says so before it makes anything.
+// An implementation without dialects passes if it returns ErrUnsupported before it creates
+// anything.
 func TestAnImplementationWithoutDialects(t *testing.T) {
 	addr := embedded(t).Addr()
 	recipestest.RunGroup(t, "dialect", recipestest.Env{
@@ -22,69 +23,49 @@ func TestAnImplementationWithoutDialects(t *testing.T) {
 	})
 }
 
-// monoglot is a session that knows the default dialect alone.
+// monoglot is a session that supports only the default dialect.
 type monoglot struct{ recipes.Client }
 
-func knows(d recipes.Dialect) error {
-	d, err := d.Normalize()
+// only opens a recipe in the default dialect.
+func only[R, C any](d recipes.Dialect, open func(string, C) (R, error), path string, cfg C) (r R, err error) {
+	d, err = d.Normalize()
 	if err == nil && d != recipes.DefaultDialect {
 		err = fmt.Errorf("%w: dialect %s", recipes.ErrUnsupported, d)
 	}
-	return err
+	if err != nil {
+		return r, err
+	}
+	return open(path, cfg)
 }
 
 func (m monoglot) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	if err := knows(cfg.Dialect); err != nil {
-		return nil, err
-	}
-	return m.Client.Lock(path, cfg)
+	return only(cfg.Dialect, m.Client.Lock, path, cfg)
 }
 
 func (m monoglot) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
-	if err := knows(cfg.Dialect); err != nil {
-		return nil, err
-	}
-	return m.Client.SharedLock(path, cfg)
+	return only(cfg.Dialect, m.Client.SharedLock, path, cfg)
 }
 
 func (m monoglot) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
-	if err := knows(cfg.Dialect); err != nil {
-		return nil, err
-	}
-	return m.Client.Election(path, cfg)
+	return only(cfg.Dialect, m.Client.Election, path, cfg)
 }
 
 func (m monoglot) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
-	if err := knows(cfg.Dialect); err != nil {
-		return nil, err
-	}
-	return m.Client.Semaphore(path, cfg)
+	return only(cfg.Dialect, m.Client.Semaphore, path, cfg)
 }
 
 func (m monoglot) Counter(path string, cfg recipes.CounterConfig) (recipes.Counter, error) {
-	if err := knows(cfg.Dialect); err != nil {
-		return nil, err
-	}
-	return m.Client.Counter(path, cfg)
+	return only(cfg.Dialect, m.Client.Counter, path, cfg)
 }
 
 func (m monoglot) Group(path string, cfg recipes.GroupConfig) (recipes.Group, error) {
-	if err := knows(cfg.Dialect); err != nil {
-		return nil, err
-	}
-	return m.Client.Group(path, cfg)
+	return only(cfg.Dialect, m.Client.Group, path, cfg)
 }
 
 func (m monoglot) DoubleBarrier(path string, cfg recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
-	if err := knows(cfg.Dialect); err != nil {
-		return nil, err
-	}
-	return m.Client.DoubleBarrier(path, cfg)
+	return only(cfg.Dialect, m.Client.DoubleBarrier, path, cfg)
 }
 
 func (m monoglot) Queue(path string, cfg recipes.QueueConfig) (recipes.Queue, error) {
-	if err := knows(cfg.Dialect); err != nil {
-		return nil, err
-	}
-	return m.Client.Queue(path, cfg)
+	return only(cfg.Dialect, m.Client.Queue, path, cfg)
 }

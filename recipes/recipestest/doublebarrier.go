@@ -11,24 +11,24 @@ import (
 func doubleBarrierTests() []test {
 	return []test{
 		{"arguments are checked", doubleArguments},
-		{"enter/nobody enters before all are there", doubleEnter},
-		{"enter/the znodes are those of the text", doubleLayout},
-		{"enter/a lone member of one enters", doubleOne},
-		{"enter/a lone member never enters, though a ready is left from before", doubleStaleReady},
+		{"enter/no member enters before all have come", doubleEnter},
+		{"enter/the znodes are those of the source text", doubleLayout},
+		{"enter/a barrier of size one admits a single member", doubleOne},
+		{"enter/a lone member does not enter by a stale ready", doubleStaleReady},
 		{"enter/ready is not a member", doubleReadyIsNoMember},
-		{"enter/surplus members wait for the next generation", doubleSurplus},
-		{"enter/a member that gives up is not counted", doubleCancelled},
-		{"enter/a member whose session dies is not counted", doubleDied},
-		{"enter/a member that another client deletes is told", doubleRemoved},
+		{"enter/surplus members wait for the next round", doubleSurplus},
+		{"enter/a member that is cancelled is not counted", doubleCancelled},
+		{"enter/a member whose session ends is not counted", doubleDied},
+		{"enter/a member that another client deletes gets ErrRemoved", doubleRemoved},
 		{"enter/a ready during a lost connection is not missed", doubleReconnects},
 		{"leave/all leave together", doubleLeave},
-		{"leave/it is used again and again", doubleAgain},
-		{"leave/a member that fails after entering does not keep the others", doubleLeaveDied},
-		{"leave/a member that gives up does not keep the others", doubleLeaveCancelled},
-		{"leave/one that the server refuses can be tried again", doubleLeaveRefused},
-		{"leave/a later ready releases no member that leaves", doubleLateReady},
+		{"leave/the barrier can be used many times", doubleAgain},
+		{"leave/a member whose session ends inside does not block the others", doubleLeaveDied},
+		{"leave/a member whose Leave is cancelled does not block the others", doubleLeaveCancelled},
+		{"leave/a call that the server refuses can be repeated", doubleLeaveRefused},
+		{"leave/a later ready does not let a member leave early", doubleLateReady},
 		{"leave/a departure during a lost connection is not missed", doubleLeaveReconnects},
-		{"leave/a member that was removed waits, and is told", doubleLeaveRemoved},
+		{"leave/a member that was removed waits, and gets ErrRemoved", doubleLeaveRemoved},
 		{"leave/it ends with the session", doubleLeaveLost},
 	}
 }
@@ -47,7 +47,7 @@ type entering struct {
 	cancel  context.CancelFunc
 }
 
-// enters starts a member, and returns when its znode is there.
+// enters starts a member, and returns when its znode exists.
 func (f *fixture) enters(s recipes.Client, path string, size int) *entering {
 	f.Helper()
 	before := f.children(path)
@@ -72,7 +72,7 @@ func (f *fixture) entered(path string, size int) []recipes.Passage {
 	}
 	var in []recipes.Passage
 	for _, e := range all {
-		in = append(in, e.value1(f))
+		in = append(in, e.must(f))
 	}
 	return in
 }
@@ -88,23 +88,20 @@ func (f *fixture) allLeave(in []recipes.Passage) {
 		all = append(all, f.leaves(p))
 	}
 	for _, l := range all {
-		l.value1(f)
+		l.must(f)
 	}
 }
 
 func doubleArguments(f *fixture) {
 	s := f.open()
 	for _, size := range []int{0, -1} {
-		_, err := s.DoubleBarrier("/a", recipes.DoubleBarrierConfig{Size: size})
-		f.is(err, recipes.ErrInvalid)
+		f.is(errOf(s.DoubleBarrier("/a", recipes.DoubleBarrierConfig{Size: size})), recipes.ErrInvalid)
 	}
-	_, err := s.DoubleBarrier("a", recipes.DoubleBarrierConfig{Size: 1})
-	f.is(err, recipes.ErrInvalid)
+	f.is(errOf(s.DoubleBarrier("a", recipes.DoubleBarrierConfig{Size: 1})), recipes.ErrInvalid)
 	if b := f.doubleBarrier(s, "/a", 3); b.Path() != "/a" || b.Size() != 3 {
 		f.Errorf("%s of %d", b.Path(), b.Size())
 	}
-	_, err = f.doubleBarrier(s, f.path("b"), 1).Enter(f.ended(), nil)
-	f.is(err, context.Canceled)
+	f.is(errOf(f.doubleBarrier(s, f.path("b"), 1).Enter(f.ended(), nil)), context.Canceled)
 	f.awaitChildren(f.path("b"), 0)
 }
 

@@ -14,9 +14,9 @@ func doubleEnter(f *fixture) {
 	one.blocked(f)
 	two.blocked(f)
 	three := f.enters(b, f.path("b"), 3)
-	members := one.value1(f).Members()
+	members := one.must(f).Members()
 	for i, e := range []*entering{one, two, three} {
-		p := e.value1(f)
+		p := e.must(f)
 		f.held(p)
 		if !slices.Equal(p.Members(), members) || len(members) != 3 || members[i] != p.Znode() {
 			f.Errorf("%s entered with %v; the first with %v", p.Znode(), p.Members(), members)
@@ -35,26 +35,24 @@ func doubleOne(f *fixture) {
 	}
 }
 
-// Curator GH-1290, kazoo: a ready that was left let a lone member in.
+// Curator GH-1290, kazoo: a stale ready let a lone member in.
 func doubleStaleReady(f *fixture) {
-	f.create(f.path("b", "ready"), "") // as Curator leaves it
+	f.create(f.path("b", "ready"), "") // as Curator's barrier leaves it
 	one := f.enters(f.open(), f.path("b"), 2)
-	_, err := f.doubleBarrier(f.open(), f.path("c"), 2).Enter(f.briefly(), nil)
-	f.is(err, context.DeadlineExceeded)
+	f.is(f.briefEnter(f.path("c"), 2), context.DeadlineExceeded)
 	one.blocked(f)
 	two := f.enters(f.open(), f.path("b"), 2)
-	one.value1(f)
-	two.value1(f)
-	// Sessions that die leave a ready that names their members.
+	one.must(f)
+	two.must(f)
+	// The expired sessions leave a ready that names their members.
 	f.expire(one.session)
 	f.expire(two.session)
 	f.awaitChildren(f.path("b"), 1)
 	three := f.enters(f.open(), f.path("b"), 2)
-	_, err = f.doubleBarrier(f.open(), f.path("d"), 2).Enter(f.briefly(), nil)
-	f.is(err, context.DeadlineExceeded)
+	f.is(f.briefEnter(f.path("d"), 2), context.DeadlineExceeded)
 	three.blocked(f)
 	four := f.enters(f.open(), f.path("b"), 2)
-	f.allLeave([]recipes.Passage{three.value1(f), four.value1(f)})
+	f.allLeave([]recipes.Passage{three.must(f), four.must(f)})
 	f.awaitChildren(f.path("b"), 0)
 }
 
@@ -84,51 +82,48 @@ func doubleSurplus(f *fixture) {
 	first.blocked(f)
 	three.blocked(f)
 	f.must(in[0].Leave(f.ctx))
-	first.value1(f)
-	f.allLeave([]recipes.Passage{three.value1(f), four.value1(f)})
+	first.must(f)
+	f.allLeave([]recipes.Passage{three.must(f), four.must(f)})
 	five.blocked(f)
 	six := f.enters(f.open(), f.path("b"), 2)
-	f.allLeave([]recipes.Passage{five.value1(f), six.value1(f)})
+	f.allLeave([]recipes.Passage{five.must(f), six.must(f)})
 	f.awaitChildren(f.path("b"), 0)
 }
 
 func doubleCancelled(f *fixture) {
 	one := f.enters(f.open(), f.path("b"), 2)
 	one.cancel()
-	_, err := one.result(f)
-	f.is(err, context.Canceled)
+	f.is(one.failure(f), context.Canceled)
 	f.awaitChildren(f.path("b"), 0)
 	two := f.enters(f.open(), f.path("b"), 2)
 	f.is(f.briefEnter(f.path("c"), 2), context.DeadlineExceeded)
 	two.blocked(f)
 	three := f.enters(f.open(), f.path("b"), 2)
-	f.allLeave([]recipes.Passage{two.value1(f), three.value1(f)})
+	f.allLeave([]recipes.Passage{two.must(f), three.must(f)})
 }
 
 func doubleDied(f *fixture) {
 	one := f.enters(f.open(), f.path("b"), 2)
 	f.expire(one.session)
-	_, err := one.result(f)
-	f.is(err, recipes.ErrSessionLost, recipes.ErrExpired)
+	f.is(one.failure(f), recipes.ErrSessionLost, recipes.ErrExpired)
 	f.awaitChildren(f.path("b"), 0)
 	two := f.enters(f.open(), f.path("b"), 2)
 	two.blocked(f)
 	three := f.enters(f.open(), f.path("b"), 2)
-	f.allLeave([]recipes.Passage{two.value1(f), three.value1(f)})
+	f.allLeave([]recipes.Passage{two.must(f), three.must(f)})
 }
 
 func doubleRemoved(f *fixture) {
 	one := f.enters(f.open(), f.path("b"), 2)
 	f.remove(f.path("b", f.children(f.path("b"))[0]))
-	_, err := one.result(f)
-	f.is(err, recipes.ErrRemoved)
+	f.is(one.failure(f), recipes.ErrRemoved)
 }
 
 func doubleReconnects(f *fixture) {
 	one := f.enters(f.open(), f.path("b"), 2)
 	f.sever(one.session)
-	two := f.enters(f.open(), f.path("b"), 2).value1(f)
+	two := f.enters(f.open(), f.path("b"), 2).must(f)
 	one.blocked(f)
 	f.reconnect(one.session)
-	f.allLeave([]recipes.Passage{one.value1(f), two})
+	f.allLeave([]recipes.Passage{one.must(f), two})
 }

@@ -17,8 +17,8 @@ func doubleLeave(f *fixture) {
 		two.blocked(f)
 		f.held(in[order[2]])
 		f.must(in[order[2]].Leave(f.ctx))
-		one.value1(f)
-		two.value1(f)
+		one.must(f)
+		two.must(f)
 		f.awaitChildren(f.path("b"), 0)
 		f.must(in[0].Leave(f.ctx)) // again
 	}
@@ -44,7 +44,7 @@ func doubleAgain(f *fixture) {
 		}))
 	}
 	for _, p := range all {
-		p.value1(f)
+		p.must(f)
 	}
 	f.awaitChildren(f.path("b"), 0)
 }
@@ -55,14 +55,14 @@ func doubleLeaveDied(f *fixture) {
 	for _, s := range sessions {
 		all = append(all, f.enters(s, f.path("b"), 3))
 	}
-	lowest, middle, highest := all[0].value1(f), all[1].value1(f), all[2].value1(f)
+	lowest, middle, highest := all[0].must(f), all[1].must(f), all[2].must(f)
 	one := f.leaves(middle)
 	one.blocked(f)
 	f.expire(sessions[2])
 	f.lost(highest, recipes.ErrExpired)
 	one.blocked(f)
 	f.expire(sessions[0])
-	one.value1(f)
+	one.must(f)
 	f.is(lowest.Leave(f.ctx), recipes.ErrNotHeld, recipes.ErrExpired)
 }
 
@@ -78,7 +78,7 @@ func doubleLeaveRefused(f *fixture) {
 	f.awaitChildren(f.path("b"), 0)
 }
 
-// CURATOR-233 and CURATOR-536: a leave with a time limit spun for ever.
+// CURATOR-233 and CURATOR-536: a leave with a timeout spun for ever.
 func doubleLeaveCancelled(f *fixture) {
 	in := f.entered(f.path("b"), 3)
 	for _, p := range in[:2] {
@@ -88,7 +88,7 @@ func doubleLeaveCancelled(f *fixture) {
 	again := f.leaves(in[0])
 	again.blocked(f)
 	f.is(in[2].Leave(f.ended()), context.Canceled)
-	again.value1(f)
+	again.must(f)
 	f.must(in[1].Leave(f.ctx))
 }
 
@@ -103,20 +103,20 @@ func doubleLateReady(f *fixture) {
 	f.create(f.path("b", "ready"), "later")
 	one.blocked(f)
 	f.must(in[0].Leave(f.ctx))
-	one.value1(f)
+	one.must(f)
 }
 
 func doubleLeaveReconnects(f *fixture) {
 	a, b := f.open(), f.open()
 	one, two := f.enters(a, f.path("b"), 2), f.enters(b, f.path("b"), 2)
-	lower, higher := one.value1(f), two.value1(f)
+	lower, higher := one.must(f), two.must(f)
 	l := f.leaves(higher)
 	f.awaitNode(higher.Znode(), false)
 	f.sever(b)
 	f.must(lower.Leave(f.ctx))
 	l.blocked(f)
 	f.reconnect(b)
-	l.value1(f)
+	l.must(f)
 }
 
 func doubleLeaveRemoved(f *fixture) {
@@ -126,17 +126,15 @@ func doubleLeaveRemoved(f *fixture) {
 	one := f.leaves(in[0])
 	one.blocked(f)
 	f.must(in[1].Leave(f.ctx))
-	_, err := one.result(f)
-	f.is(err, recipes.ErrRemoved, recipes.ErrNotHeld)
+	f.is(one.failure(f), recipes.ErrRemoved, recipes.ErrNotHeld)
 }
 
 func doubleLeaveLost(f *fixture) {
 	s := f.open()
 	one := f.enters(s, f.path("b"), 2)
-	two := f.enters(f.open(), f.path("b"), 2).value1(f)
-	l := f.leaves(one.value1(f))
+	two := f.enters(f.open(), f.path("b"), 2).must(f)
+	l := f.leaves(one.must(f))
 	f.must(s.Close(f.ctx))
-	_, err := l.result(f)
-	f.is(err, recipes.ErrSessionLost, recipes.ErrClosed, recipes.ErrNotHeld)
+	f.is(l.failure(f), recipes.ErrSessionLost, recipes.ErrClosed, recipes.ErrNotHeld)
 	f.must(two.Leave(f.ctx))
 }

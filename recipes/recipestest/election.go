@@ -6,13 +6,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// electionTests are what only an election promises.
+// electionTests are what an election promises beyond lineTests.
 func electionTests() []test {
 	return slices.Concat([]test{
 		{"leader/the first candidate leads, with its proposal", leaderIsFirst},
-		{"leader/nobody is ErrNoLeader", noLeader},
-		{"leader/the next leads when the leader resigns", nextLeads},
-		{"leader/the next leads when the leader's session is gone", nextLeadsAfterLoss},
+		{"leader/without a leader it is ErrNoLeader", noLeader},
+		{"leader/the next candidate leads after the leader resigns", nextLeads},
+		{"leader/the next candidate leads after the leader's session ends", nextLeadsAfterLoss},
 		{"leader/the zero Leader is None", zeroLeader},
 	}, acknowledgeTests(), observeTests())
 }
@@ -24,7 +24,7 @@ func (f *fixture) election(s recipes.Recipes, path string) recipes.Election {
 	return e
 }
 
-// lead wins an election in which nobody is ahead.
+// lead wins an election without other candidates.
 func (f *fixture) lead(s recipes.Recipes, path string) recipes.Leadership {
 	f.Helper()
 	l, err := f.election(s, path).Campaign(f.ctx, []byte("proposal"))
@@ -36,9 +36,8 @@ func leaderIsFirst(f *fixture) {
 	s := f.open()
 	l, err := f.election(s, f.path("a")).Campaign(f.ctx, []byte("my address"))
 	f.must(err)
-	electionKind("").waits(f, f.open(), f.path("a"))
-	got, err := f.election(f.open(), f.path("a")).Leader(f.ctx)
-	f.must(err)
+	electionKind.waits(f, f.open(), f.path("a"))
+	got := get(f, f.election(f.open(), f.path("a")).Leader)
 	if got.Znode != l.Znode() || got.Token != l.Token() || got.SessionID != s.ID() || string(got.Data) != "my address" {
 		f.Errorf("leader %+v; want %s with token %d", got, l.Znode(), l.Token())
 	}
@@ -49,39 +48,35 @@ func leaderIsFirst(f *fixture) {
 
 func noLeader(f *fixture) {
 	e := f.election(f.open(), f.path("a"))
-	_, err := e.Leader(f.ctx)
-	f.is(err, recipes.ErrNoLeader)
+	f.is(errOf(e.Leader(f.ctx)), recipes.ErrNoLeader)
 	f.create(f.path("a", "not a candidate"), "")
-	_, err = e.Leader(f.ctx)
+	_, err := e.Leader(f.ctx)
 	f.is(err, recipes.ErrNoLeader)
 	f.isNot(err, recipes.ErrSessionLost, recipes.ErrNotHeld)
 }
 
 func nextLeads(f *fixture) {
 	l := f.lead(f.open(), f.path("a"))
-	next := electionKind("").waits(f, f.open(), f.path("a"))
+	next := electionKind.waits(f, f.open(), f.path("a"))
 	e := f.election(f.open(), f.path("a"))
 	f.must(l.Resign(f.ctx))
-	won := next.value1(f)
-	got, err := e.Leader(f.ctx)
-	f.must(err)
+	won := next.must(f)
+	got := get(f, e.Leader)
 	if got.Znode != won.Znode() {
 		f.Errorf("leader %s; want %s", got.Znode, won.Znode())
 	}
-	f.must(won.GiveBack(f.ctx))
-	_, err = e.Leader(f.ctx)
-	f.is(err, recipes.ErrNoLeader)
+	f.must(won.Release(f.ctx))
+	f.is(errOf(e.Leader(f.ctx)), recipes.ErrNoLeader)
 }
 
 func nextLeadsAfterLoss(f *fixture) {
 	s := f.open()
 	l := f.lead(s, f.path("a"))
 	f.must(l.Acknowledge(f.ctx, nil))
-	next := electionKind("").waits(f, f.open(), f.path("a"))
+	next := electionKind.waits(f, f.open(), f.path("a"))
 	f.expire(s)
-	won := next.value1(f)
-	got, err := f.election(f.open(), f.path("a")).Leader(f.ctx)
-	f.must(err)
+	won := next.must(f)
+	got := get(f, f.election(f.open(), f.path("a")).Leader)
 	if got.Znode != won.Znode() || got.Acknowledged {
 		f.Errorf("leader %+v; want %s without an acknowledgement", got, won.Znode())
 	}
@@ -89,6 +84,6 @@ func nextLeadsAfterLoss(f *fixture) {
 
 func zeroLeader(f *fixture) {
 	if !(recipes.Leader{}).None() {
-		f.Error("the zero Leader is somebody")
+		f.Error("the zero Leader is not None")
 	}
 }

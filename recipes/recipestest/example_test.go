@@ -7,8 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// This is the test of an implementation. Put the opener of yours in the place of
-// zookeeper.Open.
+// To test another implementation, replace zookeeper.Open with its opener.
 func ExampleRun() {
 	testContract := func(t *testing.T) { // func TestContract(t *testing.T)
 		recipestest.Run(t, recipestest.Env{

@@ -23,7 +23,7 @@ func (f *fixture) listen() *relay.Relay {
 	return r
 }
 
-// relay returns that of a session that open has opened.
+// relay returns the relay of a session that open has opened.
 func (f *fixture) relay(s recipes.Session) *relay.Relay {
 	f.Helper()
 	r, ok := f.relays.Load(s.ID())
@@ -33,19 +33,36 @@ func (f *fixture) relay(s recipes.Session) *relay.Relay {
 	return r.(*relay.Relay)
 }
 
-// sever cuts the session's connection, keeps it cut, and returns when the
-// session knows.
+// sever cuts the session's connection and keeps it cut. It returns when the session is
+// suspended.
 func (f *fixture) sever(s recipes.Session) {
 	f.Helper()
 	f.relay(s).Refuse()
 	f.awaitState(s, recipes.Suspended)
 }
 
-// reconnect ends sever.
+// reconnect ends sever. It returns when the session is connected.
 func (f *fixture) reconnect(s recipes.Session) {
 	f.Helper()
 	f.relay(s).Restore()
 	f.awaitState(s, recipes.Connected)
+}
+
+// lose drops what the relay holds, and lets the session reconnect.
+func (f *fixture) lose(s recipes.Session) {
+	f.Helper()
+	f.relay(s).Drop()
+	f.relay(s).Restore()
+}
+
+// suspended makes a call while the connection is down, and returns its value after the reconnect.
+func suspended[T any](f *fixture, s recipes.Session, call func() (T, error)) T {
+	f.Helper()
+	f.sever(s)
+	p := start(f, call)
+	p.blocked(f)
+	f.reconnect(s)
+	return p.must(f)
 }
 
 func (f *fixture) awaitState(s recipes.Session, want recipes.State) {
@@ -60,7 +77,7 @@ func (f *fixture) awaitState(s recipes.Session, want recipes.State) {
 	f.Fatalf("the session is %v; want %v", s.State(), want)
 }
 
-// expire has the server expire the session, and waits until it knows.
+// expire has the server end the session, and waits until the session is lost.
 func (f *fixture) expire(s recipes.Session) {
 	f.Helper()
 	r := f.relay(s)
@@ -70,7 +87,7 @@ func (f *fixture) expire(s recipes.Session) {
 	f.await(s.Done(), "the loss of the session")
 }
 
-// takeOver resumes a session with the password in its server's answer, and closes it.
+// takeOver resumes a session with the password in the server's greeting, and closes it.
 func (f *fixture) takeOver(session int64, greeting []byte) {
 	f.Helper()
 	d := jute.Decoder{Bytes: greeting}
@@ -78,7 +95,7 @@ func (f *fixture) takeOver(session int64, greeting []byte) {
 	d.Int32() // protocol version
 	timeout, id, password := d.Int32(), d.Int64(), d.Buffer()
 	if d.Err != nil || id != session {
-		f.Fatalf("the answer to session %#x was session %#x, %v", session, id, d.Err)
+		f.Fatalf("the greeting of session %#x names session %#x (%v)", session, id, d.Err)
 	}
 	dialer := net.Dialer{}
 	conn, err := dialer.DialContext(f.ctx, "tcp", f.servers[0])

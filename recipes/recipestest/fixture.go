@@ -16,22 +16,23 @@ import (
 )
 
 const (
-	// patience bounds a test. It only ends a broken run.
+	// patience bounds a test. Only a broken run reaches it.
 	patience = watchdog.Patience
-	// brief is a context that is meant to end: long enough for a request that
-	// can be answered, which then shows.
+	// brief is the life of a context that is meant to end. A request that the server
+	// can answer is answered within it, and the test then fails.
 	brief = 50 * time.Millisecond
-	// lifetime is the timeout of sessions that are not meant to expire.
+	// lifetime is the timeout of sessions that must not expire.
 	lifetime = 10 * time.Second
-	// shortLifetime is the timeout of sessions that are. On a busy machine it is over
-	// before the test has begun: see openShort.
+	// shortLifetime is the timeout of sessions that must expire. On a busy machine one can
+	// expire before the test has begun: see openShort.
 	shortLifetime = 500 * time.Millisecond
 )
 
-// fixture is one test with its own root path, a relay for each session and a look from outside.
+// fixture is one test. It has its own root path, a relay for each session, and a plain
+// ZooKeeper connection to read and change znodes.
 type fixture struct {
 	testing.TB
-	ctx     context.Context // ends with patience
+	ctx     context.Context // ends when patience is over
 	opener  recipes.Opener
 	servers []string
 	relays  *sync.Map // by session id
@@ -52,13 +53,13 @@ func newFixture(t testing.TB, env Env) *fixture {
 		root:    "/contract-" + uuid.NewString(),
 	}
 	f.outside = f.connect(servers)
-	// The path of a wait queue leaves writing to the identity that is published for it:
-	// see docs/operating.md.
+	// The ACL of a wait queue's path permits writes only to this published identity: see
+	// docs/operating.md.
 	f.must(f.outside.AddAuth("digest", []byte("zkrecipes:handoff")))
 	return f
 }
 
-// connect opens a plain ZooKeeper session, around the relays.
+// connect opens a plain ZooKeeper session that uses no relay.
 func (f *fixture) connect(servers []string) *zk.Conn {
 	f.Helper()
 	connected := make(chan struct{})
@@ -100,8 +101,8 @@ func (f *fixture) open(change ...func(*recipes.SessionConfig)) recipes.Client {
 	return s
 }
 
-// openShort opens a session that is meant to expire, and has take do what comes before.
-// If the session is lost meanwhile, another one has twice the timeout.
+// openShort opens a session that must expire, and calls take with it. If the session is lost
+// before take returns, openShort tries again with twice the timeout.
 func (f *fixture) openShort(take func(recipes.Client) error) recipes.Client {
 	f.Helper()
 	for timeout := shortLifetime; ; timeout *= 2 {
@@ -118,14 +119,14 @@ func withTimeout(d time.Duration) func(*recipes.SessionConfig) {
 	return func(c *recipes.SessionConfig) { c.SessionTimeout = d }
 }
 
-// close closes a session, in whatever state it is.
+// close closes a session in any state.
 func (f *fixture) close(s recipes.Session) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), 5*time.Second) // clean-up: the server may not answer
 	defer cancel()
-	_ = s.Close(ctx) // some tests leave it lost
+	_ = s.Close(ctx) // some tests end with a lost session
 }
 
-// briefly returns a context that is meant to end while something waits.
+// briefly returns a context that ends while a call waits.
 func (f *fixture) briefly() context.Context {
 	ctx, cancel := context.WithTimeout(f.ctx, brief)
 	f.Cleanup(cancel)
@@ -139,12 +140,10 @@ func (f *fixture) ended() context.Context {
 	return ctx
 }
 
-// path is a path of this test's own. Its parents do not exist.
+// path returns a path below the root of this test. Its parents do not exist.
 func (f *fixture) path(elements ...string) string {
 	return f.root + "/" + strings.Join(elements, "/")
 }
-
-// Assertions.
 
 func (f *fixture) must(err error) {
 	f.Helper()
@@ -153,21 +152,22 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// is checks that err matches all of the sentinels.
+// is checks that err matches all sentinels.
 func (f *fixture) is(err error, sentinels ...error) {
 	f.Helper()
 	for _, want := range sentinels {
 		if !errors.Is(err, want) {
-			f.Errorf("error %v; want one that matches %q", err, want)
+			f.Errorf("error %v; want a match of %q", err, want)
 		}
 	}
 }
 
+// isNot checks that err matches none of the sentinels.
 func (f *fixture) isNot(err error, sentinels ...error) {
 	f.Helper()
 	for _, wrong := range sentinels {
 		if errors.Is(err, wrong) {
-			f.Errorf("error %v matches %q; want one that does not", err, wrong)
+			f.Errorf("error %v matches %q; want no match", err, wrong)
 		}
 	}
 }
@@ -178,16 +178,16 @@ func (f *fixture) await(ch <-chan struct{}, what string) {
 	select {
 	case <-ch:
 	case <-f.ctx.Done():
-		f.Fatalf("%s did not come", what)
+		f.Fatalf("%s: nothing until the end of the test", what)
 	}
 }
 
-// held checks that nothing is known against the grant.
+// held checks that the grant is not known to be lost.
 func (f *fixture) held(g recipes.Grant) {
 	f.Helper()
 	select {
 	case <-g.Done():
-		f.Errorf("lost: %v; want it to stand", g.Err())
+		f.Errorf("lost: %v; want it held", g.Err())
 	default:
 		if err := g.Err(); err != nil {
 			f.Errorf("Err = %v; want nil", err)
@@ -195,14 +195,14 @@ func (f *fixture) held(g recipes.Grant) {
 	}
 }
 
-// lost waits until the grant is lost, for that reason.
+// lost waits until the grant is lost, and checks the reasons.
 func (f *fixture) lost(g recipes.Grant, reasons ...error) {
 	f.Helper()
 	f.await(g.Done(), "the loss of the grant")
 	f.is(g.Err(), append(reasons, recipes.ErrNotHeld)...)
 }
 
-// receive takes the next value of a channel.
+// receive returns the next value of a channel.
 func receive[T any](f *fixture, ch <-chan T, what string) T {
 	f.Helper()
 	select {
@@ -212,12 +212,12 @@ func receive[T any](f *fixture, ch <-chan T, what string) T {
 		}
 		return v
 	case <-f.ctx.Done():
-		f.Fatalf("%s did not come", what)
+		f.Fatalf("%s: nothing until the end of the test", what)
 		panic("unreachable")
 	}
 }
 
-// drained waits until the channel is closed, and ignores what comes before.
+// drained waits until the channel is closed, and drops its values.
 func drained[T any](f *fixture, ch <-chan T, what string) {
 	f.Helper()
 	for {
@@ -231,5 +231,3 @@ func drained[T any](f *fixture, ch <-chan T, what string) {
 		}
 	}
 }
-
-// From outside.

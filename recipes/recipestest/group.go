@@ -11,31 +11,31 @@ import (
 func groupTests() []test {
 	return []test{
 		{"arguments are checked, and nothing is sent", groupArguments},
-		{"join/a member is listed with its data, the oldest first", groupJoin},
+		{"join/members are listed with their data, the oldest first", groupJoin},
 		{"join/members are ephemeral children of the path", groupLayout},
-		{"join/a name of the application's choice", groupNamed},
-		{"join/a taken name is an error that says which session has it", groupTaken},
-		{"join/a name that this session has is taken", groupTakenByOwn},
+		{"join/the application can choose the name", groupNamed},
+		{"join/a taken name is an error that names its session", groupTaken},
+		{"join/a name of the same session is taken too", groupTakenByOwn},
 		{"join/it waits for the connection", groupJoinSuspended},
 		{"join/a cancelled join leaves nothing", groupJoinCancelled},
 		{"join/data that is too large is not sent", groupTooLarge},
 		{"members/a group that does not exist is empty", groupEmpty},
 		{"members/other children are ignored", groupForeign},
-		{"update/others see it", groupUpdate},
-		{"update/it survives a lost connection", groupUpdateSuspended},
-		{"leave/the member is gone, and the name free", groupLeave},
-		{"leave/it may be called again", groupLeaveTwice},
-		{"leave/one that the server refuses can be tried again", groupLeaveRefused},
-		{"lost/a member whose session expires leaves, and does not rejoin", groupExpired},
-		{"lost/a member that another client deletes is told", groupRemoved},
-		{"lost/a member does not touch a later one of its name", groupReplaced},
-		{"write/a guarded write needs the member", groupWrite},
-		{"watch/it tells arrivals, changes and departures", groupWatch},
+		{"update/other sessions read the new data", groupUpdate},
+		{"update/it waits for the connection", groupUpdateSuspended},
+		{"leave/the member is deleted, and its name is free", groupLeave},
+		{"leave/a second call succeeds", groupLeaveTwice},
+		{"leave/a call that the server refuses can be repeated", groupLeaveRefused},
+		{"lost/a member whose session expires leaves, and does not join again", groupExpired},
+		{"lost/a member that another client deletes gets ErrRemoved", groupRemoved},
+		{"lost/a member does not touch a later member with its name", groupReplaced},
+		{"write/a guarded write requires the membership", groupWrite},
+		{"watch/it reports joins, updates and departures", groupWatch},
 		{"watch/a slow reader gets the latest", groupWatchSlowly},
 		{"watch/a change during a lost connection is not missed", groupWatchReconnects},
-		{"watch/a path that is made and removed is followed", groupWatchPath},
+		{"watch/a path that is created and deleted is followed", groupWatchPath},
 		{"watch/the channel is closed when the context ends or the session is lost", groupWatchEnds},
-		{"watch/a first look that fails is an error", groupWatchFails},
+		{"watch/a failure of the first read is an error", groupWatchFails},
 	}
 }
 
@@ -53,8 +53,8 @@ func (f *fixture) join(s recipes.Recipes, path, name, data string) recipes.Membe
 	return m
 }
 
-// show returns the data of members, in order.
-func show(members []recipes.Member) string {
+// showMembers returns the data of members, in order.
+func showMembers(members []recipes.Member) string {
 	var data []string
 	for _, m := range members {
 		data = append(data, string(m.Data))
@@ -64,9 +64,8 @@ func show(members []recipes.Member) string {
 
 func (f *fixture) members(s recipes.Recipes, path, want string) []recipes.Member {
 	f.Helper()
-	members, err := f.group(s, path, "").Members(f.ctx)
-	f.must(err)
-	if got := show(members); got != want {
+	members := get(f, f.group(s, path, "").Members)
+	if got := showMembers(members); got != want {
 		f.Errorf("members %q; want %q", got, want)
 	}
 	return members
@@ -74,19 +73,15 @@ func (f *fixture) members(s recipes.Recipes, path, want string) []recipes.Member
 
 func groupArguments(f *fixture) {
 	s := f.open()
-	before := f.stats(s)
-	_, err := s.Group("a", recipes.GroupConfig{})
-	f.is(err, recipes.ErrInvalid)
-	for _, name := range []string{"a/b", "..", "_c_x", "a\x00"} {
-		_, err := s.Group("/a", recipes.GroupConfig{Name: name})
-		f.is(err, recipes.ErrInvalid)
-	}
-	if g := f.group(s, "/a", "b"); g.Path() != "/a" {
-		f.Errorf("path %q", g.Path())
-	}
-	if after := f.stats(s); after.Reads != before.Reads || after.Writes != before.Writes {
-		f.Error("something was sent")
-	}
+	f.sendsNothing(s, func() {
+		f.is(errOf(s.Group("a", recipes.GroupConfig{})), recipes.ErrInvalid)
+		for _, name := range []string{"a/b", "..", "_c_x", "a\x00"} {
+			f.is(errOf(s.Group("/a", recipes.GroupConfig{Name: name})), recipes.ErrInvalid)
+		}
+		if g := f.group(s, "/a", "b"); g.Path() != "/a" {
+			f.Errorf("path %q", g.Path())
+		}
+	})
 }
 
 func groupLayout(f *fixture) {
@@ -108,7 +103,7 @@ func groupEmpty(f *fixture) {
 	f.create(f.path("empty"), "")
 	f.members(s, f.path("empty"), "")
 	if f.exists(f.path("nowhere")) {
-		f.Error("looking made the group")
+		f.Error("Members created the group")
 	}
 }
 

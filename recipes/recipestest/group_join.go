@@ -44,7 +44,7 @@ func (f *fixture) takenBy(err error, owner int64, znode string) {
 	f.isNot(err, recipes.ErrSessionLost, recipes.ErrNotHeld)
 	var taken *recipes.TakenError
 	if !errors.As(err, &taken) || taken.SessionID != owner || taken.Znode != znode || taken.Since.IsZero() {
-		f.Errorf("%v (%+v); want one that says that session %#x has %s", err, taken, owner, znode)
+		f.Errorf("%v (%+v); want a TakenError of session %#x and %s", err, taken, owner, znode)
 	}
 }
 
@@ -70,29 +70,21 @@ func groupTakenByOwn(f *fixture) {
 
 func groupJoinSuspended(f *fixture) {
 	s := f.open()
-	f.sever(s)
 	for _, name := range []string{"", "ann"} {
 		g := f.group(s, f.path("g"), name)
-		p := start(f, func() (recipes.Membership, error) { return g.Join(f.ctx, []byte("x")) })
-		p.blocked(f)
-		f.reconnect(s)
-		f.held(p.value1(f))
-		f.sever(s)
+		f.held(suspended(f, s, func() (recipes.Membership, error) { return g.Join(f.ctx, []byte("x")) }))
 	}
-	f.reconnect(s)
 	f.members(s, f.path("g"), "x x")
 }
 
 func groupJoinCancelled(f *fixture) {
 	s := f.open()
 	for _, name := range []string{"", "ann"} {
-		_, err := f.group(s, f.path("g"), name).Join(f.ended(), nil)
-		f.is(err, context.Canceled)
+		f.is(errOf(f.group(s, f.path("g"), name).Join(f.ended(), nil)), context.Canceled)
 	}
 	f.sever(s)
 	for _, name := range []string{"", "ann"} {
-		_, err := f.group(s, f.path("g"), name).Join(f.briefly(), nil)
-		f.is(err, context.DeadlineExceeded)
+		f.is(errOf(f.group(s, f.path("g"), name).Join(f.briefly(), nil)), context.DeadlineExceeded)
 	}
 	f.reconnect(s)
 	f.awaitChildren(f.path("g"), 0)
@@ -102,8 +94,7 @@ func groupTooLarge(f *fixture) {
 	s := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
 	large := make([]byte, 9<<10)
 	for _, name := range []string{"", "ann"} {
-		_, err := f.group(s, f.path("g"), name).Join(f.ctx, large)
-		f.is(err, recipes.ErrTooLarge)
+		f.is(errOf(f.group(s, f.path("g"), name).Join(f.ctx, large)), recipes.ErrTooLarge)
 	}
 	m := f.join(s, f.path("g"), "", "x")
 	f.is(m.Update(f.ctx, large), recipes.ErrTooLarge)

@@ -15,7 +15,7 @@ func groupUpdate(f *fixture) {
 		f.must(m.Update(f.ctx, []byte(data)))
 		f.members(f.open(), f.path("g"), data)
 	}
-	// Another client's change is replaced, and does not count as another member.
+	// Update replaces data that another client has written.
 	_, err := f.outside.Set(m.Znode(), []byte("theirs"), -1)
 	f.must(err)
 	f.must(m.Update(f.ctx, []byte("four")))
@@ -28,11 +28,7 @@ func groupUpdate(f *fixture) {
 func groupUpdateSuspended(f *fixture) {
 	s := f.open()
 	m := f.join(s, f.path("g"), "", "one")
-	f.sever(s)
-	p := startErr(f, func() error { return m.Update(f.ctx, []byte("two")) })
-	p.blocked(f)
-	f.reconnect(s)
-	p.value1(f)
+	suspended(f, s, func() (struct{}, error) { return struct{}{}, m.Update(f.ctx, []byte("two")) })
 	f.held(m)
 	f.members(s, f.path("g"), "two")
 }
@@ -79,9 +75,8 @@ func groupExpired(f *fixture) {
 	f.awaitChildren(f.path("g"), 0)
 	f.is(m.Update(f.ctx, nil), recipes.ErrNotHeld, recipes.ErrExpired)
 	f.is(m.Leave(f.ctx), recipes.ErrNotHeld, recipes.ErrExpired)
-	_, err := f.group(s, f.path("g"), "").Join(f.ctx, nil)
-	f.is(err, recipes.ErrExpired)
-	f.join(f.open(), f.path("g"), "ann", "again") // the application's clear act
+	f.is(errOf(f.group(s, f.path("g"), "").Join(f.ctx, nil)), recipes.ErrExpired)
+	f.join(f.open(), f.path("g"), "ann", "again") // the application has to join again
 }
 
 func groupRemoved(f *fixture) {
@@ -92,9 +87,7 @@ func groupRemoved(f *fixture) {
 	f.is(m.Update(f.ctx, nil), recipes.ErrRemoved)
 	f.is(m.Leave(f.ctx), recipes.ErrRemoved)
 	f.is(m.Write(f.ctx), recipes.ErrRemoved)
-	if err := s.Err(); err != nil {
-		f.Error(err)
-	}
+	f.must(s.Err())
 }
 
 func groupReplaced(f *fixture) {
@@ -115,11 +108,11 @@ func groupWrite(f *fixture) {
 	err := m.Write(f.ctx, recipes.Create(f.path("made"), nil))
 	var refused *recipes.WriteError
 	if f.is(err, recipes.ErrNodeExists); !errors.As(err, &refused) || refused.Index != 0 {
-		f.Errorf("%v; want one that names the operation", err)
+		f.Errorf("%v; want a WriteError of the operation", err)
 	}
 	f.must(m.Leave(f.ctx))
 	f.is(m.Write(f.ctx, recipes.Delete(f.path("made"), recipes.AnyVersion)), recipes.ErrNotHeld)
 	if !f.exists(f.path("made")) {
-		f.Error("one who has left has written")
+		f.Error("a member that has left has written")
 	}
 }

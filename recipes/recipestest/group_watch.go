@@ -9,13 +9,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// shows takes snapshots until one shows that; snapshots in between are allowed
-// because the members of one are not read at one moment.
+// shows receives snapshots until one equals want. Others may come before, because the members of
+// a snapshot are not read at one moment.
 func (f *fixture) shows(snapshots <-chan []recipes.Member, want string) []recipes.Member {
 	f.Helper()
 	for {
 		members := receive(f, snapshots, "the group "+want)
-		if show(members) == want {
+		if showMembers(members) == want {
 			return members
 		}
 	}
@@ -23,9 +23,7 @@ func (f *fixture) shows(snapshots <-chan []recipes.Member, want string) []recipe
 
 func (f *fixture) watchGroup(s recipes.Recipes, path string) <-chan []recipes.Member {
 	f.Helper()
-	snapshots, err := f.group(s, path, "").Watch(f.ctx)
-	f.must(err)
-	return snapshots
+	return get(f, f.group(s, path, "").Watch)
 }
 
 func groupWatch(f *fixture) {
@@ -78,7 +76,7 @@ func groupWatchPath(f *fixture) {
 		f.shows(snapshots, data)
 		f.must(m.Leave(f.ctx))
 		f.shows(snapshots, "")
-		// The server reaps an empty container by itself too.
+		// The server can have deleted the empty container before.
 		if err := f.outside.Delete(f.path("g"), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			f.Fatal(err)
 		}
@@ -102,9 +100,7 @@ func groupWatchEnds(f *fixture) {
 
 func groupWatchFails(f *fixture) {
 	s := f.open()
-	_, err := f.group(s, f.path("g"), "").Watch(f.ended())
-	f.is(err, context.Canceled)
+	f.is(errOf(f.group(s, f.path("g"), "").Watch(f.ended())), context.Canceled)
 	f.must(s.Close(f.ctx))
-	_, err = f.group(s, f.path("g"), "").Watch(f.ctx)
-	f.is(err, recipes.ErrClosed)
+	f.is(errOf(f.group(s, f.path("g"), "").Watch(f.ctx)), recipes.ErrClosed)
 }

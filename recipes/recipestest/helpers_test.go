@@ -28,8 +28,8 @@ func open(t testing.TB, opener recipes.Opener, timeout time.Duration, servers ..
 	return s
 }
 
-// closeSession closes a session that may be lost. Nothing depends on whether it does in
-// time: the server of the test ends all the same.
+// closeSession closes a session, which may be lost. No test depends on the close, because its
+// server ends too.
 func closeSession(s recipes.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // clean-up: the server may not answer
 	defer cancel()
@@ -49,7 +49,7 @@ func acquire(t testing.TB, s recipes.Recipes, path string) recipes.Hold {
 	return h
 }
 
-// waiter waits for a lock in the background.
+// waiter is a contender that waits for a lock in the background.
 type waiter struct {
 	done chan struct{}
 	hold recipes.Hold
@@ -57,7 +57,7 @@ type waiter struct {
 	at   time.Time
 }
 
-// wait returns when the contender has joined the line.
+// wait starts a contender, and returns when it has joined the wait queue.
 func wait(t testing.TB, s recipes.Recipes, path string) *waiter {
 	t.Helper()
 	ctx := patient(t)
@@ -73,7 +73,7 @@ func wait(t testing.TB, s recipes.Recipes, path string) *waiter {
 		w.at = time.Now()
 	}()
 	t.Cleanup(func() { <-w.done })
-	await(t, joined, "joining the line")
+	await(t, joined, "joining the wait queue")
 	return w
 }
 
@@ -100,7 +100,7 @@ func await(t testing.TB, ch <-chan struct{}, what string) {
 	select {
 	case <-ch:
 	case <-time.After(watchdog.Patience):
-		t.Fatalf("%s did not come", what)
+		t.Fatalf("%s: nothing until the end of the test", what)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// history is what contenders did and saw, for a check afterwards. The clock is
-// this process's monotonic one.
+// history records what contenders did, for a check afterwards. Its clock is the monotonic clock
+// of this process.
 type history struct {
 	began time.Time
 	mu    sync.Mutex
@@ -22,8 +22,8 @@ type history struct {
 
 func newHistory() *history { return &history{began: time.Now()} }
 
-// step is one operation that was answered. Those whose outcome is unknown or
-// that were refused change nothing that the model could contradict.
+// step is one operation that succeeded. The model does not need the others: a refused operation
+// changes nothing, and one with an unknown outcome cannot contradict it.
 type step struct {
 	kind  stepKind
 	token recipes.Token
@@ -32,12 +32,12 @@ type step struct {
 type stepKind string
 
 const (
-	granted  stepKind = "granted"  // between the call and the return
-	wrote    stepKind = "wrote"    // a guarded write, or any other proof, that it stands
-	released stepKind = "released" // from the call on, nothing is written
+	granted  stepKind = "granted"  // at some time between the call and the return
+	wrote    stepKind = "wrote"    // a guarded write, or another proof that the grant is held
+	released stepKind = "released" // the grant writes nothing after the call
 )
 
-// record runs an operation and notes it, if it returns a token.
+// record runs an operation. If it returns a token, record adds it to the history.
 func (h *history) record(client int, kind stepKind, op func() recipes.Token) {
 	call := time.Since(h.began)
 	token := op()
@@ -63,15 +63,14 @@ func (h *history) count(kind stepKind) (n int) {
 	return n
 }
 
-// line is the model's state: the latest grant, and whether it stands.
+// line is the state of the model: the latest grant, and whether it is held.
 type line struct {
 	latest recipes.Token
-	stands bool
+	held   bool
 }
 
-// fenced is what the contract promises whatever the clocks say. Tokens grow. What
-// is written with the guard of one grant is written before it is given back, and
-// before the next is granted.
+// fenced is what the contract promises without any clock. Tokens grow. A guarded write is
+// committed before its grant is released, and before the next grant.
 var fenced = porcupine.Model{
 	Init: func() any { return line{} },
 	Step: func(state, input, _ any) (bool, any) {
@@ -80,12 +79,12 @@ var fenced = porcupine.Model{
 		case granted:
 			return s.token > l.latest, line{s.token, true}
 		case wrote:
-			return l.stands && s.token == l.latest, l
+			return l.held && s.token == l.latest, l
 		default:
-			// A release that comes after the next grant is that of a hold
-			// that had been lost; the server has refused it.
+			// A release after the next grant belongs to a hold that was lost
+			// before. The server has refused it.
 			if s.token == l.latest {
-				l.stands = false
+				l.held = false
 			}
 			return s.token <= l.latest, l
 		}
@@ -96,19 +95,19 @@ var fenced = porcupine.Model{
 	},
 }
 
-// exclusive is fenced, and at most one is granted at a time: for histories in
-// which no session ends.
+// exclusive is fenced, with at most one grant at a time. It holds for histories in which no
+// session ends.
 var exclusive = porcupine.Model{
 	Init: fenced.Init,
 	Step: func(state, input, _ any) (bool, any) {
 		l, s := state.(line), input.(step)
 		switch s.kind {
 		case granted:
-			return !l.stands && s.token > l.latest, line{s.token, true}
+			return !l.held && s.token > l.latest, line{s.token, true}
 		case wrote:
-			return l.stands && s.token == l.latest, l
+			return l.held && s.token == l.latest, l
 		default:
-			return l.stands && s.token == l.latest, line{l.latest, false}
+			return l.held && s.token == l.latest, line{l.latest, false}
 		}
 	},
 	DescribeOperation: fenced.DescribeOperation,
@@ -127,7 +126,7 @@ func (h *history) check(t testing.TB, model porcupine.Model) {
 	}
 }
 
-// The checkers must be able to say no.
+// The models must reject histories that break the contract.
 func TestCheckersRefuseBrokenLocks(t *testing.T) {
 	op := func(kind stepKind, token recipes.Token, call, end int64) porcupine.Operation {
 		return porcupine.Operation{Input: step{kind, token}, Call: call, Return: end}
@@ -139,7 +138,7 @@ func TestCheckersRefuseBrokenLocks(t *testing.T) {
 	}{
 		{"in turn", true, true, []porcupine.Operation{
 			op(granted, 1, 0, 1), op(wrote, 1, 2, 3), op(released, 1, 4, 5), op(granted, 2, 0, 6), op(released, 2, 7, 8)}},
-		{"lost, then the next", true, false, []porcupine.Operation{
+		{"lost, then granted to the next", true, false, []porcupine.Operation{
 			op(granted, 1, 0, 1), op(granted, 2, 2, 3), op(wrote, 2, 4, 5)}},
 		{"two at a time", true, false, []porcupine.Operation{
 			op(granted, 1, 0, 1), op(granted, 2, 2, 3), op(released, 1, 4, 5)}},
@@ -153,10 +152,10 @@ func TestCheckersRefuseBrokenLocks(t *testing.T) {
 			op(granted, 1, 0, 1), op(granted, 2, 2, 6), op(wrote, 1, 3, 5)}},
 	} {
 		if got := porcupine.CheckOperations(fenced, test.ops); got != test.fenced {
-			t.Errorf("%s: fenced says %v; want %v", test.name, got, test.fenced)
+			t.Errorf("%s: fenced accepts it: %v; want %v", test.name, got, test.fenced)
 		}
 		if got := porcupine.CheckOperations(exclusive, test.ops); got != test.exclusive {
-			t.Errorf("%s: exclusive says %v; want %v", test.name, got, test.exclusive)
+			t.Errorf("%s: exclusive accepts it: %v; want %v", test.name, got, test.exclusive)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// TestOneLineWithGoZookeeper has contenders of both strategies and of
-// go-zookeeper's Lock take turns at one path.
+// TestOneLineWithGoZookeeper has contenders of all strategies and of go-zookeeper's Lock take
+// turns at one path.
 func TestOneLineWithGoZookeeper(t *testing.T) {
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func oneLine(t *testing.T, servers []string) {
 					return fmt.Errorf("contender %d: lock: %w", me, err)
 				}
 				turns.Add(1)
-				// It holds the lock for the time of a round trip.
+				// The contender holds the lock for a round trip.
 				history.record(me, wrote, func() recipes.Token { err = check(); return token })
 				if err != nil {
 					return fmt.Errorf("contender %d: check: %w", me, err)
@@ -101,7 +101,7 @@ func oneLine(t *testing.T, servers []string) {
 	history.check(t, exclusive)
 }
 
-// tokenOf finds the znode of a go-zookeeper lock, which does not tell it.
+// tokenOf finds the znode of a go-zookeeper lock by its data: the lock does not return it.
 func tokenOf(conn *zk.Conn, path, data string) (recipes.Token, error) {
 	names, _, err := conn.Children(path)
 	if err != nil {
@@ -116,7 +116,7 @@ func tokenOf(conn *zk.Conn, path, data string) (recipes.Token, error) {
 	return 0, fmt.Errorf("no contender with data %q in %s", data, path)
 }
 
-// TestOrderWithGoZookeeper checks the order of a mixed line, and the names.
+// TestOrderWithGoZookeeper checks the order of a mixed wait queue, and the names in it.
 func TestOrderWithGoZookeeper(t *testing.T) {
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {
@@ -129,27 +129,27 @@ func TestOrderWithGoZookeeper(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			// Theirs holds, ours waits, and sees it.
+			// Their contender holds, ours waits and lists it.
 			theirs := zk.NewLock(conn, path, zk.WorldACL(zk.PermAll))
 			if err := theirs.LockWithData([]byte("theirs")); err != nil {
 				t.Fatal(err)
 			}
 			_, err = l.TryAcquire(t.Context())
 			if err == nil {
-				t.Fatal("granted while theirs is held")
+				t.Fatal("TryAcquire was granted while theirs holds")
 			}
 			w := wait(t, s, path)
 			line, err := l.Contenders(t.Context())
 			if err != nil || len(line) != 2 || string(line[0].Data) != "theirs" || line[0].SessionID != conn.SessionID() {
-				t.Fatalf("the line is %+v, %v; want theirs and ours", line, err)
+				t.Fatalf("the wait queue is %+v, %v; want theirs and ours", line, err)
 			}
-			ours := regexp.MustCompile(`^` + path + `/lock-[0-9]{10}$`) // by handoff
+			ours := regexp.MustCompile(`^` + path + `/lock-[0-9]{10}$`) // of Handoff
 			goZookeepers := regexp.MustCompile(`^` + path + `/_c_[0-9a-f]{32}-lock-[0-9]{10}$`)
 			if !goZookeepers.MatchString(line[0].Znode) || !ours.MatchString(line[1].Znode) {
 				t.Errorf("named %s and %s", line[0].Znode, line[1].Znode)
 			}
 
-			// Ours holds, theirs waits.
+			// Our contender holds, theirs waits.
 			if !w.waiting() {
 				t.Fatal("granted while theirs is held")
 			}
@@ -160,7 +160,7 @@ func TestOrderWithGoZookeeper(t *testing.T) {
 			locked := make(chan error, 1)
 			go func() { locked <- theirs.Lock() }()
 			second := connect(t, addrs...)
-			for { // until theirs stands in line
+			for { // until theirs has joined
 				names, _, changed, err := second.ChildrenW(path)
 				if err != nil {
 					t.Fatal(err)
@@ -172,7 +172,7 @@ func TestOrderWithGoZookeeper(t *testing.T) {
 			}
 			select {
 			case err := <-locked:
-				t.Fatalf("theirs is locked (%v) while ours is held", err)
+				t.Fatalf("their Lock returned (%v) while ours holds", err)
 			default:
 			}
 			if err := h.Release(t.Context()); err != nil {

@@ -7,120 +7,112 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// kind is what a lock and an election have in common, so that one test serves
-// both: contenders that stand in line at a path, and are granted in turn.
+// kind is a recipe that grants its path to one contender at a time. The tests of this
+// property run against every kind.
 type kind struct {
 	name     string
-	marker   string // before the sequence number in the names of znodes
+	marker   string // precedes the sequence number in the names of znodes
 	strategy recipes.Strategy
-	take     func(s recipes.Client, path string, o options) (line, error)
+	open     func(s recipes.Client, path string, o options) (line, error)
 }
 
-// options are those of recipes.LockConfig and recipes.ElectionConfig.
+// options are the fields that the recipes' configurations share.
 type options struct {
 	strategy recipes.Strategy
+	dialect  recipes.Dialect
 	data     string
+	priority int // of a priority lock
 	joined   func(recipes.Place)
 }
 
-// line is a lock or an election.
-type line interface {
-	Path() string
-	Enter(ctx context.Context) (grant, error)
-	Contenders(ctx context.Context) ([]recipes.Contender, error)
+// line is the wait queue of a recipe at a path.
+type line struct {
+	Path       func() string
+	Enter      func(context.Context) (grant, error)
+	Contenders func(context.Context) ([]recipes.Contender, error)
 }
 
-// grant is a hold or a leadership.
-type grant interface {
+// grant is a hold or a leadership. Release releases the hold, or resigns.
+type grant struct {
 	recipes.Grant
-	GiveBack(ctx context.Context) error
+	Release func(context.Context) error
 }
 
-func lockKinds() []kind {
-	var kinds []kind
-	for _, s := range recipes.Strategies() {
-		kinds = append(kinds, lockKind(s))
+// lineOf makes a line of the result of a constructor and the methods of its recipe.
+func lineOf[R interface{ Path() string }, G recipes.Grant](
+	r R, err error,
+	enter func(R, context.Context) (G, error),
+	contenders func(R, context.Context) ([]recipes.Contender, error),
+	release func(G, context.Context) error,
+) (line, error) {
+	if err != nil {
+		return line{}, err
+	}
+	return line{
+		Path: r.Path,
+		Enter: func(ctx context.Context) (grant, error) {
+			g, err := enter(r, ctx)
+			if err != nil {
+				return grant{}, err
+			}
+			return grant{g, func(ctx context.Context) error { return release(g, ctx) }}, nil
+		},
+		Contenders: func(ctx context.Context) ([]recipes.Contender, error) { return contenders(r, ctx) },
+	}, nil
+}
+
+var lockKind = kind{name: "lock", marker: "lock-",
+	open: func(s recipes.Client, path string, o options) (line, error) {
+		l, err := s.Lock(path, recipes.LockConfig{
+			Strategy: o.strategy, Dialect: o.dialect, Data: []byte(o.data), Joined: o.joined,
+		})
+		return lineOf(l, err, recipes.Lock.Acquire, recipes.Lock.Contenders, recipes.Hold.Release)
+	}}
+
+var electionKind = kind{name: "election", marker: "n_",
+	open: func(s recipes.Client, path string, o options) (line, error) {
+		e, err := s.Election(path, recipes.ElectionConfig{Strategy: o.strategy, Dialect: o.dialect, Joined: o.joined})
+		campaign := func(e recipes.Election, ctx context.Context) (recipes.Leadership, error) {
+			return e.Campaign(ctx, []byte(o.data))
+		}
+		return lineOf(e, err, campaign, recipes.Election.Candidates, recipes.Leadership.Resign)
+	}}
+
+// by returns the kind once for each strategy.
+func (k kind) by(strategies ...recipes.Strategy) (kinds []kind) {
+	for _, k.strategy = range strategies {
+		kinds = append(kinds, k)
 	}
 	return kinds
 }
 
-func electionKinds() []kind {
-	var kinds []kind
-	for _, s := range recipes.Strategies() {
-		kinds = append(kinds, electionKind(s))
-	}
-	return kinds
-}
-
-func lockKind(strategy recipes.Strategy) kind {
-	return kind{name: "lock", marker: "lock-", strategy: strategy,
-		take: func(s recipes.Client, path string, o options) (line, error) {
-			l, err := s.Lock(path, recipes.LockConfig{Strategy: o.strategy, Data: []byte(o.data), Joined: o.joined})
-			return lockLine{l}, err
-		}}
-}
-
-func electionKind(strategy recipes.Strategy) kind {
-	return kind{name: "election", marker: "n_", strategy: strategy,
-		take: func(s recipes.Client, path string, o options) (line, error) {
-			e, err := s.Election(path, recipes.ElectionConfig{Strategy: o.strategy, Joined: o.joined})
-			return electionLine{e, o.data}, err
-		}}
-}
-
-type lockLine struct{ recipes.Lock }
-
-func (l lockLine) Enter(ctx context.Context) (grant, error) {
-	h, err := l.Acquire(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return lockGrant{h}, nil
-}
-
-type lockGrant struct{ recipes.Hold }
-
-func (g lockGrant) GiveBack(ctx context.Context) error { return g.Release(ctx) }
-
-type electionLine struct {
-	recipes.Election
-	proposal string
-}
-
-func (e electionLine) Enter(ctx context.Context) (grant, error) {
-	l, err := e.Campaign(ctx, []byte(e.proposal))
-	if err != nil {
-		return nil, err
-	}
-	return electionGrant{l}, nil
-}
-
-func (e electionLine) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	return e.Candidates(ctx)
-}
-
-type electionGrant struct{ recipes.Leadership }
-
-func (g electionGrant) GiveBack(ctx context.Context) error { return g.Resign(ctx) }
-
-// kindTest is a test of what all kinds promise.
+// kindTest is a test that every kind passes.
 type kindTest struct {
 	name string
 	run  func(*fixture, kind)
+}
+
+// of is the test for one kind.
+func (k kind) of(run func(*fixture, kind)) func(*fixture) {
+	return func(f *fixture) { run(f, k) }
 }
 
 func forKinds(kinds []kind, tests []kindTest) []test {
 	var all []test
 	for _, k := range kinds {
 		for _, t := range tests {
-			name := k.name + "/" + string(k.strategy) + "/" + t.name
-			all = append(all, test{name, func(f *fixture) { t.run(f, k) }})
+			all = append(all, test{k.name + "/" + string(k.strategy) + "/" + t.name, k.of(t.run)})
 		}
 	}
 	return all
 }
 
-// at returns the line at a path.
+// queued are the tests of a recipe whose grant is the znode that waited.
+func queued(k kind, strategies ...recipes.Strategy) []test {
+	return forKinds(k.by(strategies...), slices.Concat(placeTests(), lineTests()))
+}
+
+// at returns the wait queue at a path.
 func (k kind) at(f *fixture, s recipes.Client, path string) line {
 	f.Helper()
 	return k.with(f, s, path, options{})
@@ -131,47 +123,33 @@ func (k kind) with(f *fixture, s recipes.Client, path string, o options) line {
 	if o.strategy == "" {
 		o.strategy = k.strategy
 	}
-	l, err := k.take(s, path, o)
+	l, err := k.open(s, path, o)
 	f.must(err)
 	return l
 }
 
-// granted enters a line in which nobody is ahead.
+// granted enters a wait queue in which no contender is ahead.
 func (k kind) granted(f *fixture, s recipes.Client, path string) grant {
 	f.Helper()
-	g, err := k.at(f, s, path).Enter(f.ctx)
-	f.must(err)
-	return g
+	return get(f, k.at(f, s, path).Enter)
 }
 
-// waiter is a contender that has joined the line and has not been granted yet.
-type waiter struct {
-	*pending[grant]
-	place  recipes.Place
-	cancel context.CancelFunc
-}
-
-// waits enters a line and returns when the contender has joined it.
-func (k kind) waits(f *fixture, s recipes.Client, path string) *waiter {
+// waits enters a wait queue, and returns when the contender has joined it.
+func (k kind) waits(f *fixture, s recipes.Client, path string) *waiter[grant] {
 	f.Helper()
 	return k.waitsWith(f, s, path, options{})
 }
 
-func (k kind) waitsWith(f *fixture, s recipes.Client, path string, o options) *waiter {
+func (k kind) waitsWith(f *fixture, s recipes.Client, path string, o options) *waiter[grant] {
 	f.Helper()
-	joined := make(chan recipes.Place, 1)
-	o.joined = func(p recipes.Place) { joined <- p }
-	l := k.with(f, s, path, o)
-	ctx, cancel := context.WithCancel(f.ctx)
-	w := &waiter{cancel: cancel}
-	w.pending = start(f, func() (grant, error) { return l.Enter(ctx) })
-	f.Cleanup(cancel) // before start's clean-up, which waits for the call
-	w.place = receive(f, joined, "joining the line")
-	return w
+	return waits(f, func(joined func(recipes.Place)) func(context.Context) (grant, error) {
+		o.joined = joined
+		return k.with(f, s, path, o).Enter
+	})
 }
 
-// hands reports whether the line is handed on: the strategy is handoff, and the
-// recipe can do it.
+// hands reports whether a release grants the lock to the successor: the strategy is Handoff,
+// and the recipe supports it.
 func (k kind) hands() bool {
 	return (k.strategy == recipes.Handoff || k.strategy == "") && slices.Contains([]string{"lock-", "n_", "lease-"}, k.marker)
 }

@@ -9,9 +9,9 @@ import (
 func latchTests() []test {
 	return []test{
 		{"arguments are checked", latchArguments},
-		{"it opens when it has been counted down", latchOpens},
-		{"it stays open, and counts no further", latchStays},
-		{"many count down at a time", latchMany},
+		{"it opens when the count reaches 0", latchOpens},
+		{"it stays open, and the count stays 0", latchStays},
+		{"many sessions count down at the same time", latchMany},
 		{"an opening during a lost connection is not missed", latchReconnects},
 		{"a wait ends with its context and with the session", latchEnds},
 	}
@@ -26,8 +26,7 @@ func (f *fixture) latch(s recipes.Recipes, path string, count int64) recipes.Lat
 
 func (f *fixture) countsDown(l recipes.Latch, want int64) {
 	f.Helper()
-	got, err := l.CountDown(f.ctx)
-	f.must(err)
+	got := get(f, l.CountDown)
 	if got != want {
 		f.Errorf("%d remain; want %d", got, want)
 	}
@@ -38,10 +37,8 @@ func (f *fixture) countsDown(l recipes.Latch, want int64) {
 
 func latchArguments(f *fixture) {
 	s := f.open()
-	_, err := s.Latch("/a", recipes.LatchConfig{})
-	f.is(err, recipes.ErrInvalid)
-	_, err = s.Latch("a", recipes.LatchConfig{Count: 1})
-	f.is(err, recipes.ErrInvalid)
+	f.is(errOf(s.Latch("/a", recipes.LatchConfig{})), recipes.ErrInvalid)
+	f.is(errOf(s.Latch("a", recipes.LatchConfig{Count: 1})), recipes.ErrInvalid)
 	if l := f.latch(s, "/a", 1); l.Path() != "/a" {
 		f.Errorf("path %q", l.Path())
 	}
@@ -56,10 +53,10 @@ func latchOpens(f *fixture) {
 	f.countsDown(l, 1)
 	w.blocked(f)
 	if f.exists(f.path("l", "open")) {
-		f.Error("it is open")
+		f.Error("it is open too early")
 	}
 	f.countsDown(f.latch(f.open(), f.path("l"), 2), 0)
-	w.value1(f)
+	w.must(f)
 	if data, _ := f.read(f.path("l", "remaining")); data != "0" {
 		f.Errorf("%q remain", data)
 	}
@@ -71,7 +68,7 @@ func latchStays(f *fixture) {
 	f.countsDown(f.latch(f.open(), f.path("l"), 1), 0)
 	f.must(s.Close(f.ctx))
 	f.must(f.latch(f.open(), f.path("l"), 1).Wait(f.ctx))
-	// A latch that an operator opened is counted down all the same.
+	// A latch that an operator has opened can still be counted down.
 	f.create(f.path("m", "open"), "")
 	f.must(f.latch(f.open(), f.path("m"), 1).Wait(f.ctx))
 	f.countsDown(f.latch(f.open(), f.path("m"), 1), 0)
@@ -86,10 +83,10 @@ func latchMany(f *fixture) {
 	}
 	seen := map[int64]bool{}
 	for _, p := range all {
-		seen[p.value1(f)] = true
+		seen[p.must(f)] = true
 	}
 	if len(seen) != n || !seen[0] || !seen[n-1] {
-		f.Errorf("what remained was %v", seen)
+		f.Errorf("the counts were %v", seen)
 	}
 	f.must(f.latch(f.open(), f.path("l"), n).Wait(f.ctx))
 }
@@ -101,17 +98,15 @@ func latchReconnects(f *fixture) {
 	f.countsDown(f.latch(f.open(), f.path("l"), 1), 0)
 	w.blocked(f)
 	f.reconnect(s)
-	w.value1(f)
+	w.must(f)
 }
 
 func latchEnds(f *fixture) {
 	s := f.open()
 	l := f.latch(s, f.path("l"), 1)
 	f.is(l.Wait(f.briefly()), context.DeadlineExceeded)
-	_, err := l.CountDown(f.ended())
-	f.is(err, context.Canceled)
+	f.is(errOf(l.CountDown(f.ended())), context.Canceled)
 	w := startErr(f, func() error { return l.Wait(f.ctx) })
 	f.expire(s)
-	_, err = w.result(f)
-	f.is(err, recipes.ErrExpired)
+	f.is(w.failure(f), recipes.ErrExpired)
 }

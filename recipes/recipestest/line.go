@@ -10,36 +10,42 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// lineTests are what a lock and an election promise in the same words.
+// placeTests are what a recipe promises whose grant is the znode that waited.
+func placeTests() []kindTest {
+	return []kindTest{
+		{"the first is granted, with its znode as documented", grantedZnode},
+		{"joined reports the place, once and before the return", joinedReportsThePlace},
+		{"a lost connection keeps the place in the wait queue", waiterReconnects},
+		{"contenders are listed in order", contendersInOrder},
+		{"a release costs what the strategy says", releaseCost},
+	}
+}
+
+// lineTests are what every recipe promises that grants its path to one contender at a time.
 func lineTests() []kindTest {
 	return slices.Concat([]kindTest{
-		{"the first is granted, with its znode as documented", grantedZnode},
-		{"the path is the one it was made with", pathIsKept},
+		{"the path is the one that it was opened with", pathIsKept},
 		{"missing parents are created as containers", parentsAreContainers},
-		{"a path that was removed is created again", pathIsRecreated},
+		{"a path that was deleted is created again", pathIsRecreated},
 		{"the root of a chroot is a path", rootOfAChroot},
 		{"at most one is granted, and tokens grow", exclusion},
 		{"grants follow the order of joining", orderOfJoining},
-		{"strategies stand in one line", mixedStrategies},
-		{"joined tells the place, once and before the return", joinedTellsThePlace},
-		{"entering waits for joined to return", joinedIsWaitedFor},
+		{"contenders of all strategies share one wait queue", mixedStrategies},
+		{"the call waits until joined returns", joinedIsWaitedFor},
 		{"it is not re-entrant", notReentrant},
-		{"lines of different paths are independent", independentPaths},
-		{"children of other names are ignored", foreignChildren},
-		{"contenders are listed in order", contendersInOrder},
-		{"an empty line is not an error", emptyLine},
-		{"a handoff costs what the strategy says", handoffCost},
-		{"data that does not fit in a packet is refused before it is sent", tooLarge},
-		{"the server's refusal is ErrAccessDenied", accessDenied},
-	}, waitTests(), lossTests(), giveBackTests())
+		{"wait queues of different paths are independent", independentPaths},
+		{"children with other names are ignored", foreignChildren},
+		{"an empty wait queue is not an error", emptyLine},
+		{"data that does not fit into a packet is not sent", tooLarge},
+		{"a refusal by the server is ErrAccessDenied", accessDenied},
+	}, waitTests(), lossTests(), releaseTests())
 }
 
 var guid = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
 
 func grantedZnode(f *fixture, k kind) {
 	s := f.open()
-	g, err := k.with(f, s, f.path("a"), options{data: "who I am"}).Enter(f.ctx)
-	f.must(err)
+	g := get(f, k.with(f, s, f.path("a"), options{data: "who I am"}).Enter)
 	f.held(g)
 	name := strings.TrimPrefix(g.Znode(), f.path("a")+"/")
 	want, header := `^_c_`+guid+`-`+k.marker+`[0-9]{10}$`, `^`
@@ -47,21 +53,21 @@ func grantedZnode(f *fixture, k kind) {
 		want, header = `^`+k.marker+`[0-9]{10}$`, `^_p_`+guid+`-`
 	}
 	if !regexp.MustCompile(want).MatchString(name) {
-		f.Errorf("znode %s; want its name like %s", g.Znode(), want)
+		f.Errorf("znode %s; want a name like %s", g.Znode(), want)
 	}
 	data, stat := f.read(g.Znode())
 	if !regexp.MustCompile(header + `who I am$`).MatchString(data) {
 		f.Errorf("data %q", data)
 	}
 	if stat.EphemeralOwner != s.ID() {
-		f.Errorf("owner %#x; want the session, %#x", stat.EphemeralOwner, s.ID())
+		f.Errorf("owner %#x; want the session %#x", stat.EphemeralOwner, s.ID())
 	}
 	if g.Token() <= 0 || int64(g.Token()) != stat.Czxid {
 		f.Errorf("token %d; want the czxid, %d", g.Token(), stat.Czxid)
 	}
-	f.must(g.GiveBack(f.ctx))
+	f.must(g.Release(f.ctx))
 	if f.exists(g.Znode()) {
-		f.Error("the znode is there when it has been given back")
+		f.Error("the znode exists after the release")
 	}
 }
 
@@ -71,23 +77,23 @@ func pathIsKept(f *fixture, k kind) {
 	}
 }
 
-// parentsAreContainers needs servers that look for empty containers often.
+// parentsAreContainers needs servers that delete empty containers soon.
 func parentsAreContainers(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a", "b"))
 	f.must(g.Write(f.ctx))
-	f.must(g.GiveBack(f.ctx))
-	f.awaitNode(f.root, false) // the server removes one after the other
+	f.must(g.Release(f.ctx))
+	f.awaitNode(f.root, false) // the server deletes one after the other
 	k.granted(f, s, f.path("a", "b"))
 }
 
 func pathIsRecreated(f *fixture, k kind) {
 	s := f.open()
-	f.must(k.granted(f, s, f.path("a")).GiveBack(f.ctx))
+	f.must(k.granted(f, s, f.path("a")).Release(f.ctx))
 	if err := f.outside.Delete(f.path("a"), -1); err != nil && err != zk.ErrNoNode {
-		f.Fatal(err) // a container may have been reaped already
+		f.Fatal(err) // ErrNoNode: the server has already deleted the container
 	}
-	f.must(k.granted(f, s, f.path("a")).GiveBack(f.ctx))
+	f.must(k.granted(f, s, f.path("a")).Release(f.ctx))
 }
 
 func rootOfAChroot(f *fixture, k kind) {
@@ -97,31 +103,24 @@ func rootOfAChroot(f *fixture, k kind) {
 		f.Errorf("znode %q; want a child of /", g.Znode())
 	}
 	w := k.waits(f, s, "/")
-	f.must(g.GiveBack(f.ctx))
-	f.must(w.value1(f).GiveBack(f.ctx))
+	f.must(g.Release(f.ctx))
+	f.must(w.must(f).Release(f.ctx))
 }
 
 func tooLarge(f *fixture, k kind) {
 	s := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
-	before := f.stats(s)
-	_, err := k.with(f, s, f.path("a"), options{data: strings.Repeat("x", 9<<10)}).Enter(f.ctx)
-	f.is(err, recipes.ErrTooLarge)
-	if after := f.stats(s); after.Writes != before.Writes {
-		f.Errorf("%d writes were sent", after.Writes-before.Writes)
-	}
+	f.writesNothing(s, func() {
+		l := k.with(f, s, f.path("a"), options{data: strings.Repeat("x", 9<<10)})
+		f.is(errOf(l.Enter(f.ctx)), recipes.ErrTooLarge)
+	})
 	k.granted(f, s, f.path("a"))
 }
 
 func accessDenied(f *fixture, k kind) {
 	f.create(f.path("a"), "")
-	_, err := f.outside.SetACL(f.path("a"), zk.WorldACL(zk.PermRead), -1)
-	f.must(err)
+	f.acl(f.path("a"), zk.PermRead)
 	s := f.open()
-	_, err = k.at(f, s, f.path("a")).Enter(f.ctx)
-	f.is(err, recipes.ErrAccessDenied)
-	_, err = k.at(f, s, f.path("a", "below")).Enter(f.ctx)
-	f.is(err, recipes.ErrAccessDenied)
-	if names := f.children(f.path("a")); len(names) != 0 {
-		f.Errorf("left behind: %v", names)
-	}
+	f.is(errOf(k.at(f, s, f.path("a")).Enter(f.ctx)), recipes.ErrAccessDenied)
+	f.is(errOf(k.at(f, s, f.path("a", "below")).Enter(f.ctx)), recipes.ErrAccessDenied)
+	f.empty(f.path("a"))
 }

@@ -2,13 +2,12 @@ package recipestest
 
 import "github.com/zkrecipes/zkrecipes/recipes"
 
-// handoffCost counts what the strategies say about costs, for the sessions of all
-// waiters.
-func handoffCost(f *fixture, k kind) {
+// releaseCost counts what one release costs the sessions of all waiters.
+func releaseCost(f *fixture, k kind) {
 	const waiting = 4
 	holder := f.open()
 	g := k.granted(f, holder, f.path("a"))
-	var waiters []*waiter
+	var waiters []*waiter[grant]
 	var sessions []recipes.Client
 	for range waiting {
 		s := f.open()
@@ -20,14 +19,14 @@ func handoffCost(f *fixture, k kind) {
 	for _, s := range sessions {
 		before[s] = f.stats(s)
 	}
-	f.must(g.GiveBack(f.ctx))
-	waiters[0].value1(f)
+	f.must(g.Release(f.ctx))
+	waiters[0].must(f)
 	events, lists, others := int64(1), int64(1), int64(1)
 	if k.hands() {
 		lists, others = 0, 0 // nothing is sent between the event and the grant
 	}
 	if k.strategy == recipes.Herd {
-		// Every one is woken, lists and, but for the next, watches again.
+		// Each waiter wakes and lists. All but the next set their watches again.
 		events, lists, others = waiting, waiting, waiting
 	}
 	var sum recipes.Stats
@@ -46,31 +45,48 @@ func handoffCost(f *fixture, k kind) {
 		gotLists += listings(now) - listings(was)
 	}
 	if sum.WatchEvents != events || gotLists != lists || sum.Reads != lists+others || sum.Writes != 0 {
-		f.Errorf("one handoff with %d waiting: %d events, %d listings, %d reads, %d writes; want %d, %d, %d, none",
+		f.Errorf("one release with %d waiters: %d events, %d listings, %d reads, %d writes; want %d, %d, %d, none",
 			waiting, sum.WatchEvents, gotLists, sum.Reads, sum.Writes, events, lists, lists+others)
 	}
 }
 
-// watches waits until the session's one waiter has its watch at the server: it has
-// sent for the watch, and a later request was answered.
+// watches waits until the server has the watch of the session's only waiter: the request
+// that sets it was sent, and a later request was answered.
 func (k kind) watches(f *fixture, s recipes.Client, path string) {
 	f.Helper()
 	f.reach(s, func(c recipes.Stats) bool { return c.ByKind["getData"] >= 1 })
-	_, err := k.at(f, s, path).Contenders(f.ctx)
-	f.must(err)
+	get(f, k.at(f, s, path).Contenders)
 }
 
 func listings(c recipes.Stats) int64 { return c.ByKind["getChildren2"] + c.ByKind["getChildren"] }
 
 func (f *fixture) stats(s recipes.Session) recipes.Stats {
 	f.Helper()
-	c, err := s.Stats(f.ctx)
-	f.must(err)
-	return c
+	return get(f, s.Stats)
 }
 
-// reach asks for a session's statistics until they satisfy. Requests of other
-// goroutines, which nothing else tells of, have then been sent.
+// sendsNothing checks that a call on the session sends no request.
+func (f *fixture) sendsNothing(s recipes.Session, call func()) {
+	f.Helper()
+	before := f.stats(s)
+	f.writesNothing(s, call)
+	if reads := f.stats(s).Reads - before.Reads; reads != 0 {
+		f.Errorf("%d reads were sent", reads)
+	}
+}
+
+// writesNothing checks that a call on the session sends no write.
+func (f *fixture) writesNothing(s recipes.Session, call func()) {
+	f.Helper()
+	before := f.stats(s)
+	call()
+	if writes := f.stats(s).Writes - before.Writes; writes != 0 {
+		f.Errorf("%d writes were sent", writes)
+	}
+}
+
+// reach reads a session's statistics until they satisfy the condition. Only they show that
+// another goroutine has sent its request.
 func (f *fixture) reach(s recipes.Session, satisfied func(recipes.Stats) bool) {
 	f.Helper()
 	for {
@@ -78,9 +94,9 @@ func (f *fixture) reach(s recipes.Session, satisfied func(recipes.Stats) bool) {
 		if satisfied(c) {
 			return
 		}
-		// A round trip keeps the question from being asked too often.
+		// A round trip slows down this loop.
 		if _, _, err := f.outside.Exists("/"); err != nil || f.ctx.Err() != nil {
-			f.Fatalf("statistics stay at %+v (%v)", c, err)
+			f.Fatalf("the statistics stay at %+v (%v)", c, err)
 		}
 	}
 }

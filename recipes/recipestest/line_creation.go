@@ -6,21 +6,28 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// creationReplyLost is the failure that the GUID is there for.
-func creationReplyLost(f *fixture, k kind) {
+// entersUnanswered starts to enter the wait queue over a session that receives no replies, and returns
+// when the server has created the contender's znode.
+func (k kind) entersUnanswered(f *fixture, ctx context.Context, s recipes.Client) *pending[grant] {
+	f.Helper()
 	f.create(f.path("a"), "")
-	s := f.open()
 	f.relay(s).HoldReplies()
 	l := k.at(f, s, f.path("a"))
-	call := start(f, func() (grant, error) { return l.Enter(f.ctx) })
-	f.awaitChildren(f.path("a"), 1) // the server has created it
-	f.relay(s).Drop()               // and its answer is lost
-	f.relay(s).Restore()
-	g := call.value1(f)
+	call := start(f, func() (grant, error) { return l.Enter(ctx) })
+	f.awaitChildren(f.path("a"), 1)
+	return call
+}
+
+// creationReplyLost is the failure for which the znode's name carries a GUID.
+func creationReplyLost(f *fixture, k kind) {
+	s := f.open()
+	call := k.entersUnanswered(f, f.ctx, s)
+	f.lose(s)
+	g := call.must(f)
 	if names := f.children(f.path("a")); len(names) != 1 || f.path("a", names[0]) != g.Znode() {
-		f.Errorf("granted as %s; the line is %v", g.Znode(), names)
+		f.Errorf("granted as %s; the wait queue is %v", g.Znode(), names)
 	}
-	f.must(g.GiveBack(f.ctx))
+	f.must(g.Release(f.ctx))
 	f.awaitChildren(f.path("a"), 0)
 }
 
@@ -32,30 +39,21 @@ func creationLost(f *fixture, k kind) {
 	l := k.at(f, s, f.path("a"))
 	call := start(f, func() (grant, error) { return l.Enter(f.ctx) })
 	f.reach(s, func(c recipes.Stats) bool { return c.Writes > before })
-	f.relay(s).Drop()
-	f.relay(s).Restore()
-	call.value1(f)
+	f.lose(s)
+	call.must(f)
 	if names := f.children(f.path("a")); len(names) != 1 {
-		f.Errorf("the line is %v; want one contender", names)
+		f.Errorf("the wait queue is %v; want one contender", names)
 	}
 }
 
 func creationCancelled(f *fixture, k kind) {
-	f.create(f.path("a"), "")
 	s := f.open()
-	f.relay(s).HoldReplies()
-	l := k.at(f, s, f.path("a"))
 	ctx, cancel := context.WithCancel(f.ctx)
 	defer cancel()
-	call := start(f, func() (grant, error) { return l.Enter(ctx) })
-	f.awaitChildren(f.path("a"), 1)
+	call := k.entersUnanswered(f, ctx, s)
 	cancel()
-	_, err := call.result(f)
-	f.is(err, context.Canceled)
-	f.relay(s).Drop()
-	f.relay(s).Restore()
+	f.is(call.failure(f), context.Canceled)
+	f.lose(s)
 	f.awaitChildren(f.path("a"), 0)
-	if err := s.Err(); err != nil {
-		f.Errorf("the session is lost: %v", err)
-	}
+	f.must(s.Err())
 }

@@ -8,74 +8,76 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// exclusive checks grants as they happen.
+// exclusive checks at each grant that no other contender has one, and that its token is the
+// largest so far.
 type exclusive struct {
+	f      *fixture
 	mu     sync.Mutex
 	inside string
 	last   recipes.Token
 	grants int
-	wrong  []string
 }
 
-// enter is called after the grant, and leave before it is given back.
 func (e *exclusive) enter(g recipes.Grant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.inside != "" {
-		e.wrong = append(e.wrong, g.Znode()+" was granted while "+e.inside+" was")
+		e.f.Errorf("%s was granted while %s was held", g.Znode(), e.inside)
 	}
 	if g.Token() <= e.last {
-		e.wrong = append(e.wrong, g.Znode()+" has a token that has not grown")
+		e.f.Errorf("%s has token %d after token %d", g.Znode(), g.Token(), e.last)
 	}
 	e.inside, e.last = g.Znode(), g.Token()
 	e.grants++
 }
 
-func (e *exclusive) leave() {
+func (e *exclusive) leave(recipes.Grant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.inside = ""
 }
 
-func (e *exclusive) check(f *fixture, grants int) {
+// takeTurns has contenders enter, write and release concurrently. enter is called after each
+// grant, and leave before its release.
+func (f *fixture) takeTurns(contenders []line, turns int, enter, leave func(recipes.Grant)) {
 	f.Helper()
-	for _, w := range e.wrong {
-		f.Error(w)
+	var all errgroup.Group
+	for _, l := range contenders {
+		all.Go(func() error {
+			for range turns {
+				g, err := l.Enter(f.ctx)
+				if err != nil {
+					return err
+				}
+				enter(g.Grant)
+				err = g.Write(f.ctx) // hold it for a round trip
+				leave(g.Grant)
+				if err != nil {
+					return err
+				}
+				if err := g.Release(f.ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
-	if e.grants != grants {
-		f.Errorf("%d grants; want %d", e.grants, grants)
-	}
+	f.must(all.Wait())
+	f.awaitChildren(f.path("a"), 0)
 }
 
-func exclusion(f *fixture, k kind) { excludes(f, k, options{}) }
-
-func excludes(f *fixture, k kind, o options) {
-	const sessions, each, rounds = 3, 3, 3
-	var check exclusive
-	var contenders errgroup.Group
+func exclusion(f *fixture, k kind) {
+	const sessions, each, turns = 3, 3, 3
+	var contenders []line
 	for range sessions {
 		s := f.open()
 		for range each {
-			l := k.with(f, s, f.path("a"), o)
-			contenders.Go(func() error {
-				for range rounds {
-					g, err := l.Enter(f.ctx)
-					if err != nil {
-						return err
-					}
-					check.enter(g)
-					if err := g.Write(f.ctx); err != nil { // hold it for a round trip
-						return err
-					}
-					check.leave()
-					if err := g.GiveBack(f.ctx); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+			contenders = append(contenders, k.at(f, s, f.path("a")))
 		}
 	}
-	f.must(contenders.Wait())
-	check.check(f, sessions*each*rounds)
+	check := exclusive{f: f}
+	f.takeTurns(contenders, turns, check.enter, check.leave)
+	if want := len(contenders) * turns; check.grants != want {
+		f.Errorf("%d grants; want %d", check.grants, want)
+	}
 }

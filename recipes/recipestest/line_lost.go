@@ -2,18 +2,18 @@ package recipestest
 
 import "github.com/zkrecipes/zkrecipes/recipes"
 
-// lossTests are about grants that are lost.
+// lossTests are about the loss of a grant.
 func lossTests() []kindTest {
 	return []kindTest{
 		{"closing the session loses the grant", lostByClose},
 		{"expiry of the session loses the grant", lostByExpiry},
-		{"silence for the session's timeout loses the grant", lostByDeadline},
+		{"without contact for the session's timeout, the grant is lost", lostByDeadline},
 		{"deletion by another client loses the grant", lostByDeletion},
-		{"a guarded delete of another session loses the grant", lostByGuardedDelete},
+		{"a guarded delete by another session loses the grant", lostByGuardedDelete},
 		{"deletion during a lost connection loses the grant", lostWhileSevered},
-		{"a deletion that nobody watched for is noticed by Write", removalNoticedByWrite},
-		{"a suspended session's grant stands", suspendedStands},
-		{"Done that is first called after the loss is closed", lostAskedLate},
+		{"Write notices a deletion without a watch", removalNoticedByWrite},
+		{"a suspended session keeps its grant", suspendedKeeps},
+		{"Done returns a closed channel after the loss", lostAskedLate},
 		{"the next is granted when the session of the first expires", nextAfterExpiry},
 		{"the next is granted when the session of the first is closed", nextAfterClose},
 	}
@@ -22,13 +22,13 @@ func lossTests() []kindTest {
 func lostByClose(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a"))
-	silent := k.granted(f, s, f.path("b")) // Done is not called before the end
+	silent := k.granted(f, s, f.path("b")) // Done is first called after the end
 	f.held(g)
 	f.must(s.Close(f.ctx))
 	f.lost(g, recipes.ErrSessionLost, recipes.ErrClosed)
 	f.is(silent.Err(), recipes.ErrNotHeld, recipes.ErrClosed)
 	if f.exists(g.Znode()) || f.exists(silent.Znode()) {
-		f.Error("a znode has outlived the close of its session")
+		f.Error("a znode exists after the close of its session")
 	}
 }
 
@@ -59,10 +59,8 @@ func lostByDeletion(f *fixture, k kind) {
 	f.await(lost, "the loss of the grant")
 	f.lost(g, recipes.ErrRemoved)
 	f.isNot(g.Err(), recipes.ErrSessionLost)
-	next.value1(f)
-	if err := s.Err(); err != nil {
-		f.Errorf("the session is lost: %v", err)
-	}
+	next.must(f)
+	f.must(s.Err())
 	k.granted(f, s, f.path("b"))
 }
 
@@ -81,7 +79,7 @@ func lostWhileSevered(f *fixture, k kind) {
 	f.held(g)
 	f.sever(s)
 	f.remove(g.Znode())
-	f.held(g) // it cannot know yet
+	f.held(g) // the session cannot notice the deletion yet
 	f.relay(s).Restore()
 	f.lost(g, recipes.ErrRemoved)
 }
@@ -90,13 +88,13 @@ func removalNoticedByWrite(f *fixture, k kind) {
 	g := k.granted(f, f.open(), f.path("a"))
 	f.remove(g.Znode())
 	if err := g.Err(); err != nil {
-		f.Errorf("Err = %v before anybody looked", err)
+		f.Errorf("Err = %v before any request", err)
 	}
 	f.is(g.Write(f.ctx), recipes.ErrNotHeld, recipes.ErrRemoved)
 	f.lost(g, recipes.ErrRemoved)
 }
 
-func suspendedStands(f *fixture, k kind) {
+func suspendedKeeps(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a"))
 	f.held(g)
@@ -112,11 +110,11 @@ func lostAskedLate(f *fixture, k kind) {
 	removed, released, closed := k.granted(f, s, f.path("a")), k.granted(f, s, f.path("b")), k.granted(f, s, f.path("c"))
 	f.remove(removed.Znode())
 	f.lost(removed, recipes.ErrRemoved)
-	f.must(released.GiveBack(f.ctx))
+	f.must(released.Release(f.ctx))
 	f.lost(released, recipes.ErrReleased)
 	f.must(s.Close(f.ctx))
 	f.lost(closed, recipes.ErrClosed)
-	// What was known first stays.
+	// The first reason stays.
 	f.lost(removed, recipes.ErrRemoved)
 	f.lost(released, recipes.ErrReleased)
 }
@@ -126,7 +124,8 @@ func nextAfterExpiry(f *fixture, k kind) {
 	g := k.granted(f, s, f.path("a"))
 	next := k.waits(f, f.open(), f.path("a"))
 	f.expire(s)
-	if got := next.value1(f); got.Token() <= g.Token() {
+	f.lost(g, recipes.ErrSessionLost, recipes.ErrExpired)
+	if got := next.must(f); got.Token() <= g.Token() {
 		f.Errorf("token %d after %d", got.Token(), g.Token())
 	}
 }
@@ -136,6 +135,6 @@ func nextAfterClose(f *fixture, k kind) {
 	g := k.granted(f, s, f.path("a"))
 	next := k.waits(f, f.open(), f.path("a"))
 	f.must(s.Close(f.ctx))
-	next.value1(f)
+	next.must(f)
 	f.is(g.Err(), recipes.ErrNotHeld)
 }

@@ -24,7 +24,7 @@ func mixedStrategies(f *fixture, k kind) {
 func inOrder(f *fixture, k kind, strategy func(int) recipes.Strategy) {
 	sessions := []recipes.Client{f.open(), f.open()}
 	first := k.granted(f, sessions[0], f.path("a"))
-	var waiters []*waiter
+	var waiters []*waiter[grant]
 	for i := range 5 {
 		waiters = append(waiters, k.waitsWith(f, sessions[i%2], f.path("a"), options{strategy: strategy(i)}))
 	}
@@ -33,8 +33,8 @@ func inOrder(f *fixture, k kind, strategy func(int) recipes.Strategy) {
 		for _, later := range waiters[slices.Index(waiters, w):] {
 			later.blocked(f)
 		}
-		f.must(last.GiveBack(f.ctx))
-		g := w.value1(f)
+		f.must(last.Release(f.ctx))
+		g := w.must(f)
 		if g.Token() <= last.Token() {
 			f.Errorf("token %d after %d", g.Token(), last.Token())
 		}
@@ -42,7 +42,7 @@ func inOrder(f *fixture, k kind, strategy func(int) recipes.Strategy) {
 	}
 }
 
-func joinedTellsThePlace(f *fixture, k kind) {
+func joinedReportsThePlace(f *fixture, k kind) {
 	s := f.open()
 	var holder recipes.Place
 	calls := 0
@@ -52,7 +52,7 @@ func joinedTellsThePlace(f *fixture, k kind) {
 	}}).Enter(f.ctx)
 	f.must(err)
 	if calls != 1 || holder.Position != 0 || holder.Znode != g.Znode() {
-		f.Errorf("%d calls, the last with %+v; want one with position 0 and %s", calls, holder, g.Znode())
+		f.Errorf("%d calls, the last with %+v; want one with position 0 and znode %s", calls, holder, g.Znode())
 	}
 	for ahead := 1; ahead <= 3; ahead++ {
 		if w := k.waits(f, s, f.path("a")); w.place.Position != ahead || !f.exists(w.place.Znode) {
@@ -68,11 +68,11 @@ func joinedIsWaitedFor(f *fixture, k kind) {
 		<-proceed
 	}})
 	call := start(f, func() (grant, error) { return l.Enter(f.ctx) })
-	f.await(entered, "joining the line")
+	f.await(entered, "the call of joined")
 	f.awaitChildren(f.path("a"), 1)
 	call.blocked(f)
 	close(proceed)
-	call.value1(f)
+	call.must(f)
 }
 
 func notReentrant(f *fixture, k kind) {
@@ -81,8 +81,7 @@ func notReentrant(f *fixture, k kind) {
 	w := k.waits(f, s, f.path("a"))
 	w.blocked(f)
 	w.cancel()
-	_, err := w.result(f)
-	f.is(err, context.Canceled)
+	f.is(w.failure(f), context.Canceled)
 	f.held(g)
 }
 
@@ -109,24 +108,21 @@ func foreignChildren(f *fixture, k kind) {
 	if p := w.place.Position; p != 1 && !(k.hands() && p == recipes.UnknownPosition) {
 		f.Errorf("position %d; want 1", p)
 	}
-	in, err := k.at(f, s, f.path("a")).Contenders(f.ctx)
-	f.must(err)
+	in := get(f, k.at(f, s, f.path("a")).Contenders)
 	if len(in) != 2 {
-		f.Errorf("%d stand in line; want 2", len(in))
+		f.Errorf("%d contenders; want 2", len(in))
 	}
-	f.must(g.GiveBack(f.ctx))
-	f.must(w.value1(f).GiveBack(f.ctx))
+	f.must(g.Release(f.ctx))
+	f.must(w.must(f).Release(f.ctx))
 }
 
 func contendersInOrder(f *fixture, k kind) {
-	before := time.Now().Add(-time.Minute) // by the server's clock
+	before := time.Now().Add(-time.Minute) // the server's clock can differ
 	one, two := f.open(), f.open()
-	g, err := k.with(f, one, f.path("a"), options{data: "first"}).Enter(f.ctx)
-	f.must(err)
+	g := get(f, k.with(f, one, f.path("a"), options{data: "first"}).Enter)
 	second := k.waitsWith(f, two, f.path("a"), options{data: "second"})
 	third := k.waitsWith(f, one, f.path("a"), options{data: "third"})
-	in, err := k.at(f, two, f.path("a")).Contenders(f.ctx)
-	f.must(err)
+	in := get(f, k.at(f, two, f.path("a")).Contenders)
 	want := []struct {
 		znode, data string
 		session     int64
@@ -136,24 +132,24 @@ func contendersInOrder(f *fixture, k kind) {
 		{third.place.Znode, "third", one.ID()},
 	}
 	if len(in) != len(want) {
-		f.Fatalf("%d stand in line; want %d", len(in), len(want))
+		f.Fatalf("%d contenders; want %d", len(in), len(want))
 	}
 	for i, c := range in {
 		w := want[i]
 		_, stat := f.read(w.znode)
 		if c.Znode != w.znode || string(c.Data) != w.data || c.SessionID != w.session || int64(c.Token) != stat.Czxid {
-			f.Errorf("place %d: %+v; want %+v with token %d", i, c, w, stat.Czxid)
+			f.Errorf("contender %d: %+v; want %+v with token %d", i, c, w, stat.Czxid)
 		}
 		if !c.Since.Equal(time.UnixMilli(stat.Ctime)) || c.Since.Before(before) {
-			f.Errorf("place %d: since %v; want %v", i, c.Since, time.UnixMilli(stat.Ctime))
+			f.Errorf("contender %d: since %v; want %v", i, c.Since, time.UnixMilli(stat.Ctime))
 		}
 		if !strings.HasSuffix(c.Znode, fmt.Sprintf("%010d", c.Sequence)) {
-			f.Errorf("place %d: sequence %d of %s", i, c.Sequence, c.Znode)
+			f.Errorf("contender %d: sequence %d of %s", i, c.Sequence, c.Znode)
 		}
 	}
-	f.must(g.GiveBack(f.ctx))
-	if next := second.value1(f); next.Token() != in[1].Token {
-		f.Errorf("granted with token %d; the line said %d", next.Token(), in[1].Token)
+	f.must(g.Release(f.ctx))
+	if next := second.must(f); next.Token() != in[1].Token {
+		f.Errorf("granted with token %d; Contenders returned %d", next.Token(), in[1].Token)
 	}
 }
 
@@ -162,7 +158,7 @@ func emptyLine(f *fixture, k kind) {
 	for _, when := range []string{"the path does not exist", "the path exists"} {
 		in, err := l.Contenders(f.ctx)
 		if err != nil || len(in) != 0 {
-			f.Errorf("%s: %v, %v; want nobody and no error", when, in, err)
+			f.Errorf("%s: %v, %v; want no contender and no error", when, in, err)
 		}
 		if when == "the path does not exist" {
 			f.create(f.path("a"), "")

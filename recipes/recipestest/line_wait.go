@@ -7,24 +7,23 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// waitTests are about waiting in line and leaving it.
+// waitTests are about waiting and about leaving the wait queue.
 func waitTests() []kindTest {
 	return []kindTest{
-		{"cancelling leaves the line", cancelLeaves},
-		{"a deadline leaves the line", deadlineLeaves},
-		{"a context that has ended enters nothing", endedContext},
-		{"a contender that leaves the middle of the line leaves the order as it was", cancelInTheMiddle},
-		{"a contender that leaves while the connection is down is removed when it is back", cancelWhileSevered},
-		{"a lost connection keeps the place in line", waiterReconnects},
-		{"a departure during a lost connection is not missed", departureWhileSevered},
-		{"a change of data wakes nobody into a grant", dataChange},
-		{"a waiter whose znode was removed gets ErrRemoved", waiterRemoved},
+		{"a cancelled waiter leaves the wait queue", cancelLeaves},
+		{"a waiter whose deadline passes leaves the wait queue", deadlineLeaves},
+		{"with a context that has ended, nothing is created", endedContext},
+		{"a waiter that leaves does not change the order of the others", cancelInTheMiddle},
+		{"a waiter that leaves during a lost connection is removed after the reconnect", cancelWhileSevered},
+		{"a release during a lost connection is not missed", departureWhileSevered},
+		{"a change of data grants nothing", dataChange},
+		{"a waiter whose znode is deleted gets ErrRemoved", waiterRemoved},
 		{"a waiter whose session is closed gets ErrClosed", waiterClosed},
 		{"a waiter whose session expires gets ErrExpired", waiterExpires},
-		{"on a lost session nobody enters", enterAfterLoss},
-		{"a lost reply to the creation leaves one contender", creationReplyLost},
-		{"a lost creation is made again", creationLost},
-		{"a cancellation while the creation's outcome is unknown leaves nobody", creationCancelled},
+		{"on a lost session the call fails", enterAfterLoss},
+		{"a create whose reply is lost leaves one contender", creationReplyLost},
+		{"a create whose request is lost is repeated", creationLost},
+		{"a cancellation while the outcome of the create is unknown leaves no contender", creationCancelled},
 	}
 }
 
@@ -33,31 +32,28 @@ func cancelLeaves(f *fixture, k kind) {
 	g := k.granted(f, s, f.path("a"))
 	w, next := k.waits(f, s, f.path("a")), k.waits(f, f.open(), f.path("a"))
 	w.cancel()
-	_, err := w.result(f)
+	err := w.failure(f)
 	f.is(err, context.Canceled)
 	f.isNot(err, recipes.ErrSessionLost, recipes.ErrNotHeld, recipes.ErrUnavailable)
 	f.awaitNode(w.place.Znode, false)
 	f.held(g)
-	f.must(g.GiveBack(f.ctx))
-	f.must(next.value1(f).GiveBack(f.ctx))
+	f.must(g.Release(f.ctx))
+	f.must(next.must(f).Release(f.ctx))
 	f.awaitChildren(f.path("a"), 0)
 }
 
 func deadlineLeaves(f *fixture, k kind) {
 	s := f.open()
 	k.granted(f, s, f.path("a"))
-	_, err := k.at(f, s, f.path("a")).Enter(f.briefly())
-	f.is(err, context.DeadlineExceeded)
+	f.is(errOf(k.at(f, s, f.path("a")).Enter(f.briefly())), context.DeadlineExceeded)
 	f.awaitChildren(f.path("a"), 1)
 }
 
 func endedContext(f *fixture, k kind) {
 	s := f.open()
-	before := f.stats(s).Writes
-	_, err := k.at(f, s, f.path("a")).Enter(f.ended())
-	f.is(err, context.Canceled)
-	if sent := f.stats(s).Writes - before; sent != 0 || f.exists(f.path("a")) {
-		f.Errorf("%d writes were sent", sent)
+	f.writesNothing(s, func() { f.is(errOf(k.at(f, s, f.path("a")).Enter(f.ended())), context.Canceled) })
+	if f.exists(f.path("a")) {
+		f.Error("the path was created")
 	}
 }
 
@@ -69,11 +65,11 @@ func cancelInTheMiddle(f *fixture, k kind) {
 	middle.result(f)
 	f.awaitNode(middle.place.Znode, false)
 	last.blocked(f)
-	f.must(g.GiveBack(f.ctx))
-	g = first.value1(f)
+	f.must(g.Release(f.ctx))
+	g = first.must(f)
 	last.blocked(f)
-	f.must(g.GiveBack(f.ctx))
-	last.value1(f)
+	f.must(g.Release(f.ctx))
+	last.must(f)
 }
 
 func cancelWhileSevered(f *fixture, k kind) {
@@ -82,10 +78,9 @@ func cancelWhileSevered(f *fixture, k kind) {
 	w := k.waits(f, s, f.path("a"))
 	f.sever(s)
 	w.cancel()
-	_, err := w.result(f)
-	f.is(err, context.Canceled)
+	f.is(w.failure(f), context.Canceled)
 	if !f.exists(w.place.Znode) {
-		f.Error("the znode is gone while its session cannot reach the server")
+		f.Error("the znode was deleted although its session cannot reach the server")
 	}
 	f.relay(s).Restore()
 	f.awaitNode(w.place.Znode, false)
@@ -101,8 +96,8 @@ func waiterReconnects(f *fixture, k kind) {
 		f.reconnect(s)
 	}
 	w.blocked(f)
-	f.must(g.GiveBack(f.ctx))
-	if got := w.value1(f).Znode(); got != w.place.Znode {
+	f.must(g.Release(f.ctx))
+	if got := w.must(f).Znode(); got != w.place.Znode {
 		f.Errorf("granted as %s; joined as %s", got, w.place.Znode)
 	}
 }
@@ -112,10 +107,10 @@ func departureWhileSevered(f *fixture, k kind) {
 	s := f.open()
 	w := k.waits(f, s, f.path("a"))
 	f.sever(s)
-	f.must(g.GiveBack(f.ctx))
+	f.must(g.Release(f.ctx))
 	w.blocked(f)
 	f.relay(s).Restore()
-	f.held(w.value1(f))
+	f.held(w.must(f))
 }
 
 func dataChange(f *fixture, k kind) {
@@ -125,10 +120,11 @@ func dataChange(f *fixture, k kind) {
 	k.watches(f, s, f.path("a"))
 	before := f.stats(s)
 	_, err := f.connect(f.servers).Set(g.Znode(), []byte("changed"), -1) // another client
-	if k.hands() {                                                       // a change would mean a release
+	if k.hands() {
+		// The ACL forbids it, because a change of the data would signal a release.
 		f.is(err, zk.ErrNoAuth)
-		f.must(g.GiveBack(f.ctx))
-		w.value1(f)
+		f.must(g.Release(f.ctx))
+		w.must(f)
 		return
 	}
 	f.must(err)
@@ -137,8 +133,8 @@ func dataChange(f *fixture, k kind) {
 	})
 	w.blocked(f)
 	f.held(g)
-	f.must(g.GiveBack(f.ctx))
-	w.value1(f)
+	f.must(g.Release(f.ctx))
+	w.must(f)
 }
 
 func waiterRemoved(f *fixture, k kind) {
@@ -146,11 +142,11 @@ func waiterRemoved(f *fixture, k kind) {
 	w := k.waits(f, f.open(), f.path("a"))
 	next := k.waits(f, f.open(), f.path("a"))
 	f.remove(w.place.Znode)
-	f.must(g.GiveBack(f.ctx))
-	_, err := w.result(f)
+	f.must(g.Release(f.ctx))
+	err := w.failure(f)
 	f.is(err, recipes.ErrRemoved)
 	f.isNot(err, recipes.ErrSessionLost)
-	next.value1(f)
+	next.must(f)
 }
 
 func waiterClosed(f *fixture, k kind) {
@@ -158,10 +154,9 @@ func waiterClosed(f *fixture, k kind) {
 	s := f.open()
 	w := k.waits(f, s, f.path("a"))
 	f.must(s.Close(f.ctx))
-	_, err := w.result(f)
-	f.is(err, recipes.ErrSessionLost, recipes.ErrClosed)
+	f.is(w.failure(f), recipes.ErrSessionLost, recipes.ErrClosed)
 	if f.exists(w.place.Znode) {
-		f.Error("the znode has outlived its session")
+		f.Error("the znode exists after the close of its session")
 	}
 }
 
@@ -170,8 +165,7 @@ func waiterExpires(f *fixture, k kind) {
 	s := f.open()
 	w := k.waits(f, s, f.path("a"))
 	f.expire(s)
-	_, err := w.result(f)
-	f.is(err, recipes.ErrSessionLost, recipes.ErrExpired)
+	f.is(w.failure(f), recipes.ErrSessionLost, recipes.ErrExpired)
 	f.held(g)
 }
 
@@ -183,14 +177,10 @@ func enterAfterLoss(f *fixture, k kind) {
 		s := f.open()
 		l := k.at(f, s, f.path("a"))
 		end(s)
-		_, err := l.Enter(f.ctx)
-		f.is(err, recipes.ErrSessionLost, reason)
-		_, err = l.Contenders(f.ctx)
-		f.is(err, recipes.ErrSessionLost, reason)
-		_, err = k.at(f, s, f.path("b")).Enter(f.ctx) // a line sends nothing when it is made
+		f.is(errOf(l.Enter(f.ctx)), recipes.ErrSessionLost, reason)
+		f.is(errOf(l.Contenders(f.ctx)), recipes.ErrSessionLost, reason)
+		_, err := k.at(f, s, f.path("b")).Enter(f.ctx) // opening a recipe sends nothing, so it succeeds
 		f.is(err, recipes.ErrSessionLost, reason)
 	}
-	if names := f.children(f.path("a")); len(names) != 0 {
-		f.Errorf("left behind: %v", names)
-	}
+	f.empty(f.path("a"))
 }

@@ -6,17 +6,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// lockTests are what only a lock promises.
+// lockTests are what a lock promises beyond lineTests.
 func lockTests() []test {
 	return []test{
 		{"try/a free lock is granted", tryFree},
-		{"try/a held lock is ErrContended, and the line is left", tryHeld},
+		{"try/a held lock is ErrContended, and the contender leaves", tryHeld},
 		{"try/it is not re-entrant", tryOwn},
-		{"try/joined tells the place", tryJoined},
-		{"try/of many exactly one is granted", tryTogether},
-		{"try/it waits for the server as long as the context allows", tryFrozen},
-		{"two locks of one path are one", twoOfOnePath},
-		{"recipes that share no queue refuse each other", recipesRefuse},
+		{"try/joined reports the place", tryJoined},
+		{"try/exactly one of many is granted", tryTogether},
+		{"try/it waits for the server until the context ends", tryFrozen},
+		{"two locks with one path are the same lock", twoOfOnePath},
+		{"recipes that share no wait queue refuse each other", recipesRefuse},
 	}
 }
 
@@ -29,14 +29,11 @@ func (f *fixture) lock(s recipes.Recipes, path string) recipes.Lock {
 
 func (f *fixture) acquire(s recipes.Recipes, path string) recipes.Hold {
 	f.Helper()
-	h, err := f.lock(s, path).Acquire(f.ctx)
-	f.must(err)
-	return h
+	return get(f, f.lock(s, path).Acquire)
 }
 
 func tryFree(f *fixture) {
-	h, err := f.lock(f.open(), f.path("a")).TryAcquire(f.ctx)
-	f.must(err)
+	h := get(f, f.lock(f.open(), f.path("a")).TryAcquire)
 	f.held(h)
 	f.must(h.Release(f.ctx))
 }
@@ -47,7 +44,7 @@ func tryHeld(f *fixture) {
 	f.is(err, recipes.ErrContended)
 	f.isNot(err, recipes.ErrNotHeld, recipes.ErrSessionLost)
 	if names := f.children(f.path("a")); len(names) != 1 {
-		f.Errorf("the line is %v; want the holder alone", names)
+		f.Errorf("the wait queue is %v; want only the holder", names)
 	}
 	f.held(h)
 	f.must(h.Release(f.ctx))
@@ -57,10 +54,8 @@ func tryHeld(f *fixture) {
 func tryOwn(f *fixture) {
 	s := f.open()
 	l := f.lock(s, f.path("a"))
-	_, err := l.Acquire(f.ctx)
-	f.must(err)
-	_, err = l.TryAcquire(f.ctx)
-	f.is(err, recipes.ErrContended)
+	get(f, l.Acquire)
+	f.is(errOf(l.TryAcquire(f.ctx)), recipes.ErrContended)
 }
 
 func tryJoined(f *fixture) {
@@ -69,10 +64,9 @@ func tryJoined(f *fixture) {
 	var places []recipes.Place
 	l, err := s.Lock(f.path("a"), recipes.LockConfig{Joined: func(p recipes.Place) { places = append(places, p) }})
 	f.must(err)
-	_, err = l.TryAcquire(f.ctx)
-	f.is(err, recipes.ErrContended)
+	f.is(errOf(l.TryAcquire(f.ctx)), recipes.ErrContended)
 	if len(places) != 1 || places[0].Position != 1 {
-		f.Errorf("joined was called with %v; want once with position 1", places)
+		f.Errorf("joined was called with %v; want one call with position 1", places)
 	}
 }
 
@@ -97,7 +91,7 @@ func tryTogether(f *fixture) {
 		f.Errorf("%d were granted; want 1", granted)
 	}
 	if names := f.children(f.path("a")); len(names) != 1 {
-		f.Errorf("the line is %v; want the holder alone", names)
+		f.Errorf("the wait queue is %v; want only the holder", names)
 	}
 }
 
@@ -108,16 +102,14 @@ func tryFrozen(f *fixture) {
 	f.is(err, context.DeadlineExceeded)
 	f.isNot(err, recipes.ErrContended)
 	f.relay(s).Restore()
-	// Nothing of it stays in the line.
+	// The call has left no contender.
 	f.must(f.acquire(s, f.path("a")).Release(f.ctx))
 	f.awaitChildren(f.path("a"), 0)
 }
 
 func twoOfOnePath(f *fixture) {
 	s := f.open()
-	h, err := f.lock(s, f.path("a")).TryAcquire(f.ctx)
-	f.must(err)
-	_, err = f.lock(s, f.path("a")).TryAcquire(f.ctx)
-	f.is(err, recipes.ErrContended)
+	h := get(f, f.lock(s, f.path("a")).TryAcquire)
+	f.is(errOf(f.lock(s, f.path("a")).TryAcquire(f.ctx)), recipes.ErrContended)
 	f.must(h.Release(f.ctx))
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// TestContract runs the contract over every way to reach the recipes. make test-all does
-// so on every kind of server. Other runs take one for each, and the embedded server where
-// there is no real one.
+// TestContract runs the contract over every transport. make test-all runs each on every kind of
+// server. Other runs use one kind for each, and the embedded server if there is no real one.
 func TestContract(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(transport.name, func(t *testing.T) {
@@ -56,13 +55,13 @@ var servers = []struct {
 		return func(testing.TB) []string { return []string{addr} }
 	}},
 	{"real", func(t *testing.T) func(testing.TB) []string {
-		// Each test asks by itself, so that each is counted.
+		// Each test asks for the servers, so that each counts as one on a real server.
 		return func(tb testing.TB) []string { return ensembletest.Shared(tb).Addrs() }
 	}},
 }
 
-// embedded starts an in-process server that grants the timeouts of
-// ensembletest.Quick and reaps containers as often.
+// embedded starts an in-process server that grants the session timeouts of ensembletest.Quick
+// and deletes empty containers at the same interval.
 func embedded(t testing.TB) *zkserver.Server {
 	t.Helper()
 	s, err := zkserver.Listen(zkserver.Config{

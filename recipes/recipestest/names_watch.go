@@ -13,7 +13,7 @@ func (f *fixture) watchName(s recipes.Recipes, path, name string) <-chan recipes
 	return records
 }
 
-// becomes takes records until one has these data.
+// becomes receives records until one has this data.
 func (f *fixture) becomes(records <-chan recipes.Record, data string) {
 	f.Helper()
 	for {
@@ -62,6 +62,5 @@ func namesWatchEnds(f *fixture) {
 	drained(f, one, "the cancelled channel")
 	f.expire(s)
 	drained(f, two, "the channel of an expired session")
-	_, err = f.names(s, f.path("n")).Watch(f.ctx, "db")
-	f.is(err, recipes.ErrExpired)
+	f.is(errOf(f.names(s, f.path("n")).Watch(f.ctx, "db")), recipes.ErrExpired)
 }

@@ -9,28 +9,26 @@ import (
 
 func observeTests() []test {
 	return []test{
-		{"observe/leaders, acknowledgements and None come in order", observeSequence},
-		{"observe/the first is the present leader", observePresent},
-		{"observe/arrivals and departures behind the leader tell nothing", observeOnlyLeader},
-		{"observe/an acknowledgement that is replaced or deleted is told", observeAcknowledgement},
-		{"observe/a candidacy from before a restart is known by its session", observeRestarted},
+		{"observe/leaders, acknowledgements and None arrive in order", observeSequence},
+		{"observe/the first value is the current leader", observePresent},
+		{"observe/candidates behind the leader send no values", observeOnlyLeader},
+		{"observe/an acknowledgement that is replaced or deleted is reported", observeAcknowledgement},
+		{"observe/the session distinguishes a candidate from one before a restart", observeRestarted},
 		{"observe/a slow reader gets the latest", observeSlowly},
-		{"observe/a path that is made and removed is followed", observePath},
+		{"observe/a path that is created and deleted is followed", observePath},
 		{"observe/a change during a lost connection is not missed", observeReconnects},
 		{"observe/the channel is closed when the context ends", observeCancelled},
 		{"observe/the channel is closed when the session is lost", observeLost},
-		{"observe/a first look that fails is an error", observeFails},
+		{"observe/a failure of the first read is an error", observeFails},
 	}
 }
 
 func (f *fixture) observe(s recipes.Recipes, path string) <-chan recipes.Leader {
 	f.Helper()
-	leaders, err := f.election(s, path).Observe(f.ctx)
-	f.must(err)
-	return leaders
+	return get(f, f.election(s, path).Observe)
 }
 
-// observes observes until a leader satisfies.
+// observes waits until it observes a leader that satisfies the condition.
 func (f *fixture) observes(s recipes.Recipes, path string, satisfied func(recipes.Leader) bool) {
 	f.Helper()
 	ctx, cancel := context.WithCancel(f.ctx)
@@ -41,7 +39,7 @@ func (f *fixture) observes(s recipes.Recipes, path string, satisfied func(recipe
 	}
 }
 
-// sees checks the next value of an observation.
+// sees checks the next observed leader.
 func (f *fixture) sees(leaders <-chan recipes.Leader, znode string, acknowledged bool) {
 	f.Helper()
 	got := receive(f, leaders, "the next leader")
@@ -57,9 +55,9 @@ func observeSequence(f *fixture) {
 	f.sees(leaders, one.Znode(), false)
 	f.must(one.Acknowledge(f.ctx, nil))
 	f.sees(leaders, one.Znode(), true)
-	next := electionKind("").waits(f, f.open(), f.path("a"))
+	next := electionKind.waits(f, f.open(), f.path("a"))
 	f.remove(one.Znode())
-	two := next.value1(f).(electionGrant)
+	two := next.must(f).Grant.(recipes.Leadership)
 	f.sees(leaders, two.Znode(), false)
 	f.must(two.Resign(f.ctx))
 	f.sees(leaders, "", false)
@@ -84,34 +82,34 @@ func observeRestarted(f *fixture) {
 	leaders := f.observe(restarted, f.path("a"))
 	got := receive(f, leaders, "the present leader")
 	if string(got.Data) != "proposal" || got.SessionID != crashed.ID() || got.SessionID == restarted.ID() {
-		f.Errorf("observed %+v; want the candidacy of session %#x", got, crashed.ID())
+		f.Errorf("observed %+v; want the candidate of session %#x", got, crashed.ID())
 	}
-	campaign := electionKind("").waits(f, restarted, f.path("a"))
+	campaign := electionKind.waits(f, restarted, f.path("a"))
 	f.expire(crashed)
 	f.lost(old, recipes.ErrExpired)
-	now := campaign.value1(f)
+	now := campaign.must(f)
 	got = receive(f, leaders, "the next leader")
 	if got.SessionID != restarted.ID() || got.Znode != now.Znode() {
-		f.Errorf("observed %+v; want that of session %#x", got, restarted.ID())
+		f.Errorf("observed %+v; want the one of session %#x", got, restarted.ID())
 	}
 }
 
 func observeOnlyLeader(f *fixture) {
 	s := f.open()
 	l := f.lead(f.open(), f.path("a"))
-	// The place of acknowledgements is there, or its creation may be told too.
+	// The parent of acknowledgements exists. Otherwise its creation can send an event too.
 	_, err := f.outside.Create(f.path("a", "acks"), nil, 0, zk.WorldACL(zk.PermAll))
 	f.must(err)
 	leaders := f.observe(s, f.path("a"))
 	f.sees(leaders, l.Znode(), false)
 	events := f.stats(s).WatchEvents
-	w := electionKind("").waits(f, f.open(), f.path("a"))
+	w := electionKind.waits(f, f.open(), f.path("a"))
 	w.cancel()
 	f.awaitNode(w.place.Znode, false)
 	f.must(l.Acknowledge(f.ctx, nil))
 	f.sees(leaders, l.Znode(), true)
 	if got := f.stats(s).WatchEvents - events; got != 1 {
-		f.Errorf("%d watch events; want that of the acknowledgement alone", got)
+		f.Errorf("%d watch events; want only the one of the acknowledgement", got)
 	}
 }
 
@@ -146,7 +144,7 @@ func observePath(f *fixture) {
 	leaders := f.observe(s, f.path("a"))
 	f.sees(leaders, "", false)
 	for range 2 {
-		f.create(f.path("a"), "") // an empty line is nobody still
+		f.create(f.path("a"), "") // without candidates it changes nothing
 		l := f.lead(f.open(), f.path("a"))
 		f.sees(leaders, l.Znode(), false)
 		f.must(l.Resign(f.ctx))
@@ -194,9 +192,7 @@ func observeLost(f *fixture) {
 
 func observeFails(f *fixture) {
 	s := f.open()
-	_, err := f.election(s, f.path("a")).Observe(f.ended())
-	f.is(err, context.Canceled)
+	f.is(errOf(f.election(s, f.path("a")).Observe(f.ended())), context.Canceled)
 	f.must(s.Close(f.ctx))
-	_, err = f.election(s, f.path("a")).Observe(f.ctx)
-	f.is(err, recipes.ErrSessionLost, recipes.ErrClosed)
+	f.is(errOf(f.election(s, f.path("a")).Observe(f.ctx)), recipes.ErrSessionLost, recipes.ErrClosed)
 }

@@ -1,6 +1,11 @@
 package recipestest
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
 
 // pending is a call that runs in another goroutine.
 type pending[T any] struct {
@@ -19,29 +24,48 @@ func start[T any](f *fixture, call func() (T, error)) *pending[T] {
 		select {
 		case <-p.done:
 		case <-time.After(patience):
-			f.Error("a call goes on after its test has ended")
+			f.Error("a call has not returned at the end of its test")
 		}
 	})
 	return p
 }
 
-// startErr is start for a call that returns nothing but an error.
+// startErr is start for a call that returns only an error.
 func startErr(f *fixture, call func() error) *pending[struct{}] {
 	return start(f, func() (struct{}, error) { return struct{}{}, call() })
 }
 
+// result waits for the return of the call.
 func (p *pending[T]) result(f *fixture) (T, error) {
 	f.Helper()
 	f.await(p.done, "the return of the call")
 	return p.value, p.err
 }
 
-func (p *pending[T]) value1(f *fixture) T {
+// must returns the value of a call that succeeds.
+func (p *pending[T]) must(f *fixture) T {
 	f.Helper()
 	v, err := p.result(f)
 	f.must(err)
 	return v
 }
+
+// failure returns the error of the call.
+func (p *pending[T]) failure(f *fixture) error {
+	f.Helper()
+	return errOf(p.result(f))
+}
+
+// get makes a call that succeeds, with the context of the test.
+func get[T any](f *fixture, call func(context.Context) (T, error)) T {
+	f.Helper()
+	v, err := call(f.ctx)
+	f.must(err)
+	return v
+}
+
+// errOf drops the value of a call of which only the error matters.
+func errOf[T any](_ T, err error) error { return err }
 
 // blocked checks that the call has not returned.
 func (p *pending[T]) blocked(f *fixture) {
@@ -51,4 +75,25 @@ func (p *pending[T]) blocked(f *fixture) {
 		f.Fatalf("the call returned (%v, %v); want it to wait", p.value, p.err)
 	default:
 	}
+}
+
+// waiter is a contender that has joined a wait queue and has no grant yet.
+type waiter[G any] struct {
+	*pending[G]
+	place  recipes.Place
+	cancel context.CancelFunc
+}
+
+// waits makes a call that joins a wait queue, and returns when it has joined. enter returns
+// that call; it passes joined to the configuration of its recipe.
+func waits[G any](f *fixture, enter func(joined func(recipes.Place)) func(context.Context) (G, error)) *waiter[G] {
+	f.Helper()
+	joined := make(chan recipes.Place, 1)
+	call := enter(func(p recipes.Place) { joined <- p })
+	ctx, cancel := context.WithCancel(f.ctx)
+	w := &waiter[G]{cancel: cancel}
+	w.pending = start(f, func() (G, error) { return call(ctx) })
+	f.Cleanup(cancel) // runs before start's clean-up, which waits for the call
+	w.place = receive(f, joined, "the place in the wait queue")
+	return w
 }

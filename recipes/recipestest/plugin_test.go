@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	leaktest.Main(leaktest.SideBySide{Tests: withPlugin{ensembletest.Owner{Tests: m}}})
 }
 
-// withPlugin runs tests and removes the plugin that they have built.
+// withPlugin runs the tests and removes the plugin that they have built.
 type withPlugin struct{ tests interface{ Run() int } }
 
 func (w withPlugin) Run() int {
@@ -38,8 +38,7 @@ func (w withPlugin) Run() int {
 	return w.tests.Run()
 }
 
-// built is the plugin, built once for each run of the tests from what is in the
-// tree now.
+// built is the plugin, built from the working tree once for each run of the tests.
 var built struct {
 	once      sync.Once
 	dir, path string
@@ -81,8 +80,8 @@ func launch(t testing.TB) *host.Plugin {
 	return p
 }
 
-// closePlugin closes a plugin. It accepts that the plugin is gone already, and that
-// the end of a session is not confirmed that a test has left without a server.
+// closePlugin closes a plugin. The plugin may have exited, and the close of a session may be
+// unconfirmed if its test has stopped the server.
 func closePlugin(t testing.TB, p *host.Plugin) {
 	t.Helper()
 	select {

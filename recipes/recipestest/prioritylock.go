@@ -5,40 +5,47 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
+
+// priorityKind is the writers of a priority lock. Without an option all of them have one priority.
+var priorityKind = kind{name: "writers", marker: "writing-00-",
+	open: func(s recipes.Client, path string, o options) (line, error) {
+		l, err := s.PriorityLock(path, recipes.PriorityLockConfig{
+			Priority: o.priority, Strategy: o.strategy, Data: []byte(o.data), Joined: o.joined,
+		})
+		return lineOf(l, err, recipes.PriorityLock.AcquireWrite, recipes.PriorityLock.Contenders, recipes.PriorityHold.Release)
+	}}
 
 // priorityTests are what a priority lock promises.
 func priorityTests() []test {
 	return []test{
-		{"znodes tell priority, and who holds", priorityNames},
-		{"readers share, writers are alone", priorityModes},
-		{"a higher priority goes before lower ones that wait, whenever it came", priorityLockOrder},
-		{"within a priority the order is that of joining", priorityTies},
-		{"a reader waits for better writers only", priorityReader},
-		{"a holder is not disturbed by a higher priority", priorityHolder},
+		{"znodes are named after their priority, and holders differ from waiters", priorityNames},
+		{"readers share, a writer excludes all others", priorityModes},
+		{"a higher priority is granted before lower ones, whenever it joins", priorityLockOrder},
+		{"within a priority, grants follow the order of joining", priorityTies},
+		{"a reader waits only for writers with the same or a higher priority", priorityReader},
+		{"a higher priority does not end a hold", priorityHolder},
 		{"tokens grow with every grant", priorityTokens},
-		{"of many, writers are alone", priorityUnderLoad},
-		{"try/refused by contenders ahead, and the line is left", priorityTry},
-		{"cancelling leaves the line", priorityCancel},
-		{"a waiter whose znode was removed gets ErrRemoved", priorityRemoved},
-		{"a departure during a lost connection is not missed", prioritySevered},
-		{"a lost reply to the claim leaves one grant", priorityReplyLost},
-		{"the end of a session is the end of its hold", priorityExpired},
-		{"a release that the server refuses can be tried again", priorityReleaseRefused},
-		{"contenders are told in order", priorityContenders},
-		{"a path that holds something else is ErrMismatch", priorityForeign},
+		{"at most one of many writers holds at a time", priorityUnderLoad},
+		{"try/with contenders ahead it is ErrContended, and the contender leaves", priorityTry},
+		{"a cancelled waiter leaves the wait queue", priorityKind.of(cancelLeaves)},
+		{"a waiter whose znode is deleted gets ErrRemoved", priorityRemoved},
+		{"a release during a lost connection is not missed", priorityKind.of(departureWhileSevered)},
+		{"a lost reply to the grant leaves one grant", priorityReplyLost},
+		{"the end of a session is the end of its hold", priorityKind.of(nextAfterExpiry)},
+		{"a release that the server refuses can be repeated", priorityKind.of(releaseRefused)},
+		{"contenders are listed in order", priorityContenders},
+		{"a path with other data is ErrMismatch", priorityForeign},
 		{"a bad priority is ErrInvalid", priorityLockInvalid},
-		{"ask/holders of lower priority are asked, others are not", priorityAsk},
-		{"ask/a holder that is not revocable is left alone", priorityAskNot},
-		{"revoke/a waiter takes the request along", priorityRevokeWaiter},
-		{"revoke/a holder is asked by the name that it waited with", priorityRevokeByOldName},
-		{"revoke/one that is not revocable is left alone", priorityRevokeNotAllowed},
-		{"revoke/forced takes the hold, and writes are refused", priorityForced},
-		{"hand-off/the successor goes before better priorities", handOffSuccessor},
-		{"hand-off/a successor that leaves holds nobody back", handOffLeaves},
+		{"ask/only holders with a lower priority are asked", priorityAsk},
+		{"ask/a holder that is not revocable is not asked", priorityAskNot},
+		{"revoke/a waiter keeps the request when it is granted", priorityRevokeWaiter},
+		{"revoke/a holder can be named by the znode that waited", priorityRevokeByOldName},
+		{"revoke/a contender that is not revocable is ErrNotRevocable", priorityRevokeNotAllowed},
+		{"revoke/a forced one ends the hold, and writes are refused", priorityForced},
+		{"hand-off/the successor is granted before higher priorities", handOffSuccessor},
+		{"hand-off/a successor that leaves blocks no other waiter", handOffLeaves},
 		{"hand-off/only a waiter can be the successor", handOffNobody},
 		{"hand-off/there is one successor at a time", handOffOnce},
 		{"hand-off/a lost hold cannot be handed off", handOffLost},
@@ -72,43 +79,15 @@ func (f *fixture) priorityHeld(s recipes.Recipes, mode recipes.Mode, o ...func(*
 	return h
 }
 
-type priorityWaiter struct {
-	*pending[recipes.PriorityHold]
-	place  recipes.Place
-	cancel context.CancelFunc
-}
-
-func (f *fixture) priorityWaits(s recipes.Recipes, mode recipes.Mode, o ...func(*recipes.PriorityLockConfig)) *priorityWaiter {
+func (f *fixture) priorityWaits(s recipes.Recipes, mode recipes.Mode, o ...func(*recipes.PriorityLockConfig)) *waiter[recipes.PriorityHold] {
 	f.Helper()
-	joined := make(chan recipes.Place, 1)
-	l := f.priority(s, append(o, func(c *recipes.PriorityLockConfig) { c.Joined = func(p recipes.Place) { joined <- p } })...)
-	ctx, cancel := context.WithCancel(f.ctx)
-	w := &priorityWaiter{cancel: cancel}
-	w.pending = start(f, func() (recipes.PriorityHold, error) {
+	return waits(f, func(joined func(recipes.Place)) func(context.Context) (recipes.PriorityHold, error) {
+		l := f.priority(s, append(o, func(c *recipes.PriorityLockConfig) { c.Joined = joined })...)
 		if mode == recipes.Reading {
-			return l.AcquireRead(ctx)
+			return l.AcquireRead
 		}
-		return l.AcquireWrite(ctx)
+		return l.AcquireWrite
 	})
-	f.Cleanup(cancel)
-	w.place = receive(f, joined, "joining the line")
-	return w
-}
-
-func priorityReleaseRefused(f *fixture) {
-	h := f.priorityHeld(f.open(), recipes.Writing)
-	next := f.priorityWaits(f.open(), recipes.Reading)
-	f.acl(f.path("a"), zk.PermRead|zk.PermAdmin)
-	for range 2 {
-		f.is(h.Release(f.ctx), recipes.ErrAccessDenied)
-		f.lost(h, recipes.ErrReleased)
-		next.blocked(f)
-	}
-	f.acl(f.path("a"), zk.PermAll)
-	for range 2 {
-		f.must(h.Release(f.ctx))
-	}
-	f.held(next.value1(f))
 }
 
 func priorityNames(f *fixture) {
@@ -118,15 +97,15 @@ func priorityNames(f *fixture) {
 	for znode, marker := range map[string]string{h.Znode(): "writing-07-", w.place.Znode: "read-42-"} {
 		name := strings.TrimPrefix(znode, f.path("a")+"/")
 		if want := `^_c_` + guid + `-` + marker + `[0-9]{10}$`; !regexp.MustCompile(want).MatchString(name) {
-			f.Errorf("znode %s; want its name like %s", znode, want)
+			f.Errorf("znode %s; want a name like %s", znode, want)
 		}
 	}
 	_, stat := f.read(h.Znode())
 	if int64(h.Token()) != stat.Czxid || stat.EphemeralOwner != s.ID() || h.Mode() != recipes.Writing {
-		f.Errorf("%s: token %d, mode %s; its record is %+v", h.Znode(), h.Token(), h.Mode(), stat)
+		f.Errorf("%s: token %d, mode %s; its Stat is %+v", h.Znode(), h.Token(), h.Mode(), stat)
 	}
 	f.must(h.Release(f.ctx))
-	f.must(w.value1(f).Release(f.ctx))
+	f.must(w.must(f).Release(f.ctx))
 	f.awaitChildren(f.path("a"), 0)
 }
 
@@ -138,11 +117,11 @@ func priorityModes(f *fixture) {
 	f.must(a.Release(f.ctx))
 	w.blocked(f)
 	f.must(b.Release(f.ctx))
-	h := w.value1(f)
+	h := w.must(f)
 	r.blocked(f)
 	f.must(h.Write(f.ctx))
 	f.must(h.Release(f.ctx))
-	r.value1(f)
+	r.must(f)
 }
 
 func priorityLockOrder(f *fixture) {
@@ -151,23 +130,23 @@ func priorityLockOrder(f *fixture) {
 	middle := f.priorityWaits(f.open(), recipes.Writing, at(30))
 	high := f.priorityWaits(f.open(), recipes.Writing, at(10))
 	if high.place.Position != 1 || middle.place.Position != 1 || low.place.Position != 1 {
-		f.Errorf("joined at %d, %d, %d; want each right behind the holder", low.place.Position, middle.place.Position, high.place.Position)
+		f.Errorf("joined at %d, %d, %d; want each directly behind the holder", low.place.Position, middle.place.Position, high.place.Position)
 	}
-	for _, next := range []*priorityWaiter{high, middle, low} {
+	for _, next := range []*waiter[recipes.PriorityHold]{high, middle, low} {
 		f.must(h.Release(f.ctx))
-		h = next.value1(f)
+		h = next.must(f)
 	}
 }
 
 func priorityTies(f *fixture) {
 	h := f.priorityHeld(f.open(), recipes.Writing, at(5))
-	var all []*priorityWaiter
+	var all []*waiter[recipes.PriorityHold]
 	for range 4 {
 		all = append(all, f.priorityWaits(f.open(), recipes.Writing, at(5)))
 	}
 	for i, next := range all {
 		f.must(h.Release(f.ctx))
-		h = next.value1(f)
+		h = next.must(f)
 		for _, later := range all[i+1:] {
 			later.blocked(f)
 		}
@@ -178,13 +157,13 @@ func priorityReader(f *fixture) {
 	s := f.open()
 	h := f.priorityHeld(s, recipes.Reading, at(5))
 	w := f.priorityWaits(f.open(), recipes.Writing, at(5))
-	f.priorityHeld(f.open(), recipes.Reading, at(4)) // goes before the writer
+	f.priorityHeld(f.open(), recipes.Reading, at(4)) // is ahead of the writer
 	same := f.priorityWaits(f.open(), recipes.Reading, at(5))
 	same.blocked(f)
 	w.blocked(f)
 	f.held(h)
 	w.cancel()
-	same.value1(f)
+	same.must(f)
 }
 
 func priorityHolder(f *fixture) {
@@ -194,7 +173,7 @@ func priorityHolder(f *fixture) {
 	w.blocked(f)
 	f.held(h)
 	f.must(h.Release(f.ctx))
-	w.value1(f)
+	w.must(f)
 }
 
 func priorityTokens(f *fixture) {
@@ -202,43 +181,24 @@ func priorityTokens(f *fixture) {
 	early := f.priorityWaits(f.open(), recipes.Writing, at(9))
 	late := f.priorityWaits(f.open(), recipes.Writing, at(1))
 	f.must(h.Release(f.ctx))
-	first := late.value1(f)
+	first := late.must(f)
 	f.must(first.Release(f.ctx))
-	second := early.value1(f)
+	second := early.must(f)
 	if !(h.Token() < first.Token() && first.Token() < second.Token()) {
 		f.Errorf("tokens %d, %d, %d; want them to grow", h.Token(), first.Token(), second.Token())
 	}
 }
 
 func priorityUnderLoad(f *fixture) {
-	var e exclusive
-	const contenders, turns = 5, 8
+	const turns = 8
 	f.create(f.path("a"), "")
-	var all []*pending[struct{}]
-	for i := range contenders {
-		l := f.priority(f.open(), at(i%3))
-		all = append(all, startErr(f, func() error {
-			for range turns {
-				h, err := l.AcquireWrite(f.ctx)
-				if err != nil {
-					return err
-				}
-				e.enter(h)
-				err = h.Write(f.ctx)
-				e.leave()
-				if err != nil {
-					return err
-				}
-				if err := h.Release(f.ctx); err != nil {
-					return err
-				}
-			}
-			return nil
-		}))
+	var contenders []line
+	for i := range 5 {
+		contenders = append(contenders, priorityKind.with(f, f.open(), f.path("a"), options{priority: i % 3}))
 	}
-	for _, c := range all {
-		c.value1(f)
+	check := exclusive{f: f}
+	f.takeTurns(contenders, turns, check.enter, check.leave)
+	if want := len(contenders) * turns; check.grants != want {
+		f.Errorf("%d grants; want %d", check.grants, want)
 	}
-	e.check(f, contenders*turns)
-	f.awaitChildren(f.path("a"), 0)
 }

@@ -8,15 +8,15 @@ func handOffSuccessor(f *fixture) {
 	second := f.priorityWaits(f.open(), recipes.Reading, at(1))
 	successor := f.priorityWaits(f.open(), recipes.Writing, at(99))
 	f.must(h.HandOff(f.ctx, successor.place.Znode))
-	g := successor.value1(f)
+	g := successor.must(f)
 	best.blocked(f)
 	second.blocked(f)
 	if data, _ := f.read(f.path("a")); data != "" {
-		f.Errorf("the path names a successor that has been granted: %q", data)
+		f.Errorf("the path still names a successor after its grant: %q", data)
 	}
 	f.must(g.Release(f.ctx))
-	f.must(best.value1(f).Release(f.ctx))
-	second.value1(f)
+	f.must(best.must(f).Release(f.ctx))
+	second.must(f)
 }
 
 func handOffLeaves(f *fixture) {
@@ -24,15 +24,14 @@ func handOffLeaves(f *fixture) {
 	successor := f.priorityWaits(f.open(), recipes.Writing, at(99))
 	best := f.priorityWaits(f.open(), recipes.Writing, at(0))
 	f.must(a.HandOff(f.ctx, successor.place.Znode))
-	in, err := f.priority(f.open()).Contenders(f.ctx)
-	f.must(err)
+	in := get(f, f.priority(f.open()).Contenders)
 	if len(in) != 3 || !in[1].Successor || in[1].Znode != successor.place.Znode {
-		f.Errorf("the line is %+v", in)
+		f.Errorf("the wait queue is %+v", in)
 	}
 	successor.cancel()
 	successor.result(f)
 	f.must(b.Release(f.ctx))
-	best.value1(f)
+	best.must(f)
 }
 
 func handOffNobody(f *fixture) {
@@ -57,8 +56,8 @@ func handOffOnce(f *fixture) {
 	f.is(b.HandOff(f.ctx, second.place.Znode), recipes.ErrContended)
 	f.held(b)
 	f.must(b.Release(f.ctx))
-	f.must(first.value1(f).Release(f.ctx))
-	second.value1(f)
+	f.must(first.must(f).Release(f.ctx))
+	second.must(f)
 }
 
 func handOffLost(f *fixture) {
@@ -66,7 +65,7 @@ func handOffLost(f *fixture) {
 	h := f.priorityHeld(s, recipes.Writing)
 	w := f.priorityWaits(f.open(), recipes.Writing)
 	f.remove(h.Znode())
-	g := w.value1(f)
+	g := w.must(f)
 	next := f.priorityWaits(f.open(), recipes.Writing)
 	f.is(h.HandOff(f.ctx, next.place.Znode), recipes.ErrNotHeld, recipes.ErrRemoved)
 	f.held(g)
@@ -81,5 +80,5 @@ func handOffEnds(f *fixture) {
 	f.lost(h, recipes.ErrReleased)
 	f.is(h.Write(f.ctx), recipes.ErrNotHeld)
 	f.is(h.HandOff(f.ctx, w.place.Znode), recipes.ErrNotHeld)
-	f.held(w.value1(f))
+	f.held(w.must(f))
 }

@@ -19,23 +19,19 @@ func priorityAsk(f *fixture) {
 	f.await(low.Revoked(), "the request")
 	w.blocked(f)
 	f.must(low.Release(f.ctx))
-	select {
-	case <-same.Revoked():
-		f.Error("a holder of the same priority was asked")
-	default:
-	}
+	f.notAsked(same)
 	f.must(same.Release(f.ctx))
-	w.value1(f)
+	w.must(f)
 }
 
 func priorityAskNot(f *fixture) {
 	h := f.priorityHeld(f.open(), recipes.Writing, at(9), func(c *recipes.PriorityLockConfig) { c.Data = []byte("mine") })
 	w := f.priorityWaits(f.open(), recipes.Writing, at(0), asks)
 	if data, stat := f.read(h.Znode()); data != "mine" || stat.Version != 0 {
-		f.Errorf("the holder's znode holds %q", data)
+		f.Errorf("the holder's znode has data %q", data)
 	}
 	f.must(h.Release(f.ctx))
-	w.value1(f)
+	w.must(f)
 }
 
 func priorityRevokeWaiter(f *fixture) {
@@ -45,12 +41,12 @@ func priorityRevokeWaiter(f *fixture) {
 	l := f.priority(s)
 	f.must(l.Revoke(f.ctx, w.place.Znode))
 	f.must(h.Release(f.ctx))
-	g := w.value1(f)
+	g := w.must(f)
 	f.await(g.Revoked(), "the request")
 	if data, _ := f.read(g.Znode()); data != "unlock\nzkrecipes: revocable\nme" {
-		f.Errorf("the znode holds %q", data)
+		f.Errorf("the znode has data %q", data)
 	}
-	f.must(l.Revoke(f.ctx, w.place.Znode)) // by the name that it had
+	f.must(l.Revoke(f.ctx, w.place.Znode)) // by its former name
 	f.must(g.Release(f.ctx))
 	f.must(l.Revoke(f.ctx, w.place.Znode))
 	f.is(l.Revoke(f.ctx, f.path("a", "config")), recipes.ErrInvalid)
@@ -63,11 +59,11 @@ func priorityRevokeByOldName(f *fixture) {
 		h := f.priorityHeld(s, recipes.Writing)
 		w := f.priorityWaits(f.open(), recipes.Writing, func(c *recipes.PriorityLockConfig) { c.Revocable, c.Grace = true, patience })
 		f.must(h.Release(f.ctx))
-		g := w.value1(f)
-		revoked := start(f, func() (struct{}, error) { return struct{}{}, revoke(f.ctx, w.place.Znode) })
+		g := w.must(f)
+		revoked := startErr(f, func() error { return revoke(f.ctx, w.place.Znode) })
 		f.await(g.Revoked(), "the request")
-		f.must(g.Release(f.ctx)) // for which the one by force waits
-		revoked.value1(f)
+		f.must(g.Release(f.ctx)) // RevokeForced waits for it
+		revoked.must(f)
 		f.must(revoke(f.ctx, w.place.Znode))
 	}
 }
@@ -89,10 +85,10 @@ func priorityForced(f *fixture) {
 	h := f.priorityHeld(f.open(), recipes.Writing, at(9), func(c *recipes.PriorityLockConfig) { c.Revocable, c.Grace = true, 20*time.Millisecond })
 	w := f.priorityWaits(s, recipes.Writing)
 	f.must(f.priority(s).Revoke(f.ctx, h.Znode()))
-	f.await(h.Revoked(), "the request") // which a busy machine may read too late in the grace
+	f.await(h.Revoked(), "the request") // on a busy machine the holder may read it too late within the grace
 	f.must(f.priority(s).RevokeForced(f.ctx, h.Znode()))
 	f.lost(h, recipes.ErrRevoked)
-	g := w.value1(f)
+	g := w.must(f)
 	f.is(h.Write(f.ctx, recipes.Create(f.path("a", "late"), nil)), recipes.ErrNotHeld)
 	f.is(f.priority(s).RevokeForced(f.ctx, g.Znode()), recipes.ErrNotRevocable)
 	f.held(g)

@@ -21,11 +21,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// TestPluginKilled: the host knows at once, long before its own deadline, and the lock is
-// free when the server has given the session up.
+// TestPluginKilled: the host notices the kill at once, long before its own deadline. The next
+// contender is granted when the server has expired the session.
 func TestPluginKilled(t *testing.T) {
 	t.Parallel()
-	const timeout = 8 * time.Second // a busy machine may stop the host for some of it
+	const timeout = 8 * time.Second // a busy machine can stop the host for a part of it
 	addrs := ensembletest.Shared(t).Addrs()
 	path := "/plugin-killed-" + uuid.NewString()
 	p := launch(t)
@@ -56,10 +56,10 @@ func TestPluginKilled(t *testing.T) {
 		t.Errorf("the wait in line ended with %v", inLine.err)
 	}
 	if !next.waiting() {
-		t.Error("the next was granted before the session can have expired")
+		t.Error("the next contender was granted before the session can have expired")
 	}
 	next.granted(t)
-	t.Logf("free after %v", next.at.Sub(killed))
+	t.Logf("granted after %v", next.at.Sub(killed))
 }
 
 func kill(t *testing.T, pid int) {
@@ -74,12 +74,12 @@ func kill(t *testing.T, pid int) {
 }
 
 const (
-	hostEnv    = "RECIPESTEST_HOST" // makes the test binary a host: plugin, server, path
-	longerThan = time.Minute        // of a server: the timeout of the session of a host that is killed
+	hostEnv    = "RECIPESTEST_HOST" // its value, plugin|server|path, makes the test binary a host
+	longerThan = time.Minute        // session timeout of the host that is killed
 )
 
-// TestHostKilled: a host that is killed cannot say anything, and its locks are
-// free at once, long before the session's timeout.
+// TestHostKilled: a killed host cannot release its locks. They are free at once, long before the
+// session timeout.
 func TestHostKilled(t *testing.T) {
 	t.Parallel()
 	addrs := ensembletest.Shared(t).Addrs()
@@ -104,7 +104,7 @@ func TestHostKilled(t *testing.T) {
 	}()
 	said, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil || !strings.HasPrefix(said, "holding") {
-		t.Fatalf("the other host said %q, %v", said, err)
+		t.Fatalf("the other host printed %q, %v", said, err)
 	}
 	next := wait(t, open(t, zookeeper.Open, 0, addrs...), path)
 	if !next.waiting() {
@@ -115,7 +115,7 @@ func TestHostKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	next.granted(t)
-	if took := next.at.Sub(killed); took >= longerThan { // the subject: the session is closed, and does not expire
+	if took := next.at.Sub(killed); took >= longerThan { // the session must be closed, not expire
 		t.Errorf("free after %v; the session's timeout is %v", took, longerThan)
 	}
 	t.Logf("free after %v; the session's timeout is %v", next.at.Sub(killed), longerThan)

@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// TestPluginFrozen: a plugin that stands still cannot tell anything. So the host has
-// to lose the hold by its own clock, before another contender can be granted.
+// TestPluginFrozen: a frozen plugin cannot report a loss. So the host must lose the hold by its
+// own deadline, before another contender can be granted.
 func TestPluginFrozen(t *testing.T) {
 	t.Parallel()
 	const timeout = 2 * time.Second
@@ -31,23 +31,23 @@ func TestPluginFrozen(t *testing.T) {
 		t.Fatal(err)
 	}
 	frozen := time.Now()
-	await(t, next.done, "the grant of the next")
+	await(t, next.done, "the next grant")
 	if next.err != nil {
 		t.Fatal(next.err)
 	}
 	select {
 	case <-lost:
 	default:
-		t.Error("the next is granted, and the hold is not lost")
+		t.Error("the next contender was granted before the hold was lost")
 	}
 	if err := h.Err(); !errors.Is(err, recipes.ErrNotHeld) || !errors.Is(err, recipes.ErrSessionLost) {
 		t.Errorf("lost by %v", err)
 	}
 	t.Logf("lost by %v; free after %v", h.Err(), next.at.Sub(frozen))
 
-	// The host ends it all the same.
+	// The host can still end the plugin.
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_ = p.Close(ctx)
-	await(t, p.Exited(), "the plugin's end")
+	await(t, p.Exited(), "the exit of the plugin")
 }

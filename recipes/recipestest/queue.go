@@ -7,11 +7,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// queueForm is what queues and priority queues have in common, so that one test
-// serves both.
+// queueForm is a queue or a priority queue. One test runs against both.
 type queueForm struct {
 	name    string
-	pattern string // of an element's name
+	pattern string // of the names of elements
 	open    func(s recipes.Client, path string, cfg recipes.QueueConfig) (recipes.Consumer, putMany, error)
 }
 
@@ -36,7 +35,7 @@ var queueForms = []queueForm{
 	}},
 }
 
-// end is a session at one end of a queue: it puts and consumes.
+// end is a queue in one session, which puts and consumes.
 type end struct {
 	recipes.Consumer
 	f    *fixture
@@ -67,7 +66,7 @@ func (e end) put(data ...string) []recipes.ElementID {
 	return ids
 }
 
-// takes takes elements and checks what they are.
+// takes takes elements and checks their data.
 func (e end) takes(want ...string) {
 	e.f.Helper()
 	for _, w := range want {
@@ -79,7 +78,7 @@ func (e end) takes(want ...string) {
 	}
 }
 
-// receives receives an element and checks what it is.
+// receives receives an element and checks its data.
 func (e end) receives(want string, attempt int) recipes.Delivery {
 	e.f.Helper()
 	d, err := e.Receive(e.f.ctx)
@@ -103,7 +102,7 @@ func (e end) receiving() *pending[recipes.Delivery] {
 	return p
 }
 
-// waits returns when the session has looked at the queue.
+// waits returns when the session has read the queue.
 func (e end) waits() {
 	e.f.Helper()
 	e.f.reach(e.s, func(c recipes.Stats) bool { return listings(c)+c.ByKind["exists"] > 0 })
@@ -149,6 +148,5 @@ func queueInvalid(f *fixture, form queueForm) {
 			f.Errorf("%+v gave a queue", bad)
 		}
 	}
-	_, err := form.end(f, s, f.path("a"), recipes.QueueConfig{Capacity: 1}).many(f.ctx, nil, nil)
-	f.is(err, recipes.ErrInvalid)
+	f.is(errOf(form.end(f, s, f.path("a"), recipes.QueueConfig{Capacity: 1}).many(f.ctx, nil, nil)), recipes.ErrInvalid)
 }

@@ -17,25 +17,21 @@ func boundedWaits(f *fixture, form queueForm) {
 	call.blocked(f)
 	form.putUntilEnd(f, f.path("a"), cfg)
 	taker.takes("1")
-	_, err := call.result(f)
-	f.must(err)
+	call.must(f)
 	taker.takes("2", "3")
 	taker.holds(0)
 }
 
-// putUntilEnd puts into a full queue until its context ends. It closes the session.
-// After that nothing of the put can be under way; before, a plugin may learn of the
-// end a moment later.
+// putUntilEnd puts into a full queue until its context ends, and closes the session. A plugin
+// can notice the end of a context a moment later; after the close no put can be pending.
 func (form queueForm) putUntilEnd(f *fixture, path string, cfg recipes.QueueConfig) {
 	f.Helper()
 	s := f.open()
-	_, err := form.end(f, s, path, cfg).many(f.briefly(), []byte("never"))
-	f.is(err, context.DeadlineExceeded)
+	f.is(errOf(form.end(f, s, path, cfg).many(f.briefly(), []byte("never"))), context.DeadlineExceeded)
 	f.must(s.Close(f.ctx))
 }
 
-// boundedCancelled cancels a put that waits for room: the caller can know that
-// nothing was put.
+// boundedCancelled cancels a put that waits for room. The error says that nothing was put.
 func boundedCancelled(f *fixture, form queueForm) {
 	cfg := recipes.QueueConfig{Capacity: 1}
 	full, taker := form.end(f, f.open(), f.path("a"), cfg), form.end(f, f.open(), f.path("a"), cfg)
@@ -46,11 +42,11 @@ func boundedCancelled(f *fixture, form queueForm) {
 	call := startErr(f, func() error { _, err := full.many(ctx, []byte("never")); return err })
 	f.reach(full.s, func(c recipes.Stats) bool { return listings(c) >= before+2 })
 	cancel()
-	_, err := call.result(f)
+	err := call.failure(f)
 	f.is(err, context.Canceled)
 	f.isNot(err, recipes.ErrUnknownOutcome)
 	taker.takes("1")
-	full.put("2") // first in line, had the other been put when there was room
+	full.put("2") // the cancelled element, had it been put, would be ahead
 	taker.takes("2")
 	taker.holds(0)
 }
@@ -74,15 +70,13 @@ func boundedExact(f *fixture, form queueForm) {
 	seen := map[string]bool{}
 	for range each * producers {
 		if n, err := taker.Len(f.ctx); err != nil || n > capacity {
-			f.Errorf("length %d, %v; the bound is %d", n, err, capacity)
+			f.Errorf("length %d, %v; the capacity is %d", n, err, capacity)
 		}
-		got, err := taker.Take(f.ctx)
-		f.must(err)
+		got := get(f, taker.Take)
 		seen[string(got.Data)] = true
 	}
 	for _, c := range calls {
-		_, err := c.result(f)
-		f.must(err)
+		c.must(f)
 	}
 	if len(seen) != each*producers {
 		f.Errorf("%d different elements; want %d", len(seen), each*producers)

@@ -2,53 +2,49 @@ package recipestest
 
 import (
 	"context"
-	"errors"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// queueContextTests are about contexts that end, for every call alike.
-func queueContextTests(form queueForm) []test {
-	var tests []test
-	for _, c := range queueCalls {
-		tests = append(tests,
-			test{form.name + "/a server that does not answer/" + c.name, func(f *fixture) {
-				e := form.end(f, f.open(), f.path("a"))
-				e.put("one", "two")
-				d := e.receives("one", 1)
-				f.relay(e.s).Hold()
-				f.is(c.call(f.briefly(), e, d), context.DeadlineExceeded)
-				e.recovers()
-			}},
-			test{form.name + "/a connection that is down/" + c.name, func(f *fixture) {
-				e := form.end(f, f.open(), f.path("a"))
-				e.put("one", "two")
-				d := e.receives("one", 1)
-				f.sever(e.s)
-				err := c.call(f.briefly(), e, d)
-				f.is(err, context.DeadlineExceeded)
-				f.isNot(err, recipes.ErrSessionLost)
-				if c.name != "Ack" && c.name != "Return" && !errors.Is(err, recipes.ErrUnknownOutcome) {
-					f.is(err, recipes.ErrUnavailable)
-				}
-				e.recovers()
-			}})
-	}
-	return tests
+// queueSubject is a queue with two elements, and a delivery of the first.
+type queueSubject struct {
+	end
+	d recipes.Delivery
 }
 
-// recovers checks that the session goes on when the fault ends, and that every
-// claim but that of the first element has been given back.
-func (e end) recovers() {
-	e.f.Helper()
-	e.f.relay(e.s).Restore()
-	e.put("last")
-	for {
-		got, err := e.Take(e.f.ctx)
-		e.f.must(err)
-		if string(got.Data) == "last" {
-			break
-		}
-	}
-	e.f.must(e.s.Err())
+// queueContextTests are about all calls of a queue and a delivery.
+func queueContextTests(form queueForm) []test {
+	return endingTests[queueSubject]{
+		calls: []call[queueSubject]{
+			{"Put", func(ctx context.Context, q queueSubject) error { return errOf(q.many(ctx, []byte("more"))) }},
+			{"Take", func(ctx context.Context, q queueSubject) error { return errOf(q.Take(ctx)) }},
+			{"Receive", func(ctx context.Context, q queueSubject) error { return errOf(q.Receive(ctx)) }},
+			{"Peek", func(ctx context.Context, q queueSubject) error { return errOf(q.Peek(ctx)) }},
+			{"Len", func(ctx context.Context, q queueSubject) error { return errOf(q.Len(ctx)) }},
+			{"DeadLetters", func(ctx context.Context, q queueSubject) error { return errOf(q.DeadLetters(ctx)) }},
+			{"Ack", func(ctx context.Context, q queueSubject) error { return q.d.Ack(ctx) }},
+			{"Return", func(ctx context.Context, q queueSubject) error { return q.d.Return(ctx) }},
+		},
+		endings: []ending{unanswered, severed},
+		begin: func(f *fixture) (recipes.Client, queueSubject) {
+			e := form.end(f, f.open(), f.path("a"))
+			e.put("one", "two")
+			return e.s, queueSubject{e, e.receives("one", 1)}
+		},
+		outcome: func(f *fixture, e ending, name string, err error) {
+			if e == severed && name != "Ack" && name != "Return" {
+				f.unsent(err)
+			}
+		},
+		// Calls that failed keep no claim, or the last element would not be taken.
+		recovers: func(f *fixture, _ recipes.Client, q queueSubject) {
+			q.put("last")
+			for {
+				got := get(f, q.Take)
+				if string(got.Data) == "last" {
+					return
+				}
+			}
+		},
+	}.tests(form.name + "/")
 }

@@ -25,8 +25,7 @@ func receiveDead(f *fixture, form queueForm) {
 	ids := e.put("bad", "good")
 	for range 2 {
 		for {
-			d, err := e.Receive(f.ctx)
-			f.must(err)
+			d := get(f, e.Receive)
 			if string(d.Element().Data) == "bad" {
 				f.must(d.Return(f.ctx))
 				break
@@ -36,9 +35,9 @@ func receiveDead(f *fixture, form queueForm) {
 	}
 	e.dead("bad")
 	if data, _ := f.read(f.path("a", "dead", string(ids[0]))); data != "bad" {
-		f.Errorf("the dead letter holds %q", data)
+		f.Errorf("the dead letter has data %q", data)
 	}
-	if n, err := e.Len(f.ctx); err != nil || n > 0 { // it may have come before
+	if n, err := e.Len(f.ctx); err != nil || n > 0 { // it may have been received before
 		e.takes("good")
 	}
 	e.holds(0)

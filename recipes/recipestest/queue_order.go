@@ -6,13 +6,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// orderTests are about what distinguishes the two forms.
+// orderTests are about the differences between the two forms.
 func orderTests() []test {
 	return []test{
-		{"queue/order/a listing is used until it is exhausted", queueUsesItsListing},
+		{"queue/order/a listing is used until its last element", queueUsesItsListing},
 		{"queue/order/the two forms do not see each other's elements", formsApart},
-		{"priority queue/order/lower goes first, ties by sequence", priorityOrder},
-		{"priority queue/order/a newly arrived one goes before what was listed", priorityFresh},
+		{"priority queue/order/lower numbers come first, then the sequence", priorityOrder},
+		{"priority queue/order/a new element comes before listed ones", priorityFresh},
 		{"priority queue/order/a priority out of range is ErrInvalid", priorityInvalid},
 	}
 }
@@ -57,8 +57,7 @@ func (f *fixture) puts(q recipes.PriorityQueue, priority int, data string) {
 
 func (f *fixture) next(q recipes.PriorityQueue, priority int, data string) {
 	f.Helper()
-	e, err := q.Take(f.ctx)
-	f.must(err)
+	e := get(f, q.Take)
 	if string(e.Data) != data || e.Priority != priority {
 		f.Errorf("took %q of priority %d; want %q of %d", e.Data, e.Priority, data, priority)
 	}
@@ -66,35 +65,33 @@ func (f *fixture) next(q recipes.PriorityQueue, priority int, data string) {
 
 func priorityOrder(f *fixture) {
 	q := f.priorities(f.open())
-	f.puts(q, 10, "c")
-	f.puts(q, 99, "e")
-	f.puts(q, 9, "b")
-	f.puts(q, 10, "d")
-	f.puts(q, 0, "a")
-	f.next(q, 0, "a")
-	f.next(q, 9, "b")
-	f.next(q, 10, "c")
-	f.next(q, 10, "d")
-	f.next(q, 99, "e")
+	type element struct {
+		priority int
+		data     string
+	}
+	for _, e := range []element{{10, "c"}, {99, "e"}, {9, "b"}, {10, "d"}, {0, "a"}} {
+		f.puts(q, e.priority, e.data)
+	}
+	for _, e := range []element{{0, "a"}, {9, "b"}, {10, "c"}, {10, "d"}, {99, "e"}} {
+		f.next(q, e.priority, e.data)
+	}
 }
 
-// A cached listing delayed newly arrived items of higher priority (kazoo's
-// queue).
+// kazoo's queue: a cached listing delayed new items with a higher priority.
 func priorityFresh(f *fixture) {
 	q, other := f.priorities(f.open()), f.priorities(f.open())
 	f.puts(other, 5, "1")
 	f.puts(other, 5, "2")
 	f.puts(other, 5, "3")
 	f.next(q, 5, "1")
-	// A consumer that takes an element fires the watch of its own listing. The event
-	// comes before the answer, so the next look is a fresh one.
+	// A take fires the watch of the consumer's own listing. The event arrives before the
+	// reply, so the next take lists again.
 	f.puts(other, 1, "urgent")
 	f.next(q, 1, "urgent")
 	f.next(q, 5, "2")
 	// The same for deliveries.
 	f.puts(other, 2, "urgent too")
-	d, err := q.Receive(f.ctx)
-	f.must(err)
+	d := get(f, q.Receive)
 	f.delivered(d, "urgent too", 1)
 	f.must(d.Ack(f.ctx))
 	f.next(q, 5, "3")
@@ -103,9 +100,7 @@ func priorityFresh(f *fixture) {
 func priorityInvalid(f *fixture) {
 	q := f.priorities(f.open())
 	for _, p := range []int{-1, recipes.MaxPriority + 1} {
-		_, err := q.Put(f.ctx, p, nil)
-		f.is(err, recipes.ErrInvalid)
-		_, err = q.PutMany(context.Background(), p)
-		f.is(err, recipes.ErrInvalid)
+		f.is(errOf(q.Put(f.ctx, p, nil)), recipes.ErrInvalid)
+		f.is(errOf(q.PutMany(context.Background(), p)), recipes.ErrInvalid)
 	}
 }

@@ -8,17 +8,17 @@ import (
 
 func putTests() []queueTest {
 	return []queueTest{
-		{"put/elements are persistent and named as the text names them", putNames},
-		{"put/many are put together, in order, or not at all", putTogether},
+		{"put/elements are persistent, with the names of the source text", putNames},
+		{"put/many are put in order in one transaction, or not at all", putTogether},
 		{"put/a lost reply does not put twice", putReplyLost},
-		{"put/a lost reply does not put twice what was taken since", putReplyLostAndTaken},
-		{"put/a lost reply, and then the session, leave it unknown", putSessionLost},
-		{"put/too large is refused before it is sent", putTooLarge},
-		{"put/ephemeral elements go with their session", putEphemeral},
+		{"put/a lost reply does not put again an element that was taken", putReplyLostAndTaken},
+		{"put/if the reply and then the session is lost, the outcome is unknown", putSessionLost},
+		{"put/data that is too large is not sent", putTooLarge},
+		{"put/ephemeral elements are deleted with their session", putEphemeral},
 		{"put/a bad path or configuration is ErrInvalid", queueInvalid},
 		{"bounded/a put waits while the queue is full", boundedWaits},
-		{"bounded/a put that is cancelled while it waits puts nothing, and says so", boundedCancelled},
-		{"bounded/the bound is exact, however many put", boundedExact},
+		{"bounded/a put that is cancelled while it waits puts nothing", boundedCancelled},
+		{"bounded/many producers do not exceed the capacity", boundedExact},
 		{"bounded/claimed elements count", boundedClaims},
 	}
 }
@@ -35,7 +35,7 @@ func putNames(f *fixture, form queueForm) {
 		}
 		data, stat := f.read(f.path("a", string(id)))
 		if data != []string{"one", "two"}[i] || stat.EphemeralOwner != 0 {
-			f.Errorf("%s holds %q of owner %#x", id, data, stat.EphemeralOwner)
+			f.Errorf("%s has data %q and owner %#x", id, data, stat.EphemeralOwner)
 		}
 	}
 	f.must(e.s.Close(f.ctx))
@@ -52,20 +52,18 @@ func putTogether(f *fixture, form queueForm) {
 	_, one := f.read(f.path("a", string(ids[0])))
 	_, three := f.read(f.path("a", string(ids[2])))
 	if one.Czxid != three.Czxid {
-		f.Error("put by several transactions")
+		f.Error("put in several transactions")
 	}
 	if ids, err := e.many(f.ctx); len(ids) != 0 || err != nil {
 		f.Errorf("put nothing: %q, %v", ids, err)
 	}
 	big := make([]byte, recipes.DefaultMaxPacket/2)
-	_, err = e.many(f.ctx, big, big, big)
-	f.is(err, recipes.ErrTooLarge)
+	f.is(errOf(e.many(f.ctx, big, big, big)), recipes.ErrTooLarge)
 	e.holds(3)
 	e.takes("1", "2", "3")
 }
 
-// replyLost makes a call whose first reply after the given moment is held until
-// it was carried out, and then lost.
+// replyLost makes a call, waits until done has seen its effect, and drops the reply.
 func (e end) replyLost(call func(), done func()) {
 	e.f.relay(e.s).HoldReplies()
 	call()
@@ -82,11 +80,11 @@ func putReplyLost(f *fixture, form queueForm) {
 	e.replyLost(func() {
 		call = start(f, func() ([]recipes.ElementID, error) { return e.many(f.ctx, []byte("second"), []byte("third")) })
 	}, func() { f.awaitChildren(f.path("a"), n+2) })
-	ids := call.value1(f)
+	ids := call.must(f)
 	e.holds(3)
 	for i, want := range []string{"second", "third"} {
 		if data, _ := f.read(f.path("a", string(ids[i]))); data != want {
-			f.Errorf("%s holds %q; want %q", ids[i], data, want)
+			f.Errorf("%s has data %q; want %q", ids[i], data, want)
 		}
 	}
 	e.takes("first", "second", "third")
@@ -100,8 +98,8 @@ func putReplyLostAndTaken(f *fixture, form queueForm) {
 	e.replyLost(func() {
 		call = start(f, func() ([]recipes.ElementID, error) { return e.many(f.ctx, []byte("second")) })
 	}, func() { other.takes("second") })
-	if ids := call.value1(f); len(ids) != 1 || ids[0] != "" {
-		f.Errorf("named %q; nobody can know", ids)
+	if ids := call.must(f); len(ids) != 1 || ids[0] != "" {
+		f.Errorf("named %q; want an unknown name", ids)
 	}
 	e.holds(0)
 }
@@ -117,16 +115,14 @@ func putSessionLost(f *fixture, form queueForm) {
 	})
 	f.awaitChildren(f.path("a"), n+1)
 	f.expire(e.s)
-	_, err := call.result(f)
-	f.is(err, recipes.ErrUnknownOutcome, recipes.ErrSessionLost)
+	f.is(call.failure(f), recipes.ErrUnknownOutcome, recipes.ErrSessionLost)
 	other := form.end(f, f.open(), f.path("a"))
 	other.takes("first", "second")
 }
 
 func putTooLarge(f *fixture, form queueForm) {
 	e := form.end(f, f.open(), f.path("a"))
-	_, err := e.many(f.ctx, make([]byte, recipes.DefaultMaxPacket))
-	f.is(err, recipes.ErrTooLarge)
+	f.is(errOf(e.many(f.ctx, make([]byte, recipes.DefaultMaxPacket))), recipes.ErrTooLarge)
 	e.holds(0)
 	f.must(e.s.Err())
 }
@@ -142,6 +138,6 @@ func putEphemeral(f *fixture, form queueForm) {
 	d := other.receives("one", 1)
 	f.must(s.Close(f.ctx))
 	other.holds(0)
-	f.is(d.Ack(f.ctx), recipes.ErrNotHeld) // the element went first
+	f.is(d.Ack(f.ctx), recipes.ErrNotHeld) // the element was deleted before
 	f.awaitChildren(f.path("a", "claims"), 0)
 }

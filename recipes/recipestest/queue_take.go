@@ -10,12 +10,12 @@ import (
 
 func takeTests() []queueTest {
 	return []queueTest{
-		{"take/elements come in order, once each, to many consumers", takeOnce},
+		{"take/many consumers take each element once, in order", takeOnce},
 		{"take/it waits for an element", takeWaits},
-		{"take/cancelling a wait takes nothing", takeCancelled},
-		{"take/a failed take does not keep others from what remains", takeFailedLeavesTheRest},
-		{"take/a lost connection does not end a wait, and is told", takeReconnects},
-		{"take/a path that is removed does not end a wait", takePathRemoved},
+		{"take/a cancelled wait takes nothing", takeCancelled},
+		{"take/a failed take does not block the other elements", takeFailedLeavesTheRest},
+		{"take/a lost connection is reported, and does not end a wait", takeReconnects},
+		{"take/a path that is deleted does not end a wait", takePathRemoved},
 		{"take/the loss of the session ends a wait", takeSessionLost},
 		{"take/other children are ignored", takeForeign},
 		{"peek/it takes nothing", peek},
@@ -52,8 +52,7 @@ func takeOnce(f *fixture, form queueForm) {
 		producer.put(fmt.Sprint(i))
 	}
 	for _, c := range calls {
-		_, err := c.result(f)
-		f.must(err)
+		c.must(f)
 	}
 	if len(seen) != consumers*each {
 		f.Errorf("%d of %d elements were taken", len(seen), consumers*each)
@@ -68,7 +67,7 @@ func takeWaits(f *fixture, form queueForm) {
 		e.waits()
 		call.blocked(f)
 		id := form.end(f, f.open(), f.path("a")).put(want)[0]
-		if got := call.value1(f); string(got.Data) != want || got.ID != id || got.Put.IsZero() {
+		if got := call.must(f); string(got.Data) != want || got.ID != id || got.Put.IsZero() {
 			f.Errorf("took %+v; want %q of %s", got, want, id)
 		}
 	}
@@ -85,24 +84,20 @@ func takeCancelled(f *fixture, form queueForm) {
 	e.takes("one")
 }
 
-// kazoo PR 501: a failed take blocked though items remained, and left stale
-// "taken" nodes.
+// kazoo PR 501: a failed take blocked although items remained, and left stale "taken" znodes.
 func takeFailedLeavesTheRest(f *fixture, form queueForm) {
 	s := f.open()
 	e := form.end(f, s, f.path("a"))
 	e.put("1", "2", "3")
 	e.takes("1")
 	f.relay(s).Hold()
-	_, err := e.Receive(f.briefly())
-	f.is(err, context.DeadlineExceeded)
-	_, err = e.Receive(f.ended())
-	f.is(err, context.Canceled)
+	f.is(errOf(e.Receive(f.briefly())), context.DeadlineExceeded)
+	f.is(errOf(e.Receive(f.ended())), context.Canceled)
 	f.relay(s).Restore()
-	// What the failed calls had under way is given back, so both remain.
+	// The claims of the failed calls are deleted in the background, so both elements remain.
 	got := map[string]bool{}
 	for range 2 {
-		d, err := e.Receive(f.ctx)
-		f.must(err)
+		d := get(f, e.Receive)
 		got[string(d.Element().Data)] = true
 		f.must(d.Ack(f.ctx))
 	}
@@ -112,7 +107,7 @@ func takeFailedLeavesTheRest(f *fixture, form queueForm) {
 	f.awaitChildren(f.path("a", "claims"), 0)
 }
 
-// CURATOR-336: consumers were never told of the connection's state.
+// CURATOR-336: consumers did not learn the state of the connection.
 func takeReconnects(f *fixture, form queueForm) {
 	s := f.open()
 	e := form.end(f, s, f.path("a"))
@@ -125,13 +120,12 @@ func takeReconnects(f *fixture, form queueForm) {
 	form.end(f, f.open(), f.path("a")).put("one")
 	call.blocked(f)
 	f.relay(s).Restore()
-	if got := call.value1(f); string(got.Data) != "one" {
+	if got := call.must(f); string(got.Data) != "one" {
 		f.Errorf("took %q", got.Data)
 	}
 }
 
-// CURATOR-308: the parent was reaped as an empty container and the watch never
-// fired.
+// CURATOR-308: the server deleted the parent as an empty container, and the watch never fired.
 func takePathRemoved(f *fixture, form queueForm) {
 	f.create(f.path("a"), "")
 	e := form.end(f, f.open(), f.path("a"))
@@ -139,7 +133,7 @@ func takePathRemoved(f *fixture, form queueForm) {
 	e.waits()
 	f.remove(f.path("a"))
 	form.end(f, f.open(), f.path("a")).put("one")
-	if got := call.value1(f); string(got.Data) != "one" {
+	if got := call.must(f); string(got.Data) != "one" {
 		f.Errorf("took %q", got.Data)
 	}
 }
@@ -150,10 +144,8 @@ func takeSessionLost(f *fixture, form queueForm) {
 	take := start(f, func() (recipes.Element, error) { return e.Take(f.ctx) })
 	rcv := e.receiving()
 	f.must(s.Close(f.ctx))
-	_, err := take.result(f)
-	f.is(err, recipes.ErrSessionLost, recipes.ErrClosed)
-	_, err = rcv.result(f)
-	f.is(err, recipes.ErrSessionLost, recipes.ErrClosed)
+	f.is(take.failure(f), recipes.ErrSessionLost, recipes.ErrClosed)
+	f.is(rcv.failure(f), recipes.ErrSessionLost, recipes.ErrClosed)
 }
 
 func takeForeign(f *fixture, form queueForm) {
@@ -164,19 +156,16 @@ func takeForeign(f *fixture, form queueForm) {
 	}
 	e.holds(1)
 	e.takes("one")
-	_, err := e.Take(f.briefly())
-	f.is(err, context.DeadlineExceeded)
+	f.is(errOf(e.Take(f.briefly())), context.DeadlineExceeded)
 }
 
 func peek(f *fixture, form queueForm) {
 	e := form.end(f, f.open(), f.path("a"))
-	_, err := e.Peek(f.ctx)
-	f.is(err, recipes.ErrEmpty)
+	f.is(errOf(e.Peek(f.ctx)), recipes.ErrEmpty)
 	e.holds(0)
 	ids := e.put("one", "two")
 	for range 2 {
-		got, err := e.Peek(f.ctx)
-		f.must(err)
+		got := get(f, e.Peek)
 		if got.ID != ids[0] || string(got.Data) != "one" {
 			f.Errorf("peeked at %+v", got)
 		}
@@ -186,8 +175,7 @@ func peek(f *fixture, form queueForm) {
 		f.Errorf("peeked at %+v, %v; the first is claimed", got, err)
 	}
 	e.takes("two")
-	_, err = e.Peek(f.ctx)
-	f.is(err, recipes.ErrEmpty)
+	f.is(errOf(e.Peek(f.ctx)), recipes.ErrEmpty)
 	e.holds(1)
 	f.must(d.Ack(f.ctx))
 	e.holds(0)

@@ -17,11 +17,11 @@ func forcedTakes(f *fixture) {
 	began := time.Now()
 	f.must(f.shared(s, f.path("a")).RevokeForced(f.ctx, h.Znode()))
 	if waited := time.Since(began); waited < 50*time.Millisecond {
-		f.Errorf("taken after %v", waited)
+		f.Errorf("the hold ended after %v", waited)
 	}
 	f.lost(h, recipes.ErrRevoked, recipes.ErrRemoved)
 	f.await(h.Revoked(), "the request")
-	next := w.value1(f)
+	next := w.must(f)
 	if next.Token() <= h.Token() {
 		f.Errorf("token %d after %d", next.Token(), h.Token())
 	}
@@ -29,7 +29,7 @@ func forcedTakes(f *fixture) {
 	f.is(h.Release(f.ctx), recipes.ErrNotHeld)
 	f.held(next)
 	if f.exists(f.path("a", "late")) {
-		f.Error("a late write came through")
+		f.Error("a late write was committed")
 	}
 }
 
@@ -40,7 +40,7 @@ func forcedConsent(f *fixture) {
 	f.await(h.Revoked(), "the request")
 	call.blocked(f)
 	f.must(h.Release(f.ctx))
-	call.value1(f)
+	call.must(f)
 }
 
 func forcedNotAllowed(f *fixture) {
@@ -48,7 +48,7 @@ func forcedNotAllowed(f *fixture) {
 	h := f.revocable(s, 0)
 	f.is(f.shared(s, f.path("a")).RevokeForced(f.ctx, h.Znode()), recipes.ErrNotRevocable)
 	if _, stat := f.read(h.Znode()); stat.Version != 0 {
-		f.Error("it was asked all the same")
+		f.Error("the holder was asked")
 	}
 	f.held(h)
 }
@@ -61,21 +61,20 @@ func forcedCancelled(f *fixture) {
 	call := startErr(f, func() error { return l.RevokeForced(ctx, h.Znode()) })
 	f.await(h.Revoked(), "the request")
 	cancel()
-	_, err := call.result(f)
-	f.is(err, context.Canceled)
+	f.is(call.failure(f), context.Canceled)
 	time.Sleep(350 * time.Millisecond)
 	f.must(h.Write(f.ctx))
 	f.held(h)
 }
 
-// A holder that is stuck, or does not listen, harms nobody through the guard.
+// The guard refuses the writes of a holder that is stuck or ignores the request.
 func forcedStuck(f *fixture) {
 	h := f.revocable(f.open(), time.Millisecond)
 	f.must(f.shared(f.open(), f.path("a")).RevokeForced(f.ctx, h.Znode()))
 	f.is(h.Write(f.ctx, recipes.Create(f.path("a", "late"), nil)), recipes.ErrNotHeld, recipes.ErrRemoved)
 	f.is(h.Err(), recipes.ErrNotHeld)
 	if f.exists(f.path("a", "late")) {
-		f.Error("a late write came through")
+		f.Error("a late write was committed")
 	}
 }
 
@@ -86,11 +85,10 @@ func forcedTakenBack(f *fixture) {
 	f.await(h.Revoked(), "the request")
 	_, err := f.outside.Set(h.Znode(), []byte("never mind"), -1)
 	f.must(err)
-	_, err = call.result(f)
-	f.is(err, recipes.ErrBadVersion)
+	f.is(call.failure(f), recipes.ErrBadVersion)
 	f.held(h)
 	_, _, err = f.outside.Get(h.Znode())
 	if err == zk.ErrNoNode {
-		f.Error("it was taken")
+		f.Error("the znode was deleted")
 	}
 }

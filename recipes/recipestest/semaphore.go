@@ -2,26 +2,40 @@ package recipestest
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// semaphoreTests are what only a semaphore promises.
+// semaphoreKind is a semaphore with one permit, which promises what a lock promises.
+var semaphoreKind = kind{name: "one permit", marker: "lease-",
+	open: func(s recipes.Client, path string, o options) (line, error) {
+		m, err := s.Semaphore(path, recipes.SemaphoreConfig{
+			Permits: 1, Strategy: o.strategy, Dialect: o.dialect, Data: []byte(o.data), Joined: o.joined,
+		})
+		return lineOfSemaphore(m, err)
+	}}
+
+func lineOfSemaphore(m recipes.Semaphore, err error) (line, error) {
+	return lineOf(m, err, recipes.Semaphore.Acquire, recipes.Semaphore.Contenders, recipes.Hold.Release)
+}
+
+// semaphoreTests are what a semaphore promises.
 func semaphoreTests() []test {
-	return []test{
-		{"n are granted, and no more", permitsBound},
-		{"when any holder leaves the next is granted", anyHolderLeaves},
-		{"a waiter is granted when others ahead of it have given up", waitersGiveUp},
-		{"of many at most n hold at a time", permitsUnderLoad},
-		{"try/with a free permit it is granted, without one it is refused", tryPermit},
-		{"the path says the number of permits", permitsAtPath},
-		{"another number of permits is ErrMismatch, and the line is left", permitsMismatch},
-		{"another number of permits is free when no contender is in line", permitsChanged},
-		{"a path that holds something else is ErrMismatch", permitsForeign},
-		{"an empty path takes the number of the first", permitsExistingPath},
+	return slices.Concat(queued(semaphoreKind, recipes.Strategies()...), []test{
+		{"n contenders are granted, and no more", permitsBound},
+		{"when any holder releases, the next waiter is granted", anyHolderLeaves},
+		{"a waiter is granted when those ahead of it have left", waitersGiveUp},
+		{"at most n of many contenders hold at a time", permitsUnderLoad},
+		{"try/a free permit is granted, otherwise it is ErrContended", tryPermit},
+		{"the number of permits is stored at the path", permitsAtPath},
+		{"another number of permits is ErrMismatch, and the contender leaves", permitsMismatch},
+		{"without contenders, another number of permits is accepted", permitsChanged},
+		{"a path with other data is ErrMismatch", permitsForeign},
+		{"a path without data gets the number of the first contender", permitsExistingPath},
 		{"less than one permit is ErrInvalid", permitsInvalid},
-	}
+	})
 }
 
 func (f *fixture) semaphore(s recipes.Recipes, path string, permits int) recipes.Semaphore {
@@ -33,28 +47,16 @@ func (f *fixture) semaphore(s recipes.Recipes, path string, permits int) recipes
 
 func (f *fixture) permit(s recipes.Recipes, path string, permits int) recipes.Hold {
 	f.Helper()
-	h, err := f.semaphore(s, path, permits).Acquire(f.ctx)
-	f.must(err)
-	return h
+	return get(f, f.semaphore(s, path, permits).Acquire)
 }
 
-type permitWaiter struct {
-	*pending[recipes.Hold]
-	place  recipes.Place
-	cancel context.CancelFunc
-}
-
-func (f *fixture) permitWaits(s recipes.Recipes, path string, permits int) *permitWaiter {
+func (f *fixture) permitWaits(s recipes.Recipes, path string, permits int) *waiter[recipes.Hold] {
 	f.Helper()
-	joined := make(chan recipes.Place, 1)
-	m, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: permits, Joined: func(p recipes.Place) { joined <- p }})
-	f.must(err)
-	ctx, cancel := context.WithCancel(f.ctx)
-	w := &permitWaiter{cancel: cancel}
-	w.pending = start(f, func() (recipes.Hold, error) { return m.Acquire(ctx) })
-	f.Cleanup(cancel)
-	w.place = receive(f, joined, "joining the line")
-	return w
+	return waits(f, func(joined func(recipes.Place)) func(context.Context) (recipes.Hold, error) {
+		m, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: permits, Joined: joined})
+		f.must(err)
+		return m.Acquire
+	})
 }
 
 func permitsBound(f *fixture) {
@@ -73,7 +75,7 @@ func permitsBound(f *fixture) {
 	}
 	w.blocked(f)
 	f.must(holds[2].Release(f.ctx))
-	f.held(w.value1(f))
+	f.held(w.must(f))
 }
 
 func anyHolderLeaves(f *fixture) {
@@ -86,10 +88,10 @@ func anyHolderLeaves(f *fixture) {
 		}
 		first, second := f.permitWaits(f.open(), path, 3), f.permitWaits(f.open(), path, 3)
 		f.must(holds[leaves].Release(f.ctx))
-		h := first.value1(f)
+		h := first.must(f)
 		second.blocked(f)
 		f.must(h.Release(f.ctx))
-		second.value1(f)
+		second.must(f)
 	}
 }
 
@@ -98,77 +100,56 @@ func waitersGiveUp(f *fixture) {
 	a, b := f.permit(s, f.path("a"), 2), f.permit(s, f.path("a"), 2)
 	first, second, third := f.permitWaits(s, f.path("a"), 2), f.permitWaits(s, f.path("a"), 2), f.permitWaits(f.open(), f.path("a"), 2)
 	f.must(b.Release(f.ctx))
-	f.must(first.value1(f).Release(f.ctx))
+	f.must(first.must(f).Release(f.ctx))
 	f.held(a)
-	g := second.value1(f)
+	g := second.must(f)
 	third.blocked(f)
 	f.must(a.Release(f.ctx))
-	third.value1(f)
+	third.must(f)
 	f.held(g)
 }
 
 func permitsUnderLoad(f *fixture) {
-	const permits, contenders, turns = 3, 6, 8
+	const permits, turns = 3, 8
 	f.create(f.path("a"), "")
+	var contenders []line
+	for range 6 {
+		l, err := lineOfSemaphore(f.semaphore(f.open(), f.path("a"), permits), nil)
+		f.must(err)
+		contenders = append(contenders, l)
+	}
 	var inside, most atomic.Int32
-	var all []*pending[struct{}]
-	for range contenders {
-		m := f.semaphore(f.open(), f.path("a"), permits)
-		all = append(all, startErr(f, func() error {
-			for range turns {
-				h, err := m.Acquire(f.ctx)
-				if err != nil {
-					return err
-				}
-				if n := inside.Add(1); n > most.Load() {
-					most.Store(n)
-				}
-				err = h.Write(f.ctx)
-				inside.Add(-1)
-				if err != nil {
-					return err
-				}
-				if err := h.Release(f.ctx); err != nil {
-					return err
-				}
-			}
-			return nil
-		}))
-	}
-	for _, c := range all {
-		c.value1(f)
-	}
+	f.takeTurns(contenders, turns, func(recipes.Grant) {
+		if n := inside.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+	}, func(recipes.Grant) { inside.Add(-1) })
 	if n := most.Load(); n > permits || n < 2 {
-		f.Errorf("%d held at a time; want some, at most %d", n, permits)
+		f.Errorf("at most %d held at a time; want from 2 to %d", n, permits)
 	}
-	f.awaitChildren(f.path("a"), 0)
 }
 
 func tryPermit(f *fixture) {
 	s := f.open()
 	m := f.semaphore(s, f.path("a"), 2)
-	a, err := m.TryAcquire(f.ctx)
-	f.must(err)
-	_, err = m.TryAcquire(f.ctx)
-	f.must(err)
-	_, err = m.TryAcquire(f.ctx)
-	f.is(err, recipes.ErrContended)
+	a := get(f, m.TryAcquire)
+	get(f, m.TryAcquire)
+	f.is(errOf(m.TryAcquire(f.ctx)), recipes.ErrContended)
 	f.awaitChildren(f.path("a"), 2)
 	f.must(a.Release(f.ctx))
-	_, err = m.TryAcquire(f.ctx)
-	f.must(err)
+	get(f, m.TryAcquire)
 }
 
 func permitsAtPath(f *fixture) {
 	f.permit(f.open(), f.path("a"), 7)
 	if data, _ := f.read(f.path("a")); data != "permits=7" {
-		f.Errorf("the path holds %q", data)
+		f.Errorf("the path has data %q", data)
 	}
 }
 
 func permitsMismatch(f *fixture) {
 	s, other := f.open(), f.open()
-	for path, permits := range map[string][2]int{"a": {2, 3}, "b": {1, 2}, "c": {2, 1}} { // one permit is handed on
+	for path, permits := range map[string][2]int{"a": {2, 3}, "b": {1, 2}, "c": {2, 1}} { // by Handoff with one permit, otherwise not
 		h := f.permit(s, f.path(path), permits[0])
 		_, err := f.semaphore(other, f.path(path), permits[1]).Acquire(f.ctx)
 		f.is(err, recipes.ErrMismatch)
@@ -179,38 +160,34 @@ func permitsMismatch(f *fixture) {
 }
 
 func permitsChanged(f *fixture) {
-	f.create(f.path("a"), "permits=5") // by a client; ZooKeeper does not delete such a znode
+	f.create(f.path("a"), "permits=5") // a persistent znode, which the server does not delete
 	h := f.permit(f.open(), f.path("a"), 6)
 	if data, _ := f.read(f.path("a")); data != "permits=6" {
-		f.Errorf("the path holds %q", data)
+		f.Errorf("the path has data %q", data)
 	}
-	_, err := f.semaphore(f.open(), f.path("a"), 5).TryAcquire(f.ctx)
-	f.is(err, recipes.ErrMismatch)
+	f.is(errOf(f.semaphore(f.open(), f.path("a"), 5).TryAcquire(f.ctx)), recipes.ErrMismatch)
 	f.held(h)
 }
 
 func permitsForeign(f *fixture) {
-	f.create(f.path("a"), "somebody's")
-	_, err := f.semaphore(f.open(), f.path("a"), 3).Acquire(f.ctx)
-	f.is(err, recipes.ErrMismatch)
+	f.create(f.path("a"), "other data")
+	f.is(errOf(f.semaphore(f.open(), f.path("a"), 3).Acquire(f.ctx)), recipes.ErrMismatch)
 	f.awaitChildren(f.path("a"), 0)
-	if data, _ := f.read(f.path("a")); data != "somebody's" {
-		f.Errorf("the path holds %q", data)
+	if data, _ := f.read(f.path("a")); data != "other data" {
+		f.Errorf("the path has data %q", data)
 	}
 }
 
 func permitsExistingPath(f *fixture) {
 	f.create(f.path("a"), "")
 	h := f.permit(f.open(), f.path("a"), 2)
-	_, err := f.semaphore(f.open(), f.path("a"), 3).TryAcquire(f.ctx)
-	f.is(err, recipes.ErrMismatch)
+	f.is(errOf(f.semaphore(f.open(), f.path("a"), 3).TryAcquire(f.ctx)), recipes.ErrMismatch)
 	f.must(h.Release(f.ctx))
 }
 
 func permitsInvalid(f *fixture) {
 	s := f.open()
 	for _, n := range []int{0, -1} {
-		_, err := s.Semaphore(f.path("a"), recipes.SemaphoreConfig{Permits: n})
-		f.is(err, recipes.ErrInvalid)
+		f.is(errOf(s.Semaphore(f.path("a"), recipes.SemaphoreConfig{Permits: n})), recipes.ErrInvalid)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// TestFrozenServer: a server stands still beyond the session timeout. The holder's
-// session is lost by its own clock, and nobody else can be granted before.
+// TestFrozenServer: a server is frozen for longer than the session timeout. The holder's session
+// ends by its own deadline, before another contender can be granted.
 func TestFrozenServer(t *testing.T) {
 	t.Parallel()
 	server := ensembletest.Start(t, ensembletest.Quick(1)).Server(0)
@@ -31,10 +31,10 @@ func TestFrozenServer(t *testing.T) {
 	defer server.Thaw()
 	await(t, h.Done(), "the loss of the hold")
 	if err := h.Err(); !errors.Is(err, recipes.ErrDeadline) || !errors.Is(err, recipes.ErrNotHeld) {
-		t.Errorf("lost by %v; want the session's own clock", err)
+		t.Errorf("lost by %v; want the session's own deadline", err)
 	}
 	if !next.waiting() {
-		t.Error("the next is granted by a server that stands still")
+		t.Error("a frozen server granted the lock to the next contender")
 	}
 	if err := server.Thaw(); err != nil {
 		t.Fatal(err)
@@ -43,15 +43,15 @@ func TestFrozenServer(t *testing.T) {
 		t.Errorf("token %d after %d", got.Token(), h.Token())
 	}
 	if err := patientSession.Err(); err != nil {
-		t.Errorf("the session with time to spare is lost: %v", err)
+		t.Errorf("the session with the long timeout is lost: %v", err)
 	}
 	if err := h.Write(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
 		t.Errorf("a write of the lost hold: %v", err)
 	}
 }
 
-// TestLossComesBeforeTheNextGrant: a holder that is cut off knows that it has lost
-// before the server, which goes on, has granted the lock to another contender.
+// TestLossComesBeforeTheNextGrant: a holder that is cut off notices the loss before the server
+// grants the lock to another contender.
 func TestLossComesBeforeTheNextGrant(t *testing.T) {
 	t.Parallel()
 	for range testall.Count(1, 3) {
@@ -62,7 +62,7 @@ func TestLossComesBeforeTheNextGrant(t *testing.T) {
 		}
 		t.Cleanup(way.Cut)
 		path := "/partition-" + uuid.NewString()
-		s := open(t, zookeeper.Open, 5*time.Second, way.Addr()) // a busy machine is silent for one
+		s := open(t, zookeeper.Open, 5*time.Second, way.Addr()) // a busy machine can be silent for a second
 		h := acquire(t, s, path)
 		lost := make(chan time.Time, 1)
 		ch := h.Done()
@@ -73,9 +73,9 @@ func TestLossComesBeforeTheNextGrant(t *testing.T) {
 		next := wait(t, open(t, zookeeper.Open, 0, addrs...), path)
 		way.Hold()
 		next.granted(t)
-		// The loss came first, so it is there now, and its time is earlier.
+		// The loss came first: it can be read now, and its time is earlier.
 		if err := h.Err(); !errors.Is(err, recipes.ErrDeadline) {
-			t.Errorf("the next is granted and the first has lost by %v", err)
+			t.Errorf("the next contender is granted, and the first one's Err is %v", err)
 		}
 		select {
 		case at := <-lost:
@@ -88,9 +88,8 @@ func TestLossComesBeforeTheNextGrant(t *testing.T) {
 	}
 }
 
-// TestLeadersSessionsKilled kills the session of each leader in turn, by a fault of the
-// embedded server. What a real one does at an expiry, the contract sees (its cells on a real
-// server).
+// TestLeadersSessionsKilled expires the session of each leader in turn, on the embedded server.
+// The contract tests cover an expiry on a real server.
 func TestLeadersSessionsKilled(t *testing.T) {
 	t.Parallel()
 	const path = "/killed"
@@ -126,13 +125,13 @@ func TestLeadersSessionsKilled(t *testing.T) {
 				c.won <- l
 			}
 		}()
-		await(t, joined, "joining the line")
+		await(t, joined, "joining the wait queue")
 		candidates = append(candidates, c)
 	}
 	for _, c := range candidates {
 		l := <-c.won
 		if l == nil {
-			t.Fatal("a candidate has failed")
+			t.Fatal("Campaign failed")
 		}
 		if got := <-leaders; got.Znode != l.Znode() {
 			t.Fatalf("observed %+v; want %s", got, l.Znode())
@@ -144,12 +143,12 @@ func TestLeadersSessionsKilled(t *testing.T) {
 		}
 	}
 	if last := <-leaders; !last.None() {
-		t.Errorf("%+v leads when all are killed", last)
+		t.Errorf("%+v leads after the last expiry", last)
 	}
 }
 
-// TestEnsembleLeaderKilled: while contenders hold and wait, the ensemble's leader
-// dies. Nobody loses anything, because the sessions outlive the election.
+// TestEnsembleLeaderKilled: while contenders hold and wait, the ensemble's leader is killed. All
+// grants and places are kept, because the sessions outlive the election.
 func TestEnsembleLeaderKilled(t *testing.T) {
 	t.Parallel()
 	e := ensembletest.Start(t, ensembletest.Quick(3))
@@ -178,7 +177,7 @@ func TestEnsembleLeaderKilled(t *testing.T) {
 			}
 		}
 		history.record(i, wrote, func() recipes.Token {
-			// A write may meet a connection that is just being lost.
+			// The connection can be lost during a write.
 			for {
 				switch err := h.Write(ctx); {
 				case err == nil:

@@ -9,19 +9,19 @@ import (
 
 func sessionTests() []test {
 	return slices.Concat(openTests(), []test{
-		{"it has an id, a timeout and the state connected", freshSession},
-		{"the timeout is what the server grants", grantedTimeout},
-		{"sessions are distinct", distinctSessions},
-		{"lines are refused only for bad arguments, which sends nothing", badArguments},
-		{"events/the first is the present state", firstEvent},
-		{"events/suspension and recovery are told, the session stays", suspension},
-		{"events/a slow reader never misses the loss", slowReader},
+		{"a new session has an id and a timeout, and is connected", freshSession},
+		{"the timeout is the one that the server grants", grantedTimeout},
+		{"sessions are independent", distinctSessions},
+		{"only bad arguments are refused, and opening a recipe sends nothing", badArguments},
+		{"events/the first one is the current state", firstEvent},
+		{"events/suspension and reconnect are reported, and the session continues", suspension},
+		{"events/a slow reader does not miss the loss", slowReader},
 		{"events/the channel is closed when the context ends", eventsCancelled},
-		{"events/after the loss there is the loss", eventsAfterLoss},
-		{"stats/they count what is sent and received", countersCount},
-		{"stats/reconnects", countersReconnects},
-		{"chroot/it is created when something is created below it", chroot},
-		{"auth/a digest opens what its ACL closes to others", digest},
+		{"events/after the loss only the loss is reported", eventsAfterLoss},
+		{"stats/requests, replies and events are counted", countersCount},
+		{"stats/reconnects are counted", countersReconnects},
+		{"chroot/it is created with the first znode below it", chroot},
+		{"auth/a digest gives access that the ACL denies to others", digest},
 	}, endTests())
 }
 
@@ -63,33 +63,27 @@ func distinctSessions(f *fixture) {
 	}
 	f.must(a.Close(f.ctx))
 	if b.State() != recipes.Connected {
-		f.Errorf("closing one made the other %v", b.State())
+		f.Errorf("after the close of the other session it is %v", b.State())
 	}
 	f.acquire(b, f.path("a"))
 }
 
 func badArguments(f *fixture) {
 	s := f.open()
-	before := f.stats(s)
-	for _, path := range []string{"", "a", "/a/", "//a", "/a//b", "/a/../b", "/.", "/a\x00b", "/\xff"} {
-		_, err := s.Lock(path, recipes.LockConfig{})
-		f.is(err, recipes.ErrInvalid)
-		_, err = s.Election(path, recipes.ElectionConfig{})
-		f.is(err, recipes.ErrInvalid)
-	}
-	_, err := s.Lock("/a", recipes.LockConfig{Strategy: "dance"})
-	f.is(err, recipes.ErrInvalid)
-	_, err = s.Election("/a", recipes.ElectionConfig{Strategy: "dance"})
-	f.is(err, recipes.ErrInvalid)
-	for _, strategy := range append(recipes.Strategies(), "") {
-		_, err := s.Lock("/a", recipes.LockConfig{Strategy: strategy})
-		f.must(err)
-		_, err = s.Election("/a", recipes.ElectionConfig{Strategy: strategy})
-		f.must(err)
-	}
-	if after := f.stats(s); after.Reads != before.Reads || after.Writes != before.Writes {
-		f.Errorf("something was sent: %+v, before %+v", after, before)
-	}
+	f.sendsNothing(s, func() {
+		for _, path := range []string{"", "a", "/a/", "//a", "/a//b", "/a/../b", "/.", "/a\x00b", "/\xff"} {
+			f.is(errOf(s.Lock(path, recipes.LockConfig{})), recipes.ErrInvalid)
+			f.is(errOf(s.Election(path, recipes.ElectionConfig{})), recipes.ErrInvalid)
+		}
+		f.is(errOf(s.Lock("/a", recipes.LockConfig{Strategy: "dance"})), recipes.ErrInvalid)
+		f.is(errOf(s.Election("/a", recipes.ElectionConfig{Strategy: "dance"})), recipes.ErrInvalid)
+		for _, strategy := range append(recipes.Strategies(), "") {
+			_, err := s.Lock("/a", recipes.LockConfig{Strategy: strategy})
+			f.must(err)
+			_, err = s.Election("/a", recipes.ElectionConfig{Strategy: strategy})
+			f.must(err)
+		}
+	})
 }
 
 func countersCount(f *fixture) {
@@ -97,30 +91,30 @@ func countersCount(f *fixture) {
 	f.create(f.path("a"), "")
 	before := f.stats(s)
 	h := f.acquire(s, f.path("a"))
-	w := lockKind("").waits(f, s, f.path("a"))
-	lockKind("").watches(f, s, f.path("a"))
+	w := lockKind.waits(f, s, f.path("a"))
+	lockKind.watches(f, s, f.path("a"))
 	f.must(h.Release(f.ctx))
-	f.must(w.value1(f).GiveBack(f.ctx))
+	f.must(w.must(f).Release(f.ctx))
 	after := f.stats(s)
 	if writes := after.Writes - before.Writes; writes != 4 {
 		f.Errorf("%d writes; want two creations and two deletions", writes)
 	}
-	// Alone: a read of the parent. Waiting: the same, a listing, and a read with a
-	// watch; woken: nothing. Looking on: a listing and two reads.
+	// The holder reads the parent. The waiter does too, lists, and reads with a watch; it
+	// reads nothing when it wakes. Contenders lists once and reads twice.
 	if reads := after.Reads - before.Reads; reads != 7 {
 		f.Errorf("%d reads; want 7", reads)
 	}
-	// One for the release, and one to the second holder for the end of its znode.
+	// One event is for the first release, the other for the deletion of the second holder's znode.
 	if events := after.WatchEvents - before.WatchEvents; events != 2 {
 		f.Errorf("%d watch events; want 2", events)
 	}
 	if after.RequestBytes <= before.RequestBytes || after.ResponseBytes <= before.ResponseBytes {
-		f.Errorf("bytes went from %d and %d to %d and %d", before.RequestBytes, before.ResponseBytes, after.RequestBytes, after.ResponseBytes)
+		f.Errorf("the bytes changed from %d and %d to %d and %d", before.RequestBytes, before.ResponseBytes, after.RequestBytes, after.ResponseBytes)
 	}
 	var byKind int64
 	for kind, n := range after.ByKind {
 		if kind == "" {
-			f.Errorf("%d requests of a kind without a name", n)
+			f.Errorf("%d requests of an unnamed kind", n)
 		}
 		byKind += n
 	}
@@ -155,14 +149,12 @@ func chroot(f *fixture) {
 	if names := f.children(chroot + "/a"); len(names) != 1 || "/a/"+names[0] != h.Znode() {
 		f.Errorf("%s has %v; the hold is %s", chroot, names, h.Znode())
 	}
-	in, err = f.lock(s, "/a").Contenders(f.ctx)
-	f.must(err)
+	in = get(f, f.lock(s, "/a").Contenders)
 	if len(in) != 1 || in[0].Znode != h.Znode() {
 		f.Errorf("contenders %+v; want %s", in, h.Znode())
 	}
-	// The same node, seen without a chroot.
-	in, err = f.lock(f.open(), chroot+"/a").Contenders(f.ctx)
-	f.must(err)
+	// The same znode, from a session without a chroot.
+	in = get(f, f.lock(f.open(), chroot+"/a").Contenders)
 	if len(in) != 1 || in[0].Znode != chroot+h.Znode() || in[0].Token != h.Token() {
 		f.Errorf("contenders %+v; want %s", in, chroot+h.Znode())
 	}
@@ -181,11 +173,10 @@ func digest(f *fixture) {
 	}
 	h := f.acquire(user("ann", "secret"), f.path("a"))
 	for who, s := range map[string]recipes.Client{
-		"nobody": f.open(), "another user": user("bob", "secret"), "another password": user("ann", "guess"),
+		"no user": f.open(), "another user": user("bob", "secret"), "another password": user("ann", "guess"),
 	} {
-		_, err := f.lock(s, f.path("a")).Acquire(f.ctx)
-		f.is(err, recipes.ErrAccessDenied)
-		_, err = f.lock(s, f.path("a")).Contenders(f.ctx)
+		f.is(errOf(f.lock(s, f.path("a")).Acquire(f.ctx)), recipes.ErrAccessDenied)
+		_, err := f.lock(s, f.path("a")).Contenders(f.ctx)
 		f.is(err, recipes.ErrAccessDenied)
 		if err := s.Err(); err != nil {
 			f.Errorf("%s: the session is lost: %v", who, err)
@@ -193,8 +184,8 @@ func digest(f *fixture) {
 	}
 	again := user("ann", "secret")
 	f.sever(again)
-	f.reconnect(again) // credentials belong to the connection, and are given again
-	w := lockKind("").waits(f, again, f.path("a"))
+	f.reconnect(again) // the session must send its credentials on each connection
+	w := lockKind.waits(f, again, f.path("a"))
 	f.must(h.Release(f.ctx))
-	f.must(w.value1(f).GiveBack(f.ctx))
+	f.must(w.must(f).Release(f.ctx))
 }

@@ -10,20 +10,20 @@ import (
 
 func endTests() []test {
 	return []test{
-		{"end/expiry is ErrExpired, and stays", expiry},
-		{"end/silence for the timeout is ErrDeadline, no later", deadline},
-		{"end/a suspension that lasts is ErrDeadline", suspendedForGood},
-		{"end/close removes the session's znodes and says so", closeRemoves},
-		{"end/close again returns the same", closeAgain},
+		{"end/expiry is ErrExpired, and final", expiry},
+		{"end/without contact, the session ends with ErrDeadline after its timeout", deadline},
+		{"end/a suspension as long as the timeout is ErrDeadline", suspendedForGood},
+		{"end/close deletes the session's znodes and ends its grants", closeRemoves},
+		{"end/a second close returns the same result", closeAgain},
 		{"end/close is safe from several goroutines", closeTogether},
-		{"end/close that is not confirmed is ErrUnknownOutcome, and final", closeUnconfirmed},
-		{"end/close that cannot reach the server is ErrUnknownOutcome, and final", closeSevered},
+		{"end/a close that is not confirmed is ErrUnknownOutcome, and final", closeUnconfirmed},
+		{"end/a close that cannot reach the server is ErrUnknownOutcome, and final", closeSevered},
 		{"end/close of a lost session returns", closeLost},
-		{"end/the server removes the znodes of a session closed unconfirmed", closeUnconfirmedRemoves},
+		{"end/the server deletes the znodes of a session whose close was not confirmed", closeUnconfirmedRemoves},
 	}
 }
 
-// over checks that the session is lost, for that reason.
+// over waits until the session is lost, and checks that it is for this reason only.
 func (f *fixture) over(s recipes.Client, reason error) {
 	f.Helper()
 	f.await(s.Done(), "the loss of the session")
@@ -36,8 +36,7 @@ func (f *fixture) over(s recipes.Client, reason error) {
 	if s.State() != recipes.Lost {
 		f.Errorf("State = %v; want lost", s.State())
 	}
-	_, err := f.lock(s, f.path("over")).TryAcquire(f.ctx)
-	f.is(err, recipes.ErrSessionLost, reason)
+	f.is(errOf(f.lock(s, f.path("over")).TryAcquire(f.ctx)), recipes.ErrSessionLost, reason)
 }
 
 func expiry(f *fixture) {
@@ -50,11 +49,11 @@ func expiry(f *fixture) {
 			f.is(e.Reason, recipes.ErrSessionLost, recipes.ErrExpired)
 		}
 	}
-	// The way to the server is open, and nothing replaces the session.
+	// The server can be reached, and no other session replaces this one.
 	f.acquire(f.open(), f.path("a"))
 	f.over(s, recipes.ErrExpired)
 	if s.ID() != id {
-		f.Errorf("session %#x; it was %#x", s.ID(), id)
+		f.Errorf("session %#x; want %#x", s.ID(), id)
 	}
 }
 
@@ -66,7 +65,7 @@ func deadline(f *fixture) {
 	begun := time.Now()
 	f.relay(s).Hold()
 	f.await(s.Done(), "the loss of the session")
-	if took := time.Since(begun); took > s.Timeout()+lifetime { // a busy machine is late
+	if took := time.Since(begun); took > s.Timeout()+lifetime { // a busy machine can be late
 		f.Errorf("lost after %v; the timeout is %v", took, s.Timeout())
 	}
 	f.over(s, recipes.ErrDeadline)
@@ -84,15 +83,14 @@ func closeRemoves(f *fixture) {
 	s := f.open()
 	h, l := f.acquire(s, f.path("a")), f.lead(s, f.path("b"))
 	f.must(l.Acknowledge(f.ctx, nil))
-	w := lockKind("").waits(f, s, f.path("a"))
+	w := lockKind.waits(f, s, f.path("a"))
 	f.must(s.Close(f.ctx))
 	for _, path := range []string{f.path("a"), f.path("b")} {
 		if names := f.children(path); len(names) != 0 {
 			f.Errorf("left behind in %s: %v", path, names)
 		}
 	}
-	_, err := w.result(f)
-	f.is(err, recipes.ErrClosed)
+	f.is(w.failure(f), recipes.ErrClosed)
 	f.lost(h, recipes.ErrClosed)
 	f.lost(l, recipes.ErrClosed)
 	f.over(s, recipes.ErrClosed)
@@ -141,7 +139,7 @@ func closeSevered(f *fixture) {
 func closeLost(f *fixture) {
 	s := f.open()
 	f.expire(s)
-	_ = s.Close(f.ctx) // nothing is promised but that it returns
+	_ = s.Close(f.ctx) // the contract promises only that it returns
 	f.must(f.ctx.Err())
 	f.over(s, recipes.ErrExpired)
 }

@@ -12,10 +12,10 @@ import (
 func openTests() []test {
 	return []test{
 		{"open/a bad configuration is ErrInvalid", openInvalid},
-		{"open/where nobody listens it is ErrUnavailable when the context ends", openUnreachable},
-		{"open/where nobody answers it is ErrUnavailable when the context ends", openUnanswered},
-		{"open/a context that has ended opens nothing", openEnded},
-		{"open/cancelling is the context's error", openCancelled},
+		{"open/without a listener it is ErrUnavailable when the context ends", openUnreachable},
+		{"open/without an answer it is ErrUnavailable when the context ends", openUnanswered},
+		{"open/with a context that has ended, no session is opened", openEnded},
+		{"open/a cancelled call returns the context's error", openCancelled},
 		{"open/one server of several is enough", openOneOfSeveral},
 		{"open/the session does not end with the context that opened it", openContextEnds},
 	}
@@ -53,8 +53,8 @@ func openInvalid(f *fixture) {
 	}
 }
 
-// fails opens a session that cannot be opened, and returns the error. It checks that
-// the call ends before it would without a context.
+// fails checks that a session cannot be opened, and that ctx ends the call before the default
+// timeout does. It returns the error.
 func (f *fixture) fails(ctx context.Context, servers ...string) error {
 	f.Helper()
 	begun := time.Now()
@@ -69,7 +69,7 @@ func (f *fixture) fails(ctx context.Context, servers ...string) error {
 	return err
 }
 
-// silent is the address of a listener that takes connections and says nothing.
+// silent returns the address of a listener that accepts connections and sends nothing.
 func (f *fixture) silent() string {
 	f.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -78,18 +78,17 @@ func (f *fixture) silent() string {
 	return l.Addr().String()
 }
 
-// nobody is an address at which nobody listens. A port that was just free could be
-// given to a test that runs beside this one; nobody is given port 1.
-func (f *fixture) nobody() string { return "127.0.0.1:1" }
+// noListener is an address without a listener. A port that was just free could be assigned to
+// a concurrent test; port 1 never is.
+const noListener = "127.0.0.1:1"
 
 func openUnreachable(f *fixture) {
-	addr := f.nobody()
 	ctx, cancel := context.WithTimeout(f.ctx, 50*brief)
 	defer cancel()
-	err := f.fails(ctx, addr)
+	err := f.fails(ctx, noListener)
 	f.is(err, recipes.ErrUnavailable, context.DeadlineExceeded)
 	if !strings.Contains(err.Error(), "refused") {
-		f.Errorf("%q does not say what the last attempt met", err)
+		f.Errorf("%q does not name the error of the last attempt", err)
 	}
 }
 
@@ -107,12 +106,11 @@ func openCancelled(f *fixture) {
 	addr := f.silent()
 	call := startErr(f, func() error { return f.fails(ctx, addr) })
 	cancel()
-	_, err := call.result(f)
-	f.is(err, context.Canceled)
+	f.is(call.failure(f), context.Canceled)
 }
 
 func openOneOfSeveral(f *fixture) {
-	dead := []string{f.nobody(), f.nobody()}
+	dead := []string{noListener, noListener}
 	f.acquire(f.open(func(c *recipes.SessionConfig) { c.Servers = append(dead, c.Servers...) }), f.path("a"))
 }
 

@@ -9,32 +9,49 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// sharedLockTests are what only a shared lock promises.
+// sharedKind is the writers of a shared lock, which promises them what a lock promises.
+var sharedKind = sharedIn(recipes.Writing)
+
+func sharedIn(mode recipes.Mode) kind {
+	enter := recipes.SharedLock.AcquireWrite
+	if mode == recipes.Reading {
+		enter = recipes.SharedLock.AcquireRead
+	}
+	return kind{name: "writers", marker: "write-",
+		open: func(s recipes.Client, path string, o options) (line, error) {
+			l, err := s.SharedLock(path, recipes.SharedLockConfig{
+				Strategy: o.strategy, Dialect: o.dialect, Data: []byte(o.data), Joined: o.joined,
+			})
+			return lineOf(l, err, enter, recipes.SharedLock.Contenders, recipes.SharedHold.Release)
+		}}
+}
+
+// sharedLockTests are what a shared lock promises. It treats Handoff as Predecessor.
 func sharedLockTests() []test {
-	return []test{
+	return slices.Concat(queued(sharedKind, recipes.Herd, recipes.Predecessor), []test{
 		{"the znodes are named as documented", sharedNames},
 		{"readers share", readersShare},
 		{"a writer waits for readers, and readers for a writer", writerAlone},
 		{"a reader that comes after a waiting writer waits for it", readerBehindWriter},
-		{"when a writer leaves all readers behind it are granted, and nobody else", writerLeaves},
-		{"when a waiting writer gives up the readers behind it are granted", writerGivesUp},
-		{"when a reader in the middle leaves nobody is granted", readerLeaves},
+		{"when a writer releases, only the readers directly behind it are granted", writerLeaves},
+		{"when a waiting writer leaves, the readers behind it are granted", writerGivesUp},
+		{"when one of several readers releases, no waiter is granted", readerLeaves},
 		{"try/a reader is refused by a waiting writer", tryReader},
 		{"try/a writer is refused by a reader", tryWriter},
-		{"contenders tell their mode", sharedContenders},
-		{"downgrade/readers behind are granted, writers are not", downgradeLetsReadersIn},
-		{"downgrade/it never stands behind a waiting writer", downgradeBeforeWriter},
-		{"downgrade/a read lock cannot be downgraded, one twice can", downgradeTwice},
+		{"contenders are listed with their modes", sharedContenders},
+		{"downgrade/the readers behind are granted, writers are not", downgradeLetsReadersIn},
+		{"downgrade/the hold stays ahead of a waiting writer", downgradeBeforeWriter},
+		{"downgrade/of a read lock it is ErrInvalid, a second one succeeds", downgradeTwice},
 		{"downgrade/a reader that comes later is granted", downgradeThenReader},
-		{"downgrade/a try finds the downgraded writer a reader", downgradeThenTry},
+		{"downgrade/a try meets the downgraded writer as a reader", downgradeThenTry},
 		{"downgrade/of a lost hold is ErrNotHeld", downgradeLost},
 		{"downgrade/data and requests to give way are kept", downgradeKeeps},
 		{"a bad grace is ErrInvalid", graceInvalid},
-		{"contenders of other libraries stand in the same line", sharedForeign},
-		{"a cancelled reader leaves no node", sharedCancel},
-		{"a reader keeps its place over a lost connection, and misses nothing", sharedSevered},
+		{"contenders of other libraries share the wait queue", sharedForeign},
+		{"a cancelled reader leaves no znode", sharedCancel},
+		{"a reader keeps its place during a lost connection, and misses nothing", sharedSevered},
 		{"the end of a session is the end of its hold", sharedExpired},
-	}
+	})
 }
 
 func (f *fixture) shared(s recipes.Recipes, path string, o ...func(*recipes.SharedLockConfig)) recipes.SharedLock {
@@ -50,16 +67,12 @@ func (f *fixture) shared(s recipes.Recipes, path string, o ...func(*recipes.Shar
 
 func (f *fixture) reads(s recipes.Recipes, path string) recipes.SharedHold {
 	f.Helper()
-	h, err := f.shared(s, path).AcquireRead(f.ctx)
-	f.must(err)
-	return h
+	return get(f, f.shared(s, path).AcquireRead)
 }
 
 func (f *fixture) writes(s recipes.Recipes, path string) recipes.SharedHold {
 	f.Helper()
-	h, err := f.shared(s, path).AcquireWrite(f.ctx)
-	f.must(err)
-	return h
+	return get(f, f.shared(s, path).AcquireWrite)
 }
 
 func sharedNames(f *fixture) {
@@ -69,7 +82,7 @@ func sharedNames(f *fixture) {
 	for znode, marker := range map[string]string{r.Znode(): "read-", w.place.Znode: "write-"} {
 		name := strings.TrimPrefix(znode, f.path("a")+"/")
 		if want := `^_c_` + guid + `-` + marker + `[0-9]{10}$`; !regexp.MustCompile(want).MatchString(name) {
-			f.Errorf("znode %s; want its name like %s", znode, want)
+			f.Errorf("znode %s; want a name like %s", znode, want)
 		}
 	}
 	if r.Mode() != recipes.Reading {
@@ -97,41 +110,37 @@ func writerAlone(f *fixture) {
 	f.must(b.Release(f.ctx))
 	w.blocked(f)
 	f.must(a.Release(f.ctx))
-	h := w.value1(f)
+	h := w.must(f)
 	if h.Mode() != recipes.Writing {
 		f.Errorf("a writer's mode is %q", h.Mode())
 	}
 	next := f.sharedWaits(s, f.path("a"), recipes.Writing)
 	r := f.sharedWaits(s, f.path("a"), recipes.Reading)
 	f.must(h.Release(f.ctx))
-	h = next.value1(f)
+	h = next.must(f)
 	r.blocked(f)
 	f.must(h.Release(f.ctx))
-	r.value1(f)
+	r.must(f)
 }
 
 func tryReader(f *fixture) {
 	s := f.open()
 	a := f.reads(s, f.path("a"))
-	h, err := f.shared(s, f.path("a")).TryRead(f.ctx)
-	f.must(err)
+	h := get(f, f.shared(s, f.path("a")).TryRead)
 	f.must(h.Release(f.ctx))
 	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
-	_, err = f.shared(s, f.path("a")).TryRead(f.ctx)
-	f.is(err, recipes.ErrContended)
+	f.is(errOf(f.shared(s, f.path("a")).TryRead(f.ctx)), recipes.ErrContended)
 	f.awaitChildren(f.path("a"), 2)
 	f.must(a.Release(f.ctx))
-	w.value1(f)
+	w.must(f)
 }
 
 func tryWriter(f *fixture) {
 	s := f.open()
 	a := f.reads(s, f.path("a"))
-	_, err := f.shared(s, f.path("a")).TryWrite(f.ctx)
-	f.is(err, recipes.ErrContended)
+	f.is(errOf(f.shared(s, f.path("a")).TryWrite(f.ctx)), recipes.ErrContended)
 	f.must(a.Release(f.ctx))
-	h, err := f.shared(s, f.path("a")).TryWrite(f.ctx)
-	f.must(err)
+	h := get(f, f.shared(s, f.path("a")).TryWrite)
 	f.must(h.Release(f.ctx))
 }
 
@@ -140,25 +149,23 @@ func sharedContenders(f *fixture) {
 	l := f.shared(s, f.path("a"), func(c *recipes.SharedLockConfig) {
 		c.Data, c.Revocable, c.Grace = []byte("unlock me"), true, 3*time.Second
 	})
-	h, err := l.AcquireWrite(f.ctx)
-	f.must(err)
+	h := get(f, l.AcquireWrite)
 	f.sharedWaits(s, f.path("a"), recipes.Reading)
 	f.sharedWaits(s, f.path("a"), recipes.Writing)
-	in, err := l.Contenders(f.ctx)
-	f.must(err)
+	in := get(f, l.Contenders)
 	var modes []recipes.Mode
 	for _, c := range in {
 		modes = append(modes, c.Mode)
 	}
 	if !slices.Equal(modes, []recipes.Mode{recipes.Writing, recipes.Reading, recipes.Writing}) {
-		f.Fatalf("the line is %v", modes)
+		f.Fatalf("the wait queue is %v", modes)
 	}
 	c := in[0]
 	if c.Znode != h.Znode() || c.Token != h.Token() || string(c.Data) != "unlock me" || !c.Revocable || c.Grace != 3*time.Second || c.Revoked || c.Downgraded {
-		f.Errorf("the holder is told as %+v", c)
+		f.Errorf("the holder is listed as %+v", c)
 	}
 	if c := in[1]; c.Revocable || c.Grace != 0 {
-		f.Errorf("a waiter is told as %+v", c)
+		f.Errorf("a waiter is listed as %+v", c)
 	}
 }
 
@@ -170,7 +177,6 @@ func graceInvalid(f *fixture) {
 		{Revocable: true, Grace: time.Microsecond},
 		{Strategy: "no such"},
 	} {
-		_, err := s.SharedLock(f.path("a"), cfg)
-		f.is(err, recipes.ErrInvalid)
+		f.is(errOf(s.SharedLock(f.path("a"), cfg)), recipes.ErrInvalid)
 	}
 }

@@ -9,7 +9,7 @@ func downgradeLetsReadersIn(f *fixture) {
 	late := f.sharedWaits(f.open(), f.path("a"), recipes.Reading)
 	token := h.Token()
 	f.must(h.Downgrade(f.ctx))
-	a, b := r1.value1(f), r2.value1(f)
+	a, b := r1.must(f), r2.must(f)
 	if h.Mode() != recipes.Reading || h.Token() != token {
 		f.Errorf("downgraded to %q, token %d; want read, %d", h.Mode(), h.Token(), token)
 	}
@@ -19,23 +19,23 @@ func downgradeLetsReadersIn(f *fixture) {
 	w.blocked(f)
 	late.blocked(f)
 	f.must(h.Release(f.ctx))
-	f.must(w.value1(f).Release(f.ctx))
-	late.value1(f)
+	f.must(w.must(f).Release(f.ctx))
+	late.must(f)
 }
 
-// CURATOR-621: the downgraded lock queued behind a waiting writer, or both held.
+// CURATOR-621: the downgraded lock waited behind a writer, or both held.
 func downgradeBeforeWriter(f *fixture) {
 	h := f.writes(f.open(), f.path("a"))
 	s := f.open()
 	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
 	before := f.stats(s).WatchEvents
-	f.must(h.Downgrade(f.ctx)) // does not wait for w
+	f.must(h.Downgrade(f.ctx)) // does not wait for the writer
 	f.reach(s, func(c recipes.Stats) bool { return c.WatchEvents > before })
 	f.must(h.Write(f.ctx))
 	w.blocked(f)
 	f.held(h)
 	f.must(h.Release(f.ctx))
-	w.value1(f)
+	w.must(f)
 }
 
 func downgradeTwice(f *fixture) {
@@ -53,10 +53,9 @@ func downgradeThenReader(f *fixture) {
 	h := f.writes(s, f.path("a"))
 	f.must(h.Downgrade(f.ctx))
 	r := f.reads(f.open(), f.path("a"))
-	in, err := f.shared(s, f.path("a")).Contenders(f.ctx)
-	f.must(err)
+	in := get(f, f.shared(s, f.path("a")).Contenders)
 	if len(in) != 2 || in[0].Mode != recipes.Reading || !in[0].Downgraded || in[1].Downgraded {
-		f.Errorf("the line is %+v", in)
+		f.Errorf("the wait queue is %+v", in)
 	}
 	f.must(h.Release(f.ctx))
 	f.must(r.Release(f.ctx))
@@ -66,16 +65,13 @@ func downgradeThenTry(f *fixture) {
 	s := f.open()
 	h := f.writes(s, f.path("a"))
 	f.must(h.Downgrade(f.ctx))
-	r, err := f.shared(s, f.path("a")).TryRead(f.ctx)
-	f.must(err)
-	_, err = f.shared(s, f.path("a")).TryWrite(f.ctx)
-	f.is(err, recipes.ErrContended)
+	r := get(f, f.shared(s, f.path("a")).TryRead)
+	f.is(errOf(f.shared(s, f.path("a")).TryWrite(f.ctx)), recipes.ErrContended)
 	f.must(r.Release(f.ctx))
 	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
-	_, err = f.shared(s, f.path("a")).TryRead(f.ctx)
-	f.is(err, recipes.ErrContended)
+	f.is(errOf(f.shared(s, f.path("a")).TryRead(f.ctx)), recipes.ErrContended)
 	f.must(h.Release(f.ctx))
-	w.value1(f)
+	w.must(f)
 }
 
 func downgradeLost(f *fixture) {
@@ -91,14 +87,12 @@ func downgradeLost(f *fixture) {
 func downgradeKeeps(f *fixture) {
 	s := f.open()
 	l := f.shared(s, f.path("a"), func(c *recipes.SharedLockConfig) { c.Data, c.Revocable = []byte("me"), true })
-	h, err := l.AcquireWrite(f.ctx)
-	f.must(err)
+	h := get(f, l.AcquireWrite)
 	f.must(l.Revoke(f.ctx, h.Znode()))
 	f.must(h.Downgrade(f.ctx))
-	in, err := l.Contenders(f.ctx)
-	f.must(err)
+	in := get(f, l.Contenders)
 	if c := in[0]; !c.Downgraded || !c.Revoked || !c.Revocable || string(c.Data) != "me" {
-		f.Errorf("the holder is told as %+v", c)
+		f.Errorf("the holder is listed as %+v", c)
 	}
 	f.await(h.Revoked(), "the request")
 }

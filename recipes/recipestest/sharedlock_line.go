@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// They follow the text: guid-/read-, guid-/write-, and know no marks.
+// The other library names its znodes as the source text does, and has no marks in the data.
 func sharedForeign(f *fixture) {
 	f.create(f.path("a"), "")
 	stand := func(name string) string {
@@ -24,13 +24,13 @@ func sharedForeign(f *fixture) {
 	f.must(h.Release(f.ctx))
 	w.blocked(f)
 	f.remove(reader)
-	g := w.value1(f)
+	g := w.must(f)
 	f.must(g.Downgrade(f.ctx))
-	r.blocked(f) // behind their writer
+	r.blocked(f) // behind the other library's writer
 	f.must(g.Release(f.ctx))
 	r.blocked(f)
 	f.remove(writer)
-	r.value1(f)
+	r.must(f)
 	f.is(f.shared(f.open(), f.path("a")).Revoke(f.ctx, stand("x-read-")), recipes.ErrNotRevocable)
 }
 
@@ -38,11 +38,10 @@ func sharedCancel(f *fixture) {
 	h := f.writes(f.open(), f.path("a"))
 	r, next := f.sharedWaits(f.open(), f.path("a"), recipes.Reading), f.sharedWaits(f.open(), f.path("a"), recipes.Writing)
 	r.cancel()
-	_, err := r.result(f)
-	f.is(err, context.Canceled)
+	f.is(r.failure(f), context.Canceled)
 	f.awaitNode(r.place.Znode, false)
 	f.must(h.Release(f.ctx))
-	f.must(next.value1(f).Release(f.ctx))
+	f.must(next.must(f).Release(f.ctx))
 	f.awaitChildren(f.path("a"), 0)
 }
 
@@ -54,7 +53,7 @@ func sharedSevered(f *fixture) {
 	f.must(h.Downgrade(f.ctx))
 	r.blocked(f)
 	f.relay(s).Restore()
-	g := r.value1(f)
+	g := r.must(f)
 	if g.Znode() != r.place.Znode {
 		f.Errorf("granted as %s; joined as %s", g.Znode(), r.place.Znode)
 	}
@@ -69,5 +68,5 @@ func sharedExpired(f *fixture) {
 	f.lost(a, recipes.ErrExpired, recipes.ErrSessionLost)
 	w.blocked(f)
 	f.must(b.Release(f.ctx))
-	w.value1(f)
+	w.must(f)
 }

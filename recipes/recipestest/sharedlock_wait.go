@@ -6,28 +6,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// sharedWaiter is a contender that has joined and waits.
-type sharedWaiter struct {
-	*pending[recipes.SharedHold]
-	place  recipes.Place
-	cancel context.CancelFunc
-}
-
-func (f *fixture) sharedWaits(s recipes.Recipes, path string, mode recipes.Mode) *sharedWaiter {
+func (f *fixture) sharedWaits(s recipes.Recipes, path string, mode recipes.Mode, o ...func(*recipes.SharedLockConfig)) *waiter[recipes.SharedHold] {
 	f.Helper()
-	joined := make(chan recipes.Place, 1)
-	l := f.shared(s, path, func(c *recipes.SharedLockConfig) { c.Joined = func(p recipes.Place) { joined <- p } })
-	ctx, cancel := context.WithCancel(f.ctx)
-	w := &sharedWaiter{cancel: cancel}
-	w.pending = start(f, func() (recipes.SharedHold, error) {
+	return waits(f, func(joined func(recipes.Place)) func(context.Context) (recipes.SharedHold, error) {
+		l := f.shared(s, path, append(o, func(c *recipes.SharedLockConfig) { c.Joined = joined })...)
 		if mode == recipes.Reading {
-			return l.AcquireRead(ctx)
+			return l.AcquireRead
 		}
-		return l.AcquireWrite(ctx)
+		return l.AcquireWrite
 	})
-	f.Cleanup(cancel)
-	w.place = receive(f, joined, "joining the line")
-	return w
 }
 
 func readerBehindWriter(f *fixture) {
@@ -36,16 +23,16 @@ func readerBehindWriter(f *fixture) {
 	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
 	r := f.sharedWaits(s, f.path("a"), recipes.Reading)
 	f.must(a.Release(f.ctx))
-	h := w.value1(f)
+	h := w.must(f)
 	r.blocked(f)
 	f.must(h.Release(f.ctx))
-	r.value1(f)
+	r.must(f)
 }
 
 func writerLeaves(f *fixture) {
 	s := f.open()
 	h := f.writes(s, f.path("a"))
-	var readers []*sharedWaiter
+	var readers []*waiter[recipes.SharedHold]
 	for range 4 {
 		readers = append(readers, f.sharedWaits(f.open(), f.path("a"), recipes.Reading))
 	}
@@ -53,7 +40,7 @@ func writerLeaves(f *fixture) {
 	late := f.sharedWaits(f.open(), f.path("a"), recipes.Reading)
 	f.must(h.Release(f.ctx))
 	for _, r := range readers {
-		defer func(h recipes.SharedHold) { f.held(h) }(r.value1(f))
+		defer func(h recipes.SharedHold) { f.held(h) }(r.must(f))
 	}
 	w.blocked(f)
 	late.blocked(f)
@@ -66,18 +53,17 @@ func writerGivesUp(f *fixture) {
 	r := f.sharedWaits(f.open(), f.path("a"), recipes.Reading)
 	r.blocked(f)
 	w.cancel()
-	_, err := w.result(f)
-	f.is(err, context.Canceled)
-	r.value1(f)
+	f.is(w.failure(f), context.Canceled)
+	r.must(f)
 }
 
 func readerLeaves(f *fixture) {
 	s := f.open()
 	a, b, c := f.reads(s, f.path("a")), f.reads(s, f.path("a")), f.reads(s, f.path("a"))
 	w := f.sharedWaits(f.open(), f.path("a"), recipes.Writing)
-	f.must(c.Release(f.ctx)) // the one it watches
+	f.must(c.Release(f.ctx)) // the reader that the writer watches
 	f.must(a.Release(f.ctx))
 	w.blocked(f)
 	f.must(b.Release(f.ctx))
-	w.value1(f)
+	w.must(f)
 }

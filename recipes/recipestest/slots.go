@@ -3,51 +3,37 @@ package recipestest
 import (
 	"context"
 	"regexp"
-	"slices"
 	"strconv"
 	"sync"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// slotsTests are what slots promise: what a semaphore does, and the numbers.
-func slotsTests() []test {
-	one := kind{name: "one slot", marker: "lease-", strategy: recipes.Predecessor,
-		take: func(s recipes.Client, path string, o options) (line, error) {
-			m, err := s.Slots(path, recipes.SemaphoreConfig{Permits: 1, Strategy: o.strategy, Data: []byte(o.data), Joined: o.joined})
-			return slotsLine{m}, err
-		}}
-	likeALock := slices.DeleteFunc(lineTests(), func(t kindTest) bool {
-		return slices.Contains([]string{ // these find that a grant makes another znode
-			"the first is granted, with its znode as documented",
-			"joined tells the place, once and before the return",
-			"a lost connection keeps the place in line",
-			"contenders are listed in order",
-			"a handoff costs what the strategy says",
-		}, t.name)
-	})
-	return append(forKinds([]kind{one}, likeALock), []test{
-		{"the lowest number that is free is given", slotsLowest},
-		{"the znode has the number, and the place of the znode that waited", slotsZnode},
-		{"of many no two have the same number, and the tokens of a number grow", slotsUnderLoad},
-		{"a lost connection keeps the place in line", slotsKeepTheirPlace},
-		{"a znode that is deleted frees its number, and its holder writes no more", slotsRemoved},
-		{"a session that ends frees its number", slotsOfALostSession},
-		{"try/with a free permit it is granted, without one it is refused", slotsTry},
-		{"a semaphore at the path shares the permits", slotsAndSemaphore},
-		{"another number of permits is ErrMismatch, and the line is left", slotsMismatch},
-		{"less than one permit, and a dialect, are ErrInvalid", slotsInvalid},
-	}...)
+// slotKind is slots with one permit. A grant creates another znode than the one that waited.
+var slotKind = kind{name: "one slot", marker: "lease-",
+	open: func(s recipes.Client, path string, o options) (line, error) {
+		m, err := s.Slots(path, recipes.SemaphoreConfig{Permits: 1, Strategy: o.strategy, Data: []byte(o.data), Joined: o.joined})
+		return lineOfSlots(m, err)
+	}}
+
+func lineOfSlots(m recipes.Slots, err error) (line, error) {
+	return lineOf(m, err, recipes.Slots.Acquire, recipes.Slots.Contenders, recipes.SlotHold.Release)
 }
 
-type slotsLine struct{ recipes.Slots }
-
-func (l slotsLine) Enter(ctx context.Context) (grant, error) {
-	h, err := l.Acquire(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return lockGrant{h}, nil
+// slotsTests are what slots promise: what a semaphore promises, and the numbers.
+func slotsTests() []test {
+	return append(forKinds(slotKind.by(recipes.Predecessor), lineTests()), []test{
+		{"the lowest free number is granted", slotsLowest},
+		{"the znode has the number, and the place of the znode that waited", slotsZnode},
+		{"no two of many contenders have one number, and its tokens grow", slotsUnderLoad},
+		{"a lost connection keeps the place in the wait queue", slotsKeepTheirPlace},
+		{"a znode that is deleted frees its number, and its holder cannot write", slotsRemoved},
+		{"a session that ends frees its number", slotsOfALostSession},
+		{"try/a free permit is granted, otherwise it is ErrContended", slotsTry},
+		{"a semaphore at the path shares the permits", slotsAndSemaphore},
+		{"another number of permits is ErrMismatch, and the contender leaves", slotsMismatch},
+		{"less than one permit, or a dialect, is ErrInvalid", slotsInvalid},
+	}...)
 }
 
 func (f *fixture) slots(s recipes.Client, permits int, joined ...func(recipes.Place)) recipes.Slots {
@@ -61,11 +47,10 @@ func (f *fixture) slots(s recipes.Client, permits int, joined ...func(recipes.Pl
 	return m
 }
 
-// slot acquires a permit, and checks its number.
+// slot acquires a permit and checks its number.
 func (f *fixture) slot(s recipes.Client, permits, want int) recipes.SlotHold {
 	f.Helper()
-	h, err := f.slots(s, permits).Acquire(f.ctx)
-	f.must(err)
+	h := get(f, f.slots(s, permits).Acquire)
 	f.isSlot(h, want)
 	return h
 }
@@ -79,13 +64,11 @@ func (f *fixture) isSlot(h recipes.SlotHold, want int) {
 	f.must(h.Write(f.ctx))
 }
 
-// slotWaits has a contender wait for a permit.
-func (f *fixture) slotWaits(s recipes.Client, permits int) (*pending[recipes.SlotHold], recipes.Place) {
+func (f *fixture) slotWaits(s recipes.Client, permits int) *waiter[recipes.SlotHold] {
 	f.Helper()
-	joined := make(chan recipes.Place, 1)
-	m := f.slots(s, permits, func(p recipes.Place) { joined <- p })
-	w := start(f, func() (recipes.SlotHold, error) { return m.Acquire(f.ctx) })
-	return w, receive(f, joined, "joining the line")
+	return waits(f, func(joined func(recipes.Place)) func(context.Context) (recipes.SlotHold, error) {
+		return f.slots(s, permits, joined).Acquire
+	})
 }
 
 func slotsLowest(f *fixture) {
@@ -94,14 +77,14 @@ func slotsLowest(f *fixture) {
 	for want := range 3 {
 		holds = append(holds, f.slot(f.open(), 3, want))
 	}
-	waits, _ := f.slotWaits(s, 3)
-	waits.blocked(f)
+	waiter := f.slotWaits(s, 3)
+	waiter.blocked(f)
 	f.must(holds[1].Release(f.ctx))
-	f.isSlot(waits.value1(f), 1)
+	f.isSlot(waiter.must(f), 1)
 	f.must(holds[2].Release(f.ctx))
 	f.must(holds[0].Release(f.ctx))
 	f.slot(s, 3, 0)
-	f.slot(s, 3, 2) // of one session, too
+	f.slot(s, 3, 2) // a second number of one session
 	f.awaitChildren(f.path("a"), 3)
 }
 
@@ -109,8 +92,7 @@ func slotsZnode(f *fixture) {
 	s := f.open()
 	joined := make(chan recipes.Place, 1)
 	f.slot(s, 2, 0)
-	h, err := f.slots(s, 2, func(p recipes.Place) { joined <- p }).Acquire(f.ctx)
-	f.must(err)
+	h := get(f, f.slots(s, 2, func(p recipes.Place) { joined <- p }).Acquire)
 	place := receive(f, joined, "the place")
 	if place.Position != 1 {
 		f.Errorf("joined at %d; want 1", place.Position)
@@ -123,91 +105,70 @@ func slotsZnode(f *fixture) {
 	if data != "who I am" || stat.EphemeralOwner != s.ID() || stat.Czxid != int64(h.Token()) {
 		f.Errorf("token %d; the znode has %q, %+v", h.Token(), data, stat)
 	}
-	line, err := f.slots(f.open(), 2).Contenders(f.ctx)
-	f.must(err)
+	line := get(f, f.slots(f.open(), 2).Contenders)
 	if len(line) != 2 || line[1].Znode != h.Znode() || line[1].Token != h.Token() || !line[1].Holds || line[1].Kind != recipes.KindSemaphore {
-		f.Errorf("in line: %+v", line)
+		f.Errorf("the wait queue is %+v", line)
 	}
 	if data, _ := f.read(f.path("a")); data != "permits=2" {
-		f.Errorf("the path holds %q", data)
+		f.Errorf("the path has data %q", data)
 	}
 }
 
 func slotsUnderLoad(f *fixture) {
-	const permits, contenders, turns = 3, 6, 8
+	const permits, turns = 3, 8
 	f.create(f.path("a"), "")
+	var contenders []line
+	for range 6 {
+		l, err := lineOfSlots(f.slots(f.open(), permits), nil)
+		f.must(err)
+		contenders = append(contenders, l)
+	}
 	var mu sync.Mutex
 	var inside [permits]bool
 	var newest [permits]recipes.Token
-	swap := func(h recipes.SlotHold, in bool) {
+	mark := func(g recipes.Grant, in bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if in == inside[h.Slot()] || in && h.Token() <= newest[h.Slot()] {
-			f.Errorf("number %d with token %d: held before is %v, with token %d", h.Slot(), h.Token(), inside[h.Slot()], newest[h.Slot()])
+		n := g.(recipes.SlotHold).Slot()
+		if in == inside[n] || in && g.Token() <= newest[n] {
+			f.Errorf("number %d with token %d: held before is %v, with token %d", n, g.Token(), inside[n], newest[n])
 		}
-		inside[h.Slot()], newest[h.Slot()] = in, h.Token()
+		inside[n], newest[n] = in, g.Token()
 	}
-	var all []*pending[struct{}]
-	for range contenders {
-		m := f.slots(f.open(), permits)
-		all = append(all, startErr(f, func() error {
-			for range turns {
-				h, err := m.Acquire(f.ctx)
-				if err != nil {
-					return err
-				}
-				swap(h, true)
-				err = h.Write(f.ctx)
-				swap(h, false)
-				if err != nil {
-					return err
-				}
-				if err := h.Release(f.ctx); err != nil {
-					return err
-				}
-			}
-			return nil
-		}))
-	}
-	for _, c := range all {
-		c.value1(f)
-	}
-	f.awaitChildren(f.path("a"), 0)
+	f.takeTurns(contenders, turns,
+		func(g recipes.Grant) { mark(g, true) }, func(g recipes.Grant) { mark(g, false) })
 }
 
 func slotsKeepTheirPlace(f *fixture) {
 	s, other := f.open(), f.open()
 	h := f.slot(other, 1, 0)
-	first, place := f.slotWaits(s, 1)
-	second, _ := f.slotWaits(other, 1)
+	first, second := f.slotWaits(s, 1), f.slotWaits(other, 1)
 	f.reconnect(s)
 	f.must(h.Release(f.ctx))
-	again := first.value1(f)
+	again := first.must(f)
 	f.isSlot(again, 0)
-	if name := place.Znode[len(place.Znode)-10:]; again.Znode()[len(again.Znode())-10:] != name {
-		f.Errorf("granted as %s; joined as %s", again.Znode(), place.Znode)
+	if joined := first.place.Znode; again.Znode()[len(again.Znode())-10:] != joined[len(joined)-10:] {
+		f.Errorf("granted as %s; joined as %s", again.Znode(), joined)
 	}
 	second.blocked(f)
 	f.must(again.Release(f.ctx))
-	f.isSlot(second.value1(f), 0)
+	f.isSlot(second.must(f), 0)
 }
 
 func slotsRemoved(f *fixture) {
-	for i, told := range []bool{true, false} { // without Done only a write finds out
+	for i, watched := range []bool{true, false} { // without Done only a write notices the deletion
 		s := f.open()
-		h, err := s.Slots(f.path(strconv.Itoa(i)), recipes.SemaphoreConfig{Permits: 2})
+		slots, err := s.Slots(f.path(strconv.Itoa(i)), recipes.SemaphoreConfig{Permits: 2})
 		f.must(err)
-		late, err := h.Acquire(f.ctx)
-		f.must(err)
-		if told {
+		late := get(f, slots.Acquire)
+		if watched {
 			late.Done()
 		}
-		f.must(f.outside.Delete(late.Znode(), -1))
-		if told {
+		f.remove(late.Znode())
+		if watched {
 			f.lost(late, recipes.ErrRemoved)
 		}
-		next, err := h.Acquire(f.ctx)
-		f.must(err)
+		next := get(f, slots.Acquire)
 		f.isSlot(next, 0)
 		f.is(late.Write(f.ctx), recipes.ErrNotHeld, recipes.ErrRemoved)
 		f.is(late.Release(f.ctx), recipes.ErrNotHeld)
@@ -218,25 +179,21 @@ func slotsRemoved(f *fixture) {
 func slotsOfALostSession(f *fixture) {
 	s := f.open()
 	h := f.slot(s, 1, 0)
-	waits, _ := f.slotWaits(f.open(), 1)
+	waiter := f.slotWaits(f.open(), 1)
 	f.must(s.Close(f.ctx))
 	f.is(h.Write(f.ctx), recipes.ErrNotHeld)
-	f.isSlot(waits.value1(f), 0)
+	f.isSlot(waiter.must(f), 0)
 }
 
 func slotsTry(f *fixture) {
 	m := f.slots(f.open(), 2)
-	a, err := m.TryAcquire(f.ctx)
-	f.must(err)
-	b, err := m.TryAcquire(f.ctx)
-	f.must(err)
+	a := get(f, m.TryAcquire)
+	b := get(f, m.TryAcquire)
 	f.isSlot(b, 1)
-	_, err = m.TryAcquire(f.ctx)
-	f.is(err, recipes.ErrContended)
+	f.is(errOf(m.TryAcquire(f.ctx)), recipes.ErrContended)
 	f.awaitChildren(f.path("a"), 2)
 	f.must(a.Release(f.ctx))
-	c, err := m.TryAcquire(f.ctx)
-	f.must(err)
+	c := get(f, m.TryAcquire)
 	f.isSlot(c, 0)
 }
 
@@ -244,30 +201,27 @@ func slotsAndSemaphore(f *fixture) {
 	s := f.open()
 	p := f.permit(f.open(), f.path("a"), 2)
 	h := f.slot(s, 2, 0)
-	waits, _ := f.slotWaits(s, 2)
-	waits.blocked(f)
+	waiter := f.slotWaits(s, 2)
+	waiter.blocked(f)
 	f.must(p.Release(f.ctx))
-	f.isSlot(waits.value1(f), 1)
+	f.isSlot(waiter.must(f), 1)
 	permit := f.permitWaits(f.open(), f.path("a"), 2)
 	f.must(h.Release(f.ctx))
-	permit.value1(f)
+	permit.must(f)
 }
 
 func slotsMismatch(f *fixture) {
 	h := f.slot(f.open(), 2, 0)
-	_, err := f.slots(f.open(), 3).Acquire(f.ctx)
-	f.is(err, recipes.ErrMismatch)
+	f.is(errOf(f.slots(f.open(), 3).Acquire(f.ctx)), recipes.ErrMismatch)
 	f.awaitChildren(f.path("a"), 1)
 	f.must(h.Release(f.ctx))
-	f.slot(f.open(), 3, 0) // when nobody is in line
+	f.slot(f.open(), 3, 0) // the path has no contender
 }
 
 func slotsInvalid(f *fixture) {
 	s := f.open()
 	for _, cfg := range []recipes.SemaphoreConfig{{}, {Permits: -1}, {Permits: 1, Dialect: recipes.Curator}, {Permits: 1, Dialect: recipes.Kazoo}, {Permits: 1, Strategy: "none"}} {
-		_, err := s.Slots(f.path("a"), cfg)
-		f.is(err, recipes.ErrInvalid)
+		f.is(errOf(s.Slots(f.path("a"), cfg)), recipes.ErrInvalid)
 	}
-	_, err := s.Slots("a", recipes.SemaphoreConfig{Permits: 1})
-	f.is(err, recipes.ErrInvalid)
+	f.is(errOf(s.Slots("a", recipes.SemaphoreConfig{Permits: 1})), recipes.ErrInvalid)
 }

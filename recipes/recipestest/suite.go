@@ -2,22 +2,23 @@ package recipestest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Env is what the contract is tested on.
+// Env is the implementation under test and its servers.
 type Env struct {
-	// Open is the implementation. Its servers are given as the address of a relay on
-	// 127.0.0.1.
+	// Open is the opener of the implementation. The only server in its configuration is
+	// the address of a relay on 127.0.0.1.
 	Open recipes.Opener
 
 	// Servers returns the addresses of the ZooKeeper servers for one test, or skips
-	// the test. It is called once for each test. Tests share the servers: each uses
-	// another path. The servers must grant session timeouts from half a second to ten
-	// seconds, and remove empty containers within seconds.
+	// the test. It is called once for each test. Tests share the servers and use
+	// different paths. The servers must grant session timeouts from half a second to ten
+	// seconds, and delete empty containers within seconds.
 	Servers func(testing.TB) []string
 }
 
@@ -37,18 +38,18 @@ func groups() []group {
 	return []group{
 		{"session", sessionTests()},
 		{"contenders", contendersTests()},
-		{"lock", append(forKinds(lockKinds(), lineTests()), lockTests()...)},
-		{"write", forKinds([]kind{lockKind(recipes.DefaultStrategy), electionKind(recipes.DefaultStrategy)}, writeTests())},
-		{"election", append(forKinds(electionKinds(), lineTests()), electionTests()...)},
+		{"lock", slices.Concat(queued(lockKind, recipes.Strategies()...), lockTests())},
+		{"write", forKinds(append(lockKind.by(recipes.DefaultStrategy), electionKind.by(recipes.DefaultStrategy)...), writeTests())},
+		{"election", slices.Concat(queued(electionKind, recipes.Strategies()...), electionTests())},
 		{"context", contextTests()},
 		{"queue", queueTests()},
 		{"transaction", transactionTests()},
-		{"shared lock", append(forKinds(sharedKinds(), lineTests()), sharedLockTests()...)},
-		{"semaphore", append(forKinds(semaphoreKinds(), lineTests()), semaphoreTests()...)},
+		{"shared lock", sharedLockTests()},
+		{"semaphore", semaphoreTests()},
 		{"slots", slotsTests()},
 		{"revocable", revokeTests()},
 		{"priority lock", priorityTests()},
-		{"context of the line", lineContextTests()},
+		{"context of wait queues", lineContextTests()},
 		{"group", groupTests()},
 		{"latch", latchTests()},
 		{"counter", counterTests()},
@@ -60,7 +61,7 @@ func groups() []group {
 	}
 }
 
-// Run tests the contract. It returns when all its tests have ended.
+// Run runs the tests of the contract. It returns when all of them have ended.
 func Run(t *testing.T, env Env) {
 	t.Run("contract", func(t *testing.T) {
 		for _, g := range groups() {
@@ -78,7 +79,7 @@ func Run(t *testing.T, env Env) {
 	t.Log("contract tests: " + Summary())
 }
 
-// Summary says in one line how many tests there are for each recipe.
+// Summary returns one line with the number of tests of each recipe.
 func Summary() string {
 	total := 0
 	var counts []string

@@ -13,37 +13,37 @@ func transactionTests() []test {
 			name string
 			run  func(*fixture, recipes.Variant)
 		}{
-			{"all vote to commit, and all learn it", allCommit},
-			{"one vote to abort decides before the others vote", earlyAbort},
-			{"the nodes are the text's", transactionNodes},
-			{"the decision does not change", decisionStands},
-			{"a second vote has to be the same", votesOnce},
-			{"a site that is not of the group is refused", strangers},
-			{"a site that comes back learns the decision", comesBack},
-			{"a coordinator that dies is replaced", coordinatorDies},
+			{"if all sites vote to commit, all learn that it commits", allCommit},
+			{"one vote to abort decides without the others", earlyAbort},
+			{"the znodes are those of the source text", transactionNodes},
+			{"the decision does not change", decisionIsFinal},
+			{"a different second vote is refused", votesOnce},
+			{"a site that is not in the transaction is refused", strangers},
+			{"a site that joins again learns the decision", comesBack},
+			{"without a coordinator, a waiting site decides", coordinatorDies},
 			{"a lost connection does not end a wait", waitReconnects},
 			{"the loss of the session ends a wait", waitSessionLost},
 			{"cancelling ends a wait", waitCancelled},
-			{"abort ends what nobody votes on", givenUp},
-			{"a reason that is not text can be told", reasonOfBytes},
-			{"the last site that is done deletes it", cleanedUp},
-			{"a path is used again, and not by sites that come late", usedAgain},
-			{"many try to decide, and one decides", decideOnce},
-			{"a lost reply to the beginning does not begin twice", beginReplyLost},
-			{"a lost reply to a vote is repaired", voteReplyLost},
-			{"status shows it", transactionStatus},
+			{"abort decides while votes are missing", givenUp},
+			{"a reason that is not UTF-8 can be read", reasonOfBytes},
+			{"the last site that is done deletes the transaction", cleanedUp},
+			{"a path can be used again, but not by sites of the old transaction", usedAgain},
+			{"if many try to decide, one decides", decideOnce},
+			{"a lost reply to Begin does not begin twice", beginReplyLost},
+			{"a vote whose reply is lost succeeds", voteReplyLost},
+			{"status returns sites, votes and the decision", transactionStatus},
 		} {
 			all = append(all, test{string(v) + "/" + t.name, func(f *fixture) { t.run(f, v) }})
 		}
 		all = append(all, transactionContextTests(v)...)
 	}
 	return append(all,
-		test{"own-nodes/a site that dies before it votes is an abort", siteDies},
-		test{"own-nodes/a site that dies after it voted, before the decision, is an abort", votedSiteDies},
-		test{"own-nodes/a site that dies after it voted is an abort while others have yet to vote", votedSiteDiesWhileOthersThink},
-		test{"own-nodes/a site that dies while another has yet to join is an abort", siteDiesBeforeOthersJoin},
-		test{"own-nodes/a site that dies after the decision changes nothing", siteDiesAfterwards},
-		test{"own-nodes/a dead site cannot vote or join again", deadSite},
+		test{"own-nodes/if a site ends before its vote, it aborts", siteDies},
+		test{"own-nodes/if a site ends after its vote and before the decision, it aborts", votedSiteDies},
+		test{"own-nodes/if a site ends after its vote while votes are missing, it aborts", votedSiteDiesWhileOthersVote},
+		test{"own-nodes/if a site ends before all have joined, it aborts", siteDiesBeforeOthersJoin},
+		test{"own-nodes/a site that ends after the decision changes nothing", siteDiesAfterwards},
+		test{"own-nodes/a dead site can neither vote nor join again", deadSite},
 		test{"own-nodes/a site that joins late is waited for", joinsLate},
 		test{"a bad argument is ErrInvalid", transactionInvalid},
 		test{"without a transaction it is ErrNoTransaction", noTransaction},
@@ -77,9 +77,8 @@ func earlyAbort(f *fixture, v recipes.Variant) {
 	calls := p.wait()
 	p.vote(silent, aborts)
 	p.decided(calls, false, "2")
-	p.vote(commits) // too late, and no error
-	d, err := p.sites[2].Wait(f.ctx)
-	f.must(err)
+	p.vote(commits) // a vote after the decision succeeds
+	d := get(f, p.sites[2].Wait)
 	f.decision(d, false, "2")
 }
 
@@ -87,7 +86,7 @@ func transactionNodes(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	path := f.path("app", "Tx")
 	if data, stat := f.read(path); data != "payload" || stat.EphemeralOwner != 0 {
-		f.Errorf("%s holds %q", path, data)
+		f.Errorf("%s has data %q", path, data)
 	}
 	for i, s := range p.sessions {
 		data, stat := f.read(path + "/s_" + names(2)[i])
@@ -96,19 +95,18 @@ func transactionNodes(f *fixture, v recipes.Variant) {
 			owner = s.ID()
 		}
 		if data != "" || stat.EphemeralOwner != owner {
-			f.Errorf("s_%d holds %q of owner %#x", i+1, data, stat.EphemeralOwner)
+			f.Errorf("s_%d has data %q and owner %#x", i+1, data, stat.EphemeralOwner)
 		}
 	}
 	p.vote(commits, aborts)
 	for i, want := range []string{"commit", "abort"} {
 		if data, _ := f.read(path + "/s_" + names(2)[i]); data != want {
-			f.Errorf("s_%d holds %q; want %q", i+1, data, want)
+			f.Errorf("s_%d has data %q; want %q", i+1, data, want)
 		}
 	}
-	_, err := p.tx.Coordinate(f.ctx)
-	f.must(err)
+	get(f, p.tx.Coordinate)
 	if data, stat := f.read(path + "/decision"); !strings.HasPrefix(data, "abort site 2 voted so\n") || stat.EphemeralOwner != 0 {
-		f.Errorf("the decision is %q of owner %#x", data, stat.EphemeralOwner)
+		f.Errorf("the decision has data %q and owner %#x", data, stat.EphemeralOwner)
 	}
 }
 
@@ -118,7 +116,7 @@ func strangers(f *fixture, v recipes.Variant) {
 		site, err := p.tx.Join(f.ctx, name)
 		f.is(err, recipes.ErrUnknownSite)
 		if site != nil {
-			f.Errorf("%q joined", name)
+			f.Errorf("site %q joined", name)
 		}
 	}
 	f.is(p.tx.Begin(f.ctx, nil, "4"), recipes.ErrNodeExists)
@@ -127,8 +125,7 @@ func strangers(f *fixture, v recipes.Variant) {
 func transactionStatus(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	p.vote(silent, aborts)
-	got, err := p.tx.Status(f.ctx)
-	f.must(err)
+	got := get(f, p.tx.Status)
 	if got.Variant != v || string(got.Payload) != "payload" || len(got.Sites) != 2 || got.Decision != nil ||
 		got.Coordinated != (v != recipes.AllWatch) {
 		f.Fatalf("status %+v", got)
@@ -136,11 +133,9 @@ func transactionStatus(f *fixture, v recipes.Variant) {
 	if got.Sites[0].Name != "1" || got.Sites[0].Vote != silent || got.Sites[1].Vote != aborts {
 		f.Errorf("sites %+v", got.Sites)
 	}
-	_, err = p.tx.Coordinate(f.ctx)
-	f.must(err)
+	get(f, p.tx.Coordinate)
 	f.must(p.sites[0].Done(f.ctx))
-	got, err = p.tx.Status(f.ctx)
-	f.must(err)
+	got = get(f, p.tx.Status)
 	if got.Decision == nil || got.Decision.Commit || !got.Sites[0].Done || got.Sites[1].Done {
 		f.Errorf("status %+v", got)
 	}

@@ -5,14 +5,11 @@ import "github.com/zkrecipes/zkrecipes/recipes"
 func comesBack(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	p.vote(commits, commits)
-	_, err := p.tx.Coordinate(f.ctx)
-	f.must(err)
+	get(f, p.tx.Coordinate)
 	f.must(p.sessions[1].Close(f.ctx))
 	again, err := f.transaction(f.open(), "").Join(f.ctx, "2")
 	f.must(err)
-	d, err := again.Wait(f.ctx)
-	f.must(err)
-	f.decision(d, true, "")
+	f.decision(get(f, again.Wait), true, "")
 	f.must(again.Done(f.ctx))
 	f.must(p.sites[0].Done(f.ctx))
 	f.awaitNode(f.path("app", "Tx"), false)
@@ -30,11 +27,9 @@ func coordinatorDies(f *fixture, v recipes.Variant) {
 	f2.root += "-2"
 	p = f2.party(v, 2)
 	p.vote(commits, commits)
-	f.must(p.coordinator.Close(f.ctx)) // before it has counted, and before anybody waits
+	f.must(p.coordinator.Close(f.ctx)) // before it has counted votes, and before a site waits
 	for _, s := range p.sites {
-		d, err := s.Wait(f.ctx)
-		f.must(err)
-		f.decision(d, true, "")
+		f.decision(get(f, s.Wait), true, "")
 	}
 }
 
@@ -51,13 +46,11 @@ func votedSiteDies(f *fixture) {
 	p.vote(commits)
 	f.must(p.sessions[0].Close(f.ctx))
 	p.vote(silent, commits)
-	d, err := p.tx.Coordinate(f.ctx)
-	f.must(err)
-	f.decision(d, false, "1 has died")
+	f.decision(get(f, p.tx.Coordinate), false, "1 has died")
 }
 
-// One has voted when the coordinator first looks, and another while it watches.
-func votedSiteDiesWhileOthersThink(f *fixture) {
+// One site votes before the coordinator's first read, and another while the coordinator watches.
+func votedSiteDiesWhileOthersVote(f *fixture) {
 	for dying, reason := range []string{"1 has died", "2 has died"} {
 		each := *f
 		each.root += "-" + names(2)[dying]
@@ -85,35 +78,28 @@ func siteDiesBeforeOthersJoin(f *fixture) {
 	f.must(err)
 	call.blocked(f)
 	f.must(dying.Close(f.ctx))
-	f.decision(call.value1(f), false, "2 has died")
+	f.decision(call.must(f), false, "2 has died")
 }
 
 func siteDiesAfterwards(f *fixture) {
 	p := f.party(recipes.OwnNodes, 2)
 	p.vote(commits, commits)
-	d, err := p.tx.Coordinate(f.ctx)
-	f.must(err)
-	f.decision(d, true, "")
+	f.decision(get(f, p.tx.Coordinate), true, "")
 	for _, s := range p.sessions {
 		f.must(s.Close(f.ctx))
 	}
-	d, err = p.tx.Coordinate(f.ctx)
-	f.must(err)
-	f.decision(d, true, "")
+	f.decision(get(f, p.tx.Coordinate), true, "")
 }
 
 func deadSite(f *fixture) {
 	p := f.party(recipes.OwnNodes, 2)
 	f.remove(f.path("app", "Tx", "s_1"))
 	f.is(p.sites[0].Vote(f.ctx, commits), recipes.ErrNotHeld)
-	_, err := f.transaction(f.open(), "").Join(f.ctx, "1")
-	f.is(err, recipes.ErrNotHeld)
-	_, err = f.transaction(f.open(), "").Join(f.ctx, "2") // it lives, in another session
-	f.is(err, recipes.ErrNotHeld)
-	_, err = f.transaction(p.sessions[1], "").Join(f.ctx, "2")
+	f.is(errOf(f.transaction(f.open(), "").Join(f.ctx, "1")), recipes.ErrNotHeld)
+	f.is(errOf(f.transaction(f.open(), "").Join(f.ctx, "2")), recipes.ErrNotHeld) // site 2 is alive, in another session
+	_, err := f.transaction(p.sessions[1], "").Join(f.ctx, "2")
 	f.must(err)
-	status, err := p.tx.Status(f.ctx)
-	f.must(err)
+	status := get(f, p.tx.Status)
 	if !status.Sites[0].Dead || !status.Sites[0].Joined || status.Sites[1].Dead {
 		f.Errorf("sites %+v", status.Sites)
 	}
@@ -131,5 +117,5 @@ func joinsLate(f *fixture) {
 		f.must(err)
 		f.must(site.Vote(f.ctx, commits))
 	}
-	f.decision(call.value1(f), true, "")
+	f.decision(call.must(f), true, "")
 }

@@ -17,16 +17,15 @@ func givenUp(f *fixture, v recipes.Variant) {
 	p.decided(calls, false, "took too long")
 }
 
-// reasonOfBytes aborts for a reason that is not text, such as an error that quotes
-// data. All sites must learn the decision all the same.
+// reasonOfBytes aborts with a reason that is not UTF-8, such as an error that quotes data. All
+// sites must still learn the decision.
 func reasonOfBytes(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	d, err := p.tx.Abort(f.ctx, "bad record \xff")
 	f.must(err)
 	f.decision(d, false, "bad record \uFFFD")
 	p.decided(p.wait(), false, "bad record \uFFFD")
-	status, err := p.tx.Status(f.ctx)
-	f.must(err)
+	status := get(f, p.tx.Status)
 	f.decision(*status.Decision, false, "bad record \uFFFD")
 }
 
@@ -36,36 +35,31 @@ func cleanedUp(f *fixture, v recipes.Variant) {
 	f.is(p.sites[0].Done(f.ctx), recipes.ErrUndecided)
 	f.is(p.tx.Forget(f.ctx), recipes.ErrUndecided)
 	p.vote(silent, silent, commits)
-	_, err := p.tx.Coordinate(f.ctx)
-	f.must(err)
+	get(f, p.tx.Coordinate)
 	for range 2 {
 		f.must(p.sites[0].Done(f.ctx))
 		f.must(p.sites[1].Done(f.ctx))
 	}
-	err = p.tx.Forget(f.ctx)
+	err := p.tx.Forget(f.ctx)
 	f.is(err, recipes.ErrUndecided)
 	if err != nil && !strings.Contains(err.Error(), `"3"`) {
-		f.Errorf("%v does not name who is missing", err)
+		f.Errorf("%v does not name the missing site", err)
 	}
-	d, err := p.sites[2].Wait(f.ctx)
-	f.must(err)
-	f.decision(d, true, "")
+	f.decision(get(f, p.sites[2].Wait), true, "")
 	f.must(p.sites[2].Done(f.ctx))
 	if f.exists(f.path("app", "Tx")) {
-		f.Error("it is still there")
+		f.Error("the transaction still exists")
 	}
 	f.must(p.sites[0].Done(f.ctx))
 	f.must(p.tx.Forget(f.ctx))
-	_, err = p.tx.Status(f.ctx)
-	f.is(err, recipes.ErrNoTransaction)
+	f.is(errOf(p.tx.Status(f.ctx)), recipes.ErrNoTransaction)
 }
 
 func usedAgain(f *fixture, v recipes.Variant) {
 	late := f.party(v, 2)
 	late.vote(silent, aborts)
-	_, err := late.tx.Coordinate(f.ctx)
-	f.must(err)
-	for _, name := range names(2) { // others finish for them, as an operator would
+	get(f, late.tx.Coordinate)
+	for _, name := range names(2) { // other sessions finish for them, as an operator can
 		again, err := f.transaction(f.open(), "").Join(f.ctx, name)
 		if errors.Is(err, recipes.ErrNotHeld) {
 			f.Fatal(err)
@@ -77,23 +71,16 @@ func usedAgain(f *fixture, v recipes.Variant) {
 	f.is(late.sites[0].Vote(f.ctx, aborts), recipes.ErrNoTransaction)
 	f.must(late.sites[0].Done(f.ctx))
 	next.vote(commits, commits)
-	d, err := next.tx.Coordinate(f.ctx)
-	f.must(err)
-	f.decision(d, true, "")
-	_, err = late.sites[0].Wait(f.ctx)
-	f.is(err, recipes.ErrNoTransaction)
+	f.decision(get(f, next.tx.Coordinate), true, "")
+	f.is(errOf(late.sites[0].Wait(f.ctx)), recipes.ErrNoTransaction)
 	f.is(next.tx.Forget(f.ctx), recipes.ErrUndecided)
 }
 
 func noTransaction(f *fixture) {
 	tx := f.transaction(f.open(), "")
-	_, err := tx.Join(f.ctx, "1")
-	f.is(err, recipes.ErrNoTransaction)
-	_, err = tx.Coordinate(f.ctx)
-	f.is(err, recipes.ErrNoTransaction)
-	_, err = tx.Abort(f.ctx, "")
-	f.is(err, recipes.ErrNoTransaction)
-	_, err = tx.Status(f.ctx)
-	f.is(err, recipes.ErrNoTransaction)
+	f.is(errOf(tx.Join(f.ctx, "1")), recipes.ErrNoTransaction)
+	f.is(errOf(tx.Coordinate(f.ctx)), recipes.ErrNoTransaction)
+	f.is(errOf(tx.Abort(f.ctx, "")), recipes.ErrNoTransaction)
+	f.is(errOf(tx.Status(f.ctx)), recipes.ErrNoTransaction)
 	f.must(tx.Forget(f.ctx))
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// party is a transaction with its sites. Each site has another session.
+// party is a transaction with its sites. Each site has its own session.
 type party struct {
 	f           *fixture
 	coordinator recipes.Client
@@ -57,7 +57,7 @@ func (p *party) vote(votes ...recipes.Vote) {
 
 type awaited = pending[recipes.Decision]
 
-// wait has all sites wait in the background, and returns when all have looked.
+// wait starts the coordinator and all sites in the background. It returns when each has read.
 func (p *party) wait() []*awaited {
 	p.f.Helper()
 	calls := []*awaited{start(p.f, func() (recipes.Decision, error) { return p.tx.Coordinate(p.f.ctx) })}
@@ -73,7 +73,7 @@ func (p *party) wait() []*awaited {
 func (p *party) decided(calls []*awaited, commit bool, reason string) {
 	p.f.Helper()
 	for _, c := range calls {
-		p.f.decision(c.value1(p.f), commit, reason)
+		p.f.decision(c.must(p.f), commit, reason)
 	}
 }
 

@@ -4,22 +4,19 @@ import "github.com/zkrecipes/zkrecipes/recipes"
 
 func beginReplyLost(f *fixture, v recipes.Variant) {
 	s := f.open()
-	_, err := f.lock(s, f.path("app")).Contenders(f.ctx)
-	f.must(err)
+	get(f, f.lock(s, f.path("app")).Contenders)
 	f.create(f.path("app"), "")
 	f.relay(s).HoldReplies()
 	tx := f.transaction(s, v)
 	call := startErr(f, func() error { return tx.Begin(f.ctx, nil, "1") })
 	f.awaitNode(f.path("app", "Tx"), true)
 	_, first := f.read(f.path("app", "Tx"))
-	f.relay(s).Drop()
-	f.relay(s).Restore()
-	_, err = call.result(f)
-	f.must(err)
+	f.lose(s)
+	call.must(f)
 	if _, stat := f.read(f.path("app", "Tx")); stat.Czxid != first.Czxid {
-		f.Error("it was begun twice")
+		f.Error("the transaction was created twice")
 	}
-	f.awaitChildren(f.path("app"), 1) // the marker goes
+	f.awaitChildren(f.path("app"), 1) // the receipt is deleted
 	f.is(tx.Begin(f.ctx, nil, "1"), recipes.ErrNodeExists)
 	f.awaitChildren(f.path("app"), 1)
 }
@@ -28,13 +25,9 @@ func voteReplyLost(f *fixture, v recipes.Variant) {
 	p := f.party(v, 1)
 	f.relay(p.sessions[0]).HoldReplies()
 	call := startErr(f, func() error { return p.sites[0].Vote(f.ctx, commits) })
-	d, err := p.tx.Coordinate(f.ctx)
-	f.must(err)
-	f.decision(d, true, "")
-	f.relay(p.sessions[0]).Drop()
-	f.relay(p.sessions[0]).Restore()
-	_, err = call.result(f)
-	f.must(err)
+	f.decision(get(f, p.tx.Coordinate), true, "")
+	f.lose(p.sessions[0])
+	call.must(f)
 }
 
 func decideOnce(f *fixture, v recipes.Variant) {
@@ -48,28 +41,24 @@ func decideOnce(f *fixture, v recipes.Variant) {
 	for _, s := range p.sites {
 		f.must(s.Vote(f.ctx, commits))
 	}
-	want := aborting[0].value1(f)
+	want := aborting[0].must(f)
 	for _, c := range append(calls, aborting...) {
-		if got := c.value1(f); got != want {
+		if got := c.must(f); got != want {
 			f.Errorf("decided %+v and %+v", got, want)
 		}
 	}
 }
 
-func decisionStands(f *fixture, v recipes.Variant) {
+func decisionIsFinal(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	p.vote(commits, commits)
-	d, err := p.tx.Coordinate(f.ctx)
-	f.must(err)
-	f.decision(d, true, "")
-	d, err = p.tx.Abort(f.ctx, "too late")
+	f.decision(get(f, p.tx.Coordinate), true, "")
+	d, err := p.tx.Abort(f.ctx, "too late")
 	f.must(err)
 	f.decision(d, true, "")
 	f.is(p.sites[0].Vote(f.ctx, aborts), recipes.ErrVoted)
 	for _, s := range p.sites {
-		d, err := s.Wait(f.ctx)
-		f.must(err)
-		f.decision(d, true, "")
+		f.decision(get(f, s.Wait), true, "")
 	}
 }
 

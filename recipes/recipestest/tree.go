@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// children returns the names of a znode's children, none if it does not exist.
+// children returns the names of a znode's children. A znode that does not exist has none.
 func (f *fixture) children(path string) []string {
 	f.Helper()
 	names, _, err := f.outside.Children(path)
@@ -20,13 +20,23 @@ func (f *fixture) children(path string) []string {
 	return names
 }
 
-// contenders leaves out the parents of acknowledgements and of guards. They are
-// containers, which the server removes some time after they have become empty.
+// empty checks that the znodes have no children.
+func (f *fixture) empty(paths ...string) {
+	f.Helper()
+	for _, path := range paths {
+		if names := f.children(path); len(names) != 0 {
+			f.Errorf("left behind in %s: %v", path, names)
+		}
+	}
+}
+
+// contenders drops the parents of acknowledgements and guards. They are containers: the
+// server deletes them some time after their last child.
 func contenders(names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "acks" || strings.HasPrefix(name, "guards-") })
 }
 
-// awaitChildren waits until a znode has exactly so many children.
+// awaitChildren waits until a znode has exactly n children.
 func (f *fixture) awaitChildren(path string, n int) {
 	f.Helper()
 	for {
@@ -46,7 +56,7 @@ func (f *fixture) awaitChildren(path string, n int) {
 	}
 }
 
-// awaitNode waits until a znode exists, or does not.
+// awaitNode waits until a znode exists, or no longer exists.
 func (f *fixture) awaitNode(path string, want bool) {
 	f.Helper()
 	for {
@@ -70,7 +80,7 @@ func (f *fixture) exists(path string) bool {
 	return exists
 }
 
-// read returns a znode's data and record.
+// read returns a znode's data and Stat.
 func (f *fixture) read(path string) (string, *zk.Stat) {
 	f.Helper()
 	data, stat, err := f.outside.Get(path)
@@ -85,7 +95,7 @@ func (f *fixture) create(path, data string) {
 	f.Helper()
 	err := f.createAll(path, data)
 	for errors.Is(err, zk.ErrNoNode) {
-		err = f.createAll(path, data) // a parent was a container, and the server has deleted it
+		err = f.createAll(path, data) // the server has deleted a parent that was a container
 	}
 	if err != nil {
 		f.Fatalf("create %s: %v", path, err)
@@ -109,14 +119,14 @@ func (f *fixture) createAll(path, data string) error {
 	return err
 }
 
-// acl has everybody have so many permissions at a znode.
+// acl gives every client these permissions on a znode, and no others.
 func (f *fixture) acl(path string, permissions int32) {
 	f.Helper()
 	_, err := f.outside.SetACL(path, zk.WorldACL(permissions), -1)
 	f.must(err)
 }
 
-// remove deletes a znode, as an operator would.
+// remove deletes a znode, as an operator can.
 func (f *fixture) remove(path string) {
 	f.Helper()
 	if err := f.outside.Delete(path, -1); err != nil {

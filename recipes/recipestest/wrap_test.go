@@ -9,9 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestOrderAcrossTheWrap: after 2147483647 comes -2147483648, which stands behind
-// it. Only the embedded server can be brought there: ZooKeeper 3.8.0 itself stops
-// counting.
+// TestOrderAcrossTheWrap: the sequence number after 2147483647 is -2147483648, and that contender
+// is behind. Only the embedded server gets there: ZooKeeper 3.8.0 stops counting.
 func TestOrderAcrossTheWrap(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(transport.name, func(t *testing.T) {
@@ -39,11 +38,11 @@ func TestOrderAcrossTheWrap(t *testing.T) {
 				t.Fatal(err)
 			}
 			if last := len(line) - 1; last != len(waiters) || line[0].Sequence != math.MaxInt32-1 || line[last].Sequence >= 0 {
-				t.Fatalf("the line is %+v; want %d whose numbers have wrapped", line, len(waiters)+1)
+				t.Fatalf("the wait queue is %+v; want %d contenders with numbers that wrap", line, len(waiters)+1)
 			}
 			for i, c := range line[1:] {
 				if c.Token <= line[i].Token {
-					t.Fatalf("the line is %+v; want it in the order of joining", line)
+					t.Fatalf("the wait queue is %+v; want the order of joining", line)
 				}
 			}
 			for i, w := range waiters {

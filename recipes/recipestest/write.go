@@ -8,23 +8,23 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// writeTests are about guarded writes, of holds and leaderships alike.
+// writeTests are about guarded writes of holds and leaderships.
 func writeTests() []kindTest {
 	tests := []kindTest{
 		{"create, set and delete happen in one transaction", writeAll},
-		{"a version that matches is accepted", writeVersion},
-		{"no operations check the grant", writeNothing},
-		{"a refused operation refuses all", writeIsAtomic},
+		{"a matching version is accepted", writeVersion},
+		{"without operations the grant is checked", writeNothing},
+		{"one refused operation refuses all", writeIsAtomic},
 		{"created znodes have the session's ACL", writeACL},
 		{"paths are below the chroot", writeChroot},
-		{"writes of many goroutines all happen", writeTogether},
-		{"after giving back it is ErrReleased", writeAfterGiveBack},
-		{"after a removal it is ErrRemoved", writeAfterRemoval},
+		{"all writes of many goroutines are committed", writeTogether},
+		{"after the release it is ErrReleased", writeAfterRelease},
+		{"after a deletion it is ErrRemoved", writeAfterRemoval},
 		{"after expiry it is ErrNotHeld", writeAfterExpiry},
 		{"after the close it is ErrNotHeld", writeAfterClose},
-		{"a deposed holder cannot write, its successor can", writeDeposed},
-		{"operations that make no sense are not sent", writeInvalid},
-		{"more than a packet is not sent", writeTooLarge},
+		{"a former holder cannot write, its successor can", writeDeposed},
+		{"invalid operations are not sent", writeInvalid},
+		{"a request that does not fit into a packet is not sent", writeTooLarge},
 		{"a lost reply is ErrUnknownOutcome, and nothing is sent twice", writeReplyLost},
 		{"a lost request is ErrUnknownOutcome, and nothing is sent twice", writeRequestLost},
 		{"a write waits for the connection", writeWaits},
@@ -55,7 +55,7 @@ func writeAll(f *fixture, k kind) {
 		f.Errorf("set to %q in transaction %d; created in %d", data, set.Mzxid, created.Czxid)
 	}
 	if f.exists(f.path("deleted")) {
-		f.Error("deleted is there")
+		f.Error("deleted exists")
 	}
 	f.held(g)
 }
@@ -67,7 +67,7 @@ func writeVersion(f *fixture, k kind) {
 	f.must(g.Write(f.ctx, recipes.Set(f.path("x"), []byte("2"), 1)))
 	f.must(g.Write(f.ctx, recipes.Delete(f.path("x"), 2)))
 	if f.exists(f.path("x")) {
-		f.Error("x is there")
+		f.Error("x exists")
 	}
 }
 
@@ -89,7 +89,7 @@ func writeIsAtomic(f *fixture, k kind) {
 	)
 	f.refused(err, 2, recipes.ErrNoNode)
 	if data, _ := f.read(f.path("x")); data != "old" || f.exists(f.path("y")) || f.exists(f.path("z")) {
-		f.Error("a part was written")
+		f.Error("some operations were committed")
 	}
 	f.held(g)
 	f.must(g.Write(f.ctx, recipes.Set(f.path("x"), []byte("new"), 0)))
@@ -106,7 +106,7 @@ func writeChroot(f *fixture, k kind) {
 	f.refused(err, 0, recipes.ErrNodeExists)
 	var refusal *recipes.WriteError
 	if errors.As(err, &refusal) && refusal.Op.Path != "/x" {
-		f.Errorf("the error is of %s; want /x", refusal.Op.Path)
+		f.Errorf("the error names %s; want /x", refusal.Op.Path)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	gopath "path"
+	"regexp"
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -54,7 +56,7 @@ func (s zkSession) contenders(ctx context.Context, path string, kinds []recipes.
 	if slices.Contains(kinds, recipes.KindSemaphore) {
 		lines.Permits = lock.Permits(p.Data)
 	}
-	for _, kind := range allKinds { // in their order, each once
+	for _, kind := range allKinds { // in this order, each once
 		if !slices.Contains(kinds, kind) {
 			continue
 		}
@@ -80,10 +82,10 @@ func (s zkSession) contenders(ctx context.Context, path string, kinds []recipes.
 	return lines, err
 }
 
-// dialects are those in which contenders of the kind can stand among the children of
-// these names, or below them. Locks of the dialect of Curator have the names of the text's. A kazoo
-// line is a shared lock if a reader stands in it, and a lock otherwise: its writers
-// have the names of its locks and candidates.
+// dialects are those in which children of these names, or their children, can be
+// contenders of the kind. Curator names the contenders of a lock as the text does. In kazoo,
+// the writers of a shared lock have the names of locks and candidates. So a wait queue of
+// kazoo is a shared lock if it contains a reader, and a lock otherwise.
 func dialects(kind recipes.Kind, names []string) []recipes.Dialect {
 	shared := len(line.Parse(names, line.KazooRead)) > 0
 	switch {
@@ -99,4 +101,36 @@ func dialects(kind recipes.Kind, names []string) []recipes.Dialect {
 		return []recipes.Dialect{recipes.ZooKeeper, recipes.Curator}
 	}
 	return []recipes.Dialect{recipes.ZooKeeper}
+}
+
+// numbered matches a name that ends with a sequence number. helper matches the name of a
+// znode that is not a contender's, but belongs to a recipe. A GUID names a member of a
+// double barrier, in Curator with hyphens and in kazoo without. By chance it can end with
+// ten digits.
+var (
+	numbered = regexp.MustCompile(`[0-9]{10}$`)
+	helper   = regexp.MustCompile(`^(_c_.{36}-)?(member|receipt|guard|queue|qn|entry)-|^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$`)
+)
+
+// unknown counts the ephemeral sequential children of path that are not among the
+// contenders.
+func (s zkSession) unknown(ctx context.Context, path string, names []string, known []recipes.Contender) (int, error) {
+	count := 0
+	for _, name := range names {
+		znode := gopath.Join(path, name)
+		if !numbered.MatchString(name) || helper.MatchString(name) || slices.ContainsFunc(known, func(c recipes.Contender) bool { return c.Znode == znode }) {
+			continue
+		}
+		stat, err := s.Session.Stat(ctx, znode)
+		if errors.Is(err, recipes.ErrNoNode) {
+			continue // it has left since the listing
+		}
+		if err != nil {
+			return 0, err
+		}
+		if stat.EphemeralOwner != 0 {
+			count++
+		}
+	}
+	return count, nil
 }

@@ -13,16 +13,16 @@
 //   - config: the configuration, the counter and the latch
 //   - twophase: the two-phase commit
 //
-// They import these packages, and not each other:
+// They import the following packages, and not each other:
 //
-//   - session is one ZooKeeper session. It has what every recipe needs to be correct: the rule
-//     for grants, creations and transactions that survive a lost reply, watches, and waiting
-//     for events.
+//   - session is one ZooKeeper session. It has the parts that every correct recipe needs: the
+//     rule for grants, creations and transactions that survive a lost reply, watches, and
+//     waiting for events.
 //   - line is the wait queue: order, strategies, and grants.
-//   - znode has what several recipes need to work with znodes.
+//   - znode has the parts that several recipes need to work with znodes.
 //
-// Below session are conn, the connections and requests, which alone calls go-zookeeper, and
-// lease, the local deadline and the proof for a grant.
+// Below session are conn and lease. conn has the connections and requests, and alone calls
+// go-zookeeper. lease has the local deadline and the proof for a grant.
 //
 // The tests of a recipe are in the folder of its package, and open whole sessions through
 // package zookeeper. The tests of this package run over all recipes: faults at every request,

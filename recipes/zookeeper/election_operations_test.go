@@ -11,6 +11,28 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+func electionWays() []way {
+	open := func(s recipes.Client, path string, o options) (recipes.Election, error) {
+		return s.Election(path, recipes.ElectionConfig{Strategy: o.strategy, Dialect: o.dialect, Joined: o.joined})
+	}
+	campaign := func(e recipes.Election, ctx context.Context) (recipes.Leadership, error) {
+		return e.Campaign(ctx, []byte("x"))
+	}
+	w := way{
+		name: "election", method: "Election.Campaign", gives: "Leadership.Resign", kind: recipes.KindElection,
+		shares: map[recipes.Dialect][]string{
+			recipes.ZooKeeper: {"our election"},
+			recipes.Curator:   {"LeaderLatch"},
+			recipes.Kazoo:     {"kazoo's lock"},
+		},
+		uses: []use{{moved, options{}}},
+	}
+	for _, strategy := range recipes.Strategies() {
+		w.uses = append(w.uses, use{operated | held, options{strategy: strategy}})
+	}
+	return []way{wayBy(w, open, campaign, nil, recipes.Leadership.Resign)}
+}
+
 // electionOperations are those of leaders and of those who look at them. To stand for
 // election is among lineOperations.
 func electionOperations() (all []operation) {

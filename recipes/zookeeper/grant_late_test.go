@@ -1,7 +1,6 @@
 package zookeeper_test
 
 import (
-	"context"
 	"errors"
 	"net"
 	"testing"
@@ -13,52 +12,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-// waitFor is how to enter a line.
-type waitFor struct {
-	name  string
-	enter func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error)
-}
-
-func waitsFor(t *testing.T) []waitFor {
-	var all []waitFor
-	for _, strategy := range recipes.Strategies() {
-		all = append(all,
-			waitFor{"lock/" + string(strategy), func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
-				l := must.Get(s.Lock("/line", recipes.LockConfig{Strategy: strategy, Joined: joined}))(t)
-				h, err := l.Acquire(ctx)
-				if err != nil {
-					return nil, nil, err
-				}
-				return h, h.Release, nil
-			}},
-			waitFor{"election/" + string(strategy), func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
-				e := must.Get(s.Election("/line", recipes.ElectionConfig{Strategy: strategy, Joined: joined}))(t)
-				l, err := e.Campaign(ctx, nil)
-				if err != nil {
-					return nil, nil, err
-				}
-				return l, l.Resign, nil
-			}},
-			waitFor{"semaphore/" + string(strategy), func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
-				m := must.Get(s.Semaphore("/line", recipes.SemaphoreConfig{Permits: 1, Strategy: strategy, Joined: joined}))(t)
-				h, err := m.Acquire(ctx)
-				if err != nil {
-					return nil, nil, err
-				}
-				return h, h.Release, nil
-			}},
-			waitFor{"shared lock/" + string(strategy), func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
-				l := must.Get(s.SharedLock("/line", recipes.SharedLockConfig{Strategy: strategy, Joined: joined}))(t)
-				h, err := l.AcquireWrite(ctx)
-				if err != nil {
-					return nil, nil, err
-				}
-				return h, h.Release, nil
-			}})
-	}
-	return all
-}
 
 // tooLate is a contender whose server lags. It learns of the release that was meant for it
 // when another client has deleted its znode, and a third one holds.
@@ -76,15 +29,15 @@ const (
 	oneWay      = 30 * time.Millisecond // to the server that lags
 )
 
-// tellLate runs a test with such a contender, in a bubble, right after it was told. The
-// holder has released, or its session has ended.
-func tellLate(t *testing.T, w waitFor, then func(*tooLate)) {
+// tellLate runs a test with such a contender, in a bubble, as soon as the event has reached
+// it. It does so once after a release, and once after the end of the holder's session.
+func tellLate(t *testing.T, w way, then func(*tooLate)) {
 	for _, ends := range []bool{false, true} {
 		tellLateOf(t, w, ends, then)
 	}
 }
 
-func tellLateOf(t *testing.T, w waitFor, sessionEnds bool, then func(*tooLate)) {
+func tellLateOf(t *testing.T, w way, sessionEnds bool, then func(*tooLate)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		defer time.Sleep(10 * oneWay) // until what is on its way has arrived
@@ -93,40 +46,32 @@ func tellLateOf(t *testing.T, w waitFor, sessionEnds bool, then func(*tooLate)) 
 		l := &tooLate{t: t, follower: srv.Follower(), done: make(chan struct{})}
 		lags := zktest.LinkTo(delayed(l.follower.ServeConn)).Open(t, lateTimeout)
 		holder, next := zktest.LinkTo(srv.ServeConn).Open(t, lateTimeout), zktest.LinkTo(srv.ServeConn).Open(t, lateTimeout)
-		_, release, err := w.enter(ctx, holder, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		had := must.Get(w.enter(ctx, holder, "/line", nil))(t)
 		joined := make(chan recipes.Place, 2)
 		join := func(p recipes.Place) { joined <- p }
 		go func() {
 			defer close(l.done)
-			l.grant, _, l.err = w.enter(ctx, lags, join)
+			l.grant, l.err = w.enter(ctx, lags, "/line", join)
 		}()
 		place := <-joined
-		granted := make(chan struct{})
+		granted := make(chan error, 1)
 		go func() {
-			defer close(granted)
-			l.present, _, err = w.enter(ctx, next, join)
+			var err error
+			l.present, err = w.enter(ctx, next, "/line", join)
+			granted <- err
 		}()
 		<-joined
 		time.Sleep(4 * oneWay) // all watches are set
 		l.follower.CutOff()
 		if sessionEnds {
-			release = holder.Close
-		}
-		if err := release(ctx); err != nil {
-			t.Fatal(err)
+			must.Do(t, holder.Close(ctx))
+		} else {
+			must.Do(t, w.giveBack(ctx, had))
 		}
 		l.follower.Lag()
 		operator := must.Get(next.Barrier(place.Znode))(t)
-		if err := operator.Remove(ctx); err != nil {
-			t.Fatal(err)
-		}
-		<-granted
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, operator.Remove(ctx))
+		must.Do(t, <-granted)
 		l.follower.Deliver() // of all that has happened, the first: that the holder has left
 		then(l)
 		if err := l.present.Err(); err != nil {
@@ -183,30 +128,36 @@ func carry(to, from net.Conn) {
 // The release was for the contender. That its znode was deleted afterwards is the loss of a
 // hold, which it reports when its server catches up. No write under it was done.
 func TestAGrantThatWasTakenBackEnds(t *testing.T) {
-	for _, w := range waitsFor(t) {
-		t.Run(w.name, func(t *testing.T) {
-			tellLate(t, w, func(l *tooLate) {
-				time.Sleep(10 * oneWay)
-				l.follower.Heal()
-				<-l.done
-				if errors.Is(l.err, recipes.ErrRemoved) { // it has listed the line of a server that knew
-					return
-				}
-				if l.err != nil {
-					t.Fatalf("entering ended with %v", l.err)
-				}
-				select {
-				case <-l.grant.Done():
-				case <-time.After(lateTimeout): // virtual
-					t.Error("the loss is not reported")
-				}
-				if err := l.grant.Err(); !errors.Is(err, recipes.ErrRemoved) {
-					t.Errorf("it ended with %v", err)
-				}
-				if err := l.grant.Write(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
-					t.Errorf("a write under it: %v", err)
-				}
-			})
-		})
+	for _, name := range []string{"lock", "election", "semaphore", "shared lock for writing"} {
+		for _, strategy := range recipes.Strategies() {
+			w := wayTo(name, "").by(strategy)
+			w.options.permits = 1
+			t.Run(name+"/"+string(strategy), func(t *testing.T) { aGrantThatWasTakenBackEnds(t, w) })
+		}
 	}
+}
+
+func aGrantThatWasTakenBackEnds(t *testing.T, w way) {
+	tellLate(t, w, func(l *tooLate) {
+		time.Sleep(10 * oneWay)
+		l.follower.Heal()
+		<-l.done
+		if errors.Is(l.err, recipes.ErrRemoved) { // it has listed the line of a server that knew
+			return
+		}
+		if l.err != nil {
+			t.Fatalf("entering ended with %v", l.err)
+		}
+		select {
+		case <-l.grant.Done():
+		case <-time.After(lateTimeout): // virtual
+			t.Error("the loss is not reported")
+		}
+		if err := l.grant.Err(); !errors.Is(err, recipes.ErrRemoved) {
+			t.Errorf("it ended with %v", err)
+		}
+		if err := l.grant.Write(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Errorf("a write under it: %v", err)
+		}
+	})
 }

@@ -27,9 +27,7 @@ type endingGrant struct {
 
 func (g *endingGrant) removed() {
 	g.Helper()
-	if err := zktest.BarrierAt(g.T, g.other, g.grant.Znode()).Remove(g.ctx); err != nil {
-		g.Error(err)
-	}
+	must.Report(g, zktest.BarrierAt(g.T, g.other, g.grant.Znode()).Remove(g.ctx))
 }
 
 // ends are the ways in which a grant ends while its session goes on, each with the reason.
@@ -40,9 +38,7 @@ var ends = map[string]struct {
 	"given back": {func(g *endingGrant) error { return g.giveBack(g.ctx) }, nil},
 	"watched, written, given back": {func(g *endingGrant) error {
 		done := g.grant.Done()
-		if err := g.grant.Write(g.ctx); err != nil {
-			g.Error(err)
-		}
+		must.Report(g, g.grant.Write(g.ctx))
 		synctest.Wait()
 		err := g.giveBack(g.ctx)
 		<-done
@@ -53,9 +49,7 @@ var ends = map[string]struct {
 	}, nil},
 	"deleted by another": {func(g *endingGrant) error {
 		done := g.grant.Done()
-		if err := g.grant.Write(g.ctx); err != nil {
-			g.Error(err)
-		}
+		must.Report(g, g.grant.Write(g.ctx))
 		synctest.Wait()
 		g.removed()
 		<-done
@@ -64,7 +58,7 @@ var ends = map[string]struct {
 		}
 		return g.giveBack(g.ctx)
 	}, recipes.ErrRemoved},
-	"deleted by another, and nobody looks": {func(g *endingGrant) error {
+	"deleted by another, and not watched": {func(g *endingGrant) error {
 		g.removed()
 		return g.giveBack(g.ctx)
 	}, recipes.ErrRemoved},
@@ -100,15 +94,14 @@ var ends = map[string]struct {
 // However a grant ends, it leaves nothing at the server, and its session is as idle as
 // before: it asks the leader for nothing, for it holds nothing.
 func TestNothingIsLeftOfAGrantThatHasEnded(t *testing.T) {
-	for _, k := range things() {
+	for _, w := range ways(held) {
 		for name, e := range ends {
-			t.Run(k.name+"/"+name, func(t *testing.T) {
+			t.Run(w.name+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-					get, _, _ := k.at(t, s, "/left")
 					g := &endingGrant{T: t, ctx: ctx, srv: srv, s: s, other: zktest.OpenVirtual(t, srv)}
-					g.grant = must.Get(get(ctx))(t)
-					g.giveBack = func(ctx context.Context) error { return k.giveBack(ctx, g.grant) }
+					g.grant = must.Get(w.at(t, s, "/left").get(ctx))(t)
+					g.giveBack = func(ctx context.Context) error { return w.giveBack(ctx, g.grant) }
 					if err := e.end(g); e.reason == nil && err != nil || !errors.Is(err, e.reason) {
 						t.Errorf("told %v, want %v", err, e.reason)
 					}

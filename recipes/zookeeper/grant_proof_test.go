@@ -21,26 +21,14 @@ import (
 // expires the session, nothing is held by it.
 func TestNoGrantOutlivesTheSessionAtTheLeader(t *testing.T) {
 	type enter = func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error)
-	ways := map[string]enter{
-		"priority read": func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
-			return must.Get(s.PriorityLock("/it", recipes.PriorityLockConfig{Joined: joined}))(t).AcquireRead(ctx)
-		},
-		"lease": func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
-			return must.Get(s.Semaphore("/it", recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Curator, Joined: joined}))(t).Acquire(ctx)
-		},
-		"name": func(ctx context.Context, s recipes.Client, _ func(recipes.Place)) (recipes.Grant, error) {
-			return must.Get(s.Names("/it"))(t).Register(ctx, "name", nil)
-		},
-		"member": func(ctx context.Context, s recipes.Client, _ func(recipes.Place)) (recipes.Grant, error) {
-			return must.Get(s.Group("/it", recipes.GroupConfig{}))(t).Join(ctx, nil)
-		},
+	entrances := map[string]enter{
 		"delivery": func(ctx context.Context, s recipes.Client, _ func(recipes.Place)) (recipes.Grant, error) {
 			return zktest.QueueOf(t, s, "/queue", recipes.QueueConfig{}).Receive(ctx)
 		},
 	}
-	for _, c := range contentions() {
-		ways[c.name] = func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
-			return c.enter(ctx, s, "/it", joined)
+	for _, w := range append(ways(moved), wayTo("priority lock for reading", ""), wayTo("semaphore", recipes.Curator), wayTo("name", ""), wayTo("membership", "")) {
+		entrances[w.name] = func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
+			return w.enter(ctx, s, "/it", joined)
 		}
 	}
 	const timeout = 10 * time.Second
@@ -48,7 +36,7 @@ func TestNoGrantOutlivesTheSessionAtTheLeader(t *testing.T) {
 	if thorough {
 		step /= 2
 	}
-	for name, enter := range ways {
+	for name, enter := range entrances {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			granted := 0
@@ -76,15 +64,11 @@ func cutOffAtACreation(t *testing.T, timeout, phase, blocks time.Duration, creat
 	setUp := zktest.LinkTo(srv.ServeConn).Open(t, timeout)
 	q := zktest.QueueOf(t, setUp, "/queue", recipes.QueueConfig{})
 	must.Get(q.Put(t.Context(), nil))(t) // and with it the path of its claims
-	if err := must.Get(q.Receive(t.Context()))(t).Return(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, must.Get(q.Receive(t.Context()))(t).Return(t.Context()))
 	if _, err := enter(t.Context(), setUp, nil); err != nil { // makes the paths
 		t.Fatal(err)
 	}
-	if err := setUp.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, setUp.Close(t.Context()))
 	follower := srv.Follower()
 	theirs := zktest.LinkTo(follower.ServeConn)
 	watch := &creations{answered: func() { theirs.Lead(nil); follower.CutOff() }, left: 1 << 30}
@@ -172,9 +156,9 @@ func (c watchedConn) Read(p []byte) (int, error) {
 
 // Whatever a session holds, its clock counts from what the leader is known to have, which
 // a sync asks for. When it holds nothing it asks for nothing.
-func TestWhoHoldsAnythingAsksTheLeader(t *testing.T) {
-	for _, k := range things() {
-		t.Run(k.name, func(t *testing.T) {
+func TestASessionThatHoldsAnythingAsksTheLeader(t *testing.T) {
+	for _, w := range ways(held) {
+		t.Run(w.name, func(t *testing.T) {
 			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 				syncs := func() int64 {
 					synctest.Wait()
@@ -183,14 +167,11 @@ func TestWhoHoldsAnythingAsksTheLeader(t *testing.T) {
 					synctest.Wait()
 					return srv.Counters().Sub(before).Requests[zkserver.OpSync]
 				}
-				get, _, _ := k.at(t, s, "/path")
-				held := must.Get(get(ctx))(t)
+				grant := must.Get(w.at(t, s, "/path").get(ctx))(t)
 				if n := syncs(); n < 5 {
 					t.Errorf("%d syncs within a timeout while it holds", n)
 				}
-				if err := k.giveBack(ctx, held); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, w.giveBack(ctx, grant))
 				syncs() // the last one may be under way
 				if n := syncs(); n != 0 {
 					t.Errorf("%d syncs within a timeout after it has given back", n)
@@ -200,13 +181,13 @@ func TestWhoHoldsAnythingAsksTheLeader(t *testing.T) {
 	}
 }
 
-// Who has to wait asks the leader ahead if its proof will soon be too old, whatever it waits
-// for. So a grant after a short wait finds its proof ready.
-func TestWhoWaitsAsksTheLeaderAhead(t *testing.T) {
-	for _, c := range waits() {
-		t.Run(c.name, func(t *testing.T) {
+// A contender that has to wait asks the leader ahead if its proof will soon be too old,
+// whatever it waits for. So a grant after a short wait finds its proof ready.
+func TestAWaiterAsksTheLeaderAhead(t *testing.T) {
+	for _, w := range ways(moved | waited) {
+		t.Run(w.name, func(t *testing.T) {
 			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-				if _, err := c.enter(ctx, zktest.OpenVirtual(t, srv), "/line", nil); err != nil {
+				if _, err := w.enter(ctx, zktest.OpenVirtual(t, srv), "/line", nil); err != nil {
 					t.Fatal(err)
 				}
 				for _, tt := range []struct {
@@ -216,7 +197,7 @@ func TestWhoWaitsAsksTheLeaderAhead(t *testing.T) {
 					s := zktest.OpenVirtual(t, srv)
 					time.Sleep(s.Timeout() * tt.age / 100)
 					waiting, giveUp := context.WithCancel(ctx)
-					go func() { _, _ = c.enter(waiting, s, "/line", nil) }()
+					go func() { _, _ = w.enter(waiting, s, "/line", nil) }()
 					synctest.Wait()
 					if n := must.Get(s.Stats(ctx))(t).ByKind["sync"]; n != tt.want {
 						t.Errorf("%d %% of the timeout after its proof it sent %d syncs", tt.age, n)
@@ -227,15 +208,4 @@ func TestWhoWaitsAsksTheLeaderAhead(t *testing.T) {
 			})
 		})
 	}
-}
-
-// waits are all ways to wait. A semaphore of another library has a lease to wait for.
-func waits() []contention {
-	all := contentions()
-	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
-		all = append(all, contending("semaphore of "+string(d), func(s recipes.Client, p string, _ func(recipes.Place)) (recipes.Semaphore, error) {
-			return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1, Dialect: d})
-		}, recipes.Semaphore.Acquire))
-	}
-	return all
 }

@@ -26,89 +26,9 @@ var (
 	textElection = "_c_" + uuid.NewString() + "-n_"
 )
 
-// enter acquires a recipe and returns its release.
-type enter func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect, try bool) (recipes.Grant, func(context.Context) error, error)
-
-func enterLock(strategy recipes.Strategy) enter {
-	return func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect, try bool) (recipes.Grant, func(context.Context) error, error) {
-		l, err := s.Lock(path, recipes.LockConfig{Strategy: strategy, Dialect: d})
-		if err != nil {
-			return nil, nil, err
-		}
-		acquire := l.Acquire
-		if try {
-			acquire = l.TryAcquire
-		}
-		return released(acquire(ctx))
-	}
-}
-
-func released[H recipes.Hold](h H, err error) (recipes.Grant, func(context.Context) error, error) {
-	if err != nil {
-		return nil, nil, err
-	}
-	return h, h.Release, nil
-}
-
-func enterShared(mode recipes.Mode) enter {
-	return func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect, try bool) (recipes.Grant, func(context.Context) error, error) {
-		l, err := s.SharedLock(path, recipes.SharedLockConfig{Dialect: d})
-		if err != nil {
-			return nil, nil, err
-		}
-		switch {
-		case mode == recipes.Reading && try:
-			return released(l.TryRead(ctx))
-		case mode == recipes.Reading:
-			return released(l.AcquireRead(ctx))
-		case try:
-			return released(l.TryWrite(ctx))
-		}
-		return released(l.AcquireWrite(ctx))
-	}
-}
-
-func enterElection(ctx context.Context, s recipes.Client, path string, d recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
-	e, err := s.Election(path, recipes.ElectionConfig{Dialect: d})
-	if err != nil {
-		return nil, nil, err
-	}
-	l, err := e.Campaign(ctx, []byte("me"))
-	if err != nil {
-		return nil, nil, err
-	}
-	return l, l.Resign, nil
-}
-
-func enterSemaphore(ctx context.Context, s recipes.Client, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
-	l, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2})
-	if err != nil {
-		return nil, nil, err
-	}
-	return released(l.Acquire(ctx))
-}
-
-func enterPriority(ctx context.Context, s recipes.Client, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
-	l, err := s.PriorityLock(path, recipes.PriorityLockConfig{})
-	if err != nil {
-		return nil, nil, err
-	}
-	return released(l.AcquireWrite(ctx))
-}
-
-var entries = map[string]enter{
-	"lock":               enterLock(recipes.Handoff),
-	"lock, predecessor":  enterLock(recipes.Predecessor),
-	"shared lock, read":  enterShared(recipes.Reading),
-	"shared lock, write": enterShared(recipes.Writing),
-	"election":           enterElection,
-	"semaphore":          enterSemaphore,
-	"priority lock":      enterPriority,
-}
-
 // A contender of another library does not look for ours. Ours looks, fails, says
 // which one it has met, and leaves.
-func TestAForeignContenderIsSeenAtJoining(t *testing.T) {
+func TestAThirdPartyIsSeenAtJoining(t *testing.T) {
 	for _, foreign := range []struct {
 		name    string
 		dialect recipes.Dialect
@@ -120,12 +40,18 @@ func TestAForeignContenderIsSeenAtJoining(t *testing.T) {
 		{curatorWrite, recipes.Curator, "InterProcessReadWriteLock"},
 		{curatorLatch, recipes.Curator, "LeaderLatch"},
 	} {
-		for name, enter := range entries {
-			t.Run(name+" and "+foreign.recipe, func(t *testing.T) {
+		for _, w := range ways(operated) {
+			if w.options.dialect != "" {
+				continue
+			}
+			t.Run(w.name+" and "+foreign.recipe, func(t *testing.T) {
 				zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 					theirs := s.Contender(foreign.name)
-					for _, try := range []bool{false, true} {
-						_, _, err := enter(s.Ctx, zktest.OpenAt(s.T, s.Addr), s.Path, "", try)
+					enter := func(ctx context.Context, s recipes.Client, path string) (recipes.Grant, error) {
+						return w.enter(ctx, s, path, nil)
+					}
+					for _, get := range []func(context.Context, recipes.Client, string) (recipes.Grant, error){enter, w.try} {
+						_, err := get(s.Ctx, zktest.OpenAt(s.T, s.Addr), s.Path)
 						want := recipes.ForeignError{Dialect: foreign.dialect, Recipe: foreign.recipe, Znode: theirs}
 						var got *recipes.ForeignError
 						if !errors.Is(err, recipes.ErrForeign) || !errors.As(err, &got) || *got != want {
@@ -139,40 +65,40 @@ func TestAForeignContenderIsSeenAtJoining(t *testing.T) {
 	}
 }
 
-// In a dialect, a contender stands in line with those of its library, and is kept out
-// by none but those ahead.
-func TestADialectStandsInLineWithItsLibrary(t *testing.T) {
+// In a dialect, a contender waits in one queue with the library's contenders, and only for
+// those ahead.
+func TestADialectWaitsInTheQueueOfItsLibrary(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		dialect recipes.Dialect
 		theirs  string
-		enter   enter
+		way     string
 		marker  string // of ours
 	}{
-		{"lock", recipes.Kazoo, kazooLock, enterLock(""), "__lock__"},
-		{"lock", recipes.Curator, curatorMutex, enterLock(""), "_c_"},
-		{"lock", recipes.ZooKeeper, curatorMutex, enterLock(""), "/lock-"},
-		{"reader", recipes.Kazoo, kazooLock, enterShared(recipes.Reading), "__rlock__"},
-		{"writer", recipes.Kazoo, kazooLock, enterShared(recipes.Writing), "__lock__"},
-		{"writer behind a reader", recipes.Kazoo, kazooRead, enterShared(recipes.Writing), "__lock__"},
-		{"reader", recipes.Curator, curatorWrite, enterShared(recipes.Reading), "-__READ__"},
-		{"writer", recipes.Curator, curatorWrite, enterShared(recipes.Writing), "-__WRIT__"},
-		{"writer behind a reader", recipes.Curator, curatorRead, enterShared(recipes.Writing), "-__WRIT__"},
-		{"election", recipes.Kazoo, kazooLock, enterElection, "__lock__"},
-		{"election", recipes.Curator, curatorLatch, enterElection, "-latch-"},
+		{"lock", recipes.Kazoo, kazooLock, "lock", "__lock__"},
+		{"lock", recipes.Curator, curatorMutex, "lock", "_c_"},
+		{"lock", recipes.ZooKeeper, curatorMutex, "lock", "/lock-"},
+		{"reader", recipes.Kazoo, kazooLock, "shared lock for reading", "__rlock__"},
+		{"writer", recipes.Kazoo, kazooLock, "shared lock for writing", "__lock__"},
+		{"writer behind a reader", recipes.Kazoo, kazooRead, "shared lock for writing", "__lock__"},
+		{"reader", recipes.Curator, curatorWrite, "shared lock for reading", "-__READ__"},
+		{"writer", recipes.Curator, curatorWrite, "shared lock for writing", "-__WRIT__"},
+		{"writer behind a reader", recipes.Curator, curatorRead, "shared lock for writing", "-__WRIT__"},
+		{"election", recipes.Kazoo, kazooLock, "election", "__lock__"},
+		{"election", recipes.Curator, curatorLatch, "election", "-latch-"},
 	} {
 		t.Run(string(tt.dialect)+" "+tt.name, func(t *testing.T) {
 			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 				theirs := s.Contender(tt.theirs)
-				session := zktest.OpenAt(s.T, s.Addr)
-				if tt.name != "election" { // which cannot be tried
-					if _, _, err := tt.enter(s.Ctx, session, s.Path, tt.dialect, true); !errors.Is(err, recipes.ErrContended) {
+				session, w := zktest.OpenAt(s.T, s.Addr), wayTo(tt.way, tt.dialect)
+				if w.tries != "" {
+					if _, err := w.try(s.Ctx, session, s.Path); !errors.Is(err, recipes.ErrContended) {
 						t.Fatalf("got %v, want ErrContended", err)
 					}
 				}
 				granted := make(chan recipes.Grant, 1)
 				go func() {
-					g, _, err := tt.enter(s.Ctx, session, s.Path, tt.dialect, false)
+					g, err := w.enter(s.Ctx, session, s.Path, nil)
 					if err != nil {
 						t.Error(err)
 					}
@@ -188,9 +114,7 @@ func TestADialectStandsInLineWithItsLibrary(t *testing.T) {
 					t.Fatal("granted beside the other library's contender")
 				default:
 				}
-				if err := s.Raw.Delete(theirs, -1); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.Raw.Delete(theirs, -1))
 				if g := <-granted; g != nil && !strings.Contains(g.Znode(), tt.marker) {
 					t.Errorf("ours is %s, without %s", g.Znode(), tt.marker)
 				}
@@ -202,7 +126,7 @@ func TestADialectStandsInLineWithItsLibrary(t *testing.T) {
 // One that joins behind waiters is found when the first of them is next, by those that
 // list the line then. By handoff the first is granted, and finds it while it holds.
 // Those behind it find it when that hold ends.
-func TestAForeignContenderThatComesLaterIsFound(t *testing.T) {
+func TestAThirdPartyThatComesLaterIsFound(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy), func(t *testing.T) {
 			zktest.OnBoth(t, func(s *zktest.Scene) {
@@ -223,9 +147,7 @@ func TestAForeignContenderThatComesLaterIsFound(t *testing.T) {
 					<-joined
 				}
 				theirs := s.Contender(kazooLock)
-				if err := hold.Release(s.Ctx); err != nil {
-					s.Fatal(err)
-				}
+				must.Do(s, hold.Release(s.Ctx))
 				for range waiting {
 					if err := <-failed; !errors.Is(err, recipes.ErrForeign) {
 						s.Fatalf("got %v, want ErrForeign", err)
@@ -239,13 +161,13 @@ func TestAForeignContenderThatComesLaterIsFound(t *testing.T) {
 
 // Ours that joins behind a foreign contender fails and leaves. The waiter ahead is handed
 // the lock, and finds the foreign contender while it holds.
-func TestAForeignContenderInTheMiddleIsFound(t *testing.T) {
+func TestAThirdPartyInTheMiddleIsFound(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		hold := s.Hold(s.Join())
 		waiter := s.Join()
 		theirs := s.Contender(kazooLock)
 		for range 2 {
-			if _, _, err := enterLock(recipes.Handoff)(s.Ctx, s.Session(), s.Path, "", false); !errors.Is(err, recipes.ErrForeign) {
+			if _, err := wayTo("lock", "").enter(s.Ctx, s.Session(), s.Path, nil); !errors.Is(err, recipes.ErrForeign) {
 				s.Fatalf("joining behind it: %v", err)
 			}
 		}
@@ -257,14 +179,14 @@ func TestAForeignContenderInTheMiddleIsFound(t *testing.T) {
 	})
 }
 
-// With handoff the numbers tell: whoever joins behind a foreign contender lists, and
-// those behind it learn of no release, and list too.
-func TestByHandoffNobodyIsGrantedBehindAForeignContender(t *testing.T) {
+// With handoff the numbers show a third-party contender. A contender that joins behind it lists
+// the wait queue. Those behind that one get no hand-over, and list too.
+func TestByHandoffNoneIsGrantedBehindAThirdParty(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		hold := s.Hold(s.Join())
 		theirs := s.Contender(kazooLock)
 		for range 3 {
-			_, _, err := enterLock(recipes.Handoff)(s.Ctx, s.Session(), s.Path, "", false)
+			_, err := wayTo("lock", "").enter(s.Ctx, s.Session(), s.Path, nil)
 			if !errors.Is(err, recipes.ErrForeign) {
 				s.Fatalf("got %v, want ErrForeign", err)
 			}
@@ -279,20 +201,20 @@ func TestByHandoffNobodyIsGrantedBehindAForeignContender(t *testing.T) {
 func TestALineInADialectIsAloneAtItsPath(t *testing.T) {
 	for _, tt := range []struct {
 		dialect recipes.Dialect
-		enter   enter
+		way     string
 		other   string
 	}{
-		{recipes.Kazoo, enterLock(""), curatorMutex},
-		{recipes.Kazoo, enterLock(""), kazooRead},
-		{recipes.Kazoo, enterElection, textElection},
-		{recipes.Curator, enterElection, textElection},
-		{recipes.Curator, enterElection, curatorMutex}, // as of LeaderSelector
-		{recipes.Curator, enterLock(""), curatorLatch},
-		{recipes.Curator, enterShared(recipes.Reading), kazooRead},
+		{recipes.Kazoo, "lock", curatorMutex},
+		{recipes.Kazoo, "lock", kazooRead},
+		{recipes.Kazoo, "election", textElection},
+		{recipes.Curator, "election", textElection},
+		{recipes.Curator, "election", curatorMutex}, // as of LeaderSelector
+		{recipes.Curator, "lock", curatorLatch},
+		{recipes.Curator, "shared lock for reading", kazooRead},
 	} {
 		zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 			theirs := s.Contender(tt.other)
-			if _, _, err := tt.enter(s.Ctx, zktest.OpenAt(s.T, s.Addr), s.Path, tt.dialect, false); !errors.Is(err, recipes.ErrForeign) {
+			if _, err := wayTo(tt.way, tt.dialect).enter(s.Ctx, zktest.OpenAt(s.T, s.Addr), s.Path, nil); !errors.Is(err, recipes.ErrForeign) {
 				t.Errorf("%s beside %s: %v", tt.dialect, tt.other, err)
 			}
 			s.Alone(theirs)
@@ -337,7 +259,7 @@ func TestWhatADialectDoesNotOffer(t *testing.T) {
 
 // Contenders of other libraries are shown with their dialect, and in the line of a
 // recipe only those of its own.
-func TestContendersTellTheirDialect(t *testing.T) {
+func TestContendersHaveTheirDialect(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 		for _, name := range []string{kazooLock, curatorMutex, curatorRead, curatorWrite, curatorLatch, textElection} {
 			s.Contender(name)
@@ -384,9 +306,9 @@ func TestAQueueOfAnotherLibraryIsRefused(t *testing.T) {
 	}
 }
 
-// Whoever waits ahead looks for the last number. If the contender that has met a foreign
-// one returned before it had left, its next attempt would stand there instead.
-func TestAContenderThatHasMetAForeignOneHasLeft(t *testing.T) {
+// The waiter ahead checks the last number. If a contender that met a third-party one returned
+// before it had left, its next attempt would have that number instead.
+func TestAContenderThatMeetsAThirdPartyHasLeft(t *testing.T) {
 	for _, strategy := range []recipes.Strategy{recipes.Handoff, recipes.Predecessor} {
 		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, kazoo recipes.Client) {
 			theirs := must.Get(must.Get(kazoo.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo}))(t).Acquire(ctx))(t)
@@ -406,16 +328,14 @@ func TestAContenderThatHasMetAForeignOneHasLeft(t *testing.T) {
 			synctest.Wait()
 			select {
 			case err := <-returned:
-				t.Errorf("%s: returned %v, and stands in line", strategy, err)
+				t.Errorf("%s: returned %v before it has left", strategy, err)
 			default:
 			}
 			close(leave)
 			if err := <-returned; !errors.Is(err, recipes.ErrForeign) {
 				t.Errorf("%s: %v", strategy, err)
 			}
-			if err := theirs.Release(ctx); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, theirs.Release(ctx))
 		})
 	}
 }
@@ -446,13 +366,9 @@ func TestAContenderThatHasLeftCostsNoListing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := must.Get(waiters.Stats(ctx))(t).ByKind["getChildren2"]
-	if err := hold.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, hold.Release(ctx))
 	for range waiting {
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-done)
 	}
 	if listings := must.Get(waiters.Stats(ctx))(t).ByKind["getChildren2"] - before; listings != 0 {
 		t.Errorf("%d listings in %d handoffs", listings, waiting)
@@ -462,19 +378,14 @@ func TestAContenderThatHasLeftCostsNoListing(t *testing.T) {
 // kazoo's contenders make their path as one that stays, look for it once, and fail with
 // NoNodeError when it has gone. A container goes as soon as it is empty.
 func TestThePathOfKazoosContendersStays(t *testing.T) {
+	in := func(name string) func(ctx context.Context, s recipes.Client, path string) error {
+		return wayTo(name, recipes.Kazoo).turn
+	}
 	for name, use := range map[string]func(ctx context.Context, s recipes.Client, path string) error{
-		"lock": func(ctx context.Context, s recipes.Client, path string) error {
-			return taken(ctx, enterLock(""), s, path)
-		},
-		"reader": func(ctx context.Context, s recipes.Client, path string) error {
-			return taken(ctx, enterShared(recipes.Reading), s, path)
-		},
-		"election": func(ctx context.Context, s recipes.Client, path string) error {
-			return taken(ctx, enterElection, s, path)
-		},
-		"semaphore": func(ctx context.Context, s recipes.Client, path string) error {
-			return taken(ctx, enterKazooSemaphore, s, path)
-		},
+		"lock":      in("lock"),
+		"reader":    in("shared lock for reading"),
+		"election":  in("election"),
+		"semaphore": in("semaphore"),
 		"group": func(ctx context.Context, s recipes.Client, path string) error {
 			g, err := s.Group(path, recipes.GroupConfig{Dialect: recipes.Kazoo})
 			if err != nil {
@@ -500,9 +411,7 @@ func TestThePathOfKazoosContendersStays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
-				if err := use(s.Ctx, s.Session(), s.Path); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, use(s.Ctx, s.Session(), s.Path))
 				srv.RunContainerCheck()
 				if ok, _, err := s.Raw.Exists(s.Path); err != nil || !ok {
 					t.Errorf("the path has gone (%v)", err)
@@ -513,21 +422,4 @@ func TestThePathOfKazoosContendersStays(t *testing.T) {
 			})
 		})
 	}
-}
-
-// taken takes a turn in the dialect of kazoo.
-func taken(ctx context.Context, enter enter, s recipes.Client, path string) error {
-	_, release, err := enter(ctx, s, path, recipes.Kazoo, false)
-	if err != nil {
-		return err
-	}
-	return release(ctx)
-}
-
-func enterKazooSemaphore(ctx context.Context, s recipes.Client, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
-	m, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Kazoo})
-	if err != nil {
-		return nil, nil, err
-	}
-	return released(m.Acquire(ctx))
 }

@@ -48,62 +48,24 @@ var peers = []struct {
 	{"kazoo's semaphore", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Semaphore"}, []string{"-__lock__", zktest.ForeignLeases[1].Lease}},
 }
 
-// ways are our recipes in their dialects, and with which of the peers each shares a wait
-// queue.
-var ways = []struct {
-	recipe  string
-	dialect recipes.Dialect
-	enter   enter
-	shares  []string
-}{
-	{"lock", recipes.ZooKeeper, enterLock(""), []string{"a mutex", "our lock"}},
-	{"lock", recipes.Curator, enterLock(""), []string{"a mutex", "our lock"}},
-	{"lock", recipes.Kazoo, enterLock(""), []string{"kazoo's lock"}},
-	{"reader", recipes.ZooKeeper, enterShared(recipes.Reading), []string{"our reader", "our writer"}},
-	{"writer", recipes.ZooKeeper, enterShared(recipes.Writing), []string{"our reader", "our writer"}},
-	{"reader", recipes.Curator, enterShared(recipes.Reading), []string{"Curator's reader", "Curator's writer"}},
-	{"writer", recipes.Curator, enterShared(recipes.Writing), []string{"Curator's reader", "Curator's writer"}},
-	{"reader", recipes.Kazoo, enterShared(recipes.Reading), []string{"kazoo's reader", "kazoo's lock"}},
-	{"writer", recipes.Kazoo, enterShared(recipes.Writing), []string{"kazoo's reader", "kazoo's lock"}},
-	{"election", recipes.ZooKeeper, tryCampaign, []string{"our election"}},
-	{"election", recipes.Curator, tryCampaign, []string{"LeaderLatch"}},
-	{"election", recipes.Kazoo, tryCampaign, []string{"kazoo's lock"}},
-	{"semaphore", recipes.ZooKeeper, tryPermit, []string{"our semaphore", "our slot"}},
-	{"semaphore", recipes.Curator, tryPermit, []string{"a lease of SemaphoreV2", "a lease of SemaphoreV2 whose locks are gone", "a waiter of SemaphoreV2"}},
-	{"semaphore", recipes.Kazoo, tryPermit, []string{"kazoo's semaphore"}},
-	{"priority lock", recipes.ZooKeeper, tryPriority, []string{"our waiter with a priority", "our holder with a priority"}},
+// dialected is a way in one of its dialects, and the peers with which it shares a wait queue.
+type dialected struct {
+	way
+	shares []string
 }
 
-// tryCampaign is enterElection, but does not wait.
-func tryCampaign(ctx context.Context, s recipes.Client, path string, d recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	e, err := s.Election(path, recipes.ElectionConfig{Dialect: d, Joined: func(recipes.Place) { cancel() }})
-	if err != nil {
-		return nil, nil, err
+func dialectedWays() (all []dialected) {
+	for _, w := range tableOfWays() {
+		for _, d := range recipes.Dialects() {
+			if shares, ok := w.shares[d]; ok {
+				all = append(all, dialected{wayTo(w.name, d), shares})
+			}
+		}
 	}
-	l, err := e.Campaign(ctx, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	return l, l.Resign, nil
+	return all
 }
 
-func tryPermit(ctx context.Context, s recipes.Client, path string, d recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
-	m, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2, Dialect: d})
-	if err != nil {
-		return nil, nil, err
-	}
-	return released(m.TryAcquire(ctx))
-}
-
-func tryPriority(ctx context.Context, s recipes.Client, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
-	l, err := s.PriorityLock(path, recipes.PriorityLockConfig{})
-	if err != nil {
-		return nil, nil, err
-	}
-	return released(l.TryWrite(ctx))
-}
+func (d dialected) String() string { return d.name + " in " + string(d.options.dialect) }
 
 // createPeer creates the znodes of a contender below the path, and returns the last of them.
 func createPeer(s *zktest.Scene, znodes []string) (znode string) {
@@ -119,11 +81,6 @@ func createPeer(s *zktest.Scene, znodes []string) (znode string) {
 		znode = s.Make(s.Path+name, nil, flags)
 	}
 	return znode
-}
-
-var kindOfWay = map[string]recipes.Kind{
-	"lock": recipes.KindLock, "reader": recipes.KindSharedLock, "writer": recipes.KindSharedLock, "election": recipes.KindElection,
-	"semaphore": recipes.KindSemaphore, "priority lock": recipes.KindPriorityLock,
 }
 
 // verdict returns the verdict of a session about a recipe at the path.
@@ -142,15 +99,15 @@ func verdict(s *zktest.Scene, session recipes.Recipes, kind recipes.Kind, d reci
 func TestARecipeRefusesWhatItSharesNoQueueWith(t *testing.T) {
 	srv := zktest.Embedded(t)
 	zktest.OnServer(t, srv, func(s *zktest.Scene) {
-		for _, way := range ways {
+		for _, way := range dialectedWays() {
 			for _, peer := range peers {
-				t.Run(fmt.Sprintf("%s in %s beside %s", way.recipe, way.dialect, peer.name), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s beside %s", way, peer.name), func(t *testing.T) {
 					s.T, s.Ctx, s.Path = t, zktest.Bounded(t), "/"+uuid.NewString()
 					want := peer.want
 					want.Znode = createPeer(s, peer.znodes)
 					before, session := s.Children(s.Path), s.Session()
-					foretold := verdict(s, session, kindOfWay[way.recipe], way.dialect)
-					_, _, err := way.enter(s.Ctx, session, s.Path, way.dialect, true)
+					foretold := verdict(s, session, way.kind, way.options.dialect)
+					_, err := way.try(s.Ctx, session, s.Path)
 					if slices.Contains(way.shares, peer.name) {
 						if errors.Is(err, recipes.ErrForeign) || foretold != nil {
 							t.Errorf("they share a queue: %v, foretold as %v", err, foretold)
@@ -176,36 +133,37 @@ func TestARecipeRefusesWhatItSharesNoQueueWith(t *testing.T) {
 	})
 }
 
-// What another program keeps at the path of a lock is no contender: names of its own,
-// GUIDs without kazoo's lock beside the path, and directories of Curator's semaphore that
-// nobody uses.
-func TestARecipeStandsBesideWhatIsNoContender(t *testing.T) {
+// Children that another program keeps at the path of a lock are not contenders. These are names
+// of its own, GUIDs without kazoo's lock beside the path, and unused directories of Curator's
+// semaphore.
+func TestARecipeIgnoresChildrenThatAreNoContenders(t *testing.T) {
 	guid := strings.ReplaceAll(uuid.NewString(), "-", "")
-	for _, way := range ways {
-		if way.dialect == recipes.Kazoo && way.recipe == "semaphore" {
+	for _, way := range dialectedWays() {
+		semaphore, dialect := way.kind == recipes.KindSemaphore, way.options.dialect
+		if dialect == recipes.Kazoo && semaphore {
 			continue // it counts each child as a permit
 		}
 		for _, znodes := range [][]string{
 			{"/leases"}, {"/leases", "/locks"}, {"/leases", "/leases/mine"}, {"/locks", "/locks/lock-0000000001"}, {"/" + guid}, {"/x-ray"}, {"/readers-05-x"}, {"/config"},
 		} {
-			if way.recipe == "semaphore" && (way.dialect == recipes.ZooKeeper && znodes[0] == "/"+guid || way.dialect == recipes.Curator && len(znodes) == 2) {
+			if semaphore && (dialect == recipes.ZooKeeper && znodes[0] == "/"+guid || dialect == recipes.Curator && len(znodes) == 2) {
 				continue // the one refuses kazoo's leases by their names alone, the other has contenders there
 			}
 			zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 				for _, name := range znodes {
 					s.Make(s.Path+name, nil, 0)
 				}
-				_, _, err := way.enter(s.Ctx, s.Session(), s.Path, way.dialect, true)
+				_, err := way.try(s.Ctx, s.Session(), s.Path)
 				if err != nil && !errors.Is(err, context.Canceled) {
-					t.Errorf("%s in %s beside %q: %v", way.recipe, way.dialect, znodes, err)
+					t.Errorf("%s beside %q: %v", way, znodes, err)
 				}
 			})
 		}
 	}
 }
 
-// kazoo's contenders count each child of the path as a permit. So the directories of a
-// Curator semaphore that nobody uses would keep ours waiting for ever.
+// kazoo's contenders count each child of the path as a permit. So the unused directories of a
+// Curator semaphore would keep our contender waiting for ever.
 func TestAKazooSemaphoreRefusesTheDirectoriesOfCurators(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 		s.Make(s.Path+"/locks", nil, 0)
@@ -221,7 +179,7 @@ func TestAKazooSemaphoreRefusesTheDirectoriesOfCurators(t *testing.T) {
 
 // A contender that comes while ours in kazoo's dialect waits for a permit is a child of the
 // path too. Ours sees it when it counts, and gives its place up.
-func TestAKazooSemaphoreSeesAForeignContenderWhileItWaits(t *testing.T) {
+func TestAKazooSemaphoreSeesAThirdPartyWhileItWaits(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 		open := func(joined func(recipes.Place)) recipes.Semaphore {
 			return must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo, Joined: joined}))(t)
@@ -247,23 +205,23 @@ func TestARefusedSessionUsesTheDialectThatWasNamed(t *testing.T) {
 	srv := zktest.Embedded(t)
 	zktest.OnServer(t, srv, func(s *zktest.Scene) {
 		for _, peer := range peers {
-			for _, way := range ways {
+			for _, way := range dialectedWays() {
 				if !slices.Contains(way.shares, peer.name) {
 					continue
 				}
-				t.Run(fmt.Sprintf("%s in %s beside %s", way.recipe, way.dialect, peer.name), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s beside %s", way, peer.name), func(t *testing.T) {
 					s.T, s.Ctx, s.Path = t, zktest.Bounded(t), "/"+uuid.NewString()
 					createPeer(s, peer.znodes)
 					session := s.Session()
-					for _, first := range ways {
+					for _, first := range dialectedWays() {
 						if slices.Contains(first.shares, peer.name) {
 							continue
 						}
-						if _, _, err := first.enter(s.Ctx, session, s.Path, first.dialect, true); !errors.Is(err, recipes.ErrForeign) {
-							t.Errorf("%s in %s: %v", first.recipe, first.dialect, err)
+						if _, err := first.try(s.Ctx, session, s.Path); !errors.Is(err, recipes.ErrForeign) {
+							t.Errorf("%s: %v", first, err)
 						}
 					}
-					_, _, err := way.enter(s.Ctx, session, s.Path, way.dialect, true)
+					_, err := way.try(s.Ctx, session, s.Path)
 					if err != nil && !errors.Is(err, recipes.ErrContended) && !errors.Is(err, context.Canceled) {
 						t.Errorf("in the dialect that was named: %v", err)
 					}
@@ -315,7 +273,7 @@ func TestARefusedRecipeLeavesTheDialectOpen(t *testing.T) {
 
 // A contender that comes when a semaphore's contender has checked the path, and has not yet
 // joined, is seen by the check behind that.
-func TestASemaphoreSeesAForeignContenderThatComesAsItJoins(t *testing.T) {
+func TestASemaphoreSeesAThirdPartyThatComesAsItJoins(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		session := s.Session()
 		id, once := session.ID(), new(sync.Once)
@@ -325,7 +283,7 @@ func TestASemaphoreSeesAForeignContenderThatComesAsItJoins(t *testing.T) {
 			}
 			return zkserver.Fault{}
 		})
-		_, _, err := tryPermit(s.Ctx, session, s.Path, recipes.Curator, true)
+		_, err := wayTo("semaphore", recipes.Curator).try(s.Ctx, session, s.Path)
 		var met *recipes.ForeignError
 		if !errors.As(err, &met) || met.Recipe != "LeaderLatch" {
 			t.Errorf("got %v", err)
@@ -347,7 +305,7 @@ func TestTheFirstContenderOfACuratorSemaphoreIsSeen(t *testing.T) {
 			left <- err
 		}()
 		<-joined
-		_, _, err := enterLock("")(s.Ctx, s.Session(), s.Path, "", true)
+		_, err := wayTo("lock", "").try(s.Ctx, s.Session(), s.Path)
 		s.Is(err, recipes.ErrForeign)
 		cancel()
 		s.Is(<-left, context.Canceled)
@@ -356,7 +314,7 @@ func TestTheFirstContenderOfACuratorSemaphoreIsSeen(t *testing.T) {
 
 // A contender of another recipe of ours creates its znode, looks, and leaves. A holder that
 // finds it in between keeps what it holds.
-func TestAContenderThatLooksAndLeavesEndsNoHold(t *testing.T) {
+func TestAContenderThatChecksAndLeavesEndsNoHold(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 		beat := s.Timeout() / 10
@@ -386,8 +344,6 @@ func TestAContenderThatLooksAndLeavesEndsNoHold(t *testing.T) {
 		}
 		srv.SetFault(nil)
 		time.Sleep(s.Timeout())
-		if err := hold.Err(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, hold.Err())
 	})
 }

@@ -1,6 +1,7 @@
 package zookeeper_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,35 +9,23 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
-	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// grip is what a contender has got, and how it gives that back.
+// grip is what a contender has got.
 type grip struct {
 	recipes.Grant
-	release func(context.Context) error
-	share   int  // of the whole line: two permits fill it, ten readers, or one writer
-	victim  bool // holds it
-	left    bool // is given back
+	way    way
+	victim bool // holds it
+	left   bool // is given back
 }
 
-const whole = 60
-
-// gripped is for the results of Acquire and its like.
-func gripped[G recipes.Grant](g G, release func(G, context.Context) error, err error) (*grip, error) {
-	if err != nil {
-		if any(g) != nil {
-			return nil, fmt.Errorf("something is held in spite of: %v", err)
-		}
-		return nil, err
-	}
-	return &grip{Grant: g, release: func(ctx context.Context) error { return release(g, ctx) }, share: whole}, nil
-}
-
-func releasing[H recipes.Hold](h H, err error) (*grip, error) {
-	return gripped(h, H.Release, err)
-}
+// Shares of a path: two permits fill it, ten readers, or one writer.
+const (
+	whole   = 60
+	aPermit = whole / 2
+	aReader = whole / 10
+)
 
 // stands checks a grant, and that nothing is known against it.
 func (g *grip) stands(ctx context.Context) error { return errors.Join(g.Err(), g.Write(ctx)) }
@@ -52,7 +41,7 @@ func (s *stage) granted(g *grip) {
 	early := func(g *grip) bool { return s.expires && g.victim }
 	for _, g := range s.grips {
 		if !g.left && g.Err() == nil && !early(g) {
-			sum += g.share
+			sum += g.way.part()
 			if h, ok := g.Grant.(recipes.SlotHold); ok {
 				if slots[h.Slot()] || h.Slot() >= 2 {
 					s.Errorf("number %d is granted twice, or is no number", h.Slot())
@@ -64,50 +53,46 @@ func (s *stage) granted(g *grip) {
 	if sum > whole {
 		s.Errorf("%d of %d shares are granted at a time", sum, whole)
 	}
-	if len(s.grips) > 1 && g.share == whole && !early(g) {
-		if last := s.grips[len(s.grips)-2]; last.share == whole && last.Token() >= g.Token() {
+	if len(s.grips) > 1 && g.way.part() == whole && !early(g) {
+		if last := s.grips[len(s.grips)-2]; last.way.part() == whole && last.Token() >= g.Token() {
 			s.Errorf("token %d after %d", g.Token(), last.Token())
 		}
 	}
+}
+
+// stance is a way to get a grant at stagePath, and what keeps it waiting.
+type stance struct {
+	way
+	variant string
+	blocker way // of the other session
+	count   int // so many of blocker's grants keep a contender waiting
+}
+
+// get gets a grant at stagePath, and notes it.
+func (s *stage) get(ctx context.Context, w way, in recipes.Client, try bool) (*grip, error) {
+	e := w.at(s.T, in, stagePath)
+	get := e.get
+	if try {
+		get = e.try
+	}
+	got, err := get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g := &grip{Grant: got, way: w, victim: in == s.victim}
+	s.granted(g)
+	return g, nil
 }
 
 func (s *stage) giveBack(ctx context.Context, g *grip) error {
 	s.mu.Lock()
 	g.left = true
 	s.mu.Unlock()
-	return g.release(ctx)
-}
-
-// entry is how to enter a line; try, not to wait.
-type entry func(ctx context.Context, s *stage, in recipes.Client, try bool) (*grip, error)
-
-// stance is a way to stand in the line at stagePath.
-type stance struct {
-	of, variant   string // a method, and its strategy or dialect
-	tries, gives  string // the methods to enter if that is possible at once, and to give back
-	share         int    // 0: the whole
-	enter, blocks entry  // blocks: how others keep a contender waiting; nil: as it does itself
-	blockers      int    // so many do; 0: one
-	blocksShare   int
-}
-
-func (st stance) in(ctx context.Context, s *stage, in recipes.Client, try bool) (*grip, error) {
-	g, err := st.enter(ctx, s, in, try)
-	if err == nil {
-		g.victim = in == s.victim
-		if st.share > 0 {
-			g.share = st.share
-		}
-		s.granted(g)
-	}
-	return g, err
+	return g.way.giveBack(ctx, g.Grant)
 }
 
 // fill has the other session take what there is, and returns how it gives that back.
 func (st stance) fill(ctx context.Context, s *stage) (release func() error, first *grip, err error) {
-	if st.blocks != nil {
-		st.enter, st.share = st.blocks, st.blocksShare
-	}
 	var all []*grip
 	release = func() (err error) {
 		for _, g := range all {
@@ -115,8 +100,8 @@ func (st stance) fill(ctx context.Context, s *stage) (release func() error, firs
 		}
 		return err
 	}
-	for range max(st.blockers, 1) {
-		g, err := st.in(ctx, s, s.other, false)
+	for range st.count {
+		g, err := s.get(ctx, st.blocker, s.other, false)
 		if err != nil {
 			return nil, nil, errors.Join(err, release())
 		}
@@ -125,7 +110,7 @@ func (st stance) fill(ctx context.Context, s *stage) (release func() error, firs
 	return release, all[0], nil
 }
 
-// turn is another session's, which waits for nobody for long.
+// turn gets a grant in the other session and gives it back. It fails if that takes long.
 func (st stance) turn(s *stage) error {
 	ctx, cancel := context.WithTimeout(s.ctx, time.Second) // virtual
 	defer cancel()
@@ -136,104 +121,36 @@ func (st stance) turn(s *stage) error {
 	return release()
 }
 
-const (
-	aPermit = whole / 2
-	aReader = whole / 10
-)
-
-type acquirer[H recipes.Hold] interface {
-	Acquire(ctx context.Context) (H, error)
-	TryAcquire(ctx context.Context) (H, error)
-}
-
-func acquiring[H recipes.Hold, A acquirer[H]](open func(s *stage, in recipes.Client) A) entry {
-	return func(ctx context.Context, s *stage, in recipes.Client, try bool) (*grip, error) {
-		if try {
-			return releasing(open(s, in).TryAcquire(ctx))
-		}
-		return releasing(open(s, in).Acquire(ctx))
-	}
-}
-
-// readWriter is a lock for readers and writers.
-type readWriter[H recipes.Hold] interface {
-	AcquireRead(ctx context.Context) (H, error)
-	AcquireWrite(ctx context.Context) (H, error)
-	TryRead(ctx context.Context) (H, error)
-	TryWrite(ctx context.Context) (H, error)
-}
-
-// readWrite are the stances of such a lock: readers, writers, and writers behind a reader.
-func readWrite[H recipes.Hold, L readWriter[H]](of, variant string, open func(s *stage, in recipes.Client) L) []stance {
-	read := func(ctx context.Context, s *stage, in recipes.Client, try bool) (*grip, error) {
-		if try {
-			return releasing(open(s, in).TryRead(ctx))
-		}
-		return releasing(open(s, in).AcquireRead(ctx))
-	}
-	write := func(ctx context.Context, s *stage, in recipes.Client, try bool) (*grip, error) {
-		if try {
-			return releasing(open(s, in).TryWrite(ctx))
-		}
-		return releasing(open(s, in).AcquireWrite(ctx))
-	}
-	return []stance{
-		{of: of + ".AcquireRead", variant: variant, tries: of + ".TryRead", gives: "Hold.Release", share: aReader, enter: read, blocks: write},
-		{of: of + ".AcquireWrite", variant: variant, tries: of + ".TryWrite", gives: "Hold.Release", enter: write},
-		{of: of + ".AcquireWrite", variant: variant + ", readers", tries: of + ".TryWrite", gives: "Hold.Release", enter: write, blocks: read, blocksShare: aReader},
-	}
-}
-
+// stances are the ways that are operations. Readers wait for a writer. Writers wait for a
+// writer, or for a reader.
 func stances() (all []stance) {
-	for _, strategy := range recipes.Strategies() {
-		named := ", " + string(strategy)
-		all = append(all, stance{of: "Lock.Acquire", variant: named, tries: "Lock.TryAcquire", gives: "Hold.Release", enter: acquiring[recipes.Hold](func(s *stage, in recipes.Client) recipes.Lock {
-			return s.lock(in, recipes.LockConfig{Strategy: strategy, Data: []byte("who")})
-		})}, stance{of: "Election.Campaign", variant: named, gives: "Leadership.Resign", enter: func(ctx context.Context, s *stage, in recipes.Client, _ bool) (*grip, error) {
-			e := must.Get(in.Election(stagePath, recipes.ElectionConfig{Strategy: strategy}))(s.T)
-			leads, err := e.Campaign(ctx, []byte("x"))
-			return gripped(leads, recipes.Leadership.Resign, err)
-		}})
-		if strategy == recipes.Handoff {
-			continue // what follows does as with predecessor then
+	for _, w := range ways(operated) {
+		st := stance{way: w, variant: ", " + cmp.Or(string(w.options.strategy), string(w.options.dialect)), blocker: w, count: 1}
+		switch {
+		case w.rival == nil:
+			st.count = whole / w.part()
+		case w.share == aReader:
+			st.blocker = w.rivals()
+		default:
+			behind := st
+			behind.variant, behind.blocker = st.variant+", readers", w.rivals()
+			all = append(all, behind)
 		}
-		all = append(all, stance{of: "Semaphore.Acquire", variant: named, tries: "Semaphore.TryAcquire", gives: "Hold.Release", share: aPermit, blockers: 2, enter: acquiring[recipes.Hold](func(s *stage, in recipes.Client) recipes.Semaphore {
-			return s.semaphore(in, recipes.SemaphoreConfig{Strategy: strategy})
-		})})
-		all = append(all, stance{of: "Slots.Acquire", variant: named, tries: "Slots.TryAcquire", gives: "Hold.Release", share: aPermit, blockers: 2, enter: acquiring[recipes.SlotHold](func(s *stage, in recipes.Client) recipes.Slots {
-			return s.slots(in, recipes.SemaphoreConfig{Strategy: strategy})
-		})})
-		all = append(all, readWrite[recipes.SharedHold]("SharedLock", named, func(s *stage, in recipes.Client) recipes.SharedLock {
-			return must.Get(in.SharedLock(stagePath, recipes.SharedLockConfig{Strategy: strategy}))(s.T)
-		})...)
-		all = append(all, readWrite[recipes.PriorityHold]("PriorityLock", named, func(s *stage, in recipes.Client) recipes.PriorityLock {
-			return s.priority(in, recipes.PriorityLockConfig{Strategy: strategy, Priority: 5, Ask: true})
-		})...)
-	}
-	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
-		named := ", " + string(d)
-		all = append(all, stance{of: "Lock.Acquire", variant: named, tries: "Lock.TryAcquire", gives: "Hold.Release", enter: acquiring[recipes.Hold](func(s *stage, in recipes.Client) recipes.Lock {
-			return s.lock(in, recipes.LockConfig{Dialect: d})
-		})}, stance{of: "Semaphore.Acquire", variant: named, tries: "Semaphore.TryAcquire", gives: "Hold.Release", share: aPermit, blockers: 2, enter: acquiring[recipes.Hold](func(s *stage, in recipes.Client) recipes.Semaphore {
-			return s.semaphore(in, recipes.SemaphoreConfig{Dialect: d})
-		})})
-		all = append(all, readWrite[recipes.SharedHold]("SharedLock", named, func(s *stage, in recipes.Client) recipes.SharedLock {
-			return must.Get(in.SharedLock(stagePath, recipes.SharedLockConfig{Dialect: d}))(s.T)
-		})[0])
+		all = append(all, st)
 	}
 	return all
 }
 
-// lineOperations are about all that stand in line: they are let in at once, they wait
-// between two others, they try, they give back, and they lose what they have.
+// lineOperations are about all contenders: each is granted at once, waits between two others,
+// tries, gives back, and loses its grant.
 func lineOperations() (all []operation) {
 	for _, st := range stances() {
 		turn := func(s *stage) func() error { return func() error { return st.turn(s) } }
 		all = append(all,
-			st.free(st.of, false),
-			operation{st.of + st.variant + ", between two", func(s *stage) doing { return st.between(s) }},
-			operation{st.gives + ", " + st.of + st.variant, func(s *stage) doing {
-				mine := must.Get(st.in(s.ctx, s, s.victim, false))(s.T)
+			st.free(st.method, false),
+			operation{st.method + st.variant + ", between two", func(s *stage) doing { return st.between(s) }},
+			operation{st.gives + ", " + st.method + st.variant, func(s *stage) doing {
+				mine := must.Get(s.get(s.ctx, st.way, s.victim, false))(s.T)
 				s.ok(mine.stands(s.ctx))
 				return doing{
 					act: func(ctx context.Context) error {
@@ -247,20 +164,20 @@ func lineOperations() (all []operation) {
 				}
 			}},
 		)
-		if st.of == "Lock.Acquire" || st.of == "Election.Campaign" { // others are watched in the same way
+		if st.method == "Lock.Acquire" || st.method == "Election.Campaign" { // others are watched in the same way
 			all = append(all,
-				operation{st.of + st.variant + ", whose holder loses its znode", func(s *stage) doing {
+				operation{st.method + st.variant + ", whose holder loses its znode", func(s *stage) doing {
 					_, theirs, err := st.fill(s.ctx, s)
 					s.ok(err)
 					var mine *grip
 					return doing{
-						act:    func(ctx context.Context) (err error) { mine, err = st.in(ctx, s, s.victim, false); return err },
+						act:    func(ctx context.Context) (err error) { mine, err = s.get(ctx, st.way, s.victim, false); return err },
 						happen: func() error { theirs.left = true; return s.remove(theirs.Znode()) },
 						end:    func() error { return errors.Join(mine.stands(s.ctx), s.giveBack(s.ctx, mine)) },
 					}
 				}},
-				operation{"Grant.Write, " + st.of + st.variant + ", the end of it", func(s *stage) doing {
-					mine := must.Get(st.in(s.ctx, s, s.victim, false))(s.T)
+				operation{"Grant.Write, " + st.method + st.variant + ", the end of it", func(s *stage) doing {
+					mine := must.Get(s.get(s.ctx, st.way, s.victim, false))(s.T)
 					return doing{act: ended(mine), happen: func() error { return s.remove(mine.Znode()) }, after: turn(s)}
 				}},
 			)
@@ -271,7 +188,7 @@ func lineOperations() (all []operation) {
 				s.ok(err)
 				return doing{
 					act: func(ctx context.Context) error {
-						_, err := st.in(ctx, s, s.victim, true)
+						_, err := s.get(ctx, st.way, s.victim, true)
 						switch {
 						case err == nil:
 							return errors.New("granted beside the holder")
@@ -285,7 +202,17 @@ func lineOperations() (all []operation) {
 			}})
 		}
 	}
-	return append(all, permitOperations()...)
+	return append(all, operation{"Grant.Write, a hold", func(s *stage) doing {
+		h := must.Get(s.lock(s.victim, recipes.LockConfig{}).Acquire(s.ctx))(s.T)
+		return doing{
+			act:      func(ctx context.Context) error { return h.Write(ctx, recipes.Create("/app/data", nil)) },
+			happened: func() bool { return s.present("/app/data") },
+			once:     true,
+			lost:     []error{recipes.ErrNotHeld},
+			single:   true,
+			end:      func() error { return h.Release(s.ctx) },
+		}
+	}})
 }
 
 // free has the victim let in at once.
@@ -293,7 +220,7 @@ func (st stance) free(method string, try bool) operation {
 	return operation{method + st.variant + ", free", func(s *stage) doing {
 		var mine *grip
 		return doing{
-			act:   func(ctx context.Context) (err error) { mine, err = st.in(ctx, s, s.victim, try); return err },
+			act:   func(ctx context.Context) (err error) { mine, err = s.get(ctx, st.way, s.victim, try); return err },
 			end:   func() error { return errors.Join(mine.stands(s.ctx), s.giveBack(s.ctx, mine)) },
 			after: func() error { return st.turn(s) },
 		}
@@ -307,10 +234,10 @@ func (st stance) between(s *stage) doing {
 	s.ok(err)
 	var mine *grip
 	return doing{
-		act: func(ctx context.Context) (err error) { mine, err = st.in(ctx, s, s.victim, false); return err },
+		act: func(ctx context.Context) (err error) { mine, err = s.get(ctx, st.way, s.victim, false); return err },
 		happen: func() error {
 			s.start(func(ctx context.Context) error {
-				behind, err := st.in(ctx, s, third, false)
+				behind, err := s.get(ctx, st.way, third, false)
 				if err != nil {
 					return err
 				}
@@ -321,69 +248,6 @@ func (st stance) between(s *stage) doing {
 		end:   func() error { return errors.Join(mine.stands(s.ctx), s.giveBack(s.ctx, mine)) },
 		after: func() error { s.started.Wait(); return st.turn(s) },
 	}
-}
-
-// permitOperations are those in which the contenders of a semaphore agree on the number
-// of permits, and those of writes under a hold.
-func permitOperations() (all []operation) {
-	permits := func(r zkserver.Request) bool { return r.Op == zkserver.OpMulti && r.Path == stagePath }
-	agree := func(dialect recipes.Dialect, before string, between func(s *stage) []meddling) {
-		all = append(all, operation{"Semaphore.TryAcquire, " + before + "permits, " + string(dialect), func(s *stage) doing {
-			s.ok(s.barrier(s.other).Set(s.ctx, nil))
-			if before != "" {
-				s.ok(s.write(stagePath, "permits=3"))
-			}
-			m := s.semaphore(s.victim, recipes.SemaphoreConfig{Dialect: dialect})
-			var mine recipes.Hold
-			return doing{
-				act:     func(ctx context.Context) (err error) { mine, err = m.TryAcquire(ctx); return err },
-				end:     func() error { return mine.Release(s.ctx) },
-				denied:  []denial{{znode: stagePath, perms: noWrite}},
-				between: between(s),
-			}
-		}})
-	}
-	agree(recipes.ZooKeeper, "", func(s *stage) []meddling {
-		return []meddling{
-			{name: "another writes the same", at: permits, do: func() error { return s.write(stagePath, "permits=2") }},
-			{name: "another writes a different number, and does not join", at: permits, do: func() error { return s.write(stagePath, "permits=3") }},
-		}
-	})
-	agree(recipes.Kazoo, "", func(s *stage) []meddling {
-		return []meddling{
-			{name: "another writes the same", at: permits, do: func() error { return s.write(stagePath, "2") }},
-			{name: "another writes a different number", at: permits, do: func() error { return s.write(stagePath, "3") }, want: recipes.ErrMismatch},
-			{name: "the path is deleted", at: permits, do: func() error { return s.remove(stagePath) }},
-		}
-	})
-	agree(recipes.ZooKeeper, "other ", func(s *stage) []meddling {
-		return []meddling{{name: "another deletes the unused path", at: func(r zkserver.Request) bool { return r.Op == zkserver.OpDelete && r.Path == stagePath }, do: func() error { return s.remove(stagePath) }}}
-	})
-	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
-		all = append(all, operation{"Semaphore.Acquire, " + string(d) + ", one lease", func(s *stage) doing {
-			at := func(in recipes.Client) recipes.Semaphore {
-				return must.Get(in.Semaphore(stagePath, recipes.SemaphoreConfig{Permits: 1, Dialect: d}))(s.T)
-			}
-			theirs := must.Get(at(s.other).Acquire(s.ctx))(s.T)
-			var mine recipes.Hold
-			return doing{
-				act:    func(ctx context.Context) (err error) { mine, err = at(s.victim).Acquire(ctx); return err },
-				happen: func() error { return theirs.Release(s.ctx) },
-				end:    func() error { return mine.Release(s.ctx) },
-			}
-		}})
-	}
-	return append(all, operation{"Grant.Write, a hold", func(s *stage) doing {
-		h := must.Get(s.lock(s.victim, recipes.LockConfig{}).Acquire(s.ctx))(s.T)
-		return doing{
-			act:      func(ctx context.Context) error { return h.Write(ctx, recipes.Create("/app/data", nil)) },
-			happened: func() bool { return s.present("/app/data") },
-			once:     true,
-			lost:     []error{recipes.ErrNotHeld},
-			single:   true,
-			end:      func() error { return h.Release(s.ctx) },
-		}
-	}})
 }
 
 // shown is a list of contenders without what differs from run to run.

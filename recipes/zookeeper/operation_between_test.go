@@ -19,7 +19,7 @@ type meddling struct {
 
 // What has changed between two requests of one call is noticed, and the call goes on, or
 // says what has become of it.
-func TestWhatChangesBetweenTwoRequests(t *testing.T) {
+func TestChangesBetweenTwoRequests(t *testing.T) {
 	for _, o := range operations() {
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()
@@ -29,7 +29,8 @@ func TestWhatChangesBetweenTwoRequests(t *testing.T) {
 	}
 }
 
-// isMeddledWith does it with the meddling of that number. It returns false if there is none.
+// isMeddledWith runs the operation with its i-th meddling. It returns false if there is no such
+// meddling.
 func (o operation) isMeddledWith(t *testing.T, i int) (more bool) {
 	onStage(t, func(s *stage) {
 		do := o.prepare(s)

@@ -19,7 +19,7 @@ const (
 	noDelete = zk.PermAll &^ zk.PermDelete
 )
 
-// denial is what nobody may do to a znode while an operation is done.
+// denial is a permission on a znode that no client has during an operation.
 type denial struct {
 	znode string // is made if it does not exist
 	perms int32
@@ -28,7 +28,7 @@ type denial struct {
 
 // A change that the server does not allow is said, at once, and not taken for one that
 // another client was faster with: that would be tried for ever.
-func TestWhatTheServerDoesNotAllowIsSaid(t *testing.T) {
+func TestADeniedRequestIsReported(t *testing.T) {
 	for _, o := range operations() {
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +38,8 @@ func TestWhatTheServerDoesNotAllowIsSaid(t *testing.T) {
 	}
 }
 
-// isDenied does it under its denial of that number. It returns false if there is none.
+// isDenied runs the operation under its i-th denial. It returns false if there is no such
+// denial.
 func (o operation) isDenied(t *testing.T, i int) (more bool) {
 	onStage(t, func(s *stage) {
 		do := o.prepare(s)

@@ -11,9 +11,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A site joins late, and the coordinator looks again at who has joined. Each of its
-// requests may fail: still nobody commits without the votes of all sites, and no site that
-// lives is taken for dead.
+// A site joins late, and the coordinator reads again which sites have joined. Each of its
+// requests may fail: still no site commits without the votes of all sites, and the coordinator
+// takes no live site for dead.
 func TestALateSiteIsWaitedForThoughTheCoordinatorMeetsFaults(t *testing.T) {
 	var cases atomic.Int64
 	t.Run("cases", func(t *testing.T) {
@@ -83,7 +83,7 @@ func lateSite(t *testing.T, f fault, at int64, vote recipes.Vote, waits bool) (r
 		s.srv.SetFault(nil)
 		cancel()
 		if !f.allows(err) && (f.answered() || !errors.Is(err, recipes.ErrUnknownOutcome)) {
-			s.Errorf("the coordinator is told %v", err)
+			s.Errorf("the coordinator returns %v", err)
 		}
 		again, err := tx.Coordinate(s.ctx)
 		if err != nil || again.Commit != (vote == recipes.VoteCommit) || strings.Contains(again.Reason, "died") {
@@ -92,7 +92,7 @@ func lateSite(t *testing.T, f fault, at int64, vote recipes.Vote, waits bool) (r
 		calm()
 		for range len(told) {
 			if d := <-told; d != again {
-				s.Errorf("one was told %+v, and another %+v", d, again)
+				s.Errorf("one has the decision %+v, and another %+v", d, again)
 			}
 		}
 		for _, site := range []recipes.Site{first, second} {

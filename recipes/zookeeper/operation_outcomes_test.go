@@ -53,7 +53,7 @@ func (m moment) String() string {
 }
 
 // Operations that wait for others, or only read, are left to the other techniques.
-func TestAnUnknownOutcomeIsToldWithWhatHasEnded(t *testing.T) {
+func TestAnUnknownOutcomeIsReturnedWithTheEnd(t *testing.T) {
 	var cases atomic.Int64
 	t.Run("operations", func(t *testing.T) {
 		methods := map[string]bool{}

@@ -64,7 +64,7 @@ type doing struct {
 }
 
 func operations() []operation {
-	return slices.Concat(lineOperations(), questionsAboutLines(), slotsOperations(), electionOperations(), sharedLockOperations(), priorityLockOperations(),
+	return slices.Concat(lineOperations(), questionsAboutLines(), semaphoreOperations(), slotsOperations(), electionOperations(), sharedLockOperations(), priorityLockOperations(),
 		queueOperations(), barrierOperations(), doubleBarrierOperations(), groupOperations(), namesOperations(), configurationOperations(),
 		counterOperations(), transactionOperations())
 }
@@ -118,8 +118,8 @@ func (s *stage) session() recipes.Client {
 	return opened
 }
 
-// calm waits until everything that was left to the background is done. The rests of
-// what insists add up to less than this, on virtual time.
+// calm waits until all background work is done. The pauses of whatever is retried add up to
+// less than this, on virtual time.
 func calm() {
 	time.Sleep(time.Second)
 	synctest.Wait()
@@ -128,9 +128,7 @@ func calm() {
 // ok ends a case whose preparation fails.
 func (s *stage) ok(err error) {
 	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 }
 
 // start runs something that ends after what is waited for has happened.
@@ -265,8 +263,8 @@ func (s *stage) write(path, data string) error {
 	return errors.Join(h.Write(s.ctx, recipes.Set(path, []byte(data), recipes.AnyVersion)), h.Release(s.ctx))
 }
 
-// owned are the ephemeral znodes of the victim. Receipts, and what guards the writes of a
-// hold, keep nobody waiting.
+// owned are the ephemeral znodes of the victim. It omits receipts, and the guards of a hold's
+// writes, because no contender waits for them.
 func (s *stage) owned() (paths []string) {
 	for _, n := range s.srv.Tree() {
 		if n.Stat.EphemeralOwner == s.victim.ID() && !strings.Contains(n.Path, "-receipt-") && !strings.Contains(n.Path, "-guard-") {

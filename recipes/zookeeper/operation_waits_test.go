@@ -12,7 +12,7 @@ import (
 // happen just before any of its requests, and before or after its connection is lost
 // with that request. It must notice, whenever that is: a watch that is armed too late, or
 // on a connection that is lost, tells nothing.
-func TestWhatIsWaitedForIsNoticedWheneverItHappens(t *testing.T) {
+func TestAnAwaitedEventIsNoticedWheneverItHappens(t *testing.T) {
 	for _, o := range operations() {
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()

@@ -86,6 +86,31 @@ func (s *stage) element(data string) string {
 func (s *stage) holding(data string) bool { return s.element(data) != "" }
 
 // queueOperations are about elements: each is put once and goes to one.
+// queueWays put an element and receive it.
+func queueWays() []way {
+	receive := func(q recipes.Queue, ctx context.Context) (recipes.Delivery, error) {
+		if _, err := q.Put(ctx, []byte("x")); err != nil {
+			return nil, err
+		}
+		return q.Receive(ctx)
+	}
+	receiveByPriority := func(q recipes.PriorityQueue, ctx context.Context) (recipes.Delivery, error) {
+		if _, err := q.Put(ctx, 7, []byte("x")); err != nil {
+			return nil, err
+		}
+		return q.Receive(ctx)
+	}
+	uses := []use{{held, options{}}}
+	return []way{
+		wayBy(way{name: "delivery", uses: uses}, func(s recipes.Client, path string, _ options) (recipes.Queue, error) {
+			return s.Queue(path, recipes.QueueConfig{})
+		}, receive, nil, recipes.Delivery.Return),
+		wayBy(way{name: "delivery by priority", uses: uses}, func(s recipes.Client, path string, _ options) (recipes.PriorityQueue, error) {
+			return s.PriorityQueue(path, recipes.QueueConfig{})
+		}, receiveByPriority, nil, recipes.Delivery.Return),
+	}
+}
+
 func queueOperations() (all []operation) {
 	for _, kind := range []struct {
 		of       string

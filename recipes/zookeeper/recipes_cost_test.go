@@ -17,18 +17,12 @@ func TestCostsInTheDocs(t *testing.T) {
 
 	lock := must.Get(s.Lock("/lock", recipes.LockConfig{}))(t)
 	hold := must.Get(lock.Acquire(ctx))(t)
-	if err := hold.Write(ctx, recipes.Create("/data", nil)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, hold.Write(ctx, recipes.Create("/data", nil)))
 	write := func() {
-		if err := hold.Write(ctx, recipes.Set("/data", nil, recipes.AnyVersion)); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, hold.Write(ctx, recipes.Set("/data", nil, recipes.AnyVersion)))
 	}
 	write() // makes the containers
-	if err := hold.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, hold.Release(ctx))
 	hold = must.Get(lock.Acquire(ctx))(t)
 
 	shared := must.Get(s.SharedLock("/shared", recipes.SharedLockConfig{Revocable: true, Grace: time.Millisecond}))(t)
@@ -38,14 +32,10 @@ func TestCostsInTheDocs(t *testing.T) {
 
 	election := must.Get(s.Election("/election", recipes.ElectionConfig{}))(t)
 	leadership := must.Get(election.Campaign(ctx, nil))(t)
-	if err := errors.Join(leadership.Acknowledge(ctx, nil), leadership.Resign(ctx)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(leadership.Acknowledge(ctx, nil), leadership.Resign(ctx)))
 	leadership = must.Get(election.Campaign(ctx, nil))(t)
 	priority := must.Get(s.PriorityLock("/priority", recipes.PriorityLockConfig{}))(t)
-	if err := must.Get(priority.AcquireWrite(ctx))(t).Release(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, must.Get(priority.AcquireWrite(ctx))(t).Release(ctx))
 
 	for _, tt := range []struct {
 		name string
@@ -55,29 +45,19 @@ func TestCostsInTheDocs(t *testing.T) {
 		{"the first guarded write", write, zktest.Cost{Writes: 2, Reads: 1}},
 		{"the next guarded write", write, zktest.Cost{Writes: 1}},
 		{"revoke", func() {
-			if err := asker.Revoke(ctx, line[0].Znode); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, asker.Revoke(ctx, line[0].Znode))
 		}, zktest.Cost{Writes: 1, Reads: 1}},
 		{"revoke by force", func() {
-			if err := asker.RevokeForced(ctx, line[0].Znode); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, asker.RevokeForced(ctx, line[0].Znode))
 		}, zktest.Cost{Writes: 1, Reads: 3, Events: 1}},
 		{"the first acknowledgement", func() {
-			if err := leadership.Acknowledge(ctx, nil); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, leadership.Acknowledge(ctx, nil))
 		}, zktest.Cost{Writes: 2, Reads: 1}},
 		{"priority, write", func() {
-			if err := must.Get(priority.AcquireWrite(ctx))(t).Release(ctx); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, must.Get(priority.AcquireWrite(ctx))(t).Release(ctx))
 		}, zktest.Cost{Writes: 3, Reads: 4}},
 		{"priority, read", func() {
-			if err := must.Get(priority.AcquireRead(ctx))(t).Release(ctx); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, must.Get(priority.AcquireRead(ctx))(t).Release(ctx))
 		}, zktest.Cost{Writes: 3, Reads: 3}},
 	} {
 		if got := zktest.CostOf(srv, tt.do); got != tt.want {
@@ -109,9 +89,7 @@ func TestCostOfAnObservedChange(t *testing.T) {
 		{"another one", func() error { return leads.Acknowledge(ctx, []byte("x")) }},
 	} {
 		before := must.Get(watcher.Stats(ctx))(t)
-		if err := change.make(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, change.make())
 		<-changes
 		after := must.Get(watcher.Stats(ctx))(t)
 		if events, reads := after.WatchEvents-before.WatchEvents, after.Reads-before.Reads; events != 1 || reads != 3 {

@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Every fault meets every request of a session that is resumed: the victim is the process
-// that takes up what another one held, or goes on waiting where another one waited.
+// Every fault meets every request of a resumed session. The victim is the process that resumes
+// what another one held, or waits on where another one waited.
 func TestEveryFaultAtEveryRequestOfAResume(t *testing.T) {
 	var cases atomic.Int64
 	swept := func(t *testing.T, name string, run func(t *testing.T, f fault, at int64) int64) {
@@ -28,15 +28,15 @@ func TestEveryFaultAtEveryRequestOfAResume(t *testing.T) {
 	}
 	t.Run("cases", func(t *testing.T) {
 		// One of each way to hold and to wait: others differ in names.
-		few := []string{"lock by handoff", "priority lock for writing", "priority lock", "name", "delivery"}
-		for _, k := range things() {
-			if slices.Contains(few, k.name) {
-				swept(t, "held/"+k.name, func(t *testing.T, f fault, at int64) int64 { return sweepResume(t, k, at, f) })
+		few := []string{"lock by handoff", "priority lock for writing", "name", "delivery"}
+		for _, w := range ways(held) {
+			if slices.Contains(few, w.name) {
+				swept(t, "held/"+w.name, func(t *testing.T, f fault, at int64) int64 { return sweepResume(t, w, at, f) })
 			}
 		}
-		for _, c := range contentions() {
-			if slices.Contains(few, c.name) {
-				swept(t, "waiting/"+c.name, func(t *testing.T, f fault, at int64) int64 { return sweepResumeWaiting(t, c, at, f) })
+		for _, w := range ways(moved) {
+			if slices.Contains(few, w.name) {
+				swept(t, "waiting/"+w.name, func(t *testing.T, f fault, at int64) int64 { return sweepResumeWaiting(t, w, at, f) })
 			}
 		}
 	})
@@ -50,7 +50,7 @@ type resumption struct {
 	victim, other recipes.Client
 }
 
-// before has a session hold a lock that nobody will take up, beside what hold has.
+// before has a session hold a lock that is not resumed, beside what hold gets.
 func (r *resumption) before(t *testing.T, hold func(recipes.Client)) {
 	r.srv, r.ctx = zktest.Embedded(t), zktest.Bounded(t)
 	r.other = zktest.Open(t, r.srv)
@@ -95,17 +95,16 @@ func (r *resumption) after(t *testing.T, get func(context.Context) (recipes.Gran
 }
 
 // sweepResume runs one case of a session that held something.
-func sweepResume(t *testing.T, k thing, at int64, f fault) int64 {
+func sweepResume(t *testing.T, w way, at int64, f fault) int64 {
 	var r resumption
 	var held recipes.Grant
 	r.before(t, func(first recipes.Client) {
-		get, _, _ := k.at(t, first, stagePath)
-		held = must.Get(get(r.ctx))(t)
+		held = must.Get(w.at(t, first, stagePath).get(r.ctx))(t)
 	})
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	requests := f.strike(r.srv, r.victim, at, cancel)
-	_, _, resume := k.at(t, r.victim, stagePath)
+	resume := w.at(t, r.victim, stagePath).resume
 	var taken recipes.Grant
 	err := settle(ctx, func(ctx context.Context) (err error) {
 		taken, err = resume(ctx, held.Znode(), held.Token())
@@ -115,27 +114,26 @@ func sweepResume(t *testing.T, k thing, at int64, f fault) int64 {
 		if taken.Znode() != held.Znode() || taken.Token() != held.Token() {
 			t.Errorf("took up %s with %d, it was %s with %d", taken.Znode(), taken.Token(), held.Znode(), held.Token())
 		}
-		err = errors.Join(settle(ctx, r.victim.(zktest.Movable).DropRest), guardedError(taken.Write(ctx)), r.giveBack(func(ctx context.Context) error { return k.giveBack(ctx, taken) }))
+		err = errors.Join(settle(ctx, r.victim.(zktest.Movable).DropRest), guardedError(taken.Write(ctx)), r.giveBack(func(ctx context.Context) error { return w.giveBack(ctx, taken) }))
 	}
 	if !f.allows(err) {
 		t.Errorf("the session ended with %v", err)
 	}
 	made := requests.Load()
 	r.srv.SetFault(nil)
-	get, _, _ := k.at(t, r.other, stagePath)
-	r.after(t, get)
+	r.after(t, w.at(t, r.other, stagePath).get)
 	return made
 }
 
 // sweepResumeWaiting runs one case of a session that waited.
-func sweepResumeWaiting(t *testing.T, c contention, at int64, f fault) int64 {
+func sweepResumeWaiting(t *testing.T, w way, at int64, f fault) int64 {
 	var r resumption
 	var place recipes.Place
 	var holder recipes.Grant
 	r.before(t, func(first recipes.Client) {
-		holder = must.Get(c.enter(r.ctx, r.other, stagePath, nil))(t)
+		holder = must.Get(w.enter(r.ctx, r.other, stagePath, nil))(t)
 		joined := make(chan recipes.Place, 1)
-		go func() { _, _ = c.enter(r.ctx, first, stagePath, func(p recipes.Place) { joined <- p }) }()
+		go func() { _, _ = w.enter(r.ctx, first, stagePath, func(p recipes.Place) { joined <- p }) }()
 		place = <-joined
 	})
 	ctx, cancel := context.WithCancel(r.ctx)
@@ -143,33 +141,23 @@ func sweepResumeWaiting(t *testing.T, c contention, at int64, f fault) int64 {
 	requests := f.strike(r.srv, r.victim, at, cancel)
 	granted := make(chan error, 1)
 	go func() {
-		g, err := c.resumeWaiting(ctx, r.victim, stagePath, place.Znode)
+		g, err := w.resumeWaiting(ctx, r.victim, stagePath, place.Znode)
 		if err == nil {
 			if holder.Err() == nil {
 				t.Error("granted beside the holder")
 			}
-			err = errors.Join(settle(ctx, r.victim.(zktest.Movable).DropRest), guardedError(g.Write(ctx)), r.giveBack(func(ctx context.Context) error { return leave(ctx, g) }))
+			err = errors.Join(settle(ctx, r.victim.(zktest.Movable).DropRest), guardedError(g.Write(ctx)), r.giveBack(func(ctx context.Context) error { return w.giveBack(ctx, g) }))
 		}
 		granted <- err
 	}()
-	if err := leave(r.ctx, holder); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.giveBack(r.ctx, holder))
 	if err := <-granted; !f.allows(err) {
 		t.Errorf("the session ended with %v", err)
 	}
 	made := requests.Load()
 	r.srv.SetFault(nil)
-	r.after(t, func(ctx context.Context) (recipes.Grant, error) { return c.enter(ctx, r.other, stagePath, nil) })
+	r.after(t, func(ctx context.Context) (recipes.Grant, error) { return w.enter(ctx, r.other, stagePath, nil) })
 	return made
-}
-
-// leave gives a grant back, of whatever recipe.
-func leave(ctx context.Context, g recipes.Grant) error {
-	if l, ok := g.(recipes.Leadership); ok {
-		return l.Resign(ctx)
-	}
-	return g.(recipes.Hold).Release(ctx)
 }
 
 func guardedError(err error) error {

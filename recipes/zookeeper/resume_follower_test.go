@@ -12,10 +12,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// PITFALLS 61, for a session that was resumed: its follower is cut off before anything is taken up, and
-// goes on answering. Whoever held something in the session goes by the contacts that it tells. So these
-// are those of which the leader knows, though this process holds nothing yet.
-func TestAResumedSessionTellsWhatTheLeaderKnows(t *testing.T) {
+// PITFALLS 61, for a resumed session. Its follower is cut off before anything is resumed, and
+// goes on answering. The process that held something in the session relies on the contacts that
+// the resumed session reports. So these are contacts that the leader knows of, though this
+// process holds nothing yet.
+func TestAResumedSessionReportsContactsThatTheLeaderKnows(t *testing.T) {
 	const timeout = 4 * time.Second // the smallest: two ticks
 	for phase := time.Duration(0); phase < timeout; phase += 130 * time.Millisecond {
 		t.Run(phase.String(), func(t *testing.T) {
@@ -33,9 +34,7 @@ func TestAResumedSessionTellsWhatTheLeaderKnows(t *testing.T) {
 					close(granted)
 				}()
 				<-joined
-				if err := first.(zktest.Movable).Detach(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, first.(zktest.Movable).Detach(t.Context()))
 				follower := srv.Follower()
 				theirs := zktest.LinkTo(follower.ServeConn)
 				cfg := recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}
@@ -49,30 +48,24 @@ func TestAResumedSessionTellsWhatTheLeaderKnows(t *testing.T) {
 				}
 				follower.Crash()
 				second.Close(t.Context())
-				if err := waiter.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, waiter.Close(t.Context()))
 			})
 		})
 	}
 }
 
-// Once everything was taken up, a session that holds nothing asks the leader nothing.
+// After everything was resumed, a session that holds nothing asks the leader nothing.
 func TestAResumedSessionThatHoldsNothingIsIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
 		way := zktest.LinkTo(srv.ServeConn)
 		first := way.Open(t, 10*time.Second)
-		if err := first.(zktest.Movable).Detach(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.(zktest.Movable).Detach(t.Context()))
 		cfg := recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}
 		second := must.Get(zookeeper.ResumeWith(way.Dial)(t.Context(), cfg, first.(zktest.Movable).ResumeTicket(), time.Now()))(t)
 		for range 2 {
-			if err := second.(zktest.Movable).DropRest(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, second.(zktest.Movable).DropRest(t.Context()))
 		}
 		inAMinute := func() int64 {
 			time.Sleep(time.Minute) // virtual
@@ -90,8 +83,6 @@ func TestAResumedSessionThatHoldsNothingIsIdle(t *testing.T) {
 		if n := inAMinute(); n == 0 || hold.Err() != nil {
 			t.Errorf("a session that holds something has asked the leader %d times (%v)", n, hold.Err())
 		}
-		if err := second.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, second.Close(t.Context()))
 	})
 }

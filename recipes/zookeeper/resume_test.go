@@ -18,107 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// A thing is one kind of what a session can hold.
-type thing struct {
-	name string
-	// at returns how to get one, try to get one (nil if that cannot be contended),
-	// and take one up, in that session.
-	at func(t *testing.T, s recipes.Client, path string) (get, try func(context.Context) (recipes.Grant, error), resume func(context.Context, string, recipes.Token) (recipes.Grant, error))
-	// giveBack gives one back.
-	giveBack func(context.Context, recipes.Grant) error
-}
-
-// kind makes a thing of a recipe's methods.
-func kind[R any, G recipes.Grant](name string, of func(recipes.Client, string) (R, error), get, try func(R, context.Context) (G, error), giveBack func(G, context.Context) error) thing {
-	asGrant := func(g G, err error) (recipes.Grant, error) {
-		if err != nil {
-			return nil, err
-		}
-		return g, nil
-	}
-	return thing{
-		name: name,
-		at: func(t *testing.T, s recipes.Client, path string) (_, _ func(context.Context) (recipes.Grant, error), _ func(context.Context, string, recipes.Token) (recipes.Grant, error)) {
-			t.Helper()
-			r := must.Get(of(s, path))(t)
-			return func(ctx context.Context) (recipes.Grant, error) { return asGrant(get(r, ctx)) },
-				func(ctx context.Context) (recipes.Grant, error) { return asGrant(try(r, ctx)) },
-				func(ctx context.Context, znode string, token recipes.Token) (recipes.Grant, error) {
-					return asGrant(any(r).(zktest.Taker[G]).Resume(ctx, znode, token))
-				}
-		},
-		giveBack: func(ctx context.Context, g recipes.Grant) error { return giveBack(g.(G), ctx) },
-	}
-}
-
-// things are all kinds that can be taken up.
-func things() []thing {
-	var all []thing
-	for _, strategy := range []recipes.Strategy{recipes.Handoff, recipes.Predecessor, recipes.Herd} {
-		all = append(all,
-			kind("lock by "+string(strategy), func(s recipes.Client, p string) (recipes.Lock, error) {
-				return s.Lock(p, recipes.LockConfig{Strategy: strategy})
-			}, recipes.Lock.Acquire, recipes.Lock.TryAcquire, recipes.Hold.Release),
-			kind("election by "+string(strategy), func(s recipes.Client, p string) (recipes.Election, error) {
-				return s.Election(p, recipes.ElectionConfig{Strategy: strategy})
-			}, campaign, nil, recipes.Leadership.Resign))
-	}
-	semaphore := func(s recipes.Client, p string) (recipes.Semaphore, error) {
-		return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1})
-	}
-	leased := func(d recipes.Dialect) func(s recipes.Client, p string) (recipes.Semaphore, error) {
-		return func(s recipes.Client, p string) (recipes.Semaphore, error) {
-			return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1, Dialect: d})
-		}
-	}
-	shared := func(s recipes.Client, p string) (recipes.SharedLock, error) {
-		return s.SharedLock(p, recipes.SharedLockConfig{Revocable: true})
-	}
-	priority := func(s recipes.Client, p string) (recipes.PriorityLock, error) {
-		return s.PriorityLock(p, recipes.PriorityLockConfig{})
-	}
-	return append(all,
-		kind("lock of Curator", func(s recipes.Client, p string) (recipes.Lock, error) {
-			return s.Lock(p, recipes.LockConfig{Dialect: recipes.Curator})
-		}, recipes.Lock.Acquire, recipes.Lock.TryAcquire, recipes.Hold.Release),
-		kind("semaphore", semaphore, recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release),
-		kind("semaphore of Curator", leased(recipes.Curator), recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release),
-		kind("semaphore of kazoo", leased(recipes.Kazoo), recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release),
-		kind("slots", func(s recipes.Client, p string) (recipes.Slots, error) {
-			return s.Slots(p, recipes.SemaphoreConfig{Permits: 1})
-		}, recipes.Slots.Acquire, recipes.Slots.TryAcquire, recipes.SlotHold.Release),
-		kind("shared lock for writing", shared, recipes.SharedLock.AcquireWrite, recipes.SharedLock.TryRead, recipes.SharedHold.Release),
-		kind("shared lock for reading", shared, recipes.SharedLock.AcquireRead, recipes.SharedLock.TryWrite, recipes.SharedHold.Release),
-		kind("priority lock for writing", priority, recipes.PriorityLock.AcquireWrite, recipes.PriorityLock.TryRead, recipes.PriorityHold.Release),
-		kind("priority lock for reading", priority, recipes.PriorityLock.AcquireRead, recipes.PriorityLock.TryWrite, recipes.PriorityHold.Release),
-		kind("membership", func(s recipes.Client, p string) (recipes.Group, error) {
-			return s.Group(p, recipes.GroupConfig{})
-		}, func(g recipes.Group, ctx context.Context) (recipes.Membership, error) { return g.Join(ctx, nil) }, nil, recipes.Membership.Leave),
-		kind("name", func(s recipes.Client, p string) (recipes.Names, error) { return s.Names(p) },
-			register, register, recipes.Registration.Unregister),
-		kind("delivery", func(s recipes.Client, p string) (recipes.Queue, error) { return s.Queue(p, recipes.QueueConfig{}) },
-			receive, nil, recipes.Delivery.Return),
-		kind("delivery by priority", func(s recipes.Client, p string) (recipes.PriorityQueue, error) {
-			return s.PriorityQueue(p, recipes.QueueConfig{})
-		}, receiveByPriority, nil, recipes.Delivery.Return),
-	)
-}
-
-func receive(q recipes.Queue, ctx context.Context) (recipes.Delivery, error) {
-	if _, err := q.Put(ctx, []byte("x")); err != nil {
-		return nil, err
-	}
-	return q.Receive(ctx)
-}
-
-func receiveByPriority(q recipes.PriorityQueue, ctx context.Context) (recipes.Delivery, error) {
-	if _, err := q.Put(ctx, 7, []byte("x")); err != nil {
-		return nil, err
-	}
-	return q.Receive(ctx)
-}
-
-// A DropRest that fails is called again, and again leaves what was taken up.
+// After a DropRest that failed, another one deletes the rest, and keeps what was resumed.
 func TestDropRestIsRepeated(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
@@ -147,9 +47,7 @@ func TestDropRestIsRepeated(t *testing.T) {
 		}
 		srv.SetFault(nil)
 		close(hold)
-		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.(zktest.Movable).DropRest(ctx))
 		if err := taken.Write(ctx); err != nil {
 			t.Fatalf("what was taken up: %v", err)
 		}
@@ -161,7 +59,7 @@ func TestDropRestIsRepeated(t *testing.T) {
 }
 
 // What a delivery is, and how often it was delivered, is as before. It can be ended.
-func TestADeliveryIsTakenUp(t *testing.T) {
+func TestADeliveryIsResumed(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
 	at := func(s recipes.Client) recipes.PriorityQueue {
@@ -170,21 +68,15 @@ func TestADeliveryIsTakenUp(t *testing.T) {
 	if _, err := at(s).Put(ctx, 7, []byte("data")); err != nil {
 		t.Fatal(err)
 	}
-	if err := must.Get(at(s).Receive(ctx))(t).Return(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, must.Get(at(s).Receive(ctx))(t).Return(ctx))
 	had := must.Get(at(s).Receive(ctx))(t)
 	s = zktest.Move(t, srv.Addr(), s)
 	taken := must.Get(at(s).(zktest.Taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()))(t)
 	if !reflect.DeepEqual(taken.Element(), had.Element()) || taken.Attempt() != 2 {
 		t.Errorf("%+v, attempt %d; it was %+v", taken.Element(), taken.Attempt(), had.Element())
 	}
-	if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := taken.Ack(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.(zktest.Movable).DropRest(ctx))
+	must.Do(t, taken.Ack(ctx))
 	for _, node := range srv.Tree() {
 		if strings.HasSuffix(node.Path, "/"+string(had.Element().ID)) {
 			t.Errorf("%s is still there", node.Path)
@@ -193,16 +85,14 @@ func TestADeliveryIsTakenUp(t *testing.T) {
 }
 
 // An element that another client has written to is not what was claimed.
-func TestADeliveryThatWasChangedIsNotTakenUp(t *testing.T) {
+func TestADeliveryThatWasChangedIsNotResumed(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, s, other := zktest.Bounded(t), zktest.Open(t, srv), zktest.Open(t, srv)
 	q := must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
 	id := must.Get(q.Put(ctx, nil))(t)
 	had := must.Get(q.Receive(ctx))(t)
 	lock := must.Get(must.Get(other.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
-	if err := lock.Write(ctx, recipes.Set("/q/"+string(id), nil, recipes.AnyVersion)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, lock.Write(ctx, recipes.Set("/q/"+string(id), nil, recipes.AnyVersion)))
 	s = zktest.Move(t, srv.Addr(), s)
 	q = must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
 	if _, err := q.(zktest.Taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()); !errors.Is(err, recipes.ErrNotHeld) {
@@ -210,22 +100,14 @@ func TestADeliveryThatWasChangedIsNotTakenUp(t *testing.T) {
 	}
 }
 
-func campaign(e recipes.Election, ctx context.Context) (recipes.Leadership, error) {
-	return e.Campaign(ctx, nil)
-}
-
-func register(n recipes.Names, ctx context.Context) (recipes.Registration, error) {
-	return n.Register(ctx, "name", nil)
-}
-
-// eachThing runs test for each kind, on the in-process server and on a real one.
-func eachThing(t *testing.T, test func(t *testing.T, addr, path string, k thing)) {
+// eachHeld runs test for each way whose grants can be resumed, on the in-process server and on a real one.
+func eachHeld(t *testing.T, test func(t *testing.T, addr, path string, w way)) {
 	on := func(server string, addr func(*testing.T) string) {
 		t.Run(server, func(t *testing.T) {
 			at := addr(t)
-			for i, k := range things() {
-				t.Run(k.name, func(t *testing.T) {
-					test(t, at, fmt.Sprintf("/%s-%d", rand.Text(), i), k)
+			for i, w := range ways(held) {
+				t.Run(w.name, func(t *testing.T) {
+					test(t, at, fmt.Sprintf("/%s-%d", rand.Text(), i), w)
 				})
 			}
 		})
@@ -234,27 +116,23 @@ func eachThing(t *testing.T, test func(t *testing.T, addr, path string, k thing)
 	on("real", func(t *testing.T) string { return ensembletest.Shared(t).Addrs()[0] })
 }
 
-func TestWhatASessionHeldIsTakenUp(t *testing.T) {
-	eachThing(t, func(t *testing.T, addr, path string, k thing) {
+func TestHoldsAreResumed(t *testing.T) {
+	eachHeld(t, func(t *testing.T, addr, path string, w way) {
 		ctx, other := zktest.Bounded(t), zktest.OpenAt(t, addr)
 		first := zktest.OpenAt(t, addr)
-		get, _, _ := k.at(t, first, path)
-		held := must.Get(get(ctx))(t)
+		held := must.Get(w.at(t, first, path).get(ctx))(t)
 		zktest.GuardedWrite(t, held, path+"-before")
 
 		second := zktest.Move(t, addr, first)
 		if err := held.Err(); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Errorf("in the process that let go it says %v", err)
 		}
-		_, _, resume := k.at(t, second, path)
-		taken := must.Get(resume(ctx, held.Znode(), held.Token()))(t)
-		if err := second.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
+		taken := must.Get(w.at(t, second, path).resume(ctx, held.Znode(), held.Token()))(t)
+		must.Do(t, second.(zktest.Movable).DropRest(ctx))
 		if taken.Token() != held.Token() || taken.Znode() != held.Znode() || taken.Err() != nil {
 			t.Errorf("took up %s with %d (%v), it was %s with %d", taken.Znode(), taken.Token(), taken.Err(), held.Znode(), held.Token())
 		}
-		if _, try, _ := k.at(t, other, path); k.name == "name" || strings.Contains(k.name, "lock") || k.name == "semaphore" || k.name == "slots" {
+		if try := w.rivals().at(t, other, path).try; try != nil {
 			if g, err := try(ctx); err == nil {
 				t.Errorf("another session was granted %s beside it", g.Znode())
 			}
@@ -268,43 +146,34 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 
 		// By its identity it can release, which a waiter understands.
 		waiting, granted := make(chan struct{}), make(chan error, 1)
-		lock := k.name == "lock by handoff"
+		lock := w.name == "lock by handoff"
 		if lock {
 			line := must.Get(other.Lock(path, recipes.LockConfig{Joined: func(recipes.Place) { close(waiting) }}))(t)
 			go func() { _, err := line.Acquire(ctx); granted <- err }()
 			<-waiting
 		}
-		if err := k.giveBack(ctx, taken); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.giveBack(ctx, taken))
 		if lock {
-			if err := <-granted; err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, <-granted)
 			if stats := must.Get(other.Stats(ctx))(t); stats.Handoffs != 1 {
 				t.Errorf("%d handoffs: the waiter has listed the line", stats.Handoffs)
 			}
 		}
-		if err := second.Close(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, second.Close(ctx))
 	})
 }
 
 // The table of what is not what was held: nothing is granted and nothing deleted.
-func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
-	eachThing(t, func(t *testing.T, addr, path string, k thing) {
+func TestOnlyHoldsAreResumed(t *testing.T) {
+	eachHeld(t, func(t *testing.T, addr, path string, w way) {
 		ctx, other := zktest.Bounded(t), zktest.OpenAt(t, addr)
 		s := zktest.OpenAt(t, addr)
-		get, _, _ := k.at(t, s, path)
-		held := must.Get(get(ctx))(t)
+		held := must.Get(w.at(t, s, path).get(ctx))(t)
 		// Another session's.
-		theirGet, _, _ := k.at(t, other, path+"-theirs")
-		theirs := must.Get(theirGet(ctx))(t)
+		theirs := must.Get(w.at(t, other, path+"-theirs").get(ctx))(t)
 
 		s = zktest.Move(t, addr, s)
-		_, _, resume := k.at(t, s, path)
-		_, _, takeTheirs := k.at(t, s, path+"-theirs")
+		resume, takeTheirs := w.at(t, s, path).resume, w.at(t, s, path+"-theirs").resume
 		refused := func(what string, want error, resume func(context.Context, string, recipes.Token) (recipes.Grant, error), znode string, token recipes.Token) {
 			t.Helper()
 			if g, err := resume(ctx, znode, token); !errors.Is(err, want) {
@@ -316,9 +185,7 @@ func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
 		refused("another path's", recipes.ErrInvalid, takeTheirs, held.Znode(), held.Token())
 		refused("the path", recipes.ErrInvalid, resume, path, held.Token())
 		refused("nothing", recipes.ErrInvalid, resume, "", 0)
-		if err := theirs.Err(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, theirs.Err())
 		if err := theirs.Write(ctx); err != nil {
 			t.Errorf("theirs: %v", err)
 		}
@@ -327,16 +194,14 @@ func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
 			t.Error(err)
 		} else {
 			refused("what was taken up before", recipes.ErrInvalid, resume, held.Znode(), held.Token())
-			if err := k.giveBack(ctx, taken); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, w.giveBack(ctx, taken))
 		}
 		refused("what is gone", recipes.ErrRemoved, resume, held.Znode(), held.Token())
 	})
 }
 
-// A contender that waits is not granted because somebody says that it was.
-func TestAWaiterIsNotTakenUpAsAHolder(t *testing.T) {
+// A contender that waits is not granted because the caller says that it was.
+func TestAWaiterIsNotResumedAsAHolder(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy), func(t *testing.T) {
 			srv := zktest.Embedded(t)
@@ -360,7 +225,7 @@ func TestAWaiterIsNotTakenUpAsAHolder(t *testing.T) {
 
 // A reader that a writer let in by its downgrade held, and one that waits behind a writer
 // did not.
-func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
+func TestAReaderBehindAWriterIsResumedIfItWasGranted(t *testing.T) {
 	for _, downgraded := range []bool{true, false} {
 		srv := zktest.Embedded(t)
 		ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
@@ -369,9 +234,7 @@ func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 		}
 		writer := must.Get(lock(zktest.Open(t, srv), nil).AcquireWrite(ctx))(t)
 		if downgraded {
-			if err := writer.Downgrade(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, writer.Downgrade(ctx))
 		}
 		joined, granted := make(chan recipes.Place, 1), make(chan error, 1)
 		go func() {
@@ -380,9 +243,7 @@ func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 		}()
 		place := <-joined
 		if downgraded {
-			if err := <-granted; err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, <-granted)
 		}
 		contenders := must.Get(lock(s, nil).Contenders(ctx))(t)
 		at := slices.IndexFunc(contenders, func(c recipes.Contender) bool { return c.Znode == place.Znode })
@@ -396,7 +257,7 @@ func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 }
 
 // Contenders whose callers have gone with their process would block the line.
-func TestWhatNobodyTakesUpIsDropped(t *testing.T) {
+func TestTheRestIsDropped(t *testing.T) {
 	everywhere := func(t *testing.T, addr string) {
 		ctx, s, holder, dropped := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr), "/"+rand.Text()
 		held := must.Get(must.Get(holder.Lock(dropped, recipes.LockConfig{}))(t).Acquire(ctx))(t)
@@ -409,9 +270,7 @@ func TestWhatNobodyTakesUpIsDropped(t *testing.T) {
 		s = zktest.Move(t, addr, s)
 		lock := must.Get(s.Lock(dropped+"-kept", recipes.LockConfig{}))(t).(zktest.Taker[recipes.Hold])
 		taken := must.Get(lock.Resume(ctx, kept.Znode(), kept.Token()))(t)
-		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.(zktest.Movable).DropRest(ctx))
 		line := must.Get(must.Get(holder.Lock(dropped, recipes.LockConfig{}))(t).Contenders(ctx))(t)
 		if len(line) != 1 || line[0].Znode != held.Znode() {
 			t.Errorf("in line: %+v", line)
@@ -426,7 +285,7 @@ func TestWhatNobodyTakesUpIsDropped(t *testing.T) {
 }
 
 // A writer that has claimed a priority lock waits for the readers that hold it.
-func TestAWriterThatHasOnlyClaimedIsNotTakenUp(t *testing.T) {
+func TestAWriterThatHasOnlyClaimedIsNotResumed(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
 	reading := must.Get(zktest.Open(t, srv).PriorityLock("/p", recipes.PriorityLockConfig{}))(t)
@@ -442,9 +301,9 @@ func TestAWriterThatHasOnlyClaimedIsNotTakenUp(t *testing.T) {
 	}
 }
 
-// Other readers hold a priority lock beside one that is taken up, and writers wait beside
-// each.
-func TestAPriorityLockIsTakenUpBesideOthers(t *testing.T) {
+// Other readers hold a priority lock beside a resumed one, and writers wait beside a resumed
+// reader and a resumed writer.
+func TestAPriorityLockIsResumedBesideOthers(t *testing.T) {
 	for name, acquire := range map[string]func(recipes.PriorityLock, context.Context) (recipes.PriorityHold, error){
 		"reading": recipes.PriorityLock.AcquireRead, "writing": recipes.PriorityLock.AcquireWrite,
 	} {
@@ -463,13 +322,8 @@ func TestAPriorityLockIsTakenUpBesideOthers(t *testing.T) {
 			waits := make(chan struct{})
 			go at(other, func(recipes.Place) { close(waits) }).AcquireWrite(waiting)
 			<-waits
-			taken, err := at(zktest.Move(t, srv.Addr(), s), nil).(zktest.Taker[recipes.PriorityHold]).Resume(ctx, had.Znode(), had.Token())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := taken.Write(ctx); err != nil {
-				t.Error(err)
-			}
+			taken := must.Get(at(zktest.Move(t, srv.Addr(), s), nil).(zktest.Taker[recipes.PriorityHold]).Resume(ctx, had.Znode(), had.Token()))(t)
+			must.Report(t, taken.Write(ctx))
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"runtime"
-	"slices"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
@@ -15,80 +14,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A contention is one way to wait in a line.
-type contention struct {
-	name          string
-	enter         func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Grant, error)
-	resumeWaiting func(ctx context.Context, s recipes.Client, path, znode string) (recipes.Grant, error)
-}
-
-type rejoiner[G recipes.Grant] interface {
-	ResumeWaiting(ctx context.Context, znode string, try bool) (G, error)
-}
-
-func contending[R any, G recipes.Grant](name string, of func(recipes.Client, string, func(recipes.Place)) (R, error), enter func(R, context.Context) (G, error)) contention {
-	return contention{
-		name: name,
-		enter: func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Grant, error) {
-			r, err := of(s, path, joined)
-			if err != nil {
-				return nil, err
-			}
-			g, err := enter(r, ctx)
-			if err != nil {
-				return nil, err
-			}
-			return g, nil
-		},
-		resumeWaiting: func(ctx context.Context, s recipes.Client, path, znode string) (recipes.Grant, error) {
-			r, err := of(s, path, nil)
-			if err != nil {
-				return nil, err
-			}
-			g, err := any(r).(rejoiner[G]).ResumeWaiting(ctx, znode, false)
-			if err != nil {
-				return nil, err
-			}
-			return g, nil
-		},
-	}
-}
-
-func contentions() []contention {
-	var all []contention
-	for _, strategy := range recipes.Strategies() {
-		all = append(all, contending("lock by "+string(strategy), func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.Lock, error) {
-			return s.Lock(p, recipes.LockConfig{Strategy: strategy, Joined: joined})
-		}, recipes.Lock.Acquire))
-	}
-	return append(all,
-		contending("election", func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.Election, error) {
-			return s.Election(p, recipes.ElectionConfig{Joined: joined})
-		}, campaign),
-		contending("semaphore", func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.Semaphore, error) {
-			return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1, Joined: joined})
-		}, recipes.Semaphore.Acquire),
-		contending("slots", func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.Slots, error) {
-			return s.Slots(p, recipes.SemaphoreConfig{Permits: 1, Joined: joined})
-		}, recipes.Slots.Acquire),
-		contending("shared lock", func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.SharedLock, error) {
-			return s.SharedLock(p, recipes.SharedLockConfig{Joined: joined})
-		}, recipes.SharedLock.AcquireWrite),
-		contending("priority lock", func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.PriorityLock, error) {
-			return s.PriorityLock(p, recipes.PriorityLockConfig{Joined: joined})
-		}, recipes.PriorityLock.AcquireWrite),
-	)
-}
-
-func eachContention(t *testing.T, test func(t *testing.T, addr, path string, c contention)) {
+// eachMoved runs test for each way whose waiters can be resumed.
+func eachMoved(t *testing.T, test func(t *testing.T, addr, path string, w way)) {
 	for server, addr := range map[string]func(*testing.T) string{
 		"embedded": func(t *testing.T) string { return zktest.Embedded(t).Addr() },
 		"real":     func(t *testing.T) string { return ensembletest.Shared(t).Addrs()[0] },
 	} {
 		t.Run(server, func(t *testing.T) {
 			at := addr(t)
-			for _, c := range contentions() {
-				t.Run(c.name, func(t *testing.T) { test(t, at, "/"+rand.Text(), c) })
+			for _, w := range ways(moved) {
+				t.Run(w.name, func(t *testing.T) { test(t, at, "/"+rand.Text(), w) })
 			}
 		})
 	}
@@ -99,20 +34,29 @@ type turnOf struct {
 	err   error
 }
 
-// start has s contend, and returns its znode when it stands in line.
-func (c contention) start(ctx context.Context, s recipes.Client, path string) (znode string, granted <-chan turnOf) {
+// resumeWaiting resumes a waiter by its znode.
+func (w way) resumeWaiting(ctx context.Context, s recipes.Client, path, znode string) (recipes.Grant, error) {
+	e, err := w.open(s, path, w.options)
+	if err != nil {
+		return nil, err
+	}
+	return e.resumeWaiting(ctx, znode)
+}
+
+// start has s contend. It returns the contender's znode as soon as that exists.
+func (w way) start(ctx context.Context, s recipes.Client, path string) (znode string, granted <-chan turnOf) {
 	joined, done := make(chan recipes.Place, 1), make(chan turnOf, 1)
 	go func() {
-		g, err := c.enter(ctx, s, path, func(p recipes.Place) { joined <- p })
+		g, err := w.enter(ctx, s, path, func(p recipes.Place) { joined <- p })
 		done <- turnOf{g, err}
 	}()
 	return (<-joined).Znode, done
 }
 
-func (c contention) goOn(ctx context.Context, s recipes.Client, path, znode string) <-chan turnOf {
+func (w way) goOn(ctx context.Context, s recipes.Client, path, znode string) <-chan turnOf {
 	done := make(chan turnOf, 1)
 	go func() {
-		g, err := c.resumeWaiting(ctx, s, path, znode)
+		g, err := w.resumeWaiting(ctx, s, path, znode)
 		done <- turnOf{g, err}
 	}()
 	return done
@@ -120,29 +64,25 @@ func (c contention) goOn(ctx context.Context, s recipes.Client, path, znode stri
 
 // Three wait. The second one's session is moved, and keeps its place.
 func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
-	eachContention(t, func(t *testing.T, addr, path string, c contention) {
+	eachMoved(t, func(t *testing.T, addr, path string, w way) {
 		ctx, first, second, third := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
-		_, granted := c.start(ctx, first, path)
+		_, granted := w.start(ctx, first, path)
 		if e := <-granted; e.err != nil {
 			t.Fatal(e.err)
 		}
-		znode, _ := c.start(ctx, second, path)
-		_, last := c.start(ctx, third, path)
+		znode, _ := w.start(ctx, second, path)
+		_, last := w.start(ctx, third, path)
 
 		second = zktest.Move(t, addr, second)
-		next := c.goOn(ctx, second, path, znode)
+		next := w.goOn(ctx, second, path, znode)
 		for !wasResumed(second, znode) {
 			runtime.Gosched()
 		}
-		if _, err := c.resumeWaiting(ctx, second, path, znode); !errors.Is(err, recipes.ErrInvalid) {
+		if _, err := w.resumeWaiting(ctx, second, path, znode); !errors.Is(err, recipes.ErrInvalid) {
 			t.Errorf("a second one at the same place: %v", err)
 		}
-		if err := second.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := first.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, second.(zktest.Movable).DropRest(ctx))
+		must.Do(t, first.Close(ctx))
 		var won turnOf
 		select {
 		case won = <-next:
@@ -153,9 +93,7 @@ func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
 			t.Fatal(won.err)
 		}
 		zktest.GuardedWrite(t, won.grant, path+"-written")
-		if err := second.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, second.Close(ctx))
 		if e := <-last; e.err != nil || e.grant.Token() <= won.grant.Token() {
 			t.Errorf("the third: %+v after token %d", e, won.grant.Token())
 		}
@@ -169,26 +107,22 @@ func wasResumed(s recipes.Client, znode string) bool {
 
 // A contender that was granted while its process ended gets its turn.
 func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
-	eachContention(t, func(t *testing.T, addr, path string, c contention) {
+	eachMoved(t, func(t *testing.T, addr, path string, w way) {
 		ctx, first, second := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
-		_, granted := c.start(ctx, first, path)
+		_, granted := w.start(ctx, first, path)
 		<-granted
-		znode, turn := c.start(ctx, second, path)
-		if err := first.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		znode, turn := w.start(ctx, second, path)
+		must.Do(t, first.Close(ctx))
 		had := <-turn
 		if had.err != nil {
 			t.Fatal(had.err)
 		}
 		second = zktest.Move(t, addr, second)
-		again := <-c.goOn(ctx, second, path, znode)
+		again := <-w.goOn(ctx, second, path, znode)
 		if again.err != nil || again.grant.Token() != had.grant.Token() || again.grant.Znode() != had.grant.Znode() {
 			t.Fatalf("%+v; it had %s with %d", again, had.grant.Znode(), had.grant.Token())
 		}
-		if err := second.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, second.(zktest.Movable).DropRest(ctx))
 		zktest.GuardedWrite(t, again.grant, path+"-written")
 	})
 }
@@ -197,22 +131,18 @@ func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
 func TestALineWhereAWaiterWasMovedIsBusy(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, first, second := zktest.Bounded(t), zktest.OpenAt(t, srv.Addr()), zktest.OpenAt(t, srv.Addr())
-	c := contentions()[slices.Index(recipes.Strategies(), recipes.Handoff)]
-	_, granted := c.start(ctx, first, "/line")
+	w := wayTo("lock", "").by(recipes.Handoff)
+	_, granted := w.start(ctx, first, "/line")
 	<-granted
-	znode, turn := c.start(ctx, second, "/line")
-	if err := first.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	znode, turn := w.start(ctx, second, "/line")
+	must.Do(t, first.Close(ctx))
 	<-turn
 	second = zktest.Move(t, srv.Addr(), second)
-	again := <-c.goOn(ctx, second, "/line", znode)
+	again := <-w.goOn(ctx, second, "/line", znode)
 	if again.err != nil {
 		t.Fatal(again.err)
 	}
-	if err := again.grant.(recipes.Hold).Release(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, again.grant.(recipes.Hold).Release(ctx))
 	joins, looks := 0, 0
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		if r.Op == zkserver.OpCreate2 {
@@ -222,7 +152,7 @@ func TestALineWhereAWaiterWasMovedIsBusy(t *testing.T) {
 		}
 		return zkserver.Fault{}
 	})
-	_, granted = c.start(ctx, second, "/line")
+	_, granted = w.start(ctx, second, "/line")
 	if e := <-granted; e.err != nil || joins != 1 || looks != 0 {
 		t.Errorf("it joined %d times, with %d looks: %v", joins, looks, e.err)
 	}
@@ -230,17 +160,17 @@ func TestALineWhereAWaiterWasMovedIsBusy(t *testing.T) {
 
 // One that gives up leaves the line, as ever.
 func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
-	eachContention(t, func(t *testing.T, addr, path string, c contention) {
+	eachMoved(t, func(t *testing.T, addr, path string, w way) {
 		ctx, first, second, third := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
-		_, granted := c.start(ctx, first, path)
+		_, granted := w.start(ctx, first, path)
 		<-granted
-		znode, _ := c.start(ctx, second, path)
+		znode, _ := w.start(ctx, second, path)
 		second = zktest.Move(t, addr, second)
-		if e := <-c.goOn(ctx, third, path, znode); !errors.Is(e.err, recipes.ErrRemoved) && !errors.Is(e.err, recipes.ErrInvalid) {
+		if e := <-w.goOn(ctx, third, path, znode); !errors.Is(e.err, recipes.ErrRemoved) && !errors.Is(e.err, recipes.ErrInvalid) {
 			t.Errorf("another session at its place: %v", e.err)
 		}
 		waiting, giveUp := context.WithCancel(ctx)
-		left := c.goOn(waiting, second, path, znode)
+		left := w.goOn(waiting, second, path, znode)
 		for !wasResumed(second, znode) {
 			runtime.Gosched()
 		}
@@ -248,50 +178,42 @@ func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
 		if e := <-left; !errors.Is(e.err, context.Canceled) {
 			t.Errorf("given up: %+v", e)
 		}
-		_, last := c.start(ctx, third, path)
-		if err := first.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		_, last := w.start(ctx, third, path)
+		must.Do(t, first.Close(ctx))
 		if e := <-last; e.err != nil {
 			t.Error(e.err)
 		}
-		if e := <-c.goOn(ctx, second, path, znode); !errors.Is(e.err, recipes.ErrRemoved) {
+		if e := <-w.goOn(ctx, second, path, znode); !errors.Is(e.err, recipes.ErrRemoved) {
 			t.Errorf("after it has left: %v", e.err)
 		}
 	})
 }
 
-// A waiter that was taken up may be granted before DropRest, and have made another znode
-// for that: a priority lock does.
-func TestWhatWasGrantedSinceIsNotDropped(t *testing.T) {
-	eachContention(t, func(t *testing.T, addr, path string, c contention) {
+// A resumed waiter may be granted before DropRest. A priority lock has then created another
+// znode for the grant, which DropRest keeps.
+func TestGrantsSinceTheResumeAreNotDropped(t *testing.T) {
+	eachMoved(t, func(t *testing.T, addr, path string, w way) {
 		ctx, first, second := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
-		_, granted := c.start(ctx, first, path)
+		_, granted := w.start(ctx, first, path)
 		if e := <-granted; e.err != nil {
 			t.Fatal(e.err)
 		}
-		znode, _ := c.start(ctx, second, path)
+		znode, _ := w.start(ctx, second, path)
 		second = zktest.Move(t, addr, second)
-		next := c.goOn(ctx, second, path, znode)
+		next := w.goOn(ctx, second, path, znode)
 		for !wasResumed(second, znode) {
 			runtime.Gosched()
 		}
-		if err := first.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.Close(ctx))
 		won := <-next
 		if won.err != nil {
 			t.Fatal(won.err)
 		}
 		leader, leads := won.grant.(recipes.Leadership)
 		if leads {
-			if err := leader.Acknowledge(ctx, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, leader.Acknowledge(ctx, nil))
 		}
-		if err := second.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, second.(zktest.Movable).DropRest(ctx))
 		zktest.GuardedWrite(t, won.grant, path+"-written")
 		if leads {
 			e := must.Get(second.Election(path, recipes.ElectionConfig{}))(t)
@@ -302,7 +224,7 @@ func TestWhatWasGrantedSinceIsNotDropped(t *testing.T) {
 	})
 }
 
-// A take-up that fails has taken up nothing, whenever it fails.
+// A resume that fails has resumed nothing, at whatever request it fails.
 func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
 	for failing := range 4 {
 		srv := zktest.Embedded(t)
@@ -331,9 +253,7 @@ func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatalf("failing in read %d: %v", failing, err)
 		}
-		if err := taken.Release(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, taken.Release(ctx))
 		_ = second.Close(ctx)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
@@ -106,6 +107,41 @@ func revocations(of string, at func(s *stage, in recipes.Client) (revocable, fun
 			}
 		}},
 	}
+}
+
+func sharedLockWays() []way {
+	shares := map[recipes.Dialect][]string{
+		recipes.ZooKeeper: {"our reader", "our writer"},
+		recipes.Curator:   {"Curator's reader", "Curator's writer"},
+		recipes.Kazoo:     {"kazoo's reader", "kazoo's lock"},
+	}
+	uses := []use{
+		{held, options{revocable: true}},
+		{operated, options{strategy: recipes.Herd}}, {operated, options{strategy: recipes.Predecessor}},
+	}
+	read := way{name: "shared lock for reading", kind: recipes.KindSharedLock, shares: shares, uses: append(uses[:3:3],
+		use{operated, options{dialect: recipes.Curator}}, use{operated, options{dialect: recipes.Kazoo}})}
+	write := way{name: "shared lock for writing", kind: recipes.KindSharedLock, shares: shares, uses: append(uses[:3:3], use{moved, options{}})}
+	return readWriteWays[recipes.SharedHold](read, write, "SharedLock", func(s recipes.Client, path string, o options) (recipes.SharedLock, error) {
+		return s.SharedLock(path, recipes.SharedLockConfig{Strategy: o.strategy, Dialect: o.dialect, Joined: o.joined, Revocable: o.revocable})
+	})
+}
+
+func priorityLockWays() []way {
+	shares := map[recipes.Dialect][]string{recipes.ZooKeeper: {"our waiter with a priority", "our holder with a priority"}}
+	uses := []use{
+		{held, options{}},
+		{operated, options{strategy: recipes.Herd, revocable: true}}, {operated, options{strategy: recipes.Predecessor, revocable: true}},
+	}
+	read := way{name: "priority lock for reading", kind: recipes.KindPriorityLock, shares: shares, uses: uses}
+	write := way{name: "priority lock for writing", kind: recipes.KindPriorityLock, shares: shares, uses: append(uses[:3:3], use{moved, options{}})}
+	return readWriteWays[recipes.PriorityHold](read, write, "PriorityLock", func(s recipes.Client, path string, o options) (recipes.PriorityLock, error) {
+		cfg := recipes.PriorityLockConfig{Strategy: o.strategy, Joined: o.joined}
+		if o.revocable {
+			cfg.Revocable, cfg.Grace, cfg.Priority, cfg.Ask = true, time.Second, 5, true
+		}
+		return s.PriorityLock(path, cfg)
+	})
 }
 
 func sharedLockOperations() []operation {
@@ -285,7 +321,7 @@ func priorityLockOperations() []operation {
 				s.ok(s.remove(mine.Znode()))
 				<-done
 				if lost := mine.Err(); !errors.Is(lost, recipes.ErrRemoved) {
-					s.Errorf("then another client deletes its znode, and it is told %v", lost)
+					s.Errorf("then another client deletes its znode, and Err is %v", lost)
 				}
 			}}},
 			between: []meddling{

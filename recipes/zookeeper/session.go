@@ -34,15 +34,15 @@ func OpenWith(dial session.DialFunc) recipes.Opener {
 	}
 }
 
-// Resume resumes a session that another process has served, and its place and holds in
+// Resume resumes a session that another process has served, and its places and holds in
 // ZooKeeper. It is for plugins: give it to them as plugin.Resume.
 //
-// ticket is what that process gave for the session, and a secret. contact is a time when
-// ZooKeeper's leader is known to have heard of the session. That process was killed and
-// waited for, or it has let go of the session: ZooKeeper does not keep two processes
-// from serving one session.
+// ticket is the ticket that the other process gave for the session. It is a secret.
+// contact is a time at which ZooKeeper's leader is known to have heard from the session.
+// The other process must be dead, or must have let go of the session: ZooKeeper does not
+// keep two processes from serving one session.
 //
-// If the session is over, the error matches recipes.ErrSessionLost. Whatever the error,
+// If the session has ended, the error matches recipes.ErrSessionLost. On any error,
 // nothing was deleted, and no session was opened or closed.
 func Resume(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error) {
 	return ResumeWith(nil)(ctx, cfg, ticket, contact)
@@ -63,7 +63,7 @@ func ResumeWith(dial session.DialFunc) func(ctx context.Context, cfg recipes.Ses
 	}
 }
 
-// ResumeTicket, Detach and DropRest are what internal/rpc/server needs to move a session.
+// internal/rpc/server calls ResumeTicket, Detach and DropRest to move a session.
 func (s zkSession) ResumeTicket() []byte { return s.Session.Ticket().Bytes() }
 
 func (s zkSession) Detach(ctx context.Context) error {
@@ -71,8 +71,8 @@ func (s zkSession) Detach(ctx context.Context) error {
 	return err
 }
 
-// DropRest leaves the elements of queues that are ephemeral (recipes.QueueConfig). They
-// belong to the session, and to nobody in it.
+// DropRest does not delete the ephemeral elements of queues (recipes.QueueConfig). No hold
+// or place in the session corresponds to them.
 func (s zkSession) DropRest(ctx context.Context) error {
 	return s.Session.DropRest(ctx, queue.IsElement)
 }
@@ -88,8 +88,8 @@ type zkSession struct {
 	queues *queue.Queues
 }
 
-// in makes a recipe if its dialect is that of the path. A recipe that cannot be made
-// leaves the path as it was.
+// in returns a recipe, if its dialect is that of the path. On an error the path has the
+// dialect that it had before.
 func in[T any](s zkSession, path string, dialect recipes.Dialect, open func() (T, error)) (T, error) {
 	made, err := open()
 	if err == nil {

@@ -10,8 +10,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+func slotsWays() []way {
+	open := func(s recipes.Client, path string, o options) (recipes.Slots, error) {
+		return s.Slots(path, semaphoreConfig(o))
+	}
+	return []way{wayBy(way{
+		name: "slots", method: "Slots.Acquire", tries: "Slots.TryAcquire", gives: "Hold.Release", kind: recipes.KindSemaphore, share: aPermit,
+		shares: map[recipes.Dialect][]string{recipes.ZooKeeper: {"our semaphore", "our slot"}},
+		uses:   usesOfPermits(),
+	}, open, recipes.Slots.Acquire, recipes.Slots.TryAcquire, recipes.SlotHold.Release)}
+}
+
 // slotsOperations are those in which a contender has its permit and claims a number. What
-// slots have in common with other lines is among the stances.
+// slots have in common with other lines is among the ways.
 func slotsOperations() []operation {
 	three := recipes.SemaphoreConfig{Permits: 3}
 	claim := operation{"Slots.TryAcquire, a claim", func(s *stage) doing {

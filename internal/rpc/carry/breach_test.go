@@ -21,7 +21,7 @@ import (
 // wide are limits that no test reaches.
 var wide = &pb.Limits{Calls: 1 << 10, Bytes: 16 << 20, Payload: 32 << 10, Message: 64 << 10}
 
-// TestFullConnectionRefusesNoCall: a call beyond the limits goes by itself.
+// A call beyond the limits is made as a gRPC call.
 func TestFullConnectionRefusesNoCall(t *testing.T) {
 	received, release := make(chan struct{}), make(chan struct{})
 	p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
@@ -55,15 +55,15 @@ func TestFullConnectionRefusesNoCall(t *testing.T) {
 	two.Wait()
 }
 
-// TestPluginThatDoesNotReadKeepsNobody: the caller's context ends its call.
-func TestPluginThatDoesNotReadKeepsNobody(t *testing.T) {
+// The end of the caller's context ends its call.
+func TestPluginThatDoesNotReadBlocksNoCaller(t *testing.T) {
 	p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
 		_ = f.Send(&pb.CarryResponse{Limits: wide})
-		<-f.ctx.Done() // of the test
+		<-f.ctx.Done() // the test's
 		return nil
 	}})
 	for _, size := range []int{0, 20 << 10} {
-		for range 30 { // more than a socket takes without a reader
+		for range 30 { // more than a socket buffers without a reader
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 			if _, err := p.Acquire(ctx, &pb.AcquireRequest{Data: make([]byte, size)}); status.Code(err) != codes.DeadlineExceeded {
 				t.Error(err)
@@ -76,21 +76,21 @@ func TestPluginThatDoesNotReadKeepsNobody(t *testing.T) {
 	}
 }
 
-// TestPluginThatBreaksTheRulesIsGivenUp: a call that waits fails without a word of
-// what has become of it, and Err says how the rules were broken. Calls go on by gRPC.
+// A waiting call fails with an unknown outcome, and Err returns how the protocol was broken.
+// Further calls are made over gRPC.
 func TestPluginThatBreaksTheRulesIsGivenUp(t *testing.T) {
 	answer := func(a ...*pb.Answer) *pb.CarryResponse { return &pb.CarryResponse{Answers: a} }
 	refusal := wire.ToStatus(recipes.ErrInvalid, nil)
 	for name, test := range map[string]struct {
 		says []*pb.CarryResponse // after the first call
 		ends error
-		want error // nil: it is not broken
+		want error // nil if it is not broken
 	}{
 		"an answer to nobody":         {says: []*pb.CarryResponse{answer(&pb.Answer{Id: 2})}, want: recipes.ErrInternal},
 		"an answer without id":        {says: []*pb.CarryResponse{answer(&pb.Answer{})}, want: recipes.ErrInternal},
 		"more of an error":            {says: []*pb.CarryResponse{answer(&pb.Answer{Id: 1, More: true, Status: []byte{8, 1}})}, want: recipes.ErrInternal},
 		"limits again":                {says: []*pb.CarryResponse{{Limits: wide}}, want: recipes.ErrInternal},
-		"an end":                      {}, // as when the plugin dies
+		"an end":                      {}, // the plugin dies
 		"a refusal":                   {ends: refusal, want: recipes.ErrInvalid},
 		"an end of the transport":     {ends: status.Error(codes.Unavailable, "gone")},
 		"an end that gRPC has chosen": {ends: status.Error(codes.ResourceExhausted, "too large")},
@@ -105,7 +105,7 @@ func TestPluginThatBreaksTheRulesIsGivenUp(t *testing.T) {
 					_ = f.Send(m)
 				}
 				if len(test.says) > 0 {
-					<-f.Context().Done() // the host hangs up
+					<-f.Context().Done() // the host closes the connection
 				}
 				return test.ends
 			}})
@@ -140,8 +140,7 @@ func TestFirstMessageHasLimits(t *testing.T) {
 	}
 }
 
-// TestHostThatBreaksTheRulesIsRefused: with a typed error. Its calls are cancelled,
-// and the plugin goes on.
+// The host gets a typed error. Its calls are cancelled, and the plugin continues.
 func TestHostThatBreaksTheRulesIsRefused(t *testing.T) {
 	const method = "/zkrecipes.v1.LockService/Acquire"
 	call := func(id uint64, payload int) *pb.Call {
@@ -191,7 +190,7 @@ func TestHostThatBreaksTheRulesIsRefused(t *testing.T) {
 			f := p.host(t)
 			for _, m := range test.sends {
 				if f.sendRaw(m) != nil {
-					break // it has ended
+					break // the connection has ended
 				}
 			}
 			var m pb.CarryResponse
@@ -204,7 +203,7 @@ func TestHostThatBreaksTheRulesIsRefused(t *testing.T) {
 				t.Error(err)
 			}
 			if err := f.receive(&m); err == nil {
-				t.Error("the connection goes on")
+				t.Error("the connection was not ended")
 			}
 			running.Wait()
 			if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{Path: "free"}); err != nil || p.unary.get() > 0 {
@@ -223,9 +222,8 @@ var large = func() []byte {
 	return b
 }()
 
-// TestWhatCrossedIsNoBreach: a host may cancel what is just being answered, or ask for
-// what only a newer plugin knows.
-func TestWhatCrossedIsNoBreach(t *testing.T) {
+// A host may cancel a call that is just being answered, or call a method of a newer plugin.
+func TestACancellationMayCrossWithItsAnswer(t *testing.T) {
 	p := newPair(t, setting{acquire: echo})
 	f := p.host(t)
 	say := func(m *pb.CarryRequest) *pb.Answer {
@@ -249,12 +247,12 @@ func TestWhatCrossedIsNoBreach(t *testing.T) {
 	}
 	a = say(&pb.CarryRequest{Calls: []*pb.Call{{Id: 10, Method: "/zkrecipes.v1.LockService/Acquire", Payload: []byte{1}}}})
 	if a.GetId() != 10 || len(a.GetStatus()) == 0 {
-		t.Errorf("a payload that is no request: %v", a)
+		t.Errorf("an invalid payload: %v", a)
 	}
 }
 
-// TestAnsweredCallMakesRoom: also if its caller did not wait for the answer.
-func TestAnsweredCallMakesRoom(t *testing.T) {
+// An answered call frees its place, even if its caller did not wait for the answer.
+func TestAnsweredCallFreesItsPlace(t *testing.T) {
 	first := make(chan struct{})
 	p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
 		_ = f.Send(&pb.CarryResponse{Limits: &pb.Limits{Calls: 1, Bytes: 1 << 10, Payload: 1 << 10, Message: 4 << 10}})

@@ -15,14 +15,14 @@ import (
 // call is a call that waits for its answer.
 type call struct {
 	id    uint64
-	bytes int           // that it takes of the limits
-	end   uint64        // where it ends among the bytes that were queued
-	part  chan struct{} // gets an element when the caller wants to read what has come; may be nil
+	bytes int           // counted against the limits
+	end   uint64        // its end, in the count of queued bytes
+	part  chan struct{} // gets an element when a part has arrived; nil if the caller reads no parts
 
 	// Set before done gets its element.
 	payload []byte
 	err     error
-	done    chan struct{} // of one element
+	done    chan struct{} // holds one element
 }
 
 func (c *call) add(b []byte) {
@@ -33,8 +33,8 @@ func (c *call) add(b []byte) {
 	c.payload = append(c.payload, b...)
 }
 
-// invoke makes a call on the connection, if its payload has at most that many bytes. If
-// the connection cannot have it, carried is false, and nothing was sent.
+// invoke makes a call on the connection, if its payload has at most that many bytes. If the
+// connection cannot carry the call, carried is false, and nothing was sent.
 func (cs *Calls) invoke(ctx context.Context, h stats.Handler, most int, method string, request, reply any) (err error, carried bool) {
 	in, ok := request.(proto.Message)
 	out, fits := reply.(proto.Message)
@@ -57,7 +57,7 @@ func (cs *Calls) invoke(ctx context.Context, h stats.Handler, most int, method s
 	return err, true
 }
 
-// begin and the function that it returns tell h what gRPC tells of a call.
+// begin, and the function that it returns, report to h what gRPC reports of a call.
 func begin(ctx context.Context, h stats.Handler, method string, payload []byte) (context.Context, func(proto.Message, error)) {
 	ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: method, FailFast: true})
 	began := time.Now()
@@ -72,7 +72,7 @@ func begin(ctx context.Context, h stats.Handler, method string, payload []byte) 
 	}
 }
 
-// do sends a call that has its place and waits for the answer.
+// do sends a call that has a reserved place, and waits for the answer.
 func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error {
 	m.Timeout = toTimeout(ctx)
 	read, _ := ctx.Value(earlyKey{}).(func([]byte))
@@ -89,7 +89,7 @@ func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 			read(cs.soFar(c))
 		case <-ctx.Done():
 			select {
-			case <-c.done: // both: the answer is worth more
+			case <-c.done: // both have happened: return the answer
 				answered = true
 			default:
 				cs.cancel(c.id)
@@ -100,7 +100,7 @@ func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 	payload, err := c.payload, c.err
 	if err != nil {
 		select {
-		case <-c.part: // which the answer would repeat
+		case <-c.part: // a successful answer would contain it
 			read(payload)
 		default:
 		}
@@ -115,8 +115,7 @@ func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 	return nil
 }
 
-// reserve keeps a place for a call, if there is one. A connection that has ended has
-// none.
+// reserve reserves a place for a call, if there is one. A connection that has ended has none.
 func (cs *Calls) reserve(payload int) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -129,14 +128,14 @@ func (cs *Calls) reserve(payload int) bool {
 	return true
 }
 
-// soFar returns what has come of the answer.
+// soFar returns the parts of the answer that have arrived.
 func (cs *Calls) soFar(c *call) []byte {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	return c.payload // of which nothing changes when more comes
+	return c.payload // later parts are appended and change none of these bytes
 }
 
-// recycle keeps a call that was answered for another one.
+// recycle keeps an answered call for reuse.
 func (cs *Calls) recycle(c *call) {
 	*c = call{done: c.done}
 	cs.mu.Lock()
@@ -146,10 +145,10 @@ func (cs *Calls) recycle(c *call) {
 	}
 }
 
-// maxIdle bounds what is kept for the next calls.
+// maxIdle bounds how many are kept for reuse.
 const maxIdle = 64
 
-// newCall returns a call. It needs mu.
+// newCall returns a call. The caller holds mu.
 func (cs *Calls) newCall() *call {
 	n := len(cs.idle) - 1
 	if n < 0 {
@@ -160,7 +159,7 @@ func (cs *Calls) newCall() *call {
 	return c
 }
 
-// giveBack gives a place back. It needs mu.
+// giveBack returns a reserved place. The caller holds mu.
 func (cs *Calls) giveBack(payload int) {
 	cs.taken--
 	cs.bytes -= payload

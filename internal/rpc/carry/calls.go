@@ -15,23 +15,23 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// maxAnswer bounds one answer, as in a gRPC call of the host's.
+// maxAnswer bounds one answer, like the answer of a host's gRPC call.
 const maxAnswer = 1<<31 - 1
 
 // Calls is the host's end of a connection for calls alone.
 type Calls struct {
 	conn    *Conn
 	framed  *framed
-	options []grpc.CallOption // of a stub's call that it carries
-	settled chan struct{}     // closed when it carries calls, or never will
+	options []grpc.CallOption // the options of a carried call
+	settled chan struct{}     // closed when it carries calls, or when it is known that it never will
 	broken  chan struct{}     // closed when err is set
 	err     error
 
 	mu     sync.Mutex
-	limits Limits // none before the plugin has told them, and when the connection has ended
+	limits Limits // zero before the plugin has sent them, and after the connection has ended
 	calls  map[uint64]*call
-	idle   []*call // none of them waits
-	taken  int     // calls that have a place, their number and bytes
+	idle   []*call // for reuse
+	taken  int     // number and bytes of the calls with a reserved place
 	bytes  int
 	last   uint64 // id
 
@@ -39,11 +39,11 @@ type Calls struct {
 		calls   []*pb.Call
 		cancels []uint64
 	}
-	message pb.CarryRequest // that is sent; used again
+	message pb.CarryRequest // the message being sent; reused
 	sending bool            // a goroutine sends, and will send what waits
-	rest    chan struct{}   // hands that duty to sendRest
-	queued  uint64          // bytes that were ever given to be sent
-	arrived uint64          // of these, which the plugin is known to have read
+	rest    chan struct{}   // passes the sending to sendRest
+	queued  uint64          // bytes ever queued for sending
+	arrived uint64          // of these, the bytes that the plugin is known to have read
 }
 
 func newCalls(c *Conn) *Calls {
@@ -58,15 +58,15 @@ func newCalls(c *Conn) *Calls {
 // Settled is closed when it is known whether the connection carries calls.
 func (cs *Calls) Settled() <-chan struct{} { return cs.settled }
 
-// Broken is closed when one side has broken the rules. Err tells which. A connection that
-// merely ends is not broken.
+// Broken is closed when one side has broken the protocol. Err returns which. A connection
+// that merely ends is not broken.
 func (cs *Calls) Broken() <-chan struct{} { return cs.broken }
 
-// Err says how the rules were broken. It matches recipes.ErrPluginLost.
+// Err returns how the protocol was broken. It matches recipes.ErrPluginLost.
 func (cs *Calls) Err() error { return cs.err }
 
 // Run opens the connection and reads answers until ctx or the connection ends. If it cannot
-// be opened, calls are gRPC's.
+// be opened, gRPC makes the calls.
 func (cs *Calls) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -105,7 +105,7 @@ func (cs *Calls) open(ctx context.Context) (err error) {
 	return cs.take(m.GetAnswers())
 }
 
-// receive makes a breach of the plugin's of what is no message.
+// receive returns a breach if the plugin sends an invalid message.
 func (cs *Calls) receive(m *pb.CarryResponse) error {
 	err := cs.framed.receive(m)
 	if errors.Is(err, recipes.ErrInvalid) || errors.Is(err, recipes.ErrLimit) {
@@ -114,7 +114,7 @@ func (cs *Calls) receive(m *pb.CarryResponse) error {
 	return err
 }
 
-// read takes answers until the connection ends.
+// read reads answers until the connection ends.
 func (cs *Calls) read() error {
 	var m pb.CarryResponse
 	for {
@@ -133,14 +133,14 @@ func (cs *Calls) read() error {
 	}
 }
 
-// errBreach is the end of a connection whose plugin sends what makes no sense.
+// errBreach ends a connection whose plugin breaks the protocol.
 var errBreach = errors.New("the plugin broke the rules of the connection of calls")
 
 func breach(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{errBreach}, args...)...)
 }
 
-// take hands answers to those who wait for them.
+// take delivers answers to the waiting callers.
 func (cs *Calls) take(answers []*pb.Answer) error {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -159,7 +159,7 @@ func (cs *Calls) take(answers []*pb.Answer) error {
 		if a.GetMore() {
 			select {
 			case c.part <- struct{}{}:
-			default: // nobody wants to read it, or has read what came before
+			default: // the caller reads no parts, or has not read the previous one yet
 			}
 			continue
 		}
@@ -173,7 +173,7 @@ func (cs *Calls) take(answers []*pb.Answer) error {
 	return nil
 }
 
-// end fails all calls. Their error has no details, because their outcome is unknown.
+// end fails all calls. Their errors have no details, because their outcome is unknown.
 func (cs *Calls) end(err error) {
 	cs.conn.leave(cs)
 	cs.mu.Lock()
@@ -189,12 +189,12 @@ func (cs *Calls) end(err error) {
 	}
 }
 
-// brokenBy says which side has broken the rules, if any has.
+// brokenBy returns which side has broken the protocol; nil if neither has.
 func brokenBy(err error) error {
 	if errors.Is(err, errBreach) {
 		return fmt.Errorf("%w: %w: %w", recipes.ErrPluginLost, recipes.ErrInternal, err)
 	}
-	if e, said := wire.Error(err); said {
+	if e, answered := wire.Error(err); answered {
 		return fmt.Errorf("%w: the plugin has ended the connection of calls: %w", recipes.ErrPluginLost, e)
 	}
 	return nil

@@ -22,13 +22,13 @@ type carrier struct {
 
 	mu    sync.Mutex
 	last  uint64
-	bytes int                           // payloads of calls that run
-	calls map[uint64]context.CancelFunc // that run
+	bytes int                           // payload bytes of the running calls
+	calls map[uint64]context.CancelFunc // running calls
 }
 
-// ServeConn serves a connection whose handshake has agreed on Protocol, until ctx or
-// the connection ends. It closes the connection. Calls are cancelled after that, so
-// that a host whose caller has cancelled nothing is not told of a cancellation.
+// ServeConn serves a connection whose handshake has agreed on Protocol, until ctx or the
+// connection ends. It closes the connection before it cancels the calls. So a host that has
+// cancelled nothing sees no spurious Canceled.
 func (d *Dispatcher) ServeConn(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
@@ -39,8 +39,8 @@ func (d *Dispatcher) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// serve takes calls and sends answers, until the connection ends or the host has broken
-// the rules.
+// serve reads calls and sends answers, until the connection ends or the host has broken the
+// protocol.
 func (d *Dispatcher) serve(ctx context.Context, f *framed) error {
 	if err := f.send(&pb.CarryResponse{Limits: toLimits(d.limits)}); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (d *Dispatcher) serve(ctx context.Context, f *framed) error {
 	}
 }
 
-// take starts and cancels calls. It returns an error if the host has broken the rules.
+// take starts and cancels calls. It returns an error if the host has broken the protocol.
 func (c *carrier) take(m *pb.CarryRequest) error {
 	for _, call := range m.GetCalls() {
 		if err := c.start(call); err != nil {
@@ -98,7 +98,7 @@ func (c *carrier) start(call *pb.Call) error {
 	return nil
 }
 
-// task is a call that is to be made.
+// task is a call to be made.
 type task struct {
 	carrier *carrier
 	ctx     context.Context
@@ -107,7 +107,8 @@ type task struct {
 }
 
 func (t task) run() {
-	// t is not used again. All of it would be kept while the call waits, its payload too.
+	// t is not used after this line. Otherwise all of it, including its payload, would be
+	// kept while the call waits.
 	c, ctx, cancel, call := t.carrier, t.ctx, t.cancel, t.call
 	id, payload := call.GetId(), len(call.GetPayload())
 	var early *running
@@ -126,7 +127,7 @@ func (t task) run() {
 	c.out.put(a)
 }
 
-// context returns a context of the call's own.
+// context returns a context for the call.
 func (c *carrier) context(call *pb.Call) (context.Context, context.CancelFunc) {
 	if t := call.GetTimeout(); t != nil {
 		return context.WithTimeout(c.ctx, t.AsDuration())

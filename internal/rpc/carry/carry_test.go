@@ -31,10 +31,10 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// patience bounds every wait of a test; nothing waits for it if all is well.
+// patience bounds every wait of a test. A correct program never waits that long.
 const patience = watchdog.Patience
 
-// locks is a service of one method.
+// locks is a service with one method.
 type locks struct {
 	pb.UnimplementedLockServiceServer
 	acquire func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error)
@@ -54,7 +54,7 @@ type pair struct {
 	pb.LockServiceClient
 	conn   *carry.Conn
 	calls  *carry.Calls
-	unary  *counter // calls that were gRPC calls of their own
+	unary  *counter // calls made over gRPC
 	socket net.Listener
 	hangUp context.CancelFunc // ends the connection
 }
@@ -74,9 +74,9 @@ func (c *counter) get() int {
 type setting struct {
 	acquire func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error)
 	carry   carry.Config
-	script  func(*frames) error     // in the place of the Dispatcher
+	script  func(*frames) error     // replaces the Dispatcher
 	none    bool                    // no connection for calls
-	dialer  carry.Dialer            // in the place of the pair's
+	dialer  carry.Dialer            // replaces the pair's
 	wrap    func(net.Conn) net.Conn // the host's end of the connection
 	dial    []grpc.DialOption
 }
@@ -103,7 +103,7 @@ func newPair(t *testing.T, s setting) *pair {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.hangUp = cancel
 	serving, stop := context.WithCancel(context.Background())
-	defer t.Cleanup(stop) // before the cleanup below, which waits for it
+	defer t.Cleanup(stop) // runs before the cleanup below, which waits for it
 	p.socket = listen(t, serving, &running, d, s.script)
 	switch {
 	case s.dialer != nil:
@@ -153,7 +153,7 @@ func closes(t *testing.T, what string, ch <-chan struct{}) {
 	}
 }
 
-// everyWay runs a test over a connection, and by gRPC calls of their own.
+// everyWay runs a test with carried calls, and with gRPC calls.
 func everyWay(t *testing.T, s setting, test func(*testing.T, *pair)) {
 	t.Helper()
 	for _, way := range []string{"connection", "unary"} {
@@ -184,7 +184,7 @@ func TestAnswerIsTheServices(t *testing.T) {
 	})
 }
 
-// A thousand calls that wait for their locks are common. Their requests are not read again.
+// A thousand waiting calls are common. Their requests are not needed again.
 func TestACallThatWaitsKeepsNothingOfItsRequest(t *testing.T) {
 	const calls, size = 40, 30 << 10
 	var waiting, all sync.WaitGroup
@@ -209,8 +209,8 @@ func TestACallThatWaitsKeepsNothingOfItsRequest(t *testing.T) {
 	all.Wait()
 }
 
-// heap returns the bytes in use after garbage collections: the second frees what pools
-// held on to.
+// heap returns the bytes in use after garbage collections: the second frees the contents of
+// pools.
 func heap() int {
 	runtime.GC()
 	runtime.GC()
@@ -269,9 +269,9 @@ func TestMetadataAndDeadlineReachTheService(t *testing.T) {
 	})
 }
 
-// TestEarlyPartIsReadWhileTheCallGoesOn: once, in its caller's goroutine. The whole
-// answer has it too. What a service sends after the end of its call goes nowhere.
-func TestEarlyPartIsReadWhileTheCallGoesOn(t *testing.T) {
+// The part is read once, in the caller's goroutine, and the whole answer contains it too.
+// Parts sent after the end of the call are dropped.
+func TestEarlyPartIsReadWhileTheCallContinues(t *testing.T) {
 	proceed := make(chan struct{}, 1)
 	var kept func(proto.Message)
 	s := setting{acquire: func(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
@@ -296,7 +296,7 @@ func TestEarlyPartIsReadWhileTheCallGoesOn(t *testing.T) {
 			ctx := carry.WithEarly(bounded(t), func(part []byte) {
 				place, ok := wire.EarlyPlace(part)
 				if !ok {
-					t.Errorf("%x is no place", part)
+					t.Errorf("%x has no place", part)
 				}
 				read = append(read, place.Position)
 				proceed <- struct{}{}
@@ -326,7 +326,7 @@ func TestEarlyPartIsReadWhileTheCallGoesOn(t *testing.T) {
 	})
 }
 
-// TestCancelledCallIsCancelledInThePlugin: and its caller does not wait for that.
+// The caller does not wait for the cancellation.
 func TestCancelledCallIsCancelledInThePlugin(t *testing.T) {
 	began, ended := make(chan struct{}, 1), make(chan struct{}, 1)
 	wait := func(ctx context.Context, _ *pb.AcquireRequest) (*pb.AcquireResponse, error) {
@@ -363,8 +363,8 @@ func TestDeadlineEndsTheCallAndItsService(t *testing.T) {
 	running.Wait()
 }
 
-// TestWaitingCallHoldsUpNoOther: nor does one whose answer is long.
-func TestWaitingCallHoldsUpNoOther(t *testing.T) {
+// A long answer does not delay other calls either.
+func TestWaitingCallDelaysNoOther(t *testing.T) {
 	const waiting = 500
 	release := make(chan struct{})
 	long := strings.Repeat("x", 1<<20)
@@ -408,9 +408,9 @@ func TestWaitingCallHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// TestWhatTheConnectionCannotHaveGoesByItself: large requests, metadata of a kind that is
-// not carried, and options that only gRPC understands.
-func TestWhatTheConnectionCannotHaveGoesByItself(t *testing.T) {
+// gRPC makes calls with large requests, with metadata of a kind that is not carried, and with
+// options of gRPC.
+func TestCallsThatCannotBeCarriedUseGRPC(t *testing.T) {
 	p := newPair(t, setting{acquire: echo})
 	var header metadata.MD
 	for name, call := range map[string]func(context.Context) error{
@@ -445,7 +445,7 @@ func TestWhatTheConnectionCannotHaveGoesByItself(t *testing.T) {
 	}
 }
 
-// gRPC refuses such metadata. The connection cannot have them, and goes on without them.
+// gRPC refuses such metadata. The connection cannot carry it, and continues without it.
 func TestMetadataThatIsNotUTF8IsNotCarried(t *testing.T) {
 	for _, size := range []int{10, 20 << 10} {
 		p := newPair(t, setting{acquire: echo})

@@ -9,28 +9,28 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// Conn is a connection whose unary calls go over another one, for calls alone, while
-// there is one. All else, and every call without that, is gRPC's.
+// Conn is a connection that sends unary calls over a second connection, for calls alone,
+// while there is one. Streams, and calls without a second connection, use gRPC.
 type Conn struct {
 	grpc.ClientConnInterface
 	dial Dialer // may be nil
 
 	mu      sync.Mutex
-	present *Calls // that carries calls, or is being opened
+	present *Calls // carries calls, or is being opened
 }
 
 // A Dialer opens a connection for calls alone. It fails if the plugin does not confirm
 // Protocol. Closing the connection must not wait for the plugin.
 type Dialer func(context.Context) (net.Conn, error)
 
-// New returns a Conn over conn, which stays the caller's. Calls are carried only if
-// conn was dialled with DialOption. If dial is nil or fails, all calls are gRPC's.
+// New returns a Conn over conn, which the caller owns. Calls are carried only if conn was
+// dialled with DialOption. If dial is nil or fails, gRPC makes all calls.
 func New(conn grpc.ClientConnInterface, dial Dialer) *Conn {
 	return &Conn{ClientConnInterface: conn, dial: dial}
 }
 
-// Start returns the present connection for calls. If there is none, it returns a new one,
-// and the caller must Run that.
+// Start returns the current connection for calls, if it exists. Otherwise it returns a new
+// one, and the caller must Run it.
 func (c *Conn) Start() (cs *Calls, fresh bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +46,7 @@ func (c *Conn) Start() (cs *Calls, fresh bool) {
 	return cs, true
 }
 
-// carrying returns what carries a call; nil if nothing does.
+// carrying returns the connection that carries calls, or nil.
 func (c *Conn) carrying() *Calls {
 	c.mu.Lock()
 	cs := c.present
@@ -62,7 +62,7 @@ func (c *Conn) carrying() *Calls {
 	}
 }
 
-// leave notes that cs carries no calls from now on.
+// leave records that cs carries no more calls.
 func (c *Conn) leave(cs *Calls) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,17 +71,16 @@ func (c *Conn) leave(cs *Calls) {
 	}
 }
 
-// carried is a call option that has DialOption's interceptor carry the call.
+// carried is a call option by which DialOption's interceptor carries the call.
 type carried struct {
 	grpc.EmptyCallOption
 	by *Calls
 }
 
-// Invoke is grpc.ClientConnInterface's. A call with options of its own is gRPC's
-// business.
+// Invoke implements grpc.ClientConnInterface. A call with options of its own is made by gRPC.
 func (c *Conn) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
 	if cs := c.carrying(); cs != nil && onlyStatic(options) {
-		options = cs.options[1-min(len(options), 1):] // gRPC's is the first
+		options = cs.options[1-min(len(options), 1):] // the first is gRPC's StaticMethod
 	}
 	return c.ClientConnInterface.Invoke(ctx, method, request, reply, options...)
 }
@@ -95,9 +94,9 @@ func onlyStatic(options []grpc.CallOption) bool {
 	return true
 }
 
-// DialOption has a connection carry the calls of a Conn. It takes the place of gRPC's
-// transport behind the interceptors that were given before. h
-// gets what gRPC would give to a handler of statistics; it may be nil.
+// DialOption makes a connection carry the calls of a Conn. It replaces gRPC's transport
+// behind the interceptors that were given before it. h, which may be nil, gets what gRPC
+// would report to a stats handler.
 func DialOption(h stats.Handler) grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn,
 		invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
@@ -107,7 +106,7 @@ func DialOption(h stats.Handler) grpc.DialOption {
 			switch o := o.(type) {
 			case carried:
 				cs = o.by
-			case grpc.MaxSendMsgSizeCallOption: // of the connection
+			case grpc.MaxSendMsgSizeCallOption: // the connection's
 				most = o.MaxSendMsgSize
 			}
 		}

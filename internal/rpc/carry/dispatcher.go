@@ -16,19 +16,19 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// Config says how a Dispatcher makes calls.
+// Config configures a Dispatcher.
 type Config struct {
-	// Intercept is given every call, as by a gRPC server. nil does nothing.
+	// Intercept is called for every call, like a gRPC server's interceptor. nil does nothing.
 	Intercept grpc.UnaryServerInterceptor
-	// Stats gets what a gRPC server would give to it. nil gets nothing.
+	// Stats gets what a gRPC server would report to it. It may be nil.
 	Stats stats.Handler
-	// Message is the size of the largest message that the gRPC server accepts, in
-	// bytes. 0 is gRPC's default.
+	// Message is the size of the largest message that the gRPC server accepts, in bytes. 0 is
+	// gRPC's default.
 	Message int
 }
 
-// Dispatcher is the plugin's end: a registrar of services, which makes the calls of their
-// unary methods.
+// Dispatcher is the plugin's end: it registers services and makes the calls of their unary
+// methods.
 type Dispatcher struct {
 	cfg     Config
 	limits  Limits
@@ -41,13 +41,12 @@ type method struct {
 	grpc.MethodDesc
 }
 
-// NewDispatcher returns a Dispatcher without services. Register them before it
-// serves.
+// NewDispatcher returns a Dispatcher without services. Register them before it serves.
 func NewDispatcher(cfg Config) *Dispatcher {
 	return &Dispatcher{cfg: cfg, limits: within(cfg.Message), methods: make(map[string]method), known: make(map[string]bool)}
 }
 
-// RegisterService adds a service. It is grpc.ServiceRegistrar's.
+// RegisterService adds a service. It implements grpc.ServiceRegistrar.
 func (d *Dispatcher) RegisterService(desc *grpc.ServiceDesc, service any) {
 	d.known[desc.ServiceName] = true
 	for _, m := range desc.Methods {
@@ -89,7 +88,7 @@ func (d *Dispatcher) answer(ctx context.Context, m method, payload []byte) ([]by
 	return b, nil
 }
 
-// measured is answer, of which Stats is told.
+// measured is answer, reported to Stats.
 func (d *Dispatcher) measured(ctx context.Context, m method, c *pb.Call) (answer []byte, err error) {
 	h, began := d.cfg.Stats, time.Now()
 	ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: c.GetMethod()})
@@ -104,7 +103,7 @@ func (d *Dispatcher) measured(ctx context.Context, m method, c *pb.Call) (answer
 	return answer, err
 }
 
-// unknown is gRPC's error for a service or a method that came later than the plugin.
+// unknown returns gRPC's error for a service or a method that is newer than the plugin.
 func (d *Dispatcher) unknown(name string) error {
 	service, method, ok := strings.Cut(strings.TrimPrefix(name, "/"), "/")
 	switch {

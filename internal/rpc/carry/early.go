@@ -9,19 +9,19 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// earlyKey is the key of a func([]byte) in the context of a host's call, and of a
-// *running in that of the plugin's.
+// earlyKey is the context key of a func([]byte) in a host's call, and of a *running in the
+// plugin's.
 type earlyKey struct{}
 
-// WithEarly has read called with what is known of a call's response message while the
-// call goes on, in its caller's goroutine. A call that is not carried never calls it.
+// WithEarly makes a call pass the early parts of its response message to read, in its
+// caller's goroutine, while the call continues. A call that is not carried never calls read.
 func WithEarly(ctx context.Context, read func([]byte)) context.Context {
 	return context.WithValue(ctx, earlyKey{}, read)
 }
 
-// Early returns how a service sends what is known of the response message of a call,
-// before it returns the whole message. Both are merged. It returns nil if the host does
-// not read it. After the end of the call it does nothing.
+// Early returns a function by which a service sends a part of the response message before it
+// returns the whole message. Both are merged. Early returns nil if the host reads no parts.
+// After the end of the call the function does nothing.
 func Early(ctx context.Context) func(proto.Message) {
 	if r, ok := ctx.Value(earlyKey{}).(*running); ok {
 		return r.early
@@ -40,7 +40,7 @@ type running struct {
 
 func (r *running) early(m proto.Message) {
 	payload, err := proto.Marshal(m)
-	if err != nil || len(payload) > part { // the whole message fails too, or tells it
+	if err != nil || len(payload) > part { // the whole message fails too, or contains it
 		return
 	}
 	r.mu.Lock()
@@ -50,7 +50,7 @@ func (r *running) early(m proto.Message) {
 	}
 }
 
-// end is called before the answer is sent.
+// end makes early do nothing. It is called before the answer is sent.
 func (r *running) end() {
 	if r == nil {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestEarlyPartIsReadThoughThePluginDies: right after it was sent. A contender keeps its
-// place in the next plugin only if the host knows it.
+// The plugin dies right after it has sent the part. A contender keeps its place in the next
+// plugin only if the host knows the place.
 func TestEarlyPartIsReadThoughThePluginDies(t *testing.T) {
 	part := must.Get(proto.Marshal(wire.ToEarlyPlace(recipes.Place{Znode: "/l/lock-1", Position: 1})))(t)
 	for range 30 {
@@ -38,8 +38,7 @@ func TestEarlyPartIsReadThoughThePluginDies(t *testing.T) {
 	}
 }
 
-// TestEarlyPartThatIsLongIsLeftOut: it would have to be cut, and the answer could come
-// before its end.
+// A long part would have to be cut, and the answer could arrive before its end.
 func TestEarlyPartThatIsLongIsLeftOut(t *testing.T) {
 	long := recipes.Place{Znode: strings.Repeat("x", 40<<10), Position: 1}
 	s := setting{acquire: func(ctx context.Context, _ *pb.AcquireRequest) (*pb.AcquireResponse, error) {

@@ -16,7 +16,7 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// size bounds what a call takes of a message.
+// size bounds the space of a call in a message.
 func size(c *pb.Call) int {
 	n := len(c.GetMethod()) + len(c.GetPayload()) + 64
 	for k, v := range c.GetMetadata() {
@@ -25,7 +25,7 @@ func size(c *pb.Call) int {
 	return n
 }
 
-// toTimeout returns the time that ctx leaves; nil if it has no deadline.
+// toTimeout returns the time until ctx's deadline; nil if it has none.
 func toTimeout(ctx context.Context) *durationpb.Duration {
 	end, ends := ctx.Deadline()
 	if !ends {
@@ -34,8 +34,7 @@ func toTimeout(ctx context.Context) *durationpb.Duration {
 	return durationpb.New(time.Until(end))
 }
 
-// toMetadata returns what ctx has for the plugin. If a Call cannot have it, ok is
-// false.
+// toMetadata returns ctx's outgoing metadata. ok is false if a Call cannot carry it.
 func toMetadata(ctx context.Context) (m map[string]string, ok bool) {
 	md, found := metadata.FromOutgoingContext(ctx)
 	if !found {
@@ -51,8 +50,8 @@ func toMetadata(ctx context.Context) (m map[string]string, ok bool) {
 	return m, true
 }
 
-// toStatus returns the status of a failed call as an Answer has it. It is never
-// empty, not even for an error that says OK.
+// toStatus returns the status of a failed call, as bytes for an Answer. It is never empty,
+// not even for an error with code OK.
 func toStatus(err error) []byte {
 	s, ok := status.FromError(err)
 	if !ok {

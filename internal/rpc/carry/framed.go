@@ -14,35 +14,35 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Protocol is what a host asks for in its TLS handshake (ALPN) to have calls go over
-// the connection itself, and what the plugin confirms.
+// Protocol is the protocol name (ALPN) by which a host requests, in its TLS handshake, that
+// calls go over the connection itself. The plugin confirms it.
 const Protocol = "zkrecipes-calls"
 
-// lengthSize is that of the length before each message, in bytes.
+// lengthSize is the size of the length field before each message, in bytes.
 const lengthSize = 4
 
-// framed is a connection that takes messages, each after its length. One goroutine may
-// receive. Messages are sent as a whole.
+// framed is a connection for messages, each preceded by its length. One goroutine may
+// receive. Each message is sent as a whole.
 type framed struct {
 	conn net.Conn
 	in   *bufio.Reader
-	most int // bytes of a message that comes
+	most int // the size limit of a received message, in bytes
 
 	mu  sync.Mutex
-	out []byte // kept from the message before
+	out []byte // reused for the next message
 }
 
 func newFramed(conn net.Conn, most int) *framed {
 	return &framed{conn: conn, in: bufio.NewReaderSize(conn, maxMessage), most: most}
 }
 
-// send sends a message in one write, which is one TLS record if it is small.
+// send sends a message in one write, which is one TLS record if the message is small.
 func (f *framed) send(m proto.Message) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	b, err := proto.MarshalOptions{}.MarshalAppend(append(f.out[:0], make([]byte, lengthSize)...), m)
 	if err != nil {
-		_ = f.conn.Close() // the read fails too, and tells of it
+		_ = f.conn.Close() // the read fails too, and reports it
 		return err
 	}
 	binary.BigEndian.PutUint32(b, uint32(len(b)-lengthSize))
@@ -50,18 +50,18 @@ func (f *framed) send(m proto.Message) (err error) {
 		f.out = b
 	}
 	if _, err = f.conn.Write(b); err != nil {
-		// The other side has closed the connection, and may have said why. That is read first.
-		_ = f.conn.SetReadDeadline(time.Now().Add(lastWords))
+		// The other side has closed the connection, and may have sent the reason. The reader
+		// gets time to read it.
+		_ = f.conn.SetReadDeadline(time.Now().Add(closeReadTimeout))
 	}
 	return err
 }
 
-// lastWords bounds how long a connection is read that takes nothing more.
-const lastWords = time.Second
+// closeReadTimeout bounds how long a connection is read that can no longer be written.
+const closeReadTimeout = time.Second
 
-// receive reads a message. Its error matches recipes.ErrLimit if the message is too
-// long, and recipes.ErrInvalid if it cannot be parsed. The end of the connection matches
-// neither.
+// receive reads a message. Its error matches recipes.ErrLimit if the message is too long, and
+// recipes.ErrInvalid if it cannot be parsed. The end of the connection matches neither.
 func (f *framed) receive(m proto.Message) error {
 	head, err := f.in.Peek(lengthSize)
 	if err != nil {
@@ -82,7 +82,7 @@ func (f *framed) receive(m proto.Message) error {
 	return nil
 }
 
-// next returns the next n bytes, which are good until the next read.
+// next returns the next n bytes, which are valid until the next read.
 func (f *framed) next(n int) ([]byte, error) {
 	if n <= f.in.Size() {
 		b, err := f.in.Peek(n)
@@ -94,8 +94,8 @@ func (f *framed) next(n int) ([]byte, error) {
 	return b, err
 }
 
-// Abrupt returns a connection that is secured over raw, and whose Close does not wait
-// for the other side to read TLS's last alert.
+// Abrupt returns the connection secured, which runs over raw. Its Close does not wait for the
+// other side to read TLS's last alert.
 func Abrupt(secured, raw net.Conn) net.Conn { return abrupt{secured, raw} }
 
 type abrupt struct {

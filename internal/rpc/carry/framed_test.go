@@ -22,7 +22,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// listen serves connections that have calls and nothing else: by d, or by script.
+// listen serves connections for calls alone, with d or script.
 func listen(t *testing.T, ctx context.Context, running *sync.WaitGroup, d *carry.Dispatcher, script func(*frames) error) net.Listener {
 	l := must.Get(net.Listen("unix", filepath.Join(t.TempDir(), "s")))(t)
 	running.Go(func() {
@@ -52,7 +52,7 @@ func (p *pair) dial(context.Context) (net.Conn, error) {
 	return net.Dial("unix", p.socket.Addr().String())
 }
 
-// host is a host of a test's, which has read the limits.
+// host returns a scripted host that has read the limits.
 func (p *pair) host(t *testing.T) *frames {
 	t.Helper()
 	conn := must.Get(p.dial(t.Context()))(t)
@@ -65,7 +65,7 @@ func (p *pair) host(t *testing.T) *frames {
 	return f
 }
 
-// frames is a connection of a test's, which writes what it likes.
+// frames is a connection on which a test writes any bytes.
 type frames struct {
 	conn  net.Conn
 	ctx   context.Context
@@ -79,7 +79,8 @@ func newFrames(ctx context.Context, conn net.Conn) *frames {
 	return f
 }
 
-// Context ends when the other side has closed the connection. Nobody receives by then.
+// Context returns a context that ends when the other side has closed the connection. The
+// caller must not receive any more.
 func (f *frames) Context() context.Context {
 	go func() { // ends with the connection
 		_, _ = io.Copy(io.Discard, f.conn)
@@ -90,7 +91,7 @@ func (f *frames) Context() context.Context {
 
 func (f *frames) Send(m *pb.CarryResponse) error { return f.sendRaw(m) }
 
-// sendRaw sends m. Its unknown fields are sent alone, as they are.
+// sendRaw sends m. Its unknown fields are sent alone, unchanged.
 func (f *frames) sendRaw(m proto.Message) error {
 	if raw := m.ProtoReflect().GetUnknown(); len(raw) > 0 {
 		_, err := f.conn.Write(raw)
@@ -136,7 +137,7 @@ func TestPluginThatSendsNoMessageIsGivenUp(t *testing.T) {
 				nonsense := new(pb.CarryResponse)
 				nonsense.ProtoReflect().SetUnknown(raw)
 				_ = f.Send(nonsense)
-				<-f.Context().Done() // the host hangs up
+				<-f.Context().Done() // the host closes the connection
 				return nil
 			}})
 			closes(t, "the end of the connection", p.calls.Broken())
@@ -147,7 +148,7 @@ func TestPluginThatSendsNoMessageIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestPluginWithoutConnectionsHasGRPC: a dialer that fails is no error.
+// A dialer that fails is not an error.
 func TestPluginWithoutConnectionsHasGRPC(t *testing.T) {
 	p := newPair(t, setting{acquire: echo, dialer: func(context.Context) (net.Conn, error) { return nil, io.ErrUnexpectedEOF }})
 	if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{}); err != nil || p.unary.get() != 1 {
@@ -161,8 +162,7 @@ func TestPluginWithoutConnectionsHasGRPC(t *testing.T) {
 	}
 }
 
-// TestEndOfTheHostsContextClosesTheConnection: a plugin that reads no more cannot
-// prevent it.
+// A plugin that does not read cannot prevent it.
 func TestEndOfTheHostsContextClosesTheConnection(t *testing.T) {
 	ended := make(chan struct{})
 	p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
@@ -180,8 +180,8 @@ func TestEndOfTheHostsContextClosesTheConnection(t *testing.T) {
 	call.Wait()
 }
 
-// TestAnEndedPluginAnswersNoCallAsCancelled: the host would take it for the caller's
-// wish, and not for the end of the plugin, after which another one goes on.
+// The host would attribute Canceled to the caller, and not to the end of the plugin, after
+// which another plugin continues.
 func TestAnEndedPluginAnswersNoCallAsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := carry.NewDispatcher(carry.Config{})
@@ -209,16 +209,15 @@ func TestAnEndedPluginAnswersNoCallAsCancelled(t *testing.T) {
 	})
 }
 
-// slowToClose lets everything else happen before it closes a connection.
+// slowToClose closes a connection after everything else has happened.
 type slowToClose struct{ net.Conn }
 
 func (c slowToClose) Close() error {
-	time.Sleep(time.Second) // of the bubble
+	time.Sleep(time.Second) // virtual
 	return c.Conn.Close()
 }
 
-// TestLastMessageIsReadThoughAWriteHasFailed: a plugin that ends a connection says why, and
-// the host may be sending just then.
+// A plugin that ends a connection sends the reason, while the host may be sending.
 func TestLastMessageIsReadThoughAWriteHasFailed(t *testing.T) {
 	left := make(chan struct{})
 	s := setting{acquire: echo, script: func(f *frames) error {
@@ -246,10 +245,10 @@ func TestLastMessageIsReadThoughAWriteHasFailed(t *testing.T) {
 	calls.Wait()
 }
 
-// gated is a connection that is not read, after the first time, before a write has failed.
+// gated is a connection whose reads, except the first, wait until a write has failed.
 type gated struct {
 	net.Conn
-	failed chan struct{} // closed when a write has failed, and that had its consequence
+	failed chan struct{} // closed when a write has failed and was handled
 	first  bool
 	broken bool
 	once   sync.Once
@@ -269,7 +268,7 @@ func (g *gated) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// SetReadDeadline and Close are what may follow a write that has failed.
+// SetReadDeadline and Close handle a failed write.
 func (g *gated) SetReadDeadline(t time.Time) error { return g.then(g.Conn.SetReadDeadline(t)) }
 func (g *gated) Close() error                      { return g.then(g.Conn.Close()) }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// cut makes messages of bytes. Each begins with its length in one byte, so a fuzzer can
+// cut splits bytes into messages. Each begins with its length in one byte, so a fuzzer can
 // make several, and some that do not parse.
 func cut(b []byte) (messages [][]byte) {
 	for len(b) > 0 {
@@ -37,8 +37,8 @@ func joined(t testing.TB, messages ...proto.Message) (b []byte) {
 	return b
 }
 
-// FuzzPlugin: whatever a host sends, each call that the plugin takes is answered once,
-// and a host that breaks the rules is refused.
+// For any messages of a host, each accepted call is answered once, and a host that breaks the
+// protocol is refused.
 func FuzzPlugin(f *testing.F) {
 	const method = "/zkrecipes.v1.PluginService/Info"
 	one := &pb.CarryRequest{Calls: []*pb.Call{{Id: 1, Method: method, Metadata: map[string]string{"k": "v"}}}}
@@ -80,7 +80,7 @@ func FuzzPlugin(f *testing.F) {
 				break
 			}
 			if !slices.IsSorted(ids(m.GetCalls())) || slices.Contains(ids(m.GetCalls()), 0) {
-				t.Fatalf("calls %v were taken", ids(m.GetCalls()))
+				t.Fatalf("calls %v were accepted", ids(m.GetCalls()))
 			}
 		}
 		for _, id := range taken {
@@ -101,7 +101,7 @@ func ids(calls []*pb.Call) (all []uint64) {
 	return all
 }
 
-// FuzzHost: whatever a plugin sends, each call ends once.
+// For any messages of a plugin, each call ends once.
 func FuzzHost(f *testing.F) {
 	answers := func(a ...*pb.Answer) *pb.CarryResponse { return &pb.CarryResponse{Answers: a} }
 	f.Add(joined(f, answers(&pb.Answer{Id: 1}, &pb.Answer{Id: 3, Payload: []byte("x"), More: true}), answers(&pb.Answer{Id: 3, Payload: []byte("y")})))
@@ -133,7 +133,7 @@ func FuzzHost(f *testing.F) {
 		}
 		cs.end(err)
 		for _, c := range waiting {
-			<-c.done // it ends
+			<-c.done // the call ends
 			if len(c.done) > 0 {
 				t.Error("a call ends twice")
 			}
@@ -144,8 +144,8 @@ func FuzzHost(f *testing.F) {
 	})
 }
 
-// FuzzFramed: whatever comes on a connection is a message, or ends it with an error that
-// says whether somebody has broken the rules. What is sent arrives.
+// Any received bytes are a message, or end the connection with an error that distinguishes a
+// broken protocol from a broken connection. A sent message arrives.
 func FuzzFramed(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0})
 	f.Add([]byte{0, 0, 0, 2, 0x12, 0, 0, 0, 0, 1, 0xff})
@@ -170,7 +170,7 @@ func FuzzFramed(f *testing.F) {
 	})
 }
 
-// buffer is a connection whose one end is the other one.
+// buffer is a connection that reads what it has written.
 type buffer struct {
 	net.Conn
 	bytes.Buffer
@@ -179,7 +179,7 @@ type buffer struct {
 func (b *buffer) Read(p []byte) (int, error)  { return b.Buffer.Read(p) }
 func (b *buffer) Write(p []byte) (int, error) { return b.Buffer.Write(p) }
 
-// sink is a connection that gives what is sent to f.
+// sink is a connection that passes sent messages to f.
 func sink(f func(*pb.CarryResponse)) *framed { return newFramed(writes{f: f}, 0) }
 
 type writes struct {

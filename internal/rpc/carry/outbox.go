@@ -11,13 +11,13 @@ type outbox struct {
 	framed *framed
 
 	mu      sync.Mutex
-	read    sync.Cond        // bytes are fewer, or failed is set
-	sending bool             // a goroutine sends, and will send what waits
+	read    sync.Cond        // signalled when bytes shrinks or failed is set
+	sending bool             // a goroutine sends, and will also send what waits
 	failed  bool             // the connection has ended
-	bytes   int              // of the answers that wait or are being sent, by answerSize
-	message pb.CarryResponse // that is sent; used again
+	bytes   int              // size of the answers that wait or are being sent, by answerSize
+	message pb.CarryResponse // the message being sent; reused
 	whole   []*pb.Answer
-	cut     []*pb.Answer // whose answers are sent in parts; payload is what is left
+	cut     []*pb.Answer // long answers, sent in parts; their payload is the rest
 }
 
 func newOutbox(f *framed) *outbox {
@@ -26,9 +26,9 @@ func newOutbox(f *framed) *outbox {
 	return o
 }
 
-// put sends an answer, or leaves it to the goroutine that is sending. Answers that
-// come while one is sent go in one message. If too much waits before it, the connection
-// ends: the answers that are lost had calls whose outcome the host does not know then.
+// put sends an answer, or leaves it to the goroutine that is sending. Answers that arrive
+// while one is sent share a message. If too much waits already, the connection ends, and the
+// host does not know the outcome of the calls whose answers are lost.
 func (o *outbox) put(a *pb.Answer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -59,10 +59,9 @@ func (o *outbox) put(a *pb.Answer) {
 	o.sending = false
 }
 
-// batch takes what goes into one message, which is good until the next one; nil if
-// nothing waits. It needs mu. Whole
-// answers go first, and one part of another. So no answer waits for a long one, and
-// a long one is not held up for ever.
+// batch takes the answers for one message, which is valid until the next call; nil if none
+// waits. The caller holds mu. Whole answers come first, followed by one part of a long
+// answer. So no answer waits for a long one, and a long one is not delayed for ever.
 func (o *outbox) batch() *pb.CarryResponse {
 	n, room := 0, part
 	for n < len(o.whole) && (n == 0 || room > 0) {
@@ -83,7 +82,8 @@ func (o *outbox) batch() *pb.CarryResponse {
 
 func answerSize(a *pb.Answer) int { return len(a.GetPayload()) + len(a.GetStatus()) + answerOverhead }
 
-// nextPart takes a part of a long answer, and leaves the others a turn. It needs mu.
+// nextPart takes a part of a long answer, and moves that answer behind the other long ones.
+// The caller holds mu.
 func (o *outbox) nextPart() *pb.Answer {
 	a := o.cut[0]
 	o.cut = without(o.cut, 1)
@@ -93,11 +93,11 @@ func (o *outbox) nextPart() *pb.Answer {
 	next := &pb.Answer{Id: a.Id, Payload: a.Payload[:part], More: true}
 	a.Payload = a.Payload[part:]
 	o.cut = append(o.cut, a)
-	o.bytes += answerOverhead // there is one answer more
+	o.bytes += answerOverhead // a part counts as an answer
 	return next
 }
 
-// sent notes that a message was sent, or could not be. It needs mu.
+// sent records that a message was sent, or could not be. The caller holds mu.
 func (o *outbox) sent(m *pb.CarryResponse, err error) {
 	before := o.bytes
 	for _, a := range m.GetAnswers() {
@@ -111,13 +111,13 @@ func (o *outbox) sent(m *pb.CarryResponse, err error) {
 	}
 }
 
-// fail gives up what waits. It needs mu.
+// fail drops what waits. The caller holds mu.
 func (o *outbox) fail() {
 	o.failed, o.whole, o.cut = true, nil, nil
 	o.read.Broadcast()
 }
 
-// wait waits while too much is to be sent.
+// wait blocks while more than MaxUnsent waits.
 func (o *outbox) wait() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

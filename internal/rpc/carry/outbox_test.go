@@ -6,8 +6,8 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// TestAnswersThatWereSentTakeNoRoom: neither whole nor cut ones.
-func TestAnswersThatWereSentTakeNoRoom(t *testing.T) {
+// Neither whole nor cut answers count after they were sent.
+func TestSentAnswersDoNotCount(t *testing.T) {
 	parts := 0
 	o := newOutbox(sink(func(m *pb.CarryResponse) { parts += len(m.GetAnswers()) }))
 	o.put(&pb.Answer{Id: 1})
@@ -18,8 +18,8 @@ func TestAnswersThatWereSentTakeNoRoom(t *testing.T) {
 	}
 }
 
-// An answer that waits for room goes when the connection has ended, for nothing makes room.
-func TestAFailedOutboxKeepsNobodyWaiting(t *testing.T) {
+// The wait for sent answers ends with the connection, because no more are sent.
+func TestAFailedOutboxEndsTheWait(t *testing.T) {
 	o := newOutbox(sink(func(*pb.CarryResponse) {}))
 	o.bytes = MaxUnsent + 1
 	o.mu.Lock()

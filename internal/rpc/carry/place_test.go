@@ -12,7 +12,7 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// hooked calls wrote after each write, before the writer learns that it was done.
+// hooked calls wrote after each write, before the writer continues.
 type hooked struct {
 	net.Conn
 	wrote func()
@@ -24,9 +24,9 @@ func (c hooked) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// TestACallGivesItsPlaceBackBeforeItsAnswer: a host that has the answer may send another call
-// at once, and the plugin refuses it if there is no room.
-func TestACallGivesItsPlaceBackBeforeItsAnswer(t *testing.T) {
+// A host that has the answer may send another call at once, and the plugin refuses it if
+// there is no place.
+func TestACallFreesItsPlaceBeforeItsAnswer(t *testing.T) {
 	const calls = carry.MaxBytes / carry.MaxPayload
 	payload, err := proto.Marshal(&pb.AcquireRequest{Data: make([]byte, carry.MaxPayload-4)})
 	if err != nil || len(payload) != carry.MaxPayload {
@@ -54,7 +54,7 @@ func TestACallGivesItsPlaceBackBeforeItsAnswer(t *testing.T) {
 		if writes++; writes != 2 { // the limits come first, then the answer
 			return
 		}
-		if err := host.send(call(calls + 1)); err != nil { // in the moment in which the host gets the answer
+		if err := host.send(call(calls + 1)); err != nil { // as soon as the host gets the answer
 			t.Error(err)
 		}
 		select {

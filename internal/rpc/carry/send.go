@@ -28,8 +28,8 @@ func (cs *Calls) send(m *pb.Call) *call {
 	return c
 }
 
-// cancel tells the plugin that nobody waits for the call. The call keeps its place
-// until it is answered.
+// cancel notifies the plugin that the caller no longer waits. The call keeps its place until
+// it is answered.
 func (cs *Calls) cancel(id uint64) {
 	cs.mu.Lock()
 	if cs.calls[id] == nil {
@@ -41,16 +41,16 @@ func (cs *Calls) cancel(id uint64) {
 	cs.put()
 }
 
-// cancelSize is what a cancellation takes of a message, at most.
+// cancelSize bounds the size of a cancellation in a message, in bytes.
 const cancelSize = 12
 
-// put sees to it that what waits is sent. It needs mu, and gives it back.
+// put ensures that what waits is sent. The caller holds mu, and put unlocks it.
 //
-// A call is best sent by its caller: to wake another goroutine for that takes longer
-// than the sending. But a caller whose context ends must not be kept by a plugin that
-// does not read. So it sends only while the socket is certain to take the message. After
-// that, and while another one sends, sendRest does it. An answer tells that the plugin
-// has read all up to its call.
+// A caller normally sends its own call: waking another goroutine takes longer than sending.
+// But a plugin that does not read must not block a caller whose context ends. So a caller
+// sends only while the socket is certain to accept the message. Beyond that, and while
+// another caller sends, sendRest sends. An answer proves that the plugin has read everything
+// up to its call.
 func (cs *Calls) put() {
 	if cs.sending {
 		cs.mu.Unlock()
@@ -59,12 +59,12 @@ func (cs *Calls) put() {
 	cs.sending = true
 	if cs.queued-cs.arrived > direct {
 		cs.mu.Unlock()
-		cs.rest <- struct{}{} // never waits: there is one duty
+		cs.rest <- struct{}{} // never blocks: sending allows one at a time
 		return
 	}
 	m, _ := cs.batch()
 	cs.mu.Unlock()
-	_ = cs.framed.send(m) // read tells of a broken connection
+	_ = cs.framed.send(m) // read reports a broken connection
 	cs.mu.Lock()
 	more := len(cs.waiting.calls)+len(cs.waiting.cancels) > 0
 	cs.sending = more
@@ -74,9 +74,9 @@ func (cs *Calls) put() {
 	}
 }
 
-// direct is how many bytes may be on their way to the plugin when a call is sent in its
-// caller's goroutine. A socket takes 200 KiB before it makes a sender wait, of which a
-// small message takes more than a KiB. That is 80 calls of the smallest size.
+// direct bounds the bytes in transit to the plugin with which a caller still sends its own
+// call. A socket accepts 200 KiB before it blocks a sender, and a small message takes more
+// than a KiB of that. So direct allows 80 of the smallest calls.
 const direct = 8 << 10
 
 // sendRest sends when callers may not.
@@ -96,14 +96,14 @@ func (cs *Calls) sendRest(ctx context.Context) {
 				break
 			}
 			if cs.framed.send(m) != nil {
-				return // read tells why. What waits is never sent.
+				return // read reports the reason; what waits is never sent
 			}
 		}
 	}
 }
 
-// batch takes what fits into one message, which is good until the next one. It needs
-// mu.
+// batch takes what fits into one message, which is valid until the next call. The caller
+// holds mu.
 func (cs *Calls) batch() (m *pb.CarryRequest, any bool) {
 	w := &cs.waiting
 	room := cs.limits.Message
@@ -121,8 +121,8 @@ func (cs *Calls) batch() (m *pb.CarryRequest, any bool) {
 	return m, n+cancels > 0
 }
 
-// without takes the first n elements out of what waits. Room that was needed once is
-// kept, if it is not much.
+// without removes the first n elements of a queue. It keeps the capacity for reuse, unless
+// that is large.
 func without[T any](waiting []T, n int) []T {
 	left := copy(waiting, waiting[n:])
 	clear(waiting[left:])

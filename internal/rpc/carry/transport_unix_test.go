@@ -27,17 +27,16 @@ import (
 )
 
 // BenchmarkTransport compares a gRPC call, a call on a connection of calls and the bare TLS
-// connection, which no call can be cheaper than. All three have mutual TLS on a Unix
-// socket and a request of 120 bytes. Both ends run in this process, so cpu-ns/op is
-// that of both.
+// connection, the lower bound of a call's cost. All three have mutual TLS on a Unix socket
+// and a request of 120 bytes. Both ends run in this process, so cpu-ns/op includes both.
 func BenchmarkTransport(b *testing.B) {
 	b.Run("via=unary", func(b *testing.B) { benchmarkCalls(b, secured(b, false)) })
 	b.Run("via=connection", func(b *testing.B) { benchmarkCalls(b, secured(b, true)) })
 	b.Run("via=tls", func(b *testing.B) { benchmarkCalls(b, bareTLS(b)) })
 }
 
-// BenchmarkConnections compares one connection for all callers with one for each, as if
-// each session had its own.
+// BenchmarkConnections compares one connection for all callers with one for each, as if each
+// session had its own.
 func BenchmarkConnections(b *testing.B) {
 	for _, connections := range []int{1, 20} {
 		b.Run(fmt.Sprintf("connections=%d", connections), func(b *testing.B) {
@@ -94,7 +93,7 @@ func processor() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// mutual returns the sides of a connection of mutual TLS.
+// mutual returns the two sides' configurations of mutual TLS.
 func mutual(b *testing.B) (server, client *tls.Config) {
 	pool := x509.NewCertPool()
 	var certs []tls.Certificate
@@ -116,7 +115,8 @@ func unixSocket(b *testing.B) net.Listener {
 	return l
 }
 
-// secured returns how to make a call of a service: carried on a connection, or by gRPC.
+// secured returns a function that makes a call of a service: carried on a connection, or over
+// gRPC.
 func secured(b *testing.B, carried bool) func() error {
 	server, client := mutual(b)
 	d := carry.NewDispatcher(carry.Config{})
@@ -166,7 +166,7 @@ func dialer(ctx context.Context, running *sync.WaitGroup, d *carry.Dispatcher, l
 	}
 }
 
-// bareTLS returns how to have 120 bytes answered, by one who understands nothing of them.
+// bareTLS returns a function that sends 120 bytes and receives 120 without parsing them.
 func bareTLS(b *testing.B) func() error {
 	server, client := mutual(b)
 	l := unixSocket(b)

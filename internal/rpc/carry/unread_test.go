@@ -16,14 +16,14 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// deafHost is a host on a connection that has read the limits and reads nothing more.
+// deafHost is a host that has read the limits from its connection and reads nothing more.
 type deafHost struct {
 	*frames
-	ended chan struct{} // closed when the plugin has left the connection, and its calls have ended
+	ended chan struct{} // closed when the plugin has closed the connection and its calls have ended
 }
 
-// newDeafHost needs a bubble. A pipe keeps nothing: what the host does not read waits in
-// the plugin.
+// newDeafHost needs a synctest bubble. A pipe buffers nothing: unread messages wait in the
+// plugin.
 func newDeafHost(t *testing.T, acquire func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error)) *deafHost {
 	d := carry.NewDispatcher(carry.Config{})
 	pb.RegisterLockServiceServer(d, locks{acquire: acquire})
@@ -38,7 +38,7 @@ func newDeafHost(t *testing.T, acquire func(context.Context, *pb.AcquireRequest)
 	return h
 }
 
-// call makes n calls, from an id on.
+// call makes n calls, with ids from id on.
 func (h *deafHost) call(id, n int) error {
 	var m pb.CarryRequest
 	for i := range n {
@@ -47,8 +47,8 @@ func (h *deafHost) call(id, n int) error {
 	return h.send(&m)
 }
 
-// TestHostThatDoesNotReadIsNotReadEither: however little the answers say. A failed answer
-// and an empty one take memory too.
+// The plugin stops reading even if the answers are small: failed and empty answers take
+// memory too.
 func TestHostThatDoesNotReadIsNotReadEither(t *testing.T) {
 	const calls = 2*carry.MaxCalls + 16*256
 	for name, err := range map[string]error{"empty": nil, "failed": status.Error(codes.NotFound, "no")} {
@@ -69,12 +69,12 @@ func TestHostThatDoesNotReadIsNotReadEither(t *testing.T) {
 				})
 				synctest.Wait()
 				mu.Lock()
-				if made > 2*carry.MaxCalls || made < carry.MaxCalls/2 { // half of them ran when the other half was too much
+				if made > 2*carry.MaxCalls || made < carry.MaxCalls/2 { // half of them ran when the limit was exceeded
 					t.Errorf("the plugin has made %d calls, and no answer was read", made)
 				}
 				mu.Unlock()
 				answered := 0
-				for answered < calls { // a host that reads is read again
+				for answered < calls { // the plugin reads again when the host reads
 					var m pb.CarryResponse
 					if err := h.receive(&m); err != nil {
 						t.Fatal(answered, err)
@@ -87,8 +87,7 @@ func TestHostThatDoesNotReadIsNotReadEither(t *testing.T) {
 	}
 }
 
-// TestConnectionEndsIfItsHostLeavesTooMuchUnread: calls that run can have answers of any
-// size. Those that still run are cancelled.
+// Running calls can have answers of any size. Those that still run are cancelled.
 func TestConnectionEndsIfItsHostLeavesTooMuchUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 1 << 20

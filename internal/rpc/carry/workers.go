@@ -2,19 +2,19 @@ package carry
 
 import "sync"
 
-// maxWorkers is how many goroutines are kept for the next calls.
+// maxWorkers bounds the goroutines that are kept for the next calls.
 const maxWorkers = 16
 
-// workers make calls, each in a goroutine of its own. A goroutine that has made one
-// makes another: its stack has grown to what a call needs.
+// workers make calls, each in its own goroutine. A goroutine is reused after its call,
+// because its stack has grown to the needed size.
 type workers struct {
 	mu      sync.Mutex
-	idle    []chan task // the last one was busy last
+	idle    []chan task // the last element was busy last
 	over    bool
 	running sync.WaitGroup
 }
 
-// do makes a call. It does not wait for it.
+// do makes a call without waiting for it.
 func (w *workers) do(t task) {
 	w.mu.Lock()
 	n := len(w.idle) - 1
@@ -26,14 +26,14 @@ func (w *workers) do(t task) {
 	next := w.idle[n]
 	w.idle = w.idle[:n]
 	w.mu.Unlock()
-	next <- t // never waits: it has room for one
+	next <- t // never blocks: it has room for one
 }
 
 func (w *workers) work(t task) {
-	var next chan task // made when it is needed: a call may wait for long
+	var next chan task // made after the first call, which may wait long
 	for ok := true; ok; t, ok = <-next {
 		t.run()
-		t = task{} // nothing of it is kept
+		t = task{} // keep nothing of it alive
 		if next == nil {
 			next = make(chan task, 1)
 		}
@@ -43,7 +43,7 @@ func (w *workers) work(t task) {
 	}
 }
 
-// rest has do send the next call to a worker, unless there are enough.
+// rest makes do send the next call to a worker, unless there are enough.
 func (w *workers) rest(next chan task) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,7 +54,7 @@ func (w *workers) rest(next chan task) bool {
 	return true
 }
 
-// wait waits for the calls that are being made. No more may be made.
+// wait waits for the running calls. The caller makes no more.
 func (w *workers) wait() {
 	w.mu.Lock()
 	w.over = true

@@ -12,23 +12,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// answer is what the responses to LockService.Acquire, ElectionService.Campaign and
-// the like have in common. If there is a line, it also has a place.
+// answer is the common part of the responses to LockService.Acquire, ElectionService.Campaign
+// and similar calls. Recipes with a wait queue also return a place.
 type answer interface{ GetGrant() *pb.Grant }
 
-// An acquirer makes a call that asks for a grant. had is what it has to resume in a session
-// that was resumed, or nil.
-type acquirer func(ctx context.Context, requestID string, had *pb.Grant) (answer, error)
+// An acquirer makes a call that asks for a grant. In a resumed session, had is the place or
+// grant to resume; otherwise it is nil.
+type acquirer func(ctx context.Context, requestID string, resumed *pb.Grant) (answer, error)
 
-// acquire makes a call that asks for a grant, by the name of its capability. It leaves
-// nothing in line, and nothing granted, that the caller does not know of. A call that gRPC
-// failed, or that the caller stopped waiting for, is abandoned by its id until the plugin
-// has taken notice.
+// acquire makes a call that asks for a grant. capability names the recipe. On error, no
+// waiter and no grant is left behind. If gRPC failed the call, or the caller stopped waiting,
+// the session abandons the request id in the background until the plugin confirms.
 //
-// As soon as the stream or the call itself tells the place, it calls joined, if there is
-// one, exactly once. When the plugin ends and the session goes on, the call is repeated. A
-// contender whose place is known keeps it.
-func (r recipe) acquire(ctx context.Context, capability string, joined func(recipes.Place), ask acquirer) (*grant, error) {
+// If joined is not nil, acquire calls it exactly once, as soon as the stream or the call
+// itself delivers the place. If the plugin ends and the session continues, the call is
+// repeated. A contender whose place is known keeps it.
+func (r recipe) acquire(ctx context.Context, capability string, joined func(recipes.Place), ask acquirer) (*remoteGrant, error) {
 	if err := r.speaks(ctx); err != nil {
 		return nil, err
 	}
@@ -49,21 +48,21 @@ func (r recipe) acquire(ctx context.Context, capability string, joined func(reci
 					}
 				})
 			}
-			a, err = ask(ctx, id, w.had)
+			a, err = ask(ctx, id, w.resumed)
 			return err
 		})
-		if e, said := wire.Error(err); said && w.had != nil && errors.Is(e, recipes.ErrUnsupported) {
-			continue // it has lost its place, and gets another one
+		if e, answered := wire.Error(err); answered && w.resumed != nil && errors.Is(e, recipes.ErrUnsupported) {
+			continue // the place is lost: join again
 		}
-		w.telling.Wait()
+		w.notifying.Wait()
 		if p, ok := place(a, err); ok {
-			w.tell(p)
+			w.notify(p)
 		}
 		if err == nil {
 			err = s.catchUp(ctx)
 		}
 		if err != nil {
-			if _, said := wire.Error(err); !said {
+			if _, answered := wire.Error(err); !answered {
 				s.abandon(id)
 			}
 			return nil, s.explain(ctx, r.what, err)
@@ -72,7 +71,7 @@ func (r recipe) acquire(ctx context.Context, capability string, joined func(reci
 			s.abandon(id)
 			return nil, fmt.Errorf("%s: %w: the plugin's answer has no grant", r, recipes.ErrInternal)
 		}
-		g := &grant{
+		g := &remoteGrant{
 			s: s, id: id, recipe: capability, ask: ask, lost: make(chan struct{}),
 			token: recipes.Token(a.GetGrant().GetToken()), znode: a.GetGrant().GetZnode(),
 		}
@@ -89,27 +88,26 @@ func (r recipe) acquire(ctx context.Context, capability string, joined func(reci
 	}
 }
 
-// announces reports whether a contender wants to be told its place: because somebody
-// asks for it, or because it may have to be resumed.
+// announces reports whether the plugin should announce a contender's place: the application
+// has asked for it, or the next plugin may have to resume the contender.
 func (s *session) announces(joined func(recipes.Place)) bool {
 	return joined != nil || s.resumable
 }
 
-// abandon tells the plugin, in the background, that what a call asked for is
-// not wanted.
+// abandon cancels the request with that id in the plugin, in the background.
 func (s *session) abandon(id string) {
-	s.spawn(func() { // not run at all when the session is over: so is the claim
+	s.spawn(func() { // it does not run once the session is over: no grant is left then
 		_ = s.persist(s.over, way{counted: true}, func(ctx context.Context) error {
-			_, err := s.Client.grants.Abandon(ctx, &pb.AbandonRequest{Session: s.handle, RequestId: id})
+			_, err := s.grants.Abandon(ctx, &pb.AbandonRequest{Session: s.handle, RequestId: id})
 			return err
 		})
 	})
 }
 
-// remember notes a grant: when the session ends, the grant ends too. A grant is late if it
-// comes from a plugin that has ended, and the next one has resumed all that it was given.
-// DropRest deletes it then.
-func (s *session) remember(g *grant, w *waiter) (late bool, err error) {
+// remember records a grant, so that the end of the session ends it too. A grant is late if
+// its plugin has ended, and the next one had already resumed the session's other grants.
+// DropRest then deletes the znode of the late grant.
+func (s *session) remember(g *remoteGrant, w *waiter) (late bool, err error) {
 	s.checkClock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,31 +118,31 @@ func (s *session) remember(g *grant, w *waiter) (late bool, err error) {
 		return true, nil
 	}
 	g.at = w.at
-	s.grants[g.id], s.owned[g.id] = g, g
+	s.held[g.id], s.owned[g.id] = g, g
 	s.clock.hold(true)
 	return false, nil
 }
 
-// forget removes a grant that has ended and returns it, or nil if it had ended.
-func (s *session) forget(id string) *grant {
+// forget removes a grant that has ended and returns it, or nil if it was removed before.
+func (s *session) forget(id string) *remoteGrant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.owned, id)
 	return s.endGrant(id)
 }
 
-// concede removes a grant that is about to be given back. Until that is done, the plugin
-// knows it, and the next one resumes it.
+// concede removes a grant that is about to be released. It stays among the possessions until
+// the release is done, so the next plugin still resumes it.
 func (s *session) concede(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endGrant(id)
 }
 
-// endGrant needs mu.
-func (s *session) endGrant(id string) *grant {
-	g := s.grants[id]
-	delete(s.grants, id)
-	s.clock.hold(len(s.grants) > 0)
+// endGrant removes a grant from those that count. The caller holds mu.
+func (s *session) endGrant(id string) *remoteGrant {
+	g := s.held[id]
+	delete(s.held, id)
+	s.clock.hold(len(s.held) > 0)
 	return g
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestWaitThatHasEndedIsForgotten: nothing is kept of it.
+// A session remembers no wait that has ended.
 func TestWaitThatHasEndedIsForgotten(t *testing.T) {
 	c := Unconnected()
 	generation := &generation{plugin: c.Connect(nil, nil, nil), hangUp: func() {}}
@@ -35,7 +35,8 @@ func TestWaitThatHasEndedIsForgotten(t *testing.T) {
 	}
 }
 
-// resumable returns a session that goes on when its plugin ends, and how to make generations.
+// resumable returns a session that continues when its plugin ends, and a constructor of
+// generations.
 func resumable(t *testing.T) (*session, func() *generation) {
 	c := Unconnected()
 	t.Cleanup(c.Close)
@@ -45,8 +46,8 @@ func resumable(t *testing.T) (*session, func() *generation) {
 	return newSession(c, recipes.SessionConfig{}, of(), opened), of
 }
 
-// A waiter takes its turn, and that plugin ends. The next one cannot resume sessions. That is
-// no refusal of the waiter's place, after which it would ask again, for ever.
+// A waiter takes its turn, that plugin ends, and the next one cannot resume sessions. That
+// does not refuse the waiter's place; the waiter would otherwise ask again for ever.
 func TestAWaiterOfASessionThatIsRefusedGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, of := resumable(t)
@@ -55,9 +56,9 @@ func TestAWaiterOfASessionThatIsRefusedGivesUp(t *testing.T) {
 		s.mu.Unlock()
 		next, got := of(), make(chan error, 1)
 		go func() {
-			_, err := recipe{s: s}.acquire(t.Context(), "lock", nil, func(_ context.Context, _ string, had *pb.Grant) (answer, error) {
-				if had.GetZnode() != "/l/lock-1" {
-					t.Errorf("it takes up %v", had)
+			_, err := recipe{s: s}.acquire(t.Context(), "lock", nil, func(_ context.Context, _ string, resumed *pb.Grant) (answer, error) {
+				if resumed.GetZnode() != "/l/lock-1" {
+					t.Errorf("it resumes %v", resumed)
 				}
 				close(next.ended)
 				return nil, status.Error(codes.Unavailable, "the connection has ended")
@@ -79,7 +80,7 @@ func TestAWaiterOfASessionThatIsRefusedGivesUp(t *testing.T) {
 	})
 }
 
-// releases notes when it is asked to release, and fails the first time.
+// releases counts the calls of Release, and fails the first.
 type releases struct {
 	pb.GrantServiceClient
 	at []time.Time
@@ -92,14 +93,14 @@ func (r *releases) Release(context.Context, *pb.ReleaseRequest, ...grpc.CallOpti
 	return &pb.ReleaseResponse{}, nil
 }
 
-// The next contender waits for it: a release is sent again at once where gRPC has failed, and
-// does not wait to hear whether its plugin has ended.
+// A release that gRPC has failed is sent again at once, because the next contender waits for
+// it. The client does not wait to learn whether the plugin has ended.
 func TestAReleaseIsRepeatedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := resumable(t)
 		sent := new(releases)
-		s.Client.grants = sent
-		must.Do(t, (&grant{s: s, id: "1", lost: make(chan struct{})}).giveBack(t.Context()))
+		s.grants = sent
+		must.Do(t, (&remoteGrant{s: s, id: "1", lost: make(chan struct{})}).giveBack(t.Context()))
 		if len(sent.at) != 2 || !sent.at[1].Equal(sent.at[0]) {
 			t.Errorf("it was sent at %v", sent.at)
 		}

@@ -16,12 +16,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// garbler has the next message on a connection of calls be an answer to no call, or has
-// the next calls come twice.
+// garbler replaces the next message on a connection of calls by an answer to no call, or
+// duplicates the next calls.
 type garbler struct{ answers, calls atomic.Bool }
 
-// garbled is the host's end of such a connection. Little is under way in its tests, so each
-// Read and each Write is a message.
+// garbled is the host's end of such a connection. Its tests have few calls in progress, so
+// each Read and each Write is one message.
 type garbled struct {
 	net.Conn
 	*garbler
@@ -42,8 +42,7 @@ func (g garbled) Write(p []byte) (int, error) {
 	return g.Conn.Write(p)
 }
 
-// TestBrokenConnectionOfCallsEndsItsSessions: with a typed error. The plugin lives on and
-// serves the next session.
+// The sessions end with a typed error. The plugin survives and serves the next session.
 func TestBrokenConnectionOfCallsEndsItsSessions(t *testing.T) {
 	if way == "unary" {
 		t.Skip("there is none")
@@ -76,7 +75,7 @@ func TestBrokenConnectionOfCallsEndsItsSessions(t *testing.T) {
 	}
 }
 
-// TestCallsOfASessionAreCarried: a session does not wait to learn that by chance.
+// A session waits until it is known whether its calls are carried.
 func TestCallsOfASessionAreCarried(t *testing.T) {
 	if way == "unary" {
 		t.Skip("none are")
@@ -91,10 +90,10 @@ func TestCallsOfASessionAreCarried(t *testing.T) {
 	}
 }
 
-// TestPlaceTravelsWithTheAnswer: the session's stream has other things to tell.
+// The place arrives with the answer, not on the session's stream.
 func TestPlaceTravelsWithTheAnswer(t *testing.T) {
 	if way == "unary" {
-		t.Skip("there the session's stream tells it")
+		t.Skip("without carried calls the session's stream reports the place")
 	}
 	var places placeCounter
 	l := newLink(t, grpc.WithChainStreamInterceptor(places.intercept))
@@ -125,7 +124,7 @@ func TestPlaceTravelsWithTheAnswer(t *testing.T) {
 	}
 }
 
-// placeCounter counts the places that the session's stream tells.
+// placeCounter counts the places on the session's stream.
 type placeCounter struct{ atomic.Int32 }
 
 func (c *placeCounter) intercept(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,

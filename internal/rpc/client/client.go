@@ -1,13 +1,13 @@
-// Package client is the contract (package recipes) over gRPC: its sessions,
-// locks and elections are stubs whose other half is internal/rpc/server.
+// Package client implements the contract (package recipes) over gRPC: its sessions, locks and
+// elections are stubs, and internal/rpc/server is their other half.
 //
-// What the session's stream has already told (the state, the loss of a session or of
-// a grant) is answered without a call. The stubs run the host's own clock: if the
-// plugin stands still, the session is lost before ZooKeeper can have given away what
-// it holds (see SessionService.Open in session.proto).
+// The stubs answer without a call what the session's stream has already delivered: the state,
+// and the loss of a session or of a grant. They run a clock of the host's own: if the plugin
+// freezes, the session is lost before ZooKeeper can grant to others what it holds (see
+// SessionService.Open in session.proto).
 //
-// Order of use: [New] with a connection, [Client.Open] for every session,
-// [Client.Close] before the connection is closed.
+// Order of use: [New] with a connection, [Client.Open] for each session, [Client.Close]
+// before the connection is closed.
 package client
 
 import (
@@ -21,12 +21,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Client opens sessions over one connection, or over one after the other: see Connect.
+// Client opens sessions over one connection, or over a sequence of connections: see Connect.
 type Client struct {
 	services
 	meters *telemetry.Meters
 
-	ctx    context.Context // its cause is why all sessions are lost
+	ctx    context.Context // its cause is the reason why all sessions are lost
 	cancel context.CancelCauseFunc
 
 	mu       sync.Mutex
@@ -37,16 +37,16 @@ type Client struct {
 	running  sync.WaitGroup // goroutines of sessions
 }
 
-// New returns a Client over a connection, which stays the caller's. If that was dialled
-// with DialOptions, unary calls go over a connection of their own, from dial. If dial is
-// nil or fails, they are gRPC's.
+// New returns a Client over a connection, which the caller owns. If the connection was
+// dialled with DialOptions, unary calls use a separate connection from dial. If dial is nil
+// or fails, unary calls use gRPC.
 func New(over grpc.ClientConnInterface, dial carry.Dialer) *Client {
 	c := Unconnected()
 	c.Use(c.Connect(over, dial, nil), false)
 	return c
 }
 
-// Unconnected returns a Client that opens sessions from the first Use on.
+// Unconnected returns a Client that can open sessions after the first Use.
 func Unconnected() *Client {
 	c := &Client{replaced: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
@@ -54,17 +54,15 @@ func Unconnected() *Client {
 	return c
 }
 
-// Measure has m count the sessions that are opened from now on, and what they hold.
-// Call it before the first Open.
+// Measure has m count the sessions opened from now on, and their grants. Call it before the
+// first Open.
 func (c *Client) Measure(m *telemetry.Meters) { c.meters = m }
 
-// Fail ends all sessions with reason, which should match
-// recipes.ErrSessionLost, and makes Open fail with it. Only the first reason
-// counts. It does not wait.
+// Fail ends all sessions with reason, which should match recipes.ErrSessionLost, and makes
+// Open fail with it. Only the first reason counts. Fail does not wait.
 func (c *Client) Fail(reason error) { c.cancel(reason) }
 
-// Close ends all sessions, as Fail does with recipes.ErrClosed, and waits for their
-// goroutines.
+// Close ends all sessions with recipes.ErrClosed, and waits for their goroutines.
 func (c *Client) Close() {
 	c.Fail(recipes.ErrClosed)
 	c.mu.Lock()
@@ -73,7 +71,8 @@ func (c *Client) Close() {
 	c.running.Wait()
 }
 
-// spawn runs f in a goroutine that Close waits for, or not at all after Close.
+// spawn runs f in a goroutine that Close waits for. After Close it does nothing and returns
+// false.
 func (c *Client) spawn(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,15 +83,15 @@ func (c *Client) spawn(f func()) bool {
 	return true
 }
 
-// Plugin returns the plugin that sessions are opened through.
+// Plugin returns the plugin that new sessions use.
 func (c *Client) Plugin() *Plugin {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.present
 }
 
-// successor waits for a plugin after p, and returns whether that can resume sessions. It
-// returns nil if ctx ends first.
+// successor waits for a plugin other than p and reports whether that plugin can resume
+// sessions. It returns nil if ctx ends first.
 func (c *Client) successor(ctx context.Context, p *Plugin) (next *Plugin, resumes bool) {
 	for {
 		c.mu.Lock()

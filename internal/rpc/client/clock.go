@@ -10,33 +10,32 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// beatsPerTimeout is how many beats are sent in one session timeout. The plugin's
-// session asks the leader as often. As long as all is well, a contact that the
-// leader knows is at most 0.6 of the timeout old. So three beats in a row have to
+// heartbeatsPerTimeout is the number of heartbeats sent in one session timeout. The plugin's
+// session asks the leader as often. In normal operation the last contact that the leader is
+// known to have received is at most 0.6 of the timeout old. So three heartbeats in a row must
 // fail before the session is given up.
-const beatsPerTimeout = 10
+const heartbeatsPerTimeout = 10
 
-// clock knows until when ZooKeeper is certain to keep the session: for the session
-// timeout after the plugin's last contact. An echo tells how old that contact was
-// when the echo was written. The beat was sent before that. So the contact was not
-// earlier than that age before the beat's sending, however long either message was
-// under way.
+// clock computes how long ZooKeeper is certain to keep the session: the session timeout,
+// counted from the plugin's last contact. An echo carries the age of that contact at the time
+// of writing. The heartbeat was sent earlier. So the contact is not older than the
+// heartbeat's sending time minus that age, however long either message took.
 //
-// While the host holds something, a contact counts only when ZooKeeper's leader is
-// known to have heard of it, as for the session in the plugin.
+// While the host holds something, only a contact that ZooKeeper's leader is known to have
+// received counts. The plugin's session applies the same rule.
 type clock struct {
 	started chan struct{} // closed at the first echo
-	changed chan struct{} // holds one element when the deadline may be an earlier one
+	changed chan struct{} // holds one element when the deadline may be earlier now
 
 	mu      sync.Mutex
 	timeout time.Duration
-	sent    map[uint64]time.Time // beats that are not echoed
+	sent    map[uint64]time.Time // heartbeats without an echo
 	last    uint64
 	holding bool
 	contact time.Time     // no later than the last contact; zero before the first echo
-	known   time.Time     // no later than the last one that the leader knows
-	heard   time.Time     // when the last beat that was echoed was sent
-	next    time.Time     // when what remains is computed again
+	known   time.Time     // no later than the last contact that the leader has received
+	heard   time.Time     // when the last echoed heartbeat was sent
+	next    time.Time     // when watchClock computes the deadline again
 	echoed  chan struct{} // closed at the next echo; nil while no goroutine waits
 }
 
@@ -44,8 +43,8 @@ func newClock(timeout time.Duration) *clock {
 	return &clock{timeout: timeout, started: make(chan struct{}), changed: make(chan struct{}, 1), sent: make(map[uint64]time.Time)}
 }
 
-// beat notes the sending of a beat now and returns its number.
-func (c *clock) beat() uint64 {
+// heartbeat records that a heartbeat is sent now, and returns its number.
+func (c *clock) heartbeat() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last++
@@ -53,24 +52,25 @@ func (c *clock) beat() uint64 {
 	return c.last
 }
 
-// echo is what the echo of a beat tells.
+// echo is the content of a heartbeat's echo.
 type echo struct {
 	number  uint64
 	age     time.Duration // of the last contact
-	known   time.Duration // of the last one that the leader knows
-	timeout time.Duration // 0: as before
+	known   time.Duration // of the last contact that the leader has received
+	timeout time.Duration // 0: unchanged
 }
 
 func toEcho(e *pb.BeatEcho) echo {
 	age := e.GetContactAge().AsDuration()
-	told := echo{number: e.GetNumber(), age: age, known: age, timeout: e.GetTimeout().AsDuration()}
+	result := echo{number: e.GetNumber(), age: age, known: age, timeout: e.GetTimeout().AsDuration()}
 	if known := e.GetKnownContactAge(); known != nil {
-		told.known = known.AsDuration()
+		result.known = known.AsDuration()
 	}
-	return told
+	return result
 }
 
-// echo notes the echo of a beat. One of a beat that was never sent is ignored.
+// echo processes the echo of a heartbeat. It ignores the echo of a heartbeat that was never
+// sent.
 func (c *clock) echo(e echo) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *clock) echo(e echo) {
 	if c.contact.IsZero() {
 		close(c.started)
 	}
-	// A contact in the future would only stretch the deadline.
+	// A contact in the future would only extend the deadline.
 	c.contact = later(c.contact, sent.Add(-max(e.age, 0)))
 	c.known = later(c.known, sent.Add(-max(e.known, 0)))
 	if e.timeout > 0 && e.timeout != c.timeout {
@@ -107,10 +107,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// hold says whether the host holds something. If the deadline that counts then is near,
-// or earlier than the one that is waited for, the plugin is asked at once, and not by the
-// next beat. It mostly is not: to wake somebody for each grant would cost more than the
-// grant.
+// hold sets whether the host holds something. It requests a heartbeat at once if the deadline
+// that then applies is near, or earlier than the one watchClock waits for. Usually it is
+// neither: waking a goroutine for each grant costs more than the grant.
 func (c *clock) hold(holding bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,9 +119,9 @@ func (c *clock) hold(holding bool) {
 	c.holding = holding
 }
 
-// resumed has another plugin asked at once. The session goes on with the timeout that it
-// was granted there. A smaller one counts from now on, because that plugin may die before
-// its first echo.
+// resumed requests a heartbeat to another plugin at once. The session continues with the
+// timeout that the server granted there. A shorter timeout applies from now on, because that
+// plugin may die before its first echo.
 func (c *clock) resumed(timeout time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,14 +138,14 @@ func (c *clock) poke() {
 	}
 }
 
-// sessionTimeout is the one that the server has granted last.
+// sessionTimeout returns the timeout that the server granted last.
 func (c *clock) sessionTimeout() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.timeout
 }
 
-// contacted returns the contact from which the deadline counts; the zero time before the
+// contacted returns the contact from which the deadline counts, or the zero time before the
 // first echo.
 func (c *clock) contacted() time.Time {
 	c.mu.Lock()
@@ -157,16 +156,15 @@ func (c *clock) contacted() time.Time {
 	return c.contact
 }
 
-// proved reports whether the contacts that the leader is proved to have give a new grant
-// some time.
+// proved reports whether the proven contacts leave enough time for a new grant.
 func (c *clock) proved() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.known.IsZero() && c.until(c.known) >= c.timeout/beatsPerTimeout
+	return !c.known.IsZero() && c.until(c.known) >= c.timeout/heartbeatsPerTimeout
 }
 
-// since returns a channel that is closed at the next echo, or nil if a beat sent at that
-// time or later was echoed.
+// since returns a channel that is closed at the next echo. It returns nil if a heartbeat sent
+// at start or later has been echoed.
 func (c *clock) since(start time.Time) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,15 +177,15 @@ func (c *clock) since(start time.Time) <-chan struct{} {
 	return c.echoed
 }
 
-// catchUp has the clock learn, before a grant is returned, what the plugin's session has
-// proved for it. The last echo may be older than that proof: then it asks for another. A
-// session that has held something of late does not have to.
+// catchUp updates the clock with the proof that the plugin's session has for a new grant,
+// before the grant is returned. The last echo may be older than that proof; catchUp then
+// requests another. A session that held something recently needs none.
 func (s *session) catchUp(ctx context.Context) error {
 	if s.clock.proved() {
 		return nil
 	}
 	start := time.Now()
-	s.beat()
+	s.sendHeartbeat()
 	for {
 		next := s.clock.since(start)
 		if next == nil {
@@ -203,7 +201,7 @@ func (s *session) catchUp(ctx context.Context) error {
 	}
 }
 
-// silence says, for people, which side was not heard, and for how long.
+// silence describes, for an error text, which side did not answer and for how long.
 func (c *clock) silence() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,9 +229,9 @@ func (c *clock) remaining() time.Duration {
 	return c.until(c.contact)
 }
 
-// look returns when remaining is to be looked at again: when it has passed, or would have if
-// the host held something by then.
-func (c *clock) look() time.Duration {
+// nextCheck returns when to compute the deadline again: when it passes, or when it would pass
+// if the host held something by then.
+func (c *clock) nextCheck() time.Duration {
 	wait := c.remaining()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,61 +242,61 @@ func (c *clock) look() time.Duration {
 	return wait
 }
 
-// until returns how long a session can be relied on that was in contact then. A
-// twentieth is left for clocks that run at different rates and timers that fire late,
-// as the session in the plugin does.
+// until returns how long a session with that last contact can be relied on. It subtracts a
+// twentieth for clocks that run at different rates and timers that fire late, like the
+// session in the plugin.
 func (c *clock) until(contact time.Time) time.Duration {
 	return time.Until(contact.Add(c.timeout - c.timeout/20))
 }
 
-// watchClock has the beats sent, and ends the session at its deadline. Sending
-// does not wait for the plugin: beats are small, and what the stream buffers
-// without an answer lasts for far longer than a session without echoes.
+// watchClock sends heartbeats and ends the session at its deadline. Sending does not wait for
+// the plugin. Heartbeats are small, and the stream's buffer lasts far longer than a session
+// without echoes.
 func (s *session) watchClock() {
-	every := func() time.Duration { return max(s.Timeout()/beatsPerTimeout, time.Millisecond) }
+	every := func() time.Duration { return max(s.Timeout()/heartbeatsPerTimeout, time.Millisecond) }
 	ticker := time.NewTicker(every())
 	defer ticker.Stop()
 	started := s.clock.started
-	s.beat()
-	deadline := time.NewTimer(s.clock.look())
+	s.sendHeartbeat()
+	deadline := time.NewTimer(s.clock.nextCheck())
 	defer deadline.Stop()
 	for {
 		calls := s.latest().calls
 		select {
 		case <-s.over.Done():
 			return
-		case <-calls.Broken(): // a plugin that makes no sense cannot be relied on
+		case <-calls.Broken(): // a plugin that breaks the protocol cannot be relied on
 			s.lose(calls.Err())
 		case <-ticker.C:
-			s.beat()
+			s.sendHeartbeat()
 		case <-started:
 			started = nil
-			deadline.Reset(s.clock.look())
+			deadline.Reset(s.clock.nextCheck())
 		case <-s.clock.changed:
 			ticker.Reset(every())
-			s.beat()
-			deadline.Reset(s.clock.look()) // which is at once if it has passed
+			s.sendHeartbeat()
+			deadline.Reset(s.clock.nextCheck()) // fires at once if it has passed
 		case <-deadline.C:
 			s.checkClock()
-			deadline.Reset(s.clock.look())
+			deadline.Reset(s.clock.nextCheck())
 		}
 	}
 }
 
-// A goroutine of its own sends: the one that waits for the next beat keeps half of the
-// stack that sending takes.
-func (s *session) beat() {
+// sendHeartbeat sends in a separate goroutine. This keeps the stack of the goroutine that
+// waits for the next tick at half of what sending needs.
+func (s *session) sendHeartbeat() {
 	s.spawn(func() {
-		s.beating.Lock()
-		defer s.beating.Unlock()
-		b := &pb.Beat{Number: s.clock.beat()}
-		_ = s.latest().stream.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: b}}) // Recv tells of a broken stream
+		s.sending.Lock()
+		defer s.sending.Unlock()
+		b := &pb.Beat{Number: s.clock.heartbeat()}
+		_ = s.latest().stream.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: b}}) // Recv reports a broken stream
 	})
 }
 
-// checkClock ends the session if its deadline has passed. Everything that answers
-// for the session calls it: a process that was stopped for longer than the session
-// timeout runs other goroutines before its timers.
+// checkClock ends the session if its deadline has passed. Every method that reports the
+// session's state calls it: a process that was stopped for longer than the session timeout
+// runs other goroutines before its timers.
 func (s *session) checkClock() {
 	if s.clock.remaining() > 0 {
 		return

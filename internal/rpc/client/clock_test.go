@@ -12,14 +12,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestDeadlineIsNeverLaterThanZooKeepers goes through what can delay a beat or
-// its echo. ZooKeeper counts from the plugin's last contact, which was the given
-// age before the echo was written.
+// The test varies the delays of a heartbeat and its echo. ZooKeeper counts from the plugin's
+// last contact, which had the given age when the echo was written.
 func TestDeadlineIsNeverLaterThanZooKeepers(t *testing.T) {
 	const timeout = 10 * time.Second
 	for _, test := range []struct {
 		name     string
-		to, back time.Duration // of a beat and its echo
+		to, back time.Duration // of a heartbeat and its echo
 		age      time.Duration
 	}{
 		{"at once", 0, 0, 0},
@@ -32,7 +31,7 @@ func TestDeadlineIsNeverLaterThanZooKeepers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newClock(timeout)
-				n := c.beat()
+				n := c.heartbeat()
 				time.Sleep(test.to)
 				contact := time.Now().Add(-max(test.age, 0))
 				time.Sleep(test.back)
@@ -48,7 +47,7 @@ func TestDeadlineIsNeverLaterThanZooKeepers(t *testing.T) {
 func TestEchoNeverShortensTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(time.Second)
-		first, second := c.beat(), c.beat()
+		first, second := c.heartbeat(), c.heartbeat()
 		c.echo(echo{number: second})
 		left := c.remaining()
 		c.echo(echo{number: second})                                      // twice
@@ -57,7 +56,7 @@ func TestEchoNeverShortensTheDeadline(t *testing.T) {
 		if c.remaining() != left {
 			t.Errorf("%v became %v", left, c.remaining())
 		}
-		third := c.beat()
+		third := c.heartbeat()
 		c.echo(echo{number: third, age: 900 * time.Millisecond, known: 900 * time.Millisecond})
 		if c.remaining() != left {
 			t.Errorf("an old contact made %v of %v", c.remaining(), left)
@@ -65,49 +64,49 @@ func TestEchoNeverShortensTheDeadline(t *testing.T) {
 	})
 }
 
-// Echoes come in order. One answers the beats before it too, and none is kept.
-func TestAnEchoedBeatIsForgotten(t *testing.T) {
+// Echoes arrive in order. One answers the earlier heartbeats too, and none of them is kept.
+func TestAnEchoedHeartbeatIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(time.Second)
-		first, second, third := c.beat(), c.beat(), c.beat()
+		first, second, third := c.heartbeat(), c.heartbeat(), c.heartbeat()
 		c.echo(echo{number: second})
 		if len(c.sent) != 1 {
-			t.Errorf("%d beats are kept, of which one has no echo", len(c.sent))
+			t.Errorf("%d heartbeats are kept; one has no echo", len(c.sent))
 		}
 		c.echo(echo{number: first, timeout: time.Hour})
 		if c.sessionTimeout() != time.Second {
-			t.Error("an echo that was told too late counts")
+			t.Error("an echo that arrived too late counts")
 		}
 		c.echo(echo{number: third})
 		if len(c.sent) != 0 {
-			t.Errorf("%d beats are kept", len(c.sent))
+			t.Errorf("%d heartbeats are kept", len(c.sent))
 		}
 	})
 }
 
-// While the host holds something, what the leader may not know does not count; what
-// was counted before does not either.
+// While the host holds something, contacts that the leader may not have received do not
+// count, and earlier ones of that kind do not either.
 func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
 		c := newClock(timeout)
-		c.echo(echo{number: c.beat(), age: time.Second, known: 5 * time.Second})
-		free, look := c.remaining(), c.look()
+		c.echo(echo{number: c.heartbeat(), age: time.Second, known: 5 * time.Second})
+		free, look := c.remaining(), c.nextCheck()
 		c.hold(true)
 		held := c.remaining()
 		if held != free-4*time.Second {
 			t.Errorf("%v left with a hold, %v without", held, free)
 		}
 		if look != held {
-			t.Errorf("looked at again after %v; a hold ends after %v", look, held)
+			t.Errorf("checked again after %v; a hold ends after %v", look, held)
 		}
 		c.hold(false)
 		if c.remaining() != free {
 			t.Errorf("%v left after the hold, %v before", c.remaining(), free)
 		}
 		time.Sleep(held)
-		if look := c.look(); look != 4*time.Second {
-			t.Errorf("looked at again after %v", look)
+		if look := c.nextCheck(); look != 4*time.Second {
+			t.Errorf("checked again after %v", look)
 		}
 		c.hold(true)
 		if c.remaining() > 0 {
@@ -116,19 +115,19 @@ func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 	})
 }
 
-// A grant wakes nobody, unless the session has not much time left to hear from the leader.
-func TestFirstGrantBeatsOnlyIfTheDeadlineIsNear(t *testing.T) {
+// A grant wakes no goroutine, unless the session's deadline is near.
+func TestFirstGrantSendsAHeartbeatOnlyIfTheDeadlineIsNear(t *testing.T) {
 	for _, test := range []struct {
 		known time.Duration
-		told  bool
+		asked bool
 	}{{0, false}, {7 * time.Second, false}, {7100 * time.Millisecond, true}, {11 * time.Second, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newClock(10 * time.Second)
-			c.echo(echo{number: c.beat(), known: test.known})
+			c.echo(echo{number: c.heartbeat(), known: test.known})
 			for range 2 {
 				c.hold(true)
-				if told := len(c.changed) > 0; told != test.told {
-					t.Errorf("known for %v: told is %v", test.known, told)
+				if asked := len(c.changed) > 0; asked != test.asked {
+					t.Errorf("known for %v: asked is %v", test.known, asked)
 				}
 				c.hold(false)
 			}
@@ -136,17 +135,18 @@ func TestFirstGrantBeatsOnlyIfTheDeadlineIsNear(t *testing.T) {
 	}
 }
 
-// Nothing was held and the leader was not heard, so the timer waits for the last contact's
-// deadline. A grant counts from what the leader knows, and that is over before.
-func TestFirstGrantIsToldIfTheTimerIsLate(t *testing.T) {
+// Nothing was held and the leader received nothing, so the timer waits for the last contact's
+// deadline. A grant counts from the last contact that the leader received, whose deadline is
+// earlier.
+func TestFirstGrantMovesALateTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(10 * time.Second)
-		c.echo(echo{number: c.beat(), known: 20 * time.Second})
-		c.look()
-		c.echo(echo{number: c.beat(), known: 4 * time.Second})
+		c.echo(echo{number: c.heartbeat(), known: 20 * time.Second})
+		c.nextCheck()
+		c.echo(echo{number: c.heartbeat(), known: 4 * time.Second})
 		c.hold(true)
 		if len(c.changed) == 0 {
-			t.Errorf("the deadline is in %v, and nobody looks before", c.remaining())
+			t.Errorf("the deadline is in %v, and is not checked before", c.remaining())
 		}
 	})
 }
@@ -154,39 +154,39 @@ func TestFirstGrantIsToldIfTheTimerIsLate(t *testing.T) {
 func TestASmallerTimeoutMovesTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(40 * time.Second)
-		c.echo(echo{number: c.beat()})
-		c.echo(echo{number: c.beat(), timeout: 4 * time.Second})
+		c.echo(echo{number: c.heartbeat()})
+		c.echo(echo{number: c.heartbeat(), timeout: 4 * time.Second})
 		if c.sessionTimeout() != 4*time.Second || c.remaining() > 4*time.Second {
 			t.Errorf("%v left of %v", c.remaining(), c.sessionTimeout())
 		}
 		select {
 		case <-c.changed:
 		default:
-			t.Error("the deadline is an earlier one, and nobody is told")
+			t.Error("the deadline is earlier now, and watchClock is not notified")
 		}
 	})
 }
 
-// A server that is down is not the plugin's fault, and the other way round. The time is what
-// has elapsed, and not the session timeout.
-func TestTheSilentOneIsNamed(t *testing.T) {
+// The error names the side that was silent, and the time that has passed, not the session
+// timeout.
+func TestTheSilentSideIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(10 * time.Second)
-		c.echo(echo{number: c.beat()})
+		c.echo(echo{number: c.heartbeat()})
 		for age := 2 * time.Second; age < 10*time.Second; age += 2 * time.Second {
 			time.Sleep(2 * time.Second)
-			c.echo(echo{number: c.beat(), age: age, known: age})
+			c.echo(echo{number: c.heartbeat(), age: age, known: age})
 		}
 		time.Sleep(2 * time.Second)
 		if s := c.silence(); c.remaining() > 0 || s != "the plugin has heard nothing from ZooKeeper for 10s" {
 			t.Errorf("%v left: %s", c.remaining(), s)
 		}
 		c.hold(true)
-		c.echo(echo{number: c.beat(), age: 2 * time.Second, known: 9500 * time.Millisecond})
+		c.echo(echo{number: c.heartbeat(), age: 2 * time.Second, known: 9500 * time.Millisecond})
 		if s := c.silence(); c.remaining() > 0 || s != "the plugin has heard nothing from ZooKeeper for 2s; the leader is not known to have heard of the session for 9.5s" {
 			t.Errorf("%v left: %s", c.remaining(), s)
 		}
-		c.echo(echo{number: c.beat()})
+		c.echo(echo{number: c.heartbeat()})
 		time.Sleep(9600 * time.Millisecond)
 		if s := c.silence(); c.remaining() > 0 || s != "the plugin has not answered, or this process did not run, for 9.6s" {
 			t.Errorf("%v left: %s", c.remaining(), s)
@@ -194,9 +194,9 @@ func TestTheSilentOneIsNamed(t *testing.T) {
 	})
 }
 
-// A process that was stopped for longer than the session lasts may ask before its own
-// timers run. Whatever it asks, it is told the truth. Nothing runs for the session here.
-func TestWhoAsksAfterAPauseIsToldOfTheLoss(t *testing.T) {
+// A process that was stopped for longer than the session timeout may call a method before its
+// timers run. Every method returns the loss. No goroutine of the session runs here.
+func TestEveryMethodReportsTheLossAfterAPause(t *testing.T) {
 	for name, lost := range map[string]func(*session) bool{
 		"Done": func(s *session) bool {
 			select {
@@ -212,22 +212,22 @@ func TestWhoAsksAfterAPauseIsToldOfTheLoss(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSession(new(Client), recipes.SessionConfig{}, &generation{plugin: new(Plugin), hangUp: func() {}}, &pb.Opened{Timeout: durationpb.New(10 * time.Second)})
-				s.clock.echo(echo{number: s.clock.beat()})
+				s.clock.echo(echo{number: s.clock.heartbeat()})
 				if lost(s) {
 					t.Fatal("lost at once")
 				}
 				time.Sleep(9500 * time.Millisecond)
 				if !lost(s) {
-					t.Error("not told")
+					t.Error("no loss was reported")
 				}
 			})
 		})
 	}
 }
 
-// A grant in a session that has held nothing for long: the last echo proves nothing of it.
-// The host asks the plugin once, and counts from what that has proved. A session that holds
-// something sends no beat for a grant.
+// In a session that has held nothing for long, the last echo proves nothing for a new grant.
+// The host asks the plugin once, and counts from the new proof. A session that holds
+// something sends no heartbeat for a grant.
 func TestAGrantCountsFromAnEchoThatIsYoungerThanItsProof(t *testing.T) {
 	for _, test := range []struct {
 		known time.Duration // in the last echo before the grant
@@ -235,24 +235,24 @@ func TestAGrantCountsFromAnEchoThatIsYoungerThanItsProof(t *testing.T) {
 	}{{time.Second, false}, {8400 * time.Millisecond, false}, {8600 * time.Millisecond, true}, {time.Hour, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newClock(10 * time.Second)
-			c.echo(echo{number: c.beat(), known: test.known})
+			c.echo(echo{number: c.heartbeat(), known: test.known})
 			if c.proved() == test.asks {
 				t.Errorf("known for %v: proved is %v", test.known, c.proved())
 			}
 			start := time.Now()
 			if next := c.since(start); next != nil {
-				t.Error("an echo of a beat that was sent at that time does not count")
+				t.Error("an echo of a heartbeat that was sent at that time does not count")
 			}
 			time.Sleep(time.Millisecond)
 			start = time.Now()
 			next := c.since(start)
-			n := c.beat()
+			n := c.heartbeat()
 			time.Sleep(time.Millisecond)
 			c.echo(echo{number: n, known: 7 * time.Second})
 			select {
 			case <-next:
 			default:
-				t.Error("the echo wakes nobody")
+				t.Error("the echo does not wake the waiter")
 			}
 			if c.since(start) != nil || !c.proved() {
 				t.Error("the echo proves nothing")
@@ -261,16 +261,16 @@ func TestAGrantCountsFromAnEchoThatIsYoungerThanItsProof(t *testing.T) {
 	}
 }
 
-// A session that holds nothing is resumed from its last contact, however long ago the
-// leader was asked.
+// A session that holds nothing is resumed from its last contact, however old the leader's
+// last confirmation is.
 func TestAnIdleSessionIsResumedFromItsLastContact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(10 * time.Second)
-		c.echo(echo{number: c.beat(), age: time.Second, known: time.Hour})
+		c.echo(echo{number: c.heartbeat(), age: time.Second, known: time.Hour})
 		if age := time.Since(c.contacted()); age != time.Second {
 			t.Errorf("it counts from %v ago", age)
 		}
-		c.echo(echo{number: c.beat(), age: time.Second, known: 3 * time.Second})
+		c.echo(echo{number: c.heartbeat(), age: time.Second, known: 3 * time.Second})
 		c.hold(true)
 		if age := time.Since(c.contacted()); age != 3*time.Second {
 			t.Errorf("with a hold it counts from %v ago", age)

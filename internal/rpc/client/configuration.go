@@ -23,7 +23,7 @@ func (s *session) Configuration(path string) (recipes.Configuration, error) {
 	return configuration{r}, nil
 }
 
-// key is the recipe for a call about one key.
+// key returns the recipe for a call about one key.
 func (c configuration) key(key string) recipe { return c.about(fmt.Sprintf("key %q of %s", key, c)) }
 
 func (c configuration) Get(ctx context.Context, key string) (recipes.Entry, error) {

@@ -12,12 +12,12 @@ import (
 
 // delivery is the host's half of a received element.
 type delivery struct {
-	*grant
+	*remoteGrant
 	element recipes.Element
 	attempt int
 
 	once   sync.Once
-	acked  bool          // and not returned
+	acked  bool          // by Ack, not Return
 	result error         // set before done is closed
 	done   chan struct{} // closed at the end of the first Ack or Return
 }
@@ -28,16 +28,16 @@ func (d *delivery) Attempt() int             { return d.attempt }
 func (d *delivery) Ack(ctx context.Context) error    { return d.conclude(ctx, true) }
 func (d *delivery) Return(ctx context.Context) error { return d.conclude(ctx, false) }
 
-// conclude starts the end of the delivery, the first time, and waits for it. The
-// session does the work, which goes on when ctx ends.
+// conclude ends the delivery on the first call, and waits for the end. The session does the
+// work, which continues when ctx ends.
 func (d *delivery) conclude(ctx context.Context, ack bool) error {
 	d.once.Do(func() {
 		d.acked = ack
-		work := func() { d.finish(d.tell(ack)) }
+		work := func() { d.finish(d.call(ack)) }
 		if reason := d.conceded(); reason != nil {
 			d.finish(reason)
 		} else if !d.s.spawn(work) {
-			work() // the session is closed: it returns at once
+			work() // the session is closed, so the call fails at once
 		}
 	})
 	if ack != d.acked && errors.Is(d.Err(), recipes.ErrReleased) {
@@ -54,7 +54,7 @@ func (d *delivery) finish(err error) {
 	close(d.done)
 }
 
-// conceded ends the grant, or returns why it had ended before.
+// conceded ends the grant. If the grant ended before, conceded returns the reason.
 func (d *delivery) conceded() error {
 	if err := d.Err(); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (d *delivery) conceded() error {
 	return nil
 }
 
-func (d *delivery) tell(ack bool) error {
+func (d *delivery) call(ack bool) error {
 	calls := 0
 	err := d.s.persist(d.s.over, way{counted: true}, func(ctx context.Context) error {
 		calls++
@@ -75,7 +75,7 @@ func (d *delivery) tell(ack bool) error {
 			_, err := d.s.queues.AcknowledgeElement(ctx, &pb.AcknowledgeElementRequest{Session: d.s.handle, RequestId: d.id})
 			return err
 		}
-		_, err := d.s.Client.grants.Release(ctx, &pb.ReleaseRequest{Session: d.s.handle, RequestId: d.id})
+		_, err := d.s.grants.Release(ctx, &pb.ReleaseRequest{Session: d.s.handle, RequestId: d.id})
 		return err
 	})
 	if calls > 1 && !ack {
@@ -84,7 +84,7 @@ func (d *delivery) tell(ack bool) error {
 	if err == nil || errors.Is(err, recipes.ErrNotHeld) {
 		d.s.forget(d.id)
 	}
-	if errors.Is(err, recipes.ErrSessionLost) || calls > 1 && unexplained(err) { // what a call before has done is not known
+	if errors.Is(err, recipes.ErrSessionLost) || calls > 1 && unexplained(err) { // an earlier call may have succeeded
 		return fmt.Errorf("%w: %w: %w", recipes.ErrNotHeld, recipes.ErrUnknownOutcome, err)
 	}
 	return err

@@ -10,13 +10,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 )
 
-// unbounded is the size of messages, as in go-plugin. What the plugin sends is
-// bounded by what it read from ZooKeeper. What it accepts, it bounds itself.
+// unbounded is the message size limit, as in go-plugin. The plugin's messages are bounded by
+// what it read from ZooKeeper. The plugin itself bounds the messages that it accepts.
 const unbounded = 1<<31 - 1
 
-// DialOptions are what a connection to a plugin needs, whatever it runs over;
-// how it is secured is the caller's business. Calls are traced and measured by the
-// providers that are not nil.
+// DialOptions returns the options of a connection to a plugin, whatever its transport. The
+// caller adds transport security. Providers that are not nil trace and measure the calls.
 func DialOptions(t trace.TracerProvider, m metric.MeterProvider) []grpc.DialOption {
 	h := telemetry.Client(t, m)
 	options := []grpc.DialOption{

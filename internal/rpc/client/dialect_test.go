@@ -16,8 +16,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A plugin from before dialects would not read the field, and make a contender of the
-// default beside those that it should exclude. So it is not asked for one.
+// A plugin that is older than dialects ignores the field, and would create a contender of the
+// default dialect, which does not exclude those that it should. So the host does not send the
+// request.
 func TestAnOlderPluginIsNotAskedForADialect(t *testing.T) {
 	var asked []string
 	older := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -86,7 +87,7 @@ func TestAPluginIsAskedForItsDialectsOnce(t *testing.T) {
 	}
 }
 
-// ofTomorrow changes the dialect of a request, also in what it contains.
+// ofTomorrow changes the dialect of a request to an unknown one, including nested messages.
 func ofTomorrow(m protoreflect.Message) {
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
@@ -99,8 +100,8 @@ func ofTomorrow(m protoreflect.Message) {
 	})
 }
 
-// A dialect of a newer host, which the plugin does not know, is refused before anything
-// is made. Contenders of that dialect would not see one of the default.
+// A newer host's dialect, unknown to the plugin, is refused before anything is created.
+// Contenders of that dialect would not see one of the default.
 func TestADialectThatThePluginDoesNotKnowIsUnsupported(t *testing.T) {
 	newer := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		ofTomorrow(req.(proto.Message).ProtoReflect())
@@ -120,7 +121,7 @@ func TestADialectThatThePluginDoesNotKnowIsUnsupported(t *testing.T) {
 		t.Errorf("counter: %v; want ErrUnsupported", err)
 	}
 	top := must.Get(s.Names("/"))(t)
-	if all, err := top.List(ctx); err != nil || len(all) > 1 { // zookeeper's own
+	if all, err := top.List(ctx); err != nil || len(all) > 1 { // ZooKeeper's own
 		t.Errorf("made: %+v, %v", all, err)
 	}
 }

@@ -29,12 +29,12 @@ func (b doubleBarrier) Size() int { return b.size }
 
 func (b doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage, error) {
 	p := &passage{barrier: b}
-	g, err := b.acquire(ctx, "double-barrier", nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
+	g, err := b.acquire(ctx, "double-barrier", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		ask := &pb.EnterDoubleBarrierRequest{
 			Session: b.s.handle, RequestId: id, Path: b.path, Size: int64(b.size), Data: data,
-			Announce: b.s.resumable, Resumed: had, Dialect: b.dialect,
+			Announce: b.s.resumable, Resumed: resumed, Dialect: b.dialect,
 		}
-		inside := had.GetToken() != 0
+		inside := resumed.GetToken() != 0
 		if inside && p.leaving.Load() {
 			ask.Leaving = p.members
 		}
@@ -47,23 +47,23 @@ func (b doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage,
 	if err != nil {
 		return nil, err
 	}
-	p.grant = g
-	g.Done() // a member's removal is always noticed
+	p.remoteGrant = g
+	g.Done() // the removal of a member is always reported
 	return p, nil
 }
 
 type passage struct {
-	*grant
+	*remoteGrant
 	barrier doubleBarrier
 	members []string
-	leaving atomic.Bool // Leave was called
+	leaving atomic.Bool // set by Leave
 }
 
 func (p *passage) Members() []string { return append([]string(nil), p.members...) }
 
-// Leave is repeated when its plugin ends and the session goes on. As long as it runs, the
-// next plugin resumes the member as one that leaves. After an error none does, so that
-// DropRest deletes the znode.
+// Leave is repeated if its plugin ends and the session continues. While it runs, the next
+// plugin resumes the member as a leaving one. After an error no plugin resumes the member,
+// and DropRest deletes its znode.
 func (p *passage) Leave(ctx context.Context) error {
 	p.s.checkClock()
 	p.leaving.Store(true)
@@ -77,8 +77,8 @@ func (p *passage) Leave(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if _, said := wire.Error(err); !said || p.s.resumable {
-		p.s.abandon(p.id) // the call may not have arrived, or only at a plugin that has ended
+	if _, answered := wire.Error(err); !answered || p.s.resumable {
+		p.s.abandon(p.id) // the call may have reached no plugin, or only one that has ended
 	}
 	return notHeld(p.s.explain(ctx, p.barrier.what+": leave", err))
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestLeaveThatIsNotAnsweredIsAbandoned: the call may not have arrived, and the others
-// would wait for the member.
+// The call may not have arrived, and the other members would wait.
 func TestLeaveThatIsNotAnsweredIsAbandoned(t *testing.T) {
 	spy := newSpy()
 	s := newServed(t, spy.option()).open(t, 0)
@@ -26,8 +25,9 @@ func TestLeaveThatIsNotAnsweredIsAbandoned(t *testing.T) {
 	closes(t, "Abandon", abandoned)
 }
 
-// The plugin is asked to tell of the member's removal, though nobody asks for Done.
-func TestAMemberIsWatchedThoughNobodyAsks(t *testing.T) {
+// The plugin is asked to report the removal of a member even if the application never calls
+// Done.
+func TestAMemberIsAlwaysWatched(t *testing.T) {
 	spy := newSpy()
 	s := newServed(t, spy.option()).open(t, 0)
 	b := must.Get(s.DoubleBarrier("/b", recipes.DoubleBarrierConfig{Size: 1}))(t)

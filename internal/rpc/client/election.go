@@ -13,12 +13,12 @@ type election struct {
 	cfg recipes.ElectionConfig
 }
 
-type leadership struct{ *grant }
+type leadership struct{ *remoteGrant }
 
 func (l leadership) Resign(ctx context.Context) error { return l.giveBack(ctx) }
 
 func (l leadership) Acknowledge(ctx context.Context, data []byte) error {
-	return writeAs(ctx, l.grant, "acknowledge", l.s.elections.Acknowledge,
+	return writeAs(ctx, l.remoteGrant, "acknowledge", l.s.elections.Acknowledge,
 		&pb.AcknowledgeRequest{Session: l.s.handle, RequestId: l.id, Data: data})
 }
 
@@ -34,11 +34,11 @@ func (s *session) Election(path string, cfg recipes.ElectionConfig) (recipes.Ele
 }
 
 func (e election) Campaign(ctx context.Context, proposal []byte) (recipes.Leadership, error) {
-	g, err := e.acquire(ctx, "election", e.cfg.Joined, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
+	g, err := e.acquire(ctx, "election", e.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		return e.s.elections.Campaign(ctx, &pb.CampaignRequest{
 			Session: e.s.handle, RequestId: id,
 			Path: e.path, Strategy: string(e.cfg.Strategy), Dialect: e.dialect, Proposal: proposal,
-			Announce: e.s.announces(e.cfg.Joined), Resumed: had,
+			Announce: e.s.announces(e.cfg.Joined), Resumed: resumed,
 		})
 	})
 	if err != nil {

@@ -13,23 +13,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// verdictTimeout is how long a call that gRPC failed waits for the session's
-// stream, on the same connection, to say what happened.
+// verdictTimeout is how long a call that gRPC failed waits for the session's stream, on the
+// same connection, to report the cause.
 const verdictTimeout = time.Second
 
-// explain returns the error of a call that gRPC says has failed. An error of the
-// plugin's recipes already names the operation. A plugin without that recipe cannot
-// name it.
+// explain returns the error of a call that gRPC reports as failed. An error from the plugin's
+// recipes already names the operation. A plugin without the recipe cannot name it.
 func (s *session) explain(ctx context.Context, what string, err error) error {
 	if u := (unserved{}); errors.As(err, &u) {
 		return fmt.Errorf("%s: %w", what, u.error)
 	}
-	e, said := wire.Error(err)
-	v := s.verdict(ctx, e, said)
+	e, answered := wire.Error(err)
+	v := s.verdict(ctx, e, answered)
 	switch {
-	case said && v == e && !errors.Is(e, recipes.ErrUnsupported):
+	case answered && v == e && !errors.Is(e, recipes.ErrUnsupported):
 		return e
-	case said:
+	case answered:
 		v = keepOutcome(v, e)
 	}
 	return fmt.Errorf("%s: %w", what, v)
@@ -37,44 +36,43 @@ func (s *session) explain(ctx context.Context, what string, err error) error {
 
 // explainWrite is explain for a write.
 func (s *session) explainWrite(ctx context.Context, what string, err error) error {
-	e, said := wire.Error(err)
+	e, answered := wire.Error(err)
 	switch {
 	case errors.Is(err, unanswered{}):
 		return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, err)
-	case said, errors.As(err, new(unserved)):
+	case answered, errors.As(err, new(unserved)):
 		return s.explain(ctx, what, err)
 	case status.Code(err) == codes.ResourceExhausted:
-		return fmt.Errorf("%s: %w: %v", what, recipes.ErrTooLarge, e) // refused unread
+		return fmt.Errorf("%s: %w: %v", what, recipes.ErrTooLarge, e) // refused before it was read
 	}
-	return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, s.verdict(ctx, e, said))
+	return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, s.verdict(ctx, e, answered))
 }
 
-// keepOutcome adds to the loss of a session what the plugin has said of the call:
-// that its outcome is unknown, or that it was not carried out. The loss alone tells
-// neither.
-func keepOutcome(lost, said error) error {
+// keepOutcome combines the loss of a session with the plugin's answer to the call: that its
+// outcome is unknown, or that it was not carried out. The loss alone says neither.
+func keepOutcome(lost, reply error) error {
 	for _, outcome := range []error{recipes.ErrUnknownOutcome, recipes.ErrNotHeld} {
-		if errors.Is(said, outcome) && !errors.Is(lost, outcome) {
+		if errors.Is(reply, outcome) && !errors.Is(lost, outcome) {
 			lost = fmt.Errorf("%w: %w", outcome, lost)
 		}
 	}
 	return lost
 }
 
-// verdict chooses the error of a failed call. The loss of the session explains
-// everything, and the stream knows its reason better than a call does.
-func (s *session) verdict(ctx context.Context, e error, said bool) error {
+// verdict selects the error of a failed call. The loss of the session takes precedence, and
+// the stream gives its reason more precisely than a call does.
+func (s *session) verdict(ctx context.Context, e error, answered bool) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
 	switch {
-	case said && (errors.Is(e, context.Canceled) || errors.Is(e, context.DeadlineExceeded)):
-		return s.interrupted(e) // the plugin's timer was a moment faster than ctx's
-	case said && !errors.Is(e, recipes.ErrSessionLost):
+	case answered && (errors.Is(e, context.Canceled) || errors.Is(e, context.DeadlineExceeded)):
+		return s.interrupted(e) // the plugin's timer fired slightly before ctx's
+	case answered && !errors.Is(e, recipes.ErrSessionLost):
 		return e
-	case !said && errors.Is(e, recipes.ErrTooLarge): // refused unread: the stream knows nothing of it
+	case !answered && errors.Is(e, recipes.ErrTooLarge): // refused before it was read: the stream has no reason for it
 		return e
-	case !said && ctx.Err() != nil:
+	case !answered && ctx.Err() != nil:
 		return s.interrupted(ctx.Err())
 	}
 	wait := time.NewTimer(verdictTimeout)
@@ -82,8 +80,8 @@ func (s *session) verdict(ctx context.Context, e error, said bool) error {
 	select {
 	case <-s.over.Done():
 		return s.Err()
-	case <-ctx.Done(): // gRPC's own timers, on either side, may be a moment faster
-		if !said || !isLoss(e) { // a plugin that has let go of the session says that it has lost it
+	case <-ctx.Done(): // gRPC's timers on either side may fire slightly earlier
+		if !answered || !isLoss(e) { // a plugin that has detached the session answers ErrSessionLost
 			return s.interrupted(ctx.Err())
 		}
 	case <-wait.C:
@@ -91,8 +89,8 @@ func (s *session) verdict(ctx context.Context, e error, said bool) error {
 	return e
 }
 
-// interrupted is the error of a call whose context has ended before an answer. While
-// no server can be reached, it says that too.
+// interrupted returns the error of a call whose context ended before the answer. While no
+// server can be reached, the error says so too.
 func (s *session) interrupted(err error) error {
 	if s.State() == recipes.Suspended && !errors.Is(err, recipes.ErrUnavailable) && !errors.Is(err, recipes.ErrUnknownOutcome) {
 		return fmt.Errorf("%w: %w", recipes.ErrUnavailable, err)

@@ -10,10 +10,10 @@ func Holding(s recipes.Client) bool {
 	return c.holding
 }
 
-// Kept is how many grants and contenders a session remembers.
+// Kept returns how many grants and contenders a session remembers.
 func Kept(s recipes.Client) (grants, owned, waiters int) {
 	c := s.(*session)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.grants), len(c.owned), len(c.waiters)
+	return len(c.held), len(c.owned), len(c.waiters)
 }

@@ -10,30 +10,30 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A generation is the time in which one plugin serves a session. The first one begins when
-// the session is opened, and each of the others when a plugin has resumed it.
+// A generation is the period in which one plugin serves a session. The first begins when the
+// session is opened. Each later one begins when another plugin has resumed the session.
 type generation struct {
 	plugin *Plugin
 	stream stream
-	hangUp context.CancelFunc // ends the stream
-	calls  *carry.Calls       // that was there when it began
+	hangUp context.CancelFunc // cancels the stream
+	calls  *carry.Calls       // the call connection when it began
 
 	over context.Context // ends with the stream
 	stop context.CancelFunc
 
-	changes atomic.Int64  // counted calls that are under way
+	changes atomic.Int64  // counted calls in progress
 	idle    chan struct{} // holds one when changes has become 0
 
-	ended chan struct{} // closed when the plugin has ended and the session goes on
+	ended chan struct{} // closed when the plugin has ended and the session continues
 	took  chan struct{} // closed when resumePossessions has returned
 
 	// Under the session's mu:
-	state   recipes.State // that the plugin has told last
-	ready   bool          // it has resumed what the session has
-	held    bool          // calls wait
-	leaving chan struct{} // closed when it has answered or will not; nil: it was not asked to let go
-	unheard bool          // it has not answered
-	letGo   bool          // it has let go of the session
+	state        recipes.State // the last that the plugin reported
+	ready        bool          // the plugin has resumed all possessions
+	paused       bool          // calls wait
+	detaching    chan struct{} // closed when Detach has returned; nil if it was not called
+	detachFailed bool          // without an answer of the plugin
+	detached     bool          // the plugin has detached the session
 }
 
 func newGeneration(p *Plugin, st stream, hangUp context.CancelFunc, calls *carry.Calls, o *pb.Opened) *generation {
@@ -58,7 +58,7 @@ func (s *session) latest() *generation {
 	return s.newest
 }
 
-// serve has t serve the session; nil is for nobody. It needs mu.
+// serve makes t the generation that serves the session; nil means none. The caller holds mu.
 func (s *session) serve(t *generation) {
 	s.serving.Store(t)
 	close(s.changed)

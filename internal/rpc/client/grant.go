@@ -11,34 +11,34 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// grant is the host's half of a hold or a leadership.
-type grant struct {
+// remoteGrant is the host's half of a grant that the plugin's session holds.
+type remoteGrant struct {
 	s      *session
-	id     string // of the request that it answers
+	id     string // the request id of the call that asked for it
 	recipe string
 	token  recipes.Token
 	znode  string
 
-	ask   acquirer      // that resumes it in another plugin
+	ask   acquirer      // resumes it in another plugin
 	lost  chan struct{} // closed when err is set
 	watch sync.Once
 
 	home
-	watched bool // its loss is to be told; under the session's mu
+	watched bool // the plugin reports its loss; under the session's mu
 
 	mu      sync.Mutex
 	err     error
 	release *release // the latest; nil before the first
 }
 
-// A release is one try to give the grant back.
+// A release is one attempt to release a grant.
 type release struct {
-	lost error         // why the grant had ended before, though its znode may be there
+	lost error         // why the grant had ended before the release; its znode may still exist
 	done chan struct{} // closed when err is set
 	err  error
 }
 
-// refused reports whether the grant is still there to be given back.
+// refused reports whether the attempt failed and the znode may still exist.
 func (r *release) refused() bool {
 	select {
 	case <-r.done:
@@ -48,27 +48,27 @@ func (r *release) refused() bool {
 	}
 }
 
-func (g *grant) Token() recipes.Token { return g.token }
-func (g *grant) Znode() string        { return g.znode }
+func (g *remoteGrant) Token() recipes.Token { return g.token }
+func (g *remoteGrant) Znode() string        { return g.znode }
 
-func (g *grant) Done() <-chan struct{} {
+func (g *remoteGrant) Done() <-chan struct{} {
 	g.s.checkClock()
 	g.watch.Do(func() { g.s.spawn(g.arm) })
 	return g.lost
 }
 
-// arm asks the plugin to tell when the znode is deleted.
-func (g *grant) arm() {
+// arm asks the plugin to report the deletion of the znode.
+func (g *remoteGrant) arm() {
 	g.s.mu.Lock()
 	g.watched = true
 	g.s.mu.Unlock()
 	g.judge(g.s.persist(g.s.over, way{counted: true}, func(ctx context.Context) error {
-		_, err := g.s.Client.grants.Watch(ctx, &pb.WatchRequest{Session: g.s.handle, RequestId: g.id})
+		_, err := g.s.grants.Watch(ctx, &pb.WatchRequest{Session: g.s.handle, RequestId: g.id})
 		return err
 	}))
 }
 
-func (g *grant) Err() error {
+func (g *remoteGrant) Err() error {
 	g.s.checkClock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -76,7 +76,7 @@ func (g *grant) Err() error {
 }
 
 // lose ends the grant. Only the first reason counts.
-func (g *grant) lose(reason error) {
+func (g *remoteGrant) lose(reason error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.err == nil {
@@ -84,35 +84,35 @@ func (g *grant) lose(reason error) {
 	}
 }
 
-// end needs mu.
-func (g *grant) end(reason error) {
+// end ends the grant. The caller holds mu.
+func (g *remoteGrant) end(reason error) {
 	g.err = reason
 	close(g.lost)
 	g.s.meters.Ended(g.recipe, reason)
 }
 
-// judge notices that the plugin says that the grant does not stand.
-func (g *grant) judge(err error) {
+// judge ends the grant if err is the plugin's answer that it is no longer held.
+func (g *remoteGrant) judge(err error) {
 	if errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrSessionLost) {
 		g.s.forget(g.id)
 		g.lose(err)
 	}
 }
 
-func (g *grant) Write(ctx context.Context, ops ...recipes.Op) error {
+func (g *remoteGrant) Write(ctx context.Context, ops ...recipes.Op) error {
 	for i, op := range ops {
 		if err := op.Validate(); err != nil {
 			return fmt.Errorf("guarded write: operation %d: %w", i, err)
 		}
 	}
-	return writeAs(ctx, g, "guarded write", g.s.Client.grants.Write,
+	return writeAs(ctx, g, "guarded write", g.s.grants.Write,
 		&pb.WriteRequest{Session: g.s.handle, RequestId: g.id, Ops: wire.ToOps(ops)}, ops...)
 }
 
-// giveBack gives the grant back. It is the session's work and goes on when ctx ends.
-// But it begins in the caller's goroutine: the next contender waits for it, and
-// starting another goroutine first would cost a wake-up.
-func (g *grant) giveBack(ctx context.Context) error {
+// giveBack releases the grant. The session does the work, which continues when ctx ends. The
+// first call is made in the caller's goroutine: the next contender waits for it, and starting
+// another goroutine first would cost a wake-up.
+func (g *remoteGrant) giveBack(ctx context.Context) error {
 	r, first, err := g.startRelease()
 	if err != nil {
 		return fmt.Errorf("release %s: %w", g.znode, err)
@@ -127,7 +127,8 @@ func (g *grant) giveBack(ctx context.Context) error {
 	return nil
 }
 
-// outcome waits for what is set before done is closed, as long as ctx lasts.
+// outcome waits until done is closed and returns *err, which is set before that. It returns
+// earlier if ctx ends.
 func outcome(ctx context.Context, done <-chan struct{}, err *error) error {
 	select {
 	case <-done:
@@ -135,17 +136,17 @@ func outcome(ctx context.Context, done <-chan struct{}, err *error) error {
 	case <-ctx.Done():
 	}
 	select {
-	case <-done: // both: the answer is worth more
+	case <-done: // both have happened: return the answer
 		return *err
 	default:
 		return ctx.Err()
 	}
 }
 
-// startRelease closes Done. It returns the release that counts, and whether the
-// caller has to carry it out: it is the first one, or those before were refused. An
-// error says that the grant had been lost before, with its znode.
-func (g *grant) startRelease() (r *release, first bool, err error) {
+// startRelease closes Done. It returns the current release. first reports whether the caller
+// has to carry it out: it is the first attempt, or the earlier ones were refused. An error
+// says that the grant was lost before, and its znode with it.
+func (g *remoteGrant) startRelease() (r *release, first bool, err error) {
 	g.s.checkClock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -166,32 +167,32 @@ func (g *grant) startRelease() (r *release, first bool, err error) {
 	return g.release, true, nil
 }
 
-// unexplained reports whether err says that a grant does not stand, and not what has
-// become of its znode.
+// unexplained reports whether err says that a grant is not held, without saying that its
+// znode was deleted.
 func unexplained(err error) bool {
 	return errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrRemoved) &&
 		!errors.Is(err, recipes.ErrReleased) && !errors.Is(err, recipes.ErrSessionLost)
 }
 
-// tryRelease tells the plugin. If that is not answered before ctx ends, the session
-// goes on with it.
-func (g *grant) tryRelease(ctx context.Context, r *release) {
+// tryRelease sends the release to the plugin. If ctx ends before the answer, the session
+// continues in the background.
+func (g *remoteGrant) tryRelease(ctx context.Context, r *release) {
 	t, err := g.s.send(ctx, way{counted: true}, g.rpcRelease)
-	e, said := wire.Error(err)
-	// Where gRPC failed it goes on at once: the next contender waits.
-	if err == nil || said && !errors.Is(e, context.Canceled) && !errors.Is(e, context.DeadlineExceeded) && !g.s.outlived(ctx, t, err) {
+	e, answered := wire.Error(err)
+	// If gRPC failed the call, it is repeated at once: the next contender waits.
+	if err == nil || answered && !errors.Is(e, context.Canceled) && !errors.Is(e, context.DeadlineExceeded) && !g.s.outlived(ctx, t, err) {
 		g.released(r, e)
 		return
 	}
 	work := func() { g.released(r, forgotten(g.s.persist(g.s.over, way{counted: true}, g.rpcRelease))) }
 	if !g.s.spawn(work) {
-		work() // the session is ending: it returns when it has
+		work() // the session is ending: the call returns when it has ended
 	}
 }
 
-// forgotten is err, the answer to a call that gives something back and was sent
-// before. The plugin remembers grants that have ended for a while, and names the
-// reason. Where it knows nothing any more, the call before has done it.
+// forgotten drops the error if err means that an earlier attempt of the same release has
+// succeeded. The plugin remembers ended grants for a while, and names the reason. If it no
+// longer knows the grant, the earlier attempt released it.
 func forgotten(err error) error {
 	if unexplained(err) {
 		return nil
@@ -199,21 +200,17 @@ func forgotten(err error) error {
 	return err
 }
 
-func (g *grant) rpcRelease(ctx context.Context) error {
-	_, err := g.s.Client.grants.Release(ctx, &pb.ReleaseRequest{Session: g.s.handle, RequestId: g.id})
+func (g *remoteGrant) rpcRelease(ctx context.Context) error {
+	_, err := g.s.grants.Release(ctx, &pb.ReleaseRequest{Session: g.s.handle, RequestId: g.id})
 	return err
 }
 
-// released notes the end of a try to give the grant back.
-func (g *grant) released(r *release, err error) {
+// released records the result of an attempt to release the grant.
+func (g *remoteGrant) released(r *release, err error) {
 	if err == nil || errors.Is(err, recipes.ErrNotHeld) {
 		g.s.forget(g.id)
 	}
-	r.end(err)
-}
-
-// end notes what the plugin has said, or why the session has ended.
-func (r *release) end(err error) {
+	// err is the plugin's answer, or the reason why the session has ended.
 	r.err = notHeld(err)
 	if err == nil && r.lost != nil {
 		r.err = r.lost
@@ -221,7 +218,7 @@ func (r *release) end(err error) {
 	close(r.done)
 }
 
-// notHeld adds to the loss of the session what it means for a grant.
+// notHeld adds ErrNotHeld to the loss of the session.
 func notHeld(err error) error {
 	if errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrNotHeld) {
 		return fmt.Errorf("%w: %w", recipes.ErrNotHeld, err)

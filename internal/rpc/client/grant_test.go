@@ -21,7 +21,7 @@ func matches(t *testing.T, err error, wants ...error) {
 	}
 }
 
-func TestRemovalByAnotherHandClosesLostOnceAskedFor(t *testing.T) {
+func TestDeletionByAnotherClientClosesDoneIfWatched(t *testing.T) {
 	spy := newSpy()
 	l := newLink(t, spy.option())
 	s := l.open(t, 0)
@@ -34,7 +34,7 @@ func TestRemovalByAnotherHandClosesLostOnceAskedFor(t *testing.T) {
 	if errors.Is(watched.Err(), recipes.ErrSessionLost) || s.Err() != nil {
 		t.Errorf("the session is lost too: %v", s.Err())
 	}
-	// The other one is not watched: its loss is found out by a write.
+	// The other grant is not watched: a write detects its loss.
 	if err := silent.Err(); err != nil || spy.count("Watch") != 1 {
 		t.Errorf("%v after %d watches", err, spy.count("Watch"))
 	}
@@ -96,7 +96,7 @@ func TestReleaseClosesLostFirstAndCanBeRepeated(t *testing.T) {
 	matches(t, h.Write(ctx(t)), recipes.ErrReleased)
 }
 
-func TestReleaseGoesOnWhenItsContextEnds(t *testing.T) {
+func TestReleaseContinuesWhenItsContextEnds(t *testing.T) {
 	l := newLink(t)
 	s := l.open(t, 0)
 	h := acquire(t, s)
@@ -109,8 +109,8 @@ func TestReleaseGoesOnWhenItsContextEnds(t *testing.T) {
 	must.Report(t, h.Release(ctx(t)))
 }
 
-// TestWriteWhoseAnswerIsLostHasNoKnownOutcome, and is not sent again.
-func TestWriteWhoseAnswerIsLostHasNoKnownOutcome(t *testing.T) {
+// The write is not sent again.
+func TestWriteWhoseAnswerIsLostHasAnUnknownOutcome(t *testing.T) {
 	spy := newSpy()
 	l := newLink(t, spy.option())
 	h := acquire(t, l.open(t, 0))
@@ -123,7 +123,7 @@ func TestWriteWhoseAnswerIsLostHasNoKnownOutcome(t *testing.T) {
 	}
 }
 
-func TestWriteOverABrokenConnectionHasNoKnownOutcome(t *testing.T) {
+func TestWriteOverABrokenConnectionHasAnUnknownOutcome(t *testing.T) {
 	spy := newSpy()
 	l := newLink(t, spy.option())
 	s := l.open(t, 0)
@@ -136,9 +136,8 @@ func TestWriteOverABrokenConnectionHasNoKnownOutcome(t *testing.T) {
 	}
 }
 
-// TestWhatThePluginSaysOfTheOutcomeSurvivesTheSession: the stream tells the loss
-// before the answer to the call, and tells nothing of the call.
-func TestWhatThePluginSaysOfTheOutcomeSurvivesTheSession(t *testing.T) {
+// The stream reports the loss before the call is answered, and says nothing of the call.
+func TestThePluginsOutcomeSurvivesTheSession(t *testing.T) {
 	outcomes := []error{recipes.ErrUnknownOutcome, recipes.ErrNotHeld}
 	for i, outcome := range outcomes {
 		spy := newSpy()
@@ -158,8 +157,8 @@ func TestWhatThePluginSaysOfTheOutcomeSurvivesTheSession(t *testing.T) {
 	}
 }
 
-// TestWhatTheStreamToldCostsNoCall asks everything that can be answered here.
-func TestWhatTheStreamToldCostsNoCall(t *testing.T) {
+// The test calls every method that the client can answer from the stream's messages.
+func TestStreamedStateNeedsNoCall(t *testing.T) {
 	spy := newSpy()
 	l := newLink(t, spy.option())
 	s := l.open(t, 0)
@@ -175,8 +174,8 @@ func TestWhatTheStreamToldCostsNoCall(t *testing.T) {
 	}
 }
 
-// The plugin remembers only so many grants that have ended.
-func TestReleaseThatThePluginHasForgottenIsOneThatHasHappened(t *testing.T) {
+// The plugin remembers a limited number of ended grants.
+func TestForgottenReleaseHasSucceeded(t *testing.T) {
 	spy := newSpy()
 	l := newLink(t, spy.option())
 	s := l.open(t, 0)

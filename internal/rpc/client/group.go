@@ -25,22 +25,22 @@ func (s *session) Group(path string, cfg recipes.GroupConfig) (recipes.Group, er
 }
 
 func (g group) Join(ctx context.Context, data []byte) (recipes.Membership, error) {
-	m, err := g.acquire(ctx, "group", nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
+	m, err := g.acquire(ctx, "group", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		return g.s.groups.Join(ctx, &pb.JoinRequest{
-			Session: g.s.handle, RequestId: id, Path: g.path, Name: g.cfg.Name, Data: data, Dialect: g.dialect, Resumed: had,
+			Session: g.s.handle, RequestId: id, Path: g.path, Name: g.cfg.Name, Data: data, Dialect: g.dialect, Resumed: resumed,
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
-	m.Done() // a member's removal is always noticed
+	m.Done() // the removal of a member is always reported
 	return membership{m}, nil
 }
 
-type membership struct{ *grant }
+type membership struct{ *remoteGrant }
 
 func (m membership) Update(ctx context.Context, data []byte) error {
-	return writeAs(ctx, m.grant, "update", m.s.groups.Update, &pb.UpdateRequest{Session: m.s.handle, RequestId: m.id, Data: data})
+	return writeAs(ctx, m.remoteGrant, "update", m.s.groups.Update, &pb.UpdateRequest{Session: m.s.handle, RequestId: m.id, Data: data})
 }
 
 func (m membership) Leave(ctx context.Context) error { return m.giveBack(ctx) }

@@ -13,8 +13,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A session that has held nothing for hours has an old proof, and so has the host's last
-// echo. The plugin proves more before it grants. The host asks for that, and holds the lock.
+// A session that has held nothing for hours has an old proof, and so does the host's last
+// echo. The plugin renews the proof before it grants. The host asks for the renewed one, and
+// holds the lock.
 func TestAGrantInASessionThatWasIdleIsHeld(t *testing.T) {
 	const timeout = time.Hour
 	var granted atomic.Bool

@@ -17,8 +17,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// While no server can be reached, a call that its caller stops waiting for says so, and
-// says it once. What is known of its outcome is not made less.
+// While no server can be reached, the error of a call whose caller stops waiting says so,
+// once. The known outcome of the call is kept.
 func TestAnInterruptedCallSaysOnceThatNoServerIsReached(t *testing.T) {
 	s := newSession(new(Client), recipes.SessionConfig{}, &generation{plugin: new(Plugin), hangUp: func() {}, state: recipes.Suspended}, &pb.Opened{
 		Timeout: durationpb.New(time.Minute),
@@ -41,8 +41,8 @@ func TestAnInterruptedCallSaysOnceThatNoServerIsReached(t *testing.T) {
 	}
 }
 
-// The loss of the session says once that a grant does not stand.
-func TestNotHeldIsSaidOnce(t *testing.T) {
+// The loss of the session adds ErrNotHeld to a grant's error once.
+func TestNotHeldIsInTheErrorOnce(t *testing.T) {
 	both := fmt.Errorf("%w: %w", recipes.ErrNotHeld, recipes.ErrExpired)
 	for err, same := range map[error]bool{nil: true, recipes.ErrContended: true, both: true, recipes.ErrExpired: false} {
 		got := notHeld(err)
@@ -52,7 +52,8 @@ func TestNotHeldIsSaidOnce(t *testing.T) {
 	}
 }
 
-// A session that meets the client's Close does not wait for what nobody runs.
+// A session that is opened while the client closes does not wait for a connection that is
+// never run.
 func TestCallsOfAClosedClientAreSettled(t *testing.T) {
 	conn := must.Get(grpc.NewClient("passthrough:///nowhere", append(DialOptions(nil, nil), grpc.WithTransportCredentials(insecure.NewCredentials()))...))(t)
 	defer conn.Close()
@@ -66,7 +67,7 @@ func TestCallsOfAClosedClientAreSettled(t *testing.T) {
 	}
 }
 
-// The loss of a session does not hide what the plugin has said of the call.
+// The loss of a session does not hide the plugin's answer to the call.
 func TestLossKeepsTheOutcome(t *testing.T) {
 	for _, outcome := range []error{recipes.ErrUnknownOutcome, recipes.ErrNotHeld} {
 		if err := keepOutcome(recipes.ErrExpired, fmt.Errorf("write: %w", outcome)); !errors.Is(err, outcome) || !errors.Is(err, recipes.ErrExpired) {

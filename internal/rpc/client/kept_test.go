@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// An ending is a way in which a session's grant ends, or its wait for one.
+// An ending is a way in which a session's grant, or its wait for one, ends.
 type ending struct {
 	name string
 	run  func(t *testing.T, s, other recipes.Client) error
@@ -66,7 +66,7 @@ func endings() []ending {
 	}
 }
 
-func TestNothingIsKeptOfWhatHasEnded(t *testing.T) {
+func TestNothingIsKeptOfAnEndedGrant(t *testing.T) {
 	l := newServed(t)
 	other := l.open(t, 0)
 	for _, e := range endings() {
@@ -78,7 +78,7 @@ func TestNothingIsKeptOfWhatHasEnded(t *testing.T) {
 	}
 }
 
-// Elements of the queues of other libraries cross as those of ours do.
+// Elements of other libraries' queues are transferred like those of the default dialect.
 func TestElementsOfADialectCross(t *testing.T) {
 	l := newServed(t)
 	for _, dialect := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
@@ -90,8 +90,8 @@ func TestElementsOfADialectCross(t *testing.T) {
 	}
 }
 
-// What ZooKeeper has room for crosses whatever it adds up to: gRPC by itself refuses more
-// than 4 MiB.
+// Any amount of data that fits into ZooKeeper can be transferred: gRPC by default refuses
+// more than 4 MiB.
 func TestASnapshotOfManyMegabytesCrosses(t *testing.T) {
 	c := must.Get(newServed(t).open(t, 0).Configuration("/c"))(t)
 	value := bytes.Repeat([]byte("x"), 900<<10)

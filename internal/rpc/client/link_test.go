@@ -28,11 +28,10 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// patience bounds every wait of a test; nothing waits for it if all is well.
+// patience bounds every wait of a test. A correct program never waits that long.
 const patience = watchdog.Patience
 
-// link is a client and a server with a wire between them that can be stalled
-// and cut.
+// link is a client and a server, connected by a wire that can be stalled and cut.
 type link struct {
 	world  *fake.World
 	client *client.Client
@@ -55,13 +54,13 @@ func newLinkTo(t *testing.T, world *fake.World, opts ...grpc.DialOption) *link {
 	return l
 }
 
-// newServed is a link to the recipes on an embedded server, for what the fake lacks.
+// newServed is a link to the recipes on an embedded server, for features that the fake lacks.
 func newServed(t *testing.T, opts ...grpc.DialOption) *link {
 	t.Helper()
 	return newServedWithin(t, server.Limits{}, opts...)
 }
 
-// newServedWithin is newServed by a plugin with those limits.
+// newServedWithin is newServed with limits.
 func newServedWithin(t *testing.T, limits server.Limits, opts ...grpc.DialOption) *link {
 	t.Helper()
 	zk := must.Get(zkserver.Listen(zkserver.Config{}))(t)
@@ -73,7 +72,7 @@ func newServedWithin(t *testing.T, limits server.Limits, opts ...grpc.DialOption
 	return newLinkWithin(t, limits, opener, opts...)
 }
 
-// newLinkOver serves the sessions that open opens.
+// newLinkOver serves sessions that open opens.
 func newLinkOver(t *testing.T, open recipes.Opener, opts ...grpc.DialOption) *link {
 	t.Helper()
 	return newLinkWithin(t, server.Limits{}, open, opts...)
@@ -119,19 +118,18 @@ func newLinkWithin(t *testing.T, limits server.Limits, open recipes.Opener, opts
 func (l *link) count(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	select {
 	case l.calls <- struct{}{}:
-	default: // nobody counts
+	default: // the test does not count
 	}
 	return handle(ctx, req)
 }
 
-// way is how calls go: over a connection of their own, or as wayEnv says:
+// way is the transport of calls: a connection of their own, or the value of wayEnv; see
 // TestEverythingAnotherWay.
 var way = os.Getenv(wayEnv)
 
 const wayEnv = "ZKRECIPES_TEST_WAY"
 
-// TestEverythingAnotherWay runs the tests of this package once more, as with a plugin that
-// knows only gRPC calls.
+// The test runs this package's tests once more, with a plugin that supports only gRPC calls.
 func TestEverythingAnotherWay(t *testing.T) {
 	if way != "" {
 		t.Skip("this is that")
@@ -144,7 +142,7 @@ func TestEverythingAnotherWay(t *testing.T) {
 	}
 }
 
-// byGRPC skips a test whose plugins know only gRPC calls anyway.
+// byGRPC skips a test whose plugins support only gRPC calls anyway.
 func byGRPC(t *testing.T) {
 	t.Helper()
 	if way == "unary" {
@@ -152,11 +150,11 @@ func byGRPC(t *testing.T) {
 	}
 }
 
-// callConnections serves connections that have calls and nothing else, and returns how
-// to open one. A frozen wire freezes the plugin's end of them.
+// callConnections serves connections for calls alone, and returns how to open one. A frozen
+// wire freezes the plugin's end of them.
 func (l *link) callConnections(t *testing.T, serving *sync.WaitGroup) func(context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel) // after the client has gone
+	t.Cleanup(cancel) // after the client is closed
 	return func(context.Context) (net.Conn, error) {
 		buffered := bufconn.Listen(1 << 16)
 		var plugin net.Conn
@@ -172,7 +170,7 @@ func (l *link) callConnections(t *testing.T, serving *sync.WaitGroup) func(conte
 	}
 }
 
-// alongside is a connection that is frozen with a wire.
+// alongside is a connection that is frozen together with a wire.
 type alongside struct {
 	net.Conn
 	wire *wire
@@ -189,16 +187,15 @@ func (a alongside) Write(p []byte) (int, error) {
 	return a.Conn.Write(p)
 }
 
-// wire is the client's end of a connection. Frozen, it moves nothing, in either
-// direction, and reports no error: as a stopped process does.
+// wire is the client's end of a connection. While frozen it transfers nothing in either
+// direction, and reports no error, like a stopped process.
 type wire struct {
 	net.Conn
 	mu     sync.Mutex
 	frozen chan struct{} // closed by thaw; nil when moving
 }
 
-// attach takes the first connection and refuses a second one, as a plugin that has
-// died does.
+// attach takes the first connection and refuses a second one, like a dead plugin.
 func (w *wire) attach(c net.Conn) (net.Conn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,7 +250,7 @@ func ctx(t *testing.T) context.Context {
 	return c
 }
 
-// open opens a session with that timeout; 0 is one that no test outlasts.
+// open opens a session with that timeout; 0 selects one that no test outlasts.
 func (l *link) open(t *testing.T, timeout time.Duration) recipes.Client {
 	t.Helper()
 	if timeout == 0 {
@@ -277,7 +274,7 @@ func election(t *testing.T, s recipes.Recipes) recipes.Election {
 	return must.Get(s.Election("/e", recipes.ElectionConfig{}))(t)
 }
 
-// eventually waits until cond holds in the world.
+// eventually waits until cond holds in the fake world.
 func (l *link) eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	if err := l.world.Wait(ctx(t), cond); err != nil {
@@ -285,7 +282,7 @@ func (l *link) eventually(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// closes waits for a channel to be closed.
+// closes waits until a channel is closed.
 func closes(t *testing.T, what string, ch <-chan struct{}) {
 	t.Helper()
 	select {

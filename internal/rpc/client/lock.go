@@ -12,7 +12,7 @@ type lock struct {
 	cfg recipes.LockConfig
 }
 
-type hold struct{ *grant }
+type hold struct{ *remoteGrant }
 
 func (h hold) Release(ctx context.Context) error { return h.giveBack(ctx) }
 
@@ -36,11 +36,11 @@ func (l lock) TryAcquire(ctx context.Context) (recipes.Hold, error) {
 }
 
 func (l lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
-	g, err := l.recipe.acquire(ctx, "lock", l.cfg.Joined, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
+	g, err := l.recipe.acquire(ctx, "lock", l.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		return l.s.locks.Acquire(ctx, &pb.AcquireRequest{
 			Session: l.s.handle, RequestId: id,
 			Path: l.path, Strategy: string(l.cfg.Strategy), Dialect: l.dialect, Data: l.cfg.Data,
-			Try: try, Announce: l.s.announces(l.cfg.Joined), Resumed: had,
+			Try: try, Announce: l.s.announces(l.cfg.Joined), Resumed: resumed,
 		})
 	})
 	if err != nil {

@@ -13,19 +13,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// live listens to one plugin after the other, until the session is lost.
+// live reads the stream of one plugin after another, until the session is lost.
 func (s *session) live(t *generation) {
 	close(t.took) // there was nothing to resume
 	for t != nil {
 		why, final := s.listen(t)
 		t.stop()
-		goesOn := s.survives(t, final)
+		continues := s.survives(t, final)
 		t.plugin.ended(s)
-		if !goesOn {
+		if !continues {
 			s.lose(why)
 		}
 		<-t.took
-		if !goesOn {
+		if !continues {
 			return
 		}
 		t.hangUp()
@@ -35,11 +35,11 @@ func (s *session) live(t *generation) {
 	}
 }
 
-// survives reports whether the session goes on without t's plugin, whose stream has
-// ended. That must be certain. The plugin may have begun to close the session if it runs
-// without its stream, and then ZooKeeper gives away what the session holds.
+// survives reports whether the session continues without t's plugin, whose stream has ended.
+// This must be certain. A plugin that runs without its stream may have begun to close the
+// session, and ZooKeeper then grants to others what the session holds.
 func (s *session) survives(t *generation, final bool) bool {
-	if !s.resumable || s.clock.contacted().IsZero() { // without an echo its age is not known
+	if !s.resumable || s.clock.contacted().IsZero() { // before the first echo its age is unknown
 		return false
 	}
 	s.mu.Lock()
@@ -54,8 +54,7 @@ func (s *session) survives(t *generation, final bool) bool {
 	return s.Err() == nil
 }
 
-// move waits for a plugin that resumes the session. It returns nil if the session is
-// lost.
+// move waits for a plugin that resumes the session. It returns nil if the session is lost.
 func (s *session) move(from *generation) *generation {
 	defer context.AfterFunc(s.Client.ctx, func() { s.lose(context.Cause(s.Client.ctx)) })()
 	for p := from.plugin; ; {
@@ -64,39 +63,38 @@ func (s *session) move(from *generation) *generation {
 		case next == nil:
 			return nil
 		case !resumes:
-			s.lose(fmt.Errorf("%w: the plugin that has taken its place does not resume sessions", recipes.ErrPluginLost))
+			s.lose(fmt.Errorf("%w: the next plugin does not resume sessions", recipes.ErrPluginLost))
 			return nil
 		}
 		if t := s.resume(next); t != nil || s.Err() != nil {
 			return t
 		}
-		p = next // which has ended too
+		p = next // it has ended too
 	}
 }
 
-// resume has p resume the session. It returns nil if p has ended or the session is
-// lost.
+// resume has p resume the session. It returns nil if p has ended or the session is lost.
 func (s *session) resume(p *Plugin) *generation {
 	for p.enter(s.over) {
 		t, err := s.reopen(p)
 		if err == nil {
 			return t
 		}
-		e, said := wire.Error(err)
+		e, answered := wire.Error(err)
 		switch {
 		case s.Err() != nil:
 			return nil
 		case s.Client.ctx.Err() != nil:
 			s.lose(context.Cause(s.Client.ctx))
 			return nil
-		case said && errors.Is(e, recipes.ErrSessionLost) && !errors.Is(e, recipes.ErrPluginLost):
+		case answered && errors.Is(e, recipes.ErrSessionLost) && !errors.Is(e, recipes.ErrPluginLost):
 			s.lose(e)
 			return nil
-		case said && !errors.Is(e, recipes.ErrUnsupported) && !errors.Is(e, recipes.ErrInvalid): // ZooKeeper is not reached, or p ends, for example
+		case answered && !errors.Is(e, recipes.ErrUnsupported) && !errors.Is(e, recipes.ErrInvalid): // for example: ZooKeeper cannot be reached, or p is ending
 			s.linger(s.over, retryPause)
-		case errors.As(err, new(unreached)): // it is starting or ending, and has not the session
+		case errors.As(err, new(unreached)): // p is starting or ending, and does not have the session
 			s.linger(s.over, retryPause)
-		case !said && p.died(s.over):
+		case !answered && p.died(s.over):
 			return nil
 		default:
 			s.lose(fmt.Errorf("%w: the session was not resumed: %w", recipes.ErrPluginLost, e))
@@ -106,7 +104,7 @@ func (s *session) resume(p *Plugin) *generation {
 	return nil
 }
 
-// reopen opens the session's stream at p, which has counted it.
+// reopen opens the session's stream at p. p.enter has counted the attempt.
 func (s *session) reopen(p *Plugin) (*generation, error) {
 	defer p.entered()
 	ctx, cancel := context.WithTimeout(s.over, s.clock.remaining())
@@ -123,13 +121,13 @@ func (s *session) reopen(p *Plugin) (*generation, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	s.newest = t // before Pause can find the session there
+	s.newest = t // before Pause can find the session at p
 	s.mu.Unlock()
 	if renewed := opened.GetTicket(); len(renewed) > 0 {
 		s.resumeTicket = renewed
 	}
 	p.serves(s)
-	if s.Err() != nil { // lose has hung up the one before
+	if s.Err() != nil { // lose has cancelled the previous stream
 		t.hangUp()
 	}
 	s.clock.resumed(opened.GetTimeout().AsDuration())

@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestASessionOutlivesOnlyAPluginThatHasDied: one that lives may be closing the session.
+// A living plugin may be closing the session.
 func TestASessionOutlivesOnlyAPluginThatHasDied(t *testing.T) {
 	for name, died := range map[string]bool{"died": true, "lives": false} {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestASessionOutlivesOnlyAPluginThatHasDied(t *testing.T) {
 	}
 }
 
-// TestASessionIsNotMovedToAPluginThatCannotResume: such a plugin would open another session.
+// Such a plugin would open another session.
 func TestASessionIsNotMovedToAPluginThatCannotResume(t *testing.T) {
 	first, second := newServed(t), newServed(t)
 	died := func(context.Context) bool { return true }

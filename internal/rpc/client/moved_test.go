@@ -20,7 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// mortal is the network of a plugin that dies: ZooKeeper hears nothing more of it.
+// mortal is the network of a plugin that dies: ZooKeeper receives nothing more from it.
 type mortal struct {
 	mu    sync.Mutex
 	dead  bool
@@ -49,8 +49,8 @@ func (m *mortal) kill() {
 	}
 }
 
-// moving opens a session through a plugin, whose answers a spy sees. move has that plugin die,
-// and another one, whose answers another spy sees, resume the session.
+// moving opens a session through a plugin, whose answers a spy sees. move kills that plugin,
+// and lets another one, whose answers another spy sees, resume the session.
 func moving(t *testing.T) (s recipes.Client, before, after *spy, move func()) {
 	t.Helper()
 	byGRPC(t)
@@ -72,8 +72,8 @@ func moving(t *testing.T) (s recipes.Client, before, after *spy, move func()) {
 	}
 }
 
-// TestHoweverMuchASessionHoldsIsTakenUp: it is more than is taken up at once.
-func TestHoweverMuchASessionHoldsIsTakenUp(t *testing.T) {
+// A session with more grants than are resumed at a time keeps all of them.
+func TestAllGrantsOfASessionAreResumed(t *testing.T) {
 	t.Parallel() // the plugin that died takes its time to end
 	s, _, _, move := moving(t)
 	var holds []recipes.Hold
@@ -93,10 +93,10 @@ func TestHoweverMuchASessionHoldsIsTakenUp(t *testing.T) {
 	nothingIsKept(t, s)
 }
 
-// TestWhatTheNextPluginAnswersDecides: the first answer to a take-up, or to DropRest.
-func TestWhatTheNextPluginAnswersDecides(t *testing.T) {
+// The first answer to a resuming call, or to DropRest, decides.
+func TestTheNextPluginsAnswerDecides(t *testing.T) {
 	const again, lost, all = "it is asked again", "the hold is lost alone", "the session is lost"
-	cutOff := status.Error(codes.Canceled, "cut off") // as gRPC says it: no plugin has answered
+	cutOff := status.Error(codes.Canceled, "cut off") // gRPC's own error: no plugin has answered
 	for _, test := range []struct {
 		call   string
 		answer error

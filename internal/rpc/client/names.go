@@ -19,7 +19,7 @@ func (s *session) Names(path string) (recipes.Names, error) {
 	return names{r.about("names of " + path)}, nil
 }
 
-// name is the recipe for a call about one name.
+// name returns the recipe for a call about one name.
 func (n names) name(name string) recipe { return n.about(fmt.Sprintf("name %q of %s", name, n.path)) }
 
 func (n names) request(id, name string, data []byte) *pb.RegisterNameRequest {
@@ -32,15 +32,15 @@ func (n names) Register(ctx context.Context, name string, data []byte) (recipes.
 	if err := recipes.ValidateName(name); err != nil {
 		return nil, err
 	}
-	g, err := n.name(name).acquire(ctx, "names", nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
+	g, err := n.name(name).acquire(ctx, "names", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		ask := n.request(id, name, data)
-		ask.Resumed = had
+		ask.Resumed = resumed
 		return n.s.names.RegisterName(ctx, ask)
 	})
 	if err != nil {
 		return nil, err
 	}
-	g.Done() // the name's removal is always noticed
+	g.Done() // the removal of a name is always reported
 	return registration{g, name}, nil
 }
 
@@ -84,14 +84,14 @@ func (n names) Watch(ctx context.Context, name string) (<-chan recipes.Record, e
 }
 
 type registration struct {
-	*grant
+	*remoteGrant
 	name string
 }
 
 func (r registration) Name() string { return r.name }
 
 func (r registration) Update(ctx context.Context, data []byte) error {
-	return writeAs(ctx, r.grant, "update", r.s.names.UpdateName, &pb.UpdateNameRequest{Session: r.s.handle, RequestId: r.id, Data: data})
+	return writeAs(ctx, r.remoteGrant, "update", r.s.names.UpdateName, &pb.UpdateNameRequest{Session: r.s.handle, RequestId: r.id, Data: data})
 }
 
 func (r registration) Unregister(ctx context.Context) error { return r.giveBack(ctx) }

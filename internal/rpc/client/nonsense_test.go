@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestAnAnswerWithoutAGrantIsNotHeld: a plugin that makes no sense grants nothing.
+// An invalid answer of a plugin grants nothing.
 func TestAnAnswerWithoutAGrantIsNotHeld(t *testing.T) {
 	for name, grant := range map[string]*pb.Grant{"none": nil, "token": {Znode: "/l/lock-1"}, "znode": {Token: 5}, "negative": {Znode: "/l/lock-1", Token: -5}} {
 		t.Run(name, func(t *testing.T) {
@@ -36,9 +36,9 @@ func TestAnAnswerWithoutAGrantIsNotHeld(t *testing.T) {
 	}
 }
 
-// TestWhatMakesNoSenseOnTheStreamIsIgnored: a newer plugin may send what this host does not
-// know, and a broken one anything.
-func TestWhatMakesNoSenseOnTheStreamIsIgnored(t *testing.T) {
+// A newer plugin may send messages that this host does not know, and a broken one any
+// message.
+func TestInvalidMessagesOnTheStreamAreIgnored(t *testing.T) {
 	age := durationpb.New
 	nonsense := []*pb.OpenResponse{
 		{},
@@ -76,7 +76,7 @@ func TestWhatMakesNoSenseOnTheStreamIsIgnored(t *testing.T) {
 	until(t, s, recipes.Connected)
 }
 
-// quiet is a stream on which Opened was sent.
+// quiet is a stream on which only Opened was sent.
 type quiet struct{ leaseStream }
 
 func (q quiet) Send(m *pb.OpenResponse) error {

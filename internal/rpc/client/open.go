@@ -14,16 +14,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// openGrace is how much longer than its deadline Open waits for the plugin to
-// say what the last attempt met. The plugin has the same deadline.
+// openGrace is how much longer than its deadline Open waits for the plugin to report the
+// result of the last attempt. The plugin has the same deadline.
 const openGrace = 250 * time.Millisecond
 
 // Open opens a session. It is a recipes.Opener.
 func (c *Client) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-	return c.openAt(ctx, c.Plugin(), cfg)
+	return c.Plugin().Open(ctx, cfg)
 }
 
-func (c *Client) openAt(ctx context.Context, p *Plugin, cfg recipes.SessionConfig) (recipes.Client, error) {
+// Open is Client.Open through this plugin.
+func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	cfg, err := cfg.Normalize()
 	if err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func (p *Plugin) open(ctx context.Context, cfg recipes.SessionConfig) (_ recipes
 	if !p.enter(ctx) {
 		return nil, p.openError(ctx, errors.New("its process has ended"))
 	}
-	defer p.entered() // when it is known whether the session can outlive the plugin
+	defer p.entered() // after newSession: whether the session can outlive the plugin is known then
 	t, opened, err := p.begin(ctx, cfg, nil)
 	if err != nil {
 		return nil, p.openError(ctx, err)
@@ -60,9 +61,8 @@ func (p *Plugin) open(ctx context.Context, cfg recipes.SessionConfig) (_ recipes
 	return s, nil
 }
 
-// giveUp calls hangUp when ctx ends: at once if it was cancelled, and a little
-// later if its deadline passed. stop ends that, and reports whether it was in
-// time.
+// giveUp calls hangUp when ctx ends: at once after a cancellation, or openGrace later after a
+// passed deadline. stop prevents the call, and reports whether it was in time.
 func giveUp(ctx context.Context, hangUp context.CancelFunc) (stop func() bool) {
 	waiting, done := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := context.AfterFunc(ctx, func() {
@@ -83,7 +83,7 @@ func giveUp(ctx context.Context, hangUp context.CancelFunc) (stop func() bool) {
 	}
 }
 
-// begin opens the stream of a session, or of one to be resumed.
+// begin opens the stream of a new or a resumed session.
 func (p *Plugin) begin(ctx context.Context, cfg recipes.SessionConfig, resume *pb.Resume) (*generation, *pb.Opened, error) {
 	calls := p.callConnection()
 	// The stream outlives ctx, which bounds only the opening.
@@ -100,7 +100,7 @@ func (p *Plugin) begin(ctx context.Context, cfg recipes.SessionConfig, resume *p
 	return newGeneration(p, st, hangUp, calls, opened), opened, nil
 }
 
-// unreached is the error of a stream that was not opened: nothing was sent to the plugin.
+// unreached is the error of a stream that was not opened. Nothing was sent to the plugin.
 type unreached struct{ error }
 
 func (u unreached) Unwrap() error { return u.error }
@@ -111,11 +111,11 @@ func (p *Plugin) start(ctx, streamCtx context.Context, cfg recipes.SessionConfig
 		return nil, nil, unreached{err}
 	}
 	deadline, _ := ctx.Deadline()
-	// The plugin gives up a little before the host does, so that its reason
-	// arrives: only the plugin knows what the last attempt met.
+	// The plugin's deadline is slightly earlier than the host's, so that its reason arrives:
+	// only the plugin knows the result of the last attempt.
 	left := time.Until(deadline)
 	start := &pb.Start{Config: wire.ToConfig(cfg), OpenTimeout: durationpb.New(left - min(left/10, 250*time.Millisecond)), Resume: resume}
-	// A failed Send is explained by Recv.
+	// Recv returns the reason of a failed Send.
 	_ = st.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: start}})
 	m, err := st.Recv()
 	if err != nil {
@@ -127,13 +127,13 @@ func (p *Plugin) start(ctx, streamCtx context.Context, cfg recipes.SessionConfig
 	return st, m.GetOpened(), nil
 }
 
-// openError says why no session was opened.
+// openError returns the error of a failed Open.
 func (p *Plugin) openError(ctx context.Context, err error) error {
-	e, said := wire.Error(err)
+	e, answered := wire.Error(err)
 	switch {
-	case said: // and names the operation already
+	case answered: // it already names the operation
 		return e
-	case errors.Is(err, recipes.ErrInternal), errors.Is(e, recipes.ErrTooLarge): // refused unread
+	case errors.Is(err, recipes.ErrInternal), errors.Is(e, recipes.ErrTooLarge): // refused before it was read
 	case p.failure() != nil:
 		e = p.failure()
 	case errors.Is(ctx.Err(), context.Canceled):

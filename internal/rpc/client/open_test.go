@@ -28,7 +28,7 @@ func TestOpenSaysWhatWentWrong(t *testing.T) {
 
 func TestOpenEndsWithItsContext(t *testing.T) {
 	l := newLink(t)
-	l.open(t, 0) // the connection stands
+	l.open(t, 0) // the connection exists
 	l.wire.freeze()
 	cancelled, cancel := context.WithCancel(ctx(t))
 	time.AfterFunc(10*time.Millisecond, cancel)
@@ -40,8 +40,8 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	matches(t, err, recipes.ErrUnavailable, context.DeadlineExceeded)
 }
 
-// TestOpenWaitsForTheFirstEcho: before it the host does not know how old the session's
-// last contact with ZooKeeper is, and could not end the session in time.
+// Before the first echo the host does not know the age of the session's last contact with
+// ZooKeeper, and could not end the session in time.
 func TestOpenWaitsForTheFirstEcho(t *testing.T) {
 	cancelled, cancel := context.WithCancel(ctx(t))
 	defer cancel()
@@ -49,7 +49,7 @@ func TestOpenWaitsForTheFirstEcho(t *testing.T) {
 	l := newLink(t, grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		s, err := stream(ctx, d, cc, method, opts...)
 		return beatless{s, func() {
-			if beats++; beats == 3 { // a plugin that echoes has done so before
+			if beats++; beats == 3 { // a plugin that echoes has answered by now
 				cancel()
 			}
 		}}, err
@@ -61,7 +61,7 @@ func TestOpenWaitsForTheFirstEcho(t *testing.T) {
 	matches(t, err, recipes.ErrUnavailable, context.Canceled)
 }
 
-// beatless loses the beats of a session's stream.
+// beatless drops the heartbeats of a session's stream.
 type beatless struct {
 	grpc.ClientStream
 	lost func()
@@ -75,8 +75,8 @@ func (b beatless) SendMsg(m any) error {
 	return b.ClientStream.SendMsg(m)
 }
 
-// TestOpenThatNobodyWaitsForLeavesNoSession cancels after the plugin has opened.
-func TestOpenThatNobodyWaitsForLeavesNoSession(t *testing.T) {
+// The test cancels Open after the plugin has opened the session.
+func TestCancelledOpenLeavesNoSession(t *testing.T) {
 	world := new(fake.World)
 	c, cancel := context.WithCancel(ctx(t))
 	world.OpenErr = func() error { cancel(); return nil }
@@ -96,8 +96,8 @@ func TestOpenThatNobodyWaitsForLeavesNoSession(t *testing.T) {
 	})
 }
 
-// TestOpenThatMeetsCloseCountsNoSession closes the client after the plugin has opened.
-func TestOpenThatMeetsCloseCountsNoSession(t *testing.T) {
+// The test closes the client after the plugin has opened the session.
+func TestOpenDuringCloseCountsNoSession(t *testing.T) {
 	var l *link
 	l = newLink(t, grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		st, err := stream(ctx, d, cc, method, opts...)
@@ -119,7 +119,7 @@ func TestOpenThatMeetsCloseCountsNoSession(t *testing.T) {
 	}
 }
 
-// openedLast calls then after the plugin has said that a session is open.
+// openedLast calls then after the plugin has sent Opened.
 type openedLast struct {
 	grpc.ClientStream
 	then func()
@@ -145,8 +145,7 @@ func TestConfigurationArrivesNormalized(t *testing.T) {
 	}
 }
 
-// TestConfigurationThatCannotBeSentIsInvalid: it is not the plugin's fault, and
-// to try again does not help.
+// The error does not blame the plugin or suggest another attempt.
 func TestConfigurationThatCannotBeSentIsInvalid(t *testing.T) {
 	l := newLink(t)
 	_, err := l.client.Open(ctx(t), recipes.SessionConfig{

@@ -5,20 +5,20 @@ import (
 	"fmt"
 )
 
-// A part is what a session has in a transaction: the coordinator's place, or a site.
+// A part is the session's role in a transaction: the coordinator, or a site.
 type part struct {
 	s       *session
 	key     string
-	request string // that asked for it; to abandon that gives a coordinator's place up
-	name    string // of the transaction; empty for a site
+	request string // the id of the call that began it; to abandon the id ends a coordinator's role
+	name    string // the transaction's name; empty for a site
 	ask     func(context.Context) error
 	home
 
-	lost error // why no plugin knows it; under the session's mu
+	lost error // why no plugin has it; under the session's mu
 }
 
-// has notes a part, until its end. To take it up twice does no harm. Where sessions do
-// not outlive their plugins there is nothing to note.
+// has records a part until its end. To resume it twice does no harm. If sessions cannot
+// outlive their plugins, nothing is recorded.
 func (s *session) has(p *part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,8 +35,8 @@ func (s *session) part(key string) *part {
 	return p
 }
 
-// end forgets a part, unless another one has taken its place. The next plugin does not know
-// it, because of lost.
+// end removes a part, unless another one has replaced it. The next plugin does not have it;
+// lost is the reason.
 func (p *part) end(lost error) {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()

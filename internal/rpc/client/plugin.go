@@ -16,30 +16,32 @@ import (
 type Plugin struct {
 	client *Client
 	conn   *carry.Conn
-	died   func(context.Context) bool // nil: no session outlives it
-	speaks atomic.Bool                // it is known to have dialects
+	died   func(context.Context) bool // nil if no session outlives it
+	speaks atomic.Bool                // the plugin is known to support dialects
 
-	ctx    context.Context // its cause is why the sessions that it serves are lost
+	ctx    context.Context // its cause is the reason why its sessions are lost
 	cancel context.CancelCauseFunc
 
 	mu       sync.Mutex
-	paused   chan struct{} // sessions are opened when it is closed; nil: at once
+	paused   chan struct{} // Open waits until it is closed; nil if Open need not wait
 	opening  int
-	opened   chan struct{}     // holds one when opening has become 0
-	sessions map[*session]bool // that it serves
-	left     chan struct{}     // closed when its process has ended: it opens no more sessions
-	empty    chan struct{}     // closed when it has left, and serves none
+	opened   chan struct{}     // holds one element when opening has become 0
+	sessions map[*session]bool // those that it serves
+	left     chan struct{}     // closed when its process has ended and opens no more sessions
+	empty    chan struct{}     // closed when its process has ended and it serves no session
 }
 
-// Connect returns a connection to another plugin process, on the terms of New. The
-// client opens sessions through it from Use on.
+// Connect returns a connection to another plugin process, on the terms of New. After Use, the
+// client opens sessions through it.
 //
-// died is called when the stream of a session has ended and did not tell the loss. It
-// returns true when the process has ended, was waited for, and did nothing between the
-// end of the stream and its own. Then it can have closed no session. In every other case
-// it returns false, without waiting for long. If died is nil, or returns false, the
-// session is lost. Otherwise it goes on when Use names another plugin that can resume
-// it, or is lost at its own deadline.
+// The client calls died when the stream of a session has ended without reporting the loss. It
+// must return true only if the process has ended and was waited for, and did nothing after
+// the end of the stream. Only then it cannot have closed any session. Otherwise it returns
+// false, without a long wait.
+//
+// If died is nil, or returns false, the session is lost. If it returns true, the session
+// continues when Use names another plugin that can resume it. Otherwise it is lost at its own
+// deadline.
 func (c *Client) Connect(over grpc.ClientConnInterface, dial carry.Dialer, died func(context.Context) bool) *Plugin {
 	p := &Plugin{
 		client: c, conn: carry.New(over, dial), died: died, sessions: make(map[*session]bool),
@@ -49,8 +51,8 @@ func (c *Client) Connect(over grpc.ClientConnInterface, dial carry.Dialer, died 
 	return p
 }
 
-// Use has the client open sessions through p, and resume there those whose plugin has
-// died. resumes is whether p has the capability to.
+// Use makes p the plugin that opens sessions, and that resumes the sessions whose plugin has
+// died. resumes is whether p has the capability to resume.
 func (c *Client) Use(p *Plugin, resumes bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,18 +61,13 @@ func (c *Client) Use(p *Plugin, resumes bool) {
 	c.replaced = make(chan struct{})
 }
 
-// Open is Client.Open through this plugin.
-func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-	return p.client.openAt(ctx, p, cfg)
-}
-
 // Fail is Client.Fail for the sessions that this plugin serves.
 func (p *Plugin) Fail(reason error) { p.cancel(reason) }
 
-// Left is called when the plugin's process has ended. It returns when no session
-// listens to it any more. The streams end by themselves: what was sent before the
-// process ended is read. If something keeps them open, ctx should end, and then the
-// sessions that they belong to are lost.
+// Left is called when the plugin's process has ended. It returns when no session reads from
+// it any more. The streams end by themselves, after the messages sent before the process
+// ended have been read. If something keeps them open, the caller should end ctx; the sessions
+// on them are then lost.
 func (p *Plugin) Left(ctx context.Context) {
 	p.mu.Lock()
 	if !p.hasLeft() {
@@ -95,8 +92,8 @@ func (p *Plugin) hasLeft() bool {
 	}
 }
 
-// enter counts a session that is about to be opened there. It waits while the plugin is
-// paused.
+// enter counts a session that is about to be opened. It waits while the plugin is paused. It
+// returns false if the session cannot be opened there.
 func (p *Plugin) enter(ctx context.Context) bool {
 	for {
 		p.mu.Lock()
@@ -121,7 +118,7 @@ func (p *Plugin) enter(ctx context.Context) bool {
 	}
 }
 
-// entered ends what enter has begun. If there is a session, serves was called before.
+// entered ends what enter began. If a session was opened, serves is called before.
 func (p *Plugin) entered() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,14 +128,14 @@ func (p *Plugin) entered() {
 	p.check()
 }
 
-// serves notes that a session listens to it.
+// serves records that a session reads from the plugin.
 func (p *Plugin) serves(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sessions[s] = true
 }
 
-// ended notes that a session listens to it no longer.
+// ended records that a session no longer reads from the plugin.
 func (p *Plugin) ended(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +143,7 @@ func (p *Plugin) ended(s *session) {
 	p.check()
 }
 
-// check needs mu.
+// check closes empty if its condition holds. The caller holds mu.
 func (p *Plugin) check() {
 	if p.hasLeft() && p.opening == 0 && len(p.sessions) == 0 {
 		select {
@@ -157,7 +154,7 @@ func (p *Plugin) check() {
 	}
 }
 
-// failure returns why the plugin opens no sessions, or nil.
+// failure returns the reason why the plugin opens no sessions, or nil.
 func (p *Plugin) failure() error {
 	if p.ctx.Err() == nil {
 		return nil
@@ -165,17 +162,17 @@ func (p *Plugin) failure() error {
 	return fmt.Errorf("%w: %w", recipes.ErrUnavailable, context.Cause(p.ctx))
 }
 
-// callConnection returns the connection for calls. It opens one if needed. Whether the
-// plugin has such connections is known when it is settled.
+// callConnection returns the connection for calls, and opens one if needed. Once it is
+// settled, it is known whether the plugin supports such connections.
 func (p *Plugin) callConnection() *carry.Calls {
 	calls, fresh := p.conn.Start()
 	if fresh && !p.client.spawn(func() { calls.Run(p.ctx) }) {
-		calls.Run(p.ctx) // which has ended
+		calls.Run(p.ctx) // ends at once: ctx has ended
 	}
 	return calls
 }
 
-// router is a connection whose calls go to the plugin that their context names.
+// router is a connection that sends a call to the plugin that its context names.
 type router struct{ client *Client }
 
 type pluginKey struct{}

@@ -14,9 +14,10 @@ import (
 // atOnce bounds how many grants of a session are resumed at a time.
 const atOnce = 32
 
-// resumePossessions has the plugin of a generation resume what the session has, and then serve it.
-// What is not resumed is lost, and its owner is told so before DropRest deletes it. It
-// gives up when the generation ends: the next one resumes the same.
+// resumePossessions has the plugin of a generation resume the session's possessions, and then
+// serve it. A possession that is not resumed is lost; its owner is notified before DropRest
+// deletes the znode. resumePossessions gives up when the generation ends: the next one
+// resumes the same.
 func (s *session) resumePossessions(t *generation) {
 	defer close(t.took)
 	ctx, cancel := context.WithCancel(s.over)
@@ -40,10 +41,10 @@ func (s *session) resumePossessions(t *generation) {
 	}
 }
 
-// begin has t serve the session, unless it has ended. It returns the grants whose loss
-// is to be told. The end of t's stream comes before survives, which has it serve no more:
-// whichever is later here finds what the other has done.
-func (s *session) begin(t *generation) (watched []*grant) {
+// begin makes t serve the session, unless t has ended. It returns the grants whose loss the
+// plugin must report. The end of t's stream comes before survives, which makes t serve no
+// more. So whichever of the two comes second sees the effect of the first.
+func (s *session) begin(t *generation) (watched []*remoteGrant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil || t.over.Err() != nil {
@@ -52,27 +53,27 @@ func (s *session) begin(t *generation) (watched []*grant) {
 	t.ready = true
 	s.serveReady(t)
 	for _, p := range s.owned {
-		if g, ok := p.(*grant); ok && g.watched {
+		if g, ok := p.(*remoteGrant); ok && g.watched {
 			watched = append(watched, g)
 		}
 	}
 	return watched
 }
 
-// A possession is what the next plugin resumes: a grant or a part.
+// A possession is a grant or a part, which the next plugin resumes.
 type possession interface {
-	resume(ctx context.Context) error // asks the plugin that ctx names
-	drop(reason error)                // was not resumed
+	resume(ctx context.Context) error // in the plugin that ctx names
+	drop(reason error)                // ends it: it was not resumed
 	knownBy() *home
 }
 
-// home is whose plugin knows a possession.
+// home records which generation's plugin has a possession.
 type home struct{ at *generation } // under the session's mu
 
 func (h *home) knownBy() *home { return h }
 
-// resumeAll resumes possessions and contenders until there are no more. From then on only what
-// this plugin grants counts.
+// resumeAll resumes possessions and contenders until there are no more. From then on only
+// grants of this plugin count.
 func (s *session) resumeAll(ctx context.Context, t *generation) bool {
 	for {
 		rest, turns, all := s.notResumed(t)
@@ -95,8 +96,9 @@ func (s *session) resumeAll(ctx context.Context, t *generation) bool {
 	}
 }
 
-// notResumed returns what the plugin of a generation has not resumed, and the turns that it offers
-// to contenders. When all were resumed, the generation is the owner from now on, and all is true.
+// notResumed returns what the generation's plugin has not resumed, and the turns that it
+// offers to contenders. If everything was resumed, all is true, and the generation is the
+// owner from now on.
 func (s *session) notResumed(t *generation) (rest []possession, turns []turn, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +109,7 @@ func (s *session) notResumed(t *generation) (rest []possession, turns []turn, al
 		}
 	}
 	for _, w := range s.waiters {
-		if (w.znode != "" || w.anew) && w.at != t {
+		if (w.znode != "" || w.always) && w.at != t {
 			offered := turn{t, make(chan struct{})}
 			w.offer(offered)
 			turns = append(turns, offered)
@@ -119,11 +121,11 @@ func (s *session) notResumed(t *generation) (rest []possession, turns []turn, al
 	return rest, turns, all
 }
 
-// resumeOne has the plugin resume something, or tells its loss.
+// resumeOne has the plugin resume one possession, or ends the possession.
 func (s *session) resumeOne(ctx context.Context, t *generation, p possession) {
 	err, ok := s.retry(t.plugin.to(ctx), p.resume)
 	switch {
-	case !ok: // the plugin may have ended, which the stream tells
+	case !ok: // the plugin may have ended; the stream reports that
 	case err != nil:
 		p.drop(err)
 	default:
@@ -133,11 +135,11 @@ func (s *session) resumeOne(ctx context.Context, t *generation, p possession) {
 	}
 }
 
-// retry makes a call until the plugin has answered it, which is ok, or ctx ends.
+// retry repeats a call until the plugin has answered it (ok), or ctx ends.
 func (s *session) retry(ctx context.Context, rpc func(context.Context) error) (refused error, ok bool) {
 	for {
 		err := rpc(ctx)
-		if e, said := wire.Error(err); err == nil || said && definite(e) {
+		if e, answered := wire.Error(err); err == nil || answered && definite(e) {
 			return e, true
 		}
 		if !s.linger(ctx, retryPause) {
@@ -147,7 +149,7 @@ func (s *session) retry(ctx context.Context, rpc func(context.Context) error) (r
 }
 
 // resume has another plugin resume a grant.
-func (g *grant) resume(ctx context.Context) error {
+func (g *remoteGrant) resume(ctx context.Context) error {
 	a, err := g.ask(ctx, g.id, &pb.Grant{Token: int64(g.token), Znode: g.znode})
 	if err == nil && recipes.Token(a.GetGrant().GetToken()) != g.token {
 		err = wire.ToStatus(fmt.Errorf("%w: it was resumed with token %d", errNotResumed, a.GetGrant().GetToken()), nil)
@@ -155,11 +157,11 @@ func (g *grant) resume(ctx context.Context) error {
 	return err
 }
 
-// errNotResumed ends a grant whose session goes on in another plugin.
+// errNotResumed ends a grant whose session continues in another plugin.
 var errNotResumed = fmt.Errorf("%w: the plugin has ended, and the next one has not resumed it", recipes.ErrNotHeld)
 
 // drop ends a grant that was not resumed.
-func (g *grant) drop(reason error) {
+func (g *remoteGrant) drop(reason error) {
 	if !errors.Is(reason, recipes.ErrNotHeld) {
 		reason = fmt.Errorf("%w: %w", errNotResumed, reason)
 	}

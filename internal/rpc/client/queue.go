@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// queue is what queues and priority queues have in common.
+// queue is the common part of queues and priority queues.
 type queue struct {
 	recipe
 	cfg      recipes.QueueConfig
@@ -101,8 +101,8 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 		case err == nil:
 			return d.Element(), nil
 		case errors.Is(err, recipes.ErrUnknownOutcome), errors.Is(err, recipes.ErrSessionLost), ctx.Err() != nil:
-			// This comes before ErrNotHeld, which may match too: the element must not be lost
-			// without a word.
+			// This case comes before ErrNotHeld, which may match too: the element must not be
+			// lost without an error.
 			if !errors.Is(err, recipes.ErrUnknownOutcome) {
 				err = fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, err)
 			}
@@ -114,8 +114,8 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 	}
 }
 
-// takeUnclaimed is Take where the others who take see no claims. The answer has the only
-// copy of the element, so a call that breaks may have lost it.
+// takeUnclaimed is Take for dialects whose other consumers see no claims. The answer has the
+// only copy of the element, so a failed call may have lost it.
 func (q *queue) takeUnclaimed(ctx context.Context) (recipes.Element, error) {
 	id := q.s.requestID()
 	return write(ctx, q.recipe, once.by(id), q.s.queues.TakeElement, &pb.TakeElementRequest{Session: q.s.handle, RequestId: id, Queue: q.ref()},
@@ -124,11 +124,11 @@ func (q *queue) takeUnclaimed(ctx context.Context) (recipes.Element, error) {
 
 func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 	var r *pb.ReceiveElementResponse
-	g, err := q.acquire(ctx, "queue", nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
+	g, err := q.acquire(ctx, "queue", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		got, err := q.s.queues.ReceiveElement(ctx, &pb.ReceiveElementRequest{
-			Session: q.s.handle, RequestId: id, Queue: q.ref(), Resumed: had,
+			Session: q.s.handle, RequestId: id, Queue: q.ref(), Resumed: resumed,
 		})
-		if had == nil { // what was delivered is only resumed
+		if resumed == nil { // a resumed delivery keeps its element
 			r = got
 		}
 		return got, err
@@ -137,7 +137,7 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 		return nil, err
 	}
 	return &delivery{
-		grant: g, done: make(chan struct{}),
+		remoteGrant: g, done: make(chan struct{}),
 		element: wire.Element(r.GetElement()), attempt: int(r.GetAttempt()),
 	}, nil
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestEndOfADeliveryThatIsNotAnsweredHasNoKnownOutcome: the session was lost before the
-// answer. The element may be gone, or be delivered again.
-func TestEndOfADeliveryThatIsNotAnsweredHasNoKnownOutcome(t *testing.T) {
+// The session was lost before the answer. The element may have been deleted, or may be
+// delivered again.
+func TestUnansweredEndOfADeliveryHasAnUnknownOutcome(t *testing.T) {
 	for call, end := range map[string]func(recipes.Delivery, context.Context) error{
 		"AcknowledgeElement": recipes.Delivery.Ack,
 		"Release":            recipes.Delivery.Return,
@@ -39,9 +39,8 @@ func received(t *testing.T, s recipes.Recipes) recipes.Delivery {
 	return must.Get(q.Receive(ctx(t)))(t)
 }
 
-// TestEndOfADeliveryIsJudgedByWhatWasSent: a plugin that knows nothing of the element has
-// forgotten it only if a call before has ended it. Whether that call has acknowledged the
-// element is not known then.
+// A plugin that does not know the element has forgotten it only if an earlier call has ended
+// the delivery. It is then unknown whether that call acknowledged the element.
 func TestEndOfADeliveryIsJudgedByWhatWasSent(t *testing.T) {
 	nothing := fmt.Errorf("%w: request 1 holds nothing", recipes.ErrNotHeld)
 	type end struct {
@@ -55,7 +54,7 @@ func TestEndOfADeliveryIsJudgedByWhatWasSent(t *testing.T) {
 		name          string
 		end           end
 		lost          bool  // the first answer
-		answer        error // the one that arrives; nil is the plugin's own
+		answer        error // the one that arrives; nil means the plugin's own
 		held, unknown bool
 	}{
 		{"an acknowledgement", ack, false, nil, true, false},
@@ -92,9 +91,8 @@ func TestEndOfADeliveryIsJudgedByWhatWasSent(t *testing.T) {
 	}
 }
 
-// TestTakeTellsARefusalFromALoss: where the acknowledgement was refused, the element is
-// not lost.
-func TestTakeTellsARefusalFromALoss(t *testing.T) {
+// If the acknowledgement was refused, the element is not lost.
+func TestTakeDistinguishesARefusalFromALoss(t *testing.T) {
 	for _, ended := range []bool{false, true} {
 		spy := newSpy()
 		q, err := newServed(t, spy.option()).open(t, 0).Queue("/q", recipes.QueueConfig{})
@@ -117,8 +115,8 @@ func TestTakeTellsARefusalFromALoss(t *testing.T) {
 	}
 }
 
-// TestTakeNamesTheElementThatIsLostWithItsPlugin: the plugin deletes the element and dies
-// before it answers. The next one finds no claim to resume, and cannot tell why.
+// The plugin deletes the element and dies before it answers. The next one finds no claim to
+// resume, and cannot know why.
 func TestTakeNamesTheElementThatIsLostWithItsPlugin(t *testing.T) {
 	t.Parallel()
 	s, spy, _, move := moving(t)

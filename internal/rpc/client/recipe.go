@@ -12,20 +12,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A recipe is what the stubs of all recipes have in common. They make calls in three ways,
-// over session.send:
+// A recipe is the common part of all recipes' stubs. They make calls in three ways, over
+// session.send:
 //
-//   - read is for a call that may be repeated.
-//   - write makes a call once, or is repeated. Its outcome may be unknown.
-//   - acquire asks for a grant, by a request id, and can be abandoned.
+//   - read makes a call that may be repeated.
+//   - write makes a call that changes something. Its outcome may be unknown.
+//   - acquire asks for a grant, by a request id that can be abandoned.
 type recipe struct {
 	s       *session
 	path    string
 	what    string // in errors: "lock /path"
-	dialect string // as wire.ToDialect has it
+	dialect string // in wire form, see wire.ToDialect
 }
 
-// at checks what the recipes at a path have in common.
+// at checks a path and a dialect, and returns the recipe for them.
 func (s *session) at(kind, path string, d recipes.Dialect) (recipe, error) {
 	r := recipe{s: s, path: path, what: kind + " " + path}
 	err := recipes.ValidatePath(path)
@@ -41,17 +41,17 @@ func (s *session) at(kind, path string, d recipes.Dialect) (recipe, error) {
 func (r recipe) Path() string   { return r.path }
 func (r recipe) String() string { return r.what }
 
-// about is the recipe for a call whose errors name something else.
+// about returns the recipe with another name in errors.
 func (r recipe) about(what string) recipe { r.what = what; return r }
 
-// speaks fails, with ErrUnsupported, if the plugin does not read a request's dialect.
-// It would make a contender of the default, who stands beside those that it should
-// exclude. The plugin is asked once.
+// speaks returns ErrUnsupported if the plugin ignores a request's dialect. Such a plugin
+// would create a contender of the default dialect, which does not exclude the contenders that
+// it should. Each plugin is asked once.
 func (r recipe) speaks(ctx context.Context) error {
 	if r.dialect == "" {
 		return nil
 	}
-	p := r.s.latest().plugin // at the latest; another one is asked again
+	p := r.s.latest().plugin // the latest; another plugin is asked again
 	if p.speaks.Load() {
 		return nil
 	}
@@ -61,19 +61,19 @@ func (r recipe) speaks(ctx context.Context) error {
 		return err
 	}
 	if !slices.Contains(info.GetCapabilities(), "dialects") {
-		return fmt.Errorf("%s: %w: the plugin has no dialects, so not %q", r, recipes.ErrUnsupported, r.dialect)
+		return fmt.Errorf("%s: %w: the plugin does not support dialects such as %q", r, recipes.ErrUnsupported, r.dialect)
 	}
 	p.speaks.Store(true)
 	return nil
 }
 
-// A method is that of a service of the plugin's.
+// A method is a method of a plugin service.
 type method[Q, A any] = func(context.Context, Q, ...grpc.CallOption) (A, error)
 
-// nothing converts an answer that says nothing.
+// nothing converts an empty answer.
 func nothing[A any](A) struct{} { return struct{}{} }
 
-// read makes a call that only asks for its answer, or that may be repeated all the same. It
+// read makes a call that changes nothing, or that may be repeated although it does. The call
 // ends with ctx and with the session. On error the result is zero.
 func read[Q, A, T any](ctx context.Context, r recipe, ask method[Q, A], request Q, convert func(A) T) (none T, err error) {
 	if err := r.speaks(ctx); err != nil {
@@ -87,7 +87,8 @@ func read[Q, A, T any](ctx context.Context, r recipe, ask method[Q, A], request 
 	return convert(answer), nil
 }
 
-// write makes a call that changes something: once or as repeated says. On error the result is zero.
+// write makes a call that changes something, once or repeatedly as how says. On error the
+// result is zero.
 func write[Q, A, T any](ctx context.Context, r recipe, how way, ask method[Q, A], request Q, convert func(A) T) (none T, err error) {
 	if err := r.speaks(ctx); err != nil {
 		return none, err

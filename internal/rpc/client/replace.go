@@ -16,10 +16,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Pause has calls of the plugin's sessions wait, and sessions that would be opened there,
-// until GoOn or another plugin serves them. It returns when nothing is under way whose
-// outcome would be unknown if the plugin ended. It waits for at most patience for sessions
-// that are being opened, and then for changes. Calls that can be repeated are not waited for.
+// Pause makes calls of the plugin's sessions wait, and Open calls too, until GoOn is called
+// or another plugin serves them. It returns when no call is in progress whose outcome would
+// be unknown if the plugin ended. It waits at most patience for sessions that are being
+// opened, and then as long for changes. It does not wait for calls that can be repeated.
 func (p *Plugin) Pause(ctx context.Context, patience time.Duration) {
 	p.mu.Lock()
 	p.paused = make(chan struct{})
@@ -29,7 +29,7 @@ func (p *Plugin) Pause(ctx context.Context, patience time.Duration) {
 	await(opens, p.opened, func() bool { return p.openings() == 0 })
 	var held []*generation
 	for _, s := range p.serving() {
-		held = append(held, s.holdBack())
+		held = append(held, s.pause())
 	}
 	changes, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -38,7 +38,7 @@ func (p *Plugin) Pause(ctx context.Context, patience time.Duration) {
 	}
 }
 
-// await waits until done, which is asked again after each signal, or for ctx.
+// await waits until done returns true or ctx ends. It calls done again after each signal.
 func await(ctx context.Context, signals <-chan struct{}, done func() bool) {
 	for !done() {
 		select {
@@ -49,7 +49,7 @@ func await(ctx context.Context, signals <-chan struct{}, done func() bool) {
 	}
 }
 
-// signal puts one into a channel that holds one.
+// signal puts an element into a channel that holds one.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -68,9 +68,9 @@ func (p *Plugin) GoOn() {
 	}
 }
 
-// Movable returns nil if no session of the plugin is lost because another plugin resumes it
-// now. It waits for at most patience for sessions that are Suspended. An error says which
-// session cannot be moved, and why.
+// Movable returns nil if another plugin can resume all sessions of the plugin now. It waits
+// at most patience for sessions that are Suspended. An error names the session that cannot be
+// moved, and the reason.
 func (p *Plugin) Movable(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -82,14 +82,15 @@ func (p *Plugin) Movable(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// movable is Movable for one session. A session that moves has no connection to ZooKeeper for
-// a while, and its deadline counts on. In an outage it needs all that is left.
+// movable is Movable for one session. While a session moves it has no connection to
+// ZooKeeper, and its deadline does not change. In an outage it needs all the time that is
+// left.
 func (s *session) movable(ctx context.Context, p *Plugin) error {
 	for {
 		left, timeout := s.clock.remaining(), s.Timeout()
 		s.mu.Lock()
 		t, changed := s.newest, s.changed
-		over := s.err != nil || t.plugin != p || t.over.Err() != nil // there is nothing to move
+		over := s.err != nil || t.plugin != p || t.over.Err() != nil // nothing to move
 		state := t.state
 		s.mu.Unlock()
 		switch {
@@ -109,7 +110,8 @@ func (s *session) movable(ctx context.Context, p *Plugin) error {
 	}
 }
 
-// Configs returns the configurations of the sessions that the plugin serves, each once.
+// Configs returns the configurations of the sessions that the plugin serves, without
+// duplicates.
 func (p *Plugin) Configs() (all []recipes.SessionConfig) {
 	for _, s := range p.serving() {
 		if !slices.ContainsFunc(all, func(c recipes.SessionConfig) bool { return reflect.DeepEqual(c, s.cfg) }) {
@@ -119,15 +121,15 @@ func (p *Plugin) Configs() (all []recipes.SessionConfig) {
 	return all
 }
 
-// LetGo has a paused plugin let go of its sessions, until ctx ends. If all is true, it has
-// nothing that it would close by itself at its end but what was closed already. The caller
-// ends its process then in any way, and otherwise kills it. A session that it let go of goes
-// on in the next plugin when Left was called.
+// LetGo has a paused plugin detach its sessions, until ctx ends. If all is true, the plugin
+// would close no session by itself when it ends, apart from those already closed. The caller
+// then ends its process in any way, and otherwise kills it. A detached session continues in
+// the next plugin once Left was called.
 //
-// moved waits for that. It returns the reason of one that was lost before, or ctx's error.
+// moved waits for that. It returns the reason if a session was lost before, or ctx's error.
 func (p *Plugin) LetGo(ctx context.Context) (all bool, moved func(context.Context) error) {
 	var kept atomic.Bool
-	kept.Store(p.openings() > 0) // nothing else is opened while the plugin is paused
+	kept.Store(p.openings() > 0) // no session is opened while the plugin is paused
 	sessions := slices.DeleteFunc(p.serving(), func(s *session) bool { return s.clock.contacted().IsZero() })
 	var work sync.WaitGroup
 	for _, s := range sessions {
@@ -138,24 +140,22 @@ func (p *Plugin) LetGo(ctx context.Context) (all bool, moved func(context.Contex
 		})
 	}
 	work.Wait()
-	return !kept.Load(), func(ctx context.Context) error { return movedFrom(ctx, p, sessions) }
-}
-
-func movedFrom(ctx context.Context, p *Plugin, sessions []*session) (err error) {
-	lost := 0
-	for _, s := range sessions {
-		reason := s.movedFrom(ctx, p)
-		if ctx.Err() != nil {
-			return ctx.Err()
+	return !kept.Load(), func(ctx context.Context) (err error) {
+		lost := 0
+		for _, s := range sessions {
+			reason := s.movedFrom(ctx, p)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if reason != nil && !errors.Is(reason, recipes.ErrClosed) {
+				lost, err = lost+1, reason
+			}
 		}
-		if reason != nil && !errors.Is(reason, recipes.ErrClosed) {
-			lost, err = lost+1, reason
+		if lost > 0 {
+			err = fmt.Errorf("%d of %d sessions were not resumed: %w", lost, len(sessions), err)
 		}
+		return err
 	}
-	if lost > 0 {
-		err = fmt.Errorf("%d of %d sessions were not resumed: %w", lost, len(sessions), err)
-	}
-	return err
 }
 
 func (p *Plugin) openings() int {
@@ -171,12 +171,12 @@ func (p *Plugin) serving() []*session {
 	return slices.Collect(maps.Keys(p.sessions))
 }
 
-// holdBack has calls wait.
-func (s *session) holdBack() *generation {
+// pause makes calls wait.
+func (s *session) pause() *generation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.newest
-	t.held = true
+	t.paused = true
 	if s.err == nil && s.serving.Load() == t {
 		s.serve(nil)
 	}
@@ -186,18 +186,18 @@ func (s *session) holdBack() *generation {
 func (s *session) goOn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.newest.held = false
+	s.newest.paused = false
 	s.serveReady(s.newest)
 }
 
-// serveReady has t serve the session, as soon as it can and may. It needs mu.
+// serveReady makes t serve the session if t is ready and not paused. The caller holds mu.
 func (s *session) serveReady(t *generation) {
-	if s.err == nil && t.over.Err() == nil && t.ready && !t.held {
+	if s.err == nil && t.over.Err() == nil && t.ready && !t.paused {
 		s.serve(t)
 	}
 }
 
-// detach has the plugin let go of the session. It reports whether the plugin has nothing to
+// detach has the plugin detach the session. It reports whether the plugin has nothing left to
 // close.
 func (s *session) detach(ctx context.Context) bool {
 	s.mu.Lock()
@@ -210,30 +210,30 @@ func (s *session) detach(ctx context.Context) bool {
 		s.mu.Unlock()
 		return false
 	}
-	t.leaving = make(chan struct{})
+	t.detaching = make(chan struct{})
 	s.mu.Unlock()
 	_, err := s.sessions.Detach(t.plugin.to(ctx), &pb.DetachRequest{Session: s.handle})
-	_, said := wire.Error(err)
+	_, answered := wire.Error(err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.letGo, t.unheard = err == nil, err != nil && !said
-	close(t.leaving)
-	return t.letGo
+	t.detached, t.detachFailed = err == nil, err != nil && !answered
+	close(t.detaching)
+	return t.detached
 }
 
-// leaves returns what is closed when the plugin has been asked to let go of the session,
-// and has answered or ended. It is nil if the plugin was not asked.
-func (s *session) leaves(t *generation) <-chan struct{} {
+// detaching returns a channel that is closed when Detach has returned. It is nil if Detach
+// was not called.
+func (s *session) detaching(t *generation) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return t.leaving
+	return t.detaching
 }
 
-// wasLetGo reports whether the plugin has let go of the session. The stream may have told
-// that before the answer did. It counts if there is no answer: LetGo has not waited for it,
-// and has the plugin killed.
-func (s *session) wasLetGo(t *generation, told bool) bool {
-	leaving := s.leaves(t)
+// wasDetached reports whether the plugin has detached the session. The stream may report that
+// (reported) before the answer to Detach arrives. The stream counts if no answer arrives:
+// LetGo has not waited for one, and the plugin is killed.
+func (s *session) wasDetached(t *generation, reported bool) bool {
+	leaving := s.detaching(t)
 	if leaving == nil {
 		return false
 	}
@@ -243,12 +243,12 @@ func (s *session) wasLetGo(t *generation, told bool) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.letGo = t.letGo || told && t.unheard
-	return t.letGo
+	t.detached = t.detached || reported && t.detachFailed
+	return t.detached
 }
 
-// isLoss reports whether the reason in STATE_LOST is one why a session is lost. Of a session
-// that was let go a plugin tells none.
+// isLoss reports whether the reason in STATE_LOST is a reason for which sessions are lost.
+// For a detached session the plugin sends none of these.
 func isLoss(why error) bool {
 	for _, reason := range []error{recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrClosed, recipes.ErrPluginLost, recipes.ErrAuthFailed} {
 		if errors.Is(why, reason) {
@@ -258,10 +258,10 @@ func isLoss(why error) bool {
 	return false
 }
 
-// isFree reports whether nobody serves the session any more, now that its stream has ended,
-// and it was not closed. It waits for the process to end.
+// isFree reports whether no process serves the session any more and it was not closed, now
+// that its stream has ended. It waits for the process to end.
 func (s *session) isFree(t *generation) bool {
-	if !s.wasLetGo(t, false) {
+	if !s.wasDetached(t, false) {
 		return t.plugin.died(s.over)
 	}
 	select {
@@ -272,11 +272,11 @@ func (s *session) isFree(t *generation) bool {
 	}
 }
 
-// movedFrom waits until another plugin than p serves the session. It returns why the session
-// was lost before.
+// movedFrom waits until a plugin other than p serves the session. It returns the reason if
+// the session was lost before.
 func (s *session) movedFrom(ctx context.Context, p *Plugin) error {
 	for {
-		s.mu.Lock() // so that the state is told too
+		s.mu.Lock() // so that the event for the state was sent too
 		t, changed := s.serving.Load(), s.changed
 		s.mu.Unlock()
 		if t != nil && t.plugin != p {

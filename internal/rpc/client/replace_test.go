@@ -21,7 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// leaving is a plugin that can tell the end of its session: loses sends the reason.
+// leaving is a plugin that can report the end of its session: loses sends the reason.
 func leaving(detach func(context.Context) error) (s *scripted, loses func(error)) {
 	reasons := make(chan error, 1)
 	return &scripted{detach: detach, open: func(st leaseStream, _ *pb.Resume) error {
@@ -38,9 +38,8 @@ func leaving(detach func(context.Context) error) (s *scripted, loses func(error)
 	}}, func(why error) { reasons <- why }
 }
 
-// TestASessionThatWasLetGoWaitsForTheEndOfItsPlugin: also if the next one could resume it
-// before.
-func TestASessionThatWasLetGoWaitsForTheEndOfItsPlugin(t *testing.T) {
+// The session waits even if the next plugin could resume it earlier.
+func TestADetachedSessionWaitsForTheEndOfItsPlugin(t *testing.T) {
 	c := client.Unconnected()
 	var loses func(error)
 	first, loses := leaving(func(context.Context) error { loses(recipes.ErrSessionLost); return nil })
@@ -49,7 +48,7 @@ func TestASessionThatWasLetGoWaitsForTheEndOfItsPlugin(t *testing.T) {
 	p.Pause(ctx(t), time.Second)
 	all, moved := p.LetGo(ctx(t))
 	if !all {
-		t.Fatal("the plugin has not let go")
+		t.Fatal("the plugin has not detached the session")
 	}
 	var gone atomic.Bool
 	play(t, c, &scripted{open: func(st leaseStream, r *pb.Resume) error {
@@ -70,8 +69,8 @@ func TestASessionThatWasLetGoWaitsForTheEndOfItsPlugin(t *testing.T) {
 	}
 }
 
-// TestALossIsToldWhileThePluginIsAskedToLetGo: the answer may take long.
-func TestALossIsToldWhileThePluginIsAskedToLetGo(t *testing.T) {
+// The answer to Detach may take long.
+func TestALossIsReportedDuringDetach(t *testing.T) {
 	for _, why := range []error{recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrPluginLost, recipes.ErrAuthFailed} {
 		c := client.Unconnected()
 		answer := make(chan struct{})
@@ -89,9 +88,8 @@ func TestALossIsToldWhileThePluginIsAskedToLetGo(t *testing.T) {
 	}
 }
 
-// TestASessionThatWasNotLetGoIsLostWithIt: the plugin refuses, and tells a loss without a
-// reason.
-func TestASessionThatWasNotLetGoIsLostWithIt(t *testing.T) {
+// The plugin refuses to detach the session, and reports a loss without a reason.
+func TestASessionThatWasNotDetachedIsLostWithItsPlugin(t *testing.T) {
 	c := client.Unconnected()
 	var loses func(error)
 	first, loses := leaving(func(context.Context) error {
@@ -102,15 +100,15 @@ func TestASessionThatWasNotLetGoIsLostWithIt(t *testing.T) {
 	s := openScripted(t, c)
 	p.Pause(ctx(t), time.Second)
 	if all, _ := p.LetGo(ctx(t)); all {
-		t.Error("it has let go of all")
+		t.Error("all sessions are reported as detached")
 	}
 	closes(t, "Done", s.Done())
 	matches(t, s.Err(), recipes.ErrSessionLost)
 }
 
-// TestASessionThatWasLetGoIsNotLostForWantOfAnAnswer: on a busy machine it comes too late.
-// What the stream has told counts, when the plugin's process has ended.
-func TestASessionThatWasLetGoIsNotLostForWantOfAnAnswer(t *testing.T) {
+// On a busy machine the answer to Detach arrives too late. If the plugin's process has ended,
+// the stream's report counts.
+func TestADetachedSessionNeedsNoAnswerToDetach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := client.Unconnected()
 		var loses func(error)
@@ -122,7 +120,7 @@ func TestASessionThatWasLetGoIsNotLostForWantOfAnAnswer(t *testing.T) {
 		defer cancel()
 		all, moved := p.LetGo(bound)
 		if all {
-			t.Error("it has let go of all, and has not answered")
+			t.Error("it has detached all sessions without an answer")
 		}
 		var gone atomic.Bool
 		play(t, c, &scripted{open: func(st leaseStream, r *pb.Resume) error {
@@ -141,8 +139,8 @@ func TestASessionThatWasLetGoIsNotLostForWantOfAnAnswer(t *testing.T) {
 	})
 }
 
-// TestAPluginThatDoesNotLetGoIsKilled, and then its sessions go on as after any death.
-func TestAPluginThatDoesNotLetGoIsKilled(t *testing.T) {
+// Its sessions then continue as after any death.
+func TestAPluginThatDoesNotDetachIsKilled(t *testing.T) {
 	c := client.Unconnected()
 	first, _ := leaving(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 	p, kill := play(t, c, first)
@@ -152,16 +150,15 @@ func TestAPluginThatDoesNotLetGoIsKilled(t *testing.T) {
 	defer cancel()
 	all, moved := p.LetGo(bound)
 	if all {
-		t.Error("it has let go of all")
+		t.Error("all sessions are reported as detached")
 	}
 	kill()
 	play(t, c, &scripted{open: serves(time.Hour)})
 	must.Report(t, errors.Join(moved(ctx(t)), s.Err()))
 }
 
-// TestASessionThatNeverReachedAPluginGoesOnInTheNext: a plugin that has left in peace has
-// closed the sessions that it had. It had not this one.
-func TestASessionThatNeverReachedAPluginGoesOnInTheNext(t *testing.T) {
+// A plugin that has exited in an orderly way has closed its sessions. It never had this one.
+func TestASessionThatNeverReachedAPluginContinuesInTheNext(t *testing.T) {
 	c := client.Unconnected()
 	_, kill := play(t, c, &scripted{open: serves(time.Hour)})
 	s := openScripted(t, c)
@@ -184,9 +181,9 @@ func TestASessionThatNeverReachedAPluginGoesOnInTheNext(t *testing.T) {
 	must.Report(t, s.Err())
 }
 
-// TestAWriteOfUnknownOutcomeIsNotMadeAgain: the plugin lets go of the session while the write
-// is under way, and says that it may have happened.
-func TestAWriteOfUnknownOutcomeIsNotMadeAgain(t *testing.T) {
+// The plugin detaches the session while the write is in progress, and answers that it may
+// have been applied.
+func TestAWriteOfUnknownOutcomeIsNotRepeated(t *testing.T) {
 	c := client.Unconnected()
 	var loses func(error)
 	writing, leaves := make(chan struct{}), make(chan struct{})
@@ -208,7 +205,7 @@ func TestAWriteOfUnknownOutcomeIsNotMadeAgain(t *testing.T) {
 	closes(t, "the write", writing)
 	p.Pause(ctx(t), time.Millisecond)
 	if all, _ := p.LetGo(ctx(t)); !all {
-		t.Error("the plugin has not let go")
+		t.Error("the plugin has not detached the session")
 	}
 	kill()
 	play(t, c, &scripted{open: serves(time.Hour), acquire: granted, write: func() error {

@@ -13,14 +13,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// contending is a request of any recipe that stands in line.
+// contending is a request of any recipe with a wait queue.
 type contending interface {
 	GetStrategy() string
 }
 
-// The host names the strategy that it documents as its default: a plugin of another
-// version may have another one.
-func TestRequestsSayHowToWait(t *testing.T) {
+// The host sends the strategy that it documents as its default: a plugin of another version
+// may have another default.
+func TestRequestsNameTheStrategy(t *testing.T) {
 	var sent []contending
 	note := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if r, ok := req.(contending); ok {
@@ -50,13 +50,13 @@ func TestRequestsSayHowToWait(t *testing.T) {
 	}
 }
 
-// A call that the plugin refuses because it does not know it names what was asked for.
+// The error of a call that the plugin does not support names the operation.
 func TestWhatIsUnsupportedIsNamed(t *testing.T) {
 	spy := newSpy()
 	s := newLink(t, spy.option()).open(t, 0)
 	spy.answer("Acquire", func() error { return rpcwire.ToStatus(fmt.Errorf("%w: the strategy", recipes.ErrUnsupported), nil) })
 	_, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
 	if !errors.Is(err, recipes.ErrUnsupported) || !strings.Contains(err.Error(), "/l") {
-		t.Errorf("told %v", err)
+		t.Errorf("got %v", err)
 	}
 }

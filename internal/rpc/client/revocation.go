@@ -7,17 +7,19 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// revocation tells whether the holder was asked to give its grant back.
+// revocation notifies the holder of a request to release its grant.
 type revocation struct {
-	g       *grant
+	g       *remoteGrant
 	once    sync.Once
 	revoked chan struct{}
 }
 
-func newRevocation(g *grant) *revocation { return &revocation{g: g, revoked: make(chan struct{})} }
+func newRevocation(g *remoteGrant) *revocation {
+	return &revocation{g: g, revoked: make(chan struct{})}
+}
 
-// Revoked has the plugin told, from the first call on, to answer when the
-// request comes. The wait ends with the grant.
+// Revoked starts, on the first call, a call to the plugin that returns when a revocation is
+// requested. The wait ends with the grant.
 func (r *revocation) Revoked() <-chan struct{} {
 	r.once.Do(func() { r.g.s.spawn(r.await) })
 	return r.revoked
@@ -35,7 +37,7 @@ func (r *revocation) await() {
 		}
 	}()
 	err := s.persist(wait, way{}, func(ctx context.Context) error {
-		_, err := s.Client.readWriteLocks.AwaitRevocation(ctx, &pb.AwaitRevocationRequest{Session: s.handle, RequestId: r.g.id})
+		_, err := s.readWriteLocks.AwaitRevocation(ctx, &pb.AwaitRevocationRequest{Session: s.handle, RequestId: r.g.id})
 		return err
 	})
 	if err == nil {

@@ -12,9 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestWaitForARevocationTellsTheLossOfTheHold: nothing else does here, because the
-// plugin refuses to watch.
-func TestWaitForARevocationTellsTheLossOfTheHold(t *testing.T) {
+// No other message reports the loss here, because the plugin refuses to watch.
+func TestWaitForARevocationReportsTheLossOfTheHold(t *testing.T) {
 	refused := map[string]error{"Watch": recipes.ErrUnsupported, "AwaitRevocation": recipes.ErrRemoved}
 	s := newServed(t, grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if err := refused[method[strings.LastIndexByte(method, '/')+1:]]; err != nil {
@@ -33,7 +32,7 @@ func TestWaitForARevocationTellsTheLossOfTheHold(t *testing.T) {
 	}
 }
 
-// TestWaitForARevocationEndsWithTheHold: though the plugin does not answer.
+// The wait ends even if the plugin does not answer.
 func TestWaitForARevocationEndsWithTheHold(t *testing.T) {
 	asked, ended := make(chan struct{}), make(chan struct{})
 	s := newServed(t, grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {

@@ -15,9 +15,9 @@ import (
 // readWriteLock is a shared lock, with H a recipes.SharedHold, or a priority lock.
 type readWriteLock[H any] struct {
 	recipe
-	request *pb.AcquireReadWriteRequest // but for its id, mode and try
+	request *pb.AcquireReadWriteRequest // without id, mode and try
 	joined  func(recipes.Place)
-	hold    func(*grant, recipes.Mode) H
+	hold    func(*remoteGrant, recipes.Mode) H
 }
 
 func (s *session) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
@@ -72,9 +72,9 @@ func (l readWriteLock[H]) TryWrite(ctx context.Context) (H, error) {
 }
 
 func (l readWriteLock[H]) acquire(ctx context.Context, mode recipes.Mode, try bool) (h H, err error) {
-	g, err := l.recipe.acquire(ctx, l.request.GetKind(), l.joined, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
+	g, err := l.recipe.acquire(ctx, l.request.GetKind(), l.joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		r := proto.CloneOf(l.request)
-		r.RequestId, r.Mode, r.Try, r.Resumed = id, wire.ToMode(mode), try, had
+		r.RequestId, r.Mode, r.Try, r.Resumed = id, wire.ToMode(mode), try, resumed
 		return l.s.readWriteLocks.AcquireReadWrite(ctx, r)
 	})
 	if err != nil {
@@ -96,7 +96,7 @@ func (l readWriteLock[H]) RevokeForced(ctx context.Context, znode string) error 
 }
 
 func (l readWriteLock[H]) revoke(ctx context.Context, znode string, force bool) error {
-	_, err := read(ctx, l.about("revoke "+znode), l.s.readWriteLocks.Revoke, &pb.RevokeRequest{ // which may be repeated, too
+	_, err := read(ctx, l.about("revoke "+znode), l.s.readWriteLocks.Revoke, &pb.RevokeRequest{ // may be repeated
 		Session: l.s.handle, Path: l.path, Znode: znode, Force: force, Kind: l.request.GetKind(), Dialect: l.dialect,
 	}, nothing)
 	return err
@@ -105,11 +105,11 @@ func (l readWriteLock[H]) revoke(ctx context.Context, znode string, force bool) 
 type sharedHold struct {
 	hold
 	*revocation
-	writer     bool // was granted as one
+	writer     bool // granted as a writer
 	downgraded atomic.Bool
 }
 
-func newSharedHold(g *grant, mode recipes.Mode) recipes.SharedHold {
+func newSharedHold(g *remoteGrant, mode recipes.Mode) recipes.SharedHold {
 	return &sharedHold{hold: hold{g}, revocation: newRevocation(g), writer: mode == recipes.Writing}
 }
 
@@ -129,7 +129,7 @@ func (h *sharedHold) Downgrade(ctx context.Context) error {
 	if err := h.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	_, err := read(ctx, recipe{s: h.s, what: what}, h.s.readWriteLocks.Downgrade, // which may be repeated, too
+	_, err := read(ctx, recipe{s: h.s, what: what}, h.s.readWriteLocks.Downgrade, // may be repeated
 		&pb.DowngradeRequest{Session: h.s.handle, RequestId: h.id}, nothing)
 	h.judge(err)
 	return notHeld(err)
@@ -141,14 +141,14 @@ type priorityHold struct {
 	mode recipes.Mode
 }
 
-func newPriorityHold(g *grant, mode recipes.Mode) recipes.PriorityHold {
+func newPriorityHold(g *remoteGrant, mode recipes.Mode) recipes.PriorityHold {
 	return &priorityHold{hold: hold{g}, revocation: newRevocation(g), mode: mode}
 }
 
 func (h *priorityHold) Mode() recipes.Mode { return h.mode }
 
 func (h *priorityHold) HandOff(ctx context.Context, successor string) error {
-	err := writeAs(ctx, h.grant, "hand-off", h.s.readWriteLocks.HandOff,
+	err := writeAs(ctx, h.remoteGrant, "hand-off", h.s.readWriteLocks.HandOff,
 		&pb.HandOffRequest{Session: h.s.handle, RequestId: h.id, Successor: successor})
 	if err == nil {
 		h.s.forget(h.id)

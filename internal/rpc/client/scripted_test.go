@@ -23,7 +23,7 @@ import (
 
 type leaseStream = grpc.BidiStreamingServer[pb.OpenRequest, pb.OpenResponse]
 
-// scripted is a plugin that does what a test wants.
+// scripted is a plugin whose behaviour the test defines.
 type scripted struct {
 	pb.UnimplementedSessionServiceServer
 	pb.UnimplementedLockServiceServer
@@ -78,7 +78,7 @@ func (s *scripted) intercept(ctx context.Context, method string, r, reply any, c
 	return err
 }
 
-// serves answers with a session of that timeout, and echoes beats.
+// serves answers with a session of that timeout, and echoes heartbeats.
 func serves(timeout time.Duration) func(leaseStream, *pb.Resume) error {
 	return func(st leaseStream, _ *pb.Resume) error {
 		err := st.Send(opened(timeout))
@@ -99,7 +99,7 @@ func opened(timeout time.Duration) *pb.OpenResponse {
 	}}}
 }
 
-// play has c use a plugin that plays s. kill ends its process.
+// play makes c use a plugin that plays s. kill ends its process.
 func play(t *testing.T, c *client.Client, s *scripted) (p *client.Plugin, kill func()) {
 	t.Helper()
 	byGRPC(t)
@@ -142,7 +142,7 @@ func next[T any](t *testing.T, from <-chan T) (v T) {
 	return v
 }
 
-// until reads events up to one of that state.
+// until reads events up to one with that state.
 func until(t *testing.T, s recipes.Session, state recipes.State) {
 	t.Helper()
 	for e := range s.Events(ctx(t)) {
@@ -153,8 +153,7 @@ func until(t *testing.T, s recipes.Session, state recipes.State) {
 	t.Fatalf("never %v: %v", state, s.Err())
 }
 
-// TestASessionOutlivesAPluginThatRefusesItAtItsEnd: a plugin that shuts down has resumed
-// nothing, so that the next one can.
+// A plugin that is shutting down has resumed nothing, so the next one can.
 func TestASessionOutlivesAPluginThatRefusesItAtItsEnd(t *testing.T) {
 	c := client.Unconnected()
 	_, kill := play(t, c, &scripted{open: serves(time.Hour)})
@@ -180,8 +179,8 @@ func TestASessionOutlivesAPluginThatRefusesItAtItsEnd(t *testing.T) {
 	}
 }
 
-// TestTheNewestTicketIsShown: another server may have granted another timeout, which is in it.
-func TestTheNewestTicketIsShown(t *testing.T) {
+// Another server may have granted another timeout, which the ticket contains.
+func TestTheNewestTicketIsPresented(t *testing.T) {
 	c := client.Unconnected()
 	_, kill := play(t, c, &scripted{open: serves(time.Hour)})
 	s := openScripted(t, c)
@@ -214,7 +213,6 @@ func (s ticketed) Send(m *pb.OpenResponse) error {
 	return s.leaseStream.Send(m)
 }
 
-// TestASessionThatIsOverIsNotAskedForAgain.
 func TestASessionThatIsOverIsNotAskedForAgain(t *testing.T) {
 	c := client.Unconnected()
 	_, kill := play(t, c, &scripted{open: serves(time.Hour)})
@@ -225,7 +223,7 @@ func TestASessionThatIsOverIsNotAskedForAgain(t *testing.T) {
 	matches(t, s.Err(), recipes.ErrExpired)
 }
 
-// TestASmallerTimeoutOfTheNextPluginCountsAtOnce: it may die before it echoes a beat.
+// The plugin may die before it echoes a heartbeat.
 func TestASmallerTimeoutOfTheNextPluginCountsAtOnce(t *testing.T) {
 	c := client.Unconnected()
 	_, kill := play(t, c, &scripted{open: serves(time.Hour)})
@@ -240,9 +238,9 @@ func TestASmallerTimeoutOfTheNextPluginCountsAtOnce(t *testing.T) {
 	matches(t, s.Err(), recipes.ErrDeadline)
 }
 
-// TestWhatAPluginSentIsReadAfterItsEnd: by the sessions that it serves. If something keeps
-// their streams open, they are lost, because it may have told that.
-func TestWhatAPluginSentIsReadAfterItsEnd(t *testing.T) {
+// The sessions that the plugin serves read its messages after its end. If something keeps
+// their streams open, they are lost, because an unread message may report their loss.
+func TestMessagesOfAPluginAreReadAfterItsEnd(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		c := client.Unconnected()
 		end := make(chan struct{})
@@ -272,11 +270,11 @@ func TestWhatAPluginSentIsReadAfterItsEnd(t *testing.T) {
 	}
 }
 
-// TestAPluginThatHasLetGoDoesNotEndTheSession: a call whose context ends before the next
-// plugin serves the session says that. Only a reason makes a loss of what a call is told.
-func TestAPluginThatHasLetGoDoesNotEndTheSession(t *testing.T) {
+// The error of a call whose context ends before the next plugin serves the session says so.
+// ErrSessionLost in an answer counts as a loss only with a reason.
+func TestAPluginThatHasDetachedDoesNotEndTheSession(t *testing.T) {
 	letGo := fmt.Errorf("%w: let go", recipes.ErrSessionLost)
-	for _, test := range []struct{ said, want, not error }{
+	for _, test := range []struct{ answered, want, not error }{
 		{letGo, context.Canceled, recipes.ErrSessionLost},
 		{fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, letGo), recipes.ErrUnknownOutcome, recipes.ErrSessionLost},
 		{recipes.ErrExpired, recipes.ErrExpired, context.Canceled},
@@ -284,16 +282,16 @@ func TestAPluginThatHasLetGoDoesNotEndTheSession(t *testing.T) {
 		c := client.Unconnected()
 		wanted, cancel := context.WithCancel(ctx(t))
 		play(t, c, &scripted{open: serves(time.Hour), acquired: cancel, acquire: func(*pb.AcquireRequest) (*pb.AcquireResponse, error) {
-			return nil, rpcwire.ToStatus(test.said, nil)
+			return nil, rpcwire.ToStatus(test.answered, nil)
 		}})
 		_, err := lock(t, openScripted(t, c), recipes.LockConfig{}).Acquire(wanted)
 		if !errors.Is(err, test.want) || errors.Is(err, test.not) {
-			t.Errorf("%v: %v", test.said, err)
+			t.Errorf("%v: %v", test.answered, err)
 		}
 	}
 }
 
-// shared is a stream on which several may send.
+// shared is a stream on which several goroutines may send.
 type shared struct {
 	leaseStream
 	mu *sync.Mutex

@@ -13,9 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestAWaiterThatCannotBeTakenUpAsksAgain: by the same id, when the next plugin serves the
-// session.
-func TestAWaiterThatCannotBeTakenUpAsksAgain(t *testing.T) {
+// It asks with the same id, once the next plugin serves the session.
+func TestAWaiterThatCannotBeResumedAsksAgain(t *testing.T) {
 	c := client.Unconnected()
 	streams, ended := make(chan shared, 1), make(chan struct{})
 	t.Cleanup(func() { close(ended) })
@@ -34,10 +33,10 @@ func TestAWaiterThatCannotBeTakenUpAsksAgain(t *testing.T) {
 		},
 	})
 	s := openScripted(t, c)
-	told, got := make(chan recipes.Place, 2), make(chan error, 1)
-	l := lock(t, s, recipes.LockConfig{Joined: func(p recipes.Place) { told <- p }})
+	places, got := make(chan recipes.Place, 2), make(chan error, 1)
+	l := lock(t, s, recipes.LockConfig{Joined: func(p recipes.Place) { places <- p }})
 	go func() { _, err := l.Acquire(ctx(t)); got <- err }()
-	if p := next(t, told); p.Znode != "/l/lock-1" {
+	if p := next(t, places); p.Znode != "/l/lock-1" {
 		t.Error(p)
 	}
 	kill()
@@ -46,7 +45,7 @@ func TestAWaiterThatCannotBeTakenUpAsksAgain(t *testing.T) {
 	play(t, c, &scripted{open: serves(time.Hour), acquire: func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 		asked <- r.GetRequestId() + " " + r.GetResumed().GetZnode()
 		if r.GetResumed() != nil {
-			return nil, rpcwire.ToStatus(fmt.Errorf("take up: %w", recipes.ErrUnsupported), nil)
+			return nil, rpcwire.ToStatus(fmt.Errorf("resume: %w", recipes.ErrUnsupported), nil)
 		}
 		return &pb.AcquireResponse{Grant: &pb.Grant{Token: 5, Znode: "/l/lock-2"}}, nil
 	}})
@@ -56,7 +55,7 @@ func TestAWaiterThatCannotBeTakenUpAsksAgain(t *testing.T) {
 			t.Errorf("asked %q, want %q", as, want)
 		}
 	}
-	if len(told) > 0 {
-		t.Error("told another place")
+	if len(places) > 0 {
+		t.Error("joined was called with another place")
 	}
 }

@@ -44,12 +44,12 @@ func (m semaphore) TryAcquire(ctx context.Context) (recipes.Hold, error) {
 }
 
 func (m semaphore) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
-	g, err := m.recipe.acquire(ctx, "semaphore", m.cfg.Joined, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
+	g, err := m.recipe.acquire(ctx, "semaphore", m.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		return m.s.semaphores.AcquirePermit(ctx, &pb.AcquirePermitRequest{
 			Session: m.s.handle, RequestId: id,
 			Path: m.path, Strategy: string(m.cfg.Strategy), Data: m.cfg.Data,
 			Try: try, Announce: m.s.announces(m.cfg.Joined), Permits: int32(m.cfg.Permits),
-			Dialect: m.dialect, Resumed: had,
+			Dialect: m.dialect, Resumed: resumed,
 		})
 	})
 	if err != nil {
@@ -92,13 +92,13 @@ func (m slots) TryAcquire(ctx context.Context) (recipes.SlotHold, error) {
 
 func (m slots) acquire(ctx context.Context, try bool) (recipes.SlotHold, error) {
 	var slot int
-	g, err := m.recipe.acquire(ctx, "slots", m.cfg.Joined, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
+	g, err := m.recipe.acquire(ctx, "slots", m.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		a, err := m.s.semaphores.AcquireSlot(ctx, &pb.AcquireSlotRequest{
 			Session: m.s.handle, RequestId: id,
 			Path: m.path, Strategy: string(m.cfg.Strategy), Data: m.cfg.Data,
-			Try: try, Announce: m.s.announces(m.cfg.Joined), Permits: int32(m.cfg.Permits), Resumed: had,
+			Try: try, Announce: m.s.announces(m.cfg.Joined), Permits: int32(m.cfg.Permits), Resumed: resumed,
 		})
-		if had.GetToken() == 0 { // else the hold is resumed, and has its number
+		if resumed.GetToken() == 0 { // a resumed hold keeps its number
 			slot = int(a.GetSlot())
 		}
 		return a, err

@@ -11,15 +11,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A way is how a unary call is made. The zero value is for a read.
+// A way says how a unary call is made. The zero value is a read.
 type way struct {
-	counted bool          // Pause waits for it
-	waiter  *waiter       // that it belongs to; may be nil. DropRest would undo what it does: it is made before that.
-	left    time.Duration // that the call has when the session is over
+	counted bool          // Pause waits for the call
+	waiter  *waiter       // may be nil. DropRest would undo the call's effect, so the call is made before it.
+	left    time.Duration // how long the call may continue once the session is over
 
-	once    bool               // a write, see once
-	answers func(e error) bool // a write, see repeated
-	id      string             // a write, see by
+	once    bool               // for a write: see once
+	answers func(e error) bool // for a write: see repeated
+	id      string             // for a write: see by
 }
 
 // unserved is the error of a call that was not made.
@@ -27,45 +27,45 @@ type unserved struct{ error }
 
 func (u unserved) Unwrap() error { return u.error }
 
-// unanswered is the error of a write whose plugin has ended.
+// unanswered is the error of a write whose plugin ended before it answered.
 type unanswered struct{}
 
 func (unanswered) Error() string { return "the plugin has ended before it answered" }
 
-// complete makes a call, and again where its plugin has ended and it may be. A plugin that lets go of the session
-// refuses writes that it has not begun, and these are made again. If another one has ended
-// before it answered a write, and the session goes on, the outcome is unknown, unless the
-// call is repeated and answered.
+// complete makes a call, and repeats it if its plugin has ended and repeating is allowed. A
+// plugin that detaches the session refuses writes that it has not begun; these are repeated.
+// If a plugin ends before it answers a write, and the session continues, the outcome is
+// unknown, unless the call is repeated and answered.
 func (s *session) complete(ctx context.Context, how way, rpc func(context.Context) error) error {
 	for sent := false; ; {
 		t, err := s.send(ctx, how, rpc)
 		if err == nil {
 			return nil
 		}
-		e, said := wire.Error(err)
+		e, answered := wire.Error(err)
 		ended := s.outlived(ctx, t, err)
 		switch {
 		case ended && (how.once || how.answers != nil):
-			sent = sent || !said || errors.Is(e, recipes.ErrUnknownOutcome)
+			sent = sent || !answered || errors.Is(e, recipes.ErrUnknownOutcome)
 			if sent && how.once {
 				return unanswered{}
 			}
 		case ended:
-		case sent && !(said && how.answers(e)):
-			return fmt.Errorf("%w, and then: %w", unanswered{}, s.verdict(ctx, e, said))
+		case sent && !(answered && how.answers(e)):
+			return fmt.Errorf("%w, and then: %w", unanswered{}, s.verdict(ctx, e, answered))
 		default:
 			return err
 		}
 	}
 }
 
-// persist repeats a call until it is answered, the session is over or ctx ends. It returns
-// what the plugin said.
+// persist repeats a call until the plugin answers, the session is over or ctx ends. It
+// returns the plugin's answer.
 func (s *session) persist(ctx context.Context, how way, rpc func(context.Context) error) error {
 	for {
 		err := s.complete(ctx, how, rpc)
-		e, said := wire.Error(err)
-		if err == nil || said {
+		e, answered := wire.Error(err)
+		if err == nil || answered {
 			return e
 		}
 		if !s.linger(ctx, retryPause) {
@@ -74,12 +74,12 @@ func (s *session) persist(ctx context.Context, how way, rpc func(context.Context
 	}
 }
 
-// send makes a call when a plugin serves the session, and returns the generation in which it
-// was made, or nil. The error is gRPC's, or says why the call was not made.
+// send makes a call when a plugin serves the session. It returns the generation in which the
+// call was made, or nil. The error comes from gRPC, or is unserved.
 //
-// The call goes to the plugin that served the session when it began, also when another one
-// does by then. So it can never reach a plugin that is still taking the session up. It ends
-// with that generation or the session.
+// The call goes to the plugin that served the session when the call began, even if another
+// one serves it by then. So it can never reach a plugin that is still resuming the session.
+// It ends with that generation or the session.
 func (s *session) send(ctx context.Context, how way, rpc func(context.Context) error) (*generation, error) {
 	if err := cmp.Or(s.Err(), ctx.Err()); err != nil {
 		return nil, unserved{err}
@@ -88,7 +88,7 @@ func (s *session) send(ctx context.Context, how way, rpc func(context.Context) e
 	if err != nil {
 		return nil, err
 	}
-	left := how.left // so that the function does not keep the rest
+	left := how.left // the function below must not keep the rest of how alive
 	calling, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.over, func() { time.AfterFunc(left, cancel) })
 	err = rpc(t.plugin.to(calling))
@@ -98,13 +98,13 @@ func (s *session) send(ctx context.Context, how way, rpc func(context.Context) e
 		t.uncount()
 	}
 	if how.waiter != nil {
-		s.answered(how.waiter)
+		s.returned(how.waiter)
 	}
 	return t, err
 }
 
-// enter waits until a plugin serves the session, or the call's waiter is offered a turn, and
-// notes the call there.
+// enter waits until a plugin serves the session, or the call's waiter is offered a turn. It
+// records the call in that generation.
 func (s *session) enter(ctx context.Context, how way) (*generation, error) {
 	var turns <-chan turn
 	if how.waiter != nil {
@@ -143,10 +143,10 @@ func notServed(ctx context.Context) error {
 	return unserved{fmt.Errorf("%w: the plugin has ended, and no other serves the session yet: %w", recipes.ErrUnavailable, ctx.Err())}
 }
 
-// count counts a call in a generation, unless the session is not served there any more.
+// count counts a call in a generation, unless t no longer serves the session.
 func (s *session) count(t *generation) bool {
 	t.changes.Add(1)
-	if s.serving.Load() == t { // holdBack, from now on, finds it counted
+	if s.serving.Load() == t { // from now on Pause waits for it
 		return true
 	}
 	t.uncount()
@@ -154,21 +154,21 @@ func (s *session) count(t *generation) bool {
 }
 
 // outlived reports whether a call failed with err because the plugin of its generation has
-// ended or let go of the session, which goes on. The stream tells that, if not at once. A
-// plugin that has let go takes some time to end.
+// ended or detached the session, and the session continues. The stream reports that, possibly
+// later. A plugin that has detached the session takes some time to end.
 func (s *session) outlived(ctx context.Context, t *generation, err error) bool {
 	if t == nil || !s.resumable {
 		return false
 	}
-	e, said := wire.Error(err)
+	e, answered := wire.Error(err)
 	switch {
-	case said && !errors.Is(e, recipes.ErrSessionLost), !said && (errors.Is(e, recipes.ErrTooLarge) || ctx.Err() != nil):
+	case answered && !errors.Is(e, recipes.ErrSessionLost), !answered && (errors.Is(e, recipes.ErrTooLarge) || ctx.Err() != nil):
 		return false
 	}
 	wait := time.NewTimer(verdictTimeout)
 	defer wait.Stop()
 	patience := wait.C
-	if s.leaves(t) != nil {
+	if s.detaching(t) != nil {
 		patience = nil
 	}
 	select {
@@ -181,11 +181,10 @@ func (s *session) outlived(ctx context.Context, t *generation, err error) bool {
 	return false
 }
 
-// retryPause is the pause between attempts of a call that is repeated until it is
-// answered.
+// retryPause is the pause between attempts of a call that is repeated until it is answered.
 const retryPause = 100 * time.Millisecond
 
-// linger waits for d. It reports false if the session is lost or ctx ends before.
+// linger waits for d. It returns false if the session is lost or ctx ends before.
 func (s *session) linger(ctx context.Context, d time.Duration) bool {
 	wait := time.NewTimer(d)
 	defer wait.Stop()

@@ -6,7 +6,7 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// services are those of a plugin.
+// services are the clients of a plugin's services.
 type services struct {
 	sessions       pb.SessionServiceClient
 	plugins        pb.PluginServiceClient

@@ -27,30 +27,30 @@ type session struct {
 	id           int64
 	resumeTicket []byte // for another plugin; a secret
 
-	resumable bool // it can outlive its plugin
+	resumable bool // it can outlive its plugin process
 
-	beating sync.Mutex // held while a beat is sent
+	sending sync.Mutex // held while a heartbeat is sent
 	clock   *clock
 	events  *feed.Feed[recipes.Event]
 
 	over context.Context // ends when the session is lost
 	end  context.CancelFunc
 
-	requests atomic.Uint64 // ids so far
+	requests atomic.Uint64 // the last request id
 
 	serving atomic.Pointer[generation] // nil while no plugin serves the session
 
 	mu      sync.Mutex
 	err     error
-	closed  bool               // Close waits, or has waited
-	grants  map[string]*grant  // that stand, by request id
-	waiters map[string]*waiter // by request id
+	closed  bool                    // Close waits, or has waited
+	held    map[string]*remoteGrant // grants that are held, by request id
+	waiters map[string]*waiter      // by request id
 	tasks   sync.WaitGroup
 
-	newest  *generation           // the latest that has a stream
-	owner   *generation           // whose grants count
-	taker   *generation           // that resumes what the owner had, or nil
-	owned   map[string]possession // that the owner knows, grants that are given back included
+	newest  *generation           // the latest with a stream
+	owner   *generation           // whose plugin has the grants
+	taker   *generation           // resumes what the owner had; may be nil
+	owned   map[string]possession // known to the owner, including grants being released
 	changed chan struct{}         // closed, and replaced, when serving changes
 
 	closing  sync.Once
@@ -62,7 +62,7 @@ func newSession(c *Client, cfg recipes.SessionConfig, t *generation, o *pb.Opene
 		Client: c, cfg: cfg,
 		handle: o.GetSession(), id: o.GetSessionId(), resumeTicket: o.GetTicket(),
 		events: feed.New(recipes.Event{State: t.state}),
-		grants: make(map[string]*grant), owned: make(map[string]possession), waiters: make(map[string]*waiter),
+		held:   make(map[string]*remoteGrant), owned: make(map[string]possession), waiters: make(map[string]*waiter),
 		resumable: len(o.GetTicket()) > 0 && t.plugin.died != nil,
 		newest:    t, owner: t, changed: make(chan struct{}),
 	}
@@ -74,8 +74,8 @@ func newSession(c *Client, cfg recipes.SessionConfig, t *generation, o *pb.Opene
 	return s
 }
 
-// run starts the session's goroutines. It waits for the first echo, because before it
-// the age of the session is unknown, and until it is known how calls go.
+// run starts the session's goroutines. It waits for the first echo, which makes the age of
+// the session known, and until it is known which connection serves calls.
 func (s *session) run(ctx context.Context) error {
 	t := s.newest
 	if !s.spawn(func() { s.live(t) }) {
@@ -100,8 +100,8 @@ func (s *session) run(ctx context.Context) error {
 	return nil
 }
 
-// spawn runs f in a goroutine that Close waits for, or not at all when the
-// session was closed.
+// spawn runs f in a goroutine that Close waits for. Once the session is closed it does
+// nothing and returns false.
 func (s *session) spawn(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,18 +116,19 @@ func (s *session) spawn(f func()) bool {
 	return false
 }
 
-// listen takes what a plugin tells until its stream ends. The stream is the lease: its
-// end is the session's, unless another plugin can take the session up. None can where the
-// loss is final: the plugin has told it and did not let go, or the host has decided it.
+// listen reads a plugin's messages until its stream ends. The stream is the lease: the
+// session ends with it, unless another plugin can resume the session. No plugin can if the
+// loss is final: the plugin has reported it and did not detach the session, or the host has
+// decided it.
 func (s *session) listen(t *generation) (why error, final bool) {
 	for {
 		m, err := t.stream.Recv()
-		if err != nil || t.plugin.ctx.Err() != nil { // Fail comes first: the plugin may tell what came of it
+		if err != nil || t.plugin.ctx.Err() != nil { // Fail takes precedence: the plugin's message may be its consequence
 			return streamEnd(t, err), t.plugin.ctx.Err() != nil
 		}
 		if c := m.GetStateChanged(); c.GetState() == pb.State_STATE_LOST {
 			why := wire.Failure(c.GetReason(), recipes.ErrSessionLost)
-			return why, isLoss(why) || !s.wasLetGo(t, true)
+			return why, isLoss(why) || !s.wasDetached(t, true)
 		}
 		s.take(t, m)
 	}
@@ -144,7 +145,7 @@ func streamEnd(t *generation, err error) error {
 func (s *session) take(t *generation, m *pb.OpenResponse) {
 	switch m := m.GetMessage().(type) {
 	case *pb.OpenResponse_StateChanged:
-		s.tell(t, wire.State(m.StateChanged.GetState()))
+		s.setState(t, wire.State(m.StateChanged.GetState()))
 	case *pb.OpenResponse_GrantLost:
 		if g := s.forget(m.GrantLost.GetRequestId()); g != nil {
 			g.lose(wire.Failure(m.GrantLost.GetReason(), recipes.ErrNotHeld))
@@ -156,8 +157,8 @@ func (s *session) take(t *generation, m *pb.OpenResponse) {
 	}
 }
 
-// tell tells the application the state, if the plugin that says it serves the session.
-func (s *session) tell(t *generation, state recipes.State) {
+// setState publishes the state, if the plugin that reports it serves the session.
+func (s *session) setState(t *generation, state recipes.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.state = state
@@ -168,22 +169,15 @@ func (s *session) tell(t *generation, state recipes.State) {
 	s.changed = make(chan struct{})
 }
 
-// lose ends the session and hangs up, so that a plugin that still holds it
+// lose ends the session and cancels the stream, so that a plugin that still holds the session
 // closes it.
 func (s *session) lose(reason error) {
 	s.finish(reason)
-	s.hangUp()
+	s.latest().hangUp()
 }
 
-func (s *session) hangUp() {
-	s.mu.Lock()
-	t := s.newest
-	s.mu.Unlock()
-	t.hangUp()
-}
-
-// finish ends the session for this process. Only the first reason counts.
-// Everything that the session held has ended when Done closes.
+// finish ends the session in this process. Only the first reason counts. All grants of the
+// session have ended when Done closes.
 func (s *session) finish(reason error) {
 	s.mu.Lock()
 	if s.err != nil {
@@ -192,8 +186,8 @@ func (s *session) finish(reason error) {
 	}
 	s.err = reason
 	s.meters.SessionEnded(reason)
-	grants := s.grants
-	s.grants, s.owned = nil, nil
+	grants := s.held
+	s.held, s.owned = nil, nil
 	s.mu.Unlock()
 
 	for _, g := range grants {
@@ -236,12 +230,12 @@ func (s *session) Close(ctx context.Context) error {
 }
 
 func (s *session) close(ctx context.Context) error {
-	if t, err := s.enter(ctx, way{counted: true}); err == nil { // a session that no plugin serves is closed by the next one
+	if t, err := s.enter(ctx, way{counted: true}); err == nil { // if no plugin serves the session, the next one closes it
 		defer t.uncount()
 	}
-	s.finish(recipes.ErrClosed) // the stream still holds the session for the call
+	s.finish(recipes.ErrClosed) // the stream stays open for the call to Close
 	err := s.closeRemote(ctx)
-	s.hangUp()
+	s.latest().hangUp()
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
@@ -249,8 +243,8 @@ func (s *session) close(ctx context.Context) error {
 	return err
 }
 
-// closeRemote has ZooKeeper end the session, and says whether it has. It waits
-// no longer than the session timeout, after which there is nothing left to end.
+// closeRemote has ZooKeeper end the session, and returns an error if that is not confirmed.
+// It waits at most for the session timeout; ZooKeeper has ended the session by then.
 func (s *session) closeRemote(ctx context.Context) error {
 	unknown := func(cause error) error {
 		return fmt.Errorf("close session: %w: %w", recipes.ErrUnknownOutcome, cause)
@@ -266,13 +260,13 @@ func (s *session) closeRemote(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	e, said := wire.Error(err)
+	e, answered := wire.Error(err)
 	switch {
-	case said && errors.Is(e, recipes.ErrExpired):
+	case answered && errors.Is(e, recipes.ErrExpired):
 		return nil
-	case said && errors.Is(e, recipes.ErrUnknownOutcome):
+	case answered && errors.Is(e, recipes.ErrUnknownOutcome):
 		return e
-	case !said && ctx.Err() != nil:
+	case !answered && ctx.Err() != nil:
 		return unknown(ctx.Err())
 	}
 	return unknown(e)

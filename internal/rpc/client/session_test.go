@@ -42,7 +42,7 @@ func TestSessionsLossIsItsHoldsLossForTheSameReason(t *testing.T) {
 	}
 }
 
-func TestEventsTellEveryStateAndTheLossLast(t *testing.T) {
+func TestEventsReportEveryStateAndTheLossLast(t *testing.T) {
 	l := newLink(t)
 	s := l.open(t, 0)
 	events := s.Events(ctx(t))
@@ -69,8 +69,8 @@ func TestEventsTellEveryStateAndTheLossLast(t *testing.T) {
 	}
 }
 
-// TestCloseTellsWhatThePluginSaid: also when the caller's time is up.
-func TestCloseTellsWhatThePluginSaid(t *testing.T) {
+// Close returns the plugin's answer even if the caller's deadline has passed.
+func TestCloseReturnsThePluginsAnswer(t *testing.T) {
 	spy := newSpy()
 	s := newLink(t, spy.option()).open(t, 0)
 	c, cancel := context.WithCancel(ctx(t))
@@ -90,11 +90,11 @@ func TestCloseDoesNotHangOnAFrozenPlugin(t *testing.T) {
 	matches(t, s.Close(c), recipes.ErrUnknownOutcome, context.DeadlineExceeded)
 	matches(t, s.Err(), recipes.ErrClosed)
 	l.wire.thaw()
-	// Once it runs again it sees that the host has hung up.
+	// When the plugin runs again, it sees that the host has closed the stream.
 	closes(t, "the plugin's session", l.world.Session(0).Done())
 }
 
-// TestDeadPluginEndsTheSessionAtOnce cuts the connection.
+// The test cuts the connection.
 func TestDeadPluginEndsTheSessionAtOnce(t *testing.T) {
 	l := newLink(t)
 	s := l.open(t, 0)
@@ -107,7 +107,7 @@ func TestDeadPluginEndsTheSessionAtOnce(t *testing.T) {
 	matches(t, s.Close(ctx(t)), recipes.ErrUnknownOutcome)
 }
 
-// TestDeadHostHoldsNothing cuts the connection and looks at the other side.
+// The test cuts the connection and checks the other side.
 func TestDeadHostHoldsNothing(t *testing.T) {
 	l := newLink(t)
 	acquire(t, l.open(t, 0))
@@ -116,9 +116,9 @@ func TestDeadHostHoldsNothing(t *testing.T) {
 	l.inLine(t, 0)
 }
 
-// TestFrozenPluginLosesTheSessionInTime stops all that moves between host and
-// plugin, as SIGSTOP does to one of them. The host must give the session up
-// before the plugin, or ZooKeeper, can give its locks away.
+// The test freezes the connection between host and plugin, as SIGSTOP of one of them does.
+// The host must give up the session before the plugin, or ZooKeeper, can grant its locks to
+// others.
 func TestFrozenPluginLosesTheSessionInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 500 * time.Millisecond
@@ -132,14 +132,14 @@ func TestFrozenPluginLosesTheSessionInTime(t *testing.T) {
 		if d := time.Since(frozen); d > timeout {
 			t.Errorf("lost %v after the freeze; the session timeout is %v", d, timeout)
 		}
-		// The wire is frozen for the plugin too, which then takes its host for
+		// The wire is frozen for the plugin too, which then considers its host
 		// frozen and closes the session.
 		closes(t, "the plugin's session", l.world.Session(0).Done())
 		matches(t, l.world.Session(0).Err(), recipes.ErrClosed)
 	})
 }
 
-// TestLiveSessionOutlivesItsTimeout: beats keep it.
+// Heartbeats keep the session alive.
 func TestLiveSessionOutlivesItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLink(t)
@@ -152,8 +152,7 @@ func TestLiveSessionOutlivesItsTimeout(t *testing.T) {
 	})
 }
 
-// TestHostCountsFromTheLastContactWithZooKeeper: the plugin answers, but has
-// not heard from ZooKeeper; its word that it lives is not ZooKeeper's.
+// The plugin answers, but has no contact with ZooKeeper: its own liveness does not count.
 func TestHostCountsFromTheLastContactWithZooKeeper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 500 * time.Millisecond
@@ -169,8 +168,7 @@ func TestHostCountsFromTheLastContactWithZooKeeper(t *testing.T) {
 	})
 }
 
-// TestHostThatHoldsCountsFromWhatTheLeaderKnows: a server goes on answering the
-// plugin, and its leader hears nothing of that.
+// A server continues to answer the plugin, but the leader receives nothing.
 func TestHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 	for _, phase := range []time.Duration{0, 70 * time.Millisecond, 490 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -184,7 +182,7 @@ func TestHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 			h := acquire(t, s)
 			closes(t, "hold", h.Done())
 			if d := time.Since(cut); d > timeout {
-				t.Errorf("lost %v after the leader heard of it last", d)
+				t.Errorf("lost %v after the leader last received something", d)
 			}
 			matches(t, h.Err(), recipes.ErrDeadline)
 		})
@@ -201,7 +199,7 @@ func TestHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 	})
 }
 
-// TestASmallerTimeoutReachesTheHost, which beats oftener then, and counts by it.
+// The host then sends heartbeats more often, and counts by the smaller timeout.
 func TestASmallerTimeoutReachesTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const before, after = 40 * time.Second, 500 * time.Millisecond
@@ -221,9 +219,8 @@ func TestASmallerTimeoutReachesTheHost(t *testing.T) {
 	})
 }
 
-// TestShutdownTellsTheHostBeforeItLetsGo: what the host holds must be lost for
-// it before somebody else can be granted.
-func TestShutdownTellsTheHostBeforeItLetsGo(t *testing.T) {
+// The host must lose what it holds before another client can be granted it.
+func TestShutdownNotifiesTheHostBeforeItCloses(t *testing.T) {
 	world := new(fake.World)
 	release := make(chan struct{})
 	world.OnClose = func(*fake.Session) { <-release }
@@ -257,7 +254,7 @@ func TestFailEndsEverySession(t *testing.T) {
 	}
 }
 
-// TestInterruptedCallSaysThatNoServerWasReached, as it does in process.
+// The error is the same as in process.
 func TestInterruptedCallSaysThatNoServerWasReached(t *testing.T) {
 	l := newLink(t)
 	s := l.open(t, 0)

@@ -12,12 +12,12 @@ import (
 	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 )
 
-// spy counts the unary calls of a client and can lose an answer.
+// spy counts the unary calls of a client and can drop an answer.
 type spy struct {
 	mu      sync.Mutex
 	calls   map[string]int
-	after   map[string]func() error // called once when the server has answered; what it returns is the answer
-	instead map[string]func() error // the next call is not sent, and this answers it
+	after   map[string]func() error // called once when the server has answered; its result replaces the answer
+	instead map[string]func() error // answers the next call, which is not sent
 }
 
 func newSpy() *spy {
@@ -45,7 +45,7 @@ func (s *spy) intercept(ctx context.Context, method string, req, reply any, cc *
 	return err
 }
 
-// loseAnswer loses the next answer to a call after running f.
+// loseAnswer runs f and then drops the next answer to a call.
 func (s *spy) loseAnswer(name string, f func()) {
 	s.answer(name, func() error {
 		f()
@@ -53,14 +53,14 @@ func (s *spy) loseAnswer(name string, f func()) {
 	})
 }
 
-// answer has f give the next answer to a call.
+// answer makes f give the next answer to a call.
 func (s *spy) answer(name string, f func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.after[name] = f
 }
 
-// refuse has f refuse the next call before it reaches the plugin.
+// refuse makes f refuse the next call before it reaches the plugin.
 func (s *spy) refuse(name string, f func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,10 +18,10 @@ type transaction struct {
 	variant recipes.Variant
 }
 
-// site is the host's half of a participant.
+// site is the host's half of a site.
 type site struct {
 	*transaction
-	part    part // by the site's membership
+	part    part // its key is the site's membership
 	name    string
 	payload []byte
 }
@@ -32,7 +32,7 @@ func (s *session) Transaction(path string, cfg recipes.TransactionConfig) (recip
 		return nil, err
 	}
 	if path == "/" {
-		return nil, fmt.Errorf("%w: the root is no transaction", recipes.ErrInvalid)
+		return nil, fmt.Errorf("%w: the root cannot be a transaction", recipes.ErrInvalid)
 	}
 	variant, err := cfg.Variant.Normalize()
 	if err != nil {
@@ -41,8 +41,8 @@ func (s *session) Transaction(path string, cfg recipes.TransactionConfig) (recip
 	return &transaction{r, variant}, nil
 }
 
-// Begin is not repeated: a plugin that has ended may have begun. Nobody counts the votes
-// there until a site does.
+// Begin is not repeated: a plugin that has ended may have begun the transaction. No votes are
+// counted there until a site joins.
 func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string) error {
 	if err := recipes.ValidateSites(sites); err != nil {
 		return fmt.Errorf("%s: %w", t, err)
@@ -63,12 +63,12 @@ func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string
 	return nil
 }
 
-// coordinator is the key of the coordinator's place. That of a site does not begin with a
+// coordinator returns the key of the coordinator's part. A site's key does not begin with a
 // slash.
 func (t *transaction) coordinator() string { return t.path }
 
-// Coordinate is repeated for the transaction that this session has begun. Any other one
-// may be over by then, and its successor is not to be mistaken for it.
+// Coordinate is repeated only for the transaction that this session has begun. Any other
+// transaction may be over by then, and its successor must not be mistaken for it.
 func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) {
 	id, how, place, calls := t.s.requestID(), once, t.s.part(t.coordinator()), 0
 	if place != nil {
@@ -85,14 +85,14 @@ func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) 
 		func(a *pb.CoordinateTransactionResponse) recipes.Decision { return wire.Decision(a.GetDecision()) })
 	if place != nil {
 		place.end(err)
-		if err != nil { // the plugin that was to give up the place may have ended
+		if err != nil { // the plugin that should end the role may have ended
 			t.s.abandon(place.request)
 		}
 	}
 	return d, err
 }
 
-// Abort is not repeated: the transaction may be over by then, and another one have begun.
+// Abort is not repeated: the transaction may be over by then, and another one may have begun.
 func (t *transaction) Abort(ctx context.Context, reason string) (recipes.Decision, error) {
 	return write(ctx, t.recipe, once, t.s.transactions.AbortTransaction,
 		&pb.AbortTransactionRequest{Session: t.s.handle, Path: t.path, Reason: wire.Text(reason)},
@@ -100,7 +100,7 @@ func (t *transaction) Abort(ctx context.Context, reason string) (recipes.Decisio
 }
 
 func (t *transaction) Join(ctx context.Context, name string) (recipes.Site, error) {
-	w, id := &waiter{turns: make(chan turn, 1), anew: true}, t.s.requestID()
+	w, id := &waiter{turns: make(chan turn, 1), always: true}, t.s.requestID()
 	how := repeated(answers).by(id)
 	how.waiter = w
 	t.s.expect(id, w)
@@ -154,7 +154,8 @@ func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
 	return d, s.explain(err)
 }
 
-// Done may find that the transaction is over: the plugin that has ended had done it.
+// Done is repeated, and the transaction may be over by then: the plugin that ended has
+// finished the site.
 func (s *site) Done(ctx context.Context) error {
 	_, err := write(ctx, s.recipe, repeated(s.answers), s.s.transactions.FinishSite,
 		&pb.FinishSiteRequest{Session: s.s.handle, Membership: s.part.key}, nothing)
@@ -167,10 +168,10 @@ func (s *site) Done(ctx context.Context) error {
 	return s.explain(err)
 }
 
-// errDone is why no plugin knows a site.
+// errDone is the reason why no plugin has a finished site.
 var errDone = fmt.Errorf("%w: the site is done", recipes.ErrNoTransaction)
 
-// explain says why a plugin does not know the site.
+// explain adds the reason why the plugin does not have the site.
 func (s *site) explain(err error) error {
 	if lost := s.part.loss(); lost != nil && errors.Is(err, recipes.ErrNoTransaction) {
 		return fmt.Errorf("%s: %w", s, keepOutcome(lost, err))
@@ -178,8 +179,9 @@ func (s *site) explain(err error) error {
 	return err
 }
 
-// answers is that of the package. A plugin that has not resumed the site does not know it,
-// which answers no call that was made before, unless none can have had an effect.
+// answers is the package's answers for calls of a site. A plugin that has not resumed the
+// site does not have it. That error does not answer an earlier call, unless no earlier call
+// can have had an effect.
 func (s *site) answers(e error) bool {
 	lost := s.part.loss()
 	if lost != nil && errors.Is(e, recipes.ErrNoTransaction) {

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// commit is a two-phase commit on an embedded server: one session in which calls lose
-// their answers, and one beside the plugin.
+// commit is a two-phase commit on an embedded server. It has one session whose calls lose
+// their answers, and one outside the plugin.
 type commit struct {
 	*spy
 	tx, beside recipes.Transaction
@@ -32,7 +32,7 @@ func newCommit(t *testing.T, variant recipes.Variant) commit {
 	return commit{spy, transaction(newLinkOver(t, zookeeper.Open, spy.option()).client.Open), transaction(zookeeper.Open)}
 }
 
-// site joins as the only site, beside the plugin, and votes to commit.
+// site joins as the only site, outside the plugin, and votes to commit.
 func (c commit) site(t *testing.T) recipes.Site {
 	t.Helper()
 	site, err := c.beside.Join(ctx(t), "a")
@@ -45,8 +45,8 @@ func (c commit) site(t *testing.T) recipes.Site {
 	return site
 }
 
-// TestBeginWhoseAnswerIsLostLeavesNoCoordinator: the session would be one that does
-// not count, and the sites would wait until it ends.
+// Otherwise the session would be a coordinator that does not count votes, and the sites would
+// wait until it ends.
 func TestBeginWhoseAnswerIsLostLeavesNoCoordinator(t *testing.T) {
 	for _, variant := range recipes.Variants() {
 		for name, cancelled := range map[string]bool{"the answer is lost": false, "and the caller cancels": true} {
@@ -70,8 +70,8 @@ func TestBeginWhoseAnswerIsLostLeavesNoCoordinator(t *testing.T) {
 	}
 }
 
-// TestCoordinatorStaysWhoGotTheAnswer: the id is only for Abandon.
-func TestCoordinatorStaysWhoGotTheAnswer(t *testing.T) {
+// The request id is only used by Abandon.
+func TestCoordinatorKeepsItsRoleAfterTheAnswer(t *testing.T) {
 	c := newCommit(t, recipes.CoordinatorOnly)
 	must.Do(t, c.tx.Begin(ctx(t), nil, "a"))
 	status, err := c.beside.Status(ctx(t))
@@ -80,8 +80,7 @@ func TestCoordinatorStaysWhoGotTheAnswer(t *testing.T) {
 	}
 }
 
-// TestLostAnswersOfATransactionAreUnknownOutcomes: a site may have joined, the
-// decision may have been made.
+// A site may have joined, and the decision may have been made.
 func TestLostAnswersOfATransactionAreUnknownOutcomes(t *testing.T) {
 	c := newCommit(t, recipes.OwnNodes)
 	must.Do(t, c.tx.Begin(ctx(t), nil, "a"))
@@ -104,9 +103,9 @@ func TestLostAnswersOfATransactionAreUnknownOutcomes(t *testing.T) {
 	}
 }
 
-// TestASiteThatIsNotResumedDoesNotHideWhatItsPluginMayHaveDone: the plugin dies before it
-// answers. The next one does not know the site, which says nothing of the call before.
-func TestASiteThatIsNotResumedDoesNotHideWhatItsPluginMayHaveDone(t *testing.T) {
+// The plugin dies before it answers. The next one does not have the site, which says nothing
+// about the earlier call.
+func TestASiteThatIsNotResumedDoesNotHideAnUnknownOutcome(t *testing.T) {
 	for _, call := range []string{"VoteTransaction", "FinishSite"} {
 		for _, sent := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, sent before: %v", call, sent), func(t *testing.T) {

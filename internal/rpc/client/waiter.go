@@ -8,37 +8,38 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A waiter is a call that waits for its grant, and for the place where its contender has joined.
+// A waiter is a call that waits for its grant, and for the place at which its contender
+// joined.
 type waiter struct {
-	joined  func(recipes.Place) // may be nil
-	once    sync.Once
-	telling sync.WaitGroup // while the call goes on
+	joined    func(recipes.Place) // may be nil
+	once      sync.Once
+	notifying sync.WaitGroup // calls of joined while the call continues
 
-	turns chan turn // holds one: the latest that resumePossessions has offered
-	anew  bool      // it takes a turn also without a znode: DropRest would undo what it does
-	had   *pb.Grant // the place that the call has to resume, or nil
+	turns   chan turn // holds one: the latest turn that resumePossessions offered
+	always  bool      // it is offered turns even without a znode: DropRest would undo the call's effect
+	resumed *pb.Grant // the place to resume, or nil
 
 	// Under the session's mu:
-	on    *generation // in which the call is made; nil when it has returned
-	znode string      // that it waits with, if that is known
-	at    *generation // whose plugin knows it, or has answered it
-	took  func()      // tells resumePossessions so; may be nil
+	on    *generation // the generation of the call; nil when it has returned
+	znode string      // the contender's znode, if known
+	at    *generation // whose plugin has the contender, or has answered
+	took  func()      // notifies resumePossessions; may be nil
 }
 
 // A turn is offered to a call whose contender can be resumed in a generation.
 type turn struct {
 	in   *generation
-	done chan struct{} // to be closed when it was, or will not be
+	done chan struct{} // the call closes it when the contender was resumed, or will not be
 }
 
-func (w *waiter) tell(p recipes.Place) {
+func (w *waiter) notify(p recipes.Place) {
 	if w.joined != nil {
 		w.once.Do(func() { w.joined(p) })
 	}
 }
 
-// offer offers a turn, in the place of one that nobody waits for any more. It needs the
-// session's mu: a call that has left before is offered nothing.
+// offer offers a turn, replacing one that was not taken. The caller holds the session's mu,
+// so a call that has returned is offered nothing.
 func (w *waiter) offer(t turn) {
 	select {
 	case <-w.turns:
@@ -47,22 +48,23 @@ func (w *waiter) offer(t turn) {
 	w.turns <- t
 }
 
-// begins notes in which generation the call is made, and forgets its place unless it was
-// offered a turn to take that up.
+// begins records the generation in which the call is made. The call drops its place, unless
+// it was offered a turn to resume it.
 func (s *session) begins(w *waiter, t *generation, offered *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w.on, w.took, w.had = t, nil, nil
+	w.on, w.took, w.resumed = t, nil, nil
 	if offered == nil {
 		w.znode = ""
 		return
 	}
-	w.took, w.had = sync.OnceFunc(func() { close(offered.done) }), &pb.Grant{Znode: w.znode}
+	w.took, w.resumed = sync.OnceFunc(func() { close(offered.done) }), &pb.Grant{Znode: w.znode}
 }
 
-// placed notes where the contender stands, as the plugin of a generation says, and tells the
-// application. It is told in a goroutine of its own. It may make a call of the session, and
-// if the plugin dies, that call waits until resumePossessions has seen this one again.
+// placed records the contender's place, as reported by the plugin of a generation, and
+// notifies the application in a separate goroutine. The callback may make a call of the
+// session. If the plugin dies, that call waits until resumePossessions has checked this
+// waiter again.
 func (s *session) placed(w *waiter, t *generation, p recipes.Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,11 +74,11 @@ func (s *session) placed(w *waiter, t *generation, p recipes.Place) {
 	w.znode = p.Znode
 	w.settle()
 	if w.joined != nil {
-		w.telling.Go(func() { w.tell(p) })
+		w.notifying.Go(func() { w.notify(p) })
 	}
 }
 
-// settle notes that the plugin knows of the contender, or does not need to. It needs the
+// settle records that the plugin has the contender, or does not need to. The caller holds the
 // session's mu.
 func (w *waiter) settle() {
 	w.at = w.on
@@ -85,15 +87,15 @@ func (w *waiter) settle() {
 	}
 }
 
-// answered notes that the call has returned.
-func (s *session) answered(w *waiter) {
+// returned records that the call has returned.
+func (s *session) returned(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.settle()
 	w.on = nil
 }
 
-// expect has resumePossessions offer turns to a waiter, until unexpect.
+// expect makes resumePossessions offer turns to a waiter, until unexpect.
 func (s *session) expect(id string, w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +113,7 @@ func (s *session) unexpect(id string, w *waiter) {
 	}
 }
 
-// joined tells a place to the call that waits for it, if it still does.
+// joined passes a place to the call that waits for it, if it still does.
 func (s *session) joined(t *generation, id string, p recipes.Place) {
 	s.mu.Lock()
 	w := s.waiters[id]
@@ -121,7 +123,7 @@ func (s *session) joined(t *generation, id string, p recipes.Place) {
 	}
 }
 
-// place finds out, after the call, where the contender had joined.
+// place returns the place at which the contender joined, from the call's answer or error.
 func place(a answer, err error) (recipes.Place, bool) {
 	if err != nil {
 		return wire.PlaceOf(err)

@@ -10,12 +10,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/feed"
 )
 
-// watch opens a stream of the plugin's whose first message is the present value. It
-// returns a channel that gives that value and then the latest of those that follow.
-// It reads without waiting for the application, so a slow reader gets the latest
-// value. When the plugin ends and the session goes on, another stream takes the place of
-// this one, and its first value is given if it is another one. The channel is closed when
-// ctx ends or the session is lost.
+// watch opens a stream of the plugin's whose first message is the current value. It returns a
+// channel that delivers that value and then the latest of the following ones. It reads
+// without waiting for the application, so a slow reader gets the latest value. If the plugin
+// ends and the session continues, watch opens another stream, whose first value is delivered
+// only if it differs. The channel is closed when ctx ends or the session is lost.
 func watch[M, T any](ctx context.Context, s *session, what string,
 	open func(context.Context) (grpc.ServerStreamingClient[M], error), value func(*M) T) (<-chan T, error) {
 	if err := s.Err(); err != nil {
@@ -36,9 +35,9 @@ func watch[M, T any](ctx context.Context, s *session, what string,
 		for w.next(watching) {
 			values.Set(value(w.last))
 		}
-		// The loss of the session, which may have ended it, comes on another stream.
-		// A reader that has read the watch to its end asks Session.Err for it.
-		// Otherwise the servers refuse to be read.
+		// The loss of the session may have ended this stream, but is reported on another one.
+		// A reader that has reached the end of the watch calls Session.Err for it. Without
+		// this wait Err could still be nil.
 		s.linger(watching, verdictTimeout)
 	}) {
 		end()
@@ -47,14 +46,14 @@ func watch[M, T any](ctx context.Context, s *session, what string,
 	return values.Watch(watching), nil
 }
 
-// watcher reads a stream, and another one when its plugin has ended.
+// watcher reads a stream, and opens another one when its plugin has ended.
 type watcher[M any] struct {
 	s    *session
 	open func(context.Context) (grpc.ServerStreamingClient[M], error)
 
 	in     *generation
 	stream grpc.ServerStreamingClient[M]
-	last   *M // that was read
+	last   *M // the last message read
 }
 
 // begin opens a stream and reads its first message.
@@ -79,7 +78,7 @@ func (w *watcher[M]) begin(ctx context.Context) error {
 	}
 }
 
-// next reads the next message. It reports false at the end of the stream.
+// next reads the next message. It returns false at the end of the stream.
 func (w *watcher[M]) next(ctx context.Context) bool {
 	for {
 		m, err := w.stream.Recv()

@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// lateLoss is a wire on which the loss of a session comes a moment after the end
-// of the watches, which are streams of their own.
+// lateLoss is a wire on which the loss of a session arrives slightly after the end of the
+// watches, which are separate streams.
 func lateLoss(moment time.Duration) grpc.DialOption {
 	return grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		st, err := streamer(ctx, desc, cc, method, opts...)
@@ -41,8 +41,7 @@ func (l late) RecvMsg(m any) error {
 	return err
 }
 
-// TestWatchIsClosedWhenTheLossIsKnown: whoever reads it to the end asks
-// Session.Err why there is no more.
+// A reader that reaches the end of the channel calls Session.Err for the reason.
 func TestWatchIsClosedWhenTheLossIsKnown(t *testing.T) {
 	l := newLink(t, lateLoss(50*time.Millisecond))
 	s := l.open(t, 0)
@@ -53,7 +52,7 @@ func TestWatchIsClosedWhenTheLossIsKnown(t *testing.T) {
 	matches(t, s.Err(), recipes.ErrExpired)
 }
 
-// TestWatchThatBreaksIsClosed: though the session lives on.
+// The session continues.
 func TestWatchThatBreaksIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLink(t, grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {

@@ -11,26 +11,26 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// once is the way of a write whose doing twice would do harm. If gRPC fails it, or its plugin
-// ends before it answers, and the session goes on, its outcome is unknown. The stream may
-// tell the loss of the session before the call's answer is here, and the answer knows more:
-// the call has a moment left to bring it.
+// once is the way of a write that must not be made twice. If gRPC fails the call, or its
+// plugin ends before it answers and the session continues, the outcome is unknown. The stream
+// may report the loss of the session before the call's answer arrives, and the answer is more
+// precise. So the call may continue for a moment.
 var once = way{once: true, counted: true, left: answerTime}
 
-// repeated is the way of a write that may be made twice: it is made again when its plugin
-// has ended. answers reports whether what the next one says answers the call before too.
-// Otherwise the outcome is unknown.
+// repeated is the way of a write that may be made twice. It is repeated if its plugin has
+// ended. answers reports whether an error from the next plugin also answers the earlier call.
+// If it does not, the outcome is unknown.
 func repeated(answers func(e error) bool) way { return way{answers: answers, left: answerTime} }
 
-// by is for a call with a request id, which may wait for long before it does anything. When
-// its caller cancels it, the plugin is told so by Abandon. The call then has a moment left in
-// which it answers what has become of it. Cancelling the call itself would leave that
-// unknown. A call that gRPC failed is abandoned too: the caller does not know what it does.
+// by adds a request id, for a call that may wait long before it changes anything. When the
+// caller cancels the call, the plugin is notified by Abandon. The call then has a moment left
+// to answer with its outcome. Cancelling the call itself would leave the outcome unknown. A
+// call that gRPC failed is abandoned too: the caller does not know its effect.
 func (w way) by(id string) way { w.id = id; return w }
 
-// answerTime is what the answer may take to a call that was abandoned or whose session
-// was lost. It takes microseconds. Only a busy machine needs more, and there an unknown
-// outcome is worse than a late one.
+// answerTime bounds the wait for the answer to a call that was abandoned, or whose session
+// was lost. The answer normally takes microseconds. A busy machine may need more, and there
+// an unknown outcome is worse than a late one.
 const answerTime = time.Second
 
 // write makes a call that changes something.
@@ -55,19 +55,18 @@ func (s *session) write(ctx context.Context, how way, rpc func(context.Context) 
 		})()
 		return rpc(calling)
 	})
-	if _, said := wire.Error(err); err != nil && !said && !errors.As(err, new(unserved)) {
+	if _, answered := wire.Error(err); err != nil && !answered && !errors.As(err, new(unserved)) {
 		abandon()
 	}
 	return err
 }
 
-// answers reports whether an error of the plugin's is the answer to a call that was made
-// before, as it would be to that.
+// answers reports whether the plugin's error answers an earlier call of the same write too.
 func answers(e error) bool {
 	return definite(e) && !errors.Is(e, context.Canceled) && !errors.Is(e, context.DeadlineExceeded)
 }
 
-// definite reports whether an error of the plugin's says what has become of a call.
+// definite reports whether the plugin's error states the outcome of a call.
 func definite(e error) bool {
 	for _, none := range []error{recipes.ErrUnknownOutcome, recipes.ErrSessionLost, recipes.ErrUnavailable, recipes.ErrThrottled} {
 		if errors.Is(e, none) {
@@ -77,9 +76,9 @@ func definite(e error) bool {
 	return true
 }
 
-// writeAs makes a write once in a grant's name. It ends with the session, as the grant does.
-// ops are those that it is about, if any.
-func writeAs[Q, A any](ctx context.Context, g *grant, what string, ask method[Q, A], request Q, ops ...recipes.Op) error {
+// writeAs makes a write once, on behalf of a grant. The call ends with the session, like the
+// grant. ops are the operations of a guarded write.
+func writeAs[Q, A any](ctx context.Context, g *remoteGrant, what string, ask method[Q, A], request Q, ops ...recipes.Op) error {
 	if err := g.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -87,12 +86,12 @@ func writeAs[Q, A any](ctx context.Context, g *grant, what string, ask method[Q,
 	if err == nil {
 		return nil
 	}
-	e, said := wire.WriteError(err, ops)
+	e, answered := wire.WriteError(err, ops)
 	var refused *recipes.WriteError
 	if errors.As(e, &refused) {
 		return refused
 	}
-	if said {
+	if answered {
 		g.judge(e)
 	}
 	err = g.s.explainWrite(ctx, what, err)

@@ -18,8 +18,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestARepeatedCallWhoseOutcomeIsUnknown: its first plugin has ended, and may have carried
-// it out. What the next one says counts if it is an answer.
+// The call's first plugin has ended, and may have carried it out. The next plugin's answer
+// counts if it answers the earlier call.
 func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -64,7 +64,7 @@ func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
 	}
 }
 
-// TestAWriteThatWasNotSentHasNoUnknownOutcome: its session is lost while no plugin serves it.
+// The session is lost while no plugin serves it.
 func TestAWriteThatWasNotSentHasNoUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Unconnected()

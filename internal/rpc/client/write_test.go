@@ -12,8 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestCancelledPutIsAnsweredForAMoment: the plugin has that long to say what has
-// become of it. One that stands still does not keep the caller waiting.
+// The plugin has that long to report the outcome. A frozen plugin does not block the caller.
 func TestCancelledPutIsAnsweredForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLink(t)
@@ -33,9 +32,8 @@ func TestCancelledPutIsAnsweredForAMoment(t *testing.T) {
 	})
 }
 
-// TestChangeOutlastsItsSessionForAMoment: the stream tells the loss first, and the
-// call's answer knows that nothing was put. A plugin that does not answer leaves the
-// outcome unknown.
+// The stream reports the loss first, and the call's answer says that nothing was put. If the
+// plugin does not answer, the outcome is unknown.
 func TestChangeOutlastsItsSessionForAMoment(t *testing.T) {
 	const answerTime = time.Second
 	for name, test := range map[string]struct {
@@ -96,9 +94,9 @@ func (q refusingQueue) PutMany(context.Context, ...[]byte) ([]recipes.ElementID,
 	return nil, q.s.Err()
 }
 
-// TestAChangeThatAPluginHasNotBegunIsMadeOnWhatTheNextOneReads: between the two another
-// client deletes the key and creates it again, with as many changes as it had.
-func TestAChangeThatAPluginHasNotBegunIsMadeOnWhatTheNextOneReads(t *testing.T) {
+// Between the two plugins another client deletes the key and creates it again, with as many
+// changes as it had.
+func TestAChangeThatWasNotBegunIsMadeByTheNextPlugin(t *testing.T) {
 	t.Parallel()
 	s, before, after, move := moving(t)
 	c := must.Get(s.Configuration("/c"))(t)
@@ -107,7 +105,7 @@ func TestAChangeThatAPluginHasNotBegunIsMadeOnWhatTheNextOneReads(t *testing.T) 
 		must.Report(t, c.Delete(ctx(t), "key", recipes.AnyRevision))
 		must.Get(c.Set(ctx(t), "key", []byte("theirs"), recipes.NoRevision))(t)
 		move()
-		return recipes.ErrSessionLost // as of one that has let go of the session
+		return recipes.ErrSessionLost // like a plugin that has detached the session
 	})
 	_, err := c.Set(ctx(t), "key", []byte("mine"), revision)
 	matches(t, err, recipes.ErrBadVersion)

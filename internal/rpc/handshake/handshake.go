@@ -1,5 +1,5 @@
-// Package handshake is what a host and a plugin agree on before they speak gRPC: the
-// names and values of go-plugin's handshake, and the environment of a plugin process.
+// Package handshake holds what a host and a plugin agree on before they use gRPC. These are
+// the names and values of go-plugin's handshake, and the environment of a plugin process.
 // plugin/proto/PROTOCOL.md lists them for hosts in other languages.
 package handshake
 
@@ -11,25 +11,25 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Name is what the plugin is dispensed by.
+// Name is the name under which the plugin is dispensed.
 const Name = "recipes"
 
 // Version is the version of zkrecipes.v1 in go-plugin's handshake.
 const Version = 1
 
 const (
-	// LogLevelEnv is the environment variable in which a host passes the level that the
-	// plugin logs at, by hclog's names.
+	// LogLevelEnv is the environment variable in which a host passes the plugin's log level,
+	// as a name of hclog.
 	LogLevelEnv = "ZKRECIPES_PLUGIN_LOG_LEVEL"
 
-	// LifetimeEnv is the environment variable in which a host says which descriptor of the
-	// plugin is the reading end of a pipe. When the host has died, the plugin keeps the
-	// host's sessions for as long as any process has the writing end.
+	// LifetimeEnv is the environment variable in which a host passes the number of a plugin's
+	// descriptor: the reading end of a pipe. After the host has died, the plugin keeps the
+	// host's sessions as long as any process has the writing end open.
 	LifetimeEnv = "ZKRECIPES_PLUGIN_LIFETIME"
 )
 
-// Config is go-plugin's magic cookie. It is public and protects nothing. By it a plugin
-// knows whether a host has started it, or a person.
+// Config is go-plugin's magic cookie. It is public and protects nothing. It tells a plugin
+// that a host has started it, and not a person.
 func Config() goplugin.HandshakeConfig {
 	return goplugin.HandshakeConfig{
 		MagicCookieKey:   "ZKRECIPES_PLUGIN",
@@ -37,19 +37,18 @@ func Config() goplugin.HandshakeConfig {
 	}
 }
 
-// Host is what a host can talk to. The dispensed value is the *grpc.ClientConn to the
+// Host is the plugin set of a host. The dispensed value is the *grpc.ClientConn to the
 // plugin.
 func Host() map[int]goplugin.PluginSet {
 	return Plugin(func(*grpc.Server) error { return errors.New("a host serves nothing") })
 }
 
-// Plugin is what a plugin serves: the services that register registers.
+// Plugin is the plugin set of a plugin, whose services are registered by register.
 func Plugin(register func(*grpc.Server) error) map[int]goplugin.PluginSet {
 	return map[int]goplugin.PluginSet{Version: {Name: &ends{register: register}}}
 }
 
-// ends leaves everything to the services' own stubs: go-plugin only has to bring the two
-// ends together.
+// ends leaves everything to the services' own stubs: go-plugin only connects the two ends.
 type ends struct {
 	goplugin.NetRPCUnsupportedPlugin
 	register func(*grpc.Server) error

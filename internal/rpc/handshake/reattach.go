@@ -5,12 +5,11 @@ import (
 	"fmt"
 )
 
-// ReattachEnv names the environment variable that has a host use a plugin that runs
-// already, for example in a debugger, instead of launching one. Its value is a [Reattach]
-// in JSON.
+// ReattachEnv names the environment variable that makes a host use a running plugin, for
+// example one in a debugger, instead of launching one. Its value is a [Reattach] in JSON.
 const ReattachEnv = "ZKRECIPES_PLUGIN_REATTACH"
 
-// Reattach is where a plugin that is being debugged serves.
+// Reattach is the address of a plugin that is being debugged.
 type Reattach struct {
 	ProtocolVersion int    `json:"protocol_version"`
 	PID             int    `json:"pid"`
@@ -28,7 +27,7 @@ func ParseReattach(value string) (Reattach, error) {
 	case r.Network != "unix" && r.Network != "tcp" || r.Address == "":
 		return r, fmt.Errorf("%s: no address to connect to in %q", ReattachEnv, value)
 	case r.ProtocolVersion != Version:
-		return r, fmt.Errorf("%s: the plugin speaks protocol %d, this host %d", ReattachEnv, r.ProtocolVersion, Version)
+		return r, fmt.Errorf("%s: the plugin has protocol version %d, this host %d", ReattachEnv, r.ProtocolVersion, Version)
 	}
 	return r, nil
 }

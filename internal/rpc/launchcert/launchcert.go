@@ -1,6 +1,6 @@
-// Package launchcert makes the certificates of mutual TLS between a host and the plugin
-// that it launches. Each side makes its own for one launch, and trusts the other's and
-// nothing else.
+// Package launchcert makes the certificates for mutual TLS between a host and the plugin that
+// it launches. Each side makes a certificate for one launch, and trusts only the other
+// side's.
 package launchcert
 
 import (
@@ -18,12 +18,12 @@ import (
 // Name is the name in every certificate, whatever the address is.
 const Name = "localhost"
 
-// lifetime is longer than any process runs. The key is gone with the process.
+// lifetime is longer than any process runs. The key is lost with the process.
 const lifetime = 30 * 365 * 24 * time.Hour
 
-// New returns a certificate with its key, and the certificate alone in PEM. Both sides
-// use it as an authority too, which has signed itself. The key is of P-256: with P-521,
-// as go-plugin's own, the start of a plugin takes some 15 ms of processor time more.
+// New returns a certificate with its key, and the certificate alone in PEM. It is
+// self-signed, and both sides use it as the authority too. The key is on P-256: with P-521,
+// as in go-plugin, starting a plugin takes some 15 ms more processor time.
 func New() (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -13,43 +13,43 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// remembered is how many finished acquisitions a session keeps. A call that is repeated
-// after its answer was lost finds its acquisition.
+// remembered is how many finished acquisitions a session keeps, so that a call repeated after
+// a lost answer finds its acquisition.
 const remembered = 1024
 
-// releaseTimeout bounds the release of a grant that nobody waits for. The
-// recipes go on after it in the background.
+// releaseTimeout bounds the release of a grant that no call waits for. After it the recipe
+// continues in the background.
 const releaseTimeout = 5 * time.Second
 
-// A grant is what a recipe has granted, and how it is given back.
+// A grant is a recipe's grant together with the function that releases it.
 type grant struct {
 	recipes.Grant
 	giveBack func(context.Context) error // Hold.Release, Leadership.Resign and the like
 }
 
-// An acquirer waits for a grant. If the recipe has a line, it calls joined once.
+// An acquirer waits for a grant. If the recipe has a wait queue, it calls joined once.
 type acquirer func(ctx context.Context, joined func(recipes.Place)) (*grant, error)
 
-// An acquisition is what one request id asked for: from the call's arrival until
-// the session forgets it. It runs once, however often it is called.
+// An acquisition is the work for one request id, from the arrival of the call until the
+// session forgets it. It runs once, however often it is called.
 type acquisition struct {
-	id     string
-	had    bool // by the host, from another plugin
-	cancel context.CancelFunc
-	done   chan struct{} // closed when the fields below are set
+	id      string
+	resumed bool // the host had the grant from another plugin
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when the fields below are set
 
 	grant *grant
 	place *recipes.Place
 	err   error // may still change, under acquisitions.mu
 
 	// Under acquisitions.mu:
-	callers   int // that wait, or have not been answered yet
+	callers   int // calls without an answer
 	abandoned bool
 	watched   bool
 	finished  bool
 }
 
-// acquisitions are those of one session.
+// acquisitions are the acquisitions of one session.
 type acquisitions struct {
 	ss    *session
 	limit int
@@ -57,10 +57,10 @@ type acquisitions struct {
 	mu     sync.Mutex
 	closed bool
 	all    map[string]*acquisition
-	ended  []string                      // ids of the finished, the oldest first
-	waits  map[string]context.CancelFunc // of calls that are no acquisitions, by request id
+	ended  []string                      // ids of finished acquisitions, the oldest first
+	waits  map[string]context.CancelFunc // calls that ask for no grant, by request id
 
-	undos   map[string]func() // of such calls that have succeeded, by request id
+	undos   map[string]func() // undo such calls after success, by request id
 	undoIDs []string          // the oldest first
 }
 
@@ -68,31 +68,31 @@ func newAcquisitions(ss *session, limit int) *acquisitions {
 	return &acquisitions{ss: ss, limit: limit, all: make(map[string]*acquisition), waits: make(map[string]context.CancelFunc), undos: make(map[string]func())}
 }
 
-// knows reports whether a call of that id would repeat one.
+// knows reports whether a call with that id repeats an earlier one.
 func (a *acquisitions) knows(id string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.all[id] != nil
 }
 
-// call runs the acquirer for id, or joins the call that already does, and waits
-// for its end. When ctx ends first and nobody else waits for it, the contender
-// leaves the line. had is for a grant that the host has already. That is resumed all the
-// same, and the repeated call finds it.
-func (a *acquisitions) call(ctx context.Context, id string, had bool, announce func(recipes.Place), run acquirer) (*acquisition, error) {
+// call runs the acquirer for id, or joins the call that already does, and waits for its end.
+// If ctx ends first and no other call waits for it, the contender leaves the wait queue.
+// resumed says that the host already has the grant. Such a grant is resumed even if ctx ends,
+// and the repeated call finds it.
+func (a *acquisitions) call(ctx context.Context, id string, resumed bool, announce func(recipes.Place), run acquirer) (*acquisition, error) {
 	if id == "" {
 		return nil, fmt.Errorf("%w: request_id is empty", recipes.ErrInvalid)
 	}
-	c, first, err := a.enter(id, had, announce, run)
+	c, first, err := a.enter(id, resumed, announce, run)
 	if err != nil {
 		return nil, err
 	}
 	if first != nil {
-		// In this goroutine: another one would have to wake it for the answer. The acquirer
-		// goes on beyond the call for as long as others wait for it.
+		// The acquirer runs in this goroutine, because another one would have to wake it for
+		// the answer. It continues after ctx's end while other calls wait for it.
 		stop := context.AfterFunc(ctx, func() { _, _ = a.leave(ctx, c) })
 		first()
-		if !stop() { // it has left
+		if !stop() { // leave was called
 			return nil, ctx.Err()
 		}
 		return a.leave(ctx, c)
@@ -101,16 +101,16 @@ func (a *acquisitions) call(ctx context.Context, id string, had bool, announce f
 	case <-c.done:
 	case <-ctx.Done():
 	case <-a.ss.ctx.Done():
-		// The acquisition's own context ends with the session's. Its error says more, and
-		// comes soon.
+		// The acquisition's context ends with the session's. Its error is more precise, and
+		// arrives soon.
 		<-c.done
 	}
 	return a.leave(ctx, c)
 }
 
-// enter finds the acquisition of a call, or makes one. The first call of an acquisition has to
-// run the acquirer.
-func (a *acquisitions) enter(id string, had bool, announce func(recipes.Place), run acquirer) (c *acquisition, first func(), err error) {
+// enter finds or makes the acquisition of a call. The first call of an acquisition gets
+// first, and has to run it.
+func (a *acquisitions) enter(id string, resumed bool, announce func(recipes.Place), run acquirer) (c *acquisition, first func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c, ok := a.all[id]
@@ -122,7 +122,7 @@ func (a *acquisitions) enter(id string, had bool, announce func(recipes.Place), 
 			return nil, nil, fmt.Errorf("%w: the session holds or waits for %d things", recipes.ErrLimit, n)
 		}
 		ctx, cancel := context.WithCancel(a.ss.ctx)
-		c = &acquisition{id: id, had: had, cancel: cancel, done: make(chan struct{})}
+		c = &acquisition{id: id, resumed: resumed, cancel: cancel, done: make(chan struct{})}
 		a.all[id] = c
 		a.ss.tasks.Add(1)
 		first = func() {
@@ -134,15 +134,15 @@ func (a *acquisitions) enter(id string, had bool, announce func(recipes.Place), 
 	return c, first, nil
 }
 
-// leave ends one caller's wait. A caller whose context has ended cannot have read an
-// answer. So it gets none, and no grant stays behind, but for one that its host had before:
-// the host goes by that, and gives it back by Release or Abandon.
+// leave ends the wait of one caller. A caller whose context has ended cannot read an answer,
+// and gets none. If no other caller waits, the acquisition is dropped with its grant. A
+// resumed grant is kept: the host relies on it, and releases it by Release or Abandon.
 func (a *acquisitions) leave(ctx context.Context, c *acquisition) (*acquisition, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c.callers--
 	if ctx.Err() != nil {
-		if c.callers == 0 && !c.had {
+		if c.callers == 0 && !c.resumed {
 			a.drop(c)
 		}
 		return nil, ctx.Err()
@@ -184,7 +184,7 @@ func (a *acquisitions) run(ctx context.Context, c *acquisition, announce func(re
 	}
 }
 
-// lost says why a session has ended, also in the moment before the session says it.
+// lost returns the reason why a session has ended, even before Err returns it.
 func lost(ss *session) error {
 	if err := ss.Err(); err != nil {
 		return err
@@ -192,8 +192,8 @@ func lost(ss *session) error {
 	return context.Cause(ss.ctx)
 }
 
-// abandon is GrantService.Abandon: what id asked for is not wanted. An id that is
-// not known yet is remembered as unwanted, because Abandon may overtake its call.
+// abandon is GrantService.Abandon: it cancels the request with that id. It remembers an
+// unknown id as abandoned, because Abandon may overtake its call.
 func (a *acquisitions) abandon(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -218,7 +218,7 @@ func (a *acquisitions) abandon(id string) {
 	a.drop(c)
 }
 
-// drop leaves nothing of an acquisition behind. It needs mu.
+// drop cancels an acquisition, and releases its grant if it has one. The caller holds mu.
 func (a *acquisitions) drop(c *acquisition) {
 	if c.abandoned {
 		return
@@ -230,22 +230,23 @@ func (a *acquisitions) drop(c *acquisition) {
 		if !c.finished { // it was granted
 			a.giveUp(c)
 		}
-	default: // run will see that it is abandoned
+	default: // run will find it abandoned
 	}
 }
 
-// giveUp releases a grant that is not wanted. It needs mu.
+// giveUp releases the grant of an abandoned acquisition. The caller holds mu.
 func (a *acquisitions) giveUp(c *acquisition) {
 	c.err = fmt.Errorf("%w: request %s was abandoned", context.Canceled, c.id)
 	a.finish(c)
 	a.background(func() {
 		ctx, cancel := context.WithTimeout(a.ss.ctx, releaseTimeout)
 		defer cancel()
-		_ = c.grant.giveBack(ctx) // goes on by itself, or has ended with the session
+		_ = c.grant.giveBack(ctx) // it continues by itself, or has ended with the session
 	})
 }
 
-// finish notes that an acquisition is only remembered from now on. It needs mu.
+// finish marks an acquisition as finished: it is only remembered from now on. The caller
+// holds mu.
 func (a *acquisitions) finish(c *acquisition) {
 	if c.finished {
 		return
@@ -264,8 +265,8 @@ func (a *acquisitions) finished(c *acquisition) {
 	a.finish(c)
 }
 
-// retry has a failed acquisition's next call run again. It is for what was not resumed, which
-// has changed nothing: the host tries again, or asks for another contender by the same id.
+// retry makes the next call with the id run again. It is used after a failed resume, which
+// has changed nothing: the host tries again, or joins with a new contender under the same id.
 func (a *acquisitions) retry(c *acquisition) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -275,7 +276,7 @@ func (a *acquisitions) retry(c *acquisition) {
 	}
 }
 
-// granted finds a grant, finished ones included.
+// granted finds the acquisition of a grant, including finished ones.
 func (a *acquisitions) granted(id string) (*acquisition, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -292,7 +293,7 @@ func (a *acquisitions) granted(id string) (*acquisition, error) {
 	return nil, fmt.Errorf("%w: request %s holds nothing", recipes.ErrNotHeld, id)
 }
 
-// watch has the loss of a grant told, once.
+// watch reports the loss of a grant, once.
 func (a *acquisitions) watch(c *acquisition) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -310,13 +311,13 @@ func (a *acquisitions) watch(c *acquisition) {
 		err := c.grant.Err()
 		a.judge(c, err)
 		if errors.Is(err, recipes.ErrSessionLost) || errors.Is(err, recipes.ErrReleased) {
-			return // the stream's last message says the one; the host did the other
+			return // the stream's last message reports the first; the host made the second
 		}
-		a.ss.tellLost(c, err)
+		a.ss.reportLoss(c, err)
 	})
 }
 
-func (ss *session) tellLost(c *acquisition, reason error) {
+func (ss *session) reportLoss(c *acquisition, reason error) {
 	gone := &pb.GrantLost{RequestId: c.id, Reason: wire.ToFailure(reason)}
 	ss.out.put(&pb.OpenResponse{Message: &pb.OpenResponse_GrantLost{GrantLost: gone}})
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// stub is a grant that is never asked for anything.
+// stub is a grant without methods of its own.
 type stub struct{ recipes.Grant }
 
-// A grant whose release was refused is the caller's to release, however many others
-// end meanwhile. So is one that ended while its znode may be there.
-func TestGrantIsKnownUntilItsZnodeIsGone(t *testing.T) {
+// A grant whose release was refused can still be released, however many others end meanwhile.
+// So can one that ended while its znode may exist.
+func TestGrantIsKnownUntilItsZnodeIsDeleted(t *testing.T) {
 	for _, end := range []struct {
 		name  string
 		note  func(ts *acquisitions, c *acquisition)
@@ -50,8 +50,8 @@ func TestGrantIsKnownUntilItsZnodeIsGone(t *testing.T) {
 	}
 }
 
-// However many calls come, a session remembers so many of those that have ended, the
-// latest. They do not count as held.
+// A session remembers a limited number of ended acquisitions, the latest ones. They do not
+// count as held.
 func TestEndedAcquisitionsAreForgotten(t *testing.T) {
 	ss := &session{ctx: t.Context()}
 	ts := newAcquisitions(ss, 1)
@@ -77,13 +77,13 @@ func TestEndedAcquisitionsAreForgotten(t *testing.T) {
 	}
 }
 
-// A caller who has gone cannot know what it was granted, so the grant is given back. It may
-// go before the grant or after it. While another caller waits for the same, the grant
-// stays. A call that is repeated after that is not granted.
-func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
+// A caller whose context has ended cannot read its grant, so the grant is released, whether
+// the context ended before the grant or after it. While another caller waits for the same
+// grant, it is kept. A call that is repeated after the release gets no grant.
+func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		// run makes calls. allow has the acquirer succeed.
+		// run makes calls. allow makes the acquirer succeed.
 		run  func(t *testing.T, ts *acquisitions, ask acquirer, allow func())
 		back int32
 	}{
@@ -103,7 +103,7 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 			cancel()
 			allow()
 			_, err := ts.call(ctx, "it", false, nil, func(c context.Context, joined func(recipes.Place)) (*grant, error) {
-				<-c.Done() // it is too late
+				<-c.Done() // too late
 				return ask(c, joined)
 			})
 			if !errors.Is(err, context.Canceled) {
@@ -152,7 +152,7 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 				granted := make(chan struct{})
 				var back atomic.Int32
 				tt.run(t, ts, func(context.Context, func(recipes.Place)) (*grant, error) {
-					<-granted // though its context has ended
+					<-granted // even though its context has ended
 					return &grant{Grant: stub{}, giveBack: func(context.Context) error { back.Add(1); return nil }}, nil
 				}, func() { close(granted) })
 				synctest.Wait()
@@ -168,7 +168,7 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 	}
 }
 
-// askedOnce is the acquirer of a repeated call, which does not run.
+// askedOnce is the acquirer of a repeated call, which must not run.
 func askedOnce(t *testing.T) acquirer {
 	return func(context.Context, func(recipes.Place)) (*grant, error) {
 		t.Error("a repeated call ran again")
@@ -176,14 +176,14 @@ func askedOnce(t *testing.T) acquirer {
 	}
 }
 
-// A caller that has joined another one's call is told how that has ended, when it has.
-func TestBothCallersAreToldTheSessionsEnd(t *testing.T) {
+// A call that has joined another one gets the other's result, and only when it has ended.
+func TestBothCallersGetTheSessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		opened := must.Get(new(fake.World).Open(t.Context(), recipes.SessionConfig{}))(t)
 		ss := &session{ctx: ctx, Client: opened}
 		ts := newAcquisitions(ss, 1)
-		leaves, told := make(chan struct{}), make(chan error, 2)
+		leaves, reported := make(chan struct{}), make(chan error, 2)
 		for range 2 {
 			go func() {
 				_, err := ts.call(t.Context(), "it", false, nil, func(c context.Context, _ func(recipes.Place)) (*grant, error) {
@@ -191,27 +191,27 @@ func TestBothCallersAreToldTheSessionsEnd(t *testing.T) {
 					<-leaves
 					return nil, c.Err()
 				})
-				told <- err
+				reported <- err
 			}()
 			synctest.Wait()
 		}
 		cancel(recipes.ErrExpired)
 		synctest.Wait()
-		if len(told) > 0 {
-			t.Errorf("told %v before the call has ended", <-told)
+		if len(reported) > 0 {
+			t.Errorf("got %v before the call has ended", <-reported)
 		}
 		close(leaves)
 		for range 2 {
-			if err := <-told; !errors.Is(err, recipes.ErrExpired) {
+			if err := <-reported; !errors.Is(err, recipes.ErrExpired) {
 				t.Error(err)
 			}
 		}
 	})
 }
 
-// What has ended a session is told by the session. In the moment before, it is told by who
-// ends it.
-func TestTheLossIsNamedBeforeTheSessionSaysSo(t *testing.T) {
+// The session returns the reason of its end. Before it does, the cause of its context is the
+// reason.
+func TestTheReasonIsKnownBeforeTheSessionReturnsIt(t *testing.T) {
 	opened := must.Get(new(fake.World).Open(t.Context(), recipes.SessionConfig{}))(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errShutdown)
@@ -225,7 +225,7 @@ func TestTheLossIsNamedBeforeTheSessionSaysSo(t *testing.T) {
 	}
 }
 
-// TestAbandonAfterTheEndChangesNothing: a repeated call gets what the first one got.
+// A repeated call gets the result of the first.
 func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 	ss := &session{ctx: t.Context()}
 	ts := newAcquisitions(ss, 1)
@@ -246,7 +246,7 @@ func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 	}
 }
 
-// What an acquirer has found out counts, though the session ends at the same time.
+// An acquirer's result counts even if the session ends at the same time.
 func TestAnswerOutlivesTheSession(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ts := newAcquisitions(&session{ctx: ctx}, 1)
@@ -259,7 +259,7 @@ func TestAnswerOutlivesTheSession(t *testing.T) {
 	}
 }
 
-// A call that has found its session before the end is not run after it.
+// A call that found its session before the end does not run after it.
 func TestNothingRunsInASessionThatHasEnded(t *testing.T) {
 	s := New(Config{})
 	opened := must.Get(new(fake.World).Open(t.Context(), recipes.SessionConfig{}))(t)
@@ -273,8 +273,9 @@ func TestNothingRunsInASessionThatHasEnded(t *testing.T) {
 	}
 }
 
-// A release that nobody waits for goes on. The session may hold something else then.
-func TestReleaseWhoseCallerHasGoneGoesOn(t *testing.T) {
+// A release continues after its caller stops waiting. The session can then hold another
+// grant.
+func TestReleaseOfACancelledCallerContinues(t *testing.T) {
 	s := New(Config{})
 	ss := &session{ctx: t.Context()}
 	ss.acquisitions = newAcquisitions(ss, 1)

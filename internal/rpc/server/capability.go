@@ -6,7 +6,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 )
 
-// capabilities are the names of what a Server offers.
+// capabilities are the names of a Server's capabilities.
 var capabilities = []string{
 	"lock",
 	"election",
@@ -30,11 +30,11 @@ var capabilities = []string{
 	resumeCapability,
 }
 
-// resumeCapability is that of plugins that can resume sessions: Config.Resume.
+// resumeCapability is the capability of plugins that can resume sessions (Config.Resume).
 const resumeCapability = "resume"
 
-// Capabilities returns what Info tells: the names of what a Server of the configuration
-// can do, which are only ever added.
+// Capabilities returns the names in Info: the capabilities of a Server with this
+// configuration. Names are never removed.
 func (c Config) Capabilities() []string {
 	return slices.DeleteFunc(slices.Clone(capabilities), func(name string) bool { return name == resumeCapability && c.Resume == nil })
 }

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// about lists, for every service, the capabilities that tell of it. Those that
-// every plugin has are not among them.
+// about lists the capabilities for every service. Capabilities that every plugin has are
+// omitted.
 var about = map[string][]string{
 	"zkrecipes.v1.PluginService":        nil,
 	"zkrecipes.v1.SessionService":       {"resume"},
@@ -33,26 +33,25 @@ var about = map[string][]string{
 	"zkrecipes.v1.SemaphoreService":     {"semaphore", "slots"},
 }
 
-// TestEveryServiceHasItsCapability: a host that asks before it calls must not
-// be told that a plugin lacks what it has.
+// Info must list the capability of every service, because hosts check it before they call.
 func TestEveryServiceHasItsCapability(t *testing.T) {
 	g := grpc.NewServer()
 	s := New(Config{})
 	s.Register(g)
-	var told []string
+	var reported []string
 	for name := range g.GetServiceInfo() {
 		names, ok := about[name]
 		if !ok {
 			t.Errorf("%s is new: add its capability", name)
 		}
-		told = append(told, names...)
+		reported = append(reported, names...)
 	}
 	have := Config{Resume: func(context.Context, recipes.SessionConfig, []byte, time.Time) (recipes.Client, error) {
 		return nil, nil
 	}}.Capabilities()
-	slices.Sort(told)
+	slices.Sort(reported)
 	slices.Sort(have)
-	if !slices.Equal(told, have) {
-		t.Errorf("the services have %q, the capabilities are %q", told, have)
+	if !slices.Equal(reported, have) {
+		t.Errorf("the services have %q, the capabilities are %q", reported, have)
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// panicking is a session with a defect.
+// panicking is a session whose method panics.
 type panicking struct{ recipes.Client }
 
 func (panicking) Stats(context.Context) (recipes.Stats, error) { panic("s3cret") }
@@ -41,8 +41,7 @@ func callConnections(t *testing.T, s *server.Server) func(context.Context) (net.
 	}
 }
 
-// TestPanicInACarriedCallIsItsError: neither the session nor the other calls of the
-// connection notice it.
+// The panic affects neither the session nor the other calls of the connection.
 func TestPanicInACarriedCallIsItsError(t *testing.T) {
 	unary := 0
 	count := func(ctx context.Context, method string, r, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -52,12 +51,12 @@ func TestPanicInACarriedCallIsItsError(t *testing.T) {
 	conn, s := serve(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		s, err := new(fake.World).Open(ctx, cfg)
 		return panicking{s}, err
-	}}, grpc.WithChainUnaryInterceptor(count)) // behind what carries
+	}}, grpc.WithChainUnaryInterceptor(count)) // behind the carrying interceptor
 	host := client.New(conn, callConnections(t, s))
 	t.Cleanup(host.Close)
 	opened := must.Get(host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}}))(t)
 	if _, err := opened.Stats(bounded(t)); !errors.Is(err, recipes.ErrInternal) {
-		t.Errorf("the host is told %v", err)
+		t.Errorf("the host gets %v", err)
 	}
 	l := must.Get(opened.Lock("/l", recipes.LockConfig{}))(t)
 	if _, err := l.Acquire(bounded(t)); err != nil {
@@ -68,9 +67,9 @@ func TestPanicInACarriedCallIsItsError(t *testing.T) {
 	}
 }
 
-// TestOnlyAContenderThatWaitsIsToldItsPlaceEarly: the first in line has one answer, and
-// the second a part that says where it stands, while it waits.
-func TestOnlyAContenderThatWaitsIsToldItsPlaceEarly(t *testing.T) {
+// The first contender gets one answer. The second gets an early part with its place while it
+// waits.
+func TestOnlyAWaiterGetsItsPlaceEarly(t *testing.T) {
 	h := newRawHost(t, server.Config{Open: new(fake.World).Open})
 	h.open(nil)
 	calls := must.Get(callConnections(t, h.server)(t.Context()))(t)
@@ -124,8 +123,7 @@ func receive(t *testing.T, conn net.Conn) *pb.CarryResponse {
 	return m
 }
 
-// TestHostThatAsksForCallsOnAStreamGetsGRPC: plugins had them once. Such a host makes gRPC
-// calls when it gets UNIMPLEMENTED.
+// Older plugins served such a stream. On UNIMPLEMENTED the host makes gRPC calls.
 func TestHostThatAsksForCallsOnAStreamGetsGRPC(t *testing.T) {
 	conn, _ := serve(t, server.Config{Open: new(fake.World).Open})
 	st := must.Get(pb.NewCallServiceClient(conn).Carry(t.Context()))(t)

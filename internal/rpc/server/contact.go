@@ -7,25 +7,25 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// contacts tell when the session was last in contact with ZooKeeper.
+// contacts return when the session was last in contact with ZooKeeper.
 type contacts struct {
-	last  func() time.Time // when the last request or ping was sent that was answered, or before
-	known func() time.Time // likewise, of those that the leader is known to have heard of
+	last  func() time.Time // no later than the sending of the last answered request or ping
+	known func() time.Time // the same for contacts that the leader is known to have received
 }
 
 func contactsOf(s recipes.Session) contacts {
 	c := contacts{last: (&guess{session: s}).contact}
-	if told, ok := s.(interface{ LastContact() time.Time }); ok {
-		c.last = told.LastContact
+	if reported, ok := s.(interface{ LastContact() time.Time }); ok {
+		c.last = reported.LastContact
 	}
 	c.known = c.last
-	if told, ok := s.(interface{ KnownContact() time.Time }); ok {
-		c.known = told.KnownContact
+	if reported, ok := s.(interface{ KnownContact() time.Time }); ok {
+		c.known = reported.KnownContact
 	}
 	return c
 }
 
-// guess assumes the longest silence of a session that calls itself connected.
+// guess assumes the longest silence of a session that is in state Connected.
 type guess struct {
 	session recipes.Session
 	mu      sync.Mutex

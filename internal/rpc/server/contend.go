@@ -9,51 +9,51 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// request is a call that asks for a grant, or is about one.
+// request is a call that asks for a grant, or refers to one.
 type request interface {
 	sessionRequest
 	GetRequestId() string
 }
 
-// resumeRequest is a request of a host that may have had in another plugin what it asks for.
+// resumeRequest is a request for a grant that the host may already have from another plugin.
 type resumeRequest interface {
 	request
 	GetResumed() *pb.Grant
 }
 
-// contend waits for the grant that a request asks for, or joins the call that already
-// does, and returns its acquisition. If the recipe has a line, run calls joined once. If a
-// contender had joined a line, its error says at which place: the host tells the
-// application in any case.
+// contend waits for the grant of a request, or joins the call that already waits for it, and
+// returns its acquisition. If the recipe has a wait queue, run calls joined once. If a
+// contender had joined, the error carries its place: the host notifies the application in any
+// case.
 func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, run func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error)) (*acquisition, error) {
 	t, err := s.target(r)
 	if err != nil {
 		return nil, err
 	}
-	had := r.GetResumed()
-	if err := t.resumption.allows(had); err != nil && !t.acquisitions.knows(r.GetRequestId()) {
+	resumed := r.GetResumed()
+	if err := t.resumption.allows(resumed); err != nil && !t.acquisitions.knows(r.GetRequestId()) {
 		return nil, err
 	}
 	var announced func(recipes.Place)
 	if announce {
 		announced = t.announcer(ctx, r.GetRequestId())
 	}
-	c, err := t.acquisitions.call(ctx, r.GetRequestId(), had.GetToken() != 0, announced, contained(ctx, t, run))
+	c, err := t.acquisitions.call(ctx, r.GetRequestId(), resumed.GetToken() != 0, announced, contained(ctx, t, run))
 	if c == nil || err == nil {
 		return c, err
 	}
-	if had != nil {
+	if resumed != nil {
 		t.acquisitions.retry(c)
 	}
 	return nil, wire.ToStatus(err, c.place)
 }
 
-// acquire asks a recipe for a grant, or resumes the one that the host of r had.
+// acquire asks a recipe for a grant, or resumes the grant or the place of r's host.
 func acquire[G recipes.Grant](ctx context.Context, recipe any, r resumeRequest, ask func(context.Context) (G, error), giveBack func(G, context.Context) error) (_ *grant, err error) {
 	var g G
-	if had := r.GetResumed(); had != nil {
+	if resumed := r.GetResumed(); resumed != nil {
 		tries, ok := r.(interface{ GetTry() bool })
-		g, err = resumeGrant[G](ctx, recipe, had, ok && tries.GetTry())
+		g, err = resumeGrant[G](ctx, recipe, resumed, ok && tries.GetTry())
 	} else {
 		g, err = ask(ctx)
 	}
@@ -63,9 +63,9 @@ func acquire[G recipes.Grant](ctx context.Context, recipe any, r resumeRequest, 
 	return &grant{Grant: g, giveBack: func(ctx context.Context) error { return giveBack(g, ctx) }}, nil
 }
 
-// announcer returns how the host of a call is told where its contender has joined: by an
-// early part of the answer, or else on the session's stream. The answer has the place in
-// any case. The first in line gets it soon, and is told nothing else.
+// announcer returns how the host is notified of the place: by an early part of the answer, or
+// else on the session's stream. The answer has the place in any case. If the contender is
+// first in the queue, no early part is sent, because the answer follows soon.
 func (ss *session) announcer(ctx context.Context, id string) func(recipes.Place) {
 	early := carry.Early(ctx)
 	if early == nil {

@@ -42,19 +42,19 @@ type members interface {
 	ResumeLeaving(ctx context.Context, znode string, token recipes.Token, members []string) (recipes.Passage, error)
 }
 
-// enter enters, or resumes a member.
+// enter enters the barrier, or resumes a member.
 func (ss *session) enter(ctx context.Context, b recipes.DoubleBarrier, r *pb.EnterDoubleBarrierRequest) (recipes.Passage, error) {
 	m, able := b.(members)
 	joined := func(recipes.Place) {}
 	if r.GetAnnounce() { // the answer has no field for a place, so it has no early part either
 		joined = ss.announceOnStream(r.GetRequestId())
 	}
-	had := r.GetResumed()
-	znode, token := had.GetZnode(), recipes.Token(had.GetToken())
+	resumed := r.GetResumed()
+	znode, token := resumed.GetZnode(), recipes.Token(resumed.GetToken())
 	switch {
-	case had == nil && !able:
+	case resumed == nil && !able:
 		return b.Enter(ctx, r.GetData())
-	case had == nil:
+	case resumed == nil:
 		return m.EnterAnnounced(ctx, r.GetData(), joined)
 	case !able:
 		return nil, errNotResumed
@@ -66,7 +66,7 @@ func (ss *session) enter(ctx context.Context, b recipes.DoubleBarrier, r *pb.Ent
 	return m.Resume(ctx, znode, token)
 }
 
-// takeOut leaves without waiting for the others.
+// takeOut returns a function that leaves without waiting for the other members.
 func takeOut(p recipes.Passage) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)

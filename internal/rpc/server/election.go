@@ -36,7 +36,7 @@ func (s electionService) Acknowledge(ctx context.Context, r *pb.AcknowledgeReque
 	})
 }
 
-// election is for calls that do not depend on how it waits.
+// election opens an election for calls that do not campaign.
 func election(t target) (recipes.Election, error) {
 	return t.Election(t.path, recipes.ElectionConfig{Dialect: t.dialect})
 }

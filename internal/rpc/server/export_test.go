@@ -1,6 +1,6 @@
 package server
 
-// Unsent keeps so many bytes for a host that does not read, instead of MaxUnsent.
+// Unsent replaces MaxUnsent.
 func (c Config) Unsent(n int) Config {
 	c.unsent = n
 	return c

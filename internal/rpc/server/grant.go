@@ -26,15 +26,16 @@ func (s grantService) Release(ctx context.Context, r *pb.ReleaseRequest) (*pb.Re
 	})
 }
 
-// awaitGiveBack is givenBack for a release that goes on, and that nobody waits for.
+// awaitGiveBack waits in the background for a release that continues after its call, and then
+// calls givenBack.
 func (a *acquisitions) awaitGiveBack(c *acquisition) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.background(func() { a.givenBack(c, c.grant.giveBack(a.ss.ctx)) })
 }
 
-// givenBack notes the end of a release. If the server has refused it, it can be tried
-// again.
+// givenBack records the end of a release. If the server has refused the release, it can be
+// tried again.
 func (a *acquisitions) givenBack(c *acquisition, err error) {
 	if err == nil || errors.Is(err, recipes.ErrNotHeld) {
 		a.finished(c)
@@ -47,8 +48,8 @@ func (s grantService) Write(ctx context.Context, r *pb.WriteRequest) (*pb.WriteR
 	})
 }
 
-// judge notices a grant whose znode turned out to be gone. A grant that ended for
-// another reason is there to be released, or is being released.
+// judge finishes the acquisition if err says that the znode was deleted or the session lost.
+// A grant that ended for another reason can still be released, or is being released.
 func (a *acquisitions) judge(c *acquisition, err error) {
 	if errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrSessionLost) {
 		a.finished(c)

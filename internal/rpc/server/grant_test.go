@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// removed is a grant of any kind, whose znode is gone.
+// removed is a grant of any kind whose znode was deleted.
 type removed struct{ recipes.Grant }
 
 func (removed) Write(context.Context, ...recipes.Op) error { return recipes.ErrRemoved }
@@ -18,14 +18,14 @@ func (removed) Acknowledge(context.Context, []byte) error  { return recipes.ErrR
 func (removed) Update(context.Context, []byte) error       { return recipes.ErrRemoved }
 func (removed) Downgrade(context.Context) error            { return recipes.ErrRemoved }
 func (removed) HandOff(context.Context, string) error      { return recipes.ErrRemoved }
-func (removed) Err() error                                 { return nil } // it is not watched
+func (removed) Err() error                                 { return nil } // not watched
 func (removed) Mode() recipes.Mode                         { return recipes.Writing }
 func (removed) Revoked() <-chan struct{}                   { return nil }
 func (removed) Release(context.Context) error              { return nil }
 func (removed) Resign(context.Context) error               { return nil }
 
-// TestCallThatFindsTheZnodeGoneEndsTheGrant: the session may hold something else then.
-func TestCallThatFindsTheZnodeGoneEndsTheGrant(t *testing.T) {
+// The session can then hold another grant.
+func TestCallThatFindsTheZnodeDeletedEndsTheGrant(t *testing.T) {
 	for name, call := range map[string]func(s *Server) error{
 		"Write": func(s *Server) error {
 			_, err := grantService{Server: s}.Write(t.Context(), &pb.WriteRequest{RequestId: "it"})
@@ -71,7 +71,7 @@ func TestCallThatFindsTheZnodeGoneEndsTheGrant(t *testing.T) {
 	}
 }
 
-// TestUnknownModeIsRefused: of a lock that is tried, too.
+// The mode is checked with try too.
 func TestUnknownModeIsRefused(t *testing.T) {
 	for _, try := range []bool{false, true} {
 		_, err := acquireMode(t.Context(), struct{ recipes.SharedLock }{}, &pb.AcquireReadWriteRequest{Try: try})
@@ -81,7 +81,7 @@ func TestUnknownModeIsRefused(t *testing.T) {
 	}
 }
 
-// placed is a lock with a place that can be taken up.
+// placed is a lock with a place that can be resumed.
 type placed struct{ try *bool }
 
 func (p placed) ResumeWaiting(_ context.Context, _ string, try bool) (recipes.Hold, error) {
@@ -89,8 +89,8 @@ func (p placed) ResumeWaiting(_ context.Context, _ string, try bool) (recipes.Ho
 	return nil, recipes.ErrContended
 }
 
-// TestATryIsTakenUpAsOne: it does not wait in the next plugin either.
-func TestATryIsTakenUpAsOne(t *testing.T) {
+// A resumed TryAcquire does not wait in the next plugin either.
+func TestATryIsResumedAsATry(t *testing.T) {
 	for _, try := range []bool{false, true} {
 		got := !try
 		_, err := acquire[recipes.Hold](t.Context(), placed{&got}, &pb.AcquireRequest{Try: try, Resumed: &pb.Grant{Znode: "/l/z"}}, nil, nil)

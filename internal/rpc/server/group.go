@@ -34,7 +34,7 @@ func (s groupService) Update(ctx context.Context, r *pb.UpdateRequest) (*pb.Upda
 	return update(ctx, s.Server, r, &pb.UpdateResponse{})
 }
 
-// updater is a grant whose znode has data that can be replaced.
+// updater is a grant whose znode data can be replaced.
 type updater interface {
 	Update(context.Context, []byte) error
 }
@@ -49,7 +49,7 @@ func update[A any](ctx context.Context, s *Server, r interface {
 	})
 }
 
-// group is for calls that do not depend on the caller's own name in it.
+// group opens a group for calls that do not depend on the caller's own name in it.
 func group(t target) (recipes.Group, error) {
 	return t.Group(t.path, recipes.GroupConfig{Dialect: t.dialect})
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// deafTo loses the answers to a method.
+// deafTo drops the answers to a method.
 func deafTo(method string) grpc.DialOption {
 	return grpc.WithUnaryInterceptor(func(ctx context.Context, full string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		err := invoke(ctx, full, req, reply, cc, opts...)
@@ -29,8 +29,7 @@ func deafTo(method string) grpc.DialOption {
 	})
 }
 
-// handOff has a holder who listens, and an successor who waits, in sessions that open
-// opens for a host.
+// handOff returns a holder, and a successor that waits, in a host's sessions that open opens.
 func handOff(t *testing.T, open func(*zkserver.Server) recipes.Opener, opts ...grpc.DialOption) (holder recipes.PriorityHold, successor string, granted <-chan error) {
 	t.Helper()
 	srv := zooKeeper(t)
@@ -49,15 +48,14 @@ func handOff(t *testing.T, open func(*zkserver.Server) recipes.Opener, opts ...g
 	return holder, (<-joined).Znode, done
 }
 
-// TestHandOffWhoseAnswerIsLostClosesLost: the successor holds by then, and two would
-// take themselves for the holder.
+// The successor already holds the lock, and two clients would consider themselves the holder.
 func TestHandOffWhoseAnswerIsLostClosesLost(t *testing.T) {
 	holder, successor, granted := handOff(t, func(*zkserver.Server) recipes.Opener { return zookeeper.Open }, deafTo("HandOff"))
 	handsOff(bounded(t), t, holder, successor, granted)
 }
 
-// TestHandOffThatIsGivenUpClosesLost: the reply was lost. The plugin learns that the
-// hand-off has happened before its answer, which is an unknown outcome.
+// ZooKeeper's reply was lost. The plugin answers with an unknown outcome after it has learned
+// that the hand-off happened.
 func TestHandOffThatIsGivenUpClosesLost(t *testing.T) {
 	learnt := make(chan recipes.PriorityHold, 2)
 	holder, successor, granted := handOff(t, func(srv *zkserver.Server) recipes.Opener {
@@ -67,13 +65,13 @@ func TestHandOffThatIsGivenUpClosesLost(t *testing.T) {
 		}
 	})
 	inPlugin := <-learnt
-	holder.Done() // has the plugin watch
+	holder.Done() // makes the plugin watch
 	ctx, cancel := context.WithCancel(bounded(t))
 	go func() { <-inPlugin.Done(); cancel() }()
 	handsOff(ctx, t, holder, successor, granted)
 }
 
-// handsOff hands off, with an answer that tells nothing.
+// handsOff hands off, with an answer that does not contain the outcome.
 func handsOff(ctx context.Context, t *testing.T, holder recipes.PriorityHold, successor string, granted <-chan error) {
 	t.Helper()
 	lost := holder.Done()
@@ -84,14 +82,14 @@ func handsOff(ctx context.Context, t *testing.T, holder recipes.PriorityHold, su
 	select {
 	case <-lost:
 	case <-bounded(t).Done():
-		t.Fatal("the former holder does not hear that it holds no more")
+		t.Fatal("the former holder gets no loss")
 	}
 	if err := holder.Err(); !errors.Is(err, recipes.ErrReleased) {
 		t.Error(err)
 	}
 }
 
-// known is a session that shows its priority holds, and for which the outcome of a
+// known is a session that records its priority holds, and in which the outcome of a
 // transaction whose reply was lost stays unknown.
 type known struct {
 	recipes.Client

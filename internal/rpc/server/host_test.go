@@ -29,7 +29,7 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// serve serves in memory, and returns the way of a host to it.
+// serve serves in memory, and returns a host's connection.
 func serve(t *testing.T, cfg server.Config, opts ...grpc.DialOption) (*grpc.ClientConn, *server.Server) {
 	t.Helper()
 	l := bufconn.Listen(64 << 10)
@@ -48,7 +48,7 @@ func serve(t *testing.T, cfg server.Config, opts ...grpc.DialOption) (*grpc.Clie
 	return conn, s
 }
 
-// A rawHost speaks the protocol to one plugin, as a host in another language does.
+// A rawHost uses the protocol directly, like a host in another language.
 type rawHost struct {
 	t       *testing.T
 	ctx     context.Context
@@ -57,7 +57,7 @@ type rawHost struct {
 	servers []string
 	timeout time.Duration // of its session
 	stream  grpc.BidiStreamingClient[pb.OpenRequest, pb.OpenResponse]
-	session string // what the plugin calls it
+	session string // its name in the plugin
 
 	sessions pb.SessionServiceClient
 	locks    pb.LockServiceClient
@@ -104,7 +104,7 @@ func (h *rawHost) send(m *pb.OpenRequest) {
 	must.Do(h.t, h.stream.Send(m))
 }
 
-func beat(n uint64) *pb.OpenRequest {
+func heartbeat(n uint64) *pb.OpenRequest {
 	return &pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: &pb.Beat{Number: n}}}
 }
 
@@ -116,10 +116,9 @@ func (h *rawHost) acquire(r *pb.AcquireRequest) (*pb.Grant, error) {
 	return a.GetGrant(), err
 }
 
-// TestHostsOfOtherTimes: an older host leaves out everything that was added
-// after the first version, and a newer one sends fields that this plugin does
-// not know. Both get their lock.
-func TestHostsOfOtherTimes(t *testing.T) {
+// An older host omits every field that was added after the first version. A newer one sends
+// fields that this plugin does not know. Both get their lock.
+func TestOlderAndNewerHosts(t *testing.T) {
 	for name, more := range map[string]func(proto.Message){
 		"older": func(proto.Message) {},
 		"newer": func(m proto.Message) {

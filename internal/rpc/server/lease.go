@@ -12,10 +12,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// serve runs the session's stream, until the stream, the session or the plugin ends:
-// see outbox.over. While nothing happens one goroutine waits, for the host. A thousand
-// sessions that wait for their turn are a common plugin, and a goroutine takes 4 KiB or
-// more.
+// serve runs the session's stream, until the stream, the session or the plugin ends: see
+// outbox.over. While nothing happens, one goroutine waits, for the host. Plugins commonly
+// have a thousand waiting sessions, and a goroutine takes 4 KiB or more.
 func (ss *session) serve(st stream, resumeTicket []byte) {
 	ss.out.begin(st.Send, ss.echo, func() { ss.giveUp(errUnread) }, ss.tasks.Go)
 	opened := &pb.Opened{
@@ -27,52 +26,52 @@ func (ss *session) serve(st stream, resumeTicket []byte) {
 	}
 	ss.out.put(&pb.OpenResponse{Message: &pb.OpenResponse_Opened{Opened: opened}})
 	ss.listen(st)
-	ss.tell(st, wire.State(opened.GetState()))
+	ss.report(st, wire.State(opened.GetState()))
 }
 
-// listen takes the host's beats until the stream ends. The timer for a silent host
-// closes the session by itself, because the stream's sender may be stuck: a frozen
-// host does not read either.
+// listen reads the host's heartbeats until the stream ends. The timer for a silent host
+// closes the session itself, because the stream's sender may be blocked: a frozen host does
+// not read either.
 func (ss *session) listen(st stream) {
 	frozen := time.AfterFunc(ss.Timeout(), func() { ss.giveUp(errFrozen) })
-	// Nobody waits for it: Recv returns only after Open has.
+	// No goroutine waits for this one: Recv returns only after Open has.
 	go func() {
 		for {
 			m, err := st.Recv()
 			if err != nil {
 				frozen.Stop()
-				if err != io.EOF { // which says that the host will send no more beats
+				if err != io.EOF { // EOF only means that the host sends no more heartbeats
 					ss.outlive(st)
 				}
 				ss.cancel(recipes.ErrClosed)
 				return
 			}
 			if b := m.GetBeat(); b != nil && frozen.Reset(ss.Timeout()) {
-				ss.out.beat(b.GetNumber())
+				ss.out.heartbeat(b.GetNumber())
 			}
 		}
 	}()
 }
 
-// giveUp ends a session whose stream may be stuck.
+// giveUp ends a session whose stream may be blocked.
 func (ss *session) giveUp(reason error) {
 	ss.cancel(reason)
-	_ = ss.close() // end hears the same
+	_ = ss.close() // end gets the same error
 }
 
-// tell has what changes after the state in Opened sent, in order. The loss of the
+// report sends changes of the state after the one in Opened, in order. The loss of the
 // session comes last.
-func (ss *session) tell(st stream, told recipes.State) {
+func (ss *session) report(st stream, reported recipes.State) {
 	context.AfterFunc(ss.ctx, func() {
 		ss.out.end(lostBy(context.Cause(ss.ctx)), func() { ss.awaitHost(st) })
 	})
 	ss.notify(func(e recipes.Event) {
 		switch {
-		case e.State == recipes.Lost && ss.ctx.Err() != nil: // which says why
+		case e.State == recipes.Lost && ss.ctx.Err() != nil: // the function above reports the cause
 		case e.State == recipes.Lost:
 			ss.out.end(lostBy(e.Reason), func() {})
-		case e.State != told:
-			told = e.State
+		case e.State != reported:
+			reported = e.State
 			ss.out.change(changed(e))
 		}
 	})
@@ -92,8 +91,8 @@ func (ss *session) notify(f func(recipes.Event)) {
 	})
 }
 
-// lostBy is the last message. The host is told before the session is closed in
-// ZooKeeper and others can be granted what it held.
+// lostBy returns the stream's last message. The host gets it before the session is closed in
+// ZooKeeper, which can then grant to others what it held.
 func lostBy(reason error) *pb.OpenResponse {
 	return changed(recipes.Event{State: recipes.Lost, Reason: reason})
 }
@@ -103,8 +102,8 @@ func changed(e recipes.Event) *pb.OpenResponse {
 	return &pb.OpenResponse{Message: &pb.OpenResponse_StateChanged{StateChanged: change}}
 }
 
-// awaitHost gives the host time to hear the last message of a session that has not
-// ended in ZooKeeper yet. The host hangs up when it has heard it.
+// awaitHost gives the host time to read the last message of a session that has not ended in
+// ZooKeeper yet. The host closes the stream when it has read it.
 func (ss *session) awaitHost(st stream) {
 	patience := time.NewTimer(hearTimeout)
 	defer patience.Stop()
@@ -114,9 +113,9 @@ func (ss *session) awaitHost(st stream) {
 	}
 }
 
-// echo answers a beat, and all beats before it.
-func (ss *session) echo(beat uint64) *pb.OpenResponse {
+// echo answers a heartbeat, and all heartbeats before it.
+func (ss *session) echo(heartbeat uint64) *pb.OpenResponse {
 	age := func(contact func() time.Time) *durationpb.Duration { return durationpb.New(time.Since(contact())) }
-	echo := &pb.BeatEcho{Number: beat, ContactAge: age(ss.last), KnownContactAge: age(ss.known), Timeout: durationpb.New(ss.Timeout())}
+	echo := &pb.BeatEcho{Number: heartbeat, ContactAge: age(ss.last), KnownContactAge: age(ss.known), Timeout: durationpb.New(ss.Timeout())}
 	return &pb.OpenResponse{Message: &pb.OpenResponse_BeatEcho{BeatEcho: echo}}
 }

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// Connections returns credentials by which a session can tell that its host has died:
-// see Config.Lifetime. A live host ends the stream and keeps the connection. When a host
-// dies, the system closes the connection, and gRPC then ends the streams.
+// Connections returns credentials with which a session can detect that its host has died: see
+// Config.Lifetime. A live host ends the stream and keeps the connection. When a host dies,
+// the operating system closes the connection, and gRPC then ends the streams.
 func Connections(c credentials.TransportCredentials) credentials.TransportCredentials {
 	return connections{c}
 }
@@ -23,7 +23,7 @@ func (c connections) Clone() credentials.TransportCredentials {
 	return connections{c.TransportCredentials.Clone()}
 }
 
-// ServerHandshake is TransportCredentials'.
+// ServerHandshake implements TransportCredentials.
 func (c connections) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
@@ -38,7 +38,7 @@ type authInfo struct {
 	connection *connection
 }
 
-// connection notes its end before gRPC can know of it.
+// connection records its end before gRPC can see it.
 type connection struct {
 	net.Conn
 	ended atomic.Bool
@@ -59,8 +59,8 @@ func (c *connection) note(n int, err error) (int, error) {
 	return n, err
 }
 
-// outlive returns at once if the session's stream has ended and its connection has not.
-// If the connection has ended, it waits for the end of the lifetime, or of the session.
+// outlive returns at once if the session's stream has ended and its connection has not. If
+// the connection has ended, it waits for the end of the lifetime or of the session.
 func (ss *session) outlive(st stream) {
 	p, _ := peer.FromContext(st.Context())
 	if p == nil || ss.lifetime == nil {

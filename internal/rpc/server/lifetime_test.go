@@ -46,18 +46,18 @@ func newBereaved(t *testing.T) *bereaved {
 	acquired(t, other, "/theirs")
 	_, err = b.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/ours"})
 	must(err)
-	// To the end of the connection, or of the session.
+	// The call lasts until the end of the connection or of the session.
 	go b.acquire(&pb.AcquireRequest{RequestId: "2", Path: "/theirs"})
 	must(b.world.Wait(t.Context(), func() bool { return len(b.world.Line("/theirs")) == 2 }))
 	return b
 }
 
-// holds checks whether the host's session stands, and whether the plugin is to end.
+// holds checks whether the host's session exists, and that the plugin ends if not.
 func (b *bereaved) holds(want bool) {
 	b.Helper()
 	synctest.Wait()
 	if err := b.world.Session(0).Err(); (err == nil) != want {
-		b.Errorf("the session's error is %v; does it stand? want %v", err, want)
+		b.Errorf("the session's error is %v; it should exist: %v", err, want)
 	}
 	if got := len(b.world.Line("/ours")); (got == 1) != want {
 		b.Errorf("%d contenders at the lock that was held", got)
@@ -65,16 +65,16 @@ func (b *bereaved) holds(want bool) {
 	select {
 	case <-b.server.Orphaned():
 		if want {
-			b.Error("the plugin is to end")
+			b.Error("the plugin would end")
 		}
 	default:
 		if !want {
-			b.Error("the plugin is not to end")
+			b.Error("the plugin would not end")
 		}
 	}
 }
 
-// TestSessionOutlivesItsHostForTheLifetime: whatever ends it after that.
+// The session survives its host until the lifetime or the session ends.
 func TestSessionOutlivesItsHostForTheLifetime(t *testing.T) {
 	for name, end := range map[string]func(*bereaved){
 		"lifetime": func(b *bereaved) { close(b.lifetime) },
@@ -98,7 +98,7 @@ func TestSessionOutlivesItsHostForTheLifetime(t *testing.T) {
 				if n := len(b.world.Line("/theirs")); n != 1 {
 					t.Errorf("%d contenders; a host that has died waits for nothing", n)
 				}
-				time.Sleep(time.Minute) // without a beat
+				time.Sleep(time.Minute) // without a heartbeat
 				b.holds(true)
 				end(b)
 				b.holds(false)
@@ -107,7 +107,7 @@ func TestSessionOutlivesItsHostForTheLifetime(t *testing.T) {
 	}
 }
 
-// TestSessionOfAHostThatHasDiedEndsWithThePlugin: as at SIGTERM.
+// Close ends the session, as SIGTERM does.
 func TestSessionOfAHostThatHasDiedEndsWithThePlugin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBereaved(t)
@@ -118,7 +118,7 @@ func TestSessionOfAHostThatHasDiedEndsWithThePlugin(t *testing.T) {
 	})
 }
 
-// TestLiveHostEndsItsSession: the lifetime is for hosts that have died.
+// The lifetime only applies to hosts that have died.
 func TestLiveHostEndsItsSession(t *testing.T) {
 	for name, end := range map[string]func(*bereaved){
 		"hangs up":    func(b *bereaved) { b.hangUp() },
@@ -136,7 +136,7 @@ func TestLiveHostEndsItsSession(t *testing.T) {
 				end(b)
 				synctest.Wait()
 				if b.world.Session(0).Err() == nil {
-					t.Error("the session stands")
+					t.Error("the session still exists")
 				}
 				b.detach()
 				b.holds(false)
@@ -145,7 +145,7 @@ func TestLiveHostEndsItsSession(t *testing.T) {
 	}
 }
 
-// TestHostThatDiesAfterTheLifetime: what it has started had ended before.
+// The host's children ended before the host.
 func TestHostThatDiesAfterTheLifetime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBereaved(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The limits if nobody says otherwise. They are far above what an application
-// needs, and are there for one that forgets to give back.
+// The default limits. They are far above the needs of an application, and protect against one
+// that forgets to release.
 const (
 	MaxSessions = 16 << 10
 	MaxGrants   = 64 << 10
@@ -23,36 +23,34 @@ const (
 // MaxRequestID is the longest request id, in bytes. A session remembers many of them.
 const MaxRequestID = 128
 
-// MaxUnsent is how much may wait to be sent on the stream of one session, in bytes. Each
-// message counts for messageOverhead more than it has, which is what it takes in memory.
-// Beyond that the host does not read, and its session ends. That is one KiB for each of
-// MaxGrants: all of them can be lost at once.
+// MaxUnsent bounds what may wait to be sent on the stream of one session, in bytes. Each
+// message counts messageOverhead more than its size, which is its cost in memory. Beyond
+// MaxUnsent the host does not read, and its session ends. The bound allows one KiB for each
+// of MaxGrants: all of them can be lost at once.
 const (
 	MaxUnsent       = 64 << 20
 	messageOverhead = 256
 )
 
-// Limits bound what hosts can have at a time; what goes beyond is refused with
-// recipes.ErrLimit, and a message with recipes.ErrTooLarge. 0 is the constant
-// above.
+// Limits bound what hosts can have at a time. Requests beyond a limit are refused with
+// recipes.ErrLimit, and messages with recipes.ErrTooLarge. 0 selects the constant above.
 //
-// What waits to be sent to a host has limits of its own, which are constants: MaxUnsent
-// and, for calls, those of package carry. For each watch it is the latest value.
+// What waits to be sent to a host has separate limits, which are constants: MaxUnsent and,
+// for calls, those of package carry. For each watch only the latest value waits.
 type Limits struct {
 	// Sessions bounds the sessions of one plugin (MaxSessions).
 	Sessions int
-	// Grants bounds what one session holds or waits for, and its sites in transactions
+	// Grants bounds what one session holds or waits for, and also its sites in transactions
 	// (MaxGrants).
 	Grants int
-	// Watches bounds the streams of one session, its own not counted
-	// (MaxWatches).
+	// Watches bounds the streams of one session besides its own (MaxWatches).
 	Watches int
-	// Message bounds one message from a host, in bytes (MaxMessage, which is
-	// far above what ZooKeeper takes in one packet by default).
+	// Message bounds one message from a host, in bytes (MaxMessage, far above ZooKeeper's
+	// default packet limit).
 	Message int
 }
 
-// checkRequest refuses what no session should remember.
+// checkRequest refuses a request id that is too long to be remembered.
 func checkRequest(r any) error {
 	if r, ok := r.(interface{ GetRequestId() string }); ok && len(r.GetRequestId()) > MaxRequestID {
 		return fmt.Errorf("%w: request_id has %d bytes; it can have %d", recipes.ErrInvalid, len(r.GetRequestId()), MaxRequestID)
@@ -67,9 +65,9 @@ func (l Limits) defaults() Limits {
 	}
 }
 
-// MaxCalls bounds the gRPC calls and streams on one connection. gRPC keeps the answers of
-// all that a host does not read, some 2 KiB for the smallest. A host with more of them
-// waits. Calls on a connection of their own are not among them.
+// MaxCalls bounds the gRPC calls and streams on one connection. gRPC keeps the answers of all
+// calls that a host does not read, some 2 KiB for the smallest. A host with more calls waits.
+// Calls on a connection of their own do not count.
 const MaxCalls = 128 << 10
 
 // limiter counts streams.
@@ -112,8 +110,7 @@ func (l *limiter) closed() {
 	l.opens--
 }
 
-// watchStream is a stream that belongs to the session which its first message
-// names.
+// watchStream is a stream that belongs to the session named in its first message.
 type watchStream struct {
 	grpc.ServerStream
 	limiter *limiter

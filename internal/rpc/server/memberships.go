@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// memberships are the sites that a session has joined and not finished, by a name that
+// memberships are the sites that a session has joined and not finished. A membership's name
 // ends with the transaction's.
 type memberships struct {
 	mu       sync.Mutex
@@ -30,7 +30,7 @@ func (ms *memberships) add(membership string, site recipes.Site) {
 	ms.all[membership] = site
 }
 
-// room refuses a site beyond the limit, of a host that forgets to end its part.
+// room refuses a site beyond the limit: the host may have forgotten to finish its sites.
 func (ms *memberships) room(limit int) error {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -53,8 +53,7 @@ func (ms *memberships) forget(membership string) {
 	delete(ms.all, membership)
 }
 
-// finish ends a membership. Those of the last are remembered, for a call that is
-// repeated.
+// finish ends a membership. The latest ones are remembered, for a repeated call.
 func (ms *memberships) finish(membership string) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -75,7 +74,7 @@ func (ms *memberships) hasFinished(membership string) bool {
 }
 
 func errNoMembership(membership string) error {
-	return fmt.Errorf("%w: membership %q has finished, or never was", recipes.ErrNoTransaction, membership)
+	return fmt.Errorf("%w: membership %q has finished, or never existed", recipes.ErrNoTransaction, membership)
 }
 
 // A resumable transaction can be resumed in another plugin, by its name.
@@ -86,25 +85,24 @@ type resumable interface {
 	ResumeSite(ctx context.Context, site, name string) (recipes.Site, error)
 }
 
-// begin begins a transaction, or resumes its coordinator's place. It returns the
-// transaction's name.
+// begin begins a transaction, or resumes the coordinator. It returns the transaction's name.
 func (ss *session) begin(ctx context.Context, t recipes.Transaction, r *pb.BeginTransactionRequest) (string, error) {
 	m, able := t.(resumable)
-	switch had := r.GetResumed(); {
-	case had == "" && !able:
+	switch resumed := r.GetResumed(); {
+	case resumed == "" && !able:
 		return "", t.Begin(ctx, r.GetPayload(), r.GetSites()...)
-	case had == "":
+	case resumed == "":
 		return m.BeginAs(ctx, r.GetPayload(), r.GetSites()...)
 	case !able:
 		return "", errNotResumed
 	case ss.resumption.over():
 		return "", errTooLate
 	default:
-		return had, m.ResumeCoordinator(ctx, had)
+		return resumed, m.ResumeCoordinator(ctx, resumed)
 	}
 }
 
-// coordinate counts the votes, of the transaction that the request names if it names one.
+// coordinate counts the votes. If the request names a transaction, only that one counts.
 func coordinate(ctx context.Context, t recipes.Transaction, r *pb.CoordinateTransactionRequest) (recipes.Decision, error) {
 	m, able := t.(resumable)
 	switch name := r.GetTransaction(); {
@@ -117,11 +115,11 @@ func coordinate(ctx context.Context, t recipes.Transaction, r *pb.CoordinateTran
 	}
 }
 
-// join joins a site, or takes it up.
+// join joins a site, or resumes it.
 func (ss *session) join(ctx context.Context, t recipes.Transaction, r *pb.JoinTransactionRequest) (site recipes.Site, membership string, err error) {
 	m, able := t.(resumable)
-	switch had := r.GetResumed(); {
-	case had == "":
+	switch resumed := r.GetResumed(); {
+	case resumed == "":
 		if err = ss.memberships.room(ss.acquisitions.limit); err != nil {
 			return nil, "", err
 		}
@@ -135,9 +133,9 @@ func (ss *session) join(ctx context.Context, t recipes.Transaction, r *pb.JoinTr
 	case ss.resumption.over():
 		err = errTooLate
 	default:
-		_, name, _ := strings.Cut(had, membershipSeparator)
+		_, name, _ := strings.Cut(resumed, membershipSeparator)
 		site, err = m.ResumeSite(ctx, r.GetSite(), name)
-		membership = had
+		membership = resumed
 	}
 	if err == nil {
 		ss.memberships.add(membership, site)

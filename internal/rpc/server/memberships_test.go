@@ -12,8 +12,8 @@ import (
 
 func (takenUp) Join(context.Context, string) (recipes.Site, error) { return joinedSite{}, nil }
 
-// A host that forgets to end its part fills no memory. A site that it has from another plugin is
-// within the bounds of that one.
+// A host that forgets to finish its sites does not fill the memory. Sites resumed from
+// another plugin were bounded there.
 func TestSitesAreBounded(t *testing.T) {
 	ss := &session{Client: cutting{breaks: func() {}}, resumption: newResumption(true)}
 	ss.acquisitions = newAcquisitions(ss, 1)
@@ -39,8 +39,8 @@ type leaving struct{ recipes.Passage }
 
 func (leaving) Leave(ctx context.Context) error { return ctx.Err() }
 
-// A member that is taken out of a double barrier waits for nobody.
-func TestWhoIsTakenOutWaitsForNobody(t *testing.T) {
+// A member that is removed from a double barrier does not wait for the others.
+func TestARemovedMemberDoesNotWait(t *testing.T) {
 	if err := takeOut(leaving{})(t.Context()); !errors.Is(err, context.Canceled) {
 		t.Errorf("it leaves with %v", err)
 	}

@@ -9,26 +9,25 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// outbox sends on a session's stream, in a goroutine that is there while there is
-// something to send. It drops no loss before the end. A host that does not read has up to
-// MaxUnsent kept for it. Beyond that the session ends, and its loss stands for all that
-// was kept.
+// outbox sends on a session's stream, in a goroutine that runs only while there is something
+// to send. It drops no loss before the session's end. For a host that does not read, it keeps
+// up to MaxUnsent bytes. Beyond that the session ends, and its loss implies all kept losses.
 type outbox struct {
 	send   func(*pb.OpenResponse) error
-	echo   func(beat uint64) *pb.OpenResponse // made when it is sent: it tells ages
-	unread func()                             // called once, when more than MaxUnsent waits
-	run    func(func())                       // in another goroutine
-	over   chan error                         // gets an element when nothing more is sent
-	limit  int                                // MaxUnsent; tests need not send so much
+	echo   func(heartbeat uint64) *pb.OpenResponse // made when it is sent, because it contains ages
+	unread func()                                  // called once, when more than MaxUnsent waits
+	run    func(func())                            // in another goroutine
+	over   chan error                              // gets an element when nothing more will be sent
+	limit  int                                     // MaxUnsent; smaller in tests
 
 	mu      sync.Mutex
-	sending bool // a goroutine does, or nothing more is sent
+	sending bool // a goroutine sends, or nothing more will be sent
 	queue   []unsent
-	batch   []unsent         // that goes before the queue
+	batch   []unsent         // sent before the queue
 	size    int              // of both
-	full    bool             // both stay empty: unread was called, or the stream has ended
-	state   *pb.OpenResponse // the latest change, if it was not sent
-	number  uint64           // of the latest beat, 0 if it was echoed
+	full    bool             // queue and batch stay empty: unread was called, or the stream has ended
+	state   *pb.OpenResponse // the latest change, if not sent
+	number  uint64           // of the latest heartbeat, 0 if it was echoed
 	last    *pb.OpenResponse
 	then    func() // after last
 }
@@ -59,7 +58,7 @@ func (o *outbox) put(m *pb.OpenResponse) {
 	o.wake()
 }
 
-// withdraw drops the place of a contender that has left, or holds: the answer has it.
+// withdraw drops the place of a contender that has left or holds: the answer has the place.
 func (o *outbox) withdraw(requestID string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -81,16 +80,16 @@ func (o *outbox) change(m *pb.OpenResponse) {
 	o.wake()
 }
 
-// beat remembers the latest beat. Its echo answers all beats before it.
-func (o *outbox) beat(number uint64) {
+// heartbeat remembers the latest heartbeat. Its echo answers all heartbeats before it.
+func (o *outbox) heartbeat(number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.number = number
 	o.wake()
 }
 
-// end sends what waits, and then last. The outbox is over when then has returned. Only
-// the first end counts.
+// end sends what waits, and then last. The outbox is over when then has returned. Only the
+// first call counts.
 func (o *outbox) end(last *pb.OpenResponse, then func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -100,7 +99,7 @@ func (o *outbox) end(last *pb.OpenResponse, then func()) {
 	}
 }
 
-// wake needs mu.
+// wake starts the sending goroutine if none runs. The caller holds mu.
 func (o *outbox) wake() {
 	if !o.sending {
 		o.sending = true
@@ -126,8 +125,8 @@ func (o *outbox) work() {
 	}
 }
 
-// next takes a message out of the outbox. last reports whether nothing comes after it. If
-// there is none, the goroutine that sends has to end.
+// next removes a message from the outbox. last reports whether it is the final one. If no
+// message waits, m is nil, and the sending goroutine must end.
 func (o *outbox) next() (m *pb.OpenResponse, last bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -147,8 +146,8 @@ func (o *outbox) next() (m *pb.OpenResponse, last bool) {
 	return nil, false
 }
 
-// gather makes a batch of what waits, with the state and the echo at its end: an echo
-// comes after the losses that were known before it. It needs mu.
+// gather makes a batch of what waits, with the state and the echo at its end: an echo must
+// come after the losses known before it. The caller holds mu.
 func (o *outbox) gather() {
 	o.batch, o.queue = o.queue, nil
 	if o.state != nil {
@@ -162,7 +161,7 @@ func (o *outbox) gather() {
 func (o *outbox) close(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.queue, o.batch, o.state = nil, nil, nil // and sending stays true
+	o.queue, o.batch, o.state = nil, nil, nil // sending stays true
 	o.full = true
 	o.over <- err
 }

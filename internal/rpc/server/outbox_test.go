@@ -10,21 +10,21 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// sent is an outbox whose stream is a list. Sending waits for free, if it is not nil.
+// sent is an outbox whose stream is a list. If free is not nil, sending waits for it.
 type sent struct {
 	outbox
 	tasks sync.WaitGroup
-	begun chan struct{} // gets an element when a message is under way, if free is not nil
+	begun chan struct{} // gets an element when a message is being sent, if free is not nil
 	free  chan struct{}
 	err   error
 	list  []string
-	fulls int // how often there was too much
+	fulls int // how often unread was called
 }
 
 func newSent() *sent {
 	s := &sent{outbox: outbox{limit: 4 << 20}}
-	s.begin(s.note, func(beat uint64) *pb.OpenResponse {
-		return &pb.OpenResponse{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{Number: beat}}}
+	s.begin(s.note, func(heartbeat uint64) *pb.OpenResponse {
+		return &pb.OpenResponse{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{Number: heartbeat}}}
 	}, func() { s.fulls++ }, s.tasks.Go)
 	return s
 }
@@ -74,43 +74,43 @@ func expect(t *testing.T, s *sent, want ...string) {
 	}
 }
 
-// While a message is under way, the next ones wait. Of beats and of states the latest
-// goes, and the loss comes last.
+// While one message is sent, the next ones wait. Only the latest heartbeat and the latest
+// state are sent, and the loss comes last.
 func TestOutboxSendsInOrderAndTheLossLast(t *testing.T) {
 	s := newSent()
 	s.begun, s.free = make(chan struct{}, 9), make(chan struct{})
 	s.put(joined("a"))
 	<-s.begun
 	s.put(joined("b"))
-	s.beat(1)
+	s.heartbeat(1)
 	s.change(state(pb.State_STATE_SUSPENDED))
 	s.put(joined("c"))
 	s.change(state(pb.State_STATE_CONNECTED))
-	s.beat(2)
+	s.heartbeat(2)
 	heard := make(chan struct{})
 	s.end(state(pb.State_STATE_LOST), func() { <-heard })
 	s.end(state(pb.State_STATE_SUSPENDED), func() { t.Error("the second end counts") })
 	close(s.free)
 	select {
 	case <-s.over:
-		t.Fatal("over before the host has heard")
+		t.Fatal("over before the host has read the loss")
 	default:
 	}
 	close(heard)
 	must.Do(t, <-s.over)
 	s.put(joined("d"))
-	s.beat(3)
+	s.heartbeat(3)
 	s.change(state(pb.State_STATE_CONNECTED))
 	want := []string{"a", "b", "c", "STATE_CONNECTED", "echo 2", "STATE_LOST"}
 	expect(t, s, want...)
 }
 
-// A goroutine that has nothing more to send ends, and another one comes.
+// A goroutine that has nothing more to send ends. A later message starts another.
 func TestOutboxSendsWhatComesLater(t *testing.T) {
 	s := newSent()
 	s.put(joined("a"))
 	expect(t, s, "a")
-	s.beat(1)
+	s.heartbeat(1)
 	expect(t, s, "a", "echo 1")
 	if s.sending {
 		t.Error("it still sends")
@@ -119,17 +119,18 @@ func TestOutboxSendsWhatComesLater(t *testing.T) {
 
 func TestOutboxEndsWithItsStream(t *testing.T) {
 	s := newSent()
-	s.err = errors.New("the stream is gone")
+	s.err = errors.New("the stream is broken")
 	s.put(joined("a"))
 	if err := <-s.over; err != s.err {
 		t.Fatal(err)
 	}
 	s.put(joined("b"))
-	s.end(state(pb.State_STATE_LOST), func() { t.Error("nobody hears it") })
+	s.end(state(pb.State_STATE_LOST), func() { t.Error("then was called on a broken stream") })
 	expect(t, s, "a")
 }
 
-// Only the place of the contender that has left is dropped, wherever it waits.
+// Only the place of the contender that has left is dropped, whether it is queued or in the
+// batch.
 func TestOutboxWithdrawsAPlaceAndNoLoss(t *testing.T) {
 	s := newSent()
 	s.begun, s.free = make(chan struct{}, 9), make(chan struct{})
@@ -140,7 +141,7 @@ func TestOutboxWithdrawsAPlaceAndNoLoss(t *testing.T) {
 	s.put(joined("c"))
 	s.withdraw("b")
 	s.free <- struct{}{}
-	<-s.begun // the loss of b; c is left of its batch
+	<-s.begun // the loss of b; only c remains of its batch
 	s.put(joined("d"))
 	s.withdraw("c")
 	s.withdraw("d")
@@ -152,8 +153,8 @@ func TestOutboxWithdrawsAPlaceAndNoLoss(t *testing.T) {
 	}
 }
 
-// Losses fill it as well. The loss of the session is sent all the same, and nothing else.
-func TestOutboxThatIsFullKeepsTheLastMessageOnly(t *testing.T) {
+// Losses fill the outbox too. The loss of the session is still sent, and nothing else.
+func TestFullOutboxKeepsOnlyTheLastMessage(t *testing.T) {
 	s := newSent()
 	s.begun, s.free = make(chan struct{}, 9), make(chan struct{})
 	s.put(joined("a"))
@@ -177,11 +178,11 @@ func TestOutboxThatIsFullKeepsTheLastMessageOnly(t *testing.T) {
 	close(s.free)
 	expect(t, s, "a", "STATE_LOST")
 	if s.fulls != 1 {
-		t.Errorf("told %d times", s.fulls)
+		t.Errorf("unread was called %d times", s.fulls)
 	}
 }
 
-// A message of the smallest size counts too: there is a bound by number.
+// Messages of the smallest size count too, so their number is bounded.
 func TestOutboxCountsMessages(t *testing.T) {
 	s := newSent()
 	s.begun, s.free = make(chan struct{}, 9), make(chan struct{})

@@ -13,10 +13,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Options are what a gRPC server needs that serves s: the limits, and telemetry if
-// it is wanted. They also give errors the form in which a host reads them. A panic
-// in a handler becomes an error of that call (recipes.ErrInternal) and is logged
-// with its stack. The plugin lives on, because other sessions depend on it.
+// Options returns the options of a gRPC server that serves s: the limits, and telemetry if
+// configured. They also convert errors to the form that hosts read. A panic in a handler
+// becomes an error of that call (recipes.ErrInternal) and is logged with its stack. The
+// plugin survives, because other sessions depend on it.
 func (s *Server) Options() []grpc.ServerOption {
 	l := newLimiter(s.cfg.Limits)
 	options := []grpc.ServerOption{
@@ -35,7 +35,7 @@ func (s *Server) Options() []grpc.ServerOption {
 
 func (s *Server) rpcLog() hclog.Logger { return s.cfg.Logger.Named("rpc") }
 
-// unary is the interceptor of unary calls, however they come.
+// unary returns the interceptor of unary calls over either transport.
 func (s *Server) unary() grpc.UnaryServerInterceptor {
 	contain, next := containUnary(s.rpcLog()), s.cfg.Intercept
 	if next == nil {
@@ -46,7 +46,7 @@ func (s *Server) unary() grpc.UnaryServerInterceptor {
 	}
 }
 
-// loggerKey is the key of the logger in the context of a call.
+// loggerKey is the context key of a call's logger.
 type loggerKey struct{}
 
 func containUnary(logger hclog.Logger) grpc.UnaryServerInterceptor {
@@ -67,8 +67,8 @@ func containStream(logger hclog.Logger) grpc.StreamServerInterceptor {
 	}
 }
 
-// toStatus makes the status that the host gets of a handler's error. Errors of gRPC
-// itself, and errors with a place in line, are a status already.
+// toStatus returns the status that the host gets for a handler's error. Errors of gRPC
+// itself, and errors with a place in the wait queue, already are a status.
 func toStatus(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
@@ -76,22 +76,22 @@ func toStatus(err error) error {
 	return wire.ToStatus(err, nil)
 }
 
-// contain makes an error of a panic, for the host.
+// contain converts a panic to an error for the host.
 func contain(panicked any, logger hclog.Logger, where string, err *error) {
 	if panicked != nil {
 		*err = toStatus(noted(panicked, logger, where))
 	}
 }
 
-// noted logs a panic. The host does not get its value: it may contain what the
-// application stores, which errors never show.
+// noted logs a panic. The host does not get its value, which may contain application data;
+// errors never show that.
 func noted(panicked any, logger hclog.Logger, where string) error {
 	logger.Error("panic; please report it", "in", where, "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
 	return fmt.Errorf("%w: %s panicked; the plugin's log has more", recipes.ErrInternal, where)
 }
 
-// apart runs f in a goroutine of its own and waits for it. A panic is an error.
-func (s *Server) apart(what string, f func() error) (err error) {
+// inGoroutine runs f in a goroutine and waits for it. A panic becomes an error.
+func (s *Server) inGoroutine(what string, f func() error) (err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -102,8 +102,8 @@ func (s *Server) apart(what string, f func() error) (err error) {
 	return err
 }
 
-// contained has run work on a target, and makes an error of its panic: it may run in a
-// goroutine of its own, where no interceptor is. ctx is that of the call.
+// contained returns an acquirer that calls run on a target and converts its panic to an
+// error. An acquirer may run in a goroutine without an interceptor. ctx is the call's.
 func contained(ctx context.Context, t target, run func(context.Context, target, func(recipes.Place)) (*grant, error)) acquirer {
 	logger, ok := ctx.Value(loggerKey{}).(hclog.Logger)
 	if !ok {

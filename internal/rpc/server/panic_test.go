@@ -23,7 +23,7 @@ func logTo(b *strings.Builder) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Output: b, Level: hclog.Error})
 }
 
-// TestPanicInAHandlerIsAnErrorOfItsCall: and does not reach the others.
+// The panic does not affect other calls.
 func TestPanicInAHandlerIsAnErrorOfItsCall(t *testing.T) {
 	var log strings.Builder
 	_, err := containUnary(logTo(&log))(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/x/Unary"}, func(context.Context, any) (any, error) {
@@ -32,7 +32,7 @@ func TestPanicInAHandlerIsAnErrorOfItsCall(t *testing.T) {
 	check := func(err error, where string) {
 		t.Helper()
 		if err, _ = wire.Error(err); !errors.Is(err, recipes.ErrInternal) || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), where) {
-			t.Errorf("the host is told %v", err)
+			t.Errorf("the host gets %v", err)
 		}
 		if !strings.Contains(log.String(), "s3cret") || !strings.Contains(log.String(), "panic_test.go") {
 			t.Errorf("the log lacks the panic or its stack: %s", log.String())
@@ -69,7 +69,7 @@ func TestErrorOfAHandlerIsTheContracts(t *testing.T) {
 	}
 }
 
-// asking is a stream on which one request comes.
+// asking is a stream with one request.
 type asking struct {
 	grpc.ServerStream
 	session string
@@ -138,7 +138,7 @@ func (b *brittle) Read(p []byte) (int, error) {
 	return b.Conn.Read(p)
 }
 
-// TestPanicInAConnectionOfCallsEndsIt: and not the plugin.
+// The panic ends the connection, not the plugin.
 func TestPanicInAConnectionOfCallsEndsIt(t *testing.T) {
 	host, plugin := net.Pipe()
 	s := New(Config{Open: new(fake.World).Open})

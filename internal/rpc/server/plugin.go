@@ -16,8 +16,8 @@ type pluginService struct {
 // Attached is closed when a host has attached for the first time.
 func (s *Server) Attached() <-chan struct{} { return s.attach }
 
-// Orphaned is closed when the last attached host has gone, or died. With Config.Lifetime
-// the last session has to have ended too.
+// Orphaned is closed when the last attached host has disconnected or died. With
+// Config.Lifetime the last session must have ended too.
 func (s *Server) Orphaned() <-chan struct{} { return s.orphaned }
 
 func (s pluginService) Attach(_ *pb.AttachRequest, st grpc.ServerStreamingServer[pb.AttachResponse]) error {
@@ -48,7 +48,7 @@ func (s *Server) depart() {
 	s.orphan()
 }
 
-// orphan needs mu.
+// orphan closes orphaned if its condition holds. The caller holds mu.
 func (s *Server) orphan() {
 	if s.attached > 0 || s.detached || s.cfg.Lifetime != nil && len(s.sessions) > 0 {
 		return

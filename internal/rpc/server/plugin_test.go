@@ -10,7 +10,7 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// TestFirstHostAttachesAndLastOneOrphans: those who come later change nothing.
+// Hosts in between change nothing.
 func TestFirstHostAttachesAndLastOneOrphans(t *testing.T) {
 	s := New(Config{})
 	for i, step := range []struct {
@@ -41,7 +41,7 @@ func closed(ch <-chan struct{}) bool {
 	}
 }
 
-// attaching is the stream of a host that attaches, and is told when it has.
+// attaching is the stream of a host that attaches.
 type attaching struct {
 	grpc.ServerStream
 	ctx  context.Context
@@ -51,14 +51,14 @@ type attaching struct {
 func (a attaching) Context() context.Context      { return a.ctx }
 func (a attaching) Send(*pb.AttachResponse) error { return a.sent() }
 
-// TestHostIsAttachedForAsLongAsItsStream: from before it is told so.
+// The host is attached before it gets the message.
 func TestHostIsAttachedForAsLongAsItsStream(t *testing.T) {
 	for _, breaks := range []bool{false, true} {
 		s := New(Config{})
 		ctx, hangUp := context.WithCancel(t.Context())
 		err := pluginService{Server: s}.Attach(nil, attaching{ctx: ctx, sent: func() error {
 			if !closed(s.Attached()) || closed(s.Orphaned()) {
-				t.Error("told that it is attached, and is not")
+				t.Error("the host got the message before it was attached")
 			}
 			if breaks {
 				return io.ErrUnexpectedEOF

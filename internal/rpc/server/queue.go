@@ -14,7 +14,7 @@ type queueService struct {
 	*Server
 }
 
-// consumer opens the taking end of a request's queue.
+// consumer opens the queue of a request, for receiving.
 func consumer(r interface{ GetQueue() *pb.QueueRef }) func(target) (recipes.Consumer, error) {
 	return func(t target) (recipes.Consumer, error) {
 		q := r.GetQueue()
@@ -36,7 +36,7 @@ func (s queueService) PutElements(ctx context.Context, r *pb.PutElementsRequest)
 	}
 	ctx, end := t.acquisitions.abandonable(ctx, r.GetRequestId())
 	defer end()
-	if r.GetQueue().GetCapacity() > 0 { // it may wait for room
+	if r.GetQueue().GetCapacity() > 0 { // it may wait for capacity
 		var cancel context.CancelFunc
 		ctx, cancel = early(ctx)
 		defer cancel()
@@ -55,7 +55,7 @@ func put(ctx context.Context, queue recipes.Consumer, r *pb.PutElementsRequest) 
 	}
 	q, ok := queue.(recipes.Queue)
 	if !ok {
-		return nil, fmt.Errorf("%w: %T is no queue", recipes.ErrInternal, queue)
+		return nil, fmt.Errorf("%w: %T is not a queue", recipes.ErrInternal, queue)
 	}
 	return q.PutMany(ctx, r.GetData()...)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// movable is what a session needs to go on in another plugin. Its ticket is a secret.
+// movable is a session that can continue in another plugin. Its ticket is a secret.
 type movable interface {
 	ResumeTicket() []byte
-	Detach(context.Context) error   // ends the session here, and not in ZooKeeper
-	DropRest(context.Context) error // deletes what nobody has resumed
+	Detach(context.Context) error   // ends the session in this process, not in ZooKeeper
+	DropRest(context.Context) error // deletes the znodes that were not resumed
 }
 
-// movable returns what moves a session, if this plugin can move sessions.
+// movable returns the session as a movable, if this plugin can move sessions.
 func (s *Server) movable(t target) (movable, error) {
 	if m, ok := t.Client.(movable); ok && s.cfg.Resume != nil {
 		return m, nil
@@ -25,8 +25,8 @@ func (s *Server) movable(t target) (movable, error) {
 	return nil, fmt.Errorf("%w: the plugin does not resume sessions", recipes.ErrUnsupported)
 }
 
-// reserve keeps a plugin from resuming a session that it serves itself, until release,
-// which does nothing after an error.
+// reserve keeps the plugin from resuming a session that it already serves, until release is
+// called. After an error release does nothing.
 func (s *Server) reserve(r *pb.Resume) (release func(), err error) {
 	if r == nil {
 		return func() {}, nil
@@ -57,7 +57,7 @@ func (s *Server) resume(ctx context.Context, cfg recipes.SessionConfig, r *pb.Re
 	return s.cfg.Resume(ctx, cfg, r.GetTicket(), time.Now().Add(-age.AsDuration()))
 }
 
-// A resumption is the time in which a session resumes what it had in another plugin.
+// A resumption is the phase in which a session resumes what it had in another plugin.
 type resumption struct {
 	ended chan struct{} // closed at its end; nil if the session was not resumed
 }
@@ -69,8 +69,11 @@ func newResumption(resumed bool) resumption {
 	return resumption{ended: make(chan struct{})}
 }
 
+// resumed reports whether another plugin served the session before.
+func (r resumption) resumed() bool { return r.ended != nil }
+
 func (r resumption) over() bool {
-	if r.ended == nil {
+	if !r.resumed() {
 		return true
 	}
 	select {
@@ -81,8 +84,8 @@ func (r resumption) over() bool {
 	}
 }
 
-// allows refuses a contender that is new while DropRest would delete it, and one that
-// is resumed after that.
+// allows refuses a new contender before DropRest, which would delete it, and a resumed
+// contender after DropRest.
 func (r resumption) allows(resumed *pb.Grant) error {
 	switch {
 	case resumed == nil && !r.over():
@@ -95,19 +98,19 @@ func (r resumption) allows(resumed *pb.Grant) error {
 
 var errTooLate = fmt.Errorf("%w: the field resumed is for a session that was resumed, before DropRest", recipes.ErrInvalid)
 
-// resumeGrant resumes the grant of a recipe, or its place in line, where another plugin has
+// resumeGrant resumes a recipe's grant, or its place in the wait queue, as another plugin
 // left it.
-func resumeGrant[G any](ctx context.Context, recipe any, had *pb.Grant, try bool) (none G, err error) {
-	if token := recipes.Token(had.GetToken()); token != 0 {
+func resumeGrant[G any](ctx context.Context, recipe any, resumed *pb.Grant, try bool) (none G, err error) {
+	if token := recipes.Token(resumed.GetToken()); token != 0 {
 		if r, ok := recipe.(interface {
 			Resume(ctx context.Context, znode string, token recipes.Token) (G, error)
 		}); ok {
-			return r.Resume(ctx, had.GetZnode(), token)
+			return r.Resume(ctx, resumed.GetZnode(), token)
 		}
 	} else if r, ok := recipe.(interface {
 		ResumeWaiting(ctx context.Context, znode string, try bool) (G, error)
 	}); ok {
-		return r.ResumeWaiting(ctx, had.GetZnode(), try)
+		return r.ResumeWaiting(ctx, resumed.GetZnode(), try)
 	}
 	return none, errNotResumed
 }
@@ -125,7 +128,7 @@ func (s sessionService) DropRest(ctx context.Context, r *pb.DropRestRequest) (*p
 	}
 	ss.dropping.Lock()
 	defer ss.dropping.Unlock()
-	if ss.resumption.over() { // a call that was repeated
+	if ss.resumption.over() { // a repeated call
 		return &pb.DropRestResponse{}, nil
 	}
 	if err := m.DropRest(ctx); err != nil {
@@ -139,7 +142,7 @@ func (s sessionService) Detach(ctx context.Context, r *pb.DetachRequest) (*pb.De
 	return with(s.Server, r, s.movable, func(m movable) (*pb.DetachResponse, error) { return &pb.DetachResponse{}, m.Detach(ctx) })
 }
 
-// resumeTicket returns what another plugin needs to resume the session, or nothing.
+// resumeTicket returns the ticket with which another plugin can resume the session, or nil.
 func (s *Server) resumeTicket(ss *session) []byte {
 	m, err := s.movable(target{session: ss})
 	if err != nil {

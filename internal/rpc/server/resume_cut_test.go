@@ -14,24 +14,24 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// The connection of calls breaks while a hold is taken up. The host takes itself for the holder, so
-// the hold stands, and the call that is repeated finds it.
-func TestATakeUpThatIsCutOffGivesNothingBack(t *testing.T) {
+// The connection of calls breaks while a hold is resumed. The host considers itself the
+// holder, so the grant is still held, and the repeated call finds it.
+func TestAResumeThatIsCutOffReleasesNothing(t *testing.T) {
 	t.Parallel()
 	m := startMoving(t, zooKeeper(t))
-	during := []zkserver.Op{zkserver.OpGetChildren2, zkserver.OpGetData} // the requests of a take-up
-	had := make([]*pb.Grant, len(during))
+	during := []zkserver.Op{zkserver.OpGetChildren2, zkserver.OpGetData} // the requests that resume a hold
+	resumed := make([]*pb.Grant, len(during))
 	for i := range during {
 		id := strconv.Itoa(i)
 		var err error
-		if had[i], err = m.acquire(&pb.AcquireRequest{RequestId: id, Path: "/held" + id}); err != nil {
+		if resumed[i], err = m.acquire(&pb.AcquireRequest{RequestId: id, Path: "/held" + id}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	m.way.kill()
 
 	var mu sync.Mutex
-	var breaks context.CancelFunc // the connection of the call that runs
+	var breaks context.CancelFunc // the connection of the running call
 	second := hostOf(t, m.zk, server.Config{Open: zookeeper.Open, Resume: zookeeper.Resume,
 		Intercept: func(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 			ctx, cancel := context.WithCancel(ctx)
@@ -44,7 +44,7 @@ func TestATakeUpThatIsCutOffGivesNothingBack(t *testing.T) {
 	second.open(resumeOf(m.opened))
 	for i, op := range during {
 		id := strconv.Itoa(i)
-		ask := &pb.AcquireRequest{RequestId: id, Path: "/held" + id, Resumed: had[i]}
+		ask := &pb.AcquireRequest{RequestId: id, Path: "/held" + id, Resumed: resumed[i]}
 		var once sync.Once
 		m.zk.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if r.Op == op {
@@ -60,8 +60,8 @@ func TestATakeUpThatIsCutOffGivesNothingBack(t *testing.T) {
 			t.Errorf("cut off at %v, and answered with %v", op, again)
 		}
 		m.zk.SetFault(nil)
-		if again, err := second.acquire(ask); err != nil || again.GetToken() != had[i].GetToken() {
-			t.Errorf("cut off at %v, and taken up again: %v, %v", op, again, err)
+		if again, err := second.acquire(ask); err != nil || again.GetToken() != resumed[i].GetToken() {
+			t.Errorf("cut off at %v, and resumed again: %v, %v", op, again, err)
 		}
 	}
 	second.dropRest()

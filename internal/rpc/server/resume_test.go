@@ -20,8 +20,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// wireToZooKeeper is a plugin's way to ZooKeeper. When it is cut, ZooKeeper sees what it would see
-// if the plugin were killed.
+// wireToZooKeeper is a plugin's connection to ZooKeeper. When it is cut, ZooKeeper sees the
+// same as if the plugin were killed.
 type wireToZooKeeper struct {
 	mu    sync.Mutex
 	cut   bool
@@ -64,7 +64,7 @@ func zooKeeper(t *testing.T) *zkserver.Server {
 	return srv
 }
 
-// joined returns where the contender stands in line.
+// joined returns the znode from the contender's Joined message.
 func (h *rawHost) joined(id string) string {
 	h.t.Helper()
 	for {
@@ -94,7 +94,7 @@ func startMoving(t *testing.T, zk *zkserver.Server) moving {
 	return moving{h, zk, way, h.open(nil)}
 }
 
-// move kills the plugin, and has another one resume the session.
+// move kills the plugin, and lets another one resume the session.
 func (m moving) move() *rawHost {
 	m.t.Helper()
 	m.way.kill()
@@ -108,7 +108,8 @@ func (h *rawHost) dropRest() {
 	must.Get(h.sessions.DropRest(h.ctx, &pb.DropRestRequest{Session: h.session}))(h.t)
 }
 
-// A session goes on in a second plugin: its hold, its place in line, and nothing else.
+// A session continues in a second plugin with its hold and its place in the wait queue, and
+// nothing else.
 func TestASessionOutlivesItsPlugin(t *testing.T) {
 	for _, end := range []string{"killed", "detached"} {
 		t.Run(end, func(t *testing.T) {
@@ -125,7 +126,7 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 				return first.joined(id)
 			}
 			place := await("2")
-			await("3") // which will not be taken up
+			await("3") // will not be resumed
 
 			if end == "killed" {
 				way.kill()
@@ -140,10 +141,10 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "4", Path: "/new"}); !errors.Is(err, wire.ErrResuming) || !errors.Is(err, recipes.ErrInvalid) {
 				t.Errorf("a new contender before DropRest: %v", err)
 			}
-			for range 2 { // a repetition finds what the first call has made
+			for range 2 { // a repeated call finds the grant of the first
 				taken, err := second.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/held", Resumed: held})
 				if err != nil || taken.GetToken() != held.GetToken() || taken.GetZnode() != held.GetZnode() {
-					t.Fatalf("took up %v: %v", taken, err)
+					t.Fatalf("resumed %v: %v", taken, err)
 				}
 			}
 			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "5", Path: "/held", Resumed: &pb.Grant{Znode: held.GetZnode(), Token: held.GetToken() + 1}}); !errors.Is(err, recipes.ErrRemoved) {
@@ -161,18 +162,18 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 				must.Get(second.sessions.DropRest(second.ctx, &pb.DropRestRequest{Session: session}))(t)
 			}
 			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "6", Path: "/held", Resumed: held}); !errors.Is(err, recipes.ErrInvalid) || errors.Is(err, wire.ErrResuming) {
-				t.Errorf("taken up after DropRest: %v", err)
+				t.Errorf("resumed after DropRest: %v", err)
 			}
 			line := contenders(t, other, "/awaited")
 			if len(line) != 2 || line[1].Znode != place {
-				t.Errorf("in line: %+v", line)
+				t.Errorf("in the queue: %+v", line)
 			}
 			write := &pb.WriteRequest{Session: session, RequestId: "1", Ops: wire.ToOps([]recipes.Op{recipes.Create("/written", nil)})}
 			if _, err := second.grants.Write(second.ctx, write); err != nil {
 				t.Error(err)
 			}
 			repeated := make(chan error, 1)
-			go func() { // which finds what the first call waits for
+			go func() { // joins the wait of the first call
 				_, err := second.acquire(&pb.AcquireRequest{RequestId: "2", Path: "/awaited", Resumed: &pb.Grant{Znode: place}})
 				repeated <- err
 			}()
@@ -241,7 +242,7 @@ func TestWhatCannotBeResumed(t *testing.T) {
 			t.Errorf("capabilities %q, %v", info.GetCapabilities(), err)
 		}
 	}
-	// All that left the session alone.
+	// The refused calls did not affect the session.
 	if _, err := first.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/l"}); err != nil {
 		t.Error(err)
 	}
@@ -274,9 +275,8 @@ func TestASessionIsResumedOnce(t *testing.T) {
 	must.Report(t, <-resumed)
 }
 
-// The coordinator and a site go on in a second plugin that takes them up as themselves,
-// before DropRest.
-func TestATransactionIsTakenUpAsItself(t *testing.T) {
+// The coordinator and a site continue in a second plugin that resumes them before DropRest.
+func TestATransactionIsResumed(t *testing.T) {
 	t.Parallel() // the plugin that was killed takes its time to end
 	first := startMoving(t, zooKeeper(t))
 	const path = "/tx"
@@ -290,13 +290,13 @@ func TestATransactionIsTakenUpAsItself(t *testing.T) {
 	second := first.move()
 	_, err = second.commits.FinishSite(second.ctx, &pb.FinishSiteRequest{Session: second.session, Membership: mine.GetMembership()})
 	if err, _ := wire.Error(err); !errors.Is(err, recipes.ErrNoTransaction) {
-		t.Errorf("a site that was not taken up has finished: %v", err)
+		t.Errorf("a site that was not resumed has finished: %v", err)
 	}
 	resume := func(transaction, membership string) error {
 		_, coordinator := second.commits.BeginTransaction(second.ctx, &pb.BeginTransactionRequest{Session: second.session, Path: path, Resumed: transaction, RequestId: "1"})
 		again, site := second.commits.JoinTransaction(second.ctx, &pb.JoinTransactionRequest{Session: second.session, Path: path, Site: "1", Resumed: membership})
 		if site == nil && (again.GetMembership() != membership || string(again.GetPayload()) != "payload") {
-			t.Errorf("took up %v", again)
+			t.Errorf("resumed %v", again)
 		}
 		coordinator, _ = wire.Error(coordinator)
 		site, _ = wire.Error(site)
@@ -314,9 +314,9 @@ func TestATransactionIsTakenUpAsItself(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotTakenUpCanBeAskedForAgain: by the same id. The plugin does not repeat the
-// first error, which may have passed.
-func TestWhatWasNotTakenUpCanBeAskedForAgain(t *testing.T) {
+// After a failed resume the same id can be used again. The plugin does not repeat the first
+// error, whose cause may be gone.
+func TestAFailedResumeCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	first := startMoving(t, zooKeeper(t))
 	ask := &pb.AcquireRequest{RequestId: "1", Path: "/held"}
@@ -330,11 +330,11 @@ func TestWhatWasNotTakenUpCanBeAskedForAgain(t *testing.T) {
 	}
 	ask.Resumed = held
 	if taken, err := second.acquire(ask); err != nil || taken.GetToken() != held.GetToken() {
-		t.Errorf("took up %v: %v", taken, err)
+		t.Errorf("resumed %v: %v", taken, err)
 	}
 	must.Get(second.grants.Abandon(second.ctx, &pb.AbandonRequest{Session: second.session, RequestId: "2"}))(t)
 	ask.RequestId = "2"
-	for range 2 { // what is not wanted is not tried again
+	for range 2 { // an abandoned id is not tried again
 		if _, err := second.acquire(ask); err == nil || errors.Is(err, recipes.ErrInvalid) {
 			t.Errorf("an abandoned call: %v", err)
 		}

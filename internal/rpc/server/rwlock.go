@@ -68,7 +68,7 @@ func acquireMode[H recipes.Hold](ctx context.Context, lock readWriteLock[H], r *
 		ask = lock.TryWrite
 	case mode == recipes.Writing:
 		ask = lock.AcquireWrite
-	case r.GetResumed() == nil: // the znode has the mode of what is resumed
+	case r.GetResumed() == nil: // a resumed hold has its mode in the znode
 		return nil, fmt.Errorf("%w: the mode is not known", recipes.ErrInvalid)
 	}
 	return acquire(ctx, lock, r, ask, H.Release)
@@ -83,12 +83,13 @@ func (s readWriteLockService) Downgrade(ctx context.Context, r *pb.DowngradeRequ
 func (s readWriteLockService) HandOff(ctx context.Context, r *pb.HandOffRequest) (*pb.HandOffResponse, error) {
 	return withGrant(s.Server, r, "no priority lock", func(ss *session, c *acquisition, h recipes.PriorityHold) (*pb.HandOffResponse, error) {
 		err := h.HandOff(ctx, r.GetSuccessor())
-		// A host that does not get the answer, or is told that the outcome is unknown,
-		// would take itself for the holder. The successor already is one.
+		// The successor already holds the lock. A host that does not get the answer, or gets
+		// an unknown outcome, would still consider itself the holder. So the loss is reported
+		// too.
 		switch {
-		case errors.Is(h.Err(), recipes.ErrReleased): // as the hold may know though the call's time was up
+		case errors.Is(h.Err(), recipes.ErrReleased): // even if the call's deadline has passed
 			ss.acquisitions.finished(c)
-			ss.tellLost(c, recipes.ErrReleased)
+			ss.reportLoss(c, recipes.ErrReleased)
 		case errors.Is(err, recipes.ErrUnknownOutcome):
 			ss.acquisitions.watch(c)
 		}
@@ -96,13 +97,14 @@ func (s readWriteLockService) HandOff(ctx context.Context, r *pb.HandOffRequest)
 	})
 }
 
-// revocable is a lock whose contenders can be asked to give way.
+// revocable is a lock whose holders can be asked to release it.
 type revocable interface {
 	Revoke(ctx context.Context, znode string) error
 	RevokeForced(ctx context.Context, znode string) error
 }
 
-// revocableLock opens the lock of a request. How it contends does not matter here.
+// revocableLock opens the lock of a request. Its configuration does not matter for a
+// revocation.
 func revocableLock(kind string) func(target) (revocable, error) {
 	return func(t target) (revocable, error) {
 		switch recipes.Kind(kind) {

@@ -1,9 +1,9 @@
-// Package server serves the contract (package recipes) over gRPC, as
-// zkrecipes.v1 defines it, on top of any recipes.Opener. It knows nothing of
-// ZooKeeper and nothing of processes.
+// Package server serves the contract (package recipes) over gRPC, as zkrecipes.v1 defines it,
+// with any recipes.Opener. It does not depend on ZooKeeper or on how the plugin process is
+// run.
 //
-// Order of use: [New], a gRPC server with [Server.Options], [Server.Register], and
-// at the end [Server.Close].
+// Order of use: [New], a gRPC server with [Server.Options], [Server.Register], and at the end
+// [Server.Close].
 package server
 
 import (
@@ -26,60 +26,59 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// hearTimeout bounds how long a session that the plugin ends stays open for its host
-// to hear of that first.
+// hearTimeout bounds how long a session that the plugin ends stays open so that its host can
+// read that first.
 const hearTimeout = 200 * time.Millisecond
 
-// closeTimeout bounds the closing of a session whose stream has ended. If it is too
-// short, ZooKeeper's own timeout ends the session.
+// closeTimeout bounds the closing of a session whose stream has ended. If the close takes
+// longer, ZooKeeper's timeout ends the session.
 const closeTimeout = 2 * time.Second
 
-// Config says what to serve. Only Open is required.
+// Config configures a Server. Only Open is required.
 type Config struct {
 	// Open opens the sessions.
 	//
-	// Sessions should have two methods. LastContact() time.Time returns when the
-	// last request or ping that ZooKeeper has answered was sent. KnownContact()
-	// time.Time returns the same for the last one of which ZooKeeper's leader is
-	// known to have heard, or would be if the session held something. Without them
-	// the host's clock has to assume that this was two thirds of the session timeout
-	// ago: the longest silence that ZooKeeper's clients bear before they call
-	// themselves disconnected.
+	// Sessions should have two methods. LastContact() time.Time returns when the last request
+	// or ping that ZooKeeper has answered was sent. KnownContact() time.Time returns the same
+	// for the last one that ZooKeeper's leader is known to have received, or would be if the
+	// session held something. Without these methods the host's clock must assume that the
+	// contact was two thirds of the session timeout ago: the longest silence after which
+	// ZooKeeper's clients still consider themselves connected.
 	Open recipes.Opener
-	// Resume resumes a session that another plugin has served, by the ticket that
-	// its ResumeTicket method gave. contact is when ZooKeeper's leader is known to have
-	// heard of it. Without Resume, sessions cannot be moved to another plugin.
+	// Resume resumes a session that another plugin has served, by the ticket from its
+	// ResumeTicket method. contact is the last contact that ZooKeeper's leader is known to
+	// have received. Without Resume, sessions cannot be moved to another plugin.
 	Resume func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error)
-	// Lifetime keeps the sessions of a host that has died, until it is closed: something
-	// that the host started may still rely on them. It needs [Connections]. nil has them
-	// closed at once.
+	// Lifetime keeps the sessions of a host that has died until it is closed: a process that
+	// the host started may still rely on them. It needs [Connections]. If it is nil, such
+	// sessions are closed at once.
 	Lifetime <-chan struct{}
-	// Version is told to those who ask for Info.
+	// Version is returned by Info.
 	Version string
-	// Build too: see version.Build.
+	// Build is returned by Info: see version.Build.
 	Build string
-	// Logger has names added for what logs: "session" for sessions that come and go,
-	// "rpc" for calls, "zookeeper" for what is given to Open. It gets no password
-	// and no key. nil discards the log.
+	// Logger gets names appended per subsystem: "session" for sessions that begin and end,
+	// "rpc" for calls, "zookeeper" for sessions opened by Open. No password and no key is
+	// logged. nil discards the log.
 	Logger hclog.Logger
 	// Limits bound what hosts can have.
 	Limits Limits
-	// TracerProvider and MeterProvider get the spans and the metrics of gRPC's
-	// OpenTelemetry instrumentation. The parent of a span is its caller's in the
-	// host. A provider that is nil gets nothing, and costs nothing.
+	// TracerProvider and MeterProvider receive the spans and metrics of gRPC's OpenTelemetry
+	// instrumentation. The parent of a span is the caller's span in the host. A nil provider
+	// costs nothing.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
-	// Intercept is given every unary call, however it has come. nil does nothing.
+	// Intercept is called for every unary call, over either transport. nil does nothing.
 	Intercept grpc.UnaryServerInterceptor
 
-	unsent int // in the place of MaxUnsent, for tests
+	unsent int // replaces MaxUnsent in tests
 }
 
 // Server implements the services of zkrecipes.v1.
 type Server struct {
 	cfg   Config
 	log   hclog.Logger  // of sessions
-	inner hclog.Logger  // that sessions are given
+	inner hclog.Logger  // for the sessions
 	stats stats.Handler // of calls; nil for none
 	calls *carry.Dispatcher
 
@@ -89,12 +88,12 @@ type Server struct {
 	mu       sync.Mutex
 	closed   bool
 	sessions map[string]*session
-	reserved map[string]bool // handles of sessions that are resumed, or were
+	reserved map[string]bool // handles of resumed sessions
 	attached int
-	detached bool          // somebody was attached, and nobody is
+	detached bool          // a host was attached, and none is
 	orphaned chan struct{} // closed when detached becomes true
 	attach   chan struct{} // closed at the first Attach
-	left     error         // of a session whose end ZooKeeper has not confirmed to Close
+	left     error         // of a session whose close was not confirmed
 
 	running sync.WaitGroup // Open calls: added to under mu while not closed
 }
@@ -122,13 +121,13 @@ func New(cfg Config) *Server {
 // Register adds the services to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	s.register(r)
-	pb.RegisterCallServiceServer(r, pb.UnimplementedCallServiceServer{}) // what it did, ServeCalls does
+	pb.RegisterCallServiceServer(r, pb.UnimplementedCallServiceServer{}) // replaced by ServeCalls
 }
 
-// ServeCalls serves a connection that has calls and nothing else, until ctx or the
-// connection ends. The handshake has agreed on carry.Protocol.
+// ServeCalls serves a connection for calls alone, until ctx or the connection ends. The
+// handshake has agreed on carry.Protocol.
 func (s *Server) ServeCalls(ctx context.Context, conn net.Conn) {
-	var err error // that nobody is told of: the connection is closed
+	var err error // not reported: the connection is closed
 	defer func() { contain(recover(), s.rpcLog(), "a connection of calls", &err) }()
 	s.calls.ServeConn(ctx, conn)
 }
@@ -153,11 +152,10 @@ func (s *Server) register(r grpc.ServiceRegistrar) {
 	pb.RegisterPluginServiceServer(r, pluginService{Server: s})
 }
 
-// Close refuses new sessions, tells the hosts of the present ones that they are
-// lost, and closes them in ZooKeeper. It returns when that is done or ctx ends. An
-// error that matches recipes.ErrUnknownOutcome says that ZooKeeper has not confirmed
-// the end of a session, which lasts until its timeout at the latest. Close may be
-// called again, and waits again.
+// Close refuses new sessions, notifies the hosts of the current ones of their loss, and
+// closes them in ZooKeeper. It returns when that is done or ctx ends. An error that matches
+// recipes.ErrUnknownOutcome says that ZooKeeper has not confirmed the end of a session;
+// ZooKeeper ends it at its timeout. Close may be called again, and waits again.
 func (s *Server) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
@@ -165,32 +163,28 @@ func (s *Server) Close(ctx context.Context) error {
 	s.cancel(errShutdown)
 
 	done := make(chan struct{})
-	go func() { // ends when the sessions' own, bounded, closing does
+	go func() { // ends when the sessions are closed, which is bounded
 		s.running.Wait()
 		close(done)
 	}()
 	select {
 	case <-done:
-		return s.leftBehind()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.left
 	case <-ctx.Done():
 		return fmt.Errorf("closing sessions: %w", ctx.Err())
 	}
 }
 
-// unconfirmed notes that a session which Close waits for has ended here, and may
-// live on in ZooKeeper. Hosts of sessions that ended before were told in other ways.
+// unconfirmed records that a session which Close waits for has ended here, and may continue
+// in ZooKeeper. Hosts of sessions that ended before are notified in other ways.
 func (s *Server) unconfirmed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed && s.left == nil {
 		s.left = err
 	}
-}
-
-func (s *Server) leftBehind() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.left
 }
 
 // Sessions returns how many sessions are open.
@@ -211,7 +205,7 @@ func (s *Server) enter() error {
 	return nil
 }
 
-// add gives the session a handle, if it has none from before.
+// add registers the session, and gives it a handle if it is not resumed.
 func (s *Server) add(ss *session) {
 	if ss.handle == "" {
 		ss.handle = uuid.NewString()
@@ -228,13 +222,13 @@ func (s *Server) remove(ss *session) {
 	s.orphan()
 }
 
-// session finds a session by its handle. If it is not found it has ended, and its
-// stream has told why.
+// session finds a session by its handle. If it is not found, it has ended, and its stream has
+// reported the reason.
 func (s *Server) session(handle string) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ss, ok := s.sessions[handle]; ok {
 		return ss, nil
 	}
-	return nil, fmt.Errorf("%w: the plugin has no such session, or no longer", recipes.ErrSessionLost)
+	return nil, fmt.Errorf("%w: the plugin has no such session; it may have ended", recipes.ErrSessionLost)
 }

@@ -21,29 +21,28 @@ type sessionService struct {
 // stream is the lease: see SessionService.Open in session.proto.
 type stream = grpc.BidiStreamingServer[pb.OpenRequest, pb.OpenResponse]
 
-// session is one ZooKeeper session and the stream that it depends on.
+// session is a ZooKeeper session and the stream that it depends on.
 type session struct {
 	handle string
 	recipes.Client
 	contacts
 
 	lifetime     <-chan struct{} // Config.Lifetime
-	ctx          context.Context // ends when the session is on its way out
+	ctx          context.Context // ends when the session begins to end
 	cancel       context.CancelCauseFunc
 	out          outbox
 	acquisitions *acquisitions
-	memberships  memberships    // of sites in transactions
-	tasks        sync.WaitGroup // what runs for the session beside its calls
+	memberships  memberships    // sites in transactions
+	tasks        sync.WaitGroup // goroutines of the session besides its calls
 
-	resumed    bool // another plugin has served it before
 	resumption resumption
 	dropping   sync.Mutex // held while DropRest runs
 }
 
-// errFrozen ends a session whose host sends no beats, errUnread that of a host that does
+// errFrozen ends a session whose host sends no heartbeats, errUnread that of a host that does
 // not read.
 var (
-	errFrozen = fmt.Errorf("%w: the host has sent no beat for the session timeout", recipes.ErrPluginLost)
+	errFrozen = fmt.Errorf("%w: the host has sent no heartbeat for the session timeout", recipes.ErrPluginLost)
 	errUnread = fmt.Errorf("%w: %w: the host does not read the session's stream: %d MiB wait for it", recipes.ErrPluginLost, recipes.ErrLimit, MaxUnsent>>20)
 )
 
@@ -54,25 +53,25 @@ var (
 	errNoMore   = fmt.Errorf("open session: %w: %w", recipes.ErrUnavailable, errShutdown)
 )
 
-// Open has the stream's goroutine wait for the end and do nothing else: its stack then
-// stays at half of what it takes to open and to send.
+// Open keeps the stream's goroutine waiting for the end, and nothing else: its stack then
+// stays at half the size that opening and sending need.
 func (s sessionService) Open(st stream) error {
 	var ss *session
 	var leave func()
-	if err := s.apart("opening a session", func() (err error) { ss, leave, err = s.begin(st); return err }); err != nil {
+	if err := s.inGoroutine("opening a session", func() (err error) { ss, leave, err = s.begin(st); return err }); err != nil {
 		return err
 	}
 	defer leave()
 	defer s.end(ss)
 	err := <-ss.out.over
-	if err != nil { // it was not sent: the host may have died
+	if err != nil { // sending failed: the host may have died
 		ss.outlive(st)
 	}
 	return err
 }
 
-// begin opens the session that the stream's first message asks for. leave is to be
-// called when it has ended.
+// begin opens the session that the stream's first message asks for. The caller calls leave
+// when the session has ended.
 func (s *Server) begin(st stream) (ss *session, leave func(), err error) {
 	first, err := st.Recv()
 	if err != nil {
@@ -111,8 +110,8 @@ func (s *Server) begin(st stream) (ss *session, leave func(), err error) {
 	return ss, leave, nil
 }
 
-// open opens the ZooKeeper session. ctx is the stream's, so that a host that
-// goes away, or stops waiting, ends the attempt.
+// open opens the ZooKeeper session. ctx is the stream's, so the attempt ends if the host dies
+// or stops waiting.
 func (s *Server) open(ctx context.Context, start *pb.Start) (recipes.Client, error) {
 	timeout := recipes.DefaultOpenTimeout
 	if t := start.GetOpenTimeout(); t != nil {
@@ -123,26 +122,23 @@ func (s *Server) open(ctx context.Context, start *pb.Start) (recipes.Client, err
 	defer context.AfterFunc(s.ctx, cancel)()
 	cfg := wire.Config(start.GetConfig())
 	cfg.Logger = s.inner
-	opened, err := s.opener(start.GetResume())(ctx, cfg)
+	open := s.cfg.Open
+	if r := start.GetResume(); r != nil {
+		open = func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+			return s.resume(ctx, cfg, r)
+		}
+	}
+	opened, err := open(ctx, cfg)
 	if err != nil && s.ctx.Err() != nil {
-		return nil, errNoMore // not the host, nor anybody's deadline, has ended the attempt
+		return nil, errNoMore // Close has ended the attempt, not the host or a deadline
 	}
 	return opened, err
 }
 
-// opener opens a new session, or resumes one.
-func (s *Server) opener(r *pb.Resume) recipes.Opener {
-	if r == nil {
-		return s.cfg.Open
-	}
-	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-		return s.resume(ctx, cfg, r)
-	}
-}
-
 func (s *Server) start(opened recipes.Client, r *pb.Resume) *session {
 	ctx, cancel := context.WithCancelCause(s.ctx)
-	ss := &session{Client: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, resumed: r != nil, resumption: newResumption(r != nil), handle: r.GetSession(), lifetime: s.cfg.Lifetime}
+	ss := &session{Client: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, handle: r.GetSession(), lifetime: s.cfg.Lifetime}
+	ss.resumption = newResumption(r != nil)
 	ss.out.limit = cmp.Or(s.cfg.unsent, MaxUnsent)
 	ss.acquisitions = newAcquisitions(ss, s.cfg.Limits.Grants)
 	s.add(ss)
@@ -150,8 +146,8 @@ func (s *Server) start(opened recipes.Client, r *pb.Resume) *session {
 	return ss
 }
 
-// end closes the ZooKeeper session, for whatever reason its stream has ended, and
-// waits for all that runs for it.
+// end closes the ZooKeeper session after its stream has ended for any reason, and waits for
+// the session's goroutines.
 func (s *Server) end(ss *session) {
 	s.remove(ss)
 	ss.cancel(recipes.ErrClosed)
@@ -163,8 +159,7 @@ func (s *Server) end(ss *session) {
 	s.log.Debug("session ended", "session", fmt.Sprintf("%#x", ss.ID()), "reason", ss.Err())
 }
 
-// close ends the ZooKeeper session. If that is not confirmed, the server's timeout
-// ends it.
+// close ends the ZooKeeper session. If that is not confirmed, the server's timeout ends it.
 func (ss *session) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestOpenThatTheEndOfThePluginInterrupts: nobody has cancelled anything, and
-// who keeps a plugin running has to know that the next one can be asked.
+// The host has not cancelled anything, and a supervisor must learn that it can open the
+// session in the next plugin.
 func TestOpenThatTheEndOfThePluginInterrupts(t *testing.T) {
 	opening := make(chan struct{})
 	conn, s := serve(t, server.Config{Open: func(ctx context.Context, _ recipes.SessionConfig) (recipes.Client, error) {
@@ -40,7 +40,7 @@ func TestOpenThatTheEndOfThePluginInterrupts(t *testing.T) {
 	must.Report(t, <-closed)
 }
 
-// TestSessionThatOpensTooLateIsClosed: the plugin stops while ZooKeeper answers.
+// The plugin stops while ZooKeeper answers.
 func TestSessionThatOpensTooLateIsClosed(t *testing.T) {
 	world, opening := new(fake.World), make(chan struct{})
 	conn, s := serve(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
@@ -56,7 +56,7 @@ func TestSessionThatOpensTooLateIsClosed(t *testing.T) {
 		closed <- s.Close(bounded(t))
 	}()
 	opened, err := host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}})
-	if err == nil { // the host was told before it was told of the end
+	if err == nil { // Opened arrived before the loss
 		<-opened.Done()
 		err = opened.Err()
 	}
@@ -69,8 +69,7 @@ func TestSessionThatOpensTooLateIsClosed(t *testing.T) {
 	}
 }
 
-// unconfirmed is a session whose end ZooKeeper does not confirm, however long one
-// waits.
+// unconfirmed is a session whose end ZooKeeper never confirms.
 type unconfirmed struct{ recipes.Client }
 
 func (u unconfirmed) Close(ctx context.Context) error {
@@ -79,10 +78,9 @@ func (u unconfirmed) Close(ctx context.Context) error {
 	return fmt.Errorf("close session: %w", recipes.ErrUnknownOutcome)
 }
 
-// TestEndThatZooKeeperDoesNotConfirmIsTold: to whoever closes the plugin, also where
-// the host of the session has just hung up. A session that has ended before is not
-// told again.
-func TestEndThatZooKeeperDoesNotConfirmIsTold(t *testing.T) {
+// Close returns the unconfirmed end, even if the session's host has just closed the stream.
+// An unconfirmed end before Close is not returned.
+func TestUnconfirmedEndIsReturned(t *testing.T) {
 	for _, test := range []struct {
 		name          string
 		hungUp, ended bool

@@ -20,16 +20,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestOnlyBeatsKeepASession: a newer host may send other messages. They do not show that the
-// host's clock runs, and ask for no echo.
-func TestOnlyBeatsKeepASession(t *testing.T) {
+// A newer host may send other messages. They do not prove that the host's clock runs, and get
+// no echo.
+func TestOnlyHeartbeatsKeepASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
 		world := new(fake.World)
 		h := newRawHost(t, server.Config{Open: world.Open})
 		h.timeout = timeout
 		h.open(nil)
-		h.send(beat(7))
+		h.send(heartbeat(7))
 		var echoed []uint64
 		over := make(chan struct{})
 		go func() {
@@ -51,7 +51,7 @@ func TestOnlyBeatsKeepASession(t *testing.T) {
 		}
 		<-world.Session(0).Done()
 		if d := time.Since(began); d != timeout {
-			t.Errorf("the session ended %v after the last beat", d)
+			t.Errorf("the session ended %v after the last heartbeat", d)
 		}
 		<-over
 		if len(echoed) != 1 || echoed[0] != 7 {
@@ -60,8 +60,7 @@ func TestOnlyBeatsKeepASession(t *testing.T) {
 	})
 }
 
-// TestAttemptToOpenEndsWithItsStream: a host that has gone away, or waits no longer, has
-// nobody open a session for it.
+// The attempt to open a session ends when its host has died or no longer waits.
 func TestAttemptToOpenEndsWithItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const patience = time.Hour
@@ -81,7 +80,7 @@ func TestAttemptToOpenEndsWithItsStream(t *testing.T) {
 	})
 }
 
-// TestMessageThatIsTooLargeIsRefusedUnread: however it comes.
+// The message is refused over both transports.
 func TestMessageThatIsTooLargeIsRefusedUnread(t *testing.T) {
 	const limit = 1 << 10
 	h := newRawHost(t, server.Config{Open: new(fake.World).Open, Limits: server.Limits{Message: limit}})
@@ -93,7 +92,7 @@ func TestMessageThatIsTooLargeIsRefusedUnread(t *testing.T) {
 	}
 }
 
-// TestCallsOverGRPCAreMeasured: those of hosts that know nothing else.
+// Calls of hosts that support only gRPC are measured too.
 func TestCallsOverGRPCAreMeasured(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	h := newRawHost(t, server.Config{Open: new(fake.World).Open, MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))})

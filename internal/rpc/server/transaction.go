@@ -13,7 +13,7 @@ type transactionService struct {
 	*Server
 }
 
-// transaction opens a transaction. Only its beginning needs the variant.
+// transaction opens a transaction. Only Begin needs the variant.
 func transaction(variant string) func(target) (recipes.Transaction, error) {
 	return func(t target) (recipes.Transaction, error) {
 		return t.Transaction(t.path, recipes.TransactionConfig{Variant: recipes.Variant(variant)})
@@ -30,9 +30,9 @@ func site(r interface{ GetMembership() string }) func(target) (recipes.Site, err
 	}
 }
 
-// begun undoes a beginning whose answer was lost. The session is coordinator, does
-// not count, and would keep the sites waiting. A Coordinate that fails gives the
-// place up.
+// begun undoes a Begin whose answer was lost. Otherwise the session would remain the
+// coordinator without counting votes, and keep the sites waiting. A Coordinate that fails
+// ends the session's role.
 func begun(t recipes.Transaction) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -50,8 +50,8 @@ func (s transactionService) BeginTransaction(ctx context.Context, r *pb.BeginTra
 	})
 }
 
-// repeatable is the context of undoable. What was resumed stays, though its call was cut
-// off: the host calls again, or abandons it.
+// repeatable returns the context for undoable. A resumed part remains even if its call was
+// cut off: the host calls again, or abandons it.
 func repeatable(ctx context.Context, resumed string) context.Context {
 	if resumed == "" {
 		return ctx
@@ -97,8 +97,8 @@ func (s transactionService) AwaitDecision(ctx context.Context, r *pb.AwaitDecisi
 	})
 }
 
-// FinishSite may be repeated: a membership that is not found has finished. In a session
-// that was resumed it may also be one that was not resumed.
+// FinishSite may be repeated: a membership that is not found has finished. In a resumed
+// session it may also be one that was not resumed.
 func (s transactionService) FinishSite(ctx context.Context, r *pb.FinishSiteRequest) (*pb.FinishSiteResponse, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
@@ -108,7 +108,7 @@ func (s transactionService) FinishSite(ctx context.Context, r *pb.FinishSiteRequ
 	switch {
 	case ok:
 		err = site.Done(ctx)
-	case ss.resumed && !ss.memberships.hasFinished(r.GetMembership()):
+	case ss.resumption.resumed() && !ss.memberships.hasFinished(r.GetMembership()):
 		err = errNoMembership(r.GetMembership())
 	}
 	if err != nil {

@@ -21,13 +21,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// longPath is that of a lock whose places fill a stream soon.
+// longPath is a path whose places fill a stream quickly.
 var longPath = "/" + strings.Repeat("x", 60<<10)
 
-// unsent is how much a plugin keeps in these tests. 20 places fit into what gRPC takes.
+// unsent replaces MaxUnsent in these tests. gRPC's buffers take 20 places.
 const unsent = 4 << 20
 
-// newDeafHost has opened a session, and reads its stream only when a test does.
+// newDeafHost returns a host that has opened a session, and reads its stream only when the
+// test does.
 func newDeafHost(t *testing.T) (*rawHost, *fake.World) {
 	world := new(fake.World)
 	h := newRawHost(t, server.Config{Open: world.Open}.Unsent(unsent))
@@ -40,9 +41,8 @@ func (h *rawHost) contend(ctx context.Context, id, path string, try bool) error 
 	return err
 }
 
-// TestPlaceOfAContenderThatHasLeftIsNotKept: for a host that does not read. What it did
-// not read before is lost to nobody: the answers have the places. The loss of a grant is
-// kept.
+// For a host that does not read, unsent places of finished calls are dropped: the answers
+// have the places. The loss of a grant is kept.
 func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
 	h, world := newDeafHost(t)
 	must.Do(t, h.contend(t.Context(), "held", longPath, false))
@@ -58,7 +58,7 @@ func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
 		}
 	}
 	world.Remove(world.Line(longPath)[0].Znode)
-	h.send(beat(7))
+	h.send(heartbeat(7))
 	places, lost, echoed := 0, false, false
 	for !lost || !echoed {
 		m := must.Get(h.stream.Recv())(t)
@@ -73,20 +73,19 @@ func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
 	}
 }
 
-// TestSessionEndsIfItsHostLeavesTooMuchUnread: what it holds goes to others. The host is
-// told so if it reads again.
+// Other clients are granted what the session held. A host that reads again gets the loss.
 func TestSessionEndsIfItsHostLeavesTooMuchUnread(t *testing.T) {
 	h, world := newDeafHost(t)
 	var waiting sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	defer waiting.Wait()
 	defer cancel()
-	for i := range unsent/(60<<10) + 100 { // 100: what the connection takes
+	for i := range unsent/(60<<10) + 100 { // 100: the buffers of the connection
 		waiting.Go(func() { _ = h.contend(ctx, fmt.Sprint(i), longPath, false) })
 	}
 	<-world.Session(0).Done()
 	if line := world.Line(longPath); len(line) > 0 {
-		t.Errorf("%d contenders are in line", len(line))
+		t.Errorf("%d contenders are in the queue", len(line))
 	}
 	for {
 		m, err := h.stream.Recv()
@@ -103,9 +102,9 @@ func TestSessionEndsIfItsHostLeavesTooMuchUnread(t *testing.T) {
 	}
 }
 
-// TestGRPCCallsOfAConnectionAreLimited: gRPC keeps what a host does not read, and has no
-// other bound for the calls of a host that goes on making them. The limit is in the plugin's
-// first frame, SETTINGS: six bytes for each.
+// gRPC keeps the answers that a host does not read, and has no other limit for a host that
+// continues to make calls. The limit is in the plugin's first frame, SETTINGS, whose entries
+// have six bytes.
 func TestGRPCCallsOfAConnectionAreLimited(t *testing.T) {
 	host, plugin := net.Pipe()
 	g := grpc.NewServer(server.New(server.Config{}).Options()...)
@@ -138,7 +137,7 @@ func TestGRPCCallsOfAConnectionAreLimited(t *testing.T) {
 
 // once is a listener with one connection.
 type once struct {
-	conn   net.Conn // nil when it was accepted
+	conn   net.Conn // nil once it was accepted
 	closed chan struct{}
 }
 
@@ -154,7 +153,7 @@ func (o *once) Accept() (net.Conn, error) {
 func (o *once) Close() error   { close(o.closed); return nil }
 func (o *once) Addr() net.Addr { return &net.UnixAddr{} }
 
-// TestRequestIDThatIsTooLongIsRefused: however the call comes.
+// The id is refused over both transports.
 func TestRequestIDThatIsTooLongIsRefused(t *testing.T) {
 	h, _ := newDeafHost(t)
 	id := strings.Repeat("i", server.MaxRequestID)

@@ -2,9 +2,9 @@ package server
 
 import "context"
 
-// abandonable is ctx, which also ends when id is abandoned. It is for a call that
-// asks for no grant. A host that cancels such a call gets no answer. A host that
-// abandons it is told what has become of it. Without an id it is ctx.
+// abandonable returns ctx with an end when id is abandoned. It is used for calls that ask for
+// no grant. A host that cancels such a call gets no answer. A host that abandons it gets the
+// outcome. Without an id it returns ctx.
 func (a *acquisitions) abandonable(ctx context.Context, id string) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancel(ctx)
 	if id == "" {
@@ -25,9 +25,8 @@ func (a *acquisitions) abandonable(ctx context.Context, id string) (context.Cont
 	}
 }
 
-// undoable has Abandon run undo for a call that has succeeded, whose answer may
-// still be lost. ctx is the call's own. If it has ended, the answer is not read, and
-// undo runs now.
+// undoable makes Abandon run undo for a call that has succeeded, whose answer may still be
+// lost. ctx is the call's. If it has ended, the answer is not read, and undo runs now.
 func (a *acquisitions) undoable(ctx context.Context, id string, undo func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,8 +43,8 @@ func (a *acquisitions) undoable(ctx context.Context, id string, undo func()) {
 	}
 }
 
-// background runs f beside the session's calls. It does nothing if the session is
-// ending, because the session's end undoes everything. It needs mu.
+// background runs f besides the session's calls. It does nothing if the session is ending,
+// because the session's end undoes everything. The caller holds mu.
 func (a *acquisitions) background(f func()) {
 	if !a.closed {
 		a.ss.tasks.Go(f)

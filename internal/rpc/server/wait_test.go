@@ -6,13 +6,15 @@ import (
 	"maps"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestAbandonEndsACallThatIsNoClaim: also one that it has overtaken, and no other.
-func TestAbandonEndsACallThatIsNoClaim(t *testing.T) {
+// Abandon also ends a call that it has overtaken, and no other call.
+func TestAbandonEndsACallThatAsksForNoGrant(t *testing.T) {
 	ts := newAcquisitions(nil, 1)
 	begin := func(id string) context.Context {
 		ctx, end := ts.abandonable(t.Context(), id)
@@ -25,7 +27,7 @@ func TestAbandonEndsACallThatIsNoClaim(t *testing.T) {
 	late := begin("late")
 	for name, ctx := range map[string]context.Context{"the abandoned": one, "the late": late} {
 		if ctx.Err() == nil {
-			t.Errorf("%s call goes on", name)
+			t.Errorf("%s call continues", name)
 		}
 	}
 	for name, ctx := range map[string]context.Context{"another": other, "without an id": none} {
@@ -35,7 +37,7 @@ func TestAbandonEndsACallThatIsNoClaim(t *testing.T) {
 	}
 }
 
-// TestCallThatHasEndedIsForgotten: nothing is kept of it.
+// Nothing is kept of an ended call.
 func TestCallThatHasEndedIsForgotten(t *testing.T) {
 	ts := newAcquisitions(nil, 1)
 	_, end := ts.abandonable(t.Context(), "one")
@@ -45,12 +47,12 @@ func TestCallThatHasEndedIsForgotten(t *testing.T) {
 	}
 }
 
-// TestAbandonUndoesWhatHasSucceeded: once, also where it comes before the call knows
-// that it has succeeded, and of the latest calls only.
+// Abandon undoes a call once, even if it arrives before the call knows of its success. Only
+// the latest calls can be undone.
 func TestAbandonUndoesWhatHasSucceeded(t *testing.T) {
 	ss := new(session)
 	ts := newAcquisitions(ss, 1)
-	var mu sync.Mutex // tasks run beside each other
+	var mu sync.Mutex // tasks run concurrently
 	undone := make(map[string]int)
 	succeed := func(ctx context.Context, id string) {
 		ts.undoable(ctx, id, func() {
@@ -85,7 +87,8 @@ func TestAbandonUndoesWhatHasSucceeded(t *testing.T) {
 	}
 }
 
-// cutting is a session whose transactions are taken up just before the connection of the call breaks.
+// cutting is a session whose transactions are resumed just before the connection of the call
+// breaks.
 type cutting struct {
 	recipes.Client
 	breaks     func()
@@ -126,8 +129,8 @@ type joinedSite struct{ recipes.Site }
 
 func (joinedSite) Payload() []byte { return nil }
 
-// What is taken up stays, for the call that is repeated. A beginning whose answer was lost is undone.
-func TestATakeUpOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
+// A resumed part remains, for the repeated call. A Begin whose answer was lost is undone.
+func TestAResumeOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
 	for _, resumed := range []string{"", "it"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		s, fake := New(Config{}), cutting{breaks: cancel, coordinate: make(chan struct{})}
@@ -160,5 +163,30 @@ func TestATakeUpOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
 				t.Error("the membership was abandoned, and stays")
 			}
 		}
+	}
+}
+
+// The time is virtual.
+func TestEarlyLeavesTimeForTheAnswer(t *testing.T) {
+	for given, want := range map[time.Duration]time.Duration{
+		10 * time.Second:       10*time.Second - answerTime,
+		400 * time.Millisecond: 300 * time.Millisecond,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), given)
+			defer cancel()
+			ctx, done := early(ctx)
+			defer done()
+			begun := time.Now()
+			<-ctx.Done()
+			if d := time.Since(begun); d != want {
+				t.Errorf("of %v it has %v; want %v", given, d, want)
+			}
+		})
+	}
+	ctx, done := early(t.Context())
+	defer done()
+	if _, ends := ctx.Deadline(); ends {
+		t.Error("a context without a deadline got one")
 	}
 }

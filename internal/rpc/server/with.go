@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A target is what a request names: a session, and the path and the dialect of a recipe.
+// A target is what a request refers to: a session, and the path and the dialect of a recipe.
 type target struct {
 	*session
 	path    string
@@ -20,7 +20,7 @@ type target struct {
 // sessionRequest is a call in a session.
 type sessionRequest interface{ GetSession() string }
 
-// target finds out what a request is about.
+// target returns the target of a request.
 func (s *Server) target(r sessionRequest) (t target, err error) {
 	if t.session, err = s.session(r.GetSession()); err != nil {
 		return t, err
@@ -34,7 +34,7 @@ func (s *Server) target(r sessionRequest) (t target, err error) {
 	return t, err
 }
 
-// with opens the recipe that a request names, and has it do something.
+// with opens the recipe of a request and calls do with it.
 func with[R, A any](s *Server, r sessionRequest, open func(target) (R, error), do func(R) (A, error)) (none A, err error) {
 	t, err := s.target(r)
 	if err != nil {
@@ -47,7 +47,7 @@ func with[R, A any](s *Server, r sessionRequest, open func(target) (R, error), d
 	return do(recipe)
 }
 
-// patiently is with for a call that may wait for long and change something: see patient.
+// patiently is with for a call that may wait long and change something: see patient.
 func patiently[R, A any](ctx context.Context, s *Server, r request, open func(target) (R, error), do func(context.Context, *session, R) (A, error)) (A, error) {
 	var ss *session
 	return with(s, r, func(t target) (R, error) { ss = t.session; return open(t) }, func(recipe R) (A, error) {
@@ -57,8 +57,9 @@ func patiently[R, A any](ctx context.Context, s *Server, r request, open func(ta
 	})
 }
 
-// withGrant finds the grant that a request is about, and has it do something as a G. what
-// says, in the negative, what it should be. An error may say that the grant has ended.
+// withGrant finds the grant that a request refers to, and calls do with it as a G. what
+// completes the error text if the grant is not a G: "request 1 holds no element". If do's
+// error says that the grant has ended, the acquisition is finished.
 func withGrant[G, A any](s *Server, r request, what string, do func(*session, *acquisition, G) (A, error)) (none A, err error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
@@ -77,7 +78,7 @@ func withGrant[G, A any](s *Server, r request, what string, do func(*session, *a
 	return answer, err
 }
 
-// as returns what an acquisition holds as a G.
+// as returns an acquisition's grant as a G.
 func as[G any](c *acquisition, what string) (G, error) {
 	g, ok := c.grant.Grant.(G)
 	if !ok {
@@ -86,8 +87,8 @@ func as[G any](c *acquisition, what string) (G, error) {
 	return g, nil
 }
 
-// forward sends what a watch gives until the stream or the session ends. err is the
-// error of the watch's first read.
+// forward sends the values of a watch until the stream or the session ends. err is the error
+// of the watch's first read.
 func forward[T, M any](st grpc.ServerStreamingServer[M], values <-chan T, err error, message func(T) *M) error {
 	if err != nil {
 		return err

@@ -17,15 +17,14 @@ const Scope = "github.com/zkrecipes/zkrecipes"
 
 // Names of the metrics and of their attributes.
 const (
-	// Sessions are the sessions that are open: an up-down counter.
+	// Sessions is an up-down counter of the open sessions.
 	Sessions = "zkrecipes.sessions"
-	// Holds is what is held, by recipe: an up-down counter.
+	// Holds is an up-down counter of what is held, by recipe.
 	Holds = "zkrecipes.holds"
-	// Wait is how long those who were granted had waited, by recipe: a
-	// histogram, in seconds.
+	// Wait is a histogram of the time from request to grant, in seconds, by recipe.
 	Wait = "zkrecipes.wait.duration"
-	// Losses counts sessions and holds that ended without being asked to, by
-	// kind and reason. The holds of a lost session count too.
+	// Losses counts sessions and holds that ended although the application did not end them,
+	// by kind and reason. It includes the holds of a lost session.
 	Losses = "zkrecipes.losses"
 
 	// Recipe is a capability's name: "lock", "semaphore".
@@ -36,18 +35,18 @@ const (
 	Reason = "zkrecipes.reason"
 )
 
-// waits are the bounds of Wait's buckets in seconds: a free lock takes
-// milliseconds, and some wait for as long as a leader lives.
+// waits are the bucket bounds of Wait, in seconds: a free lock takes milliseconds, and some
+// contenders wait as long as a leader lives.
 var waits = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 10, 60, 300, 3600}
 
-// Meters counts what a host has. nil counts nothing.
+// Meters counts a host's sessions and holds. nil counts nothing.
 type Meters struct {
 	sessions, holds metric.Int64UpDownCounter
 	wait            metric.Float64Histogram
 	losses          metric.Int64Counter
 }
 
-// NewMeters returns meters of p, or nil if that is nil.
+// NewMeters returns the meters of p, or nil if p is nil.
 func NewMeters(p metric.MeterProvider) (*Meters, error) {
 	if p == nil {
 		return nil, nil
@@ -66,14 +65,14 @@ func NewMeters(p metric.MeterProvider) (*Meters, error) {
 	return &all, errors.Join(err[:]...)
 }
 
-// SessionOpened notes a session.
+// SessionOpened counts a session.
 func (m *Meters) SessionOpened() {
 	if m != nil {
 		m.sessions.Add(context.Background(), 1)
 	}
 }
 
-// SessionEnded notes its end.
+// SessionEnded counts the end of a session.
 func (m *Meters) SessionEnded(reason error) {
 	if m == nil {
 		return
@@ -82,7 +81,7 @@ func (m *Meters) SessionEnded(reason error) {
 	m.lost("session", reason)
 }
 
-// Granted notes that something is held from now on.
+// Granted counts a hold that begins.
 func (m *Meters) Granted(ctx context.Context, recipe string, waited time.Duration) {
 	if m == nil {
 		return
@@ -92,7 +91,7 @@ func (m *Meters) Granted(ctx context.Context, recipe string, waited time.Duratio
 	m.wait.Record(ctx, waited.Seconds(), of)
 }
 
-// Ended notes that it is no longer.
+// Ended counts the end of a hold.
 func (m *Meters) Ended(recipe string, reason error) {
 	if m == nil {
 		return
@@ -101,7 +100,7 @@ func (m *Meters) Ended(recipe string, reason error) {
 	m.lost("hold", reason, attribute.String(Recipe, recipe))
 }
 
-// lost counts what the application did not ask for.
+// lost counts an end that the application did not cause.
 func (m *Meters) lost(kind string, reason error, of ...attribute.KeyValue) {
 	if errors.Is(reason, recipes.ErrReleased) || errors.Is(reason, recipes.ErrClosed) {
 		return

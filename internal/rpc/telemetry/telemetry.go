@@ -1,6 +1,5 @@
-// Package telemetry tells OpenTelemetry what goes over the connection between
-// host and plugin. Where no provider is given nothing is installed: it costs
-// nothing.
+// Package telemetry instruments the connection between host and plugin with OpenTelemetry.
+// Without a provider it installs nothing, and costs nothing.
 package telemetry
 
 import (
@@ -13,8 +12,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// Server returns what traces and measures the calls of a gRPC server; nil if nobody
-// wants that.
+// Server returns the handler that traces and measures the calls of a gRPC server; nil without
+// a provider.
 func Server(t trace.TracerProvider, m metric.MeterProvider) stats.Handler {
 	if t == nil && m == nil {
 		return nil
@@ -22,7 +21,7 @@ func Server(t trace.TracerProvider, m metric.MeterProvider) stats.Handler {
 	return otelgrpc.NewServerHandler(options(t, m)...)
 }
 
-// Client returns the same for a connection.
+// Client returns the same handler for a connection.
 func Client(t trace.TracerProvider, m metric.MeterProvider) stats.Handler {
 	if t == nil && m == nil {
 		return nil
@@ -30,9 +29,9 @@ func Client(t trace.TracerProvider, m metric.MeterProvider) stats.Handler {
 	return otelgrpc.NewClientHandler(options(t, m)...)
 }
 
-// options leaves nothing to OpenTelemetry's globals, which belong to the
-// application: where a provider is not given, nothing is recorded. Both ends are
-// ours, so the context goes in W3C's form, whatever the application uses elsewhere.
+// options leaves nothing to OpenTelemetry's globals, which belong to the application: without
+// a provider nothing is recorded. Both ends are ours, so the context is propagated in W3C's
+// format, whatever the application uses elsewhere.
 func options(t trace.TracerProvider, m metric.MeterProvider) []otelgrpc.Option {
 	if t == nil {
 		t = notrace.NewTracerProvider()

@@ -91,8 +91,9 @@ func Place(p *pb.Place) recipes.Place {
 	return recipes.Place{Znode: p.GetZnode(), Position: int(p.GetPosition())}
 }
 
-// ToEarlyPlace makes a part of the response to a call that asks for a grant in a line:
-// AcquireResponse, CampaignResponse and the like, which have the place in the same field.
+// ToEarlyPlace makes a part of the response to a call that asks for a grant with a wait
+// queue: AcquireResponse, CampaignResponse and others, which all have the place in the same
+// field.
 func ToEarlyPlace(p recipes.Place) *pb.AcquireResponse {
 	return &pb.AcquireResponse{Place: ToPlace(p)}
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestEarlyPlaceIsAPartOfEveryGrantInALine: its bytes before those of the response give
-// the response.
-func TestEarlyPlaceIsAPartOfEveryGrantInALine(t *testing.T) {
+// Its bytes, followed by those of the response, parse as the response.
+func TestEarlyPlaceIsAPartOfEveryGrantWithAQueue(t *testing.T) {
 	place := recipes.Place{Znode: "/l/n", Position: 3}
 	early := must.Get(proto.Marshal(ToEarlyPlace(place)))(t)
 	if got, ok := EarlyPlace(early); !ok || got != place {

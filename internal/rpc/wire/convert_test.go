@@ -1,7 +1,10 @@
 package wire_test
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,8 +23,7 @@ var contender = recipes.Contender{
 	Grace: 1500 * time.Millisecond, Revoked: true, Priority: 99, Successor: true, Dialect: recipes.Kazoo,
 }
 
-// TestNothingIsLostOnTheWire fills every field, so that a new one that is not
-// carried over fails here.
+// The test fills every field, so it fails for a new field that is not converted.
 func TestNothingIsLostOnTheWire(t *testing.T) {
 	config := recipes.SessionConfig{
 		Servers: []string{"a:1", "b:2"}, Chroot: "/c", SessionTimeout: time.Second, ConnectTimeout: 2 * time.Second,
@@ -43,7 +45,7 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		got, want any
-		skip      string // field that does not travel
+		skip      string // field that is not sent
 	}{
 		{"config", wire.Config(wire.ToConfig(config)), config, "Logger"},
 		{"contenders", wire.Contenders(wire.ToContenders([]recipes.Contender{contender}))[0], contender, ""},
@@ -62,7 +64,7 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 	}
 }
 
-func TestNobodyLeads(t *testing.T) {
+func TestNoLeader(t *testing.T) {
 	if l := wire.Leader(wire.ToLeader(recipes.Leader{})); !l.None() {
 		t.Errorf("%+v", l)
 	}
@@ -85,9 +87,9 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoTextCanBeSent: a program in another language, or an operator, may have
-// written it. A message that cannot be sent would lose everything else in it too.
-func TestWhatIsNoTextCanBeSent(t *testing.T) {
+// A program in another language, or an operator, may have written the string. A message that
+// cannot be sent would lose its other fields too.
+func TestInvalidUTF8CanBeSent(t *testing.T) {
 	const bytes, text = "a\xff", "a\uFFFD"
 	m := wire.ToTransactionStatus(recipes.TransactionStatus{
 		Sites: []recipes.SiteStatus{{Vote: bytes}}, Decision: &recipes.Decision{Reason: bytes},
@@ -99,11 +101,113 @@ func TestWhatIsNoTextCanBeSent(t *testing.T) {
 	}
 }
 
-func TestModesThatAreNotKnown(t *testing.T) {
+func TestUnknownModes(t *testing.T) {
 	if m := wire.Mode(pb.Mode(99)); m != "" {
 		t.Errorf("mode %q", m)
 	}
 	if m := wire.ToMode("append"); m != pb.Mode_MODE_UNSPECIFIED {
 		t.Errorf("mode %v", m)
 	}
+}
+
+// complete fails if a field of want is zero, because its loss would go unnoticed, or if got
+// differs. The fields in left are not sent.
+func complete(t *testing.T, got, want any, left ...string) {
+	t.Helper()
+	v := reflect.ValueOf(want)
+	for i := range v.NumField() {
+		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && !slices.Contains(left, name) {
+			t.Errorf("the test leaves %s out", name)
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestMembersLoseNothingOnTheWire(t *testing.T) {
+	member := recipes.Member{
+		Name: "ann", Znode: "/g/ann", Token: 1 << 40, SessionID: -3,
+		Since: time.Unix(1700000000, 5).In(time.Local), Data: []byte("who"),
+	}
+	complete(t, wire.Members(wire.ToMembers([]recipes.Member{member}))[0], member)
+}
+
+func TestRecordsLoseNothingOnTheWire(t *testing.T) {
+	record := recipes.Record{
+		Name: "ann", Znode: "/g/ann", Token: 1 << 40, SessionID: -3,
+		Since: time.Unix(1700000000, 5).In(time.Local), Data: []byte("who"), Unreadable: true,
+	}
+	complete(t, wire.Record(wire.ToRecord(record)), record)
+	if !wire.Record(wire.ToRecord(recipes.Record{})).None() {
+		t.Error("the zero Record is not None after the conversion")
+	}
+}
+
+func TestEntriesLoseNothingOnTheWire(t *testing.T) {
+	entry := recipes.Entry{Key: "a/b", Value: []byte("x"), Revision: 1 << 40, Modified: time.Unix(1700000000, 5).In(time.Local), Unset: true}
+	complete(t, wire.Entries(wire.ToEntries([]recipes.Entry{entry}))[0], entry)
+}
+
+func TestTheOwnerOfTheNameIsSentWithTheFailure(t *testing.T) {
+	want := recipes.TakenError{Znode: "/g/ann", SessionID: -3, Since: time.Unix(1700000000, 5).In(time.Local)}
+	err := fmt.Errorf("group /g: %w", &want)
+	got, said := wire.Error(throughStatus(t, wire.ToStatus(err, nil)))
+	var taken *recipes.TakenError
+	if !said || !errors.As(got, &taken) {
+		t.Fatalf("%#v", got)
+	}
+	complete(t, *taken, want)
+	sameAnswers(t, got, err)
+	if got, _ := wire.Error(throughStatus(t, wire.ToStatus(recipes.ErrNodeExists, nil))); errors.As(got, &taken) {
+		t.Error("an error without the detail has an owner")
+	}
+}
+
+func TestNothingOfAQueueOrATransactionIsLostOnTheWire(t *testing.T) {
+	cfg := recipes.QueueConfig{Ephemeral: true, Capacity: 3, MaxDeliveries: 4, Dialect: recipes.Kazoo}
+	element := recipes.Element{ID: "queue-0000000001", Priority: 7, Data: []byte("x"), Put: time.Unix(1700000000, 5).In(time.Local)}
+	decision := recipes.Decision{Commit: true, Reason: "all did"}
+	site := recipes.SiteStatus{Name: "a", Vote: recipes.VoteAbort, Joined: true, Dead: true, Done: true}
+	status := recipes.TransactionStatus{
+		Variant: recipes.OwnNodes, Payload: []byte("p"), Sites: []recipes.SiteStatus{site}, Decision: &decision, Coordinated: true,
+	}
+	for _, c := range []struct {
+		name      string
+		got, want any
+	}{
+		{"queue", queueConfig(t, wire.ToQueue("/q", true, cfg)), cfg},
+		{"element", wire.Elements(wire.ToElements([]recipes.Element{element}))[0], element},
+		{"decision", wire.Decision(wire.ToDecision(&decision)), decision},
+		{"site", wire.TransactionStatus(wire.ToTransactionStatus(status)).Sites[0], site},
+		{"transaction", wire.TransactionStatus(wire.ToTransactionStatus(status)), status},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			complete(t, c.got, c.want)
+		})
+	}
+	if q := wire.ToQueue("/q", true, cfg); q.GetPath() != "/q" || !q.GetPriority() {
+		t.Errorf("queue %v", q)
+	}
+	if d := wire.TransactionStatus(&pb.GetTransactionResponse{}).Decision; d != nil {
+		t.Errorf("no decision became %+v", d)
+	}
+}
+
+// A plugin that returns fewer ids than elements does not break its host.
+func TestElementIDsAreAsManyAsElements(t *testing.T) {
+	for _, names := range [][]string{nil, {"a"}, {"a", "b"}, {"a", "b", "c"}} {
+		if got := wire.ElementIDs(names, 2); len(got) != 2 {
+			t.Errorf("%q became %q", names, got)
+		}
+	}
+}
+
+func queueConfig(t *testing.T, q *pb.QueueRef) recipes.QueueConfig {
+	t.Helper()
+	cfg, err := wire.QueueConfig(q)
+	if err != nil {
+		t.Error(err)
+	}
+	return cfg
 }

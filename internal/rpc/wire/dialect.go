@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Dialect reads the dialect of a request. One that is not known is a newer host's.
+// Dialect reads the dialect of a request. An unknown one comes from a newer host.
 func Dialect(name string) (recipes.Dialect, error) {
 	if name != "" && !slices.Contains(recipes.Dialects(), recipes.Dialect(name)) {
 		return "", fmt.Errorf("%w: the dialect %q", recipes.ErrUnsupported, name)
@@ -18,8 +18,8 @@ func Dialect(name string) (recipes.Dialect, error) {
 	return recipes.Dialect(name), nil
 }
 
-// nameOf is the name of a dialect in a request. The default has none, so that nothing is
-// asked of a plugin without dialects.
+// nameOf returns the name of a dialect in a request. The default dialect has none, so that it
+// also works with a plugin without dialects.
 func nameOf(d recipes.Dialect) string {
 	if d == recipes.DefaultDialect {
 		return ""
@@ -27,7 +27,7 @@ func nameOf(d recipes.Dialect) string {
 	return string(d)
 }
 
-// ToDialect is nameOf for a dialect that may not exist.
+// ToDialect is nameOf for a dialect that may be invalid.
 func ToDialect(d recipes.Dialect) (string, error) {
 	d, err := d.Normalize()
 	return nameOf(d), err
@@ -42,7 +42,7 @@ func fromForeign(f *pb.Foreign) *recipes.ForeignError {
 	return &recipes.ForeignError{Dialect: recipes.Dialect(f.GetDialect()), Recipe: f.GetRecipe(), Znode: f.GetZnode()}
 }
 
-// foreign returns the contender that a call has met, if its status names one.
+// foreign returns the third-party contender that a failed call found, if the status has one.
 func foreign(s *status.Status) *recipes.ForeignError {
 	if f, ok := detail[*pb.Foreign](s); ok {
 		return fromForeign(f)

@@ -1,9 +1,9 @@
-// Package wire converts between the types of the contract (package recipes) and
-// the messages of zkrecipes.v1. Its functions are pure: ToX makes a message, X
-// reads one, and none has logic of its own.
+// Package wire converts between the types of the contract (package recipes) and the messages
+// of zkrecipes.v1. Its functions are pure: ToX makes a message, X reads one, and none has
+// logic of its own.
 //
-// Errors cross in both directions by one table (see reason.go): what
-// errors.Is answers on one side it answers on the other.
+// Errors are converted in both directions by one table (see reason.go): errors.Is gives the
+// same answers on both sides.
 package wire
 
 // each converts a list, in the same order.

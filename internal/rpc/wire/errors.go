@@ -22,13 +22,12 @@ const (
 	metaWriteCause = "write_cause"
 )
 
-// maxText bounds the text of an error on the wire. It travels in HTTP/2 headers,
-// whose size is limited. An error that is too large to be sent would arrive as
-// another one.
+// maxText bounds the text of an error on the wire. The text is sent in HTTP/2 headers, whose
+// size is limited; an error too large to send would arrive as a different error.
 const maxText = 2 << 10
 
-// A Remote is an error that came over the wire: the text of the far side, and
-// the sentinels that it matches.
+// A Remote is an error received over the wire: the text from the other side, and the
+// sentinels that it matches.
 type Remote struct {
 	text string
 	is   []error
@@ -37,8 +36,8 @@ type Remote struct {
 func (e *Remote) Error() string   { return e.text }
 func (e *Remote) Unwrap() []error { return e.is }
 
-// ToStatus returns the gRPC status error for err, with place among its details
-// if it is not nil; nil for nil.
+// ToStatus returns the gRPC status error for err, with place among its details if place is
+// not nil. It returns nil for nil.
 func ToStatus(err error, place *recipes.Place) error {
 	if err == nil {
 		return nil
@@ -70,17 +69,16 @@ func ToStatus(err error, place *recipes.Place) error {
 		details = append(details, ToForeign(foreign))
 	}
 	s, derr := s.WithDetails(details...)
-	if derr != nil { // cannot be: all messages marshal
+	if derr != nil { // impossible: all messages marshal
 		return status.Error(matching(err)[0].code, text(err))
 	}
 	return s.Err()
 }
 
-// Error returns what a call that failed with err means in the contract, and whether
-// the far side's recipes said so. If they did not, gRPC itself failed, and the error
-// does not tell whether the call was carried out. An error without a gRPC status is
-// returned unchanged.
-func Error(err error) (e error, said bool) {
+// Error returns the contract's error for a call that failed with err. answered reports
+// whether the other side's recipes returned it. If not, gRPC itself failed, and it is unknown
+// whether the call was carried out. An error without a gRPC status is returned unchanged.
+func Error(err error) (e error, answered bool) {
 	if err == nil {
 		return nil, false
 	}
@@ -108,34 +106,34 @@ func Error(err error) (e error, said bool) {
 	return &Remote{text: s.Message(), is: is}, true
 }
 
-// unsupported is the error of a service or a method that came later than the plugin.
-// gRPC says it in the plugin's place. It is just as certain: the call was not
-// carried out.
+// unsupported returns the error for a service or a method that is newer than the plugin. gRPC
+// returns the status in the plugin's place. It is equally certain: the call was not carried
+// out.
 func unsupported(s *status.Status) error {
 	return &Remote{text: fmt.Sprintf("%v: %s", recipes.ErrUnsupported, s.Message()), is: []error{recipes.ErrUnsupported}}
 }
 
-// WriteError is Error for a guarded write of ops: if one of them made it fail,
-// the error is a *recipes.WriteError with that operation.
-func WriteError(err error, ops []recipes.Op) (e error, said bool) {
-	e, said = Error(err)
-	if !said {
-		return e, said
+// WriteError is Error for a guarded write of ops: if one of them made it fail, the error is a
+// *recipes.WriteError with that operation.
+func WriteError(err error, ops []recipes.Op) (e error, answered bool) {
+	e, answered = Error(err)
+	if !answered {
+		return e, answered
 	}
 	info := errorInfo(status.Convert(err))
 	i, perr := strconv.Atoi(info.GetMetadata()[metaWriteIndex])
 	if perr != nil || i < 0 || i >= len(ops) {
-		return e, said
+		return e, answered
 	}
 	cause := e
 	var remote *Remote
 	if errors.As(e, &remote) {
 		cause = &Remote{text: info.GetMetadata()[metaWriteCause], is: remote.is}
 	}
-	return &recipes.WriteError{Index: i, Op: ops[i], Err: cause}, said
+	return &recipes.WriteError{Index: i, Op: ops[i], Err: cause}, answered
 }
 
-// PlaceOf returns the place that a failed call had in line, if it says so.
+// PlaceOf returns the place that a failed call had in the wait queue, if the status has it.
 func PlaceOf(err error) (recipes.Place, bool) {
 	p, ok := detail[*pb.Place](status.Convert(err))
 	return Place(p), ok
@@ -150,7 +148,7 @@ func errorInfo(s *status.Status) *errdetails.ErrorInfo {
 	return nil
 }
 
-// detail returns the first detail of that kind.
+// detail returns the first detail of that type.
 func detail[D any](s *status.Status) (d D, ok bool) {
 	for _, m := range s.Details() {
 		if d, ok = m.(D); ok {
@@ -160,7 +158,7 @@ func detail[D any](s *status.Status) (d D, ok bool) {
 	return d, ok
 }
 
-// ToFailure returns err as a stream reports it; nil for nil.
+// ToFailure returns err in the form for a stream; nil for nil.
 func ToFailure(err error) *pb.Failure {
 	if err == nil {
 		return nil
@@ -168,9 +166,9 @@ func ToFailure(err error) *pb.Failure {
 	return &pb.Failure{Message: text(err), Reasons: reasons(err)}
 }
 
-// Failure returns the error that a stream reports. If it does not match base,
-// because the far side is newer or broken, base is added. What the host does depends
-// on the kind of event, and must not depend on the names that the plugin chose.
+// Failure returns the error that a stream reports. If the error does not match base, because
+// the other side is newer or broken, base is added. The host's reaction depends on the kind
+// of event, and must not depend on the names that the plugin sends.
 func Failure(f *pb.Failure, base error) error {
 	is := sentinels(f.GetReasons())
 	e := &Remote{text: f.GetMessage(), is: is}

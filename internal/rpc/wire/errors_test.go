@@ -37,7 +37,7 @@ var sentinels = []error{
 	context.Canceled, context.DeadlineExceeded,
 }
 
-// combinations are what the recipes return beside plain sentinels.
+// combinations are errors of the recipes besides plain sentinels.
 var combinations = []error{
 	fmt.Errorf("lock /a: %w", recipes.ErrExpired),
 	fmt.Errorf("%w: %w", recipes.ErrNotHeld, recipes.ErrExpired),
@@ -64,14 +64,13 @@ func sameAnswers(t *testing.T, got, want error) {
 	}
 }
 
-// TestErrorsAnswerAlikeAcrossTheWire holds that a caller cannot tell by
-// errors.Is on which side of the plugin an error was made.
-func TestErrorsAnswerAlikeAcrossTheWire(t *testing.T) {
+// A caller cannot distinguish by errors.Is on which side of the plugin an error was made.
+func TestErrorsMatchAlikeAcrossTheWire(t *testing.T) {
 	for _, err := range append(append([]error(nil), sentinels...), combinations...) {
 		t.Run(err.Error(), func(t *testing.T) {
 			got, said := wire.Error(throughStatus(t, wire.ToStatus(err, nil)))
 			if !said {
-				t.Error("the far side is not taken for having said it")
+				t.Error("the error is not attributed to the other side")
 			}
 			sameAnswers(t, got, err)
 			sameAnswers(t, wire.Failure(throughProto(t, wire.ToFailure(err)), err), err)
@@ -79,8 +78,8 @@ func TestErrorsAnswerAlikeAcrossTheWire(t *testing.T) {
 	}
 }
 
-// TestEverySentinelOfTheContractIsInTheTable reads the contract's source, so
-// that a new sentinel cannot be forgotten here and in the table.
+// The test reads the contract's source, so a new sentinel cannot be forgotten here and in the
+// table.
 func TestEverySentinelOfTheContractIsInTheTable(t *testing.T) {
 	source := must.Get(os.ReadFile("../../../recipes/errors.go"))(t)
 	declared := regexp.MustCompile(`(?m)^\t(Err\w+) += `).FindAllSubmatch(source, -1)
@@ -100,7 +99,7 @@ func TestEverySentinelHasAReasonOfItsOwn(t *testing.T) {
 	}
 }
 
-// throughStatus is what gRPC does with a status on its way.
+// throughStatus converts a status as gRPC does when it sends it.
 func throughStatus(t *testing.T, err error) error {
 	t.Helper()
 	raw, merr := proto.Marshal(status.Convert(err).Proto())
@@ -169,7 +168,7 @@ func TestStatusOfGRPCItselfIsNotTheRecipes(t *testing.T) {
 	}
 }
 
-// What a proxy between the two adds is not the recipes' word.
+// Details that a proxy adds are not the recipes'.
 func TestDetailsOfOthersAreNotTheRecipes(t *testing.T) {
 	s := must.Get(status.New(codes.Unavailable, "text").WithDetails(&errdetails.ErrorInfo{Domain: "proxy.example", Reason: "NOT_HELD"}))(t)
 	if got, said := wire.Error(s.Err()); said || errors.Is(got, recipes.ErrNotHeld) || !errors.Is(got, recipes.ErrUnavailable) {
@@ -177,8 +176,8 @@ func TestDetailsOfOthersAreNotTheRecipes(t *testing.T) {
 	}
 }
 
-// An error that never was a status is the caller's own, and says nothing of the call.
-func TestErrorThatIsNoStatusIsReturnedAsItIs(t *testing.T) {
+// An error that never was a status is the caller's own, and says nothing about the call.
+func TestErrorWithoutAStatusIsReturnedUnchanged(t *testing.T) {
 	for _, own := range []error{recipes.ErrDeadline, errors.New("marshal")} {
 		if e, said := wire.Error(own); e != own || said {
 			t.Errorf("%v became %v, said %v", own, e, said)
@@ -189,7 +188,7 @@ func TestErrorThatIsNoStatusIsReturnedAsItIs(t *testing.T) {
 	}
 }
 
-// TestUnknownMethodIsUnsupported: gRPC says it, and it is certain all the same.
+// gRPC returns the status, and it is certain nevertheless.
 func TestUnknownMethodIsUnsupported(t *testing.T) {
 	got, said := wire.Error(status.Error(codes.Unimplemented, "unknown method X"))
 	if !said || !errors.Is(got, recipes.ErrUnsupported) || errors.Is(got, recipes.ErrInternal) || !strings.Contains(got.Error(), "unknown method X") {
@@ -197,8 +196,7 @@ func TestUnknownMethodIsUnsupported(t *testing.T) {
 	}
 }
 
-// TestErrorTextIsNotAnInterface holds that nothing is decided by text: the
-// same text with other reasons is another error.
+// No decision depends on the text: the same text with other reasons is another error.
 func TestErrorTextIsNotAnInterface(t *testing.T) {
 	f := wire.ToFailure(recipes.ErrExpired)
 	f.Message = recipes.ErrRemoved.Error()
@@ -215,8 +213,8 @@ func TestFailureAlwaysMatchesWhatHappened(t *testing.T) {
 	}
 }
 
-// TestHugeErrorTextStillArrives: a status travels in headers, whose size is
-// limited; beyond it gRPC would report another error.
+// A status is sent in headers, whose size is limited; beyond it gRPC would report another
+// error.
 func TestHugeErrorTextStillArrives(t *testing.T) {
 	err := fmt.Errorf("%w: %s", recipes.ErrContended, strings.Repeat("\xff€", 1<<20))
 	got, _ := wire.Error(wire.ToStatus(err, nil))
@@ -236,8 +234,7 @@ func TestPlaceTravelsWithAFailure(t *testing.T) {
 	}
 }
 
-// FuzzStatus holds that a hostile or broken plugin's status cannot do more than
-// be an error.
+// A status from a hostile or broken plugin can only become an error.
 func FuzzStatus(f *testing.F) {
 	for _, err := range append(append([]error(nil), sentinels...), combinations...) {
 		raw, _ := proto.Marshal(status.Convert(wire.ToStatus(err, &recipes.Place{Znode: "/z", Position: 1})).Proto())
@@ -268,7 +265,7 @@ func FuzzStatus(f *testing.F) {
 	})
 }
 
-// The tool says which dialect to use, so the contender must arrive with its fields.
+// The tool prints which dialect to use, so the contender must arrive with its fields.
 func TestAForeignContenderArrivesWithItsFields(t *testing.T) {
 	sent := &recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Lock", Znode: "/x/a__lock__0000000001"}
 	err, said := wire.Error(wire.ToStatus(fmt.Errorf("lock /x: %w", sent), nil))
@@ -278,8 +275,8 @@ func TestAForeignContenderArrivesWithItsFields(t *testing.T) {
 	}
 }
 
-// What no host can decide by is an internal error.
-func TestErrorOfNoKindIsInternal(t *testing.T) {
+// An error without a known kind is an internal error.
+func TestErrorOfUnknownKindIsInternal(t *testing.T) {
 	if err, said := wire.Error(wire.ToStatus(errors.New("x"), nil)); !said || !errors.Is(err, recipes.ErrInternal) {
 		t.Errorf("%v, said %v", err, said)
 	}

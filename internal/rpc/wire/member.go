@@ -35,7 +35,7 @@ func ToTaken(e *recipes.TakenError) *pb.Taken {
 	return &pb.Taken{Znode: e.Znode, SessionId: e.SessionID, Since: toTime(e.Since)}
 }
 
-// taken finds out who has the name that a call asked for, if its status says so.
+// taken returns the owner of the name that a call asked for, if the status has it.
 func taken(s *status.Status) *recipes.TakenError {
 	if t, ok := detail[*pb.Taken](s); ok {
 		return &recipes.TakenError{Znode: t.GetZnode(), SessionID: t.GetSessionId(), Since: fromTime(t.GetSince())}

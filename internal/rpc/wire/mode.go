@@ -16,7 +16,7 @@ func ToMode(m recipes.Mode) pb.Mode {
 	return pb.Mode_MODE_UNSPECIFIED
 }
 
-// Mode reads a message's mode; "" is one that is not known.
+// Mode reads a message's mode; an unknown one is "".
 func Mode(m pb.Mode) recipes.Mode {
 	switch m {
 	case pb.Mode_MODE_READ:

@@ -12,8 +12,8 @@ func ToOps(ops []recipes.Op) []*pb.Op {
 	})
 }
 
-// Ops reads messages, in the same order. A kind that is not known becomes one
-// that Op.Validate refuses.
+// Ops reads messages, in the same order. An unknown kind becomes one that Op.Validate
+// refuses.
 func Ops(ops []*pb.Op) []recipes.Op {
 	return each(ops, func(o *pb.Op) recipes.Op {
 		return recipes.Op{Kind: opKind(o.GetKind()), Path: o.GetPath(), Data: o.GetData(), Version: o.GetVersion()}

@@ -5,7 +5,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ToQueue makes a message of a queue's name and configuration.
+// ToQueue makes a message of a queue's path and configuration.
 func ToQueue(path string, priority bool, c recipes.QueueConfig) *pb.QueueRef {
 	return &pb.QueueRef{
 		Path: path, Priority: priority,
@@ -42,7 +42,7 @@ func ToElementIDs(ids []recipes.ElementID) []string {
 	return each(ids, func(id recipes.ElementID) string { return string(id) })
 }
 
-// ElementIDs reads n names. A name that is missing is empty.
+// ElementIDs reads n names. A missing name is empty.
 func ElementIDs(names []string, n int) []recipes.ElementID {
 	out := make([]recipes.ElementID, n)
 	for i, name := range names[:min(n, len(names))] {

@@ -9,26 +9,25 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ErrResuming is the error of a call that would make something in a session that was
-// resumed, before DropRest, which would delete it. Only a host that does not follow
-// PROTOCOL.md gets it. It comes with recipes.ErrInvalid, for hosts that do not know it.
+// ErrResuming is the error of a call that would create something in a resumed session before
+// DropRest, which would delete it. Only a host that does not follow PROTOCOL.md gets it. It
+// comes with recipes.ErrInvalid, for hosts that do not know it.
 var ErrResuming = errors.New("the session was resumed, and DropRest was not called")
 
 // Domain is the ErrorInfo domain of the errors of this interface.
 const Domain = "zkrecipes"
 
-// A kind is one sentinel, its name on the wire, and the status code of a call
-// that fails with it.
+// A kind is one sentinel, its name on the wire, and the status code of a call that fails with
+// it.
 type kind struct {
 	err    error
 	reason string
 	code   codes.Code
 }
 
-// kinds is append-only: a name that has been sent once is part of the
-// interface. The telling reasons stand before the general ones that they wrap,
-// so that the first match names the error best. The first entry of a code is
-// what an error of that code with no known reason is taken for.
+// kinds is append-only: a name that has been sent once is part of the interface. Specific
+// reasons come before the general ones that they wrap, so that the first match names the
+// error best. An error with a code and no known reason is mapped to the code's first entry.
 var kinds = []kind{
 	{recipes.ErrExpired, "SESSION_EXPIRED", codes.FailedPrecondition},
 	{recipes.ErrDeadline, "SESSION_DEADLINE", codes.FailedPrecondition},
@@ -71,8 +70,8 @@ var kinds = []kind{
 	{recipes.ErrForeign, "FOREIGN", codes.FailedPrecondition},
 }
 
-// matching returns the kinds that err matches, in the order of the table. An error
-// of no known kind is an internal one.
+// matching returns the kinds that err matches, in the order of the table. An error of no
+// known kind is an internal one.
 func matching(err error) []kind {
 	var ks []kind
 	for _, k := range kinds {
@@ -95,8 +94,8 @@ func reasons(err error) []string {
 	return names
 }
 
-// sentinels returns what the names stand for, leaving out those that a newer
-// plugin has added.
+// sentinels returns the sentinels of the names, and ignores names that a newer plugin has
+// added.
 func sentinels(names []string) []error {
 	var errs []error
 	for _, k := range kinds {
@@ -110,8 +109,8 @@ func sentinels(names []string) []error {
 	return errs
 }
 
-// byCode returns what an error without a known reason is taken for.
-// FailedPrecondition stands for too many decisions to choose one.
+// byCode returns the sentinel for an error without a known reason. FailedPrecondition has too
+// many meanings to choose one.
 func byCode(code codes.Code) error {
 	if code == codes.FailedPrecondition {
 		return recipes.ErrInternal

@@ -18,8 +18,8 @@ func ToState(s recipes.State) pb.State {
 	return pb.State_STATE_UNSPECIFIED
 }
 
-// State reads a message's state. One that is not known is Suspended: whatever
-// it means, "a server answers" is not it, and the session has not ended.
+// State reads a message's state. An unknown state is read as Suspended: whatever it means, it
+// does not say that a server answers or that the session has ended.
 func State(s pb.State) recipes.State {
 	switch s {
 	case pb.State_STATE_CONNECTED:

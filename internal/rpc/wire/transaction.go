@@ -7,8 +7,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Text is what a message's string can carry: one that is not UTF-8 cannot be
-// sent, and with it the whole message, be it a decision that others wait for.
+// Text makes s valid UTF-8. A string that is not UTF-8 cannot be sent, and neither can its
+// whole message, which may be a decision that others wait for.
 func Text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // ToDecision makes a message; nil for nil.

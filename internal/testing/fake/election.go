@@ -20,7 +20,7 @@ func (e election) Candidates(context.Context) ([]recipes.Contender, error) {
 	return e.session.w.Line(e.path), e.session.Err()
 }
 
-func (e election) look() (leader recipes.Leader) {
+func (e election) read() (leader recipes.Leader) {
 	w := e.session.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -34,7 +34,7 @@ func (e election) Leader(context.Context) (recipes.Leader, error) {
 	if err := e.session.Err(); err != nil {
 		return recipes.Leader{}, err
 	}
-	l := e.look()
+	l := e.read()
 	if l.None() {
 		return l, recipes.ErrNoLeader
 	}
@@ -44,7 +44,7 @@ func (e election) Leader(context.Context) (recipes.Leader, error) {
 func (e election) Acknowledged(ctx context.Context) (recipes.Leader, error) {
 	for {
 		changed := e.session.w.nextChange()
-		if l := e.look(); l.Acknowledged {
+		if l := e.read(); l.Acknowledged {
 			return l, nil
 		}
 		select {
@@ -68,17 +68,17 @@ func (e election) Observe(ctx context.Context) (<-chan recipes.Leader, error) {
 
 func (e election) observe(ctx context.Context, out chan<- recipes.Leader) {
 	defer close(out)
-	var told *recipes.Leader
+	var sent *recipes.Leader
 	for {
 		changed := e.session.w.nextChange()
-		l := e.look()
-		tell := out
-		if told != nil && told.Znode == l.Znode && told.Acknowledged == l.Acknowledged {
-			tell = nil
+		l := e.read()
+		next := out
+		if sent != nil && sent.Znode == l.Znode && sent.Acknowledged == l.Acknowledged {
+			next = nil
 		}
 		select {
-		case tell <- l:
-			told = &l
+		case next <- l:
+			sent = &l
 		case <-changed:
 		case <-ctx.Done():
 			return

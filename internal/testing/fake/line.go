@@ -8,24 +8,24 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// contender stands, or stood, in a line. The world's mu guards it.
+// contender is in a wait queue, or was. The world's mu guards it.
 type contender struct {
 	recipes.Contender
-	path         string // of the line
+	path         string // of the wait queue
 	owner        *Session
 	strategy     recipes.Strategy
 	acknowledged bool
 	ack          []byte
 	granted      chan struct{} // closed when it holds
 	gone         chan struct{} // closed when removed is set
-	removed      error         // why it is gone
+	removed      error         // why it was removed
 }
 
 // markers come before the sequence number in the names of contenders.
 var markers = map[recipes.Kind]string{recipes.KindLock: "lock-", recipes.KindElection: "n_"}
 
-// join puts a contender at the end of the line and returns its position. It costs one
-// write and one read of the whole line, and another read to watch if somebody is ahead.
+// join adds a contender to the wait queue and returns its position. It costs one write and one
+// listing, and a read that sets a watch if another contender is ahead.
 func (w *World) join(p point, data []byte) (*contender, int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,8 +58,8 @@ func (w *World) join(p point, data []byte) (*contender, int, error) {
 	return c, position, nil
 }
 
-// leave takes contenders out of their lines and then grants: none of them is granted
-// because another one of them has left. The caller holds mu.
+// leave removes contenders from their wait queues, and grants only after that, so that none of
+// them is granted when another one leaves. The caller holds mu.
 func (w *World) leave(why error, leaving ...*contender) {
 	for _, c := range leaving {
 		w.remove(c, why)
@@ -70,8 +70,8 @@ func (w *World) leave(why error, leaving ...*contender) {
 	w.change()
 }
 
-// remove takes a contender out of its line, if it is there, and wakes those that its
-// strategy has watching.
+// remove removes a contender from its wait queue, if it is there, and wakes the contenders that
+// watch it.
 func (w *World) remove(c *contender, why error) {
 	if c.removed != nil {
 		return
@@ -85,7 +85,7 @@ func (w *World) remove(c *contender, why error) {
 	w.wake(line, i)
 }
 
-// wake counts what a departure from position i costs those who are still in line.
+// wake counts what a departure from position i costs the remaining contenders.
 func (w *World) wake(line []*contender, i int) {
 	for j, other := range line {
 		watched := i == j
@@ -103,7 +103,7 @@ func (w *World) wake(line []*contender, i int) {
 	}
 }
 
-// grant gives the first in line its turn.
+// grant grants the path to the first contender.
 func (w *World) grant(path string) {
 	holders := 1
 	if w.Defect == TwoHolders {

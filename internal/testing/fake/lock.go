@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// point is what a lock and an election have in common.
+// point is the common part of a lock and an election.
 type point struct {
 	session  *Session
 	path     string
@@ -18,7 +18,7 @@ type point struct {
 
 func (p point) Path() string { return p.path }
 
-// enter joins the line and waits, or with try does not.
+// enter joins the wait queue and waits. With try it does not wait.
 func (p point) enter(ctx context.Context, data []byte, try bool) (*hold, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -44,8 +44,8 @@ func (p point) enter(ctx context.Context, data []byte, try bool) (*hold, error) 
 	}
 }
 
-// giveUp takes a contender that waits out of its line and returns why: what has removed
-// it before, or reason.
+// giveUp removes a waiting contender and returns reason. If the contender was removed before, it
+// returns the reason of that.
 func (w *World) giveUp(c *contender, reason error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,7 +80,7 @@ func (l lock) Contenders(context.Context) ([]recipes.Contender, error) {
 	return l.session.w.Line(l.path), l.session.Err()
 }
 
-// hold is a hold, and a leadership.
+// hold is both a hold and a leadership.
 type hold struct {
 	w *World
 	c *contender
@@ -106,7 +106,7 @@ func (h *hold) Release(context.Context) error {
 	return h.c.removed
 }
 
-// Write knows creations, sets and deletions, and no versions but AnyVersion.
+// Write supports create, set and delete, with AnyVersion only.
 func (h *hold) Write(_ context.Context, ops ...recipes.Op) error {
 	w := h.w
 	w.mu.Lock()

@@ -13,7 +13,7 @@ import (
 
 // Session is a session in a World.
 type Session struct {
-	recipes.Recipes // nil: those that are not there
+	recipes.Recipes // nil: the recipes that do not exist
 
 	w      *World
 	id     int64
@@ -23,8 +23,8 @@ type Session struct {
 
 	mu      sync.Mutex
 	timeout time.Duration
-	contact time.Time // zero: now
-	known   time.Time // likewise, of the contacts that the leader knows
+	contact time.Time // last contact; zero: now
+	known   time.Time // last contact that the leader is known to have received; zero: contact
 	stats   recipes.Stats
 }
 
@@ -36,7 +36,7 @@ func newSession(w *World, id int64, timeout time.Duration) *Session {
 	}
 }
 
-// Suspend and Resume change the state as a broken and a new connection do.
+// Suspend and Resume change the state like a lost and a new connection.
 func (s *Session) Suspend() {
 	s.setContact(time.Now())
 	s.events.Set(recipes.Event{State: recipes.Suspended})
@@ -52,7 +52,7 @@ func (s *Session) setContact(t time.Time) {
 	s.contact = t
 }
 
-// LastContact is now, unless the session is suspended.
+// LastContact is the current time, unless the session is suspended.
 func (s *Session) LastContact() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,15 +73,14 @@ func (s *Session) KnownContact() time.Time {
 	return s.known
 }
 
-// CutOffLeader has the leader hear nothing any more, though the server goes on
-// answering.
+// CutOffLeader ends the contacts with the leader, while the server still answers.
 func (s *Session) CutOffLeader() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known = time.Now()
 }
 
-// SetTimeout changes the timeout, as a server does on which a session is resumed.
+// SetTimeout changes the timeout, as a server can when a session is resumed.
 func (s *Session) SetTimeout(timeout time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +155,7 @@ func (s *Session) point(path string, kind recipes.Kind, strategy recipes.Strateg
 	return point{s, path, kind, strategy, joined}, err
 }
 
-// Contenders knows those of locks and elections.
+// Contenders returns the contenders of locks and elections.
 func (s *Session) Contenders(_ context.Context, path string, _ ...recipes.Kind) (recipes.Lines, error) {
 	return recipes.Lines{Contenders: s.w.Line(path)}, s.Err()
 }
@@ -185,7 +184,7 @@ func (s *Session) count(kind string, write bool, responseBytes int64) {
 // countRead counts the read of one znode: 80 bytes of Stat and 16 of header.
 func (s *Session) countRead() { s.count("getData", false, 96) }
 
-// countListing counts the read of a line: about 56 bytes a name.
+// countListing counts one listing, with about 56 bytes for each name.
 func (s *Session) countListing(names int) { s.count("getChildren2", false, 96+56*int64(names)) }
 
 func (s *Session) countEvent() {

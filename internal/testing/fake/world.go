@@ -1,11 +1,10 @@
-// Package fake is the contract without a server: locks and elections in memory, first
-// come, first granted, with the statistics that ZooKeeper's recipes would show. It is
-// for tests of what lies between an application and the recipes: the plugin, the host,
-// the benchmark, broken locks included.
+// Package fake implements the contract without a server: locks and elections in memory, first
+// in, first out, with the statistics of the ZooKeeper recipes. It is for tests of the layers
+// between an application and the recipes: the plugin, the host and the benchmark.
 //
-// It is not a model of ZooKeeper: nothing expires or waits on a network. Tests end
-// sessions, delete znodes and break locks through its methods. Recipes other than
-// Lock and Election do not exist in it, and panic.
+// It is not a model of ZooKeeper: no session expires, and there is no network. Tests end sessions,
+// delete znodes and break locks by its methods. It has only Lock and Election; the other
+// recipes panic.
 package fake
 
 import (
@@ -17,20 +16,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// World is what sessions share. The zero World is empty, sound and ready for use. Its
-// fields are set before it is used.
+// World is the state that sessions share. The zero World is empty and sound. Set its fields before
+// the first use.
 type World struct {
-	// Timeout of the sessions that are opened; 0 is what they ask for.
+	// Timeout is the timeout of new sessions; 0 means the one in their configuration.
 	Timeout time.Duration
 	// OnClose, if not nil, is called when a session closes itself.
 	OnClose func(*Session)
-	// OpenErr, if not nil, fails Open.
+	// OpenErr, if not nil, is called by Open, which returns its error.
 	OpenErr func() error
-	// Defect is how the locks are broken; see also Break.
+	// Defect is the defect of the locks; see also Break.
 	Defect Defect
 
 	mu       sync.Mutex
-	changed  chan struct{} // closed at the next change; nil if nobody waits for it
+	changed  chan struct{} // closed at the next change; nil if no goroutine waits for it
 	zxid     int64         // of the latest change
 	sessions []*Session
 	configs  []recipes.SessionConfig
@@ -38,15 +37,15 @@ type World struct {
 	data     map[string][]byte
 }
 
-// Defect is a way to be broken.
+// Defect is a defect of the locks.
 type Defect int
 
 const (
-	// Sound is not broken.
+	// Sound is no defect.
 	Sound Defect = iota
-	// TwoHolders grants the second in line together with the first.
+	// TwoHolders grants the second contender together with the first.
 	TwoHolders
-	// ShrinkingTokens gives every grant a smaller token than the one before.
+	// ShrinkingTokens gives each grant a smaller token than the previous one.
 	ShrinkingTokens
 )
 
@@ -75,7 +74,7 @@ func (w *World) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Cl
 	return s, nil
 }
 
-// Break gives the world a defect from now on.
+// Break sets the defect.
 func (w *World) Break(d Defect) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,7 +102,7 @@ func (w *World) Sessions() []*Session {
 	return slices.Clone(w.sessions)
 }
 
-// Line returns who stands in line at path.
+// Line returns the contenders of a path, in order.
 func (w *World) Line(path string) []recipes.Contender {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,7 +113,7 @@ func (w *World) Line(path string) []recipes.Contender {
 	return line
 }
 
-// Remove deletes a contender's znode, as another client does.
+// Remove deletes a contender's znode, as another client can.
 func (w *World) Remove(znode string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,7 +127,7 @@ func (w *World) Remove(znode string) {
 	}
 }
 
-// Wait returns when cond, which may call methods of the world, is true, or ctx ends.
+// Wait returns when cond is true or ctx ends. cond may call methods of the world.
 func (w *World) Wait(ctx context.Context, cond func() bool) error {
 	for {
 		changed := w.nextChange()
@@ -152,7 +151,7 @@ func (w *World) nextChange() <-chan struct{} {
 	return w.changed
 }
 
-// change tells those who wait for a change. The caller holds mu.
+// change wakes the goroutines that wait for a change. The caller holds mu.
 func (w *World) change() {
 	if w.changed != nil {
 		close(w.changed)

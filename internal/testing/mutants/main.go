@@ -61,7 +61,7 @@ const (
 
 var contractParts = []string{
 	"lock", "write", "election", "context", "queue", "transaction", "shared_lock", "semaphore", "slots", "revocable", "priority_lock",
-	"context_of_the_line", "group", "latch", "counter", "configuration", "names", "double_barrier", "barrier", "session", "contenders",
+	"context_of_wait_queues", "group", "latch", "counter", "configuration", "names", "double_barrier", "barrier", "session", "contenders",
 }
 
 func main() {

@@ -11,13 +11,13 @@ import (
 
 const gatePath = "/gate"
 
-// gate is what is known of a barrier, which the first client sets and removes.
+// gate is the known state of a barrier. Only the first client sets and removes it.
 type gate struct {
 	world *World
 
 	mu    sync.Mutex
-	set   bool // it is known to be in place
-	epoch int  // counts the times that this became known
+	set   bool // the barrier is known to be set
+	epoch int  // how many times set has become true
 }
 
 func barriers(w *World) game {
@@ -40,9 +40,9 @@ func (g *gate) turn(ctx context.Context, c *client, s recipes.Client) error {
 		return err
 	}
 	c.note("passed")
-	// Where followers lag, the session's server may not know of the barrier yet.
+	// With followers, the session's server may lag and not have the barrier yet.
 	if !c.isDead() && epoch > 0 && g.known() == epoch && len(g.world.followers) == 0 {
-		g.world.fail(c.name, "passed a barrier that was in place all the time")
+		g.world.fail(c.name, "passed a barrier that was set all the time")
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func (g *gate) keep(ctx, wait context.Context, c *client, b recipes.Barrier) err
 		g.know(true)
 	}
 	if err := c.step(ctx, c.chance.about(300*time.Millisecond)); err != nil {
-		g.know(false) // another process follows
+		g.know(false) // another process may follow
 		return err
 	}
 	if err != nil {
@@ -78,7 +78,7 @@ func (g *gate) know(set bool) {
 	}
 }
 
-// known is the epoch of the barrier that is known to be in place, or 0.
+// known returns the epoch of the barrier that is known to be set, or 0.
 func (g *gate) known() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// client is a process that uses recipes: it opens a session, takes turns, and
-// opens another one when the session is lost. When it dies another one takes its place.
+// client is a process that uses recipes. It opens a session, takes turns, and opens another
+// session when that one is lost. After its death another process takes its place.
 type client struct {
 	name   string
 	number int
 	world  *World
 	chance *stream
 
-	stop context.Context // ends when the client is to stop
+	stop context.Context // ends when the client must stop
 	quit context.CancelFunc
 
 	mu     sync.Mutex
@@ -27,9 +27,9 @@ type client struct {
 	life   context.Context // ends with the process
 	kill   context.CancelFunc
 	lives  int
-	paused time.Time // its code does not run before
-	turns  int       // that were brought to an end
-	since  int       // of them since faults have ceased
+	paused time.Time // its code stands still until then
+	turns  int       // completed ones
+	since  int       // completed ones since the end of faults
 	opened recipes.Client
 }
 
@@ -41,7 +41,7 @@ func newClient(w *World, number int) *client {
 	return c
 }
 
-// start begins a life, on a machine of its own.
+// start begins a new life on a new machine.
 func (c *client) start() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +57,7 @@ func (c *client) present() (context.Context, *host) {
 	return c.life, c.host
 }
 
-// isDead reports whether the process that runs now has died.
+// isDead reports whether the present process has died.
 func (c *client) isDead() bool {
 	life, h := c.present()
 	h.mu.Lock()
@@ -65,14 +65,14 @@ func (c *client) isDead() bool {
 	return h.dead || life.Err() != nil && c.stop.Err() == nil
 }
 
-// note adds to the trace, unless the process is dead and does nothing any more.
+// note adds an event to the trace, unless the process is dead.
 func (c *client) note(format string, args ...any) {
 	if !c.isDead() {
 		c.world.trace.add(c.name, format, args...)
 	}
 }
 
-// pause stops the process: its code, and what its network delivers.
+// pause stops the code and the network of the process.
 func (c *client) pause(d time.Duration) {
 	c.mu.Lock()
 	c.paused = time.Now().Add(d)
@@ -81,8 +81,7 @@ func (c *client) pause(d time.Duration) {
 	h.stall(both, d)
 }
 
-// heal ends what stands in the way of the process: pauses and partitions. Half open
-// connections stay so.
+// heal ends the pauses and partitions of the process. Half-open connections stay half open.
 func (c *client) heal() {
 	c.mu.Lock()
 	c.paused = time.Time{}
@@ -91,7 +90,7 @@ func (c *client) heal() {
 	h.heal()
 }
 
-// die ends the process at once, and nobody is told.
+// die ends the process at once, without a close.
 func (c *client) die() {
 	_, h := c.present()
 	h.die()
@@ -101,10 +100,10 @@ func (c *client) die() {
 	kill()
 }
 
-// pauseStep is how often a paused process looks whether it was healed.
+// pauseStep is the interval at which a paused process checks whether it was healed.
 const pauseStep = 100 * time.Millisecond
 
-// step lets time pass, and does not return while the process is paused.
+// step sleeps for d, and then until the process is no longer paused.
 func (c *client) step(ctx context.Context, d time.Duration) error {
 	if err := sleep(ctx, d); err != nil {
 		return err
@@ -122,7 +121,7 @@ func (c *client) step(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// run takes turns until the clients are to stop.
+// run takes turns until the client must stop.
 func (c *client) run(open opener, turn turn) {
 	for c.stop.Err() == nil {
 		life, h := c.present()
@@ -185,7 +184,7 @@ func (c *client) take(life context.Context, turn turn, s recipes.Client) {
 	_ = c.step(life, c.chance.about(200*time.Millisecond))
 }
 
-// expected reports whether an error is one that faults and cancellations explain.
+// expected reports whether faults or cancellations explain an error.
 func expected(err error) bool {
 	for _, e := range []error{
 		context.Canceled, context.DeadlineExceeded, recipes.ErrSessionLost, recipes.ErrNotHeld,
@@ -198,7 +197,7 @@ func expected(err error) bool {
 	return false
 }
 
-// leave closes a session, as a process does that ends or starts anew.
+// leave closes a session whose process stops or opens another one.
 func (c *client) leave(s recipes.Session) {
 	if err := s.Err(); err != nil {
 		c.note("session %#x: %v", s.ID(), err)
@@ -206,7 +205,7 @@ func (c *client) leave(s recipes.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), sessionTimeout)
 	defer cancel()
 	if c.isDead() {
-		cancel() // it does not wait for anything
+		cancel() // a dead process does not wait
 	}
 	err := s.Close(ctx)
 	c.note("closed session %#x: %v", s.ID(), err)

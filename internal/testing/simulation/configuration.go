@@ -13,56 +13,35 @@ import (
 
 const configurationPath = "/configuration"
 
-// keptKey is never deleted. Set does not distinguish a key from one that was deleted and
-// made again between its look and its write (see recipes.Configuration), so only here
-// each revision is replaced once.
+// keptKey is never deleted. Only there each revision is replaced once: Set cannot distinguish a
+// key from one that was deleted and set again between its read and its write (see
+// recipes.Configuration).
 const keptKey = "a"
 
-// registry is what is known of a configuration, and what the operator sees of it.
+// registry is the known state of a configuration, and the operator's watch of it.
 type registry struct {
 	world *World
-	end   context.CancelFunc
-	ended chan struct{}
+	seen  *watched[[]recipes.Entry]
 
 	mu       sync.Mutex
 	made     int
-	values   map[recipes.Revision]string // that a change is known to have made
-	replaced map[recipes.Revision]string // who is known to have changed each
-	latest   []recipes.Entry
+	values   map[recipes.Revision]string // known value of each
+	replaced map[recipes.Revision]string // client that is known to have replaced each
 }
 
 func configurations(w *World) game {
-	r := &registry{world: w, ended: make(chan struct{}), values: make(map[recipes.Revision]string), replaced: make(map[recipes.Revision]string)}
-	ctx, cancel := context.WithCancel(context.Background())
-	r.end = cancel
-	go r.watch(ctx)
+	r := &registry{world: w, values: make(map[recipes.Revision]string), replaced: make(map[recipes.Revision]string)}
+	r.seen = watch(w, func(ctx context.Context) (<-chan []recipes.Entry, error) {
+		configuration, err := w.outside.Configuration(configurationPath)
+		if err != nil {
+			return nil, err
+		}
+		return configuration.WatchTree(ctx)
+	})
 	return game{r.turn, r.check}
 }
 
-// watch follows the tree until the end.
-func (r *registry) watch(ctx context.Context) {
-	defer close(r.ended)
-	configuration, err := r.world.outside.Configuration(configurationPath)
-	if err != nil {
-		r.world.fail("operator", "%v", err)
-		return
-	}
-	seen, err := configuration.WatchTree(ctx)
-	if err != nil {
-		r.world.fail("operator", "%v", err)
-		return
-	}
-	for entries := range seen {
-		r.mu.Lock()
-		r.latest = entries
-		r.mu.Unlock()
-	}
-	if ctx.Err() == nil {
-		r.world.fail("operator", "the watch of the tree has ended: %v", r.world.outside.Err())
-	}
-}
-
-// turn reads a key and changes what it has read, once.
+// turn reads a key and changes it.
 func (r *registry) turn(ctx context.Context, c *client, s recipes.Client) error {
 	configuration, err := s.Configuration(configurationPath)
 	if err != nil {
@@ -97,13 +76,13 @@ func (r *registry) turn(ctx context.Context, c *client, s recipes.Client) error 
 	}
 	for _, refused := range []error{recipes.ErrBadVersion, recipes.ErrNodeExists, recipes.ErrNoNode} {
 		if errors.Is(err, refused) {
-			return nil // somebody was quicker, or the server had not caught up
+			return nil // another client was faster, or the server lags
 		}
 	}
 	return err
 }
 
-// read checks that a revision has the value that it was given.
+// read checks that a revision has its known value.
 func (r *registry) read(c *client, e recipes.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +91,7 @@ func (r *registry) read(c *client, e recipes.Entry) {
 	}
 }
 
-// changed checks that a revision is replaced once.
+// changed checks that each revision is replaced once.
 func (r *registry) changed(c *client, revision recipes.Revision, err error) {
 	if err != nil || c.isDead() || revision == recipes.NoRevision {
 		return
@@ -125,7 +104,7 @@ func (r *registry) changed(c *client, revision recipes.Revision, err error) {
 	r.replaced[revision] = c.name
 }
 
-// wrote checks that revisions grow, and that each is of one change.
+// wrote checks that revisions grow, and that each belongs to one change.
 func (r *registry) wrote(c *client, before, after recipes.Revision, value string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,12 +112,12 @@ func (r *registry) wrote(c *client, before, after recipes.Revision, value string
 		r.world.fail(c.name, "revision %#x came after %#x", int64(after), int64(before))
 	}
 	if other, known := r.values[after]; known {
-		r.world.fail(c.name, "made revision %#x, which is %q", int64(after), other)
+		r.world.fail(c.name, "created revision %#x, which is %q", int64(after), other)
 	}
 	r.values[after] = value
 }
 
-// check compares the operator's watch with what is there in the end.
+// check compares the operator's watch with the final state.
 func (r *registry) check(ctx context.Context, operator recipes.Client) {
 	configuration, err := operator.Configuration(configurationPath)
 	if err != nil {
@@ -148,28 +127,19 @@ func (r *registry) check(ctx context.Context, operator recipes.Client) {
 	same := func(a, b recipes.Entry) bool {
 		return a.Key == b.Key && a.Revision == b.Revision && string(a.Value) == string(b.Value)
 	}
-	deadline := time.Now().Add(sessionTimeout)
-	for {
-		there, err := configuration.Snapshot(ctx)
-		r.mu.Lock()
-		seen := r.latest
-		r.mu.Unlock()
-		if err == nil && slices.EqualFunc(there, seen, same) {
-			break
-		}
-		if time.Now().After(deadline) {
-			r.world.fail("operator", "the watch shows %v, and there is %v (%v)", seen, there, err)
-			break
-		}
-		_ = sleep(ctx, 50*time.Millisecond)
+	var there []recipes.Entry
+	if !r.seen.await(ctx, sessionTimeout, func() bool {
+		there, err = configuration.Snapshot(ctx)
+		return err == nil && slices.EqualFunc(there, r.seen.shows(), same)
+	}) {
+		r.world.fail("operator", "the watch shows %v; the state is %v (%v)", r.seen.shows(), there, err)
 	}
 	r.mu.Lock()
-	for _, e := range r.latest {
+	for _, e := range r.seen.shows() {
 		if other := r.replaced[e.Revision]; other != "" {
 			r.world.fail("configuration", "%s has revision %#x, which %s has replaced", e.Key, int64(e.Revision), other)
 		}
 	}
 	r.mu.Unlock()
-	r.end()
-	<-r.ended
+	r.seen.stop()
 }

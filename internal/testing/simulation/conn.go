@@ -11,17 +11,17 @@ import (
 type conn struct {
 	in, out *pipe
 	once    sync.Once
-	gone    func() // forgets the connection
+	gone    func() // called at Close; removes the connection from its host
 }
 
-// newConns returns the two ends of a connection. delay is that of either direction.
+// newConns returns the two ends of a connection, with the delay of each direction.
 func newConns(there, back func() time.Duration) (near, far *conn) {
 	a, b := newPipe(there), newPipe(back)
 	return &conn{in: b, out: a}, &conn{in: a, out: b}
 }
 
-// Read meets the end of the connection when the peer has closed it. From then on
-// writing is refused, as by a peer that answers with a reset.
+// Read returns an error after the peer has closed the connection. From then on writes fail, as
+// after a reset by the peer.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.in.Read(b)
 	if err != nil && !isTimeout(err) {
@@ -37,7 +37,7 @@ func isTimeout(err error) bool {
 
 func (c *conn) Write(b []byte) (int, error) { return c.out.Write(b) }
 
-// Close ends both directions. What was written before is still delivered.
+// Close ends both directions. Bytes that were written before are still delivered.
 func (c *conn) Close() error {
 	c.once.Do(func() {
 		c.out.finish(net.ErrClosed)

@@ -3,7 +3,6 @@ package simulation
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,30 +13,30 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// controls are defects that other libraries have, or had. The simulation has to
-// notice each of them, by the check that it breaks.
+// controls are defects that other libraries have, or had. The simulation must notice each of
+// them.
 var controls = []struct {
 	scenario
-	says string // in the violation
+	says string // part of the violation
 }{
 	{scenario{name: "go-zookeeper's Lock, after the loss of its session", paths: locked, open: openRaw,
 		begin: func(*World) game { return game{turn: libraryLockTurn} }}, "still believes"},
-	{raw("an event tells of the loss, and no clock", rawLock{belief: told}), "still believes"},
+	{raw("only an event reports the loss, no clock", rawLock{belief: byEvents}), "still believes"},
 	{raw("the clock starts at the suspension (CURATOR-460)", rawLock{belief: fromSuspension}), "still believes"},
-	{raw("a lease that goes on after a reconnect, whoever has it now (Curator's revoked lease)", rawLock{belief: told, resumes: true}), "was written after"},
-	{raw("a creation is repeated, and the first one stays (CURATOR-45)", rawLock{belief: told, again: true}), "no progress"},
-	{quiet(raw("whole names are sorted (ZOOKEEPER-2931)", rawLock{belief: told, byName: true})), "still believes"},
-	{quiet(raw("the predecessor goes between listing and watching", rawLock{belief: told, unlooked: true})), "no progress"},
+	{raw("a lease that is used after a reconnect without a check (Curator's revoked lease)", rawLock{belief: byEvents, resumes: true}), "was written after"},
+	{raw("a create is repeated, and the first znode stays (CURATOR-45)", rawLock{belief: byEvents, again: true}), "no progress"},
+	{quiet(raw("whole names are sorted (ZOOKEEPER-2931)", rawLock{belief: byEvents, byName: true})), "still believes"},
+	{quiet(raw("the predecessor is deleted between listing and watch", rawLock{belief: byEvents, unlooked: true})), "no progress"},
 	{scenario{name: "writes without fencing", paths: locked, begin: func(*World) game { return game{turn: unfencedTurn} }}, "was written after"},
 	{quiet(scenario{name: "the tutorial's barrier (ZOOKEEPER-1011)", open: openRaw, begin: tutorialBarriers}), "no progress"},
 	{quiet(scenario{name: "ready is never removed, as in the text", open: openRaw, begin: readyBarriers}), "entered as"},
 	{scenario{name: "a cached queue whose deletion is repeated (kazoo)", open: openRaw, begin: cachedQueues}, "are missing"},
 	{scenario{name: "a counter that is set again after a lost reply", open: openRaw, begin: retriedCounters}, "more may have been"},
-	{resumed("a session is resumed, and its process not reaped", unreaped, lockKind), "still believes"},
-	{quiet(resumed("a take-up that does not compare the czxid", anyCzxid, nameKind)), "which is another znode's"},
+	{resumed("a session is resumed before its process has ended", unreaped, lockKind), "still believes"},
+	{quiet(resumed("a resume that does not compare the czxid", anyCzxid, nameKind)), "which is another znode's"},
 	{resumed("a process that is replaced closes the session", closesInstead, lockKind), "still believes"},
-	{resumed("a process that is replaced serves on, until it ends", servesOn, lockKind), "still believes"},
-	{resumed("a deadline that counts from the resume", contactAnew, lockKind), "still believes"},
+	{resumed("a process that is replaced serves until its end", servesOn, lockKind), "still believes"},
+	{resumed("a deadline that counts from the resume", contactAgain, lockKind), "still believes"},
 }
 
 var locked = []string{"/lock"}
@@ -67,10 +66,11 @@ func TestKnownDefectsAreNoticed(t *testing.T) {
 	}
 }
 
-// The raw lock without any of its mistakes passes the checks that they fail, so that
-// it is the mistakes that are noticed. (It goes by events, which is a mistake of its own.)
+// TestTheLockOfTheControlsWorks: without its mistakes the raw lock passes the checks that the
+// controls fail, so the controls show the mistakes. (It relies on events, which is another
+// mistake.)
 func TestTheLockOfTheControlsWorks(t *testing.T) {
-	for _, sc := range []scenario{raw("faults", rawLock{belief: told}), quiet(raw("no faults", rawLock{belief: told}))} {
+	for _, sc := range []scenario{raw("faults", rawLock{belief: byEvents}), quiet(raw("no faults", rawLock{belief: byEvents}))} {
 		for seed := range uint64(number(30, 10)) {
 			for _, v := range simulateScenario(t, sc, seed+1).Violations {
 				if sc.quiet || strings.Contains(v, "no progress") {
@@ -81,7 +81,7 @@ func TestTheLockOfTheControlsWorks(t *testing.T) {
 	}
 }
 
-// unfencedTurn takes a lock of this library, and writes past it.
+// unfencedTurn acquires a lock of this library, and writes without its guard.
 func unfencedTurn(ctx context.Context, c *client, s recipes.Client) error {
 	l, err := s.Lock("/lock", recipes.LockConfig{})
 	if err != nil {
@@ -95,7 +95,7 @@ func unfencedTurn(ctx context.Context, c *client, s recipes.Client) error {
 	return c.hold(ctx, g, 1, hold.Release)
 }
 
-// unfenced writes to a store that asks nobody, and outlives every session.
+// unfenced writes to a store that checks no grant.
 type unfenced struct {
 	recipes.Hold
 	session recipes.Client
@@ -110,16 +110,22 @@ func (u unfenced) Write(ctx context.Context, ops ...recipes.Op) error {
 	return b.Set(ctx, nil)
 }
 
-// tutorialBarriers are those of ZooKeeper's tutorial: who enters waits until the
-// listing is long enough, and who leaves makes it shorter for those who have not
-// looked yet.
-func tutorialBarriers(*World) game {
-	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
-		const path = "/barrier"
+// rawTurn is a turn of a go-zookeeper client at a path, which it creates.
+func rawTurn(path string, take func(context.Context, *client, *rawSession) error) turn {
+	return func(ctx context.Context, c *client, s recipes.Client) error {
 		r := s.(*rawSession)
 		if err := r.ensure(path); err != nil {
 			return rawError(err)
 		}
+		return take(ctx, c, r)
+	}
+}
+
+// tutorialBarriers are the barriers of ZooKeeper's tutorial. A member enters when the listing is
+// long enough. A member that leaves shortens the listing for members that have not listed yet.
+func tutorialBarriers(*World) game {
+	const path = "/barrier"
+	return game{turn: rawTurn(path, func(ctx context.Context, c *client, r *rawSession) error {
 		own := path + "/" + c.name
 		if _, err := r.Create(own, nil, zk.FlagEphemeral, r.acl); err != nil {
 			return rawError(err)
@@ -132,7 +138,7 @@ func tutorialBarriers(*World) game {
 			return rawError(err)
 		}
 		return awaitChildren(ctx, r, path, func(n int) bool { return n == 0 })
-	}}
+	})}
 }
 
 func awaitChildren(ctx context.Context, s *rawSession, path string, enough func(int) bool) error {
@@ -152,15 +158,11 @@ func awaitChildren(ctx context.Context, s *rawSession, path string, enough func(
 	}
 }
 
-// readyBarriers are the text's: a ready znode lets all in, and stays.
+// readyBarriers are the barriers of the source text: a ready znode admits all members, and stays.
 func readyBarriers(w *World) game {
+	const path = "/barrier"
 	b := &generations{world: w, of: make(map[string]string), inside: make(map[string][]*grant)}
-	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
-		const path = "/barrier"
-		r := s.(*rawSession)
-		if err := r.ensure(path); err != nil {
-			return rawError(err)
-		}
+	return game{turn: rawTurn(path, func(ctx context.Context, c *client, r *rawSession) error {
 		own, err := r.Create(path+"/member-", nil, zk.FlagEphemeral|zk.FlagSequence, r.acl)
 		if err != nil {
 			return rawError(err)
@@ -183,7 +185,7 @@ func readyBarriers(w *World) game {
 			}
 			slices.Sort(members)
 			if ready {
-				b.enter(&grant{client: c, session: s, path: path, Grant: &rawGrant{path: own}}, members)
+				b.enter(&grant{client: c, session: r, path: path, Grant: &rawGrant{path: own}}, members)
 				return nil
 			}
 			if len(members) >= barrierSize {
@@ -198,25 +200,17 @@ func readyBarriers(w *World) game {
 				return ctx.Err()
 			}
 		}
-	}}
+	})}
 }
 
-// cachedQueues take elements off a list that they have read before. A deletion whose
-// reply was lost is repeated, and an element that is not there was another's.
+// cachedQueues take elements from an old listing. They repeat a delete whose reply was lost. If the
+// element does not exist, they assume that another client has taken it.
 func cachedQueues(w *World) game {
+	const path = "/queue"
 	q := newStock(w)
 	cached := make(map[string][]string)
-	turn := func(ctx context.Context, c *client, s recipes.Client) error {
-		const path = "/queue"
-		r := s.(*rawSession)
-		if err := r.ensure(path); err != nil {
-			return rawError(err)
-		}
-		q.mu.Lock()
-		q.made++
-		data := fmt.Sprintf("element %d of %s", q.made, c.name)
-		q.put[data] = false
-		q.mu.Unlock()
+	turn := rawTurn(path, func(ctx context.Context, c *client, r *rawSession) error {
+		data := q.element(c)
 		if _, err := r.Create(path+"/queue-", []byte(data), zk.FlagSequence, r.acl); err != nil {
 			return rawError(err)
 		}
@@ -252,19 +246,15 @@ func cachedQueues(w *World) game {
 				return rawError(err)
 			}
 		}
-	}
+	})
 	return game{turn, q.check}
 }
 
-// retriedCounters set the next number, and set it again when there is no answer.
+// retriedCounters set the next number, and repeat a set without a reply.
 func retriedCounters(w *World) game {
+	const path = "/counter"
 	t := &tally{world: w, sums: make(map[int64]string)}
-	turn := func(ctx context.Context, c *client, s recipes.Client) error {
-		const path = "/counter"
-		r := s.(*rawSession)
-		if err := r.ensure(path); err != nil {
-			return rawError(err)
-		}
+	turn := rawTurn(path, func(ctx context.Context, c *client, r *rawSession) error {
 		for {
 			data, stat, err := r.Get(path)
 			if err != nil {
@@ -284,6 +274,6 @@ func retriedCounters(w *World) game {
 			}
 			return rawError(err)
 		}
-	}
+	})
 	return game{turn, t.check}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// tally is what is known of a counter.
+// tally is the known state of a counter.
 type tally struct {
 	world *World
 
 	mu             sync.Mutex
 	added, unknown int64
-	sums           map[int64]string // who was given each sum
+	sums           map[int64]string // client that received each sum
 }
 
 func counters(w *World) game {
@@ -33,14 +33,12 @@ func (t *tally) turn(ctx context.Context, c *client, s recipes.Client) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case c.isDead(): // nobody knows what it has been told
-		t.unknown++
-	case errors.Is(err, recipes.ErrUnknownOutcome):
+	case c.isDead(), errors.Is(err, recipes.ErrUnknownOutcome): // a dead process does not report its result
 		t.unknown++
 	case err == nil:
 		t.added++
 		if other, taken := t.sums[sum]; taken {
-			t.world.fail(c.name, "was given %d, as %s was", sum, other)
+			t.world.fail(c.name, "received the sum %d, as %s did", sum, other)
 		}
 		t.sums[sum] = c.name
 		c.note("counted to %d", sum)
@@ -48,7 +46,7 @@ func (t *tally) turn(ctx context.Context, c *client, s recipes.Client) error {
 	return err
 }
 
-// check compares the counter with what was added.
+// check compares the counter with the additions.
 func (t *tally) check(ctx context.Context, operator recipes.Client) {
 	n, err := operator.Counter("/counter", recipes.CounterConfig{})
 	if err != nil {

@@ -8,24 +8,24 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// dialectScenarios have ours and contenders of another library in one line. Every
-// second client is a stranger.
+// dialectScenarios have our contenders and those of another library in one wait queue. Every second
+// client is a stranger.
 var dialectScenarios = []scenario{
 	{name: "lock in a dialect", line: dialectLine, paths: []string{dialectLine}, begin: dialectLocks, open: openEither, excused: isStrange},
 	{name: "election in a dialect", line: dialectLine, paths: []string{dialectLine}, begin: dialectElections, open: openEither, excused: isStrange},
 	{name: "shared lock in a dialect", line: dialectLine, paths: []string{dialectLine}, begin: dialectSharedLocks, open: openEither, excused: isStrange},
 	{name: "semaphore in a dialect", begin: dialectSemaphores, open: openEither, excused: isStrange},
-	// Where a member of theirs waits for ever, ours waits too.
+	// If a member of theirs waits for ever, ours waits too.
 	{name: "double barrier in a dialect", begin: dialectRounds, open: openEither, excused: func(*client) bool { return true }},
 }
 
-// allScenarios are those of a seed.
+// allScenarios are the scenarios that a seed chooses from.
 var allScenarios = append(append([]scenario(nil), scenarios...), dialectScenarios...)
 
-// scenarioOf is what the clients do with a seed.
+// scenarioOf returns the scenario of a seed.
 func scenarioOf(seed uint64) scenario { return allScenarios[seed%uint64(len(allScenarios))] }
 
-// strange reports whether a client, by the number in its name, is of another library.
+// strange reports whether the client with this number belongs to another library.
 func strange(number int) bool { return number%2 == 0 }
 
 func isStrange(c *client) bool { return strange(c.number) }
@@ -43,8 +43,7 @@ func openEither(ctx context.Context, h *host) (recipes.Client, error) {
 
 func otherDialect(w *World) recipes.Dialect { return pick(w.chance, recipes.Curator, recipes.Kazoo) }
 
-// ofTheirs returns a stranger of that dialect, whose contenders have the first marker in
-// Curator's and the second in kazoo's.
+// ofTheirs returns a stranger of the dialect, with the marker of its contenders.
 func ofTheirs(d recipes.Dialect, curator, kazoo string) stranger {
 	if d == recipes.Kazoo {
 		return stranger{dialect: d, markers: []string{kazoo}}
@@ -52,7 +51,7 @@ func ofTheirs(d recipes.Dialect, curator, kazoo string) stranger {
 	return stranger{dialect: d, markers: []string{curator}}
 }
 
-// either has a stranger take a turn of its own, and a client of ours take that.
+// either is a game in which strangers take turns of theirs, and other clients of ours.
 func either(theirs, ours func(context.Context, *client, recipes.Client) error) game {
 	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
 		if isStrange(c) {
@@ -64,7 +63,7 @@ func either(theirs, ours func(context.Context, *client, recipes.Client) error) g
 
 const dialectLine = "/line"
 
-// turns stands in line with any of the stranger's markers.
+// turns joins with one of the stranger's markers.
 func (l stranger) turns(ctx context.Context, c *client, s recipes.Client) error {
 	return l.turn(ctx, c, s, dialectLine, pick(c.chance, l.markers...))
 }

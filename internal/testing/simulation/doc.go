@@ -1,82 +1,82 @@
 // Package simulation runs the recipes against faults on virtual time, by seeds.
 //
-// One run is one bubble of testing/synctest. In it are an in-process ZooKeeper
-// server with followers, a network of pipes, and clients that take turns with a
-// recipe. Faults come from streams of random choices that the seed decides. Then
-// the faults cease, and each client has to make progress within a bound. In the
-// end nothing may be left: no session, ephemeral znode, watch or goroutine.
+// One run is one bubble of testing/synctest. It has an in-process ZooKeeper server with
+// followers, a network of pipes, and clients that take turns with a recipe. The seed decides
+// the random choices that produce the faults. After some time the faults end, and each client
+// must make progress within a bound. At the end of the run no session, ephemeral znode, watch
+// or goroutine may be left.
 //
 //	go test ./internal/testing/simulation -run TestSimulation -seed 42 -v
 //
-// runs one seed and prints what happened, one line an event.
+// runs one seed and prints the trace, one line for each event.
 //
 // # What is simulated
 //
-//   - Network: a delay for each message, slow connections, slow messages, stalls of
-//     one direction or of both, half-open connections, resets, sockets that fill up.
-//     Bytes of one connection keep their order, as with TCP. Connections overtake
-//     each other.
-//   - Servers: a connection that ends before a commit, before a reply or after it;
-//     slow commits and replies; restarts; a leader that stands still; followers that
-//     crash with what they have not told, are cut off, or answer reads from a state of
-//     the past; sessions that move to another server, or are expired.
-//   - Operators: contenders' znodes that are deleted, empty parents that are reaped,
-//     sequence numbers that wrap.
-//   - Clients: pauses of their code and network, cancellations, deaths without a word.
-//   - Processes: of lock, election, semaphore, slots, shared lock, priority lock and names, the
-//     process that serves a session is killed, with answers on their way, or is replaced
-//     as in an upgrade: it lets go of the session. Another one resumes the session. It takes
-//     up grants and places in line.
-//   - Plugins: some recipes through the plugin's server and the host's client, whose
-//     connection stands still or ends.
+//   - Network: a delay for each message, slow connections, slow messages, stalls of one or
+//     both directions, half-open connections, resets, full socket buffers. The bytes of one
+//     connection keep their order, as with TCP. Connections overtake each other.
+//   - Servers: connections that end before a commit, before a reply or after it; slow commits
+//     and replies; restarts; a frozen leader; followers that crash before they report a
+//     commit, are cut off, or answer reads from an old state; sessions that move to another
+//     server or expire.
+//   - Operators: deletions of contenders' znodes, deletions of empty parents, sequence numbers
+//     that wrap.
+//   - Clients: pauses of their code and network, cancellations, deaths without a close.
+//   - Processes: for the recipes whose grants can be resumed, the process that serves a session
+//     is killed while replies are on their way, or it is replaced, as in an upgrade, and
+//     detaches from the session. Another process resumes the session, its grants and its
+//     places in wait queues.
+//   - Plugins: some recipes run through the plugin's server and the host's client. Their
+//     connection stalls or ends.
 //
 // # What is checked
 //
-//   - By the clock, at each grant: nobody else still believes in a grant that it
-//     excludes, its token is the largest, and its znode exists. A session that an
-//     operator expires is left out: no clock foretells it. A grant that is not confirmed
-//     may be one that the leader has taken back, for the session's timeout at most.
-//     That it is a round trip where the leader answers is tested beside the recipes.
-//   - A grant that was resumed is the znode of before.
-//   - By the server's order: writes under a grant never mix with those of another.
-//   - Progress: when faults have ceased, each client finishes two turns in time.
-//   - Queues: what was put was consumed once, or is there. Counters and latches: the
-//     sum, and nobody passes a latch too soon, or a barrier that is in place. Groups:
-//     whoever is a member is listed. Configurations: each revision of a key that is not deleted is replaced once.
-//     Their watches show what is there in the end. Double
-//     barriers: as many enter together as their size says, and nobody leaves while one
-//     is inside. Two-phase commits: all are told the same, and nobody commits where
-//     one has refused or died.
+//   - At each grant, by the clock: no other client still acts on a grant that this one
+//     excludes, the token is the largest, and the znode exists. A session that an operator
+//     expires is exempt, because no clock can foresee it. A grant that is not confirmed can be
+//     one that the leader has revoked, for at most the session timeout. The tests beside the
+//     recipes check that confirming takes a round trip while the leader answers.
+//   - A resumed grant is the same znode.
+//   - By the server's order: writes under one grant never mix with those under another.
+//   - Progress: after the faults, each client finishes two turns in time.
+//   - Queues: each element that was put is consumed once or still there.
+//   - Counters and latches: the sum; no client passes a latch too early.
+//   - Barriers: no client passes one that is set.
+//   - Groups: each member is listed.
+//   - Configurations: each revision of a key that is never deleted is replaced once.
+//   - Watches of groups and configurations show the final state in the end.
+//   - Double barriers: as many members enter together as the size says, and no member leaves
+//     while another is inside.
+//   - Two-phase commits: all sites learn the same decision, and none commits if a site has
+//     refused or died.
 //
-// In the scenarios of a dialect every second client is a literal contender of Curator or
-// kazoo: its names, its order, and what its library waits for. What those libraries
-// believe after a loss is not simulated. Such a client believes in a grant as long as
-// its znode exists. At a double barrier theirs may enter too early; ours may not.
+// In the scenarios of a dialect every second client is a contender written as Curator or kazoo
+// does it: its names, its order, and the znodes that it waits for. How those libraries notice a
+// loss is not simulated: such a client acts on a grant for as long as its znode exists. Their
+// members of a double barrier may enter too early; ours may not.
 //
-// TestKnownDefectsAreNoticed runs defects that other libraries have through the same
-// harness, and mistakes that a host or its plugin could make when a session moves.
+// TestKnownDefectsAreNoticed runs defects of other libraries through the same harness, and
+// mistakes that a host or plugin could make when a session is resumed.
 //
 // # What a seed decides
 //
-// A seed decides every random choice of network, servers, faults and clients, and
-// what the library draws from crypto/rand. Messages arrive at instants of their own.
-// Each connection, client, grant and fault has a stream of choices of its own, and so
-// has what a session asks of one znode. What is written to a connection at one instant
-// is one message, by however many calls. So one event leads to the next, and the order
-// in which goroutines run seldom matters. The trace has the events of one instant in
-// the order of their text.
+// A seed decides every random choice of the network, servers, faults and clients, and the bytes
+// that the library reads from crypto/rand. Each message arrives at an instant of its own. Each
+// connection, client, grant and fault has its own stream of choices, and so have the requests of
+// one session for one znode. All bytes written to a connection at one instant are one message,
+// whatever the number of calls. So each event causes the next, and the order in which goroutines
+// run seldom matters. The trace sorts the events of one instant by their text.
 //
-// The order can still matter where two goroutines are woken at one instant: Go's select
-// statement and its maps, among them that of a context's children, choose at random,
-// and no seed reaches them. TestSeedsReplay measures how many seeds give the
-// same trace twice, to the byte: 590 of 600 when this was written, on a busy machine.
-// Most of the others go through a plugin, where gRPC has goroutines of its own.
-// It runs without the race detector, which has the scheduler choose at random, on one
-// processor, and collects garbage between runs only.
+// The order can still matter when one instant wakes two goroutines: Go's select statement and
+// maps, including the map of a context's children, choose at random, and no seed controls that.
+// TestSeedsReplay measures how many seeds produce the same trace twice, byte for byte: 590 of 600
+// when this was written, on a busy machine. Most of the others run through a plugin, where gRPC
+// has its own goroutines. The test runs on one processor, collects garbage only between runs,
+// and skips with the race detector, which makes the scheduler choose at random.
 //
 // # What has been run
 //
-// Seeds 400001 to 500000 (make test-soak) had 1,281 simulated hours, 16.1 million turns
+// Seeds 400001 to 500000 (make test-soak) took 1,281 simulated hours, with 16.1 million turns
 // and 5.07 million faults:
 //
 //   - 779,473 partitions, 389,589 resets, 388,273 half-open connections
@@ -87,15 +87,15 @@
 //   - 91,036 ends and 214,080 stalls of a connection to a plugin
 //   - 39,650 deletions of znodes, 93,741 reapings, 9,007 wraps of numbers
 //
-// Two seeds failed, and both were the harness. The leader had expired the operator, whose
-// follower was cut off for 32 s. And the in-process server executed a write of a session
-// that had expired, which a follower had held back.
+// Two seeds failed, both by a mistake of the harness. In one, the leader expired the operator,
+// whose follower was cut off for 32 s. In the other, the in-process server executed a write of
+// an expired session that a follower had held back.
 //
 // # What is not simulated
 //
-// A paused client's code stands still, and its network too, but the timers inside
-// the library go on. Clocks of all clients run at one rate. There is one leader.
-// Of the recipes through a plugin, only lock, shared lock, queue, counter and
-// configuration have a scenario. An application and its plugin lose their connection at the same moment, as on one
+// While a client is paused, its code and network stand still, but the timers inside the library
+// continue. The clocks of all clients run at one rate. There is one leader. Of the recipes
+// through a plugin, only lock, shared lock, queue, counter and configuration have a scenario. An
+// application and its plugin notice the end of their connection at the same moment, as on one
 // machine.
 package simulation

@@ -12,13 +12,13 @@ import (
 
 const barrierSize = 2
 
-// generations is who has entered together.
+// generations records which members entered a double barrier together.
 type generations struct {
 	world *World
 
 	mu     sync.Mutex
 	of     map[string]string   // the generation of each member, by znode
-	inside map[string][]*grant // who computes, by generation
+	inside map[string][]*grant // members between Enter and Leave, by generation
 }
 
 func doubleBarriers(w *World) game {
@@ -49,8 +49,8 @@ func (b *generations) turn(ctx context.Context, c *client, s recipes.Client) err
 	return err
 }
 
-// enter checks that as many enter together as the barrier's size says, and that a
-// member is of one generation.
+// enter checks that as many members enter together as the size says, and that each belongs to one
+// generation.
 func (b *generations) enter(g *grant, members []string) string {
 	g.client.note("entered as %s with %v", g.Znode(), members)
 	generation := strings.Join(members, " ")
@@ -75,7 +75,7 @@ func (b *generations) leave(g *grant, generation string) {
 	b.inside[generation] = slices.DeleteFunc(b.inside[generation], func(other *grant) bool { return other == g })
 }
 
-// left checks that nobody of the generation computes any more.
+// left checks that no member of the generation is still inside.
 func (b *generations) left(g *grant, generation string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

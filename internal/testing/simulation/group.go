@@ -11,49 +11,28 @@ import (
 
 const groupPath = "/group"
 
-// gathering is a group, and what the operator sees of it.
+// gathering is the known state of a group, and the operator's watch of it.
 type gathering struct {
 	world *World
-	end   context.CancelFunc
-	ended chan struct{}
+	seen  *watched[[]recipes.Member]
 
 	mu     sync.Mutex
-	latest []recipes.Member
-	tokens map[recipes.Token]string // who was given each
+	tokens map[recipes.Token]string // client that received each
 }
 
 func groups(w *World) game {
-	g := &gathering{world: w, ended: make(chan struct{}), tokens: make(map[recipes.Token]string)}
-	ctx, cancel := context.WithCancel(context.Background())
-	g.end = cancel
-	go g.watch(ctx)
+	g := &gathering{world: w, tokens: make(map[recipes.Token]string)}
+	g.seen = watch(w, func(ctx context.Context) (<-chan []recipes.Member, error) {
+		group, err := w.outside.Group(groupPath, recipes.GroupConfig{})
+		if err != nil {
+			return nil, err
+		}
+		return group.Watch(ctx)
+	})
 	return game{g.turn, g.check}
 }
 
-// watch follows the group until the end.
-func (g *gathering) watch(ctx context.Context) {
-	defer close(g.ended)
-	group, err := g.world.outside.Group(groupPath, recipes.GroupConfig{})
-	if err != nil {
-		g.world.fail("operator", "%v", err)
-		return
-	}
-	seen, err := group.Watch(ctx)
-	if err != nil {
-		g.world.fail("operator", "%v", err)
-		return
-	}
-	for members := range seen {
-		g.mu.Lock()
-		g.latest = members
-		g.mu.Unlock()
-	}
-	if ctx.Err() == nil {
-		g.world.fail("operator", "the watch of the group has ended: %v", g.world.outside.Err())
-	}
-}
-
-// turn joins, and looks whether it is listed while it is a member and no longer.
+// turn joins, and checks that it is listed only while it is a member.
 func (g *gathering) turn(ctx context.Context, c *client, s recipes.Client) error {
 	group, err := s.Group(groupPath, recipes.GroupConfig{})
 	if err != nil {
@@ -68,11 +47,11 @@ func (g *gathering) turn(ctx context.Context, c *client, s recipes.Client) error
 	c.note("joined as %s", m.Znode())
 	g.mu.Lock()
 	if other := g.tokens[m.Token()]; other != "" && !c.isDead() {
-		g.world.fail(c.name, "was given the token of %s", other)
+		g.world.fail(c.name, "received the token of %s", other)
 	}
 	g.tokens[m.Token()] = c.name
 	g.mu.Unlock()
-	g.look(ctx, c, s, group, m, true)
+	g.checkListed(ctx, c, s, group, m, true)
 	_ = c.step(ctx, c.chance.about(200*time.Millisecond))
 	if c.chance.chance(30) {
 		c.note("updated: %v", m.Update(ctx, []byte("again")))
@@ -80,13 +59,13 @@ func (g *gathering) turn(ctx context.Context, c *client, s recipes.Client) error
 	err = m.Leave(ctx)
 	c.note("left %s: %v", m.Znode(), err)
 	if err == nil {
-		g.look(ctx, c, s, group, m, false)
+		g.checkListed(ctx, c, s, group, m, false)
 	}
 	return err
 }
 
-// look checks whether the session, which sees what it has done itself, sees the member.
-func (g *gathering) look(ctx context.Context, c *client, s recipes.Session, group recipes.Group, m recipes.Membership, there bool) {
+// checkListed checks whether the member is listed. The session reads its own writes.
+func (g *gathering) checkListed(ctx context.Context, c *client, s recipes.Session, group recipes.Group, m recipes.Membership, there bool) {
 	members, err := group.Members(ctx)
 	if err != nil || c.isDead() || g.world.wasForced(s.ID()) {
 		return
@@ -97,21 +76,10 @@ func (g *gathering) look(ctx context.Context, c *client, s recipes.Session, grou
 	}
 }
 
-// check waits until the operator's watch has shown that everybody has gone.
-func (g *gathering) check(ctx context.Context, operator recipes.Client) {
-	deadline := time.Now().Add(2 * sessionTimeout)
-	for {
-		g.mu.Lock()
-		left := len(g.latest)
-		g.mu.Unlock()
-		if left == 0 || time.Now().After(deadline) {
-			if left > 0 {
-				g.world.fail("operator", "the watch shows %d members when all have gone", left)
-			}
-			break
-		}
-		_ = sleep(ctx, 50*time.Millisecond)
+// check waits until the operator's watch has shown that all members have left.
+func (g *gathering) check(ctx context.Context, _ recipes.Client) {
+	if !g.seen.await(ctx, 2*sessionTimeout, func() bool { return len(g.seen.shows()) == 0 }) {
+		g.world.fail("operator", "the watch shows %d members after all have left", len(g.seen.shows()))
 	}
-	g.end()
-	<-g.ended
+	g.seen.stop()
 }

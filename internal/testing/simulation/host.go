@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// host is a machine with clients, and its network to the servers.
+// host is a machine, with its network to the servers.
 type host struct {
 	name   string
 	world  *World
@@ -17,11 +17,11 @@ type host struct {
 
 	mu      sync.Mutex
 	conns   map[*conn]struct{}
-	closed  []*conn // by the client; what it has sent may be on its way
+	closed  []*conn // closed by the client; their messages may still arrive
 	dialled int
-	hops    map[*conn]struct{} // to plugins
+	hops    map[*conn]struct{} // connections to plugins
 	hopped  int
-	cut     time.Time // nothing passes before
+	cut     time.Time // no message passes until then
 	dead    bool
 	where   []func(net.Conn) // the servers that it may reach
 }
@@ -34,8 +34,8 @@ func newHost(w *World, name string) *host {
 	return h
 }
 
-// Dial reaches one of the servers. It waits while the host is cut off, and fails
-// after the attempt's own time.
+// Dial connects to one of the servers. While the host is cut off it waits, at most until ctx
+// ends.
 func (h *host) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	if err := sleep(ctx, h.chance.about(time.Millisecond)); err != nil {
 		return nil, err
@@ -62,13 +62,13 @@ func (h *host) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return near, nil
 }
 
-// latency returns the delays of one direction of the connection that is being
-// made. Connections are fast or slow, and each of them has a slow message at times.
+// latency returns the delays of one direction of a new connection. Connections are fast or slow,
+// and each has some slow messages.
 func (h *host) latency(direction string) func() time.Duration {
 	s := newStream(h.world.seed, fmt.Sprintf("%s connection %d %s", h.name, h.dialled, direction))
 	base := s.between(50*time.Microsecond, pick(s, time.Millisecond, 5*time.Millisecond, 30*time.Millisecond))
 	slow := s.below(4)
-	if h.name == operatorName { // a session that it does not get to know would outlive the run
+	if h.name == operatorName { // a session whose open got no reply would outlive the run
 		slow = 0
 	}
 	return func() time.Duration {
@@ -96,7 +96,7 @@ func (h *host) each(f func(*conn)) {
 	}
 }
 
-// direction says which half of a network a fault meets.
+// direction is the part of a network that a fault affects.
 type direction string
 
 const (
@@ -105,7 +105,7 @@ const (
 	replies  direction = "replies"
 )
 
-// stall has nothing pass for a while; what is sent in that time arrives after it.
+// stall delays all messages for d. What is sent in that time arrives afterwards.
 func (h *host) stall(which direction, d time.Duration) {
 	until := time.Now().Add(d)
 	if which == both {
@@ -123,7 +123,7 @@ func (h *host) stall(which direction, d time.Duration) {
 	})
 }
 
-// heal has everything pass again.
+// heal ends all stalls.
 func (h *host) heal() {
 	h.mu.Lock()
 	h.cut = time.Time{}
@@ -135,7 +135,7 @@ func (h *host) heal() {
 	h.each(pass)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, c := range h.closed { // a request to open a session could arrive when all is over
+	for _, c := range h.closed { // otherwise a request to open a session could arrive after the run
 		pass(c)
 	}
 	for c := range h.hops {
@@ -143,8 +143,8 @@ func (h *host) heal() {
 	}
 }
 
-// hang has the present connections deliver nothing any more: they are half open.
-// New ones are well.
+// hang makes the present connections half open: they deliver nothing more. New ones are not
+// affected.
 func (h *host) hang(which direction) {
 	h.each(func(c *conn) {
 		if which != replies {
@@ -156,8 +156,8 @@ func (h *host) hang(which direction) {
 	})
 }
 
-// reset breaks the present connections. The client learns of it at once, and the
-// server a moment later.
+// reset breaks the present connections. The client notices it at once, the server a moment
+// later.
 func (h *host) reset() {
 	h.each(func(c *conn) {
 		c.in.discard(0)
@@ -166,7 +166,7 @@ func (h *host) reset() {
 	})
 }
 
-// die takes the host off the network for good; nobody is told.
+// die disconnects the host for ever, without closing its connections.
 func (h *host) die() {
 	h.mu.Lock()
 	h.dead = true
@@ -178,7 +178,7 @@ func (h *host) die() {
 	h.hang(both)
 }
 
-// close closes what its clients have left open.
+// close closes the connections that are still open.
 func (h *host) close() {
 	var open []*conn
 	h.each(func(c *conn) { open = append(open, c) })

@@ -4,28 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// kept is a grant, or a contender that waits for one, that outlives its process.
+// kept is a grant or a waiting contender of a survivor. It outlives its process.
 type kept struct {
 	v       *survivor
 	kind    kind
-	waiting context.Context // of the caller, while it waits
-	results chan result     // of the attempts to be granted it
+	waiting context.Context // context of the caller that waits
+	results chan result     // results of the attempts
 
 	// Under v.mu:
 	znode   string
 	token   recipes.Token
-	grant   recipes.Grant // of process; nil while it waits
+	grant   recipes.Grant // in process; nil while it waits
 	process *process
 	lost    error
 }
 
-// result is what a process has answered, if it still serves.
+// result is the answer of a process.
 type result struct {
 	process *process
 	grant   recipes.Grant
@@ -36,8 +35,8 @@ func (k *kept) Token() recipes.Token  { k.v.mu.Lock(); defer k.v.mu.Unlock(); re
 func (k *kept) Znode() string         { k.v.mu.Lock(); defer k.v.mu.Unlock(); return k.znode }
 func (k *kept) Done() <-chan struct{} { return k.v.over }
 
-// Err says whether the grant still stands, as a host does: while no process serves it, it
-// does until the deadline.
+// Err reports a loss as a host does: while no process serves the session, the grant is held until
+// the deadline.
 func (k *kept) Err() error {
 	k.v.mu.Lock()
 	defer k.v.mu.Unlock()
@@ -47,12 +46,12 @@ func (k *kept) Err() error {
 	case k.v.lost() != nil:
 		return fmt.Errorf("%w: %w", recipes.ErrNotHeld, k.v.lost())
 	case k.process == k.v.now:
-		k.lost = k.grant.Err() // told once, it stays so
+		k.lost = k.grant.Err() // a loss is final
 	}
 	return k.lost
 }
 
-// acquire is granted a thing of that kind. It keeps its place in line across processes.
+// acquire waits for a grant of the kind. The contender keeps its place across processes.
 func (v *survivor) acquire(ctx context.Context, what kind) (*kept, error) {
 	k := &kept{v: v, kind: what, waiting: ctx, results: make(chan result, 64)}
 	v.mu.Lock()
@@ -68,7 +67,7 @@ func (v *survivor) acquire(ctx context.Context, what kind) (*kept, error) {
 			g, err := what.enter(ctx, p.session, func(place recipes.Place) { k.joined(p, place) })
 			k.results <- result{p, g, err}
 		}()
-		for heard := true; heard; {
+		for known := true; known; {
 			select {
 			case r := <-k.results:
 				switch k.accept(r) {
@@ -77,8 +76,8 @@ func (v *survivor) acquire(ctx context.Context, what kind) (*kept, error) {
 				case refused:
 					v.forget(k)
 					return nil, r.err
-				case unheard:
-					heard = false
+				case unknown:
+					known = false
 				}
 			case <-v.over:
 				v.forget(k)
@@ -88,7 +87,7 @@ func (v *survivor) acquire(ctx context.Context, what kind) (*kept, error) {
 	}
 }
 
-// joined notes the contender's znode, unless nobody hears the process any more.
+// joined records the contender's znode, if the process still serves.
 func (k *kept) joined(p *process, place recipes.Place) {
 	k.v.mu.Lock()
 	defer k.v.mu.Unlock()
@@ -97,23 +96,23 @@ func (k *kept) joined(p *process, place recipes.Place) {
 	}
 }
 
-// verdict is what an answer means for who waits.
+// verdict is the meaning of a result for the caller that waits.
 type verdict int
 
 const (
-	stillWaiting verdict = iota // the process has died; another one goes on where it was
-	unheard                     // the process has died, and nothing is known of what it did
+	stillWaiting verdict = iota // the process has ended; another one continues with the same znode
+	unknown                     // the process has ended, and it is not known whether it had joined
 	accepted
 	refused
 )
 
-// accept takes a process's answer, if it still serves.
+// accept uses the result of a process, if it still serves.
 func (k *kept) accept(r result) verdict {
 	k.v.mu.Lock()
 	defer k.v.mu.Unlock()
 	switch {
 	case k.v.now != r.process && k.znode == "":
-		return unheard
+		return unknown
 	case k.v.now != r.process:
 		return stillWaiting
 	case r.err != nil:
@@ -134,7 +133,7 @@ func (v *survivor) forget(k *kept) {
 	}
 }
 
-// resume resumes the grant, or the place in line, in a new process.
+// resume resumes the grant, or the place in the wait queue, in a new process.
 func (k *kept) resume(ctx context.Context, c *client, p *process) {
 	k.v.mu.Lock()
 	znode, token, held, lost := k.znode, k.token, k.grant != nil, k.lost
@@ -166,19 +165,19 @@ func (k *kept) resume(ctx context.Context, c *client, p *process) {
 	}
 	k.v.mu.Unlock()
 	if err == nil {
-		c.world.tookUp(c.name, k, newest)
+		c.world.checkResumed(c.name, k, newest)
 	} else if !expected(err) {
-		c.world.fail(c.name, "take-up of %s: %v", znode, err)
+		c.world.fail(c.name, "resume %s: %v", znode, err)
 	}
 }
 
-// unsettled reports whether a take-up has to be tried again.
+// unsettled reports whether the attempt to resume must be repeated.
 func unsettled(err error) bool {
 	return errors.Is(err, recipes.ErrUnavailable) || errors.Is(err, recipes.ErrUnknownOutcome)
 }
 
-// goOn has a contender wait on. It returns when the contender is resumed, or does not wait
-// any more.
+// goOn resumes a waiting contender. It returns when the contender is resumed, or no longer
+// waits.
 func (k *kept) goOn(ctx context.Context, p *process, znode string) {
 	ended := make(chan struct{})
 	go func() {
@@ -197,7 +196,7 @@ func (k *kept) goOn(ctx context.Context, p *process, znode string) {
 	}
 }
 
-// Write implements recipes.Grant: a process that dies during it leaves its outcome unknown.
+// Write implements recipes.Grant. If the process ends during the call, the outcome is unknown.
 func (k *kept) Write(ctx context.Context, ops ...recipes.Op) error {
 	p, g, err := k.present(ctx)
 	if err != nil {
@@ -210,7 +209,7 @@ func (k *kept) Write(ctx context.Context, ops ...recipes.Op) error {
 	return err
 }
 
-// present waits for a process that has the grant.
+// present waits for a process that has resumed the grant.
 func (k *kept) present(ctx context.Context) (*process, recipes.Grant, error) {
 	p, err := k.v.present(ctx)
 	if err != nil {
@@ -224,8 +223,8 @@ func (k *kept) present(ctx context.Context) (*process, recipes.Grant, error) {
 	return p, k.grant, nil
 }
 
-// giveBack gives the grant back. If the process dies during it, it is called again.
-func (k *kept) giveBack(ctx context.Context) error {
+// release releases the grant. If the process ends during the call, it calls the next one.
+func (k *kept) release(ctx context.Context) error {
 	defer k.v.forget(k)
 	for {
 		p, g, err := k.present(ctx)
@@ -235,44 +234,9 @@ func (k *kept) giveBack(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		err = k.kind.giveBack(ctx, g)
+		err = k.kind.release(ctx, g)
 		if k.v.serves(p) || ctx.Err() != nil {
 			return err
 		}
 	}
-}
-
-// sessionTurns has two contenders of a session take turns at what pick names.
-func sessionTurns(pick func(*client) kind) game {
-	one := func(ctx context.Context, c *client, s recipes.Client) error {
-		wait, cancel := c.patience(ctx)
-		defer cancel()
-		what := pick(c)
-		k, err := s.(*survivor).acquire(wait, what)
-		// It waits for a name, while there are faults: that is not fair, and some starve.
-		for errors.Is(err, recipes.ErrNodeExists) && c.world.calm.Err() == nil && c.step(wait, c.chance.about(50*time.Millisecond)) == nil {
-			k, err = s.(*survivor).acquire(wait, what)
-		}
-		if errors.Is(err, recipes.ErrNodeExists) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		g := &grant{client: c, session: s, path: what.path, Grant: k, shared: what.shared, journaled: what.permits == 1}
-		return c.hold(ctx, g, what.permits, k.giveBack)
-	}
-	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
-		var second error
-		var both sync.WaitGroup
-		if c.chance.chance(50) {
-			both.Go(func() { second = one(ctx, c, s) })
-		}
-		first := one(ctx, c, s)
-		both.Wait()
-		if second != nil && !expected(second) {
-			return second
-		}
-		return first
-	}}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// latchRounds are latches that are counted down one after the other.
+// latchRounds are latches that the clients count down one after the other.
 type latchRounds struct {
 	world *World
 	count int64
@@ -19,12 +19,12 @@ type latchRounds struct {
 	rounds []*latchRound
 }
 
-// latchRound is what is known of one latch.
+// latchRound is the known state of one latch.
 type latchRound struct {
 	path           string
 	known, unknown int64
-	remaining      map[int64]string // who was told each number that remains
-	open           bool             // somebody was told so
+	remaining      map[int64]string // client that received each count
+	open           bool             // a client received 0
 }
 
 func latches(w *World) game {
@@ -43,8 +43,8 @@ func (l *latchRounds) present() *latchRound {
 	return l.rounds[len(l.rounds)-1]
 }
 
-// turn counts the present latch down. Everybody but the first client sometimes waits
-// for it first, and the first one goes on counting.
+// turn counts the present latch down, or waits for it. The first client only counts, so that the
+// latch opens.
 func (l *latchRounds) turn(ctx context.Context, c *client, s recipes.Client) error {
 	r := l.present()
 	latch, err := s.Latch(r.path, recipes.LatchConfig{Count: l.count})
@@ -80,11 +80,11 @@ func (l *latchRounds) counted(c *client, r *latchRound, remains int64, err error
 	}
 	c.note("counted %s down to %d", r.path, remains)
 	if remains == 0 && r.open {
-		return // it was open already
+		return // the latch was open before
 	}
 	r.known++
 	if other := r.remaining[remains]; other != "" {
-		l.world.fail(c.name, "was told that %d remain of %s, as %s was", remains, r.path, other)
+		l.world.fail(c.name, "received the count %d of %s, as %s did", remains, r.path, other)
 	}
 	r.remaining[remains] = c.name
 	if remains == 0 {
@@ -106,14 +106,14 @@ func (l *latchRounds) passed(c *client, r *latchRound) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !c.isDead() {
-		// Calls that have not returned yet may have counted.
+		// Pending calls may have counted.
 		if most := r.known + r.unknown + int64(len(l.world.clients)); most < l.count {
-			l.world.fail(c.name, "passed %s, which was counted down %d times of %d at most", r.path, most, l.count)
+			l.world.fail(c.name, "passed %s after at most %d of %d counts", r.path, most, l.count)
 		}
 	}
 }
 
-// check compares what remains with what was counted.
+// check compares the counts of the latches with the calls.
 func (l *latchRounds) check(ctx context.Context, operator recipes.Client) {
 	for _, r := range l.rounds {
 		latch, err := operator.Latch(r.path, recipes.LatchConfig{Count: l.count})
@@ -124,7 +124,7 @@ func (l *latchRounds) check(ctx context.Context, operator recipes.Client) {
 		remains, err := latch.Count(ctx)
 		least, most := max(0, l.count-r.known-r.unknown), max(0, l.count-r.known)
 		if err != nil || remains < least || remains > most {
-			l.world.fail("latch", "%d remain of %s (%v); between %d and %d should", remains, r.path, err, least, most)
+			l.world.fail("latch", "the count of %s is %d (%v); want from %d to %d", r.path, remains, err, least, most)
 		}
 	}
 }

@@ -1,47 +1,53 @@
 package simulation
 
 import (
+	"cmp"
+	"fmt"
+	"path"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// grant is a grant that a client was given.
+// grant is a grant of a client.
 type grant struct {
 	client  *client
 	session recipes.Client
 	path    string
 	recipes.Grant
 
-	shared    bool // it excludes only those that are not
-	journaled bool // there is a journal of its path
-	entries   int  // in the journal
+	shared    bool // it excludes only grants that are not shared
+	journaled bool // its path has a journal
+	entries   int  // written to the journal
 }
 
-// believed reports whether the client may act on it: it has not given it back, and
-// its library knows nothing against it.
+// believed reports whether the client may act on the grant: it has not released it, and its
+// library does not know of a loss.
 func (g *grant) believed() bool { return !g.client.isDead() && g.Err() == nil }
 
-// ledger is who holds what, by the clock that all share. The order of the server
-// is in its znodes: see journal.
+// ledger records the holders by the clock that all clients share. The journal records the
+// server's order.
 type ledger struct {
 	mu     sync.Mutex
 	grants map[string][]*grant
 	newest map[string]recipes.Token
 }
 
-// enter notes a grant and checks what is promised of it: no other grant that
-// it excludes is still believed, its token is the largest, its session lives,
-// and its znode is there. Permits is how many grants may stand at once.
+// enter records a grant and checks it: its znode exists and its token is the largest. No other
+// client still believes in a grant that it excludes. permits is how many grants may be held at a
+// time.
 func (l *ledger) enter(g *grant, permits int) {
 	w, who := g.client.world, g.client.name
 	g.client.note("granted %s, token %#x", g.Znode(), int64(g.Token()))
 	if g.Err() != nil || g.client.isDead() || w.wasForced(g.session.ID()) {
-		return // it says so, or no clock could have told
+		return // the library knows of the loss, or no clock could have foreseen it
 	}
 	if !w.exists(g.Znode()) {
-		w.fail(who, "granted %s, which is not there", g.Znode())
+		w.fail(who, "granted %s, which does not exist", g.Znode())
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,16 +70,63 @@ func (l *ledger) enter(g *grant, permits int) {
 	l.grants[g.path] = append(l.grants[g.path], g)
 }
 
-// leave notes that the client stops acting on a grant.
+// leave records that the client no longer acts on a grant.
 func (l *ledger) leave(g *grant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.grants[g.path] = slices.DeleteFunc(l.grants[g.path], func(other *grant) bool { return other == g })
 }
 
-// share notes that a grant excludes only those from now on that are not shared.
+// share records that a grant is shared from now on.
 func (l *ledger) share(g *grant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g.shared = true
+}
+
+// Holders write to the journal under their grants. Its entries are znodes that are never deleted,
+// so the order of the server's transactions shows who held when.
+
+func journalOf(p string) string { return "/journal" + p }
+
+// entry returns the path of the next journal entry of a grant.
+func (g *grant) entry() string {
+	g.entries++
+	mode := "alone"
+	if g.shared {
+		mode = "shared"
+	}
+	if !g.journaled {
+		return fmt.Sprintf("/journal/%016x-%d", int64(g.Token()), g.entries)
+	}
+	return fmt.Sprintf("%s/%016x-%d-%s", journalOf(g.path), int64(g.Token()), g.entries, mode)
+}
+
+// checkJournal checks that grants that exclude each other also wrote one after the other: none
+// writes after a grant with a larger token that excludes it.
+func (w *World) checkJournal(p string) {
+	var entries []zkserver.Node
+	for _, n := range w.server.Tree() {
+		if path.Dir(n.Path) == journalOf(p) {
+			entries = append(entries, n)
+		}
+	}
+	slices.SortFunc(entries, func(a, b zkserver.Node) int { return cmp.Compare(a.Stat.Czxid, b.Stat.Czxid) })
+	var any, alone int64 // the largest tokens that have written
+	for _, n := range entries {
+		hex, rest, _ := strings.Cut(path.Base(n.Path), "-")
+		token, _ := strconv.ParseInt(hex, 16, 64)
+		shared := strings.HasSuffix(rest, "shared")
+		last := any
+		if shared {
+			last = alone
+		}
+		if token < last {
+			w.fail("journal", "%s was written after the holder of token %#x had written", n.Path, last)
+		}
+		any = max(any, token)
+		if !shared {
+			alone = max(alone, token)
+		}
+	}
 }

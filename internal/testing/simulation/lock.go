@@ -17,25 +17,23 @@ func locks(w *World) game {
 	}}
 }
 
-// lockTurn acquires a lock, or gives up, and works under it.
+// lockTurn acquires a lock, or only tries to, and works under it.
 func lockTurn(ctx context.Context, c *client, s recipes.Client, path string, d recipes.Dialect, strategies []recipes.Strategy) error {
-	l, err := s.Lock(path, recipes.LockConfig{
-		Dialect:  d,
-		Strategy: pick(c.chance, strategies...),
-		Joined:   c.joined,
-	})
+	l, err := s.Lock(path, recipes.LockConfig{Dialect: d, Strategy: pick(c.chance, strategies...), Joined: c.joined})
 	if err != nil {
 		return err
 	}
-	wait, cancel := c.patience(ctx)
-	defer cancel()
-	acquire := l.Acquire
-	if c.chance.chance(10) {
-		acquire = l.TryAcquire
-	}
-	hold, err := acquire(wait)
-	if err != nil {
-		return err
-	}
-	return c.hold(ctx, &grant{client: c, session: s, path: path, Grant: hold, journaled: true}, 1, hold.Release)
+	return take(ctx, c, &grant{session: s, path: path, journaled: true}, 1, func(ctx context.Context) (recipes.Hold, error) {
+		if c.chance.chance(10) {
+			return l.TryAcquire(ctx)
+		}
+		return l.Acquire(ctx)
+	}, recipes.Hold.Release)
+}
+
+func lockKind(c *client) kind {
+	strategy := choose(c, recipes.Strategies()...)
+	return kindOf("/lock", 1, false, func(s recipes.Client, joined func(recipes.Place)) (recipes.Lock, error) {
+		return s.Lock("/lock", recipes.LockConfig{Strategy: strategy, Joined: joined})
+	}, recipes.Lock.Acquire, recipes.Hold.Release)
 }

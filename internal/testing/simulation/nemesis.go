@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// haunt makes faults of one client, until they cease.
+// haunt makes faults of one client, until the faults end.
 func (w *World) haunt(c *client) {
 	s := newStream(w.seed, c.name+" faults")
 	mean := pick(s, 2*time.Second, 5*time.Second, 15*time.Second)
@@ -41,13 +41,13 @@ func (w *World) haunt(c *client) {
 	}
 }
 
-// haltPlugin makes faults between application and plugin, until they cease.
+// haltPlugin makes faults between an application and its plugin, until the faults end.
 func (w *World) haltPlugin(c *client) {
 	s := newStream(w.seed, c.name+" plugin faults")
 	for sleep(w.calm, s.about(10*time.Second)) == nil {
 		_, h := c.present()
 		if length := s.about(sessionTimeout / 2); s.chance(70) {
-			w.fault(c.name, "plugin stands still", "for %v", length)
+			w.fault(c.name, "plugin stalls", "for %v", length)
 			h.stallHop(length)
 		} else {
 			w.fault(c.name, "plugin connection ends", "")
@@ -56,7 +56,7 @@ func (w *World) haltPlugin(c *client) {
 	}
 }
 
-// expire has the server end the client's session, as an operator can.
+// expire ends the client's session at the server, as an operator can.
 func (c *client) expire() {
 	c.mu.Lock()
 	s := c.opened
@@ -68,11 +68,11 @@ func (c *client) expire() {
 	}
 }
 
-// longestTrouble is what an operator's session outlives, which has sent its last ping up
-// to a third of its timeout before.
+// longestTrouble is a time that the operator's session outlives: its last ping may have been sent
+// a third of its timeout before.
 const longestTrouble = 5 * sessionTimeout
 
-// trouble makes faults of the servers, until they cease.
+// trouble makes faults of the servers, until the faults end.
 func (w *World) trouble() {
 	s := newStream(w.seed, "server faults")
 	mean := pick(s, 3*time.Second, 8*time.Second, 25*time.Second)
@@ -103,7 +103,7 @@ func (w *World) trouble() {
 	}
 }
 
-// deleteAny deletes a contender's znode, as an operator can.
+// deleteAny deletes the znode of a random contender, as an operator can.
 func (w *World) deleteAny(s *stream) {
 	var contenders []zkserver.Node
 	for _, n := range w.server.Tree() {
@@ -124,8 +124,8 @@ func (w *World) deleteAny(s *stream) {
 	w.trace.add("operator", "deleted %s: %v", n.Path, err)
 }
 
-// failFollower crashes a follower, or cuts it off from its leader for a while and
-// has it learn what has happened piece by piece.
+// failFollower crashes a follower, or cuts it off from the leader for a while. Afterwards it
+// receives the missed transactions one by one.
 func (w *World) failFollower(f *zkserver.Follower, s *stream, length time.Duration) {
 	if s.chance(30) {
 		w.fault("follower", "crash", "")
@@ -141,7 +141,7 @@ func (w *World) failFollower(f *zkserver.Follower, s *stream, length time.Durati
 		w.trace.add("follower", "healed")
 		return
 	}
-	if s.chance(50) { // for long enough that its clients' sessions expire
+	if s.chance(50) { // long enough for its clients' sessions to expire
 		length = min(longestTrouble, length+sessionTimeout+s.about(sessionTimeout))
 	}
 	w.fault("follower", "cut off", "for %v", length)
@@ -154,9 +154,8 @@ func (w *World) failFollower(f *zkserver.Follower, s *stream, length time.Durati
 	w.trace.add("follower", "healed")
 }
 
-// requestFaults decides what goes wrong with each request. What a session asks of one
-// znode has a stream of its own, because two of its goroutines that one event has woken
-// ask in any order.
+// requestFaults chooses the fault of each request. The requests of one session for one znode have
+// their own stream: if an event wakes two of its goroutines, they send in any order.
 type requestFaults struct {
 	world   *World
 	percent int

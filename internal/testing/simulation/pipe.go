@@ -8,24 +8,23 @@ import (
 	"time"
 )
 
-// window is how many bytes a pipe holds before its writer waits: the buffers of both
-// sockets. A reader that reads nothing stops its writer in the end.
+// window is the number of bytes that a pipe holds before its writer waits, like the buffers of
+// two sockets. A reader that does not read stops its writer.
 const window = 64 << 10
 
-// pipe is one direction of a connection: bytes arrive in order, each piece a while
-// after it was written. It has one reader. It needs no goroutine: the reader waits
-// until the first piece is due.
+// pipe is one direction of a connection. Bytes arrive in order, each piece with a delay. A pipe
+// has one reader and no goroutine: the reader waits until the first piece is due.
 type pipe struct {
-	delay func() time.Duration // drawn once for each piece
+	delay func() time.Duration // called once for each piece
 
 	mu       sync.Mutex
 	pieces   []piece
 	held     int       // bytes in pieces
 	last     time.Time // when the last piece is due
-	wrote    time.Time // when it was written
-	stalled  time.Time // nothing is delivered before
-	hung     bool      // nothing is delivered any more
-	end      error     // what the writer meets
+	wrote    time.Time // when that piece was written
+	stalled  time.Time // nothing is delivered until then
+	hung     bool      // nothing is delivered from now on
+	end      error     // error of later writes
 	closed   bool      // by the reader
 	readBy   time.Time // deadlines
 	writeBy  time.Time
@@ -35,8 +34,8 @@ type pipe struct {
 	readWait *time.Timer
 }
 
-// piece is what was written at one instant; without bytes it is the end. How many calls
-// wrote it depends on the order in which goroutines run, so a piece has one delay.
+// piece is the bytes written at one instant; without bytes it is the end. A piece has one delay,
+// because the number of calls that wrote it depends on the order in which goroutines run.
 type piece struct {
 	due   time.Time
 	bytes []byte
@@ -53,7 +52,7 @@ func wake(c chan struct{}) {
 	}
 }
 
-// Read returns what is due, or waits for it.
+// Read returns bytes that are due, or waits for them.
 func (p *pipe) Read(b []byte) (int, error) {
 	for {
 		n, wait, err := p.take(b)
@@ -64,8 +63,8 @@ func (p *pipe) Read(b []byte) (int, error) {
 	}
 }
 
-// take returns what is due now, or for how long there is nothing: for ever if
-// that is negative.
+// take reads bytes that are due now. Otherwise it returns how long to wait; a negative duration
+// means for ever.
 func (p *pipe) take(b []byte) (n int, wait time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +97,7 @@ func (p *pipe) take(b []byte) (n int, wait time.Duration, err error) {
 	return 0, wait, nil
 }
 
-// consume takes bytes of the first piece.
+// consume reads bytes of the first piece.
 func (p *pipe) consume(b []byte) int {
 	n := copy(b, p.pieces[0].bytes)
 	if p.held -= n; n == len(p.pieces[0].bytes) {
@@ -163,8 +162,8 @@ func (p *pipe) Write(b []byte) (int, error) {
 	}
 }
 
-// push appends a piece, due after its delay and after all before it. What is written at
-// the instant of the piece before goes with it.
+// push appends a piece that is due after its delay, and after all earlier pieces. Bytes written at
+// the instant of the last piece join it.
 func (p *pipe) push(now time.Time, b []byte) {
 	if n := len(p.pieces); b != nil && n > 0 && p.pieces[n-1].bytes != nil && now.Equal(p.wrote) {
 		p.pieces[n-1].bytes = append(p.pieces[n-1].bytes, b...)
@@ -184,7 +183,15 @@ func (p *pipe) push(now time.Time, b []byte) {
 	}
 }
 
-// finish has the reader meet the end after what was written before.
+// change changes the pipe and wakes its reader or its writer.
+func (p *pipe) change(waiting chan struct{}, change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	wake(waiting)
+}
+
+// finish ends the pipe: the reader receives io.EOF after the bytes that were written before.
 func (p *pipe) finish(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,66 +202,49 @@ func (p *pipe) finish(err error) {
 	}
 }
 
-// shut is the reader's end of it: who writes learns of that by the other direction.
+// shut closes the reader's end. The writer notices that by the other direction.
 func (p *pipe) shut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
-	wake(p.changed)
+	p.change(p.changed, func() { p.closed = true })
 }
 
-// refuse fails writes from now on: the writer knows that its peer has gone.
+// refuse fails writes from now on: the peer has closed the connection.
 func (p *pipe) refuse(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.end == nil {
-		p.end = err
-	}
-	wake(p.drained)
+	p.change(p.drained, func() {
+		if p.end == nil {
+			p.end = err
+		}
+	})
 }
 
-// stall delivers nothing until a time: packets are lost and sent again.
+// stall delivers nothing until a time, as if packets were lost and sent again.
 func (p *pipe) stall(until time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if until.After(p.stalled) {
-		p.stalled = until
-	}
-	wake(p.changed)
+	p.change(p.changed, func() {
+		if until.After(p.stalled) {
+			p.stalled = until
+		}
+	})
 }
 
 // unstall ends a stall.
 func (p *pipe) unstall() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stalled = time.Time{}
-	wake(p.changed)
+	p.change(p.changed, func() { p.stalled = time.Time{} })
 }
 
-// hang delivers nothing any more, not even the end: half of the connection is open.
+// hang delivers nothing from now on, not even the end: the connection is half open.
 func (p *pipe) hang() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.hung = true
-	wake(p.changed)
+	p.change(p.changed, func() { p.hung = true })
 }
 
 func (p *pipe) setReadDeadline(t time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.readBy = t
-	wake(p.changed)
+	p.change(p.changed, func() { p.readBy = t })
 }
 
 func (p *pipe) setWriteDeadline(t time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.writeBy = t
-	wake(p.drained)
+	p.change(p.drained, func() { p.writeBy = t })
 }
 
-// discard loses what has not arrived, and has the reader meet the end, a while later
-// than a message would take.
+// discard drops the bytes that have not arrived. The reader then receives io.EOF, later than the
+// delay of a message.
 func (p *pipe) discard(later time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

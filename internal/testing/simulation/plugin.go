@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// openThroughPlugin opens a session through the plugin's server and the host's client,
-// with a hop in memory between them. Each session has a plugin of its own.
+// openThroughPlugin opens a session through the plugin's server and the host's client, connected
+// by a hop in memory. Each session has its own plugin.
 func openThroughPlugin(ctx context.Context, h *host) (recipes.Client, error) {
 	hop := &hop{host: h, arriving: make(chan net.Conn), closed: make(chan struct{})}
 	plugin := server.New(server.Config{Open: zookeeper.OpenWith(h.Dial)})
@@ -57,8 +57,7 @@ func (s pluginSession) Close(ctx context.Context) error {
 	return s.Client.Close(ctx)
 }
 
-// hop is the way from an application to its plugin: a listener whose connections
-// lead from one to the other.
+// hop connects an application and its plugin. It is the plugin's listener.
 type hop struct {
 	host     *host
 	arriving chan net.Conn
@@ -111,8 +110,8 @@ func (h *host) hop() (near, far *conn) {
 	return near, far
 }
 
-// stallHop has nothing pass between application and plugin for a while: one of the
-// two stands still.
+// stallHop delays all messages between application and plugin for d, as if one of the two stood
+// still.
 func (h *host) stallHop(d time.Duration) {
 	until := time.Now().Add(d)
 	h.mu.Lock()
@@ -123,8 +122,8 @@ func (h *host) stallHop(d time.Duration) {
 	}
 }
 
-// resetHop ends the connection. The application learns of it first: the two are on
-// one machine, and a plugin gives up at once what its application had.
+// resetHop ends the connection. The application notices it first: the two are on one machine, and
+// the plugin at once releases all that its application holds.
 func (h *host) resetHop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// movable is what a session offers to the process that takes it up.
+// movable is a session that another process can resume.
 type movable interface {
 	recipes.Client
 	ResumeTicket() []byte
@@ -22,26 +22,26 @@ type movable interface {
 	DropRest(context.Context) error
 }
 
-// process serves a survivor, until it dies or is replaced.
+// process serves a survivor until it dies or is replaced.
 type process struct {
 	session movable
 	host    *host
 }
 
-// mistake is one that a host or its plugin can make.
+// mistake is a mistake that a host or its plugin can make.
 type mistake int
 
 const (
 	none          mistake = iota
-	unreaped              // the process that died was not waited for
-	anyCzxid              // whatever has the znode's name is resumed
-	closesInstead         // who is replaced closes the session
-	servesOn              // who is replaced does not let go of it
-	contactAnew           // the deadline counts from the resume
+	unreaped              // the host does not wait for the end of the process
+	anyCzxid              // a znode is resumed by its name alone
+	closesInstead         // a process that is replaced closes the session
+	servesOn              // a process that is replaced does not detach from the session
+	contactAgain          // the deadline counts from the resume
 )
 
-// kill has the process end, and reaps it: what it has sent may still arrive, and it sends
-// nothing any more.
+// kill ends the process and waits for its end. It sends nothing more, but what it has sent may
+// still arrive.
 func (p *process) kill() {
 	p.host.mu.Lock()
 	p.host.dead = true
@@ -52,20 +52,20 @@ func (p *process) kill() {
 	_ = p.session.Close(ended)
 }
 
-// letGoTimeout bounds how long a process lets go of its session, as a host does.
-const letGoTimeout = time.Second
+// detachTimeout bounds the time in which a process detaches from its session, as in a host.
+const detachTimeout = time.Second
 
-// letGo has the process let go of its session, and end.
-func (p *process) letGo() error {
-	ctx, cancel := context.WithTimeout(context.Background(), letGoTimeout)
+// detach detaches the process from its session, and ends it.
+func (p *process) detach() error {
+	ctx, cancel := context.WithTimeout(context.Background(), detachTimeout)
 	defer cancel()
 	err := p.session.Detach(ctx)
 	p.kill()
 	return err
 }
 
-// closeAfter is the mistake of a process that serves the session until it ends, and closes
-// it then, as one does whose host has gone.
+// closeAfter is a mistake: the process serves on and then closes the session, as a process does
+// whose host has ended.
 func (p *process) closeAfter(d time.Duration) {
 	time.AfterFunc(d, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -74,7 +74,7 @@ func (p *process) closeAfter(d time.Duration) {
 	})
 }
 
-// dies ends the process of a host that resumes what it had.
+// dies ends the process, and the host will resume its session.
 func (v *survivor) dies(p *process) {
 	if v.mistake != unreaped {
 		p.kill()
@@ -85,7 +85,7 @@ func (v *survivor) dies(p *process) {
 	p.closeAfter(d)
 }
 
-// leaves ends a process that another one replaces. It fails if the session is over.
+// leaves ends a process that another one will replace. It fails if the session has ended.
 func (v *survivor) leaves(p *process) error {
 	switch v.mistake {
 	case closesInstead:
@@ -93,14 +93,14 @@ func (v *survivor) leaves(p *process) error {
 	case servesOn:
 		p.closeAfter(v.chance.about(2 * time.Second))
 	default:
-		return p.letGo()
+		return p.detach()
 	}
 	return nil
 }
 
-// replace has another process resume the session. The one that serves it dies, or it is
-// planned. Then what is begun waits, what is under way has a moment to end, and the process
-// lets go of the session.
+// replace ends the process and has another one resume the session. The process dies, or the
+// replacement is planned: then new calls wait, pending calls have a moment to return, and the
+// process detaches from the session.
 func (v *survivor) replace(c *client, planned bool) {
 	v.moving <- struct{}{}
 	defer func() { <-v.moving }()
@@ -122,13 +122,13 @@ func (v *survivor) replace(c *client, planned bool) {
 		return // the machine has died
 	}
 	v.mu.Lock()
-	if err := v.lost(); err != nil { // it has told so since, and a deadline of the host's would forget it
+	if err := v.lost(); err != nil { // the process has reported a loss since; the host's deadline would hide it
 		v.mu.Unlock()
 		v.end(err)
 		return
 	}
 	ticket, contact := old.session.ResumeTicket(), old.session.Contact()
-	if v.mistake == contactAnew {
+	if v.mistake == contactAgain {
 		contact = time.Now()
 	}
 	v.now = nil
@@ -152,7 +152,7 @@ func (v *survivor) replace(c *client, planned bool) {
 	}
 }
 
-// resume has a process on h resume the session and what it held.
+// resume starts a process on h, which resumes the session and all that it held.
 func (v *survivor) resume(ctx context.Context, c *client, h *host, ticket []byte, contact time.Time) error {
 	var p *process
 	for p == nil {
@@ -171,11 +171,11 @@ func (v *survivor) resume(ctx context.Context, c *client, h *host, ticket []byte
 	held := slices.Clone(v.held)
 	v.mu.Unlock()
 	c.note("session %#x is resumed", v.ID())
-	var takingUp sync.WaitGroup
+	var resuming sync.WaitGroup
 	for _, k := range held {
-		takingUp.Go(func() { k.resume(ctx, c, p) })
+		resuming.Go(func() { k.resume(ctx, c, p) })
 	}
-	takingUp.Wait()
+	resuming.Wait()
 	for {
 		err := p.session.DropRest(ctx)
 		if err == nil {
@@ -186,14 +186,14 @@ func (v *survivor) resume(ctx context.Context, c *client, h *host, ticket []byte
 		}
 		_ = sleep(ctx, 20*time.Millisecond)
 	}
-	c.note("session %#x goes on", v.ID())
+	c.note("session %#x continues", v.ID())
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	close(v.ready)
 	return nil
 }
 
-// move gives the client's next process a network of its own, on the same machine.
+// move gives the client's next process its own network, on the same machine.
 func (c *client) move(old *host, name string) (*host, bool) {
 	h := newHost(c.world, name)
 	c.mu.Lock()
@@ -207,7 +207,7 @@ func (c *client) move(old *host, name string) (*host, bool) {
 	return h, true
 }
 
-// replaceProcesses has the processes of one client die or be replaced, until faults cease.
+// replaceProcesses kills or replaces the processes of one client, until the faults end.
 func (w *World) replaceProcesses(c *client) {
 	s := newStream(w.seed, c.name+" process deaths")
 	for sleep(w.calm, s.about(4*time.Second)) == nil {
@@ -218,7 +218,7 @@ func (w *World) replaceProcesses(c *client) {
 			continue
 		}
 		planned := s.chance(40)
-		if s.chance(40) { // with answers on their way
+		if s.chance(40) { // while replies are on their way
 			_, h := c.present()
 			length := s.about(sessionTimeout / 8)
 			h.stall(replies, length)

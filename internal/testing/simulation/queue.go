@@ -11,17 +11,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// stock is what is known of a queue: what was put, and what was taken.
+// stock is the known state of a queue: the elements that were put and consumed.
 type stock struct {
 	world *World
 	open  func(recipes.Client) (anyQueue, error)
 
 	mu       sync.Mutex
 	made     int
-	put      map[string]bool   // false: it may have been put
-	consumed map[string]string // by whom: taken or acknowledged, known to have happened
+	put      map[string]bool   // false: may have been put
+	consumed map[string]string // client that is known to have taken or acknowledged each
 	doubtful map[string]bool   // may have been acknowledged
-	lost     int               // takes that may have taken something
+	lost     int               // takes that may have taken an element
 }
 
 // anyQueue is a queue of either kind.
@@ -35,7 +35,7 @@ func queues(w *World) game {
 	return game{q.turn, q.check}
 }
 
-// prioritized is a priority queue into which elements are put with all priorities.
+// prioritized is a priority queue whose elements have all priorities.
 type prioritized struct{ recipes.PriorityQueue }
 
 func (p prioritized) Put(ctx context.Context, data []byte) (recipes.ElementID, error) {
@@ -52,7 +52,7 @@ func priorityQueues(w *World) game {
 	return game{q.turn, q.check}
 }
 
-// newStock is that of a queue without priorities.
+// newStock is the stock of a queue without priorities.
 func newStock(w *World) *stock {
 	return &stock{
 		world:    w,
@@ -63,7 +63,7 @@ func newStock(w *World) *stock {
 	}
 }
 
-// turn puts an element and consumes one, which may be another's.
+// turn puts an element and consumes one, which another client may have put.
 func (q *stock) turn(ctx context.Context, c *client, s recipes.Client) error {
 	queue, err := q.open(s)
 	if err != nil {
@@ -86,12 +86,18 @@ func (q *stock) turn(ctx context.Context, c *client, s recipes.Client) error {
 	return q.deliver(ctx, c, s, d)
 }
 
-func (q *stock) add(ctx context.Context, c *client, queue anyQueue) error {
+// element returns the data of a new element, which may then be put.
+func (q *stock) element(c *client) string {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.made++
 	data := fmt.Sprintf("element %d of %s", q.made, c.name)
 	q.put[data] = false
-	q.mu.Unlock()
+	return data
+}
+
+func (q *stock) add(ctx context.Context, c *client, queue anyQueue) error {
+	data := q.element(c)
 	id, err := queue.Put(ctx, []byte(data))
 	c.note("put %q as %s: %v", data, id, err)
 	q.mu.Lock()
@@ -119,10 +125,10 @@ func (q *stock) taken(c *client, e recipes.Element, err error) {
 	}
 }
 
-// consume notes that an element is gone, which happens once.
+// consume records that an element was consumed, and checks that this happens once.
 func (q *stock) consume(who, data string) {
 	if _, known := q.put[data]; !known {
-		q.world.fail(who, "consumed %q, which nobody has put", data)
+		q.world.fail(who, "consumed %q, which no client has put", data)
 	}
 	if other, gone := q.consumed[data]; gone {
 		q.world.fail(who, "consumed %q, which %s had consumed", data, other)
@@ -130,7 +136,7 @@ func (q *stock) consume(who, data string) {
 	q.consumed[data] = who
 }
 
-// deliver works on a delivery, and acknowledges or returns it.
+// deliver holds a delivery, and acknowledges or returns it.
 func (q *stock) deliver(ctx context.Context, c *client, s recipes.Client, d recipes.Delivery) error {
 	g := &grant{client: c, session: s, path: "/queue/" + string(d.Element().ID), Grant: d}
 	q.world.ledger.enter(g, 1)
@@ -153,7 +159,7 @@ func (q *stock) deliver(ctx context.Context, c *client, s recipes.Client, d reci
 	return err
 }
 
-// check empties the queue. What was put is in it, or was consumed.
+// check empties the queue. Each element that was put is in it or was consumed.
 func (q *stock) check(ctx context.Context, operator recipes.Client) {
 	queue, err := q.open(operator)
 	if err != nil {

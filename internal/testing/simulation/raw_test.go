@@ -16,10 +16,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// rawSession is a session of go-zookeeper, as other recipes use it: when it has
-// expired the client has another one, and says so in an event only.
+// rawSession is a go-zookeeper client, as other libraries use it. After an expiry the client opens
+// another session, and reports that only by an event.
 type rawSession struct {
-	recipes.Client // nil: what it has not
+	recipes.Client // nil: the methods that it does not have
 	*zk.Conn
 	acl []zk.ACL
 
@@ -27,15 +27,15 @@ type rawSession struct {
 
 	mu     sync.Mutex
 	state  zk.State
-	since  time.Time // when it became that
-	epochs int       // sessions that have expired
+	since  time.Time // of the change to state
+	epochs int       // number of expired sessions
 }
 
 func openRaw(ctx context.Context, h *host) (recipes.Client, error) {
 	s := &rawSession{acl: zk.WorldACL(zk.PermAll)}
 	conn, _, err := zk.Connect([]string{"127.0.0.1:2181"}, sessionTimeout, zk.WithLogInfo(false), zk.WithLogger(silent{}),
 		zk.WithDialer(func(network, address string, _ time.Duration) (net.Conn, error) { return h.Dial(ctx, network, address) }),
-		zk.WithEventCallback(s.told), zk.WithMaxBufferSize(8<<10), zk.WithMaxConnBufferSize(8<<10))
+		zk.WithEventCallback(s.event), zk.WithMaxBufferSize(8<<10), zk.WithMaxConnBufferSize(8<<10))
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-func (s *rawSession) told(e zk.Event) {
+func (s *rawSession) event(e zk.Event) {
 	if e.Type != zk.EventSession {
 		return
 	}
@@ -77,21 +77,21 @@ func (s *rawSession) State() recipes.State { return recipes.Connected }
 
 func (s *rawSession) Close(context.Context) error { s.close(); return nil }
 
-// close closes the client once: a second Close would wait for the first on a mutex,
-// for which the time of a bubble does not pass.
+// close closes the client once. A second Close would wait for the first on a mutex, and the time of
+// a bubble does not pass then.
 func (s *rawSession) close() {
 	if s.closed.CompareAndSwap(false, true) {
 		s.Conn.Close()
 	}
 }
 
-// failed reports whether an error leaves open what has happened.
+// failed reports whether an error leaves the outcome unknown.
 func failed(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired) || errors.Is(err, zk.ErrNoServer) ||
 		errors.Is(err, io.ErrClosedPipe) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// rawError explains an error to the harness.
+// rawError makes an error one that the harness expects.
 func rawError(err error) error {
 	if err == nil {
 		return nil
@@ -99,7 +99,7 @@ func rawError(err error) error {
 	return fmt.Errorf("%w: %w", recipes.ErrUnavailable, err)
 }
 
-// ensure makes a persistent znode.
+// ensure creates a persistent znode, unless it exists.
 func (s *rawSession) ensure(path string) error {
 	_, err := s.Create(path, nil, 0, s.acl)
 	if errors.Is(err, zk.ErrNodeExists) {
@@ -108,9 +108,9 @@ func (s *rawSession) ensure(path string) error {
 	return err
 }
 
-// rawGrant is what a raw lock gives: a belief.
+// rawGrant is the grant of a raw lock: only a belief.
 type rawGrant struct {
-	recipes.Grant // the rest, which it has not
+	recipes.Grant // nil: the methods that it does not have
 	session       *rawSession
 	path          string
 	token         recipes.Token
@@ -127,7 +127,7 @@ func (g *rawGrant) Err() error {
 	return recipes.ErrNotHeld
 }
 
-// Write writes, and nobody checks.
+// Write writes without a check.
 func (g *rawGrant) Write(_ context.Context, ops ...recipes.Op) error {
 	_, err := g.session.Create(ops[0].Path, nil, 0, g.session.acl)
 	if errors.Is(err, zk.ErrNodeExists) {

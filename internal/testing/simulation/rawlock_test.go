@@ -14,24 +14,23 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// rawLock is the text's lock with one of its well-known mistakes.
+// rawLock is the lock of the source text with one of its well-known mistakes.
 type rawLock struct {
-	again    bool // a creation without an answer is simply repeated
-	byName   bool // the line is sorted by whole names
-	unlooked bool // it watches for the predecessor's deletion, and waits though it has gone
-	resumes  bool // a suspension is waited out, and then it goes on
+	again    bool // a create without a reply is repeated
+	byName   bool // the wait queue is sorted by whole names
+	unlooked bool // it waits for the predecessor's deletion although the predecessor does not exist
+	resumes  bool // it waits for the end of a suspension, and then continues
 	belief   func(*rawSession) func() bool
 }
 
-// told is the belief of who goes by the client's events: held until one tells of
-// an expiry.
-func told(s *rawSession) func() bool {
+// byEvents is the belief that relies on the client's events: held until one reports an expiry.
+func byEvents(s *rawSession) func() bool {
 	_, _, began := s.now()
 	return func() bool { _, _, now := s.now(); return now == began }
 }
 
-// fromSuspension counts the session timeout from the loss of the connection, which
-// is later than the last contact (CURATOR-460).
+// fromSuspension counts the session timeout from the loss of the connection, which is later than
+// the last contact (CURATOR-460).
 func fromSuspension(s *rawSession) func() bool {
 	_, _, began := s.now()
 	return func() bool {
@@ -40,14 +39,10 @@ func fromSuspension(s *rawSession) func() bool {
 	}
 }
 
-func (l rawLock) game(*World) game { return game{turn: l.turn} }
+func (l rawLock) game(*World) game { return game{turn: rawTurn("/lock", l.turn)} }
 
-func (l rawLock) turn(ctx context.Context, c *client, s recipes.Client) error {
+func (l rawLock) turn(ctx context.Context, c *client, raw *rawSession) error {
 	const path = "/lock"
-	raw := s.(*rawSession)
-	if err := raw.ensure(path); err != nil {
-		return rawError(err)
-	}
 	own, err := l.join(ctx, raw, path, fmt.Sprintf("%08x", c.chance.below(1<<30)), "-lock-")
 	if err != nil {
 		return rawError(err)
@@ -61,7 +56,7 @@ func (l rawLock) turn(ctx context.Context, c *client, s recipes.Client) error {
 		_ = remove(ctx, raw, own)
 		return rawError(err)
 	}
-	g := &grant{client: c, session: s, path: path, journaled: true, Grant: &rawGrant{
+	g := &grant{client: c, session: raw, path: path, journaled: true, Grant: &rawGrant{
 		session: raw, path: own, token: recipes.Token(stat.Czxid), believed: l.belief(raw),
 	}}
 	if l.resumes {
@@ -70,7 +65,7 @@ func (l rawLock) turn(ctx context.Context, c *client, s recipes.Client) error {
 	return c.hold(ctx, g, 1, func(context.Context) error { return rawError(remove(ctx, raw, own)) })
 }
 
-// awaitConnection works as long as it is connected, and stops while it is not.
+// awaitConnection writes while the session is connected, and waits while it is not.
 func (l rawLock) awaitConnection(ctx context.Context, s *rawSession, g *grant) {
 	for range 4 {
 		if sleep(ctx, 200*time.Millisecond) != nil {
@@ -97,7 +92,7 @@ func remove(ctx context.Context, s *rawSession, path string) error {
 	}
 }
 
-// retryPause is between attempts: without it time would stand still.
+// retryPause is the pause between attempts. Without it virtual time would not pass.
 const retryPause = 20 * time.Millisecond
 
 // join creates the contender's znode.
@@ -116,10 +111,10 @@ func (l rawLock) join(ctx context.Context, s *rawSession, path, id, marker strin
 	}
 }
 
-// find looks for the znode of a creation that was not answered.
+// find finds the znode of a create that got no reply.
 func (l rawLock) find(ctx context.Context, s *rawSession, path, id string) (string, error) {
 	for {
-		_, err := s.Sync(path) // a server that lags does not show it yet
+		_, err := s.Sync(path) // a server that lags does not list it yet
 		var children []string
 		if err == nil {
 			children, _, err = s.Children(path)
@@ -146,7 +141,7 @@ func (l rawLock) find(ctx context.Context, s *rawSession, path, id string) (stri
 	}
 }
 
-// wait waits until the contender stands first.
+// wait waits until the contender is first.
 func (l rawLock) wait(ctx context.Context, s *rawSession, path, own string) error {
 	for {
 		children, _, err := s.Children(path)
@@ -179,7 +174,7 @@ func (l rawLock) wait(ctx context.Context, s *rawSession, path, own string) erro
 		if !there && !l.unlooked {
 			continue
 		}
-		look := time.NewTimer(sessionTimeout) // a lost connection takes watches along
+		look := time.NewTimer(sessionTimeout) // a lost connection loses its watches
 		if l.unlooked {
 			look.Stop()
 		}
@@ -194,7 +189,7 @@ func (l rawLock) wait(ctx context.Context, s *rawSession, path, own string) erro
 	}
 }
 
-// libraryLockTurn uses go-zookeeper's own Lock, which knows nothing of a loss.
+// libraryLockTurn uses go-zookeeper's own Lock, which does not notice a loss.
 func libraryLockTurn(ctx context.Context, c *client, s recipes.Client) error {
 	const path = "/lock"
 	raw := s.(*rawSession)
@@ -202,7 +197,7 @@ func libraryLockTurn(ctx context.Context, c *client, s recipes.Client) error {
 	if err := l.Lock(); err != nil {
 		return rawError(err)
 	}
-	// It tells neither znode nor token: those of the first in line are it.
+	// Lock returns neither znode nor token: they are those of the first contender.
 	children, _, err := raw.Children(path)
 	if err != nil || len(children) == 0 {
 		return rawError(cmp.Or(err, zk.ErrNoNode))

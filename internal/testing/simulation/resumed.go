@@ -2,28 +2,80 @@ package simulation
 
 import (
 	"context"
+	"errors"
+	"sync"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// resumed is a scenario whose clients contend in sessions that are resumed. Its host
-// makes that mistake.
+// kind is a recipe whose grants can be resumed.
+type kind struct {
+	path          string
+	permits       int
+	shared        bool
+	unqueued      bool // it has no wait queue
+	unwrapped     bool // see scenario
+	enter         func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error)
+	resumeWaiting func(ctx context.Context, s recipes.Client, znode string) (recipes.Grant, error)
+	resume        func(ctx context.Context, s recipes.Client, k *kept, token recipes.Token) (recipes.Grant, error)
+	release       func(ctx context.Context, g recipes.Grant) error
+}
+
+// kindOf makes a kind from the methods of a recipe.
+func kindOf[R any, G recipes.Grant](path string, permits int, shared bool, of func(recipes.Client, func(recipes.Place)) (R, error), enter func(R, context.Context) (G, error), release func(G, context.Context) error) kind {
+	asGrant := func(g G, err error) (recipes.Grant, error) {
+		if err != nil {
+			return nil, err
+		}
+		return g, nil
+	}
+	return kind{
+		path: path, permits: permits, shared: shared,
+		enter: func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
+			r, err := of(s, joined)
+			if err != nil {
+				return nil, err
+			}
+			return asGrant(enter(r, ctx))
+		},
+		resumeWaiting: func(ctx context.Context, s recipes.Client, znode string) (recipes.Grant, error) {
+			r, err := of(s, nil)
+			if err != nil {
+				return nil, err
+			}
+			return asGrant(any(r).(interface {
+				ResumeWaiting(context.Context, string, bool) (G, error)
+			}).ResumeWaiting(ctx, znode, false))
+		},
+		resume: func(ctx context.Context, s recipes.Client, k *kept, token recipes.Token) (recipes.Grant, error) {
+			r, err := of(s, nil)
+			if err != nil {
+				return nil, err
+			}
+			return asGrant(any(r).(interface {
+				Resume(context.Context, string, recipes.Token) (G, error)
+			}).Resume(ctx, k.znode, token))
+		},
+		release: func(ctx context.Context, g recipes.Grant) error { return release(g.(G), ctx) },
+	}
+}
+
+// resumed is a scenario in which the clients' sessions are resumed. Their host makes the mistake
+// m.
 func resumed(name string, m mistake, pick func(*client) kind) scenario {
-	sc := scenario{name: name, open: resumes(m), moves: true, begin: func(*World) game { return sessionTurns(pick) }}
-	switch what := pick(nil); {
-	case what.path == namesPath:
+	what := pick(nil)
+	sc := scenario{name: name, open: resumes(m), moves: true, unwrapped: what.unwrapped, begin: func(*World) game { return sessionTurns(pick) }}
+	if what.permits == 1 {
 		sc.paths = []string{what.path}
-	case what.permits == 1:
-		sc.line, sc.paths = what.path, []string{what.path}
-	default:
+	}
+	if !what.unqueued {
 		sc.line = what.path
 	}
 	return sc
 }
 
-func resumedLocks(name string, m mistake) scenario { return resumed(name, m, lockKind) }
-
-// choose picks one, or the first if no client does.
+// choose chooses one, or the first without a client.
 func choose[T any](c *client, choices ...T) T {
 	if c == nil {
 		return choices[0]
@@ -31,62 +83,37 @@ func choose[T any](c *client, choices ...T) T {
 	return pick(c.chance, choices...)
 }
 
-func lockKind(c *client) kind {
-	strategy := choose(c, recipes.Strategies()...)
-	return kindOf("/lock", 1, false, func(s recipes.Client, joined func(recipes.Place)) (recipes.Lock, error) {
-		return s.Lock("/lock", recipes.LockConfig{Strategy: strategy, Joined: joined})
-	}, recipes.Lock.Acquire, recipes.Hold.Release)
-}
-
-func electionKind(c *client) kind {
-	strategy := choose(c, recipes.Strategies()...)
-	return kindOf("/election", 1, false, func(s recipes.Client, joined func(recipes.Place)) (recipes.Election, error) {
-		return s.Election("/election", recipes.ElectionConfig{Strategy: strategy, Joined: joined})
-	}, func(e recipes.Election, ctx context.Context) (recipes.Leadership, error) { return e.Campaign(ctx, nil) }, recipes.Leadership.Resign)
-}
-
-func semaphoreKind(c *client) kind {
-	strategy := choose(c, recipes.Strategies()...)
-	return kindOf("/semaphore", 2, false, func(s recipes.Client, joined func(recipes.Place)) (recipes.Semaphore, error) {
-		return s.Semaphore("/semaphore", recipes.SemaphoreConfig{Permits: 2, Strategy: strategy, Joined: joined})
-	}, recipes.Semaphore.Acquire, recipes.Hold.Release)
-}
-
-func slotsKind(c *client) kind {
-	strategy := choose(c, recipes.Strategies()...)
-	return kindOf(slotsPath, 2, false, func(s recipes.Client, joined func(recipes.Place)) (recipes.Slots, error) {
-		return s.Slots(slotsPath, recipes.SemaphoreConfig{Permits: 2, Strategy: strategy, Joined: joined})
-	}, recipes.Slots.Acquire, recipes.SlotHold.Release)
-}
-
-func sharedKind(c *client) kind {
-	strategy, shared := choose(c, recipes.Strategies()...), choose(c, true, false)
-	acquire := recipes.SharedLock.AcquireWrite
-	if shared {
-		acquire = recipes.SharedLock.AcquireRead
+// sessionTurns has up to two contenders of a session take turns with the kind that pick returns.
+func sessionTurns(pick func(*client) kind) game {
+	one := func(ctx context.Context, c *client, s recipes.Client) error {
+		wait, cancel := c.patience(ctx)
+		defer cancel()
+		what := pick(c)
+		k, err := s.(*survivor).acquire(wait, what)
+		// While there are faults it waits for a taken name. That is not fair, and some starve.
+		for errors.Is(err, recipes.ErrNodeExists) && c.world.calm.Err() == nil && c.step(wait, c.chance.about(50*time.Millisecond)) == nil {
+			k, err = s.(*survivor).acquire(wait, what)
+		}
+		if errors.Is(err, recipes.ErrNodeExists) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		g := &grant{client: c, session: s, path: what.path, Grant: k, shared: what.shared, journaled: what.permits == 1}
+		return c.hold(ctx, g, what.permits, k.release)
 	}
-	return kindOf("/shared", 1, shared, func(s recipes.Client, joined func(recipes.Place)) (recipes.SharedLock, error) {
-		return s.SharedLock("/shared", recipes.SharedLockConfig{Strategy: strategy, Joined: joined})
-	}, acquire, recipes.SharedHold.Release)
-}
-
-func priorityKind(c *client) kind {
-	strategy, shared := choose(c, recipes.Strategies()...), choose(c, true, false)
-	acquire := recipes.PriorityLock.AcquireWrite
-	if shared {
-		acquire = recipes.PriorityLock.AcquireRead
-	}
-	return kindOf("/priority", 1, shared, func(s recipes.Client, joined func(recipes.Place)) (recipes.PriorityLock, error) {
-		return s.PriorityLock("/priority", recipes.PriorityLockConfig{Strategy: strategy, Joined: joined})
-	}, acquire, recipes.PriorityHold.Release)
-}
-
-const namesPath = "/names"
-
-func nameKind(*client) kind {
-	return kindOf(namesPath, 1, false, func(s recipes.Client, _ func(recipes.Place)) (recipes.Names, error) {
-		return s.Names(namesPath)
-	}, func(n recipes.Names, ctx context.Context) (recipes.Registration, error) {
-		return n.Register(ctx, "owner", nil)
-	}, recipes.Registration.Unregister)
+	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
+		var second error
+		var both sync.WaitGroup
+		if c.chance.chance(50) {
+			both.Go(func() { second = one(ctx, c, s) })
+		}
+		first := one(ctx, c, s)
+		both.Wait()
+		if second != nil && !expected(second) {
+			return second
+		}
+		return first
+	}}
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// rounds is who takes part in a double barrier of another library. Each znode has a name
-// of its own, so that a member of the next round is not taken for one of the last.
+// rounds records the members of a double barrier of another library. Each znode has its own name,
+// so that members of different rounds are not confused.
 type rounds struct {
 	world   *World
 	dialect recipes.Dialect
 	size    int
 
 	mu     sync.Mutex
-	parts  map[*client]bool  // whose turn it is, from before the znode is made
-	ended  int               // turns that ended without a member's leaving: its znode may stand
-	inside map[string]*grant // who computes, by znode
+	parts  map[*client]bool  // clients in a turn, from before the create of the znode
+	ended  int               // turns that ended without a leave: the znode may exist
+	inside map[string]*grant // members inside, by znode
 }
 
 func dialectRounds(w *World) game {
@@ -73,8 +73,8 @@ func (r *rounds) ours(ctx, wait context.Context, c *client, s recipes.Client, be
 	return err
 }
 
-// enter checks that ours does not enter alone: as many others take part, or have died or
-// given up since it began to.
+// enter checks that our member does not enter alone: enough others take part, or have ended their
+// turns since it began.
 func (r *rounds) enter(g *grant, members []string, before int) {
 	g.client.note("entered as %s with %v", g.Znode(), members)
 	r.mu.Lock()
@@ -91,7 +91,7 @@ func (r *rounds) goes(znode string) {
 	delete(r.inside, znode)
 }
 
-// left checks that none of those who were there when it entered computes any more.
+// left checks that no member that was present at its Enter is still inside.
 func (r *rounds) left(c *client, members []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,9 +102,9 @@ func (r *rounds) left(c *client, members []string) {
 	}
 }
 
-// theirs is a member as the library makes it. That it enters too early where ready was
-// left behind is its own. It makes ready in one step with a check of its znode, which is
-// what is assumed of a request that its library sends again.
+// theirs is a member as the library implements it. It may enter too early by a stale ready. It
+// creates ready in one transaction with a check of its znode: that is assumed of a request that
+// its library repeats.
 func (r *rounds) theirs(ctx, wait context.Context, c *client, s recipes.Client, _ int) error {
 	raw := s.(*rawSession)
 	if err := raw.ensure(dialectLine); err != nil {
@@ -132,7 +132,7 @@ func (r *rounds) theirs(ctx, wait context.Context, c *client, s recipes.Client, 
 const roundReady = dialectLine + "/ready"
 
 func (r *rounds) await(ctx, wait context.Context, c *client, s *rawSession, own string) error {
-	late := r.dialect == recipes.Kazoo // it looks for ready when it has its znode
+	late := r.dialect == recipes.Kazoo // it reads ready after the create of its znode
 	var there bool
 	var made <-chan zk.Event
 	var err error
@@ -144,7 +144,7 @@ func (r *rounds) await(ctx, wait context.Context, c *client, s *rawSession, own 
 	for {
 		_, err = s.Create(own, nil, zk.FlagEphemeral, s.acl)
 		if errors.Is(err, zk.ErrNodeExists) {
-			err = nil // its own, whose creation was not answered
+			err = nil // its own znode, whose create got no reply
 		}
 		if err == nil || !failed(err) || sleep(wait, retryPause) != nil {
 			break
@@ -154,7 +154,7 @@ func (r *rounds) await(ctx, wait context.Context, c *client, s *rawSession, own 
 		_, _, made, err = s.ExistsW(roundReady)
 	}
 	if err != nil || there {
-		return err // Curator's enters at once where ready is
+		return err // Curator's enters at once if ready exists
 	}
 	names, _, err := s.Children(dialectLine)
 	if err != nil {
@@ -173,7 +173,7 @@ func (r *rounds) await(ctx, wait context.Context, c *client, s *rawSession, own 
 			if e.Type == zk.EventNodeCreated {
 				return nil
 			}
-			return errors.New("the ready that it watched has gone, or the connection")
+			return errors.New("the watched ready was deleted, or the connection is lost")
 		case <-wait.Done():
 			return wait.Err()
 		case <-time.After(sessionTimeout):

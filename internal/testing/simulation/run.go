@@ -12,10 +12,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// sessionTimeout is the smallest that the servers grant.
+// sessionTimeout is the smallest timeout that the servers grant.
 const sessionTimeout = 4 * time.Second
 
-// Report is what a run has shown.
+// Report is the result of a run.
 type Report struct {
 	Seed       uint64
 	Scenario   string
@@ -26,7 +26,7 @@ type Report struct {
 	Trace      string
 }
 
-// run simulates one seed. It has to run in a bubble of testing/synctest.
+// run simulates one seed. It must run in a bubble of testing/synctest.
 func (sc scenario) run(seed uint64) Report {
 	w := newWorld(seed)
 	open := sc.open
@@ -76,10 +76,10 @@ func (sc scenario) run(seed uint64) Report {
 	for _, c := range w.clients {
 		c.heal()
 	}
-	w.trace.add("world", "faults cease")
+	w.trace.add("world", "faults end")
 	w.await(sc)
 	w.trace.add("world", "clients stop")
-	for _, c := range w.clients { // one after the other, so that their ends do not mix
+	for _, c := range w.clients { // one after the other, so that their last requests do not mix
 		c.quit()
 		_ = sleep(context.Background(), w.chance.between(20*time.Millisecond, 100*time.Millisecond))
 	}
@@ -87,7 +87,7 @@ func (sc scenario) run(seed uint64) Report {
 	if g.check != nil {
 		g.check(context.Background(), operator)
 	}
-	if sc.open != nil && !sc.hop && !sc.moves { // go-zookeeper leaves connections open, with a goroutine each
+	if sc.open != nil && !sc.hop && !sc.moves { // go-zookeeper leaves connections open, each with a goroutine
 		for _, h := range w.hosts {
 			h.close()
 		}
@@ -103,18 +103,18 @@ func (sc scenario) run(seed uint64) Report {
 
 const operatorName = "operator"
 
-// operator opens a session that meets no faults but those of the servers.
+// operator opens a session that only faults of the servers affect.
 func (w *World) operator() recipes.Client {
 	s, err := zookeeper.OpenWith(newHost(w, operatorName).Dial)(context.Background(), recipes.SessionConfig{
 		Servers: []string{"server"}, SessionTimeout: 10 * sessionTimeout, MaxPacket: 64 << 10,
 	})
 	if err != nil {
-		panic(err) // nothing has gone wrong yet
+		panic(err) // there are no faults yet
 	}
 	return s
 }
 
-// prepare makes the parents of the journals. The numbers of some lines soon wrap.
+// prepare creates the parents of the journals. In some runs the sequence numbers soon wrap.
 func (w *World) prepare(sc scenario, operator recipes.Recipes) {
 	set := func(p string) {
 		b, err := operator.Barrier(p)
@@ -128,7 +128,7 @@ func (w *World) prepare(sc scenario, operator recipes.Recipes) {
 	for _, p := range append([]string{""}, sc.paths...) {
 		set(journalOf(p))
 	}
-	if sc.line != "" && sc.line != slotsPath && w.chance.chance(20) {
+	if sc.line != "" && !sc.unwrapped && w.chance.chance(20) {
 		set(sc.line)
 		next := int32(math.MaxInt32 - w.chance.below(60))
 		w.fault("servers", "wrap", "the next number of %s is %d", sc.line, next)
@@ -138,11 +138,11 @@ func (w *World) prepare(sc scenario, operator recipes.Recipes) {
 	}
 }
 
-// progressBound is how long after the end of faults each client may take for two turns:
-// sessions that were lost expire, and those of the dead, and everybody has a turn.
+// progressBound is the time that each client has for two turns after the end of faults. In it
+// the sessions of dead processes expire, and every client has a turn.
 const progressBound = 10 * sessionTimeout
 
-// await waits until each client has made progress since faults have ceased.
+// await waits until each client has made progress since the end of faults.
 func (w *World) await(sc scenario) {
 	deadline := time.Now().Add(progressBound)
 	for {
@@ -165,7 +165,7 @@ func (w *World) await(sc scenario) {
 	}
 }
 
-// finish checks what is left when all clients are gone.
+// finish checks that nothing is left after all clients have stopped.
 func (w *World) finish(sc scenario, operator recipes.Session) {
 	if err := operator.Close(context.Background()); err != nil {
 		w.fail("operator", "%v", err)

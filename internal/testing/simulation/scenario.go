@@ -6,32 +6,38 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// scenario is what the clients of a run do.
+// scenario is the work of the clients of a run.
 type scenario struct {
 	name  string
-	paths []string // of its journals
+	paths []string // of the grants that have a journal
 	begin func(*World) game
-	line  string // whose children are contenders; "" for none
-	open  opener // nil: the library
-	hop   bool   // there are faults between application and plugin
-	moves bool   // processes die or are replaced, and their sessions are resumed
-	quiet bool   // without faults, for defects that need none
+	line  string // path of the wait queue; "" if there is none
 
-	// excused are clients that need not make progress: their library may stand still for
-	// good, which is not what is tested. nil: none.
+	// unwrapped: the sequence numbers of line do not wrap. The recipe refuses contenders near
+	// the end of the numbers.
+	unwrapped bool
+
+	open  opener // nil: openDirectly
+	hop   bool   // with faults between application and plugin
+	moves bool   // processes die or are replaced, and others resume their sessions
+	quiet bool   // without faults, for defects that show without them
+
+	// excused reports whether a client need not make progress, because its library may block
+	// for ever. That is not tested here. nil: every client must make progress.
 	excused func(*client) bool
 }
 
 // game is a scenario in one run.
 type game struct {
 	turn  turn
-	check func(ctx context.Context, operator recipes.Client) // at the end, without faults; may be nil
+	check func(ctx context.Context, operator recipes.Client) // runs at the end, without faults; may be nil
 }
 
-// turn is what a client does with a recipe, again and again. An error is not
-// always a fault: see expected.
+// turn is one use of a recipe by a client, which repeats it. An error is not always a
+// violation: see expected.
 type turn func(ctx context.Context, c *client, s recipes.Client) error
 
+// scenarios are chosen by seed: adding or removing one changes the scenario of every seed.
 var scenarios = []scenario{
 	{name: "lock", line: "/lock", paths: []string{"/lock"}, begin: locks},
 	{name: "election", line: "/election", paths: []string{"/election"}, begin: elections},
@@ -43,9 +49,9 @@ var scenarios = []scenario{
 	{name: "two-phase commit", begin: transactions},
 	{name: "lock through a plugin", line: "/lock", paths: []string{"/lock"}, begin: locks, open: openThroughPlugin, hop: true},
 	{name: "counter", begin: counters},
-	// Nobody deletes names here: a guarded write does not distinguish the next znode of
-	// its name from its own while both have the same version.
-	{name: "names", paths: []string{"/names"}, begin: names},
+	// The operator does not delete names. A guarded write cannot distinguish a new znode with
+	// the same name from its own while both have the same version.
+	{name: "names", paths: []string{namesPath}, begin: names},
 	{name: "barrier", begin: barriers},
 	{name: "latch", begin: latches},
 	{name: "group", line: groupPath, begin: groups},
@@ -55,7 +61,7 @@ var scenarios = []scenario{
 	{name: "counter through a plugin", begin: counters, open: openThroughPlugin, hop: true},
 	{name: "shared lock through a plugin", line: "/shared", paths: []string{"/shared"}, begin: sharedLocks, open: openThroughPlugin, hop: true},
 	{name: "configuration through a plugin", begin: configurations, open: openThroughPlugin, hop: true},
-	resumedLocks("lock in a resumed session", none),
+	resumed("lock in a resumed session", none, lockKind),
 	resumed("election in a resumed session", none, electionKind),
 	resumed("semaphore in a resumed session", none, semaphoreKind),
 	resumed("shared lock in a resumed session", none, sharedKind),

@@ -12,7 +12,15 @@ func sharedLocks(*World) game {
 	}}
 }
 
-func priorityLocks(*World) game { return game{turn: priorityTurn} }
+// readOrWrite acquires one of the two modes for g.
+func readOrWrite[G any](c *client, g *grant, read, write func(context.Context) (G, error)) func(context.Context) (G, error) {
+	return func(ctx context.Context) (G, error) {
+		if g.shared = c.chance.chance(60); g.shared {
+			return read(ctx)
+		}
+		return write(ctx)
+	}
+}
 
 // sharedTurn reads, or writes, or writes and then reads.
 func sharedTurn(ctx context.Context, c *client, s recipes.Client, path string, d recipes.Dialect) error {
@@ -22,16 +30,13 @@ func sharedTurn(ctx context.Context, c *client, s recipes.Client, path string, d
 	}
 	wait, cancel := c.patience(ctx)
 	defer cancel()
-	acquire, shared := l.AcquireWrite, false
-	if c.chance.chance(60) {
-		acquire, shared = l.AcquireRead, true
-	}
-	hold, err := acquire(wait)
+	g := &grant{client: c, session: s, path: path, journaled: true}
+	hold, err := readOrWrite(c, g, l.AcquireRead, l.AcquireWrite)(wait)
 	if err != nil {
 		return err
 	}
-	g := &grant{client: c, session: s, path: path, Grant: hold, shared: shared, journaled: true}
-	if shared || c.chance.chance(70) {
+	g.Grant = hold
+	if g.shared || c.chance.chance(70) {
 		return c.hold(ctx, g, 1, hold.Release)
 	}
 	c.world.ledger.enter(g, 1)
@@ -44,27 +49,13 @@ func sharedTurn(ctx context.Context, c *client, s recipes.Client, path string, d
 	return hold.Release(ctx)
 }
 
-// priorityTurn reads or writes with a priority.
-func priorityTurn(ctx context.Context, c *client, s recipes.Client) error {
-	const path = "/priority"
-	// Lower priorities starve. So everybody has the lowest once faults have ceased.
-	cfg := recipes.PriorityLockConfig{Strategy: pick(c.chance, recipes.Strategies()...), Joined: c.joined, Priority: 2}
-	if c.world.calm.Err() == nil {
-		cfg.Priority = c.chance.below(3)
+func sharedKind(c *client) kind {
+	strategy, shared := choose(c, recipes.Strategies()...), choose(c, true, false)
+	acquire := recipes.SharedLock.AcquireWrite
+	if shared {
+		acquire = recipes.SharedLock.AcquireRead
 	}
-	l, err := s.PriorityLock(path, cfg)
-	if err != nil {
-		return err
-	}
-	wait, cancel := c.patience(ctx)
-	defer cancel()
-	acquire, shared := l.AcquireWrite, false
-	if c.chance.chance(60) {
-		acquire, shared = l.AcquireRead, true
-	}
-	hold, err := acquire(wait)
-	if err != nil {
-		return err
-	}
-	return c.hold(ctx, &grant{client: c, session: s, path: path, Grant: hold, shared: shared, journaled: true}, 1, hold.Release)
+	return kindOf("/shared", 1, shared, func(s recipes.Client, joined func(recipes.Place)) (recipes.SharedLock, error) {
+		return s.SharedLock("/shared", recipes.SharedLockConfig{Strategy: strategy, Joined: joined})
+	}, acquire, recipes.SharedHold.Release)
 }

@@ -12,13 +12,13 @@ import (
 )
 
 var (
-	seed  = flag.Uint64("seed", 0, "simulate this seed alone, and log what happened")
+	seed  = flag.Uint64("seed", 0, "simulate only this seed, and log its trace")
 	first = flag.Uint64("first", 1, "the first seed of several")
-	seeds = flag.Int("seeds", 0, "how many seeds to simulate; 0 is a few")
+	seeds = flag.Int("seeds", 0, "number of seeds to simulate; 0 means a few")
 )
 
-// simulate runs one seed. A trace that can be repeated needs one processor, on which
-// goroutines take turns, and no garbage collection, which would change whose turn it is.
+// simulate runs one seed. To repeat its trace, it needs one processor, so that goroutines take
+// turns, and no garbage collection, which would change their order.
 func simulate(t *testing.T, seed uint64) Report { return simulateScenario(t, scenarioOf(seed), seed) }
 
 func simulateScenario(t *testing.T, sc scenario, seed uint64) (r Report) {
@@ -31,7 +31,7 @@ func simulateScenario(t *testing.T, sc scenario, seed uint64) (r Report) {
 	return r
 }
 
-// number is how many seeds a test simulates where no flag says it.
+// number returns the number of seeds that a test simulates without a flag.
 func number(long, short int) int {
 	switch {
 	case *seeds > 0:
@@ -45,7 +45,7 @@ func number(long, short int) int {
 func TestSimulation(t *testing.T) {
 	if *seed != 0 {
 		r := simulate(t, *seed)
-		t.Logf("what happened:\n%s", r.Trace)
+		t.Logf("trace:\n%s", r.Trace)
 		for _, v := range r.Violations {
 			t.Error(v)
 		}
@@ -58,11 +58,11 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// A seed decides what happens. Where goroutines are woken by the same event, Go's
-// scheduler decides too: see the package comment.
+// TestSeedsReplay: a seed decides the trace. The package comment says when Go's scheduler decides
+// too.
 func TestSeedsReplay(t *testing.T) {
 	if race.Enabled {
-		t.Skip("the race detector has the scheduler choose at random")
+		t.Skip("the race detector makes the scheduler choose at random")
 	}
 	n := min(number(40, 10), 100)
 	same := 0

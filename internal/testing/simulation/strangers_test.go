@@ -13,16 +13,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// stranger is a contender as Curator or kazoo makes it: its names, its order, and what
-// its library waits for. What those libraries believe after a loss is not tested here:
-// it believes in a grant for as long as its znode exists.
+// stranger is a contender written as Curator or kazoo does it: its names, its order, and the znodes
+// that it waits for. How those libraries notice a loss is not tested here: a stranger believes in a
+// grant for as long as its znode exists.
 type stranger struct {
 	dialect recipes.Dialect
-	markers []string // of all that stand in line
-	readers string   // the marker of those that share
+	markers []string // of all contenders
+	readers string   // the marker of contenders that share
 }
 
-// blocks reports whether a contender waits for one that is ahead.
+// blocks reports whether a contender must wait for another one that is ahead.
 func (l stranger) blocks(mine, other string) bool {
 	return slices.Contains(l.markers, other) && (l.readers == "" || mine != l.readers || other != l.readers)
 }
@@ -38,7 +38,7 @@ func (l stranger) split(name string) (marker string, number int32, ok bool) {
 	return "", 0, false
 }
 
-// name begins the name of a znode, which the library finds again by it.
+// name returns the start of a znode's name, by which the library finds it again.
 func (l stranger) name(c *client) string {
 	id := fmt.Sprintf("%08x%024x", c.chance.below(1<<30), c.number)
 	if l.dialect == recipes.Kazoo {
@@ -47,7 +47,7 @@ func (l stranger) name(c *client) string {
 	return fmt.Sprintf("_c_%s-%s-%s-%s-%s-", id[:8], id[8:12], id[12:16], id[16:20], id[20:])
 }
 
-// turn stands in line at path, and holds.
+// turn joins the wait queue at path, and holds.
 func (l stranger) turn(ctx context.Context, c *client, s recipes.Client, path, marker string) error {
 	own, err := l.lock(ctx, c, s.(*rawSession), path, marker)
 	if err != nil {
@@ -56,7 +56,7 @@ func (l stranger) turn(ctx context.Context, c *client, s recipes.Client, path, m
 	return l.hold(ctx, c, s.(*rawSession), path, own, marker == l.readers && l.readers != "", 1)
 }
 
-// lock joins the line and waits for its turn.
+// lock joins the wait queue and waits for its turn.
 func (l stranger) lock(ctx context.Context, c *client, raw *rawSession, path, marker string) (own string, err error) {
 	if err := raw.ensure(path); err != nil {
 		return "", rawError(err)
@@ -75,7 +75,7 @@ func (l stranger) lock(ctx context.Context, c *client, raw *rawSession, path, ma
 	return own, nil
 }
 
-// wait waits until nobody blocks it.
+// wait waits until no contender blocks it.
 func (l stranger) wait(ctx context.Context, s *rawSession, path, own, marker string) error {
 	_, me, _ := l.split(own)
 	for {
@@ -112,7 +112,7 @@ func (l stranger) wait(ctx context.Context, s *rawSession, path, own, marker str
 	}
 }
 
-// await waits for an event, and looks again when a lost connection may have taken it.
+// await waits for an event. It returns also after a while, because a lost connection loses events.
 func await(ctx context.Context, event <-chan zk.Event) error {
 	look := time.NewTimer(sessionTimeout)
 	defer look.Stop()
@@ -124,7 +124,7 @@ func await(ctx context.Context, event <-chan zk.Event) error {
 	return ctx.Err()
 }
 
-// hold acts on a grant, and gives it back.
+// hold acts on a grant, and releases it.
 func (l stranger) hold(ctx context.Context, c *client, s *rawSession, path, own string, shared bool, permits int) error {
 	_, stat, err := s.Get(own)
 	if err != nil {
@@ -137,12 +137,12 @@ func (l stranger) hold(ctx context.Context, c *client, s *rawSession, path, own 
 	return c.hold(ctx, g, permits, func(context.Context) error { return rawError(remove(ctx, s, own)) })
 }
 
-// strangersGrant writes nothing: it has no guard.
+// strangersGrant has no guard, so it writes nothing.
 type strangersGrant struct{ *rawGrant }
 
 func (strangersGrant) Write(context.Context, ...recipes.Op) error { return nil }
 
-// permit is a turn of a semaphore: a lease that is taken under a lock.
+// permit is a turn with a semaphore: the client takes a lease under a lock.
 func (l stranger) permit(ctx context.Context, c *client, s recipes.Client, permits int) error {
 	const path = "/line"
 	raw := s.(*rawSession)
@@ -170,8 +170,8 @@ func (l stranger) permit(ctx context.Context, c *client, s recipes.Client, permi
 	return l.hold(ctx, c, raw, path, lease, false, permits)
 }
 
-// lease makes a lease in one step with a check of the lock: that the contender keeps it
-// is what is assumed of the libraries.
+// lease creates a lease in one transaction with a check of the lock: the libraries are assumed to
+// keep the lock.
 func (l stranger) lease(ctx context.Context, c *client, s *rawSession, turn, leases string, permits int) (lease string, err error) {
 	take := func() (string, error) {
 		id := l.name(c)

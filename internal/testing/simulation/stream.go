@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// stream is a seeded source of choices. Each connection, client and fault has one of
-// its own, by name. So what one of them draws does not depend on when others draw.
+// stream is a seeded source of choices. Each connection, client and fault has its own, by name. So
+// its choices do not depend on when others draw.
 type stream struct {
 	mu   sync.Mutex
 	rand *rand.Rand
@@ -27,22 +27,22 @@ func (s *stream) below(n int) int {
 	return s.rand.IntN(n)
 }
 
-// between returns a duration from low to just below high. It is uneven to the
-// nanosecond, so that two timers rarely fire at the same instant.
+// between returns a duration from low to just below high, at random to the nanosecond, so that
+// two timers rarely fire at the same instant.
 func (s *stream) between(low, high time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return low + time.Duration(s.rand.Int64N(int64(high-low)))
 }
 
-// about returns a duration with that mean, most of them shorter and a few much longer.
+// about returns a random duration with this mean. Most are shorter, and a few are much longer.
 func (s *stream) about(mean time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Duration(s.rand.ExpFloat64() * float64(mean))
 }
 
-// chance is true that often in a hundred.
+// chance is true with this probability.
 func (s *stream) chance(percent int) bool { return s.below(100) < percent }
 
 // pick returns one of the choices.

@@ -11,27 +11,27 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// survivor is a session as a host has it whose plugins die or are replaced: a process serves
-// it, and when that has gone another one resumes it. It keeps the rules of PROTOCOL.md. Its
-// grants, and those who wait for one, are resumed in each new process.
+// survivor is the session of a host whose plugins die or are replaced. One process serves it, and
+// after its end another one resumes it, by the rules of PROTOCOL.md. Each new process resumes the
+// grants and the waiting contenders.
 type survivor struct {
 	recipes.Client // of the first process
 	world          *World
 	mistake        mistake
 	chance         *stream
-	processes      int           // that came after the first
-	moving         chan struct{} // holds one element while one process follows another
+	processes      int           // number of processes after the first
+	moving         chan struct{} // has an element while a process is replaced
 
 	mu       sync.Mutex
 	now      *process // nil while none serves
 	ready    chan struct{}
 	deadline time.Time // while none serves
 	held     []*kept
-	err      error // why it is over
+	err      error // why it has ended
 	over     chan struct{}
 }
 
-// resumes opens survivors whose host makes that mistake.
+// resumes opens survivors whose host makes the mistake m.
 func resumes(m mistake) opener {
 	return func(ctx context.Context, h *host) (recipes.Client, error) {
 		s, err := openDirectly(ctx, h)
@@ -50,7 +50,7 @@ func (v *survivor) Err() error {
 	return v.lost()
 }
 
-// lost says why the session is over. It needs mu.
+// lost returns why the session has ended. The caller holds mu.
 func (v *survivor) lost() error {
 	switch {
 	case v.err != nil:
@@ -63,7 +63,7 @@ func (v *survivor) lost() error {
 	return nil
 }
 
-// end ends the session, if it is not over, for those who wait for a process.
+// end ends the session, and the calls that wait for a process.
 func (v *survivor) end(err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -86,7 +86,7 @@ func (v *survivor) Close(ctx context.Context) error {
 	return p.session.Close(ctx)
 }
 
-// present waits until a process serves the session, and has resumed all.
+// present waits until a process serves the session and has resumed everything.
 func (v *survivor) present(ctx context.Context) (*process, error) {
 	for {
 		v.mu.Lock()
@@ -95,7 +95,7 @@ func (v *survivor) present(ctx context.Context) (*process, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", recipes.ErrSessionLost, err)
 		}
-		if p != nil && closed(ready) { // before ctx: of two cases that are ready, select takes any
+		if p != nil && closed(ready) { // checked before ctx: select chooses at random among ready cases
 			return p, nil
 		}
 		select {
@@ -123,9 +123,10 @@ func (v *survivor) serves(p *process) bool {
 	return v.now == p
 }
 
-// tookUp checks that a grant is that of before. It knows what no process can see. A
-// znode that is newer than the start of the take-up may have come after it had looked.
-func (w *World) tookUp(who string, k *kept, newest int64) {
+// checkResumed checks that a resumed grant is the same znode. It compares with the server's state,
+// which no process sees. A znode that is newer than the start of the resume may have been created
+// after its check.
+func (w *World) checkResumed(who string, k *kept, newest int64) {
 	for _, n := range w.server.Tree() {
 		if n.Path == k.Znode() && n.Stat.Czxid != int64(k.Token()) && n.Stat.Czxid <= newest {
 			w.fail(who, "resumed %s with token %#x, which is another znode's, %#x", k.Znode(), int64(k.Token()), n.Stat.Czxid)
@@ -133,7 +134,7 @@ func (w *World) tookUp(who string, k *kept, newest int64) {
 	}
 }
 
-// newestZnode is the czxid of the newest of all znodes.
+// newestZnode returns the czxid of the newest znode.
 func (w *World) newestZnode() int64 {
 	newest := int64(0)
 	for _, n := range w.server.Tree() {
@@ -142,7 +143,8 @@ func (w *World) newestZnode() int64 {
 	return newest
 }
 
-// czxidOf is the mistake of a take-up that compares nothing: it finds whatever is there.
+// czxidOf is the mistake of a resume that compares nothing: it returns the czxid of any znode with
+// this name.
 func (w *World) czxidOf(znode string) recipes.Token {
 	i := slices.IndexFunc(w.server.Tree(), func(n zkserver.Node) bool { return n.Path == znode })
 	if i < 0 {

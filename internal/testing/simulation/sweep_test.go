@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-var out = flag.String("out", "", "for the test itself: write what the seeds have shown there")
+var out = flag.String("out", "", "used by the test itself: write the summary to this file")
 
-// summary is what a number of seeds have shown.
+// summary is the result of several seeds.
 type summary struct {
 	Seeds   int
 	Virtual time.Duration
@@ -34,18 +34,11 @@ type failure struct {
 }
 
 func (s *summary) add(r Report) {
-	s.Seeds++
-	s.Virtual += r.Virtual
-	if s.Turns == nil {
-		s.Turns, s.Faults = make(map[string]int), make(map[string]int)
-	}
-	s.Turns[r.Scenario] += r.Turns
-	for kind, n := range r.Faults {
-		s.Faults[kind] += n
-	}
+	one := summary{Seeds: 1, Virtual: r.Virtual, Turns: map[string]int{r.Scenario: r.Turns}, Faults: r.Faults}
 	for _, v := range r.Violations {
-		s.Failed = append(s.Failed, failure{r.Seed, r.Scenario, v})
+		one.Failed = append(one.Failed, failure{r.Seed, r.Scenario, v})
 	}
+	s.merge(one)
 }
 
 func (s *summary) merge(o summary) {
@@ -83,8 +76,8 @@ func (s *summary) String() string {
 	return b.String()
 }
 
-// sweep simulates n seeds. A process simulates one at a time, on one processor, so
-// that each processor gets a process.
+// sweep simulates n seeds. A process simulates one seed at a time on one processor, so sweep starts
+// one process for each processor.
 func sweep(t *testing.T, first uint64, n int) *summary {
 	if *out != "" || n < 200 {
 		return worker(t, first, n)
@@ -109,8 +102,8 @@ func sweep(t *testing.T, first uint64, n int) *summary {
 	return &sum
 }
 
-// worker simulates n seeds in this process. After each it notes what they have shown,
-// for a seed can end the process.
+// worker simulates n seeds in this process. It saves the summary after every fifty, because a seed
+// can end the process.
 func worker(t *testing.T, first uint64, n int) *summary {
 	var sum summary
 	for i := range n {
@@ -128,7 +121,7 @@ func worker(t *testing.T, first uint64, n int) *summary {
 	return &sum
 }
 
-// elsewhere simulates n seeds in a process of their own.
+// elsewhere simulates n seeds in another process.
 func elsewhere(file string, first uint64, n int) (sum summary, err error) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestSimulation$", "-test.timeout=2h",
 		"-first", strconv.FormatUint(first, 10), "-seeds", strconv.Itoa(n), "-out", file)

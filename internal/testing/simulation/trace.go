@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// trace is what happened in a run, for people: one line an event, with the virtual
-// time since the start and who did it. Events of one instant have no order, so they
-// stand in that of their text.
+// trace records a run for people: one line for each event, with the virtual time since the start
+// and the actor. Events of one instant have no order, so they are sorted by their text.
 type trace struct {
 	start time.Time
 
@@ -24,7 +23,7 @@ type event struct {
 	text string
 }
 
-// add notes an event. It formats at once: arguments may change.
+// add records an event. It formats at once, because the arguments may change.
 func (t *trace) add(who, format string, args ...any) {
 	at := time.Since(t.start)
 	text := fmt.Sprintf("%12.6f  %-10s  %s\n", at.Seconds(), who, fmt.Sprintf(format, args...))

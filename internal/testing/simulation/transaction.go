@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// docket is the transactions of a run, one after the other. The first client begins
-// them, and all clients are sites.
+// docket is the transactions of a run, one after the other. The first client begins them. All
+// clients are sites.
 type docket struct {
 	world *World
 
@@ -20,17 +20,17 @@ type docket struct {
 	begun   int
 }
 
-// deal is one transaction, and what its sites have been told.
+// deal is one transaction and the decisions that its sites have received.
 type deal struct {
 	path     string
 	variant  recipes.Variant
 	sites    []string
 	begun    bool
-	refused  map[string]bool // sites that want to abort
-	agreed   map[string]bool // sites that may have voted to commit, in any session
-	decision map[string]bool // by who was told
-	acted    map[string]bool // sites that have said Done, or may have
-	done     map[string]bool // sites whose part is over
+	refused  map[string]bool // sites that vote to abort
+	agreed   map[string]bool // sites that may have voted to commit in some session
+	decision map[string]bool // whether it commits, by site
+	acted    map[string]bool // sites that may have called Done
+	done     map[string]bool // sites that have finished
 }
 
 func transactions(w *World) game {
@@ -40,8 +40,8 @@ func transactions(w *World) game {
 
 var errIdle = fmt.Errorf("nothing to do: %w", context.Canceled)
 
-// next returns the transaction to work on, which the first client makes when the one
-// before is over.
+// next returns the present transaction. When all its sites have finished, the first client makes
+// the next one.
 func (d *docket) next(c *client) *deal {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,7 +97,7 @@ func (d *docket) turn(ctx context.Context, c *client, s recipes.Client) error {
 		defer done()
 		coordinating.Go(func() {
 			if decision, err := tx.Coordinate(coordinate); err == nil {
-				d.told(t, c, "coordinator", decision)
+				d.learned(t, c, "coordinator", decision)
 			}
 		})
 	}
@@ -116,16 +116,15 @@ func (d *docket) set(what *bool) {
 	*what = true
 }
 
-// serve is a site's part: it joins, votes, waits for the decision and acts on it.
+// serve is the part of a site: it joins, votes, waits for the decision and calls Done.
 func (d *docket) serve(ctx context.Context, c *client, t *deal, tx recipes.Transaction) error {
 	site, err := tx.Join(ctx, c.name)
 	switch {
 	case errors.Is(err, recipes.ErrNoTransaction):
 		return d.missing(c, t)
 	case errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrSessionLost):
-		// With own nodes: another session of this site has joined. If it is gone, there
-		// will be a decision to abort, and then Join succeeds. It may also be there, with
-		// its vote.
+		// With own nodes: another session of this site has joined. If that session ends,
+		// the decision is to abort, and Join succeeds then. It may also live and vote.
 		c.note("is a site of %s in another session", t.path)
 		return errIdle
 	case err != nil:
@@ -147,7 +146,7 @@ func (d *docket) serve(ctx context.Context, c *client, t *deal, tx recipes.Trans
 	case errors.Is(err, recipes.ErrNoTransaction):
 		return d.missing(c, t)
 	case errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrSessionLost):
-		// With own nodes: it is dead, and still has to be told the decision.
+		// With own nodes: the site is dead, and must still learn the decision.
 	case err != nil:
 		return err
 	}
@@ -158,11 +157,11 @@ func (d *docket) serve(ctx context.Context, c *client, t *deal, tx recipes.Trans
 	if err != nil {
 		return err
 	}
-	d.told(t, c, c.name, decision)
+	d.learned(t, c, c.name, decision)
 	return d.act(ctx, c, t, site)
 }
 
-// act says that the site is done.
+// act calls Done.
 func (d *docket) act(ctx context.Context, c *client, t *deal, site recipes.Site) error {
 	d.mu.Lock()
 	t.acted[c.name] = true
@@ -184,15 +183,15 @@ func (d *docket) finish(c *client, t *deal) {
 	t.done[c.name] = true
 }
 
-// told notes a decision: all are told the same, and nobody commits where a site has not
-// voted to commit.
-func (d *docket) told(t *deal, c *client, who string, decision recipes.Decision) {
+// learned records a decision. It checks that all learn the same one, and that it commits only if
+// all sites have voted to commit.
+func (d *docket) learned(t *deal, c *client, who string, decision recipes.Decision) {
 	c.note("%s of %s: commit %v (%s)", who, t.path, decision.Commit, decision.Reason)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for other, commit := range t.decision {
 		if commit != decision.Commit {
-			d.world.fail(c.name, "%s of %s was told commit %v, and %s %v", who, t.path, decision.Commit, other, commit)
+			d.world.fail(c.name, "%s of %s learned commit %v, and %s learned %v", who, t.path, decision.Commit, other, commit)
 		}
 	}
 	t.decision[who] = decision.Commit
@@ -203,12 +202,12 @@ func (d *docket) told(t *deal, c *client, who string, decision recipes.Decision)
 	}
 }
 
-// missing is a transaction that is not there: it is over, or was never begun.
+// missing handles a transaction that does not exist: it must have finished.
 func (d *docket) missing(c *client, t *deal) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !t.acted[c.name] {
-		d.world.fail(c.name, "%s is gone, and this site has not said that it is done", t.path)
+		d.world.fail(c.name, "%s does not exist, and this site has not called Done", t.path)
 	}
 	t.done[c.name] = true
 	return nil

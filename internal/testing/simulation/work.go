@@ -9,7 +9,7 @@ import (
 
 func (c *client) joined(p recipes.Place) { c.note("joined as %s, %d ahead", p.Znode, p.Position) }
 
-// patience is a context for waiting, which sometimes ends too soon while there are faults.
+// patience returns a context for waiting. While there are faults, it sometimes ends too early.
 func (c *client) patience(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.world.calm.Err() == nil && c.chance.chance(15) {
 		return context.WithTimeout(ctx, c.chance.about(time.Second))
@@ -17,19 +17,35 @@ func (c *client) patience(ctx context.Context) (context.Context, context.CancelF
 	return context.WithCancel(ctx)
 }
 
-// hold enters a grant into the ledger, works under it, and gives it back.
-func (c *client) hold(ctx context.Context, g *grant, permits int, giveBack func(context.Context) error) error {
+// hold enters a grant into the ledger, works under it, and releases it.
+func (c *client) hold(ctx context.Context, g *grant, permits int, release func(context.Context) error) error {
 	c.world.ledger.enter(g, permits)
 	c.work(ctx, g)
 	c.world.ledger.leave(g)
-	err := giveBack(ctx)
-	c.note("gave %s back: %v", g.Znode(), err)
+	err := release(ctx)
+	c.note("released %s: %v", g.Znode(), err)
 	return err
 }
 
-// work writes under a grant for a while, guarded: to the journal. It looks before
-// each write, and the pause between look and write can be long. A grant has a stream of
-// its own: two of one client may come at one instant, in any order.
+// take waits for a grant, holds it, and releases it. enter waits for the grant; it may say that
+// g is shared.
+func take[G recipes.Grant](
+	ctx context.Context, c *client, g *grant, permits int,
+	enter func(context.Context) (G, error), release func(G, context.Context) error,
+) error {
+	wait, cancel := c.patience(ctx)
+	defer cancel()
+	held, err := enter(wait)
+	if err != nil {
+		return err
+	}
+	g.client, g.Grant = c, held
+	return c.hold(ctx, g, permits, func(ctx context.Context) error { return release(held, ctx) })
+}
+
+// work makes some guarded writes to the journal. Before each it checks the grant, and the pause
+// between check and write can be long. Each grant has its own stream of choices, because one
+// client can get two grants at one instant, in any order.
 func (c *client) work(ctx context.Context, g *grant) {
 	chance := newStream(c.world.seed, g.Znode())
 	for range 1 + chance.below(3) {

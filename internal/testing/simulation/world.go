@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// World is one run: servers, a network, clients, and what goes wrong.
+// World is one run: its servers, network, clients and faults.
 type World struct {
 	seed   uint64
 	chance *stream
@@ -23,15 +23,15 @@ type World struct {
 	ledger    ledger
 	clients   []*client
 	hosts     []*host
-	lines     []string       // whose children are contenders
-	outside   recipes.Client // the operator's, which meets no fault of a client
+	lines     []string       // paths of wait queues
+	outside   recipes.Client // the operator's session, which no fault of a client affects
 
-	calm context.Context // ends when faults cease
+	calm context.Context // ends with the faults
 
 	mu         sync.Mutex
 	violations []string
 	faults     map[string]int
-	forced     map[int64]bool // sessions that were expired without their time having passed
+	forced     map[int64]bool // sessions that an operator has expired, or has deleted a znode of
 }
 
 func newWorld(seed uint64) *World {
@@ -50,7 +50,7 @@ func newWorld(seed uint64) *World {
 	return w
 }
 
-// servers are what clients can connect to.
+// servers returns the servers that clients can connect to.
 func (w *World) servers() []func(net.Conn) {
 	list := []func(net.Conn){w.server.ServeConn}
 	for _, f := range w.followers {
@@ -59,7 +59,7 @@ func (w *World) servers() []func(net.Conn) {
 	return list
 }
 
-// fail notes that a promise was broken.
+// fail records a violation.
 func (w *World) fail(who, format string, args ...any) {
 	what := fmt.Sprintf(format, args...)
 	w.trace.add(who, "VIOLATION: %s", what)
@@ -68,7 +68,7 @@ func (w *World) fail(who, format string, args ...any) {
 	w.violations = append(w.violations, who+": "+what)
 }
 
-// fault notes a fault that was made.
+// fault records a fault.
 func (w *World) fault(who, kind, format string, args ...any) {
 	w.trace.add(who, "fault: %s: %s", kind, fmt.Sprintf(format, args...))
 	w.mu.Lock()
@@ -76,7 +76,8 @@ func (w *World) fault(who, kind, format string, args ...any) {
 	w.faults[kind]++
 }
 
-// force notes that a session ends, or loses a znode, by a hand that no clock foretells.
+// force records that an operator has ended a session or deleted one of its znodes. No clock can
+// foresee that.
 func (w *World) force(session int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

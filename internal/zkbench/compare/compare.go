@@ -1,24 +1,22 @@
-// Package compare tells what became better or worse between two sets of results,
-// so that a build can depend on it.
+// Package compare finds what became better or worse between two sets of results, so that a
+// build can depend on it.
 //
 //  1. Collect the results of each side with [Read].
 //  2. Compare them with [Compare].
 //  3. Show the [Result] with [Result.Write] and act on [Result.Worse].
 //
-// What is compared is each unit of each benchmark that both sides have: medians
-// with confidence intervals, and the Mann-Whitney U test (package benchmath, as
-// benchstat does it). A change counts only if it is significant after Holm's
-// correction for the number of comparisons and at least as large as the smallest
-// effect that counts. Whether a change is for the better is known from the
-// results' unit metadata.
+// Compare covers each unit of each benchmark that both sides have: medians with confidence
+// intervals, and the Mann-Whitney U test (package benchmath, as benchstat does it). A change
+// counts only if it is significant after Holm's correction for the number of comparisons,
+// and at least as large as Options.Effect. The results' unit metadata says which direction
+// is better.
 //
-// Trials of both sides that were made in pairs are compared by [Paired]. Counts, which are
-// the same on every machine, are compared by [Counts], without statistics.
+// [Paired] compares trials of both sides that were run in pairs. [Counts] compares counts,
+// which are the same on every machine, without statistics.
 //
-// Holm and not Benjamini-Hochberg: a gate that is red must be right. Holm bounds
-// the probability of any false alarm in the whole comparison by alpha;
-// Benjamini-Hochberg would bound the share of false ones among the alarms, and
-// so finds more where a person looks at them all.
+// Holm and not Benjamini-Hochberg, because a gate must not fail by chance: Holm bounds the
+// probability of any false alarm in the whole comparison. Benjamini-Hochberg bounds the
+// share of false alarms, and so finds more if a person reviews them all.
 package compare
 
 import (
@@ -45,15 +43,15 @@ type Options struct {
 	// Effect is the smallest change that counts, as a share of the old median:
 	// 0.05 is 5 %.
 	Effect float64
-	// Units are compared, and no others, in benchfmt's base units (sec/op, not
-	// ns/op). Empty: all.
+	// Units are the units to compare, in benchfmt's base units (sec/op, not ns/op). If it
+	// is empty, all are compared.
 	Units []string
 }
 
 // DefaultOptions are an alpha of 5 %, intervals of 95 % and an effect of 5 %.
 func DefaultOptions() Options { return Options{Alpha: 0.05, Confidence: 0.95, Effect: 0.05} }
 
-// Verdict is what a change amounts to.
+// Verdict is the result for one row.
 type Verdict string
 
 const (
@@ -62,9 +60,9 @@ const (
 	// Better and Worse are changes that count.
 	Better Verdict = "better"
 	Worse  Verdict = "WORSE"
-	// Changed: it counts, and nobody has said which direction is better.
+	// Changed: it counts, but the results do not say which direction is better.
 	Changed Verdict = "changed"
-	// Slight: it is significant, and too small to count.
+	// Slight: it is significant, but too small to count.
 	Slight Verdict = "slight"
 )
 
@@ -97,7 +95,7 @@ type Result struct {
 func (r Result) Worse() int  { return r.worsen }
 func (r Result) Better() int { return r.better }
 
-// Compare compares two sides. It is an error if they have nothing in common.
+// Compare compares two sides. It is an error if they have no benchmark and unit in common.
 func Compare(a, b *Side, o Options) (Result, error) {
 	r := Result{Options: o, Old: a.Name, New: b.Name, test: "Mann-Whitney U", least: leastP}
 	for _, k := range a.order {
@@ -109,10 +107,10 @@ func Compare(a, b *Side, o Options) (Result, error) {
 }
 
 func (r *Result) finish(a, b *Side) error {
-	// Files have their trials in the order in which they were made, which is drawn.
+	// Files have their trials in the order of the run, which is random.
 	slices.SortStableFunc(r.Rows, func(a, b Row) int { return byNumbers(a.Benchmark, b.Benchmark) })
 	if len(r.Rows) == 0 {
-		return fmt.Errorf("%s and %s have no benchmark and unit in common; the names must be equal to the letter", a.Name, b.Name)
+		return fmt.Errorf("%s and %s have no benchmark and unit in common; the names must be identical", a.Name, b.Name)
 	}
 	holm(r.Rows)
 	for i := range r.Rows {
@@ -151,9 +149,8 @@ func change(old, new float64) float64 {
 	return (new - old) / math.Abs(old)
 }
 
-// holm corrects the rows' p-values for their number (Holm 1979): the i-th
-// smallest of m is multiplied by m-i+1, and none may be smaller than the one
-// before it.
+// holm corrects the rows' p-values for their number (Holm 1979): it multiplies the i-th
+// smallest of m by m-i+1, and none may be smaller than the one before it.
 func holm(rows []Row) {
 	order := make([]int, len(rows))
 	for i := range order {
@@ -199,7 +196,8 @@ func missing(a, b *Side) []string {
 	return names
 }
 
-// byNumbers compares names as people do: what has 9 contenders comes before what has 10.
+// byNumbers compares names with numbers in them by value: contenders=9 comes before
+// contenders=10.
 func byNumbers(a, b string) int {
 	for a != "" && b != "" {
 		x, y := digits(a), digits(b)
@@ -228,7 +226,7 @@ func (r *Result) warn(a, b *Side) {
 			say("%s: %d results left out, because they are marked as invalid", side.Name, side.Invalid)
 		}
 		if keys := side.mixed(); len(keys) > 0 {
-			say("%s: its results differ in %s, and are taken together; choose with -filter, such as %s:VALUE",
+			say("%s: its results differ in %s, and are compared as one sample; choose with -filter, such as %s:VALUE",
 				side.Name, strings.Join(keys, ", "), keys[0])
 		}
 		for _, err := range side.Broken {
@@ -246,8 +244,8 @@ func (r *Result) warn(a, b *Side) {
 	}
 }
 
-// leastP is the smallest two-sided p-value that a U test of n and m values can
-// give: two of all the ways to choose n of n+m.
+// leastP is the smallest two-sided p-value of a U test of n and m values: two of all the
+// ways to choose n of n+m.
 func leastP(n, m int) float64 {
 	a, _ := math.Lgamma(float64(n + m + 1))
 	b, _ := math.Lgamma(float64(n + 1))
@@ -255,8 +253,8 @@ func leastP(n, m int) float64 {
 	return min(1, 2*math.Exp(b+c-a))
 }
 
-// Write writes the comparison for people: a table for each unit, what was left
-// out, and the verdict as the last line.
+// Write writes the comparison as text: a table for each unit, warnings, and the verdict as
+// the last line.
 func (r Result) Write(w io.Writer) error {
 	out := &strings.Builder{}
 	for _, unit := range r.unitsInOrder() {

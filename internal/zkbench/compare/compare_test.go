@@ -23,9 +23,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// trials writes two sides of interleaved trials of several benchmarks whose times
-// vary by some per cent and drift together, as on a machine with neighbours. The
-// first benchmark of the second side is slower by that factor.
+// trials writes two sides of interleaved trials of several benchmarks. Their times vary by some
+// per cent and drift together, as on a machine with neighbours. The first benchmark of the second
+// side is slower by that factor.
 func trials(seed uint64, count int, slower float64) (a, b string) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var texts [2]strings.Builder
@@ -115,8 +115,7 @@ func TestSmallChangeDoesNotCount(t *testing.T) {
 }
 
 func TestCorrectionIsHolms(t *testing.T) {
-	// Two comparisons, each of which would be significant alone at 5 % and is
-	// not among ten.
+	// Two comparisons, each of which is significant alone at 5 %, but not among ten.
 	a, b := "Unit x better=lower\n", "Unit x better=lower\n"
 	for n := range 10 {
 		for i := range 4 {
@@ -149,7 +148,7 @@ func TestUnitWithoutDirectionIsNotJudged(t *testing.T) {
 	}
 }
 
-// In as much time a lock that is faster has more turns.
+// A faster lock has more turns in the same time.
 func TestFasterLockIsNotWorse(t *testing.T) {
 	side := func(name string, ms int) *compare.Side {
 		var text bytes.Buffer
@@ -186,8 +185,8 @@ func TestInvalidResultsAreLeftOut(t *testing.T) {
 	}
 }
 
-// Files may be appended to each other, and a sweep that is resumed appends to its own.
-func TestInvalidResultsAtTheEndSpoilNoneThatFollow(t *testing.T) {
+// Files may be concatenated, and a resumed sweep appends to its own file.
+func TestInvalidResultsAtTheEndDoNotMarkLaterOnes(t *testing.T) {
 	valid := record.Record{Recipe: load.Lock, Workload: load.Drain, Contenders: 2, Transport: "direct"}
 	valid.Operations, valid.Elapsed = 1, time.Second
 	invalid := valid
@@ -210,7 +209,7 @@ func TestInvalidResultsAtTheEndSpoilNoneThatFollow(t *testing.T) {
 	}
 }
 
-// The trials of a file are in an order that was drawn.
+// The trials of a file are in a random order.
 func TestOrderIsTheSameForEveryFile(t *testing.T) {
 	var first []string
 	for _, order := range [][]int{{100, 9, 10}, {9, 10, 100}, {10, 100, 9}} {
@@ -232,7 +231,7 @@ func TestOrderIsTheSameForEveryFile(t *testing.T) {
 	}
 }
 
-// What two servers gave must not pass for trials of one.
+// Results of two servers must not look like trials of one.
 func TestSideOfTwoEnvironmentsIsWarnedOf(t *testing.T) {
 	const one, two = "zk-mode: embedded\nBenchmarkX 1 5 ns/op\n", "zk-mode: standalone\nBenchmarkX 1 500 ns/op\n"
 	for text, want := range map[string]int{one + one: 0, one + two: 1} {

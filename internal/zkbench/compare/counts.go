@@ -14,12 +14,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
-// countUnits are what [Counts] compares by default: what a handoff sends and receives.
+// countUnits are the units that [Counts] compares by default: what a handoff sends and
+// receives.
 var countUnits = []string{unit.Reads, unit.Writes, unit.Syncs, unit.Events, unit.Bytes, unit.Fallbacks, unit.Asked}
 
-// ReadCounts is [Read] for [Counts]. Invalid results are kept, because a slow load
-// generator spoils times and not counts. GOMAXPROCS and the package are dropped
-// from names, so that machines of any size can be compared.
+// ReadCounts is [Read] for [Counts]. It keeps invalid results, because a slow load generator
+// falsifies times but not counts. It drops GOMAXPROCS and the package from names, so that
+// machines of any size can be compared.
 func ReadCounts(r io.Reader, name string, filter *benchproc.Filter) (*Side, error) {
 	side := newSide(name)
 	side.counts = true
@@ -43,19 +44,18 @@ type CountsResult struct {
 	Extra    []string // benchmarks that the old side does not have
 }
 
-// CountsRow is the comparison of one count of one benchmark. Each side's trials lie
-// between its least and its most.
+// CountsRow is the comparison of one count of one benchmark.
 type CountsRow struct {
 	Benchmark, Unit string
-	Old, New        [2]float64 // least and most
+	Old, New        [2]float64 // the smallest and the largest of the trials
 	Verdict         Verdict
 }
 
 // Counts compares two sides of [ReadCounts] without statistics, because a count is the
 // same on every machine. One trial of each is enough. A benchmark became worse if its
-// cheapest new trial costs more than its dearest old one. Trials that overlap without
-// being equal are not exact, and are [Changed]. A count that only one of two results
-// has is 0 in the other one. No units: reads, writes, syncs, events, bytes, fallbacks.
+// smallest new count is larger than its largest old one. Counts that overlap without being
+// equal are not exact, and are [Changed]. A count that only one of two results has is 0 in
+// the other. Without units, it compares countUnits.
 func Counts(a, b *Side, units []string) (CountsResult, error) {
 	if len(units) == 0 {
 		units = countUnits
@@ -98,8 +98,8 @@ func span(values []float64) [2]float64 {
 	return [2]float64{slices.Min(values), slices.Max(values)}
 }
 
-// Worse is how many counts grew, and how many benchmarks are missing: what was not
-// measured was not shown to be as cheap.
+// Worse is how many counts grew, plus how many benchmarks are missing: without a result,
+// nothing shows that they did not grow.
 func (r CountsResult) Worse() int { return r.number(Worse) + len(r.Missing) }
 
 func (r CountsResult) number(v Verdict) (n int) {
@@ -130,7 +130,7 @@ func (r CountsResult) Write(w io.Writer) error {
 		fmt.Fprintf(out, "only in %s: %s\n", r.New, name)
 	}
 	if n := r.number(Changed); n > 0 {
-		fmt.Fprintf(out, "warning: %d counts differ from trial to trial, so that they are not exact\n", n)
+		fmt.Fprintf(out, "warning: %d counts differ from trial to trial, so they are not exact\n", n)
 	}
 	fmt.Fprintf(out, "%d better, %d worse of %d counts (exact)\n", r.number(Better), r.Worse(), len(r.Rows))
 	_, err := io.WriteString(w, out.String())

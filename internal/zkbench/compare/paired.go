@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/record"
 )
 
-// OfRuns is the side that runs are. Read is the same for a file.
+// OfRuns returns a side with the results of runs, as [Read] does for a file.
 func OfRuns(name string, runs []record.Run) (*Side, error) {
 	text, err := benchmarksOf(runs)
 	if err != nil {
@@ -21,12 +21,12 @@ func OfRuns(name string, runs []record.Run) (*Side, error) {
 	return side, side.readText(text, nil)
 }
 
-// Paired compares two sides whose trials were made in pairs: the i-th of a benchmark
-// on either side one right after the other, on the same servers. What the machine did
-// meanwhile happened to both of a pair. So each pair is compared with itself: the
-// change is the median of the pairs' ratios, and the test is Wilcoxon's signed-rank
-// test of their logarithms. It finds what the U test cannot tell from a machine that
-// is fast at times and slow at others. It is an error if the numbers of trials differ.
+// Paired compares two sides whose trials were run in pairs: the i-th trials of a benchmark
+// ran one right after the other, on the same servers. Other work of the machine slowed both
+// trials of a pair. So the change is the median of the pairs' ratios, and the test is
+// Wilcoxon's signed-rank test of their logarithms. It finds changes that the U test cannot
+// distinguish from a machine that is fast at times and slow at others. It is an error if
+// the numbers of trials differ.
 func Paired(a, b *Side, o Options) (Result, error) {
 	r := Result{Options: o, Old: a.Name, New: b.Name, test: "Wilcoxon signed-rank, in pairs", least: leastPaired}
 	for _, k := range a.order {
@@ -35,7 +35,7 @@ func Paired(a, b *Side, o Options) (Result, error) {
 		case new == nil || len(o.Units) > 0 && !slices.Contains(o.Units, k.unit):
 			continue
 		case len(old) != len(new):
-			return r, fmt.Errorf("%s: %d trials of %s and %d of %s are no pairs", k.benchmark, len(old), a.Name, len(new), b.Name)
+			return r, fmt.Errorf("%s: %d trials of %s and %d of %s are not pairs", k.benchmark, len(old), a.Name, len(new), b.Name)
 		}
 		r.Rows = append(r.Rows, pairedRow(k, old, new, o))
 	}
@@ -56,9 +56,9 @@ func pairedRow(k key, old, new []float64, o Options) Row {
 	}
 }
 
-// signedRank is the exact two-sided p-value of Wilcoxon's signed-rank test (1945) that
-// ratios are as often above 1 as below, by as much. Ratios of 1 are left out, and
-// equal ones share their ranks.
+// signedRank returns the exact two-sided p-value of Wilcoxon's signed-rank test (1945),
+// under the hypothesis that the logarithms of the ratios are symmetric around 0. Ratios of 1
+// are left out, and equal ones share their ranks.
 func signedRank(ratios []float64) float64 {
 	var logs []float64
 	for _, r := range ratios {
@@ -67,7 +67,7 @@ func signedRank(ratios []float64) float64 {
 		}
 	}
 	slices.SortFunc(logs, func(a, b float64) int { return cmp.Compare(math.Abs(a), math.Abs(b)) })
-	// Ranks are doubled, so that shared ones are whole numbers.
+	// Ranks are doubled, so that shared ranks are whole numbers.
 	ranks := make([]int, len(logs))
 	for from := 0; from < len(logs); {
 		to := from + 1
@@ -86,8 +86,8 @@ func signedRank(ratios []float64) float64 {
 		}
 		all += ranks[i]
 	}
-	// chance[s] is the probability that the ranks above sum to s, if each is above or
-	// below with the same probability.
+	// chance[s] is the probability that the ranks of ratios above 1 sum to s, if each is
+	// above or below with the same probability.
 	chance := make([]float64, all+1)
 	chance[0] = 1
 	for _, rank := range ranks {

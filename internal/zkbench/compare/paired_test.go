@@ -77,8 +77,8 @@ func byEnumeration(ratios []float64) float64 {
 	return float64(extreme) / float64(int(1)<<len(sizes))
 }
 
-// pairs are two sides on a machine that is up to twice as slow at times, and whose
-// pairs differ by some per cent. The second side is slower by that factor.
+// pairs returns two sides from a machine that is up to twice as slow at times. The trials of a
+// pair differ by some per cent, and the second side is slower by that factor.
 func pairs(t *testing.T, seed uint64, count int, slower float64) (a, b *Side) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -106,9 +106,8 @@ func pairs(t *testing.T, seed uint64, count int, slower float64) (a, b *Side) {
 	return sides[0], sides[1]
 }
 
-// TestPairedOnANoisyMachine: of two equal sides at most one comparison in twenty shows
-// anything. A planted 10 % is found at least nineteen times in twenty, where the U
-// test cannot see it for the noise.
+// With two equal sides, at most one comparison in twenty shows a change. A planted change of 10 %
+// is found at least nineteen times in twenty; the U test does not find it in the noise.
 func TestPairedOnANoisyMachine(t *testing.T) {
 	const runs = 200
 	alarms, found, foundUnpaired := 0, 0, 0
@@ -134,12 +133,12 @@ func TestPairedOnANoisyMachine(t *testing.T) {
 func TestPairedRefusesWhatIsNoPair(t *testing.T) {
 	a, _ := pairs(t, 1, 3, 1)
 	_, b := pairs(t, 1, 4, 1)
-	if _, err := Paired(a, b, DefaultOptions()); err == nil || !strings.Contains(err.Error(), "3 trials of A and 4 of B are no pairs") {
+	if _, err := Paired(a, b, DefaultOptions()); err == nil || !strings.Contains(err.Error(), "3 trials of A and 4 of B are not pairs") {
 		t.Error(err)
 	}
 }
 
-// TestPairedSaysThatPairsAreTooFew: five pairs cannot show anything at 5 %.
+// Five pairs cannot show a change at 5 %.
 func TestPairedSaysThatPairsAreTooFew(t *testing.T) {
 	a, b := pairs(t, 1, 5, 2)
 	r, err := Paired(a, b, DefaultOptions())

@@ -24,23 +24,22 @@ type Side struct {
 	config map[string]map[string]bool // values of the environment, by key
 	counts bool                       // of ReadCounts
 
-	// Invalid is how many results were left out because they were marked as
-	// invalid, and Broken the lines that are no results though they look so.
+	// Invalid is how many results were left out because they are marked as invalid. Broken
+	// has the lines that look like results but cannot be parsed.
 	Invalid int
 	Broken  []error
 }
 
-// key is what is compared: a unit of a benchmark. Package is a part of it, the
-// rest of the environment is not: to compare two of them is a reason to compare. That
-// one side has two is warned of.
+// key is one unit of one benchmark. Of the environment only the package is part of it,
+// because users compare results of two environments. Results of two environments on one
+// side cause a warning.
 type key struct{ pkg, benchmark, unit string }
 
 // ErrNoResults is returned for a file without results.
-var ErrNoResults = errors.New("no results in it: neither Go benchmark lines nor zkbench records")
+var ErrNoResults = errors.New("it contains no results: neither Go benchmark lines nor zkbench records")
 
-// Read reads results from r: records of zkbench as JSON lines, or the Go
-// benchmark format of whatever program. Only what filter matches is kept; a nil
-// filter matches everything.
+// Read reads results from r: records of zkbench as JSON lines, or the Go benchmark format
+// of any program. It keeps the results that match filter; a nil filter matches all.
 func Read(r io.Reader, name string, filter *benchproc.Filter) (*Side, error) {
 	side := newSide(name)
 	return side, side.read(r, filter)
@@ -66,8 +65,8 @@ func (s *Side) read(r io.Reader, filter *benchproc.Filter) error {
 	return s.readText(lines, filter)
 }
 
-// benchmarksOf renders records in the benchmark format, so that both kinds of file are
-// compared alike.
+// benchmarksOf renders records in the benchmark format, so that Read handles both kinds of
+// file alike.
 func benchmarksOf(runs []record.Run) (io.Reader, error) {
 	var text bytes.Buffer
 	for _, run := range runs {

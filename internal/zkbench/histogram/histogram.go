@@ -1,4 +1,4 @@
-// Package histogram has the one kind of histogram that all records use.
+// Package histogram defines the histogram of all records.
 package histogram
 
 import (
@@ -19,7 +19,7 @@ func New() *hdrhistogram.Histogram {
 	return hdrhistogram.New(int64(shortest), int64(longest), digits)
 }
 
-// Record adds a time. One over an hour counts as an hour: no trial lasts that long.
+// Record adds a time. A time over an hour counts as an hour.
 func Record(h *hdrhistogram.Histogram, d time.Duration) {
 	_ = h.RecordValue(int64(min(d, longest)))
 }

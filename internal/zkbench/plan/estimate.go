@@ -9,23 +9,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
-// ErrTooFar is returned for numbers of contenders beyond Farthest.
+// ErrTooFar is returned for more than Farthest contenders.
 var ErrTooFar = errors.New("too far")
 
 // ErrNoFigure is returned for a unit that the records do not have.
 var ErrNoFigure = errors.New("the records do not have this figure")
 
-// Estimate is a predicted value with the interval, of 95 %, in which a
-// measurement is expected.
+// Estimate is a predicted value with the 95 % interval in which a measurement is expected.
 type Estimate struct {
 	Unit          string
 	Value, Lo, Hi float64
-	// Typical and Worst are the hold-out errors: by which share the model was
-	// off on levels that were left out of its fit, in the median and at most.
+	// Typical and Worst are the hold-out errors, as shares: the median and the largest
+	// error of the model on levels that were left out of its fit.
 	Typical, Worst float64
 }
 
-// Units are the units that the model knows, in the order of the records.
+// Units are the units that the model can predict, in the order of the records.
 func (m *Model) Units() (units []string) {
 	for _, figure := range slices.Concat([]string{unit.Handoffs, Undisturbed}, costs) {
 		if m.curves[figure] != nil || m.services[figure] != nil {
@@ -35,10 +34,10 @@ func (m *Model) Units() (units []string) {
 	return units
 }
 
-// Reach is the largest number of contenders that the fitted curves answer for.
+// Reach is the largest number of contenders that the fitted curves predict.
 func (m *Model) Reach() int { return int(m.Factor * float64(m.Levels[len(m.Levels)-1])) }
 
-// Far reports whether the service model answers for n contenders.
+// Far reports whether n is beyond Reach, so that the service model answers.
 func (m *Model) Far(n int) bool { return n > m.Reach() }
 
 // At estimates a unit for n contenders, from 2 to Farthest.
@@ -47,7 +46,7 @@ func (m *Model) At(figure string, n int) (Estimate, error) {
 	case n < 2:
 		return Estimate{}, fmt.Errorf("plan: %d contenders; a line has 2 or more", n)
 	case n > Farthest:
-		return Estimate{}, fmt.Errorf("plan: %d contenders: %w: nothing is said about more than %d", n, ErrTooFar, Farthest)
+		return Estimate{}, fmt.Errorf("plan: %d contenders: %w: predictions end at %d", n, ErrTooFar, Farthest)
 	}
 	c := m.curves[figure]
 	if c != nil && (!m.Far(n) && m.Delay == m.network.base || !isTime(figure)) {
@@ -81,7 +80,7 @@ func (c *curve) at(n float64) Estimate {
 	}
 	slices.Sort(all)
 	e.Lo, e.Hi = quantile(all, (1-confidence)/2), quantile(all, (1+confidence)/2)
-	// The draws need not lie around the fit; the curve itself is always in.
+	// The draws need not contain the fit; the interval always does.
 	e.Lo, e.Hi = min(e.Lo, e.Value), max(e.Hi, e.Value)
 	errs := make([]float64, len(c.holdouts))
 	for i, miss := range c.holdouts {
@@ -95,17 +94,17 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[int(math.Round(q*float64(len(sorted)-1)))]
 }
 
-// Most is the answer to how many contenders keep a cost under a limit.
+// Most says how many contenders keep a cost under a limit.
 type Most struct {
-	// Likely is the largest number for which the estimate does, and Safe that
-	// for which the upper end of its interval does. 0: not even 2 do.
+	// Likely is the largest number whose estimate is under the limit. Safe is the largest
+	// whose interval is. 0 means that not even 2 contenders are.
 	Likely, Safe int
-	// Capped: Farthest and not the limit ended the search.
+	// Capped: the search ended at Farthest, not at the limit.
 	Capped bool
 }
 
-// Most returns how many contenders keep a unit, of which less is better, at or
-// under a limit.
+// Most returns how many contenders keep a unit at or under a limit. Lower values of the unit
+// must be better.
 func (m *Model) Most(figure string, limit float64) (Most, error) {
 	if _, err := m.At(figure, 2); err != nil {
 		return Most{}, err
@@ -119,10 +118,10 @@ func (m *Model) Most(figure string, limit float64) (Most, error) {
 	return Most{likely, min(safe, likely), likely == Farthest}, nil
 }
 
-// largest is the largest n from 2 to reach that holds, or 0. Costs do not fall,
-// so that bisection finds it.
+// largest is the largest n from 2 to reach for which holds returns true, or 0. Costs never
+// fall with n, so bisection finds it.
 func largest(reach int, holds func(int) bool) int {
-	lo, hi := 1, reach+1 // lo holds, hi does not
+	lo, hi := 1, reach+1 // true for lo, false for hi
 	for hi-lo > 1 {
 		if mid := (lo + hi) / 2; holds(mid) {
 			lo = mid
@@ -138,9 +137,9 @@ func largest(reach int, holds func(int) bool) int {
 
 // Scalability are the coefficients of the Universal Scalability Law.
 type Scalability struct {
-	Lambda float64 // what one contender would do alone, a second
+	Lambda float64 // throughput of one contender, a second
 	Sigma  float64 // contention
-	Kappa  float64 // what contenders cost each other
+	Kappa  float64 // crosstalk between contenders
 }
 
 // Scalability returns the fitted law, or false if the records have no throughput to
@@ -154,7 +153,7 @@ func (m *Model) Scalability() (Scalability, bool) {
 	return Scalability{1 / a, c.fitted[1] / a, c.fitted[2] / a}, true
 }
 
-// Peak is the number of contenders with the highest throughput; +Inf if it never
+// Peak is the number of contenders with the highest throughput, or +Inf if throughput never
 // falls.
 func (s Scalability) Peak() float64 {
 	if s.Kappa == 0 {

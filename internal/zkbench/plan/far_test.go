@@ -21,7 +21,7 @@ import (
 type cells struct {
 	number, missed int
 	errs           []float64 // of times and throughput, as shares
-	spreads        []float64 // by which share two recordings of the same differ
+	spreads        []float64 // by which share two recordings of the same level differ
 }
 
 func (c *cells) add(t *testing.T, what string, n int, e plan.Estimate, measured float64) {
@@ -64,8 +64,7 @@ func (c *cells) predict(t *testing.T, what string, m *plan.Model, n int, records
 	}
 }
 
-// covered checks that what was measured lies in the intervals of 95 %, in nine of ten
-// cases or more.
+// covered checks that at least nine of ten measurements lie in the 95 % intervals.
 func (c cells) covered(t *testing.T, least int) {
 	t.Helper()
 	if c.number < least {
@@ -76,17 +75,17 @@ func (c cells) covered(t *testing.T, least int) {
 	}
 }
 
-// recorded notes by which share two recordings of the same differ: the earlier and the
-// later half of its trials.
+// recorded stores by which share two recordings of a level differ: the earlier and the later half
+// of its trials.
 func (c *cells) recorded(trials []record.Record, figure func([]record.Record) float64) {
 	if half := len(trials) / 2; half > 0 {
 		c.spreads = append(c.spreads, math.Expm1(math.Abs(math.Log(figure(trials[:half])/figure(trials[half:])))))
 	}
 }
 
-// good checks the intervals, and that the median error of times is at most 15 %. No
-// prediction is better than the records: where two recordings of the same differ by more
-// in the median, it is at most that.
+// good checks the intervals, and that the median error of times is at most 15 %. If two recordings
+// of a level differ by more in the median, that is the limit, because no prediction can be better
+// than the records.
 func (c cells) good(t *testing.T, least int) {
 	t.Helper()
 	c.covered(t, least)
@@ -105,7 +104,7 @@ func middle(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// drains are the drains of a strategy by contenders.
+// drains returns the drains of a strategy, by contenders.
 func drains(records []record.Record, s recipes.Strategy) map[int][]record.Record {
 	levels := map[int][]record.Record{}
 	for _, r := range records {
@@ -143,24 +142,24 @@ func figureOf(records []record.Record, figure string) (float64, bool) {
 	return (values[(n-1)/2] + values[n/2]) / 2, true
 }
 
-// TestLongRecordedLinesArePredictedFromShortOnes predicts lines from those of up to a tenth
-// or so of their contenders, for each strategy that has such records and each number of
-// servers. What the machine's other work disturbs is told by intervals, and no error is
-// promised of it. The fastest tenth, the median and the counts are the line's own.
+// TestLongRecordedLinesArePredictedFromShortOnes predicts lines from lines with up to about a
+// tenth of their contenders, for each strategy with such records and each number of servers. For
+// figures that other work of the machine disturbs, it checks only the intervals. The fastest
+// tenth, the median and the counts depend on the line alone.
 func TestLongRecordedLinesArePredictedFromShortOnes(t *testing.T) {
 	counts := []string{plan.Undisturbed, unit.HandoffP50, unit.Reads, unit.Events, unit.Bytes}
 	for _, c := range []struct {
 		name                  string
 		file                  func(servers string) string
-		most                  int   // contenders of what is learned from
-		longer                []int // contenders of what is predicted
+		most                  int   // contenders to learn from
+		longer                []int // contenders to predict
 		own, disturbed        []string
 		least, leastDisturbed int // predictions
 	}{
 		{"a quiet machine", quiet, 100, []int{500, 1000}, append(counts, unit.Handoffs, unit.HandoffP99), nil, 50, 0},
-		// Throughput and the 99th percentile were those of its other work.
+		// Its other work decided throughput and the 99th percentile.
 		{"a shared machine", shared, 1000, []int{3000, 10_000}, counts, []string{unit.Handoffs, unit.HandoffP99}, 35, 16},
-		// The machine of make results stopped now and then, which 99th percentiles tell.
+		// The machine of make results stopped now and then, which shows in 99th percentiles.
 		{"the sweep", sweepOf, 1000, []int{2000, 5000, 10_000}, append(counts, unit.Handoffs), []string{unit.HandoffP99}, 70, 12},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -188,13 +187,12 @@ func sweepOf(servers string) string { return filepath.Join(results, "zookeeper-"
 // results has the records of the latest sweep.
 var results = filepath.Join("..", "..", "..", "testdata", "results")
 
-// quiet is the file of the records that were made on a machine that did nothing else.
+// quiet returns the file of records from a machine that did nothing else.
 func quiet(servers string) string {
 	return filepath.Join(results, "quiet", "zookeeper-"+servers+".jsonl")
 }
 
-// shared is the file of the records that were made on a machine that did other things
-// too.
+// shared returns the file of records from a machine with other work.
 func shared(servers string) string {
 	return filepath.Join(results, "shared", "zookeeper-"+servers+".jsonl")
 }
@@ -271,13 +269,13 @@ func alone(records []record.Record, s recipes.Strategy) map[int][]record.Record 
 	return levels
 }
 
-// TestRecordedHerdsArePredictedFromSmallOnes asks with how many contenders a herd's handoff
-// takes longer than it was measured to take with 200 and with 500. The records are of up
-// to 100, on a quiet machine. The answer for the median is right within a quarter. For the
-// 99th percentile it is at most twice as many, and the number that is surely kept is safe.
+// TestRecordedHerdsArePredictedFromSmallOnes predicts how many contenders have the handoff that
+// herds of 200 and 500 had, from records of up to 100 on a quiet machine. The prediction for the
+// median is right within a quarter. For the 99th percentile it is at most twice as many, and the
+// number with 95 % certainty is safe.
 //
-// Of longer herds so many contenders wake at a time that they wait for the generator's
-// processors. So their trials are marked as invalid, and are compared all the same.
+// In longer herds so many contenders wake at once that they wait for the generator's processors.
+// Their trials are marked as invalid, and are used here nevertheless.
 func TestRecordedHerdsArePredictedFromSmallOnes(t *testing.T) {
 	var all cells
 	for _, servers := range []string{"1", "3"} {
@@ -297,8 +295,8 @@ func TestRecordedHerdsArePredictedFromSmallOnes(t *testing.T) {
 	all.covered(t, 20)
 }
 
-// TestHerdsOfASharedMachineArePredictedFromSmallOnes does the same with records of a
-// machine that did other things too: only intervals are promised.
+// TestHerdsOfASharedMachineArePredictedFromSmallOnes does the same with records of a machine with
+// other work, and checks only the intervals.
 func TestHerdsOfASharedMachineArePredictedFromSmallOnes(t *testing.T) {
 	var all cells
 	for _, servers := range []string{"1", "3"} {
@@ -323,7 +321,7 @@ func herds(t *testing.T, file string) (*plan.Model, map[int][]record.Record) {
 	return upTo(t, valid, 100), all
 }
 
-// longest asks how many contenders keep what was measured.
+// longest predicts how many contenders keep the measured figure.
 func longest(t *testing.T, m *plan.Model, figure string, records []record.Record) plan.Most {
 	t.Helper()
 	limit, ok := figureOf(records, figure)

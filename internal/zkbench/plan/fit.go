@@ -20,10 +20,9 @@ func waited(n float64) float64    { return (n - 2) / (n - 1) }
 
 type point struct{ n, y, w float64 }
 
-// fit returns the non-negative coefficients of terms that make the sum of the
-// squared relative errors, weighted, least. With so few terms the best of all subsets of
-// them is the exact answer: in the optimum, the terms that are not zero solve
-// their own least squares.
+// fit returns the non-negative coefficients of terms that minimize the weighted sum of
+// squared relative errors. In the optimum, the terms with non-zero coefficients solve their
+// own least squares. With so few terms fit tries all subsets, and the best is exact.
 func fit(terms []term, points []point) []float64 {
 	best, least := make([]float64, len(terms)), math.Inf(1)
 	equations := normal(terms, points)
@@ -70,8 +69,8 @@ func normal(terms []term, points []point) [][]float64 {
 	return matrix
 }
 
-// solve solves the equations of the terms in set. It reports false if they are singular
-// or a coefficient is negative.
+// solve solves the equations of the terms in set. It returns false if they are singular or
+// a coefficient is negative.
 func solve(equations [][]float64, set int) ([]float64, bool) {
 	var used []int
 	for i := range equations {
@@ -133,27 +132,26 @@ func eliminate(m [][]float64) ([]float64, bool) {
 	return solution, true
 }
 
-// leastDrift is by how much a prediction may at least be off for each factor of e
-// beyond what was measured, as a logarithm. No sweep is so good that nothing can
-// change beyond it.
+// leastDrift is the smallest drift of a service: its error for each factor of e beyond the
+// measured levels, as a logarithm. Even after a good sweep something can change beyond it.
 const leastDrift = 0.05
 
-// firstLevels is how many levels a law is fitted to before it is tried on the next.
+// firstLevels is how many levels a law is fitted to before backtest predicts the next.
 const firstLevels = 4
 
-// constant, growing and squared are laws of the time of a handoff. They have a constant
-// part, a part of the first handoff of a trial, and parts that grow with the listings.
+// constant, growing and squared are laws for the time of a handoff. They have a constant part, a
+// part for the first handoff of a trial, and parts that grow with the listings.
 var (
 	constant = law{[]term{one, first}, false}
 	growing  = law{[]term{one, first, linear}, false}
 	squared  = law{[]term{one, first, linear, quadratic}, false}
 )
 
-// newServiceOf fits what a handoff takes under a strategy. Handoff lists nothing. Of a
-// herd each contender lists, so that the work of a handoff grows with the square of the
-// line. Its time need not: who is late to look has less to do, and the next holder is
-// not always the last to be answered. Short lines do not tell how much that is. So the
-// estimate lies between a linear and a quadratic law, and the interval has both.
+// newServiceOf fits the time of a handoff under a strategy. Handoff lists nothing. In a herd
+// each contender lists, so the work of a handoff grows with the square of the line. Its time
+// need not: the next holder is not always the last one to get its reply, and a contender that
+// lists late has less to do. Short lines do not show how much that is. So the estimate lies
+// between a linear and a quadratic law, and the interval contains both.
 func newServiceOf(s recipes.Strategy, levels []int, values [][]float64) *service {
 	switch s {
 	case recipes.Handoff:
@@ -170,15 +168,14 @@ type service struct {
 	law     law
 	fitted  []float64
 	largest float64 // level
-	scatter float64 // of the logarithm of a trial around its level and of a level around the law
-	drift   float64 // see leastDrift; learned from each level and those below it
+	scatter float64 // of the logarithms of trials around their level and of levels around the law
+	drift   float64 // see leastDrift and backtest
 	freedom float64
-	errs    []float64 // of levels that were predicted from those below, as shares
-	least   *service  // of a herd: see newServiceOf
+	errs    []float64 // of levels predicted from those below, as shares
+	least   *service  // the linear law of a herd: see newServiceOf
 }
 
-// newService fits a law to the trials of each level. Levels of few handoffs count
-// less.
+// newService fits a law to the trials of each level. Levels with few handoffs count less.
 func newService(law law, levels []int, values [][]float64) *service {
 	points := make([]point, len(levels))
 	for i, n := range levels {
@@ -196,12 +193,12 @@ func newService(law law, levels []int, values [][]float64) *service {
 	return s
 }
 
-// trust is the weight of a level: the first handoffs of a trial are slower than the
-// others, and how much slower differs from trial to trial.
+// trust is the weight of a level. The first handoffs of a trial are slower than the others,
+// by an amount that differs from trial to trial.
 func trust(n int) float64 { return float64(n-1) / float64(n-1+50) }
 
-// backtest predicts each level from those below it. What a prediction is off by beyond
-// the scatter of trials is put down to the distance.
+// backtest predicts each level from those below it. It attributes the error beyond the
+// scatter of trials to the distance.
 func (s *service) backtest(points []point, values [][]float64) {
 	var drifts, all float64
 	for i := firstLevels; i < len(points); i++ {
@@ -218,7 +215,7 @@ func (s *service) backtest(points []point, values [][]float64) {
 	}
 }
 
-// squaresAround is the mean of the squared logarithms of values over their median.
+// squaresAround is the mean squared logarithm of values over their median.
 func squaresAround(values []float64, median float64) (sum float64) {
 	for _, v := range values {
 		sum += square(math.Log(v / median))
@@ -227,7 +224,7 @@ func squaresAround(values []float64, median float64) (sum float64) {
 }
 
 // studentAt95 is the 97.5th percentile of Student's t, by the expansion of Cornish and
-// Fisher. It is within 0.5 % from 4 degrees of freedom on.
+// Fisher. From 4 degrees of freedom on its error is below 0.5 %.
 func studentAt95(freedom float64) float64 {
 	const z = 1.959964
 	return z + (z*z*z+z)/(4*freedom) + (5*math.Pow(z, 5)+16*z*z*z+3*z)/(96*freedom*freedom) +

@@ -11,31 +11,31 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Limits are what bounds a line's length: settings of ZooKeeper, and what the machines
-// can do. Of the machines 0 is not known.
+// Limits are what limits the length of a line: settings of ZooKeeper, and the capacity of
+// the machines. For machines 0 means unknown.
 type Limits struct {
 	MaxBuffer      int // jute.maxbuffer, in bytes
 	MaxClientCnxns int // connections from one address; 0 is no limit
 	NameLength     int // bytes of a contender's name
 
 	Descriptors int           // open files of one process of contenders
-	Memory      int           // of the machine with the contenders, in bytes
+	Memory      int           // of the contenders' machine, in bytes
 	Heap        int           // of a server, in bytes
 	Network     float64       // bytes a second
 	Processors  int           // of a server
-	Fsync       time.Duration // what one takes
+	Fsync       time.Duration // the time of one fsync
 	Timeout     time.Duration // of sessions
 }
 
-// What is assumed of the machines: systemd's default for LimitNOFILE, and a network of
-// 1 Gbit/s.
+// Defaults for the machines: systemd's LimitNOFILE, and a network of 1 Gbit/s.
 const (
 	systemd = 524_288
 	gigabit = 125e6
 )
 
-// DefaultLimits are ZooKeeper's, with the names of this project's locks:
-// lock-<sequence>, after _c_<guid>- where the strategy does not need to know them.
+// DefaultLimits are ZooKeeper's own, with the names of this project's locks:
+// lock-<sequence>, with the prefix _c_<guid>- except for handoff, which derives names from
+// numbers.
 func DefaultLimits(s recipes.Strategy) Limits {
 	l := Limits{
 		MaxBuffer: 0xfffff, MaxClientCnxns: 60, NameLength: len("lock-") + 10,
@@ -53,14 +53,14 @@ const (
 	perWatch    = 200  // a guess at a watch in the server: path, two sets' entries
 	perZnode    = 300  // a guess at a znode in the server's memory
 	perSnapshot = 90   // Stat, ACL and lengths of a znode in a snapshot
-	watchMemory = 64e6 // from where on watches and znodes are worth a word, in bytes
+	watchMemory = 64e6 // bytes of watches and znodes from which on Check warns
 )
 
-// Listing is how many bytes a listing of n contenders has.
+// Listing is the size of a listing of n contenders, in bytes.
 func (l Limits) Listing(n int) int { return perResponse + n*(perName+l.NameLength) }
 
-// Check says what stands in the way of n contenders, or will soon: each a
-// sentence with the figure, the setting and what to do.
+// Check returns a warning for each setting that is too low for n contenders, or nearly so:
+// a sentence with the figure, the setting and what to do.
 func (l Limits) Check(n int) (warnings []string) {
 	say := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
 	most := (l.MaxBuffer - perResponse) / (perName + l.NameLength)
@@ -82,7 +82,7 @@ func (l Limits) Check(n int) (warnings []string) {
 	return warnings
 }
 
-// End is a resource that bounds how many contenders a line can have.
+// End is a resource that limits how many contenders a line can have.
 type End struct {
 	Resource string
 	At       int    // the first number of contenders that is too many
@@ -93,10 +93,10 @@ const (
 	perConnection = 5000 // a guess at a session and its connection in a server's heap, in bytes
 	keepAlive     = 3    // keep-alives that a session sends in its timeout
 	perKeepAlive  = 50e3 // a guess at what one takes of a server's processor, in ns
-	saturated     = 0.5  // share of a resource from where on it bounds a line
+	saturated     = 0.5  // share of a resource from which on it limits a line
 )
 
-// Ends are what bounds a line that grows, in the order in which it meets them.
+// Ends returns the resources that limit a growing line, the first limit first.
 func (m *Model) Ends(l Limits) []End {
 	ends := []End{m.listing(l)}
 	if l.Descriptors > 0 {
@@ -124,7 +124,7 @@ func (m *Model) Ends(l Limits) []End {
 	return ends
 }
 
-// listing is where a listing of the line no longer fits into an answer.
+// listing is the number of contenders whose listing no longer fits into a reply.
 func (m *Model) listing(l Limits) End {
 	e := End{"jute.maxbuffer", (l.MaxBuffer-perResponse)/(perName+l.NameLength) + 1,
 		fmt.Sprintf("a listing of more names has over %d bytes, and each handoff needs one", l.MaxBuffer)}
@@ -134,8 +134,8 @@ func (m *Model) listing(l Limits) End {
 	return e
 }
 
-// networkEnds is the number of contenders from which on a handoff's answers take half
-// of its time.
+// networkEnds is the number of contenders from which on a handoff's replies take half of
+// its time.
 func (m *Model) networkEnds(l Limits) int {
 	if l.Network == 0 {
 		return Farthest + 1
@@ -150,11 +150,11 @@ func (m *Model) networkEnds(l Limits) int {
 type use struct {
 	client, server *service        // processor time of a handoff; nil if not known
 	session        float64         // resident bytes of the generator for each session; 0 if not known
-	alone          []record.Record // of one contender
+	alone          []record.Record // records of one contender
 }
 
-// learn learns it from the records of each level. Where a relay delayed what sessions
-// sent, the generator's processor time and memory are the relay's too, and tell nothing.
+// learn learns from the records of each level. It ignores the generator's processor time and
+// memory in records with a delay, because they contain the relay's.
 func (u *use) learn(m *Model, byLevel map[int][]record.Record) {
 	u.client = m.used(byLevel, func(r record.Record) float64 {
 		if r.Delay > 0 {
@@ -180,8 +180,8 @@ func (u *use) learn(m *Model, byLevel map[int][]record.Record) {
 	}
 }
 
-// used fits a service to the levels that have a positive value, or returns nil if they
-// are too few.
+// used fits a service to the levels that have a positive value. It returns nil if there are
+// too few.
 func (m *Model) used(byLevel map[int][]record.Record, of func(record.Record) float64) *service {
 	var levels []int
 	var values [][]float64
@@ -202,16 +202,16 @@ func (m *Model) used(byLevel map[int][]record.Record, of func(record.Record) flo
 	return newServiceOf(m.Strategy, levels, values)
 }
 
-// Share is the part of a handoff's mean time for which a resource is busy, from 0 to 1.
-// More than 1 is a resource that the handoff has several of.
+// Share is the part of a handoff's mean time for which a resource is busy. It is more than 1
+// if a handoff uses several of them at once.
 type Share struct {
 	Resource string
 	Part     float64
 }
 
-// Shares are what a handoff in a line of n keeps busy, the busiest first. What is left
-// is waiting: for round trips, and for others' processes. l says what the resources
-// can do.
+// Shares returns the resources that a handoff in a line of n keeps busy, the busiest first.
+// The rest of its time is waiting: for round trips and for other processes. l is the capacity
+// of the resources.
 func (m *Model) Shares(n int, l Limits) (shares []Share) {
 	mean, err := m.At(unit.Handoffs, n)
 	if err != nil {

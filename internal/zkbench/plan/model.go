@@ -1,12 +1,12 @@
-// Package plan answers questions of capacity from a recorded sweep: what a line of
-// N contenders costs, and how long one may be.
+// Package plan answers questions of capacity from a recorded sweep: the cost of a line of N
+// contenders, and how long a line can be.
 //
 //  1. [Fit] the records of one strategy. It needs at least [MinLevels] numbers of
 //     contenders, because a curve through fewer fits anything.
-//  2. Ask the [Model]: [Model.At] for a number of contenders, [Model.Most] for a
-//     limit, [Scalability.Peak] for where more contenders stop helping.
-//  3. Ask [Model.Ends] what bounds the line, [Model.Shares] what a handoff keeps busy, and
-//     [Limits.Check] which of ZooKeeper's settings stands in the way.
+//  2. Query the [Model]: [Model.At] for a number of contenders, [Model.Most] for a limit,
+//     [Scalability.Peak] for the number of contenders with the highest throughput.
+//  3. [Model.Ends] returns what limits the line, [Model.Shares] which resources a handoff
+//     uses, and [Limits.Check] which ZooKeeper settings are too low.
 //
 // # The models
 //
@@ -14,39 +14,38 @@
 //
 //	X(N) = λN / (1 + σ(N-1) + κN(N-1))
 //
-// with λ, σ and κ not negative. Turned over, N/X(N) is linear in 1, N-1 and N(N-1). So
-// least squares of relative errors find the best non-negative coefficients exactly. A
-// numerical search was considered: it would only add starting points and tolerances.
+// with λ, σ and κ not negative. Its inverse N/X(N) is linear in 1, N-1 and N(N-1), so least
+// squares of relative errors find the best non-negative coefficients exactly. A numerical
+// search would only add starting points and tolerances.
 //
-// Costs of an operation follow from what the strategy does in a line of N. A
-// predecessor lists N names once for each handoff: a + bN. The herd has up to N
-// contenders list N names each: a + bN + cN². Handoff costs the same however many wait.
-// Of its N-1 handoffs all except the first are by a contender that has waited and
-// watches its own place: a + b(N-2)/(N-1) + cN. Coefficients are not negative here
-// either: nothing gets cheaper because more wait.
+// The costs of an operation follow from the strategy. By predecessor one contender lists N
+// names for each handoff: a + bN. By herd up to N contenders list N names each: a + bN + cN².
+// Handoff lists nothing. Of its N-1 handoffs all except the first are by a contender that
+// has waited and watches its own place: a + b(N-2)/(N-1) + cN. Here, too, coefficients are
+// not negative: no cost falls because more contenders wait.
 //
-// # Far from what was measured
+// # Far from the measurements
 //
-// Beyond a stated factor of the largest level the Universal Scalability Law is of no use:
-// its terms fit what they were fitted to, and mean nothing ten times farther. There the
-// service model answers: a handoff takes what its strategy does. That is a constant, a
-// part of the first handoff of a trial (which is slower), and for predecessor and herd
-// what they list. Levels of few handoffs count less. A herd's time grows somewhere between
-// the length of the line and its square.
+// Beyond [Model.Factor] times the largest level the Universal Scalability Law does not hold:
+// its terms have no meaning far outside the levels that they were fitted to. There the
+// service model answers, with the time of a handoff by strategy. That is a constant, a part
+// for the first handoff of a trial (which is slower), and for predecessor and herd a part for
+// the listings. Levels with few handoffs count less. A herd's time grows faster than the length
+// of the line, and more slowly than its square.
 //
-// A round-trip time between sessions and servers is added once for each round trip that a
-// handoff waits for: see [RoundTrips]. Records at several delays tell how many there are.
+// A round-trip time between sessions and servers is added once for each round trip of a
+// handoff: see [RoundTrips]. Records at several delays show how many there are.
 //
-// # How far to believe it
+// # Intervals
 //
-// Intervals come from a bootstrap. It draws whole trials, never single handoffs,
-// because those depend on each other. Each draw is off by one of the errors that the
-// model made on levels that were left out of its fit. So an interval is of what a
-// measurement at N would give, and not only of the curve.
+// Intervals come from a bootstrap. It draws whole trials, never single handoffs, because
+// those depend on each other. Each draw is multiplied by one of the errors of the model on
+// levels that were left out of its fit. So an interval is for a measurement at N, and not
+// only for the curve.
 //
-// Those of the service model are of the scatter of trials and levels, and widen with the
-// logarithm of the distance. How fast is learned by predicting each level from those
-// below it. The tests do the same with recorded sweeps.
+// Intervals of the service model come from the scatter of trials and levels, and widen with
+// the logarithm of the distance. The model learns how fast by predicting each level from the
+// levels below it. The tests do the same with recorded sweeps.
 package plan
 
 import (
@@ -65,10 +64,10 @@ import (
 const (
 	// MinLevels is how many numbers of contenders a fit needs.
 	MinLevels = 6
-	// DefaultFactor is how far beyond the largest measured level the fitted curves
-	// answer, in multiples of it. Farther out the service model does.
+	// DefaultFactor is how far beyond the largest measured level the fitted curves answer,
+	// in multiples of it. Beyond that the service model answers.
 	DefaultFactor = 2.0
-	// Farthest is the largest number of contenders that anything is said about.
+	// Farthest is the largest number of contenders that the model predicts.
 	Farthest = 1_000_000
 
 	draws         = 250
@@ -82,16 +81,16 @@ var costs = []string{
 	unit.Bytes, unit.Packets, unit.Fsyncs, unit.ServerCPU,
 }
 
-// Model is what was learned from a sweep of one strategy.
+// Model is fitted to a sweep of one strategy.
 type Model struct {
 	Name     string // of the combination, without the contenders and the delay
 	Strategy recipes.Strategy
 	Workload load.Workload
 	Levels   []int // that it was fitted to, ascending
 	Trials   int
-	Factor   float64 // see DefaultFactor; may be changed
-	// Delay is the round-trip time that the network adds in what is predicted. Fit
-	// sets it to the least of the records.
+	Factor   float64 // see DefaultFactor; the caller may change it
+	// Delay is the round-trip time that predictions add for the network. Fit sets it to the
+	// smallest of the records; the caller may change it.
 	Delay time.Duration
 
 	network  network
@@ -105,12 +104,11 @@ type curve struct {
 	law      law
 	fitted   []float64
 	draws    [][]float64 // coefficients of bootstrap draws
-	holdouts []float64   // measured over predicted, of each level when it is left out
+	holdouts []float64   // measured over predicted, for each level when it is left out
 	misses   []float64   // factors by which a prediction may be off, several a draw
 }
 
-// law is the shape of a curve. Of an inverted one the terms are of N over the
-// value.
+// law is the shape of a curve. The terms of an inverted law give N over the value.
 type law struct {
 	terms    []term
 	inverted bool
@@ -147,9 +145,8 @@ func (l law) at(coefficients []float64, n float64) float64 {
 	return v
 }
 
-// Fit fits a model to the valid records with two or more contenders. They must be of one
-// combination but for their contenders and delays. seed decides the draws of the
-// bootstrap.
+// Fit fits a model to the valid records with two or more contenders. They may differ only in
+// their contenders and delays. seed decides the draws of the bootstrap.
 func Fit(records []record.Record, seed uint64) (*Model, error) {
 	m := &Model{Factor: DefaultFactor, curves: map[string]*curve{}, services: map[string]*service{}}
 	byLevel := map[int][]record.Record{}
@@ -202,8 +199,8 @@ func nameWithout(r record.Record) string {
 	return r.Name()
 }
 
-// values are the positive values of a unit at each level, with the delay of the records
-// taken out. It is nil if a level has none.
+// values returns the positive values of a unit at each level, without the delay of the
+// records. It returns nil if a level has none.
 func (m *Model) values(figure string, byLevel map[int][]record.Record) [][]float64 {
 	values := make([][]float64, len(m.Levels))
 	for i, n := range m.Levels {
@@ -244,8 +241,8 @@ func newCurve(unit string, law law, levels []int, values [][]float64, seed uint6
 }
 
 // misses draws factors by which a prediction may be off. The logarithms of the hold-out
-// errors are taken for normal around zero. So few of them tell the deviation only
-// roughly, which makes it Student's t.
+// errors are assumed to be normal around zero. With so few of them their deviation is
+// uncertain, so the draws are from Student's t.
 func misses(random *rand.Rand, holdouts []float64, n int) []float64 {
 	var squares float64
 	for _, miss := range holdouts {
@@ -283,20 +280,18 @@ func median(values []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// Undisturbed is the 10th percentile of the handoff. On a machine that does other
-// things too, most handoffs wait for a processor. The fastest tenth tells what a
-// handoff takes by itself.
+// Undisturbed is the 10th percentile of the handoff. On a machine with other work most
+// handoffs wait for a processor. The fastest tenth shows what a handoff takes by itself.
 const Undisturbed = "p10-handoff-ns"
 
-// times are the figures that the service model knows. Throughput is the reverse of the
-// mean.
+// times are the figures of the service model. Throughput is the inverse of the mean.
 var times = []string{unit.Time, Undisturbed, unit.HandoffP50, unit.HandoffP99}
 
-// pong is the size of the answer to a keep-alive, in bytes.
+// pong is the size of the reply to a keep-alive, in bytes.
 const pong = 20
 
-// Figure returns a figure of a record as the plan takes it. Of bytes, keep-alives are
-// left out: they come by the second, not by the handoff.
+// Figure returns a figure of a record as the plan uses it. Bytes are without keep-alives,
+// whose number depends on time and not on handoffs.
 func Figure(r record.Record, figure string) (float64, bool) {
 	switch figure {
 	case Undisturbed:

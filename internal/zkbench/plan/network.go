@@ -14,21 +14,21 @@ import (
 )
 
 type network struct {
-	base  time.Duration // the least delay of the records
+	base  time.Duration // the smallest delay of the records
 	trips float64
-	off   float64 // by which share trips may be off
+	off   float64 // the error of trips, as a share
 }
 
-// How far trips may be off: measured at two delays or more, and known only from how the
-// strategy works.
+// The error of the number of round trips: measured at two delays or more, or assumed from the
+// strategy.
 const (
 	offMeasured = 0.1
 	offAssumed  = 0.35
 )
 
-// RoundTrips is how many round trips a handoff takes one after the other. Half of one
-// brings the release to the server, and half of one the event to the next in line.
-// Handoff sends nothing more. Predecessor and herd list the line, and then read.
+// RoundTrips is how many round trips of a handoff follow each other. The release on its way to
+// the server and the event on its way to the successor are half a round trip each. Handoff
+// sends nothing else. Predecessor and herd list the line, and then read.
 func RoundTrips(s recipes.Strategy) int {
 	if s == recipes.Handoff {
 		return 1
@@ -36,8 +36,9 @@ func RoundTrips(s recipes.Strategy) int {
 	return 3
 }
 
-// assumedTrips are those of records at one delay only. Handoff asks the leader where the
-// sessions had been idle for long, and asked it always in older versions. Records tell.
+// assumedTrips returns the round trips for records at one delay only. By handoff, a grant
+// sends the leader a sync if the session was idle for long; in older versions each grant did.
+// The counters of the records show it.
 func assumedTrips(s recipes.Strategy, byLevel map[int][]record.Record) float64 {
 	trips := float64(RoundTrips(s))
 	if s != recipes.Handoff {
@@ -74,8 +75,8 @@ func newNetwork(s recipes.Strategy, byLevel map[int][]record.Record) network {
 	return n
 }
 
-// slopes are by how much the median handoff of one level grows with each delay, in
-// delays.
+// slopes returns the growth of the median handoff of one level at each delay, in multiples
+// of the delay.
 func slopes(records []record.Record, base time.Duration) (all []float64) {
 	handoffs := map[time.Duration][]float64{}
 	for _, r := range records {
@@ -94,9 +95,9 @@ func slopes(records []record.Record, base time.Duration) (all []float64) {
 	return all
 }
 
-// Trips says how many round trips a handoff takes, and how that is known.
+// Trips says how many round trips a handoff takes, and whether that was measured.
 func (m *Model) Trips() string {
-	known := "assumed from the strategy; records of another -delay would tell"
+	known := "assumed from the strategy; records of another -delay would measure it"
 	if m.network.off == offMeasured {
 		known = "measured"
 	}
@@ -132,11 +133,11 @@ type Measured struct {
 // ErrOneNumber is returned where two numbers of servers are needed.
 var ErrOneNumber = errors.New("records of two numbers of servers are needed")
 
-// OnServers estimates a handoff's mean time on n servers from those that were measured.
-// Between two numbers it is on the line through them. Beyond the largest, each server more
-// costs the leader a proposal more. It costs nothing else if the others of the quorum are
-// faster. So the estimate is assumed to grow half as fast as between the last two. Its
-// interval reaches from no growth to theirs.
+// OnServers estimates a handoff's mean time on n servers from measured numbers of servers.
+// Between two of them it interpolates. Beyond the largest, each additional server costs the
+// leader one more proposal, and nothing else if the others of the quorum are faster. So the
+// time is assumed to grow half as fast as between the last two, and the interval reaches from
+// no growth to theirs.
 func OnServers(measured []Measured, n int) (Estimate, error) {
 	slices.SortFunc(measured, func(a, b Measured) int { return cmp.Compare(a.Servers, b.Servers) })
 	measured = slices.CompactFunc(measured, func(a, b Measured) bool { return a.Servers == b.Servers })
@@ -165,12 +166,12 @@ func OnServers(measured []Measured, n int) (Estimate, error) {
 	}, nil
 }
 
-// Tolerated is how many of n servers may fail while the others are a quorum.
+// Tolerated is how many of n servers may fail so that the others are still a quorum.
 func Tolerated(n int) int { return (n - 1) / 2 }
 
-// Moved is how many sessions reconnect when each of the servers is restarted, one after
-// the other. Sessions are spread evenly at first. Those of a server that goes are spread
-// over the others, and do not come back by themselves. With one server all reconnect.
+// Moved is how often sessions reconnect when all servers are restarted one after the other.
+// Sessions are spread evenly at first. Those of a stopped server spread over the others, and
+// stay there. With one server each session reconnects once.
 func Moved(sessions, servers int) int {
 	if servers < 2 {
 		return sessions

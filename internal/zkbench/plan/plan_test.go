@@ -18,8 +18,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// sweep makes records whose handoffs take a + bN + cN² microseconds, each trial
-// off by some per cent.
+// sweep makes records whose handoffs take a + bN + cN² microseconds, with some per cent of noise
+// for each trial.
 func sweep(strategy recipes.Strategy, a, b, c, noise float64, levels ...int) (records []record.Record) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for _, n := range levels {
@@ -148,8 +148,8 @@ func TestLimitsAreComputed(t *testing.T) {
 	}
 }
 
-// A round-trip time is added once for each round trip of a handoff. Records of two delays
-// tell how many there are.
+// A round-trip time is added once for each round trip of a handoff. Records at two delays show
+// how many there are.
 func TestDelayIsAddedForEachRoundTrip(t *testing.T) {
 	const trips = 2.5
 	near := sweep(recipes.Handoff, 500, 0, 0, 0.02, levels...)
@@ -254,9 +254,9 @@ func TestSharesAreOfAHandoffsTime(t *testing.T) {
 	}
 }
 
-// The relay that delays is in the generator's process. So it is not known what the
-// generator takes.
-func TestARelayIsNotTakenForTheGenerator(t *testing.T) {
+// The relay for delays is part of the generator's process, so records with a delay do not show
+// what the generator takes.
+func TestARelayDoesNotCountAsTheGenerator(t *testing.T) {
 	fitted := func(delay time.Duration) *plan.Model {
 		records := sweep(recipes.Handoff, 500, 0, 0, 0, levels...)
 		for i := range records {
@@ -303,8 +303,8 @@ func TestServersAreEstimatedFromOthers(t *testing.T) {
 	}
 }
 
-// By hand, of 3 servers with 100 each: 100 go to the others (150 each), 150 go (75 and
-// 225), and 225 go.
+// By hand, for 3 servers with 100 sessions each: 100 move to the others (150 each), then 150 move
+// (75 and 225), and then 225.
 func TestRestartsMoveSessions(t *testing.T) {
 	for _, c := range []struct{ sessions, servers, want int }{{300, 3, 475}, {300, 1, 300}, {0, 3, 0}, {200, 2, 300}} {
 		if got := plan.Moved(c.sessions, c.servers); got != c.want {

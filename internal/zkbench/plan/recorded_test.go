@@ -18,10 +18,9 @@ import (
 
 var predicted = []string{unit.Handoffs, unit.HandoffP99, unit.Events, unit.Bytes}
 
-// TestRecordedLevelLeftOutLiesInItsInterval recomputes, from every recorded sweep,
-// what the plan would have said about each inner level without having seen it. Of
-// intervals of 95 % one in twenty may miss, and as many more as chance explains: two
-// standard deviations of as many throws.
+// TestRecordedLevelLeftOutLiesInItsInterval predicts, for each recorded sweep, each inner level
+// from the others. One in twenty of the 95 % intervals may miss, and by chance two standard
+// deviations more.
 func TestRecordedLevelLeftOutLiesInItsInterval(t *testing.T) {
 	latest, err := filepath.Glob(filepath.Join(results, "*.jsonl"))
 	if err != nil || len(latest) == 0 {
@@ -68,8 +67,8 @@ func everything(t *testing.T, file string) (records []record.Record) {
 	return records
 }
 
-// leaveOut predicts each inner level of a strategy from the others. A strategy that
-// has too few levels to leave one out has no predictions.
+// leaveOut predicts each inner level of a strategy from the others. A strategy with too few levels
+// to leave one out has no predictions.
 func leaveOut(t *testing.T, strategy recipes.Strategy, records []record.Record) (predictions, missed int) {
 	t.Helper()
 	byLevel := map[int][]record.Record{}
@@ -111,10 +110,10 @@ func leaveOut(t *testing.T, strategy recipes.Strategy, records []record.Record) 
 }
 
 // TestRecordedLoadsArePredictedFromDrains predicts cycles and open loads, with and without
-// a hold, from drains on the same machine. Both are virtual machines: where there is a hold,
-// or few acquisitions come, their processors sleep, and handoffs take up to twice as long
-// (see asleep). So intervals are promised there, and the error is told.
-// TestRecordedCyclesArePredictedFromDrains has the error on a quiet machine.
+// a hold, from drains on the same machine. Both are virtual machines. With a hold, or with few
+// acquisitions, their processors sleep, and a handoff can be twice as slow (see asleep). So the
+// test checks the intervals and logs the error. TestRecordedCyclesArePredictedFromDrains checks
+// the error on a quiet machine.
 func TestRecordedLoadsArePredictedFromDrains(t *testing.T) {
 	for name, files := range map[string][]string{
 		"as they follow the sweep": {filepath.Join(results, "zookeeper-%s.jsonl"), filepath.Join(results, "loads", "zookeeper-%s.jsonl")},
@@ -162,9 +161,9 @@ func timeOf(trials []record.Record) float64 {
 	return v
 }
 
-// figureOfLoad is what the plan predicts of a load. Waits count from when an acquisition
-// should have started. The median by which the generator was late is its own, and not the
-// lock's.
+// figureOfLoad returns the figure of a load that the plan predicts. Waits count from the scheduled
+// start of an acquisition. The median lateness of the generator is subtracted, because it is not
+// the lock's.
 func figureOfLoad(trials []record.Record) float64 {
 	if trials[0].Workload != load.Open {
 		return timeOf(trials)
@@ -178,7 +177,7 @@ func figureOfLoad(trials []record.Record) float64 {
 	return v - late[len(late)/2]
 }
 
-// loadOf predicts the figure of a load; nothing if the lock would be busy all the time.
+// loadOf predicts the figure of a load. It returns false if the lock would be busy all the time.
 func loadOf(t *testing.T, m *plan.Model, r record.Record) (plan.Estimate, bool) {
 	t.Helper()
 	if r.Workload == load.Cycle {

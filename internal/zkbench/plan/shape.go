@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// joining is the share of a handoff that joining the line again takes of the next
-	// handoff. The server commits both, and half of it happens at once. It was
-	// calibrated with drains and cycles of 100 contenders on a quiet machine.
+	// joining is how much joining the line again slows the next handoff, as a share of a
+	// handoff. The server commits both, partly at the same time. It was calibrated with
+	// drains and cycles of 100 contenders on a quiet machine.
 	joining = 0.4
-	// offShape is how far a prediction of one shape from another may be off besides,
-	// as a logarithm.
+	// offShape is the additional error of predicting one shape from another, as a
+	// logarithm.
 	offShape = 0.15
 
-	// asleep is how many times as long a handoff may take when the machines have rested for
-	// resting or longer. In a drain no processor has time to sleep. On a virtual machine it
-	// took 1.5 to 1.8 times as long: see testdata/results. (Assumed: less on hardware.)
+	// asleep is the factor by which a handoff may be slower after the machines were idle for
+	// resting or longer. In a drain no processor has time to sleep. On a virtual machine the
+	// factor was 1.5 to 1.8: see testdata/results. (Assumed: less on hardware.)
 	asleep  = 2
 	resting = time.Millisecond
 )
@@ -31,18 +31,18 @@ const (
 // ErrNotDrain is returned where records of drains are needed.
 var ErrNotDrain = errors.New("it needs records of -workload drain")
 
-// Cycle estimates the mean time of an operation, in ns, of n contenders that join again
-// after each release, and hold each time for so long. It is learned from drains.
+// Cycle estimates the mean time of an operation, in ns, if n contenders hold for that long
+// and join again after each release. It needs records of drains.
 func (m *Model) Cycle(n int, hold time.Duration) (Estimate, error) {
 	if m.Workload != load.Drain || m.services[unit.Time] == nil {
 		return Estimate{}, ErrNotDrain
 	}
-	// The line of a drain is half as long in the mean as when it began.
+	// On average, the line of a drain is half as long as at its beginning.
 	if m.Strategy != recipes.Handoff {
 		n *= 2
 	}
 	e := m.served(unit.Time, max(2, n))
-	// A hold leaves time for joining.
+	// Contenders join again during the hold.
 	again := max(0, joining*e.Value-float64(hold))
 	factor := 1 + again/e.Value
 	width := math.Exp(2 * offShape)
@@ -50,8 +50,7 @@ func (m *Model) Cycle(n int, hold time.Duration) (Estimate, error) {
 	return e, nil
 }
 
-// rested is how many times as long a handoff may take when nothing was asked of the
-// machines for so long.
+// rested is the factor by which a handoff may be slower after the machines were idle for d.
 func rested(d time.Duration) float64 {
 	if d < resting {
 		return 1
@@ -59,25 +58,24 @@ func rested(d time.Duration) float64 {
 	return asleep
 }
 
-// Busy is what to expect of acquisitions that come by themselves.
+// Busy is the prediction for acquisitions that arrive independently of each other.
 type Busy struct {
-	Share    float64  // of the time in which the lock is held or handed over; 1 and more is too much
+	Share    float64  // of the time in which the lock is held or handed over; 1 or more is too much
 	P50, P99 Estimate // of the wait, in ns; zero if Share is 1 or more
 }
 
 // arrivals is how many acquisitions are simulated for [Model.Open].
 const arrivals = 20_000
 
-// Open estimates how long acquisitions wait that come at random, rate a second, and hold
-// each time for so long. A free lock is granted after what a contender takes that is
-// alone. A lock that is not free is granted a handoff after its release. seed decides
-// the draws.
+// Open estimates how long acquisitions wait that arrive at random, rate a second, and hold
+// for that long. A free lock is granted after the wait of a single contender, and a held lock
+// one handoff after its release. seed decides the draws.
 func (m *Model) Open(rate float64, hold time.Duration, seed uint64) (Busy, error) {
 	if m.Workload != load.Drain || m.services[unit.HandoffP50] == nil || m.services[unit.HandoffP99] == nil {
 		return Busy{}, ErrNotDrain
 	}
-	// The line of an open load is short, and its server is warm. Only a herd minds how long
-	// the line is.
+	// The line of an open load is short, and its server is warm. The length matters only to
+	// a herd.
 	line := 100
 	if m.Strategy == recipes.Herd {
 		line = 10

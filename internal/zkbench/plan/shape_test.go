@@ -46,7 +46,7 @@ func TestCyclesArePredictedFromDrains(t *testing.T) {
 	}
 }
 
-// TestAMachineThatRestsMayTakeTwiceAsLong: the intervals tell, and the estimates do not.
+// An idle machine widens the intervals and does not change the estimates.
 func TestAMachineThatRestsMayTakeTwiceAsLong(t *testing.T) {
 	m := fit(t, drained(recipes.Handoff, 1000, 0))
 	above := func(hold time.Duration) float64 {
@@ -69,9 +69,9 @@ func TestAMachineThatRestsMayTakeTwiceAsLong(t *testing.T) {
 	}
 }
 
-// A lock that is taken at random and held for a fixed time is the queue M/D/1. When
-// busy for half of the time, half of the acquisitions wait for others. Of its
-// distribution (Erlang, 1909), P(wait <= D) = (1 - load) e^load.
+// A lock that is acquired at random times and held for a fixed time is the queue M/D/1. If it is
+// busy for half of the time, half of the acquisitions wait for others. Its distribution (Erlang,
+// 1909) has P(wait <= D) = (1 - load) e^load.
 func TestOpenLoadWaitsLikeAQueue(t *testing.T) {
 	m := fit(t, drained(recipes.Handoff, 100, 0))
 	const hold = 9900 * time.Microsecond // with a handoff 10 ms

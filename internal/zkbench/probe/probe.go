@@ -1,10 +1,10 @@
-// Package probe looks at the load generator while it measures. It tells how much
-// processor time this process took, how long its goroutines waited to run, and how long
-// the garbage collector stopped them.
+// Package probe observes the load generator while it measures. It reads how much processor
+// time this process takes, how long its goroutines wait to run, and how long the garbage
+// collector stops them.
 //
 //  1. [Start] before the measured part.
 //  2. [Probe.Stop] after it.
-//  3. [Limits.Check] says whether the generator itself was the limit.
+//  3. [Limits.Check] returns the reasons if the generator itself was the limit.
 package probe
 
 import (
@@ -24,7 +24,7 @@ const (
 	allocated      = "/gc/heap/allocs:bytes"
 )
 
-// Probe is what the process had used when it was started.
+// Probe is what the process had used when Start was called.
 type Probe struct {
 	start  time.Time
 	cpu    time.Duration
@@ -33,7 +33,7 @@ type Probe struct {
 	allocs uint64
 }
 
-// Start begins to look.
+// Start reads what the process has used so far.
 func Start() Probe {
 	samples := read()
 	return Probe{
@@ -65,8 +65,8 @@ func read() []metrics.Sample {
 	return samples
 }
 
-// percentileSince returns the upper end of the bucket that has the percentile of
-// what was added to before; the runtime tells no more than buckets.
+// percentileSince returns the percentile of what was added since before: the upper end of
+// its bucket, because the runtime has only buckets.
 func percentileSince(h *metrics.Float64Histogram, before []uint64, percentile float64) time.Duration {
 	var total uint64
 	for i, n := range h.Counts {
@@ -82,8 +82,8 @@ func percentileSince(h *metrics.Float64Histogram, before []uint64, percentile fl
 	return 0
 }
 
-// pausesSince returns the sum, by the middle of the buckets, and the longest of
-// what was added to before.
+// pausesSince returns the sum of the pauses since before, by the middle of the buckets, and
+// the longest one.
 func pausesSince(h *metrics.Float64Histogram, before []uint64) (total, longest time.Duration) {
 	for i, n := range h.Counts {
 		if n -= before[i]; n == 0 {
@@ -111,25 +111,26 @@ func lower(h *metrics.Float64Histogram, i int) time.Duration {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// Limits say from where on a trial tells more about the load generator than about what
-// it loads. A limit of 0 is not checked.
+// Limits are the figures beyond which a trial measures the load generator rather than the
+// servers. A limit of 0 is not checked.
 type Limits struct {
-	// CPU is the share of all processors that this process took, from 0 to 1.
+	// CPU is the share of all processors that this process takes, from 0 to 1.
 	CPU float64
-	// Sched is how long a runnable goroutine waited at the 99th percentile. It matters
-	// from SchedShare of the median handoff on, or of the median wait without handoffs.
+	// Sched is how long a runnable goroutine waits, at the 99th percentile. It counts only
+	// if it is also more than SchedShare of the median handoff, or of the median wait if
+	// there are no handoffs.
 	Sched      time.Duration
 	SchedShare float64
-	// GC is the share of the measured time that the garbage collector stopped
-	// everything.
+	// GC is the share of the measured time for which the garbage collector stops
+	// all goroutines.
 	GC float64
-	// Late is how far behind schedule an open load started at the 99th
-	// percentile, and LateShare the least share of its median wait.
+	// Late is how far behind schedule an open load starts, at the 99th percentile. It counts
+	// only if it is also more than LateShare of the median wait.
 	Late      time.Duration
 	LateShare float64
 }
 
-// DefaultLimits are meant for a generator that has processors of its own.
+// DefaultLimits are for a generator with processors of its own.
 func DefaultLimits() Limits {
 	return Limits{
 		CPU: 0.9, Sched: 2 * time.Millisecond, SchedShare: 0.5, GC: 0.05,
@@ -137,20 +138,20 @@ func DefaultLimits() Limits {
 	}
 }
 
-// WithServer are the limits of a generator that has the server in its own process. What
-// the server takes is not known by itself, so only what no server can cause counts.
+// WithServer are the limits for a generator with the server in its own process. The share
+// of the server is unknown, so only figures count that a server cannot cause.
 func WithServer() Limits {
 	l := DefaultLimits()
 	l.CPU, l.Sched = 0, 0
 	return l
 }
 
-// shortGC is what pauses may add up to in any trial: one pause at a bad moment is
-// much of a trial of milliseconds and says nothing about the next.
+// shortGC is the sum of pauses that every trial may have. In a trial of milliseconds a single
+// pause is a large share, but the next trial may have none.
 const shortGC = 10 * time.Millisecond
 
-// Check returns the reasons for which the record is invalid, each a sentence for
-// people with the figure and its limit.
+// Check returns the reasons why the record is invalid, each a sentence with the figure and
+// its limit.
 func (l Limits) Check(r record.Record) (reasons []string) {
 	say := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
 	took := r.Client.Took

@@ -22,12 +22,11 @@ func chromium(t *testing.T) string {
 			return path
 		}
 	}
-	t.Skip("SKIPPED: no chromium on the PATH, so nobody has seen that the page renders (Debian: apt-get install chromium)")
+	t.Skip("SKIPPED: no chromium on the PATH, so the page was not rendered (Debian: apt-get install chromium)")
 	return ""
 }
 
-// browse loads a file and returns the page as the browser has it, and what it
-// logged.
+// browse loads a file and returns the page as the browser rendered it, and its log.
 func browse(t *testing.T, browser, file string, flags ...string) (dom, log string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
@@ -46,8 +45,8 @@ func browse(t *testing.T, browser, file string, flags ...string) (dom, log strin
 	return out.String(), errs.String()
 }
 
-// TestPageRendersInABrowser has a script ask the browser what it made of the
-// page: a copy of the page, because the page itself has no scripts.
+// TestPageRendersInABrowser adds a script to a copy of the page, which reads the rendered page.
+// The page itself has no scripts.
 func TestPageRendersInABrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a browser takes a while")
@@ -70,8 +69,8 @@ document.body.setAttribute('data-checked', [figures.length, named.length, drawn.
 	figures := strings.Count(text, `<svg class="zk"`)
 	for _, size := range []string{"1280,900", "500,800"} {
 		dom, log := browse(t, browser, file, "--window-size="+size, "--dump-dom")
-		// Figures, those with a name, those that are drawn; nothing sticks out;
-		// ids are unique; what scrolls can be reached by the keyboard.
+		// The number of figures, of named ones and of drawn ones; nothing is wider than
+		// the page; ids are unique; the keyboard reaches everything that scrolls.
 		if want := fmt.Sprintf(`data-checked="%d %[1]d %[1]d false true true"`, figures); figures < 8 || !strings.Contains(dom, want) {
 			at := strings.Index(dom, "data-checked")
 			t.Errorf("window %s: the browser found %.60q", size, dom[max(0, at):])

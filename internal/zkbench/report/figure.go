@@ -8,8 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
-// Figure is a picture of some lines over a logarithmic scale. All values are
-// positive.
+// Figure is a picture of lines on logarithmic scales. All values are positive.
 type Figure struct {
 	Name   string // for files and links: lower case, with hyphens
 	Title  string
@@ -32,7 +31,7 @@ type Point struct {
 	Median
 }
 
-// units are what a set's figures show, if its records have it.
+// units are the units of a set's figures, if its records have them.
 var units = []struct{ unit, name, title string }{
 	{unit.Handoffs, "throughput", "Handoffs per second"},
 	{unit.Acquired, "acquisitions", "Acquisitions per second"},
@@ -58,8 +57,8 @@ func Figures(s Set) (figures []Figure) {
 		for _, lines := range s.Series {
 			f.add(lines.Name, points(lines, u.unit))
 		}
-		// A figure of a single point among many levels shows nothing: waits of
-		// a drain, which only a contender alone has.
+		// A figure with a single point of many levels shows nothing. In a drain, only
+		// a single contender has waits.
 		if len(f.Series) > 0 && (f.longest() > 1 || len(contenders(s)) == 1) {
 			figures = append(figures, f)
 		}
@@ -86,7 +85,7 @@ func (f *Figure) longest() (n int) {
 func points(l Lines, of string) (points []Point) {
 	for _, level := range l.Levels {
 		if s, ok := level.Median(of); ok && s.Value > 0 {
-			s.Lo = max(s.Lo, s.Value/10) // of a logarithmic scale zero is nowhere
+			s.Lo = max(s.Lo, s.Value/10) // a logarithmic scale has no zero
 			points = append(points, Point{float64(level.Contenders), s})
 		}
 	}
@@ -106,7 +105,7 @@ func distribution(s Set) (Figure, bool) {
 		}
 		var points []Point
 		for _, p := range []float64{0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99} {
-			// Beyond the last recorded time a percentile says nothing.
+			// Beyond the last recorded time a percentile has no meaning.
 			if (100-p)/100*float64(h.TotalCount()) < 1 {
 				break
 			}
@@ -119,7 +118,7 @@ func distribution(s Set) (Figure, bool) {
 	return f, len(f.Series) > 0
 }
 
-// Alternative says in words what the figure shows, for those who do not see it.
+// Alternative describes the figure in words, for readers who cannot see it.
 func (f Figure) Alternative() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s against %s, both on logarithmic scales.", f.Title, f.X)
@@ -157,7 +156,7 @@ func (f Figure) tick(x float64) string {
 	return fmt.Sprintf("%.4g%%", 100*(1-1/x))
 }
 
-// bounds are the least and greatest values of the figure, whole steps of 1, 2, 5.
+// bounds are the smallest and largest values of the figure. Those of Y are steps of 1, 2, 5.
 func (f Figure) bounds() (x0, x1, y0, y1 float64) {
 	x0, y0 = math.Inf(1), math.Inf(1)
 	for _, s := range f.Series {
@@ -172,7 +171,7 @@ func (f Figure) bounds() (x0, x1, y0, y1 float64) {
 	return x0, x1, down(y0), up(y1)
 }
 
-// down and up are the next steps of 1, 2, 5 from v on.
+// down and up return the next step of 1, 2, 5 below or above v.
 func down(v float64) float64 {
 	decade := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{5, 2} {
@@ -196,8 +195,7 @@ func up(v float64) float64 {
 	return 10 * decade
 }
 
-// ticks are the steps of 1, 2, 5 from lo to hi, or only the decades where those
-// are many.
+// ticks are the steps of 1, 2, 5 from lo to hi, or only the decades if there are many.
 func ticks(lo, hi float64) (ticks []float64) {
 	steps := []float64{1, 2, 5}
 	if math.Log10(hi/lo) > 3 {

@@ -1,14 +1,11 @@
-// Package report renders records for people who were not there. It makes one HTML page
-// that needs nothing but itself, the figures on it as SVG, a Markdown table, and
-// HdrHistogram's percentile files.
+// Package report renders records as a self-contained HTML page, SVG figures, Markdown
+// tables and HdrHistogram's percentile files.
 //
-//  1. [Group] the runs: one group for each set of lines that belong into one
-//     figure.
-//  2. Get the [Figure]s of a group from [Figures].
+//  1. [Group] the runs: one set for each group of lines that belong into one figure.
+//  2. Get the [Figure]s of a set from [Figures].
 //  3. Render: [HTML] for the page, [SVG], [Markdown], [Percentiles].
 //
-// All of it is made from records alone, so it can be made again, and the same
-// records give the same bytes.
+// Reports depend on the records alone: the same records give the same bytes.
 package report
 
 import (
@@ -30,7 +27,7 @@ type Set struct {
 	Title       string
 	Environment record.Environment
 	Series      []Lines
-	Invalid     []record.Record // left out of everything
+	Invalid     []record.Record // in none of the lines
 }
 
 // Lines is the records of one strategy.
@@ -98,8 +95,8 @@ type Median struct {
 	Interval bool
 }
 
-// leastTrials is how many trials an interval of 95 % needs: of five, the median lies
-// outside of all with more than one chance in twenty.
+// leastTrials is how many trials an interval of 95 % needs: with five, the median lies
+// outside the range of all of them with a probability of more than 5 %.
 const leastTrials = 6
 
 // Median returns the median of a unit over the trials.
@@ -120,8 +117,8 @@ func (l Level) Median(unit string) (Median, bool) {
 	return Median{of.Center, of.Lo, of.Hi, true}, true
 }
 
-// Histogram merges the trials' times: waits of an open load, handoffs of others. It is
-// nil without times.
+// Histogram merges the trials' times: waits for open loads and trials without handoffs,
+// handoffs for others. It is nil without times.
 func (l Level) Histogram() *hdrhistogram.Histogram {
 	sum := histogram.New()
 	for _, r := range l.Trials {
@@ -139,9 +136,9 @@ func (l Level) Histogram() *hdrhistogram.Histogram {
 	return sum
 }
 
-// Machines returns what a title adds to name the machine that made a record of runs: its
-// system, processor and GOMAXPROCS. It is "" if one machine made all of them. What is
-// not of one machine must not be taken for trials of the same thing.
+// Machines returns a function for the suffix of a title that names the machine of a record:
+// its system, processor and GOMAXPROCS. The suffix is "" if all records are from one machine.
+// It keeps records of different machines apart.
 func Machines(runs []record.Run) func(record.Run, record.Record) string {
 	machine := func(run record.Run, r record.Record) string {
 		e := run.Environment
@@ -159,8 +156,8 @@ func Machines(runs []record.Run) func(record.Run, record.Record) string {
 	return machine
 }
 
-// Title says in words what trials have in common that differ in contenders only. A
-// record without a strategy stands for all strategies.
+// Title describes what trials that differ only in contenders have in common. For a record
+// without a strategy it is the title for all strategies.
 func Title(r record.Record, s record.Server) string {
 	t := string(r.Workload)
 	if !r.Workload.Own() {

@@ -19,8 +19,8 @@ var pageText string
 
 var page = template.Must(template.New("page").Parse(pageText))
 
-// HTML writes a page with everything about the sets. It needs no other file and
-// no network. plan is what zkbench plan says about the records; "" leaves it out.
+// HTML writes a page about the sets. It needs no other file and no network. plan is the
+// output of zkbench plan for the records; "" omits that section.
 func HTML(w io.Writer, sets []Set, plan string) error {
 	data := struct {
 		Style template.CSS
@@ -117,11 +117,11 @@ func facts(e record.Environment) []pageFact {
 	return all
 }
 
-// answers are what a set may answer, one sentence each. The first three that it can are
-// its answer.
+// answers are sentences about a set, most important first. Answer uses the first three for
+// which the set has figures.
 var answers = []struct {
-	unit, format string // of the contenders and of what each strategy has
-	less         bool   // is better
+	unit, format string // the format takes the contenders and a ranking
+	less         bool   // lower values are better
 }{
 	{unit.Handoffs, "With %d contenders, handoffs per second were %s.", false},
 	{unit.Acquired, "With %d contenders, acquisitions per second were %s.", false},
@@ -135,8 +135,8 @@ var answers = []struct {
 
 const sentences = 3
 
-// Answer says in three sentences what a set shows, each in the longest line that all
-// strategies have a figure of.
+// Answer summarizes a set in up to three sentences, each for the longest line for which all
+// strategies have the figure.
 func Answer(s Set) string {
 	var said []string
 	for _, a := range answers {
@@ -147,8 +147,8 @@ func Answer(s Set) string {
 	return strings.Join(said, " ")
 }
 
-// ranking is what each strategy has in the longest line that all have, the best first.
-// It is "" if there is no such line.
+// ranking returns the values of all strategies in the longest line that all of them have, the
+// best first, and its contenders. text is "" if there is no such line.
 func ranking(s Set, of string, less bool) (text string, contenders int) {
 	values := map[int]map[string]float64{} // by contenders and strategy
 	for _, lines := range s.Series {
@@ -162,7 +162,7 @@ func ranking(s Set, of string, less bool) (text string, contenders int) {
 		}
 	}
 	for n, strategies := range values {
-		if n > 1 && len(strategies) == len(s.Series) { // one hands nothing to anybody
+		if n > 1 && len(strategies) == len(s.Series) { // a single contender makes no handoffs
 			contenders = max(contenders, n)
 		}
 	}

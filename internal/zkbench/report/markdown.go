@@ -48,14 +48,14 @@ type Table struct {
 	Rows [][]string
 }
 
-// TableOf returns the table of a set: a row for each number of contenders and
-// strategy, without columns that would be empty.
+// TableOf returns the table of a set: a row for each number of contenders and strategy,
+// without empty columns.
 func TableOf(s Set) Table { return tableOf(s, columns) }
 
-// MemoryOf returns the table of what sessions take in memory, by their number. It has
-// the resident memory of the processes that they live in (an embedded server included),
-// the same for each session, and by how much each grew the heap. Resident memory has
-// what the process takes anyway, so that only long lines tell what a session costs.
+// MemoryOf returns the table of the memory of sessions: the growth of the heap for each session,
+// and the resident memory of the processes in which they live, in total and for each session.
+// Resident memory includes an embedded server, and what the process needs without sessions. So
+// only long lines show what a session costs.
 func MemoryOf(s Set) Table { return tableOf(s, memoryColumns) }
 
 func tableOf(s Set, columns []column) Table {
@@ -160,10 +160,9 @@ var summaryUnits = []struct{ unit, name string }{
 }
 
 // Summary writes a short table of each set in Markdown, with a row for each number of
-// contenders. It has handoffs per second, their 99th percentile and watch events, of
-// one strategy beside those of the next. What was not measured is a dash. picture
-// returns the path of a figure for the page that the tables stand on; nil, or "" from
-// it, shows none.
+// contenders. For each strategy it has handoffs per second, their 99th percentile and watch
+// events. A missing value is a dash. picture returns the path of a figure, relative to the
+// page with the tables; if it is nil or returns "", there is no figure.
 func Summary(w io.Writer, sets []Set, picture func(set int, f Figure) string) error {
 	var b strings.Builder
 	for i, s := range sets {
@@ -203,7 +202,7 @@ func summaryOf(s Set) string {
 	fmt.Fprintf(&b, "\n|%s\n", strings.Repeat("---:|", 1+len(s.Series)*len(summaryUnits)))
 	for _, n := range contenders(s) {
 		if n < 2 {
-			continue // it hands nothing to anybody
+			continue // a single contender makes no handoffs
 		}
 		fmt.Fprintf(&b, "| %d |", n)
 		for _, lines := range s.Series {

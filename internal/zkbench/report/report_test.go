@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// recorded returns the small sweep that is kept for tests.
+// recorded returns the small recorded sweep.
 func recorded(t *testing.T) []record.Run {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "..", "testdata", "results", "small.jsonl"))
@@ -109,7 +109,7 @@ func TestFiguresAreWellFormedAndHaveAlternatives(t *testing.T) {
 	}
 }
 
-// Of fewer than six trials least and greatest are no interval of 95 %.
+// With fewer than six trials, the smallest and the largest are not a 95 % interval.
 func TestFewTrialsHaveNoInterval(t *testing.T) {
 	for _, trials := range []int{3, 5, 6} {
 		runs := recorded(t)
@@ -128,7 +128,7 @@ func TestFewTrialsHaveNoInterval(t *testing.T) {
 				t.Errorf("%d trials: bars: %v; want %v", trials, got, want)
 			}
 			if got := strings.Contains(svg, "95%"); got != want {
-				t.Errorf("%d trials: %s tells of intervals: %v; want %v", trials, f.Name, got, want)
+				t.Errorf("%d trials: %s mentions intervals: %v; want %v", trials, f.Name, got, want)
 			}
 			for _, s := range f.Series {
 				for _, p := range s.Points {
@@ -141,7 +141,7 @@ func TestFewTrialsHaveNoInterval(t *testing.T) {
 	}
 }
 
-// The page answers before it shows, and shows before it lists.
+// The page has the answer first, then figures, then tables.
 func TestPageBeginsWithTheAnswer(t *testing.T) {
 	text := string(page(t))
 	last := 0
@@ -173,7 +173,7 @@ func TestPageNeedsNothingElse(t *testing.T) {
 	}
 }
 
-// Medians over the trials of two machines, or of two networks, would be of neither.
+// A median over trials of two machines, or of two networks, would describe neither.
 func TestMachinesAndDelaysAreReportedApart(t *testing.T) {
 	for what, change := range map[string]func(*record.Run){
 		"another processor": func(r *record.Run) { r.Environment.CPU = "Other" },
@@ -219,8 +219,7 @@ func TestInvalidTrialsAreLeftOutAndListed(t *testing.T) {
 	}
 }
 
-// crowded is a figure of lines that coincide, with long names, a long title and values of
-// all sizes.
+// crowded is a figure with lines that coincide, long names, a long title and values of all sizes.
 func crowded() report.Figure {
 	f := report.Figure{Name: "f", Title: "Processor time of the servers per operation, and more", X: "contenders", Y: "y", Unit: unit.Bytes}
 	for _, name := range []string{"handoff, 10000 contenders", "herd, 100 contenders", "predecessor, 10000 contenders"} {
@@ -235,9 +234,9 @@ func crowded() report.Figure {
 
 var textOf = regexp.MustCompile(`<text([^>]*) x="([0-9.]+)" y="([0-9.]+)"([^>]*)>([^<]*)</text>`)
 
-// No text of a figure is cut by its edge or lies over another: a letter of a wide font is
-// eight wide.
-func TestTextsOfAFigureHaveRoom(t *testing.T) {
+// No text of a figure crosses its edge or another text. A letter of a wide font has a width of
+// eight.
+func TestTextsOfAFigureFit(t *testing.T) {
 	var svg strings.Builder
 	if err := report.SVG(&svg, crowded()); err != nil {
 		t.Fatal(err)
@@ -289,7 +288,7 @@ func TestTicksOfAFigureHaveOneForm(t *testing.T) {
 	}
 }
 
-// The marks of lines that coincide lie beside each other.
+// The marks of lines that coincide are next to each other.
 func TestLinesThatCoincideAreAllSeen(t *testing.T) {
 	var svg strings.Builder
 	if err := report.SVG(&svg, crowded()); err != nil {

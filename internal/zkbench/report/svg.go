@@ -14,12 +14,12 @@ import (
 // Sizes of a figure, in SVG's units; a page scales them.
 const (
 	width, height            = 720, 420
-	left, right, top, bottom = 82, 30, 58, 54 // of what is drawn, to the edges; each row of the legend after the first adds to the top
+	left, right, top, bottom = 82, 30, 58, 54 // margins; each further row of the legend adds to the top
 	inset                    = 12             // of the first and the last point
 	legendRow                = 20
 )
 
-// Style is how figures look, light and dark. A page has it once for all.
+// Style is the style sheet of figures, light and dark. A page has it once.
 const Style = `
 .zk{--bg:#fff;--fg:#1b1f24;--grid:#d5dae0;--s0:#0b62c4;--s1:#b3400a;--s2:#1a7f37;--s3:#7b3fb5;font-family:system-ui,sans-serif;font-size:13px}
 @media (prefers-color-scheme:dark){.zk{--bg:#14181d;--fg:#e6eaef;--grid:#39424c;--s0:#6cb2ff;--s1:#ff9d66;--s2:#63d07f;--s3:#c79bf2}}
@@ -30,11 +30,11 @@ const Style = `
 .zk .mark{fill:var(--c);stroke:var(--bg);stroke-width:1}
 `
 
-// SVG writes a figure as a file of its own. The same figure gives the same bytes.
+// SVG writes a figure as a separate file. The same figure gives the same bytes.
 func SVG(w io.Writer, f Figure) error { return f.svg(w, f.Name, true) }
 
-// svg writes a figure. id makes its labels unique on a page; alone, it brings its
-// style along.
+// svg writes a figure. id makes its labels unique on a page. If alone is set, the figure
+// contains its style.
 func (f Figure) svg(w io.Writer, id string, alone bool) error {
 	d := &drawing{Figure: f}
 	d.x0, d.x1, d.y0, d.y1 = f.bounds()
@@ -58,13 +58,13 @@ type drawing struct {
 	Figure
 	strings.Builder
 	x0, x1, y0, y1 float64
-	words          []point // of the legend, one for each series
-	top            float64 // of what is drawn
+	words          []point // positions in the legend, one for each series
+	top            float64 // of the drawing area
 }
 
 type point struct{ x, y float64 }
 
-// letter is how wide a letter of a wide font is.
+// letter is the width of a letter in a wide font.
 const letter = 8
 
 func (d *drawing) legend() {
@@ -98,7 +98,7 @@ func (d *drawing) axes() {
 			d.x(v), d.top, height-bottom, d.x(v), height-bottom+18, d.tick(v))
 	}
 	fmt.Fprintf(d, `<text x="%d" y="%d" text-anchor="middle">%s (logarithmic)</text>`+"\n", (left+width-right)/2, height-12, html.EscapeString(d.X))
-	y := "logarithmic scale" // of what the title says
+	y := "logarithmic scale" // the title names the unit
 	if d.Y != d.Title {
 		y = d.Y + " (logarithmic)"
 	}
@@ -108,7 +108,7 @@ func (d *drawing) axes() {
 	}
 }
 
-// tickOf writes a value of the Y axis: all in one form, 1k as 10k.
+// tickOf formats a value of the Y axis. All have the same form: 1k, 10k.
 func tickOf(of string, v float64) string {
 	text := unit.Quantity(of, v)
 	if v < 1000 || strings.HasSuffix(of, "ns/op") || strings.HasSuffix(of, "-ns") {
@@ -130,10 +130,10 @@ func (d *drawing) xTicks() (all []float64) {
 	return all
 }
 
-// series draws a line with its marks, error bars and its word in the legend.
+// series draws a line with its marks, its error bars and its entry in the legend.
 func (d *drawing) series(i int, s Series) {
 	fmt.Fprintf(d, `<g class="s%d"><path class="line" d="`, i%4)
-	// Beside each other, so that none hides another that has the same values.
+	// Series are shifted, so that none hides another with the same values.
 	aside := 7 * (float64(i) - float64(len(d.Series)-1)/2)
 	for j, p := range s.Points {
 		fmt.Fprintf(d, "%c%.1f %.1f", "ML"[min(j, 1)], d.x(p.X)+aside, d.y(p.Value))
@@ -151,7 +151,7 @@ func (d *drawing) series(i int, s Series) {
 	fmt.Fprintf(d, `<text stroke="none" x="%.0f" y="%.0f">%s</text></g>`+"\n", at.x+32, at.y+4, html.EscapeString(s.Name))
 }
 
-// mark draws a point in the shape of its line: colours alone would not do.
+// mark draws a point. Each series has a shape, because not all readers see the colours.
 func (d *drawing) mark(i int, x, y float64) {
 	switch i % 4 {
 	case 0:

@@ -1,8 +1,7 @@
 // Package slo finds the largest load under an objective. It doubles the load until the
 // objective is missed. Then it halves the gap between the last pass and the first fail
-// until that is small enough. Every load is probed several times and judged by the
-// median, because a single probe that meets a neighbour's noise would send the search
-// the wrong way for good.
+// until the gap is small enough. It probes each load several times and judges by the
+// median, because one disturbed probe would send the whole search the wrong way.
 package slo
 
 import (
@@ -13,17 +12,17 @@ import (
 	"slices"
 )
 
-// ErrMissed is returned by a probe under which the load could not be sustained at
-// all: it counts as infinitely far from the objective.
+// ErrMissed is what a probe returns if the load could not be sustained at all. It counts as
+// infinitely far from the objective.
 var ErrMissed = errors.New("the load could not be sustained")
 
-// Search says where to look. Loads are whole numbers: contenders, or arrivals a
-// second.
+// Search is the range and the goal of a search. Loads are whole numbers: contenders, or
+// arrivals a second.
 type Search struct {
-	From, To int // the first load that is tried, and the greatest
-	// Limit is what the median of the probes must not exceed.
+	From, To int // the first load to try, and the largest
+	// Limit is the objective: the median of the probes must not exceed it.
 	Limit float64
-	// Probes is how many there are at each load, at least 1.
+	// Probes is how many probes each load gets, at least 1.
 	Probes int
 	// Precision ends the search when the first fail is within this share of the
 	// last pass: 0.05 is 5 %.
@@ -37,7 +36,7 @@ type Level struct {
 	Passed bool
 }
 
-// Median is the median of the level's probes, the worse one of two middle ones.
+// Median is the median of the level's probes, the worse of two middle ones.
 func (l Level) Median() float64 {
 	return slices.Sorted(slices.Values(l.Values))[len(l.Values)/2]
 }
@@ -45,12 +44,12 @@ func (l Level) Median() float64 {
 // Result is what a search found.
 type Result struct {
 	Levels []Level // in the order in which they were tried
-	// LastPass is the greatest load that passed below FirstFail, the smallest that
-	// failed. 0 stands for no such load.
+	// FirstFail is the smallest load that failed, and LastPass the largest below it that
+	// passed. Each is 0 if no load failed, or passed.
 	LastPass, FirstFail int
 }
 
-// Check says what is wrong with a search.
+// Check returns an error if the search cannot run.
 func (s Search) Check() error {
 	switch {
 	case s.From < 1 || s.To < s.From:
@@ -63,9 +62,8 @@ func (s Search) Check() error {
 	return nil
 }
 
-// Run searches. probe puts a load on and returns the figure of the objective. With
-// an error of it other than ErrMissed the search ends, and the result is what was
-// found until then.
+// Run searches. probe runs a load and returns the figure of the objective. An error other
+// than ErrMissed ends the search; the result is then what was found so far.
 func (s Search) Run(ctx context.Context, probe func(ctx context.Context, load int) (float64, error)) (Result, error) {
 	var r Result
 	if err := s.Check(); err != nil {

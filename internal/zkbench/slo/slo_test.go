@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/slo"
 )
 
-// search returns one that can find any load.
+// search returns a search that can find any load.
 func search() slo.Search {
 	return slo.Search{From: 1, To: 1000, Limit: 100, Probes: 3, Precision: 1e-9}
 }

@@ -19,16 +19,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Narrow is a width that every terminal has.
+// Narrow is a width that fits every terminal.
 const Narrow = 80
 
-// Write writes a short table for people: the medians of the valid records of each
-// combination. The strategies of one combination stand below each other, with their
-// speed relative to the first: see row.speed. Without records it writes nothing. It leaves
-// out a column that has no value in any row.
+// Write writes a short table: the medians of the valid records of each combination. The
+// strategies of one combination follow each other, with their speed relative to the first:
+// see row.speed. Without records it writes nothing. It omits a column without any value.
 //
-// A table that is wider than width leaves out columns, the least important first, and
-// says which. A width of 0 has room for all.
+// If the table is wider than width, Write omits columns, the least important first, and
+// names them. A width of 0 is unlimited.
 func Write(w io.Writer, records []record.Record, width int) error {
 	if len(records) == 0 {
 		return nil
@@ -48,7 +47,7 @@ func Write(w io.Writer, records []record.Record, width int) error {
 		}
 	}
 	shown = slices.DeleteFunc(shown, func(f filled) bool {
-		return !f.tells() && (f.cells[1] == none || f.head == "delay" && rows[0].Delay == 0)
+		return !f.varies() && (f.cells[1] == none || f.head == "delay" && rows[0].Delay == 0)
 	})
 	shown, left := fit(shown, width)
 	lines := make([][]string, len(rows)+1)
@@ -78,11 +77,12 @@ func (f filled) width() int {
 	return n + len(gap)
 }
 
-func (f filled) tells() bool {
+// varies reports whether the rows differ in the column.
+func (f filled) varies() bool {
 	return slices.ContainsFunc(f.cells[1:], func(cell string) bool { return cell != f.cells[1] })
 }
 
-// fit returns the columns that there is room for, and the heads of the others.
+// fit returns the columns that fit into width, and the heads of the others.
 func fit(all []filled, width int) (shown []filled, left []string) {
 	total := -len(gap)
 	for _, c := range all {
@@ -104,7 +104,7 @@ func fit(all []filled, width int) (shown []filled, left []string) {
 func expendable(shown []filled) int {
 	least := -1
 	for i, c := range shown {
-		if c.key && c.tells() {
+		if c.key && c.varies() {
 			continue
 		}
 		if least < 0 || c.importance < shown[least].importance {
@@ -119,7 +119,7 @@ const none = "-"
 
 type row struct {
 	record.Record
-	runs []record.Record // that are valid
+	runs []record.Record // the valid ones
 }
 
 func rows(records []record.Record) []row {
@@ -173,10 +173,10 @@ func (r row) median(of string) (float64, bool) {
 	return (values[(n-1)/2] + values[n/2]) / 2, true
 }
 
-// speed is how many times as fast a row is as another: the median of the ratios of their
-// times, each trial with each, and an interval of 95 %. It is ~ where the U test does not
-// find a difference, as benchstat's is. The interval is that test's own: where the test
-// finds one, 1 is not in it.
+// speed compares a row with the baseline: the median of the ratios of their times, each trial
+// with each, and its 95 % interval. It is ~ if the U test finds no difference, as in benchstat.
+// The interval belongs to that test: if the test finds a difference, the interval does not
+// contain 1.
 func (r row) speed(baseline row) string {
 	mine, base := r.values(unit.Time), baseline.values(unit.Time)
 	switch {
@@ -204,8 +204,8 @@ func (r row) speed(baseline row) string {
 type column struct {
 	head string
 	cell func(r, baseline row) string
-	// importance decides what goes first. A key stays where its values differ between
-	// rows, however little room there is.
+	// importance decides which column is omitted first: the least important. A key column
+	// is never omitted if its values differ between rows.
 	importance int
 	key        bool
 }
@@ -232,7 +232,7 @@ var columns = []column{
 	median("MB rss", unit.RSS, 6),
 }
 
-// wait is a column of medians of what has no handoffs.
+// wait is a column of medians for workloads without handoffs.
 func wait(head, of string, importance int) column {
 	c := median(head, of, importance)
 	cell := c.cell
@@ -256,9 +256,9 @@ func median(head, of string, importance int) column {
 
 const gap = "  "
 
-// Align returns rows of as many cells each as lines with columns. The first left
-// columns are aligned to the left, as words are. The others are aligned to the right,
-// as numbers are.
+// Align returns rows, each with the same number of cells, as lines with columns. The first
+// left columns are aligned to the left, as words are, and the others to the right, as
+// numbers are.
 func Align(rows [][]string, left int) string {
 	var widths []int
 	for _, row := range rows {

@@ -36,7 +36,7 @@ func drained(strategy recipes.Strategy, contenders int, handoff time.Duration) r
 	return r
 }
 
-// records are of several combinations, not in the order of a table.
+// records has several combinations, not in the order of a table.
 func records() []record.Record {
 	alone := drained(recipes.Herd, 2, 400*time.Microsecond)
 	alone.Contenders, alone.Operations, alone.Elapsed, alone.Handoff = 1, 100, 100*time.Millisecond, histogram.New()
@@ -86,21 +86,21 @@ func TestTableFitsItsWidth(t *testing.T) {
 				t.Errorf("%q is neither in a table of width %d nor named:\n%s(%s", name, width, text, left)
 			}
 		}
-		// What differs between rows, and what the table is about.
+		// Columns that differ between rows, and the result itself, stay.
 		for _, name := range []string{"recipe", "workload", "via", "contenders", "strategy", "handoffs/s"} {
 			if width >= 80 && !strings.Contains(head, name) {
 				t.Errorf("a table of width %d has no %q", width, name)
 			}
 		}
 	}
-	// What is the same everywhere goes first.
+	// Columns with equal values are omitted first.
 	text := written(t, 130, drained(recipes.Herd, 9, time.Second), drained(recipes.Predecessor, 9, time.Second))
 	if head, _, _ := strings.Cut(text, "\n"); strings.Contains(head, "via") || !strings.Contains(head, "reads/op") {
 		t.Errorf("of one transport:\n%s", text)
 	}
 }
 
-// repeated returns trials of a strategy, with handoffs of those microseconds.
+// repeated returns trials of a strategy, with handoffs of that many microseconds.
 func repeated(strategy recipes.Strategy, micros ...int) (all []record.Record) {
 	for _, n := range micros {
 		all = append(all, drained(strategy, 10, time.Duration(n)*time.Microsecond))
@@ -108,7 +108,7 @@ func repeated(strategy recipes.Strategy, micros ...int) (all []record.Record) {
 	return all
 }
 
-// Where benchstat says ~, so does the table.
+// The table shows ~ where benchstat does.
 func TestSpeedIsShownWhereItDiffers(t *testing.T) {
 	herd := []int{400, 410, 390, 405, 395, 400}
 	for _, tt := range []struct {
@@ -130,7 +130,7 @@ func TestSpeedIsShownWhereItDiffers(t *testing.T) {
 	}
 }
 
-// An open load has no handoffs: the time that an acquisition waits is its latency.
+// An open load has no handoffs; its latency is the wait of an acquisition.
 func TestOpenLoadsShowTheirWaits(t *testing.T) {
 	open := record.Record{
 		Recipe: load.Lock, Workload: load.Open, Strategy: recipes.Handoff, Contenders: 4, Rate: 50, Transport: "direct", Procs: 2,
@@ -153,7 +153,7 @@ func TestOpenLoadsShowTheirWaits(t *testing.T) {
 	}
 }
 
-func TestTableLeavesOutWhatIsInvalid(t *testing.T) {
+func TestTableLeavesOutInvalidTrials(t *testing.T) {
 	slow, fast := drained(recipes.Herd, 3, time.Hour), drained(recipes.Herd, 3, time.Second)
 	slow.Invalid = []string{"busy"}
 	if got, want := written(t, 0, slow, fast), written(t, 0, fast); got != want {

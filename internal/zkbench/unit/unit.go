@@ -1,4 +1,4 @@
-// Package unit names the figures of a record, as they stand in its files.
+// Package unit names the figures of a record, as its files have them.
 package unit
 
 import (
@@ -10,8 +10,8 @@ import (
 	"golang.org/x/perf/benchunit"
 )
 
-// Units of the metrics, in the order in which they are written. An op is a
-// handoff; of a contender that is alone it is a turn (acquire and release).
+// Units of the metrics, in the order in which they are written. An op is a handoff; for a
+// single contender it is a turn (acquire and release).
 const (
 	Time       = "ns/op"
 	Handoffs   = "handoffs/s"
@@ -21,17 +21,17 @@ const (
 	WaitP99    = "p99-wait-ns"
 	Reads      = "reads/op"
 	Writes     = "writes/op"
-	Syncs      = "syncs/op" // questions to the leader that are no transaction
+	Syncs      = "syncs/op" // requests to the leader without a transaction
 	Events     = "watch-events/op"
 	Bytes      = "response-bytes/op"
-	Fallbacks  = "fallbacks/op"   // of recipes.Handoff: listings after all
-	Asked      = "asked/op"       // grants that had to ask the leader
+	Fallbacks  = "fallbacks/op"   // handoffs by recipes.Handoff that needed a listing
+	Asked      = "asked/op"       // grants that waited for a sync with the leader
 	Acquired   = "acquisitions/s" // of an open load
 	Ops        = "ops/s"          // of workloads of rounds
 	ServiceP50 = "p50-service-ns" // of an open load, and of rounds
 	ServiceP99 = "p99-service-ns"
 	LateP99    = "p99-late-ns" // behind schedule
-	TurnsMin   = "min-turns"   // of the contender that had fewest
+	TurnsMin   = "min-turns"   // of the contender with the fewest
 	TurnsMax   = "max-turns"
 	TurnsCV    = "cv-turns" // standard deviation over mean: 0 is fair
 	Packets    = "server-packets/op"
@@ -39,16 +39,16 @@ const (
 	ServerCPU  = "server-cpu-ns/op"
 	HostCPU    = "host-cpu-ns/op"  // of this process
 	OtherCPU   = "other-cpu-ns/op" // of the processes that sessions go through
-	RSS        = "MB-rss"          // of the whole process, all enrolled
-	Session    = "MB-heap/session" // and by how much each session grew it
+	RSS        = "MB-rss"          // of the whole process, when all have joined
+	Session    = "MB-heap/session" // growth of heap and stacks for each session
 	RSSEach    = "MB-rss/session"  // MB-rss over the number of sessions
 )
 
-// Invalid is the configuration line of results that are invalid; it says why. Programs
-// that compare results do not mix different configurations.
+// Invalid is the key of the configuration line that marks invalid results, with the reason.
+// Programs that compare results do not mix different configurations.
 const Invalid = "invalid"
 
-// Quantity writes a value in its unit for people, with three or four digits.
+// Quantity formats a value of a unit with three or four digits.
 func Quantity(unit string, v float64) string {
 	switch {
 	case strings.HasSuffix(unit, "-ns") || strings.Contains(unit, "ns/op"):

@@ -1,23 +1,23 @@
-// Package workers has several processes, on several machines, run the same trials
-// together. They find each other at a path in ZooKeeper. They begin and end each trial
-// at a double barrier, and give what they measured to the first of them.
+// Package workers lets several processes, on several machines, run the same trials together.
+// The processes, called workers, meet at a path in ZooKeeper. They begin and end each trial at
+// a double barrier, and give their records to the first worker.
 //
-//  1. [Join] with a session that has no other use. Every worker is given a number.
-//     Join returns when all are there and agree about what to run.
-//  2. For each trial: [Crew.Begin] before its measured part, [Crew.End] after it,
-//     and [Crew.Give] its record. The worker with number 1 gets all of them back.
-//  3. [Crew.Finish] when all is done; [Crew.Close] in any case.
+//  1. [Join] with a session that has no other use. It assigns the worker a number, and
+//     returns when all workers have joined and agree about the experiment.
+//  2. For each trial: [Crew.Begin] before its measured part, [Crew.End] after it, and
+//     [Crew.Give] with its record. Worker 1 gets all records back.
+//  3. [Crew.Finish] at the end of the run; [Crew.Close] in any case.
 //
-// All recipes are this project's own. A Group tells who is there. The records travel in
-// its data, which is ephemeral: a run that dies leaves nothing behind. A DoubleBarrier
-// is for beginning and ending together.
+// Workers use this project's own recipes. A Group has the workers as members, and their
+// records as its data, which is ephemeral: a run that dies leaves nothing behind. Double
+// barriers synchronize the workers.
 //
-// # When a worker is missing
+// # Missing workers
 //
-// Each has the time of Config.Patience to come to where the others wait. A worker
-// whose session ends (its process died, or was interrupted) is noticed by a watch:
-// at once if it closed it, else when its session timeout has passed. In either case
-// the others end with an [AbsentError], which names who is missing.
+// If a worker does not come to a meeting within Config.Patience, the others return an error.
+// They watch the Group. If a worker's session ends, because its process died or was
+// interrupted, they end with an [AbsentError] that names it. If it did not close the session,
+// that takes its session timeout.
 package workers
 
 import (
@@ -37,40 +37,39 @@ type Config struct {
 	Path string
 	// Size is how many workers there are.
 	Size int
-	// About is this process to people: its host and its process id.
+	// About describes this process in messages: its host and its process id.
 	About string
-	// Experiment is what this worker is going to run, as text that is equal for
-	// all workers of one run, and readable where it is not.
+	// Experiment describes what this worker will run. The text must be equal for all
+	// workers of a run; if it is not, the error shows it.
 	Experiment string
-	// Root is below what path the trials of this process would lie. All workers use
-	// the first worker's.
+	// Root is this worker's path for trials. All workers use that of worker 1.
 	Root string
-	// Patience is for how long a worker waits for others at each meeting.
+	// Patience is how long a worker waits for others at each meeting.
 	Patience time.Duration
 }
 
-// Crew is the workers of a run, as one of them sees it. Its methods are for one
-// goroutine, but Context, Number and Root.
+// Crew is one worker's view of the workers of a run. Only Context, Number and Root may be
+// called by several goroutines.
 type Crew struct {
 	cfg        Config
 	number     int
 	membership recipes.Membership
 	group      recipes.Group
 	barrier    recipes.DoubleBarrier // where trials begin and end
-	given      recipes.DoubleBarrier // where parts are given
+	given      recipes.DoubleBarrier // where records are given
 
 	hello   message
-	crew    map[int]member // complete, as it was when all were there
+	crew    map[int]member // all workers, as of Join
 	running recipes.Passage
 
 	ctx  context.Context
 	stop context.CancelCauseFunc
-	done chan struct{} // closed when nobody watches any more
+	done chan struct{} // closed when watch has returned, or was not started
 }
 
-// Join makes this process the first worker that is not there yet, and returns when all
-// are. The session should have no other use. Its timeout is how long the others take to
-// notice that this process died. On an error the process is no worker.
+// Join takes the first free number, and returns when all workers have joined. The session
+// should have no other use. If this process dies, the others notice it after the session's
+// timeout. On error the process is not a worker.
 func Join(ctx context.Context, s recipes.Recipes, cfg Config) (*Crew, error) {
 	c := &Crew{cfg: cfg, done: make(chan struct{})}
 	var err error
@@ -112,11 +111,11 @@ func (c *Crew) take(ctx context.Context, s recipes.Recipes) error {
 		c.number, c.group, c.membership = number, group, m
 		return nil
 	}
-	return fmt.Errorf("all %d places for workers at %s are taken: another run meets there, or one died a moment ago; give another path, or try again when its sessions have timed out",
+	return fmt.Errorf("all %d numbers of workers at %s are taken by another run, or by one that died just now; give another path, or try again after its session timeout",
 		c.cfg.Size, c.cfg.Path)
 }
 
-// roll waits until all workers are there, and has the rest of their lives watched.
+// roll waits until all workers have joined, and then starts to watch them.
 func (c *Crew) roll() error {
 	views, err := c.group.Watch(c.ctx)
 	if err != nil {
@@ -124,7 +123,7 @@ func (c *Crew) roll() error {
 		return fmt.Errorf("watch the workers at %s: %w", c.cfg.Path, err)
 	}
 	var crew map[int]member
-	var patience <-chan time.Time // with the others: it begins when this worker sees itself
+	var patience <-chan time.Time // begins with the first view
 	for len(crew) < c.cfg.Size {
 		select {
 		case members, ok := <-views:
@@ -149,13 +148,13 @@ func (c *Crew) roll() error {
 	c.crew = crew
 	go c.watch(views)
 	if err := c.agree(); err != nil {
-		c.part(c.ctx) // so that all of them see all experiments
+		c.part(c.ctx) // so that all workers can compare all experiments
 		return err
 	}
 	return nil
 }
 
-// watch ends the crew's context when one of the workers has gone.
+// watch cancels the crew's context when a worker leaves.
 func (c *Crew) watch(views <-chan []recipes.Member) {
 	defer close(c.done)
 	for members := range views {
@@ -165,7 +164,7 @@ func (c *Crew) watch(views <-chan []recipes.Member) {
 			return
 		}
 		for number, was := range c.crew {
-			// One that came back under the same number is another.
+			// Another process may have taken the number since.
 			if now[number].token != was.token {
 				delete(now, number)
 			}
@@ -178,7 +177,7 @@ func (c *Crew) watch(views <-chan []recipes.Member) {
 	c.stop(errors.New("the session with which this worker meets the others has ended"))
 }
 
-// absent is about those who are not in present.
+// absent returns the error for the workers that are not in present.
 func (c *Crew) absent(when string, present map[int]member) *AbsentError {
 	e := &AbsentError{When: when}
 	for number := 1; number <= c.cfg.Size; number++ {
@@ -199,17 +198,17 @@ func (c *Crew) agree() error {
 	first := c.crew[1]
 	for number := 2; number <= c.cfg.Size; number++ {
 		if m := c.crew[number]; m.Experiment != first.Experiment {
-			return fmt.Errorf("the workers were told to run different experiments; start all with the same flags:\n%s: %s\n%s: %s",
+			return fmt.Errorf("the workers have different experiments; start all with the same flags:\n%s: %s\n%s: %s",
 				first.describe(1), first.Experiment, m.describe(number), m.Experiment)
 		}
 	}
 	return nil
 }
 
-// Number is this worker's, from 1. Number 1 gets what the others give.
+// Number is this worker's number, from 1. Worker 1 gets the records of the others.
 func (c *Crew) Number() int { return c.number }
 
-// Root is where the trials of this run lie.
+// Root is the path below which the trials of this run have theirs.
 func (c *Crew) Root() string { return c.crew[1].Root }
 
 // Workers describes all workers, in the order of their numbers.
@@ -220,15 +219,15 @@ func (c *Crew) Workers() (all []string) {
 	return all
 }
 
-// Context ends when the context of Join does, or when a worker has gone; then its
-// cause is an [AbsentError].
+// Context ends with the context of Join, or when a worker leaves. Its cause is then an
+// [AbsentError].
 func (c *Crew) Context() context.Context { return c.ctx }
 
-// message is the data of a member of the group: first who it is, later also what
-// it measured.
+// message is the data of a member of the group: first about the worker, later also with its
+// record.
 type message struct {
-	About      string `json:"about"`      // the process, for people
-	Experiment string `json:"experiment"` // what it is going to run
+	About      string `json:"about"`      // see Config
+	Experiment string `json:"experiment"` // see Config
 	Root       string `json:"root"`
 	Trial      int    `json:"trial,omitempty"`
 	Part       []byte `json:"part,omitempty"` // see encode
@@ -243,8 +242,7 @@ type member struct {
 
 func (m member) describe(number int) string { return fmt.Sprintf("worker %d (%s)", number, m.About) }
 
-// crewOf returns the workers among the members of the group, by number; those that
-// are not there are absent from it.
+// crewOf returns the workers among the members of the group, by number.
 func crewOf(members []recipes.Member, size int) (map[int]member, error) {
 	crew := map[int]member{}
 	for _, m := range members {
@@ -262,15 +260,15 @@ func crewOf(members []recipes.Member, size int) (map[int]member, error) {
 	return crew, nil
 }
 
-// AbsentError says that the run cannot go on, because not everybody is there.
+// AbsentError reports that the run cannot continue, because workers are missing.
 type AbsentError struct {
-	When    string   // such as "to begin"
-	Missing []string // who is missing, as "worker 2"; with who that was, if it was ever there
-	Present []string // who is there
+	When    string   // such as "the run ends"
+	Missing []string // such as "worker 2", with its description if it had joined
+	Present []string
 }
 
 func (e *AbsentError) Error() string {
-	present := "nobody else is there"
+	present := "no worker is there"
 	if len(e.Present) > 0 {
 		present = "there are " + strings.Join(e.Present, ", ")
 	}

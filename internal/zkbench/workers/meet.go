@@ -28,8 +28,8 @@ func (c *Crew) Begin(ctx context.Context) (err error) {
 // End returns when all workers have called it, after Begin.
 func (c *Crew) End(ctx context.Context) error { return c.exit(ctx, c.running, "end a trial") }
 
-// Give gives a record to the worker with number 1. That one gets all of them, in
-// the order of the workers' numbers; others get nil.
+// Give gives a record to worker 1. For worker 1 it returns the records of all workers, in the
+// order of their numbers; for the others it returns nil.
 func (c *Crew) Give(ctx context.Context, r record.Record) ([]record.Record, error) {
 	if err := c.put(ctx, r); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (c *Crew) put(ctx context.Context, r record.Record) error {
 	}
 	err = c.membership.Update(ctx, data)
 	if errors.Is(err, recipes.ErrTooLarge) {
-		return fmt.Errorf("what this worker measured in trial %d (%d grants, %d bytes compressed) does not fit into a znode; give a shorter -duration, a longer -hold or fewer -contenders: %w",
+		return fmt.Errorf("the record of this worker for trial %d (%d grants, %d bytes compressed) does not fit into a znode; give a shorter -duration, a longer -hold or fewer -contenders: %w",
 			r.Trial, len(r.Grants), len(part), err)
 	}
 	return c.cause(ctx, err)
@@ -93,30 +93,30 @@ func (c *Crew) collect(ctx context.Context, trial int) ([]record.Record, error) 
 	return all, nil
 }
 
-// Finish returns when all workers have called it, and has this one leave. It is for
-// the end of a run: from then on nobody misses anybody. Nobody waits for long, since
-// whoever has not come by then has nothing to give any more.
+// Finish ends the run: it waits until all workers have called it, and then leaves, so that no
+// worker reports another as missing. It waits at most ten seconds, because all records have
+// been given by then.
 func (c *Crew) Finish(ctx context.Context) {
 	c.part(ctx)
 	c.Close()
 }
 
-// part waits until all workers are about to leave, so that none finds another
-// missing that has left for the same reason.
+// part waits until all workers are about to leave, so that none reports another as missing
+// that has left for the same reason.
 func (c *Crew) part(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
 	_, _ = c.given.Enter(ctx, nil)
 }
 
-// Close has this worker leave. The others, unless they are at Finish, will find it
-// missing. It may be called again.
+// Close makes this worker leave. Workers that are not in Finish then report it as missing.
+// Close may be called again.
 func (c *Crew) Close() {
 	c.stop(nil)
 	<-c.done
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
-	_ = c.membership.Leave(ctx) // its session's end will do it
+	_ = c.membership.Leave(ctx) // if it fails, the end of the session removes the member
 }
 
 func (c *Crew) enter(ctx context.Context, b recipes.DoubleBarrier, what string) (recipes.Passage, error) {
@@ -132,12 +132,13 @@ func (c *Crew) exit(ctx context.Context, p recipes.Passage, what string) error {
 	return c.cause(ctx, p.Leave(ctx))
 }
 
-// late is about workers that live and do not come.
+// late is the error for workers whose sessions are alive but that do not come.
 func (c *Crew) late(what string) error {
-	return fmt.Errorf("worker %d waited %v for the others to %s, and not all of them came, though their sessions live", c.number, c.cfg.Patience, what)
+	return fmt.Errorf("worker %d waited %v for the others to %s, but not all of them came, though their sessions are alive", c.number, c.cfg.Patience, what)
 }
 
-// cause is why ctx ended if err is one and it did, and err otherwise.
+// cause returns nil for a nil err, and otherwise the cause of ctx or of the crew's context, if
+// one of them is done, or else err.
 func (c *Crew) cause(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -145,9 +146,10 @@ func (c *Crew) cause(ctx context.Context, err error) error {
 	return cmp.Or(context.Cause(ctx), context.Cause(c.ctx), err)
 }
 
-// part is a record as it is given, by gob, compressed. Record is JSON, which has no grants.
-// Those are apart by what changes little from one to the next: the difference to the token
-// before, to the grant before, and the times from there.
+// part is a record as workers give it, in gob, compressed. Record is JSON, without grants.
+// Grants has four columns that change little from one grant to the next. They are the
+// differences to the previous token and grant, the time from joining to the grant, and the time
+// from there to leaving.
 type part struct {
 	Record []byte
 	Grants [4][]int64
@@ -177,7 +179,7 @@ func encode(r record.Record) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// maxPart bounds what a part is decompressed to.
+// maxPart limits the decompressed size of a part.
 const maxPart = 16 << 20
 
 func decode(data []byte) (r record.Record, err error) {

@@ -37,8 +37,8 @@ func TestPartArrivesAsItWas(t *testing.T) {
 	}
 }
 
-// FuzzDecode has parts that no worker has made: each is refused, or is a record
-// that can be encoded again.
+// FuzzDecode decodes arbitrary bytes. decode refuses them, or returns a record that can be encoded
+// again.
 func FuzzDecode(f *testing.F) {
 	data, err := encode(measured())
 	if err != nil {

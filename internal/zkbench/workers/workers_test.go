@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// meeting is a server, and where the workers of a test meet on it. It is in a bubble:
-// what anybody waits for takes no time, and patience ends only where nothing happens.
+// meeting is a server and a path on it for the workers of a test. It runs in a bubble of package
+// synctest: waiting takes no time, and patience ends only if nothing else can happen.
 type meeting struct {
 	*testing.T
 	server *zkserver.Server
@@ -65,7 +65,7 @@ func config(i, n int) workers.Config {
 	}
 }
 
-// join has n processes join side by side, by what change makes of their configurations.
+// join lets n processes join at once, with configurations that change has changed.
 func (m meeting) join(n int, change func(i int, cfg *workers.Config), joined func(i int, s recipes.Client, c *workers.Crew, err error)) {
 	m.Helper()
 	var joining sync.WaitGroup
@@ -83,7 +83,7 @@ func (m meeting) join(n int, change func(i int, cfg *workers.Config), joined fun
 	joining.Wait()
 }
 
-// meet has n processes join, with the sessions that they meet with.
+// meet lets n processes join, and returns their sessions too.
 func (m meeting) meet(n int) ([]*workers.Crew, []recipes.Client) {
 	m.Helper()
 	crews, sessions := make([]*workers.Crew, n), make([]recipes.Client, n)
@@ -186,7 +186,7 @@ func TestWorkersMeasureOneLineTogether(t *testing.T) {
 	})
 }
 
-// A worker that is missing is named, if only by its number.
+// A missing worker is named, at least by its number.
 func TestWorkerThatNeverComesIsNamed(t *testing.T) {
 	at(t, func(m meeting) {
 		cfg := config(1, 3)
@@ -196,7 +196,7 @@ func TestWorkerThatNeverComesIsNamed(t *testing.T) {
 		if !errors.As(err, &absent) || fmt.Sprint(absent.Missing) != "[worker 2 worker 3]" || fmt.Sprint(absent.Present) != "[worker 1 (process 1)]" {
 			m.Errorf("%v; want that workers 2 and 3 are missing", err)
 		}
-		// It has left its place to others.
+		// Its number is free again.
 		m.meet(3)
 	})
 }
@@ -231,7 +231,7 @@ func TestWorkerThatDiesIsNamedByTheOthers(t *testing.T) {
 	})
 }
 
-func TestWorkerThatLivesAndDoesNotComeIsNotWaitedForForEver(t *testing.T) {
+func TestWaitForAnIdleWorkerEnds(t *testing.T) {
 	at(t, func(m meeting) {
 		m.join(2, func(_ int, cfg *workers.Config) { cfg.Patience = 100 * time.Millisecond }, func(_ int, _ recipes.Client, c *workers.Crew, err error) {
 			if err != nil {
@@ -258,7 +258,7 @@ func TestWorkersWithDifferentFlagsDoNotRun(t *testing.T) {
 func TestOneRunAtATimeMeetsAtAPath(t *testing.T) {
 	at(t, func(m meeting) {
 		m.meet(2)
-		if _, err := workers.Join(m.Context(), m.session(), config(3, 2)); err == nil || !strings.Contains(err.Error(), "all 2 places for workers at /bench/meet are taken") {
+		if _, err := workers.Join(m.Context(), m.session(), config(3, 2)); err == nil || !strings.Contains(err.Error(), "all 2 numbers of workers at /bench/meet are taken") {
 			m.Errorf("%v; want that all places are taken", err)
 		}
 	})

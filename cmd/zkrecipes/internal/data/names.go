@@ -39,6 +39,9 @@ func (v *namesListVerb) Run(ctx context.Context, t *verb.Tool) error {
 			if r.Unreadable {
 				data = "(unreadable)"
 			}
+			if r.Unreadable && r.Token == 0 {
+				return fmt.Sprintf("%s\t-\t-\t-\t%s", r.Name, data)
+			}
 			return fmt.Sprintf("%s\t%s\t%s\t%d\t%s", r.Name, r.Since.Format(time.RFC3339), cmp.Or(r.SessionID, "persistent"), r.Token, data)
 		}))
 	})
@@ -136,8 +139,8 @@ type recordJSON struct {
 }
 
 func inRecordJSON(r recipes.Record) recordJSON {
-	j := recordJSON{r.Name, r.Znode, r.Since.UTC(), r.SessionID == 0, "", int64(r.Token), verb.InJSON(r.Data), r.Unreadable}
-	if !j.Persistent {
+	j := recordJSON{r.Name, r.Znode, r.Since.UTC(), r.SessionID == 0 && r.Token != 0, "", int64(r.Token), verb.InJSON(r.Data), r.Unreadable}
+	if r.SessionID != 0 {
 		j.SessionID = fmt.Sprintf("%#x", uint64(r.SessionID))
 	}
 	return j

@@ -31,14 +31,14 @@ const (
 //
 // BarrierService is the barrier recipe.
 type BarrierServiceClient interface {
-	// SetBarrier sets the barrier: whoever waits at it waits on. A call that breaks
-	// has an unknown outcome.
+	// SetBarrier sets the barrier: waiters wait until it is removed. A call that is cut
+	// off has an unknown outcome.
 	SetBarrier(ctx context.Context, in *SetBarrierRequest, opts ...grpc.CallOption) (*SetBarrierResponse, error)
 	// RemoveBarrier removes the barrier, on the same terms.
 	RemoveBarrier(ctx context.Context, in *RemoveBarrierRequest, opts ...grpc.CallOption) (*RemoveBarrierResponse, error)
 	// WaitBarrier answers when the barrier is not set.
 	WaitBarrier(ctx context.Context, in *WaitBarrierRequest, opts ...grpc.CallOption) (*WaitBarrierResponse, error)
-	// GetBarrier tells whether the barrier is set.
+	// GetBarrier returns whether the barrier is set.
 	GetBarrier(ctx context.Context, in *GetBarrierRequest, opts ...grpc.CallOption) (*GetBarrierResponse, error)
 }
 
@@ -96,14 +96,14 @@ func (c *barrierServiceClient) GetBarrier(ctx context.Context, in *GetBarrierReq
 //
 // BarrierService is the barrier recipe.
 type BarrierServiceServer interface {
-	// SetBarrier sets the barrier: whoever waits at it waits on. A call that breaks
-	// has an unknown outcome.
+	// SetBarrier sets the barrier: waiters wait until it is removed. A call that is cut
+	// off has an unknown outcome.
 	SetBarrier(context.Context, *SetBarrierRequest) (*SetBarrierResponse, error)
 	// RemoveBarrier removes the barrier, on the same terms.
 	RemoveBarrier(context.Context, *RemoveBarrierRequest) (*RemoveBarrierResponse, error)
 	// WaitBarrier answers when the barrier is not set.
 	WaitBarrier(context.Context, *WaitBarrierRequest) (*WaitBarrierResponse, error)
-	// GetBarrier tells whether the barrier is set.
+	// GetBarrier returns whether the barrier is set.
 	GetBarrier(context.Context, *GetBarrierRequest) (*GetBarrierResponse, error)
 	mustEmbedUnimplementedBarrierServiceServer()
 }

@@ -22,7 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// CarryRequest is what the host sends.
+// CarryRequest is a message of the host.
 type CarryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Calls []*Call                `protobuf:"bytes,1,rep,name=calls,proto3" json:"calls,omitempty"`
@@ -86,14 +86,14 @@ type Call struct {
 	Method string `protobuf:"bytes,2,opt,name=method,proto3" json:"method,omitempty"`
 	// The request message.
 	Payload []byte `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
-	// The call's deadline, counted from its arrival. Absent is none.
+	// The call's timeout, counted from its arrival. Absent means none.
 	Timeout *durationpb.Duration `protobuf:"bytes,4,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// As in gRPC, for example "traceparent". The values are text.
 	Metadata map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// The host reads a part of the answer as soon as it comes. The plugin may then send
-	// what it already knows of the response message, while the call goes on. A call that
-	// joins a line, with "announce", sends the place like that, if somebody is ahead,
-	// and no Joined on the session's stream.
+	// The host reads parts of the answer as they arrive. The plugin may then send the
+	// known part of the response message while the call continues. A call with "announce"
+	// that joins a wait queue behind other contenders sends its place in this way, and no
+	// Joined on the session's stream.
 	Early         bool `protobuf:"varint,6,opt,name=early,proto3" json:"early,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -171,14 +171,14 @@ func (x *Call) GetEarly() bool {
 	return false
 }
 
-// CarryResponse is what the plugin sends.
+// CarryResponse is a message of the plugin.
 type CarryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In the first message, and only there.
+	// Only in the first message.
 	Limits  *Limits   `protobuf:"bytes,1,opt,name=limits,proto3" json:"limits,omitempty"`
 	Answers []*Answer `protobuf:"bytes,2,rep,name=answers,proto3" json:"answers,omitempty"`
-	// In the plugin's last message: why it ends the connection. It is a google.rpc.Status,
-	// as in Answer.
+	// In the plugin's last message: the reason why it ends the connection. It is a
+	// google.rpc.Status, as in Answer.
 	Status        []byte `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -235,11 +235,11 @@ func (x *CarryResponse) GetStatus() []byte {
 	return nil
 }
 
-// Limits bound what a host may have on one connection. A host makes other calls as gRPC
-// calls.
+// Limits bound what a host may have on one connection. A host makes further calls as
+// gRPC calls.
 type Limits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Calls that are not answered.
+	// Calls without an answer.
 	Calls uint32 `protobuf:"varint,1,opt,name=calls,proto3" json:"calls,omitempty"`
 	// The sum of their payloads, in bytes.
 	Bytes uint32 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
@@ -312,14 +312,14 @@ func (x *Limits) GetMessage() uint32 {
 // Answer is the answer to a call, or a part of it.
 type Answer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of the call.
+	// The call's id.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The response message, or the next part of it. Parts are joined as bytes.
+	// The response message, or its next part. Parts are joined as bytes.
 	Payload []byte `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"`
 	// More parts follow. Answers to other calls may come between them.
 	More bool `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
 	// Why the call has failed: a google.rpc.Status, as in the trailer
-	// grpc-status-details-bin. Empty: the call has succeeded.
+	// grpc-status-details-bin. Empty if the call has succeeded.
 	Status        []byte `protobuf:"bytes,4,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -26,10 +26,10 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// CallService is not served any more: it answers UNIMPLEMENTED. It carried calls over a
-// gRPC stream. Its messages go over a connection of their own now.
+// CallService is no longer served: it answers UNIMPLEMENTED. It carried calls over a
+// gRPC stream. Its messages are now sent over a separate connection.
 type CallServiceClient interface {
-	// Carry is not served any more.
+	// Carry is no longer served.
 	Carry(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[CarryRequest, CarryResponse], error)
 }
 
@@ -58,10 +58,10 @@ type CallService_CarryClient = grpc.BidiStreamingClient[CarryRequest, CarryRespo
 // All implementations must embed UnimplementedCallServiceServer
 // for forward compatibility.
 //
-// CallService is not served any more: it answers UNIMPLEMENTED. It carried calls over a
-// gRPC stream. Its messages go over a connection of their own now.
+// CallService is no longer served: it answers UNIMPLEMENTED. It carried calls over a
+// gRPC stream. Its messages are now sent over a separate connection.
 type CallServiceServer interface {
-	// Carry is not served any more.
+	// Carry is no longer served.
 	Carry(grpc.BidiStreamingServer[CarryRequest, CarryResponse]) error
 	mustEmbedUnimplementedCallServiceServer()
 }

@@ -22,22 +22,22 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Config says how to open a session with ZooKeeper. Only servers is required.
+// Config configures a session with ZooKeeper. Only servers is required.
 type Config struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// host:port of the ensemble; the port may be left out and is then 2181.
+	// host:port of the ensemble's servers; the port may be omitted and is then 2181.
 	Servers []string `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
-	// A path below which all paths of the session lie. Empty is no chroot.
+	// A prefix of all paths of the session. Empty means no chroot.
 	Chroot string `protobuf:"bytes,2,opt,name=chroot,proto3" json:"chroot,omitempty"`
-	// Asked for; the server clamps it. Absent is 10 s.
+	// The requested timeout, which the server limits to its own range. Absent means 10 s.
 	SessionTimeout *durationpb.Duration `protobuf:"bytes,3,opt,name=session_timeout,json=sessionTimeout,proto3" json:"session_timeout,omitempty"`
-	// Bounds one attempt to reach one server. Absent is 2 s.
+	// Bounds one attempt to reach one server. Absent means 2 s.
 	ConnectTimeout *durationpb.Duration `protobuf:"bytes,4,opt,name=connect_timeout,json=connectTimeout,proto3" json:"connect_timeout,omitempty"`
-	// Authenticates the session, if present.
+	// If present, authenticates the session.
 	Digest *Digest `protobuf:"bytes,5,opt,name=digest,proto3" json:"digest,omitempty"`
-	// Given to every znode that the session creates. Empty is world:anyone.
+	// The ACL of every znode that the session creates. Empty means world:anyone.
 	Acl []*AccessControl `protobuf:"bytes,6,rep,name=acl,proto3" json:"acl,omitempty"`
-	// Encrypts the connections to ZooKeeper, if present.
+	// If present, encrypts the connections to ZooKeeper.
 	Tls *TransportSecurity `protobuf:"bytes,7,opt,name=tls,proto3" json:"tls,omitempty"`
 	// Bounds one packet, in bytes (the servers' jute.maxbuffer). 0 is 1048575.
 	MaxPacket     int32 `protobuf:"varint,8,opt,name=max_packet,json=maxPacket,proto3" json:"max_packet,omitempty"`
@@ -251,13 +251,13 @@ func (x *AccessControl) GetId() string {
 // a plugin may not see its host's files.
 type TransportSecurity struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Certificates that may sign the server's. Empty is the system's.
+	// Certificates that may sign the server's. Empty means the system's.
 	Ca []byte `protobuf:"bytes,1,opt,name=ca,proto3" json:"ca,omitempty"`
 	// Authenticate the client; both or neither.
 	Certificate []byte `protobuf:"bytes,2,opt,name=certificate,proto3" json:"certificate,omitempty"`
 	// A secret: never logged.
 	Key []byte `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
-	// Expected in the server's certificate. Empty is the host that was dialled.
+	// Expected in the server's certificate. Empty means the host that was dialled.
 	ServerName    string `protobuf:"bytes,4,opt,name=server_name,json=serverName,proto3" json:"server_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

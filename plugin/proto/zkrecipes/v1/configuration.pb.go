@@ -31,7 +31,7 @@ type Entry struct {
 	Revision int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	// By the server's clock.
 	Modified *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=modified,proto3" json:"modified,omitempty"`
-	// No client has set the key: its node was made as the parent of other keys.
+	// No client has set the key: its znode was created as the parent of other keys.
 	Unset         bool `protobuf:"varint,5,opt,name=unset,proto3" json:"unset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -207,14 +207,14 @@ func (x *GetKeyResponse) GetEntry() *Entry {
 	return nil
 }
 
-// SetKeyRequest gives a key a value.
+// SetKeyRequest sets a key.
 type SetKeyRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	Key     string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
 	Value   []byte                 `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
-	// -1 is whatever there is, 0 that it does not exist.
+	// The expected revision; -1 matches any, 0 means that the key does not exist.
 	Expected      int64 `protobuf:"varint,5,opt,name=expected,proto3" json:"expected,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -329,13 +329,13 @@ func (x *SetKeyResponse) GetRevision() int64 {
 	return 0
 }
 
-// DeleteKeyRequest removes a key.
+// DeleteKeyRequest deletes a key.
 type DeleteKeyRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	Key     string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
-	// -1 is whatever there is.
+	// The expected revision; -1 matches any.
 	Expected      int64 `protobuf:"varint,4,opt,name=expected,proto3" json:"expected,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -35,17 +35,17 @@ const (
 type ConfigurationServiceClient interface {
 	// GetKey returns a key's value or fails with NO_NODE.
 	GetKey(ctx context.Context, in *GetKeyRequest, opts ...grpc.CallOption) (*GetKeyResponse, error)
-	// SetKey gives a key a value if its revision is the one expected. A call that
-	// breaks has an unknown outcome.
+	// SetKey sets the value of a key if its revision is the expected one. A call that is
+	// cut off has an unknown outcome.
 	SetKey(ctx context.Context, in *SetKeyRequest, opts ...grpc.CallOption) (*SetKeyResponse, error)
-	// DeleteKey removes a key, on the same terms.
+	// DeleteKey deletes a key, on the same terms.
 	DeleteKey(ctx context.Context, in *DeleteKeyRequest, opts ...grpc.CallOption) (*DeleteKeyResponse, error)
 	// WatchKey sends a key's value and then every change, on the terms of
 	// GroupService.WatchMembers.
 	WatchKey(ctx context.Context, in *WatchKeyRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchKeyResponse], error)
 	// SnapshotKeys returns all keys, sorted.
 	SnapshotKeys(ctx context.Context, in *SnapshotKeysRequest, opts ...grpc.CallOption) (*SnapshotKeysResponse, error)
-	// WatchKeys sends all keys, and all again after every change, on the same
+	// WatchKeys sends all keys, and all of them again after every change, on the same
 	// terms.
 	WatchKeys(ctx context.Context, in *WatchKeysRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchKeysResponse], error)
 }
@@ -144,17 +144,17 @@ type ConfigurationService_WatchKeysClient = grpc.ServerStreamingClient[WatchKeys
 type ConfigurationServiceServer interface {
 	// GetKey returns a key's value or fails with NO_NODE.
 	GetKey(context.Context, *GetKeyRequest) (*GetKeyResponse, error)
-	// SetKey gives a key a value if its revision is the one expected. A call that
-	// breaks has an unknown outcome.
+	// SetKey sets the value of a key if its revision is the expected one. A call that is
+	// cut off has an unknown outcome.
 	SetKey(context.Context, *SetKeyRequest) (*SetKeyResponse, error)
-	// DeleteKey removes a key, on the same terms.
+	// DeleteKey deletes a key, on the same terms.
 	DeleteKey(context.Context, *DeleteKeyRequest) (*DeleteKeyResponse, error)
 	// WatchKey sends a key's value and then every change, on the terms of
 	// GroupService.WatchMembers.
 	WatchKey(*WatchKeyRequest, grpc.ServerStreamingServer[WatchKeyResponse]) error
 	// SnapshotKeys returns all keys, sorted.
 	SnapshotKeys(context.Context, *SnapshotKeysRequest) (*SnapshotKeysResponse, error)
-	// WatchKeys sends all keys, and all again after every change, on the same
+	// WatchKeys sends all keys, and all of them again after every change, on the same
 	// terms.
 	WatchKeys(*WatchKeysRequest, grpc.ServerStreamingServer[WatchKeysResponse]) error
 	mustEmbedUnimplementedConfigurationServiceServer()

@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Mode says what a contender wants to do.
+// Mode is the access that a contender requests.
 type Mode int32
 
 const (
@@ -78,10 +78,10 @@ type ContendersRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
-	// Only contenders of these kinds; none: all.
+	// Only contenders of these kinds; empty means all.
 	Kinds []string `protobuf:"bytes,3,rep,name=kinds,proto3" json:"kinds,omitempty"`
-	// Only contenders of this dialect, of one kind: as AcquireRequest.dialect. Empty:
-	// all dialects.
+	// Only contenders of this dialect, which requires exactly one kind: see
+	// AcquireRequest.dialect. Empty means all dialects.
 	Dialect       string `protobuf:"bytes,4,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -145,18 +145,19 @@ func (x *ContendersRequest) GetDialect() string {
 	return ""
 }
 
-// ContendersResponse has the line of one kind after the other, each in the order
-// in which its contenders are granted.
+// ContendersResponse has the wait queue of one kind after another, each in the order in
+// which its contenders are granted.
 type ContendersResponse struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Contenders []*Contender           `protobuf:"bytes,1,rep,name=contenders,proto3" json:"contenders,omitempty"`
-	// How many permits the contenders of a semaphore have agreed on; 0: none.
+	// The number of permits that the contenders of a semaphore have agreed on; 0 if
+	// they have none.
 	Permits int32 `protobuf:"varint,2,opt,name=permits,proto3" json:"permits,omitempty"`
-	// How many ephemeral sequential children no known recipe has made. Only if all kinds
-	// were asked for.
+	// Number of ephemeral sequential children that no known recipe has created. Only set
+	// if all kinds were requested.
 	Unknown int32 `protobuf:"varint,3,opt,name=unknown,proto3" json:"unknown,omitempty"`
-	// For each recipe in each of its dialects, whether it would join. Only if all kinds were
-	// asked for.
+	// For each recipe in each of its dialects, whether it would join. Only set if all
+	// kinds were requested.
 	Verdicts      []*Verdict `protobuf:"bytes,4,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -220,13 +221,13 @@ func (x *ContendersResponse) GetVerdicts() []*Verdict {
 	return nil
 }
 
-// Verdict says what a contender of one recipe in one dialect would meet at the path.
+// Verdict says whether a contender of one recipe in one dialect would join at the path.
 type Verdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As ContendersRequest.kinds.
 	Kind    string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	Dialect string `protobuf:"bytes,2,opt,name=dialect,proto3" json:"dialect,omitempty"`
-	// A contender because of which it would fail with FOREIGN. Absent: it would join.
+	// The contender because of which it would fail with FOREIGN. Absent if it would join.
 	Foreign       *Foreign `protobuf:"bytes,3,opt,name=foreign,proto3" json:"foreign,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -283,15 +284,15 @@ func (x *Verdict) GetForeign() *Foreign {
 	return nil
 }
 
-// Contender is one place in a line.
+// Contender is one place in a wait queue.
 type Contender struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Path of the contender's znode, below the session's chroot.
 	Znode string `protobuf:"bytes,1,opt,name=znode,proto3" json:"znode,omitempty"`
-	// ZooKeeper's number; it wraps. The order of a list is the order in line.
+	// ZooKeeper's sequence number, which wraps around. A list is in the order of the wait
+	// queue.
 	Sequence int32 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	// The fencing token that it has, or will have; 0 while it waits for a priority
-	// lock.
+	// The fencing token that it has, or will have; 0 while it waits for a priority lock.
 	Token int64 `protobuf:"varint,3,opt,name=token,proto3" json:"token,omitempty"`
 	// The ZooKeeper session that owns the znode.
 	SessionId int64 `protobuf:"varint,4,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
@@ -299,25 +300,26 @@ type Contender struct {
 	Since *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
 	// What the contender stored.
 	Data []byte `protobuf:"bytes,6,opt,name=data,proto3" json:"data,omitempty"`
-	// The recipe: "lock", "shared-lock", "priority-lock", "semaphore", "election",
-	// or a name that a newer plugin knows.
+	// The recipe: "lock", "shared-lock", "priority-lock", "semaphore", "election", or a
+	// name of a newer plugin.
 	Kind string `protobuf:"bytes,7,opt,name=kind,proto3" json:"kind,omitempty"`
-	// It is granted, or is about to learn that it is.
+	// It is granted, although the contender may not have noticed yet.
 	Holds bool `protobuf:"varint,8,opt,name=holds,proto3" json:"holds,omitempty"`
-	// What a contender of a shared lock or priority lock wants to do.
+	// For a shared lock or priority lock: the requested mode.
 	Mode Mode `protobuf:"varint,9,opt,name=mode,proto3,enum=zkrecipes.v1.Mode" json:"mode,omitempty"`
-	// It has been a writer and only reads now.
+	// It was granted as a writer and is now a reader.
 	Downgraded bool `protobuf:"varint,10,opt,name=downgraded,proto3" json:"downgraded,omitempty"`
-	// Others may ask for the lock, and take it so long after that.
+	// Other clients may request the lock (Revoke). They may take it this long after the
+	// request.
 	Revocable bool                 `protobuf:"varint,11,opt,name=revocable,proto3" json:"revocable,omitempty"`
 	Grace     *durationpb.Duration `protobuf:"bytes,12,opt,name=grace,proto3" json:"grace,omitempty"`
-	// It was asked to give way.
+	// It was asked to release the lock.
 	Revoked bool `protobuf:"varint,13,opt,name=revoked,proto3" json:"revoked,omitempty"`
-	// Of a contender of a priority lock: from 0, the highest, to 99.
+	// For a priority lock: from 0, the highest, to 99.
 	Priority int32 `protobuf:"varint,14,opt,name=priority,proto3" json:"priority,omitempty"`
-	// A holder of the priority lock has named it to be granted next.
+	// A holder of the priority lock has named it as the next to be granted.
 	Successor bool `protobuf:"varint,15,opt,name=successor,proto3" json:"successor,omitempty"`
-	// The dialect whose name the znode has.
+	// The dialect of the znode's name.
 	Dialect       string `protobuf:"bytes,16,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -465,12 +467,12 @@ func (x *Contender) GetDialect() string {
 	return ""
 }
 
-// Foreign is a contender of another recipe or dialect than the caller's. It is a detail of the
-// status of calls that fail with FOREIGN.
+// Foreign is a contender of another recipe or dialect than the caller's. It is a detail
+// of the status of calls that fail with FOREIGN.
 type Foreign struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Dialect string                 `protobuf:"bytes,1,opt,name=dialect,proto3" json:"dialect,omitempty"`
-	// What its library calls the recipe.
+	// Its library's name of the recipe.
 	Recipe        string `protobuf:"bytes,2,opt,name=recipe,proto3" json:"recipe,omitempty"`
 	Znode         string `protobuf:"bytes,3,opt,name=znode,proto3" json:"znode,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -528,13 +530,13 @@ func (x *Foreign) GetZnode() string {
 	return ""
 }
 
-// Place says where a contender stands when it has joined a line. When a call
-// that has joined fails, Place is among the details of its status.
+// Place is a contender's place after it has joined a wait queue. When a call that has
+// joined fails, Place is among the details of its status.
 type Place struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Path of the contender's znode.
 	Znode string `protobuf:"bytes,1,opt,name=znode,proto3" json:"znode,omitempty"`
-	// Number of contenders ahead; 0 is the first in line.
+	// Number of contenders ahead; 0 for the first in the queue.
 	Position      int32 `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

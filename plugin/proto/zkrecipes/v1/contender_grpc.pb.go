@@ -26,10 +26,10 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ContenderService tells who stands in line.
+// ContenderService lists wait queues.
 type ContenderServiceClient interface {
-	// Contenders returns who stands in line at a path. It may be outdated on
-	// arrival. A path that does not exist has nobody.
+	// Contenders returns the contenders at a path. The result may be outdated on arrival.
+	// A path that does not exist has no contenders.
 	Contenders(ctx context.Context, in *ContendersRequest, opts ...grpc.CallOption) (*ContendersResponse, error)
 }
 
@@ -55,10 +55,10 @@ func (c *contenderServiceClient) Contenders(ctx context.Context, in *ContendersR
 // All implementations must embed UnimplementedContenderServiceServer
 // for forward compatibility.
 //
-// ContenderService tells who stands in line.
+// ContenderService lists wait queues.
 type ContenderServiceServer interface {
-	// Contenders returns who stands in line at a path. It may be outdated on
-	// arrival. A path that does not exist has nobody.
+	// Contenders returns the contenders at a path. The result may be outdated on arrival.
+	// A path that does not exist has no contenders.
 	Contenders(context.Context, *ContendersRequest) (*ContendersResponse, error)
 	mustEmbedUnimplementedContenderServiceServer()
 }

@@ -27,11 +27,11 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// CounterService is a number that many change, each change counted once.
+// CounterService is a number that many clients change, with each change counted once.
 type CounterServiceClient interface {
 	// GetCount returns the number.
 	GetCount(ctx context.Context, in *GetCountRequest, opts ...grpc.CallOption) (*GetCountResponse, error)
-	// AddCount adds to it. A call that breaks has an unknown outcome.
+	// AddCount adds to the number. A call that is cut off has an unknown outcome.
 	AddCount(ctx context.Context, in *AddCountRequest, opts ...grpc.CallOption) (*AddCountResponse, error)
 }
 
@@ -67,11 +67,11 @@ func (c *counterServiceClient) AddCount(ctx context.Context, in *AddCountRequest
 // All implementations must embed UnimplementedCounterServiceServer
 // for forward compatibility.
 //
-// CounterService is a number that many change, each change counted once.
+// CounterService is a number that many clients change, with each change counted once.
 type CounterServiceServer interface {
 	// GetCount returns the number.
 	GetCount(context.Context, *GetCountRequest) (*GetCountResponse, error)
-	// AddCount adds to it. A call that breaks has an unknown outcome.
+	// AddCount adds to the number. A call that is cut off has an unknown outcome.
 	AddCount(context.Context, *AddCountRequest) (*AddCountResponse, error)
 	mustEmbedUnimplementedCounterServiceServer()
 }
@@ -178,7 +178,7 @@ const (
 //
 // LatchService is the count-down latch.
 type LatchServiceClient interface {
-	// GetLatch returns how often a latch still has to be counted down.
+	// GetLatch returns the number of count-downs until the latch opens.
 	GetLatch(ctx context.Context, in *GetLatchRequest, opts ...grpc.CallOption) (*GetLatchResponse, error)
 	// CountDownLatch counts down by one, on the terms of CounterService.AddCount.
 	CountDownLatch(ctx context.Context, in *CountDownLatchRequest, opts ...grpc.CallOption) (*CountDownLatchResponse, error)
@@ -230,7 +230,7 @@ func (c *latchServiceClient) WaitLatch(ctx context.Context, in *WaitLatchRequest
 //
 // LatchService is the count-down latch.
 type LatchServiceServer interface {
-	// GetLatch returns how often a latch still has to be counted down.
+	// GetLatch returns the number of count-downs until the latch opens.
 	GetLatch(context.Context, *GetLatchRequest) (*GetLatchResponse, error)
 	// CountDownLatch counts down by one, on the terms of CounterService.AddCount.
 	CountDownLatch(context.Context, *CountDownLatchRequest) (*CountDownLatchResponse, error)

@@ -28,19 +28,19 @@ type EnterDoubleBarrierRequest struct {
 	// As AcquireRequest.request_id.
 	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Path      string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
-	// How many enter together; at least 1.
+	// Number of members that enter together; at least 1.
 	Size int64 `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
 	// Stored in the member's znode.
 	Data []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
-	// Send Joined on the session's stream as soon as the member's znode is there, with
-	// no position. A plugin without the capability "resume" does not read the field.
+	// Send Joined on the session's stream as soon as the member's znode exists, without a
+	// position. A plugin without the capability "resume" ignores the field.
 	Announce bool `protobuf:"varint,6,opt,name=announce,proto3" json:"announce,omitempty"`
-	// As AcquireRequest.resumed. With a token: the member that has entered. With a token
-	// of 0: the member that waits.
+	// As AcquireRequest.resumed. With a token: a member that has entered. With a token of
+	// 0: a member that waits.
 	Resumed *Grant `protobuf:"bytes,7,opt,name=resumed,proto3" json:"resumed,omitempty"`
-	// With resumed and its token, for a member that LeaveDoubleBarrier was called for:
-	// EnterDoubleBarrierResponse.members. Its znode may be gone then. The host calls
-	// LeaveDoubleBarrier again.
+	// With resumed and its token, for a member whose LeaveDoubleBarrier was called:
+	// EnterDoubleBarrierResponse.members. Its znode may already be deleted. The host
+	// calls LeaveDoubleBarrier again.
 	Leaving []string `protobuf:"bytes,8,rep,name=leaving,proto3" json:"leaving,omitempty"`
 	// As AcquireRequest.dialect.
 	Dialect       string `protobuf:"bytes,9,opt,name=dialect,proto3" json:"dialect,omitempty"`
@@ -145,7 +145,7 @@ func (x *EnterDoubleBarrierRequest) GetDialect() string {
 type EnterDoubleBarrierResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Grant *Grant                 `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`
-	// The znodes of all who entered together.
+	// The znodes of all members that entered together.
 	Members       []string `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -27,17 +27,15 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// DoubleBarrierService is the double barrier recipe. A member that has entered
-// is a grant; GrantService.Release and Abandon take it out without waiting for
-// the others.
+// DoubleBarrierService is the double barrier recipe. A member that has entered is a
+// grant. GrantService.Release and Abandon remove it without waiting for the others.
 type DoubleBarrierServiceClient interface {
-	// EnterDoubleBarrier makes a member and answers when it has entered. The
-	// caller abandons a call that it does not wait for, as it does
-	// LockService.Acquire.
+	// EnterDoubleBarrier creates a member and answers when it has entered. A caller that
+	// stops waiting must abandon the call, as for LockService.Acquire.
 	EnterDoubleBarrier(ctx context.Context, in *EnterDoubleBarrierRequest, opts ...grpc.CallOption) (*EnterDoubleBarrierResponse, error)
-	// LeaveDoubleBarrier ends the member's part and answers when all who entered
-	// with it have ended theirs. When the call is cancelled the member is still
-	// taken out. The call may be repeated, and then waits again.
+	// LeaveDoubleBarrier removes the member and answers when all members that entered
+	// with it have left. If the call is cancelled, the member is still removed. The call
+	// may be repeated, and then waits again.
 	LeaveDoubleBarrier(ctx context.Context, in *LeaveDoubleBarrierRequest, opts ...grpc.CallOption) (*LeaveDoubleBarrierResponse, error)
 }
 
@@ -73,17 +71,15 @@ func (c *doubleBarrierServiceClient) LeaveDoubleBarrier(ctx context.Context, in 
 // All implementations must embed UnimplementedDoubleBarrierServiceServer
 // for forward compatibility.
 //
-// DoubleBarrierService is the double barrier recipe. A member that has entered
-// is a grant; GrantService.Release and Abandon take it out without waiting for
-// the others.
+// DoubleBarrierService is the double barrier recipe. A member that has entered is a
+// grant. GrantService.Release and Abandon remove it without waiting for the others.
 type DoubleBarrierServiceServer interface {
-	// EnterDoubleBarrier makes a member and answers when it has entered. The
-	// caller abandons a call that it does not wait for, as it does
-	// LockService.Acquire.
+	// EnterDoubleBarrier creates a member and answers when it has entered. A caller that
+	// stops waiting must abandon the call, as for LockService.Acquire.
 	EnterDoubleBarrier(context.Context, *EnterDoubleBarrierRequest) (*EnterDoubleBarrierResponse, error)
-	// LeaveDoubleBarrier ends the member's part and answers when all who entered
-	// with it have ended theirs. When the call is cancelled the member is still
-	// taken out. The call may be repeated, and then waits again.
+	// LeaveDoubleBarrier removes the member and answers when all members that entered
+	// with it have left. If the call is cancelled, the member is still removed. The call
+	// may be repeated, and then waits again.
 	LeaveDoubleBarrier(context.Context, *LeaveDoubleBarrierRequest) (*LeaveDoubleBarrierResponse, error)
 	mustEmbedUnimplementedDoubleBarrierServiceServer()
 }

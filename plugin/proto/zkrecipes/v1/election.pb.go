@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// CampaignRequest stands for election.
+// CampaignRequest asks to be elected.
 type CampaignRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -278,13 +278,13 @@ func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
 	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{3}
 }
 
-// Leader is the first in line of an election.
+// Leader is the first contender of an election.
 type Leader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Absent when nobody campaigns.
+	// Absent if there is no candidate.
 	Contender    *Contender `protobuf:"bytes,1,opt,name=contender,proto3" json:"contender,omitempty"`
 	Acknowledged bool       `protobuf:"varint,2,opt,name=acknowledged,proto3" json:"acknowledged,omitempty"`
-	// What the leader acknowledged with.
+	// The data of the leader's Acknowledge.
 	Acknowledgement []byte `protobuf:"bytes,3,opt,name=acknowledgement,proto3" json:"acknowledgement,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache

@@ -33,20 +33,20 @@ const (
 // ElectionService is the leader election recipe. A leader resigns with
 // GrantService.Release.
 type ElectionServiceClient interface {
-	// Campaign stands for election and answers when elected, on the terms of
-	// LockService.Acquire.
+	// Campaign is a candidate's request to be elected. It answers when it is elected, on
+	// the terms of LockService.Acquire.
 	Campaign(ctx context.Context, in *CampaignRequest, opts ...grpc.CallOption) (*CampaignResponse, error)
-	// Acknowledge records that the leader has executed the leader procedure, in
-	// one transaction with a check that the leadership stands. A second call
-	// replaces the data.
+	// Acknowledge records that the leader has executed the leader procedure, in one
+	// transaction with a check that the leadership is held. A second call replaces the
+	// data.
 	Acknowledge(ctx context.Context, in *AcknowledgeRequest, opts ...grpc.CallOption) (*AcknowledgeResponse, error)
-	// Leader returns the present leader or fails with NO_LEADER.
+	// Leader returns the current leader or fails with NO_LEADER.
 	Leader(ctx context.Context, in *LeaderRequest, opts ...grpc.CallOption) (*LeaderResponse, error)
 	// Acknowledged waits until there is a leader that has acknowledged.
 	Acknowledged(ctx context.Context, in *AcknowledgedRequest, opts ...grpc.CallOption) (*AcknowledgedResponse, error)
-	// Observe sends the present leader and then every change. Changes that come
-	// faster than they are taken are merged. The latest is never left out. The
-	// stream fails if the first read fails, and ends when the session does.
+	// Observe sends the current leader and then every change. Changes that are faster
+	// than the reader are merged; the latest is never dropped. The stream fails if the
+	// first read fails, and ends when the session does.
 	Observe(ctx context.Context, in *ObserveRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ObserveResponse], error)
 }
 
@@ -124,20 +124,20 @@ type ElectionService_ObserveClient = grpc.ServerStreamingClient[ObserveResponse]
 // ElectionService is the leader election recipe. A leader resigns with
 // GrantService.Release.
 type ElectionServiceServer interface {
-	// Campaign stands for election and answers when elected, on the terms of
-	// LockService.Acquire.
+	// Campaign is a candidate's request to be elected. It answers when it is elected, on
+	// the terms of LockService.Acquire.
 	Campaign(context.Context, *CampaignRequest) (*CampaignResponse, error)
-	// Acknowledge records that the leader has executed the leader procedure, in
-	// one transaction with a check that the leadership stands. A second call
-	// replaces the data.
+	// Acknowledge records that the leader has executed the leader procedure, in one
+	// transaction with a check that the leadership is held. A second call replaces the
+	// data.
 	Acknowledge(context.Context, *AcknowledgeRequest) (*AcknowledgeResponse, error)
-	// Leader returns the present leader or fails with NO_LEADER.
+	// Leader returns the current leader or fails with NO_LEADER.
 	Leader(context.Context, *LeaderRequest) (*LeaderResponse, error)
 	// Acknowledged waits until there is a leader that has acknowledged.
 	Acknowledged(context.Context, *AcknowledgedRequest) (*AcknowledgedResponse, error)
-	// Observe sends the present leader and then every change. Changes that come
-	// faster than they are taken are merged. The latest is never left out. The
-	// stream fails if the first read fails, and ends when the session does.
+	// Observe sends the current leader and then every change. Changes that are faster
+	// than the reader are merged; the latest is never dropped. The stream fails if the
+	// first read fails, and ends when the session does.
 	Observe(*ObserveRequest, grpc.ServerStreamingServer[ObserveResponse]) error
 	mustEmbedUnimplementedElectionServiceServer()
 }

@@ -21,21 +21,22 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Failure is an error that a stream reports: why a session ended, why a grant
-// no longer stands.
+// Failure is an error that a stream reports: why a session ended, or why a grant was
+// lost.
 //
-// A call that fails reports the same with a gRPC status whose details hold a
-// google.rpc.ErrorInfo of the domain "zkrecipes". Its reason is the first of
-// reasons. Its metadata entry "reasons" holds all of them, separated by commas. If
-// one operation made a guarded write fail, the metadata entries "write_index"
-// (into the operations sent) and "write_cause" say which and why.
+// A call that fails reports the same with a gRPC status whose details have a
+// google.rpc.ErrorInfo of the domain "zkrecipes". Its reason is the first of reasons.
+// Its metadata entry "reasons" has all of them, separated by commas. If one operation
+// made a guarded write fail, the metadata entries "write_index" (an index into the
+// operations sent) and "write_cause" identify it and the cause.
 type Failure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// For people. Not an interface: it may change with every version.
+	// For people. The text is not part of the interface and may change with every
+	// version.
 	Message string `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
-	// All that apply, the most telling first, for example ["SESSION_EXPIRED",
-	// "SESSION_LOST", "NOT_HELD"]. Names are only ever added. A reader ignores those
-	// that it does not know: their general forms are in the list too.
+	// All that apply, the most specific first, for example ["SESSION_EXPIRED",
+	// "SESSION_LOST", "NOT_HELD"]. Names are never removed. A reader ignores unknown
+	// names: their general forms are in the list too.
 	Reasons       []string `protobuf:"bytes,2,rep,name=reasons,proto3" json:"reasons,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// OpKind says what an Op does.
+// OpKind is the kind of an Op.
 type OpKind int32
 
 const (
@@ -74,12 +74,13 @@ func (OpKind) EnumDescriptor() ([]byte, []int) {
 	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{0}
 }
 
-// Grant is what was granted.
+// Grant is a hold, a leadership or another grant.
 type Grant struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The fencing token: the znode's czxid.
 	Token int64 `protobuf:"varint,1,opt,name=token,proto3" json:"token,omitempty"`
-	// Path of the znode whose existence is the grant.
+	// Path of the znode that represents the grant: the grant is held while the znode
+	// exists.
 	Znode         string `protobuf:"bytes,2,opt,name=znode,proto3" json:"znode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -223,7 +224,7 @@ type WriteRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Session   string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	RequestId string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// All happen or none. None is a plain check of the grant.
+	// All are applied or none. An empty list only checks the grant.
 	Ops           []*Op `protobuf:"bytes,3,rep,name=ops,proto3" json:"ops,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -321,9 +322,9 @@ type Op struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kind  OpKind                 `protobuf:"varint,1,opt,name=kind,proto3,enum=zkrecipes.v1.OpKind" json:"kind,omitempty"`
 	Path  string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
-	// Of creations and sets.
+	// For creations and sets.
 	Data []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
-	// Of sets and deletions; -1 matches every version.
+	// For sets and deletions; -1 matches every version.
 	Version       int32 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -29,33 +29,30 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// GrantService acts on what other calls have granted, such as LockService.Acquire
-// and ElectionService.Campaign. A grant has the request id of the call that asked
+// GrantService acts on grants of other calls, such as LockService.Acquire and
+// ElectionService.Campaign. A grant is named by the request id of the call that asked
 // for it.
 type GrantServiceClient interface {
-	// Release gives a grant back: a lock is released, a leader resigns. It
-	// answers when the znode is known to be gone. It may be called again and
-	// then returns the result of the first call. When the call is cancelled the
-	// deletion goes on.
+	// Release releases a grant: a lock is released, a leader resigns. It answers when the
+	// znode is known to be deleted. It may be called again and then returns the result of
+	// the first call. If the call is cancelled, the deletion continues.
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
-	// Write applies operations in one ZooKeeper transaction together with a
-	// check that the grant's znode exists. It is never repeated by the plugin:
-	// UNKNOWN_OUTCOME says that it may or may not have happened. A caller whose
-	// connection breaks while it waits has to take it for that.
+	// Write applies operations in one ZooKeeper transaction together with a check that
+	// the grant's znode exists. The plugin never repeats it. UNKNOWN_OUTCOME says that it
+	// may or may not have been applied. A caller whose connection breaks during the call
+	// must assume UNKNOWN_OUTCOME.
 	Write(ctx context.Context, in *WriteRequest, opts ...grpc.CallOption) (*WriteResponse, error)
-	// Watch asks for a GrantLost on the session's stream when the grant no
-	// longer stands while its session does. It answers at once. Without it such
-	// a loss is noticed only by Write. It may be called again.
+	// Watch requests a GrantLost on the session's stream when the grant is lost while its
+	// session continues. It answers at once. Without it only Write notices such a loss.
+	// It may be called again.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (*WatchResponse, error)
-	// Abandon says that what a request id asked for is not wanted. A contender that
-	// waits leaves the line, one that was granted is released, and a call that has
-	// not arrived yet will be refused. The answer means that the plugin will see to
-	// it.
+	// Abandon cancels what a request id asked for. A waiting contender leaves the wait
+	// queue, a grant is released, and a call that has not arrived yet will be refused.
+	// The answer means that the plugin will complete this.
 	//
-	// A caller that did not get the answer of Acquire, Campaign and the like must
-	// call Abandon until it is answered or the session is over. Otherwise a grant
-	// that crossed with the cancellation stays granted, and its holder does not know
-	// of it.
+	// A caller that did not get the answer of Acquire, Campaign and similar calls must
+	// repeat Abandon until it is answered or the session is over. Otherwise a grant that
+	// crossed with the cancellation remains held, and its holder does not know it.
 	Abandon(ctx context.Context, in *AbandonRequest, opts ...grpc.CallOption) (*AbandonResponse, error)
 }
 
@@ -111,33 +108,30 @@ func (c *grantServiceClient) Abandon(ctx context.Context, in *AbandonRequest, op
 // All implementations must embed UnimplementedGrantServiceServer
 // for forward compatibility.
 //
-// GrantService acts on what other calls have granted, such as LockService.Acquire
-// and ElectionService.Campaign. A grant has the request id of the call that asked
+// GrantService acts on grants of other calls, such as LockService.Acquire and
+// ElectionService.Campaign. A grant is named by the request id of the call that asked
 // for it.
 type GrantServiceServer interface {
-	// Release gives a grant back: a lock is released, a leader resigns. It
-	// answers when the znode is known to be gone. It may be called again and
-	// then returns the result of the first call. When the call is cancelled the
-	// deletion goes on.
+	// Release releases a grant: a lock is released, a leader resigns. It answers when the
+	// znode is known to be deleted. It may be called again and then returns the result of
+	// the first call. If the call is cancelled, the deletion continues.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
-	// Write applies operations in one ZooKeeper transaction together with a
-	// check that the grant's znode exists. It is never repeated by the plugin:
-	// UNKNOWN_OUTCOME says that it may or may not have happened. A caller whose
-	// connection breaks while it waits has to take it for that.
+	// Write applies operations in one ZooKeeper transaction together with a check that
+	// the grant's znode exists. The plugin never repeats it. UNKNOWN_OUTCOME says that it
+	// may or may not have been applied. A caller whose connection breaks during the call
+	// must assume UNKNOWN_OUTCOME.
 	Write(context.Context, *WriteRequest) (*WriteResponse, error)
-	// Watch asks for a GrantLost on the session's stream when the grant no
-	// longer stands while its session does. It answers at once. Without it such
-	// a loss is noticed only by Write. It may be called again.
+	// Watch requests a GrantLost on the session's stream when the grant is lost while its
+	// session continues. It answers at once. Without it only Write notices such a loss.
+	// It may be called again.
 	Watch(context.Context, *WatchRequest) (*WatchResponse, error)
-	// Abandon says that what a request id asked for is not wanted. A contender that
-	// waits leaves the line, one that was granted is released, and a call that has
-	// not arrived yet will be refused. The answer means that the plugin will see to
-	// it.
+	// Abandon cancels what a request id asked for. A waiting contender leaves the wait
+	// queue, a grant is released, and a call that has not arrived yet will be refused.
+	// The answer means that the plugin will complete this.
 	//
-	// A caller that did not get the answer of Acquire, Campaign and the like must
-	// call Abandon until it is answered or the session is over. Otherwise a grant
-	// that crossed with the cancellation stays granted, and its holder does not know
-	// of it.
+	// A caller that did not get the answer of Acquire, Campaign and similar calls must
+	// repeat Abandon until it is answered or the session is over. Otherwise a grant that
+	// crossed with the cancellation remains held, and its holder does not know it.
 	Abandon(context.Context, *AbandonRequest) (*AbandonResponse, error)
 	mustEmbedUnimplementedGrantServiceServer()
 }

@@ -29,7 +29,7 @@ type JoinRequest struct {
 	// As AcquireRequest.request_id.
 	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Path      string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
-	// The member's name. Empty: the plugin makes one.
+	// The member's name. If empty, the plugin generates one.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	Data []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
 	// As AcquireRequest.dialect.
@@ -164,7 +164,7 @@ func (x *JoinResponse) GetGrant() *Grant {
 	return nil
 }
 
-// UpdateRequest names a membership by the request id that it was joined with.
+// UpdateRequest names a membership by the request id of its Join.
 type UpdateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -261,7 +261,7 @@ func (*UpdateResponse) Descriptor() ([]byte, []int) {
 	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{3}
 }
 
-// Member is one of a group.
+// Member is a member of a group.
 type Member struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -560,8 +560,8 @@ func (x *WatchMembersResponse) GetMembers() []*Member {
 	return nil
 }
 
-// Taken says who has the name that was asked for. It is a detail of the status
-// of calls that fail with NODE_EXISTS.
+// Taken is the owner of the requested name. It is a detail of the status of calls that
+// fail with NODE_EXISTS.
 type Taken struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Znode string                 `protobuf:"bytes,1,opt,name=znode,proto3" json:"znode,omitempty"`

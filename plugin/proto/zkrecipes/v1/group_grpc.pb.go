@@ -32,17 +32,16 @@ const (
 // GroupService is the group membership recipe. A membership is a grant: a member
 // leaves with GrantService.Release.
 type GroupServiceClient interface {
-	// Join makes a member and answers when it is listed. The caller abandons a
-	// call that it does not wait for, as it does LockService.Acquire.
+	// Join creates a member and answers when the member is listed. A caller that stops
+	// waiting must abandon the call, as for LockService.Acquire.
 	Join(ctx context.Context, in *JoinRequest, opts ...grpc.CallOption) (*JoinResponse, error)
 	// Update replaces the member's data.
 	Update(ctx context.Context, in *UpdateRequest, opts ...grpc.CallOption) (*UpdateResponse, error)
-	// Members returns who is there, those who have been there longest first.
+	// Members returns the members, oldest first.
 	Members(ctx context.Context, in *MembersRequest, opts ...grpc.CallOption) (*MembersResponse, error)
-	// WatchMembers sends the present members and then the whole group after every
-	// change. Changes that come faster than they are taken are merged. The latest is
-	// never left out. The stream fails if the first read fails, and ends when the
-	// session does.
+	// WatchMembers sends the current members and then the whole group after every change.
+	// Changes that are faster than the reader are merged; the latest is never dropped.
+	// The stream fails if the first read fails, and ends when the session does.
 	WatchMembers(ctx context.Context, in *WatchMembersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchMembersResponse], error)
 }
 
@@ -110,17 +109,16 @@ type GroupService_WatchMembersClient = grpc.ServerStreamingClient[WatchMembersRe
 // GroupService is the group membership recipe. A membership is a grant: a member
 // leaves with GrantService.Release.
 type GroupServiceServer interface {
-	// Join makes a member and answers when it is listed. The caller abandons a
-	// call that it does not wait for, as it does LockService.Acquire.
+	// Join creates a member and answers when the member is listed. A caller that stops
+	// waiting must abandon the call, as for LockService.Acquire.
 	Join(context.Context, *JoinRequest) (*JoinResponse, error)
 	// Update replaces the member's data.
 	Update(context.Context, *UpdateRequest) (*UpdateResponse, error)
-	// Members returns who is there, those who have been there longest first.
+	// Members returns the members, oldest first.
 	Members(context.Context, *MembersRequest) (*MembersResponse, error)
-	// WatchMembers sends the present members and then the whole group after every
-	// change. Changes that come faster than they are taken are merged. The latest is
-	// never left out. The stream fails if the first read fails, and ends when the
-	// session does.
+	// WatchMembers sends the current members and then the whole group after every change.
+	// Changes that are faster than the reader are merged; the latest is never dropped.
+	// The stream fails if the first read fails, and ends when the session does.
 	WatchMembers(*WatchMembersRequest, grpc.ServerStreamingServer[WatchMembersResponse]) error
 	mustEmbedUnimplementedGroupServiceServer()
 }

@@ -25,30 +25,30 @@ const (
 type AcquireRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// Chosen by the caller, never used before in this session, at most 128 bytes. A call
-	// that repeats one finds what the first made: it waits with it, or gets its
-	// answer, and never joins the line a second time.
+	// Chosen by the caller, at most 128 bytes, and used for no other request in this
+	// session. A repeated call finds the work of the first: it waits with it or gets its
+	// answer, and never joins the wait queue a second time.
 	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Path      string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
-	// How to wait: "herd", "predecessor", or a name that a newer plugin knows.
-	// Empty is the plugin's default.
+	// How to wait: "herd", "predecessor", or a name of a newer plugin. Empty means the
+	// plugin's default.
 	Strategy string `protobuf:"bytes,4,opt,name=strategy,proto3" json:"strategy,omitempty"`
 	// Stored in the contender's znode.
 	Data []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
-	// Do not wait for others: fail with CONTENDED if anybody is ahead.
+	// Do not wait: fail with CONTENDED if another contender is ahead.
 	Try bool `protobuf:"varint,6,opt,name=try,proto3" json:"try,omitempty"`
-	// Send Joined on the session's stream as soon as the contender stands in
-	// line. The answer holds the place in any case.
+	// Send Joined on the session's stream as soon as the contender has joined the wait
+	// queue. The answer has the place in any case.
 	Announce bool `protobuf:"varint,7,opt,name=announce,proto3" json:"announce,omitempty"`
-	// Whose names, data and rules to keep: "zookeeper", "curator", "kazoo". Empty is
-	// "zookeeper". A plugin that does not know the name fails with UNSUPPORTED; one
-	// without the capability "dialects" does not read the field.
+	// The library whose names, data and rules to use: "zookeeper", "curator", "kazoo".
+	// Empty means "zookeeper". A plugin that does not know the name fails with
+	// UNSUPPORTED; one without the capability "dialects" ignores the field.
 	Dialect string `protobuf:"bytes,8,opt,name=dialect,proto3" json:"dialect,omitempty"`
-	// In a session that was resumed, before DropRest: do not join the line, but take up
-	// what this request id had before. With a token: the grant. It is the same again, or
-	// the call fails with NOT_HELD (and REMOVED if the znode is gone). With a token of 0:
-	// the place in line, which Joined has told; the contender goes on waiting. A plugin
-	// without the capability "resume" does not read the field.
+	// In a resumed session, before DropRest: do not join the wait queue, but resume the
+	// contender of this request id. With a token: its grant. The same grant is held
+	// again, or the call fails with NOT_HELD (and REMOVED if the znode was deleted). With
+	// a token of 0: its place in the wait queue, as reported by Joined; the contender
+	// continues to wait. A plugin without the capability "resume" ignores the field.
 	Resumed       *Grant `protobuf:"bytes,10,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -28,8 +28,8 @@ const (
 //
 // LockService is the lock recipe.
 type LockServiceClient interface {
-	// Acquire joins the line and answers when the lock is granted. Cancelling the
-	// call, or its deadline, takes the contender out of the line. The caller then
+	// Acquire joins the wait queue and answers when the lock is granted. If the call is
+	// cancelled or its deadline passes, the contender leaves the queue. The caller then
 	// calls GrantService.Abandon, because the grant may have crossed with the
 	// cancellation.
 	Acquire(ctx context.Context, in *AcquireRequest, opts ...grpc.CallOption) (*AcquireResponse, error)
@@ -59,8 +59,8 @@ func (c *lockServiceClient) Acquire(ctx context.Context, in *AcquireRequest, opt
 //
 // LockService is the lock recipe.
 type LockServiceServer interface {
-	// Acquire joins the line and answers when the lock is granted. Cancelling the
-	// call, or its deadline, takes the contender out of the line. The caller then
+	// Acquire joins the wait queue and answers when the lock is granted. If the call is
+	// cancelled or its deadline passes, the contender leaves the queue. The caller then
 	// calls GrantService.Abandon, because the grant may have crossed with the
 	// cancellation.
 	Acquire(context.Context, *AcquireRequest) (*AcquireResponse, error)

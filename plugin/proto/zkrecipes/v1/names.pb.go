@@ -117,7 +117,7 @@ func (x *RegisterNameRequest) GetResumed() *Grant {
 	return nil
 }
 
-// RegisterNameResponse is a registration; with persistent it holds nothing.
+// RegisterNameResponse is a registration; with persistent it has no grant.
 type RegisterNameResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Grant         *Grant                 `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`
@@ -162,7 +162,7 @@ func (x *RegisterNameResponse) GetGrant() *Grant {
 	return nil
 }
 
-// UpdateNameRequest names a registration by the request id that it was made with.
+// UpdateNameRequest names a registration by the request id of its RegisterName.
 type UpdateNameRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -265,7 +265,7 @@ type UnregisterNameRequest struct {
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	Name    string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// Of the registration; 0 is whichever there is.
+	// The registration's token; 0 matches any.
 	Token         int64 `protobuf:"varint,4,opt,name=token,proto3" json:"token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -369,11 +369,11 @@ func (*UnregisterNameResponse) Descriptor() ([]byte, []int) {
 type Record struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Empty if nobody has the name.
+	// Empty if the name is not registered.
 	Znode string `protobuf:"bytes,2,opt,name=znode,proto3" json:"znode,omitempty"`
 	// The znode's czxid.
 	Token int64 `protobuf:"varint,3,opt,name=token,proto3" json:"token,omitempty"`
-	// 0 if it is registered for good.
+	// 0 if the registration is persistent.
 	SessionId int64 `protobuf:"varint,4,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// By the server's clock.
 	Since *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`

@@ -204,12 +204,12 @@ func (*InfoRequest) Descriptor() ([]byte, []int) {
 // InfoResponse describes the plugin.
 type InfoResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of the plugin's build, for people.
+	// The version of the plugin's build, for people.
 	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	// What it can do, by names that are only ever added: "lock", "election".
+	// Names of its capabilities, such as "lock" and "election". Names are never removed.
 	Capabilities []string `protobuf:"bytes,2,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
-	// Two programs of zkrecipes that tell the same one were built from the same sources.
-	// Empty: not known.
+	// Two zkrecipes programs with the same value were built from the same sources. Empty
+	// if unknown.
 	Build         string `protobuf:"bytes,3,opt,name=build,proto3" json:"build,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

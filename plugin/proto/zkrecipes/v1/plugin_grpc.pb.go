@@ -28,20 +28,20 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// PluginService is about the plugin process itself.
+// PluginService controls the plugin process.
 type PluginServiceClient interface {
-	// Attach keeps the plugin alive. The host holds the stream open for as long as
-	// it wants the plugin. When the last such stream ends, the plugin closes its
-	// sessions and exits, so it cannot outlive a host that was killed. A plugin to
-	// which no host attaches within 10 s exits too. The plugin sends one message
-	// when the host is attached, and no other.
+	// Attach keeps the plugin alive. The host keeps the stream open as long as it needs
+	// the plugin. When the last such stream ends, the plugin closes its sessions and
+	// exits, so it cannot outlive a killed host. A plugin to which no host attaches
+	// within 10 s exits too. The plugin sends one message when the host is attached, and
+	// no other.
 	Attach(ctx context.Context, in *AttachRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AttachResponse], error)
-	// Shutdown closes all sessions in ZooKeeper, each after its host was told on its
-	// stream. It answers when that is done or its deadline ends. New sessions are
-	// refused from then on. UNKNOWN_OUTCOME: ZooKeeper has not confirmed the end of
-	// them all, and removes what is left at the sessions' timeouts. The process
-	// lives until go-plugin's own Shutdown stops it or the last stream of Attach
-	// ends.
+	// Shutdown closes all sessions in ZooKeeper; before that, the host of each gets the
+	// loss on its stream. Shutdown answers when that is done or its deadline ends. From
+	// its start the plugin refuses new sessions. UNKNOWN_OUTCOME: ZooKeeper has not
+	// confirmed the end of all sessions, and deletes the remaining znodes at the
+	// sessions' timeouts. The process continues until go-plugin's own Shutdown stops it
+	// or the last stream of Attach ends.
 	Shutdown(ctx context.Context, in *ShutdownRequest, opts ...grpc.CallOption) (*ShutdownResponse, error)
 	// Info describes the plugin.
 	Info(ctx context.Context, in *InfoRequest, opts ...grpc.CallOption) (*InfoResponse, error)
@@ -98,20 +98,20 @@ func (c *pluginServiceClient) Info(ctx context.Context, in *InfoRequest, opts ..
 // All implementations must embed UnimplementedPluginServiceServer
 // for forward compatibility.
 //
-// PluginService is about the plugin process itself.
+// PluginService controls the plugin process.
 type PluginServiceServer interface {
-	// Attach keeps the plugin alive. The host holds the stream open for as long as
-	// it wants the plugin. When the last such stream ends, the plugin closes its
-	// sessions and exits, so it cannot outlive a host that was killed. A plugin to
-	// which no host attaches within 10 s exits too. The plugin sends one message
-	// when the host is attached, and no other.
+	// Attach keeps the plugin alive. The host keeps the stream open as long as it needs
+	// the plugin. When the last such stream ends, the plugin closes its sessions and
+	// exits, so it cannot outlive a killed host. A plugin to which no host attaches
+	// within 10 s exits too. The plugin sends one message when the host is attached, and
+	// no other.
 	Attach(*AttachRequest, grpc.ServerStreamingServer[AttachResponse]) error
-	// Shutdown closes all sessions in ZooKeeper, each after its host was told on its
-	// stream. It answers when that is done or its deadline ends. New sessions are
-	// refused from then on. UNKNOWN_OUTCOME: ZooKeeper has not confirmed the end of
-	// them all, and removes what is left at the sessions' timeouts. The process
-	// lives until go-plugin's own Shutdown stops it or the last stream of Attach
-	// ends.
+	// Shutdown closes all sessions in ZooKeeper; before that, the host of each gets the
+	// loss on its stream. Shutdown answers when that is done or its deadline ends. From
+	// its start the plugin refuses new sessions. UNKNOWN_OUTCOME: ZooKeeper has not
+	// confirmed the end of all sessions, and deletes the remaining znodes at the
+	// sessions' timeouts. The process continues until go-plugin's own Shutdown stops it
+	// or the last stream of Attach ends.
 	Shutdown(context.Context, *ShutdownRequest) (*ShutdownResponse, error)
 	// Info describes the plugin.
 	Info(context.Context, *InfoRequest) (*InfoResponse, error)

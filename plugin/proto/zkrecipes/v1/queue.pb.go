@@ -22,19 +22,19 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// QueueRef names a queue and says how it is used.
+// QueueRef names a queue and its configuration.
 type QueueRef struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	// The priority queue of the path, which is another one than its queue.
+	// Selects the priority queue of the path, which is separate from its queue.
 	Priority bool `protobuf:"varint,2,opt,name=priority,proto3" json:"priority,omitempty"`
-	// Put elements that go with the session.
+	// Put elements that are deleted with the session.
 	Ephemeral bool `protobuf:"varint,3,opt,name=ephemeral,proto3" json:"ephemeral,omitempty"`
-	// Number of elements at which puts wait; 0 is no bound.
+	// Number of elements at which puts wait; 0 means no bound.
 	Capacity int32 `protobuf:"varint,4,opt,name=capacity,proto3" json:"capacity,omitempty"`
-	// Deliveries after which an element is a dead letter; 0 is no limit.
+	// Deliveries after which an element is a dead letter; 0 means no limit.
 	MaxDeliveries int32 `protobuf:"varint,5,opt,name=max_deliveries,json=maxDeliveries,proto3" json:"max_deliveries,omitempty"`
-	// As AcquireRequest.dialect. In another than the default elements cannot be received.
+	// As AcquireRequest.dialect. Elements can be received only in the default dialect.
 	Dialect       string `protobuf:"bytes,6,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -112,7 +112,7 @@ func (x *QueueRef) GetDialect() string {
 	return ""
 }
 
-// Element is what was put into a queue.
+// Element is an element of a queue.
 type Element struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the element's znode below the queue's path.
@@ -190,12 +190,12 @@ type PutElementsRequest struct {
 	Queue   *QueueRef              `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
 	// From 0 to 99, lower first; 0 for a queue without priorities.
 	Priority int32 `protobuf:"varint,3,opt,name=priority,proto3" json:"priority,omitempty"`
-	// All are put, next to each other, or none.
+	// All are put, next to each other, or none is.
 	Data [][]byte `protobuf:"bytes,4,rep,name=data,proto3" json:"data,omitempty"`
-	// Optional, and never used before in this session. GrantService.Abandon with it
-	// ends the wait, and the answer to this call says whether anything was put.
-	// Cancelling the call instead leaves no answer. A call with the same id is not a
-	// repetition.
+	// Optional, and used for no other request in this session. GrantService.Abandon with
+	// this id ends the wait, and the answer to this call reports whether anything was
+	// put. If the call is cancelled instead, there is no answer. A call with the same id
+	// is not a repetition.
 	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -268,7 +268,7 @@ func (x *PutElementsRequest) GetRequestId() string {
 
 type PutElementsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of the elements, in order. An empty one is not known.
+	// The ids of the elements, in order. An empty id is unknown.
 	Ids           []string `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -387,7 +387,7 @@ type ReceiveElementResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Grant   *Grant                 `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`
 	Element *Element               `protobuf:"bytes,2,opt,name=element,proto3" json:"element,omitempty"`
-	// Deliveries of the element, this one included.
+	// Number of deliveries of the element, including this one.
 	Attempt       int32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -33,34 +33,33 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // QueueService is the queue and the priority queue. A delivery is a grant:
-// GrantService.Release returns it, Write writes while its claim stands, Watch
-// tells when the claim no longer stands, and Abandon gives back a delivery whose
-// answer was lost.
+// GrantService.Release returns it, Write writes while its claim exists, Watch reports
+// the loss of the claim, and Abandon returns a delivery whose answer was lost.
 //
 // A host that wants to take an element at most once receives it, acknowledges it, and
 // only then acts on it. TakeElement is for queues whose elements cannot be received.
 type QueueServiceClient interface {
-	// PutElements appends elements in one transaction, waiting while a bounded queue
-	// is full. The plugin never repeats it: a call that breaks has an unknown
-	// outcome. A call that waits for room gives up a moment before its deadline, and
-	// when its request id is abandoned. So the caller can hear that nothing was put.
+	// PutElements appends elements in one transaction, and waits while a bounded queue is
+	// full. The plugin never repeats it: a call that is cut off has an unknown outcome. A
+	// call that waits for capacity gives up slightly before its deadline, and when its
+	// request id is abandoned. So the caller can get the answer that nothing was put.
 	PutElements(ctx context.Context, in *PutElementsRequest, opts ...grpc.CallOption) (*PutElementsResponse, error)
-	// ReceiveElement claims the first element that is not claimed. It waits while
-	// the queue has no such element, on the terms of LockService.Acquire.
+	// ReceiveElement claims the first element that is not claimed. It waits while the
+	// queue has no such element, on the terms of LockService.Acquire.
 	ReceiveElement(ctx context.Context, in *ReceiveElementRequest, opts ...grpc.CallOption) (*ReceiveElementResponse, error)
-	// TakeElement deletes the first element and returns it, in another dialect than the
-	// default. It waits while the queue has none, and gives up as PutElements does. The
-	// plugin never repeats it. A call that breaks has an unknown outcome: the element may
-	// have been taken, and is lost then. It needs the capability "dialects".
+	// TakeElement deletes the first element and returns it, in a dialect other than the
+	// default. It waits while the queue is empty, and gives up as PutElements does. The
+	// plugin never repeats it. A call that is cut off has an unknown outcome: the element
+	// may have been taken, and is then lost. TakeElement needs the capability "dialects".
 	TakeElement(ctx context.Context, in *TakeElementRequest, opts ...grpc.CallOption) (*TakeElementResponse, error)
-	// AcknowledgeElement deletes a received element and its claim, if the claim
-	// stands. It may be called again and then returns the result of the first
-	// call. When the call is cancelled the acknowledgement goes on.
+	// AcknowledgeElement deletes a received element and its claim, if the claim exists.
+	// It may be called again and then returns the result of the first call. If the call
+	// is cancelled, the acknowledgement continues.
 	AcknowledgeElement(ctx context.Context, in *AcknowledgeElementRequest, opts ...grpc.CallOption) (*AcknowledgeElementResponse, error)
 	// PeekElement returns the first element that is not claimed, or fails with
 	// EMPTY.
 	PeekElement(ctx context.Context, in *PeekElementRequest, opts ...grpc.CallOption) (*PeekElementResponse, error)
-	// CountElements counts the elements, claimed ones included, dead ones not.
+	// CountElements counts the elements, including claimed ones but not dead letters.
 	CountElements(ctx context.Context, in *CountElementsRequest, opts ...grpc.CallOption) (*CountElementsResponse, error)
 	// ListDeadLetters returns the elements that were delivered too often.
 	ListDeadLetters(ctx context.Context, in *ListDeadLettersRequest, opts ...grpc.CallOption) (*ListDeadLettersResponse, error)
@@ -149,34 +148,33 @@ func (c *queueServiceClient) ListDeadLetters(ctx context.Context, in *ListDeadLe
 // for forward compatibility.
 //
 // QueueService is the queue and the priority queue. A delivery is a grant:
-// GrantService.Release returns it, Write writes while its claim stands, Watch
-// tells when the claim no longer stands, and Abandon gives back a delivery whose
-// answer was lost.
+// GrantService.Release returns it, Write writes while its claim exists, Watch reports
+// the loss of the claim, and Abandon returns a delivery whose answer was lost.
 //
 // A host that wants to take an element at most once receives it, acknowledges it, and
 // only then acts on it. TakeElement is for queues whose elements cannot be received.
 type QueueServiceServer interface {
-	// PutElements appends elements in one transaction, waiting while a bounded queue
-	// is full. The plugin never repeats it: a call that breaks has an unknown
-	// outcome. A call that waits for room gives up a moment before its deadline, and
-	// when its request id is abandoned. So the caller can hear that nothing was put.
+	// PutElements appends elements in one transaction, and waits while a bounded queue is
+	// full. The plugin never repeats it: a call that is cut off has an unknown outcome. A
+	// call that waits for capacity gives up slightly before its deadline, and when its
+	// request id is abandoned. So the caller can get the answer that nothing was put.
 	PutElements(context.Context, *PutElementsRequest) (*PutElementsResponse, error)
-	// ReceiveElement claims the first element that is not claimed. It waits while
-	// the queue has no such element, on the terms of LockService.Acquire.
+	// ReceiveElement claims the first element that is not claimed. It waits while the
+	// queue has no such element, on the terms of LockService.Acquire.
 	ReceiveElement(context.Context, *ReceiveElementRequest) (*ReceiveElementResponse, error)
-	// TakeElement deletes the first element and returns it, in another dialect than the
-	// default. It waits while the queue has none, and gives up as PutElements does. The
-	// plugin never repeats it. A call that breaks has an unknown outcome: the element may
-	// have been taken, and is lost then. It needs the capability "dialects".
+	// TakeElement deletes the first element and returns it, in a dialect other than the
+	// default. It waits while the queue is empty, and gives up as PutElements does. The
+	// plugin never repeats it. A call that is cut off has an unknown outcome: the element
+	// may have been taken, and is then lost. TakeElement needs the capability "dialects".
 	TakeElement(context.Context, *TakeElementRequest) (*TakeElementResponse, error)
-	// AcknowledgeElement deletes a received element and its claim, if the claim
-	// stands. It may be called again and then returns the result of the first
-	// call. When the call is cancelled the acknowledgement goes on.
+	// AcknowledgeElement deletes a received element and its claim, if the claim exists.
+	// It may be called again and then returns the result of the first call. If the call
+	// is cancelled, the acknowledgement continues.
 	AcknowledgeElement(context.Context, *AcknowledgeElementRequest) (*AcknowledgeElementResponse, error)
 	// PeekElement returns the first element that is not claimed, or fails with
 	// EMPTY.
 	PeekElement(context.Context, *PeekElementRequest) (*PeekElementResponse, error)
-	// CountElements counts the elements, claimed ones included, dead ones not.
+	// CountElements counts the elements, including claimed ones but not dead letters.
 	CountElements(context.Context, *CountElementsRequest) (*CountElementsResponse, error)
 	// ListDeadLetters returns the elements that were delivered too often.
 	ListDeadLetters(context.Context, *ListDeadLettersRequest) (*ListDeadLettersResponse, error)

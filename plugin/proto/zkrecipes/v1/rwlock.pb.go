@@ -22,8 +22,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// AcquireReadWriteRequest asks for a read or write lock. Fields that AcquireRequest
-// has too mean the same.
+// AcquireReadWriteRequest asks for a read or write lock. Fields of AcquireRequest have
+// the same meaning here.
 type AcquireReadWriteRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Session   string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -34,18 +34,18 @@ type AcquireReadWriteRequest struct {
 	Try       bool                   `protobuf:"varint,6,opt,name=try,proto3" json:"try,omitempty"`
 	Announce  bool                   `protobuf:"varint,7,opt,name=announce,proto3" json:"announce,omitempty"`
 	Mode      Mode                   `protobuf:"varint,8,opt,name=mode,proto3,enum=zkrecipes.v1.Mode" json:"mode,omitempty"`
-	// Others may ask for the lock (Revoke).
+	// Other clients may request the lock (Revoke).
 	Revocable bool `protobuf:"varint,9,opt,name=revocable,proto3" json:"revocable,omitempty"`
-	// Others may take the lock away (Revoke with force) this long after they have
-	// asked for it. Absent: never.
+	// How long after the request other clients may take the lock away (Revoke with
+	// force). Absent means never.
 	Grace *durationpb.Duration `protobuf:"bytes,10,opt,name=grace,proto3" json:"grace,omitempty"`
 	// "shared-lock" or "priority-lock".
 	Kind string `protobuf:"bytes,11,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Of a priority lock: from 0, the highest, to 99.
+	// For a priority lock: from 0, the highest, to 99.
 	Priority int32 `protobuf:"varint,12,opt,name=priority,proto3" json:"priority,omitempty"`
-	// Of a priority lock: while waiting, ask holders of lower priority to give way.
+	// For a priority lock: while waiting, ask holders of lower priority to release it.
 	Ask bool `protobuf:"varint,13,opt,name=ask,proto3" json:"ask,omitempty"`
-	// Of a shared lock: as AcquireRequest.dialect.
+	// For a shared lock: as AcquireRequest.dialect.
 	Dialect string `protobuf:"bytes,14,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	// As AcquireRequest.resumed.
 	Resumed       *Grant `protobuf:"bytes,16,opt,name=resumed,proto3" json:"resumed,omitempty"`
@@ -436,7 +436,7 @@ type RevokeRequest struct {
 	Force   bool                   `protobuf:"varint,4,opt,name=force,proto3" json:"force,omitempty"`
 	// "shared-lock" or "priority-lock".
 	Kind string `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Of a shared lock: as AcquireRequest.dialect.
+	// For a shared lock: as AcquireRequest.dialect.
 	Dialect       string `protobuf:"bytes,6,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -30,27 +30,27 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ReadWriteLockService is the two locks that have readers and writers: the shared
-// lock and the priority lock. What it grants is given back, and written under, by
+// ReadWriteLockService is the two locks with readers and writers: the shared lock and
+// the priority lock. Their grants are released, and used for guarded writes, through
 // GrantService.
 type ReadWriteLockServiceClient interface {
-	// AcquireReadWrite joins the line and answers when the lock is granted, on the
+	// AcquireReadWrite joins the wait queue and answers when the lock is granted, on the
 	// terms of LockService.Acquire.
 	AcquireReadWrite(ctx context.Context, in *AcquireReadWriteRequest, opts ...grpc.CallOption) (*AcquireReadWriteResponse, error)
-	// Downgrade makes a write lock of the kind "shared-lock" a read lock. It may be
+	// Downgrade turns a write lock of the kind "shared-lock" into a read lock. It may be
 	// called again.
 	Downgrade(ctx context.Context, in *DowngradeRequest, opts ...grpc.CallOption) (*DowngradeResponse, error)
-	// HandOff releases a grant of the kind "priority-lock" and names the contender
-	// that is granted next. A caller that gets no answer does not know whether it has
-	// happened; Release is harmless then. If it has happened, GrantLost says so, also
+	// HandOff releases a grant of the kind "priority-lock" and names the contender that
+	// is granted next. A caller that gets no answer does not know the outcome, and may
+	// safely call Release. If the hand-off has happened, GrantLost reports it, also
 	// without Watch.
 	HandOff(ctx context.Context, in *HandOffRequest, opts ...grpc.CallOption) (*HandOffResponse, error)
-	// Revoke asks a contender to give way. With force it waits until the contender
-	// has left or its grace is over, and then deletes its znode. It may be called
-	// again.
+	// Revoke asks a contender to release the lock. With force it waits until the
+	// contender has left or its grace has passed, and then deletes its znode. It may be
+	// called again.
 	Revoke(ctx context.Context, in *RevokeRequest, opts ...grpc.CallOption) (*RevokeResponse, error)
-	// AwaitRevocation answers when the holder was asked to give way, and fails
-	// with NOT_HELD when the grant ends before that. It may be called again.
+	// AwaitRevocation answers when the holder is asked to release the lock, and fails
+	// with NOT_HELD if the grant ends before that. It may be called again.
 	AwaitRevocation(ctx context.Context, in *AwaitRevocationRequest, opts ...grpc.CallOption) (*AwaitRevocationResponse, error)
 }
 
@@ -116,27 +116,27 @@ func (c *readWriteLockServiceClient) AwaitRevocation(ctx context.Context, in *Aw
 // All implementations must embed UnimplementedReadWriteLockServiceServer
 // for forward compatibility.
 //
-// ReadWriteLockService is the two locks that have readers and writers: the shared
-// lock and the priority lock. What it grants is given back, and written under, by
+// ReadWriteLockService is the two locks with readers and writers: the shared lock and
+// the priority lock. Their grants are released, and used for guarded writes, through
 // GrantService.
 type ReadWriteLockServiceServer interface {
-	// AcquireReadWrite joins the line and answers when the lock is granted, on the
+	// AcquireReadWrite joins the wait queue and answers when the lock is granted, on the
 	// terms of LockService.Acquire.
 	AcquireReadWrite(context.Context, *AcquireReadWriteRequest) (*AcquireReadWriteResponse, error)
-	// Downgrade makes a write lock of the kind "shared-lock" a read lock. It may be
+	// Downgrade turns a write lock of the kind "shared-lock" into a read lock. It may be
 	// called again.
 	Downgrade(context.Context, *DowngradeRequest) (*DowngradeResponse, error)
-	// HandOff releases a grant of the kind "priority-lock" and names the contender
-	// that is granted next. A caller that gets no answer does not know whether it has
-	// happened; Release is harmless then. If it has happened, GrantLost says so, also
+	// HandOff releases a grant of the kind "priority-lock" and names the contender that
+	// is granted next. A caller that gets no answer does not know the outcome, and may
+	// safely call Release. If the hand-off has happened, GrantLost reports it, also
 	// without Watch.
 	HandOff(context.Context, *HandOffRequest) (*HandOffResponse, error)
-	// Revoke asks a contender to give way. With force it waits until the contender
-	// has left or its grace is over, and then deletes its znode. It may be called
-	// again.
+	// Revoke asks a contender to release the lock. With force it waits until the
+	// contender has left or its grace has passed, and then deletes its znode. It may be
+	// called again.
 	Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error)
-	// AwaitRevocation answers when the holder was asked to give way, and fails
-	// with NOT_HELD when the grant ends before that. It may be called again.
+	// AwaitRevocation answers when the holder is asked to release the lock, and fails
+	// with NOT_HELD if the grant ends before that. It may be called again.
 	AwaitRevocation(context.Context, *AwaitRevocationRequest) (*AwaitRevocationResponse, error)
 	mustEmbedUnimplementedReadWriteLockServiceServer()
 }

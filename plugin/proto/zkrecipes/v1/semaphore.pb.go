@@ -21,8 +21,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// AcquirePermitRequest asks for a permit. Fields that AcquireRequest has too
-// mean the same.
+// AcquirePermitRequest asks for a permit. Fields of AcquireRequest have the same
+// meaning here.
 type AcquirePermitRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Session   string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -32,8 +32,8 @@ type AcquirePermitRequest struct {
 	Data      []byte                 `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
 	Try       bool                   `protobuf:"varint,6,opt,name=try,proto3" json:"try,omitempty"`
 	Announce  bool                   `protobuf:"varint,7,opt,name=announce,proto3" json:"announce,omitempty"`
-	// How many permits there are, at least 1. Contenders that disagree are
-	// refused with MISMATCH.
+	// Number of permits, at least 1. Contenders with another number are refused with
+	// MISMATCH.
 	Permits int32 `protobuf:"varint,8,opt,name=permits,proto3" json:"permits,omitempty"`
 	// As AcquireRequest.dialect.
 	Dialect string `protobuf:"bytes,10,opt,name=dialect,proto3" json:"dialect,omitempty"`
@@ -196,8 +196,8 @@ func (x *AcquirePermitResponse) GetPlace() *Place {
 	return nil
 }
 
-// AcquireSlotRequest asks for a permit with a number. Fields that
-// AcquirePermitRequest has too mean the same.
+// AcquireSlotRequest asks for a permit with a number. Fields of AcquirePermitRequest
+// have the same meaning here.
 type AcquireSlotRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`

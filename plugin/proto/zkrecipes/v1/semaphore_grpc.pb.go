@@ -27,14 +27,14 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// SemaphoreService is the semaphore recipe. What it grants is given back, and
-// written under, by GrantService.
+// SemaphoreService is the semaphore recipe. Its grants are released, and used for
+// guarded writes, through GrantService.
 type SemaphoreServiceClient interface {
-	// AcquirePermit joins the line and answers when a permit is free, on the
+	// AcquirePermit joins the wait queue and answers when a permit is granted, on the
 	// terms of LockService.Acquire.
 	AcquirePermit(ctx context.Context, in *AcquirePermitRequest, opts ...grpc.CallOption) (*AcquirePermitResponse, error)
-	// AcquireSlot is AcquirePermit for a permit with a number, the lowest that no
-	// other contender has. Its znode is another one than that of Place.
+	// AcquireSlot is AcquirePermit for a permit with a number, the lowest that no other
+	// contender has. The znode of the grant is not the one of Place.
 	AcquireSlot(ctx context.Context, in *AcquireSlotRequest, opts ...grpc.CallOption) (*AcquireSlotResponse, error)
 }
 
@@ -70,14 +70,14 @@ func (c *semaphoreServiceClient) AcquireSlot(ctx context.Context, in *AcquireSlo
 // All implementations must embed UnimplementedSemaphoreServiceServer
 // for forward compatibility.
 //
-// SemaphoreService is the semaphore recipe. What it grants is given back, and
-// written under, by GrantService.
+// SemaphoreService is the semaphore recipe. Its grants are released, and used for
+// guarded writes, through GrantService.
 type SemaphoreServiceServer interface {
-	// AcquirePermit joins the line and answers when a permit is free, on the
+	// AcquirePermit joins the wait queue and answers when a permit is granted, on the
 	// terms of LockService.Acquire.
 	AcquirePermit(context.Context, *AcquirePermitRequest) (*AcquirePermitResponse, error)
-	// AcquireSlot is AcquirePermit for a permit with a number, the lowest that no
-	// other contender has. Its znode is another one than that of Place.
+	// AcquireSlot is AcquirePermit for a permit with a number, the lowest that no other
+	// contender has. The znode of the grant is not the one of Place.
 	AcquireSlot(context.Context, *AcquireSlotRequest) (*AcquireSlotResponse, error)
 	mustEmbedUnimplementedSemaphoreServiceServer()
 }

@@ -29,7 +29,7 @@ const (
 	State_STATE_UNSPECIFIED State = 0
 	// A server answers.
 	State_STATE_CONNECTED State = 1
-	// The connection is lost; the session may go on. Grants still stand.
+	// The connection is lost; the session may continue. Grants are still held.
 	State_STATE_SUSPENDED State = 2
 	// The session has ended.
 	State_STATE_LOST State = 3
@@ -78,7 +78,7 @@ func (State) EnumDescriptor() ([]byte, []int) {
 	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{0}
 }
 
-// OpenRequest is what the host sends on the session's stream.
+// OpenRequest is a message of the host on the session's stream.
 type OpenRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -150,7 +150,7 @@ type isOpenRequest_Message interface {
 }
 
 type OpenRequest_Start struct {
-	// The first message, and only that.
+	// Only as the first message.
 	Start *Start `protobuf:"bytes,1,opt,name=start,proto3,oneof"`
 }
 
@@ -166,10 +166,10 @@ func (*OpenRequest_Beat) isOpenRequest_Message() {}
 type Start struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Config *Config                `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
-	// How long to try. Absent is 15 s.
+	// How long to try. Absent means 15 s.
 	OpenTimeout *durationpb.Duration `protobuf:"bytes,2,opt,name=open_timeout,json=openTimeout,proto3" json:"open_timeout,omitempty"`
 	// Resume a session instead of opening one. A plugin without the capability "resume"
-	// does not read this: ask it first.
+	// ignores this field: check Info first.
 	Resume        *Resume `protobuf:"bytes,3,opt,name=resume,proto3" json:"resume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -226,18 +226,17 @@ func (x *Start) GetResume() *Resume {
 	return nil
 }
 
-// Resume names a session that another plugin has served. That plugin must have ended,
+// Resume names a session that another plugin has served. That plugin must have been
 // killed and waited for, or have answered Detach.
 type Resume struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of Opened. Whoever has it can act as the session: keep it secret.
+	// From Opened. It is a credential for the session: keep it secret.
 	Ticket []byte `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"`
-	// How long ago the contact was from which the session's deadline counts, by the host's
-	// clock: that of known_contact_age while the host holds something, that of contact_age
-	// otherwise. The plugin gives up when the session timeout has passed since.
+	// The age of the contact from which the session's deadline counts, by the host's
+	// clock: known_contact_age while the host holds something, contact_age otherwise. The
+	// plugin gives up when the session timeout has passed since that contact.
 	KnownContactAge *durationpb.Duration `protobuf:"bytes,2,opt,name=known_contact_age,json=knownContactAge,proto3" json:"known_contact_age,omitempty"`
-	// What the session is to be called, as in Opened. The plugin must not have such a
-	// session.
+	// The session's name, as in Opened. The plugin must not have a session of that name.
 	Session       string `protobuf:"bytes,3,opt,name=session,proto3" json:"session,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -294,7 +293,7 @@ func (x *Resume) GetSession() string {
 	return ""
 }
 
-// Beat proves that the host lives.
+// Beat is a heartbeat: it proves that the host is alive.
 type Beat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Grows with each Beat.
@@ -340,7 +339,7 @@ func (x *Beat) GetNumber() uint64 {
 	return 0
 }
 
-// OpenResponse is what the plugin sends on the session's stream.
+// OpenResponse is a message of the plugin on the session's stream.
 type OpenResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -442,7 +441,7 @@ type isOpenResponse_Message interface {
 }
 
 type OpenResponse_Opened struct {
-	// The first message, and only that.
+	// Only as the first message.
 	Opened *Opened `protobuf:"bytes,1,opt,name=opened,proto3,oneof"`
 }
 
@@ -475,15 +474,14 @@ func (*OpenResponse_BeatEcho) isOpenResponse_Message() {}
 // Opened describes the session.
 type Opened struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Names the session in all other calls. It means something only to this
-	// plugin process.
+	// Names the session in all other calls. It is valid only in this plugin process.
 	Session string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// ZooKeeper's session id.
 	SessionId int64 `protobuf:"varint,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// The session timeout that the server granted.
 	Timeout *durationpb.Duration `protobuf:"bytes,3,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	State   State                `protobuf:"varint,4,opt,name=state,proto3,enum=zkrecipes.v1.State" json:"state,omitempty"`
-	// For Resume. Empty: the session cannot be resumed.
+	// For Resume. Empty if the session cannot be resumed.
 	Ticket        []byte `protobuf:"bytes,5,opt,name=ticket,proto3" json:"ticket,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -608,7 +606,8 @@ func (x *StateChanged) GetReason() *Failure {
 	return nil
 }
 
-// GrantLost says that a watched grant no longer stands though its session does.
+// GrantLost reports that a watched grant is no longer held, although its session
+// continues.
 type GrantLost struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -661,8 +660,8 @@ func (x *GrantLost) GetReason() *Failure {
 	return nil
 }
 
-// Joined says that a contender stands in line. It may be left out if the call is
-// answered first.
+// Joined reports that a contender has joined the wait queue. It may be omitted if the
+// call is answered first.
 type Joined struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -718,20 +717,20 @@ func (x *Joined) GetPlace() *Place {
 // BeatEcho answers a Beat.
 type BeatEcho struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of the latest Beat that has arrived.
+	// The number of the latest Beat received.
 	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	// How long before this message was written the plugin sent the last request
-	// or ping that ZooKeeper has answered.
+	// The time from the sending of the last request or ping that ZooKeeper has answered
+	// to the writing of this message.
 	ContactAge *durationpb.Duration `protobuf:"bytes,2,opt,name=contact_age,json=contactAge,proto3" json:"contact_age,omitempty"`
-	// The same for the last contact that ZooKeeper's leader is proved to have. It may
-	// be long ago while the session holds nothing. A plugin grants nothing unless less than
-	// three quarters of the session timeout have passed since. So a host that is granted
-	// something, and whose last echo proves too little, sends a Beat and waits for its echo
-	// before it relies on the grant. Absent: the plugin does not know, and contact_age
-	// takes its place.
+	// The same for the last contact that ZooKeeper's leader is proved to have received.
+	// It may be long while the session holds nothing. A plugin grants only while less
+	// than three quarters of the session timeout have passed since that contact. A host
+	// that gets a grant and whose last echo proves too little sends a Beat, and waits for
+	// its echo before it relies on the grant. Absent: the plugin does not know it, and
+	// contact_age replaces it.
 	KnownContactAge *durationpb.Duration `protobuf:"bytes,3,opt,name=known_contact_age,json=knownContactAge,proto3" json:"known_contact_age,omitempty"`
-	// The session timeout that the server has granted last: a server on which the
-	// session is resumed may grant another one. Absent: that in Opened.
+	// The session timeout that the server granted last. The server on which a session is
+	// resumed may grant another one. Absent: the timeout in Opened.
 	Timeout       *durationpb.Duration `protobuf:"bytes,4,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1095,11 +1094,11 @@ type StatsResponse struct {
 	Reconnects    int64                  `protobuf:"varint,7,opt,name=reconnects,proto3" json:"reconnects,omitempty"`
 	// Requests by operation.
 	ByKind map[string]int64 `protobuf:"bytes,8,rep,name=by_kind,json=byKind,proto3" json:"by_kind,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// Grants that followed from the predecessor's release alone, and how often
-	// contenders had to list their line instead (strategy "handoff").
+	// Grants that followed from the predecessor's release alone, and how often contenders
+	// had to list the wait queue instead (strategy "handoff").
 	Handoffs  int64 `protobuf:"varint,9,opt,name=handoffs,proto3" json:"handoffs,omitempty"`
 	Fallbacks int64 `protobuf:"varint,10,opt,name=fallbacks,proto3" json:"fallbacks,omitempty"`
-	// Grants for which the session had to ask the leader first.
+	// Grants for which the session first had to ask the leader.
 	Asked         int64 `protobuf:"varint,11,opt,name=asked,proto3" json:"asked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

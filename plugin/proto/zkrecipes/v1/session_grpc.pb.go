@@ -32,42 +32,43 @@ const (
 //
 // SessionService opens and closes ZooKeeper sessions.
 type SessionServiceClient interface {
-	// Open opens a session. Its stream is the lease on the session. When the stream
-	// ends, for whatever reason, the plugin closes the ZooKeeper session. When the
-	// host sees the stream end, the session is lost for it. A host that half-closes
-	// the stream ends the session.
+	// Open opens a session. Its stream is the lease on the session. When the stream ends
+	// for any reason, the plugin closes the ZooKeeper session. The host must consider the
+	// session lost when it sees the stream end. A host that half-closes the stream ends
+	// the session.
 	//
-	// The host sends Start and then a Beat every fifth of the session timeout, or
-	// oftener. The plugin answers Start with Opened, or fails the call. It answers
-	// every Beat with a BeatEcho (of Beats that arrive faster than it answers, only
-	// the last). Beats let both ends notice the loss of the other:
+	// The host sends Start and then a Beat (a heartbeat) at least every fifth of the
+	// session timeout. The plugin answers Start with Opened, or fails the call. It
+	// answers every Beat with a BeatEcho; if Beats arrive faster than it answers, it
+	// answers only the last. By heartbeats both ends notice the loss of the other:
 	//
-	//   - A plugin that hears no Beat for the session timeout takes its host for
+	//   - A plugin that receives no Beat for the session timeout considers its host
 	//     frozen and closes the session.
-	//   - A host takes the session for lost when, since it sent the last Beat
-	//     that was echoed, the session timeout less the echo's contact_age has
-	//     passed: ZooKeeper may expire the session from then on. While the host
-	//     holds something, known_contact_age takes its place. It counts from
-	//     the sending, not from the receiving, because an answer can lie in a
-	//     buffer for any length of time.
+	//   - A host measures the time since it sent the last Beat that was echoed. It
+	//     considers the session lost when that time, plus the echo's contact_age,
+	//     reaches the session timeout: ZooKeeper may expire the session from then on.
+	//     While the host holds something, known_contact_age replaces contact_age.
+	//     The time counts from the sending of the Beat, not from the receipt of the
+	//     echo, because an echo can wait in a buffer for any length of time.
 	//
-	// Grant losses are never left out or merged, and keep their order. States that
-	// change faster than the host takes them are merged. The loss of the session is
-	// the last message.
+	// Losses of grants are never dropped or merged, and keep their order. States that
+	// change faster than the host reads them are merged. The loss of the session is the
+	// last message.
 	Open(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[OpenRequest, OpenResponse], error)
-	// Close closes the ZooKeeper session and answers when the server has
-	// confirmed it. UNKNOWN_OUTCOME: the session is over, and ZooKeeper removes
-	// its znodes at the session timeout at the latest.
+	// Close closes the ZooKeeper session and answers when the server has confirmed it.
+	// UNKNOWN_OUTCOME: the session is over, and ZooKeeper deletes its znodes at the
+	// session timeout at the latest.
 	Close(ctx context.Context, in *CloseRequest, opts ...grpc.CallOption) (*CloseResponse, error)
-	// DropRest ends the taking up of a session that was resumed (Start.resume). It deletes
-	// what the session has in ZooKeeper and nobody has taken up, such as contenders whose
-	// callers do not know of them. It answers when that is gone. Until then the session
-	// takes only calls with the field "resumed", and this one.
+	// DropRest completes the resumption of a session (Start.resume). It deletes the
+	// session's znodes that were not resumed, such as contenders that the host does not
+	// know. It answers when they are deleted. Before that the session accepts only calls
+	// with the field "resumed", and DropRest.
 	DropRest(ctx context.Context, in *DropRestRequest, opts ...grpc.CallOption) (*DropRestResponse, error)
-	// Detach lets go of a session: another plugin can resume it. It answers when nothing
-	// of the session will be sent any more. What was under way has ended, or its outcome
-	// is unknown. The session's stream ends with STATE_LOST. If Detach fails, the session
-	// is over or goes on; the stream tells.
+	// Detach detaches a session from this plugin, so that another plugin can resume it.
+	// It answers when the plugin will send nothing more for the session. Calls in
+	// progress have ended by then, or their outcome is unknown. The session's stream ends
+	// with STATE_LOST. If Detach fails, the session is over or continues; the stream
+	// reports which.
 	Detach(ctx context.Context, in *DetachRequest, opts ...grpc.CallOption) (*DetachResponse, error)
 	// Stats returns what the session has sent to ZooKeeper and received.
 	Stats(ctx context.Context, in *StatsRequest, opts ...grpc.CallOption) (*StatsResponse, error)
@@ -140,42 +141,43 @@ func (c *sessionServiceClient) Stats(ctx context.Context, in *StatsRequest, opts
 //
 // SessionService opens and closes ZooKeeper sessions.
 type SessionServiceServer interface {
-	// Open opens a session. Its stream is the lease on the session. When the stream
-	// ends, for whatever reason, the plugin closes the ZooKeeper session. When the
-	// host sees the stream end, the session is lost for it. A host that half-closes
-	// the stream ends the session.
+	// Open opens a session. Its stream is the lease on the session. When the stream ends
+	// for any reason, the plugin closes the ZooKeeper session. The host must consider the
+	// session lost when it sees the stream end. A host that half-closes the stream ends
+	// the session.
 	//
-	// The host sends Start and then a Beat every fifth of the session timeout, or
-	// oftener. The plugin answers Start with Opened, or fails the call. It answers
-	// every Beat with a BeatEcho (of Beats that arrive faster than it answers, only
-	// the last). Beats let both ends notice the loss of the other:
+	// The host sends Start and then a Beat (a heartbeat) at least every fifth of the
+	// session timeout. The plugin answers Start with Opened, or fails the call. It
+	// answers every Beat with a BeatEcho; if Beats arrive faster than it answers, it
+	// answers only the last. By heartbeats both ends notice the loss of the other:
 	//
-	//   - A plugin that hears no Beat for the session timeout takes its host for
+	//   - A plugin that receives no Beat for the session timeout considers its host
 	//     frozen and closes the session.
-	//   - A host takes the session for lost when, since it sent the last Beat
-	//     that was echoed, the session timeout less the echo's contact_age has
-	//     passed: ZooKeeper may expire the session from then on. While the host
-	//     holds something, known_contact_age takes its place. It counts from
-	//     the sending, not from the receiving, because an answer can lie in a
-	//     buffer for any length of time.
+	//   - A host measures the time since it sent the last Beat that was echoed. It
+	//     considers the session lost when that time, plus the echo's contact_age,
+	//     reaches the session timeout: ZooKeeper may expire the session from then on.
+	//     While the host holds something, known_contact_age replaces contact_age.
+	//     The time counts from the sending of the Beat, not from the receipt of the
+	//     echo, because an echo can wait in a buffer for any length of time.
 	//
-	// Grant losses are never left out or merged, and keep their order. States that
-	// change faster than the host takes them are merged. The loss of the session is
-	// the last message.
+	// Losses of grants are never dropped or merged, and keep their order. States that
+	// change faster than the host reads them are merged. The loss of the session is the
+	// last message.
 	Open(grpc.BidiStreamingServer[OpenRequest, OpenResponse]) error
-	// Close closes the ZooKeeper session and answers when the server has
-	// confirmed it. UNKNOWN_OUTCOME: the session is over, and ZooKeeper removes
-	// its znodes at the session timeout at the latest.
+	// Close closes the ZooKeeper session and answers when the server has confirmed it.
+	// UNKNOWN_OUTCOME: the session is over, and ZooKeeper deletes its znodes at the
+	// session timeout at the latest.
 	Close(context.Context, *CloseRequest) (*CloseResponse, error)
-	// DropRest ends the taking up of a session that was resumed (Start.resume). It deletes
-	// what the session has in ZooKeeper and nobody has taken up, such as contenders whose
-	// callers do not know of them. It answers when that is gone. Until then the session
-	// takes only calls with the field "resumed", and this one.
+	// DropRest completes the resumption of a session (Start.resume). It deletes the
+	// session's znodes that were not resumed, such as contenders that the host does not
+	// know. It answers when they are deleted. Before that the session accepts only calls
+	// with the field "resumed", and DropRest.
 	DropRest(context.Context, *DropRestRequest) (*DropRestResponse, error)
-	// Detach lets go of a session: another plugin can resume it. It answers when nothing
-	// of the session will be sent any more. What was under way has ended, or its outcome
-	// is unknown. The session's stream ends with STATE_LOST. If Detach fails, the session
-	// is over or goes on; the stream tells.
+	// Detach detaches a session from this plugin, so that another plugin can resume it.
+	// It answers when the plugin will send nothing more for the session. Calls in
+	// progress have ended by then, or their outcome is unknown. The session's stream ends
+	// with STATE_LOST. If Detach fails, the session is over or continues; the stream
+	// reports which.
 	Detach(context.Context, *DetachRequest) (*DetachResponse, error)
 	// Stats returns what the session has sent to ZooKeeper and received.
 	Stats(context.Context, *StatsRequest) (*StatsResponse, error)

@@ -24,9 +24,9 @@ const (
 // Decision is the outcome of a transaction. It never changes.
 type Decision struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether to commit. Otherwise all abort.
+	// Whether to commit. If false, all sites abort.
 	Commit bool `protobuf:"varint,1,opt,name=commit,proto3" json:"commit,omitempty"`
-	// Why to abort. For people.
+	// The reason for an abort, for people.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -81,16 +81,16 @@ type BeginTransactionRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
-	// "all-watch", "coordinator-only", "own-nodes", or a name that a newer plugin
-	// knows. Empty is the plugin's default.
+	// "all-watch", "coordinator-only", "own-nodes", or a name of a newer plugin. Empty
+	// means the plugin's default.
 	Variant   string   `protobuf:"bytes,3,opt,name=variant,proto3" json:"variant,omitempty"`
 	Payload   []byte   `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
 	Sites     []string `protobuf:"bytes,5,rep,name=sites,proto3" json:"sites,omitempty"`
 	RequestId string   `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// In a session that was resumed, before DropRest: do not begin, but take up the
-	// coordinator's place in the transaction of BeginTransactionResponse.transaction.
-	// NOT_HELD: the place is not the session's (any more). NO_TRANSACTION: the transaction
-	// is over. A plugin without the capability "resume" does not read the field.
+	// In a resumed session, before DropRest: do not begin, but resume the coordinator's
+	// role in the transaction with the name BeginTransactionResponse.transaction.
+	// NOT_HELD: the session does not have the role any more. NO_TRANSACTION: the
+	// transaction is over. A plugin without the capability "resume" ignores the field.
 	Resumed       string `protobuf:"bytes,7,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -228,9 +228,9 @@ type CoordinateTransactionRequest struct {
 	Session   string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	Path      string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	RequestId string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// BeginTransactionResponse.transaction: the votes of this one, and of no later one of
-	// the path (NO_TRANSACTION). For a call that is repeated after the session was resumed.
-	// A plugin without the capability "resume" does not read the field.
+	// BeginTransactionResponse.transaction: count the votes of this transaction, and of
+	// no later one of the path (NO_TRANSACTION). For a call that is repeated after the
+	// session was resumed. A plugin without the capability "resume" ignores the field.
 	Transaction   string `protobuf:"bytes,4,opt,name=transaction,proto3" json:"transaction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -451,10 +451,10 @@ type JoinTransactionRequest struct {
 	Path      string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	Site      string                 `protobuf:"bytes,3,opt,name=site,proto3" json:"site,omitempty"`
 	RequestId string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// In a session that was resumed, before DropRest: take up the part of this
-	// JoinTransactionResponse.membership, which is then known again. NOT_HELD: the site is
-	// dead. NO_TRANSACTION: the transaction is over. A plugin without the capability
-	// "resume" does not read the field.
+	// In a resumed session, before DropRest: resume the site with this
+	// JoinTransactionResponse.membership, which is then valid again. NOT_HELD: the site
+	// is dead. NO_TRANSACTION: the transaction is over. A plugin without the capability
+	// "resume" ignores the field.
 	Resumed       string `protobuf:"bytes,5,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -525,11 +525,11 @@ func (x *JoinTransactionRequest) GetResumed() string {
 	return ""
 }
 
-// JoinTransactionResponse is a site's part in a transaction.
+// JoinTransactionResponse is a site's membership in a transaction.
 type JoinTransactionResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Payload []byte                 `protobuf:"bytes,1,opt,name=payload,proto3" json:"payload,omitempty"`
-	// Names the site's part in this transaction, and in no later one of the path,
+	// Names the site's membership in this transaction, and in no later one of the path,
 	// to the calls of this session.
 	Membership    string `protobuf:"bytes,2,opt,name=membership,proto3" json:"membership,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -783,7 +783,7 @@ func (x *AwaitDecisionResponse) GetDecision() *Decision {
 	return nil
 }
 
-// FinishSiteRequest names a site by its membership, which ends with it.
+// FinishSiteRequest names a site by its membership, which ends with this call.
 type FinishSiteRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -1014,16 +1014,16 @@ func (x *GetTransactionRequest) GetPath() string {
 	return ""
 }
 
-// GetTransactionResponse is a picture of a transaction.
+// GetTransactionResponse is the status of a transaction.
 type GetTransactionResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Variant string                 `protobuf:"bytes,1,opt,name=variant,proto3" json:"variant,omitempty"`
 	Payload []byte                 `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"`
-	// In the order in which they were given when it began.
+	// In the order in which they were given to BeginTransaction.
 	Sites []*SiteStatus `protobuf:"bytes,3,rep,name=sites,proto3" json:"sites,omitempty"`
 	// Absent before the decision.
 	Decision *Decision `protobuf:"bytes,4,opt,name=decision,proto3" json:"decision,omitempty"`
-	// Somebody has the coordinator's place: since Begin, or by waiting.
+	// The transaction has a coordinator: the session that began it, or a site that waits.
 	Coordinated   bool `protobuf:"varint,5,opt,name=coordinated,proto3" json:"coordinated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1094,13 +1094,13 @@ func (x *GetTransactionResponse) GetCoordinated() bool {
 	return false
 }
 
-// SiteStatus is a picture of a site.
+// SiteStatus is the status of a site.
 type SiteStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// "commit", "abort", or empty before the vote.
 	Vote string `protobuf:"bytes,2,opt,name=vote,proto3" json:"vote,omitempty"`
-	// Told only by own-nodes.
+	// Only set in the variant own-nodes.
 	Joined bool `protobuf:"varint,3,opt,name=joined,proto3" json:"joined,omitempty"`
 	// It has joined and its session has ended.
 	Dead          bool `protobuf:"varint,4,opt,name=dead,proto3" json:"dead,omitempty"`

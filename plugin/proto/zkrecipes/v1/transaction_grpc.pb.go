@@ -36,38 +36,38 @@ const (
 //
 // TransactionService is the two-phase commit.
 //
-// All calls but BeginTransaction may be repeated: what they do is done once, however
-// often it is asked for. A call that breaks has to be taken for UNKNOWN_OUTCOME.
+// All calls except BeginTransaction may be repeated: their effect occurs once, however
+// often they are made. A caller whose call is cut off must assume UNKNOWN_OUTCOME.
 //
 // Calls that may take long have a request id, which is new for each call.
-// GrantService.Abandon with it ends the call, whose answer then says what it has
-// done. Cancelling the call leaves no answer. A host that gets no answer must call
-// Abandon, as it must for AcquireRequest.
+// GrantService.Abandon with this id ends the call, whose answer then reports its
+// outcome. If the call is cancelled instead, there is no answer. A host that gets no
+// answer must call Abandon, as for AcquireRequest.
 type TransactionServiceClient interface {
-	// BeginTransaction creates a transaction for a group of sites. NODE_EXISTS:
-	// there is one at the path. If the variant has a coordinator, the session becomes
-	// it. Abandon gives that up, also after the answer: a waiting site takes the place.
+	// BeginTransaction creates a transaction for a group of sites. NODE_EXISTS: the path
+	// has a transaction. If the variant has a coordinator, the session becomes it.
+	// Abandon ends that role, even after the answer: a waiting site then becomes the
+	// coordinator.
 	BeginTransaction(ctx context.Context, in *BeginTransactionRequest, opts ...grpc.CallOption) (*BeginTransactionResponse, error)
-	// CoordinateTransaction waits until the votes allow a decision, makes it, and
-	// answers with the one that holds.
+	// CoordinateTransaction waits until the votes allow a decision, records a decision,
+	// and answers with the recorded one.
 	CoordinateTransaction(ctx context.Context, in *CoordinateTransactionRequest, opts ...grpc.CallOption) (*CoordinateTransactionResponse, error)
-	// AbortTransaction decides to abort unless there is a decision, and answers
-	// with the one that holds.
+	// AbortTransaction decides to abort unless there is a decision, and answers with the
+	// recorded one.
 	AbortTransaction(ctx context.Context, in *AbortTransactionRequest, opts ...grpc.CallOption) (*AbortTransactionResponse, error)
-	// JoinTransaction takes part as a site and answers with the payload.
+	// JoinTransaction joins as a site and answers with the payload.
 	JoinTransaction(ctx context.Context, in *JoinTransactionRequest, opts ...grpc.CallOption) (*JoinTransactionResponse, error)
-	// VoteTransaction votes for a site that has joined in this session. VOTED:
-	// the site has voted otherwise.
+	// VoteTransaction votes for a site that has joined in this session. VOTED: the site
+	// has already voted differently.
 	VoteTransaction(ctx context.Context, in *VoteTransactionRequest, opts ...grpc.CallOption) (*VoteTransactionResponse, error)
-	// AwaitDecision waits, as a site that has joined in this session, for the
-	// decision.
+	// AwaitDecision waits for the decision, as a site that has joined in this session.
 	AwaitDecision(ctx context.Context, in *AwaitDecisionRequest, opts ...grpc.CallOption) (*AwaitDecisionResponse, error)
-	// FinishSite says that a site has acted on the decision. The last one deletes
-	// the transaction.
+	// FinishSite records that a site has acted on the decision. The last site's call
+	// deletes the transaction.
 	FinishSite(ctx context.Context, in *FinishSiteRequest, opts ...grpc.CallOption) (*FinishSiteResponse, error)
 	// ForgetTransaction deletes a transaction whose sites have all finished.
 	ForgetTransaction(ctx context.Context, in *ForgetTransactionRequest, opts ...grpc.CallOption) (*ForgetTransactionResponse, error)
-	// GetTransaction returns a picture of a transaction.
+	// GetTransaction returns the status of a transaction.
 	GetTransaction(ctx context.Context, in *GetTransactionRequest, opts ...grpc.CallOption) (*GetTransactionResponse, error)
 }
 
@@ -175,38 +175,38 @@ func (c *transactionServiceClient) GetTransaction(ctx context.Context, in *GetTr
 //
 // TransactionService is the two-phase commit.
 //
-// All calls but BeginTransaction may be repeated: what they do is done once, however
-// often it is asked for. A call that breaks has to be taken for UNKNOWN_OUTCOME.
+// All calls except BeginTransaction may be repeated: their effect occurs once, however
+// often they are made. A caller whose call is cut off must assume UNKNOWN_OUTCOME.
 //
 // Calls that may take long have a request id, which is new for each call.
-// GrantService.Abandon with it ends the call, whose answer then says what it has
-// done. Cancelling the call leaves no answer. A host that gets no answer must call
-// Abandon, as it must for AcquireRequest.
+// GrantService.Abandon with this id ends the call, whose answer then reports its
+// outcome. If the call is cancelled instead, there is no answer. A host that gets no
+// answer must call Abandon, as for AcquireRequest.
 type TransactionServiceServer interface {
-	// BeginTransaction creates a transaction for a group of sites. NODE_EXISTS:
-	// there is one at the path. If the variant has a coordinator, the session becomes
-	// it. Abandon gives that up, also after the answer: a waiting site takes the place.
+	// BeginTransaction creates a transaction for a group of sites. NODE_EXISTS: the path
+	// has a transaction. If the variant has a coordinator, the session becomes it.
+	// Abandon ends that role, even after the answer: a waiting site then becomes the
+	// coordinator.
 	BeginTransaction(context.Context, *BeginTransactionRequest) (*BeginTransactionResponse, error)
-	// CoordinateTransaction waits until the votes allow a decision, makes it, and
-	// answers with the one that holds.
+	// CoordinateTransaction waits until the votes allow a decision, records a decision,
+	// and answers with the recorded one.
 	CoordinateTransaction(context.Context, *CoordinateTransactionRequest) (*CoordinateTransactionResponse, error)
-	// AbortTransaction decides to abort unless there is a decision, and answers
-	// with the one that holds.
+	// AbortTransaction decides to abort unless there is a decision, and answers with the
+	// recorded one.
 	AbortTransaction(context.Context, *AbortTransactionRequest) (*AbortTransactionResponse, error)
-	// JoinTransaction takes part as a site and answers with the payload.
+	// JoinTransaction joins as a site and answers with the payload.
 	JoinTransaction(context.Context, *JoinTransactionRequest) (*JoinTransactionResponse, error)
-	// VoteTransaction votes for a site that has joined in this session. VOTED:
-	// the site has voted otherwise.
+	// VoteTransaction votes for a site that has joined in this session. VOTED: the site
+	// has already voted differently.
 	VoteTransaction(context.Context, *VoteTransactionRequest) (*VoteTransactionResponse, error)
-	// AwaitDecision waits, as a site that has joined in this session, for the
-	// decision.
+	// AwaitDecision waits for the decision, as a site that has joined in this session.
 	AwaitDecision(context.Context, *AwaitDecisionRequest) (*AwaitDecisionResponse, error)
-	// FinishSite says that a site has acted on the decision. The last one deletes
-	// the transaction.
+	// FinishSite records that a site has acted on the decision. The last site's call
+	// deletes the transaction.
 	FinishSite(context.Context, *FinishSiteRequest) (*FinishSiteResponse, error)
 	// ForgetTransaction deletes a transaction whose sites have all finished.
 	ForgetTransaction(context.Context, *ForgetTransactionRequest) (*ForgetTransactionResponse, error)
-	// GetTransaction returns a picture of a transaction.
+	// GetTransaction returns the status of a transaction.
 	GetTransaction(context.Context, *GetTransactionRequest) (*GetTransactionResponse, error)
 	mustEmbedUnimplementedTransactionServiceServer()
 }

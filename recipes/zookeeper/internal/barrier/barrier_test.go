@@ -31,20 +31,19 @@ func TestBarrierCosts(t *testing.T) {
 		zktest.Idle(t, srv)
 		zktest.Costs(t, srv, "removing, with one who waits", 1, 2, 1, func() {
 			_ = b.Remove(ctx)
-			if err := <-waited; err != nil {
-				t.Error(err)
-			}
+			must.Report(t, <-waited)
 		})
 		zktest.Costs(t, srv, "passing", 0, 1, 0, func() { _ = b.Wait(ctx) })
-		// CURATOR-14: nobody is told of a barrier that may never be placed again.
+		// CURATOR-14: an abandoned wait leaves no watch for a barrier that may never be placed
+		// again.
 		if n := srv.Watches(); n != watches {
 			t.Errorf("%d watches, and %d before anybody passed", n, watches)
 		}
 	})
 }
 
-// The servers keep what happens to a node from whoever may not read it.
-func TestABarrierThatMayNotBeReadIsNotWaitedForInVain(t *testing.T) {
+// A server sends no event about a znode to a client that may not read it.
+func TestABarrierThatMayNotBeReadIsNotWaitedFor(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		if _, err := s.Raw.Create(s.Path, nil, 0, zk.WorldACL(zk.PermAll&^zk.PermRead)); err != nil {
 			s.Fatal(err)
@@ -64,53 +63,41 @@ func TestABarrierIsWaitedForWhateverItHolds(t *testing.T) {
 		waited := make(chan error, 1)
 		go func() { waited <- zktest.BarrierAt(s.T, waiter, s.Path).Wait(s.Ctx) }()
 		zktest.AwaitWatches(s.Ctx, s.T, srv, 1)
-		if err := s.Raw.Delete(s.Path, -1); err != nil {
-			s.Fatal(err)
-		}
-		if err := <-waited; err != nil {
-			s.Error(err)
-		}
+		must.Do(s, s.Raw.Delete(s.Path, -1))
+		must.Report(s, <-waited)
 	})
 }
 
-// ZOOKEEPER-1011: the barrier of the official tutorial races. Between looking and
-// waiting the barrier is removed, and placed again; nobody hangs who should not.
-func TestABarrierRemovedWhileItIsLookedAt(t *testing.T) {
+// ZOOKEEPER-1011: the barrier of the official tutorial races. Between reading and waiting, the
+// barrier is removed and placed again. No waiter hangs that should pass.
+func TestABarrierRemovedWhileItIsRead(t *testing.T) {
 	srv := zktest.Embedded(t)
 	waiter, other, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)
 	b := zktest.BarrierAt(t, other, "/b")
-	if err := b.Set(ctx, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Set(ctx, nil))
 	looks := 0
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		if r.SessionID == waiter.ID() && r.Op == zkserver.OpGetData {
 			if looks++; looks == 1 {
 				return zkserver.Fault{CloseAfter: true}
 			}
-			if err := b.Remove(ctx); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, b.Remove(ctx))
 		}
 		return zkserver.Fault{}
 	})
-	if err := zktest.BarrierAt(t, waiter, "/b").Wait(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, zktest.BarrierAt(t, waiter, "/b").Wait(ctx))
 	if looks < 2 {
 		t.Error("the case was not met")
 	}
 }
 
-// A removal whose reply is lost is sent again only for the same barrier, and a
-// placement only if nobody can have removed it.
+// A removal whose reply is lost is sent again only for the same barrier. A placement is sent
+// again only if no client can have removed it.
 func TestABarrierIsRemovedAndPlacedOnce(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s, other, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)
 	mine, theirs := zktest.BarrierAt(t, s, "/deep/b"), zktest.BarrierAt(t, other, "/deep/b")
-	if err := theirs.Set(ctx, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, theirs.Set(ctx, nil))
 	meanwhile := func(op zkserver.Op, act func() error) {
 		dropped, acted := false, false
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -121,23 +108,17 @@ func TestABarrierIsRemovedAndPlacedOnce(t *testing.T) {
 				return zkserver.Fault{DropReply: true}
 			case dropped && !acted:
 				acted = true
-				if err := act(); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, act())
 			}
 			return zkserver.Fault{}
 		})
 	}
 	meanwhile(zkserver.OpDelete, func() error { return theirs.Set(ctx, []byte("next")) })
-	if err := mine.Remove(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, mine.Remove(ctx))
 	if placed, err := theirs.IsSet(ctx); !placed || err != nil {
 		t.Errorf("the next barrier: %v, %v; want it in place", placed, err)
 	}
-	if err := theirs.Remove(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, theirs.Remove(ctx))
 	meanwhile(zkserver.OpCreate, func() error { return theirs.Remove(ctx) })
 	if err := mine.Set(ctx, nil); !errors.Is(err, recipes.ErrUnknownOutcome) {
 		t.Errorf("placed, and removed by another: %v", err)

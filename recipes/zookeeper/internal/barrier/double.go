@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	gopath "path"
 	"slices"
 	"strings"
 
@@ -16,53 +15,51 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// readyName is the znode that the last member creates in the text. Its data are the
-// names of the members that may enter, one on each line.
+// readyName is the znode that, in the text, the last member creates. Its data are the names
+// of the members that may enter, one on each line.
 const readyName = "ready"
 
 type doubleBarrier struct {
-	line *line.Line // of the members; no member waits by its rules
+	znode.Recipe
+	line *line.Line // orders the members; no member waits in it
 	size int
 }
 
 // NewDouble returns the double barrier at path.
 func NewDouble(s *session.Session, path string, cfg recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
-	if err := recipes.ValidatePath(path); err != nil {
-		return nil, fmt.Errorf("double barrier: %w", err)
-	}
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("double barrier %s: %w", path, err)
+	r, err := znode.New(s, "double barrier", path, cfg.Validate())
+	if err != nil {
+		return nil, err
 	}
 	members := &line.Line{
 		Session: s, Path: path, Markers: []string{znode.MemberMarker},
 		Dialect: cmp.Or(cfg.Dialect, recipes.DefaultDialect),
 	}
-	return &doubleBarrier{line: members, size: cfg.Size}, nil
+	return &doubleBarrier{Recipe: r, line: members, size: cfg.Size}, nil
 }
 
-func (b *doubleBarrier) Path() string { return b.line.Path }
-func (b *doubleBarrier) Size() int    { return b.size }
+func (b *doubleBarrier) Size() int { return b.size }
 
 func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage, error) {
 	return b.EnterAnnounced(ctx, data, func(recipes.Place) {})
 }
 
-// EnterAnnounced is Enter, and tells which znode is the member's before it waits.
+// EnterAnnounced is Enter. It calls joined with the member's znode before it waits.
 func (b *doubleBarrier) EnterAnnounced(ctx context.Context, data []byte, joined func(recipes.Place)) (recipes.Passage, error) {
-	// Before there is a member: members of other libraries would count it.
+	// This comes before the znode is created: members of other libraries would count it.
 	if err := b.mayJoin(ctx); err != nil {
-		return nil, b.failed(err)
+		return nil, b.Failed(err)
 	}
-	o, err := znode.CreateEphemeral(ctx, b.line.Session, b.line.Path, b.newName(), znode.MemberMarker, data, b.line.Parent)
+	o, err := znode.CreateEphemeral(ctx, b.Session, b.Path(), b.newName(), znode.MemberMarker, data, b.line.Parent)
 	if err != nil {
-		return nil, b.failed(err)
+		return nil, b.Failed(err)
 	}
 	joined(recipes.Place{Znode: o.Znode(), Position: recipes.UnknownPosition})
 	return b.await(ctx, o)
 }
 
 func (b *doubleBarrier) mayJoin(ctx context.Context) error {
-	if b.speaks() {
+	if b.compatible() {
 		return b.vacant(ctx)
 	}
 	_, err := b.members(ctx)
@@ -71,30 +68,26 @@ func (b *doubleBarrier) mayJoin(ctx context.Context) error {
 
 // await waits until the member has entered. If it does not, its znode is deleted.
 func (b *doubleBarrier) await(ctx context.Context, o *znode.Ephemeral) (recipes.Passage, error) {
-	r := round{zxid: math.MaxInt64} // no name is used again
+	r := round{zxid: math.MaxInt64} // outside the compatibility modes no name is used again
 	var err error
-	if b.speaks() {
+	if b.compatible() {
 		r, err = b.waitForReady(ctx, o)
 	} else {
 		r.members, err = b.wait(ctx, o)
 	}
 	if err != nil {
 		o.End(recipes.ErrReleased)
-		b.line.Session.Delete(o.Znode())
-		return nil, b.failed(err)
+		b.Session.Delete(o.Znode())
+		return nil, b.Failed(err)
 	}
 	return b.passage(o, r), nil
 }
 
 func (b *doubleBarrier) passage(o *znode.Ephemeral, r round) *passage {
-	return &passage{Ephemeral: o, session: b.line.Session, barrier: b, members: r.members, round: r}
+	return &passage{Ephemeral: o, session: b.Session, barrier: b, members: r.members, round: r}
 }
 
-func (b *doubleBarrier) failed(err error) error {
-	return fmt.Errorf("double barrier %s: %w", b.line.Path, err)
-}
-
-// members lists the members, in order. It fails if one is of another dialect.
+// members lists the members, in order. It fails if one of them is third-party.
 func (b *doubleBarrier) members(ctx context.Context) ([]line.Entry, error) {
 	names, err := b.line.Names(ctx)
 	if err == nil {
@@ -108,8 +101,8 @@ func (b *doubleBarrier) members(ctx context.Context) ([]line.Entry, error) {
 
 // wait waits until ready names the member, and returns all members that it names.
 func (b *doubleBarrier) wait(ctx context.Context, o *znode.Ephemeral) ([]string, error) {
-	s, me := b.line.Session, o.Name()
-	woken := false // by ready, which most likely exists then
+	s, me := b.Session, o.Name()
+	woken := false // by a change of ready, which then most likely names the member
 	for {
 		disconnected, err := s.Connected(ctx)
 		if err != nil {
@@ -119,8 +112,8 @@ func (b *doubleBarrier) wait(ctx context.Context, o *znode.Ephemeral) ([]string,
 			return nil, err
 		}
 		if woken {
-			// Read without a watch: a member that has entered does not want to be
-			// woken when ready is deleted.
+			// This read has no watch: the deletion of ready need not wake a member that
+			// has entered.
 			r, err := b.read(ctx)
 			if err != nil {
 				return nil, err
@@ -152,7 +145,7 @@ func (b *doubleBarrier) wait(ctx context.Context, o *znode.Ephemeral) ([]string,
 	}
 }
 
-// ready is the znode ready as it was read.
+// ready is the state of the znode ready.
 type ready struct {
 	exists     bool
 	version    int32
@@ -161,10 +154,10 @@ type ready struct {
 	changed    *session.Watch
 }
 
-// ready reads ready and watches it. If ready does not exist that is one request, as
-// in the text.
+// ready reads ready with a watch. If ready does not exist, that takes one request, as in
+// the text.
 func (b *doubleBarrier) ready(ctx context.Context) (ready, error) {
-	exists, changed, err := b.line.Session.ExistsW(ctx, b.readyPath())
+	exists, changed, err := b.Session.ExistsW(ctx, b.readyPath())
 	if err != nil || !exists {
 		return ready{changed: changed}, err
 	}
@@ -175,7 +168,7 @@ func (b *doubleBarrier) ready(ctx context.Context) (ready, error) {
 
 // read reads ready, which may not exist.
 func (b *doubleBarrier) read(ctx context.Context) (ready, error) {
-	node, err := b.line.Session.Get(ctx, b.readyPath())
+	node, err := b.Session.Get(ctx, b.readyPath())
 	if errors.Is(err, recipes.ErrNoNode) {
 		return ready{}, nil
 	}
@@ -190,21 +183,21 @@ func (b *doubleBarrier) read(ctx context.Context) (ready, error) {
 	}, nil
 }
 
-// gather lists the members, for one that ready does not name. If a member of the last
-// generation is still present, it returns an event: the lowest of them has gone,
-// which by the text's rule is the last to go. Otherwise, if enough members wait, it
-// lets in those that have waited longest, and the caller has to read ready again.
+// gather lists the members. The caller is a member that ready does not name. If a member
+// of the last generation is still present, gather returns an event: the lowest of them is
+// gone, which by the text's rule leaves last. Otherwise, if enough members wait, it
+// admits those that have waited longest, and the caller has to read ready again.
 //
-// Every member that sees enough others does this, even if it does not enter itself.
-// As in the text, usually only the last member to come sees enough. If that one dies,
-// another has to do it. Of those that try, one succeeds.
+// Every member that counts enough members does this, even if it does not enter itself.
+// As in the text, usually only the last member to come counts enough. If that member
+// dies, another one has to do it. If several try, one succeeds.
 func (b *doubleBarrier) gather(ctx context.Context, r ready) (<-chan struct{}, error) {
 	entries, err := b.members(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if staying := among(entries, r.generation); len(staying) > 0 {
-		_, gone, err := b.line.Session.GetW(ctx, gopath.Join(b.line.Path, staying[0]))
+		_, gone, err := b.Session.GetW(ctx, b.Child(staying[0]))
 		if errors.Is(err, recipes.ErrNoNode) {
 			return nil, znode.ErrReadAgain
 		}
@@ -219,23 +212,23 @@ func (b *doubleBarrier) gather(ctx context.Context, r ready) (<-chan struct{}, e
 	return nil, b.admit(ctx, r, entries[:b.size])
 }
 
-// admit writes ready in one transaction with a check of each member that it names. A
-// member that has crashed is thus not counted, and no member enters with fewer than
-// the size. Whatever the outcome, the caller has to read ready again.
+// admit writes ready in one transaction with a check of each member that it names. So a
+// member that has crashed is not counted, and no member enters with fewer than the size.
+// Whatever the outcome, the caller has to read ready again.
 //
-// An old ready, none of whose members is present, is replaced by its version. But
-// ready may have been deleted and created again since it was read. A later one may
-// have the same version, and name members that have not seen it yet. So admit reads
-// ready again after the listing. If it is still the same, then every ready written
-// from now on names exactly these members, as long as all of them are present. It
-// names the first members of a listing, which were in line together with these. And no
-// listing skips a member for one that came later.
+// An old ready, of which no member is present, is replaced at its version. But it may have
+// been deleted and created again since it was read. The later one may have the same
+// version, and name members that have not read it yet. So admit reads ready again after
+// the listing. If ready is still the same, then every ready written from now on names
+// exactly these members, as long as all of them are present. For each ready names the
+// first members of a listing, and every later listing begins with these members: none puts
+// a later member ahead of an earlier one.
 func (b *doubleBarrier) admit(ctx context.Context, r ready, members []line.Entry) error {
 	var t session.Txn
 	names := make([]string, len(members))
 	for i, m := range members {
 		names[i] = m.Name
-		t.Check(gopath.Join(b.line.Path, m.Name), recipes.AnyVersion)
+		t.Check(b.Child(m.Name), recipes.AnyVersion)
 	}
 	path, data := b.readyPath(), []byte(strings.Join(names, "\n"))
 	if r.exists {
@@ -248,19 +241,16 @@ func (b *doubleBarrier) admit(ctx context.Context, r ready, members []line.Entry
 	} else {
 		t.Create(path, data, false)
 	}
-	err := b.line.Session.Commit(ctx, t)
+	err := b.Session.Commit(ctx, t)
 	for _, harmless := range []error{nil, recipes.ErrNoNode, recipes.ErrNodeExists, recipes.ErrBadVersion} {
 		if errors.Is(err, harmless) {
 			return znode.ErrReadAgain
 		}
 	}
-	if znode.TryAgain(ctx, b.line.Session, err) {
-		return znode.ErrReadAgain
-	}
-	return znode.GivenUp(ctx, b.line.Session, "let members in", err) // the caller has not entered, either way
+	return znode.Again(ctx, b.Session, "admit members", err) // if it is given up, the caller has not entered
 }
 
-// among returns the names of those entries that are in the generation, in order.
+// among returns the names of the entries that are in the generation, in order.
 func among(entries []line.Entry, generation []string) []string {
 	in := make(map[string]bool, len(generation))
 	for _, name := range generation {

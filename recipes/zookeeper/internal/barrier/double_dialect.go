@@ -1,10 +1,10 @@
 package barrier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	gopath "path"
 	"slices"
 	"strings"
 
@@ -16,26 +16,27 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// In the dialects of Curator and kazoo ready has no data. Whoever counts enough members
-// creates it, and whoever waits goes when it is created. Read in the source of kazoo
-// 2.8.0 and in the classes of Curator 5.4.0. Both count ready as a member, and let
-// members in where it was left behind: Curator's at once, and kazoo's one too early.
+// In the compatibility modes, ready has no data. A member that counts enough members
+// creates it, and every member that waits enters when it is created. This was read in the
+// source of kazoo 2.8.0 and in the classes of Curator 5.4.0. Both count ready as a member.
+// If a ready was left behind, both let members in: Curator at once, kazoo one too early.
 //
-//   - Ours does not count ready. It enters with a ready that is younger than its own
-//     znode, or when it counts enough members itself. So an old ready lets nobody of
-//     ours in.
-//   - The ready that ours creates is ephemeral. A member that dies leaves none behind. One
-//     that was counted, and has not looked by then, waits for the next round.
-//   - Ours makes no znode while a round is on: while ready and a member are there. It
-//     deletes a ready without members.
-//   - Ours leaves when all members of its round are gone. A member of the same name with
-//     a younger znode is of the next round.
+//   - Our members do not count ready. They enter if ready is younger than their own znode,
+//     or if they count enough members themselves. So no member of ours enters by an old
+//     ready.
+//   - Our members create ready as an ephemeral znode, so a member that dies leaves none
+//     behind. A member that was counted, but has not read ready by then, waits for the
+//     next round.
+//   - Our members create no znode during a round, that is, while there are both ready and
+//     a member. They delete a ready without members.
+//   - Our members leave when all members of their round are gone. A member of the same
+//     name with a younger znode is of the next round.
 
-// speaks reports whether the members are those of another library.
-func (b *doubleBarrier) speaks() bool { return b.line.Dialect != recipes.DefaultDialect }
+// compatible reports whether the barrier is in a compatibility mode.
+func (b *doubleBarrier) compatible() bool { return b.line.Dialect != recipes.DefaultDialect }
 
-// memberOf returns whose member a name is, or "". Curator's is a GUID, and kazoo's one
-// without hyphens.
+// memberOf returns the dialect in which a name is a member's, or "". Curator names a member
+// by a GUID, and kazoo by a GUID without hyphens.
 func memberOf(name string) recipes.Dialect {
 	switch _, notGUID := uuid.Parse(name); {
 	case line.GUID(name):
@@ -54,18 +55,18 @@ var recipeOf = map[recipes.Dialect]string{
 	recipes.Kazoo:     "DoubleBarrier",
 }
 
-// foreign returns an error if a name is that of a member of another dialect. Those of
-// Curator and kazoo count every child of the path, and pass without being counted.
+// foreign returns an error if a name is a third-party member's. The members of Curator and
+// kazoo count every child of the path, and enter without being counted by ours.
 func (b *doubleBarrier) foreign(names []string) error {
 	for _, name := range names {
 		if d := memberOf(name); d != "" && d != b.line.Dialect {
-			return b.line.Session.Refuse(b.line.Path, recipes.ForeignError{Dialect: d, Recipe: recipeOf[d], Znode: gopath.Join(b.line.Path, name)})
+			return b.Session.Refuse(b.Path(), recipes.ForeignError{Dialect: d, Recipe: recipeOf[d], Znode: b.Child(name)})
 		}
 	}
 	return nil
 }
 
-// own returns the members of the barrier among the names, in the libraries' order.
+// own returns the members of the barrier among the names, in the order of the libraries.
 func (b *doubleBarrier) own(names []string) []string {
 	members := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return memberOf(name) != b.line.Dialect })
 	slices.Sort(members)
@@ -80,75 +81,61 @@ func (b *doubleBarrier) newName() string {
 	case recipes.Kazoo:
 		return strings.ReplaceAll(uuid.NewString(), "-", "")
 	}
-	return "" // a protected one
+	return "" // a protected create names it
 }
 
-func (b *doubleBarrier) readyPath() string { return gopath.Join(b.line.Path, readyName) }
+func (b *doubleBarrier) readyPath() string { return b.Child(readyName) }
 
-// vacant waits until no round is on, and deletes a ready without members. A member that
-// came while others leave would be taken for one of them.
+// vacant waits until the current round has ended, and deletes a ready without members. A
+// member that joined while others leave would be taken for one of them.
 func (b *doubleBarrier) vacant(ctx context.Context) error {
-	s := b.line.Session
-	for {
-		disconnected, err := s.Connected(ctx)
-		if err != nil {
-			return err
-		}
+	return znode.Await(ctx, b.Session, "waiting for the round before to end", func() ([]<-chan struct{}, error) {
 		names, err := b.line.Names(ctx)
 		if err == nil {
 			err = b.foreign(names)
 		}
 		if err != nil || !slices.Contains(names, readyName) {
-			return err
+			return nil, err
 		}
 		members := b.own(names)
 		if len(members) == 0 {
-			if err := b.deleteReady(ctx); err != nil {
-				return err
-			}
-			continue
+			return nil, cmp.Or(b.deleteReady(ctx), znode.ErrReadAgain)
 		}
-		_, changed, err := s.GetW(ctx, b.readyPath())
-		if errors.Is(err, recipes.ErrNoNode) {
-			continue
-		}
+		_, changed, err := b.Session.GetW(ctx, b.readyPath())
 		if err != nil {
-			return err
+			return nil, znode.Listed(err)
 		}
-		_, gone, err := s.DeletionW(ctx, gopath.Join(b.line.Path, members[0]))
-		if errors.Is(err, recipes.ErrNoNode) {
-			continue
-		}
+		_, gone, err := b.Session.DeletionW(ctx, b.Child(members[0]))
 		if err != nil {
-			return err
+			return nil, znode.Listed(err)
 		}
-		if err := s.Wait(ctx, "waiting for the round before to end", changed.Fired(), gone.Fired(), disconnected); err != nil {
-			return err
-		}
-	}
+		return znode.Events(changed, gone), nil
+	})
 }
 
-// deleteReady deletes ready, which may not exist. After a lost connection it may be sent
-// again: those that wait have been told of the ready that it hits.
+// deleteReady deletes ready, which may not exist. Repeating the deletion after a lost
+// connection is harmless: the watches of the members that wait have already fired for any
+// ready that it deletes.
 func (b *doubleBarrier) deleteReady(ctx context.Context) error {
-	err := b.line.Session.DeleteOnce(ctx, b.readyPath(), recipes.AnyVersion)
-	if errors.Is(err, recipes.ErrNoNode) || znode.TryAgain(ctx, b.line.Session, err) {
-		return nil // the caller looks again
+	err := b.Session.DeleteOnce(ctx, b.readyPath(), recipes.AnyVersion)
+	if errors.Is(err, recipes.ErrNoNode) || znode.TryAgain(ctx, b.Session, err) {
+		return nil // the caller lists again
 	}
-	return znode.GivenUp(ctx, b.line.Session, "delete ready", err)
+	return znode.GivenUp(ctx, b.Session, "delete ready", err)
 }
 
-// round is who entered together, and the last transaction in which one of the path's
-// children came or went while they were there. Who was created later is of another round.
+// round is the members that entered together, and the last transaction that created or
+// deleted a child of the path while they were present. A znode that was created later is
+// of another round.
 type round struct {
 	members []string
 	zxid    int64
 }
 
 func (b *doubleBarrier) round(ctx context.Context) (round, error) {
-	names, stat, err := b.line.Session.List(ctx, b.line.Path)
+	names, stat, err := b.Session.List(ctx, b.Path())
 	if errors.Is(err, recipes.ErrNoNode) {
-		err = fmt.Errorf("%w: all members of %s", recipes.ErrRemoved, b.line.Path)
+		err = fmt.Errorf("%w: all members of %s", recipes.ErrRemoved, b.Path())
 	}
 	if err == nil {
 		err = b.foreign(names)
@@ -159,21 +146,20 @@ func (b *doubleBarrier) round(ctx context.Context) (round, error) {
 	return round{b.own(names), stat.Pzxid}, nil
 }
 
-// waitForReady waits until the member may enter, and returns the round in which it is.
+// waitForReady waits until the member may enter, and returns its round.
 //
-// That ready was created is enough. The first of kazoo's members that leaves deletes it,
-// so it may be gone before it is read.
+// The event that ready was created is enough. The first member of kazoo that leaves
+// deletes ready, so it may be gone before it can be read.
 func (b *doubleBarrier) waitForReady(ctx context.Context, o *znode.Ephemeral) (round, error) {
-	s := b.line.Session
 	for {
-		disconnected, err := s.Connected(ctx)
+		disconnected, err := b.Session.Connected(ctx)
 		if err != nil {
 			return round{}, err
 		}
 		if err := o.Err(); err != nil {
 			return round{}, err
 		}
-		exists, changed, err := s.ExistsW(ctx, b.readyPath())
+		exists, changed, err := b.Session.ExistsW(ctx, b.readyPath())
 		if err != nil {
 			return round{}, err
 		}
@@ -181,7 +167,7 @@ func (b *doubleBarrier) waitForReady(ctx context.Context, o *znode.Ephemeral) (r
 		if err != nil || entered {
 			return now, err
 		}
-		if err := s.Wait(ctx, fmt.Sprintf("waiting for %d members", b.size), changed.Fired(), disconnected, o.Done()); err != nil {
+		if err := b.Session.Wait(ctx, fmt.Sprintf("waiting for %d members", b.size), changed.Fired(), disconnected, o.Done()); err != nil {
 			return round{}, err
 		}
 		if session.Happened(changed.Fired()) && changed.Created() {
@@ -204,17 +190,17 @@ func (b *doubleBarrier) count(ctx context.Context, o *znode.Ephemeral, readyExis
 	case !readyExists:
 		return round{}, false, nil
 	}
-	stat, err := b.line.Session.Stat(ctx, b.readyPath())
+	stat, err := b.Session.Stat(ctx, b.readyPath())
 	if errors.Is(err, recipes.ErrNoNode) {
 		return round{}, false, nil // the watch has fired
 	}
 	return now, stat.Czxid > int64(o.Token()), err
 }
 
-// createReady creates ready. Another member may have been faster, and one that leaves may
-// have deleted it already.
+// createReady creates ready. Another member may have created it first, and a member that
+// leaves may have deleted it already.
 func (b *doubleBarrier) createReady(ctx context.Context) error {
-	_, err := b.line.Session.CreateNamed(ctx, b.readyPath(), nil)
+	_, err := b.Session.CreateNamed(ctx, b.readyPath(), nil)
 	if errors.Is(err, recipes.ErrNodeExists) || errors.Is(err, recipes.ErrRemoved) {
 		return nil
 	}

@@ -35,9 +35,7 @@ func inDialects(t *testing.T, test func(s virtual, d recipes.Dialect)) {
 					return zktest.LinkTo(srv.ServeConn).Dial(ctx, "", "")
 				}
 				raw, _, err := zk.Connect([]string{"127.0.0.1:1"}, watchdog.Patience, zk.WithLogInfo(false), zk.WithDialer(dial))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				defer raw.Close()
 				test(virtual{&zktest.Scene{T: t, Ctx: ctx, Path: "/b", Raw: raw}, srv}, d)
 			})
@@ -71,12 +69,10 @@ func (s virtual) ready() string { return s.Path + "/ready" }
 
 func (s virtual) remove(path string) {
 	s.Helper()
-	if err := s.Raw.Delete(path, -1); err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, s.Raw.Delete(path, -1))
 }
 
-// has checks how many children there are when nobody has anything left to do.
+// has checks how many children there are once all goroutines wait.
 func (s virtual) has(children int) {
 	s.Helper()
 	synctest.Wait()
@@ -215,8 +211,8 @@ func TestADoubleBarrierInADialectWaitsForTheRoundBefore(t *testing.T) {
 	})
 }
 
-// A ready that is older than the member lets nobody in: it was made when the member had
-// looked, and had not made its znode.
+// A ready that is older than the member admits no member. It was created after the member had
+// read it, and before the member had created its znode.
 func TestADoubleBarrierInADialectIsNotEnteredByAnOlderReady(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		made := false
@@ -237,8 +233,8 @@ func TestADoubleBarrierInADialectIsNotEnteredByAnOlderReady(t *testing.T) {
 	})
 }
 
-// A ready that is younger than the member lets it in, though it was made before the member
-// looked for it, and though some of those that it was made for have left.
+// A ready that is younger than the member admits it. That ready may have been created before
+// the member read it, and some of its members may have left.
 func TestADoubleBarrierInADialectIsEnteredByAYoungerReady(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		s.theirs(d)
@@ -327,7 +323,7 @@ func TestADoubleBarrierInADialectLeavesNoReadyWhenItDies(t *testing.T) {
 
 // A member of another dialect that comes while ours waits is not counted, and counts ours.
 // Ours sees it when it counts again, and gives up.
-func TestADoubleBarrierInADialectSeesAForeignMemberWhileItWaits(t *testing.T) {
+func TestADoubleBarrierInADialectSeesAThirdPartyWhileItWaits(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		ours := s.enter(s.Ctx, s.barrier(d, 2))
 		ours.waits()

@@ -14,9 +14,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Who is counted before its node is gone counts as one that has failed after
-// entering: whoever enters with it can leave, and those who come then enter.
-func TestAMemberThatGaveUpHoldsNobody(t *testing.T) {
+// A member that gave up, and is counted before its znode is deleted, counts as one that failed
+// after it entered. The members that enter with it can leave, and later ones can enter.
+func TestAMemberThatGaveUpHoldsUpNoOther(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx := zktest.Bounded(t)
 	quitter, partner, third := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Open(t, srv)
@@ -53,9 +53,7 @@ func TestAMemberThatGaveUpHoldsNobody(t *testing.T) {
 		}
 		next <- p
 	}()
-	if err := p.Leave(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Leave(ctx))
 	again := must.Get(doubleBarrierAt(t, partner, "/b", 2).Enter(ctx, nil))(t)
 	q := <-next
 	if q == nil {
@@ -68,13 +66,11 @@ func TestAMemberThatGaveUpHoldsNobody(t *testing.T) {
 	}
 	left := make(chan error, 1)
 	go func() { left <- again.Leave(ctx) }()
-	if err := errors.Join(q.Leave(ctx), <-left); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, errors.Join(q.Leave(ctx), <-left))
 }
 
-// Of those who are inside, one gives up leaving, and the other dies: nobody is left who
-// could let the next ones in. They watch the last one inside themselves.
+// Of the members inside, one gives up leaving and the other dies. No member is left to admit
+// the next ones, so these watch the last member inside themselves.
 func TestTheNextEnterWhenTheLastInsideDies(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx := zktest.Bounded(t)
@@ -122,7 +118,5 @@ func TestTheNextEnterWhenTheLastInsideDies(t *testing.T) {
 	}
 	left := make(chan error, 1)
 	go func() { left <- a.Leave(ctx) }()
-	if err := errors.Join(b.Leave(ctx), <-left); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, errors.Join(b.Leave(ctx), <-left))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	gopath "path"
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -18,7 +17,7 @@ type passage struct {
 	session *session.Session
 	barrier *doubleBarrier
 	members []string
-	round   round // without those that are known to be gone
+	round   round // without members that are known to be gone
 
 	removal session.Removal
 }
@@ -26,7 +25,7 @@ type passage struct {
 func (p *passage) Members() []string {
 	paths := make([]string, len(p.members))
 	for i, name := range p.members {
-		paths[i] = gopath.Join(p.barrier.line.Path, name)
+		paths[i] = p.barrier.Child(name)
 	}
 	return paths
 }
@@ -38,18 +37,18 @@ func (p *passage) Leave(ctx context.Context) error {
 	case err != nil && p.session.Err() != nil:
 		err = fmt.Errorf("%w: %w", recipes.ErrNotHeld, p.session.Err())
 	case err != nil:
-		p.removal.Start(p.delete) // the others do not wait for a member that has given up
+		p.removal.Start(p.delete) // the others must not wait for a member that has given up
 	case errors.Is(p.Err(), recipes.ErrRemoved):
 		err = p.Err()
 	}
 	if err != nil {
-		return p.barrier.failed(fmt.Errorf("leave: %w", err))
+		return p.barrier.Failed(fmt.Errorf("leave: %w", err))
 	}
 	return nil
 }
 
-// leave is the text's Leave, for the members of one generation. A ready that is
-// written in between does not matter.
+// leave is the text's Leave among the members of one generation. It ignores a ready that is
+// written in between.
 func (p *passage) leave(ctx context.Context) error {
 	for {
 		disconnected, err := p.session.Connected(ctx)
@@ -63,7 +62,7 @@ func (p *passage) leave(ctx context.Context) error {
 		if err != nil || target == "" {
 			return err
 		}
-		node, gone, err := p.session.GetW(ctx, gopath.Join(p.barrier.line.Path, target))
+		node, gone, err := p.session.GetW(ctx, p.barrier.Child(target))
 		if errors.Is(err, recipes.ErrNoNode) {
 			continue
 		}
@@ -80,8 +79,8 @@ func (p *passage) leave(ctx context.Context) error {
 	}
 }
 
-// step lists the remaining members, and does what the text asks of a leaving
-// member then. It returns the member to wait for, or "" if no member remains.
+// step lists the remaining members and does the text's next step for a leaving member. It
+// returns the member to wait for, or "" if no member remains.
 func (p *passage) step(ctx context.Context) (target string, err error) {
 	remaining, err := p.remaining(ctx)
 	if err != nil {
@@ -95,7 +94,7 @@ func (p *passage) step(ctx context.Context) (target string, err error) {
 	case i == 0:
 		return remaining[len(remaining)-1], nil
 	case i > 0 && p.barrier.line.Dialect == recipes.Kazoo:
-		return remaining[0], p.deleteReady(ctx) // for its lowest member waits for ready too
+		return remaining[0], p.deleteReady(ctx) // kazoo's lowest member also waits until ready is gone
 	case i > 0:
 		return remaining[0], p.await(ctx)
 	}
@@ -104,13 +103,13 @@ func (p *passage) step(ctx context.Context) (target string, err error) {
 
 // remaining lists the members that have not left, in order.
 func (p *passage) remaining(ctx context.Context) ([]string, error) {
-	if p.barrier.speaks() {
-		names, stat, err := p.session.List(ctx, p.barrier.line.Path)
+	if p.barrier.compatible() {
+		names, stat, err := p.session.List(ctx, p.barrier.Path())
 		if errors.Is(err, recipes.ErrNoNode) {
 			return nil, nil
 		}
 		if slices.Contains(names, p.Name()) {
-			p.round.zxid = stat.Pzxid // nobody enters again as long as this one is there
+			p.round.zxid = stat.Pzxid // no member enters again while this one is present
 		}
 		return slices.DeleteFunc(p.barrier.own(names), func(name string) bool { return !slices.Contains(p.round.members, name) }), err
 	}
@@ -118,8 +117,8 @@ func (p *passage) remaining(ctx context.Context) ([]string, error) {
 	return among(entries, p.round.members), err
 }
 
-// clear deletes a ready that the members of the round have left behind. Curator's do so
-// too when all are gone.
+// clear deletes a ready that the members of the round have left behind. Curator's members
+// do the same when all are gone.
 func (p *passage) clear(ctx context.Context) error {
 	if p.barrier.line.Dialect != recipes.Curator {
 		return nil
@@ -134,13 +133,13 @@ func (p *passage) clear(ctx context.Context) error {
 	return p.barrier.deleteReady(ctx)
 }
 
-// await deletes the member's znode and waits until it is known to be gone. The
-// deletion goes on when ctx ends.
+// await deletes the member's znode and waits until it is known to be gone. The deletion
+// continues after ctx has ended.
 func (p *passage) await(ctx context.Context) error {
 	return p.removal.Run(ctx, "leaving", p.delete)
 }
 
-// delete deletes the member's znode. A znode that is gone is as good.
+// delete deletes the member's znode. It succeeds if the znode is gone already.
 func (p *passage) delete(settle func(error)) {
 	deletion := p.session.Delete(p.Znode())
 	go func() {
@@ -152,23 +151,19 @@ func (p *passage) delete(settle func(error)) {
 	}()
 }
 
-// deleteReady deletes ready together with the member's znode, the last one of its
-// generation, so that nothing is left of an unused barrier. As long as that znode
-// exists no member replaces ready, so ready is this generation's.
+// deleteReady deletes ready together with the member's znode, which is the last one of its
+// generation. So an unused barrier leaves nothing behind. As long as that znode exists, no
+// member replaces ready, so this ready is the generation's own.
 //
-// If the last member dies or gives up instead, ready remains. None of the members
-// that it names is present then, and the next generation replaces it.
+// If the last member dies or gives up instead, ready remains. No member that it names is
+// present then, and the next generation replaces it.
 func (p *passage) deleteReady(ctx context.Context) error {
 	var t session.Txn
 	t.Delete(p.Znode(), recipes.AnyVersion)
-	t.Delete(gopath.Join(p.barrier.line.Path, readyName), recipes.AnyVersion)
+	t.Delete(p.barrier.readyPath(), recipes.AnyVersion)
 	err := p.session.Commit(ctx, t)
-	var refused *session.TxnError
-	switch {
-	case errors.As(err, &refused):
+	if znode.RefusedOp(err) >= 0 {
 		return p.await(ctx) // another client has deleted ready, or the member's znode
-	case znode.TryAgain(ctx, p.session, err):
-		return znode.ErrReadAgain
 	}
-	return znode.GivenUp(ctx, p.session, "delete "+p.Znode(), err) // Leave deletes it all the same
+	return znode.Again(ctx, p.session, "delete "+p.Znode(), err) // if it is given up, Leave deletes the znode
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// member is what a double barrier offers to the process that takes up its members.
+// member is what a double barrier offers to the process that resumes its members.
 type member interface {
 	recipes.DoubleBarrier
 	EnterAnnounced(context.Context, []byte, func(recipes.Place)) (recipes.Passage, error)
@@ -52,7 +52,7 @@ func waitIn(ctx context.Context, b member) (znode string, entered <-chan passed)
 }
 
 // A member that waits is counted from its first Enter on, whichever process waits.
-func TestAMemberThatWaitsIsTakenUp(t *testing.T) {
+func TestAMemberThatWaitsIsResumed(t *testing.T) {
 	for _, let := range []string{"while nobody serves it", "after it was taken up", "after DropRest"} {
 		t.Run(let, func(t *testing.T) {
 			zktest.Everywhere(t, func(t *testing.T, addr, path string) {
@@ -61,9 +61,7 @@ func TestAMemberThatWaitsIsTakenUp(t *testing.T) {
 					return passing(func() (recipes.Passage, error) { return memberAt(t, other, path, 2).Enter(ctx, nil) })
 				}
 				znode, _ := waitIn(ctx, memberAt(t, s, path, 2))
-				if err := s.(zktest.Movable).Detach(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.(zktest.Movable).Detach(ctx))
 				var otherIn <-chan passed
 				if let == "while nobody serves it" {
 					otherIn = enterOther()
@@ -86,16 +84,12 @@ func TestAMemberThatWaitsIsTakenUp(t *testing.T) {
 				if let == "after it was taken up" {
 					otherIn = enterOther()
 				}
-				if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.(zktest.Movable).DropRest(ctx))
 				if let == "after DropRest" {
 					otherIn = enterOther()
 				}
 				mine, theirs := <-in, <-otherIn
-				if err := errors.Join(mine.err, theirs.err); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, errors.Join(mine.err, theirs.err))
 				if mine.Znode() != znode || !slices.Equal(mine.Members(), theirs.Members()) {
 					t.Errorf("entered as %s with %v, it waited as %s, the other entered with %v", mine.Znode(), mine.Members(), znode, theirs.Members())
 				}
@@ -103,16 +97,14 @@ func TestAMemberThatWaitsIsTakenUp(t *testing.T) {
 				left := make(chan error, 2)
 				go func() { left <- mine.Leave(ctx) }()
 				go func() { left <- theirs.Leave(ctx) }()
-				if err := errors.Join(<-left, <-left); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, errors.Join(<-left, <-left))
 			})
 		})
 	}
 }
 
-// Others do not leave while a member is inside that was taken up.
-func TestOthersWaitForAMemberThatWasTakenUp(t *testing.T) {
+// The other members do not leave while a resumed member is inside.
+func TestOthersWaitForAResumedMember(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		znode, entered := waitIn(ctx, memberAt(t, s, path, 2))
@@ -123,11 +115,9 @@ func TestOthersWaitForAMemberThatWasTakenUp(t *testing.T) {
 		}
 		s = zktest.Move(t, addr, s)
 		taken := must.Get(memberAt(t, s, path, 2).Resume(ctx, znode, mine.Token()))(t)
-		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.(zktest.Movable).DropRest(ctx))
 		if !slices.Equal(taken.Members(), theirs.Members()) {
-			t.Errorf("taken up with %v, the other entered with %v", taken.Members(), theirs.Members())
+			t.Errorf("resumed with %v, the other entered with %v", taken.Members(), theirs.Members())
 		}
 		left := make(chan error, 1)
 		go func() { left <- theirs.Leave(ctx) }()
@@ -138,18 +128,14 @@ func TestOthersWaitForAMemberThatWasTakenUp(t *testing.T) {
 			t.Fatalf("the other left before: %v", err)
 		default:
 		}
-		if err := taken.Leave(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-left; err != nil {
-			t.Error(err)
-		}
+		must.Do(t, taken.Leave(ctx))
+		must.Report(t, <-left)
 	})
 }
 
 // A member that was leaving goes on with that, whether its znode was deleted before its
 // process ended or not.
-func TestAMemberThatLeavesIsTakenUp(t *testing.T) {
+func TestAMemberThatLeavesIsResumed(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		for who, itsZnodeIsGone := range []bool{false, true} { // the lowest waits for the highest, and keeps its znode
 			path := path + "-" + string(rune('a'+who))
@@ -172,9 +158,7 @@ func TestAMemberThatLeavesIsTakenUp(t *testing.T) {
 			s := zktest.Move(t, addr, sessions[who])
 			b := memberAt(t, s, path, 2)
 			taken := must.Get(b.ResumeLeaving(ctx, mine.Znode(), mine.Token(), mine.Members()))(t)
-			if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.(zktest.Movable).DropRest(ctx))
 			if ended := taken.Err() != nil; ended != itsZnodeIsGone {
 				t.Errorf("its znode is gone: %v, and the passage says %v", itsZnodeIsGone, taken.Err())
 			}
@@ -186,9 +170,7 @@ func TestAMemberThatLeavesIsTakenUp(t *testing.T) {
 				t.Fatalf("it left while the other is inside: %v", err)
 			default:
 			}
-			if err := errors.Join(theirs.Leave(ctx), <-left); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, errors.Join(theirs.Leave(ctx), <-left))
 		}
 	})
 }
@@ -217,8 +199,8 @@ func statOf(t *testing.T, ctx context.Context, s recipes.Client, znode string) s
 	}).Stat(ctx, znode))(t)
 }
 
-// A member that waits has not entered because somebody says so, and it is left as it is.
-func TestAMemberThatWaitsIsNotTakenUpAsOneInside(t *testing.T) {
+// A member that waits has not entered because the caller says so. It goes on waiting.
+func TestAMemberThatWaitsIsNotResumedAsOneInside(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		znode, _ := waitIn(ctx, memberAt(t, s, path, 2))
@@ -241,8 +223,8 @@ func TestAMemberThatWaitsIsNotTakenUpAsOneInside(t *testing.T) {
 	})
 }
 
-// What is not a member of the session is not taken up, and stays.
-func TestWhatIsNoMemberOfTheSessionIsNotTakenUp(t *testing.T) {
+// A znode of another session or of another recipe is not resumed, and is kept.
+func TestZnodesOfOthersAreNotResumedAsMembers(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		theirs := must.Get(memberAt(t, other, path, 1).Enter(ctx, nil))(t)
@@ -273,15 +255,13 @@ func TestWhatIsNoMemberOfTheSessionIsNotTakenUp(t *testing.T) {
 		p, err = b.ResumeWaiting(ctx, gone, unannounced)
 		check("what is gone", recipes.ErrRemoved, p, err)
 		zktest.GuardedWrite(t, theirs, path+"-written")
-		if err := theirs.Leave(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, theirs.Leave(ctx))
 	})
 }
 
 // In a dialect ready is ephemeral, here of the session that is resumed. It stays as long as members are
 // inside, so that no other is taken for one of them.
-func TestReadyStaysWithAMemberThatIsTakenUp(t *testing.T) {
+func TestReadyStaysWithAResumedMember(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 			path := path + "-" + string(d)
@@ -297,16 +277,12 @@ func TestReadyStaysWithAMemberThatIsTakenUp(t *testing.T) {
 			}
 			s = zktest.Move(t, addr, s)
 			must.Get(at(s).Resume(ctx, had.Znode(), had.Token()))(t)
-			if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.(zktest.Movable).DropRest(ctx))
 			if err := ready(s); err != nil {
 				t.Errorf("%s: with the members inside: %v", d, err)
 			}
 			s = zktest.Move(t, addr, s) // where nobody takes up the member
-			if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.(zktest.Movable).DropRest(ctx))
 			if err := ready(s); !errors.Is(err, recipes.ErrNoNode) {
 				t.Errorf("%s: without the member that made it: %v", d, err)
 			}
@@ -314,9 +290,9 @@ func TestReadyStaysWithAMemberThatIsTakenUp(t *testing.T) {
 	})
 }
 
-// A member of a dialect had deleted its znode, and ready, when its process ended, and the
-// others were gone, and maybe the path. There is nobody to wait for.
-func TestTheLastToLeaveIsTakenUpWhereNothingIsLeft(t *testing.T) {
+// A member of a dialect had deleted its znode and ready when its process ended. The others had
+// left, and the path may be gone. The member waits for no other.
+func TestTheLastToLeaveIsResumedWhereNothingIsLeft(t *testing.T) {
 	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 		for _, left := range []int{0, 1, 2} { // of the member's znode, ready, and the path
 			srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
@@ -327,9 +303,7 @@ func TestTheLastToLeaveIsTakenUpWhereNothingIsLeft(t *testing.T) {
 			}
 			had := must.Get(at(s).Enter(ctx, nil))(t)
 			for _, path := range []string{had.Znode(), "/b/ready", "/b"}[:3-left] {
-				if err := zktest.BarrierAt(t, other, path).Remove(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, zktest.BarrierAt(t, other, path).Remove(ctx))
 			}
 			s = zktest.Move(t, srv.Addr(), s)
 			p, err := at(s).ResumeLeaving(ctx, had.Znode(), had.Token(), had.Members())
@@ -337,22 +311,18 @@ func TestTheLastToLeaveIsTakenUpWhereNothingIsLeft(t *testing.T) {
 				t.Errorf("%s, %d left: %v", d, left, err)
 				continue
 			}
-			if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, s.(zktest.Movable).DropRest(ctx))
 			if err := p.Leave(ctx); err != nil {
 				t.Errorf("%s, %d left: %v", d, left, err)
 			}
 			again := must.Get(at(other).Enter(ctx, nil))(t) // the next round
-			if err := again.Leave(ctx); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, again.Leave(ctx))
 		}
 	}
 }
 
-// One that had entered together with the member leaves, and enters the next round under
-// the same name, as kazoo's do. Who leaves the round before does not wait for it.
+// One that had entered together with the member leaves, and enters the next round under the
+// same name, as kazoo's members do. A member that leaves the round before does not wait for it.
 func TestAMemberOfTheNextRoundIsNotWaitedFor(t *testing.T) {
 	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 		srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
@@ -365,15 +335,11 @@ func TestAMemberOfTheNextRoundIsNotWaitedFor(t *testing.T) {
 		first := must.Get(names.Register(ctx, name, nil))(t)
 		had := must.Get(at(s).Enter(ctx, nil))(t) // the last, which makes ready
 		for _, path := range []string{had.Znode(), "/b/ready"} {
-			if err := zktest.BarrierAt(t, other, path).Remove(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, zktest.BarrierAt(t, other, path).Remove(ctx))
 		}
 		s = zktest.Move(t, srv.Addr(), s)
 		p := must.Get(at(s).ResumeLeaving(ctx, had.Znode(), had.Token(), had.Members()))(t)
-		if err := first.Unregister(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.Unregister(ctx))
 		must.Get(names.Register(ctx, name, nil))(t)
 		if err := p.Leave(ctx); err != nil {
 			t.Errorf("%s: %v", d, err)

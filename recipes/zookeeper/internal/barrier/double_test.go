@@ -42,8 +42,8 @@ func entered(t *testing.T, ctx context.Context, srv *zkserver.Server, path strin
 	return in
 }
 
-// atRest waits until a path has so many children and nothing has been sent for a
-// while. On virtual time nobody has anything left to do then.
+// atRest waits until a path has so many children and nothing has been sent for a while. On
+// virtual time all goroutines wait then.
 func atRest(t *testing.T, srv *zkserver.Server, path string, children int) {
 	t.Helper()
 	ctx := zktest.Bounded(t)
@@ -108,9 +108,7 @@ func TestADepartureWakesOne(t *testing.T) {
 		leave(1, 3, [size]int64{1: 1})          // now 3 is waited for
 		leave(3, 0, [size]int64{2, 1, 1, 2, 1}) // it wakes the lowest, which leaves and wakes all
 		for range size {
-			if err := <-left; err != nil {
-				t.Error(err)
-			}
+			must.Report(t, <-left)
 		}
 	})
 }
@@ -145,15 +143,13 @@ func TestDoubleBarrierCosts(t *testing.T) {
 		zktest.Costs(t, srv, "leaving, and waiting for the lowest", 1, 2, 1, func() { leave(1); atRest(t, srv, "/b", 3) })
 		zktest.Costs(t, srv, "the last one leaves, while two wait for it", 1, 3, 1, func() { leave(0); atRest(t, srv, "/b", 1) })
 		for range in {
-			if err := <-left; err != nil {
-				t.Error(err)
-			}
+			must.Report(t, <-left)
 		}
 	})
 }
 
-// Members come, go, die, give up, and lose replies: nobody ever enters with fewer
-// than the size, and everybody gets on.
+// Members come, leave, die, give up, and lose replies. No member ever enters with fewer than
+// the size, and none is stuck.
 func TestDoubleBarrierUnderDisturbance(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx := zktest.Bounded(t)
@@ -198,9 +194,7 @@ func TestDoubleBarrierUnderDisturbance(t *testing.T) {
 				if other, loaded := generations.LoadOrStore(p.Members()[0], key); loaded && other != key {
 					t.Errorf("generations %s and %v overlap", key, other)
 				}
-				if err := p.Leave(ctx); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, p.Leave(ctx))
 			}
 		})
 	}
@@ -215,7 +209,7 @@ func TestDoubleBarrierUnderDisturbance(t *testing.T) {
 
 // A member counts another one that dies before both are let in. Who lets them in
 // checks that each of them is there.
-func TestNobodyEntersWithAMemberThatHasDied(t *testing.T) {
+func TestNoMemberEntersWithOneThatHasDied(t *testing.T) {
 	zktest.OnVirtualTime(t, func(_ context.Context, t *testing.T, srv *zkserver.Server, dying recipes.Client) {
 		ctx := zktest.Bounded(t)
 		staying, late := zktest.OpenVirtual(t, srv), zktest.OpenVirtual(t, srv)
@@ -281,9 +275,7 @@ func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
 					go func() { left <- p.Leave(ctx) }()
 				}
 				for range passages {
-					if err := <-left; err != nil {
-						t.Error(err)
-					}
+					must.Report(t, <-left)
 				}
 				inside = <-stays
 				srv.ExpireSession(dying.ID())
@@ -301,9 +293,7 @@ func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
 			t.Fatal("the case was not met")
 		}
 		srv.SetFault(nil)
-		if err := inside.Leave(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, inside.Leave(ctx))
 		last := enter(zktest.OpenVirtual(t, srv))
 		if <-joins == nil || <-last == nil {
 			t.Error("the next two have not entered")

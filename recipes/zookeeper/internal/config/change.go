@@ -13,22 +13,22 @@ import (
 )
 
 func (c *configuration) Set(ctx context.Context, key string, value []byte, expected recipes.Revision) (recipes.Revision, error) {
-	err := cmp.Or(recipes.ValidateKey(key), expected.Validate(), ctx.Err(), c.session.Fits(c.full(key), value))
+	err := cmp.Or(recipes.ValidateKey(key), expected.Validate(), ctx.Err(), c.Session.Fits(c.Child(key), value))
 	if err != nil {
 		return 0, c.failed(key, err)
 	}
 	zxid, err := c.change(ctx, key, expected, change{
-		existing: func(t *session.Txn, version int32) { t.Set(c.full(key), value, version) },
+		existing: func(t *session.Txn, version int32) { t.Set(c.Child(key), value, version) },
 		missing: func(t *session.Txn) {
-			t.Create(c.full(key), value, false)
-			if len(value) == 0 { // which a parent has too, but at version 0
-				t.Set(c.full(key), value, 0)
+			t.Create(c.Child(key), value, false)
+			if len(value) == 0 { // a parent is empty too, but at version 0
+				t.Set(c.Child(key), value, 0)
 			}
 		},
 		root: value,
 	})
 	if err == nil && zxid == 0 {
-		err = c.session.Because(ctx, fmt.Errorf("%w: it is set, but its revision could not be read", recipes.ErrUnknownOutcome))
+		err = c.Session.Because(ctx, fmt.Errorf("%w: it is set, but its revision could not be read", recipes.ErrUnknownOutcome))
 	}
 	return recipes.Revision(zxid), c.failed(key, err)
 }
@@ -41,28 +41,28 @@ func (c *configuration) Delete(ctx context.Context, key string, expected recipes
 		err = fmt.Errorf("%w: neither the configuration's own znode nor a key that does not exist can be deleted", recipes.ErrInvalid)
 	default:
 		_, err = c.change(ctx, key, expected, change{
-			existing: func(t *session.Txn, version int32) { t.Delete(c.full(key), version) },
+			existing: func(t *session.Txn, version int32) { t.Delete(c.Child(key), version) },
 		})
 	}
 	return c.failed(key, err)
 }
 
-// change says what to do with a key that exists, and with one that does not. Where it
-// is nil, the change fails with ErrNoNode.
+// change has the operations for a key that exists, and for a key that does not. If missing
+// is nil, the change of a missing key fails with ErrNoNode.
 type change struct {
 	existing func(t *session.Txn, version int32)
 	missing  func(t *session.Txn)
-	root     []byte // the value of the configuration's own znode, if that is created
+	root     []byte // the value of the configuration's own znode, if that is to be created
 }
 
-// change reads the key's record, compares its revision, and commits the change once,
-// with the version that belongs to the revision. After an outage, and if another client was
-// faster, it reads again, and may find another revision. With AnyRevision there is nothing
-// to compare, so it soon succeeds.
+// change reads the key's record, compares its revision, and commits the change once, with
+// the version that belongs to the revision. After an outage, or after another client's
+// change, it reads again and may find another revision. With AnyRevision it compares
+// nothing.
 func (c *configuration) change(ctx context.Context, key string, expected recipes.Revision, ch change) (zxid int64, err error) {
 	for {
-		outcome, err := c.session.CommitRead(ctx, c.path, c.session.Provide, func(ctx context.Context) (t session.Txn, err error) {
-			stat, err := znode.ReadSynced(ctx, c.session, c.path, func() (*session.Stat, error) { return c.find(ctx, key, expected, ch) })
+		outcome, err := c.Session.CommitRead(ctx, c.Path(), c.Session.Provide, func(ctx context.Context) (t session.Txn, err error) {
+			stat, err := znode.ReadSynced(ctx, c.Session, c.Path(), func() (*session.Stat, error) { return c.find(ctx, key, expected, ch) })
 			switch {
 			case err != nil:
 			case stat != nil && expected == recipes.AnyRevision:
@@ -72,7 +72,7 @@ func (c *configuration) change(ctx context.Context, key string, expected recipes
 			case key == "":
 				err = errUnmade
 			default:
-				if err = c.parents(ctx, gopath.Dir(c.full(key))); err == nil {
+				if err = c.parents(ctx, gopath.Dir(c.Child(key))); err == nil {
 					ch.missing(&t)
 				}
 			}
@@ -91,13 +91,13 @@ func (c *configuration) change(ctx context.Context, key string, expected recipes
 	}
 }
 
-// errUnmade: the configuration's own znode does not exist.
+// errUnmade says that the configuration's own znode does not exist.
 var errUnmade = errors.New("not made")
 
-// find returns the record of a key to which the change can be made, or nil for a key
-// that does not exist.
+// find returns the record of a key that the change applies to, or nil for a key that does
+// not exist.
 func (c *configuration) find(ctx context.Context, key string, expected recipes.Revision, ch change) (*session.Stat, error) {
-	stat, err := c.session.Stat(ctx, c.full(key))
+	stat, err := c.Session.Stat(ctx, c.Child(key))
 	switch {
 	case err == nil:
 		return &stat, compare(&stat, expected)
@@ -107,7 +107,7 @@ func (c *configuration) find(ctx context.Context, key string, expected recipes.R
 	return nil, err
 }
 
-// compare checks that the revision is the expected one.
+// compare checks that the revision is the expected one. stat is nil for a missing key.
 func compare(stat *session.Stat, expected recipes.Revision) error {
 	switch {
 	case expected == recipes.AnyRevision:
@@ -128,30 +128,30 @@ func outrun(err error) bool {
 		(errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrNodeExists))
 }
 
-// make creates the configuration's own znode. This has no receipt, which would lie
-// below it. So if the reply is lost, and the znode exists afterwards, the outcome is
-// unknown.
+// make creates the configuration's own znode. It has no receipt, because receipts are
+// below that znode. So if the reply is lost and the znode exists afterwards, the outcome
+// is unknown.
 func (c *configuration) make(ctx context.Context, value []byte) (zxid int64, err error) {
-	if err := c.session.Create(ctx, c.path, value); err != nil {
+	if err := c.Session.Create(ctx, c.Path(), value); err != nil {
 		return 0, err
 	}
-	stat, err := c.session.Stat(ctx, c.path)
+	stat, err := c.Session.Stat(ctx, c.Path())
 	if err != nil {
 		return 0, fmt.Errorf("%w: it is set, but its revision could not be read: %w", recipes.ErrUnknownOutcome, err)
 	}
 	return stat.Czxid, nil
 }
 
-// parents creates what is missing of a key's parents. They are persistent because they
-// may have values: the server would delete a container with its value when the last key
-// below it is deleted.
+// parents creates the missing parents of a key. They are persistent because they may have
+// values: the server would delete a container, with its value, after the last key below it
+// is deleted.
 func (c *configuration) parents(ctx context.Context, path string) error {
-	_, err := c.session.Stat(ctx, path)
+	_, err := c.Session.Stat(ctx, path)
 	if !errors.Is(err, recipes.ErrNoNode) {
 		return err
 	}
-	if path == c.path {
-		return c.session.Provide(ctx, path)
+	if path == c.Path() {
+		return c.Session.Provide(ctx, path)
 	}
-	return c.session.ProvideIn(ctx, path, c.parents)
+	return c.Session.ProvideIn(ctx, path, c.parents)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	gopath "path"
 	"slices"
 	"strings"
 	"time"
@@ -14,38 +13,29 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-type configuration struct {
-	session *session.Session
-	path    string
-}
+type configuration struct{ znode.Recipe }
 
 // New returns the configuration at path.
 func New(s *session.Session, path string) (recipes.Configuration, error) {
-	if err := recipes.ValidatePath(path); err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+	r, err := znode.New(s, "configuration", path, znode.NotRoot(path, "the root holds ZooKeeper's own nodes"))
+	if err != nil {
+		return nil, err
 	}
-	if path == "/" {
-		return nil, fmt.Errorf("configuration: %w: the root holds ZooKeeper's own nodes", recipes.ErrInvalid)
-	}
-	return &configuration{session: s, path: path}, nil
+	return &configuration{r}, nil
 }
-
-func (c *configuration) Path() string { return c.path }
 
 func (c *configuration) failed(key string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("key %q of configuration %s: %w", key, c.path, err)
+	return fmt.Errorf("key %q of configuration %s: %w", key, c.Path(), err)
 }
-
-func (c *configuration) full(key string) string { return gopath.Join(c.path, key) }
 
 func (c *configuration) Get(ctx context.Context, key string) (recipes.Entry, error) {
 	if err := recipes.ValidateKey(key); err != nil {
 		return recipes.Entry{}, c.failed(key, err)
 	}
-	node, err := c.session.Get(ctx, c.full(key))
+	node, err := c.Session.Get(ctx, c.Child(key))
 	if err != nil {
 		return recipes.Entry{}, c.failed(key, err)
 	}
@@ -67,7 +57,7 @@ func (c *configuration) Key(op recipes.Op) (recipes.Op, error) {
 	if err := recipes.ValidateKey(key); err != nil {
 		return recipes.Op{}, c.failed(key, err)
 	}
-	op.Path = c.full(key)
+	op.Path = c.Child(key)
 	return op, c.failed(key, op.Validate())
 }
 
@@ -75,8 +65,8 @@ func (c *configuration) Watch(ctx context.Context, key string) (<-chan recipes.E
 	if err := recipes.ValidateKey(key); err != nil {
 		return nil, c.failed(key, err)
 	}
-	path := c.full(key)
-	out, err := znode.Observe(ctx, c.session, znode.Selection{Root: path, Scope: znode.Single}, "key", func(nodes znode.Nodes) recipes.Entry {
+	path := c.Child(key)
+	out, err := znode.Observe(ctx, c.Session, znode.Selection{Root: path, Scope: znode.Single}, "key", func(nodes znode.Nodes) recipes.Entry {
 		if node, exists := nodes[path]; exists {
 			return entry(key, node)
 		}
@@ -89,29 +79,29 @@ func (c *configuration) Watch(ctx context.Context, key string) (<-chan recipes.E
 }
 
 func (c *configuration) Snapshot(ctx context.Context) ([]recipes.Entry, error) {
-	nodes, err := znode.Read(ctx, c.session, c.tree())
+	nodes, err := znode.Read(ctx, c.Session, c.tree())
 	if err != nil {
-		return nil, fmt.Errorf("configuration %s: %w", c.path, err)
+		return nil, c.Failed(err)
 	}
 	return c.entries(nodes), nil
 }
 
 func (c *configuration) WatchTree(ctx context.Context) (<-chan []recipes.Entry, error) {
-	out, err := znode.Observe(ctx, c.session, c.tree(), "configuration", c.entries)
+	out, err := znode.Observe(ctx, c.Session, c.tree(), "configuration", c.entries)
 	if err != nil {
-		return nil, fmt.Errorf("configuration %s: %w", c.path, err)
+		return nil, c.Failed(err)
 	}
 	return out, nil
 }
 
 func (c *configuration) tree() znode.Selection {
-	return znode.Selection{Root: c.path, Scope: znode.Tree, Named: true}
+	return znode.Selection{Root: c.Path(), Scope: znode.Tree, Named: true}
 }
 
 func (c *configuration) entries(nodes znode.Nodes) []recipes.Entry {
 	out := make([]recipes.Entry, 0, len(nodes))
 	for path, node := range nodes {
-		key := strings.TrimPrefix(strings.TrimPrefix(path, c.path), "/")
+		key := strings.TrimPrefix(strings.TrimPrefix(path, c.Path()), "/")
 		out = append(out, entry(key, node))
 	}
 	slices.SortFunc(out, func(a, b recipes.Entry) int { return cmp.Compare(a.Key, b.Key) })

@@ -53,9 +53,7 @@ func TestRevisionsOutliveTheVersion(t *testing.T) {
 	c := zktest.ConfigAt(t, s, "/c")
 	values := must.Get(c.Watch(ctx, "a"))(t)
 	revision := must.Get(c.Set(ctx, "a", []byte("0"), recipes.NoRevision))(t)
-	if err := srv.SetVersion("/c/a", math.MaxInt32-1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, srv.SetVersion("/c/a", math.MaxInt32-1))
 	for _, value := range []string{"1", "2", "3", "4"} {
 		next, err := c.Set(ctx, "a", []byte(value), revision)
 		if err != nil || next <= revision {
@@ -103,9 +101,7 @@ func TestACompareAndSetHasOneWinner(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, err := cb.Set(ctx, "k", []byte("same"), revision); !errors.Is(err, recipes.ErrBadVersion) {
 			t.Errorf("a second winner: %v", err)
 		}
@@ -155,9 +151,9 @@ func TestAConfigurationMayBeOneOfZooKeepersOwnZnodes(t *testing.T) {
 	})
 }
 
-// A client that may no longer read a key is told nothing of it. After the next reconnect the
-// reading fails. The watch ends then, though others of its znodes are watched, and the
-// caller's context goes on.
+// A client that may no longer read a key gets no event about it. After the next reconnect the
+// read fails. The watch ends then, though other znodes of it are watched and the caller's
+// context is not done.
 func TestAWatchEndsWhenReadingFails(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
@@ -173,7 +169,5 @@ func TestAWatchEndsWhenReadingFails(t *testing.T) {
 	for now := range entries {
 		t.Errorf("%+v", now)
 	}
-	if err := ctx.Err(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, ctx.Err())
 }

@@ -5,35 +5,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	gopath "path"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-type counter struct{ number *number }
+type counter struct {
+	znode.Recipe
+	number *number
+}
 
 // NewCounter returns the counter at path.
 func NewCounter(s *session.Session, path string, cfg recipes.CounterConfig) (recipes.Counter, error) {
-	if err := recipes.ValidatePath(path); err != nil {
-		return nil, fmt.Errorf("counter: %w", err)
-	}
-	if path == "/" {
-		return nil, fmt.Errorf("counter: %w: the root cannot be written", recipes.ErrInvalid)
-	}
 	dialect, err := cfg.Dialect.Normalize()
+	r, err := znode.New(s, "counter", path, znode.NotRoot(path, "the root cannot be written"), err)
 	if err != nil {
-		return nil, fmt.Errorf("counter %s: %w", path, err)
+		return nil, err
 	}
-	return &counter{&number{session: s, path: path, receipts: path, binary: dialect == recipes.Curator}}, nil
+	return &counter{r, &number{session: s, path: path, receipts: path, binary: dialect == recipes.Curator}}, nil
 }
-
-func (c *counter) Path() string { return c.number.path }
 
 func (c *counter) Get(ctx context.Context) (int64, error) {
 	n, _, _, err := c.number.read(ctx)
-	return n, c.failed(err)
+	return n, c.Failed(err)
 }
 
 func (c *counter) Add(ctx context.Context, delta int64) (int64, error) {
@@ -44,27 +40,20 @@ func (c *counter) Add(ctx context.Context, delta int64) (int64, error) {
 		}
 		return sum, nil
 	})
-	return sum, c.failed(err)
+	return sum, c.Failed(err)
 }
 
-func (c *counter) failed(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("counter %s: %w", c.number.path, err)
-}
-
-// number is a znode whose data is a number, which compare-and-set changes.
+// number is a znode whose data is a number. It changes by compare-and-set.
 type number struct {
 	session  *session.Session
 	path     string
-	receipts string // the parent of receipts
+	receipts string // the parent of the receipts
 	initial  int64  // the value while the znode does not exist
-	binary   bool   // the data are Curator's, not decimal
+	binary   bool   // in Curator's form, not decimal
 }
 
-// read reads the number and its version. Without data the znode has the same value as
-// one that does not exist.
+// read reads the number and its version. A znode without data has the same value as a
+// znode that does not exist.
 func (n *number) read(ctx context.Context) (value int64, version int32, exists bool, err error) {
 	node, err := n.session.Get(ctx, n.path)
 	if errors.Is(err, recipes.ErrNoNode) {
@@ -80,8 +69,8 @@ func (n *number) read(ctx context.Context) (value int64, version int32, exists b
 	return value, node.Stat.Version, true, err
 }
 
-// change replaces the number by what next returns, once. next may add operations to
-// the transaction.
+// change replaces the number, once, by the result of next. next may add operations to the
+// transaction, and is called again if another client was faster.
 func (n *number) change(ctx context.Context, next func(n int64, t *session.Txn) (int64, error)) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -113,7 +102,7 @@ func (n *number) tryNext(ctx context.Context, next func(n int64, t *session.Txn)
 		if err := n.make(ctx); err != nil {
 			return 0, err
 		}
-		return n.tryNext(ctx, next) // another client may have created it, with a number in it
+		return n.tryNext(ctx, next) // another client may have created it with a number
 	}
 	t.Set(n.path, n.encode(value), version)
 	_, err = n.session.CommitWithReceipt(ctx, n.receipts, n.session.Provide, t)
@@ -123,17 +112,29 @@ func (n *number) tryNext(ctx context.Context, next func(n int64, t *session.Txn)
 	return value, err
 }
 
-// make creates the znode without data, so that it does not matter which of our sessions
-// creates it, or how often. It is persistent. So is its parent if receipts lie beside it: a
-// container could be deleted under them.
+// make creates the znode without data. So it does not matter which of our sessions creates
+// it, or how often. It is persistent. So is another parent of the receipts: the server
+// could delete a container while a receipt is needed.
 func (n *number) make(ctx context.Context) error {
-	for _, path := range []string{gopath.Dir(n.path), n.path} {
-		if path != n.path && path != n.receipts {
-			continue
-		}
-		if err := n.session.Provide(ctx, path); err != nil {
+	if n.receipts != n.path {
+		if err := n.session.Provide(ctx, n.receipts); err != nil {
 			return err
 		}
 	}
-	return nil
+	return n.session.Provide(ctx, n.path)
+}
+
+const (
+	firstBackOff = 2 * time.Millisecond
+	lastBackOff  = 256 * time.Millisecond
+)
+
+// backOff waits before the next attempt, after an attempt has failed because of another
+// client's change. It does not poll: only a failed attempt leads to a wait.
+func backOff(ctx context.Context, s *session.Session, failures int) error {
+	limit := min(lastBackOff, firstBackOff<<min(failures-1, 10))
+	over := make(chan struct{})
+	timer := time.AfterFunc(s.Chance(limit), func() { close(over) })
+	defer timer.Stop()
+	return s.Wait(ctx, "waiting to try again", over)
 }

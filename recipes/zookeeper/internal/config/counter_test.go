@@ -28,14 +28,12 @@ func TestCounterAndLatchCosts(t *testing.T) {
 			go func() { waited <- l.Wait(ctx) }()
 			synctest.Wait()
 		})
-		// No recipe polls, and a count wakes nobody who waits.
+		// No recipe polls, and a count wakes no waiter.
 		zktest.Idle(t, srv)
 		zktest.Costs(t, srv, "counting down", 1, 1, 0, func() { _, _ = l.CountDown(ctx) })
 		zktest.Costs(t, srv, "the last count, with one who waits", 1, 3, 1, func() {
 			_, _ = l.CountDown(ctx)
-			if err := <-waited; err != nil {
-				t.Error(err)
-			}
+			must.Report(t, <-waited)
 		})
 		zktest.Costs(t, srv, "counting down what is open", 0, 1, 0, func() {
 			if n, err := l.CountDown(ctx); n != 0 || err != nil {
@@ -48,7 +46,7 @@ func TestCounterAndLatchCosts(t *testing.T) {
 	})
 }
 
-// Somebody has made the znode with a shell, which gives it white space or nothing.
+// A person has created the znode with a shell, which gives it white space or no data.
 func TestACounterWithoutDigitsHasItsInitialValue(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 		for i, data := range []string{"", " ", "\n", " \t\r\n"} {

@@ -4,21 +4,22 @@
 // # Configuration
 //
 // It follows ZooKeeper Recipes, "Out of the Box Applications": keys are znodes, and the
-// API does the work. It diverges in what is compared. The API compares versions, which
-// overflow and begin again. Here the caller names the mzxid of the value that it has
-// seen. That is compared with the present one, and the change is sent once, with the
-// version that was read with it, on the same connection (session.Session.CommitRead).
-// After a lost reply the receipt tells whose change it was, even if another client has
-// written the same value. Znodes are persistent, and so are their parents.
+// API does the work. It diverges in the value that is compared. The API compares versions,
+// which overflow and start again. Here the caller names the mzxid of the value that it has
+// read. That is compared with the current mzxid. The change is then sent once, on the same
+// connection, with the version that was read together with that mzxid
+// (session.Session.CommitRead). After a lost reply, the receipt shows which session made
+// the change, even if another client has written the same value. Znodes are persistent,
+// and so are their parents.
 //
 // # Counter and latch
 //
-// They follow no text. A counter is a compare-and-set loop on a decimal number. A
-// receipt, a child of the counter's znode, makes each change happen once. (The number
-// could hold a GUID of its last writer instead. But then nothing would be known of the
-// writer before that one, and an operator could not set the number with a shell.)
+// They have no source text. A counter is a compare-and-set loop on a decimal number. A
+// receipt, a child of the counter's znode, makes each change happen once. The number could
+// hold a GUID of its last writer instead. But that would say nothing about earlier writers,
+// and an operator could not set the number with a shell.
 //
 // A latch is such a number, and a znode open. The transaction that counts to 0 creates
-// open. Waiters watch open and not the number, as those that enter a double barrier
+// open. Waiters watch open and not the number, as members that enter a double barrier
 // watch ready.
 package config

@@ -3,11 +3,10 @@ package config
 import (
 	"context"
 	"errors"
-	"fmt"
-	gopath "path"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 const (
@@ -16,32 +15,26 @@ const (
 )
 
 type latch struct {
-	path      string
+	znode.Recipe
 	remaining *number
 }
 
 // NewLatch returns the latch at path.
 func NewLatch(s *session.Session, path string, cfg recipes.LatchConfig) (recipes.Latch, error) {
-	if err := recipes.ValidatePath(path); err != nil {
-		return nil, fmt.Errorf("latch: %w", err)
+	r, err := znode.New(s, "latch", path, cfg.Validate())
+	if err != nil {
+		return nil, err
 	}
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("latch %s: %w", path, err)
-	}
-	return &latch{path: path, remaining: &number{
-		session: s, path: gopath.Join(path, remainingName), receipts: path, initial: cfg.Count,
-	}}, nil
+	return &latch{r, &number{session: s, path: r.Child(remainingName), receipts: path, initial: cfg.Count}}, nil
 }
-
-func (l *latch) Path() string { return l.path }
 
 func (l *latch) Count(ctx context.Context) (int64, error) {
 	n, _, _, err := l.remaining.read(ctx)
-	return n, l.failed(err)
+	return n, l.Failed(err)
 }
 
-// CountDown opens the latch in the transaction that counts to 0. It leaves an open
-// latch as it is.
+// CountDown opens the latch in the transaction that counts to 0. It does not change an open
+// latch.
 func (l *latch) CountDown(ctx context.Context) (int64, error) {
 	n, err := l.remaining.change(ctx, func(n int64, t *session.Txn) (int64, error) {
 		if n <= 0 {
@@ -50,8 +43,8 @@ func (l *latch) CountDown(ctx context.Context) (int64, error) {
 		if n > 1 {
 			return n - 1, nil
 		}
-		path := gopath.Join(l.path, openName)
-		_, err := l.remaining.session.Stat(ctx, path)
+		path := l.Child(openName)
+		_, err := l.Session.Stat(ctx, path)
 		if errors.Is(err, recipes.ErrNoNode) {
 			t.Create(path, nil, false)
 			err = nil
@@ -61,33 +54,19 @@ func (l *latch) CountDown(ctx context.Context) (int64, error) {
 	if err == errOpen {
 		return 0, nil
 	}
-	return n, l.failed(err)
+	return n, l.Failed(err)
 }
 
-// errOpen says that there is nothing left to count down.
+// errOpen says that the count is 0 already.
 var errOpen = errors.New("open")
 
 // Wait waits until open exists.
 func (l *latch) Wait(ctx context.Context) error {
-	s := l.remaining.session
-	for {
-		disconnected, err := s.Connected(ctx)
-		if err != nil {
-			return l.failed(err)
-		}
-		open, changed, err := s.ExistsW(ctx, gopath.Join(l.path, openName))
+	return l.Failed(znode.Await(ctx, l.Session, "waiting", func() ([]<-chan struct{}, error) {
+		open, changed, err := l.Session.ExistsW(ctx, l.Child(openName))
 		if err != nil || open {
-			return l.failed(err)
+			return nil, err
 		}
-		if err := s.Wait(ctx, "waiting", changed.Fired(), disconnected); err != nil {
-			return l.failed(err)
-		}
-	}
-}
-
-func (l *latch) failed(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("latch %s: %w", l.path, err)
+		return znode.Events(changed), nil
+	}))
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // curatorSize is the size of the data of Curator's DistributedAtomicLong: a number of 64
-// bits, big endian. Read in the sources of Curator 5.4.0. kazoo's Counter has decimal
-// text, as the default dialect.
+// bits, big endian. This was read in the sources of Curator 5.4.0. kazoo's Counter stores
+// decimal text, as the default dialect does.
 const curatorSize = 8
 
 func (n *number) encode(value int64) []byte {
@@ -22,9 +22,9 @@ func (n *number) encode(value int64) []byte {
 	return strconv.AppendInt(nil, value, 10)
 }
 
-// decode reads data, of which there are some. Data in the form of the other dialect are
-// refused, and not counted on: eight digits in decimal would be a number near 2^61. So
-// Curator's numbers whose bytes are digits are refused too.
+// decode reads data that is not empty. It refuses data in the form of the other dialect:
+// eight decimal digits, read as Curator's form, would be a number near 2^61. So it also
+// refuses a number of Curator whose eight bytes are all digits.
 func (n *number) decode(data []byte) (int64, error) {
 	value, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
 	switch decimal := err == nil; {

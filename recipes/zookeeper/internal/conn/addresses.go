@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// defaultDial reaches one of the addresses of a name, which may be those of the
-// whole ensemble. net.Dialer tries them in the same order each time. If the first is
-// silent it waits until the time is over. So one server that stands still would keep
-// the session from all the others.
+// defaultDial connects to one of the addresses of a host name, which may be the addresses of
+// the whole ensemble. net.Dialer tries them in the same order each time, and waits for a silent
+// one until the time is over. So one server that hangs would keep the session from all the
+// others.
 func defaultDial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -27,12 +27,13 @@ func defaultDial(ctx context.Context, network, address string) (net.Conn, error)
 	})
 }
 
-// nextAddress is after how long the next address is tried too: RFC 8305, section 8.
+// nextAddress is the delay after which the next address is tried in parallel (RFC 8305, section
+// 8).
 const nextAddress = 250 * time.Millisecond
 
-// dialAny returns the first connection to one of the addresses. Each is tried a
-// moment after the one before, or when that has failed; the ones before go on. A
-// share of the time for each would keep the session from servers that are far.
+// dialAny returns the first connection to one of the addresses. It tries the next address after
+// nextAddress, or when an attempt has failed. Earlier attempts continue. A fixed share of the
+// time for each address would keep the session from servers that are far away.
 func dialAny(ctx context.Context, addresses []string, dial func(context.Context, string) (net.Conn, error)) (net.Conn, error) {
 	type result struct {
 		conn net.Conn
@@ -40,7 +41,7 @@ func dialAny(ctx context.Context, addresses []string, dial func(context.Context,
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	results, begun, ended := make(chan result), 0, 0
-	defer func() { // of those that were slower
+	defer func() { // close the connections of slower attempts
 		cancel()
 		for ; ended < begun; ended++ {
 			if r := <-results; r.err == nil {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// chance draws what need not be secret. Each session has its own, a small one, seeded by
-// crypto/rand. So whoever replaces that one source, as the simulation does,
-// decides every random choice.
+// chance draws numbers that need not be secret. Each session has its own small generator,
+// seeded by crypto/rand. So a test that replaces crypto/rand's source, as the simulation does,
+// determines every random choice.
 type chance struct {
 	mu   sync.Mutex
 	rand *rand.Rand
@@ -18,11 +18,11 @@ type chance struct {
 
 func newChance() *chance {
 	var seed [16]byte
-	_, _ = crypto.Read(seed[:]) // never fails, by its documentation
+	_, _ = crypto.Read(seed[:]) // never fails, according to its documentation
 	return &chance{rand: rand.New(rand.NewPCG(binary.BigEndian.Uint64(seed[:]), binary.BigEndian.Uint64(seed[8:])))}
 }
 
-// below returns a duration from 0 to just below limit, which is positive.
+// below returns a duration in [0, limit). limit must be positive.
 func (c *chance) below(limit time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,6 +35,5 @@ func (c *chance) shuffle(list []string) {
 	c.rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }
 
-// Chance returns a random duration below limit, to keep clients apart that wait at
-// the same time.
+// Chance returns a random duration below limit. It spreads clients that wait at the same time.
 func (w *Wire) Chance(limit time.Duration) time.Duration { return w.dialer.chance.below(limit) }

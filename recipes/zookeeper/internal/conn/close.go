@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// Shut closes the gate: no connection is made any more.
+// Shut closes the gate: the session makes no more connections.
 func (w *Wire) Shut() { w.dialer.shut() }
 
 // Drop closes the present connection, if any.
@@ -17,14 +17,14 @@ func (w *Wire) Drop() {
 	}
 }
 
-// Close has go-zookeeper send closeSession and stop. It waits for a second for an answer
-// that may never come.
+// Close makes go-zookeeper send closeSession and stop. It waits at most a second for the
+// answer.
 func (w *Wire) Close() { w.zk.Close() }
 
 // Begun reports whether Connect was called.
 func (w *Wire) Begun() bool { return w.zk != nil }
 
-// Wait returns when go-zookeeper's goroutines are gone.
+// Wait returns when go-zookeeper's goroutines have ended.
 func (w *Wire) Wait() {
 	for range w.ended {
 	}
@@ -35,17 +35,20 @@ func (w *Wire) Closed() <-chan struct{} { return w.closed }
 
 func (w *Wire) setClosed() { w.closeOnce.Do(func() { close(w.closed) }) }
 
-// SendClose tells the server that the session is over, if it was asked for the session. It
-// takes the request also if its answer to the handshake has not arrived.
+// SendClose sends closeSession if the handshake was sent on this connection. The server accepts
+// it even if its reply to the handshake has not arrived yet.
 func (c *Conn) SendClose() {
-	if c.Asked() && !c.wire.spared.Load() {
+	c.mu.Lock()
+	began := !c.began.IsZero()
+	c.mu.Unlock()
+	if began && !c.wire.spared.Load() {
 		_ = c.write(closeRequest())
 	}
 }
 
-// CloseSession closes the session at the server over connections of its own,
-// when go-zookeeper is gone. A zk.Conn that was told to close gives up with its
-// connection, and the session's nodes would stay until it expires.
+// CloseSession closes the session at the server over new connections, after go-zookeeper has
+// stopped. go-zookeeper gives up closing when its connection ends, and the session's ephemeral
+// znodes would remain until the session expires.
 func (w *Wire) CloseSession(ctx context.Context, id int64) error {
 	for {
 		err := w.closeAgain(ctx, id)
@@ -56,8 +59,8 @@ func (w *Wire) CloseSession(ctx context.Context, id int64) error {
 	}
 }
 
-// closeAgain resumes the session, which the server refuses if it is gone already,
-// and closes it.
+// closeAgain resumes the session and closes it. A server refuses to resume a session that has
+// already ended.
 func (w *Wire) closeAgain(ctx context.Context, id int64) error {
 	address, _ := w.dialer.Next()
 	c, err := w.dialer.connect(ctx, "tcp", address)
@@ -100,8 +103,7 @@ func skipFrame(r io.Reader) error {
 	return err
 }
 
-// connectRequest is the frame that resumes a session; the wire puts lastZxidSeen
-// in.
+// connectRequest returns the frame that resumes a session. Conn.Write fills in lastZxidSeen.
 func connectRequest(timeout int32, id int64, password []byte) []byte {
 	frame := binary.BigEndian.AppendUint32(nil, uint32(4+8+4+8+lengthSize+len(password)))
 	frame = binary.BigEndian.AppendUint32(frame, 0) // protocol version

@@ -10,36 +10,36 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
 )
 
-// Frame layout: a length, then for requests xid and operation, for replies xid,
-// zxid and error code. The handshake has frames of its own.
+// Frame layout: a length, then xid and operation in a request, or xid, zxid and error code in a
+// reply. Handshake frames have a layout of their own.
 const (
 	lengthSize      = 4
 	replyHeaderSize = 16
 	xidEvent        = -1
 	xidPing         = -2
 
-	// The connect request is protocol version, lastZxidSeen, timeout, session
-	// id, password; the reply is protocol version, timeout, session id,
-	// password. Servers since 3.4 add a byte for read-only mode.
+	// The connect request is protocol version, lastZxidSeen, timeout, session id, password. The
+	// reply is protocol version, timeout, session id, password. Servers since 3.4 add a byte
+	// for read-only mode.
 	connectZxidAt = lengthSize + 4
 
-	// maxHandshake is more than a server answers to a connect request.
+	// maxHandshake exceeds the size of every reply to a connect request.
 	maxHandshake = 512
 
 	// PasswordSize is the length, in bytes, of a session's password.
 	PasswordSize = 16
 )
 
-// Conn is one connection of a session. go-zookeeper writes one whole frame a
-// call and reads from one goroutine. A nil Conn sends nothing.
+// Conn is one connection of a session. go-zookeeper writes one whole frame per call and reads
+// from one goroutine. A nil Conn sends nothing.
 type Conn struct {
 	net.Conn
 	wire *Wire
 
 	seen int64 // the last transaction seen before this connection
 
-	// failed is told why a connection ended before it was established, which
-	// go-zookeeper only logs.
+	// failed receives the reason why a connection ended before it was established. go-zookeeper
+	// only logs that reason.
 	failed func(error)
 
 	closed    chan struct{}
@@ -50,12 +50,12 @@ type Conn struct {
 	identified  bool // the session's identity was given; under identifying
 
 	mu          sync.Mutex
-	established bool   // the handshake's reply has been read
-	trusted     bool   // the credentials were accepted, where they are given again
+	established bool   // the reply to the handshake was read
+	trusted     bool   // the server accepted the credentials, or this connection sends none
 	pending     []sent // requests without an answer, in order
 	evidence    lease.Evidence
-	began       time.Time // when the handshake's request was sent
-	rawXid      int32     // of the session's own requests
+	began       time.Time // when the connect request was sent
+	rawXid      int32     // the last xid of the session's own requests
 
 	in     *bufio.Reader
 	head   [lengthSize + replyHeaderSize]byte // start of the frame being read, patched
@@ -69,24 +69,23 @@ type sent struct {
 	at    time.Time
 	proof lease.Proof
 
-	// Of the session's own requests: where the reply belongs, and how long it may be.
+	// For the session's own requests: the batch and index of the reply, and its largest size.
 	batch *Batch
 	index int
 	most  int
 }
 
-// newConn wraps a connection that has until deadline to complete ZooKeeper's
-// handshake.
+// newConn wraps a connection that must complete ZooKeeper's handshake before deadline.
 func newConn(c net.Conn, w *Wire, deadline time.Time, failed func(error)) (*Conn, error) {
 	if err := c.SetDeadline(deadline); err != nil {
 		return nil, err
 	}
 	made := &Conn{Conn: c, wire: w, seen: w.LastZxid(), failed: failed, closed: make(chan struct{})}
-	made.in = bufio.NewReaderSize(deadlineReader{made}, maxHandshake) // what is larger is read past it
+	made.in = bufio.NewReaderSize(deadlineReader{made}, maxHandshake) // larger reads bypass the buffer
 	return made, nil
 }
 
-// SetReadDeadline leaves the handshake to the deadline that newConn has set.
+// SetReadDeadline does nothing before the handshake is complete: newConn has set its deadline.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	if !c.isEstablished() {
 		return nil
@@ -94,7 +93,8 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// SetWriteDeadline is left to write, for go-zookeeper is not alone in writing.
+// SetWriteDeadline does nothing. Conn.write sets the deadline, because go-zookeeper is not the
+// only writer.
 func (c *Conn) SetWriteDeadline(time.Time) error { return nil }
 
 func (c *Conn) isEstablished() bool {
@@ -103,14 +103,7 @@ func (c *Conn) isEstablished() bool {
 	return c.established
 }
 
-// Asked reports whether the server was asked for the session on this connection.
-func (c *Conn) Asked() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.began.IsZero()
-}
-
-// Write sends one frame and notes when.
+// Write sends one frame and records when.
 func (c *Conn) Write(frame []byte) (int, error) {
 	c.mu.Lock()
 	if !c.established {
@@ -130,10 +123,10 @@ func (c *Conn) Write(frame []byte) (int, error) {
 	switch err := c.write(frame); {
 	case err == nil:
 	case c.isEstablished():
-		// go-zookeeper answers a request whose writing failed, and answers it
-		// again when the connection ends. Where it has room for one answer
-		// only, as for the credentials of a reconnect, it hangs for good. So it
-		// learns of the failure by the end of the connection alone.
+		// go-zookeeper fails a request whose write failed, and fails it again when the
+		// connection ends. If the request's channel has room for one answer, as for credentials
+		// after a reconnect, the second one hangs forever. So go-zookeeper learns of the
+		// failure only by the end of the connection.
 		c.Close()
 	default:
 		c.failed(c.refused(err))
@@ -142,7 +135,7 @@ func (c *Conn) Write(frame []byte) (int, error) {
 	return len(frame), nil
 }
 
-// note enters a request that is about to be sent.
+// note records a request that is about to be sent.
 func (c *Conn) note(s sent) {
 	if leads(s.op) {
 		s.proof = c.evidence.Asking(c.wire.Lease, s.at)
@@ -151,7 +144,7 @@ func (c *Conn) note(s sent) {
 	c.wire.Counters.request(s.op)
 }
 
-// withZxid returns a copy of a connect request with that lastZxidSeen.
+// withZxid returns a copy of a connect request with the given lastZxidSeen.
 func withZxid(frame []byte, zxid int64) []byte {
 	if len(frame) < connectZxidAt+8 {
 		return frame
@@ -161,7 +154,7 @@ func withZxid(frame []byte, zxid int64) []byte {
 	return patched
 }
 
-// Close closes the connection and tells who waits for replies.
+// Close closes the connection and wakes the goroutines that wait for replies.
 func (c *Conn) Close() error {
 	c.closeOnce.Do(func() { close(c.closed) })
 	return c.Conn.Close()

@@ -25,7 +25,7 @@ type script struct {
 	server net.Conn
 }
 
-// newWire makes the wire of a session that nobody is told of.
+// newWire returns the wire of a session whose callbacks do nothing.
 func newWire(t *testing.T) *Wire {
 	w, err := New(Config{
 		Lease: lease.New(time.Now()), Life: context.Background(), Connected: func() {}, Lost: func(error) {},
@@ -37,18 +37,25 @@ func newWire(t *testing.T) *Wire {
 	return w
 }
 
-func newScript(t *testing.T, w *Wire) script {
-	client, server := net.Pipe()
-	c, err := newConn(client, w, time.Now().Add(time.Hour), func(err error) { t.Errorf("failed: %v", err) })
+// over returns newConn's result.
+func over(t *testing.T, c net.Conn, w *Wire, deadline time.Time, failed func(error)) *Conn {
+	t.Helper()
+	made, err := newConn(c, w, deadline, failed)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return made
+}
+
+func newScript(t *testing.T, w *Wire) script {
+	client, server := net.Pipe()
+	c := over(t, client, w, time.Now().Add(time.Hour), func(err error) { t.Errorf("failed: %v", err) })
 	t.Cleanup(func() { client.Close(); server.Close() })
 	go io.Copy(io.Discard, server)
 	return script{t, c, server}
 }
 
-// send sends a request and returns when.
+// send sends a request and returns the time.
 func (s script) send(frame []byte) time.Time {
 	s.Helper()
 	at := time.Now()
@@ -65,7 +72,7 @@ func (s script) request(xid, op int32) time.Time {
 	return s.send(binary.BigEndian.AppendUint32(frame, uint32(op)))
 }
 
-// receive has the server send a frame.
+// receive makes the server send a frame.
 func (s script) receive(body []byte) {
 	s.Helper()
 	go s.server.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...))
@@ -84,7 +91,7 @@ func (s script) reply(xid, code int32) {
 	s.receive(binary.BigEndian.AppendUint32(body, uint32(code)))
 }
 
-// handshakeIn has the handshake take so long, and returns when it was sent.
+// handshakeIn completes a handshake that takes d, and returns when it was sent.
 func (s script) handshakeIn(d time.Duration) time.Time {
 	s.Helper()
 	at := s.send(connectRequest(int32(scriptTimeout.Milliseconds()), 0, make([]byte, PasswordSize)))
@@ -93,7 +100,7 @@ func (s script) handshakeIn(d time.Duration) time.Time {
 	return at
 }
 
-// accepting is a server's answer to a connect request, without its length.
+// accepting returns a server's answer to a connect request, without its length.
 func accepting(password []byte) []byte {
 	body := binary.BigEndian.AppendUint32(nil, 0)
 	body = binary.BigEndian.AppendUint32(body, uint32(scriptTimeout.Milliseconds()))
@@ -102,7 +109,7 @@ func accepting(password []byte) []byte {
 	return append(body, password...)
 }
 
-// counts checks from when the session's deadline counts.
+// counts checks the contacts from which the session's deadline counts.
 func (s script) counts(what string, contact, known time.Time) {
 	s.Helper()
 	if got := s.wire.Lease.LastContact(); !got.Equal(contact) {
@@ -113,7 +120,8 @@ func (s script) counts(what string, contact, known time.Time) {
 	}
 }
 
-// A server may have heard a request as early as it was sent. From then on it counts.
+// The server may have received a request as early as it was sent, so a contact counts from
+// there.
 func TestAContactCountsFromTheSendingOfItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(t, newWire(t))
@@ -138,15 +146,15 @@ func TestAContactCountsFromTheSendingOfItsRequest(t *testing.T) {
 	})
 }
 
-// A server that has not accepted the credentials keeps no session alive, however much it
-// answers.
+// A server that has not accepted the credentials does not keep the session alive, however many
+// requests it answers.
 func TestAConnectionCountsWhenItsCredentialsAreAccepted(t *testing.T) {
 	for _, accepted := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w, start := newWire(t), time.Now()
 			w.reauth.Store(true)
-			var told []bool
-			w.Connected, w.Lost = func() { told = append(told, true) }, func(error) { told = append(told, false) }
+			var connected []bool
+			w.Connected, w.Lost = func() { connected = append(connected, true) }, func(error) { connected = append(connected, false) }
 			s := newScript(t, w)
 			time.Sleep(time.Second)
 			began := s.handshakeIn(time.Second)
@@ -161,8 +169,8 @@ func TestAConnectionCountsWhenItsCredentialsAreAccepted(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			s.reply(xidAuth, code)
-			if len(told) != 1 || told[0] != accepted {
-				t.Errorf("told %v; want %v", told, accepted)
+			if len(connected) != 1 || connected[0] != accepted {
+				t.Errorf("connected %v; want %v", connected, accepted)
 			}
 			if !accepted {
 				s.counts("refusal", start, start)
@@ -180,8 +188,8 @@ func TestAConnectionCountsWhenItsCredentialsAreAccepted(t *testing.T) {
 	}
 }
 
-// Whatever a follower passes on to its leader proves something, if the answer is no error.
-func TestWhichAnswersProveThatTheLeaderKnows(t *testing.T) {
+// An answer without an error to a request that a follower forwards to its leader is a proof.
+func TestWhichAnswersAreProofs(t *testing.T) {
 	for name, test := range map[string]struct {
 		ops   [2]int32
 		code  int32

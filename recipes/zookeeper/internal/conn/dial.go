@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// Backoff between attempts to reach a server. The first attempt after a connection
-// was lost is made at once, for another server of the ensemble may be fine. Then
-// the pause doubles. Jitter keeps the clients of a restarted ensemble from coming
-// all together. go-zookeeper has none of it.
+// Backoff between attempts to reach a server. The first attempt after a lost connection starts
+// at once, because another server of the ensemble may work. Then the pause doubles. Jitter
+// spreads the clients of a restarted ensemble. go-zookeeper has neither.
 const (
 	firstBackoff = 20 * time.Millisecond
 	maxBackoff   = time.Second
 )
 
-// backoff returns the longest pause before the n-th attempt, counted from 0
-// since the last established connection.
+// backoff returns the longest pause before the n-th attempt since the last established
+// connection, counted from 0.
 func backoff(n int) time.Duration {
 	if n == 0 {
 		return 0
@@ -29,19 +28,18 @@ func backoff(n int) time.Duration {
 
 var errGateClosed = errors.New("the session is over")
 
-// A DialFunc reaches a server; it is net.Dialer.DialContext but in tests.
+// A DialFunc connects to a server. Only tests set one.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// dialer is go-zookeeper's way to servers: its HostProvider and its Dialer.
-// Once the gate is closed it lets nothing through, so that a zk.Conn cannot
-// start a second session.
+// dialer connects go-zookeeper to servers: it is the library's HostProvider and Dialer. Once
+// the gate is closed it refuses, so that a zk.Conn cannot start a second session.
 type dialer struct {
 	wire   *Wire
 	tls    *tls.Config
 	dial   DialFunc
 	chance *chance
 
-	gate context.Context // ends when no connection may be made any more
+	gate context.Context // done when no more connections may be made
 	shut context.CancelFunc
 
 	mu      sync.Mutex
@@ -68,15 +66,15 @@ func newDialer(w *Wire) (*dialer, error) {
 	return d, nil
 }
 
-// Init, Len, Next and Connected are zk.HostProvider. Names are resolved at each
-// attempt, by the dialer, so that a server that moved is found.
+// Init, Len, Next and Connected implement zk.HostProvider. The dialer resolves names at each
+// attempt, so it finds a server that has moved.
 func (d *dialer) Init([]string) error { return nil }
 
 func (d *dialer) Len() int { return len(d.servers) }
 
-// Next returns the server to try. Only where retryStart is true does go-zookeeper
-// look whether it was closed, and if it was not, it sleeps for a second. That is
-// right for a closed gate, and too slow for anything else.
+// Next returns the server to try next. If retryStart is true, go-zookeeper checks whether it
+// was closed, and if not, sleeps for a second. That is right for a closed gate and too slow
+// otherwise.
 func (d *dialer) Next() (server string, retryStart bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -87,8 +85,8 @@ func (d *dialer) Next() (server string, retryStart bool) {
 
 func (d *dialer) Connected() {}
 
-// Dial is zk.Dialer. The timeout given is ignored for the configured one, which
-// covers TLS and ZooKeeper's handshake too.
+// Dial implements zk.Dialer. It ignores go-zookeeper's timeout: ConnectTimeout also covers TLS
+// and ZooKeeper's handshake.
 func (d *dialer) Dial(network, address string, _ time.Duration) (net.Conn, error) {
 	c, err := d.connect(d.gate, network, address)
 	if err != nil {
@@ -100,7 +98,7 @@ func (d *dialer) Dial(network, address string, _ time.Duration) (net.Conn, error
 	return c, nil
 }
 
-// connect waits for the backoff and makes one connection, unless until ends.
+// connect waits for the backoff and makes one connection. It gives up when until is done.
 func (d *dialer) connect(until context.Context, network, address string) (*Conn, error) {
 	d.mu.Lock()
 	pause := backoff(d.dials)
@@ -137,7 +135,7 @@ func (d *dialer) connect(until context.Context, network, address string) (*Conn,
 	d.mu.Lock()
 	d.current = c
 	d.mu.Unlock()
-	if until.Err() != nil { // drop may have been called before it could be seen
+	if until.Err() != nil { // Drop may have run before current was set
 		c.Close()
 		return nil, errGateClosed
 	}
@@ -162,7 +160,7 @@ func (d *dialer) secure(ctx context.Context, raw net.Conn, address string) (net.
 	return secured, nil
 }
 
-// established ends the backoff.
+// established resets the backoff and the last error.
 func (d *dialer) established() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -173,18 +171,4 @@ func (d *dialer) failed(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.last = err
-}
-
-// lastError is what the last attempt met, or nil.
-func (d *dialer) lastError() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.last
-}
-
-// connection is the present one, established or not, or nil.
-func (d *dialer) connection() *Conn {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.current
 }

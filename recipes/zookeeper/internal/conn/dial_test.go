@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A name may be that of the whole ensemble. net.Dialer gave the first of its
-// addresses all of the time.
+// A name may have the addresses of the whole ensemble. net.Dialer gave the first of them all of
+// the time.
 func TestASilentAddressOfANameLeavesTimeForTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
@@ -42,8 +42,8 @@ func TestASilentAddressOfANameLeavesTimeForTheOthers(t *testing.T) {
 	})
 }
 
-// Each has all of the time, also where there are so many that it could not answer in
-// its share. What the slower ones open is closed.
+// Each address has all of the time, even if there are so many that a share would be too short.
+// Connections that slower attempts open are closed.
 func TestAllAddressesOfANameMayBeFar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -73,7 +73,7 @@ func TestAllAddressesOfANameMayBeFar(t *testing.T) {
 	})
 }
 
-func TestANameOfWhichNoAddressAnswersTellsWhatEachMet(t *testing.T) {
+func TestTheErrorOfANameHasTheErrorOfEachAddress(t *testing.T) {
 	first, second := errors.New("first"), errors.New("second")
 	_, err := dialAny(t.Context(), []string{"a", "b"}, func(_ context.Context, address string) (net.Conn, error) {
 		if address == "a" {
@@ -87,9 +87,9 @@ func TestANameOfWhichNoAddressAnswersTellsWhatEachMet(t *testing.T) {
 }
 
 // The sessions of one configuration do not all begin with the same server, and each tries
-// all of them in turn. Once the gate is closed, go-zookeeper is told to look whether it
-// was closed.
-func TestServersAreTriedInAnOrderOfTheSessionsOwn(t *testing.T) {
+// all of them in turn. Once the gate is closed, Next makes go-zookeeper check whether it was
+// closed.
+func TestEachSessionTriesServersInItsOwnOrder(t *testing.T) {
 	servers := make([]string, 50)
 	for i := range servers {
 		servers[i] = fmt.Sprint("server-", i)
@@ -123,7 +123,7 @@ func TestServersAreTriedInAnOrderOfTheSessionsOwn(t *testing.T) {
 		}
 		d.shut()
 		if _, retry := d.Next(); !retry {
-			t.Error("the gate is closed, and go-zookeeper does not look")
+			t.Error("the gate is closed, and go-zookeeper does not check")
 		}
 	}
 	if len(orders) != 2 || orders[strings.Join(cfg.Servers, " ")] {
@@ -131,8 +131,8 @@ func TestServersAreTriedInAnOrderOfTheSessionsOwn(t *testing.T) {
 	}
 }
 
-// What an attempt has met is told until a session is established.
-func TestTheLastAttemptIsTold(t *testing.T) {
+// LastError returns the error of the last attempt until a session is established.
+func TestTheLastErrorIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := errors.New("refused")
 		cfg, err := (recipes.SessionConfig{Servers: []string{"server"}}).Normalize()
@@ -144,13 +144,13 @@ func TestTheLastAttemptIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := w.dialer
-		if d.lastError() != nil || d.connection() != nil {
+		if w.LastError() != nil || w.Current() != nil {
 			t.Error("nothing was tried yet")
 		}
 		begun := time.Now()
 		for n := range 3 {
-			if _, err := d.Dial("tcp", "server", 0); !errors.Is(err, refused) || !errors.Is(d.lastError(), refused) {
-				t.Errorf("attempt %d: %v, told as %v", n, err, d.lastError())
+			if _, err := d.Dial("tcp", "server", 0); !errors.Is(err, refused) || !errors.Is(w.LastError(), refused) {
+				t.Errorf("attempt %d: %v, reported as %v", n, err, w.LastError())
 			}
 		}
 		least, most := (backoff(1)+backoff(2))/2, backoff(1)+backoff(2)
@@ -159,12 +159,12 @@ func TestTheLastAttemptIsTold(t *testing.T) {
 		}
 		d.established()
 		begun = time.Now()
-		if d.lastError() != nil {
-			t.Error("what was met before is told of a session that is established")
+		if w.LastError() != nil {
+			t.Error("an established session reports an earlier error")
 		}
 		d.shut()
-		if _, err := d.Dial("tcp", "server", 0); !errors.Is(err, errGateClosed) || d.lastError() != nil {
-			t.Errorf("the gate is closed: %v, told as %v", err, d.lastError())
+		if _, err := d.Dial("tcp", "server", 0); !errors.Is(err, errGateClosed) || w.LastError() != nil {
+			t.Errorf("the gate is closed: %v, reported as %v", err, w.LastError())
 		}
 		if took := time.Since(begun); took != 0 {
 			t.Errorf("the first attempt after a connection took %v", took)

@@ -9,18 +9,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Code is an error with which a server answers a request. It matches the sentinel of
-// recipes that says the same.
+// Code is the error code of a server's answer. It matches the sentinel of package recipes with
+// the same meaning.
 type Code int32
 
-// BadArguments and InvalidACL match one sentinel, and NoAuth is what a server answers to
-// those who have not shown who they are.
+// BadArguments and InvalidACL match the same sentinel, so callers that must distinguish them
+// compare the code.
 const (
 	BadArguments Code = -8
 	InvalidACL   Code = -114
 
 	unimplemented Code = -6
-	oversized     Code = -117 // of a reply larger than allowed; servers never send it
+	oversized     Code = -117 // the reply is larger than allowed; servers never send this code
 	moved         Code = -118
 )
 
@@ -52,7 +52,7 @@ func (c Code) Error() string {
 	return fmt.Sprintf("%v: the server answered: %s", recipes.ErrInternal, what)
 }
 
-// Unwrap returns the sentinel, which is ErrInternal for an error without a name.
+// Unwrap returns the sentinel, or ErrInternal for a code that has none.
 func (c Code) Unwrap() error {
 	if sentinel := sentinels[c]; sentinel != nil {
 		return sentinel
@@ -60,7 +60,7 @@ func (c Code) Unwrap() error {
 	return recipes.ErrInternal
 }
 
-// lostError marks an error of the network, as opposed to an answer of the server.
+// lostError marks a failure of the connection, as opposed to a server's answer.
 type lostError struct{ err error }
 
 func (e *lostError) Error() string { return e.err.Error() }
@@ -68,16 +68,16 @@ func (e *lostError) Unwrap() error { return e.err }
 
 var errClosed = &lostError{errors.New("the connection has ended")}
 
-// ErrNotSent says that nothing of a request was sent, because there is no connection or
-// it has ended.
+// ErrNotSent means that no part of a request was sent, because the session has no connection or
+// the connection has ended.
 var ErrNotSent error = &lostError{errors.New("not sent: there is no connection")}
 
-// errSpared: go-zookeeper would close a session that goes on elsewhere.
+// errSpared is returned to go-zookeeper when it tries to close a session that must continue in
+// another process.
 var errSpared = errors.New("the session is not closed")
 
-// Lost reports whether err says that the connection failed, so that the outcome of the
-// request is unknown. Any other error is the server's answer, even one whose code has no
-// name.
+// Lost reports whether err means that the connection failed, so that the outcome of the request
+// is unknown. Any other error is the server's answer, even if its code has no sentinel.
 func Lost(err error) bool {
 	var lost *lostError
 	return errors.As(err, &lost) || errors.Is(err, zk.ErrConnectionClosed) ||

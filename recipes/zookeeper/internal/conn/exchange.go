@@ -8,17 +8,17 @@ import (
 
 // Reply is the server's answer to a request.
 type Reply struct {
-	code Code // 0, or the error
+	code Code // 0, or an error
 	body []byte
 }
 
-// Err is the error with which the server has answered, a Code, or nil.
+// Err returns the server's error, a Code, or nil.
 func (r Reply) Err() error {
 	_, err := r.nothing()
 	return err
 }
 
-// answer reads what is in a reply that is no error.
+// answer decodes a reply, unless it is an error.
 func answer[T any](r Reply, read func(*jute.Decoder) T) (value T, err error) {
 	if r.code != 0 {
 		return value, r.code
@@ -28,7 +28,7 @@ func answer[T any](r Reply, read func(*jute.Decoder) T) (value T, err error) {
 	return value, d.Err
 }
 
-// Stat is the answer to Exists.
+// Stat decodes the reply to Exists.
 func (r Reply) Stat() (Stat, error)        { return answer(r, (*jute.Decoder).Stat) }
 func (r Reply) string() (string, error)    { return answer(r, (*jute.Decoder).String) }
 func (r Reply) strings() ([]string, error) { return answer(r, (*jute.Decoder).Strings) }
@@ -36,18 +36,18 @@ func (r Reply) nothing() (struct{}, error) {
 	return answer(r, func(*jute.Decoder) (none struct{}) { return })
 }
 
-// Node is the answer to Get.
+// Node decodes the reply to Get.
 func (r Reply) Node() (Node, error) {
 	return answer(r, func(d *jute.Decoder) Node { return Node{Data: d.Buffer(), Stat: d.Stat()} })
 }
 
-// Created is the answer to Create2: the path at the server, and the record.
+// Created decodes the reply to Create2: the path at the server, and the record.
 func (r Reply) Created() (path string, stat Stat, err error) {
 	stat, err = answer(r, func(d *jute.Decoder) Stat { path = d.String(); return d.Stat() })
 	return path, stat, err
 }
 
-// Listing is the names of a znode's children, and its record.
+// Listing holds the names of a znode's children, and the record of the znode.
 type Listing struct {
 	Names []string
 	Stat  Stat
@@ -56,28 +56,28 @@ type Listing struct {
 func (r Reply) listing() (Listing, error) {
 	return answer(r, func(d *jute.Decoder) Listing {
 		l := Listing{d.Strings(), d.Stat()}
-		if l.Names == nil { // the null vector, which no server sends
+		if l.Names == nil { // a null vector, which no server sends
 			d.Fail()
 		}
 		return l
 	})
 }
 
-// maxReply bounds, in bytes, what a reply may be whose request sets no bound.
+// maxReply limits the size, in bytes, of a reply whose request sets no limit.
 const maxReply = 64 << 20
 
-// Batch is requests that were sent together.
+// Batch is a group of requests that were sent together.
 type Batch struct {
 	Conn     *Conn
 	replies  []Reply
-	answered chan struct{} // closed when all replies are there
-	missing  int           // replies; of the goroutine that reads
+	answered chan struct{} // closed when all replies have arrived
+	missing  int           // replies that have not arrived; only the reading goroutine uses it
 }
 
-// Answered is closed when all replies are there.
+// Answered is closed when all replies have arrived.
 func (b *Batch) Answered() <-chan struct{} { return b.answered }
 
-// Settled reports whether there is nothing left to wait for.
+// Settled reports whether waiting cannot change the result any more.
 func (b *Batch) Settled() bool { return Happened(b.answered) || Happened(b.Conn.closed) }
 
 // Happened reports whether a channel is closed.
@@ -90,10 +90,10 @@ func Happened(event <-chan struct{}) bool {
 	}
 }
 
-// Await returns the replies: a server answers the requests of a connection in order. The
-// error is that of the connection (see Lost), of ctx, or the reason why the session was
-// lost; what the server thinks of a request is in its reply. It may be called again after
-// ctx has ended.
+// Await waits for all replies. A server answers the requests of a connection in order. The
+// error is the connection's (see Lost), ctx's, or the reason why the session was lost. The
+// server's errors are in the replies. After ctx is done, Await may be called again with another
+// context.
 func (b *Batch) Await(ctx context.Context) ([]Reply, error) {
 	life := b.Conn.wire.Life
 	var err error
@@ -106,7 +106,7 @@ func (b *Batch) Await(ctx context.Context) ([]Reply, error) {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	if Happened(b.answered) { // the answer is worth more than what else has happened
+	if Happened(b.answered) { // if several things have happened, the replies count
 		return b.replies, nil
 	}
 	return nil, err

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// frame is a frame that claims so many bytes, and those that arrive.
+// frame returns a length field, and the bytes that arrive after it.
 func frame(says int32, body ...byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(says)), body...)
 }
@@ -22,8 +22,8 @@ func eventHeader() []byte {
 	return append(bytes.Repeat([]byte{0xff}, 4), make([]byte, replyHeaderSize-4)...) // the xid is -1
 }
 
-// What cannot be a frame ends the connection, and nothing waits for the rest of it. Only
-// before the server has accepted the session is the reason told as that of the attempt.
+// Bytes that cannot be a frame end the connection at once. Only before the server has accepted
+// the session is the error also reported as the reason why the attempt to connect failed.
 func TestFramesThatEndTheConnection(t *testing.T) {
 	header := make([]byte, replyHeaderSize)
 	for _, test := range []struct {
@@ -50,11 +50,8 @@ func TestFramesThatEndTheConnection(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, server := net.Pipe()
 				defer client.Close()
-				var told []error
-				c, err := newConn(client, newWire(t), time.Now().Add(time.Hour), func(err error) { told = append(told, err) })
-				if err != nil {
-					t.Fatal(err)
-				}
+				var reported []error
+				c := over(t, client, newWire(t), time.Now().Add(time.Hour), func(err error) { reported = append(reported, err) })
 				c.established, c.trusted = test.established, test.established
 				go func() {
 					server.Write(test.sent)
@@ -68,18 +65,18 @@ func TestFramesThatEndTheConnection(t *testing.T) {
 					t.Fatalf("%d bytes were read, %v", n, err)
 				}
 				if test.established {
-					told = append(told, err)
+					reported = append(reported, err)
 				}
-				if len(told) != 1 || !strings.Contains(told[0].Error(), test.want) {
-					t.Errorf("told %q; want one that has %q", told, test.want)
+				if len(reported) != 1 || !strings.Contains(reported[0].Error(), test.want) {
+					t.Errorf("reported %q; want one with %q", reported, test.want)
 				}
 			})
 		})
 	}
 }
 
-// A reply that nobody has asked for is not given to whoever waits for another one, and
-// is no contact. The next frame begins behind it.
+// A reply to an unknown request is not delivered to another request, and is no contact. The
+// next frame is read correctly.
 func TestARequestDoesNotGetTheReplyToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(t, newWire(t))
@@ -117,8 +114,8 @@ func TestARequestDoesNotGetTheReplyToAnother(t *testing.T) {
 	})
 }
 
-// What go-zookeeper has no room for it is told as an error, and the next frame begins
-// behind it.
+// go-zookeeper gets an error instead of a reply that does not fit its buffer. The next frame is
+// read correctly.
 func TestAReplyTooLongForTheLibrary(t *testing.T) {
 	for _, test := range []struct {
 		length int

@@ -8,18 +8,17 @@ import (
 	"syscall"
 )
 
-// A server that refuses a connection closes it without a word. Here an error gets what
-// is probable.
+// A server that refuses a connection closes it without a reason. The functions below add the
+// probable reasons to the error.
 
-// hungUp reports whether err says that the other side has closed the connection.
+// hungUp reports whether err means that the server has closed the connection.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// refused is the error of a connection that ended before ZooKeeper's handshake was
-// complete. The head of the frame is that of the first: where it is zero, nothing has
-// come.
+// refused explains why a connection ended before ZooKeeper's handshake was complete. c.head is
+// the start of the first frame: it is zero if the server has sent nothing.
 func (c *Conn) refused(err error) error {
 	_, secured := c.Conn.(*tls.Conn)
 	silent := hungUp(err) && c.head == [len(c.head)]byte{}
@@ -32,7 +31,7 @@ func (c *Conn) refused(err error) error {
 	return fmt.Errorf("handshake with %s: %w", c.RemoteAddr(), err)
 }
 
-// refusedTLS is the error of a TLS handshake that failed.
+// refusedTLS explains why a TLS handshake failed.
 func refusedTLS(server string, err error) error {
 	var noTLS tls.RecordHeaderError
 	if hungUp(err) || errors.As(err, &noTLS) {

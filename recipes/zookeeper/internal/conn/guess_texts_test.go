@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// A server that does not want a client ends the connection in one of these ways.
-func TestWhatAServerSaysThatHangsUp(t *testing.T) {
+// A server that refuses a client ends the connection in one of these ways.
+func TestReasonsWhenAServerHangsUp(t *testing.T) {
 	other := errors.New("something else")
 	reset := &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 	broken := &net.OpError{Op: "write", Err: os.NewSyscallError("write", syscall.EPIPE)}

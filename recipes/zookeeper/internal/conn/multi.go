@@ -6,8 +6,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
-// Multi is a transaction under construction: all of its operations happen, or none. Its
-// zero value is empty.
+// Multi is a transaction under construction. Either all of its operations happen, or none. The
+// zero value is an empty transaction.
 type Multi struct {
 	ops jute.Encoder
 	n   int
@@ -20,7 +20,7 @@ func (m *Multi) op(op int32) *jute.Encoder {
 	return &m.ops
 }
 
-// Check adds a check that path exists with that version (-1: any).
+// Check adds a check that path exists and has the version (-1: any).
 func (m *Multi) Check(path string, version int32) { encodeVersion(m.op(opCheck), path, version) }
 
 // Create adds a creation.
@@ -28,26 +28,26 @@ func (m *Multi) Create(path string, data []byte, flags int32, acl []jute.ACL) {
 	encodeCreate(m.op(opCreate), path, data, flags, acl)
 }
 
-// Set adds a change of data, if the version matches.
+// Set adds a change of data, conditional on the version.
 func (m *Multi) Set(path string, data []byte, version int32) {
 	encodeSet(m.op(opSetData), path, data, version)
 }
 
-// Delete adds a deletion, if the version matches.
+// Delete adds a deletion, conditional on the version.
 func (m *Multi) Delete(path string, version int32) { encodeVersion(m.op(opDelete), path, version) }
 
-// Request is the transaction, complete.
+// Request returns the complete transaction.
 func (m *Multi) Request() Request {
 	e := m.ops
 	e.MultiEnd()
 	return Request{op: opMulti, body: e.Bytes}
 }
 
-// Result is what one operation of a transaction has done.
+// Result is the result of one operation of a transaction.
 type Result struct {
-	Refused error  // a Code, or nil: also for those before the one that was refused
-	Created string // the path of a creation
-	Set     Stat   // the new record of what was set
+	Refused error  // a Code, or nil; also set for the operations before the refused one
+	Created string // the path that a creation returned
+	Set     Stat   // the new record after a change of data
 }
 
 func (r Reply) results() ([]Result, error) {
@@ -61,7 +61,7 @@ func (r Reply) results() ([]Result, error) {
 			switch op {
 			case opCreate:
 				r.Created = d.String()
-			case opCreate2: // of a container, though create was asked for
+			case opCreate2: // the answer to create of a container
 				r.Created = d.String()
 				d.Stat()
 			case opSetData:
@@ -78,7 +78,7 @@ func (r Reply) results() ([]Result, error) {
 	})
 }
 
-// Refusal is the answer to a transaction: the first error among its results.
+// Refusal returns the first error among the results of a transaction.
 func (r Reply) Refusal() error {
 	results, err := r.results()
 	return cmp.Or(err, refusal(results))

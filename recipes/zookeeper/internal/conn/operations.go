@@ -26,13 +26,13 @@ const (
 	opSetWatches    = 101
 	opRemoveWatches = 18
 	opGetEphemerals = 103
-	opError         = -1 // among the results of a transaction
+	opError         = -1 // marks a refused operation in the results of a transaction
 )
 
 type opClass int
 
 const (
-	other opClass = iota // part of keeping the session: neither read nor write
+	other opClass = iota // maintains the session: neither read nor write
 	read
 	write
 )
@@ -58,15 +58,15 @@ var operations = map[int32]struct {
 	opGetEphemerals: {"getEphemerals", read},
 }
 
-// leads reports whether a follower passes requests of that kind on to the leader
-// and answers when the leader has.
+// leads reports whether a follower forwards op to the leader, and answers only after the
+// leader.
 func leads(op int32) bool { return op == opSync || operations[op].class == write }
 
-// Counters counts what the wire carries, and what the session says of it.
+// Counters counts traffic of the connection and events of the session.
 type Counters struct {
 	requestBytes, responseBytes, watchEvents atomic.Int64
 
-	Reconnects, Handoffs, Fallbacks, Asked atomic.Int64 // of recipes.Stats
+	Reconnects, Handoffs, Fallbacks, Asked atomic.Int64 // see recipes.Stats
 
 	mu     sync.Mutex
 	byKind map[int32]int64
@@ -81,7 +81,7 @@ func (c *Counters) request(op int32) {
 	c.byKind[op]++
 }
 
-// Snapshot returns what was counted so far.
+// Snapshot returns the counts so far.
 func (c *Counters) Snapshot() recipes.Stats {
 	c.mu.Lock()
 	byKind := maps.Clone(c.byKind)

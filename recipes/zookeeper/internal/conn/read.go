@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
 )
 
-// deadlineReader reads what comes over the connection. Whenever something comes it puts off
-// the deadline for reading. go-zookeeper bounds the time of a whole reply, and a large
-// one may take longer on a slow link.
+// deadlineReader extends the read deadline whenever bytes arrive. go-zookeeper limits the time
+// of a whole reply, but a large reply may take longer on a slow link.
 type deadlineReader struct{ to *Conn }
 
 func (a deadlineReader) Read(p []byte) (int, error) {
@@ -24,7 +24,7 @@ func (a deadlineReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Read delivers the bytes of frames, after having looked at the start of each.
+// Read delivers the bytes of frames after it has parsed the start of each.
 func (c *Conn) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -50,7 +50,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// nextFrame reads the start of a frame into head.
+// nextFrame reads the start of a frame into head. It handles frames that are not for
+// go-zookeeper.
 func (c *Conn) nextFrame() error {
 	if _, err := io.ReadFull(c.in, c.head[:lengthSize]); err != nil {
 		return err
@@ -80,8 +81,9 @@ func (c *Conn) nextFrame() error {
 	return nil
 }
 
-// event reads a watch event, which is not for go-zookeeper: it would keep watches of its
-// own, and arm them again after a reconnect, when whoever waited looks again anyway.
+// event reads a watch event and keeps it from go-zookeeper. That library would keep watches of
+// its own and set them again after a reconnect, but waiters read again after a reconnect
+// anyway.
 func (c *Conn) event() error {
 	if c.rest > maxReply {
 		return fmt.Errorf("watch event of %d bytes", c.rest)
@@ -101,8 +103,8 @@ func (c *Conn) event() error {
 	return nil
 }
 
-// handshake looks at the reply to the connect request. A session id of 0 says
-// that the session has expired.
+// handshake parses the reply to the connect request. Session id 0 means that the session has
+// expired.
 func (c *Conn) handshake(length int) error {
 	if length > maxHandshake {
 		return fmt.Errorf("handshake of %d bytes: not a ZooKeeper server?", length)
@@ -128,9 +130,9 @@ func (c *Conn) handshake(length int) error {
 	return c.Conn.SetDeadline(time.Time{})
 }
 
-// reply notes the answer whose header is in head, and takes the zxid out of it:
-// go-zookeeper would keep it in a field that it reads from another goroutine. It
-// returns the request if it is one of the session's own.
+// reply records the answer whose header is in head. It returns the request if it is one of the
+// session's own. It zeroes the zxid in the header: go-zookeeper would store it in a field that
+// another goroutine reads without synchronization.
 func (c *Conn) reply() (request sent, own bool) {
 	body := c.head[lengthSize:]
 	xid := int32(binary.BigEndian.Uint32(body))
@@ -155,13 +157,17 @@ func (c *Conn) reply() (request sent, own bool) {
 			if request.op == opClose {
 				c.wire.setClosed()
 			}
-			c.pending = slices.Delete(c.pending, i, i+1) // and nothing of it is kept
+			c.pending = slices.Delete(c.pending, i, i+1) // clears the slot, so the batch can be freed
 			break
 		}
 	}
 	c.mu.Unlock()
 	if auth {
-		c.wire.authReplied(code == 0)
+		if code == 0 {
+			c.wire.connected()
+		} else {
+			c.wire.Lost(recipes.ErrAuthFailed)
+		}
 	}
 	if zxid > 0 {
 		c.wire.lastZxid.Store(zxid)
@@ -170,8 +176,8 @@ func (c *Conn) reply() (request sent, own bool) {
 	return request, isRaw(xid)
 }
 
-// answered notes a contact, and what its answer proves. An error may be the word of
-// a server that has not asked its leader.
+// answered records a contact and what its answer proves. An error proves nothing about the
+// leader: a server may return it without asking the leader.
 func (c *Conn) answered(request sent, well bool) {
 	if !well {
 		request.proof = lease.Proof{}
@@ -179,15 +185,15 @@ func (c *Conn) answered(request sent, well bool) {
 	c.evidence.Answered(c.wire.Lease, request.at, request.proof)
 }
 
-// dropReply drops the body of a reply that go-zookeeper has no room for, and has its
-// header say so.
+// dropReply discards the body of a reply for which go-zookeeper has no buffer, and puts an
+// error into its header.
 func (c *Conn) dropReply() error {
 	if _, err := c.in.Discard(c.rest); err != nil {
 		return err
 	}
 	c.rest = 0
 	binary.BigEndian.PutUint32(c.head[:], replyHeaderSize)
-	code := oversized // a variable, for a constant does not fit
+	code := oversized // a variable: the constant does not fit uint32
 	binary.BigEndian.PutUint32(c.head[lengthSize+12:], uint32(code))
 	return nil
 }

@@ -9,7 +9,7 @@ type Stat = jute.Stat
 type Node struct {
 	Data []byte
 	Stat Stat
-	// Unreadable: the ACL hides Data. Stat is known, because nothing hides that.
+	// Unreadable: the ACL does not allow this session to read Data. An ACL never hides Stat.
 	Unreadable bool
 }
 
@@ -20,15 +20,15 @@ const (
 	Sequence   int32 = 2
 )
 
-// Request is one request of the session's own.
+// Request is one of the session's own requests.
 type Request struct {
 	op   int32
 	body []byte
 	most int // bytes that the reply may have; 0 is maxReply
 }
 
-// look asks about a path, with or without a watch.
-func look(op int32, path string, watch bool) Request {
+// readOf builds a read of a path, with or without a watch.
+func readOf(op int32, path string, watch bool) Request {
 	var e jute.Encoder
 	e.String(path)
 	e.Bool(watch)
@@ -36,20 +36,20 @@ func look(op int32, path string, watch bool) Request {
 }
 
 // Get reads a znode.
-func Get(path string, watch bool) Request { return look(opGetData, path, watch) }
+func Get(path string, watch bool) Request { return readOf(opGetData, path, watch) }
 
 // Exists reads a znode's record.
-func Exists(path string, watch bool) Request { return look(opExists, path, watch) }
+func Exists(path string, watch bool) Request { return readOf(opExists, path, watch) }
 
-// about is a request that has a path and nothing else.
-func about(op int32, path string) Request {
+// pathOnly builds a request that consists of a path.
+func pathOnly(op int32, path string) Request {
 	var e jute.Encoder
 	e.String(path)
 	return Request{op: op, body: e.Bytes}
 }
 
-// Sync brings the server that answers up to date.
-func Sync(path string) Request { return about(opSync, path) }
+// Sync brings the server that the session is connected to up to date.
+func Sync(path string) Request { return pathOnly(opSync, path) }
 
 func create(op int32, path string, data []byte, flags int32, acl []jute.ACL) Request {
 	var e jute.Encoder
@@ -57,15 +57,14 @@ func create(op int32, path string, data []byte, flags int32, acl []jute.ACL) Req
 	return Request{op: op, body: e.Bytes}
 }
 
-// Create2 creates a znode whose reply has its record. A server before 3.5 ends the
+// Create2 creates a znode. The reply contains its record. A server before 3.5 closes the
 // connection.
 func Create2(path string, data []byte, flags int32, acl []jute.ACL) Request {
 	return create(opCreate2, path, data, flags, acl)
 }
 
-// WatchChildren sets a watch on a path's children if they are the same as in the
-// transaction zxid. If they are not, or the znode has gone, its event comes at once. It
-// costs no read.
+// WatchChildren sets a watch on a path's children without reading them. If the children have
+// changed since transaction zxid, or the znode is deleted, the event comes at once.
 func WatchChildren(path string, zxid int64) Request {
 	var e jute.Encoder
 	e.Int64(zxid)
@@ -75,7 +74,7 @@ func WatchChildren(path string, zxid int64) Request {
 	return Request{op: opSetWatches, body: e.Bytes}
 }
 
-// RemoveDataWatch removes the watch on a path's data. A server before 3.5 ends the
+// RemoveDataWatch removes the watch on a path's data. A server before 3.5 closes the
 // connection: see Wire.RemovesWatches.
 func RemoveDataWatch(path string) Request {
 	const ofData = 2
@@ -98,14 +97,14 @@ func encodeSet(e *jute.Encoder, path string, data []byte, version int32) {
 	e.Int32(version)
 }
 
-// encodeVersion encodes a deletion, and a check.
+// encodeVersion encodes the path and version of a deletion or a check.
 func encodeVersion(e *jute.Encoder, path string, version int32) {
 	e.String(path)
 	e.Int32(version)
 }
 
-// notNull returns data that a znode can have. ZooKeeper knows empty data and null data.
-// Curator's LeaderLatch and LeaderSelector throw when a child of their path has null.
+// notNull replaces nil by empty data. ZooKeeper distinguishes empty from null data. Curator's
+// LeaderLatch and LeaderSelector throw an exception if a child of their path has null data.
 func notNull(data []byte) []byte {
 	if data == nil {
 		return []byte{}

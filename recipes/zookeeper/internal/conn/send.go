@@ -9,14 +9,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
-// rawXids keeps the xids of the session's own requests apart from
-// go-zookeeper's, which are positive, and from those with a meaning, which are
-// small negative ones.
+// rawXids separates the xids of the session's own requests from go-zookeeper's, which are
+// positive, and from the small negative xids that have a special meaning.
 const rawXids = -1 << 31
 
 func isRaw(xid int32) bool { return xid < rawXids/2 }
 
-// send writes the requests as one piece.
+// send writes the requests in one call.
 func (c *Conn) send(requests []Request) (*Batch, error) {
 	if c == nil {
 		return nil, ErrNotSent
@@ -41,14 +40,14 @@ func (c *Conn) send(requests []Request) (*Batch, error) {
 	c.mu.Unlock()
 	c.wire.Counters.requestBytes.Add(int64(len(e.Bytes)))
 	if err := c.write(e.Bytes); err != nil {
-		c.Close() // some of it may have been sent
+		c.Close() // a part may have been sent
 		return nil, err
 	}
 	return b, nil
 }
 
-// write sends bytes that belong together. Their deadline is set here: whoever
-// sets one from outside does not know who writes.
+// write writes bytes without interleaving. It sets the deadline itself: a caller of
+// SetWriteDeadline cannot know which goroutine writes next.
 func (c *Conn) write(b []byte) error {
 	c.out.Lock()
 	defer c.out.Unlock()
@@ -63,8 +62,8 @@ func (c *Conn) write(b []byte) error {
 	return nil
 }
 
-// deliver reads the rest of the reply whose header is in head and gives it to
-// who waits for it.
+// deliver reads the rest of the reply whose header is in head, and passes it to the waiting
+// goroutine.
 func (c *Conn) deliver(request sent) error {
 	r := Reply{code: Code(binary.BigEndian.Uint32(c.head[lengthSize+12:]))}
 	if replyHeaderSize+c.rest > request.most {
@@ -79,7 +78,7 @@ func (c *Conn) deliver(request sent) error {
 		}
 	}
 	c.rest, c.unread = 0, nil
-	switch { // of both the server ends the connection now
+	switch { // in both cases the server closes the connection now
 	case request.op == opAuth && r.code != 0:
 		c.wire.RefuseIdentity()
 	case request.op == opCreate2 && r.code == unimplemented:

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// sends sends a request of the session's own.
+// sends sends one of the session's own requests.
 func (c *Conn) sends() (*Batch, error) { return c.send([]Request{{op: opExists}}) }
 
-// Nothing of a request is sent before the server has accepted the session and its
-// credentials, nor after the connection was closed. The caller is told so.
+// No part of a request is sent before the server has accepted the session and its credentials,
+// nor after the connection was closed. The error says so.
 func TestWhatIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(t)
@@ -43,14 +43,11 @@ func TestWhatIsNotSent(t *testing.T) {
 	})
 }
 
-// A follower tells the requests of a session apart by their numbers.
-func TestEachRequestHasANumberOfItsOwn(t *testing.T) {
+// A follower distinguishes the requests of a session by their numbers.
+func TestEachRequestHasItsOwnNumber(t *testing.T) {
 	client, server := net.Pipe()
 	defer server.Close()
-	c, err := newConn(client, newWire(t), time.Time{}, func(error) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := over(t, client, newWire(t), time.Time{}, func(error) {})
 	defer c.Close()
 	c.established, c.trusted, c.rawXid = true, true, 1<<30-4
 	c.wire.Lease.SetTimeout(time.Hour)
@@ -71,22 +68,19 @@ func TestEachRequestHasANumberOfItsOwn(t *testing.T) {
 	}
 }
 
-// mute is a connection that cannot be written to.
+// mute is a connection whose writes fail.
 type mute struct{ net.Conn }
 
 func (mute) Write([]byte) (int, error) { return 0, errors.New("not today") }
 
-// Where a write fails a part of it may have been sent, so nothing can follow it.
+// After a failed write, a part may have been sent, so nothing can follow it.
 func TestAConnectionThatCannotBeWrittenTo(t *testing.T) {
 	for _, established := range []bool{false, true} {
-		var told []error
+		var reported []error
 		open := func() *Conn {
 			client, server := net.Pipe()
 			defer server.Close()
-			c, err := newConn(mute{client}, newWire(t), time.Time{}, func(err error) { told = append(told, err) })
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := over(t, mute{client}, newWire(t), time.Time{}, func(err error) { reported = append(reported, err) })
 			c.established, c.trusted = established, established
 			return c
 		}
@@ -94,21 +88,21 @@ func TestAConnectionThatCannotBeWrittenTo(t *testing.T) {
 		c := open()
 		n, err := c.Write(frame)
 		if established {
-			// go-zookeeper would hang if it were told.
-			if n != len(frame) || err != nil || !Happened(c.closed) || len(told) > 0 {
-				t.Errorf("a write of %d bytes, %v, told as %v; closed: %v", n, err, told, Happened(c.closed))
+			// go-zookeeper would hang if Write returned the error.
+			if n != len(frame) || err != nil || !Happened(c.closed) || len(reported) > 0 {
+				t.Errorf("a write of %d bytes, %v, reported as %v; closed: %v", n, err, reported, Happened(c.closed))
 			}
 			c = open()
 			if _, err := c.sends(); !Lost(err) || errors.Is(err, ErrNotSent) || !Happened(c.closed) {
 				t.Errorf("a request: %v; closed: %v", err, Happened(c.closed))
 			}
-		} else if err == nil || len(told) != 1 || !strings.Contains(told[0].Error(), "not today") {
-			t.Errorf("a handshake: %v, told as %v", err, told)
+		} else if err == nil || len(reported) != 1 || !strings.Contains(reported[0].Error(), "not today") {
+			t.Errorf("a handshake: %v, reported as %v", err, reported)
 		}
 	}
 }
 
-// go-zookeeper cannot close a session that is spared, and goes on with everything else.
+// go-zookeeper cannot close a spared session. Its other requests are sent.
 func TestASessionThatIsSparedIsNotClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(t, newWire(t))
@@ -126,7 +120,7 @@ func TestASessionThatIsSparedIsNotClosed(t *testing.T) {
 	})
 }
 
-// ends checks that f fails, and after how long.
+// ends checks that f fails, and after which time.
 func ends(t *testing.T, what string, after time.Duration, f func() error) {
 	t.Helper()
 	begun := time.Now()
@@ -138,18 +132,15 @@ func ends(t *testing.T, what string, after time.Duration, f func() error) {
 	}
 }
 
-// A server that reads nothing, or says nothing, is left. During the handshake that is at
-// the deadline of the handshake. Later it is after two thirds of the session timeout.
+// The session leaves a server that reads nothing or answers nothing: during the handshake at
+// the deadline of the handshake, later after two thirds of the session timeout.
 func TestASilentServerIsLeft(t *testing.T) {
 	const handshake = time.Second
 	open := func(t *testing.T) (*Conn, net.Conn) {
 		client, server := net.Pipe()
 		w := newWire(t)
-		w.Lease.SetTimeout(scriptTimeout)                                       // of the connection before
-		c, err := newConn(client, w, time.Now().Add(handshake), func(error) {}) // virtual
-		if err != nil {
-			t.Fatal(err)
-		}
+		w.Lease.SetTimeout(scriptTimeout)                                  // from an earlier connection
+		c := over(t, client, w, time.Now().Add(handshake), func(error) {}) // virtual
 		t.Cleanup(func() { client.Close(); server.Close() })
 		return c, server
 	}
@@ -184,9 +175,9 @@ func TestASilentServerIsLeft(t *testing.T) {
 	}
 }
 
-// Whatever else has happened when both have: the connection has ended, the session is lost,
-// the caller has given up.
-func TestAnAnswerIsWorthMoreThanAnEnd(t *testing.T) {
+// A complete answer counts even if the connection has also ended, the session is also lost, or
+// the caller has also given up.
+func TestAnAnswerCountsMoreThanAnEnd(t *testing.T) {
 	w := newWire(t)
 	var lose context.CancelFunc
 	w.Life, lose = context.WithCancel(t.Context())
@@ -210,7 +201,7 @@ func TestAnAnswerIsWorthMoreThanAnEnd(t *testing.T) {
 	}
 }
 
-// The connection of a session that is lost may be open for a moment yet.
+// The connection of a lost session may remain open for a moment.
 func TestALostSessionSendsNothing(t *testing.T) {
 	w := newWire(t)
 	reason := errors.New("lost")

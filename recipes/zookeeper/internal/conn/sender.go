@@ -8,31 +8,32 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Sender is a way to send requests, and has a method for each that is mostly sent alone.
-// It waits for the answer as long as the session and the connection last. All paths are
-// the server's.
+// Sender sends requests. It has a method for each request that is mostly sent alone. Such a
+// method waits for the answer as long as the session and the connection last. All paths are
+// paths at the server.
 type Sender struct {
 	wire       *Wire
-	on         *Conn // nil: the present one
+	on         *Conn // nil: the current one
 	identified bool
-	most       int // bytes that a reply may have; 0 is maxReply
+	most       int // the largest reply, in bytes; 0 means maxReply
 }
 
-// Sender sends on the present connection. A reply may be as large as a packet.
+// Sender sends on the current connection. A reply may be as large as a packet.
 func (w *Wire) Sender() Sender { return Sender{wire: w, most: w.MaxPacket} }
 
-// On sends on one connection, which may have ended; nil is the present one.
+// On sends on the given connection, which may have ended. With nil it sends on the current one.
 func (r Sender) On(c *Conn) Sender { r.on = c; return r }
 
-// Unbounded is for replies larger than a packet.
+// Unbounded allows replies larger than a packet.
 func (r Sender) Unbounded() Sender { r.most = 0; return r }
 
-// Identified sends on a connection to which the identity was given. It is not given again
-// once a server has refused it: that one ended the connection, and would end each one.
-// What needs it is refused then, and bare znodes that were made before are deleted without it.
+// Identified first gives the identity to the connection, if it has not been given. If a server
+// has refused the identity, which ends the connection, it is not given again, because each
+// server would end the connection. Then the server refuses requests that need the identity, and
+// the session deletes its earlier bare znodes without it.
 func (r Sender) Identified() Sender { r.identified = true; return r }
 
-// Send sends requests in one write.
+// Send sends the requests in one write.
 func (r Sender) Send(requests ...Request) (*Batch, error) {
 	if r.wire.Life.Err() != nil {
 		return nil, context.Cause(r.wire.Life)
@@ -49,8 +50,8 @@ func (r Sender) Send(requests ...Request) (*Batch, error) {
 	return c.send(requests)
 }
 
-// identify gives the identity to the connection, if it was not given, before it
-// returns to anybody.
+// identify gives the identity to the connection once. Concurrent callers return after it was
+// sent.
 func (c *Conn) identify() error {
 	c.identifying.Lock()
 	defer c.identifying.Unlock()
@@ -66,7 +67,7 @@ func (c *Conn) identify() error {
 	return err
 }
 
-// Exchange sends requests in one write, and returns their replies as Batch.Await does.
+// Exchange sends the requests in one write and waits for the replies: see Batch.Await.
 func (r Sender) Exchange(ctx context.Context, requests ...Request) ([]Reply, error) {
 	b, err := r.Send(requests...)
 	if err != nil {
@@ -75,7 +76,7 @@ func (r Sender) Exchange(ctx context.Context, requests ...Request) ([]Reply, err
 	return b.Await(ctx)
 }
 
-// ask sends one request, and reads the answer.
+// ask sends one request and decodes the answer.
 func ask[T any](r Sender, request Request, read func(Reply) (T, error)) (T, error) {
 	request.most = r.most
 	replies, err := r.Exchange(context.Background(), request)
@@ -86,7 +87,7 @@ func ask[T any](r Sender, request Request, read func(Reply) (T, error)) (T, erro
 	return read(replies[0])
 }
 
-// Get reads a znode.
+// Get reads a znode's data and record.
 func (r Sender) Get(path string, watch bool) (Node, error) {
 	return ask(r, Get(path, watch), Reply.Node)
 }
@@ -96,35 +97,36 @@ func (r Sender) Exists(path string, watch bool) (Stat, error) {
 	return ask(r, Exists(path, watch), Reply.Stat)
 }
 
-// Children lists a znode's children, and reads its record.
+// Children lists a znode's children and reads its record.
 func (r Sender) Children(path string, watch bool) (Listing, error) {
-	return ask(r, look(opGetChildren2, path, watch), Reply.listing)
+	return ask(r, readOf(opGetChildren2, path, watch), Reply.listing)
 }
 
 // Ephemerals lists the session's ephemeral znodes whose paths begin with prefix.
 func (r Sender) Ephemerals(prefix string) ([]string, error) {
-	return ask(r, about(opGetEphemerals, prefix), Reply.strings)
+	return ask(r, pathOnly(opGetEphemerals, prefix), Reply.strings)
 }
 
-// Sync brings the server up to date.
+// Sync brings the server that the session is connected to up to date.
 func (r Sender) Sync(path string) error {
 	_, err := ask(r, Sync(path), Reply.nothing)
 	return err
 }
 
-// Create returns the path, which the server completes if flags ask for a number.
+// Create creates a znode and returns its path. The server appends a number if flags contain
+// Sequence.
 func (r Sender) Create(path string, data []byte, flags int32, acl []jute.ACL) (string, error) {
 	return ask(r, create(opCreate, path, data, flags, acl), Reply.string)
 }
 
-// Set replaces a znode's data if it has that version.
+// Set replaces a znode's data, conditional on the version.
 func (r Sender) Set(path string, data []byte, version int32) (Stat, error) {
 	var e jute.Encoder
 	encodeSet(&e, path, data, version)
 	return ask(r, Request{op: opSetData, body: e.Bytes}, Reply.Stat)
 }
 
-// Delete deletes a znode if it has that version.
+// Delete deletes a znode, conditional on the version.
 func (r Sender) Delete(path string, version int32) error {
 	var e jute.Encoder
 	encodeVersion(&e, path, version)
@@ -132,10 +134,11 @@ func (r Sender) Delete(path string, version int32) error {
 	return err
 }
 
-// Multi sends a transaction, and returns what each of its operations has done.
+// Multi sends a transaction and returns the results of its operations. If the server denies
+// access, Multi gives the identity and sends the transaction again.
 func (r Sender) Multi(m Multi) ([]Result, error) {
 	results, err := r.transact(m)
-	if err == nil && errors.Is(refusal(results), recipes.ErrAccessDenied) && r.wire.Identified() { // it may write to the path of a line
+	if err == nil && errors.Is(refusal(results), recipes.ErrAccessDenied) && r.wire.Identified() { // the path of a wait queue may need the identity
 		results, err = r.Identified().transact(m)
 	}
 	return results, err
@@ -149,11 +152,10 @@ func (r Sender) transact(m Multi) ([]Result, error) {
 	return results, err
 }
 
-// CreateParent creates a node. It is a container, which the
-// server removes when its last child has gone. A server before 3.5 knows none: it
-// refuses the flag as a bad argument, and gets a persistent node. If it takes that,
-// nothing else was bad, and it is not asked for a container again. Sending it twice is
-// harmless.
+// CreateParent creates a container, which the server deletes after its last child was deleted.
+// A server before 3.5 has no containers and refuses the flag as a bad argument. It then gets a
+// persistent znode. If it accepts that one, nothing else was bad, and the session asks for no
+// more containers. Sending CreateParent twice is harmless.
 func (r Sender) CreateParent(path string, acl []jute.ACL) error {
 	if !r.wire.noContainers.Load() {
 		if err := r.CreateContainer(path, acl); !errors.Is(err, BadArguments) {
@@ -167,8 +169,8 @@ func (r Sender) CreateParent(path string, acl []jute.ACL) error {
 	return err
 }
 
-// CreateContainer sends the creation in a transaction. By itself it would be a request
-// of 3.5, and a server before that closes the connection of whoever sends one.
+// CreateContainer sends the creation in a transaction. By itself, createContainer is a request
+// of ZooKeeper 3.5, and an earlier server closes the connection that sends it.
 func (r Sender) CreateContainer(path string, acl []jute.ACL) error {
 	const container = 4
 	var m Multi
@@ -179,7 +181,7 @@ func (r Sender) CreateContainer(path string, acl []jute.ACL) error {
 	}
 	err = refusal(results)
 	switch {
-	case errors.Is(err, BadArguments): // the path, or the flag
+	case errors.Is(err, BadArguments): // because of the path, or of the flag
 	case err == nil, errors.Is(err, recipes.ErrNodeExists), errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrAccessDenied):
 		r.wire.containers.Store(true)
 	}

@@ -36,7 +36,7 @@ func TestBackoffStartsAtOnceAndIsBounded(t *testing.T) {
 	}
 }
 
-// An answer is never taken for a lost connection.
+// An answer is never mistaken for a lost connection.
 func TestEveryAnswerOfTheServerHasASentinel(t *testing.T) {
 	for code, sentinel := range sentinels {
 		if err := fmt.Errorf("read /x: %w", code); !errors.Is(err, sentinel) || errors.Is(err, recipes.ErrInternal) || Lost(err) {
@@ -48,8 +48,8 @@ func TestEveryAnswerOfTheServerHasASentinel(t *testing.T) {
 	}
 }
 
-// CURATOR-79: anything that is not the server's answer leaves the outcome open.
-func TestWhateverIsNotAnAnswerIsALostConnection(t *testing.T) {
+// CURATOR-79: an error that is not the server's answer leaves the outcome unknown.
+func TestAnErrorThatIsNoAnswerIsALostConnection(t *testing.T) {
 	for _, err := range []error{zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrClosing, errClosed, ErrNotSent, &lostError{net.ErrClosed}, fmt.Errorf("send: %w", &lostError{errors.New("broken pipe")})} {
 		if !Lost(err) {
 			t.Errorf("%v is taken for an answer", err)
@@ -57,7 +57,7 @@ func TestWhateverIsNotAnAnswerIsALostConnection(t *testing.T) {
 	}
 }
 
-// The last requests before a long wait would keep their replies for as long.
+// Otherwise the last requests before a long wait would retain their replies until it ends.
 func TestNothingIsKeptOfAnAnsweredRequest(t *testing.T) {
 	c := &Conn{wire: newWire(t)}
 	for _, xid := range []int32{1, 2, 3} {
@@ -75,15 +75,12 @@ func TestNothingIsKeptOfAnAnsweredRequest(t *testing.T) {
 }
 
 // go-zookeeper writes lastZxid in one goroutine and reads it in another.
-func TestTheWireKeepsTheZxidForItself(t *testing.T) {
+func TestTheWireHidesTheZxid(t *testing.T) {
 	client, server := net.Pipe()
 	defer server.Close()
 	w := newWire(t)
 	w.lastZxid.Store(7)
-	c, err := newConn(client, w, time.Now().Add(watchdog.Patience), func(error) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := over(t, client, w, time.Now().Add(watchdog.Patience), func(error) {})
 	defer c.Close()
 
 	go c.Write(connectRequest(1000, 5, make([]byte, PasswordSize)))
@@ -109,7 +106,7 @@ func TestTheWireKeepsTheZxidForItself(t *testing.T) {
 	}
 }
 
-// FuzzWireReads feeds a connection what a server, or a stranger, may send.
+// FuzzWireReads sends arbitrary bytes to a connection, as a server or a stranger may.
 func FuzzWireReads(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
 	f.Add(bytes.Repeat([]byte{0, 0, 0, 36}, 20))
@@ -122,10 +119,7 @@ func FuzzWireReads(f *testing.F) {
 		}()
 		w := newWire(t)
 		w.Fired = func(Event, string) {}
-		c, err := newConn(client, w, time.Now().Add(watchdog.Patience), func(error) {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := over(t, client, w, time.Now().Add(watchdog.Patience), func(error) {})
 		defer c.Close()
 		buf := make([]byte, 64)
 		for {
@@ -137,8 +131,8 @@ func FuzzWireReads(f *testing.F) {
 	})
 }
 
-// Sessions that begin together must not draw the same.
-func TestEachSessionHasChancesOfItsOwn(t *testing.T) {
+// Sessions that start at the same time must not draw the same numbers.
+func TestEachSessionDrawsItsOwnNumbers(t *testing.T) {
 	a, b := newChance(), newChance()
 	for range 10 {
 		if a.below(time.Hour) != b.below(time.Hour) {
@@ -162,7 +156,7 @@ func TestThePasswordIsTheAnswersLastPart(t *testing.T) {
 	}
 }
 
-// Some answers have no transaction's number. The last one known stays.
+// An answer without a transaction id does not change the last zxid.
 func TestAnAnswerWithoutATransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(t, newWire(t))
@@ -178,7 +172,7 @@ func TestAnAnswerWithoutATransaction(t *testing.T) {
 	})
 }
 
-// What is sent is counted by its kind.
+// Requests are counted by kind.
 func TestCountersByKind(t *testing.T) {
 	var c Counters
 	for op, n := range map[int32]int{opPing: 1, opExists: 2, opGetData: 3, opCreate2: 4, opMulti: 5, opSync: 6, opClose: 7} {
@@ -195,7 +189,7 @@ func TestCountersByKind(t *testing.T) {
 	}
 }
 
-// Only a request for a new session becomes one for the ticket's.
+// Only a connect request for a new session is replaced by one for the ticket's session.
 func TestTheConnectRequestOfAResumedSession(t *testing.T) {
 	password := make([]byte, PasswordSize)
 	ticket := connectRequest(1, 7, password)
@@ -215,7 +209,7 @@ func TestTheConnectRequestOfAResumedSession(t *testing.T) {
 	}
 }
 
-// A server's reply may be anything.
+// A server's reply may contain any bytes.
 func FuzzReply(f *testing.F) {
 	var e jute.Encoder
 	e.MultiHeader(opSetData, 0)

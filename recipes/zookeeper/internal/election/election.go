@@ -15,7 +15,7 @@ import (
 
 const acksName = "acks"
 
-// markers are those of an election. kazoo's is a lock.
+// markers are those of an election. In kazoo, an election is a lock.
 var markers = line.Spoken{
 	recipes.ZooKeeper: {line.Candidate},
 	recipes.Curator:   {line.CuratorLatch},
@@ -28,130 +28,113 @@ func New(lines *line.Lines, path string, cfg recipes.ElectionConfig) (recipes.El
 	if err != nil {
 		return nil, err
 	}
-	return &election{line: l, cfg: cfg}, nil
+	e := &election{}
+	e.Recipe, err = line.NewRecipe(l, "election", Candidates, e.leadership)
+	if err != nil {
+		return nil, err
+	}
+	e.Options.Joined = cfg.Joined
+	return e, nil
 }
 
 type election struct {
-	line *line.Line
-	cfg  recipes.ElectionConfig
+	line.Recipe[recipes.Leadership]
 }
-
-func (e *election) Path() string { return e.line.Path }
 
 func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leadership, error) {
-	if err := e.line.Stores(proposal); err != nil {
-		return nil, e.failed(err)
+	if err := e.Line.Stores(proposal); err != nil {
+		return nil, e.Failed(err)
 	}
-	hold, err := e.line.Enter(ctx, line.Options{Data: proposal, Joined: e.cfg.Joined})
-	if err != nil {
-		return nil, e.failed(err)
-	}
-	return e.led(hold), nil
+	o := e.Options
+	o.Data = proposal
+	return e.Enter(ctx, o)
 }
 
-func (e *election) led(hold *line.Hold) *leadership {
-	l := &leadership{Hold: hold, session: e.line.Session}
-	if e.line.Dialect == recipes.ZooKeeper {
+func (e *election) leadership(hold *line.Hold) recipes.Leadership {
+	l := &leadership{Hold: hold, session: e.Session}
+	if e.Line.Dialect == recipes.ZooKeeper {
 		l.ack = ackPath(hold.Znode(), hold.Token())
 	}
 	return l
 }
 
-// Resume is line.Line.Resume. The leader's acknowledgement stands.
+// Resume is line.Line.Resume. The leader's acknowledgement remains.
 func (e *election) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.Leadership, error) {
-	hold, err := e.line.Resume(ctx, znode, token)
+	resumed, err := e.Recipe.Resume(ctx, znode, token)
 	if err != nil {
-		return nil, e.failed(err)
+		return nil, err
 	}
-	l := e.led(hold)
-	if l.ack != "" { // deleting it does no harm where it was not made
+	l := resumed.(*leadership)
+	if l.ack != "" { // it may not exist; deleting it is harmless then
 		l.Attach(l.ack)
 		l.session.MarkResumed(l.ack)
 	}
 	return l, nil
 }
 
-// ResumeWaiting is line.Line.ResumeWaiting.
-func (e *election) ResumeWaiting(ctx context.Context, znode string, try bool) (recipes.Leadership, error) {
-	hold, err := e.line.ResumeWaiting(ctx, znode, line.Options{Try: try, Joined: e.cfg.Joined})
-	if err != nil {
-		return nil, e.failed(err)
-	}
-	return e.led(hold), nil
-}
-
 func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) {
-	all, err := Candidates.At(ctx, e.line.Session, e.line.Path, e.line.Dialect)
-	if err != nil {
-		return nil, e.failed(err)
-	}
-	return all, nil
+	return e.Contenders(ctx)
 }
 
-// Candidates reads the candidates of an election. The first one holds.
+// Candidates reads the candidates of an election. The first one leads.
 var Candidates = line.Reader{Spoken: markers, Read: func(ctx context.Context, s *session.Session, p line.Parent, d recipes.Dialect) ([]recipes.Contender, error) {
 	return p.InLine(ctx, s, recipes.KindElection, 1, markers[d])
 }}
 
 func (e *election) Leader(ctx context.Context) (recipes.Leader, error) {
+	get := func(ctx context.Context, path string) (session.Node, *session.Watch, error) {
+		node, err := e.Session.Get(ctx, path)
+		return node, nil, err
+	}
 	for {
-		leader, err := e.read(ctx)
+		v, err := e.read(ctx, get)
 		if errors.Is(err, znode.ErrReadAgain) {
 			continue
 		}
-		if err != nil {
-			return recipes.Leader{}, e.failed(err)
+		if err == nil && v.leader.None() {
+			err = recipes.ErrNoLeader
 		}
-		if leader.None() {
-			return recipes.Leader{}, e.failed(recipes.ErrNoLeader)
-		}
-		return leader, nil
+		return v.leader, e.Failed(err)
 	}
 }
 
-func (e *election) failed(err error) error {
-	return fmt.Errorf("election %s: %w", e.line.Path, err)
-}
-
-// read reads the leader and its acknowledgement without a watch.
-func (e *election) read(ctx context.Context) (recipes.Leader, error) {
-	entries, err := e.line.Entries(ctx)
+// read reads the leader and its acknowledgement with get. If there is no candidate, the
+// view has no leader. On an error it is the zero view.
+func (e *election) read(ctx context.Context, get func(context.Context, string) (session.Node, *session.Watch, error)) (v view, err error) {
+	entries, err := e.Line.Entries(ctx)
 	if err != nil || len(entries) == 0 {
-		return recipes.Leader{}, err
+		return view{}, err
 	}
-	s, path := e.line.Session, gopath.Join(e.line.Path, entries[0].Name)
-	node, err := s.Get(ctx, path)
-	if errors.Is(err, recipes.ErrNoNode) {
-		return recipes.Leader{}, znode.ErrReadAgain
-	}
+	path := e.Child(entries[0].Name)
+	node, leaderChanged, err := get(ctx, path)
 	if err != nil {
-		return recipes.Leader{}, err
+		return view{}, znode.Listed(err)
 	}
 	leader := e.leaderOf(path, entries[0], node)
-	ack, err := s.Get(ctx, ackPath(path, leader.Token))
+	ack, ackChanged, err := get(ctx, ackPath(path, leader.Token))
 	switch {
 	case err == nil:
 		leader.Acknowledged, leader.Acknowledgement = true, ack.Data
 	case !errors.Is(err, recipes.ErrNoNode):
-		return recipes.Leader{}, err
+		return view{}, err
 	}
-	return leader, nil
+	return view{leader: leader, leaderChanged: leaderChanged, ackChanged: ackChanged}, nil
 }
 
-// leaderOf returns the first in line as the leader.
+// leaderOf returns the first candidate as the leader.
 func (e *election) leaderOf(path string, first line.Entry, node session.Node) recipes.Leader {
 	c := first.Contender(recipes.KindElection, path, node)
-	c.Holds, c.Dialect = true, e.line.Dialect
+	c.Holds, c.Dialect = true, e.Line.Dialect
 	return recipes.Leader{Contender: c}
 }
 
-// ackPath is where the candidate of that znode acknowledges: a znode of the same
-// name, which is therefore known from the candidate's, and used once. It has a
-// parent of its own, so that an observer can watch the parent's list. A watch on
-// each acknowledgement that may never come would stay at the server for every leader
+// ackPath is the path of a candidate's acknowledgement. It has the name of the candidate's
+// znode, so observers can compute it, and it is used only once. Acknowledgements have a
+// parent of their own, so that an observer can watch its list. With a watch on each
+// acknowledgement, which may never come, the server would keep a watch for every leader
 // that was observed.
 //
-// A name that is only marker and number may be used twice, so the token is added.
+// A name that is only a marker and a number may be used twice, so the token is added.
 func ackPath(candidate string, token recipes.Token) string {
 	name := gopath.Base(candidate)
 	if strings.HasPrefix(name, line.Candidate) {

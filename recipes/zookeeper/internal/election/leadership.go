@@ -20,8 +20,8 @@ type leadership struct {
 func (l *leadership) Resign(ctx context.Context) error { return l.Release(ctx) }
 
 // Acknowledge creates the acknowledgement as an ephemeral znode, which ends with the
-// session. It also names the znode to the grant, which deletes it when it ends. If
-// the znode exists, Acknowledge replaces its data.
+// session. It also attaches the znode to the grant, which deletes it at its end. If the
+// znode exists, Acknowledge replaces its data.
 func (l *leadership) Acknowledge(ctx context.Context, data []byte) error {
 	if l.ack == "" {
 		return fmt.Errorf("acknowledge: %w: the dialect has no acknowledgements: the other library would take the znode for a candidate", recipes.ErrInvalid)

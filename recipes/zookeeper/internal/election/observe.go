@@ -16,14 +16,14 @@ func (e *election) Acknowledged(ctx context.Context) (recipes.Leader, error) {
 	for {
 		v, err := e.view(ctx)
 		if err != nil {
-			return recipes.Leader{}, e.failed(err)
+			return recipes.Leader{}, e.Failed(err)
 		}
 		if v.leader.Acknowledged {
 			return v.leader, nil
 		}
-		err = e.line.Session.Wait(ctx, "waiting for an acknowledgement", v.leaderChanged.Fired(), v.ackChanged.Fired(), v.disconnected)
+		err = e.Session.Wait(ctx, "waiting for an acknowledgement", v.leaderChanged.Fired(), v.ackChanged.Fired(), v.disconnected)
 		if err != nil {
-			return recipes.Leader{}, e.failed(err)
+			return recipes.Leader{}, e.Failed(err)
 		}
 	}
 }
@@ -31,10 +31,10 @@ func (e *election) Acknowledged(ctx context.Context) (recipes.Leader, error) {
 func (e *election) Observe(ctx context.Context) (<-chan recipes.Leader, error) {
 	first, err := e.view(ctx)
 	if err != nil {
-		return nil, e.failed(err)
+		return nil, e.Failed(err)
 	}
 	out := make(chan recipes.Leader)
-	started := e.line.Session.Background(func(life context.Context) {
+	started := e.Session.Background(func(life context.Context) {
 		defer close(out)
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -42,15 +42,15 @@ func (e *election) Observe(ctx context.Context) (<-chan recipes.Leader, error) {
 		e.observe(ctx, first, out)
 	})
 	if !started {
-		return nil, e.failed(e.line.Session.Err())
+		return nil, e.Failed(e.Session.Err())
 	}
 	return out, nil
 }
 
-// observe offers the latest view until a reader takes it, and looks for the next
-// one in the meantime.
+// observe offers the latest leader to the receiver, and keeps reading changes while it
+// does.
 func (e *election) observe(ctx context.Context, v view, out chan<- recipes.Leader) {
-	offer := out // nil when a reader has the present view
+	offer := out // nil after the receiver has got the latest leader
 	for {
 		select {
 		case offer <- v.leader:
@@ -62,10 +62,10 @@ func (e *election) observe(ctx context.Context, v view, out chan<- recipes.Leade
 		case <-ctx.Done():
 			return
 		}
-		next, err := session.Insist(ctx, e.line.Session, func() (view, error) { return e.view(ctx) })
+		next, err := session.Insist(ctx, e.Session, func() (view, error) { return e.view(ctx) })
 		if err != nil {
 			if ctx.Err() == nil {
-				e.line.Session.Log().Error("observing ended", "election", e.line.Path, "error", err)
+				e.Session.Log().Error("observing ended", "election", e.Path(), "error", err)
 			}
 			return
 		}
@@ -76,7 +76,7 @@ func (e *election) observe(ctx context.Context, v view, out chan<- recipes.Leade
 	}
 }
 
-// view is the leader as it was read, and the watches that report a change.
+// view is the leader, and the watches that report a change of it.
 type view struct {
 	leader        recipes.Leader
 	disconnected  <-chan struct{}
@@ -84,17 +84,24 @@ type view struct {
 	ackChanged    *session.Watch
 }
 
-// view reads the leader with watches on its znode and on its acknowledgement, so
-// that candidates behind it wake no observer when they come and go. If there is no
-// candidate, it watches the list of candidates.
+// view reads the leader, with watches on its znode and on its acknowledgement. So
+// candidates that come and go behind the leader wake no observer. If there is no
+// candidate, view watches the list of candidates.
 func (e *election) view(ctx context.Context) (view, error) {
 	for {
-		disconnected, err := e.line.Session.Connected(ctx)
+		disconnected, err := e.Session.Connected(ctx)
 		if err != nil {
 			return view{}, err
 		}
-		v, err := e.look(ctx)
-		if errors.Is(err, recipes.ErrNoNode) || errors.Is(err, znode.ErrReadAgain) {
+		v, err := e.read(ctx, e.Session.GetW)
+		switch {
+		case err != nil:
+		case v.leader.None():
+			v, err = e.awaitCandidates(ctx)
+		case !v.leader.Acknowledged:
+			v.ackChanged, err = e.awaitAcknowledgement(ctx, ackPath(v.leader.Znode, v.leader.Token))
+		}
+		if errors.Is(err, znode.ErrReadAgain) {
 			continue
 		}
 		v.disconnected = disconnected
@@ -102,39 +109,10 @@ func (e *election) view(ctx context.Context) (view, error) {
 	}
 }
 
-func (e *election) look(ctx context.Context) (view, error) {
-	s := e.line.Session
-	entries, err := e.line.Entries(ctx)
-	if err != nil {
-		return view{}, err
-	}
-	if len(entries) == 0 {
-		return e.awaitCandidates(ctx)
-	}
-	path := gopath.Join(e.line.Path, entries[0].Name)
-	node, leaderChanged, err := s.GetW(ctx, path)
-	if err != nil {
-		return view{}, err
-	}
-	v := view{
-		leader:        e.leaderOf(path, entries[0], node),
-		leaderChanged: leaderChanged,
-	}
-	ack, ackChanged, err := s.GetW(ctx, ackPath(path, v.leader.Token))
-	switch {
-	case err == nil:
-		v.leader.Acknowledged, v.leader.Acknowledgement = true, ack.Data
-	case errors.Is(err, recipes.ErrNoNode):
-		ackChanged, err = e.awaitAcknowledgement(ctx, ackPath(path, v.leader.Token))
-	}
-	v.ackChanged = ackChanged
-	return v, err
-}
-
-// awaitAcknowledgement watches the list of acknowledgements, or for its parent if
-// that does not exist.
+// awaitAcknowledgement watches the list of acknowledgements, or for the creation of their
+// parent.
 func (e *election) awaitAcknowledgement(ctx context.Context, ack string) (*session.Watch, error) {
-	s, acks := e.line.Session, gopath.Dir(ack)
+	s, acks := e.Session, gopath.Dir(ack)
 	names, changed, err := s.ChildrenW(ctx, acks)
 	if errors.Is(err, recipes.ErrNoNode) {
 		var exists bool
@@ -147,19 +125,18 @@ func (e *election) awaitAcknowledgement(ctx context.Context, ack string) (*sessi
 	return changed, err
 }
 
-// awaitCandidates watches the list of candidates, or for the path itself if that
-// does not exist.
+// awaitCandidates watches the list of candidates, or for the creation of the path.
 func (e *election) awaitCandidates(ctx context.Context) (view, error) {
-	s := e.line.Session
-	names, changed, err := s.ChildrenW(ctx, e.line.Path)
+	s := e.Session
+	names, changed, err := s.ChildrenW(ctx, e.Path())
 	if errors.Is(err, recipes.ErrNoNode) {
-		exists, created, err := s.ExistsW(ctx, e.line.Path)
+		exists, created, err := s.ExistsW(ctx, e.Path())
 		if err == nil && exists {
 			err = znode.ErrReadAgain
 		}
 		return view{leaderChanged: created, ackChanged: created}, err
 	}
-	if err == nil && e.line.Stands(names) {
+	if err == nil && e.Line.Stands(names) {
 		err = znode.ErrReadAgain
 	}
 	return view{leaderChanged: changed, ackChanged: changed}, err

@@ -18,58 +18,52 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// partyMarker is in the names of members of kazoo's Party, behind a GUID. A Party lists
-// only names that have it. Read in the source of kazoo 2.8.0.
+// partyMarker follows the GUID in the names of members of kazoo's Party. A Party lists only
+// names that contain it. This was read in the source of kazoo 2.8.0.
 const partyMarker = "__party__"
 
 type group struct {
-	session *session.Session
-	path    string
-	cfg     recipes.GroupConfig
+	znode.Recipe
+	cfg recipes.GroupConfig
 }
 
 // New returns the group at path.
 func New(s *session.Session, path string, cfg recipes.GroupConfig) (recipes.Group, error) {
-	if err := recipes.ValidatePath(path); err != nil {
-		return nil, fmt.Errorf("group: %w", err)
-	}
-	if cfg.Name != "" {
-		if err := recipes.ValidateName(cfg.Name); err != nil {
-			return nil, fmt.Errorf("group %s: %w", path, err)
-		}
-	}
 	dialect, err := cfg.Dialect.Normalize()
-	if err == nil && dialect == recipes.Kazoo && cfg.Name != "" {
+	switch {
+	case err != nil || cfg.Name == "":
+	case dialect == recipes.Kazoo:
 		err = fmt.Errorf("%w: a member of kazoo's Party has a name of its own, and not %q", recipes.ErrInvalid, cfg.Name)
+	default:
+		err = recipes.ValidateName(cfg.Name)
 	}
+	r, err := znode.New(s, "group", path, err)
 	if err != nil {
-		return nil, fmt.Errorf("group %s: %w", path, err)
+		return nil, err
 	}
 	cfg.Dialect = dialect
-	return &group{session: s, path: path, cfg: cfg}, nil
+	return &group{r, cfg}, nil
 }
-
-func (g *group) Path() string { return g.path }
 
 func (g *group) Join(ctx context.Context, data []byte) (recipes.Membership, error) {
 	if err := g.stores(data); err != nil {
-		return nil, g.failed(err)
+		return nil, g.Failed(err)
 	}
-	name, parent := g.cfg.Name, g.session.Ensure
+	name, parent := g.cfg.Name, g.Session.Ensure
 	if g.party() {
 		guid := uuid.New()
-		name, parent = hex.EncodeToString(guid[:])+partyMarker, g.session.Provide // a Party looks for its path once
+		name, parent = hex.EncodeToString(guid[:])+partyMarker, g.Session.Provide // a Party creates its path only once
 	}
-	o, err := znode.CreateEphemeral(ctx, g.session, g.path, name, znode.MemberMarker, data, parent)
+	o, err := znode.CreateEphemeral(ctx, g.Session, g.Path(), name, znode.MemberMarker, data, parent)
 	if err != nil {
-		return nil, g.failed(err)
+		return nil, g.Failed(err)
 	}
 	return membership{o, g}, nil
 }
 
 func (g *group) party() bool { return g.cfg.Dialect == recipes.Kazoo }
 
-// stores reports, as an ErrInvalid, data on which kazoo's members() fails.
+// stores returns ErrInvalid for data on which kazoo's members() fails.
 func (g *group) stores(data []byte) error {
 	if g.party() && !utf8.Valid(data) {
 		return fmt.Errorf("%w: the data are not UTF-8, on which members of kazoo's Party fail", recipes.ErrInvalid)
@@ -79,33 +73,31 @@ func (g *group) stores(data []byte) error {
 
 // Resume is znode.Resume.
 func (g *group) Resume(ctx context.Context, path string, token recipes.Token) (recipes.Membership, error) {
-	o, err := znode.Resume(ctx, g.session, g.path, path, token)
+	o, err := znode.Resume(ctx, g.Session, g.Path(), path, token)
 	if err != nil {
-		return nil, g.failed(err)
+		return nil, g.Failed(err)
 	}
 	return membership{o, g}, nil
 }
 
 func (g *group) Members(ctx context.Context) ([]recipes.Member, error) {
-	nodes, err := znode.Read(ctx, g.session, znode.Selection{Root: g.path})
+	nodes, err := znode.Read(ctx, g.Session, znode.Selection{Root: g.Path()})
 	if err != nil {
-		return nil, g.failed(err)
+		return nil, g.Failed(err)
 	}
 	return g.members(nodes), nil
 }
 
 func (g *group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
-	out, err := znode.Observe(ctx, g.session, znode.Selection{Root: g.path}, "group", g.members)
+	out, err := znode.Observe(ctx, g.Session, znode.Selection{Root: g.Path()}, "group", g.members)
 	if err != nil {
-		return nil, g.failed(err)
+		return nil, g.Failed(err)
 	}
 	return out, nil
 }
 
-func (g *group) failed(err error) error { return fmt.Errorf("group %s: %w", g.path, err) }
-
-// members returns the ephemeral children, in the order in which they were created. Of a
-// Party they are those that the others list.
+// members returns the ephemeral children, in the order in which they were created. In a
+// Party, they are only the children that kazoo's members list.
 func (g *group) members(nodes znode.Nodes) []recipes.Member {
 	present := make([]recipes.Member, 0, len(nodes))
 	for path, n := range nodes {
@@ -132,7 +124,7 @@ type membership struct {
 
 func (m membership) Update(ctx context.Context, data []byte) error {
 	if err := m.group.stores(data); err != nil {
-		return m.group.failed(err)
+		return m.group.Failed(err)
 	}
 	return m.Ephemeral.Update(ctx, data)
 }

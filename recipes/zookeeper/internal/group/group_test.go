@@ -115,9 +115,7 @@ func TestALeaveSentAgainDoesNotHitTheNextMember(t *testing.T) {
 		}
 		return zkserver.Fault{}
 	})
-	if err := m.Leave(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, m.Leave(ctx))
 	select {
 	case next := <-joined:
 		if err := next.Write(ctx); err != nil {
@@ -136,18 +134,14 @@ func TestAGroupSurvivesItsReapedNode(t *testing.T) {
 	for range 3 {
 		g := must.Get(s.Group("/reaped/g", recipes.GroupConfig{Name: "ann"}))(t)
 		m := must.Get(g.Join(ctx, nil))(t)
-		if err := m.Leave(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.Leave(ctx))
 		del := must.Get(must.Get(s.Group("/tool", recipes.GroupConfig{}))(t).Join(ctx, nil))(t)
-		if err := del.Write(ctx, recipes.Delete("/reaped/g", recipes.AnyVersion), recipes.Delete("/reaped", recipes.AnyVersion)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, del.Write(ctx, recipes.Delete("/reaped/g", recipes.AnyVersion), recipes.Delete("/reaped", recipes.AnyVersion)))
 	}
 }
 
 // The reply to an update is lost, and the server refuses to tell what has become of it.
-func TestAnUpdateThatCannotBeLookedAfterIsUnknown(t *testing.T) {
+func TestAnUpdateThatCannotBeCheckedIsUnknown(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	s := zktest.Open(t, srv)
 	member := must.Get(must.Get(s.Group("/g", recipes.GroupConfig{}))(t).Join(ctx, nil))(t)
@@ -184,9 +178,7 @@ func TestAGroupInTheDialectOfKazoo(t *testing.T) {
 		s.Is(err, recipes.ErrInvalid)
 		_, err = s.Session().Group(s.Path, recipes.GroupConfig{Dialect: recipes.Kazoo, Name: "me"})
 		s.Is(err, recipes.ErrInvalid)
-		if err := m.Leave(s.Ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, m.Leave(s.Ctx))
 		if all := must.Get(must.Get(s.Session().Group(s.Path, recipes.GroupConfig{Dialect: recipes.Curator}))(s.T).Members(s.Ctx))(s.T); len(all) != 2 {
 			t.Errorf("to Curator's form the members are %+v", all)
 		}

@@ -14,33 +14,29 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-type names struct {
-	session *session.Session
-	path    string
-}
+type names struct{ znode.Recipe }
 
 // NewNames returns the directory of names at path.
 func NewNames(s *session.Session, path string) (recipes.Names, error) {
-	if err := recipes.ValidatePath(path); err != nil {
-		return nil, fmt.Errorf("names: %w", err)
+	r, err := znode.New(s, "names", path)
+	if err != nil {
+		return nil, err
 	}
-	return &names{session: s, path: path}, nil
+	return &names{r}, nil
 }
-
-func (n *names) Path() string { return n.path }
 
 func (n *names) failed(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("name %q of %s: %w", name, n.path, err)
+	return fmt.Errorf("name %q of %s: %w", name, n.Path(), err)
 }
 
 func (n *names) Register(ctx context.Context, name string, data []byte) (recipes.Registration, error) {
 	if err := recipes.ValidateName(name); err != nil {
 		return nil, n.failed(name, err)
 	}
-	o, err := znode.CreateEphemeral(ctx, n.session, n.path, name, "", data, n.session.Ensure)
+	o, err := znode.CreateEphemeral(ctx, n.Session, n.Path(), name, "", data, n.Session.Ensure)
 	if err != nil {
 		return nil, n.failed(name, err)
 	}
@@ -49,7 +45,7 @@ func (n *names) Register(ctx context.Context, name string, data []byte) (recipes
 
 // Resume is znode.Resume.
 func (n *names) Resume(ctx context.Context, path string, token recipes.Token) (recipes.Registration, error) {
-	o, err := znode.Resume(ctx, n.session, n.path, path, token)
+	o, err := znode.Resume(ctx, n.Session, n.Path(), path, token)
 	if err != nil {
 		return nil, n.failed(gopath.Base(path), err)
 	}
@@ -61,36 +57,33 @@ func (n *names) RegisterPersistent(ctx context.Context, name string, data []byte
 	if err != nil {
 		return n.failed(name, err)
 	}
-	path := gopath.Join(n.path, name)
+	path := n.Child(name)
 	var t session.Txn
 	t.Create(path, data, false)
-	_, err = n.session.CommitWithReceipt(ctx, n.path, n.session.Ensure, t)
+	_, err = n.Session.CommitWithReceipt(ctx, n.Path(), n.Session.Ensure, t)
 	if errors.Is(err, recipes.ErrNodeExists) {
-		err = znode.Taken(ctx, n.session, path, err)
+		err = znode.Taken(ctx, n.Session, path, err)
 	}
 	return n.failed(name, err)
 }
 
 func (n *names) Unregister(ctx context.Context, name string, token recipes.Token) error {
 	err := cmp.Or(recipes.ValidateName(name), ctx.Err())
-	for err == nil {
-		err = n.unregister(ctx, gopath.Join(n.path, name), token)
-		if err == nil {
-			return nil
-		}
-		if errors.Is(err, znode.ErrReadAgain) {
-			err = nil
-		}
+	if err == nil {
+		err = znode.ErrReadAgain
+	}
+	for errors.Is(err, znode.ErrReadAgain) {
+		err = n.unregister(ctx, n.Child(name), token)
 	}
 	return n.failed(name, err)
 }
 
-// unregister deletes the znode that it has read. znode.ErrReadAgain says that the
-// znode has changed in between.
+// unregister deletes the znode in the state that it has read. If the znode has changed in
+// between, it returns znode.ErrReadAgain.
 func (n *names) unregister(ctx context.Context, path string, token recipes.Token) error {
-	_, err := n.session.CommitRead(ctx, n.path, n.session.Ensure, func(ctx context.Context) (t session.Txn, err error) {
-		stat, err := znode.ReadSynced(ctx, n.session, n.path, func() (session.Stat, error) {
-			stat, err := n.session.Stat(ctx, path)
+	_, err := n.Session.CommitRead(ctx, n.Path(), n.Session.Ensure, func(ctx context.Context) (t session.Txn, err error) {
+		stat, err := znode.ReadSynced(ctx, n.Session, n.Path(), func() (session.Stat, error) {
+			stat, err := n.Session.Stat(ctx, path)
 			switch {
 			case err != nil:
 				return stat, err
@@ -114,8 +107,8 @@ func (n *names) Lookup(ctx context.Context, name string) (recipes.Record, error)
 	if err := recipes.ValidateName(name); err != nil {
 		return recipes.Record{}, n.failed(name, err)
 	}
-	path := gopath.Join(n.path, name)
-	node, err := n.session.Get(ctx, path)
+	path := n.Child(name)
+	node, err := n.Session.Get(ctx, path)
 	if err != nil {
 		return recipes.Record{}, n.failed(name, err)
 	}
@@ -123,9 +116,9 @@ func (n *names) Lookup(ctx context.Context, name string) (recipes.Record, error)
 }
 
 func (n *names) List(ctx context.Context) ([]recipes.Record, error) {
-	nodes, err := znode.Read(ctx, n.session, znode.Selection{Root: n.path, Named: true, Partial: true})
+	nodes, err := znode.Read(ctx, n.Session, znode.Selection{Root: n.Path(), Named: true, Partial: true})
 	if err != nil {
-		return nil, fmt.Errorf("names of %s: %w", n.path, err)
+		return nil, n.Failed(err)
 	}
 	records := make([]recipes.Record, 0, len(nodes))
 	for path, node := range nodes {
@@ -135,13 +128,13 @@ func (n *names) List(ctx context.Context) ([]recipes.Record, error) {
 	return records, nil
 }
 
-// Watch watches the one znode and nothing below it.
+// Watch watches only the znode of the name, and nothing below it.
 func (n *names) Watch(ctx context.Context, name string) (<-chan recipes.Record, error) {
 	if err := recipes.ValidateName(name); err != nil {
 		return nil, n.failed(name, err)
 	}
-	path := gopath.Join(n.path, name)
-	out, err := znode.Observe(ctx, n.session, znode.Selection{Root: path, Scope: znode.Single}, "name", func(nodes znode.Nodes) recipes.Record {
+	path := n.Child(name)
+	out, err := znode.Observe(ctx, n.Session, znode.Selection{Root: path, Scope: znode.Single}, "name", func(nodes znode.Nodes) recipes.Record {
 		if node, exists := nodes[path]; exists {
 			return record(path, node)
 		}
@@ -154,12 +147,16 @@ func (n *names) Watch(ctx context.Context, name string) (<-chan recipes.Record, 
 }
 
 func record(path string, node session.Node) recipes.Record {
+	var since time.Time
+	if node.Stat.Czxid != 0 { // the server has reported it
+		since = time.UnixMilli(node.Stat.Ctime)
+	}
 	return recipes.Record{
 		Name:       gopath.Base(path),
 		Znode:      path,
 		Token:      recipes.Token(node.Stat.Czxid),
 		SessionID:  znode.OwnerOf(node.Stat),
-		Since:      time.UnixMilli(node.Stat.Ctime),
+		Since:      since,
 		Data:       node.Data,
 		Unreadable: node.Unreadable,
 	}

@@ -6,37 +6,37 @@ import (
 )
 
 const (
-	// A contact is young, so that the leader may not have asked for it, for this
-	// share of the session timeout after its answer. A quarter is half a tick where
-	// the timeout is the smallest that ZooKeeper grants. An eighth of that is for
-	// a leader that asks late.
+	// A contact is young for this share of the session timeout after its answer: the leader may
+	// not have asked the follower for it yet. A quarter of the timeout is half a tick if the
+	// timeout is the smallest that ZooKeeper grants. An eighth of that is added for a late
+	// ping.
 	youthPercent = 28
 
-	// contactsKept bounds, for one youth, how many contacts are noted: those that
-	// follow another one closely are left out.
+	// contactsKept limits the contacts kept within one youth: a contact that closely follows
+	// another is not kept.
 	contactsKept = 16
 )
 
 func youth(timeout time.Duration) time.Duration { return timeout * youthPercent / 100 }
 
-// contact is when a request was sent, and when it was answered. Both are offsets
-// from Lease.start.
+// contact holds when a request was sent and when it was answered, as offsets from Lease.start.
 type contact struct{ sent, answered time.Duration }
 
-// Evidence is what the answers on one connection show. A new connection begins with the
-// zero value. It is for one goroutine at a time.
+// Evidence collects what the answers on one connection prove. Each connection begins with the
+// zero value. Calls must not overlap.
 type Evidence struct {
 	young []contact     // oldest first
-	old   time.Duration // the latest sending of those that are not young
-	asked time.Duration // the latest sending of those that the leader has asked for
+	old   time.Duration // when the latest contact that is not young was sent
+	asked time.Duration // when the latest contact was sent that the leader has asked the follower for
 }
 
-// Proof is what the answer to a leading request proves: that the leader has asked for
-// contacts until asks, and knows those until knows. The zero value proves nothing.
+// Proof holds what the answer to a leading request proves: the leader has asked for all
+// contacts sent until asks, and has received those sent until knows. The zero value proves
+// nothing.
 type Proof struct{ asks, knows time.Duration }
 
-// Asking notes that a leading request is sent at that time, and returns what its answer
-// will prove.
+// Asking records that a leading request is sent at that time. It returns what the answer will
+// prove.
 func (e *Evidence) Asking(l *Lease, at time.Time) Proof {
 	now := l.offset(at)
 	e.age(now, youth(l.Timeout()))
@@ -44,7 +44,7 @@ func (e *Evidence) Asking(l *Lease, at time.Time) Proof {
 	return Proof{asks: e.old, knows: e.asked}
 }
 
-// Answered notes a contact that was sent at that time and is answered now, and what its
+// Answered records a contact that was sent at the given time and is answered now, and what its
 // answer proves.
 func (e *Evidence) Answered(l *Lease, sent time.Time, p Proof) {
 	c := contact{l.offset(sent), l.offset(time.Now())}
@@ -54,7 +54,7 @@ func (e *Evidence) Answered(l *Lease, sent time.Time, p Proof) {
 	raise(&l.known, p.knows)
 }
 
-// heard notes a contact that was answered just now.
+// heard keeps a contact that was answered just now.
 func (e *Evidence) heard(c contact, youth time.Duration) {
 	if n := len(e.young); n > 0 && c.answered-e.young[n-1].answered < youth/contactsKept {
 		return
@@ -62,7 +62,7 @@ func (e *Evidence) heard(c contact, youth time.Duration) {
 	e.young = append(e.young, c)
 }
 
-// age moves on those that are not young any more.
+// age moves the contacts that are no longer young into old.
 func (e *Evidence) age(now, youth time.Duration) {
 	grown := 0
 	for grown < len(e.young) && now-e.young[grown].answered >= youth {

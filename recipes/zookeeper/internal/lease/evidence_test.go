@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The steps of doc.go, "What the leader knows", one by one.
+// The steps of "What the leader has received" in doc.go, one by one.
 func TestWhatTheAnswersOnAConnectionProve(t *testing.T) {
 	const timeout = 10 * time.Second
 	for _, tt := range []struct {
@@ -70,13 +70,13 @@ func TestWhatTheAnswersOnAConnectionProve(t *testing.T) {
 	}
 }
 
-// connection is one whose server answers when the test says so.
+// connection is a connection whose server answers when the test says so.
 type connection struct {
 	lease    *Lease
 	evidence Evidence
 }
 
-// ask sends a leading request, which answer answers.
+// ask sends a leading request. Calling answer answers it.
 func (c *connection) ask() (answer func()) {
 	at := time.Now()
 	proof := c.evidence.Asking(c.lease, at)
@@ -105,8 +105,7 @@ func TestContactsAreNotedWithinBounds(t *testing.T) {
 	}
 }
 
-// The bounds of what is noted: contacts that follow another one closely are left out,
-// and one that is as old as youth lasts is not young.
+// A contact that closely follows another is not kept. A contact is young for less than youth.
 func TestTheBoundsOfYouth(t *testing.T) {
 	const youth, gap = 1600, 1600 / contactsKept
 	for after, kept := range map[time.Duration]int{0: 1, gap - 1: 1, gap: 2, gap + 1: 2} {
@@ -132,8 +131,8 @@ func TestTheBoundsOfYouth(t *testing.T) {
 	}
 }
 
-// What one server has answered proves nothing of another: the leader may handle a request
-// that came by the second before what the first was told.
+// An answer of one server proves nothing about another. The leader may handle a request that
+// came through the second server before what the first was sent.
 func TestAProofDoesNotMoveToAnotherConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second

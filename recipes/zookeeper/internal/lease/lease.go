@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// marginDivisor is the rule for grants: the leader must be proved to keep the session
-	// for another quarter of its timeout.
+	// marginDivisor is the rule for grants: the leader must be proved to keep the session for
+	// another quarter of its timeout.
 	marginDivisor = 4
 
-	// confirmations is how many times in a session timeout a session that holds
-	// something sends a request that the leader has to answer.
+	// confirmations is the number of leading requests that a session with a hold sends per
+	// session timeout.
 	confirmations = 10
 )
 
-// Lease is for how long a session may be relied on. All methods may be called from several
-// goroutines.
+// Lease computes how long a session can rely on its own life. All methods are safe for
+// concurrent use.
 type Lease struct {
 	start   time.Time    // origin of the monotonic offsets below
-	contact atomic.Int64 // when the last answered request was sent
-	known   atomic.Int64 // when the last contact was sent that the leader is known to have
-	asked   atomic.Int64 // when the last request was sent that the leader has to answer
+	contact atomic.Int64 // when the last request was sent that a server has answered
+	known   atomic.Int64 // when the last contact was sent that the leader is proved to have received
+	asked   atomic.Int64 // when the last leading request was sent
 	timeout atomic.Int64 // negotiated in the latest handshake, in nanoseconds
 	holds   atomic.Int64
 
@@ -37,7 +37,7 @@ type Lease struct {
 // New returns the lease of a session whose first contact counts from start.
 func New(start time.Time) *Lease { return &Lease{start: start} }
 
-// offset is a time as Lease keeps it.
+// offset converts a time to the form in which Lease keeps it.
 func (l *Lease) offset(t time.Time) time.Duration { return t.Sub(l.start) }
 
 func (l *Lease) at(offset *atomic.Int64) time.Time {
@@ -53,31 +53,32 @@ func raise(to *atomic.Int64, offset time.Duration) {
 	}
 }
 
-// SetTimeout notes the timeout that the latest handshake has negotiated.
+// SetTimeout sets the timeout that the latest handshake has negotiated.
 func (l *Lease) SetTimeout(timeout time.Duration) { l.timeout.Store(int64(timeout)) }
 
-// Timeout is what the latest handshake has granted; 0 before the first.
+// Timeout returns the timeout that the latest handshake has granted, 0 before the first
+// handshake.
 func (l *Lease) Timeout() time.Duration { return time.Duration(l.timeout.Load()) }
 
-// Accepted notes a connection that was accepted into the session. Its handshake, which
-// was sent at that time, is a contact that the leader has.
+// Accepted records that a server has accepted a connection into the session. Its handshake was
+// sent at began, and is a contact that the leader has received.
 func (l *Lease) Accepted(began time.Time) {
 	raise(&l.contact, l.offset(began))
 	raise(&l.known, l.offset(began))
 }
 
-// LastContact is when the last request was sent that a server has answered.
-// While the session holds nothing its deadline counts from here.
+// LastContact returns when the last request was sent that a server has answered. While the
+// session holds nothing, its deadline counts from there.
 func (l *Lease) LastContact() time.Time { return l.at(&l.contact) }
 
-// KnownContact is when the last request was sent that the leader is proved to count:
-// the leader expires the session no earlier than its timeout after that. While the
-// session holds something its deadline counts from here. In a session that holds
-// nothing it may be long ago, because nothing asks the leader.
+// KnownContact returns when the last contact was sent that the leader is proved to have
+// received. The leader expires the session no earlier than a timeout after that. While the
+// session holds something, its deadline counts from there. If the session holds nothing,
+// KnownContact may be long ago, because the session then sends no leading requests.
 func (l *Lease) KnownContact() time.Time { return l.at(&l.known) }
 
-// Contact is the contact from which the session's deadline counts: KnownContact while
-// it holds something, LastContact otherwise.
+// Contact returns the contact from which the session's deadline counts: KnownContact while the
+// session holds something, LastContact otherwise.
 func (l *Lease) Contact() time.Time {
 	if l.Holds() > 0 {
 		return l.KnownContact()
@@ -85,8 +86,9 @@ func (l *Lease) Contact() time.Time {
 	return l.LastContact()
 }
 
-// Begin begins a hold and reports true if the leader is proved to keep the session for
-// another quarter of its timeout. End takes it back, once for each Begin.
+// Begin begins a hold and returns true if the leader is proved to keep the session for another
+// quarter of its timeout. Otherwise it does nothing and returns false. Call End once for each
+// Begin that returned true.
 func (l *Lease) Begin() bool {
 	timeout := l.Timeout()
 	if time.Since(l.KnownContact()) > timeout-timeout/marginDivisor {
@@ -98,41 +100,40 @@ func (l *Lease) Begin() bool {
 	return true
 }
 
-// End is the end of what Begin has begun.
+// End ends a hold that Begin has begun.
 func (l *Lease) End() { l.holds.Add(-1) }
 
-// Holds is how many holds have begun and not ended.
+// Holds returns the number of holds that have begun and not ended.
 func (l *Lease) Holds() int64 { return l.holds.Load() }
 
-// Old reports whether the proof would soon be too old for a grant.
+// Old reports whether the proof will soon be too old for a grant.
 func (l *Lease) Old() bool { return time.Since(l.KnownContact()) > l.Timeout()/2 }
 
-// Interval is how far apart the leader is asked while something is held.
+// Interval is the time between two leading requests while the session holds something.
 func (l *Lease) Interval() time.Duration { return l.Timeout() / confirmations }
 
-// LastAsked is when the last request was sent that the leader has to answer.
+// LastAsked returns when the last leading request was sent.
 func (l *Lease) LastAsked() time.Time { return l.at(&l.asked) }
 
-// Remaining is how long the session may still be relied on without another contact. It is
-// trusted for its timeout after one, less a twentieth for clocks that run at different
-// rates and timers that fire late.
-//
-// A server on which the session is resumed may grant another timeout than the one
-// before; then that counts.
+// Remaining returns how long the session can rely on its own life without another contact. That
+// is its timeout after the last one, less a twentieth for clocks that run at different rates
+// and timers that fire late. If the session is resumed on a server that grants another timeout,
+// the new timeout counts.
 func (l *Lease) Remaining() time.Duration {
 	timeout := l.Timeout()
 	return time.Until(l.Contact().Add(timeout - timeout/20))
 }
 
-// Start has lost called with the reason when nothing is left: by a timer, or by Check.
-// There is no deadline before, for the handshake is being answered.
+// Start starts the deadline. When nothing remains, the timer or Check calls lost with the
+// reason. Before Start there is no deadline, because the handshake is not complete.
 func (l *Lease) Start(lost func(error)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lost, l.timer = lost, time.AfterFunc(l.Remaining(), l.Check)
 }
 
-// Reset is for an earlier deadline: when a hold begins, or a smaller timeout was granted.
+// Reset arms the timer again after the deadline has become earlier: a hold began, or a server
+// granted a smaller timeout.
 func (l *Lease) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,7 +142,7 @@ func (l *Lease) Reset() {
 	}
 }
 
-// Stop ends the deadline of a session that is over.
+// Stop stops the timer of a session that has ended.
 func (l *Lease) Stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,8 +152,8 @@ func (l *Lease) Stop() {
 	}
 }
 
-// Check has the session lost if there was no contact for its timeout. It also
-// serves as the watchdog of a connection that go-zookeeper has wedged.
+// Check ends the session if the deadline has passed. That also ends a session whose connection
+// hangs inside go-zookeeper.
 func (l *Lease) Check() {
 	l.mu.Lock()
 	if l.timer == nil {

@@ -9,22 +9,22 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// Whoever looks at the deadline while the handshake is being answered finds a
-// timeout, and neither a timer nor a contact. He waits for nothing, and nobody waits for him.
-func TestALeaseWithoutADeadlineCanBeAsked(t *testing.T) {
+// Callers may check the deadline during the handshake, when the lease has a timeout but neither
+// a timer nor a contact. Check then reports nothing and does not block.
+func TestALeaseWithoutADeadlineCanBeChecked(t *testing.T) {
 	l := New(time.Now().Add(-time.Hour))
 	l.SetTimeout(time.Second)
 	if l.Remaining() > 0 {
 		t.Error("the case was not met")
 	}
-	l.Check() // there is nobody to tell of a loss
+	l.Check() // no function to report a loss to
 	if !l.mu.TryLock() {
 		t.Error("the lease stays locked")
 	}
 }
 
-// What is known of a time never becomes less.
-func TestWhatIsKnownIsOnlyRaised(t *testing.T) {
+// An earlier contact never replaces a later one.
+func TestContactsOnlyIncrease(t *testing.T) {
 	l := New(time.Now())
 	for _, offset := range []time.Duration{5, 3, 7, 7} {
 		l.Accepted(l.start.Add(offset))

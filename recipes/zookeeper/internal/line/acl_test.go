@@ -22,9 +22,7 @@ func TestAContenderThatMayNotReadItsOwnZnodeIsRefused(t *testing.T) {
 	ctx := zktest.Bounded(t)
 	l := must.Get(zktest.Open(t, srv).Lock("/blind", recipes.LockConfig{}))(t)
 	hold := must.Get(l.Acquire(ctx))(t) // makes the parent, open to all
-	if err := hold.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, hold.Release(ctx))
 	blind := must.Get(zookeeper.Open(ctx, recipes.SessionConfig{
 		Servers: []string{srv.Addr()},
 		ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}},
@@ -34,13 +32,9 @@ func TestAContenderThatMayNotReadItsOwnZnodeIsRefused(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	// And it does not stand in the way for longer than its session.
-	if err := blind.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, blind.Close(ctx))
 	hold = must.Get(l.Acquire(ctx))(t)
-	if err := hold.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, hold.Release(ctx))
 }
 
 // With handoff a contender can read its own znode, because its session's identity may.
@@ -58,17 +52,13 @@ func TestAContenderThatMayNotReadItsPredecessorIsRefused(t *testing.T) {
 		defer blind.Close(ctx)
 		s := zktest.Open(t, srv)
 		first := must.Get(must.Get(s.Lock("/dark", recipes.LockConfig{}))(t).Acquire(ctx))(t) // makes the parent
-		if err := first.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.Release(ctx))
 		hold := must.Get(must.Get(blind.Lock("/dark", recipes.LockConfig{Strategy: recipes.Handoff}))(t).Acquire(ctx))(t)
 		_, err := must.Get(s.Lock("/dark", recipes.LockConfig{Strategy: strategy}))(t).Acquire(ctx)
 		if !errors.Is(err, recipes.ErrAccessDenied) {
 			t.Errorf("%s: got %v", strategy, err)
 		}
-		if err := hold.Release(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, hold.Release(ctx))
 	}
 }
 
@@ -103,9 +93,7 @@ func TestAnObserversWatchesDoNotPileUp(t *testing.T) {
 				break
 			}
 		}
-		if err := leadership.Resign(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, leadership.Resign(ctx))
 		for l := range observed {
 			if l.None() {
 				break
@@ -119,7 +107,7 @@ func TestAnObserversWatchesDoNotPileUp(t *testing.T) {
 
 // What a session may not write is said, and not tried again and again: its own
 // receipt, and the bound of a queue.
-func TestWhatMayNotBeWrittenIsNotTriedForEver(t *testing.T) {
+func TestADeniedWriteIsNotRetriedForEver(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx := zktest.Bounded(t)
 	must.Get(zktest.CounterAt(t, zktest.Open(t, srv), "/n").Add(ctx, 1))(t)
@@ -157,9 +145,9 @@ func turnsOfACLs(t *testing.T) int {
 	return n
 }
 
-// A server keeps each list of permissions that is in use, and drops it with the last
-// znode that has it. So all contenders of all sessions have one list, and so has the path
-// at which they stand: the list is in use for as long as there is a line.
+// A server keeps each ACL that is in use, and drops it with the last znode that has it. So all
+// contenders of all sessions have one ACL, which is also that of their path. It is in use as
+// long as the path exists.
 func TestALineHasOneACL(t *testing.T) {
 	addr, path := ensembletest.Start(t, ensembletest.Quick(1)).Addrs()[0], "/acl/line"
 	raw := zktest.Raw(t, addr)
@@ -193,9 +181,7 @@ func TestALineHasOneACL(t *testing.T) {
 				}
 				saw(h.Znode()) // by the holder alone
 				saw(path)
-				if err := h.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, h.Release(t.Context()))
 			}
 		})
 	}

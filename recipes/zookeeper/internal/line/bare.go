@@ -9,28 +9,26 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// bareGuard is what a hold has to know of its znode where the name alone does
-// not say that it is the contender's. The name is given again if the line's path is
-// removed and made again.
+// bareGuard identifies the znode of a hold whose name alone does not: the name is used again if
+// the path of the wait queue is deleted and created again.
 type bareGuard struct {
 	session.BareZnode
 	session *session.Session
 	marker  string
 
-	writing chan struct{} // holds one element while the guard is being made
-	guard   string        // see check; "" if there is none
-	seen    bool          // the znode was seen after the guard was made
+	writing chan struct{} // a mutex that can be awaited with a context: holds one element
+	guard   string        // the path of the guard, see check; "" if there is none
+	seen    bool          // the znode was read after the guard was created
 }
 
-// newBareHold is newHold for a bare znode.
+// newBareHold is Resumed for a bare znode.
 func newBareHold(s *session.Session, bare session.BareZnode, marker string) *Hold {
-	h := newHold(s, bare.Path, recipes.Token(bare.Stat.Czxid))
+	h := Resumed(s, bare.Path, recipes.Token(bare.Stat.Czxid), nil)
 	h.bare = &bareGuard{BareZnode: bare, session: s, marker: marker, writing: make(chan struct{}, 1)}
 	return h
 }
 
-// watch watches for the znode's deletion, which it reports as ErrNoNode where it
-// has happened.
+// watch watches for the znode's deletion. It returns ErrNoNode if the znode is already deleted.
 func (p *bareGuard) watch(ctx context.Context) (*session.Watch, error) {
 	watch, err := p.session.BareW(ctx, p.BareZnode)
 	if err != nil || !fired(watch) {
@@ -43,25 +41,23 @@ func (p *bareGuard) watch(ctx context.Context) (*session.Watch, error) {
 	return watch, err
 }
 
-// guardsDir is where the guards of a line stand: below its path, but not in it,
-// where they would take numbers. Its own name ends with a number larger than any. Some
-// libraries take every child of a lock for a contender, and fail on one without a
-// number. They find it behind all of them.
+// guardsDir is the directory of a wait queue's guards. It is a child of the path, so that
+// guards do not use numbers of the path. Its own name ends with a number larger than any. Some
+// libraries take every child of a lock for a contender and fail on one without a number. They
+// sort guardsDir behind all contenders.
 //
-// It cannot lie elsewhere. A guard proves that the line's path was not removed and
-// made again only if it goes with the path, so it has to be below it. And everything
-// else that is directly below the path is ephemeral, and can have no children. So
-// libraries that only count the children (Curator's InterProcessSemaphoreV2) count
-// guardsDir too.
+// It must be below the path. A guard proves that the path was not deleted and created again
+// only if it is deleted with the path. All other children of the path are ephemeral and have no
+// children. Libraries that only count the children (Curator's InterProcessSemaphoreV2) also
+// count guardsDir.
 func (p *bareGuard) guardsDir() string {
 	return gopath.Join(gopath.Dir(p.Path), "guards-"+p.marker+"9999999999")
 }
 
-// check adds what makes a check of the znode's name one of the znode: a check of
-// an ephemeral znode below the line's path, the guard. As long as the guard is
-// there, the line's path is the same, in which a name is used once; and the znode
-// was seen there when the guard was. The first check of a grant makes the guard,
-// which costs one write and one read.
+// check turns a check of the znode's name into a check of the znode. It adds a check of the
+// guard, an ephemeral znode below the path. As long as the guard exists, the path is the same,
+// a name is used once in it, and the znode was read there after the guard was created. The
+// first check of a grant creates the guard, which costs one write and one read.
 func (p *bareGuard) check(ctx context.Context, t *session.Txn, made func(path string)) error {
 	select {
 	case p.writing <- struct{}{}:
@@ -91,8 +87,8 @@ func (p *bareGuard) check(ctx context.Context, t *session.Txn, made func(path st
 	return nil
 }
 
-// drop forgets the guard, which was found to be gone; if ctx ends first, the next
-// write will find that again.
+// drop forgets a guard that was found deleted. If ctx is done first, the next write finds that
+// again.
 func (p *bareGuard) drop(ctx context.Context) {
 	select {
 	case p.writing <- struct{}{}:

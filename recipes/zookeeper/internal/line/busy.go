@@ -8,18 +8,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Busy remembers at which paths a session last had to wait, and up to which number it
-// has seen that nothing foreign stands there. That only saves requests. So it forgets
-// the paths when they are too many, for a session that lives long may lock each of its
-// paths once. A nil one remembers nothing.
+// Busy remembers at which paths a session last had to wait, and the last number checked for
+// third-party contenders. That only saves requests. So it forgets all paths when there are too
+// many: a session that lives long may lock each of its paths once. A nil Busy remembers
+// nothing.
 type Busy struct {
 	mu     sync.Mutex
 	paths  map[string]struct{}
 	listed map[string]listing
 }
 
-// listing names the last child that was created before a listing. parent is the czxid
-// of the path, whose numbers begin again when it is made anew.
+// listing identifies the last child that was created before a listing. parent is the czxid of
+// the path, whose numbers begin again when it is created again.
 type listing struct {
 	parent int64
 	last   int32
@@ -41,7 +41,8 @@ func (b *Busy) at(path string) bool {
 	return ok
 }
 
-// kindAt names the line for Busy: what is foreign to a lock is not to an election.
+// kindAt identifies the wait queue for Busy. A contender that is third-party for a lock may not
+// be for an election.
 func (l *Line) kindAt() string { return gopath.Join(l.Path, l.Markers[0]) }
 
 func (b *Busy) note(path string, busy bool) {
@@ -60,9 +61,9 @@ func (b *Busy) note(path string, busy bool) {
 	}
 }
 
-// clean notes that a listing of a line, with these names and this record of its path,
-// had nothing foreign. Where Curator's semaphore has made its directories, the record
-// does not show what comes below them, so such a path is never clean.
+// clean records that a listing, with these names and this record of the path, had no
+// third-party contender. If the path has the directories of Curator's semaphore, it is never
+// clean: the record does not show changes below them.
 func (b *Busy) clean(line string, names []string, parent session.Stat) {
 	if b == nil || slices.Contains(names, CuratorLeases) {
 		return
@@ -75,8 +76,8 @@ func (b *Busy) clean(line string, names []string, parent session.Stat) {
 	b.listed[line] = listingOf(parent)
 }
 
-// unchanged reports that no child was created since a listing of the line that had
-// nothing foreign.
+// unchanged reports whether no child was created since a listing without a third-party
+// contender.
 func (b *Busy) unchanged(line string, parent session.Stat) bool {
 	if b == nil {
 		return false

@@ -11,14 +11,14 @@ func TestBusyPathsAreRememberedWithinBounds(t *testing.T) {
 		path := fmt.Sprintf("/job/%d", i)
 		c.note(path, true)
 		if !c.at(path) || c.at("/other") {
-			t.Fatalf("not what was last met at %s", path)
+			t.Fatalf("the last wait at %s is not remembered", path)
 		}
 	}
 	if n := len(c.paths); n > maxBusy {
-		t.Errorf("%d paths are remembered, of %d at most", n, maxBusy)
+		t.Errorf("%d paths are remembered; the limit is %d", n, maxBusy)
 	}
 	c.note("/job/0", true)
 	if c.note("/job/0", false); c.at("/job/0") {
-		t.Error("a path where nobody waits any more is remembered")
+		t.Error("a path without waiters is remembered")
 	}
 }

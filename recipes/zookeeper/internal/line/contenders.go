@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// parallelReads limits the reads that one call of ReadContenders has under way.
+// parallelReads limits how many reads one call of ReadContenders sends at the same time.
 const parallelReads = 16
 
-// Parent is what was read of the path at which contenders stand.
+// Parent is the result of reading a path at which contenders wait.
 type Parent struct {
 	Path  string
-	Data  []byte   // if it was asked for
+	Data  []byte   // if requested
 	Names []string // of its children
 
 	Missing bool // it does not exist
 }
 
-// ReadParent reads the path, and its data if withData. The data is read before the
-// children are listed, as a claim of a priority lock does. A path that does not
-// exist has no children.
+// ReadParent lists the path's children, and reads its data if withData is set. It reads the
+// data before it lists the children, in the order in which a priority lock claims. A missing
+// path has no children.
 func ReadParent(ctx context.Context, s *session.Session, path string, withData bool) (Parent, error) {
 	p := Parent{Path: path}
 	var err error
@@ -43,9 +43,9 @@ func ReadParent(ctx context.Context, s *session.Session, path string, withData b
 	return p, err
 }
 
-// Reader reads the contenders of one kind in one dialect.
+// Reader reads the contenders of one kind, in one dialect.
 type Reader struct {
-	Data   bool   // it needs the data of the path
+	Data   bool   // the reader needs the data of the path
 	Spoken Spoken // the markers of the recipe's contenders at the path
 	Read   func(context.Context, *session.Session, Parent, recipes.Dialect) ([]recipes.Contender, error)
 }
@@ -68,8 +68,8 @@ func (r Reader) In(ctx context.Context, s *session.Session, p Parent, dialect re
 	return found, err
 }
 
-// InLine reads the contenders among a parent's children whose names have one of
-// the markers, in the order of the line. The first n hold.
+// InLine reads the contenders whose names have one of the markers, in the order of the wait
+// queue. The first n of them hold.
 func (p Parent) InLine(ctx context.Context, s *session.Session, kind recipes.Kind, n int, markers []string) ([]recipes.Contender, error) {
 	l := &Line{Session: s, Path: p.Path, Markers: markers}
 	entries, err := l.Order(ctx, p.Names)
@@ -83,8 +83,7 @@ func (p Parent) InLine(ctx context.Context, s *session.Session, kind recipes.Kin
 	return found, err
 }
 
-// Contenders reads these children, in their order. It leaves out those that do not
-// exist any more.
+// Contenders reads these children, in the given order. It omits those that are deleted.
 func (p Parent) Contenders(ctx context.Context, s *session.Session, kind recipes.Kind, entries []Entry) ([]recipes.Contender, error) {
 	found := make([]recipes.Contender, len(entries))
 	g, ctx := errgroup.WithContext(ctx)
@@ -115,7 +114,7 @@ func (p Parent) Contenders(ctx context.Context, s *session.Session, kind recipes
 	return present, nil
 }
 
-// Contender is what the contract tells of a contender whose znode was read.
+// Contender describes a contender whose znode was read.
 func (e Entry) Contender(kind recipes.Kind, path string, node session.Node) recipes.Contender {
 	data := node.Data
 	if e.Bare() {

@@ -1,183 +1,183 @@
-// Package line is what locks, shared locks, semaphores and elections have in
-// common. Contenders stand in line below a path, in the order of the sequence
-// numbers that ZooKeeper gave their znodes. Each waits for those ahead that block
-// it.
+// Package line implements the wait queue of a path: the order of its contenders, the strategies
+// of waiting, and the decision to grant. Locks, shared locks, semaphores and elections use it.
+// A contender joins by creating an ephemeral sequential znode, its place, and leaves by
+// deleting it. A [Rule], a small pure function, says which contenders ahead block a contender.
 //
-// It owns enrolment, order, the strategies of waiting, the decision that a
-// contender is granted, and giving the place up again. A [Rule], which is a small pure
-// function, says which contenders a contender waits for.
+// # The rule for a grant
 //
-// # Why it is safe
+// A contender is granted when three things are established, in this order:
 //
-// A contender is granted after two reads and a proof. A listing of the line, which has
-// its own znode, shows no contender ahead that blocks it. A read of its znode after that
-// listing finds it there, and owned by this session. Sequence numbers of one
-// parent only grow, so a contender that was not ahead at the listing never will be.
-// The znode is ephemeral. As long as it exists no other contender can be granted, and the
-// leader is proved to keep it until the session is over. The session declares itself lost
-// before that.
+//  1. No contender ahead blocks it. With n permits, fewer than n contenders ahead block it.
+//  2. After that, its own znode exists and belongs to this session.
+//  3. The leader is proved to keep the session for another quarter of its timeout
+//     ([session.Session.BeginHold]).
 //
-// A waiter wakes when the znode it watches goes, and whenever the connection is
-// lost; then it starts again from the listing. It never concludes anything from
-// the event itself, so an event that is late, doubled, or was missed during a
-// reconnect does no harm.
+// Without a handoff, a listing of the path shows the first and a read of the znode shows the
+// second. Both remain true. The sequence numbers of one parent only grow, so no later contender
+// gets ahead. A listing that showed fewer blockers than permits can only be followed by fewer.
+// As long as the znode exists, no later contender that it blocks can be granted. Because the
+// znode is ephemeral, it exists until another client deletes it, which ends the hold and is
+// reported, or the leader expires the session. The session declares itself lost before the
+// leader can do that (package lease). With a handoff, one event shows the first and the second:
+// see "Handoff".
 //
-// With permits, fewer than n blockers stand ahead of whoever is granted, by the
-// same argument: a listing that showed fewer can only be followed by fewer.
+// A waiter concludes nothing from an event, except from a handoff. It wakes when a znode that
+// it watches is changed or deleted, and whenever the connection ends. Then it lists again. So
+// an event that is late, repeated, or missed during a reconnect does no harm.
 //
 // # Why no wake-up is missed
 //
-// A waiter watches as many of its blockers as there are permits, one for a lock.
-// It may be granted when fewer than that are left, so one of those watched must
-// have gone before. One that goes between the listing and the look that arms its
-// watch is found missing by that look. Where the nearest of them may let it go
-// first (Line.Passes), it watches and reads that one, too.
+// A waiter watches as many of its blockers as there are permits, one for a lock. It can be
+// granted only when fewer blockers remain, so at least one of the watched znodes must be
+// deleted first. If a blocker is deleted between the listing and the read that sets its watch,
+// that read does not find it. If the nearest blocker may let the waiter go first (Line.Passes),
+// the waiter also watches and reads that one.
 //
-// # Handoff, and why it is safe
+// # Handoff
 //
-// With the strategy handoff ([recipes.Handoff]) a contender's znode is a
-// [session.BareZnode]. Its name is marker and number alone, so that its successor
-// knows the name without a listing. Only its own session may write to it. A
-// holder releases by one transaction that sets its data and deletes it. The
-// server fires watches operation by operation, so the successor's one-shot watch
-// tells of the change of data, and is used up. A waiter never writes to its own
-// znode, and gives up by deleting it. From the change of data alone the
-// successor concludes that it is next. Why it may:
+// With the strategy [recipes.Handoff], a holder's release wakes its successor, which is granted
+// without another request. A contender's znode is then a [session.BareZnode]. Its name is only
+// the marker and the number, so the successor computes the name without a listing. Only its own
+// session may write to it. A holder releases by one transaction that sets the data and deletes
+// the znode. The server fires watches operation by operation, so the successor's one-shot watch
+// reports the change of data, and is used up. A waiter never writes to its own znode, and gives
+// up by deleting it.
 //
-//   - The contender that it watched, T, is the nearest one ahead: that with the number
-//     before its own, or, when that is not there, the nearest in a listing. What
-//     is missing below its own number stays missing, for numbers grow. A look at
-//     T, made with the watch, shows a bare znode (by its data) that has never been
-//     written (by its version).
-//   - Only T's session has written to it. T's ACL leaves writing to one digest user,
-//     which is the same for all sessions that may change the line (see "The ACL of a
-//     line"). And a session of this library writes to a bare znode only to release it: its
-//     own place, when it held (and not in place of an older one of the same name: see
-//     "Names that come back"). So no contender was ahead of T, none is between T and
-//     the successor, and T is gone.
-//   - The successor's znode was there when T released. It watches that too, in the
-//     same exchange and before T. A server tells a session of changes in their
-//     order, so a deletion by another client before T's release would have been
-//     told before. Otherwise the next in line, which saw the deletion, and the
-//     waiter would both take T's release for theirs.
+// From the change of data alone, the successor concludes that its predecessor T held and has
+// released. It may, for these reasons:
 //
-// In all other cases the waiter looks again, by the plain recipe:
+//   - T is the nearest contender ahead: the znode with the number before the successor's, or,
+//     if that does not exist, the nearest one in a listing. A smaller number that is missing
+//     stays missing, because numbers grow. The read that set the watch on T shows a bare znode
+//     (by its data) that was never written (by its version).
+//   - Only T's session has written to T. T's ACL allows only one digest user to write, which is
+//     the same for all sessions that may change the wait queue (see "The ACL of a wait queue").
+//     A session of this library writes to a bare znode only to release it: its own place, while
+//     it holds, and not an older place of the same name (see "Names that are used again"). So
+//     no contender was ahead of T, none is between T and the successor, and T is deleted.
+//   - The successor's znode existed when T released. The successor watches its own znode too,
+//     in the same exchange and before T. A server reports changes to a session in order. So if
+//     another client had deleted the successor's znode before T's release, that deletion would
+//     have been reported first. Without this watch, two contenders could accept the same
+//     release: the waiter, and the next one, which has noticed that the waiter's znode is
+//     deleted.
 //
-//   - T is not there, or was deleted without a change: it died, gave up, or another
-//     client deleted it.
-//   - T is not a bare znode of this kind, but another library's or another strategy's.
-//   - The successor's znode is gone.
-//   - The connection was lost. Events may have been missed. The server's answer to a
-//     watch that is set again does not tell a release from another change, so that
-//     is never asked, and T is read anew.
+// In all other cases the waiter lists again, as without a handoff:
 //
-// The events of other servers of an ensemble come in the same order, for a server
-// applies all changes in one order. If the successor's session expires between the
-// two, its znode is deleted.
+//   - T does not exist, or was deleted without a change. It died, gave up, or another client
+//     deleted it.
+//   - T is not such a bare znode. It belongs to another library or another strategy.
+//   - The successor's own znode is deleted.
+//   - The connection has ended. Events may have been missed. If the watch were set again, the
+//     server's answer would not distinguish a release from another change. So the waiter reads
+//     T again instead.
 //
-// Where numbers have come to an end (Entry.Exhausted), and where the session has no
-// identity or the server does not take it, a contender stands in line by the protected
-// creation instead.
+// All servers of an ensemble apply changes in one order, so it does not matter which of them
+// reports an event. If the successor's session expires before T's release, its znode is
+// deleted.
 //
-// # The ACL of a line
+// A contender uses a protected znode instead if the numbers are exhausted (Entry.Exhausted), if
+// the session has no identity, or if the server refuses the identity.
 //
-// The ACL is against accidents: without it any client that sets a contender's data would
-// release the lock by mistake. (Assumed: nobody uses the server's superuser, or a server
-// that skips ACLs, for that.) It is not against malice. A client that may delete
-// contenders can break the lock anyway. So the identity needs no secret of one session.
-// It is published, or derived from credentials where those decide who may delete
+// # The ACL of a wait queue
+//
+// The ACL prevents accidents: without it, any client that sets a contender's data would release
+// the lock by mistake. (Assumption: no client does that as the server's superuser or on a
+// server that skips ACLs.) It does not protect against malice, because a client that may delete
+// contenders can break the lock anyway. So the identity needs no secret per session. It is
+// published, or derived from credentials if those decide which clients may delete
 // (session.identity).
 //
-// One list for all contenders has a second reason. A server numbers the lists of its
-// znodes, and forgets a list with the last znode that has it. A list that is created while
-// a snapshot is written can be missing in the snapshot, and some servers cannot start from
-// that (ZOOKEEPER-4846). So the path of the line gets the same list when this library
-// creates it. The list is in use before the first contender comes, and after the last has
-// left.
+// There is a second reason for one ACL for all contenders. A server numbers the ACLs of its
+// znodes, and forgets an ACL when the last znode with it is deleted. An ACL that is created
+// while the server writes a snapshot can be missing from the snapshot, and some servers cannot
+// start from that (ZOOKEEPER-4846). So the path of the wait queue gets the same ACL when this
+// library creates it. The ACL is then in use before the first contender joins and after the
+// last one leaves.
 //
-// No construction without an ACL was found that costs no request. The successor goes by
-// one event, which has no data and no author. Another kind of event needs another znode,
-// and its creation below the path would take a number.
+// No construction without an ACL was found that costs no request. The successor decides by one
+// event, which has no data and no author. Another kind of event needs another znode, and
+// creating that below the path would use a number.
 //
-// Versions before gave each session an identity of its own. Both stand in one line. Each
-// refuses the writes of the other, and believes its release.
+// Earlier versions gave each session an identity of its own. Contenders of both versions may
+// wait in one queue. Each is protected against writes of the other, and accepts its release.
 //
-// # Names that come back
+// # Names that are used again
 //
-// Bare znodes' names are given again when the parent is removed and made again, as an
-// empty container is. So a bare znode is known by its czxid. A listing counts only
-// with a parent that is older than the znode. Deletions look first. A session
-// releases by handoff only its latest one of that name. A guarded write checks a
-// second znode whose existence shows that the parent is the same (see
-// bareGuard.check).
+// If the parent is deleted and created again, as an empty container is, the names of bare
+// znodes are used again. So a bare znode is identified by its czxid. A listing is valid only if
+// the parent was created before the znode. A deletion reads the znode first. A session releases
+// by handoff only its latest znode of a name. A guarded write checks a second znode, whose
+// existence proves that the parent is the same (see bareGuard.check).
 //
-// Nothing in a release can be checked against the czxid, and the server allows it to every
-// session. If it met the znode of another contender, one that waits, then the successor of
-// that one would be granted beside the holder. So a session sends it only while a watch
-// of its connection shows that the name is still its own: that for the deletion of the
-// znode, which each waiter sets, or that on the parent, set with the first look at it.
-// Where neither is set, or it has fired, the session looks at the znode first.
+// A release cannot compare the czxid, and the server accepts it from every session of the
+// identity. If it hit the znode of another contender that waits, the successor of that
+// contender would be granted beside the holder. So a session sends it only while a watch on its
+// connection shows that the name still belongs to its own znode. That is the watch for the
+// deletion of the znode, which each waiter sets, or the watch on the parent, which the first
+// read of the parent sets. If neither is set, or it has fired, the session reads the znode
+// first.
 //
-// What is left is a release on its way: from the last that the server has told, until the
-// leader handles it. In that time another client would have to delete the holder's znode,
-// all others and the path, and contenders would have to join the new line up to the
-// holder's number, two more after the first. That client has broken the lock by then. The
-// time is at most the session timeout, for later the leader has expired the session; where
-// the network and the servers work it is a round trip. A znode for each contender, below a
-// directory of the line, would close the gap by a check. It would cost a second creation
-// and deletion in each turn.
+// A release in flight remains: from the last event that the server has reported until the
+// leader handles the release. In that time another client would have to delete the holder's
+// znode, all others and the path. Then contenders would have to join the new queue up to the
+// holder's number, and two more after the first. That client has broken the lock by then. The
+// time is at most the session timeout, because the leader expires the session after that. While
+// network and servers work it is a round trip. A znode for each contender, below a directory of
+// the wait queue, would close the gap by a check, and cost a second creation and deletion for
+// each grant.
 //
-// A deletion on its way that meets another's bare znode is for that one a deletion by another
-// client, of which it is told.
+// If a deletion in flight hits another contender's bare znode, that contender handles it as a
+// deletion by another client, and is notified.
 //
-// A model of all this is explored exhaustively for three contenders and up to two
-// faults (handoff_model_test.go; the same functions decide in it, handoff_step.go).
-// It finds a mistake that is planted in any of the guards above.
+// A model of all this is explored exhaustively for three contenders and up to two faults
+// (handoff_model_test.go). It calls the same functions to decide (handoff_step.go), and finds a
+// mistake planted in any of the guards above.
 //
-// A release that fails half-way does not exist: it is a transaction. Whether one
-// whose reply was lost has happened is seen from the znode.
+// A release is a transaction, so it cannot happen in part. If its reply is lost, the znode
+// shows whether it has happened.
 //
 // # A server that lags
 //
-// A follower that was cut off reports late what has happened, and may report a release that
-// was meant for a session which has expired since. Another client holds by then, with a
-// larger token. So a grant needs more than the event: the leader must be proved to keep the
-// session, and with it the contender's znode ([session.Session.BeginHold]). This holds for
-// each contender, whether it has waited or not, and for each way to be granted: by a
-// release, by a listing, by a claim, by resuming. In a busy line the session's own requests
-// are the proof, and nothing is sent between the event and the grant.
+// A follower that was cut off reports changes late. It may report a release that was meant for
+// a session which has expired since. By then another client holds, with a larger token. So an
+// event is not enough for a grant: BeginHold must also succeed. This applies to each contender,
+// whether or not it has waited, and to each way to be granted: by a release, a listing, a claim
+// or a resume. In a busy wait queue, the session's own requests are the proof, and nothing is
+// sent between the event and the grant.
 //
 // # Third-party contenders
 //
-// A third-party contender is one with which this line shares no wait queue: of another
-// library, or of another recipe of this one. The table is peers. A contender that lists the
-// line looks for them (see Line.foreign), and fails with ErrForeign if it finds one. Listings come after its znode was created, so
-// it finds each contender that came before it. By handoff, too: numbers are the parent's,
-// so the first of ours behind a third-party contender finds its number missing, lists, and
-// leaves without a release. So does the next.
+// A third-party contender is one with which this wait queue shares no order: it belongs to
+// another library, or to another recipe of this one. The table is peers. A contender that lists
+// the path checks for them (see Line.Foreign), and fails with ErrForeign if it finds one. The
+// listing comes after the creation of its own znode, so it finds each third-party contender
+// that joined earlier. That also works by handoff. Numbers are the parent's, so the first
+// contender behind a third-party contender does not find the number before its own. It lists,
+// and leaves without a release. So does the next.
 //
-// A third-party contender that joins later does not look for ours, and nothing that ours
-// could do keeps it out. Only a compatibility mode does. By predecessor and herd a waiter
-// finds it in the listing with which it is next. Where a handoff passes the turn on, nothing
-// is listed. Then the holder finds it: while a hold lasts, the path's record is read a tenth
-// of the timeout apart, and the line is listed if children were created since the last
-// listing without a third-party contender (see Line.Inspected). If two listings in a row
-// find the same one, the hold ends with ErrForeign. Its release deletes the znode without a handoff, so the next one lists.
+// A third-party contender that joins later does not check for ours, and only a compatibility
+// mode can keep it out. With the strategies predecessor and herd, a waiter finds it in the
+// listing that would grant. A handoff lists nothing, so then the holder finds it. While a grant
+// is held, the path's record is read every tenth of the timeout. The path is listed if children
+// were created since the last listing without a third-party contender (see Line.Inspected). If
+// two listings in a row find the same one, the hold ends with ErrForeign. Its release deletes
+// the znode without a handoff, so the successor lists.
 //
-// The leases of Curator's semaphore are below the path, and take no numbers of it. A
-// contender finds them by the directory, where it lists.
+// The leases of Curator's semaphore are below the path and use none of its numbers. A contender
+// that lists finds them by the directory.
 //
-// Semaphores in the dialects of other libraries wait at another path than theirs. They list
-// theirs before they make anything there, and once more when they wait for the lock. kazoo's
-// leases are children of the path itself, so there each count of them is a check, too.
-// For Curator's, one that joins while a contender waits is not found.
+// In a compatibility mode, a semaphore's contenders wait at another path than the semaphore's.
+// They list the semaphore's path before they create anything, and again after they have joined
+// the wait queue for the lock. kazoo's leases are children of the path itself, so there each
+// count of them is also a check. With Curator's names, a third-party contender that joins
+// during the wait is not found.
 //
-// In a dialect the znode has the library's marker, and the contender waits by the
-// plain recipe, which is that of the library.
+// In a compatibility mode, the znode has the library's marker, and the contender waits without
+// a handoff, as that library does.
 //
 // # Divergence from the source text
 //
-// The text waits with exists(). Here it is getData(): exists() on a node that
-// has just gone leaves a watch at the server for a creation that will never
-// come.
+// The text waits with exists(). This package waits with getData(): if the znode was just
+// deleted, exists() leaves a watch at the server for a creation that never comes.
 package line

@@ -8,19 +8,17 @@ import (
 	"strings"
 )
 
-// Entry is a contender as the name of its znode tells it.
+// Entry is a contender, parsed from the name of its znode.
 type Entry struct {
 	Name     string
 	Sequence int32
 	Kind     string // the marker before the number: "lock-", "read-", "write-"
 }
 
-// Parse picks the contenders out of the names of a parent's children. A
-// contender's name ends with one of the markers and a sequence number, and the
-// marker starts the name or follows a hyphen: lock-0000000001,
-// _c_<guid>-lock-0000000001. A marker that begins with two underscores may follow
-// anything, as in kazoo's <guid>__lock__0000000001. All other names are somebody
-// else's and are ignored.
+// Parse returns the contenders among the names of a parent's children. A contender's name ends
+// with one of the markers and a sequence number. The marker starts the name or follows a
+// hyphen: lock-0000000001, _c_<guid>-lock-0000000001. A marker that begins with two underscores
+// may follow anything, as in kazoo's <guid>__lock__0000000001. All other names are ignored.
 func Parse(names []string, markers ...string) []Entry {
 	entries := make([]Entry, 0, len(names))
 	for _, name := range names {
@@ -34,9 +32,8 @@ func Parse(names []string, markers ...string) []Entry {
 	return entries
 }
 
-// parse returns the sequence number of a contender's name. Numbers past 2^31
-// have wrapped and are printed with a sign, so that after the marker lock- comes
-// -2147483648.
+// parse returns the sequence number of a contender's name. Numbers of 2^31 and above have
+// wrapped and are printed with a sign: lock--2147483648.
 func parse(name, marker string) (int32, bool) {
 	at := strings.LastIndex(name, marker)
 	if at < 0 || at > 0 && name[at-1] != '-' && !strings.HasPrefix(marker, "__") {
@@ -50,19 +47,17 @@ func parse(name, marker string) (int32, bool) {
 	return int32(n), err == nil
 }
 
-// Before reports whether sequence number a was given before b. The numbers wrap
-// from 2147483647 to -2147483648, so they are compared as serial numbers (RFC
-// 1982): right as long as the line spans fewer than 2^31 of them.
+// Before reports whether sequence number a was assigned before b. Numbers wrap from 2147483647
+// to -2147483648, so they are compared as serial numbers (RFC 1982). That is correct as long as
+// the wait queue spans fewer than 2^31 numbers.
 func Before(a, b int32) bool { return a-b < 0 }
 
-// Exhausted reports whether the numbers of the contender's parent have come to an
-// end. From 2147483647 on ZooKeeper (3.8.0 among others) does not count any more.
-// It gives that number to everybody. A znode that is created while the creation
-// before it is under way gets one that follows, which is negative.
+// Exhausted reports whether the parent has no more numbers. ZooKeeper (3.8.0 and others) stops
+// counting at 2147483647 and assigns that number to every later znode. A znode that is created
+// while an earlier creation is in progress can get the next number, which is negative.
 func (e Entry) Exhausted() bool { return e.Sequence == math.MaxInt32 || e.Sequence < 0 }
 
-// Sort puts entries in the order of their sequence numbers, and those with the
-// same number in any order.
+// Sort sorts entries by sequence number, and entries of the same number by name.
 func Sort(entries []Entry) {
 	slices.SortFunc(entries, func(a, b Entry) int {
 		switch {
@@ -75,9 +70,9 @@ func Sort(entries []Entry) {
 	})
 }
 
-// bareName is the name that ZooKeeper gives to a bare znode.
+// bareName is the name of the contender's bare znode.
 func (e Entry) bareName() string { return fmt.Sprintf("%s%010d", e.Kind, e.Sequence) }
 
-// Bare reports whether the contender's name is its marker and number only, as
-// those of bare znodes are.
+// Bare reports whether the contender's name is that of a bare znode: its marker and number
+// only.
 func (e Entry) Bare() bool { return e.Name == e.bareName() }

@@ -23,9 +23,9 @@ func TestParseIgnoresWhatIsNotAContender(t *testing.T) {
 		"_c_", "_c_short", "block-0000000001", "_c_guid-block-0000000001", "read-0000000001", "lock-0000000001-x",
 		"lock--00000001",
 	}
-	// More than ten digits are read, as a number.
+	// More than ten digits are parsed as a number.
 	if got := line.Parse(foreign, "lock-"); !slices.Equal(names(got), []string{"lock-00000000012"}) {
-		t.Errorf("took %q for contenders", names(got))
+		t.Errorf("parsed %q as contenders", names(got))
 	}
 }
 
@@ -50,7 +50,7 @@ func TestParseReadsTheNamesOfOtherLibraries(t *testing.T) {
 	}
 }
 
-// ZOOKEEPER-2931, 3162: the GUID or session id in front decided.
+// ZOOKEEPER-2931, 3162: the GUID or session id at the start of the name decided.
 func TestOrderIsBySequenceAndNotByName(t *testing.T) {
 	entries := line.Parse([]string{"_c_a-lock-0000000012", "_c_z-lock-0000000009", "lock-0000000011", "_c_m-lock-0000000010"}, "lock-")
 	line.Sort(entries)
@@ -60,8 +60,7 @@ func TestOrderIsBySequenceAndNotByName(t *testing.T) {
 	}
 }
 
-// ZOOKEEPER-4372, kazoo#730: numbers wrap, and string comparison crowned
-// newcomers.
+// ZOOKEEPER-4372, kazoo#730: numbers wrap, and string comparison put new contenders first.
 func TestOrderSurvivesTheWrap(t *testing.T) {
 	entries := line.Parse([]string{"lock--2147483647", "lock-2147483647", "lock--2147483648", "lock-2147483646"}, "lock-")
 	line.Sort(entries)
@@ -71,9 +70,9 @@ func TestOrderSurvivesTheWrap(t *testing.T) {
 	}
 }
 
-// Only the znodes of contenders that have the same number, or one behind the last, are read
-// for their order. This line has no session to read them in.
-func TestNumbersTellTheOrder(t *testing.T) {
+// Order reads znodes only for contenders that have the same number or exhausted ones. This
+// Line has no session to read with.
+func TestNumbersDetermineTheOrder(t *testing.T) {
 	l := line.Line{Markers: []string{"lock-"}}
 	for _, want := range [][]string{
 		{"lock-2147483645", "lock-2147483646", "lock-2147483647"},
@@ -85,7 +84,7 @@ func TestNumbersTellTheOrder(t *testing.T) {
 	}
 }
 
-func TestBeforeIsTheOrderOfNumberingFromAnywhere(t *testing.T) {
+func TestBeforeIsTheOrderOfNumbersFromAnyStart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := rapid.Int32().Draw(t, "start")
 		step := rapid.Int32Range(1, math.MaxInt32).Draw(t, "step")

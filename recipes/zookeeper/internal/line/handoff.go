@@ -10,22 +10,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// hands reports whether the line can be handed on: whether a release of the
-// predecessor, and nothing but that, means that it is the next one's turn.
+// hands reports whether grants can pass by handoff: whether a release of the predecessor alone
+// means that its successor is next.
 func (l *Line) hands() bool {
 	return l.Strategy == recipes.Handoff && len(l.Markers) == 1 && l.Permits <= 1 &&
 		l.Passes == nil && l.Asked == nil && l.Session.CreatesBare()
 }
 
-// enterByHandoff is Enter with the strategy handoff.
+// enterByHandoff is Enter with the strategy Handoff.
 func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 	marker := l.Markers[0]
 	busy := l.Busy.at(l.Path)
 	parent := l.Session.EnsureLine
 	if l.semaphore() {
-		parent = l.Session.Ensure // its contenders write to the path, by other strategies too
+		parent = l.Session.Ensure // contenders write to a semaphore's path with other strategies too
 	}
-	bare, siblings, err := l.Session.CreateBareIn(ctx, l.Path, marker, o.Data, !busy || o.Try, parent)
+	bare, siblings, err := l.Session.CreateBare(ctx, l.Path, marker, o.Data, !busy || o.Try, parent)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 	return l.stayByHandoff(ctx, w, o, siblings)
 }
 
-// stayByHandoff waits for the contender's turn. siblings is waiter.wait's.
+// stayByHandoff waits until the contender is granted. siblings is explained at waiter.wait.
 func (l *Line) stayByHandoff(ctx context.Context, w *waiter, o Options, siblings int) (*Hold, error) {
 	bare := w.bare
 	hold, err := w.wait(ctx, o, siblings)
@@ -51,15 +51,15 @@ func (l *Line) stayByHandoff(ctx context.Context, w *waiter, o Options, siblings
 		return hold, nil
 	}
 	if errors.Is(err, recipes.ErrRemoved) {
-		l.Session.ForgetBare(bare) // there is nothing to leave, and another may have the name
+		l.Session.ForgetBare(bare) // there is nothing to delete, and another znode may have the name
 		return nil, err
 	}
 	return nil, l.afterLeaving(ctx, l.Session.DeleteBare(bare), err)
 }
 
-// giveUpBare deletes a znode that cannot be used as a place in line. Its name may be
-// given again before the parent is removed, and does not tell which contenders stand
-// ahead. It waits for the deletion, so that the contender does not meet itself.
+// giveUpBare deletes a znode that cannot be used as a place. Its name may be used again while
+// the parent exists, and does not show which contenders are ahead. giveUpBare waits for the
+// deletion, so that the contender's next znode does not find this one.
 func (l *Line) giveUpBare(ctx context.Context, bare session.BareZnode) error {
 	select {
 	case <-l.Session.DeleteBare(bare):
@@ -69,7 +69,7 @@ func (l *Line) giveUpBare(ctx context.Context, bare session.BareZnode) error {
 	}
 }
 
-// waiter is a contender that waits by handoff.
+// waiter is a contender that waits with the strategy Handoff.
 type waiter struct {
 	line *Line
 	bare session.BareZnode
@@ -87,12 +87,13 @@ func (w *waiter) entry() (Entry, error) {
 	return entries[0], nil
 }
 
-// few is a number of znodes that are listed as soon as asked for one by one.
+// few is the largest number of siblings for which one listing costs less than asking for one
+// predecessor after the other.
 const few = 8
 
-// wait waits until the contender is granted. It looks for the predecessor where the
-// number says, unless the line is known to be short. If that fails it lists the
-// line. siblings is the number of other children of the line's path, or negative.
+// wait waits until the contender is granted. Unless the wait queue is known to be short, it
+// first watches the znode with the number before its own. If that fails, it lists the path.
+// siblings is the number of other children of the path, or negative if unknown.
 func (w *waiter) wait(ctx context.Context, o Options, siblings int) (*Hold, error) {
 	l := w.line
 	joined := func(position int) {
@@ -107,7 +108,7 @@ func (w *waiter) wait(ctx context.Context, o Options, siblings int) (*Hold, erro
 		return w.granted(ctx)
 	}
 	waited := w.resumed
-	predecessor, position := w.before(), recipes.UnknownPosition
+	predecessor, position := Entry{Sequence: w.me.Sequence - 1, Kind: w.me.Kind}.bareName(), recipes.UnknownPosition
 	if o.Try || 0 < siblings && siblings <= few {
 		predecessor = ""
 	}
@@ -117,7 +118,7 @@ func (w *waiter) wait(ctx context.Context, o Options, siblings int) (*Hold, erro
 			return nil, err
 		}
 		if predecessor == "" {
-			predecessors, err := w.look(ctx)
+			predecessors, err := w.list(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -142,7 +143,7 @@ func (w *waiter) wait(ctx context.Context, o Options, siblings int) (*Hold, erro
 			l.Busy.note(l.Path, true)
 			return w.granted(ctx)
 		case next == reconnected:
-			// Who stood ahead may well stand there still.
+			// The contenders ahead may still exist.
 			waited = true
 		default:
 			l.Session.CountFallback()
@@ -152,7 +153,7 @@ func (w *waiter) wait(ctx context.Context, o Options, siblings int) (*Hold, erro
 	}
 }
 
-// await watches the predecessor and waits until something happens to it.
+// await watches the predecessor and returns what has happened to it.
 func (w *waiter) await(ctx context.Context, predecessor string, disconnected <-chan struct{}, watching func()) (outcome, error) {
 	s := w.line.Session
 	node, watch, own, err := s.Predecessor(ctx, w.bare, gopath.Join(w.line.Path, predecessor))
@@ -164,7 +165,10 @@ func (w *waiter) await(ctx context.Context, predecessor string, disconnected <-c
 	}
 	watching()
 	s.PrepareProof()
-	woke := wake{predecessor: w.sight(predecessor, node), mine: w.bare.Stat.Czxid}
+	_, bare := session.BareData(node.Data)
+	entries := Parse([]string{predecessor}, w.line.Markers...)
+	bare = bare && len(entries) == 1 && entries[0].Bare()
+	woke := wake{predecessor: sight{bare, node.Stat.Version, node.Stat.Czxid}, mine: w.bare.Stat.Czxid}
 	select {
 	case <-watch.Fired():
 		woke.why, woke.changed = predecessorFired, watch.Changed()
@@ -177,29 +181,12 @@ func (w *waiter) await(ctx context.Context, predecessor string, disconnected <-c
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	woke.gone = session.Happened(own.Fired()) // told before, and yet not chosen
+	woke.gone = session.Happened(own.Fired()) // this event may have come first and not been selected
 	return woke.outcome(), nil
 }
 
-// sight is what the read that set the watch showed of the predecessor.
-func (w *waiter) sight(predecessor string, node session.Node) sight {
-	_, bare := session.BareData(node.Data)
-	return sight{bare: bare && w.isBare(predecessor), version: node.Stat.Version, czxid: node.Stat.Czxid}
-}
-
-// isBare reports whether a contender's name is marker and number only.
-func (w *waiter) isBare(name string) bool {
-	entries := Parse([]string{name}, w.line.Markers...)
-	return len(entries) == 1 && entries[0].Bare()
-}
-
-// before is the name of the znode with the number before one's own.
-func (w *waiter) before() string {
-	return Entry{Sequence: w.me.Sequence - 1, Kind: w.me.Kind}.bareName()
-}
-
-// look lists the line and returns who is ahead.
-func (w *waiter) look(ctx context.Context) (predecessors []Entry, err error) {
+// list lists the path and returns the contenders ahead.
+func (w *waiter) list(ctx context.Context) (predecessors []Entry, err error) {
 	l := w.line
 	names, parent, err := l.Session.List(ctx, l.Path)
 	if errors.Is(err, recipes.ErrNoNode) {
@@ -208,7 +195,7 @@ func (w *waiter) look(ctx context.Context) (predecessors []Entry, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.foreign(ctx, names); err != nil {
+	if err := l.Foreign(ctx, names); err != nil {
 		return nil, err
 	}
 	l.Busy.clean(l.kindAt(), names, parent)
@@ -225,12 +212,12 @@ func (w *waiter) look(ctx context.Context) (predecessors []Entry, err error) {
 }
 
 func (w *waiter) removed() error {
-	return fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, w.bare.Path)
+	return fmt.Errorf("waiting for the grant: %w: %s", recipes.ErrRemoved, w.bare.Path)
 }
 
-// granted is the contender's turn. Nothing is read: what led here shows that its znode
-// was made, by this session, and was there when no contender stood ahead. BeginHold
-// proves that the leader has not deleted it since with the session.
+// granted begins the hold, without a read: the waiter has concluded that its znode was created
+// by this session and existed when no contender was ahead. BeginHold proves that the leader has
+// not deleted it with the session since.
 func (w *waiter) granted(ctx context.Context) (*Hold, error) {
 	if err := w.line.Session.BeginHold(ctx); err != nil {
 		return nil, err

@@ -13,34 +13,33 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// This file is a model of handoff, explored exhaustively: three contenders, a
-// bounded number of faults, and every order of what clients, servers and the
-// network can do. What a waiter concludes is not modelled: the model calls the
-// functions of handoff_step.go, as the code does.
+// This file is a model of handoff, explored exhaustively: three contenders, a limited number of
+// faults, and every order of what clients, servers and the network can do. It does not model
+// what a waiter concludes: like the product, it calls the functions of handoff_step.go.
 //
 // Modelled:
 //
 //   - a leader, and a follower that applies the leader's transactions late;
-//   - for each session its server, its connection with the messages in flight, its
-//     watches, and an expiry of which the client learns late;
-//   - creation with or without a look at the parent, the guess of the
-//     predecessor's name, listings, both watches, release, and giving up;
+//   - for each session its server, its connection with the messages in flight, its watches, and
+//     an expiry that the client learns late;
+//   - creation with or without a read of the parent, the computed name of the predecessor,
+//     listings, both watches, release, and giving up;
 //   - a connection that is lost before or after a commit, or before the reply;
 //   - a place that another client deletes;
-//   - the parent removed and made again, so that names come back;
+//   - the parent deleted and created again, so that names are used again;
 //   - a contender of another library, whose data change.
 //
 // Not modelled:
 //
-//   - the session's own clock, whose promise is in package session;
+//   - the session's own deadline, which package lease argues;
 //   - a request that a server forwards after its client has connected elsewhere;
-//   - numbers that have come to an end;
-//   - a session with several contenders, and more than one line;
-//   - a deletion that is under way when its name is given again: to the contender that
-//     has the name it is a deletion by another client.
+//   - exhausted numbers;
+//   - a session with several contenders, and several wait queues;
+//   - a deletion in flight when its name is used again: the contender that has the name handles
+//     it as a deletion by another client.
 //
-// Assumed, as the package comment says: where the parent is made again, the releases of
-// before have arrived, or their senders have been told.
+// Assumed, as in the package comment: when the parent is created again, earlier releases have
+// arrived, or their senders were notified.
 
 const (
 	contenders = 3
@@ -50,7 +49,7 @@ const (
 	follower   = 1
 )
 
-// mnode is a znode below the line's path.
+// mnode is a znode below the path of the wait queue.
 type mnode struct {
 	there   bool
 	number  int8
@@ -58,7 +57,7 @@ type mnode struct {
 	version int8
 }
 
-// mserver is what a server has applied.
+// mserver is the state that a server has applied.
 type mserver struct {
 	parent  int8 // its czxid; 0 if it does not exist
 	changed int8 // its pzxid
@@ -70,11 +69,11 @@ type mserver struct {
 type mkind int8
 
 const (
-	txnCreate   mkind = iota + 1 // who
-	txnRelease                   // who: set and deleted
-	txnDelete                    // who
-	txnSet                       // who
-	txnUnparent                  // the parent is removed
+	txnCreate   mkind = iota + 1 // of who's place
+	txnRelease                   // who's place is set and deleted
+	txnDelete                    // of who's place
+	txnSet                       // of who's data
+	txnUnparent                  // the parent is deleted
 )
 
 type mtxn struct {
@@ -83,27 +82,27 @@ type mtxn struct {
 	zxid int8
 }
 
-// mphase is what a contender does.
+// mphase is the next step of a contender.
 type mphase int8
 
 const (
 	phaseStart    mphase = iota
 	phaseCreate          // the creation is sent; served next
 	phaseCreated         // committed; answered when the session's server has applied it
-	phaseParent          // the look at the parent, sent with the creation
-	phaseFind            // was its creation carried out?
-	phaseList            // to be listed
-	phaseOwn             // the watch on its own place is to be set
-	phaseAhead           // the watch on its predecessor is to be set
+	phaseParent          // the read of the parent, sent with the creation
+	phaseFind            // search after a lost reply to the creation
+	phaseList            // list the path
+	phaseOwn             // set the watch on its own place
+	phaseAhead           // set the watch on its predecessor
 	phaseWait            // both are set
-	phaseSync            // its predecessor has released; the server is to catch up
-	phaseLook            // first in a listing after a wait; its place to be read behind a sync
+	phaseSync            // its predecessor has released; wait until the server has caught up
+	phaseLook            // first in a listing after a wait; read its place after a sync
 	phaseHold            //
 	phaseRelease         // sent; served next
 	phaseReleased        // committed; to be answered
-	phaseUnsure          // was its release carried out?
-	phaseLeave           // gives up: to be deleted
-	phaseEnd             // it has left, or was told that its place is gone
+	phaseUnsure          // read after a lost reply to the release
+	phaseLeave           // gives up: delete its place
+	phaseEnd             // it has left, or knows that its place is deleted
 )
 
 type mmessage int8
@@ -122,37 +121,37 @@ const inbox = 4
 type mclient struct {
 	phase     mphase
 	connected bool
-	expired   bool // by the leader; the client may not know
+	expired   bool // by the leader; the client may not know yet
 	server    int8
-	seen      int8 // the latest transaction that a server told it of
+	seen      int8 // the latest transaction that a server has reported to it
 
-	// Its place, as the reply to the creation told it.
+	// Its place, as in the reply to the creation.
 	number, czxid int8
 
-	// A reply on its way is decided where the server makes it, and told by the
-	// phase that follows it.
+	// A reply is determined when the server sends it. The phase that follows represents it.
 	next   mphase
-	target int8 // the number of the predecessor; -1: to be listed
+	target int8 // the number of the predecessor; -1: list the path
 	sight  sightKey
 	in     [inbox]mmessage
 	fired  [2]bool // the watches, as the client knows them: predecessor, own
-	change bool    // what the first of them told
+	change bool    // the first of them has reported a change of data
 	lost   bool    // the connection on which they were set
 
 	// The server's watches.
 	watchOwn    bool
 	watchParent bool
-	ahead       int8 // a number; -1 is none
+	ahead       int8 // a number; -1: no watch
 
-	// Whether a release may be sent without a look: a watch of this connection would have
-	// told that the place is gone. And what the server had applied when it was sent.
+	// Whether a release may be sent without a read: a watch of this connection would have
+	// reported that the place is deleted. And what the server had applied when the release was
+	// sent.
 	stands bool
 	sent   int8
 
-	waited bool // an event or a lost connection has made it look again
+	waited bool // an event or a lost connection has made it read again
 
-	// Ghosts: what no contender can see. Its place was there and first, at a moment
-	// in the leader's order. Its place was there when the leader was last asked.
+	// Ghost variables, which no contender can see. At one moment in the leader's order, its
+	// place existed and was first. Its place existed at the last sync with the leader.
 	first, stood bool
 }
 
@@ -162,14 +161,14 @@ type sightKey struct {
 	czxid   int8
 }
 
-// mstate is a state of the world. It is comparable: equal states are one.
+// mstate is a state of the whole system. It is comparable.
 type mstate struct {
 	servers [2]mserver
-	pending [12]mtxn // that the follower has not applied
+	pending [12]mtxn // not applied by the follower yet
 	clients [contenders]mclient
 
 	faults  int8 // that may still happen
-	foreign int8 // 0 may come, 1 stands, 2 has gone
+	foreign int8 // the third-party contender: 0 may join, 1 exists, 2 has left
 }
 
 func (s *mstate) pendings() int {
@@ -180,27 +179,27 @@ func (s *mstate) pendings() int {
 	return n
 }
 
-// violation is what the model must never reach.
+// violation is a state that the model must never reach.
 type violation string
 
 func violate(format string, args ...any) { panic(violation(fmt.Sprintf(format, args...))) }
 
-// model is what is explored. What a waiter concludes is a field so that a test
-// can plant a mistake in it.
+// model is the model to explore. A waiter's conclusions are fields, so that a test can plant a
+// mistake in them.
 type model struct {
 	outcome func(wake) outcome
 	ahead   func(name string, czxid int64, entries []Entry, parent int64) ([]Entry, bool)
-	// siblings is how many others stand there beside a new place.
+	// siblings returns the number of other children beside a new place.
 	siblings func(parent, place session.Stat) int
-	resumes  func(outcome) bool // whether the waiter waits for the same one again
+	resumes  func(outcome) bool // whether the waiter waits for the same predecessor again
 
-	// Planted mistakes outside of the conclusions: a lost connection wakes nobody,
-	// the waiter's own place is not watched, and the leader is not asked.
+	// Planted mistakes outside of the conclusions: a lost connection wakes no waiter, the
+	// waiter's own place is not watched, and the leader is not asked.
 	deaf, careless, hasty bool
-	blind                 bool // a holder releases without a look, whatever it knows
+	blind                 bool // a holder always releases without a read
 
 	seed    maphash.Seed
-	visited map[uint64]bool // true while on the way
+	visited map[uint64]bool // true while on the current path
 	ends    int
 }
 
@@ -223,8 +222,8 @@ func start(faults int8) mstate {
 	return s
 }
 
-// explore visits every state that can follow s, and returns the way to the first
-// violation, or nil.
+// explore visits every state that can follow s. It returns the path to the first violation, or
+// nil.
 func (m *model) explore(s mstate) (trace []string, broken violation) {
 	defer func() {
 		if v, ok := recover().(violation); ok {
@@ -235,7 +234,7 @@ func (m *model) explore(s mstate) (trace []string, broken violation) {
 	key := maphash.Comparable(m.seed, s)
 	if onWay, known := m.visited[key]; known {
 		if onWay {
-			violate("a circle: it goes on for ever without an event")
+			violate("a loop: it continues forever without an event")
 		}
 		return nil, ""
 	}
@@ -269,16 +268,16 @@ func (m *model) take(step mstep, s mstate) (trace []string, broken violation) {
 	return m.explore(s)
 }
 
-// mstep is something that can happen.
+// mstep is a step that can happen.
 type mstep struct {
-	who   int // -1 is nobody in particular
+	who   int // -1: no contender
 	what  string
 	fault bool
 	do    func(*mstate)
 }
 
-// normalize gives states that cannot be told apart the same form: what nothing
-// will look at is forgotten, and transactions are numbered by their order alone.
+// normalize gives equivalent states the same form: it clears what no later step reads, and
+// numbers transactions by their order.
 func (s *mstate) normalize() {
 	attached := false
 	for i := range s.clients {
@@ -318,7 +317,7 @@ func (s *mstate) normalize() {
 	s.zxids(func(z *int8) { used[*z] = true })
 	var rank [128]int8
 	last := int8(0)
-	for z := 1; z < len(used); z++ { // 0 is none
+	for z := 1; z < len(used); z++ { // 0 is no transaction
 		if used[z] {
 			last++
 			rank[z] = last
@@ -327,7 +326,7 @@ func (s *mstate) normalize() {
 	s.zxids(func(z *int8) { *z = rank[*z] })
 }
 
-// zxids calls f with every transaction's number in s.
+// zxids calls f with the number of each transaction in s.
 func (s *mstate) zxids(f func(*int8)) {
 	for i := range s.servers {
 		v := &s.servers[i]
@@ -366,7 +365,7 @@ func (s mstep) String() string {
 	return fmt.Sprintf("contender %d %s", s.who, s.what)
 }
 
-// settled reports whether nothing is on its way.
+// settled reports whether nothing is in flight.
 func (s *mstate) settled() bool {
 	for i := range s.clients {
 		if !s.clients[i].connected && s.clients[i].phase != phaseEnd {
@@ -376,16 +375,16 @@ func (s *mstate) settled() bool {
 	return true
 }
 
-// checkEnd: where nothing can happen any more, nobody waits.
+// checkEnd checks that no contender waits in a state without a next step.
 func (s *mstate) checkEnd() {
 	for i, c := range s.clients {
 		if c.phase != phaseEnd {
-			violate("contender %d sleeps for ever in phase %d", i, c.phase)
+			violate("contender %d sleeps forever in phase %d", i, c.phase)
 		}
 	}
 }
 
-// steps returns what can happen in s.
+// steps returns the steps that can follow s.
 func (m *model) steps(s *mstate) []mstep {
 	var steps []mstep
 	who := -1
@@ -396,9 +395,9 @@ func (m *model) steps(s *mstate) []mstep {
 		}
 	}
 
-	// A message that no choice depends on is received at once. Others' steps do not
-	// change what it does, and where it is lost with its connection, that is the
-	// same as a connection that was lost before the server answered.
+	// A message on which no choice depends is received at once. Steps of others do not change
+	// its effect. If it is lost with its connection, that equals a connection that was lost
+	// before the server answered.
 	for i := range s.clients {
 		if c := &s.clients[i]; c.connected && c.in[0] != 0 && c.phase != phaseWait {
 			return append(steps, mstep{who: i, what: "receives a message", do: func(s *mstate) { m.receive(s, i) }})
@@ -436,28 +435,28 @@ func (m *model) steps(s *mstate) []mstep {
 	who = -1
 	l := &s.servers[leader]
 	if l.parent != 0 && l.children() == 0 {
-		fault("the parent is removed", func(s *mstate) { s.commit(mtxn{kind: txnUnparent}) })
+		fault("the parent is deleted", func(s *mstate) { s.commit(mtxn{kind: txnUnparent}) })
 	}
 	switch {
 	case s.foreign == 0:
-		fault("a foreign contender comes", func(s *mstate) { s.foreign = 1; s.commit(mtxn{kind: txnCreate, who: foreigner}) })
+		fault("a third-party contender joins", func(s *mstate) { s.foreign = 1; s.commit(mtxn{kind: txnCreate, who: foreigner}) })
 	case s.foreign == 1 && l.nodes[foreigner].there:
 		if l.nodes[foreigner].version == 0 {
-			add("the foreign contender's data are changed", func(s *mstate) { s.commit(mtxn{kind: txnSet, who: foreigner}) })
+			add("the third-party contender's data are changed", func(s *mstate) { s.commit(mtxn{kind: txnSet, who: foreigner}) })
 		}
-		add("the foreign contender leaves", func(s *mstate) { s.foreign = 2; s.commit(mtxn{kind: txnDelete, who: foreigner}) })
+		add("the third-party contender leaves", func(s *mstate) { s.foreign = 2; s.commit(mtxn{kind: txnDelete, who: foreigner}) })
 	}
 	return steps
 }
 
-// requests are the steps of the contender and of the server that serves it.
+// requests adds the steps of the contender and of the server that serves it.
 func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 	c := &s.clients[i]
-	replying := c.next != phaseStart // a reply is on its way
+	replying := c.next != phaseStart // a reply is in flight
 	switch {
 	case replying:
 	case c.phase == phaseStart && i > 0 && s.clients[i-1].phase < phaseCreated:
-		// Contenders are alike: they are numbered in the order of their creation.
+		// Contenders are symmetric: they are numbered in the order of their creation.
 	case c.phase == phaseStart:
 		add("creates its place", func(s *mstate) { s.clients[i].phase = phaseCreate })
 	case c.phase == phaseCreate && c.expired, c.phase == phaseRelease && c.expired:
@@ -475,27 +474,27 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 			c.stands = srv.parent < c.czxid
 			if m.siblings(session.Stat{NumChildren: int32(srv.children()), Pzxid: int64(srv.changed)}, session.Stat{Czxid: int64(c.czxid)}) == 0 {
 				next = phaseHold
-				s.mustStand(i, "the look at the parent")
+				s.mustStand(i, "the read of the parent")
 			}
 			s.reply(i, next)
 		})
-		add("the parent is not read: the line is known to be long", func(s *mstate) { s.reply(i, phaseOwn) })
-		add("the parent is not read: the line is known to be short", func(s *mstate) {
+		add("the parent is not read: the wait queue is known to be long", func(s *mstate) { s.reply(i, phaseOwn) })
+		add("the parent is not read: the wait queue is known to be short", func(s *mstate) {
 			s.clients[i].target = -1
 			s.reply(i, phaseList)
 		})
 	case c.phase == phaseFind && s.caughtUp(i):
-		add("looks for its place", func(s *mstate) {
+		add("searches for its place", func(s *mstate) {
 			c := &s.clients[i]
 			if n := s.servers[leader].nodes[i]; n.there {
 				c.number, c.czxid, c.target = n.number, n.czxid, n.number-1
 				s.reply(i, phaseOwn)
 			} else {
-				s.reply(i, phaseEnd) // it would be made again; that is another contender
+				s.reply(i, phaseEnd) // it would create another place; that is another contender
 			}
 		})
 	case c.phase == phaseList:
-		add("the line is listed", func(s *mstate) { m.list(s, i) })
+		add("the path is listed", func(s *mstate) { m.list(s, i) })
 	case c.phase == phaseOwn:
 		add("the watch on its place is set", func(s *mstate) {
 			c, srv := &s.clients[i], s.at(i)
@@ -540,12 +539,12 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 			add("gives up", func(s *mstate) { s.faults--; s.clients[i].phase = phaseLeave })
 		}
 	case c.phase == phaseSync && s.caughtUp(i):
-		add("is told that its server has caught up", func(s *mstate) {
+		add("learns that its server has caught up", func(s *mstate) {
 			s.clients[i].stood = s.servers[leader].nodes[i].there
 			s.reply(i, phaseSync)
 		})
 	case c.phase == phaseLook && s.caughtUp(i):
-		add("its place is read behind a sync", func(s *mstate) {
+		add("its place is read after a sync", func(s *mstate) {
 			c := &s.clients[i]
 			n, there := s.servers[leader].called(c.number)
 			if c.stood = s.servers[leader].nodes[i].there; there && n.czxid == c.czxid {
@@ -560,7 +559,7 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 			if c.phase = phaseUnsure; c.stands || m.blind {
 				c.phase, c.sent = phaseRelease, s.at(i).zxid
 				if c.in[0] != 0 {
-					c.sent = 0 // it is being told
+					c.sent = 0 // the deletion is being reported to it
 				}
 			}
 		})
@@ -568,7 +567,7 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 		add("its release is committed", func(s *mstate) {
 			c := &s.clients[i]
 			if n, there := s.servers[leader].called(c.number); there && n.czxid != c.czxid && c.sent >= n.czxid {
-				violate("contender %d releases the place of another", i)
+				violate("contender %d releases the place of another contender", i)
 			}
 			if !s.servers[leader].nodes[i].there {
 				s.reply(i, phaseEnd)
@@ -578,7 +577,7 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 			s.commit(mtxn{kind: txnRelease, who: int8(i)})
 		})
 	case c.phase == phaseUnsure:
-		add("looks whether its release was carried out", func(s *mstate) {
+		add("reads whether its release was committed", func(s *mstate) {
 			c := &s.clients[i]
 			if n, there := s.at(i).called(c.number); there && n.czxid == c.czxid {
 				c.sent = s.at(i).zxid
@@ -597,7 +596,7 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 	}
 }
 
-// list is the look at the whole line.
+// list is the contender's listing of the path.
 func (m *model) list(s *mstate, i int) {
 	c, srv := &s.clients[i], s.at(i)
 	var entries []Entry
@@ -623,25 +622,25 @@ func (m *model) list(s *mstate, i int) {
 
 func name(number int8) string { return fmt.Sprint(number) }
 
-// wake is what the waiter does when something has woken it.
+// wake handles an event that wakes the waiter.
 func (m *model) wake(s *mstate, i int, why reason) {
 	c := &s.clients[i]
 	if o := m.conclusion(c, why, false); o != handed {
 		m.goOn(s, i, o)
 		return
 	}
-	// What else has happened is looked at when the server has caught up.
+	// Other events are handled when the server has caught up.
 	c.fired[0], c.phase = false, phaseSync
 	switch {
 	case c.lost:
-		m.goOn(s, i, reconnected) // there is nothing to ask on
+		m.goOn(s, i, reconnected) // there is no connection to ask on
 	case m.hasty:
 		c.stood = s.servers[leader].nodes[i].there
 		m.synced(s, i)
 	}
 }
 
-// synced is what the waiter does when its server has caught up.
+// synced continues when the waiter's server has caught up.
 func (m *model) synced(s *mstate, i int) {
 	c := &s.clients[i]
 	m.goOn(s, i, m.conclusion(c, predecessorFired, c.fired[1]))
@@ -673,27 +672,27 @@ func (m *model) goOn(s *mstate, i int, o outcome) {
 	}
 }
 
-// hold has the contender take itself for the holder.
+// hold makes the contender consider itself the holder.
 func (s *mstate) hold(i int) {
 	c := &s.clients[i]
 	if !c.first {
-		violate("contender %d holds, and never stood first", i)
+		violate("contender %d holds, and was never first", i)
 	}
 	if (c.phase == phaseSync || c.phase == phaseLook) && !c.stood {
-		violate("contender %d holds, and its place was gone when the leader was asked", i)
+		violate("contender %d holds, and its place was deleted at the last sync with the leader", i)
 	}
 	c.phase = phaseHold
 }
 
-// mustStand: the server whose answer has the contender hold has its place.
+// mustStand checks that the server whose answer makes the contender hold has its place.
 func (s *mstate) mustStand(i int, answer string) {
 	if !s.at(i).nodes[i].there {
-		violate("contender %d holds by %s, and its place was gone", i, answer)
+		violate("contender %d holds by %s, and its place was deleted", i, answer)
 	}
 }
 
-// caughtUp reports whether the contender's server has applied all transactions, so
-// that it answers a sync.
+// caughtUp reports whether the contender's server has applied all transactions, so that it
+// answers a sync.
 func (s *mstate) caughtUp(i int) bool { return s.clients[i].server == leader || s.pendings() == 0 }
 
 func (s *mstate) at(i int) *mserver { return &s.servers[s.clients[i].server] }
@@ -708,7 +707,7 @@ func (v *mserver) children() int {
 	return n
 }
 
-// called returns the znode with a number, whoever's it is.
+// called returns the znode with a number, of whichever contender.
 func (v *mserver) called(number int8) (mnode, bool) {
 	for _, n := range v.nodes {
 		if n.there && n.number == number {
@@ -718,7 +717,7 @@ func (v *mserver) called(number int8) (mnode, bool) {
 	return mnode{}, false
 }
 
-// commit has the leader carry out a transaction.
+// commit makes the leader commit a transaction.
 func (s *mstate) commit(t mtxn) {
 	n := s.pendings()
 	if n == len(s.pending) {
@@ -738,7 +737,7 @@ func (s *mstate) commit(t mtxn) {
 	}
 }
 
-// apply has a server apply a transaction, tell those who watch, and answer.
+// apply makes a server apply a transaction, fire watches, and answer.
 func (s *mstate) apply(server int8, t mtxn) {
 	v := &s.servers[server]
 	v.zxid = t.zxid
@@ -786,13 +785,13 @@ func (s *mstate) apply(server int8, t mtxn) {
 		s.send(int(t.who), msgExpired)
 	case c.phase == phaseCreated && t.kind == txnCreate:
 		c.number, c.czxid, c.target = n.number, n.czxid, n.number-1
-		c.phase = phaseParent // the two replies are received one after the other; the first tells nothing
+		c.phase = phaseParent // the two replies are received one after the other; the first shows nothing
 	case c.phase == phaseReleased && t.kind == txnRelease:
 		s.reply(int(t.who), phaseEnd)
 	}
 }
 
-// fire tells the sessions of a server of a change, by operation, in order.
+// fire fires watches of a server's sessions, operation by operation, in order.
 func (s *mstate) fire(server, number int8, event mmessage) {
 	for i := range s.clients {
 		c := &s.clients[i]
@@ -810,7 +809,7 @@ func (s *mstate) fire(server, number int8, event mmessage) {
 	}
 }
 
-// reply sends the contender an answer, with which it goes on in that phase.
+// reply sends the contender an answer. It then continues in that phase.
 func (s *mstate) reply(i int, next mphase) {
 	s.clients[i].next = next
 	s.send(i, msgReply)
@@ -827,7 +826,7 @@ func (s *mstate) send(i int, msg mmessage) {
 	violate("the model's connection holds more than it has room for")
 }
 
-// receive has the client take the next message of its connection.
+// receive makes the client receive the next message of its connection.
 func (m *model) receive(s *mstate, i int) {
 	c := &s.clients[i]
 	msg := c.in[0]
@@ -855,8 +854,8 @@ func (m *model) receive(s *mstate, i int) {
 	}
 }
 
-// disconnect breaks the contender's connection: what was in flight is lost, and
-// so are the server's watches.
+// disconnect ends the contender's connection: what was in flight is lost, and so are the
+// server's watches.
 func (s *mstate) disconnect(i int) {
 	c := &s.clients[i]
 	c.connected, c.watchOwn, c.watchParent, c.stands, c.ahead = false, false, false, false, -1
@@ -864,7 +863,7 @@ func (s *mstate) disconnect(i int) {
 	c.lost = true
 }
 
-// connect is the contender's session at a server again.
+// connect connects the contender's session to a server again.
 func (s *mstate) connect(i int, server int8) {
 	c := &s.clients[i]
 	if c.expired {
@@ -890,8 +889,8 @@ func (s *mstate) expire(i int) {
 	s.commit(mtxn{kind: txnDelete, who: int8(i)})
 }
 
-// modelFaults is the largest number of faults in a run of the model: 1 with every
-// run of the tests, 2 with `make test-model`.
+// modelFaults is the largest number of faults in a run of the model: 1 in each run of the
+// tests, 2 in `make test-model`.
 func modelFaults(t *testing.T) int8 {
 	value := os.Getenv("ZKRECIPES_MODEL_FAULTS")
 	if value == "" {
@@ -904,8 +903,8 @@ func modelFaults(t *testing.T) int8 {
 	return int8(n)
 }
 
-// withoutRaceDetector leaves the model to the part of make test that runs without it: it
-// has no goroutines, and takes six times as long with it.
+// withoutRaceDetector skips the model in race builds; make test also runs it without. The model
+// has no goroutines, and takes six times as long with the race detector.
 func withoutRaceDetector(t *testing.T) {
 	t.Helper()
 	if race.Enabled {
@@ -913,10 +912,9 @@ func withoutRaceDetector(t *testing.T) {
 	}
 }
 
-// TestHandoffModel holds what package line promises of handoff. A contender that
-// holds has been first in the leader's order, and its place was there, for the
-// leader too when it was asked. No waiter
-// sleeps in a state that nothing can follow. No contender goes round in circles.
+// TestHandoffModel checks what package line promises about handoff. When a contender holds, its
+// place has been first in the leader's order, and existed at the last sync with the leader. No
+// waiter sleeps in a state without a next step. No contender loops.
 func TestHandoffModel(t *testing.T) {
 	withoutRaceDetector(t)
 	for faults := range modelFaults(t) + 1 {
@@ -931,8 +929,8 @@ func TestHandoffModel(t *testing.T) {
 	}
 }
 
-// starts are the states to begin in. With one fault the sessions are spread over
-// the servers in every way. With more, which takes long, in one way only.
+// starts returns the initial states. With one fault, the sessions are spread over the servers
+// in every way. With more, which takes long, in one way only.
 func starts(faults int8) []mstate {
 	if faults > 1 {
 		return []mstate{start(faults)}
@@ -964,24 +962,24 @@ func TestHandoffModelFindsMistakes(t *testing.T) {
 		faults  int8
 		plant   func(*model)
 	}{
-		{"its own place's deletion is not looked at", 1, concludes(func(w *wake) { w.gone = false })},
+		{"the deletion of its own place is ignored", 1, concludes(func(w *wake) { w.gone = false })},
 		{"a deletion of the predecessor is taken for its release", 1, concludes(func(w *wake) { w.changed = w.changed || w.why == predecessorFired })},
-		{"anybody's change of data is taken for a release", 1, concludes(func(w *wake) { w.predecessor.bare = true })},
-		{"a lost connection wakes nobody", 1, func(m *model) { m.deaf = true }},
+		{"any client's change of data is taken for a release", 1, concludes(func(w *wake) { w.predecessor.bare = true })},
+		{"a lost connection wakes no waiter", 1, func(m *model) { m.deaf = true }},
 		{"the leader is not asked before a grant after a wait", 1, func(m *model) { m.hasty = true }},
 		{"its own place is not watched", 1, func(m *model) { m.careless = true }},
-		{"the same one is waited for again, whatever happened", 1, func(m *model) { m.resumes = func(outcome) bool { return true } }},
-		{"the line is listed in its order, but its own place not looked for", 1, func(m *model) {
+		{"it always waits for the same predecessor again", 1, func(m *model) { m.resumes = func(outcome) bool { return true } }},
+		{"the listing is sorted, but its own place is not searched for", 1, func(m *model) {
 			m.ahead = func(_ string, czxid int64, entries []Entry, parent int64) ([]Entry, bool) {
 				return entries[:max(0, len(entries)-1)], parent <= czxid
 			}
 		}},
-		{"a listing of another parent counts", 2, func(m *model) {
+		{"a listing of another parent is valid", 2, func(m *model) {
 			m.ahead = func(name string, czxid int64, entries []Entry, _ int64) ([]Entry, bool) {
 				return predecessorsOf(name, czxid, entries, 0)
 			}
 		}},
-		{"a holder releases without a look, whatever it was told", 2, func(m *model) { m.blind = true }},
+		{"a holder always releases without a read", 2, func(m *model) { m.blind = true }},
 		{"the parent's only child is taken for its own", 2, func(m *model) {
 			m.siblings = func(parent, _ session.Stat) int { return int(parent.NumChildren) - 1 }
 		}},
@@ -999,11 +997,11 @@ func TestHandoffModelFindsMistakes(t *testing.T) {
 	}
 }
 
-// TestHandoffModelKnowsWhatIsSpare names the guards that are a second defence. No
-// run of the model needs them. It assumes that only a place's session writes to
-// it. A waiter is told that its place is gone before the name is given again. And
-// on a connection that is lost the leader cannot be asked.
-func TestHandoffModelKnowsWhatIsSpare(t *testing.T) {
+// TestHandoffModelNeedsNoSpareGuard lists the guards that are a second line of defence, which
+// no run of the model needs. The model assumes that only a place's session writes to it, and
+// that a waiter is notified that its place is deleted before the name is used again. And on a
+// lost connection the leader cannot be asked.
+func TestHandoffModelNeedsNoSpareGuard(t *testing.T) {
 	withoutRaceDetector(t)
 	for guard, change := range map[string]func(*wake){
 		"the predecessor was not written before": func(w *wake) { w.predecessor.version = 0 },

@@ -2,21 +2,20 @@ package line
 
 import "slices"
 
-// What a contender that waits by handoff concludes from what it has seen is in
-// this file, as pure functions. The model in handoff_model_test.go calls the same
-// functions in every order of events that can happen, up to a bound.
+// This file has the conclusions of a waiter with the strategy Handoff, as pure functions. The
+// model in handoff_model_test.go calls them in every possible order of events, up to a bound.
 
 // outcome is the result of waiting for a predecessor.
 type outcome int
 
 const (
-	handed      outcome = iota // it held, and has released
-	changed                    // it is gone, or something else happened
-	missing                    // it was not there to wait for
-	reconnected                // nothing is known
+	handed      outcome = iota // the predecessor held and has released
+	changed                    // the predecessor is deleted, or something else has happened
+	missing                    // the predecessor did not exist
+	reconnected                // unknown: events may have been missed
 )
 
-// reason says what woke a waiter.
+// reason is the event that woke a waiter.
 type reason int
 
 const (
@@ -25,31 +24,31 @@ const (
 	connectionLost                 // the connection on which both were set
 )
 
-// sight is what a waiter saw of its predecessor when it set the watch.
+// sight holds what a waiter read of its predecessor when it set the watch.
 type sight struct {
 	bare    bool  // its name and its data are those of a bare znode
 	version int32 // of its data
 	czxid   int64
 }
 
-// wake is what a waiter knows when it wakes.
+// wake holds what a waiter knows when it wakes.
 type wake struct {
 	why         reason
 	predecessor sight
 	mine        int64 // the czxid of the waiter's znode
-	changed     bool  // the watch on the predecessor told a change of data, not a deletion
-	gone        bool  // the watch for the deletion of the waiter's znode has fired by now
+	changed     bool  // the predecessor's watch reported a change of data, not a deletion
+	gone        bool  // the watch for the deletion of the waiter's znode has fired too
 }
 
-// outcome says what the wake-up means. A change of the predecessor's data is its
-// release only if all of this holds; else the waiter lists the line.
+// outcome interprets the wake-up. A change of the predecessor's data is its release only if all
+// of these conditions hold. Otherwise the waiter lists the path.
 //
 //   - The predecessor is a bare znode: only its own session can write to it.
-//   - It was not written when the watch was set, so the change is the first one.
-//   - It is older than the waiter: otherwise its name was given again, and the
-//     waiter's znode is of a line that is gone.
-//   - The waiter's own znode has not been deleted before. The server tells that
-//     first, because that watch was set first and events keep their order.
+//   - It was not written when the watch was set, so this change is the first one.
+//   - It is older than the waiter's znode. Otherwise its name was used again, and the waiter's
+//     znode belonged to a wait queue that is deleted.
+//   - The waiter's own znode was not deleted earlier. The server would have reported that
+//     first: that watch was set first, and events arrive in order.
 func (w wake) outcome() outcome {
 	switch {
 	case w.why == connectionLost:
@@ -62,10 +61,9 @@ func (w wake) outcome() outcome {
 	return changed
 }
 
-// predecessorsOf returns the contenders ahead of the znode called name in a listing that
-// is in order, and whether the znode stands there. The parent, whose record is
-// part of the listing, must be older than the znode: if the parent was made again
-// the znode is gone, whoever has its name now.
+// predecessorsOf returns the contenders ahead of the znode called name in a sorted listing, and
+// whether the listing contains the znode. The parent must be older than the znode. If the
+// parent was created again, the znode is deleted, and name belongs to another one.
 func predecessorsOf(name string, czxid int64, entries []Entry, parentCzxid int64) (predecessors []Entry, stands bool) {
 	if parentCzxid > czxid {
 		return nil, false

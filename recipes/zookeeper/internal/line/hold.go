@@ -10,39 +10,41 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Hold is a contender's turn: it implements recipes.Hold.
+// Hold is the grant of a contender. It implements recipes.Hold.
 type Hold struct {
 	session *session.Session
 	path    string
 	token   recipes.Token
-	asked   func(data []byte) bool // nil if it cannot be asked to give way
-	bare    *bareGuard             // nil if the name is used once
+	asked   func(data []byte) bool // nil if the contender cannot be asked to give way
+	bare    *bareGuard             // nil if the name is used only once
 
 	lost     chan struct{}
-	unlisten func() bool // stops listening for the session's loss
+	unlisten func() bool // cancels the session's OnLost
 	inspects func()      // stops the inspection of the path; nil if there is none
-	guard    sync.Once   // starts the watch on the own node
+	guard    sync.Once   // starts watchOwn
 	removal  session.Removal
 	revoked  chan struct{}
 
 	mu        sync.Mutex
-	reason    error    // why it stands no longer
-	releasing bool     // it stands no longer because of Release
-	yielding  bool     // a transaction of one's own may be deleting the own node
-	attached  []string // znodes that go with the own one
+	reason    error    // why the hold has ended; nil while it is held
+	releasing bool     // Release has ended it
+	yielding  bool     // Yield may be deleting the contender's znode
+	attached  []string // znodes that are deleted with the contender's
 }
 
-// newHold is of a hold that session.BeginHold has begun.
-func newHold(s *session.Session, path string, token recipes.Token) *Hold {
+// Resumed returns the hold of a contender for which session.BeginHold, directly or in ResumeHeld,
+// has succeeded. asked is explained at NewRevocable.
+func Resumed(s *session.Session, path string, token recipes.Token, asked func(data []byte) bool) *Hold {
 	h := &Hold{
 		session: s,
 		path:    path,
 		token:   token,
+		asked:   asked,
 		revoked: make(chan struct{}),
 		lost:    make(chan struct{}),
 	}
 	h.mu.Lock()
-	h.unlisten = s.OnLost(func() { h.sessionLost() })
+	h.unlisten = s.OnLost(h.sessionLost)
 	h.mu.Unlock()
 	return h
 }
@@ -59,9 +61,9 @@ func (h *Hold) Done() <-chan struct{} {
 	return h.lost
 }
 
-// NewRevocable returns the turn of a contender whose own znode is at path, on the terms
-// of session.BeginHold. asked reports whether that znode's data asks it to give way; nil
-// if it cannot be.
+// NewRevocable begins a hold with session.BeginHold, for the contender whose znode is at path.
+// asked reports whether the data of that znode ask the holder to give way. It is nil if the
+// recipe has no revocation.
 func NewRevocable(ctx context.Context, s *session.Session, path string, token recipes.Token, asked func(data []byte) bool) (*Hold, error) {
 	if err := s.BeginHold(ctx); err != nil {
 		return nil, err
@@ -71,8 +73,7 @@ func NewRevocable(ctx context.Context, s *session.Session, path string, token re
 
 // Err implements recipes.Grant.
 func (h *Hold) Err() error {
-	// The session's loss reaches the grant in a goroutine; whoever asks does
-	// not have to wait for it.
+	// A goroutine passes the session's loss to the grant. Err does not wait for it.
 	h.sessionLost()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,8 +86,7 @@ func (h *Hold) sessionLost() {
 	}
 }
 
-// end ends the hold, once, and reports whether it was this
-// call that did.
+// end ends the hold with that reason, unless it has already ended, and reports whether it did.
 func (h *Hold) end(reason error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,7 +107,7 @@ func (h *Hold) endLocked(reason error) bool {
 	return true
 }
 
-// Removed notes that somebody else has deleted the contender's znode.
+// Removed ends the hold because another client has deleted the contender's znode.
 func (h *Hold) Removed() error {
 	reason := recipes.ErrRemoved
 	if h.wasAsked() {
@@ -123,8 +123,8 @@ func (h *Hold) Removed() error {
 	return err
 }
 
-// Yield runs f, which gives the turn to somebody by deleting the contender's znode,
-// and ends the grant if it succeeds.
+// Yield runs f, which grants another contender by deleting this contender's znode. If f
+// succeeds the hold ends.
 func (h *Hold) Yield(f func() error) error {
 	h.setYielding(true)
 	err := f()
@@ -142,18 +142,18 @@ func (h *Hold) setYielding(yielding bool) {
 	h.yielding = yielding
 }
 
-// endYielding ends the grant, whose own node is gone, if it is yielding: so when
-// Yield returns with an error, the grant has ended by then or ends as removed.
+// endYielding ends a hold whose znode is deleted while Yield runs. So when Yield returns an
+// error, the hold has ended as released or will end as removed.
 func (h *Hold) endYielding() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.yielding {
-		h.endLocked(recipes.ErrReleased) // by the holder's own hand
+		h.endLocked(recipes.ErrReleased) // the holder itself has deleted it
 	}
 }
 
-// Attach names a znode, created with the grant's guard, that is deleted when the
-// grant ends while the session goes on.
+// Attach adds a znode, created under the grant's guard, that is deleted when the grant ends
+// while the session lives.
 func (h *Hold) Attach(path string) {
 	h.mu.Lock()
 	if !slices.Contains(h.attached, path) {
@@ -166,7 +166,7 @@ func (h *Hold) Attach(path string) {
 	}
 }
 
-// deleteAttached starts the deletion of what goes with the contender's znode.
+// deleteAttached starts the deletion of the attached znodes.
 func (h *Hold) deleteAttached() []<-chan error {
 	h.mu.Lock()
 	paths := h.attached
@@ -179,6 +179,6 @@ func (h *Hold) deleteAttached() []<-chan error {
 	return deletions
 }
 
-// Conclude ends the grant, as Release does, for a recipe that then deletes the znode by a
-// transaction of its own. It reports whether the grant was held.
+// Conclude ends the hold as released. The recipe then deletes the znode in its own transaction.
+// Conclude reports whether the grant was held.
 func (h *Hold) Conclude() bool { return h.end(recipes.ErrReleased) }

@@ -9,15 +9,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Release gives the turn to the next in line, as recipes.Hold documents.
+// Release implements recipes.Hold.
 func (h *Hold) Release(ctx context.Context) error {
 	return h.removal.Run(ctx, "release "+h.path, func(settle func(error)) { h.giveBack(ctx, settle) })
 }
 
-// giveBack deletes the contender's znode. What it cannot wait for goes on without it.
+// giveBack deletes the contender's znode. If the deletion takes longer, it continues in the
+// background.
 func (h *Hold) giveBack(ctx context.Context, settle func(error)) {
 	lost := h.beginRelease()
-	// A hold that ended although its znode exists still has the znode to delete.
+	// If a hold has ended while its znode exists, the znode must still be deleted.
 	if lost != nil && !errors.Is(lost, session.ErrUnwatched) && !errors.Is(lost, recipes.ErrForeign) {
 		settle(lost)
 		return
@@ -45,11 +46,11 @@ func (h *Hold) giveBack(ctx context.Context, settle func(error)) {
 	}
 	rest := func(context.Context) { settled(<-deletion) }
 	if !h.session.Background(rest) {
-		rest(nil) // the session is over: this does not wait
+		rest(nil) // the session has ended, so this does not wait
 	}
 }
 
-// beginRelease ends the grant, or returns why something else has ended it before.
+// beginRelease ends the hold, or returns why it has already ended.
 func (h *Hold) beginRelease() (lost error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,13 +69,13 @@ func (h *Hold) hasAttached() bool {
 	return len(h.attached) > 0
 }
 
-// given deletes what goes with the contender's znode, and returns the result of the
-// release. err is how the deletion of that znode has ended. lost is why the grant had
-// ended before, if it had. Nothing may be deleted before: as long as the znode
-// exists, a transaction that checks it could add to what goes with it.
+// given deletes the attached znodes and returns the result of the release. err is the result of
+// deleting the contender's znode. lost is why the hold had already ended, or nil. The attached
+// znodes must be deleted last: as long as the contender's znode exists, a transaction that
+// checks it may add to them.
 func (h *Hold) given(lost, err error) error {
 	if err != nil && !session.IsGone(err) {
-		return fmt.Errorf("release: %w", err) // the znode is still there
+		return fmt.Errorf("release: %w", err) // the znode still exists
 	}
 	for _, deletion := range h.deleteAttached() {
 		<-deletion

@@ -9,9 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// A transaction that gives the turn away deletes the contender's znode. The watch on it
-// may tell of that before the transaction is answered. The grant has been given back
-// then, and has not been taken away.
+// A transaction that grants another contender deletes this contender's znode. The watch on it
+// may fire before the transaction is answered. The hold then ends as released, not as removed.
 func TestAYieldingGrantIsNotRemoved(t *testing.T) {
 	srv, err := zkserver.Listen(zkserver.Config{})
 	if err != nil {

@@ -9,38 +9,32 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Revoked is closed when the contender was asked to give way. Like Done it
-// watches only from the first call on.
+// Revoked is closed when another client has asked the holder to give way. Like Done, it watches
+// from its first call on.
 func (h *Hold) Revoked() <-chan struct{} {
 	h.Done()
 	return h.revoked
 }
 
-// noteRevocation closes revoked if the data of the contender's znode asks for that. It is called by one goroutine.
+// noteRevocation closes revoked if the data of the contender's znode ask for that. Only one
+// goroutine calls it.
 func (h *Hold) noteRevocation(data []byte) {
 	if h.asked != nil && !h.wasAsked() && h.asked(data) {
 		close(h.revoked)
 	}
 }
 
-func (h *Hold) wasAsked() bool {
-	select {
-	case <-h.revoked:
-		return true
-	default:
-		return false
-	}
-}
+func (h *Hold) wasAsked() bool { return session.Happened(h.revoked) }
 
-// watchOwn waits for the deletion of the contender's znode by somebody else. Like every
-// wait it looks again whenever the connection was lost.
+// watchOwn ends the hold when another client deletes the contender's znode. Like every wait, it
+// reads again whenever the connection was lost.
 func (h *Hold) watchOwn(ctx context.Context) {
 	for {
 		disconnected, err := h.session.Connected(ctx)
 		if err != nil {
 			return
 		}
-		node, watch, err := h.look(ctx)
+		node, watch, err := h.watch(ctx)
 		if h.session.Throttled(ctx, err) {
 			continue
 		}
@@ -51,7 +45,7 @@ func (h *Hold) watchOwn(ctx context.Context) {
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				// Its removal would not be noticed, so it cannot be relied on.
+				// A deletion would not be noticed, so the hold is not safe.
 				h.end(fmt.Errorf("%w: %w %s: %w", recipes.ErrNotHeld, session.ErrUnwatched, h.path, err))
 			}
 			return
@@ -68,8 +62,8 @@ func (h *Hold) watchOwn(ctx context.Context) {
 	}
 }
 
-// look reads the contender's znode, if there is something to read, and watches it.
-func (h *Hold) look(ctx context.Context) (session.Node, *session.Watch, error) {
+// watch watches the contender's znode, and reads it unless it is a bare znode.
+func (h *Hold) watch(ctx context.Context) (session.Node, *session.Watch, error) {
 	if h.bare == nil {
 		return h.session.GetW(ctx, h.path)
 	}

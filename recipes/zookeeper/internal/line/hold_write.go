@@ -14,11 +14,11 @@ func (h *Hold) Write(ctx context.Context, ops ...recipes.Op) error {
 	return session.GuardedWrite(ctx, h.Commit, ops)
 }
 
-// Commit commits a transaction together with a check of the contender's znode. The index
-// in a *session.TxnError is that of the operation in t.
+// Commit commits a transaction together with a check of the contender's znode. The index in a
+// *session.TxnError is the operation's index in t.
 //
-// The check is for existence: the name holds a GUID, so a node of that name is
-// this contender's; or a second check makes sure of that.
+// The check is for existence. The name of a protected znode contains a GUID, so a znode of that
+// name is this contender's. For a bare znode, a second check proves that.
 func (h *Hold) Commit(ctx context.Context, t session.Txn) error {
 	if err := h.session.TxnFits(t); err != nil {
 		return fmt.Errorf("guarded write: %w", err)
@@ -51,10 +51,10 @@ func (h *Hold) Commit(ctx context.Context, t session.Txn) error {
 		case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, recipes.ErrNoNode):
 			return fmt.Errorf("guarded write: %w", h.Removed())
 		case errors.As(err, &refused) && refused.Index < checks && errors.Is(err, recipes.ErrNoNode):
-			h.bare.drop(ctx) // somebody has deleted the guard; another will do
+			h.bare.drop(ctx) // another client has deleted the guard; check creates another one
 			continue
 		case errors.As(err, &refused) && refused.Index < checks:
-			// Not by its own index: the check is not one of the caller's operations.
+			// The error has no index: the check is not one of the caller's operations.
 			return fmt.Errorf("guarded write: check of %s: %w", h.path, refused.Err)
 		case errors.As(err, &refused):
 			return &session.TxnError{Index: refused.Index - checks, Err: refused.Err}

@@ -85,7 +85,7 @@ func TestAMemberThatCannotBeWatchedIsGivenBackByItsLeave(t *testing.T) {
 }
 
 // A server that throttles has refused nothing for good. What is held stands, and its removal is noticed.
-func TestWhatIsHeldIsWatchedAgainThoughTheServerThrottles(t *testing.T) {
+func TestGrantsAreWatchedAgainThoughTheServerThrottles(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		mine := s.Session()
 		names := must.Get(mine.Names(s.Path + "-names"))(t)
@@ -111,9 +111,7 @@ func TestWhatIsHeldIsWatchedAgainThoughTheServerThrottles(t *testing.T) {
 				default:
 				}
 			}
-			if err := s.Raw.Delete(g.Znode(), -1); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Raw.Delete(g.Znode(), -1))
 			select {
 			case <-g.Done():
 			case <-s.Ctx.Done():
@@ -131,9 +129,7 @@ func TestWhatIsHeldIsWatchedAgainThoughTheServerThrottles(t *testing.T) {
 func TestAReleaseDoesNotWaitForAGuardLongerThanItsContext(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
-		if err := hold.Write(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, hold.Write(ctx))
 		impatient, giveUp := context.WithCancel(ctx)
 		goOn := make(chan struct{})
 		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
@@ -189,16 +185,12 @@ func TestGuardsDoNotPileUp(t *testing.T) {
 	}
 	srv.SetFault(nil)
 	for _, path := range []string{"/y", "/z"} {
-		if err := hold.Write(ctx, recipes.Create(path, nil)); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, hold.Write(ctx, recipes.Create(path, nil)))
 	}
 	if n := guards(); n != 1 {
 		t.Errorf("%d guards after the writes", n)
 	}
-	if err := hold.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, hold.Release(ctx))
 	if n := guards(); n != 0 {
 		t.Errorf("%d guards are left", n)
 	}

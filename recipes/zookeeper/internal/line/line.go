@@ -12,42 +12,43 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Line is the line at a path. Its methods may be called from several goroutines.
+// Line is the wait queue of a path. Its methods are safe for concurrent use.
 type Line struct {
 	Session  *session.Session
 	Path     string
-	Markers  []string        // what comes before the sequence number: "lock-", "n_"; one for each kind of contender
-	Dialect  recipes.Dialect // whose markers they are; "" is the default
+	Markers  []string        // the texts before the sequence number: "lock-", "n_"; one for each kind of contender
+	Dialect  recipes.Dialect // the dialect of the markers; "" is the default
 	Strategy recipes.Strategy
 	Rule     Rule
-	Permits  int   // a contender is granted when fewer of its blockers stand; 0 is 1
-	Busy     *Busy // of the session
+	Permits  int   // a contender is granted when it has fewer blockers; 0 means 1
+	Busy     *Busy // the session's
 
-	// Passes, if not nil, returns a function that reads the data of the predecessor's
-	// znode, that of the nearest blocker. It reports that this one allows the contender
-	// to go first after all, and that nobody ahead of it can block the contender either.
-	// Passes returns nil if that can never be. It makes a try cost one read more.
+	// Passes, if not nil, returns a function that reads the data of the predecessor's znode,
+	// which is the nearest blocker. It reports whether the predecessor allows the contender to
+	// go first. Then no contender ahead of the predecessor may block the contender either.
+	// Passes returns nil if the predecessor can never allow it. It makes a try cost one more
+	// read.
 	Passes func(me Entry) func(data []byte) bool
-	// Asked, if not nil, reports whether the data of a granted contender's
-	// znode asks it to give way: Hold.Revoked.
+	// Asked, if not nil, reports whether the data of a holder's znode ask it to give way: see
+	// Hold.Revoked.
 	Asked func(data []byte) bool
 }
 
-// Options are what a contender wants of the line.
+// Options are the options of a contender.
 type Options struct {
 	Kind   string // one of Line.Markers; "" is the first
 	Data   []byte
-	Try    bool                // give up, with ErrContended, instead of waiting
-	Joined func(recipes.Place) // called once when the place is known; may be nil
+	Try    bool                // fail with ErrContended instead of waiting
+	Joined func(recipes.Place) // if not nil, called once when the place is known
 
-	// Admit, if not nil, is called when the contender stands in line, before it
-	// may be granted. If it fails, the contender leaves.
+	// Admit, if not nil, is called when the contender has joined, before it may be granted. If
+	// it fails, the contender leaves.
 	Admit func(context.Context) error
 }
 
-// Enter joins the line and waits until it is granted. On an error the contender
-// has left the line, or leaves it in the background where that has to wait for
-// the connection or would delay a cancellation.
+// Enter joins the wait queue and waits until the contender is granted. On error the contender
+// has left, or it leaves in the background if leaving has to wait for the connection or would
+// delay a cancellation.
 func (l *Line) Enter(ctx context.Context, o Options) (*Hold, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -66,19 +67,26 @@ func (l *Line) Enter(ctx context.Context, o Options) (*Hold, error) {
 	return l.stay(ctx, path, o)
 }
 
-// stay waits for the turn of the contender whose znode is at path.
+// stay waits until the contender whose znode is at path is granted.
 func (l *Line) stay(ctx context.Context, path string, o Options) (*Hold, error) {
-	hold, err := l.admitted(ctx, gopath.Base(path), o)
-	if err == nil {
-		return hold, nil
+	var hold *Hold
+	var err error
+	if o.Admit != nil {
+		err = o.Admit(ctx)
 	}
-	return nil, l.afterLeaving(ctx, l.Session.Delete(path), err)
+	if err == nil {
+		hold, err = l.wait(ctx, gopath.Base(path), o)
+	}
+	if err != nil {
+		return nil, l.afterLeaving(ctx, l.Session.Delete(path), err)
+	}
+	return hold, nil
 }
 
-// afterLeaving is err, after which the contender leaves. A contender that did not get the turn
-// at once, or that has met a foreign one, has left the line when it is told so. In the
-// second case others ahead find its number missing from then on, and look. A semaphore
-// that disagrees then finds out whether any contender is left.
+// afterLeaving returns err. It first waits for the deletion if err is ErrContended, ErrForeign
+// or ErrMismatch, so the caller sees that error only after the contender has left. After
+// ErrForeign, contenders of the other recipe then find the number missing and list again. After
+// ErrMismatch, the caller can find out whether any contender is left.
 func (l *Line) afterLeaving(ctx context.Context, deletion <-chan error, err error) error {
 	if !errors.Is(err, recipes.ErrContended) && !errors.Is(err, recipes.ErrForeign) && !errors.Is(err, recipes.ErrMismatch) {
 		return err
@@ -87,17 +95,8 @@ func (l *Line) afterLeaving(ctx context.Context, deletion <-chan error, err erro
 	case <-deletion:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("%w; leaving the line: %w", err, ctx.Err())
+		return fmt.Errorf("%w; leaving the wait queue: %w", err, ctx.Err())
 	}
-}
-
-func (l *Line) admitted(ctx context.Context, name string, o Options) (*Hold, error) {
-	if o.Admit != nil {
-		if err := o.Admit(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return l.wait(ctx, name, o)
 }
 
 // wait waits until the contender of that name is granted.
@@ -109,7 +108,7 @@ func (l *Line) wait(ctx context.Context, name string, o Options) (*Hold, error) 
 		if err != nil {
 			return nil, err
 		}
-		me, blockers, position, err := l.look(ctx, name)
+		me, blockers, position, err := l.locate(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +130,7 @@ func (l *Line) wait(ctx context.Context, name string, o Options) (*Hold, error) 
 		if o.Try {
 			passes, err := l.tryPass(ctx, predecessor, allows)
 			if errors.Is(err, recipes.ErrNoNode) {
-				continue // it left between the listing and the look
+				continue // it left between the listing and the read
 			}
 			if err != nil {
 				return nil, err
@@ -144,7 +143,7 @@ func (l *Line) wait(ctx context.Context, name string, o Options) (*Hold, error) 
 		}
 		toWatch := watched(l.Strategy, blockers, permits)
 		if allows != nil && !slices.Contains(toWatch, predecessor) {
-			toWatch = append(slices.Clone(toWatch), predecessor) // its leaving is enough, if the next one passes
+			toWatch = append(slices.Clone(toWatch), predecessor) // if it leaves, the next one may let this one pass
 		}
 		passes, err := l.arm(ctx, &armed, predecessor, allows, toWatch, disconnected)
 		if errors.Is(err, recipes.ErrNoNode) {
@@ -164,7 +163,7 @@ func (l *Line) wait(ctx context.Context, name string, o Options) (*Hold, error) 
 	}
 }
 
-// tryPass reports whether the predecessor allows the contender to go first, without a watch.
+// tryPass reports whether the predecessor allows the contender to go first. It sets no watch.
 func (l *Line) tryPass(ctx context.Context, predecessor Entry, allows func([]byte) bool) (bool, error) {
 	if allows == nil {
 		return false, nil
@@ -173,12 +172,12 @@ func (l *Line) tryPass(ctx context.Context, predecessor Entry, allows func([]byt
 	return err == nil && allows(node.Data), err
 }
 
-// arm watches these blockers, and reports whether the predecessor, if it is
-// among them, allows the contender to go first.
+// arm watches these blockers. It reports whether the predecessor, if it is among them, allows
+// the contender to go first.
 func (l *Line) arm(ctx context.Context, armed *Watches, predecessor Entry, allows func([]byte) bool, toWatch []Entry, connection <-chan struct{}) (passes bool, err error) {
 	armed.Retain(toWatch, connection)
 	if allows != nil {
-		armed.Drop(predecessor.Name) // it may have been watched when it was not the predecessor
+		armed.Drop(predecessor.Name) // it may have been watched before it was the predecessor
 	}
 	for _, blocker := range toWatch {
 		node, _, err := armed.Arm(ctx, l.Session, l.Path, blocker.Name)
@@ -192,13 +191,13 @@ func (l *Line) arm(ctx context.Context, armed *Watches, predecessor Entry, allow
 	return false, nil
 }
 
-// look lists the line and finds the contender's place in it.
-func (l *Line) look(ctx context.Context, name string) (me Entry, blockers []Entry, position int, err error) {
+// locate lists the path and finds the contender in the wait queue.
+func (l *Line) locate(ctx context.Context, name string) (me Entry, blockers []Entry, position int, err error) {
 	names, err := l.Names(ctx)
 	if err != nil {
 		return Entry{}, nil, 0, err
 	}
-	if err := l.foreign(ctx, names); err != nil {
+	if err := l.Foreign(ctx, names); err != nil {
 		return Entry{}, nil, 0, err
 	}
 	entries, err := l.Order(ctx, names)
@@ -207,14 +206,13 @@ func (l *Line) look(ctx context.Context, name string) (me Entry, blockers []Entr
 	}
 	position = slices.IndexFunc(entries, func(e Entry) bool { return e.Name == name })
 	if position < 0 {
-		return Entry{}, nil, 0, fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, gopath.Join(l.Path, name))
+		return Entry{}, nil, 0, fmt.Errorf("waiting for the grant: %w: %s", recipes.ErrRemoved, gopath.Join(l.Path, name))
 	}
 	me = entries[position]
 	return me, l.Rule(entries[:position], me), position, nil
 }
 
-// grant is the turn of the contender of that name, after a listing that showed no
-// blocker ahead of it.
+// grant begins the hold of the contender of that name, after a listing without a blocker ahead.
 func (l *Line) grant(ctx context.Context, name string) (*Hold, error) {
 	h, err := Granted(ctx, l.Session, gopath.Join(l.Path, name), l.Asked)
 	if err != nil {
@@ -223,21 +221,21 @@ func (l *Line) grant(ctx context.Context, name string) (*Hold, error) {
 	return l.Inspected(h), nil
 }
 
-// Granted is the turn of the contender whose znode is at path, whose recipe has found
-// that it is its turn. It reads the znode, which may have been deleted since, or belong to
-// a session that the server is about to remove. It uses getData, not exists: a contender
-// that may not read its own znode could neither watch nor guard it, so it is refused here.
-// Then session.BeginHold decides. asked is NewRevocable's.
+// Granted begins the hold of the contender whose znode is at path, when its recipe has found
+// that it is next. It reads the znode, which may be deleted by now, or belong to a session that
+// the server is about to expire. It uses getData, not exists: a contender that may not read its
+// own znode could neither watch nor guard it, and is refused here. Then session.BeginHold
+// decides. asked is explained at NewRevocable.
 func Granted(ctx context.Context, s *session.Session, path string, asked func([]byte) bool) (*Hold, error) {
 	node, err := s.Get(ctx, path)
 	if errors.Is(err, recipes.ErrNoNode) {
-		return nil, fmt.Errorf("first in line: %w: %s", recipes.ErrRemoved, path)
+		return nil, fmt.Errorf("first in the wait queue: %w: %s", recipes.ErrRemoved, path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if node.Stat.EphemeralOwner != s.ID() {
-		return nil, fmt.Errorf("first in line: %w: %s belongs to session %#x", recipes.ErrRemoved, path, node.Stat.EphemeralOwner)
+		return nil, fmt.Errorf("first in the wait queue: %w: %s belongs to session %#x", recipes.ErrRemoved, path, node.Stat.EphemeralOwner)
 	}
 	return NewRevocable(ctx, s, path, recipes.Token(node.Stat.Czxid), asked)
 }

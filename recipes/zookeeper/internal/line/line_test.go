@@ -54,21 +54,15 @@ func TestTheLineKeepsItsOrderAcrossTheWrap(t *testing.T) {
 			s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
 			l := must.Get(s.Lock("/wrap", recipes.LockConfig{}))(t)
 			first := must.Get(l.Acquire(ctx))(t) // makes the path
-			if err := first.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if err := srv.SetSequence("/wrap", math.MaxInt32-2); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, first.Release(ctx))
+			must.Do(t, srv.SetSequence("/wrap", math.MaxInt32-2))
 			hold := must.Get(l.Acquire(ctx))(t)
 			order := queueUp(ctx, t, s, "/wrap", strategy, 6)
 			contenders := must.Get(l.Contenders(ctx))(t)
 			if last := contenders[len(contenders)-1]; last.Sequence >= 0 {
 				t.Fatalf("the last contender is %s: nothing has wrapped", last.Znode)
 			}
-			if err := hold.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, hold.Release(ctx))
 			for want := range 6 {
 				if got := <-order; got != want {
 					t.Fatalf("contender %d is granted in place %d", got, want)
@@ -86,14 +80,10 @@ func TestContendersWithTheSameNumberKeepTheirOrder(t *testing.T) {
 		s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
 		l := must.Get(s.Lock("/stuck", recipes.LockConfig{Strategy: strategy}))(t)
 		first := must.Get(l.Acquire(ctx))(t) // makes the path
-		if err := first.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.Release(ctx))
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if zktest.Creates(r.Op) {
-				if err := srv.SetSequence("/stuck", math.MaxInt32); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, srv.SetSequence("/stuck", math.MaxInt32))
 			}
 			return zkserver.Fault{}
 		})
@@ -104,9 +94,7 @@ func TestContendersWithTheSameNumberKeepTheirOrder(t *testing.T) {
 				t.Fatalf("%s has not the same number", c.Znode)
 			}
 		}
-		if err := hold.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, hold.Release(ctx))
 		for want := range 8 {
 			if got := <-order; got != want {
 				t.Fatalf("contender %d is granted in place %d", got, want)
@@ -125,9 +113,7 @@ func TestANewcomerWithASmallerNumberDoesNotGoFirst(t *testing.T) {
 				joinAs := func(number int32) *zktest.Contender {
 					srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 						if zktest.Creates(r.Op) {
-							if err := srv.SetSequence(s.Path, number); err != nil {
-								t.Error(err)
-							}
+							must.Report(t, srv.SetSequence(s.Path, number))
 						}
 						return zkserver.Fault{}
 					})
@@ -190,9 +176,7 @@ func TestTheSearchForALostCreateSyncsFirst(t *testing.T) {
 		})
 		l := must.Get(s.Lock("/sync", recipes.LockConfig{Strategy: strategy}))(t)
 		hold := must.Get(l.Acquire(ctx))(t)
-		if err := hold.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, hold.Release(ctx))
 		if len(after) < 2 || after[0] != zkserver.OpSync || after[1] != zkserver.OpGetChildren2 {
 			t.Fatalf("after the lost reply came %v", after)
 		}
@@ -206,7 +190,7 @@ func TestTheSearchForALostCreateSyncsFirst(t *testing.T) {
 
 // CURATOR-498: the search by GUID took a node of another (dying) session for
 // its own, and there were two leaders.
-func TestANodeOfAnotherOwnerIsNotTakenForOnesOwn(t *testing.T) {
+func TestAZnodeOfAnotherSessionIsNotUsed(t *testing.T) {
 	for _, strategy := range []recipes.Strategy{recipes.Herd, recipes.Predecessor} {
 		srv := zktest.Embedded(t)
 		s, ctx := zktest.Open(t, srv), zktest.Bounded(t)

@@ -7,21 +7,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Lines are the lines of one session, by path.
+// Lines creates the wait queues of one session.
 type Lines struct {
 	session *session.Session
 	busy    *Busy
 }
 
-// Of returns the lines of a session. They share what the session remembers of
-// them, so there is one Lines for each session.
+// Of returns the Lines of a session. They share the session's Busy, so a session needs only one
+// Lines.
 func Of(s *session.Session) *Lines { return &Lines{session: s, busy: new(Busy)} }
 
-// Spoken are the markers of a recipe in the dialects that it knows.
+// Spoken holds the markers of a recipe, for each dialect that it supports.
 type Spoken map[recipes.Dialect][]string
 
-// At returns the line at path, in which only the first contender is granted. Errors
-// begin with the name of the recipe.
+// At returns the wait queue at path. Only its first contender is granted. Errors begin with the
+// name of the recipe.
 func (ls *Lines) At(recipe, path string, strategy recipes.Strategy, dialect recipes.Dialect, spoken Spoken) (*Line, error) {
 	if err := recipes.ValidatePath(path); err != nil {
 		return nil, fmt.Errorf("%s: %w", recipe, err)
@@ -38,7 +38,7 @@ func (ls *Lines) At(recipe, path string, strategy recipes.Strategy, dialect reci
 		return nil, fmt.Errorf("%s %s: %w", recipe, path, err)
 	}
 	if strategy == recipes.Handoff && dialect != recipes.ZooKeeper {
-		strategy = recipes.Predecessor // the other library does not release by a handoff
+		strategy = recipes.Predecessor // other libraries do not release by handoff
 	}
 	return &Line{Session: ls.session, Path: path, Markers: spoken[dialect], Dialect: dialect, Strategy: strategy, Rule: Exclusive, Busy: ls.busy}, nil
 }

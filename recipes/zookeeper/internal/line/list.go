@@ -11,8 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Entries returns who stands in line, in order. A path that does not exist is
-// an empty line.
+// Entries returns the contenders in order. A missing path has none.
 func (l *Line) Entries(ctx context.Context) ([]Entry, error) {
 	names, err := l.Names(ctx)
 	if err != nil {
@@ -21,7 +20,7 @@ func (l *Line) Entries(ctx context.Context) ([]Entry, error) {
 	return l.Order(ctx, names)
 }
 
-// Names returns the names of the path's children, none if it does not exist.
+// Names returns the names of the path's children. A missing path has none.
 func (l *Line) Names(ctx context.Context) ([]string, error) {
 	names, err := l.Session.Children(ctx, l.Path)
 	if errors.Is(err, recipes.ErrNoNode) {
@@ -37,13 +36,13 @@ func (l *Line) Order(ctx context.Context, names []string) ([]Entry, error) {
 	return entries, l.breakTies(ctx, entries)
 }
 
-// breakTies orders contenders whose numbers do not tell who came first, by the
-// creation of their znodes. Their parent has no more numbers, and gets them again
-// only when it is removed. Neither their numbers nor a GUID must decide: a newcomer
-// could go before the holder.
+// breakTies sorts contenders whose numbers do not show which came first, by the creation of
+// their znodes. That happens when the parent has no more numbers, until it is deleted and
+// created again. Neither numbers nor GUIDs may decide then, because a new contender could get
+// ahead of the holder.
 //
-// A contender that has left meanwhile keeps its place at the end of its tie,
-// where a look at it will find it gone.
+// A contender that has just left is sorted last in its tie. A read of its znode will not find
+// it.
 func (l *Line) breakTies(ctx context.Context, entries []Entry) error {
 	for start := 0; start < len(entries); {
 		end := start + 1

@@ -45,9 +45,7 @@ func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
 			if first, last := line[0], line[len(line)-1]; first.Sequence != math.MaxInt32-3 || last.Sequence != math.MaxInt32 {
 				t.Fatalf("the numbers go from %d to %d", first.Sequence, last.Sequence)
 			}
-			if err := hold.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, hold.Release(ctx))
 			for want := range 8 {
 				if got := <-order; got != want {
 					t.Fatalf("contender %d is granted in place %d", got, want)
@@ -108,36 +106,26 @@ func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
 	})
 }
 
-// startCounted starts a server that has znodes at these paths, each of which has
-// counted its children up to number. They are no containers, which would be gone,
-// being empty, before somebody comes.
+// startCounted starts a server that has znodes at these paths, each of which has counted its
+// children up to number. They are no containers: an empty container would be deleted before a
+// contender comes.
 func startCounted(t *testing.T, number int32, paths ...string) string {
 	t.Helper()
 	cfg := ensembletest.Quick(1)
 	cfg.Dir = t.TempDir()
 	e := ensembletest.Start(t, cfg)
 	server := e.Server(0)
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Kill())
 	found, err := filepath.Glob(filepath.Join(cfg.Dir, "*", "*", "data", "version-2"))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("the server's data is in %q: %v", found, err)
 	}
-	if err := os.RemoveAll(found[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(found[0], 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(found[0]))
+	must.Do(t, os.Mkdir(found[0], 0o700))
 	const zxid = 0x100
 	name := filepath.Join(found[0], fmt.Sprintf("snapshot.%x", zxid))
-	if err := os.WriteFile(name, snapshot(zxid, number, paths), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, snapshot(zxid, number, paths), 0o600))
+	must.Do(t, server.Restart(t.Context()))
 	return server.Addr()
 }
 
@@ -180,7 +168,7 @@ func snapshot(zxid int64, cversion int32, parents []string) []byte {
 }
 
 // A contender has a name of marker and number alone only where its successor goes by it.
-func TestWhoStandsByNumberAlone(t *testing.T) {
+func TestContendersNamedByNumberAlone(t *testing.T) {
 	lock := func(cfg recipes.LockConfig) func(*testing.T, context.Context, recipes.Client) recipes.Grant {
 		return func(t *testing.T, ctx context.Context, s recipes.Client) recipes.Grant {
 			return must.Get(must.Get(s.Lock("/l", cfg))(t).Acquire(ctx))(t)

@@ -42,13 +42,11 @@ func indexOf(all []zkserver.Request, path string, ops ...zkserver.Op) int {
 
 // As long as the leader's znode exists, a transaction that checks it can add to what goes
 // with it.
-func TestWhatGoesWithAHoldIsDeletedAfterIt(t *testing.T) {
+func TestZnodesOfAHoldAreDeletedAfterIt(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		e := must.Get(s.Election("/e", recipes.ElectionConfig{}))(t)
 		l := must.Get(e.Campaign(ctx, nil))(t)
-		if err := l.Acknowledge(ctx, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Acknowledge(ctx, nil))
 		ack := ""
 		for _, n := range srv.Tree() {
 			if strings.HasPrefix(n.Path, "/e/acks/") {
@@ -70,17 +68,15 @@ func TestWhatGoesWithAHoldIsDeletedAfterIt(t *testing.T) {
 			}
 			return f
 		})
-		if err := l.Resign(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Resign(ctx))
 		if refused != 3 || !late || zktest.Exists(srv, ack) {
 			t.Errorf("%s is deleted after %d attempts, and %s not after it", l.Znode(), refused, ack)
 		}
 	})
 }
 
-// A server gives events in the order of the changes. So a waiter whose own watch was set
-// first is told of the end of its place before of what its predecessor does later.
+// A server sends events in the order of the changes. So a waiter that set its own watch first
+// gets the end of its place before a later change of its predecessor.
 func TestAWaiterWatchesItsPlaceBeforeItsPredecessor(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		holder := must.Get(zktest.OpenVirtual(t, srv).Lock("/l", recipes.LockConfig{}))(t)
@@ -102,8 +98,6 @@ func TestAWaiterWatchesItsPlaceBeforeItsPredecessor(t *testing.T) {
 		if own < 0 || ahead < own {
 			t.Errorf("its place is watched by request %d, and its predecessor by %d: %v", own, ahead, all)
 		}
-		if err := errors.Join(h.Release(ctx), <-got); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, errors.Join(h.Release(ctx), <-got))
 	})
 }

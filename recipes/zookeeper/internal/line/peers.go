@@ -13,15 +13,15 @@ import (
 
 // peer is a recipe, of this or another library, whose contenders have znodes at a path.
 type peer struct {
-	marker  string // of its queue: see Line.Markers
+	marker  string // see Line.Markers
 	dialect recipes.Dialect
-	recipe  string            // its library's word
-	names   func(string) bool // reports whether a child is a contender's; nil: the marker and a number end its name
+	recipe  string            // its name in its library
+	names   func(string) bool // reports whether a child is a contender; nil: its name ends with the marker and a number
 }
 
-// peers says who shares a wait queue with whom. A contender waits for those whose marker is
-// one of its line's, and for no others. The names of two peers never overlap. Read in
-// the sources of Curator 5.4.0, kazoo 2.8.0, go-zookeeper 1.0.4 and ZooKeeper 3.8.0.
+// peers lists all recipes whose contenders may share a path. A contender waits only for
+// contenders with a marker of its own wait queue. No name belongs to two peers. From the
+// sources of Curator 5.4.0, kazoo 2.8.0, go-zookeeper 1.0.4 and ZooKeeper 3.8.0.
 var peers = []peer{
 	{marker: Lock, dialect: recipes.ZooKeeper, recipe: "Lock"}, // Curator's InterProcessMutex and LeaderSelector, go-zookeeper's Lock
 	{marker: Candidate, dialect: recipes.ZooKeeper, recipe: "Election"},
@@ -44,7 +44,7 @@ var peers = []peer{
 var (
 	// PriorityName is the form of a priority lock's names: prefix, mode, priority, number.
 	PriorityName = regexp.MustCompile(`^(.*-|)(read|write|reading|writing)-([0-9]{2})-([0-9]{10}|-[0-9]{9,10})$`)
-	// contribName is that of ZooKeeper's own lock, in Java and in C: x-<session>-<number>.
+	// contribName is the form of ZooKeeper's own lock, in Java and in C: x-<session>-<number>.
 	contribName = regexp.MustCompile(`^x-(-?[0-9]+|[0-9a-f]{16})-[0-9]{10}$`)
 )
 
@@ -55,13 +55,13 @@ func (p *peer) named(name string) bool {
 	return is(name, p.marker)
 }
 
-// sighting is a child of a path that has the name of a peer's contender.
+// sighting is a child of a path whose name is that of a peer's contender.
 type sighting struct {
 	*peer
 	name string
 }
 
-// sightings returns one sighting of each peer whose marker is none of these.
+// sightings returns one sighting of each peer, except the peers with these markers.
 func sightings(names, except []string) (seen []sighting) {
 	for _, name := range names {
 		if slices.ContainsFunc(except, func(marker string) bool { return is(name, marker) }) {
@@ -78,15 +78,14 @@ func sightings(names, except []string) (seen []sighting) {
 	return seen
 }
 
-// foreign returns an error if one of the names is that of a contender with which this line
-// shares no wait queue, of whatever library.
+// Foreign returns an error if one of the names is that of a third-party contender.
 //
-// It is called after the contender's own znode was made. So of two contenders that both
-// check, at least the later one sees the other. Other libraries do not check: one that
-// comes when this line's contender is granted takes what it finds.
+// It is called after the contender's own znode was created. So of two contenders that both
+// check, at least the later one finds the other. Other libraries do not check: their contender
+// may hold while ours does.
 //
-// It sends no request unless a child has a name that a semaphore of another library uses.
-func (l *Line) foreign(ctx context.Context, names []string) error {
+// It sends no request, unless a child has a name that another library's semaphore uses.
+func (l *Line) Foreign(ctx context.Context, names []string) error {
 	met, err := l.meets(ctx, names)
 	if met != nil {
 		return l.Session.Refuse(l.Path, *met)
@@ -94,7 +93,7 @@ func (l *Line) foreign(ctx context.Context, names []string) error {
 	return err
 }
 
-// meets returns the contender because of which foreign fails, or nil.
+// meets returns the third-party contender among the names, or nil.
 func (l *Line) meets(ctx context.Context, names []string) (*recipes.ForeignError, error) {
 	for _, s := range sightings(names, l.Markers) {
 		znode, err := l.contenderOf(ctx, s)
@@ -108,8 +107,9 @@ func (l *Line) meets(ctx context.Context, names []string) (*recipes.ForeignError
 	return nil, nil
 }
 
-// Verdicts say for a recipe what a contender of it would meet among a parent's children, in
-// each dialect. spoken are its markers at that path.
+// Verdicts returns, for each dialect of a recipe, the third-party contender that a contender of
+// that recipe would find among the parent's children. spoken holds the recipe's markers at that
+// path.
 func (p Parent) Verdicts(ctx context.Context, s *session.Session, kind recipes.Kind, spoken Spoken) (all []recipes.Verdict, err error) {
 	var names []string // one of each peer is enough
 	for _, seen := range sightings(p.Names, nil) {
@@ -128,20 +128,20 @@ func (p Parent) Verdicts(ctx context.Context, s *session.Session, kind recipes.K
 	return all, nil
 }
 
-// contenderOf returns the contender's znode, or "" if there is none.
+// contenderOf returns the znode of the contender that a sighting stands for, or "".
 func (l *Line) contenderOf(ctx context.Context, s sighting) (string, error) {
 	switch s.marker {
 	case CuratorLeases:
 		znode, err := l.ofSemaphoreV2(ctx)
 		if znode == "" && slices.Contains(l.Markers, KazooLease) {
-			znode = gopath.Join(l.Path, s.name) // which kazoo's contenders count as a permit
+			znode = gopath.Join(l.Path, s.name) // kazoo's contenders count it as a permit
 		}
 		return znode, err
 	case KazooLease:
 		if l.semaphore() {
-			break // its own leases have no GUID for a name
+			break // the names of its own leases are not GUIDs
 		}
-		// Other programs name their znodes so, too. They make no lock beside the path.
+		// Other programs also name znodes by GUIDs, but they create no lock beside the path.
 		_, lock := LeasePaths(l.Path, recipes.Kazoo)
 		if _, err := l.Session.Stat(ctx, lock); errors.Is(err, recipes.ErrNoNode) {
 			return "", nil
@@ -152,9 +152,9 @@ func (l *Line) contenderOf(ctx context.Context, s sighting) (string, error) {
 	return gopath.Join(l.Path, s.name), nil
 }
 
-// ofSemaphoreV2 returns the znode of a contender of Curator's semaphore, or "". The
-// directories remain when nobody uses them. A contender keeps its place among the locks
-// until it has a lease, so they are listed first.
+// ofSemaphoreV2 returns the znode of a contender of Curator's semaphore, or "". The directories
+// remain when the semaphore is unused. A contender keeps its place among the locks until it has
+// a lease, so the locks are listed first.
 func (l *Line) ofSemaphoreV2(ctx context.Context) (string, error) {
 	leases, locks := LeasePaths(l.Path, recipes.Curator)
 	for _, dir := range []struct{ path, marker string }{{locks, Lock}, {leases, Lease}} {
@@ -169,8 +169,8 @@ func (l *Line) ofSemaphoreV2(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// LeasePaths are the parents of the leases of another library's semaphore at a path, and of
-// the contenders for the lock under which they are taken.
+// LeasePaths returns the parents of the leases of another library's semaphore at path, and of
+// the contenders for the lock that orders them.
 func LeasePaths(path string, d recipes.Dialect) (leases, locks string) {
 	if d == recipes.Kazoo {
 		return path, path + "-" + KazooLock
@@ -178,14 +178,11 @@ func LeasePaths(path string, d recipes.Dialect) (leases, locks string) {
 	return gopath.Join(path, CuratorLeases), gopath.Join(path, CuratorLocks)
 }
 
-// Foreign is foreign for a recipe that lists the path itself.
-func (l *Line) Foreign(ctx context.Context, names []string) error { return l.foreign(ctx, names) }
-
-// MeetsForeign lists the path, and fails as a contender does that meets a foreign one.
+// MeetsForeign lists the path and returns Foreign's error for the listing.
 func (l *Line) MeetsForeign(ctx context.Context) error {
 	names, err := l.Names(ctx)
 	if err != nil {
 		return err
 	}
-	return l.foreign(ctx, names)
+	return l.Foreign(ctx, names)
 }

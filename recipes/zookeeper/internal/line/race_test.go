@@ -28,9 +28,7 @@ func TestAPredecessorThatVanishesBeforeItIsWatched(t *testing.T) {
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if r.SessionID == waiter.ID() && r.Op == zkserver.OpGetData && !released {
 				released = true
-				if err := hold.Release(ctx); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, hold.Release(ctx))
 			}
 			return zkserver.Fault{}
 		})
@@ -38,9 +36,7 @@ func TestAPredecessorThatVanishesBeforeItIsWatched(t *testing.T) {
 		if !released {
 			t.Fatal("the case was not met")
 		}
-		if err := next.Release(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, next.Release(ctx))
 	}
 }
 
@@ -67,9 +63,7 @@ func TestARetriedCreateStartsFromTheBaseName(t *testing.T) {
 		if n := strings.Count(hold.Znode(), "_c_"); n != protections || strings.Count(hold.Znode(), "/") != 2 {
 			t.Errorf("%s: the znode is %s", strategy, hold.Znode())
 		}
-		if err := hold.Release(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, hold.Release(ctx))
 		if tries < 4 {
 			t.Fatalf("%s: %d creates: the case was not met", strategy, tries)
 		}
@@ -97,23 +91,19 @@ func TestAReleaseSentAgainDoesNotHitTheNextHold(t *testing.T) {
 		go func() { released <- first.Release(ctx) }()
 		<-first.Done()
 		second := must.Get(l.Acquire(ctx))(t)
-		if err := <-released; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-released)
 		if deletes < 1 || deletes < 2 && strategy != recipes.Handoff { // which looks before it sends again
 			t.Fatalf("%d deletes: the case was not met", deletes)
 		}
 		if err := second.Write(ctx); err != nil {
 			t.Errorf("the second hold: %v", err)
 		}
-		if err := second.Release(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, second.Release(ctx))
 	}
 }
 
 // CURATOR-495, kazoo#381: blocking work in a callback stopped everything.
-func TestABlockingCallbackStopsNobodyElse(t *testing.T) {
+func TestABlockingCallbackStopsNoOther(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
 	unblock, blocked := make(chan struct{}), make(chan struct{})
@@ -128,13 +118,9 @@ func TestABlockingCallbackStopsNobodyElse(t *testing.T) {
 	}()
 	<-blocked
 	hold := must.Get(must.Get(s.Lock("/quick", recipes.LockConfig{}))(t).Acquire(ctx))(t)
-	if err := hold.Release(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, hold.Release(ctx))
 	close(unblock)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-done)
 }
 
 // CURATOR-308: the parent was reaped as an empty container, and the watch on it
@@ -152,9 +138,7 @@ func TestAnObserverSurvivesTheRemovalOfTheParent(t *testing.T) {
 		if l := <-observed; l.Token != leadership.Token() {
 			t.Fatalf("then %+v", l)
 		}
-		if err := leadership.Resign(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, leadership.Resign(ctx))
 		if l := <-observed; !l.None() {
 			t.Fatalf("then %+v", l)
 		}
@@ -182,8 +166,7 @@ func TestNothingIsGrantedInASessionThatIsLost(t *testing.T) {
 		})
 		hold, err := must.Get(s.Lock("/lost", recipes.LockConfig{Strategy: strategy}))(t).Acquire(ctx)
 		if err == nil {
-			// The reply was read before the connection ended. Then the hold is
-			// told.
+			// The reply was read before the connection ended. Then Done closes.
 			select {
 			case <-hold.Done():
 			case <-ctx.Done():
@@ -219,18 +202,14 @@ func TestACancellationThatRacesWithTheGrant(t *testing.T) {
 		}()
 		<-joined
 		go cancel()
-		if err := first.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.Release(ctx))
 		r := <-got
 		switch {
 		case r.err == nil:
 			if err := r.hold.Write(ctx); err != nil {
 				t.Fatalf("acquired, and yet: %v", err)
 			}
-			if err := r.hold.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.hold.Release(ctx))
 		case !errors.Is(r.err, context.Canceled):
 			t.Fatal(r.err)
 		}

@@ -11,16 +11,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Resume resumes a turn that another process was granted in the line, in this session:
-// see session.Resume. znode and token are the turn's. It decides as for a contender that
-// arrives. A listing shows nobody ahead that blocks it. A look at its znode after that
-// shows this session's, created by the transaction that is the token. So nothing is
-// granted that the line does not grant.
+// Resume resumes a hold that another process was granted in this session: see session.Resume.
+// znode and token are the hold's. It decides as for a new contender. A listing shows no
+// contender ahead that blocks it. A read of the znode after that shows that it belongs to this
+// session and was created by the transaction that is the token. So Resume grants nothing that
+// Enter would not grant.
 //
-// A znode is resumed once, and before session.DropRest; otherwise the error matches
-// recipes.ErrInvalid.
-// Where the turn does not stand, the error matches recipes.ErrNotHeld; if the znode is
-// gone or is another one, recipes.ErrRemoved too. The line is left as it is.
+// A znode can be resumed once, and only before session.DropRest. Otherwise the error matches
+// recipes.ErrInvalid. If the hold has ended the error matches recipes.ErrNotHeld. If the znode
+// is deleted, or another one has its name, it also matches recipes.ErrRemoved. The wait queue
+// does not change.
 func (l *Line) Resume(ctx context.Context, znode string, token recipes.Token) (*Hold, error) {
 	me, err := l.contender(znode)
 	if err != nil {
@@ -39,7 +39,8 @@ func (l *Line) Resume(ctx context.Context, znode string, token recipes.Token) (*
 	return l.Inspected(Resumed(l.Session, znode, token, l.Asked)), nil
 }
 
-// contender is the one whose znode it is, if it can be of the line.
+// contender returns the contender whose znode is at that path, if it can belong to this wait
+// queue.
 func (l *Line) contender(znode string) (Entry, error) {
 	name := gopath.Base(znode)
 	parsed := Parse([]string{name}, l.Markers...)
@@ -60,9 +61,8 @@ func (l *Line) resumeBare(znode string, me Entry, node session.Node) (session.Ba
 }
 
 // ResumeWaiting is Enter for a contender of this session that another process has entered, and
-// that was not granted when that process ended, as far as the caller knows. It keeps its
-// place in line, and is granted and leaves on the terms of Enter. If its znode is gone,
-// the error matches recipes.ErrRemoved.
+// that, to the caller's knowledge, was not granted when that process ended. The contender keeps
+// its place. If its znode is deleted, the error matches recipes.ErrRemoved.
 func (l *Line) ResumeWaiting(ctx context.Context, znode string, o Options) (*Hold, error) {
 	me, err := l.contender(znode)
 	if err != nil {
@@ -79,8 +79,8 @@ func (l *Line) ResumeWaiting(ctx context.Context, znode string, o Options) (*Hol
 	return l.stayByHandoff(ctx, &waiter{line: l, bare: bare, me: me, resumed: true}, o, -1)
 }
 
-// stillFirst checks that nobody ahead blocks the contender of that name. Foreign
-// contenders do not matter: they came when the turn had been granted.
+// stillFirst checks that no contender ahead blocks the contender of that name. It ignores
+// third-party contenders: they joined after the grant.
 func (l *Line) stillFirst(ctx context.Context, name string) error {
 	for {
 		entries, err := l.Entries(ctx)
@@ -101,7 +101,7 @@ func (l *Line) stillFirst(ctx context.Context, name string) error {
 			passes, err := l.tryPass(ctx, predecessor, l.Passes(me))
 			switch {
 			case errors.Is(err, recipes.ErrNoNode):
-				continue // it left between the listing and the look
+				continue // it left between the listing and the read
 			case err != nil:
 				return err
 			case passes:
@@ -113,7 +113,7 @@ func (l *Line) stillFirst(ctx context.Context, name string) error {
 }
 
 // ResumeHeld resumes a znode that this session has created by the transaction that is token,
-// and begins a hold: see Resumed. If the znode is not there, the error matches
+// and begins a hold: see Resumed. If the znode does not exist, the error matches
 // recipes.ErrRemoved.
 func ResumeHeld(ctx context.Context, s *session.Session, znode string, token recipes.Token) (session.Node, error) {
 	if token == 0 {
@@ -133,14 +133,7 @@ func ResumeHeld(ctx context.Context, s *session.Session, znode string, token rec
 	return node, nil
 }
 
-// Resumed is the grant of a znode that ResumeHeld has resumed. asked is NewRevocable's.
-func Resumed(s *session.Session, znode string, token recipes.Token, asked func(data []byte) bool) *Hold {
-	h := newHold(s, znode, token)
-	h.asked = asked
-	return h
-}
-
-// ResumeWaiter resumes the znode of a contender that has no token yet, and holds nothing.
+// ResumeWaiter resumes the znode of a contender that has no token and holds nothing.
 func ResumeWaiter(ctx context.Context, s *session.Session, znode string) (session.Node, error) {
 	node, err := own(ctx, s, znode, 0)
 	if err == nil {
@@ -149,8 +142,8 @@ func ResumeWaiter(ctx context.Context, s *session.Session, znode string) (sessio
 	return node, err
 }
 
-// own reads a znode of this session. Resume has synced, so every request of the process
-// before is visible. A token of 0 matches any.
+// own reads a znode of this session. session.Resume has synced, so every request of the earlier
+// process is visible. Token 0 matches any znode.
 func own(ctx context.Context, s *session.Session, znode string, token recipes.Token) (session.Node, error) {
 	node, err := s.GetOwn(ctx, znode)
 	switch {
@@ -168,7 +161,7 @@ func own(ctx context.Context, s *session.Session, znode string, token recipes.To
 
 func markResumed(s *session.Session, znode string) error {
 	if !s.MarkResumed(znode) {
-		return fmt.Errorf("resume: %w: %s cannot be resumed now, or was before", recipes.ErrInvalid, znode)
+		return fmt.Errorf("resume: %w: %s cannot be resumed now, or is already resumed", recipes.ErrInvalid, znode)
 	}
 	return nil
 }

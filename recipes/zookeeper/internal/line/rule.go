@@ -2,18 +2,16 @@ package line
 
 import "github.com/zkrecipes/zkrecipes/recipes"
 
-// Rule says which of the contenders ahead can keep a contender from being
-// granted: the blockers, in order, or none. It must be pure. How many of them it
-// takes is Line.Permits.
+// Rule returns the contenders ahead that block a contender, in order. It must be pure.
+// Line.Permits says how many of them keep the contender from being granted.
 type Rule func(predecessors []Entry, me Entry) (blockers []Entry)
 
-// Exclusive has everybody ahead block. It is the rule of locks, elections and
-// semaphores.
+// Exclusive is the rule of locks, elections and semaphores: every contender ahead blocks.
 func Exclusive(predecessors []Entry, _ Entry) []Entry { return predecessors }
 
-// Shared is the rule of read and write locks: a reader is blocked by the writers
-// ahead, a writer by everybody ahead. Only what is ahead can block: a reader
-// that waited for a later writer would wait for somebody who waits for it.
+// Shared is the rule of read and write locks: a reader is blocked by the writers ahead, a
+// writer by every contender ahead. Only contenders ahead can block. If a reader waited for a
+// later writer, the two would wait for each other.
 func Shared(reader string) Rule {
 	return func(predecessors []Entry, me Entry) []Entry {
 		if me.Kind != reader {
@@ -29,13 +27,13 @@ func Shared(reader string) Rule {
 	}
 }
 
-// watched returns which of the blockers a waiter watches. It is granted when fewer
-// than permits of them are left, so it watches permits of them. One of these must
-// leave before, so no wake-up is missed. If it watched fewer, all of these could stay
-// while the others go. With herd they are the first of the line, so that each
-// departure of a first one wakes all. With predecessor they are the nearest ahead;
-// for one permit, the largest j < i that can block. So a departure wakes no more
-// than permits waiters however long the line, and just one when the first leaves.
+// watched returns the blockers that a waiter watches. The waiter is granted when fewer than
+// permits blockers remain, so it watches permits of them: one of these must leave first, and no
+// wake-up is missed. If it watched fewer, all of them could stay while others leave. With the
+// strategy Herd it watches the first contenders, so each departure at the front wakes all
+// waiters. With Predecessor it watches the nearest ones ahead. With one permit that is the
+// largest j < i that can block. So a departure wakes at most permits waiters, however long the
+// wait queue is, and only one if the first contender leaves.
 func watched(strategy recipes.Strategy, blockers []Entry, permits int) []Entry {
 	if strategy == recipes.Herd {
 		return blockers[:permits]

@@ -9,25 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func TestWatched(t *testing.T) {
-	ahead := entries("lock-", "a", "b", "c")
-	for _, tt := range []struct {
-		strategy recipes.Strategy
-		want     string
-	}{
-		{recipes.Herd, "a"},        // everybody watches the first
-		{recipes.Predecessor, "c"}, // the largest j < i; two of the texts print "smallest"
-	} {
-		if got := watched(tt.strategy, Exclusive(ahead, Entry{Name: "me", Sequence: 4}), 1); len(got) != 1 || got[0].Name != tt.want {
-			t.Errorf("%s watches %v, want %s", tt.strategy, got, tt.want)
-		}
-	}
-	if blockers := Exclusive(nil, Entry{Name: "me", Sequence: 4}); len(blockers) != 0 {
-		t.Errorf("the first is blocked by %v", blockers)
-	}
-}
-
-// entries makes a line; names that start with r are readers, with w writers.
+// entries returns contenders in order. Names that start with r are readers, with w writers.
 func entries(kind string, names ...string) []Entry {
 	var all []Entry
 	for i, name := range names {
@@ -43,8 +25,8 @@ func entries(kind string, names ...string) []Entry {
 	return all
 }
 
-// kazoo#649: a reader watched a later writer, and they waited for each other.
-// Rules are given nobody but those ahead.
+// kazoo#649: a reader watched a later writer, and they waited for each other. A Rule sees only
+// the contenders ahead.
 func TestSharedBlockers(t *testing.T) {
 	for _, tt := range []struct{ ahead, me, blockers string }{
 		{"", "r", ""},
@@ -66,30 +48,35 @@ func TestSharedBlockers(t *testing.T) {
 	}
 }
 
-func TestWatchedWithPermits(t *testing.T) {
+func TestWatched(t *testing.T) {
 	for _, tt := range []struct {
 		strategy recipes.Strategy
 		ahead    string
 		permits  int
 		want     string
 	}{
-		{recipes.Predecessor, "a b", 2, "a b"}, // the first waiter: all who hold
+		{recipes.Herd, "a b c", 1, "a"},        // every waiter watches the first
+		{recipes.Predecessor, "a b c", 1, "c"}, // the largest j < i; two of the texts print "smallest"
+		{recipes.Predecessor, "a b", 2, "a b"}, // the first waiter: all holders
 		{recipes.Predecessor, "a b c", 2, "b c"},
 		{recipes.Predecessor, "a b c d e", 3, "c d e"},
 		{recipes.Herd, "a b c d e", 3, "a b c"},
 	} {
 		var got []string
-		for _, e := range watched(tt.strategy, entries("lease-", strings.Fields(tt.ahead)...), tt.permits) {
+		for _, e := range watched(tt.strategy, Exclusive(entries("lease-", strings.Fields(tt.ahead)...), Entry{}), tt.permits) {
 			got = append(got, e.Name)
 		}
 		if strings.Join(got, " ") != tt.want {
 			t.Errorf("%s, %d permits, behind %q: watches %q; want %q", tt.strategy, tt.permits, tt.ahead, got, tt.want)
 		}
 	}
+	if blockers := Exclusive(nil, Entry{}); len(blockers) != 0 {
+		t.Errorf("the first contender is blocked by %v", blockers)
+	}
 }
 
-// Whoever leaves, in whatever order: a waiter that may enter has been woken, and
-// one departure wakes no more than permits waiters.
+// In whatever order contenders leave, a waiter that may enter has been woken, and one departure
+// wakes at most permits waiters.
 func TestWatchedMissesNoWakeUp(t *testing.T) {
 	for range 2000 {
 		permits, n := 1+rand.IntN(4), 1+rand.IntN(12)
@@ -132,7 +119,7 @@ func TestWatchedMissesNoWakeUp(t *testing.T) {
 	}
 }
 
-// In the dialect of another library nothing is handed over. The other strategies are free.
+// The dialects of other libraries have no handoff. The other strategies remain.
 func TestTheStrategyOfALineInADialect(t *testing.T) {
 	for _, dialect := range recipes.Dialects() {
 		for _, strategy := range recipes.Strategies() {

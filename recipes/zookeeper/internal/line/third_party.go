@@ -10,16 +10,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Inspected has the line's path inspected for third-party contenders while the grant is
-// held. One that joins after the grant does not look for ours, and nothing can keep it
-// out. The grant ends then, with ErrForeign.
+// Inspected inspects the path for third-party contenders while the grant is held. A third-party
+// contender that joins after the grant does not check for ours, and nothing keeps it out. The
+// grant then ends with ErrForeign.
 //
-// A third-party contender has to be found by two listings in a row, a tenth of the session
-// timeout apart. A contender of another recipe of this library looks before it waits, and
-// leaves. It must not end a hold in passing.
+// Two listings in a row, a tenth of the session timeout apart, must find the same third-party
+// contender. A contender of another recipe of this library checks before it waits, and leaves.
+// It must not end a hold in that time.
 func (l *Line) Inspected(h *Hold) *Hold {
 	var listing atomic.Bool
-	suspect := "" // the znode that the last listing has found; of the goroutine that lists
+	suspect := "" // the znode that the last listing has found; only the listing goroutine uses it
 	list := func(ctx context.Context) {
 		defer listing.Store(false)
 		names, parent, err := h.session.List(ctx, l.Path)
@@ -27,7 +27,7 @@ func (l *Line) Inspected(h *Hold) *Hold {
 			return // the next inspection tries again
 		}
 		var met *recipes.ForeignError
-		switch err := l.foreign(ctx, names); {
+		switch err := l.Foreign(ctx, names); {
 		case errors.As(err, &met) && met.Znode == suspect:
 			h.end(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
 		case met != nil:

@@ -64,7 +64,7 @@ func (c *stander) hold(t *testing.T) recipes.Hold {
 	return h
 }
 
-// Releasing a writer wakes all readers behind it and nobody else.
+// The release of a writer wakes all readers behind it, and no other waiter.
 func TestWakeUpsOfASharedLock(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
 		first := stands(ctx, t, srv, "/rw", recipes.Writing, 0).hold(t)
@@ -75,9 +75,7 @@ func TestWakeUpsOfASharedLock(t *testing.T) {
 		writer := stands(ctx, t, srv, "/rw", recipes.Writing, 0)
 		late := stands(ctx, t, srv, "/rw", recipes.Reading, 0)
 		zktest.Idle(t, srv)
-		if err := first.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.Release(ctx))
 		var holds []recipes.Hold
 		for i, r := range readers {
 			holds = append(holds, r.hold(t))
@@ -87,23 +85,17 @@ func TestWakeUpsOfASharedLock(t *testing.T) {
 		}
 		// The writer watches the last reader only.
 		for _, h := range holds[:4] {
-			if err := h.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Release(ctx))
 		}
 		if w, l := writer.events(t), late.events(t); w != 0 || l != 0 {
 			t.Errorf("the writer woke %d times, the reader behind it %d times; want neither", w, l)
 		}
-		if err := holds[4].Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, holds[4].Release(ctx))
 		h := writer.hold(t)
 		if w, l := writer.events(t), late.events(t); w != 1 || l != 0 {
 			t.Errorf("the writer woke %d times, the reader behind it %d times; want 1 and 0", w, l)
 		}
-		if err := h.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Release(ctx))
 		late.hold(t)
 	})
 }
@@ -143,9 +135,7 @@ func TestAReaderWakesWhenItsWayIsFree(t *testing.T) {
 			} else {
 				close(looks)
 			}
-			if err := writer.Downgrade(s.Ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, writer.Downgrade(s.Ctx))
 			<-looks
 			leave()
 			if err := <-let; err != nil {
@@ -172,9 +162,7 @@ func TestWakeUpsOfASemaphore(t *testing.T) {
 				}
 				zktest.Idle(t, srv)
 				before := srv.Counters()
-				if err := holds[leaves].Release(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, holds[leaves].Release(ctx))
 				all[0].hold(t)
 				synctest.Wait() // the others have looked
 				woken := int64(0)
@@ -212,9 +200,7 @@ func TestCostsOfTheLine(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := srv.Counters()
-			if err := tt.turn(ctx, s); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tt.turn(ctx, s))
 			if d := srv.Counters().Sub(before); d.Writes != tt.writes || d.Reads != tt.reads {
 				t.Errorf("%d writes, %d reads; want %d, %d", d.Writes, d.Reads, tt.writes, tt.reads)
 			}
@@ -270,9 +256,7 @@ func TestLayoutOfASharedLockAndASemaphore(t *testing.T) {
 	h := must.Get(l.AcquireWrite(ctx))(t)
 	stands(ctx, t, srv, "/app/rw", recipes.Reading, 0)
 	stands(ctx, t, srv, "/app/rw", recipes.Writing, 0)
-	if err := l.Revoke(ctx, h.Znode()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Revoke(ctx, h.Znode()))
 	m := must.Get(s.Semaphore("/app/sem", recipes.SemaphoreConfig{Permits: 2, Data: []byte("me")}))(t)
 	must.Get(m.Acquire(ctx))(t)
 	got := zktest.LineLayout(srv, "/app")

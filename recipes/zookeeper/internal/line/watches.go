@@ -7,16 +7,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Watches are the watches that one waiter waits for. Those that have not fired
-// when it looks again are kept, so that a waiter that watches several znodes
-// does not read all of them each time. Its zero value is empty.
+// Watches are the watches of one waiter. The waiter keeps those that have not fired when it
+// lists again, so a waiter that watches several znodes does not read all of them each time. The
+// zero value is empty.
 type Watches struct {
-	connection <-chan struct{} // on which they were armed
+	connection <-chan struct{} // the connection on which they were set
 	byName     map[string]*session.Watch
 }
 
-// Retain drops the watches of all but these entries, those that have fired, and all
-// if the connection is another one: what happened in between, only a look tells.
+// Retain keeps the watches on these entries that have not fired. If the connection is another
+// one it keeps none, because events may have been missed.
 func (w *Watches) Retain(entries []Entry, connection <-chan struct{}) {
 	retained := make(map[string]*session.Watch, len(entries))
 	for _, e := range entries {
@@ -27,12 +27,12 @@ func (w *Watches) Retain(entries []Entry, connection <-chan struct{}) {
 	w.connection, w.byName = connection, retained
 }
 
-// Drop has a child read again when it is next armed.
+// Drop removes the watch on a child, so that Arm reads it again.
 func (w *Watches) Drop(name string) { delete(w.byName, name) }
 
 func fired(w *session.Watch) bool { return session.Happened(w.Fired()) }
 
-// Arm watches a child of dir, and reads it if it was not watched already.
+// Arm watches a child of dir. It also reads the child if it was not watched yet.
 func (w *Watches) Arm(ctx context.Context, s *session.Session, dir, name string) (node session.Node, fresh bool, err error) {
 	if w.byName[name] != nil {
 		return session.Node{}, false, nil
@@ -45,8 +45,8 @@ func (w *Watches) Arm(ctx context.Context, s *session.Session, dir, name string)
 	return node, true, nil
 }
 
-// Wait returns nil when it is time to look again: one of the watches has fired,
-// or the connection was lost.
+// Wait returns nil when the waiter must list again: a watch has fired, or the connection has
+// ended.
 func (w *Watches) Wait(ctx context.Context, s *session.Session, what string, disconnected <-chan struct{}) error {
 	events := []<-chan struct{}{disconnected}
 	for _, watch := range w.byName {

@@ -1,5 +1,5 @@
 // Package lock has the lock, the semaphore and slots, which grant the first contenders of
-// a line.
+// a wait queue.
 //
 // # Lock
 //
@@ -8,12 +8,12 @@
 //
 // # Semaphore
 //
-// It has no text. It is the line of "Locks" with the first n contenders granted, and
-// n watches for each waiter, for which package line has the arguments. The
-// contenders agree on the number of permits in the data of the path.
+// It has no source text. It is the wait queue of "Locks", in which the first n contenders
+// are granted. Each waiter has n watches; package line argues why. The contenders agree
+// on the number of permits in the data of the path.
 //
 // # Slots
 //
-// They are a semaphore whose contenders claim a number when they have a permit, as the
-// contenders of a priority lock claim the lock. Type slots has the arguments.
+// They are a semaphore whose contenders claim a number after they have got a permit, as
+// the contenders of a priority lock claim the lock. Type slots has the arguments.
 package lock

@@ -42,9 +42,7 @@ func TestHandoffCosts(t *testing.T) {
 			}
 			for i := range n {
 				before := srv.Counters()
-				if err := hold.Release(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, hold.Release(ctx))
 				hold = <-granted
 				rest := n - i - 1
 				if strategy == recipes.Herd {
@@ -86,14 +84,10 @@ func TestABusyLineIsNotListed(t *testing.T) {
 		}
 		hold := must.Get(at(zktest.OpenVirtual(t, srv)).Acquire(ctx))(t)
 		wait(s)
-		if err := hold.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, hold.Release(ctx))
 		hold = <-granted // it has waited
 		wait(zktest.OpenVirtual(t, srv))
-		if err := hold.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, hold.Release(ctx))
 		hold = <-granted
 		before := srv.Counters()
 		wait(s)
@@ -101,11 +95,7 @@ func TestABusyLineIsNotListed(t *testing.T) {
 		if n := cost.Requests[zkserver.OpGetChildren] + cost.Requests[zkserver.OpGetChildren2] + cost.Requests[zkserver.OpExists]; n != 0 {
 			t.Errorf("it joined with %d looks at the line", n)
 		}
-		if err := hold.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := (<-granted).Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, hold.Release(ctx))
+		must.Do(t, (<-granted).Release(ctx))
 	})
 }

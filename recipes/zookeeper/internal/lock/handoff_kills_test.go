@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -73,12 +74,8 @@ func TestAServerStartsAfterEachKill(t *testing.T) {
 				t.Fatal(ctx.Err())
 			}
 		}
-		if err := e.Server(0).Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Server(0).Restart(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.Server(0).Kill())
+		must.Do(t, e.Server(0).Restart(ctx))
 		if err := e.WaitServing(ctx); err != nil || strings.Contains(e.Server(0).Log(), "Failed to fetch acls") {
 			t.Fatalf("start %d, after %d turns: %v", n+1, turns.Load(), err)
 		}

@@ -29,9 +29,7 @@ func TestAServerWithoutDigest(t *testing.T) {
 				t.Errorf("the place is %s", c.Place.Znode)
 			}
 			hold := s.Hold(c)
-			if err := hold.Write(s.Ctx); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, hold.Write(s.Ctx))
 			s.Release(hold)
 			if n := s.Counters(c).Fallbacks; n == 0 {
 				t.Error("not counted")
@@ -50,9 +48,9 @@ func TestAServerWithoutDigest(t *testing.T) {
 	})
 }
 
-// Where the server hashes digest credentials otherwise, the identity is not the
-// one that the znodes name: nobody may write, so nothing is handed over, and
-// everything else works.
+// If the server hashes digest credentials differently, the session's identity is not the one in
+// the ACLs. No contender may write to another's znode, so nothing is handed over. Everything
+// else works.
 func TestAServerWithAnotherDigestAlgorithm(t *testing.T) {
 	cfg := ensembletest.Quick(1)
 	cfg.SystemProperties = map[string]string{"zookeeper.DigestAuthenticationProvider.digestAlg": "SHA-256"}
@@ -125,14 +123,9 @@ type older struct {
 func joinOlder(s *zktest.Scene) *older {
 	s.Helper()
 	raw := zktest.Raw(s.T, s.Addr)
-	if err := raw.AddAuth("digest", []byte("zkrecipes-ABC:random")); err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, raw.AddAuth("digest", []byte("zkrecipes-ABC:random")))
 	acl := append(zk.WorldACL(zk.PermRead|zk.PermCreate|zk.PermDelete), zk.DigestACL(zk.PermAll, "zkrecipes-ABC", "random")...)
-	place, err := raw.Create(s.Path+"/lock-", []byte("_p_"+strings.Repeat("0", 36)+"-"), zk.FlagEphemeral|zk.FlagSequence, acl)
-	if err != nil {
-		s.Fatal(err)
-	}
+	place := must.Get(raw.Create(s.Path+"/lock-", []byte("_p_"+strings.Repeat("0", 36)+"-"), zk.FlagEphemeral|zk.FlagSequence, acl))(s.T)
 	return &older{s, raw, place}
 }
 
@@ -149,20 +142,16 @@ func TestBothVersionsStandInOneLine(t *testing.T) {
 		first := s.Hold(s.Join()) // makes the path
 		old := joinOlder(s)
 		_, _, changed, err := old.raw.GetW(first.Znode())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		last := s.Join()
 		if err := old.release(first.Znode()); err != zk.ErrNoAuth {
 			s.Errorf("the older one releases for the newer: %v", err)
 		}
 		s.Release(first)
 		if e := <-changed; e.Type != zk.EventNodeDataChanged {
-			s.Errorf("the older one was told %v", e.Type)
+			s.Errorf("the older one got the event %v", e.Type)
 		}
-		if err := old.release(old.place); err != nil {
-			s.Fatal(err)
-		}
+		must.Do(s, old.release(old.place))
 		s.Release(s.Hold(last))
 		if c := s.Counters(last); c.Handoffs != 1 || c.Fallbacks != 0 {
 			s.Errorf("the newer one was handed over to: %+v", c)
@@ -178,9 +167,7 @@ func TestTheDataOfALinesPathMayBeWritten(t *testing.T) {
 		if err := must.Get(semaphore.Acquire(s.Ctx))(s.T).Release(s.Ctx); err != nil { // it has written the permits
 			s.Error(err)
 		}
-		if err := must.Get(must.Get(zktest.OpenAt(s.T, s.Addr).Lock(s.Path+"-clear", recipes.LockConfig{Strategy: recipes.Predecessor}))(s.T).Acquire(s.Ctx))(s.T).Write(s.Ctx, recipes.Set(s.Path, []byte("0"), recipes.AnyVersion)); err != nil {
-			s.Error(err)
-		}
+		must.Report(s, must.Get(must.Get(zktest.OpenAt(s.T, s.Addr).Lock(s.Path+"-clear", recipes.LockConfig{Strategy: recipes.Predecessor}))(s.T).Acquire(s.Ctx))(s.T).Write(s.Ctx, recipes.Set(s.Path, []byte("0"), recipes.AnyVersion)))
 		for _, write := range []func(recipes.Client) error{
 			func(other recipes.Client) error {
 				_, err := must.Get(other.Counter(s.Path, recipes.CounterConfig{}))(s.T).Add(s.Ctx, 1)
@@ -191,9 +178,7 @@ func TestTheDataOfALinesPathMayBeWritten(t *testing.T) {
 				return hold.Write(s.Ctx, recipes.Set(s.Path, []byte("1"), recipes.AnyVersion))
 			},
 		} {
-			if err := write(zktest.OpenAt(s.T, s.Addr)); err != nil {
-				s.Error(err)
-			}
+			must.Report(s, write(zktest.OpenAt(s.T, s.Addr)))
 		}
 	})
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Nobody else can write to a contender's znode, which would be taken for a
-// release. Its deletion by hand still works.
-func TestAnotherHandCannotWriteToAContender(t *testing.T) {
+// No other client can write to a contender's znode, which would be taken for a release. Any
+// client can still delete it.
+func TestAnotherClientCannotWriteToAContender(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		first := s.Join()
 		hold := s.Hold(first)
@@ -33,9 +33,7 @@ func TestAnotherHandCannotWriteToAContender(t *testing.T) {
 				t.Errorf("data %q", c.Data)
 			}
 		}
-		if err := s.Raw.Delete(first.Place.Znode, -1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Raw.Delete(first.Place.Znode, -1))
 		s.Release(s.Hold(second))
 		if err := hold.Release(s.Ctx); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Errorf("release: %v", err)
@@ -43,15 +41,12 @@ func TestAnotherHandCannotWriteToAContender(t *testing.T) {
 	})
 }
 
-// A contender with a name like ours that somebody else has made may be written
-// to without being released.
-func TestAStrangersZnodeIsNotTrusted(t *testing.T) {
+// Another client has created a contender with a name like ours. A write to its znode is not a
+// release.
+func TestAnotherClientsZnodeIsNotTrusted(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		s.Release(s.Hold(s.Join())) // makes the path
-		stranger, err := s.Raw.Create(s.Path+"/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
-		if err != nil {
-			t.Fatal(err)
-		}
+		stranger := must.Get(s.Raw.Create(s.Path+"/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)))(t)
 		waiter := s.Join()
 		for s.Counters(waiter).Fallbacks < 3 {
 			if _, err := s.Raw.Set(stranger, []byte("news"), -1); err != nil {
@@ -63,9 +58,7 @@ func TestAStrangersZnodeIsNotTrusted(t *testing.T) {
 			default:
 			}
 		}
-		if err := s.Raw.Delete(stranger, -1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Raw.Delete(stranger, -1))
 		s.Release(s.Hold(waiter))
 		if c := s.Counters(waiter); c.Handoffs != 0 {
 			t.Errorf("%+v", c)
@@ -73,15 +66,13 @@ func TestAStrangersZnodeIsNotTrusted(t *testing.T) {
 	})
 }
 
-// The waiter's own znode is deleted, and then its predecessor releases: it is the
-// turn of who stands behind, and not of both.
+// The waiter's own znode is deleted, and then its predecessor releases. The lock is handed to
+// the contender behind, and not to both.
 func TestAWaiterWithoutItsZnodeIsNotHandedTheLock(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		first := s.Hold(s.Join())
 		second, third := s.Join(), s.Join()
-		if err := s.Raw.Delete(second.Place.Znode, -1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Raw.Delete(second.Place.Znode, -1))
 		s.Release(first)
 		if err := s.Failure(second); !errors.Is(err, recipes.ErrRemoved) {
 			t.Errorf("told %v", err)
@@ -138,27 +129,20 @@ func TestNamesThatComeBack(t *testing.T) {
 	})
 }
 
-// A hold whose guarded writes work goes on working when somebody deletes what
-// guards them.
+// A hold whose guarded writes work keeps working when another client deletes the guard.
 func TestAGuardThatIsDeletedIsMadeAgain(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		hold := s.Hold(s.Join())
 		for range 2 {
-			if err := hold.Write(s.Ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, hold.Write(s.Ctx))
 			dir := s.Path + "/guards-lock-9999999999"
 			guards, _, err := s.Raw.Children(dir)
 			if err != nil || len(guards) != 1 {
 				t.Fatalf("guards %v: %v", guards, err)
 			}
-			if err := s.Raw.Delete(dir+"/"+guards[0], -1); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Raw.Delete(dir+"/"+guards[0], -1))
 		}
-		if err := hold.Write(s.Ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, hold.Write(s.Ctx))
 		s.Release(hold)
 	})
 }

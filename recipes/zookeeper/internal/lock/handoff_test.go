@@ -31,9 +31,7 @@ func TestAReleaseHandsOver(t *testing.T) {
 		if hold.Token() <= first.Token() {
 			t.Errorf("token %d after %d", hold.Token(), first.Token())
 		}
-		if err := hold.Write(s.Ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, hold.Write(s.Ctx))
 		s.Release(hold)
 	})
 }
@@ -45,9 +43,7 @@ func TestOnlyAHolderHandsOver(t *testing.T) {
 		"cancelled":      func(s *zktest.Scene, c *zktest.Contender) { c.Cancel(); s.Failure(c) },
 		"session closed": func(s *zktest.Scene, c *zktest.Contender) { c.Session.Close(s.Ctx); s.Failure(c) },
 		"deleted by another client": func(s *zktest.Scene, c *zktest.Contender) {
-			if err := s.Raw.Delete(c.Place.Znode, -1); err != nil {
-				s.Fatal(err)
-			}
+			must.Do(s, s.Raw.Delete(c.Place.Znode, -1))
 			if err := s.Failure(c); !errors.Is(err, recipes.ErrRemoved) {
 				s.Errorf("told %v", err)
 			}
@@ -78,9 +74,7 @@ func TestAHolderThatDies(t *testing.T) {
 		first := s.Join()
 		s.Hold(first)
 		second := s.Join()
-		if err := first.Session.Close(s.Ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.Session.Close(s.Ctx))
 		s.Release(s.Hold(second))
 		if c := s.Counters(second); c.Handoffs != 0 || c.Fallbacks == 0 {
 			t.Errorf("%+v", c)
@@ -88,8 +82,8 @@ func TestAHolderThatDies(t *testing.T) {
 	})
 }
 
-// After a lost reply a contender's place is found among those that are younger than the
-// creation, however many stand in line.
+// After a lost reply, a contender finds its place among the znodes that are younger than the
+// creation, however long the wait queue is.
 func TestALostPlaceIsFoundAmongTheNewest(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s := &zktest.Scene{T: t, Ctx: zktest.Bounded(t), Addr: srv.Addr(), Path: "/newest"}
@@ -126,8 +120,8 @@ func TestALostPlaceIsFoundAmongTheNewest(t *testing.T) {
 	s.Release(s.Hold(first))
 }
 
-// Events come from the server that a session is connected to, which may be behind
-// the others. Nobody holds before the one ahead has released.
+// Events come from the server that a session is connected to, which may be behind the others.
+// No contender holds before the one ahead has released.
 func TestContendersAtDifferentServers(t *testing.T) {
 	t.Parallel() // waits for servers
 	const each, turns = 3, 40

@@ -23,7 +23,11 @@ func TestTheNamesOfLeases(t *testing.T) {
 		{recipes.Kazoo, "/s/leases/" + guid, false},
 		{recipes.Kazoo, "/s/_c_x-lease-0000000001", false},
 	} {
-		s := newLeased(&line.Line{Path: "/s", Dialect: tt.dialect}, recipes.SemaphoreConfig{})
+		made, err := line.NewRecipe(&line.Line{Path: "/s", Dialect: tt.dialect}, "semaphore", SemaphoreContenders, hold)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newLeased(&semaphore{Recipe: made})
 		if got := s.isLease(tt.znode); got != tt.want {
 			t.Errorf("%s: %s is a lease: %v", tt.dialect, tt.znode, got)
 		}

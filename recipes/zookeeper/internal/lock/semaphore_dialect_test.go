@@ -68,29 +68,23 @@ func TestASemaphoreInTheDialectOfAnotherLibrary(t *testing.T) {
 			if lines := must.Get(s.Session().Contenders(s.Ctx, s.Path))(s.T); len(lines.Of(recipes.KindSemaphore)) != 4 || lines.Unknown != 0 {
 				s.Errorf("the session sees %+v", lines)
 			}
-			if err := s.Raw.Delete(theirs, -1); err != nil {
-				s.Fatal(err)
-			}
+			must.Do(s, s.Raw.Delete(theirs, -1))
 			second := <-granted
 			s.Release(first)
 			s.Release(<-granted)
-			if err := second.Err(); err != nil {
-				s.Error(err)
-			}
+			must.Report(s, second.Err())
 			// A contender of theirs that has the lock is before ours.
 			turn := s.Make(s.Path+names.Lock, nil, zk.FlagEphemeral|zk.FlagSequence)
 			_, err = open().TryAcquire(s.Ctx)
 			s.Is(err, recipes.ErrContended)
-			if err := s.Raw.Delete(turn, -1); err != nil {
-				s.Fatal(err)
-			}
+			must.Do(s, s.Raw.Delete(turn, -1))
 			s.Release(must.Get(open().TryAcquire(s.Ctx))(s.T))
 		})
 	}
 }
 
-// Somebody else may have the lock as soon as its znode is gone. A contender that waits
-// on with its lease would make both wait.
+// Another contender may get the lock as soon as its znode is gone. If the first went on waiting
+// with its lease, both would wait for ever.
 func TestASemaphoreThatLosesItsLockGivesItsLeaseBack(t *testing.T) {
 	for _, names := range zktest.ForeignLeases {
 		zktest.OnBoth(t, func(s *zktest.Scene) {
@@ -111,9 +105,7 @@ func TestASemaphoreThatLosesItsLockGivesItsLeaseBack(t *testing.T) {
 					s.Fatalf("it waits with %q and %q; want %d leases", s.Children(locks), s.Children(leases), want)
 				}
 			}
-			if err := s.Raw.Delete(locks+"/"+s.Children(locks)[0], -1); err != nil {
-				s.Fatal(err)
-			}
+			must.Do(s, s.Raw.Delete(locks+"/"+s.Children(locks)[0], -1))
 			s.Is(<-failed, recipes.ErrRemoved)
 			for s.Ctx.Err() == nil && len(s.Children(leases)) != 1 {
 			}
@@ -162,10 +154,8 @@ func TestASemaphoreOfAnotherLibraryIsSeen(t *testing.T) {
 				if _, err := m.Acquire(s.Ctx); !errors.As(err, &got) || got.Dialect != names.Dialect || got.Znode != theirs {
 					s.Errorf("got %v", err)
 				}
-				if err := s.Raw.Delete(theirs, -1); err != nil {
-					s.Fatal(err)
-				}
-				// Directories that nobody uses any more do no harm.
+				must.Do(s, s.Raw.Delete(theirs, -1))
+				// Unused directories do no harm.
 				s.Release(must.Get(m.Acquire(s.Ctx))(s.T))
 			})
 		}
@@ -186,9 +176,7 @@ func TestAContenderOfKazoosSemaphoreWaitsWithoutALease(t *testing.T) {
 		if leases := strings.Fields(zktest.Shape(srv, "/s")); len(leases) != 1 {
 			t.Errorf("there are %q while one waits", leases)
 		}
-		if err := errors.Join(first.Release(ctx), (<-next).Release(ctx)); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, errors.Join(first.Release(ctx), (<-next).Release(ctx)))
 	})
 }
 
@@ -236,9 +224,7 @@ func TestASemaphoreNamesKazoosContendersBeforeTheirPermits(t *testing.T) {
 			return err
 		}
 		s.Is(acquire(), recipes.ErrForeign)
-		if err := s.Raw.Delete(theirs, -1); err != nil {
-			s.Fatal(err)
-		}
+		must.Do(s, s.Raw.Delete(theirs, -1))
 		s.Is(acquire(), recipes.ErrMismatch)
 	})
 }
@@ -291,8 +277,8 @@ func leasesOf(t *testing.T, s recipes.Recipes, d recipes.Dialect, permits int) r
 	return must.Get(s.Semaphore("/line", recipes.SemaphoreConfig{Permits: permits, Dialect: d}))(t)
 }
 
-// Leases come first, in the order of their creation. Whoever has the lock and the last
-// lease waits with it. Each contender is read once, and nothing else is.
+// Leases come first, in the order of their creation. The contender with the lock and the last
+// lease waits with that lease. Each contender is read once, and nothing else is.
 func TestTheContendersOfLeases(t *testing.T) {
 	for _, names := range zktest.ForeignLeases {
 		leases, locks := names.Dirs("/line")
@@ -314,7 +300,7 @@ func TestTheContendersOfLeases(t *testing.T) {
 				}
 				return []string{lease(s, "a")}
 			}, 1, 1},
-			"a lease and nobody who has had the lock": {func(s *zktest.Scene) []string {
+			"a lease, and no contender that has had the lock": {func(s *zktest.Scene) []string {
 				path := lease(s, "a")
 				if names.Dialect == recipes.Kazoo { // it may be a member of a double barrier
 					return nil
@@ -409,7 +395,7 @@ func TestATryThatIsRefusedHasGivenItsLeaseBack(t *testing.T) {
 }
 
 // An older lease that is given back while the leases are counted does not count.
-func TestALeaseIsTakenUpWhenAnOlderOneIsGivenBack(t *testing.T) {
+func TestALeaseIsResumedWhenAnOlderOneIsGivenBack(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		older := must.Get(leasesOf(t, s.Session(), recipes.Curator, 2).Acquire(s.Ctx))(t)
 		former := s.Session()
@@ -425,9 +411,9 @@ func TestALeaseIsTakenUpWhenAnOlderOneIsGivenBack(t *testing.T) {
 	})
 }
 
-// A contender of Curator's makes its lease before it may have it. Such a lease is not
-// taken up as a permit, and its contender does not keep its place.
-func TestALeaseThatWaitsIsNotTakenUp(t *testing.T) {
+// A contender of Curator's semaphore creates its lease before it may have it. Such a lease is
+// not resumed as a permit, and its contender does not keep its place.
+func TestALeaseThatWaitsIsNotResumed(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		semaphore := func(in recipes.Client) recipes.Semaphore {
 			return must.Get(in.Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator}))(t)
@@ -460,9 +446,7 @@ func TestALeaseThatWaitsIsNotTakenUp(t *testing.T) {
 		s.Is(err, recipes.ErrNotHeld)
 		_, err = again.ResumeWaiting(s.Ctx, s.Path+"/locks/"+s.Children(s.Path + "/locks")[0], false)
 		s.Is(err, recipes.ErrUnsupported)
-		if err := next.(zktest.Movable).DropRest(s.Ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, next.(zktest.Movable).DropRest(s.Ctx))
 		if names := s.Children(s.Path + "/leases"); len(names) != 1 {
 			t.Errorf("the leases are %q", names)
 		}

@@ -16,35 +16,36 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// slots is a semaphore whose contenders, when they have a permit, claim a number.
+// slots is a semaphore whose contenders claim a number after they have got a permit.
 //
-// # Why two never have the same number
+// # Why two holders never have the same number
 //
-// A number is in the name of a znode that only a claim makes. A claim is one transaction.
-// It sets the path's data, if they have the version that was read before the path was
-// listed. It deletes the contender's lease, and creates a lease of the same sequence
-// number with a slot number in its name. Every claim changes the version. So of two that
-// found the same number free the server refuses the later one. While a lease exists the
-// path cannot be removed, so the version does not begin again.
+// The number is in the name of a znode that only a claim creates. A claim is one
+// transaction, which does three things. It sets the data of the path, at the version that
+// was read before the listing. It deletes the contender's lease. And it creates a lease
+// with the same sequence number and a slot number in its name. Every claim changes the
+// version. So of two claims that found the same number free, the server refuses the later
+// one. The path cannot be deleted while a lease exists, so the version never starts again.
 //
-// The znode that has the number is the permit, too. So a permit that another client
-// deletes leaves no number, a guarded write checks both, and a release gives back both.
-// The name holds the contender's GUID. So the guarded write of a hold whose znode was
-// deleted is refused, although another contender has the number.
+// The znode with the number is also the permit. So a permit that another client deletes
+// leaves no number behind, a guarded write checks both, and a release gives back both. The
+// name contains the contender's GUID. So the guarded write of a hold whose znode was
+// deleted is refused, even if another contender has the number by then.
 //
 // # Why a permit finds a number
 //
-// A contender with a number has a permit, and one with a permit is among the first n of the
-// wait queue. So at most n-1 others have a number, and one of n is free. Where sequence
-// numbers have come to an end this would not hold: the order is then that of creation, and a
-// claim creates again. A contender that has such a number is refused.
+// A contender with a number has a permit, and a contender with a permit is among the first
+// n of the wait queue. So at most n-1 others have a number, and one of n is free. This
+// does not hold after the last sequence number of a path: the order is then that of
+// creation, and a claim creates the znode again. A contender with such a sequence number
+// is refused.
 //
 // # Why a lost reply leaks nothing
 //
-// The GUID is in the name. So after a sync a listing tells whether the claim was carried
-// out, and with which number. A contender that gives up deletes its lease and the znode
-// that its last claim may have made. It is told of its number as every grant is told, by
-// line.Granted, after the claim.
+// The GUID is in the name. So after a sync, a listing shows whether the claim was
+// committed, and with which number. A contender that gives up deletes its lease, and the
+// znode that its last claim may have created. After the claim, line.Granted decides, as it
+// does for every grant.
 type slots struct{ *semaphore }
 
 // NewSlots returns the semaphore with numbered permits at path.
@@ -53,19 +54,18 @@ func NewSlots(lines *line.Lines, path string, cfg recipes.SemaphoreConfig) (reci
 	if err != nil {
 		return nil, err
 	}
-	s.line.Permits = cfg.Permits
-	if s.line.Strategy == recipes.Handoff {
-		s.line.Strategy = recipes.Predecessor // a place has no GUID, and a claim is no release
+	if s.Line.Strategy == recipes.Handoff {
+		s.Line.Strategy = recipes.Predecessor // the name of a handoff's znode has no GUID, and a claim is no release
 	}
 	return slots{s}, nil
 }
 
-// slotName matches the name of a contender's znode: _c_<guid>-lease-<sequence> while it
-// waits, _c_<guid>-slot-<number>-lease-<sequence> when it has a number.
+// slotName matches the name of a contender's znode. It is _c_<guid>-lease-<sequence> before
+// the claim, and _c_<guid>-slot-<number>-lease-<sequence> after it.
 var slotName = regexp.MustCompile(`^(_c_.{36}-)(?:slot-([0-9]+)-)?(` + line.Lease + `[0-9-][0-9]{9,})$`)
 
-// parseSlot returns the name with which the contender waits, or has waited, and its
-// number; -1 if it has none.
+// parseSlot returns the name that the contender's znode has before the claim, and the
+// number, or -1 before the claim.
 func parseSlot(name string) (lease string, number int, ok bool) {
 	m := slotName.FindStringSubmatch(name)
 	if m == nil {
@@ -78,18 +78,18 @@ func parseSlot(name string) (lease string, number int, ok bool) {
 	return m[1] + m[3], number, true
 }
 
-// slotted is the name of a waiting contender's znode when it has that number.
+// slotted returns the name that a claim of the number gives to the znode of that lease.
 func slotted(lease string, number int) string {
 	m := slotName.FindStringSubmatch(lease)
 	return fmt.Sprintf("%sslot-%d-%s", m[1], number, m[3])
 }
 
-// contender checks the path of a znode of these slots, which has a number or not, and
-// returns the name with which it waits.
+// contender checks that path is a znode of these slots, with a number or without, and
+// returns the name that it has before the claim.
 func (s slots) contender(path string, numbered bool) (lease string, err error) {
 	lease, number, ok := parseSlot(gopath.Base(path))
-	if !ok || gopath.Dir(path) != s.line.Path || numbered != (number >= 0) {
-		return "", s.failed(fmt.Errorf("resume: %w: %q is not a contender of %s", recipes.ErrInvalid, path, s.line.Path))
+	if !ok || gopath.Dir(path) != s.Path() || numbered != (number >= 0) {
+		return "", s.Failed(fmt.Errorf("resume: %w: %q is not a contender of %s", recipes.ErrInvalid, path, s.Path()))
 	}
 	return lease, nil
 }
@@ -99,9 +99,9 @@ func (s slots) Acquire(ctx context.Context) (recipes.SlotHold, error) { return s
 func (s slots) TryAcquire(ctx context.Context) (recipes.SlotHold, error) { return s.joins(ctx, true) }
 
 func (s slots) joins(ctx context.Context, try bool) (recipes.SlotHold, error) {
-	longest := s.line.Path + strings.Repeat("x", 80) // of the names of its znodes
-	if err := s.line.Session.TxnFits(s.claimTxn(longest, longest, 0)); err != nil {
-		return nil, s.failed(err) // before it waits
+	longest := s.Path() + strings.Repeat("x", 80) // no znode of a contender has a longer path
+	if err := s.Session.TxnFits(s.claimTxn(longest, longest, 0)); err != nil {
+		return nil, s.Failed(err) // before the wait
 	}
 	permit, err := s.enter(ctx, try)
 	return s.numbered(ctx, permit, err)
@@ -110,27 +110,27 @@ func (s slots) joins(ctx context.Context, try bool) (recipes.SlotHold, error) {
 // numbered claims a number for a permit.
 func (s slots) numbered(ctx context.Context, permit *line.Hold, err error) (recipes.SlotHold, error) {
 	if err != nil {
-		return nil, err
+		return nil, s.Failed(err)
 	}
-	defer permit.Conclude() // when the znode in its place is held, or given up
+	defer permit.Conclude() // by now the znode that replaces it is held, or is being deleted
 	claimed, err := s.claim(ctx, permit)
 	return s.granted(ctx, claimed, err, permit.Znode())
 }
 
-// claimTxn replaces a lease by a claimed znode, if the path's data has the version.
+// claimTxn replaces a lease by a claimed znode, if the data of the path has the version.
 func (s slots) claimTxn(lease, claimed string, version int32) (t session.Txn) {
-	t.Set(s.line.Path, s.word(), version)
+	t.Set(s.Path(), s.word(), version)
 	t.Delete(lease, recipes.AnyVersion)
 	t.Create(claimed, s.cfg.Data, true)
 	return t
 }
 
-// granted is the hold of a claimed znode, unless err is the error of the claim. On an
-// error nothing is left of the contender.
+// granted returns the hold of a claimed znode, unless err is the error of the claim. On an
+// error it deletes these znodes, and the claimed one.
 func (s slots) granted(ctx context.Context, claimed string, err error, znodes ...string) (recipes.SlotHold, error) {
 	var grant *line.Hold
 	if err == nil {
-		grant, err = line.Granted(ctx, s.line.Session, claimed, nil)
+		grant, err = line.Granted(ctx, s.Session, claimed, nil)
 	}
 	if err == nil {
 		return s.hold(grant), nil
@@ -139,15 +139,15 @@ func (s slots) granted(ctx context.Context, claimed string, err error, znodes ..
 		znodes = append(znodes, claimed)
 	}
 	select {
-	case <-s.line.Session.Delete(znodes...):
+	case <-s.Session.Delete(znodes...):
 	case <-ctx.Done():
 	}
-	return nil, s.failed(err)
+	return nil, s.Failed(err)
 }
 
 func (s slots) hold(grant *line.Hold) recipes.SlotHold {
 	_, number, _ := parseSlot(gopath.Base(grant.Znode()))
-	return slotHold{s.line.Inspected(grant), number}
+	return slotHold{s.Line.Inspected(grant), number}
 }
 
 type slotHold struct {
@@ -157,13 +157,13 @@ type slotHold struct {
 
 func (h slotHold) Slot() int { return h.slot }
 
-// claim returns the path of the znode that it has claimed, or that it may have claimed
-// in spite of an error.
+// claim claims the lowest free number, and returns the path of the new znode. On an error,
+// claimed is the path of a znode that may exist all the same, or "".
 func (s slots) claim(ctx context.Context, permit *line.Hold) (claimed string, err error) {
-	client, lease := s.line.Session, gopath.Base(permit.Znode())
+	lease := gopath.Base(permit.Znode())
 	for _, e := range line.Parse([]string{lease}, line.Lease) {
 		if e.Exhausted() {
-			return "", fmt.Errorf("%w: the sequence numbers of %s have come to an end; use another path", recipes.ErrLimit, s.line.Path)
+			return "", fmt.Errorf("%w: the sequence numbers of %s are used up; use another path", recipes.ErrLimit, s.Path())
 		}
 	}
 	for {
@@ -174,37 +174,37 @@ func (s slots) claim(ctx context.Context, permit *line.Hold) (claimed string, er
 		if err != nil {
 			return claimed, err
 		}
-		names, err := s.line.Names(ctx)
+		names, err := s.Line.Names(ctx)
 		if err != nil {
 			return claimed, err
 		}
 		own, number := lowest(names, lease)
 		switch {
 		case own != "":
-			return gopath.Join(s.line.Path, own), nil
+			return s.Child(own), nil
 		case !slices.Contains(names, lease):
 			return claimed, fmt.Errorf("claim a number: %w: %s", recipes.ErrRemoved, permit.Znode())
 		case number >= s.cfg.Permits:
 			return claimed, fmt.Errorf("%w: %d numbers are taken, and a permit is free", recipes.ErrInternal, number)
 		}
-		claimed = gopath.Join(s.line.Path, slotted(lease, number))
-		switch err = client.Commit(ctx, s.claimTxn(permit.Znode(), claimed, version)); {
+		claimed = s.Child(slotted(lease, number))
+		switch err = s.Session.Commit(ctx, s.claimTxn(permit.Znode(), claimed, version)); {
 		case err == nil:
 			return claimed, nil
 		case errors.Is(err, recipes.ErrNoNode):
 			return claimed, fmt.Errorf("claim a number: %w: %s", recipes.ErrRemoved, permit.Znode())
-		case !znode.TryAgain(ctx, client, err):
-			return claimed, znode.GivenUp(ctx, client, "claim a number of "+s.line.Path, err)
-		case errors.Is(err, recipes.ErrUnknownOutcome): // after a sync it has happened, or never will
-			if err := client.Sync(ctx, s.line.Path); err != nil {
+		case !znode.TryAgain(ctx, s.Session, err):
+			return claimed, znode.GivenUp(ctx, s.Session, "claim a number of "+s.Path(), err)
+		case errors.Is(err, recipes.ErrUnknownOutcome): // after a sync, it was committed or never will be
+			if err := s.Session.Sync(ctx, s.Path()); err != nil {
 				return claimed, err
 			}
 		}
 	}
 }
 
-// lowest returns the lowest number that is in none of the names, or the one that this
-// contender has.
+// lowest returns the lowest number that is in none of the names. If this contender has a
+// number, it returns that one and the name of its znode.
 func lowest(names []string, lease string) (own string, number int) {
 	taken := make(map[int]bool)
 	for _, name := range names {
@@ -221,16 +221,16 @@ func lowest(names []string, lease string) (own string, number int) {
 	return "", number
 }
 
-// Resume is line.Line.Resume. The znode is the number: while it exists no other contender
-// holds the number, whatever its position.
+// Resume is line.Line.Resume. The position does not matter: while the znode exists, no
+// other contender has its number.
 func (s slots) Resume(ctx context.Context, path string, token recipes.Token) (recipes.SlotHold, error) {
 	if _, err := s.contender(path, true); err != nil {
 		return nil, err
 	}
-	if _, err := line.ResumeHeld(ctx, s.line.Session, path, token); err != nil {
-		return nil, s.failed(err)
+	if _, err := line.ResumeHeld(ctx, s.Session, path, token); err != nil {
+		return nil, s.Failed(err)
 	}
-	return s.hold(line.Resumed(s.line.Session, path, token, nil)), nil
+	return s.hold(line.Resumed(s.Session, path, token, nil)), nil
 }
 
 // ResumeWaiting is line.Line.ResumeWaiting. The contender may have claimed a number before
@@ -240,18 +240,18 @@ func (s slots) ResumeWaiting(ctx context.Context, path string, try bool) (recipe
 	if err != nil {
 		return nil, err
 	}
-	names, err := s.line.Names(ctx)
+	names, err := s.Line.Names(ctx)
 	if err != nil {
-		return nil, s.failed(err)
+		return nil, s.Failed(err)
 	}
 	own, _ := lowest(names, lease)
 	if own == "" {
-		permit, err := s.resumeWaiting(ctx, path, try)
+		permit, err := s.Line.ResumeWaiting(ctx, path, s.Trying(try))
 		return s.numbered(ctx, permit, err)
 	}
-	claimed := gopath.Join(s.line.Path, own)
-	if _, err := line.ResumeWaiter(ctx, s.line.Session, claimed); err != nil {
-		return nil, s.failed(err)
+	claimed := s.Child(own)
+	if _, err := line.ResumeWaiter(ctx, s.Session, claimed); err != nil {
+		return nil, s.Failed(err)
 	}
 	if s.cfg.Joined != nil {
 		s.cfg.Joined(recipes.Place{Znode: path, Position: recipes.UnknownPosition})

@@ -22,9 +22,7 @@ func TestSlotsEndWithTheSequenceNumbers(t *testing.T) {
 	first := must.Get(slots.Acquire(ctx))(t) // makes the path
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		if zktest.Creates(r.Op) {
-			if err := srv.SetSequence("/stuck", math.MaxInt32); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, srv.SetSequence("/stuck", math.MaxInt32))
 		}
 		return zkserver.Fault{}
 	})
@@ -34,9 +32,7 @@ func TestSlotsEndWithTheSequenceNumbers(t *testing.T) {
 	if there := must.Get(slots.Contenders(ctx))(t); len(there) != 1 || there[0].Znode != first.Znode() {
 		t.Errorf("left: %v", there)
 	}
-	if err := errors.Join(first.Write(ctx), first.Release(ctx)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, errors.Join(first.Write(ctx), first.Release(ctx)))
 }
 
 // What does not fit into the transaction of a claim is refused before the contender waits.

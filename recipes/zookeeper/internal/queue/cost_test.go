@@ -29,9 +29,7 @@ func TestTheCostOfAQueue(t *testing.T) {
 	must.Get(p.PutMany(ctx, 1, data...))(t)
 	must.Get(bounded.Put(ctx, nil))(t)
 	must.Get(c.Take(ctx))(t)
-	if err := must.Get(c.Receive(ctx))(t).Ack(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, must.Get(c.Receive(ctx))(t).Ack(ctx))
 	must.Get(p.Take(ctx))(t)
 	var d recipes.Delivery
 	for _, tt := range []struct {
@@ -88,9 +86,7 @@ func TestWaitingForAnElementCostsNothing(t *testing.T) {
 			if got.Events < waiters || got.Events > 6*waiters { // the first makes the queue and its children too
 				t.Errorf("an element caused %d watch events; %d sessions wait", got.Events, waiters)
 			}
-			if err := <-results; err != nil {
-				t.Error(err)
-			}
+			must.Report(t, <-results)
 			zktest.IdleFor(t, srv, time.Hour)
 		}
 		cancel()

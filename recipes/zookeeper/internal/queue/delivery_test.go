@@ -12,9 +12,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The reply to a claim is lost, somebody deletes the receipt before it is read, and the
-// look at the claim is throttled. The claim is there all the same, so its consumer has to
-// know of it: nobody else could receive the element as long as the session lives.
+// The reply to a claim is lost, another client deletes the receipt before it is read, and the
+// read of the claim is throttled. The claim exists all the same, so its consumer must learn of
+// it: no other consumer can receive the element while the session lives.
 func TestAClaimIsFoundWithoutReplyAndReceipt(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, other recipes.Client) {
 		consumes := zktest.OpenVirtual(t, srv)
@@ -33,9 +33,7 @@ func TestAClaimIsFoundWithoutReplyAndReceipt(t *testing.T) {
 				return zkserver.Fault{DropReply: true}
 			case r.Op == zkserver.OpExists && receipt && deleted == 0:
 				deleted++
-				if err := zktest.BarrierAt(t, other, r.Path).Remove(ctx); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, zktest.BarrierAt(t, other, r.Path).Remove(ctx))
 			case r.Op == zkserver.OpExists && strings.Contains(r.Path, "/claims/") && throttled == 0:
 				throttled++
 				return zkserver.Fault{Throttle: true}
@@ -52,9 +50,7 @@ func TestAClaimIsFoundWithoutReplyAndReceipt(t *testing.T) {
 				t.Errorf("token %d; the claim's is %d", d.Token(), n.Stat.Czxid)
 			}
 		}
-		if err := d.Ack(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, d.Ack(ctx))
 	})
 }
 
@@ -88,8 +84,8 @@ func TestAThrottledEndOfADeliveryIsItsEnd(t *testing.T) {
 	}
 }
 
-// Ephemeral elements live as long as their session, in whichever process that is. A
-// claim that nobody has taken up goes, also when a queue of that kind has it.
+// Ephemeral elements live as long as their session, in whichever process that is. A claim that
+// was not resumed is deleted, also one in a queue of that kind.
 func TestEphemeralElementsStayInAResumedSession(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		for _, dialect := range []recipes.Dialect{recipes.DefaultDialect, recipes.Curator, recipes.Kazoo} {
@@ -111,9 +107,7 @@ func TestEphemeralElementsStayInAResumedSession(t *testing.T) {
 			must.Get(must.Get(s.Lock(path+"-lock", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 
 			s = zktest.Move(t, addr, s)
-			if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.(zktest.Movable).DropRest(ctx))
 			for _, want := range []string{"1", "2"} {
 				e := must.Get(must.Get(other.Queue(path, cfg))(t).Take(ctx))(t)
 				if string(e.Data) != want {
@@ -130,9 +124,7 @@ func TestEphemeralElementsStayInAResumedSession(t *testing.T) {
 			if _, err := must.Get(s.Queue(path, cfg))(t).Put(ctx, []byte("4")); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Close(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Close(ctx))
 			if _, err := must.Get(other.Queue(path, cfg))(t).Peek(ctx); !errors.Is(err, recipes.ErrEmpty) {
 				t.Errorf("%s: after the session's end: %v", dialect, err)
 			}
@@ -153,7 +145,5 @@ func TestTheLargestElementIsReceived(t *testing.T) {
 	if n := len(d.Element().Data); n != most {
 		t.Errorf("%d bytes were received", n)
 	}
-	if err := d.Ack(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, d.Ack(ctx))
 }

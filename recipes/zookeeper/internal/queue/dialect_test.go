@@ -64,9 +64,7 @@ func TestAQueueInTheDialectOfAnotherLibrary(t *testing.T) {
 			_, err = q.Receive(s.Ctx)
 			s.Is(err, recipes.ErrInvalid)
 			// Curator makes the path as a container, which goes when it is empty.
-			if err := s.Raw.Delete(s.Path, -1); err != nil {
-				s.Fatal(err)
-			}
+			must.Do(s, s.Raw.Delete(s.Path, -1))
 			if _, err := q.Put(s.Ctx, []byte("again")); err != nil {
 				s.Error(err)
 			}
@@ -105,9 +103,7 @@ func TestAPutIsRefusedInAQueueOfAnotherDialect(t *testing.T) {
 			if all := s.Children(s.Path); len(all) != 1 {
 				t.Errorf("left %q", all)
 			}
-			if err := s.Raw.Delete(tt.want.Znode, -1); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Raw.Delete(tt.want.Znode, -1))
 			if _, err := q.Put(s.Ctx, nil); err != nil {
 				t.Error(err)
 			}

@@ -3,27 +3,28 @@
 // They follow ZooKeeper Recipes, "Queues" and "Priority Queues": elements are named
 // queue-<sequence> and queue-YY-<sequence>, as written there. A listing is used until
 // it is exhausted or, with priorities, until its watch fires. Where the text is silent
-// or loses elements, this differs:
+// or loses elements, this package differs:
 //
-//   - Elements are persistent; the text's ephemeral ones go with their producer's
+//   - Elements are persistent. The text's ephemeral ones are deleted with their producer's
 //     session (QueueConfig.Ephemeral). The queue's own znode is persistent too. A
-//     container would be deleted when the queue is empty, and names would start again.
+//     container would be deleted when the queue is empty, and sequence numbers would start
+//     again.
 //   - Put, Take, Receive and Ack are one transaction each, with a receipt
-//     (session.Session.CommitWithReceipt). So after a lost reply nothing is put twice, and it
-//     is known who took an element. Below receipts, a session keeps one receipt for each
-//     transaction that it has under way at a time.
+//     (session.Session.CommitWithReceipt). So after a lost reply nothing is put twice, and
+//     the session that has taken an element is known. Below receipts, a session keeps one
+//     receipt for each transaction that it has under way at a time.
 //   - A claim is claims/<element>-<attempt>, an ephemeral znode. The transaction that
 //     creates it also sets the element's data, unchanged, so that the element's version
 //     counts the deliveries. The name of a claim is used once: a deletion that comes
-//     late hits no other claim. And for the version that was read, it is known whether
-//     the claim stands or has ended.
+//     late cannot delete another claim. A reader of the element computes the claim's name
+//     from the version, and can read whether the claim has ended.
 //   - Dead letters are below dead.
 //   - A bounded queue has the child bound, whose version changes with every bounded
-//     put. A put whose count of the elements is outdated is refused.
+//     put. So a put that has counted the elements too early is refused.
 //
-// What it costs, once the session's receipt exists: a put of any number of elements
-// costs 1 write (bounded: and 2 reads). A Take or a Receive costs 1 write and 1 read.
-// Each listing costs 1 read more, or 2 where there are claims; with priorities every
-// Take or Receive lists. Ack and Return cost 1 write. Waiting costs nothing. As in the
-// text, an element wakes every session that waits.
+// Costs, once the session's receipt exists: a put of any number of elements costs 1 write
+// (bounded: and 2 reads). A Take or a Receive costs 1 write and 1 read. Each listing costs
+// 1 more read, or 2 if there are claims; with priorities, every Take or Receive lists. Ack
+// and Return cost 1 write. Waiting costs nothing. As in the text, an element wakes every
+// session that waits.
 package queue

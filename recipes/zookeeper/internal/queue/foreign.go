@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	gopath "path"
 	"slices"
 	"strings"
 
@@ -11,7 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 )
 
-// kinds are whose elements have a prefix. Curator's DistributedQueue has the text's.
+// kinds are the recipes by the prefix of their elements. Curator's DistributedQueue uses
+// the text's.
 var kinds = []struct {
 	prefix  string
 	dialect recipes.Dialect
@@ -22,35 +22,36 @@ var kinds = []struct {
 	{kazooPrefix, recipes.Kazoo, "Queue"},
 }
 
-// foreign returns an error if one of the names is of an element of another dialect. Its
-// consumers do not see ours; kazoo's take whatever the path has.
+// foreign returns an error if one of the names is a third-party element. The consumers of
+// other libraries ignore our elements, but kazoo's take every child of the path.
 func (q *queue) foreign(names []string) error {
 	for _, name := range names {
 		for _, k := range kinds {
 			if k.dialect != q.cfg.Dialect && strings.HasPrefix(name, k.prefix) && line.Numbered(name) {
-				return q.session.Refuse(q.path, recipes.ForeignError{Dialect: k.dialect, Recipe: k.recipe, Znode: gopath.Join(q.path, name)})
+				return q.Session.Refuse(q.Path(), recipes.ForeignError{Dialect: k.dialect, Recipe: k.recipe, Znode: q.Child(name)})
 			}
 		}
 		if q.cfg.Dialect != recipes.DefaultDialect && slices.Contains([]string{receiptsName, claimsName, boundName}, name) {
-			return q.session.Refuse(q.path, recipes.ForeignError{Dialect: recipes.DefaultDialect, Recipe: "Queue", Znode: gopath.Join(q.path, name)})
+			return q.Session.Refuse(q.Path(), recipes.ForeignError{Dialect: recipes.DefaultDialect, Recipe: "Queue", Znode: q.Child(name)})
 		}
 	}
 	return nil
 }
 
-// fewElements is a number of children that the first put of a session lists to see what
-// they are. Longer queues are left to their consumers, who list them in any case.
+// fewElements is the most children that the first put of a session lists to find
+// third-party elements. Longer queues are left to their consumers, which list them anyway.
 const fewElements = 1000
 
-// look is foreign for a put, which lists nothing else: once for each session and path.
-func (q *queue) look(ctx context.Context) error {
-	if q.listing.seen.Load() {
+// checkForeign is foreign for a put, which lists nothing otherwise. It lists once for each
+// session and path.
+func (q *queue) checkForeign(ctx context.Context) error {
+	if q.listing.checked.Load() {
 		return nil
 	}
-	stat, err := q.session.Stat(ctx, q.path)
+	stat, err := q.Session.Stat(ctx, q.Path())
 	var names []string
 	if err == nil && 0 < stat.NumChildren && stat.NumChildren <= fewElements {
-		names, err = q.session.Children(ctx, q.path)
+		names, err = q.Session.Children(ctx, q.Path())
 	}
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		return err
@@ -58,6 +59,6 @@ func (q *queue) look(ctx context.Context) error {
 	if err := q.foreign(names); err != nil {
 		return err
 	}
-	q.listing.seen.Store(true)
+	q.listing.checked.Store(true)
 	return nil
 }

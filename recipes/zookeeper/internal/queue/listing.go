@@ -12,13 +12,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// listing is a queue as one session has last listed it. Its consumers take elements
-// out of it until it is exhausted. One consumer at a time fills it.
+// listing is the latest listing of a queue by one session. The session's consumers take
+// elements out of it until it is exhausted. One consumer at a time fills it.
 type listing struct {
-	q     *queue // one of the path's: only what all have in common is used
-	turn  chan struct{}
-	dirty atomic.Bool // an element was taken out of it and not out of the queue
-	seen  atomic.Bool // a put has looked for foreign elements
+	q       *queue // any one with this key
+	turn    chan struct{}
+	dirty   atomic.Bool // an element was taken out of the listing, but may still be in the queue
+	checked atomic.Bool // a put has looked for third-party elements
 
 	// Owned by the consumer that has the turn:
 	filled       bool
@@ -50,13 +50,13 @@ func (l *listing) next(ctx context.Context) (e queued, wait func() error, err er
 	select {
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
-	case <-l.q.session.Done():
-		return queued{}, nil, l.q.session.Err()
+	case <-l.q.Session.Done():
+		return queued{}, nil, l.q.Session.Err()
 	case <-ctx.Done():
 		return queued{}, nil, fmt.Errorf("waiting to list: %w", ctx.Err())
 	}
 	if l.outdated() {
-		l.filled = false // also after an error: another consumer may have the next turn
+		l.filled = false // before an error is returned: another consumer may have the next turn
 		if err := l.fill(ctx); err != nil {
 			return queued{}, nil, err
 		}
@@ -65,17 +65,17 @@ func (l *listing) next(ctx context.Context) (e queued, wait func() error, err er
 	if len(l.elements) > 0 {
 		e, l.elements = l.elements[0], l.elements[1:]
 		if len(l.elements) == 0 {
-			l.filled = false // exhausted: it was not found empty
+			l.filled = false // it is exhausted; the queue was not found empty
 		}
 		return e, nil, nil
 	}
 	events := l.events()
-	return queued{}, func() error { return l.q.session.Wait(ctx, "waiting for an element", events...) }, nil
+	return queued{}, func() error { return l.q.Session.Wait(ctx, "waiting for an element", events...) }, nil
 }
 
-// outdated reports whether the listing has to be filled. It has if it was never filled,
-// is exhausted, or was found empty and an event has happened. With priorities it has
-// after every event. (The plain queue uses what it has listed, as its text says.)
+// outdated reports whether the listing has to be filled: it was never filled, is exhausted,
+// or was found empty and an event has happened. With priorities, every event makes it
+// outdated. The plain queue uses its listing to the end, as its text says.
 func (l *listing) outdated() bool {
 	dirty := l.dirty.Swap(false)
 	if dirty || !l.filled {
@@ -84,8 +84,8 @@ func (l *listing) outdated() bool {
 	return (l.q.priority || len(l.elements) == 0) && slices.ContainsFunc(l.events(), session.Happened)
 }
 
-// events are the events after which the listing may be wrong: those of its watches, and
-// a lost connection, which leaves unknown what was missed.
+// events are the events after which the listing may be wrong: those of its watches, and the
+// end of the connection, after which events may be missed.
 func (l *listing) events() []<-chan struct{} {
 	events := []<-chan struct{}{l.changed.Fired(), l.disconnected}
 	if l.unclaimed != nil {
@@ -94,19 +94,19 @@ func (l *listing) events() []<-chan struct{} {
 	return events
 }
 
-// fill lists the queue and its claims with watches. If every element that it finds is
-// claimed, one of the two watches fires when that changes. An element that is put fires
-// the first, a claim that ends the second.
+// fill lists the queue and its claims, with watches. If every listed element is claimed, one
+// of the two watches fires when that changes: a put fires the first, and the end of a claim
+// fires the second.
 func (l *listing) fill(ctx context.Context) error {
-	q, s := l.q, l.q.session
+	q, s := l.q, l.q.Session
 	for {
 		disconnected, err := s.Connected(ctx)
 		if err != nil {
 			return err
 		}
-		names, changed, err := s.ChildrenW(ctx, q.path)
+		names, changed, err := s.ChildrenW(ctx, q.Path())
 		if errors.Is(err, recipes.ErrNoNode) {
-			exists, created, err := s.ExistsW(ctx, q.path)
+			exists, created, err := s.ExistsW(ctx, q.Path())
 			if err == nil && exists {
 				continue
 			}
@@ -124,7 +124,7 @@ func (l *listing) fill(ctx context.Context) error {
 		var claims []string
 		var unclaimed *session.Watch
 		if slices.Contains(names, claimsName) {
-			claims, unclaimed, err = s.ChildrenW(ctx, q.child(claimsName))
+			claims, unclaimed, err = s.ChildrenW(ctx, q.Child(claimsName))
 			if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 				return err
 			}
@@ -152,16 +152,16 @@ type listingKey struct {
 	dialect  recipes.Dialect
 }
 
-// mostListings is how many listings a session keeps. It forgets all when there are more: a
-// session that lives long may use each of its paths once. A consumer that has one goes on
-// with it.
+// mostListings is how many listings a session keeps. If there are more, it forgets all: a
+// long-lived session may use each of its paths only once. A consumer keeps the listing
+// that it has.
 const mostListings = 4096
 
 // listingOf returns the listing that q shares with the session's other consumers.
 func (qs *Queues) listingOf(q *queue) *listing {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	key := listingKey{q.path, q.priority, q.cfg.Dialect}
+	key := listingKey{q.Path(), q.priority, q.cfg.Dialect}
 	l := qs.listings[key]
 	if l == nil {
 		l = q.newListing()

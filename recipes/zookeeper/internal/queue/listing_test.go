@@ -33,7 +33,7 @@ func TestListingsAreKeptWithinBounds(t *testing.T) {
 	}
 }
 
-// The next consumer may have its turn before the one whose listing has failed notes that it has.
+// Another consumer may have the next turn before the first one has seen that its listing failed.
 func TestAListingThatFailedIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
@@ -69,7 +69,7 @@ func TestAListingThatFailedIsMadeAgain(t *testing.T) {
 		synctest.Wait()
 		lists := srv.Counters().Requests[zkserver.OpGetChildren2]
 		if _, _, err := q.listing.next(t.Context()); err != nil || srv.Counters().Requests[zkserver.OpGetChildren2] == lists {
-			t.Errorf("the next one: %v, of the listing before", err)
+			t.Errorf("the next one: %v, from the old listing", err)
 		}
 	})
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 )
 
-// queued is an element as the name of its znode tells it.
+// queued is an element, as the name of its znode describes it.
 type queued struct {
 	line.Entry
 	priority int
 }
 
-// parse returns the elements among the names of a queue's children, in the order in
-// which they are to be taken. It ignores all other names.
+// parse returns the elements among the names of a queue's children, in the order in which
+// consumers take them. It ignores all other names.
 func (q *queue) parse(names []string) []queued {
 	var found []queued
 	for _, name := range names {
@@ -28,7 +28,7 @@ func (q *queue) parse(names []string) []queued {
 		priority, _ := strconv.ParseUint(digits, 10, 16)
 		prefix := q.prefix(int(priority))
 		if !strings.HasPrefix(name, prefix) {
-			continue // among others a name in which those are no digits
+			continue // for example if these are not digits
 		}
 		for _, e := range line.Parse([]string{name}, prefix) {
 			found = append(found, queued{e, int(priority)})
@@ -38,14 +38,14 @@ func (q *queue) parse(names []string) []queued {
 	return found
 }
 
-// Elements of other libraries. Read in the sources of Curator 5.4.0 and kazoo 2.8.0.
+// Elements of other libraries, read in the sources of Curator 5.4.0 and kazoo 2.8.0.
 const (
-	curatorPrefix = "qn-"    // of SimpleDistributedQueue, and ZooKeeper's own
+	curatorPrefix = "qn-"    // SimpleDistributedQueue, and the queue in ZooKeeper's own sources
 	kazooPrefix   = "entry-" // entry-<priority>-<sequence>
-	kazooPriority = 100      // where none is given
+	kazooPriority = 100      // if the producer gives none
 )
 
-// marker is how the names of all elements begin.
+// marker is the beginning of the names of all elements.
 func (q *queue) marker() string {
 	switch q.cfg.Dialect {
 	case recipes.Curator:
@@ -56,7 +56,7 @@ func (q *queue) marker() string {
 	return elementPrefix
 }
 
-// digits is how many digits a priority has in a name. In a queue without priorities it is 0.
+// digits is the number of digits of the priority in a name, or 0 without priorities.
 func (q *queue) digits() int {
 	switch {
 	case q.cfg.Dialect == recipes.Kazoo:
@@ -67,7 +67,7 @@ func (q *queue) digits() int {
 	return 0
 }
 
-// prefix is the name of an element without its number.
+// prefix is the name of an element without its sequence number.
 func (q *queue) prefix(priority int) string {
 	if q.digits() == 0 {
 		return q.marker()
@@ -75,9 +75,8 @@ func (q *queue) prefix(priority int) string {
 	return fmt.Sprintf("%s%0*d-", q.marker(), q.digits(), priority)
 }
 
-// IsElement reports whether a znode of that path can be an element, in any dialect. No
-// recipe gives such a name to anything else. An application can, to a name that it
-// registers.
+// IsElement reports whether the znode of that path can be an element, in any dialect. No
+// recipe uses such a name for anything else. An application can register such a name.
 func IsElement(path string) bool {
 	name := []string{gopath.Base(path)}
 	for _, dialect := range []recipes.Dialect{recipes.DefaultDialect, recipes.Curator, recipes.Kazoo} {
@@ -91,7 +90,7 @@ func IsElement(path string) bool {
 	return false
 }
 
-// compareQueued orders by priority and then by sequence, as a serial number.
+// compareQueued orders by priority, and then by sequence number, which may wrap around.
 func compareQueued(a, b queued) int {
 	switch {
 	case a.priority != b.priority:

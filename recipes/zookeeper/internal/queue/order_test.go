@@ -9,6 +9,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
+// aQueue is a queue at /q without a server.
+func aQueue(t *testing.T, dialect recipes.Dialect) *queue {
+	q, err := Of(new(session.Session)).queue("/q", recipes.QueueConfig{Dialect: dialect}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
 func parsed(dialect recipes.Dialect, priority bool, names ...string) (found []string) {
 	q := queue{cfg: recipes.QueueConfig{Dialect: dialect}, priority: priority}
 	for _, e := range q.parse(names) {
@@ -17,7 +26,7 @@ func parsed(dialect recipes.Dialect, priority bool, names ...string) (found []st
 	return found
 }
 
-// Which names are elements, and in which order they are taken.
+// The names of elements, in the order in which consumers take them.
 func TestTheOrderOfElements(t *testing.T) {
 	names := []string{
 		"queue-0000000002", "queue-0000000001", "queue-2147483647", "queue--2147483648",
@@ -53,9 +62,9 @@ func TestTheOrderOfElements(t *testing.T) {
 	}
 }
 
-// A claim's name tells its element and attempt, and no other name does.
+// A claim's name contains its element and attempt. Other names are refused.
 func TestTheNamesOfClaims(t *testing.T) {
-	q := queue{path: "/q", cfg: recipes.QueueConfig{Dialect: recipes.DefaultDialect}}
+	q := aQueue(t, recipes.DefaultDialect)
 	for _, attempt := range []int32{1, 2, 2147483647} {
 		e, got, ok := q.parseClaim(q.claim("queue-0000000001", attempt))
 		if !ok || got != attempt || e.Name != "queue-0000000001" {
@@ -80,7 +89,7 @@ func TestTheNamesOfClaims(t *testing.T) {
 	}
 }
 
-// What each dialect takes for another's.
+// The names that each dialect takes for a third-party element.
 func TestForeignElements(t *testing.T) {
 	const ours, curators, kazoos = "queue-0000000001", "qn-0000000001", "entry-100-0000000001"
 	for dialect, foreign := range map[recipes.Dialect][]string{
@@ -88,7 +97,7 @@ func TestForeignElements(t *testing.T) {
 		recipes.Curator:        {ours, kazoos, "receipts", "claims", "bound"},
 		recipes.Kazoo:          {ours, curators, "receipts", "claims", "bound"},
 	} {
-		q := queue{session: new(session.Session), path: "/q", cfg: recipes.QueueConfig{Dialect: dialect}}
+		q := aQueue(t, dialect)
 		for _, name := range []string{ours, curators, kazoos, "receipts", "claims", "bound", "dead", "queue-", "qn-x", "entry-1", "x"} {
 			err := q.foreign([]string{"x", name})
 			if errors.Is(err, recipes.ErrForeign) != slices.Contains(foreign, name) {

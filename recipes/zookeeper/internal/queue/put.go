@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// claimRoom is the size of what the packet that claims an element holds beside the
-// element. An element that could be put but not claimed would block the queue.
+// claimRoom is the room for everything but the element in the packet that claims it. An
+// element that could be put but not claimed would block the queue.
 const claimRoom = 3 << 10
 
 func (q *queue) put(ctx context.Context, prefix string, data [][]byte) ([]recipes.ElementID, error) {
@@ -22,20 +23,20 @@ func (q *queue) put(ctx context.Context, prefix string, data [][]byte) ([]recipe
 		return nil, nil
 	}
 	if err := q.cfg.ValidatePut(0, len(data)); err != nil {
-		return nil, q.failed(err)
+		return nil, q.Failed(err)
 	}
 	for _, d := range data {
-		if most := q.session.MaxPacket() - claimRoom; len(d) > most {
-			return nil, q.failed(fmt.Errorf("%w: an element of %d bytes; at most %d fit into a packet of SessionConfig.MaxPacket, %d bytes",
-				recipes.ErrTooLarge, len(d), most, q.session.MaxPacket()))
+		if most := q.Session.MaxPacket() - claimRoom; len(d) > most {
+			return nil, q.Failed(fmt.Errorf("%w: an element of %d bytes; at most %d fit into a packet of SessionConfig.MaxPacket, %d bytes",
+				recipes.ErrTooLarge, len(d), most, q.Session.MaxPacket()))
 		}
 	}
-	if err := q.look(ctx); err != nil {
-		return nil, q.failed(err)
+	if err := q.checkForeign(ctx); err != nil {
+		return nil, q.Failed(err)
 	}
 	outcome, err := q.commitPut(ctx, prefix, data)
 	if err != nil {
-		return nil, q.failed(err)
+		return nil, q.Failed(err)
 	}
 	return q.names(ctx, outcome, prefix, len(data)), nil
 }
@@ -48,82 +49,74 @@ func (q *queue) commitPut(ctx context.Context, prefix string, data [][]byte) (se
 			if err != nil {
 				return session.Outcome{}, err
 			}
-			t.Set(q.child(boundName), nil, version)
+			t.Set(q.Child(boundName), nil, version)
 		}
 		for _, d := range data {
-			t.CreateSequential(q.child(prefix), d, q.cfg.Ephemeral)
+			t.CreateSequential(q.Child(prefix), d, q.cfg.Ephemeral)
 		}
 		outcome, err := q.commit(ctx, t)
 		if q.cfg.Capacity > 0 && znode.RefusedOp(err) == 0 && znode.GoneOrChanged(err) {
 			continue // another client has put since the elements were counted
 		}
 		if !q.claims() && znode.RefusedOp(err) >= 0 && errors.Is(err, recipes.ErrNoNode) {
-			// The path has gone, and the receipts have not: Curator makes it a container.
-			if err := q.session.Provide(ctx, q.path); err != nil {
+			// The path is gone, but the receipts beside it are not: Curator creates the path
+			// as a container.
+			if err := q.Session.Provide(ctx, q.Path()); err != nil {
 				return session.Outcome{}, err
 			}
 			continue
 		}
 		if errors.Is(err, recipes.ErrNodeExists) {
-			err = fmt.Errorf("the queue has used all numbers for its elements (ZooKeeper counts to %d below one znode): empty it and delete the znode, or use another path: %w", math.MaxInt32, err)
+			err = fmt.Errorf("the queue has used all sequence numbers (ZooKeeper counts to %d below one znode): empty it and delete its znode, or use another path: %w", math.MaxInt32, err)
 		}
 		return outcome, err
 	}
 }
 
-// room waits until the queue has room for n elements, and returns the version of bound
-// at which it had. The version is read before the elements are counted. A client that
-// puts in between changes the version; one that takes only makes more room.
+// room waits until the queue has room for n elements, and returns the version that bound
+// had then. The version is read before the elements are counted. A put in between changes
+// the version, and a take only makes more room.
 func (q *queue) room(ctx context.Context, n int) (version int32, err error) {
 	list := func(ctx context.Context, path string) ([]string, *session.Watch, error) {
-		names, err := q.session.Children(ctx, path) // most puts find room, and need no watch
+		names, err := q.Session.Children(ctx, path) // most puts find room, and need no watch
 		return names, nil, err
 	}
-	for {
-		disconnected, err := q.session.Connected(ctx)
-		if err != nil {
-			return 0, err
-		}
-		bound, err := q.session.Stat(ctx, q.child(boundName))
+	err = znode.Await(ctx, q.Session, "waiting for room", func() ([]<-chan struct{}, error) {
+		bound, err := q.Session.Stat(ctx, q.Child(boundName))
 		if errors.Is(err, recipes.ErrNoNode) {
-			if err := q.provide(ctx, q.child(boundName)); err != nil {
-				return 0, err
-			}
-			continue
+			return nil, cmp.Or(q.provide(ctx, q.Child(boundName)), znode.ErrReadAgain)
 		}
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		names, changed, err := list(ctx, q.path)
+		names, changed, err := list(ctx, q.Path())
 		switch {
-		case errors.Is(err, recipes.ErrNoNode):
-			continue // another client has deleted the queue
 		case err != nil:
-			return 0, err
+			return nil, znode.Listed(err) // another client may have deleted the queue
 		case len(q.parse(names))+n <= q.cfg.Capacity:
-			return bound.Version, nil
+			version = bound.Version
+			return nil, nil
 		case changed == nil:
-			list = q.session.ChildrenW
-			continue
+			list = q.Session.ChildrenW
+			return nil, znode.ErrReadAgain
 		}
-		if err := q.session.Wait(ctx, "waiting for room", changed.Fired(), disconnected); err != nil {
-			return 0, err
-		}
-	}
+		return znode.Events(changed), nil
+	})
+	return version, err
 }
 
-// names returns the names of n elements that were put. After a lost reply it looks for
-// the elements that the transaction created, from the newest on, because few others
+// names returns the names of n elements that were put. After a lost reply, it searches for
+// the elements that the transaction created. It begins with the newest, because few others
 // have been put since.
 func (q *queue) names(ctx context.Context, outcome session.Outcome, prefix string, n int) []recipes.ElementID {
 	ids := make([]recipes.ElementID, n)
 	if len(outcome.Created) == n {
 		for i, path := range outcome.Created {
-			ids[i] = recipes.ElementID(path[len(q.child(prefix))-len(prefix):])
+			ids[i] = recipes.ElementID(path[len(q.Child(prefix))-len(prefix):])
 		}
 		return ids
 	}
-	names, err := q.session.Children(ctx, q.path)
+	names, err := q.Session.Children(ctx, q.Path())
 	if err != nil || outcome.Zxid == 0 {
 		return ids
 	}
@@ -131,22 +124,20 @@ func (q *queue) names(ctx context.Context, outcome session.Outcome, prefix strin
 	line.Sort(present)
 	var found []recipes.ElementID
 	for _, e := range slices.Backward(present) {
-		stat, err := q.session.Stat(ctx, q.child(e.Name))
-		switch {
-		case errors.Is(err, recipes.ErrNoNode):
-		case err != nil || stat.Czxid < outcome.Zxid:
-			if len(found) == n {
-				slices.Reverse(found)
-				return found
-			}
-			return ids // some have been taken; which ones is unknown
-		case stat.Czxid == outcome.Zxid:
+		stat, err := q.Session.Stat(ctx, q.Child(e.Name))
+		if errors.Is(err, recipes.ErrNoNode) {
+			continue
+		}
+		if err != nil || stat.Czxid < outcome.Zxid {
+			break
+		}
+		if stat.Czxid == outcome.Zxid {
 			found = append(found, recipes.ElementID(e.Name))
 		}
 	}
-	if len(found) == n {
-		slices.Reverse(found)
-		return found
+	if len(found) != n {
+		return ids // some were taken, and it is unknown which
 	}
-	return ids
+	slices.Reverse(found)
+	return found
 }

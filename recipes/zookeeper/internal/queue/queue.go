@@ -1,17 +1,18 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	gopath "path"
 	"sync"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// Names of what a queue keeps below its path beside the elements.
+// Names of a queue's children. elementPrefix begins the names of elements.
 const (
 	elementPrefix = "queue-"
 	receiptsName  = "receipts"
@@ -20,8 +21,8 @@ const (
 	boundName     = "bound"
 )
 
-// Queues are the queues of one session. Its consumers of one path share a listing,
-// so there is one Queues for each session.
+// Queues are the queues of one session. There is one Queues for each session, because its
+// consumers of a path share a listing.
 type Queues struct {
 	session *session.Session
 
@@ -32,10 +33,9 @@ type Queues struct {
 // Of returns the queues of a session.
 func Of(s *session.Session) *Queues { return &Queues{session: s} }
 
-// queue is what queues and priority queues have in common.
+// queue is the common part of queues and priority queues.
 type queue struct {
-	session  *session.Session
-	path     string
+	znode.Recipe
 	cfg      recipes.QueueConfig
 	listing  *listing // shared by the session's consumers of the path
 	priority bool
@@ -60,28 +60,25 @@ func (qs *Queues) PriorityQueue(path string, cfg recipes.QueueConfig) (recipes.P
 }
 
 func (qs *Queues) queue(path string, cfg recipes.QueueConfig, priority bool) (*queue, error) {
-	err := recipes.ValidatePath(path)
-	if err == nil {
-		err = cfg.Validate()
-	}
-	if cfg.Dialect == "" {
-		cfg.Dialect = recipes.DefaultDialect
-	}
-	if err == nil && priority && cfg.Dialect == recipes.Curator {
+	err := cfg.Validate()
+	cfg.Dialect = cmp.Or(cfg.Dialect, recipes.DefaultDialect)
+	switch {
+	case err != nil:
+	case priority && cfg.Dialect == recipes.Curator:
 		err = fmt.Errorf("%w: Curator's SimpleDistributedQueue has no priorities", recipes.ErrInvalid)
+	case cfg.Dialect != recipes.DefaultDialect:
+		err = znode.NotRoot(path, "there is no room for receipts beside the root")
 	}
-	if err == nil && path == "/" && cfg.Dialect != recipes.DefaultDialect {
-		err = fmt.Errorf("%w: there is no room for receipts beside the root", recipes.ErrInvalid)
-	}
+	r, err := znode.New(qs.session, "queue", path, err)
 	if err != nil {
-		return nil, fmt.Errorf("queue %s: %w", path, err)
+		return nil, err
 	}
-	q := &queue{session: qs.session, path: path, cfg: cfg, priority: priority}
+	q := &queue{Recipe: r, cfg: cfg, priority: priority}
 	q.listing = qs.listingOf(q)
 	return q, nil
 }
 
-// fifo is the plain form.
+// fifo is a queue without priorities.
 type fifo struct{ *queue }
 
 func (q fifo) Put(ctx context.Context, data []byte) (recipes.ElementID, error) {
@@ -92,7 +89,7 @@ func (q fifo) PutMany(ctx context.Context, data ...[]byte) ([]recipes.ElementID,
 	return q.put(ctx, q.prefix(kazooPriority), data)
 }
 
-// byPriority is the form with priorities.
+// byPriority is a queue with priorities.
 type byPriority struct{ *queue }
 
 func (q byPriority) Put(ctx context.Context, priority int, data []byte) (recipes.ElementID, error) {
@@ -101,7 +98,7 @@ func (q byPriority) Put(ctx context.Context, priority int, data []byte) (recipes
 
 func (q byPriority) PutMany(ctx context.Context, priority int, data ...[]byte) ([]recipes.ElementID, error) {
 	if err := q.cfg.ValidatePut(priority, len(data)); err != nil {
-		return nil, q.failed(err)
+		return nil, q.Failed(err)
 	}
 	return q.put(ctx, q.prefix(priority), data)
 }
@@ -113,54 +110,46 @@ func first(ids []recipes.ElementID, err error) (recipes.ElementID, error) {
 	return ids[0], nil
 }
 
-func (q *queue) Path() string { return q.path }
-
-func (q *queue) child(elements ...string) string {
-	return gopath.Join(append([]string{q.path}, elements...)...)
-}
-
-func (q *queue) failed(err error) error { return fmt.Errorf("queue %s: %w", q.path, err) }
-
 // commit commits a transaction of the queue, with a receipt.
 func (q *queue) commit(ctx context.Context, t session.Txn) (session.Outcome, error) {
-	receipts := q.child(receiptsName)
+	receipts := q.Child(receiptsName)
 	if !q.claims() {
-		receipts = q.path + "-" + receiptsName // kazoo's consumers take every child
+		receipts = q.Path() + "-" + receiptsName // kazoo's consumers would take a child for an element
 	}
-	return q.session.CommitWithReceipt(ctx, receipts, q.provide, t)
+	return q.Session.CommitWithReceipt(ctx, receipts, q.provide, t)
 }
 
-// claims reports whether all who take elements see claims.
+// claims reports whether all consumers of the path respect claims.
 func (q *queue) claims() bool { return q.cfg.Dialect == recipes.DefaultDialect }
 
-// provide creates a child of the queue as a parent of others. The queue's own znode is
-// persistent. Other parents are containers, but a container would be deleted when the
-// queue is empty. Then the names of elements and claims, which must be used only once,
-// would start again.
+// provide creates a child of the queue that is a parent, and the queue's own znode. Only
+// the latter is persistent, not a container: a container would be deleted when the queue is
+// empty. The sequence numbers of elements would then start again, but the names of
+// elements and claims must be used only once.
 func (q *queue) provide(ctx context.Context, child string) error {
-	if err := q.session.Provide(ctx, q.path); err != nil {
+	if err := q.Session.Provide(ctx, q.Path()); err != nil {
 		return err
 	}
-	return q.session.Ensure(ctx, child)
+	return q.Session.Ensure(ctx, child)
 }
 
 func (q *queue) Len(ctx context.Context) (int, error) {
-	names, err := q.session.Children(ctx, q.path)
+	names, err := q.Session.Children(ctx, q.Path())
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
-		return 0, q.failed(err)
+		return 0, q.Failed(err)
 	}
 	return len(q.parse(names)), nil
 }
 
 func (q *queue) Peek(ctx context.Context) (recipes.Element, error) {
-	// It uses another listing, so that it takes no element from the consumers.
+	// Another listing, so that Peek takes no element from the consumers' listing.
 	l := q.newListing()
 	for {
 		if err := l.fill(ctx); err != nil {
-			return recipes.Element{}, q.failed(err)
+			return recipes.Element{}, q.Failed(err)
 		}
 		if len(l.elements) == 0 {
-			return recipes.Element{}, q.failed(recipes.ErrEmpty)
+			return recipes.Element{}, q.Failed(recipes.ErrEmpty)
 		}
 		for _, e := range l.elements {
 			c, err := q.candidate(ctx, e)
@@ -168,25 +157,25 @@ func (q *queue) Peek(ctx context.Context) (recipes.Element, error) {
 				return c.element(), nil
 			}
 			if !errors.Is(err, errNotAvailable) {
-				return recipes.Element{}, q.failed(err)
+				return recipes.Element{}, q.Failed(err)
 			}
 		}
 	}
 }
 
 func (q *queue) DeadLetters(ctx context.Context) ([]recipes.Element, error) {
-	names, err := q.session.Children(ctx, q.child(deadName))
+	names, err := q.Session.Children(ctx, q.Child(deadName))
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
-		return nil, q.failed(err)
+		return nil, q.Failed(err)
 	}
 	dead := []recipes.Element{}
 	for _, e := range q.parse(names) {
-		node, err := q.session.Get(ctx, q.child(deadName, e.Name))
+		node, err := q.Session.Get(ctx, q.Child(deadName, e.Name))
 		if errors.Is(err, recipes.ErrNoNode) {
 			continue
 		}
 		if err != nil {
-			return nil, q.failed(err)
+			return nil, q.Failed(err)
 		}
 		dead = append(dead, candidate{queued: e, node: node}.element())
 	}

@@ -86,9 +86,7 @@ func TestConsumersOfBothKindsShareAQueueWithoutGettingAnythingTwice(t *testing.T
 						return
 					}
 					e = d.Element()
-					if err := d.Ack(ctx); err != nil {
-						t.Error(err)
-					}
+					must.Report(t, d.Ack(ctx))
 				} else {
 					var err error
 					e, err = consumer.Take(tctx)
@@ -136,9 +134,7 @@ func TestAQueueKeepsItsOrderAcrossTheWrap(t *testing.T) {
 	p := must.Get(s.PriorityQueue("/p", recipes.QueueConfig{}))(t)
 	for _, path := range []string{"/q", "/p"} {
 		must.Get(must.Get(s.Lock(path, recipes.LockConfig{}))(t).Acquire(ctx))(t) // makes the path
-		if err := srv.SetSequence(path, 1<<31-3); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, srv.SetSequence(path, 1<<31-3))
 	}
 	for i := range 6 {
 		must.Get(q.Put(ctx, fmt.Append(nil, i)))(t)
@@ -150,9 +146,7 @@ func TestAQueueKeepsItsOrderAcrossTheWrap(t *testing.T) {
 		if string(one.Data) != fmt.Sprint(i) || string(two.Element().Data) != fmt.Sprint(i) {
 			t.Errorf("%d: took %q (%s) and received %q (%s)", i, one.Data, one.ID, two.Element().Data, two.Element().ID)
 		}
-		if err := two.Ack(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, two.Ack(ctx))
 	}
 }
 
@@ -186,12 +180,10 @@ func TestAnAcknowledgementThatEndsWithItsSessionIsNotCancelled(t *testing.T) {
 			}
 		}
 		if errors.Is(err, context.Canceled) {
-			t.Errorf("the error is %v, and nobody has cancelled it", err)
+			t.Errorf("the error is %v, and it was not cancelled", err)
 		}
 		close(goOn)
-		if err := <-closed; err != nil {
-			t.Error(err)
-		}
+		must.Report(t, <-closed)
 	}
 }
 
@@ -206,9 +198,7 @@ func TestALastReturnThatComesTooLateSaysSo(t *testing.T) {
 	}
 	d := must.Get(q.Receive(ctx))(t)
 	raw := zktest.Raw(t, srv.Addr())
-	if err := raw.Delete(d.Znode(), -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, raw.Delete(d.Znode(), -1))
 	must.Get(other.Take(ctx))(t) // the second; the first goes to the dead letters
 	if dead := must.Get(q.DeadLetters(ctx))(t); len(dead) != 1 {
 		t.Fatalf("dead letters %v", dead)
@@ -224,9 +214,7 @@ func TestALostDeliveryIsNotReleased(t *testing.T) {
 		q := zktest.QueueOf(t, s, "/q", recipes.QueueConfig{})
 		must.Get(q.Put(ctx, nil))(t)
 		d := must.Get(q.Receive(ctx))(t)
-		if err := zktest.BarrierAt(t, s, d.Znode()).Remove(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, zktest.BarrierAt(t, s, d.Znode()).Remove(ctx))
 		<-d.Done()
 		for name, end := range map[string]func(context.Context) error{"Ack": d.Ack, "Return": d.Return} {
 			if err := end(ctx); !errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrReleased) {

@@ -13,11 +13,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// errNotAvailable says that an element is gone, is claimed, or is a dead letter.
+// errNotAvailable says that an element was deleted, is claimed, or is a dead letter.
 var errNotAvailable = errors.New("element is not available")
 
-// candidate is an element that was read, and was not claimed at that version. Every
-// claim sets the element's data, so whatever happens to it changes the version.
+// candidate is an element that was read, and was not claimed at that version. Every claim
+// sets the element's data and so changes the version.
 type candidate struct {
 	queued
 	node session.Node
@@ -32,11 +32,11 @@ func (c candidate) element() recipes.Element {
 	}
 }
 
-// candidate reads an element. If the element was claimed before, it then looks for the
-// last claim. That claim was created with the version that was read, so if it does not
-// exist now, it has ended.
+// candidate reads an element. If the element was claimed before, candidate then reads the
+// last claim. That claim was created together with this version, so if it does not exist
+// now, it has ended.
 func (q *queue) candidate(ctx context.Context, e queued) (candidate, error) {
-	node, err := q.session.Get(ctx, q.child(e.Name))
+	node, err := q.Session.Get(ctx, q.Child(e.Name))
 	if errors.Is(err, recipes.ErrNoNode) {
 		return candidate{}, errNotAvailable
 	}
@@ -44,7 +44,7 @@ func (q *queue) candidate(ctx context.Context, e queued) (candidate, error) {
 		return candidate{}, err
 	}
 	if node.Stat.Version > 0 {
-		_, err := q.session.Stat(ctx, q.claim(e.Name, node.Stat.Version))
+		_, err := q.Session.Stat(ctx, q.claim(e.Name, node.Stat.Version))
 		if err == nil {
 			return candidate{}, errNotAvailable
 		}
@@ -55,19 +55,19 @@ func (q *queue) candidate(ctx context.Context, e queued) (candidate, error) {
 	return candidate{e, node}, nil
 }
 
-// claim is the path of an element's claim of that attempt. The name is used once, so a
-// deletion or check that comes late cannot hit another claim.
+// claim is the path of an element's claim of that attempt. The name is used once, so a late
+// deletion or check cannot apply to another claim.
 func (q *queue) claim(name string, attempt int32) string {
-	return q.child(claimsName, name+"-"+strconv.Itoa(int(attempt)))
+	return q.Child(claimsName, name+"-"+strconv.Itoa(int(attempt)))
 }
 
-// take calls try with one element after the other until try takes one. An element for
-// which try returns errNotAvailable has gone to another consumer.
+// take calls try with one element after the other until try takes one. If try returns
+// errNotAvailable, another consumer has the element.
 func (q *queue) take(ctx context.Context, try func(candidate) error) (err error) {
 	defer func() {
 		if err != nil {
-			// The element that was taken out of the listing may still be in the
-			// queue (kazoo PR 501: a failed take blocked though items remained).
+			// The element was taken out of the listing, but may still be in the queue.
+			// (In kazoo PR 501, a failed take blocked although elements remained.)
 			q.listing.dirty.Store(true)
 		}
 	}()
@@ -78,7 +78,7 @@ func (q *queue) take(ctx context.Context, try func(candidate) error) (err error)
 		}
 		c, err := q.candidate(ctx, e)
 		if err == nil && q.exhausted(c.node.Stat.Version) {
-			err = znode.GivenUp(ctx, q.session, "bury "+c.Name, q.bury(ctx, c.queued, c.node, ""))
+			err = znode.GivenUp(ctx, q.Session, "bury "+c.Name, q.bury(ctx, c.queued, c.node, ""))
 			if err == nil {
 				err = errNotAvailable
 			}
@@ -101,7 +101,7 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 	var taken recipes.Element
 	err := q.take(ctx, func(c candidate) error {
 		var t session.Txn
-		t.Delete(q.child(c.Name), c.node.Stat.Version)
+		t.Delete(q.Child(c.Name), c.node.Stat.Version)
 		_, err := q.commit(ctx, t)
 		switch {
 		case err == nil:
@@ -114,14 +114,14 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 		return err
 	})
 	if err != nil {
-		return recipes.Element{}, q.failed(err)
+		return recipes.Element{}, q.Failed(err)
 	}
 	return taken, nil
 }
 
 func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 	if !q.claims() {
-		return nil, q.failed(fmt.Errorf("%w: consumers of %s see no claims: an element can only be taken", recipes.ErrInvalid, q.cfg.Dialect))
+		return nil, q.Failed(fmt.Errorf("%w: consumers of %s ignore claims: an element can only be taken", recipes.ErrInvalid, q.cfg.Dialect))
 	}
 	var received recipes.Delivery
 	err := q.take(ctx, func(c candidate) error {
@@ -131,9 +131,9 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 		}
 		attempt := c.node.Stat.Version + 1
 		claim := q.claim(c.Name, attempt)
-		hold, err := line.NewRevocable(ctx, q.session, claim, token, nil)
+		hold, err := line.NewRevocable(ctx, q.Session, claim, token, nil)
 		if err != nil {
-			q.session.Delete(claim)
+			q.Session.Delete(claim)
 			return err
 		}
 		received = &delivery{
@@ -143,27 +143,27 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, q.failed(err)
+		return nil, q.Failed(err)
 	}
 	return received, nil
 }
 
-// receive claims an element. If ctx ends first, a claim that succeeds later is given
-// back in the background.
+// receive claims an element. If ctx ends first, and the claim succeeds later, the element
+// is given back in the background.
 func (q *queue) receive(ctx context.Context, c candidate) (recipes.Token, error) {
 	type result struct {
 		token recipes.Token
 		err   error
 	}
 	done := make(chan result)
-	q.session.Background(func(life context.Context) {
+	q.Session.Background(func(life context.Context) {
 		token, err := q.commitClaim(life, c)
-		err = znode.GivenUp(life, q.session, "claim "+c.Name, err) // the claim ends with the session
+		err = znode.GivenUp(life, q.Session, "claim "+c.Name, err) // the claim ends with the session
 		select {
 		case done <- result{token, err}:
 		case <-ctx.Done():
 			if err == nil {
-				q.session.Delete(q.claim(c.Name, c.node.Stat.Version+1))
+				q.Session.Delete(q.claim(c.Name, c.node.Stat.Version+1))
 			}
 		case <-life.Done():
 		}
@@ -171,20 +171,20 @@ func (q *queue) receive(ctx context.Context, c candidate) (recipes.Token, error)
 	select {
 	case r := <-done:
 		return r.token, r.err
-	case <-q.session.Done():
-		return 0, q.session.Err()
+	case <-q.Session.Done():
+		return 0, q.Session.Err()
 	case <-ctx.Done():
-		return 0, q.session.Interrupted("claim "+c.Name, ctx)
+		return 0, q.Session.Interrupted("claim "+c.Name, ctx)
 	}
 }
 
-// commitClaim creates the claim and counts the delivery in one transaction. It sets the
-// element's data unchanged, which increases its version. ctx is the session's life: a claim
-// that is made is known.
+// commitClaim creates the claim and counts the delivery in one transaction. To count, it
+// sets the element's data, unchanged, which increases the version. ctx ends only with the
+// session, and so does the claim: no claim remains whose outcome is unknown.
 func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, error) {
 	claim := q.claim(c.Name, c.node.Stat.Version+1)
 	var t session.Txn
-	t.Set(q.child(c.Name), c.node.Data, c.node.Stat.Version)
+	t.Set(q.Child(c.Name), c.node.Data, c.node.Stat.Version)
 	t.Create(claim, nil, true)
 	for {
 		outcome, err := q.commit(ctx, t)
@@ -192,12 +192,12 @@ func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, er
 		case err == nil && outcome.Zxid != 0:
 			return recipes.Token(outcome.Zxid), nil
 		case err == nil: // the reply was lost, and the receipt could not be read
-			stat, err := session.Insist(ctx, q.session, func() (session.Stat, error) { return q.session.Stat(ctx, claim) })
+			stat, err := session.Insist(ctx, q.Session, func() (session.Stat, error) { return q.Session.Stat(ctx, claim) })
 			return recipes.Token(stat.Czxid), err
 		case znode.RefusedOp(err) == 0 && znode.GoneOrChanged(err):
 			return 0, errNotAvailable
 		case znode.RefusedOp(err) == 1 && errors.Is(err, recipes.ErrNoNode):
-			if err := q.provide(ctx, q.child(claimsName)); err != nil {
+			if err := q.provide(ctx, q.Child(claimsName)); err != nil {
 				return 0, err
 			}
 		default:
@@ -210,16 +210,16 @@ func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, er
 func (q *queue) bury(ctx context.Context, e queued, node session.Node, claim string) error {
 	var t session.Txn
 	if claim != "" {
-		t.Delete(claim, recipes.AnyVersion) // first: if it is gone, the rest may have changed too
+		t.Delete(claim, recipes.AnyVersion) // first: without the claim, the rest may have changed
 	}
 	dead := t.Len()
-	t.Create(q.child(deadName, e.Name), node.Data, false)
-	t.Delete(q.child(e.Name), node.Stat.Version)
+	t.Create(q.Child(deadName, e.Name), node.Data, false)
+	t.Delete(q.Child(e.Name), node.Stat.Version)
 	for {
 		_, err := q.commit(ctx, t)
 		switch {
 		case znode.RefusedOp(err) == dead && errors.Is(err, recipes.ErrNoNode):
-			if err := q.provide(ctx, q.child(deadName)); err != nil {
+			if err := q.provide(ctx, q.Child(deadName)); err != nil {
 				return err
 			}
 		case claim == "" && znode.RefusedOp(err) == 1 && znode.GoneOrChanged(err):

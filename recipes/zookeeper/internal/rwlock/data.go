@@ -8,26 +8,24 @@ import (
 	"time"
 )
 
-// nodeData is what a contender keeps in the data of its znode: what the
-// application stored, and the marks of the recipe. People can read it, and write
-// part of it:
+// nodeData is the data of a contender's znode: the application's data, and the marks of
+// the recipe. An operator can read it, and write part of it:
 //
 //	unlock
 //	zkrecipes: revocable grace=5000ms downgraded
 //	<the application's data, as it is>
 //
-// The first line is there when somebody has asked the contender to give way: it is
-// the text's "unlock". The second line is there when a mark is set, or when the
-// application's data could be mistaken for a mark.
+// The first line, the text's "unlock", asks the contender to give way. The second line
+// exists if a mark is set, or if the application's data could be mistaken for a mark.
 //
-// The text's literal form, data that is nothing but "unlock", asks too. An operator
-// writes it over what was there, so grace, downgrade and data are lost. That is
-// safe: without the marks nothing is allowed, and a writer that is not known to be
-// downgraded keeps readers out.
+// Data that is only "unlock", as in the text, asks too. An operator who writes it
+// overwrites the grace, the downgrade and the application's data. That is safe. Without
+// marks nothing is allowed, and a writer without the mark of a downgrade keeps readers
+// out.
 type nodeData struct {
-	revoked    bool // somebody has asked it to give way
+	revoked    bool // it was asked to give way
 	revocable  bool
-	grace      time.Duration // 0: it must not be removed by force
+	grace      time.Duration // 0: its znode must not be deleted by force
 	downgraded bool
 	data       []byte // the application's
 }
@@ -86,7 +84,7 @@ func decode(raw []byte) nodeData {
 			d.downgraded = true
 		case strings.HasPrefix(word, "grace="):
 			d.grace = parseGrace(strings.TrimPrefix(word, "grace="))
-		} // other words are those of later versions
+		} // later versions may write other words
 	}
 	d.data = after
 	return d
@@ -95,7 +93,7 @@ func decode(raw []byte) nodeData {
 // parseGrace returns 0, which allows nothing, for text that it cannot read.
 func parseGrace(s string) time.Duration {
 	digits, ok := strings.CutSuffix(s, "ms")
-	ms, _ := strconv.ParseInt(digits, 10, 64) // with an error 0, or a bound
+	ms, _ := strconv.ParseInt(digits, 10, 64) // on an error 0, or the largest or least number
 	if !ok || ms < 0 || ms > int64((1<<63-1)/time.Millisecond) {
 		return 0
 	}

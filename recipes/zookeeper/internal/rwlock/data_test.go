@@ -15,7 +15,7 @@ func TestDataOfAContender(t *testing.T) {
 	}{
 		{"", nodeData{}},
 		{"just data", nodeData{data: []byte("just data")}},
-		{"unlock", nodeData{revoked: true}},                  // as an operator writes it
+		{"unlock", nodeData{revoked: true}},                  // written by an operator
 		{"unlock\n", nodeData{revoked: true}},                // with echo
 		{"unlocked", nodeData{data: []byte("unlocked")}},     // not the word
 		{"zkrecipes:", nodeData{data: []byte("zkrecipes:")}}, // not a whole line
@@ -39,7 +39,7 @@ func TestDataOfAContender(t *testing.T) {
 			t.Errorf("%q is %+v; want %+v", tt.raw, got, tt.want)
 		}
 		if again := decode(tt.want.encode()); !same(again, tt.want) {
-			t.Errorf("%+v is %+v when it was stored as %q", tt.want, again, tt.want.encode())
+			t.Errorf("%+v is %+v after it was stored as %q", tt.want, again, tt.want.encode())
 		}
 	}
 	if raw := (nodeData{data: []byte("me")}).encode(); string(raw) != "me" {
@@ -47,7 +47,7 @@ func TestDataOfAContender(t *testing.T) {
 	}
 }
 
-// The name says whether a contender reads or writes, and the data that a writer only reads now.
+// The name of a contender has its mode, and the data says whether a writer has downgraded.
 func TestTheModeOfAContender(t *testing.T) {
 	for name, mode := range map[string]recipes.Mode{
 		"read-0000000001": recipes.Reading, "_c_1-__READ__0000000001": recipes.Reading, "1__rlock__0000000001": recipes.Reading,

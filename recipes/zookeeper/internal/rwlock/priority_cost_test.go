@@ -43,11 +43,9 @@ func TestCostsOfAPriorityLock(t *testing.T) {
 		}
 		zktest.Idle(t, srv)
 		before = srv.Counters()
-		if err := h.HandOff(ctx, last.Znode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.HandOff(ctx, last.Znode))
 		if err := h.Err(); !errors.Is(err, recipes.ErrReleased) { // nobody watches the znode that told of its end
-			t.Errorf("whoever has handed off is told %v", err)
+			t.Errorf("the former holder got %v", err)
 		}
 		h = <-granted
 		zktest.Idle(t, srv)
@@ -56,9 +54,7 @@ func TestCostsOfAPriorityLock(t *testing.T) {
 		if h.Znode() != strings.Replace(last.Znode, "write", "writing", 1) {
 			t.Errorf("%s was granted; the successor was %s", h.Znode(), last.Znode)
 		}
-		if err := h.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Release(ctx))
 		<-granted
 		layout := zktest.LineLayout(srv, "/cost")
 		for i, line := range layout {
@@ -97,9 +93,7 @@ func TestCostOfAWrittenPriorityWaiter(t *testing.T) {
 			{"it is granted", func() error { return h.Release(ctx) }, zktest.Cost{Writes: 1, Reads: 4}},
 		} {
 			before := must.Get(waits.Stats(ctx))(t)
-			if err := tt.do(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tt.do())
 			synctest.Wait()
 			after := must.Get(waits.Stats(ctx))(t)
 			if got := (zktest.Cost{Writes: after.Writes - before.Writes, Reads: after.Reads - before.Reads}); got != tt.want {
@@ -132,9 +126,7 @@ func TestReadersClaimTogether(t *testing.T) {
 		}
 		zktest.Idle(t, srv)
 		before := srv.Counters()
-		if err := h.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Release(ctx))
 		for range readers {
 			<-granted
 		}

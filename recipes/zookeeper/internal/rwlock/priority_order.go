@@ -10,10 +10,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 )
 
-// contender is a contender of a priority lock as its znode's name describes it.
+// contender is a contender of a priority lock, as the name of its znode describes it.
 type contender struct {
 	name     string
-	prefix   string // what comes before the mode: "_c_<guid>-"
+	prefix   string // of the name, up to the mode: "_c_<guid>-"
 	mode     recipes.Mode
 	holds    bool
 	priority int
@@ -51,23 +51,23 @@ func parseName(name string) (contender, bool) {
 	return c, true
 }
 
-// holdingWord is what a mode is called in the name of a holder's znode.
+// holdingWord is the word for a mode in the name of a holder's znode.
 var holdingWord = map[recipes.Mode]string{recipes.Reading: "reading", recipes.Writing: "writing"}
 
-// waitingMarker is what comes between GUID and sequence number.
+// waitingMarker is the part of a waiter's name between the GUID and the sequence number.
 func waitingMarker(mode recipes.Mode, priority int) string {
 	return fmt.Sprintf("%s-%02d-", mode, priority)
 }
 
-// holdingName is the name of the znode by which a claim replaces a waiting one.
+// holdingName is the name of the znode that replaces a waiter's in a claim.
 func (c contender) holdingName() string {
 	return c.prefix + holdingWord[c.mode] + c.name[len(c.prefix)+len(c.mode):]
 }
 
-// rank puts contenders in the order in which they are granted: the holders, the
-// successor, the waiters by priority and number. ZooKeeper gives equal numbers at
-// the end of its count; the name decides between those. That order can be unfair,
-// but it is safe: the claim decides who is granted.
+// rank sorts contenders in the order in which they are granted: the holders, the
+// successor, the waiters by priority and sequence number. ZooKeeper repeats its last
+// sequence number, and the names decide between equal numbers. That order can be unfair.
+// But it is safe, because only a claim grants.
 func rank(all []contender, successor string) {
 	class := func(c contender) int {
 		switch {
@@ -92,17 +92,10 @@ func rank(all []contender, successor string) {
 	})
 }
 
-// blockers returns which of the contenders ahead keep one of that mode from being
-// granted, in their order.
+// blockers returns the predecessors that block a contender of that mode, in their order.
 func blockers(predecessors []contender, mode recipes.Mode) []contender {
 	if mode == recipes.Writing {
 		return predecessors
 	}
-	var writers []contender
-	for _, c := range predecessors {
-		if c.mode == recipes.Writing {
-			writers = append(writers, c)
-		}
-	}
-	return writers
+	return slices.DeleteFunc(slices.Clone(predecessors), func(c contender) bool { return c.mode != recipes.Writing })
 }

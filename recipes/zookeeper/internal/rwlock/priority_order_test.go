@@ -50,15 +50,15 @@ func FuzzNamesOfContenders(f *testing.F) {
 	})
 }
 
-// The names are written as r or w, priority, number; holders in capitals.
+// A name is written as r or w, priority, sequence number. A capital is a holder.
 func TestOrderOfPriorities(t *testing.T) {
 	for _, tt := range []struct{ in, successor, want string }{
 		{"w5.1 w5.2 w1.3", "", "w1.3 w5.1 w5.2"},
-		{"w5.1 R9.9 w0.3", "", "R9.9 w0.3 w5.1"},                             // a holder is ahead of everybody
+		{"w5.1 R9.9 w0.3", "", "R9.9 w0.3 w5.1"},                             // a holder is ahead of all waiters
 		{"w5.1 w9.2 w1.3", "w9.2", "w9.2 w1.3 w5.1"},                         // the successor, whatever its priority
-		{"W5.1 w9.2 w1.3", "w9.2", "W5.1 w9.2 w1.3"},                         // but never ahead of holders
-		{"w5.1 w1.3", "w7.7", "w1.3 w5.1"},                                   // a successor that has left
-		{"r5.-2147483648 r5.2147483647", "", "r5.2147483647 r5.-2147483648"}, // the wrap
+		{"W5.1 w9.2 w1.3", "w9.2", "W5.1 w9.2 w1.3"},                         // but never ahead of a holder
+		{"w5.1 w1.3", "w7.7", "w1.3 w5.1"},                                   // the successor has left
+		{"r5.-2147483648 r5.2147483647", "", "r5.2147483647 r5.-2147483648"}, // the number wraps
 		{"w5.1 r5.1", "", "r5.1 w5.1"},                                       // equal numbers
 	} {
 		var all []contender

@@ -19,7 +19,7 @@ import (
 // A reader that claims between a writer's look and the writer's claim is let in
 // first; the writer, whose claim is carried out all the same, waits for it.
 // It asks a reader of lower priority, which has looked before the writer came, to give way.
-func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
+func TestAReaderClaimsBetweenAWritersReadAndItsClaim(t *testing.T) {
 	for _, tt := range []struct {
 		try, ask bool
 		priority int // of the reader
@@ -80,13 +80,11 @@ func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
 				if asked := session.Happened(revoked); asked != tt.ask {
 					t.Errorf("the reader was asked to give way: %v", asked)
 				}
-				// Nobody can come in any more.
+				// No contender can enter any more.
 				if _, err := readers.TryRead(ctx); !errors.Is(err, recipes.ErrContended) {
 					t.Errorf("another reader: %v", err)
 				}
-				if err := reader.Release(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, reader.Release(ctx))
 			}
 			got := <-written
 			if try && !errors.Is(got.err, recipes.ErrContended) || !try && got.err != nil {
@@ -96,8 +94,8 @@ func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
 	}
 }
 
-// A writer that has claimed and waits for a reader is not granted when somebody
-// has deleted its znode meanwhile: another writer may have claimed.
+// A writer that has claimed and waits for a reader is not granted if another client has deleted
+// its znode meanwhile: another writer may have claimed.
 func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		contend := func(session recipes.Client, priority int) recipes.PriorityLock {
@@ -131,22 +129,18 @@ func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
 		<-claimed
 		for _, n := range srv.Tree() {
 			if strings.Contains(n.Path, "-writing-") {
-				if err := s.Raw.Delete(n.Path, -1); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.Raw.Delete(n.Path, -1))
 			}
 		}
-		if err := reader.Release(s.Ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, reader.Release(s.Ctx))
 		if err := <-written; !errors.Is(err, recipes.ErrRemoved) {
 			t.Errorf("the writer without a znode: %v", err)
 		}
 	})
 }
 
-// A successor that has gone before it claimed is in nobody's way: not in that of a later
-// holder, who names another one. One that is there is.
+// A successor that was deleted before it claimed blocks no contender, and no later holder that
+// names another one. A successor that exists does.
 func TestASuccessorThatHasGoneIsForgotten(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		type waiter struct {
@@ -176,9 +170,7 @@ func TestASuccessorThatHasGoneIsForgotten(t *testing.T) {
 			}
 			return zkserver.Fault{}
 		})
-		if err := h.HandOff(ctx, dies.place.Znode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.HandOff(ctx, dies.place.Znode))
 		synctest.Wait() // it claims
 		srv.ExpireSession(dies.session.ID())
 		close(goOn)
@@ -193,9 +185,7 @@ func TestASuccessorThatHasGoneIsForgotten(t *testing.T) {
 		if err := h.HandOff(ctx, dies.place.Znode); !errors.Is(err, recipes.ErrNoNode) {
 			t.Errorf("hand-off to one that has gone: %v", err)
 		}
-		if err := h.Release(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, h.Release(ctx))
 	})
 }
 
@@ -228,7 +218,7 @@ func TestAHandOffWhoseSessionEndsIsNotHeld(t *testing.T) {
 }
 
 // A waiter asks a holder to give way that has a lower priority, and no other.
-func TestWhoIsAskedToGiveWay(t *testing.T) {
+func TestHoldersThatAreAskedToGiveWay(t *testing.T) {
 	for priority, want := range map[int]bool{4: true, 5: false, 6: false} {
 		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 			holding := must.Get(s.PriorityLock("/ask", recipes.PriorityLockConfig{Priority: 5, Revocable: true, Grace: time.Hour}))(t)
@@ -251,9 +241,7 @@ func TestWhoIsAskedToGiveWay(t *testing.T) {
 			if asked != want {
 				t.Errorf("priority %d asks 5: %v", priority, asked)
 			}
-			if err := h.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Release(ctx))
 			<-granted
 		})
 	}

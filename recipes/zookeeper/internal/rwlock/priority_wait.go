@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
@@ -14,8 +15,8 @@ import (
 type waiter struct {
 	lock    *priorityLock
 	me      contender // waiting
-	data    []byte    // of its waiting znode, and
-	version int32     // its version
+	data    []byte    // of its waiting znode, at
+	version int32     // this version
 	claimed bool      // a claim was sent
 	try     bool
 	joined  func(recipes.Place)
@@ -23,18 +24,18 @@ type waiter struct {
 	armed   line.Watches
 }
 
-// wait waits until no contender is in the way, and claims.
+// wait waits until no contender blocks this one, and claims.
 //
-// Why it wakes up: it watches one of the contenders in the way. It cannot be granted
-// before that one has gone or has stopped being ahead. To leave and to begin to hold
-// both delete the znode that is watched. An existing order changes in one way only:
-// a contender becomes the successor. Its own znode is written then, which it watches
-// too. (A successor remains the successor until its waiting znode is gone.) A
-// contender that joins, wherever in the order, takes no other out of the way.
+// Why a waiter wakes: it watches one of its blockers, and cannot be granted before that
+// one is gone or is no longer ahead. A blocker that leaves or claims deletes the znode
+// that is watched. The order of contenders that have joined changes only when one of them
+// becomes the successor. Its own znode is written then, and it watches that too. It
+// remains the successor until its waiting znode is gone. A contender that joins,
+// wherever in the order, does not remove a blocker.
 func (w *waiter) wait(ctx context.Context) (*line.Hold, error) {
 	l := w.lock
 	for {
-		disconnected, err := l.session.Connected(ctx)
+		disconnected, err := l.Session.Connected(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -45,29 +46,24 @@ func (w *waiter) wait(ctx context.Context) (*line.Hold, error) {
 		if err != nil {
 			return nil, err
 		}
-		position := -1
-		for i, c := range all {
-			if c.name == w.me.name {
-				position = i
-			}
-		}
+		position := slices.IndexFunc(all, func(c contender) bool { return c.name == w.me.name })
 		if position < 0 {
 			return nil, w.removed()
 		}
-		inTheWay := blockers(all[:position], w.me.mode)
+		blocking := blockers(all[:position], w.me.mode)
 		switch {
-		case len(inTheWay) == 0:
-			w.tell(position)
+		case len(blocking) == 0:
+			w.announce(position)
 			hold, err := w.claim(ctx, state)
 			if !errors.Is(err, znode.ErrReadAgain) {
 				return hold, err
 			}
 			continue
 		case w.try:
-			w.tell(position)
-			return nil, fmt.Errorf("%w: %s", recipes.ErrContended, l.at(inTheWay[0].name))
+			w.announce(position)
+			return nil, fmt.Errorf("%w: %s", recipes.ErrContended, l.Child(blocking[0].name))
 		}
-		ready, err := w.arm(ctx, inTheWay, disconnected)
+		ready, err := w.arm(ctx, blocking, disconnected)
 		if err != nil {
 			return nil, err
 		}
@@ -75,49 +71,48 @@ func (w *waiter) wait(ctx context.Context) (*line.Hold, error) {
 			continue
 		}
 		if l.cfg.Ask {
-			if err := w.ask(ctx, inTheWay); err != nil {
+			if err := w.ask(ctx, blocking); err != nil {
 				return nil, err
 			}
 		}
-		w.tell(position)
-		l.session.PrepareProof()
-		if err := w.armed.Wait(ctx, l.session, "waiting for "+l.path, disconnected); err != nil {
+		w.announce(position)
+		l.Session.PrepareProof()
+		if err := w.armed.Wait(ctx, l.Session, "waiting for "+l.Path(), disconnected); err != nil {
 			return nil, err
 		}
 	}
 }
 
 func (w *waiter) removed() error {
-	return fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, w.lock.at(w.me.name))
+	return fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, w.lock.Child(w.me.name))
 }
 
-func (w *waiter) tell(position int) {
+func (w *waiter) announce(position int) {
 	if w.joined != nil {
-		w.joined(recipes.Place{Znode: w.lock.at(w.me.name), Position: position})
+		w.joined(recipes.Place{Znode: w.lock.Child(w.me.name), Position: position})
 		w.joined = nil
 	}
 }
 
-// arm watches one of the contenders in the way, and the waiter's own znode. It
-// reports whether it is enough to wait for these two. It is not if one of them has
-// gone. Nor is it if its own znode was not watched before the last look at the line:
-// the waiter may have become the successor in between. Then the contender that it
-// would watch is behind it, and waits for it. So the first wait looks twice, and a
-// contender that never waits does not pay for the watch. (The history test found all
-// contenders waiting for each other.)
-func (w *waiter) arm(ctx context.Context, inTheWay []contender, connection <-chan struct{}) (bool, error) {
-	s, watched := w.lock.session, inTheWay[len(inTheWay)-1]
-	if w.lock.strategy == recipes.Herd {
-		watched = inTheWay[0]
+// arm watches one of the blockers, and the waiter's own znode. It reports whether the
+// waiter can wait for these two. It cannot if one of them is gone. It also cannot if its
+// own znode was not yet watched at the last listing. The waiter may have become the
+// successor in between. Then the contender that it would watch is behind it, and waits for
+// it. (The history test found all contenders waiting for each other.) So the first wait
+// lists twice, and a contender that never waits does not pay for the watch.
+func (w *waiter) arm(ctx context.Context, blocking []contender, connection <-chan struct{}) (bool, error) {
+	s, watched := w.lock.Session, blocking[len(blocking)-1]
+	if w.lock.Line.Strategy == recipes.Herd {
+		watched = blocking[0]
 	}
 	w.armed.Retain([]line.Entry{{Name: watched.name}, {Name: w.me.name}}, connection)
-	node, fresh, err := w.armed.Arm(ctx, s, w.lock.path, w.me.name)
+	node, fresh, err := w.armed.Arm(ctx, s, w.lock.Path(), w.me.name)
 	switch {
 	case err == nil && fresh:
 		w.data, w.version = node.Data, node.Stat.Version
 		return false, nil
 	case err == nil:
-		_, _, err = w.armed.Arm(ctx, s, w.lock.path, watched.name)
+		_, _, err = w.armed.Arm(ctx, s, w.lock.Path(), watched.name)
 	}
 	if errors.Is(err, recipes.ErrNoNode) {
 		return false, nil
@@ -126,12 +121,12 @@ func (w *waiter) arm(ctx context.Context, inTheWay []contender, connection <-cha
 }
 
 // ask asks holders of lower priority to give way, each once.
-func (w *waiter) ask(ctx context.Context, inTheWay []contender) error {
-	for _, c := range inTheWay {
+func (w *waiter) ask(ctx context.Context, blocking []contender) error {
+	for _, c := range blocking {
 		if !c.holds || c.priority <= w.me.priority || w.asked[c.name] {
 			continue
 		}
-		_, err := revoke(ctx, w.lock.session, w.lock.at(c.name), false)
+		_, err := revoke(ctx, w.lock.Session, w.lock.Child(c.name), false)
 		if err != nil && !errors.Is(err, recipes.ErrNoNode) && !errors.Is(err, recipes.ErrNotRevocable) {
 			return fmt.Errorf("ask %s to give way: %w", c.name, err)
 		}
@@ -143,13 +138,13 @@ func (w *waiter) ask(ctx context.Context, inTheWay []contender) error {
 	return nil
 }
 
-// leave deletes what there is of the contender. The order matters: a claim that is
-// still under way fails once the waiting znode is gone. So if the claim has made a
-// holding znode, that one is there when it is deleted.
+// leave deletes the contender's znodes. The order matters: once the waiting znode is gone,
+// a claim that is still under way fails. So if the claim creates a holding znode at all,
+// that znode exists by the time it is deleted.
 func (w *waiter) leave() <-chan error {
-	znodes := []string{w.lock.at(w.me.name)}
+	znodes := []string{w.lock.Child(w.me.name)}
 	if w.claimed {
-		znodes = append(znodes, w.lock.at(w.me.holdingName()))
+		znodes = append(znodes, w.lock.Child(w.me.holdingName()))
 	}
-	return w.lock.session.Delete(znodes...)
+	return w.lock.Session.Delete(znodes...)
 }

@@ -11,129 +11,120 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
+// revoker revokes contenders. znodes returns the paths of the znodes that the contender
+// of a path has, one after the other. It fails if the path is not a contender's.
+type revoker struct {
+	session *session.Session
+	znodes  func(path string) ([]string, error)
+}
+
 // Revoke asks a contender to give way.
-func (l *sharedLock) Revoke(ctx context.Context, path string) error {
-	if err := l.checkContender(path); err != nil {
-		return err
-	}
-	if _, err := revoke(ctx, l.line.Session, path, false); err != nil && !errors.Is(err, recipes.ErrNoNode) {
-		return fmt.Errorf("revoke %s: %w", path, err)
-	}
-	return nil
-}
-
-// RevokeForced asks a contender to give way, and deletes its znode after its grace.
-func (l *sharedLock) RevokeForced(ctx context.Context, path string) error {
-	if err := l.checkContender(path); err != nil {
-		return err
-	}
-	if err := revokeForced(ctx, l.line.Session, path); err != nil {
-		return fmt.Errorf("revoke %s: %w", path, err)
-	}
-	return nil
-}
-
-func (l *sharedLock) checkContender(path string) error {
-	if !l.line.Has(path) {
-		return fmt.Errorf("revoke: %w: %q is not a contender of the shared lock %s", recipes.ErrInvalid, path, l.line.Path)
-	}
-	return nil
-}
-
-// revoke writes "unlock" in front of what the znode holds, and returns what it
-// holds then.
-func revoke(ctx context.Context, s *session.Session, path string, forced bool) (nodeData, error) {
-	for {
-		node, err := s.Get(ctx, path)
-		if err != nil {
-			return nodeData{}, err
-		}
-		d := decode(node.Data)
-		switch {
-		case !d.revocable:
-			return nodeData{}, recipes.ErrNotRevocable
-		case forced && d.grace == 0:
-			return nodeData{}, fmt.Errorf("%w by force: it gives no grace", recipes.ErrNotRevocable)
-		case d.revoked:
-			return d, nil
-		}
-		d.revoked = true
-		err = znode.SetData(ctx, s, path, d.encode(), node.Stat.Version)
-		switch {
-		case err == nil:
-			return d, nil
-		case znode.TryAgain(ctx, s, err):
-			continue
-		}
-		return nodeData{}, znode.GivenUp(ctx, s, "ask "+path, err)
-	}
-}
-
-// revokeForced asks, waits for the grace to end, and deletes the znode. The timer is
-// the only one that a recipe sets: the text's "after some length of time".
-func revokeForced(ctx context.Context, s *session.Session, path string) error {
-	d, err := revoke(ctx, s, path, true)
-	if errors.Is(err, recipes.ErrNoNode) {
-		return nil
-	}
+func (r revoker) Revoke(ctx context.Context, path string) error {
+	paths, err := r.znodes(path)
 	if err != nil {
 		return err
 	}
-	over := make(chan struct{})
-	grace := time.AfterFunc(d.grace, func() { close(over) })
-	defer grace.Stop()
-	gone, err := awaitGone(ctx, s, path, over)
-	if gone || err != nil {
+	for _, p := range paths {
+		_, err = revoke(ctx, r.session, p, false)
+		if !errors.Is(err, recipes.ErrNoNode) {
+			break
+		}
+	}
+	return revoking(path, err)
+}
+
+// RevokeForced asks a contender to give way, and deletes its znode after its grace.
+func (r revoker) RevokeForced(ctx context.Context, path string) error {
+	paths, err := r.znodes(path)
+	if err != nil {
 		return err
 	}
-	return deleteRevoked(ctx, s, path)
-}
-
-// awaitGone waits until the znode is gone or the grace is over. It reports whether
-// the znode is gone.
-func awaitGone(ctx context.Context, s *session.Session, path string, over <-chan struct{}) (bool, error) {
-	for {
-		disconnected, err := s.Connected(ctx)
-		if err != nil {
-			return false, err
-		}
-		_, watch, err := s.GetW(ctx, path)
-		if errors.Is(err, recipes.ErrNoNode) {
-			return true, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		err = s.Wait(ctx, "waiting for the end of its grace", watch.Fired(), disconnected, over)
-		if err != nil || session.Happened(over) {
-			return false, err
+	for _, p := range paths {
+		if err := revoking(path, revokeForced(ctx, r.session, p)); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-// deleteRevoked deletes a znode that was asked to give way, if its data still says
-// so: the request may have been taken back.
-func deleteRevoked(ctx context.Context, s *session.Session, path string) error {
-	for {
+// revoking returns the error of a revocation. A contender that is gone needs none.
+func revoking(path string, err error) error {
+	if err == nil || errors.Is(err, recipes.ErrNoNode) {
+		return nil
+	}
+	return fmt.Errorf("revoke %s: %w", path, err)
+}
+
+// revoke writes "unlock" in front of the data of the znode, and returns the new data.
+func revoke(ctx context.Context, s *session.Session, path string, forced bool) (d nodeData, err error) {
+	err = znode.Retry(ctx, s, "ask "+path, func() error {
 		node, err := s.Get(ctx, path)
-		if errors.Is(err, recipes.ErrNoNode) {
-			return nil
-		}
 		if err != nil {
 			return err
 		}
-		if !isRevoked(node.Data) {
-			return fmt.Errorf("%w: the request was taken back", recipes.ErrBadVersion)
+		d = decode(node.Data)
+		switch {
+		case !d.revocable:
+			return recipes.ErrNotRevocable
+		case forced && d.grace == 0:
+			return fmt.Errorf("%w by force: it gives no grace", recipes.ErrNotRevocable)
+		case d.revoked:
+			return nil
+		}
+		d.revoked = true
+		return znode.SetData(ctx, s, path, d.encode(), node.Stat.Version)
+	})
+	return d, err
+}
+
+// revokeForced asks, waits for the end of the grace, and deletes the znode. If the znode
+// is gone by itself, the error matches recipes.ErrNoNode.
+func revokeForced(ctx context.Context, s *session.Session, path string) error {
+	d, err := revoke(ctx, s, path, true)
+	if err == nil {
+		err = awaitGrace(ctx, s, path, d.grace)
+	}
+	if err == nil {
+		err = deleteRevoked(ctx, s, path)
+	}
+	return err
+}
+
+// awaitGrace waits until the grace is over. If the znode is gone first, the error matches
+// recipes.ErrNoNode. No other recipe decides by a timer. The text demands this one: "after
+// some length of time".
+func awaitGrace(ctx context.Context, s *session.Session, path string, grace time.Duration) error {
+	over := make(chan struct{})
+	timer := time.AfterFunc(grace, func() { close(over) })
+	defer timer.Stop()
+	return znode.Await(ctx, s, "waiting for the end of its grace", func() ([]<-chan struct{}, error) {
+		if session.Happened(over) {
+			return nil, nil
+		}
+		_, watch, err := s.GetW(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		return append(znode.Events(watch), over), nil
+	})
+}
+
+// deleteRevoked deletes a znode if its data still asks it to give way: the request may
+// have been taken back.
+func deleteRevoked(ctx context.Context, s *session.Session, path string) error {
+	takenBack := false
+	err := znode.Retry(ctx, s, "delete "+path, func() error {
+		node, err := s.Get(ctx, path)
+		takenBack = err == nil && !isRevoked(node.Data)
+		if err != nil || takenBack {
+			return err
 		}
 		var t session.Txn
 		t.Delete(path, node.Stat.Version)
-		err = s.Commit(ctx, t)
-		switch {
-		case err == nil, errors.Is(err, recipes.ErrNoNode):
-			return nil
-		case znode.TryAgain(ctx, s, err):
-			continue
-		}
-		return znode.GivenUp(ctx, s, "delete "+path, err)
+		return s.Commit(ctx, t)
+	})
+	if takenBack {
+		return fmt.Errorf("%w: the request was taken back", recipes.ErrBadVersion)
 	}
+	return err
 }

@@ -42,9 +42,7 @@ func TestAForcedRevocationSparesAHolderThatTakesTheRequestBack(t *testing.T) {
 				met := zktest.Between(srv, s, zktest.Nth(2, func(r zkserver.Request) bool { // the first one asks
 					return (r.Op == zkserver.OpMulti || r.Op == zkserver.OpDelete) && strings.HasPrefix(r.Path, h.Znode())
 				}), func() {
-					if err := h.Write(ctx, recipes.Set(h.Znode(), before, recipes.AnyVersion)); err != nil {
-						t.Error(err)
-					}
+					must.Report(t, h.Write(ctx, recipes.Set(h.Znode(), before, recipes.AnyVersion)))
 				})
 				if err := revoke(ctx, h.Znode()); !errors.Is(err, recipes.ErrBadVersion) {
 					t.Errorf("the revocation: %v", err)
@@ -117,9 +115,7 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 				synctest.Wait()
 				if test.act != nil {
 					time.AfterFunc(early, func() {
-						if err := test.act(ctx, srv, h, s); err != nil {
-							t.Error(err)
-						}
+						must.Report(t, test.act(ctx, srv, h, s))
 					})
 				}
 				begun := time.Now()

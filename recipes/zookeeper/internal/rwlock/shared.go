@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// markers are those of a shared lock, the readers' first.
+// markers are those of a shared lock, first the reader's and then the writer's.
 var markers = line.Spoken{
 	recipes.ZooKeeper: {line.Read, line.Write},
 	recipes.Curator:   {line.CuratorRead, line.CuratorWrite},
@@ -31,42 +31,58 @@ func reads(marker string) bool {
 }
 
 type sharedLock struct {
-	line *line.Line
-	cfg  recipes.SharedLockConfig
+	line.Recipe[recipes.SharedHold]
+	modes[recipes.SharedHold]
+	revoker
+	cfg recipes.SharedLockConfig
 }
 
 // NewShared returns the shared lock at path.
 func NewShared(lines *line.Lines, path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
-	l, err := lines.At("shared lock", path, cfg.Strategy, cfg.Dialect, markers)
+	of, err := lines.At("shared lock", path, cfg.Strategy, cfg.Dialect, markers)
 	if err != nil {
 		return nil, err
 	}
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("shared lock %s: %w", path, err)
-	}
-	if err := l.Stores(cfg.Data); err != nil {
-		return nil, fmt.Errorf("shared lock %s: %w", path, err)
-	}
-	l.Rule, l.Passes = line.Shared(l.Markers[0]), passes
+	of.Rule, of.Passes = line.Shared(of.Markers[0]), passes
 	if cfg.Revocable {
-		l.Asked = isRevoked
+		of.Asked = isRevoked
 	}
-	return &sharedLock{line: l, cfg: cfg}, nil
+	l := &sharedLock{cfg: cfg}
+	l.Recipe, err = line.NewRecipe(of, "shared lock", SharedContenders, l.hold, cfg.Validate(), of.Stores(cfg.Data))
+	if err != nil {
+		return nil, err
+	}
+	l.Options.Joined = cfg.Joined
+	l.modes = modes[recipes.SharedHold]{l.enter}
+	l.revoker = revoker{l.Session, l.znodesOf}
+	return l, nil
 }
 
-// passes is line.Line.Passes: a reader goes first when its predecessor, a writer, has
-// downgraded.
+// hold is a grant in the mode that its znode's name has.
+func (l *sharedLock) hold(h *line.Hold) recipes.SharedHold {
+	marker := line.Parse([]string{gopath.Base(h.Znode())}, l.Line.Markers...)[0].Kind
+	return &sharedHold{Hold: h, session: l.Session, writer: !reads(marker)}
+}
+
+// znodesOf is revoker.znodes.
+func (l *sharedLock) znodesOf(path string) ([]string, error) {
+	if !l.Line.Has(path) {
+		return nil, fmt.Errorf("revoke: %w: %q is not a contender of the shared lock %s", recipes.ErrInvalid, path, l.Path())
+	}
+	return []string{path}, nil
+}
+
+// passes is line.Line.Passes: a reader is granted behind a writer that has downgraded, if
+// that writer is its predecessor.
 //
-// No writer ever writes beside a reader then. A writer sets the mark while it
-// holds, and it holds because every contender ahead of it had gone; no contender
-// comes ahead of it later. So only two kinds of contenders are ahead of the reader:
-// the downgraded one, which does not write any more, and readers between the two. A
-// writer between them would be nearer. A writer behind them waits, as always, until
-// both znodes are gone.
+// No writer ever writes while such a reader holds the lock. A writer sets the mark while
+// it holds the lock, so no contender was ahead of it, and none joins ahead of it later. So
+// only two kinds of contenders are ahead of the reader: the downgraded writer, which does
+// not write any more, and readers between the two. A writer between them would be the
+// predecessor. A writer behind them waits, as always, until both znodes are gone.
 //
 // The mark is read after the listing in which that writer was the predecessor. It is
-// never taken back: data that has lost it, to an operator's "unlock", only makes
-// readers wait.
+// never taken back. If an operator's "unlock" overwrites it, readers only have to wait.
 func passes(me line.Entry) func(data []byte) bool {
 	if !reads(me.Kind) {
 		return nil
@@ -74,81 +90,32 @@ func passes(me line.Entry) func(data []byte) bool {
 	return func(data []byte) bool { return decode(data).downgraded }
 }
 
-func (l *sharedLock) Path() string { return l.line.Path }
-
-func (l *sharedLock) AcquireRead(ctx context.Context) (recipes.SharedHold, error) {
-	return l.enter(ctx, recipes.Reading, false)
-}
-
-func (l *sharedLock) AcquireWrite(ctx context.Context) (recipes.SharedHold, error) {
-	return l.enter(ctx, recipes.Writing, false)
-}
-
-func (l *sharedLock) TryRead(ctx context.Context) (recipes.SharedHold, error) {
-	return l.enter(ctx, recipes.Reading, true)
-}
-
-func (l *sharedLock) TryWrite(ctx context.Context) (recipes.SharedHold, error) {
-	return l.enter(ctx, recipes.Writing, true)
-}
-
 func (l *sharedLock) enter(ctx context.Context, mode recipes.Mode, try bool) (recipes.SharedHold, error) {
-	kind := l.line.Markers[0]
+	o := l.Trying(try)
+	o.Kind = l.Line.Markers[0]
 	if mode == recipes.Writing {
-		kind = l.line.Markers[1]
+		o.Kind = l.Line.Markers[1]
 	}
-	d := nodeData{revocable: l.cfg.Revocable, grace: l.cfg.Grace, data: l.cfg.Data}
-	hold, err := l.line.Enter(ctx, line.Options{Kind: kind, Data: d.encode(), Try: try, Joined: l.cfg.Joined})
-	if err != nil {
-		return nil, l.failed(err)
-	}
-	return &sharedHold{Hold: hold, session: l.line.Session, writer: mode == recipes.Writing}, nil
+	o.Data = nodeData{revocable: l.cfg.Revocable, grace: l.cfg.Grace, data: l.cfg.Data}.encode()
+	return l.Enter(ctx, o)
 }
 
-// ResumeWaiting is line.Line.ResumeWaiting.
-func (l *sharedLock) ResumeWaiting(ctx context.Context, znode string, try bool) (recipes.SharedHold, error) {
-	hold, err := l.line.ResumeWaiting(ctx, znode, line.Options{Try: try, Joined: l.cfg.Joined})
-	if err != nil {
-		return nil, l.failed(err)
-	}
-	return &sharedHold{Hold: hold, session: l.line.Session, writer: l.writes(znode)}, nil
-}
-
-// writes reports whether a contender's znode is a writer's.
-func (l *sharedLock) writes(znode string) bool {
-	return !reads(line.Parse([]string{gopath.Base(znode)}, l.line.Markers...)[0].Kind)
-}
-
-// Resume is line.Line.Resume, with the mode that the znode tells. A writer that has
-// downgraded reads.
+// Resume is line.Line.Resume. A writer that has downgraded reads.
 func (l *sharedLock) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.SharedHold, error) {
-	// Read before: what is resumed is not given back by an error.
-	node, err := l.line.Session.Get(ctx, znode)
+	// The znode is read first: after the hold is resumed, an error would not give it back.
+	node, err := l.Session.Get(ctx, znode)
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
-		return nil, l.failed(err)
+		return nil, l.Failed(err)
 	}
-	hold, err := l.line.Resume(ctx, znode, token) // which says what became of a znode that is gone
+	h, err := l.Recipe.Resume(ctx, znode, token) // which reports a znode that is gone
 	if err != nil {
-		return nil, l.failed(err)
+		return nil, err
 	}
-	h := &sharedHold{Hold: hold, session: l.line.Session, writer: l.writes(znode)}
-	h.downgraded.Store(decode(node.Data).downgraded)
+	h.(*sharedHold).downgraded.Store(decode(node.Data).downgraded)
 	return h, nil
 }
 
-func (l *sharedLock) failed(err error) error {
-	return fmt.Errorf("shared lock %s: %w", l.line.Path, err)
-}
-
-func (l *sharedLock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	all, err := SharedContenders.At(ctx, l.line.Session, l.line.Path, l.line.Dialect)
-	if err != nil {
-		return nil, l.failed(err)
-	}
-	return all, nil
-}
-
-// SharedContenders reads the contenders of a shared lock. The first one holds, and
+// SharedContenders reads the contenders of a shared lock. The first one holds the lock, and
 // so does every reader without a writer ahead.
 var SharedContenders = line.Reader{Spoken: markers, Read: readShared}
 
@@ -175,18 +142,20 @@ func readMarks(c *recipes.Contender) {
 }
 
 func isWriter(path string) bool {
-	return isKind(path, line.Write) || isKind(path, line.CuratorWrite) || isKind(path, line.KazooLock)
+	name := []string{gopath.Base(path)}
+	for _, m := range markers {
+		if len(line.Parse(name, m[1])) == 1 {
+			return true
+		}
+	}
+	return false
 }
 
-func isKind(path, marker string) bool {
-	return len(line.Parse([]string{gopath.Base(path)}, marker)) == 1
-}
-
-// sharedHold is a *line.Hold that knows whether it may write.
+// sharedHold is a *line.Hold with a mode.
 type sharedHold struct {
 	*line.Hold
 	session    *session.Session
-	writer     bool // was granted as one
+	writer     bool // at the grant
 	downgraded atomic.Bool
 }
 
@@ -197,9 +166,9 @@ func (h *sharedHold) Mode() recipes.Mode {
 	return recipes.Reading
 }
 
-// Downgrade sets the mark. To set it twice is harmless, so Downgrade repeats it
-// when the outcome is unknown. A request to give way that comes in between changes
-// the version, and is kept.
+// Downgrade sets the mark. Setting it twice is harmless, so Downgrade repeats it after an
+// unknown outcome. A request to give way that comes in between changes the version, and
+// is kept.
 func (h *sharedHold) Downgrade(ctx context.Context) error {
 	if !h.writer {
 		return fmt.Errorf("downgrade %s: %w: it is a read lock", h.Znode(), recipes.ErrInvalid)
@@ -216,7 +185,7 @@ func (h *sharedHold) Downgrade(ctx context.Context) error {
 }
 
 func (h *sharedHold) mark(ctx context.Context) error {
-	for {
+	return znode.Retry(ctx, h.session, "mark "+h.Znode(), func() error {
 		if err := h.Err(); err != nil {
 			return err
 		}
@@ -224,21 +193,32 @@ func (h *sharedHold) mark(ctx context.Context) error {
 		if errors.Is(err, recipes.ErrNoNode) {
 			return h.Removed()
 		}
-		if err != nil {
+		d := decode(node.Data)
+		if err != nil || d.downgraded {
 			return err
 		}
-		d := decode(node.Data)
-		if d.downgraded {
-			return nil
-		}
 		d.downgraded = true
-		err = znode.SetData(ctx, h.session, h.Znode(), d.encode(), node.Stat.Version)
-		switch {
-		case err == nil:
-			return nil
-		case znode.TryAgain(ctx, h.session, err), errors.Is(err, recipes.ErrNoNode):
-			continue
-		}
-		return znode.GivenUp(ctx, h.session, "mark "+h.Znode(), err)
-	}
+		return znode.Listed(znode.SetData(ctx, h.session, h.Znode(), d.encode(), node.Stat.Version))
+	})
+}
+
+// modes has the four ways to enter a lock with readers and writers.
+type modes[H any] struct {
+	enter func(ctx context.Context, mode recipes.Mode, try bool) (H, error)
+}
+
+func (m modes[H]) AcquireRead(ctx context.Context) (H, error) {
+	return m.enter(ctx, recipes.Reading, false)
+}
+
+func (m modes[H]) AcquireWrite(ctx context.Context) (H, error) {
+	return m.enter(ctx, recipes.Writing, false)
+}
+
+func (m modes[H]) TryRead(ctx context.Context) (H, error) {
+	return m.enter(ctx, recipes.Reading, true)
+}
+
+func (m modes[H]) TryWrite(ctx context.Context) (H, error) {
+	return m.enter(ctx, recipes.Writing, true)
 }

@@ -37,9 +37,7 @@ func TestReadersBehindAWriterDoNotHold(t *testing.T) {
 			t.Errorf("%d hold; want the first reader alone", holds)
 		}
 		for hold := reader; ; hold = <-got {
-			if err := hold.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, hold.Release(ctx))
 			synctest.Wait()
 			if line := must.Get(l.Contenders(ctx))(t); len(line) == 0 {
 				return

@@ -12,27 +12,26 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// BareZnode is an ephemeral sequential znode whose name is what was asked for and the
-// number, and nothing else, so that others know the names of its predecessors. It
-// is its session's alone to write: see identity.
+// BareZnode is an ephemeral sequential znode whose name is only the requested name and its
+// number. So other contenders can compute the names of their predecessors. Only its session may
+// write to it: see identity.
 //
-// Its name does not protect it: it comes back if the parent is removed and made
-// again, because numbering starts again then. So whatever is done to it, the
-// czxid has to be looked at: no two znodes have the same.
+// Its name is not unique: if the parent is deleted and created again, the numbers begin again.
+// So each operation must compare the czxid, which no two znodes share.
 type BareZnode struct {
 	Path string
 	Stat Stat
 }
 
-// barePrefix starts the data of a bare znode, before a GUID and a hyphen. By the
-// GUID the znode is found again when the reply to its creation was lost, and by
-// the prefix others know it for a bare znode.
+// barePrefix starts the data of a bare znode, before a GUID and a hyphen. The GUID finds the
+// znode after the reply to its creation was lost. The prefix shows other contenders that it is
+// a bare znode.
 const barePrefix = "_p_"
 
-const bareHeader = len(barePrefix) + 36 + 1 // and a GUID and a hyphen
+const bareHeader = len(barePrefix) + 36 + 1 // the prefix, a GUID and a hyphen
 
-// BareData returns what the creator of a bare znode gave it for data, and whether it
-// is a bare znode that has that data.
+// BareData returns the data that the creator of a bare znode passed, and whether data are those
+// of a bare znode.
 func BareData(data []byte) ([]byte, bool) {
 	if len(data) < bareHeader || !strings.HasPrefix(string(data[:bareHeader]), barePrefix) || data[bareHeader-1] != '-' {
 		return data, false
@@ -40,32 +39,29 @@ func BareData(data []byte) ([]byte, bool) {
 	return data[bareHeader:], true
 }
 
-// ErrNoBareZnode says that a bare znode cannot be had, so that the caller has to do with
-// CreateProtected. The session has no identity, or the server does not take it, or does not
-// know create2 (before ZooKeeper 3.5), or gives the same number to all because
-// numbers have come to an end.
+// ErrNoBareZnode means that a bare znode cannot be created, so the caller must use
+// CreateProtected. Either the session has no identity, or the server refuses the identity or
+// does not support create2 (before ZooKeeper 3.5). Or the numbers are exhausted, and every
+// creation gets the same number.
 var ErrNoBareZnode = errors.New("no znode named by number alone can be had")
 
-// CreateBare creates a bare znode below dir. Missing parents are created, as by
-// CreateProtected. If look is set, siblings is the number of other children that
-// dir had then; that costs one read, sent together with the creation. It is
-// negative if it is not known. The read watches dir: see bareZnodes.
+// CreateBare creates a bare znode below dir. If dir is missing, parent creates it: EnsureLine
+// or Ensure. If count is set, siblings is the number of other children that dir had then. That
+// costs one read, in the same write as the creation. siblings is negative if the number is
+// unknown. The read watches dir: see bareZnodes.
 //
-// On an error nothing remains of it, on the terms of CreateProtected.
-func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte, look bool) (bare BareZnode, siblings int, err error) {
-	return s.CreateBareIn(ctx, dir, name, data, look, s.EnsureLine)
-}
-
-// CreateBareIn is CreateBare, with parent to make dir where it is missing: EnsureLine,
-// or Ensure.
-func (s *Session) CreateBareIn(ctx context.Context, dir, name string, data []byte, look bool, parent func(context.Context, string) error) (bare BareZnode, siblings int, err error) {
-	if err := s.fits(dir, data); err != nil {
+// On error no znode remains, in the sense of CreateProtected.
+func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte, count bool, parent func(context.Context, string) error) (bare BareZnode, siblings int, err error) {
+	if err := s.fits(dir, data, packetSlack); err != nil {
 		return BareZnode{}, 0, err
 	}
-	c := s.newBareCreation(dir, name, data, look)
-	c.parent = parent
-	// Mostly the first exchange is answered, and nothing has to go on without
-	// the caller.
+	c := &bareCreation{
+		exchange: exchange{session: s}, dir: dir, name: name, parent: parent,
+		header: barePrefix + uuid.NewString() + "-", count: count, begun: s.wire.LastZxid(),
+	}
+	c.requests = []conn.Request{conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.identity.acl(s.acl))}
+	// Mostly the first exchange is answered, and no goroutine is needed to continue without the
+	// caller.
 	c.begin(ctx)
 	if replies, err := c.await(ctx); err == nil && replies[0].Err() == nil {
 		c.end(true)
@@ -86,36 +82,31 @@ func (s *Session) CreateBareIn(ctx context.Context, dir, name string, data []byt
 	return made.bare, made.siblings, err
 }
 
-// bareCreation is the creation of a bare znode under way.
+// bareCreation is a creation of a bare znode in progress.
 type bareCreation struct {
 	exchange
 	dir, name string
-	parent    func(context.Context, string) error // makes dir
+	parent    func(context.Context, string) error // creates dir
 	header    string
-	look      bool
-	watch     *Watch // of dir; nil if this exchange does not look
-	arms      bool   // it
-	since     int    // connections that were lost before
-	begun     int64  // the last transaction seen before anything was sent
+	count     bool
+	watch     *Watch // on dir; nil if this exchange does not read dir
+	arms      bool   // this exchange sets watch
+	since     int    // the number of lost connections when watch was joined
+	begun     int64  // the zxid of the last transaction seen before anything was sent
 }
 
-func (s *Session) newBareCreation(dir, name string, data []byte, look bool) *bareCreation {
-	c := &bareCreation{exchange: exchange{session: s}, dir: dir, name: name, header: barePrefix + uuid.NewString() + "-", look: look, begun: s.wire.LastZxid()}
-	c.requests = []conn.Request{conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.identity.acl(s.acl))}
-	return c
-}
+// CreatesBare reports whether the session can create bare znodes. It is true until a server has
+// shown the opposite.
+func (s *Session) CreatesBare() bool { return s.wire.Identified() && s.wire.Creates2() }
 
-// CreatesBare reports whether servers can be asked for a bare znode, as far as is known.
-func (s *Session) CreatesBare() bool { return s.Identified() && s.wire.Creates2() }
-
-// begin begins an exchange, unless it is known that there are no bare znodes.
+// begin sends the creation, unless bare znodes are known to be impossible.
 func (c *bareCreation) begin(ctx context.Context) {
 	if !c.session.CreatesBare() {
 		c.failed = ErrNoBareZnode
 		return
 	}
-	if c.look {
-		c.watch, c.arms, c.since = c.session.watches.join(c.dirKey())
+	if c.count {
+		c.watch, c.arms, c.since = c.session.watches.join(c.dirKey(), 0)
 		c.requests = append(c.requests[:1], conn.Exists(c.session.full(c.dir), c.arms))
 	}
 	c.exchange.begin(ctx)
@@ -123,7 +114,7 @@ func (c *bareCreation) begin(ctx context.Context) {
 
 func (c *bareCreation) dirKey() watchKey { return watchKey{path: c.session.full(c.dir)} }
 
-// end ends the exchange that has begun, for the watch.
+// end settles the watch after an exchange.
 func (c *bareCreation) end(answered bool) {
 	if c.arms {
 		c.session.watches.settle(c.dirKey(), c.watch, answered, c.since)
@@ -151,9 +142,9 @@ func (c *bareCreation) created(replies []conn.Reply) (BareZnode, int, error) {
 	return bare, Siblings(parent, bare.Stat), nil
 }
 
-// finish awaits the exchange that has begun. It does not return before the
-// outcome is known, except when life has ended, and sends nothing new when ctx
-// has.
+// finish awaits the exchange that begin has sent, and repeats the creation after a failure. It
+// does not return before the outcome is known, unless life is done. It sends no new creation
+// once ctx is done.
 func (c *bareCreation) finish(ctx, life context.Context) (BareZnode, int, error) {
 	s := c.session
 	for ; ; c.begin(ctx) {
@@ -176,7 +167,7 @@ func (c *bareCreation) finish(ctx, life context.Context) (BareZnode, int, error)
 			if bare.Path != "" || err != nil {
 				return bare, -1, err
 			}
-			// Known not to have happened.
+			// The creation has not happened.
 		case life.Err() != nil:
 			return BareZnode{}, 0, s.Err()
 		case ctx.Err() != nil, s.Err() != nil:
@@ -190,10 +181,10 @@ func (c *bareCreation) finish(ctx, life context.Context) (BareZnode, int, error)
 	}
 }
 
-// Siblings is how many other children a parent has beside a bare znode. The record of the
-// parent was read after the znode was created. It is negative if the record does not
-// tell. An only child is the znode itself only if nothing has come or
-// gone since the znode came. Otherwise it may be another one.
+// Siblings returns the number of other children that the parent of a bare znode has. The
+// parent's record was read after the znode was created. The result is negative if the record
+// does not determine it: an only child is the bare znode only if no child was created or
+// deleted since. Otherwise it may be another one.
 func Siblings(parent, bare Stat) int {
 	if parent.NumChildren == 1 && parent.Pzxid != bare.Czxid {
 		return -1
@@ -201,8 +192,8 @@ func Siblings(parent, bare Stat) int {
 	return int(parent.NumChildren) - 1
 }
 
-// LastNumber is the number of the child that was created last, by a record of the
-// parent. ZooKeeper tells twice the number of creations less the number of children.
+// LastNumber computes, from a parent's record, the number of its last created child. In
+// ZooKeeper's record, Cversion is twice the number of creations minus the number of children.
 func LastNumber(parent Stat) int32 {
 	return int32((uint32(parent.Cversion)+uint32(parent.NumChildren))/2) - 1
 }

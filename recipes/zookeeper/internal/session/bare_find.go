@@ -13,11 +13,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// find is Session.find for a bare znode, whose name does not tell whose it is. It reads
-// the znodes called name, from the latest on, until one is older than begun, a
-// transaction from before the creation was sent. Where numbers have come to their
-// end they do not tell who came later, and it reads all. They are few, for there
-// contenders go over to other names.
+// find searches for a bare znode whose reply was lost: see Session.find. The name does not show
+// which client created it. So find reads the znodes called name, the latest first, and stops at
+// one that is older than the first attempt to create it. If numbers are exhausted, they do not
+// show which znode is later, and find reads all of them. Those are few, because contenders then
+// use other names.
 func (c *bareCreation) find(ctx context.Context) (BareZnode, error) {
 	s, dir := c.session, c.dir
 	if _, _, err := s.connectedAfter(ctx, c.connection); err != nil {
@@ -26,7 +26,7 @@ func (c *bareCreation) find(ctx context.Context) (BareZnode, error) {
 	if err := s.Sync(ctx, dir); err != nil {
 		return BareZnode{}, err
 	}
-	names, _, err := s.List(ctx, dir) // not bound by SessionConfig.MaxPacket
+	names, _, err := s.List(ctx, dir) // List is not limited by SessionConfig.MaxPacket
 	if errors.Is(err, recipes.ErrNoNode) {
 		return BareZnode{}, nil
 	}
@@ -55,17 +55,17 @@ func (c *bareCreation) find(ctx context.Context) (BareZnode, error) {
 	return BareZnode{}, nil
 }
 
-// numbered is a name that ends in a number which the server gave.
+// numbered is a name that ends in a sequence number.
 type numbered struct {
 	name   string
 	number int32
 }
 
-// exhausted is line.Entry.Exhausted.
+// exhausted mirrors line.Entry.Exhausted.
 func (n numbered) exhausted() bool { return n.number == math.MaxInt32 || n.number < 0 }
 
-// latestFirst returns those of names that are called name and a number, the
-// latest first. Numbers wrap, so they are compared as line.Before does.
+// latestFirst returns the names that consist of name and a number, the latest first. Numbers
+// wrap, so they are compared as line.Before compares them.
 func latestFirst(names []string, name string) []numbered {
 	var found []numbered
 	for _, n := range names {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Others store data of their own beside places. Only what begins as a place's does is one.
+// Other clients may store data of their own. Only data that begin with a bare znode's header
+// belong to one.
 func TestTheDataOfAPlace(t *testing.T) {
 	header := barePrefix + strings.Repeat("0", 36) + "-"
 	for data, want := range map[string]bool{
@@ -25,18 +26,18 @@ func TestTheDataOfAPlace(t *testing.T) {
 	}
 }
 
-// What a parent's record tells of those beside a place.
+// Siblings interprets the record of a bare znode's parent.
 func TestSiblingsByARecord(t *testing.T) {
 	place := Stat{Czxid: 7}
 	for name, test := range map[string]struct {
 		parent Stat
 		want   int
 	}{
-		"the place alone":                  {Stat{NumChildren: 1, Pzxid: 7}, 0},
-		"another one, for the place went":  {Stat{NumChildren: 1, Pzxid: 8}, -1},
-		"two, and nothing has come since":  {Stat{NumChildren: 2, Pzxid: 7}, 1},
-		"three, and something has changed": {Stat{NumChildren: 3, Pzxid: 9}, 2},
-		"none":                             {Stat{Pzxid: 8}, -1},
+		"the place alone": {Stat{NumChildren: 1, Pzxid: 7}, 0},
+		"another one, because the place is deleted": {Stat{NumChildren: 1, Pzxid: 8}, -1},
+		"two, and nothing was created since":        {Stat{NumChildren: 2, Pzxid: 7}, 1},
+		"three, and something has changed":          {Stat{NumChildren: 3, Pzxid: 9}, 2},
+		"none":                                      {Stat{Pzxid: 8}, -1},
 	} {
 		if n := Siblings(test.parent, place); n != test.want {
 			t.Errorf("%s: %d", name, n)
@@ -44,7 +45,7 @@ func TestSiblingsByARecord(t *testing.T) {
 	}
 }
 
-// Numbers wrap. The latest comes first, and other names are left out.
+// Numbers wrap. The latest comes first, and other names are omitted.
 func TestTheLatestNumberComesFirst(t *testing.T) {
 	names := []string{"lock-0000000001", "lock-x", "lock-2147483647", "other-0000000009", "lock--2147483648", "lock-2147483646", "lock-99999999999"}
 	var got []string
@@ -58,15 +59,15 @@ func TestTheLatestNumberComesFirst(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"lock-0000000001": false, "lock-2147483646": false, "lock-2147483647": true, "lock--2147483648": true} {
 		if exhausted[name] != want {
-			t.Errorf("%s has come to the end: %v", name, exhausted[name])
+			t.Errorf("%s is exhausted: %v", name, exhausted[name])
 		}
 	}
 	if n := (numbered{number: math.MinInt32}); !n.exhausted() {
-		t.Error("the smallest number is one after the end")
+		t.Error("the smallest number is exhausted too")
 	}
 }
 
-// What another client has stored is anything.
+// Another client may store anything.
 func FuzzPlaceData(f *testing.F) {
 	f.Add([]byte(barePrefix + strings.Repeat("0", 36) + "-data"))
 	f.Fuzz(func(t *testing.T, stored []byte) {

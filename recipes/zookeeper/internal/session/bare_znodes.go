@@ -8,11 +8,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// bareZnodes are the session's own that are not known to be gone, by path. A name can come
-// back, and the session may write to each bare znode that has it. A release that took a
-// waiting contender for a hold of an older line would be believed by the contender behind.
-// Where a later bare znode of this session has the name, the older one is gone. For those
-// of other sessions there is the watch.
+// bareZnodes holds the session's bare znodes that are not known to be deleted, by path. A name
+// can be used again, and the session may write to each bare znode that has it. If a session
+// released a hold of a deleted wait queue and the name now belonged to a waiter, the waiter's
+// successor would accept that as a release. If a later bare znode of this session has the name,
+// byPath shows it. A watch shows it for those of other sessions.
 type bareZnodes struct {
 	mu     sync.Mutex
 	byPath map[string]ownBare
@@ -20,8 +20,8 @@ type bareZnodes struct {
 
 type ownBare struct {
 	czxid int64
-	// What is watched, or nil: the znode, or its parent since before the znode was made.
-	// As long as the watch has not fired, no other znode has the name.
+	// The watch on the znode, or on its parent since before the znode was created; or nil. As
+	// long as the watch has not fired, no other znode has the name.
 	key   watchKey
 	watch *Watch
 }
@@ -35,7 +35,7 @@ func (p *bareZnodes) made(bare BareZnode) {
 	p.byPath[bare.Path] = ownBare{czxid: bare.Stat.Czxid}
 }
 
-// watched notes what tells that the znode is gone.
+// watched records the watch that fires if the znode is deleted.
 func (p *bareZnodes) watched(bare BareZnode, key watchKey, watch *Watch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,16 +44,16 @@ func (p *bareZnodes) watched(bare BareZnode, key watchKey, watch *Watch) {
 	}
 }
 
-// stands reports whether the server of the present connection would have told by a watch
-// if the znode was gone and its name given again.
-func (s *Session) stands(bare BareZnode) bool {
+// deletionWatched reports whether a watch at the server of the current connection would have fired if
+// the znode were deleted and its name used again.
+func (s *Session) deletionWatched(bare BareZnode) bool {
 	s.bare.mu.Lock()
 	own := s.bare.byPath[bare.Path]
 	s.bare.mu.Unlock()
 	return own.czxid == bare.Stat.Czxid && own.watch != nil && s.watches.waits(own.key, own.watch)
 }
 
-// latest reports whether no later bare znode has this one's name.
+// latest reports whether no later bare znode of this session has the same name.
 func (p *bareZnodes) latest(bare BareZnode) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,8 +68,8 @@ func (p *bareZnodes) forget(bare BareZnode) {
 	}
 }
 
-// deleted forgets the znode if err, the result of its deletion, says that it is gone.
-// If it does not, its deletion may be tried again.
+// deleted forgets the znode if err, the result of its deletion, means that it does not exist.
+// Otherwise the caller may delete it again.
 func (p *bareZnodes) deleted(bare BareZnode, err error) error {
 	if err == nil || IsGone(err) {
 		p.forget(bare)
@@ -77,21 +77,20 @@ func (p *bareZnodes) deleted(bare BareZnode, err error) error {
 	return err
 }
 
-// ForgetBare is for a bare znode that is known to be gone. Every bare znode is forgotten,
-// deleted or released by a handoff in the end.
+// ForgetBare forgets a bare znode that is known to be deleted. Each bare znode ends with
+// ForgetBare, DeleteBare or Handoff.
 func (s *Session) ForgetBare(bare BareZnode) { s.bare.forget(bare) }
 
-// DeleteBare deletes a bare znode without a handoff, on the terms of
-// DeleteOwned. It looks first whether the znode is there: another one may have its
-// name, with the same version.
+// DeleteBare deletes a bare znode without a handoff, with the guarantees of DeleteOwned. It
+// first checks that the znode exists: another one may have its name and the same version.
 func (s *Session) DeleteBare(bare BareZnode) <-chan error {
 	if !s.bare.latest(bare) {
 		return superseded(bare)
 	}
-	return s.told(func(life context.Context) error { return s.deleteBare(life, bare) })
+	return s.inBackground(func(life context.Context) error { return s.deleteBare(life, bare) })
 }
 
-// superseded tells that a later bare znode has the name.
+// superseded returns the result for a bare znode whose name a later one has.
 func superseded(bare BareZnode) <-chan error {
 	done := make(chan error, 1)
 	done <- fmt.Errorf("delete %s: %w: a later bare znode has its name", bare.Path, recipes.ErrNoNode)
@@ -104,7 +103,7 @@ func (s *Session) deleteBare(life context.Context, bare BareZnode) error {
 		return s.bare.deleted(bare, s.deleteOwned(life, bare.Path, stat))
 	}
 	if !IsGone(err) {
-		s.log.Error("cannot look at own znode; it goes with the session", "path", bare.Path, "error", err)
+		s.log.Error("cannot read own znode; it is deleted with the session", "path", bare.Path, "error", err)
 	}
 	return s.bare.deleted(bare, err)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// A place that is known to be gone is forgotten, however it went.
+// The session forgets a bare znode that is known to be deleted, however it was deleted.
 func TestPlacesThatAreGoneAreForgotten(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
@@ -24,10 +24,7 @@ func TestPlacesThatAreGoneAreForgotten(t *testing.T) {
 			return nil
 		},
 	} {
-		place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		place := bare(t, s, "/line")
 		if s.Places() != 1 {
 			t.Errorf("%s: %d places before", name, s.Places())
 		}

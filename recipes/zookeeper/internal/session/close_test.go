@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -16,9 +17,7 @@ import (
 func TestCloseConfirmsThoughTheConnectionIsDown(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
-	if _, err := s.CreateProtected(bounded(t), "/x", "lock-", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.CreateProtected(bounded(t), "/x", "lock-", nil))(t)
 	events := s.Events(t.Context())
 	next(t, events)
 	srv.RefuseConnections(true)
@@ -30,16 +29,14 @@ func TestCloseConfirmsThoughTheConnectionIsDown(t *testing.T) {
 	go func() { closed <- s.Close(bounded(t)) }()
 	<-s.Done()
 	srv.RefuseConnections(false)
-	if err := <-closed; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-closed)
 	if ids := srv.Sessions(); len(ids) != 0 {
 		t.Errorf("sessions at the server: %#x", ids)
 	}
 }
 
 func TestCloseDoesNotWaitForAServerLongerThanItsContext(t *testing.T) {
-	for unread := range 2 { // a request, behind which the server reads nothing
+	for unread := range 2 { // after this many requests, the server reads nothing
 		onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 			time.Sleep(time.Second)
 			cutAndWait(t, srv, s) // so that the connection is younger than the session
@@ -66,7 +63,7 @@ func TestCloseDoesNotWaitForAServerLongerThanItsContext(t *testing.T) {
 	}
 }
 
-// A later Close with less patience does not cut the first one short.
+// A later Close with a shorter context does not cut the first one short.
 func TestTheFirstCloseDecidesHowLongItIsTried(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
@@ -86,13 +83,11 @@ func TestTheFirstCloseDecidesHowLongItIsTried(t *testing.T) {
 		t.Fatal("closed without a server")
 	}
 	srv.RefuseConnections(false)
-	if err := <-first; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-first)
 }
 
-// Every call of Close gives the answer of the first. Only that one tells the server, and
-// needs no other connection for it.
+// Every call of Close returns the result of the first one. Only the first one sends
+// closeSession, and it needs no other connection.
 func TestCloseTwice(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		ended, cancel := context.WithCancel(t.Context())
@@ -113,7 +108,7 @@ func TestCloseTwice(t *testing.T) {
 			}
 		}
 		if n, left := srv.Counters().Requests[zkserver.OpCloseSession], srv.Sessions(); n != 1 || len(left) != 0 {
-			t.Errorf("the server was told %d times; sessions %#x are left", n, left)
+			t.Errorf("the server received %d closes; sessions %#x are left", n, left)
 		}
 		if err := s.Err(); !errors.Is(err, recipes.ErrClosed) || s.State() != recipes.Lost {
 			t.Errorf("the session is %v, %v", s.State(), err)
@@ -121,7 +116,7 @@ func TestCloseTwice(t *testing.T) {
 	})
 }
 
-// What could not be confirmed is told to each, in the same words.
+// If the close could not be confirmed, each call returns the same error.
 func TestCloseTwiceWithoutAnAnswer(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		srv.Freeze(true)
@@ -134,19 +129,19 @@ func TestCloseTwiceWithoutAnAnswer(t *testing.T) {
 		}
 		for range 20 {
 			if err := s.Close(ctx); err != first {
-				t.Fatalf("the second call was told %v; the first %v", err, first)
+				t.Fatalf("the second call returned %v; the first %v", err, first)
 			}
 		}
 	})
 }
 
-// Whoever closes a suspended session waits until a server can be told, or would have
-// ended the session by itself, or for as long as his context allows.
+// Close of a suspended session waits until a server is reached, until the session would have
+// expired by itself, or until its context is done.
 func TestCloseOfASuspendedSession(t *testing.T) {
 	const cut = 2 * time.Second // since the last contact
 	for name, test := range map[string]struct {
-		back, patience time.Duration // 0: never, and for ever
-		frozen         bool          // servers take connections, and do not answer
+		back, patience time.Duration // 0: never, and without limit
+		frozen         bool          // servers accept connections and do not answer
 		takes          func(timeout time.Duration) (least, most time.Duration)
 		want           error
 	}{
@@ -164,24 +159,14 @@ func TestCloseOfASuspendedSession(t *testing.T) {
 				down := make(chan struct{}, 1) // full while no server can be reached
 				dial := func(context.Context, string, string) (net.Conn, error) {
 					if len(down) > 0 {
-						return nil, errNobody
+						return nil, errNoListener
 					}
-					client, server := net.Pipe()
-					go srv.ServeConn(server)
-					return client, nil
+					return pipe(srv), nil
 				}
-				s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: 20 * time.Second}, dial)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := s.Stat(t.Context(), "/"); err != nil {
-					t.Fatal(err)
-				}
+				s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: 20 * time.Second}, dial))(t)
+				must.Get(s.Stat(t.Context(), "/"))(t)
 				time.Sleep(cut)
-				disconnected, err := s.Connected(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				disconnected := must.Get(s.Connected(t.Context()))(t)
 				if srv.Freeze(test.frozen); !test.frozen {
 					down <- struct{}{}
 				}
@@ -201,16 +186,16 @@ func TestCloseOfASuspendedSession(t *testing.T) {
 					defer cancel()
 				}
 				begun := time.Now()
-				err = s.Close(ctx)
+				err := s.Close(ctx)
 				took := time.Since(begun)
 				if !errors.Is(err, test.want) || test.want != nil && !errors.Is(err, recipes.ErrClosed) {
-					t.Errorf("told %v; want %v", err, test.want)
+					t.Errorf("got %v; want %v", err, test.want)
 				}
 				if least, most := test.takes(s.Timeout()); took < least || took > most {
 					t.Errorf("it took %v; want %v to %v", took, least, most)
 				}
 				srv.Freeze(false)
-				// Where the server could end the session by itself, it does at that time.
+				// If the server could expire the session by itself, it does so by this time.
 				if left := len(srv.Sessions()); test.back+test.patience != 0 && (left == 0) != (test.want == nil) {
 					t.Errorf("%d sessions are left at the server", left)
 				}

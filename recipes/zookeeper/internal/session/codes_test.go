@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// TestAnswersWithoutAName: go-zookeeper knows only the number of these answers.
+// TestAnswersWithoutAName: go-zookeeper has no errors for these codes.
 func TestAnswersWithoutAName(t *testing.T) {
 	const opGetData = 4
 	srv, ctx := embedded(t), bounded(t)
@@ -29,8 +29,8 @@ func TestAnswersWithoutAName(t *testing.T) {
 	}
 }
 
-// A newer server may answer with an error that nobody has a name for. That is an answer,
-// and not a lost connection: nothing is sent again, and the code is told.
+// A newer server may answer with an unknown code. That is an answer, not a lost connection:
+// nothing is sent again, and the error contains the code.
 func TestAnErrorThatHasNoName(t *testing.T) {
 	const opExists, opMulti, nameless = 3, 14, -9999
 	srv, ctx := embedded(t), bounded(t)
@@ -80,8 +80,8 @@ func TestAnErrorThatHasNoName(t *testing.T) {
 	}
 }
 
-// No server sends these. One that does is not believed.
-func TestAnAnswerThatIsNone(t *testing.T) {
+// No server sends these. If one does, the session does not accept them.
+func TestAMalformedAnswer(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	const opExists, opGetData, opSetData, opGetChildren2, opMulti = 3, 4, 5, 12, 14
 	var end, deleted, strange, null jute.Encoder
@@ -107,7 +107,7 @@ func TestAnAnswerThatIsNone(t *testing.T) {
 	}{
 		"a transaction without a part":  {opMulti, end.Bytes, commit},
 		"a transaction of other parts":  {opMulti, deleted.Bytes, commit},
-		"a part that is none":           {opMulti, strange.Bytes, commit},
+		"an unknown part":               {opMulti, strange.Bytes, commit},
 		"a transaction that is cut off": {opMulti, deleted.Bytes[:5], commit},
 		"no list of children":           {opGetChildren2, null.Bytes, children},
 		"no list of many children":      {opGetChildren2, null.Bytes, list},

@@ -24,17 +24,13 @@ func TestParentsAreRemovedByTheServerWhenEmpty(t *testing.T) {
 		l := must.Get(s.Lock("/a/lock", recipes.LockConfig{}))(t)
 		hold := must.Get(l.Acquire(ctx))(t)
 		raw := zktest.Raw(t, addr)
-		if err := hold.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, hold.Release(ctx))
 		for _, path := range []string{"/containers/chroot/a/lock", "/containers/chroot/a", "/containers/chroot", "/containers"} {
 			waitGone(ctx, t, raw, path, reap)
 		}
 		// And the lock works again.
 		hold = must.Get(l.Acquire(ctx))(t)
-		if err := hold.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, hold.Release(ctx))
 	}
 	t.Run("embedded", func(t *testing.T) {
 		srv := zktest.Embedded(t)
@@ -47,9 +43,7 @@ func waitGone(ctx context.Context, t *testing.T, raw *zk.Conn, path string, reap
 	t.Helper()
 	for {
 		exists, _, changed, err := raw.ExistsW(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if !exists {
 			return
 		}
@@ -74,17 +68,13 @@ var stays = map[string]func(context.Context, *testing.T, recipes.Client, string)
 	"configuration": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
 		c := zktest.ConfigAt(t, s, path)
 		must.Get(c.Set(ctx, "a", nil, recipes.AnyRevision))(t)
-		if err := c.Delete(ctx, "a", recipes.AnyRevision); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Delete(ctx, "a", recipes.AnyRevision))
 	},
 	"configuration, a key below a key": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
 		c := zktest.ConfigAt(t, s, path)
 		must.Get(c.Set(ctx, "a/b", nil, recipes.AnyRevision))(t)
 		for _, key := range []string{"a/b", "a"} {
-			if err := c.Delete(ctx, key, recipes.AnyRevision); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Delete(ctx, key, recipes.AnyRevision))
 		}
 	},
 	"queue": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
@@ -97,9 +87,7 @@ var stays = map[string]func(context.Context, *testing.T, recipes.Client, string)
 // staysEmpty closes the session and checks that the server does not reap the path.
 func staysEmpty(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session, path string) {
 	t.Helper()
-	if err := s.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close(ctx))
 	for range 3 { // it goes up one node at a time
 		srv.RunContainerCheck()
 	}
@@ -108,16 +96,14 @@ func staysEmpty(ctx context.Context, t *testing.T, srv *zkserver.Server, s recip
 	}
 }
 
-// Its creation is lost, and something comes beside it meanwhile, so that nobody can
-// tell whether it was made.
-func TestWhatIsToStayIsNoContainer(t *testing.T) {
+// The reply to its creation is lost, and another znode is created beside it meanwhile. So no
+// client can tell whether it was created.
+func TestLastingPathsAreNoContainers(t *testing.T) {
 	for name, use := range stays {
 		t.Run(name, func(t *testing.T) {
 			srv := zktest.Embedded(t)
 			s, other, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)
-			if err := zktest.BarrierAt(t, other, "/app/there").Set(ctx, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, zktest.BarrierAt(t, other, "/app/there").Set(ctx, nil))
 			lost := false
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 				creation := r.Op == zkserver.OpCreate || r.Op == zkserver.OpMulti
@@ -125,9 +111,7 @@ func TestWhatIsToStayIsNoContainer(t *testing.T) {
 					return zkserver.Fault{}
 				}
 				lost = true
-				if err := zktest.BarrierAt(t, other, "/app/beside").Set(ctx, nil); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, zktest.BarrierAt(t, other, "/app/beside").Set(ctx, nil))
 				return zkserver.Fault{CloseBefore: true}
 			})
 			use(ctx, t, s, "/app/it")
@@ -141,7 +125,7 @@ func TestWhatIsToStayIsNoContainer(t *testing.T) {
 
 // Another client removes it when a change is on its way: the session's receipt is
 // gone too, and needs a place again.
-func TestWhatIsRemovedWhileInUseComesBackToStay(t *testing.T) {
+func TestAPathDeletedInUseComesBackToStay(t *testing.T) {
 	for name, use := range stays {
 		t.Run(name, func(t *testing.T) {
 			srv := zktest.Embedded(t)
@@ -173,13 +157,11 @@ func removeAll(t *testing.T, raw *zk.Conn, path string) {
 	for _, name := range names {
 		removeAll(t, raw, path+"/"+name)
 	}
-	if err := raw.Delete(path, -1); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, raw.Delete(path, -1))
 }
 
-// A contender that stands in line writes to the path, which is removed before that
-// is carried out: it is told what it would have been told while it waited.
+// A contender in the wait queue writes to the path, which is deleted before that is carried
+// out. It returns the error that it would have returned while it waited.
 func TestAPathThatIsRemovedBeforeItIsWrittenTo(t *testing.T) {
 	for name, recipe := range map[string]func(*testing.T, recipes.Client, string) func(context.Context) (recipes.Hold, error){
 		"claim of a priority lock": func(t *testing.T, s recipes.Client, path string) func(context.Context) (recipes.Hold, error) {

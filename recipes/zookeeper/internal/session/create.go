@@ -13,31 +13,30 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// protectedPrefix starts the name of every znode that was created with
-// protection, before a GUID; Curator and go-zookeeper use the same.
+// protectedPrefix starts the name of every protected znode, before a GUID. Curator and
+// go-zookeeper use the same prefix.
 const protectedPrefix = "_c_"
 
 // CreateProtected creates an ephemeral sequential znode below dir, named
-// _c_<guid>-<name><sequence>, and returns its path. Missing parents are created,
-// as containers where the server can.
+// _c_<guid>-<name><sequence>, and returns its path. It creates missing parents, as containers
+// if the server supports them.
 //
-// The GUID is how the node is found again when the reply to the creation was
-// lost: "the client should call getChildren() and check for a node containing
-// the guid" (ZooKeeper Recipes, "Recoverable Errors and the GUID"). Two things
-// are added to the text. A sync comes first, because the listing may come from a
-// server that has not heard of the node yet. And the owner is looked at, because a
-// name alone does not say whose session the node belongs to.
+// The GUID finds the znode again after the reply to its creation was lost: "the client should
+// call getChildren() and check for a node containing the guid" (ZooKeeper Recipes, "Recoverable
+// Errors and the GUID"). Two steps are added to the text. A sync comes first, because the
+// listing may come from a server that has not received the creation yet. And the owner is
+// checked, because a name alone does not show which session owns the znode.
 //
-// On an error nothing remains of it: if ctx ends while the outcome is not known,
-// the creation goes on in the background, and what it made is deleted.
+// On error no znode remains. If ctx is done while the outcome is unknown, the creation
+// continues in the background and the znode is deleted.
 func (s *Session) CreateProtected(ctx context.Context, dir, name string, data []byte) (string, error) {
 	return s.CreateProtectedIn(ctx, dir, name, data, s.Ensure)
 }
 
-// CreateProtectedIn is CreateProtected, with parent to make dir where it is missing:
-// Ensure, or Provide.
+// CreateProtectedIn is CreateProtected with the function that creates a missing dir: Ensure or
+// Provide.
 func (s *Session) CreateProtectedIn(ctx context.Context, dir, name string, data []byte, parent func(context.Context, string) error) (string, error) {
-	if err := s.fits(dir, data); err != nil {
+	if err := s.fits(dir, data, packetSlack); err != nil {
 		return "", err
 	}
 	return detached(ctx, s, "create below "+dir,
@@ -45,9 +44,8 @@ func (s *Session) CreateProtectedIn(ctx context.Context, dir, name string, data 
 		func(life context.Context, path string) { s.deleteUntilKnown(life, path) }, nil)
 }
 
-// create creates the node and does not return before it is known whether that
-// has happened, except when life, the session's, has ended. It sends nothing new
-// when ctx has ended.
+// create creates the znode. It does not return before the outcome is known, unless life, the
+// session's context, is done. It sends no new creation once ctx is done.
 func (s *Session) create(ctx, life context.Context, dir, name string, data []byte, parent func(context.Context, string) error) (string, error) {
 	prefix := protectedPrefix + uuid.NewString() + "-"
 	base := gopath.Join(dir, prefix+name)
@@ -60,9 +58,8 @@ func (s *Session) create(ctx, life context.Context, dir, name string, data []byt
 	})
 }
 
-// creation sends a creation until its outcome is known. find looks, in a connection later
-// than the given one, for what was made if the reply was lost. parent makes what is missing
-// above path.
+// creation repeats a creation until its outcome is known. After a lost reply, find searches on
+// a connection later than the given one. parent creates the missing parents of path.
 func creation[T any](ctx, life context.Context, s *Session, path string, parent func(context.Context, string) error,
 	send func(conn.Sender) (T, error), find func(connection int) (made T, found bool, err error)) (T, error) {
 	var none T
@@ -83,7 +80,7 @@ func creation[T any](ctx, life context.Context, s *Session, path string, parent 
 			if made, found, err := find(connection); found || err != nil {
 				return made, err
 			}
-			// Known not to have happened, or undone by another client.
+			// The creation has not happened, or another client has deleted the znode.
 		case life.Err() != nil:
 			return none, s.Err()
 		default:
@@ -95,10 +92,9 @@ func creation[T any](ctx, life context.Context, s *Session, path string, parent 
 	}
 }
 
-// find looks for the child of dir that starts with prefix and belongs to this
-// session, in a connection later than the given one. It returns "" if no such
-// child exists. After the sync, a creation sent before cannot happen any more: the
-// ensemble orders it before the sync, or refuses it (SESSIONMOVED).
+// find searches for the child of dir whose name starts with prefix, on a connection later than
+// the given one. It returns "" if it finds no child. After the sync, an earlier creation cannot
+// happen any more: the ensemble has ordered it before the sync, or refuses it (SESSIONMOVED).
 func (s *Session) find(ctx context.Context, connection int, dir, prefix string) (string, error) {
 	if _, _, err := s.connectedAfter(ctx, connection); err != nil {
 		return "", err
@@ -106,7 +102,7 @@ func (s *Session) find(ctx context.Context, connection int, dir, prefix string) 
 	if err := s.Sync(ctx, dir); err != nil {
 		return "", err
 	}
-	names, _, err := s.List(ctx, dir) // not bound by SessionConfig.MaxPacket
+	names, _, err := s.List(ctx, dir) // List is not limited by SessionConfig.MaxPacket
 	if errors.Is(err, recipes.ErrNoNode) {
 		return "", nil
 	}
@@ -136,14 +132,9 @@ func (s *Session) find(ctx context.Context, connection int, dir, prefix string) 
 // packetSlack is room in a packet for headers and the path's sequence number.
 const packetSlack = 512
 
-// fits checks that a request with this path and data can be sent.
-func (s *Session) fits(path string, data []byte) error {
-	return s.room(path, data, packetSlack)
-}
-
-// room checks that data fit into a packet beside so much else. An error names how many
-// bytes do: MaxPacket bounds the packet, and what is refused may be smaller.
-func (s *Session) room(path string, data []byte, beside int) error {
+// fits checks that a packet has room for data and the given number of other bytes. The error
+// says how many bytes of data fit, because MaxPacket limits the whole packet.
+func (s *Session) fits(path string, data []byte, beside int) error {
 	most := s.wire.MaxPacket - len(s.full(path)) - beside - s.aclSize()
 	if len(data) > most {
 		return fmt.Errorf("%w: %d bytes of data for %s; at most %d fit into a packet of SessionConfig.MaxPacket, %d bytes",
@@ -152,7 +143,7 @@ func (s *Session) room(path string, data []byte, beside int) error {
 	return nil
 }
 
-// aclSize is what the ACL of new znodes takes in a packet.
+// aclSize is the size of the ACL of new znodes in a packet.
 func (s *Session) aclSize() int {
 	size := 0
 	for _, a := range s.acl {

@@ -27,9 +27,7 @@ func TestAServerWithoutCreate2(t *testing.T) {
 	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
 	for _, path := range []string{"/one", "/one", "/other"} {
 		hold := must.Get(must.Get(s.Lock(path, recipes.LockConfig{}))(t).Acquire(ctx))(t)
-		if err := hold.Release(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, hold.Release(ctx))
 	}
 	if stats := must.Get(s.Stats(ctx))(t); stats.ByKind["create2"] != 1 || stats.Reconnects != 1 {
 		t.Errorf("asked for %d places, on %d connections; one and one more have to do", stats.ByKind["create2"], stats.Reconnects)
@@ -52,15 +50,11 @@ func TestAServerWithoutContainers(t *testing.T) {
 		{"/a/b/barrier", 2, 3}, // /a/b, for want of /a, and /a; then all three as plain znodes
 		{"/c/d/barrier", 2, 7}, // /c/d, for want of /c, and then all three
 	} {
-		if err := must.Get(s.Barrier(step.path))(t).Set(ctx, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, must.Get(s.Barrier(step.path))(t).Set(ctx, nil))
 		if multi, create := sent(); multi != step.multi || create != step.create {
 			t.Errorf("%s: %d containers and %d plain znodes were asked for so far; want %d and %d", step.path, multi, create, step.multi, step.create)
 		}
-		if err := must.Get(s.Barrier(step.path))(t).Remove(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, must.Get(s.Barrier(step.path))(t).Remove(ctx))
 	}
 	for range 3 { // it goes up one node at a time
 		srv.RunContainerCheck()
@@ -95,9 +89,7 @@ func TestAParentThatAnotherMakesFirstIsNotMadeAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		close(goOn)
-		if err := <-set; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-set)
 		if n := must.Get(session.Stats(s.Ctx))(t).ByKind["create"]; n != 1 {
 			t.Errorf("%d creations beside the parent's; the barrier's is one", n)
 		}
@@ -114,9 +106,7 @@ func TestNoZnodeHasNullData(t *testing.T) {
 		if err == nil { // with the guard of a znode whose name may come back
 			err = h.Write(ctx, recipes.Create(h.Znode()[:len("/app/x")]+"/written", nil))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	for i, strategy := range recipes.Strategies() {
 		path := "/app/" + strconv.Itoa(i)

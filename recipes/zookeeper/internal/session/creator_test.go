@@ -15,9 +15,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// Where only the creator may write, nobody else may, by the identity that everybody has
-// neither. A server gives the right to all that the connection has proved: the identity
-// that is in an ACL for that is the user's own.
+// Where only the creator may write, no other client may, not by the identity that all sessions
+// share either. A server gives the right to every identity that the connection has proved. So
+// the identity in such an ACL is the user's own.
 func TestTheIdentityOpensNothingToOthers(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	for _, user := range []string{"me", "you"} {
@@ -34,21 +34,15 @@ func TestTheIdentityOpensNothingToOthers(t *testing.T) {
 			l := must.Get(s.Lock(dir, recipes.LockConfig{Strategy: recipes.Handoff}))(t)
 			for range 2 {
 				h := must.Get(l.Acquire(ctx))(t)
-				if err := h.Write(ctx, recipes.Create(dir+"/"+path.Base(h.Znode())+"-wrote", nil)); err != nil {
-					t.Fatal(err)
-				}
-				if err := h.Release(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, h.Write(ctx, recipes.Create(dir+"/"+path.Base(h.Znode())+"-wrote", nil)))
+				must.Do(t, h.Release(ctx))
 			}
 			must.Get(l.Acquire(ctx))(t) // stays
 		}
 		must.Get(must.Get(s.Group("/"+user+"/g", recipes.GroupConfig{Name: "n"}))(t).Join(ctx, nil))(t)
 	}
 	stranger := zktest.Raw(t, srv.Addr())
-	if err := stranger.AddAuth("digest", []byte("zkrecipes:handoff")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, stranger.AddAuth("digest", []byte("zkrecipes:handoff")))
 	lists, places := make(map[string]bool), 0
 	for _, n := range srv.Tree() {
 		top, _, _ := strings.Cut(strings.TrimPrefix(n.Path, "/"), "/")
@@ -86,9 +80,7 @@ func byCreator(addr string) recipes.SessionConfig {
 func onlyByUser(t *testing.T, addr string, paths ...string) {
 	t.Helper()
 	raw := zktest.Raw(t, addr)
-	if err := raw.AddAuth("digest", []byte("me:secret")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, raw.AddAuth("digest", []byte("me:secret")))
 	for _, path := range paths {
 		// The server adds the user's identity where the connection had given that.
 		if acl, _, err := raw.GetACL(path); err != nil || !strings.HasPrefix(acl[0].ID, "me:") || slices.ContainsFunc(acl, func(a zk.ACL) bool { return a.Scheme != "digest" }) {
@@ -97,7 +89,7 @@ func onlyByUser(t *testing.T, addr string, paths ...string) {
 	}
 }
 
-// A session that has taken up a place, or something else, creates as its user.
+// A session that has resumed a place, or anything else, creates as its user.
 func TestAResumedSessionCreatesAsItsUser(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, at string) {
 		for _, strategy := range recipes.Strategies() {
@@ -107,18 +99,12 @@ func TestAResumedSessionCreatesAsItsUser(t *testing.T) {
 				return must.Get(s.Lock(at, recipes.LockConfig{Strategy: strategy}))(t)
 			}
 			had := must.Get(lock(first).Acquire(ctx))(t)
-			if err := first.(zktest.Movable).Detach(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, first.(zktest.Movable).Detach(ctx))
 			second := must.Get(zookeeper.Resume(ctx, cfg, first.(zktest.Movable).ResumeTicket(), time.Now()))(t)
 			t.Cleanup(func() { second.Close(context.Background()) })
 			taken := must.Get(lock(second).(zktest.Taker[recipes.Hold]).Resume(ctx, had.Znode(), had.Token()))(t)
-			if err := second.(zktest.Movable).DropRest(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if err := taken.Write(ctx, recipes.Create(at+"-written", nil)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, second.(zktest.Movable).DropRest(ctx))
+			must.Do(t, taken.Write(ctx, recipes.Create(at+"-written", nil)))
 			if err := taken.Release(ctx); err != nil { // a place is handed over by the identity
 				t.Fatal(err)
 			}

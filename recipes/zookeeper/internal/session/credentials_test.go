@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// go-zookeeper hung for good when it could not write the credentials that it
-// gives again on a new connection, and with it whoever closed the session.
+// If go-zookeeper could not write the credentials on a new connection, it hung forever, and
+// Close of the session too.
 func TestCredentialsThatCannotBeWrittenAreGivenOnTheNextConnection(t *testing.T) {
 	srv := embedded(t)
 	cfg := to(srv)
@@ -34,12 +35,9 @@ func TestCredentialsThatCannotBeWrittenAreGivenOnTheNextConnection(t *testing.T)
 	}
 	t.Cleanup(func() { closeNow(s) })
 	srv.CloseConnection(s.ID())
-	// Not before the third connection: the second cannot be used.
+	// Wait for the third connection: the second cannot be used.
 	for connections.Load() < 3 {
-		gone, err := s.Connected(bounded(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		gone := must.Get(s.Connected(bounded(t)))(t)
 		if connections.Load() < 2 {
 			select {
 			case <-gone:
@@ -48,9 +46,7 @@ func TestCredentialsThatCannotBeWrittenAreGivenOnTheNextConnection(t *testing.T)
 			}
 		}
 	}
-	if _, err := s.Children(bounded(t), "/"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Children(bounded(t), "/"))(t)
 	if failures.Load() != 1 {
 		t.Fatalf("%d writes failed: the case was not met", failures.Load())
 	}
@@ -78,10 +74,7 @@ func TestCredentialsAreGivenAgainAfterAReconnect(t *testing.T) {
 		cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
 		cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
 		s, ctx := open(t, cfg), bounded(t)
-		path, err := s.CreateProtected(ctx, "/private", "lock-", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := must.Get(s.CreateProtected(ctx, "/private", "lock-", nil))(t)
 		cfg.Digest, cfg.ACL = nil, nil
 		if _, err := open(t, cfg).Get(ctx, path); !errors.Is(err, recipes.ErrAccessDenied) {
 			t.Fatalf("a stranger reads: %v", err)
@@ -100,8 +93,8 @@ func TestCredentialsAreGivenAgainAfterAReconnect(t *testing.T) {
 	})
 }
 
-// A server that refuses the credentials answers, and keeps the session alive by
-// each handshake; the session must end all the same.
+// A server that refuses the credentials answers, and each handshake keeps the session alive at
+// the server. The session must end nevertheless.
 func TestRefusedCredentialsEndTheSession(t *testing.T) {
 	srv := embedded(t)
 	cfg := to(srv)

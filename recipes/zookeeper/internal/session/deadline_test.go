@@ -30,10 +30,7 @@ func TestAHolderThatIsCutOffKnowsItBeforeTheNextIsGranted(t *testing.T) {
 				hold := zktest.Acquire(t, holder)
 				joined := make(chan struct{})
 				granted := make(chan time.Time, 1)
-				l, err := waiter.Lock("/deadline", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }})
-				if err != nil {
-					t.Fatal(err)
-				}
+				l := must.Get(waiter.Lock("/deadline", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))(t)
 				go func() {
 					next, err := l.Acquire(t.Context())
 					if err != nil {
@@ -62,9 +59,7 @@ func TestAHolderThatIsCutOffKnowsItBeforeTheNextIsGranted(t *testing.T) {
 				if told.Sub(cut) > timeout {
 					t.Errorf("told only %v after the cut", told.Sub(cut))
 				}
-				if err := waiter.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, waiter.Close(t.Context()))
 				if err := holder.Close(t.Context()); err == nil {
 					t.Error("a session that was lost on its own clock says that the server has closed it")
 				}
@@ -80,9 +75,7 @@ func TestALateHoldersWriteIsRefused(t *testing.T) {
 	ctx := zktest.Bounded(t)
 	late, next := zktest.Open(t, srv), zktest.Open(t, srv)
 	hold := must.Get(must.Get(late.Lock("/late", recipes.LockConfig{}))(t).Acquire(ctx))(t)
-	if err := hold.Write(ctx, recipes.Create("/data", []byte("first"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, hold.Write(ctx, recipes.Create("/data", []byte("first"))))
 	// The server gives the lock away at the very moment when the late holder's
 	// write arrives, which was sent in good faith.
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {

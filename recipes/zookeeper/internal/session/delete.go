@@ -9,18 +9,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// Delete deletes a znode that this session created with protection. Its name is
-// used once, so nobody else's node can be hit however often this is sent.
+// Delete deletes protected znodes of this session. Their names are used once, so a repeated
+// deletion cannot hit another client's znode.
 //
-// It does not wait. The channel gives nil when the node is known to be gone. It gives
-// ErrNoNode if the node was gone before anything of this call reached the server, and
-// the reason if the session was lost. The deletion goes on until its outcome is
-// known or the session is over, also if nobody reads the channel.
+// It does not wait. The channel receives nil when the znode is known to be deleted, ErrNoNode
+// if it did not exist when the first request of this call reached the server, or the reason if
+// the session was lost. The deletion continues until its outcome is known or the session has
+// ended, even if no goroutine reads the channel.
 //
-// Of several znodes each is deleted when the outcome of the one before is known. The
-// channel tells of the last.
+// Several znodes are deleted one after the other. The channel receives the result of the last
+// one.
 func (s *Session) Delete(paths ...string) <-chan error {
-	return s.told(func(life context.Context) (err error) {
+	return s.inBackground(func(life context.Context) (err error) {
 		for _, path := range paths {
 			err = s.deleteUntilKnown(life, path)
 		}
@@ -28,8 +28,8 @@ func (s *Session) Delete(paths ...string) <-chan error {
 	})
 }
 
-// told runs f as Background does, and tells its result, or why it does not run.
-func (s *Session) told(f func(life context.Context) error) <-chan error {
+// inBackground runs f like Background. The channel receives f's result, or why f does not run.
+func (s *Session) inBackground(f func(life context.Context) error) <-chan error {
 	done := make(chan error, 1)
 	if !s.Background(func(life context.Context) { done <- f(life) }) {
 		done <- s.Err()
@@ -43,28 +43,28 @@ func (s *Session) deleteUntilKnown(life context.Context, path string) error {
 		return readWith(life, s, "delete", path, func(r conn.Sender) (struct{}, error) {
 			err := r.Delete(s.full(path), -1)
 			if sent && errors.Is(err, recipes.ErrNoNode) {
-				err = nil // the attempt whose reply was lost has done it
+				err = nil // an earlier attempt, whose reply was lost, has deleted it
 			}
 			sent = sent || conn.Lost(err) && !errors.Is(err, conn.ErrNotSent)
 			return struct{}{}, err
 		})
 	})
 	if err != nil && !IsGone(err) {
-		s.log.Error("cannot delete own znode; it goes with the session", "path", path, "error", err)
+		s.log.Error("cannot delete own znode; it is deleted with the session", "path", path, "error", err)
 	}
 	return err
 }
 
-// DeleteOwned deletes an ephemeral znode that this session has made, by CreateNamed or
-// with protection. The terms are those of Delete. stat is the last record of the node
-// that is known. A node of the same name that was created later is left alone.
+// DeleteOwned deletes an ephemeral znode that this session has created by CreateNamed or
+// CreateProtected, with the guarantees of Delete. stat is the last known record of the znode. A
+// later znode of the same name is not deleted.
 //
-// ZooKeeper cannot compare a czxid when it deletes. So the deletion names the
-// version, and before it is sent again the node is looked at. One case is left:
-// another client has deleted the node, and somebody has created it again with as
-// many changes, while one request was on its way.
+// ZooKeeper cannot compare a czxid when it deletes. So the deletion compares the version, and
+// the znode is read before the deletion is sent again. One case remains: while one request is
+// in flight, another client deletes the znode, and a znode of that name is created and changed
+// as many times.
 func (s *Session) DeleteOwned(path string, stat Stat) <-chan error {
-	return s.told(func(life context.Context) error { return s.deleteOwned(life, path, stat) })
+	return s.inBackground(func(life context.Context) error { return s.deleteOwned(life, path, stat) })
 }
 
 func (s *Session) deleteOwned(life context.Context, path string, stat Stat) error {
@@ -78,11 +78,11 @@ func (s *Session) deleteOwned(life context.Context, path string, stat Stat) erro
 			return s.Err()
 		case errors.Is(err, recipes.ErrNoNode):
 			if sent {
-				return nil // the attempt whose reply was lost has done it
+				return nil // an earlier attempt, whose reply was lost, has deleted it
 			}
 			return err
 		case !errors.Is(err, recipes.ErrUnknownOutcome) && !errors.Is(err, recipes.ErrBadVersion):
-			s.log.Error("cannot delete own znode; it goes with the session", "path", path, "error", err)
+			s.log.Error("cannot delete own znode; it is deleted with the session", "path", path, "error", err)
 			return err
 		}
 		sent = sent || errors.Is(err, recipes.ErrUnknownOutcome)
@@ -99,18 +99,18 @@ func (s *Session) deleteOwned(life context.Context, path string, stat Stat) erro
 	}
 }
 
-// again reads the record of a znode that had that one before. ErrNoNode says that it has
-// gone, also where another has its name.
+// again reads the record of a znode that had the record before. The error matches ErrNoNode if
+// the znode is deleted, even if another one has its name.
 func (s *Session) again(life context.Context, path string, before Stat) (Stat, error) {
 	now, err := Insist(life, s, func() (Stat, error) { return s.Stat(life, path) })
 	if err == nil && now.Czxid != before.Czxid {
-		err = fmt.Errorf("look at %s: %w", path, recipes.ErrNoNode)
+		err = fmt.Errorf("read %s: %w", path, recipes.ErrNoNode)
 	}
 	return now, err
 }
 
-// IsGone reports whether err says that a znode, or the session that would own
-// it, does not exist.
+// IsGone reports whether err means that a znode, or the session that would own it, does not
+// exist.
 func IsGone(err error) bool {
 	return errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrSessionLost)
 }

@@ -6,12 +6,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// deletion is what happens to a znode and to the requests of its owner, who deletes it.
+// deletion is a deletion of a znode by its owner, with changes and faults on the way.
 type deletion struct {
 	t        *testing.T
 	ctx      context.Context
@@ -26,10 +27,10 @@ func (d *deletion) gone() {
 	}
 }
 
-// again deletes the znode, and has the other client make one of that name.
+// again deletes the znode, and the other client creates one of the same name.
 func (d *deletion) again() {
 	d.t.Helper()
-	_ = d.other.DeleteOnce(d.ctx, d.path, -1) // it may be gone
+	_ = d.other.DeleteOnce(d.ctx, d.path, -1) // it may be deleted already
 	if _, err := d.other.CreateNamed(d.ctx, d.path, nil); err != nil {
 		d.t.Error(err)
 	}
@@ -43,74 +44,65 @@ func (d *deletion) written() {
 	}
 }
 
-// A znode's owner deletes it although replies are lost, and never another znode of that
+// The owner deletes its znode even if replies are lost, and never deletes another znode of that
 // name.
 func TestADeletionHitsItsOwnersZnode(t *testing.T) {
 	nothing := func(*deletion) {}
 	for name, test := range map[string]struct {
-		before func(*deletion) // the owner's first request
+		before func(*deletion) // runs at the owner's first request
 		fault  zkserver.Fault  // of the first deletion
-		look   func(*deletion) // happens before the owner's first look
+		read   func(*deletion) // runs before the owner's first read
 		want   error
-		stays  bool // somebody's znode of that name
+		stays  bool // another client's znode of that name
 	}{
-		"there":                               {before: nothing},
-		"deleted by another":                  {before: (*deletion).gone, want: recipes.ErrNoNode},
-		"written by another":                  {before: (*deletion).written},
-		"made again by another":               {before: (*deletion).again, want: recipes.ErrNoNode, stays: true},
-		"made again before the look":          {before: (*deletion).written, look: (*deletion).again, want: recipes.ErrNoNode, stays: true},
-		"gone before the look":                {before: (*deletion).written, look: (*deletion).gone, want: recipes.ErrNoNode},
-		"request lost":                        {before: nothing, fault: zkserver.Fault{CloseBefore: true}},
-		"request lost, gone before the look":  {before: nothing, fault: zkserver.Fault{CloseBefore: true}, look: (*deletion).gone},
-		"request lost, written before a look": {before: nothing, fault: zkserver.Fault{CloseBefore: true}, look: (*deletion).written},
-		"reply lost":                          {before: nothing, fault: zkserver.Fault{DropReply: true}},
-		"reply lost, made again since":        {before: nothing, fault: zkserver.Fault{DropReply: true}, look: (*deletion).again, stays: true},
+		"there":                                 {before: nothing},
+		"deleted by another client":             {before: (*deletion).gone, want: recipes.ErrNoNode},
+		"written by another client":             {before: (*deletion).written},
+		"created again by another client":       {before: (*deletion).again, want: recipes.ErrNoNode, stays: true},
+		"created again before the read":         {before: (*deletion).written, read: (*deletion).again, want: recipes.ErrNoNode, stays: true},
+		"deleted before the read":               {before: (*deletion).written, read: (*deletion).gone, want: recipes.ErrNoNode},
+		"request lost":                          {before: nothing, fault: zkserver.Fault{CloseBefore: true}},
+		"request lost, deleted before the read": {before: nothing, fault: zkserver.Fault{CloseBefore: true}, read: (*deletion).gone},
+		"request lost, written before a read":   {before: nothing, fault: zkserver.Fault{CloseBefore: true}, read: (*deletion).written},
+		"reply lost":                            {before: nothing, fault: zkserver.Fault{DropReply: true}},
+		"reply lost, created again since":       {before: nothing, fault: zkserver.Fault{DropReply: true}, read: (*deletion).again, stays: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := embedded(t)
 			d := &deletion{t: t, ctx: bounded(t), s: open(t, to(srv)), other: open(t, to(srv)), path: "/d/znode"}
-			stat, err := d.s.CreateNamed(d.ctx, d.path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stat := must.Get(d.s.CreateNamed(d.ctx, d.path, nil))(t)
 			test.before(d)
-			var deleting, looking sync.Once
+			var deleting, reading sync.Once
 			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 				switch {
 				case r.SessionID != d.s.ID():
 				case r.Op == zkserver.OpDelete:
 					deleting.Do(func() { f = test.fault })
-				case r.Op == zkserver.OpExists && test.look != nil:
-					looking.Do(func() { test.look(d) })
+				case r.Op == zkserver.OpExists && test.read != nil:
+					reading.Do(func() { test.read(d) })
 				}
 				return f
 			})
 			if err := <-d.s.DeleteOwned(d.path, stat); !errors.Is(err, test.want) {
-				t.Errorf("told %v, want %v", err, test.want)
+				t.Errorf("got %v, want %v", err, test.want)
 			}
 			if _, err := d.other.Stat(d.ctx, d.path); (err == nil) != test.stays {
-				t.Errorf("afterwards a look says %v", err)
+				t.Errorf("a later read returns %v", err)
 			}
 		})
 	}
 }
 
-// A deletion that the server does not allow is said, and not tried for ever.
+// A deletion that the server refuses returns an error, and is not repeated forever.
 func TestADeletionThatIsRefused(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	cfg := to(srv)
 	cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"}}
-	cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"} // or it would have no places
+	cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"} // otherwise the session has no identity
 	s := open(t, cfg)
-	stat, err := s.CreateNamed(ctx, "/kept/znode", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	place, _, err := s.CreateBare(ctx, "/kept", "lock-", nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stat := must.Get(s.CreateNamed(ctx, "/kept/znode", nil))(t)
+	place := bare(t, s, "/kept")
 	for name, deletion := range map[string]<-chan error{
 		"Delete":      s.Delete("/kept/znode"),
 		"DeleteOwned": s.DeleteOwned("/kept/znode", stat),
@@ -123,32 +115,24 @@ func TestADeletionThatIsRefused(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		case <-ctx.Done():
-			t.Errorf("%s tells nothing", name)
+			t.Errorf("%s returns no result", name)
 		}
 	}
 	if n := s.Places(); n != 1 {
-		t.Errorf("%d places are remembered; the one is still there", n)
+		t.Errorf("%d places are remembered; the znode still exists", n)
 	}
 	if !s.Identified() {
-		t.Error("the session believes that it may not write to its places")
+		t.Error("the session has dropped its identity")
 	}
 }
 
-// A session that is over says so to whoever waits for a deletion.
+// If the session has ended, a deletion returns that error.
 func TestADeletionInASessionThatIsOver(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	stat, err := s.CreateNamed(ctx, "/over/znode", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	place, _, err := s.CreateBare(ctx, "/over", "lock-", nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	stat := must.Get(s.CreateNamed(ctx, "/over/znode", nil))(t)
+	place := bare(t, s, "/over")
+	must.Do(t, s.Close(ctx))
 	for name, deletion := range map[string]func() <-chan error{
 		"Delete":      func() <-chan error { return s.Delete("/over/znode") },
 		"DeleteOwned": func() <-chan error { return s.DeleteOwned("/over/znode", stat) },
@@ -161,7 +145,7 @@ func TestADeletionInASessionThatIsOver(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		case <-ctx.Done():
-			t.Errorf("%s tells nothing", name)
+			t.Errorf("%s returns no result", name)
 		}
 	}
 }

@@ -2,10 +2,9 @@ package session
 
 import "context"
 
-// detached runs create, and gives up when ctx ends or the session is lost. Then
-// create goes on, and what it made is undone. It must not return before its
-// outcome is known, unless the session is over. end, if not nil, is called when
-// nothing of that goes on any more.
+// detached runs create, and stops waiting for it when ctx is done or the session is lost. Then
+// create continues, and undo reverts what it creates. create must not return before its outcome
+// is known, unless the session has ended. end, if not nil, is called when both are finished.
 func detached[T any](ctx context.Context, s *Session, what string, create func(life context.Context) (T, error), undo func(context.Context, T), end func()) (T, error) {
 	type result struct {
 		made T
@@ -22,7 +21,7 @@ func detached[T any](ctx context.Context, s *Session, what string, create func(l
 		select {
 		case done <- result{made, err}:
 		case <-ctx.Done():
-			// The caller has gone, or is about to.
+			// The caller has returned or will return.
 			if err == nil {
 				undo(life, made)
 			}

@@ -7,19 +7,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// mostDialects is how many paths a session remembers. It forgets all when there are
-// more: a session that lives long may use each of its paths once.
+// mostDialects limits how many paths a session remembers. Above it, the session forgets all of
+// them: a session that lives long may use each of its paths once.
 const mostDialects = 4096
 
-// dialects are those in which a session uses its paths. Contenders in two dialects at one
-// path do not exclude each other, so one session does not have both.
+// dialects records in which dialect a session uses each path. Contenders in two dialects at one
+// path do not exclude each other, so a session uses only one.
 type dialects struct {
 	mu     sync.Mutex
 	byPath map[string]recipes.Dialect
 }
 
-// UseDialect notes the dialect of a recipe, and fails if another one is noted for the path.
-// What is wrong with the dialect itself is left to the recipe.
+// UseDialect records the dialect of a recipe, and fails if the path has another one. It ignores
+// an invalid dialect, which the recipe itself reports.
 func (s *Session) UseDialect(path string, dialect recipes.Dialect) error {
 	dialect, err := dialect.Normalize()
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Session) UseDialect(path string, dialect recipes.Dialect) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if before, used := d.byPath[path]; used && before != dialect {
-		return fmt.Errorf("%w: this session has used %s in the dialect %s before, and not in %s: give all recipes of a path the same dialect", recipes.ErrInvalid, path, before, dialect)
+		return fmt.Errorf("%w: this session has already used %s in the dialect %s, not in %s: give all recipes of a path the same dialect", recipes.ErrInvalid, path, before, dialect)
 	}
 	if d.byPath == nil || len(d.byPath) >= mostDialects {
 		d.byPath = make(map[string]recipes.Dialect)
@@ -38,9 +38,9 @@ func (s *Session) UseDialect(path string, dialect recipes.Dialect) error {
 	return nil
 }
 
-// Refuse returns the error of a recipe that was used at path and has met another one's
-// contender. The caller may use the path in that one's dialect from then on: a contender of
-// the first dialect that is still there is refused in its turn.
+// Refuse returns the error of a recipe that has met a third-party contender at path. Afterwards
+// the caller may use the path in that contender's dialect. If a contender of the first dialect
+// is still there, the recipe will refuse it in turn.
 func (s *Session) Refuse(path string, met recipes.ForeignError) error {
 	s.dialects.mu.Lock()
 	defer s.dialects.mu.Unlock()

@@ -8,7 +8,7 @@
 //   - Transactions that are committed once even if their reply is lost (receipts).
 //   - Watches that all waiters of a session share, because a watch cannot be cancelled.
 //
-// It sends its requests by package conn, which has the connections.
+// It sends its requests with package conn, which maintains the connections.
 //
 // Waiting code follows one pattern: take the channel of Connected, read, and wait for the watch,
 // the channel, the session's loss or the context; then start over. So it wakes on its event and on
@@ -25,7 +25,6 @@
 //   - Everything that the first process has sent was carried out before the server answers
 //     Resume, or never will be. A server that resumes a session ends its connection of that
 //     session. On another server the leader refuses requests from the old one
-//     (SessionMovedException), except a close. So a process that may have begun to close the
 //     session cannot leave it to be resumed. LetGo sends no close.
 //   - Resume syncs before it returns. So it reads everything that was committed.
 //   - The leader has the handshake: the deadline counts from there. Before that, the deadline

@@ -9,16 +9,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// end makes the session lost for everybody, once, and has it taken down in the
-// background. It does not block.
+// end makes the session lost, once, and shuts it down in the background. It does not block.
 func (s *Session) end(reason error) {
 	s.endOnce.Do(func() {
 		s.mu.Lock()
 		s.cancel(reason)
-		s.lease.Stop() // after that, so that nobody finds a lease without a deadline and no reason
+		s.lease.Stop() // after cancel: a stopped lease without a reason would look like a session without a deadline
 		s.mu.Unlock()
 		if errors.Is(reason, errLetGo) {
-			s.wire.Spare(true) // before anybody could close it
+			s.wire.Spare(true) // before any call can close the session
 			s.wire.Shut()
 		} else if !errors.Is(reason, recipes.ErrClosed) {
 			s.log.Warn("session lost", "session", fmt.Sprintf("%#x", s.wire.ID()), "reason", reason)
@@ -29,9 +28,8 @@ func (s *Session) end(reason error) {
 	})
 }
 
-// tryToClose tells the server that the session is over, if that can be told at
-// once. Where requests pass and answers do not, the next in line need not wait
-// until the session expires.
+// tryToClose sends closeSession if that is possible at once. If requests still arrive and
+// answers do not, the successor then need not wait until the session expires.
 func (s *Session) tryToClose() {
 	c := s.wire.Current()
 	if c == nil {
@@ -42,7 +40,7 @@ func (s *Session) tryToClose() {
 		defer close(written)
 		c.SendClose()
 	})
-	patience := time.NewTimer(time.Second) // a socket takes it, or does not, at once
+	patience := time.NewTimer(time.Second) // a socket accepts the bytes at once, or not at all
 	defer patience.Stop()
 	select {
 	case <-written:
@@ -50,8 +48,8 @@ func (s *Session) tryToClose() {
 	}
 }
 
-// takeDown waits for all that runs for the session and stops go-zookeeper. A
-// session that the application closes is closed at the server too.
+// takeDown waits for the session's background work and stops go-zookeeper. If the application
+// has closed the session, takeDown also closes it at the server.
 func (s *Session) takeDown(reason error) {
 	defer close(s.shutdown)
 	s.mu.Lock()
@@ -68,8 +66,8 @@ func (s *Session) takeDown(reason error) {
 	limit, cancel := context.WithDeadline(s.patience, s.LastContact().Add(s.Timeout()))
 	defer cancel()
 	wanted := errors.Is(reason, recipes.ErrClosed) && id != 0
-	// zk.Conn.Close sends closeSession and waits for a second for an answer
-	// that may never come; what is waited for here is the answer on the wire.
+	// zk.Conn.Close sends closeSession and waits a second for an answer that may never come.
+	// Here the answer on the wire counts.
 	now, disconnected, _ := s.status.Get()
 	asked := wanted && now.connected
 	if asked {
@@ -82,24 +80,24 @@ func (s *Session) takeDown(reason error) {
 	}
 	s.wire.Shut()
 	s.wire.Drop()
-	if !asked { // a second Close would wait for the first, on a mutex: no bubble's time passes then
+	if !asked { // a second Close would wait for the first on a mutex, where virtual time does not advance
 		s.calls.Go(s.wire.Close)
 	}
 	s.wire.Wait()
-	if !errors.Is(reason, errLetGo) { // the session waits for its next process
+	if !errors.Is(reason, errLetGo) { // then the next process is waiting for the session
 		s.awaitCalls(s.patience)
 	}
 	switch {
 	case Happened(s.wire.Closed()), id == 0, errors.Is(reason, recipes.ErrExpired), errors.Is(reason, errLetGo):
 	case wanted && s.wire.CloseSession(limit, id) == nil:
 	default:
-		s.closeErr = fmt.Errorf("close session: %w: the server has not confirmed it; it removes the session's nodes after %v at the latest (%w)",
+		s.closeErr = fmt.Errorf("close session: %w: the server has not confirmed it; it deletes the session's znodes after %v at the latest (%w)",
 			recipes.ErrUnknownOutcome, s.Timeout(), reason)
 	}
 }
 
-// awaitCalls waits for what go-zookeeper still has to return from: nothing, or a
-// Close that waits out its second. Nobody has to wait for that with it.
+// awaitCalls waits for calls of go-zookeeper that have not returned: nothing, or a Close that
+// waits out its second. It stops waiting when ctx is done.
 func (s *Session) awaitCalls(ctx context.Context) {
 	returned := make(chan struct{})
 	go func() { s.calls.Wait(); close(returned) }()
@@ -119,7 +117,7 @@ func (s *Session) Close(ctx context.Context) error {
 		<-s.shutdown
 		return s.closeErr
 	}
-	if Happened(s.shutdown) { // that ctx has ended too matters no more
+	if Happened(s.shutdown) { // then it does not matter that ctx may be done too
 		return s.closeErr
 	}
 	select {

@@ -6,21 +6,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// exchange is requests that are sent in the caller's goroutine, of which the outcome
-// may be awaited in another.
+// exchange is a group of requests that one goroutine sends. Another one may wait for the
+// replies.
 type exchange struct {
 	session  *Session
 	requests []conn.Request
 
 	sent       *conn.Batch
-	failed     error // what became of sending it
-	connection int   // on which it was sent
+	failed     error // why sending failed
+	connection int   // the number of the connection that was used
 }
 
-// begin sends them when the session is connected. Where that fails, some of it
-// may have been sent. A server that reads nothing any more, with full buffers in
-// between, keeps begin past the end of ctx, until the deadline for writing has passed.
-// That is two thirds of the session timeout.
+// begin sends the requests when the session is connected. If it fails, a part may have been
+// sent. If the server reads nothing and all buffers between are full, begin may return later
+// than the end of ctx: after the write deadline, which is two thirds of the session timeout.
 func (a *exchange) begin(ctx context.Context) {
 	if a.connection, _, a.failed = a.session.connectedAfter(ctx, 0); a.failed != nil {
 		return
@@ -28,7 +27,7 @@ func (a *exchange) begin(ctx context.Context) {
 	a.sent, a.failed = a.session.wire.Sender().Identified().Send(a.requests...)
 }
 
-// await returns the replies to what was begun.
+// await returns the replies to the requests that begin has sent.
 func (a *exchange) await(ctx context.Context) ([]conn.Reply, error) {
 	if a.failed != nil {
 		return nil, a.failed

@@ -1,21 +1,24 @@
 package session
 
-// For tests outside of the package.
+// Exported for tests of package session_test.
 const IdleReceipts = idleReceipts
 
-// Places is how many places the session remembers.
+// Places returns the number of bare znodes that the session remembers.
 func (s *Session) Places() int {
 	s.bare.mu.Lock()
 	defer s.bare.mu.Unlock()
 	return len(s.bare.byPath)
 }
 
-// WatchesKept is how many watches the session remembers.
+// WatchesKept returns the number of watches that the session remembers.
 func (s *Session) WatchesKept() int {
 	s.watches.mu.Lock()
 	defer s.watches.mu.Unlock()
 	return len(s.watches.byKey)
 }
 
-// Holds is how many holds have begun and not ended.
+// Holds returns the number of holds that have begun and not ended.
 func (s *Session) Holds() int64 { return s.lease.Holds() }
+
+// Identified reports whether the session has an identity that no server has refused so far.
+func (s *Session) Identified() bool { return s.wire.Identified() }

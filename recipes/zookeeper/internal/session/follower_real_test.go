@@ -49,9 +49,7 @@ func onRealFollower(t *testing.T, timeout time.Duration) *real {
 		session, err := zookeeper.OpenWith(dial)(t.Context(), recipes.SessionConfig{
 			Servers: []string{s.Addr()}, SessionTimeout: timeout, MaxPacket: 64 << 10,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		t.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second) // clean-up: the servers may be frozen
 			defer cancel()
@@ -81,13 +79,11 @@ func onRealFollower(t *testing.T, timeout time.Duration) *real {
 	return r
 }
 
-// kill ends the follower, and checks that the holder is told before the next
-// contender is granted.
+// kill ends the follower, and checks that the holder's Done closes before the next contender is
+// granted.
 func (r *real) kill(t *testing.T) {
 	lost := r.hold.Done()
-	if err := r.follower.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.follower.Kill())
 	killed := time.Now()
 	<-lost
 	told := time.Now()
@@ -122,13 +118,9 @@ func TestARealFollowerGrantsASmallerTimeout(t *testing.T) {
 	for _, file := range files {
 		text := must.Get(os.ReadFile(file))(t)
 		smaller := regexp.MustCompile(`(?m)^maxSessionTimeout=.*$`).ReplaceAll(text, fmt.Appendf(nil, "maxSessionTimeout=%d", after.Milliseconds()))
-		if err := os.WriteFile(file, smaller, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, smaller, 0o600))
 	}
-	if err := r.follower.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.follower.Restart(t.Context()))
 	for r.holder.State() != recipes.Connected || r.holder.Timeout() != after {
 		select {
 		case <-r.pinged: // a server has answered
@@ -139,8 +131,8 @@ func TestARealFollowerGrantsASmallerTimeout(t *testing.T) {
 	r.kill(t)
 }
 
-// pingTeller tells of each answer to a ping that comes in one piece, as all do
-// while nothing else is asked.
+// pingTeller reports each answer to a ping that comes in one piece, as all do while no other
+// request is sent.
 type pingTeller struct {
 	net.Conn
 	pinged chan struct{}

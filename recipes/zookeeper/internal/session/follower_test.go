@@ -81,16 +81,14 @@ func failFollower(t *testing.T, timeout, phase time.Duration, fail func(*zkserve
 	if told < timeout/4 {
 		t.Errorf("told %v after the failure: too nervous", told)
 	}
-	if err := waiter.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, waiter.Close(t.Context()))
 	holder.Close(t.Context())
 }
 
-// PITFALLS 63: the server of a waiter lags, and tells it that its predecessor has
-// left when its session has expired and somebody else holds. What is read from that
-// server shows the waiter first in line.
-func TestADepartureThatIsToldLateGrantsNothing(t *testing.T) {
+// PITFALLS 63: the server of a waiter lags. It sends the event that the predecessor has left
+// when the waiter's session has expired and another contender holds. Reads from that server
+// show the waiter first in the wait queue.
+func TestADepartureThatIsReportedLateGrantsNothing(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy)+"/release", func(t *testing.T) {
 			departureIsToldLate(t, strategy, func(ctx context.Context, _ recipes.Client, h recipes.Hold) error { return h.Release(ctx) })
@@ -132,9 +130,7 @@ func departureIsToldLate(t *testing.T, strategy recipes.Strategy, leave func(con
 		}
 		late, present := wait(lags), wait(next)
 		follower.CutOff()
-		if err := leave(t.Context(), holder, first); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, leave(t.Context(), holder, first))
 		follower.Lag()
 		hold := <-present // the session that lags has expired
 		follower.Deliver()
@@ -181,9 +177,7 @@ func TestAHolderLeavesAFollowerThatIsCutOff(t *testing.T) {
 			if err := hold.Err(); err != nil {
 				t.Errorf("cut off %v after the grant: %v", 2*timeout+phase, err)
 			}
-			if err := hold.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, hold.Release(t.Context()))
 			holder.Close(t.Context())
 			follower.Heal()
 		})
@@ -204,9 +198,7 @@ func TestTheEndOfATransactionIsNotRefusedByAServerThatLags(t *testing.T) {
 				follower := srv.Follower()
 				ctx, ok := t.Context(), func(err error) {
 					t.Helper()
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 				}
 				lags, other := zktest.LinkTo(follower.ServeConn).Open(t, 10*time.Second), zktest.LinkTo(srv.ServeConn).Open(t, 10*time.Second)
 				transaction := func(s recipes.Client) recipes.Transaction {
@@ -225,9 +217,7 @@ func TestTheEndOfATransactionIsNotRefusedByAServerThatLags(t *testing.T) {
 				go func() { ended <- end(ctx, transaction(lags), site) }()
 				synctest.Wait()
 				follower.Heal()
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
+				must.Report(t, <-ended)
 				if _, err := transaction(other).Status(ctx); !errors.Is(err, recipes.ErrNoTransaction) {
 					t.Errorf("the transaction is there, or: %v", err)
 				}

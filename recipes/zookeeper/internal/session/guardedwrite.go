@@ -8,8 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// GuardedWrite has commit commit ops, together with the guard that only it
-// knows. Its errors are those that recipes.Grant.Write documents.
+// GuardedWrite converts ops to a transaction, which commit sends together with its guard. Its
+// errors are those that recipes.Grant.Write documents.
 func GuardedWrite(ctx context.Context, commit func(context.Context, Txn) error, ops []recipes.Op) error {
 	var t Txn
 	for i, op := range ops {

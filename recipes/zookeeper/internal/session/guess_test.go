@@ -13,12 +13,13 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// refusal opens a session until an attempt has met text, and fails if none does.
+// refusal opens a session until an attempt fails with text.
 func refusal(t *testing.T, cfg recipes.SessionConfig, text string) {
 	t.Helper()
 	said := "nothing"
@@ -34,10 +35,10 @@ func refusal(t *testing.T, cfg recipes.SessionConfig, text string) {
 			return
 		}
 	}
-	t.Errorf("it says %s; want %q", said, text)
+	t.Errorf("got %s; want %q", said, text)
 }
 
-// A client that speaks TLS to a server that does not, and the reverse.
+// A client with TLS and a server without it, and the reverse.
 func TestRefusalByTLSIsExplained(t *testing.T) {
 	ca := newAuthority(t)
 	t.Run("embedded", func(t *testing.T) {
@@ -49,9 +50,7 @@ func TestRefusalByTLSIsExplained(t *testing.T) {
 		files := map[string]string{}
 		for name, content := range map[string][]byte{"cert": cert, "key": key, "ca": ca.PEM} {
 			files[name] = filepath.Join(t.TempDir(), name)
-			if err := os.WriteFile(files[name], content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(files[name], content, 0o600))
 		}
 		cfg := ensembletest.Quick(1)
 		cfg.TLS = &ensemble.TLSConfig{CertFile: files["cert"], KeyFile: files["key"], CAFile: files["ca"]}
@@ -62,22 +61,19 @@ func TestRefusalByTLSIsExplained(t *testing.T) {
 	})
 }
 
-// A server without a quorum closes the connection, also one that then serves
-// clients that are content with reading.
+// A server without a quorum closes the connection, even if it serves read-only clients.
 func TestRefusalWithoutAQuorumIsExplained(t *testing.T) {
 	cfg := ensembletest.Quick(3)
 	cfg.SystemProperties = map[string]string{"readonlymode.enabled": "true"}
 	e := ensembletest.Start(t, cfg)
 	for _, other := range e.Servers()[1:] {
-		if err := other.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, other.Kill())
 	}
 	alone := recipes.SessionConfig{Servers: []string{e.Server(0).Addr()}}
 	refusal(t, alone, "has it no quorum, or is it read-only?")
 	for ctx := bounded(t); word(e.Server(0).Addr(), "isro") != "ro"; {
 		select {
-		case <-time.After(20 * time.Millisecond): // asks again: it is another process
+		case <-time.After(20 * time.Millisecond): // another process, so it must be polled
 		case <-ctx.Done():
 			t.Fatal("the server is not read-only")
 		}
@@ -92,7 +88,7 @@ func word(addr, word string) string {
 		return ""
 	}
 	defer c.Close()
-	if c.SetDeadline(time.Now().Add(time.Second)) != nil { // tried again
+	if c.SetDeadline(time.Now().Add(time.Second)) != nil { // tried again by the caller
 		return ""
 	}
 	if _, err := c.Write([]byte(word)); err != nil {
@@ -102,16 +98,13 @@ func word(addr, word string) string {
 	return string(answer)
 }
 
-// The scheme that the server refuses is named.
+// The error names the scheme that the server refuses.
 func TestRefusedSchemeIsNamed(t *testing.T) {
-	srv, err := zkserver.Listen(zkserver.Config{DisableDigest: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must.Get(zkserver.Listen(zkserver.Config{DisableDigest: true}))(t)
 	defer srv.Close()
 	cfg := to(srv)
 	cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
-	_, err = session.Open(bounded(t), cfg, nil)
+	_, err := session.Open(bounded(t), cfg, nil)
 	if !errors.Is(err, recipes.ErrAuthFailed) || !strings.Contains(err.Error(), "authenticate with digest: ") {
 		t.Errorf("got %v", err)
 	}

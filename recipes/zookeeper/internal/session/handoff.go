@@ -9,17 +9,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// Handoff deletes a bare znode in a way that tells its watcher that the holder has
-// released it, and has not died or given up. In one transaction it sets the data,
-// which only this session may do, and deletes the znode. The event of the first
-// uses up the watch.
+// Handoff deletes a bare znode so that its watcher learns that the holder has released it, and
+// has not died or given up. One transaction sets the data, which only this session may do, and
+// deletes the znode. The event of the first operation uses up the watch.
 //
-// It is known, and repeated, on the terms of DeleteBare, which it falls back to
-// where the data may not be set. All sessions may write to a bare znode, and another one may
-// have the name. So it looks first, unless a watch would have told.
+// Handoff repeats the transaction until its outcome is known, like DeleteBare. If the server
+// refuses the write, it calls DeleteBare. Sessions share the identity that may write to bare
+// znodes, and a znode of another session may have the name. So Handoff first reads the znode,
+// unless a watch would have reported its deletion.
 //
-// It waits in the caller's goroutine for the answer, which mostly comes, as long
-// as ctx allows.
+// It waits in the caller's goroutine for the first answer, which mostly comes, until ctx is
+// done.
 func (s *Session) Handoff(ctx context.Context, bare BareZnode) <-chan error {
 	if !s.bare.latest(bare) {
 		return superseded(bare)
@@ -28,7 +28,7 @@ func (s *Session) Handoff(ctx context.Context, bare BareZnode) <-chan error {
 	m.Set(s.full(bare.Path), nil, bare.Stat.Version)
 	m.Delete(s.full(bare.Path), bare.Stat.Version+1)
 	h := &handoff{exchange{session: s, requests: []conn.Request{m.Request()}}, bare}
-	if _, err := s.Connected(ctx); err == nil && s.stands(bare) {
+	if _, err := s.Connected(ctx); err == nil && s.deletionWatched(bare) {
 		h.begin(ctx)
 	} else {
 		h.failed = errUnseen
@@ -38,20 +38,20 @@ func (s *Session) Handoff(ctx context.Context, bare BareZnode) <-chan error {
 		done <- s.bare.deleted(bare, nil)
 		return done
 	}
-	return s.told(func(life context.Context) error { return s.bare.deleted(bare, h.finish(life)) })
+	return s.inBackground(func(life context.Context) error { return s.bare.deleted(bare, h.finish(life)) })
 }
 
-// errUnseen says that nothing was sent, because the znode may be gone.
-var errUnseen = errors.New("the znode is to be looked at first")
+// errUnseen means that nothing was sent, because the znode may be deleted.
+var errUnseen = errors.New("the znode must be read first")
 
-// handoff is a Handoff under way.
+// handoff is a call of Handoff in progress.
 type handoff struct {
 	exchange
 	bare BareZnode
 }
 
-// finish awaits the exchange that has begun, and returns when the znode is known
-// to be gone, or the session over.
+// finish awaits the exchange that begin has sent. It returns when the znode is known to be
+// deleted, or the session has ended.
 func (h *handoff) finish(life context.Context) error {
 	s, bare := h.session, h.bare
 	if h.failed != nil && !conn.Lost(h.failed) { // nothing was sent
@@ -80,7 +80,7 @@ func (h *handoff) finish(life context.Context) error {
 			s.CountFallback()
 			deletion := s.deleteBare(life, bare)
 			if errors.Is(err, recipes.ErrAccessDenied) && deletion == nil && bare.Stat.Czxid > s.resumption.until {
-				s.wire.RefuseIdentity() // it was made by this identity, which may not write to it
+				s.wire.RefuseIdentity() // it created this znode and may not write to it
 			}
 			return deletion
 		}

@@ -9,12 +9,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// bareOwner is a bare znode that its owner gives back, and another client that gets in between.
+// bareOwner is the owner of a bare znode that it releases, and another client that interferes.
 type bareOwner struct {
 	t        *testing.T
 	ctx      context.Context
@@ -28,20 +29,20 @@ func (g *bareOwner) gone() {
 	}
 }
 
-// again has the other client make a place of the same name, in a new line.
+// again makes the other client create a znode of the same name, in a new wait queue.
 func (g *bareOwner) again() {
-	_ = g.other.DeleteOnce(g.ctx, g.place.Path, -1) // it may be gone
+	_ = g.other.DeleteOnce(g.ctx, g.place.Path, -1) // it may be deleted already
 	if err := g.other.DeleteOnce(g.ctx, "/line", -1); err != nil {
 		g.t.Error(err)
 	}
-	if place, _, err := g.other.CreateBare(g.ctx, "/line", "lock-", nil, false); err != nil || place.Path != g.place.Path {
+	if place, _, err := g.other.CreateBare(g.ctx, "/line", "lock-", nil, false, g.other.EnsureLine); err != nil || place.Path != g.place.Path {
 		g.t.Errorf("%+v, %v", place, err)
 	}
 }
 
-// Another client gets in between, and requests and replies are lost. The owner
-// learns what became of its place, by as few requests as can be, and touches no other.
-func TestAPlaceThatIsGivenBack(t *testing.T) {
+// Another client interferes, and requests and replies are lost. The owner learns whether its
+// znode was deleted, with as few requests as possible, and changes no other znode.
+func TestAReleasedZnode(t *testing.T) {
 	var (
 		lost      = zkserver.Fault{CloseBefore: true}
 		replyLost = zkserver.Fault{DropReply: true}
@@ -51,56 +52,55 @@ func TestAPlaceThatIsGivenBack(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		give            func(*bareOwner) <-chan error
-		before, atLook  func(*bareOwner)
-		multi, look     zkserver.Fault // of the first one
+		before, atRead  func(*bareOwner)
+		multi, read     zkserver.Fault // of the first one
 		want            error
-		unwatched       bool // neither the place nor its line
-		stays           bool // another's place of that name
+		unwatched       bool // neither the znode nor its parent is watched
+		stays           bool // another client's znode of that name
 		multis, deletes int64
 		fallbacks       int64
 	}{
-		"handoff":                                {give: handoff, multis: 1},
-		"handoff of what is gone":                {give: handoff, before: (*bareOwner).gone, want: recipes.ErrNoNode, multis: 1},
-		"handoff, the name is another's":         {give: handoff, before: (*bareOwner).again, want: recipes.ErrNoNode, stays: true},
-		"unwatched":                              {give: handoff, unwatched: true, multis: 1},
-		"unwatched, gone":                        {give: handoff, unwatched: true, before: (*bareOwner).gone, want: recipes.ErrNoNode},
-		"unwatched, the name is another's":       {give: handoff, unwatched: true, before: (*bareOwner).again, want: recipes.ErrNoNode, stays: true},
-		"unwatched, session expired":             {give: handoff, unwatched: true, look: expired, want: recipes.ErrExpired},
-		"handoff, throttled":                     {give: handoff, multi: zkserver.Fault{Throttle: true}, multis: 1, deletes: 1, fallbacks: 1},
-		"handoff, request lost":                  {give: handoff, multi: lost, multis: 2},
-		"handoff, request lost, then gone":       {give: handoff, multi: lost, atLook: (*bareOwner).gone, multis: 1},
-		"handoff, reply lost":                    {give: handoff, multi: replyLost, multis: 1},
-		"handoff, reply lost, then another's":    {give: handoff, multi: replyLost, atLook: (*bareOwner).again, stays: true, multis: 1},
-		"handoff, request lost, session expired": {give: handoff, multi: lost, look: expired, want: recipes.ErrExpired, multis: 1},
-		"delete":                                 {give: del, deletes: 1},
-		"delete what is gone":                    {give: del, before: (*bareOwner).gone, want: recipes.ErrNoNode},
-		"delete, the name is another's":          {give: del, before: (*bareOwner).again, want: recipes.ErrNoNode, stays: true},
-		"delete, session expired":                {give: del, look: expired, want: recipes.ErrExpired},
-		"delete, gone just before the look":      {give: del, atLook: (*bareOwner).gone, want: recipes.ErrNoNode},
+		"handoff":                                    {give: handoff, multis: 1},
+		"handoff of a deleted znode":                 {give: handoff, before: (*bareOwner).gone, want: recipes.ErrNoNode, multis: 1},
+		"handoff, another client has the name":       {give: handoff, before: (*bareOwner).again, want: recipes.ErrNoNode, stays: true},
+		"unwatched":                                  {give: handoff, unwatched: true, multis: 1},
+		"unwatched, deleted":                         {give: handoff, unwatched: true, before: (*bareOwner).gone, want: recipes.ErrNoNode},
+		"unwatched, another client has the name":     {give: handoff, unwatched: true, before: (*bareOwner).again, want: recipes.ErrNoNode, stays: true},
+		"unwatched, session expired":                 {give: handoff, unwatched: true, read: expired, want: recipes.ErrExpired},
+		"handoff, throttled":                         {give: handoff, multi: zkserver.Fault{Throttle: true}, multis: 1, deletes: 1, fallbacks: 1},
+		"handoff, request lost":                      {give: handoff, multi: lost, multis: 2},
+		"handoff, request lost, then deleted":        {give: handoff, multi: lost, atRead: (*bareOwner).gone, multis: 1},
+		"handoff, reply lost":                        {give: handoff, multi: replyLost, multis: 1},
+		"handoff, reply lost, then another client's": {give: handoff, multi: replyLost, atRead: (*bareOwner).again, stays: true, multis: 1},
+		"handoff, request lost, session expired":     {give: handoff, multi: lost, read: expired, want: recipes.ErrExpired, multis: 1},
+		"delete":                                     {give: del, deletes: 1},
+		"delete a deleted znode":                     {give: del, before: (*bareOwner).gone, want: recipes.ErrNoNode},
+		"delete, another client has the name":        {give: del, before: (*bareOwner).again, want: recipes.ErrNoNode, stays: true},
+		"delete, session expired":                    {give: del, read: expired, want: recipes.ErrExpired},
+		"delete, deleted just before the read":       {give: del, atRead: (*bareOwner).gone, want: recipes.ErrNoNode},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := embedded(t)
 			g := &bareOwner{t: t, ctx: bounded(t), s: open(t, to(srv)), other: open(t, to(srv))}
 			var err error
-			if g.place, _, err = g.s.CreateBare(g.ctx, "/line", "lock-", nil, !test.unwatched); err != nil {
-				t.Fatal(err)
-			}
+			g.place, _, err = g.s.CreateBare(g.ctx, "/line", "lock-", nil, !test.unwatched, g.s.EnsureLine)
+			must.Do(t, err)
 			if test.before != nil {
 				test.before(g)
-				if err := g.s.Sync(g.ctx, "/"); err != nil { // what the watches told has arrived
+				if err := g.s.Sync(g.ctx, "/"); err != nil { // then all events have arrived
 					t.Fatal(err)
 				}
 			}
-			var multis, looks, deletes atomic.Int64
+			var multis, reads, deletes atomic.Int64
 			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 				switch {
 				case r.SessionID != g.s.ID():
 				case r.Op == zkserver.OpMulti && multis.Add(1) == 1:
 					f = test.multi
-				case r.Op == zkserver.OpExists && looks.Add(1) == 1:
-					if f = test.look; test.atLook != nil {
-						test.atLook(g)
+				case r.Op == zkserver.OpExists && reads.Add(1) == 1:
+					if f = test.read; test.atRead != nil {
+						test.atRead(g)
 					}
 				case r.Op == zkserver.OpDelete:
 					deletes.Add(1)
@@ -108,14 +108,14 @@ func TestAPlaceThatIsGivenBack(t *testing.T) {
 				return f
 			})
 			if err := <-test.give(g); !errors.Is(err, test.want) {
-				t.Errorf("told %v, want %v", err, test.want)
+				t.Errorf("got %v, want %v", err, test.want)
 			}
 			srv.SetFault(nil)
 			if multis.Load() != test.multis || deletes.Load() != test.deletes {
-				t.Errorf("%d hand-overs and %d deletions were sent; want %d and %d", multis.Load(), deletes.Load(), test.multis, test.deletes)
+				t.Errorf("%d handoffs and %d deletions were sent; want %d and %d", multis.Load(), deletes.Load(), test.multis, test.deletes)
 			}
 			if _, err := g.other.Stat(g.ctx, g.place.Path); (err == nil) != test.stays {
-				t.Errorf("afterwards a look says %v", err)
+				t.Errorf("a later read returns %v", err)
 			}
 			if n := g.s.Counters().Fallbacks; n != test.fallbacks {
 				t.Errorf("%d fallbacks are counted; want %d", n, test.fallbacks)
@@ -124,20 +124,17 @@ func TestAPlaceThatIsGivenBack(t *testing.T) {
 				t.Errorf("%d places are remembered", n)
 			}
 			if !g.s.Identified() {
-				t.Error("the session believes that it may not write to its places")
+				t.Error("the session has dropped its identity")
 			}
 		})
 	}
 }
 
-// The caller's context ends while the answer is awaited. What was sent is not sent again.
-func TestAHandOverThatWasSentOutlivesItsCaller(t *testing.T) {
+// The caller's context ends while it awaits the answer. The request is not sent again.
+func TestASentHandoffOutlivesItsCaller(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	place := bare(t, s, "/line")
 	patience, cancel := context.WithCancel(ctx)
 	goOn := make(chan struct{})
 	var multis atomic.Int64
@@ -156,7 +153,7 @@ func TestAHandOverThatWasSentOutlivesItsCaller(t *testing.T) {
 	}
 }
 
-// brittle reports that a hand-over could not be written, though it has arrived.
+// brittle reports that a handoff could not be written, although it was sent.
 type brittle struct {
 	net.Conn
 	arrived func()
@@ -175,8 +172,8 @@ func (c brittle) Write(frame []byte) (int, error) {
 	return 0, errors.New("not today")
 }
 
-// Whoever cannot write a hand-over does not know whether it has arrived.
-func TestAHandOverThatWasNotWrittenMayHaveArrived(t *testing.T) {
+// If a handoff could not be written, it may have arrived nevertheless.
+func TestAHandoffThatWasNotWrittenMayHaveArrived(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	other := open(t, to(srv))
 	var place session.BareZnode
@@ -188,7 +185,7 @@ func TestAHandOverThatWasNotWrittenMayHaveArrived(t *testing.T) {
 				return
 			}
 			if there = exists; there {
-				_ = other.Wait(ctx, "the hand-over", watch.Fired())
+				_ = other.Wait(ctx, "the handoff", watch.Fired())
 			}
 		}
 	}
@@ -203,31 +200,28 @@ func TestAHandOverThatWasNotWrittenMayHaveArrived(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeNow(s) })
-	once.Store(true) // for parents, which are made by a transaction too
-	if place, _, err = s.CreateBare(ctx, "/line", "lock-", nil, false); err != nil {
-		t.Fatal(err)
-	}
-	if lost, err = s.Connected(ctx); err != nil {
-		t.Fatal(err)
-	}
+	once.Store(true) // parents are also created by a transaction
+	place = bare(t, s, "/line")
+	lost = must.Get(s.Connected(ctx))(t)
 	once.Store(false)
 	if err := <-s.Handoff(ctx, place); err != nil {
-		t.Errorf("told %v", err)
+		t.Errorf("got %v", err)
 	}
 	if !once.Load() {
 		t.Error("the case was not met")
 	}
 }
 
-// stranger gives another identity than the session's, as a server takes it that hashes it
-// in another way.
+// stranger sends another identity than the session's, like a server that hashes it in another
+// way would see.
 type stranger struct{ net.Conn }
 
 func (c stranger) Write(frame []byte) (int, error) {
 	return c.Conn.Write(bytes.Replace(frame, []byte(":handoff"), []byte(":another"), 1))
 }
 
-// A place that its own session may not write to is deleted, and is the last one.
+// A znode to which its own session may not write is deleted. The session then creates no more
+// bare znodes.
 func TestAPlaceThatMayNotBeWritten(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, err := session.Open(ctx, to(srv), func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -238,17 +232,17 @@ func TestAPlaceThatMayNotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeNow(s) })
-	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
 	if err != nil || !s.CreatesBare() {
 		t.Fatalf("%v; it takes places: %v", err, s.CreatesBare())
 	}
 	if err := <-s.Handoff(ctx, place); err != nil {
-		t.Errorf("told %v", err)
+		t.Errorf("got %v", err)
 	}
 	if n := s.Counters().Fallbacks; n != 1 || s.CreatesBare() {
 		t.Errorf("%d fallbacks are counted; it takes places: %v", n, s.CreatesBare())
 	}
 	if _, err := s.Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
-		t.Errorf("afterwards a look says %v", err)
+		t.Errorf("a later read returns %v", err)
 	}
 }

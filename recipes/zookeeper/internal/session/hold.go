@@ -7,19 +7,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// BeginHold notes that the session holds something more that no other client may get
-// before the session's loss is reported: a lock, a leadership, a name, a membership.
-// EndHold takes it back, once for each BeginHold.
+// BeginHold begins a hold: a lock, a leadership, a name or a membership, which no other client
+// may get before this session reports its loss. Call EndHold once for each BeginHold that
+// succeeded.
 //
-// It is the one rule for every grant. It returns nil only while the leader is proved to
-// keep the session for another quarter of its timeout. Where that is not proved, it
-// sends syncs until it is. One is enough in a session that wrote a moment ago, two in
-// one that has sent nothing but pings (see package lease).
+// This is the one rule for every grant: BeginHold succeeds only if the leader is proved to keep
+// the session for another quarter of its timeout. If the proof is too old, it sends syncs until
+// the proof is good. One sync is enough if the session has just written, two if it has sent
+// only pings (see package lease).
 //
-// From then on the session's deadline counts from the last contact that the leader is
-// proved to have, and the session asks the leader often enough to move that on.
+// While the session holds something, its deadline counts from the last contact that the leader
+// is proved to have received. The session sends leading requests often enough to renew that
+// proof.
 //
-// On an error nothing is held. The error is the session's loss, or ctx's.
+// On error nothing is held. The error is the session's loss, or ctx's.
 func (s *Session) BeginHold(ctx context.Context) error {
 	for asked := 0; ; asked++ {
 		switch begun, err := s.beginProved(); {
@@ -28,8 +29,8 @@ func (s *Session) BeginHold(ctx context.Context) error {
 		case asked == 0:
 			s.wire.Counters.Asked.Add(1)
 		case asked > 1:
-			// The contacts that the leader was asked about are too old to prove enough.
-			// Younger ones count in a moment.
+			// The contacts that these syncs could prove are too old. Younger contacts count
+			// soon.
 			if err := s.pause(ctx, s.lease.Interval()); err != nil {
 				return err
 			}
@@ -41,7 +42,7 @@ func (s *Session) BeginHold(ctx context.Context) error {
 	}
 }
 
-// beginProved begins a hold if the leader is proved to keep the session for long enough.
+// beginProved begins a hold if the proof is good enough.
 func (s *Session) beginProved() (begun bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,16 +59,15 @@ func (s *Session) beginProved() (begun bool, err error) {
 	return true, nil
 }
 
-// PrepareProof is for a contender that has to wait. If the session's proof is old, it sends
-// a sync that no goroutine waits for, so that a grant after a short wait finds its
-// proof ready.
+// PrepareProof is called when a contender has to wait. If the session's proof is old, it sends
+// a sync without waiting for the answer, so that a grant after a short wait needs no request.
 func (s *Session) PrepareProof() {
-	if s.lease.Old() { // where it cannot be sent, the next connection begins with a contact that the leader has
+	if s.lease.Old() { // if sending fails, the handshake of the next connection is a proof
 		_, _ = s.wire.Sender().Send(conn.Sync(s.full("/")))
 	}
 }
 
-// pause waits for d, or fails when ctx ends or the session is lost.
+// pause waits for d. It fails when ctx is done or the session is lost.
 func (s *Session) pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -81,15 +81,15 @@ func (s *Session) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// EndHold is the end of what BeginHold has begun.
+// EndHold ends a hold that BeginHold has begun.
 func (s *Session) EndHold() { s.lease.End() }
 
-// confirm has the leader answer something at least every tenth of the timeout, until the
-// session holds nothing. The session's other writes and syncs count. Inspect adds reads.
+// confirm sends a leading request at least every tenth of the timeout, until the session holds
+// nothing. The session's other writes and syncs count. Inspect adds reads.
 //
-// Where a sync is not answered for a quarter of the timeout, the server may be cut off
-// from the leader, and nothing else would show it. The session moves to another server
-// then, while there is time for that.
+// If a sync is not answered for a quarter of the timeout, the server may be cut off from the
+// leader. Nothing else would show that. So the session moves to another server while there is
+// time.
 func (s *Session) confirm() {
 	sent := confirmation{at: time.Now()}
 	timer := time.NewTimer(s.untilConfirmation(sent.at))
@@ -116,7 +116,7 @@ func (s *Session) confirm() {
 			case time.Since(sent.at) >= s.Timeout()/4:
 				s.log.Warn("the leader does not answer; trying another server", "server", sent.batch.Conn.RemoteAddr())
 				sent.batch.Conn.Close()
-			default: // a second one before the first is answered would prove no more
+			default: // a second sync before the first is answered would prove nothing more
 			}
 			wait = s.lease.Interval()
 		}
@@ -124,8 +124,8 @@ func (s *Session) confirm() {
 	}
 }
 
-// untilConfirmation is how long nothing has to be sent; sent is when a confirmation was
-// sent last.
+// untilConfirmation returns how long no leading request is needed. sent is when the last
+// confirmation was sent.
 func (s *Session) untilConfirmation(sent time.Time) time.Duration {
 	since := s.lease.LastAsked()
 	if s.inspecting() {
@@ -134,7 +134,7 @@ func (s *Session) untilConfirmation(sent time.Time) time.Duration {
 	return time.Until(since.Add(s.lease.Interval()))
 }
 
-// stopConfirming reports whether there is nothing left to confirm for.
+// stopConfirming reports whether the session holds nothing, so that confirm must return.
 func (s *Session) stopConfirming() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,8 +142,9 @@ func (s *Session) stopConfirming() bool {
 	return !s.confirming
 }
 
-// GetOwn is Get for a znode of this session. It may read a bare znode whatever its ACL is, and
-// the reply may be larger than SessionConfig.MaxPacket, for others may have stored more.
+// GetOwn reads a znode of this session. It gives the identity first, so that it may read every
+// bare znode. The reply may be larger than SessionConfig.MaxPacket, because other clients may
+// have stored more.
 func (s *Session) GetOwn(ctx context.Context, path string) (Node, error) {
 	return readWith(ctx, s, "read", path, func(r conn.Sender) (Node, error) {
 		return r.Identified().Unbounded().Get(s.full(path), false)

@@ -10,13 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// A server that answers for itself proves nothing of the leader. Whoever begins to hold
-// something more does not count from it either.
+// A server that answers by itself proves nothing about the leader. A second hold does not count
+// from its answer either.
 func TestASecondHoldProvesNothing(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		beginHold(t, s)
@@ -26,25 +27,23 @@ func TestASecondHoldProvesNothing(t *testing.T) {
 		known := s.KnownContact()
 		time.Sleep(s.Timeout() / 4)
 		if s.LastContact().Sub(known) < s.Timeout()/4 {
-			t.Fatal("no contact is much later than the one that is proved: the case was not met")
+			t.Fatal("no contact is much later than the proved one: the case was not met")
 		}
 		beginHold(t, s)
 		defer s.EndHold()
 		if now := s.KnownContact(); !now.Equal(known) {
-			t.Errorf("the leader is believed to have heard of the session %v later", now.Sub(known))
+			t.Errorf("the last proved contact is now %v later", now.Sub(known))
 		}
 	})
 }
 
-// The session was last heard of just now, and the leader is known to have heard of it
-// earlier. Whoever begins to hold something counts from there at once.
+// The last contact is recent, and the last one that the leader is proved to have received is
+// older. A hold counts from the older one at once.
 func TestAHoldCountsFromAnEarlierContactAtOnce(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		ctx := t.Context()
-		for range 20 { // so the timer is set by a contact that is young
-			if _, err := s.Stat(ctx, "/"); err != nil {
-				t.Fatal(err)
-			}
+		for range 20 { // so that a recent contact has set the timer
+			must.Get(s.Stat(ctx, "/"))(t)
 			time.Sleep(s.Timeout() / 20)
 		}
 		beginHold(t, s)
@@ -54,14 +53,13 @@ func TestAHoldCountsFromAnEarlierContactAtOnce(t *testing.T) {
 		known := s.KnownContact()
 		<-s.Done()
 		if took := time.Since(known); !errors.Is(s.Err(), recipes.ErrDeadline) || took > s.Timeout() {
-			t.Errorf("lost %v after the leader is known to have heard of it: %v", took, s.Err())
+			t.Errorf("lost %v after the last proved contact: %v", took, s.Err())
 		}
 	})
 }
 
-// The identity is given once on each connection, and is the same wherever it was needed
-// first.
-func TestTheIdentityIsGivenOnceOnAConnection(t *testing.T) {
+// The identity is sent once on each connection, whichever request needs it first.
+func TestTheIdentityIsSentOnceOnAConnection(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
 	for n := range int64(2) {
@@ -69,10 +67,7 @@ func TestTheIdentityIsGivenOnceOnAConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			place := bare(t, s, "/line")
 			if err := <-s.Handoff(ctx, place); err != nil {
 				t.Error(err)
 			}
@@ -83,11 +78,11 @@ func TestTheIdentityIsGivenOnceOnAConnection(t *testing.T) {
 		cutAndWait(t, srv, s)
 	}
 	if n := s.Counters().Fallbacks; n != 0 {
-		t.Errorf("%d places could not be handed over", n)
+		t.Errorf("%d znodes could not be released by handoff", n)
 	}
 }
 
-// LetGo returns when all that runs for the session has ended.
+// LetGo returns when all background work of the session has ended.
 func TestLettingGoWaitsForWhatRuns(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, _ *zkserver.Server, s *session.Session) {
 		ended := false
@@ -95,11 +90,11 @@ func TestLettingGoWaitsForWhatRuns(t *testing.T) {
 		if _, err := s.LetGo(t.Context()); err != nil || !ended {
 			t.Errorf("%v; the work has ended: %v", err, ended)
 		}
-		time.Sleep(2 * time.Second) // go-zookeeper's Close waits for one
+		time.Sleep(2 * time.Second) // go-zookeeper's Close waits for one second
 	})
 }
 
-// It also waits for a dial that does not end when it should.
+// LetGo also waits for a dial that does not return in time.
 func TestLettingGoWaitsForADial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
@@ -113,23 +108,21 @@ func TestLettingGoWaitsForADial(t *testing.T) {
 					ended = true
 					return nil, ctx.Err()
 				}
-				client, server := net.Pipe()
-				go srv.ServeConn(server)
-				return client, nil
+				return pipe(srv), nil
 			})
 		if err != nil {
 			t.Fatal(err)
 		}
 		srv.CloseConnection(s.ID())
-		time.Sleep(2 * time.Second) // go-zookeeper waits for one before it dials again
+		time.Sleep(2 * time.Second) // go-zookeeper waits for one second before it dials again
 		if _, err := s.LetGo(t.Context()); err != nil || dials != 2 || !ended {
 			t.Errorf("%v; the last of %d dials has ended: %v", err, dials, ended)
 		}
 	})
 }
 
-// A server that answers no sync may be cut off from the leader. It is left for another one
-// long before go-zookeeper would give it up.
+// A server that answers no sync may be cut off from the leader. The session moves to another
+// one long before go-zookeeper would.
 func TestAServerThatAnswersNoSyncIsLeft(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		goOn := make(chan struct{})
@@ -144,21 +137,19 @@ func TestAServerThatAnswersNoSyncIsLeft(t *testing.T) {
 		defer s.EndHold()
 		time.Sleep(s.Timeout() / 2)
 		if n := s.Counters().Reconnects; n == 0 {
-			t.Error("it was not left")
+			t.Error("the session did not leave the server")
 		}
 	})
 }
 
-// However often a session begins to hold something, one goroutine asks the leader, ten
-// times in a timeout. It ends when nothing is held.
-func TestOneGoroutineAsksTheLeader(t *testing.T) {
+// However often a session begins a hold, one goroutine sends leading requests, ten per timeout.
+// It ends when the session holds nothing.
+func TestOneGoroutineSendsLeadingRequests(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		asking := func() int {
 			synctest.Wait()
 			var all strings.Builder
-			if err := pprof.Lookup("goroutine").WriteTo(&all, 2); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, pprof.Lookup("goroutine").WriteTo(&all, 2))
 			return strings.Count(all.String(), "session.(*Session).confirm(")
 		}
 		for range 50 {
@@ -167,30 +158,30 @@ func TestOneGoroutineAsksTheLeader(t *testing.T) {
 			beginHold(t, s)
 		}
 		if n := asking(); n != 1 {
-			t.Errorf("%d goroutines ask the leader", n)
+			t.Errorf("%d goroutines send leading requests", n)
 		}
 		before := srv.Counters().Requests[zkserver.OpSync]
 		time.Sleep(2 * s.Timeout())
 		if n := srv.Counters().Requests[zkserver.OpSync] - before; n < 19 || n > 21 {
-			t.Errorf("in two timeouts it was asked %d times", n)
+			t.Errorf("in two timeouts %d leading requests were sent", n)
 		}
 		for range 50 {
 			s.EndHold()
 		}
 		time.Sleep(s.Timeout())
 		if n := asking(); n != 0 {
-			t.Errorf("%d goroutines ask the leader, and nothing is held", n)
+			t.Errorf("nothing is held, and %d goroutines send leading requests", n)
 		}
 		beginHold(t, s)
 		if n := asking(); n != 1 {
-			t.Errorf("something is held again, and %d goroutines ask the leader", n)
+			t.Errorf("something is held again, and %d goroutines send leading requests", n)
 		}
 		s.EndHold()
 	})
 }
 
-// A session that writes more often than ten times in a timeout asks the leader by that. An
-// inspection takes a request of its own.
+// If a session writes more than ten times per timeout, its writes serve as leading requests. An
+// inspection needs a request of its own.
 func TestWritesConfirmAHold(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		beginHold(t, s)
@@ -198,9 +189,7 @@ func TestWritesConfirmAHold(t *testing.T) {
 		write := func(when string, want int64) {
 			before := srv.Counters().Requests[zkserver.OpSync]
 			for range 40 {
-				if _, err := s.SetOnce(t.Context(), "/", nil, -1); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(s.SetOnce(t.Context(), "/", nil, -1))(t)
 				time.Sleep(s.Timeout() / 20)
 			}
 			if n := srv.Counters().Requests[zkserver.OpSync] - before; n != want {
@@ -210,14 +199,14 @@ func TestWritesConfirmAHold(t *testing.T) {
 		write("before", 0)
 		inspected := 0
 		stop := s.Inspect("/", func(session.Stat) { inspected++ })
-		time.Sleep(s.Timeout()/4 + s.Timeout()/40) // from here no write is at the instant of a sync
+		time.Sleep(s.Timeout()/4 + s.Timeout()/40) // from here on, no write coincides with a sync
 		synctest.Wait()
 		inspected = 0
 		write("while it inspects", 20)
 		stop()
 		synctest.Wait()
 		if inspected != 20 {
-			t.Errorf("it has inspected %d times", inspected)
+			t.Errorf("%d inspections", inspected)
 		}
 		write("after that", 0)
 		if err := s.Err(); err != nil {
@@ -228,7 +217,5 @@ func TestWritesConfirmAHold(t *testing.T) {
 
 func beginHold(t *testing.T, s *session.Session) {
 	t.Helper()
-	if err := s.BeginHold(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.BeginHold(t.Context()))
 }

@@ -11,26 +11,26 @@ import (
 )
 
 // identity is the digest user that may write to bare znodes. All sessions that may change the
-// same znodes have the same one, so a line has one ACL, however many sessions contend.
-// It guards against accidents: no other client writes to a contender by mistake.
-// (The server's superuser may write too, and anybody where the server skips ACLs.)
+// same znodes share it, so a wait queue has one ACL, however many sessions contend. It prevents
+// accidents: no other client writes to a contender's znode by mistake. (The server's superuser
+// may write too, and every client if the server skips ACLs.)
 //
-// A session gives it on each connection before it first needs it.
+// A session gives the identity to each connection before the first request that needs it.
 type identity struct {
-	secret string // "" if the session has no identity, and so no bare znodes
+	secret string // "" if the session has no identity, and therefore no bare znodes
 }
 
 const (
 	identityUser = "zkrecipes"
-	// publishedSecret is the password of everybody's identity. Where anybody may delete
-	// contenders, anybody can break a lock, and a secret would protect nothing.
+	// publishedSecret is the shared password if every client may delete contenders. Every
+	// client can break such a lock anyway, so a secret would protect nothing.
 	publishedSecret = "handoff"
 )
 
-// newIdentity returns the identity of a session with that configuration. A session that
-// has credentials derives its secret from them: clients without them can neither write
-// to a bare znode nor delete it. A session that has none, and does not allow everybody to
-// delete what it creates, has no identity.
+// newIdentity returns the identity of a session with that configuration. A session with
+// credentials derives its secret from them, so clients without the credentials can neither
+// write to its bare znodes nor delete them. A session without credentials has no identity,
+// unless it allows every client to delete its znodes.
 func newIdentity(cfg recipes.SessionConfig) identity {
 	switch {
 	case cfg.Digest != nil:
@@ -52,8 +52,9 @@ func derive(credentials string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// acl is the ACL of the session's znodes with writing left to the identity, and so the
-// ACL. Others keep the rest: to read, to delete, and to create below the path of a line.
+// acl returns the ACL of a bare znode: it leaves writing, and changing the ACL, to the
+// identity. Other users keep the rest: they may read, delete, and create children of a wait
+// queue's path.
 func (i identity) acl(others []jute.ACL) []jute.ACL {
 	acl := make([]jute.ACL, 0, len(others)+1)
 	for _, a := range others {
@@ -61,19 +62,15 @@ func (i identity) acl(others []jute.ACL) []jute.ACL {
 			acl = append(acl, a)
 		}
 	}
-	digest := sha1.Sum([]byte(i.credentials())) // as ZooKeeper's digest scheme has it
+	digest := sha1.Sum([]byte(i.credentials())) // as in ZooKeeper's digest scheme
 	id := identityUser + ":" + base64.StdEncoding.EncodeToString(digest[:])
 	return append(acl, jute.ACL{Perms: int32(recipes.PermAll), Scheme: "digest", ID: id})
 }
 
-// credentials are the user and the password, or "" if there is no identity.
+// credentials returns the user and password, or "" if there is no identity.
 func (i identity) credentials() string {
 	if i.secret == "" {
 		return ""
 	}
 	return identityUser + ":" + i.secret
 }
-
-// Identified reports whether the session has an identity that servers take, as far as is
-// known.
-func (s *Session) Identified() bool { return s.wire.Identified() }

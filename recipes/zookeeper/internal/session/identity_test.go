@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Others keep what they may do to a place, but for writing and for its ACL.
-func TestWhoMayWriteToAPlace(t *testing.T) {
+// Other users keep their permissions on a bare znode, except to write and to change its ACL.
+func TestWhichUsersMayWriteToAPlace(t *testing.T) {
 	i := identity{"word"}
 	acl := i.acl([]jute.ACL{{Perms: zk.PermAll, Scheme: "world", ID: "anyone"}, {Perms: zk.PermWrite | zk.PermAdmin, Scheme: "ip", ID: "10.0.0.1"}})
 	want := []jute.ACL{{Perms: zk.PermRead | zk.PermCreate | zk.PermDelete, Scheme: "world", ID: "anyone"}, jute.ACL(zk.DigestACL(zk.PermAll, identityUser, "word")[0])}
@@ -20,8 +20,8 @@ func TestWhoMayWriteToAPlace(t *testing.T) {
 	}
 }
 
-// Who may change what a session creates has the session's identity, and nobody else.
-func TestWhoHasWhichIdentity(t *testing.T) {
+// Two sessions have the same identity exactly if they may change each other's znodes.
+func TestWhichSessionsShareAnIdentity(t *testing.T) {
 	creator := []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
 	readable := append(creator, recipes.ACL{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"})
 	jane, other := &recipes.Digest{User: "jane", Password: "secret"}, &recipes.Digest{User: "jane", Password: "other"}
@@ -33,14 +33,14 @@ func TestWhoHasWhichIdentity(t *testing.T) {
 		one, two recipes.SessionConfig
 		same     bool
 	}{
-		"open, one names servers":      {recipes.SessionConfig{Servers: []string{"a"}}, recipes.SessionConfig{}, true},
-		"open, one with a certificate": {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}}, recipes.SessionConfig{}, true},
-		"one user":                     {recipes.SessionConfig{Digest: jane, ACL: creator}, recipes.SessionConfig{Digest: jane}, true},
-		"two passwords":                {recipes.SessionConfig{Digest: jane, ACL: creator}, recipes.SessionConfig{Digest: other, ACL: creator}, false},
-		"a user and nobody":            {recipes.SessionConfig{Digest: jane}, recipes.SessionConfig{}, false},
-		"one certificate":              {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: creator}, recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: readable}, true},
-		"two certificates":             {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: creator}, recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("l")}, ACL: creator}, false},
-		"a certificate and nobody":     {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: readable}, recipes.SessionConfig{}, false},
+		"open, one names servers":          {recipes.SessionConfig{Servers: []string{"a"}}, recipes.SessionConfig{}, true},
+		"open, one with a certificate":     {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}}, recipes.SessionConfig{}, true},
+		"one user":                         {recipes.SessionConfig{Digest: jane, ACL: creator}, recipes.SessionConfig{Digest: jane}, true},
+		"two passwords":                    {recipes.SessionConfig{Digest: jane, ACL: creator}, recipes.SessionConfig{Digest: other, ACL: creator}, false},
+		"a user and no credentials":        {recipes.SessionConfig{Digest: jane}, recipes.SessionConfig{}, false},
+		"one certificate":                  {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: creator}, recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: readable}, true},
+		"two certificates":                 {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: creator}, recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("l")}, ACL: creator}, false},
+		"a certificate and no credentials": {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: readable}, recipes.SessionConfig{}, false},
 	} {
 		if one, two := newIdentity(test.one), newIdentity(test.two); (one == two) != test.same || one.secret == "" || two.secret == "" {
 			t.Errorf("%s: %v and %v", name, one, two)

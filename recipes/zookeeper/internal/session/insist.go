@@ -8,14 +8,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// throttlePause is at most how long a session rests that insists.
+// throttlePause is the longest pause before a throttled request is sent again.
 const throttlePause = 100 * time.Millisecond
 
-// Insist asks again while the server throttles, which refuses nothing for good. It is
-// for what has to come to an end: a deletion, a look that keeps up with changes, the
-// search for what a creation without a reply has made. Giving up there would leave an
-// unknown contender in line, or a reader without news, as long as the session lives.
-// Each call of ask must end when ctx ends.
+// Insist calls ask again while the server throttles, because a throttled request is not refused
+// for good. It is used for operations that must finish: a deletion, a read that follows
+// changes, the search after a lost reply. Giving up would leave an unknown contender in the
+// wait queue, or a reader without news, as long as the session lives. Each call of ask must
+// return when ctx is done.
 func Insist[T any](ctx context.Context, s *Session, ask func() (T, error)) (T, error) {
 	for {
 		answer, err := ask()
@@ -25,8 +25,8 @@ func Insist[T any](ctx context.Context, s *Session, ask func() (T, error)) (T, e
 	}
 }
 
-// Throttled reports whether err says that the server throttles, after a moment's rest,
-// which ends with ctx. Whoever asks again then must ask with ctx too.
+// Throttled reports whether err means that the server throttles. It then pauses first, until
+// ctx is done. A caller that tries again must use ctx for the request too.
 func (s *Session) Throttled(ctx context.Context, err error) bool {
 	if !errors.Is(err, recipes.ErrThrottled) {
 		return false

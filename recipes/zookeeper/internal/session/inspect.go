@@ -8,16 +8,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// inspection is a path that is read while something is held there.
+// inspection is a path whose record is read while the session holds something there.
 type inspection struct {
 	path string
 	seen func(Stat)
 }
 
-// Inspect reads the record of path with each confirming request, a tenth of the timeout
-// apart, and calls seen with it, until stop is called. seen is called on one goroutine of
-// the session, must not block, and may run once more while stop does. It is for what may
-// change around a hold without an event; it costs one read a tenth of the timeout.
+// Inspect reads the record of path with each confirmation and calls seen with it, until stop is
+// called. So it costs one read every tenth of the timeout. It serves changes around a hold that
+// no event reports. All calls of seen are made by one goroutine of the session. seen must not
+// block, and may run once more while stop returns.
 func (s *Session) Inspect(path string, seen func(Stat)) (stop func()) {
 	i := &inspection{path, seen}
 	s.mu.Lock()
@@ -38,14 +38,14 @@ func (s *Session) inspecting() bool {
 	return len(s.inspections) > 0
 }
 
-// confirmation is a sync, and the inspections that were sent with it.
+// confirmation is a sync and the inspections sent with it.
 type confirmation struct {
-	batch       *conn.Batch // nil where it could not be sent
+	batch       *conn.Batch // nil if it could not be sent
 	at          time.Time
 	inspections []*inspection
 }
 
-// sendConfirmation sends a sync, and behind it the reads of the paths inspected.
+// sendConfirmation sends a sync, followed by the reads for all inspections.
 func (s *Session) sendConfirmation() confirmation {
 	s.mu.Lock()
 	c := confirmation{at: time.Now(), inspections: slices.Clone(s.inspections)}
@@ -58,7 +58,8 @@ func (s *Session) sendConfirmation() confirmation {
 	return c
 }
 
-// answered is closed when all of it is answered; nil where nothing was sent.
+// answered is closed when all replies have arrived. It is nil if nothing was sent or nothing is
+// inspected.
 func (c confirmation) answered() <-chan struct{} {
 	if c.batch == nil || len(c.inspections) == 0 {
 		return nil
@@ -66,7 +67,7 @@ func (c confirmation) answered() <-chan struct{} {
 	return c.batch.Answered()
 }
 
-// report calls what waits for the inspections. A path that is not there has no
+// report passes the records to the inspections. It skips a missing path, which has no
 // contenders.
 func (c confirmation) report() {
 	replies, err := c.batch.Await(context.Background())

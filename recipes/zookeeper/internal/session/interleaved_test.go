@@ -6,12 +6,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// nth has do run, and the fault happen, at a session's n-th request of a kind.
+// nth injects a fault at a session's n-th request of a kind, and runs do then.
 func nth(srv *zkserver.Server, s *session.Session, op zkserver.Op, n int, do func() error) (met func() error) {
 	var mu sync.Mutex
 	seen, result := 0, errors.New("the case was not met")
@@ -39,24 +40,16 @@ func nth(srv *zkserver.Server, s *session.Session, op zkserver.Op, n int, do fun
 	}
 }
 
-// The first attempt got lost, the znode was still there, and it goes before the second.
-// The first may have done it.
+// The first attempt is lost, and another client deletes the znode before the second one arrives.
+// To the session, its first attempt may have deleted the znode.
 func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
-	stat, err := s.CreateNamed(ctx, "/d/named", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, err := s.CreateProtected(ctx, "/d", "n-", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stat := must.Get(s.CreateNamed(ctx, "/d/named", nil))(t)
+	path := must.Get(s.CreateProtected(ctx, "/d", "n-", nil))(t)
 	var places [2]session.BareZnode
 	for i := range places {
-		if places[i], _, err = s.CreateBare(ctx, "/d", "lock-", nil, false); err != nil {
-			t.Fatal(err)
-		}
+		places[i] = bare(t, s, "/d")
 	}
 	for _, test := range []struct {
 		name, path string
@@ -91,18 +84,12 @@ func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
 	}
 }
 
-// A release by a caller that has no time left goes on without it.
-func TestAHandOverOutlivesItsCaller(t *testing.T) {
+// The release of a caller whose context is done continues in the background.
+func TestAHandoffOutlivesItsCaller(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone, err := s.Connected(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	place := bare(t, s, "/line")
+	gone := must.Get(s.Connected(ctx))(t)
 	srv.RefuseConnections(true)
 	srv.CloseConnection(s.ID())
 	<-gone
@@ -117,24 +104,20 @@ func TestAHandOverOutlivesItsCaller(t *testing.T) {
 		t.Errorf("the place: %v", err)
 	}
 	if n := srv.Counters().Requests[zkserver.OpDelete]; n != 0 || s.Counters().Fallbacks != 0 {
-		t.Error("the place was deleted, and not handed over")
+		t.Error("the znode was deleted without a handoff")
 	}
 }
 
-// The path was removed and made again, and the session has a place of the same name.
+// The path was deleted and created again, and the session has another bare znode of the same
+// name.
 func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
-	older, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	older := bare(t, s, "/line")
 	for _, path := range []string{older.Path, "/line"} {
-		if err := other.DeleteOnce(ctx, path, -1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, other.DeleteOnce(ctx, path, -1))
 	}
-	later, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
+	later, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
 	if err != nil || later.Path != older.Path {
 		t.Fatalf("%+v, %v", later, err)
 	}
@@ -144,10 +127,7 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 		}
 	}
 	s.ForgetBare(older)
-	watch, err := s.BareW(ctx, older)
-	if err != nil {
-		t.Fatal(err)
-	}
+	watch := must.Get(s.BareW(ctx, older))(t)
 	fired(t, watch)
 	if stat, err := s.Stat(ctx, later.Path); err != nil || stat.Czxid != later.Stat.Czxid {
 		t.Errorf("the later place: %+v, %v", stat, err)
@@ -160,9 +140,9 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	}
 }
 
-// Another call has the name. One that has no time to wait for it does not get it, and
-// the next one does.
-func TestANameIsMadeByOneCallAtATime(t *testing.T) {
+// Another call is creating the name. A call whose context is done does not wait for it, and the
+// next call succeeds.
+func TestOneCallAtATimeCreatesAName(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
 	arrived, goOn := make(chan struct{}), make(chan struct{})
@@ -192,7 +172,7 @@ func TestANameIsMadeByOneCallAtATime(t *testing.T) {
 	}
 }
 
-// A parent that is reaped before its child is made is made again.
+// A parent that the server deletes before its child is created is created again.
 func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
@@ -205,13 +185,11 @@ func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
 		"CreateNamed":     {zkserver.OpCreate, func() (string, error) { _, err := s.CreateNamed(ctx, "/p/x", nil); return "/p/x", err }},
 		"CreateProtected": {zkserver.OpCreate, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
 		"CreateBare": {zkserver.OpCreate2, func() (string, error) {
-			place, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false)
+			place, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureLine)
 			return place.Path, err
 		}},
 	} {
-		if err := s.Ensure(ctx, "/p"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Ensure(ctx, "/p"))
 		met := nth(srv, s, test.op, 1, reap)
 		path, err := test.create()
 		if err := errors.Join(err, met()); err != nil {
@@ -224,35 +202,39 @@ func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
 	}
 }
 
-// What was made, and whose reply was lost, may be gone before it is found. Then it is
-// made again.
+// If the znode of a creation whose reply was lost is deleted before it is found, it is created
+// again.
 func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
 	for name, test := range map[string]struct {
 		op     zkserver.Op
-		look   zkserver.Op
+		read   zkserver.Op
 		create func() (string, error)
 	}{
 		"CreateNamed":             {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { _, err := s.CreateNamed(ctx, "/p/x", nil); return "/p/x", err }},
 		"CreateProtected, listed": {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
 		"CreateProtected":         {zkserver.OpCreate, zkserver.OpGetChildren2, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
-		"CreateBare":              {zkserver.OpCreate2, zkserver.OpGetChildren2, func() (string, error) { p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false); return p.Path, err }},
-		"CreateBare, then listed": {zkserver.OpCreate2, zkserver.OpGetData, func() (string, error) { p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false); return p.Path, err }},
+		"CreateBare": {zkserver.OpCreate2, zkserver.OpGetChildren2, func() (string, error) {
+			p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureLine)
+			return p.Path, err
+		}},
+		"CreateBare, then listed": {zkserver.OpCreate2, zkserver.OpGetData, func() (string, error) {
+			p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureLine)
+			return p.Path, err
+		}},
 	} {
-		if err := s.Ensure(ctx, "/p"); err != nil {
-			t.Fatal(err)
-		}
-		var lose, look sync.Once
-		looked := false
+		must.Do(t, s.Ensure(ctx, "/p"))
+		var lose, read sync.Once
+		met := false
 		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 			switch {
 			case r.SessionID != s.ID():
 			case r.Op == test.op:
 				lose.Do(func() { f.DropReply = true })
-			case r.Op == test.look:
-				look.Do(func() {
-					looked = true
+			case r.Op == test.read:
+				read.Do(func() {
+					met = true
 					for _, n := range srv.Tree() {
 						if n.Stat.EphemeralOwner == s.ID() {
 							if err := other.DeleteOnce(ctx, n.Path, -1); err != nil {
@@ -266,23 +248,21 @@ func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 		})
 		path, err := test.create()
 		srv.SetFault(nil)
-		if err != nil || !looked {
-			t.Errorf("%s: %v (met: %v)", name, err, looked)
+		if err != nil || !met {
+			t.Errorf("%s: %v (met: %v)", name, err, met)
 			continue
 		}
 		if err := other.DeleteOnce(ctx, path, -1); err != nil {
-			t.Errorf("%s was not made again: %v", name, err)
+			t.Errorf("%s was not created again: %v", name, err)
 		}
 	}
 }
 
-// Everything is below the chroot, which is the root for the application.
+// All paths are below the chroot, which is the root for the application.
 func TestTheRootOfAChroot(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	all := open(t, to(srv))
-	if err := all.Ensure(ctx, "/app/below"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, all.Ensure(ctx, "/app/below"))
 	cfg := to(srv)
 	cfg.Chroot = "/app"
 	s := open(t, cfg)
@@ -290,10 +270,7 @@ func TestTheRootOfAChroot(t *testing.T) {
 	if err != nil || len(names) != 1 || names[0] != "below" {
 		t.Errorf("children of the root: %q, %v", names, err)
 	}
-	path, err := s.CreateProtected(ctx, "/", "x-", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(s.CreateProtected(ctx, "/", "x-", nil))(t)
 	if _, err := all.Stat(ctx, "/app"+path); err != nil {
 		t.Errorf("%s: %v", path, err)
 	}

@@ -53,9 +53,7 @@ func TestAServerThatLagsRefusesNothing(t *testing.T) {
 			server := &laggingServer{path: path}
 			other := must.Get(zookeeper.OpenWith(server.dial)(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}))(t)
 			defer other.Close(ctx)
-			if err := use(ctx, zktest.Open(t, srv), other); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, use(ctx, zktest.Open(t, srv), other))
 			if server.denied == 0 {
 				t.Error("the case was not met")
 			}

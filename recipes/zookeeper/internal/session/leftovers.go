@@ -12,21 +12,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// resumption is what a session that was resumed knows of the time before Resume.
+// resumption is the state of a resumed session from before Resume.
 type resumption struct {
 	mu    sync.Mutex
-	paths map[string]bool // of the znodes that were resumed; nil: the session was not
+	paths map[string]bool // of znodes that were resumed; nil if the session was not resumed
 	late  bool            // DropRest was called
-	until int64           // the last transaction of the time before Resume
+	until int64           // the last transaction before Resume
 
 	dropping sync.Mutex // held while DropRest runs
-	listed   bool       // rest is what the first DropRest has found
+	listed   bool       // rest holds what the first DropRest has listed
 	rest     []string
 	dropped  bool
 }
 
-// MarkResumed says that a znode of the time before Resume is resumed: DropRest leaves it. It
-// reports false if it was resumed before, or it is too late: two must not have it.
+// MarkResumed marks a znode from before Resume as resumed, so that DropRest does not delete it.
+// It returns false if the znode is already marked, or DropRest was called: no two callers may
+// get the same znode.
 func (s *Session) MarkResumed(path string) bool {
 	s.resumption.mu.Lock()
 	defer s.resumption.mu.Unlock()
@@ -37,7 +38,7 @@ func (s *Session) MarkResumed(path string) bool {
 	return true
 }
 
-// WasResumed reports whether MarkResumed was called for the path.
+// WasResumed reports whether MarkResumed has marked the path.
 func (s *Session) WasResumed(path string) bool {
 	s.resumption.mu.Lock()
 	defer s.resumption.mu.Unlock()
@@ -47,16 +48,15 @@ func (s *Session) WasResumed(path string) bool {
 // ResumeBare resumes a bare znode from before Resume.
 func (s *Session) ResumeBare(bare BareZnode) { s.bare.made(bare) }
 
-// DropRest deletes what the session had before Resume, and nobody has resumed: contenders
-// whose callers do not know of them, receipts, guards. What the session has created since
-// stays: a waiter that was resumed may have been granted meanwhile, with another znode.
-// DropRest returns when the rest is known to be gone. If it fails, it can be called again,
-// and deletes what the first call has found. Until then the session counts as one that
-// holds something.
+// DropRest deletes the session's znodes from before Resume that were not resumed: contenders
+// unknown to their callers, receipts, guards. It does not delete what the session has created
+// since, because a resumed waiter may have been granted with another znode. DropRest returns
+// when the rest is known to be deleted. If it fails it can be called again, and deletes what
+// the first call has listed. Until it succeeds, the session counts as holding something.
 //
-// spare tells of a path that its znode stays, because nobody has to take it up.
+// spare reports whether the znode at a path stays although it was not resumed.
 //
-// It needs ZooKeeper 3.6, which can list a session's ephemeral znodes.
+// DropRest needs ZooKeeper 3.6, which can list a session's ephemeral znodes.
 func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) error {
 	s.resumption.dropping.Lock()
 	defer s.resumption.dropping.Unlock()
@@ -78,7 +78,7 @@ func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) er
 	for _, path := range s.resumption.rest {
 		stat, err := s.Stat(ctx, path)
 		if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.Czxid > s.resumption.until {
-			continue // what was listed has gone, also where another has its name
+			continue // the listed znode is deleted, even if another one has its name
 		}
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ func (s *Session) ephemerals(ctx context.Context) ([]string, error) {
 	})
 	paths := make([]string, 0, len(full))
 	for _, path := range full {
-		if strings.HasPrefix(path, s.wire.Chroot+"/") { // the server takes /ab for one below /a
+		if strings.HasPrefix(path, s.wire.Chroot+"/") { // the server also matches /ab for the prefix /a
 			paths = append(paths, s.local(path))
 		}
 	}

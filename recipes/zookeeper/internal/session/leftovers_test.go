@@ -5,29 +5,26 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func none(string) bool { return false }
 
-// What goes by itself while the rest is deleted is no error. What the session has made
-// since, and what another client has under a name of before, stays. Once the rest is
-// gone, the session holds nothing for it, and a second call sends nothing.
+// A znode that is deleted while DropRest runs is no error. DropRest does not delete what the
+// session has created since, or another client's znode of an old name. When the rest is
+// deleted, the session no longer counts it as a hold, and a second call sends nothing.
 func TestTheRestOfAResumedSession(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	first, other := open(t, to(srv)), open(t, to(srv))
 	for _, path := range []string{"/rest/kept", "/rest/spared", "/rest/gone", "/rest/theirs", "/rest/again", "/rest/plain"} {
-		if _, err := first.CreateNamed(ctx, path, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(first.CreateNamed(ctx, path, nil))(t)
 	}
 	s := resume(t, to(srv), letGo(t, first))
-	if _, err := s.CreateNamed(ctx, "/rest/new", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.CreateNamed(ctx, "/rest/new", nil))(t)
 	if !s.MarkResumed("/rest/kept") || s.MarkResumed("/rest/kept") {
-		t.Error("a znode is taken up once")
+		t.Error("a znode is resumed twice")
 	}
 	var gone, theirs, again sync.Once
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -53,11 +50,9 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 		return zkserver.Fault{}
 	})
 	if holds := s.Holds(); holds != 1 {
-		t.Errorf("before the rest is gone the session counts %d holds", holds)
+		t.Errorf("before the rest is deleted the session counts %d holds", holds)
 	}
-	if err := s.DropRest(ctx, func(path string) bool { return path == "/rest/spared" }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.DropRest(ctx, func(path string) bool { return path == "/rest/spared" }))
 	for path, there := range map[string]bool{
 		"/rest/plain": false, "/rest/kept": true, "/rest/spared": true, "/rest/gone": false, "/rest/theirs": true, "/rest/again": false, "/rest/new": true,
 	} {
@@ -66,7 +61,7 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 		}
 	}
 	if s.MarkResumed("/rest/spared") {
-		t.Error("it is too late to take up more")
+		t.Error("a znode is resumed after DropRest")
 	}
 	before := s.Counters()
 	if err := s.DropRest(ctx, none); err != nil {
@@ -76,44 +71,38 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 		t.Errorf("the second call sent %d reads and %d writes", after.Reads-before.Reads, after.Writes-before.Writes)
 	}
 	if holds := s.Holds(); holds != 0 {
-		t.Errorf("when the rest is gone the session counts %d holds", holds)
+		t.Errorf("when the rest is deleted the session counts %d holds", holds)
 	}
 	if other.MarkResumed("/rest/theirs") {
-		t.Error("a session that was not resumed has nothing to take up")
+		t.Error("a session that was not resumed resumes a znode")
 	}
 	if err := other.DropRest(ctx, none); !errors.Is(err, recipes.ErrInvalid) {
 		t.Errorf("a session that was not resumed: %v", err)
 	}
 }
 
-// A call that fails leaves the rest to the next one, which finds nothing else to delete.
+// If a call fails, the next one deletes the rest, and nothing else.
 func TestTheRestIsLeftToTheNextCall(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	cfg := to(srv)
 	cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"}}
 	first, other := open(t, cfg), open(t, to(srv))
-	if _, err := first.CreateNamed(ctx, "/denied/znode", nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Ensure(ctx, "/open"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(first.CreateNamed(ctx, "/denied/znode", nil))(t)
+	must.Do(t, other.Ensure(ctx, "/open"))
 	s := resume(t, cfg, letGo(t, first))
 	for range 2 {
 		if err := s.DropRest(ctx, none); !errors.Is(err, recipes.ErrAccessDenied) {
-			t.Errorf("told %v", err)
+			t.Errorf("got %v", err)
 		}
 	}
 	if holds := s.Holds(); holds != 1 {
 		t.Errorf("the session counts %d holds", holds)
 	}
-	if _, err := s.CreateNamed(ctx, "/open/new", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.CreateNamed(ctx, "/open/new", nil))(t)
 	if err := s.DropRest(ctx, none); !errors.Is(err, recipes.ErrAccessDenied) {
-		t.Errorf("told %v", err)
+		t.Errorf("got %v", err)
 	}
 	if _, err := other.Stat(ctx, "/open/new"); err != nil {
-		t.Errorf("what the session has made since: %v", err)
+		t.Errorf("what the session has created since: %v", err)
 	}
 }

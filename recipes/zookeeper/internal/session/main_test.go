@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -16,6 +17,14 @@ import (
 )
 
 func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }
+
+// bare creates a bare znode below dir.
+func bare(t *testing.T, s *session.Session, dir string) session.BareZnode {
+	t.Helper()
+	znode, _, err := s.CreateBare(t.Context(), dir, "lock-", nil, false, s.EnsureLine)
+	must.Do(t, err)
+	return znode
+}
 
 func bounded(t *testing.T) context.Context {
 	t.Helper()
@@ -26,20 +35,14 @@ func bounded(t *testing.T) context.Context {
 
 func embedded(t *testing.T) *zkserver.Server {
 	t.Helper()
-	srv, err := zkserver.Listen(zkserver.Config{MinSessionTimeout: 100 * time.Millisecond, MaxSessionTimeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must.Get(zkserver.Listen(zkserver.Config{MinSessionTimeout: 100 * time.Millisecond, MaxSessionTimeout: time.Minute}))(t)
 	t.Cleanup(func() { srv.Close() })
 	return srv
 }
 
 func open(t *testing.T, cfg recipes.SessionConfig) *session.Session {
 	t.Helper()
-	s, err := session.Open(bounded(t), cfg, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(session.Open(bounded(t), cfg, nil))(t)
 	t.Cleanup(func() { closeNow(s) })
 	return s
 }
@@ -50,20 +53,22 @@ func onVirtualTime(t *testing.T, test func(t *testing.T, srv *zkserver.Server, s
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
 		dial := func(context.Context, string, string) (net.Conn, error) {
-			client, server := net.Pipe()
-			go srv.ServeConn(server)
-			return client, nil
+			return pipe(srv), nil
 		}
-		s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}, dial)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}, dial))(t)
 		defer closeNow(s)
 		test(t, srv, s)
 	})
 }
 
-// closeNow closes a session without insisting on the server's answer.
+// pipe returns a connection to srv that works in a bubble.
+func pipe(srv *zkserver.Server) net.Conn {
+	client, server := net.Pipe()
+	go srv.ServeConn(server)
+	return client
+}
+
+// closeNow closes a session, and waits at most a second for the server.
 func closeNow(s *session.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // clean-up: the server may not answer
 	defer cancel()
@@ -100,13 +105,8 @@ func awaitLost(t *testing.T, s *session.Session) error {
 func cutAndWait(t *testing.T, srv *zkserver.Server, s *session.Session) {
 	t.Helper()
 	ctx := bounded(t)
-	gone, err := s.Connected(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	gone := must.Get(s.Connected(ctx))(t)
 	srv.CloseConnection(s.ID())
 	<-gone
-	if _, err := s.Connected(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Connected(ctx))(t)
 }

@@ -99,17 +99,12 @@ func BenchmarkWaitingSessions(b *testing.B) {
 				return err
 			})
 		}
-		if err := opening.Wait(); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, opening.Wait())
 		b.ReportMetric(float64(resident(b)-before)/n/1024, "KiB/idle-session")
 		var waiting, all sync.WaitGroup
 		waiting.Add(n)
 		for _, s := range sessions {
-			l, err := s.Lock("/memory", recipes.LockConfig{Joined: func(recipes.Place) { waiting.Done() }})
-			if err != nil {
-				b.Fatal(err)
-			}
+			l := must.Get(s.Lock("/memory", recipes.LockConfig{Joined: func(recipes.Place) { waiting.Done() }}))(b)
 			all.Go(func() {
 				if hold, err := l.Acquire(ctx); err == nil {
 					<-hold.Done()

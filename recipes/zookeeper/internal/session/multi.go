@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// Txn is a ZooKeeper transaction under construction: all of its operations
-// happen, or none. Its zero value is empty.
+// Txn is a ZooKeeper transaction under construction. Either all of its operations happen, or
+// none. The zero value is an empty transaction.
 type Txn struct {
 	ops []txnOp
 }
@@ -21,18 +21,18 @@ type txnOp struct {
 	add  func(m *conn.Multi, s *Session, path string) // path is the server's
 }
 
-// Check adds a check that path exists with that version (-1: any).
+// Check adds a check that path exists and has the version (-1: any).
 func (t *Txn) Check(path string, version int32) {
 	t.add(path, nil, func(m *conn.Multi, _ *Session, full string) { m.Check(full, version) })
 }
 
-// Create adds the creation of a persistent, or ephemeral, znode.
+// Create adds the creation of a persistent or ephemeral znode.
 func (t *Txn) Create(path string, data []byte, ephemeral bool) {
 	t.create(path, data, conn.Persistent, ephemeral)
 }
 
-// CreateSequential adds the creation of a znode whose name ZooKeeper completes
-// with the next number of its parent.
+// CreateSequential adds the creation of a znode to whose name ZooKeeper appends the parent's
+// next number.
 func (t *Txn) CreateSequential(path string, data []byte, ephemeral bool) {
 	t.create(path, data, conn.Sequence, ephemeral)
 }
@@ -44,47 +44,46 @@ func (t *Txn) create(path string, data []byte, flags int32, ephemeral bool) {
 	t.add(path, data, func(m *conn.Multi, s *Session, full string) { m.Create(full, data, flags, s.acl) })
 }
 
-// Set adds a change of data, if the version matches.
+// Set adds a change of data, conditional on the version.
 func (t *Txn) Set(path string, data []byte, version int32) {
 	t.add(path, data, func(m *conn.Multi, _ *Session, full string) { m.Set(full, data, version) })
 }
 
-// Delete adds a deletion, if the version matches.
+// Delete adds a deletion, conditional on the version.
 func (t *Txn) Delete(path string, version int32) {
 	t.add(path, nil, func(m *conn.Multi, _ *Session, full string) { m.Delete(full, version) })
 }
 
-// Len is the number of operations.
+// Len returns the number of operations.
 func (t *Txn) Len() int { return len(t.ops) }
 
-// Append adds the operations of another transaction.
+// Append appends the operations of another transaction.
 func (t *Txn) Append(other Txn) { t.ops = append(t.ops, other.ops...) }
 
 func (t *Txn) add(path string, data []byte, add func(*conn.Multi, *Session, string)) {
 	t.ops = append(t.ops, txnOp{path, data, add})
 }
 
-// opSlack is room for the headers of one operation.
+// opSlack is the room for the headers of one operation.
 const opSlack = 64
 
-// TxnError says which operation of a transaction the server refused.
+// TxnError reports which operation of a transaction the server refused.
 type TxnError struct {
 	Index int
-	Err   error // the sentinel
+	Err   error // matches a sentinel
 }
 
 func (e *TxnError) Error() string { return fmt.Sprintf("operation %d: %v", e.Index, e.Err) }
 func (e *TxnError) Unwrap() error { return e.Err }
 
-// Commit sends the transaction, at most once. A refusal is a *TxnError. If the
-// connection is lost, or ctx ends, after it was sent, the error matches
-// ErrUnknownOutcome.
+// Commit sends the transaction at most once. A refusal is a *TxnError. If the connection ends
+// or ctx is done after it was sent, the error matches ErrUnknownOutcome.
 func (s *Session) Commit(ctx context.Context, t Txn) error {
 	_, err := s.commitOn(ctx, t, nil)
 	return err
 }
 
-// TxnFits reports, as an ErrTooLarge, that the transaction could not be sent.
+// TxnFits returns an ErrTooLarge if the transaction does not fit into a packet.
 func (s *Session) TxnFits(t Txn) error {
 	size := packetSlack
 	for _, op := range t.ops {
@@ -96,10 +95,11 @@ func (s *Session) TxnFits(t Txn) error {
 	return nil
 }
 
-// errMoved: the connection has ended to which a transaction was bound, and nothing was sent.
+// errMoved means that the connection to which a transaction was bound has ended, and nothing
+// was sent.
 var errMoved = errors.New("the connection has ended")
 
-// commitOn sends a transaction only on that connection, if it is not nil.
+// commitOn sends a transaction. If on is not nil, it sends it only on that connection.
 func (s *Session) commitOn(ctx context.Context, t Txn, on *conn.Conn) ([]conn.Result, error) {
 	if err := s.TxnFits(t); err != nil {
 		return nil, err

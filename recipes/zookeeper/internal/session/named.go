@@ -10,27 +10,27 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// CreateNamed creates an ephemeral znode of exactly this path and returns its
-// record. Missing parents are created, as by CreateProtected. If the name is taken
-// the error matches ErrNodeExists, also where it is this session that has it.
+// CreateNamed creates an ephemeral znode of exactly this path and returns its record. It
+// creates missing parents like CreateProtected. If the path exists, the error matches
+// ErrNodeExists, even if this session owns the znode.
 //
-// The name holds no GUID. So after a lost reply a node of that name is known for
-// this call's by its owner, this session, and by its creation after the call began.
-// The session's own earlier creations have smaller transaction ids than the last
-// one that it had seen then. Of its own calls for one path only one runs at a time.
+// The name contains no GUID. So after a lost reply, CreateNamed recognizes its znode by the
+// owner, this session, and by a czxid from after the call began. Earlier creations of this
+// session have smaller transaction ids than the last one seen when the call began. Only one
+// call per path runs at a time in a session.
 //
-// On an error nothing remains of it, on the terms of CreateProtected.
+// On error no znode remains, in the sense of CreateProtected.
 func (s *Session) CreateNamed(ctx context.Context, path string, data []byte) (Stat, error) {
 	return s.CreateNamedIn(ctx, path, data, s.Ensure)
 }
 
-// CreateNamedIn is CreateNamed, with parent to make path's parent where it is missing:
-// Ensure, or Provide.
+// CreateNamedIn is CreateNamed with the function that creates a missing parent: Ensure or
+// Provide.
 func (s *Session) CreateNamedIn(ctx context.Context, path string, data []byte, parent func(context.Context, string) error) (Stat, error) {
-	if err := s.fits(path, data); err != nil {
+	if err := s.fits(path, data, packetSlack); err != nil {
 		return Stat{}, err
 	}
-	// What is undone bears the name too, so the next call waits for that.
+	// A creation that is being undone also has the name, so the next call waits for it.
 	release, err := s.names.take(ctx, path)
 	if err != nil {
 		return Stat{}, s.Interrupted("create "+path, ctx)
@@ -44,7 +44,7 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 	begun := s.wire.LastZxid()
 	stat, err := creation(ctx, life, s, path, parent, func(r conn.Sender) (Stat, error) {
 		_, err := r.Create(s.full(path), data, conn.Ephemeral, s.acl)
-		return Stat{}, err // the reply does not tell the record
+		return Stat{}, err // the reply does not contain the record
 	}, func(connection int) (stat Stat, found bool, err error) {
 		if _, _, err := s.connectedAfter(life, connection); err != nil {
 			return Stat{}, false, err
@@ -75,10 +75,10 @@ func (s *Session) syncedStat(ctx context.Context, path string) (Stat, error) {
 	return s.Stat(ctx, path)
 }
 
-// names lets one call at a time create a node of a given path.
+// names serializes the creations of one path.
 type names struct {
 	mu   sync.Mutex
-	busy map[string]chan struct{} // closed when the path is free again
+	busy map[string]chan struct{} // closed when the path is free
 }
 
 func (n *names) take(ctx context.Context, path string) (release func(), err error) {

@@ -6,44 +6,43 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A name is known for one's own by its owner and its age. What another does to it before
-// the owner looks is told.
+// CreateNamed recognizes its own znode by owner and age, and returns what another client does
+// to it before the owner reads it.
 func TestWhatAnotherDoesToANameThatIsBeingMade(t *testing.T) {
 	for name, test := range map[string]struct {
-		mine         bool // the session has the name already
-		atCreate     bool // another makes it before the request arrives
+		mine         bool // the session already has the name
+		atCreate     bool // another client creates it before the request arrives
 		create       zkserver.Fault
-		gone, theirs bool // before the look it is deleted, and made again
+		gone, theirs bool // before the read, it is deleted, or created again
 		want         error
 	}{
-		"nothing":                              {},
-		"deleted":                              {gone: true, want: recipes.ErrRemoved},
-		"deleted and made again":               {gone: true, theirs: true, want: recipes.ErrRemoved},
-		"request lost":                         {create: zkserver.Fault{CloseBefore: true}},
-		"request lost, made by another":        {atCreate: true, create: zkserver.Fault{CloseBefore: true}, want: recipes.ErrNodeExists},
-		"request lost, made before":            {mine: true, create: zkserver.Fault{CloseBefore: true}, want: recipes.ErrNodeExists},
-		"reply lost":                           {create: zkserver.Fault{DropReply: true}},
-		"reply lost, deleted and made by them": {create: zkserver.Fault{DropReply: true}, gone: true, theirs: true, want: recipes.ErrNodeExists},
+		"nothing":                                 {},
+		"deleted":                                 {gone: true, want: recipes.ErrRemoved},
+		"deleted and created again":               {gone: true, theirs: true, want: recipes.ErrRemoved},
+		"request lost":                            {create: zkserver.Fault{CloseBefore: true}},
+		"request lost, created by another":        {atCreate: true, create: zkserver.Fault{CloseBefore: true}, want: recipes.ErrNodeExists},
+		"request lost, created before":            {mine: true, create: zkserver.Fault{CloseBefore: true}, want: recipes.ErrNodeExists},
+		"reply lost":                              {create: zkserver.Fault{DropReply: true}},
+		"reply lost, deleted, created by another": {create: zkserver.Fault{DropReply: true}, gone: true, theirs: true, want: recipes.ErrNodeExists},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv, ctx := embedded(t), bounded(t)
 			s, other := open(t, to(srv)), open(t, to(srv))
-			if test.mine { // by the last transaction that the session has seen
-				if _, err := s.CreateNamed(ctx, "/name", nil); err != nil {
-					t.Fatal(err)
-				}
+			if test.mine { // older than the last transaction that the session has seen
+				must.Get(s.CreateNamed(ctx, "/name", nil))(t)
 			}
 			byAnother := func() {
 				if _, err := other.CreateNamed(ctx, "/name", nil); err != nil {
 					t.Error(err)
 				}
 			}
-			var creations, looks atomic.Int64
+			var creations, reads atomic.Int64
 			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 				switch {
 				case r.SessionID != s.ID() || r.Path != "/name":
@@ -51,7 +50,7 @@ func TestWhatAnotherDoesToANameThatIsBeingMade(t *testing.T) {
 					if f = test.create; test.atCreate {
 						byAnother()
 					}
-				case r.Op == zkserver.OpExists && looks.Add(1) == 1:
+				case r.Op == zkserver.OpExists && reads.Add(1) == 1:
 					if test.gone {
 						if err := other.DeleteOnce(ctx, "/name", -1); err != nil {
 							t.Error(err)
@@ -65,27 +64,25 @@ func TestWhatAnotherDoesToANameThatIsBeingMade(t *testing.T) {
 			})
 			stat, err := s.CreateNamed(ctx, "/name", nil)
 			if !errors.Is(err, test.want) || err == nil && stat.EphemeralOwner != s.ID() {
-				t.Errorf("told %v, want %v; the owner is %#x, not %#x", err, test.want, stat.EphemeralOwner, s.ID())
+				t.Errorf("got %v, want %v; the owner is %#x, not %#x", err, test.want, stat.EphemeralOwner, s.ID())
 			}
 		})
 	}
 }
 
-// The caller goes while its znode is made. What was made is deleted, and then the name is
-// free for the next call.
+// The caller gives up while its znode is created. The znode is deleted, and then the next call
+// can create the name.
 func TestWhatIsMadeForACallerThatHasGoneIsDeleted(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	if err := s.Ensure(ctx, "/line"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Ensure(ctx, "/line"))
 	for name, test := range map[string]struct {
 		op     zkserver.Op
 		create func(context.Context) error
 	}{
 		"CreateNamed": {zkserver.OpCreate, func(ctx context.Context) error { _, err := s.CreateNamed(ctx, "/line/name", nil); return err }},
 		"CreateBare": {zkserver.OpCreate2, func(ctx context.Context) error {
-			_, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
+			_, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
 			return err
 		}},
 		"CreateProtected": {zkserver.OpCreate, func(ctx context.Context) error { _, err := s.CreateProtected(ctx, "/line", "x-", nil); return err }},
@@ -113,7 +110,7 @@ func TestWhatIsMadeForACallerThatHasGoneIsDeleted(t *testing.T) {
 		}
 		srv.SetFault(nil)
 	}
-	if err := s.Sync(ctx, "/"); err != nil { // behind the last deletion
+	if err := s.Sync(ctx, "/"); err != nil { // after the last deletion
 		t.Fatal(err)
 	}
 	if names, err := s.Children(ctx, "/line"); err != nil || len(names) != 0 {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// One call has a name at a time, and the next one gets it when that has ended.
-func TestANameIsTakenByOneCallAtATime(t *testing.T) {
+// One call at a time creates a name. The next one starts when it has ended.
+func TestOneCallAtATimeHasAName(t *testing.T) {
 	var n names
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,15 +11,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// once sends a write at most once. If the connection is lost, or ctx ends, after
-// it was sent, the error matches ErrUnknownOutcome.
+// once sends a write at most once. If the connection ends or ctx is done after it was sent, the
+// error matches ErrUnknownOutcome.
 func once[T any](ctx context.Context, s *Session, what, path string, f func(conn.Sender) (T, error)) (T, error) {
 	var zero T
 	connections := 0
 	for {
 		var err error
-		if connections, err = s.ready(ctx, what+" "+path, connections); err != nil {
+		if connections, _, err = s.connectedAfter(ctx, connections); err != nil {
 			return zero, err
+		}
+		if ctx.Err() != nil { // send no write whose outcome could not be learned
+			return zero, s.Interrupted(what+" "+path, ctx)
 		}
 		value, err := call(ctx, s, f)
 		switch {
@@ -29,23 +33,23 @@ func once[T any](ctx context.Context, s *Session, what, path string, f func(conn
 		case errors.Is(err, errMoved):
 			return zero, err
 		case conn.Lost(err), ctx.Err() != nil, s.Err() != nil:
-			return zero, s.unknown(ctx, what+" "+path, err)
+			return zero, fmt.Errorf("%s %s: %w: %w", what, path, recipes.ErrUnknownOutcome, cmp.Or(s.reason(ctx), err))
 		}
 		return zero, answer(what, path, err)
 	}
 }
 
-// Fits reports, as an ErrTooLarge, that a transaction with a receipt that gives the
-// znode this data could not be sent.
+// Fits returns an ErrTooLarge if a transaction with a receipt that sets this data does not fit
+// into a packet.
 func (s *Session) Fits(path string, data []byte) error {
-	const receipt = 4 * packetSlack // and the transaction around the two
-	return s.room(path, data, receipt)
+	const receipt = 4 * packetSlack // includes the transaction around both operations
+	return s.fits(path, data, receipt)
 }
 
-// SetOnce replaces the data of a znode if it has that version (-1: any), and
-// returns its new record. It is sent at most once, as Commit is.
+// SetOnce replaces the data of a znode that has the version (-1: any), and returns its new
+// record. Like Commit, it sends the request at most once.
 func (s *Session) SetOnce(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
-	if err := s.fits(path, data); err != nil {
+	if err := s.fits(path, data, packetSlack); err != nil {
 		return Stat{}, err
 	}
 	return once(ctx, s, "set", path, func(r conn.Sender) (Stat, error) {
@@ -53,8 +57,8 @@ func (s *Session) SetOnce(ctx context.Context, path string, data []byte, version
 	})
 }
 
-// DeleteOnce deletes a znode if it has that version (-1: any). It is sent at
-// most once, as Commit is.
+// DeleteOnce deletes a znode that has the version (-1: any). Like Commit, it sends the request
+// at most once.
 func (s *Session) DeleteOnce(ctx context.Context, path string, version int32) error {
 	_, err := once(ctx, s, "delete", path, func(r conn.Sender) (struct{}, error) {
 		return struct{}{}, r.Delete(s.full(path), version)
@@ -62,14 +66,13 @@ func (s *Session) DeleteOnce(ctx context.Context, path string, version int32) er
 	return err
 }
 
-// Create creates a persistent znode, and what is missing above it. After a lost
-// reply it looks. The creation is sent again only if it is known not to have
-// happened, because no child of the parent has come or gone since. Otherwise the
-// error matches ErrUnknownOutcome: either the node is there, and nobody can tell
-// who made it, or it may have been made and deleted again by another.
-// ErrNodeExists says that another made it.
+// Create creates a persistent znode and its missing parents. After a lost reply it sends the
+// creation again only if it is known not to have happened, because no child of the parent was
+// created or deleted since. Otherwise the error matches ErrUnknownOutcome: the znode exists and
+// may be another client's, or this call created it and another client has deleted it.
+// ErrNodeExists means that another client created it.
 func (s *Session) Create(ctx context.Context, path string, data []byte) error {
-	if err := s.fits(path, data); err != nil {
+	if err := s.fits(path, data, packetSlack); err != nil {
 		return err
 	}
 	parent := gopath.Dir(path)
@@ -89,7 +92,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte) error {
 		})
 		switch {
 		case errors.Is(err, recipes.ErrNoNode):
-			continue // the parent, an empty container, was reaped meanwhile
+			continue // the parent was an empty container, which the server has deleted
 		case !s.Unsettled(ctx, err):
 			return s.Because(ctx, err)
 		}

@@ -7,11 +7,12 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// at has one request of a kind go wrong, the first one.
+// at injects a fault at the first request of a kind.
 func at(srv *zkserver.Server, op zkserver.Op, fault func() zkserver.Fault) (met func() bool) {
 	var n atomic.Int64
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -25,12 +26,10 @@ func at(srv *zkserver.Server, op zkserver.Op, fault func() zkserver.Fault) (met 
 
 func faultOf(f zkserver.Fault) func() zkserver.Fault { return func() zkserver.Fault { return f } }
 
-func TestAWriteThatIsSentOnceSaysThatItsOutcomeIsUnknown(t *testing.T) {
+func TestAWriteThatIsSentOnceHasAnUnknownOutcome(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, to(srv)), t.Context()
-	if err := s.Create(ctx, "/a", []byte("0")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Create(ctx, "/a", []byte("0")))
 	for name, fault := range map[string]zkserver.Fault{"before": {CloseBefore: true}, "after": {DropReply: true}} {
 		met := at(srv, zkserver.OpSetData, faultOf(fault))
 		if _, err := s.SetOnce(ctx, "/a", []byte(name), -1); !errors.Is(err, recipes.ErrUnknownOutcome) || !met() {
@@ -67,7 +66,7 @@ func TestACreationIsSentAgainOnlyIfItHasNotHappened(t *testing.T) {
 	}
 	at(srv, zkserver.OpCreate, faultOf(zkserver.Fault{DropReply: true}))
 	if err := s.Create(ctx, "/p/after", nil); !errors.Is(err, recipes.ErrUnknownOutcome) {
-		t.Errorf("there, and nobody can tell by whom: %v", err)
+		t.Errorf("it exists, and the creator is unknown: %v", err)
 	}
 	srv.SetFault(nil)
 	if err := s.Create(ctx, "/p/after", nil); !errors.Is(err, recipes.ErrNodeExists) {
@@ -75,7 +74,7 @@ func TestACreationIsSentAgainOnlyIfItHasNotHappened(t *testing.T) {
 	}
 }
 
-func TestANameIsKnownForOnesOwnThoughTheReplyIsLost(t *testing.T) {
+func TestCreateNamedRecognizesItsZnodeAfterALostReply(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
 	for name, fault := range map[string]zkserver.Fault{"/n/before": {CloseBefore: true}, "/n/after": {DropReply: true}} {
@@ -86,24 +85,21 @@ func TestANameIsKnownForOnesOwnThoughTheReplyIsLost(t *testing.T) {
 		}
 	}
 	srv.SetFault(nil)
-	// A name that this session has already is not taken for the new call's, nor
-	// is another's.
-	theirs, err := other.CreateNamed(ctx, "/n/theirs", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	// CreateNamed does not take an older znode of this session for the new call's, nor another
+	// session's.
+	theirs := must.Get(other.CreateNamed(ctx, "/n/theirs", nil))(t)
 	for _, name := range []string{"/n/after", "/n/theirs"} {
 		at(srv, zkserver.OpCreate, faultOf(zkserver.Fault{CloseBefore: true}))
 		if _, err := s.CreateNamed(ctx, name, nil); !errors.Is(err, recipes.ErrNodeExists) {
-			t.Errorf("%s was given again: %v", name, err)
+			t.Errorf("%s was created again: %v", name, err)
 		}
 	}
-	// Nobody deletes what is not his.
+	// A session deletes only its own znodes.
 	stat := theirs
 	stat.Czxid--
 	stat.Version++
 	if err := <-s.DeleteOwned("/n/theirs", stat); !errors.Is(err, recipes.ErrNoNode) {
-		t.Errorf("another's node: %v", err)
+		t.Errorf("another session's znode: %v", err)
 	}
 	if err := <-other.DeleteOwned("/n/theirs", theirs); err != nil {
 		t.Error(err)
@@ -113,48 +109,34 @@ func TestANameIsKnownForOnesOwnThoughTheReplyIsLost(t *testing.T) {
 func TestTheWatchOnADeletionIsNotWokenByData(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, to(srv)), t.Context()
-	stat, err := s.CreateNamed(ctx, "/n", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stat := must.Get(s.CreateNamed(ctx, "/n", nil))(t)
 	seen, deleted, err := s.DeletionW(ctx, "/n")
 	if err != nil || seen.Czxid != stat.Czxid {
 		t.Fatalf("%+v, %v", seen, err)
 	}
-	stat, err = s.SetOnce(ctx, "/n", []byte("x"), -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Sync(ctx, "/n"); err != nil {
-		t.Fatal(err)
-	}
+	stat = must.Get(s.SetOnce(ctx, "/n", []byte("x"), -1))(t)
+	must.Do(t, s.Sync(ctx, "/n"))
 	select {
 	case <-deleted.Fired():
 		t.Error("woken by data")
 	default:
 	}
-	if err := <-s.DeleteOwned("/n", stat); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-s.DeleteOwned("/n", stat))
 	<-deleted.Fired()
 	if _, _, err := s.DeletionW(ctx, "/n"); !errors.Is(err, recipes.ErrNoNode) {
-		t.Errorf("a node that is gone: %v", err)
+		t.Errorf("a deleted znode: %v", err)
 	}
 }
 
-// Whatever another has between the creation and the search, the place is found and can be
-// handed over.
+// Whichever znodes another client creates before the search, the bare znode is found and can be
+// released by handoff.
 func TestALostPlaceIsFoundBehindTheLastNumber(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
-	if _, err := other.CreateNamed(ctx, "/n/lock-2147483647", nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Stat(ctx, "/n/lock-2147483647"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(other.CreateNamed(ctx, "/n/lock-2147483647", nil))(t)
+	must.Get(s.Stat(ctx, "/n/lock-2147483647"))(t)
 	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
-	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false, s.EnsureLine)
 	if err != nil || !lost() {
 		t.Fatalf("%+v, %v; a reply was lost: %v", place, err, lost())
 	}
@@ -162,29 +144,23 @@ func TestALostPlaceIsFoundBehindTheLastNumber(t *testing.T) {
 		t.Error(err)
 	}
 	if names, _, err := s.List(ctx, "/n"); err != nil || len(names) != 1 {
-		t.Errorf("%q, %v: one of them is nobody's", names, err)
+		t.Errorf("%q, %v: one of them has no owner", names, err)
 	}
 }
 
-// Where numbers have come to their end, an older place may have a later one.
+// If numbers are exhausted, an older bare znode may have a later number.
 func TestAPlaceIsFoundAmongNumbersThatHaveComeToTheirEnd(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
-	if _, err := other.CreateNamed(ctx, "/n/lock--2147483647", nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Stat(ctx, "/n/lock--2147483647"); err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.SetSequence("/n", math.MaxInt32); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(other.CreateNamed(ctx, "/n/lock--2147483647", nil))(t)
+	must.Get(s.Stat(ctx, "/n/lock--2147483647"))(t)
+	must.Do(t, srv.SetSequence("/n", math.MaxInt32))
 	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
-	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false, s.EnsureLine)
 	if err != nil || !lost() || place.Path != "/n/lock-2147483647" {
 		t.Fatalf("%+v, %v; a reply was lost: %v", place, err, lost())
 	}
 	if names, _, err := s.List(ctx, "/n"); err != nil || len(names) != 2 {
-		t.Errorf("%q, %v: one of them is nobody's", names, err)
+		t.Errorf("%q, %v: one of them has no owner", names, err)
 	}
 }

@@ -10,32 +10,30 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-func TestOpenSaysWhatTheLastAttemptMet(t *testing.T) {
+func TestOpenReturnsTheLastError(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
-	_, err := session.Open(ctx, recipes.SessionConfig{Servers: []string{"127.0.0.1:1"}}, nil) // nobody listens there
+	_, err := session.Open(ctx, recipes.SessionConfig{Servers: []string{"127.0.0.1:1"}}, nil) // no server listens here
 	if !errors.Is(err, recipes.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("got %v", err)
 	}
 	var refused *net.OpError
 	if !errors.As(err, &refused) {
-		t.Logf("the cause is told in words: %v", err)
+		t.Logf("the error has no cause: %v", err)
 	}
 }
 
-// go-zookeeper gives a handshake ten times the receive timeout, and its body
-// for ever: one frozen server held the client for a minute.
+// go-zookeeper gives the first bytes of a handshake ten times the receive timeout, and its body
+// no limit: one frozen server held the client for a minute.
 func TestASilentServerDoesNotHoldTheHandshake(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close() // accepts in the kernel, never answers
+	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer silent.Close() // the kernel accepts, and nothing answers
 	srv := embedded(t)
 	for range 8 { // the order of servers is random
 		s, err := session.Open(bounded(t), recipes.SessionConfig{
@@ -46,13 +44,11 @@ func TestASilentServerDoesNotHoldTheHandshake(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Close(bounded(t)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close(bounded(t)))
 	}
 }
 
-// Whoever stops waiting for Open does not wait for a server that is not reached.
+// When Open's context ends, an attempt to reach a server ends too.
 func TestAnAttemptToReachAServerEndsWithOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -70,11 +66,8 @@ func TestAnAttemptToReachAServerEndsWithOpen(t *testing.T) {
 	})
 }
 
-func TestAStrangerIsNotTakenForAServer(t *testing.T) {
-	stranger, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestAStrangerIsNotAServer(t *testing.T) {
+	stranger := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer stranger.Close()
 	go func() {
 		for {
@@ -88,29 +81,28 @@ func TestAStrangerIsNotTakenForAServer(t *testing.T) {
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
-	_, err = session.Open(ctx, recipes.SessionConfig{Servers: []string{stranger.Addr().String()}}, nil)
+	_, err := session.Open(ctx, recipes.SessionConfig{Servers: []string{stranger.Addr().String()}}, nil)
 	if !errors.Is(err, recipes.ErrUnavailable) {
 		t.Fatalf("got %v", err)
 	}
 	t.Log(err)
 }
 
-var errNobody = errors.New("nobody listens there")
+var errNoListener = errors.New("no server listens here")
 
-// met is what an attempt to reach a server may meet, and what is told of it.
+// met lists how an attempt to reach a server may fail, and the error that Open returns for it.
 var met = []struct {
 	what  string
 	serve func(server net.Conn) // nil: there is no connection
-	told  string
+	text  string
 }{
-	{"refused", nil, errNobody.Error()},
+	{"refused", nil, errNoListener.Error()},
 	{"hung up on", func(server net.Conn) { readFrame(server) }, "the server closed the connection"},
 	{"cut off", func(server net.Conn) { readFrame(server); server.Write([]byte{0, 0, 0, 37, 0}) }, "unexpected EOF"},
 	{"a stranger", func(server net.Conn) { readFrame(server); io.WriteString(server, "HTTP/1.1 400 Bad Request\r\n\r\n") }, "not a ZooKeeper server"},
 }
 
-// attempts is a way to reach servers that meets one thing after the other, and then stands
-// still, or has a server.
+// attempts dials with one failure after another, and then hangs or reaches a server.
 type attempts struct {
 	meets []func(net.Conn)
 	srv   *zkserver.Server
@@ -128,15 +120,15 @@ func (a *attempts) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	case a.meets[n] == nil:
-		return nil, errNobody
+		return nil, errNoListener
 	default:
 		go func() { a.meets[n](server); server.Close() }()
 	}
 	return client, nil
 }
 
-// Open tells what the last attempt that has ended has met, whatever came before it.
-func TestOpenTellsWhatEachAttemptHasMet(t *testing.T) {
+// Open returns the error of the last attempt that has ended, whatever failed earlier.
+func TestOpenReturnsTheErrorOfEachAttempt(t *testing.T) {
 	var all attempts
 	for n := range 2 * len(met) { // each after each of its neighbours
 		m := met[n*(n/len(met)*2+1)%len(met)]
@@ -150,11 +142,11 @@ func TestOpenTellsWhatEachAttemptHasMet(t *testing.T) {
 				t.Fatalf("attempt %d, %s: %v", n, m.what, err)
 			}
 			for _, other := range met {
-				if strings.Contains(err.Error(), other.told) != (other.what == m.what) {
+				if strings.Contains(err.Error(), other.text) != (other.what == m.what) {
 					t.Errorf("attempt %d was %s: %v", n, m.what, err)
 				}
 			}
-			if so.made != n+2 { // the last one stands still
+			if so.made != n+2 { // the last one hangs
 				t.Errorf("%d attempts were made; want %d", so.made, n+2)
 			}
 			time.Sleep(time.Minute) // for go-zookeeper, whose Close waits for a second
@@ -162,8 +154,8 @@ func TestOpenTellsWhatEachAttemptHasMet(t *testing.T) {
 	}
 }
 
-// Before the first attempt has ended there is nothing to tell but the servers.
-func TestOpenTellsOfAnAttemptThatHasNotEnded(t *testing.T) {
+// Before the first attempt has ended, the error names the servers.
+func TestOpenReportsAnAttemptThatHasNotEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -175,8 +167,8 @@ func TestOpenTellsOfAnAttemptThatHasNotEnded(t *testing.T) {
 	})
 }
 
-// Whatever was met before, the session is opened at the server that serves.
-func TestOpenGoesOnUntilAServerServes(t *testing.T) {
+// Whatever has failed, Open succeeds at a server that serves.
+func TestOpenContinuesUntilAServerServes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
@@ -184,10 +176,7 @@ func TestOpenGoesOnUntilAServerServes(t *testing.T) {
 		for _, m := range met {
 			a.meets = append(a.meets, m.serve)
 		}
-		s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}}, a.dial)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}}, a.dial))(t)
 		defer closeNow(s)
 		if n := s.Counters().Reconnects; a.made != len(met)+1 || n != 0 {
 			t.Errorf("%d attempts and %d reconnects; want %d and none", a.made, n, len(met)+1)
@@ -195,20 +184,20 @@ func TestOpenGoesOnUntilAServerServes(t *testing.T) {
 	})
 }
 
-// A server that answers the first request of all with no session has none to give. The
-// session is over then, and nothing is tried again in its name.
+// If a server answers the first request without a session, the session has ended, and nothing
+// is tried again.
 func TestAServerThatGivesNoSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none := func(server net.Conn) {
 			readFrame(server)
-			server.Write(append([]byte{0, 0, 0, 37}, make([]byte, 37)...)) // as of a session that has expired
+			server.Write(append([]byte{0, 0, 0, 37}, make([]byte, 37)...)) // the answer for an expired session
 			io.Copy(io.Discard, server)
 		}
 		a := attempts{meets: []func(net.Conn){none}}
 		begun := time.Now()
 		_, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}}, a.dial)
 		if !errors.Is(err, recipes.ErrExpired) || !errors.Is(err, recipes.ErrSessionLost) || errors.Is(err, recipes.ErrUnavailable) {
-			t.Errorf("told %v", err)
+			t.Errorf("got %v", err)
 		}
 		if took := time.Since(begun); a.made != 1 || took > 2*time.Second {
 			t.Errorf("%d attempts were made, and it took %v", a.made, took)

@@ -50,9 +50,7 @@ func replacements() []replacement {
 		})},
 		{"a name is unregistered", func(t *testing.T, ctx context.Context, mine, theirs recipes.Client) (func() error, func() error) {
 			n, other := must.Get(mine.Names("/c"))(t), must.Get(theirs.Names("/c"))(t)
-			if err := errors.Join(n.RegisterPersistent(ctx, "key", nil), other.RegisterPersistent(ctx, "receipt", nil)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(n.RegisterPersistent(ctx, "key", nil), other.RegisterPersistent(ctx, "receipt", nil)))
 			token := must.Get(n.Lookup(ctx, "key"))(t).Token
 			return func() error { return n.Unregister(ctx, "key", token) }, func() error {
 				err := other.Unregister(ctx, "key", 0)
@@ -92,9 +90,7 @@ func TestAfterAnOutageNoChangeIsMadeToASuccessor(t *testing.T) {
 						return fault.fault
 					case lost.Load(): // the first request after the outage
 						done.Store(true)
-						if err := replace(); err != nil {
-							t.Error(err)
-						}
+						must.Report(t, replace())
 					}
 					return zkserver.Fault{}
 				})
@@ -160,10 +156,10 @@ func TestAfterAnOutageNothingIsAddedToASuccessor(t *testing.T) {
 	}
 }
 
-// go-zookeeper arms the watches that it has anew after a reconnect. That can come after
-// whoever waited has looked again. What has changed since the old connection is no news
-// then: here it is another's znode of a name that has come back. So it has none.
-func TestNothingIsToldOfTheTimeBeforeAReconnect(t *testing.T) {
+// go-zookeeper sets the watches that it has again after a reconnect. A waiter may have read
+// again before that. An event since the old connection is stale then: here it is about
+// another's znode of a name that has come back. So go-zookeeper has no watches to set.
+func TestNoEventIsOlderThanAReconnect(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		elect := func(session recipes.Client, joined func(recipes.Place)) recipes.Election {
 			return must.Get(session.Election(s.Path, recipes.ElectionConfig{Joined: joined}))(s.T)
@@ -200,14 +196,10 @@ func TestNothingIsToldOfTheTimeBeforeAReconnect(t *testing.T) {
 		default:
 		}
 		if n := network.rearmed(); n != 0 {
-			s.Errorf("go-zookeeper has armed watches anew, %d times", n)
+			s.Errorf("go-zookeeper has set watches again, %d times", n)
 		}
-		if err := leader.Resign(s.Ctx); err != nil {
-			s.Fatal(err)
-		}
-		if err := <-won; err != nil {
-			s.Error(err)
-		}
+		must.Do(s, leader.Resign(s.Ctx))
+		must.Report(s, <-won)
 	})
 }
 

@@ -11,39 +11,23 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// ready waits for a connection later than the n-th, and returns its number. Nothing is
-// sent, the outcome of which could not be known, when ctx has ended.
-func (s *Session) ready(ctx context.Context, what string, n int) (connection int, err error) {
-	if connection, _, err = s.connectedAfter(ctx, n); err == nil && ctx.Err() != nil {
-		err = s.Interrupted(what, ctx)
-	}
-	return connection, err
-}
-
-// unknown is the error of a write that was sent and has not been answered: because
-// of what has ended, or else err.
-func (s *Session) unknown(ctx context.Context, what string, err error) error {
-	return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, cmp.Or(s.reason(ctx), err))
-}
-
-// reason is what keeps a call from going on. ctx may be the session's own, and is
-// asked first: whoever finds that one ended finds the loss.
+// reason returns why a call cannot continue, or nil. It reads ctx first, because ctx may be the
+// session's: then Err is already set.
 func (s *Session) reason(ctx context.Context) error {
 	err := ctx.Err()
 	return cmp.Or(s.Err(), err)
 }
 
-// Unsettled reports whether err leaves the outcome of a write unknown, while the
-// session lives and ctx has not ended: the outcome can be found out, or the write
-// sent again. Where it reports false, Because says what to tell the caller.
+// Unsettled reports whether err leaves the outcome of a write unknown while the session lives
+// and ctx is not done. Then the caller can find out the outcome, or send the write again. If
+// Unsettled returns false, Because completes the error.
 func (s *Session) Unsettled(ctx context.Context, err error) bool {
 	return errors.Is(err, recipes.ErrUnknownOutcome) && s.reason(ctx) == nil
 }
 
-// Because adds to an error that leaves an outcome unknown why nobody finds out:
-// the session was lost, or ctx has ended. The error of the request alone may name
-// neither, for the connection is lost first, and either comes a moment later. Any
-// other error is returned as it is.
+// Because adds to an unknown outcome the reason why it cannot be found out: the session was
+// lost, or ctx is done. The error of the request alone may contain neither, because the
+// connection ends a moment earlier. Because returns any other error unchanged.
 func (s *Session) Because(ctx context.Context, err error) error {
 	reason := s.reason(ctx)
 	if reason == nil || errors.Is(err, reason) || !errors.Is(err, recipes.ErrUnknownOutcome) {
@@ -52,7 +36,7 @@ func (s *Session) Because(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, reason)
 }
 
-// answer says of the server's answer what it is to. One that is malformed, and no error, is
+// answer adds the operation and its path to a server's error. A malformed answer becomes
 // ErrInternal.
 func answer(what, path string, err error) error {
 	var code conn.Code
@@ -62,7 +46,7 @@ func answer(what, path string, err error) error {
 	return fmt.Errorf("%s %s: %w", what, path, err)
 }
 
-// unavailable says that ctx ended while no server could be reached.
+// unavailable is the error when ctx ended while no server could be reached.
 func (s *Session) unavailable(what string, ctx context.Context) error {
 	if last := s.wire.LastError(); last != nil {
 		return fmt.Errorf("%s: %w (last attempt: %v): %w", what, recipes.ErrUnavailable, last, ctx.Err())
@@ -70,8 +54,8 @@ func (s *Session) unavailable(what string, ctx context.Context) error {
 	return fmt.Errorf("%s: %w (no attempt has ended yet, of %s): %w", what, recipes.ErrUnavailable, strings.Join(s.wire.Servers, ","), ctx.Err())
 }
 
-// Interrupted is the error of something that ctx has ended: plainly that, if the
-// connection is up, or else one that matches ErrUnavailable too.
+// Interrupted returns the error of a call that ctx has ended. If there is no connection, it
+// also matches ErrUnavailable.
 func (s *Session) Interrupted(what string, ctx context.Context) error {
 	if err := s.Err(); err != nil {
 		return err

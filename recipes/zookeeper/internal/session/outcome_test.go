@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// unconnected is a session that has reached no server.
+// unconnected returns a session that has reached no server.
 func unconnected(t *testing.T) *Session {
 	t.Helper()
 	s, err := prepare(recipes.SessionConfig{Servers: []string{"server"}}, nil, time.Now())
@@ -21,7 +21,8 @@ func unconnected(t *testing.T) *Session {
 	return s
 }
 
-// Whoever may still find out what became of a write goes on. Others are told why not, once.
+// Unsettled is true while the outcome of a write can still be found out. Otherwise Because adds
+// the reason, once.
 func TestWhyAnOutcomeStaysUnknown(t *testing.T) {
 	alive := unconnected(t)
 	over := unconnected(t)
@@ -30,17 +31,17 @@ func TestWhyAnOutcomeStaysUnknown(t *testing.T) {
 	cancel()
 	unknown := fmt.Errorf("set /x: %w", recipes.ErrUnknownOutcome)
 	known := fmt.Errorf("set /x: %w", recipes.ErrNoNode)
-	told := fmt.Errorf("%w: %w", unknown, context.Canceled)
+	complete := fmt.Errorf("%w: %w", unknown, context.Canceled)
 	for name, test := range map[string]struct {
 		s         *Session
 		ctx       context.Context
 		err       error
 		unsettled bool
-		added     error // nil: the error stays as it is
+		added     error // nil: Because returns the error unchanged
 	}{
 		"unknown":            {alive, t.Context(), unknown, true, nil},
 		"unknown, ctx ended": {alive, ended, unknown, false, context.Canceled},
-		"unknown, ctx ended, and the error says so":  {alive, ended, told, false, nil},
+		"unknown, ctx ended, and the error says so":  {alive, ended, complete, false, nil},
 		"unknown, the session is over":               {over, t.Context(), unknown, false, recipes.ErrClosed},
 		"unknown, the session is over and ctx ended": {over, ended, unknown, false, recipes.ErrClosed},
 		"known":                      {alive, t.Context(), known, false, nil},
@@ -50,30 +51,30 @@ func TestWhyAnOutcomeStaysUnknown(t *testing.T) {
 		"no error, ctx ended":        {alive, ended, nil, false, nil},
 	} {
 		if got := test.s.Unsettled(test.ctx, test.err); got != test.unsettled {
-			t.Errorf("%s: it can be found out: %v", name, got)
+			t.Errorf("%s: Unsettled is %v", name, got)
 		}
 		got := test.s.Because(test.ctx, test.err)
 		if test.added == nil && got != test.err {
-			t.Errorf("%s: told %v", name, got)
+			t.Errorf("%s: got %v", name, got)
 		}
 		if test.added != nil && (!errors.Is(got, recipes.ErrUnknownOutcome) || !errors.Is(got, test.added)) {
-			t.Errorf("%s: told %v; want also %v", name, got, test.added)
+			t.Errorf("%s: got %v; want also %v", name, got, test.added)
 		}
 	}
 }
 
-// Without a connection nothing is sent, also to one that needs the identity. A session that
-// is over connects to nobody. Neither leaves it locked.
-func TestASessionThatHasReachedNobody(t *testing.T) {
+// Without a connection nothing is sent, even by a Sender with the identity. A session that has
+// ended does not connect. Neither leaves the session locked.
+func TestASessionThatHasReachedNoServer(t *testing.T) {
 	s := unconnected(t)
 	if _, err := s.wire.Sender().Identified().Send(conn.Sync("/")); !errors.Is(err, conn.ErrNotSent) {
-		t.Errorf("told %v", err)
+		t.Errorf("got %v", err)
 	}
 	_ = s.Close(t.Context())
 	if err := s.connect(t.Context()); !errors.Is(err, recipes.ErrClosed) {
-		t.Errorf("connecting, told %v", err)
+		t.Errorf("connecting: %v", err)
 	}
 	if s.wire.Begun() || !s.mu.TryLock() {
-		t.Error("it has connected, or stays locked")
+		t.Error("it has connected, or is still locked")
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// Ensure creates path and what is missing above it, as containers where the server
-// can. Calling it twice is harmless.
+// Ensure creates path and its missing parents, as containers if the server supports them.
+// Calling it twice is harmless.
 func (s *Session) Ensure(ctx context.Context, path string) error {
 	if err := s.ensureWith(ctx, s.full(path), s.acl); err != nil {
 		return fmt.Errorf("create the parents of %s: %w", path, err)
@@ -20,15 +20,14 @@ func (s *Session) Ensure(ctx context.Context, path string) error {
 	return nil
 }
 
-// Provide creates path, where it is missing, as a persistent node without data: for
-// what is to stay though nothing lies below it. What is missing above it is
-// created as by Ensure. Calling it twice is harmless, so that no error leaves an
-// outcome unknown.
+// Provide creates path, if it is missing, as a persistent znode without data, which remains
+// when it has no children. It creates missing parents like Ensure. Calling it twice is
+// harmless, so no error leaves the outcome unknown.
 func (s *Session) Provide(ctx context.Context, path string) error {
 	return s.ProvideIn(ctx, path, s.Ensure)
 }
 
-// ProvideIn is Provide where parent makes what is missing above.
+// ProvideIn is Provide with the function that creates the missing parents.
 func (s *Session) ProvideIn(ctx context.Context, path string, parent func(context.Context, string) error) error {
 	var t Txn
 	t.Create(path, nil, false)
@@ -50,8 +49,8 @@ func (s *Session) ProvideIn(ctx context.Context, path string, parent func(contex
 	}
 }
 
-// EnsureLine is Ensure for a path at which contenders have places. The path gets the ACL
-// of the bare znodes, so that a server has that ACL in use for as long as there is a line.
+// EnsureLine is Ensure for the path of a wait queue. The path gets the ACL of the bare znodes,
+// so the server keeps that ACL in its cache as long as the wait queue exists.
 func (s *Session) EnsureLine(ctx context.Context, path string) error {
 	if err := s.ensureWith(ctx, s.full(path), s.identity.acl(s.acl)); err != nil {
 		return fmt.Errorf("create the parents of %s: %w", path, err)
@@ -59,8 +58,8 @@ func (s *Session) EnsureLine(ctx context.Context, path string) error {
 	return nil
 }
 
-// ensureWith creates the last node with that ACL, and what is missing above it with that
-// of new znodes.
+// ensureWith creates the last znode with the given ACL, and missing parents with the session's
+// ACL.
 func (s *Session) ensureWith(ctx context.Context, full string, acl []jute.ACL) error {
 	for {
 		_, err := readWith(ctx, s, "create", full, func(r conn.Sender) (struct{}, error) {
@@ -72,8 +71,8 @@ func (s *Session) ensureWith(ctx context.Context, full string, acl []jute.ACL) e
 		if !errors.Is(err, recipes.ErrNoNode) || full == "/" {
 			return err
 		}
-		// Its parent is missing, or was, as an empty container, removed
-		// between the two calls.
+		// The parent is missing, or it was an empty container that the server deleted between
+		// the two calls.
 		if err := s.ensureWith(ctx, gopath.Dir(full), s.acl); err != nil {
 			return err
 		}

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The server answers the creation of a container with the result of create2, though it
-// was asked for create. Whoever takes that for a refusal asks for a plain znode too.
+// A server answers create of a container with the result of create2. A client that took that
+// for a refusal would also create a plain znode.
 func TestAContainerIsAskedForOnce(t *testing.T) {
 	check := func(t *testing.T, addr string) {
 		ctx := bounded(t)
@@ -19,12 +20,8 @@ func TestAContainerIsAskedForOnce(t *testing.T) {
 		top := fmt.Sprintf("/asked-once-%x", s.ID())
 		ensure := func(path string) recipes.Stats {
 			t.Helper()
-			if err := s.Ensure(ctx, path); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.Stat(ctx, path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Ensure(ctx, path))
+			must.Get(s.Stat(ctx, path))(t)
 			return s.Counters()
 		}
 		for _, step := range []struct {
@@ -48,24 +45,22 @@ func TestAContainerIsAskedForOnce(t *testing.T) {
 	t.Run("real", func(t *testing.T) { check(t, ensembletest.Shared(t).Addrs()[0]) })
 }
 
-// A server refuses some parents for reasons of their own, and says so with the same code
-// as one that knows no containers. It is asked for containers all the same.
+// A server refuses some parents with the same code as a server that has no containers. The
+// session keeps creating containers nevertheless.
 func TestABadParentLeavesTheContainers(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
 	if err := s.Ensure(ctx, "/a\x01"); !errors.Is(err, recipes.ErrInvalid) { // recipes refuse such a path
-		t.Fatalf("a parent that no server makes: %v", err)
+		t.Fatalf("a parent that no server creates: %v", err)
 	}
-	if err := s.Ensure(ctx, "/a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Ensure(ctx, "/a"))
 	if sent := s.Counters().ByKind; sent["multi"] != 2 || sent["create"] != 1 {
 		t.Errorf("%d containers and %d plain znodes were asked for; want 2 and 1, the bad one", sent["multi"], sent["create"])
 	}
 }
 
-// Any other refusal is the answer. Whoever may not make a container may not make a plain
-// znode either, and a server that throttles has not said that it knows no containers.
+// Any other refusal is the result. A session that may not create a container may not create a
+// plain znode either, and a server that throttles may support containers.
 func TestARefusedContainerIsNotReplaced(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
@@ -78,21 +73,16 @@ func TestARefusedContainerIsNotReplaced(t *testing.T) {
 	}
 }
 
-// A server without containers refuses one before it looks whether there is such a znode.
-// That a plain znode meets one is as good as if it was made.
+// A server without containers refuses one before it checks whether the znode exists. An
+// existing znode counts as success for the plain creation.
 func TestAServerWithoutContainersIsAskedOnce(t *testing.T) {
-	srv, err := zkserver.Listen(zkserver.Config{Before35: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must.Get(zkserver.Listen(zkserver.Config{Before35: true}))(t)
 	t.Cleanup(func() { srv.Close() })
 	ctx := bounded(t)
-	for _, who := range []string{"who makes it", "who finds it"} {
+	for _, who := range []string{"the creator", "a session that finds it"} {
 		s := open(t, to(srv))
 		for range 3 {
-			if err := s.Ensure(ctx, "/a"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Ensure(ctx, "/a"))
 		}
 		if sent := s.Counters().ByKind; sent["multi"] != 1 || sent["create"] != 3 {
 			t.Errorf("%s asks for %d containers and %d plain znodes; want 1 and 3", who, sent["multi"], sent["create"])

@@ -6,27 +6,27 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// Predecessor reads the znode at path and watches it, and watches for the deletion
-// of the caller's own znode, in one exchange. The watch on the znode is set first. A
-// server gives a session its events in the order of the changes. So a deletion of the
-// znode is told before whatever the predecessor's watch reports of the time after it.
+// Predecessor reads and watches the znode at path, and watches for the deletion of the caller's
+// znode, in one exchange. The watch on the caller's znode is set first. A server sends events
+// in the order of the changes. So the session is notified of a deletion of the caller's znode
+// before it is notified of any later change of the predecessor.
 //
-// The znode is watched by setWatches, which costs no read: it compares the
-// record that the client knows with what there is.
+// The caller's znode is watched with setWatches. That costs no read: the server compares its
+// record with the zxid in the request.
 //
-// ErrNoNode says that the predecessor is not there; the znode is watched.
+// ErrNoNode means that the predecessor does not exist. The caller's znode is then watched.
 func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) (node Node, predecessor, own *Watch, err error) {
 	ownKey := watchKey{path: s.full(bare.Path), children: true}
 	key := watchKey{path: s.full(path)}
 	node, err = readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
 		var requests []conn.Request
-		w, armOwn, connection := s.watches.join(ownKey)
+		w, armOwn, connection := s.watches.join(ownKey, 0)
 		own = w
 		if armOwn {
 			requests = append(requests, s.deletionWatch(bare))
 		}
 		var arm bool
-		predecessor, arm, _ = s.watches.join(key)
+		predecessor, arm, _ = s.watches.join(key, 0)
 		replies, err := s.wire.Sender().Identified().Exchange(life, append(requests, conn.Get(key.path, arm))...)
 		var node Node
 		if armOwn {
@@ -49,12 +49,12 @@ func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) 
 	return node, predecessor, own, err
 }
 
-// BareW watches for the deletion of a bare znode. The watch has fired already, or is
-// about to, if the znode is gone, also where another has its name.
+// BareW watches for the deletion of a bare znode. If the znode is already deleted, the watch
+// fires at once, even if another znode has its name.
 func (s *Session) BareW(ctx context.Context, bare BareZnode) (*Watch, error) {
 	key := watchKey{path: s.full(bare.Path), children: true}
 	return readAgain(ctx, s, "watch", bare.Path, func(life context.Context) (*Watch, error) {
-		w, arm, connection := s.watches.join(key)
+		w, arm, connection := s.watches.join(key, 0)
 		if !arm {
 			s.bare.watched(bare, key, w)
 			return w, nil
@@ -71,10 +71,10 @@ func (s *Session) BareW(ctx context.Context, bare BareZnode) (*Watch, error) {
 	})
 }
 
-// deletionWatch sets a watch for the deletion of a bare znode: on its children, which
-// never come, so that no other event can fire it. If the znode is gone, or another
-// of its name is there, the server says so at once. It is for an identified
-// connection: a server keeps events from whoever may not read the znode.
+// deletionWatch builds the request that watches for the deletion of a bare znode. It watches
+// the children: an ephemeral znode has none, so no other event fires the watch. If the znode is
+// deleted, or another one has its name, the event comes at once. The connection must have the
+// identity, because a server sends no events to a session that may not read the znode.
 func (s *Session) deletionWatch(bare BareZnode) conn.Request {
 	return conn.WatchChildren(s.full(bare.Path), bare.Stat.Czxid)
 }

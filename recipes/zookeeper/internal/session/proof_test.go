@@ -6,17 +6,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// What a grant costs by what the session has done before: package lease, "The rule for grants".
-func TestAHoldAsksTheLeaderUntilItIsProved(t *testing.T) {
+// The syncs that a grant needs, by what the session has done before: package lease, "The rule
+// for grants".
+func TestAHoldSyncsUntilItIsProved(t *testing.T) {
 	const soon = time.Second
 	write := func(t *testing.T, s *session.Session) {
-		if _, err := s.CreateProtected(t.Context(), "/", "x-", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.CreateProtected(t.Context(), "/", "x-", nil))(t)
 	}
 	idle := func(t *testing.T, s *session.Session) { time.Sleep(3*s.Timeout() + soon) }
 	for _, tt := range []struct {
@@ -57,8 +57,8 @@ func TestAHoldAsksTheLeaderUntilItIsProved(t *testing.T) {
 	}
 }
 
-// A session whose proof is young asks nothing ahead.
-func TestAContenderAsksAheadOnlyIfTheProofIsOld(t *testing.T) {
+// PrepareProof sends nothing if the proof is recent.
+func TestAContenderPreparesAProofOnlyIfItIsOld(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		for _, tt := range []struct {
 			age  time.Duration // in hundredths of the timeout
@@ -75,7 +75,7 @@ func TestAContenderAsksAheadOnlyIfTheProofIsOld(t *testing.T) {
 	})
 }
 
-// While the leader does not answer, nothing is held. The caller may give up.
+// While the leader does not answer, no hold begins. The caller may give up.
 func TestAHoldThatIsNotProvedIsNotBegun(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		time.Sleep(3 * s.Timeout())

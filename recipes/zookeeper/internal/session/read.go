@@ -12,8 +12,8 @@ type Stat = conn.Stat
 // Node is a znode's data and record.
 type Node = conn.Node
 
-// call runs f until ctx ends or the session is lost; then f goes on by itself, for what
-// it has sent may yet be answered, and its result is dropped.
+// call runs f until ctx is done or the session is lost. Then f continues in its goroutine,
+// because its request may still be answered, and its result is dropped.
 func call[T any](ctx context.Context, s *Session, f func(conn.Sender) (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -41,12 +41,12 @@ func call[T any](ctx context.Context, s *Session, f func(conn.Sender) (T, error)
 	}
 }
 
-// readWith sends something that may be sent again, until it is answered.
+// readWith sends a request that may be repeated, until it is answered.
 func readWith[T any](ctx context.Context, s *Session, what, path string, f func(conn.Sender) (T, error)) (T, error) {
 	return readAgain(ctx, s, what, path, func(ctx context.Context) (T, error) { return call(ctx, s, f) })
 }
 
-// readAgain is readWith for whatever way f sends it.
+// readAgain is readWith for requests that f sends itself.
 func readAgain[T any](ctx context.Context, s *Session, what, path string, f func(context.Context) (T, error)) (T, error) {
 	var zero T
 	for connection := 0; ; {
@@ -69,7 +69,7 @@ func readAgain[T any](ctx context.Context, s *Session, what, path string, f func
 	}
 }
 
-// Children returns the names of a znode's children, in no order.
+// Children returns the names of a znode's children, in no particular order.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
 	l, err := readWith(ctx, s, "list", path, func(r conn.Sender) (conn.Listing, error) {
 		return r.Children(s.full(path), false)
@@ -77,8 +77,8 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
 	return l.Names, err
 }
 
-// List is Children, with the znode's record as it was then, and not bound by
-// SessionConfig.MaxPacket.
+// List returns the names of a znode's children and the znode's record at that time.
+// SessionConfig.MaxPacket does not limit it.
 func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error) {
 	l, err := readWith(ctx, s, "list", path, func(r conn.Sender) (conn.Listing, error) {
 		return r.Unbounded().Children(s.full(path), false)
@@ -95,18 +95,19 @@ func (s *Session) Get(ctx context.Context, path string) (Node, error) {
 
 // Stat returns a znode's record, or ErrNoNode.
 func (s *Session) Stat(ctx context.Context, path string) (Stat, error) {
-	return readWith(ctx, s, "look at", path, func(r conn.Sender) (Stat, error) {
+	return readWith(ctx, s, "read", path, func(r conn.Sender) (Stat, error) {
 		return r.Exists(s.full(path), false)
 	})
 }
 
-// Sync brings the server that answers this session up to date with all writes of this
-// session, and a follower with all that were completed before. The leader does not wait for
-// anything: it may not have applied yet what a follower has applied and answered (seen once
-// with 3.8.0 under load). So a read after Sync may miss what another session was just told,
-// for as long as the leader needs to apply it. Assumption: it orders the sync behind what the
-// session itself has sent by another server, which every search for a lost creation relies on.
-// A path that does not exist is as good as any.
+// Sync brings the server of this session up to date with all writes of this session. A follower
+// is also brought up to date with all writes that completed earlier. A leader waits for
+// nothing: it may not have applied what a follower has already applied and confirmed (observed
+// once with 3.8.0 under load). So shortly after Sync, a read on the leader may miss what
+// another session has just read.
+//
+// Assumption: the leader orders the sync behind all requests that the session has sent through
+// another server. Every search for a lost creation relies on that. The path need not exist.
 func (s *Session) Sync(ctx context.Context, path string) error {
 	_, err := readWith(ctx, s, "sync", path, func(r conn.Sender) (struct{}, error) {
 		return struct{}{}, r.Sync(s.full(path))

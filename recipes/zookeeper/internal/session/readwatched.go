@@ -8,20 +8,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// GetW is Get with a watch that fires when the node is changed or deleted. There
-// is no watch if there is no node, so none is left behind for a creation that
-// never comes.
+// GetW is Get with a watch that fires when the znode is changed or deleted. If the znode does
+// not exist no watch is set, so none remains for a creation that never comes.
 func (s *Session) GetW(ctx context.Context, path string) (Node, *Watch, error) {
-	return readWatched(ctx, s, "read", path, watchKey{path: s.full(path)},
-		func(r conn.Sender, arm bool) (Node, error) { return r.Get(s.full(path), arm) })
+	return readWatched(ctx, s, "read", path, watchKey{path: s.full(path)}, 0,
+		func(r conn.Sender, arm bool) (Node, error) { return r.Get(s.full(path), arm) }, nil)
 }
 
-// ExistsW reports whether a znode exists, with a watch that fires when that
-// changes, or the data does. If the znode does not exist, the watch is good for as long as
-// ctx: then it fires, at the latest, and is removed.
+// ExistsW reports whether a znode exists, with a watch that fires when it is created, changed
+// or deleted. If the znode does not exist, the watch lasts until ctx is done: then it fires, if
+// it has not, and is removed.
 func (s *Session) ExistsW(ctx context.Context, path string) (bool, *Watch, error) {
 	key := watchKey{path: s.full(path)}
-	return readJoined(ctx, s, "look at", path, key, s.watches.joinWaiting,
+	return readWatched(ctx, s, "read", path, key, 1,
 		func(r conn.Sender, arm bool) (bool, error) {
 			_, err := r.Exists(s.full(path), arm)
 			if errors.Is(err, recipes.ErrNoNode) {
@@ -38,48 +37,43 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, *Watch, error
 		})
 }
 
-// ChildrenW is Children with a watch that fires when a child comes or goes, or
-// the node is deleted.
+// ChildrenW is Children with a watch that fires when a child is created or deleted, or the
+// znode is deleted.
 func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
 	l, w, err := s.childrenW(ctx, "list", path)
 	return l.Names, w, err
 }
 
-// DeletionW returns the record of a znode that cannot have children, with a watch
-// that fires when it is deleted. It does not fire when the data is changed, for
-// what it watches is the children that never come.
+// DeletionW returns the record of a znode that cannot have children, with a watch that fires
+// when the znode is deleted. It watches the children, so it does not fire when the data change.
 func (s *Session) DeletionW(ctx context.Context, path string) (Stat, *Watch, error) {
-	l, w, err := s.childrenW(ctx, "look at", path)
+	l, w, err := s.childrenW(ctx, "read", path)
 	return l.Stat, w, err
 }
 
 func (s *Session) childrenW(ctx context.Context, what, path string) (conn.Listing, *Watch, error) {
-	return readWatched(ctx, s, what, path, watchKey{path: s.full(path), children: true},
-		func(r conn.Sender, arm bool) (conn.Listing, error) { return r.Children(s.full(path), arm) })
+	return readWatched(ctx, s, what, path, watchKey{path: s.full(path), children: true}, 0,
+		func(r conn.Sender, arm bool) (conn.Listing, error) { return r.Children(s.full(path), arm) }, nil)
 }
 
-// readWatched reads with a watch: with the one that is armed already, or else
-// arming one. It is joined before the read, so that a change after the read
-// cannot have been reported before.
-func readWatched[T any](ctx context.Context, s *Session, what, path string, key watchKey, look func(r conn.Sender, arm bool) (T, error)) (T, *Watch, error) {
-	return readJoined(ctx, s, what, path, key, s.watches.join, look, func(*Watch, T, error) {})
-}
-
-// readJoined is readWatched, with the way to join the watch, and what to do with it in the
-// end: also where the caller has gone.
-func readJoined[T any](ctx context.Context, s *Session, what, path string, key watchKey,
-	join func(watchKey) (*Watch, bool, int), look func(r conn.Sender, arm bool) (T, error), joined func(*Watch, T, error)) (T, *Watch, error) {
+// readWatched reads with a watch: the one that is already set, or a new one. It joins the watch
+// before the read, so that a change after the read cannot have been reported before. waits is
+// that of join. joined, if not nil, runs after the read, even if the caller has returned.
+func readWatched[T any](ctx context.Context, s *Session, what, path string, key watchKey, waits int,
+	read func(r conn.Sender, arm bool) (T, error), joined func(*Watch, T, error)) (T, *Watch, error) {
 	type watched struct {
 		value T
 		watch *Watch
 	}
 	got, err := readWith(ctx, s, what, path, func(r conn.Sender) (watched, error) {
-		w, arm, connection := join(key)
-		value, err := look(r, arm)
+		w, arm, connection := s.watches.join(key, waits)
+		value, err := read(r, arm)
 		if arm {
 			s.watches.settle(key, w, err == nil, connection)
 		}
-		joined(w, value, err)
+		if joined != nil {
+			joined(w, value, err)
+		}
 		return watched{value, w}, err
 	})
 	return got.value, got.watch, err

@@ -11,64 +11,64 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// Outcome is what a transaction has done.
+// Outcome is the result of a transaction.
 type Outcome struct {
-	// Zxid is the number of the transaction, which is the czxid of what it created and
-	// the mzxid of what it set. It is 0 if the reply was lost, and ctx ended or another
-	// client deleted the receipt before the number could be read.
+	// Zxid is the id of the transaction. It is the czxid of the znodes that it created and the
+	// mzxid of those that it set. It is 0 if the reply was lost, and ctx was done or another
+	// client deleted the receipt before the id could be read.
 	Zxid int64
-	// Created are the paths of the transaction's creations, in order, with the
-	// numbers that ZooKeeper gave them. Nil if the reply was lost.
+	// Created are the paths of the created znodes, in order, with the numbers that ZooKeeper
+	// appended. Nil if the reply was lost.
 	Created []string
 }
 
-// CommitWithReceipt is Commit for a transaction that has to happen once, though the
-// reply to it may be lost. It is sent again until its outcome is known. It happens
-// once all the same, or is refused (*TxnError).
+// CommitWithReceipt is Commit for a transaction that must happen exactly once, even if its
+// reply is lost. It repeats the transaction until the outcome is known: it has happened once,
+// or was refused (*TxnError).
 //
-// Looking for a GUID, as CreateProtected does, is not enough for what others may
-// take away at once. An element that was put and then taken by a consumer looks
-// like one that was never put. An element that is gone does not say who deleted it. So
-// each transaction also sets a receipt, an ephemeral znode below dir that only this
-// session writes, if it has the version that the session knows. A repetition of a
-// transaction that has happened finds the version changed, and so is refused and known
-// to have happened, in one request. A receipt is used again by later transactions, so it
-// costs one creation for each transaction that a session has under way at a time, not
-// for each transaction. (A marker for each transaction would cost two writes more.) A
-// session keeps idleReceipts of those that wait, and deletes the one that has waited
-// longest.
+// Searching for a GUID, as CreateProtected does, is not enough for znodes that other clients
+// may delete at once. An element that a consumer has already taken looks like an element that
+// was never put. A missing element does not show who deleted it. So each transaction also sets
+// a receipt: an ephemeral znode below dir that only this session writes, conditional on its
+// known version. If the transaction has happened, its repetition finds another version. It is
+// refused, and known to have happened, in one request.
 //
-// Where dir is missing, parent makes it, for only the caller knows whether it is to
-// stay when the last receipt has gone: Provide, or Ensure.
+// Later transactions use the receipt again. So a session creates a receipt for each transaction
+// that it has in flight at the same time, not for each transaction. (A marker for each
+// transaction would cost two more writes.) A session keeps up to idleReceipts idle receipts,
+// and then deletes the one that has been idle longest.
 //
-// If ctx ends, or the session is lost, after it was sent the error matches
+// If dir is missing, parent creates it: Provide or Ensure. Only the caller knows whether dir
+// must remain after the last receipt was deleted.
+//
+// If ctx is done or the session is lost after the transaction was sent, the error matches
 // ErrUnknownOutcome.
 func (s *Session) CommitWithReceipt(ctx context.Context, dir string, parent func(context.Context, string) error, t Txn) (Outcome, error) {
 	return s.commitDraft(ctx, dir, parent, draft{txn: t})
 }
 
-// CommitRead is CommitWithReceipt for a transaction that depends on what read has found. After a
-// lost connection it calls read again, before anything is sent. All that ZooKeeper compares
-// is a version, which does not distinguish a znode from one that was created in its place
-// during an outage. So the transaction is sent only on the connection on which read was
-// called. A znode that is replaced between that read and the write goes unnoticed.
+// CommitRead is CommitWithReceipt for a transaction that depends on what read returns. After a
+// lost connection it calls read again before it sends anything. ZooKeeper compares only
+// versions, and a version does not distinguish a znode from one that replaced it during an
+// outage. So the transaction is sent only on the connection on which read was called. A znode
+// that is replaced between that read and the write is not noticed.
 //
-// An error of read is returned as it is, if the transaction has not happened.
+// If the transaction has not happened, CommitRead returns an error of read unchanged.
 func (s *Session) CommitRead(ctx context.Context, dir string, parent func(context.Context, string) error, read func(context.Context) (Txn, error)) (Outcome, error) {
 	return s.commitDraft(ctx, dir, parent, draft{read: read})
 }
 
-// A draft is a transaction that has to happen once.
+// A draft is a transaction that must happen once.
 type draft struct {
 	txn  Txn
-	read func(context.Context) (Txn, error) // makes txn of what it finds; nil: txn depends on nothing
-	on   *conn.Conn                         // on which it was read; nil if it was not
+	read func(context.Context) (Txn, error) // builds txn from what it reads; nil: txn is fixed
+	on   *conn.Conn                         // the connection of read; nil without read
 }
 
-// update reads again.
+// update calls read again.
 func (d *draft) update(ctx context.Context, s *Session) (err error) {
 	if d.read != nil {
-		d.on = s.wire.Current() // read may use a later one, and then it is called again
+		d.on = s.wire.Current() // if read uses a later connection, it is called again
 		d.txn, err = d.read(ctx)
 	}
 	return err
@@ -90,12 +90,12 @@ func (s *Session) commitDraft(ctx context.Context, dir string, parent func(conte
 	}
 }
 
-// errReceiptLost: another client has deleted or written the receipt, and the
-// transaction is known not to have happened.
+// errReceiptLost means that another client has deleted or written the receipt, and the
+// transaction has not happened.
 var errReceiptLost = errors.New("receipt lost")
 
 func (s *Session) commitReceipt(ctx context.Context, r *receipt, d *draft) (Outcome, error) {
-	sent := false // at least once, with unknown outcome
+	sent := false // at least once, with an unknown outcome
 	for {
 		var guarded Txn
 		guarded.Set(r.path, nil, r.version)
@@ -115,7 +115,7 @@ func (s *Session) commitReceipt(ctx context.Context, r *receipt, d *draft) (Outc
 		case refused != nil:
 			s.Delete(r.path)
 			if !errors.Is(err, recipes.ErrNoNode) && !errors.Is(err, recipes.ErrBadVersion) {
-				return Outcome{}, fmt.Errorf("write %s: %w", r.path, refused.Err) // nor would another one do
+				return Outcome{}, fmt.Errorf("write %s: %w", r.path, refused.Err) // another receipt would not help
 			}
 			return Outcome{}, errReceiptLost
 		case s.Unsettled(ctx, err), errors.Is(err, errMoved):
@@ -125,7 +125,7 @@ func (s *Session) commitReceipt(ctx context.Context, r *receipt, d *draft) (Outc
 			}
 		case sent && s.Throttled(ctx, err): // only the repetition was refused
 		case errors.Is(err, recipes.ErrUnknownOutcome):
-			s.Delete(r.path) // its version is not known any more
+			s.Delete(r.path) // its version is unknown
 			return Outcome{}, s.Because(ctx, err)
 		case sent:
 			s.Delete(r.path)
@@ -137,8 +137,8 @@ func (s *Session) commitReceipt(ctx context.Context, r *receipt, d *draft) (Outc
 	}
 }
 
-// unlessHappened returns err, because of which a transaction is not sent again. If it was
-// sent before, the receipt tells whether it has happened.
+// unlessHappened returns err, the reason why a transaction is not sent again. If it was sent
+// before, the version of the receipt shows whether it has happened.
 func (s *Session) unlessHappened(ctx context.Context, r *receipt, sent bool, err error) (outcome Outcome, _ error) {
 	if sent {
 		now, readErr := Insist(ctx, s, func() (Stat, error) { return s.syncedStat(ctx, r.path) })
@@ -154,21 +154,21 @@ func (s *Session) unlessHappened(ctx context.Context, r *receipt, sent bool, err
 	return outcome, err
 }
 
-// recall learns from the refusal of a repetition whether the transaction has happened,
-// and from the receipt what it was.
+// recall concludes from the refusal of a repetition whether the transaction has happened, and
+// reads its id from the receipt.
 func (s *Session) recall(ctx context.Context, r *receipt, refusal error) (Outcome, error) {
 	if !errors.Is(refusal, recipes.ErrBadVersion) {
 		return Outcome{}, fmt.Errorf("%w: another client has deleted %s", recipes.ErrUnknownOutcome, r.path)
 	}
 	r.version++
-	// If that fails, the record is zero. If the receipt has gone, the next transaction
-	// finds that.
+	// If the read fails, the record is zero. If the receipt is deleted, the next transaction
+	// notices.
 	stat, _ := Insist(ctx, s, func() (Stat, error) { return s.Stat(ctx, r.path) })
 	s.returnReceipt(r)
 	return Outcome{Zxid: stat.Mzxid}, nil
 }
 
-// outcomeOf leaves out the first result, the receipt's.
+// outcomeOf converts the results, without the first, which is the receipt's.
 func (s *Session) outcomeOf(results []conn.Result) Outcome {
 	outcome := Outcome{Zxid: results[0].Set.Mzxid}
 	for _, r := range results[1:] {
@@ -179,23 +179,23 @@ func (s *Session) outcomeOf(results []conn.Result) Outcome {
 	return outcome
 }
 
-// receipt is a znode whose version counts the transactions that it was part of.
+// receipt is a znode whose version counts the transactions that have set it.
 type receipt struct {
 	dir, path string
 	version   int32
 }
 
-// idleReceipts is how many receipts a session keeps for later transactions. It bounds
-// what is left of a path that is never used again.
+// idleReceipts limits the receipts that a session keeps for later transactions. So it limits
+// what remains at paths that are never used again.
 const idleReceipts = 256
 
-// receipts are those that wait for the next transaction.
+// receipts holds the idle receipts.
 type receipts struct {
 	mu   sync.Mutex
-	idle []*receipt // that which was used last comes last
+	idle []*receipt // the one used last is at the end
 }
 
-// take returns a receipt below dir, or nil.
+// take returns an idle receipt below dir, or nil.
 func (rs *receipts) take(dir string) *receipt {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -208,7 +208,7 @@ func (rs *receipts) take(dir string) *receipt {
 	return nil
 }
 
-// put keeps a receipt, and returns one that is too many, or nil.
+// put adds an idle receipt. It returns one above the limit, or nil.
 func (rs *receipts) put(r *receipt) (surplus *receipt) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

@@ -11,14 +11,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Whether replies arrive or not, a transaction happens once, and the session knows that
-// it was its own.
+// Whether or not replies arrive, a transaction happens once, and the session recognizes it.
 func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 	for name, fault := range map[string]zkserver.Fault{
 		"nothing goes wrong":                 {},
@@ -30,9 +30,7 @@ func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 			srv := embedded(t)
 			s := open(t, to(srv))
 			ctx := t.Context()
-			if err := s.Ensure(ctx, "/once"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Ensure(ctx, "/once"))
 			var multis atomic.Int32
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 				if r.Op == zkserver.OpMulti && multis.Add(1) == 1 {
@@ -42,14 +40,8 @@ func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 			})
 			var create session.Txn
 			create.CreateSequential("/once/e-", []byte("x"), false)
-			outcome, err := s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, create)
-			if err != nil {
-				t.Fatal(err)
-			}
-			names, err := s.Children(ctx, "/once")
-			if err != nil {
-				t.Fatal(err)
-			}
+			outcome := must.Get(s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, create))(t)
+			names := must.Get(s.Children(ctx, "/once"))(t)
 			names = slices.DeleteFunc(names, func(n string) bool { return n == "receipts" })
 			if len(names) != 1 {
 				t.Fatalf("children %q; want one", names)
@@ -58,7 +50,7 @@ func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 			if err != nil || node.Stat.Czxid != outcome.Zxid {
 				t.Errorf("created at %d, %v; the outcome says %d", node.Stat.Czxid, err, outcome.Zxid)
 			}
-			// A refusal is told by its place, and the receipt serves again.
+			// The error has the index of the refused operation, and the receipt is used again.
 			var refused *session.TxnError
 			var del session.Txn
 			del.Check("/once", recipes.AnyVersion)
@@ -73,9 +65,9 @@ func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 	}
 }
 
-// A path that is not used again leaves nothing behind for long. One that is used has the
-// same receipt all the time.
-func TestReceiptsThatWaitLongestAreGivenBack(t *testing.T) {
+// A path that is not used again leaves no receipt behind for long. A path in use keeps the same
+// receipt.
+func TestReceiptsThatAreIdleLongestAreDeleted(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
 	receipts := func(dir string) (found []string) {
@@ -88,9 +80,7 @@ func TestReceiptsThatWaitLongestAreGivenBack(t *testing.T) {
 	}
 	commit := func(dir string) {
 		var none session.Txn
-		if _, err := s.CommitWithReceipt(t.Context(), dir, s.Ensure, none); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.CommitWithReceipt(t.Context(), dir, s.Ensure, none))(t)
 	}
 	commit("/once/busy")
 	busy := receipts("/once/busy")
@@ -101,7 +91,7 @@ func TestReceiptsThatWaitLongestAreGivenBack(t *testing.T) {
 	}
 	patience, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
 	defer cancel()
-	for len(receipts("/once/")) != session.IdleReceipts { // deletions go on in the background
+	for len(receipts("/once/")) != session.IdleReceipts { // deletions run in the background
 		if patience.Err() != nil {
 			t.Fatalf("%d receipts; want %d", len(receipts("/once/")), session.IdleReceipts)
 		}
@@ -115,10 +105,10 @@ func TestReceiptsThatWaitLongestAreGivenBack(t *testing.T) {
 			t.Errorf("path %d has %q; want %d", i, got, want)
 		}
 	}
-	commit("/once/0") // one that was given back is made again
+	commit("/once/0") // a receipt that was deleted is created again
 }
 
-func TestAReceiptThatAnotherHandDeletesIsReplaced(t *testing.T) {
+func TestAReceiptThatAnotherClientDeletesIsReplaced(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
 	var create session.Txn
@@ -128,27 +118,20 @@ func TestAReceiptThatAnotherHandDeletesIsReplaced(t *testing.T) {
 		if err != nil || len(outcome.Created) != 1 {
 			t.Fatal(outcome, err)
 		}
-		names, err := s.Children(t.Context(), "/once/receipts")
-		if err != nil {
-			t.Fatal(err)
-		}
+		names := must.Get(s.Children(t.Context(), "/once/receipts"))(t)
 		for _, n := range names {
-			if err := <-s.Delete("/once/receipts/" + n); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, <-s.Delete("/once/receipts/"+n))
 		}
 	}
 }
 
-// Another client writes the receipt before the transaction is sent. What refuses the
-// transaction is not its own earlier attempt: it has to happen.
+// Another client writes the receipt before the transaction is sent. The refusal is not due to
+// an earlier attempt, so the transaction must be sent again.
 func TestCommitOnceTakesNoWriteOfOthersForItsOwn(t *testing.T) {
 	srv := embedded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
 	ctx := t.Context()
-	if err := s.Ensure(ctx, "/once"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Ensure(ctx, "/once"))
 	written := false
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		if r.Op == zkserver.OpMulti && r.SessionID == s.ID() && !written && strings.HasPrefix(r.Path, "/once/receipts/") {
@@ -173,16 +156,14 @@ func TestCommitOnceTakesNoWriteOfOthersForItsOwn(t *testing.T) {
 }
 
 // The reply is lost, and another client deletes the receipt before the transaction is sent
-// again. Nobody knows then whether it has happened.
+// again. Its outcome is unknown then.
 func TestALostReceiptLeavesTheOutcomeUnknown(t *testing.T) {
 	for name, fault := range map[string]zkserver.Fault{"it has not happened": {CloseBefore: true}, "it has": {DropReply: true}} {
 		t.Run(name, func(t *testing.T) {
 			srv := embedded(t)
 			s, other := open(t, to(srv)), open(t, to(srv))
 			ctx := t.Context()
-			if err := s.Ensure(ctx, "/once"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Ensure(ctx, "/once"))
 			multis := 0
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 				if r.Op != zkserver.OpMulti || r.SessionID != s.ID() || !strings.HasPrefix(r.Path, "/once/receipts/") {
@@ -210,8 +191,8 @@ func TestALostReceiptLeavesTheOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// The connection is lost with the transaction, and what it depends on is not as it was when
-// it is back. The receipt tells whether the transaction has happened.
+// The connection is lost with the transaction, and what it depends on has changed after the
+// reconnect. The receipt shows whether the transaction has happened.
 func TestAPremiseThatFailsAfterAnOutageDoesNotHideWhatWasDone(t *testing.T) {
 	failed := errors.New("not as it was")
 	for _, test := range []struct {
@@ -222,15 +203,13 @@ func TestAPremiseThatFailsAfterAnOutageDoesNotHideWhatWasDone(t *testing.T) {
 	}{
 		{"it has not happened", zkserver.Fault{CloseBefore: true}, false, failed},
 		{"it has happened", zkserver.Fault{DropReply: true}, false, nil},
-		{"nobody can tell", zkserver.Fault{DropReply: true}, true, recipes.ErrUnknownOutcome},
+		{"it cannot be known", zkserver.Fault{DropReply: true}, true, recipes.ErrUnknownOutcome},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			srv := embedded(t)
 			s, other := open(t, to(srv)), open(t, to(srv))
 			ctx := t.Context()
-			if err := s.Ensure(ctx, "/once"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Ensure(ctx, "/once"))
 			receipt := make(chan string, 1)
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 				if r.Op == zkserver.OpMulti && r.SessionID == s.ID() && strings.HasPrefix(r.Path, "/once/receipts/") {
@@ -261,28 +240,28 @@ func TestAPremiseThatFailsAfterAnOutageDoesNotHideWhatWasDone(t *testing.T) {
 	}
 }
 
-// However a transaction ends, its receipt serves the next one, or is deleted where its
-// version is not known any more.
+// However a transaction ends, its receipt is used by the next one, or deleted if its version is
+// unknown.
 func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault   zkserver.Fault // of the transaction
-		gone    bool           // the caller goes while it is under way
+		gone    bool           // the caller gives up while it is in flight
 		again   zkserver.Fault // of its repetition
 		refused bool           // by one of its own operations
 		want    error
 		deleted bool
 	}{
-		"done":                           {},
-		"refused":                        {refused: true, want: recipes.ErrNoNode},
-		"throttled":                      {fault: zkserver.Fault{Throttle: true}, want: recipes.ErrThrottled},
-		"reply lost":                     {fault: zkserver.Fault{DropReply: true}},
-		"request lost":                   {fault: zkserver.Fault{CloseBefore: true}},
-		"lost twice":                     {fault: zkserver.Fault{CloseBefore: true}, again: zkserver.Fault{DropReply: true}},
-		"request lost, refused":          {fault: zkserver.Fault{CloseBefore: true}, refused: true, want: recipes.ErrNoNode},
-		"request lost, then throttled":   {fault: zkserver.Fault{CloseBefore: true}, again: zkserver.Fault{Throttle: true}},
-		"reply lost, then throttled":     {fault: zkserver.Fault{DropReply: true}, again: zkserver.Fault{Throttle: true}},
-		"the caller goes while it waits": {gone: true, want: recipes.ErrUnknownOutcome, deleted: true},
-		"lost, and then the caller goes": {fault: zkserver.Fault{CloseBefore: true}, gone: true, want: recipes.ErrUnknownOutcome, deleted: true},
+		"done":                          {},
+		"refused":                       {refused: true, want: recipes.ErrNoNode},
+		"throttled":                     {fault: zkserver.Fault{Throttle: true}, want: recipes.ErrThrottled},
+		"reply lost":                    {fault: zkserver.Fault{DropReply: true}},
+		"request lost":                  {fault: zkserver.Fault{CloseBefore: true}},
+		"lost twice":                    {fault: zkserver.Fault{CloseBefore: true}, again: zkserver.Fault{DropReply: true}},
+		"request lost, refused":         {fault: zkserver.Fault{CloseBefore: true}, refused: true, want: recipes.ErrNoNode},
+		"request lost, then throttled":  {fault: zkserver.Fault{CloseBefore: true}, again: zkserver.Fault{Throttle: true}},
+		"reply lost, then throttled":    {fault: zkserver.Fault{DropReply: true}, again: zkserver.Fault{Throttle: true}},
+		"the caller gives up in flight": {gone: true, want: recipes.ErrUnknownOutcome, deleted: true},
+		"lost, and the caller gives up": {fault: zkserver.Fault{CloseBefore: true}, gone: true, want: recipes.ErrUnknownOutcome, deleted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -304,9 +283,7 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 				_, err := s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, create)
 				return err
 			}
-			if err := errors.Join(s.Ensure(ctx, "/once"), commit(ctx, false)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(s.Ensure(ctx, "/once"), commit(ctx, false)))
 			before := receipts()
 			patience, cancel := context.WithCancel(ctx)
 			defer cancel()
@@ -328,14 +305,12 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 				return [3]zkserver.Fault{1: test.fault, 2: test.again}[n%3]
 			})
 			if err := commit(patience, test.refused); !errors.Is(err, test.want) {
-				t.Errorf("told %v, want %v", err, test.want)
+				t.Errorf("got %v, want %v", err, test.want)
 			}
 			close(goOn)
 			srv.SetFault(nil)
-			if err := commit(ctx, false); err != nil {
-				t.Fatal(err)
-			}
-			for test.deleted && slices.Contains(receipts(), before[0]) && ctx.Err() == nil { // in the background
+			must.Do(t, commit(ctx, false))
+			for test.deleted && slices.Contains(receipts(), before[0]) && ctx.Err() == nil { // deleted in the background
 				runtime.Gosched()
 			}
 			if after := receipts(); len(after) != 1 || (after[0] == before[0]) == test.deleted {
@@ -345,7 +320,7 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 	}
 }
 
-// The caller goes while there is no connection on which the transaction could be repeated.
+// The caller gives up while there is no connection to repeat the transaction on.
 func TestAReceiptIsDeletedWhenItsCallerGoesWithoutAConnection(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	patience, cancel := context.WithCancel(ctx)
@@ -363,18 +338,13 @@ func TestAReceiptIsDeletedWhenItsCallerGoesWithoutAConnection(t *testing.T) {
 	}
 	t.Cleanup(func() { closeNow(s) })
 	var none session.Txn
-	if _, err := s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, none); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, none))(t)
 	at(srv, zkserver.OpMulti, faultOf(zkserver.Fault{CloseBefore: true}))
 	if _, err := s.CommitWithReceipt(patience, "/once/receipts", s.Ensure, none); !errors.Is(err, recipes.ErrUnknownOutcome) {
-		t.Errorf("told %v", err)
+		t.Errorf("got %v", err)
 	}
 	for {
-		names, err := s.Children(ctx, "/once/receipts")
-		if err != nil {
-			t.Fatal(err)
-		}
+		names := must.Get(s.Children(ctx, "/once/receipts"))(t)
 		if len(names) == 0 {
 			return
 		}

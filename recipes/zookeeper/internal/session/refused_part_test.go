@@ -4,25 +4,21 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Some questions are several requests, sent together. If the server refuses one of them,
-// that is the answer: a read behind a sync that was refused may be of a server that lags.
+// Some reads are several requests, sent together. If the server refuses one of them, that is
+// the result: after a refused sync, the read may come from a server that lags.
 func TestAPartThatIsRefusedIsAnError(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	if _, err := s.CreateNamed(ctx, "/x", []byte("data")); err != nil {
-		t.Fatal(err)
-	}
-	var places [3]session.BareZnode // of each the watch is set once
+	must.Get(s.CreateNamed(ctx, "/x", []byte("data")))(t)
+	var places [3]session.BareZnode // the watch on each is set once
 	for i := range places {
-		var err error
-		if places[i], _, err = s.CreateBare(ctx, "/line", "lock-", nil, false); err != nil {
-			t.Fatal(err)
-		}
+		places[i] = bare(t, s, "/line")
 	}
 	predecessor := func(place session.BareZnode) func() error {
 		return func() error { _, _, _, err := s.Predecessor(ctx, place, "/x"); return err }
@@ -64,13 +60,11 @@ func TestAPartThatIsRefusedIsAnError(t *testing.T) {
 	}
 }
 
-// So is the refusal of the list of what a resumed session has.
+// The refusal of the list of a resumed session's znodes is an error too.
 func TestARefusedListOfWhatIsLeftOverIsAnError(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	first := open(t, to(srv))
-	if _, err := first.CreateNamed(ctx, "/x", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(first.CreateNamed(ctx, "/x", nil))(t)
 	s := resume(t, to(srv), letGo(t, first))
 	for _, op := range []zkserver.Op{zkserver.OpGetEphemerals, zkserver.OpExists} {
 		met := at(srv, op, faultOf(zkserver.Fault{Throttle: true}))

@@ -7,16 +7,19 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// refuser passes bytes between clients and a server. It can turn the server's replies
-// to one operation into a refusal, such as of credentials: no server refuses those of
+// refuser relays bytes between clients and a server. It can replace the server's replies to one
+// operation by a refusal, for example of credentials: no server refuses those of the digest
+// scheme.
 // the digest scheme.
 type refuser struct {
 	addr   string
 	op     int32
 	code   int32
-	body   []byte // if not nil, it takes the place of the reply's
+	body   []byte // if not nil, it replaces the reply's body
 	refuse atomic.Bool
 }
 
@@ -24,15 +27,12 @@ const (
 	opAuth         = 100
 	opSetWatches   = 101
 	errAuthFailed  = -115
-	errThrottledOp = -127 // by a server whose operator limits how long requests may wait
+	errThrottledOp = -127 // from a server whose operator limits how long requests may wait
 )
 
 func newRefuser(t *testing.T, server string, op, code int32) *refuser {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	r := &refuser{addr: l.Addr().String(), op: op, code: code}
 	var all sync.WaitGroup
 	t.Cleanup(func() { l.Close(); all.Wait() })

@@ -9,32 +9,32 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Removal is the deletion of a znode by its owner, who may ask for it from several
-// goroutines. One deletion runs at a time. Once the znode is known to be gone (no
-// error, or ErrNotHeld) the result stays the same. If the server has refused the
-// deletion, the next call tries again: nobody else would.
+// Removal is the deletion of a znode by its owner, which several goroutines may request. One
+// deletion runs at a time. Once the znode is known to be deleted (nil or ErrNotHeld), the
+// result stays the same. If the server refuses the deletion, the next call tries again, because
+// no other client would.
 type Removal struct {
 	mu   sync.Mutex
-	last *removalRun // nil if there was none, or the last one was refused
+	last *removalRun // nil if there was no attempt, or the last one was refused
 }
 
-// removalRun is one try.
+// removalRun is one attempt.
 type removalRun struct {
 	done chan struct{} // closed when err is set
 	err  error
 }
 
-// Run waits for the deletion that is under way, or for one that it starts, and
-// returns its result. One that was under way may have been refused before this call, so
-// then Run looks for a later one. If ctx ends first, it returns ctx's error, which begins
-// with what, and the deletion goes on. start must have settle called once, also then.
+// Run waits for the deletion in progress, or starts one, and returns its result. An attempt
+// that was in progress may have been refused before this call, so then Run retries once. If ctx
+// is done first, Run returns ctx's error after the text what, and the deletion continues. start
+// must call settle once, even then.
 func (r *Removal) Run(ctx context.Context, what string, start func(settle func(error))) error {
 	for later := false; ; later = true {
 		t, first := r.begin(start)
 		select {
 		case <-t.done:
 		case <-ctx.Done():
-			if !Happened(t.done) { // else the answer is worth more
+			if !Happened(t.done) { // otherwise the result counts
 				return fmt.Errorf("%s: %w", what, ctx.Err())
 			}
 		}
@@ -44,10 +44,10 @@ func (r *Removal) Run(ctx context.Context, what string, start func(settle func(e
 	}
 }
 
-// Start is Run for those who do not need the result.
+// Start is Run for callers that do not need the result.
 func (r *Removal) Start(start func(settle func(error))) { r.begin(start) }
 
-// begin returns the try that counts. If it is a new one it has started it.
+// begin returns the current attempt, and whether it has started it.
 func (r *Removal) begin(start func(settle func(error))) (t *removalRun, first bool) {
 	r.mu.Lock()
 	t = r.last
@@ -62,7 +62,7 @@ func (r *Removal) begin(start func(settle func(error))) (t *removalRun, first bo
 	return t, first
 }
 
-// settle ends a try.
+// settle ends an attempt.
 func (r *Removal) settle(t *removalRun, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// TestARemovalRunsOnce: callers share the one that is under way, and its result stays
-// once the znode is known to be gone.
+// TestARemovalRunsOnce: callers share the attempt in progress, and its result stays once the
+// znode is known to be deleted.
 func TestARemovalRunsOnce(t *testing.T) {
 	for _, result := range []error{nil, recipes.ErrNotHeld} {
 		synctest.Test(t, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestARemovalRunsOnce(t *testing.T) {
 	}
 }
 
-// TestARefusedRemovalRunsAgain: nobody else would delete the znode.
+// TestARefusedRemovalRunsAgain: no other client would delete the znode.
 func TestARefusedRemovalRunsAgain(t *testing.T) {
 	var r session.Removal
 	if err := r.Run(t.Context(), "remove", func(settle func(error)) { settle(recipes.ErrAccessDenied) }); err != recipes.ErrAccessDenied {
@@ -52,8 +52,8 @@ func TestARefusedRemovalRunsAgain(t *testing.T) {
 	}
 }
 
-// TestARemovalThatWasRefusedBeforeIsNotTheAnswer: one that was under way may have been
-// refused before the caller came.
+// TestARemovalThatWasRefusedBeforeIsNotTheAnswer: an attempt in progress may have been refused
+// before the call began.
 func TestARemovalThatWasRefusedBeforeIsNotTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r session.Removal
@@ -69,8 +69,8 @@ func TestARemovalThatWasRefusedBeforeIsNotTheAnswer(t *testing.T) {
 	})
 }
 
-// TestARemovalIsAwaitedTwiceAtMost: whoever joins a later try takes its result, also where
-// that was refused too.
+// TestARemovalIsAwaitedTwiceAtMost: a caller that joins a later attempt returns its result,
+// even if that is another refusal.
 func TestARemovalIsAwaitedTwiceAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r session.Removal
@@ -97,8 +97,8 @@ func TestARemovalIsAwaitedTwiceAtMost(t *testing.T) {
 	})
 }
 
-// TestARemovalOutlivesItsCaller: a caller that gives up does not end it, and one that
-// has given up before it began has begun it all the same.
+// TestARemovalOutlivesItsCaller: the deletion continues after a caller gives up, even if its
+// context was already done.
 func TestARemovalOutlivesItsCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -110,6 +110,6 @@ func TestARemovalOutlivesItsCaller(t *testing.T) {
 	}
 	settle(nil)
 	if err := r.Run(ctx, "remove", nil); err != nil {
-		t.Errorf("the result is worth more than a caller that has gone: %v", err)
+		t.Errorf("the result counts more than the ended context: %v", err)
 	}
 }

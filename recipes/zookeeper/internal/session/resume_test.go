@@ -17,12 +17,13 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// everywhere runs test on the in-process server and on a real one.
+// everywhere runs test on an in-process server and on a real one.
 func everywhere(t *testing.T, test func(t *testing.T, cfg recipes.SessionConfig)) {
 	t.Run("embedded", func(t *testing.T) { test(t, to(embedded(t))) })
 	t.Run("real", func(t *testing.T) { test(t, recipes.SessionConfig{Servers: ensembletest.Shared(t).Addrs()}) })
@@ -30,29 +31,20 @@ func everywhere(t *testing.T, test func(t *testing.T, cfg recipes.SessionConfig)
 
 func letGo(t *testing.T, s *session.Session) session.Ticket {
 	t.Helper()
-	ticket, err := s.LetGo(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ticket := must.Get(s.LetGo(bounded(t)))(t)
 	return ticket
 }
 
-// carried is the ticket as another process would have it.
+// carried returns the ticket as another process would receive it.
 func carried(t *testing.T, ticket session.Ticket, contact time.Time) session.Ticket {
 	t.Helper()
-	read, err := session.ParseTicket(ticket.Bytes(), contact)
-	if err != nil {
-		t.Fatal(err)
-	}
+	read := must.Get(session.ParseTicket(ticket.Bytes(), contact))(t)
 	return read
 }
 
 func resume(t *testing.T, cfg recipes.SessionConfig, ticket session.Ticket) *session.Session {
 	t.Helper()
-	s, err := session.Resume(bounded(t), cfg, nil, ticket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(session.Resume(bounded(t), cfg, nil, ticket))(t)
 	t.Cleanup(func() { closeNow(s) })
 	return s
 }
@@ -61,16 +53,13 @@ func TestASessionThatWasLetGoIsResumed(t *testing.T) {
 	everywhere(t, func(t *testing.T, cfg recipes.SessionConfig) {
 		first, ctx := open(t, cfg), bounded(t)
 		dir := "/resumed-" + t.Name()[strings.LastIndex(t.Name(), "/")+1:]
-		place, _, err := first.CreateBare(ctx, dir, "lock-", nil, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		place := bare(t, first, dir)
 		id, timeout := first.ID(), first.Timeout()
 		ticket := carried(t, letGo(t, first), time.Now())
 		if err := first.Err(); !errors.Is(err, recipes.ErrSessionLost) {
 			t.Errorf("let go, the session says %v", err)
 		}
-		if err := first.Close(ctx); err != nil { // must not close it at the server
+		if err := first.Close(ctx); err != nil { // must not close the session at the server
 			t.Errorf("closing what was let go: %v", err)
 		}
 
@@ -85,23 +74,18 @@ func TestASessionThatWasLetGoIsResumed(t *testing.T) {
 		if again := second.Ticket().Bytes(); !bytes.Equal(again, ticket.Bytes()) {
 			t.Error("the ticket has changed")
 		}
-		if err := second.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, second.Close(ctx))
 		if _, err := open(t, cfg).Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
 			t.Errorf("the place after Close: %v", err)
 		}
 	})
 }
 
-// What a resumed session creates under a name that it had before is not mistaken for
-// what it had created before: see CreateNamed.
-func TestAResumedSessionKnowsWhatCameBefore(t *testing.T) {
+// CreateNamed does not take a znode from before Resume for one that it has just created.
+func TestAResumedSessionRecognizesEarlierZnodes(t *testing.T) {
 	srv := embedded(t)
 	first, ctx := open(t, to(srv)), bounded(t)
-	if _, err := first.CreateNamed(ctx, "/name", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(first.CreateNamed(ctx, "/name", nil))(t)
 	second := resume(t, to(srv), letGo(t, first))
 	cut := false
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -119,10 +103,7 @@ func TestAResumedSessionKnowsWhatCameBefore(t *testing.T) {
 func TestATicketThatIsWorthNothing(t *testing.T) {
 	everywhere(t, func(t *testing.T, cfg recipes.SessionConfig) {
 		s, ctx := open(t, cfg), bounded(t)
-		path, err := s.CreateProtected(ctx, "/worthless", "lock-", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := must.Get(s.CreateProtected(ctx, "/worthless", "lock-", nil))(t)
 		refused := func(what string, cfg recipes.SessionConfig, ticket session.Ticket, want error) {
 			t.Helper()
 			got, err := session.Resume(ctx, cfg, nil, ticket)
@@ -136,34 +117,26 @@ func TestATicketThatIsWorthNothing(t *testing.T) {
 		refused("no ticket", cfg, session.Ticket{}, recipes.ErrInvalid)
 
 		forged := s.Ticket().Bytes()
-		forged[4+8+4] ^= 1 // the password's first byte
-		ticket, err := session.ParseTicket(forged, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		forged[4+8+4] ^= 1 // the first byte of the password
+		ticket := must.Get(session.ParseTicket(forged, time.Now()))(t)
 		refused("a forged password", cfg, ticket, recipes.ErrExpired)
 
 		foreign := s.Ticket().Bytes()
-		foreign[4+7] ^= 1 // the id's last byte
-		ticket, err = session.ParseTicket(foreign, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		foreign[4+7] ^= 1 // the last byte of the id
+		ticket = must.Get(session.ParseTicket(foreign, time.Now()))(t)
 		refused("the ticket of an unknown session", cfg, ticket, recipes.ErrExpired)
 		refused("a ticket for other servers", to(embedded(t)), s.Ticket(), recipes.ErrExpired)
 
 		gone := open(t, cfg)
 		ticket = gone.Ticket()
-		if err := gone.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, gone.Close(ctx))
 		refused("the ticket of a session that was closed", cfg, ticket, recipes.ErrExpired)
 
 		late := carried(t, s.Ticket(), time.Now().Add(-s.Timeout()))
 		refused("a ticket whose deadline has passed", cfg, late, recipes.ErrDeadline)
 
 		if _, err := s.Stat(ctx, path); err != nil {
-			t.Errorf("the session that others had tried to resume: %v", err)
+			t.Errorf("the session that could not be resumed with a bad ticket: %v", err)
 		}
 	})
 }
@@ -189,9 +162,7 @@ func TestWhatIsNotATicketIsRefused(t *testing.T) {
 func TestATicketDoesNotPrint(t *testing.T) {
 	ticket := open(t, to(embedded(t))).Ticket()
 	asJSON, err := json.Marshal(map[string]any{"a": ticket, "b": &ticket})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var logged strings.Builder
 	slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "ticket", ticket, "in", struct{ T session.Ticket }{ticket})
 	slog.New(slog.NewTextHandler(&logged, nil)).Info("x", "ticket", ticket, "in", struct{ t session.Ticket }{ticket})
@@ -207,7 +178,7 @@ func TestATicketDoesNotPrint(t *testing.T) {
 	}
 }
 
-// servers is a way to a server that stops when the test says so.
+// servers dials a server until the test stops it.
 type servers struct {
 	*zkserver.Server
 	down bool
@@ -218,49 +189,35 @@ func (s *servers) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	client, server := net.Pipe()
-	go s.ServeConn(server)
-	return client, nil
+	return pipe(s.Server), nil
 }
 
-// The deadline counts from the last contact of before until the server has answered, and
-// from that answer afterwards.
-func TestTheDeadlineGoesAlongWithTheSession(t *testing.T) {
+// Until the server has answered, the deadline counts from the last contact of the earlier
+// process. Afterwards it counts from the handshake.
+func TestTheDeadlineMovesWithTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 20 * time.Second
 		srv := &servers{Server: zkserver.New(zkserver.Config{})}
 		defer srv.Close()
 		cfg := recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: timeout, MaxPacket: 64 << 10}
-		s, err := session.Open(t.Context(), cfg, srv.dial)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(session.Open(t.Context(), cfg, srv.dial))(t)
 		beginHold(t, s)
 		time.Sleep(10 * timeout) // virtual
-		ticket, err := s.LetGo(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		ticket := must.Get(s.LetGo(t.Context()))(t)
 
 		time.Sleep(timeout / 4)
-		s, err = session.Resume(t.Context(), cfg, srv.dial, ticket)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s = must.Get(session.Resume(t.Context(), cfg, srv.dial, ticket))(t)
 		if age := time.Since(s.KnownContact()); age >= timeout/4 {
 			t.Errorf("after the handshake the contact is %v old", age)
 		}
 		contact := s.KnownContact()
-		ticket, err = s.LetGo(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		ticket = must.Get(s.LetGo(t.Context()))(t)
 
 		srv.down = true
 		time.Sleep(timeout / 4)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*timeout)
 		defer cancel()
-		_, err = session.Resume(ctx, cfg, srv.dial, ticket)
+		_, err := session.Resume(ctx, cfg, srv.dial, ticket)
 		const cleanUp = 2 * time.Second // of go-zookeeper
 		if took := time.Since(contact); !errors.Is(err, recipes.ErrDeadline) || took >= timeout+cleanUp || took < timeout*9/10 {
 			t.Errorf("given up %v after the last contact, the timeout is %v: %v", took, timeout, err)
@@ -272,7 +229,7 @@ func TestTheDeadlineGoesAlongWithTheSession(t *testing.T) {
 	})
 }
 
-// impostor has the server take each connect request for that of a new session.
+// impostor replaces each connect request by one for a new session.
 type impostor struct{ net.Conn }
 
 func (c impostor) Write(b []byte) (int, error) {
@@ -299,7 +256,7 @@ func TestAServerThatAnswersWithAnotherSession(t *testing.T) {
 	}
 }
 
-// However the second process fails, the session is there for a third.
+// If the second process fails, a third one can resume the session.
 func TestAFailedResumeLeavesTheSession(t *testing.T) {
 	for name, fault := range map[string]zkserver.Fault{
 		"the connection ends": {CloseBefore: true},
@@ -328,7 +285,7 @@ func TestAFailedResumeLeavesTheSession(t *testing.T) {
 	}
 }
 
-// A session that was let go is never closed, whatever was under way.
+// LetGo never closes the session, whatever was in progress.
 func TestLettingGoClosesNothing(t *testing.T) {
 	srv := embedded(t)
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -356,8 +313,8 @@ func (c deaf) Read([]byte) (int, error) {
 	return 0, cmp.Or(err, io.EOF)
 }
 
-// A deadline that passes while nobody answers is no reason to close a session that
-// others may have taken up.
+// If the deadline passes while no server answers, Resume does not close the session, which
+// other processes may have resumed.
 func TestAResumeThatMeetsItsDeadlineClosesNothing(t *testing.T) {
 	srv := embedded(t)
 	cfg := to(srv)
@@ -375,8 +332,8 @@ func TestAResumeThatMeetsItsDeadlineClosesNothing(t *testing.T) {
 	resume(t, cfg, carried(t, ticket, time.Now()))
 }
 
-// A session that another call closes cannot be let go, and whoever tries does not wait for
-// the server longer than its context.
+// A session that another call closes cannot be let go. LetGo waits for the server no longer
+// than its context.
 func TestLettingGoOfASessionThatIsBeingClosed(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		srv.Freeze(true)

@@ -9,8 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// A server that lets in only sessions which authenticate by SASL says so, with its
-// first answer.
+// If a server requires SASL, its first answer says so.
 func TestServerThatRequiresSASL(t *testing.T) {
 	cfg := ensembletest.Quick(1)
 	cfg.SystemProperties = map[string]string{"zookeeper.sessionRequireClientSASLAuth": "true"}

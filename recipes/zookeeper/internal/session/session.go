@@ -15,10 +15,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
 )
 
-// Session is one ZooKeeper session. Open makes it; it ends once. All methods
-// may be called from several goroutines. Paths are below the chroot.
+// Session is one ZooKeeper session. Open opens it, and it ends once. All methods are safe for
+// concurrent use. Paths are below the chroot.
 type Session struct {
-	acl   []jute.ACL // of what it creates, bare znodes and lines aside
+	acl   []jute.ACL // of what the session creates, except bare znodes and the paths of wait queues
 	log   hclog.Logger
 	wire  *conn.Wire
 	lease *lease.Lease
@@ -29,34 +29,34 @@ type Session struct {
 	events     *feed.Feed[recipes.Event]
 	watches    watches
 	receipts   receipts
-	names      names // of CreateNamed
+	names      names // see CreateNamed
 	bare       bareZnodes
-	resumption resumption // of before Resume
+	resumption resumption // see Resume
 	identity   identity
 	dialects   dialects
 
-	ctx    context.Context // ends when the session is lost, with the reason as its cause
+	ctx    context.Context // done when the session is lost; the cause is the reason
 	cancel context.CancelCauseFunc
 
-	mu          sync.Mutex // also held while ctx is ended: no background work starts after that
+	mu          sync.Mutex // also held while ctx is cancelled: no background work starts after that
 	confirming  bool       // confirm runs
 	inspections []*inspection
-	work        sync.WaitGroup // Background
-	calls       sync.WaitGroup // requests, and what stops go-zookeeper
+	work        sync.WaitGroup // see Background
+	calls       sync.WaitGroup // requests, and the goroutines that stop go-zookeeper
 
 	endOnce  sync.Once
-	closing  sync.Once       // the first Close decides for how long it is tried
-	patience context.Context // ends when that is over
+	closing  sync.Once       // the context of the first Close limits how long closing is tried
+	patience context.Context // done when that limit is reached
 	giveUp   context.CancelFunc
-	shutdown chan struct{} // closed when everything behind the session is gone
-	closeErr error         // set before that
+	shutdown chan struct{} // closed when all of the session's goroutines have ended
+	closeErr error         // set before shutdown is closed
 }
 
-// A DialFunc reaches a server.
+// A DialFunc connects to a server.
 type DialFunc = conn.DialFunc
 
-// Open opens a session, as recipes.Opener documents. dial replaces the way to
-// reach servers if it is not nil; it must be done with ctx when ctx ends.
+// Open opens a session: see recipes.Opener. If dial is not nil, it replaces the network, and
+// must return when its context is done.
 func Open(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc) (*Session, error) {
 	s, err := prepare(cfg, dial, time.Now())
 	if err != nil {
@@ -72,7 +72,7 @@ func Open(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc) (*Sessi
 	return s, nil
 }
 
-// openBounded is ctx with the deadline of an Open that was given none.
+// openBounded gives ctx the default deadline of Open if it has no deadline.
 func openBounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}
@@ -80,7 +80,7 @@ func openBounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
 }
 
-// prepare makes a session that has sent nothing. Its first contact counts from start.
+// prepare returns a session that has sent nothing. Its first contact counts from start.
 func prepare(cfg recipes.SessionConfig, dial DialFunc, start time.Time) (*Session, error) {
 	cfg, err := cfg.Normalize()
 	if err != nil {
@@ -107,7 +107,7 @@ func prepare(cfg recipes.SessionConfig, dial DialFunc, start time.Time) (*Sessio
 // connect starts go-zookeeper and waits for the session and its credentials.
 func (s *Session) connect(ctx context.Context) error {
 	s.mu.Lock()
-	if s.ctx.Err() != nil { // nobody would close the connection
+	if s.ctx.Err() != nil { // no goroutine would close the connection
 		s.mu.Unlock()
 		return s.Err()
 	}
@@ -128,14 +128,14 @@ func (s *Session) connect(ctx context.Context) error {
 // ID implements recipes.Session.
 func (s *Session) ID() int64 { return s.id }
 
-// Timeout implements recipes.Session. A server on which the session is resumed may
-// grant another one.
+// Timeout implements recipes.Session. If the session is resumed on another server, that server
+// may grant another timeout.
 func (s *Session) Timeout() time.Duration { return s.lease.Timeout() }
 
 // State implements recipes.Session.
 func (s *Session) State() recipes.State {
 	if s.Err() != nil {
-		return recipes.Lost // Done closes a moment before the event is told
+		return recipes.Lost // Done closes a moment before the event is set
 	}
 	e, _, _ := s.events.Get()
 	return e.State
@@ -144,16 +144,16 @@ func (s *Session) State() recipes.State {
 // Events implements recipes.Session.
 func (s *Session) Events(ctx context.Context) <-chan recipes.Event { return s.events.Watch(ctx) }
 
-// Notify calls f with the present state and then with every change, as Events tells
-// them and one at a time. f must return soon, and not use the session. It is for those
-// who serve many sessions: Events takes a goroutine for each.
+// Notify calls f with the current state, and then with every change, one call at a time. f must
+// return soon and must not use the session. It is meant for programs that serve many sessions:
+// Events needs a goroutine for each.
 func (s *Session) Notify(f func(recipes.Event)) { s.events.Notify(f) }
 
 // Done implements recipes.Session.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 
-// Err implements recipes.Session. It looks at the clock itself: after a pause of
-// the process, whoever asks may be ahead of the timer.
+// Err implements recipes.Session. It checks the deadline itself, because after a pause of the
+// process the caller may run before the timer.
 func (s *Session) Err() error {
 	if s.ctx.Err() == nil && s.lease.Remaining() <= 0 {
 		s.lease.Check()
@@ -161,31 +161,29 @@ func (s *Session) Err() error {
 	return context.Cause(s.ctx)
 }
 
-// Counters returns what the session has sent and received so far.
+// Counters returns the session's traffic so far.
 func (s *Session) Counters() recipes.Stats { return s.wire.Counters.Snapshot() }
 
-// CountHandoff and CountFallback count for recipes.Stats.
+// CountHandoff and CountFallback increment the counters in recipes.Stats.
 func (s *Session) CountHandoff()  { s.wire.Counters.Handoffs.Add(1) }
 func (s *Session) CountFallback() { s.wire.Counters.Fallbacks.Add(1) }
 
-// Chance returns a random duration below limit, to keep clients apart that wait at
-// the same time.
+// Chance returns a random duration below limit. It spreads clients that wait at the same time.
 func (s *Session) Chance(limit time.Duration) time.Duration { return s.wire.Chance(limit) }
 
-// LastContact, KnownContact and Contact are those of the session's lease.
+// LastContact, KnownContact and Contact return the contacts of the session's lease.
 func (s *Session) LastContact() time.Time  { return s.lease.LastContact() }
 func (s *Session) KnownContact() time.Time { return s.lease.KnownContact() }
 func (s *Session) Contact() time.Time      { return s.lease.Contact() }
 
-// MaxPacket is the bound, in bytes, of one packet.
+// MaxPacket returns the largest size of a packet, in bytes.
 func (s *Session) MaxPacket() int { return s.wire.MaxPacket }
 
-// Log is the session's logger.
+// Log returns the session's logger.
 func (s *Session) Log() hclog.Logger { return s.log }
 
-// Background runs f in a goroutine that the session waits for when it ends; ctx
-// ends with the session. It reports false, and runs nothing, once the session is
-// over.
+// Background runs f in a goroutine. The session waits for it when it ends. ctx is done when the
+// session is lost. Once the session has ended, Background runs nothing and returns false.
 func (s *Session) Background(f func(ctx context.Context)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,6 +194,5 @@ func (s *Session) Background(f func(ctx context.Context)) bool {
 	return true
 }
 
-// OnLost runs f in a goroutine of its own when the session is lost, unless stop
-// is called before.
+// OnLost runs f in a new goroutine when the session is lost, unless stop is called earlier.
 func (s *Session) OnLost(f func()) (stop func() bool) { return context.AfterFunc(s.ctx, f) }

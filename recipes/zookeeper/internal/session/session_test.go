@@ -6,12 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-func TestALostConnectionSuspendsTheSessionWhichGoesOn(t *testing.T) {
+func TestALostConnectionSuspendsTheSession(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
 	events := s.Events(t.Context())
@@ -36,8 +37,8 @@ func TestALostConnectionSuspendsTheSessionWhichGoesOn(t *testing.T) {
 	}
 }
 
-// The client library would open another session by itself (ClickHouse#116690),
-// and run in it what was queued for the first (Helix#642).
+// go-zookeeper would open another session by itself (ClickHouse#116690) and send it what was
+// queued for the first one (Helix#642).
 func TestAnExpiredSessionIsNotReplaced(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
@@ -67,8 +68,8 @@ func TestAnExpiredSessionIsNotReplaced(t *testing.T) {
 	}
 }
 
-// ZOOKEEPER-4508: no expiry event while all servers are down.
-func TestTheSessionIsLostThoughNoServerSaysSo(t *testing.T) {
+// ZOOKEEPER-4508: while all servers are down, no server reports the expiry.
+func TestTheSessionIsLostWithoutAServersReport(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		began := time.Now()
 		srv.Close()
@@ -87,9 +88,7 @@ func TestAListingTooLargeForOnePacketIsAnErrorAndNotALoop(t *testing.T) {
 	cfg.MaxPacket = 4 << 10
 	s, ctx := open(t, cfg), bounded(t)
 	for range 100 {
-		if _, err := s.CreateProtected(ctx, "/many", "lock-", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.CreateProtected(ctx, "/many", "lock-", nil))(t)
 	}
 	if _, err := s.Children(ctx, "/many"); !errors.Is(err, recipes.ErrTooLarge) {
 		t.Fatalf("got %v", err)
@@ -105,18 +104,15 @@ func TestAListingTooLargeForOnePacketIsAnErrorAndNotALoop(t *testing.T) {
 	}
 }
 
-// Helix#642: go-zookeeper keeps up to 16 requests that it could not send, also
-// across an expiry.
+// Helix#642: go-zookeeper keeps up to 16 requests that it could not send, even across an
+// expiry.
 func TestWhatWasQueuedForASessionDoesNotRunInTheNext(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
 	ctx := bounded(t)
-	gone, err := s.Connected(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The create reaches the server's door and is not let in, so that it is
-	// sent again, or kept, while the session expires.
+	gone := must.Get(s.Connected(ctx))(t)
+	// The connection is cut before the create is served, so the create is sent again, or kept,
+	// while the session expires.
 	held := make(chan struct{})
 	arrived := make(chan struct{})
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -147,9 +143,7 @@ func TestWhatWasQueuedForASessionDoesNotRunInTheNext(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	}
-	if err := s.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close(ctx))
 	for _, node := range srv.Tree() {
 		if node.Stat.EphemeralOwner != 0 {
 			t.Errorf("%s of session %#x", node.Path, node.Stat.EphemeralOwner)

@@ -6,17 +6,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// What is refused as too large says how many bytes fit, and so many do.
+// An ErrTooLarge says how many bytes fit, and that many are accepted.
 func TestWhatFitsIntoAPacketIsSent(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	cfg := to(srv)
 	cfg.MaxPacket = 4 << 10
 	s := open(t, cfg)
-	const beside = 512 + len("worldanyone") + 12 // the packet's headers and the ACL, and not the path
+	const beside = 512 + len("worldanyone") + 12 // the packet's headers and the ACL, without the path
 	for what, tt := range map[string]struct {
 		path  string
 		write func(path string, data []byte) error
@@ -29,7 +30,7 @@ func TestWhatFitsIntoAPacketIsSent(t *testing.T) {
 			return err
 		}},
 		"place": {"/line", func(path string, data []byte) error {
-			_, _, err := s.CreateBare(ctx, path, "lock-", data, false)
+			_, _, err := s.CreateBare(ctx, path, "lock-", data, false, s.EnsureLine)
 			return err
 		}},
 	} {
@@ -60,7 +61,7 @@ func TestWhatFitsIntoAPacketIsSent(t *testing.T) {
 	}
 }
 
-// The server sees a path with its chroot, so that takes room too.
+// The server sees the path with its chroot, which takes room too.
 func TestAChrootTakesRoomInAPacket(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	most := func(chroot string) (n int) {
@@ -79,21 +80,17 @@ func TestAChrootTakesRoomInAPacket(t *testing.T) {
 	}
 }
 
-// A reply that is as large as a packet may be is read, and a larger one is an error that
-// ends no connection.
+// A reply as large as a packet is read. A larger one is an error and does not end the
+// connection.
 func TestAReplyAsLargeAsAPacket(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	cfg := to(srv)
 	cfg.MaxPacket = 4 << 10
 	s, other := open(t, cfg), open(t, to(srv))
 	const beside = 16 + 4 + 68 // the header, the length of the data, the record
-	if err := other.Create(ctx, "/large", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.Create(ctx, "/large", nil))
 	for n, want := range map[int]error{cfg.MaxPacket - beside: nil, cfg.MaxPacket - beside + 1: recipes.ErrTooLarge} {
-		if _, err := other.SetOnce(ctx, "/large", make([]byte, n), -1); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(other.SetOnce(ctx, "/large", make([]byte, n), -1))(t)
 		node, err := s.Get(ctx, "/large")
 		if !errors.Is(err, want) || err == nil && len(node.Data) != n {
 			t.Errorf("of %d bytes it reads %d: %v", n, len(node.Data), err)

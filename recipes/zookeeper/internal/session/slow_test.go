@@ -7,12 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// slow is a connection on which each byte takes a while to arrive.
+// slow is a connection on which each byte takes some time to arrive.
 type slow struct {
 	net.Conn
 	each time.Duration
@@ -24,26 +25,19 @@ func (s *slow) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A large reply over a slow link is awaited for as long as it arrives.
+// A large reply over a slow link is awaited as long as bytes arrive.
 func TestAReplyThatTakesLongToArrive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout, nodes = 10 * time.Second, 400 // of about 58 bytes each in a listing
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
 		dial := func(context.Context, string, string) (net.Conn, error) {
-			client, server := net.Pipe()
-			go srv.ServeConn(server)
-			return &slow{client, timeout * 8 / 10 / (nodes * 58)}, nil
+			return &slow{pipe(srv), timeout * 8 / 10 / (nodes * 58)}, nil
 		}
-		s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: timeout, MaxPacket: 64 << 10}, dial)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: timeout, MaxPacket: 64 << 10}, dial))(t)
 		defer closeNow(s)
 		for range nodes {
-			if _, err := s.CreateProtected(t.Context(), "/many", "lock-", nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.CreateProtected(t.Context(), "/many", "lock-", nil))(t)
 		}
 		for name, list := range map[string]func() ([]string, error){
 			"through go-zookeeper": func() ([]string, error) { return s.Children(t.Context(), "/many") },

@@ -7,20 +7,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// status is what the connection is known to be.
+// status is the state of the connection.
 type status struct {
 	connected   bool
 	connections int // established so far
 }
 
-// accepted runs when a connection has been accepted into a session. It reports whether
-// that is this one.
+// accepted runs when a server has accepted a connection into a session. It reports whether that
+// is this session.
 func (s *Session) accepted(id int64) bool {
 	s.mu.Lock()
 	before := s.id
 	if before == 0 {
 		s.id = id
-		if s.ctx.Err() == nil { // else its end has found nothing to stop
+		if s.ctx.Err() == nil { // otherwise end has already tried to stop the lease
 			s.lease.Start(s.end)
 		}
 	}
@@ -29,9 +29,9 @@ func (s *Session) accepted(id int64) bool {
 	case 0:
 	case id:
 		s.wire.Counters.Reconnects.Add(1)
-		s.lease.Reset() // the timeout may be another one
+		s.lease.Reset() // the new timeout may be smaller
 	default:
-		s.wire.Drop() // before anything is sent in it
+		s.wire.Drop() // before a request is sent on it
 		s.end(fmt.Errorf("%w: the server answered with another session", recipes.ErrExpired))
 		return false
 	}
@@ -40,7 +40,8 @@ func (s *Session) accepted(id int64) bool {
 
 // connected runs when a connection can be used.
 func (s *Session) connected() {
-	// The state first: whoever the status wakes, Open among them, finds it.
+	// Set the event first: Open, and other waiters that the status wakes, then find the new
+	// state.
 	s.events.Set(recipes.Event{State: recipes.Connected})
 	was, _, _ := s.status.Get()
 	s.status.Set(status{connected: true, connections: was.connections + 1})
@@ -57,15 +58,14 @@ func (s *Session) suspended() {
 	s.events.Set(recipes.Event{State: recipes.Suspended})
 }
 
-// Connected waits until the session is connected, and returns a channel that is
-// closed when the connection is lost. It fails when ctx ends (ErrUnavailable)
-// or the session is lost.
+// Connected waits until the session is connected, and returns a channel that closes when the
+// connection ends. It fails when ctx is done (ErrUnavailable) or the session is lost.
 func (s *Session) Connected(ctx context.Context) (<-chan struct{}, error) {
 	_, lost, err := s.connectedAfter(ctx, 0)
 	return lost, err
 }
 
-// connectedAfter is Connected for a connection later than the n-th. It returns its number.
+// connectedAfter waits for a connection later than the n-th, and returns its number.
 func (s *Session) connectedAfter(ctx context.Context, n int) (connection int, lost <-chan struct{}, err error) {
 	for {
 		if err := s.Err(); err != nil {
@@ -80,7 +80,7 @@ func (s *Session) connectedAfter(ctx context.Context, n int) (connection int, lo
 		case <-s.Done():
 		case <-ctx.Done():
 			if err := s.Err(); err != nil {
-				return 0, nil, err // ctx is the session's own, or ended with it
+				return 0, nil, err // ctx may be the session's, or have ended with it
 			}
 			return 0, nil, s.unavailable("waiting for a connection", ctx)
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// Ticket is what Resume needs to resume a session. A process that has it can act as the
-// session, so it is a secret. It prints as "session ticket", with every verb and as
-// JSON. Only Bytes shows what is in it. The zero value belongs to no session.
+// Ticket is the credential with which Resume resumes a session. A process that has it can act
+// as the session, so it is a secret. It prints as "session ticket", with every verb and as
+// JSON. Only Bytes reveals its content. The zero value belongs to no session.
 type Ticket struct{ secret *secret }
 
 // secret is behind a pointer, which packages that print structs do not follow.
@@ -24,19 +24,19 @@ type secret struct {
 	contact  time.Time     // from which the deadline counts
 }
 
-// ticketFormat is the first number in Bytes. Another format gets another number.
+// ticketFormat is the first number in Bytes. Each other format has another number.
 const ticketFormat = 2
 
-// formatWithIdentity had the user and the password of the session's identity behind the
-// rest. A plugin that wrote it gave each session an identity of its own. Nothing is made
-// of them: bare znodes of that time are deleted without a handoff.
+// formatWithIdentity also contains the user and password of the session's identity. A plugin
+// that wrote it gave each session an identity of its own. ParseTicket ignores them: bare znodes
+// of such a session are deleted without a handoff.
 const formatWithIdentity = 1
 
-// maxTicket bounds, in bytes, what is read as a ticket.
+// maxTicket limits the size of a ticket, in bytes.
 const maxTicket = 1 << 10
 
-// Bytes encodes the ticket for ParseTicket, in another process too. The contact is not
-// in it: clocks of processes cannot be compared.
+// Bytes encodes the ticket for ParseTicket, which may run in another process. The contact is
+// not included, because clocks of processes cannot be compared.
 func (t Ticket) Bytes() []byte {
 	if t.secret == nil {
 		return nil
@@ -49,9 +49,9 @@ func (t Ticket) Bytes() []byte {
 	return e.Bytes
 }
 
-// ParseTicket reads what Bytes has encoded. contact is the time from which the session's
-// deadline counts: see Session.Contact. An earlier time is safe, a later one is not. An
-// error matches recipes.ErrInvalid and shows nothing of b.
+// ParseTicket decodes the result of Bytes. contact is the time from which the session's
+// deadline counts: see Session.Contact. An earlier time is safe, a later one is not. An error
+// matches recipes.ErrInvalid and reveals nothing of b.
 func ParseTicket(b []byte, contact time.Time) (Ticket, error) {
 	if len(b) > maxTicket {
 		return Ticket{}, errTicket
@@ -78,7 +78,7 @@ func (t *secret) valid() bool {
 		!t.contact.IsZero()
 }
 
-// maxTimeout is the longest that ZooKeeper's protocol can express.
+// maxTimeout is the longest timeout in ZooKeeper's protocol.
 const maxTimeout = (1<<31 - 1) * time.Millisecond
 
 const redacted = "session ticket"
@@ -86,7 +86,7 @@ const redacted = "session ticket"
 // Format implements fmt.Formatter.
 func (Ticket) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 
-// MarshalText keeps the ticket out of JSON and the like.
+// MarshalText keeps the ticket's content out of JSON and other text formats.
 func (Ticket) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
 // LogValue implements slog.LogValuer.

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// A ticket is read up to its bounds and not beyond.
+// ParseTicket accepts tickets up to its limits and not above.
 func TestTheBoundsOfATicket(t *testing.T) {
 	good := secret{id: 1, password: make([]byte, conn.PasswordSize), timeout: maxTimeout, contact: time.Now()}
 	for name, change := range map[string]func(*secret){
@@ -34,12 +34,13 @@ func TestTheBoundsOfATicket(t *testing.T) {
 		}
 	}
 	if !good.valid() || (*secret)(nil).valid() {
-		t.Error("what is within the bounds is valid, and nothing else")
+		t.Error("the limits of a ticket are wrong")
 	}
 }
 
-// A ticket keeps nothing of the bytes that it was read from, and prints as what it is.
-func TestATicketIsOneOfItsOwn(t *testing.T) {
+// A ticket shares no bytes with the encoding that it was parsed from, and prints as "session
+// ticket".
+func TestATicketOwnsItsBytes(t *testing.T) {
 	good := secret{id: 1, password: []byte("0123456789abcdef"), timeout: time.Second, contact: time.Now()}
 	b := Ticket{&good}.Bytes()
 	ticket, err := ParseTicket(b, good.contact)
@@ -48,15 +49,15 @@ func TestATicketIsOneOfItsOwn(t *testing.T) {
 	}
 	clear(b)
 	if !bytes.Equal(ticket.Bytes(), Ticket{&good}.Bytes()) {
-		t.Error("the ticket has changed with what it was read from")
+		t.Error("the ticket has changed with the bytes that it was parsed from")
 	}
 	if text := fmt.Sprintf("%v %x", ticket, ticket); text != redacted+" "+redacted {
-		t.Errorf("it prints as %q", text)
+		t.Errorf("the ticket prints as %q", text)
 	}
 }
 
-// A plugin of before wrote the identity of each session into its ticket. Its sessions go
-// on, without that.
+// An earlier version of the plugin wrote the session's identity into its ticket. Such a session
+// is resumed without that identity.
 func TestATicketWithAnIdentityIsRead(t *testing.T) {
 	good := Ticket{&secret{id: 1, password: []byte("0123456789abcdef"), timeout: time.Second, contact: time.Now()}}
 	e := jute.Encoder{Bytes: append([]byte{0, 0, 0, formatWithIdentity}, good.Bytes()[4:]...)}

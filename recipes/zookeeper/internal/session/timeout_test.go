@@ -9,12 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// PITFALLS 62: the timer was armed with the timeout of before.
+// PITFALLS 62: the timer was set with the old timeout.
 func TestAResumedSessionThatIsGrantedASmallerTimeoutIsLostByThat(t *testing.T) {
 	for name, holds := range map[string]bool{"that holds something": true, "that holds nothing": false} {
 		t.Run("of a session "+name, func(t *testing.T) {
@@ -28,14 +29,9 @@ func TestAResumedSessionThatIsGrantedASmallerTimeoutIsLostByThat(t *testing.T) {
 						<-ctx.Done()
 						return nil, ctx.Err()
 					}
-					client, server := net.Pipe()
-					go srv.ServeConn(server)
-					return client, nil
+					return pipe(srv), nil
 				}
-				s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: before, MaxPacket: 64 << 10}, dial)
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: before, MaxPacket: 64 << 10}, dial))(t)
 				defer closeNow(s)
 				if holds {
 					beginHold(t, s)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -82,9 +83,7 @@ func TestTLSToARealServer(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, content []byte) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, content, 0o600))
 		return path
 	}
 	cert, key := ca.issue("zookeeper.test")
@@ -139,7 +138,7 @@ func TestTLSToARealServer(t *testing.T) {
 	}
 }
 
-func TestKeyMaterialIsRefusedInWordsThatDoNotShowIt(t *testing.T) {
+func TestTheErrorForBadKeyMaterialDoesNotShowIt(t *testing.T) {
 	ca := newAuthority(t)
 	cert, _ := ca.issue("a")
 	_, otherKey := ca.issue("b")

@@ -7,38 +7,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// A watch for the creation of a znode that never comes would stay at the server for the
-// session's life. So it is removed there when the last context has ended with which
-// ExistsW was called for it.
+// A watch for the creation of a znode that is never created would remain at the server as long
+// as the session. So the session removes it there when the last context with which ExistsW was
+// called for it is done.
 //
-// The watch fires here before it is removed there: a reader that has found it armed looks
-// again. A reader that comes later waits until the server has answered. So it arms its own
-// watch after the removal, which cannot take that away.
+// The watch fires here before it is removed there, so a reader that shares it reads again. A
+// later reader waits until the server has answered. Its own watch is set after the removal,
+// which therefore cannot remove it.
 
-// lockFor locks ws when no removal for key is on its way.
-func (ws *watches) lockFor(key watchKey) {
-	for {
-		ws.mu.Lock()
-		removed := ws.removing[key]
-		if removed == nil {
-			return
-		}
-		ws.mu.Unlock()
-		<-removed
-	}
-}
-
-// joinWaiting is join for a reader that may wait for the creation of the znode.
-func (ws *watches) joinWaiting(key watchKey) (w *Watch, arm bool, connection int) {
-	ws.lockFor(key)
-	defer ws.mu.Unlock()
-	w, arm, connection = ws.joinLocked(key)
-	w.waits++
-	return w, arm, connection
-}
-
-// leave ends what joinWaiting has begun. It reports whether the watch is to be removed at
-// the server, and then the caller has to call removed.
+// leave ends a wait that join has begun. It reports whether the watch must be removed at the
+// server. The caller must then call removed.
 func (ws *watches) leave(key watchKey, w *Watch, cancelled bool) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -61,7 +39,7 @@ func (ws *watches) removed(key watchKey) {
 	delete(ws.removing, key)
 }
 
-// stop has the ends of contexts do nothing any more. It needs the watches' mutex.
+// stop cancels the AfterFuncs of the contexts. The caller holds the watches' mutex.
 func (w *Watch) stop() {
 	for _, stop := range w.stops {
 		stop()
@@ -69,7 +47,7 @@ func (w *Watch) stop() {
 	w.stops = nil
 }
 
-// unwatchAfter has the watch removed when ctx ends, if no other wait needs it.
+// unwatchAfter removes the watch when ctx is done, unless another waiter needs it.
 func (s *Session) unwatchAfter(ctx context.Context, key watchKey, w *Watch) {
 	stop := context.AfterFunc(ctx, func() {
 		if s.watches.leave(key, w, true) && !s.Background(func(life context.Context) { s.unwatch(life, key) }) {
@@ -85,8 +63,8 @@ func (s *Session) unwatchAfter(ctx context.Context, key watchKey, w *Watch) {
 	}
 }
 
-// unwatch removes the data watch of key at the server. It waits for the answer, or for the
-// end of the connection, with which the server's watches end.
+// unwatch removes the data watch of key at the server. It waits for the answer, or for the end
+// of the connection, which also ends the server's watches.
 func (s *Session) unwatch(life context.Context, key watchKey) {
 	defer s.watches.removed(key)
 	if !s.removesWatches(life) {
@@ -97,10 +75,10 @@ func (s *Session) unwatch(life context.Context, key watchKey) {
 	}
 }
 
-// removesWatches reports whether the servers know the request, as those since 3.5 do. An
-// older one ends the connection that sends it. So the session asks first, once, by a
-// transaction that each server refuses: it would create what exists, as a container. A
-// server before 3.5 refuses the flag.
+// removesWatches reports whether the servers support removing a watch, as they do since 3.5. An
+// older server closes the connection that sends such a request. So the session finds out first,
+// once, by a transaction that each server refuses: it would create an existing znode as a
+// container. A server before 3.5 refuses the flag.
 func (s *Session) removesWatches(life context.Context) bool {
 	if removes, known := s.wire.RemovesWatches(); known {
 		return removes

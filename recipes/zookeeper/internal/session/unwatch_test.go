@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// awaitWatches waits until the server has n watches, by what count tells.
+// awaitWatches waits until count returns n watches at the server.
 func awaitWatches(t *testing.T, n int, count func() int) {
 	t.Helper()
 	for ctx := bounded(t); count() != n; time.Sleep(time.Millisecond) {
@@ -34,7 +35,7 @@ func absent(t *testing.T, ctx context.Context, s *session.Session, path string) 
 	return watch
 }
 
-// A watch for a znode that never comes ends with the last that waits for it.
+// A watch for a znode that is never created ends with its last waiter.
 func TestAWatchForACreationEndsWithItsWaits(t *testing.T) {
 	check := func(t *testing.T, cfg recipes.SessionConfig, count func() int) {
 		s := open(t, cfg)
@@ -42,25 +43,23 @@ func TestAWatchForACreationEndsWithItsWaits(t *testing.T) {
 		second, cancelSecond := context.WithCancel(t.Context())
 		defer cancelSecond()
 		absent(t, first, s, "/never")
-		absent(t, first, s, "/never") // it has looked again
+		absent(t, first, s, "/never") // a second read
 		last := absent(t, second, s, "/never")
 		awaitWatches(t, 1, count)
 		cancelFirst()
 		absent(t, second, s, "/other")
 		awaitWatches(t, 2, count)
 		if session.Happened(last.Fired()) {
-			t.Error("the other's watch has fired")
+			t.Error("the other waiter's watch has fired")
 		}
 		cancelSecond()
 		awaitWatches(t, 0, count)
 		<-last.Fired()
 		again := absent(t, t.Context(), s, "/never")
-		if _, err := s.CreateNamed(bounded(t), "/never", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.CreateNamed(bounded(t), "/never", nil))(t)
 		<-again.Fired()
 		if !again.Created() {
-			t.Error("it has not fired for the creation")
+			t.Error("the watch has not fired for the creation")
 		}
 		awaitWatches(t, 0, count)
 	}
@@ -72,27 +71,20 @@ func TestAWatchForACreationEndsWithItsWaits(t *testing.T) {
 		server := ensembletest.Start(t, ensembletest.Quick(1)).Server(0)
 		check(t, recipes.SessionConfig{Servers: []string{server.Addr()}}, func() int {
 			figures, err := server.Mntr(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			n, err := strconv.Atoi(figures["zk_watch_count"])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
+			n := must.Get(strconv.Atoi(figures["zk_watch_count"]))(t)
 			return n
 		})
 	})
 }
 
-// The answer to the creation of a parent tells that the server knows the removal, whatever
-// the answer is. The session does not ask for that again.
-func TestWhoHasCreatedAParentRemovesWatchesUnasked(t *testing.T) {
+// Any answer to the creation of a parent shows whether the server supports removing watches.
+// The session then does not probe.
+func TestACreatedParentShowsWhetherWatchesCanBeRemoved(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	closed := to(srv)
 	closed.ACL = []recipes.ACL{{Permissions: recipes.PermRead, Scheme: "world", ID: "anyone"}}
-	if err := open(t, closed).Create(ctx, "/closed", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, open(t, closed).Create(ctx, "/closed", nil))
 	for _, tt := range []struct {
 		path string
 		want error
@@ -120,12 +112,9 @@ func TestWhoHasCreatedAParentRemovesWatchesUnasked(t *testing.T) {
 	}
 }
 
-// A server before 3.5 ends the connection that asks for a removal. Its watches stay.
+// A server before 3.5 closes a connection that sends a removal. Its watches remain.
 func TestAServerBefore35IsNotAskedToRemoveAWatch(t *testing.T) {
-	srv, err := zkserver.Listen(zkserver.Config{Before35: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must.Get(zkserver.Listen(zkserver.Config{Before35: true}))(t)
 	t.Cleanup(func() { srv.Close() })
 	s := open(t, to(srv))
 	asked := make(chan struct{}, 1)
@@ -139,14 +128,15 @@ func TestAServerBefore35IsNotAskedToRemoveAWatch(t *testing.T) {
 	absent(t, ctx, s, "/never")
 	cancel()
 	<-asked
-	absent(t, t.Context(), s, "/never") // behind the removal, or what comes in its place
+	absent(t, t.Context(), s, "/never") // after the removal, or the request in its place
 	if n := srv.Watches(); n != 1 || s.Counters().Reconnects != 0 {
 		t.Errorf("%d watches and %d reconnects; want 1 and none", n, s.Counters().Reconnects)
 	}
 }
 
-// Of two that wait for one creation, one gives up at any moment. The other is woken.
-func TestARemovalTakesNobodysWakeUp(t *testing.T) {
+// Two waiters wait for one creation, and one of them gives up at any moment. The other one
+// wakes.
+func TestARemovalTakesNoWakeUp(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), bounded(t)
 	for n := range 300 {
@@ -157,14 +147,14 @@ func TestARemovalTakesNobodysWakeUp(t *testing.T) {
 		all.Go(cancel)
 		waiting := make(chan struct{})
 		all.Go(func() {
-			for told := false; ; {
+			for reported := false; ; {
 				exists, watch, err := s.ExistsW(ctx, path)
 				if err != nil {
 					t.Error(err)
 				}
-				if !told {
+				if !reported {
 					close(waiting)
-					told = true
+					reported = true
 				}
 				if exists || err != nil || s.Wait(ctx, path, watch.Fired()) != nil {
 					break
@@ -187,15 +177,13 @@ func TestARemovalTakesNobodysWakeUp(t *testing.T) {
 	}
 }
 
-// A read leaves no watch at the server if nobody asked for one: it could not be taken
-// back.
+// A read sets no watch at the server unless the caller waits for it: an unneeded watch could
+// not be removed.
 func TestAReadLeavesNoWatch(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	if _, err := s.CreateNamed(ctx, "/x", nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Ensure(ctx, "/line"); err != nil { // so that the reply that is lost is that of a place
+	must.Get(s.CreateNamed(ctx, "/x", nil))(t)
+	if err := s.Ensure(ctx, "/line"); err != nil { // so that the lost reply is that of a bare znode
 		t.Fatal(err)
 	}
 	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
@@ -215,12 +203,12 @@ func TestAReadLeavesNoWatch(t *testing.T) {
 		}
 	}
 	for range 3 {
-		place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, true)
+		place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, true, s.EnsureLine)
 		if err := errors.Join(err, <-s.DeleteBare(place)); err != nil || !lost() {
 			t.Errorf("%v (met: %v)", err, lost())
 		}
 	}
 	if n := srv.Watches(); n != 1 {
-		t.Errorf("%d watches are left; want the one of the line", n)
+		t.Errorf("%d watches are left; want one, on the wait queue", n)
 	}
 }

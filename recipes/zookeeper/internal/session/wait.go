@@ -8,11 +8,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// Wait waits until one of the events happens: a watch fires, the connection is
-// lost (the channel that Connected returned), or whatever else the caller waits
-// for. Then it returns nil, and the caller looks again. A nil channel never
-// happens. If the session is lost first, Wait returns why; if ctx ends first, it
-// returns that with what the caller was waiting for.
+// Wait returns nil when one of the events happens: a watch fires, the connection ends (the
+// channel that Connected returned), or another channel closes. The caller then reads again. A
+// nil channel never happens. If the session is lost first, Wait returns the reason. If ctx is
+// done first, it returns ctx's error, with what the caller was waiting for.
 func (s *Session) Wait(ctx context.Context, what string, events ...<-chan struct{}) error {
 	const lost, ended = 0, 1
 	switch waitAny(append([]<-chan struct{}{s.Done(), ctx.Done()}, events...)) {
@@ -26,8 +25,8 @@ func (s *Session) Wait(ctx context.Context, what string, events ...<-chan struct
 
 // waitAny waits until one of the channels is closed, and returns its index.
 func waitAny(events []<-chan struct{}) int {
-	// Most waits have two events besides the session's end and ctx's. A select
-	// statement allocates nothing for them.
+	// Most waits have two events besides the session's end and ctx's. A select statement for
+	// four channels allocates nothing.
 	if len(events) == 4 {
 		select {
 		case <-events[0]:
@@ -48,5 +47,5 @@ func waitAny(events []<-chan struct{}) int {
 	return chosen
 }
 
-// Happened reports whether an event of Wait has happened.
+// Happened reports whether event is closed.
 func Happened(event <-chan struct{}) bool { return conn.Happened(event) }

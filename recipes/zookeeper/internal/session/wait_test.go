@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// TestWaitEndsWithAnyOfItsEvents checks each of several events, in the form for
-// two events and in the form for more of them.
+// TestWaitEndsWithAnyOfItsEvents tests each of several events, with two events and with more.
 func TestWaitEndsWithAnyOfItsEvents(t *testing.T) {
 	s := open(t, to(embedded(t)))
 	for _, n := range []int{1, 2, 3, 5} {
@@ -37,9 +37,7 @@ func TestWaitEndsWithItsContextAndWithTheSession(t *testing.T) {
 	if err := s.Wait(ctx, "waiting for nothing", nil, nil); !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "waiting for nothing: ") {
 		t.Errorf("with an ended context: %v", err)
 	}
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close(t.Context()))
 	for _, events := range [][]<-chan struct{}{nil, {nil, nil}} {
 		if err := s.Wait(t.Context(), "waiting", events...); !errors.Is(err, recipes.ErrSessionLost) {
 			t.Errorf("after the session's end: %v", err)

@@ -7,67 +7,70 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// Watch is a one-shot notification that a znode, or the list of its children,
-// has changed. It is shared by all waiters of the session that watch the same.
+// Watch is a one-shot notification that a znode, or the list of its children, has changed. All
+// waiters of the session that watch the same share it.
 type Watch struct {
 	fired chan struct{}
-	armed bool // the server of the present connection has it
-	tries int  // requests under way that would arm it
+	armed bool // set at the server of the current connection
+	tries int  // requests in flight that would set it
 
-	waits int           // those that wait for a creation: see unwatch
-	stops []func() bool // stop listening for the ends of their contexts
+	waits int           // callers of ExistsW that wait for a creation: see unwatch.go
+	stops []func() bool // cancel the AfterFuncs of their contexts
 
 	event conn.Event // set before fired is closed
 }
 
-// Changed reports, once the watch has fired, whether the event said that the
-// node's data was changed, rather than that it was deleted or created.
+// Changed reports, once the watch has fired, whether the event was a change of the znode's
+// data, not a deletion or creation.
 func (w *Watch) Changed() bool { return w.event == conn.DataChanged }
 
-// Created is Changed for an event that said that the node was created.
+// Created reports, once the watch has fired, whether the event was the creation of the znode.
 func (w *Watch) Created() bool { return w.event == conn.NodeCreated }
 
-// Fired is closed when the watch has fired. It says nothing about what it found:
-// look again. It does not fire when the connection is lost, nor after that. A
-// waiter waits for that too, and looks again.
+// Fired is closed when the watch has fired. That does not say what changed: the caller reads
+// again. It does not fire when the connection ends, nor after that. So a waiter also waits for
+// the end of the connection, and then reads again.
 func (w *Watch) Fired() <-chan struct{} { return w.fired }
 
-// ErrUnwatched ends what somebody holds by a znode that the server refuses to watch. The
-// znode may be there, but its removal would not be noticed. Its owner deletes it when it
-// gives back what it held, and not before: it may not have stopped yet.
+// ErrUnwatched ends a hold whose znode the server refuses to watch. The znode may exist, but
+// its deletion would not be noticed. The owner deletes it when it releases the hold, and not
+// earlier: it may not have stopped its work yet.
 var ErrUnwatched = errors.New("cannot watch")
 
-// watchKey is what is watched: the node itself or its children. A getData and an
-// exists watch of one node are one key: whichever of them the server has, it
-// fires for every change that waiters of either want to know.
+// watchKey identifies a watch: on the znode itself, or on its children. The getData and exists
+// watches of one znode have the same key. Either of them fires for every change that waiters of
+// the other need.
 type watchKey struct {
 	path     string // at the server
 	children bool
 }
 
-// watches are the watches that a session waits for. One for each abandoned wait would pile
-// up, so the next waiter finds the watch that is armed. One for a znode that does not
-// exist may never fire. It is removed with its last waiter: see unwatch.go.
+// watches holds the watches for which a session waits. A watch remains after a wait was
+// abandoned, so that the next waiter shares it and abandoned watches do not pile up. A watch on
+// a znode that does not exist may never fire, so it is removed with its last waiter: see
+// unwatch.go.
 //
-// When a connection is lost its watches are gone. The waiters have been woken, and arm
-// them again.
+// When a connection ends, its watches end. The waiters wake and set them again.
 type watches struct {
 	mu          sync.Mutex
 	byKey       map[watchKey]*Watch
-	connections int // that were lost
+	connections int // that have ended
 	removing    map[watchKey]chan struct{}
 }
 
-// join returns the watch for key and whether the caller has to arm it, which it
-// then must report to settle. The watch is entered before the request is sent,
-// because its event may come before the caller sees the reply.
-func (ws *watches) join(key watchKey) (w *Watch, arm bool, connection int) {
-	ws.lockFor(key)
+// join returns the watch for key, and whether the caller must set it at the server and then
+// call settle. The watch is entered before the request is sent, because its event may arrive
+// before the caller sees the reply. join first waits until no removal for key is in flight.
+//
+// waits is 1 for a reader that may wait until the znode is created, and must call leave.
+func (ws *watches) join(key watchKey, waits int) (w *Watch, arm bool, connection int) {
+	ws.mu.Lock()
+	for removed := ws.removing[key]; removed != nil; removed = ws.removing[key] {
+		ws.mu.Unlock()
+		<-removed
+		ws.mu.Lock()
+	}
 	defer ws.mu.Unlock()
-	return ws.joinLocked(key)
-}
-
-func (ws *watches) joinLocked(key watchKey) (w *Watch, arm bool, connection int) {
 	w = ws.byKey[key]
 	if w == nil {
 		w = &Watch{fired: make(chan struct{})}
@@ -76,6 +79,7 @@ func (ws *watches) joinLocked(key watchKey) (w *Watch, arm bool, connection int)
 		}
 		ws.byKey[key] = w
 	}
+	w.waits += waits
 	if w.armed {
 		return w, false, ws.connections
 	}
@@ -83,7 +87,7 @@ func (ws *watches) joinLocked(key watchKey) (w *Watch, arm bool, connection int)
 	return w, true, ws.connections
 }
 
-// settle ends an attempt to arm w that began in that connection.
+// settle ends an attempt to set w that began on the given connection.
 func (ws *watches) settle(key watchKey, w *Watch, armed bool, connection int) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -94,7 +98,7 @@ func (ws *watches) settle(key watchKey, w *Watch, armed bool, connection int) {
 	}
 }
 
-// disconnected forgets what the connection that was lost had armed.
+// disconnected drops the watches of the connection that has ended.
 func (ws *watches) disconnected() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -108,14 +112,14 @@ func (ws *watches) disconnected() {
 	}
 }
 
-// waits reports whether the server of the present connection has w and has not fired it.
+// waits reports whether w is set at the server of the current connection and has not fired.
 func (ws *watches) waits(key watchKey, w *Watch) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	return w.armed && ws.byKey[key] == w
 }
 
-// fire wakes the waiters of an event.
+// fire wakes the waiters that an event concerns.
 func (ws *watches) fire(event conn.Event, path string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -134,7 +138,7 @@ func (ws *watches) fireKey(key watchKey, event conn.Event) {
 	}
 }
 
-// end has w fire.
+// end fires w.
 func (ws *watches) end(key watchKey, w *Watch) {
 	close(w.fired)
 	delete(ws.byKey, key)

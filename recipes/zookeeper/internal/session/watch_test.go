@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -30,34 +31,29 @@ func notFired(t *testing.T, w *session.Watch) {
 	}
 }
 
-// CURATOR-14, 332, kazoo#175: watches that nobody waits for piled up.
+// CURATOR-14, 332, kazoo#175: watches of abandoned waits piled up.
 func TestAbandonedWaitsShareOneWatch(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, to(srv)), bounded(t)
-	path, err := s.CreateProtected(ctx, "/w", "lock-", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(s.CreateProtected(ctx, "/w", "lock-", nil))(t)
 	var last *session.Watch
 	for range 50 {
-		if _, last, err = s.GetW(ctx, path); err != nil {
-			t.Fatal(err)
-		}
+		var err error
+		_, last, err = s.GetW(ctx, path)
+		must.Do(t, err)
 	}
 	if n := srv.Watches(); n != 1 {
 		t.Errorf("%d watches at the server", n)
 	}
-	if err := <-s.Delete(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-s.Delete(path))
 	fired(t, last)
 	if n := s.Counters().WatchEvents; n != 1 {
 		t.Errorf("%d watch events", n)
 	}
 }
 
-// kazoo 9b0a793: a look at what has gone left a watch for a creation.
-func TestALookAtAVanishedNodeLeavesNoWatch(t *testing.T) {
+// kazoo 9b0a793: reading a deleted znode left a watch for its creation.
+func TestAReadOfADeletedZnodeLeavesNoWatch(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
 	if _, _, err := s.GetW(bounded(t), "/gone"); !errors.Is(err, recipes.ErrNoNode) {
@@ -68,37 +64,31 @@ func TestALookAtAVanishedNodeLeavesNoWatch(t *testing.T) {
 	}
 }
 
-// kazoo#170, CURATOR-623 and others: after a suspension the watch was gone. A waiter
-// that looks again after a reconnect has a watch that fires, however many there are.
-// go-zookeeper arms them again in packets that may not fit its buffer, and then does
-// not say that it has failed.
-func TestWhoLooksAgainAfterAReconnectIsWoken(t *testing.T) {
+// kazoo#170, CURATOR-623 and others: after a suspension the watch was missing. A waiter that
+// reads again after a reconnect has a watch that fires, however many there are. go-zookeeper
+// sets them again in packets that may exceed its buffer, and does not report that failure.
+func TestAReaderAfterAReconnectIsWoken(t *testing.T) {
 	srv := embedded(t)
 	cfg := to(srv)
 	cfg.MaxPacket = 4 << 10 // room for some 80 watches
 	s, other, ctx := open(t, cfg), open(t, to(srv)), bounded(t)
 	const n = 200
 	var paths []string
-	look := func() (watches []*session.Watch) {
+	readAll := func() (watches []*session.Watch) {
 		for _, path := range paths {
 			_, w, err := s.GetW(ctx, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			watches = append(watches, w)
 		}
 		return watches
 	}
 	for i := range n {
-		path, err := other.CreateProtected(ctx, fmt.Sprintf("/r%d", i), "lock-", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := must.Get(other.CreateProtected(ctx, fmt.Sprintf("/r%d", i), "lock-", nil))(t)
 		paths = append(paths, path)
 	}
-	look()
+	readAll()
 	cutAndWait(t, srv, s)
-	watches := look()
+	watches := readAll()
 	for _, w := range watches {
 		notFired(t, w)
 	}
@@ -110,35 +100,27 @@ func TestWhoLooksAgainAfterAReconnectIsWoken(t *testing.T) {
 	}
 }
 
-// What changes while the session is away is seen by the look after the
-// reconnect (ZOOKEEPER-4655: re-arming alone skipped it).
+// A change while the session is disconnected is found by the read after the reconnect
+// (ZOOKEEPER-4655: setting the watch again missed it).
 func TestAChangeDuringASuspensionIsSeen(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), bounded(t)
-	path, err := other.CreateProtected(ctx, "/s", "lock-", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(other.CreateProtected(ctx, "/s", "lock-", nil))(t)
 	if _, _, err := s.GetW(ctx, path); err != nil {
 		t.Fatal(err)
 	}
-	gone, err := s.Connected(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	gone := must.Get(s.Connected(ctx))(t)
 	srv.RefuseConnections(true)
 	srv.CloseConnection(s.ID())
 	<-gone
-	if err := <-other.Delete(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-other.Delete(path))
 	srv.RefuseConnections(false)
 	if _, _, err := s.GetW(ctx, path); !errors.Is(err, recipes.ErrNoNode) {
 		t.Fatalf("after the reconnect: %v", err)
 	}
 }
 
-// go-zookeeper's event channel holds six and drops silently.
+// go-zookeeper's event channel has room for six events and drops others silently.
 func TestAFloodOfEventsLosesNone(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), bounded(t)
@@ -146,14 +128,9 @@ func TestAFloodOfEventsLosesNone(t *testing.T) {
 	var paths []string
 	var watches []*session.Watch
 	for range n {
-		path, err := other.CreateProtected(ctx, "/flood", "lock-", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := must.Get(other.CreateProtected(ctx, "/flood", "lock-", nil))(t)
 		_, w, err := s.GetW(ctx, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		paths, watches = append(paths, path), append(watches, w)
 	}
 	for _, path := range paths {
@@ -164,32 +141,25 @@ func TestAFloodOfEventsLosesNone(t *testing.T) {
 	}
 }
 
-func TestOneWatchServesEveryKindOfLook(t *testing.T) {
+func TestOneWatchServesEveryKindOfRead(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, to(srv)), bounded(t)
 	exists, created, err := s.ExistsW(ctx, "/k")
 	if err != nil || exists {
 		t.Fatal(exists, err)
 	}
-	path, err := s.CreateProtected(ctx, "/k", "lock-", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(s.CreateProtected(ctx, "/k", "lock-", nil))(t)
 	fired(t, created)
 	if exists, _, err = s.ExistsW(ctx, path); err != nil || !exists {
 		t.Fatal(exists, err)
 	}
 	_, w, err := s.GetW(ctx, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := <-s.Delete(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, <-s.Delete(path))
 	fired(t, w)
 }
 
-func TestCancelledLookReturnsAtOnce(t *testing.T) {
+func TestACancelledReadReturnsAtOnce(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
 	srv.Freeze(true)
@@ -203,18 +173,15 @@ func TestCancelledLookReturnsAtOnce(t *testing.T) {
 	}
 }
 
-// A waiter relies on being told of the deletion of its own znode before that of the
-// neighbour's. Where its znode cannot be watched it must not wait.
+// A waiter relies on the order of events: the deletion of its own znode is reported before a
+// later change of the predecessor. If its own znode cannot be watched, it must not wait.
 func TestAWatchOnTheOwnPlaceThatIsRefusedIsAnError(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	refusing := newRefuser(t, srv.Addr(), opSetWatches, errThrottledOp)
 	s := open(t, recipes.SessionConfig{Servers: []string{refusing.addr}})
 	var places [2]session.BareZnode
 	for i := range places {
-		var err error
-		if places[i], _, err = s.CreateBare(ctx, "/line", "lock-", nil, false); err != nil {
-			t.Fatal(err)
-		}
+		places[i] = bare(t, s, "/line")
 	}
 	refusing.refuse.Store(true)
 	if _, _, _, err := s.Predecessor(ctx, places[1], places[0].Path); !errors.Is(err, recipes.ErrThrottled) {
@@ -222,21 +189,20 @@ func TestAWatchOnTheOwnPlaceThatIsRefusedIsAnError(t *testing.T) {
 	}
 	refusing.refuse.Store(false)
 	_, ahead, own, err := s.Predecessor(ctx, places[1], places[0].Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i, watch := range []*session.Watch{ahead, own} {
 		<-s.Handoff(ctx, places[i])
 		select {
 		case <-watch.Fired():
 		case <-ctx.Done():
-			t.Fatal("not told")
+			t.Fatal("the watch does not fire")
 		}
 	}
 }
 
-// One session waits behind its own place, and watches that place for its deletion too. The
-// one behind is told of the hand-over, and the owner of the deletion alone.
+// One session waits, and watches its own znode for deletion. Another one waits behind it and
+// watches the same znode. The waiter behind is notified of the handoff, the owner only of the
+// deletion.
 func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
@@ -254,47 +220,32 @@ func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 		var places [2]session.BareZnode
 		var err error
 		for i := range places {
-			if places[i], _, err = s.CreateBare(ctx, "/line", "lock-", nil, false); err != nil {
-				t.Fatal(err)
-			}
+			places[i] = bare(t, s, "/line")
 		}
 		mine, err := own(places[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, ahead, _, err := s.Predecessor(ctx, places[1], places[0].Path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := <-s.Handoff(ctx, places[0]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		must.Do(t, <-s.Handoff(ctx, places[0]))
 		fired(t, ahead)
 		fired(t, mine)
 		if !ahead.Changed() || mine.Changed() {
-			t.Errorf("%s: the one behind is told of a hand-over: %v; the owner: %v", name, ahead.Changed(), mine.Changed())
+			t.Errorf("%s: the waiter behind saw a handoff: %v; the owner: %v", name, ahead.Changed(), mine.Changed())
 		}
-		if err := <-s.DeleteBare(places[1]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-s.DeleteBare(places[1]))
 	}
 }
 
-// A watch is remembered while the server has it, and no longer: not behind a read that
-// failed, and not when the connection is lost.
+// The session keeps a watch as long as the server has it: not after a read that failed, and not
+// after the connection was lost.
 func TestWatchesAreForgotten(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.CreateNamed(ctx, "/line/x", nil); err != nil {
-		t.Fatal(err)
-	}
+	place := bare(t, s, "/line")
+	must.Get(s.CreateNamed(ctx, "/line/x", nil))(t)
 	for name, test := range map[string]struct {
 		read       func(path string)
-		kept, none int // watches: of what is there, and of what is not
+		kept, none int // watches on an existing path, and on a missing one
 	}{
 		"GetW":        {func(path string) { _, _, _ = s.GetW(ctx, path) }, 1, 0},
 		"ExistsW":     {func(path string) { _, _, _ = s.ExistsW(ctx, path) }, 1, 1},
@@ -306,18 +257,18 @@ func TestWatchesAreForgotten(t *testing.T) {
 		for path, want := range map[string]int{"/line/x": test.kept, "/line/none": test.none} {
 			cutAndWait(t, srv, s)
 			if n := s.WatchesKept(); n != 0 {
-				t.Errorf("%s: %d watches of a lost connection are remembered", name, n)
+				t.Errorf("%s: %d watches of a lost connection are kept", name, n)
 			}
 			for range 2 {
 				test.read(path)
 			}
 			if n := s.WatchesKept(); n != want {
-				t.Errorf("%s of %s: %d watches are remembered; want %d", name, path, n, want)
+				t.Errorf("%s of %s: %d watches are kept; want %d", name, path, n, want)
 			}
 		}
 	}
 	cutAndWait(t, srv, s)
 	if n := s.WatchesKept(); n != 0 {
-		t.Errorf("%d watches of a lost connection are remembered", n)
+		t.Errorf("%d watches of a lost connection are kept", n)
 	}
 }

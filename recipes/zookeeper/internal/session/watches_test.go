@@ -6,58 +6,58 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// An attempt to arm a watch that has fired may end in any way. The next watch of the znode
-// is told of the next event.
+// An attempt to set a watch that has already fired may end in any way. The znode's next watch
+// reports the next event.
 func TestAnAttemptThatEndsLateLeavesTheNextWatch(t *testing.T) {
 	for _, armed := range []bool{false, true} {
 		var ws watches
 		key := watchKey{path: "/x"}
-		first, _, connection := ws.join(key)
+		first, _, connection := ws.join(key, 0)
 		ws.fire(conn.DataChanged, "/x") // before the reply was seen
-		second, arm, _ := ws.join(key)
+		second, arm, _ := ws.join(key, 0)
 		if second == first || !arm {
-			t.Fatal("a watch that has fired was given to the next waiter")
+			t.Fatal("the next waiter got a watch that has fired")
 		}
 		ws.settle(key, second, true, connection)
 		ws.settle(key, first, armed, connection)
 		ws.fire(conn.NodeDeleted, "/x")
 		if !Happened(second.Fired()) || second.Changed() || !first.Changed() {
-			t.Error("the second watch was not told of the second event")
+			t.Error("the second watch did not fire for the second event")
 		}
 	}
 }
 
-// A watch that nobody has armed is not kept, and one that several arm is kept as long as
-// one of them may succeed.
+// A watch that was not set is not kept. A watch that several callers set is kept as long as one
+// of them may succeed.
 func TestWatchesThatWereNotArmed(t *testing.T) {
 	var ws watches
 	key := watchKey{path: "/x", children: true}
-	a, _, connection := ws.join(key)
-	b, arm, _ := ws.join(key)
+	a, _, connection := ws.join(key, 0)
+	b, arm, _ := ws.join(key, 0)
 	if a != b || !arm {
-		t.Fatal("two that look at the same share a watch, and both arm it")
+		t.Fatal("two callers must share a watch, and both set it")
 	}
 	ws.settle(key, a, false, connection)
 	if len(ws.byKey) != 1 {
-		t.Error("the watch is forgotten while one may still arm it")
+		t.Error("the watch is dropped while an attempt may still set it")
 	}
 	ws.settle(key, b, false, connection)
 	if len(ws.byKey) != 0 {
-		t.Error("a watch that nobody has armed is kept")
+		t.Error("a watch that was not set is kept")
 	}
-	c, _, connection := ws.join(key)
+	c, _, connection := ws.join(key, 0)
 	ws.disconnected()
 	if len(ws.byKey) != 1 {
-		t.Error("an attempt was under way when the connection was lost, and its watch is forgotten")
+		t.Error("the watch of an attempt in flight was dropped when the connection was lost")
 	}
 	ws.settle(key, c, true, connection)
 	if len(ws.byKey) != 0 {
-		t.Error("what was armed on a connection that is lost counts on the next")
+		t.Error("a watch of a lost connection counts on the next one")
 	}
-	d, _, connection := ws.join(key)
+	d, _, connection := ws.join(key, 0)
 	ws.settle(key, d, true, connection)
-	if _, arm, _ := ws.join(key); arm {
-		t.Error("what is armed is armed again")
+	if _, arm, _ := ws.join(key, 0); arm {
+		t.Error("a watch that is set is set again")
 	}
 	ws.disconnected()
 	if len(ws.byKey) != 0 {
@@ -65,12 +65,12 @@ func TestWatchesThatWereNotArmed(t *testing.T) {
 	}
 }
 
-// Two arm a watch together. The server has it if either was answered, on the present
-// connection.
+// Two callers set a watch together. The server has it if either of them was answered on the
+// current connection.
 func TestTwoThatArmAWatchTogether(t *testing.T) {
 	for name, test := range map[string]struct {
 		first, lost, second bool // armed, then the connection is lost, then armed
-		arm                 bool // whoever comes next has to
+		arm                 bool // the next caller must set it
 	}{
 		"the first one":                        {first: true},
 		"the second one":                       {second: true},
@@ -81,20 +81,20 @@ func TestTwoThatArmAWatchTogether(t *testing.T) {
 	} {
 		var ws watches
 		key := watchKey{path: "/x"}
-		w, _, connection := ws.join(key)
-		_, _, _ = ws.join(key)
+		w, _, connection := ws.join(key, 0)
+		_, _, _ = ws.join(key, 0)
 		ws.settle(key, w, test.first, connection)
 		if test.lost {
 			ws.disconnected()
 		}
 		ws.settle(key, w, test.second, connection)
-		if _, arm, _ := ws.join(key); arm != test.arm {
-			t.Errorf("%s is answered: the next one arms it: %v", name, arm)
+		if _, arm, _ := ws.join(key, 0); arm != test.arm {
+			t.Errorf("%s is answered: the next one sets it: %v", name, arm)
 		}
 	}
 }
 
-// Which watches an event is for.
+// Events and the watches that they fire.
 func TestEventsAndTheirWatches(t *testing.T) {
 	for event, want := range map[conn.Event][2]bool{
 		conn.NodeCreated:     {true, false},
@@ -103,9 +103,9 @@ func TestEventsAndTheirWatches(t *testing.T) {
 		conn.ChildrenChanged: {false, true},
 	} {
 		var ws watches
-		own, _, _ := ws.join(watchKey{path: "/x"})
-		children, _, _ := ws.join(watchKey{path: "/x", children: true})
-		other, _, _ := ws.join(watchKey{path: "/y"})
+		own, _, _ := ws.join(watchKey{path: "/x"}, 0)
+		children, _, _ := ws.join(watchKey{path: "/x", children: true}, 0)
+		other, _, _ := ws.join(watchKey{path: "/y"}, 0)
 		ws.fire(event, "/x")
 		if got := [2]bool{Happened(own.Fired()), Happened(children.Fired())}; got != want || Happened(other.Fired()) {
 			t.Errorf("%v fires %v; want %v", event, got, want)
@@ -116,22 +116,22 @@ func TestEventsAndTheirWatches(t *testing.T) {
 	}
 }
 
-// A watch that was set on a connection that has been lost since is not armed,
-// though the server has answered: who joins it has to arm it again.
+// A watch that was set on a connection that has ended is not armed, even if the server has
+// answered. The next caller must set it again.
 func TestAWatchOfALostConnectionIsNotArmed(t *testing.T) {
 	var ws watches
 	key := watchKey{path: "/x"}
-	w, arm, connection := ws.join(key)
+	w, arm, connection := ws.join(key, 0)
 	if !arm {
-		t.Fatal("a new watch is armed")
+		t.Fatal("a new watch counts as set")
 	}
 	ws.disconnected()
 	ws.settle(key, w, true, connection)
-	if _, arm, connection = ws.join(key); !arm {
-		t.Error("the watch of the lost connection is taken for armed")
+	if _, arm, connection = ws.join(key, 0); !arm {
+		t.Error("the watch of the lost connection counts as set")
 	}
 	ws.settle(key, ws.byKey[key], true, connection)
-	if _, arm, _ = ws.join(key); arm {
+	if _, arm, _ = ws.join(key, 0); arm {
 		t.Error("a watch that is armed is set again")
 	}
 }

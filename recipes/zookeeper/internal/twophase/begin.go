@@ -18,7 +18,7 @@ func (t *twoPhase) Begin(ctx context.Context, payload []byte, sites ...string) e
 	return err
 }
 
-// BeginAs is Begin, and returns the transaction's ID, which no other one has.
+// BeginAs is Begin, and returns the transaction's ID, which no other transaction has.
 func (t *twoPhase) BeginAs(ctx context.Context, payload []byte, sites ...string) (id string, err error) {
 	if err := recipes.ValidateSites(sites); err != nil {
 		return "", t.failed(err)
@@ -29,41 +29,41 @@ func (t *twoPhase) BeginAs(ctx context.Context, payload []byte, sites ...string)
 		return "", t.failed(fmt.Errorf("%w: %v", recipes.ErrInvalid, err))
 	}
 	var begin session.Txn
-	begin.Create(t.path, payload, false)
-	begin.Create(t.child(protocolName), record, false)
-	begin.Create(t.child(idPrefix+p.ID), nil, false)
+	begin.Create(t.Path(), payload, false)
+	begin.Create(t.Child(protocolName), record, false)
+	begin.Create(t.Child(idPrefix+p.ID), nil, false)
 	if t.variant != recipes.OwnNodes {
 		for _, s := range sites {
-			begin.Create(t.child(sitePrefix+s), nil, false) // "leaves the content undefined"
+			begin.Create(t.Child(sitePrefix+s), nil, false) // "leaves the content undefined"
 		}
 	}
 	if t.variant != recipes.AllWatch {
-		begin.Create(t.child(coordinatorName), nil, true)
+		begin.Create(t.Child(coordinatorName), nil, true)
 	}
-	if err := t.begin(ctx, t.path+"-begun-"+p.ID, begin); err != nil {
+	if err := t.begin(ctx, t.Path()+"-begun-"+p.ID, begin); err != nil {
 		return "", err
 	}
 	return p.ID, nil
 }
 
-// begin commits the beginning, once. A marker beside the transaction tells a repeated
-// attempt that the first one has happened, even if the transaction was carried out and
-// deleted since. The marker is deleted when that is known.
+// begin commits the beginning, once. It creates a marker beside the transaction. By that, a
+// repeated attempt finds that the first one was committed, even if the transaction was
+// completed and deleted since. begin deletes the marker when the outcome is known.
 func (t *twoPhase) begin(ctx context.Context, marker string, begin session.Txn) error {
 	var marked session.Txn
 	marked.Create(marker, nil, true)
 	marked.Append(begin)
 	sent := false
 	for {
-		err := t.session.Commit(ctx, marked)
+		err := t.Session.Commit(ctx, marked)
 		switch at := znode.RefusedOp(err); {
 		case err == nil, at == 0 && errors.Is(err, recipes.ErrNodeExists):
-			t.session.Delete(marker)
+			t.Session.Delete(marker)
 			return nil
-		case t.session.Unsettled(ctx, err):
+		case t.Session.Unsettled(ctx, err):
 			sent = true
 		case at == 0 && errors.Is(err, recipes.ErrNoNode):
-			if err := t.session.Ensure(ctx, gopath.Dir(t.path)); err != nil {
+			if err := t.Session.Ensure(ctx, gopath.Dir(t.Path())); err != nil {
 				return t.failed(err)
 			}
 		case at >= 0:
@@ -71,8 +71,8 @@ func (t *twoPhase) begin(ctx context.Context, marker string, begin session.Txn) 
 		default:
 			err = t.unsettled(ctx, sent, err)
 			if errors.Is(err, recipes.ErrUnknownOutcome) {
-				t.session.Delete(marker)
-				t.resign() // the caller may not come back after this error
+				t.Session.Delete(marker)
+				t.resign() // after this error the caller may not call Coordinate
 			}
 			return t.failed(err)
 		}

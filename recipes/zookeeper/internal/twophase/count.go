@@ -4,23 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// ballot is what is known of one site.
+// ballot is the state of one site.
 type ballot struct {
 	site    string
 	vote    recipes.Vote
 	version int32
 	dead    bool
-	changed *session.Watch // nil before the first read, and when no change matters any more
+	changed *session.Watch // nil before the first read, and once no change matters any more
 }
 
-// collect watches the votes until they allow a decision, and makes it.
+// collect watches the votes until they allow a decision, and makes the decision.
 func (t *twoPhase) collect(ctx context.Context, p protocol) (recipes.Decision, error) {
 	for {
 		d, err := t.count(ctx, p)
@@ -31,13 +30,13 @@ func (t *twoPhase) collect(ctx context.Context, p protocol) (recipes.Decision, e
 }
 
 // count reads the votes, on one connection, until they allow a decision. After
-// znode.ErrReadAgain the caller has to read all of them again.
+// znode.ErrReadAgain the caller has to read all votes again.
 func (t *twoPhase) count(ctx context.Context, p protocol) (recipes.Decision, error) {
-	disconnected, err := t.session.Connected(ctx)
+	disconnected, err := t.Session.Connected(ctx)
 	if err != nil {
 		return recipes.Decision{}, err
 	}
-	made, decision, err := t.session.ExistsW(ctx, t.child(decisionName))
+	made, decision, err := t.Session.ExistsW(ctx, t.Child(decisionName))
 	if err != nil {
 		return recipes.Decision{}, err
 	}
@@ -81,29 +80,22 @@ func (t *twoPhase) count(ctx context.Context, p protocol) (recipes.Decision, err
 	}
 }
 
-// joined returns the sites whose votes are to be read, and a watch for the others, or
-// nil if all have joined. Only with OwnNodes a site may not have joined.
+// joined returns the sites whose votes can be read, and a watch for the other sites, or nil
+// if all sites have joined. Only with OwnNodes can a site be missing.
 func (t *twoPhase) joined(ctx context.Context, p protocol) ([]string, *session.Watch, error) {
 	if p.Variant != recipes.OwnNodes {
 		return p.Sites, nil, nil
 	}
-	pick := func(names []string) (joined []string) {
-		for _, s := range p.Sites {
-			if slices.Contains(names, joinedPrefix+s) {
-				joined = append(joined, s)
-			}
-		}
-		return joined
-	}
-	names, err := t.session.Children(ctx, t.path) // usually all have joined
-	if err != nil || len(pick(names)) == len(p.Sites) {
+	names, err := t.Session.Children(ctx, t.Path()) // usually all have joined
+	if _, missing := p.split(names, joinedPrefix); err != nil || len(missing) == 0 {
 		return p.Sites, nil, err
 	}
-	names, changed, err := t.session.ChildrenW(ctx, t.path)
-	if err != nil || len(pick(names)) == len(p.Sites) {
-		return p.Sites, nil, err // the last site has joined in between
+	names, changed, err := t.Session.ChildrenW(ctx, t.Path())
+	present, missing := p.split(names, joinedPrefix)
+	if err != nil || len(missing) == 0 {
+		return p.Sites, nil, err // the last site joined in between
 	}
-	return pick(names), changed, nil
+	return present, changed, nil
 }
 
 // readVotes reads the votes that have changed. It returns a verdict as soon as one vote
@@ -127,13 +119,13 @@ func (t *twoPhase) readVotes(ctx context.Context, p protocol, ballots []ballot) 
 	return nil, nil
 }
 
-// readVote reads a site's vote, with a watch until it is cast: it does not change then.
-// With OwnNodes the watch remains, because a site that dies after its vote is an abort,
-// which is decided without waiting for the other votes.
+// readVote reads a site's vote, with a watch until the site has voted: a vote never
+// changes. With OwnNodes the watch remains, because the death of a site after its vote
+// aborts the transaction, without waiting for the other votes.
 func (t *twoPhase) readVote(ctx context.Context, p protocol, b *ballot) error {
-	path, ephemeral := t.child(sitePrefix+b.site), p.Variant == recipes.OwnNodes
+	path, ephemeral := t.Child(sitePrefix+b.site), p.Variant == recipes.OwnNodes
 	if b.changed != nil && !ephemeral { // the site has probably voted
-		node, err := t.session.Get(ctx, path)
+		node, err := t.Session.Get(ctx, path)
 		if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 			return err
 		}
@@ -142,9 +134,9 @@ func (t *twoPhase) readVote(ctx context.Context, p protocol, b *ballot) error {
 			return b.cast(node)
 		}
 	}
-	node, changed, err := t.session.GetW(ctx, path)
+	node, changed, err := t.Session.GetW(ctx, path)
 	if errors.Is(err, recipes.ErrNoNode) && ephemeral {
-		b.dead = true // it has joined, so its znode was there
+		b.dead = true // it has joined, so its znode existed
 		return nil
 	}
 	if err != nil {
@@ -172,14 +164,14 @@ func (b *ballot) cast(node session.Node) error {
 type verdict struct {
 	commit bool
 	reason string
-	on     []ballot // the votes that it is based on, which are checked when it is made
+	on     []ballot // the votes that it rests on; the transaction that decides checks them
 }
 
-// decide makes the decision, unless reading the votes has failed.
+// decide makes the decision, unless reading the votes has failed with err.
 //
-// In one transaction a dead site stays dead, by the guard alone. The record that it has
-// joined goes with the transaction. While it is there nobody can join in its place.
-// The check of the record is for a transaction in which an operator has deleted it.
+// For a dead site the guard would be enough. The record that the site has joined is deleted
+// only with the transaction. Until then no session can join as that site. The check of the
+// record is for the case that an operator has deleted it.
 func (v *verdict) decide(ctx context.Context, t *twoPhase, p protocol, err error) (recipes.Decision, error) {
 	if err != nil {
 		return recipes.Decision{}, err
@@ -187,9 +179,9 @@ func (v *verdict) decide(ctx context.Context, t *twoPhase, p protocol, err error
 	guarded := t.guard(p)
 	for _, b := range v.on {
 		if b.dead {
-			guarded.Check(t.child(joinedPrefix+b.site), recipes.AnyVersion)
+			guarded.Check(t.Child(joinedPrefix+b.site), recipes.AnyVersion)
 		} else {
-			guarded.Check(t.child(sitePrefix+b.site), b.version)
+			guarded.Check(t.Child(sitePrefix+b.site), b.version)
 		}
 	}
 	return t.decide(ctx, p, recipes.Decision{Commit: v.commit, Reason: v.reason}, guarded, len(v.on))

@@ -3,23 +3,23 @@
 // It follows ZooKeeper Recipes, "Two-phased Commit", in three variants
 // (recipes.Variant): the text's first form, and its answers to the two drawbacks that
 // it names. The transaction's znode holds the payload, and s_i the vote of site i. With
-// own-nodes each site creates its ephemeral s_i itself, together with joined_i, which
+// own-nodes, each site creates its ephemeral s_i itself, together with joined_i, which
 // remains. So any session can distinguish a site that has died from one that has not
-// joined yet. What differs from the text:
+// joined yet. This package differs from the text in the following:
 //
 //   - The decision is a znode of its own, created in one transaction with checks of
 //     the votes. So there is exactly one, and it is durable before any site acts on it.
 //   - Every write includes a check of id-<guid>, which belongs to one beginning. So a
-//     site that comes late cannot vote in the next transaction of the path.
-//   - coordinator is ephemeral. Sites that wait watch it and the decision. When it is
+//     late site cannot vote in the next transaction of the path.
+//   - coordinator is ephemeral. Waiting sites watch it and the decision. When it is
 //     gone, the site that creates it next counts the votes. A site that gives up
 //     counting deletes it.
 //   - The last site that is done (done_i) deletes everything.
 //
-// The table shows what a transaction costs, from Begin until every site knows the
-// decision, as counted by the server. The schedule is the most expensive one: all sites
-// wait before the first vote, they vote one at a time, and where all decide they do so
-// at once.
+// The table shows the costs of a transaction, from Begin until every site has the
+// decision, as counted by the server. The schedule is the most expensive one. All sites
+// wait before the first vote, and they vote one at a time. If all of them decide, they do
+// so at the same time.
 //
 //	variant           sites   writes    reads   events
 //	all-watch             2        6       15        6
@@ -35,8 +35,8 @@
 //	own-nodes             8       19       59       17
 //	own-nodes            16       35      115       33
 //
-// For n sites these are 2n+2 writes, 2n^2+4n-1 reads and n^2+n events where all watch.
-// With a coordinator they are n+3 writes, 7n+2 reads and 2n+1 events. With own-nodes
-// there are n more writes, for joining, and one more read. Done costs a site 1 write and
-// 3 reads, and the last one another write.
+// For n sites, all-watch costs 2n+2 writes, 2n^2+4n-1 reads and n^2+n events. With a
+// coordinator it is n+3 writes, 7n+2 reads and 2n+1 events. Own-nodes adds n writes, for
+// joining, and one read. Done costs a site 1 write and 3 reads, and the last site another
+// write.
 package twophase

@@ -12,18 +12,14 @@ import (
 
 // All have voted for a commit, and a site dies before the decision is written. The
 // decision checks the votes that it stands on.
-func TestACommitStandsOnVotesThatAreThere(t *testing.T) {
+func TestACommitRestsOnVotesThatExist(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	coordinator, living, dying := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Open(t, srv)
 	tx := transactionOf(t, coordinator, recipes.OwnNodes)
-	if err := tx.Begin(ctx, nil, "lives", "dies"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Begin(ctx, nil, "lives", "dies"))
 	for s, name := range map[recipes.Client]string{living: "lives", dying: "dies"} {
 		site := must.Get(transactionOf(t, s, recipes.OwnNodes).Join(ctx, name))(t)
-		if err := site.Vote(ctx, recipes.VoteCommit); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, site.Vote(ctx, recipes.VoteCommit))
 	}
 	met := zktest.Between(srv, coordinator, func(r zkserver.Request) bool { return r.Op == zkserver.OpMulti }, func() {
 		srv.ExpireSession(dying.ID())
@@ -46,9 +42,7 @@ func TestTheLastSiteJoinsBeforeItIsWatchedFor(t *testing.T) {
 			return must.Get(session.Transaction(s.Path, recipes.TransactionConfig{Variant: recipes.OwnNodes}))(t)
 		}
 		tx := transaction(coordinator)
-		if err := tx.Begin(s.Ctx, nil, "1"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.Begin(s.Ctx, nil, "1"))
 		joins, listings := transaction(s.Session()), 0
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if r.SessionID != coordinator.ID() || r.Op != zkserver.OpGetChildren2 {
@@ -85,9 +79,7 @@ func TestASiteVotesOnThePayloadThatItWasGiven(t *testing.T) {
 					return must.Get(session.Transaction(s.Path, recipes.TransactionConfig{Variant: v}))(t)
 				}
 				tx, other := transaction(s.Session()), transaction(s.Session())
-				if err := tx.Begin(s.Ctx, []byte("first"), "1"); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, tx.Begin(s.Ctx, []byte("first"), "1"))
 				first := must.Get(other.Join(s.Ctx, "1"))(t)
 				must.Get(tx.Abort(s.Ctx, ""))(t)
 				joining, looks := s.Session(), 0
@@ -96,12 +88,8 @@ func TestASiteVotesOnThePayloadThatItWasGiven(t *testing.T) {
 						return zkserver.Fault{}
 					}
 					if looks++; looks == 2 {
-						if err := first.Done(s.Ctx); err != nil {
-							t.Error(err)
-						}
-						if err := tx.Begin(s.Ctx, []byte("second"), "1"); err != nil {
-							t.Error(err)
-						}
+						must.Report(t, first.Done(s.Ctx))
+						must.Report(t, tx.Begin(s.Ctx, []byte("second"), "1"))
 					}
 					return zkserver.Fault{}
 				})
@@ -127,12 +115,8 @@ func TestAVoteWhoseSessionEndsMeanwhileIsNotAnEndedTransaction(t *testing.T) {
 		}
 		before, after := s.Session(), s.Session()
 		tx := transaction(s.Session())
-		if err := tx.Begin(s.Ctx, nil, "1"); err != nil {
-			t.Fatal(err)
-		}
-		if err := must.Get(transaction(before).Join(s.Ctx, "1"))(t).Vote(s.Ctx, recipes.VoteCommit); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.Begin(s.Ctx, nil, "1"))
+		must.Do(t, must.Get(transaction(before).Join(s.Ctx, "1"))(t).Vote(s.Ctx, recipes.VoteCommit))
 		if d, err := tx.Coordinate(s.Ctx); err != nil || !d.Commit {
 			t.Fatalf("%+v, %v", d, err)
 		}

@@ -14,7 +14,7 @@ import (
 
 // A site that has taken the place of a dead coordinator gives up waiting, and
 // waits again, or does not: the votes are counted all the same.
-func TestWhoTookTheCoordinatorsPlaceGivesItUpWithTheWait(t *testing.T) {
+func TestACoordinatorsReplacementEndsWithItsWait(t *testing.T) {
 	for name, waitsAgain := range map[string]int{"by itself, later": 0, "by another": 1} {
 		for _, v := range []recipes.Variant{recipes.CoordinatorOnly, recipes.OwnNodes} {
 			t.Run(string(v)+"/"+name, func(t *testing.T) {
@@ -23,16 +23,12 @@ func TestWhoTookTheCoordinatorsPlaceGivesItUpWithTheWait(t *testing.T) {
 					transaction := func(session recipes.Client) recipes.Transaction {
 						return must.Get(session.Transaction(s.Path, recipes.TransactionConfig{Variant: v}))(t)
 					}
-					if err := transaction(dying).Begin(s.Ctx, nil, "1", "2"); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, transaction(dying).Begin(s.Ctx, nil, "1", "2"))
 					var sites []recipes.Site
 					for _, site := range []string{"1", "2"} {
 						sites = append(sites, must.Get(transaction(s.Session()).Join(s.Ctx, site))(t))
 					}
-					if err := dying.Close(s.Ctx); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, dying.Close(s.Ctx))
 					zktest.AwaitWatches(s.Ctx, t, srv, 0)
 					ctx, cancel := context.WithCancel(s.Ctx)
 					waited := make(chan error, 1)
@@ -43,9 +39,7 @@ func TestWhoTookTheCoordinatorsPlaceGivesItUpWithTheWait(t *testing.T) {
 						t.Fatal(err)
 					}
 					for _, site := range sites {
-						if err := site.Vote(s.Ctx, recipes.VoteCommit); err != nil {
-							t.Fatal(err)
-						}
+						must.Do(t, site.Vote(s.Ctx, recipes.VoteCommit))
 					}
 					if d, err := sites[waitsAgain].Wait(s.Ctx); err != nil || !d.Commit {
 						t.Errorf("%+v, %v", d, err)
@@ -63,9 +57,7 @@ func TestACoordinatorThatGivesUpIsReplaced(t *testing.T) {
 		t.Run(string(v), func(t *testing.T) {
 			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 				tx := must.Get(s.Session().Transaction(s.Path, recipes.TransactionConfig{Variant: v}))(t)
-				if err := tx.Begin(s.Ctx, nil, "1"); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, tx.Begin(s.Ctx, nil, "1"))
 				site := must.Get(must.Get(s.Session().Transaction(s.Path, recipes.TransactionConfig{}))(t).Join(s.Ctx, "1"))(t)
 				decided := make(chan error, 1)
 				go func() { _, err := site.Wait(s.Ctx); decided <- err }()
@@ -78,24 +70,18 @@ func TestACoordinatorThatGivesUpIsReplaced(t *testing.T) {
 				if err := <-counted; !errors.Is(err, context.Canceled) {
 					t.Fatal(err)
 				}
-				if err := site.Vote(s.Ctx, recipes.VoteCommit); err != nil {
-					t.Fatal(err)
-				}
-				if err := <-decided; err != nil {
-					t.Error(err)
-				}
+				must.Do(t, site.Vote(s.Ctx, recipes.VoteCommit))
+				must.Report(t, <-decided)
 			})
 		})
 	}
 }
 
-// commits has the one site of the transaction vote and be told the decision.
+// commits has the one site of the transaction vote and receive the decision.
 func commits(t *testing.T, s *zktest.Scene, joins recipes.Recipes) {
 	t.Helper()
 	site := must.Get(must.Get(joins.Transaction(s.Path, recipes.TransactionConfig{}))(t).Join(s.Ctx, "1"))(t)
-	if err := site.Vote(s.Ctx, recipes.VoteCommit); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, site.Vote(s.Ctx, recipes.VoteCommit))
 	if d, err := site.Wait(s.Ctx); err != nil || !d.Commit {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -106,9 +92,7 @@ func TestACoordinatorWhoseTimeIsUpIsReplaced(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		began, joins := s.Session(), s.Session()
 		tx := must.Get(began.Transaction(s.Path, recipes.TransactionConfig{}))(t)
-		if err := tx.Begin(s.Ctx, nil, "1"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.Begin(s.Ctx, nil, "1"))
 		ctx, cancel := context.WithCancel(s.Ctx)
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if r.SessionID == began.ID() && r.Op == zkserver.OpGetData {
@@ -125,7 +109,7 @@ func TestACoordinatorWhoseTimeIsUpIsReplaced(t *testing.T) {
 }
 
 // Who began was not told that he has, and gives up.
-func TestACoordinatorWhoDoesNotKnowThatHeBeganIsReplaced(t *testing.T) {
+func TestACoordinatorThatDoesNotKnowThatItBeganIsReplaced(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		begins, joins := s.Session(), s.Session()
 		ctx, cancel := context.WithCancel(s.Ctx)
@@ -154,13 +138,9 @@ func whileDecided(t *testing.T, s *zktest.Scene, srv *zkserver.Server, happen fu
 		return must.Get(session.Transaction(s.Path, recipes.TransactionConfig{Variant: recipes.OwnNodes}))(t)
 	}
 	coordinator, dying := s.Session(), s.Session()
-	if err := tx(coordinator).Begin(s.Ctx, nil, "1"); err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, tx(coordinator).Begin(s.Ctx, nil, "1"))
 	must.Get(tx(dying).Join(s.Ctx, "1"))(t)
-	if err := dying.Close(s.Ctx); err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, dying.Close(s.Ctx))
 	looked, decides := false, false
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		switch {
@@ -188,20 +168,14 @@ func TestADeadSiteDecidesOnlyItsOwnTransaction(t *testing.T) {
 		var site recipes.Site
 		_, err := whileDecided(t, s, srv, func(tx func(recipes.Client) recipes.Transaction) {
 			must.Get(tx(other).Abort(s.Ctx, ""))(t)
-			if err := must.Get(tx(other).Join(s.Ctx, "1"))(t).Done(s.Ctx); err != nil {
-				t.Error(err)
-			}
-			if err := tx(other).Begin(s.Ctx, nil, "1"); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, must.Get(tx(other).Join(s.Ctx, "1"))(t).Done(s.Ctx))
+			must.Report(t, tx(other).Begin(s.Ctx, nil, "1"))
 			site = must.Get(tx(other).Join(s.Ctx, "1"))(t)
 		})
 		if !errors.Is(err, recipes.ErrNoTransaction) {
 			t.Errorf("the coordinator of a transaction that has ended: %v", err)
 		}
-		if err := site.Vote(s.Ctx, recipes.VoteCommit); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, site.Vote(s.Ctx, recipes.VoteCommit))
 		next := must.Get(other.Transaction(s.Path, recipes.TransactionConfig{}))(t)
 		if d, err := next.Coordinate(s.Ctx); err != nil || !d.Commit {
 			t.Errorf("the next transaction: %+v, %v", d, err)
@@ -214,13 +188,9 @@ func TestASiteThatMayJoinAgainIsNotDead(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		other := s.Session()
 		d, err := whileDecided(t, s, srv, func(tx func(recipes.Client) recipes.Transaction) {
-			if err := s.Raw.Delete(s.Path+"/joined_1", -1); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, s.Raw.Delete(s.Path+"/joined_1", -1))
 			joins := sync.OnceFunc(func() {
-				if err := must.Get(tx(other).Join(s.Ctx, "1"))(t).Vote(s.Ctx, recipes.VoteCommit); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, must.Get(tx(other).Join(s.Ctx, "1"))(t).Vote(s.Ctx, recipes.VoteCommit))
 			})
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 				if r.SessionID != other.ID() && r.Op == zkserver.OpGetChildren2 { // the coordinator looks again

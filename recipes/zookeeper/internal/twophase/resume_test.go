@@ -12,8 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// resumable is what a transaction offers to the process that takes up its coordinator
-// and sites.
+// resumable is what a transaction offers to the process that resumes its coordinator and sites.
 type resumable interface {
 	recipes.Transaction
 	BeginAs(context.Context, []byte, ...string) (string, error)
@@ -37,7 +36,7 @@ func eachVariant(t *testing.T, test func(t *testing.T, addr, path string, v reci
 }
 
 // A session is coordinator and a site, and is moved at each step. The other site notices
-// nothing, and both are told to commit.
+// nothing, and both receive the decision to commit.
 func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		const begun, joined, voted, waiting, decided, done = 1, 2, 3, 4, 5, 6
@@ -55,25 +54,19 @@ func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 					s = zktest.Move(t, addr, s)
 					tx := resumableAt(t, s, path, v)
 					for range 2 { // the answer to the first may have been lost
-						if err := tx.ResumeCoordinator(ctx, id); err != nil {
-							t.Fatal(err)
-						}
+						must.Do(t, tx.ResumeCoordinator(ctx, id))
 						if step >= joined {
 							mine = must.Get(tx.ResumeSite(ctx, "mine", id))(t)
 						}
 					}
-					if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, s.(zktest.Movable).DropRest(ctx))
 				}
 				moveAt(begun)
 				if mine = must.Get(resumableAt(t, s, path, v).Join(ctx, "mine"))(t); mine.(interface{ ID() string }).ID() != id {
 					t.Error("the site is of another transaction")
 				}
 				moveAt(joined)
-				if err := mine.Vote(ctx, recipes.VoteCommit); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, mine.Vote(ctx, recipes.VoteCommit))
 				moveAt(voted)
 				if movedAt == waiting {
 					counting := make(chan error, 2)
@@ -100,25 +93,19 @@ func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 				await(theirs.Wait)
 				await(mine.Wait)
 				await(resumableAt(t, s, path, v).Coordinate)
-				if err := theirs.Vote(ctx, recipes.VoteCommit); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, theirs.Vote(ctx, recipes.VoteCommit))
 				for range 3 {
 					if d := <-told; !d.Commit {
 						t.Errorf("told %+v", d)
 					}
 				}
 				moveAt(decided)
-				if err := mine.Done(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, mine.Done(ctx))
 				moveAt(done)
 				if d, err := mine.Wait(ctx); err != nil || !d.Commit || string(mine.Payload()) != "payload" {
-					t.Errorf("in the end it was told %+v, %v of %q", d, err, mine.Payload())
+					t.Errorf("in the end it returned %+v, %v for %q", d, err, mine.Payload())
 				}
-				if err := errors.Join(mine.Done(ctx), theirs.Done(ctx)); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, errors.Join(mine.Done(ctx), theirs.Done(ctx)))
 				if _, err := resumableAt(t, s, path, v).Status(ctx); !errors.Is(err, recipes.ErrNoTransaction) {
 					t.Errorf("it is still there: %v", err)
 				}
@@ -127,17 +114,15 @@ func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 	})
 }
 
-// What nobody takes up is given up: with own nodes the site dies, and otherwise somebody
-// else counts.
-func TestATransactionThatNobodyTakesUpIsDecided(t *testing.T) {
+// A part that is not resumed is given up. With own nodes the site dies, and otherwise another
+// party counts.
+func TestATransactionThatIsNotResumedIsDecided(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		id := must.Get(resumableAt(t, s, path, v).BeginAs(ctx, nil, "mine", "theirs"))(t)
 		mine := must.Get(resumableAt(t, s, path, v).Join(ctx, "mine"))(t)
 		theirs := must.Get(resumableAt(t, other, path, v).Join(ctx, "theirs"))(t)
-		if err := errors.Join(mine.Vote(ctx, recipes.VoteCommit), theirs.Vote(ctx, recipes.VoteCommit)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(mine.Vote(ctx, recipes.VoteCommit), theirs.Vote(ctx, recipes.VoteCommit)))
 		s = zktest.Move(t, addr, s)
 		told := make(chan recipes.Decision, 1)
 		go func() {
@@ -147,9 +132,7 @@ func TestATransactionThatNobodyTakesUpIsDecided(t *testing.T) {
 			}
 			told <- d
 		}()
-		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.(zktest.Movable).DropRest(ctx))
 		d := <-told
 		if v != recipes.OwnNodes && !d.Commit {
 			t.Errorf("told %+v", d)
@@ -157,58 +140,46 @@ func TestATransactionThatNobodyTakesUpIsDecided(t *testing.T) {
 		tx := resumableAt(t, s, path, v)
 		site := must.Get(tx.ResumeSite(ctx, "mine", id))(t) // to learn the decision
 		if mine, err := site.Wait(ctx); err != nil || mine.Commit != d.Commit {
-			t.Errorf("%+v, %v, and the other was told %+v", mine, err, d)
+			t.Errorf("%+v, %v, and the other returned %+v", mine, err, d)
 		}
 	})
 }
 
 // A Join that was not answered is repeated before DropRest, and the site lives.
-func TestASiteThatJoinsAgainIsTakenUp(t *testing.T) {
+func TestASiteThatJoinsAgainIsResumed(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
-		if err := resumableAt(t, other, path, v).Begin(ctx, nil, "mine"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, resumableAt(t, other, path, v).Begin(ctx, nil, "mine"))
 		must.Get(resumableAt(t, s, path, v).Join(ctx, "mine"))(t)
 		s = zktest.Move(t, addr, s)
 		mine := must.Get(resumableAt(t, s, path, v).Join(ctx, "mine"))(t)
-		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := mine.Vote(ctx, recipes.VoteCommit); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.(zktest.Movable).DropRest(ctx))
+		must.Do(t, mine.Vote(ctx, recipes.VoteCommit))
 		if d, err := resumableAt(t, other, path, v).Coordinate(ctx); err != nil || !d.Commit {
 			t.Errorf("%+v, %v", d, err)
 		}
 	})
 }
 
-// A site that waits sees the coordinator's znode of its own session, which nobody has
-// taken up. It counts when DropRest has deleted that.
+// A site that waits sees the coordinator's znode of its own session, which was not resumed. It
+// counts when DropRest has deleted that.
 func TestASiteDoesNotWaitForItsOwnDeadCoordinator(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		ctx, s := zktest.Bounded(t), zktest.OpenAt(t, addr)
 		tx := resumableAt(t, s, path, v)
 		id := must.Get(tx.BeginAs(ctx, nil, "mine"))(t)
-		if err := must.Get(tx.Join(ctx, "mine"))(t).Vote(ctx, recipes.VoteCommit); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, must.Get(tx.Join(ctx, "mine"))(t).Vote(ctx, recipes.VoteCommit))
 		s = zktest.Move(t, addr, s)
 		mine := must.Get(resumableAt(t, s, path, v).ResumeSite(ctx, "mine", id))(t)
 		told := make(chan error, 1)
 		go func() { _, err := mine.Wait(ctx); told <- err }()
-		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-told; err != nil {
-			t.Error(err)
-		}
+		must.Do(t, s.(zktest.Movable).DropRest(ctx))
+		must.Report(t, <-told)
 	})
 }
 
-// What is not of the transaction, or not the session's, is not taken up, and stays.
-func TestWhatIsNotOfTheTransactionIsNotTakenUp(t *testing.T) {
+// A znode that is not of the transaction, or not the session's, is not resumed, and is kept.
+func TestZnodesOfOthersAreNotResumedInATransaction(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		theirTx := resumableAt(t, other, path, v)
@@ -240,12 +211,8 @@ func TestWhatIsNotOfTheTransactionIsNotTakenUp(t *testing.T) {
 		_, err = nowhere.ResumeSite(ctx, "theirs", id)
 		refused("no transaction's site", err, recipes.ErrNoTransaction)
 
-		if err := s.(zktest.Movable).DropRest(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := theirs.Vote(ctx, recipes.VoteCommit); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, s.(zktest.Movable).DropRest(ctx))
+		must.Report(t, theirs.Vote(ctx, recipes.VoteCommit))
 		status := must.Get(theirTx.Status(ctx))(t)
 		if status.Coordinated != (v != recipes.AllWatch) {
 			t.Error("the coordinator is gone")
@@ -255,7 +222,7 @@ func TestWhatIsNotOfTheTransactionIsNotTakenUp(t *testing.T) {
 
 // A site whose znode is gone is dead, unless there is a decision. Whether there is one
 // may be impossible to read, and then that is said.
-func TestADecisionThatMayNotBeReadIsNotTakenForNone(t *testing.T) {
+func TestADecisionThatMayNotBeReadExists(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	s := zktest.Open(t, srv)
 	tx := resumableAt(t, s, "/unread", recipes.OwnNodes)
@@ -263,9 +230,7 @@ func TestADecisionThatMayNotBeReadIsNotTakenForNone(t *testing.T) {
 	must.Get(tx.Join(ctx, "1"))(t)
 	must.Get(tx.Abort(ctx, "no"))(t)
 	raw := zktest.Raw(t, srv.Addr())
-	if err := raw.Delete("/unread/s_1", -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, raw.Delete("/unread/s_1", -1))
 	if _, err := raw.SetACL("/unread/decision", zk.WorldACL(zk.PermAll&^zk.PermRead), -1); err != nil {
 		t.Fatal(err)
 	}

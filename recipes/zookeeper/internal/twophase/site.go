@@ -21,7 +21,7 @@ type site struct {
 func (s *site) Name() string    { return s.name }
 func (s *site) Payload() []byte { return s.payload }
 
-func (s *site) znode() string { return s.child(sitePrefix + s.name) }
+func (s *site) znode() string { return s.Child(sitePrefix + s.name) }
 
 func (t *twoPhase) Join(ctx context.Context, name string) (recipes.Site, error) {
 	payload, p, err := t.read(ctx)
@@ -40,26 +40,26 @@ func (t *twoPhase) Join(ctx context.Context, name string) (recipes.Site, error) 
 	return s, nil
 }
 
-// create creates the site's znode, together with a record that remains. If the znode is
-// missing and the record exists, the site has died. If both are missing, the site has
-// not joined yet. So any session can distinguish the two, whenever it looks.
+// create creates the site's znode, together with a record that remains. If only the record
+// exists, the site has died. If both are missing, the site has not joined yet. So any
+// session can distinguish the two at any time.
 func (s *site) create(ctx context.Context) error {
 	join := s.guard(s.protocol)
-	join.Create(s.child(joinedPrefix+s.name), nil, false)
+	join.Create(s.Child(joinedPrefix+s.name), nil, false)
 	join.Create(s.znode(), nil, true)
 	_, err := s.commit(ctx, join)
 	if errors.Is(err, recipes.ErrNodeExists) {
-		return s.joinAgain(ctx) // perhaps by the attempt whose reply was lost
+		return s.joinAgain(ctx) // perhaps an attempt whose reply was lost has created them
 	}
 	return err
 }
 
-// joinAgain joins a site that has joined before: with the znode of this session, or to
-// learn the decision.
+// joinAgain joins a site that has joined before. It succeeds if the znode is this session's,
+// or if there is a decision.
 func (s *site) joinAgain(ctx context.Context) error {
-	stat, err := s.session.Stat(ctx, s.znode())
-	if err == nil && stat.EphemeralOwner == s.session.ID() {
-		s.session.MarkResumed(s.znode()) // it may be from before session.Resume
+	stat, err := s.Session.Stat(ctx, s.znode())
+	if err == nil && stat.EphemeralOwner == s.Session.ID() {
+		s.Session.MarkResumed(s.znode()) // it may have been created before session.Resume
 		return nil
 	}
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
@@ -74,8 +74,9 @@ func (s *site) joinAgain(ctx context.Context) error {
 	return fmt.Errorf("%w: site %s has joined before and died", recipes.ErrNotHeld, s.name)
 }
 
-// Vote writes the vote if the znode has the version of one that was never written. If
-// it was written before, Vote compares: the same vote is this one, sent before.
+// Vote writes the vote at the version that the znode has before its first write. If the
+// znode was written before, Vote compares: the same vote is taken for its own earlier
+// attempt.
 func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 	if err := vote.Validate(); err != nil {
 		return s.failed(err)
@@ -90,23 +91,20 @@ func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 		case at == 0 && errors.Is(err, recipes.ErrBadVersion):
 			err = s.compare(ctx, vote)
 			if errors.Is(err, recipes.ErrNoNode) {
-				continue // it went in between, and only the guard tells whether all did
+				continue // it was deleted in between; the guard tells whether the transaction was too
 			}
 		case at == 0 && errors.Is(err, recipes.ErrNoNode) && s.protocol.Variant == recipes.OwnNodes:
 			err = fmt.Errorf("%w: site %s is dead", recipes.ErrRemoved, s.name)
-		case at == 0 && errors.Is(err, recipes.ErrNoNode): // the guard has found the transaction
+		case at == 0 && errors.Is(err, recipes.ErrNoNode): // the transaction exists: the guard passed
 			err = fmt.Errorf("%w: that of site %s", recipes.ErrRemoved, s.name)
 		}
-		if err != nil {
-			err = s.failed(err)
-		}
-		return err
+		return s.failed(err)
 	}
 }
 
-// compare is nil if the vote that was written before is this one.
+// compare returns nil if the vote that was written before is this one.
 func (s *site) compare(ctx context.Context, vote recipes.Vote) error {
-	node, err := s.session.Get(ctx, s.znode())
+	node, err := s.Session.Get(ctx, s.znode())
 	switch {
 	case errors.Is(err, recipes.ErrNoNode):
 		return err
@@ -119,12 +117,7 @@ func (s *site) compare(ctx context.Context, vote recipes.Vote) error {
 }
 
 func (s *site) Done(ctx context.Context) error {
-	err := s.undecided(ctx)
-	if errors.Is(err, recipes.ErrUndecided) { // the server may not know the decision yet
-		if err = s.session.Sync(ctx, s.path); err == nil {
-			err = s.undecided(ctx)
-		}
-	}
+	err := s.settled(ctx, s.undecided)
 	if errors.Is(err, recipes.ErrNoTransaction) || errors.Is(err, recipes.ErrNoNode) {
 		return nil // all are done
 	}
@@ -132,7 +125,7 @@ func (s *site) Done(ctx context.Context) error {
 		return s.failed(err)
 	}
 	done := s.guard(s.protocol)
-	done.Create(s.child(donePrefix+s.name), nil, false)
+	done.Create(s.Child(donePrefix+s.name), nil, false)
 	_, err = s.commit(ctx, done)
 	switch {
 	case errors.Is(err, recipes.ErrNoTransaction):
@@ -140,68 +133,64 @@ func (s *site) Done(ctx context.Context) error {
 	case err != nil && !errors.Is(err, recipes.ErrNodeExists):
 		return s.failed(err)
 	}
-	if _, err := s.forget(ctx); err != nil { // the last site that is done deletes it
-		return s.failed(err)
+	err = s.forget(ctx) // which the last site that is done can do
+	if errors.Is(err, recipes.ErrUndecided) {
+		return nil
 	}
-	return nil
+	return s.failed(err)
 }
 
-// undecided is nil if the site may end its part.
+// settled calls read. If the answer is ErrUndecided, the server may lag, so settled calls
+// read again after a sync.
+func (t *twoPhase) settled(ctx context.Context, read func(context.Context) error) error {
+	err := read(ctx)
+	if errors.Is(err, recipes.ErrUndecided) {
+		if err = t.Session.Sync(ctx, t.Path()); err == nil {
+			err = read(ctx)
+		}
+	}
+	return err
+}
+
+// undecided returns ErrUndecided if the transaction exists without a decision.
 func (s *site) undecided(ctx context.Context) error {
 	_, decided, err := s.decision(ctx, s.protocol)
 	if err != nil || decided {
 		return err
 	}
-	if _, err := s.session.Stat(ctx, s.child(idPrefix+s.protocol.ID)); err != nil {
+	if _, err := s.Session.Stat(ctx, s.Child(idPrefix+s.protocol.ID)); err != nil {
 		return err
 	}
 	return recipes.ErrUndecided
 }
 
 func (t *twoPhase) Forget(ctx context.Context) error {
-	missing, err := t.forget(ctx)
-	if err == nil && len(missing) > 0 { // the server may not know yet that they are done
-		if err = t.session.Sync(ctx, t.path); err == nil {
-			missing, err = t.forget(ctx)
-		}
-	}
-	if err != nil {
-		return t.failed(err)
-	}
-	if len(missing) > 0 {
-		return t.failed(fmt.Errorf("%w: not done: %q", recipes.ErrUndecided, missing))
-	}
-	return nil
+	return t.failed(t.settled(ctx, t.forget))
 }
 
-// forget deletes the transaction if all sites are done. missing are the sites that are
-// not done. If another session was faster there is nothing to delete.
-func (t *twoPhase) forget(ctx context.Context) (missing []string, err error) {
+// forget deletes the transaction if all sites are done, and otherwise returns ErrUndecided.
+// It succeeds if another session has deleted the transaction.
+func (t *twoPhase) forget(ctx context.Context) error {
 	p, err := t.protocol(ctx)
 	if errors.Is(err, recipes.ErrNoNode) {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for {
-		names, err := t.session.Children(ctx, t.path)
+		names, err := t.Session.Children(ctx, t.Path())
 		if errors.Is(err, recipes.ErrNoNode) || err == nil && !slices.Contains(names, idPrefix+p.ID) {
-			return nil, nil
+			return nil
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, s := range p.Sites {
-			if !slices.Contains(names, donePrefix+s) {
-				missing = append(missing, s)
-			}
-		}
-		if len(missing) > 0 {
-			return missing, nil
+		if _, missing := p.split(names, donePrefix); len(missing) > 0 {
+			return fmt.Errorf("%w: not done: %q", recipes.ErrUndecided, missing)
 		}
 		if err := t.delete(ctx, p, names); !errors.Is(err, znode.ErrReadAgain) {
-			return nil, err
+			return err
 		}
 	}
 }
@@ -210,17 +199,17 @@ func (t *twoPhase) forget(ctx context.Context) (missing []string, err error) {
 func (t *twoPhase) delete(ctx context.Context, p protocol, names []string) error {
 	all := t.guard(p)
 	for _, name := range names {
-		all.Delete(t.child(name), recipes.AnyVersion)
+		all.Delete(t.Child(name), recipes.AnyVersion)
 	}
-	all.Delete(t.path, recipes.AnyVersion)
+	all.Delete(t.Path(), recipes.AnyVersion)
 	at, err := t.commit(ctx, all)
 	switch {
 	case errors.Is(err, recipes.ErrNoTransaction):
-		return nil // another session deleted it, or the attempt whose reply was lost
+		return nil // another session has deleted it, or an attempt whose reply was lost
 	case errors.Is(err, recipes.ErrNotEmpty) && at < len(names):
-		return fmt.Errorf("all sites are done, but the transaction cannot be deleted: another client has created znodes below %s; delete them, then call Forget: %w", t.child(names[at]), err)
+		return fmt.Errorf("all sites are done, but the transaction cannot be deleted: another client has created znodes below %s; delete them, then call Forget: %w", t.Child(names[at]), err)
 	case errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrNotEmpty):
-		return znode.ErrReadAgain // an ephemeral znode has gone, or a new one has come
+		return znode.ErrReadAgain // a znode was deleted or created since the listing
 	}
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	gopath "path"
 	"slices"
 	"strings"
 
@@ -14,25 +13,24 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// Names of what a transaction keeps below its path.
+// Names of the children of a transaction.
 const (
 	protocolName    = "protocol"
 	idPrefix        = "id-"
 	decisionName    = "decision"
 	coordinatorName = "coordinator"
 	sitePrefix      = "s_"      // the vote of a site
-	joinedPrefix    = "joined_" // with OwnNodes: its znode was there
+	joinedPrefix    = "joined_" // with OwnNodes: the record that it has joined
 	donePrefix      = "done_"
 )
 
 // twoPhase is a two-phase commit at a path.
 type twoPhase struct {
-	session *session.Session
-	path    string
+	znode.Recipe
 	variant recipes.Variant // of Begin
 }
 
-// protocol is what the child of that name holds.
+// protocol is the data of the child of that name.
 type protocol struct {
 	ID      string          `json:"id"`
 	Variant recipes.Variant `json:"variant"`
@@ -41,54 +39,56 @@ type protocol struct {
 	created int64 // the czxid of everything that Begin creates
 }
 
-// New returns the two-phase commit at path.
-func New(s *session.Session, path string, cfg recipes.TransactionConfig) (recipes.Transaction, error) {
-	err := recipes.ValidatePath(path)
-	if err == nil && path == "/" {
-		err = fmt.Errorf("%w: the root is no transaction", recipes.ErrInvalid)
+// split returns the sites that have a znode of that prefix, and the other sites.
+func (p protocol) split(names []string, prefix string) (present, missing []string) {
+	for _, s := range p.Sites {
+		if slices.Contains(names, prefix+s) {
+			present = append(present, s)
+		} else {
+			missing = append(missing, s)
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("transaction %s: %w", path, err)
-	}
-	variant, err := cfg.Variant.Normalize()
-	if err != nil {
-		return nil, fmt.Errorf("transaction %s: %w", path, err)
-	}
-	return &twoPhase{session: s, path: path, variant: variant}, nil
+	return present, missing
 }
 
-func (t *twoPhase) Path() string { return t.path }
+// New returns the two-phase commit at path.
+func New(s *session.Session, path string, cfg recipes.TransactionConfig) (recipes.Transaction, error) {
+	variant, err := cfg.Variant.Normalize()
+	r, err := znode.New(s, "transaction", path, znode.NotRoot(path, "the root cannot be a transaction"), err)
+	if err != nil {
+		return nil, err
+	}
+	return &twoPhase{r, variant}, nil
+}
 
-func (t *twoPhase) child(name string) string { return gopath.Join(t.path, name) }
-
-// failed names the transaction in an error. If a znode is missing, the transaction is:
-// its znodes are deleted only together.
+// failed is Failed. If a znode is missing, the transaction is missing, because its znodes
+// are deleted only together.
 func (t *twoPhase) failed(err error) error {
 	if errors.Is(err, recipes.ErrNoNode) {
 		err = fmt.Errorf("%w (%w)", recipes.ErrNoTransaction, err)
 	}
-	return fmt.Errorf("transaction %s: %w", t.path, err)
+	return t.Failed(err)
 }
 
-// guard begins a ZooKeeper transaction that succeeds only for this beginning, and not for
-// a later one at the path: it checks a znode whose name is used once. RefusedOp of commit
-// counts the operations after the check from 0.
+// guard begins a ZooKeeper transaction with a check of a znode whose name is used once. So
+// the transaction succeeds only for this beginning, and not for a later one at the path.
+// commit does not count the check as an operation.
 func (t *twoPhase) guard(p protocol) (guarded session.Txn) {
-	guarded.Check(t.child(idPrefix+p.ID), recipes.AnyVersion)
+	guarded.Check(t.Child(idPrefix+p.ID), recipes.AnyVersion)
 	return guarded
 }
 
 // commit commits a guarded transaction until its outcome is known. The transaction must
-// be harmless to send twice. commit returns which operation after the guard was refused,
-// or -1.
+// be harmless to send twice. commit returns the index of the refused operation, where 0 is
+// the first one after the guard, or -1.
 func (t *twoPhase) commit(ctx context.Context, guarded session.Txn) (refused int, err error) {
 	sent := false // at least once, with unknown outcome
 	for {
-		err := t.session.Commit(ctx, guarded)
+		err := t.Session.Commit(ctx, guarded)
 		switch at := znode.RefusedOp(err); {
 		case err == nil:
 			return -1, nil
-		case t.session.Unsettled(ctx, err):
+		case t.Session.Unsettled(ctx, err):
 			sent = true
 		case at == 0:
 			return -1, fmt.Errorf("%w: %w", recipes.ErrNoTransaction, err)
@@ -100,13 +100,13 @@ func (t *twoPhase) commit(ctx context.Context, guarded session.Txn) (refused int
 	}
 }
 
-// unsettled is the error of a transaction that was not refused. If it was sent before,
-// its outcome is unknown.
+// unsettled is the error of a transaction that was not refused. If it was sent before, its
+// outcome is unknown.
 func (t *twoPhase) unsettled(ctx context.Context, sent bool, err error) error {
 	if sent {
 		err = znode.UnknownOutcome(err)
 	}
-	return t.session.Because(ctx, err)
+	return t.Session.Because(ctx, err)
 }
 
 // read reads the payload and the protocol of one beginning.
@@ -116,25 +116,25 @@ func (t *twoPhase) read(ctx context.Context) (payload []byte, p protocol, err er
 		if err != nil {
 			return nil, protocol{}, err
 		}
-		node, err := t.session.Get(ctx, t.path)
+		node, err := t.Session.Get(ctx, t.Path())
 		if err != nil {
 			return nil, protocol{}, err
 		}
 		if node.Stat.Czxid <= p.created {
 			return node.Data, p, nil
-		} // else another one has begun in between
+		} // else another transaction has begun in between
 	}
 }
 
 func (t *twoPhase) protocol(ctx context.Context) (p protocol, err error) {
-	record, err := znode.ReadSynced(ctx, t.session, t.path, func() (session.Node, error) {
-		return t.session.Get(ctx, t.child(protocolName))
+	record, err := znode.ReadSynced(ctx, t.Session, t.Path(), func() (session.Node, error) {
+		return t.Session.Get(ctx, t.Child(protocolName))
 	})
 	if err != nil {
 		return protocol{}, err
 	}
 	if err := json.Unmarshal(record.Data, &p); err != nil {
-		return protocol{}, fmt.Errorf("%w: %s: %v", recipes.ErrInvalid, t.child(protocolName), err)
+		return protocol{}, fmt.Errorf("%w: %s: %v", recipes.ErrInvalid, t.Child(protocolName), err)
 	}
 	p.created = record.Stat.Czxid
 	return p, nil
@@ -145,7 +145,7 @@ func (t *twoPhase) Status(ctx context.Context) (recipes.TransactionStatus, error
 	if err != nil {
 		return recipes.TransactionStatus{}, t.failed(err)
 	}
-	names, err := t.session.Children(ctx, t.path)
+	names, err := t.Session.Children(ctx, t.Path())
 	if err != nil {
 		return recipes.TransactionStatus{}, t.failed(err)
 	}
@@ -158,7 +158,7 @@ func (t *twoPhase) Status(ctx context.Context) (recipes.TransactionStatus, error
 			Joined: slices.Contains(names, joinedPrefix+s),
 			Done:   slices.Contains(names, donePrefix+s),
 		}
-		node, err := t.session.Get(ctx, t.child(sitePrefix+s))
+		node, err := t.Session.Get(ctx, t.Child(sitePrefix+s))
 		switch {
 		case err == nil:
 			site.Vote = recipes.Vote(node.Data)
@@ -179,10 +179,10 @@ func (t *twoPhase) Status(ctx context.Context) (recipes.TransactionStatus, error
 	return status, nil
 }
 
-// decision reads the decision, if there is one. The decision names its beginning, so
-// that no site mistakes that of a later transaction at the path for its own.
+// decision reads the decision, if there is one. The decision contains the ID of its
+// transaction, so no site acts on the decision of a later transaction at the path.
 func (t *twoPhase) decision(ctx context.Context, p protocol) (d recipes.Decision, decided bool, err error) {
-	node, err := t.session.Get(ctx, t.child(decisionName))
+	node, err := t.Session.Get(ctx, t.Child(decisionName))
 	if errors.Is(err, recipes.ErrNoNode) {
 		return recipes.Decision{}, false, nil
 	}
@@ -191,7 +191,7 @@ func (t *twoPhase) decision(ctx context.Context, p protocol) (d recipes.Decision
 	}
 	words, id, _ := strings.Cut(string(node.Data), "\n")
 	if id != p.ID {
-		return recipes.Decision{}, false, fmt.Errorf("%w: another one has begun at the path", recipes.ErrNoTransaction)
+		return recipes.Decision{}, false, fmt.Errorf("%w: another transaction has begun at the path", recipes.ErrNoTransaction)
 	}
 	word, reason, _ := strings.Cut(words, " ")
 	switch recipes.Vote(word) {
@@ -200,7 +200,7 @@ func (t *twoPhase) decision(ctx context.Context, p protocol) (d recipes.Decision
 	case recipes.VoteAbort:
 		return recipes.Decision{Reason: reason}, true, nil
 	}
-	return recipes.Decision{}, false, fmt.Errorf("%w: %s holds %q", recipes.ErrInvalid, t.child(decisionName), node.Data)
+	return recipes.Decision{}, false, fmt.Errorf("%w: %s holds %q", recipes.ErrInvalid, t.Child(decisionName), node.Data)
 }
 
 func (t *twoPhase) Abort(ctx context.Context, reason string) (recipes.Decision, error) {
@@ -209,23 +209,20 @@ func (t *twoPhase) Abort(ctx context.Context, reason string) (recipes.Decision, 
 		return recipes.Decision{}, t.failed(err)
 	}
 	d, err := t.decide(ctx, p, recipes.Decision{Reason: reason}, t.guard(p), 0)
-	if err != nil {
-		return recipes.Decision{}, t.failed(err)
-	}
-	return d, nil
+	return d, t.failed(err)
 }
 
-// decide creates the decision together with n checks, or returns the existing one. A
-// check that fails is znode.ErrReadAgain: the votes that the decision is based on have
-// changed. To send it again is harmless: there can be only one decision, and the second
-// attempt returns the first one.
+// decide creates the decision together with n checks, or returns the existing one. If a
+// check fails, it returns znode.ErrReadAgain: the votes that the decision rests on have
+// changed. Sending it again is harmless: there is only one decision, and the second attempt
+// returns it.
 func (t *twoPhase) decide(ctx context.Context, p protocol, d recipes.Decision, guarded session.Txn, n int) (recipes.Decision, error) {
 	word := string(recipes.VoteCommit)
 	if !d.Commit {
 		d.Reason = strings.ToValidUTF8(strings.Join(strings.Fields(d.Reason), " "), "\uFFFD") // one line of text
 		word = strings.TrimSpace(string(recipes.VoteAbort) + " " + d.Reason)
 	}
-	guarded.Create(t.child(decisionName), []byte(word+"\n"+p.ID), false)
+	guarded.Create(t.Child(decisionName), []byte(word+"\n"+p.ID), false)
 	at, err := t.commit(ctx, guarded)
 	switch {
 	case err == nil:

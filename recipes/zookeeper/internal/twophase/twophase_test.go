@@ -33,25 +33,17 @@ func TestTheZnodesOfATransaction(t *testing.T) {
 			srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 			s := zktest.Open(t, srv)
 			tx := transactionOf(t, s, tt.variant)
-			if err := tx.Begin(ctx, []byte("move 5"), "1", "2"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tx.Begin(ctx, []byte("move 5"), "1", "2"))
 			one, two := must.Get(tx.Join(ctx, "1"))(t), must.Get(tx.Join(ctx, "2"))(t)
 			for _, site := range []recipes.Site{one, two} {
-				if err := site.Vote(ctx, recipes.VoteCommit); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, site.Vote(ctx, recipes.VoteCommit))
 			}
 			must.Get(tx.Coordinate(ctx))(t)
-			if err := one.Done(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, one.Done(ctx))
 			slices.Sort(tt.want)
 			awaitLayout(ctx, t, srv, tt.want)
 			// The last one's word deletes all of it.
-			if err := two.Done(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, two.Done(ctx))
 			awaitLayout(ctx, t, srv, nil)
 		})
 	}
@@ -126,9 +118,7 @@ func measure(t *testing.T, v recipes.Variant, n int) zktest.Cost {
 	// The path's parent is there, as it mostly is.
 	must.Get(must.Get(sessions[0].Lock("/app", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 	return zktest.CostOf(srv, func() {
-		if err := coordinator.Begin(ctx, []byte("payload"), names...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, coordinator.Begin(ctx, []byte("payload"), names...))
 		for slices.ContainsFunc(srv.Tree(), func(n zkserver.Node) bool { return strings.Contains(n.Path, "-begun-") }) {
 		}
 		var sites []recipes.Site
@@ -167,9 +157,7 @@ func measure(t *testing.T, v recipes.Variant, n int) zktest.Cost {
 				decisive = true
 				mu.Unlock()
 			}
-			if err := s.Vote(ctx, recipes.VoteCommit); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Vote(ctx, recipes.VoteCommit))
 			watches -= each
 		}
 		wg.Wait()
@@ -189,10 +177,7 @@ func TestTheMessagesOfATransaction(t *testing.T) {
 			fmt.Fprintf(&table, "//\t%-17s %5d %8d %8d %8d\n", v, n, got.Writes, got.Reads, got.Events)
 		}
 	}
-	doc, err := os.ReadFile("internal/twophase/doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("doc.go"))(t)
 	if !strings.Contains(string(doc), table.String()) {
 		t.Errorf("internal/twophase/doc.go does not hold the table\n%s", table.String())
 	}
@@ -209,15 +194,13 @@ func formula(v recipes.Variant, n int64) zktest.Cost {
 	return zktest.Cost{Writes: 2 + n + 1, Reads: 2*n + 2*n + 1 + 1 + n + n + n, Events: n + n + 1}
 }
 
-// Another program keeps something below the transaction, which cannot be deleted
-// with it: whoever is the last is told so, once his word is known.
+// Another program keeps a znode below the transaction, which so cannot be deleted. The last
+// party returns that error, once its word is known.
 func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		session := s.Session()
 		tx := must.Get(session.Transaction(s.Path, recipes.TransactionConfig{}))(s.T)
-		if err := tx.Begin(s.Ctx, nil, "1"); err != nil {
-			s.Fatal(err)
-		}
+		must.Do(s, tx.Begin(s.Ctx, nil, "1"))
 		for _, path := range []string{s.Path + "/strange", s.Path + "/strange/child"} {
 			if _, err := s.Raw.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 				s.Fatal(err)
@@ -230,9 +213,7 @@ func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
 				s.Error(err)
 			}
 		}
-		if err := s.Raw.Delete(s.Path+"/strange/child", -1); err != nil {
-			s.Fatal(err)
-		}
+		must.Do(s, s.Raw.Delete(s.Path+"/strange/child", -1))
 		before := must.Get(session.Stats(s.Ctx))(s.T).ByKind["sync"]
 		if err := tx.Forget(s.Ctx); err != nil || s.Exists(s.Path) {
 			s.Errorf("then forgotten: %v", err)
@@ -256,13 +237,9 @@ func TestAVoteThatAnotherProgramPrevents(t *testing.T) {
 		} {
 			zktest.OnBoth(t, func(s *zktest.Scene) {
 				tx := must.Get(s.Session().Transaction(s.Path, recipes.TransactionConfig{Variant: variant}))(s.T)
-				if err := tx.Begin(s.Ctx, nil, "1", "2"); err != nil {
-					s.Fatal(err)
-				}
+				must.Do(s, tx.Begin(s.Ctx, nil, "1", "2"))
 				site := must.Get(tx.Join(s.Ctx, "1"))(s.T)
-				if err := prevent(s.Raw, s.Path+"/s_1"); err != nil {
-					s.Fatal(err)
-				}
+				must.Do(s, prevent(s.Raw, s.Path+"/s_1"))
 				err := site.Vote(s.Ctx, recipes.VoteCommit)
 				if !errors.Is(err, what) || errors.Is(err, recipes.ErrNotHeld) != (what == recipes.ErrRemoved) {
 					s.Errorf("%s: the vote: %v; want %v", variant, err, what)
@@ -272,7 +249,7 @@ func TestAVoteThatAnotherProgramPrevents(t *testing.T) {
 	}
 }
 
-// Nobody who waits for a decision asks for anything in an hour of virtual time.
+// A party that waits for a decision sends nothing in an hour of virtual time.
 func TestWaitingForADecisionCostsNothing(t *testing.T) {
 	for _, v := range recipes.Variants() {
 		t.Run(string(v), func(t *testing.T) {
@@ -284,9 +261,7 @@ func TestWaitingForADecisionCostsNothing(t *testing.T) {
 				s, closeSession := zktest.OpenIn(t, srv)
 				defer closeSession()
 				coordinator := transactionOf(t, s, v)
-				if err := coordinator.Begin(ctx, nil, "1", "2", "3"); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, coordinator.Begin(ctx, nil, "1", "2", "3"))
 				results := make(chan error, 4)
 				go func() { _, err := coordinator.Coordinate(ctx); results <- err }()
 				joining := []string{"1", "2", "3"}

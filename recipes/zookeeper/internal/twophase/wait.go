@@ -6,6 +6,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
@@ -16,23 +17,20 @@ func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
 	} else {
 		d, err = s.follow(ctx, s.protocol)
 	}
-	if err != nil {
-		return recipes.Decision{}, s.failed(err)
-	}
-	return d, nil
+	return d, s.failed(err)
 }
 
 func (t *twoPhase) Coordinate(ctx context.Context) (recipes.Decision, error) {
 	return t.CoordinateAs(ctx, "")
 }
 
-// CoordinateAs is Coordinate for the transaction of that ID, if it is not empty. If
-// another one has begun since, the error matches recipes.ErrNoTransaction, and the
-// coordinator's place is left alone.
+// CoordinateAs is Coordinate for the transaction of that ID, or for any one if id is empty.
+// If another transaction has begun since, the error matches recipes.ErrNoTransaction, and
+// the session does not resign.
 func (t *twoPhase) CoordinateAs(ctx context.Context, id string) (recipes.Decision, error) {
 	p, err := t.protocol(ctx)
 	if err == nil && id != "" {
-		if err := t.is(p, id); err != nil {
+		if err := t.checkID(p, id); err != nil {
 			return recipes.Decision{}, t.failed(err)
 		}
 	}
@@ -49,22 +47,22 @@ func (t *twoPhase) CoordinateAs(ctx context.Context, id string) (recipes.Decisio
 	return recipes.Decision{}, t.failed(err)
 }
 
-// follow waits for the decision of a coordinator. If there is no coordinator it takes its
-// place: the session that creates the znode is the next one.
+// follow waits for the decision of a coordinator. If there is no coordinator, this session
+// tries to become it, by creating its znode.
 func (t *twoPhase) follow(ctx context.Context, p protocol) (recipes.Decision, error) {
 	for {
-		disconnected, err := t.session.Connected(ctx)
+		disconnected, err := t.Session.Connected(ctx)
 		if err != nil {
 			return recipes.Decision{}, err
 		}
-		decided, changed, err := t.session.ExistsW(ctx, t.child(decisionName))
+		decided, changed, err := t.Session.ExistsW(ctx, t.Child(decisionName))
 		if err != nil {
 			return recipes.Decision{}, err
 		}
 		if decided {
 			return t.decided(ctx, p)
 		}
-		coordinated, gone, err := t.session.ExistsW(ctx, t.child(coordinatorName))
+		coordinated, gone, err := t.Session.ExistsW(ctx, t.Child(coordinatorName))
 		if err != nil {
 			return recipes.Decision{}, err
 		}
@@ -91,57 +89,53 @@ func (t *twoPhase) follow(ctx context.Context, p protocol) (recipes.Decision, er
 	}
 }
 
-// decided returns the decision that was seen.
+// decided returns the decision, which was found to exist.
 func (t *twoPhase) decided(ctx context.Context, p protocol) (recipes.Decision, error) {
 	d, decided, err := t.decision(ctx, p)
 	if err == nil && !decided {
-		err = recipes.ErrNoTransaction // all were done, and it was deleted
+		err = recipes.ErrNoTransaction // all sites were done, and the transaction was deleted
 	}
 	return d, err
 }
 
-// replace makes this session the coordinator's, if there is no coordinator.
+// replace makes this session the coordinator, if no session is.
 func (t *twoPhase) replace(ctx context.Context, p protocol) (bool, error) {
 	claim := t.guard(p)
-	claim.Create(t.child(coordinatorName), nil, true)
+	claim.Create(t.Child(coordinatorName), nil, true)
 	at, err := t.commit(ctx, claim)
 	if at != 0 || !errors.Is(err, recipes.ErrNodeExists) {
 		return err == nil, err
 	}
-	// Another session created it, or this one when the reply was lost.
-	stat, err := t.session.Stat(ctx, t.child(coordinatorName))
+	// Another session has created it, or this one in an attempt whose reply was lost.
+	stat, err := t.Session.Stat(ctx, t.Child(coordinatorName))
 	if errors.Is(err, recipes.ErrNoNode) {
 		return false, nil
 	}
-	return err == nil && stat.EphemeralOwner == t.session.ID(), err
+	return err == nil && stat.EphemeralOwner == t.Session.ID(), err
 }
 
-// resign gives up the coordinator's place in the background, if it is this session's. A
+// resign deletes the coordinator's znode in the background, if it is this session's. A
 // coordinator that does not count keeps all sites waiting, and this session too, if it
-// waits again. If another call of this session still counts, two sessions count then,
+// waits again. If another call of this session still counts, then two sessions count,
 // which is harmless.
 func (t *twoPhase) resign() {
-	t.session.Background(func(life context.Context) {
-		path := t.child(coordinatorName)
-		stat, err := session.Insist(life, t.session, func() (session.Stat, error) {
-			if err := t.session.Sync(life, path); err != nil {
+	t.Session.Background(func(life context.Context) {
+		path := t.Child(coordinatorName)
+		stat, err := session.Insist(life, t.Session, func() (session.Stat, error) {
+			if err := t.Session.Sync(life, path); err != nil {
 				return session.Stat{}, err
 			}
-			return t.session.Stat(life, path)
+			return t.Session.Stat(life, path)
 		})
-		if err == nil && stat.EphemeralOwner == t.session.ID() {
-			t.session.DeleteOwned(path, stat)
+		if err == nil && stat.EphemeralOwner == t.Session.ID() {
+			t.Session.DeleteOwned(path, stat)
 		}
 	})
 }
 
-// wait waits for any of the watches, or the loss of the connection.
+// wait waits for any of the watches, or the end of the connection.
 func (t *twoPhase) wait(ctx context.Context, disconnected <-chan struct{}, watches ...*session.Watch) error {
-	events := []<-chan struct{}{disconnected}
-	for _, w := range watches {
-		events = append(events, w.Fired())
-	}
-	return t.session.Wait(ctx, "waiting for the decision", events...)
+	return t.Session.Wait(ctx, "waiting for the decision", append(znode.Events(watches...), disconnected)...)
 }
 
 func fired(w *session.Watch) bool { return session.Happened(w.Fired()) }

@@ -1,13 +1,12 @@
-// Package znode has what several families of recipes need to work with znodes:
+// Package znode has tools for znodes that several recipes share:
 //
-//   - [Ephemeral] is a znode that this session has made and relies on, such as a
-//     member of a group.
+//   - [Ephemeral] is a znode that this session has created and relies on, such as a member of
+//     a group.
 //   - [Read] and [Observe] read a set of znodes, once or as they change.
 //   - [TryAgain] and [GivenUp] decide what to do after a change has failed.
-//   - [ReadSynced] reads again after a sync where a server may lag behind.
+//   - [ReadSynced] reads again after a sync if the server may lag behind.
 //
-// How to wait for an event is session.Session.Wait; how contenders wait for each
-// other is package line.
+// Session.Wait waits for events. Contenders wait in package line.
 package znode
 
 import (
@@ -20,16 +19,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// ErrReadAgain says that something has changed since it was read, so that the
-// caller has to read it again. No recipe returns it to the application.
+// ErrReadAgain means that something has changed since it was read, so the caller must read it
+// again. No recipe returns it to the application.
 var ErrReadAgain = errors.New("read again")
 
-// MemberMarker ends the fixed part of the name of a member that the application
-// has not named.
+// MemberMarker precedes the number in the name of a member that the application has not named.
 const MemberMarker = "member-"
 
-// OwnerOf returns the session that a znode belongs to, or 0. ZooKeeper marks
-// containers and znodes with a time to live in the same field.
+// OwnerOf returns the session that owns a znode, or 0. ZooKeeper marks containers and znodes
+// with a time to live in the same field.
 func OwnerOf(stat session.Stat) int64 {
 	const container, ttl = -1 << 63, 0xff
 	if owner := stat.EphemeralOwner; owner != container && byte(owner>>56) != ttl {
@@ -38,22 +36,22 @@ func OwnerOf(stat session.Stat) int64 {
 	return 0
 }
 
-// Taken returns a *recipes.TakenError that says who has the name, or err if that
+// Taken returns a *recipes.TakenError with the owner of the znode at path, or err if the znode
 // cannot be read.
 func Taken(ctx context.Context, s *session.Session, path string, err error) error {
 	stat, readErr := s.Stat(ctx, path)
-	if readErr != nil {
-		return err // it is gone again, or may not be read
+	if readErr != nil { // the znode is deleted again, or may not be read
+		return err
 	}
 	return TakenBy(path, stat)
 }
 
-// TakenBy says who has the name of a znode with that record.
+// TakenBy returns the error for a name that a znode with that record has.
 func TakenBy(path string, stat session.Stat) error {
 	return &recipes.TakenError{Znode: path, SessionID: OwnerOf(stat), Since: time.UnixMilli(stat.Ctime)}
 }
 
-// Excerpt shortens data that an error quotes.
+// Excerpt shortens data for an error text.
 func Excerpt(data string) string {
 	const enough = 40
 	if len(data) > enough {
@@ -62,8 +60,8 @@ func Excerpt(data string) string {
 	return data
 }
 
-// UnknownOutcome adds recipes.ErrUnknownOutcome to an error. It returns nil for nil, and
-// an error that says so already as it is.
+// UnknownOutcome adds recipes.ErrUnknownOutcome to an error, unless it is nil or already
+// matches.
 func UnknownOutcome(err error) error {
 	if err == nil || errors.Is(err, recipes.ErrUnknownOutcome) {
 		return err
@@ -71,7 +69,7 @@ func UnknownOutcome(err error) error {
 	return fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, err)
 }
 
-// RefusedOp returns which operation of a transaction the server refused, or -1.
+// RefusedOp returns the index of the operation that the server refused in a transaction, or -1.
 func RefusedOp(err error) int {
 	var refused *session.TxnError
 	if errors.As(err, &refused) {
@@ -80,8 +78,8 @@ func RefusedOp(err error) int {
 	return -1
 }
 
-// GoneOrChanged reports whether the server refused a transaction because another client
-// was faster.
+// GoneOrChanged reports whether the server refused a transaction because another client had
+// deleted or changed a znode.
 func GoneOrChanged(err error) bool {
 	return RefusedOp(err) >= 0 && (errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrBadVersion))
 }

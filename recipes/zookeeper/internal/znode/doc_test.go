@@ -13,7 +13,7 @@ import (
 func TestAnExcerptIsShort(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 1: 1, 40: 40, 41: 43, 1000: 43} {
 		if got := Excerpt(strings.Repeat("x", n)); len(got) != want || strings.HasSuffix(got, "...") != (n > 40) {
-			t.Errorf("of %d bytes it shows %q", n, got)
+			t.Errorf("%d bytes: %q", n, got)
 		}
 	}
 }
@@ -28,7 +28,7 @@ func TestTheOwnerOfAZnode(t *testing.T) {
 		0x7f00000000000000 | 7: 0x7f00000000000000 | 7,
 	} {
 		if got := OwnerOf(session.Stat{EphemeralOwner: owner}); got != want {
-			t.Errorf("of %#x the owner is %#x; want %#x", owner, got, want)
+			t.Errorf("%#x: owner %#x; want %#x", owner, got, want)
 		}
 	}
 }
@@ -45,11 +45,11 @@ func TestWhichOperationWasRefused(t *testing.T) {
 		{&session.TxnError{Index: 1, Err: recipes.ErrNodeExists}, 1, false},
 	} {
 		if got, faster := RefusedOp(test.err), GoneOrChanged(test.err); got != test.want || faster != test.faster {
-			t.Errorf("of %v it says %d, %v", test.err, got, faster)
+			t.Errorf("%v: %d, %v", test.err, got, faster)
 		}
 	}
 	if err := UnknownOutcome(nil); err != nil {
-		t.Errorf("of nothing the outcome is unknown: %v", err)
+		t.Errorf("nil became %v", err)
 	}
 	unknown := UnknownOutcome(refused)
 	if !errors.Is(unknown, recipes.ErrUnknownOutcome) || !errors.Is(unknown, recipes.ErrNoNode) {
@@ -58,7 +58,7 @@ func TestWhichOperationWasRefused(t *testing.T) {
 	wrapped := fmt.Errorf("wrapped: %w", unknown)
 	for _, err := range []error{unknown, wrapped} {
 		if again := UnknownOutcome(err); again != err {
-			t.Errorf("%q says it twice", again)
+			t.Errorf("%q has the text twice", again)
 		}
 	}
 }

@@ -12,16 +12,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Ephemeral is an ephemeral znode that this session has made and watches: a
-// member of a group or of a barrier, or a registered name. It implements
-// recipes.Grant.
+// Ephemeral is an ephemeral znode that this session has created and watches: a member of a
+// group or barrier, or a registered name. It implements recipes.Grant.
 //
-// It differs from line.Hold in two things. Its name may be the application's, so
-// that another client may create a znode of that name later. Every write therefore
-// names the version, and a version that does not match leads to a comparison of
-// the czxid. And it lives long and its data changes, so its deletion is watched
-// from the beginning. That is a watch on its children, which it never has: changes
-// of data do not fire it.
+// It differs from line.Hold in two ways. Its name may be the application's, so another client
+// may create a znode of that name later. Therefore each write compares the version, and after a
+// mismatch the czxid. And it lives long and its data change, so its deletion is watched from
+// the beginning. The watch is on its children, which it never has, so changes of data do not
+// fire it.
 type Ephemeral struct {
 	session *session.Session
 	path    string
@@ -30,18 +28,18 @@ type Ephemeral struct {
 	done     chan struct{}
 	unlisten func() bool
 	removal  session.Removal
-	removing bool // Done was closed by Remove; only one removal runs
+	removing bool // Remove has closed done; only one removal runs at a time
 
-	writing chan struct{} // holds one element while an Update or Commit is under way
+	writing chan struct{} // a mutex that can be awaited with a context: Update and Commit hold it
 
 	mu     sync.Mutex
-	stat   session.Stat // as last known; writes name its version
-	reason error        // why it is not held any more
+	stat   session.Stat // the last known record; writes compare its version
+	reason error        // why the grant has ended; nil while it is held
 }
 
-// CreateEphemeral makes a znode below dir and watches it. Its name is name or, if
-// that is empty, a GUID with marker and a sequence number. parent makes dir where it is
-// missing: session.Ensure, or session.Provide.
+// CreateEphemeral creates a znode below dir and watches it. Its name is name or, if that is
+// empty, a GUID, marker and a sequence number. If dir is missing, parent creates it:
+// session.Ensure or session.Provide.
 func CreateEphemeral(ctx context.Context, s *session.Session, dir, name, marker string, data []byte, parent func(context.Context, string) error) (*Ephemeral, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -64,7 +62,7 @@ func CreateEphemeral(ctx context.Context, s *session.Session, dir, name, marker 
 	return watchOver(ctx, s, path, stat)
 }
 
-// watchOver watches the new znode, and deletes it if it cannot.
+// watchOver watches the new znode, and deletes it if that fails.
 func watchOver(ctx context.Context, s *session.Session, path string, made session.Stat) (*Ephemeral, error) {
 	e, err := watched(ctx, s, path, made)
 	switch {
@@ -77,7 +75,7 @@ func watchOver(ctx context.Context, s *session.Session, path string, made sessio
 	return e, err
 }
 
-// watched watches the session's znode, and reads what is not known of it.
+// watched watches a znode of the session and begins the grant.
 func watched(ctx context.Context, s *session.Session, path string, made session.Stat) (*Ephemeral, error) {
 	var stat session.Stat
 	var watch *session.Watch
@@ -105,7 +103,7 @@ func watched(ctx context.Context, s *session.Session, path string, made session.
 	return e, nil
 }
 
-// awaitDeletion waits until another client deletes the znode.
+// awaitDeletion ends the grant when another client deletes the znode.
 func (e *Ephemeral) awaitDeletion(life context.Context, disconnected <-chan struct{}, watch *session.Watch) {
 	for {
 		if err := e.session.Wait(life, "watching "+e.path, watch.Fired(), disconnected, e.done); err != nil || session.Happened(e.done) {
@@ -135,7 +133,7 @@ func (e *Ephemeral) awaitDeletion(life context.Context, disconnected <-chan stru
 
 func (e *Ephemeral) gone() error { return fmt.Errorf("%w: %s", recipes.ErrRemoved, e.path) }
 
-// Name is the last element of the znode's path.
+// Name returns the last element of the znode's path.
 func (e *Ephemeral) Name() string { return gopath.Base(e.path) }
 
 // Token implements recipes.Grant.
@@ -149,7 +147,7 @@ func (e *Ephemeral) Done() <-chan struct{} { return e.done }
 
 // Err implements recipes.Grant.
 func (e *Ephemeral) Err() error {
-	e.sessionLost() // the session tells in a goroutine, for which the caller does not wait
+	e.sessionLost() // a goroutine also passes on the loss, and Err does not wait for it
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.reason
@@ -161,8 +159,8 @@ func (e *Ephemeral) sessionLost() {
 	}
 }
 
-// End closes Done and sets Err, the first time, without deleting the znode. It
-// reports whether this call was the first.
+// End ends the grant with that reason and does not delete the znode. It reports whether the
+// grant was held.
 func (e *Ephemeral) End(reason error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -188,8 +186,8 @@ func (e *Ephemeral) know(stat session.Stat) {
 	e.stat = stat
 }
 
-// reread reads the znode's record after a write found another version than the
-// known one, and reports whether the znode is still this one.
+// reread reads the znode's record after a write has found another version. It returns an error
+// if the znode is deleted, even if another one has its name.
 func (e *Ephemeral) reread(ctx context.Context) error {
 	stat, err := e.session.Stat(ctx, e.path)
 	if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.Czxid != e.czxid {
@@ -206,8 +204,8 @@ func (e *Ephemeral) reread(ctx context.Context) error {
 	return err
 }
 
-// Remove deletes the znode and waits until it is known to be gone, as
-// recipes.Hold.Release documents. Errors begin with what.
+// Remove deletes the znode and waits until it is known to be deleted, like
+// recipes.Hold.Release. Errors begin with what.
 func (e *Ephemeral) Remove(ctx context.Context, what string) error {
 	return e.removal.Run(ctx, what+" "+e.path, func(settle func(error)) {
 		stat, lost := e.beginRemoval()
@@ -231,8 +229,8 @@ func (e *Ephemeral) Remove(ctx context.Context, what string) error {
 	})
 }
 
-// beginRemoval closes Done, or returns why something else has closed it before. stat is
-// what is known of the znode.
+// beginRemoval ends the grant, or returns why it has already ended. stat is the last known
+// record.
 func (e *Ephemeral) beginRemoval() (stat session.Stat, lost error) {
 	if e.End(recipes.ErrReleased) {
 		e.removing = true

@@ -12,7 +12,7 @@ import (
 
 const path = "/names/n"
 
-// two are sessions that want the name at path, one after the other.
+// two opens two sessions that want the name at path, one after the other.
 func two(t *testing.T) (srv *zkserver.Server, s, next *session.Session) {
 	srv, err := zkserver.Listen(zkserver.Config{})
 	if err != nil {
@@ -30,9 +30,9 @@ func two(t *testing.T) (srv *zkserver.Server, s, next *session.Session) {
 	return srv, open(), open()
 }
 
-// Nothing that an update could compare tells the next one's registration, whose version is
-// the same. Its result does: the update has not changed what it was called for.
-func TestAnUpdateKnowsAnotherZnodeOfItsName(t *testing.T) {
+// An update compares only the version, and the other session's registration has the same one.
+// The czxid in the update's result shows that it has changed another znode.
+func TestAnUpdateRecognizesAnotherZnodeOfItsName(t *testing.T) {
 	srv, s, next := two(t)
 	e, err := CreateEphemeral(t.Context(), s, "/names", "n", "", nil, s.Ensure)
 	if err != nil {
@@ -56,9 +56,9 @@ func TestAnUpdateKnowsAnotherZnodeOfItsName(t *testing.T) {
 	}
 }
 
-// TestANameThatIsGivenUpAtOnceIsDeletedOnce: who gives up a name just after getting it
-// deletes only that registration. The deletion whose reply is lost is not sent again
-// when the next session has the name.
+// TestANameThatIsGivenUpAtOnceIsDeletedOnce: a caller that gives up a name just after creating
+// it deletes only that registration. A deletion whose reply is lost is not sent again when the
+// next session has the name.
 func TestANameThatIsGivenUpAtOnceIsDeletedOnce(t *testing.T) {
 	srv, s, next := two(t)
 	ctx := t.Context()
@@ -74,15 +74,15 @@ func TestANameThatIsGivenUpAtOnceIsDeletedOnce(t *testing.T) {
 		}
 	}
 	again := make(chan struct{}) // after the deletion whose reply is lost
-	deleted, told := false, false
+	deleted, taken := false, false
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		switch {
 		case r.SessionID != s.ID():
 		case r.Op == zkserver.OpDelete && !deleted:
 			deleted = true
 			return zkserver.Fault{DropReply: true}
-		case deleted && !told:
-			told = true
+		case deleted && !taken:
+			taken = true
 			if _, err := next.CreateNamed(ctx, path, nil); err != nil {
 				t.Error(err)
 			}
@@ -97,11 +97,11 @@ func TestANameThatIsGivenUpAtOnceIsDeletedOnce(t *testing.T) {
 	}
 	srv.RefuseConnections(false)
 	<-again
-	if err := s.Sync(ctx, path); err != nil { // which comes after what was sent then
+	if err := s.Sync(ctx, path); err != nil { // after all requests that were sent before
 		t.Fatal(err)
 	}
 	stat, err := next.Stat(ctx, path)
 	if err != nil || stat.EphemeralOwner != next.ID() {
-		t.Errorf("the next one's registration: %+v, %v", stat, err)
+		t.Errorf("the next session's registration: %+v, %v", stat, err)
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Update replaces the znode's data. Sending it again is harmless: only this
-// process writes the znode, one write at a time.
+// Update replaces the znode's data. It repeats an attempt whose outcome is unknown, which is
+// harmless: only this process writes the znode, one write at a time.
 func (e *Ephemeral) Update(ctx context.Context, data []byte) error {
 	if err := e.beginWrite(ctx); err != nil {
 		return fmt.Errorf("update %s: %w", e.path, err)
 	}
 	defer e.endWrite()
-	unknown := false // an attempt may have been carried out
+	unknown := false // an earlier attempt may have succeeded
 	for {
 		err := e.set(ctx, data)
 		if err == nil {
@@ -34,13 +34,12 @@ func (e *Ephemeral) Update(ctx context.Context, data []byte) error {
 				err = UnknownOutcome(err)
 			}
 			return fmt.Errorf("update: %w", err)
-		} // else set says why
+		} // otherwise set returns the reason
 	}
 }
 
-// set makes one attempt. The error matches ErrReadAgain if the caller should
-// reread the znode and make another attempt. When ctx has ended, that attempt
-// sends nothing and says so.
+// set makes one attempt. If the error matches ErrReadAgain, the caller rereads the znode and
+// tries again. Once ctx is done, that attempt sends nothing and returns ctx's error.
 func (e *Ephemeral) set(ctx context.Context, data []byte) error {
 	if err := e.Err(); err != nil {
 		return err
@@ -52,14 +51,14 @@ func (e *Ephemeral) set(ctx context.Context, data []byte) error {
 		return nil
 	case e.session.Err() != nil:
 		return e.Err()
-	case err == nil, // another client's znode, which reread will find
+	case err == nil, // another client's znode, as reread will find
 		errors.Is(err, recipes.ErrBadVersion), errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrUnknownOutcome):
 		return errors.Join(ErrReadAgain, err)
 	}
 	return err
 }
 
-// beginWrite waits until no other write is under way.
+// beginWrite waits for other writes.
 func (e *Ephemeral) beginWrite(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -79,8 +78,8 @@ func (e *Ephemeral) Write(ctx context.Context, ops ...recipes.Op) error {
 	return session.GuardedWrite(ctx, e.Commit, ops)
 }
 
-// Commit commits a transaction together with a check of the znode at its version.
-// The index in a *session.TxnError is that of the operation in t.
+// Commit commits a transaction together with a check of the znode at its version. The index in
+// a *session.TxnError is the operation's index in t.
 func (e *Ephemeral) Commit(ctx context.Context, t session.Txn) error {
 	if err := e.beginWrite(ctx); err != nil {
 		return fmt.Errorf("guarded write: %w", err)

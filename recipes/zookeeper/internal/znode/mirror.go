@@ -12,17 +12,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Nodes are znodes that were read, by path.
+// Nodes holds znodes that were read, by path.
 type Nodes map[string]session.Node
 
 // Selection says which znodes to read.
 type Selection struct {
 	Root  string
 	Scope Scope
-	// Named leaves out znodes whose names a recipe made, such as receipts.
+	// Named omits znodes that a recipe has named, such as receipts.
 	Named bool
-	// Partial includes, without its data, a znode that may not be read. Otherwise one
-	// such znode fails the whole. It is for Read: nothing can watch such a znode.
+	// Partial includes a znode whose data may not be read, without them. Otherwise one such
+	// znode fails the whole read. Only Read supports it, because such a znode cannot be
+	// watched.
 	Partial bool
 }
 
@@ -35,10 +36,10 @@ const (
 	Single                // Root alone
 )
 
-// parallelReads limits the reads that one mirror has under way.
+// parallelReads limits how many reads a mirror sends at the same time.
 const parallelReads = 16
 
-// Read reads the selected znodes once. A root that does not exist gives no nodes.
+// Read reads the selected znodes once. If the root does not exist, the result is empty.
 func Read(ctx context.Context, s *session.Session, selection Selection) (Nodes, error) {
 	m := &mirror{session: s, Selection: selection}
 	if err := m.update(ctx); err != nil {
@@ -47,12 +48,11 @@ func Read(ctx context.Context, s *session.Session, selection Selection) (Nodes, 
 	return m.selected(), nil
 }
 
-// mirror is what was read of the selected znodes. An update reads only what a
-// watch has reported, and everything after a lost connection. A mirror belongs to
-// one goroutine.
+// mirror holds the selected znodes. An update reads only what a watch has reported, or
+// everything after a lost connection. A mirror belongs to one goroutine.
 //
-// A persistent recursive watch would replace one or two watches for each znode.
-// But go-zookeeper does not support them, nor do servers before 3.6.
+// A persistent recursive watch would replace one or two watches per znode, but neither
+// go-zookeeper nor servers before 3.6 support it.
 type mirror struct {
 	Selection
 	session *session.Session
@@ -60,7 +60,7 @@ type mirror struct {
 
 	nodes        map[string]*mirrored
 	disconnected <-chan struct{}
-	wake         chan struct{} // holds an element when a watch has fired
+	wake         chan struct{} // receives when a watch has fired
 	watching     sync.WaitGroup
 }
 
@@ -71,8 +71,8 @@ type mirrored struct {
 	data, children *session.Watch // nil: not read yet
 }
 
-// selected returns the selected ones of the znodes that were read: of Children
-// the root was read too, for its list.
+// selected returns the selected znodes. For the scope Children the root was read too, for its
+// list of children.
 func (m *mirror) selected() Nodes {
 	nodes := make(Nodes, len(m.nodes))
 	for path, n := range m.nodes {
@@ -83,7 +83,7 @@ func (m *mirror) selected() Nodes {
 	return nodes
 }
 
-// update brings the mirror up to date. If the root does not exist it is empty.
+// update brings the mirror up to date. If the root does not exist, the mirror is empty.
 func (m *mirror) update(ctx context.Context) error {
 	for {
 		disconnected, err := m.session.Connected(ctx)
@@ -116,7 +116,7 @@ func (m *mirror) walk(ctx context.Context) error {
 		var next []string
 		for i, path := range level {
 			if read[i] == nil {
-				continue // it was deleted in between, or could not be read
+				continue // it was deleted since the listing, or could not be read
 			}
 			found[path] = read[i]
 			for _, name := range read[i].names {
@@ -136,9 +136,9 @@ func (m *mirror) walk(ctx context.Context) error {
 	return nil
 }
 
-// retain keeps what an update found before it failed, and what was known of the rest.
-// Where the server throttles, the caller updates again. It then reads, and listens to,
-// only what is missing.
+// retain keeps what an update has read before it failed, and the older state of the rest. If
+// the server throttles, the caller updates again. Then only missing znodes are read and
+// watched.
 func (m *mirror) retain(found map[string]*mirrored) {
 	for path, old := range m.nodes {
 		if found[path] == nil {
@@ -148,8 +148,8 @@ func (m *mirror) retain(found map[string]*mirrored) {
 	m.nodes = found
 }
 
-// read reads what is not known of one znode. It returns nil if the znode does not
-// exist. The watches last as long as life.
+// read reads what is unknown of one znode. It returns nil if the znode does not exist. The
+// watches last until life is done.
 func (m *mirror) read(ctx, life context.Context, path string, old *mirrored) (*mirrored, error) {
 	n := &mirrored{}
 	if old != nil {
@@ -169,7 +169,7 @@ func (m *mirror) read(ctx, life context.Context, path string, old *mirrored) (*m
 		return n, err
 	}
 	if !isRoot || !m.watch {
-		return nil, nil // the parent's watch has fired
+		return nil, nil // then the parent's watch has fired
 	}
 	exists, created, err := m.session.ExistsW(life, path)
 	if err == nil && exists {
@@ -187,6 +187,9 @@ func (m *mirror) get(ctx context.Context, path string) (session.Node, *session.W
 	if m.Partial && errors.Is(err, recipes.ErrAccessDenied) {
 		node.Unreadable = true
 		node.Stat, err = m.session.Stat(ctx, path)
+		if errors.Is(err, recipes.ErrAccessDenied) {
+			err = nil // since ZooKeeper 3.9 the permission to read covers this too
+		}
 	}
 	return node, nil, err
 }
@@ -201,8 +204,7 @@ func (m *mirror) list(ctx context.Context, path string) ([]string, *session.Watc
 
 func stale(w *session.Watch) bool { return w == nil || session.Happened(w.Fired()) }
 
-// listen wakes the mirror's goroutine when the watch fires. A watch does not fire
-// after the connection was lost.
+// listen wakes the mirror's goroutine when the watch fires, unless the connection ends first.
 func (m *mirror) listen(life context.Context, w *session.Watch) {
 	if w == nil {
 		return

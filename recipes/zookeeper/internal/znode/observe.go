@@ -9,10 +9,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Observe sends what view makes of the selected znodes: the present value first,
-// then every value that differs from the last. A slow reader may miss values in
-// between, but never the latest. The channel is closed when ctx ends, the session
-// is lost, or reading fails, which is logged with what, the kind of the root.
+// Observe sends view's result for the selected znodes: the current value first, then each value
+// that differs from the last one. A slow reader may miss values in between, but never the
+// latest. The channel is closed when ctx is done, the session is lost, or reading fails. A
+// failure is logged with the root's path under the key what.
 func Observe[T any](ctx context.Context, s *session.Session, selection Selection, what string, view func(Nodes) T) (<-chan T, error) {
 	m := &mirror{session: s, Selection: selection, watch: true, wake: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(ctx)
@@ -37,11 +37,11 @@ func Observe[T any](ctx context.Context, s *session.Session, selection Selection
 	return out, nil
 }
 
-// send offers the latest value until a reader takes it, and looks for the next
-// one in the meantime.
+// send offers the latest value until a reader receives it, and updates the mirror at the same
+// time.
 func send[T any](ctx context.Context, m *mirror, what string, view func(Nodes) T, out chan<- T) {
 	value := view(m.selected())
-	offer := out // nil when a reader has the present value
+	offer := out // nil after a reader has received the current value
 	for {
 		select {
 		case offer <- value:
@@ -54,7 +54,7 @@ func send[T any](ctx context.Context, m *mirror, what string, view func(Nodes) T
 		}
 		_, err := session.Insist(ctx, m.session, func() (struct{}, error) { return struct{}{}, m.update(ctx) })
 		if err != nil {
-			// The loss of the session is told by the session itself.
+			// The session itself reports its loss.
 			if ctx.Err() == nil && !errors.Is(err, recipes.ErrSessionLost) {
 				m.session.Log().Error("watching ended", what, m.Root, "error", err)
 			}

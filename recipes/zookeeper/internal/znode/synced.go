@@ -6,9 +6,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// ReadSynced returns what read finds at or below path. If read fails, ReadSynced
-// calls it again after a sync. The server may lag behind what the caller has heard
-// from others: that a transaction has begun, or which revision a key has.
+// ReadSynced returns what read finds at or below path. If read fails, ReadSynced syncs and
+// calls it again. The server may lag behind what the caller has learned from other clients,
+// such as that a transaction has begun, or the revision of a key.
 func ReadSynced[T any](ctx context.Context, s *session.Session, path string, read func() (T, error)) (T, error) {
 	found, err := read()
 	if err == nil {

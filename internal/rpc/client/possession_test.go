@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestAPluginThatHasEndedDoesNotBeginToServe: its stream has ended while it took up the
-// last grant. Calls would be made to it again and again, and waiters lose their place.
+// The plugin's stream ends while the plugin resumes the last grant. If it served the session,
+// calls would be sent to it again and again, and waiters would lose their place.
 func TestAPluginThatHasEndedDoesNotBeginToServe(t *testing.T) {
 	s, generationOf := resumable(t)
 	s.mu.Lock()
@@ -35,7 +35,7 @@ func TestAPluginThatHasEndedDoesNotBeginToServe(t *testing.T) {
 	}
 }
 
-// drops answers DropRest as a plugin does that ends meanwhile.
+// drops answers DropRest like a plugin that ends meanwhile.
 type drops struct {
 	pb.SessionServiceClient
 	ends func()
@@ -46,7 +46,8 @@ func (d drops) DropRest(context.Context, *pb.DropRestRequest, ...grpc.CallOption
 	return nil, wire.ToStatus(context.Canceled, nil)
 }
 
-// What a plugin that has ended answered last is no refusal: the next one resumes the session.
+// The last answer of a plugin that has ended is not a refusal: the next one resumes the
+// session.
 func TestAPluginThatEndsAtDropRestLosesNoSession(t *testing.T) {
 	s, generationOf := resumable(t)
 	next := generationOf()
@@ -55,7 +56,7 @@ func TestAPluginThatEndsAtDropRestLosesNoSession(t *testing.T) {
 	must.Report(t, s.Err())
 }
 
-// begun answers as a plugin that has begun a transaction of that name.
+// begun answers like a plugin that has begun a transaction of that name.
 type begun struct {
 	pb.TransactionServiceClient
 	name string
@@ -81,8 +82,8 @@ func TestATransactionWithoutANameIsNotResumed(t *testing.T) {
 	}
 }
 
-// A plugin that has resumed all that the session has is the owner. What begins then is not
-// resumed in it again. A session that is lost notes nothing.
+// A plugin that has resumed all possessions of the session is the owner. Later possessions
+// are not resumed there again. A lost session records none.
 func TestTheOwnerIsAskedForNothingAgain(t *testing.T) {
 	s, generationOf := resumable(t)
 	left := func(of *generation) int {
@@ -119,7 +120,7 @@ func TestTheOwnerIsAskedForNothingAgain(t *testing.T) {
 	}
 }
 
-// A plugin that moves its sessions does not wait for one that another plugin serves.
+// A plugin whose sessions move does not wait for a session that another plugin serves.
 func TestASessionOfAnotherPluginIsMovable(t *testing.T) {
 	s, _ := resumable(t)
 	ended, cancel := context.WithCancel(t.Context())
@@ -133,7 +134,7 @@ func TestASessionOfAnotherPluginIsMovable(t *testing.T) {
 	}
 }
 
-// gRPC's own calls are measured too, if anything is.
+// gRPC's own calls are measured too, if a provider is given.
 func TestTelemetryIsAmongTheDialOptions(t *testing.T) {
 	without, with := DialOptions(nil, nil), DialOptions(nil, noop.NewMeterProvider())
 	if len(with) != len(without)+1 {
@@ -141,7 +142,7 @@ func TestTelemetryIsAmongTheDialOptions(t *testing.T) {
 	}
 }
 
-// A session that a client does not run any more keeps no plugin.
+// A session that the client no longer runs is not counted by its plugin.
 func TestASessionThatIsNotRunKeepsNoPlugin(t *testing.T) {
 	s, _ := resumable(t)
 	p := s.newest.plugin
@@ -159,13 +160,13 @@ func (lost) Downgrade(context.Context, *pb.DowngradeRequest, ...grpc.CallOption)
 	return nil, wire.ToStatus(recipes.ErrExpired, nil)
 }
 
-// A hold whose session ends while it is downgraded is not held any more.
+// A hold whose session ends during the downgrade is not held any more.
 func TestADowngradeWhoseSessionEndsIsNotHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, generationOf := resumable(t)
 		s.begin(generationOf())
-		s.Client.readWriteLocks = lost{}
-		h := newSharedHold(&grant{s: s, id: "1", lost: make(chan struct{})}, recipes.Writing)
+		s.readWriteLocks = lost{}
+		h := newSharedHold(&remoteGrant{s: s, id: "1", lost: make(chan struct{})}, recipes.Writing)
 		if err := h.Downgrade(t.Context()); !errors.Is(err, recipes.ErrNotHeld) || !errors.Is(err, recipes.ErrExpired) {
 			t.Errorf("it ends with %v", err)
 		}

@@ -11,14 +11,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// giveBack ends a grant.
+// giveBack releases a grant.
 type giveBack func(context.Context) error
 
-// A kind is something that a session can hold.
+// A kind is a kind of grant.
 type kind struct {
 	name string
-	line bool // it is waited for in line
-	// take takes it at a path. Kinds of a dialect take it from that.
+	line bool // it has a wait queue
+	// take acquires it at a path, in the given dialect if it has dialects.
 	take func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (giveBack, error)
 	own  bool // it has no dialects
 }
@@ -79,10 +79,10 @@ func take[R, G any](ctx context.Context, by func(R, context.Context) (G, error),
 	}
 }
 
-// A plugin that lets a session hold one thing is asked for one after the other. What was
-// given back counts neither for the plugin's limit nor for the host's clock. A session lives
-// for months and takes turns all the time: its host remembers nothing of what has ended.
-func TestWhatWasGivenBackIsNotHeld(t *testing.T) {
+// The plugin allows a session one grant, and the test acquires one kind after another. A
+// released grant counts neither for the plugin's limit nor for the host's clock. A session
+// may live for months and acquire all the time, so its host remembers nothing that has ended.
+func TestAReleasedGrantIsNotHeld(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			s := newServedWithin(t, server.Limits{Grants: 1}).open(t, 0)
@@ -101,11 +101,11 @@ func TestWhatWasGivenBackIsNotHeld(t *testing.T) {
 	}
 }
 
-// nothingIsKept checks that a host remembers nothing of what its session has held.
+// nothingIsKept checks that a host remembers no grant of its session.
 func nothingIsKept(t *testing.T, s recipes.Client) {
 	t.Helper()
 	if grants, owned, joins := client.Kept(s); grants+owned+joins != 0 {
-		t.Errorf("%d grants, %d that the plugin knows, and %d contenders are kept", grants, owned, joins)
+		t.Errorf("%d grants, %d possessions and %d contenders are kept", grants, owned, joins)
 	}
 	if client.Holding(s) {
 		t.Error("the clock counts as for one that holds something")

@@ -1,0 +1,70 @@
+package znode
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// Await calls read until it returns no events, or an error. If read returns events, Await
+// waits for one of them, or for the end of the connection, and then calls read again. After
+// a reconnect the session may have missed events. Each call begins on a live connection.
+// After ErrReadAgain, Await calls read again at once.
+func Await(ctx context.Context, s *session.Session, what string, read func() (events []<-chan struct{}, err error)) error {
+	for {
+		disconnected, err := s.Connected(ctx)
+		if err != nil {
+			return err
+		}
+		events, err := read()
+		if errors.Is(err, ErrReadAgain) {
+			continue
+		}
+		if err != nil || len(events) == 0 {
+			return err
+		}
+		if err := s.Wait(ctx, what, append(events, disconnected)...); err != nil {
+			return err
+		}
+	}
+}
+
+// Events returns the events of these watches, for Await.
+func Events(watches ...*session.Watch) []<-chan struct{} {
+	events := make([]<-chan struct{}, 0, len(watches)+1) // the end of the connection is another
+	for _, w := range watches {
+		events = append(events, w.Fired())
+	}
+	return events
+}
+
+// Retry calls change, which reads and then writes, until it succeeds, or until it fails
+// with an error that another attempt cannot help. The change must be harmless to repeat:
+// the error has no unknown outcome after ctx or the session has ended (GivenUp).
+func Retry(ctx context.Context, s *session.Session, what string, change func() error) error {
+	for {
+		if err := Again(ctx, s, what, change()); !errors.Is(err, ErrReadAgain) {
+			return err
+		}
+	}
+}
+
+// Again returns ErrReadAgain if TryAgain reports true for the error of a change, and
+// otherwise the error of GivenUp.
+func Again(ctx context.Context, s *session.Session, what string, err error) error {
+	if TryAgain(ctx, s, err) {
+		return ErrReadAgain
+	}
+	return GivenUp(ctx, s, what, err)
+}
+
+// Listed returns ErrReadAgain if err says that a znode does not exist: it was deleted after
+// it was read or listed. It returns any other error as it is.
+func Listed(err error) error {
+	if errors.Is(err, recipes.ErrNoNode) {
+		return ErrReadAgain
+	}
+	return err
+}

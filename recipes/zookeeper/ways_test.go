@@ -1,0 +1,228 @@
+package zookeeper_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// A way is one way to get a grant: a method of a recipe, and how the recipe is configured.
+// The ways of all recipes are one table. These techniques run over it:
+//
+//	line_operations_test.go  each is an operation: free, between two others, given back
+//	resume_test.go           another process resumes what was granted
+//	resume_waiting_test.go   another process resumes a waiter
+//	line_foreign_test.go     it refuses third-party contenders
+//	grant_*_test.go          a grant ends, comes late, or outlives its session
+//
+// A new recipe adds its ways to its file of operations, and names them in tableOfWays.
+type way struct {
+	name                 string // of the recipe, and what a grant is for
+	method, tries, gives string // methods to get a grant, to get one without waiting, and to give it back
+	kind                 recipes.Kind
+	share                int // of the path, for a grant; 0: the whole
+	// rival is another way to get the same recipe, whose grants exclude this one's.
+	rival *way
+	// shares are the third-party contenders with which it shares a wait queue, by the dialects
+	// in which it can be opened.
+	shares map[recipes.Dialect][]string
+	uses   []use
+
+	options  options
+	open     func(s recipes.Client, path string, o options) (entrance, error)
+	giveBack func(ctx context.Context, g recipes.Grant) error
+}
+
+// options configure a recipe. A recipe that lacks an option ignores it.
+type options struct {
+	strategy  recipes.Strategy
+	dialect   recipes.Dialect
+	permits   int // 0: one
+	revocable bool
+	joined    func(recipes.Place)
+}
+
+// technique is a set of techniques.
+type technique int
+
+const (
+	operated technique = 1 << iota // as operations
+	held                           // a grant is resumed
+	moved                          // a waiter is resumed
+	waited                         // a waiter waits, and cannot be resumed
+)
+
+// use is a configuration in which techniques run over a way.
+type use struct {
+	in technique
+	options
+}
+
+// entrance is a way at a path in a session.
+type entrance struct {
+	get           func(context.Context) (recipes.Grant, error)
+	try           func(context.Context) (recipes.Grant, error) // nil: it cannot be tried
+	resume        func(ctx context.Context, znode string, token recipes.Token) (recipes.Grant, error)
+	resumeWaiting func(ctx context.Context, znode string) (recipes.Grant, error)
+}
+
+type resumer[G recipes.Grant] interface {
+	Resume(ctx context.Context, znode string, token recipes.Token) (G, error)
+}
+
+type waitingResumer[G recipes.Grant] interface {
+	ResumeWaiting(ctx context.Context, znode string, try bool) (G, error)
+}
+
+// wayBy completes a way by methods of its recipe.
+func wayBy[R any, G recipes.Grant](w way, open func(recipes.Client, string, options) (R, error), get, try func(R, context.Context) (G, error), giveBack func(G, context.Context) error) way {
+	asGrant := func(g G, err error) (recipes.Grant, error) {
+		switch {
+		case err == nil:
+			return g, nil
+		case any(g) != nil:
+			return nil, fmt.Errorf("something is held in spite of: %v", err)
+		}
+		return nil, err
+	}
+	w.giveBack = func(ctx context.Context, g recipes.Grant) error { return giveBack(g.(G), ctx) }
+	w.open = func(s recipes.Client, path string, o options) (entrance, error) {
+		r, err := open(s, path, o)
+		if err != nil {
+			return entrance{}, err
+		}
+		e := entrance{
+			get: func(ctx context.Context) (recipes.Grant, error) { return asGrant(get(r, ctx)) },
+			resume: func(ctx context.Context, znode string, token recipes.Token) (recipes.Grant, error) {
+				return asGrant(any(r).(resumer[G]).Resume(ctx, znode, token))
+			},
+			resumeWaiting: func(ctx context.Context, znode string) (recipes.Grant, error) {
+				return asGrant(any(r).(waitingResumer[G]).ResumeWaiting(ctx, znode, false))
+			},
+		}
+		if try != nil {
+			e.try = func(ctx context.Context) (recipes.Grant, error) { return asGrant(try(r, ctx)) }
+		}
+		return e, nil
+	}
+	return w
+}
+
+// tableOfWays are the ways of all recipes.
+func tableOfWays() []way {
+	return slices.Concat(lockWays(), electionWays(), semaphoreWays(), slotsWays(), sharedLockWays(), priorityLockWays(),
+		groupWays(), namesWays(), queueWays())
+}
+
+// ways are those of a technique, each in the configurations in which the technique runs over it.
+func ways(in technique) (all []way) {
+	for _, w := range tableOfWays() {
+		for _, u := range w.uses {
+			if u.in&in == 0 {
+				continue
+			}
+			configured := w
+			configured.options = u.options
+			if u.strategy != "" {
+				configured.name += " by " + string(u.strategy)
+			}
+			if u.dialect != "" {
+				configured.name += " of " + string(u.dialect)
+			}
+			all = append(all, configured)
+		}
+	}
+	return all
+}
+
+// wayTo returns the way of a name in a dialect, with room for two grants if it has permits.
+func wayTo(name string, d recipes.Dialect) way {
+	all := tableOfWays()
+	w := all[slices.IndexFunc(all, func(w way) bool { return w.name == name })]
+	w.options = options{dialect: d, permits: 2}
+	return w
+}
+
+// by returns the way with a strategy.
+func (w way) by(s recipes.Strategy) way {
+	w.options.strategy = s
+	return w
+}
+
+// at opens the way at a path.
+func (w way) at(t *testing.T, s recipes.Client, path string) entrance {
+	t.Helper()
+	return must.Get(w.open(s, path, w.options))(t)
+}
+
+// enter gets a grant. joined is called when the contender has its place.
+func (w way) enter(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Grant, error) {
+	o := w.options
+	o.joined = joined
+	e, err := w.open(s, path, o)
+	if err != nil {
+		return nil, err
+	}
+	return e.get(ctx)
+}
+
+// try gets a grant without waiting. A recipe that cannot be tried gives up when it has its
+// place.
+func (w way) try(ctx context.Context, s recipes.Client, path string) (recipes.Grant, error) {
+	e, err := w.open(s, path, w.options)
+	if err != nil {
+		return nil, err
+	}
+	if e.try != nil {
+		return e.try(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return w.enter(ctx, s, path, func(recipes.Place) { cancel() })
+}
+
+// turn gets a grant and gives it back.
+func (w way) turn(ctx context.Context, s recipes.Client, path string) error {
+	g, err := w.enter(ctx, s, path, nil)
+	if err != nil {
+		return err
+	}
+	return w.giveBack(ctx, g)
+}
+
+// rivals returns the way whose grants a grant of this one excludes.
+func (w way) rivals() way {
+	if w.rival == nil {
+		return w
+	}
+	r := *w.rival
+	r.options = w.options
+	return r
+}
+
+// part is the share of the path that a grant takes.
+func (w way) part() int { return cmp.Or(w.share, whole) }
+
+// readWriter is a lock for readers and writers.
+type readWriter[H recipes.Hold] interface {
+	AcquireRead(ctx context.Context) (H, error)
+	AcquireWrite(ctx context.Context) (H, error)
+	TryRead(ctx context.Context) (H, error)
+	TryWrite(ctx context.Context) (H, error)
+}
+
+// readWriteWays are the ways of such a lock. read and write have the uses.
+func readWriteWays[H recipes.Hold, L readWriter[H]](read, write way, of string, open func(recipes.Client, string, options) (L, error)) []way {
+	read.method, read.tries, read.gives, read.share = of+".AcquireRead", of+".TryRead", "Hold.Release", aReader
+	write.method, write.tries, write.gives = of+".AcquireWrite", of+".TryWrite", "Hold.Release"
+	read = wayBy(read, open, L.AcquireRead, L.TryRead, H.Release)
+	write = wayBy(write, open, L.AcquireWrite, L.TryWrite, H.Release)
+	readers, writers := read, write
+	read.rival, write.rival = &writers, &readers
+	return []way{read, write}
+}
