@@ -67,7 +67,7 @@ type ForeignError struct {
 
 // Error names the contender.
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("%v: a %s %s stands at %s", ErrForeign, e.Dialect, e.Recipe, e.Znode)
+	return fmt.Sprintf("%v: a %s %s at %s", ErrForeign, e.Dialect, e.Recipe, e.Znode)
 }
 
 // Unwrap makes the error match ErrForeign.

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// TestBinariesOfOneBuildStartWithoutAWarning also if they know no commit, as in a tarball. A
-// plugin of another build causes a warning with advice.
+// TestBinariesOfOneBuildStartWithoutAWarning, even if they were built without a commit, as from
+// a tarball. A plugin of another build causes a warning with advice.
 func TestBinariesOfOneBuildStartWithoutAWarning(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("on Windows the mode does not show who may change the plugin")

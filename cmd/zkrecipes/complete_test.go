@@ -20,7 +20,7 @@ import (
 type listed struct {
 	names  []string
 	after  time.Duration // delay of an answer
-	end    time.Duration // time that Close takes, whatever its context
+	end    time.Duration // how long Close takes, even if its context ends before
 	closed bool
 }
 

@@ -38,7 +38,8 @@ Exit code: 0 if the script was written. Otherwise:
 
 type completionVerb struct{ shell string }
 
-// completions are the scripts by shell. zkrecipes prints completions when COMP_LINE is set.
+// completions contains the script for each shell. The script calls zkrecipes with COMP_LINE,
+// and zkrecipes then prints the possible completions.
 var completions = map[string]string{
 	"bash": "complete -C zkrecipes zkrecipes\n",
 	"zsh": `#compdef zkrecipes
@@ -149,7 +150,8 @@ func installCompletion(t *verb.Tool, undo bool) int {
 	return exit.OK
 }
 
-// apply adds the missing lines, or with undo removes the last line, and returns what it did.
+// apply adds the missing lines to the file. With undo it removes the last line, or the file
+// if it contains only the lines. It returns what it did.
 func (i installation) apply(undo bool) (done string, err error) {
 	content, err := os.ReadFile(i.file)
 	if err != nil && !os.IsNotExist(err) {

@@ -11,10 +11,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// TestTableOfTheDocs: the table in docs/tool.md contains exactly the verbs of the tool. A cell
-// names one as `queue put PATH`, and others with the same prefix by their second word. The
-// tests of the module's root run the commands of that page.
-func TestTableOfTheDocs(t *testing.T) {
+// TestDocsListEveryVerb: the table in docs/tool.md contains exactly the verbs of the tool. A
+// cell names one verb in full (`queue put PATH`), and others with the same prefix by their
+// second word. Tests at the root of the module run the commands of that page.
+func TestDocsListEveryVerb(t *testing.T) {
 	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "tool.md")))(t)
 	_, table, found := strings.Cut(string(page), "\n| verb |")
 	if !found {
@@ -51,9 +51,9 @@ func TestTableOfTheDocs(t *testing.T) {
 	}
 }
 
-// TestComparisonOfTheDocs: each feature of zkrecipes in the comparison in docs/tool.md is a
-// verb with flags, or a variable, and a script uses it.
-func TestComparisonOfTheDocs(t *testing.T) {
+// TestDocsCompareOnlyTestedFeatures: in the comparison of docs/tool.md, each feature of
+// zkrecipes is a verb with flags, or a variable, and a script uses it.
+func TestDocsCompareOnlyTestedFeatures(t *testing.T) {
 	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "tool.md")))(t)
 	_, table, found := strings.Cut(string(page), "\n| what | flock | consul lock | etcdctl lock | zkrecipes |\n|---|---|---|---|---|\n")
 	if !found {

@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 )
 
-// TestHelpOfEveryVerb: the help of each verb has the same parts in the same order.
-// It begins with two sentences and two examples; rules follow; flags come last.
+// TestHelpOfEveryVerb: the help of each verb has the same parts in the same order: two
+// sentences, two examples, the rules, and the flags.
 func TestHelpOfEveryVerb(t *testing.T) {
 	shape := regexp.MustCompile(`(?s)^Usage: zkrecipes (.*?)\n\n(.*?)\n\nExamples:\n\n(.*?)\n\n(.*)\n\nFlags:\n\n(.*)$`)
 	for name, verb := range everyVerb() {
@@ -98,7 +98,7 @@ func TestEveryVerbHasATimeout(t *testing.T) {
 	}
 }
 
-// TestRetiredWords: words with several meanings, or with none in this field.
+// TestRetiredWords: no help uses a word that has several meanings, or none in this field.
 func TestRetiredWords(t *testing.T) {
 	retired := strings.Fields("crowd crowds mate spot claimant appendage heed lets loan standing presence family vain past farewell lifeline fate overheard apart contest")
 	for name, verb := range everyVerb() {

@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// killedCommand is a command whose child does work that needs the lock. The command kills
-// zkrecipes; zkrecipes and itself; or the plugin.
+// killedCommand is a command whose child does work that needs the lock. Its argument says what
+// the command kills: zkrecipes, zkrecipes and itself, or the plugin.
 const killedCommand = `
 work() {
 	mine=

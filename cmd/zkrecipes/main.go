@@ -58,7 +58,7 @@ func Main() int {
 	if slices.Equal(c.Args, []string{"version"}) {
 		c.Args = []string{"-version"}
 	}
-	completing := os.Getenv("COMP_LINE") != "" // the arguments then come from the shell's completion
+	completing := os.Getenv("COMP_LINE") != "" // the shell asks for completions
 	if len(c.Args) == 1 && !completing {
 		switch c.Args[0] {
 		case "-autocomplete-install", "--autocomplete-install":
@@ -70,7 +70,7 @@ func Main() int {
 	if name := c.Subcommand(); name != "" && !completing && !c.IsHelp() && !c.IsVersion() {
 		// For these mistakes the library prints the help and no error.
 		switch {
-		case c.Args[0] == "": // an empty variable; separate has found no verb
+		case c.Args[0] == "": // for example an empty variable before the verb
 			return unknown(t, "", c.Commands)
 		case c.Commands[name] == nil:
 			return unknown(t, name, c.Commands)

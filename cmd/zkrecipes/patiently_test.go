@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// patiently runs a command with -timeout. Its arguments are a pattern for the output, and the
-// command. The timeout includes the start of the plugin and the time to connect, so on a busy
+// patiently runs a command with -timeout, until its output matches. The arguments are a
+// pattern for the output, and the command. The timeout includes the start of the plugin and the time to connect, so on a busy
 // machine it can be over before the tested wait begins. While no output matches, patiently
-// repeats the command with twice the timeout. It returns the exit code of the last run.
+// repeats the command with twice the timeout, up to a minute. It returns the exit code of the last run.
 func patiently(args []string) int {
 	want, args := regexp.MustCompile("(?m)"+args[0]), slices.Clone(args[1:])
 	at := slices.Index(args, "-timeout") + 1

@@ -35,17 +35,17 @@ import (
 //	zk delete PATH        deletes the znode
 //	zk secret PATH        creates a znode that no client may read
 //	zk break PATH [last]  deletes the first (or last) contender at PATH, like an operator
-//	zk watched            waits until a znode is watched (in-process server only)
+//	zk watched [N]        waits until N watches are armed, or one (in-process server only)
 //	zk expire             expires all sessions (in-process server only)
 //	zk unclosable         fails to close sessions from now on (in-process server only)
 //	zk stop               stops the server (in-process server only)
 //	await FILE [PATTERN]  waits until a file exists and has a line that matches
 //
-// Conditions: [real] is a real ZooKeeper.
+// The condition [real] holds if the server is a real ZooKeeper.
 func TestScripts(t *testing.T) { runScripts(t, false, []string{"*"}, embeddedServer) }
 
-// serversOwn are the scripts that depend on the behaviour of the server: containers, session
-// timeouts, tokens, limits, and when it expires a session.
+// serversOwn are the scripts that test behaviour of the server: containers, session timeouts,
+// tokens, limits, and when it expires a session.
 var serversOwn = []string{"doctor", "group", "killed", "lock", "names", "semaphore"}
 
 // TestScriptsOnARealServer runs serversOwn on Apache ZooKeeper, and with ZKRECIPES_TEST_ALL
@@ -137,7 +137,7 @@ const quickExit = "atexit_sleep_ms=0"
 func zkCommand(ts *testscript.TestScript, _ bool, args []string) {
 	s := ts.Value(serverKey{}).(*scriptServer)
 	verb, args := args[0], args[1:]
-	if len(args) > 0 {
+	if len(args) > 0 && verb != "watched" {
 		args[0] = s.chroot + args[0]
 	}
 	switch verb {
@@ -154,7 +154,12 @@ func zkCommand(ts *testscript.TestScript, _ bool, args []string) {
 	case "stop":
 		ts.Check(s.embedded.Close())
 	case "watched":
-		eventually(ts, []string{"a watch"}, func() bool { return s.embedded.Watches() > 0 })
+		least := 1
+		if len(args) > 0 {
+			_, err := fmt.Sscan(args[0], &least)
+			ts.Check(err)
+		}
+		eventually(ts, []string{fmt.Sprint(least, " watches")}, func() bool { return s.embedded.Watches() >= least })
 	case "waiting":
 		eventually(ts, args, func() bool { return fmt.Sprint(len(s.line(ts, args[0]))) == args[1] })
 	case "free":

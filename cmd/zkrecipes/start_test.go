@@ -92,7 +92,7 @@ func (p *parts) lock(b *testing.B, path, server string) {
 	}
 }
 
-// parts are the times of the parts of a command.
+// parts records how long each part of a command took, in each run.
 type parts struct {
 	took map[string][]time.Duration
 	err  error // the first one

@@ -18,14 +18,14 @@ type txPath struct{ verb.OnePath }
 
 const txHelp = `Exit code: 0 for commit, 5 for abort. Otherwise:
 
-    1    zkrecipes failed, for example to reach ZooKeeper
-    2    wrong usage or configuration, or the transaction has no such site
-    3    there is no transaction, or all its sites are done
-    4    refused: there is another transaction or another vote, or the site is dead
-    6    unknown: the answer was lost; zkrecipes tx status shows the state
-    123  the session was lost
-    124  the time is over, although ZooKeeper answers
-    128  and n: signal n came before the decision`
+    1      zkrecipes failed, for example to reach ZooKeeper
+    2      wrong usage or configuration, or the transaction has no such site
+    3      there is no transaction, or all its sites are done
+    4      refused: there is another transaction or another vote, or the site is dead
+    6      unknown: the answer was lost; zkrecipes tx status shows the state
+    123    the session was lost
+    124    the time is over, although ZooKeeper answers
+    128+n  signal n came before the decision`
 
 func (p *txPath) open(s recipes.Client) (recipes.Transaction, error) {
 	return s.Transaction(p.Path, recipes.TransactionConfig{})

@@ -31,9 +31,9 @@ zkrecipes is killed, a site that waits in tx vote makes the decision.
 
 The variants differ in which process watches the votes:
 
-    coordinator-only  this process watches the sites
-    all-watch         the sites watch each other, at a cost that grows with their
-                      number
+    coordinator-only  this process watches the votes
+    all-watch         each site watches the votes of all sites; the cost grows with
+                      the number of sites
     own-nodes         tx vote must run until the decision: if a site dies, that is
                       noticed, and the transaction is aborted
 

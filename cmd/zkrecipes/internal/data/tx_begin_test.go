@@ -29,9 +29,9 @@ func (b beginning) Begin(ctx context.Context, _ []byte, _ ...string) error {
 	}
 }
 
-// A signal does not end Begin at once, because a transaction that exists has to be aborted.
-// It does end Begin after CloseTimeout.
-func TestASignalEndsABeginningOnlyAfterATime(t *testing.T) {
+// A signal does not end Begin at once: if the transaction was created, it has to be aborted.
+// CloseTimeout later the signal ends Begin.
+func TestSignalEndsBeginOnlyAfterCloseTimeout(t *testing.T) {
 	for _, tt := range []struct{ takes, want time.Duration }{
 		{verb.CloseTimeout / 2, verb.CloseTimeout / 2},
 		{time.Hour, verb.CloseTimeout},

@@ -77,8 +77,8 @@ func (v *txDoneVerb) Arguments(args []string) error {
 
 func (v *txDoneVerb) Run(ctx context.Context, t *verb.Tool) error {
 	return verb.Once(ctx, t, v.open, func(ctx context.Context, tx recipes.Transaction) error {
-		// With own-nodes, a site that joined before the decision and left at once would be
-		// dead, and the transaction would be aborted.
+		// Join only after the decision. With own-nodes, a site that joined before it and left at
+		// once would be dead, and the transaction would be aborted.
 		status, err := tx.Status(ctx)
 		if err != nil {
 			return err

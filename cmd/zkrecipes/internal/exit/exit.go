@@ -70,7 +70,7 @@ func (e OwnError) Error() string { return e.Err.Error() }
 func (e OwnError) Unwrap() error { return e.Err }
 
 // contract maps errors of package recipes to exit codes. The first match counts. An unknown
-// outcome comes first: the loss of the session that caused it says less.
+// outcome comes first, because it matters more than the loss of the session that caused it.
 var contract = []struct {
 	code int
 	is   []error

@@ -58,7 +58,7 @@ func TestLifetimeLastsAsLongAsProcessesOfTheCommand(t *testing.T) {
 	_ = life.writer.Close()
 	ended := []unix.PollFd{{Fd: int32(life.Reader.Fd()), Events: unix.POLLIN}}
 	if n, err := unix.Poll(ended, 0); err != nil || n > 0 {
-		t.Errorf("it has ended (%v), and a child of the command runs", err)
+		t.Errorf("the lifetime has ended (%v), although a child of the command runs", err)
 	}
 	_ = theirs.Close()
 	_, _ = io.Copy(io.Discard, life.Reader)

@@ -12,7 +12,7 @@ import (
 // Job is a running command. It has the stdout and stderr of this process.
 type Job struct {
 	cmd      *exec.Cmd
-	alone    bool          // it has its own process group
+	ownGroup bool          // it has its own process group
 	exited   chan struct{} // closed when the command has ended
 	gone     chan struct{} // closed when all processes of its group have ended; without a group it is exited
 	signaled atomic.Bool   // a signal that ends processes was sent to the group

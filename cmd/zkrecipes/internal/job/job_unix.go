@@ -27,14 +27,14 @@ func ends(s os.Signal) bool { return s != syscall.SIGUSR1 && s != syscall.SIGUSR
 // be ended with it. At a terminal it does not, because the group would be in the background
 // and could not read the input. The caller must call started after the start.
 func (j *Job) arrange(life *Lifetime) (started func(), err error) {
-	j.alone = !atTerminal()
-	j.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: j.alone}
+	j.ownGroup = !atTerminal()
+	j.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: j.ownGroup}
 	dieWithParent(j.cmd.SysProcAttr)
 	var pipes []*os.File
 	if life != nil {
 		pipes = append(pipes, life.writer)
 	}
-	if j.alone {
+	if j.ownGroup {
 		if theirs := j.follow(); theirs != nil {
 			defer theirs.Close()
 			pipes = append(pipes, theirs)
@@ -76,7 +76,7 @@ func atTerminal() bool {
 // Pass passes a signal on. Signals that were typed at the terminal have already reached the
 // command, and to many programs a second Ctrl-C means something else.
 func (j *Job) Pass(s os.Signal) {
-	if !j.alone && (s == syscall.SIGINT || s == syscall.SIGQUIT) {
+	if !j.ownGroup && (s == syscall.SIGINT || s == syscall.SIGQUIT) {
 		return
 	}
 	j.signal(s.(syscall.Signal))
@@ -100,7 +100,7 @@ func (j *Job) signal(s syscall.Signal) {
 }
 
 func (j *Job) send(s syscall.Signal) {
-	if !j.alone {
+	if !j.ownGroup {
 		_ = j.cmd.Process.Signal(s)
 		return
 	}

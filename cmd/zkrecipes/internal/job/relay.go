@@ -33,10 +33,10 @@ type Relay struct {
 	cancel   context.CancelCauseFunc
 	job      *Job
 	ran      bool        // a command was started
-	early    os.Signal   // it ended the context before a command was started
+	early    os.Signal   // the signal that ended the context before a command was started
 	starting bool        // the command is being started
-	waiting  []os.Signal // they arrived during the start
-	passed   []os.Signal // to the command
+	waiting  []os.Signal // signals that arrived during the start
+	passed   []os.Signal // signals that were passed on to the last command
 }
 
 // NewRelay receives signals until Stop. It returns a context that the first signal ends, with

@@ -24,7 +24,7 @@ type contenderJSON struct {
 	Dialect    string    `json:"dialect,omitempty"` // the library whose name the znode has; older plugins omit it
 	Since      time.Time `json:"since"`
 	SessionID  string    `json:"session_id"`      // in hexadecimal, as in ZooKeeper's tools
-	Token      int64     `json:"token,omitempty"` // none while waiting for a priority lock
+	Token      int64     `json:"token,omitempty"` // a waiter of a priority lock has none
 	Znode      string    `json:"znode"`
 	Priority   *int      `json:"priority,omitempty"`
 	Successor  bool      `json:"successor,omitempty"`

@@ -39,8 +39,8 @@ they may be contenders of another program, which ignores ours.
 A znode with the name of a contender and no session "blocks": it is persistent, so all
 contenders behind it wait until it is deleted. zkrecipes shows the command for that.
 
-SINCE is when the contender joined, by the server's clock; in a priority lock it is
-when the lock was granted. TOKEN is the fencing token.
+SINCE is when the contender joined, by the server's clock. For a holder of a priority
+lock it is when the lock was granted. TOKEN is the fencing token.
 
 With -watch a terminal shows the table, and redraws it after each change. Elsewhere each
 change is a line: "waits", "holds", "leads", "blocks" or "left", then KIND, SESSION and
@@ -87,7 +87,7 @@ func (v *contendersVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// others writes the dialects that join the wait queues of other libraries.
+// others writes, for each other library with contenders, the -dialect that joins its wait queue.
 func others(w io.Writer, line []recipes.Contender) {
 	for _, d := range recipes.Dialects() {
 		n := len(slices.DeleteFunc(slices.Clone(line), func(c recipes.Contender) bool { return c.Dialect != d }))

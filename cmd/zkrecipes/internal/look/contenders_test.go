@@ -10,9 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestLineIsDrawnInPlace: it replaces the previous output, only after a change, and never
+// TestTableIsDrawnInPlace: it replaces the previous output, only after a change, and never
 // exceeds the terminal.
-func TestLineIsDrawnInPlace(t *testing.T) {
+func TestTableIsDrawnInPlace(t *testing.T) {
 	var terminal strings.Builder
 	s := &screen{w: &terminal, columns: 10, rows: 4}
 	for _, step := range []struct{ text, want string }{
@@ -30,8 +30,8 @@ func TestLineIsDrawnInPlace(t *testing.T) {
 	}
 }
 
-// TestChangesOfALine: a contender waits, is granted under another name, is asked, and leaves.
-func TestChangesOfALine(t *testing.T) {
+// TestWaitQueueChanges: a contender waits, is granted under another name, is asked, and leaves.
+func TestWaitQueueChanges(t *testing.T) {
 	waits := recipes.Contender{Kind: recipes.KindPriorityLock, Mode: recipes.Writing, Znode: "/p/_c_g-write-50-1", SessionID: 1, Data: []byte("a b")}
 	holds := waits
 	holds.Znode, holds.Holds = "/p/_c_g-writing-50-2", true

@@ -50,7 +50,7 @@ type doctorVerb struct {
 	readOnly bool
 	paths    []string
 	findings []finding
-	unpinned string // how to pin an installed plugin without a checksum; "" if there is nothing to say
+	unpinned string // advice for an installed plugin without a checksum: how to pin it; otherwise ""
 }
 
 // finding is the result of one check.

@@ -76,7 +76,7 @@ func (v *doctorVerb) line(path string, lines recipes.Lines) {
 const dialectFlag = "-dialect "
 
 // verdicts returns the verbs that would share the wait queue of a path, and those that would
-// refuse it, by the contender that they would find.
+// refuse it, grouped by the contender that they would find.
 func verdicts(all []recipes.Verdict) (join []string, refused map[string][]string) {
 	refused = map[string][]string{}
 	for _, v := range all {

@@ -41,7 +41,7 @@ func (v *doctorVerb) plugin(cfg *host.Config, file string) bool {
 	}
 	switch {
 	case cfg.Checksum == "" && installed:
-		v.unpinned = pinning(got, file) // the version decides whether a checksum is needed
+		v.unpinned = pinning(got, file) // whether a checksum is needed depends on the plugin's version, which is not known yet
 	case cfg.Checksum == "":
 		v.found("checksum", warn, pinning(got, file), "none is configured: any file at that place is started")
 	case !strings.EqualFold(cfg.Checksum, got):

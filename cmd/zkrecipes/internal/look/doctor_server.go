@@ -43,7 +43,7 @@ func (v *doctorVerb) server(ctx context.Context, p *host.Plugin, cfg recipes.Ses
 	if s.Timeout() != asked {
 		status, advice = warn, "the server's minSessionTimeout and maxSessionTimeout decide; by default 2 to 20 of its ticks"
 	}
-	v.found("zookeeper", status, advice, "%s: connected in %v, session timeout %v of %v asked for", server, time.Since(start).Round(time.Millisecond), s.Timeout(), asked)
+	v.found("zookeeper", status, advice, "%s: connected in %v, session timeout %v, requested %v", server, time.Since(start).Round(time.Millisecond), s.Timeout(), asked)
 	if !v.readOnly {
 		v.lock(ctx, s, server)
 	}
@@ -79,8 +79,9 @@ func (v *doctorVerb) lock(ctx context.Context, s recipes.Recipes, server string)
 	v.found("clock", status, advice, "%s: differs by %v from the local clock", server, age.Round(time.Millisecond))
 }
 
-// takeLock acquires and releases a lock. The server's clock, as the time of our znode, should
-// be between the local times before and after that. skew is by how much it is outside.
+// takeLock acquires and releases a lock. The creation time of our znode, by the server's
+// clock, should be between the local times before and after the acquisition. skew is the
+// distance from that interval, or 0.
 func takeLock(ctx context.Context, s recipes.Recipes) (skew time.Duration, err error) {
 	l, err := s.Lock(doctorPath, recipes.LockConfig{Data: []byte("zkrecipes doctor")})
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// Doctor opens sessions to learn the smallest timeouts. It warns if they differ and the
-// requested timeout is below one of them.
-func TestTheDoctorComparesTheSmallestTimeouts(t *testing.T) {
+// Doctor learns the smallest timeout of each server from a session. It warns if these timeouts
+// differ and the requested one is below one of them.
+func TestDoctorComparesSmallestTimeouts(t *testing.T) {
 	server := func(smallest time.Duration) string {
 		srv := must.Get(zkserver.Listen(zkserver.Config{MinSessionTimeout: smallest, MaxSessionTimeout: time.Minute}))(t)
 		t.Cleanup(func() { srv.Close() })

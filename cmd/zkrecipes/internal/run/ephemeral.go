@@ -33,8 +33,8 @@ not answer, for -timeout at most. When the znode or the session is lost, the com
 TERM, and KILL after -grace. zkrecipes passes signals on to the command. Without a
 command, a signal ends zkrecipes, and the znode is deleted.
 
-Exit code: the command's, or 128+n if signal n ended it; 0 after a signal without a
-command. Otherwise:
+Exit code: the command's, or 128+n if signal n ended the command or the wait for the
+znode. Without a command, 0 if a signal came after the znode was created. Otherwise:
 
     2    wrong usage or configuration; nothing was done
     123  the znode or the session was lost, whatever the command returned

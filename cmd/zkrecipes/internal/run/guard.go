@@ -40,7 +40,7 @@ type guard struct {
 	argv           []string
 
 	close bool          // the command does not inherit life
-	life  *job.Lifetime // keeps the grant while processes of the command run, if zkrecipes is killed; may be nil
+	life  *job.Lifetime // if zkrecipes is killed, keeps the grant while processes of the command run; may be nil
 
 	lineKind recipes.Kind // of the wait queue whose contenders are shown; "": none
 	verbose  bool         // show them without a terminal too
@@ -75,9 +75,9 @@ func (g *guard) closeFlag(f *flag.FlagSet) {
 	f.BoolVar(&g.close, "close", false, "if zkrecipes is killed, release PATH at once, even if processes of the command still run")
 }
 
-// live lets the plugin outlive a zkrecipes that is killed, until all processes of the command
-// have ended. Call it before the plugin starts, and end after the plugin has ended.
-func (g *guard) live(t *verb.Tool) (end func(), err error) {
+// outlive makes the plugin outlive a zkrecipes that is killed, until all processes of the
+// command have ended. Call outlive before the plugin starts, and end after it has ended.
+func (g *guard) outlive(t *verb.Tool) (end func(), err error) {
 	if g.close {
 		return func() {}, nil
 	}
@@ -98,7 +98,8 @@ refuse a token smaller than the largest that it has seen. $ZKRECIPES_PATH is PAT
 $ZKRECIPES_ZNODE is the znode whose existence is the grant.
 
 Before the grant, zkrecipes also waits for servers that do not answer, and replaces a
-session that is lost, for -timeout at most. After the grant it replaces nothing.
+session that is lost, for -timeout at most. After the grant, a lost session is not
+replaced. If the plugin is killed or crashes, the next one resumes the session.
 
 When the hold is lost, the command gets TERM, and KILL after -grace. It has a process
 group of its own, except in the foreground of a terminal. The whole group gets the
@@ -116,7 +117,8 @@ that the command has started have ended, as with flock; a process that has close
 descriptors does not count. If the hold is lost then, nothing ends these processes.
 With -close, and on Windows, PATH is released at once.
 
-Exit code: the command's, or 128+n if signal n ended it. Otherwise:
+Exit code: the command's, or 128+n if signal n ended the command or the wait before it.
+Otherwise:
 
     2    wrong usage or configuration; nothing was done
     123  the hold was lost, or another client asked for it, whatever the command returned
@@ -151,7 +153,7 @@ func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Cont
 	if err != nil {
 		return err
 	}
-	end, err := g.live(t)
+	end, err := g.outlive(t)
 	if err != nil {
 		return err
 	}
@@ -163,13 +165,13 @@ func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Cont
 		Hint: fmt.Sprintf("zkrecipes contenders %s shows the contenders ahead", g.path),
 	}
 	held, err := g.once(ctx, t, p, r, program, acquire)
-	for rests := (verb.Rests{}); held != nil && g.repeats(held, t); {
+	for backoff := (verb.Backoff{}); held != nil && g.repeats(held, t); {
 		g.try = false // -try is for the first grant
 		if g.retry > 0 {
 			p.Timeout, p.Try, p.Failure = g.retry, false, g.path+" was lost, and not granted again"
 		}
-		rests.Next(held.ran)
-		rests.Rest(held.after)
+		backoff.Next(held.ran)
+		backoff.Pause(held.after)
 		held, err = g.once(held.after, t, p, r, program, acquire)
 		if again := exit.Code(err, exit.Own); held == nil && g.retry > 0 && (again == exit.Timeout || again == exit.Own) {
 			return exit.With(exit.Lost, "%w", err) // the first grant was lost
@@ -199,8 +201,9 @@ func (g *guard) once(ctx context.Context, t *verb.Tool, p verb.Patience, r *job.
 	return held, err
 }
 
-// repeats reports whether the command is started again. It is not if a signal has ended it,
-// or while processes of it still run.
+// repeats reports whether the command is to be started again, and shows that. It is not if a
+// signal has ended the command. After a loss it is not if processes of the command still run
+// at the end of -grace.
 func (g *guard) repeats(h *holding, t *verb.Tool) bool {
 	text := fmt.Sprintf("waiting for %s again", g.path)
 	switch {

@@ -39,10 +39,10 @@ func (h *holding) gone(most time.Duration) bool {
 	}
 }
 
-// hold runs the command under a grant and gives the grant back. The holding is nil if the
+// hold runs the command under a grant and then gives the grant back. The result is nil if the
 // command did not run.
 func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*holding, error) {
-	lost := h.Done() // a loss is reported from now on
+	lost := h.Done() // before the command starts: the first call sets the watch on the znode
 	env := []string{tokenEnv + "=" + strconv.FormatInt(int64(h.Token()), 10), znodeEnv + "=" + h.Znode(), pathEnv + "=" + g.path}
 	os.Unsetenv(slotEnv) // it may come from an outer zkrecipes lock -n
 	if s, ok := h.Grant.(recipes.SlotHold); ok {

@@ -95,8 +95,8 @@ func (v *queueWorkVerb) Run(ctx context.Context, t *verb.Tool) error {
 		return err
 	}
 	v.t = t
-	p := verb.Patience{Failure: "no element was worked on any more"}
-	end, err := v.live(t)
+	p := verb.Patience{Failure: "the worker has stopped"}
+	end, err := v.outlive(t)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (v *queueWorkVerb) work(ctx context.Context, q recipes.Consumer) error {
 
 // loop processes one element after the other.
 func (v *queueWorkVerb) loop(ctx context.Context, q recipes.Consumer) error {
-	var rests verb.Rests
+	var backoff verb.Backoff
 	for {
 		d, err := q.Receive(ctx)
 		if err != nil {
@@ -133,12 +133,12 @@ func (v *queueWorkVerb) loop(ctx context.Context, q recipes.Consumer) error {
 		begun := time.Now()
 		failed := v.handle(ctx, d)
 		if failed == nil {
-			rests.Reset()
+			backoff.Reset()
 			continue
 		}
 		v.giveBack(d, failed)
-		rests.Next(time.Since(begun))
-		rests.Rest(ctx)
+		backoff.Next(time.Since(begun))
+		backoff.Pause(ctx)
 	}
 }
 

@@ -12,23 +12,23 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Patience is how long a verb waits, and the text of the error when it gives up.
+// Patience says how long a verb waits, and what the error says when it gives up.
 type Patience struct {
 	Timeout time.Duration // including the time to connect; 0 waits for ever
 	Try     bool          // wait neither for other clients nor for servers
-	Failure string        // what has not happened, such as "/l was not granted"; "" if the error says it
+	Failure string        // what has not happened, such as "/l was not granted"; "" if the error of take says it
 	Hint    string        // advice if other clients were the reason; may be empty
 }
 
 // Await calls take, which may wait for other clients, and then use with its result.
 //
 // Until take has succeeded, Await also waits for servers, and replaces a session that is
-// lost: nothing depends on it yet. After that it replaces nothing, because the grant belongs
-// to this session.
+// lost: nothing depends on it yet. After that it opens no other session, because the grant
+// belongs to this one.
 //
 // A signal ends ctx, and the error then has the exit code of the signal. If the time is over
 // while ZooKeeper answers, the error has the exit code exit.Timeout. An error that has a code
-// already keeps it, and so does an unknown outcome.
+// already keeps it. An unknown outcome is reported as such, even after a signal.
 func Await[T any](ctx context.Context, t *Tool, p Patience,
 	take func(context.Context, recipes.Client) (T, error), use func(T) error) (err error) {
 	bounded, cancel := within(ctx, p.Timeout)
@@ -57,7 +57,7 @@ func Await[T any](ctx context.Context, t *Tool, p Patience,
 			return p.explain(ctx, answers, over(bounded, err), err)
 		}
 		a.failed(err, time.Since(begun))
-		if a.Rest(bounded); bounded.Err() != nil {
+		if a.Pause(bounded); bounded.Err() != nil {
 			return p.explain(ctx, false, over(bounded, err), err)
 		}
 	}
@@ -95,8 +95,8 @@ func over(bounded context.Context, err error) bool {
 }
 
 // explain adds the exit code to an error. answers means that the session was connected when
-// the wait ended, over that the time is over. If ZooKeeper does not answer, nothing is known
-// about other contenders, so the exit code is the one for failures.
+// the wait ended. over means that the time is over. If ZooKeeper does not answer, nothing is
+// known about other contenders, so the exit code is the one for failures.
 func (p Patience) explain(ctx context.Context, answers, over bool, err error) error {
 	interrupted, signalled := errors.AsType[job.Interruption](context.Cause(ctx))
 	_, coded := errors.AsType[exit.Error](err)
@@ -149,14 +149,14 @@ func (p Patience) unanswered(err error) error {
 // attempts are the attempts of one Await.
 type attempts struct {
 	*connection
-	Rests
-	reported bool // the user knows that no session is open
+	Backoff
+	reported bool // that no session is open
 }
 
-// Rests are the pauses between attempts. Each is twice as long as the one before, from
-// firstPause to lastPause. After an attempt longer than stable, they begin again with
-// firstPause.
-type Rests struct{ pause time.Duration }
+// Backoff computes the pauses between attempts. Each is twice as long as the one before, from
+// firstPause to lastPause. After an attempt that lasted longer than stable, the next pause is
+// firstPause again.
+type Backoff struct{ pause time.Duration }
 
 const (
 	firstPause = 100 * time.Millisecond
@@ -195,16 +195,16 @@ func (a *attempts) report(what, cause, text string) {
 }
 
 // Next chooses the next pause. lasted is the duration of the last attempt.
-func (r *Rests) Next(lasted time.Duration) {
+func (r *Backoff) Next(lasted time.Duration) {
 	r.pause = min(max(2*r.pause, firstPause), lastPause)
 	if lasted > stable {
 		r.pause = firstPause
 	}
 }
 
-// Rest waits for the pause, or until ctx ends. The pause varies by a fifth, so that clients
+// Pause waits for the current pause, or until ctx ends. The pause varies by a fifth, so that clients
 // that have lost their sessions together do not return together.
-func (r *Rests) Rest(ctx context.Context) {
+func (r *Backoff) Pause(ctx context.Context) {
 	timer := time.NewTimer(time.Duration(float64(r.pause) * (0.8 + 0.4*rand.Float64())))
 	defer timer.Stop()
 	select {
@@ -213,5 +213,5 @@ func (r *Rests) Rest(ctx context.Context) {
 	}
 }
 
-// Reset begins again with firstPause.
-func (r *Rests) Reset() { r.pause = 0 }
+// Reset makes the next pause firstPause again.
+func (r *Backoff) Reset() { r.pause = 0 }

@@ -59,7 +59,7 @@ func toolOf(launch func() Plugin) *Tool {
 	return tl
 }
 
-// awaitDuring runs Await while no server answers, for the time out.
+// awaitDuring runs Await. For the first part of it, which lasts out, no server answers.
 func awaitDuring(t *testing.T, out time.Duration, p Patience, takes ...error) (attempts, starts int, err error) {
 	configure(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestOutageBeforeTheGrant(t *testing.T) {
 	}
 }
 
-func TestNothingIsReplacedAfterTheGrant(t *testing.T) {
+func TestSessionIsNotReplacedAfterTheGrant(t *testing.T) {
 	configure(t)
 	synctest.Test(t, func(t *testing.T) {
 		tl := toolOf(func() Plugin { return &outage{} })

@@ -21,7 +21,7 @@ func Follow[R, T any](ctx context.Context, t *Tool, open func(recipes.Client) (R
 		ctx, stop = whileRead(ctx, f)
 		defer stop()
 	}
-	err := Wait(ctx, t, Patience{Failure: "nothing was shown"}, Itself, func(ctx context.Context, s recipes.Client) error {
+	err := Wait(ctx, t, Patience{Failure: "no session was open"}, Itself, func(ctx context.Context, s recipes.Client) error {
 		r, err := open(s)
 		if err != nil {
 			return err
@@ -43,8 +43,8 @@ func Follow[R, T any](ctx context.Context, t *Tool, open func(recipes.Client) (R
 	return err
 }
 
-// whyClosed returns the reason why a watch has ended: the loss of the session, which may be
-// reported a moment later, or errWatch, or nil after a signal.
+// whyClosed returns the reason why a watch has ended: the loss of the session, or nil after a
+// signal, or else errWatch. It waits a moment for the loss, which may be reported later.
 func whyClosed(ctx context.Context, s recipes.Session) error {
 	const moment = 2 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, moment, errWatch)
@@ -89,8 +89,8 @@ It exits as soon as the reader of its output has exited.
 
 Exit code: 0 after a signal. Otherwise:
 
-    1    zkrecipes failed, for example because it may not read PATH
-    2    wrong usage or configuration
-    123  ZooKeeper refused the credentials
-    141  the reader of the output has exited
-    128  and n: signal n came before there was anything to show`
+    1      zkrecipes failed, for example because it may not read PATH
+    2      wrong usage or configuration
+    123    ZooKeeper refused the credentials
+    141    the reader of the output has exited
+    128+n  signal n came while no session was open`

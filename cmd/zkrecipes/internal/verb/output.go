@@ -103,9 +103,10 @@ func (t *Tool) Line(value any, text string) error {
 	return json.NewEncoder(t.Stdout).Encode(value)
 }
 
-// Event is an event of a hold, a delivery or a wait, in JSON. Event is acquired, lost, asked,
-// killed, exited, released, waiting, again, left, unreleased, unacknowledged, unclosed,
-// reconnecting or reconnected; for queue work acknowledged, returned, unreturned or dead.
+// Event is an event of a hold, a delivery or a wait, in JSON. Its field Event is acquired,
+// lost, asked, killed, exited, released, waiting, again, left, unreleased, unacknowledged,
+// unclosed, reconnecting or reconnected. In queue work it is acknowledged, returned,
+// unreturned or dead.
 type Event struct {
 	Event   string   `json:"event"`
 	Path    string   `json:"path,omitempty"`

@@ -102,7 +102,7 @@ const WaitCodes = `Exit code: 0 if it was done. Otherwise:
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
     6    unknown: the answer was lost; check before you repeat it
-    123  the session was lost
+    123  the session was lost (with -try), or ZooKeeper refused the credentials
     124  the time is over although ZooKeeper answers, or -try would have had to wait`
 
 // Wait opens a recipe and calls f, which may wait for other clients.

@@ -51,7 +51,7 @@ func (t *Tool) Load() (hostconfig.Config, error) {
 	if t.Life != nil {
 		cfg.Plugin.Lifetime = t.Life.Reader
 	}
-	var reported hclog.ExcludeByMessage // the tool itself reports a loss, with its consequence
+	var reported hclog.ExcludeByMessage // the tool itself reports a loss, and what follows from it
 	reported.Add("session lost")
 	cfg.Plugin.Logger = hclog.New(&hclog.LoggerOptions{
 		Exclude: reported.Exclude,

@@ -1,4 +1,4 @@
-// Package verb contains the code that the verbs of zkrecipes share: declaration, flags,
+// Package verb contains the code that the verbs of zkrecipes share: their declaration, flags,
 // sessions through the plugin, waits and output.
 //
 //  1. A [Verb] is a package variable, listed in the table Verbs of its package.
@@ -24,10 +24,10 @@ type Verb struct {
 	New  func() Action
 
 	Otherwise int // the exit code of an error without one; 0 is exit.Failed
-	// ExitCodeOnly means that the verb runs with a closed stdout too. In text it has no result,
-	// or one that callers often drop, such as the name of an element. A closed stdout cannot be
-	// distinguished from the one that Python's DEVNULL and Node's "ignore" give: the null
-	// device, opened for reading and writing.
+	// ExitCodeOnly means that the verb runs with a closed stdout too, except with -format=json.
+	// As text it writes no result, or one that callers often drop, such as the name of an
+	// element. Python's DEVNULL and Node's "ignore" make stdout the null device, opened for
+	// reading and writing, and that cannot be distinguished from a closed stdout.
 	ExitCodeOnly bool
 }
 
