@@ -61,7 +61,6 @@ type movable interface {
 	recipes.Client
 	ResumeTicket() []byte
 	KnownContact() time.Time
-	Identified() bool
 	WasResumed(znode string) bool
 	DropRest(context.Context) error
 	Detach(context.Context) error

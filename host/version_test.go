@@ -79,7 +79,7 @@ func serveVersions(opts []grpc.ServerOption, services func(grpc.ServiceRegistrar
 
 func TestPluginOfAnotherProtocolIsATypedError(t *testing.T) {
 	_, err := host.Launch(ctx(t), config(t, "much newer plugin"))
-	if !errors.Is(err, host.ErrVersion) || !strings.Contains(err.Error(), "it speaks protocol 2, this host 1") {
+	if !errors.Is(err, host.ErrVersion) || !strings.Contains(err.Error(), "it has protocol version 2, this host 1") {
 		t.Error(err)
 	}
 }

@@ -102,9 +102,7 @@ func (s *semaphore) forget(ctx context.Context) (forgotten bool, err error) {
 		err = s.Session.DeleteOnce(ctx, s.Path(), node.Stat.Version)
 	}
 	switch {
-	case err == nil || errors.Is(err, recipes.ErrNoNode):
-		return true, nil
-	case errors.Is(err, recipes.ErrUnknownOutcome) && s.Session.Err() == nil && ctx.Err() == nil:
+	case err == nil || errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrUnknownOutcome):
 		return true, nil // entering again finds out
 	case errors.Is(err, recipes.ErrNotEmpty) || errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrAccessDenied):
 		return false, nil
