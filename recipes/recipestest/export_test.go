@@ -2,7 +2,7 @@ package recipestest
 
 import "testing"
 
-// RunGroup runs the tests of one recipe.
+// RunGroup runs the tests of one group.
 func RunGroup(t *testing.T, name string, env Env) {
 	for _, g := range groups() {
 		for _, test := range g.tests {

@@ -28,8 +28,7 @@ func open(t testing.TB, opener recipes.Opener, timeout time.Duration, servers ..
 	return s
 }
 
-// closeSession closes a session, which may be lost. No test depends on the close, because its
-// server ends too.
+// closeSession closes a session, which may be lost. No test depends on the result.
 func closeSession(s recipes.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // clean-up: the server may not answer
 	defer cancel()

@@ -8,7 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The other library names its znodes as the source text does, and has no marks in the data.
+// sharedForeign: the other library names its znodes as the source text does, and its data does not
+// say whether a holder is revocable.
 func sharedForeign(f *fixture) {
 	f.create(f.path("a"), "")
 	stand := func(name string) string {
