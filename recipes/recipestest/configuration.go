@@ -16,7 +16,7 @@ func configurationTests() []test {
 		{"set/missing parents are created, and other parents keep their values", configParents},
 		{"set/the empty key is the znode of the configuration", configRoot},
 		{"set/an empty value sets a key, and parents that Set creates are unset", configUnset},
-		{"set/a value that is too large is not sent", configTooLarge},
+		{"set/a value that is too large is ErrTooLarge, and is not sent", configTooLarge},
 		{"set/a call waits for the connection", configSuspended},
 		{"set/a context that has ended changes nothing", configCancelled},
 		{"set/a key that is deleted and set again has another revision", configAgain},

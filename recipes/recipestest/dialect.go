@@ -27,7 +27,7 @@ func dialectTests() []test {
 			{"a contender's znode has the name and data of the library's, and is the only one", dialectNames},
 			{"a cancelled waiter leaves nothing", dialectGivesUp},
 			{"a contender that shares no wait queue is ErrForeign", dialectForeign},
-			{"such a contender that joins after the grant ends the hold", dialectForeignAfterTheGrant},
+			{"a contender that shares no wait queue and joins after the grant ends the hold", dialectForeignAfterTheGrant},
 		} {
 			tests = append(tests, test{string(s.dialect) + "/" + s.name + "/" + t.name, func(f *fixture) { t.run(f, s) }})
 		}

@@ -18,7 +18,7 @@ func groupTests() []test {
 		{"join/a name that the same session has joined is taken too", groupTakenByOwn},
 		{"join/a call waits for the connection", groupJoinSuspended},
 		{"join/a cancelled join leaves nothing", groupJoinCancelled},
-		{"join/data that is too large is not sent", groupTooLarge},
+		{"join/data that is too large is ErrTooLarge", groupTooLarge},
 		{"members/a group that does not exist is empty", groupEmpty},
 		{"members/other children are ignored", groupForeign},
 		{"update/other sessions read the new data", groupUpdate},

@@ -13,7 +13,7 @@ func lossTests() []kindTest {
 		{"deletion during a lost connection loses the grant", lostWhileSevered},
 		{"Write notices a deletion without a watch", removalNoticedByWrite},
 		{"a suspended session keeps its grant", suspendedKeeps},
-		{"a call of Done after the loss returns a closed channel, and Err keeps its reason", lostAskedLate},
+		{"a call of Done after the loss returns a closed channel, and Err keeps its reason", doneAfterLoss},
 		{"the next waiter is granted when the holder's session expires", nextAfterExpiry},
 		{"the next waiter is granted when the holder's session is closed", nextAfterClose},
 	}
@@ -105,7 +105,7 @@ func suspendedKeeps(f *fixture, k kind) {
 	f.held(g)
 }
 
-func lostAskedLate(f *fixture, k kind) {
+func doneAfterLoss(f *fixture, k kind) {
 	s := f.open()
 	removed, released, closed := k.granted(f, s, f.path("a")), k.granted(f, s, f.path("b")), k.granted(f, s, f.path("c"))
 	f.remove(removed.Znode())

@@ -18,7 +18,7 @@ func namesTests() []test {
 		{"register/a cancelled call leaves nothing", namesCancelled},
 		{"persistent/a name outlives the session that registered it", namesPersistent},
 		{"persistent/Unregister with a token deletes no later registration of the name", namesUnregister},
-		{"persistent/data that is too large is not sent", namesTooLarge},
+		{"register/data that is too large is ErrTooLarge", namesTooLarge},
 		{"list/all names are returned, sorted, and receipts are not", namesList},
 		{"list/a name that may not be read is returned as Unreadable, with the others", namesUnreadable},
 		{"watch/registrations, updates and ends are reported", namesWatch},

@@ -47,7 +47,7 @@ func priorityTests() []test {
 		{"revoke/RevokeForced ends the hold after its grace, and its writes are refused", priorityForced},
 		{"HandOff/the successor is granted before higher priorities", handOffSuccessor},
 		{"HandOff/a successor that leaves blocks no other waiter", handOffLeaves},
-		{"HandOff/only a waiter can be the successor", handOffNobody},
+		{"HandOff/only a waiter can be the successor", handOffNoWaiter},
 		{"HandOff/there is one successor at a time", handOffOnce},
 		{"HandOff/a lost hold cannot be handed off", handOffLost},
 		{"HandOff/the call ends the hold", handOffEnds},

@@ -13,7 +13,7 @@ func putTests() []queueTest {
 		{"put/a put whose reply is lost is not repeated", putReplyLost},
 		{"put/a put whose reply is lost is not repeated after the element was taken", putReplyLostAndTaken},
 		{"put/if the reply and then the session is lost, it is ErrUnknownOutcome", putSessionLost},
-		{"put/data that is too large is not sent", putTooLarge},
+		{"put/data that is too large is ErrTooLarge, and nothing is put", putTooLarge},
 		{"put/ephemeral elements are deleted with their session", putEphemeral},
 		{"put/a bad path or configuration is ErrInvalid", queueInvalid},
 		{"bounded/a put waits while the queue is full", boundedWaits},

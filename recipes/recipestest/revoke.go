@@ -14,7 +14,7 @@ func revokeTests() []test {
 		{"a request before the first call of Revoked is not missed", revokeBefore},
 		{"a request during a lost connection is not missed", revokeWhileSevered},
 		{"a waiter sees the request when it is granted", revokeWaiter},
-		{"the holder's data is kept, and the request is the word of the source text", revokeWord},
+		{"the holder's data is kept, and the request is the source text's word unlock", revokeWord},
 		{"the data unlock, written by an operator, is a request", revokeByOperator},
 		{"a contender that is not revocable is ErrNotRevocable", revokeNotAllowed},
 		{"a contender that has left is not an error", revokeGone},

@@ -2,7 +2,7 @@ package recipestest
 
 import "github.com/zkrecipes/zkrecipes/recipes"
 
-func comesBack(f *fixture, v recipes.Variant) {
+func joinsAgain(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	p.vote(commits, commits)
 	get(f, p.tx.Coordinate)

@@ -6,8 +6,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Acquiring is a session whose locks call the function Acquire to be acquired. The argument of that
-// function is the lock of Client.
+// Acquiring is a session whose locks are acquired by Acquire. It receives the lock of Client.
 type Acquiring struct {
 	recipes.Client
 	Acquire func(context.Context, recipes.Lock) (recipes.Hold, error)

@@ -51,7 +51,7 @@ func ofTheirs(d recipes.Dialect, curator, kazoo string) stranger {
 	return stranger{dialect: d, markers: []string{curator}}
 }
 
-// either returns a game in which strangers take the turn theirs, and other clients the turn ours.
+// either returns a game in which strangers call theirs, and other clients call ours.
 func either(theirs, ours func(context.Context, *client, recipes.Client) error) game {
 	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
 		if isStrange(c) {

@@ -19,15 +19,15 @@ type pipe struct {
 
 	mu       sync.Mutex
 	pieces   []piece
-	held     int       // bytes in pieces
-	last     time.Time // when the last piece is due
-	wrote    time.Time // when the last piece was written
-	stalled  time.Time // nothing is delivered until then
-	hung     bool      // nothing is delivered from now on
-	end      error     // error of later writes
-	closed   bool      // by the reader
-	readBy   time.Time // deadlines
-	writeBy  time.Time
+	held     int           // bytes in pieces
+	last     time.Time     // when the last piece is due
+	wrote    time.Time     // when the last piece was written
+	stalled  time.Time     // nothing is delivered until then
+	hung     bool          // nothing is delivered from now on
+	end      error         // error of later writes
+	closed   bool          // by the reader
+	readBy   time.Time     // deadline of reads; zero: none
+	writeBy  time.Time     // deadline of writes; zero: none
 	changed  chan struct{} // wakes the reader
 	drained  chan struct{} // wakes the writer
 	writing  sync.Mutex
@@ -245,15 +245,15 @@ func (p *pipe) setWriteDeadline(t time.Time) {
 	p.change(p.drained, func() { p.writeBy = t })
 }
 
-// discard drops the bytes that have not arrived. The reader receives io.EOF after later and the
-// delay of a message.
-func (p *pipe) discard(later time.Duration) {
+// discard drops the bytes that have not arrived. The reader receives io.EOF after d and the delay of
+// a message.
+func (p *pipe) discard(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pieces, p.held, p.stalled = nil, 0, time.Time{}
 	if p.end == nil {
 		p.end = io.ErrClosedPipe
 	}
-	p.push(time.Now().Add(later), nil)
+	p.push(time.Now().Add(d), nil)
 	wake(p.drained)
 }

@@ -131,7 +131,7 @@ func (q *stock) consume(who, data string) {
 		q.world.fail(who, "consumed %q, which no client has put", data)
 	}
 	if other, gone := q.consumed[data]; gone {
-		q.world.fail(who, "consumed %q, which %s had consumed", data, other)
+		q.world.fail(who, "consumed %q, which %s had already consumed", data, other)
 	}
 	q.consumed[data] = who
 }

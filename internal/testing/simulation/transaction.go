@@ -197,7 +197,7 @@ func (d *txRounds) learned(t *txRound, c *client, who string, decision recipes.D
 	t.decision[who] = decision.Commit
 	for _, site := range t.sites {
 		if !t.agreed[site] && decision.Commit {
-			d.world.fail(c.name, "%s commits, and %s has not agreed", t.path, site)
+			d.world.fail(c.name, "%s commits, and %s has not voted to commit", t.path, site)
 		}
 	}
 }
