@@ -1,6 +1,11 @@
 package recipestest
 
-import "testing"
+import (
+	"context"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+)
 
 // RunGroup runs the tests of one group.
 func RunGroup(t *testing.T, name string, env Env) {
@@ -11,4 +16,10 @@ func RunGroup(t *testing.T, name string, env Env) {
 			}
 		}
 	}
+}
+
+// Connect opens a plain ZooKeeper session.
+func Connect(ctx context.Context, t testing.TB, servers []string) *zk.Conn {
+	t.Helper()
+	return (&fixture{TB: t, ctx: ctx}).connect(servers)
 }

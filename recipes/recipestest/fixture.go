@@ -172,7 +172,7 @@ func (f *fixture) isNot(err error, sentinels ...error) {
 	}
 }
 
-// await waits until the channel is closed or has a value.
+// await waits until the channel is closed or has a value. A wait that is too long fails the test.
 func (f *fixture) await(ch <-chan struct{}, what string) {
 	f.Helper()
 	select {

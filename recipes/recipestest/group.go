@@ -11,7 +11,7 @@ import (
 func groupTests() []test {
 	return []test{
 		{"a bad path or name is ErrInvalid, and nothing is sent", groupArguments},
-		{"join/members are listed with their data, the oldest first", groupJoin},
+		{"join/members are returned with their data, the oldest first", groupJoin},
 		{"join/members are ephemeral children of the path", groupLayout},
 		{"join/the application can choose the name", groupNamed},
 		{"join/a taken name is an error that names its session", groupTaken},

@@ -44,8 +44,8 @@ func (p point) enter(ctx context.Context, data []byte, try bool) (*hold, error) 
 	}
 }
 
-// giveUp removes a waiting contender and returns reason. If the contender was removed before, giveUp
-// returns why: the loss of its session, or the reason of the removal.
+// giveUp removes a waiting contender and returns reason. If the contender was removed before,
+// giveUp returns why: the loss of its session, or the reason of the removal.
 func (w *World) giveUp(c *contender, reason error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

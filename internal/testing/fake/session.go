@@ -87,8 +87,8 @@ func (s *Session) SetTimeout(timeout time.Duration) {
 	s.timeout = timeout
 }
 
-// Lose ends the session and its grants. The reason must match recipes.ErrSessionLost. Only the first
-// call counts.
+// Lose ends the session and its grants. The reason must match recipes.ErrSessionLost. Only the
+// first call counts.
 func (s *Session) Lose(reason error) {
 	s.once.Do(func() {
 		s.w.mu.Lock()

@@ -128,8 +128,8 @@ func (w *World) Remove(znode string) {
 	}
 }
 
-// Wait returns when cond is true, or with ctx's error when ctx ends. It calls cond after each change.
-// cond may call methods of the world.
+// Wait returns when cond is true, or with ctx's error when ctx ends. It calls cond after each
+// change. cond may call methods of the world.
 func (w *World) Wait(ctx context.Context, cond func() bool) error {
 	for {
 		changed := w.nextChange()

@@ -21,10 +21,10 @@
 //     server or expire; deletions of empty parents; sequence numbers that wrap.
 //   - Operators: deletions of contenders' znodes, forced expiries of sessions.
 //   - Clients: pauses of their code and network, cancellations, deaths without a close.
-//   - Processes: for the recipes whose grants can be resumed, the process that serves a session
-//     is killed while replies are on their way, or it is replaced, as in an upgrade, and
-//     detaches from the session. Another process resumes the session, its grants and its
-//     places in wait queues.
+//   - Processes, for the recipes whose grants can be resumed: the process that serves a session
+//     is killed, or it detaches from the session and is replaced, as in an upgrade. Replies may
+//     be under way. Another process resumes the session, its grants and its places in wait
+//     queues.
 //   - Plugins: some recipes run through the plugin's server and the host's client. Their
 //     connection stalls or ends.
 //

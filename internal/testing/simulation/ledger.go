@@ -29,8 +29,8 @@ type grant struct {
 // reported neither a release nor a loss.
 func (g *grant) active() bool { return !g.client.isDead() && g.Err() == nil }
 
-// ledger records the holders by the virtual clock, which all clients share. The journal records them
-// in the server's order.
+// ledger records the holders by the virtual clock, which all clients share. The journal records
+// them in the server's order.
 type ledger struct {
 	mu     sync.Mutex
 	grants map[string][]*grant

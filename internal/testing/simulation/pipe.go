@@ -34,9 +34,9 @@ type pipe struct {
 	readWait *time.Timer
 }
 
-// piece is the bytes written at one instant. A piece without bytes is the end of the pipe. All calls
-// that write at one instant share one delay, because their number depends on the order in which
-// goroutines run.
+// piece is the bytes written at one instant. A piece without bytes is the end of the pipe. All
+// calls that write at one instant share one delay, because their number depends on the order in
+// which goroutines run.
 type piece struct {
 	due   time.Time
 	bytes []byte
@@ -245,8 +245,8 @@ func (p *pipe) setWriteDeadline(t time.Time) {
 	p.change(p.drained, func() { p.writeBy = t })
 }
 
-// discard drops the bytes that have not arrived. The reader receives io.EOF after d and the delay of
-// a message.
+// discard drops the bytes that have not arrived. The reader receives io.EOF after d and the delay
+// of a message.
 func (p *pipe) discard(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -85,8 +85,8 @@ func (v *survivor) dies(p *process) {
 	p.closeAfter(d)
 }
 
-// leaves detaches a process from the session and ends it, for a planned replacement. It fails if the
-// session has ended.
+// leaves detaches a process from the session and ends it, for a planned replacement. It fails if
+// the session has ended.
 func (v *survivor) leaves(p *process) error {
 	switch v.mistake {
 	case closesInstead:
@@ -123,7 +123,7 @@ func (v *survivor) replace(c *client, planned bool) {
 		return // the machine has died
 	}
 	v.mu.Lock()
-	if err := v.lost(); err != nil { // reported while the calls returned; the host's deadline would hide it
+	if err := v.lost(); err != nil { // reported by the process; without it, the host has only the deadline
 		v.mu.Unlock()
 		v.end(err)
 		return

@@ -77,8 +77,8 @@ func (s *rawSession) State() recipes.State { return recipes.Connected }
 
 func (s *rawSession) Close(context.Context) error { s.close(); return nil }
 
-// close closes the client once. A second Close would wait on a mutex for the first. Virtual time does
-// not pass while a goroutine waits for a mutex.
+// close closes the client once. A second Close would wait on a mutex for the first. Virtual time
+// does not pass while a goroutine waits for a mutex.
 func (s *rawSession) close() {
 	if s.closed.CompareAndSwap(false, true) {
 		s.Conn.Close()
@@ -108,7 +108,8 @@ func (s *rawSession) ensure(path string) error {
 	return err
 }
 
-// rawGrant is the grant of a raw lock. holds reports whether its library still assumes that it holds.
+// rawGrant is the grant of a raw lock. holds reports whether its library still assumes that it
+// holds.
 type rawGrant struct {
 	recipes.Grant // nil: the methods that it does not have
 	session       *rawSession

@@ -83,8 +83,8 @@ func choose[T any](c *client, choices ...T) T {
 	return pick(c.chance, choices...)
 }
 
-// sessionTurns takes a turn with the kind that pick returns. Half of the turns have two contenders at
-// the same time.
+// sessionTurns takes a turn with the kind that pick returns. Half of the turns have two contenders
+// at the same time.
 func sessionTurns(pick func(*client) kind) game {
 	one := func(ctx context.Context, c *client, s recipes.Client) error {
 		wait, cancel := c.patience(ctx)

@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// rounds records the members of a double barrier in a dialect. Each member has a new name, so members
-// of different rounds cannot be confused.
+// rounds records the members of a double barrier in a dialect. Each member has a new name, so
+// members of different rounds cannot be confused.
 type rounds struct {
 	world   *World
 	dialect recipes.Dialect
@@ -73,8 +73,8 @@ func (r *rounds) ours(ctx, wait context.Context, c *client, s recipes.Client, be
 	return err
 }
 
-// enter checks that our member does not enter with too few others. It counts the clients that are in
-// a turn, and the turns that have failed since this one began: their znodes may exist.
+// enter checks that our member does not enter with too few others. It counts the clients that are
+// in a turn, and the turns that have failed since this one began: their znodes may exist.
 func (r *rounds) enter(g *grant, members []string, before int) {
 	g.client.note("entered as %s with %v", g.Znode(), members)
 	r.mu.Lock()
@@ -103,9 +103,9 @@ func (r *rounds) left(c *client, members []string) {
 }
 
 // theirs takes the turn of a member as the other library implements it. A stale ready can let it
-// enter too early. It creates ready in a transaction that checks its own znode. The library does not
-// check. So the simulation assumes that a request which the library repeats cannot create ready after
-// the member's znode is deleted.
+// enter too early. It creates ready in a transaction that checks its own znode. The library does
+// not check. So the simulation assumes that a request which the library repeats cannot create ready
+// after the member's znode is deleted.
 func (r *rounds) theirs(ctx, wait context.Context, c *client, s recipes.Client, _ int) error {
 	raw := s.(*rawSession)
 	if err := raw.ensure(dialectLine); err != nil {

@@ -60,8 +60,8 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// TestSeedsReplay: a seed decides the trace, in at least 17 of 20 seeds. The package comment says when
-// it does not.
+// TestSeedsReplay: a seed decides the trace, in at least 17 of 20 seeds. The package comment says
+// when it does not.
 func TestSeedsReplay(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector makes the scheduler choose at random")

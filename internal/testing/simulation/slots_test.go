@@ -8,8 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestSlots simulates slots. It is a test of its own, because another entry in scenarios would change
-// the scenario of every seed.
+// TestSlots simulates slots. It is a test of its own, because another entry in scenarios would
+// change the scenario of every seed.
 func TestSlots(t *testing.T) {
 	for _, sc := range []scenario{
 		{name: "slots", line: slotsPath, unwrapped: true, paths: []string{"/slots/0", "/slots/1"}, begin: slots},

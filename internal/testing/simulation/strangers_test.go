@@ -14,16 +14,16 @@ import (
 )
 
 // stranger contends as Curator or kazoo does: with the same names, in the same order, and it waits
-// for the same znodes. How those libraries notice a loss is not simulated: a stranger acts on a grant
-// for as long as its znode exists.
+// for the same znodes. How those libraries notice a loss is not simulated: a stranger acts on a
+// grant for as long as its znode exists.
 type stranger struct {
 	dialect recipes.Dialect
 	markers []string // of all contenders
 	readers string   // the marker of contenders that share
 }
 
-// blocks reports whether a contender with the marker mine waits for one with the marker other that is
-// ahead.
+// blocks reports whether a contender with the marker mine waits for one with the marker other that
+// is ahead.
 func (l stranger) blocks(mine, other string) bool {
 	return slices.Contains(l.markers, other) && (l.readers == "" || mine != l.readers || other != l.readers)
 }
@@ -113,7 +113,8 @@ func (l stranger) wait(ctx context.Context, s *rawSession, path, own, marker str
 	}
 }
 
-// await waits for an event, at most for the session timeout, because a lost connection loses events.
+// await waits for an event, at most for the session timeout, because a lost connection loses
+// events.
 func await(ctx context.Context, event <-chan zk.Event) error {
 	late := time.NewTimer(sessionTimeout)
 	defer late.Stop()

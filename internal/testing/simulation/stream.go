@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// stream is a seeded source of random choices. Each connection, client and grant, and each source of
-// faults, has its own stream by name. So its choices do not depend on when others are made.
+// stream is a seeded source of random choices. Each connection, client and grant, and each source
+// of faults, has its own stream by name. So its choices do not depend on when others are made.
 type stream struct {
 	mu   sync.Mutex
 	rand *rand.Rand

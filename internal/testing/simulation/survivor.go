@@ -123,8 +123,8 @@ func (v *survivor) serves(p *process) bool {
 	return v.now == p
 }
 
-// checkResumed checks, in the leader's state, that a resumed grant has the same znode. A znode that is
-// newer than the start of the resume may have been created after the process had checked it.
+// checkResumed checks, in the leader's state, that a resumed grant has the same znode. A znode that
+// is newer than the start of the resume may have been created after the process had checked it.
 func (w *World) checkResumed(who string, k *kept, newest int64) {
 	for _, n := range w.server.Tree() {
 		if n.Path == k.Znode() && n.Stat.Czxid != int64(k.Token()) && n.Stat.Czxid <= newest {
