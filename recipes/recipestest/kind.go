@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// kind is a recipe that grants its path to one contender at a time. A test of that runs against
+// kind is a recipe that grants its path to one contender at a time. Each kindTest runs against
 // every kind.
 type kind struct {
 	name     string
@@ -86,7 +86,7 @@ func (k kind) by(strategies ...recipes.Strategy) (kinds []kind) {
 	return kinds
 }
 
-// kindTest is a test that every kind passes.
+// kindTest is a test that every kind must pass.
 type kindTest struct {
 	name string
 	run  func(*fixture, kind)

@@ -25,7 +25,8 @@ func queueUsesItsListing(f *fixture) {
 	q.takes("1")
 	listed := listings(f.stats(q.s)) - before
 	q.takes("2", "3", "4")
-	// The first take costs a second listing, of the claims, if they exist already.
+	// Through a plugin, Take receives and acknowledges. The first claim creates the parent of the
+	// claims, so the first Take lists more often than once.
 	if again := listings(f.stats(q.s)) - before; again != listed {
 		f.Errorf("%d listings for four elements; want those of the first, %d", again, listed)
 	}

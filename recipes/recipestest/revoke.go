@@ -18,7 +18,7 @@ func revokeTests() []test {
 		{"the data unlock, written by an operator, is a request", revokeByOperator},
 		{"a contender that is not revocable is ErrNotRevocable", revokeNotAllowed},
 		{"a contender that has left is not an error", revokeGone},
-		{"a path that is no contender's is ErrInvalid", revokeInvalid},
+		{"a path that names no contender is ErrInvalid", revokeInvalid},
 		{"a second request changes nothing", revokeTwice},
 		{"forced/after the grace the hold is lost, and writes are refused", forcedTakes},
 		{"forced/it returns when the holder consents", forcedConsent},

@@ -91,8 +91,8 @@
 //   - 39,650 deletions of znodes, 93,741 reapings, 9,007 wraps of numbers
 //
 // Two seeds failed, both by a mistake of the harness. In one, the leader expired the operator's
-// session, because its follower was cut off for 32 s. In the other, a follower had held back a
-// write, and the in-process server executed it after the session had expired.
+// session, because the follower of that session was cut off for 32 s. In the other, a follower
+// had held back a write, and the in-process server executed it after the session had expired.
 //
 // # What is not simulated
 //
