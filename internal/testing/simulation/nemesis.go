@@ -155,7 +155,7 @@ func (w *World) failFollower(f *zkserver.Follower, s *stream, length time.Durati
 }
 
 // requestFaults chooses the fault of each request. The requests of one session for one znode have
-// their own stream, because goroutines of a session that one event wakes send in any order.
+// their own stream, because one event can wake several of its goroutines, which send in any order.
 type requestFaults struct {
 	world   *World
 	percent int
