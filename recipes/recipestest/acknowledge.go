@@ -14,18 +14,18 @@ func acknowledgeTests() []test {
 	return []test{
 		{"acknowledge/it creates a znode with the name of the leader's znode", acknowledge},
 		{"acknowledge/a second call replaces the data", acknowledgeAgain},
-		{"acknowledge/a call after a deletion creates it again", acknowledgeRestored},
-		{"acknowledge/it is deleted when the leader resigns", acknowledgementEndsByResign},
-		{"acknowledge/it is deleted when the leader's znode is deleted", acknowledgementEndsByRemoval},
-		{"acknowledge/it is deleted with the session", acknowledgementEndsBySession},
+		{"acknowledge/a call after a deletion creates the znode again", acknowledgeRestored},
+		{"acknowledge/the znode is deleted when the leader resigns", acknowledgementEndsByResign},
+		{"acknowledge/the znode is deleted when the leader's znode is deleted", acknowledgementEndsByRemoval},
+		{"acknowledge/the znode is deleted with the session", acknowledgementEndsBySession},
 		{"acknowledge/a deposed leader gets ErrRemoved", acknowledgeDeposed},
 		{"acknowledge/a leader that has resigned gets ErrReleased", acknowledgeResigned},
-		{"acknowledge/on a lost session it is ErrNotHeld", acknowledgeLost},
-		{"acknowledge/a concurrent resignation leaves nothing", acknowledgeWhileResigning},
-		{"acknowledge/a lost reply is ErrUnknownOutcome, and the resignation still deletes it", acknowledgeReplyLost},
-		{"acknowledged/it waits for the acknowledgement, not only for a leader", acknowledgedWaits},
+		{"acknowledge/a call on a lost session is ErrNotHeld", acknowledgeLost},
+		{"acknowledge/a concurrent resignation leaves no acknowledgement", acknowledgeWhileResigning},
+		{"acknowledge/a lost reply is ErrUnknownOutcome, and resigning still deletes the znode", acknowledgeReplyLost},
+		{"acknowledged/a leader that has not acknowledged does not end the wait", acknowledgedWaits},
 		{"acknowledged/the acknowledgement of an earlier leader does not count", acknowledgedByThisLeader},
-		{"acknowledged/cancelling ends the wait", acknowledgedCancelled},
+		{"acknowledged/the end of the context ends the wait", acknowledgedCancelled},
 		{"acknowledged/the loss of the session ends the wait", acknowledgedLost},
 		{"acknowledged/a lost connection does not end the wait", acknowledgedReconnects},
 	}
@@ -159,8 +159,8 @@ func acknowledgeWhileResigning(f *fixture) {
 func acknowledgeReplyLost(f *fixture) {
 	s := f.open()
 	l := f.lead(s, f.path("a"))
-	// The guard and the parent of acknowledgements exist, so that the next transaction is the
-	// acknowledgement.
+	// Create the guard and the parent of acknowledgements now, so that the next transaction is
+	// the acknowledgement.
 	f.must(l.Write(f.ctx))
 	_, err := f.outside.Create(f.path("a", "acks"), nil, 0, zk.WorldACL(zk.PermAll))
 	f.must(err)

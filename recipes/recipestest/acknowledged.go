@@ -12,7 +12,7 @@ func acknowledgedWaits(f *fixture) {
 	call := start(f, func() (recipes.Leader, error) { return e.Acknowledged(f.ctx) })
 	l := f.lead(f.open(), f.path("a"))
 	next := electionKind.waits(f, f.open(), f.path("a"))
-	// Another observer of the same session shows that the session has read the leader.
+	// When another observer of the session has seen the leader, Acknowledged has read it too.
 	f.observes(waiting, f.path("a"), func(got recipes.Leader) bool { return got.Znode == l.Znode() })
 	call.blocked(f)
 	f.must(l.Resign(f.ctx))

@@ -8,18 +8,18 @@ import (
 
 func barrierTests() []test {
 	return []test{
-		{"arguments are checked", barrierArguments},
+		{"a bad path is ErrInvalid", barrierArguments},
 		{"the barrier is set while its znode exists", barrierNode},
-		{"a second Set and a second Remove succeed", barrierTwice},
-		{"wait/without a barrier it returns", barrierFree},
-		{"wait/all waiters pass when it is removed", barrierWait},
-		{"wait/a change of its data lets no waiter pass", barrierData},
+		{"a second Set changes nothing, and a second Remove succeeds", barrierTwice},
+		{"wait/without a barrier, Wait returns at once", barrierFree},
+		{"wait/all waiters pass when the barrier is removed", barrierWait},
+		{"wait/a change of the barrier's data lets no waiter pass", barrierData},
 		{"wait/a barrier that is set again blocks again", barrierAgain},
 		{"wait/a removal during a lost connection is not missed", barrierReconnects},
-		{"wait/a cancelled wait ends", barrierCancelled},
-		{"wait/it ends with the session", barrierLost},
+		{"wait/the end of the context ends the wait", barrierCancelled},
+		{"wait/the loss of the session ends the wait", barrierLost},
 		{"set and remove/both wait for the connection", barrierSuspended},
-		{"it outlives its session", barrierOutlives},
+		{"a barrier outlives the session that set it", barrierOutlives},
 	}
 }
 

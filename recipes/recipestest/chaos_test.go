@@ -24,8 +24,8 @@ import (
 var chaosSeed = flag.Uint64("chaos-seed", 0, "seed of the faults of TestChaos; 0 chooses a random one")
 
 // TestChaos has contenders take turns while requests and replies are lost and sessions expire at
-// random. It checks the history of their grants, the order of their writes, and that they leave
-// no znodes.
+// random. The history of their grants must be linearizable, tokens must grow in the order of the
+// writes, and no contender may be left.
 func TestChaos(t *testing.T) {
 	direct := func(*testing.T) recipes.Opener { return zookeeper.Open }
 	inMemory := func(t *testing.T) recipes.Opener {

@@ -115,7 +115,7 @@ func configUnset(f *fixture) {
 	c := f.config(f.open(), f.path("c"))
 	f.set(c, "empty/parent/key", "", recipes.NoRevision)
 	f.set(c, "parent/key", "1", recipes.NoRevision)
-	f.must(c.Delete(f.ctx, "parent/key", recipes.AnyRevision)) // its parent stays
+	f.must(c.Delete(f.ctx, "parent/key", recipes.AnyRevision)) // does not delete the parent
 	f.set(c, "empty", "", recipes.AnyRevision)
 	want := map[string]bool{"": true, "parent": true, "empty/parent": true, "empty": false, "empty/parent/key": false}
 	entries := get(f, c.Snapshot)
@@ -180,7 +180,7 @@ func configCancelled(f *fixture) {
 	}
 }
 
-// Versions begin at 0 again; revisions do not.
+// ZooKeeper counts the versions of the new znode from 0 again. Revisions must not repeat.
 func configAgain(f *fixture) {
 	c := f.config(f.open(), f.path("c"))
 	first := f.set(c, "a", "1", recipes.NoRevision)

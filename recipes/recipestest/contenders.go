@@ -13,18 +13,18 @@ import (
 func contendersTests() []test {
 	return []test{
 		{"the contenders of all recipes are returned, one recipe after the other", contendersOfAllKinds},
-		{"the holder, successor and waiters of a priority lock are returned", contendersOfAPriorityLock},
-		{"each recipe returns its own contenders", contendersOfEachRecipe},
-		{"the permits are those stored at the path, also without contenders", contendersPermits},
-		{"the verdicts say which recipes could join", contendersVerdicts},
-		{"the readers before the first writer hold", contendersReaders},
+		{"a priority lock's holders come first, then its successor, then its waiters by priority", contendersOfAPriorityLock},
+		{"each recipe returns the same contenders as Contenders with its kind", contendersOfEachRecipe},
+		{"the permits stored at the path are returned, even if no contender exists", contendersPermits},
+		{"the verdicts say which recipes could join in which dialect", contendersVerdicts},
+		{"readers ahead of the first writer hold", contendersReaders},
 		{"other children and other data are ignored", contendersForeign},
 		{"a path that does not exist has no contenders; bad arguments are ErrInvalid", contendersNowhere},
-		{"the cost is a read of the path, if needed, a listing, and a read for each contender", contendersCost},
+		{"a call costs one listing, a read for each contender, and a read of the path if its data matters", contendersCost},
 	}
 }
 
-// showLines describes contenders in short.
+// showLines names each contender's recipe, and says whether it holds or waits.
 func showLines(lines recipes.Lines) string {
 	var all []string
 	for _, c := range lines.Contenders {
@@ -60,9 +60,9 @@ func (f *fixture) same(got, want string) {
 	}
 }
 
-// fill creates contenders of all recipes at path, except a priority lock: the data of its path
-// and that of a semaphore exclude each other. Only the lock's contenders belong to the session.
-// The others, which would refuse it, are znodes that another client creates.
+// fill creates contenders of all recipes at path, except the priority lock: its path needs other
+// data than a semaphore's. The lock's contenders belong to the session. Recipes refuse to share a
+// path, so another client creates the znodes of the others.
 func (f *fixture) fill(s recipes.Client, path string) (holder recipes.Grant) {
 	f.Helper()
 	holder = f.acquire(s, path)
@@ -120,7 +120,7 @@ func contendersOfEachRecipe(f *fixture) {
 	for kind, ask := range map[recipes.Kind]func(context.Context) ([]recipes.Contender, error){
 		recipes.KindLock:       f.lock(s, f.path("a")).Contenders,
 		recipes.KindSharedLock: f.shared(s, f.path("a")).Contenders,
-		recipes.KindSemaphore:  f.semaphore(s, f.path("a"), 7).Contenders, // not the stored number
+		recipes.KindSemaphore:  f.semaphore(s, f.path("a"), 7).Contenders, // Contenders does not compare the number with the stored one
 		recipes.KindElection:   f.election(s, f.path("a")).Candidates,
 	} {
 		line, err := ask(f.ctx)
@@ -136,13 +136,13 @@ func contendersOfEachRecipe(f *fixture) {
 }
 
 func contendersPermits(f *fixture) {
-	f.create(f.path("a"), "") // the server deletes a container after its last child, and not this znode
+	f.create(f.path("a"), "") // persistent: the server would delete a container after its last child
 	s := f.open()
 	h := f.permit(s, f.path("a"), 3)
 	if lines := f.contenders(s, f.path("a"), "semaphore holds"); lines.Permits != 3 {
 		f.Errorf("%d permits; want 3", lines.Permits)
 	}
-	lines, err := s.Contenders(f.ctx, f.path("a"), recipes.KindPriorityLock) // it needs the same data
+	lines, err := s.Contenders(f.ctx, f.path("a"), recipes.KindPriorityLock) // reads the data of the path too
 	f.must(err)
 	if lines.Permits != 0 {
 		f.Errorf("%d permits without KindSemaphore", lines.Permits)
@@ -213,13 +213,13 @@ func contendersCost(f *fixture) {
 	s := f.open()
 	for _, c := range []struct {
 		kinds []recipes.Kind
-		looks int64
+		other int64 // reads that are not of a contender
 	}{{nil, 2}, {[]recipes.Kind{recipes.KindSemaphore}, 2}, {[]recipes.Kind{recipes.KindElection, recipes.KindLock}, 1}} {
 		was := f.stats(s)
 		lines, err := s.Contenders(f.ctx, f.path("a"), c.kinds...)
 		f.must(err)
 		now := f.stats(s)
-		if reads, want := now.Reads-was.Reads, c.looks+int64(len(lines.Contenders)); reads != want || now.Writes != was.Writes {
+		if reads, want := now.Reads-was.Reads, c.other+int64(len(lines.Contenders)); reads != want || now.Writes != was.Writes {
 			f.Errorf("%s: %d reads, %d writes; want %d, none", c.kinds, reads, now.Writes-was.Writes, want)
 		}
 	}

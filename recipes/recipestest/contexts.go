@@ -7,29 +7,29 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// call is a method that takes a context and sends a request. S is what it is called on.
+// call calls a method that takes a context and sends a request. S holds the objects to call.
 type call[S any] struct {
 	name string
 	call func(context.Context, S) error
 }
 
-// ending is a way in which a call ends without an answer.
+// ending is a way in which a call ends without an answer. Its text states the promise.
 type ending string
 
 const (
-	unanswered ending = "a server that does not answer"
-	severed    ending = "a connection that is down"
-	cancelled  ending = "cancelling"
-	closed     ending = "a session that is lost"
+	unanswered ending = "the deadline ends a call that is not answered"
+	severed    ending = "the deadline ends a call while the connection is down"
+	cancelled  ending = "cancelling the context ends a call"
+	closed     ending = "a call on a closed session is ErrClosed"
 )
 
-// endingTests are, for each call, one test of each ending.
+// endingTests makes one test for each call and each ending.
 type endingTests[S any] struct {
 	calls    []call[S]
 	endings  []ending
 	begin    func(*fixture) (recipes.Client, S)
-	outcome  func(f *fixture, e ending, name string, err error) // checks more of the error; may be nil
-	recovers func(*fixture, recipes.Client, S)                  // checks the session when the fault has ended
+	outcome  func(f *fixture, e ending, name string, err error) // makes further checks of the error; may be nil
+	recovers func(*fixture, recipes.Client, S)                  // checks that the session works after the fault
 }
 
 func (c endingTests[S]) tests(prefix string) []test {
@@ -53,7 +53,7 @@ func (c endingTests[S]) tests(prefix string) []test {
 	return tests
 }
 
-// of makes a call that ends in this way, and checks its error.
+// of makes a call end in this way. It checks the error and returns it.
 func (e ending) of(f *fixture, session recipes.Client, call func(context.Context) error) error {
 	var err error
 	switch e {
@@ -82,7 +82,8 @@ func (e ending) of(f *fixture, session recipes.Client, call func(context.Context
 	return err
 }
 
-// unsent checks that a call either did not send its request or does not know its outcome.
+// unsent checks that the error says whether the request was sent: ErrUnavailable if it was not,
+// ErrUnknownOutcome if it may have been.
 func (f *fixture) unsent(err error) {
 	f.Helper()
 	if !errors.Is(err, recipes.ErrUnknownOutcome) {
@@ -90,7 +91,7 @@ func (f *fixture) unsent(err error) {
 	}
 }
 
-// subject is what the calls of contextTests are made on.
+// subject holds the objects that contextTests calls.
 type subject struct {
 	recipes.Client
 	lock     recipes.Lock
@@ -99,7 +100,7 @@ type subject struct {
 	leads    recipes.Leadership
 }
 
-// contextTests are about all calls of a lock and an election.
+// contextTests tests every call of a lock and an election.
 func contextTests() []test {
 	return endingTests[subject]{
 		calls: []call[subject]{

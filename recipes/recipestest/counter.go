@@ -9,14 +9,14 @@ import (
 
 func counterTests() []test {
 	return []test{
-		{"arguments are checked", counterArguments},
-		{"it begins at 0, and Add returns the sum", counterAdds},
-		{"each of many additions is counted once", counterMany},
+		{"a bad path is ErrInvalid", counterArguments},
+		{"a counter begins at 0, and Add returns the sum", counterAdds},
+		{"each of many concurrent additions is counted once", counterMany},
 		{"a sum beyond 64 bits is ErrOverflow", counterOverflow},
 		{"data that is not a number is ErrInvalid", counterForeign},
-		{"it waits for the connection", counterSuspended},
+		{"a call waits for the connection", counterSuspended},
 		{"a context that has ended changes nothing", counterCancelled},
-		{"it outlives its session", counterOutlives},
+		{"a counter outlives the session that changed it", counterOutlives},
 	}
 }
 

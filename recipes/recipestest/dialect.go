@@ -13,9 +13,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// dialectTests are about dialects. An implementation without dialects returns ErrUnsupported
-// before it creates anything, and the tests skip. With dialects, it shares the wait queue with
-// contenders that the tests create as the other library does.
+// dialectTests tests dialects. The tests create contenders as another library does, and the
+// implementation must share their wait queue. An implementation without dialects must return
+// ErrUnsupported before it creates anything; the tests then skip.
 func dialectTests() []test {
 	var tests []test
 	for _, s := range spokenLines() {
@@ -23,25 +23,25 @@ func dialectTests() []test {
 			name string
 			run  func(*fixture, spokenLine)
 		}{
-			{"it waits for the library's contenders, and they wait for it", dialectInLine},
-			{"it has the names and data of the library, and no other znodes", dialectNames},
+			{"a contender waits for the library's contenders ahead of it, and for none behind", dialectInLine},
+			{"a contender's znode has the name and data of the library's, and is the only one", dialectNames},
 			{"a cancelled waiter leaves nothing", dialectGivesUp},
-			{"a contender that would not wait for it is ErrForeign", dialectForeign},
-			{"such a contender that joins after the grant ends the hold", dialectForeignAfterTheGrant},
+			{"a contender that shares no wait queue is ErrForeign", dialectForeign},
+			{"a contender that shares no wait queue and joins after the grant ends the hold", dialectForeignAfterTheGrant},
 		} {
 			tests = append(tests, test{string(s.dialect) + "/" + s.name + "/" + t.name, func(f *fixture) { t.run(f, s) }})
 		}
 	}
 	return append(tests,
 		test{"a dialect that does not exist is ErrInvalid", dialectUnknown},
-		test{"a second dialect at a path is ErrInvalid", dialectMixed},
+		test{"a session's second dialect at a path is ErrInvalid", dialectMixed},
 		test{"data that kazoo cannot read is ErrInvalid", dialectData},
 		test{"contenders are returned with their dialects, and unknown ones are counted", dialectContenders},
-		test{"a counter has the form of its library, and refuses another", dialectCounter},
+		test{"a counter has the data format of its library, and another format is ErrForeign", dialectCounter},
 		test{"a group lists the members of the library", dialectGroup},
 		test{"a queue has the elements of the library, and no other znodes", dialectQueue},
 		test{"a queue of another dialect is ErrForeign", dialectForeignQueue},
-		test{"a double barrier counts the members of the library, and is counted", dialectDoubleBarrier},
+		test{"a double barrier counts the members of the library, and its own are named as theirs", dialectDoubleBarrier},
 		test{"a member of another dialect at a double barrier is ErrForeign", dialectForeignDoubleBarrier},
 	)
 }
@@ -51,7 +51,7 @@ type spokenLine struct {
 	name    string
 	dialect recipes.Dialect
 	below   string // path of the wait queue, below the recipe's
-	theirs  string // end of the name of the library's contender, before the number
+	theirs  string // name of the library's contender, between the GUID and the number
 	ours    string // pattern of the znode of a grant, below the recipe's path
 	recipe  kind
 }
@@ -85,8 +85,8 @@ func (s spokenLine) with(f *fixture, session recipes.Client, path string, o opti
 	return l
 }
 
-// speaks skips the test if err says that the implementation has no dialects. It has then created
-// nothing.
+// speaks skips the test if err is ErrUnsupported: the implementation has no dialects. It must
+// have created nothing.
 func (f *fixture) speaks(err error, path string) {
 	f.Helper()
 	if !errors.Is(err, recipes.ErrUnsupported) {
@@ -197,8 +197,8 @@ func dialectForeign(f *fixture, s spokenLine) {
 	f.awaitChildren(theirs[:strings.LastIndexByte(theirs, '/')], 1)
 }
 
-// dialectForeignAfterTheGrant: nothing excludes the other contender, so the hold ends. Its znode
-// exists until the release.
+// dialectForeignAfterTheGrant: the other contender does not wait for the holder, so the hold must
+// end. The holder's znode exists until the release.
 func dialectForeignAfterTheGrant(f *fixture, s spokenLine) {
 	path := f.path("foreign-later")
 	session := f.open(func(cfg *recipes.SessionConfig) { cfg.SessionTimeout = 4 * time.Second }) // it lists twice in a fifth of the timeout

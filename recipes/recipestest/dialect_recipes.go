@@ -31,8 +31,8 @@ func dialectUnknown(f *fixture) {
 	}
 }
 
-// dialectMixed: a second dialect at a path is refused when the recipe is opened or, through a
-// plugin, at its first call.
+// dialectMixed: the refusal comes when the recipe is opened or, through a plugin, at its first
+// call.
 func dialectMixed(f *fixture) {
 	s, path := f.open(), f.path("mixed")
 	l, err := s.Lock(path, recipes.LockConfig{Dialect: recipes.Kazoo})
@@ -193,8 +193,8 @@ func member(d recipes.Dialect) string {
 	return "_c_" + uuid.NewString() + "-member-0000000000"
 }
 
-// dialectForeignDoubleBarrier: the error comes before the caller's own znode is created, which
-// the other library would count.
+// dialectForeignDoubleBarrier: the error must come before the caller's znode is created, because
+// the other library would count that znode.
 func dialectForeignDoubleBarrier(f *fixture) {
 	for _, d := range recipes.Dialects() {
 		for _, other := range recipes.Dialects() {
@@ -205,7 +205,7 @@ func dialectForeignDoubleBarrier(f *fixture) {
 			theirs := f.theirs(path+"/"+member(other), "", zk.FlagEphemeral)
 			b, err := f.open().DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 1, Dialect: d})
 			if err == nil {
-				_, err = b.Enter(f.ctx, nil) // alone it would pass
+				_, err = b.Enter(f.ctx, nil) // a barrier of size one would admit it
 			}
 			var foreign *recipes.ForeignError
 			if d != recipes.DefaultDialect && errors.Is(err, recipes.ErrUnsupported) {
@@ -221,8 +221,8 @@ func dialectForeignDoubleBarrier(f *fixture) {
 	}
 }
 
-// dialectDoubleBarrier: our members count those of the library and are counted by their znodes.
-// Nothing is left when all have left.
+// dialectDoubleBarrier: the library counts every znode with such a name. No znode may exist after
+// all members have left.
 func dialectDoubleBarrier(f *fixture) {
 	for d, pattern := range map[recipes.Dialect]string{recipes.Curator: `/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`, recipes.Kazoo: `/[0-9a-f]{32}$`} {
 		path := f.path(string(d))

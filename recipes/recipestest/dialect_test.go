@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// An implementation without dialects passes if it returns ErrUnsupported before it creates
-// anything.
+// TestAnImplementationWithoutDialects: an implementation passes if it returns ErrUnsupported
+// before it creates anything.
 func TestAnImplementationWithoutDialects(t *testing.T) {
 	addr := embedded(t).Addr()
 	recipestest.RunGroup(t, "dialect", recipestest.Env{

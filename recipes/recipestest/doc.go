@@ -8,21 +8,21 @@
 //     deletes empty containers.
 //  2. Write a test that calls [Run] with the implementation's opener and the server's
 //     address, as the example shows.
-//  3. Run it: go test -run TestContract . The name of a failed test is the sentence of the
-//     contract that does not hold, such as
+//  3. Run it: go test -run TestContract . The name of a failed test ends with the promise
+//     that the implementation breaks, such as
 //     TestContract/contract/lock/lock/handoff/a_release_wakes_the_next_waiter.
 //  4. Run that test alone with -run and its name, and with -race.
 //
-// Every sentence of the contract that can be tested is tested. The suite uses only what the
-// opener returns.
+// Every sentence of the contract that can be tested is tested. The suite calls the
+// implementation only through the opener and the sessions that it returns.
 //
 // # Faults
 //
 // Each session connects to the servers through its own relay. The relay can cut the
 // connection, keep it cut, and hold requests or replies. A test expires a session by
-// closing it over a second connection. So the same faults hit every implementation, in
-// this process or another, and every server. The tests read znodes over a plain ZooKeeper
-// connection that does not use a relay.
+// closing it over a second connection. So the suite can cause the same faults in every
+// implementation, in this process or another, and with every server. The tests read and
+// change znodes over a plain ZooKeeper connection that does not use a relay.
 //
 // So an implementation must speak ZooKeeper's protocol, without TLS, to the address in the
 // configuration. It must not discover other servers.
@@ -30,6 +30,7 @@
 // # Time
 //
 // A test does not sleep to wait for an event. It waits for the event itself, by a watch,
-// Done, Events, Joined or Observe, and every wait has a bound. The tests run in parallel;
-// -parallel says how many. They spend most of their time waiting.
+// Done, Events, Joined or Observe, or reads Stats until they show a request. Every wait has
+// a bound. The tests run in parallel; -parallel says how many. They spend most of their
+// time waiting.
 package recipestest

@@ -10,8 +10,8 @@ import (
 
 func doubleBarrierTests() []test {
 	return []test{
-		{"arguments are checked", doubleArguments},
-		{"enter/no member enters before all have come", doubleEnter},
+		{"a bad path or size is ErrInvalid", doubleArguments},
+		{"enter/no member enters before all have joined, and all enter with the same members", doubleEnter},
 		{"enter/the znodes are those of the source text", doubleLayout},
 		{"enter/a barrier of size one admits a single member", doubleOne},
 		{"enter/a lone member does not enter by a stale ready", doubleStaleReady},
@@ -19,17 +19,17 @@ func doubleBarrierTests() []test {
 		{"enter/surplus members wait for the next round", doubleSurplus},
 		{"enter/a member that is cancelled is not counted", doubleCancelled},
 		{"enter/a member whose session ends is not counted", doubleDied},
-		{"enter/a member that another client deletes gets ErrRemoved", doubleRemoved},
+		{"enter/a member whose znode is deleted gets ErrRemoved", doubleRemoved},
 		{"enter/a ready during a lost connection is not missed", doubleReconnects},
-		{"leave/all leave together", doubleLeave},
-		{"leave/the barrier can be used many times", doubleAgain},
+		{"leave/no call returns before all members leave", doubleLeave},
+		{"leave/a barrier can be used many times", doubleAgain},
 		{"leave/a member whose session ends inside does not block the others", doubleLeaveDied},
 		{"leave/a member whose Leave is cancelled does not block the others", doubleLeaveCancelled},
 		{"leave/a call that the server refuses can be repeated", doubleLeaveRefused},
 		{"leave/a later ready does not let a member leave early", doubleLateReady},
 		{"leave/a departure during a lost connection is not missed", doubleLeaveReconnects},
-		{"leave/a member that was removed waits, and gets ErrRemoved", doubleLeaveRemoved},
-		{"leave/it ends with the session", doubleLeaveLost},
+		{"leave/a member whose znode is deleted waits for the others, and gets ErrRemoved", doubleLeaveRemoved},
+		{"leave/the loss of the session ends the wait", doubleLeaveLost},
 	}
 }
 

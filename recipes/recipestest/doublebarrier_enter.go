@@ -37,7 +37,7 @@ func doubleOne(f *fixture) {
 
 // Curator GH-1290, kazoo: a stale ready let a lone member in.
 func doubleStaleReady(f *fixture) {
-	f.create(f.path("b", "ready"), "") // as Curator's barrier leaves it
+	f.create(f.path("b", "ready"), "") // Curator's barrier leaves it behind
 	one := f.enters(f.open(), f.path("b"), 2)
 	f.is(f.briefEnter(f.path("c"), 2), context.DeadlineExceeded)
 	one.blocked(f)
@@ -56,7 +56,7 @@ func doubleStaleReady(f *fixture) {
 	f.awaitChildren(f.path("b"), 0)
 }
 
-// Netflix/curator#99, kazoo's barrier.
+// Netflix/curator#99, kazoo: the ready znode was counted as a member, or ignored.
 func doubleReadyIsNoMember(f *fixture) {
 	f.create(f.path("b", "ready"), "")
 	f.create(f.path("b", "note"), "")
@@ -72,7 +72,7 @@ func (f *fixture) briefEnter(path string, size int) error {
 	return err
 }
 
-// etcd#14604.
+// etcd#14604: surplus members broke the barrier.
 func doubleSurplus(f *fixture) {
 	in := f.entered(f.path("b"), 2)
 	three, four := f.enters(f.open(), f.path("b"), 2), f.enters(f.open(), f.path("b"), 2)

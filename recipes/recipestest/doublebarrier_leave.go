@@ -92,7 +92,7 @@ func doubleLeaveCancelled(f *fixture) {
 	f.must(in[1].Leave(f.ctx))
 }
 
-// Curator PR 416: entering and leaving shared a watcher.
+// Curator PR 416: entering and leaving shared a watcher, so a late ready released leavers.
 func doubleLateReady(f *fixture) {
 	in := f.entered(f.path("b"), 2)
 	one := f.leaves(in[1])

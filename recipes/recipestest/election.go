@@ -6,11 +6,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// electionTests are what an election promises beyond lineTests.
+// electionTests tests what an election promises beyond placeTests and lineTests.
 func electionTests() []test {
 	return slices.Concat([]test{
 		{"leader/the first candidate leads, with its proposal", leaderIsFirst},
-		{"leader/without a leader it is ErrNoLeader", noLeader},
+		{"leader/a call without a leader is ErrNoLeader", noLeader},
 		{"leader/the next candidate leads after the leader resigns", nextLeads},
 		{"leader/the next candidate leads after the leader's session ends", nextLeadsAfterLoss},
 		{"leader/the zero Leader is None", zeroLeader},

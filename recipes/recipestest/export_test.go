@@ -1,8 +1,13 @@
 package recipestest
 
-import "testing"
+import (
+	"context"
+	"testing"
 
-// RunGroup runs the tests of one recipe.
+	"github.com/go-zookeeper/zk"
+)
+
+// RunGroup runs the tests of one group.
 func RunGroup(t *testing.T, name string, env Env) {
 	for _, g := range groups() {
 		for _, test := range g.tests {
@@ -11,4 +16,10 @@ func RunGroup(t *testing.T, name string, env Env) {
 			}
 		}
 	}
+}
+
+// Connect opens a plain ZooKeeper session.
+func Connect(ctx context.Context, t testing.TB, servers []string) *zk.Conn {
+	t.Helper()
+	return (&fixture{TB: t, ctx: ctx}).connect(servers)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// listen returns a relay for one session, to any of the servers.
+// listen returns a relay for one session. It connects to any of the servers.
 func (f *fixture) listen() *relay.Relay {
 	f.Helper()
 	first := rand.IntN(len(f.servers))
@@ -87,7 +87,8 @@ func (f *fixture) expire(s recipes.Session) {
 	f.await(s.Done(), "the loss of the session")
 }
 
-// takeOver resumes a session with the password in the server's greeting, and closes it.
+// takeOver closes a session over a connection of its own. It resumes the session there with the
+// password in the server's greeting.
 func (f *fixture) takeOver(session int64, greeting []byte) {
 	f.Helper()
 	d := jute.Decoder{Bytes: greeting}

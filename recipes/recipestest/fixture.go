@@ -18,8 +18,8 @@ import (
 const (
 	// patience bounds a test. Only a broken run reaches it.
 	patience = watchdog.Patience
-	// brief is the life of a context that is meant to end. A request that the server
-	// can answer is answered within it, and the test then fails.
+	// brief is the timeout of a context that must end while a call waits. A call that does
+	// not have to wait returns sooner, and the test fails.
 	brief = 50 * time.Millisecond
 	// lifetime is the timeout of sessions that must not expire.
 	lifetime = 10 * time.Second
@@ -28,8 +28,8 @@ const (
 	shortLifetime = 500 * time.Millisecond
 )
 
-// fixture is one test. It has its own root path, a relay for each session, and a plain
-// ZooKeeper connection to read and change znodes.
+// fixture is the environment of one test: a root path of its own, a relay for each session, and
+// a plain ZooKeeper connection that reads and changes znodes.
 type fixture struct {
 	testing.TB
 	ctx     context.Context // ends when patience is over
@@ -172,7 +172,7 @@ func (f *fixture) isNot(err error, sentinels ...error) {
 	}
 }
 
-// await waits until the channel is closed.
+// await waits until the channel is closed or has a value. A wait that is too long fails the test.
 func (f *fixture) await(ch <-chan struct{}, what string) {
 	f.Helper()
 	select {

@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// shows receives snapshots until one equals want. Others may come before, because the members of
-// a snapshot are not read at one moment.
+// shows receives snapshots until one equals want. Others may come first: the members of a
+// snapshot are read one after the other.
 func (f *fixture) shows(snapshots <-chan []recipes.Member, want string) []recipes.Member {
 	f.Helper()
 	for {
@@ -76,7 +76,7 @@ func groupWatchPath(f *fixture) {
 		f.shows(snapshots, data)
 		f.must(m.Leave(f.ctx))
 		f.shows(snapshots, "")
-		// The server can have deleted the empty container before.
+		// The server may already have deleted the empty container.
 		if err := f.outside.Delete(f.path("g"), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			f.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package recipestest_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/recipestest"
 )
 
 func patient(t testing.TB) context.Context {
@@ -28,8 +28,7 @@ func open(t testing.TB, opener recipes.Opener, timeout time.Duration, servers ..
 	return s
 }
 
-// closeSession closes a session, which may be lost. No test depends on the close, because its
-// server ends too.
+// closeSession closes a session, which may be lost. No test depends on the result.
 func closeSession(s recipes.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // clean-up: the server may not answer
 	defer cancel()
@@ -107,22 +106,5 @@ func await(t testing.TB, ch <-chan struct{}, what string) {
 // connect opens a plain ZooKeeper session.
 func connect(t testing.TB, servers ...string) *zk.Conn {
 	t.Helper()
-	var once sync.Once
-	connected := make(chan struct{})
-	conn, _, err := zk.Connect(servers, 10*time.Second, zk.WithLogger(silence{}), zk.WithLogInfo(false),
-		zk.WithEventCallback(func(e zk.Event) {
-			if e.Type == zk.EventSession && e.State == zk.StateHasSession {
-				once.Do(func() { close(connected) })
-			}
-		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	await(t, connected, "a plain ZooKeeper session")
-	return conn
+	return recipestest.Connect(patient(t), t, servers)
 }
-
-type silence struct{}
-
-func (silence) Printf(string, ...any) {}

@@ -69,8 +69,8 @@ type line struct {
 	held   bool
 }
 
-// fenced is what the contract promises without any clock. Tokens grow. A guarded write is
-// committed before its grant is released, and before the next grant.
+// fenced models the promises that rest on no clock. Tokens grow. A guarded write is committed
+// before its grant is released, and before the next grant.
 var fenced = porcupine.Model{
 	Init: func() any { return line{} },
 	Step: func(state, input, _ any) (bool, any) {
@@ -82,7 +82,7 @@ var fenced = porcupine.Model{
 			return l.held && s.token == l.latest, l
 		default:
 			// A release after the next grant belongs to a hold that was lost
-			// before. The server has refused it.
+			// earlier. It changes nothing.
 			if s.token == l.latest {
 				l.held = false
 			}
@@ -126,7 +126,7 @@ func (h *history) check(t testing.TB, model porcupine.Model) {
 	}
 }
 
-// The models must reject histories that break the contract.
+// TestCheckersRefuseBrokenLocks: the models must reject histories that break the contract.
 func TestCheckersRefuseBrokenLocks(t *testing.T) {
 	op := func(kind stepKind, token recipes.Token, call, end int64) porcupine.Operation {
 		return porcupine.Operation{Input: step{kind, token}, Call: call, Return: end}

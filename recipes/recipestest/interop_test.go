@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// TestOneLineWithGoZookeeper has contenders of all strategies and of go-zookeeper's Lock take
-// turns at one path.
+// TestOneLineWithGoZookeeper: contenders of all strategies and of go-zookeeper's Lock exclude
+// each other at one path, and each gets its turns.
 func TestOneLineWithGoZookeeper(t *testing.T) {
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {
@@ -101,7 +101,8 @@ func oneLine(t *testing.T, servers []string) {
 	history.check(t, exclusive)
 }
 
-// tokenOf finds the znode of a go-zookeeper lock by its data: the lock does not return it.
+// tokenOf finds the znode of a go-zookeeper lock by its data, because the lock does not return
+// it.
 func tokenOf(conn *zk.Conn, path, data string) (recipes.Token, error) {
 	names, _, err := conn.Children(path)
 	if err != nil {
@@ -116,7 +117,8 @@ func tokenOf(conn *zk.Conn, path, data string) (recipes.Token, error) {
 	return 0, fmt.Errorf("no contender with data %q in %s", data, path)
 }
 
-// TestOrderWithGoZookeeper checks the order of a mixed wait queue, and the names in it.
+// TestOrderWithGoZookeeper: in a wait queue of both libraries, each contender waits for the one
+// ahead, whichever library it uses.
 func TestOrderWithGoZookeeper(t *testing.T) {
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// kind is a recipe that grants its path to one contender at a time. The tests of this
-// property run against every kind.
+// kind is a recipe that grants its path to one contender at a time. Each kindTest runs against
+// every kind.
 type kind struct {
 	name     string
 	marker   string // precedes the sequence number in the names of znodes
@@ -78,7 +78,7 @@ var electionKind = kind{name: "election", marker: "n_",
 		return lineOf(e, err, campaign, recipes.Election.Candidates, recipes.Leadership.Resign)
 	}}
 
-// by returns the kind once for each strategy.
+// by returns the kind with each of the strategies.
 func (k kind) by(strategies ...recipes.Strategy) (kinds []kind) {
 	for _, k.strategy = range strategies {
 		kinds = append(kinds, k)
@@ -86,13 +86,13 @@ func (k kind) by(strategies ...recipes.Strategy) (kinds []kind) {
 	return kinds
 }
 
-// kindTest is a test that every kind passes.
+// kindTest is a test that every kind must pass.
 type kindTest struct {
 	name string
 	run  func(*fixture, kind)
 }
 
-// of is the test for one kind.
+// of returns the test for one kind.
 func (k kind) of(run func(*fixture, kind)) func(*fixture) {
 	return func(f *fixture) { run(f, k) }
 }
@@ -107,7 +107,7 @@ func forKinds(kinds []kind, tests []kindTest) []test {
 	return all
 }
 
-// queued are the tests of a recipe whose grant is the znode that waited.
+// queued returns the tests of a recipe whose waiters keep their znodes when they are granted.
 func queued(k kind, strategies ...recipes.Strategy) []test {
 	return forKinds(k.by(strategies...), slices.Concat(placeTests(), lineTests()))
 }

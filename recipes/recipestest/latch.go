@@ -8,12 +8,12 @@ import (
 
 func latchTests() []test {
 	return []test{
-		{"arguments are checked", latchArguments},
-		{"it opens when the count reaches 0", latchOpens},
-		{"it stays open, and the count stays 0", latchStays},
+		{"a bad path or count is ErrInvalid", latchArguments},
+		{"a latch opens when the count reaches 0", latchOpens},
+		{"an open latch stays open, and its count stays 0", latchStays},
 		{"many sessions count down at the same time", latchMany},
 		{"an opening during a lost connection is not missed", latchReconnects},
-		{"a wait ends with its context and with the session", latchEnds},
+		{"the end of the context and the loss of the session end a wait", latchEnds},
 	}
 }
 

@@ -10,33 +10,33 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// placeTests are what a recipe promises whose grant is the znode that waited.
+// placeTests tests recipes whose waiters keep their znodes when they are granted.
 func placeTests() []kindTest {
 	return []kindTest{
-		{"the first is granted, with its znode as documented", grantedZnode},
-		{"joined reports the place, once and before the return", joinedReportsThePlace},
+		{"the first contender is granted, and its znode is as documented", grantedZnode},
+		{"Joined is called once with the place, before the call returns", joinedReportsThePlace},
 		{"a lost connection keeps the place in the wait queue", waiterReconnects},
-		{"contenders are listed in order", contendersInOrder},
-		{"a release costs what the strategy says", releaseCost},
+		{"contenders are returned in order", contendersInOrder},
+		{"a release wakes as many waiters, and costs as many requests, as the strategy says", releaseCost},
 	}
 }
 
-// lineTests are what every recipe promises that grants its path to one contender at a time.
+// lineTests tests every recipe that grants its path to one contender at a time.
 func lineTests() []kindTest {
 	return slices.Concat([]kindTest{
-		{"the path is the one that it was opened with", pathIsKept},
-		{"missing parents are created as containers", parentsAreContainers},
+		{"Path returns the path that the recipe was opened with", pathIsKept},
+		{"missing parents are created as containers, which the server deletes when they are empty", parentsAreContainers},
 		{"a path that was deleted is created again", pathIsRecreated},
-		{"the root of a chroot is a path", rootOfAChroot},
-		{"at most one is granted, and tokens grow", exclusion},
+		{"the root of a chroot can be the path", rootOfAChroot},
+		{"at most one contender holds at a time, and tokens grow", exclusion},
 		{"grants follow the order of joining", orderOfJoining},
 		{"contenders of all strategies share one wait queue", mixedStrategies},
-		{"the call waits until joined returns", joinedIsWaitedFor},
-		{"it is not re-entrant", notReentrant},
+		{"the call waits until Joined returns", joinedIsWaitedFor},
+		{"a session that holds the path waits for itself: the recipe is not re-entrant", notReentrant},
 		{"wait queues of different paths are independent", independentPaths},
 		{"children with other names are ignored", foreignChildren},
-		{"an empty wait queue is not an error", emptyLine},
-		{"data that does not fit into a packet is not sent", tooLarge},
+		{"an empty wait queue has no contenders, and is not an error", emptyLine},
+		{"data that does not fit into a packet is ErrTooLarge, and is not sent", tooLarge},
 		{"a refusal by the server is ErrAccessDenied", accessDenied},
 	}, waitTests(), lossTests(), releaseTests())
 }
@@ -77,13 +77,13 @@ func pathIsKept(f *fixture, k kind) {
 	}
 }
 
-// parentsAreContainers needs servers that delete empty containers soon.
+// parentsAreContainers waits until the server has deleted the containers.
 func parentsAreContainers(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a", "b"))
 	f.must(g.Write(f.ctx))
 	f.must(g.Release(f.ctx))
-	f.awaitNode(f.root, false) // the server deletes one after the other
+	f.awaitNode(f.root, false) // deleted last, after the containers below it
 	k.granted(f, s, f.path("a", "b"))
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// lineSubject is what the calls of lineContextTests are made on.
+// lineSubject holds the objects that lineContextTests calls.
 type lineSubject struct {
 	shared    recipes.SharedLock
 	semaphore recipes.Semaphore
@@ -19,7 +19,7 @@ type lineSubject struct {
 	successor string               // a waiter for handed
 }
 
-// lineContextTests are about all calls of a shared lock, a semaphore and a priority lock.
+// lineContextTests tests every call of a shared lock, a semaphore and a priority lock.
 func lineContextTests() []test {
 	return endingTests[lineSubject]{
 		calls: []call[lineSubject]{
@@ -48,7 +48,7 @@ func lineContextTests() []test {
 			if e == severed {
 				f.isNot(err, recipes.ErrNotHeld, recipes.ErrContended)
 			}
-			// Only a repeated HandOff is harmful.
+			// Repeating any of these calls is harmless, except HandOff.
 			if (e == severed || e == unanswered) && name != "priority/HandOff" {
 				f.isNot(err, recipes.ErrUnknownOutcome)
 			}

@@ -2,7 +2,8 @@ package recipestest
 
 import "github.com/zkrecipes/zkrecipes/recipes"
 
-// releaseCost counts what one release costs the sessions of all waiters.
+// releaseCost counts the events and requests that one release costs the sessions of all waiters.
+// Without a handoff, the next waiter lists and then reads its own znode.
 func releaseCost(f *fixture, k kind) {
 	const waiting = 4
 	holder := f.open()
@@ -26,7 +27,7 @@ func releaseCost(f *fixture, k kind) {
 		lists, others = 0, 0 // nothing is sent between the event and the grant
 	}
 	if k.strategy == recipes.Herd {
-		// Each waiter wakes and lists. All but the next set their watches again.
+		// All waiters wake and list. The next reads its own znode, the others set their watches.
 		events, lists, others = waiting, waiting, waiting
 	}
 	var sum recipes.Stats
@@ -50,8 +51,8 @@ func releaseCost(f *fixture, k kind) {
 	}
 }
 
-// watches waits until the server has the watch of the session's only waiter: the request
-// that sets it was sent, and a later request was answered.
+// watches waits until the server has the watch of the session's only waiter. The request that
+// sets it was sent; once a later request is answered, the server has processed it.
 func (k kind) watches(f *fixture, s recipes.Client, path string) {
 	f.Helper()
 	f.reach(s, func(c recipes.Stats) bool { return c.ByKind["getData"] >= 1 })
@@ -85,7 +86,7 @@ func (f *fixture) writesNothing(s recipes.Session, call func()) {
 	}
 }
 
-// reach reads a session's statistics until they satisfy the condition. Only they show that
+// reach reads a session's statistics until they satisfy the condition. Nothing else shows that
 // another goroutine has sent its request.
 func (f *fixture) reach(s recipes.Session, satisfied func(recipes.Stats) bool) {
 	f.Helper()

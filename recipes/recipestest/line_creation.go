@@ -6,8 +6,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// entersUnanswered starts to enter the wait queue over a session that receives no replies, and returns
-// when the server has created the contender's znode.
+// entersUnanswered starts to enter the wait queue in a session that receives no replies. It
+// returns when the server has created the contender's znode.
 func (k kind) entersUnanswered(f *fixture, ctx context.Context, s recipes.Client) *pending[grant] {
 	f.Helper()
 	f.create(f.path("a"), "")
@@ -18,7 +18,7 @@ func (k kind) entersUnanswered(f *fixture, ctx context.Context, s recipes.Client
 	return call
 }
 
-// creationReplyLost is the failure for which the znode's name carries a GUID.
+// creationReplyLost tests why the znode carries a GUID: the contender finds its znode again by it.
 func creationReplyLost(f *fixture, k kind) {
 	s := f.open()
 	call := k.entersUnanswered(f, f.ctx, s)

@@ -2,27 +2,27 @@ package recipestest
 
 import "github.com/zkrecipes/zkrecipes/recipes"
 
-// lossTests are about the loss of a grant.
+// lossTests tests the loss of a grant.
 func lossTests() []kindTest {
 	return []kindTest{
 		{"closing the session loses the grant", lostByClose},
 		{"expiry of the session loses the grant", lostByExpiry},
-		{"without contact for the session's timeout, the grant is lost", lostByDeadline},
+		{"without contact, the grant is lost at the session's deadline", lostByDeadline},
 		{"deletion by another client loses the grant", lostByDeletion},
-		{"a guarded delete by another session loses the grant", lostByGuardedDelete},
+		{"deletion by another session's guarded write loses the grant", lostByGuardedDelete},
 		{"deletion during a lost connection loses the grant", lostWhileSevered},
 		{"Write notices a deletion without a watch", removalNoticedByWrite},
 		{"a suspended session keeps its grant", suspendedKeeps},
-		{"Done returns a closed channel after the loss", lostAskedLate},
-		{"the next is granted when the session of the first expires", nextAfterExpiry},
-		{"the next is granted when the session of the first is closed", nextAfterClose},
+		{"a call of Done after the loss returns a closed channel, and Err keeps its reason", doneAfterLoss},
+		{"the next waiter is granted when the holder's session expires", nextAfterExpiry},
+		{"the next waiter is granted when the holder's session is closed", nextAfterClose},
 	}
 }
 
 func lostByClose(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a"))
-	silent := k.granted(f, s, f.path("b")) // Done is first called after the end
+	silent := k.granted(f, s, f.path("b")) // its Done is first called after the loss
 	f.held(g)
 	f.must(s.Close(f.ctx))
 	f.lost(g, recipes.ErrSessionLost, recipes.ErrClosed)
@@ -105,7 +105,7 @@ func suspendedKeeps(f *fixture, k kind) {
 	f.held(g)
 }
 
-func lostAskedLate(f *fixture, k kind) {
+func doneAfterLoss(f *fixture, k kind) {
 	s := f.open()
 	removed, released, closed := k.granted(f, s, f.path("a")), k.granted(f, s, f.path("b")), k.granted(f, s, f.path("c"))
 	f.remove(removed.Znode())

@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// releaseTests are about Hold.Release and Leadership.Resign.
+// releaseTests tests Hold.Release and Leadership.Resign.
 func releaseTests() []kindTest {
 	return []kindTest{
 		{"a release closes Done with ErrReleased", released},
@@ -20,13 +20,13 @@ func releaseTests() []kindTest {
 		{"when the context ends, a release continues in the background", releasedInBackground},
 		{"a release whose reply is lost succeeds", releaseReplyLost},
 		{"a release during a lost connection succeeds after the reconnect", releasedWhileSevered},
-		{"releasing a removed grant is ErrNotHeld", releaseRemoved},
-		{"releasing a grant whose removal was not noticed is ErrNotHeld", releaseRemovedUnnoticed},
+		{"releasing a grant whose znode was deleted is ErrNotHeld", releaseRemoved},
+		{"releasing before the deletion of the znode is noticed is ErrNotHeld", releaseRemovedUnnoticed},
 		{"releasing after the loss of the session is ErrNotHeld", releaseAfterLoss},
-		{"closing the session ends a release", releaseClosed},
+		{"closing the session ends a pending release", releaseClosed},
 		{"a release that the server refuses can be repeated", releaseRefused},
 		{"a release deletes a znode that cannot be watched", releaseUnwatched},
-		{"a release does not touch a later grant", releaseOnlyOwn},
+		{"a release does not delete the znode of a later grant", releaseOnlyOwn},
 	}
 }
 
@@ -108,7 +108,7 @@ func releasedInBackground(f *fixture, k kind) {
 func releaseReplyLost(f *fixture, k kind) {
 	s := f.open()
 	// The first contender of a semaphore writes the permits to the path, and its release then
-	// sends a read. So this test is about the second grant.
+	// sends a read. So the test releases the second grant.
 	f.must(k.granted(f, s, f.path("a")).Release(f.ctx))
 	g := k.granted(f, s, f.path("a"))
 	f.relay(s).HoldReplies()
@@ -194,8 +194,8 @@ func releaseRefused(f *fixture, k kind) {
 	}
 }
 
-// releaseUnwatched: a grant whose znode cannot be watched is lost. The znode can still exist,
-// and then other contenders wait until it is deleted.
+// releaseUnwatched: a grant whose znode cannot be watched is lost. Its znode may still exist, and
+// other contenders wait for it, so the release must delete it.
 func releaseUnwatched(f *fixture, k kind) {
 	if k.hands() {
 		f.Skip("only its creator can change the ACL of such a znode")

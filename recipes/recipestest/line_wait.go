@@ -7,20 +7,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// waitTests are about waiting and about leaving the wait queue.
+// waitTests tests waiting and leaving the wait queue.
 func waitTests() []kindTest {
 	return []kindTest{
 		{"a cancelled waiter leaves the wait queue", cancelLeaves},
 		{"a waiter whose deadline passes leaves the wait queue", deadlineLeaves},
-		{"with a context that has ended, nothing is created", endedContext},
+		{"a call with a context that has ended creates nothing", endedContext},
 		{"a waiter that leaves does not change the order of the others", cancelInTheMiddle},
-		{"a waiter that leaves during a lost connection is removed after the reconnect", cancelWhileSevered},
+		{"the znode of a waiter that leaves during a lost connection is deleted after the reconnect", cancelWhileSevered},
 		{"a release during a lost connection is not missed", departureWhileSevered},
-		{"a change of data grants nothing", dataChange},
+		{"a change of the holder's data grants nothing", dataChange},
 		{"a waiter whose znode is deleted gets ErrRemoved", waiterRemoved},
 		{"a waiter whose session is closed gets ErrClosed", waiterClosed},
 		{"a waiter whose session expires gets ErrExpired", waiterExpires},
-		{"on a lost session the call fails", enterAfterLoss},
+		{"a call on a lost session is ErrSessionLost", enterAfterLoss},
 		{"a create whose reply is lost leaves one contender", creationReplyLost},
 		{"a create whose request is lost is repeated", creationLost},
 		{"a cancellation while the outcome of the create is unknown leaves no contender", creationCancelled},

@@ -6,17 +6,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// lockTests are what a lock promises beyond lineTests.
+// lockTests tests what a lock promises beyond placeTests and lineTests.
 func lockTests() []test {
 	return []test{
 		{"try/a free lock is granted", tryFree},
 		{"try/a held lock is ErrContended, and the contender leaves", tryHeld},
-		{"try/it is not re-entrant", tryOwn},
-		{"try/joined reports the place", tryJoined},
-		{"try/exactly one of many is granted", tryTogether},
-		{"try/it waits for the server until the context ends", tryFrozen},
-		{"two locks with one path are the same lock", twoOfOnePath},
-		{"recipes that share no wait queue refuse each other", recipesRefuse},
+		{"try/a lock that the session holds itself is ErrContended", tryOwn},
+		{"try/Joined is called with the place", tryJoined},
+		{"try/exactly one of many concurrent calls is granted", tryTogether},
+		{"try/a call waits for the server until the context ends", tryFrozen},
+		{"two Locks with one path are the same lock", twoOfOnePath},
+		{"another recipe's contender at the path is ErrForeign", recipesRefuse},
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// TestContract runs the contract over every transport. make test-all runs each on every kind of
-// server. Other runs use one kind for each, and the embedded server if there is no real one.
+// TestContract runs the contract over every transport. make test-all runs each transport on every
+// kind of server. Other runs use one kind for each transport; without a real server, they use the
+// embedded one for all.
 func TestContract(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(transport.name, func(t *testing.T) {

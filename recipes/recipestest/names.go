@@ -10,18 +10,18 @@ import (
 
 func namesTests() []test {
 	return []test{
-		{"names are validated, and nothing is sent", namesArguments},
+		{"a bad name is ErrInvalid, and nothing is sent", namesArguments},
 		{"register/a name can be looked up, updated and unregistered", namesRegister},
 		{"register/a taken name is an error that names its session", namesTaken},
-		{"register/the names of a session are free after its end", namesExpired},
+		{"register/the names of a session are free after its expiry", namesExpired},
 		{"register/a registration whose znode is deleted is lost", namesRemoved},
 		{"register/a cancelled call leaves nothing", namesCancelled},
-		{"persistent/it outlives its session", namesPersistent},
-		{"persistent/it is unregistered by its token, and only once", namesUnregister},
-		{"persistent/data that is too large is not sent", namesTooLarge},
-		{"list/receipts are not names", namesList},
-		{"list/a name that cannot be read does not hide the others", namesUnreadable},
-		{"watch/it reports registrations, updates and their ends", namesWatch},
+		{"persistent/a name outlives the session that registered it", namesPersistent},
+		{"persistent/Unregister with a token deletes no later registration of the name", namesUnregister},
+		{"register/data that is too large is ErrTooLarge", namesTooLarge},
+		{"list/all names are returned, sorted, and receipts are not", namesList},
+		{"list/a name that may not be read is returned as Unreadable, with the others", namesUnreadable},
+		{"watch/registrations, updates and ends are reported", namesWatch},
 		{"watch/a change during a lost connection is not missed", namesWatchReconnects},
 		{"watch/the channel is closed when the context ends or the session is lost", namesWatchEnds},
 	}

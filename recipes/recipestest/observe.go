@@ -11,15 +11,15 @@ func observeTests() []test {
 	return []test{
 		{"observe/leaders, acknowledgements and None arrive in order", observeSequence},
 		{"observe/the first value is the current leader", observePresent},
-		{"observe/candidates behind the leader send no values", observeOnlyLeader},
+		{"observe/candidates behind the leader cause no values and no events", observeOnlyLeader},
 		{"observe/an acknowledgement that is replaced or deleted is reported", observeAcknowledgement},
-		{"observe/the session distinguishes a candidate from one before a restart", observeRestarted},
-		{"observe/a slow reader gets the latest", observeSlowly},
-		{"observe/a path that is created and deleted is followed", observePath},
+		{"observe/SessionID distinguishes a candidate from the one before its restart", observeRestarted},
+		{"observe/a slow reader gets the latest leader", observeSlowly},
+		{"observe/the channel continues when the path is created and deleted", observePath},
 		{"observe/a change during a lost connection is not missed", observeReconnects},
 		{"observe/the channel is closed when the context ends", observeCancelled},
 		{"observe/the channel is closed when the session is lost", observeLost},
-		{"observe/a failure of the first read is an error", observeFails},
+		{"observe/Observe returns the error of its first read", observeFails},
 	}
 }
 

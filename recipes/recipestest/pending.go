@@ -30,7 +30,7 @@ func start[T any](f *fixture, call func() (T, error)) *pending[T] {
 	return p
 }
 
-// startErr is start for a call that returns only an error.
+// startErr starts a call that returns only an error.
 func startErr(f *fixture, call func() error) *pending[struct{}] {
 	return start(f, func() (struct{}, error) { return struct{}{}, call() })
 }
@@ -42,7 +42,7 @@ func (p *pending[T]) result(f *fixture) (T, error) {
 	return p.value, p.err
 }
 
-// must returns the value of a call that succeeds.
+// must returns the value of the call, which must succeed.
 func (p *pending[T]) must(f *fixture) T {
 	f.Helper()
 	v, err := p.result(f)
@@ -56,7 +56,7 @@ func (p *pending[T]) failure(f *fixture) error {
 	return errOf(p.result(f))
 }
 
-// get makes a call that succeeds, with the context of the test.
+// get makes a call with the context of the test. The call must succeed.
 func get[T any](f *fixture, call func(context.Context) (T, error)) T {
 	f.Helper()
 	v, err := call(f.ctx)
@@ -64,7 +64,7 @@ func get[T any](f *fixture, call func(context.Context) (T, error)) T {
 	return v
 }
 
-// errOf drops the value of a call of which only the error matters.
+// errOf returns the error of a call whose value does not matter.
 func errOf[T any](_ T, err error) error { return err }
 
 // blocked checks that the call has not returned.
@@ -84,8 +84,8 @@ type waiter[G any] struct {
 	cancel context.CancelFunc
 }
 
-// waits makes a call that joins a wait queue, and returns when it has joined. enter returns
-// that call; it passes joined to the configuration of its recipe.
+// waits starts a call that joins a wait queue, and returns when it has joined. enter opens the
+// recipe with joined in its configuration, and returns the call.
 func waits[G any](f *fixture, enter func(joined func(recipes.Place)) func(context.Context) (G, error)) *waiter[G] {
 	f.Helper()
 	joined := make(chan recipes.Place, 1)

@@ -8,7 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// priorityKind is the writers of a priority lock. Without an option all of them have one priority.
+// priorityKind is the writers of a priority lock. All have the same priority, unless an option
+// sets another.
 var priorityKind = kind{name: "writers", marker: "writing-00-",
 	open: func(s recipes.Client, path string, o options) (line, error) {
 		l, err := s.PriorityLock(path, recipes.PriorityLockConfig{
@@ -17,10 +18,10 @@ var priorityKind = kind{name: "writers", marker: "writing-00-",
 		return lineOf(l, err, recipes.PriorityLock.AcquireWrite, recipes.PriorityLock.Contenders, recipes.PriorityHold.Release)
 	}}
 
-// priorityTests are what a priority lock promises.
+// priorityTests tests what a priority lock promises.
 func priorityTests() []test {
 	return []test{
-		{"znodes are named after their priority, and holders differ from waiters", priorityNames},
+		{"a znode's name says its mode and priority, and whether it holds or waits", priorityNames},
 		{"readers share, a writer excludes all others", priorityModes},
 		{"a higher priority is granted before lower ones, whenever it joins", priorityLockOrder},
 		{"within a priority, grants follow the order of joining", priorityTies},
@@ -28,28 +29,28 @@ func priorityTests() []test {
 		{"a higher priority does not end a hold", priorityHolder},
 		{"tokens grow with every grant", priorityTokens},
 		{"at most one of many writers holds at a time", priorityUnderLoad},
-		{"try/with contenders ahead it is ErrContended, and the contender leaves", priorityTry},
+		{"try/a call with contenders ahead is ErrContended, and the contender leaves", priorityTry},
 		{"a cancelled waiter leaves the wait queue", priorityKind.of(cancelLeaves)},
 		{"a waiter whose znode is deleted gets ErrRemoved", priorityRemoved},
 		{"a release during a lost connection is not missed", priorityKind.of(departureWhileSevered)},
-		{"a lost reply to the grant leaves one grant", priorityReplyLost},
-		{"the end of a session is the end of its hold", priorityKind.of(nextAfterExpiry)},
+		{"a grant whose reply is lost is granted once", priorityReplyLost},
+		{"the next waiter is granted when the holder's session expires", priorityKind.of(nextAfterExpiry)},
 		{"a release that the server refuses can be repeated", priorityKind.of(releaseRefused)},
-		{"contenders are listed in order", priorityContenders},
+		{"contenders are returned in the order of their grants", priorityContenders},
 		{"a path with other data is ErrMismatch", priorityForeign},
-		{"a bad priority is ErrInvalid", priorityLockInvalid},
+		{"a bad path, priority, grace or strategy is ErrInvalid", priorityLockInvalid},
 		{"ask/only holders with a lower priority are asked", priorityAsk},
 		{"ask/a holder that is not revocable is not asked", priorityAskNot},
-		{"revoke/a waiter keeps the request when it is granted", priorityRevokeWaiter},
+		{"revoke/a request to a waiter is kept when it is granted", priorityRevokeWaiter},
 		{"revoke/a holder can be named by the znode that waited", priorityRevokeByOldName},
 		{"revoke/a contender that is not revocable is ErrNotRevocable", priorityRevokeNotAllowed},
-		{"revoke/a forced one ends the hold, and writes are refused", priorityForced},
-		{"hand-off/the successor is granted before higher priorities", handOffSuccessor},
-		{"hand-off/a successor that leaves blocks no other waiter", handOffLeaves},
-		{"hand-off/only a waiter can be the successor", handOffNobody},
-		{"hand-off/there is one successor at a time", handOffOnce},
-		{"hand-off/a lost hold cannot be handed off", handOffLost},
-		{"hand-off/ends the hold", handOffEnds},
+		{"revoke/RevokeForced ends the hold after its grace, and its writes are refused", priorityForced},
+		{"HandOff/the successor is granted before higher priorities", handOffSuccessor},
+		{"HandOff/a successor that leaves blocks no other waiter", handOffLeaves},
+		{"HandOff/only a waiter can be the successor", handOffNoWaiter},
+		{"HandOff/there is one successor at a time", handOffOnce},
+		{"HandOff/a lost hold cannot be handed off", handOffLost},
+		{"HandOff/the call ends the hold", handOffEnds},
 	}
 }
 
@@ -157,7 +158,7 @@ func priorityReader(f *fixture) {
 	s := f.open()
 	h := f.priorityHeld(s, recipes.Reading, at(5))
 	w := f.priorityWaits(f.open(), recipes.Writing, at(5))
-	f.priorityHeld(f.open(), recipes.Reading, at(4)) // is ahead of the writer
+	f.priorityHeld(f.open(), recipes.Reading, at(4)) // passes the writer, whose priority is lower
 	same := f.priorityWaits(f.open(), recipes.Reading, at(5))
 	same.blocked(f)
 	w.blocked(f)

@@ -34,7 +34,7 @@ func handOffLeaves(f *fixture) {
 	best.must(f)
 }
 
-func handOffNobody(f *fixture) {
+func handOffNoWaiter(f *fixture) {
 	s := f.open()
 	h := f.priorityHeld(s, recipes.Writing)
 	w := f.priorityWaits(s, recipes.Writing)

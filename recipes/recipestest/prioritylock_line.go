@@ -17,7 +17,7 @@ func priorityTry(f *fixture) {
 	get(f, f.priority(s, at(0)).TryWrite)
 }
 
-// A waiter watches its own znode, so it notices the deletion at once.
+// A waiter watches its own znode, so it notices the deletion while another contender holds.
 func priorityRemoved(f *fixture) {
 	h := f.priorityHeld(f.open(), recipes.Writing)
 	w := f.priorityWaits(f.open(), recipes.Writing)

@@ -62,7 +62,7 @@ func priorityRevokeByOldName(f *fixture) {
 		g := w.must(f)
 		revoked := startErr(f, func() error { return revoke(f.ctx, w.place.Znode) })
 		f.await(g.Revoked(), "the request")
-		f.must(g.Release(f.ctx)) // RevokeForced waits for it
+		f.must(g.Release(f.ctx)) // RevokeForced waits for the release
 		revoked.must(f)
 		f.must(revoke(f.ctx, w.place.Znode))
 	}
@@ -85,7 +85,7 @@ func priorityForced(f *fixture) {
 	h := f.priorityHeld(f.open(), recipes.Writing, at(9), func(c *recipes.PriorityLockConfig) { c.Revocable, c.Grace = true, 20*time.Millisecond })
 	w := f.priorityWaits(s, recipes.Writing)
 	f.must(f.priority(s).Revoke(f.ctx, h.Znode()))
-	f.await(h.Revoked(), "the request") // on a busy machine the holder may read it too late within the grace
+	f.await(h.Revoked(), "the request") // a busy machine may read it only after the short grace
 	f.must(f.priority(s).RevokeForced(f.ctx, h.Znode()))
 	f.lost(h, recipes.ErrRevoked)
 	g := w.must(f)

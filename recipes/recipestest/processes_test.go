@@ -21,11 +21,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// TestPluginKilled: the host notices the kill at once, long before its own deadline. The next
-// contender is granted when the server has expired the session.
+// TestPluginKilled: if the plugin is killed, the host notices at once, long before its own
+// deadline. The next contender is granted when the server has expired the session.
 func TestPluginKilled(t *testing.T) {
 	t.Parallel()
-	const timeout = 8 * time.Second // a busy machine can stop the host for a part of it
+	const timeout = 8 * time.Second // a busy machine can stop the host for seconds
 	addrs := ensembletest.Shared(t).Addrs()
 	path := "/plugin-killed-" + uuid.NewString()
 	p := launch(t)
@@ -51,9 +51,9 @@ func TestPluginKilled(t *testing.T) {
 	if last.State != recipes.Lost || !errors.Is(last.Reason, recipes.ErrPluginLost) {
 		t.Errorf("the last event is %+v", last)
 	}
-	await(t, inLine.done, "the end of a wait in line")
+	await(t, inLine.done, "the end of the wait")
 	if !errors.Is(inLine.err, recipes.ErrPluginLost) {
-		t.Errorf("the wait in line ended with %v", inLine.err)
+		t.Errorf("the wait ended with %v", inLine.err)
 	}
 	if !next.waiting() {
 		t.Error("the next contender was granted before the session can have expired")
@@ -78,8 +78,8 @@ const (
 	longerThan = time.Minute        // session timeout of the host that is killed
 )
 
-// TestHostKilled: a killed host cannot release its locks. They are free at once, long before the
-// session timeout.
+// TestHostKilled: a killed host cannot release its locks. Its plugin closes the sessions, so the
+// locks are free at once, long before the session timeout.
 func TestHostKilled(t *testing.T) {
 	t.Parallel()
 	addrs := ensembletest.Shared(t).Addrs()

@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// queueForm is a queue or a priority queue. One test runs against both.
+// queueForm is a queue or a priority queue. Each test runs against both.
 type queueForm struct {
 	name    string
 	pattern string // of the names of elements
@@ -35,7 +35,7 @@ var queueForms = []queueForm{
 	}},
 }
 
-// end is a queue in one session, which puts and consumes.
+// end is a queue that one session has opened.
 type end struct {
 	recipes.Consumer
 	f    *fixture
@@ -94,7 +94,7 @@ func (f *fixture) delivered(d recipes.Delivery, want string, attempt int) {
 	}
 }
 
-// receiving receives in the background, and returns when it waits.
+// receiving starts to receive, and returns when the session has read the queue.
 func (e end) receiving() *pending[recipes.Delivery] {
 	e.f.Helper()
 	p := start(e.f, func() (recipes.Delivery, error) { return e.Receive(e.f.ctx) })

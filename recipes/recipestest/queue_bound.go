@@ -22,8 +22,8 @@ func boundedWaits(f *fixture, form queueForm) {
 	taker.holds(0)
 }
 
-// putUntilEnd puts into a full queue until its context ends, and closes the session. A plugin
-// can notice the end of a context a moment later; after the close no put can be pending.
+// putUntilEnd puts into a full queue until its context ends, and then closes the session. A plugin
+// can notice the end of a context late; after the close, no put is pending.
 func (form queueForm) putUntilEnd(f *fixture, path string, cfg recipes.QueueConfig) {
 	f.Helper()
 	s := f.open()
@@ -46,7 +46,7 @@ func boundedCancelled(f *fixture, form queueForm) {
 	f.is(err, context.Canceled)
 	f.isNot(err, recipes.ErrUnknownOutcome)
 	taker.takes("1")
-	full.put("2") // the cancelled element, had it been put, would be ahead
+	full.put("2") // a cancelled element that was put would be ahead of it
 	taker.takes("2")
 	taker.holds(0)
 }

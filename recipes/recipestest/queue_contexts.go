@@ -12,7 +12,7 @@ type queueSubject struct {
 	d recipes.Delivery
 }
 
-// queueContextTests are about all calls of a queue and a delivery.
+// queueContextTests tests every call of a queue and a delivery.
 func queueContextTests(form queueForm) []test {
 	return endingTests[queueSubject]{
 		calls: []call[queueSubject]{
@@ -36,7 +36,7 @@ func queueContextTests(form queueForm) []test {
 				f.unsent(err)
 			}
 		},
-		// Calls that failed keep no claim, or the last element would not be taken.
+		// If a failed call kept a claim, its element could not be taken.
 		recovers: func(f *fixture, _ recipes.Client, q queueSubject) {
 			q.put("last")
 			for {

@@ -37,7 +37,7 @@ func receiveDead(f *fixture, form queueForm) {
 	if data, _ := f.read(f.path("a", "dead", string(ids[0]))); data != "bad" {
 		f.Errorf("the dead letter has data %q", data)
 	}
-	if n, err := e.Len(f.ctx); err != nil || n > 0 { // it may have been received before
+	if n, err := e.Len(f.ctx); err != nil || n > 0 { // it may have been received while bad was returned
 		e.takes("good")
 	}
 	e.holds(0)

@@ -10,15 +10,15 @@ func deliveryTests() []queueTest {
 	return []queueTest{
 		{"receive/the element stays claimed until it is acknowledged", receiveAcks},
 		{"receive/an acknowledgement whose reply is lost succeeds", receiveAckReplyLost},
-		{"receive/a claimed element is not taken and not received", receiveClaims},
+		{"receive/a claimed element is neither taken nor received again", receiveClaims},
 		{"receive/a returned element is delivered again and wakes waiters", receiveReturns},
 		{"receive/when a session ends, its elements are delivered to others", receiveSessionDies},
-		{"receive/a consumer that has lost the claim cannot acknowledge", receiveRemoved},
+		{"receive/a consumer whose claim is deleted cannot acknowledge", receiveRemoved},
 		{"receive/after the last delivery the element is a dead letter", receiveDead},
-		{"receive/the last delivery counts if its session ends", receiveDeadSession},
-		{"receive/the first of Ack and Return decides", receiveConcludesOnce},
+		{"receive/a delivery whose session ends counts, even the last", receiveDeadSession},
+		{"receive/the first of Ack and Return decides, and both can be repeated", receiveConcludesOnce},
 		{"receive/a cancelled call leaves no claim", receiveCancelled},
-		{"receive/writes are guarded by the claim", receiveWrites},
+		{"receive/a delivery's writes are guarded by its claim", receiveWrites},
 	}
 }
 

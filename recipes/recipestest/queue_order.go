@@ -6,13 +6,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// orderTests are about the differences between the two forms.
+// orderTests tests the differences between the two forms.
 func orderTests() []test {
 	return []test{
-		{"queue/order/a listing is used until its last element", queueUsesItsListing},
+		{"queue/order/Take lists again only after the last listed element", queueUsesItsListing},
 		{"queue/order/the two forms do not see each other's elements", formsApart},
-		{"priority queue/order/lower numbers come first, then the sequence", priorityOrder},
-		{"priority queue/order/a new element comes before listed ones", priorityFresh},
+		{"priority queue/order/smaller priority numbers come first, then the order of puts", priorityOrder},
+		{"priority queue/order/a new element with a higher priority comes before listed ones", priorityFresh},
 		{"priority queue/order/a priority out of range is ErrInvalid", priorityInvalid},
 	}
 }
@@ -25,7 +25,8 @@ func queueUsesItsListing(f *fixture) {
 	q.takes("1")
 	listed := listings(f.stats(q.s)) - before
 	q.takes("2", "3", "4")
-	// Through a plugin a claim has to be listed too, once it exists.
+	// Through a plugin, Take receives and acknowledges. The first claim creates the parent of the
+	// claims, so the first Take lists more often than once.
 	if again := listings(f.stats(q.s)) - before; again != listed {
 		f.Errorf("%d listings for four elements; want those of the first, %d", again, listed)
 	}
@@ -84,8 +85,8 @@ func priorityFresh(f *fixture) {
 	f.puts(other, 5, "2")
 	f.puts(other, 5, "3")
 	f.next(q, 5, "1")
-	// A take fires the watch of the consumer's own listing. The event arrives before the
-	// reply, so the next take lists again.
+	// A take changes the children, so it fires the watch of the consumer's listing. The event
+	// arrives before the reply, so the next take lists again.
 	f.puts(other, 1, "urgent")
 	f.next(q, 1, "urgent")
 	f.next(q, 5, "2")

@@ -9,17 +9,17 @@ import (
 func putTests() []queueTest {
 	return []queueTest{
 		{"put/elements are persistent, with the names of the source text", putNames},
-		{"put/many are put in order in one transaction, or not at all", putTogether},
-		{"put/a lost reply does not put twice", putReplyLost},
-		{"put/a lost reply does not put again an element that was taken", putReplyLostAndTaken},
-		{"put/if the reply and then the session is lost, the outcome is unknown", putSessionLost},
-		{"put/data that is too large is not sent", putTooLarge},
+		{"put/PutMany puts all elements in order in one transaction, or none", putTogether},
+		{"put/a put whose reply is lost is not repeated", putReplyLost},
+		{"put/a put whose reply is lost is not repeated after the element was taken", putReplyLostAndTaken},
+		{"put/if the reply and then the session is lost, it is ErrUnknownOutcome", putSessionLost},
+		{"put/data that is too large is ErrTooLarge, and nothing is put", putTooLarge},
 		{"put/ephemeral elements are deleted with their session", putEphemeral},
 		{"put/a bad path or configuration is ErrInvalid", queueInvalid},
 		{"bounded/a put waits while the queue is full", boundedWaits},
 		{"bounded/a put that is cancelled while it waits puts nothing", boundedCancelled},
 		{"bounded/many producers do not exceed the capacity", boundedExact},
-		{"bounded/claimed elements count", boundedClaims},
+		{"bounded/claimed elements count toward the capacity", boundedClaims},
 	}
 }
 
@@ -138,6 +138,6 @@ func putEphemeral(f *fixture, form queueForm) {
 	d := other.receives("one", 1)
 	f.must(s.Close(f.ctx))
 	other.holds(0)
-	f.is(d.Ack(f.ctx), recipes.ErrNotHeld) // the element was deleted before
+	f.is(d.Ack(f.ctx), recipes.ErrNotHeld) // the element was deleted with its session
 	f.awaitChildren(f.path("a", "claims"), 0)
 }

@@ -11,14 +11,14 @@ import (
 func takeTests() []queueTest {
 	return []queueTest{
 		{"take/many consumers take each element once, in order", takeOnce},
-		{"take/it waits for an element", takeWaits},
+		{"take/a call waits for an element", takeWaits},
 		{"take/a cancelled wait takes nothing", takeCancelled},
-		{"take/a failed take does not block the other elements", takeFailedLeavesTheRest},
+		{"take/a failed call does not block the elements", takeFailedLeavesTheRest},
 		{"take/a lost connection is reported, and does not end a wait", takeReconnects},
 		{"take/a path that is deleted does not end a wait", takePathRemoved},
 		{"take/the loss of the session ends a wait", takeSessionLost},
 		{"take/other children are ignored", takeForeign},
-		{"peek/it takes nothing", peek},
+		{"peek/the first unclaimed element is returned, and stays", peek},
 	}
 }
 

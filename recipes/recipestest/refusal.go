@@ -6,7 +6,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// takes are the recipes with contenders, by their names in ForeignError.
+// takes returns a call for each recipe with contenders, which is granted if the path is free. The
+// key is the recipe's name in ForeignError.
 func (f *fixture) takes() map[string]func(s recipes.Client, path string) (recipes.Grant, error) {
 	return map[string]func(s recipes.Client, path string) (recipes.Grant, error){
 		"Lock": func(s recipes.Client, path string) (recipes.Grant, error) {
@@ -29,7 +30,7 @@ func (f *fixture) takes() map[string]func(s recipes.Client, path string) (recipe
 	}
 }
 
-// recipesRefuse tries each pair of recipes at one path: they share no wait queue.
+// recipesRefuse tries each pair of recipes at one path.
 func recipesRefuse(f *fixture) {
 	one, two := f.open(), f.open()
 	for held, hold := range f.takes() {
@@ -40,7 +41,7 @@ func recipesRefuse(f *fixture) {
 			path := f.path(held + "-" + name)
 			h, err := hold(one, path)
 			f.must(err)
-			for _, s := range []recipes.Client{one, two} { // also from the session that holds
+			for _, s := range []recipes.Client{one, two} { // the holder's own session is refused too
 				_, err = take(s, path)
 				want := recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: held, Znode: h.Znode()}
 				var got *recipes.ForeignError

@@ -6,26 +6,26 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// revokeTests are what a revocable shared lock promises.
+// revokeTests tests what a revocable shared lock promises.
 func revokeTests() []test {
 	return []test{
-		{"the holder is asked, and consents by a release", revokeConsent},
+		{"Revoke asks the holder, which consents by a release", revokeConsent},
 		{"a holder that does not consent keeps its hold", revokeIgnored},
 		{"a request before the first call of Revoked is not missed", revokeBefore},
 		{"a request during a lost connection is not missed", revokeWhileSevered},
 		{"a waiter sees the request when it is granted", revokeWaiter},
-		{"data is kept, and the request is the word of the source text", revokeWord},
-		{"the data unlock, written by an operator, is a request", revokeByHand},
+		{"the holder's data is kept, and the request is the source text's word unlock", revokeWord},
+		{"the data unlock, written by an operator, is a request", revokeByOperator},
 		{"a contender that is not revocable is ErrNotRevocable", revokeNotAllowed},
 		{"a contender that has left is not an error", revokeGone},
-		{"another znode is ErrInvalid", revokeInvalid},
+		{"a path that names no contender is ErrInvalid", revokeInvalid},
 		{"a second request changes nothing", revokeTwice},
 		{"forced/after the grace the hold is lost, and writes are refused", forcedTakes},
 		{"forced/it returns when the holder consents", forcedConsent},
-		{"forced/without a grace it is refused, and the holder is not asked", forcedNotAllowed},
+		{"forced/without a grace it is ErrNotRevocable, and the holder is not asked", forcedNotAllowed},
 		{"forced/a cancelled call ends no hold", forcedCancelled},
-		{"forced/the guard refuses writes of a holder that does not watch", forcedStuck},
-		{"forced/a request that was overwritten does not count", forcedTakenBack},
+		{"forced/the writes of a holder that does not watch are refused", forcedStuck},
+		{"forced/a request that was overwritten ends no hold", forcedTakenBack},
 	}
 }
 
@@ -67,7 +67,7 @@ func revokeIgnored(f *fixture) {
 	h := f.revocable(f.open(), time.Millisecond)
 	f.must(f.shared(f.open(), f.path("a")).Revoke(f.ctx, h.Znode()))
 	f.await(h.Revoked(), "the request")
-	time.Sleep(10 * time.Millisecond) // the grace does not apply to a request without force
+	time.Sleep(10 * time.Millisecond) // the grace only applies to RevokeForced
 	f.must(h.Write(f.ctx))
 	f.held(h)
 }
@@ -111,7 +111,7 @@ func revokeWord(f *fixture) {
 	}
 }
 
-func revokeByHand(f *fixture) {
+func revokeByOperator(f *fixture) {
 	s := f.open()
 	h := f.revocable(s, 5*time.Second)
 	f.notAsked(h)

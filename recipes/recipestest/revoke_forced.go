@@ -67,7 +67,7 @@ func forcedCancelled(f *fixture) {
 	f.held(h)
 }
 
-// The guard refuses the writes of a holder that is stuck or ignores the request.
+// forcedStuck: a holder may be stuck or ignore the request. The guard refuses its writes.
 func forcedStuck(f *fixture) {
 	h := f.revocable(f.open(), time.Millisecond)
 	f.must(f.shared(f.open(), f.path("a")).RevokeForced(f.ctx, h.Znode()))

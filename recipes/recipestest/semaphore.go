@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// semaphoreKind is a semaphore with one permit, which promises what a lock promises.
+// semaphoreKind is a semaphore with one permit. It keeps the promises of a lock.
 var semaphoreKind = kind{name: "one permit", marker: "lease-",
 	open: func(s recipes.Client, path string, o options) (line, error) {
 		m, err := s.Semaphore(path, recipes.SemaphoreConfig{
@@ -21,19 +21,19 @@ func lineOfSemaphore(m recipes.Semaphore, err error) (line, error) {
 	return lineOf(m, err, recipes.Semaphore.Acquire, recipes.Semaphore.Contenders, recipes.Hold.Release)
 }
 
-// semaphoreTests are what a semaphore promises.
+// semaphoreTests tests what a semaphore promises.
 func semaphoreTests() []test {
 	return slices.Concat(queued(semaphoreKind, recipes.Strategies()...), []test{
 		{"n contenders are granted, and no more", permitsBound},
 		{"when any holder releases, the next waiter is granted", anyHolderLeaves},
 		{"a waiter is granted when those ahead of it have left", waitersGiveUp},
 		{"at most n of many contenders hold at a time", permitsUnderLoad},
-		{"try/a free permit is granted, otherwise it is ErrContended", tryPermit},
+		{"try/a free permit is granted; without one, it is ErrContended", tryPermit},
 		{"the number of permits is stored at the path", permitsAtPath},
 		{"another number of permits is ErrMismatch, and the contender leaves", permitsMismatch},
 		{"without contenders, another number of permits is accepted", permitsChanged},
 		{"a path with other data is ErrMismatch", permitsForeign},
-		{"a path without data gets the number of the first contender", permitsExistingPath},
+		{"the first contender stores its number at a path without data", permitsExistingPath},
 		{"less than one permit is ErrInvalid", permitsInvalid},
 	})
 }
@@ -149,7 +149,7 @@ func permitsAtPath(f *fixture) {
 
 func permitsMismatch(f *fixture) {
 	s, other := f.open(), f.open()
-	for path, permits := range map[string][2]int{"a": {2, 3}, "b": {1, 2}, "c": {2, 1}} { // by Handoff with one permit, otherwise not
+	for path, permits := range map[string][2]int{"a": {2, 3}, "b": {1, 2}, "c": {2, 1}} { // only a semaphore with one permit uses Handoff
 		h := f.permit(s, f.path(path), permits[0])
 		_, err := f.semaphore(other, f.path(path), permits[1]).Acquire(f.ctx)
 		f.is(err, recipes.ErrMismatch)

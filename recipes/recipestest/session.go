@@ -12,7 +12,7 @@ func sessionTests() []test {
 		{"a new session has an id and a timeout, and is connected", freshSession},
 		{"the timeout is the one that the server grants", grantedTimeout},
 		{"sessions are independent", distinctSessions},
-		{"only bad arguments are refused, and opening a recipe sends nothing", badArguments},
+		{"opening a recipe sends nothing, and refuses only bad arguments", badArguments},
 		{"events/the first one is the current state", firstEvent},
 		{"events/suspension and reconnect are reported, and the session continues", suspension},
 		{"events/a slow reader does not miss the loss", slowReader},
@@ -20,7 +20,7 @@ func sessionTests() []test {
 		{"events/after the loss only the loss is reported", eventsAfterLoss},
 		{"stats/requests, replies and events are counted", countersCount},
 		{"stats/reconnects are counted", countersReconnects},
-		{"chroot/it is created with the first znode below it", chroot},
+		{"chroot/the chroot is created with the first znode below it", chroot},
 		{"auth/a digest gives access that the ACL denies to others", digest},
 	}, endTests())
 }

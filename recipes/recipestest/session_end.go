@@ -10,9 +10,9 @@ import (
 
 func endTests() []test {
 	return []test{
-		{"end/expiry is ErrExpired, and final", expiry},
-		{"end/without contact, the session ends with ErrDeadline after its timeout", deadline},
-		{"end/a suspension as long as the timeout is ErrDeadline", suspendedForGood},
+		{"end/expiry is ErrExpired, and no other session replaces the lost one", expiry},
+		{"end/without contact, the session ends by its own deadline, with ErrDeadline", deadline},
+		{"end/a suspension past the deadline is ErrDeadline", suspendedForGood},
 		{"end/close deletes the session's znodes and ends its grants", closeRemoves},
 		{"end/a second close returns the same result", closeAgain},
 		{"end/close is safe from several goroutines", closeTogether},
@@ -23,7 +23,7 @@ func endTests() []test {
 	}
 }
 
-// over waits until the session is lost, and checks that it is for this reason only.
+// over waits until the session is lost. The reason must be this one, and no other.
 func (f *fixture) over(s recipes.Client, reason error) {
 	f.Helper()
 	f.await(s.Done(), "the loss of the session")
@@ -49,7 +49,7 @@ func expiry(f *fixture) {
 			f.is(e.Reason, recipes.ErrSessionLost, recipes.ErrExpired)
 		}
 	}
-	// The server can be reached, and no other session replaces this one.
+	// A new session reaches the server, and the lost one stays lost.
 	f.acquire(f.open(), f.path("a"))
 	f.over(s, recipes.ErrExpired)
 	if s.ID() != id {

@@ -14,7 +14,7 @@ func openTests() []test {
 		{"open/a bad configuration is ErrInvalid", openInvalid},
 		{"open/without a listener it is ErrUnavailable when the context ends", openUnreachable},
 		{"open/without an answer it is ErrUnavailable when the context ends", openUnanswered},
-		{"open/with a context that has ended, no session is opened", openEnded},
+		{"open/a call with a context that has ended opens no session", openEnded},
 		{"open/a cancelled call returns the context's error", openCancelled},
 		{"open/one server of several is enough", openOneOfSeveral},
 		{"open/the session does not end with the context that opened it", openContextEnds},
@@ -53,8 +53,7 @@ func openInvalid(f *fixture) {
 	}
 }
 
-// fails checks that a session cannot be opened, and that ctx ends the call before the default
-// timeout does. It returns the error.
+// fails opens a session, which must fail before the default timeout. It returns the error.
 func (f *fixture) fails(ctx context.Context, servers ...string) error {
 	f.Helper()
 	begun := time.Now()

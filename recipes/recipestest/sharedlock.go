@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// sharedKind is the writers of a shared lock, which promises them what a lock promises.
+// sharedKind is the writers of a shared lock. For them it keeps the promises of a lock.
 var sharedKind = sharedIn(recipes.Writing)
 
 func sharedIn(mode recipes.Mode) kind {
@@ -26,31 +26,31 @@ func sharedIn(mode recipes.Mode) kind {
 		}}
 }
 
-// sharedLockTests are what a shared lock promises. It treats Handoff as Predecessor.
+// sharedLockTests tests what a shared lock promises. It treats Handoff as Predecessor.
 func sharedLockTests() []test {
 	return slices.Concat(queued(sharedKind, recipes.Herd, recipes.Predecessor), []test{
 		{"the znodes are named as documented", sharedNames},
 		{"readers share", readersShare},
 		{"a writer waits for readers, and readers for a writer", writerAlone},
-		{"a reader that comes after a waiting writer waits for it", readerBehindWriter},
+		{"a reader behind a waiting writer waits for it", readerBehindWriter},
 		{"when a writer releases, only the readers directly behind it are granted", writerLeaves},
 		{"when a waiting writer leaves, the readers behind it are granted", writerGivesUp},
 		{"when one of several readers releases, no waiter is granted", readerLeaves},
-		{"try/a reader is refused by a waiting writer", tryReader},
-		{"try/a writer is refused by a reader", tryWriter},
-		{"contenders are listed with their modes", sharedContenders},
-		{"downgrade/the readers behind are granted, writers are not", downgradeLetsReadersIn},
+		{"try/TryRead behind a waiting writer is ErrContended", tryReader},
+		{"try/TryWrite behind a reader is ErrContended", tryWriter},
+		{"contenders are returned with their modes", sharedContenders},
+		{"downgrade/the readers directly behind are granted, writers are not", downgradeLetsReadersIn},
 		{"downgrade/the hold stays ahead of a waiting writer", downgradeBeforeWriter},
-		{"downgrade/of a read lock it is ErrInvalid, a second one succeeds", downgradeTwice},
-		{"downgrade/a reader that comes later is granted", downgradeThenReader},
-		{"downgrade/a try meets the downgraded writer as a reader", downgradeThenTry},
-		{"downgrade/of a lost hold is ErrNotHeld", downgradeLost},
-		{"downgrade/data and requests to give way are kept", downgradeKeeps},
-		{"a bad grace is ErrInvalid", graceInvalid},
+		{"downgrade/a reader's call is ErrInvalid, and a second call succeeds", downgradeTwice},
+		{"downgrade/a reader that joins later is granted", downgradeThenReader},
+		{"downgrade/TryRead is granted beside it, TryWrite is ErrContended", downgradeThenTry},
+		{"downgrade/a call on a lost hold is ErrNotHeld", downgradeLost},
+		{"downgrade/the data and a request to give way are kept", downgradeKeeps},
+		{"a bad grace or strategy is ErrInvalid", graceInvalid},
 		{"contenders of other libraries share the wait queue", sharedForeign},
 		{"a cancelled reader leaves no znode", sharedCancel},
-		{"a reader keeps its place during a lost connection, and misses nothing", sharedSevered},
-		{"the end of a session is the end of its hold", sharedExpired},
+		{"a reader keeps its place during a lost connection, and misses no downgrade", sharedSevered},
+		{"the expiry of a session ends its hold", sharedExpired},
 	})
 }
 

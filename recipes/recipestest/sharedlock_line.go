@@ -8,18 +8,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The other library names its znodes as the source text does, and has no marks in the data.
+// sharedForeign: the other library names its znodes as the source text does, and its data does not
+// say whether a holder is revocable.
 func sharedForeign(f *fixture) {
 	f.create(f.path("a"), "")
-	stand := func(name string) string {
+	join := func(name string) string {
 		znode, err := f.outside.Create(f.path("a", name), []byte("theirs"), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 		f.must(err)
 		return znode
 	}
-	reader := stand("guid-read-")
+	reader := join("guid-read-")
 	h := f.reads(f.open(), f.path("a"))
 	w := f.sharedWaits(f.open(), f.path("a"), recipes.Writing)
-	writer := stand("write-")
+	writer := join("write-")
 	r := f.sharedWaits(f.open(), f.path("a"), recipes.Reading)
 	f.must(h.Release(f.ctx))
 	w.blocked(f)
@@ -31,7 +32,7 @@ func sharedForeign(f *fixture) {
 	r.blocked(f)
 	f.remove(writer)
 	r.must(f)
-	f.is(f.shared(f.open(), f.path("a")).Revoke(f.ctx, stand("x-read-")), recipes.ErrNotRevocable)
+	f.is(f.shared(f.open(), f.path("a")).Revoke(f.ctx, join("x-read-")), recipes.ErrNotRevocable)
 }
 
 func sharedCancel(f *fixture) {

@@ -61,7 +61,7 @@ func readerLeaves(f *fixture) {
 	s := f.open()
 	a, b, c := f.reads(s, f.path("a")), f.reads(s, f.path("a")), f.reads(s, f.path("a"))
 	w := f.sharedWaits(f.open(), f.path("a"), recipes.Writing)
-	f.must(c.Release(f.ctx)) // the reader that the writer watches
+	f.must(c.Release(f.ctx)) // the writer watches its znode
 	f.must(a.Release(f.ctx))
 	w.blocked(f)
 	f.must(b.Release(f.ctx))

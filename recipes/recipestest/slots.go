@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// slotKind is slots with one permit. A grant creates another znode than the one that waited.
+// slotKind is slots with one permit. A grant replaces the znode that waited.
 var slotKind = kind{name: "one slot", marker: "lease-",
 	open: func(s recipes.Client, path string, o options) (line, error) {
 		m, err := s.Slots(path, recipes.SemaphoreConfig{Permits: 1, Strategy: o.strategy, Data: []byte(o.data), Joined: o.joined})
@@ -20,19 +20,19 @@ func lineOfSlots(m recipes.Slots, err error) (line, error) {
 	return lineOf(m, err, recipes.Slots.Acquire, recipes.Slots.Contenders, recipes.SlotHold.Release)
 }
 
-// slotsTests are what slots promise: what a semaphore promises, and the numbers.
+// slotsTests tests what slots promise: the promises of a semaphore, and the numbers.
 func slotsTests() []test {
 	return append(forKinds(slotKind.by(recipes.Predecessor), lineTests()), []test{
 		{"the lowest free number is granted", slotsLowest},
-		{"the znode has the number, and the place of the znode that waited", slotsZnode},
-		{"no two of many contenders have one number, and its tokens grow", slotsUnderLoad},
+		{"the holder's znode has the number, and the sequence number of the znode that waited", slotsZnode},
+		{"a number has at most one holder at a time, and its tokens grow", slotsUnderLoad},
 		{"a lost connection keeps the place in the wait queue", slotsKeepTheirPlace},
 		{"a znode that is deleted frees its number, and its holder cannot write", slotsRemoved},
-		{"a session that ends frees its number", slotsOfALostSession},
-		{"try/a free permit is granted, otherwise it is ErrContended", slotsTry},
+		{"the end of a session frees its number", slotsOfALostSession},
+		{"try/a free number is granted; without one, it is ErrContended", slotsTry},
 		{"a semaphore at the path shares the permits", slotsAndSemaphore},
 		{"another number of permits is ErrMismatch, and the contender leaves", slotsMismatch},
-		{"less than one permit, or a dialect, is ErrInvalid", slotsInvalid},
+		{"a bad path, strategy or number of permits, or a dialect, is ErrInvalid", slotsInvalid},
 	}...)
 }
 
@@ -143,6 +143,7 @@ func slotsKeepTheirPlace(f *fixture) {
 	s, other := f.open(), f.open()
 	h := f.slot(other, 1, 0)
 	first, second := f.slotWaits(s, 1), f.slotWaits(other, 1)
+	f.sever(s)
 	f.reconnect(s)
 	f.must(h.Release(f.ctx))
 	again := first.must(f)
@@ -156,7 +157,7 @@ func slotsKeepTheirPlace(f *fixture) {
 }
 
 func slotsRemoved(f *fixture) {
-	for i, watched := range []bool{true, false} { // without Done only a write notices the deletion
+	for i, watched := range []bool{true, false} { // without Done, only a write notices the deletion
 		s := f.open()
 		slots, err := s.Slots(f.path(strconv.Itoa(i)), recipes.SemaphoreConfig{Permits: 2})
 		f.must(err)

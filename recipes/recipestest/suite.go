@@ -28,7 +28,7 @@ type test struct {
 	run  func(*fixture)
 }
 
-// group is the tests of one recipe.
+// group is the tests of one recipe, or of one property of several recipes.
 type group struct {
 	name  string
 	tests []test
@@ -79,7 +79,7 @@ func Run(t *testing.T, env Env) {
 	t.Log("contract tests: " + Summary())
 }
 
-// Summary returns one line with the number of tests of each recipe.
+// Summary returns one line with the number of tests of each group.
 func Summary() string {
 	total := 0
 	var counts []string

@@ -13,40 +13,40 @@ func transactionTests() []test {
 			name string
 			run  func(*fixture, recipes.Variant)
 		}{
-			{"if all sites vote to commit, all learn that it commits", allCommit},
-			{"one vote to abort decides without the others", earlyAbort},
+			{"if all sites vote to commit, all learn that the transaction commits", allCommit},
+			{"one vote to abort decides, without the other votes", earlyAbort},
 			{"the znodes are those of the source text", transactionNodes},
-			{"the decision does not change", decisionIsFinal},
-			{"a different second vote is refused", votesOnce},
-			{"a site that is not in the transaction is refused", strangers},
-			{"a site that joins again learns the decision", comesBack},
+			{"a decision does not change", decisionIsFinal},
+			{"a second vote that differs is ErrVoted", votesOnce},
+			{"a site that is not in the transaction is ErrUnknownSite", unknownSites},
+			{"a site that joins again learns the decision", joinsAgain},
 			{"without a coordinator, a waiting site decides", coordinatorDies},
 			{"a lost connection does not end a wait", waitReconnects},
 			{"the loss of the session ends a wait", waitSessionLost},
-			{"cancelling ends a wait", waitCancelled},
-			{"abort decides while votes are missing", givenUp},
+			{"the end of the context ends a wait", waitCancelled},
+			{"Abort decides while votes are missing", abortDecides},
 			{"a reason that is not UTF-8 can be read", reasonOfBytes},
-			{"the last site that is done deletes the transaction", cleanedUp},
-			{"a path can be used again, but not by sites of the old transaction", usedAgain},
-			{"if many try to decide, one decides", decideOnce},
-			{"a lost reply to Begin does not begin twice", beginReplyLost},
+			{"the transaction is deleted when the last site calls Done", cleanedUp},
+			{"a path can be used again; for the sites of the old transaction it is ErrNoTransaction", usedAgain},
+			{"of many concurrent decisions, one counts for all", decideOnce},
+			{"a Begin whose reply is lost begins one transaction", beginReplyLost},
 			{"a vote whose reply is lost succeeds", voteReplyLost},
-			{"status returns sites, votes and the decision", transactionStatus},
+			{"Status returns sites, votes and the decision", transactionStatus},
 		} {
 			all = append(all, test{string(v) + "/" + t.name, func(f *fixture) { t.run(f, v) }})
 		}
 		all = append(all, transactionContextTests(v)...)
 	}
 	return append(all,
-		test{"own-nodes/if a site ends before its vote, it aborts", siteDies},
-		test{"own-nodes/if a site ends after its vote and before the decision, it aborts", votedSiteDies},
-		test{"own-nodes/if a site ends after its vote while votes are missing, it aborts", votedSiteDiesWhileOthersVote},
-		test{"own-nodes/if a site ends before all have joined, it aborts", siteDiesBeforeOthersJoin},
-		test{"own-nodes/a site that ends after the decision changes nothing", siteDiesAfterwards},
+		test{"own-nodes/the end of a site's session before its vote aborts the transaction", siteDies},
+		test{"own-nodes/the end of a site's session after its vote, before the decision, aborts the transaction", votedSiteDies},
+		test{"own-nodes/the end of a site's session after its vote aborts at once, while votes are missing", votedSiteDiesWhileOthersVote},
+		test{"own-nodes/the end of a site's session before all have joined aborts the transaction", siteDiesBeforeOthersJoin},
+		test{"own-nodes/the end of a site's session after the decision changes nothing", siteDiesAfterwards},
 		test{"own-nodes/a dead site can neither vote nor join again", deadSite},
-		test{"own-nodes/a site that joins late is waited for", joinsLate},
+		test{"own-nodes/the coordinator waits for a site that joins late", joinsLate},
 		test{"a bad argument is ErrInvalid", transactionInvalid},
-		test{"without a transaction it is ErrNoTransaction", noTransaction},
+		test{"a call without a transaction is ErrNoTransaction", noTransaction},
 	)
 }
 
@@ -110,7 +110,7 @@ func transactionNodes(f *fixture, v recipes.Variant) {
 	}
 }
 
-func strangers(f *fixture, v recipes.Variant) {
+func unknownSites(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	for _, name := range []string{"3", "", "s_1"} {
 		site, err := p.tx.Join(f.ctx, name)

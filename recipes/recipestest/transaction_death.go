@@ -2,7 +2,7 @@ package recipestest
 
 import "github.com/zkrecipes/zkrecipes/recipes"
 
-func comesBack(f *fixture, v recipes.Variant) {
+func joinsAgain(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	p.vote(commits, commits)
 	get(f, p.tx.Coordinate)
@@ -49,7 +49,8 @@ func votedSiteDies(f *fixture) {
 	f.decision(get(f, p.tx.Coordinate), false, "1 has died")
 }
 
-// One site votes before the coordinator's first read, and another while the coordinator watches.
+// votedSiteDiesWhileOthersVote: one site votes before the coordinator's first read, another while
+// the coordinator watches.
 func votedSiteDiesWhileOthersVote(f *fixture) {
 	for dying, reason := range []string{"1 has died", "2 has died"} {
 		each := *f

@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func givenUp(f *fixture, v recipes.Variant) {
+func abortDecides(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	calls := p.wait()
 	p.vote(commits)

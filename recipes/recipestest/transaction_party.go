@@ -57,7 +57,8 @@ func (p *party) vote(votes ...recipes.Vote) {
 
 type awaited = pending[recipes.Decision]
 
-// wait starts the coordinator and all sites in the background. It returns when each has read.
+// wait has the coordinator and all sites wait in the background. It returns when each has read the
+// transaction.
 func (p *party) wait() []*awaited {
 	p.f.Helper()
 	calls := []*awaited{start(p.f, func() (recipes.Decision, error) { return p.tx.Coordinate(p.f.ctx) })}

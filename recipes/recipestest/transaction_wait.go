@@ -44,14 +44,14 @@ func waitCancelled(f *fixture, v recipes.Variant) {
 	f.decision(get(f, p.tx.Coordinate), true, "")
 }
 
-// transactionSubject is a transaction with one site, in the session of the site.
+// transactionSubject is a transaction with one site. The calls use the session of the site.
 type transactionSubject struct {
 	tx    recipes.Transaction
 	site  recipes.Site
 	party *party
 }
 
-// transactionContextTests are about all calls of a transaction and a site.
+// transactionContextTests tests every call of a transaction and a site.
 func transactionContextTests(v recipes.Variant) []test {
 	return endingTests[transactionSubject]{
 		calls: []call[transactionSubject]{

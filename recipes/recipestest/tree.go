@@ -15,7 +15,7 @@ func (f *fixture) children(path string) []string {
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		f.Fatal(err)
 	}
-	names = contenders(names)
+	names = withoutContainers(names)
 	slices.Sort(names)
 	return names
 }
@@ -30,9 +30,9 @@ func (f *fixture) empty(paths ...string) {
 	}
 }
 
-// contenders drops the parents of acknowledgements and guards. They are containers: the
+// withoutContainers drops the parents of acknowledgements and guards. They are containers: the
 // server deletes them some time after their last child.
-func contenders(names []string) []string {
+func withoutContainers(names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "acks" || strings.HasPrefix(name, "guards-") })
 }
 
@@ -45,7 +45,7 @@ func (f *fixture) awaitChildren(path string, n int) {
 			return
 		}
 		f.must(err)
-		if len(contenders(names)) == n {
+		if len(withoutContainers(names)) == n {
 			return
 		}
 		select {

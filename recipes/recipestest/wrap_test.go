@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestOrderAcrossTheWrap: the sequence number after 2147483647 is -2147483648, and that contender
-// is behind. Only the embedded server gets there: ZooKeeper 3.8.0 stops counting.
+// TestOrderAcrossTheWrap: the sequence number after 2147483647 is -2147483648, and its contender
+// is behind the others. Only the embedded server counts that far: ZooKeeper 3.8.0 stops.
 func TestOrderAcrossTheWrap(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(transport.name, func(t *testing.T) {

@@ -8,29 +8,29 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// writeTests are about guarded writes of holds and leaderships.
+// writeTests tests the guarded writes of holds and leaderships.
 func writeTests() []kindTest {
 	tests := []kindTest{
 		{"create, set and delete happen in one transaction", writeAll},
 		{"a matching version is accepted", writeVersion},
-		{"without operations the grant is checked", writeNothing},
+		{"a write without operations checks the grant", writeNothing},
 		{"one refused operation refuses all", writeIsAtomic},
 		{"created znodes have the session's ACL", writeACL},
 		{"paths are below the chroot", writeChroot},
-		{"all writes of many goroutines are committed", writeTogether},
-		{"after the release it is ErrReleased", writeAfterRelease},
-		{"after a deletion it is ErrRemoved", writeAfterRemoval},
-		{"after expiry it is ErrNotHeld", writeAfterExpiry},
-		{"after the close it is ErrNotHeld", writeAfterClose},
-		{"a former holder cannot write, its successor can", writeDeposed},
-		{"invalid operations are not sent", writeInvalid},
-		{"a request that does not fit into a packet is not sent", writeTooLarge},
-		{"a lost reply is ErrUnknownOutcome, and nothing is sent twice", writeReplyLost},
-		{"a lost request is ErrUnknownOutcome, and nothing is sent twice", writeRequestLost},
+		{"the concurrent writes of one grant are all committed", writeTogether},
+		{"a write after the release is ErrReleased", writeAfterRelease},
+		{"a write after the deletion of the znode is ErrRemoved", writeAfterRemoval},
+		{"a write after the expiry of the session is ErrNotHeld", writeAfterExpiry},
+		{"a write after the close of the session is ErrNotHeld", writeAfterClose},
+		{"a holder that was replaced cannot write, its successor can", writeDeposed},
+		{"a write with a bad operation is ErrInvalid, and nothing is sent", writeInvalid},
+		{"a write that does not fit into a packet is ErrTooLarge, and is not sent", writeTooLarge},
+		{"a write whose reply is lost is ErrUnknownOutcome, and is not repeated", writeReplyLost},
+		{"a write whose request is lost is ErrUnknownOutcome, and is not repeated", writeRequestLost},
 		{"a write waits for the connection", writeWaits},
 	}
 	for _, r := range refusals {
-		tests = append(tests, kindTest{"refused: " + r.name, func(f *fixture, k kind) { writeRefused(f, k, r) }})
+		tests = append(tests, kindTest{"a refused operation is a WriteError, and nothing is committed/" + r.name, func(f *fixture, k kind) { writeRefused(f, k, r) }})
 	}
 	return tests
 }

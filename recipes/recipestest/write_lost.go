@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// forbidden checks that the grant can no longer write, for these reasons.
+// forbidden checks that the grant can no longer write, and that the error matches the reasons.
 func (f *fixture) forbidden(g recipes.Grant, reasons ...error) {
 	f.Helper()
 	err := g.Write(f.ctx, recipes.Create(f.path("forbidden"), nil))

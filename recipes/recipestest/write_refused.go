@@ -31,16 +31,16 @@ type refusal struct {
 }
 
 var refusals = []refusal{
-	{"create of what exists", recipes.Create("/x", nil), recipes.ErrNodeExists},
+	{"create of a znode that exists", recipes.Create("/x", nil), recipes.ErrNodeExists},
 	{"create without a parent", recipes.Create("/missing/x", nil), recipes.ErrNoNode},
-	{"create where the ACL forbids", recipes.Create("/closed/x", nil), recipes.ErrAccessDenied},
-	{"set of what does not exist", recipes.Set("/missing", nil, recipes.AnyVersion), recipes.ErrNoNode},
+	{"create that the ACL forbids", recipes.Create("/closed/x", nil), recipes.ErrAccessDenied},
+	{"set of a znode that does not exist", recipes.Set("/missing", nil, recipes.AnyVersion), recipes.ErrNoNode},
 	{"set of another version", recipes.Set("/x", nil, 7), recipes.ErrBadVersion},
-	{"set where the ACL forbids", recipes.Set("/closed", nil, recipes.AnyVersion), recipes.ErrAccessDenied},
-	{"delete of what does not exist", recipes.Delete("/missing", recipes.AnyVersion), recipes.ErrNoNode},
+	{"set that the ACL forbids", recipes.Set("/closed", nil, recipes.AnyVersion), recipes.ErrAccessDenied},
+	{"delete of a znode that does not exist", recipes.Delete("/missing", recipes.AnyVersion), recipes.ErrNoNode},
 	{"delete of another version", recipes.Delete("/x/leaf", 7), recipes.ErrBadVersion},
-	{"delete of what has children", recipes.Delete("/x", recipes.AnyVersion), recipes.ErrNotEmpty},
-	{"delete where the ACL forbids", recipes.Delete("/closed/leaf", recipes.AnyVersion), recipes.ErrAccessDenied},
+	{"delete of a znode with children", recipes.Delete("/x", recipes.AnyVersion), recipes.ErrNotEmpty},
+	{"delete that the ACL forbids", recipes.Delete("/closed/leaf", recipes.AnyVersion), recipes.ErrAccessDenied},
 }
 
 func writeRefused(f *fixture, k kind, r refusal) {

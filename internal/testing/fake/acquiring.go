@@ -6,8 +6,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Acquiring is a session whose locks are acquired by the function Acquire. Its argument is the
-// lock of Client.
+// Acquiring is a session whose locks are acquired by Acquire. It receives the lock of Client.
 type Acquiring struct {
 	recipes.Client
 	Acquire func(context.Context, recipes.Lock) (recipes.Hold, error)

@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// contender is in a wait queue, or was. The world's mu guards it.
+// contender is a contender that is or was in a wait queue. The world's mu guards it.
 type contender struct {
 	recipes.Contender
 	path         string // of the wait queue
@@ -16,7 +16,7 @@ type contender struct {
 	strategy     recipes.Strategy
 	acknowledged bool
 	ack          []byte
-	granted      chan struct{} // closed when it holds
+	granted      chan struct{} // closed at the grant
 	gone         chan struct{} // closed when removed is set
 	removed      error         // why it was removed
 }
@@ -24,8 +24,8 @@ type contender struct {
 // markers come before the sequence number in the names of contenders.
 var markers = map[recipes.Kind]string{recipes.KindLock: "lock-", recipes.KindElection: "n_"}
 
-// join adds a contender to the wait queue and returns its position. It costs one write and one
-// listing, and a read that sets a watch if another contender is ahead.
+// join adds a contender to the wait queue and returns its position. It counts one write and one
+// listing, and if another contender is ahead, a read that sets a watch.
 func (w *World) join(p point, data []byte) (*contender, int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,8 +58,8 @@ func (w *World) join(p point, data []byte) (*contender, int, error) {
 	return c, position, nil
 }
 
-// leave removes contenders from their wait queues, and grants only after that, so that none of
-// them is granted when another one leaves. The caller holds mu.
+// leave removes contenders from their wait queues. It grants only when all are removed, so that
+// none of them is granted when another one leaves. The caller holds mu.
 func (w *World) leave(why error, leaving ...*contender) {
 	for _, c := range leaving {
 		w.remove(c, why)
@@ -70,8 +70,7 @@ func (w *World) leave(why error, leaving ...*contender) {
 	w.change()
 }
 
-// remove removes a contender from its wait queue, if it is there, and wakes the contenders that
-// watch it.
+// remove removes a contender from its wait queue, unless it was removed before. It grants nothing.
 func (w *World) remove(c *contender, why error) {
 	if c.removed != nil {
 		return
@@ -82,11 +81,12 @@ func (w *World) remove(c *contender, why error) {
 	c.removed = why
 	close(c.gone)
 	c.owner.count("delete", true, 0)
-	w.wake(line, i)
+	w.countWakes(line, i)
 }
 
-// wake counts what a departure from position i costs the remaining contenders.
-func (w *World) wake(line []*contender, i int) {
+// countWakes counts what the end of the contender at position i costs the contenders in line, which
+// no longer has it. Handoff counts as Predecessor.
+func (w *World) countWakes(line []*contender, i int) {
 	for j, other := range line {
 		watched := i == j
 		if other.strategy == recipes.Herd {
@@ -103,7 +103,7 @@ func (w *World) wake(line []*contender, i int) {
 	}
 }
 
-// grant grants the path to the first contender.
+// grant grants the path to the first contender; with the defect TwoHolders, to the first two.
 func (w *World) grant(path string) {
 	holders := 1
 	if w.Defect == TwoHolders {

@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// point is the common part of a lock and an election.
+// point is what a lock and an election have in common.
 type point struct {
 	session  *Session
 	path     string
@@ -18,7 +18,7 @@ type point struct {
 
 func (p point) Path() string { return p.path }
 
-// enter joins the wait queue and waits. With try it does not wait.
+// enter joins the wait queue and waits for the grant. With try it does not wait.
 func (p point) enter(ctx context.Context, data []byte, try bool) (*hold, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -44,8 +44,8 @@ func (p point) enter(ctx context.Context, data []byte, try bool) (*hold, error) 
 	}
 }
 
-// giveUp removes a waiting contender and returns reason. If the contender was removed before, it
-// returns the reason of that.
+// giveUp removes a waiting contender and returns reason. If the contender was removed before,
+// giveUp returns why: the loss of its session, or the reason of the removal.
 func (w *World) giveUp(c *contender, reason error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +106,8 @@ func (h *hold) Release(context.Context) error {
 	return h.c.removed
 }
 
-// Write supports create, set and delete, with AnyVersion only.
+// Write supports create, set and delete. It keeps no versions: an operation with a positive one is
+// ErrBadVersion.
 func (h *hold) Write(_ context.Context, ops ...recipes.Op) error {
 	w := h.w
 	w.mu.Lock()

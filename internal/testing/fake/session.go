@@ -13,7 +13,7 @@ import (
 
 // Session is a session in a World.
 type Session struct {
-	recipes.Recipes // nil: the recipes that do not exist
+	recipes.Recipes // nil: other recipes panic
 
 	w      *World
 	id     int64
@@ -36,7 +36,7 @@ func newSession(w *World, id int64, timeout time.Duration) *Session {
 	}
 }
 
-// Suspend and Resume change the state like a lost and a new connection.
+// Suspend and Resume change the state, as the loss of a connection and a new one do.
 func (s *Session) Suspend() {
 	s.setContact(time.Now())
 	s.events.Set(recipes.Event{State: recipes.Suspended})
@@ -52,7 +52,7 @@ func (s *Session) setContact(t time.Time) {
 	s.contact = t
 }
 
-// LastContact is the current time, unless the session is suspended.
+// LastContact returns the current time, or the time of Suspend while the session is suspended.
 func (s *Session) LastContact() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +62,7 @@ func (s *Session) LastContact() time.Time {
 	return s.contact
 }
 
-// KnownContact is LastContact, unless the leader is cut off.
+// KnownContact returns LastContact, or the time of CutOffLeader after it was called.
 func (s *Session) KnownContact() time.Time {
 	last := s.LastContact()
 	s.mu.Lock()
@@ -73,7 +73,7 @@ func (s *Session) KnownContact() time.Time {
 	return s.known
 }
 
-// CutOffLeader ends the contacts with the leader, while the server still answers.
+// CutOffLeader stops KnownContact, as when the server still answers but has lost the leader.
 func (s *Session) CutOffLeader() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,8 @@ func (s *Session) SetTimeout(timeout time.Duration) {
 	s.timeout = timeout
 }
 
-// Lose ends the session for a reason that matches recipes.ErrSessionLost.
+// Lose ends the session and its grants. The reason must match recipes.ErrSessionLost. Only the
+// first call counts.
 func (s *Session) Lose(reason error) {
 	s.once.Do(func() {
 		s.w.mu.Lock()
@@ -126,7 +127,7 @@ func (s *Session) Err() error {
 
 func (s *Session) Events(ctx context.Context) <-chan recipes.Event { return s.events.Watch(ctx) }
 
-// Close ends the session.
+// Close ends the session with ErrClosed. It calls OnClose first, unless the session is lost.
 func (s *Session) Close(context.Context) error {
 	if s.w.OnClose != nil && s.Err() == nil {
 		s.w.OnClose(s)
@@ -155,12 +156,12 @@ func (s *Session) point(path string, kind recipes.Kind, strategy recipes.Strateg
 	return point{s, path, kind, strategy, joined}, err
 }
 
-// Contenders returns the contenders of locks and elections.
+// Contenders returns the contenders of all locks and elections at the path, whatever the kinds.
 func (s *Session) Contenders(_ context.Context, path string, _ ...recipes.Kind) (recipes.Lines, error) {
 	return recipes.Lines{Contenders: s.w.Line(path)}, s.Err()
 }
 
-// Stats counts what locks and elections would cost in ZooKeeper.
+// Stats returns what the session's locks and elections would cost in ZooKeeper.
 func (s *Session) Stats(context.Context) (recipes.Stats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +182,7 @@ func (s *Session) count(kind string, write bool, responseBytes int64) {
 	s.stats.ResponseBytes += responseBytes
 }
 
-// countRead counts the read of one znode: 80 bytes of Stat and 16 of header.
+// countRead counts the read of one znode, with a reply of 80 bytes of Stat and 16 of header.
 func (s *Session) countRead() { s.count("getData", false, 96) }
 
 // countListing counts one listing, with about 56 bytes for each name.

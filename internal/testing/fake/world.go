@@ -1,6 +1,7 @@
 // Package fake implements the contract without a server: locks and elections in memory, first
-// in, first out, with the statistics of the ZooKeeper recipes. It is for tests of the layers
-// between an application and the recipes: the plugin, the host and the benchmark.
+// in, first out. It counts the requests and events that the ZooKeeper recipes would cost. It is for
+// tests of the layers between an application and the recipes: the plugin, the host and the
+// benchmark.
 //
 // It is not a model of ZooKeeper: no session expires, and there is no network. Tests end sessions,
 // delete znodes and break locks by its methods. It has only Lock and Election; the other
@@ -21,7 +22,7 @@ import (
 type World struct {
 	// Timeout is the timeout of new sessions; 0 means the one in their configuration.
 	Timeout time.Duration
-	// OnClose, if not nil, is called when a session closes itself.
+	// OnClose, if not nil, is called by Close of a session that is not lost.
 	OnClose func(*Session)
 	// OpenErr, if not nil, is called by Open, which returns its error.
 	OpenErr func() error
@@ -29,7 +30,7 @@ type World struct {
 	Defect Defect
 
 	mu       sync.Mutex
-	changed  chan struct{} // closed at the next change; nil if no goroutine waits for it
+	changed  chan struct{} // closed at the next change; nil if none is awaited
 	zxid     int64         // of the latest change
 	sessions []*Session
 	configs  []recipes.SessionConfig
@@ -88,7 +89,7 @@ func (w *World) Configs() []recipes.SessionConfig {
 	return slices.Clone(w.configs)
 }
 
-// Session returns the n-th session that was opened, counting from 0.
+// Session returns the session that was opened as number n, counting from 0.
 func (w *World) Session(n int) *Session {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +128,8 @@ func (w *World) Remove(znode string) {
 	}
 }
 
-// Wait returns when cond is true or ctx ends. cond may call methods of the world.
+// Wait returns when cond is true, or with ctx's error when ctx ends. It calls cond after each
+// change. cond may call methods of the world.
 func (w *World) Wait(ctx context.Context, cond func() bool) error {
 	for {
 		changed := w.nextChange()

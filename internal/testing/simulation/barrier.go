@@ -17,7 +17,7 @@ type gate struct {
 
 	mu    sync.Mutex
 	set   bool // the barrier is known to be set
-	epoch int  // how many times set has become true
+	epoch int  // how often set has become true
 }
 
 func barriers(w *World) game {
@@ -55,7 +55,7 @@ func (g *gate) keep(ctx, wait context.Context, c *client, b recipes.Barrier) err
 		g.know(true)
 	}
 	if err := c.step(ctx, c.chance.about(300*time.Millisecond)); err != nil {
-		g.know(false) // another process may follow
+		g.know(false) // the client's next process may remove the barrier
 		return err
 	}
 	if err != nil {

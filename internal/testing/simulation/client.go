@@ -27,7 +27,7 @@ type client struct {
 	life   context.Context // ends with the process
 	kill   context.CancelFunc
 	lives  int
-	paused time.Time // its code stands still until then
+	paused time.Time // its code runs again from then on
 	turns  int       // completed ones
 	since  int       // completed ones since the end of faults
 	opened recipes.Client
@@ -51,15 +51,15 @@ func (c *client) start() {
 	c.life, c.kill = context.WithCancel(c.stop)
 }
 
-func (c *client) present() (context.Context, *host) {
+func (c *client) current() (context.Context, *host) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.life, c.host
 }
 
-// isDead reports whether the present process has died.
+// isDead reports whether the current process has died.
 func (c *client) isDead() bool {
-	life, h := c.present()
+	life, h := c.current()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.dead || life.Err() != nil && c.stop.Err() == nil
@@ -81,7 +81,7 @@ func (c *client) pause(d time.Duration) {
 	h.stall(both, d)
 }
 
-// heal ends the pauses and partitions of the process. Half-open connections stay half open.
+// heal ends the pause and the stalls of the process. Half-open connections stay half open.
 func (c *client) heal() {
 	c.mu.Lock()
 	c.paused = time.Time{}
@@ -92,7 +92,7 @@ func (c *client) heal() {
 
 // die ends the process at once, without a close.
 func (c *client) die() {
-	_, h := c.present()
+	_, h := c.current()
 	h.die()
 	c.mu.Lock()
 	kill := c.kill
@@ -124,7 +124,7 @@ func (c *client) step(ctx context.Context, d time.Duration) error {
 // run takes turns until the client must stop.
 func (c *client) run(open opener, turn turn) {
 	for c.stop.Err() == nil {
-		life, h := c.present()
+		life, h := c.current()
 		s, err := open(life, h)
 		if err != nil {
 			if c.world.calm.Err() != nil && life.Err() == nil {
@@ -184,7 +184,7 @@ func (c *client) take(life context.Context, turn turn, s recipes.Client) {
 	_ = c.step(life, c.chance.about(200*time.Millisecond))
 }
 
-// expected reports whether faults or cancellations explain an error.
+// expected reports whether a fault or a cancellation can have caused the error.
 func expected(err error) bool {
 	for _, e := range []error{
 		context.Canceled, context.DeadlineExceeded, recipes.ErrSessionLost, recipes.ErrNotHeld,
@@ -197,7 +197,7 @@ func expected(err error) bool {
 	return false
 }
 
-// leave closes a session whose process stops or opens another one.
+// leave closes the session before the process stops or opens another one.
 func (c *client) leave(s recipes.Session) {
 	if err := s.Err(); err != nil {
 		c.note("session %#x: %v", s.ID(), err)

@@ -13,20 +13,20 @@ import (
 
 const configurationPath = "/configuration"
 
-// keptKey is never deleted. Only there each revision is replaced once: Set cannot distinguish a
-// key from one that was deleted and set again between its read and its write (see
+// keptKey is never deleted. So each of its revisions is replaced once. That is not promised for a
+// key that is deleted and set again while Set is between its read and its write (see
 // recipes.Configuration).
 const keptKey = "a"
 
-// registry is the known state of a configuration, and the operator's watch of it.
+// registry is what the calls have shown of a configuration, and the operator's watch of it.
 type registry struct {
 	world *World
 	seen  *watched[[]recipes.Entry]
 
 	mu       sync.Mutex
 	made     int
-	values   map[recipes.Revision]string // known value of each
-	replaced map[recipes.Revision]string // client that is known to have replaced each
+	values   map[recipes.Revision]string // that are known
+	replaced map[recipes.Revision]string // client that is known to have replaced the revision
 }
 
 func configurations(w *World) game {

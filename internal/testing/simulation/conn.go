@@ -20,8 +20,8 @@ func newConns(there, back func() time.Duration) (near, far *conn) {
 	return &conn{in: b, out: a}, &conn{in: a, out: b}
 }
 
-// Read returns an error after the peer has closed the connection. From then on writes fail, as
-// after a reset by the peer.
+// Read returns an error after the peer has closed the connection. When it has returned one, writes
+// fail, as after a reset by the peer.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.in.Read(b)
 	if err != nil && !isTimeout(err) {

@@ -8,13 +8,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// tally is the known state of a counter.
+// tally counts the additions to a counter.
 type tally struct {
 	world *World
 
 	mu             sync.Mutex
 	added, unknown int64
-	sums           map[int64]string // client that received each sum
+	sums           map[int64]string // client that received the sum
 }
 
 func counters(w *World) game {

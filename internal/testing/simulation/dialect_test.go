@@ -8,18 +8,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// dialectScenarios have our contenders and those of another library in one wait queue. Every second
-// client is a stranger.
+// dialectScenarios put our contenders and those of another library into one wait queue. Every
+// second client is a stranger.
 var dialectScenarios = []scenario{
 	{name: "lock in a dialect", line: dialectLine, paths: []string{dialectLine}, begin: dialectLocks, open: openEither, excused: isStrange},
 	{name: "election in a dialect", line: dialectLine, paths: []string{dialectLine}, begin: dialectElections, open: openEither, excused: isStrange},
 	{name: "shared lock in a dialect", line: dialectLine, paths: []string{dialectLine}, begin: dialectSharedLocks, open: openEither, excused: isStrange},
 	{name: "semaphore in a dialect", begin: dialectSemaphores, open: openEither, excused: isStrange},
-	// If a member of theirs waits for ever, ours waits too.
+	// A member of theirs can wait for ever, and ours then waits too.
 	{name: "double barrier in a dialect", begin: dialectRounds, open: openEither, excused: func(*client) bool { return true }},
 }
 
-// allScenarios are the scenarios that a seed chooses from.
+// allScenarios are the scenarios from which a seed chooses.
 var allScenarios = append(append([]scenario(nil), scenarios...), dialectScenarios...)
 
 // scenarioOf returns the scenario of a seed.
@@ -51,7 +51,7 @@ func ofTheirs(d recipes.Dialect, curator, kazoo string) stranger {
 	return stranger{dialect: d, markers: []string{curator}}
 }
 
-// either is a game in which strangers take turns of theirs, and other clients of ours.
+// either returns a game in which strangers call theirs, and other clients call ours.
 func either(theirs, ours func(context.Context, *client, recipes.Client) error) game {
 	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
 		if isStrange(c) {
@@ -63,7 +63,7 @@ func either(theirs, ours func(context.Context, *client, recipes.Client) error) g
 
 const dialectLine = "/line"
 
-// turns joins with one of the stranger's markers.
+// turns takes a turn with one of the stranger's markers.
 func (l stranger) turns(ctx context.Context, c *client, s recipes.Client) error {
 	return l.turn(ctx, c, s, dialectLine, pick(c.chance, l.markers...))
 }

@@ -18,14 +18,13 @@
 //   - Servers: connections that end before a commit, before a reply or after it; slow commits
 //     and replies; restarts; a frozen leader; followers that crash before they report a
 //     commit, are cut off, or answer reads from an old state; sessions that move to another
-//     server or expire.
-//   - Operators: deletions of contenders' znodes, deletions of empty parents, sequence numbers
-//     that wrap.
+//     server or expire; deletions of empty parents; sequence numbers that wrap.
+//   - Operators: deletions of contenders' znodes, forced expiries of sessions.
 //   - Clients: pauses of their code and network, cancellations, deaths without a close.
-//   - Processes: for the recipes whose grants can be resumed, the process that serves a session
-//     is killed while replies are on their way, or it is replaced, as in an upgrade, and
-//     detaches from the session. Another process resumes the session, its grants and its
-//     places in wait queues.
+//   - Processes, for the recipes whose grants can be resumed: the process that serves a session
+//     is killed, or it detaches from the session and is replaced, as in an upgrade. Replies may
+//     be under way. Another process resumes the session, its grants and its places in wait
+//     queues.
 //   - Plugins: some recipes run through the plugin's server and the host's client. Their
 //     connection stalls or ends.
 //
@@ -33,15 +32,17 @@
 //
 //   - At each grant, by the clock: no other client still acts on a grant that this one
 //     excludes, the token is the largest, and the znode exists. A session that an operator
-//     expires is exempt, because no clock can foresee it. A grant that is not confirmed can be
-//     one that the leader has revoked, for at most the session timeout. The tests beside the
-//     recipes check that confirming takes a round trip while the leader answers.
-//   - A resumed grant is the same znode.
+//     expires, or of which an operator deletes a znode, is exempt: no clock can foresee that.
+//     Its client may act on the grant until the leader's next confirmation, or for the session
+//     timeout if no confirmation comes. The tests of the recipes check that a confirmation
+//     takes one round trip while the leader answers.
+//   - A resumed grant has the same znode.
 //   - By the server's order: writes under one grant never mix with those under another.
 //   - Progress: after the faults, each client finishes two turns in time.
-//   - Queues: each element that was put is consumed once or still there.
-//   - Counters and latches: the sum; no client passes a latch too early.
-//   - Barriers: no client passes one that is set.
+//   - Queues: each element that was put is consumed once or is still in the queue.
+//   - Counters and latches: the sum of the changes. No client passes a latch too early.
+//   - Barriers: no client passes one that is set. With followers this is not checked, because
+//     the client's server may not have the barrier yet.
 //   - Groups: each member is listed.
 //   - Configurations: each revision of a key that is never deleted is replaced once.
 //   - Watches of groups and configurations show the final state in the end.
@@ -50,13 +51,14 @@
 //   - Two-phase commits: all sites learn the same decision, and none commits if a site has
 //     refused or died.
 //
-// In the scenarios of a dialect every second client is a contender written as Curator or kazoo
-// does it: its names, its order, and the znodes that it waits for. How those libraries notice a
-// loss is not simulated: such a client acts on a grant for as long as its znode exists. Their
-// members of a double barrier may enter too early; ours may not.
+// In the scenarios of a dialect every second client contends as Curator or kazoo does: with the
+// same names, in the same order, and it waits for the same znodes. How those libraries notice a
+// loss is not simulated: such a client acts on a grant for as long as its znode exists. It may
+// wait for ever, so its progress is not checked. At a double barrier our members wait for theirs,
+// so no progress is checked. Their members may enter too early; ours may not.
 //
 // TestKnownDefectsAreNoticed runs defects of other libraries through the same harness, and
-// mistakes that a host or plugin could make when a session is resumed.
+// mistakes that a host or plugin could make when it resumes a session. Each must be found.
 //
 // # What a seed decides
 //
@@ -67,12 +69,13 @@
 // whatever the number of calls. So each event causes the next, and the order in which goroutines
 // run seldom matters. The trace sorts the events of one instant by their text.
 //
-// The order can still matter when one instant wakes two goroutines: Go's select statement and
-// maps, including the map of a context's children, choose at random, and no seed controls that.
-// TestSeedsReplay measures how many seeds produce the same trace twice, byte for byte: 590 of 600
-// when this was written, on a busy machine. Most of the others run through a plugin, where gRPC
-// has its own goroutines. The test runs on one processor, collects garbage only between runs,
-// and skips with the race detector, which makes the scheduler choose at random.
+// The order can still matter when one instant wakes two goroutines. Go's select statement chooses
+// at random, and so does the iteration over a map, such as that of a context's children. No seed
+// controls that. TestSeedsReplay measures how many seeds produce the same trace twice, byte for
+// byte. It was 590 of 600 when this was written, on a busy machine. Most of the other seeds run
+// through a plugin, where gRPC has its own goroutines. Each run uses one processor, and garbage is
+// collected only between runs. The race detector makes the scheduler choose at random, so
+// TestSeedsReplay skips with it.
 //
 // # What has been run
 //
@@ -87,15 +90,15 @@
 //   - 91,036 ends and 214,080 stalls of a connection to a plugin
 //   - 39,650 deletions of znodes, 93,741 reapings, 9,007 wraps of numbers
 //
-// Two seeds failed, both by a mistake of the harness. In one, the leader expired the operator,
-// whose follower was cut off for 32 s. In the other, the in-process server executed a write of
-// an expired session that a follower had held back.
+// Two seeds failed, both by a mistake of the harness. In one, the leader expired the operator's
+// session, because the follower of that session was cut off for 32 s. In the other, a follower
+// had held back a write, and the in-process server executed it after the session had expired.
 //
 // # What is not simulated
 //
-// While a client is paused, its code and network stand still, but the timers inside the library
-// continue. The clocks of all clients run at one rate. There is one leader. Of the recipes
-// through a plugin, only lock, shared lock, queue, counter and configuration have a scenario. An
-// application and its plugin notice the end of their connection at the same moment, as on one
-// machine.
+// While a client is paused, its code and network stop, but the timers inside the library
+// continue. The clocks of all clients run at one rate. There is one leader, and no election.
+// Through a plugin, only lock, shared lock, queue, counter and configuration are simulated. The
+// application notices the end of the connection to its plugin about a millisecond before the
+// plugin does.
 package simulation

@@ -17,7 +17,7 @@ type generations struct {
 	world *World
 
 	mu     sync.Mutex
-	of     map[string]string   // the generation of each member, by znode
+	of     map[string]string   // generation of a member, by znode
 	inside map[string][]*grant // members between Enter and Leave, by generation
 }
 
@@ -80,7 +80,7 @@ func (b *generations) left(g *grant, generation string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, other := range b.inside[generation] {
-		if other.believed() && !b.world.wasForced(other.session.ID()) {
+		if other.active() && !b.world.wasForced(other.session.ID()) {
 			b.world.fail(g.client.name, "has left while %s is inside", other.Znode())
 		}
 	}

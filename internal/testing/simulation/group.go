@@ -11,13 +11,13 @@ import (
 
 const groupPath = "/group"
 
-// gathering is the known state of a group, and the operator's watch of it.
+// gathering records the tokens of a group's members, and has the operator's watch of it.
 type gathering struct {
 	world *World
 	seen  *watched[[]recipes.Member]
 
 	mu     sync.Mutex
-	tokens map[recipes.Token]string // client that received each
+	tokens map[recipes.Token]string // client that received the token
 }
 
 func groups(w *World) game {
@@ -32,7 +32,8 @@ func groups(w *World) game {
 	return game{g.turn, g.check}
 }
 
-// turn joins, and checks that it is listed only while it is a member.
+// turn joins and leaves. It checks that the member is listed after the join, and not after the
+// leave.
 func (g *gathering) turn(ctx context.Context, c *client, s recipes.Client) error {
 	group, err := s.Group(groupPath, recipes.GroupConfig{})
 	if err != nil {
@@ -64,7 +65,7 @@ func (g *gathering) turn(ctx context.Context, c *client, s recipes.Client) error
 	return err
 }
 
-// checkListed checks whether the member is listed. The session reads its own writes.
+// checkListed checks whether the member is listed. A session reads its own writes.
 func (g *gathering) checkListed(ctx context.Context, c *client, s recipes.Session, group recipes.Group, m recipes.Membership, there bool) {
 	members, err := group.Members(ctx)
 	if err != nil || c.isDead() || g.world.wasForced(s.ID()) {

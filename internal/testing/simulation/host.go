@@ -23,7 +23,7 @@ type host struct {
 	hopped  int
 	cut     time.Time // no message passes until then
 	dead    bool
-	where   []func(net.Conn) // the servers that it may reach
+	where   []func(net.Conn) // the servers that it can connect to
 }
 
 func newHost(w *World, name string) *host {
@@ -68,7 +68,7 @@ func (h *host) latency(direction string) func() time.Duration {
 	s := newStream(h.world.seed, fmt.Sprintf("%s connection %d %s", h.name, h.dialled, direction))
 	base := s.between(50*time.Microsecond, pick(s, time.Millisecond, 5*time.Millisecond, 30*time.Millisecond))
 	slow := s.below(4)
-	if h.name == operatorName { // a session whose open got no reply would outlive the run
+	if h.name == operatorName { // if the reply to its open were lost, the session would outlive the run
 		slow = 0
 	}
 	return func() time.Duration {
@@ -87,7 +87,7 @@ func (h *host) forget(c *conn) {
 	h.closed = append(h.closed, c)
 }
 
-// each calls f for the present connections.
+// each calls f for the open connections.
 func (h *host) each(f func(*conn)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -105,7 +105,7 @@ const (
 	replies  direction = "replies"
 )
 
-// stall delays all messages for d. What is sent in that time arrives afterwards.
+// stall delays all messages for d. Messages sent in that time arrive afterwards.
 func (h *host) stall(which direction, d time.Duration) {
 	until := time.Now().Add(d)
 	if which == both {
@@ -143,7 +143,7 @@ func (h *host) heal() {
 	}
 }
 
-// hang makes the present connections half open: they deliver nothing more. New ones are not
+// hang makes the open connections half open: they deliver nothing more. New connections are not
 // affected.
 func (h *host) hang(which direction) {
 	h.each(func(c *conn) {
@@ -156,8 +156,8 @@ func (h *host) hang(which direction) {
 	})
 }
 
-// reset breaks the present connections. The client notices it at once, the server a moment
-// later.
+// reset breaks the open connections and drops the bytes under way. The client's writes fail at
+// once. Both ends read the end of the connection after the delay of a message.
 func (h *host) reset() {
 	h.each(func(c *conn) {
 		c.in.discard(0)

@@ -9,22 +9,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// kept is a grant or a waiting contender of a survivor. It outlives its process.
+// kept is a grant or a waiting contender of a survivor. It outlives the process that serves it.
 type kept struct {
 	v       *survivor
 	kind    kind
 	waiting context.Context // context of the caller that waits
-	results chan result     // results of the attempts
+	results chan result     // from each process that serves it
 
 	// Under v.mu:
 	znode   string
 	token   recipes.Token
-	grant   recipes.Grant // in process; nil while it waits
+	grant   recipes.Grant // of process; nil while it waits
 	process *process
 	lost    error
 }
 
-// result is the answer of a process.
+// result is what a call for a grant has returned in a process.
 type result struct {
 	process *process
 	grant   recipes.Grant
@@ -35,8 +35,8 @@ func (k *kept) Token() recipes.Token  { k.v.mu.Lock(); defer k.v.mu.Unlock(); re
 func (k *kept) Znode() string         { k.v.mu.Lock(); defer k.v.mu.Unlock(); return k.znode }
 func (k *kept) Done() <-chan struct{} { return k.v.over }
 
-// Err reports a loss as a host does: while no process serves the session, the grant is held until
-// the deadline.
+// Err reports a loss as a host does. While no process serves the session, the grant is held until
+// the session's deadline.
 func (k *kept) Err() error {
 	k.v.mu.Lock()
 	defer k.v.mu.Unlock()
@@ -58,7 +58,7 @@ func (v *survivor) acquire(ctx context.Context, what kind) (*kept, error) {
 	v.held = append(v.held, k)
 	v.mu.Unlock()
 	for {
-		p, err := v.present(ctx)
+		p, err := v.awaitProcess(ctx)
 		if err != nil {
 			v.forget(k)
 			return nil, err
@@ -87,7 +87,7 @@ func (v *survivor) acquire(ctx context.Context, what kind) (*kept, error) {
 	}
 }
 
-// joined records the contender's znode, if the process still serves.
+// joined records the contender's znode, if the process still serves the session.
 func (k *kept) joined(p *process, place recipes.Place) {
 	k.v.mu.Lock()
 	defer k.v.mu.Unlock()
@@ -96,17 +96,17 @@ func (k *kept) joined(p *process, place recipes.Place) {
 	}
 }
 
-// verdict is the meaning of a result for the caller that waits.
+// verdict says what a result means for the caller that waits.
 type verdict int
 
 const (
-	stillWaiting verdict = iota // the process has ended; another one continues with the same znode
-	unknown                     // the process has ended, and it is not known whether it had joined
+	stillWaiting verdict = iota // the process has ended; the next one resumes the znode
+	unknown                     // the process has ended, perhaps after it had joined
 	accepted
 	refused
 )
 
-// accept uses the result of a process, if it still serves.
+// accept takes the result, if its process still serves the session.
 func (k *kept) accept(r result) verdict {
 	k.v.mu.Lock()
 	defer k.v.mu.Unlock()
@@ -142,7 +142,7 @@ func (k *kept) resume(ctx context.Context, c *client, p *process) {
 	case lost != nil || znode == "":
 		return
 	case !held:
-		k.goOn(ctx, p, znode)
+		k.resumePlace(ctx, p, znode)
 		return
 	}
 	if k.v.mistake == anyCzxid {
@@ -171,14 +171,14 @@ func (k *kept) resume(ctx context.Context, c *client, p *process) {
 	}
 }
 
-// unsettled reports whether the attempt to resume must be repeated.
+// unsettled reports whether the outcome of a resume is unknown, so that it must be repeated.
 func unsettled(err error) bool {
 	return errors.Is(err, recipes.ErrUnavailable) || errors.Is(err, recipes.ErrUnknownOutcome)
 }
 
-// goOn resumes a waiting contender. It returns when the contender is resumed, or no longer
-// waits.
-func (k *kept) goOn(ctx context.Context, p *process, znode string) {
+// resumePlace resumes a waiting contender. It returns when the process has found its znode, or when
+// the contender no longer waits.
+func (k *kept) resumePlace(ctx context.Context, p *process, znode string) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -186,19 +186,19 @@ func (k *kept) goOn(ctx context.Context, p *process, znode string) {
 		k.results <- result{p, g, err}
 	}()
 	for !p.session.WasResumed(znode) && ctx.Err() == nil {
-		look := time.NewTimer(time.Millisecond)
+		again := time.NewTimer(time.Millisecond)
 		select {
 		case <-ended:
-			look.Stop()
+			again.Stop()
 			return
-		case <-look.C:
+		case <-again.C:
 		}
 	}
 }
 
 // Write implements recipes.Grant. If the process ends during the call, the outcome is unknown.
 func (k *kept) Write(ctx context.Context, ops ...recipes.Op) error {
-	p, g, err := k.present(ctx)
+	p, g, err := k.awaitGrant(ctx)
 	if err != nil {
 		return err
 	}
@@ -209,9 +209,9 @@ func (k *kept) Write(ctx context.Context, ops ...recipes.Op) error {
 	return err
 }
 
-// present waits for a process that has resumed the grant.
-func (k *kept) present(ctx context.Context) (*process, recipes.Grant, error) {
-	p, err := k.v.present(ctx)
+// awaitGrant waits for a process that has resumed the grant.
+func (k *kept) awaitGrant(ctx context.Context) (*process, recipes.Grant, error) {
+	p, err := k.v.awaitProcess(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", recipes.ErrNotHeld, err)
 	}
@@ -227,7 +227,7 @@ func (k *kept) present(ctx context.Context) (*process, recipes.Grant, error) {
 func (k *kept) release(ctx context.Context) error {
 	defer k.v.forget(k)
 	for {
-		p, g, err := k.present(ctx)
+		p, g, err := k.awaitGrant(ctx)
 		switch {
 		case errors.Is(err, recipes.ErrRemoved):
 			return nil

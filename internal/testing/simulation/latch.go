@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// latchRounds are latches that the clients count down one after the other.
+// latchRounds are the latches of a run. The clients count them down one after the other.
 type latchRounds struct {
 	world *World
 	count int64
@@ -19,12 +19,12 @@ type latchRounds struct {
 	rounds []*latchRound
 }
 
-// latchRound is the known state of one latch.
+// latchRound records the calls on one latch.
 type latchRound struct {
 	path           string
 	known, unknown int64
-	remaining      map[int64]string // client that received each count
-	open           bool             // a client received 0
+	remaining      map[int64]string // client that received the count
+	open           bool             // a client has received 0
 }
 
 func latches(w *World) game {
@@ -37,16 +37,16 @@ func (l *latchRounds) next() {
 	l.rounds = append(l.rounds, &latchRound{path: fmt.Sprintf("/latches/%d", len(l.rounds)), remaining: make(map[int64]string)})
 }
 
-func (l *latchRounds) present() *latchRound {
+func (l *latchRounds) current() *latchRound {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.rounds[len(l.rounds)-1]
 }
 
-// turn counts the present latch down, or waits for it. The first client only counts, so that the
+// turn counts the current latch down, or waits for it. The first client never waits, so that the
 // latch opens.
 func (l *latchRounds) turn(ctx context.Context, c *client, s recipes.Client) error {
-	r := l.present()
+	r := l.current()
 	latch, err := s.Latch(r.path, recipes.LatchConfig{Count: l.count})
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (l *latchRounds) opened(r *latchRound) {
 	}
 }
 
-// passed checks that a latch did not open too soon.
+// passed checks that a latch did not open before enough calls were made.
 func (l *latchRounds) passed(c *client, r *latchRound) {
 	c.note("passed %s", r.path)
 	l.mu.Lock()
@@ -113,7 +113,7 @@ func (l *latchRounds) passed(c *client, r *latchRound) {
 	}
 }
 
-// check compares the counts of the latches with the calls.
+// check compares each latch's count with the calls.
 func (l *latchRounds) check(ctx context.Context, operator recipes.Client) {
 	for _, r := range l.rounds {
 		latch, err := operator.Latch(r.path, recipes.LatchConfig{Count: l.count})

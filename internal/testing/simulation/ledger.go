@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// grant is a grant of a client.
+// grant is a grant that a client has received.
 type grant struct {
 	client  *client
 	session recipes.Client
@@ -25,26 +25,26 @@ type grant struct {
 	entries   int  // written to the journal
 }
 
-// believed reports whether the client may act on the grant: it has not released it, and its
-// library does not know of a loss.
-func (g *grant) believed() bool { return !g.client.isDead() && g.Err() == nil }
+// active reports whether the client may still act on the grant: it is alive, and its library has
+// reported neither a release nor a loss.
+func (g *grant) active() bool { return !g.client.isDead() && g.Err() == nil }
 
-// ledger records the holders by the clock that all clients share. The journal records the
-// server's order.
+// ledger records the holders by the virtual clock, which all clients share. The journal records
+// them in the server's order.
 type ledger struct {
 	mu     sync.Mutex
 	grants map[string][]*grant
 	newest map[string]recipes.Token
 }
 
-// enter records a grant and checks it: its znode exists and its token is the largest. No other
-// client still believes in a grant that it excludes. permits is how many grants may be held at a
-// time.
+// enter records a grant and checks it. Its znode must exist, and its token must be the largest. No
+// other client may still act on a grant that it excludes. permits is the number of grants that may
+// be held at a time.
 func (l *ledger) enter(g *grant, permits int) {
 	w, who := g.client.world, g.client.name
 	g.client.note("granted %s, token %#x", g.Znode(), int64(g.Token()))
 	if g.Err() != nil || g.client.isDead() || w.wasForced(g.session.ID()) {
-		return // the library knows of the loss, or no clock could have foreseen it
+		return // the library has reported the loss, or no clock could have foreseen it
 	}
 	if !w.exists(g.Znode()) {
 		w.fail(who, "granted %s, which does not exist", g.Znode())
@@ -57,14 +57,14 @@ func (l *ledger) enter(g *grant, permits int) {
 		}
 	}
 	l.newest[g.path] = max(l.newest[g.path], g.Token())
-	l.grants[g.path] = slices.DeleteFunc(l.grants[g.path], func(other *grant) bool { return !other.believed() })
+	l.grants[g.path] = slices.DeleteFunc(l.grants[g.path], func(other *grant) bool { return !other.active() })
 	beside := 0
 	for _, other := range l.grants[g.path] {
 		if g.shared && other.shared || w.wasForced(other.session.ID()) {
 			continue
 		}
 		if beside++; beside >= permits {
-			w.fail(who, "granted %s while %s still believes in %s", g.Znode(), other.client.name, other.Znode())
+			w.fail(who, "granted %s while %s still acts on %s", g.Znode(), other.client.name, other.Znode())
 		}
 	}
 	l.grants[g.path] = append(l.grants[g.path], g)
@@ -84,9 +84,8 @@ func (l *ledger) share(g *grant) {
 	g.shared = true
 }
 
-// Holders write to the journal under their grants. Its entries are znodes that are never deleted,
-// so the order of the server's transactions shows who held when.
-
+// journalOf returns the path of the journal of grants at p. Holders write to it under their grants.
+// Its entries are znodes that are never deleted, so their czxids show the order of the holders.
 func journalOf(p string) string { return "/journal" + p }
 
 // entry returns the path of the next journal entry of a grant.
@@ -102,8 +101,8 @@ func (g *grant) entry() string {
 	return fmt.Sprintf("%s/%016x-%d-%s", journalOf(g.path), int64(g.Token()), g.entries, mode)
 }
 
-// checkJournal checks that grants that exclude each other also wrote one after the other: none
-// writes after a grant with a larger token that excludes it.
+// checkJournal checks that grants that exclude each other wrote one after the other: no grant
+// writes after one with a larger token that excludes it.
 func (w *World) checkJournal(p string) {
 	var entries []zkserver.Node
 	for _, n := range w.server.Tree() {

@@ -6,7 +6,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// locks are of mixed strategies, or all of one.
+// locks has clients take turns with a lock. Their strategies are mixed, or all the same.
 func locks(w *World) game {
 	strategies := recipes.Strategies()
 	if w.chance.chance(50) {

@@ -11,12 +11,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// haunt makes faults of one client, until the faults end.
-func (w *World) haunt(c *client) {
+// disturbClient injects faults of one client and its network, until the faults end.
+func (w *World) disturbClient(c *client) {
 	s := newStream(w.seed, c.name+" faults")
 	mean := pick(s, 2*time.Second, 5*time.Second, 15*time.Second)
 	for sleep(w.calm, s.about(mean)) == nil {
-		_, h := c.present()
+		_, h := c.current()
 		length := s.about(pick(s, 500*time.Millisecond, sessionTimeout/2, 2*sessionTimeout))
 		which := pick(s, both, requests, replies)
 		switch s.below(8) {
@@ -41,11 +41,11 @@ func (w *World) haunt(c *client) {
 	}
 }
 
-// haltPlugin makes faults between an application and its plugin, until the faults end.
-func (w *World) haltPlugin(c *client) {
+// disturbPlugin injects faults between an application and its plugin, until the faults end.
+func (w *World) disturbPlugin(c *client) {
 	s := newStream(w.seed, c.name+" plugin faults")
 	for sleep(w.calm, s.about(10*time.Second)) == nil {
-		_, h := c.present()
+		_, h := c.current()
 		if length := s.about(sessionTimeout / 2); s.chance(70) {
 			w.fault(c.name, "plugin stalls", "for %v", length)
 			h.stallHop(length)
@@ -68,19 +68,19 @@ func (c *client) expire() {
 	}
 }
 
-// longestTrouble is a time that the operator's session outlives: its last ping may have been sent
-// a third of its timeout before.
-const longestTrouble = 5 * sessionTimeout
+// longestServerFault bounds a fault of the servers, so that the operator's session survives it. The
+// timeout of that session is twice as long, and its last ping may be a third of that old.
+const longestServerFault = 5 * sessionTimeout
 
-// trouble makes faults of the servers, until the faults end.
-func (w *World) trouble() {
+// disturbServers injects faults of the servers, until the faults end.
+func (w *World) disturbServers() {
 	s := newStream(w.seed, "server faults")
 	mean := pick(s, 3*time.Second, 8*time.Second, 25*time.Second)
 	for sleep(w.calm, s.about(mean)) == nil {
-		length := min(longestTrouble, s.about(pick(s, 300*time.Millisecond, sessionTimeout/4, sessionTimeout)))
+		length := min(longestServerFault, s.about(pick(s, 300*time.Millisecond, sessionTimeout/4, sessionTimeout)))
 		switch s.below(5) {
 		case 3:
-			w.fault("servers", "reaping", "empty parents go")
+			w.fault("servers", "reaping", "empty containers are deleted")
 			w.server.RunContainerCheck()
 		case 4:
 			w.deleteAny(s)
@@ -124,8 +124,8 @@ func (w *World) deleteAny(s *stream) {
 	w.trace.add("operator", "deleted %s: %v", n.Path, err)
 }
 
-// failFollower crashes a follower, or cuts it off from the leader for a while. Afterwards it
-// receives the missed transactions one by one.
+// failFollower crashes a follower, or cuts it off from the leader for a while. Then the follower
+// receives the missed transactions, some of them one by one.
 func (w *World) failFollower(f *zkserver.Follower, s *stream, length time.Duration) {
 	if s.chance(30) {
 		w.fault("follower", "crash", "")
@@ -142,7 +142,7 @@ func (w *World) failFollower(f *zkserver.Follower, s *stream, length time.Durati
 		return
 	}
 	if s.chance(50) { // long enough for its clients' sessions to expire
-		length = min(longestTrouble, length+sessionTimeout+s.about(sessionTimeout))
+		length = min(longestServerFault, length+sessionTimeout+s.about(sessionTimeout))
 	}
 	w.fault("follower", "cut off", "for %v", length)
 	f.CutOff()
@@ -155,7 +155,7 @@ func (w *World) failFollower(f *zkserver.Follower, s *stream, length time.Durati
 }
 
 // requestFaults chooses the fault of each request. The requests of one session for one znode have
-// their own stream: if an event wakes two of its goroutines, they send in any order.
+// their own stream, because one event can wake several of its goroutines, which send in any order.
 type requestFaults struct {
 	world   *World
 	percent int

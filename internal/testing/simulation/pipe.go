@@ -9,7 +9,7 @@ import (
 )
 
 // window is the number of bytes that a pipe holds before its writer waits, like the buffers of
-// two sockets. A reader that does not read stops its writer.
+// two sockets. So a reader that stops reading stops the writer.
 const window = 64 << 10
 
 // pipe is one direction of a connection. Bytes arrive in order, each piece with a delay. A pipe
@@ -19,23 +19,24 @@ type pipe struct {
 
 	mu       sync.Mutex
 	pieces   []piece
-	held     int       // bytes in pieces
-	last     time.Time // when the last piece is due
-	wrote    time.Time // when that piece was written
-	stalled  time.Time // nothing is delivered until then
-	hung     bool      // nothing is delivered from now on
-	end      error     // error of later writes
-	closed   bool      // by the reader
-	readBy   time.Time // deadlines
-	writeBy  time.Time
+	held     int           // bytes in pieces
+	last     time.Time     // when the last piece is due
+	wrote    time.Time     // when the last piece was written
+	stalled  time.Time     // nothing is delivered until then
+	hung     bool          // nothing is delivered from now on
+	end      error         // error of later writes
+	closed   bool          // by the reader
+	readBy   time.Time     // deadline of reads; zero: none
+	writeBy  time.Time     // deadline of writes; zero: none
 	changed  chan struct{} // wakes the reader
 	drained  chan struct{} // wakes the writer
 	writing  sync.Mutex
 	readWait *time.Timer
 }
 
-// piece is the bytes written at one instant; without bytes it is the end. A piece has one delay,
-// because the number of calls that wrote it depends on the order in which goroutines run.
+// piece is the bytes written at one instant. A piece without bytes is the end of the pipe. All
+// calls that write at one instant share one delay, because their number depends on the order in
+// which goroutines run.
 type piece struct {
 	due   time.Time
 	bytes []byte
@@ -191,7 +192,8 @@ func (p *pipe) change(waiting chan struct{}, change func()) {
 	wake(waiting)
 }
 
-// finish ends the pipe: the reader receives io.EOF after the bytes that were written before.
+// finish ends the pipe. The reader receives the bytes that were written, and then io.EOF. Later
+// writes fail with err.
 func (p *pipe) finish(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,7 +204,7 @@ func (p *pipe) finish(err error) {
 	}
 }
 
-// shut closes the reader's end. The writer notices that by the other direction.
+// shut closes the reader's end: reads fail. The writer does not notice it on this pipe.
 func (p *pipe) shut() {
 	p.change(p.changed, func() { p.closed = true })
 }
@@ -243,15 +245,15 @@ func (p *pipe) setWriteDeadline(t time.Time) {
 	p.change(p.drained, func() { p.writeBy = t })
 }
 
-// discard drops the bytes that have not arrived. The reader then receives io.EOF, later than the
-// delay of a message.
-func (p *pipe) discard(later time.Duration) {
+// discard drops the bytes that have not arrived. The reader receives io.EOF after d and the delay
+// of a message.
+func (p *pipe) discard(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pieces, p.held, p.stalled = nil, 0, time.Time{}
 	if p.end == nil {
 		p.end = io.ErrClosedPipe
 	}
-	p.push(time.Now().Add(later), nil)
+	p.push(time.Now().Add(d), nil)
 	wake(p.drained)
 }

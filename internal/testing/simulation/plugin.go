@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// openThroughPlugin opens a session through the plugin's server and the host's client, connected
-// by a hop in memory. Each session has its own plugin.
+// openThroughPlugin opens a session through the plugin's server and the host's client. A hop in
+// memory connects the two. Each session has its own plugin.
 func openThroughPlugin(ctx context.Context, h *host) (recipes.Client, error) {
 	hop := &hop{host: h, arriving: make(chan net.Conn), closed: make(chan struct{})}
 	plugin := server.New(server.Config{Open: zookeeper.OpenWith(h.Dial)})
@@ -57,7 +57,7 @@ func (s pluginSession) Close(ctx context.Context) error {
 	return s.Client.Close(ctx)
 }
 
-// hop connects an application and its plugin. It is the plugin's listener.
+// hop connects an application and its plugin. It is the listener of the plugin.
 type hop struct {
 	host     *host
 	arriving chan net.Conn
@@ -110,8 +110,8 @@ func (h *host) hop() (near, far *conn) {
 	return near, far
 }
 
-// stallHop delays all messages between application and plugin for d, as if one of the two stood
-// still.
+// stallHop delays all messages between application and plugin for d, as if one of the two were
+// paused.
 func (h *host) stallHop(d time.Duration) {
 	until := time.Now().Add(d)
 	h.mu.Lock()
@@ -122,8 +122,8 @@ func (h *host) stallHop(d time.Duration) {
 	}
 }
 
-// resetHop ends the connection. The application notices it first: the two are on one machine, and
-// the plugin at once releases all that its application holds.
+// resetHop ends the connection. The application must notice it first, as on one machine, because
+// the plugin releases all that its application holds as soon as it notices.
 func (h *host) resetHop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

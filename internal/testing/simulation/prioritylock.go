@@ -11,7 +11,7 @@ func priorityLocks(*World) game { return game{turn: priorityTurn} }
 // priorityTurn reads or writes with a priority.
 func priorityTurn(ctx context.Context, c *client, s recipes.Client) error {
 	const path = "/priority"
-	// Lower priorities starve. So all clients have the lowest one when faults have ended.
+	// Low priorities can starve. So all clients have the lowest one when faults have ended.
 	cfg := recipes.PriorityLockConfig{Strategy: pick(c.chance, recipes.Strategies()...), Joined: c.joined, Priority: 2}
 	if c.world.calm.Err() == nil {
 		cfg.Priority = c.chance.below(3)

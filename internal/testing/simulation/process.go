@@ -22,13 +22,13 @@ type movable interface {
 	DropRest(context.Context) error
 }
 
-// process serves a survivor until it dies or is replaced.
+// process is a plugin process. It serves a survivor until it dies or is replaced.
 type process struct {
 	session movable
 	host    *host
 }
 
-// mistake is a mistake that a host or its plugin can make.
+// mistake is a mistake of a host or its plugin.
 type mistake int
 
 const (
@@ -40,8 +40,8 @@ const (
 	contactAgain          // the deadline counts from the resume
 )
 
-// kill ends the process and waits for its end. It sends nothing more, but what it has sent may
-// still arrive.
+// kill ends the process and waits for its end. The process sends nothing more, but messages that it
+// has sent may still arrive.
 func (p *process) kill() {
 	p.host.mu.Lock()
 	p.host.dead = true
@@ -52,7 +52,7 @@ func (p *process) kill() {
 	_ = p.session.Close(ended)
 }
 
-// detachTimeout bounds the time in which a process detaches from its session, as in a host.
+// detachTimeout bounds the detaching of a process from its session, as a host does.
 const detachTimeout = time.Second
 
 // detach detaches the process from its session, and ends it.
@@ -64,8 +64,8 @@ func (p *process) detach() error {
 	return err
 }
 
-// closeAfter is a mistake: the process serves on and then closes the session, as a process does
-// whose host has ended.
+// closeAfter is a mistake: the process continues for d and then closes the session, as it must when
+// its host has ended.
 func (p *process) closeAfter(d time.Duration) {
 	time.AfterFunc(d, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -74,7 +74,7 @@ func (p *process) closeAfter(d time.Duration) {
 	})
 }
 
-// dies ends the process, and the host will resume its session.
+// dies ends a process whose session another one will resume.
 func (v *survivor) dies(p *process) {
 	if v.mistake != unreaped {
 		p.kill()
@@ -85,7 +85,8 @@ func (v *survivor) dies(p *process) {
 	p.closeAfter(d)
 }
 
-// leaves ends a process that another one will replace. It fails if the session has ended.
+// leaves detaches a process from the session and ends it, for a planned replacement. It fails if
+// the session has ended.
 func (v *survivor) leaves(p *process) error {
 	switch v.mistake {
 	case closesInstead:
@@ -104,7 +105,7 @@ func (v *survivor) leaves(p *process) error {
 func (v *survivor) replace(c *client, planned bool) {
 	v.moving <- struct{}{}
 	defer func() { <-v.moving }()
-	life, _ := c.present()
+	life, _ := c.current()
 	v.mu.Lock()
 	old, over := v.now, v.lost() != nil
 	if over || life.Err() != nil {
@@ -122,7 +123,7 @@ func (v *survivor) replace(c *client, planned bool) {
 		return // the machine has died
 	}
 	v.mu.Lock()
-	if err := v.lost(); err != nil { // the process has reported a loss since; the host's deadline would hide it
+	if err := v.lost(); err != nil { // reported by the process; without it, the host has only the deadline
 		v.mu.Unlock()
 		v.end(err)
 		return
@@ -152,7 +153,8 @@ func (v *survivor) replace(c *client, planned bool) {
 	}
 }
 
-// resume starts a process on h, which resumes the session and all that it held.
+// resume starts a process on h. The process resumes the session, its grants and its waiting
+// contenders.
 func (v *survivor) resume(ctx context.Context, c *client, h *host, ticket []byte, contact time.Time) error {
 	var p *process
 	for p == nil {
@@ -207,7 +209,7 @@ func (c *client) move(old *host, name string) (*host, bool) {
 	return h, true
 }
 
-// replaceProcesses kills or replaces the processes of one client, until the faults end.
+// replaceProcesses has the processes of one client die or be replaced, until the faults end.
 func (w *World) replaceProcesses(c *client) {
 	s := newStream(w.seed, c.name+" process deaths")
 	for sleep(w.calm, s.about(4*time.Second)) == nil {
@@ -219,7 +221,7 @@ func (w *World) replaceProcesses(c *client) {
 		}
 		planned := s.chance(40)
 		if s.chance(40) { // while replies are on their way
-			_, h := c.present()
+			_, h := c.current()
 			length := s.about(sessionTimeout / 8)
 			h.stall(replies, length)
 			_ = sleep(w.calm, length/2)

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// stock is the known state of a queue: the elements that were put and consumed.
+// stock records the elements that were put into a queue, and those that were consumed.
 type stock struct {
 	world *World
 	open  func(recipes.Client) (anyQueue, error)
@@ -19,12 +19,12 @@ type stock struct {
 	mu       sync.Mutex
 	made     int
 	put      map[string]bool   // false: may have been put
-	consumed map[string]string // client that is known to have taken or acknowledged each
+	consumed map[string]string // client that is known to have taken or acknowledged the element
 	doubtful map[string]bool   // may have been acknowledged
 	lost     int               // takes that may have taken an element
 }
 
-// anyQueue is a queue of either kind.
+// anyQueue is a queue, or a priority queue that chooses the priorities.
 type anyQueue interface {
 	recipes.Consumer
 	Put(context.Context, []byte) (recipes.ElementID, error)
@@ -35,7 +35,7 @@ func queues(w *World) game {
 	return game{q.turn, q.check}
 }
 
-// prioritized is a priority queue whose elements have all priorities.
+// prioritized derives the priority of an element from its data.
 type prioritized struct{ recipes.PriorityQueue }
 
 func (p prioritized) Put(ctx context.Context, data []byte) (recipes.ElementID, error) {
@@ -63,7 +63,7 @@ func newStock(w *World) *stock {
 	}
 }
 
-// turn puts an element and consumes one, which another client may have put.
+// turn puts an element and then consumes one, which may be another client's.
 func (q *stock) turn(ctx context.Context, c *client, s recipes.Client) error {
 	queue, err := q.open(s)
 	if err != nil {
@@ -86,7 +86,7 @@ func (q *stock) turn(ctx context.Context, c *client, s recipes.Client) error {
 	return q.deliver(ctx, c, s, d)
 }
 
-// element returns the data of a new element, which may then be put.
+// element returns the data of a new element, and records that it may be put.
 func (q *stock) element(c *client) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -131,7 +131,7 @@ func (q *stock) consume(who, data string) {
 		q.world.fail(who, "consumed %q, which no client has put", data)
 	}
 	if other, gone := q.consumed[data]; gone {
-		q.world.fail(who, "consumed %q, which %s had consumed", data, other)
+		q.world.fail(who, "consumed %q, which %s had already consumed", data, other)
 	}
 	q.consumed[data] = who
 }
@@ -159,7 +159,7 @@ func (q *stock) deliver(ctx context.Context, c *client, s recipes.Client, d reci
 	return err
 }
 
-// check empties the queue. Each element that was put is in it or was consumed.
+// check empties the queue. Each element that was put must be in it, or have been consumed.
 func (q *stock) check(ctx context.Context, operator recipes.Client) {
 	queue, err := q.open(operator)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// rawSession is a go-zookeeper client, as other libraries use it. After an expiry the client opens
-// another session, and reports that only by an event.
+// rawSession is a go-zookeeper client, as other libraries use it. After an expiry it opens another
+// session. Only an event reports that.
 type rawSession struct {
 	recipes.Client // nil: the methods that it does not have
 	*zk.Conn
@@ -27,7 +27,7 @@ type rawSession struct {
 
 	mu     sync.Mutex
 	state  zk.State
-	since  time.Time // of the change to state
+	since  time.Time // when state was entered
 	epochs int       // number of expired sessions
 }
 
@@ -77,8 +77,8 @@ func (s *rawSession) State() recipes.State { return recipes.Connected }
 
 func (s *rawSession) Close(context.Context) error { s.close(); return nil }
 
-// close closes the client once. A second Close would wait for the first on a mutex, and the time of
-// a bubble does not pass then.
+// close closes the client once. A second Close would wait on a mutex for the first. Virtual time
+// does not pass while a goroutine waits for a mutex.
 func (s *rawSession) close() {
 	if s.closed.CompareAndSwap(false, true) {
 		s.Conn.Close()
@@ -91,7 +91,7 @@ func failed(err error) bool {
 		errors.Is(err, io.ErrClosedPipe) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// rawError makes an error one that the harness expects.
+// rawError wraps an error so that the harness expects it.
 func rawError(err error) error {
 	if err == nil {
 		return nil
@@ -108,26 +108,27 @@ func (s *rawSession) ensure(path string) error {
 	return err
 }
 
-// rawGrant is the grant of a raw lock: only a belief.
+// rawGrant is the grant of a raw lock. holds reports whether its library still assumes that it
+// holds.
 type rawGrant struct {
 	recipes.Grant // nil: the methods that it does not have
 	session       *rawSession
 	path          string
 	token         recipes.Token
-	believed      func() bool
+	holds         func() bool
 }
 
 func (g *rawGrant) Token() recipes.Token { return g.token }
 func (g *rawGrant) Znode() string        { return g.path }
 
 func (g *rawGrant) Err() error {
-	if g.believed() {
+	if g.holds() {
 		return nil
 	}
 	return recipes.ErrNotHeld
 }
 
-// Write writes without a check.
+// Write writes without checking the grant.
 func (g *rawGrant) Write(_ context.Context, ops ...recipes.Op) error {
 	_, err := g.session.Create(ops[0].Path, nil, 0, g.session.acl)
 	if errors.Is(err, zk.ErrNodeExists) {

@@ -16,21 +16,21 @@ import (
 
 // rawLock is the lock of the source text with one of its well-known mistakes.
 type rawLock struct {
-	again    bool // a create without a reply is repeated
-	byName   bool // the wait queue is sorted by whole names
-	unlooked bool // it waits for the predecessor's deletion although the predecessor does not exist
-	resumes  bool // it waits for the end of a suspension, and then continues
-	belief   func(*rawSession) func() bool
+	again   bool                          // a create without a reply is repeated
+	byName  bool                          // the wait queue is sorted by whole names
+	blind   bool                          // it waits for an event although the predecessor does not exist
+	resumes bool                          // it waits for the end of a suspension, and then continues
+	holds   func(*rawSession) func() bool // see rawGrant
 }
 
-// byEvents is the belief that relies on the client's events: held until one reports an expiry.
+// byEvents assumes that the lock is held until an event of the client reports an expiry.
 func byEvents(s *rawSession) func() bool {
 	_, _, began := s.now()
 	return func() bool { _, _, now := s.now(); return now == began }
 }
 
-// fromSuspension counts the session timeout from the loss of the connection, which is later than
-// the last contact (CURATOR-460).
+// fromSuspension assumes that the lock is held for the session timeout after the loss of the
+// connection, which is later than the last contact (CURATOR-460).
 func fromSuspension(s *rawSession) func() bool {
 	_, _, began := s.now()
 	return func() bool {
@@ -57,7 +57,7 @@ func (l rawLock) turn(ctx context.Context, c *client, raw *rawSession) error {
 		return rawError(err)
 	}
 	g := &grant{client: c, session: raw, path: path, journaled: true, Grant: &rawGrant{
-		session: raw, path: own, token: recipes.Token(stat.Czxid), believed: l.belief(raw),
+		session: raw, path: own, token: recipes.Token(stat.Czxid), holds: l.holds(raw),
 	}}
 	if l.resumes {
 		l.awaitConnection(ctx, raw, g)
@@ -171,19 +171,19 @@ func (l rawLock) wait(ctx context.Context, s *rawSession, path, own string) erro
 		if err != nil {
 			return err
 		}
-		if !there && !l.unlooked {
+		if !there && !l.blind {
 			continue
 		}
-		look := time.NewTimer(sessionTimeout) // a lost connection loses its watches
-		if l.unlooked {
-			look.Stop()
+		again := time.NewTimer(sessionTimeout) // a lost connection loses its watches
+		if l.blind {
+			again.Stop()
 		}
 		select {
 		case <-gone:
-			look.Stop()
-		case <-look.C:
+			again.Stop()
+		case <-again.C:
 		case <-ctx.Done():
-			look.Stop()
+			again.Stop()
 			return ctx.Err()
 		}
 	}
@@ -197,7 +197,7 @@ func libraryLockTurn(ctx context.Context, c *client, s recipes.Client) error {
 	if err := l.Lock(); err != nil {
 		return rawError(err)
 	}
-	// Lock returns neither znode nor token: they are those of the first contender.
+	// Lock returns neither znode nor token. They are those of the first contender.
 	children, _, err := raw.Children(path)
 	if err != nil || len(children) == 0 {
 		return rawError(cmp.Or(err, zk.ErrNoNode))
@@ -208,7 +208,7 @@ func libraryLockTurn(ctx context.Context, c *client, s recipes.Client) error {
 		return rawError(err)
 	}
 	g := &grant{client: c, session: s, path: path, journaled: true, Grant: &rawGrant{
-		session: raw, path: path + "/" + first, token: recipes.Token(stat.Czxid), believed: func() bool { return true },
+		session: raw, path: path + "/" + first, token: recipes.Token(stat.Czxid), holds: func() bool { return true },
 	}}
 	return c.hold(ctx, g, 1, func(context.Context) error { return rawError(l.Unlock()) })
 }

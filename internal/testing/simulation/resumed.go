@@ -61,8 +61,8 @@ func kindOf[R any, G recipes.Grant](path string, permits int, shared bool, of fu
 	}
 }
 
-// resumed is a scenario in which the clients' sessions are resumed. Their host makes the mistake
-// m.
+// resumed returns a scenario in which other processes resume the clients' sessions. The host makes
+// the mistake m.
 func resumed(name string, m mistake, pick func(*client) kind) scenario {
 	what := pick(nil)
 	sc := scenario{name: name, open: resumes(m), moves: true, unwrapped: what.unwrapped, begin: func(*World) game { return sessionTurns(pick) }}
@@ -75,7 +75,7 @@ func resumed(name string, m mistake, pick func(*client) kind) scenario {
 	return sc
 }
 
-// choose chooses one, or the first without a client.
+// choose returns one of the choices at random, or the first if c is nil.
 func choose[T any](c *client, choices ...T) T {
 	if c == nil {
 		return choices[0]
@@ -83,14 +83,16 @@ func choose[T any](c *client, choices ...T) T {
 	return pick(c.chance, choices...)
 }
 
-// sessionTurns has up to two contenders of a session take turns with the kind that pick returns.
+// sessionTurns takes a turn with the kind that pick returns. Half of the turns have two contenders
+// at the same time.
 func sessionTurns(pick func(*client) kind) game {
 	one := func(ctx context.Context, c *client, s recipes.Client) error {
 		wait, cancel := c.patience(ctx)
 		defer cancel()
 		what := pick(c)
 		k, err := s.(*survivor).acquire(wait, what)
-		// While there are faults it waits for a taken name. That is not fair, and some starve.
+		// A name has no wait queue. So during faults the client retries a taken name, and after
+		// them such a turn counts: otherwise some clients would starve.
 		for errors.Is(err, recipes.ErrNodeExists) && c.world.calm.Err() == nil && c.step(wait, c.chance.about(50*time.Millisecond)) == nil {
 			k, err = s.(*survivor).acquire(wait, what)
 		}

@@ -14,15 +14,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// rounds records the members of a double barrier of another library. Each znode has its own name,
-// so that members of different rounds are not confused.
+// rounds records the members of a double barrier in a dialect. Each member has a new name, so
+// members of different rounds cannot be confused.
 type rounds struct {
 	world   *World
 	dialect recipes.Dialect
 	size    int
 
 	mu     sync.Mutex
-	parts  map[*client]bool  // clients in a turn, from before the create of the znode
+	parts  map[*client]bool  // clients that are in a turn
 	ended  int               // turns that ended without a leave: the znode may exist
 	inside map[string]*grant // members inside, by znode
 }
@@ -64,7 +64,7 @@ func (r *rounds) ours(ctx, wait context.Context, c *client, s recipes.Client, be
 	}
 	r.enter(&grant{client: c, session: s, path: dialectLine, Grant: p}, p.Members(), before)
 	_ = c.step(ctx, c.chance.about(200*time.Millisecond))
-	r.goes(p.Znode())
+	r.forget(p.Znode())
 	err = p.Leave(ctx)
 	c.note("left %s: %v", p.Znode(), err)
 	if err == nil {
@@ -73,8 +73,8 @@ func (r *rounds) ours(ctx, wait context.Context, c *client, s recipes.Client, be
 	return err
 }
 
-// enter checks that our member does not enter alone: enough others take part, or have ended their
-// turns since it began.
+// enter checks that our member does not enter with too few others. It counts the clients that are
+// in a turn, and the turns that have failed since this one began: their znodes may exist.
 func (r *rounds) enter(g *grant, members []string, before int) {
 	g.client.note("entered as %s with %v", g.Znode(), members)
 	r.mu.Lock()
@@ -85,26 +85,27 @@ func (r *rounds) enter(g *grant, members []string, before int) {
 	r.inside[g.Znode()] = g
 }
 
-func (r *rounds) goes(znode string) {
+func (r *rounds) forget(znode string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.inside, znode)
 }
 
-// left checks that no member that was present at its Enter is still inside.
+// left checks that none of the members that entered with the client is still inside.
 func (r *rounds) left(c *client, members []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, znode := range members {
-		if g := r.inside[znode]; g != nil && g.believed() && !r.world.wasForced(g.session.ID()) {
+		if g := r.inside[znode]; g != nil && g.active() && !r.world.wasForced(g.session.ID()) {
 			r.world.fail(c.name, "has left while %s is inside", znode)
 		}
 	}
 }
 
-// theirs is a member as the library implements it. It may enter too early by a stale ready. It
-// creates ready in one transaction with a check of its znode: that is assumed of a request that
-// its library repeats.
+// theirs takes the turn of a member as the other library implements it. A stale ready can let it
+// enter too early. It creates ready in a transaction that checks its own znode. The library does
+// not check. So the simulation assumes that a request which the library repeats cannot create ready
+// after the member's znode is deleted.
 func (r *rounds) theirs(ctx, wait context.Context, c *client, s recipes.Client, _ int) error {
 	raw := s.(*rawSession)
 	if err := raw.ensure(dialectLine); err != nil {
@@ -122,17 +123,17 @@ func (r *rounds) theirs(ctx, wait context.Context, c *client, s recipes.Client, 
 	}
 	c.note("entered as %s", own)
 	r.mu.Lock()
-	r.inside[own] = &grant{client: c, session: s, Grant: &rawGrant{session: raw, path: own, believed: func() bool { return c.world.exists(own) }}}
+	r.inside[own] = &grant{client: c, session: s, Grant: &rawGrant{session: raw, path: own, holds: func() bool { return c.world.exists(own) }}}
 	r.mu.Unlock()
 	_ = c.step(ctx, c.chance.about(200*time.Millisecond))
-	r.goes(own)
+	r.forget(own)
 	return rawError(r.leave(ctx, raw, own))
 }
 
 const roundReady = dialectLine + "/ready"
 
 func (r *rounds) await(ctx, wait context.Context, c *client, s *rawSession, own string) error {
-	late := r.dialect == recipes.Kazoo // it reads ready after the create of its znode
+	late := r.dialect == recipes.Kazoo // kazoo's member reads ready after it has created its znode
 	var there bool
 	var made <-chan zk.Event
 	var err error
@@ -154,7 +155,7 @@ func (r *rounds) await(ctx, wait context.Context, c *client, s *rawSession, own 
 		_, _, made, err = s.ExistsW(roundReady)
 	}
 	if err != nil || there {
-		return err // Curator's enters at once if ready exists
+		return err // Curator's member enters at once if ready exists
 	}
 	names, _, err := s.Children(dialectLine)
 	if err != nil {

@@ -57,17 +57,17 @@ func (sc scenario) run(seed uint64) Report {
 			c.run(open, g.turn)
 		})
 		if !sc.quiet {
-			faulty.Go(func() { w.haunt(c) })
+			faulty.Go(func() { w.disturbClient(c) })
 		}
 		if sc.hop {
-			faulty.Go(func() { w.haltPlugin(c) })
+			faulty.Go(func() { w.disturbPlugin(c) })
 		}
 		if sc.moves {
 			faulty.Go(func() { w.replaceProcesses(c) })
 		}
 	}
 	if !sc.quiet {
-		faulty.Go(w.trouble)
+		faulty.Go(w.disturbServers)
 	}
 
 	_ = sleep(context.Background(), w.chance.between(10*time.Second, time.Minute))
@@ -114,7 +114,8 @@ func (w *World) operator() recipes.Client {
 	return s
 }
 
-// prepare creates the parents of the journals. In some runs the sequence numbers soon wrap.
+// prepare creates the parents of the journals. In some runs it sets the next sequence number of the
+// wait queue so high that the numbers soon wrap.
 func (w *World) prepare(sc scenario, operator recipes.Recipes) {
 	set := func(p string) {
 		b, err := operator.Barrier(p)
@@ -138,8 +139,8 @@ func (w *World) prepare(sc scenario, operator recipes.Recipes) {
 	}
 }
 
-// progressBound is the time that each client has for two turns after the end of faults. In it
-// the sessions of dead processes expire, and every client has a turn.
+// progressBound bounds the two turns of each client after the end of faults. It is long enough for
+// the sessions of dead processes to expire, and for all clients to take their turns.
 const progressBound = 10 * sessionTimeout
 
 // await waits until each client has made progress since the end of faults.

@@ -9,7 +9,7 @@ import (
 // scenario is the work of the clients of a run.
 type scenario struct {
 	name  string
-	paths []string // of the grants that have a journal
+	paths []string // of the wait queues whose grants have a journal
 	begin func(*World) game
 	line  string // path of the wait queue; "" if there is none
 
@@ -22,8 +22,8 @@ type scenario struct {
 	moves bool   // processes die or are replaced, and others resume their sessions
 	quiet bool   // without faults, for defects that show without them
 
-	// excused reports whether a client need not make progress, because its library may block
-	// for ever. That is not tested here. nil: every client must make progress.
+	// excused reports whether a client need not make progress, because another library may block
+	// it for ever. nil: every client must make progress.
 	excused func(*client) bool
 }
 
@@ -33,11 +33,11 @@ type game struct {
 	check func(ctx context.Context, operator recipes.Client) // runs at the end, without faults; may be nil
 }
 
-// turn is one use of a recipe by a client, which repeats it. An error is not always a
-// violation: see expected.
+// turn uses a recipe once. A client takes turns until it must stop. The error of a turn is a
+// violation only if it is not expected.
 type turn func(ctx context.Context, c *client, s recipes.Client) error
 
-// scenarios are chosen by seed: adding or removing one changes the scenario of every seed.
+// scenarios are chosen by the seed. Adding or removing one changes the scenario of every seed.
 var scenarios = []scenario{
 	{name: "lock", line: "/lock", paths: []string{"/lock"}, begin: locks},
 	{name: "election", line: "/election", paths: []string{"/election"}, begin: elections},

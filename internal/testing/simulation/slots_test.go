@@ -8,8 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestSlots uses its own seeds. A line in the table of scenarios would change the scenario of
-// every seed.
+// TestSlots simulates slots. It is a test of its own, because another entry in scenarios would
+// change the scenario of every seed.
 func TestSlots(t *testing.T) {
 	for _, sc := range []scenario{
 		{name: "slots", line: slotsPath, unwrapped: true, paths: []string{"/slots/0", "/slots/1"}, begin: slots},
@@ -32,8 +32,8 @@ func openSlots(s recipes.Client, strategy recipes.Strategy, joined func(recipes.
 	return s.Slots(slotsPath, recipes.SemaphoreConfig{Permits: slotPermits, Strategy: strategy, Joined: joined})
 }
 
-// slots has clients hold numbers. Each number is like a lock with its own journal: one client
-// holds it at a time, and its tokens grow.
+// slots has clients hold numbers. Each number is checked like a lock with a journal of its own: one
+// client holds it at a time, and its tokens grow.
 func slots(*World) game {
 	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
 		l, err := openSlots(s, pick(c.chance, recipes.Strategies()...), c.joined)

@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// stranger is a contender written as Curator or kazoo does it: its names, its order, and the znodes
-// that it waits for. How those libraries notice a loss is not tested here: a stranger believes in a
+// stranger contends as Curator or kazoo does: with the same names, in the same order, and it waits
+// for the same znodes. How those libraries notice a loss is not simulated: a stranger acts on a
 // grant for as long as its znode exists.
 type stranger struct {
 	dialect recipes.Dialect
@@ -22,7 +22,8 @@ type stranger struct {
 	readers string   // the marker of contenders that share
 }
 
-// blocks reports whether a contender must wait for another one that is ahead.
+// blocks reports whether a contender with the marker mine waits for one with the marker other that
+// is ahead.
 func (l stranger) blocks(mine, other string) bool {
 	return slices.Contains(l.markers, other) && (l.readers == "" || mine != l.readers || other != l.readers)
 }
@@ -38,7 +39,7 @@ func (l stranger) split(name string) (marker string, number int32, ok bool) {
 	return "", 0, false
 }
 
-// name returns the start of a znode's name, by which the library finds it again.
+// name returns the start of a znode's name. The library finds the znode again by it.
 func (l stranger) name(c *client) string {
 	id := fmt.Sprintf("%08x%024x", c.chance.below(1<<30), c.number)
 	if l.dialect == recipes.Kazoo {
@@ -47,7 +48,7 @@ func (l stranger) name(c *client) string {
 	return fmt.Sprintf("_c_%s-%s-%s-%s-%s-", id[:8], id[8:12], id[12:16], id[16:20], id[20:])
 }
 
-// turn joins the wait queue at path, and holds.
+// turn joins the wait queue at path, acts on the grant, and releases it.
 func (l stranger) turn(ctx context.Context, c *client, s recipes.Client, path, marker string) error {
 	own, err := l.lock(ctx, c, s.(*rawSession), path, marker)
 	if err != nil {
@@ -112,13 +113,14 @@ func (l stranger) wait(ctx context.Context, s *rawSession, path, own, marker str
 	}
 }
 
-// await waits for an event. It returns also after a while, because a lost connection loses events.
+// await waits for an event, at most for the session timeout, because a lost connection loses
+// events.
 func await(ctx context.Context, event <-chan zk.Event) error {
-	look := time.NewTimer(sessionTimeout)
-	defer look.Stop()
+	late := time.NewTimer(sessionTimeout)
+	defer late.Stop()
 	select {
 	case <-event:
-	case <-look.C:
+	case <-late.C:
 	case <-ctx.Done():
 	}
 	return ctx.Err()
@@ -132,7 +134,7 @@ func (l stranger) hold(ctx context.Context, c *client, s *rawSession, path, own 
 		return rawError(err)
 	}
 	g := &grant{client: c, session: s, path: path, shared: shared, Grant: strangersGrant{&rawGrant{
-		session: s, path: own, token: recipes.Token(stat.Czxid), believed: func() bool { return c.world.exists(own) },
+		session: s, path: own, token: recipes.Token(stat.Czxid), holds: func() bool { return c.world.exists(own) },
 	}}}
 	return c.hold(ctx, g, permits, func(context.Context) error { return rawError(remove(ctx, s, own)) })
 }
@@ -142,7 +144,7 @@ type strangersGrant struct{ *rawGrant }
 
 func (strangersGrant) Write(context.Context, ...recipes.Op) error { return nil }
 
-// permit is a turn with a semaphore: the client takes a lease under a lock.
+// permit takes a turn with a semaphore. The client creates a lease while it holds a lock.
 func (l stranger) permit(ctx context.Context, c *client, s recipes.Client, permits int) error {
 	const path = "/line"
 	raw := s.(*rawSession)
@@ -170,8 +172,8 @@ func (l stranger) permit(ctx context.Context, c *client, s recipes.Client, permi
 	return l.hold(ctx, c, raw, path, lease, false, permits)
 }
 
-// lease creates a lease in one transaction with a check of the lock: the libraries are assumed to
-// keep the lock.
+// lease creates a lease in a transaction that checks the lock. The libraries do not check, so the
+// simulation assumes that they hold the lock.
 func (l stranger) lease(ctx context.Context, c *client, s *rawSession, turn, leases string, permits int) (lease string, err error) {
 	take := func() (string, error) {
 		id := l.name(c)
@@ -180,7 +182,7 @@ func (l stranger) lease(ctx context.Context, c *client, s *rawSession, turn, lea
 			name, flags = name+"lease-", zk.FlagEphemeral|zk.FlagSequence
 		}
 		made, err := s.Multi(&zk.CheckVersionRequest{Path: turn, Version: -1}, &zk.CreateRequest{Path: name, Acl: s.acl, Flags: flags})
-		if failed(err) { // without a reply
+		if failed(err) { // the lease may exist
 			if made, found := (rawLock{}).find(ctx, s, leases, id); made != "" || found != nil {
 				return made, found
 			}
@@ -209,7 +211,7 @@ func (l stranger) lease(ctx context.Context, c *client, s *rawSession, turn, lea
 			err = await(ctx, changed)
 		}
 		if there, _, unread := s.Exists(turn); err == nil && unread == nil && !there {
-			err = zk.ErrNoNode // the lock is another's
+			err = zk.ErrNoNode // the client no longer holds the lock
 		}
 		if err != nil {
 			return lease, err

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// stream is a seeded source of choices. Each connection, client and fault has its own, by name. So
-// its choices do not depend on when others draw.
+// stream is a seeded source of random choices. Each connection, client and grant, and each source
+// of faults, has its own stream by name. So its choices do not depend on when others are made.
 type stream struct {
 	mu   sync.Mutex
 	rand *rand.Rand
@@ -27,7 +27,7 @@ func (s *stream) below(n int) int {
 	return s.rand.IntN(n)
 }
 
-// between returns a duration from low to just below high, at random to the nanosecond, so that
+// between returns a random duration from low to just below high. It is random to the nanosecond, so
 // two timers rarely fire at the same instant.
 func (s *stream) between(low, high time.Duration) time.Duration {
 	s.mu.Lock()

@@ -11,9 +11,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// survivor is the session of a host whose plugins die or are replaced. One process serves it, and
-// after its end another one resumes it, by the rules of PROTOCOL.md. Each new process resumes the
-// grants and the waiting contenders.
+// survivor is a session that outlives plugin processes. One process serves it at a time. When that
+// one ends, another one resumes the session, its grants and its waiting contenders, by the rules of
+// PROTOCOL.md.
 type survivor struct {
 	recipes.Client // of the first process
 	world          *World
@@ -23,9 +23,9 @@ type survivor struct {
 	moving         chan struct{} // has an element while a process is replaced
 
 	mu       sync.Mutex
-	now      *process // nil while none serves
+	now      *process // nil while no process serves the session
 	ready    chan struct{}
-	deadline time.Time // while none serves
+	deadline time.Time // of the session, while now is nil
 	held     []*kept
 	err      error // why it has ended
 	over     chan struct{}
@@ -50,7 +50,7 @@ func (v *survivor) Err() error {
 	return v.lost()
 }
 
-// lost returns why the session has ended. The caller holds mu.
+// lost returns why the session has ended, or nil. The caller holds mu.
 func (v *survivor) lost() error {
 	switch {
 	case v.err != nil:
@@ -86,8 +86,8 @@ func (v *survivor) Close(ctx context.Context) error {
 	return p.session.Close(ctx)
 }
 
-// present waits until a process serves the session and has resumed everything.
-func (v *survivor) present(ctx context.Context) (*process, error) {
+// awaitProcess waits until a process serves the session and has resumed everything.
+func (v *survivor) awaitProcess(ctx context.Context) (*process, error) {
 	for {
 		v.mu.Lock()
 		p, ready, err := v.now, v.ready, v.lost()
@@ -116,16 +116,15 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// serves reports whether the process is the one that serves the session.
+// serves reports whether the process still serves the session.
 func (v *survivor) serves(p *process) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.now == p
 }
 
-// checkResumed checks that a resumed grant is the same znode. It compares with the server's state,
-// which no process sees. A znode that is newer than the start of the resume may have been created
-// after its check.
+// checkResumed checks, in the leader's state, that a resumed grant has the same znode. A znode that
+// is newer than the start of the resume may have been created after the process had checked it.
 func (w *World) checkResumed(who string, k *kept, newest int64) {
 	for _, n := range w.server.Tree() {
 		if n.Path == k.Znode() && n.Stat.Czxid != int64(k.Token()) && n.Stat.Czxid <= newest {
@@ -143,8 +142,8 @@ func (w *World) newestZnode() int64 {
 	return newest
 }
 
-// czxidOf is the mistake of a resume that compares nothing: it returns the czxid of any znode with
-// this name.
+// czxidOf returns the czxid of the znode that has this name now. A resume that uses it makes the
+// mistake of comparing nothing.
 func (w *World) czxidOf(znode string) recipes.Token {
 	i := slices.IndexFunc(w.server.Tree(), func(n zkserver.Node) bool { return n.Path == znode })
 	if i < 0 {

@@ -19,7 +19,7 @@ import (
 
 var out = flag.String("out", "", "used by the test itself: write the summary to this file")
 
-// summary is the result of several seeds.
+// summary sums up the runs of several seeds.
 type summary struct {
 	Seeds   int
 	Virtual time.Duration
@@ -102,8 +102,8 @@ func sweep(t *testing.T, first uint64, n int) *summary {
 	return &sum
 }
 
-// worker simulates n seeds in this process. It saves the summary after every fifty, because a seed
-// can end the process.
+// worker simulates n seeds in this process. It saves the summary after every 50 seeds, because a
+// seed can end the process.
 func worker(t *testing.T, first uint64, n int) *summary {
 	var sum summary
 	for i := range n {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// trace records a run for people: one line for each event, with the virtual time since the start
-// and the actor. Events of one instant have no order, so they are sorted by their text.
+// trace records a run. It has one line for each event, with the virtual time since the start and
+// the actor. The order of events of one instant is not known, so they are sorted by their text.
 type trace struct {
 	start time.Time
 

@@ -10,42 +10,42 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// docket is the transactions of a run, one after the other. The first client begins them. All
+// txRounds are the transactions of a run, one after the other. The first client begins them. All
 // clients are sites.
-type docket struct {
+type txRounds struct {
 	world *World
 
 	mu      sync.Mutex
-	present *deal
+	current *txRound
 	begun   int
 }
 
-// deal is one transaction and the decisions that its sites have received.
-type deal struct {
+// txRound is one transaction, with the decisions that its sites have received.
+type txRound struct {
 	path     string
 	variant  recipes.Variant
 	sites    []string
 	begun    bool
-	refused  map[string]bool // sites that vote to abort
+	refused  map[string]bool // sites that will vote to abort
 	agreed   map[string]bool // sites that may have voted to commit in some session
-	decision map[string]bool // whether it commits, by site
-	acted    map[string]bool // sites that may have called Done
-	done     map[string]bool // sites that have finished
+	decision map[string]bool // what each site has learned: true to commit
+	acted    map[string]bool // sites that have called Done, perhaps without success
+	done     map[string]bool // sites that need no further turn
 }
 
 func transactions(w *World) game {
-	d := &docket{world: w}
+	d := &txRounds{world: w}
 	return game{turn: d.turn}
 }
 
 var errIdle = fmt.Errorf("nothing to do: %w", context.Canceled)
 
-// next returns the present transaction. When all its sites have finished, the first client makes
+// next returns the current transaction. When all its sites have finished, the first client makes
 // the next one.
-func (d *docket) next(c *client) *deal {
+func (d *txRounds) next(c *client) *txRound {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if t := d.present; t != nil && len(t.done) < len(t.sites) {
+	if t := d.current; t != nil && len(t.done) < len(t.sites) {
 		if t.done[c.name] {
 			return nil
 		}
@@ -55,7 +55,7 @@ func (d *docket) next(c *client) *deal {
 		return nil
 	}
 	d.begun++
-	t := &deal{
+	t := &txRound{
 		path: fmt.Sprintf("/tx-%d", d.begun), variant: pick(c.chance, recipes.Variants()...),
 		refused: make(map[string]bool), agreed: make(map[string]bool), decision: make(map[string]bool), acted: make(map[string]bool), done: make(map[string]bool),
 	}
@@ -64,11 +64,11 @@ func (d *docket) next(c *client) *deal {
 		t.sites = append(t.sites, name)
 		t.refused[name] = c.chance.chance(10)
 	}
-	d.present = t
+	d.current = t
 	return t
 }
 
-func (d *docket) turn(ctx context.Context, c *client, s recipes.Client) error {
+func (d *txRounds) turn(ctx context.Context, c *client, s recipes.Client) error {
 	t := d.next(c)
 	if t == nil {
 		return errIdle
@@ -104,27 +104,27 @@ func (d *docket) turn(ctx context.Context, c *client, s recipes.Client) error {
 	return d.serve(wait, c, t, tx)
 }
 
-func (d *docket) is(what *bool) bool {
+func (d *txRounds) is(what *bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return *what
 }
 
-func (d *docket) set(what *bool) {
+func (d *txRounds) set(what *bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	*what = true
 }
 
-// serve is the part of a site: it joins, votes, waits for the decision and calls Done.
-func (d *docket) serve(ctx context.Context, c *client, t *deal, tx recipes.Transaction) error {
+// serve plays the part of a site: it joins, votes, waits for the decision and calls Done.
+func (d *txRounds) serve(ctx context.Context, c *client, t *txRound, tx recipes.Transaction) error {
 	site, err := tx.Join(ctx, c.name)
 	switch {
 	case errors.Is(err, recipes.ErrNoTransaction):
 		return d.missing(c, t)
 	case errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrSessionLost):
-		// With own nodes: another session of this site has joined. If that session ends,
-		// the decision is to abort, and Join succeeds then. It may also live and vote.
+		// With own nodes: the site has joined in another session, which may still vote. If
+		// that session ends, the transaction aborts, and Join then succeeds.
 		c.note("is a site of %s in another session", t.path)
 		return errIdle
 	case err != nil:
@@ -162,7 +162,7 @@ func (d *docket) serve(ctx context.Context, c *client, t *deal, tx recipes.Trans
 }
 
 // act calls Done.
-func (d *docket) act(ctx context.Context, c *client, t *deal, site recipes.Site) error {
+func (d *txRounds) act(ctx context.Context, c *client, t *txRound, site recipes.Site) error {
 	d.mu.Lock()
 	t.acted[c.name] = true
 	d.mu.Unlock()
@@ -177,15 +177,15 @@ func (d *docket) act(ctx context.Context, c *client, t *deal, site recipes.Site)
 	return err
 }
 
-func (d *docket) finish(c *client, t *deal) {
+func (d *txRounds) finish(c *client, t *txRound) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t.done[c.name] = true
 }
 
-// learned records a decision. It checks that all learn the same one, and that it commits only if
-// all sites have voted to commit.
-func (d *docket) learned(t *deal, c *client, who string, decision recipes.Decision) {
+// learned records a decision. It checks that all learn the same one, and that the transaction
+// commits only if all sites may have voted to commit.
+func (d *txRounds) learned(t *txRound, c *client, who string, decision recipes.Decision) {
 	c.note("%s of %s: commit %v (%s)", who, t.path, decision.Commit, decision.Reason)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -197,13 +197,13 @@ func (d *docket) learned(t *deal, c *client, who string, decision recipes.Decisi
 	t.decision[who] = decision.Commit
 	for _, site := range t.sites {
 		if !t.agreed[site] && decision.Commit {
-			d.world.fail(c.name, "%s commits, and %s has not agreed", t.path, site)
+			d.world.fail(c.name, "%s commits, and %s has not voted to commit", t.path, site)
 		}
 	}
 }
 
-// missing handles a transaction that does not exist: it must have finished.
-func (d *docket) missing(c *client, t *deal) error {
+// missing handles a transaction that does not exist. The client must have called Done.
+func (d *txRounds) missing(c *client, t *txRound) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !t.acted[c.name] {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// watched is a watch of the operator, and the latest value that it has sent.
+// watched is a watch of the operator, and the latest value that the operator has received.
 type watched[T any] struct {
 	world *World
 	end   context.CancelFunc
@@ -47,7 +47,8 @@ func (v *watched[T]) shows() T {
 	return v.latest
 }
 
-// await waits until the condition is true, for at most d, and reports whether it was.
+// await waits until the condition is true, for at most d. It reports whether the condition became
+// true.
 func (v *watched[T]) await(ctx context.Context, d time.Duration, condition func() bool) bool {
 	deadline := time.Now().Add(d)
 	for !condition() {

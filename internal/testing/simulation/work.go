@@ -9,7 +9,8 @@ import (
 
 func (c *client) joined(p recipes.Place) { c.note("joined as %s, %d ahead", p.Znode, p.Position) }
 
-// patience returns a context for waiting. While there are faults, it sometimes ends too early.
+// patience returns a context for waiting. While there are faults, some contexts end after about a
+// second.
 func (c *client) patience(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.world.calm.Err() == nil && c.chance.chance(15) {
 		return context.WithTimeout(ctx, c.chance.about(time.Second))
@@ -27,8 +28,8 @@ func (c *client) hold(ctx context.Context, g *grant, permits int, release func(c
 	return err
 }
 
-// take waits for a grant, holds it, and releases it. enter waits for the grant; it may say that
-// g is shared.
+// take waits for a grant, acts on it, and releases it. enter waits for the grant; it may set g's
+// path and whether g is shared.
 func take[G recipes.Grant](
 	ctx context.Context, c *client, g *grant, permits int,
 	enter func(context.Context) (G, error), release func(G, context.Context) error,
@@ -43,9 +44,9 @@ func take[G recipes.Grant](
 	return c.hold(ctx, g, permits, func(ctx context.Context) error { return release(held, ctx) })
 }
 
-// work makes some guarded writes to the journal. Before each it checks the grant, and the pause
-// between check and write can be long. Each grant has its own stream of choices, because one
-// client can get two grants at one instant, in any order.
+// work makes some guarded writes to the journal. It checks the grant before each write, and the
+// pause between check and write can be long. Each grant has its own stream of choices, because one
+// client can receive two grants at one instant, in any order.
 func (c *client) work(ctx context.Context, g *grant) {
 	chance := newStream(c.world.seed, g.Znode())
 	for range 1 + chance.below(3) {

@@ -31,7 +31,7 @@ type World struct {
 	mu         sync.Mutex
 	violations []string
 	faults     map[string]int
-	forced     map[int64]bool // sessions that an operator has expired, or has deleted a znode of
+	forced     map[int64]bool // see force
 }
 
 func newWorld(seed uint64) *World {
