@@ -43,13 +43,13 @@ func barrierOperations() []operation {
 	}
 }
 
-// arrival is what a member in another goroutine has got.
+// arrival is the result of Enter in another goroutine.
 type arrival struct {
 	recipes.Passage
 	err error
 }
 
-// goes has a member of the session enter in another goroutine.
+// goes calls Enter for a member of the session, in another goroutine.
 func (s *stage) goes(ctx context.Context, in recipes.Recipes, d recipes.Dialect) <-chan arrival {
 	entered := make(chan arrival, 1)
 	go func() {
@@ -64,7 +64,7 @@ func (s *stage) part(one, two recipes.Passage) error {
 	return s.acts(s.ctx, one.Leave, func() error { s.start(two.Leave); return nil })
 }
 
-// meet has two members of other sessions enter and leave.
+// meet has two members of the other session enter and leave.
 func (s *stage) meet(d recipes.Dialect) error {
 	one := s.goes(s.ctx, s.other, d)
 	synctest.Wait()
@@ -76,8 +76,9 @@ func (s *stage) meet(d recipes.Dialect) error {
 	return s.part(a, b)
 }
 
-// entering has the victim enter, before another member or after it. If the victim fails,
-// the other gives up, or leaves alone if it has entered with what the victim had left.
+// entering has the victim enter, before another member or after it. If the victim fails, the
+// other member gives up. If it has entered with the znode that the victim left, it leaves
+// alone.
 func (s *stage) entering(d recipes.Dialect, first bool) doing {
 	var mine, theirs arrival
 	var others <-chan arrival
@@ -93,7 +94,7 @@ func (s *stage) entering(d recipes.Dialect, first bool) doing {
 				return theirs.err
 			}
 			if !strings.Contains(fmt.Sprint(theirs.Members()), mine.Znode()) {
-				s.Errorf("it has entered with %v, which is not %s", theirs.Members(), mine.Znode())
+				s.Errorf("the other has entered with %v, without %s", theirs.Members(), mine.Znode())
 			}
 			return errors.Join(mine.Write(s.ctx), s.part(mine, theirs))
 		},
@@ -108,7 +109,7 @@ func (s *stage) entering(d recipes.Dialect, first bool) doing {
 		if theirs = <-others; theirs.err == nil {
 			err = theirs.Leave(s.ctx)
 		}
-		calm() // what it gave up is deleted in the background
+		calm() // its znode is deleted in the background
 		return err
 	}
 	do.failed = func() error {
@@ -200,7 +201,7 @@ func doubleBarrierOperations() (all []operation) {
 			do.between = []meddling{{
 				name: "all is deleted before the members are counted",
 				at: func(r zkserver.Request) bool {
-					made = made || r.Op == zkserver.OpExists && r.Path == stagePath+"/ready" // looks for it when it has a znode
+					made = made || r.Op == zkserver.OpExists && r.Path == stagePath+"/ready" // its znode exists when it reads ready
 					return made && r.Op == zkserver.OpGetChildren2 && r.Path == stagePath
 				},
 				do: func() error {

@@ -13,24 +13,24 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// tooLate is a contender whose server lags. It learns of the release that was meant for it
-// when another client has deleted its znode, and a third one holds.
+// tooLate is a contender whose server lags. By the time it is notified of the release that
+// grants it the lock, another client has deleted its znode, and a third one holds the lock.
 type tooLate struct {
 	t        *testing.T
 	follower *zkserver.Follower
-	present  recipes.Grant // who holds
+	present  recipes.Grant // of the current holder
 	done     chan struct{}
-	grant    recipes.Grant // of the late one, when done
+	grant    recipes.Grant // of the late contender; valid once done is closed
 	err      error
 }
 
 const (
 	lateTimeout = 10 * time.Second
-	oneWay      = 30 * time.Millisecond // to the server that lags
+	oneWay      = 30 * time.Millisecond // the delay to the lagging server, in each direction
 )
 
-// tellLate runs a test with such a contender, in a bubble, as soon as the event has reached
-// it. It does so once after a release, and once after the end of the holder's session.
+// tellLate runs a test with such a contender, in a bubble, as soon as the event is on its way
+// to it. One run follows a release, and another one the end of the holder's session.
 func tellLate(t *testing.T, w way, then func(*tooLate)) {
 	for _, ends := range []bool{false, true} {
 		tellLateOf(t, w, ends, then)
@@ -40,7 +40,7 @@ func tellLate(t *testing.T, w way, then func(*tooLate)) {
 func tellLateOf(t *testing.T, w way, sessionEnds bool, then func(*tooLate)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		defer time.Sleep(10 * oneWay) // until what is on its way has arrived
+		defer time.Sleep(10 * oneWay) // until all bytes in flight have arrived
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
 		l := &tooLate{t: t, follower: srv.Follower(), done: make(chan struct{})}
@@ -72,10 +72,10 @@ func tellLateOf(t *testing.T, w way, sessionEnds bool, then func(*tooLate)) {
 		operator := must.Get(next.Barrier(place.Znode))(t)
 		must.Do(t, operator.Remove(ctx))
 		must.Do(t, <-granted)
-		l.follower.Deliver() // of all that has happened, the first: that the holder has left
+		l.follower.Deliver() // only the first transaction: the holder has left
 		then(l)
 		if err := l.present.Err(); err != nil {
-			t.Errorf("who holds: %v", err)
+			t.Errorf("the current holder: %v", err)
 		}
 		l.follower.Heal()
 		<-l.done
@@ -85,7 +85,7 @@ func tellLateOf(t *testing.T, w way, sessionEnds bool, then func(*tooLate)) {
 	})
 }
 
-// delayed leads to a server that is far away.
+// delayed serves connections as a distant server does.
 func delayed(serve func(net.Conn)) func(net.Conn) {
 	return func(near net.Conn) {
 		far, server := net.Pipe()
@@ -95,7 +95,7 @@ func delayed(serve func(net.Conn)) func(net.Conn) {
 	}
 }
 
-// carry writes what it reads, each piece oneWay later.
+// carry copies bytes, each with a delay of oneWay.
 func carry(to, from net.Conn) {
 	type piece struct {
 		due   time.Time
@@ -121,12 +121,13 @@ func carry(to, from net.Conn) {
 	}
 	to.Close()
 	from.Close()
-	for range pieces { // until its reader has seen the end
+	for range pieces { // until the reading goroutine ends
 	}
 }
 
-// The release was for the contender. That its znode was deleted afterwards is the loss of a
-// hold, which it reports when its server catches up. No write under it was done.
+// The release granted the lock to the contender, and then another client deleted its znode. So
+// the contender has lost a hold, and reports that when its server catches up. It could not
+// write under that hold.
 func TestAGrantThatWasTakenBackEnds(t *testing.T) {
 	for _, name := range []string{"lock", "election", "semaphore", "shared lock for writing"} {
 		for _, strategy := range recipes.Strategies() {
@@ -142,7 +143,7 @@ func aGrantThatWasTakenBackEnds(t *testing.T, w way) {
 		time.Sleep(10 * oneWay)
 		l.follower.Heal()
 		<-l.done
-		if errors.Is(l.err, recipes.ErrRemoved) { // it has listed the line of a server that knew
+		if errors.Is(l.err, recipes.ErrRemoved) { // it has listed the wait queue after its server caught up
 			return
 		}
 		if l.err != nil {

@@ -57,7 +57,7 @@ func groupOperations() (all []operation) {
 				end: func() error {
 					found, err := s.group(s.other, "").Members(s.ctx)
 					if members(found) != "1 2" {
-						s.Errorf("there is %+v", found)
+						s.Errorf("the members are %+v", found)
 					}
 					return errors.Join(err, mine.Leave(s.ctx))
 				},
@@ -68,7 +68,7 @@ func groupOperations() (all []operation) {
 				act: func(ctx context.Context) error {
 					err := mine.Leave(ctx)
 					if !errors.Is(mine.Err(), recipes.ErrReleased) && s.victim.Err() == nil && !s.expires {
-						s.Errorf("it has left, and Err is %v", mine.Err())
+						s.Errorf("the member has left, but Err is %v", mine.Err())
 					}
 					return err
 				},

@@ -87,8 +87,8 @@ func TestContendersCountWhatIsUnknown(t *testing.T) {
 	})
 }
 
-// TestMembersOfKazoosDoubleBarrierAreNoContenders: they have the names of its leases. A
-// semaphore has a lock beside its path since its first lease.
+// In kazoo, the members of a double barrier have names like the leases of a semaphore. But
+// only a semaphore has a lock beside its path, from its first lease on.
 func TestMembersOfKazoosDoubleBarrierAreNoContenders(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		session := s.Session()

@@ -71,8 +71,8 @@ func (s zkSession) Detach(ctx context.Context) error {
 	return err
 }
 
-// DropRest does not delete the ephemeral elements of queues (recipes.QueueConfig). No hold
-// or place in the session corresponds to them.
+// DropRest does not delete the ephemeral elements of queues (recipes.QueueConfig): they
+// belong to no hold or waiter.
 func (s zkSession) DropRest(ctx context.Context) error {
 	return s.Session.DropRest(ctx, queue.IsElement)
 }
