@@ -40,8 +40,8 @@ type doing struct {
 	act func(context.Context) error // what the victim does
 	// happen causes, in another session, the event that act waits for. nil: act does not wait.
 	happen func() error
-	// happened reports whether act was carried out. If it was, the error of act must match
-	// ErrUnknownOutcome. nil: no outcome can be unknown, and no error matches it.
+	// happened reports whether act was carried out. If it was, and act
+	// has failed, its error must match ErrUnknownOutcome. nil: no outcome can be unknown, and no error matches it.
 	happened func() bool
 	answer   func() string // what act has read; nil: it does not read
 

@@ -105,7 +105,8 @@ func wasResumed(s recipes.Client, znode string) bool {
 	return s.(interface{ WasResumed(string) bool }).WasResumed(znode)
 }
 
-// If a waiter's turn comes while no process serves its session, the resumed waiter is granted.
+// A contender may be granted just before its process ends, so that its host gets no answer. The
+// host resumes it as a waiter, and it returns the same grant.
 func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
 	eachMoved(t, func(t *testing.T, addr, path string, w way) {
 		ctx, first, second := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
@@ -128,7 +129,7 @@ func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
 }
 
 // A session that has resumed a waiter treats the path as busy. So its next contender does not
-// list the wait queue.
+// check how long the wait queue is.
 func TestALineWhereAWaiterWasMovedIsBusy(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, first, second := zktest.Bounded(t), zktest.OpenAt(t, srv.Addr()), zktest.OpenAt(t, srv.Addr())
@@ -155,7 +156,7 @@ func TestALineWhereAWaiterWasMovedIsBusy(t *testing.T) {
 	})
 	_, granted = w.start(ctx, second, "/line")
 	if e := <-granted; e.err != nil || joins != 1 || looks != 0 {
-		t.Errorf("it joined %d times, with %d listings: %v", joins, looks, e.err)
+		t.Errorf("it joined %d times, with %d checks of the path: %v", joins, looks, e.err)
 	}
 }
 
