@@ -49,8 +49,8 @@ type arrival struct {
 	err error
 }
 
-// goes calls Enter for a member of the session, in another goroutine.
-func (s *stage) goes(ctx context.Context, in recipes.Recipes, d recipes.Dialect) <-chan arrival {
+// enters calls Enter for a member of the session, in another goroutine.
+func (s *stage) enters(ctx context.Context, in recipes.Recipes, d recipes.Dialect) <-chan arrival {
 	entered := make(chan arrival, 1)
 	go func() {
 		p, err := s.double(in, d, 2).Enter(ctx, nil)
@@ -59,21 +59,21 @@ func (s *stage) goes(ctx context.Context, in recipes.Recipes, d recipes.Dialect)
 	return entered
 }
 
-// part has two members leave.
-func (s *stage) part(one, two recipes.Passage) error {
+// leaveBoth has two members leave.
+func (s *stage) leaveBoth(one, two recipes.Passage) error {
 	return s.acts(s.ctx, one.Leave, func() error { s.start(two.Leave); return nil })
 }
 
-// meet has two members of the other session enter and leave.
-func (s *stage) meet(d recipes.Dialect) error {
-	one := s.goes(s.ctx, s.other, d)
+// passTogether has two members of the other session enter and leave.
+func (s *stage) passTogether(d recipes.Dialect) error {
+	one := s.enters(s.ctx, s.other, d)
 	synctest.Wait()
-	two := s.goes(s.ctx, s.other, d)
+	two := s.enters(s.ctx, s.other, d)
 	a, b := <-one, <-two
 	if err := errors.Join(a.err, b.err); err != nil {
 		return fmt.Errorf("two that enter: %w", err)
 	}
-	return s.part(a, b)
+	return s.leaveBoth(a, b)
 }
 
 // entering has the victim enter, before another member or after it. If the victim fails, the
@@ -83,7 +83,7 @@ func (s *stage) entering(d recipes.Dialect, first bool) doing {
 	var mine, theirs arrival
 	var others <-chan arrival
 	waiting, giveUp := context.WithCancel(s.ctx)
-	come := func() error { others = s.goes(waiting, s.other, d); return nil }
+	come := func() error { others = s.enters(waiting, s.other, d); return nil }
 	do := doing{
 		act: func(ctx context.Context) error {
 			mine.Passage, mine.err = s.double(s.victim, d, 2).Enter(ctx, nil)
@@ -96,7 +96,7 @@ func (s *stage) entering(d recipes.Dialect, first bool) doing {
 			if !strings.Contains(fmt.Sprint(theirs.Members()), mine.Znode()) {
 				s.Errorf("the other has entered with %v, without %s", theirs.Members(), mine.Znode())
 			}
-			return errors.Join(mine.Write(s.ctx), s.part(mine, theirs))
+			return errors.Join(mine.Write(s.ctx), s.leaveBoth(mine, theirs))
 		},
 	}
 	if first {
@@ -124,14 +124,14 @@ func (s *stage) entering(d recipes.Dialect, first bool) doing {
 		if s.lost() && mine.err == nil {
 			s.ok(leave())
 		}
-		return s.meet(d)
+		return s.passTogether(d)
 	}
 	return do
 }
 
 // leaving has the victim leave, before the other member or after it.
 func (s *stage) leaving(d recipes.Dialect, first bool) doing {
-	one, two := s.goes(s.ctx, s.victim, d), s.goes(s.ctx, s.other, d)
+	one, two := s.enters(s.ctx, s.victim, d), s.enters(s.ctx, s.other, d)
 	mine, theirs := <-one, <-two
 	s.ok(errors.Join(mine.err, theirs.err))
 	leave := func() error { s.start(theirs.Leave); return nil }
@@ -140,7 +140,7 @@ func (s *stage) leaving(d recipes.Dialect, first bool) doing {
 		s.ok(leave())
 		do.happen = nil
 	}
-	do.after = func() error { s.started.Wait(); return s.meet(d) }
+	do.after = func() error { s.started.Wait(); return s.passTogether(d) }
 	return do
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// tooLate is a contender whose server lags. By the time it is notified of the release that
+// lateContender is a contender whose server lags. By the time it is notified of the release that
 // grants it the lock, another client has deleted its znode, and a third one holds the lock.
-type tooLate struct {
+type lateContender struct {
 	t        *testing.T
 	follower *zkserver.Follower
 	present  recipes.Grant // of the current holder
@@ -29,21 +29,21 @@ const (
 	oneWay      = 30 * time.Millisecond // the delay to the lagging server, in each direction
 )
 
-// tellLate runs a test with such a contender, in a bubble, as soon as the event is on its way
+// withLateContender runs a test with such a contender, in a bubble, as soon as the event is on its way
 // to it. One run follows a release, and another one the end of the holder's session.
-func tellLate(t *testing.T, w way, then func(*tooLate)) {
+func withLateContender(t *testing.T, w way, then func(*lateContender)) {
 	for _, ends := range []bool{false, true} {
-		tellLateOf(t, w, ends, then)
+		withLateContenderAfter(t, w, ends, then)
 	}
 }
 
-func tellLateOf(t *testing.T, w way, sessionEnds bool, then func(*tooLate)) {
+func withLateContenderAfter(t *testing.T, w way, sessionEnds bool, then func(*lateContender)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		defer time.Sleep(10 * oneWay) // until all bytes in flight have arrived
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
-		l := &tooLate{t: t, follower: srv.Follower(), done: make(chan struct{})}
+		l := &lateContender{t: t, follower: srv.Follower(), done: make(chan struct{})}
 		lags := zktest.LinkTo(delayed(l.follower.ServeConn)).Open(t, lateTimeout)
 		holder, next := zktest.LinkTo(srv.ServeConn).Open(t, lateTimeout), zktest.LinkTo(srv.ServeConn).Open(t, lateTimeout)
 		had := must.Get(w.enter(ctx, holder, "/line", nil))(t)
@@ -139,7 +139,7 @@ func TestAGrantThatWasTakenBackEnds(t *testing.T) {
 }
 
 func aGrantThatWasTakenBackEnds(t *testing.T, w way) {
-	tellLate(t, w, func(l *tooLate) {
+	withLateContender(t, w, func(l *lateContender) {
 		time.Sleep(10 * oneWay)
 		l.follower.Heal()
 		<-l.done

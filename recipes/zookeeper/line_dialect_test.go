@@ -209,7 +209,7 @@ func TestALineInADialectIsAloneAtItsPath(t *testing.T) {
 		{recipes.Kazoo, "lock", kazooRead},
 		{recipes.Kazoo, "election", textElection},
 		{recipes.Curator, "election", textElection},
-		{recipes.Curator, "election", curatorMutex}, // as of LeaderSelector
+		{recipes.Curator, "election", curatorMutex}, // LeaderSelector has such contenders
 		{recipes.Curator, "lock", curatorLatch},
 		{recipes.Curator, "shared lock for reading", kazooRead},
 	} {

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// grip is a grant, and who has got it in which way.
-type grip struct {
+// heldGrant is a grant, and who has got it in which way.
+type heldGrant struct {
 	recipes.Grant
 	way    way
 	victim bool // the victim holds it
@@ -28,19 +28,19 @@ const (
 )
 
 // stillHeld checks that the grant reports no loss, and that a guarded write succeeds.
-func (g *grip) stillHeld(ctx context.Context) error { return errors.Join(g.Err(), g.Write(ctx)) }
+func (g *heldGrant) stillHeld(ctx context.Context) error { return errors.Join(g.Err(), g.Write(ctx)) }
 
 // granted records a grant. It checks that the grants that are held may be held together, and
 // that tokens grow. This server expires the victim's session at once, where a real one waits
 // for the timeout. So the next contender may be granted before the victim records its grant:
 // the checks ignore that grant.
-func (s *stage) granted(g *grip) {
+func (s *stage) granted(g *heldGrant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.grips = append(s.grips, g)
+	s.grants = append(s.grants, g)
 	sum, slots := 0, map[int]bool{}
-	early := func(g *grip) bool { return s.expires && g.victim }
-	for _, g := range s.grips {
+	early := func(g *heldGrant) bool { return s.expires && g.victim }
+	for _, g := range s.grants {
 		if !g.left && g.Err() == nil && !early(g) {
 			sum += g.way.part()
 			if h, ok := g.Grant.(recipes.SlotHold); ok {
@@ -54,15 +54,15 @@ func (s *stage) granted(g *grip) {
 	if sum > whole {
 		s.Errorf("%d of %d shares are granted at the same time", sum, whole)
 	}
-	if len(s.grips) > 1 && g.way.part() == whole && !early(g) {
-		if last := s.grips[len(s.grips)-2]; last.way.part() == whole && last.Token() >= g.Token() {
+	if len(s.grants) > 1 && g.way.part() == whole && !early(g) {
+		if last := s.grants[len(s.grants)-2]; last.way.part() == whole && last.Token() >= g.Token() {
 			s.Errorf("token %d after %d", g.Token(), last.Token())
 		}
 	}
 }
 
-// stance is a way to get a grant at stagePath, and the grants that keep it waiting.
-type stance struct {
+// blockedWay is a way to get a grant at stagePath, and the grants that keep it waiting.
+type blockedWay struct {
 	way
 	variant string
 	blocker way // the other session holds grants of this way
@@ -70,7 +70,7 @@ type stance struct {
 }
 
 // get gets a grant at stagePath, and records it.
-func (s *stage) get(ctx context.Context, w way, in recipes.Client, try bool) (*grip, error) {
+func (s *stage) get(ctx context.Context, w way, in recipes.Client, try bool) (*heldGrant, error) {
 	e := w.at(s.T, in, stagePath)
 	get := e.get
 	if try {
@@ -80,12 +80,12 @@ func (s *stage) get(ctx context.Context, w way, in recipes.Client, try bool) (*g
 	if err != nil {
 		return nil, err
 	}
-	g := &grip{Grant: got, way: w, victim: in == s.victim}
+	g := &heldGrant{Grant: got, way: w, victim: in == s.victim}
 	s.granted(g)
 	return g, nil
 }
 
-func (s *stage) giveBack(ctx context.Context, g *grip) error {
+func (s *stage) giveBack(ctx context.Context, g *heldGrant) error {
 	s.mu.Lock()
 	g.left = true
 	s.mu.Unlock()
@@ -94,8 +94,8 @@ func (s *stage) giveBack(ctx context.Context, g *grip) error {
 
 // fill has the other session acquire all that can be held, and returns a function that gives
 // it back.
-func (st stance) fill(ctx context.Context, s *stage) (release func() error, first *grip, err error) {
-	var all []*grip
+func (st blockedWay) fill(ctx context.Context, s *stage) (release func() error, first *heldGrant, err error) {
+	var all []*heldGrant
 	release = func() (err error) {
 		for _, g := range all {
 			err = errors.Join(err, s.giveBack(ctx, g))
@@ -113,7 +113,7 @@ func (st stance) fill(ctx context.Context, s *stage) (release func() error, firs
 }
 
 // turn fills the path and gives it back. It fails if that takes longer than a second.
-func (st stance) turn(s *stage) error {
+func (st blockedWay) turn(s *stage) error {
 	ctx, cancel := context.WithTimeout(s.ctx, time.Second) // virtual
 	defer cancel()
 	release, _, err := st.fill(ctx, s)
@@ -123,11 +123,11 @@ func (st stance) turn(s *stage) error {
 	return release()
 }
 
-// stances are the ways that are operations. Readers wait for a writer. Writers wait for a
+// blockedWays returns a blockedWay for each way among the operations. Readers wait for a writer. Writers wait for a
 // writer, or for a reader.
-func stances() (all []stance) {
+func blockedWays() (all []blockedWay) {
 	for _, w := range ways(operated) {
-		st := stance{way: w, variant: ", " + cmp.Or(string(w.options.strategy), string(w.options.dialect)), blocker: w, count: 1}
+		st := blockedWay{way: w, variant: ", " + cmp.Or(string(w.options.strategy), string(w.options.dialect)), blocker: w, count: 1}
 		switch {
 		case w.rival == nil:
 			st.count = whole / w.part()
@@ -146,7 +146,7 @@ func stances() (all []stance) {
 // lineOperations are the operations of all contenders: each is granted at once, waits between
 // two others, tries, gives its grant back, and loses it.
 func lineOperations() (all []operation) {
-	for _, st := range stances() {
+	for _, st := range blockedWays() {
 		turn := func(s *stage) func() error { return func() error { return st.turn(s) } }
 		all = append(all,
 			st.free(st.method, false),
@@ -171,7 +171,7 @@ func lineOperations() (all []operation) {
 				operation{st.method + st.variant + ", whose holder loses its znode", func(s *stage) doing {
 					_, theirs, err := st.fill(s.ctx, s)
 					s.ok(err)
-					var mine *grip
+					var mine *heldGrant
 					return doing{
 						act:    func(ctx context.Context) (err error) { mine, err = s.get(ctx, st.way, s.victim, false); return err },
 						happen: func() error { theirs.left = true; return s.remove(theirs.Znode()) },
@@ -218,9 +218,9 @@ func lineOperations() (all []operation) {
 }
 
 // free has the victim get a grant at once.
-func (st stance) free(method string, try bool) operation {
+func (st blockedWay) free(method string, try bool) operation {
 	return operation{method + st.variant + ", free", func(s *stage) doing {
-		var mine *grip
+		var mine *heldGrant
 		return doing{
 			act:   func(ctx context.Context) (err error) { mine, err = s.get(ctx, st.way, s.victim, try); return err },
 			end:   func() error { return errors.Join(mine.stillHeld(s.ctx), s.giveBack(s.ctx, mine)) },
@@ -230,11 +230,11 @@ func (st stance) free(method string, try bool) operation {
 }
 
 // between has the victim wait behind a holder, and another contender behind the victim.
-func (st stance) between(s *stage) doing {
+func (st blockedWay) between(s *stage) doing {
 	third := s.session()
 	release, _, err := st.fill(s.ctx, s)
 	s.ok(err)
-	var mine *grip
+	var mine *heldGrant
 	return doing{
 		act: func(ctx context.Context) (err error) { mine, err = s.get(ctx, st.way, s.victim, false); return err },
 		happen: func() error {

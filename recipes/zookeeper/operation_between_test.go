@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// meddling is what another client does just before one of the requests of an operation.
+// meddling is a change by another client, just before one of the requests of an operation.
 type meddling struct {
 	name string
 	at   func(zkserver.Request) bool

@@ -20,7 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// fault is a fault at one request of a call. The zero fault is none.
+// fault is injected at one request of a call. The zero fault injects nothing.
 type fault struct {
 	name        string
 	first, then zkserver.Fault // at the request, and at the next one
@@ -91,9 +91,9 @@ func (f fault) strike(srv *zkserver.Server, s recipes.Session, at int64, cancel 
 // thorough runs all cases of each matrix. The normal run takes a part of them.
 var thorough = os.Getenv("ZKRECIPES_TEST_ALL") != ""
 
-// sweep calls run without a fault, and then with faults at each of its requests. The normal
-// run takes every fourth fault, and begins with another one at each request and in each test.
-// run returns how many requests were sent. sweep adds the number of cases to cases.
+// sweep calls run without a fault, and then with faults at each of its requests. If not
+// thorough, it injects every fourth fault, and begins with a different one at each request and
+// in each test. run returns how many requests were sent. cases counts the runs with a fault.
 func sweep(t *testing.T, cases *atomic.Int64, run func(t *testing.T, f fault, at int64) (requests int64)) {
 	requests := run(t, fault{}, 0)
 	if t.Failed() {

@@ -37,13 +37,13 @@ type operation struct {
 
 // doing has the steps of an operation after its preparation, and what the techniques expect.
 type doing struct {
-	act func(context.Context) error // what the victim does
+	act func(context.Context) error // the call of the victim
 	// happen causes, in another session, the event that act waits for. nil: act does not wait.
 	happen func() error
 	// happened reports whether act was carried out. If it was, and act
 	// has failed, its error must match ErrUnknownOutcome. nil: no outcome can be unknown, and no error matches it.
 	happened func() bool
-	answer   func() string // what act has read; nil: it does not read
+	answer   func() string // shows the result of act; nil: act reads nothing
 
 	// These are about an act that has failed and is called again.
 	harmless bool         // repeating act is harmless, so its error need not say that it was carried out
@@ -81,8 +81,8 @@ type stage struct {
 	started       sync.WaitGroup
 	expires       bool // the server expires the victim's session, which learns of it later
 
-	mu    sync.Mutex
-	grips []*grip
+	mu     sync.Mutex
+	grants []*heldGrant
 }
 
 // patience bounds, on virtual time, all steps that must end by themselves. So a test that

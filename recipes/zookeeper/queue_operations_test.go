@@ -262,7 +262,7 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Client) consu
 				},
 				happened: func() bool { return !s.holding("1") },
 				lost:     []error{recipes.ErrNotHeld},
-				harmless: true, // it goes on, as the next call tells
+				harmless: true, // it continues in the background, and the next call returns its result
 				stays:    true,
 				denied:   []denial{{znode: stagePath, perms: noDelete}},
 				between: []meddling{
@@ -432,9 +432,9 @@ func boundedOperations() []operation {
 			return doing{
 				act:      d.Return,
 				happened: func() bool { return s.below(stagePath+"/dead/") > 0 },
-				harmless: true, // it goes on, as the next call tells
+				harmless: true, // it continues in the background, and the next call returns its result
 				lost:     []error{recipes.ErrNotHeld},
-				stays:    true, // then the next consumer buries it
+				stays:    true, // if it has failed, the next consumer buries the element
 				denied:   []denial{{znode: stagePath, perms: noDelete}},
 				after: func() error {
 					theirs := limited(s, s.other, 1)

@@ -176,7 +176,7 @@ func giveBack(release func(context.Context) error) error {
 	defer cancel()
 	err := release(ctx)
 	if errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrSessionLost) {
-		return fmt.Errorf("release lost the hold of a session that lives: %w", err)
+		return fmt.Errorf("the session lives, but Release returned %w", err)
 	}
 	return err
 }

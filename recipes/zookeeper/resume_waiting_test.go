@@ -121,7 +121,7 @@ func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
 		second = zktest.Move(t, addr, second)
 		again := <-w.goOn(ctx, second, path, znode)
 		if again.err != nil || again.grant.Token() != had.grant.Token() || again.grant.Znode() != had.grant.Znode() {
-			t.Fatalf("%+v; it had %s with %d", again, had.grant.Znode(), had.grant.Token())
+			t.Fatalf("resumed %+v; want %s with token %d", again, had.grant.Znode(), had.grant.Token())
 		}
 		must.Do(t, second.(zktest.Movable).DropRest(ctx))
 		zktest.GuardedWrite(t, again.grant, path+"-written")

@@ -39,8 +39,8 @@ func OpenWith(dial session.DialFunc) recipes.Opener {
 //
 // ticket is the ticket that the other process gave for the session. It is a secret.
 // contact is a time at which ZooKeeper's leader is known to have heard from the session.
-// The other process must be dead, or must have let go of the session: ZooKeeper does not
-// keep two processes from serving one session.
+// The other process must have ended, or must have detached the session: ZooKeeper does not
+// prevent two processes from serving one session.
 //
 // If the session has ended, the error matches recipes.ErrSessionLost. On any error,
 // nothing was deleted, and no session was opened or closed.

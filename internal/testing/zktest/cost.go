@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// Cost is what an operation takes of the server.
+// Cost is the number of writes, reads and watch events that an operation costs the server.
 type Cost struct{ Writes, Reads, Events int64 }
 
 func (c Cost) String() string {

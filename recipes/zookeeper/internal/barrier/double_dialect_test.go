@@ -211,8 +211,8 @@ func TestADoubleBarrierInADialectWaitsForTheRoundBefore(t *testing.T) {
 	})
 }
 
-// A ready that is older than the member admits no member. It was created after the member had
-// read it, and before the member had created its znode.
+// A ready that is older than the member's znode does not admit the member. It was created after
+// the member had found no ready, and before the member's znode was created.
 func TestADoubleBarrierInADialectIsNotEnteredByAnOlderReady(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		made := false

@@ -17,7 +17,7 @@ type passage struct {
 	session *session.Session
 	barrier *doubleBarrier
 	members []string
-	round   round // without members that are known to be gone
+	round   round // members that are known to be gone are removed from it
 
 	removal session.Removal
 }

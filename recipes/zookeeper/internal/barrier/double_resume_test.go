@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// member is what a double barrier offers to the process that resumes its members.
+// member has the methods of a double barrier that resume its members.
 type member interface {
 	recipes.DoubleBarrier
 	EnterAnnounced(context.Context, []byte, func(recipes.Place)) (recipes.Passage, error)
@@ -160,7 +160,7 @@ func TestAMemberThatLeavesIsResumed(t *testing.T) {
 			taken := must.Get(b.ResumeLeaving(ctx, mine.Znode(), mine.Token(), mine.Members()))(t)
 			must.Do(t, s.(zktest.Movable).DropRest(ctx))
 			if ended := taken.Err() != nil; ended != itsZnodeIsGone {
-				t.Errorf("its znode is gone: %v, and the passage says %v", itsZnodeIsGone, taken.Err())
+				t.Errorf("its znode is gone: %v, but Err of the passage is %v", itsZnodeIsGone, taken.Err())
 			}
 			left := make(chan error, 1)
 			go func() { left <- taken.Leave(ctx) }()

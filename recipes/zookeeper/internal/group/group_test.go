@@ -180,7 +180,7 @@ func TestAGroupInTheDialectOfKazoo(t *testing.T) {
 		s.Is(err, recipes.ErrInvalid)
 		must.Report(t, m.Leave(s.Ctx))
 		if all := must.Get(must.Get(s.Session().Group(s.Path, recipes.GroupConfig{Dialect: recipes.Curator}))(s.T).Members(s.Ctx))(s.T); len(all) != 2 {
-			t.Errorf("to Curator's form the members are %+v", all)
+			t.Errorf("in Curator's dialect the members are %+v", all)
 		}
 	})
 }

@@ -30,12 +30,12 @@ import (
 // permit if it counts no more than the permits while its lease is among them. The holder
 // whose lease was created last has counted those of all other holders. So there are never
 // more holders than permits, even if a contender creates its lease without the lock. The
-// lock only keeps the order, and keeps two contenders from waiting for each other.
+// lock only orders the contenders, and prevents two of them from waiting for each other.
 //
 // A contender of Curator creates its lease first and waits with it. One of kazoo waits
 // until there are fewer leases than permits, and does not count again.
 type leased struct {
-	*semaphore            // of which Line is at the path itself, for contenders of other recipes
+	*semaphore            // its Line is at the path itself, and checks for contenders of other recipes
 	lock       *line.Line // which a contender holds while it creates its lease
 	leases     string     // the parent of leases
 }

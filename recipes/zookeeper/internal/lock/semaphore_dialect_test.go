@@ -248,14 +248,14 @@ func TestASemaphoreOfKazooComparesItsPermits(t *testing.T) {
 			err := takeTurnInKazoos(s)
 			s.Is(err, tt.want)
 			if left := string(s.Data(s.Path)); left != tt.left || len(s.Children(s.Path)) != 0 {
-				s.Errorf("of %q it has left %q, and %q", tt.data, left, s.Children(s.Path))
+				s.Errorf("the data %q became %q, and the children are %q", tt.data, left, s.Children(s.Path))
 			}
 		})
 	}
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		s.Is(takeTurnInKazoos(s), nil)
 		if left := string(s.Data(s.Path)); left != "2" {
-			s.Errorf("it has made the path with %q", left)
+			s.Errorf("the path was created with %q", left)
 		}
 	})
 }

@@ -18,7 +18,7 @@ type listing struct {
 	q       *queue // any one with this key
 	turn    chan struct{}
 	dirty   atomic.Bool // an element was taken out of the listing, but may still be in the queue
-	checked atomic.Bool // a put has looked for third-party elements
+	checked atomic.Bool // a put has checked for third-party elements
 
 	// Owned by the consumer that has the turn:
 	filled       bool

@@ -215,7 +215,7 @@ func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
 		must.Do(s, s.Raw.Delete(s.Path+"/strange/child", -1))
 		before := must.Get(session.Stats(s.Ctx))(s.T).ByKind["sync"]
 		if err := tx.Forget(s.Ctx); err != nil || s.Exists(s.Path) {
-			s.Errorf("then forgotten: %v", err)
+			s.Errorf("Forget after the child was deleted: %v", err)
 		}
 		if n := must.Get(session.Stats(s.Ctx))(s.T).ByKind["sync"] - before; n != 0 {
 			s.Errorf("all sites are done, but Forget sent %d syncs", n)
