@@ -167,7 +167,7 @@ func TestAWatchEndsWhenReadingFails(t *testing.T) {
 	}
 	srv.CloseConnection(s.ID())
 	for now := range entries {
-		t.Errorf("%+v", now)
+		t.Errorf("the watch delivers %+v", now)
 	}
 	must.Report(t, ctx.Err())
 }

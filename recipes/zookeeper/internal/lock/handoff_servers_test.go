@@ -59,7 +59,7 @@ func TestAServerWithAnotherDigestAlgorithm(t *testing.T) {
 	s.Release(s.Hold(first))
 	s.Release(s.Hold(second))
 	if c := s.Counters(second); c.Handoffs != 0 || c.Fallbacks == 0 {
-		t.Errorf("%+v", c)
+		t.Errorf("granted by %+v; want fallbacks only", c)
 	}
 	again := s.JoinWith(second.Session, recipes.Handoff)
 	if !strings.Contains(again.Place.Znode, "_c_") {

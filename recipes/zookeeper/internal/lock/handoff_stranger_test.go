@@ -61,7 +61,7 @@ func TestAnotherClientsZnodeIsNotTrusted(t *testing.T) {
 		must.Do(t, s.Raw.Delete(stranger, -1))
 		s.Release(s.Hold(waiter))
 		if c := s.Counters(waiter); c.Handoffs != 0 {
-			t.Errorf("%+v", c)
+			t.Errorf("granted by %+v; want no handoff", c)
 		}
 	})
 }

@@ -78,7 +78,7 @@ func TestAHolderThatDies(t *testing.T) {
 		must.Do(t, first.Session.Close(s.Ctx))
 		s.Release(s.Hold(second))
 		if c := s.Counters(second); c.Handoffs != 0 || c.Fallbacks == 0 {
-			t.Errorf("%+v", c)
+			t.Errorf("granted by %+v; want fallbacks only", c)
 		}
 	})
 }

@@ -106,9 +106,9 @@ func (s *leased) enter(ctx context.Context, try bool) (*line.Hold, error) {
 	return lease, err
 }
 
-// agree makes sure that the data of the path, if it is a number, is this contender's
-// number of permits. A contender of kazoo writes the number when it creates the path, and
-// fails on another number.
+// agree does what a contender of kazoo does with the data of the path. It fails if the data is
+// another number of permits. If there is no data, it writes the number. It ignores data that is
+// not a number.
 func (s *leased) agree(ctx context.Context) error {
 	return znode.Retry(ctx, s.Session, "agree on the permits", func() error {
 		node, err := s.Session.Get(ctx, s.Path())

@@ -28,7 +28,7 @@ func TestSlotsEndWithTheSequenceNumbers(t *testing.T) {
 		return zkserver.Fault{}
 	})
 	if h, err := slots.Acquire(ctx); !errors.Is(err, recipes.ErrLimit) {
-		t.Errorf("%v, %v", h, err)
+		t.Errorf("acquired %v, %v", h, err)
 	}
 	if there := must.Get(slots.Contenders(ctx))(t); len(there) != 1 || there[0].Znode != first.Znode() {
 		t.Errorf("left: %v", there)

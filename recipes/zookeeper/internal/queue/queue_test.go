@@ -204,7 +204,7 @@ func TestALastReturnThatComesTooLateSaysSo(t *testing.T) {
 		t.Fatalf("dead letters %v", dead)
 	}
 	if err := d.Return(ctx); !errors.Is(err, recipes.ErrRemoved) {
-		t.Errorf("%v", err)
+		t.Errorf("Return: %v; want ErrRemoved", err)
 	}
 }
 

@@ -239,7 +239,7 @@ func TestHoldersThatAreAskedToGiveWay(t *testing.T) {
 			default:
 			}
 			if asked != want {
-				t.Errorf("priority %d asks 5: %v", priority, asked)
+				t.Errorf("a waiter of priority %d asks a holder of priority 5: %v", priority, asked)
 			}
 			must.Do(t, h.Release(ctx))
 			<-granted

@@ -61,7 +61,7 @@ func TestTheLastSiteJoinsBeforeItIsWatchedFor(t *testing.T) {
 		})
 		d, err := tx.Coordinate(s.Ctx)
 		if err != nil || !d.Commit {
-			t.Errorf("%+v, %v", d, err)
+			t.Errorf("decided %+v, %v", d, err)
 		}
 		if listings < 2 {
 			t.Error("the case was not met")
@@ -118,7 +118,7 @@ func TestAVoteWhoseSessionEndsMeanwhileIsNotAnEndedTransaction(t *testing.T) {
 		must.Do(t, tx.Begin(s.Ctx, nil, "1"))
 		must.Do(t, must.Get(transaction(before).Join(s.Ctx, "1"))(t).Vote(s.Ctx, recipes.VoteCommit))
 		if d, err := tx.Coordinate(s.Ctx); err != nil || !d.Commit {
-			t.Fatalf("%+v, %v", d, err)
+			t.Fatalf("decided %+v, %v", d, err)
 		}
 		site := must.Get(transaction(after).Join(s.Ctx, "1"))(t)
 		met := false
@@ -129,7 +129,7 @@ func TestAVoteWhoseSessionEndsMeanwhileIsNotAnEndedTransaction(t *testing.T) {
 			return zkserver.Fault{}
 		})
 		if err := site.Vote(s.Ctx, recipes.VoteCommit); !errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrNoTransaction) {
-			t.Errorf("%v", err)
+			t.Errorf("Vote: %v; want ErrRemoved", err)
 		}
 		if !met {
 			t.Error("the case was not met")

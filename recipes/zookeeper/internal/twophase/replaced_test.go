@@ -42,7 +42,7 @@ func TestACoordinatorsReplacementEndsWithItsWait(t *testing.T) {
 						must.Do(t, site.Vote(s.Ctx, recipes.VoteCommit))
 					}
 					if d, err := sites[waitsAgain].Wait(s.Ctx); err != nil || !d.Commit {
-						t.Errorf("%+v, %v", d, err)
+						t.Errorf("decided %+v, %v", d, err)
 					}
 				})
 			})
@@ -83,7 +83,7 @@ func commits(t *testing.T, s *zktest.Scene, joins recipes.Recipes) {
 	site := must.Get(must.Get(joins.Transaction(s.Path, recipes.TransactionConfig{}))(t).Join(s.Ctx, "1"))(t)
 	must.Do(t, site.Vote(s.Ctx, recipes.VoteCommit))
 	if d, err := site.Wait(s.Ctx); err != nil || !d.Commit {
-		t.Errorf("%+v, %v", d, err)
+		t.Errorf("decided %+v, %v", d, err)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestASiteThatMayJoinAgainIsNotDead(t *testing.T) {
 			})
 		})
 		if err != nil || !d.Commit {
-			t.Errorf("%+v, %v", d, err)
+			t.Errorf("decided %+v, %v", d, err)
 		}
 	})
 }

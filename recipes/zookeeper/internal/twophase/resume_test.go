@@ -156,7 +156,7 @@ func TestASiteThatJoinsAgainIsResumed(t *testing.T) {
 		must.Do(t, s.(zktest.Movable).DropRest(ctx))
 		must.Do(t, mine.Vote(ctx, recipes.VoteCommit))
 		if d, err := resumableAt(t, other, path, v).Coordinate(ctx); err != nil || !d.Commit {
-			t.Errorf("%+v, %v", d, err)
+			t.Errorf("decided %+v, %v", d, err)
 		}
 	})
 }
