@@ -57,13 +57,13 @@ const (
 	waited                         // a waiter waits, and cannot be resumed
 )
 
-// use is a configuration in which techniques run over a way.
+// use is a configuration of a way, and the techniques that run over it.
 type use struct {
 	in technique
 	options
 }
 
-// entrance is a way at a path in a session.
+// entrance is a recipe that was opened at a path, with the methods of a way.
 type entrance struct {
 	get           func(context.Context) (recipes.Grant, error)
 	try           func(context.Context) (recipes.Grant, error) // nil: the way has no try

@@ -152,8 +152,8 @@ func TestAConfigurationMayBeOneOfZooKeepersOwnZnodes(t *testing.T) {
 }
 
 // A client that may no longer read a key gets no event about it. After the next reconnect the
-// read fails. The watch ends then, though other znodes of it are watched and the caller's
-// context is not done.
+// read fails. The watch ends then, although it watches other znodes and the caller's context
+// is not done.
 func TestAWatchEndsWhenReadingFails(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
