@@ -29,15 +29,9 @@ const (
 	oneWay      = 30 * time.Millisecond // the delay to the lagging server, in each direction
 )
 
-// withLateContender runs a test with such a contender, in a bubble, as soon as the event is on its way
-// to it. One run follows a release, and another one the end of the holder's session.
-func withLateContender(t *testing.T, w way, then func(*lateContender)) {
-	for _, ends := range []bool{false, true} {
-		withLateContenderAfter(t, w, ends, then)
-	}
-}
-
-func withLateContenderAfter(t *testing.T, w way, sessionEnds bool, then func(*lateContender)) {
+// withLateContender calls then in a bubble, as soon as the event is on its way to the
+// contender. The event is the release of the holder or, with sessionEnds, the end of its session.
+func withLateContender(t *testing.T, w way, sessionEnds bool, then func(*lateContender)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		defer time.Sleep(10 * oneWay) // until all bytes in flight have arrived
@@ -133,32 +127,34 @@ func TestAGrantThatWasTakenBackEnds(t *testing.T) {
 		for _, strategy := range recipes.Strategies() {
 			w := wayTo(name, "").by(strategy)
 			w.options.permits = 1
-			t.Run(name+"/"+string(strategy), func(t *testing.T) { aGrantThatWasTakenBackEnds(t, w) })
+			t.Run(name+"/"+string(strategy), func(t *testing.T) {
+				for _, sessionEnds := range []bool{false, true} {
+					withLateContender(t, w, sessionEnds, (*lateContender).losesItsGrant)
+				}
+			})
 		}
 	}
 }
 
-func aGrantThatWasTakenBackEnds(t *testing.T, w way) {
-	withLateContender(t, w, func(l *lateContender) {
-		time.Sleep(10 * oneWay)
-		l.follower.Heal()
-		<-l.done
-		if errors.Is(l.err, recipes.ErrRemoved) { // it has listed the wait queue after its server caught up
-			return
-		}
-		if l.err != nil {
-			t.Fatalf("entering ended with %v", l.err)
-		}
-		select {
-		case <-l.grant.Done():
-		case <-time.After(lateTimeout): // virtual
-			t.Error("the loss is not reported")
-		}
-		if err := l.grant.Err(); !errors.Is(err, recipes.ErrRemoved) {
-			t.Errorf("it ended with %v", err)
-		}
-		if err := l.grant.Write(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
-			t.Errorf("a write under it: %v", err)
-		}
-	})
+func (l *lateContender) losesItsGrant() {
+	time.Sleep(10 * oneWay)
+	l.follower.Heal()
+	<-l.done
+	if errors.Is(l.err, recipes.ErrRemoved) { // it has listed the wait queue after its server caught up
+		return
+	}
+	if l.err != nil {
+		l.t.Fatalf("entering ended with %v", l.err)
+	}
+	select {
+	case <-l.grant.Done():
+	case <-time.After(lateTimeout): // virtual
+		l.t.Error("the loss is not reported")
+	}
+	if err := l.grant.Err(); !errors.Is(err, recipes.ErrRemoved) {
+		l.t.Errorf("the grant ended with %v", err)
+	}
+	if err := l.grant.Write(l.t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+		l.t.Errorf("a write under the lost grant: %v", err)
+	}
 }
