@@ -44,7 +44,7 @@ func (e *Ensemble) Addrs() []string {
 // Connect is the connect string for ZooKeeper's clients.
 func (e *Ensemble) Connect() string { return strings.Join(e.Addrs(), ",") }
 
-// WaitServing waits until every server serves that was neither killed nor frozen. It
+// WaitServing waits until every server that was neither killed nor frozen serves. It
 // fails if ctx ends first, or if one of these servers ends.
 func (e *Ensemble) WaitServing(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)

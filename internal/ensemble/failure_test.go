@@ -55,7 +55,7 @@ func TestStartFailsAtItsDeadline(t *testing.T) {
 func TestJavaThatCannotBeRun(t *testing.T) {
 	_, err := Start(t.Context(), Config{Installation: Installation{Java: "/nonexistent/java"}})
 	if !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("Start = %v, want that java does not exist", err)
+		t.Errorf("Start = %v, want an error that java does not exist", err)
 	}
 }
 

@@ -76,8 +76,8 @@ func (d *Decoder) ACLs() []ACL {
 	return vector(d, 3*4, func() ACL { return ACL{Perms: d.Int32(), Scheme: d.String(), ID: d.String()} })
 }
 
-// vector reads the elements of a vector, each of which has at least so many bytes. It stops
-// at the first error.
+// vector reads the elements of a vector. least is the smallest size of an element, in bytes.
+// vector stops at the first error.
 func vector[T any](d *Decoder, least int, element func() T) []T {
 	n := d.Int32()
 	if n == -1 || d.Err != nil {

@@ -72,7 +72,7 @@ func TestEncodedRecordsDecode(t *testing.T) {
 func TestStatsHaveTheFieldsOfGoZookeeper(t *testing.T) {
 	s := jute.Stat{Czxid: 1, Pzxid: 2}
 	if got := zk.Stat(s); got.Czxid != 1 || got.Pzxid != 2 {
-		t.Errorf("%+v", got)
+		t.Errorf("go-zookeeper decodes %+v", got)
 	}
 }
 

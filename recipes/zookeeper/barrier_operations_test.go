@@ -43,14 +43,14 @@ func barrierOperations() []operation {
 	}
 }
 
-// arrival is what a member in another goroutine has got.
+// arrival is the result of Enter in another goroutine.
 type arrival struct {
 	recipes.Passage
 	err error
 }
 
-// goes has a member of the session enter in another goroutine.
-func (s *stage) goes(ctx context.Context, in recipes.Recipes, d recipes.Dialect) <-chan arrival {
+// enters calls Enter for a member of the session, in another goroutine.
+func (s *stage) enters(ctx context.Context, in recipes.Recipes, d recipes.Dialect) <-chan arrival {
 	entered := make(chan arrival, 1)
 	go func() {
 		p, err := s.double(in, d, 2).Enter(ctx, nil)
@@ -59,30 +59,31 @@ func (s *stage) goes(ctx context.Context, in recipes.Recipes, d recipes.Dialect)
 	return entered
 }
 
-// part has two members leave.
-func (s *stage) part(one, two recipes.Passage) error {
+// leaveBoth has two members leave.
+func (s *stage) leaveBoth(one, two recipes.Passage) error {
 	return s.acts(s.ctx, one.Leave, func() error { s.start(two.Leave); return nil })
 }
 
-// meet has two members of other sessions enter and leave.
-func (s *stage) meet(d recipes.Dialect) error {
-	one := s.goes(s.ctx, s.other, d)
+// passTogether has two members of the other session enter and leave.
+func (s *stage) passTogether(d recipes.Dialect) error {
+	one := s.enters(s.ctx, s.other, d)
 	synctest.Wait()
-	two := s.goes(s.ctx, s.other, d)
+	two := s.enters(s.ctx, s.other, d)
 	a, b := <-one, <-two
 	if err := errors.Join(a.err, b.err); err != nil {
 		return fmt.Errorf("two that enter: %w", err)
 	}
-	return s.part(a, b)
+	return s.leaveBoth(a, b)
 }
 
-// entering has the victim enter, before another member or after it. If the victim fails,
-// the other gives up, or leaves alone if it has entered with what the victim had left.
+// entering has the victim enter, before another member or after it. If the victim fails, the
+// other member gives up. If it has entered with the znode that the victim left, it leaves
+// alone.
 func (s *stage) entering(d recipes.Dialect, first bool) doing {
 	var mine, theirs arrival
 	var others <-chan arrival
 	waiting, giveUp := context.WithCancel(s.ctx)
-	come := func() error { others = s.goes(waiting, s.other, d); return nil }
+	come := func() error { others = s.enters(waiting, s.other, d); return nil }
 	do := doing{
 		act: func(ctx context.Context) error {
 			mine.Passage, mine.err = s.double(s.victim, d, 2).Enter(ctx, nil)
@@ -93,9 +94,9 @@ func (s *stage) entering(d recipes.Dialect, first bool) doing {
 				return theirs.err
 			}
 			if !strings.Contains(fmt.Sprint(theirs.Members()), mine.Znode()) {
-				s.Errorf("it has entered with %v, which is not %s", theirs.Members(), mine.Znode())
+				s.Errorf("the other has entered with %v, without %s", theirs.Members(), mine.Znode())
 			}
-			return errors.Join(mine.Write(s.ctx), s.part(mine, theirs))
+			return errors.Join(mine.Write(s.ctx), s.leaveBoth(mine, theirs))
 		},
 	}
 	if first {
@@ -108,7 +109,7 @@ func (s *stage) entering(d recipes.Dialect, first bool) doing {
 		if theirs = <-others; theirs.err == nil {
 			err = theirs.Leave(s.ctx)
 		}
-		calm() // what it gave up is deleted in the background
+		calm() // its znode is deleted in the background
 		return err
 	}
 	do.failed = func() error {
@@ -123,14 +124,14 @@ func (s *stage) entering(d recipes.Dialect, first bool) doing {
 		if s.lost() && mine.err == nil {
 			s.ok(leave())
 		}
-		return s.meet(d)
+		return s.passTogether(d)
 	}
 	return do
 }
 
 // leaving has the victim leave, before the other member or after it.
 func (s *stage) leaving(d recipes.Dialect, first bool) doing {
-	one, two := s.goes(s.ctx, s.victim, d), s.goes(s.ctx, s.other, d)
+	one, two := s.enters(s.ctx, s.victim, d), s.enters(s.ctx, s.other, d)
 	mine, theirs := <-one, <-two
 	s.ok(errors.Join(mine.err, theirs.err))
 	leave := func() error { s.start(theirs.Leave); return nil }
@@ -139,7 +140,7 @@ func (s *stage) leaving(d recipes.Dialect, first bool) doing {
 		s.ok(leave())
 		do.happen = nil
 	}
-	do.after = func() error { s.started.Wait(); return s.meet(d) }
+	do.after = func() error { s.started.Wait(); return s.passTogether(d) }
 	return do
 }
 
@@ -200,7 +201,7 @@ func doubleBarrierOperations() (all []operation) {
 			do.between = []meddling{{
 				name: "all is deleted before the members are counted",
 				at: func(r zkserver.Request) bool {
-					made = made || r.Op == zkserver.OpExists && r.Path == stagePath+"/ready" // looks for it when it has a znode
+					made = made || r.Op == zkserver.OpExists && r.Path == stagePath+"/ready" // its znode exists when it reads ready
 					return made && r.Op == zkserver.OpGetChildren2 && r.Path == stagePath
 				},
 				do: func() error {

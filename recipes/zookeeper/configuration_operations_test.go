@@ -29,7 +29,7 @@ func configurationOperations() []operation {
 			s.ok(setting(s, s.other, key, key, recipes.AnyRevision))
 		}
 	}
-	// set changes a key. What it returns is the revision that there is.
+	// set changes a key. The revision that it returns must be the current one.
 	set := func(s *stage, key string, expected recipes.Revision) doing {
 		var told recipes.Revision
 		return doing{
@@ -41,7 +41,7 @@ func configurationOperations() []operation {
 			end: func() error {
 				e, err := s.configuration(s.other).Get(s.ctx, key)
 				if e.Revision != told || string(e.Value) != "mine" {
-					s.Errorf("set at %d, and there is %+v", told, e)
+					s.Errorf("Set returned revision %d, but the entry is %+v", told, e)
 				}
 				return err
 			},
@@ -89,7 +89,7 @@ func configurationOperations() []operation {
 			do := set(s, "a", recipes.AnyRevision)
 			do.between = []meddling{{name: "another sets it", at: zktest.Op(zkserver.OpMulti), do: func() error { return setting(s, s.other, "a", "theirs", recipes.AnyRevision) }, then: func() {
 				if !do.happened() {
-					s.Error("it was not set")
+					s.Error("the key was not set")
 				}
 			}}}
 			return do

@@ -82,7 +82,7 @@ func (s zkSession) contenders(ctx context.Context, path string, kinds []recipes.
 	return lines, err
 }
 
-// dialects are those in which children of these names, or their children, can be
+// dialects returns the dialects in which children of these names, or their children, can be
 // contenders of the kind. Curator names the contenders of a lock as the text does. In kazoo,
 // the writers of a shared lock have the names of locks and candidates. So a wait queue of
 // kazoo is a shared lock if it contains a reader, and a lock otherwise.

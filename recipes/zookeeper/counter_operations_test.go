@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// counterOperations are those of counters and latches.
+// counterOperations are the operations of counters and latches.
 func counterOperations() []operation {
 	number := func(n int64) string { return fmt.Sprint(n) }
 	return []operation{
@@ -33,14 +33,14 @@ func counterOperations() []operation {
 				once:     true,
 				end: func() error {
 					if told != 3 && told != 0 {
-						s.Errorf("it is told %d", told)
+						s.Errorf("Add returned %d", told)
 					}
 					return nil
 				},
 				after: func() error {
 					n, err := s.counter(s.other).Add(s.ctx, 4)
 					if err == nil && n != 7 && !(s.lost() && n == 5) {
-						err = fmt.Errorf("it is %d", n)
+						err = fmt.Errorf("the count is %d", n)
 					}
 					return err
 				},
@@ -50,7 +50,7 @@ func counterOperations() []operation {
 					do: func() error { _, err := s.counter(s.other).Add(s.ctx, 1); return err },
 					then: func() {
 						if told != 4 {
-							s.Errorf("it is %d", told)
+							s.Errorf("Add returned %d", told)
 						}
 					},
 				}},
@@ -76,7 +76,7 @@ func counterOperations() []operation {
 			opened := func() {
 				s.ok(mine.Wait(s.ctx))
 				if left != 0 {
-					s.Errorf("it is %d", left)
+					s.Errorf("CountDown returned %d", left)
 				}
 			}
 			return doing{

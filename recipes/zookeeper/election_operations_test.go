@@ -33,8 +33,8 @@ func electionWays() []way {
 	return []way{wayBy(w, open, campaign, nil, recipes.Leadership.Resign)}
 }
 
-// electionOperations are those of leaders and of those who look at them. To stand for
-// election is among lineOperations.
+// electionOperations are the operations of leaders and observers. Campaign is among
+// lineOperations.
 func electionOperations() (all []operation) {
 	leads := func(s *stage, in recipes.Client) recipes.Leadership {
 		return must.Get(s.election(in).Campaign(s.ctx, []byte("1")))(s.T)
@@ -49,7 +49,7 @@ func electionOperations() (all []operation) {
 		}
 		campaign := func(ctx context.Context, s *stage, _ int) error {
 			leads, err := at(s, s.other).Campaign(ctx, []byte("x"))
-			if err == nil && d == recipes.ZooKeeper { // the others know no acknowledgement
+			if err == nil && d == recipes.ZooKeeper { // the other libraries have no acknowledgements
 				err = leads.Acknowledge(ctx, []byte("y"))
 			}
 			return err
@@ -140,12 +140,12 @@ func electionOperations() (all []operation) {
 			single:   true,
 			end:      func() error { return l.Resign(s.ctx) },
 			between: []meddling{{
-				name: "the first is deleted", // when it has been found
+				name: "the first is deleted", // after Acknowledge has found it
 				at:   zktest.Nth(2, zktest.Op(zkserver.OpMulti)),
 				do:   func() error { return s.removeLike("/acks/") },
 				then: func() {
 					if !shows() {
-						s.Error("it has not acknowledged")
+						s.Error("the acknowledgement is missing")
 					}
 				},
 			}},

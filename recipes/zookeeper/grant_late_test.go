@@ -13,37 +13,31 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// tooLate is a contender whose server lags. It learns of the release that was meant for it
-// when another client has deleted its znode, and a third one holds.
-type tooLate struct {
+// lateContender is a contender whose server lags. By the time it is notified of the release that
+// grants it the lock, another client has deleted its znode, and a third one holds the lock.
+type lateContender struct {
 	t        *testing.T
 	follower *zkserver.Follower
-	present  recipes.Grant // who holds
+	present  recipes.Grant // of the current holder
 	done     chan struct{}
-	grant    recipes.Grant // of the late one, when done
+	grant    recipes.Grant // of the late contender; valid once done is closed
 	err      error
 }
 
 const (
 	lateTimeout = 10 * time.Second
-	oneWay      = 30 * time.Millisecond // to the server that lags
+	oneWay      = 30 * time.Millisecond // the delay to the lagging server, in each direction
 )
 
-// tellLate runs a test with such a contender, in a bubble, as soon as the event has reached
-// it. It does so once after a release, and once after the end of the holder's session.
-func tellLate(t *testing.T, w way, then func(*tooLate)) {
-	for _, ends := range []bool{false, true} {
-		tellLateOf(t, w, ends, then)
-	}
-}
-
-func tellLateOf(t *testing.T, w way, sessionEnds bool, then func(*tooLate)) {
+// withLateContender calls then in a bubble, as soon as the event is on its way to the
+// contender. The event is the release of the holder or, with sessionEnds, the end of its session.
+func withLateContender(t *testing.T, w way, sessionEnds bool, then func(*lateContender)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		defer time.Sleep(10 * oneWay) // until what is on its way has arrived
+		defer time.Sleep(10 * oneWay) // until all bytes in flight have arrived
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
-		l := &tooLate{t: t, follower: srv.Follower(), done: make(chan struct{})}
+		l := &lateContender{t: t, follower: srv.Follower(), done: make(chan struct{})}
 		lags := zktest.LinkTo(delayed(l.follower.ServeConn)).Open(t, lateTimeout)
 		holder, next := zktest.LinkTo(srv.ServeConn).Open(t, lateTimeout), zktest.LinkTo(srv.ServeConn).Open(t, lateTimeout)
 		had := must.Get(w.enter(ctx, holder, "/line", nil))(t)
@@ -72,10 +66,10 @@ func tellLateOf(t *testing.T, w way, sessionEnds bool, then func(*tooLate)) {
 		operator := must.Get(next.Barrier(place.Znode))(t)
 		must.Do(t, operator.Remove(ctx))
 		must.Do(t, <-granted)
-		l.follower.Deliver() // of all that has happened, the first: that the holder has left
+		l.follower.Deliver() // only the first transaction: the holder has left
 		then(l)
 		if err := l.present.Err(); err != nil {
-			t.Errorf("who holds: %v", err)
+			t.Errorf("the current holder: %v", err)
 		}
 		l.follower.Heal()
 		<-l.done
@@ -85,7 +79,7 @@ func tellLateOf(t *testing.T, w way, sessionEnds bool, then func(*tooLate)) {
 	})
 }
 
-// delayed leads to a server that is far away.
+// delayed serves connections as a distant server does.
 func delayed(serve func(net.Conn)) func(net.Conn) {
 	return func(near net.Conn) {
 		far, server := net.Pipe()
@@ -95,7 +89,7 @@ func delayed(serve func(net.Conn)) func(net.Conn) {
 	}
 }
 
-// carry writes what it reads, each piece oneWay later.
+// carry copies bytes, each with a delay of oneWay.
 func carry(to, from net.Conn) {
 	type piece struct {
 		due   time.Time
@@ -121,43 +115,46 @@ func carry(to, from net.Conn) {
 	}
 	to.Close()
 	from.Close()
-	for range pieces { // until its reader has seen the end
+	for range pieces { // until the reading goroutine ends
 	}
 }
 
-// The release was for the contender. That its znode was deleted afterwards is the loss of a
-// hold, which it reports when its server catches up. No write under it was done.
+// The release granted the lock to the contender, and then another client deleted its znode. So
+// the contender has lost a hold, and reports that when its server catches up. It could not
+// write under that hold.
 func TestAGrantThatWasTakenBackEnds(t *testing.T) {
 	for _, name := range []string{"lock", "election", "semaphore", "shared lock for writing"} {
 		for _, strategy := range recipes.Strategies() {
 			w := wayTo(name, "").by(strategy)
 			w.options.permits = 1
-			t.Run(name+"/"+string(strategy), func(t *testing.T) { aGrantThatWasTakenBackEnds(t, w) })
+			t.Run(name+"/"+string(strategy), func(t *testing.T) {
+				for _, sessionEnds := range []bool{false, true} {
+					withLateContender(t, w, sessionEnds, (*lateContender).losesItsGrant)
+				}
+			})
 		}
 	}
 }
 
-func aGrantThatWasTakenBackEnds(t *testing.T, w way) {
-	tellLate(t, w, func(l *tooLate) {
-		time.Sleep(10 * oneWay)
-		l.follower.Heal()
-		<-l.done
-		if errors.Is(l.err, recipes.ErrRemoved) { // it has listed the line of a server that knew
-			return
-		}
-		if l.err != nil {
-			t.Fatalf("entering ended with %v", l.err)
-		}
-		select {
-		case <-l.grant.Done():
-		case <-time.After(lateTimeout): // virtual
-			t.Error("the loss is not reported")
-		}
-		if err := l.grant.Err(); !errors.Is(err, recipes.ErrRemoved) {
-			t.Errorf("it ended with %v", err)
-		}
-		if err := l.grant.Write(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
-			t.Errorf("a write under it: %v", err)
-		}
-	})
+func (l *lateContender) losesItsGrant() {
+	time.Sleep(10 * oneWay)
+	l.follower.Heal()
+	<-l.done
+	if errors.Is(l.err, recipes.ErrRemoved) { // it has listed the wait queue after its server caught up
+		return
+	}
+	if l.err != nil {
+		l.t.Fatalf("entering ended with %v", l.err)
+	}
+	select {
+	case <-l.grant.Done():
+	case <-time.After(lateTimeout): // virtual
+		l.t.Error("the loss is not reported")
+	}
+	if err := l.grant.Err(); !errors.Is(err, recipes.ErrRemoved) {
+		l.t.Errorf("the grant ended with %v", err)
+	}
+	if err := l.grant.Write(l.t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+		l.t.Errorf("a write under the lost grant: %v", err)
+	}
 }

@@ -30,10 +30,10 @@ func (g *endingGrant) removed() {
 	must.Report(g, zktest.BarrierAt(g.T, g.other, g.grant.Znode()).Remove(g.ctx))
 }
 
-// ends are the ways in which a grant ends while its session goes on, each with the reason.
+// ends are the ways in which a grant ends while its session lives.
 var ends = map[string]struct {
 	end    func(*endingGrant) error
-	reason error // nil: what end returns is nil
+	reason error // end returns an error that matches it; nil: end succeeds
 }{
 	"given back": {func(g *endingGrant) error { return g.giveBack(g.ctx) }, nil},
 	"watched, written, given back": {func(g *endingGrant) error {
@@ -91,8 +91,8 @@ var ends = map[string]struct {
 	}, nil},
 }
 
-// However a grant ends, it leaves nothing at the server, and its session is as idle as
-// before: it asks the leader for nothing, for it holds nothing.
+// However a grant ends, it leaves nothing at the server. Its session holds nothing then, and
+// so sends the leader no more requests.
 func TestNothingIsLeftOfAGrantThatHasEnded(t *testing.T) {
 	for _, w := range ways(held) {
 		for name, e := range ends {
@@ -103,11 +103,11 @@ func TestNothingIsLeftOfAGrantThatHasEnded(t *testing.T) {
 					g.grant = must.Get(w.at(t, s, "/left").get(ctx))(t)
 					g.giveBack = func(ctx context.Context) error { return w.giveBack(ctx, g.grant) }
 					if err := e.end(g); e.reason == nil && err != nil || !errors.Is(err, e.reason) {
-						t.Errorf("told %v, want %v", err, e.reason)
+						t.Errorf("the end returned %v, want %v", err, e.reason)
 					}
 					srv.SetFault(nil)
 					if err := g.grant.Err(); !errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrReleased) {
-						t.Errorf("it has ended, and says %v", err)
+						t.Errorf("the grant has ended, but Err is %v", err)
 					}
 					synctest.Wait()
 					for _, n := range srv.Tree() {

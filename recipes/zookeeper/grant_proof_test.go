@@ -15,10 +15,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// PITFALLS 71 and 73: a follower answers the request that makes a contender's znode, and
-// is cut off from the leader at once. It goes on answering pings. Whatever the recipe, and
-// however long the contender's own callback takes before the grant: when the leader
-// expires the session, nothing is held by it.
+// PITFALLS 71 and 73: a follower answers the request that creates a contender's znode, and is
+// cut off from the leader at once. It still answers pings. When the leader expires the
+// session, the session must hold nothing. That is tested for each recipe that waits, and for
+// callbacks of the contender that take different times before the grant.
 func TestNoGrantOutlivesTheSessionAtTheLeader(t *testing.T) {
 	type enter = func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error)
 	entrances := map[string]enter{
@@ -63,9 +63,9 @@ func cutOffAtACreation(t *testing.T, timeout, phase, blocks time.Duration, creat
 	defer srv.Close()
 	setUp := zktest.LinkTo(srv.ServeConn).Open(t, timeout)
 	q := zktest.QueueOf(t, setUp, "/queue", recipes.QueueConfig{})
-	must.Get(q.Put(t.Context(), nil))(t) // and with it the path of its claims
+	must.Get(q.Put(t.Context(), nil))(t) // creates the parent of claims too
 	must.Do(t, must.Get(q.Receive(t.Context()))(t).Return(t.Context()))
-	if _, err := enter(t.Context(), setUp, nil); err != nil { // makes the paths
+	if _, err := enter(t.Context(), setUp, nil); err != nil { // creates the paths
 		t.Fatal(err)
 	}
 	must.Do(t, setUp.Close(t.Context()))
@@ -74,7 +74,7 @@ func cutOffAtACreation(t *testing.T, timeout, phase, blocks time.Duration, creat
 	watch := &creations{answered: func() { theirs.Lead(nil); follower.CutOff() }, left: 1 << 30}
 	theirs.Wrap = func(c net.Conn) net.Conn { return watchedConn{c, watch} }
 	s := theirs.Open(t, timeout)
-	if holds { // its proof is young
+	if holds { // the session renews its proof
 		must.Get(must.Get(s.Group("/other", recipes.GroupConfig{}))(t).Join(t.Context(), nil))(t)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -99,18 +99,18 @@ func cutOffAtACreation(t *testing.T, timeout, phase, blocks time.Duration, creat
 			}
 		}
 		if g != nil && !zktest.Exists(srv, g.Znode()) && g.Err() == nil {
-			t.Errorf("cut off after %v, the callback took %v: %s is held, and the leader has expired its session", phase, blocks, g.Znode())
+			t.Errorf("cut off after %v, the callback took %v: %s is held, but the leader has expired its session", phase, blocks, g.Znode())
 			break
 		}
 	}
 	cancel()
 	follower.Crash()
 	s.Close(t.Context())
-	time.Sleep(2 * time.Second) // go-zookeeper's Close waits for one
+	time.Sleep(2 * time.Second) // go-zookeeper's Close waits for one second
 	return granted
 }
 
-// creations calls answered, once, when a reply arrives after so many creations.
+// creations calls answered once, when the first reply arrives after that many creations.
 type creations struct {
 	answered func()
 	once     sync.Once
@@ -124,7 +124,7 @@ func (c *creations) expect(n int) {
 	c.left = n
 }
 
-// watchedConn is a connection whose requests are counted.
+// watchedConn is a connection whose creations are counted.
 type watchedConn struct {
 	net.Conn
 	creations *creations
@@ -154,8 +154,8 @@ func (c watchedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Whatever a session holds, its clock counts from what the leader is known to have, which
-// a sync asks for. When it holds nothing it asks for nothing.
+// While a session holds anything, its deadline counts from the latest contact with the leader,
+// and it sends syncs for that. A session that holds nothing sends none.
 func TestASessionThatHoldsAnythingAsksTheLeader(t *testing.T) {
 	for _, w := range ways(held) {
 		t.Run(w.name, func(t *testing.T) {
@@ -169,20 +169,20 @@ func TestASessionThatHoldsAnythingAsksTheLeader(t *testing.T) {
 				}
 				grant := must.Get(w.at(t, s, "/path").get(ctx))(t)
 				if n := syncs(); n < 5 {
-					t.Errorf("%d syncs within a timeout while it holds", n)
+					t.Errorf("%d syncs within a timeout while the session holds a grant", n)
 				}
 				must.Do(t, w.giveBack(ctx, grant))
 				syncs() // the last one may be under way
 				if n := syncs(); n != 0 {
-					t.Errorf("%d syncs within a timeout after it has given back", n)
+					t.Errorf("%d syncs within a timeout after the grant was given back", n)
 				}
 			})
 		})
 	}
 }
 
-// A contender that has to wait asks the leader ahead if its proof will soon be too old,
-// whatever it waits for. So a grant after a short wait finds its proof ready.
+// A contender that has to wait sends a sync at once if its proof will soon be too old. So a
+// grant after a short wait finds its proof ready.
 func TestAWaiterAsksTheLeaderAhead(t *testing.T) {
 	for _, w := range ways(moved | waited) {
 		t.Run(w.name, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestAWaiterAsksTheLeaderAhead(t *testing.T) {
 					go func() { _, _ = w.enter(waiting, s, "/line", nil) }()
 					synctest.Wait()
 					if n := must.Get(s.Stats(ctx))(t).ByKind["sync"]; n != tt.want {
-						t.Errorf("%d %% of the timeout after its proof it sent %d syncs", tt.age, n)
+						t.Errorf("at %d %% of the timeout after its proof, the contender sent %d syncs; want %d", tt.age, n, tt.want)
 					}
 					giveUp()
 					synctest.Wait()

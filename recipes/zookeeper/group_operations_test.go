@@ -57,7 +57,7 @@ func groupOperations() (all []operation) {
 				end: func() error {
 					found, err := s.group(s.other, "").Members(s.ctx)
 					if members(found) != "1 2" {
-						s.Errorf("there is %+v", found)
+						s.Errorf("the members are %+v", found)
 					}
 					return errors.Join(err, mine.Leave(s.ctx))
 				},
@@ -68,7 +68,7 @@ func groupOperations() (all []operation) {
 				act: func(ctx context.Context) error {
 					err := mine.Leave(ctx)
 					if !errors.Is(mine.Err(), recipes.ErrReleased) && s.victim.Err() == nil && !s.expires {
-						s.Errorf("it has left, and Err is %v", mine.Err())
+						s.Errorf("the member has left, but Err is %v", mine.Err())
 					}
 					return err
 				},
@@ -85,7 +85,7 @@ func groupOperations() (all []operation) {
 					_, err := s.group(s.victim, "me").Join(ctx, nil)
 					switch {
 					case err == nil:
-						s.Error("a taken name was given again")
+						s.Error("two members have the same name")
 					case errors.Is(err, recipes.ErrNodeExists):
 						return nil
 					}
@@ -128,7 +128,7 @@ func groupOperations() (all []operation) {
 					return errors.Join(s.remove(mine.Znode()), join(s, s.other, "me", "").Update(s.ctx, []byte("another")))
 				}, want: recipes.ErrNotHeld, then: func() {
 					if s.present("/app/data") {
-						s.Error("it was written")
+						s.Error("the data was written")
 					}
 				}}},
 			}
@@ -205,7 +205,7 @@ func namesOperations() []operation {
 					{name: "it is gone", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(stagePath + "/n") }, want: recipes.ErrNoNode},
 					{name: "it was written", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.write(stagePath+"/n", "x") }, then: func() {
 						if s.present(stagePath + "/n") {
-							s.Error("it is there")
+							s.Error("the name is still registered")
 						}
 					}},
 				},

@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Names that other libraries give their contenders, before the number. The real
-// libraries are in recipestest.
+// These are the names that other libraries give their contenders, without the sequence number.
+// Package recipestest tests with the libraries themselves.
 var (
 	kazooLock    = strings.ReplaceAll(uuid.NewString(), "-", "") + "__lock__"
 	kazooRead    = strings.ReplaceAll(uuid.NewString(), "-", "") + "__rlock__"
@@ -26,8 +26,8 @@ var (
 	textElection = "_c_" + uuid.NewString() + "-n_"
 )
 
-// A contender of another library does not look for ours. Ours looks, fails, says
-// which one it has met, and leaves.
+// A contender of another library ignores ours. So ours checks when it joins. It fails with an
+// error that names the other one, and leaves.
 func TestAThirdPartyIsSeenAtJoining(t *testing.T) {
 	for _, foreign := range []struct {
 		name    string
@@ -65,8 +65,8 @@ func TestAThirdPartyIsSeenAtJoining(t *testing.T) {
 	}
 }
 
-// In a dialect, a contender waits in one queue with the library's contenders, and only for
-// those ahead.
+// In a dialect, a contender shares the wait queue with the library's contenders, and waits only
+// for those ahead.
 func TestADialectWaitsInTheQueueOfItsLibrary(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -104,9 +104,9 @@ func TestADialectWaitsInTheQueueOfItsLibrary(t *testing.T) {
 					}
 					granted <- g
 				}()
-				watches := 1 // raw sets none
+				watches := 1 // the other library's contender sets none
 				if tt.dialect == recipes.ZooKeeper {
-					watches = 3 // by handoff, the own place and the path too
+					watches = 3 // by handoff, also on its own znode and the path
 				}
 				zktest.AwaitWatches(s.Ctx, t, srv, watches)
 				select {
@@ -116,16 +116,16 @@ func TestADialectWaitsInTheQueueOfItsLibrary(t *testing.T) {
 				}
 				must.Do(t, s.Raw.Delete(theirs, -1))
 				if g := <-granted; g != nil && !strings.Contains(g.Znode(), tt.marker) {
-					t.Errorf("ours is %s, without %s", g.Znode(), tt.marker)
+					t.Errorf("our contender is %s; want a name with %s", g.Znode(), tt.marker)
 				}
 			})
 		})
 	}
 }
 
-// One that joins behind waiters is found when the first of them is next, by those that
-// list the line then. By handoff the first is granted, and finds it while it holds.
-// Those behind it find it when that hold ends.
+// A third-party contender joins behind waiters. When the first waiter's turn comes, the waiters
+// that list the wait queue find it. By handoff the first one is granted, and finds it while it
+// holds. The waiters behind find it when that hold ends.
 func TestAThirdPartyThatComesLaterIsFound(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy), func(t *testing.T) {
@@ -159,8 +159,8 @@ func TestAThirdPartyThatComesLaterIsFound(t *testing.T) {
 	}
 }
 
-// Ours that joins behind a foreign contender fails and leaves. The waiter ahead is handed
-// the lock, and finds the foreign contender while it holds.
+// A contender of ours that joins behind a third-party contender fails and leaves. The waiter
+// ahead is handed the lock, and finds the third-party contender while it holds.
 func TestAThirdPartyInTheMiddleIsFound(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		hold := s.Hold(s.Join())
@@ -179,8 +179,9 @@ func TestAThirdPartyInTheMiddleIsFound(t *testing.T) {
 	})
 }
 
-// With handoff the numbers show a third-party contender. A contender that joins behind it lists
-// the wait queue. Those behind that one get no hand-over, and list too.
+// With handoff, a gap in the sequence numbers shows that there may be a third-party contender.
+// A contender that joins behind it lists the wait queue. The contenders behind that one get no
+// handoff, and list too.
 func TestByHandoffNoneIsGrantedBehindAThirdParty(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		hold := s.Hold(s.Join())
@@ -196,8 +197,8 @@ func TestByHandoffNoneIsGrantedBehindAThirdParty(t *testing.T) {
 	})
 }
 
-// A line in a dialect shares its path with nothing else: the library's contenders of
-// other recipes do not look for ours.
+// A wait queue in a dialect cannot share its path with another recipe: the library's contenders
+// of other recipes ignore ours.
 func TestALineInADialectIsAloneAtItsPath(t *testing.T) {
 	for _, tt := range []struct {
 		dialect recipes.Dialect
@@ -208,7 +209,7 @@ func TestALineInADialectIsAloneAtItsPath(t *testing.T) {
 		{recipes.Kazoo, "lock", kazooRead},
 		{recipes.Kazoo, "election", textElection},
 		{recipes.Curator, "election", textElection},
-		{recipes.Curator, "election", curatorMutex}, // as of LeaderSelector
+		{recipes.Curator, "election", curatorMutex}, // LeaderSelector has such contenders
 		{recipes.Curator, "lock", curatorLatch},
 		{recipes.Curator, "shared lock for reading", kazooRead},
 	} {
@@ -257,8 +258,8 @@ func TestWhatADialectDoesNotOffer(t *testing.T) {
 	}
 }
 
-// Contenders of other libraries are shown with their dialect, and in the line of a
-// recipe only those of its own.
+// The contenders of other libraries are listed with their dialect. A recipe lists only the
+// contenders of its own dialect.
 func TestContendersHaveTheirDialect(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 		for _, name := range []string{kazooLock, curatorMutex, curatorRead, curatorWrite, curatorLatch, textElection} {
@@ -281,8 +282,8 @@ func TestContendersHaveTheirDialect(t *testing.T) {
 	})
 }
 
-// Consumers of other libraries' queues do not see our elements, or take what is no
-// element. So a consumer of ours does not start beside theirs.
+// The consumers of other libraries' queues ignore our elements, or take znodes that are no
+// elements. So a consumer of ours refuses such a queue.
 func TestAQueueOfAnotherLibraryIsRefused(t *testing.T) {
 	for name, want := range map[string]recipes.ForeignError{
 		"qn-":        {Dialect: recipes.Curator, Recipe: "SimpleDistributedQueue"},
@@ -306,8 +307,8 @@ func TestAQueueOfAnotherLibraryIsRefused(t *testing.T) {
 	}
 }
 
-// The waiter ahead checks the last number. If a contender that met a third-party one returned
-// before it had left, its next attempt would have that number instead.
+// A refused contender returns only after its znode is deleted. Otherwise its next attempt would
+// have the last sequence number, which the waiter ahead checks.
 func TestAContenderThatMeetsAThirdPartyHasLeft(t *testing.T) {
 	for _, strategy := range []recipes.Strategy{recipes.Handoff, recipes.Predecessor} {
 		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, kazoo recipes.Client) {
@@ -328,7 +329,7 @@ func TestAContenderThatMeetsAThirdPartyHasLeft(t *testing.T) {
 			synctest.Wait()
 			select {
 			case err := <-returned:
-				t.Errorf("%s: returned %v before it has left", strategy, err)
+				t.Errorf("%s: returned %v before it had left", strategy, err)
 			default:
 			}
 			close(leave)
@@ -340,7 +341,7 @@ func TestAContenderThatMeetsAThirdPartyHasLeft(t *testing.T) {
 	}
 }
 
-// A contender that has left behind the others costs them nothing.
+// A contender that has left from the end of the wait queue costs the others no listing.
 func TestAContenderThatHasLeftCostsNoListing(t *testing.T) {
 	addr := zktest.Embedded(t).Addr()
 	ctx, waiters := zktest.Bounded(t), zktest.OpenAt(t, addr)
@@ -375,8 +376,8 @@ func TestAContenderThatHasLeftCostsNoListing(t *testing.T) {
 	}
 }
 
-// kazoo's contenders make their path as one that stays, look for it once, and fail with
-// NoNodeError when it has gone. A container goes as soon as it is empty.
+// kazoo's contenders check only once that their path exists, and fail with NoNodeError if it is
+// gone later. A container is deleted as soon as it is empty. So the path must be persistent.
 func TestThePathOfKazoosContendersStays(t *testing.T) {
 	in := func(name string) func(ctx context.Context, s recipes.Client, path string) error {
 		return wayTo(name, recipes.Kazoo).turn
@@ -414,10 +415,10 @@ func TestThePathOfKazoosContendersStays(t *testing.T) {
 				must.Do(t, use(s.Ctx, s.Session(), s.Path))
 				srv.RunContainerCheck()
 				if ok, _, err := s.Raw.Exists(s.Path); err != nil || !ok {
-					t.Errorf("the path has gone (%v)", err)
+					t.Errorf("the path is gone (%v)", err)
 				}
 				if ok, _, err := s.Raw.Exists(s.Path + "-__lock__"); name == "semaphore" && (err != nil || !ok) {
-					t.Errorf("the path of its lock has gone (%v)", err)
+					t.Errorf("the path of its lock is gone (%v)", err)
 				}
 			})
 		})

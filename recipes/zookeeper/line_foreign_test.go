@@ -19,12 +19,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// peers are contenders of this and other libraries: what they make at a path, the last of
-// which is the contender's, and what a recipe that refuses them calls them.
+// peers are contenders of this and other libraries: the znodes that they create at a path, and
+// the error of a recipe that refuses them. The last znode is the contender's.
 var peers = []struct {
 	name   string
 	want   recipes.ForeignError
-	znodes []string // what follows the path; a number follows unless the name has one
+	znodes []string // paths below the path; a sequence number is added to a name without one
 }{
 	{"a mutex", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "Lock"}, []string{"/" + curatorMutex}}, // LeaderSelector and go-zookeeper's Lock too
 	{"our lock", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "Lock"}, []string{"/lock-"}},
@@ -48,7 +48,7 @@ var peers = []struct {
 	{"kazoo's semaphore", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Semaphore"}, []string{"-__lock__", zktest.ForeignLeases[1].Lease}},
 }
 
-// dialected is a way in one of its dialects, and the peers with which it shares a wait queue.
+// dialected is a way in one of its dialects, with the peers that share its wait queue.
 type dialected struct {
 	way
 	shares []string
@@ -83,7 +83,7 @@ func createPeer(s *zktest.Scene, znodes []string) (znode string) {
 	return znode
 }
 
-// verdict returns the verdict of a session about a recipe at the path.
+// verdict returns what Contenders of the session predicts for a recipe at the path.
 func verdict(s *zktest.Scene, session recipes.Recipes, kind recipes.Kind, d recipes.Dialect) *recipes.ForeignError {
 	s.Helper()
 	lines := must.Get(session.Contenders(s.Ctx, s.Path))(s.T)
@@ -94,8 +94,8 @@ func verdict(s *zktest.Scene, session recipes.Recipes, kind recipes.Kind, d reci
 	return lines.Verdicts[at].Foreign
 }
 
-// A recipe refuses a contender with which it shares no wait queue, of whatever library or
-// recipe, and leaves nothing at the path.
+// A recipe fails beside any contender that does not share its wait queue, and leaves nothing at
+// the path.
 func TestARecipeRefusesWhatItSharesNoQueueWith(t *testing.T) {
 	srv := zktest.Embedded(t)
 	zktest.OnServer(t, srv, func(s *zktest.Scene) {
@@ -110,12 +110,12 @@ func TestARecipeRefusesWhatItSharesNoQueueWith(t *testing.T) {
 					_, err := way.try(s.Ctx, session, s.Path)
 					if slices.Contains(way.shares, peer.name) {
 						if errors.Is(err, recipes.ErrForeign) || foretold != nil {
-							t.Errorf("they share a queue: %v, foretold as %v", err, foretold)
+							t.Errorf("they share a wait queue, but got %v, predicted %v", err, foretold)
 						}
 						return
 					}
 					if foretold == nil || *foretold != want {
-						t.Errorf("foretold as %v, want %v", foretold, &want)
+						t.Errorf("predicted %v, want %v", foretold, &want)
 					}
 					var got *recipes.ForeignError
 					if !errors.As(err, &got) || *got != want {
@@ -141,13 +141,13 @@ func TestARecipeIgnoresChildrenThatAreNoContenders(t *testing.T) {
 	for _, way := range dialectedWays() {
 		semaphore, dialect := way.kind == recipes.KindSemaphore, way.options.dialect
 		if dialect == recipes.Kazoo && semaphore {
-			continue // it counts each child as a permit
+			continue // kazoo's semaphore counts each child as a permit
 		}
 		for _, znodes := range [][]string{
 			{"/leases"}, {"/leases", "/locks"}, {"/leases", "/leases/mine"}, {"/locks", "/locks/lock-0000000001"}, {"/" + guid}, {"/x-ray"}, {"/readers-05-x"}, {"/config"},
 		} {
 			if semaphore && (dialect == recipes.ZooKeeper && znodes[0] == "/"+guid || dialect == recipes.Curator && len(znodes) == 2) {
-				continue // the one refuses kazoo's leases by their names alone, the other has contenders there
+				continue // one refuses kazoo's leases by their names alone, the other has contenders there
 			}
 			zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 				for _, name := range znodes {
@@ -162,7 +162,7 @@ func TestARecipeIgnoresChildrenThatAreNoContenders(t *testing.T) {
 	}
 }
 
-// kazoo's contenders count each child of the path as a permit. So the unused directories of a
+// kazoo's contenders count each child of the path as a lease. So the unused directories of a
 // Curator semaphore would keep our contender waiting for ever.
 func TestAKazooSemaphoreRefusesTheDirectoriesOfCurators(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
@@ -177,8 +177,8 @@ func TestAKazooSemaphoreRefusesTheDirectoriesOfCurators(t *testing.T) {
 	})
 }
 
-// A contender that comes while ours in kazoo's dialect waits for a permit is a child of the
-// path too. Ours sees it when it counts, and gives its place up.
+// While our contender in kazoo's dialect waits for a permit, a contender of another recipe
+// joins. It is a child of the path too. Ours finds it when it counts, and leaves.
 func TestAKazooSemaphoreSeesAThirdPartyWhileItWaits(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 		open := func(joined func(recipes.Place)) recipes.Semaphore {
@@ -199,8 +199,8 @@ func TestAKazooSemaphoreSeesAThirdPartyWhileItWaits(t *testing.T) {
 	})
 }
 
-// A contender that was refused never joined. The same session uses the path in the dialect
-// that the refusal has named.
+// A contender that was refused never joined. So the same session can use the path in the
+// dialect that the error names.
 func TestARefusedSessionUsesTheDialectThatWasNamed(t *testing.T) {
 	srv := zktest.Embedded(t)
 	zktest.OnServer(t, srv, func(s *zktest.Scene) {
@@ -231,7 +231,7 @@ func TestARefusedSessionUsesTheDialectThatWasNamed(t *testing.T) {
 	})
 }
 
-// Of counters, queues and double barriers the same is true.
+// The same is true of counters, queues and double barriers.
 func TestARefusedRecipeLeavesTheDialectOpen(t *testing.T) {
 	for _, tt := range []struct {
 		name, znode, data string
@@ -271,8 +271,8 @@ func TestARefusedRecipeLeavesTheDialectOpen(t *testing.T) {
 	}
 }
 
-// A contender that comes when a semaphore's contender has checked the path, and has not yet
-// joined, is seen by the check behind that.
+// A third-party contender joins after a semaphore's contender has checked the path, and before
+// it joins. The check after joining finds it.
 func TestASemaphoreSeesAThirdPartyThatComesAsItJoins(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		session := s.Session()
@@ -291,8 +291,8 @@ func TestASemaphoreSeesAThirdPartyThatComesAsItJoins(t *testing.T) {
 	})
 }
 
-// A contender of a Curator semaphore of ours has no lease while it waits for the lock. Other
-// recipes see it by its place there, also if it is the first that ever came.
+// In Curator's dialect, the contender of a semaphore has no lease while it waits for the lock.
+// Other recipes find its znode below the lock, even if it is the first contender of the path.
 func TestTheFirstContenderOfACuratorSemaphoreIsSeen(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 		s.Make(s.Path+zktest.ForeignLeases[0].Lock, nil, zk.FlagEphemeral|zk.FlagSequence)
@@ -312,8 +312,8 @@ func TestTheFirstContenderOfACuratorSemaphoreIsSeen(t *testing.T) {
 	})
 }
 
-// A contender of another recipe of ours creates its znode, looks, and leaves. A holder that
-// finds it in between keeps what it holds.
+// A contender of another recipe of ours creates its znode, lists the path, and leaves. A holder
+// that finds it in between keeps its hold.
 func TestAContenderThatChecksAndLeavesEndsNoHold(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
@@ -340,7 +340,7 @@ func TestAContenderThatChecksAndLeavesEndsNoHold(t *testing.T) {
 		}
 		close(look)
 		if err := <-refused; !errors.Is(err, recipes.ErrForeign) || looked.Load() != 1 {
-			t.Errorf("it was refused with %v; the holder has listed %d times", err, looked.Load())
+			t.Errorf("the contender was refused with %v; the holder has listed %d times", err, looked.Load())
 		}
 		srv.SetFault(nil)
 		time.Sleep(s.Timeout())

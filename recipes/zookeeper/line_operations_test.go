@@ -12,12 +12,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// grip is what a contender has got.
-type grip struct {
+// heldGrant is a grant, and who has got it in which way.
+type heldGrant struct {
 	recipes.Grant
 	way    way
-	victim bool // holds it
-	left   bool // is given back
+	victim bool // the victim holds it
+	left   bool // it was given back
 }
 
 // Shares of a path: two permits fill it, ten readers, or one writer.
@@ -27,49 +27,50 @@ const (
 	aReader = whole / 10
 )
 
-// stands checks a grant, and that nothing is known against it.
-func (g *grip) stands(ctx context.Context) error { return errors.Join(g.Err(), g.Write(ctx)) }
+// stillHeld checks that the grant reports no loss, and that a guarded write succeeds.
+func (g *heldGrant) stillHeld(ctx context.Context) error { return errors.Join(g.Err(), g.Write(ctx)) }
 
-// granted notes a grant, and checks that those that are held may be held together, and that
-// tokens grow. The server ends the victim's session at once, where a real one waits for the
-// timeout: the next contender may be granted before the victim notes what it had.
-func (s *stage) granted(g *grip) {
+// granted records a grant. It checks that the grants that are held may be held together, and
+// that tokens grow. This server expires the victim's session at once, where a real one waits
+// for the timeout. So the next contender may be granted before the victim records its grant:
+// the checks ignore that grant.
+func (s *stage) granted(g *heldGrant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.grips = append(s.grips, g)
+	s.grants = append(s.grants, g)
 	sum, slots := 0, map[int]bool{}
-	early := func(g *grip) bool { return s.expires && g.victim }
-	for _, g := range s.grips {
+	early := func(g *heldGrant) bool { return s.expires && g.victim }
+	for _, g := range s.grants {
 		if !g.left && g.Err() == nil && !early(g) {
 			sum += g.way.part()
 			if h, ok := g.Grant.(recipes.SlotHold); ok {
 				if slots[h.Slot()] || h.Slot() >= 2 {
-					s.Errorf("number %d is granted twice, or is no number", h.Slot())
+					s.Errorf("slot %d is granted twice, or is out of range", h.Slot())
 				}
 				slots[h.Slot()] = true
 			}
 		}
 	}
 	if sum > whole {
-		s.Errorf("%d of %d shares are granted at a time", sum, whole)
+		s.Errorf("%d of %d shares are granted at the same time", sum, whole)
 	}
-	if len(s.grips) > 1 && g.way.part() == whole && !early(g) {
-		if last := s.grips[len(s.grips)-2]; last.way.part() == whole && last.Token() >= g.Token() {
+	if len(s.grants) > 1 && g.way.part() == whole && !early(g) {
+		if last := s.grants[len(s.grants)-2]; last.way.part() == whole && last.Token() >= g.Token() {
 			s.Errorf("token %d after %d", g.Token(), last.Token())
 		}
 	}
 }
 
-// stance is a way to get a grant at stagePath, and what keeps it waiting.
-type stance struct {
+// blockedWay is a way to get a grant at stagePath, and the grants that keep it waiting.
+type blockedWay struct {
 	way
 	variant string
-	blocker way // of the other session
-	count   int // so many of blocker's grants keep a contender waiting
+	blocker way // the other session holds grants of this way
+	count   int // so many of them keep a contender waiting
 }
 
-// get gets a grant at stagePath, and notes it.
-func (s *stage) get(ctx context.Context, w way, in recipes.Client, try bool) (*grip, error) {
+// get gets a grant at stagePath, and records it.
+func (s *stage) get(ctx context.Context, w way, in recipes.Client, try bool) (*heldGrant, error) {
 	e := w.at(s.T, in, stagePath)
 	get := e.get
 	if try {
@@ -79,21 +80,22 @@ func (s *stage) get(ctx context.Context, w way, in recipes.Client, try bool) (*g
 	if err != nil {
 		return nil, err
 	}
-	g := &grip{Grant: got, way: w, victim: in == s.victim}
+	g := &heldGrant{Grant: got, way: w, victim: in == s.victim}
 	s.granted(g)
 	return g, nil
 }
 
-func (s *stage) giveBack(ctx context.Context, g *grip) error {
+func (s *stage) giveBack(ctx context.Context, g *heldGrant) error {
 	s.mu.Lock()
 	g.left = true
 	s.mu.Unlock()
 	return g.way.giveBack(ctx, g.Grant)
 }
 
-// fill has the other session take what there is, and returns how it gives that back.
-func (st stance) fill(ctx context.Context, s *stage) (release func() error, first *grip, err error) {
-	var all []*grip
+// fill has the other session acquire all that can be held, and returns a function that gives
+// it back.
+func (st blockedWay) fill(ctx context.Context, s *stage) (release func() error, first *heldGrant, err error) {
+	var all []*heldGrant
 	release = func() (err error) {
 		for _, g := range all {
 			err = errors.Join(err, s.giveBack(ctx, g))
@@ -110,8 +112,8 @@ func (st stance) fill(ctx context.Context, s *stage) (release func() error, firs
 	return release, all[0], nil
 }
 
-// turn gets a grant in the other session and gives it back. It fails if that takes long.
-func (st stance) turn(s *stage) error {
+// turn fills the path and gives it back. It fails if that takes longer than a second.
+func (st blockedWay) turn(s *stage) error {
 	ctx, cancel := context.WithTimeout(s.ctx, time.Second) // virtual
 	defer cancel()
 	release, _, err := st.fill(ctx, s)
@@ -121,11 +123,11 @@ func (st stance) turn(s *stage) error {
 	return release()
 }
 
-// stances are the ways that are operations. Readers wait for a writer. Writers wait for a
+// blockedWays returns a blockedWay for each way among the operations. Readers wait for a writer. Writers wait for a
 // writer, or for a reader.
-func stances() (all []stance) {
+func blockedWays() (all []blockedWay) {
 	for _, w := range ways(operated) {
-		st := stance{way: w, variant: ", " + cmp.Or(string(w.options.strategy), string(w.options.dialect)), blocker: w, count: 1}
+		st := blockedWay{way: w, variant: ", " + cmp.Or(string(w.options.strategy), string(w.options.dialect)), blocker: w, count: 1}
 		switch {
 		case w.rival == nil:
 			st.count = whole / w.part()
@@ -141,22 +143,22 @@ func stances() (all []stance) {
 	return all
 }
 
-// lineOperations are about all contenders: each is granted at once, waits between two others,
-// tries, gives back, and loses its grant.
+// lineOperations are the operations of all contenders: each is granted at once, waits between
+// two others, tries, gives its grant back, and loses it.
 func lineOperations() (all []operation) {
-	for _, st := range stances() {
+	for _, st := range blockedWays() {
 		turn := func(s *stage) func() error { return func() error { return st.turn(s) } }
 		all = append(all,
 			st.free(st.method, false),
 			operation{st.method + st.variant + ", between two", func(s *stage) doing { return st.between(s) }},
 			operation{st.gives + ", " + st.method + st.variant, func(s *stage) doing {
 				mine := must.Get(s.get(s.ctx, st.way, s.victim, false))(s.T)
-				s.ok(mine.stands(s.ctx))
+				s.ok(mine.stillHeld(s.ctx))
 				return doing{
 					act: func(ctx context.Context) error {
 						err := s.giveBack(ctx, mine)
 						if !errors.Is(mine.Err(), recipes.ErrReleased) && !s.expires && s.victim.Err() == nil {
-							s.Errorf("it is given back, and Err is %v", mine.Err())
+							s.Errorf("given back, but Err is %v", mine.Err())
 						}
 						return err
 					},
@@ -164,16 +166,16 @@ func lineOperations() (all []operation) {
 				}
 			}},
 		)
-		if st.method == "Lock.Acquire" || st.method == "Election.Campaign" { // others are watched in the same way
+		if st.method == "Lock.Acquire" || st.method == "Election.Campaign" { // the grants of other ways watch in the same way
 			all = append(all,
 				operation{st.method + st.variant + ", whose holder loses its znode", func(s *stage) doing {
 					_, theirs, err := st.fill(s.ctx, s)
 					s.ok(err)
-					var mine *grip
+					var mine *heldGrant
 					return doing{
 						act:    func(ctx context.Context) (err error) { mine, err = s.get(ctx, st.way, s.victim, false); return err },
 						happen: func() error { theirs.left = true; return s.remove(theirs.Znode()) },
-						end:    func() error { return errors.Join(mine.stands(s.ctx), s.giveBack(s.ctx, mine)) },
+						end:    func() error { return errors.Join(mine.stillHeld(s.ctx), s.giveBack(s.ctx, mine)) },
 					}
 				}},
 				operation{"Grant.Write, " + st.method + st.variant + ", the end of it", func(s *stage) doing {
@@ -215,24 +217,24 @@ func lineOperations() (all []operation) {
 	}})
 }
 
-// free has the victim let in at once.
-func (st stance) free(method string, try bool) operation {
+// free has the victim get a grant at once.
+func (st blockedWay) free(method string, try bool) operation {
 	return operation{method + st.variant + ", free", func(s *stage) doing {
-		var mine *grip
+		var mine *heldGrant
 		return doing{
 			act:   func(ctx context.Context) (err error) { mine, err = s.get(ctx, st.way, s.victim, try); return err },
-			end:   func() error { return errors.Join(mine.stands(s.ctx), s.giveBack(s.ctx, mine)) },
+			end:   func() error { return errors.Join(mine.stillHeld(s.ctx), s.giveBack(s.ctx, mine)) },
 			after: func() error { return st.turn(s) },
 		}
 	}}
 }
 
 // between has the victim wait behind a holder, and another contender behind the victim.
-func (st stance) between(s *stage) doing {
+func (st blockedWay) between(s *stage) doing {
 	third := s.session()
 	release, _, err := st.fill(s.ctx, s)
 	s.ok(err)
-	var mine *grip
+	var mine *heldGrant
 	return doing{
 		act: func(ctx context.Context) (err error) { mine, err = s.get(ctx, st.way, s.victim, false); return err },
 		happen: func() error {
@@ -241,16 +243,16 @@ func (st stance) between(s *stage) doing {
 				if err != nil {
 					return err
 				}
-				return errors.Join(behind.stands(ctx), s.giveBack(ctx, behind))
+				return errors.Join(behind.stillHeld(ctx), s.giveBack(ctx, behind))
 			})
 			return release()
 		},
-		end:   func() error { return errors.Join(mine.stands(s.ctx), s.giveBack(s.ctx, mine)) },
+		end:   func() error { return errors.Join(mine.stillHeld(s.ctx), s.giveBack(s.ctx, mine)) },
 		after: func() error { s.started.Wait(); return st.turn(s) },
 	}
 }
 
-// shown is a list of contenders without what differs from run to run.
+// shown shows contenders without the fields that differ from run to run.
 func shown(all []recipes.Contender) string {
 	out := ""
 	for _, c := range all {
@@ -259,8 +261,8 @@ func shown(all []recipes.Contender) string {
 	return out
 }
 
-// standing are questions about a line in which three stand. Two of them wait for the
-// first, if one only is let in.
+// standing is an operation that asks about a wait queue of three contenders. If only one can
+// be granted, two of them wait for the first.
 func standing(name string, enter func(ctx context.Context, s *stage, i int) error, ask func(s *stage) func(context.Context) ([]recipes.Contender, error)) operation {
 	return operation{name, func(s *stage) doing {
 		for i := range 3 {

@@ -8,17 +8,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// meddling is what another client does just before one of the requests of an operation.
+// meddling is a change by another client, just before one of the requests of an operation.
 type meddling struct {
 	name string
 	at   func(zkserver.Request) bool
 	do   func() error
-	want error  // what the operation then returns
-	then func() // looks at what has become of it; may be nil
+	want error  // the operation returns it
+	then func() // checks the state after the operation; may be nil
 }
 
-// What has changed between two requests of one call is noticed, and the call goes on, or
-// says what has become of it.
+// A call notices what has changed between two of its requests. It then continues, or its error
+// says what has changed.
 func TestChangesBetweenTwoRequests(t *testing.T) {
 	for _, o := range operations() {
 		t.Run(o.name, func(t *testing.T) {
@@ -29,8 +29,7 @@ func TestChangesBetweenTwoRequests(t *testing.T) {
 	}
 }
 
-// isMeddledWith runs the operation with its i-th meddling. It returns false if there is no such
-// meddling.
+// isMeddledWith runs the operation with its i-th meddling, and returns false if it has none.
 func (o operation) isMeddledWith(t *testing.T, i int) (more bool) {
 	onStage(t, func(s *stage) {
 		do := o.prepare(s)

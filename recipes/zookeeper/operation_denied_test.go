@@ -19,15 +19,15 @@ const (
 	noDelete = zk.PermAll &^ zk.PermDelete
 )
 
-// denial is a permission on a znode that no client has during an operation.
+// denial is a znode whose permissions are restricted for all clients during an operation.
 type denial struct {
-	znode string // is made if it does not exist
+	znode string // created if it does not exist
 	perms int32
-	then  func() // looks at what has become of it; may be nil
+	then  func() // checks the state after the operation; may be nil
 }
 
-// A change that the server does not allow is said, at once, and not taken for one that
-// another client was faster with: that would be tried for ever.
+// A change that the server denies fails at once. It is not mistaken for a change at which
+// another client was faster: a call retries that, and would never end.
 func TestADeniedRequestIsReported(t *testing.T) {
 	for _, o := range operations() {
 		t.Run(o.name, func(t *testing.T) {
@@ -38,8 +38,7 @@ func TestADeniedRequestIsReported(t *testing.T) {
 	}
 }
 
-// isDenied runs the operation under its i-th denial. It returns false if there is no such
-// denial.
+// isDenied runs the operation under its i-th denial, and returns false if it has none.
 func (o operation) isDenied(t *testing.T, i int) (more bool) {
 	onStage(t, func(s *stage) {
 		do := o.prepare(s)
@@ -66,7 +65,7 @@ func (o operation) isDenied(t *testing.T, i int) (more bool) {
 		s.started.Wait()
 		calm()
 		if s.below(stagePath+"/claims/") > 0 {
-			s.Error("a claim is left, which keeps the element from everybody")
+			s.Error("a claim is left, so no client can receive the element")
 		}
 	})
 	return more

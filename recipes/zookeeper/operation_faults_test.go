@@ -20,13 +20,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// fault is what goes wrong at one request of a call; the zero fault is nothing.
+// fault is injected at one request of a call. The zero fault injects nothing.
 type fault struct {
 	name        string
 	first, then zkserver.Fault // at the request, and at the next one
-	cancels     bool           // the caller cancels while the request is on its way
-	slow        bool           // and it is answered when everything waits
-	may         []error        // that the call may then return; it may also succeed
+	cancels     bool           // the caller cancels when the server receives the request
+	slow        bool           // the answer waits until all goroutines wait
+	may         []error        // the errors that the call may return; it may also succeed
 }
 
 var faults = []fault{
@@ -48,8 +48,8 @@ var faults = []fault{
 
 func (f fault) expires() bool { return f.first.ExpireBefore || f.first.ExpireAfter }
 
-// answered reports whether every request gets an answer. Then a call has no excuse: it
-// knows what has happened.
+// answered reports whether every request gets an answer. Then the call must return a known
+// outcome.
 func (f fault) answered() bool {
 	return !f.expires() && !f.first.CloseBefore && !f.first.DropReply && !f.first.CloseAfter
 }
@@ -59,8 +59,8 @@ func (f fault) allows(err error) bool {
 	return err == nil || slices.ContainsFunc(f.may, func(e error) bool { return errors.Is(err, e) })
 }
 
-// strike has the fault happen at the session's request of that number, from 1 on, or none
-// for 0, and counts the requests.
+// strike injects the fault at the session's request number at, counted from 1. With 0 it
+// injects none. It returns the count of the session's requests.
 func (f fault) strike(srv *zkserver.Server, s recipes.Session, at int64, cancel context.CancelFunc) *atomic.Int64 {
 	requests, id := new(atomic.Int64), s.ID()
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -78,7 +78,7 @@ func (f fault) strike(srv *zkserver.Server, s recipes.Session, at int64, cancel 
 		if f.cancels {
 			cancel()
 		}
-		if f.slow { // virtual time stands still before everything waits, the caller or what goes on without it
+		if f.slow { // virtual time passes only when all goroutines wait
 			answer := make(chan struct{})
 			first.Hold = answer
 			time.AfterFunc(time.Millisecond, func() { close(answer) })
@@ -88,19 +88,19 @@ func (f fault) strike(srv *zkserver.Server, s recipes.Session, at int64, cancel 
 	return requests
 }
 
-// thorough runs all cases of each matrix. The normal run takes a part.
+// thorough runs all cases of each matrix. The normal run takes a part of them.
 var thorough = os.Getenv("ZKRECIPES_TEST_ALL") != ""
 
-// sweep runs something without a fault, and then with faults at each of its requests. The
-// normal run takes every fourth fault. It begins with another one at the next request, and
-// at the first of the next operation. run returns how many requests were sent. cases counts.
+// sweep calls run without a fault, and then with faults at each of its requests. If not
+// thorough, it injects every fourth fault, and begins with a different one at each request and
+// in each test. run returns how many requests were sent. cases counts the runs with a fault.
 func sweep(t *testing.T, cases *atomic.Int64, run func(t *testing.T, f fault, at int64) (requests int64)) {
 	requests := run(t, fault{}, 0)
 	if t.Failed() {
 		return
 	}
 	if requests == 0 {
-		t.Fatal("nothing was sent")
+		t.Fatal("no request was sent")
 	}
 	first := int64(crc32.ChecksumIEEE([]byte(t.Name())))
 	for at := int64(1); at <= requests; at++ {
@@ -116,9 +116,9 @@ func sweep(t *testing.T, cases *atomic.Int64, run func(t *testing.T, f fault, at
 	}
 }
 
-// An operation that meets a fault is done, or the error says what has happened. What has
-// failed leaves nothing that others wait for, and can be done again. Nobody hangs, and
-// nothing is granted twice.
+// An operation that meets a fault succeeds, or its error says what has happened. A failed
+// operation leaves nothing behind that others wait for, and can be repeated. No call hangs,
+// and nothing is granted twice.
 func TestEveryFaultAtEveryRequest(t *testing.T) {
 	var cases atomic.Int64
 	t.Run("operations", func(t *testing.T) {
@@ -133,14 +133,14 @@ func TestEveryFaultAtEveryRequest(t *testing.T) {
 	fmt.Printf("faults: %d cases\n", cases.Load())
 }
 
-// run is what one run has come to.
+// run is the result of one run, and what it has left behind.
 type run struct {
 	answer                    string
 	watches, goroutines, left int
 }
 
-// meets does it with the fault at that request, and once more if it has failed. clean is
-// what a run without a fault has come to.
+// meets runs the operation with the fault at that request, and repeats it if it has failed.
+// clean is the result of a run without a fault.
 func (o operation) meets(t *testing.T, f fault, at int64, clean *run) (requests int64) {
 	onStage(t, func(s *stage) {
 		s.expires = f.expires()
@@ -200,14 +200,14 @@ func (o operation) meets(t *testing.T, f fault, at int64, clean *run) (requests 
 			*clean = now
 		}
 		if f.cancels || !f.answered() || do.happen != nil {
-			now.watches-- // cannot be taken back, and may stay for the next to find
+			now.watches-- // one watch may remain that the session cannot remove, and the next wait uses
 		}
 		now.compare(s, *clean)
 	})
 	return requests
 }
 
-// fails reports an error of what must not fail.
+// fails reports an error of a step that must not fail.
 func (s *stage) fails(what string, err error) {
 	s.Helper()
 	if err != nil {
@@ -215,7 +215,7 @@ func (s *stage) fails(what string, err error) {
 	}
 }
 
-// acts has the victim act, and happen what it waits for when it waits.
+// acts calls act. If there is an event to wait for, it calls happen when act waits.
 func (s *stage) acts(ctx context.Context, act func(context.Context) error, happen func() error) error {
 	if happen == nil {
 		return act(ctx)
@@ -223,16 +223,16 @@ func (s *stage) acts(ctx context.Context, act func(context.Context) error, happe
 	acted := make(chan error, 1)
 	go func() { acted <- act(ctx) }()
 	synctest.Wait()
-	s.fails("what is waited for", happen())
+	s.fails("the awaited event", happen())
 	return <-acted
 }
 
-// judge compares what the caller was told with what is so.
+// judge compares the error that the caller got with the state of the server.
 func (do doing) judge(s *stage, f fault, err error, happened bool) {
 	s.Helper()
 	if err == nil {
 		if do.happened != nil && !happened && !s.lost() {
-			s.Error("it has not happened, and there is no error")
+			s.Error("no error, but act was not carried out")
 		}
 		return
 	}
@@ -242,20 +242,20 @@ func (do doing) judge(s *stage, f fault, err error, happened bool) {
 	}
 	for _, never := range []error{recipes.ErrNotHeld, recipes.ErrSessionLost, recipes.ErrUnavailable, recipes.ErrInternal} {
 		if f.answered() && errors.Is(err, never) {
-			s.Errorf("the session and what it holds stand, and the error is %v", err)
+			s.Errorf("the session lives and keeps its grants, but the error is %v", err)
 		}
 	}
 	switch {
-	case unknown && f.answered() && !f.cancels && !happened: // or its result could not be read
-		s.Errorf("every request was answered, and the error is %v", err)
+	case unknown && f.answered() && !f.cancels && !happened: // if it happened, its result may have been unreadable
+		s.Errorf("every request was answered, but the error is %v", err)
 	case unknown && do.happened == nil:
-		s.Errorf("nothing is unknown to the caller, and the error is %v", err)
+		s.Errorf("no outcome can be unknown, but the error is %v", err)
 	case !unknown && happened && !do.harmless:
-		s.Errorf("it has happened, and the error is %v", err)
+		s.Errorf("act was carried out, but the error is %v", err)
 	}
 }
 
-// again does once more, without a fault, what has failed.
+// again repeats a failed act without a fault.
 func (do doing) again(s *stage, happened bool) error {
 	s.Helper()
 	if happened && do.once {
@@ -279,7 +279,8 @@ func (do doing) again(s *stage, happened bool) error {
 	return err
 }
 
-// left counts the znodes. Who finds an old ready of a double barrier deletes it.
+// left counts the znodes, without the ready of double barriers: the next member deletes an
+// old one.
 func (s *stage) left() (n int) {
 	for _, node := range s.srv.Tree() {
 		if !strings.HasSuffix(node.Path, "/ready") {
@@ -289,7 +290,7 @@ func (s *stage) left() (n int) {
 	return n
 }
 
-// compare checks that there is no more than after a run without a fault.
+// compare checks that no more is left than after a run without a fault.
 func (r run) compare(s *stage, clean run) {
 	s.Helper()
 	if r.watches > clean.watches || r.goroutines > clean.goroutines || r.left > clean.left {
@@ -297,7 +298,7 @@ func (r run) compare(s *stage, clean run) {
 	}
 }
 
-// stacks are those of all goroutines.
+// stacks is the buffer for the stacks of all goroutines.
 var stacks struct {
 	sync.Mutex
 	buffer []byte
@@ -308,7 +309,7 @@ func running() int {
 	stacks.Lock()
 	defer stacks.Unlock()
 	n := runtime.Stack(stacks.buffer, true)
-	for n == len(stacks.buffer) { // there are more
+	for n == len(stacks.buffer) { // the buffer is too small
 		stacks.buffer = make([]byte, 2*n+1<<17)
 		n = runtime.Stack(stacks.buffer, true)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A site joins late, and the coordinator reads again which sites have joined. Each of its
-// requests may fail: still no site commits without the votes of all sites, and the coordinator
-// takes no live site for dead.
+// A site joins late, and the coordinator reads again which sites have joined. Each request of
+// the coordinator may fail. Still no site commits without the votes of all sites, and the
+// coordinator takes no live site for dead.
 func TestALateSiteIsWaitedForThoughTheCoordinatorMeetsFaults(t *testing.T) {
 	var cases atomic.Int64
 	t.Run("cases", func(t *testing.T) {
@@ -34,9 +34,9 @@ func TestALateSiteIsWaitedForThoughTheCoordinatorMeetsFaults(t *testing.T) {
 	fmt.Printf("coordinators: %d cases\n", cases.Load())
 }
 
-// lateSite has the victim coordinate two sites of the other session. The second one joins
-// when the coordinator waits, and votes when it waits again. With waits the first one waits
-// for the decision all the time: it may become coordinator.
+// lateSite has the victim coordinate two sites of the other session. The second site joins
+// when the coordinator waits, and votes when the coordinator waits again. With waits, the
+// first site waits for the decision all the time, and may become coordinator.
 func lateSite(t *testing.T, f fault, at int64, vote recipes.Vote, waits bool) (requests int64) {
 	onStage(t, func(s *stage) {
 		tx := s.transaction(s.victim, recipes.OwnNodes)
@@ -68,7 +68,7 @@ func lateSite(t *testing.T, f fault, at int64, vote recipes.Vote, waits bool) (r
 			undecided := func(when string) {
 				calm()
 				if n := s.node(stagePath + "/decision"); n != nil {
-					s.Errorf("the second site has not %s, and the decision is %q", when, n.Data)
+					s.Errorf("the second site has not %s, but the decision is %q", when, n.Data)
 				}
 			}
 			undecided("joined")
@@ -92,14 +92,14 @@ func lateSite(t *testing.T, f fault, at int64, vote recipes.Vote, waits bool) (r
 		calm()
 		for range len(told) {
 			if d := <-told; d != again {
-				s.Errorf("one has the decision %+v, and another %+v", d, again)
+				s.Errorf("two decisions: %+v and %+v", d, again)
 			}
 		}
 		for _, site := range []recipes.Site{first, second} {
 			s.fails("done", site.Done(s.ctx))
 		}
 		if s.present(stagePath) {
-			s.Error("all are done, and the transaction is there")
+			s.Error("all sites are done, but the transaction still exists")
 		}
 	})
 	return requests

@@ -13,18 +13,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The window: a write gets no answer because the connection is lost, and the
-// session is lost, or the caller's context ends, a moment later. Whoever made the
-// call has to be told that, and, where it is so, that the outcome is unknown.
+// These tests are about one window. The connection is lost, so a write gets no answer. A
+// moment later, the session is lost or the caller's context ends. The error must say so, and
+// must say that the outcome is unknown if it is.
 //
-// A moment is a look of the recipe at its context. So each operation is done many times:
-// for each write that it sends, carried out or not, and for each look that follows that
-// write. The end comes at that look. The time is virtual.
+// The moments are the recipe's calls of its context's Err. So each operation runs many times:
+// for each write that it sends, carried out or not, and for each call of Err after that write.
+// At that call, the session or the context ends. The time is virtual.
 
-// lateEnd is a context during which something ends at a look at it.
+// lateEnd is a context that calls end at one of the calls of Err.
 type lateEnd struct {
 	context.Context
-	looks atomic.Int32 // at Err since the fault; far below 0 before it
+	looks atomic.Int32 // calls of Err since the fault; far below 0 before it
 	at    int32
 	end   func()
 	ended atomic.Bool
@@ -34,7 +34,7 @@ const beforeFault = -1 << 20
 
 func (c *lateEnd) Err() error {
 	if c.looks.Add(1) == c.at {
-		c.ended.Store(true) // before the call can return because of it
+		c.ended.Store(true) // before end makes the operation return
 		c.end()
 	}
 	return c.Context.Err()
@@ -42,17 +42,17 @@ func (c *lateEnd) Err() error {
 
 // moment is one case of an operation.
 type moment struct {
-	write   int64 // the write that gets no answer; 0: none
-	done    bool  // it is carried out all the same
-	expires bool  // the session; or else the call is cancelled
-	look    int32
+	write   int64 // the number of the write that gets no answer
+	done    bool  // the server carries the write out all the same
+	expires bool  // the session expires; otherwise the call is cancelled
+	look    int32 // the number of the call of Err, counted from the write
 }
 
 func (m moment) String() string {
 	return fmt.Sprintf("write %d, carried out: %v, session expires: %v, look %d", m.write, m.done, m.expires, m.look)
 }
 
-// Operations that wait for others, or only read, are left to the other techniques.
+// Other techniques test the operations that wait or only read.
 func TestAnUnknownOutcomeIsReturnedWithTheEnd(t *testing.T) {
 	var cases atomic.Int64
 	t.Run("operations", func(t *testing.T) {
@@ -70,8 +70,8 @@ func TestAnUnknownOutcomeIsReturnedWithTheEnd(t *testing.T) {
 	fmt.Printf("outcomes: %d cases\n", cases.Load())
 }
 
-// sweepMoments does it at all moments. Where nothing can be unknown, the variants of a
-// method differ little: they are left out unless all are wanted.
+// sweepMoments runs the operation at all moments. If its outcome cannot be unknown, the
+// variants of its method differ little. Such an operation runs only if all is set.
 func (o operation) sweepMoments(t *testing.T, cases *atomic.Int64, all bool) {
 	windows := 0
 	for write := int64(1); ; write++ {
@@ -82,7 +82,7 @@ func (o operation) sweepMoments(t *testing.T, cases *atomic.Int64, all bool) {
 					cases.Add(1)
 					if writes < write || !all && do.happened == nil && do.lost == nil {
 						if write > 1 && windows == 0 && do.happened != nil && !do.harmless {
-							t.Error("in no case something ended")
+							t.Error("neither a session nor a context ended in any case")
 						}
 						return
 					}
@@ -96,8 +96,8 @@ func (o operation) sweepMoments(t *testing.T, cases *atomic.Int64, all bool) {
 	}
 }
 
-// endsAt does it at one moment and returns how many writes were sent, and whether
-// the end came.
+// endsAt runs the operation at one moment. It returns how many writes were sent, and whether
+// the session or the context ended.
 func (o operation) endsAt(t *testing.T, m moment) (do doing, writes int64, ended bool) {
 	onStage(t, func(s *stage) {
 		do = o.prepare(s)
@@ -112,7 +112,7 @@ func (o operation) endsAt(t *testing.T, m moment) (do doing, writes int64, ended
 			if m.expires {
 				s.srv.ExpireSession(s.victim.ID())
 				s.refuse.Store(false)
-				<-s.victim.Done() // of which the next connection tells
+				<-s.victim.Done() // the server reports the loss on the next connection
 			} else {
 				cancel()
 			}
@@ -127,7 +127,7 @@ func (o operation) endsAt(t *testing.T, m moment) (do doing, writes int64, ended
 			if r.SessionID != s.victim.ID() || sent.Add(1) != m.write {
 				return zkserver.Fault{}
 			}
-			s.refuse.Store(m.expires) // or the session would know too early
+			s.refuse.Store(m.expires) // with a connection, the session would notice its loss too early
 			ctx.looks.Store(0)
 			return zkserver.Fault{CloseBefore: !m.done, DropReply: m.done}
 		})
@@ -136,10 +136,10 @@ func (o operation) endsAt(t *testing.T, m moment) (do doing, writes int64, ended
 		s.refuse.Store(false)
 		s.srv.SetFault(nil)
 		lost := s.lost()
-		// Until the connection has ended or is back: go-zookeeper, told to close
-		// twice, waits for itself in a way that holds up virtual time.
+		// Wait until the connection has ended or is back. Closed twice, go-zookeeper waits
+		// for itself in a way that keeps virtual time from passing.
 		synctest.Wait()
-		// What was sent before a session ends is carried out before that.
+		// After Close, the server has carried out all earlier requests of the session.
 		s.victim.Close(context.Background())
 		s.started.Wait()
 		do.judgeEnd(s, m, err, ended, lost)
@@ -148,7 +148,7 @@ func (o operation) endsAt(t *testing.T, m moment) (do doing, writes int64, ended
 	return do, writes, ended
 }
 
-// judgeEnd compares what the caller was told with what is so.
+// judgeEnd compares the error that the caller got with the state of the server.
 func (do doing) judgeEnd(s *stage, m moment, err error, ended, lost bool) {
 	if err == nil {
 		return
@@ -169,10 +169,10 @@ func (do doing) judgeEnd(s *stage, m moment, err error, ended, lost bool) {
 	}
 	switch {
 	case len(want) == 0 && !unknown:
-		s.Errorf("%v: nothing has ended, and the error is %v", m, err)
+		s.Errorf("%v: neither session nor context has ended, but the error is %v", m, err)
 	case do.happened == nil && unknown:
-		s.Errorf("%v: the error is %v, of which nothing is unknown to the caller", m, err)
+		s.Errorf("%v: no outcome can be unknown, but the error is %v", m, err)
 	case do.happened != nil && !unknown && !do.harmless && do.happened():
-		s.Errorf("%v: it has happened, and the error is %v", m, err)
+		s.Errorf("%v: act was carried out, but the error is %v", m, err)
 	}
 }

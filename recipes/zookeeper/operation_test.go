@@ -21,43 +21,42 @@ import (
 )
 
 // An operation is one thing that a session does with a recipe. The operations of all
-// recipes are one table, and each technique runs over it:
+// recipes are one table. These techniques run over it:
 //
-//	operation_faults_test.go    every fault at every request
+//	operation_faults_test.go    each fault at each request
 //	operation_outcomes_test.go  the end of a session or a context while a write has no answer
-//	operation_waits_test.go     what is waited for happens before every request
+//	operation_waits_test.go     the awaited event happens before each request
 //	operation_denied_test.go    a permission is missing
 //	operation_between_test.go   another client is faster between two requests
 //
 // A new recipe adds operations, in a file of its own.
 type operation struct {
 	name    string               // begins with the interface and the method, as in "Lock.Acquire, free"
-	prepare func(s *stage) doing // is not disturbed
+	prepare func(s *stage) doing // runs without faults
 }
 
-// doing is how an operation is done, after its preparation.
+// doing has the steps of an operation after its preparation, and what the techniques expect.
 type doing struct {
-	act func(context.Context) error // what the victim does
-	// happen is what act waits for, in another session. nil: act does not wait.
+	act func(context.Context) error // the call of the victim
+	// happen causes, in another session, the event that act waits for. nil: act does not wait.
 	happen func() error
-	// happened reports whether act was carried out. Only an error that matches
-	// ErrUnknownOutcome may leave that open. nil: there is nothing that the caller would
-	// have to find out, and the error never matches it.
+	// happened reports whether act was carried out. If it was, and act
+	// has failed, its error must match ErrUnknownOutcome. nil: no outcome can be unknown, and no error matches it.
 	happened func() bool
-	answer   func() string // what act has read; nil: it does not read
+	answer   func() string // shows the result of act; nil: act reads nothing
 
-	// About an act that has failed and is called again.
-	harmless bool         // it may be done again whatever has become of it, so its error need not say that it has happened
-	once     bool         // it is not done again when it had happened
-	refused  error        // what it returns when it is done again, and had happened before
-	stays    bool         // what the first call has come to is what each later one returns
-	failed   func() error // has act and happen start again; nil: happen happens once
+	// These are about an act that has failed and is called again.
+	harmless bool         // repeating act is harmless, so its error need not say that it was carried out
+	once     bool         // act is not repeated if it was carried out
+	refused  error        // act returns it when it is repeated after it was carried out
+	stays    bool         // each later call returns the result of the first one
+	failed   func() error // prepares act and happen for another run; nil: happen runs once
 
-	end   func() error // gives back what act has got
-	after func() error // what other sessions then do
+	end   func() error // gives back the grant of act
+	after func() error // then other sessions use the path
 
-	lost   []error // what the error matches beside ErrSessionLost if the session expires
-	single bool    // it is sent once and never looked after, so that its outcome may be unknown though nothing has ended
+	lost   []error // beside ErrSessionLost, the error matches these if the session expires
+	single bool    // act is sent once, without a check of its outcome: that may be unknown although nothing has ended
 
 	denied  []denial
 	between []meddling
@@ -69,25 +68,25 @@ func operations() []operation {
 		counterOperations(), transactionOperations())
 }
 
-// stagePath is where operations are done.
+// stagePath is the path of the recipes under test.
 const stagePath = "/app/it"
 
-// stage is where an operation is done, on virtual time.
+// stage has the server and the sessions of one operation, on virtual time.
 type stage struct {
 	*testing.T
-	ctx           context.Context // ends when something hangs
+	ctx           context.Context // ends if the operation hangs
 	srv           *zkserver.Server
-	refuse        atomic.Bool // connections
+	refuse        atomic.Bool // dial refuses connections
 	victim, other recipes.Client
 	started       sync.WaitGroup
 	expires       bool // the server expires the victim's session, which learns of it later
 
-	mu    sync.Mutex
-	grips []*grip
+	mu     sync.Mutex
+	grants []*heldGrant
 }
 
-// patience bounds on virtual time what must end by itself, so that a test that hangs
-// fails at once.
+// patience bounds, on virtual time, all steps that must end by themselves. So a test that
+// hangs fails at once.
 const patience = 10 * time.Minute
 
 func onStage(t *testing.T, f func(s *stage)) {
@@ -118,20 +117,20 @@ func (s *stage) session() recipes.Client {
 	return opened
 }
 
-// calm waits until all background work is done. The pauses of whatever is retried add up to
-// less than this, on virtual time.
+// calm waits until all background work is done. The pauses between retries add up to less
+// than this second of virtual time.
 func calm() {
 	time.Sleep(time.Second)
 	synctest.Wait()
 }
 
-// ok ends a case whose preparation fails.
+// ok ends the test if its preparation has failed.
 func (s *stage) ok(err error) {
 	s.Helper()
 	must.Do(s, err)
 }
 
-// start runs something that ends after what is waited for has happened.
+// start runs f in a goroutine. The test waits for it after the awaited event.
 func (s *stage) start(f func(context.Context) error) {
 	s.started.Go(func() {
 		if err := f(s.ctx); err != nil && s.Context().Err() == nil {
@@ -143,7 +142,7 @@ func (s *stage) start(f func(context.Context) error) {
 // lost reports whether the victim has lost its session.
 func (s *stage) lost() bool { return s.victim.Err() != nil }
 
-// survivor is the victim's session, or the next one of its application.
+// survivor is the victim's session or, after its loss, a new one of the same application.
 func (s *stage) survivor() recipes.Client {
 	if s.lost() {
 		return s.session()
@@ -232,7 +231,7 @@ func (s *stage) holds(path, data string) bool {
 	return n != nil && string(n.Data) == data
 }
 
-// below counts the znodes whose paths start so.
+// below counts the znodes whose paths have the prefix.
 func (s *stage) below(prefix string) (n int) {
 	for _, node := range s.srv.Tree() {
 		if strings.HasPrefix(node.Path, prefix) {
@@ -245,7 +244,7 @@ func (s *stage) below(prefix string) (n int) {
 // remove deletes a znode, as another program would.
 func (s *stage) remove(path string) error { return zktest.BarrierAt(s.T, s.other, path).Remove(s.ctx) }
 
-// removeLike deletes the znode whose path has that in it.
+// removeLike deletes a znode whose path contains part.
 func (s *stage) removeLike(part string) error {
 	n := s.find(func(n zkserver.Node) bool { return strings.Contains(n.Path, part) })
 	if n == nil {
@@ -274,12 +273,12 @@ func (s *stage) owned() (paths []string) {
 	return paths
 }
 
-// sole is a call whose result does not matter.
+// sole drops the result of a call, and keeps its error.
 func sole[T any](call func(context.Context) (T, error)) func(context.Context) error {
 	return func(ctx context.Context) error { _, err := call(ctx); return err }
 }
 
-// asking is a doing that only reads.
+// asking is the doing of an operation that only reads.
 func asking[T any](ask func(context.Context) (T, error), show func(T) string) doing {
 	var read T
 	return doing{
@@ -288,7 +287,8 @@ func asking[T any](ask func(context.Context) (T, error), show func(T) string) do
 	}
 }
 
-// until reads a stream until its value is the last of these, and meets no others.
+// until reads a stream until it delivers the last of the values. The stream must deliver no
+// others.
 func until[T any](s *stage, watch func(context.Context) (<-chan T, error), show func(T) string, values ...string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		watching, cancel := context.WithCancel(ctx)
@@ -299,13 +299,13 @@ func until[T any](s *stage, watch func(context.Context) (<-chan T, error), show 
 		}
 		defer func() {
 			cancel()
-			for range stream { // until it is closed
+			for range stream { // drain it until it is closed
 			}
 		}()
 		for v := range stream {
 			switch i := slices.Index(values, show(v)); i {
 			case -1:
-				s.Errorf("%q is none of %q", show(v), values)
+				s.Errorf("the stream delivers %q; want one of %q", show(v), values)
 			case len(values) - 1:
 				return nil
 			}
@@ -317,7 +317,7 @@ func until[T any](s *stage, watch func(context.Context) (<-chan T, error), show 
 	}
 }
 
-// ended waits until a grant stands no longer, because its znode was deleted.
+// ended waits for the loss of a grant whose znode was deleted.
 func ended(g recipes.Grant) func(context.Context) error {
 	return func(ctx context.Context) error {
 		select {
@@ -361,13 +361,13 @@ func TestEveryMethodIsAnOperation(t *testing.T) {
 			found = found || is && (rest == "" || rest[0] == ',')
 		}
 		if !found {
-			t.Errorf("%s is no operation", method)
+			t.Errorf("no operation tests %s", method)
 		}
 	}
 }
 
-// methods are those of all interfaces that a session's recipes are made of. Those that
-// several interfaces have are methods of one.
+// methods are the methods with a context of all interfaces of recipes. A method that several
+// interfaces share is listed once.
 func methods() (names []string) {
 	shared := []reflect.Type{reflect.TypeFor[recipes.Grant](), reflect.TypeFor[recipes.Hold](), reflect.TypeFor[recipes.Consumer]()}
 	found := append(shared, reflect.TypeFor[recipes.Recipes]())

@@ -8,10 +8,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// Whoever waits for something looks, arms a watch, and waits. What it waits for may
-// happen just before any of its requests, and before or after its connection is lost
-// with that request. It must notice, whenever that is: a watch that is armed too late, or
-// on a connection that is lost, tells nothing.
+// A waiter reads, sets a watch, and waits. The awaited event may happen just before any of its
+// requests, and the connection may be lost with that request. A watch that is set too late, or
+// on a lost connection, reports no event. The waiter must notice the event all the same.
 func TestAnAwaitedEventIsNoticedWheneverItHappens(t *testing.T) {
 	for _, o := range operations() {
 		t.Run(o.name, func(t *testing.T) {
@@ -31,10 +30,10 @@ func TestAnAwaitedEventIsNoticedWheneverItHappens(t *testing.T) {
 	}
 }
 
-// happensAt has it happen just before that request of the waiter, to which then the fault
-// happens. It returns false where there is no such request, so that it happens when the
-// waiter sends nothing more. Of writes only the first fault is tried. The fault sweep has
-// writes that get no answer.
+// happensAt causes the awaited event just before the waiter's request number at, and then
+// injects the fault at that request. If there is no such request, it causes the event when the
+// waiter sends nothing more, and returns false. At writes it injects no fault: the fault sweep
+// tests writes without an answer.
 func (o operation) happensAt(t *testing.T, at int, fault zkserver.Fault) (met bool) {
 	onStage(t, func(s *stage) {
 		do := o.prepare(s)
@@ -55,7 +54,7 @@ func (o operation) happensAt(t *testing.T, at int, fault zkserver.Fault) (met bo
 			if !now {
 				return zkserver.Fault{}
 			}
-			s.fails("what is waited for", do.happen())
+			s.fails("the awaited event", do.happen())
 			switch r.Op {
 			case zkserver.OpExists, zkserver.OpGetData, zkserver.OpGetChildren, zkserver.OpGetChildren2:
 				return fault
@@ -70,10 +69,10 @@ func (o operation) happensAt(t *testing.T, at int, fault zkserver.Fault) (met bo
 		mu.Unlock()
 		if !met {
 			s.srv.SetFault(nil)
-			if fault.CloseBefore { // the waiter has no watch on the next connection before it looks
+			if fault.CloseBefore { // on the next connection, the waiter has no watch until it reads again
 				s.srv.CloseConnection(s.victim.ID())
 			}
-			s.fails("what is waited for", do.happen())
+			s.fails("the awaited event", do.happen())
 		}
 		err := <-done
 		s.fails("the waiter", err)

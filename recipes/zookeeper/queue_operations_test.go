@@ -20,7 +20,7 @@ type consumer struct {
 	put func(ctx context.Context, data ...[]byte) ([]recipes.ElementID, error)
 }
 
-// putting puts an element for each of the texts.
+// putting puts an element with each of the texts.
 func (q consumer) putting(ctx context.Context, texts ...string) error {
 	var data [][]byte
 	for _, t := range texts {
@@ -30,7 +30,7 @@ func (q consumer) putting(ctx context.Context, texts ...string) error {
 	return err
 }
 
-// takes takes elements, which have to be these.
+// takes takes elements, and checks their data.
 func (q consumer) takes(ctx context.Context, want ...string) error {
 	for _, w := range want {
 		e, err := q.Take(ctx)
@@ -44,7 +44,7 @@ func (q consumer) takes(ctx context.Context, want ...string) error {
 	return nil
 }
 
-// drains takes all that there is, which has to be this.
+// drains takes all elements, and checks their data.
 func (q consumer) drains(ctx context.Context, want ...string) error {
 	err := q.takes(ctx, want...)
 	if n, lenErr := q.Len(ctx); err == nil && (lenErr != nil || n != 0) {
@@ -61,7 +61,7 @@ func (q consumer) receives(ctx context.Context, want string) (recipes.Delivery, 
 	return d, err
 }
 
-// consumer is the queue at stagePath, or the priority queue.
+// consumer returns the queue or the priority queue at stagePath.
 func (s *stage) consumer(in recipes.Recipes, cfg recipes.QueueConfig, priority bool) consumer {
 	if !priority {
 		q := s.queue(in, cfg)
@@ -85,8 +85,8 @@ func (s *stage) element(data string) string {
 // holding reports whether there is an element with that data.
 func (s *stage) holding(data string) bool { return s.element(data) != "" }
 
-// queueOperations are about elements: each is put once and goes to one.
-// queueWays put an element and receive it.
+// queueOperations put and take elements. Each element is put once, and one consumer gets it.
+// queueWays get a delivery: they put an element and receive it.
 func queueWays() []way {
 	receive := func(q recipes.Queue, ctx context.Context) (recipes.Delivery, error) {
 		if _, err := q.Put(ctx, []byte("x")); err != nil {
@@ -125,7 +125,7 @@ func queueOperations() (all []operation) {
 	} {
 		at := func(s *stage, in recipes.Client) consumer { return s.consumer(in, kind.cfg, kind.priority) }
 		named := ", " + kind.of + " " + string(cmp.Or(kind.cfg.Dialect, recipes.DefaultDialect))
-		// filled is the victim's queue, with three elements of the other session.
+		// filled returns the victim's queue, with three elements that the other session has put.
 		filled := func(s *stage) consumer {
 			s.ok(at(s, s.other).putting(s.ctx, "1", "2", "3"))
 			return at(s, s.victim)
@@ -189,9 +189,9 @@ func queueOperations() (all []operation) {
 	return append(all, boundedOperations()...)
 }
 
-// deliveryOperations are those of elements that are claimed.
+// deliveryOperations are the operations on claimed elements.
 func deliveryOperations(named string, at func(s *stage, in recipes.Client) consumer) []operation {
-	// received is a delivery to the victim.
+	// received returns a delivery to the victim.
 	received := func(s *stage) recipes.Delivery {
 		s.ok(at(s, s.other).putting(s.ctx, "1"))
 		return must.Get(at(s, s.victim).receives(s.ctx, "1"))(s.T)
@@ -256,13 +256,13 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Client) consu
 				act: func(ctx context.Context) error {
 					err := d.Ack(ctx)
 					if err == nil && s.holding("1") {
-						err = errors.New("it is acknowledged, and there")
+						err = errors.New("the element was acknowledged, but still exists")
 					}
 					return err
 				},
 				happened: func() bool { return !s.holding("1") },
 				lost:     []error{recipes.ErrNotHeld},
-				harmless: true, // it goes on, as the next call tells
+				harmless: true, // it continues in the background, and the next call returns its result
 				stays:    true,
 				denied:   []denial{{znode: stagePath, perms: noDelete}},
 				between: []meddling{
@@ -302,7 +302,7 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Client) consu
 	}
 }
 
-// boundedOperations are those of queues with a capacity, or a limit of deliveries.
+// boundedOperations are the operations of queues with a capacity or a limit of deliveries.
 func boundedOperations() []operation {
 	limited := func(s *stage, in recipes.Client, deliveries int) consumer {
 		return s.consumer(in, recipes.QueueConfig{MaxDeliveries: deliveries}, false)
@@ -310,7 +310,7 @@ func boundedOperations() []operation {
 	bounded := func(s *stage, in recipes.Client, capacity int) recipes.Queue {
 		return s.queue(in, recipes.QueueConfig{Capacity: capacity})
 	}
-	// buried checks that these are the dead letters.
+	// buried checks the data of the dead letters.
 	buried := func(s *stage, want ...string) error {
 		dead, err := limited(s, s.other, 1).DeadLetters(s.ctx)
 		var found []string
@@ -322,7 +322,7 @@ func boundedOperations() []operation {
 		}
 		return err
 	}
-	// worn has elements put, of which the first one has been received so often.
+	// worn puts elements, and has the first one received that many times.
 	worn := func(s *stage, deliveries int, texts ...string) {
 		q := limited(s, s.other, 0)
 		s.ok(q.putting(s.ctx, texts[0]))
@@ -388,7 +388,7 @@ func boundedOperations() []operation {
 				happened: func() bool { return s.holding("2") },
 				once:     true,
 				between: []meddling{{name: "another is faster", at: zktest.Op(zkserver.OpMulti), do: func() error {
-					s.start(func(ctx context.Context) error { // makes room, when the victim waits for that
+					s.start(func(ctx context.Context) error { // makes room when the victim waits for it
 						calm()
 						if n := must.Get(theirs.Len(ctx))(s.T); n != 2 {
 							s.Errorf("%d elements in a queue for 2", n)
@@ -432,9 +432,9 @@ func boundedOperations() []operation {
 			return doing{
 				act:      d.Return,
 				happened: func() bool { return s.below(stagePath+"/dead/") > 0 },
-				harmless: true, // it goes on, as the next call tells
+				harmless: true, // it continues in the background, and the next call returns its result
 				lost:     []error{recipes.ErrNotHeld},
-				stays:    true, // then the next consumer buries it
+				stays:    true, // if it has failed, the next consumer buries the element
 				denied:   []denial{{znode: stagePath, perms: noDelete}},
 				after: func() error {
 					theirs := limited(s, s.other, 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// What docs/recipes.md says of costs that no other test counts.
+// docs/recipes.md gives these costs, and no other test counts them.
 func TestCostsInTheDocs(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	s, other := zktest.Open(t, srv), zktest.Open(t, srv)
@@ -21,7 +21,7 @@ func TestCostsInTheDocs(t *testing.T) {
 	write := func() {
 		must.Report(t, hold.Write(ctx, recipes.Set("/data", nil, recipes.AnyVersion)))
 	}
-	write() // makes the containers
+	write() // creates the containers
 	must.Do(t, hold.Release(ctx))
 	hold = must.Get(lock.Acquire(ctx))(t)
 
@@ -66,7 +66,8 @@ func TestCostsInTheDocs(t *testing.T) {
 	}
 }
 
-// An observer's own counters tell, because others have events too.
+// The observer's own statistics count, because the server's counters include the events of
+// others.
 func TestCostOfAnObservedChange(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	election := func(s recipes.Client) recipes.Election {
@@ -74,7 +75,7 @@ func TestCostOfAnObservedChange(t *testing.T) {
 	}
 	candidate := election(zktest.Open(t, srv))
 	leads := must.Get(candidate.Campaign(ctx, nil))(t)
-	if err := errors.Join(leads.Acknowledge(ctx, nil), leads.Resign(ctx)); err != nil { // makes the containers
+	if err := errors.Join(leads.Acknowledge(ctx, nil), leads.Resign(ctx)); err != nil { // creates the containers
 		t.Fatal(err)
 	}
 	leads = must.Get(candidate.Campaign(ctx, nil))(t)

@@ -79,16 +79,16 @@ func TestContendersCountWhatIsUnknown(t *testing.T) {
 			t.Errorf("got %+v", lines)
 		}
 		if lines := must.Get(session.Contenders(s.Ctx, s.Path, recipes.KindLock))(s.T); lines.Unknown != 0 {
-			t.Errorf("of locks: %+v", lines)
+			t.Errorf("contenders of locks: %+v", lines)
 		}
 		if lines := must.Get(session.Contenders(s.Ctx, "/other"))(s.T); lines.Unknown != 0 {
-			t.Errorf("of a line of ours: %+v", lines)
+			t.Errorf("contenders at another path: %+v", lines)
 		}
 	})
 }
 
-// TestMembersOfKazoosDoubleBarrierAreNoContenders: they have the names of its leases. A
-// semaphore has a lock beside its path since its first lease.
+// In kazoo, the members of a double barrier have names like the leases of a semaphore. But
+// only a semaphore has a lock beside its path, from its first lease on.
 func TestMembersOfKazoosDoubleBarrierAreNoContenders(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		session := s.Session()
@@ -97,12 +97,12 @@ func TestMembersOfKazoosDoubleBarrierAreNoContenders(t *testing.T) {
 		}
 		for _, kinds := range [][]recipes.Kind{nil, {recipes.KindSemaphore}} {
 			if lines := must.Get(session.Contenders(s.Ctx, s.Path, kinds...))(s.T); lines.Unknown != 0 || len(lines.Contenders) != 0 {
-				t.Errorf("of a double barrier: %+v", lines)
+				t.Errorf("contenders of a double barrier: %+v", lines)
 			}
 		}
 		s.Make(s.Path+"-__lock__", nil, 0)
 		if lines := must.Get(session.Contenders(s.Ctx, s.Path))(s.T); len(lines.Contenders) != 2 || lines.Contenders[0].Dialect != recipes.Kazoo {
-			t.Errorf("of a semaphore: %+v", lines)
+			t.Errorf("contenders of a semaphore: %+v", lines)
 		}
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Every fault meets every request of a resumed session. The victim is the process that resumes
-// what another one held, or waits on where another one waited.
+// Each fault is injected at each request of a resumed session. The victim is the process that
+// resumes the grant or the waiter of another one.
 func TestEveryFaultAtEveryRequestOfAResume(t *testing.T) {
 	var cases atomic.Int64
 	swept := func(t *testing.T, name string, run func(t *testing.T, f fault, at int64) int64) {
@@ -27,7 +27,7 @@ func TestEveryFaultAtEveryRequestOfAResume(t *testing.T) {
 		})
 	}
 	t.Run("cases", func(t *testing.T) {
-		// One of each way to hold and to wait: others differ in names.
+		// One way of each kind. The others differ only in names.
 		few := []string{"lock by handoff", "priority lock for writing", "name", "delivery"}
 		for _, w := range ways(held) {
 			if slices.Contains(few, w.name) {
@@ -43,14 +43,15 @@ func TestEveryFaultAtEveryRequestOfAResume(t *testing.T) {
 	fmt.Printf("faults of a resumed session: %d cases\n", cases.Load())
 }
 
-// resumption is a session that has moved to its next process.
+// resumption is a session that another process has resumed.
 type resumption struct {
 	srv           *zkserver.Server
 	ctx           context.Context
 	victim, other recipes.Client
 }
 
-// before has a session hold a lock that is not resumed, beside what hold gets.
+// before has a session acquire what hold acquires, and a lock that is not resumed. Then it
+// moves the session.
 func (r *resumption) before(t *testing.T, hold func(recipes.Client)) {
 	r.srv, r.ctx = zktest.Embedded(t), zktest.Bounded(t)
 	r.other = zktest.Open(t, r.srv)
@@ -60,7 +61,7 @@ func (r *resumption) before(t *testing.T, hold func(recipes.Client)) {
 	r.victim = zktest.Move(t, r.srv.Addr(), first)
 }
 
-// settle does as a host: it calls again while the server is not reached or refuses for now.
+// settle retries as a host does, while the server cannot be reached or throttles.
 func settle(ctx context.Context, call func(context.Context) error) (err error) {
 	for {
 		err = call(ctx)
@@ -71,12 +72,13 @@ func settle(ctx context.Context, call func(context.Context) error) (err error) {
 	}
 }
 
-// giveBack gives a grant back, again if that is refused for now.
+// giveBack gives a grant back, and retries.
 func (r *resumption) giveBack(release func(context.Context) error) error {
 	return settle(r.ctx, func(context.Context) error { return giveBack(release) })
 }
 
-// after checks that nothing is left of the session, and that others get what it had.
+// after checks that the session leaves nothing behind, and that the other session can get its
+// grants.
 func (r *resumption) after(t *testing.T, get func(context.Context) (recipes.Grant, error)) {
 	t.Helper()
 	if err := settle(r.ctx, r.victim.(zktest.Movable).DropRest); err != nil && !errors.Is(err, recipes.ErrSessionLost) {
@@ -94,7 +96,7 @@ func (r *resumption) after(t *testing.T, get func(context.Context) (recipes.Gran
 	}
 }
 
-// sweepResume runs one case of a session that held something.
+// sweepResume runs one case of a session with a grant.
 func sweepResume(t *testing.T, w way, at int64, f fault) int64 {
 	var r resumption
 	var held recipes.Grant
@@ -112,7 +114,7 @@ func sweepResume(t *testing.T, w way, at int64, f fault) int64 {
 	})
 	if err == nil {
 		if taken.Znode() != held.Znode() || taken.Token() != held.Token() {
-			t.Errorf("took up %s with %d, it was %s with %d", taken.Znode(), taken.Token(), held.Znode(), held.Token())
+			t.Errorf("resumed %s with token %d; want %s with %d", taken.Znode(), taken.Token(), held.Znode(), held.Token())
 		}
 		err = errors.Join(settle(ctx, r.victim.(zktest.Movable).DropRest), guardedError(taken.Write(ctx)), r.giveBack(func(ctx context.Context) error { return w.giveBack(ctx, taken) }))
 	}
@@ -125,7 +127,7 @@ func sweepResume(t *testing.T, w way, at int64, f fault) int64 {
 	return made
 }
 
-// sweepResumeWaiting runs one case of a session that waited.
+// sweepResumeWaiting runs one case of a session with a waiter.
 func sweepResumeWaiting(t *testing.T, w way, at int64, f fault) int64 {
 	var r resumption
 	var place recipes.Place
@@ -167,14 +169,14 @@ func guardedError(err error) error {
 	return err
 }
 
-// giveBack releases with a context of its own: that the victim was cancelled
-// does not mean that it may keep what it has.
+// giveBack releases with a context of its own: a victim that was cancelled must not keep its
+// grant.
 func giveBack(release func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), watchdog.Patience)
 	defer cancel()
 	err := release(ctx)
 	if errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrSessionLost) {
-		return fmt.Errorf("release lost the hold of a session that lives: %w", err)
+		return fmt.Errorf("the session lives, but Release returned %w", err)
 	}
 	return err
 }

@@ -13,9 +13,8 @@ import (
 )
 
 // PITFALLS 61, for a resumed session. Its follower is cut off before anything is resumed, and
-// goes on answering. The process that held something in the session relies on the contacts that
-// the resumed session reports. So these are contacts that the leader knows of, though this
-// process holds nothing yet.
+// still answers. The host relies on the contacts that the resumed session reports. So the
+// session may report only contacts with the leader, even if it holds nothing yet.
 func TestAResumedSessionReportsContactsThatTheLeaderKnows(t *testing.T) {
 	const timeout = 4 * time.Second // the smallest: two ticks
 	for phase := time.Duration(0); phase < timeout; phase += 130 * time.Millisecond {
@@ -44,7 +43,7 @@ func TestAResumedSessionReportsContactsThatTheLeaderKnows(t *testing.T) {
 				follower.CutOff()
 				<-granted
 				if age := time.Since(second.(interface{ KnownContact() time.Time }).KnownContact()); second.Err() == nil && age < timeout {
-					t.Errorf("another is granted, and the leader is said to have heard of the session %v ago", age)
+					t.Errorf("another session is granted, but the resumed session reports a contact with the leader %v ago", age)
 				}
 				follower.Crash()
 				second.Close(t.Context())
@@ -54,7 +53,7 @@ func TestAResumedSessionReportsContactsThatTheLeaderKnows(t *testing.T) {
 	}
 }
 
-// After everything was resumed, a session that holds nothing asks the leader nothing.
+// After DropRest, a session that holds nothing sends the leader no requests.
 func TestAResumedSessionThatHoldsNothingIsIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
@@ -77,7 +76,7 @@ func TestAResumedSessionThatHoldsNothingIsIdle(t *testing.T) {
 			t.Errorf("a session that holds nothing has asked the leader %d times", n)
 		}
 		hold := zktest.Acquire(t, second)
-		if err := second.(zktest.Movable).DropRest(t.Context()); err != nil { // which ends nothing again
+		if err := second.(zktest.Movable).DropRest(t.Context()); err != nil { // a repeated DropRest deletes nothing
 			t.Fatal(err)
 		}
 		if n := inAMinute(); n == 0 || hold.Err() != nil {

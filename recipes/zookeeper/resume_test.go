@@ -18,7 +18,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// After a DropRest that failed, another one deletes the rest, and keeps what was resumed.
+// After DropRest has failed, it can be repeated. It then deletes the rest, and keeps the
+// resumed hold.
 func TestDropRestIsRepeated(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
@@ -49,16 +50,16 @@ func TestDropRestIsRepeated(t *testing.T) {
 		close(hold)
 		must.Do(t, s.(zktest.Movable).DropRest(ctx))
 		if err := taken.Write(ctx); err != nil {
-			t.Fatalf("what was taken up: %v", err)
+			t.Fatalf("the resumed hold: %v", err)
 		}
 		if line := must.Get(at("/dropped").Contenders(ctx))(t); len(line) != 0 {
-			t.Errorf("what was not: %+v", line)
+			t.Errorf("the wait queue of the other lock: %+v", line)
 		}
 		must.Get(at("/dropped").Acquire(ctx))(t)
 	}
 }
 
-// What a delivery is, and how often it was delivered, is as before. It can be ended.
+// A resumed delivery has the same element and attempt. It can be acknowledged or returned.
 func TestADeliveryIsResumed(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
@@ -84,7 +85,7 @@ func TestADeliveryIsResumed(t *testing.T) {
 	}
 }
 
-// An element that another client has written to is not what was claimed.
+// If another client has written to the element since the claim, its delivery is not resumed.
 func TestADeliveryThatWasChangedIsNotResumed(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, s, other := zktest.Bounded(t), zktest.Open(t, srv), zktest.Open(t, srv)
@@ -96,7 +97,7 @@ func TestADeliveryThatWasChangedIsNotResumed(t *testing.T) {
 	s = zktest.Move(t, srv.Addr(), s)
 	q = must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
 	if _, err := q.(zktest.Taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()); !errors.Is(err, recipes.ErrNotHeld) {
-		t.Errorf("taken up: %v", err)
+		t.Errorf("resumed: %v", err)
 	}
 }
 
@@ -125,12 +126,12 @@ func TestHoldsAreResumed(t *testing.T) {
 
 		second := zktest.Move(t, addr, first)
 		if err := held.Err(); !errors.Is(err, recipes.ErrNotHeld) {
-			t.Errorf("in the process that let go it says %v", err)
+			t.Errorf("in the process that has detached the session, Err is %v", err)
 		}
 		taken := must.Get(w.at(t, second, path).resume(ctx, held.Znode(), held.Token()))(t)
 		must.Do(t, second.(zktest.Movable).DropRest(ctx))
 		if taken.Token() != held.Token() || taken.Znode() != held.Znode() || taken.Err() != nil {
-			t.Errorf("took up %s with %d (%v), it was %s with %d", taken.Znode(), taken.Token(), taken.Err(), held.Znode(), held.Token())
+			t.Errorf("resumed %s with token %d (%v); want %s with %d", taken.Znode(), taken.Token(), taken.Err(), held.Znode(), held.Token())
 		}
 		if try := w.rivals().at(t, other, path).try; try != nil {
 			if g, err := try(ctx); err == nil {
@@ -144,7 +145,7 @@ func TestHoldsAreResumed(t *testing.T) {
 		default:
 		}
 
-		// By its identity it can release, which a waiter understands.
+		// The resumed hold has the identity of its session, so its release hands the lock off.
 		waiting, granted := make(chan struct{}), make(chan error, 1)
 		lock := w.name == "lock by handoff"
 		if lock {
@@ -163,7 +164,7 @@ func TestHoldsAreResumed(t *testing.T) {
 	})
 }
 
-// The table of what is not what was held: nothing is granted and nothing deleted.
+// A znode that the session does not hold is not resumed, and is kept.
 func TestOnlyHoldsAreResumed(t *testing.T) {
 	eachHeld(t, func(t *testing.T, addr, path string, w way) {
 		ctx, other := zktest.Bounded(t), zktest.OpenAt(t, addr)
@@ -190,7 +191,7 @@ func TestOnlyHoldsAreResumed(t *testing.T) {
 			t.Errorf("theirs: %v", err)
 		}
 
-		if taken, err := resume(ctx, held.Znode(), held.Token()); err != nil { // it was left alone
+		if taken, err := resume(ctx, held.Znode(), held.Token()); err != nil { // the failed calls have changed nothing
 			t.Error(err)
 		} else {
 			refused("what was taken up before", recipes.ErrInvalid, resume, held.Znode(), held.Token())
@@ -200,7 +201,7 @@ func TestOnlyHoldsAreResumed(t *testing.T) {
 	})
 }
 
-// A contender that waits is not granted because the caller says that it was.
+// Resume checks the grant: a contender that still waits is not resumed as a holder.
 func TestAWaiterIsNotResumedAsAHolder(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy), func(t *testing.T) {
@@ -223,8 +224,8 @@ func TestAWaiterIsNotResumedAsAHolder(t *testing.T) {
 	}
 }
 
-// A reader that a writer let in by its downgrade held, and one that waits behind a writer
-// did not.
+// A reader behind a downgraded writer was granted, and is resumed. A reader that waits behind
+// a writer is not.
 func TestAReaderBehindAWriterIsResumedIfItWasGranted(t *testing.T) {
 	for _, downgraded := range []bool{true, false} {
 		srv := zktest.Embedded(t)
@@ -256,7 +257,8 @@ func TestAReaderBehindAWriterIsResumedIfItWasGranted(t *testing.T) {
 	}
 }
 
-// Contenders whose callers have gone with their process would block the line.
+// The callers of contenders that are not resumed have ended with their process. Such
+// contenders would block the wait queue.
 func TestTheRestIsDropped(t *testing.T) {
 	everywhere := func(t *testing.T, addr string) {
 		ctx, s, holder, dropped := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr), "/"+rand.Text()
@@ -273,10 +275,10 @@ func TestTheRestIsDropped(t *testing.T) {
 		must.Do(t, s.(zktest.Movable).DropRest(ctx))
 		line := must.Get(must.Get(holder.Lock(dropped, recipes.LockConfig{}))(t).Contenders(ctx))(t)
 		if len(line) != 1 || line[0].Znode != held.Znode() {
-			t.Errorf("in line: %+v", line)
+			t.Errorf("the wait queue is %+v", line)
 		}
 		if err := taken.Write(ctx); err != nil {
-			t.Errorf("what was taken up: %v", err)
+			t.Errorf("the resumed hold: %v", err)
 		}
 		must.Get(must.Get(s.Lock(dropped+"-new", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 	}
@@ -284,7 +286,8 @@ func TestTheRestIsDropped(t *testing.T) {
 	t.Run("real", func(t *testing.T) { everywhere(t, ensembletest.Shared(t).Addrs()[0]) })
 }
 
-// A writer that has claimed a priority lock waits for the readers that hold it.
+// A writer that has claimed a priority lock still waits for the readers that hold it. So it is
+// not resumed as a holder.
 func TestAWriterThatHasOnlyClaimedIsNotResumed(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
@@ -301,8 +304,8 @@ func TestAWriterThatHasOnlyClaimedIsNotResumed(t *testing.T) {
 	}
 }
 
-// Other readers hold a priority lock beside a resumed one, and writers wait beside a resumed
-// reader and a resumed writer.
+// Beside a resumed reader of a priority lock, other readers are granted. Behind a resumed
+// reader or writer, writers wait.
 func TestAPriorityLockIsResumedBesideOthers(t *testing.T) {
 	for name, acquire := range map[string]func(recipes.PriorityLock, context.Context) (recipes.PriorityHold, error){
 		"reading": recipes.PriorityLock.AcquireRead, "writing": recipes.PriorityLock.AcquireWrite,
@@ -328,7 +331,8 @@ func TestAPriorityLockIsResumedBesideOthers(t *testing.T) {
 	}
 }
 
-// DropRest deletes what was not resumed. The acknowledgement is resumed with its leadership.
+// DropRest deletes what was not resumed. An acknowledgement is resumed with its leadership, and
+// kept.
 func TestAnAcknowledgementIsResumedWithItsLeadership(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	first := zktest.Open(t, srv)

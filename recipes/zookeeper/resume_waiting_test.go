@@ -43,7 +43,7 @@ func (w way) resumeWaiting(ctx context.Context, s recipes.Client, path, znode st
 	return e.resumeWaiting(ctx, znode)
 }
 
-// start has s contend. It returns the contender's znode as soon as that exists.
+// start has s contend. It returns the contender's znode as soon as the znode exists.
 func (w way) start(ctx context.Context, s recipes.Client, path string) (znode string, granted <-chan turnOf) {
 	joined, done := make(chan recipes.Place, 1), make(chan turnOf, 1)
 	go func() {
@@ -62,7 +62,7 @@ func (w way) goOn(ctx context.Context, s recipes.Client, path, znode string) <-c
 	return done
 }
 
-// Three wait. The second one's session is moved, and keeps its place.
+// Three contend. The session of the second one is moved, and its contender keeps its place.
 func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
 	eachMoved(t, func(t *testing.T, addr, path string, w way) {
 		ctx, first, second, third := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
@@ -105,7 +105,8 @@ func wasResumed(s recipes.Client, znode string) bool {
 	return s.(interface{ WasResumed(string) bool }).WasResumed(znode)
 }
 
-// A contender that was granted while its process ended gets its turn.
+// A contender may be granted just before its process ends, so that its host gets no answer. The
+// host resumes it as a waiter, and it returns the same grant.
 func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
 	eachMoved(t, func(t *testing.T, addr, path string, w way) {
 		ctx, first, second := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
@@ -120,14 +121,15 @@ func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
 		second = zktest.Move(t, addr, second)
 		again := <-w.goOn(ctx, second, path, znode)
 		if again.err != nil || again.grant.Token() != had.grant.Token() || again.grant.Znode() != had.grant.Znode() {
-			t.Fatalf("%+v; it had %s with %d", again, had.grant.Znode(), had.grant.Token())
+			t.Fatalf("resumed %+v; want %s with token %d", again, had.grant.Znode(), had.grant.Token())
 		}
 		must.Do(t, second.(zktest.Movable).DropRest(ctx))
 		zktest.GuardedWrite(t, again.grant, path+"-written")
 	})
 }
 
-// Its session has waited there, so when it comes again it does not look how long the line is.
+// A session that has resumed a waiter treats the path as busy. So its next contender does not
+// check how long the wait queue is.
 func TestALineWhereAWaiterWasMovedIsBusy(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, first, second := zktest.Bounded(t), zktest.OpenAt(t, srv.Addr()), zktest.OpenAt(t, srv.Addr())
@@ -154,11 +156,11 @@ func TestALineWhereAWaiterWasMovedIsBusy(t *testing.T) {
 	})
 	_, granted = w.start(ctx, second, "/line")
 	if e := <-granted; e.err != nil || joins != 1 || looks != 0 {
-		t.Errorf("it joined %d times, with %d looks: %v", joins, looks, e.err)
+		t.Errorf("it joined %d times, with %d checks of the path: %v", joins, looks, e.err)
 	}
 }
 
-// One that gives up leaves the line, as ever.
+// A resumed waiter that gives up leaves the wait queue.
 func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
 	eachMoved(t, func(t *testing.T, addr, path string, w way) {
 		ctx, first, second, third := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
@@ -184,7 +186,7 @@ func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
 			t.Error(e.err)
 		}
 		if e := <-w.goOn(ctx, second, path, znode); !errors.Is(e.err, recipes.ErrRemoved) {
-			t.Errorf("after it has left: %v", e.err)
+			t.Errorf("after the waiter has left: %v", e.err)
 		}
 	})
 }
@@ -224,7 +226,7 @@ func TestGrantsSinceTheResumeAreNotDropped(t *testing.T) {
 	})
 }
 
-// A resume that fails has resumed nothing, at whatever request it fails.
+// A resume that fails at any of its requests has resumed nothing, and can be repeated.
 func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
 	for failing := range 4 {
 		srv := zktest.Embedded(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// revocable is a lock whose holders can be asked to give way.
+// revocable is a lock whose holders can be revoked.
 type revocable interface {
 	Revoke(context.Context, string) error
 	RevokeForced(context.Context, string) error
@@ -23,7 +23,7 @@ type revocableHold interface {
 	Revoked() <-chan struct{}
 }
 
-// revocations are about those who ask for what another holds.
+// revocations are operations that ask a holder of the other session to give way.
 func revocations(of string, at func(s *stage, in recipes.Client) (revocable, func(context.Context) (revocableHold, error))) []operation {
 	held := func(s *stage) (revocable, revocableHold) {
 		lock, _ := at(s, s.victim)
@@ -53,7 +53,7 @@ func revocations(of string, at func(s *stage, in recipes.Client) (revocable, fun
 				act: func(ctx context.Context) error {
 					err := lock.RevokeForced(ctx, theirs.Znode())
 					if lost := theirs.Err(); lost != nil && !errors.Is(lost, recipes.ErrRevoked) && !errors.Is(lost, recipes.ErrReleased) {
-						s.Errorf("the holder is told %v", lost)
+						s.Errorf("Err of the holder is %v", lost)
 					}
 					return err
 				},
@@ -65,7 +65,7 @@ func revocations(of string, at func(s *stage, in recipes.Client) (revocable, fun
 						if r.Op == zkserver.OpMulti {
 							again++
 						}
-						return again == 1 && r.Op == zkserver.OpGetData // the one that watches for its end
+						return again == 1 && r.Op == zkserver.OpGetData // the read that sets the watch for the end of the hold
 					}, do: func() error { return s.write(theirs.Znode(), "zkrecipes: revocable grace=1s\n") }, want: recipes.ErrBadVersion},
 				},
 				after: func() error {
@@ -76,7 +76,7 @@ func revocations(of string, at func(s *stage, in recipes.Client) (revocable, fun
 						return err
 					}
 					if lost := theirs.Err(); !errors.Is(lost, recipes.ErrRevoked) {
-						return fmt.Errorf("the holder is told %v", lost)
+						return fmt.Errorf("Err of the holder is %v", lost)
 					}
 					return nil
 				},
@@ -175,7 +175,7 @@ func sharedLockOperations() []operation {
 		}
 	}}, operation{"SharedHold.Downgrade", func(s *stage) doing {
 		mine := written(s, s.victim)
-		s.start(func(ctx context.Context) error { // is let in at the latest when the writer has gone
+		s.start(func(ctx context.Context) error { // granted at the latest when the writer has left
 			h, err := s.shared(s.other).AcquireRead(ctx)
 			if err != nil {
 				return err
@@ -187,7 +187,7 @@ func sharedLockOperations() []operation {
 			act: func(ctx context.Context) error {
 				err := mine.Downgrade(ctx)
 				if mine.Mode() != recipes.Reading && mine.Err() == nil {
-					s.Error("not a reader after Downgrade")
+					s.Error("the hold is not a read hold after Downgrade")
 				}
 				return err
 			},
@@ -273,7 +273,7 @@ func priorityLockOperations() []operation {
 			after:  turn(s),
 		}
 	}}, operation{"PriorityLock.TryRead, a claim", func(s *stage) doing {
-		s.ok(written(s, s.other).Release(s.ctx)) // makes the path
+		s.ok(written(s, s.other).Release(s.ctx)) // creates the path
 		var mine, theirs recipes.PriorityHold
 		return doing{
 			act: func(ctx context.Context) (err error) {
@@ -285,7 +285,7 @@ func priorityLockOperations() []operation {
 		}
 	}}, operation{"PriorityHold.HandOff", func(s *stage) doing {
 		mine := written(s, s.victim)
-		// The last in line is the successor; a better one waits too.
+		// The last waiter is named as successor, although one of better priority waits too.
 		join := func(priority int, granted chan<- int) string {
 			places := make(chan recipes.Place, 1)
 			waits := s.priority(s.other, recipes.PriorityLockConfig{Priority: priority, Joined: func(p recipes.Place) { places <- p }})
@@ -295,7 +295,7 @@ func priorityLockOperations() []operation {
 					granted <- priority
 					err = h.Release(s.ctx)
 				}
-				if err != nil && !errors.Is(err, recipes.ErrRemoved) && !errors.Is(err, recipes.ErrAccessDenied) && s.Context().Err() == nil { // as a case wants
+				if err != nil && !errors.Is(err, recipes.ErrRemoved) && !errors.Is(err, recipes.ErrAccessDenied) && s.Context().Err() == nil { // as some cases want
 					s.Errorf("priority %d: %v", priority, err)
 				}
 			})
@@ -309,7 +309,7 @@ func priorityLockOperations() []operation {
 		return doing{
 			act: func(ctx context.Context) error { return mine.HandOff(ctx, successor) },
 			happened: func() bool {
-				calm() // until both have been granted, if one has
+				calm() // once one is granted, the other one follows
 				if first == 0 && len(granted) > 0 {
 					first = <-granted
 				}
@@ -321,7 +321,7 @@ func priorityLockOperations() []operation {
 				s.ok(s.remove(mine.Znode()))
 				<-done
 				if lost := mine.Err(); !errors.Is(lost, recipes.ErrRemoved) {
-					s.Errorf("then another client deletes its znode, and Err is %v", lost)
+					s.Errorf("another client has deleted its znode, but Err is %v", lost)
 				}
 			}}},
 			between: []meddling{
@@ -329,7 +329,7 @@ func priorityLockOperations() []operation {
 				{name: "the successor's znode is written", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.write(successor, "x") }},
 				{name: "the successor's znode is deleted", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(successor) }, want: recipes.ErrNoNode, then: func() {
 					if err := errors.Join(mine.Err(), mine.Write(s.ctx), mine.Release(s.ctx)); err != nil {
-						s.Errorf("what was not handed off is held: %v", err)
+						s.Errorf("the hold was not handed off, but is not held: %v", err)
 					}
 				}},
 			},

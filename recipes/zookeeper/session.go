@@ -39,8 +39,8 @@ func OpenWith(dial session.DialFunc) recipes.Opener {
 //
 // ticket is the ticket that the other process gave for the session. It is a secret.
 // contact is a time at which ZooKeeper's leader is known to have heard from the session.
-// The other process must be dead, or must have let go of the session: ZooKeeper does not
-// keep two processes from serving one session.
+// The other process must have ended, or must have detached the session: ZooKeeper does not
+// prevent two processes from serving one session.
 //
 // If the session has ended, the error matches recipes.ErrSessionLost. On any error,
 // nothing was deleted, and no session was opened or closed.
@@ -71,8 +71,8 @@ func (s zkSession) Detach(ctx context.Context) error {
 	return err
 }
 
-// DropRest does not delete the ephemeral elements of queues (recipes.QueueConfig). No hold
-// or place in the session corresponds to them.
+// DropRest does not delete the ephemeral elements of queues (recipes.QueueConfig): they
+// belong to no hold or waiter.
 func (s zkSession) DropRest(ctx context.Context) error {
 	return s.Session.DropRest(ctx, queue.IsElement)
 }

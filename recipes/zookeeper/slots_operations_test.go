@@ -21,8 +21,8 @@ func slotsWays() []way {
 	}, open, recipes.Slots.Acquire, recipes.Slots.TryAcquire, recipes.SlotHold.Release)}
 }
 
-// slotsOperations are those in which a contender has its permit and claims a number. What
-// slots have in common with other lines is among the ways.
+// slotsOperations are the operations in which a contender with a permit claims a number. The
+// ways cover what slots have in common with other wait queues.
 func slotsOperations() []operation {
 	three := recipes.SemaphoreConfig{Permits: 3}
 	claim := operation{"Slots.TryAcquire, a claim", func(s *stage) doing {
@@ -52,8 +52,8 @@ func slotsOperations() []operation {
 	})}
 }
 
-// whileItClaims is what others may do before the victim's claim. Theirs has number 0, and
-// the next is 1.
+// whileItClaims are the changes by others before the victim's claim. The other session has
+// number 0, and number 1 is the next one.
 func whileItClaims(s *stage, theirs recipes.SlotHold, another func() error, mine func() recipes.SlotHold) []meddling {
 	claim := func(r zkserver.Request) bool { return r.Op == zkserver.OpMulti && r.Path == stagePath }
 	number := func(want int) func() {

@@ -11,14 +11,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// voted has a site of the session join and vote.
+// voted returns a site of the session that has joined and voted.
 func (s *stage) voted(in recipes.Recipes, name string, vote recipes.Vote) recipes.Site {
 	site := must.Get(s.transaction(in, "").Join(s.ctx, name))(s.T)
 	s.ok(site.Vote(s.ctx, vote))
 	return site
 }
 
-// deciding is an act that comes to a decision.
+// deciding is an act that returns a decision, and checks it.
 func deciding(wait func(context.Context) (recipes.Decision, error), commit bool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		d, err := wait(ctx)
@@ -29,17 +29,18 @@ func deciding(wait func(context.Context) (recipes.Decision, error), commit bool)
 	}
 }
 
-// finish has all sites learn the same decision, and act on it. A site of the victim that
-// has lost its session comes back in another one; without its vote the transaction aborts.
+// finish checks that all sites get the same decision, and that they can complete the
+// transaction. If the victim has lost its session, its site joins again in another one. Without
+// that site's vote the transaction aborts.
 func (s *stage) finish(commit bool, sites ...recipes.Site) error {
 	var decided []recipes.Decision
-	dead := false // with its session, as in own-nodes
+	dead := false // with own-nodes, a site dies with its session
 	for _, site := range sites {
 		d, err := site.Wait(s.ctx)
 		if errors.Is(err, recipes.ErrSessionLost) {
 			site, err = s.transaction(s.survivor(), "").Join(s.ctx, site.Name())
 			if errors.Is(err, recipes.ErrNoTransaction) && len(decided) > 0 {
-				continue // it was done before
+				continue // the site was done before its session ended
 			}
 			if dead = errors.Is(err, recipes.ErrNotHeld); dead {
 				continue
@@ -56,7 +57,7 @@ func (s *stage) finish(commit bool, sites ...recipes.Site) error {
 		}
 	}
 	if s.present(stagePath) && !dead {
-		return errors.New("all are done, and the transaction is there")
+		return errors.New("all sites are done, but the transaction still exists")
 	}
 	return nil
 }
@@ -64,7 +65,7 @@ func (s *stage) finish(commit bool, sites ...recipes.Site) error {
 func transactionOperations() (all []operation) {
 	decision := func(s *stage) func() bool { return func() bool { return s.present(stagePath + "/decision") } }
 	for _, v := range recipes.Variants() {
-		// begun is a transaction of the session.
+		// begun returns a transaction that the session has begun.
 		begun := func(s *stage, in recipes.Client, names ...string) recipes.Transaction {
 			tx := s.transaction(in, v)
 			s.ok(tx.Begin(s.ctx, []byte("payload"), names...))
@@ -246,7 +247,7 @@ func transactionOperations() (all []operation) {
 		s.ok(theirs.Begin(s.ctx, []byte("payload"), "1", "2", "3"))
 		s.voted(s.other, "1", recipes.VoteCommit)
 		s.voted(s.other, "2", recipes.VoteCommit)
-		s.ok(s.remove(stagePath + "/s_2")) // it dies
+		s.ok(s.remove(stagePath + "/s_2")) // the site dies
 		must.Get(theirs.Abort(s.ctx, "why"))(s.T)
 		return asking(s.transaction(s.victim, "").Status, func(status recipes.TransactionStatus) string {
 			decision := status.Decision
@@ -268,7 +269,7 @@ func transactionOperations() (all []operation) {
 		tx, theirs := s.transaction(s.victim, ""), s.transaction(s.other, recipes.CoordinatorOnly)
 		s.ok(tx.Begin(s.ctx, nil, "1"))
 		must.Get(tx.Abort(s.ctx, ""))(s.T)
-		s.ok(zktest.BarrierAt(s.T, s.other, stagePath+"/done_1").Set(s.ctx, nil)) // it has died halfway
+		s.ok(zktest.BarrierAt(s.T, s.other, stagePath+"/done_1").Set(s.ctx, nil)) // but its completion failed halfway
 		return doing{
 			act:      tx.Forget,
 			happened: func() bool { return !s.present(stagePath) },
@@ -308,7 +309,7 @@ func transactionOperations() (all []operation) {
 		}
 		return doing{
 			act: func(ctx context.Context) error {
-				if _, err := s.victim.Contenders(ctx, stagePath); err != nil { // a listing
+				if _, err := s.victim.Contenders(ctx, stagePath); err != nil { // lists the path first
 					return err
 				}
 				return sole(tx.Coordinate)(ctx)

@@ -22,14 +22,14 @@ import (
 //
 // A new recipe adds its ways to its file of operations, and names them in tableOfWays.
 type way struct {
-	name                 string // of the recipe, and what a grant is for
+	name                 string // of the recipe and of the kind of grant
 	method, tries, gives string // methods to get a grant, to get one without waiting, and to give it back
 	kind                 recipes.Kind
-	share                int // of the path, for a grant; 0: the whole
-	// rival is another way to get the same recipe, whose grants exclude this one's.
+	share                int // the share of the path that a grant takes; 0: the whole
+	// rival is another way of the same recipe, whose grants exclude the grants of this one.
 	rival *way
-	// shares are the third-party contenders with which it shares a wait queue, by the dialects
-	// in which it can be opened.
+	// shares are the names of the peers with which the way shares a wait queue, for each
+	// dialect in which it can be opened.
 	shares map[recipes.Dialect][]string
 	uses   []use
 
@@ -51,22 +51,22 @@ type options struct {
 type technique int
 
 const (
-	operated technique = 1 << iota // as operations
+	operated technique = 1 << iota // it is among the operations
 	held                           // a grant is resumed
 	moved                          // a waiter is resumed
 	waited                         // a waiter waits, and cannot be resumed
 )
 
-// use is a configuration in which techniques run over a way.
+// use is a configuration of a way, and the techniques that run over it.
 type use struct {
 	in technique
 	options
 }
 
-// entrance is a way at a path in a session.
+// entrance is a recipe that was opened at a path, with the methods of a way.
 type entrance struct {
 	get           func(context.Context) (recipes.Grant, error)
-	try           func(context.Context) (recipes.Grant, error) // nil: it cannot be tried
+	try           func(context.Context) (recipes.Grant, error) // nil: the way has no try
 	resume        func(ctx context.Context, znode string, token recipes.Token) (recipes.Grant, error)
 	resumeWaiting func(ctx context.Context, znode string) (recipes.Grant, error)
 }
@@ -86,7 +86,7 @@ func wayBy[R any, G recipes.Grant](w way, open func(recipes.Client, string, opti
 		case err == nil:
 			return g, nil
 		case any(g) != nil:
-			return nil, fmt.Errorf("something is held in spite of: %v", err)
+			return nil, fmt.Errorf("a grant was returned with the error %v", err)
 		}
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func tableOfWays() []way {
 		groupWays(), namesWays(), queueWays())
 }
 
-// ways are those of a technique, each in the configurations in which the technique runs over it.
+// ways returns the ways of a technique, each in all configurations for that technique.
 func ways(in technique) (all []way) {
 	for _, w := range tableOfWays() {
 		for _, u := range w.uses {
@@ -140,7 +140,7 @@ func ways(in technique) (all []way) {
 	return all
 }
 
-// wayTo returns the way of a name in a dialect, with room for two grants if it has permits.
+// wayTo returns the way with that name, in a dialect. A semaphore has two permits.
 func wayTo(name string, d recipes.Dialect) way {
 	all := tableOfWays()
 	w := all[slices.IndexFunc(all, func(w way) bool { return w.name == name })]
@@ -154,13 +154,13 @@ func (w way) by(s recipes.Strategy) way {
 	return w
 }
 
-// at opens the way at a path.
+// at opens the recipe of the way at a path.
 func (w way) at(t *testing.T, s recipes.Client, path string) entrance {
 	t.Helper()
 	return must.Get(w.open(s, path, w.options))(t)
 }
 
-// enter gets a grant. joined is called when the contender has its place.
+// enter gets a grant. It calls joined when the contender's znode exists.
 func (w way) enter(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Grant, error) {
 	o := w.options
 	o.joined = joined
@@ -171,8 +171,8 @@ func (w way) enter(ctx context.Context, s recipes.Client, path string, joined fu
 	return e.get(ctx)
 }
 
-// try gets a grant without waiting. A recipe that cannot be tried gives up when it has its
-// place.
+// try gets a grant without waiting. If the way has no try, the contender gives up as soon as
+// its znode exists.
 func (w way) try(ctx context.Context, s recipes.Client, path string) (recipes.Grant, error) {
 	e, err := w.open(s, path, w.options)
 	if err != nil {
@@ -195,7 +195,7 @@ func (w way) turn(ctx context.Context, s recipes.Client, path string) error {
 	return w.giveBack(ctx, g)
 }
 
-// rivals returns the way whose grants a grant of this one excludes.
+// rivals returns the way whose grants exclude the grants of this one.
 func (w way) rivals() way {
 	if w.rival == nil {
 		return w
@@ -216,7 +216,7 @@ type readWriter[H recipes.Hold] interface {
 	TryWrite(ctx context.Context) (H, error)
 }
 
-// readWriteWays are the ways of such a lock. read and write have the uses.
+// readWriteWays completes the two ways of such a lock.
 func readWriteWays[H recipes.Hold, L readWriter[H]](read, write way, of string, open func(recipes.Client, string, options) (L, error)) []way {
 	read.method, read.tries, read.gives, read.share = of+".AcquireRead", of+".TryRead", "Hold.Release", aReader
 	write.method, write.tries, write.gives = of+".AcquireWrite", of+".TryWrite", "Hold.Release"

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// Cost is what an operation takes of the server.
+// Cost is the number of writes, reads and watch events that an operation costs the server.
 type Cost struct{ Writes, Reads, Events int64 }
 
 func (c Cost) String() string {
@@ -36,18 +36,18 @@ func Costs(t *testing.T, srv *zkserver.Server, what string, writes, reads, event
 	}
 }
 
-// Idle is [IdleFor] ten minutes, which cost less to simulate than an hour.
+// Idle is [IdleFor] for ten minutes, which are cheaper to simulate than an hour.
 func Idle(t *testing.T, srv *zkserver.Server) {
 	t.Helper()
 	IdleFor(t, srv, 10*time.Minute)
 }
 
-// IdleFor checks what sessions send for so long on virtual time, once all contenders wait.
-// They may send pings, and confirming requests if they hold something: a sync, and an exists
-// for each path held.
+// IdleFor checks what sessions send in that much virtual time while all contenders wait. They
+// may send pings. A session that holds anything may also confirm that: by a sync, and by an
+// exists for each path with a hold.
 func IdleFor(t *testing.T, srv *zkserver.Server, d time.Duration) {
 	t.Helper()
-	time.Sleep(10 * time.Second) // the first confirming request has each path listed, once
+	time.Sleep(10 * time.Second) // the first confirmation lists each path once
 	synctest.Wait()
 	before := srv.Counters()
 	got := CostOf(srv, func() { time.Sleep(d); synctest.Wait() })
@@ -78,7 +78,7 @@ var (
 	numbers = regexp.MustCompile(`[0-9]{10}`)
 )
 
-// Layout lists the paths of the znodes below a path, each from there on.
+// Layout lists the znodes below a path, by their paths relative to it.
 func Layout(srv *zkserver.Server, path string) []string {
 	var found []string
 	for _, n := range srv.Tree() {
@@ -94,8 +94,8 @@ func Shape(srv *zkserver.Server, path string) string {
 	return guids.ReplaceAllString(strings.Join(Layout(srv, path), " "), "<guid>")
 }
 
-// LineLayout lists a path and the znodes below it, by sequence number: the path without
-// GUIDs, and the data if there is any.
+// LineLayout lists a path and the znodes below it, ordered by sequence number. Each line has the
+// path without GUIDs, and the data if there is any.
 func LineLayout(srv *zkserver.Server, root string) []string {
 	var lines []string
 	for _, n := range srv.Tree() {

@@ -40,11 +40,11 @@ func OpenIn(t *testing.T, srv *zkserver.Server) (s recipes.Client, end func()) {
 	return s, func() { s.Close(context.Background()) }
 }
 
-// Link leads to a server, or a follower, over pipes.
+// Link connects sessions to a server or a follower, over pipes.
 type Link struct {
-	Dead atomic.Bool             // connections stay open and carry nothing, as when a cable is pulled
-	Deaf atomic.Bool             // connections carry only requests
-	Wrap func(net.Conn) net.Conn // what the client reads and writes; may be nil
+	Dead atomic.Bool             // connections stay open and carry no bytes, as after a cable is pulled
+	Deaf atomic.Bool             // connections carry requests, but no replies
+	Wrap func(net.Conn) net.Conn // wraps the client's end of a connection; may be nil
 
 	mu    sync.Mutex
 	serve func(net.Conn)

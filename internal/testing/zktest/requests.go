@@ -22,7 +22,7 @@ func Between(srv *zkserver.Server, s recipes.Session, matches func(zkserver.Requ
 	}
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		if r.SessionID == s.ID() && matches(r) && !met() {
-			close(done) // what do sends through s, if anything, comes behind this request
+			close(done) // requests that do sends through s are served after this one
 			do()
 		}
 		return zkserver.Fault{}

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// Movable is what a session offers to the process that resumes it.
+// Movable has the methods of a session that move it to another process.
 type Movable interface {
 	recipes.Client
 	ResumeTicket() []byte
@@ -27,7 +27,7 @@ func Move(t *testing.T, addr string, s recipes.Client) recipes.Client {
 	return next
 }
 
-// Taker is what a recipe offers to the process that resumes a grant.
+// Taker has the method of a recipe that resumes a grant.
 type Taker[G recipes.Grant] interface {
 	Resume(context.Context, string, recipes.Token) (G, error)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// Scene is a path whose contenders have a session each. It fails its test when something
-// fails that is not what the test is about.
+// Scene is a path whose contenders have one session each. Its methods end the test if a step of
+// the setup fails.
 type Scene struct {
 	*testing.T
 	Ctx  context.Context
@@ -34,7 +34,7 @@ func OnBoth(t *testing.T, f func(*Scene)) {
 	t.Run("real", func(t *testing.T) { run(t, ensembletest.Shared(t).Addrs()[0]) })
 }
 
-// OnEmbedded runs a case that only the in-process server can do.
+// OnEmbedded runs a case that needs the in-process server.
 func OnEmbedded(t *testing.T, f func(*Scene, *zkserver.Server)) {
 	srv := Embedded(t)
 	OnServer(t, srv, func(s *Scene) { f(s, srv) })
@@ -132,7 +132,7 @@ func (s *Scene) Lost(h recipes.Hold) error {
 	select {
 	case <-h.Done():
 	case <-s.Ctx.Done():
-		s.Error("the hold goes on")
+		s.Error("the hold has not ended")
 	}
 	err := h.Err()
 	if released := h.Release(s.Ctx); !errors.Is(released, err) && released != nil {
@@ -158,7 +158,7 @@ func (s *Scene) Fallbacks(c *Contender, n int64) {
 	}
 }
 
-// Make creates a znode as another library would, with the znodes above it that do not exist.
+// Make creates a znode as another library would, with its missing parents.
 func (s *Scene) Make(path string, data []byte, flags int32) string {
 	s.Helper()
 	for i, c := range path {
@@ -171,8 +171,8 @@ func (s *Scene) Make(path string, data []byte, flags int32) string {
 	return must.Get(s.Raw.Create(path, data, flags, zk.WorldACL(zk.PermAll)))(s.T)
 }
 
-// Contender creates the znode of a contender of another library, whose name is name and a
-// number.
+// Contender creates the znode of a contender of another library. Its name is name, followed by a
+// sequence number.
 func (s *Scene) Contender(name string) string {
 	s.Helper()
 	return s.Make(s.Path+"/"+name, nil, zk.FlagEphemeral|zk.FlagSequence)
@@ -216,7 +216,7 @@ func (s *Scene) Children(path string) []string {
 	return names
 }
 
-// Alone waits until the path has no child but one.
+// Alone waits until the path has only that child.
 func (s *Scene) Alone(znode string) {
 	s.Helper()
 	for {

@@ -11,9 +11,9 @@ import (
 // LeaseNames are the znodes of one contender of another library's semaphore.
 type LeaseNames struct {
 	Dialect  recipes.Dialect
-	Lease    string // what follows the path
-	Lock     string // likewise, of the lock under which leases are created
-	Sequence int32  // zk.FlagSequence if a number follows
+	Lease    string // the lease, without the path
+	Lock     string // the znode of the lock under which leases are created, without the path
+	Sequence int32  // zk.FlagSequence if a sequence number is added to the names
 }
 
 // ForeignLeases are the names of Curator's semaphore and of kazoo's.

@@ -1,5 +1,5 @@
-// Package zktest is what the tests of package zookeeper, and of the packages below it, share.
-// These tests open sessions through the product's front door, zookeeper.Open.
+// Package zktest has what the tests of package zookeeper and of the packages below it share.
+// These tests open sessions as a user does, with zookeeper.Open.
 //
 //   - [Embedded], [Open] and [OpenAt] give a test a server in this process and sessions.
 //     [Everywhere] runs it on a real ZooKeeper too.
@@ -80,7 +80,7 @@ func closeAtEnd(t *testing.T, s recipes.Client) {
 	})
 }
 
-// Raw opens a session of go-zookeeper, for what another client does.
+// Raw opens a session of go-zookeeper, as another client.
 func Raw(t *testing.T, addr string) *zk.Conn {
 	t.Helper()
 	raw, _, err := zk.Connect([]string{addr}, watchdog.Patience, zk.WithLogInfo(false))

@@ -15,7 +15,7 @@ import (
 
 func TestBarrierCosts(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		must.Get(must.Get(s.Group("/app/g", recipes.GroupConfig{}))(t).Join(ctx, nil))(t) // makes the path
+		must.Get(must.Get(s.Group("/app/g", recipes.GroupConfig{}))(t).Join(ctx, nil))(t) // creates the path
 		b := zktest.BarrierAt(t, s, "/app/b")
 		watches := srv.Watches()
 		zktest.Costs(t, srv, "placing", 1, 1, 0, func() { _ = b.Set(ctx, nil) })
@@ -27,17 +27,17 @@ func TestBarrierCosts(t *testing.T) {
 			go func() { waited <- b.Wait(ctx) }()
 			synctest.Wait()
 		})
-		// No recipe polls.
+		// Waiting sends nothing.
 		zktest.Idle(t, srv)
 		zktest.Costs(t, srv, "removing, with one who waits", 1, 2, 1, func() {
 			_ = b.Remove(ctx)
 			must.Report(t, <-waited)
 		})
 		zktest.Costs(t, srv, "passing", 0, 1, 0, func() { _ = b.Wait(ctx) })
-		// CURATOR-14: an abandoned wait leaves no watch for a barrier that may never be placed
+		// CURATOR-14: an abandoned wait leaves no watch for a barrier that may never be set
 		// again.
 		if n := srv.Watches(); n != watches {
-			t.Errorf("%d watches, and %d before anybody passed", n, watches)
+			t.Errorf("%d watches; want %d, as before the first wait", n, watches)
 		}
 	})
 }
@@ -68,8 +68,8 @@ func TestABarrierIsWaitedForWhateverItHolds(t *testing.T) {
 	})
 }
 
-// ZOOKEEPER-1011: the barrier of the official tutorial races. Between reading and waiting, the
-// barrier is removed and placed again. No waiter hangs that should pass.
+// ZOOKEEPER-1011: the barrier of the official tutorial has a race. Between the read and the
+// wait, the barrier is removed and set again. A waiter that should pass must not hang.
 func TestABarrierRemovedWhileItIsRead(t *testing.T) {
 	srv := zktest.Embedded(t)
 	waiter, other, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)
@@ -91,8 +91,8 @@ func TestABarrierRemovedWhileItIsRead(t *testing.T) {
 	}
 }
 
-// A removal whose reply is lost is sent again only for the same barrier. A placement is sent
-// again only if no client can have removed it.
+// After a lost reply, Remove sends the removal again only for the same barrier. Set sends the
+// creation again only if no client can have removed the barrier.
 func TestABarrierIsRemovedAndPlacedOnce(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s, other, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)
@@ -116,14 +116,14 @@ func TestABarrierIsRemovedAndPlacedOnce(t *testing.T) {
 	meanwhile(zkserver.OpDelete, func() error { return theirs.Set(ctx, []byte("next")) })
 	must.Report(t, mine.Remove(ctx))
 	if placed, err := theirs.IsSet(ctx); !placed || err != nil {
-		t.Errorf("the next barrier: %v, %v; want it in place", placed, err)
+		t.Errorf("the next barrier: set %v, %v; want it set", placed, err)
 	}
 	must.Do(t, theirs.Remove(ctx))
 	meanwhile(zkserver.OpCreate, func() error { return theirs.Remove(ctx) })
 	if err := mine.Set(ctx, nil); !errors.Is(err, recipes.ErrUnknownOutcome) {
-		t.Errorf("placed, and removed by another: %v", err)
+		t.Errorf("set, and removed by another client: %v", err)
 	}
 	if placed, err := theirs.IsSet(ctx); placed || err != nil {
-		t.Errorf("in place again: %v, %v", placed, err)
+		t.Errorf("set again: %v, %v", placed, err)
 	}
 }

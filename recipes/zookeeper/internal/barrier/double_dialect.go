@@ -19,7 +19,8 @@ import (
 // In the compatibility modes, ready has no data. A member that counts enough members
 // creates it, and every member that waits enters when it is created. This was read in the
 // source of kazoo 2.8.0 and in the classes of Curator 5.4.0. Both count ready as a member.
-// If a ready was left behind, both let members in: Curator at once, kazoo one too early.
+// So if a ready was left behind, both let members in too early: Curator at once, and kazoo
+// with one member too few.
 //
 //   - Our members do not count ready. They enter if ready is younger than their own znode,
 //     or if they count enough members themselves. So no member of ours enters by an old

@@ -48,7 +48,7 @@ func (s virtual) barrier(d recipes.Dialect, size int) recipes.DoubleBarrier {
 	return must.Get(zktest.OpenVirtual(s.T, s.srv).DoubleBarrier(s.Path, recipes.DoubleBarrierConfig{Size: size, Dialect: d}))(s.T)
 }
 
-// theirs is the znode of a member as the library makes it.
+// theirs creates the znode of a member as the library does.
 func (s virtual) theirs(d recipes.Dialect) string {
 	s.Helper()
 	return s.Make(s.Path+"/"+nameOfMember(d), nil, zk.FlagEphemeral)
@@ -81,7 +81,7 @@ func (s virtual) has(children int) {
 	}
 }
 
-// under is a call that is under way.
+// under is a call in another goroutine.
 type under[T any] struct {
 	s    virtual
 	done chan struct{}
@@ -114,7 +114,7 @@ func (u *under[T]) waits() {
 	synctest.Wait()
 	select {
 	case <-u.done:
-		u.s.Fatalf("it has not waited: %v, %v", u.got, u.err)
+		u.s.Fatalf("the call has returned %v, %v; it should wait", u.got, u.err)
 	default:
 	}
 }
@@ -126,7 +126,7 @@ func (u *under[T]) returns() T {
 	select {
 	case <-u.done:
 	default:
-		u.s.Fatal("it waits")
+		u.s.Fatal("the call still waits")
 	}
 	if u.err != nil {
 		u.s.Fatal(u.err)
@@ -159,7 +159,7 @@ func TestADoubleBarrierInADialectCountsTheLibrarysMembers(t *testing.T) {
 	})
 }
 
-// The first of kazoo's members that leaves deletes ready, maybe before ours has read it.
+// The first of kazoo's members that leaves deletes ready, perhaps before ours has read it.
 func TestADoubleBarrierInADialectIsEnteredByAReadyThatIsGone(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		first := s.theirs(d)
@@ -177,8 +177,8 @@ func TestADoubleBarrierInADialectIsEnteredByAReadyThatIsGone(t *testing.T) {
 	})
 }
 
-// A ready without members is of a round whose members have died. Theirs would enter with
-// it.
+// A ready without members is left from a round whose members have died. Ours deletes it,
+// because members of the library would enter at once.
 func TestADoubleBarrierInADialectDeletesAReadyThatWasLeftBehind(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		s.Make(s.ready(), nil, 0)
@@ -191,7 +191,7 @@ func TestADoubleBarrierInADialectDeletesAReadyThatWasLeftBehind(t *testing.T) {
 	})
 }
 
-// As long as a round is on, ours makes no znode, for which those that leave would wait.
+// During a round, ours creates no znode: the members that leave would wait for it.
 func TestADoubleBarrierInADialectWaitsForTheRoundBefore(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		inside := s.theirs(d)
@@ -199,10 +199,10 @@ func TestADoubleBarrierInADialectWaitsForTheRoundBefore(t *testing.T) {
 		ours := s.enter(s.Ctx, s.barrier(d, 2))
 		ours.waits()
 		s.has(2)
-		s.remove(inside) // and its ready has nobody any more
+		s.remove(inside) // now ready has no members
 		s.has(1)
 		if s.Children(s.Path)[0] == "ready" {
-			s.Error("ready is there")
+			s.Error("ready still exists")
 		}
 		ours.waits()
 		s.theirs(d)
@@ -211,8 +211,8 @@ func TestADoubleBarrierInADialectWaitsForTheRoundBefore(t *testing.T) {
 	})
 }
 
-// A ready that is older than the member admits no member. It was created after the member had
-// read it, and before the member had created its znode.
+// A ready that is older than the member's znode does not admit the member. It was created after
+// the member had found no ready, and before the member's znode was created.
 func TestADoubleBarrierInADialectIsNotEnteredByAnOlderReady(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		made := false
@@ -257,8 +257,8 @@ func TestADoubleBarrierInADialectIsEnteredByAYoungerReady(t *testing.T) {
 	})
 }
 
-// A member of theirs keeps its name when it enters again. Ours does not wait for it, for
-// it waits for ours.
+// A member of the library enters again under the same name, and waits for ours to leave. Ours
+// does not wait for it.
 func TestADoubleBarrierInADialectIsLeftThoughAnotherEntersAgain(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		var lowest, other string
@@ -280,8 +280,8 @@ func TestADoubleBarrierInADialectIsLeftThoughAnotherEntersAgain(t *testing.T) {
 	})
 }
 
-// kazoo's lowest member waits for ready too, so each member deletes it when it leaves.
-// Curator's delete it at the end.
+// kazoo's lowest member also waits until ready is gone. So in kazoo's dialect each member
+// deletes ready when it leaves, and in Curator's the last one does.
 func TestADoubleBarrierInADialectDeletesItsReady(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		lowest := s.Make(s.Path+"/"+strings.Repeat("0", 8)+nameOfMember(d)[8:], nil, zk.FlagEphemeral)
@@ -308,8 +308,8 @@ func TestADoubleBarrierInADialectGivesUp(t *testing.T) {
 	})
 }
 
-// The session of a member that dies takes its ready with it, which would let the next one
-// of Curator's in alone.
+// The ready of a member that dies is deleted with its session. Otherwise Curator's next member
+// would enter alone.
 func TestADoubleBarrierInADialectLeavesNoReadyWhenItDies(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		dead, end := zktest.OpenIn(s.T, s.srv)
@@ -321,8 +321,8 @@ func TestADoubleBarrierInADialectLeavesNoReadyWhenItDies(t *testing.T) {
 	})
 }
 
-// A member of another dialect that comes while ours waits is not counted, and counts ours.
-// Ours sees it when it counts again, and gives up.
+// A member of another dialect joins while ours waits. Ours does not count it, but it counts
+// ours. When ours counts again, it finds the other one and gives up.
 func TestADoubleBarrierInADialectSeesAThirdPartyWhileItWaits(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		ours := s.enter(s.Ctx, s.barrier(d, 2))
@@ -336,7 +336,7 @@ func TestADoubleBarrierInADialectSeesAThirdPartyWhileItWaits(t *testing.T) {
 	})
 }
 
-// Members of two dialects do not count each other. So ours fails before it makes one.
+// Members of two dialects do not count each other. So ours fails before it creates a znode.
 func TestADoubleBarrierMeetsAMemberOfAnotherDialect(t *testing.T) {
 	all := recipes.Dialects()
 	for i, d := range all {
@@ -374,10 +374,10 @@ func TestADoubleBarrierOfAnotherLibraryIsRefused(t *testing.T) {
 			}
 			_, stat, err := s.Raw.Exists(s.Path)
 			if err != nil || stat.Cversion != 1 {
-				s.Errorf("a member was made that theirs could count: %+v, %v", stat, err)
+				s.Errorf("a znode was created, which the library would count: %+v, %v", stat, err)
 			}
 		})
-		// One that comes while ours waits counts it, and makes ready.
+		// A member of the library that joins while ours waits counts ours, and creates ready.
 		zktest.OnBoth(t, func(s *zktest.Scene) {
 			b := must.Get(s.Session().DoubleBarrier(s.Path, recipes.DoubleBarrierConfig{Size: 2}))(s.T)
 			failed := make(chan error, 1)
@@ -385,7 +385,7 @@ func TestADoubleBarrierOfAnotherLibraryIsRefused(t *testing.T) {
 				_, err := b.Enter(s.Ctx, nil)
 				failed <- err
 			}()
-			for len(s.Children(s.Path)) == 0 && s.Ctx.Err() == nil { // each look is a round trip
+			for len(s.Children(s.Path)) == 0 && s.Ctx.Err() == nil { // each listing is a round trip
 			}
 			s.Make(s.Path+"/"+tt.member, nil, zk.FlagEphemeral)
 			s.Make(s.Path+"/ready", nil, 0)

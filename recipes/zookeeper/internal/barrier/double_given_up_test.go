@@ -14,8 +14,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A member that gave up, and is counted before its znode is deleted, counts as one that failed
-// after it entered. The members that enter with it can leave, and later ones can enter.
+// A member gives up, and is counted before its znode is deleted. It counts like a member that
+// fails after it has entered: the members that enter with it can leave, and later ones can
+// enter.
 func TestAMemberThatGaveUpHoldsUpNoOther(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx := zktest.Bounded(t)
@@ -28,8 +29,8 @@ func TestAMemberThatGaveUpHoldsUpNoOther(t *testing.T) {
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		switch {
 		case r.SessionID == quitter.ID() && r.Op == zkserver.OpGetChildren2 && r.Path == "/b":
-			if lists.Add(1) == 2 { // the first is before it is a member
-				giveUp() // it stands, and has found that it has to wait
+			if lists.Add(1) == 2 { // the first listing is before its znode exists
+				giveUp() // its znode exists, and it has to wait
 			}
 		case r.SessionID == quitter.ID() && r.Op == zkserver.OpDelete:
 			return zkserver.Fault{Hold: leaves}
@@ -39,11 +40,11 @@ func TestAMemberThatGaveUpHoldsUpNoOther(t *testing.T) {
 		return zkserver.Fault{}
 	})
 	if p, err := doubleBarrierAt(t, quitter, "/b", 2).Enter(quitting, nil); !errors.Is(err, context.Canceled) {
-		t.Fatalf("who gives up: %v, %v", p, err)
+		t.Fatalf("the member that gives up: %v, %v", p, err)
 	}
 	p := must.Get(doubleBarrierAt(t, partner, "/b", 2).Enter(ctx, nil))(t)
 	if members := p.Members(); len(members) != 2 || members[1] != p.Znode() {
-		t.Fatalf("%s has entered with %v; want the one that has given up, and itself", p.Znode(), members)
+		t.Fatalf("%s has entered with %v; want the member that has given up, and itself", p.Znode(), members)
 	}
 	next := make(chan recipes.Passage, 1)
 	go func() {
@@ -69,8 +70,8 @@ func TestAMemberThatGaveUpHoldsUpNoOther(t *testing.T) {
 	must.Report(t, errors.Join(q.Leave(ctx), <-left))
 }
 
-// Of the members inside, one gives up leaving and the other dies. No member is left to admit
-// the next ones, so these watch the last member inside themselves.
+// One member inside gives up leaving, and the other one dies. So the members that wait have to
+// watch the last member inside themselves.
 func TestTheNextEnterWhenTheLastInsideDies(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx := zktest.Bounded(t)
@@ -108,7 +109,7 @@ func TestTheNextEnterWhenTheLastInsideDies(t *testing.T) {
 		select {
 		case <-watching:
 		case <-ctx.Done():
-			t.Fatal("the next ones do not look for the last one inside")
+			t.Fatal("the waiting members do not watch the last member inside")
 		}
 	}
 	srv.ExpireSession(sessions[1].ID())

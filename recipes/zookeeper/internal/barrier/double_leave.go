@@ -17,7 +17,7 @@ type passage struct {
 	session *session.Session
 	barrier *doubleBarrier
 	members []string
-	round   round // without members that are known to be gone
+	round   round // members that are known to be gone are removed from it
 
 	removal session.Removal
 }
@@ -151,9 +151,10 @@ func (p *passage) delete(settle func(error)) {
 	}()
 }
 
-// deleteReady deletes ready together with the member's znode, which is the last one of its
-// generation. So an unused barrier leaves nothing behind. As long as that znode exists, no
-// member replaces ready, so this ready is the generation's own.
+// deleteReady deletes ready together with the member's znode. The caller is the last member of
+// its generation, so an unused barrier leaves nothing behind. In kazoo's dialect it can be any
+// member. As long as the member's znode exists, no member replaces ready, so this ready is the
+// generation's own.
 //
 // If the last member dies or gives up instead, ready remains. No member that it names is
 // present then, and the next generation replaces it.

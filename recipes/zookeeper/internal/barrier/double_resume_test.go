@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// member is what a double barrier offers to the process that resumes its members.
+// member has the methods of a double barrier that resume its members.
 type member interface {
 	recipes.DoubleBarrier
 	EnterAnnounced(context.Context, []byte, func(recipes.Place)) (recipes.Passage, error)
@@ -42,7 +42,7 @@ func passing(enter func() (recipes.Passage, error)) <-chan passed {
 	return done
 }
 
-// waitIn has a member wait in Enter, and returns its znode.
+// waitIn calls Enter in a goroutine, and returns the member's znode when it waits.
 func waitIn(ctx context.Context, b member) (znode string, entered <-chan passed) {
 	joined := make(chan string, 1)
 	entered = passing(func() (recipes.Passage, error) {
@@ -79,7 +79,7 @@ func TestAMemberThatWaitsIsResumed(t *testing.T) {
 					return memberAt(t, s, path, 2).ResumeWaiting(ctx, znode, func(p recipes.Place) { taken <- p })
 				})
 				if p := <-taken; p.Znode != znode || p.Position != recipes.UnknownPosition {
-					t.Errorf("taken up at %+v", p)
+					t.Errorf("resumed at %+v", p)
 				}
 				if let == "after it was taken up" {
 					otherIn = enterOther()
@@ -91,7 +91,7 @@ func TestAMemberThatWaitsIsResumed(t *testing.T) {
 				mine, theirs := <-in, <-otherIn
 				must.Do(t, errors.Join(mine.err, theirs.err))
 				if mine.Znode() != znode || !slices.Equal(mine.Members(), theirs.Members()) {
-					t.Errorf("entered as %s with %v, it waited as %s, the other entered with %v", mine.Znode(), mine.Members(), znode, theirs.Members())
+					t.Errorf("entered as %s with %v; it waited as %s, and the other entered with %v", mine.Znode(), mine.Members(), znode, theirs.Members())
 				}
 				zktest.GuardedWrite(t, mine, path+"-inside")
 				left := make(chan error, 2)
@@ -133,8 +133,8 @@ func TestOthersWaitForAResumedMember(t *testing.T) {
 	})
 }
 
-// A member that was leaving goes on with that, whether its znode was deleted before its
-// process ended or not.
+// A member that was leaving continues to leave, whether its znode was deleted before its process
+// ended or not.
 func TestAMemberThatLeavesIsResumed(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		for who, itsZnodeIsGone := range []bool{false, true} { // the lowest waits for the highest, and keeps its znode
@@ -160,7 +160,7 @@ func TestAMemberThatLeavesIsResumed(t *testing.T) {
 			taken := must.Get(b.ResumeLeaving(ctx, mine.Znode(), mine.Token(), mine.Members()))(t)
 			must.Do(t, s.(zktest.Movable).DropRest(ctx))
 			if ended := taken.Err() != nil; ended != itsZnodeIsGone {
-				t.Errorf("its znode is gone: %v, and the passage says %v", itsZnodeIsGone, taken.Err())
+				t.Errorf("its znode is gone: %v, but Err of the passage is %v", itsZnodeIsGone, taken.Err())
 			}
 			left := make(chan error, 1)
 			go func() { left <- taken.Leave(ctx) }()
@@ -199,7 +199,8 @@ func statOf(t *testing.T, ctx context.Context, s recipes.Client, znode string) s
 	}).Stat(ctx, znode))(t)
 }
 
-// A member that waits has not entered because the caller says so. It goes on waiting.
+// Resume checks that the member has entered: a member that waits is not resumed as one inside.
+// It can still wait.
 func TestAMemberThatWaitsIsNotResumedAsOneInside(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
@@ -259,8 +260,8 @@ func TestZnodesOfOthersAreNotResumedAsMembers(t *testing.T) {
 	})
 }
 
-// In a dialect ready is ephemeral, here of the session that is resumed. It stays as long as members are
-// inside, so that no other is taken for one of them.
+// In a dialect ready is ephemeral, and belongs here to the resumed session. It remains as long
+// as members are inside, so that no other member is taken for one of them.
 func TestReadyStaysWithAResumedMember(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
@@ -270,7 +271,7 @@ func TestReadyStaysWithAResumedMember(t *testing.T) {
 				return must.Get(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d}))(t).(member)
 			}
 			must.Get(must.Get(other.Names(path))(t).Register(ctx, nameOfMember(d), nil))(t)
-			had := must.Get(at(s).Enter(ctx, nil))(t) // the last, which makes ready
+			had := must.Get(at(s).Enter(ctx, nil))(t) // the last member, which creates ready
 			ready := func(s recipes.Client) error {
 				_, err := must.Get(s.Names(path))(t).Lookup(ctx, "ready")
 				return err
@@ -281,20 +282,20 @@ func TestReadyStaysWithAResumedMember(t *testing.T) {
 			if err := ready(s); err != nil {
 				t.Errorf("%s: with the members inside: %v", d, err)
 			}
-			s = zktest.Move(t, addr, s) // where nobody takes up the member
+			s = zktest.Move(t, addr, s) // in this process no call resumes the member
 			must.Do(t, s.(zktest.Movable).DropRest(ctx))
 			if err := ready(s); !errors.Is(err, recipes.ErrNoNode) {
-				t.Errorf("%s: without the member that made it: %v", d, err)
+				t.Errorf("%s: without the member that created it: %v", d, err)
 			}
 		}
 	})
 }
 
-// A member of a dialect had deleted its znode and ready when its process ended. The others had
-// left, and the path may be gone. The member waits for no other.
+// In a dialect, a member may have deleted its znode and ready before its process ended. The
+// other members have left, and even the path may be gone. Then Leave waits for no member.
 func TestTheLastToLeaveIsResumedWhereNothingIsLeft(t *testing.T) {
 	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
-		for _, left := range []int{0, 1, 2} { // of the member's znode, ready, and the path
+		for _, left := range []int{0, 1, 2} { // which of the member's znode, ready and the path still exist
 			srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 			s, other := zktest.Open(t, srv), zktest.Open(t, srv)
 			at := func(s recipes.Client) member {
@@ -321,8 +322,8 @@ func TestTheLastToLeaveIsResumedWhereNothingIsLeft(t *testing.T) {
 	}
 }
 
-// One that had entered together with the member leaves, and enters the next round under the
-// same name, as kazoo's members do. A member that leaves the round before does not wait for it.
+// Another member of the round leaves, and enters the next round under the same name, as
+// kazoo's members do. A member that is still leaving the earlier round does not wait for it.
 func TestAMemberOfTheNextRoundIsNotWaitedFor(t *testing.T) {
 	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 		srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
@@ -333,7 +334,7 @@ func TestAMemberOfTheNextRoundIsNotWaitedFor(t *testing.T) {
 		names := must.Get(other.Names("/b"))(t)
 		name := nameOfMember(d)
 		first := must.Get(names.Register(ctx, name, nil))(t)
-		had := must.Get(at(s).Enter(ctx, nil))(t) // the last, which makes ready
+		had := must.Get(at(s).Enter(ctx, nil))(t) // the last member, which creates ready
 		for _, path := range []string{had.Znode(), "/b/ready"} {
 			must.Do(t, zktest.BarrierAt(t, other, path).Remove(ctx))
 		}

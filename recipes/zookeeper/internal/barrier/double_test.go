@@ -17,8 +17,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// entered has a member of each session enter, one after the other, and returns
-// them in this order.
+// entered has a member of each session enter, one after the other. It returns the passages in
+// that order.
 func entered(t *testing.T, ctx context.Context, srv *zkserver.Server, path string, sessions []recipes.Client) []recipes.Passage {
 	t.Helper()
 	in := make([]recipes.Passage, len(sessions))
@@ -42,8 +42,8 @@ func entered(t *testing.T, ctx context.Context, srv *zkserver.Server, path strin
 	return in
 }
 
-// atRest waits until a path has so many children and nothing has been sent for a while. On
-// virtual time all goroutines wait then.
+// atRest waits until a path has that many children, and no request has been sent for a while.
+// On virtual time all goroutines wait then.
 func atRest(t *testing.T, srv *zkserver.Server, path string, children int) {
 	t.Helper()
 	ctx := zktest.Bounded(t)
@@ -94,19 +94,19 @@ func TestADepartureWakesOne(t *testing.T) {
 				got[i] = n - before[i]
 			}
 			if i == 3 {
-				got[3] = want[3] // the lowest may have gone before it is watched
+				got[3] = want[3] // the lowest may be gone before 3 watches it
 			}
 			if got != want {
 				t.Errorf("when %d leaves the events are %v; want %v", i, got, want)
 			}
 			before = events()
 		}
-		// A deletion is always told to its own session too, which has watched its node.
+		// The session that deletes its znode gets an event too, because it watches the znode.
 		leave(0, 6, [size]int64{})              // the lowest waits for the highest
-		leave(2, 5, [size]int64{2: 1})          // nobody waits for it
-		leave(4, 4, [size]int64{0: 1, 4: 1})    // the highest: it wakes the lowest
-		leave(1, 3, [size]int64{1: 1})          // now 3 is waited for
-		leave(3, 0, [size]int64{2, 1, 1, 2, 1}) // it wakes the lowest, which leaves and wakes all
+		leave(2, 5, [size]int64{2: 1})          // no member waits for it
+		leave(4, 4, [size]int64{0: 1, 4: 1})    // the highest wakes the lowest
+		leave(1, 3, [size]int64{1: 1})          // the lowest waits for 3 now
+		leave(3, 0, [size]int64{2, 1, 1, 2, 1}) // 3 wakes the lowest, which leaves and wakes all
 		for range size {
 			must.Report(t, <-left)
 		}
@@ -115,15 +115,16 @@ func TestADepartureWakesOne(t *testing.T) {
 
 func TestDoubleBarrierCosts(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		must.Get(must.Get(s.Group("/b", recipes.GroupConfig{Name: "x"}))(t).Join(ctx, nil))(t) // makes the path
+		must.Get(must.Get(s.Group("/b", recipes.GroupConfig{Name: "x"}))(t).Join(ctx, nil))(t) // creates the path
 		b := doubleBarrierAt(t, s, "/b", 3)
 		passages := make(chan recipes.Passage, 3)
 		enter := func() { passages <- must.Get(b.Enter(ctx, nil))(t) }
 		zktest.Costs(t, srv, "entering and waiting", 1, 4, 0, func() { go enter(); atRest(t, srv, "/b", 2) })
 		zktest.Costs(t, srv, "entering and waiting", 1, 4, 0, func() { go enter(); atRest(t, srv, "/b", 3) })
-		// No recipe polls.
+		// Waiting sends nothing.
 		zktest.Idle(t, srv)
-		// A look for foreign members, own node, look, list, ready; then all three read ready.
+		// The last member checks for third-party members, creates its znode, reads ready, lists
+		// the members, and creates ready. Then all three read ready.
 		zktest.Costs(t, srv, "the last one's entering, of three", 2, 7, 1, func() {
 			enter()
 			atRest(t, srv, "/b", 5)
@@ -148,8 +149,8 @@ func TestDoubleBarrierCosts(t *testing.T) {
 	})
 }
 
-// Members come, leave, die, give up, and lose replies. No member ever enters with fewer than
-// the size, and none is stuck.
+// Members enter, leave, give up, and lose replies. No member ever enters with fewer than the
+// size, and none waits for ever.
 func TestDoubleBarrierUnderDisturbance(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx := zktest.Bounded(t)
@@ -202,13 +203,13 @@ func TestDoubleBarrierUnderDisturbance(t *testing.T) {
 	n := 0
 	generations.Range(func(any, any) bool { n++; return true })
 	if n == 0 {
-		t.Error("nobody has entered")
+		t.Error("no member has entered")
 	}
 	t.Logf("%d generations", n)
 }
 
-// A member counts another one that dies before both are let in. Who lets them in
-// checks that each of them is there.
+// A member counts another one, which dies before ready is created. The transaction that creates
+// ready checks that each member exists.
 func TestNoMemberEntersWithOneThatHasDied(t *testing.T) {
 	zktest.OnVirtualTime(t, func(_ context.Context, t *testing.T, srv *zkserver.Server, dying recipes.Client) {
 		ctx := zktest.Bounded(t)
@@ -218,7 +219,7 @@ func TestNoMemberEntersWithOneThatHasDied(t *testing.T) {
 		met := zktest.Between(srv, staying, zktest.Op(zkserver.OpMulti), func() { srv.ExpireSession(dying.ID()) })
 		in := make(chan recipes.Passage, 1)
 		go func() { in <- must.Get(doubleBarrierAt(t, staying, "/pair", 2).Enter(ctx, nil))(t) }()
-		// It looks again, finds itself alone, and waits: nothing else is left to do.
+		// It lists the members again, finds itself alone, and waits.
 		atRest(t, srv, "/pair", 1)
 		if !met() {
 			t.Fatal("the case was not met")
@@ -233,8 +234,8 @@ func TestNoMemberEntersWithOneThatHasDied(t *testing.T) {
 	})
 }
 
-// ready was read, and then it is deleted and made again, with the same version,
-// for members who have not seen it yet. Who would replace it reads it again.
+// A member reads ready. Then ready is deleted and created again, with the same version, for
+// members that have not read it yet. Before the member replaces ready, it reads ready again.
 func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
 	zktest.OnVirtualTime(t, func(_ context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
 		ctx := zktest.Bounded(t)
@@ -253,12 +254,12 @@ func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
 		passages := entered(t, ctx, srv, "/pair", former)
 		dying, staying, late := zktest.OpenVirtual(t, srv), zktest.OpenVirtual(t, srv), zktest.OpenVirtual(t, srv)
 		enter(dying)
-		atRest(t, srv, "/pair", 4) // two members inside, ready, and the one that waits
+		atRest(t, srv, "/pair", 4) // two members inside, ready, and dying
 		stays := enter(staying)
 		atRest(t, srv, "/pair", 5)
 
-		// late has read the ready of the former members, and is about to list. Before
-		// that they leave, dying and staying are let in, and dying dies.
+		// late has read the ready of the former members. Before it lists the members, the former
+		// ones leave, dying and staying are admitted, and dying dies.
 		read, waits := false, make(chan struct{})
 		var inside recipes.Passage
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -287,7 +288,7 @@ func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
 		joins := enter(late)
 		select {
 		case <-joins:
-			t.Fatal("a member has entered with one that had entered before, with another")
+			t.Fatal("a member has entered with one that had entered with another member before")
 		case <-waits:
 		case <-ctx.Done():
 			t.Fatal("the case was not met")

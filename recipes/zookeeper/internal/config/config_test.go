@@ -21,7 +21,7 @@ func TestConfigurationCosts(t *testing.T) {
 			t.Helper()
 			return must.Get(c.Set(ctx, key, []byte("x"), expected))(t)
 		}
-		set("b/c", recipes.NoRevision) // makes the path, the parent and the receipt
+		set("b/c", recipes.NoRevision) // creates the path, the parent and the receipt
 		var revision recipes.Revision
 		zktest.Costs(t, srv, "setting a new key", 1, 2, 0, func() { revision = set("a", recipes.NoRevision) })
 		zktest.Costs(t, srv, "setting a key", 1, 1, 0, func() { set("a", revision) })
@@ -33,7 +33,7 @@ func TestConfigurationCosts(t *testing.T) {
 		tree := must.Get(c.WatchTree(ctx))(t)
 		<-key
 		<-tree
-		// No recipe polls.
+		// Waiting sends nothing.
 		zktest.Idle(t, srv)
 		zktest.Costs(t, srv, "the change that a watch of the key and one of the tree see", 1, 3, 1, func() {
 			set("a", recipes.AnyRevision)
@@ -68,14 +68,14 @@ func TestRevisionsOutliveTheVersion(t *testing.T) {
 	}
 }
 
-// A reply that is lost neither makes a change happen twice nor leaves open whose
-// it was, also where another writes the same value.
+// After a lost reply, a change is not made twice, and it is known which session made it, even if
+// another session writes the same value.
 func TestACompareAndSetHasOneWinner(t *testing.T) {
 	srv := zktest.Embedded(t)
 	a, b, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)
 	ca, cb := zktest.ConfigAt(t, a, "/c"), zktest.ConfigAt(t, b, "/c")
 	revision := must.Get(ca.Set(ctx, "k", []byte("0"), recipes.NoRevision))(t)
-	must.Get(cb.Set(ctx, "other", nil, recipes.NoRevision))(t) // the receipts are there
+	must.Get(cb.Set(ctx, "other", nil, recipes.NoRevision))(t) // creates the receipts
 	for _, before := range []bool{false, true} {
 		lost := false
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -97,7 +97,7 @@ func TestACompareAndSetHasOneWinner(t *testing.T) {
 		}
 		if before {
 			if !errors.Is(err, recipes.ErrBadVersion) {
-				t.Errorf("another was first, with the same value: %v", err)
+				t.Errorf("another session was first, with the same value: %v", err)
 			}
 			continue
 		}
@@ -109,8 +109,8 @@ func TestACompareAndSetHasOneWinner(t *testing.T) {
 	}
 }
 
-// It is set, but the reply is lost, and the caller gives up when the receipt is read
-// for the revision.
+// The key is set, but the reply is lost, and the caller gives up while the receipt is read for
+// the revision.
 func TestARevisionThatIsNotReadAnyMoreIsUnknown(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s := zktest.Open(t, srv)
@@ -141,7 +141,7 @@ func TestARevisionThatIsNotReadAnyMoreIsUnknown(t *testing.T) {
 	}
 }
 
-// ZooKeeper's own znodes are of no transaction: their czxid is 0, as that of none.
+// No transaction has created ZooKeeper's own znodes: their czxid is 0.
 func TestAConfigurationMayBeOneOfZooKeepersOwnZnodes(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		revision, err := zktest.ConfigAt(s.T, s.Session(), "/zookeeper/quota").Set(s.Ctx, "", []byte("x"), recipes.AnyRevision)
@@ -152,8 +152,8 @@ func TestAConfigurationMayBeOneOfZooKeepersOwnZnodes(t *testing.T) {
 }
 
 // A client that may no longer read a key gets no event about it. After the next reconnect the
-// read fails. The watch ends then, though other znodes of it are watched and the caller's
-// context is not done.
+// read fails. The watch ends then, although it watches other znodes and the caller's context
+// is not done.
 func TestAWatchEndsWhenReadingFails(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
@@ -167,7 +167,7 @@ func TestAWatchEndsWhenReadingFails(t *testing.T) {
 	}
 	srv.CloseConnection(s.ID())
 	for now := range entries {
-		t.Errorf("%+v", now)
+		t.Errorf("the watch delivers %+v", now)
 	}
 	must.Report(t, ctx.Err())
 }

@@ -53,7 +53,7 @@ type number struct {
 }
 
 // read reads the number and its version. A znode without data has the same value as a
-// znode that does not exist.
+// znode that does not exist. So has one with only white space, in the decimal form.
 func (n *number) read(ctx context.Context) (value int64, version int32, exists bool, err error) {
 	node, err := n.session.Get(ctx, n.path)
 	if errors.Is(err, recipes.ErrNoNode) {
@@ -112,9 +112,9 @@ func (n *number) tryNext(ctx context.Context, next func(n int64, t *session.Txn)
 	return value, err
 }
 
-// make creates the znode without data. So it does not matter which of our sessions creates
-// it, or how often. It is persistent. So is another parent of the receipts: the server
-// could delete a container while a receipt is needed.
+// make creates the znode without data, so it does not matter which session creates it, or how
+// often. It also creates the parent of the receipts, if that is another znode. Both are
+// persistent: the server could delete a container while a receipt is needed.
 func (n *number) make(ctx context.Context) error {
 	if n.receipts != n.path {
 		if err := n.session.Provide(ctx, n.receipts); err != nil {

@@ -19,7 +19,7 @@ import (
 func TestCounterAndLatchCosts(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		c, l := zktest.CounterAt(t, s, "/app/n"), zktest.LatchAt(t, s, "/app/l", 3)
-		must.Get(c.Add(ctx, 1))(t) // makes the node and the receipt
+		must.Get(c.Add(ctx, 1))(t) // creates the znode and the receipt
 		must.Get(l.CountDown(ctx))(t)
 		zktest.Costs(t, srv, "adding", 1, 1, 0, func() { _, _ = c.Add(ctx, 1) })
 		zktest.Costs(t, srv, "getting", 0, 1, 0, func() { _, _ = c.Get(ctx) })
@@ -37,7 +37,7 @@ func TestCounterAndLatchCosts(t *testing.T) {
 		})
 		zktest.Costs(t, srv, "counting down what is open", 0, 1, 0, func() {
 			if n, err := l.CountDown(ctx); n != 0 || err != nil {
-				t.Errorf("what is open has %d left, %v", n, err)
+				t.Errorf("an open latch has the count %d, %v", n, err)
 			}
 		})
 		if got, want := zktest.Shape(srv, "/app"), "l l/_c_<guid>-receipt-0000000001 l/open l/remaining n n/_c_<guid>-receipt-0000000000"; got != want {
@@ -46,7 +46,7 @@ func TestCounterAndLatchCosts(t *testing.T) {
 	})
 }
 
-// A person has created the znode with a shell, which gives it white space or no data.
+// An operator has created the znode with a shell, so its data is white space or empty.
 func TestACounterWithoutDigitsHasItsInitialValue(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 		for i, data := range []string{"", " ", "\n", " \t\r\n"} {
@@ -86,9 +86,8 @@ func TestACounterInTheDialectOfCurator(t *testing.T) {
 	})
 }
 
-// A number that is read in the other form would be another one.
-// Curator's DistributedAtomicLong creates its znode with the first number in it, here after ours has
-// found none. Neither sum is lost.
+// Curator's DistributedAtomicLong creates its znode with its first number, here after ours has
+// found no znode. Neither number is lost.
 func TestACounterThatAnotherCreatesIsNotOverwritten(t *testing.T) {
 	for dialect, number := range map[recipes.Dialect][]byte{
 		recipes.Curator: binary.BigEndian.AppendUint64(nil, 5), recipes.Kazoo: []byte("5"), recipes.ZooKeeper: []byte("5"),
@@ -111,6 +110,7 @@ func TestACounterThatAnotherCreatesIsNotOverwritten(t *testing.T) {
 	}
 }
 
+// A number that is read in the form of another dialect would be a different one.
 func TestACounterRefusesTheFormOfAnotherDialect(t *testing.T) {
 	for _, tt := range []struct {
 		dialect recipes.Dialect
@@ -139,7 +139,7 @@ func TestACounterRefusesTheFormOfAnotherDialect(t *testing.T) {
 				}
 			}
 			if tt.want != nil && string(s.Data(s.Path)) != tt.data {
-				t.Errorf("%s has made %q of %q", tt.dialect, s.Data(s.Path), tt.data)
+				t.Errorf("%s has changed %q to %q", tt.dialect, tt.data, s.Data(s.Path))
 			}
 		})
 	}

@@ -33,7 +33,7 @@ func New(s *session.Session, path string, cfg recipes.GroupConfig) (recipes.Grou
 	switch {
 	case err != nil || cfg.Name == "":
 	case dialect == recipes.Kazoo:
-		err = fmt.Errorf("%w: a member of kazoo's Party has a name of its own, and not %q", recipes.ErrInvalid, cfg.Name)
+		err = fmt.Errorf("%w: kazoo's Party chooses the names of its members: no member can be named %q", recipes.ErrInvalid, cfg.Name)
 	default:
 		err = recipes.ValidateName(cfg.Name)
 	}
@@ -66,7 +66,7 @@ func (g *group) party() bool { return g.cfg.Dialect == recipes.Kazoo }
 // stores returns ErrInvalid for data on which kazoo's members() fails.
 func (g *group) stores(data []byte) error {
 	if g.party() && !utf8.Valid(data) {
-		return fmt.Errorf("%w: the data are not UTF-8, on which members of kazoo's Party fail", recipes.ErrInvalid)
+		return fmt.Errorf("%w: the data are not UTF-8: kazoo's Party cannot list them", recipes.ErrInvalid)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func TestGroupCosts(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
 	g := must.Get(s.Group("/g", recipes.GroupConfig{}))(t)
-	must.Get(g.Join(ctx, nil))(t) // makes the path
+	must.Get(g.Join(ctx, nil))(t) // creates the path
 	var m recipes.Membership
 	zktest.Costs(t, srv, "joining", 1, 1, 0, func() { m = must.Get(g.Join(ctx, nil))(t) })
 	zktest.Costs(t, srv, "updating", 1, 0, 0, func() { _ = m.Update(ctx, []byte("x")) })
@@ -42,7 +42,7 @@ func TestGroupCosts(t *testing.T) {
 	})
 }
 
-// No recipe polls: a member and one who watches the group send nothing but pings.
+// A member, and a session that watches the group, send nothing but pings.
 func TestAGroupAtRestCostsNothing(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		g := must.Get(s.Group("/g", recipes.GroupConfig{}))(t)
@@ -52,8 +52,8 @@ func TestAGroupAtRestCostsNothing(t *testing.T) {
 	})
 }
 
-// Names without a GUID: two sessions, and two calls of one session, want one
-// name at a time, and replies are lost. Exactly one gets it.
+// Two sessions, and two calls of one session, join under the same name at the same time, and
+// replies are lost. Exactly one call gets the name.
 func TestOneNameIsGivenOnce(t *testing.T) {
 	srv := zktest.Embedded(t)
 	a, b, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)
@@ -88,8 +88,8 @@ func TestOneNameIsGivenOnce(t *testing.T) {
 	}
 }
 
-// etcd#22082, for names that the application chose: a deletion that is sent again
-// must not hit the next owner of the name.
+// etcd#22082, for names that the application chooses: a deletion that is sent again must not
+// delete the znode of the next owner of the name.
 func TestALeaveSentAgainDoesNotHitTheNextMember(t *testing.T) {
 	srv := zktest.Embedded(t)
 	a, b, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)
@@ -126,9 +126,9 @@ func TestALeaveSentAgainDoesNotHitTheNextMember(t *testing.T) {
 	}
 }
 
-// The group node is a container, which the server may reap when the last member
-// has left (CURATOR-308).
-func TestAGroupSurvivesItsReapedNode(t *testing.T) {
+// The znode of the group is a container. The server may delete it when the last member has left
+// (CURATOR-308).
+func TestAGroupSurvivesTheDeletionOfItsContainer(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
 	for range 3 {
@@ -140,7 +140,7 @@ func TestAGroupSurvivesItsReapedNode(t *testing.T) {
 	}
 }
 
-// The reply to an update is lost, and the server refuses to tell what has become of it.
+// The reply to an update is lost, and the server refuses the read that would show its outcome.
 func TestAnUpdateThatCannotBeCheckedIsUnknown(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	s := zktest.Open(t, srv)
@@ -180,7 +180,7 @@ func TestAGroupInTheDialectOfKazoo(t *testing.T) {
 		s.Is(err, recipes.ErrInvalid)
 		must.Report(t, m.Leave(s.Ctx))
 		if all := must.Get(must.Get(s.Session().Group(s.Path, recipes.GroupConfig{Dialect: recipes.Curator}))(s.T).Members(s.Ctx))(s.T); len(all) != 2 {
-			t.Errorf("to Curator's form the members are %+v", all)
+			t.Errorf("in Curator's dialect the members are %+v", all)
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 func TestNamesCosts(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		n := zktest.NamesAt(t, s, "/n")
-		if err := n.RegisterPersistent(ctx, "first", nil); err != nil { // makes the path and the receipt
+		if err := n.RegisterPersistent(ctx, "first", nil); err != nil { // creates the path and the receipt
 			t.Fatal(err)
 		}
 		var r recipes.Registration
@@ -23,7 +23,7 @@ func TestNamesCosts(t *testing.T) {
 		zktest.Costs(t, srv, "listing three", 0, 4, 0, func() { _, _ = n.List(ctx) })
 		records := must.Get(n.Watch(ctx, "db"))(t)
 		<-records
-		// No recipe polls.
+		// Waiting sends nothing.
 		zktest.Idle(t, srv)
 		zktest.Costs(t, srv, "the update that a watch sees", 1, 1, 1, func() {
 			_ = r.Update(ctx, []byte("x"))

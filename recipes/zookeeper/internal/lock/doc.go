@@ -9,11 +9,12 @@
 // # Semaphore
 //
 // It has no source text. It is the wait queue of "Locks", in which the first n contenders
-// are granted. Each waiter has n watches; package line argues why. The contenders agree
+// are granted. Each waiter sets n watches. The comment of package line argues why. The contenders agree
 // on the number of permits in the data of the path.
 //
 // # Slots
 //
-// They are a semaphore whose contenders claim a number after they have got a permit, as
-// the contenders of a priority lock claim the lock. Type slots has the arguments.
+// Slots are a semaphore whose contenders claim a number after they have got a permit, as
+// the contenders of a priority lock claim the lock. The comment of type slots argues why that
+// is safe.
 package lock

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// What a handoff costs is fixed by theory.
+// The requests and events of each handoff are exact numbers.
 func TestHandoffCosts(t *testing.T) {
 	const n = 10
 	for _, strategy := range recipes.Strategies() {
@@ -23,7 +23,7 @@ func TestHandoffCosts(t *testing.T) {
 			hold := must.Get(l.Acquire(ctx))(t)
 			granted := make(chan recipes.Hold, n)
 			for range n {
-				s := zktest.Open(t, srv) // a session each: watches are shared within one
+				s := zktest.Open(t, srv) // one session each, because the waiters of a session share watches
 				joined := make(chan struct{})
 				waiter := must.Get(s.Lock("/cost", recipes.LockConfig{Strategy: strategy, Joined: func(recipes.Place) { close(joined) }}))(t)
 				go func() {
@@ -36,9 +36,9 @@ func TestHandoffCosts(t *testing.T) {
 				<-joined
 			}
 			if strategy == recipes.Handoff {
-				zktest.AwaitWatches(ctx, t, srv, 1+3*n) // the own place and the path, too
+				zktest.AwaitWatches(ctx, t, srv, 1+3*n) // each waiter also watches its own place and the path
 			} else {
-				zktest.AwaitWatches(ctx, t, srv, 1+n) // the holder's of the path
+				zktest.AwaitWatches(ctx, t, srv, 1+n) // the holder watches the path
 			}
 			for i := range n {
 				before := srv.Counters()
@@ -46,7 +46,7 @@ func TestHandoffCosts(t *testing.T) {
 				hold = <-granted
 				rest := n - i - 1
 				if strategy == recipes.Herd {
-					zktest.AwaitWatches(ctx, t, srv, 1+rest) // those in vain look again
+					zktest.AwaitWatches(ctx, t, srv, 1+rest) // the waiters that were not granted list again
 				}
 				cost := srv.Counters().Sub(before)
 				want := fmt.Sprintf("%d events, %d reads", 1, 2)
@@ -55,7 +55,7 @@ func TestHandoffCosts(t *testing.T) {
 				case strategy == recipes.Herd:
 					want = fmt.Sprintf("%d events, %d reads", rest+1, 2*(rest+1))
 				case strategy == recipes.Handoff:
-					// One event to the next, and one to the holder, unless it never waited.
+					// One event goes to the next contender, and one to the holder unless it never waited.
 					want = fmt.Sprintf("%d events, %d reads", min(2, i+1), 0)
 				}
 				if got != want || cost.Writes != 1 {
@@ -66,8 +66,8 @@ func TestHandoffCosts(t *testing.T) {
 	}
 }
 
-// A session that has had to wait at a path does not look how long the line is when it
-// comes again: it asks for its predecessor by name.
+// After a session has had to wait at a path, its next contender does not check how long the wait
+// queue is. It reads its predecessor by name.
 func TestABusyLineIsNotListed(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		at := func(s recipes.Client) recipes.Lock {
@@ -85,7 +85,7 @@ func TestABusyLineIsNotListed(t *testing.T) {
 		hold := must.Get(at(zktest.OpenVirtual(t, srv)).Acquire(ctx))(t)
 		wait(s)
 		must.Do(t, hold.Release(ctx))
-		hold = <-granted // it has waited
+		hold = <-granted // s has had to wait
 		wait(zktest.OpenVirtual(t, srv))
 		must.Do(t, hold.Release(ctx))
 		hold = <-granted
@@ -93,7 +93,7 @@ func TestABusyLineIsNotListed(t *testing.T) {
 		wait(s)
 		cost := srv.Counters().Sub(before)
 		if n := cost.Requests[zkserver.OpGetChildren] + cost.Requests[zkserver.OpGetChildren2] + cost.Requests[zkserver.OpExists]; n != 0 {
-			t.Errorf("it joined with %d looks at the line", n)
+			t.Errorf("the contender joined with %d checks of the wait queue", n)
 		}
 		must.Do(t, hold.Release(ctx))
 		must.Do(t, (<-granted).Release(ctx))

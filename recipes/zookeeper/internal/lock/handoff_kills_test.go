@@ -19,8 +19,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// killed is how often TestAServerStartsAfterEachKill kills its server, and how many
-// znodes that has: a few with every run of the tests, 200 and 100,000 with `make test-acl`.
+// killed returns how often TestAServerStartsAfterEachKill kills its server, and how many znodes
+// the server has: few in a normal run, 200 and 100,000 with `make test-acl`.
 func killed(t *testing.T) (kills, znodes int) {
 	kills, znodes = 5, 2000
 	if value := os.Getenv("ZKRECIPES_ACL_KILLS"); value != "" {
@@ -31,9 +31,8 @@ func killed(t *testing.T) (kills, znodes int) {
 	return kills, znodes
 }
 
-// A server that writes its snapshots while contenders come and go can be started from
-// each of them (ZOOKEEPER-4846). Most of its life it writes one: the more znodes, the
-// longer that takes.
+// A server can start from a snapshot that it has written while contenders came and went
+// (ZOOKEEPER-4846). It writes a snapshot most of the time: the more znodes, the longer.
 func TestAServerStartsAfterEachKill(t *testing.T) {
 	t.Parallel() // waits for servers
 	kills, znodes := killed(t)
@@ -52,7 +51,7 @@ func TestAServerStartsAfterEachKill(t *testing.T) {
 	for i := range 10 {
 		path := "/queue"
 		if i >= 7 {
-			path = fmt.Sprintf("/alone-%d", i) // a line that is empty between turns
+			path = fmt.Sprintf("/alone-%d", i) // a path without contenders between turns
 		}
 		all.Go(func() {
 			for ctx.Err() == nil {
@@ -83,7 +82,7 @@ func TestAServerStartsAfterEachKill(t *testing.T) {
 	t.Logf("%d starts of a server of %d znodes after %d turns", kills, znodes, turns.Load())
 }
 
-// contend takes turns until its session is lost or ctx ends.
+// contend acquires and releases a lock until its session is lost or ctx ends.
 func contend(ctx context.Context, servers []string, path string, turn func()) {
 	s, err := zookeeper.Open(ctx, recipes.SessionConfig{Servers: servers, SessionTimeout: 30 * time.Second})
 	if err != nil {
@@ -100,7 +99,7 @@ func contend(ctx context.Context, servers []string, path string, turn func()) {
 	}
 }
 
-// fill makes so many znodes.
+// fill creates n znodes.
 func fill(t *testing.T, addr string, n int) {
 	t.Helper()
 	raw := zktest.Raw(t, addr)

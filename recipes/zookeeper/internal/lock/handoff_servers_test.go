@@ -18,8 +18,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// Where the server does not take the session's identity, the lock works as by
-// predecessor.
+// If the server does not accept the session's identity, the lock works as with the strategy
+// Predecessor.
 func TestAServerWithoutDigest(t *testing.T) {
 	check := func(t *testing.T, addr string) {
 		s := &zktest.Scene{T: t, Ctx: zktest.Bounded(t), Addr: addr, Path: "/digest"}
@@ -32,7 +32,7 @@ func TestAServerWithoutDigest(t *testing.T) {
 			must.Report(t, hold.Write(s.Ctx))
 			s.Release(hold)
 			if n := s.Counters(c).Fallbacks; n == 0 {
-				t.Error("not counted")
+				t.Error("the fallback was not counted")
 			}
 		}
 	}
@@ -49,7 +49,7 @@ func TestAServerWithoutDigest(t *testing.T) {
 }
 
 // If the server hashes digest credentials differently, the session's identity is not the one in
-// the ACLs. No contender may write to another's znode, so nothing is handed over. Everything
+// the ACLs. Then no contender may write to another's znode, and there is no handoff. Everything
 // else works.
 func TestAServerWithAnotherDigestAlgorithm(t *testing.T) {
 	cfg := ensembletest.Quick(1)
@@ -59,7 +59,7 @@ func TestAServerWithAnotherDigestAlgorithm(t *testing.T) {
 	s.Release(s.Hold(first))
 	s.Release(s.Hold(second))
 	if c := s.Counters(second); c.Handoffs != 0 || c.Fallbacks == 0 {
-		t.Errorf("%+v", c)
+		t.Errorf("granted by %+v; want fallbacks only", c)
 	}
 	again := s.JoinWith(second.Session, recipes.Handoff)
 	if !strings.Contains(again.Place.Znode, "_c_") {
@@ -68,8 +68,8 @@ func TestAServerWithAnotherDigestAlgorithm(t *testing.T) {
 	s.Release(s.Hold(again))
 }
 
-// A session goes on with a server that does not take its identity any more, and
-// has places from before.
+// After a reconnect, the server no longer accepts the session's identity. The places that the
+// session has already created still work.
 func TestAServerThatRefusesTheIdentityLater(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		var refuse atomic.Bool
@@ -100,7 +100,7 @@ func TestAServerThatRefusesTheIdentityLater(t *testing.T) {
 	})
 }
 
-// refusedConn gives credentials that no server takes.
+// refusedConn replaces the credentials by some that no server accepts.
 type refusedConn struct {
 	net.Conn
 	refuse *atomic.Bool
@@ -113,7 +113,7 @@ func (c refusedConn) Write(frame []byte) (int, error) {
 	return c.Conn.Write(frame)
 }
 
-// older is a contender of a version that gives each session an identity of its own.
+// older is a contender of an older version, in which each session has an identity of its own.
 type older struct {
 	s     *zktest.Scene
 	raw   *zk.Conn
@@ -129,17 +129,17 @@ func joinOlder(s *zktest.Scene) *older {
 	return &older{s, raw, place}
 }
 
-// release returns how the server took it.
+// release releases to a place, and returns the server's error.
 func (o *older) release(place string) error {
 	_, err := o.raw.Multi(&zk.SetDataRequest{Path: place, Version: 0}, &zk.DeleteRequest{Path: place, Version: 1})
 	return err
 }
 
-// Both versions stand in one line, hand over to each other, and write to no place of the
-// other.
-func TestBothVersionsStandInOneLine(t *testing.T) {
+// Contenders of both versions share a wait queue, and hand the lock off to each other. Neither
+// can write to a place of the other.
+func TestBothVersionsShareAWaitQueue(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
-		first := s.Hold(s.Join()) // makes the path
+		first := s.Hold(s.Join()) // creates the path
 		old := joinOlder(s)
 		_, _, changed, err := old.raw.GetW(first.Znode())
 		must.Do(t, err)
@@ -154,17 +154,17 @@ func TestBothVersionsStandInOneLine(t *testing.T) {
 		must.Do(s, old.release(old.place))
 		s.Release(s.Hold(last))
 		if c := s.Counters(last); c.Handoffs != 1 || c.Fallbacks != 0 {
-			s.Errorf("the newer one was handed over to: %+v", c)
+			s.Errorf("the newer one was granted by %+v; want one handoff", c)
 		}
 	})
 }
 
-// The path of a line may be written by sessions that have no contender there.
-func TestTheDataOfALinesPathMayBeWritten(t *testing.T) {
+// Sessions without a contender at a path may write its data.
+func TestTheDataOfAPathMayBeWritten(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
-		s.Release(s.Hold(s.Join())) // makes the path
+		s.Release(s.Hold(s.Join())) // creates the path
 		semaphore := must.Get(zktest.OpenAt(s.T, s.Addr).Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 2}))(s.T)
-		if err := must.Get(semaphore.Acquire(s.Ctx))(s.T).Release(s.Ctx); err != nil { // it has written the permits
+		if err := must.Get(semaphore.Acquire(s.Ctx))(s.T).Release(s.Ctx); err != nil { // Acquire has written the permits
 			s.Error(err)
 		}
 		must.Report(s, must.Get(must.Get(zktest.OpenAt(s.T, s.Addr).Lock(s.Path+"-clear", recipes.LockConfig{Strategy: recipes.Predecessor}))(s.T).Acquire(s.Ctx))(s.T).Write(s.Ctx, recipes.Set(s.Path, []byte("0"), recipes.AnyVersion)))

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// No other client can write to a contender's znode, which would be taken for a release. Any
-// client can still delete it.
+// A write to a contender's znode would be taken for a release, so no other client may write to
+// it. Any client can still delete it.
 func TestAnotherClientCannotWriteToAContender(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		first := s.Join()
@@ -45,7 +45,7 @@ func TestAnotherClientCannotWriteToAContender(t *testing.T) {
 // release.
 func TestAnotherClientsZnodeIsNotTrusted(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
-		s.Release(s.Hold(s.Join())) // makes the path
+		s.Release(s.Hold(s.Join())) // creates the path
 		stranger := must.Get(s.Raw.Create(s.Path+"/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)))(t)
 		waiter := s.Join()
 		for s.Counters(waiter).Fallbacks < 3 {
@@ -61,7 +61,7 @@ func TestAnotherClientsZnodeIsNotTrusted(t *testing.T) {
 		must.Do(t, s.Raw.Delete(stranger, -1))
 		s.Release(s.Hold(waiter))
 		if c := s.Counters(waiter); c.Handoffs != 0 {
-			t.Errorf("%+v", c)
+			t.Errorf("granted by %+v; want no handoff", c)
 		}
 	})
 }
@@ -75,18 +75,18 @@ func TestAWaiterWithoutItsZnodeIsNotHandedTheLock(t *testing.T) {
 		must.Do(t, s.Raw.Delete(second.Place.Znode, -1))
 		s.Release(first)
 		if err := s.Failure(second); !errors.Is(err, recipes.ErrRemoved) {
-			t.Errorf("told %v", err)
+			t.Errorf("failed with %v", err)
 		}
 		s.Release(s.Hold(third))
 	})
 }
 
-// The line's path is removed by hand and made again: numbers start from 0 and
-// names come back. Neither a stale hold's write nor a stale waiter is fooled.
-func TestNamesThatComeBack(t *testing.T) {
+// An operator deletes the path of the lock, and it is created again. Sequence numbers start from
+// 0, so names repeat. A stale hold cannot write, and no stale waiter is granted.
+func TestNamesThatRepeat(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
-		// Two generations of three, with the same names.
-		generation := func() (cs [3]*zktest.Contender, hold recipes.Hold) {
+		// There are two sets of three contenders, with the same names.
+		three := func() (cs [3]*zktest.Contender, hold recipes.Hold) {
 			for i := range cs {
 				cs[i] = s.Join()
 				if want := fmt.Sprintf("lock-%010d", i); gopath.Base(cs[i].Place.Znode) != want {
@@ -95,7 +95,7 @@ func TestNamesThatComeBack(t *testing.T) {
 			}
 			return cs, s.Hold(cs[0])
 		}
-		old, stale := generation()
+		old, stale := three()
 		var ops []any
 		for _, c := range old {
 			ops = append(ops, &zk.DeleteRequest{Path: c.Place.Znode, Version: -1})
@@ -109,7 +109,7 @@ func TestNamesThatComeBack(t *testing.T) {
 				t.Errorf("a waiter of the old line: %v", err)
 			}
 		}
-		fresh, hold := generation()
+		fresh, hold := three()
 		if stale.Znode() != hold.Znode() {
 			t.Fatalf("%s and %s: the case was not met", stale.Znode(), hold.Znode())
 		}
@@ -129,8 +129,8 @@ func TestNamesThatComeBack(t *testing.T) {
 	})
 }
 
-// A hold whose guarded writes work keeps working when another client deletes the guard.
-func TestAGuardThatIsDeletedIsMadeAgain(t *testing.T) {
+// The guarded writes of a hold still work after another client has deleted the guard.
+func TestADeletedGuardIsCreatedAgain(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		hold := s.Hold(s.Join())
 		for range 2 {

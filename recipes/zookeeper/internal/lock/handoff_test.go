@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The release is the grant: the next contender sends nothing before it holds, while its
-// session's proof is young.
+// With handoff, the release is the grant. While its session's proof is young, the next contender
+// holds without sending a request.
 func TestAReleaseHandsOver(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		first := s.Hold(s.Join())
@@ -36,8 +36,8 @@ func TestAReleaseHandsOver(t *testing.T) {
 	})
 }
 
-// A waiter that gives up, or dies, has not held. The contender behind it goes on
-// waiting, for the one ahead.
+// A waiter that gives up or dies never held the lock. The contender behind it continues to wait
+// for the one ahead.
 func TestOnlyAHolderHandsOver(t *testing.T) {
 	leave := map[string]func(*zktest.Scene, *zktest.Contender){
 		"cancelled":      func(s *zktest.Scene, c *zktest.Contender) { c.Cancel(); s.Failure(c) },
@@ -45,7 +45,7 @@ func TestOnlyAHolderHandsOver(t *testing.T) {
 		"deleted by another client": func(s *zktest.Scene, c *zktest.Contender) {
 			must.Do(s, s.Raw.Delete(c.Place.Znode, -1))
 			if err := s.Failure(c); !errors.Is(err, recipes.ErrRemoved) {
-				s.Errorf("told %v", err)
+				s.Errorf("failed with %v", err)
 			}
 		},
 	}
@@ -68,7 +68,8 @@ func TestOnlyAHolderHandsOver(t *testing.T) {
 	}
 }
 
-// A holder that dies does not hand over, and the next one finds itself first.
+// A holder that dies hands nothing off. The next contender lists the wait queue, and finds that
+// it is first.
 func TestAHolderThatDies(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		first := s.Join()
@@ -77,7 +78,7 @@ func TestAHolderThatDies(t *testing.T) {
 		must.Do(t, first.Session.Close(s.Ctx))
 		s.Release(s.Hold(second))
 		if c := s.Counters(second); c.Handoffs != 0 || c.Fallbacks == 0 {
-			t.Errorf("%+v", c)
+			t.Errorf("granted by %+v; want fallbacks only", c)
 		}
 	})
 }
@@ -95,7 +96,7 @@ func TestALostPlaceIsFoundAmongTheNewest(t *testing.T) {
 	victim := s.Session()
 	if err := victim.(interface {
 		Sync(context.Context, string) error
-	}).Sync(s.Ctx, s.Path); err != nil { // it has seen how far the server is
+	}).Sync(s.Ctx, s.Path); err != nil { // so the session has seen a recent transaction
 		t.Fatal(err)
 	}
 	lost, reads := false, 0
@@ -114,14 +115,14 @@ func TestALostPlaceIsFoundAmongTheNewest(t *testing.T) {
 	if !lost || strings.Contains(c.Place.Znode, "_c_") {
 		t.Fatalf("the place is %s: the case was not met", c.Place.Znode)
 	}
-	if reads != 2 { // itself, and its predecessor
+	if reads != 2 { // its own znode, and its predecessor's
 		t.Errorf("%d reads", reads)
 	}
 	s.Release(s.Hold(first))
 }
 
-// Events come from the server that a session is connected to, which may be behind the others.
-// No contender holds before the one ahead has released.
+// Events come from the server to which a session is connected, and it may lag. No contender
+// holds before the one ahead has released.
 func TestContendersAtDifferentServers(t *testing.T) {
 	t.Parallel() // waits for servers
 	const each, turns = 3, 40
@@ -143,7 +144,7 @@ func TestContendersAtDifferentServers(t *testing.T) {
 					return
 				}
 				if n := holders.Add(1); n != 1 {
-					t.Errorf("%d hold", n)
+					t.Errorf("%d contenders hold the lock", n)
 				}
 				if before := last.Swap(int64(hold.Token())); before >= int64(hold.Token()) {
 					t.Errorf("token %d after %d", hold.Token(), before)
@@ -163,6 +164,6 @@ func TestContendersAtDifferentServers(t *testing.T) {
 	}
 	all.Wait()
 	if all := int64(each * len(addrs) * turns); handoffs.Load() < all/2 {
-		t.Errorf("%d of %d turns were handed over", handoffs.Load(), all)
+		t.Errorf("%d of %d turns were handoffs", handoffs.Load(), all)
 	}
 }

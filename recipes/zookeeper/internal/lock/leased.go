@@ -30,12 +30,12 @@ import (
 // permit if it counts no more than the permits while its lease is among them. The holder
 // whose lease was created last has counted those of all other holders. So there are never
 // more holders than permits, even if a contender creates its lease without the lock. The
-// lock only keeps the order, and keeps two contenders from waiting for each other.
+// lock only orders the contenders, and prevents two of them from waiting for each other.
 //
 // A contender of Curator creates its lease first and waits with it. One of kazoo waits
 // until there are fewer leases than permits, and does not count again.
 type leased struct {
-	*semaphore            // of which Line is at the path itself, for contenders of other recipes
+	*semaphore            // its Line is at the path itself, and checks for contenders of other recipes
 	lock       *line.Line // which a contender holds while it creates its lease
 	leases     string     // the parent of leases
 }
@@ -106,9 +106,9 @@ func (s *leased) enter(ctx context.Context, try bool) (*line.Hold, error) {
 	return lease, err
 }
 
-// agree makes sure that the data of the path, if it is a number, is this contender's
-// number of permits. A contender of kazoo writes the number when it creates the path, and
-// fails on another number.
+// agree does what a contender of kazoo does with the data of the path. It fails if the data is
+// another number of permits. If there is no data, it writes the number. It ignores data that is
+// not a number.
 func (s *leased) agree(ctx context.Context) error {
 	return znode.Retry(ctx, s.Session, "agree on the permits", func() error {
 		node, err := s.Session.Get(ctx, s.Path())

@@ -27,7 +27,7 @@ func TestASemaphoreInTheDialectOfAnotherLibrary(t *testing.T) {
 			}
 			first := must.Get(open().Acquire(s.Ctx))(s.T)
 			if all := s.Children(locks); len(all) != 0 {
-				s.Errorf("%s: the lock is kept: %q", names.Dialect, all)
+				s.Errorf("%s: the lock is still held: %q", names.Dialect, all)
 			}
 			if string(s.Data(first.Znode())) != "ours" || !strings.HasPrefix(first.Znode(), leases+"/") {
 				s.Errorf("ours is %s", first.Znode())
@@ -73,7 +73,7 @@ func TestASemaphoreInTheDialectOfAnotherLibrary(t *testing.T) {
 			s.Release(first)
 			s.Release(<-granted)
 			must.Report(s, second.Err())
-			// A contender of theirs that has the lock is before ours.
+			// A contender of the library that has the lock is ahead of ours.
 			turn := s.Make(s.Path+names.Lock, nil, zk.FlagEphemeral|zk.FlagSequence)
 			_, err = open().TryAcquire(s.Ctx)
 			s.Is(err, recipes.ErrContended)
@@ -96,11 +96,11 @@ func TestASemaphoreThatLosesItsLockGivesItsLeaseBack(t *testing.T) {
 				_, err := m.Acquire(s.Ctx)
 				failed <- err
 			}()
-			want := 1 // of leases, when it waits
+			want := 1 // the number of leases when it waits
 			if names.Dialect == recipes.Curator {
 				want = 2
 			}
-			for len(s.Children(locks)) != 1 || len(s.Children(leases)) != want { // each look is a round trip
+			for len(s.Children(locks)) != 1 || len(s.Children(leases)) != want { // each listing is a round trip
 				if s.Ctx.Err() != nil {
 					s.Fatalf("it waits with %q and %q; want %d leases", s.Children(locks), s.Children(leases), want)
 				}
@@ -142,7 +142,7 @@ func TestACancelledSemaphoreLeavesNothing(t *testing.T) {
 }
 
 // Without the dialect ours would take permits beside those of the other library.
-func TestASemaphoreOfAnotherLibraryIsSeen(t *testing.T) {
+func TestASemaphoreOfAnotherLibraryIsRefused(t *testing.T) {
 	for _, names := range zktest.ForeignLeases {
 		for _, permits := range []int{1, 2} {
 			zktest.OnBoth(t, func(s *zktest.Scene) {
@@ -155,7 +155,7 @@ func TestASemaphoreOfAnotherLibraryIsSeen(t *testing.T) {
 					s.Errorf("got %v", err)
 				}
 				must.Do(s, s.Raw.Delete(theirs, -1))
-				// Unused directories do no harm.
+				// Unused directories of leases and locks are ignored.
 				s.Release(must.Get(m.Acquire(s.Ctx))(s.T))
 			})
 		}
@@ -180,8 +180,8 @@ func TestAContenderOfKazoosSemaphoreWaitsWithoutALease(t *testing.T) {
 	})
 }
 
-// A semaphore of Curator's that cannot give its lock back gives its lease back, and the
-// session does not go on as if it held something.
+// In Curator's dialect, a contender that cannot give the lock back gives its lease back. Its
+// session then holds nothing, and sends no syncs.
 func TestALeaseThatIsNotGrantedIsNotHeld(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
 		s := zktest.OpenVirtual(t, srv)
@@ -213,8 +213,8 @@ func TestALeaseThatIsNotGrantedIsNotHeld(t *testing.T) {
 	})
 }
 
-// kazoo's permits are a bare number. Where its contenders stand, they are named, and not
-// only the number, which ours cannot read.
+// kazoo stores its permits as a bare number, which ours cannot read. If kazoo's contenders are
+// present, the error names them, and not only the number.
 func TestASemaphoreNamesKazoosContendersBeforeTheirPermits(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		s.Make(s.Path, []byte("2"), 0)
@@ -230,7 +230,7 @@ func TestASemaphoreNamesKazoosContendersBeforeTheirPermits(t *testing.T) {
 }
 
 // kazoo's contenders fail on another number of permits in the path's data, and write it
-// when they make the path.
+// when they create the path.
 func TestASemaphoreOfKazooComparesItsPermits(t *testing.T) {
 	for _, tt := range []struct {
 		data string
@@ -248,14 +248,14 @@ func TestASemaphoreOfKazooComparesItsPermits(t *testing.T) {
 			err := takeTurnInKazoos(s)
 			s.Is(err, tt.want)
 			if left := string(s.Data(s.Path)); left != tt.left || len(s.Children(s.Path)) != 0 {
-				s.Errorf("of %q it has left %q, and %q", tt.data, left, s.Children(s.Path))
+				s.Errorf("the data %q became %q, and the children are %q", tt.data, left, s.Children(s.Path))
 			}
 		})
 	}
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		s.Is(takeTurnInKazoos(s), nil)
 		if left := string(s.Data(s.Path)); left != "2" {
-			s.Errorf("it has made the path with %q", left)
+			s.Errorf("the path was created with %q", left)
 		}
 	})
 }
@@ -270,7 +270,7 @@ func takeTurnInKazoos(s *zktest.Scene) error {
 	return h.Release(s.Ctx)
 }
 
-// These are about the semaphores of other libraries, which have leases and a lock.
+// The tests below are about the leases and the lock of other libraries' semaphores.
 
 func leasesOf(t *testing.T, s recipes.Recipes, d recipes.Dialect, permits int) recipes.Semaphore {
 	t.Helper()
@@ -291,18 +291,18 @@ func TestTheContendersOfLeases(t *testing.T) {
 		}
 		lock := func(s *zktest.Scene) string { return s.Make("/line"+names.Lock, nil, zk.FlagEphemeral|zk.FlagSequence) }
 		for name, tt := range map[string]struct {
-			stand        func(s *zktest.Scene) []string // in the order in which they are to be shown
+			stand        func(s *zktest.Scene) []string // creates contenders, in the order of the listing
 			holds, reads int
 		}{
 			"a lease": {func(s *zktest.Scene) []string {
-				if names.Dialect == recipes.Kazoo { // whose lease is known by the lock
+				if names.Dialect == recipes.Kazoo { // a lease is recognized only beside a lock
 					s.Make(locks, nil, 0)
 				}
 				return []string{lease(s, "a")}
 			}, 1, 1},
 			"a lease, and no contender that has had the lock": {func(s *zktest.Scene) []string {
 				path := lease(s, "a")
-				if names.Dialect == recipes.Kazoo { // it may be a member of a double barrier
+				if names.Dialect == recipes.Kazoo { // without a lock, it may be a member of a double barrier
 					return nil
 				}
 				return []string{path}
@@ -312,7 +312,7 @@ func TestTheContendersOfLeases(t *testing.T) {
 				for _, guid := range []string{"f", "0", "e", "1", "d", "2"} {
 					all = append(all, lease(s, guid))
 				}
-				if err := s.Raw.Delete(all[0], -1); err != nil { // and the server lists in another order
+				if err := s.Raw.Delete(all[0], -1); err != nil { // so the server lists them in another order
 					s.Fatal(err)
 				}
 				return all[1:]
@@ -351,8 +351,8 @@ func TestTheContendersOfLeases(t *testing.T) {
 	}
 }
 
-// A try that finds no permit returns when its lease is gone, which would count for others.
-// If its context ends first, it says so too.
+// Other contenders count the lease of a try. So a try that finds no permit returns only after
+// its lease is gone. If its context ends first, the error says that too.
 func TestATryThatIsRefusedHasGivenItsLeaseBack(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
@@ -374,7 +374,7 @@ func TestATryThatIsRefusedHasGivenItsLeaseBack(t *testing.T) {
 			synctest.Wait()
 			select {
 			case err := <-returned:
-				t.Errorf("returned %v while its lease stands", err)
+				t.Errorf("returned %v while its lease exists", err)
 				returned <- err
 			default:
 			}
@@ -394,7 +394,7 @@ func TestATryThatIsRefusedHasGivenItsLeaseBack(t *testing.T) {
 	}
 }
 
-// An older lease that is given back while the leases are counted does not count.
+// An older lease that is given back while the leases are counted does not prevent the resume.
 func TestALeaseIsResumedWhenAnOlderOneIsGivenBack(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		older := must.Get(leasesOf(t, s.Session(), recipes.Curator, 2).Acquire(s.Ctx))(t)
@@ -402,7 +402,7 @@ func TestALeaseIsResumedWhenAnOlderOneIsGivenBack(t *testing.T) {
 		h := must.Get(leasesOf(t, former, recipes.Curator, 2).Acquire(s.Ctx))(t)
 		next := zktest.Move(t, s.Addr, former)
 		_, err := leasesOf(t, next, recipes.Curator, 2).(zktest.Taker[recipes.Hold]).Resume(s.Ctx, h.Znode(), h.Token()+1)
-		s.Is(err, recipes.ErrRemoved) // it does not count as older, and is another lease
+		s.Is(err, recipes.ErrRemoved) // another lease, which does not count as older
 		met := zktest.Between(srv, next, zktest.Op(zkserver.OpExists, older.Znode()), func() { s.Release(older) })
 		_, err = leasesOf(t, next, recipes.Curator, 2).(zktest.Taker[recipes.Hold]).Resume(s.Ctx, h.Znode(), h.Token())
 		if !met() || err != nil {
@@ -411,8 +411,8 @@ func TestALeaseIsResumedWhenAnOlderOneIsGivenBack(t *testing.T) {
 	})
 }
 
-// A contender of Curator's semaphore creates its lease before it may have it. Such a lease is
-// not resumed as a permit, and its contender does not keep its place.
+// A contender of Curator's semaphore creates its lease before it has a permit. Such a lease is
+// not resumed as a permit, and DropRest deletes it.
 func TestALeaseThatWaitsIsNotResumed(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		semaphore := func(in recipes.Client) recipes.Semaphore {

@@ -13,13 +13,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// Where all sequence numbers are the same, the order is that of creation, and a claim would put
-// its znode behind those that wait. So a contender is refused, and leaves nothing.
+// After the last sequence number of a path, contenders are ordered by creation. A claim creates
+// its znode again, which would be behind the waiters. So the contender is refused, and leaves
+// nothing behind.
 func TestSlotsEndWithTheSequenceNumbers(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
 	slots := must.Get(s.Slots("/stuck", recipes.SemaphoreConfig{Permits: 2}))(t)
-	first := must.Get(slots.Acquire(ctx))(t) // makes the path
+	first := must.Get(slots.Acquire(ctx))(t) // creates the path
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		if zktest.Creates(r.Op) {
 			must.Report(t, srv.SetSequence("/stuck", math.MaxInt32))
@@ -27,7 +28,7 @@ func TestSlotsEndWithTheSequenceNumbers(t *testing.T) {
 		return zkserver.Fault{}
 	})
 	if h, err := slots.Acquire(ctx); !errors.Is(err, recipes.ErrLimit) {
-		t.Errorf("%v, %v", h, err)
+		t.Errorf("acquired %v, %v", h, err)
 	}
 	if there := must.Get(slots.Contenders(ctx))(t); len(there) != 1 || there[0].Znode != first.Znode() {
 		t.Errorf("left: %v", there)
@@ -35,7 +36,7 @@ func TestSlotsEndWithTheSequenceNumbers(t *testing.T) {
 	must.Report(t, errors.Join(first.Write(ctx), first.Release(ctx)))
 }
 
-// What does not fit into the transaction of a claim is refused before the contender waits.
+// Data that does not fit into the transaction of a claim is refused before the contender waits.
 func TestSlotsRefuseDataThatNoClaimHasRoomFor(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx := zktest.Bounded(t)

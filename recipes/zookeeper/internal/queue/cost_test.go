@@ -13,8 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// What the package comment and the README say that a queue costs, once its
-// receipt has been created.
+// The package comment and the README give these costs, for a session whose receipt exists.
 func TestTheCostOfAQueue(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	q := zktest.QueueOf(t, zktest.Open(t, srv), "/q", recipes.QueueConfig{})
@@ -45,7 +44,7 @@ func TestTheCostOfAQueue(t *testing.T) {
 		{"Ack", func() { d.Ack(ctx) }, zktest.Cost{Writes: 1}},
 		{"Receive, listed, again", func() { d = must.Get(c.Receive(ctx))(t) }, zktest.Cost{Writes: 1, Reads: 1}},
 		{"Return", func() { d.Return(ctx) }, zktest.Cost{Writes: 1}},
-		// With priorities each taking lists afresh: one's own fires the watch.
+		// With priorities each Take lists again, because the Take before has fired the watch.
 		{"Take, priority", func() { must.Get(p.Take(ctx))(t) }, zktest.Cost{Writes: 1, Reads: 2, Events: 1}},
 		{"Len", func() { must.Get(q.Len(ctx))(t) }, zktest.Cost{Reads: 1}},
 	} {
@@ -55,9 +54,8 @@ func TestTheCostOfAQueue(t *testing.T) {
 	}
 }
 
-// Waiting costs no request, in an hour of virtual time. As in the text, an
-// element wakes every session that waits: when it is put, and when it is claimed
-// and taken, if the session has looked by then.
+// Waiting costs no request. As in the text, an element wakes every session that waits: when it
+// is put, and again when it is claimed and taken, if the session has listed by then.
 func TestWaitingForAnElementCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
@@ -83,7 +81,7 @@ func TestWaitingForAnElementCostsNothing(t *testing.T) {
 				must.Get(producer.Put(ctx, nil))(t)
 				synctest.Wait()
 			})
-			if got.Events < waiters || got.Events > 6*waiters { // the first makes the queue and its children too
+			if got.Events < waiters || got.Events > 6*waiters { // the first one also creates the queue and its children
 				t.Errorf("an element caused %d watch events; %d sessions wait", got.Events, waiters)
 			}
 			must.Report(t, <-results)

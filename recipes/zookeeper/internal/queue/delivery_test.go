@@ -20,7 +20,7 @@ func TestAClaimIsFoundWithoutReplyAndReceipt(t *testing.T) {
 		consumes := zktest.OpenVirtual(t, srv)
 		q := zktest.QueueOf(t, consumes, "/q", recipes.QueueConfig{})
 		must.Get(q.PutMany(ctx, []byte("first"), []byte("second")))(t)
-		if err := must.Get(q.Receive(ctx))(t).Ack(ctx); err != nil { // makes the receipt
+		if err := must.Get(q.Receive(ctx))(t).Ack(ctx); err != nil { // creates the receipt
 			t.Fatal(err)
 		}
 		var dropped, deleted, throttled int
@@ -43,7 +43,7 @@ func TestAClaimIsFoundWithoutReplyAndReceipt(t *testing.T) {
 		d := must.Get(q.Receive(ctx))(t)
 		srv.SetFault(nil)
 		if dropped != 1 || deleted != 1 || throttled != 1 {
-			t.Errorf("%d replies dropped, %d receipts deleted, %d looks throttled; want one of each", dropped, deleted, throttled)
+			t.Errorf("%d replies dropped, %d receipts deleted, %d reads throttled; want one of each", dropped, deleted, throttled)
 		}
 		for _, n := range srv.Tree() {
 			if n.Path == d.Znode() && recipes.Token(n.Stat.Czxid) != d.Token() {
@@ -54,7 +54,7 @@ func TestAClaimIsFoundWithoutReplyAndReceipt(t *testing.T) {
 	})
 }
 
-// What is done is not done again because the server was busy for a moment.
+// Ack is retried while the server throttles, so the element is not delivered again.
 func TestAThrottledEndOfADeliveryIsItsEnd(t *testing.T) {
 	for name, end := range map[string]func(recipes.Delivery, context.Context) error{
 		"acknowledged": recipes.Delivery.Ack, "returned for the last time": recipes.Delivery.Return,
@@ -84,8 +84,8 @@ func TestAThrottledEndOfADeliveryIsItsEnd(t *testing.T) {
 	}
 }
 
-// Ephemeral elements live as long as their session, in whichever process that is. A claim that
-// was not resumed is deleted, also one in a queue of that kind.
+// Ephemeral elements live as long as their session, whichever process serves it. A claim that was
+// not resumed is deleted, even in a queue with ephemeral elements.
 func TestEphemeralElementsStayInAResumedSession(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		for _, dialect := range []recipes.Dialect{recipes.DefaultDialect, recipes.Curator, recipes.Kazoo} {
@@ -96,7 +96,7 @@ func TestEphemeralElementsStayInAResumedSession(t *testing.T) {
 			if _, err := putting.PutMany(ctx, []byte("1"), []byte("2")); err != nil {
 				t.Fatal(err)
 			}
-			if dialect != recipes.Curator { // whose queue has no priorities
+			if dialect != recipes.Curator { // Curator's queue has no priorities
 				if _, err := must.Get(s.PriorityQueue(path+"-priority", cfg))(t).Put(ctx, 7, []byte("3")); err != nil {
 					t.Fatal(err)
 				}
@@ -132,7 +132,7 @@ func TestEphemeralElementsStayInAResumedSession(t *testing.T) {
 	})
 }
 
-// An element that may be put can be received.
+// Each element that Put accepts can be received.
 func TestTheLargestElementIsReceived(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	q := zktest.QueueOf(t, zktest.Open(t, srv), "/q", recipes.QueueConfig{})

@@ -52,18 +52,18 @@ func TestAQueueInTheDialectOfAnotherLibrary(t *testing.T) {
 				}
 			}
 			if n := must.Get(q.Len(s.Ctx))(s.T); n != len(tt.steps) || len(s.Children(s.Path)) != n {
-				s.Errorf("of %d elements %d are seen, among %q", len(tt.steps), n, s.Children(s.Path))
+				s.Errorf("of %d elements, Len counts %d among %q", len(tt.steps), n, s.Children(s.Path))
 			}
 			taken := string(must.Get(q.Peek(s.Ctx))(s.T).Data)
 			for range tt.steps {
 				taken += string(must.Get(q.Take(s.Ctx))(s.T).Data)
 			}
 			if taken != tt.taken[:1]+tt.taken {
-				s.Errorf("looked at and took %q", taken)
+				s.Errorf("peeked at and took %q", taken)
 			}
 			_, err = q.Receive(s.Ctx)
 			s.Is(err, recipes.ErrInvalid)
-			// Curator makes the path as a container, which goes when it is empty.
+			// Curator creates the path as a container, which is deleted when it is empty.
 			must.Do(s, s.Raw.Delete(s.Path, -1))
 			if _, err := q.Put(s.Ctx, []byte("again")); err != nil {
 				s.Error(err)
@@ -79,7 +79,8 @@ func TestAQueueInTheDialectOfAnotherLibrary(t *testing.T) {
 	}
 }
 
-// A put that lists nothing would add to a queue whose consumers do not see the element.
+// The first put of a session lists the queue, so that it does not add an element that the
+// queue's consumers ignore.
 func TestAPutIsRefusedInAQueueOfAnotherDialect(t *testing.T) {
 	for _, tt := range []struct {
 		dialect recipes.Dialect

@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 )
 
-// kinds are the recipes by the prefix of their elements. Curator's DistributedQueue uses
-// the text's.
+// kinds are the recipes by the prefix of their elements. Curator's DistributedQueue has the
+// prefix of the text.
 var kinds = []struct {
 	prefix  string
 	dialect recipes.Dialect

@@ -15,10 +15,10 @@ import (
 // listing is the latest listing of a queue by one session. The session's consumers take
 // elements out of it until it is exhausted. One consumer at a time fills it.
 type listing struct {
-	q       *queue // any one with this key
+	q       *queue // any queue with this key
 	turn    chan struct{}
 	dirty   atomic.Bool // an element was taken out of the listing, but may still be in the queue
-	checked atomic.Bool // a put has looked for third-party elements
+	checked atomic.Bool // a put has checked for third-party elements
 
 	// Owned by the consumer that has the turn:
 	filled       bool

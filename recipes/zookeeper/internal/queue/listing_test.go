@@ -29,12 +29,13 @@ func TestListingsAreKeptWithinBounds(t *testing.T) {
 		}
 	}
 	if n := len(qs.listings); n > mostListings {
-		t.Errorf("%d listings are kept, of %d at most", n, mostListings)
+		t.Errorf("%d listings are kept; want at most %d", n, mostListings)
 	}
 }
 
-// Another consumer may have the next turn before the first one has seen that its listing failed.
-func TestAListingThatFailedIsMadeAgain(t *testing.T) {
+// After a listing has failed, the next consumer lists again, even if it has its turn before the
+// first one has returned.
+func TestAFailedListingIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
@@ -69,7 +70,7 @@ func TestAListingThatFailedIsMadeAgain(t *testing.T) {
 		synctest.Wait()
 		lists := srv.Counters().Requests[zkserver.OpGetChildren2]
 		if _, _, err := q.listing.next(t.Context()); err != nil || srv.Counters().Requests[zkserver.OpGetChildren2] == lists {
-			t.Errorf("the next one: %v, from the old listing", err)
+			t.Errorf("the next consumer: %v, from the old listing", err)
 		}
 	})
 }

@@ -75,8 +75,8 @@ func (q *queue) prefix(priority int) string {
 	return fmt.Sprintf("%s%0*d-", q.marker(), q.digits(), priority)
 }
 
-// IsElement reports whether the znode of that path can be an element, in any dialect. No
-// recipe uses such a name for anything else. An application can register such a name.
+// IsElement reports whether the znode of that path can be an element, in any dialect. No other
+// recipe creates such names, but an application can register one (recipes.Names).
 func IsElement(path string) bool {
 	name := []string{gopath.Base(path)}
 	for _, dialect := range []recipes.Dialect{recipes.DefaultDialect, recipes.Curator, recipes.Kazoo} {

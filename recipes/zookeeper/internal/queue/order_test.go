@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// aQueue is a queue at /q without a server.
+// aQueue returns a queue at /q without a server.
 func aQueue(t *testing.T, dialect recipes.Dialect) *queue {
 	q, err := Of(new(session.Session)).queue("/q", recipes.QueueConfig{Dialect: dialect}, false)
 	if err != nil {
@@ -89,7 +89,7 @@ func TestTheNamesOfClaims(t *testing.T) {
 	}
 }
 
-// The names that each dialect takes for a third-party element.
+// In each dialect, these names are third-party elements.
 func TestForeignElements(t *testing.T) {
 	const ours, curators, kazoos = "queue-0000000001", "qn-0000000001", "entry-100-0000000001"
 	for dialect, foreign := range map[recipes.Dialect][]string{

@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The layout that operators see, as the text names it.
+// Operators see these znodes, with the names of the text.
 func TestTheZnodesOfAQueue(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	s := zktest.Open(t, srv)
@@ -37,7 +37,7 @@ func TestTheZnodesOfAQueue(t *testing.T) {
 	}
 	want := []string{
 		"priorities",
-		"priorities/queue-07-0000000001", // 0000000000 were the receipts
+		"priorities/queue-07-0000000001", // the parent of receipts has taken 0000000000
 		"priorities/receipts",
 		"priorities/receipts/_c_<guid>-receipt-0000000000",
 		"queue",
@@ -125,15 +125,15 @@ func TestConsumersOfBothKindsShareAQueueWithoutGettingAnythingTwice(t *testing.T
 	}
 }
 
-// ZOOKEEPER-4372, kazoo#730: numbers wrap, and string comparison would put what
-// came after the wrap first.
+// ZOOKEEPER-4372, kazoo#730: sequence numbers wrap around. Compared as strings, the elements
+// after the wrap would come first.
 func TestAQueueKeepsItsOrderAcrossTheWrap(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	s := zktest.Open(t, srv)
 	q := zktest.QueueOf(t, s, "/q", recipes.QueueConfig{})
 	p := must.Get(s.PriorityQueue("/p", recipes.QueueConfig{}))(t)
 	for _, path := range []string{"/q", "/p"} {
-		must.Get(must.Get(s.Lock(path, recipes.LockConfig{}))(t).Acquire(ctx))(t) // makes the path
+		must.Get(must.Get(s.Lock(path, recipes.LockConfig{}))(t).Acquire(ctx))(t) // creates the path
 		must.Do(t, srv.SetSequence(path, 1<<31-3))
 	}
 	for i := range 6 {
@@ -150,13 +150,13 @@ func TestAQueueKeepsItsOrderAcrossTheWrap(t *testing.T) {
 	}
 }
 
-// What goes on in the background ends with the session, and not because anybody has
-// cancelled it.
+// An acknowledgement ends with its session. Its error says that the session was closed, and does
+// not match context.Canceled.
 func TestAnAcknowledgementThatEndsWithItsSessionIsNotCancelled(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx := zktest.Bounded(t)
 	put := must.Get(zktest.Open(t, srv).Queue("/q", recipes.QueueConfig{}))(t)
-	for range 10 { // which of two ways it takes is left to chance
+	for range 10 { // each run takes one of two ways by chance
 		must.Get(put.Put(ctx, nil))(t)
 		s := zktest.Open(t, srv)
 		d := must.Get(must.Get(s.Queue("/q", recipes.QueueConfig{}))(t).Receive(ctx))(t)
@@ -180,15 +180,15 @@ func TestAnAcknowledgementThatEndsWithItsSessionIsNotCancelled(t *testing.T) {
 			}
 		}
 		if errors.Is(err, context.Canceled) {
-			t.Errorf("the error is %v, and it was not cancelled", err)
+			t.Errorf("the error is %v, but the context was not cancelled", err)
 		}
 		close(goOn)
 		must.Report(t, <-closed)
 	}
 }
 
-// Another client has deleted the claim of the last delivery, and another consumer has
-// found the element dead since.
+// Another client deletes the claim of the last delivery, and another consumer then moves the
+// element to the dead letters. The Return that comes too late fails.
 func TestALastReturnThatComesTooLateSaysSo(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	cfg := recipes.QueueConfig{MaxDeliveries: 1}
@@ -199,16 +199,16 @@ func TestALastReturnThatComesTooLateSaysSo(t *testing.T) {
 	d := must.Get(q.Receive(ctx))(t)
 	raw := zktest.Raw(t, srv.Addr())
 	must.Do(t, raw.Delete(d.Znode(), -1))
-	must.Get(other.Take(ctx))(t) // the second; the first goes to the dead letters
+	must.Get(other.Take(ctx))(t) // takes the second element, and moves the first one to the dead letters
 	if dead := must.Get(q.DeadLetters(ctx))(t); len(dead) != 1 {
 		t.Fatalf("dead letters %v", dead)
 	}
 	if err := d.Return(ctx); !errors.Is(err, recipes.ErrRemoved) {
-		t.Errorf("%v", err)
+		t.Errorf("Return: %v; want ErrRemoved", err)
 	}
 }
 
-// A delivery that was lost before its end was not given back by anybody. Each call says so.
+// A delivery that was lost was not given back by its consumer. Each call returns ErrRemoved.
 func TestALostDeliveryIsNotReleased(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Client) {
 		q := zktest.QueueOf(t, s, "/q", recipes.QueueConfig{})
@@ -224,8 +224,8 @@ func TestALostDeliveryIsNotReleased(t *testing.T) {
 	})
 }
 
-// A consumer has the last element of the listing that it shares, and gives up before it
-// takes it. Another one that has come meanwhile gets it, though nothing happens to the queue.
+// A consumer has the last element of the shared listing, and gives up before it takes the
+// element. A consumer that already waits gets the element, although the queue has not changed.
 func TestTheLastListedElementIsFoundByAnother(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		q := zktest.QueueOf(t, s, "/q", recipes.QueueConfig{})
@@ -268,7 +268,7 @@ func TestTheLastListedElementIsFoundByAnother(t *testing.T) {
 	})
 }
 
-// The caller has to know which element may be lost.
+// If the outcome of a Take is unknown, the error names the element that may be lost.
 func TestATakeOfUnknownOutcomeNamesItsElement(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	s := zktest.Open(t, srv)
@@ -277,7 +277,7 @@ func TestATakeOfUnknownOutcomeNamesItsElement(t *testing.T) {
 	met := zktest.Between(srv, s, zktest.Op(zkserver.OpMulti), func() { srv.ExpireSession(s.ID()) })
 	_, err := q.Take(ctx)
 	if !met() || !errors.Is(err, recipes.ErrUnknownOutcome) {
-		t.Fatalf("the take has ended with %v", err)
+		t.Fatalf("Take returned %v", err)
 	}
 	if want := string(id) + " may have been taken"; !strings.Contains(err.Error(), want) {
 		t.Errorf("the error is %q; want one with %q", err, want)

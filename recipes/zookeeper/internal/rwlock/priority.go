@@ -79,7 +79,7 @@ func (w *waiter) stay(ctx context.Context, wait func(context.Context) (*line.Hol
 }
 
 // lockState is the znode of the path. Its version counts the claims of writers and the
-// hand-offs. Its data names the successor.
+// handoffs. Its data names the successor.
 type lockState struct {
 	version   int32
 	successor string
@@ -98,7 +98,7 @@ func (l *priorityLock) read(ctx context.Context) (lockState, []contender, error)
 	state := lockState{version: node.Stat.Version}
 	successor, ok := parseSuccessor(node.Data)
 	if !ok {
-		if err := l.Line.MeetsForeign(ctx); err != nil { // the contenders of a semaphore make a better error than its data
+		if err := l.Line.MeetsForeign(ctx); err != nil { // at a semaphore's path, its contenders give a better error than its data
 			return lockState{}, nil, err
 		}
 		return lockState{}, nil, fmt.Errorf("%w: the path holds %q, which names no successor", recipes.ErrMismatch, znode.Excerpt(string(node.Data)))

@@ -15,11 +15,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// What it costs, as the README says, and that waiting costs nothing.
+// These are the costs of a grant that the README gives. Waiting costs nothing.
 func TestCostsOfAPriorityLock(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		l := must.Get(s.PriorityLock("/cost", recipes.PriorityLockConfig{Priority: 5}))(t)
-		if err := must.Get(l.AcquireWrite(ctx))(t).Release(ctx); err != nil { // makes the path
+		if err := must.Get(l.AcquireWrite(ctx))(t).Release(ctx); err != nil { // creates the path
 			t.Fatal(err)
 		}
 		before := srv.Counters()
@@ -44,13 +44,13 @@ func TestCostsOfAPriorityLock(t *testing.T) {
 		zktest.Idle(t, srv)
 		before = srv.Counters()
 		must.Do(t, h.HandOff(ctx, last.Znode))
-		if err := h.Err(); !errors.Is(err, recipes.ErrReleased) { // nobody watches the znode that told of its end
+		if err := h.Err(); !errors.Is(err, recipes.ErrReleased) { // no watch was set on the znode, so HandOff itself must end the hold
 			t.Errorf("the former holder got %v", err)
 		}
 		h = <-granted
 		zktest.Idle(t, srv)
 		d := srv.Counters().Sub(before)
-		t.Logf("a hand-off with three waiting: %d writes, %d reads, %d events", d.Writes, d.Reads, d.WatchEvents)
+		t.Logf("a handoff with three waiting: %d writes, %d reads, %d events", d.Writes, d.Reads, d.WatchEvents)
 		if h.Znode() != strings.Replace(last.Znode, "write", "writing", 1) {
 			t.Errorf("%s was granted; the successor was %s", h.Znode(), last.Znode)
 		}
@@ -66,8 +66,7 @@ func TestCostsOfAPriorityLock(t *testing.T) {
 	})
 }
 
-// A waiter whose znode is written reads that, and not who is in its way again. It then claims
-// with what it has read.
+// After a write to its znode, a waiter reads the znode again. Its claim copies the new data.
 func TestCostOfAWrittenPriorityWaiter(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		h := must.Get(must.Get(s.PriorityLock("/cost", recipes.PriorityLockConfig{}))(t).AcquireWrite(ctx))(t)
@@ -102,12 +101,12 @@ func TestCostOfAWrittenPriorityWaiter(t *testing.T) {
 		}
 		h = <-granted
 		if data := must.Get(l.Contenders(ctx))(t)[0].Data; string(data) != "written" {
-			t.Errorf("it holds with %q", data)
+			t.Errorf("the data of the holder is %q", data)
 		}
 	})
 }
 
-// Readers that are let in together do not refuse each other's claims.
+// Readers that are granted together do not refuse each other's claims.
 func TestReadersClaimTogether(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		const readers = 8
@@ -130,7 +129,7 @@ func TestReadersClaimTogether(t *testing.T) {
 		for range readers {
 			<-granted
 		}
-		// A reader watches the writer's znode, and its own, which its claim deletes.
+		// Each reader watches the writer's znode and its own. Its claim deletes its own.
 		if d := srv.Counters().Sub(before); d.Writes != 1+readers || d.WatchEvents != 2*readers {
 			t.Errorf("%d readers were granted with %d writes and %d events; want the release, and one write and two events for each reader", readers, d.Writes, d.WatchEvents)
 		}

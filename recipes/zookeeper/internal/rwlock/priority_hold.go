@@ -24,14 +24,14 @@ func (h *priorityHold) Mode() recipes.Mode { return h.mode }
 func (h *priorityHold) HandOff(ctx context.Context, successor string) error {
 	c, ok := h.lock.contender(successor)
 	if !ok || c.holds {
-		return fmt.Errorf("hand-off of %s: %w: %q is not a waiter of this lock", h.lock.Path(), recipes.ErrInvalid, successor)
+		return fmt.Errorf("handoff of %s: %w: %q is not a waiter of this lock", h.lock.Path(), recipes.ErrInvalid, successor)
 	}
 	err := h.Yield(func() error { return h.handOff(ctx, c) })
 	if errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrUnknownOutcome) {
 		err = h.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("hand-off of %s: %w", h.lock.Path(), err)
+		return fmt.Errorf("handoff of %s: %w", h.lock.Path(), err)
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (h *priorityHold) handOff(ctx context.Context, successor contender) error {
 	}
 }
 
-// handedOff finds out whether a hand-off of unknown outcome was committed: the holder's
+// handedOff finds out whether a handoff of unknown outcome was committed: the holder's
 // znode is gone then. If another client has deleted that znode at the same moment, the
 // successor may not have been named. The two cases cannot be distinguished.
 func (h *priorityHold) handedOff(ctx context.Context) (bool, error) {

@@ -16,9 +16,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// A reader that claims between a writer's look and the writer's claim is let in
-// first; the writer, whose claim is carried out all the same, waits for it.
-// It asks a reader of lower priority, which has looked before the writer came, to give way.
+// A reader claims between a writer's listing and the writer's claim. The reader is granted. The
+// writer's claim succeeds too, and the writer waits for the reader. If Ask is set, it asks a
+// reader of lower priority to give way.
 func TestAReaderClaimsBetweenAWritersReadAndItsClaim(t *testing.T) {
 	for _, tt := range []struct {
 		try, ask bool
@@ -28,7 +28,7 @@ func TestAReaderClaimsBetweenAWritersReadAndItsClaim(t *testing.T) {
 		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, w recipes.Client) {
 			r := zktest.OpenVirtual(t, srv)
 			writers := must.Get(w.PriorityLock("/between", recipes.PriorityLockConfig{Priority: 5, Ask: tt.ask}))(t)
-			if err := must.Get(writers.AcquireWrite(ctx))(t).Release(ctx); err != nil { // makes the path
+			if err := must.Get(writers.AcquireWrite(ctx))(t).Release(ctx); err != nil { // creates the path
 				t.Fatal(err)
 			}
 			type claim struct {
@@ -80,7 +80,7 @@ func TestAReaderClaimsBetweenAWritersReadAndItsClaim(t *testing.T) {
 				if asked := session.Happened(revoked); asked != tt.ask {
 					t.Errorf("the reader was asked to give way: %v", asked)
 				}
-				// No contender can enter any more.
+				// No other contender can be granted.
 				if _, err := readers.TryRead(ctx); !errors.Is(err, recipes.ErrContended) {
 					t.Errorf("another reader: %v", err)
 				}
@@ -95,7 +95,7 @@ func TestAReaderClaimsBetweenAWritersReadAndItsClaim(t *testing.T) {
 }
 
 // A writer that has claimed and waits for a reader is not granted if another client has deleted
-// its znode meanwhile: another writer may have claimed.
+// its znode: another writer may have claimed since.
 func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		contend := func(session recipes.Client, priority int) recipes.PriorityLock {
@@ -103,7 +103,7 @@ func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
 		}
 		victim := s.Session()
 		writers := contend(victim, 5)
-		if err := must.Get(writers.AcquireWrite(s.Ctx))(t).Release(s.Ctx); err != nil { // makes the path
+		if err := must.Get(writers.AcquireWrite(s.Ctx))(t).Release(s.Ctx); err != nil { // creates the path
 			t.Fatal(err)
 		}
 		looked, goOn, claimed := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -139,9 +139,9 @@ func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
 	})
 }
 
-// A successor that was deleted before it claimed blocks no contender, and no later holder that
-// names another one. A successor that exists does.
-func TestASuccessorThatHasGoneIsForgotten(t *testing.T) {
+// A successor whose znode was deleted before its claim blocks no contender, and a later holder
+// can name another successor. A holder cannot name one whose znode is gone.
+func TestASuccessorThatIsGoneIsIgnored(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		type waiter struct {
 			place   recipes.Place
@@ -171,26 +171,26 @@ func TestASuccessorThatHasGoneIsForgotten(t *testing.T) {
 			return zkserver.Fault{}
 		})
 		must.Do(t, h.HandOff(ctx, dies.place.Znode))
-		synctest.Wait() // it claims
+		synctest.Wait() // dies has sent its claim
 		srv.ExpireSession(dies.session.ID())
 		close(goOn)
 		h = <-next.granted
 		srv.SetFault(nil)
 		if err := h.HandOff(ctx, last.place.Znode); err != nil {
-			t.Errorf("hand-off to another: %v", err)
+			t.Errorf("handoff to another: %v", err)
 		}
 		if h = <-last.granted; h == nil {
 			t.Fatal("the last one is not granted")
 		}
 		if err := h.HandOff(ctx, dies.place.Znode); !errors.Is(err, recipes.ErrNoNode) {
-			t.Errorf("hand-off to one that has gone: %v", err)
+			t.Errorf("handoff to one that is gone: %v", err)
 		}
 		must.Report(t, h.Release(ctx))
 	})
 }
 
-// A hold whose session ends while it is handed off does not stand any more. HandOff says so
-// as every other call of the hold does.
+// The session of a hold ends during HandOff. The error matches ErrNotHeld, as the error of every
+// other call of the hold does.
 func TestAHandOffWhoseSessionEndsIsNotHeld(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		waits := zktest.OpenVirtual(t, srv)
@@ -209,7 +209,7 @@ func TestAHandOffWhoseSessionEndsIsNotHeld(t *testing.T) {
 		})
 		err := h.HandOff(ctx, successor.Znode)
 		if !errors.Is(err, recipes.ErrNotHeld) || !errors.Is(err, recipes.ErrSessionLost) {
-			t.Errorf("%v; want ErrNotHeld, for the session is lost", err)
+			t.Errorf("%v; want ErrNotHeld and ErrSessionLost", err)
 		}
 		if err := <-granted; err != nil {
 			t.Errorf("the waiter: %v", err)
@@ -217,7 +217,7 @@ func TestAHandOffWhoseSessionEndsIsNotHeld(t *testing.T) {
 	})
 }
 
-// A waiter asks a holder to give way that has a lower priority, and no other.
+// A waiter asks only holders of lower priority to give way.
 func TestHoldersThatAreAskedToGiveWay(t *testing.T) {
 	for priority, want := range map[int]bool{4: true, 5: false, 6: false} {
 		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
@@ -239,7 +239,7 @@ func TestHoldersThatAreAskedToGiveWay(t *testing.T) {
 			default:
 			}
 			if asked != want {
-				t.Errorf("priority %d asks 5: %v", priority, asked)
+				t.Errorf("a waiter of priority %d asks a holder of priority 5: %v", priority, asked)
 			}
 			must.Do(t, h.Release(ctx))
 			<-granted

@@ -11,8 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// revoker revokes contenders. znodes returns the paths of the znodes that the contender
-// of a path has, one after the other. It fails if the path is not a contender's.
+// revoker revokes contenders. znodes returns the paths that the znode of a contender can have,
+// in the order in which the contender has them. It fails if the path is not a contender's.
 type revoker struct {
 	session *session.Session
 	znodes  func(path string) ([]string, error)

@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A holder that takes the request back at the last moment keeps the lock: the deletion is of
-// the version that was read.
+// A holder that takes the request back at the last moment keeps the lock: the revoker deletes
+// only the version that it has read.
 func TestAForcedRevocationSparesAHolderThatTakesTheRequestBack(t *testing.T) {
 	const grace = time.Minute
 	for name, at := range map[string]func(s recipes.Client) (holds func(context.Context) (recipes.Grant, error), revoke func(context.Context, string) error){
@@ -39,7 +39,7 @@ func TestAForcedRevocationSparesAHolderThatTakesTheRequestBack(t *testing.T) {
 						before = n.Data
 					}
 				}
-				met := zktest.Between(srv, s, zktest.Nth(2, func(r zkserver.Request) bool { // the first one asks
+				met := zktest.Between(srv, s, zktest.Nth(2, func(r zkserver.Request) bool { // the first write asks
 					return (r.Op == zkserver.OpMulti || r.Op == zkserver.OpDelete) && strings.HasPrefix(r.Path, h.Znode())
 				}), func() {
 					must.Report(t, h.Write(ctx, recipes.Set(h.Znode(), before, recipes.AnyVersion)))
@@ -58,9 +58,8 @@ func TestAForcedRevocationSparesAHolderThatTakesTheRequestBack(t *testing.T) {
 	}
 }
 
-// Who revokes by force waits for the whole grace, whatever happens in it, or else until
-// the holder has gone and no moment longer. It reads once when it begins to wait and
-// once for each time that it is woken.
+// A forced revocation waits for the whole grace, or until the holder is gone. Other events do
+// not end the wait. It reads once when it begins to wait, and once for each wakeup.
 func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 	const grace, early = time.Minute, 20 * time.Second
 	for name, test := range map[string]struct {
@@ -88,7 +87,7 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 			},
 			takes: early, want: zktest.Cost{Writes: 1, Reads: 3, Events: 1},
 		},
-		"the holder's data are written": { // and still say that it was asked
+		"the holder's data are written": { // and still ask it to give way
 			act: func(ctx context.Context, srv *zkserver.Server, h recipes.SharedHold, _ recipes.Client) error {
 				for _, n := range srv.Tree() {
 					if n.Path == h.Znode() {
@@ -122,7 +121,7 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 				before := must.Get(s.Stats(ctx))(t)
 				must.Report(t, l.RevokeForced(ctx, h.Znode()))
 				if took := time.Since(begun); took != test.takes {
-					t.Errorf("it took %v; want %v", took, test.takes)
+					t.Errorf("the revocation took %v; want %v", took, test.takes)
 				}
 				synctest.Wait()
 				after := must.Get(s.Stats(ctx))(t)
@@ -130,10 +129,10 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 					Writes: after.Writes - before.Writes, Reads: after.Reads - before.Reads, Events: after.WatchEvents - before.WatchEvents,
 				}
 				if test.want != (zktest.Cost{}) && got != test.want {
-					t.Errorf("it cost %v; want %v", got, test.want)
+					t.Errorf("the revocation cost %v; want %v", got, test.want)
 				}
 				if zktest.Exists(srv, h.Znode()) {
-					t.Error("the znode is still there")
+					t.Error("the znode still exists")
 				}
 			})
 		})

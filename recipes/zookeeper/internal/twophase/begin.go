@@ -46,9 +46,9 @@ func (t *twoPhase) BeginAs(ctx context.Context, payload []byte, sites ...string)
 	return p.ID, nil
 }
 
-// begin commits the beginning, once. It creates a marker beside the transaction. By that, a
-// repeated attempt finds that the first one was committed, even if the transaction was
-// completed and deleted since. begin deletes the marker when the outcome is known.
+// begin commits the beginning exactly once. It also creates a marker beside the transaction. The
+// marker shows a repeated attempt that an earlier one was committed, even if the transaction
+// was completed and deleted since. begin deletes the marker when the outcome is known.
 func (t *twoPhase) begin(ctx context.Context, marker string, begin session.Txn) error {
 	var marked session.Txn
 	marked.Create(marker, nil, true)

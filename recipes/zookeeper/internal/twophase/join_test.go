@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// All have voted for a commit, and a site dies before the decision is written. The
-// decision checks the votes that it stands on.
+// All sites have voted for a commit, and one dies before the decision is written. The
+// transaction that decides checks the votes, so the decision is not a commit.
 func TestACommitRestsOnVotesThatExist(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	coordinator, living, dying := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Open(t, srv)
@@ -29,12 +29,12 @@ func TestACommitRestsOnVotesThatExist(t *testing.T) {
 		t.Fatal("the case was not met")
 	}
 	if d.Commit {
-		t.Errorf("decided %+v, and site dies was dead", d)
+		t.Errorf("decided %+v, but the site named dies was dead", d)
 	}
 }
 
-// The last site joins between the coordinator's look at who has joined and the
-// one that arms the watch for who has not.
+// The coordinator lists the sites that have joined, and lists them again with a watch for the
+// others. The last site joins in between.
 func TestTheLastSiteJoinsBeforeItIsWatchedFor(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		coordinator := s.Session()
@@ -61,7 +61,7 @@ func TestTheLastSiteJoinsBeforeItIsWatchedFor(t *testing.T) {
 		})
 		d, err := tx.Coordinate(s.Ctx)
 		if err != nil || !d.Commit {
-			t.Errorf("%+v, %v", d, err)
+			t.Errorf("decided %+v, %v", d, err)
 		}
 		if listings < 2 {
 			t.Error("the case was not met")
@@ -69,8 +69,8 @@ func TestTheLastSiteJoinsBeforeItIsWatchedFor(t *testing.T) {
 	})
 }
 
-// The transaction ends, and the next one begins at the path, between the two reads of a
-// site that joins. The site must not vote on one payload in the transaction of another.
+// Between the two reads of a site that joins, the transaction ends and the next one begins at the
+// path. The site must not vote in one transaction on the payload of the other.
 func TestASiteVotesOnThePayloadThatItWasGiven(t *testing.T) {
 	for _, v := range recipes.Variants() {
 		t.Run(string(v), func(t *testing.T) {
@@ -105,9 +105,9 @@ func TestASiteVotesOnThePayloadThatItWasGiven(t *testing.T) {
 	}
 }
 
-// A site votes again in a new session, after the decision. The session in which it has
-// voted ends between the refused vote and the look at the vote. The transaction is
-// still there: the site has not said that it is done. (Found by the simulation.)
+// A site votes again in a new session, after the decision. Its vote is refused. Before it reads
+// the earlier vote, the session of that vote ends, and the znode is gone. The transaction still
+// exists, because the site is not done. (The simulation found this case.)
 func TestAVoteWhoseSessionEndsMeanwhileIsNotAnEndedTransaction(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		transaction := func(session recipes.Client) recipes.Transaction {
@@ -118,7 +118,7 @@ func TestAVoteWhoseSessionEndsMeanwhileIsNotAnEndedTransaction(t *testing.T) {
 		must.Do(t, tx.Begin(s.Ctx, nil, "1"))
 		must.Do(t, must.Get(transaction(before).Join(s.Ctx, "1"))(t).Vote(s.Ctx, recipes.VoteCommit))
 		if d, err := tx.Coordinate(s.Ctx); err != nil || !d.Commit {
-			t.Fatalf("%+v, %v", d, err)
+			t.Fatalf("decided %+v, %v", d, err)
 		}
 		site := must.Get(transaction(after).Join(s.Ctx, "1"))(t)
 		met := false
@@ -129,7 +129,7 @@ func TestAVoteWhoseSessionEndsMeanwhileIsNotAnEndedTransaction(t *testing.T) {
 			return zkserver.Fault{}
 		})
 		if err := site.Vote(s.Ctx, recipes.VoteCommit); !errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrNoTransaction) {
-			t.Errorf("%v", err)
+			t.Errorf("Vote: %v; want ErrRemoved", err)
 		}
 		if !met {
 			t.Error("the case was not met")

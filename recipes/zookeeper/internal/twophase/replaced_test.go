@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A site that has taken the place of a dead coordinator gives up waiting, and
-// waits again, or does not: the votes are counted all the same.
+// A site becomes coordinator after the first one has died, and gives up waiting. Then it waits
+// again, or another site waits. Either way the votes are counted.
 func TestACoordinatorsReplacementEndsWithItsWait(t *testing.T) {
 	for name, waitsAgain := range map[string]int{"by itself, later": 0, "by another": 1} {
 		for _, v := range []recipes.Variant{recipes.CoordinatorOnly, recipes.OwnNodes} {
@@ -33,7 +33,7 @@ func TestACoordinatorsReplacementEndsWithItsWait(t *testing.T) {
 					ctx, cancel := context.WithCancel(s.Ctx)
 					waited := make(chan error, 1)
 					go func() { _, err := sites[0].Wait(ctx); waited <- err }()
-					zktest.AwaitWatches(s.Ctx, t, srv, 3) // the decision, and the votes, which it counts now
+					zktest.AwaitWatches(s.Ctx, t, srv, 3) // on the decision, and on the two votes, because the site counts now
 					cancel()
 					if err := <-waited; !errors.Is(err, context.Canceled) {
 						t.Fatal(err)
@@ -42,7 +42,7 @@ func TestACoordinatorsReplacementEndsWithItsWait(t *testing.T) {
 						must.Do(t, site.Vote(s.Ctx, recipes.VoteCommit))
 					}
 					if d, err := sites[waitsAgain].Wait(s.Ctx); err != nil || !d.Commit {
-						t.Errorf("%+v, %v", d, err)
+						t.Errorf("decided %+v, %v", d, err)
 					}
 				})
 			})
@@ -50,8 +50,8 @@ func TestACoordinatorsReplacementEndsWithItsWait(t *testing.T) {
 	}
 }
 
-// Who began gives up counting, and does not come back to it, though its session
-// lives: the sites that wait for it count themselves.
+// The coordinator gives up counting for good, although its session lives. A site that waits for
+// it counts instead.
 func TestACoordinatorThatGivesUpIsReplaced(t *testing.T) {
 	for _, v := range []recipes.Variant{recipes.CoordinatorOnly, recipes.OwnNodes} {
 		t.Run(string(v), func(t *testing.T) {
@@ -61,11 +61,11 @@ func TestACoordinatorThatGivesUpIsReplaced(t *testing.T) {
 				site := must.Get(must.Get(s.Session().Transaction(s.Path, recipes.TransactionConfig{}))(t).Join(s.Ctx, "1"))(t)
 				decided := make(chan error, 1)
 				go func() { _, err := site.Wait(s.Ctx); decided <- err }()
-				zktest.AwaitWatches(s.Ctx, t, srv, 2) // the decision, and the coordinator
+				zktest.AwaitWatches(s.Ctx, t, srv, 2) // on the decision, and on the coordinator
 				ctx, cancel := context.WithCancel(s.Ctx)
 				counted := make(chan error, 1)
 				go func() { _, err := tx.Coordinate(ctx); counted <- err }()
-				zktest.AwaitWatches(s.Ctx, t, srv, 4) // the decision, and the vote
+				zktest.AwaitWatches(s.Ctx, t, srv, 4) // two more: on the decision, and on the vote
 				cancel()
 				if err := <-counted; !errors.Is(err, context.Canceled) {
 					t.Fatal(err)
@@ -77,17 +77,17 @@ func TestACoordinatorThatGivesUpIsReplaced(t *testing.T) {
 	}
 }
 
-// commits has the one site of the transaction vote and receive the decision.
+// commits has the only site of the transaction vote, and checks that it gets a commit.
 func commits(t *testing.T, s *zktest.Scene, joins recipes.Recipes) {
 	t.Helper()
 	site := must.Get(must.Get(joins.Transaction(s.Path, recipes.TransactionConfig{}))(t).Join(s.Ctx, "1"))(t)
 	must.Do(t, site.Vote(s.Ctx, recipes.VoteCommit))
 	if d, err := site.Wait(s.Ctx); err != nil || !d.Commit {
-		t.Errorf("%+v, %v", d, err)
+		t.Errorf("decided %+v, %v", d, err)
 	}
 }
 
-// Who began has no time left before it knows what to count.
+// The context of the coordinator ends before it has read which votes to count.
 func TestACoordinatorWhoseTimeIsUpIsReplaced(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		began, joins := s.Session(), s.Session()
@@ -108,7 +108,7 @@ func TestACoordinatorWhoseTimeIsUpIsReplaced(t *testing.T) {
 	})
 }
 
-// Who began was not told that he has, and gives up.
+// The session that has begun the transaction gets no reply to that, and gives up.
 func TestACoordinatorThatDoesNotKnowThatItBeganIsReplaced(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		begins, joins := s.Session(), s.Session()
@@ -131,8 +131,8 @@ func TestACoordinatorThatDoesNotKnowThatItBeganIsReplaced(t *testing.T) {
 	})
 }
 
-// whileDecided has something happen between the moment when a coordinator has found the
-// only site dead and its decision. It returns what Coordinate does.
+// whileDecided calls happen after a coordinator has found the only site dead, and before it
+// decides. It returns the result of Coordinate.
 func whileDecided(t *testing.T, s *zktest.Scene, srv *zkserver.Server, happen func(tx func(recipes.Client) recipes.Transaction)) (recipes.Decision, error) {
 	tx := func(session recipes.Client) recipes.Transaction {
 		return must.Get(session.Transaction(s.Path, recipes.TransactionConfig{Variant: recipes.OwnNodes}))(t)
@@ -160,8 +160,8 @@ func whileDecided(t *testing.T, s *zktest.Scene, srv *zkserver.Server, happen fu
 	return d, err
 }
 
-// The transaction ends, and another one begins in which the site lives. A decision on the
-// death of its namesake is not made there.
+// A coordinator finds a site dead. Then the transaction ends, and another one begins, in which a
+// site of that name lives. The coordinator must not decide the later transaction.
 func TestADeadSiteDecidesOnlyItsOwnTransaction(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		other := s.Session()
@@ -173,7 +173,7 @@ func TestADeadSiteDecidesOnlyItsOwnTransaction(t *testing.T) {
 			site = must.Get(tx(other).Join(s.Ctx, "1"))(t)
 		})
 		if !errors.Is(err, recipes.ErrNoTransaction) {
-			t.Errorf("the coordinator of a transaction that has ended: %v", err)
+			t.Errorf("the coordinator of the ended transaction: %v", err)
 		}
 		must.Report(t, site.Vote(s.Ctx, recipes.VoteCommit))
 		next := must.Get(other.Transaction(s.Path, recipes.TransactionConfig{}))(t)
@@ -183,7 +183,8 @@ func TestADeadSiteDecidesOnlyItsOwnTransaction(t *testing.T) {
 	})
 }
 
-// An operator deletes the record that a dead site had joined, so that it can join again.
+// A site is dead, and an operator deletes the record that it had joined. So it can join again,
+// and counts as alive.
 func TestASiteThatMayJoinAgainIsNotDead(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		other := s.Session()
@@ -193,14 +194,14 @@ func TestASiteThatMayJoinAgainIsNotDead(t *testing.T) {
 				must.Report(t, must.Get(tx(other).Join(s.Ctx, "1"))(t).Vote(s.Ctx, recipes.VoteCommit))
 			})
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-				if r.SessionID != other.ID() && r.Op == zkserver.OpGetChildren2 { // the coordinator looks again
+				if r.SessionID != other.ID() && r.Op == zkserver.OpGetChildren2 { // the coordinator lists the sites again
 					joins()
 				}
 				return zkserver.Fault{}
 			})
 		})
 		if err != nil || !d.Commit {
-			t.Errorf("%+v, %v", d, err)
+			t.Errorf("decided %+v, %v", d, err)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// resumable is what a transaction offers to the process that resumes its coordinator and sites.
+// resumable has the methods of a transaction that resume its coordinator and sites.
 type resumable interface {
 	recipes.Transaction
 	BeginAs(context.Context, []byte, ...string) (string, error)
@@ -35,8 +35,8 @@ func eachVariant(t *testing.T, test func(t *testing.T, addr, path string, v reci
 	})
 }
 
-// A session is coordinator and a site, and is moved at each step. The other site notices
-// nothing, and both receive the decision to commit.
+// A session is coordinator and site, and is moved at each step. The other site notices nothing,
+// and both get a commit.
 func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		const begun, joined, voted, waiting, decided, done = 1, 2, 3, 4, 5, 6
@@ -53,7 +53,7 @@ func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 					}
 					s = zktest.Move(t, addr, s)
 					tx := resumableAt(t, s, path, v)
-					for range 2 { // the answer to the first may have been lost
+					for range 2 { // the reply to the first call may have been lost
 						must.Do(t, tx.ResumeCoordinator(ctx, id))
 						if step >= joined {
 							mine = must.Get(tx.ResumeSite(ctx, "mine", id))(t)
@@ -70,13 +70,13 @@ func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 				moveAt(voted)
 				if movedAt == waiting {
 					counting := make(chan error, 2)
-					site, tx := mine, resumableAt(t, s, path, v) // of this process
+					site, tx := mine, resumableAt(t, s, path, v) // from here on, those of this process
 					go func() { _, err := site.Wait(ctx); counting <- err }()
 					go func() { _, err := tx.Coordinate(ctx); counting <- err }()
 					moveAt(waiting)
 					for range 2 {
 						if err := <-counting; !errors.Is(err, recipes.ErrSessionLost) {
-							t.Errorf("in the process that let go: %v", err)
+							t.Errorf("in the process that has detached the session: %v", err)
 						}
 					}
 				}
@@ -96,7 +96,7 @@ func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 				must.Do(t, theirs.Vote(ctx, recipes.VoteCommit))
 				for range 3 {
 					if d := <-told; !d.Commit {
-						t.Errorf("told %+v", d)
+						t.Errorf("decided %+v", d)
 					}
 				}
 				moveAt(decided)
@@ -107,15 +107,15 @@ func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 				}
 				must.Report(t, errors.Join(mine.Done(ctx), theirs.Done(ctx)))
 				if _, err := resumableAt(t, s, path, v).Status(ctx); !errors.Is(err, recipes.ErrNoTransaction) {
-					t.Errorf("it is still there: %v", err)
+					t.Errorf("the transaction still exists: %v", err)
 				}
 			})
 		}
 	})
 }
 
-// A part that is not resumed is given up. With own nodes the site dies, and otherwise another
-// party counts.
+// DropRest gives up what was not resumed. With own-nodes the site dies, and otherwise another
+// session counts the votes.
 func TestATransactionThatIsNotResumedIsDecided(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
@@ -135,7 +135,7 @@ func TestATransactionThatIsNotResumedIsDecided(t *testing.T) {
 		must.Do(t, s.(zktest.Movable).DropRest(ctx))
 		d := <-told
 		if v != recipes.OwnNodes && !d.Commit {
-			t.Errorf("told %+v", d)
+			t.Errorf("decided %+v", d)
 		}
 		tx := resumableAt(t, s, path, v)
 		site := must.Get(tx.ResumeSite(ctx, "mine", id))(t) // to learn the decision
@@ -145,7 +145,7 @@ func TestATransactionThatIsNotResumedIsDecided(t *testing.T) {
 	})
 }
 
-// A Join that was not answered is repeated before DropRest, and the site lives.
+// A Join without a reply is repeated before DropRest, and the site lives.
 func TestASiteThatJoinsAgainIsResumed(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
@@ -156,13 +156,13 @@ func TestASiteThatJoinsAgainIsResumed(t *testing.T) {
 		must.Do(t, s.(zktest.Movable).DropRest(ctx))
 		must.Do(t, mine.Vote(ctx, recipes.VoteCommit))
 		if d, err := resumableAt(t, other, path, v).Coordinate(ctx); err != nil || !d.Commit {
-			t.Errorf("%+v, %v", d, err)
+			t.Errorf("decided %+v, %v", d, err)
 		}
 	})
 }
 
-// A site that waits sees the coordinator's znode of its own session, which was not resumed. It
-// counts when DropRest has deleted that.
+// The coordinator's znode belongs to the session of a site that waits, and was not resumed. The
+// site counts the votes after DropRest has deleted that znode.
 func TestASiteDoesNotWaitForItsOwnDeadCoordinator(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		ctx, s := zktest.Bounded(t), zktest.OpenAt(t, addr)
@@ -178,7 +178,7 @@ func TestASiteDoesNotWaitForItsOwnDeadCoordinator(t *testing.T) {
 	})
 }
 
-// A znode that is not of the transaction, or not the session's, is not resumed, and is kept.
+// A znode of another recipe or another session is not resumed, and is kept.
 func TestZnodesOfOthersAreNotResumedInATransaction(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
 		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
@@ -220,8 +220,8 @@ func TestZnodesOfOthersAreNotResumedInATransaction(t *testing.T) {
 	})
 }
 
-// A site whose znode is gone is dead, unless there is a decision. Whether there is one
-// may be impossible to read, and then that is said.
+// A site whose znode is gone is dead, unless there is a decision. If the server denies reading
+// that, the error says so.
 func TestADecisionThatMayNotBeReadExists(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	s := zktest.Open(t, srv)
@@ -236,7 +236,7 @@ func TestADecisionThatMayNotBeReadExists(t *testing.T) {
 	}
 	tx = resumableAt(t, zktest.Move(t, srv.Addr(), s), "/unread", recipes.OwnNodes)
 	if _, err := tx.ResumeSite(ctx, "1", id); !errors.Is(err, recipes.ErrAccessDenied) {
-		t.Errorf("told %v", err)
+		t.Errorf("got %v", err)
 	}
 	if _, err := raw.SetACL("/unread/decision", zk.WorldACL(zk.PermAll), -1); err != nil {
 		t.Fatal(err)

@@ -91,12 +91,12 @@ func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 		case at == 0 && errors.Is(err, recipes.ErrBadVersion):
 			err = s.compare(ctx, vote)
 			if errors.Is(err, recipes.ErrNoNode) {
-				continue // it was deleted in between; the guard tells whether the transaction was too
+				continue // it was deleted in between; the next attempt shows whether the transaction was too
 			}
 		case at == 0 && errors.Is(err, recipes.ErrNoNode) && s.protocol.Variant == recipes.OwnNodes:
 			err = fmt.Errorf("%w: site %s is dead", recipes.ErrRemoved, s.name)
 		case at == 0 && errors.Is(err, recipes.ErrNoNode): // the transaction exists: the guard passed
-			err = fmt.Errorf("%w: that of site %s", recipes.ErrRemoved, s.name)
+			err = fmt.Errorf("%w: the vote znode of site %s", recipes.ErrRemoved, s.name)
 		}
 		return s.failed(err)
 	}
@@ -133,7 +133,7 @@ func (s *site) Done(ctx context.Context) error {
 	case err != nil && !errors.Is(err, recipes.ErrNodeExists):
 		return s.failed(err)
 	}
-	err = s.forget(ctx) // which the last site that is done can do
+	err = s.forget(ctx) // deletes the transaction if all other sites are done
 	if errors.Is(err, recipes.ErrUndecided) {
 		return nil
 	}

@@ -82,7 +82,7 @@ func (t *twoPhase) guard(p protocol) (guarded session.Txn) {
 // be harmless to send twice. commit returns the index of the refused operation, where 0 is
 // the first one after the guard, or -1.
 func (t *twoPhase) commit(ctx context.Context, guarded session.Txn) (refused int, err error) {
-	sent := false // at least once, with unknown outcome
+	sent := false // whether an attempt may have been committed
 	for {
 		err := t.Session.Commit(ctx, guarded)
 		switch at := znode.RefusedOp(err); {

@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The layout that operators see, as the text names it.
+// Operators see these znodes, with the names of the text.
 func TestTheZnodesOfATransaction(t *testing.T) {
 	for _, tt := range []struct {
 		variant recipes.Variant
@@ -42,7 +42,7 @@ func TestTheZnodesOfATransaction(t *testing.T) {
 			must.Do(t, one.Done(ctx))
 			slices.Sort(tt.want)
 			awaitLayout(ctx, t, srv, tt.want)
-			// The last one's word deletes all of it.
+			// The Done of the last site deletes all of it.
 			must.Do(t, two.Done(ctx))
 			awaitLayout(ctx, t, srv, nil)
 		})
@@ -51,8 +51,8 @@ func TestTheZnodesOfATransaction(t *testing.T) {
 
 var guids = regexp.MustCompile(`id-[0-9a-f-]{36}`)
 
-// awaitLayout waits until the nodes below /app are those: the marker of a Begin
-// is deleted in the background.
+// awaitLayout waits until the znodes below /app are as wanted: the marker of Begin is deleted in
+// the background.
 func awaitLayout(ctx context.Context, t *testing.T, srv *zkserver.Server, want []string) {
 	t.Helper()
 	for {
@@ -66,7 +66,7 @@ func awaitLayout(ctx context.Context, t *testing.T, srv *zkserver.Server, want [
 			if rest == "Tx/protocol" {
 				data = "<json>"
 			}
-			data, _, _ = strings.Cut(data, "\n") // the decision names its beginning
+			data, _, _ = strings.Cut(data, "\n") // the second line is the transaction's ID
 			got = append(got, guids.ReplaceAllString(rest, "id-<guid>")+"="+data)
 		}
 		slices.Sort(got)
@@ -79,10 +79,9 @@ func awaitLayout(ctx context.Context, t *testing.T, srv *zkserver.Server, want [
 	}
 }
 
-// measure runs a whole transaction of n sites, each with a session of its own,
-// and returns what it costs from Begin until every site knows the decision. The
-// schedule is the dearest: everybody waits before the first vote, one votes at a
-// time, and where several can make the decision all of them try.
+// measure runs a whole transaction of n sites, each in its own session. It returns the costs
+// from Begin until every site has the decision. The schedule is the most expensive one: all
+// sites wait before the first vote, one votes at a time, and all that can decide try to.
 func measure(t *testing.T, v recipes.Variant, n int) zktest.Cost {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	coordinator := transactionOf(t, zktest.Open(t, srv), v)
@@ -95,7 +94,7 @@ func measure(t *testing.T, v recipes.Variant, n int) zktest.Cost {
 	if v == recipes.AllWatch {
 		deciders = n
 	}
-	// Decisions, which are the last transactions, are held until all have come.
+	// The transactions that decide come last. Hold them until all have arrived.
 	var mu sync.Mutex
 	arrived, release := 0, make(chan struct{})
 	decisive := false
@@ -106,7 +105,7 @@ func measure(t *testing.T, v recipes.Variant, n int) zktest.Cost {
 			return zkserver.Fault{}
 		}
 		arrived++
-		if arrived == 1+deciders { // the first is the last vote
+		if arrived == 1+deciders { // the first one is the last vote
 			close(release)
 		}
 		if arrived == 1 {
@@ -115,7 +114,7 @@ func measure(t *testing.T, v recipes.Variant, n int) zktest.Cost {
 		return zkserver.Fault{Hold: release}
 	})
 
-	// The path's parent is there, as it mostly is.
+	// Usually the parent of the path exists already.
 	must.Get(must.Get(sessions[0].Lock("/app", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 	return zktest.CostOf(srv, func() {
 		must.Do(t, coordinator.Begin(ctx, []byte("payload"), names...))
@@ -133,7 +132,7 @@ func measure(t *testing.T, v recipes.Variant, n int) zktest.Cost {
 				}
 			})
 		}
-		watches := 1 // the lock's of its path
+		watches := 1 // the lock's, on its path
 		for _, s := range sites {
 			decides(s.Wait)
 			if v == recipes.AllWatch {
@@ -146,9 +145,9 @@ func measure(t *testing.T, v recipes.Variant, n int) zktest.Cost {
 			decides(coordinator.Coordinate)
 			watches += 1 + n
 		}
-		each := deciders // watches that a vote takes
+		each := deciders // the watches that a vote triggers
 		if v == recipes.OwnNodes {
-			each = 0 // for who has voted may die
+			each = 0 // the watches remain, because a site can die after its vote
 		}
 		for i, s := range sites {
 			zktest.AwaitWatches(ctx, t, srv, watches)
@@ -164,7 +163,7 @@ func measure(t *testing.T, v recipes.Variant, n int) zktest.Cost {
 	})
 }
 
-// The table of the package comment is what was measured, and shows the n squared.
+// The table of the package comment has the measured numbers, and these follow the formula.
 func TestTheMessagesOfATransaction(t *testing.T) {
 	var table strings.Builder
 	for _, v := range recipes.Variants() {
@@ -183,7 +182,7 @@ func TestTheMessagesOfATransaction(t *testing.T) {
 	}
 }
 
-// formula is what the package comment says about the growth.
+// formula returns the costs by the formulas of the package comment.
 func formula(v recipes.Variant, n int64) zktest.Cost {
 	switch v {
 	case recipes.AllWatch:
@@ -194,8 +193,8 @@ func formula(v recipes.Variant, n int64) zktest.Cost {
 	return zktest.Cost{Writes: 2 + n + 1, Reads: 2*n + 2*n + 1 + 1 + n + n + n, Events: n + n + 1}
 }
 
-// Another program keeps a znode below the transaction, which so cannot be deleted. The last
-// party returns that error, once its word is known.
+// Another program keeps a znode below the transaction, so the transaction cannot be deleted. The
+// last site records that it is done, and returns that error.
 func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		session := s.Session()
@@ -216,16 +215,16 @@ func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
 		must.Do(s, s.Raw.Delete(s.Path+"/strange/child", -1))
 		before := must.Get(session.Stats(s.Ctx))(s.T).ByKind["sync"]
 		if err := tx.Forget(s.Ctx); err != nil || s.Exists(s.Path) {
-			s.Errorf("then forgotten: %v", err)
+			s.Errorf("Forget after the child was deleted: %v", err)
 		}
 		if n := must.Get(session.Stats(s.Ctx))(s.T).ByKind["sync"] - before; n != 0 {
-			s.Errorf("all sites are done, and it asked the leader %d times", n)
+			s.Errorf("all sites are done, but Forget sent %d syncs", n)
 		}
 	})
 }
 
-// Another program deletes a site's znode, or takes away the right to write it: the vote
-// is refused, and each for its reason.
+// Another program deletes a site's znode, or its permission to write. The error of Vote says
+// which.
 func TestAVoteThatAnotherProgramPrevents(t *testing.T) {
 	for _, variant := range recipes.Variants() {
 		for what, prevent := range map[error]func(raw *zk.Conn, znode string) error{
@@ -249,7 +248,7 @@ func TestAVoteThatAnotherProgramPrevents(t *testing.T) {
 	}
 }
 
-// A party that waits for a decision sends nothing in an hour of virtual time.
+// Coordinators and sites that wait for a decision send nothing.
 func TestWaitingForADecisionCostsNothing(t *testing.T) {
 	for _, v := range recipes.Variants() {
 		t.Run(string(v), func(t *testing.T) {
@@ -266,7 +265,7 @@ func TestWaitingForADecisionCostsNothing(t *testing.T) {
 				go func() { _, err := coordinator.Coordinate(ctx); results <- err }()
 				joining := []string{"1", "2", "3"}
 				if v == recipes.OwnNodes {
-					joining = joining[:2] // one has yet to join
+					joining = joining[:2] // the third one has not joined
 				}
 				for _, name := range joining {
 					s, closeSession := zktest.OpenIn(t, srv)

@@ -89,7 +89,7 @@ func (t *twoPhase) follow(ctx context.Context, p protocol) (recipes.Decision, er
 	}
 }
 
-// decided returns the decision, which was found to exist.
+// decided returns the decision. The caller has found that it exists.
 func (t *twoPhase) decided(ctx context.Context, p protocol) (recipes.Decision, error) {
 	d, decided, err := t.decision(ctx, p)
 	if err == nil && !decided {
