@@ -139,8 +139,9 @@ const leastDrift = 0.05
 // firstLevels is how many levels a law is fitted to before backtest predicts the next.
 const firstLevels = 4
 
-// constant, growing and squared are laws for the time of a handoff. They have a constant part, a
-// part for the first handoff of a trial, and parts that grow with the listings.
+// constant, growing and squared are laws for the time of a handoff. Each has a constant part
+// and a part for the first handoff of a trial. The last two also have parts that grow with the
+// listings.
 var (
 	constant = law{[]term{one, first}, false}
 	growing  = law{[]term{one, first, linear}, false}
@@ -172,7 +173,7 @@ type service struct {
 	drift   float64 // see leastDrift and backtest
 	freedom float64
 	errs    []float64 // of levels predicted from those below, as shares
-	least   *service  // the linear law of a herd: see newServiceOf
+	least   *service  // of a herd: by the linear law, see newServiceOf
 }
 
 // newService fits a law to the trials of each level. Levels with few handoffs count less.

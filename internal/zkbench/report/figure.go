@@ -57,8 +57,8 @@ func Figures(s Set) (figures []Figure) {
 		for _, lines := range s.Series {
 			f.add(lines.Name, points(lines, u.unit))
 		}
-		// A figure with a single point of many levels shows nothing. In a drain, only
-		// a single contender has waits.
+		// A figure with one point shows nothing if there are many levels. In a drain, for
+		// example, only a single contender has waits.
 		if len(f.Series) > 0 && (f.longest() > 1 || len(contenders(s)) == 1) {
 			figures = append(figures, f)
 		}
