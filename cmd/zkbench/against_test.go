@@ -83,8 +83,8 @@ func (s *slowness) holdUp() {
 }
 
 // TestAgainstFindsATenthAndNothingElse compares a build with itself, and with one that is
-// slower by a tenth of each operation, ZKRECIPES_AGAINST times each. It takes half a minute
-// for each, and is for make test-against.
+// slower by a tenth of each operation, ZKRECIPES_AGAINST times each. Each comparison takes half
+// a minute, so only make test-against runs it.
 func TestAgainstFindsATenthAndNothingElse(t *testing.T) {
 	runs, _ := strconv.Atoi(os.Getenv("ZKRECIPES_AGAINST"))
 	if runs == 0 {
@@ -120,8 +120,7 @@ func TestAgainstFindsATenthAndNothingElse(t *testing.T) {
 
 var difference = regexp.MustCompile(`(?m) (better|WORSE)$`)
 
-// ofAPair are the flags of trials that are short, and long enough for hundreds of
-// operations.
+// ofAPair are flags for short trials, which are long enough for hundreds of operations.
 var ofAPair = strings.Fields("-embedded -quiet -recipe lock -workload cycle -strategy handoff -contenders 10 -duration 300ms -warmup 50ms")
 
 // verdicts runs a build against another, in ZKRECIPES_PAIRS (20) pairs, and returns its verdicts.

@@ -149,9 +149,9 @@ var (
 )
 
 // newServiceOf fits the time of a handoff under a strategy. Handoff lists nothing. In a herd
-// each contender lists, so the work of a handoff grows with the square of the line. Its time
-// need not: the next holder is not always the last one to get its reply, and a contender that
-// lists late has less to do. Short lines do not show how much that is. So the estimate lies
+// each contender lists, so the work of a handoff grows with the square of the line. Its time may
+// grow more slowly: the next holder is not always the last one to get its reply, and a contender
+// that lists late has less to do. Short lines do not show by how much. So the estimate lies
 // between a linear and a quadratic law, and the interval contains both.
 func newServiceOf(s recipes.Strategy, levels []int, values [][]float64) *service {
 	switch s {
@@ -169,7 +169,7 @@ type service struct {
 	law     law
 	fitted  []float64
 	largest float64 // level
-	scatter float64 // of the logarithms of trials around their level and of levels around the law
+	scatter float64 // of logarithms: of trials around their level, and of levels around the law
 	drift   float64 // see leastDrift and backtest
 	freedom float64
 	errs    []float64 // of levels predicted from those below, as shares

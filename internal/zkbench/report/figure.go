@@ -105,7 +105,7 @@ func distribution(s Set) (Figure, bool) {
 		}
 		var points []Point
 		for _, p := range []float64{0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99} {
-			// Beyond the last recorded time a percentile has no meaning.
+			// Less than one time lies above this percentile.
 			if (100-p)/100*float64(h.TotalCount()) < 1 {
 				break
 			}
