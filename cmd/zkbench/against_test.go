@@ -64,12 +64,13 @@ type slowness struct {
 	last time.Time // when a release had been held up
 }
 
-// Release works for the added time, because a sleep of some microseconds takes longer.
 func (h slowHold) Release(ctx context.Context) error {
 	h.by.holdUp()
 	return h.Hold.Release(ctx)
 }
 
+// holdUp sleeps for time. It busy-waits for a share, because a sleep of a few microseconds takes
+// longer than that.
 func (s *slowness) holdUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
