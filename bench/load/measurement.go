@@ -19,9 +19,9 @@ type Measurement struct {
 	// contender, grants of an open load, elements of a queue, or rounds.
 	Operations int64
 	// Elapsed is from the first measured holder's request to leave until the last grant,
-	// holds included. For a single contender it is the time of all its turns, for a failover
-	// the time from the kill until the grant, and for rounds their sum. For an open load it
-	// is at least Duration.
+	// holds included. For a single contender it is the time of all its turns, and for rounds
+	// the sum of their times. For a failover it is from the kill until the grant. For an open
+	// load it is at least Duration.
 	Elapsed time.Duration
 	// Wait, Handoff and Service are the times of the package comment, in nanoseconds.
 	//
