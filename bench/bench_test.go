@@ -131,7 +131,7 @@ func TestFailureToOpenClosesTheOpenSessions(t *testing.T) {
 	}
 }
 
-func TestSessionsTakeAListingOfTheWholeLine(t *testing.T) {
+func TestSessionsAcceptAListingOfTheWholeLine(t *testing.T) {
 	server := new(fake.World)
 	e := experiment(server)
 	trial := e.Trials()[0]
@@ -229,14 +229,14 @@ func TestProgressCountsSessionsAndTheLine(t *testing.T) {
 		}
 		for _, what := range []string{"open", "in line"} {
 			if calls[what] != n || most[what] != n {
-				t.Errorf("%s: told %d times, up to %d %s; want %d", trial.Workload, calls[what], most[what], what, n)
+				t.Errorf("%s: %d calls, up to %d %s; want %d", trial.Workload, calls[what], most[what], what, n)
 			}
 		}
 	}
 }
 
 // A handoff takes at least one round trip: the release, and the event for the successor.
-func TestADelayLiesBetweenSessionsAndServers(t *testing.T) {
+func TestDelayIsAddedToEachRoundTrip(t *testing.T) {
 	const delay = 10 * time.Millisecond
 	server := embedded(t)
 	e := experiment(new(fake.World))
@@ -261,6 +261,6 @@ func TestADelayLiesBetweenSessionsAndServers(t *testing.T) {
 	}
 	e.Delays = []time.Duration{-1}
 	if e.Validate() == nil {
-		t.Error("a negative delay is taken")
+		t.Error("a negative delay was accepted")
 	}
 }

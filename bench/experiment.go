@@ -38,17 +38,17 @@ type Experiment struct {
 	Contenders []int
 	Transports []Transport
 	// Delays are round-trip times that a relay in this process adds to what each session
-	// sends and gets. The default is a single delay of 0, which needs no relay.
+	// sends and receives. The default is a single delay of 0, which needs no relay.
 	Delays []time.Duration
 
 	// Count is how many trials each combination has. With six or more, benchstat
 	// gives confidence intervals.
 	Count int
-	// Seed decides the order of the trials and, with the trial's number, the arrivals of
-	// load.Open.
+	// Seed decides the order of the trials. With the trial's number, it also decides the
+	// arrivals of load.Open.
 	Seed uint64
 	// Ascending orders the first round from few contenders to many, so that the caller
-	// can estimate how long long lines take before it runs them.
+	// can estimate the time of long lines before it runs them.
 	Ascending bool
 
 	// Hold, Duration and Warmup are those of load.Load.
@@ -83,9 +83,9 @@ type Experiment struct {
 	// it does not have.
 	Wanted []string
 
-	// Progress, if not nil, gets how many of a trial's sessions are open, and then how
-	// many contenders have joined the line ("open", "in line"). Several goroutines call
-	// it at once; it must not block.
+	// Progress, if not nil, is called with the number of a trial's sessions that are
+	// "open", and then with the number of contenders that are "in line" (see
+	// load.Load.Enrolled). Several goroutines call it at once; it must not block.
 	Progress func(what string, done, of int)
 
 	// Part is this process's part if several processes run the same trials, and nil if

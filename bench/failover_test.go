@@ -67,7 +67,7 @@ func TestLossIsReportedBeforeTheNextGrant(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// The server waits for the timeout since it last heard of the session.
+				// The server expires the session one timeout after its last request.
 				if r.Operations != 1 || r.Elapsed < 200*time.Millisecond {
 					t.Errorf("%s: %d failovers in %v", r.Name(), r.Operations, r.Elapsed)
 				}

@@ -41,7 +41,8 @@ func (f *figures) end(ctx context.Context) error {
 	f.grown = map[string]float64{}
 	for name, value := range after {
 		before, ok := f.before[name]
-		// Most of the hundreds of figures do not change. Wanted ones are recorded even so.
+		// Most of the hundreds of figures do not change, and are left out. Wanted ones are
+		// recorded even if they do not change.
 		if ok && (value != before || slices.Contains(f.wanted, name)) {
 			f.grown[name] = value - before
 		}
@@ -66,7 +67,7 @@ func watchMemory(t Transport) memory {
 	return memory{t, inUse()}
 }
 
-// many is the number of sessions from which on collectLess has an effect.
+// many is the smallest number of sessions for which collectLess has an effect.
 const many = 1000
 
 // collectLess makes garbage collections rarer while n sessions are opened, until the

@@ -26,8 +26,7 @@ func (t Transport) cpu() (sum time.Duration, ok bool) {
 
 // cpuOf adds up the processor time of the threads of a process. The kernel counts it in
 // nanoseconds for threads, but in hundredths of a second for a process, and a trial may
-// last ten of those. Threads that have ended are missing; a Go program ends none while it
-// works.
+// last ten of those. Threads that have ended are missing; a Go program under load ends none.
 func cpuOf(pid int) (sum time.Duration, ok bool) {
 	files, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task/*/schedstat"))
 	for _, file := range files {

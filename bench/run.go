@@ -114,7 +114,7 @@ func (e Experiment) load(t Trial, all opened) load.Load {
 	} else {
 		l.Shared = true
 	}
-	// With the same seed, all processes would send at the same moments.
+	// With the same seed, the acquisitions of all processes would arrive at the same times.
 	l.Seed += uint64(e.Part.Number) << 32
 	return l
 }
@@ -147,12 +147,13 @@ func maxPacket(contenders int) int { return max(recipes.DefaultMaxPacket, 64<<10
 // processes' numbers.
 //
 //   - load.Merge combines the measurements.
-//   - Memory, processor time and allocations are added.
-//   - Pauses and delays are the largest of any process.
-//   - Only the first part may have the server's figures.
+//   - Resident memory, processor time and allocations are added.
+//   - Memory.Session is the mean of all processes.
+//   - Pauses and waits for a processor are the longest of any process.
+//   - Only the first part may have the server's figures; it is an error if another has.
 //   - If a part is invalid, so is the whole.
-//   - Procs is the smallest of all machines, so that the name does not depend on which
-//     process came first.
+//   - Procs is the smallest of all machines, so that the name does not depend on the
+//     order of the processes.
 func Merge(parts []record.Record) (record.Record, error) {
 	if len(parts) == 0 {
 		return record.Record{}, errors.New("merge: no parts")

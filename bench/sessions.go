@@ -57,8 +57,8 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 	return all, nil
 }
 
-// relay puts a relay before each session; to cut it is to kill the session. Each relay
-// prefers the next server, as sessions without relays are spread over the servers.
+// relay starts a relay for each session. Cutting the relay kills the session. Each relay
+// prefers another server, so that sessions are spread over the servers as without relays.
 func (o *opened) relay(servers []string, n int) error {
 	for i := range n {
 		r, err := relay.Listen(from(i, servers), o.delay)
@@ -88,7 +88,7 @@ func (o *opened) through(cfg recipes.SessionConfig) (recipes.SessionConfig, erro
 	return relay.Through(cfg, addrs...), nil
 }
 
-// from returns the servers in a cycle that begins with the i-th.
+// from returns all servers, rotated so that the i-th comes first; i wraps around.
 func from(i int, servers []string) []string {
 	i %= len(servers)
 	return slices.Concat(servers[i:], servers[:i])
@@ -124,7 +124,7 @@ func (e Experiment) counter(what string, of int) func() {
 	}
 }
 
-// open opens n sessions, each with a configuration of its own, and calls one after each.
+// open opens n sessions, the i-th with config(i), and calls one after each that has opened.
 // On error it leaves none open.
 func open(ctx context.Context, opener recipes.Opener, config func(i int) recipes.SessionConfig, n int, one func()) ([]recipes.Client, error) {
 	defer collectLess(n)()
@@ -155,8 +155,8 @@ func open(ctx context.Context, opener recipes.Opener, config func(i int) recipes
 }
 
 // closeAll closes sessions even if ctx is done. It ignores errors: a session whose close
-// was not confirmed ends with its timeout. Until then its znodes disturb no other trial,
-// because each trial has a path of its own.
+// was not confirmed ends with its timeout. Until then its znodes do not disturb other
+// trials, because each trial has a path of its own.
 func closeAll(ctx context.Context, sessions []recipes.Client) {
 	var group errgroup.Group
 	group.SetLimit(parallelism)

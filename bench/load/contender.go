@@ -63,7 +63,8 @@ func (l Load) enter(s recipes.Recipes, joined func(recipes.Place)) (func(context
 // ErrBroken is matched by every [Violation].
 var ErrBroken = errors.New("the lock is broken")
 
-// Violation says which promise of a lock was broken, and how. There is no measurement.
+// Violation is the error of a load that found a broken promise of a lock or of another
+// recipe. The load then has no measurement.
 type Violation struct {
 	Promise string // such as "mutual exclusion" or "growing tokens"
 	Detail  string
@@ -76,15 +77,15 @@ func (v *Violation) Is(target error) bool { return target == ErrBroken }
 
 // guard checks mutual exclusion from inside the lock.
 //
-// Its words are atomic. Under a broken lock two contenders are inside at once, and the
-// guard must report that instead of being a data race. Under a correct lock, the words
-// order the accesses of one holder before those of the next, so that holders can pass on
+// Its fields are atomic. Under a broken lock two contenders are inside at once, and the
+// guard must report that instead of being a data race. Under a correct lock, the atomic
+// fields order the accesses of one holder before those of the next. So holders can pass on
 // plain variables.
 type guard struct {
 	holder atomic.Int64 // the id of the holder; 0 if there is none
 	token  atomic.Int64 // of the latest grant
-	turns  atomic.Int64 // enter reads it, leave writes it
-	read   int64        // the turns that the current holder has read
+	turns  atomic.Int64 // enter reads it, leave stores one more
+	read   int64        // the value of turns that the current holder has read
 }
 
 // enter must be the first call after a grant.
@@ -93,8 +94,8 @@ func (g *guard) enter(id int64, token recipes.Token) error {
 		return &Violation{"mutual exclusion",
 			fmt.Sprintf("contender %d was granted while contender %d held", id, g.holder.Load())}
 	}
-	// A counter that is read here and written by leave loses a turn if another contender
-	// was inside at any moment in between.
+	// If another contender is inside at any moment before leave, the counter loses a turn,
+	// and check finds that.
 	g.read = g.turns.Load()
 	if last := g.token.Swap(int64(token)); int64(token) <= last {
 		return &Violation{"growing tokens",
@@ -113,7 +114,7 @@ func (g *guard) leave(id int64) error {
 	return nil
 }
 
-// check compares the turns counted inside the lock with those that were taken.
+// check returns a violation if fewer turns were counted inside the lock than were taken.
 func (g *guard) check(taken int64) error {
 	if counted := g.turns.Load(); counted != taken {
 		return &Violation{"mutual exclusion",
@@ -126,7 +127,7 @@ func (g *guard) check(taken int64) error {
 // goroutine at a time, the holder's, may call await.
 type rest struct {
 	n     atomic.Int64
-	moved chan struct{} // of capacity one: n has changed since await read it
+	moved chan struct{} // holds one element if n has changed since await read it
 }
 
 func newRest() *rest { return &rest{moved: make(chan struct{}, 1)} }

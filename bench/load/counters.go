@@ -11,14 +11,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// parallelism is how many sessions are handled at once: enough to hide round trips, and few
-// enough not to overload the server.
+// parallelism is how many sessions read their counters, or join a line for the first time, at
+// once: enough to hide round trips, and few enough not to overload the server.
 const parallelism = 32
 
 // quiet is how long no session may send anything before a line counts as at rest.
 const quiet = 20 * time.Millisecond
 
-// total adds up the counters of all sessions. Through a plugin each is a call.
+// total adds up the counters of all sessions. For sessions in a plugin, each read is a call.
 func total(ctx context.Context, sessions []recipes.Client) (recipes.Stats, error) {
 	sum := recipes.Stats{ByKind: map[string]int64{}}
 	var mu sync.Mutex

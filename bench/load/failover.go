@@ -26,7 +26,7 @@ type failoverGrant struct {
 	contender contender
 	turn      turn
 	at        time.Time
-	knew      bool // the killed session's Done was closed by then
+	reported  bool // the killed session's Done was closed by then
 }
 
 // failover lets all contenders join the line, kills the holder's session, and waits until
@@ -68,12 +68,12 @@ func (f *failover) contend(ctx context.Context, c contender) error {
 		}
 		return fmt.Errorf("contender %d: %w", c.id, err)
 	}
-	f.grants <- failoverGrant{c, turn, at, f.knew()}
+	f.grants <- failoverGrant{c, turn, at, f.reported()}
 	return nil
 }
 
-// knew reports whether the killed session has reported its loss.
-func (f *failover) knew() bool {
+// reported returns whether the killed session has reported its loss.
+func (f *failover) reported() bool {
 	victim := f.victim.Load()
 	if victim == nil {
 		return false
@@ -121,7 +121,7 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 		return Measurement{}, &Violation{"mutual exclusion", fmt.Sprintf(
 			"contender %d was granted while contender %d held", successor.contender.id, holder.contender.id)}
 	}
-	if !successor.knew {
+	if !successor.reported {
 		return Measurement{}, &Violation{"loss before the next grant", fmt.Sprintf(
 			"contender %d was granted while contender %d, which was cut off %v before, had not yet reported its loss",
 			successor.contender.id, holder.contender.id, successor.at.Sub(killed).Round(time.Millisecond))}
@@ -148,8 +148,8 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 	return rec.m, f.end(ctx)
 }
 
-// lost returns an error if a holder's session has ended by itself: the next contender is
-// then granted rightly.
+// lost returns an error if a holder's session has ended without being killed. Granting the
+// next contender is then correct, and not a violation.
 func (f *failover) lost(g failoverGrant) error {
 	if err := f.Sessions[g.contender.id-1].Err(); err != nil {
 		return fmt.Errorf("contender %d lost its session without being killed: %w", g.contender.id, err)

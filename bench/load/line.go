@@ -29,20 +29,21 @@ type line struct {
 	// The fields below pass from holder to holder; the guard orders the accesses.
 	turns  int64         // taken so far
 	first  time.Duration // when the first contender was granted
-	begun  bool          // the measured part begins when the current holder leaves, or has begun
+	begun  bool          // the measured part has begun, or begins when the current holder leaves
 	began  time.Duration // when that holder called leave
 	left   time.Duration // when the latest holder called leave
 	before recipes.Stats
 }
 
-// joining describes when a contender last joined the line. The Joined callback writes it,
-// and the acquiring call waits for that.
+// joining is when a contender last joined the line. The Joined callback writes it, and
+// returns before the acquiring call does.
 type joining struct {
 	at    time.Duration
-	first bool // it has not joined yet
+	first bool // until the contender joins for the first time
 }
 
-// errOver is returned by contenders that waited when the load ended.
+// errOver is returned to contenders that still waited when the load ended, and to the last
+// holder.
 var errOver = errors.New("the load is over")
 
 func (l Load) contend(ctx context.Context, s shape) (Measurement, error) {
@@ -124,7 +125,7 @@ func (l *line) turn(ctx context.Context, c contender) error {
 	case err != nil:
 		return err
 	case l.over.Load():
-		// The grant and the end of the load have crossed.
+		// The contender was granted while finish cancelled it.
 		if err := turn.leave(l.parent); err != nil {
 			return fmt.Errorf("leave: %w", err)
 		}
@@ -216,7 +217,7 @@ func (l *line) standstill(ctx context.Context) (recipes.Stats, error) {
 }
 
 // finish ends the measurement and cancels the waiters while the last holder still holds.
-// A contender that is granted even so leaves at once.
+// A waiter that is granted before it is cancelled leaves at once: see turn.
 func (l *line) finish(ctx context.Context, c contender, t turn) error {
 	after, err := l.standstill(ctx)
 	if err != nil {

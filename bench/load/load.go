@@ -10,7 +10,7 @@
 //     length of the line does not change.
 //   - [Failover]: all join the line, and the holder's session is killed. The load times
 //     how long it takes until the next contender is granted, and counts what the survivors
-//     send until one second after that.
+//     send until [Load].Aftermath after that.
 //   - [Open]: acquisitions arrive on schedule, whether or not earlier ones have been
 //     granted. A closed loop slows down with what it measures, and so hides long waits.
 //   - [Many]: several independent lines cycle at the same time.
@@ -22,14 +22,16 @@
 //   - wait: from the request (Acquire, Campaign) to the grant. It contains the turns of all
 //     contenders ahead. In an open load it counts from the scheduled time of the request.
 //   - handoff: from the holder's request to leave (Release, Resign) to the grant of the
-//     next contender, if that was in line by then. During a handoff no contender holds.
+//     next contender, if that one had joined before the request. During a handoff no
+//     contender holds.
 //   - service: from the grant until the contender has left. It contains the hold.
 //
 // # Counters
 //
-// The measured part begins and ends with a holder that waits while all other contenders are
-// at rest: they wait in line, or have left for good. Counters are read at those two
-// moments. So they cover whole operations, and miss none.
+// In a line of one process, the measured part begins and ends with a holder that waits while
+// all other contenders are at rest: they wait in line, or have left for good. Counters are
+// read at those two moments. Other loads read them when no session sends anything, except at
+// the end of a failover. So counters cover whole operations, and miss none.
 //
 // # Checks
 //
@@ -50,14 +52,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Load is a number of contenders for one path, and the shape of their requests.
+// Load describes the contenders for one path, and how they request and leave it.
 type Load struct {
 	Workload Workload
 	Recipe   Recipe
 	Strategy recipes.Strategy
 
-	// Path is contended for. It should not exist: the load waits for all other contenders
-	// there.
+	// Path is the path of the recipe. It should not exist: the load waits behind contenders
+	// that are already there.
 	Path string
 
 	// Sessions are the contenders, one each. They stay open.
@@ -66,41 +68,42 @@ type Load struct {
 	// Hold is how long each holder keeps its grant.
 	Hold time.Duration
 
-	// Duration and Warmup are for Cycle, Open and Many: how long to measure, and for how
-	// long at least to run before that. The measured part of a Cycle begins when it is
-	// steady (see Measurement.Warm), or after eight times Warmup. It ends with the first
-	// grant after Duration, but has at least as many handoffs as contenders. With a Warmup
-	// of 0 it begins at once.
+	// Duration and Warmup are for Cycle, Open and Many. The load runs for at least Warmup,
+	// and then measures for Duration. The measured part of a Cycle begins when the rate of
+	// its turns is steady, or after eight times Warmup; with a Warmup of 0 it begins at once.
+	// It ends with the first grant after Duration, but has at least as many handoffs as
+	// contenders.
 	Duration, Warmup time.Duration
 
 	// Rounds is how many rounds a workload of rounds measures.
 	Rounds int
 	// Lines is how many lines Many has. Each gets the same number of sessions.
 	Lines int
-	// Rate is how many acquisitions arrive a second in Open, and Arrivals how. Seed decides
-	// the times of a Poisson process. Duration is the length of the schedule. After it, the
-	// load waits as long again for grants.
+	// Rate and Arrivals are for Open: how many acquisitions arrive a second, and how they are
+	// spaced. Seed decides the times of a Poisson process. Duration is the length of the
+	// schedule. After it, the load waits as long again for grants.
 	Rate     float64
 	Arrivals Arrivals
 	Seed     uint64
 	// Kill, for Failover, cuts the session with that index off from the servers, and
-	// returns when the cut has begun. The session must find its loss by its own clock: if the
-	// next contender is granted before that, it is a violation.
+	// returns when the cut has begun. The session must detect its loss by its own clock. A
+	// grant to the next contender before that is a violation.
 	Kill func(ctx context.Context, session int) error
 	// Aftermath, for Failover, is how long after the next grant the survivors' traffic is
 	// counted.
 	Aftermath time.Duration
 	// Shared means that other processes run the same load at the same path, and that Merge
-	// combines the measurements. It is for Drain, Cycle and Open. Lines of Drain and Cycle
-	// then begin when Begin returns, and end when all contenders have left. A Cycle warms up
-	// for exactly Warmup. Each contender ends with the first turn after Duration that it
-	// requested in the measured part.
+	// combines the measurements. It is for Drain, Cycle and Open. The measured part of a Drain
+	// or a Cycle then begins when Begin returns, and ends when all contenders have left. A
+	// Cycle warms up for Warmup, steady or not. In the measured part, each contender stops
+	// with the first turn that it requested there and that ends after Duration.
 	Shared bool
-	// Enrolled, if not nil, is called when a contender joins a line for the first time.
+	// Enrolled, if not nil, is called when a contender of a Drain, a Cycle or Many joins its
+	// line for the first time. For a single contender it is called only if Shared is set.
 	// Several goroutines call it at once; it must not block.
 	Enrolled func()
 	// Begin, if not nil, is called when the measured part is about to begin, and End when
-	// it has ended. All contenders are at rest then. An error ends the load.
+	// it has ended. Until it returns, no contender sends a request. An error ends the load.
 	Begin, End func(context.Context) error
 }
 
@@ -109,8 +112,9 @@ type Load struct {
 const turnsAlone = 100
 
 // Run runs the load. An error that matches [ErrBroken] is a [*Violation]. Other errors are
-// those of the recipe, or of Begin, End or Kill. When Run returns, no contender waits. A
-// contender of a Cycle may still be leaving the line until its session is closed.
+// those of the recipe, or of Begin, End or Kill. When Run returns, no contender waits. Until
+// the caller closes the sessions, a contender of a Cycle may still be leaving the line, and
+// after a Failover or an error a contender may still hold.
 func (l Load) Run(ctx context.Context) (Measurement, error) {
 	if len(l.Sessions) == 0 {
 		return Measurement{}, errors.New("no contenders: give at least one session")
@@ -220,7 +224,7 @@ type Arrivals string
 const (
 	// Constant arrivals are evenly spaced.
 	Constant Arrivals = "constant"
-	// Poisson arrivals are independent of each other, as those of many clients are.
+	// Poisson arrivals are independent of each other, like those of many clients.
 	Poisson Arrivals = "poisson"
 )
 
@@ -229,7 +233,7 @@ func ParseArrivals(name string) (Arrivals, error) {
 	return parse("arrivals", name, []Arrivals{Constant, Poisson})
 }
 
-// Recipe is what is contended for.
+// Recipe is the recipe that the contenders request.
 type Recipe string
 
 const (

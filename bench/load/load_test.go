@@ -241,8 +241,8 @@ func TestBrokenLockIsNotMeasured(t *testing.T) {
 					if !ok || !errors.Is(err, load.ErrBroken) {
 						t.Fatalf("%v; want a violation", err)
 					}
-					// Two contenders that are granted at once and leave at once may look
-					// like two that followed each other, with tokens in the wrong order.
+					// If two contenders are granted and leave at the same time, the guard
+					// may see one after the other, with tokens in the wrong order.
 					overtaken := w == load.Cycle && violation.Promise == "growing tokens"
 					if violation.Promise != tt.promise && !overtaken {
 						t.Errorf("violation of %s; want %s", violation.Promise, tt.promise)

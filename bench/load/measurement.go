@@ -15,19 +15,22 @@ import (
 
 // Measurement is the result of one load.
 type Measurement struct {
-	// Operations is how many operations Elapsed contains: handoffs, or turns of a single
-	// contender.
+	// Operations is how many operations Elapsed contains: handoffs, turns of a single
+	// contender, grants of an open load, elements of a queue, or rounds.
 	Operations int64
 	// Elapsed is from the first measured holder's request to leave until the last grant,
-	// holds included. For a single contender it is the time of all its turns.
+	// holds included. For a single contender it is the time of all its turns, and for rounds
+	// the sum of their times. For a failover it is from the kill until the grant. For an open
+	// load it is at least Duration.
 	Elapsed time.Duration
 	// Wait, Handoff and Service are the times of the package comment, in nanoseconds.
 	//
-	// Wait has the requests of the measured part; a drain has none. In an open load it
-	// counts from the intended start, so that late starts of the load do not hide waits.
+	// Wait has the requests of the measured part. A drain has none, except of a single
+	// contender. In an open load a wait counts from the intended start, so that late starts
+	// of the load do not hide waits.
 	//
-	// Handoff has the contenders that were in line when the holder before them left. A
-	// single contender has none.
+	// Handoff has the grants to contenders that were in line when the holder before them
+	// asked to leave. A single contender has none.
 	Wait    *hdrhistogram.Histogram `json:"-"`
 	Handoff *hdrhistogram.Histogram `json:"-"`
 	Service *hdrhistogram.Histogram `json:"-"`
@@ -37,23 +40,26 @@ type Measurement struct {
 	// Unfinished is how many acquisitions of an open load still waited when it ended. Their
 	// waits until then are in Wait.
 	Unfinished int64 `json:",omitempty"`
-	// Turns is how many operations each contender had, by its number. It is nil for a
-	// drain, where each has one.
+	// Turns is how many operations each contender of a cycle had, in the order of the
+	// sessions. It is nil if that was not counted, as in a drain, where each has one.
 	Turns []int64 `json:",omitempty"`
-	// Grants are the grants of this process in a line that processes share, in order. It is
-	// nil for other loads, and after Merge.
+	// Grants are the grants of this process in a line that processes share, in order. Those of
+	// an open load have only a token. It is nil for other loads, and after Merge.
 	Grants []Grant `json:"-"`
-	// Warm is how the warm-up ended.
+	// Warm is the outcome of the warm-up.
 	Warm Warm `json:",omitzero"`
-	// Counters is what all sessions sent and received in the measured part, keep-alives
-	// included.
+	// Counters is the traffic of all sessions in the measured part, keep-alives included. In a
+	// failover it is that of the survivors.
 	Counters recipes.Stats
 }
 
 // Warm is the outcome of a warm-up.
 type Warm struct {
-	Took   time.Duration // from the first grant to the beginning of the measured part
-	Steady bool          // false if it ended at its longest duration
+	// Took is, in a line of one process, from the first grant to the beginning of the
+	// measured part. For other loads it is Load.Warmup, or 0 if they have no warm-up.
+	Took time.Duration
+	// Steady is false if the warm-up ended at its longest duration, or did not check.
+	Steady bool
 }
 
 type recorder struct {
@@ -107,7 +113,7 @@ func merge(parts []Measurement) Measurement {
 //
 // It cannot check that two processes did not hold at the same time, because the clocks of
 // two machines differ by more than a handoff takes. For the same reason Handoff has only
-// handoffs within one process. Elapsed is that of the process that was busy longest.
+// handoffs within one process. Elapsed is the longest of all processes.
 func Merge(w Workload, parts []Measurement) (Measurement, error) {
 	sum := merge(parts)
 	if w != Drain && w != Cycle && w != Open {
@@ -117,7 +123,7 @@ func Merge(w Workload, parts []Measurement) (Measurement, error) {
 	if err != nil || w == Open {
 		return sum, err
 	}
-	sum.Operations-- // the very first grant was not a handoff
+	sum.Operations-- // the first grant of the line was not a handoff
 	for i := 1; i < len(grants); i++ {
 		from, to := grants[i-1], grants[i]
 		if from.part == to.part && to.Joined <= from.Left {

@@ -56,7 +56,7 @@ func TestMergedHistogramIsThatOfAllSamples(t *testing.T) {
 	}
 }
 
-// grants are given one millisecond after each other, and kept for half of one.
+// grants returns grants that begin one millisecond after each other, and last half of one.
 func grants(tokens ...recipes.Token) load.Measurement {
 	m := empty()
 	for _, token := range tokens {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// maxWaiting limits the acquisitions of an open load that wait at once. Beyond it, the load
-// and the process would grow without end.
+// maxWaiting limits the acquisitions of an open load that wait at once. Without a limit, an
+// overloaded line and this process's memory would grow without end.
 const maxWaiting = 10_000
 
 // ErrOverloaded is returned if the acquisitions of an open load arrive so much faster than
@@ -59,8 +59,8 @@ func (l Load) openLoop(ctx context.Context) (Measurement, error) {
 	return m, o.guard.check(o.turns.Load())
 }
 
-// arrivals starts the acquisitions that are scheduled within duration, waits for their
-// grants until patience after that, and cancels the rest.
+// arrivals starts the acquisitions that are scheduled within duration. It waits for their
+// grants for at most patience after that, and cancels those that still wait.
 func (o *open) arrivals(ctx context.Context, duration, patience time.Duration, seed uint64) (Measurement, error) {
 	rec := newRecorder()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -91,7 +91,7 @@ func (o *open) arrivals(ctx context.Context, duration, patience time.Duration, s
 	}
 	given := time.AfterFunc(time.Until(start.Add(duration+patience)), func() { stop(errGaveUp) })
 	defer given.Stop()
-	// If an acquisition failed, err is already its error.
+	// If an acquisition has failed during the schedule, err is already its error.
 	if waited := group.Wait(); err == nil {
 		err = waited
 	}
@@ -146,7 +146,7 @@ func (o *open) acquire(ctx context.Context, c contender, start, intended time.Ti
 	return nil
 }
 
-// pacer returns the intended starts of an open load in order, counted from its beginning.
+// pacer returns, one a call, the intended starts of an open load, counted from its beginning.
 // It does not sleep.
 type pacer func() time.Duration
 

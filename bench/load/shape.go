@@ -28,8 +28,8 @@ func (d drain) ends(handoffs int64, _ time.Duration) bool { return handoffs == i
 func (d drain) again() bool                               { return false }
 
 // cycle begins with the first grant after the warm-up. It ends with the first grant after
-// the duration, but has at least as many handoffs as contenders. With fewer, no request of
-// the measured part is granted, and no wait is known.
+// the duration, but has at least as many handoffs as contenders. With fewer, none of the
+// requests of the measured part would be granted, and there would be no waits to record.
 type cycle struct {
 	warmup
 	duration   time.Duration
@@ -71,7 +71,7 @@ type warmup struct {
 	filled int
 }
 
-// done is called before each turn of the warm-up.
+// done reports whether the warm-up has ended. It is called at each grant of the warm-up.
 func (w *warmup) done(running time.Duration, turns int64) bool {
 	if length := running - w.since; length >= w.shortest/4 && turns-w.turns >= windowTurns {
 		copy(w.rates[:], w.rates[1:])

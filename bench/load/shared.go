@@ -22,9 +22,9 @@ type Grant struct {
 
 // share is this process's part of a line that several processes share.
 //
-// Contenders cannot wait for the holder, as in a line of one process: it is usually in
-// another process. So the measured part begins when all have joined, with a holder that
-// waits until Begin has returned, and ends when all have left.
+// In a line of one process, a holder ends the measured part while all others are at rest.
+// Here the holder is usually in another process. So the measured part begins when all have
+// joined, with a holder that waits until Begin has returned, and ends when all have left.
 type share struct {
 	Load
 	started  time.Time
@@ -108,8 +108,8 @@ func (s *share) join(id int64) {
 	}
 }
 
-// commence waits until all contenders of this process have joined, and then lets the
-// first holder go on.
+// commence waits until all contenders of this process have joined. Then it begins the
+// measured part and lets the first holder continue.
 func (s *share) commence(ctx context.Context) (recipes.Stats, error) {
 	if err := s.rest.await(ctx, int64(len(s.Sessions))); err != nil {
 		return recipes.Stats{}, err
@@ -191,8 +191,8 @@ func (s *share) granted(id int64, asked time.Duration, g Grant) {
 }
 
 // many cycles Lines independent lines at once. They begin their measured parts together,
-// when all have warmed up, and each waits at its end for the others: no line is measured
-// while another one rests.
+// when all have warmed up, and each waits at its end for the others. So no line is measured
+// while another one warms up. A line that has ended may rest while others still run.
 func (l Load) many(ctx context.Context) (Measurement, error) {
 	if l.Lines < 1 || len(l.Sessions)%l.Lines != 0 {
 		return Measurement{}, fmt.Errorf("%d sessions cannot be divided evenly among %d lines", len(l.Sessions), l.Lines)

@@ -34,7 +34,8 @@ func TestFailoverTimesTheNextGrant(t *testing.T) {
 
 func TestFailoverFindsABrokenLock(t *testing.T) {
 	for _, n := range []int{2, 5} {
-		// Two hold from the beginning. Of five, two also hold after the kill.
+		// With the defect from the start, two contenders hold at once. With the defect from the
+		// kill on, two of the four survivors do; with two contenders there is one survivor only.
 		for _, first := range []fake.Defect{fake.TwoHolders, fake.Sound} {
 			synctest.Test(t, func(t *testing.T) {
 				server := &fake.World{Defect: first}

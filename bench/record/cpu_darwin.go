@@ -2,7 +2,7 @@ package record
 
 import "golang.org/x/sys/unix"
 
-// cpu names the processor as `go test` does.
+// cpu returns the name of the processor, as `go test` prints it.
 func cpu() string {
 	name, err := unix.Sysctl("machdep.cpu.brand_string")
 	if err != nil {

@@ -4,5 +4,5 @@ package record
 
 import "os"
 
-// cpu names the processor. Windows has the name in the environment.
+// cpu returns the name of the processor, which Windows has in the environment, or "".
 func cpu() string { return os.Getenv("PROCESSOR_IDENTIFIER") }

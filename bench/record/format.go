@@ -33,20 +33,20 @@ type header struct {
 
 type figures Record
 
-// line is one record. It has the histograms in HdrHistogram's compressed form; package json
-// would write all their counts.
+// line is one record as it is written. Histograms are in HdrHistogram's compressed form,
+// because package json would write all their counts.
 type line struct {
 	figures
 	Histograms map[string]string `json:"histograms,omitempty"`
 
-	// Unconfirmed was an option of the recipes: a grant did not wait for the leader. Old
-	// records with it are read with a strategy of their own; new ones never have it.
+	// Unconfirmed was an option of the recipes, by which a grant did not wait for the leader.
+	// Old records with it are read with a strategy of their own. New ones never have it.
 	Unconfirmed bool `json:",omitempty"`
 }
 
 // JSONWriter writes records as JSON lines: a header with the environment, then one line for
-// each record, from which every report can be made again. It has written whole lines after
-// every call. Files may be concatenated.
+// each record, from which every report can be made again. Each call writes whole lines.
+// Files may be concatenated.
 type JSONWriter struct {
 	w       io.Writer
 	env     Environment
@@ -104,8 +104,8 @@ func (r *Record) histograms() map[string]**hdrhistogram.Histogram {
 // ErrNoRecords is returned for a file without a record.
 var ErrNoRecords = errors.New("it contains no records; was it written by zkbench run -record, and did a trial end?")
 
-// Read reads the runs of a file of JSON lines. An error names the line; the result is then
-// nil.
+// Read reads the runs of a file of JSON lines. An error in a line names it. The error is
+// [ErrNoRecords] if there is no record. On error the result is nil.
 func Read(r io.Reader) ([]Run, error) {
 	lines := bufio.NewReader(r)
 	var runs []Run
@@ -208,8 +208,8 @@ func NewWriter(w io.Writer, env Environment) *Writer {
 	return &Writer{out: w, w: benchfmt.NewWriter(w), config: env.config()}
 }
 
-// Write writes a record. A configuration line applies to all that follows, even in files
-// that are appended. So the line that marks an invalid result is taken back right after it.
+// Write writes a record. A configuration line applies to all results below it, even in a
+// file that is appended. So the mark of an invalid result is cleared right after it.
 func (w *Writer) Write(r Record) error {
 	if !w.started {
 		if err := w.writeUnits(); err != nil {
@@ -236,8 +236,8 @@ func (w *Writer) Write(r Record) error {
 	return nil
 }
 
-// mark writes, around an invalid record, the reason why the next results are invalid, or ""
-// if they are not.
+// mark writes, for an invalid record, the configuration line that marks the results below
+// it as invalid for the reason why. An empty reason clears the mark.
 func (w *Writer) mark(r Record, why string) error {
 	if r.Valid() {
 		return nil

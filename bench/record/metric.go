@@ -79,8 +79,8 @@ func (r Record) Metrics() []Metric {
 	return m
 }
 
-// speed adds the rates and the times of operations. The schedule decides the speed of an
-// open load, so it has no time per operation.
+// speed adds the rates and the times of operations. An open load has no time per operation,
+// because its schedule decides its speed.
 func (r Record) speed(m *metrics) {
 	ops := float64(r.Operations)
 	if r.Workload == load.Open {
@@ -177,7 +177,7 @@ func (r Record) Metric(unit string) (float64, bool) {
 
 type metrics []Metric
 
-// add adds a figure, rounded to what can mean something.
+// add adds a figure, rounded to six significant digits. It drops NaN and infinities.
 func (m *metrics) add(unit string, value float64) {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return

@@ -32,8 +32,8 @@ type Record struct {
 	// Lines is how many lines ran at once, each with that many contenders; 0 for
 	// workloads of a single line.
 	Lines int `json:",omitempty"`
-	// Rate is the acquisitions a second of an open load, and Arrivals how they
-	// arrive; 0 and "" for others.
+	// Rate is how many acquisitions arrive a second in an open load, and Arrivals how
+	// they arrive; 0 and "" for others.
 	Rate     float64       `json:",omitempty"`
 	Arrivals load.Arrivals `json:",omitempty"`
 	// Workers is how many processes shared the contenders or the lines; 0 for a process

@@ -37,7 +37,7 @@ func (d *duel) check(given map[string]bool) error {
 	}
 	for _, name := range []string{"join", "out", "cpuprofile", "memprofile", "plugin"} {
 		if given[name] {
-			return fmt.Errorf("-%s is for a single build; it does not go with -against", name)
+			return fmt.Errorf("-%s is for a single build, and cannot be combined with -against", name)
 		}
 	}
 	found, err := exec.LookPath(d.against)
@@ -48,7 +48,7 @@ func (d *duel) check(given map[string]bool) error {
 	return err
 }
 
-// ofTheDuel are the flags that the builds do not get, or that have other values in each trial.
+// ofTheDuel are the flags that a build does not get, or gets with the values of its trial.
 var ofTheDuel = strings.Fields("against count seed record preset quiet raw table embedded ensemble servers recipe workload strategy contenders via delay")
 
 // pass stores the given flags that both builds get. An older build fails with a usage error if

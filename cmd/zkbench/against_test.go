@@ -64,12 +64,13 @@ type slowness struct {
 	last time.Time // when a release had been held up
 }
 
-// Release works for the added time, because a sleep of some microseconds takes longer.
 func (h slowHold) Release(ctx context.Context) error {
 	h.by.holdUp()
 	return h.Hold.Release(ctx)
 }
 
+// holdUp sleeps for time. It busy-waits for a share, because a sleep of a few microseconds takes
+// longer than that.
 func (s *slowness) holdUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,8 +84,8 @@ func (s *slowness) holdUp() {
 }
 
 // TestAgainstFindsATenthAndNothingElse compares a build with itself, and with one that is
-// slower by a tenth of each operation, ZKRECIPES_AGAINST times each. It takes half a minute
-// for each, and is for make test-against.
+// slower by a tenth of each operation, ZKRECIPES_AGAINST times each. Each comparison takes half
+// a minute, so only make test-against runs it.
 func TestAgainstFindsATenthAndNothingElse(t *testing.T) {
 	runs, _ := strconv.Atoi(os.Getenv("ZKRECIPES_AGAINST"))
 	if runs == 0 {
@@ -120,8 +121,7 @@ func TestAgainstFindsATenthAndNothingElse(t *testing.T) {
 
 var difference = regexp.MustCompile(`(?m) (better|WORSE)$`)
 
-// ofAPair are the flags of trials that are short, and long enough for hundreds of
-// operations.
+// ofAPair are flags for short trials, which are long enough for hundreds of operations.
 var ofAPair = strings.Fields("-embedded -quiet -recipe lock -workload cycle -strategy handoff -contenders 10 -duration 300ms -warmup 50ms")
 
 // verdicts runs a build against another, in ZKRECIPES_PAIRS (20) pairs, and returns its verdicts.

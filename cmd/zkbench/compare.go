@@ -78,7 +78,7 @@ func (c command) compareVerb(_ context.Context, args []string) error {
 	if *exact {
 		for _, name := range []string{"alpha", "confidence", "effect"} {
 			if given(f)[name] {
-				return usageError{fmt.Errorf("-%s is for statistics; it does not go with -exact", name)}
+				return usageError{fmt.Errorf("-%s is for statistics, and cannot be combined with -exact", name)}
 			}
 		}
 	}

@@ -20,9 +20,9 @@ var update = flag.Bool("update", false, "record testdata/results/counts.txt agai
 // recordedCounts has the costs of each strategy that reviewers have accepted.
 var recordedCounts = filepath.Join("..", "..", "testdata", "results", "counts.txt")
 
-// countStrategies writes the costs of a handoff by each strategy to a file. Each trial is exact.
-// For a herd only lines of one and two are: in a longer one a contender that lists late has less
-// to read.
+// countStrategies writes the costs of a handoff by each strategy to a file. The counts of
+// each trial are exact. For a herd that holds only in lines of one and two: in a longer one, a
+// contender that lists late has less to read.
 func countStrategies(t *testing.T, open recipes.Opener, file string) {
 	t.Helper()
 	var all strings.Builder
@@ -89,7 +89,7 @@ func sendNothingBeforeTheGrant(t *testing.T, files ...string) {
 		}
 		handoffs := 0
 		for line := range strings.Lines(string(counts)) {
-			if !strings.Contains(line, "strategy=handoff") || strings.Contains(line, "contenders=1/") { // a single contender waits for no release
+			if !strings.Contains(line, "strategy=handoff") || strings.Contains(line, "contenders=1/") { // a single contender never waits for a release
 				continue
 			}
 			handoffs++

@@ -44,9 +44,9 @@ type jobBody struct {
 	Remain hcl.Body `hcl:",remain"`
 }
 
-// TestNomadJobRunsWhatZkbenchTakes parses the job as Nomad does, and parses its arguments as
+// TestNomadJobHasArgumentsThatZkbenchAccepts parses the job as Nomad does, and parses its arguments as
 // zkbench does.
-func TestNomadJobRunsWhatZkbenchTakes(t *testing.T) {
+func TestNomadJobHasArgumentsThatZkbenchAccepts(t *testing.T) {
 	parsed, diags := hclparse.NewParser().ParseHCLFile(filepath.Join("..", "..", "testdata", "nomad", "zkbench.nomad.hcl"))
 	if diags.HasErrors() {
 		t.Fatal(diags)
@@ -168,9 +168,9 @@ func readUnit(t *testing.T) map[string]string {
 	return settings
 }
 
-// TestSystemdUnitRunsWhatZkbenchTakes parses the unit's arguments as zkbench does, and lets
+// TestSystemdUnitHasArgumentsThatZkbenchAccepts parses the unit's arguments as zkbench does, and lets
 // systemd verify the unit if it is installed.
-func TestSystemdUnitRunsWhatZkbenchTakes(t *testing.T) {
+func TestSystemdUnitHasArgumentsThatZkbenchAccepts(t *testing.T) {
 	settings := readUnit(t)
 	variable, value, _ := strings.Cut(settings["Environment"], "=")
 	line := strings.NewReplacer("%i", "3", "${"+variable+"}", value).Replace(settings["ExecStart"])
@@ -199,8 +199,8 @@ func TestSystemdUnitRunsWhatZkbenchTakes(t *testing.T) {
 	}
 }
 
-// TestParallelSSHRunsWhatZkbenchTakes finds the line in the documentation.
-func TestParallelSSHRunsWhatZkbenchTakes(t *testing.T) {
+// TestParallelSSHHasArgumentsThatZkbenchAccepts checks the command in docs/benchmark.md.
+func TestParallelSSHHasArgumentsThatZkbenchAccepts(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "benchmark.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func TestParallelSSHRunsWhatZkbenchTakes(t *testing.T) {
 	checkCrew(t, args[2:])
 	// The timeout must be longer than the default of parallel-ssh.
 	if !strings.Contains(line, "-t 0") {
-		t.Error("parallel-ssh ends a command after a minute, unless told -t 0")
+		t.Error("without -t 0, parallel-ssh ends a command after a minute")
 	}
 }
 

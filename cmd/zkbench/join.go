@@ -49,12 +49,12 @@ func (j *joining) check(given map[string]bool, s *settings) error {
 	return nil
 }
 
-// controlTimeout is the timeout of the session with which a process meets the others: so long
-// they wait for a process that has died.
+// controlTimeout limits the timeout of the session with which a process meets the others. They
+// wait that long for a process that has died.
 const controlTimeout = 6 * time.Second
 
-// join meets the other processes, and makes the experiment a part of theirs. Without -join it
-// returns a nil crew.
+// join meets the other processes, and changes the experiment to this process's part. Without
+// -join it changes nothing and returns a nil crew.
 func (c command) join(ctx context.Context, s settings, e *bench.Experiment, end *cleanup) (*workers.Crew, error) {
 	if s.join.path == "" {
 		return nil, nil

@@ -62,7 +62,7 @@ const (
 	exitUsage       = 2   // flags or input files cannot be used; nothing was run
 	exitBroken      = 3   // a lock broke its promise
 	exitTooFew      = 3   // of compare: there are too few trials to decide
-	exitInvalid     = 4   // zkbench itself was the limit in more than half of the trials, or of those of a row
+	exitInvalid     = 4   // more than half of all trials are invalid, or of those of one row of the table
 	exitInterrupted = 130 // the shells' code for SIGINT
 )
 

@@ -20,8 +20,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 )
 
-// A person at a terminal gets a table that fits it, and a program in a pipe the
-// results.
+// At a terminal, zkbench writes a table that fits its width. In a pipe, it also writes the
+// results to stdout.
 func TestOutputDependsOnItsReader(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
@@ -55,7 +55,7 @@ func TestOutputDependsOnItsReader(t *testing.T) {
 			t.Errorf("%s: results on stdout: %v; want %v", tt.name, got, tt.results)
 		}
 		if got := strings.Contains(stderr.String(), "zkbench: 1 trials on"); got != tt.said {
-			t.Errorf("%s: told what is run: %v; want %v", tt.name, got, tt.said)
+			t.Errorf("%s: the first message is on stderr: %v; want %v", tt.name, got, tt.said)
 		}
 		_, table, _ := strings.Cut(stderr.String(), "seed 1\n")
 		if i := strings.LastIndex(table, "\r"); i >= 0 { // the bar of a terminal
@@ -206,7 +206,7 @@ func TestProgressOffATerminalIsALineEvery30Seconds(t *testing.T) {
 	})
 }
 
-func TestRemainingTimeKnowsThatTrialsDiffer(t *testing.T) {
+func TestRemainingTimeDependsOnTheCombination(t *testing.T) {
 	small, large := bench.Trial{Contenders: 1}, bench.Trial{Contenders: 100}
 	r := newRemaining([]bench.Trial{small, large, small, large})
 	if _, ok := r.estimate(); ok {

@@ -27,8 +27,8 @@ import (
 )
 
 // TestPredecessorBeatsTheHerdOnARealServer is the comparison that zkbench exists for. A quiet
-// machine shows a factor of four to six in handoffs per second. The test requires less, because
-// its machine may be busy, and exact counts.
+// machine shows a factor of four to six in handoffs per second. The test requires a smaller
+// factor, because its machine may be busy. It also requires exact counts.
 func TestPredecessorBeatsTheHerdOnARealServer(t *testing.T) {
 	ensembletest.Require(t)
 	code, stdout, stderr := whole(t, "run", "-ensemble", "1", "-strategy", "herd,predecessor", "-contenders", "80", "-count", "2")

@@ -102,7 +102,7 @@ Examples:
 
 Rules:
 
-	The built-in server keeps everything in memory. With -ensemble, real servers
+	The embedded server keeps everything in memory. With -ensemble, real servers
 	run, and their files are removed at the end.
 
 Exit codes:
@@ -119,7 +119,7 @@ Flags:
 func (c command) serveVerb(ctx context.Context, args []string) (err error) {
 	w := newWhere()
 	f := flag.NewFlagSet("zkbench serve", flag.ContinueOnError)
-	listen := f.String("listen", "", "`host:port` of the built-in server; by default a free port on loopback")
+	listen := f.String("listen", "", "`host:port` of the embedded server; by default a free port on loopback")
 	f.IntVar(&w.ensemble, "ensemble", 0, "run this `number` (1 or 3) of real ZooKeeper servers instead")
 	if err := c.parse(f, serveHelp, args); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (c command) serveVerb(ctx context.Context, args []string) (err error) {
 	case f.NArg() > 0:
 		return usageError{fmt.Errorf("%q is not a flag", f.Arg(0))}
 	case given["listen"] && given["ensemble"]:
-		return usageError{fmt.Errorf("-listen is for the built-in server; -ensemble chooses ports itself")}
+		return usageError{fmt.Errorf("-listen is for the embedded server; -ensemble chooses ports itself")}
 	case w.check(given) != nil:
 		return usageError{w.check(given)}
 	}
@@ -144,7 +144,7 @@ func (c command) serveVerb(ctx context.Context, args []string) (err error) {
 	} else {
 		listener, err := net.Listen("tcp", cmp.Or(*listen, "127.0.0.1:0"))
 		if err != nil {
-			return fmt.Errorf("start the built-in server: %w", err)
+			return fmt.Errorf("start the embedded server: %w", err)
 		}
 		addrs = []string{listener.Addr().String()}
 		s := zkserver.New(zkserver.Config{})

@@ -149,8 +149,8 @@ func (c command) slo(ctx context.Context, s sloSettings, args []string) (err err
 }
 
 // prober returns a function that runs a load and returns its figure. It appends all probes to
-// records, including invalid ones that it repeats. Each probe has a number, and so a path and
-// arrivals, of its own, even if it leaves no record.
+// records, including invalid ones that it repeats. Each probe has its own number, even if it
+// leaves no record. So it has its own path and its own arrivals.
 func (c command) prober(s sloSettings, e bench.Experiment, records *[]record.Record) func(context.Context, int) (float64, error) {
 	number := 0
 	return func(ctx context.Context, load int) (float64, error) {
@@ -168,7 +168,7 @@ func (c command) prober(s sloSettings, e bench.Experiment, records *[]record.Rec
 	}
 }
 
-// patience is how often a probe is tried while zkbench itself is the limit.
+// patience is how many times a probe is tried if zkbench itself is the limit.
 const patience = 4
 
 func (c command) probe(ctx context.Context, s sloSettings, e bench.Experiment, n, number int) (record.Record, error) {

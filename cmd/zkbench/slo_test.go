@@ -97,11 +97,11 @@ func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
 	})
 }
 
-// A probe is repeated, with a message, if zkbench itself was the limit. In the end it is an error.
+// A probe is repeated, with a message, if zkbench itself was the limit. The last repetition returns an error.
 func TestInvalidProbesAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, e := search(overRate, time.Second, new(fake.World).Open, load.Open)
-		e.Check = probe.Limits{CPU: 1e-12}.Check // which whatever runs exceeds
+		e.Check = probe.Limits{CPU: 1e-12}.Check // every running process exceeds this
 		var said bytes.Buffer
 		var records []record.Record
 		_, err := s.search.Run(t.Context(), command{stderr: &said}.prober(s, e, &records))
@@ -114,7 +114,7 @@ func TestInvalidProbesAreRepeated(t *testing.T) {
 	})
 }
 
-// An interrupted search writes its results so far, and after how many trials.
+// An interrupted search writes its results so far, and the number of its trials.
 func TestInterruptedSearchWritesItsResults(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	interrupting := func(context.Context, recipes.SessionConfig) (recipes.Client, error) {

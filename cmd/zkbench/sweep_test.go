@@ -39,7 +39,7 @@ func TestCombinationThatIsNeverValidIsLeftOut(t *testing.T) {
 		t.Errorf("%v, %q", yes, why)
 	}
 	if yes, why := p.skip(trial(10)); !yes || why != "" {
-		t.Errorf("it is told again: %q", why)
+		t.Errorf("it is reported again: %q", why)
 	}
 }
 

@@ -28,8 +28,8 @@ const (
 	plugin    = "plugin"
 )
 
-// launcher prepares a transport that opens sessions with that configuration. It registers with
-// end what it starts, and writes messages for the user with say.
+// launcher prepares a transport. cfg is the configuration of its sessions. The launcher adds
+// the end of everything that it starts to end, and writes messages for the user with say.
 type launcher func(ctx context.Context, s settings, cfg recipes.SessionConfig, end *cleanup, say say) (bench.Transport, error)
 
 type say func(format string, args ...any)
@@ -81,7 +81,7 @@ func launchInProcess(_ context.Context, _ settings, _ recipes.SessionConfig, end
 // -via plugin is the plugin's own cost.
 func launchRelay(_ context.Context, _ settings, cfg recipes.SessionConfig, end *cleanup, _ say) (bench.Transport, error) {
 	if cfg.TLS != nil && cfg.TLS.ServerName == "" && hosts(cfg.Servers) > 1 {
-		return bench.Transport{}, errors.New("a session cannot know behind a relay which server's name to expect; give -tls-server-name with a name that is in all certificates, or only one of -servers")
+		return bench.Transport{}, errors.New("behind a relay a session cannot know which server's name to expect; give -tls-server-name with a name that is in all certificates, or only one of -servers")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -130,9 +130,9 @@ func hosts(servers []string) int {
 // relayVerbName is the verb with which zkbench starts itself as a relay.
 const relayVerbName = "relay"
 
-// relayVerb relays to each of the servers until life is closed. That happens however the parent
-// process ends. It writes its addresses on one line. It ignores interrupts of the terminal, which
-// are meant for the parent.
+// relayVerb starts a relay for each of the servers, and writes their addresses on one line. It
+// ends when life, a pipe from the parent process, is closed, which happens however the parent
+// ends. It ignores interrupts of the terminal, which are meant for the parent.
 func (c command) relayVerb(life io.Reader, servers []string) error {
 	var addrs []string
 	for _, server := range servers {
@@ -168,9 +168,9 @@ const (
 	modulePath = "github.com/zkrecipes/zkrecipes"
 )
 
-// findPlugin returns the path of the plugin's executable: the given one, else one beside
-// zkbench, else one on the PATH. Under `go run` there may be none, so as a last resort it builds
-// one.
+// findPlugin returns the path of the plugin's executable: the given one, or else the one beside
+// zkbench, or else the one on the PATH. Under `go run` there may be none. Then it builds one, if
+// the working directory belongs to this module.
 func findPlugin(ctx context.Context, given string, end *cleanup, say say) (string, error) {
 	if given != "" {
 		return given, nil
@@ -180,7 +180,6 @@ func findPlugin(ctx context.Context, given string, end *cleanup, say say) (strin
 		say("plugin: %s", path)
 		return path, nil
 	}
-	// The working directory may belong to this module.
 	if out, list := exec.CommandContext(ctx, "go", "list", "-m").Output(); list != nil || strings.TrimSpace(string(out)) != modulePath {
 		return "", fmt.Errorf("%w; give it with -plugin PATH, or install it with go install %s/cmd/%s@latest", err, modulePath, pluginName)
 	}

@@ -58,6 +58,6 @@ func TestRelaysToSeveralHostsNeedANameForTheirCertificates(t *testing.T) {
 		Servers: []string{"zk1.example:2281", "zk2.example:2281"}, TLS: &recipes.TLS{},
 	}, &cleanup{}, nil)
 	if err == nil || !strings.Contains(err.Error(), "-tls-server-name") {
-		t.Errorf("%v; want an error that says what to give", err)
+		t.Errorf("%v; want an error that names the flags to give", err)
 	}
 }

@@ -46,7 +46,7 @@ func TestMntrIsReadAndAddedUp(t *testing.T) {
 }
 
 // If a server replies only after a trial, all its counts would look like growth in the trial.
-func TestFiguresOfSomeServersAreNone(t *testing.T) {
+func TestFiguresNeedTheRepliesOfAllServers(t *testing.T) {
 	server, err := zkserver.Listen(zkserver.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@
 // Compare covers each unit of each benchmark that both sides have: medians with confidence
 // intervals, and the Mann-Whitney U test (package benchmath, as benchstat does it). A change
 // counts only if it is significant after Holm's correction for the number of comparisons,
-// and at least as large as Options.Effect. The results' unit metadata says which direction
-// is better.
+// and at least as large as Options.Effect. The results' unit metadata defines which
+// direction is better.
 //
 // [Paired] compares trials of both sides that were run in pairs. [Counts] compares counts,
 // which are the same on every machine, without statistics.
@@ -33,7 +33,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 )
 
-// Options say what counts.
+// Options decide which changes count.
 type Options struct {
 	// Alpha bounds the probability that the comparison of two equal sides shows
 	// any change at all.
@@ -55,14 +55,14 @@ func DefaultOptions() Options { return Options{Alpha: 0.05, Confidence: 0.95, Ef
 type Verdict string
 
 const (
-	// Same: no change was shown. That does not prove that nothing changed.
+	// Same means that no change was shown. That does not prove that nothing changed.
 	Same Verdict = "~"
 	// Better and Worse are changes that count.
 	Better Verdict = "better"
 	Worse  Verdict = "WORSE"
-	// Changed: it counts, but the results do not say which direction is better.
+	// Changed is a change that counts, if the results do not define which direction is better.
 	Changed Verdict = "changed"
-	// Slight: it is significant, but too small to count.
+	// Slight is a change that is significant, but too small to count.
 	Slight Verdict = "slight"
 )
 

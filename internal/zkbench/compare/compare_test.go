@@ -115,7 +115,7 @@ func TestSmallChangeDoesNotCount(t *testing.T) {
 }
 
 func TestCorrectionIsHolms(t *testing.T) {
-	// Two comparisons, each of which is significant alone at 5 %, but not among ten.
+	// The change of one benchmark is significant at 5 % alone, but not among ten comparisons.
 	a, b := "Unit x better=lower\n", "Unit x better=lower\n"
 	for n := range 10 {
 		for i := range 4 {
@@ -232,7 +232,7 @@ func TestOrderIsTheSameForEveryFile(t *testing.T) {
 }
 
 // Results of two servers must not look like trials of one.
-func TestSideOfTwoEnvironmentsIsWarnedOf(t *testing.T) {
+func TestSideOfTwoEnvironmentsCausesAWarning(t *testing.T) {
 	const one, two = "zk-mode: embedded\nBenchmarkX 1 5 ns/op\n", "zk-mode: standalone\nBenchmarkX 1 500 ns/op\n"
 	for text, want := range map[string]int{one + one: 0, one + two: 1} {
 		r := compared(t, side(t, "old", text), side(t, "new", two))

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSignedRankOfTheDepressionScores: R's wilcox.test gives V = 40 and p = 0.03906 for
-// the nine pairs of Hollander and Wolfe (1973), its own example.
+// The nine pairs are those of Hollander and Wolfe (1973), which the page of R's wilcox.test has as
+// an example. R gives V = 40 and p = 0.03906.
 func TestSignedRankOfTheDepressionScores(t *testing.T) {
 	x := []float64{1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30}
 	y := []float64{0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29}
@@ -130,7 +130,7 @@ func TestPairedOnANoisyMachine(t *testing.T) {
 	}
 }
 
-func TestPairedRefusesWhatIsNoPair(t *testing.T) {
+func TestPairedRefusesUnequalNumbersOfTrials(t *testing.T) {
 	a, _ := pairs(t, 1, 3, 1)
 	_, b := pairs(t, 1, 4, 1)
 	if _, err := Paired(a, b, DefaultOptions()); err == nil || !strings.Contains(err.Error(), "3 trials of A and 4 of B are not pairs") {

@@ -37,7 +37,7 @@ func (m *Model) Units() (units []string) {
 // Reach is the largest number of contenders that the fitted curves predict.
 func (m *Model) Reach() int { return int(m.Factor * float64(m.Levels[len(m.Levels)-1])) }
 
-// Far reports whether n is beyond Reach, so that the service model answers.
+// Far reports whether n is beyond Reach. The service model then predicts, and not the curves.
 func (m *Model) Far(n int) bool { return n > m.Reach() }
 
 // At estimates a unit for n contenders, from 2 to Farthest.
@@ -80,7 +80,7 @@ func (c *curve) at(n float64) Estimate {
 	}
 	slices.Sort(all)
 	e.Lo, e.Hi = quantile(all, (1-confidence)/2), quantile(all, (1+confidence)/2)
-	// The draws need not contain the fit; the interval always does.
+	// The draws may all lie on one side of the fit. The interval contains it in any case.
 	e.Lo, e.Hi = min(e.Lo, e.Value), max(e.Hi, e.Value)
 	errs := make([]float64, len(c.holdouts))
 	for i, miss := range c.holdouts {
@@ -94,12 +94,12 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[int(math.Round(q*float64(len(sorted)-1)))]
 }
 
-// Most says how many contenders keep a cost under a limit.
+// Most is the number of contenders that keep a cost under a limit.
 type Most struct {
 	// Likely is the largest number whose estimate is under the limit. Safe is the largest
 	// whose interval is. 0 means that not even 2 contenders are.
 	Likely, Safe int
-	// Capped: the search ended at Farthest, not at the limit.
+	// Capped is set if the search ended at Farthest, before it reached the limit.
 	Capped bool
 }
 

@@ -75,8 +75,8 @@ func (c cells) covered(t *testing.T, least int) {
 	}
 }
 
-// recorded stores by which share two recordings of a level differ: the earlier and the later half
-// of its trials.
+// recorded stores the relative difference of two recordings of a level: the earlier and the later
+// half of its trials.
 func (c *cells) recorded(trials []record.Record, figure func([]record.Record) float64) {
 	if half := len(trials) / 2; half > 0 {
 		c.spreads = append(c.spreads, math.Expm1(math.Abs(math.Log(figure(trials[:half])/figure(trials[half:])))))
@@ -84,15 +84,15 @@ func (c *cells) recorded(trials []record.Record, figure func([]record.Record) fl
 }
 
 // good checks the intervals, and that the median error of times is at most 15 %. If two recordings
-// of a level differ by more in the median, that is the limit, because no prediction can be better
-// than the records.
+// of a level differ by more in the median, the limit is that difference, because no prediction
+// can be better than the records.
 func (c cells) good(t *testing.T, least int) {
 	t.Helper()
 	c.covered(t, least)
 	typical, noise := middle(c.errs), middle(c.spreads)
-	t.Logf("%d of %d predictions lie in their intervals; the median error of times is %.1f%%; two recordings of the same differ by %.1f%%", c.number-c.missed, c.number, 100*typical, 100*noise)
+	t.Logf("%d of %d predictions lie in their intervals; the median error of times is %.1f%%; two recordings of a level differ by %.1f%%", c.number-c.missed, c.number, 100*typical, 100*noise)
 	if typical > max(0.15, noise) {
-		t.Errorf("the median error of times is %.1f%%; at most 15%% are promised, and two recordings of the same differ by %.1f%%", 100*typical, 100*noise)
+		t.Errorf("the median error of times is %.1f%%; at most 15%% are promised, and two recordings of a level differ by %.1f%%", 100*typical, 100*noise)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestLongRecordedLinesArePredictedFromShortOnes(t *testing.T) {
 		least, leastDisturbed int // predictions
 	}{
 		{"a quiet machine", quiet, 100, []int{500, 1000}, append(counts, unit.Handoffs, unit.HandoffP99), nil, 50, 0},
-		// Its other work decided throughput and the 99th percentile.
+		// Other work of this machine decided throughput and the 99th percentile.
 		{"a shared machine", shared, 1000, []int{3000, 10_000}, counts, []string{unit.Handoffs, unit.HandoffP99}, 35, 16},
 		// The machine of make results stopped now and then, which shows in 99th percentiles.
 		{"the sweep", sweepOf, 1000, []int{2000, 5000, 10_000}, append(counts, unit.Handoffs), []string{unit.HandoffP99}, 70, 12},

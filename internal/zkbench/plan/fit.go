@@ -139,8 +139,9 @@ const leastDrift = 0.05
 // firstLevels is how many levels a law is fitted to before backtest predicts the next.
 const firstLevels = 4
 
-// constant, growing and squared are laws for the time of a handoff. They have a constant part, a
-// part for the first handoff of a trial, and parts that grow with the listings.
+// constant, growing and squared are laws for the time of a handoff. Each has a constant part
+// and a part for the first handoff of a trial. The last two also have parts that grow with the
+// listings.
 var (
 	constant = law{[]term{one, first}, false}
 	growing  = law{[]term{one, first, linear}, false}
@@ -148,9 +149,9 @@ var (
 )
 
 // newServiceOf fits the time of a handoff under a strategy. Handoff lists nothing. In a herd
-// each contender lists, so the work of a handoff grows with the square of the line. Its time
-// need not: the next holder is not always the last one to get its reply, and a contender that
-// lists late has less to do. Short lines do not show how much that is. So the estimate lies
+// each contender lists, so the work of a handoff grows with the square of the line. Its time may
+// grow more slowly: the next holder is not always the last one to get its reply, and a contender
+// that lists late has less to do. Short lines do not show by how much. So the estimate lies
 // between a linear and a quadratic law, and the interval contains both.
 func newServiceOf(s recipes.Strategy, levels []int, values [][]float64) *service {
 	switch s {
@@ -168,11 +169,11 @@ type service struct {
 	law     law
 	fitted  []float64
 	largest float64 // level
-	scatter float64 // of the logarithms of trials around their level and of levels around the law
+	scatter float64 // of logarithms: of trials around their level, and of levels around the law
 	drift   float64 // see leastDrift and backtest
 	freedom float64
 	errs    []float64 // of levels predicted from those below, as shares
-	least   *service  // the linear law of a herd: see newServiceOf
+	least   *service  // of a herd: by the linear law, see newServiceOf
 }
 
 // newService fits a law to the trials of each level. Levels with few handoffs count less.

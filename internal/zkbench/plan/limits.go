@@ -53,7 +53,7 @@ const (
 	perWatch    = 200  // a guess at a watch in the server: path, two sets' entries
 	perZnode    = 300  // a guess at a znode in the server's memory
 	perSnapshot = 90   // Stat, ACL and lengths of a znode in a snapshot
-	watchMemory = 64e6 // bytes of watches and znodes from which on Check warns
+	watchMemory = 64e6 // bytes of watches and znodes; Check warns of more
 )
 
 // Listing is the size of a listing of n contenders, in bytes.
@@ -93,7 +93,7 @@ const (
 	perConnection = 5000 // a guess at a session and its connection in a server's heap, in bytes
 	keepAlive     = 3    // keep-alives that a session sends in its timeout
 	perKeepAlive  = 50e3 // a guess at what one takes of a server's processor, in ns
-	saturated     = 0.5  // share of a resource from which on it limits a line
+	saturated     = 0.5  // share of a resource at which it limits a line
 )
 
 // Ends returns the resources that limit a growing line, the first limit first.
@@ -134,7 +134,7 @@ func (m *Model) listing(l Limits) End {
 	return e
 }
 
-// networkEnds is the number of contenders from which on a handoff's replies take half of
+// networkEnds is the smallest number of contenders at which a handoff's replies take half of
 // its time.
 func (m *Model) networkEnds(l Limits) int {
 	if l.Network == 0 {

@@ -105,7 +105,7 @@ type curve struct {
 	fitted   []float64
 	draws    [][]float64 // coefficients of bootstrap draws
 	holdouts []float64   // measured over predicted, for each level when it is left out
-	misses   []float64   // factors by which a prediction may be off, several a draw
+	misses   []float64   // factors by which a prediction may be off; see missesPerDraw
 }
 
 // law is the shape of a curve. The terms of an inverted law give N over the value.
@@ -199,8 +199,8 @@ func nameWithout(r record.Record) string {
 	return r.Name()
 }
 
-// values returns the positive values of a unit at each level, without the delay of the
-// records. It returns nil if a level has none.
+// values returns the positive values of a unit at each level, less the delay of the records.
+// It returns nil if a level has none.
 func (m *Model) values(figure string, byLevel map[int][]record.Record) [][]float64 {
 	values := make([][]float64, len(m.Levels))
 	for i, n := range m.Levels {
@@ -240,9 +240,9 @@ func newCurve(unit string, law law, levels []int, values [][]float64, seed uint6
 	return c
 }
 
-// misses draws factors by which a prediction may be off. The logarithms of the hold-out
-// errors are assumed to be normal around zero. With so few of them their deviation is
-// uncertain, so the draws are from Student's t.
+// misses draws n factors by which a prediction may be off. The logarithms of the hold-out
+// errors are assumed to be normal around zero. There are few of them, so their deviation is
+// uncertain. So the draws are from Student's t.
 func misses(random *rand.Rand, holdouts []float64, n int) []float64 {
 	var squares float64
 	for _, miss := range holdouts {

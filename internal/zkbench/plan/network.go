@@ -19,16 +19,17 @@ type network struct {
 	off   float64 // the error of trips, as a share
 }
 
-// The error of the number of round trips: measured at two delays or more, or assumed from the
-// strategy.
+// offMeasured is the error of a number of round trips that was measured at two delays or more,
+// offAssumed that of a number that was assumed from the strategy. Both are shares.
 const (
 	offMeasured = 0.1
 	offAssumed  = 0.35
 )
 
 // RoundTrips is how many round trips of a handoff follow each other. The release on its way to
-// the server and the event on its way to the successor are half a round trip each. Handoff
-// sends nothing else. Predecessor and herd list the line, and then read.
+// the server and the event on its way to the successor are half a round trip each. By handoff
+// the successor sends nothing before its grant. By predecessor and by herd it lists the line,
+// and then sends a second read.
 func RoundTrips(s recipes.Strategy) int {
 	if s == recipes.Handoff {
 		return 1
@@ -36,9 +37,9 @@ func RoundTrips(s recipes.Strategy) int {
 	return 3
 }
 
-// assumedTrips returns the round trips for records at one delay only. By handoff, a grant
-// sends the leader a sync if the session was idle for long; in older versions each grant did.
-// The counters of the records show it.
+// assumedTrips returns the round trips for records at one delay only. By handoff, a grant sends
+// the leader a sync if its proof is too old. In older versions each grant did. The counters of
+// the records show whether most grants did.
 func assumedTrips(s recipes.Strategy, byLevel map[int][]record.Record) float64 {
 	trips := float64(RoundTrips(s))
 	if s != recipes.Handoff {
@@ -95,7 +96,7 @@ func slopes(records []record.Record, base time.Duration) (all []float64) {
 	return all
 }
 
-// Trips says how many round trips a handoff takes, and whether that was measured.
+// Trips describes in words how many round trips a handoff takes, and whether that was measured.
 func (m *Model) Trips() string {
 	known := "assumed from the strategy; records of another -delay would measure it"
 	if m.network.off == offMeasured {

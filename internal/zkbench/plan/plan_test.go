@@ -52,7 +52,7 @@ func fit(t *testing.T, records []record.Record) *plan.Model {
 	return m
 }
 
-func TestModelFindsWhatItWasMadeOf(t *testing.T) {
+func TestModelFindsTheTermsOfItsRecords(t *testing.T) {
 	m := fit(t, sweep(recipes.Herd, 300, 20, 0.5, 0, levels...))
 	for _, n := range []int{2, 30, 150, 400} {
 		want := 1000 * (300 + 20*float64(n) + 0.5*float64(n*n))

@@ -19,8 +19,8 @@ import (
 var predicted = []string{unit.Handoffs, unit.HandoffP99, unit.Events, unit.Bytes}
 
 // TestRecordedLevelLeftOutLiesInItsInterval predicts, for each recorded sweep, each inner level
-// from the others. One in twenty of the 95 % intervals may miss, and by chance two standard
-// deviations more.
+// from the others. One in twenty of the 95 % intervals may miss its measurement, plus two standard
+// deviations for chance.
 func TestRecordedLevelLeftOutLiesInItsInterval(t *testing.T) {
 	latest, err := filepath.Glob(filepath.Join(results, "*.jsonl"))
 	if err != nil || len(latest) == 0 {

@@ -23,7 +23,7 @@ const (
 
 	// asleep is the factor by which a handoff may be slower after the machines were idle for
 	// resting or longer. In a drain no processor has time to sleep. On a virtual machine the
-	// factor was 1.5 to 1.8: see testdata/results. (Assumed: less on hardware.)
+	// factor was 1.5 to 1.8: see testdata/results. It is assumed to be smaller on hardware.
 	asleep  = 2
 	resting = time.Millisecond
 )
@@ -42,7 +42,7 @@ func (m *Model) Cycle(n int, hold time.Duration) (Estimate, error) {
 		n *= 2
 	}
 	e := m.served(unit.Time, max(2, n))
-	// Contenders join again during the hold.
+	// A long enough hold hides the time of joining again.
 	again := max(0, joining*e.Value-float64(hold))
 	factor := 1 + again/e.Value
 	width := math.Exp(2 * offShape)
@@ -60,22 +60,22 @@ func rested(d time.Duration) float64 {
 
 // Busy is the prediction for acquisitions that arrive independently of each other.
 type Busy struct {
-	Share    float64  // of the time in which the lock is held or handed over; 1 or more is too much
+	Share    float64  // of the time in which the lock is held or handed over; at 1 or more the lock cannot keep up
 	P50, P99 Estimate // of the wait, in ns; zero if Share is 1 or more
 }
 
 // arrivals is how many acquisitions are simulated for [Model.Open].
 const arrivals = 20_000
 
-// Open estimates how long acquisitions wait that arrive at random, rate a second, and hold
-// for that long. A free lock is granted after the wait of a single contender, and a held lock
-// one handoff after its release. seed decides the draws.
+// Open estimates the waits of acquisitions that arrive at random, rate a second, and hold for
+// hold. A free lock is granted after the wait of a single contender, and a held lock one
+// handoff after its release. seed decides the draws.
 func (m *Model) Open(rate float64, hold time.Duration, seed uint64) (Busy, error) {
 	if m.Workload != load.Drain || m.services[unit.HandoffP50] == nil || m.services[unit.HandoffP99] == nil {
 		return Busy{}, ErrNotDrain
 	}
-	// The line of an open load is short, and its server is warm. The length matters only to
-	// a herd.
+	// The line of an open load is short. Only a herd depends on its length. The others take
+	// the time of a longer line, whose server is warm.
 	line := 100
 	if m.Strategy == recipes.Herd {
 		line = 10

@@ -24,7 +24,7 @@ const (
 	allocated      = "/gc/heap/allocs:bytes"
 )
 
-// Probe is what the process had used when Start was called.
+// Probe holds what the process had used when Start was called.
 type Probe struct {
 	start  time.Time
 	cpu    time.Duration
@@ -65,8 +65,8 @@ func read() []metrics.Sample {
 	return samples
 }
 
-// percentileSince returns the percentile of what was added since before: the upper end of
-// its bucket, because the runtime has only buckets.
+// percentileSince returns the percentile of the samples that h has gained since before. It is
+// the upper end of a bucket, because the runtime keeps only buckets.
 func percentileSince(h *metrics.Float64Histogram, before []uint64, percentile float64) time.Duration {
 	var total uint64
 	for i, n := range h.Counts {
@@ -82,8 +82,8 @@ func percentileSince(h *metrics.Float64Histogram, before []uint64, percentile fl
 	return 0
 }
 
-// pausesSince returns the sum of the pauses since before, by the middle of the buckets, and
-// the longest one.
+// pausesSince returns the sum of the pauses since before, each taken as the middle of its
+// bucket, and the upper end of the longest one's bucket.
 func pausesSince(h *metrics.Float64Histogram, before []uint64) (total, longest time.Duration) {
 	for i, n := range h.Counts {
 		if n -= before[i]; n == 0 {
@@ -130,7 +130,7 @@ type Limits struct {
 	LateShare float64
 }
 
-// DefaultLimits are for a generator with processors of its own.
+// DefaultLimits are the limits for a generator without the server in its process.
 func DefaultLimits() Limits {
 	return Limits{
 		CPU: 0.9, Sched: 2 * time.Millisecond, SchedShare: 0.5, GC: 0.05,
@@ -138,16 +138,17 @@ func DefaultLimits() Limits {
 	}
 }
 
-// WithServer are the limits for a generator with the server in its own process. The share
-// of the server is unknown, so only figures count that a server cannot cause.
+// WithServer are the limits for a generator with the server in its own process. The server's
+// share of the processor time, and of the waits for a processor, is unknown. So neither has a
+// limit.
 func WithServer() Limits {
 	l := DefaultLimits()
 	l.CPU, l.Sched = 0, 0
 	return l
 }
 
-// shortGC is the sum of pauses that every trial may have. In a trial of milliseconds a single
-// pause is a large share, but the next trial may have none.
+// shortGC is the sum of pauses up to which a trial is valid, whatever its share. In a trial of
+// milliseconds a single pause is a large share, but the next trial may have none.
 const shortGC = 10 * time.Millisecond
 
 // Check returns the reasons why the record is invalid, each a sentence with the figure and

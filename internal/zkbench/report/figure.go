@@ -57,8 +57,8 @@ func Figures(s Set) (figures []Figure) {
 		for _, lines := range s.Series {
 			f.add(lines.Name, points(lines, u.unit))
 		}
-		// A figure with a single point of many levels shows nothing. In a drain, only
-		// a single contender has waits.
+		// A figure with one point shows nothing if there are many levels. In a drain, for
+		// example, only a single contender has waits.
 		if len(f.Series) > 0 && (f.longest() > 1 || len(contenders(s)) == 1) {
 			figures = append(figures, f)
 		}
@@ -105,7 +105,7 @@ func distribution(s Set) (Figure, bool) {
 		}
 		var points []Point
 		for _, p := range []float64{0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99} {
-			// Beyond the last recorded time a percentile has no meaning.
+			// Less than one time lies above this percentile.
 			if (100-p)/100*float64(h.TotalCount()) < 1 {
 				break
 			}

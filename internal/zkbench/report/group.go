@@ -1,7 +1,7 @@
 // Package report renders records as a self-contained HTML page, SVG figures, Markdown
 // tables and HdrHistogram's percentile files.
 //
-//  1. [Group] the runs: one set for each group of lines that belong into one figure.
+//  1. [Group] the runs: one set for each group of lines that belong in one figure.
 //  2. Get the [Figure]s of a set from [Figures].
 //  3. Render: [HTML] for the page, [SVG], [Markdown], [Percentiles].
 //
@@ -136,9 +136,9 @@ func (l Level) Histogram() *hdrhistogram.Histogram {
 	return sum
 }
 
-// Machines returns a function for the suffix of a title that names the machine of a record:
-// its system, processor and GOMAXPROCS. The suffix is "" if all records are from one machine.
-// It keeps records of different machines apart.
+// Machines returns a function that describes the machine of a record: its system, processor
+// and GOMAXPROCS. Appended to a title, it keeps records of different machines apart. It
+// returns "" if all records are from one machine.
 func Machines(runs []record.Run) func(record.Run, record.Record) string {
 	machine := func(run record.Run, r record.Record) string {
 		e := run.Environment

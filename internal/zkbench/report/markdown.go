@@ -52,10 +52,10 @@ type Table struct {
 // without empty columns.
 func TableOf(s Set) Table { return tableOf(s, columns) }
 
-// MemoryOf returns the table of the memory of sessions: the growth of the heap for each session,
-// and the resident memory of the processes in which they live, in total and for each session.
-// Resident memory includes an embedded server, and what the process needs without sessions. So
-// only long lines show what a session costs.
+// MemoryOf returns the table of the memory of sessions. It has the growth of the heap for each
+// session. It also has the resident memory of the processes in which they live, in total and
+// for each session. That includes an embedded server, and the memory that the process needs
+// without sessions. So only long lines show the cost of a session.
 func MemoryOf(s Set) Table { return tableOf(s, memoryColumns) }
 
 func tableOf(s Set, columns []column) Table {

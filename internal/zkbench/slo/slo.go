@@ -45,7 +45,7 @@ func (l Level) Median() float64 {
 type Result struct {
 	Levels []Level // in the order in which they were tried
 	// FirstFail is the smallest load that failed, and LastPass the largest below it that
-	// passed. Each is 0 if no load failed, or passed.
+	// passed. FirstFail is 0 if no load failed, LastPass if none passed.
 	LastPass, FirstFail int
 }
 
@@ -63,7 +63,7 @@ func (s Search) Check() error {
 }
 
 // Run searches. probe runs a load and returns the figure of the objective. An error other
-// than ErrMissed ends the search; the result is then what was found so far.
+// than ErrMissed ends the search; the result then has the levels that were decided before.
 func (s Search) Run(ctx context.Context, probe func(ctx context.Context, load int) (float64, error)) (Result, error) {
 	var r Result
 	if err := s.Check(); err != nil {
@@ -103,7 +103,7 @@ func (s Search) wide(r Result) bool {
 	return gap > 1 && float64(gap) > s.Precision*float64(r.LastPass)
 }
 
-// level probes a load until its median is decided.
+// level probes a load until no further probe can change its verdict.
 func (s Search) level(ctx context.Context, load int, probe func(context.Context, int) (float64, error)) (Level, error) {
 	level := Level{Load: load}
 	passed, failed := 0, 0

@@ -1,4 +1,4 @@
-// Package unit names the figures of a record, as its files have them.
+// Package unit has the names of the figures of a record, as files of results have them.
 package unit
 
 import (

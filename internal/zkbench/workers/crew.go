@@ -15,9 +15,9 @@
 // # Missing workers
 //
 // If a worker does not come to a meeting within Config.Patience, the others return an error.
-// They watch the Group. If a worker's session ends, because its process died or was
-// interrupted, they end with an [AbsentError] that names it. If it did not close the session,
-// that takes its session timeout.
+// They also watch the Group. If a worker leaves it, because its process was interrupted or
+// died, they end with an [AbsentError] that names it. A process that died leaves the Group
+// when its session times out.
 package workers
 
 import (
@@ -33,7 +33,7 @@ import (
 
 // Config describes a meeting of workers.
 type Config struct {
-	// Path is where the workers meet. One run at a time can meet there.
+	// Path is the znode below which the workers meet. Only one run at a time can meet there.
 	Path string
 	// Size is how many workers there are.
 	Size int
@@ -55,8 +55,8 @@ type Crew struct {
 	number     int
 	membership recipes.Membership
 	group      recipes.Group
-	barrier    recipes.DoubleBarrier // where trials begin and end
-	given      recipes.DoubleBarrier // where records are given
+	barrier    recipes.DoubleBarrier // entered when a trial begins, left when it ends
+	given      recipes.DoubleBarrier // entered with a record, left when worker 1 has all
 
 	hello   message
 	crew    map[int]member // all workers, as of Join
@@ -68,7 +68,7 @@ type Crew struct {
 }
 
 // Join takes the first free number, and returns when all workers have joined. The session
-// should have no other use. If this process dies, the others notice it after the session's
+// should have no other use: if this process dies, the others notice it after the session's
 // timeout. On error the process is not a worker.
 func Join(ctx context.Context, s recipes.Recipes, cfg Config) (*Crew, error) {
 	c := &Crew{cfg: cfg, done: make(chan struct{})}
@@ -83,7 +83,7 @@ func Join(ctx context.Context, s recipes.Recipes, cfg Config) (*Crew, error) {
 		return nil, err
 	}
 	c.ctx, c.stop = context.WithCancelCause(ctx)
-	if err := c.roll(); err != nil {
+	if err := c.gather(); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -111,19 +111,19 @@ func (c *Crew) take(ctx context.Context, s recipes.Recipes) error {
 		c.number, c.group, c.membership = number, group, m
 		return nil
 	}
-	return fmt.Errorf("all %d numbers of workers at %s are taken by another run, or by one that died just now; give another path, or try again after its session timeout",
+	return fmt.Errorf("all %d numbers of workers at %s are taken by another run, or by one that has just died; give another path, or try again after its session timeout",
 		c.cfg.Size, c.cfg.Path)
 }
 
-// roll waits until all workers have joined, and then starts to watch them.
-func (c *Crew) roll() error {
+// gather waits until all workers have joined, and then starts to watch them.
+func (c *Crew) gather() error {
 	views, err := c.group.Watch(c.ctx)
 	if err != nil {
 		close(c.done)
 		return fmt.Errorf("watch the workers at %s: %w", c.cfg.Path, err)
 	}
 	var crew map[int]member
-	var patience <-chan time.Time // begins with the first view
+	var patience <-chan time.Time // runs from the first view on
 	for len(crew) < c.cfg.Size {
 		select {
 		case members, ok := <-views:
@@ -148,7 +148,7 @@ func (c *Crew) roll() error {
 	c.crew = crew
 	go c.watch(views)
 	if err := c.agree(); err != nil {
-		c.part(c.ctx) // so that all workers can compare all experiments
+		c.awaitLeavers(c.ctx) // so that all workers can compare all experiments
 		return err
 	}
 	return nil
@@ -164,7 +164,7 @@ func (c *Crew) watch(views <-chan []recipes.Member) {
 			return
 		}
 		for number, was := range c.crew {
-			// Another process may have taken the number since.
+			// With another token, another process has taken the number since.
 			if now[number].token != was.token {
 				delete(now, number)
 			}
@@ -208,7 +208,7 @@ func (c *Crew) agree() error {
 // Number is this worker's number, from 1. Worker 1 gets the records of the others.
 func (c *Crew) Number() int { return c.number }
 
-// Root is the path below which the trials of this run have theirs.
+// Root is the path below which each trial of this run has its path.
 func (c *Crew) Root() string { return c.crew[1].Root }
 
 // Workers describes all workers, in the order of their numbers.
@@ -219,12 +219,12 @@ func (c *Crew) Workers() (all []string) {
 	return all
 }
 
-// Context ends with the context of Join, or when a worker leaves. Its cause is then an
-// [AbsentError].
+// Context ends with the context of Join, when a worker leaves, when this worker's session
+// ends, or with [Crew.Close]. If a worker has left, its cause is an [AbsentError].
 func (c *Crew) Context() context.Context { return c.ctx }
 
-// message is the data of a member of the group: first about the worker, later also with its
-// record.
+// message is the data of a member of the group: the worker's description, and from its first
+// trial on also its latest record.
 type message struct {
 	About      string `json:"about"`      // see Config
 	Experiment string `json:"experiment"` // see Config

@@ -97,13 +97,13 @@ func (c *Crew) collect(ctx context.Context, trial int) ([]record.Record, error) 
 // worker reports another as missing. It waits at most ten seconds, because all records have
 // been given by then.
 func (c *Crew) Finish(ctx context.Context) {
-	c.part(ctx)
+	c.awaitLeavers(ctx)
 	c.Close()
 }
 
-// part waits until all workers are about to leave, so that none reports another as missing
-// that has left for the same reason.
-func (c *Crew) part(ctx context.Context) {
+// awaitLeavers waits until all workers are about to leave. So none reports another one as
+// missing that leaves for the same reason.
+func (c *Crew) awaitLeavers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
 	_, _ = c.given.Enter(ctx, nil)
@@ -132,13 +132,14 @@ func (c *Crew) exit(ctx context.Context, p recipes.Passage, what string) error {
 	return c.cause(ctx, p.Leave(ctx))
 }
 
-// late is the error for workers whose sessions are alive but that do not come.
+// late is the error if a worker does not come within Config.Patience, although no session has
+// ended.
 func (c *Crew) late(what string) error {
-	return fmt.Errorf("worker %d waited %v for the others to %s, but not all of them came, though their sessions are alive", c.number, c.cfg.Patience, what)
+	return fmt.Errorf("worker %d waited %v for the others to %s, but not all of them came, although their sessions are alive", c.number, c.cfg.Patience, what)
 }
 
-// cause returns nil for a nil err, and otherwise the cause of ctx or of the crew's context, if
-// one of them is done, or else err.
+// cause replaces err by the cause of ctx, or of the crew's context, if one of them is done. A
+// nil err stays nil.
 func (c *Crew) cause(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -146,10 +147,10 @@ func (c *Crew) cause(ctx context.Context, err error) error {
 	return cmp.Or(context.Cause(ctx), context.Cause(c.ctx), err)
 }
 
-// part is a record as workers give it, in gob, compressed. Record is JSON, without grants.
-// Grants has four columns that change little from one grant to the next. They are the
-// differences to the previous token and grant, the time from joining to the grant, and the time
-// from there to leaving.
+// part is a record as a worker gives it, in gob, compressed. Record is JSON, without grants.
+// Grants has a column for each figure of a grant: the differences to the previous token and
+// the previous time, the wait from joining to the grant, and the hold. They differ little from
+// one grant to the next, so they compress well.
 type part struct {
 	Record []byte
 	Grants [4][]int64
