@@ -103,8 +103,8 @@ Examples:
 
 Rules:
 
-	The built-in server keeps everything in memory. With -ensemble, real servers
-	run, and their files are removed at the end.
+	The built-in server behaves as ZooKeeper 3.8.0 and keeps everything in memory.
+	With -ensemble, real servers run, and their files are removed at the end.
 
 Exit codes:
 
