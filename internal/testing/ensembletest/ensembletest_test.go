@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }
 
-// TestSubject is what the tests below run in a process of its own.
+// TestSubject is run by the tests below in a process of its own.
 func TestSubject(t *testing.T) {
 	first := ensembletest.Shared(t)
 	if second := ensembletest.Shared(t); first != second {

@@ -75,7 +75,7 @@ func (t *T) i() {
 }
 `
 
-// mistakes are those of the source, in order.
+// mistakes are the names of the mistakes in source, in order.
 var mistakes = []string{
 	"*T.f: drop `defer t.close()`",
 	"*T.f: negate `a < b && t.ready`",
@@ -136,7 +136,7 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-// All mistakes are planted at once, within each other, and no line moves.
+// All mistakes are planted at once, nested in each other, and no line moves.
 func TestMistakesArePlantedTogether(t *testing.T) {
 	file, mutants := written(t)
 	text, err := plant(file, mutants)
@@ -178,7 +178,7 @@ func TestSurvivorsHaveReasons(t *testing.T) {
 		}
 		found := slices.ContainsFunc(mutants.find(), func(m mutant) bool { return file+": "+m.name == id })
 		if !found {
-			t.Errorf("the source has no such mistake any more: %s", id)
+			t.Errorf("the source no longer has this mistake: %s", id)
 		}
 	}
 }
