@@ -13,7 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// libraryProcess is all contenders of another library, in one process.
+// libraryProcess runs all contenders of another library in one process.
 type libraryProcess struct {
 	name  string
 	stdin io.Writer

@@ -23,19 +23,19 @@ import (
 // way is a lock that BenchmarkPeers measures.
 type way struct {
 	name  string
-	cycle func(testing.TB, time.Duration) float64 // cycles per second in the window; nil where it is not measured
-	drain func(testing.TB) float64                // handoffs per second; nil too
-	asked func(testing.TB) int64                  // grants so far that had to ask the leader; nil for other libraries
+	cycle func(testing.TB, time.Duration) float64 // cycles per second in the window; nil if not measured
+	drain func(testing.TB) float64                // handoffs per second; nil if not measured
+	asked func(testing.TB) int64                  // grants so far that needed a request to the leader; nil for other libraries
 }
 
-// most is how many contenders a lock is measured with. Those of one process of Python
-// take turns for its interpreter, and a line of go-zookeeper's lock is listed at each turn.
-// Two contenders of the plain lock share a session where a process may not have as many
-// files as they take beside ours.
+// most is the maximum number of contenders of a lock. All contenders of a Python process
+// share its interpreter, and go-zookeeper's lock lists its wait queue at each turn. Beyond
+// most.raw, contenders of the plain lock share sessions, because a process may not have
+// enough file descriptors for theirs and ours.
 var most = struct{ libraries, plugin, listing, raw int }{100, 1000, 3000, 8000}
 
-// waysOf opens n sessions for each kind of lock. Contender i is at server i modulo their
-// number, whatever the library.
+// waysOf opens n sessions for each kind of lock. Contender i of each library connects to
+// server i modulo the number of servers.
 func waysOf(tb testing.TB, addrs []string, n int) []way {
 	look := rawSessions(tb, addrs, 1)[0]
 	_, err := look.Create("/peers", nil, 0, zk.WorldACL(zk.PermAll))
@@ -88,10 +88,10 @@ func waysOf(tb testing.TB, addrs []string, n int) []way {
 	return ways
 }
 
-// TestPeersTakeTurns is the benchmark with few contenders, for a moment.
+// TestPeersTakeTurns runs the benchmark for a short time with few contenders.
 func TestPeersTakeTurns(t *testing.T) {
 	cfg := ensembletest.Quick(1)
-	cfg.SystemProperties = nil // a path that is deleted has no counts of what was created in it
+	cfg.SystemProperties = nil // a deleted path would lose the count of created znodes
 	for _, w := range waysOf(t, ensembletest.Start(t, cfg).Addrs(), 3) {
 		t.Run(w.name, func(t *testing.T) {
 			for range 2 { // as in rounds
@@ -106,13 +106,13 @@ func TestPeersTakeTurns(t *testing.T) {
 	}
 }
 
-// lock is one contender's.
+// lock is the lock of one contender.
 type lock interface {
 	acquire(context.Context) error
 	release(context.Context) error
 }
 
-// contenders contend at a path, from this process.
+// contenders contend for a path, all in this process.
 type contenders struct {
 	look    *zk.Conn // another session
 	path    string
@@ -177,7 +177,7 @@ func (c *contenders) drain(tb testing.TB) float64 {
 	for _, l := range c.locks[1:] {
 		others.Go(func() error { return c.turn(ctx, l) })
 	}
-	for { // until all stand in line
+	for { // until all wait
 		_, stat, err := c.look.Exists(c.path)
 		if err != nil {
 			tb.Fatal(err)
@@ -194,7 +194,7 @@ func (c *contenders) drain(tb testing.TB) float64 {
 	return float64(len(c.locks)-1) / time.Since(begun).Seconds()
 }
 
-// made is how many znodes have been created in a path.
+// made counts the znodes that have been created in a path.
 type made struct {
 	look   *zk.Conn
 	path   string
@@ -202,14 +202,15 @@ type made struct {
 	before int64
 }
 
-// creations notes how many znodes have been created in the path up to now.
+// creations returns the count of znodes created in the path up to now.
 func creations(tb testing.TB, look *zk.Conn, path string) made {
 	m := made{look: look, path: path}
 	m.czxid, m.before = m.count(tb)
 	return m
 }
 
-// count: a path's cversion counts what was created and what was deleted.
+// count returns the number of znodes created in the path. Its cversion counts creations and
+// deletions.
 func (m made) count(tb testing.TB) (czxid, created int64) {
 	tb.Helper()
 	if _, err := m.look.Sync(m.path); err != nil {
@@ -242,7 +243,7 @@ type goZookeeper struct{ *zk.Lock }
 func (l goZookeeper) acquire(context.Context) error { return l.Lock.Lock() }
 func (l goZookeeper) release(context.Context) error { return l.Unlock() }
 
-// ownLock is one of ours.
+// ownLock is our lock.
 type ownLock struct {
 	recipes.Lock
 	hold recipes.Hold
@@ -263,8 +264,8 @@ func (l *ownLock) acquire(ctx context.Context) (err error) {
 
 func (l *ownLock) release(ctx context.Context) error { return l.hold.Release(ctx) }
 
-// The buffers hold a listing of the longest line; go-zookeeper's default would take 3 MiB
-// for each of thousands of sessions.
+// peerPacket is enough for a listing of the longest wait queue. go-zookeeper's default would
+// take 3 MiB for each of thousands of sessions.
 const peerPacket = 320 << 10
 
 const peerTimeout = 40 * time.Second
