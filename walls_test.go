@@ -87,7 +87,7 @@ var walls = []struct {
 	},
 	{
 		[]string{"..."}, []string{"cmd/zkbench", "cmd/zkrecipes", "cmd/zkrecipes-plugin", "internal/release", "examples/..."},
-		"commands are imported by nobody",
+		"no package imports a command",
 	},
 }
 

@@ -36,17 +36,11 @@ func BenchmarkHerd(b *testing.B) {
 			}
 			for b.Loop() {
 				for _, w := range herd {
-					if _, err := w.do("getData", "/", "watch"); err != nil {
-						b.Fatal(err)
-					}
+					must.Get(w.do("getData", "/", "watch"))(b)
 				}
-				if _, err := c.do("setData", "/"); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(c.do("setData", "/"))(b)
 				for _, w := range herd {
-					if _, err := w.frame(); err != nil {
-						b.Fatal(err)
-					}
+					must.Get(w.frame())(b)
 				}
 			}
 		})

@@ -3,7 +3,7 @@
 // any [net.Conn], so clients in every language can use it.
 //
 // It has two uses. A newcomer can run the recipes without installing Java. And a test can
-// inject faults that a real server does not produce on request: the server loses a reply
+// inject faults that a real server does not produce on request. The server loses a reply
 // after the commit, holds a commit back, or expires a session at a chosen request. It
 // counts every operation. It runs on the virtual time of [testing/synctest] over
 // [net.Pipe].

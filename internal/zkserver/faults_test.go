@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
@@ -127,9 +128,7 @@ func TestFrozenServerAnswersNothingUntilTheThaw(t *testing.T) {
 		default:
 		}
 		s.Freeze(false)
-		if err := <-answered; err != nil {
-			t.Error(err)
-		}
+		must.Report(t, <-answered)
 
 		s.Freeze(true)
 		time.Sleep(time.Minute)

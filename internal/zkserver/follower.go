@@ -44,7 +44,8 @@ func (s *Server) Follower() *Follower {
 // ServeConn is [Server.ServeConn] for a client of the follower.
 func (f *Follower) ServeConn(nc net.Conn) { f.srv.serve(nc, f) }
 
-// Crash drops the follower's connections, and which sessions it has yet to report as alive.
+// Crash drops the follower's connections. A session that it has not yet reported as alive is
+// not extended.
 func (f *Follower) Crash() {
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()
@@ -74,7 +75,7 @@ func (f *Follower) Lag() {
 }
 
 // Deliver passes the leader's oldest undelivered change since the cut on to the follower's
-// clients. It returns false if there is none.
+// clients. It returns false if all are delivered.
 func (f *Follower) Deliver() bool {
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()

@@ -75,9 +75,7 @@ func TestHoldReplyCommitsAtOnce(t *testing.T) {
 		default:
 		}
 		close(hold)
-		if err := <-answered; err != nil {
-			t.Error(err)
-		}
+		must.Report(t, <-answered)
 	})
 }
 

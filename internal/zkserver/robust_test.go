@@ -58,9 +58,7 @@ func TestServeRetriesWithoutFileDescriptors(t *testing.T) {
 	}
 	c.ok(t, "exists", "/")
 	s.Close()
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-served)
 }
 
 func TestServeReturnsNilAfterClose(t *testing.T) {

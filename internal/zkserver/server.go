@@ -147,7 +147,7 @@ func (s *Server) over() bool {
 	}
 }
 
-// Addr returns host:port of the first listener, or "" if there is none.
+// Addr returns host:port of the first listener, or "" without a listener.
 func (s *Server) Addr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -45,9 +45,7 @@ func TestGoZookeeperClient(t *testing.T) {
 		t.Fatalf("event: %+v", e)
 	}
 	must.Do(t, conn.Delete(path, 1))
-	if _, err := conn.Sync("/"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.Sync("/"))(t)
 	if got := s.Counters().Requests[zkserver.OpMulti]; got != 1 {
 		t.Errorf("multis counted: %d", got)
 	}

@@ -98,7 +98,7 @@ func (s *Server) expire(sess *session) {
 }
 
 // expireOverdue expires the sessions whose deadline has passed. It returns the next
-// deadline, or the zero time if there is none.
+// deadline, or the zero time if no session is left.
 func (s *Server) expireOverdue(now time.Time) (next time.Time) {
 	var overdue []*session
 	for _, sess := range s.sessions {

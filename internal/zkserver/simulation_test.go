@@ -39,8 +39,8 @@ func tryConnect(s server, from *rawClient) (*rawClient, error) {
 	return handshake("c", near, o)
 }
 
-// do sends a request and returns the code of its reply, or an error if there is none. It
-// skips events before the reply.
+// do sends a request and returns the code of its reply. It returns an error if the
+// connection ends first. It skips events before the reply.
 func (c *rawClient) do(op string, words ...string) (code int32, err error) {
 	p := player{}
 	if err := c.send(opCodes[op], p.parse(words).body(opCodes[op])); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // The decoder must neither panic nor return more than the body contains.
@@ -69,8 +70,6 @@ func FuzzConnection(f *testing.F) {
 		_ = near.SetDeadline(time.Now().Add(time.Second)) // clean-up: the server may not read all of it
 		_, _ = near.Write(in)
 		_ = near.Close()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, s.Close())
 	})
 }

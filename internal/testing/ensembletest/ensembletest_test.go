@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }
@@ -46,10 +47,7 @@ func TestEachRunOnZooKeeperIsCountedOnce(t *testing.T) {
 	if output, err := runSubject(t, "ZKRECIPES_REAL_COUNT_FILE="+file); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(os.ReadFile(file))(t)
 	if want := strings.Repeat("real-zookeeper: TestSubject\n", 2); string(got) != want {
 		t.Errorf("counted %q, want %q", got, want)
 	}

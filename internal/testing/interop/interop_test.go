@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -93,9 +94,7 @@ func newMatch(t *testing.T, p pair) *match {
 		t: t, pair: p, server: ensembletest.Shared(t).Addrs()[0], path: "/interop-" + uuid.NewString(), witness: witness(t.TempDir()),
 		turns: map[string]int{}, seen: map[int]string{}, put: map[string]int{}, taken: map[string]int{}, killedAs: map[string]int{}, order: order{waiting: map[int64]int64{}},
 	}
-	if err := os.WriteFile(m.witness.file("counter"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(m.witness.file("counter"), nil, 0o600))
 	return m
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // libraries return the commands that start a peer.
@@ -32,17 +33,12 @@ func curator(t testing.TB, class string, options ...string) []string {
 	if _, err := os.Stat("/usr/share/java/curator-recipes.jar"); err != nil {
 		missing(t, "Curator (Debian's libcurator-recipes-java)", err)
 	}
-	installation, err := ensemble.Find()
-	if err != nil {
-		t.Fatal(err)
-	}
+	installation := must.Get(ensemble.Find())(t)
 	java := installation.Java
 	classes.Lock()
 	defer classes.Unlock()
 	if classes.dir == "" {
-		if classes.dir, err = os.MkdirTemp("", "interop-"); err != nil {
-			t.Fatal(err)
-		}
+		classes.dir = must.Get(os.MkdirTemp("", "interop-"))(t)
 	}
 	command := slices.Concat([]string{java}, options, []string{"-cp", jars + ":" + classes.dir, class})
 	if _, err := os.Stat(filepath.Join(classes.dir, class+".class")); err == nil {

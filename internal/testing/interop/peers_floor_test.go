@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // floor lets sessions delete znodes in turn, each when it sees that the previous one is
@@ -53,9 +55,7 @@ func floor(tb testing.TB, conns []*zk.Conn, window time.Duration, remove func(*z
 			return nil
 		})
 	}
-	if err := chain.Wait(); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, chain.Wait())
 	return float64(length) / time.Since(begun).Seconds()
 }
 

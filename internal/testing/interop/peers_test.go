@@ -16,6 +16,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -60,10 +61,7 @@ func waysOf(tb testing.TB, addrs []string, n int) []way {
 			inGo(prefix+string(strategy), func(i int, path string) lock { return newOwnLock(tb, sessions[i], path, strategy) })
 			ways[len(ways)-1].asked = func(tb testing.TB) (sum int64) {
 				for _, s := range sessions {
-					stats, err := s.Stats(tb.Context())
-					if err != nil {
-						tb.Fatal(err)
-					}
+					stats := must.Get(s.Stats(tb.Context()))(tb)
 					sum += stats.Asked
 				}
 				return sum
@@ -161,18 +159,14 @@ func (c *contenders) cycle(tb testing.TB, window time.Duration) float64 {
 	time.Sleep(window)
 	count, took := done.Load()-before, time.Since(begun)
 	stop.Store(true)
-	if err := all.Wait(); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, all.Wait())
 	made.atLeast(tb, done.Load())
 	return float64(count) / took.Seconds()
 }
 
 func (c *contenders) drain(tb testing.TB) float64 {
 	first := c.locks[0]
-	if err := first.acquire(tb.Context()); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, first.acquire(tb.Context()))
 	others, ctx := errgroup.WithContext(tb.Context())
 	for _, l := range c.locks[1:] {
 		others.Go(func() error { return c.turn(ctx, l) })
@@ -188,9 +182,7 @@ func (c *contenders) drain(tb testing.TB) float64 {
 		time.Sleep(time.Millisecond)
 	}
 	begun := time.Now()
-	if err := errors.Join(first.release(tb.Context()), others.Wait()); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, errors.Join(first.release(tb.Context()), others.Wait()))
 	return float64(len(c.locks)-1) / time.Since(begun).Seconds()
 }
 
@@ -213,9 +205,7 @@ func creations(tb testing.TB, look *zk.Conn, path string) made {
 // deletions.
 func (m made) count(tb testing.TB) (czxid, created int64) {
 	tb.Helper()
-	if _, err := m.look.Sync(m.path); err != nil {
-		tb.Fatal(err)
-	}
+	must.Get(m.look.Sync(m.path))(tb)
 	exists, stat, err := m.look.Exists(m.path)
 	if err != nil {
 		tb.Fatal(err)
@@ -250,10 +240,7 @@ type ownLock struct {
 }
 
 func newOwnLock(tb testing.TB, s recipes.Recipes, path string, strategy recipes.Strategy) *ownLock {
-	l, err := s.Lock(path, recipes.LockConfig{Strategy: strategy})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	l := must.Get(s.Lock(path, recipes.LockConfig{Strategy: strategy}))(tb)
 	return &ownLock{Lock: l}
 }
 
@@ -278,9 +265,7 @@ func atOnce(tb testing.TB, n int, open func(context.Context, int) error) {
 	for i := range n {
 		g.Go(func() error { return open(ctx, i) })
 	}
-	if err := g.Wait(); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, g.Wait())
 }
 
 func rawSessions(tb testing.TB, addrs []string, n int) []*zk.Conn {
@@ -332,14 +317,9 @@ func launchPlugin(tb testing.TB) *host.Plugin {
 	if out, err := build.CombinedOutput(); err != nil {
 		tb.Fatalf("build the plugin: %v\n%s", err, out)
 	}
-	p, err := host.Launch(tb.Context(), host.Config{Path: path})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	p := must.Get(host.Launch(tb.Context(), host.Config{Path: path}))(tb)
 	tb.Cleanup(func() {
-		if err := p.Close(context.Background()); err != nil {
-			tb.Error(err)
-		}
+		must.Report(tb, p.Close(context.Background()))
 	})
 	return p
 }

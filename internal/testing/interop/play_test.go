@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
@@ -86,8 +87,8 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 	}
 }
 
-// left reports whether the match must end early: all are left waiting, which it records as
-// broken, or a session is lost in a match in which all take part in each turn.
+// left reports whether the match must end early. One reason is that all are left waiting,
+// which it records as broken. The other is a lost session, if all take part in each turn.
 func (m *match) left() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,9 +162,7 @@ func (m *match) kill(peers []*peer) int {
 		m.mu.Lock()
 		last := slices.Max(append(slices.Collect(maps.Keys(m.seen)), 0)) + 1
 		m.mu.Unlock()
-		if err := os.WriteFile(m.witness.file("counter"), []byte(strconv.Itoa(last)), 0o600); err != nil {
-			m.t.Error(err)
-		}
+		must.Report(m.t, os.WriteFile(m.witness.file("counter"), []byte(strconv.Itoa(last)), 0o600))
 	}
 	return i
 }

@@ -249,9 +249,9 @@ func (f *finder) onlySays(n *ast.IfStmt) bool {
 	return len(n.Body.List) > 0
 }
 
-// endsByItself reports whether a deferred call only releases early what ends by itself: a
-// timer whose channel is no longer read, or a context with a deadline, if the function
-// starts nothing that could still use it.
+// endsByItself reports whether a deferred call only releases early what ends by itself. That
+// is a timer whose channel is no longer read. It is also a context with a deadline, if the
+// function starts nothing that could still use it.
 func (f *finder) endsByItself(call *ast.CallExpr) bool {
 	name, stops := strings.CutSuffix(f.text(call), ".Stop()")
 	switch {

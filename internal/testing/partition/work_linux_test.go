@@ -137,10 +137,10 @@ func (c *worker) register(key string) (int64, error) {
 	return parse(e.Value), nil
 }
 
-// lock increments three registers under one lock: one in ZooKeeper under the guard of the
-// hold, one in a store that compares tokens, and one in a store that does not. It reads all
-// three before it writes, so that a pause in between affects all of them. It does not check
-// Done: late writes must be refused.
+// lock increments three registers under one lock. One is in ZooKeeper, under the guard of
+// the hold. One is in a store that compares tokens, and one in a store that does not. It
+// reads all three before it writes, so that a pause in between affects all of them. It does
+// not check Done: late writes must be refused.
 func (c *worker) lock() error {
 	const path = "/lock"
 	hold, err := must(c.session.Lock(path, recipes.LockConfig{})).Acquire(c.ctx)

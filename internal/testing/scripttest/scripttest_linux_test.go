@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/scripttest"
 )
 
@@ -57,14 +58,10 @@ func TestInside(t *testing.T) {
 		t.Skip("TestHungScriptFails runs this test")
 	}
 	program := "env " + hangEnv + "=1\nexec " + os.Args[0] + " &program&\nwait program\n"
-	if err := os.WriteFile(filepath.Join(dir, "program.txtar"), []byte(program), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "program.txtar"), []byte(program), 0o600))
 	for name, last := range map[string]string{"waits": "wait shell\n", "fails": "exists nothing\n", "ends": ""} {
 		script := "exec sh hang.sh &shell&\nexec sh ready.sh\n" + last + "-- ready.sh --\nuntil test -e ready; do sleep 0.01; done\n-- hang.sh --\ntrap '' INT\n: >ready\nsh -c 'trap \"\" INT; sleep 3600' &\nsleep 3600\n"
-		if err := os.WriteFile(filepath.Join(dir, name+".txtar"), []byte(script), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name+".txtar"), []byte(script), 0o600))
 	}
 	limit := map[bool]time.Duration{true: 2 * time.Second, false: scripttest.Limit}
 	testscript.Run(t, testscript.Params{Dir: dir, Setup: func(env *testscript.Env) error {
