@@ -1,6 +1,6 @@
-# Short names for what a developer does often. `make test` is all that a
-# newcomer needs: it finds or installs a real ZooKeeper and says loudly what it
-# could not run.
+# Short names for the frequent tasks of a developer. A newcomer needs only
+# `make test`: it finds or installs a real ZooKeeper, and reports what it could
+# not run.
 
 SHELL       := bash
 .SHELLFLAGS := -o pipefail -c
@@ -12,38 +12,38 @@ SUITE := ./recipes/recipestest
 .PHONY: help test test-quick test-all test-contract test-faults test-python test-launches test-kills test-upgrades test-interop test-model test-acl test-partition test-mutants test-soak test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
 
 help:
-	@echo 'make test           what a newcomer and CI run: on a real ZooKeeper too, with the race detector where goroutines meet'
-	@echo 'make test-quick     the inner loop: gofmt, vet, units, one way to reach the contract, 200 seeds; no ZooKeeper'
+	@echo 'make test           the tests that a newcomer and CI run: also on a real ZooKeeper, with the race detector for concurrent packages'
+	@echo 'make test-quick     for each edit: gofmt, vet, unit tests, the contract over one transport, 200 seeds; no ZooKeeper'
 	@echo 'make test-all       every test at full length, all with the race detector, 5,000 seeds'
 	@echo 'make test-contract  the contract over every transport and server, counted by recipe'
 	@echo 'make test-faults    every fault at every request, with the number of cases'
-	@echo 'make test-python    the protos compiled by the system, and a host in Python'
+	@echo 'make test-python    the protos with the protoc of the system, and a host in Python'
 	@echo 'make test-launches  200 launches of the plugin leave no process, file or goroutine'
-	@echo 'make test-kills     a plugin is killed 200 times, with 100 holds and 100 waiters, on three real servers too'
-	@echo 'make test-upgrades  50 upgrades under load between two builds of the plugin, on a real server too'
-	@echo 'make test-interop   one line with Curator and with kazoo, a minute for each pair'
-	@echo 'make test-model     the model of handoff with two faults: 10 million states (a minute)'
-	@echo 'make test-acl       a server of 100,000 znodes is killed 200 times under load and starts; 10,000 turns with one ACL (half an hour)'
+	@echo 'make test-kills     kills a plugin 200 times, with 100 holds and 100 waiters, also on three real servers'
+	@echo 'make test-upgrades  50 upgrades under load between two builds of the plugin, also on a real server'
+	@echo 'make test-interop   one wait queue with Curator and with kazoo, a minute for each pair'
+	@echo 'make test-model     checks the model of handoff with two faults: 10 million states (a minute)'
+	@echo 'make test-acl       kills a server of 100,000 znodes 200 times under load, and restarts it; 10,000 turns with one ACL (half an hour)'
 	@echo 'make test-soak      100,000 seeds of the simulation, from seed FIRST (1)'
-	@echo 'make test-partition real servers and clients on a network that breaks, for PARTITION (10m); root on Linux'
-	@echo 'make test-mutants   mistakes planted in the core and the host, which tests have to notice: SAMPLE (40) of each part, by SEED (1)'
-	@echo 'make test-counts    what a handoff sends, against what is recorded (seconds)'
-	@echo 'make test-against   zkbench run -against finds a tenth and nothing else, in AGAINST (20) runs of PAIRS (20) (25 minutes)'
+	@echo 'make test-partition real servers and clients on a network that breaks, for PARTITION (10m); needs root on Linux'
+	@echo 'make test-mutants   plants mistakes in the core and the host, which tests must notice: SAMPLE (40) of each part, by SEED (1)'
+	@echo 'make test-counts    compares the requests of a handoff with the recorded ones (seconds)'
+	@echo 'make test-against   zkbench run -against finds a difference of a tenth, and no difference where there is none, in AGAINST (20) runs of PAIRS (20) (25 minutes)'
 	@echo 'make build          the binaries, into bin/'
-	@echo 'make cross          the binaries for PLATFORMS (all), thrown away'
-	@echo 'make bench          the ways of waiting on a real ZooKeeper, compared by benchstat'
+	@echo 'make cross          builds the binaries for PLATFORMS (all), and keeps none'
+	@echo 'make bench          compares the strategies on a real ZooKeeper by benchstat'
 	@echo 'make bench-peers    handoff against the locks of go-zookeeper, Curator and kazoo (45 minutes; ROUNDS=2 CONTENDERS=10,100: 5)'
-	@echo 'make bench-memory   what a session takes of memory, idle and while its contender waits'
-	@echo 'make bench-plugin   the plugin against a library call, and against any second process (8 minutes)'
-	@echo 'make bench-join     three generators and three servers, 1 ms apart, against one generator; root on Linux (15 minutes)'
-	@echo 'make results        record the sweep on real ZooKeepers into testdata/results (75 minutes; FOR=9m: a part)'
-	@echo 'make release        archives for six platforms with VERSION, checksums, into bin/release/'
+	@echo 'make bench-memory   the memory of a session, idle and while its contender waits'
+	@echo 'make bench-plugin   the plugin against a library call, and against a relay in a second process (8 minutes)'
+	@echo 'make bench-join     three generators and three servers, 1 ms apart, against one generator; needs root on Linux (15 minutes)'
+	@echo 'make results        records the sweep on real ZooKeeper servers into testdata/results (75 minutes; FOR=9m: a part)'
+	@echo 'make release        archives for six platforms with VERSION, and checksums, into bin/release/'
 	@echo 'make lint           gofmt, vet on three systems, staticcheck, actionlint'
 	@echo 'make vulncheck      known vulnerabilities in what the binaries call'
-	@echo 'make proto          the generated code from the .proto files'
-	@echo 'make proto-check    lint them, and fail if the generated code is not theirs'
-	@echo 'make proto-release  note them as released: nothing of them may change from then on'
-	@echo 'make fuzz           every fuzz target for FUZZTIME (10s)'
+	@echo 'make proto          generates the code from the .proto files'
+	@echo 'make proto-check    lints the .proto files, and fails if they break a release or the generated code is outdated'
+	@echo 'make proto-release  records the .proto files as released: from then on no change may break them'
+	@echo 'make fuzz           runs every fuzz target for FUZZTIME (10s)'
 
 zookeeper:
 	@.ci/install-zookeeper
@@ -56,7 +56,7 @@ test-all: zookeeper
 	@ZKRECIPES_TEST_ALL=1 .ci/test ./...
 	@.ci/simulate 5000
 
-# The test cache answers for what has not changed.
+# Packages that have not changed use the test cache.
 UNITS := ./bench/... ./internal/feed ./internal/jute ./internal/rpc/... ./internal/version ./internal/zkbench/... ./internal/zkserver ./plugin ./recipes ./recipes/zookeeper/internal/...
 test-quick:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; }
@@ -68,7 +68,7 @@ test-quick:
 test-contract: zookeeper
 	@ZKRECIPES_TEST_ALL=1 .ci/test -v -run 'TestContract' $(SUITE) | grep -E 'contract tests:|^(ok|FAIL|test:)'
 
-# Give FIRST another number each time: the seeds that were good stay good.
+# Set FIRST to a different number each time: seeds that passed pass again.
 FIRST ?= 1
 test-soak:
 	@.ci/simulate 100000 $(FIRST)
@@ -99,7 +99,7 @@ test-model:
 test-acl: zookeeper
 	ZKRECIPES_ACL_KILLS=200/100000 ZKRECIPES_ACL_TURNS=10000 ZKRECIPES_REQUIRE_ZOOKEEPER=1 $(GO) test -count=1 -v -timeout 2h -run '^(TestAServerStartsAfterEachKill|TestALineHasOneACL)$$' ./recipes/zookeeper/internal/lock ./recipes/zookeeper/internal/line
 
-# Fails where it cannot run: it says what it would need.
+# Fails if it cannot run, and says what it needs.
 PARTITION ?= 10m
 test-partition: zookeeper
 	ZKRECIPES_PARTITION=$(PARTITION) ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_TEST_PATIENCE=0 $(GO) test -count=1 -v -timeout 1h ./internal/testing/partition
@@ -112,7 +112,7 @@ test-mutants:
 test-counts:
 	$(GO) test -count=1 -run '^(TestNoStrategyCostsMoreThanRecorded|TestPlantedReadFailsTheGate|TestAHandoffSendsNothingBeforeTheGrant)$$' ./cmd/zkbench
 
-# The three binaries know that they are of the same sources, also without a commit.
+# The checksum shows that the three binaries have the same sources, even without a commit.
 SOURCES = $(shell find cmd host internal plugin recipes go.mod go.sum -type f ! -name '*_test.go' ! -path '*/testdata/*' | LC_ALL=C sort | xargs cat | cksum | tr ' ' -)
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X github.com/zkrecipes/zkrecipes/internal/version.sources=$(SOURCES)' -o bin/ ./cmd/...
@@ -137,8 +137,7 @@ bench: zookeeper
 	$(GO) run ./cmd/zkbench run -ensemble 1 -workload drain -contenders 10,100 -count 6 -out bin/bench.txt
 	$(TOOL) benchstat -col '/strategy@(herd predecessor handoff)' bin/bench.txt
 
-# Goes on where it was interrupted; see the script for what can be varied.
-# Rounds are interleaved: benchstat takes them for samples. The ratios come last.
+# Rounds are interleaved, and benchstat treats them as samples. The ratios come last.
 ROUNDS     ?= 6
 CONTENDERS ?= 1,10,100,1000,3000
 SERVERS    ?= 1,3
@@ -153,7 +152,7 @@ bench-peers: zookeeper
 bench-memory: zookeeper
 	$(GO) test ./recipes/zookeeper/internal/session -run '^$$' -bench WaitingSessions -benchtime 1x -timeout 1h
 
-# A relay is a second process that does nothing, which no plugin can be faster than.
+# The relay is a second process that only forwards. No plugin can be faster.
 bench-plugin: zookeeper
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/zkbench ./cmd/zkrecipes-plugin
@@ -165,14 +164,15 @@ bench-plugin: zookeeper
 		done; \
 	done
 
-# Fails where it cannot run: it says what it would need.
+# Fails if it cannot run, and says what it needs.
 bench-join: zookeeper
 	ZKRECIPES_BENCH_JOIN=1 ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_TEST_PATIENCE=0 $(GO) test -count=1 -v -timeout 1h -run 'TestSeveral|TestAWorker' ./cmd/zkbench
 
+# Continues an interrupted run. The script describes its variables.
 results: zookeeper
 	@FOR=$(FOR) .ci/results
 
-# Twice AGAINST runs, of half a minute each.
+# Makes twice AGAINST runs of half a minute each.
 AGAINST ?= 20
 PAIRS   ?= 20
 test-against:
@@ -186,7 +186,7 @@ lint: vet
 	$(TOOL) staticcheck ./...
 	$(TOOL) actionlint -shellcheck= -pyflakes=
 
-# Asks the Go vulnerability database, so that it needs a network.
+# Needs a network for the Go vulnerability database.
 vulncheck:
 	$(TOOL) govulncheck ./...
 

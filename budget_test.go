@@ -13,12 +13,12 @@ import (
 	"testing"
 )
 
-// room is what a folder of testdata/budget.txt, with all below it that no longer name
-// covers, has and may have.
+// room has the size and the limits of a folder in testdata/budget.txt. It includes the
+// folders below it, except those that budget.txt lists themselves.
 type room struct{ product, tests, files int }
 
-// TestTheHouseKeepsItsBudget counts the lines of Go by room, without what is generated.
-// Whoever raises a number says why in the commit. With -v it prints what is there.
+// TestTheHouseKeepsItsBudget counts the lines of Go by room, without generated code. A
+// commit that raises a limit says why. With -v the test prints the counts.
 func TestTheHouseKeepsItsBudget(t *testing.T) {
 	budget, order := readBudget(t)
 	spent := map[string]*room{}

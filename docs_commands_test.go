@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands of README.md and docs print into them")
 
-// desk is where the commands of a page run: a home of their own with the
-// binaries in go/bin, testdata beside them, and a server.
+// desk is the environment in which the commands of a page run: a home directory with the
+// binaries in go/bin, a copy of testdata, and a server.
 type desk struct {
 	home, binaries, addr string
 	caches               []string // of the go command, which would be below home
@@ -50,8 +50,9 @@ func newDesk(t *testing.T, binaries string) *desk {
 	return d
 }
 
-// goCaches returns where the go command keeps modules and builds, as its environment.
-// What it keeps for modules cannot be deleted with the test by a user who is not root.
+// goCaches returns environment variables with the go command's caches of modules and builds.
+// A new module cache in the test's directory would be read-only, and only root could delete
+// it after the test.
 func goCaches(t *testing.T) []string {
 	t.Helper()
 	names := []string{"GOMODCACHE", "GOCACHE"}
@@ -63,8 +64,8 @@ func goCaches(t *testing.T) []string {
 	return []string{names[0] + "=" + values[0], names[1] + "=" + values[1]}
 }
 
-// run runs a command, and returns what it prints as it is shown: the page's
-// server listens on ZooKeeper's port, and its reader is called ann.
+// run runs a command and returns its output as a page shows it: the server listens on
+// ZooKeeper's port, and the user is called ann.
 func (d *desk) run(t *testing.T, command string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(command, "127.0.0.1:2181", d.addr))
@@ -81,7 +82,8 @@ func (d *desk) run(t *testing.T, command string) (string, error) {
 	return shown.Replace(string(out)), err
 }
 
-// binaries builds what the commands run, into a directory that goes with the test.
+// binaries builds the binaries for the commands, into a directory that is deleted with the
+// test.
 func binaries(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -97,16 +99,16 @@ func binaries(t *testing.T) string {
 	return dir
 }
 
-// TestDocs has the tests that share the binaries.
+// TestDocs contains the tests that share the binaries.
 func TestDocs(t *testing.T) {
 	binaries := binaries(t)
 	t.Run("commands", func(t *testing.T) { commandsOfTheDocs(t, binaries) })
 	t.Run("verbs and flags", func(t *testing.T) { verbsAndFlagsOfTheDocs(t, binaries) })
 }
 
-// commandsOfTheDocs runs the blocks of each page in order, on one server. A console
-// block prints what it shows, but for what differs from run to run. The exit codes
-// that it shows are compared. A block of sh succeeds.
+// commandsOfTheDocs runs the blocks of each page in order, on one server. The commands of a
+// console block must print what the block shows, except for what differs from run to run.
+// Exit codes must be equal. An sh block must succeed.
 func commandsOfTheDocs(t *testing.T, binaries string) {
 	for _, page := range pages(t) {
 		t.Run(page, func(t *testing.T) {
@@ -146,8 +148,8 @@ func commandsOfTheDocs(t *testing.T, binaries string) {
 	}
 }
 
-// console runs the commands of a block, which are the lines that begin with a
-// dollar and those that a backslash at the end joins to them.
+// console runs the commands of a block: the lines that begin with a dollar, and the lines
+// that a backslash joins to them.
 func (d *desk) console(t *testing.T, b block) string {
 	t.Helper()
 	var printed strings.Builder
@@ -173,8 +175,8 @@ func (d *desk) console(t *testing.T, b block) string {
 	return printed.String()
 }
 
-// regular replaces what differs from run to run. Exit codes do not, and nothing
-// does in what is made of recorded results.
+// regular replaces what differs from run to run. Exit codes do not differ, and neither does
+// output that is made from recorded results.
 func regular(printed string) string {
 	var text strings.Builder
 	recorded := false
@@ -207,8 +209,8 @@ var different = []struct {
 	{regexp.MustCompile(` +`), " "},
 }
 
-// verbsAndFlagsOfTheDocs checks that the verbs and flags of every command exist,
-// whether it is run or not.
+// verbsAndFlagsOfTheDocs checks that the verbs and flags of every command exist, even if the
+// command is not run.
 func verbsAndFlagsOfTheDocs(t *testing.T, binaries string) {
 	help := map[string]string{} // by command and verb
 	for _, page := range pages(t) {
@@ -238,7 +240,7 @@ func verbsAndFlagsOfTheDocs(t *testing.T, binaries string) {
 	}
 }
 
-// use is a command of ours as it is written in a block.
+// use is one of our commands in a block.
 type use struct {
 	tool        string
 	verb, flags []string
@@ -251,9 +253,9 @@ var (
 	families = []string{"queue", "barrier", "group", "config", "names", "tx"}
 )
 
-// uses finds the commands of ours in a script. It reads no quotes: a flag of a
-// command that ours starts stands behind --, which ends the flags of ours, and
-// the next command of ours is found there.
+// uses returns our commands in a script. It does not parse quotes. The flags of a command
+// that ours starts come after --, which ends our flags. If that command is one of ours too,
+// uses returns it as well.
 func uses(script string) []use {
 	var found []use
 	script = strings.ReplaceAll(script, "\\\n", " ")
@@ -284,7 +286,7 @@ func uses(script string) []use {
 	return found
 }
 
-// verb takes the verb from the beginning of the words: of a family, two.
+// verb returns the verb at the beginning of the words. A verb of a family has two words.
 func verb(words []string) (rest, verb []string) {
 	for len(words) > 0 && (len(verb) == 0 || len(verb) == 1 && slices.Contains(families, verb[0])) && isVerb.MatchString(words[0]) {
 		verb, words = append(verb, words[0]), words[1:]
@@ -310,7 +312,7 @@ func TestMakeTargetsOfTheDocsExist(t *testing.T) {
 	}
 }
 
-// The first command is run, and its table has the columns and rows that the
+// The first command of the README runs, and its table has the columns and rows that the
 // README shows.
 func TestTheFirstCommandOfTheReadmePrintsWhatItSays(t *testing.T) {
 	if testing.Short() {
@@ -326,7 +328,7 @@ func TestTheFirstCommandOfTheReadmePrintsWhatItSays(t *testing.T) {
 	// -count 1: the same experiment, a tenth of the time.
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./cmd/zkbench", "run", "-count", "1")
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	// Exit code 4, which go run tells on stderr: trials on a busy machine are invalid.
+	// go run prints exit code 4 on stderr: on a busy machine, trials are invalid.
 	if err := cmd.Run(); err != nil && !strings.HasSuffix(stderr.String(), "exit status 4\n") {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}

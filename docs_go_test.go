@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// around is what a block of Go that is not a whole program stands in.
+// around is the file in which a block of Go compiles that is not a whole program.
 const around = `package main
 
 import (
@@ -62,8 +62,7 @@ func TestGoOfTheDocsCompiles(t *testing.T) {
 	}
 }
 
-// What a newcomer does with the first program of the guide: build it beside the
-// plugin, start it.
+// A newcomer builds the first program of the guide beside the plugin, and starts it.
 func TestTheFirstProgramOfTheDocsWritesWhatItSays(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the plugin")
@@ -92,7 +91,7 @@ func TestTheFirstProgramOfTheDocsWritesWhatItSays(t *testing.T) {
 	}
 }
 
-// The files that a configuration names are made beside it.
+// The test creates the files that a configuration names.
 func TestConfigurationOfTheDocsIsRead(t *testing.T) {
 	for _, page := range pages(t) {
 		for _, b := range unmarked(t, page, "hcl") {
@@ -110,8 +109,7 @@ func TestConfigurationOfTheDocsIsRead(t *testing.T) {
 	}
 }
 
-// docs/tool.md shows the whole configuration: each setting that package hostconfig
-// reads, and each variable.
+// docs/tool.md shows every setting and every variable that package hostconfig reads.
 func TestTheDocsShowTheWholeConfiguration(t *testing.T) {
 	shown := ""
 	for _, b := range unmarked(t, "docs/tool.md", "hcl") {

@@ -1,5 +1,5 @@
-// Package zkrecipes_test keeps README.md, CONTRIBUTING.md and docs/ true: every block
-// of them is run, compiled or read, or says by a rule why it is not (see reasons).
+// Package zkrecipes_test checks README.md, CONTRIBUTING.md and docs/. It runs, compiles or
+// parses every block in them, unless a marker gives a reason not to (see reasons).
 package zkrecipes_test
 
 import (
@@ -23,9 +23,9 @@ type block struct {
 
 func (b block) String() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 
-// reasons are those for which a block of commands is not run. The marker
-// <!-- not run: REASON --> stands on the line before the block. What is not run
-// is checked all the same: its verbs, flags and make targets exist.
+// reasons are the reasons for not running a block of commands. The marker
+// <!-- not run: REASON --> is on the line before the block. Other checks still apply: the
+// verbs, flags and make targets must exist.
 var reasons = []string{"needs root", "needs a cluster", "takes minutes", "needs the network", "runs until interrupted"}
 
 const (
@@ -33,7 +33,7 @@ const (
 	runBy  = "run by " // a test function of this package
 )
 
-// languages are what a block can be, and what is done with it.
+// languages are the languages of blocks, and the test for each.
 var languages = map[string]string{
 	"console": "the commands are run, and print what is shown",
 	"sh":      "the commands are run, and succeed",
@@ -53,7 +53,7 @@ func pages(t *testing.T) []string {
 	return append([]string{"README.md", "CONTRIBUTING.md"}, found...)
 }
 
-// blocks are those of a page, in order.
+// blocks returns the blocks of a page, in order.
 func blocks(t *testing.T, page string) []block {
 	t.Helper()
 	content, err := os.ReadFile(page)
@@ -96,7 +96,7 @@ func parse(page, content string) ([]block, error) {
 	return found, nil
 }
 
-// unmarked are the blocks of a language that a test has to run.
+// unmarked returns the blocks of a language that a test must run.
 func unmarked(t *testing.T, page, language string) []block {
 	t.Helper()
 	return slices.DeleteFunc(blocks(t, page), func(b block) bool { return b.language != language || b.marker != "" })

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The figure of the README: one lock changes hands with three waiters. Time goes down.
+// The figure of the README shows one handoff of a lock with three waiters. Time goes down.
 const (
 	figureFile  = "docs/handoff.svg"
 	panelWidth  = 250
@@ -47,7 +47,7 @@ var panels = []struct {
 	}},
 }
 
-// figure draws the panels. The colours follow the reader's scheme, dark or light.
+// figure draws the panels. The colours follow the reader's colour scheme, dark or light.
 func figure() string {
 	var b strings.Builder
 	height := firstRow + figureRows*rowHeight
@@ -83,7 +83,7 @@ text { fill: #e6edf3 } .small { fill: #9198a1 } line { stroke: #6e7681 } .arrow 
 	return b.String()
 }
 
-// TestTheFigureIsAsDrawn: go test . -run TestTheFigureIsAsDrawn -update writes it.
+// go test . -run TestTheFigureIsAsDrawn -update writes the figure.
 func TestTheFigureIsAsDrawn(t *testing.T) {
 	if *update {
 		if err := os.WriteFile(figureFile, []byte(figure()), 0o644); err != nil {

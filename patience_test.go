@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// impatient are the calls that bound a wait, by the place of the duration among their
-// arguments.
+// impatient are the calls that bound a wait, with the index of the argument that is the
+// duration.
 var impatient = map[string]int{
 	"context.WithTimeout": 1, "context.WithDeadline": 1, "time.After": 0, "time.NewTimer": 0, "time.AfterFunc": 0,
 	"SetDeadline": 0, "SetReadDeadline": 0, "time.Now().Add": 0,
 }
 
-// excuses are why a test's own clock may end a wait after seconds. One of them begins the
-// comment behind such a wait. A wait in a call of synctest.Test needs none.
+// excuses are the reasons why a wait may end after seconds. The comment after such a wait
+// begins with one of them. A wait inside synctest.Test needs none.
 var excuses = []string{
 	"virtual",    // time, in a bubble that another function has made
 	"subject: ",  // the end of the wait is what the test is about
@@ -27,8 +27,8 @@ var excuses = []string{
 	"tried again",
 }
 
-// A test that waits for seconds fails on a machine that is busy for longer. What a test
-// waits for is bounded by watchdog.Patience.
+// A test that waits for seconds only fails on a machine that is busy for longer. Tests bound
+// their waits by watchdog.Patience.
 func TestNoTestIsLessPatientThanTheWatchdog(t *testing.T) {
 	found := 0
 	files := slices.DeleteFunc(goFiles(t), func(file string) bool {
@@ -92,8 +92,8 @@ type wait struct {
 	text string
 }
 
-// waits returns those of a file outside of bubbles. seconds are the constants that last
-// seconds.
+// waits returns the waits of a file, except those in bubbles. seconds has the names of the
+// constants that last seconds.
 func (f *testFile) waits(seconds map[string]bool) (found []wait) {
 	ast.Inspect(f.file, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectStmt); ok && len(s.Body.List) == 0 {
@@ -119,8 +119,8 @@ func (f *testFile) waits(seconds map[string]bool) (found []wait) {
 	return found
 }
 
-// lastsSeconds reports whether a duration is written in seconds or minutes, or by a
-// constant that is.
+// lastsSeconds reports whether a duration is written in seconds or minutes, or is a constant
+// that is.
 func lastsSeconds(duration ast.Expr, constants map[string]bool) (does bool) {
 	if minus, ok := duration.(*ast.UnaryExpr); ok && minus.Op == token.SUB {
 		return false

@@ -15,22 +15,22 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// pkg.go.dev shows documentation only where it detects the licence, and detects
-// the standard text to the byte.
+// pkg.go.dev shows documentation only if it detects the licence. It detects an exact copy
+// of the standard text.
 func TestTheLicenceIsTheStandardText(t *testing.T) {
 	text, err := os.ReadFile("LICENSE")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As the Apache Software Foundation publishes it, and Debian's base-files.
+	// The text of the Apache Software Foundation, and of Debian's base-files.
 	const standard = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
 	if got := fmt.Sprintf("%x", sha256.Sum256(text)); got != standard {
 		t.Errorf("LICENSE has the checksum %s, the standard text has %s", got, standard)
 	}
 }
 
-// A test that hangs shows where it stands, within minutes. Package watchdog sees to that,
-// and leaktest starts it.
+// A test that hangs must show where, within minutes. Package watchdog does that, and
+// leaktest starts it.
 func TestEveryPackageWatchesItsTests(t *testing.T) {
 	test := regexp.MustCompile(`(?m)^func Test[A-Z]\w*\(t \*testing\.T\)`)
 	watched := regexp.MustCompile(`leaktest\.Main\(|leaktest\.Checked\{|(?s)^package (leaktest|watchdog)\n.*func TestMain\(`)

@@ -15,14 +15,13 @@ import (
 	"testing"
 )
 
-// maxExported is how many names a user may have to know.
-// docs/architecture.md tell it.
+// maxExported is the limit of names that a user may have to know. docs/architecture.md
+// states it.
 const maxExported = 270
 
-// TestThePublicSurfaceIsSmall counts the exported names that others can depend
-// on: the top-level names of all packages but commands and what is internal.
-// Methods and fields belong to their types, and generated code to its protos.
-// With -v it prints the list.
+// TestThePublicSurfaceIsSmall counts the exported names that others can depend on: the
+// top-level names of all packages except commands and internal packages. It does not count
+// methods, fields and generated code. With -v it prints the list.
 func TestThePublicSurfaceIsSmall(t *testing.T) {
 	surface := map[string][]string{}
 	count := 0
@@ -54,8 +53,8 @@ func TestThePublicSurfaceIsSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if told := fmt.Sprintf("depend on %d exported top-level names", count); !strings.Contains(string(page), told) {
-		t.Errorf("docs/architecture.md does not say that others can %s", told)
+	if want := fmt.Sprintf("depend on %d exported top-level names", count); !strings.Contains(string(page), want) {
+		t.Errorf("docs/architecture.md does not say that others can %s", want)
 	}
 	if len(surface["recipes"]) == 0 { // the test itself looks where they are
 		t.Error("package recipes exports nothing")

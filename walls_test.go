@@ -22,12 +22,12 @@ var recipeFamilies = []string{
 	"recipes/zookeeper/internal/rwlock", "recipes/zookeeper/internal/twophase",
 }
 
-// rooms are what a person does with the command line.
+// rooms are the packages of the command line's verbs.
 var rooms = []string{"cmd/zkrecipes/internal/run", "cmd/zkrecipes/internal/look", "cmd/zkrecipes/internal/data"}
 
-// walls are what packages must not depend on, not by others either. A name that
-// ends with "/..." is a package and all below it; other modules are named in full.
-// Tests may import what they like.
+// walls list the packages on which a package must not depend, directly or indirectly. A name
+// that ends with "/..." means a package and all packages below it. Packages of other modules
+// have their full name. Tests may import any package.
 var walls = []struct {
 	packages, never []string
 	why             string
@@ -87,7 +87,7 @@ var walls = []struct {
 	},
 	{
 		[]string{"..."}, []string{"cmd/zkbench", "cmd/zkrecipes", "cmd/zkrecipes-plugin", "internal/release", "examples/..."},
-		"commands are imported by nobody",
+		"no package imports a command",
 	},
 }
 
@@ -95,7 +95,7 @@ var walls = []struct {
 // as another client, whose znodes the recipes have not created.
 var onlyConn = []string{"recipes/zookeeper/internal/conn", "recipes/recipestest", "internal/testing/zktest"}
 
-// noNames say nothing of what a package is for.
+// noNames are names that do not say what a package is for.
 var noNames = []string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "base"}
 
 func TestImportsRunOneWay(t *testing.T) {
@@ -107,7 +107,7 @@ func TestImportsRunOneWay(t *testing.T) {
 				continue
 			}
 			found = true
-			// What lies behind another package of the wall is that one's mistake.
+			// A package of the same wall on the way is reported by itself.
 			end := func(p string) bool { return matches(p, wall.never) || matches(p, wall.packages) }
 			for _, way := range ways(imports, pkg, end) {
 				if matches(way[len(way)-1], wall.never) {
@@ -129,7 +129,7 @@ func TestOnlyTheConnPackageCallsGoZookeeper(t *testing.T) {
 	}
 }
 
-// Other implementations' authors run recipestest, which ends tests that hang.
+// Authors of other implementations run recipestest, which ends tests that hang.
 func TestTheProductCarriesNoTestSupport(t *testing.T) {
 	for pkg, imported := range projectImports(t) {
 		if matches(pkg, []string{"internal/testing/...", "recipes/recipestest"}) {
@@ -182,8 +182,8 @@ func projectImports(t *testing.T) map[string][]string {
 	return imports
 }
 
-// ways returns a way from pkg to each package that it depends on. No way goes on
-// behind a package that is an end.
+// ways returns a path of imports from pkg to each package that it depends on. No path leads
+// beyond a package for which end returns true.
 func ways(imports map[string][]string, pkg string, end func(string) bool) (found [][]string) {
 	seen := map[string]bool{pkg: true}
 	for open := [][]string{{pkg}}; len(open) > 0; open = open[1:] {
@@ -203,8 +203,8 @@ func ways(imports map[string][]string, pkg string, end func(string) bool) (found
 	return found
 }
 
-// matches reports whether a pattern is about the package. "..." is about all of
-// the project's.
+// matches reports whether a pattern matches the package. "..." matches all packages of the
+// project.
 func matches(pkg string, patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		tree, ok := strings.CutSuffix(pattern, "...")

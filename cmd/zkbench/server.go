@@ -102,8 +102,8 @@ Examples:
 
 Rules:
 
-	The embedded server keeps everything in memory. With -ensemble, real servers
-	run, and their files are removed at the end.
+	The embedded server behaves as ZooKeeper 3.8.0 and keeps everything in memory.
+	With -ensemble, real servers run, and their files are removed at the end.
 
 Exit codes:
 

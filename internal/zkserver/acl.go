@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
-// ACL is one entry of a node's access list.
+// ACL is one entry of a znode's access list.
 type ACL = jute.ACL
 
 const (
@@ -26,10 +26,10 @@ var (
 	readOnlyACL = []ACL{{Perms: permRead, Scheme: "world", ID: "anyone"}}
 )
 
-// identity is something that a connection has proved, or its address.
+// identity is one identity of a connection: an authenticated user, or the address.
 type identity struct{ scheme, id string }
 
-// allowed reports whether one of the identities may do one of perms.
+// allowed reports whether acl grants one of perms to one of the identities.
 func allowed(acl []ACL, perms int32, who []identity) bool {
 	for _, a := range acl {
 		if a.Perms&perms == 0 {
@@ -58,12 +58,12 @@ func (who identity) matches(a ACL) bool {
 	return false
 }
 
-// resolve checks a list that a client wants to put on a node, drops
-// duplicates, and replaces the scheme "auth" by what the client has proved.
-// It reports false for a list that ZooKeeper calls invalid.
+// resolve checks the access list that a client sends, drops duplicates, and replaces the
+// scheme "auth" by the client's authenticated identities. It returns false for a list that
+// ZooKeeper answers with InvalidACL.
 func resolve(list []ACL, who []identity) ([]ACL, bool) {
 	if len(list) == 1 && list[0] == openACL[0] {
-		return openACL, true // by far the most frequent: share one slice
+		return openACL, true // the usual list: all znodes share one slice
 	}
 	var out, seen []ACL
 	for _, a := range list {
@@ -87,15 +87,14 @@ func resolveOne(a ACL, who []identity) ([]ACL, bool) {
 	case "auth":
 		var out []ACL
 		for _, w := range who {
-			// An address proves nothing, so that it does not count here.
+			// An address does not authenticate a client.
 			if w.scheme != "ip" {
 				out = append(out, ACL{Perms: a.Perms, Scheme: w.scheme, ID: w.id})
 			}
 		}
 		return out, len(out) > 0
 	case "digest":
-		// user:hash, where the user may be empty, and colons at the end are
-		// lost in Java's split.
+		// user:hash. The user may be empty, and Java's split drops colons at the end.
 		return []ACL{a}, strings.Count(strings.TrimRight(a.ID, ":"), ":") == 1
 	case "ip":
 		_, ok := parseIP(a.ID)
@@ -104,15 +103,14 @@ func resolveOne(a ACL, who []identity) ([]ACL, bool) {
 	return nil, false
 }
 
-// digestID turns "user:password" into the id that the digest scheme compares.
+// digestID converts "user:password" to the id that the digest scheme compares.
 func digestID(secret []byte) string {
 	user, _, _ := strings.Cut(string(secret), ":")
 	sum := sha1.Sum(secret)
 	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// maskDigests hides password hashes from a reader who is not an administrator
-// of the node.
+// maskDigests hides password hashes from a reader without the admin permission.
 func maskDigests(list []ACL) []ACL {
 	out := slices.Clone(list)
 	for i, a := range out {

@@ -3,11 +3,12 @@ package zkserver_test
 import (
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// What ZooKeeper 3.4 answers, read in the sources of 3.4.13: PrepRequestProcessor, CreateMode,
-// MultiTransactionRecord.
+// The answers are those of the sources of 3.4.13 (PrepRequestProcessor, CreateMode,
+// MultiTransactionRecord), not recorded ones.
 func TestAServerBefore35KnowsNoContainers(t *testing.T) {
 	const script = `open a
 a create $/c flags=c
@@ -66,10 +67,7 @@ a createContainer $/c flags=c
 eof a
     a: closed
 `
-	got, err := play(embeddedWith(t, zkserver.Config{Before35: true}), "before35", script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(play(embeddedWith(t, zkserver.Config{Before35: true}), "before35", script))(t)
 	if got != want {
 		t.Errorf("the transcript differs from what 3.4 answers (-):\n%s", diff(want, got))
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
@@ -22,7 +23,7 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// BenchmarkHerd is one change that wakes many connections.
+// BenchmarkHerd measures one change that wakes many connections.
 func BenchmarkHerd(b *testing.B) {
 	for _, n := range []int{10, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -30,26 +31,16 @@ func BenchmarkHerd(b *testing.B) {
 			defer s.Close()
 			herd := make([]*rawClient, n)
 			for i := range herd {
-				w, err := dial("w", s.Addr(), connectOptions{timeout: 30000})
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer w.nc.Close()
-				herd[i] = w
+				herd[i] = must.Get(dial("w", s.Addr(), connectOptions{timeout: 30000}))(b)
+				defer herd[i].nc.Close()
 			}
 			for b.Loop() {
 				for _, w := range herd {
-					if _, err := w.do("getData", "/", "watch"); err != nil {
-						b.Fatal(err)
-					}
+					must.Get(w.do("getData", "/", "watch"))(b)
 				}
-				if _, err := c.do("setData", "/"); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(c.do("setData", "/"))(b)
 				for _, w := range herd {
-					if _, err := w.frame(); err != nil {
-						b.Fatal(err)
-					}
+					must.Get(w.frame())(b)
 				}
 			}
 		})
@@ -57,13 +48,6 @@ func BenchmarkHerd(b *testing.B) {
 }
 
 func bench(b *testing.B) (*zkserver.Server, *rawClient) {
-	s, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	c, err := dial("c", s.Addr(), connectOptions{timeout: 30000})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return s, c
+	s := must.Get(zkserver.Listen(zkserver.Config{}))(b)
+	return s, must.Get(dial("c", s.Addr(), connectOptions{timeout: 30000}))(b)
 }

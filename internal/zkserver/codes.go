@@ -2,7 +2,7 @@ package zkserver
 
 import "strconv"
 
-// Op is the type of a request, as it stands in the request header.
+// Op is the type of a request, as in the request header.
 type Op int32
 
 // The request types that the server answers.
@@ -58,7 +58,7 @@ func (o Op) String() string {
 	return "op(" + strconv.Itoa(int(o)) + ")"
 }
 
-// writes reports whether the request takes a transaction id.
+// writes reports whether the request uses a transaction id.
 func (o Op) writes() bool {
 	switch o {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData,

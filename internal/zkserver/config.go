@@ -7,23 +7,22 @@ import "time"
 type Config struct {
 	// TickTime is the unit of session timeouts. Default 2s.
 	TickTime time.Duration
-	// MinSessionTimeout and MaxSessionTimeout bound what a client may ask for.
-	// Default 2 and 20 ticks.
+	// MinSessionTimeout and MaxSessionTimeout bound the timeout that a client
+	// requests. Default 2 and 20 ticks.
 	MinSessionTimeout, MaxSessionTimeout time.Duration
 	// MaxPacket is jute.maxbuffer in bytes: a larger request closes the
 	// connection without an answer. Default 0xfffff.
 	MaxPacket int
-	// Version is what srvr and mntr report. Default "3.8.0-zkrecipes-embedded".
+	// Version is the version that srvr and mntr report. It changes no other answer.
+	// Default "3.8.0-zkrecipes-embedded".
 	Version string
 	// ReapInterval is the time between deletions of empty containers and expired
-	// TTL nodes, as znode.container.checkIntervalMs. Default one minute.
+	// TTL znodes, as znode.container.checkIntervalMs. Default one minute.
 	ReapInterval time.Duration
-	// DisableTTL answers createTTL with Unimplemented, as ZooKeeper does
-	// unless it was started with zookeeper.extendedTypesEnabled.
-	DisableTTL bool
-	// Before35 answers what ZooKeeper 3.5 has added as 3.4 does, by its sources. A
-	// request is answered with Unimplemented, and the connection is closed. The flags of
-	// containers and TTL nodes are answered with BadArguments, also in a multi.
+	// Before35 makes the server answer requests that are new in ZooKeeper 3.5 as the
+	// sources of 3.4 do. A new request type is answered with Unimplemented, and the
+	// connection is closed. The flags of containers and TTL znodes are answered with
+	// BadArguments, also in a multi.
 	Before35 bool
 	// DisableDigest refuses digest credentials, as ZooKeeper does with
 	// zookeeper.DigestAuthenticationProvider.enabled=false.

@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
-// rawClient speaks the wire protocol and shows all that a server sends. It shares no
+// rawClient speaks the wire protocol and returns every frame of the server. It shares no
 // code with the server.
 type rawClient struct {
 	name     string
@@ -30,7 +30,7 @@ type sent struct {
 	xid, op int32
 }
 
-// patience bounds the wait for a frame. It only ends a broken run.
+// patience bounds the wait for a frame. Only a run that hangs reaches it.
 const patience = watchdog.Patience
 
 var errClosed = errors.New("closed")
@@ -124,7 +124,7 @@ func (c *rawClient) frame() ([]byte, error) {
 	return body, closedOr(err)
 }
 
-// closedOr makes one of the several ways in which a connection can end.
+// closedOr replaces each error of a connection that has ended by errClosed.
 func closedOr(err error) error {
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
@@ -132,7 +132,7 @@ func closedOr(err error) error {
 	return errClosed
 }
 
-// connectOptions are the unusual things a client may say in its handshake.
+// connectOptions are the fields of a handshake.
 type connectOptions struct {
 	timeout  int32
 	session  int64

@@ -14,9 +14,9 @@ import (
 )
 
 // TestConformanceRandom plays random scripts against both servers. It finds differences
-// for which there is no script. Run it longer with -rapid.checks=10000.
+// that the written scripts do not. Run it longer with -rapid.checks=10000.
 func TestConformanceRandom(t *testing.T) {
-	// The servers must not delete containers in the middle of a script.
+	// The servers must not delete containers during a script.
 	quick := ensembletest.Quick(1)
 	quick.SystemProperties["znode.container.checkIntervalMs"] = "3600000"
 	real := ensembletest.Start(t, quick).Addrs()[0]
@@ -46,7 +46,7 @@ func TestConformanceRandom(t *testing.T) {
 	})
 }
 
-// sortEvents sorts runs of events. A closed session's ephemeral nodes are deleted in an
+// sortEvents sorts runs of events. A closed session's ephemeral znodes are deleted in an
 // unspecified order.
 func sortEvents(transcript string) string {
 	lines := strings.Split(transcript, "\n")
@@ -99,8 +99,7 @@ func (g *scriptGen) script() string {
 
 var somePaths = []string{"$", "$/a", "$/b", "$/a/x", "$/a/y", "$/b/x", "$/a/x/q"}
 
-// path gives one of a few paths, so that requests meet. Sometimes it gives an invalid
-// path.
+// path returns one of a few paths, so that requests conflict, and sometimes an invalid one.
 func (g *scriptGen) path() string {
 	if rapid.IntRange(0, 29).Draw(g.T, "odd") == 0 {
 		return g.pick("$/", "$//a", "$/a/../b", "$/.", "$/a/")
@@ -119,8 +118,8 @@ func (g *scriptGen) step(c string) {
 		g.add("%s %s", c, g.simple())
 	case k < 13:
 		g.block(c, "pipeline", func() string {
-			// ZooKeeper checks a request by an ACL that may be older than the
-			// requests before it in a pipeline.
+			// In a pipeline, ZooKeeper may check a request by the ACL from before an
+			// earlier setACL.
 			if r := g.simple(); !strings.HasPrefix(r, "setACL") {
 				return r
 			}
@@ -153,7 +152,7 @@ func (g *scriptGen) block(c, op string, line func() string) {
 	}
 }
 
-// write gives a request that may be part of a multi.
+// write returns a request that may be part of a multi.
 func (g *scriptGen) write() string {
 	path := g.path()
 	version := g.pick("", "", " version=0", " version=1", " version=2")
@@ -202,8 +201,8 @@ func (g *scriptGen) simple() string {
 	case 15:
 		return "setACL " + path + g.acl()
 	case 16:
-		// ZooKeeper answers checkWatches for any client's watch. When it forgets
-		// the watches of a client that has hung up is unspecified.
+		// checkWatches also finds the watches of other clients. It is unspecified when
+		// ZooKeeper deletes the watches of a client that has hung up.
 		if !g.open["a"] || !g.open["b"] {
 			return "sync " + path
 		}

@@ -61,7 +61,7 @@ type player struct {
 	marks      map[string]int64
 }
 
-func must[T any](v T, err error) T {
+func orPanic[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
 	}
@@ -75,16 +75,16 @@ func check(err error) {
 }
 
 func (p *player) setUp() {
-	p.control = must(dial("control", p.addr, connectOptions{timeout: 30000}))
+	p.control = orPanic(dial("control", p.addr, connectOptions{timeout: 30000}))
 	p.ask(p.control, 1, args{path: p.root}.body(1))
 	p.base = p.last
 }
 
-// ask sends a request of the runner itself, which is not in the transcript.
+// ask sends a request of the runner itself. The transcript does not show it.
 func (p *player) ask(c *rawClient, op int32, body []byte) ([]byte, int32) {
 	check(c.send(op, body))
 	for {
-		frame := must(c.frame())
+		frame := orPanic(c.frame())
 		r := reader{frame}
 		xid, zxid, code := r.i32(), r.i64(), r.i32()
 		if xid == -1 {
@@ -97,7 +97,7 @@ func (p *player) ask(c *rawClient, op int32, body []byte) ([]byte, int32) {
 }
 
 // cleanUp closes every session of the script and deletes its znodes. A session that
-// expired later would take a transaction id in the middle of another script.
+// expired later would use a transaction id during another script.
 func (p *player) cleanUp() {
 	for _, c := range p.clients {
 		p.closeSession(c)
@@ -112,7 +112,7 @@ func (p *player) cleanUp() {
 		case err != nil:
 		case back.session == c.session:
 			p.closeSession(back)
-		default: // it is over
+		default: // the session has ended
 			back.nc.Close()
 		}
 	}
@@ -205,7 +205,7 @@ func (p *player) command(text string, block []string) {
 	case "word":
 		p.word(words[1])
 	case "length":
-		// A packet of which only the length is sent.
+		// Only the length of a packet is sent.
 		var w buf
 		w.i32(int32(p.parse(words[1:]).num("n", 0)))
 		_, err := p.client(words[1]).nc.Write(w.b)
@@ -257,18 +257,18 @@ func (p *player) open(name string, resume bool, a args) {
 }
 
 func (p *player) word(w string) {
-	nc := must(net.DialTimeout("tcp", p.addr, patience))
+	nc := orPanic(net.DialTimeout("tcp", p.addr, patience))
 	defer nc.Close()
-	must(nc.Write([]byte(w)))
+	orPanic(nc.Write([]byte(w)))
 	check(nc.SetReadDeadline(time.Now().Add(patience)))
-	answer := must(io.ReadAll(nc))
+	answer := orPanic(io.ReadAll(nc))
 	// The order of mntr's lines is unspecified.
 	for _, line := range slices.Sorted(strings.Lines(string(answer))) {
 		p.word1(strings.TrimSpace(line))
 	}
 }
 
-// word1 shows the parts of a word's answer that are the same in each run.
+// word1 shows the parts of one line of the answer that are the same in each run.
 func (p *player) word1(line string) {
 	key, value, _ := strings.Cut(strings.ReplaceAll(line, "\t", ": "), ": ")
 	switch key {
@@ -285,8 +285,8 @@ func (p *player) word1(line string) {
 	}
 }
 
-// request sends one request, or the block of a pipeline, and shows all that
-// comes back until the last reply.
+// request sends one request, or the block of a pipeline, and shows every frame up to the
+// last reply.
 func (p *player) request(c *rawClient, op string, words, block []string) {
 	switch op {
 	case "pipeline":

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// next shows one frame. It reports false when the connection has ended.
+// next shows one frame. It returns false if the connection has ended.
 func (p *player) next(c *rawClient) bool {
 	frame, err := c.frame()
 	if errors.Is(err, errClosed) {
@@ -51,7 +51,7 @@ func (p *player) path(path string) string {
 	return fmt.Sprintf("%+q", strings.ReplaceAll(path, p.root, "$"))
 }
 
-// zxid shows a transaction id as the distance from the script's beginning.
+// zxid shows a transaction id relative to the beginning of the script.
 func (p *player) zxid(z int64) string {
 	switch {
 	case z <= 0:
@@ -135,7 +135,7 @@ func data(b []byte) string {
 	return fmt.Sprintf("%q", b)
 }
 
-// children are sorted, for their order is unspecified.
+// children are sorted, because their order is unspecified.
 func (p *player) children(r *reader) string {
 	list := r.strs()
 	slices.Sort(list)

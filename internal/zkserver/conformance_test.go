@@ -9,46 +9,42 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-var update = flag.Bool("update", false, "record the golden transcripts anew, from a real ZooKeeper")
+var update = flag.Bool("update", false, "record the golden transcripts from a real ZooKeeper")
 
 const conformance = "../../testdata/conformance"
 
-// countsTransactions names the scripts that show which request takes a transaction id.
-// They need servers of their own. Containers and sessions of other scripts are removed
-// some time later, and that takes ids too.
+// countsTransactions names the scripts that show which requests use a transaction id. They
+// need servers of their own: deleting the containers and sessions of other scripts uses
+// ids too.
 var countsTransactions = map[string]bool{"zxids": true}
 
-// TestConformance compares this server with what ZooKeeper 3.8.0 answered when
-// the golden transcripts were recorded.
+// TestConformance compares this server with the golden transcripts, which are recorded
+// from ZooKeeper 3.8.0.
 func TestConformance(t *testing.T) {
 	if *update {
 		t.Skip("-update records from the real server")
 	}
 	addr := embedded(t)
 	eachScript(t, func(t *testing.T, name, script string) {
-		golden, err := os.ReadFile(filepath.Join(conformance, name+".golden"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		golden := must.Get(os.ReadFile(filepath.Join(conformance, name+".golden")))(t)
 		addr := addr
 		if countsTransactions[name] {
 			addr = embedded(t)
 		}
-		got, err := play(addr, name, script)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(play(addr, name, script))(t)
 		if got != string(golden) {
-			t.Errorf("transcript differs from ZooKeeper's (-) :\n%s", diff(string(golden), got))
+			t.Errorf("transcript differs from ZooKeeper's (-):\n%s", diff(string(golden), got))
 		}
 	})
 }
 
-// TestConformanceLive runs the scripts against a real ZooKeeper, so that the
-// golden transcripts cannot drift away from it. With -update it writes them.
+// TestConformanceLive runs the scripts against both servers and compares the answers, so
+// that no mistake in a golden transcript goes unnoticed. With -update it writes the golden
+// transcripts.
 func TestConformanceLive(t *testing.T) {
 	real := ensembletest.Start(t, ensembletest.Quick(1)).Addrs()[0]
 	addr := embedded(t)
@@ -62,9 +58,7 @@ func TestConformanceLive(t *testing.T) {
 			t.Fatal("ZooKeeper: ", err)
 		}
 		if *update {
-			if err := os.WriteFile(filepath.Join(conformance, name+".golden"), []byte(want), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(conformance, name+".golden"), []byte(want), 0o666))
 		}
 		got, err := play(addr, name, script)
 		if err != nil {
@@ -76,21 +70,13 @@ func TestConformanceLive(t *testing.T) {
 	})
 }
 
-// TestScriptsLeaveNoSession: one that expired later would take a transaction id while
-// another script runs.
+// A session that a script left would expire later and use a transaction id while another
+// script runs.
 func TestScriptsLeaveNoSession(t *testing.T) {
-	s, err := zkserver.Listen(zkserver.Config{MaxSessionTimeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(zkserver.Listen(zkserver.Config{MaxSessionTimeout: time.Minute}))(t)
 	defer s.Close()
-	script, err := os.ReadFile(filepath.Join(conformance, "unknownops.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := play(s.Addr(), "unknownops", string(script)); err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(os.ReadFile(filepath.Join(conformance, "unknownops.txt")))(t)
+	must.Get(play(s.Addr(), "unknownops", string(script)))(t)
 	if left := s.Sessions(); len(left) != 0 {
 		t.Errorf("left: %#x", left)
 	}
@@ -108,10 +94,7 @@ func embedded(t *testing.T) string {
 
 func embeddedWith(t *testing.T, cfg zkserver.Config) string {
 	t.Helper()
-	s, err := zkserver.Listen(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(zkserver.Listen(cfg))(t)
 	t.Cleanup(func() { s.Close() })
 	return s.Addr()
 }
@@ -124,16 +107,12 @@ func eachScript(t *testing.T, run func(t *testing.T, name, script string)) {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".txt")
 		t.Run(name, func(t *testing.T) {
-			script, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			run(t, name, string(script))
+			run(t, name, string(must.Get(os.ReadFile(file))(t)))
 		})
 	}
 }
 
-// diff shows the lines that differ, each under the command that it answers.
+// diff returns the lines that differ, each below its command.
 func diff(want, got string) string {
 	var b strings.Builder
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")

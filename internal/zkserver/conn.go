@@ -11,36 +11,36 @@ import (
 	"sync"
 )
 
-// conn is one client connection. The caller of ServeConn reads, a second goroutine
-// writes. Output is queued without bound, so that a client that does not read does not
-// delay others.
+// conn is one client connection. The goroutine that called ServeConn reads, and a second
+// one writes. The output queue has no limit, so a client that does not read does not delay
+// the others.
 type conn struct {
 	srv       *Server
 	number    int64     // from 1, in the order of arrival
-	follower  *Follower // nil for one to the leader
+	follower  *Follower // nil if connected to the leader
 	nc        net.Conn
 	sess      *session   // set once by the handshake, before the first request
 	who       []identity // guarded by the server's mutex
-	gone      bool       // likewise: the connection has ended
+	gone      bool       // guarded by the server's mutex: the connection has ended
 	closed    chan struct{}
 	closeOnce sync.Once
 
 	mu      sync.Mutex
 	out     []output
-	blocked bool // the writer waits, or is about to, before it writes on
-	mute    bool // discard output: for the client the connection is lost
+	blocked bool // the writer waits for a hold, or will before it writes more
+	mute    bool // discard output: the client sees a lost connection
 	last    bool // close when the queue is empty
 	pending chan struct{}
 }
 
-// output is bytes to write, after an optional wait.
+// output is bytes to write. If hold is set, the writer first waits for it to close.
 type output struct {
 	hold <-chan struct{}
 	b    []byte
 }
 
-// ServeConn serves one client until the connection ends, and closes nc. It needs no
-// real socket: a [net.Pipe] is enough.
+// ServeConn serves one client until the connection ends, and closes nc. One end of a
+// [net.Pipe] is enough: it needs no socket.
 func (s *Server) ServeConn(nc net.Conn) { s.serve(nc, nil) }
 
 func (s *Server) serve(nc net.Conn, f *Follower) {
@@ -54,8 +54,8 @@ func (s *Server) serve(nc net.Conn, f *Follower) {
 	var writer sync.WaitGroup
 	writer.Go(c.writeLoop)
 	if err := c.readLoop(); errors.Is(err, errFinished) {
-		// Closing a socket with unread input would reset it, and the client
-		// might never see the last reply.
+		// To close a socket with unread input resets the connection, and the client
+		// may never see the last reply.
 		_, _ = io.Copy(io.Discard, nc)
 	}
 	c.abort()
@@ -71,8 +71,8 @@ func remoteIP(nc net.Conn) string {
 	return "127.0.0.1" // a pipe has no address, and is local
 }
 
-// errFinished ends the reader of a connection whose writer will close it after
-// the last reply.
+// errFinished ends the reader of a connection. The writer closes the connection after the
+// last reply.
 var errFinished = errors.New("zkserver: connection is being closed")
 
 func (c *conn) readLoop() error {
@@ -108,9 +108,9 @@ func (c *conn) readLoop() error {
 
 var errPacketLength = errors.New("zkserver: packet length out of range")
 
-// readBody allocates at most 64 KiB by the announced length. A longer packet grows as
-// its bytes come in, so that a client cannot make the server allocate what it does not
-// send.
+// readBody allocates at most 64 KiB before the bytes arrive. For a longer packet the buffer
+// grows with the bytes received, so a client cannot make the server allocate memory for
+// bytes that it never sends.
 func (c *conn) readBody(r io.Reader, head [4]byte) ([]byte, error) {
 	n := int32(binary.BigEndian.Uint32(head[:]))
 	if n < 0 || int(n) > c.srv.cfg.MaxPacket {

@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// Counters are cumulative since the server was made.
+// Counters count from the creation of the server.
 type Counters struct {
 	Requests    map[Op]int64 // executed requests by type, without pings; unknown types count as 0
-	Reads       int64        // requests that change nothing, but for those that only keep a connection
-	Writes      int64        // requests that take a transaction id, failed ones included
+	Reads       int64        // requests that change nothing, without sync, auth and setWatches
+	Writes      int64        // requests that use a transaction id, failed ones included
 	Pings       int64
 	WatchEvents int64
 	BytesIn     int64 // packets received, with their length fields
@@ -18,7 +18,7 @@ type Counters struct {
 	Connections int64
 }
 
-// Sub returns what was counted after o was taken.
+// Sub returns the counts since o was taken.
 func (c Counters) Sub(o Counters) Counters {
 	d := Counters{
 		Requests:    make(map[Op]int64),
@@ -57,8 +57,8 @@ func (s *Server) count(op Op) {
 	case op.writes():
 		s.counters.Writes++
 	case op == OpSync, op == OpAuth, op == OpSetWatches, op == OpSetWatches2:
-		// The session's Stats leave them out too. go-zookeeper sends setWatches on a
-		// first connection as well, if a watch was set before it got there.
+		// The Stats of a session leave them out too. go-zookeeper also sends setWatches
+		// on its first connection, if a watch was requested before it was connected.
 	default:
 		s.counters.Reads++
 	}
@@ -81,7 +81,7 @@ func (s *Server) Sessions() []int64 {
 	return slices.Sorted(maps.Keys(s.sessions))
 }
 
-// Tree returns every node, sorted by path, ZooKeeper's own included.
+// Tree returns every znode, sorted by path, including those below /zookeeper.
 func (s *Server) Tree() []Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
@@ -15,19 +16,13 @@ func TestCountersSayWhatWasExecuted(t *testing.T) {
 			{"create", "/x"}, {"create", "/x"}, {"getData", "/x", "watch"}, {"ping"}, {"getChildren", "/"},
 			{"auth", "scheme=digest", "secret=user:password"},
 		} {
-			if _, err := a.do(r[0], r[1:]...); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(a.do(r[0], r[1:]...))(t)
 		}
 		if n := s.Watches(); n != 1 {
 			t.Errorf("watches: %d", n)
 		}
-		if _, err := b.do("setData", "/x"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := a.do("ping"); err != nil { // takes the event off the pipe
-			t.Fatal(err)
-		}
+		must.Get(b.do("setData", "/x"))(t)
+		must.Get(a.do("ping"))(t) // reads the event from the pipe
 		got := s.Counters().Sub(before)
 		want := map[zkserver.Op]int64{
 			zkserver.OpCreate: 2, zkserver.OpGetData: 1, zkserver.OpGetChildren: 1, zkserver.OpSetData: 1,

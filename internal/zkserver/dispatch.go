@@ -14,7 +14,7 @@ type task struct {
 	bad  bool // the body could not be decoded
 }
 
-// receive takes one packet after the handshake.
+// receive handles one packet after the handshake.
 func (c *conn) receive(body []byte) error {
 	d := jute.Decoder{Bytes: body}
 	xid, op := d.Int32(), Op(d.Int32())
@@ -25,7 +25,7 @@ func (c *conn) receive(body []byte) error {
 	if !s.lockThawed() {
 		return errFinished
 	}
-	c.touch() // its client is alive, whatever happens to the request
+	c.touch() // each packet keeps the session alive, even if a fault follows
 	s.mu.Unlock()
 
 	call, err := decodeOperation(op, d.Bytes, s.cfg.Before35)
@@ -36,8 +36,8 @@ func (c *conn) receive(body []byte) error {
 	return nil
 }
 
-// enqueue runs a request, or leaves it to the goroutine that runs an earlier request of
-// the same session.
+// enqueue runs a request. If another goroutine runs an earlier request of the same session,
+// it leaves the request to that goroutine.
 func (s *Server) enqueue(t task) {
 	q := t.c.pipeline()
 	q.mu.Lock()
@@ -51,9 +51,9 @@ func (s *Server) enqueue(t task) {
 	s.drain(q, t)
 }
 
-// drain runs t and the requests in the queue behind it. When a fault holds a request
-// back, another goroutine takes over. The reader goes on reading then, so that the
-// session does not expire.
+// drain runs t and the requests in the queue behind it. If a fault holds a request back,
+// another goroutine continues, and the reader goes on reading so that the session does not
+// expire.
 func (s *Server) drain(q *queue, t task) {
 	for {
 		f := s.decide(t)
@@ -62,7 +62,8 @@ func (s *Server) drain(q *queue, t task) {
 		}
 		if f.Hold != nil {
 			s.wg.Go(func() {
-				for hold := f.Hold; hold != nil; hold = t.c.waits(t.call.op) { // the follower may be cut off since
+				// In the meantime the follower may have been cut off.
+				for hold := f.Hold; hold != nil; hold = t.c.waits(t.call.op) {
 					select {
 					case <-hold:
 					case <-s.done:
@@ -104,10 +105,10 @@ func (s *Server) run(t task, f Fault) {
 	defer s.mu.Unlock()
 	c := t.c
 	if c.sess.ended && !(c.behind() && !t.call.op.forLeader()) || c.finishing() {
-		return // a follower that is cut off answers by itself, and knows of no end
+		return // a follower that is cut off answers, and does not see that the session ended
 	}
 	if t.call.op.forLeader() && c.sess.owner != c.follower {
-		return // SessionMovedException: a request from the server before
+		return // SessionMovedException: the session has moved to another server
 	}
 	switch {
 	case f.ExpireBefore:
@@ -130,8 +131,8 @@ func (s *Server) run(t task, f Fault) {
 	}
 }
 
-// execute answers one request. The caller holds the mutex, so that replies and events
-// are sent in the order in which they happened.
+// execute answers one request. The caller holds the mutex, so replies and events are sent
+// in the order of execution.
 func (s *Server) execute(t task, throttle bool) {
 	s.count(t.call.op)
 	f := newFrame()
@@ -155,7 +156,7 @@ func (s *Server) execute(t task, throttle bool) {
 		result = s.read(t, f)
 	}
 	if result == codeUnimplemented && !s.knows(t.call.op) {
-		// ZooKeeper does not let such a client stay.
+		// ZooKeeper also closes the connection.
 		t.c.send(seal(f, t.xid, -1, result))
 		t.c.finish()
 		return
@@ -171,13 +172,14 @@ func known(op Op) bool {
 	return ok
 }
 
-// knows is known, of the server's version.
+// knows reports whether the configured version has this request type. 3.4 has the types up
+// to multi, and those from auth to sasl.
 func (s *Server) knows(op Op) bool {
-	const multi, auth, sasl = OpMulti, OpAuth, 102 // what 3.4 knows ends with multi; auth to sasl
-	return known(op) && (!s.cfg.Before35 || op <= multi || op >= auth && op <= sasl)
+	const sasl = 102
+	return known(op) && (!s.cfg.Before35 || op <= OpMulti || op >= OpAuth && op <= sasl)
 }
 
-// authenticate adds an identity to the connection, or ends it.
+// authenticate adds an identity to the connection, or closes the connection.
 func (s *Server) authenticate(t task) {
 	result := codeOK
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// The classic trap: the connection breaks after the commit and before the
-// reply. The client is told of an error, and the node exists.
+// A common fault: the connection breaks after the commit and before the reply. The client
+// gets an error, and the znode exists.
 func Example_lostReply() {
 	s, err := zkserver.Listen(zkserver.Config{})
 	if err != nil {

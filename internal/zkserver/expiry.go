@@ -2,7 +2,7 @@ package zkserver
 
 import "time"
 
-// expireLoop expires sessions and reaps containers and TTL nodes, each when it is
+// expireLoop expires sessions and reaps containers and TTL znodes, each when it is
 // due, until the server closes.
 func (s *Server) expireLoop() {
 	timer := time.NewTimer(s.cfg.ReapInterval)
@@ -19,7 +19,7 @@ func (s *Server) expireLoop() {
 			reapAt = now.Add(s.cfg.ReapInterval)
 			next = reapAt
 		}
-		for _, due := range []time.Time{s.ask(now), s.expireOverdue(now)} {
+		for _, due := range []time.Time{s.pollFollowers(now), s.expireOverdue(now)} {
 			if !due.IsZero() && due.Before(next) {
 				next = due
 			}
@@ -36,7 +36,8 @@ func (s *Server) expireLoop() {
 	}
 }
 
-// wakeExpiry is called when a deadline may be nearer than expireLoop knows.
+// wakeExpiry makes expireLoop read the deadlines again. A caller that may have set an
+// earlier one calls it.
 func (s *Server) wakeExpiry() {
 	select {
 	case s.wake <- struct{}{}:
@@ -44,8 +45,8 @@ func (s *Server) wakeExpiry() {
 	}
 }
 
-// RunContainerCheck deletes containers that had a child and are empty, and childless TTL
-// nodes whose data is older than their time to live. The server does so by itself every
+// RunContainerCheck deletes empty containers that once had a child, and childless TTL
+// znodes whose data is older than their time to live. The server also does so every
 // [Config.ReapInterval].
 func (s *Server) RunContainerCheck() {
 	if s.lockThawed() {
@@ -68,7 +69,8 @@ func (s *Server) reap(now time.Time) {
 	}
 }
 
-// A container that never had a child stays: the client that made it may soon use it.
+// reapable reports whether a childless container or TTL znode is due. A container that
+// never had a child is not: the client that created it may be about to use it.
 func reapable(n *znode, now int64) bool {
 	if n.isContainer() {
 		return n.cversion > 0

@@ -8,43 +8,42 @@ import (
 
 // Request is a request as a fault function sees it.
 type Request struct {
-	// N counts requests from 1, since the server was made or SetFault was last
-	// called. Pings and session handshakes are not counted.
+	// N counts requests from 1 since the last SetFault. Pings and session handshakes
+	// are not counted.
 	N         int64
 	SessionID int64
 	Op        Op
-	Path      string // of a multi: that of its first part
-	Xid       int32
+	Path      string // of a multi: the path of its first part
 }
 
-// Fault says what goes wrong with one request. The zero value is no fault. Fields can be
-// combined. Of two that contradict each other, the first one here counts.
+// Fault is what goes wrong with one request. The zero value is no fault. Fields can be
+// combined. If two of them contradict each other, the first in this list applies.
 type Fault struct {
 	// Hold delays the request until the channel is closed. Later requests of
-	// the same session wait behind it, also those of a later connection, as
-	// they would in ZooKeeper's pipeline. Other sessions go on. What the client
-	// sends keeps the session alive, though nothing is answered, not even pings.
-	// A request whose connection ends while it is held is still executed, if its
-	// session lives.
+	// the same session wait behind it, also those of a later connection, as in
+	// ZooKeeper's pipeline. Other sessions are not delayed. The session gets no
+	// answer, not even to pings, but each packet of its client still keeps it alive.
+	// If the connection ends while the request is held, the request is still
+	// executed, unless the session has ended.
 	Hold <-chan struct{}
 	// ExpireBefore expires the session instead of executing the request, and
-	// closes the connection. A client that connects again is told of the expiry.
+	// closes the connection. A client that reconnects learns of the expiry.
 	ExpireBefore bool
 	// CloseBefore closes the connection instead of executing the request.
 	CloseBefore bool
-	// Throttle answers the request with THROTTLEDOP instead of executing it, as a server
-	// does where requests have waited for too long.
+	// Throttle answers the request with THROTTLEDOP instead of executing it. A real
+	// server does so to requests that have waited for too long.
 	Throttle bool
 	// DropReply executes and commits the request and then closes the
 	// connection. Neither the reply nor any watch event that the request
 	// caused on its own connection is sent.
 	DropReply bool
-	// HoldReply commits at once, but the reply and everything that follows on
-	// the connection waits until the channel is closed.
+	// HoldReply commits at once, but delays the reply and all later output of the
+	// connection until the channel is closed.
 	HoldReply <-chan struct{}
-	// ExpireAfter expires the session after the reply was sent.
+	// ExpireAfter expires the session after the reply.
 	ExpireAfter bool
-	// CloseAfter closes the connection after the reply was sent.
+	// CloseAfter closes the connection after the reply.
 	CloseAfter bool
 }
 
@@ -53,9 +52,9 @@ type faultHook struct {
 	n      atomic.Int64
 }
 
-// SetFault has the server call f for every request, except pings and session
-// handshakes, before it executes the request. A nil f removes the function. Several
-// goroutines call f at the same time. f may call methods of the server.
+// SetFault makes the server call f before it executes a request, except for pings and
+// session handshakes. A nil f removes the function. Several goroutines may call f at the
+// same time. f may call methods of the server.
 func (s *Server) SetFault(f func(Request) Fault) {
 	if f == nil {
 		s.fault.Store(nil)
@@ -69,15 +68,15 @@ func (s *Server) decide(t task) Fault {
 	if hook == nil || t.call.op == OpPing {
 		return Fault{}
 	}
-	r := Request{N: hook.n.Add(1), SessionID: t.c.sess.id, Op: t.call.op, Path: t.call.path, Xid: t.xid}
+	r := Request{N: hook.n.Add(1), SessionID: t.c.sess.id, Op: t.call.op, Path: t.call.path}
 	if len(t.call.parts) > 0 {
 		r.Path = t.call.parts[0].path
 	}
 	return hook.decide(r)
 }
 
-// ExpireSession ends a session as if its client had been silent for too long.
-// It reports false for an unknown session.
+// ExpireSession ends a session as if its client had been silent for its timeout.
+// It returns false for an unknown session.
 func (s *Server) ExpireSession(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,8 +88,8 @@ func (s *Server) ExpireSession(id int64) bool {
 	return true
 }
 
-// CloseConnection drops the connection of a session, which lives on. It
-// reports false when the session is unknown or has no connection.
+// CloseConnection drops the connection of a session, but not the session. It returns
+// false if the session is unknown or has no connection.
 func (s *Server) CloseConnection(sessionID int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +101,7 @@ func (s *Server) CloseConnection(sessionID int64) bool {
 	return true
 }
 
-// CloseAllConnections drops every connection; the sessions live on.
+// CloseAllConnections drops every connection, but no session.
 func (s *Server) CloseAllConnections() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,22 +110,22 @@ func (s *Server) CloseAllConnections() {
 	}
 }
 
-// RefuseConnections makes the server close new connections at once, as if it
-// could not be reached. Existing ones are left alone.
+// RefuseConnections makes the server close new connections at once, as if it were
+// unreachable, or ends that. Existing connections stay.
 func (s *Server) RefuseConnections(refuse bool) { s.refuse.Store(refuse) }
 
-// SetMaxSessionTimeout changes [Config.MaxSessionTimeout], as a rolling restart with
-// another maxSessionTimeout does: sessions that are resumed get the new one.
+// SetMaxSessionTimeout changes [Config.MaxSessionTimeout], like a rolling restart with
+// another maxSessionTimeout. It applies to a session when it is next opened or resumed.
 func (s *Server) SetMaxSessionTimeout(limit time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cfg.MaxSessionTimeout = limit
 }
 
-// Freeze stops everything, like SIGSTOP, or ends that. While frozen, nothing is executed,
-// answered or expired, and pings are not answered. The listener still takes connections.
-// After the end, sessions that have been silent for too long by the clock expire first,
-// even if their requests wait in a buffer. A real server may do the same.
+// Freeze stops the server like SIGSTOP, or continues it. A frozen server accepts
+// connections, but executes, answers and expires nothing. Pings get no answer either.
+// When it continues, sessions whose timeout has passed expire first, even if their
+// requests wait in a buffer. A real server may do the same.
 func (s *Server) Freeze(freeze bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,12 +139,11 @@ func (s *Server) Freeze(freeze bool) {
 	}
 }
 
-// SetSequence sets the number that the next sequential node under path gets.
-// After 2147483647 comes -2147483648, which is printed as Java prints it with
-// %010d. This is what ZooKeeper documents. 3.8.0 itself gets stuck instead:
-// DataTree.createNode keeps the larger of the old and the new counter, so that
-// every further sequential create under that parent meets an existing name.
-// TestTheEndOfTheNumbersOnARealServer of package line shows it.
+// SetSequence sets the number of the next sequential znode below path. After 2147483647
+// comes -2147483648, printed as Java's %010d prints it, as ZooKeeper documents. 3.8.0
+// itself gets stuck instead: DataTree.createNode keeps the larger of the old and the new
+// counter, so the name of every further sequential create below that parent exists
+// already. TestTheEndOfTheNumbersOnARealServer of package line shows it.
 func (s *Server) SetSequence(path string, next int32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,8 +155,8 @@ func (s *Server) SetSequence(path string, next int32) error {
 	return nil
 }
 
-// SetVersion sets the version of a node's data, as if there had been so many changes.
-// After 2147483647 comes -2147483648.
+// SetVersion sets the version of a znode's data, as if it had been changed that many
+// times. After 2147483647 comes -2147483648.
 func (s *Server) SetVersion(path string, version int32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

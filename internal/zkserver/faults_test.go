@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
@@ -71,18 +72,16 @@ func TestFaultSeesRequestsButNotPings(t *testing.T) {
 			return zkserver.Fault{}
 		})
 		for _, op := range []string{"ping", "create", "ping", "setData"} {
-			code, err := c.do(op, "/x")
-			wantOK(t, code, err)
+			c.ok(t, op, "/x")
 		}
-		want := zkserver.Request{N: 2, SessionID: c.session, Op: zkserver.OpSetData, Path: "/x", Xid: 4}
+		want := zkserver.Request{N: 2, SessionID: c.session, Op: zkserver.OpSetData, Path: "/x"}
 		if got := *last.Load(); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 		s.SetFault(nil)
-		code, err := c.do("delete", "/x")
-		wantOK(t, code, err)
+		c.ok(t, "delete", "/x")
 		if last.Load().N != 2 {
-			t.Error("asked after it was removed")
+			t.Error("called after it was removed")
 		}
 	})
 }
@@ -90,15 +89,13 @@ func TestFaultSeesRequestsButNotPings(t *testing.T) {
 func TestSilentSessionExpiresAtItsTimeoutAndNotBefore(t *testing.T) {
 	simulate(t, func(t *testing.T, s *zkserver.Server) {
 		a := connect(t, s, nil)
-		code, err := a.do("create", "/e", "flags=e")
-		wantOK(t, code, err)
+		a.ok(t, "create", "/e", "flags=e")
 		timeout := time.Duration(a.timeout) * time.Millisecond
 		if timeout != 10*time.Second {
 			t.Fatalf("negotiated %v", timeout)
 		}
 		time.Sleep(timeout - time.Millisecond) // virtual
-		code, err = a.do("ping")
-		wantOK(t, code, err)
+		a.ok(t, "ping")
 		time.Sleep(timeout - time.Millisecond)
 		if !exists(s, "/e") {
 			t.Error("expired before its timeout")
@@ -131,9 +128,7 @@ func TestFrozenServerAnswersNothingUntilTheThaw(t *testing.T) {
 		default:
 		}
 		s.Freeze(false)
-		if err := <-answered; err != nil {
-			t.Error(err)
-		}
+		must.Report(t, <-answered)
 
 		s.Freeze(true)
 		time.Sleep(time.Minute)
@@ -155,8 +150,7 @@ func TestRefusedConnectionsAreClosedAtOnce(t *testing.T) {
 		s.RefuseConnections(true)
 		_, err := tryConnect(s, a)
 		wantClosed(t, err)
-		code, err := a.do("exists", "/")
-		wantOK(t, code, err)
+		a.ok(t, "exists", "/")
 		s.RefuseConnections(false)
 		if back := connect(t, s, a); back.session != a.session {
 			t.Error("not resumed")

@@ -7,43 +7,45 @@ import (
 	"time"
 )
 
-// Follower is a second server of the same ensemble, whose leader the [Server] is. It
-// differs in what a client can tell:
+// Follower is another server of an ensemble whose leader is the [Server]. A client can
+// notice these differences:
 //
-//   - It answers pings and reads by itself. The leader hears that a session is
-//     alive when it asks for that, every half tick, and when the session is resumed.
-//   - It can be cut off from the leader. Then it goes on answering pings and reads,
-//     and passes on neither writes and syncs nor what has happened at the leader.
-//     (Reads show the leader's present state all the same, until [Follower.Lag] is
-//     called.) It takes no new connection.
-//   - It can die with what it has not told the leader.
+//   - The follower answers pings and reads itself. It reports to the leader which
+//     sessions are alive only every half tick, when the leader polls it, and when a
+//     session is resumed.
+//   - It can be cut off from the leader. Then it still answers pings and reads, and
+//     accepts no new connection. Writes and syncs wait, and so do the events of the
+//     leader's changes. (Reads return the leader's current state, until
+//     [Follower.Lag] is called.)
+//   - It can crash before it has reported to the leader.
 type Follower struct {
 	srv *Server
 
 	// Guarded by the server's mutex.
-	heard   map[*session]struct{} // since the leader asked
+	heard   map[*session]struct{} // sessions whose clients sent something since the last report
 	queues  map[*session]*queue
-	askAt   time.Time     // when the leader asks next
-	asked   bool          // the leader has asked while it was cut off
+	pollAt  time.Time     // the leader's next poll
+	missed  bool          // the leader has polled while the follower was cut off
 	cut     chan struct{} // non-nil while cut off, closed when that ends
-	backlog []func()      // what happened at the leader since, in order
-	behind  *tree         // non-nil while it lags: what it knows
+	backlog []func()      // the leader's changes since then, in order
+	behind  *tree         // non-nil while it lags: the state that it shows
 }
 
 // Follower returns a new follower of the server.
 func (s *Server) Follower() *Follower {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := &Follower{srv: s, heard: make(map[*session]struct{}), queues: make(map[*session]*queue), askAt: time.Now().Add(s.cfg.TickTime / 2)}
+	f := &Follower{srv: s, heard: make(map[*session]struct{}), queues: make(map[*session]*queue), pollAt: time.Now().Add(s.cfg.TickTime / 2)}
 	s.followers = append(s.followers, f)
 	s.wakeExpiry()
 	return f
 }
 
-// ServeConn is [Server.ServeConn] for a client that has connected to the follower.
+// ServeConn is [Server.ServeConn] for a client of the follower.
 func (f *Follower) ServeConn(nc net.Conn) { f.srv.serve(nc, f) }
 
-// Crash drops the follower's connections, and what it has not told the leader.
+// Crash drops the follower's connections. A session that it has not yet reported as alive is
+// not extended.
 func (f *Follower) Crash() {
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()
@@ -64,61 +66,61 @@ func (f *Follower) CutOff() {
 	}
 }
 
-// Lag has reads of the follower, which is cut off, show the leader's present state and
-// nothing later, until it is healed.
+// Lag makes reads of the follower return the leader's state of now until [Follower.Heal].
+// The follower must be cut off.
 func (f *Follower) Lag() {
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()
 	f.behind = f.srv.tree.clone()
 }
 
-// Deliver has the follower learn the first thing that has happened at the leader
-// since it was cut off. It reports false when there is nothing left.
+// Deliver passes the leader's oldest undelivered change since the cut on to the follower's
+// clients. It returns false if all are delivered.
 func (f *Follower) Deliver() bool {
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()
 	if len(f.backlog) == 0 {
 		return false
 	}
-	happened := f.backlog[0]
+	deliver := f.backlog[0]
 	f.backlog = f.backlog[1:]
-	happened()
+	deliver()
 	return true
 }
 
-// Heal ends the separation: the follower learns all that has happened, and passes
-// on what was held back.
+// Heal reconnects the follower to the leader. Its clients get the events that they missed,
+// and the writes and syncs that waited are executed.
 func (f *Follower) Heal() {
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()
 	known, cut := f.behind, f.cut
 	f.behind, f.cut = nil, nil
-	for _, happened := range f.backlog {
-		happened()
+	for _, deliver := range f.backlog {
+		deliver()
 	}
 	f.backlog = nil
 	if known != nil {
 		f.catchUp(known)
 	}
-	if f.asked { // before anything that was held back
-		f.asked = false
-		f.answer()
+	if f.missed { // before the requests that waited
+		f.missed = false
+		f.report()
 	}
 	if cut != nil {
 		close(cut)
 	}
 }
 
-// answer tells the leader which clients were heard.
-func (f *Follower) answer() {
+// report extends the sessions whose clients the follower has heard.
+func (f *Follower) report() {
 	for sess := range f.heard {
 		sess.touch()
 	}
 	clear(f.heard)
 }
 
-// catchUp fires the watches that were armed while the follower lagged, on what had
-// already changed at the leader.
+// catchUp fires the watches that were set while the follower lagged, if the leader had
+// already changed their znodes.
 func (f *Follower) catchUp(known *tree) {
 	for _, c := range f.srv.connections() {
 		if c.follower != f {
@@ -146,7 +148,7 @@ func (f *Follower) catchUp(known *tree) {
 	}
 }
 
-// known is the state that reads of the connection show.
+// known returns the state that reads of the connection return.
 func (c *conn) known() *tree {
 	if c.follower != nil && c.follower.behind != nil {
 		return c.follower.behind
@@ -154,8 +156,8 @@ func (c *conn) known() *tree {
 	return c.srv.tree
 }
 
-// pipeline is where the requests of the connection's session wait for each other:
-// each server has one of its own.
+// pipeline returns the queue for requests of the connection's session. Each server has its
+// own.
 func (c *conn) pipeline() *queue {
 	if c.follower == nil {
 		return &c.sess.queue
@@ -170,7 +172,7 @@ func (c *conn) pipeline() *queue {
 	return q
 }
 
-// touch notes that the client of a connection is alive.
+// touch extends the session of a connection, for a follower at its next report.
 func (c *conn) touch() {
 	if c.follower != nil {
 		c.follower.heard[c.sess] = struct{}{}
@@ -182,17 +184,18 @@ func (c *conn) touch() {
 // behind reports whether the connection is to a follower that is cut off.
 func (c *conn) behind() bool { return c.follower != nil && c.follower.cut != nil }
 
-// later has something that has happened at the leader happen for the client of a
-// connection: at once, or when its follower learns of it.
-func (c *conn) later(happen func()) {
+// later delivers a change of the leader to the client of a connection: at once, or when
+// its follower is reconnected.
+func (c *conn) later(deliver func()) {
 	if c.behind() {
-		c.follower.backlog = append(c.follower.backlog, happen)
+		c.follower.backlog = append(c.follower.backlog, deliver)
 	} else {
-		happen()
+		deliver()
 	}
 }
 
-// waits returns what a request has to wait for that only the leader can answer.
+// waits returns the channel that a request must wait for, or nil. A request for the leader
+// waits while the follower is cut off.
 func (c *conn) waits(op Op) <-chan struct{} {
 	if !op.forLeader() {
 		return nil
@@ -205,23 +208,23 @@ func (c *conn) waits(op Op) <-chan struct{} {
 	return c.follower.cut
 }
 
-// forLeader reports whether a follower passes requests of that kind on to the leader.
+// forLeader reports whether a follower forwards such requests to the leader.
 func (op Op) forLeader() bool { return op.writes() || op == OpSync || op == OpCloseSession }
 
-// ask has the leader hear from the followers, where that is due, and returns when
-// it asks next, or the zero time when there is no follower.
-func (s *Server) ask(now time.Time) (next time.Time) {
+// pollFollowers makes the followers report whose poll is due. It returns the time of the
+// next poll, or the zero time if there is no follower.
+func (s *Server) pollFollowers(now time.Time) (next time.Time) {
 	for _, f := range s.followers {
-		for !now.Before(f.askAt) {
-			f.askAt = f.askAt.Add(s.cfg.TickTime / 2)
+		for !now.Before(f.pollAt) {
+			f.pollAt = f.pollAt.Add(s.cfg.TickTime / 2)
 			if f.cut != nil {
-				f.asked = true
+				f.missed = true
 				continue
 			}
-			f.answer()
+			f.report()
 		}
-		if next.IsZero() || f.askAt.Before(next) {
-			next = f.askAt
+		if next.IsZero() || f.pollAt.Before(next) {
+			next = f.pollAt
 		}
 	}
 	return next

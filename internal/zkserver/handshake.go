@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
-// handshake answers the connect request. The answer to a refused session has session 0,
-// and the connection ends.
+// handshake answers the connect request. If the session is refused, the answer has session
+// id 0, and the connection ends.
 func (c *conn) handshake(body []byte) error {
 	r, err := decodeConnect(body)
 	if err != nil {
@@ -22,12 +22,11 @@ func (c *conn) handshake(body []byte) error {
 	}
 	defer s.mu.Unlock()
 	if c.behind() {
-		// A session is created, and revalidated, by the leader.
+		// Only the leader creates and revalidates sessions.
 		return errors.New("zkserver: the follower does not reach its leader")
 	}
 	if r.lastZxid > s.tree.zxid {
-		// The client has seen later transactions than this server has had.
-		return errors.New("zkserver: client is ahead of this server")
+		return errors.New("zkserver: client has seen a later transaction than this server")
 	}
 	sess := s.open(c, r)
 	e := jute.Encoder{Bytes: make([]byte, 4, 64)}

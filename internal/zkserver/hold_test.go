@@ -4,18 +4,17 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-func TestHoldKeepsTheOrderOfTheSessionAndLetsOthersGo(t *testing.T) {
+func TestHoldKeepsTheOrderOfTheSessionAndDelaysNoOther(t *testing.T) {
 	simulate(t, func(t *testing.T, s *zkserver.Server) {
 		a, b := connect(t, s, nil), connect(t, s, nil)
 		hold := make(chan struct{})
 		s.SetFault(onCreate(zkserver.Fault{Hold: hold}))
 		for _, r := range []struct{ op, path string }{{"create", "/x"}, {"setData", "/x"}, {"ping", ""}} {
-			if err := a.send(opCodes[r.op], args{path: r.path}.body(opCodes[r.op])); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.send(opCodes[r.op], args{path: r.path}.body(opCodes[r.op])))
 		}
 		synctest.Wait()
 		if code, err := b.do("exists", "/x"); code != -101 || err != nil {
@@ -37,8 +36,7 @@ func TestHeldRequestOutlivesItsConnection(t *testing.T) {
 		}
 		back := connect(t, s, a)
 		close(hold)
-		code, err := back.do("exists", "/x")
-		wantOK(t, code, err)
+		back.ok(t, "exists", "/x")
 	})
 }
 
@@ -61,12 +59,9 @@ func TestHoldReplyCommitsAtOnce(t *testing.T) {
 		a, b := connect(t, s, nil), connect(t, s, nil)
 		hold := make(chan struct{})
 		s.SetFault(onCreate(zkserver.Fault{HoldReply: hold}))
-		if err := a.send(1, args{path: "/x"}.body(1)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.send(1, args{path: "/x"}.body(1)))
 		synctest.Wait()
-		code, err := b.do("exists", "/x")
-		wantOK(t, code, err)
+		b.ok(t, "exists", "/x")
 
 		answered := make(chan error)
 		go func() {
@@ -80,9 +75,7 @@ func TestHoldReplyCommitsAtOnce(t *testing.T) {
 		default:
 		}
 		close(hold)
-		if err := <-answered; err != nil {
-			t.Error(err)
-		}
+		must.Report(t, <-answered)
 	})
 }
 
@@ -91,9 +84,7 @@ func creating(t *testing.T, s *zkserver.Server) (a *rawClient, hold chan struct{
 	t.Helper()
 	a, hold = connect(t, s, nil), make(chan struct{})
 	s.SetFault(onCreate(zkserver.Fault{Hold: hold}))
-	if err := a.send(1, args{path: "/x"}.body(1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.send(1, args{path: "/x"}.body(1)))
 	synctest.Wait()
 	return a, hold
 }

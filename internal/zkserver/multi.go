@@ -2,9 +2,9 @@ package zkserver
 
 import "github.com/zkrecipes/zkrecipes/internal/jute"
 
-// multi executes all parts or none. The reply itself reports success in either case.
-// Each part has a result. When one has failed, the parts before it say 0 and those after
-// it RuntimeInconsistency.
+// multi executes all parts or none. The code of the reply is 0 in both cases. Each part
+// has a result with a code. After a failure, that is 0 for the parts before the failed
+// one, and RuntimeInconsistency for those after it.
 func (s *Server) multi(t *txn, req task, f *jute.Encoder) {
 	results := make([]result, 0, len(req.call.parts))
 	failed, failure := -1, codeOK
@@ -37,8 +37,8 @@ func (s *Server) multi(t *txn, req task, f *jute.Encoder) {
 	t.commit()
 }
 
-// resultType is the type of a part in the reply. All kinds of create whose result has a
-// Stat are create2 there.
+// resultType returns the type of a part in the reply. It is create2 for every kind of
+// create whose result has a Stat.
 func resultType(op Op) Op {
 	if op == OpCreateContainer || op == OpCreateTTL {
 		return OpCreate2
@@ -46,15 +46,15 @@ func resultType(op Op) Op {
 	return op
 }
 
-// A check has no result inside a multi.
+// encodePart appends the result of one part. Inside a multi, a check has none.
 func (r result) encodePart(f *jute.Encoder, op Op) {
 	if op != OpCheck {
 		r.encode(f, op)
 	}
 }
 
-// multiRead answers several reads at one point in time. One that fails does not change
-// the results of the others.
+// multiRead answers several reads of one state. A read that fails does not affect the
+// others.
 func (s *Server) multiRead(req task, f *jute.Encoder) {
 	for _, part := range req.call.parts {
 		sub := &jute.Encoder{}

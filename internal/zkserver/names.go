@@ -1,7 +1,7 @@
 package zkserver
 
-// names is a set of names with a repeatable order. It is the order of insertion, except
-// that the last name moves to where one was removed. A map alone would list in another
+// names is a set of names with a repeatable order: the order of insertion, except that
+// the last name moves into the gap of a removed one. A map would iterate in a different
 // order on each run, and a simulation could not be repeated.
 // The zero value is empty and costs no map.
 type names struct {

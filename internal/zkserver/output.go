@@ -18,7 +18,7 @@ func (c *conn) send(b []byte) {
 	c.poke()
 }
 
-// holdOutput makes everything that is sent from now on wait.
+// holdOutput delays all later output until the channel is closed.
 func (c *conn) holdOutput(until <-chan struct{}) {
 	c.mu.Lock()
 	c.out = append(c.out, output{hold: until})
@@ -26,14 +26,14 @@ func (c *conn) holdOutput(until <-chan struct{}) {
 	c.mu.Unlock()
 }
 
-// silence discards everything that is sent from now on.
+// silence discards all later output.
 func (c *conn) silence() {
 	c.mu.Lock()
 	c.mute = true
 	c.mu.Unlock()
 }
 
-// finish closes the connection after what is already queued was written.
+// finish closes the connection once the queued output is written.
 func (c *conn) finish() {
 	c.mu.Lock()
 	c.last = true
@@ -41,7 +41,7 @@ func (c *conn) finish() {
 	c.poke()
 }
 
-// hangUp is finish, but does not wait for output that is held back.
+// hangUp is finish, but closes the connection at once if output is held back.
 func (c *conn) hangUp() {
 	c.mu.Lock()
 	blocked := c.blocked
@@ -126,7 +126,7 @@ func (c *conn) nextOutput() (output, bool) {
 	}
 }
 
-// thawed waits until the server is not frozen.
+// thawed waits while the server is frozen. It returns false if the connection ends first.
 func (c *conn) thawed() bool {
 	for {
 		c.srv.mu.Lock()
@@ -143,8 +143,8 @@ func (c *conn) thawed() bool {
 	}
 }
 
-// sendEvent queues a watch event. The caller holds the server's mutex, which
-// is what puts the event before the reply of any request that sees the change.
+// sendEvent queues a watch event. The caller holds the server's mutex, so the event
+// precedes the reply to any request that sees the change.
 func (c *conn) sendEvent(e eventType, path string) {
 	const connected = 3
 	f := newFrame()

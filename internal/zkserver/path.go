@@ -2,9 +2,9 @@ package zkserver
 
 import "strings"
 
-// validPath reports whether a node could have this path. ZooKeeper checks
-// UTF-16 units, so everything outside the basic plane is refused, and broken
-// UTF-8 becomes U+FFFD, which is refused too.
+// validPath reports whether ZooKeeper accepts path for a znode. ZooKeeper checks
+// UTF-16 units, so it refuses everything outside the basic plane. Broken UTF-8
+// becomes U+FFFD, which it refuses too.
 func validPath(path string) bool {
 	if path == "/" {
 		return true
@@ -33,9 +33,9 @@ func validRune(r rune) bool {
 	return true
 }
 
-// splitPath cuts at the last slash and validates nothing, as ZooKeeper does at first.
-// The parent of "/x//y" is "/x/", which has no node, so that NoNode comes before
-// BadArguments.
+// splitPath cuts at the last slash and validates nothing else, like ZooKeeper's first
+// check. The parent of "/x//y" is "/x/", which does not exist, so the answer is NoNode
+// and not BadArguments.
 func splitPath(path string) (parent, name string, ok bool) {
 	i := strings.LastIndexByte(path, '/')
 	if i < 0 || strings.IndexByte(path, 0) >= 0 {
@@ -44,7 +44,7 @@ func splitPath(path string) (parent, name string, ok bool) {
 	return path[:i], path[i+1:], true
 }
 
-// undeletable reports the nodes that ZooKeeper makes for itself.
+// undeletable reports whether path is a znode that ZooKeeper creates for itself.
 func undeletable(path string) bool {
 	switch path {
 	case "/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config":

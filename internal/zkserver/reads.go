@@ -6,9 +6,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
-// read executes a request that changes nothing and appends the body of its
-// reply. A watch is armed in the same moment, so nothing can change between
-// what the reply says and what the watch will tell.
+// read executes a request that changes nothing and appends the body of its reply. It sets
+// the watch in the same step, so no change between the reply and the watch is missed.
 func (s *Server) read(t task, f *jute.Encoder) code {
 	o := t.call
 	switch o.op {
@@ -47,7 +46,7 @@ func (s *Server) read(t task, f *jute.Encoder) code {
 	return codeOK
 }
 
-// exists leaves a watch also where there is no node. It fires at the creation.
+// exists also sets a watch on a path that does not exist. It fires at the creation.
 func (s *Server) exists(t task, f *jute.Encoder) code {
 	path := t.call.path
 	if strings.IndexByte(path, 0) >= 0 {
@@ -64,7 +63,7 @@ func (s *Server) exists(t task, f *jute.Encoder) code {
 	return codeOK
 }
 
-// readable finds a node that the client may read.
+// readable returns the znode of a request, if the client has one of perms.
 func (s *Server) readable(t task, perms int32) (*znode, code) {
 	n := t.c.known().get(t.call.path)
 	switch {
@@ -148,7 +147,7 @@ func (s *Server) getEphemerals(t task, f *jute.Encoder) {
 	f.Strings(list...)
 }
 
-// whoAmI tells a client what its connection has proved, without the secrets.
+// whoAmI lists the identities of the connection, without the secrets.
 func whoAmI(who []identity, f *jute.Encoder) {
 	f.Int32(int32(len(who)))
 	for _, w := range who {

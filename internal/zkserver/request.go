@@ -2,19 +2,19 @@ package zkserver
 
 import "github.com/zkrecipes/zkrecipes/internal/jute"
 
-// operation is the decoded body of a request: the union of the fields of all
-// request records. A multi has one operation for each of its parts.
+// operation is the decoded body of a request. It has the fields of all request records. A
+// multi has one operation for each of its parts.
 type operation struct {
 	op      Op
 	path    string
 	data    []byte
 	acl     []ACL
 	flags   int32
-	ttl     int64 // -1 where the request has no such field
+	ttl     int64 // -1 if the request has no such field
 	version int32
 	watch   bool
 	kind    int32  // of watches, in checkWatches, removeWatches and addWatch
-	scheme  string // of auth, whose secret is in data
+	scheme  string // of auth; data has the secret
 	watches watchList
 	parts   []operation
 }
@@ -31,10 +31,9 @@ func decodeWatches(d *jute.Decoder) watchList {
 	return watchList{relativeZxid: d.Int64(), data: d.Strings(), exist: d.Strings(), child: d.Strings()}
 }
 
-// decodeOperation reads the body of a request. An error means that ZooKeeper
-// would answer with a marshalling error. For a request type that the server
-// does not know it returns an operation without fields. With before35 it decodes a
-// multi as ZooKeeper 3.4 does.
+// decodeOperation reads the body of a request. On an error, ZooKeeper answers with
+// MarshallingError. For an unknown request type it returns an operation without fields.
+// With before35 it decodes a multi as ZooKeeper 3.4 does.
 func decodeOperation(op Op, body []byte, before35 bool) (operation, error) {
 	d := &jute.Decoder{Bytes: body}
 	o := operation{op: op, ttl: -1}
@@ -77,12 +76,12 @@ func decodeSimple(d *jute.Decoder, o *operation) {
 	}
 }
 
-// decodeParts reads (header, record) pairs up to the header that says done.
-// Writes and reads cannot be mixed. Of the kinds of create an old server knows one.
+// decodeParts reads pairs of header and record, up to the header that says done. All parts
+// must be writes, or all reads. With before35 it accepts only one kind of create.
 func decodeParts(d *jute.Decoder, writes, before35 bool) []operation {
 	var parts []operation
 	for {
-		op, done, _ := d.MultiHeader() // the code is of use only in replies
+		op, done, _ := d.MultiHeader() // only replies use the code
 		part := operation{op: Op(op), ttl: -1}
 		if done || d.Err != nil {
 			return parts
@@ -105,8 +104,8 @@ func decodeParts(d *jute.Decoder, writes, before35 bool) []operation {
 	}
 }
 
-// asPart changes a request as ZooKeeper does inside a multi. The flags decide which kind
-// of create it is, so that a create2 is a plain create. Watches are not set.
+// asPart changes a request as ZooKeeper does inside a multi. The flags decide the kind of
+// create, so a create2 becomes a plain create. Reads set no watch.
 func (o *operation) asPart(d *jute.Decoder) {
 	o.watch = false
 	switch o.op {
@@ -135,12 +134,12 @@ type connectRequest struct {
 	timeout   int32 // milliseconds
 	sessionID int64
 	password  []byte
-	hasRO     bool // the client knows of read-only mode and expects the field back
+	hasRO     bool // the client supports read-only mode and expects the field in the reply
 }
 
 func decodeConnect(body []byte) (connectRequest, error) {
 	d := &jute.Decoder{Bytes: body}
-	d.Int32() // protocol version: there has only been one
+	d.Int32() // protocol version: there is only one
 	r := connectRequest{lastZxid: d.Int64(), timeout: d.Int32(), sessionID: d.Int64(), password: d.Buffer()}
 	if err := d.Err; err != nil {
 		return connectRequest{}, err

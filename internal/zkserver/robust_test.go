@@ -1,6 +1,7 @@
 package zkserver_test
 
 import (
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -12,21 +13,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-func TestClientThatDoesNotReadDelaysNobody(t *testing.T) {
+func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	simulate(t, func(t *testing.T, s *zkserver.Server) {
 		slow, other := connect(t, s, nil), connect(t, s, nil)
-		code, err := other.do("setData", "/", "size=100000")
-		wantOK(t, code, err)
+		other.ok(t, "setData", "/", "size=100000")
 		for range 20 {
-			if err := slow.send(4, args{path: "/"}.body(4)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, slow.send(4, args{path: "/"}.body(4)))
 		}
-		code, err = other.do("getData", "/")
-		wantOK(t, code, err)
+		other.ok(t, "getData", "/")
 		for range 20 {
 			code, err := slow.reply()
 			wantOK(t, code, err)
@@ -47,11 +45,8 @@ func (e *exhausted) Accept() (net.Conn, error) {
 	return e.Listener.Accept()
 }
 
-func TestServeOutlivesAWantOfFileDescriptors(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestServeRetriesWithoutFileDescriptors(t *testing.T) {
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	out := &exhausted{Listener: l}
 	out.times.Store(3)
 	s := zkserver.New(zkserver.Config{})
@@ -61,38 +56,25 @@ func TestServeOutlivesAWantOfFileDescriptors(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v; Serve: %v", err, <-served)
 	}
-	code, err := c.do("exists", "/")
-	wantOK(t, code, err)
+	c.ok(t, "exists", "/")
 	s.Close()
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-served)
 }
 
 func TestServeReturnsNilAfterClose(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s := zkserver.New(zkserver.Config{})
 	served := make(chan error)
 	go func() { served <- s.Serve(l) }()
-	c, err := dial("c", l.Addr().String(), connectOptions{timeout: 4000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(dial("c", l.Addr().String(), connectOptions{timeout: 4000}))(t)
 	if s.Addr() != l.Addr().String() {
 		t.Errorf("Addr: %s", s.Addr())
 	}
 	for range 2 {
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close())
 	}
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
-	_, err = c.do("ping")
+	must.Report(t, <-served)
+	_, err := c.do("ping")
 	wantClosed(t, err)
 }
 
@@ -102,65 +84,48 @@ func TestLargestPacketAndOneByteMore(t *testing.T) {
 		defer s.Close()
 		c := connect(t, s, nil)
 		const rest = 8 + 4 + 1 + 4 + 4 // headers, path, length, version
-		code, err := c.do("setData", "/", "data="+strings.Repeat("x", 100-rest))
-		wantOK(t, code, err)
-		_, err = c.do("setData", "/", "data="+strings.Repeat("x", 101-rest))
+		c.ok(t, "setData", "/", "data="+strings.Repeat("x", 100-rest))
+		_, err := c.do("setData", "/", "data="+strings.Repeat("x", 101-rest))
 		wantClosed(t, err)
 	})
 }
 
-func TestAnnouncedLengthsCostNothing(t *testing.T) {
+func TestALengthWithoutItsBytesAllocatesNothing(t *testing.T) {
 	simulate(t, func(t *testing.T, s *zkserver.Server) {
 		c := connect(t, s, nil)
 		var head buf
 		head.i32(0xfffff)
-		if _, err := c.nc.Write(head.b); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.nc.Write(head.b))(t)
 		before := s.Counters().BytesIn
-		if _, err := c.nc.Write(make([]byte, 1000)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.nc.Write(make([]byte, 1000)))(t)
 		synctest.Wait()
 		if n := s.Counters().BytesIn; n != before {
-			t.Errorf("counted %d bytes of a packet that did not come", n-before)
+			t.Errorf("counted %d bytes of an incomplete packet", n-before)
 		}
 		c.nc.Close()
 	})
 }
 
-func TestWordsWork(t *testing.T) {
+func TestFourLetterWords(t *testing.T) {
 	simulate(t, func(t *testing.T, s *zkserver.Server) {
 		for word, want := range map[string]string{
 			"ruok": "imok", "srvr": "Mode: standalone", "mntr": "zk_znode_count\t5\n",
 		} {
 			near, far := net.Pipe()
 			go s.ServeConn(far)
-			if _, err := near.Write([]byte(word)); err != nil {
-				t.Fatal(err)
-			}
-			var answer strings.Builder
-			for b := make([]byte, 4096); ; {
-				n, err := near.Read(b)
-				answer.Write(b[:n])
-				if err != nil {
-					break
-				}
-			}
-			if !strings.Contains(answer.String(), want) {
-				t.Errorf("%s: %q", word, answer.String())
+			must.Get(near.Write([]byte(word)))(t)
+			answer := must.Get(io.ReadAll(near))(t)
+			if !strings.Contains(string(answer), want) {
+				t.Errorf("%s: %q", word, answer)
 			}
 		}
 	})
 }
 
-// TestChaos has many clients under all faults. The race detector, a panic or a hang shows
-// a mistake, and the counts must agree afterwards.
+// TestChaos runs many clients under all faults. A mistake shows as a race, a panic or a
+// hang, or leaves an ephemeral znode or a watch.
 func TestChaos(t *testing.T) {
-	s, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	release := make(chan struct{})
 	time.AfterFunc(50*time.Millisecond, func() { close(release) })
 	s.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -187,8 +152,8 @@ func TestChaos(t *testing.T) {
 		clients.Go(func() { chaosClient(t, s) })
 	}
 	stop := make(chan struct{})
-	var meddler sync.WaitGroup
-	meddler.Go(func() {
+	var operator sync.WaitGroup
+	operator.Go(func() {
 		for i := 0; ; i++ {
 			select {
 			case <-stop:
@@ -206,7 +171,7 @@ func TestChaos(t *testing.T) {
 	})
 	clients.Wait()
 	close(stop)
-	meddler.Wait()
+	operator.Wait()
 	s.SetFault(nil)
 	for _, id := range s.Sessions() {
 		s.ExpireSession(id)
@@ -216,11 +181,9 @@ func TestChaos(t *testing.T) {
 			t.Errorf("orphan %s", n.Path)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.Close())
 	if n := s.Watches(); n != 0 {
-		t.Errorf("%d watches of nobody", n)
+		t.Errorf("%d watches left", n)
 	}
 }
 

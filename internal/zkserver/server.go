@@ -13,14 +13,15 @@ import (
 	"time"
 )
 
-// Server is one ZooKeeper server. All its methods may be called by several
-// goroutines. The requests of all connections are executed one at a time.
+// Server is an in-process ZooKeeper server that behaves as ZooKeeper 3.8.0. Several
+// goroutines may call its methods. It executes the requests of all connections one at a
+// time.
 type Server struct {
 	cfg     Config
 	secret  []byte
 	started time.Time
 	done    chan struct{} // closed by Close
-	wake    chan struct{} // tells the keeper to look at the deadlines again
+	wake    chan struct{} // makes expireLoop read the deadlines again
 
 	fault   atomic.Pointer[faultHook]
 	refuse  atomic.Bool
@@ -30,7 +31,7 @@ type Server struct {
 
 	mu           sync.Mutex // guards everything below
 	closed       bool
-	expiring     bool          // the keeper runs
+	expiring     bool          // expireLoop runs
 	frozen       chan struct{} // non-nil while frozen, closed by the thaw
 	listeners    []net.Listener
 	conns        map[*conn]struct{}
@@ -43,12 +44,12 @@ type Server struct {
 	followers    []*Follower
 }
 
-// New returns a server without connections. It starts no goroutine before the
-// first connection.
+// New returns a server without connections. It starts its first goroutine with the first
+// connection.
 func New(cfg Config) *Server {
 	now := time.Now()
 	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // never fails, by its documentation
+	_, _ = rand.Read(secret) // its documentation says that it never fails
 	return &Server{
 		cfg:     cfg.withDefaults(),
 		secret:  secret,
@@ -56,8 +57,8 @@ func New(cfg Config) *Server {
 		done:    make(chan struct{}),
 		wake:    make(chan struct{}, 1),
 		conns:   make(map[*conn]struct{}),
-		// As in ZooKeeper: the number of the server, then time, then a counter,
-		// so that the ids of an earlier server do not come again.
+		// As in ZooKeeper, an id is the number of the server, then time, then a
+		// counter. So the ids of an earlier server are not repeated.
 		nextSession:  1<<56 | (now.UnixMilli()<<24)>>8&(1<<56-1),
 		sessions:     make(map[int64]*session),
 		tree:         newTree(),
@@ -80,7 +81,7 @@ func Listen(cfg Config) (*Server, error) {
 }
 
 // Serve accepts connections until l fails or the server is closed. It closes l, and
-// returns nil after Close. It tries again when the process has no file descriptor left.
+// returns nil after Close. If the process has no file descriptor left, it tries again.
 func (s *Server) Serve(l net.Listener) error {
 	if !s.addListener(l) {
 		return l.Close()
@@ -106,9 +107,9 @@ func (s *Server) accept(l net.Listener) error {
 		case err == nil:
 		case s.over():
 			return nil
-		case passing(err):
+		case temporary(err):
 			select {
-			case <-time.After(acceptPause): // there is no event for it
+			case <-time.After(acceptPause): // no event says that a descriptor is free
 			case <-s.done:
 			}
 			continue
@@ -126,12 +127,12 @@ func (s *Server) accept(l net.Listener) error {
 	}
 }
 
-// acceptPause is the wait after an error of Accept for a reason that passes.
+// acceptPause is the wait after a temporary error of Accept.
 const acceptPause = 10 * time.Millisecond
 
-// passing reports whether a listener may accept again after that error: no file
-// descriptor was left, or it was a timeout.
-func passing(err error) bool {
+// temporary reports whether a listener can accept again after err: no file descriptor was
+// left, or Accept timed out.
+func temporary(err error) bool {
 	ne := net.Error(nil)
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.As(err, &ne) && ne.Timeout()
 }
@@ -146,7 +147,7 @@ func (s *Server) over() bool {
 	}
 }
 
-// Addr returns host:port of the first listener, or "" without one.
+// Addr returns host:port of the first listener, or "" without a listener.
 func (s *Server) Addr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +157,8 @@ func (s *Server) Addr() string {
 	return s.listeners[0].Addr().String()
 }
 
-// Close drops every connection, as a killed server would, and waits for all goroutines of
-// the server. Sessions and nodes are gone. It may be called twice.
+// Close drops every connection, like a killed server, and waits for all goroutines of the
+// server. Sessions and znodes are lost. It may be called twice.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if !s.closed {
@@ -175,7 +176,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// enter adds to the goroutines that Close waits for.
+// enter adds a goroutine that Close waits for. It returns false if the server is closed.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +186,8 @@ func (s *Server) enter() bool {
 	return !s.closed
 }
 
-// enlist registers a connection, and starts the keeper with the first one.
+// enlist registers a connection, and starts expireLoop with the first one. It returns false
+// if the server takes no connection.
 func (s *Server) enlist(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,8 +205,8 @@ func (s *Server) enlist(c *conn) bool {
 	return true
 }
 
-// connections returns the connections in the order in which they came, so that what
-// is done to all of them is done in the same order each time.
+// connections returns the connections in the order of arrival, so that a simulation can be
+// repeated.
 func (s *Server) connections() []*conn {
 	return slices.SortedFunc(maps.Keys(s.conns), func(a, b *conn) int { return cmp.Compare(a.number, b.number) })
 }
@@ -218,8 +220,8 @@ func (s *Server) delist(c *conn) {
 	s.wg.Done()
 }
 
-// lockThawed locks the mutex at a time when the server is not frozen. It
-// returns false, without the lock, when the server closes first.
+// lockThawed waits until the server is not frozen, and locks the mutex. If the server
+// closes first, it returns false without the lock.
 func (s *Server) lockThawed() bool {
 	for {
 		s.mu.Lock()

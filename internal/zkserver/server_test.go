@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
@@ -17,10 +18,7 @@ type quiet struct{}
 func (quiet) Printf(string, ...any) {}
 
 func TestGoZookeeperClient(t *testing.T) {
-	s, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	defer s.Close()
 	conn, _, err := zk.Connect([]string{s.Addr()}, 10*time.Second, zk.WithLogger(quiet{}))
 	if err != nil {
@@ -46,12 +44,8 @@ func TestGoZookeeperClient(t *testing.T) {
 	if e := <-watch; e.Type != zk.EventNodeDataChanged || e.Path != path {
 		t.Fatalf("event: %+v", e)
 	}
-	if err := conn.Delete(path, 1); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Sync("/"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.Delete(path, 1))
+	must.Get(conn.Sync("/"))(t)
 	if got := s.Counters().Requests[zkserver.OpMulti]; got != 1 {
 		t.Errorf("multis counted: %d", got)
 	}

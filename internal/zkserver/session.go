@@ -17,30 +17,30 @@ type session struct {
 	timeout  time.Duration
 	deadline time.Time
 	conn     *conn     // nil while no connection carries it
-	owner    *Follower // the server that it was last opened on, nil for the leader
+	owner    *Follower // the server on which it was last opened, nil for the leader
 	ended    bool      // closed or expired
 
 	queue queue
 }
 
 // queue keeps the requests of one session in order, across its connections,
-// while one of them is held back. See [Fault.Hold].
+// while a request is held back. See [Fault.Hold].
 type queue struct {
 	mu      sync.Mutex
 	busy    bool
 	waiting []task
 }
 
-// password proves that a client owns a session. It is derived from the id, and not stored,
-// so that the answer to a wrong password is the same as that of a dead session.
+// password returns the password of a session. It is derived from the id and not stored, so
+// that a wrong password and a dead session get the same answer.
 func (s *Server) password(id int64) []byte {
 	mac := hmac.New(sha256.New, s.secret)
 	_ = binary.Write(mac, binary.BigEndian, id)
 	return mac.Sum(nil)[:16]
 }
 
-// open makes a session or resumes one, for a connection. It returns nil if the session to
-// resume is gone, or the password is wrong.
+// open creates or resumes the session of a connection. It returns nil if the session to
+// resume has ended or the password is wrong.
 func (s *Server) open(c *conn, r connectRequest) *session {
 	timeout := min(max(time.Duration(r.timeout)*time.Millisecond, s.cfg.MinSessionTimeout), s.cfg.MaxSessionTimeout)
 	var sess *session
@@ -52,7 +52,7 @@ func (s *Server) open(c *conn, r connectRequest) *session {
 	} else {
 		sess = s.sessions[r.sessionID]
 		if sess != nil && sess.conn != nil {
-			// ZooKeeper drops the old connection before it looks at the password.
+			// ZooKeeper drops the old connection before it checks the password.
 			s.detach(sess.conn).abort()
 		}
 		if sess == nil || !hmac.Equal(r.password, s.password(sess.id)) {
@@ -67,7 +67,8 @@ func (s *Server) open(c *conn, r connectRequest) *session {
 
 func (x *session) touch() { x.deadline = time.Now().Add(x.timeout) }
 
-// detach takes a connection's session and watches away; the session lives on.
+// detach removes the watches of a connection and separates it from its session, which
+// stays open.
 func (s *Server) detach(c *conn) *conn {
 	s.dataWatches.drop(c)
 	s.childWatches.drop(c)
@@ -77,7 +78,7 @@ func (s *Server) detach(c *conn) *conn {
 	return c
 }
 
-// end closes a session in one transaction, with all its ephemeral nodes.
+// end ends a session and deletes its ephemeral znodes, in one transaction.
 func (s *Server) end(sess *session) {
 	sess.ended = true
 	delete(s.sessions, sess.id)
@@ -96,8 +97,8 @@ func (s *Server) expire(sess *session) {
 	}
 }
 
-// expireOverdue returns when the next session could expire, or the zero time without
-// sessions.
+// expireOverdue expires the sessions whose deadline has passed. It returns the next
+// deadline, or the zero time if no session is left.
 func (s *Server) expireOverdue(now time.Time) (next time.Time) {
 	var overdue []*session
 	for _, sess := range s.sessions {

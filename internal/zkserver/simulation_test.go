@@ -6,8 +6,12 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
+
+// server is a Server or one of its followers.
+type server interface{ ServeConn(net.Conn) }
 
 // simulate runs a test on virtual time, against a server over pipes.
 func simulate(t *testing.T, test func(t *testing.T, s *zkserver.Server)) {
@@ -20,16 +24,12 @@ func simulate(t *testing.T, test func(t *testing.T, s *zkserver.Server)) {
 }
 
 // connect opens or resumes a session over a pipe.
-func connect(t *testing.T, s *zkserver.Server, from *rawClient) *rawClient {
+func connect(t *testing.T, s server, from *rawClient) *rawClient {
 	t.Helper()
-	c, err := tryConnect(s, from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must.Get(tryConnect(s, from))(t)
 }
 
-func tryConnect(s *zkserver.Server, from *rawClient) (*rawClient, error) {
+func tryConnect(s server, from *rawClient) (*rawClient, error) {
 	near, far := net.Pipe()
 	go s.ServeConn(far)
 	o := connectOptions{timeout: 10000}
@@ -39,14 +39,21 @@ func tryConnect(s *zkserver.Server, from *rawClient) (*rawClient, error) {
 	return handshake("c", near, o)
 }
 
-// do sends a request and returns the code of its reply, and whether there was
-// one. Events on the way are skipped.
+// do sends a request and returns the code of its reply. It returns an error if the
+// connection ends first. It skips events before the reply.
 func (c *rawClient) do(op string, words ...string) (code int32, err error) {
 	p := player{}
 	if err := c.send(opCodes[op], p.parse(words).body(opCodes[op])); err != nil {
 		return 0, errClosed
 	}
 	return c.reply()
+}
+
+// ok does a request that must succeed.
+func (c *rawClient) ok(t *testing.T, op string, words ...string) {
+	t.Helper()
+	code, err := c.do(op, words...)
+	wantOK(t, code, err)
 }
 
 func (c *rawClient) reply() (code int32, err error) {

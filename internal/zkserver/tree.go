@@ -8,11 +8,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
-// Stat is what ZooKeeper tells about a node besides its data. Times are in
-// milliseconds of the Unix epoch.
+// Stat is ZooKeeper's metadata of a znode. Times are in milliseconds of the Unix epoch.
 type Stat = jute.Stat
 
-// Node is one node as [Server.Tree] shows it.
+// Node is one znode, as [Server.Tree] returns it.
 type Node struct {
 	Path string
 	Data []byte
@@ -20,15 +19,15 @@ type Node struct {
 	Stat Stat
 }
 
-// A node's owner doubles as the type of a node that no session owns.
+// If no session owns a znode, its owner field holds its type.
 const (
 	ownerContainer = math.MinInt64
 	ownerTTLMask   = -1 << 56
 	maxTTL         = 0xffffffffff
 )
 
-// znode keeps in cversion the number of children ever created, which is also
-// the next sequence number; the cversion that clients see is derived from it.
+// znode counts in cversion the children ever created. That is also the next sequence
+// number. stat computes the cversion that clients see from it.
 type znode struct {
 	data     []byte
 	acl      []ACL
@@ -60,17 +59,17 @@ func (n *znode) isContainer() bool { return n.owner == ownerContainer }
 func (n *znode) isTTL() bool       { return n.owner&ownerTTLMask == ownerTTLMask }
 func (n *znode) ttl() int64        { return n.owner & maxTTL }
 
-// isEphemeral reports whether a session owns the node.
+// isEphemeral reports whether a session owns the znode.
 func (n *znode) isEphemeral() bool { return n.owner != 0 && !n.isContainer() && !n.isTTL() }
 
-// tree is the hierarchy of nodes. It is not safe for concurrent use: the
+// tree is the hierarchy of znodes. It is not safe for concurrent use: the
 // server's mutex guards it.
 type tree struct {
 	zxid  int64 // of the last transaction, failed ones included
 	nodes map[string]*znode
 
 	ephemerals map[int64]*names // paths by owning session
-	reapable   names            // paths of container and TTL nodes
+	reapable   names            // paths of container and TTL znodes
 }
 
 func newTree() *tree {
@@ -87,8 +86,8 @@ func newTree() *tree {
 	return t
 }
 
-// get returns nil for a path without a node. The empty path is the root: it is the parent
-// of "/x" by splitPath.
+// get returns nil if path does not exist. The empty path is the root: splitPath returns it
+// as the parent of "/x".
 func (t *tree) get(path string) *znode {
 	if path == "" {
 		path = "/"
@@ -96,7 +95,7 @@ func (t *tree) get(path string) *znode {
 	return t.nodes[path]
 }
 
-// put adds a node below an existing parent.
+// put adds a znode below an existing parent.
 func (t *tree) put(parentPath, path, name string, n *znode) {
 	t.nodes[path] = n
 	t.get(parentPath).children.add(name)
@@ -117,7 +116,7 @@ func (t *tree) own(path string, n *znode) {
 	}
 }
 
-// take removes a childless node.
+// take removes a znode, which must have no children.
 func (t *tree) take(parentPath, path, name string, n *znode) {
 	delete(t.nodes, path)
 	t.get(parentPath).children.remove(name)
@@ -142,7 +141,7 @@ func (t *tree) owned(session int64) []string {
 	return nil
 }
 
-// clone is a copy to read from.
+// clone returns a copy that is good for reads only.
 func (t *tree) clone() *tree {
 	c := &tree{zxid: t.zxid, nodes: make(map[string]*znode, len(t.nodes))}
 	for path, n := range t.nodes {

@@ -2,9 +2,9 @@ package zkserver
 
 import "time"
 
-// txn is one transaction. It takes a zxid whether or not it succeeds. Changes are made to
-// the tree at once, and rollback takes them back. Watches fire on commit only, one
-// change after the other.
+// txn is one transaction. It uses a zxid whether or not it succeeds. It changes the tree
+// at once, and rollback undoes the changes. Only commit fires watches, for one change
+// after the other.
 type txn struct {
 	srv     *Server
 	zxid    int64
@@ -31,7 +31,7 @@ func (t *txn) rollback() {
 	t.undo, t.changes = nil, nil
 }
 
-// add creates a node whose parent exists and whose path is free.
+// add creates a znode. Its parent must exist, and its path must be free.
 func (t *txn) add(path string, data []byte, acl []ACL, owner int64) *znode {
 	tree := t.srv.tree
 	parentPath, name, _ := splitPath(path)
@@ -53,7 +53,7 @@ func (t *txn) add(path string, data []byte, acl []ACL, owner int64) *znode {
 	return n
 }
 
-// remove deletes a childless node that exists.
+// remove deletes a znode, which must exist and have no children.
 func (t *txn) remove(path string) {
 	tree := t.srv.tree
 	parentPath, name, _ := splitPath(path)
@@ -68,7 +68,7 @@ func (t *txn) remove(path string) {
 	t.changes = append(t.changes, change{eventDeleted, path, n.acl, parent.acl})
 }
 
-// set replaces the data of a node.
+// set replaces the data of a znode.
 func (t *txn) set(path string, n *znode, data []byte) {
 	old := *n
 	n.data, n.version, n.mtime, n.mzxid = data, n.version+1, t.time, t.zxid

@@ -10,18 +10,18 @@ const (
 	eventChildrenChanged eventType = 4
 )
 
-// watchMode says whether a watch fires once or always, for a node or a tree. A connection has one
-// mode for a path: the one of the latest request, as in ZooKeeper 3.8.0.
+// watchMode says whether a watch fires once or always, and for a znode or a tree. For one
+// path a connection has one mode, that of its latest request, as in ZooKeeper 3.8.0.
 type watchMode int32
 
 const (
 	watchPersistent watchMode = 0 // the numbers of addWatch
 	watchRecursive  watchMode = 1
-	watchStandard   watchMode = -1
+	watchStandard   watchMode = -1 // fires once
 )
 
-// watchTable holds the watches of one kind. Exists watches live with the data
-// watches, as in ZooKeeper. It is guarded by the server's mutex.
+// watchTable holds the watches of one kind. As in ZooKeeper, the data watches include the
+// exists watches. The server's mutex guards it.
 type watchTable struct {
 	byPath    map[string]map[*conn]watchMode
 	byConn    map[*conn]map[string]struct{}
@@ -36,11 +36,11 @@ func newWatchTable() *watchTable {
 	}
 }
 
-// add arms a watch. Arming it again changes nothing: a connection has at most
-// one watch of a kind on a path, and gets one event.
+// add sets a watch. A connection has at most one watch of a kind on a path and gets one
+// event, however many requests set it.
 func (w *watchTable) add(path string, c *conn, mode watchMode) {
 	if c.gone {
-		return // a request that was held back longer than its connection lived
+		return // the request was held back until its connection had ended
 	}
 	w.remove(path, c)
 	conns := w.byPath[path]
@@ -61,11 +61,10 @@ func (w *watchTable) add(path string, c *conn, mode watchMode) {
 	}
 }
 
-// hasAny is how ZooKeeper 3.8.0 answers checkWatches: it does not check whose watch it
-// is.
+// hasAny answers checkWatches. ZooKeeper 3.8.0 does not check whose watch it is.
 func (w *watchTable) hasAny(path string, _ *conn) bool { return len(w.byPath[path]) > 0 }
 
-// remove disarms a watch and reports whether there was one.
+// remove deletes a watch and reports whether there was one.
 func (w *watchTable) remove(path string, c *conn) bool {
 	mode, ok := w.byPath[path][c]
 	if !ok {
@@ -86,20 +85,20 @@ func (w *watchTable) remove(path string, c *conn) bool {
 	return true
 }
 
-// drop disarms all watches of a connection.
+// drop deletes all watches of a connection.
 func (w *watchTable) drop(c *conn) {
 	for path := range w.byConn[c] {
 		w.remove(path, c)
 	}
 }
 
-// trigger sends an event to the connections that watch path, and disarms what fires only
-// once. Those in told got the same event from another watch, and get no second one. It
-// returns the connections that it found.
-func (w *watchTable) trigger(path string, e eventType, acl []ACL, told map[*conn]struct{}) map[*conn]struct{} {
+// trigger sends an event to the connections that watch path, and deletes the watches that
+// fire once. It leaves out the connections in notified, which have the event from another
+// watch. It returns the connections that watched path.
+func (w *watchTable) trigger(path string, e eventType, acl []ACL, notified map[*conn]struct{}) map[*conn]struct{} {
 	found := w.fire(path, e)
 	for c := range found {
-		if _, ok := told[c]; !ok && allowed(acl, permRead, c.who) {
+		if _, ok := notified[c]; !ok && allowed(acl, permRead, c.who) {
 			c.sendEvent(e, path)
 		}
 	}
@@ -113,7 +112,7 @@ func (w *watchTable) fire(path string, e eventType) map[*conn]struct{} {
 	found := make(map[*conn]struct{})
 	for c, mode := range w.byPath[path] {
 		if mode == watchRecursive && e == eventChildrenChanged {
-			continue // it gets the events of the children themselves
+			continue // it fires for the child instead
 		}
 		found[c] = struct{}{}
 		if mode == watchStandard {
@@ -134,7 +133,7 @@ func (w *watchTable) fire(path string, e eventType) map[*conn]struct{} {
 	return found
 }
 
-// parentOf gives "/" for a path without a parent.
+// parentOf returns the parent of a path, or "/" if it has none.
 func parentOf(path string) string {
 	if parent, _, _ := splitPath(path); parent != "" {
 		return parent
@@ -142,43 +141,46 @@ func parentOf(path string) string {
 	return "/"
 }
 
-// change is what a transaction did to one node, in the terms of watches.
+// change is a change of one znode that can fire watches.
 type change struct {
 	event     eventType
 	path      string
-	acl       []ACL // of the node, which may be gone
+	acl       []ACL // of the znode, which may be deleted
 	parentACL []ACL
 }
 
-// announce fires the watches for a change. The order is ZooKeeper's: watches of the node
-// come before child watches of its parent. A connection that watches both data and
-// children of a deleted node gets one event. A client that may not read a node gets none,
-// and its watch is gone (since the fix of CVE-2024-23944, which Debian's 3.8.0 has).
+// announce fires the watches for a change. As in ZooKeeper, the watches of the znode fire
+// before the child watches of its parent. A connection that watches both data and children
+// of a deleted znode gets one event. A client that may not read the znode gets no event,
+// but its watch is deleted (since the fix of CVE-2024-23944, which Debian's 3.8.0 has).
 func (s *Server) announce(ch change) {
-	told := s.dataWatches.trigger(ch.path, ch.event, ch.acl, nil)
+	notified := s.dataWatches.trigger(ch.path, ch.event, ch.acl, nil)
 	if ch.event == eventDataChanged {
 		return
 	}
 	if ch.event == eventDeleted {
-		s.childWatches.trigger(ch.path, eventDeleted, ch.acl, told)
+		s.childWatches.trigger(ch.path, eventDeleted, ch.acl, notified)
 	}
 	s.childWatches.trigger(parentOf(ch.path), eventChildrenChanged, ch.parentACL, nil)
 }
 
-// rearm is setWatches. A client that resumes its session lists the watches that it had
-// and the last transaction that it saw. What it missed fires at once, before the reply.
-// The rest is armed again.
+// rearm executes setWatches. A client that resumes its session sends the watches that it
+// had and the last zxid that it saw. A watch fires at once, before the reply, if the client
+// missed its event. The others are set again.
 func (s *Server) rearm(c *conn, w watchList) {
-	for _, path := range w.data {
-		switch n := s.tree.get(path); {
-		case n == nil:
-			c.sendEvent(eventDeleted, path)
-		case n.mzxid > w.relativeZxid:
-			c.sendEvent(eventDataChanged, path)
-		default:
-			s.dataWatches.add(path, c, watchStandard)
+	again := func(paths []string, table *watchTable, changed eventType, changedAt func(*znode) int64) {
+		for _, path := range paths {
+			switch n := s.tree.get(path); {
+			case n == nil:
+				c.sendEvent(eventDeleted, path)
+			case changedAt(n) > w.relativeZxid:
+				c.sendEvent(changed, path)
+			default:
+				table.add(path, c, watchStandard)
+			}
 		}
 	}
+	again(w.data, s.dataWatches, eventDataChanged, func(n *znode) int64 { return n.mzxid })
 	for _, path := range w.exist {
 		if s.tree.get(path) != nil {
 			c.sendEvent(eventCreated, path)
@@ -186,16 +188,7 @@ func (s *Server) rearm(c *conn, w watchList) {
 			s.dataWatches.add(path, c, watchStandard)
 		}
 	}
-	for _, path := range w.child {
-		switch n := s.tree.get(path); {
-		case n == nil:
-			c.sendEvent(eventDeleted, path)
-		case n.pzxid > w.relativeZxid:
-			c.sendEvent(eventChildrenChanged, path)
-		default:
-			s.childWatches.add(path, c, watchStandard)
-		}
-	}
+	again(w.child, s.childWatches, eventChildrenChanged, func(n *znode) int64 { return n.pzxid })
 	for _, path := range w.persistent {
 		s.addWatch(path, c, watchPersistent)
 	}
@@ -204,7 +197,7 @@ func (s *Server) rearm(c *conn, w watchList) {
 	}
 }
 
-// addWatch arms a watch that stays.
+// addWatch sets a persistent watch.
 func (s *Server) addWatch(path string, c *conn, mode watchMode) {
 	s.dataWatches.add(path, c, mode)
 	s.childWatches.add(path, c, mode)

@@ -9,13 +9,12 @@ import (
 // A reply frame is: length, xid, zxid, err, body.
 const frameHeader = 4 + 4 + 8 + 4
 
-// newFrame starts a reply whose body is to be appended; seal completes it.
+// newFrame starts a reply. The caller appends the body, and seal completes it.
 func newFrame() *jute.Encoder {
 	return &jute.Encoder{Bytes: make([]byte, frameHeader, frameHeader+96)}
 }
 
-// seal writes the header and returns the frame. A reply that reports an error has
-// no body.
+// seal writes the header and returns the frame. With an error code it drops the body.
 func seal(f *jute.Encoder, xid int32, zxid int64, c code) []byte {
 	frame := f.Bytes
 	if c != codeOK {

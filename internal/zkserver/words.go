@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// word answers a four-letter word. It comes instead of the length of a connection's first
-// packet. As a length each word is far too large.
+// word answers a four-letter word. A client sends it in place of the length of the first
+// packet. Read as a length, each word is far too large, so there is no ambiguity.
 func (s *Server) word(w string) (string, bool) {
 	switch w {
 	case "ruok", "srvr", "mntr":
@@ -42,7 +42,7 @@ func (s *Server) srvr() string {
 	return b.String()
 }
 
-// znodeCount counts the root twice, as ZooKeeper does, where the root has two paths.
+// znodeCount counts the root twice: ZooKeeper stores it under two paths.
 func (s *Server) znodeCount() int { return len(s.tree.nodes) + 1 }
 
 func (s *Server) mntr() string {

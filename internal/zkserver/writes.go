@@ -6,8 +6,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
-// write executes a request that takes a transaction id, and appends the body
-// of its reply.
+// write executes a request that uses a transaction id, and appends the body of its reply.
 func (s *Server) write(t task, f *jute.Encoder) code {
 	txn := s.begin()
 	if t.bad {
@@ -27,7 +26,7 @@ func (s *Server) write(t task, f *jute.Encoder) code {
 	return codeOK
 }
 
-// result is what a write tells its client.
+// result has the fields of the reply to a write.
 type result struct {
 	path string
 	stat Stat
@@ -45,8 +44,8 @@ func (r result) encode(f *jute.Encoder, op Op) {
 	}
 }
 
-// apply makes the change of one write, alone or as part of a multi. The order of the
-// checks is ZooKeeper's, because a client sees only the first one that fails.
+// apply makes the change of one write, alone or as part of a multi. It makes the checks in
+// ZooKeeper's order, because a client sees only the first failure.
 func (s *Server) apply(t *txn, c *conn, o operation) (result, code) {
 	switch o.op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
@@ -74,7 +73,7 @@ const (
 
 func (s *Server) create(t *txn, c *conn, o operation) (result, code) {
 	owner, bad := s.ownerOf(c, o)
-	if bad != codeOK && !s.cfg.Before35 { // 3.4 looks at the parent first
+	if bad != codeOK && !s.cfg.Before35 { // 3.4 checks the parent first
 		return result{}, bad
 	}
 	path := o.path
@@ -110,16 +109,14 @@ func (s *Server) create(t *txn, c *conn, o operation) (result, code) {
 	return result{path, n.stat()}, codeOK
 }
 
-// ownerOf checks the flags and returns the ephemeralOwner of the node to make. The type
-// of the request makes it a container or TTL node: with the container flag a plain create
-// makes a plain node.
+// ownerOf checks the flags and returns the ephemeralOwner of the znode to create. The type
+// of the request, not the flag, makes it a container or a TTL znode: a plain create with
+// the container flag creates a plain znode.
 func (s *Server) ownerOf(c *conn, o operation) (int64, code) {
 	ttlMode := o.flags == flagTTL || o.flags == flagTTLSeq
 	switch {
 	case o.flags < 0 || o.flags > flagTTLSeq || s.cfg.Before35 && o.flags >= flagContainer:
 		return 0, codeBadArguments
-	case ttlMode && s.cfg.DisableTTL:
-		return 0, codeUnimplemented
 	case ttlMode && (o.ttl <= 0 || o.ttl > maxTTL), !ttlMode && o.ttl >= 0:
 		return 0, codeBadArguments
 	case o.op == OpCreateContainer:
@@ -159,7 +156,7 @@ func (s *Server) delete(t *txn, c *conn, o operation) code {
 	return codeOK
 }
 
-// target is the check that setData, setACL and check have in common.
+// target returns the znode of a setData, setACL or check, if the client has perm.
 func (s *Server) target(c *conn, path string, perm int32) (*znode, code) {
 	if !validPath(path) {
 		return nil, codeBadArguments

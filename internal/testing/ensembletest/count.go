@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var counted sync.Map // the tests that have been counted and still run: testing.TB -> struct{}
+var counted sync.Map // tests that are counted and still run: testing.TB -> struct{}
 
 // count records, once for each run of a test, that it ran on a real ZooKeeper.
 func count(tb testing.TB) {
@@ -25,8 +25,8 @@ func count(tb testing.TB) {
 	}
 }
 
-// appendLine appends with one write, so that the lines of test processes that run at
-// the same time do not mix.
+// appendLine appends with one write, so that the lines of concurrent test processes do not
+// mix.
 func appendLine(path, line string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {

@@ -1,15 +1,16 @@
-// Package ensembletest gives tests a real ZooKeeper, or skips them loudly.
+// Package ensembletest starts real ZooKeeper servers for tests.
 //
 //   - [Start] starts servers for one test, with a [Quick] configuration or any other.
-//   - [Shared] is servers for all tests of a package; its TestMain must run an [Owner].
+//   - [Shared] starts servers for all tests of a package. Its TestMain must run an
+//     [Owner].
 //
-// Where no ZooKeeper is installed the tests are skipped with a message that says
-// how to get one. With ZKRECIPES_REQUIRE_ZOOKEEPER set, as in CI, they fail.
+// If no ZooKeeper is installed, the tests are skipped, and a message says how to install
+// it. With ZKRECIPES_REQUIRE_ZOOKEEPER set, as in CI, they fail instead.
 //
-// Every test that does run on a real ZooKeeper logs the line "real-zookeeper: "
-// and its name, once. If ZKRECIPES_REAL_COUNT_FILE is set, it appends the line to the
-// file of that name. So a run that skipped everything is seen without -v. Count with
-// -count=1: a cached result appends nothing.
+// Every test that runs on a real ZooKeeper logs one line: "real-zookeeper: " and its
+// name. If ZKRECIPES_REAL_COUNT_FILE is set, it also appends the line to that file. So a
+// run that skipped everything is noticed without -v. Run with -count=1: a cached result
+// appends nothing.
 package ensembletest
 
 import (
@@ -26,9 +27,9 @@ const (
 	countEnv   = "ZKRECIPES_REAL_COUNT_FILE"
 )
 
-// Quick is a configuration for tests. Its servers start soon, sync nothing and grant
-// session timeouts from 400 ms to a minute. They look for empty containers and
-// expired TTL nodes several times a second.
+// Quick is a configuration for tests. Its servers start fast, do not sync their disk and
+// grant session timeouts from 400 ms to a minute. They delete empty containers and expired
+// TTL znodes several times a second.
 func Quick(servers int) ensemble.Config {
 	return ensemble.Config{
 		Servers:           servers,
@@ -41,8 +42,8 @@ func Quick(servers int) ensemble.Config {
 	}
 }
 
-// Start starts servers for this test and stops them when it ends. If the test
-// fails, the end of each server's log is logged.
+// Start starts servers for this test and stops them when it ends. If the test fails, it
+// logs the end of each server's log.
 func Start(tb testing.TB, cfg ensemble.Config) *ensemble.Ensemble {
 	tb.Helper()
 	Require(tb)
@@ -61,9 +62,9 @@ func Start(tb testing.TB, cfg ensemble.Config) *ensemble.Ensemble {
 	return e
 }
 
-// Require skips or fails the test where no ZooKeeper is installed, and counts it
-// elsewhere. Start and Shared call it. A test whose servers are started by something
-// else, such as a command, calls it itself.
+// Require skips or fails the test if no ZooKeeper is installed, and otherwise counts it.
+// Start and Shared call it. A test that starts servers in another way, such as by a
+// command, calls it itself.
 func Require(tb testing.TB) {
 	tb.Helper()
 	err := find()

@@ -9,11 +9,12 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }
 
-// TestSubject is what the tests below run in a process of its own.
+// TestSubject is run by the tests below in a process of its own.
 func TestSubject(t *testing.T) {
 	first := ensembletest.Shared(t)
 	if second := ensembletest.Shared(t); first != second {
@@ -46,10 +47,7 @@ func TestEachRunOnZooKeeperIsCountedOnce(t *testing.T) {
 	if output, err := runSubject(t, "ZKRECIPES_REAL_COUNT_FILE="+file); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(os.ReadFile(file))(t)
 	if want := strings.Repeat("real-zookeeper: TestSubject\n", 2); string(got) != want {
 		t.Errorf("counted %q, want %q", got, want)
 	}

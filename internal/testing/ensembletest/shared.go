@@ -10,21 +10,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 )
 
-// shared is the servers of this test process. It is global state because the tests
-// of a package have nothing else in common.
+// shared holds the servers of this test process. It is global because the tests of a
+// package share nothing else.
 var shared struct {
 	sync.Mutex
-	owner    *Owner // which runs, and will stop the servers
+	owner    *Owner // runs the tests and stops the servers
 	ensemble *ensemble.Ensemble
 	err      error
 }
 
-// Shared is servers of configuration [Quick] for all tests of the package: one, or as
-// many as its [Owner] says. The first call starts them. Each test uses paths of its own,
-// and no test freezes or kills a server.
+// Shared returns the servers of all tests of the package: one, or as many as its [Owner]
+// says, with a [Quick] configuration. The first call starts them. Each test must use its
+// own paths, and must not freeze or kill a server.
 //
-// The package's TestMain must run an [Owner], which stops them. A test that checks
-// for leaked goroutines by itself calls Shared first and then goleak.IgnoreCurrent.
+// The package's TestMain must run an [Owner], which stops them. A test that checks for
+// leaked goroutines itself calls Shared first and then goleak.IgnoreCurrent.
 func Shared(tb testing.TB) *ensemble.Ensemble {
 	tb.Helper()
 	Require(tb)
@@ -39,7 +39,7 @@ func startShared() (*ensemble.Ensemble, error) {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.owner == nil {
-		return nil, fmt.Errorf("nobody would stop the shared ZooKeeper: let this package have func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }")
+		return nil, fmt.Errorf("the shared ZooKeeper would never be stopped: add to this package func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }")
 	}
 	if shared.ensemble == nil && shared.err == nil {
 		shared.ensemble, shared.err = ensemble.Start(context.Background(), Quick(max(1, shared.owner.Servers)))
@@ -47,12 +47,12 @@ func startShared() (*ensemble.Ensemble, error) {
 	return shared.ensemble, shared.err
 }
 
-// Owner runs tests and then stops the shared servers, if there are any:
+// Owner runs tests and then stops the shared servers, if any:
 //
 //	func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }
 type Owner struct {
 	Tests   interface{ Run() int }
-	Servers int // of Shared; 0 is one
+	Servers int // how many Shared starts; 0 means 1
 }
 
 // Run runs the tests and returns their exit code.

@@ -1,5 +1,4 @@
-// Package interop tests that our contenders stand in one line with those of Curator
-// and kazoo, with the real libraries: see interop_test.go. It measures how fast their locks
-// and ours pass from one contender to the next: see peers_bench_test.go. It has no code of
-// its own.
+// Package interop tests our contenders in one wait queue with those of the real Curator and
+// kazoo (interop_test.go). It measures how fast their locks and ours pass from one contender
+// to the next (peers_bench_test.go). It contains only tests.
 package interop

@@ -11,29 +11,30 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 const (
-	// requireEnv makes it a failure that Curator or kazoo is not there.
+	// If requireEnv is set, the tests fail if Curator or kazoo is not installed.
 	requireEnv = "ZKRECIPES_REQUIRE_PEERS"
-	// secondsEnv is how long each pair contends.
+	// secondsEnv is how long each pair contends, in seconds.
 	secondsEnv = "ZKRECIPES_INTEROP_SECONDS"
 
 	sessionTimeout = 3 * time.Second
 	killEvery      = 5 * time.Second
 )
 
-// pair is two recipes that share a path: theirs, and ours in which dialect.
+// pair is two recipes that share a path: theirs, and ours with its dialect.
 type pair struct {
 	library, theirs, ours string
 
-	free  bool // their turns do not exclude each other
+	free  bool // turns do not exclude each other
 	rw    bool // it has readers
-	lists bool // theirs lists who stands in line, and has to see ours
-	stops bool // all wait now and then, until one of them gives up (kazoo#649)
-	meet  bool // all four take part in each turn, so it waits for the one that was killed
+	lists bool // theirs lists the wait queue, and must see ours
+	stops bool // sometimes all wait until one of them gives up (kazoo#649)
+	meet  bool // all four take part in each turn, so a turn waits for one that was killed
 }
 
 var pairs = []pair{
@@ -56,10 +57,10 @@ var pairs = []pair{
 	{library: "kazoo", theirs: "rounds", ours: "kazoo/rounds", meet: true},
 }
 
-// TestInterop has two processes of another library and two of ours contend at one
-// path, and kills a holder of each kind in turn. A witness outside ZooKeeper sees
-// whether two are in that should exclude each other. Turns come in the order in which
-// the contenders joined, and nobody is left waiting for as long as a session timeout.
+// TestInterop lets two processes of another library and two of ours contend for one path,
+// and kills a holder of each library in turn. A witness outside ZooKeeper notices if two
+// hold that should exclude each other. Turns must be in the order in which the contenders
+// joined, and no pause may last as long as a session timeout.
 func TestInterop(t *testing.T) {
 	ensembletest.Require(t)
 	for _, p := range pairs {
@@ -75,9 +76,8 @@ func TestInterop(t *testing.T) {
 		t.Run(p.library+" "+p.theirs+" and "+strings.ReplaceAll(p.ours, "/", " "), func(t *testing.T) {
 			t.Parallel()
 			m := newMatch(t, p)
-			theirs := libraries[p.library](t)
 			m.play(lasts,
-				side{p.library, append(theirs, m.server, millis, p.theirs, m.path, string(m.witness))},
+				m.side(p.library, p.theirs),
 				side{"ours", []string{os.Args[0], m.server, millis, p.ours, m.path, string(m.witness)}},
 			)
 			if p.theirs == "queue" {
@@ -94,9 +94,7 @@ func newMatch(t *testing.T, p pair) *match {
 		t: t, pair: p, server: ensembletest.Shared(t).Addrs()[0], path: "/interop-" + uuid.NewString(), witness: witness(t.TempDir()),
 		turns: map[string]int{}, seen: map[int]string{}, put: map[string]int{}, taken: map[string]int{}, killedAs: map[string]int{}, order: order{waiting: map[int64]int64{}},
 	}
-	if err := os.WriteFile(m.witness.file("counter"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(m.witness.file("counter"), nil, 0o600))
 	return m
 }
 

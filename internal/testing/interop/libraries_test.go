@@ -9,9 +9,10 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// libraries are how their peers are started.
+// libraries return the commands that start a peer.
 var libraries = map[string]func(testing.TB) []string{
 	"curator": func(t testing.TB) []string {
 		return curator(t, "Peer", "-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -25,24 +26,19 @@ var classes struct {
 	dir string
 }
 
-// curator compiles a class, with the compiler that is part of every Java runtime of
-// Debian, and returns the command that runs it.
+// curator compiles a class and returns the command that runs it. Every Java runtime of
+// Debian contains the compiler.
 func curator(t testing.TB, class string, options ...string) []string {
 	const jars = "/usr/share/java/curator-recipes.jar:/usr/share/java/slf4j-nop.jar"
 	if _, err := os.Stat("/usr/share/java/curator-recipes.jar"); err != nil {
 		missing(t, "Curator (Debian's libcurator-recipes-java)", err)
 	}
-	installation, err := ensemble.Find()
-	if err != nil {
-		t.Fatal(err)
-	}
+	installation := must.Get(ensemble.Find())(t)
 	java := installation.Java
 	classes.Lock()
 	defer classes.Unlock()
 	if classes.dir == "" {
-		if classes.dir, err = os.MkdirTemp("", "interop-"); err != nil {
-			t.Fatal(err)
-		}
+		classes.dir = must.Get(os.MkdirTemp("", "interop-"))(t)
 	}
 	command := slices.Concat([]string{java}, options, []string{"-cp", jars + ":" + classes.dir, class})
 	if _, err := os.Stat(filepath.Join(classes.dir, class+".class")); err == nil {
@@ -56,7 +52,7 @@ func curator(t testing.TB, class string, options ...string) []string {
 }
 
 func kazoo(t testing.TB, script string) []string {
-	const python = "/usr/bin/python3" // Debian's packages are for Debian's own
+	const python = "/usr/bin/python3" // only Debian's Python finds Debian's packages
 	if err := exec.Command(python, "-c", "import kazoo").Run(); err != nil {
 		missing(t, "kazoo (Debian's python3-kazoo)", err)
 	}
@@ -66,7 +62,7 @@ func kazoo(t testing.TB, script string) []string {
 func missing(t testing.TB, what string, err error) {
 	t.Helper()
 	if os.Getenv(requireEnv) != "" {
-		t.Fatalf("%s is not there: %v (and %s is set: it must be)", what, err, requireEnv)
+		t.Fatalf("%s is not installed: %v (and %s requires it)", what, err, requireEnv)
 	}
-	t.Skipf("SKIPPED beside another library, one line with it is not shown to work: no %s: %v", what, err)
+	t.Skipf("SKIPPED, a shared wait queue is not tested: %s is not installed: %v", what, err)
 }

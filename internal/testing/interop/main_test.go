@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 )
 
-// peerEnv makes the test binary a contender with our recipes.
+// peerEnv makes the test binary a contender that uses our recipes.
 const peerEnv = "ZKRECIPES_INTEROP_PEER"
 
 func TestMain(m *testing.M) {
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	leaktest.Main(ensembletest.Owner{Tests: withClasses{m}})
 }
 
-// withClasses runs tests and removes the Java classes that they have compiled.
+// withClasses runs tests and removes the Java classes that they compiled.
 type withClasses struct{ tests interface{ Run() int } }
 
 func (w withClasses) Run() int {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// match is one pair at one path.
+// match is a pair that contends for one path.
 type match struct {
 	t            *testing.T
 	pair         pair
@@ -20,28 +20,28 @@ type match struct {
 
 	mu        sync.Mutex
 	turns     map[string]int // by side
-	seen      map[int]string // who has counted to that number
+	seen      map[int]string // the side that counted to a number
 	holder    *peer          // the last to take a turn
 	handovers int            // turns that followed one of the other side
-	most      int            // turns of another between two of one, without a kill between; they need not all be in line
+	most      int            // turns of another peer between two of one, without a kill; not all peers need be waiting
 	since     map[*peer]map[*peer]int
 	put       map[string]int // elements of a queue, and how often
 	taken     map[string]int
 	reads     int
-	listed    int // ours were among those that theirs listed
+	listed    int // how many times theirs listed ours
 	timeouts  int
-	lost      int // sessions, by a busy machine
+	lost      int // sessions, on a busy machine
 	kills     int
-	killedAs  map[string]int // what they were to the witness
+	killedAs  map[string]int // by the role that the witness showed
 	broken    []string
-	stopped   bool // what peers say from then on is of their end
+	stopped   bool // messages of peers no longer count, except put and took
 
 	order
 	pauses
 }
 
-// told is what a peer has said on a line.
-func (m *match) told(p *peer, line string) {
+// receive handles one line of a peer's output.
+func (m *match) receive(p *peer, line string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	words := strings.Fields(line)
@@ -59,7 +59,7 @@ func (m *match) told(p *peer, line string) {
 		m.timeouts++
 	case what == "lost":
 		m.lost++
-		m.stopped = m.pair.meet // the others meet a member that is dead
+		m.stopped = m.pair.meet // the others would count a dead member
 	case what == "listed":
 		m.listed++
 	case what == "turn" && len(words) >= 2:
@@ -101,7 +101,7 @@ func (m *match) told(p *peer, line string) {
 	}
 }
 
-// turnsOf is how many turns a side has had.
+// turnsOf returns the number of turns of a side.
 func (m *match) turnsOf(side string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,8 +137,9 @@ func (m *match) took(p *peer) {
 	m.holder = p
 }
 
-// enough reports whether both sides have had turns after each other and since the last
-// kill, or the witness has seen enough. A busy machine may need longer than asked for.
+// enough reports whether the match can end: both sides have had turns after each other, and
+// one since the last kill, or a rule was broken. A busy machine may need longer for that
+// than the length of the match.
 func (m *match) enough() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,7 +155,7 @@ func (m *match) judge(lasts time.Duration, long bool) {
 		sides = append(sides, fmt.Sprintf("%s %d", name, m.turns[name]))
 	}
 	m.broken = append(m.broken, m.order.broken()...)
-	if !m.pair.free && long { // and not in a short run, which kills once
+	if !m.pair.free && long { // a short run kills only once
 		for _, side := range []string{m.pair.library, "ours"} {
 			as := []string{"holder"}
 			switch {
@@ -176,7 +177,7 @@ func (m *match) judge(lasts time.Duration, long bool) {
 		}
 	}
 	if m.pair.theirs == "semaphore" {
-		m.t.Logf("interop: a contender in line saw at most %d permits of another before its own (%d contenders)", m.order.overtaken(), len(m.order.waiting))
+		m.t.Logf("interop: a waiter saw at most %d permits of another contender before its own (%d contenders)", m.order.overtaken(), len(m.order.waiting))
 	}
 	m.t.Logf("interop: %v turns (%d of readers) in %v, %d from one library to the other, %d violations", sides, m.reads, lasts, m.handovers, len(m.broken))
 	m.t.Logf("interop: longest pause without a kill %v, after one %v, %d kills %v", m.longest.Round(time.Millisecond), m.recovered.Round(time.Millisecond), m.kills, m.killedAs)

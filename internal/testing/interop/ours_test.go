@@ -18,8 +18,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// contend is testdata/interop/peer.py with our recipes, in a process of its own. The
-// recipe is preceded by the dialect: "kazoo/lock".
+// contend does the same as testdata/interop/peer.py with our recipes, in a process of its
+// own. The name of the recipe begins with the dialect: "kazoo/lock".
 func contend(args []string) {
 	servers, path := args[0], args[3]
 	timeout, _ := strconv.Atoi(args[1])
@@ -43,26 +43,27 @@ func contend(args []string) {
 		for err == nil {
 			err = w.turn(ctx, s, dialect, recipe, path)
 		}
-		if !errors.Is(err, recipes.ErrSessionLost) { // as on a machine that is busy for too long
+		if !errors.Is(err, recipes.ErrSessionLost) { // a busy machine may lose a session
 			broken(err)
 		}
 	}
 }
 
-// say tells the test that has started this process.
+// say writes a line for the test, if it has started this process.
 func say(format string, args ...any) {
 	if os.Getenv(peerEnv) != "" {
 		fmt.Printf(format+"\n", args...)
 	}
 }
 
-// broken ends a peer that cannot go on, in one line that the test reads.
+// broken reports an error of a peer to the test, and does not return.
 func broken(err error) {
 	say("violation ours failed: %v", err)
 	watchdog.Hang() // until the test ends it
 }
 
-// witness is the directory in which peers leave what two of them must not see.
+// witness is the directory in which peers create files while they hold. So a peer sees
+// whether another one holds that should not.
 type witness string
 
 func (w witness) turn(ctx context.Context, s recipes.Client, dialect recipes.Dialect, recipe, path string) error {
@@ -117,7 +118,7 @@ func (w witness) turn(ctx context.Context, s recipes.Client, dialect recipes.Dia
 	return w.another(ctx, s, dialect, recipe, path)
 }
 
-// another is turn for the recipes whose turns do not exclude each other.
+// another does a turn of a recipe whose turns do not exclude each other.
 func (w witness) another(ctx context.Context, s recipes.Client, dialect recipes.Dialect, recipe, path string) error {
 	me := strconv.Itoa(os.Getpid())
 	switch recipe {
@@ -247,7 +248,7 @@ func (w witness) exclusive(g recipes.Grant) error {
 	return os.Remove(w.file("writer"))
 }
 
-// turnsUntilNow is the number of the last turn of a writer.
+// turnsUntilNow returns the number of the last turn of a writer.
 func (w witness) turnsUntilNow() int64 {
 	text, _ := os.ReadFile(w.file("counter"))
 	n, _ := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)

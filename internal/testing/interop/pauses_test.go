@@ -9,33 +9,33 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// pauses are the times without a turn. A bystander asks the server again and again. What
-// a pause may last is counted in its answers, which are as late as those of all others
-// on a machine that is busy.
+// pauses are the times without a turn. A bystander sends a request to the server every
+// askEvery. The limit of a pause is counted in its answers: on a busy machine they are as
+// late as those of all other clients.
 type pauses struct {
-	answers   int
-	last      time.Time // a turn
-	lastTold  int       // answers until then
-	killed    time.Time
-	killTold  int
-	longest   time.Duration // without any turn, but after a kill
-	recovered time.Duration // the longest pause after a kill
+	answers     int
+	last        time.Time // a turn
+	lastAnswers int       // answers until then
+	killed      time.Time
+	killAnswers int
+	longest     time.Duration // the longest pause, except after a kill
+	recovered   time.Duration // the longest pause after a kill
 }
 
 const (
 	askEvery = 50 * time.Millisecond
-	// A waiter that nobody wakes is left until its session has ended.
+	// A waiter that is not woken waits until its session has ended.
 	mostAnswers = int(sessionTimeout / askEvery)
-	// The server looks for ended sessions every tick, and then the next one has to have
+	// The server expires sessions once a tick, and then the next contender needs time for
 	// its turn.
 	mostAfterKill = int((sessionTimeout + 200*time.Millisecond + time.Second) / askEvery)
-	// With kazoo#649 all wait until one has given up after 2 s, and then maybe again.
+	// With kazoo#649 all wait until one gives up after 2 s, and perhaps a second time.
 	mostStopped = int(5 * time.Second / askEvery)
-	// What a busy machine may need beyond the time that was asked for.
+	// How much longer than its length a match may take on a busy machine.
 	mostMore = int(2 * time.Minute / askEvery)
 )
 
-// turn notes a turn, and reports whether it is the first after a kill.
+// turn records a turn, and reports whether it is the first after a kill.
 func (p *pauses) turn(now time.Time) (afterKill bool) {
 	switch {
 	case p.last.IsZero():
@@ -45,30 +45,30 @@ func (p *pauses) turn(now time.Time) (afterKill bool) {
 	default:
 		p.longest = max(p.longest, now.Sub(p.last))
 	}
-	p.last, p.lastTold = now, p.answers
+	p.last, p.lastAnswers = now, p.answers
 	return afterKill
 }
 
-// stuck says for how long nobody has had a turn, if that is too long.
+// stuck describes the current pause, if it is too long.
 func (p *pauses) stuck(stops bool) string {
-	most, from, why := mostAnswers, p.lastTold, "a turn"
+	most, from, why := mostAnswers, p.lastAnswers, "a turn"
 	switch {
 	case p.last.Before(p.killed):
-		most, from, why = mostAfterKill, p.killTold, "a kill"
-	case !p.killed.IsZero(): // what was killed may be in the way of some until then
-		from = max(from, p.killTold+mostAfterKill)
+		most, from, why = mostAfterKill, p.killAnswers, "a kill"
+	case !p.killed.IsZero(): // until then the killed peer's znode may block some others
+		from = max(from, p.killAnswers+mostAfterKill)
 	}
 	if stops {
 		most += mostStopped
 	}
-	if told := p.answers - from; !p.last.IsZero() && told > most {
-		return fmt.Sprintf("nobody has had a turn since %s, for as long as it took the server to answer %d times, %v apart", why, told, askEvery)
+	if n := p.answers - from; !p.last.IsZero() && n > most {
+		return fmt.Sprintf("no turn since %s, while the server answered %d requests, sent %v apart", why, n, askEvery)
 	}
 	return ""
 }
 
-// watch is the bystander. In a line it asks who stands there: all that do are known, and
-// theirs are shown as theirs.
+// watch is the bystander. In a wait queue it lists the contenders. None may be unknown, and
+// theirs must be shown in their dialect.
 func (m *match) watch(stop <-chan struct{}) {
 	s, err := zookeeper.Open(m.t.Context(), recipes.SessionConfig{Servers: []string{m.server}, SessionTimeout: time.Minute})
 	if err != nil {
@@ -93,9 +93,9 @@ func (m *match) watch(stop <-chan struct{}) {
 
 func (m *match) ask(s recipes.Recipes) error {
 	if m.pair.free {
-		nobody, err := s.Counter("/interop-nobody", recipes.CounterConfig{})
+		unused, err := s.Counter("/interop-unused", recipes.CounterConfig{})
 		if err == nil {
-			_, err = nobody.Get(m.t.Context())
+			_, err = unused.Get(m.t.Context())
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()

@@ -17,15 +17,15 @@ import (
 //
 //	make bench-peers
 //
-// Workload cycle: each contender acquires and releases in a loop. Workload drain: all
-// contenders stand in line, and each releases as soon as it is granted. Each round runs
-// every lock once, so that what else the machine does hits all alike. Each round starts
-// with another lock. The round before the first one warms up and is not counted.
+// In workload cycle each contender acquires and releases in a loop. In workload drain all
+// contenders wait, and each releases as soon as it is granted. Each round runs every lock
+// once, so that other load on the machine affects all locks alike. Each round starts with a
+// different lock. A round before the first one warms up and is not counted.
 //
-// No drain can be faster than floor: one committed delete and one watch event, after
-// which the next session deletes. A drain by handoff cannot be faster than handover, which
-// deletes by the transaction of a release. No cycle can be faster than plain, which sends the least
-// that a wait queue can.
+// No drain can be faster than floor: one committed delete and one watch event, after which
+// the next session deletes. A drain by handoff cannot be faster than handover, which deletes
+// by the transaction of a release. No cycle can be faster than plain, which sends the
+// fewest requests that a wait queue needs.
 func BenchmarkPeers(b *testing.B) {
 	rounds, window := numbers(b, "ZKRECIPES_PEERS_ROUNDS", "6")[0], numbers(b, "ZKRECIPES_PEERS_WINDOW_MS", "3000")[0]
 	measured := samples{}
@@ -33,7 +33,7 @@ func BenchmarkPeers(b *testing.B) {
 		addrs := ensembletest.Start(b, ensemble.Config{Servers: servers, HeapMiB: 1024}).Addrs()
 		for _, n := range numbers(b, "ZKRECIPES_PEERS_CONTENDERS", "1,10,100,1000,3000") {
 			if servers > 1 && n > 1000 && n < 10000 {
-				continue // go-zookeeper's lock takes minutes for a turn of each
+				continue // with go-zookeeper's lock, one turn of each contender takes minutes
 			}
 			b.Run(fmt.Sprintf("servers=%d/contenders=%d", servers, n), func(b *testing.B) {
 				ways := waysOf(b, addrs, n)
@@ -74,7 +74,7 @@ func BenchmarkPeers(b *testing.B) {
 	fmt.Print(measured.ratios())
 }
 
-// numbers is a list in the environment.
+// numbers reads a list of numbers from the environment.
 func numbers(tb testing.TB, env, otherwise string) []int {
 	tb.Helper()
 	text := os.Getenv(env)

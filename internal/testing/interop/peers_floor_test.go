@@ -10,11 +10,13 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// floor has sessions delete znodes in turn, each when it sees that the one before has
-// been deleted. The znodes and the watches are made before.
-// There are as many as milliseconds in the window, and at least one for each session.
+// floor lets sessions delete znodes in turn, each when it sees that the previous one is
+// deleted. It creates the znodes and sets the watches in advance. There is one znode for
+// each millisecond of the window, and at least one for each session.
 func floor(tb testing.TB, conns []*zk.Conn, window time.Duration, remove func(*zk.Conn, string) error) float64 {
 	length := max(int(window.Milliseconds()), len(conns))
 	const path = "/peers/floor"
@@ -30,8 +32,8 @@ func floor(tb testing.TB, conns []*zk.Conn, window time.Duration, remove func(*z
 		if _, err = next.Sync(path); err != nil {
 			return err
 		}
-		// A leader answers a sync although it has not applied a write that a follower has
-		// answered, so it may not have the znode yet.
+		// A leader can answer a sync before it applies a write that a follower has already
+		// answered, so the znode may not exist there yet.
 		for {
 			if _, _, events[i], err = next.GetW(znodes[i]); !errors.Is(err, zk.ErrNoNode) {
 				return err
@@ -53,24 +55,22 @@ func floor(tb testing.TB, conns []*zk.Conn, window time.Duration, remove func(*z
 			return nil
 		})
 	}
-	if err := chain.Wait(); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, chain.Wait())
 	return float64(length) / time.Since(begun).Seconds()
 }
 
 func deletes(c *zk.Conn, znode string) error { return c.Delete(znode, -1) }
 
-// handsOver deletes a znode in the transaction by which a release hands over: it writes the
-// znode first, which tells the next in line that it was a release.
+// handsOver deletes a znode in the transaction of a release by handoff. The transaction
+// first writes the znode, which shows the successor that it was a release.
 func handsOver(c *zk.Conn, znode string) error {
 	_, err := c.Multi(&zk.SetDataRequest{Path: znode, Version: 0}, &zk.DeleteRequest{Path: znode, Version: 1})
 	return err
 }
 
-// plain is a lock with a wait queue that sends the least that one can: a create, a read
-// that leaves a watch on the znode before, a delete. A session that dies breaks it, an
-// answer that is lost too. It shows what the servers and go-zookeeper take of a cycle.
+// plain is a lock that sends the fewest requests that a wait queue needs: a create, a read
+// that sets a watch on the predecessor, and a delete. A lost session or a lost reply breaks
+// it. It shows how much of a cycle the servers and go-zookeeper take.
 type plain struct {
 	conn        *zk.Conn
 	path, znode string
@@ -91,7 +91,7 @@ func (l *plain) acquire(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// No watch stays behind: the predecessor exists until it releases, or is gone.
+	// No watch is left behind: GetW sets none if the predecessor does not exist.
 	_, _, gone, err := l.conn.GetW(fmt.Sprintf("%s/lock-%010d", l.path, number-1))
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil

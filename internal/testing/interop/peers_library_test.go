@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// libraryProcess is all contenders of another library, in one process.
+// libraryProcess runs all contenders of another library in one process.
 type libraryProcess struct {
 	name  string
 	stdin io.Writer
@@ -28,17 +30,9 @@ func libraryWay(tb testing.TB, name string, command []string, look *zk.Conn, add
 	cmd := exec.Command(command[0], append(command[1:], strings.Join(addrs, ","), strconv.FormatInt(peerTimeout.Milliseconds(), 10), strconv.Itoa(n), path)...)
 	var said strings.Builder
 	cmd.Stderr = &said
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
+	stdin := must.Get(cmd.StdinPipe())(tb)
+	stdout := must.Get(cmd.StdoutPipe())(tb)
+	must.Do(tb, cmd.Start())
 	tb.Cleanup(func() {
 		if tb.Failed() {
 			_ = cmd.Process.Kill() // its contenders may wait for each other
@@ -55,13 +49,9 @@ func libraryWay(tb testing.TB, name string, command []string, look *zk.Conn, add
 
 func (p *libraryProcess) cycle(tb testing.TB, window time.Duration) float64 {
 	made := creations(tb, p.look, p.path)
-	if _, err := fmt.Fprintln(p.stdin, window.Milliseconds()); err != nil {
-		tb.Fatal(err)
-	}
+	must.Get(fmt.Fprintln(p.stdin, window.Milliseconds()))(tb)
 	var count, took, all int64
-	if _, err := fmt.Sscan(p.said(tb, "cycles"), &count, &took, &all); err != nil {
-		tb.Fatal(err)
-	}
+	must.Get(fmt.Sscan(p.said(tb, "cycles"), &count, &took, &all))(tb)
 	made.atLeast(tb, all)
 	return float64(count) / time.Duration(took).Seconds()
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// sample is what was measured in each round.
+// sample is a measurement that each round repeats.
 type sample struct {
 	servers    int
 	workload   string
@@ -19,7 +19,7 @@ type samples map[sample][]float64
 
 func (s samples) add(of sample, rate float64) { s[of] = append(s[of], rate) }
 
-// compared are the ratios that are printed, of two locks at the same number of contenders.
+// compared are the printed ratios, of two locks with the same number of contenders.
 var compared = []struct{ workload, lock, to string }{
 	{"cycle", "handoff", "go-zookeeper"},
 	{"cycle", "handoff", "curator"},
@@ -31,8 +31,8 @@ var compared = []struct{ workload, lock, to string }{
 	{"drain", "handoff", "handover"},
 }
 
-// ratios is a table of the ratios of what was measured in one round: their median, and
-// the smallest and the largest.
+// ratios returns a table of ratios. Both rates of a ratio are of the same round. The table
+// shows their median, the smallest and the largest.
 func (s samples) ratios() string {
 	var out strings.Builder
 	fmt.Fprint(&out, "\n| servers | workload | contenders | ratio | median | smallest - largest |\n|---:|---|---:|---|---:|---|\n")
@@ -80,7 +80,7 @@ func (s samples) of(workload, lock string) (found []sample) {
 	return found
 }
 
-// median is that of a sorted list.
+// median returns the median of a sorted list.
 func median(sorted []float64) float64 {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2

@@ -16,6 +16,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -23,19 +24,19 @@ import (
 // way is a lock that BenchmarkPeers measures.
 type way struct {
 	name  string
-	cycle func(testing.TB, time.Duration) float64 // cycles per second in the window; nil where it is not measured
-	drain func(testing.TB) float64                // handoffs per second; nil too
-	asked func(testing.TB) int64                  // grants so far that had to ask the leader; nil for other libraries
+	cycle func(testing.TB, time.Duration) float64 // cycles per second in the window; nil if not measured
+	drain func(testing.TB) float64                // handoffs per second; nil if not measured
+	asked func(testing.TB) int64                  // grants so far that needed a request to the leader; nil for other libraries
 }
 
-// most is how many contenders a lock is measured with. Those of one process of Python
-// take turns for its interpreter, and a line of go-zookeeper's lock is listed at each turn.
-// Two contenders of the plain lock share a session where a process may not have as many
-// files as they take beside ours.
+// most is the maximum number of contenders of a lock. All contenders of a Python process
+// share its interpreter, and go-zookeeper's lock lists its wait queue at each turn. Beyond
+// most.raw, contenders of the plain lock share sessions, because a process may not have
+// enough file descriptors for theirs and ours.
 var most = struct{ libraries, plugin, listing, raw int }{100, 1000, 3000, 8000}
 
-// waysOf opens n sessions for each kind of lock. Contender i is at server i modulo their
-// number, whatever the library.
+// waysOf opens n sessions for each kind of lock. Contender i of each library connects to
+// server i modulo the number of servers.
 func waysOf(tb testing.TB, addrs []string, n int) []way {
 	look := rawSessions(tb, addrs, 1)[0]
 	_, err := look.Create("/peers", nil, 0, zk.WorldACL(zk.PermAll))
@@ -60,10 +61,7 @@ func waysOf(tb testing.TB, addrs []string, n int) []way {
 			inGo(prefix+string(strategy), func(i int, path string) lock { return newOwnLock(tb, sessions[i], path, strategy) })
 			ways[len(ways)-1].asked = func(tb testing.TB) (sum int64) {
 				for _, s := range sessions {
-					stats, err := s.Stats(tb.Context())
-					if err != nil {
-						tb.Fatal(err)
-					}
+					stats := must.Get(s.Stats(tb.Context()))(tb)
 					sum += stats.Asked
 				}
 				return sum
@@ -88,10 +86,10 @@ func waysOf(tb testing.TB, addrs []string, n int) []way {
 	return ways
 }
 
-// TestPeersTakeTurns is the benchmark with few contenders, for a moment.
+// TestPeersTakeTurns runs the benchmark for a short time with few contenders.
 func TestPeersTakeTurns(t *testing.T) {
 	cfg := ensembletest.Quick(1)
-	cfg.SystemProperties = nil // a path that is deleted has no counts of what was created in it
+	cfg.SystemProperties = nil // a deleted path would lose the count of created znodes
 	for _, w := range waysOf(t, ensembletest.Start(t, cfg).Addrs(), 3) {
 		t.Run(w.name, func(t *testing.T) {
 			for range 2 { // as in rounds
@@ -106,13 +104,13 @@ func TestPeersTakeTurns(t *testing.T) {
 	}
 }
 
-// lock is one contender's.
+// lock is the lock of one contender.
 type lock interface {
 	acquire(context.Context) error
 	release(context.Context) error
 }
 
-// contenders contend at a path, from this process.
+// contenders contend for a path, all in this process.
 type contenders struct {
 	look    *zk.Conn // another session
 	path    string
@@ -161,23 +159,19 @@ func (c *contenders) cycle(tb testing.TB, window time.Duration) float64 {
 	time.Sleep(window)
 	count, took := done.Load()-before, time.Since(begun)
 	stop.Store(true)
-	if err := all.Wait(); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, all.Wait())
 	made.atLeast(tb, done.Load())
 	return float64(count) / took.Seconds()
 }
 
 func (c *contenders) drain(tb testing.TB) float64 {
 	first := c.locks[0]
-	if err := first.acquire(tb.Context()); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, first.acquire(tb.Context()))
 	others, ctx := errgroup.WithContext(tb.Context())
 	for _, l := range c.locks[1:] {
 		others.Go(func() error { return c.turn(ctx, l) })
 	}
-	for { // until all stand in line
+	for { // until all wait
 		_, stat, err := c.look.Exists(c.path)
 		if err != nil {
 			tb.Fatal(err)
@@ -188,13 +182,11 @@ func (c *contenders) drain(tb testing.TB) float64 {
 		time.Sleep(time.Millisecond)
 	}
 	begun := time.Now()
-	if err := errors.Join(first.release(tb.Context()), others.Wait()); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, errors.Join(first.release(tb.Context()), others.Wait()))
 	return float64(len(c.locks)-1) / time.Since(begun).Seconds()
 }
 
-// made is how many znodes have been created in a path.
+// made counts the znodes that have been created in a path.
 type made struct {
 	look   *zk.Conn
 	path   string
@@ -202,19 +194,18 @@ type made struct {
 	before int64
 }
 
-// creations notes how many znodes have been created in the path up to now.
+// creations returns the count of znodes created in the path up to now.
 func creations(tb testing.TB, look *zk.Conn, path string) made {
 	m := made{look: look, path: path}
 	m.czxid, m.before = m.count(tb)
 	return m
 }
 
-// count: a path's cversion counts what was created and what was deleted.
+// count returns the number of znodes created in the path. Its cversion counts creations and
+// deletions.
 func (m made) count(tb testing.TB) (czxid, created int64) {
 	tb.Helper()
-	if _, err := m.look.Sync(m.path); err != nil {
-		tb.Fatal(err)
-	}
+	must.Get(m.look.Sync(m.path))(tb)
 	exists, stat, err := m.look.Exists(m.path)
 	if err != nil {
 		tb.Fatal(err)
@@ -242,17 +233,14 @@ type goZookeeper struct{ *zk.Lock }
 func (l goZookeeper) acquire(context.Context) error { return l.Lock.Lock() }
 func (l goZookeeper) release(context.Context) error { return l.Unlock() }
 
-// ownLock is one of ours.
+// ownLock is our lock.
 type ownLock struct {
 	recipes.Lock
 	hold recipes.Hold
 }
 
 func newOwnLock(tb testing.TB, s recipes.Recipes, path string, strategy recipes.Strategy) *ownLock {
-	l, err := s.Lock(path, recipes.LockConfig{Strategy: strategy})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	l := must.Get(s.Lock(path, recipes.LockConfig{Strategy: strategy}))(tb)
 	return &ownLock{Lock: l}
 }
 
@@ -263,8 +251,8 @@ func (l *ownLock) acquire(ctx context.Context) (err error) {
 
 func (l *ownLock) release(ctx context.Context) error { return l.hold.Release(ctx) }
 
-// The buffers hold a listing of the longest line; go-zookeeper's default would take 3 MiB
-// for each of thousands of sessions.
+// peerPacket is enough for a listing of the longest wait queue. go-zookeeper's default would
+// take 3 MiB for each of thousands of sessions.
 const peerPacket = 320 << 10
 
 const peerTimeout = 40 * time.Second
@@ -277,9 +265,7 @@ func atOnce(tb testing.TB, n int, open func(context.Context, int) error) {
 	for i := range n {
 		g.Go(func() error { return open(ctx, i) })
 	}
-	if err := g.Wait(); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, g.Wait())
 }
 
 func rawSessions(tb testing.TB, addrs []string, n int) []*zk.Conn {
@@ -331,14 +317,9 @@ func launchPlugin(tb testing.TB) *host.Plugin {
 	if out, err := build.CombinedOutput(); err != nil {
 		tb.Fatalf("build the plugin: %v\n%s", err, out)
 	}
-	p, err := host.Launch(tb.Context(), host.Config{Path: path})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	p := must.Get(host.Launch(tb.Context(), host.Config{Path: path}))(tb)
 	tb.Cleanup(func() {
-		if err := p.Close(context.Background()); err != nil {
-			tb.Error(err)
-		}
+		must.Report(tb, p.Close(context.Background()))
 	})
 	return p
 }

@@ -8,12 +8,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
 const peersOfAMatch = 4
 
-// play has two of each side contend, and kills one of the sides in turn.
+// play lets two peers of each side contend, and kills a peer of each side in turn.
 func (m *match) play(lasts time.Duration, sides ...side) {
 	m.t.Helper()
 	peers := []*peer{m.start(sides[0]), m.start(sides[1]), m.start(sides[0]), m.start(sides[1])}
@@ -29,7 +30,7 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 		for _, p := range peers {
 			select {
 			case <-p.exited:
-			case <-time.After(10 * time.Second): // clean-up: it is stuck, which is not what is tested here
+			case <-time.After(10 * time.Second): // clean-up: the subject is not how a peer ends
 				_ = p.cmd.Process.Kill()
 				<-p.exited
 			}
@@ -44,20 +45,20 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 		select {
 		case <-p.ready:
 		case <-p.exited:
-			m.t.Fatalf("%s has ended; told %q", p.side.name, m.broken)
+			m.t.Fatalf("%s has ended: %q", p.side.name, m.broken)
 		case <-time.After(watchdog.Patience):
 			m.t.Fatalf("%s is not ready", p.side.name)
 		}
 	}
-	start, look := time.Now(), time.NewTicker(askEvery)
+	start, check := time.Now(), time.NewTicker(askEvery)
 	over := -1 // answers of the server when the time was over
-	defer look.Stop()
+	defer check.Stop()
 	kill := time.NewTicker(min(killEvery, lasts*2/5))
 	defer kill.Stop()
 	for {
 		select {
-		case <-look.C:
-			for i, p := range peers { // as after a session that was lost
+		case <-check.C:
+			for i, p := range peers { // a peer may have lost its session
 				select {
 				case <-p.exited:
 					peers[i] = m.start(p.side)
@@ -86,8 +87,8 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 	}
 }
 
-// left notes it if all are left waiting. A match in which all take part in each turn ends
-// with the first session that is lost.
+// left reports whether the match must end early. One reason is that all are left waiting,
+// which it records as broken. The other is a lost session, if all take part in each turn.
 func (m *match) left() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,21 +102,21 @@ func (m *match) left() bool {
 	return why != ""
 }
 
-// tooLittle notes it if one side has had its turns alone, for so many answers more than
-// the pair had time.
+// tooLittle reports, and records as broken, a match that has too few turns after that many
+// answers beyond its length.
 func (m *match) tooLittle(answers int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if answers <= mostMore {
 		return false
 	}
-	m.broken = append(m.broken, fmt.Sprintf("the turns are %v, of which %d followed one of the other side, for as long as it took the server to answer %d times more, %v apart", m.turns, m.handovers, answers, askEvery))
+	m.broken = append(m.broken, fmt.Sprintf("the turns are %v, of which %d followed one of the other side, after the server answered %d more requests, sent %v apart", m.turns, m.handovers, answers, askEvery))
 	return true
 }
 
-// kill kills one of the peers, of the sides in turn, and returns which. It is one that
-// holds, if one comes to hold within a session timeout. Where there are readers it is a
-// writer and a reader in turn, or either of them where all wait now and then.
+// kill kills a peer, of each side in turn, and returns its index. It kills a holder, if one
+// of that side holds within a session timeout. If the pair has readers, it kills a writer
+// and a reader in turn. If sometimes all wait, it kills either of them.
 func (m *match) kill(peers []*peer) int {
 	want, patience := []string{"holder"}, sessionTimeout
 	switch {
@@ -131,7 +132,7 @@ func (m *match) kill(peers []*peer) int {
 	}
 	i := m.kills % len(peers)
 	for start := time.Now(); want != nil && time.Since(start) < patience && !slices.Contains(want, m.is(peers[i].pid())); time.Sleep(100 * time.Microsecond) {
-		i = (i + 2) % len(peers) // the other of this side
+		i = (i + 2) % len(peers) // the other peer of this side
 	}
 	p, pid := peers[i], peers[i].pid()
 	if m.pair.meet && m.is(pid) == "" {
@@ -143,14 +144,14 @@ func (m *match) kill(peers []*peer) int {
 	<-p.exited
 	was := m.is(pid)
 	m.mu.Lock()
-	m.killed, m.killTold = time.Now(), m.answers
+	m.killed, m.killAnswers = time.Now(), m.answers
 	m.kills++
 	if was != "" {
 		m.killedAs[p.side.name+" "+was]++
 	}
 	m.mu.Unlock()
-	// What it has left in the witness. Its znode stands for a session timeout more, so
-	// nobody else has come in.
+	// Remove the files that it left in the witness. Its znode exists for another session
+	// timeout, so no other peer has been granted.
 	if m.writes(pid) {
 		_ = os.Remove(m.witness.file("writer"))
 	}
@@ -161,20 +162,18 @@ func (m *match) kill(peers []*peer) int {
 		m.mu.Lock()
 		last := slices.Max(append(slices.Collect(maps.Keys(m.seen)), 0)) + 1
 		m.mu.Unlock()
-		if err := os.WriteFile(m.witness.file("counter"), []byte(strconv.Itoa(last)), 0o600); err != nil {
-			m.t.Error(err)
-		}
+		must.Report(m.t, os.WriteFile(m.witness.file("counter"), []byte(strconv.Itoa(last)), 0o600))
 	}
 	return i
 }
 
-// is what a process is to the witness.
+// is returns the role of a process, as its files in the witness show.
 func (m *match) is(pid string) string {
 	switch {
 	case m.pair.rw && m.writes(pid):
 		return "writer"
 	case m.pair.meet && (m.exists("taken-"+pid) || os.Rename(m.witness.file("rests-"+pid), m.witness.file("taken-"+pid)) == nil):
-		return "member" // which does not enter any more
+		return "member" // it does not enter again
 	case m.exists("reader-" + pid):
 		return "reader"
 	case m.writes(pid), m.exists("slot-" + pid):

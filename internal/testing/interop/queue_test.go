@@ -4,33 +4,21 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// count takes what is left in a queue, and compares. A process that is ended may have put
-// an element, or taken one, without having said so.
+// count takes the elements left in a queue, and compares all taken elements with those that
+// were put. A process that was ended may have put or taken an element without a report.
 func (m *match) count(d recipes.Dialect) {
 	m.t.Helper()
-	s, err := zookeeper.Open(m.t.Context(), recipes.SessionConfig{Servers: []string{m.server}})
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	defer s.Close(m.t.Context())
-	q, err := s.Queue(m.path, recipes.QueueConfig{Dialect: d})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	q := must.Get(m.open().Queue(m.path, recipes.QueueConfig{Dialect: d}))(m.t)
 	left := 0
 	for ; ; left++ {
 		if _, err := q.Peek(m.t.Context()); errors.Is(err, recipes.ErrEmpty) {
 			break
 		}
-		e, err := q.Take(m.t.Context())
-		if err != nil {
-			m.t.Fatal(err)
-		}
-		m.taken[string(e.Data)]++
+		m.taken[string(must.Get(q.Take(m.t.Context()))(m.t).Data)]++
 	}
 	lost, unsaid := 0, 0
 	for id := range m.put {
@@ -47,7 +35,7 @@ func (m *match) count(d recipes.Dialect) {
 		}
 	}
 	if ended := m.kills + peersOfAMatch; lost > ended || unsaid > ended {
-		m.broken = append(m.broken, fmt.Sprintf("%d elements lost and %d taken that nobody had put; %d processes were ended", lost, unsaid, ended))
+		m.broken = append(m.broken, fmt.Sprintf("%d elements were lost and %d were taken that no peer reported as put; %d processes were ended", lost, unsaid, ended))
 	}
-	m.t.Logf("interop: of %d elements %d were left, and %d went with a process that was ended", len(m.put), left, lost)
+	m.t.Logf("interop: of %d elements %d were left, and %d were lost with a process that was ended", len(m.put), left, lost)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-var rounds int // the last one in which this process took part
+var rounds int // the last round in which this process took part
 
-// mark leaves a file of this process.
+// mark creates a file of this process.
 func (w witness) mark(name string) string {
 	file := w.file(name + "-" + strconv.Itoa(os.Getpid()))
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -30,7 +30,8 @@ func (w witness) marks(name string) int {
 	return len(files)
 }
 
-// takePart is take_part of peer.py and, in the dialect of Curator, takePart of Peer.java.
+// takePart does the same as take_part of peer.py and, in the dialect of Curator, as takePart
+// of Peer.java.
 func (w witness) takePart(ctx context.Context, s recipes.Recipes, dialect recipes.Dialect, path string) error {
 	b, err := s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: peersOfAMatch, Dialect: dialect})
 	if err != nil {

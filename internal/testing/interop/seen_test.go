@@ -7,11 +7,11 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// TestRealContendersAreSeen has ours meet recipes of the other libraries with which it
-// shares no wait queue. It may be granted between two turns of theirs, until they meet.
+// TestRealContendersAreSeen lets ours contend with recipes of the other libraries with which
+// it shares no wait queue. It may be granted between two turns of theirs, until both are at
+// the path at the same time.
 func TestRealContendersAreSeen(t *testing.T) {
 	ensembletest.Require(t)
 	mutex := recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "Lock"}
@@ -39,23 +39,15 @@ func TestRealContendersAreSeen(t *testing.T) {
 			t.Parallel()
 			m := newMatch(t, pair{})
 			m.stopped = true
-			start := func() *peer {
-				return m.start(side{p.library, append(libraries[p.library](t), m.server, millis, p.theirs, m.path, string(m.witness))})
-			}
+			start := func() *peer { return m.start(m.side(p.library, p.theirs)) }
 			theirs := start()
 			defer func() { _ = theirs.cmd.Process.Kill(); <-theirs.exited }()
-			s, err := zookeeper.Open(t.Context(), recipes.SessionConfig{Servers: []string{m.server}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close(t.Context())
-			own := witness(t.TempDir()) // it is let in between theirs, and not yet beside them
-			if err := os.WriteFile(own.file("counter"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			s := m.open()
+			own := witness(t.TempDir()) // ours may be granted between two turns of theirs
+			err := os.WriteFile(own.file("counter"), nil, 0o600)
 			for starts := 1; err == nil; {
 				select {
-				case <-theirs.exited: // its session was lost, as on a machine that is busy for too long
+				case <-theirs.exited: // its session was lost, on a busy machine
 					if starts++; starts > 10 {
 						t.Fatal("the other library's process has ended ten times")
 					}

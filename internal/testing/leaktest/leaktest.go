@@ -14,19 +14,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
-// rounds is how often goleak looks, each time for nearly half a second. One is too few:
-// go-zookeeper's Close waits up to a second for a reply that does not come once its loop
-// has ended. A session does not wait for that if it is closed with a shorter timeout, or
-// was never established.
+// rounds is how many times goleak checks, each time for nearly half a second. Once is not
+// enough: go-zookeeper's Close waits up to a second for a reply that never arrives if its
+// loop has ended. A session closed with a shorter timeout, or never established, does not
+// wait for that goroutine.
 const rounds = 8
 
-// Main runs tests, fails if they leave goroutines behind, and exits.
+// Main runs the tests, fails if they leave goroutines behind, and exits.
 //
 //	func TestMain(m *testing.M) { leaktest.Main(m) }
 func Main(tests interface{ Run() int }) { os.Exit(Checked{tests}.Run()) }
 
-// Checked is tests that fail if they leave goroutines behind, or hang (see package
-// watchdog).
+// Checked runs tests that must not leave goroutines behind or hang (see package watchdog).
 type Checked struct{ Tests interface{ Run() int } }
 
 // Run runs the tests and returns their exit code.
@@ -35,14 +34,14 @@ func (c Checked) Run() int {
 	code := c.Tests.Run()
 	hung := stop()
 	if code != 0 {
-		return code // goroutines that a failed test left tell nothing more
+		return code // the goroutines of a failed test are not a second failure
 	}
 	if hung != nil {
 		fmt.Fprintln(os.Stderr, hung)
 		return 1
 	}
 	if err := find(rounds); err != nil {
-		fmt.Fprintln(os.Stderr, "the tests passed, and left goroutines behind:", err)
+		fmt.Fprintln(os.Stderr, "the tests passed, but left goroutines behind:", err)
 		return 1
 	}
 	return 0
@@ -58,12 +57,11 @@ func find(rounds int, opts ...goleak.Option) error {
 	return err
 }
 
-// SideBySide is tests of which more run at a time than there are processors, unless the
-// command line says how many: most of them wait most of the time, for a session to expire
-// or a process to start.
+// SideBySide runs more parallel tests than there are processors, unless -parallel is set.
+// Most of these tests wait most of the time, for a session to expire or a process to start.
 type SideBySide struct {
 	Tests     interface{ Run() int }
-	Processor int // how many run for each processor; 0: 4
+	Processor int // parallel tests per processor; 0 means 4
 }
 
 // Run runs the tests and returns their exit code.

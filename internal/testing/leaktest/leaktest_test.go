@@ -9,12 +9,12 @@ import (
 
 func TestMain(m *testing.M) { Main(m) }
 
-// The second is go-zookeeper's.
+// go-zookeeper's Close can need that second.
 func TestAGoroutineThatEndsWithinASecondIsNoLeak(t *testing.T) {
 	others := goleak.IgnoreCurrent()
 	go func() { <-time.After(time.Second) }() // subject: it ends within a second
 	if goleak.Find(others) == nil {
-		t.Fatal("goleak alone waits as long: this package is not needed")
+		t.Fatal("goleak alone waits long enough: package leaktest is not needed")
 	}
 	if err := find(rounds, others); err != nil {
 		t.Fatal(err)

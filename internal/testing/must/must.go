@@ -1,9 +1,9 @@
-// Package must ends a test that meets an error which it does not expect.
+// Package must ends a test on an unexpected error.
 package must
 
 import "testing"
 
-// Get returns what a call has returned, and ends the test if that was an error:
+// Get returns the value of a call, or ends the test if the call returned an error:
 //
 //	h := must.Get(l.Acquire(ctx))(t)
 func Get[T any](v T, err error) func(testing.TB) T {
@@ -22,7 +22,7 @@ func Do(t testing.TB, err error) {
 	}
 }
 
-// Report fails the test if err is not nil, and lets it go on.
+// Report fails the test if err is not nil, but does not end it.
 func Report(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 type mutant struct {
 	file   string // relative to the module
 	line   int
-	name   string // of the function, the kind and the text: stays the same when lines move
+	name   string // function, kind and text: it does not change when lines move
 	number int    // in this run
 	edits  func(number int) []edit
 }
@@ -29,9 +29,9 @@ func (m mutant) id() string { return m.file + ": " + m.name }
 type edit struct {
 	offset int
 	text   string
-	closes bool // belongs to what ends here
-	extent int  // of what it surrounds: at one place the outer opens first and closes last
-	number int  // of its mutant: of two that surround the same, the smaller is the outer
+	closes bool // ends what it surrounds, instead of beginning it
+	extent int  // length of what it surrounds: at one offset the longer opens first and closes last
+	number int  // of its mutant: if two surround the same text, the smaller is the outer
 }
 
 // find returns all mutants of the package in dir, in the order of the source.
@@ -138,10 +138,10 @@ func (f *finder) visit(n ast.Node) bool {
 	return true
 }
 
-// condition plants the negation.
+// condition plants a negation.
 func (f *finder) condition(e ast.Expr) { f.around("negate", e, "(planted.On(%[1]d) != (", "))") }
 
-// statements plants the lack of each statement that a function can do without.
+// statements plants the omission of each statement that can be left out.
 func (f *finder) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -166,7 +166,7 @@ func (f *finder) statements(list []ast.Stmt) {
 	f.swaps(list)
 }
 
-// swaps plants the other order of each two neighbours that both call something.
+// swaps plants the reverse order of neighbouring statements that both call something.
 func (f *finder) swaps(list []ast.Stmt) {
 	for i := range max(0, len(list)-1) {
 		first, second := list[i], list[i+1]
@@ -174,7 +174,7 @@ func (f *finder) swaps(list []ast.Stmt) {
 			continue
 		}
 		text := f.text(first)
-		if strings.Contains(text, "\n") { // it is written twice, and no line may move
+		if strings.Contains(text, "\n") { // the copy would move the lines below
 			continue
 		}
 		start, end, after := f.offset(first.Pos()), f.offset(first.End()), f.offset(second.End())
@@ -188,8 +188,8 @@ func (f *finder) swaps(list []ast.Stmt) {
 	}
 }
 
-// operates reports a statement that calls something, and whose place may matter. That a
-// mutex is locked too late, or unlocked too early, only the race detector notices.
+// operates reports whether a statement calls something, so that its order may matter. Lock
+// and Unlock do not count: only the race detector notices their wrong order.
 func (f *finder) operates(s ast.Stmt) bool {
 	switch s.(type) {
 	case *ast.ExprStmt, *ast.AssignStmt, *ast.GoStmt, *ast.SendStmt:
@@ -209,15 +209,15 @@ func (f *finder) operates(s ast.Stmt) bool {
 	return found
 }
 
-// call plants the call of another function that has the same signature. That it is the
-// one for callers that have locked, only the race detector notices.
+// call plants the call of another function with the same signature. It leaves out the
+// variant for callers that hold the lock, because only the race detector notices that.
 func (f *finder) call(c *ast.CallExpr) {
 	var before, name string
 	switch fun := c.Fun.(type) {
 	case *ast.Ident:
 		name = fun.Name
 	case *ast.SelectorExpr:
-		if calls(fun.X) { // it would be called twice
+		if calls(fun.X) { // the operand is evaluated twice
 			return
 		}
 		before, name = f.text(fun.X)+".", "."+fun.Sel.Name
@@ -227,15 +227,15 @@ func (f *finder) call(c *ast.CallExpr) {
 	}
 }
 
-// says reports a call that only tells a person, or ends the process.
+// says reports whether a call only writes to a log, or panics.
 func (f *finder) says(e ast.Expr) bool {
 	text := f.text(e)
 	return strings.HasPrefix(text, "panic(") || strings.Contains(text, "log.") || strings.Contains(text, "logger.") ||
 		strings.Contains(text, "Logger.") || strings.Contains(text, "Log().")
 }
 
-// onlySays reports a condition that decides only whether a log says something. Nobody
-// can tell whether it holds but by reading the log.
+// onlySays reports whether a condition only decides about a line in a log, which no test
+// reads.
 func (f *finder) onlySays(n *ast.IfStmt) bool {
 	if n.Init != nil || n.Else != nil {
 		return false
@@ -249,9 +249,9 @@ func (f *finder) onlySays(n *ast.IfStmt) bool {
 	return len(n.Body.List) > 0
 }
 
-// endsByItself reports a deferred call that gives back, a little sooner, what ends by
-// itself. That is a timer that nobody waits for. It is also a context with a deadline, if
-// its function starts nothing that could go on with it.
+// endsByItself reports whether a deferred call only releases early what ends by itself. That
+// is a timer whose channel is no longer read. It is also a context with a deadline, if the
+// function starts nothing that could still use it.
 func (f *finder) endsByItself(call *ast.CallExpr) bool {
 	name, stops := strings.CutSuffix(f.text(call), ".Stop()")
 	switch {
@@ -283,7 +283,7 @@ func (f *finder) binary(e *ast.BinaryExpr) {
 	}
 }
 
-// literal plants the lack of each element of a slice, such as the check in a
+// literal plants the omission of each element of a slice, such as the check in a
 // transaction.
 func (f *finder) literal(l *ast.CompositeLit) {
 	if a, ok := l.Type.(*ast.ArrayType); !ok || a.Len != nil {
@@ -301,7 +301,7 @@ func (f *finder) around(kind string, n ast.Node, before, after string) {
 	f.plant(kind, n, []ast.Node{n}, before, after)
 }
 
-// plant notes a mutant that is named after one node and surrounds another.
+// plant adds a mutant that is named after one node and surrounds another.
 func (f *finder) plant(kind string, named ast.Node, surrounded []ast.Node, before, after string) {
 	start, end := f.offset(surrounded[0].Pos()), f.offset(surrounded[0].End())
 	f.note(kind, f.text(named), named, func(number int) []edit {
@@ -312,7 +312,7 @@ func (f *finder) plant(kind string, named ast.Node, surrounded []ast.Node, befor
 	})
 }
 
-// note notes a mutant at a node.
+// note adds a mutant at a node.
 func (f *finder) note(kind, text string, at ast.Node, edits func(number int) []edit) {
 	name := fmt.Sprintf("%s: %s `%s`", f.inside, kind, shorten(text))
 	if f.names[name]++; f.names[name] > 1 {
@@ -336,7 +336,7 @@ func (f *finder) text(n ast.Node) string {
 	return string(f.source[f.offset(n.Pos()):f.offset(n.End())])
 }
 
-// shorten is the text in one line.
+// shorten returns the text in one line of at most 80 characters and dots.
 func shorten(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if runes := []rune(text); len(runes) > 80 {
@@ -357,7 +357,7 @@ func calls(e ast.Expr) (found bool) {
 	return found
 }
 
-// plant returns a file with the mutants in it. Lines stay where they are.
+// plant returns the text of a file with the mutants in it. No line moves.
 func plant(file string, mutants []mutant) ([]byte, error) {
 	source, err := os.ReadFile(file)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 const source = `package p
@@ -75,7 +77,7 @@ func (t *T) i() {
 }
 `
 
-// mistakes are those of the source, in order.
+// mistakes are the names of the mistakes in source, in order.
 var mistakes = []string{
 	"*T.f: drop `defer t.close()`",
 	"*T.f: negate `a < b && t.ready`",
@@ -112,13 +114,8 @@ func written(t *testing.T) (file string, mutants []mutant) {
 	t.Helper()
 	dir := t.TempDir()
 	file = filepath.Join(dir, "p.go")
-	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	mutants, err := find(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(source), 0o600))
+	mutants = must.Get(find(dir))(t)
 	for i := range mutants {
 		mutants[i].number = i
 	}
@@ -136,13 +133,10 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-// All mistakes are planted at once, within each other, and no line moves.
+// All mistakes are planted at once, nested in each other, and no line moves.
 func TestMistakesArePlantedTogether(t *testing.T) {
 	file, mutants := written(t)
-	text, err := plant(file, mutants)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(plant(file, mutants))(t)
 	if _, err := parser.ParseFile(token.NewFileSet(), file, text, parser.AllErrors); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -165,10 +159,7 @@ func TestMistakesArePlantedTogether(t *testing.T) {
 }
 
 func TestSurvivorsHaveReasons(t *testing.T) {
-	known, err := readList(filepath.Join("..", "..", "..", list))
-	if err != nil {
-		t.Fatal(err)
-	}
+	known := must.Get(readList(filepath.Join("..", "..", "..", list)))(t)
 	for id := range known {
 		file, _, _ := strings.Cut(id, ": ")
 		mutants, err := newFinder(filepath.Join("..", "..", "..", file))
@@ -178,7 +169,7 @@ func TestSurvivorsHaveReasons(t *testing.T) {
 		}
 		found := slices.ContainsFunc(mutants.find(), func(m mutant) bool { return file+": "+m.name == id })
 		if !found {
-			t.Errorf("the source has no such mistake any more: %s", id)
+			t.Errorf("the source no longer has this mistake: %s", id)
 		}
 	}
 }
@@ -191,9 +182,7 @@ func TestAMistakeWithoutAReasonIsRefused(t *testing.T) {
 		"a.go: f\n":               false,
 		"    a reason\n":          false,
 	} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		if _, err := readList(file); (err == nil) != good {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -1,21 +1,21 @@
-// Command mutants plants mistakes in the core, one at a time, and tells which of them no
-// fast test notices. It negates conditions or ignores a part of them, drops statements and
-// moves boundaries by one. It leaves elements out of a list (the check in a transaction),
-// and puts true for false (the watch of a read). It swaps two neighbouring statements that
-// both call something, and calls another function of the package that has the same signature.
+// Command mutants plants mistakes in the core, one at a time, and lists those that no fast
+// test notices. It negates conditions or ignores a part of them, drops statements and moves
+// boundaries by one. It leaves elements out of a list (the check in a transaction), and
+// swaps true and false (the watch of a read). It exchanges neighbouring statements that
+// both call something, and calls another function of the package with the same signature.
 //
-// All mistakes of a run are compiled into the tests once, each behind a switch. Then each
-// test runs alone and tells which mistakes it reaches. So a mistake costs no
-// compilation, and only the tests that reach it are run against it, the shortest
-// first, until one fails.
+// It compiles all mistakes of a run into the tests once, each behind a switch. Then it runs
+// each test alone to record which mistakes the test reaches. So a mistake needs no
+// compilation, and only the tests that reach it run against it, the shortest first, until
+// one fails.
 //
-// A survivor is listed in testdata/mutants.txt with a reason: "equivalent" if no caller
-// can tell the difference, or why no test tells it. The command fails if less than 90 %
-// of those that are not equivalent are noticed.
+// testdata/mutants.txt lists known survivors with a reason: "equivalent" if no caller can
+// notice the difference, or why no test notices it. The command fails if less than 90 % of
+// the mistakes that are not equivalent are noticed.
 //
-// The tools that exist (gremlins, go-mutesting) compile for each mistake and run either
-// the package's own tests or all. Most of the families of recipes are tested from
-// outside. They plant no lack of a statement or of an element either.
+// Existing tools (gremlins, go-mutesting) compile once per mistake and run either the
+// package's own tests or all tests. Much of the recipes is tested from other packages.
+// These tools also drop no statements and no elements.
 package main
 
 import (
@@ -36,9 +36,9 @@ const (
 	wanted = 0.9
 )
 
-// target is a set of packages, and the packages whose tests cover them. The host's cover
-// the client too, which goes on in another plugin when one has died. The contract covers each
-// by one way to reach the recipes, and some seeds of the simulation cover both.
+// target is a set of packages, and the packages whose tests cover them. The host's tests
+// also cover the client, which continues with another plugin when one dies. The contract
+// tests cover each target over one transport. Some seeds of the simulation cover both.
 type target struct{ name, packages, tests, contract string }
 
 var targets = []target{
@@ -49,8 +49,8 @@ var targets = []target{
 	},
 }
 
-// contractTests is the package of the contract's tests. They are one test, of which
-// each recipe's part is run alone.
+// contractTests is the package of the contract tests. They are one test. Its parts, one for
+// each recipe, run alone.
 const contractTests = "recipes/recipestest"
 
 // simulationTests is the package of the simulation. A hundred seeds of it take seconds.
@@ -65,11 +65,11 @@ var contractParts = []string{
 }
 
 func main() {
-	sample := flag.Int("sample", 40, "mistakes in each target, taken at random; 0 for all")
-	seed := flag.Uint64("seed", 1, "which ones")
-	only := flag.String("target", "", "zookeeper or rpc; both without it")
+	sample := flag.Int("sample", 40, "random mistakes in each target; 0 for all")
+	seed := flag.Uint64("seed", 1, "seed of the random choice")
+	only := flag.String("target", "", "zookeeper or rpc; default both")
 	match := flag.String("match", "", "only mistakes whose name in the list this regular expression matches")
-	length := flag.Duration("for", 8*time.Minute, "how long; what is left then is not counted")
+	length := flag.Duration("for", 8*time.Minute, "maximum time; mistakes not tried by then are not counted")
 	flag.Parse()
 	names, err := regexp.Compile(*match)
 	if err == nil {
@@ -108,7 +108,7 @@ func run(sample int, seed uint64, only string, match *regexp.Regexp, end time.Ti
 	return nil
 }
 
-// choose finds the mistakes of a target and takes some.
+// choose finds the mistakes of a target and returns a sample of them.
 func choose(t target, sample int, seed uint64, match *regexp.Regexp) (chosen []mutant, err error) {
 	dirs, err := folders(t.packages)
 	if err != nil {
@@ -135,7 +135,7 @@ func choose(t target, sample int, seed uint64, match *regexp.Regexp) (chosen []m
 	return chosen, nil
 }
 
-// folders are those with Go files that patterns name.
+// folders returns the folders with Go files that match patterns, separated by spaces.
 func folders(patterns string) (dirs []string, err error) {
 	for _, pattern := range strings.Fields(patterns) {
 		found, err := glob(pattern)
@@ -169,8 +169,8 @@ func (s score) String() string {
 		s.noticed, s.survived, s.equivalent, s.notTried, 100*s.share())
 }
 
-// readList reads the survivors that are known, with their reasons. A line without
-// indentation is the id of a mistake, and the indented one below it the reason.
+// readList reads the known survivors and their reasons. A line without indentation is the
+// id of a mistake. The indented lines below it are the reason.
 func readList(name string) (map[string]string, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {

@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// sameSignatures returns, for each function of the package in dir, the next one that takes and
-// returns the same, in the order of their names. A method's name begins with a dot, and so
-// does that of the method of the same type. A method whose name several types have is left
-// out: a call does not tell the type. Whether it is a method of this package at all, the
-// compiler tells.
+// sameSignatures returns, for each function of the package in dir, the next one by name with
+// the same signature. For a method that is a method of the same type, and both names begin
+// with a dot. A method name that several types have is left out, because a call does not
+// show the type. The compiler rejects calls of another package's methods.
 func sameSignatures(dir string) (map[string]string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -60,7 +59,7 @@ func receiverOf(function *ast.FuncDecl) string {
 	return strings.TrimPrefix(types.ExprString(function.Recv.List[0].Type), "*")
 }
 
-// signature is what a function takes and returns, without names.
+// signature returns the types of the parameters and results of a function.
 func signature(function *ast.FuncType) string {
 	list := func(fields *ast.FieldList) (all []string) {
 		if fields == nil {

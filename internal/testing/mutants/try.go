@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/mutants/planted"
 )
 
-// atOnce is how many tests run side by side, each in a process of its own.
+// atOnce is the number of tests that run at the same time, each in its own process.
 const atOnce = 2
 
 // test is one test function.
@@ -55,7 +55,7 @@ func try(t target, mutants []mutant, known map[string]string, end time.Time) (s 
 			s.noticed++
 			fmt.Printf("noticed by %s: %s\n", by, m.id())
 			if reason != "" {
-				fmt.Printf("TAKE IT OUT OF %s: it is noticed\n", list)
+				fmt.Printf("REMOVE IT FROM %s: it is noticed\n", list)
 			}
 		case !tried:
 			s.notTried++
@@ -69,8 +69,8 @@ func try(t target, mutants []mutant, known map[string]string, end time.Time) (s 
 	return s, nil
 }
 
-// build compiles the tests with all mistakes in them. It leaves those out that do not
-// compile, such as the lack of an only use.
+// build compiles the tests with all mistakes in them. It leaves out mistakes that do not
+// compile, such as the omission of the only use of a variable.
 func build(t target, mutants []mutant, work string) (binaries map[string]string, left []mutant, err error) {
 	dirs, err := folders(t.tests + " " + contractTests + " " + simulationTests)
 	if err != nil {
@@ -92,7 +92,7 @@ func build(t target, mutants []mutant, work string) (binaries map[string]string,
 				if out, err := exec.Command("go", "test", "-overlay", overlay, "-c", "-o", binary, "./"+dir).CombinedOutput(); err != nil {
 					return nil, nil, fmt.Errorf("compile the tests of %s: %w\n%s", dir, err, out)
 				}
-				if _, err := os.Stat(binary); err == nil { // not where there are no tests
+				if _, err := os.Stat(binary); err == nil { // a package without tests has no binary
 					binaries[dir] = binary
 				}
 			}
@@ -101,7 +101,7 @@ func build(t target, mutants []mutant, work string) (binaries map[string]string,
 		before := len(mutants)
 		mutants = slices.DeleteFunc(mutants, func(m mutant) bool { return broken[copyOf(m.file)+":"+strconv.Itoa(m.line)] })
 		if len(mutants) == before {
-			return nil, nil, fmt.Errorf("does not compile at %v, where nothing is planted", broken)
+			return nil, nil, fmt.Errorf("does not compile at %v, where no mistake is planted", broken)
 		}
 	}
 }
@@ -136,13 +136,13 @@ func write(mutants []mutant, work string) (string, error) {
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// copyOf names the copy of a file that has mistakes in it.
+// copyOf returns the name of the copy of a file that has mistakes in it.
 func copyOf(file string) string { return strings.ReplaceAll(file, "/", "_") }
 
-// position is where the compiler finds a mistake of the kind that is not wanted.
+// position matches the position of a compiler error.
 var position = regexp.MustCompile(`(?m)^(?:vet: )?(\S+\.go):(\d+):\d+: `)
 
-// compile compiles the packages and returns the lines that do not.
+// compile compiles the packages and returns the lines with compiler errors.
 func compile(overlay string, t target) (broken map[string]bool, err error) {
 	args := []string{"build", "-gcflags=-e", "-overlay", overlay}
 	dirs, err := folders(t.packages)
@@ -156,7 +156,7 @@ func compile(overlay string, t target) (broken map[string]bool, err error) {
 	broken = make(map[string]bool)
 	for _, found := range position.FindAllSubmatch(out, -1) {
 		file := filepath.ToSlash(filepath.Clean(string(found[1])))
-		if filepath.IsAbs(file) { // the compiler names the copy, or the file
+		if filepath.IsAbs(file) { // the compiler names either the copy or the file
 			file = filepath.Base(file)
 		}
 		broken[copyOf(file)+":"+string(found[2])] = true
@@ -196,7 +196,7 @@ func baseline(t target, binaries map[string]string, work string) (tests []*test,
 		began := time.Now()
 		out, failed := t.run(10*time.Minute, planted.ReachedEnv+"="+file)
 		t.takes = time.Since(began)
-		reached, _ := os.ReadFile(file) // none if there is no file
+		reached, _ := os.ReadFile(file) // there is no file if the test reaches none
 		for _, number := range bytes.Fields(reached) {
 			n, _ := strconv.Atoi(string(number))
 			t.reaches[n] = true
@@ -216,20 +216,20 @@ func baseline(t target, binaries map[string]string, work string) (tests []*test,
 	return tests, err
 }
 
-// run runs the test. One that takes longer than within has failed.
+// run runs the test. A test that takes longer than within has failed.
 func (t *test) run(within time.Duration, env string) (output []byte, failed bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, t.binary, append([]string{"-test.short", "-test.failfast", "-test.run", t.name}, t.args...)...)
 	cmd.Dir = t.dir
-	// With a real server the contract would run there.
+	// With this variable set, the contract tests would run on a real server.
 	cmd.Env = append(os.Environ(), env, "ZKRECIPES_REQUIRE_ZOOKEEPER=")
 	output, err := cmd.CombinedOutput()
 	return output, err != nil
 }
 
-// hunt runs the tests that reach a mistake against it, the shortest first, until one
-// fails. It returns the name of that one.
+// hunt runs the tests that reach a mistake, the shortest first, until one fails. It returns
+// the name of that test.
 func hunt(m mutant, tests []*test, end time.Time) (by string, reached int, tried bool) {
 	for _, t := range tests {
 		if !t.reaches[m.number] {
@@ -239,7 +239,7 @@ func hunt(m mutant, tests []*test, end time.Time) (by string, reached int, tried
 			return "", reached, false
 		}
 		reached++
-		// A mistake may make a test wait for ever.
+		// A mistake may make a test wait forever.
 		if _, failed := t.run(20*time.Second+5*t.takes, fmt.Sprint(planted.ActiveEnv, "=", m.number)); failed {
 			return t.name, reached, true
 		}
@@ -247,7 +247,7 @@ func hunt(m mutant, tests []*test, end time.Time) (by string, reached int, tried
 	return "", reached, true
 }
 
-// forEach runs f for each of list, some at once.
+// forEach runs f for each element of list, atOnce at a time.
 func forEach[T any](list []T, f func(T)) {
 	next := make(chan T)
 	var all sync.WaitGroup

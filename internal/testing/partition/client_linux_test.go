@@ -28,13 +28,13 @@ func TestMain(m *testing.M) {
 	leaktest.Main(ensembletest.Owner{Tests: m})
 }
 
-// clients is their number. Each is a process on a host of its own.
+// clients is the number of clients. Each is a process on a host of its own.
 const clients = 3
 
-// sessionTimeout is what clients ask for and get.
+// sessionTimeout is the timeout that clients request and get.
 const sessionTimeout = 4 * time.Second
 
-// client is a client process. It uses all recipes at once, for ever.
+// client is a client process. It uses all recipes at the same time until it is ended.
 type client struct {
 	number  int // counted from 0
 	ops     atomic.Int64
@@ -56,13 +56,13 @@ func runClient(number int, servers []string) {
 			Servers: servers, SessionTimeout: sessionTimeout, MaxPacket: 256 << 10,
 		})
 		if err != nil {
-			continue // Open has waited: it tries for 15 s
+			continue // no pause is needed: Open tries for 15 s
 		}
 		c.live(ctx, s)
 	}
 }
 
-// receive takes the stores' answers until the test has no more.
+// receive reads the answers of the stores until the test closes standard input.
 func (c *client) receive() {
 	defer os.Exit(0)
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
@@ -106,7 +106,7 @@ func (c *client) live(ctx context.Context, s recipes.Client) {
 	s.Close(closing)
 }
 
-// worker does one thing after the other in a session.
+// worker makes one operation after the other in a session.
 type worker struct {
 	*client
 	ctx     context.Context
@@ -118,18 +118,18 @@ func (c *client) worker(ctx context.Context, s recipes.Client) *worker {
 	return &worker{c, ctx, s, rand.New(rand.NewPCG(rand.Uint64(), 0))}
 }
 
-// note tells the test something.
+// note sends a message to the test.
 func (c *worker) note(m message) {
 	c.out.Lock()
 	defer c.out.Unlock()
 	m.At, m.Session = now(), c.session.ID()
 	if err := c.encoder.Encode(m); err != nil {
-		os.Exit(0) // the test has gone
+		os.Exit(0) // the test has ended
 	}
 }
 
-// do tells the test of an operation before it is sent, and how it ended. The operation
-// fills in its answer.
+// do reports an operation to the test before it is sent, and again when it has ended. The
+// operation fills in its answer.
 func (c *worker) do(m message, op func(*message) error) error {
 	m.Op, m.Call = c.ops.Add(1), now()
 	c.note(m)
@@ -149,10 +149,10 @@ func (c *worker) ask(m message) reply {
 	c.waiting[m.Op] = answer
 	c.mu.Unlock()
 	c.note(m)
-	return <-answer // also when the session is over: a store does not know of sessions
+	return <-answer // also after the session has ended: a store has no sessions
 }
 
-// rounds has work use a new path each round.
+// rounds calls work with a new path in each round.
 func (c *worker) rounds(lane int, work func(*worker, string)) {
 	for c.ctx.Err() == nil {
 		number := now() / int64(round)
@@ -161,7 +161,7 @@ func (c *worker) rounds(lane int, work func(*worker, string)) {
 	}
 }
 
-// until waits for a moment: the rate of the load is the subject.
+// until waits for a time. It sets the rate of the load.
 func (c *worker) until(moment int64) {
 	select {
 	case <-time.After(time.Duration(moment - now())):
@@ -169,7 +169,7 @@ func (c *worker) until(moment int64) {
 	}
 }
 
-// must returns a recipe, whose making only a wrong argument refuses.
+// must returns v. Only a mistake in this test makes it panic.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

@@ -1,19 +1,20 @@
-// Package partition makes a network that a test can break: hosts that are network
-// namespaces of this machine, and between them nothing but this process.
+// Package partition simulates a network that a test can break. Its hosts are network
+// namespaces of this machine, and this process forwards all packets between them.
 //
-// Each host has a TUN device, whose other end this process holds. It reads each IP
-// packet and writes it to the device of the host that the packet is for, unless the
-// test has broken that direction ([Network.Set]): it drops all packets or some, or
-// delivers them late. So no firewall, no traffic control and no kernel module is
-// needed, but root on Linux with /dev/net/tun is.
+// Each host has a TUN device, whose other end this process holds. The process reads each
+// IP packet and writes it to the device of the destination host. If the test has broken
+// that direction ([Network.Set]), the process drops all or some packets, or delivers them
+// late. This needs root on Linux and /dev/net/tun, but no firewall, no traffic control and
+// no other kernel module.
 //
-// In order:
+// Use, in this order:
 //
-//  1. [New] makes the network and its hosts.
-//  2. [Host.Do] runs a function inside a host's network: starts a process there, or
-//     connects from there.
-//  3. [Network.Set], [Network.Cut] and [Network.Heal] break directions and mend them.
-//  4. [Network.Close] removes everything.
+//  1. [New] creates the network and its hosts.
+//  2. [Host.Do] runs a function in the network of a host, for example to start a process
+//     or to connect.
+//  3. [Network.Set], [Network.Out] and [Network.In] break directions. [Network.Heal]
+//     repairs all of them.
+//  4. [Network.Close] removes the network.
 //
 // The package's test runs three real ZooKeeper servers and three clients on such a
 // network: see the target test-partition in the Makefile.

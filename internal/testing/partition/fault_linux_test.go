@@ -14,10 +14,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
-// parties are those that a fault can meet. The client is the one that holds the lock.
+// parties are the processes that a fault can affect. The holder is the client that holds the
+// lock.
 var parties = []string{"leader", "follower", "holder"}
 
-// breaks are what can happen to the network of one host.
+// breaks are the faults of one host's network.
 var breaks = []struct {
 	how     string
 	out, in partition.Weather
@@ -39,7 +40,7 @@ const (
 	frozen = "SIGSTOP"
 )
 
-// kinds are all faults.
+// kinds returns all faults.
 func kinds() (all []fault) {
 	for _, who := range parties {
 		for _, b := range breaks {
@@ -50,24 +51,24 @@ func kinds() (all []fault) {
 	return all
 }
 
-// fault is one fault, and when it was.
+// fault is one fault, and when it happened.
 type fault struct {
 	who, how   string
-	start, end int64         // until it was mended
+	start, end int64         // end: when it was repaired
 	settled    int64         // when all servers served, and the lock was held again
-	client     int           // whom it met, if a client
-	elected    time.Duration // after which there was another leader; 0 if there was none
+	client     int           // the affected client, if it was one
+	elected    time.Duration // time until there was another leader; 0 if there was none
 }
 
 const (
 	shortestFault = 3 * time.Second
-	longestFault  = 15 * time.Second // where the lock is not held again before it is mended
+	longestFault  = 15 * time.Second // if the lock is not held again earlier
 	settling      = watchdog.Patience
 	quiet         = time.Second // between faults
 )
 
-// inject makes one fault, waits until the lock is held in spite of it, mends it, and
-// waits until everything works.
+// inject makes one fault, waits until the lock is held in spite of it, repairs it, and waits
+// until everything works.
 func (r *run) inject(f fault) {
 	ctx, cancel := context.WithTimeout(r.Context(), settling)
 	defer cancel()
@@ -75,10 +76,10 @@ func (r *run) inject(f fault) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	mend := r.hit(ctx, &f, leader)
+	repair := r.hit(ctx, &f, leader)
 	longest := longestFault
 	if f.who == "holder" && f.how == frozen {
-		longest = settling // the control needs another holder, however busy the machine is
+		longest = settling // the check of the stores needs another holder, even on a busy machine
 	}
 	lasting, stop := context.WithTimeout(ctx, longest)
 	elected := make(chan time.Duration, 1)
@@ -89,21 +90,21 @@ func (r *run) inject(f fault) {
 	stop()
 	f.end, f.elected = now(), <-elected
 	r.network.Heal()
-	mend()
+	repair()
 	r.revive(ctx, f)
 	if err := r.await(ctx, func(m message) bool { return proof(m) && m.Call > f.end }); err != nil {
-		r.Fatalf("after %s nobody holds the lock: %v", f, err)
+		r.Fatalf("after %s no client acquires the lock: %v", f, err)
 	}
 	f.settled = now()
 	r.faults = append(r.faults, f)
-	time.Sleep(quiet) // the time without a fault is measured too
+	time.Sleep(quiet) // a time without a fault is measured too
 }
 
-// revive starts servers again that have ended by themselves, as the system that runs
-// them does, and waits until all serve. ZooKeeper 3.8.0 ends itself when it meets an
-// ACL that a snapshot has left out (ZOOKEEPER-4846). It cannot lose what a majority
-// has, so it is counted and is no failure. If it ends at each start, for the snapshot
-// is the same, it forgets what it has stored, while the others are a majority.
+// revive restarts servers that have ended by themselves, as a service manager does, and
+// waits until all serve. ZooKeeper 3.8.0 ends when it finds an ACL that a snapshot has left
+// out (ZOOKEEPER-4846). The majority still has all data, so this is counted but is not a
+// failure. With the same snapshot the server ends at each start. Then revive deletes its
+// data, provided that the other servers are a majority.
 func (r *run) revive(ctx context.Context, f fault) {
 	for try := 0; ; try++ {
 		var starting errgroup.Group
@@ -115,7 +116,7 @@ func (r *run) revive(ctx context.Context, f fault) {
 			}
 		}
 		if try > 0 && len(down) == 1 && strings.Contains(down[0].Log(), "Failed to fetch acls") {
-			r.Log("it forgets what it has stored")
+			r.Log("the data of the server is deleted")
 			if err := down[0].Forget(); err != nil {
 				r.Fatal(err)
 			}
@@ -136,8 +137,8 @@ func (r *run) revive(ctx context.Context, f fault) {
 	}
 }
 
-// hit makes the fault and returns what mends it, the network aside.
-func (r *run) hit(ctx context.Context, f *fault, leader *ensemble.Server) (mend func()) {
+// hit makes the fault and returns a function that repairs it, except for the network.
+func (r *run) hit(ctx context.Context, f *fault, leader *ensemble.Server) (repair func()) {
 	server, host := leader, 0
 	for i, s := range r.ensemble.Servers() {
 		if f.who == "follower" && s != leader && (server == leader || rand.IntN(2) == 0) {
@@ -168,13 +169,13 @@ func (r *run) hit(ctx context.Context, f *fault, leader *ensemble.Server) (mend 
 	return r.hitClient(ctx, f)
 }
 
-func (r *run) hitServer(ctx context.Context, f *fault, s *ensemble.Server) (mend func()) {
+func (r *run) hitServer(ctx context.Context, f *fault, s *ensemble.Server) (repair func()) {
 	strike, undo := s.Kill, func() error { return s.Restart(ctx) }
 	if f.how == frozen {
 		strike, undo = s.Freeze, s.Thaw
 	}
 	if err := strike(); err != nil {
-		r.Log(err) // it has ended by itself: revive starts it
+		r.Log(err) // the server has ended by itself: revive starts it
 	}
 	return func() {
 		if err := undo(); err != nil {
@@ -183,13 +184,13 @@ func (r *run) hitServer(ctx context.Context, f *fault, s *ensemble.Server) (mend
 	}
 }
 
-func (r *run) hitClient(ctx context.Context, f *fault) (mend func()) {
+func (r *run) hitClient(ctx context.Context, f *fault) (repair func()) {
 	if f.how == killed {
 		r.kill(r.clients[f.client])
 		return func() { r.start(f.client) }
 	}
-	// Between its read of the stores and its writes, so that it wakes and writes what
-	// is out of date: a pause at the worst moment.
+	// Freeze the client between its read of the stores and its writes, the worst moment:
+	// it wakes and writes an outdated value.
 	traps := make(chan trapped, 1)
 	r.mu.Lock()
 	r.trap = traps
@@ -198,7 +199,7 @@ func (r *run) hitClient(ctx context.Context, f *fault) (mend func()) {
 	select {
 	case holder = <-traps:
 	case <-ctx.Done():
-		r.Fatal("nobody reads the store: ", ctx.Err())
+		r.Fatal("no client reads the store: ", ctx.Err())
 	}
 	r.freeze(holder.client)
 	f.client, f.start = holder.client.number, now()
@@ -208,7 +209,7 @@ func (r *run) hitClient(ctx context.Context, f *fault) (mend func()) {
 	}
 }
 
-// election is the time until another server led, or 0 if none did before ctx ended.
+// election returns the time until another server led, or 0 if ctx ended first.
 func (r *run) election(ctx context.Context, f fault, leader *ensemble.Server) time.Duration {
 	for f.who == "leader" && ctx.Err() == nil {
 		for _, s := range r.ensemble.Servers() {
@@ -219,7 +220,7 @@ func (r *run) election(ctx context.Context, f fault, leader *ensemble.Server) ti
 				return time.Duration(now() - f.start)
 			}
 		}
-		time.Sleep(10 * time.Millisecond) // no event tells of an election
+		time.Sleep(10 * time.Millisecond) // no event reports an election
 	}
 	return 0
 }

@@ -14,14 +14,14 @@ import (
 // undecidedAfter bounds the check of one history.
 const undecidedAfter = time.Minute
 
-// operations pairs calls with ends, by path. An operation of unknown outcome, or
-// without an end, may happen at any time from its call on, so it returns never. One
-// that is known not to have happened is left out.
+// operations pairs calls with ends, by path. An operation with an unknown outcome, or
+// without an end, may take effect at any time after its call, so it never returns here. An
+// operation that is known to have failed is left out.
 //
-// Writes have to be linearizable. Reads are answered by one server, which may lag: the
-// contract says so, and Apache ZooKeeper too. A read is what its session's server
-// knew, which is at least what the session's operation before it on the same path
-// had found. So it may count as early as that operation's call.
+// Writes must be linearizable. Reads are answered by one server, which may lag, as the
+// contract and Apache ZooKeeper say. But the server's state is never older than the state
+// that the same session saw in its previous operation on the path. So a read may count as
+// early as the call of that operation.
 func operations(messages []message) map[string][]porcupine.Operation {
 	type id struct {
 		client  int
@@ -70,7 +70,7 @@ func operations(messages []message) map[string][]porcupine.Operation {
 
 var checked = map[kind]bool{add: true, read: true, get: true, set: true, put: true, take: true}
 
-// counterModel: the state is the number.
+// In counterModel the state is the number.
 var counterModel = porcupine.Model{
 	Init: func() any { return int64(0) },
 	Step: func(state, input, _ any) (bool, any) {
@@ -86,11 +86,11 @@ var counterModel = porcupine.Model{
 	},
 }
 
-// entry is the state of a key. The revision of a value whose setter does not know it
-// is only known to be larger than after, until somebody reads it.
+// entry is the state of a key. If the outcome of a set is unknown, its revision is only known
+// to be larger than after, until a client reads it.
 type entry struct{ value, revision, after int64 }
 
-// is reports whether the entry can have the revision.
+// is reports whether the entry can have that revision.
 func (e entry) is(revision int64) bool {
 	if e.revision == unknownRevision {
 		return revision > e.after
@@ -103,12 +103,12 @@ const (
 	anyRevision     = -1
 )
 
-// later reports whether a revision can come next.
+// later reports whether a revision can follow.
 func (e entry) later(revision int64) bool {
 	return revision > max(e.revision, e.after)
 }
 
-// keyModel: values are unique, and revisions grow.
+// In keyModel values are unique, and revisions grow.
 var keyModel = porcupine.Model{
 	Init: func() any { return entry{} },
 	Step: func(state, input, _ any) (bool, any) {
@@ -119,7 +119,7 @@ var keyModel = porcupine.Model{
 		case m.End == refused:
 			return m.Expect != anyRevision && (e.revision == unknownRevision || e.revision != m.Expect), e
 		case m.Expect != anyRevision && !e.is(m.Expect):
-			return m.End == unknown, e // if it was refused, nobody was told
+			return m.End == unknown, e // it may have been refused, and the reply lost
 		case m.End == unknown:
 			return true, entry{m.In, unknownRevision, max(e.revision, e.after)}
 		default:
@@ -128,7 +128,7 @@ var keyModel = porcupine.Model{
 	},
 }
 
-// queueModel: the state is the elements in order, each behind a space.
+// In queueModel the state is the elements in order, each after a space.
 var queueModel = porcupine.Model{
 	Init: func() any { return "" },
 	Step: func(state, input, _ any) (bool, any) {
@@ -136,7 +136,7 @@ var queueModel = porcupine.Model{
 		if m.Kind == put {
 			return true, elements + " " + strconv.FormatInt(m.In, 10)
 		}
-		if m.End == unknown { // it took the first, or nothing
+		if m.End == unknown { // it took the first element, or nothing
 			if i := strings.IndexByte(strings.TrimPrefix(elements, " "), ' '); i >= 0 {
 				return true, elements[i+1:]
 			}
@@ -150,7 +150,7 @@ var queueModel = porcupine.Model{
 	},
 }
 
-// modelOf is the model of a path.
+// modelOf returns the model of a path.
 func modelOf(path string) porcupine.Model {
 	switch {
 	case strings.HasPrefix(path, "/counters/"):
@@ -166,7 +166,7 @@ type judged struct {
 	histories, operations, unknown, illegal, undecided int
 }
 
-// judge checks all histories in which at least two operations were made.
+// judge checks all histories of at least two operations.
 func judge(t testing.TB, histories map[string][]porcupine.Operation) (sum judged) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -210,7 +210,7 @@ func judge(t testing.TB, histories map[string][]porcupine.Operation) (sum judged
 	return sum
 }
 
-// The models must be able to say no.
+// The models must reject broken histories.
 func TestModelsRefuseBrokenHistories(t *testing.T) {
 	op := func(m message, call, end int64) porcupine.Operation {
 		return porcupine.Operation{Input: m, Call: call, Return: end}
@@ -257,7 +257,7 @@ func TestModelsRefuseBrokenHistories(t *testing.T) {
 		"taken twice": {"/queues/", false, []porcupine.Operation{
 			op(message{Kind: put, In: 1, End: done}, 0, 1), op(message{Kind: take, Out: 1, End: done}, 2, 3),
 			op(message{Kind: take, Out: 1, End: done}, 2, 3)}},
-		"lost to a take that nobody knows of": {"/queues/", true, []porcupine.Operation{
+		"lost to a take with an unknown outcome": {"/queues/", true, []porcupine.Operation{
 			op(message{Kind: put, In: 1, End: done}, 0, 1), op(message{Kind: take, End: unknown}, 2, never),
 			op(message{Kind: put, In: 2, End: done}, 4, 5), op(message{Kind: take, Out: 2, End: done}, 6, 7)}},
 		"lost": {"/queues/", false, []porcupine.Operation{

@@ -22,17 +22,17 @@ type Host struct {
 	namespace *os.File
 }
 
-// IP is the host's address.
+// IP returns the host's address.
 func (h *Host) IP() string { return h.addr.String() }
 
-// newHost makes a namespace with a loopback device and a TUN device that has addr.
+// newHost creates a namespace with a loopback device and a TUN device with address addr.
 func newHost(addr netip.Addr) (*Host, error) {
 	h := &Host{addr: addr}
 	err := onOwnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("make a network namespace: %w", err)
 		}
-		return h.furnish()
+		return h.setUp()
 	})
 	if err != nil {
 		return nil, errors.Join(err, h.close())
@@ -40,18 +40,18 @@ func newHost(addr netip.Addr) (*Host, error) {
 	return h, nil
 }
 
-// onOwnThread runs f on a thread that ends with it, and with the namespace that f puts
-// it into.
+// onOwnThread runs f on a thread of its own. f may change the namespace of the thread, which
+// ends after f.
 func onOwnThread(f func() error) error {
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the runtime ends the thread
+		runtime.LockOSThread() // without an unlock, the runtime ends the thread
 		result <- f()
 	}()
 	return <-result
 }
 
-func (h *Host) furnish() (err error) {
+func (h *Host) setUp() (err error) {
 	if h.namespace, err = os.Open("/proc/thread-self/ns/net"); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (h *Host) furnish() (err error) {
 	return configure(h.addr)
 }
 
-// openDevice makes the TUN device of the present namespace.
+// openDevice creates the TUN device of the current namespace.
 func openDevice() (*os.File, error) {
 	const path = "/dev/net/tun"
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -77,11 +77,11 @@ func openDevice() (*os.File, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("make a TUN device: %w", err)
 	}
-	return os.NewFile(uintptr(fd), path), nil // after the request: the poller needs a device
+	return os.NewFile(uintptr(fd), path), nil // only now: the poller needs a configured device
 }
 
-// configure gives the TUN device its address in a network of 256, and turns it and
-// loopback on.
+// configure sets the address of the TUN device in a /24 network, and turns on the TUN and
+// the loopback device.
 func configure(addr netip.Addr) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -118,9 +118,8 @@ func up(r *unix.Ifreq) error {
 	return nil
 }
 
-// Do runs f on a thread in the host's network. A process that f starts and a connection
-// that f makes belong to that network. The thread is the caller's where the caller has
-// locked one.
+// Do runs f in the host's network, on the current thread. Processes that f starts and
+// connections that it makes belong to that network.
 func (h *Host) Do(f func() error) error {
 	runtime.LockOSThread()
 	own, err := os.Open("/proc/thread-self/ns/net")
@@ -135,7 +134,8 @@ func (h *Host) Do(f func() error) error {
 	}
 	result := f()
 	if err := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); err != nil {
-		// The thread stays locked and ends with its goroutine: no other may get it.
+		// The thread stays locked and ends with its goroutine, so that no other
+		// goroutine runs in the wrong network.
 		return errors.Join(result, fmt.Errorf("partition: leave the network of %s: %w", h.addr, err))
 	}
 	runtime.UnlockOSThread()

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Weather is what happens to packets on their way. The zero Weather delivers all of
-// them at once.
+// Weather is the loss and delay of packets in one direction. The zero Weather delivers all
+// packets at once.
 type Weather struct {
-	Loss  float64       // the part of the packets that is dropped, up to 1
-	Delay time.Duration // of each packet that is delivered
+	Loss  float64       // share of packets that are dropped, 0 to 1
+	Delay time.Duration // of each delivered packet
 }
 
 // Cut drops every packet.
 var Cut = Weather{Loss: 1}
 
-// maxInFlight bounds what is on its way in one direction. More is dropped, as any
-// router does.
+// maxInFlight bounds the packets on their way in one direction. Like a router, a link drops
+// the packets beyond it.
 const maxInFlight = 4096
 
 // link is one direction between two hosts. Packets stay in order.
@@ -26,7 +26,7 @@ type link struct {
 	inFlight chan late
 }
 
-// late is a packet that is delivered at its time.
+// late is a packet and the time of its delivery.
 type late struct {
 	packet []byte
 	at     time.Time
@@ -44,7 +44,7 @@ func (l *link) send(packet []byte, w Weather) {
 	}
 }
 
-// deliver writes packets to the host when their time has come, until done is closed.
+// deliver writes packets to the host at their time, until done is closed.
 func (l *link) deliver(done <-chan struct{}) {
 	for {
 		select {

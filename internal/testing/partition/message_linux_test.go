@@ -9,9 +9,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// message is what a client process tells the test: one line of JSON for the call of
-// an operation, and one for its end. A client that is killed leaves calls without an
-// end: their outcome is unknown.
+// message is a report of a client process to the test: one line of JSON for the call of an
+// operation, and one for its end. A client that is killed leaves calls without an end. Their
+// outcome is unknown.
 type message struct {
 	At      int64         // now(), the same clock in all processes
 	Call    int64         // At of the call
@@ -19,13 +19,13 @@ type message struct {
 	Session int64         // of ZooKeeper
 	Op      int64         // counted in the process
 	End     end           // calling, or how it ended
-	Kind    kind          // what is done
-	Path    string        // to what
+	Kind    kind          // of the operation
+	Path    string        // that it uses
 	In      int64         // a value or a difference
 	Expect  int64         // a revision
 	Out     int64         // the answer
 	Rev     int64         // a revision
-	Token   recipes.Token // of the hold under which it is done
+	Token   recipes.Token // of the hold under which it is made
 	Text    string        // for people
 }
 
@@ -35,7 +35,7 @@ type end string
 const (
 	calling end = ""
 	done    end = "done"
-	refused end = "refused" // by what is in ZooKeeper: the revision is another
+	refused end = "refused" // because ZooKeeper has another revision
 	unknown end = "unknown"
 	failed  end = "failed" // known not to have happened
 )
@@ -53,7 +53,7 @@ func endOf(err error) end {
 	return failed
 }
 
-// kind is what an operation does.
+// kind is the kind of an operation or event.
 type kind string
 
 const (
@@ -65,7 +65,7 @@ const (
 	take kind = "take"
 
 	granted  kind = "granted"  // a lock or a leadership
-	believed kind = "believed" // until now: Done has closed
+	believed kind = "believed" // the belief ends: Done has closed
 	released kind = "released"
 	write    kind = "write" // under the guard of a grant
 
@@ -76,7 +76,7 @@ const (
 	vote     kind = "vote"
 	decision kind = "decision"
 
-	torn kind = "torn" // two registers that a reader found different
+	torn kind = "torn" // a reader found two registers different
 )
 
 // reply answers a message to a store.
@@ -86,7 +86,7 @@ type reply struct {
 	Refused bool
 }
 
-// now is the machine's monotonic clock in nanoseconds.
+// now returns the machine's monotonic clock in nanoseconds. It is the same in all processes.
 func now() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
@@ -95,8 +95,8 @@ func now() int64 {
 	return ts.Nano()
 }
 
-// Rounds: in each, the clients use counters, keys and queues that nobody used before. So
-// a history is short and can be checked.
+// In each round the clients use new counters, keys and queues. So a history is short and can
+// be checked.
 const (
 	round            = 500 * time.Millisecond
 	lanes            = 4 // of each kind, side by side

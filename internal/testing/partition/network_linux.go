@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Network is a set of hosts, and what happens to packets between them. Its methods may
-// be called from several goroutines.
+// Network is a set of hosts and the links between them. Several goroutines may call its
+// methods.
 type Network struct {
 	hosts []*Host
 	done  chan struct{}
@@ -18,11 +18,11 @@ type Network struct {
 	links map[direction]*link
 }
 
-// direction is from one host to another.
+// direction leads from one host to another.
 type direction struct{ from, to int }
 
-// New makes a network of n hosts, of which none is broken. It fails where it may not:
-// it needs root on Linux, and the device /dev/net/tun.
+// New creates a network of n hosts, in which every direction works. It needs root on Linux
+// and /dev/net/tun, and otherwise fails.
 func New(n int) (*Network, error) {
 	net := &Network{done: make(chan struct{}), links: make(map[direction]*link)}
 	for i := range n {
@@ -48,17 +48,17 @@ func New(n int) (*Network, error) {
 	return net, nil
 }
 
-// Host is the i-th host, counted from 0.
+// Host returns host i, counted from 0.
 func (n *Network) Host(i int) *Host { return n.hosts[i] }
 
-// Set has packets from one host to another meet w from now on.
+// Set applies w to all later packets from one host to another.
 func (n *Network) Set(from, to int, w Weather) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.links[direction{from, to}].weather = w
 }
 
-// Out has all packets that a host sends meet w.
+// Out applies w to all packets that a host sends.
 func (n *Network) Out(host int, w Weather) {
 	for to := range n.hosts {
 		if to != host {
@@ -67,7 +67,7 @@ func (n *Network) Out(host int, w Weather) {
 	}
 }
 
-// In has all packets that are sent to a host meet w.
+// In applies w to all packets that are sent to a host.
 func (n *Network) In(host int, w Weather) {
 	for from := range n.hosts {
 		if from != host {
@@ -76,14 +76,14 @@ func (n *Network) In(host int, w Weather) {
 	}
 }
 
-// Heal mends all directions. Packets that are late already stay late.
+// Heal repairs all directions. Packets that are already delayed stay delayed.
 func (n *Network) Heal() {
 	for i := range n.hosts {
 		n.Out(i, Weather{})
 	}
 }
 
-// forward hands on what a host sends, until its device is closed.
+// forward forwards the packets of a host until its device is closed.
 func (n *Network) forward(from int) {
 	buffer := make([]byte, maxPacket)
 	for {
@@ -97,8 +97,8 @@ func (n *Network) forward(from int) {
 	}
 }
 
-// destination is the host that an IPv4 packet is for. There are no others: those of
-// IPv6 are the kernel's own, for routers that do not exist.
+// destination returns the destination of an IPv4 packet. It ignores IPv6 packets: the kernel
+// sends them to find routers, which do not exist here.
 func (n *Network) destination(packet []byte) (int, bool) {
 	if len(packet) < 20 || packet[0]>>4 != 4 {
 		return 0, false
@@ -120,7 +120,7 @@ func (n *Network) send(d direction, packet []byte) {
 	l.send(packet, w)
 }
 
-// Close removes the network. All processes in its hosts must have ended.
+// Close removes the network. All processes on its hosts must have ended.
 func (n *Network) Close() error {
 	close(n.done)
 	var errs []error

@@ -40,7 +40,7 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// network makes a network, or skips the test loudly where it may not.
+// network creates a network, or skips the test with a message if it cannot.
 func network(t *testing.T, hosts int) *partition.Network {
 	t.Helper()
 	n, err := partition.New(hosts)
@@ -55,7 +55,7 @@ func network(t *testing.T, hosts int) *partition.Network {
 	return n
 }
 
-// cannot skips the test, or fails it where it was asked for.
+// cannot skips the test, or fails it if lengthEnv requires it.
 func cannot(t *testing.T, err error) {
 	t.Helper()
 	if os.Getenv(lengthEnv) != "" {
@@ -77,7 +77,7 @@ func listen(t *testing.T, h *partition.Host) (l net.Listener) {
 	return l
 }
 
-// send sends a byte and returns the moment at which it was received.
+// send sends a byte and returns the time at which it was received.
 func send(t *testing.T, from, to net.Conn) time.Time {
 	t.Helper()
 	if _, err := from.Write([]byte{1}); err != nil {
@@ -95,7 +95,7 @@ func TestHostsReachEachOther(t *testing.T) {
 	send(t, p.b, p.a)
 }
 
-// What is sent while the way is cut arrives when it is mended, because TCP repeats it.
+// A byte sent while a direction is cut arrives when it is repaired, because TCP resends it.
 func TestACutDirectionDeliversNothing(t *testing.T) {
 	p := newPair(t)
 	for name, way := range map[string]struct {
@@ -109,10 +109,10 @@ func TestACutDirectionDeliversNothing(t *testing.T) {
 		if _, err := way.from.Write([]byte{1}); err != nil {
 			t.Fatal(err)
 		}
-		// The subject is that nothing comes: a longer wait would prove no more.
+		// The subject is that nothing arrives: a longer wait would prove no more.
 		way.to.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 		if n, err := way.to.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s: read %d bytes through a cut way, %v", name, n, err)
+			t.Errorf("%s: read %d bytes over a cut direction, %v", name, n, err)
 		}
 		way.to.SetReadDeadline(time.Time{})
 		p.net.Heal()
@@ -152,7 +152,7 @@ func TestSomeOfThePacketsAreLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 64 { // behind the others; at least one arrives but for one run in 2^64
+	for range 64 { // after the others; none arrives in one run of 2^64
 		if _, err := from.WriteTo([]byte{1}, to.LocalAddr()); err != nil {
 			t.Fatal(err)
 		}
@@ -166,13 +166,13 @@ func TestSomeOfThePacketsAreLost(t *testing.T) {
 			break
 		}
 	}
-	// Beyond 50 in 200 lies one run of 10^12.
+	// One run of 10^12 is outside these bounds.
 	if received < 50 || received > 150 {
 		t.Errorf("%d of %d packets arrived; half of them should", received, sent)
 	}
 }
 
-// A connection is made from the host in which it is asked for, and from no other.
+// A caller of Do is in its own network again after Do.
 func TestDoLeavesTheCallersNetwork(t *testing.T) {
 	n := network(t, 1)
 	listener := listen(t, n.Host(0))

@@ -17,14 +17,15 @@ import (
 
 var only = flag.String("faults", "", "TestPartition makes only faults that match this regular expression")
 
-// TestPartition has clients use the recipes on three real servers, while the network
-// between all of them breaks and processes die and stand still. Checked is what they
-// were told and what is in ZooKeeper in the end:
+// TestPartition lets clients use the recipes on three real servers, while the network
+// between all of them breaks, and processes die and freeze. It checks the answers that the
+// clients got and the final state of ZooKeeper:
 //
-//   - What was written under the guard of a hold or a leadership, or to a store that
-//     compares tokens, was written once, and in the order of the tokens.
-//   - A store that does not compare tokens loses writes: the faults are hard enough.
-//   - A reader never sees half of what a writer writes.
+//   - A write under the guard of a hold or a leadership, or to a store that compares
+//     tokens, is made once, and in the order of the tokens.
+//   - A store that does not compare tokens loses writes. This shows that the faults are
+//     hard enough.
+//   - A reader never sees half of a writer's change.
 //   - All parties of a transaction get the same decision, and commit only if all voted
 //     for it.
 //   - The histories of counters, keys of a configuration and queues are linearizable.
@@ -51,7 +52,7 @@ func TestPartition(t *testing.T) {
 		if len(next) == 0 {
 			next = slices.DeleteFunc(kinds(), func(f fault) bool { return !wanted.MatchString(f.String()) })
 			random.Shuffle(len(next), func(i, j int) { next[i], next[j] = next[j], next[i] })
-			// The control needs one.
+			// checkStores needs this fault: the store without tokens must lose a write.
 			if i := slices.IndexFunc(next, func(f fault) bool { return f.who == "holder" && f.how == frozen }); i >= 0 {
 				next[0], next[i] = next[i], next[0]
 			}
@@ -78,8 +79,8 @@ func TestPartition(t *testing.T) {
 	r.reportSurvival()
 }
 
-// checkGuarded checks a register that was written only under a guard: each write that
-// was done counts once, and those of unknown outcome at most once.
+// checkGuarded checks a register that is written only under a guard. Each acknowledged write
+// must count once, and each write with an unknown outcome at most once.
 func (r *run) checkGuarded(key, recipe string) {
 	e, err := must(r.session().Configuration(registers)).Get(r.Context(), key)
 	if err != nil {
@@ -118,11 +119,11 @@ func (r *run) checkGuarded(key, recipe string) {
 			last = token
 		}
 	}
-	r.Logf("%s: %d guarded writes were acknowledged, %d of unknown outcome, none lost if nothing is said above", recipe, acknowledged, doubtful)
+	r.Logf("%s: %d guarded writes were acknowledged, %d have an unknown outcome, none is lost unless reported above", recipe, acknowledged, doubtful)
 }
 
-// checkStores checks the stores outside of ZooKeeper: each acknowledged write adds one
-// to what the last one left.
+// checkStores checks the stores outside of ZooKeeper. Each acknowledged write adds one to
+// the value before it.
 func (r *run) checkStores() {
 	s := r.stores[fenced]
 	if s.value != s.writes || s.writes == 0 {
@@ -146,7 +147,7 @@ func (r *run) checkReaders() {
 		}
 	}
 	if reads == 0 {
-		r.Error("nobody has read under the shared lock")
+		r.Error("no client has read under the shared lock")
 	}
 	r.Logf("/shared: %d reads", reads)
 }
@@ -161,7 +162,7 @@ func (r *run) checkTransactions() {
 		switch {
 		case m.Kind == begin && m.End == done:
 			begun[m.Path] = true
-		case m.Kind == vote && m.End == done: // a client whose vote may be lost can vote otherwise in its next session
+		case m.Kind == vote && m.End == done: // after an unknown outcome, a client may vote differently in its next session
 			votes[m.Path] = append(votes[m.Path], m.In)
 		case m.Kind == decision:
 			decisions[m.Path] = append(decisions[m.Path], m.Out)
@@ -192,7 +193,7 @@ func (r *run) checkTransactions() {
 		}
 		for _, other := range decisions[name] {
 			if other != final {
-				r.Errorf("%s: a party was told %d, and the decision is %d (1 is commit)", name, other, final)
+				r.Errorf("%s: a party got decision %d, but the decision is %d (1 is commit)", name, other, final)
 			}
 		}
 		if d.Commit && slices.Contains(votes[name], 0) {
@@ -224,7 +225,8 @@ func (r *run) checkHistories() {
 	r.checkMonotone()
 }
 
-// checkMonotone checks that a session never reads what is older than what it knew.
+// checkMonotone checks that a session never reads a value older than one that it has read or
+// written.
 func (r *run) checkMonotone() {
 	type reader struct {
 		session int64
@@ -247,7 +249,7 @@ func (r *run) checkMonotone() {
 	}
 }
 
-// belief is for how long a client took a grant for held.
+// belief is the time during which a client considered a grant held.
 type belief struct {
 	token      recipes.Token
 	from, till int64
@@ -255,7 +257,7 @@ type belief struct {
 	lost       bool // Done closed before the client began to release
 }
 
-// beliefs are those about grants of a recipe that have ended.
+// beliefs returns the beliefs about the ended grants of a recipe.
 func (r *run) beliefs(recipe string) (all []belief) {
 	open := make(map[recipes.Token]belief)
 	for _, m := range r.messages {
@@ -276,9 +278,9 @@ func (r *run) beliefs(recipe string) (all []belief) {
 	return all
 }
 
-// reportSurvival says how long holds lasted that a fault ended, by their age when the fault
-// began: a hold that is younger than half of the timeout may rest on an older proof. What
-// happens to a process itself is left out.
+// reportSurvival logs how long a hold lasted after the beginning of the fault that ended it,
+// by the age of the hold at that time. A hold younger than half the timeout may rest on an
+// older proof. It leaves out faults of the process itself.
 func (r *run) reportSurvival() {
 	const width = sessionTimeout / 4
 	lasted := make([][]time.Duration, 5)
@@ -303,27 +305,27 @@ func (r *run) reportSurvival() {
 	r.Log(table)
 }
 
-// reportBeliefs says how often two clients believed at the same time that they hold.
-// Nobody is promised otherwise about a process that stands still; such times are
-// left out. It is no error: a busy machine may wake a client too late.
+// reportBeliefs logs how many times two clients considered the same lock held at the same
+// time. It leaves out frozen processes, for which the contract promises nothing else. An
+// overlap is not an error: a busy machine may wake a client too late.
 func (r *run) reportBeliefs(recipe string) {
 	all := r.beliefs(recipe)
 	overlaps, worst := 0, time.Duration(0)
 	slices.SortFunc(all, func(a, b belief) int { return int(a.token - b.token) })
 	for i := 1; i < len(all); i++ {
 		a, b := all[i-1], all[i]
-		stood := slices.ContainsFunc(r.faults, func(f fault) bool {
+		wasFrozen := slices.ContainsFunc(r.faults, func(f fault) bool {
 			return f.who == "holder" && f.how == frozen && f.client == a.client && a.till > f.start && a.from < f.end
 		})
-		if over := time.Duration(a.till - b.from); over > 0 && !stood {
+		if over := time.Duration(a.till - b.from); over > 0 && !wasFrozen {
 			overlaps, worst = overlaps+1, max(worst, over)
 		}
 	}
-	r.Logf("%s: %d grants; two believed to hold %d times, for %v at most, those that stood still aside", recipe, len(all), overlaps, worst)
+	r.Logf("%s: %d grants; two clients considered it held %d times, for %v at most, without frozen ones", recipe, len(all), overlaps, worst)
 }
 
-// reportAvailability says for how long nobody held the lock after each kind of fault:
-// between a guarded write under it that was done and the next.
+// reportAvailability logs for how long the lock was not held after each kind of fault: the
+// longest time between two successful guarded writes under it.
 func (r *run) reportAvailability() {
 	var proofs []int64
 	for _, m := range r.messages {
@@ -332,8 +334,8 @@ func (r *run) reportAvailability() {
 		}
 	}
 	slices.Sort(proofs)
-	// longest is the longest gap that overlaps, or lies within, the time between two
-	// moments.
+	// longest returns the longest gap that overlaps the time between from and to, or lies
+	// within it.
 	longest := func(from, to int64, within bool) (gap time.Duration) {
 		for i := 1; i < len(proofs); i++ {
 			if proofs[i] > from && proofs[i-1] < to && (!within || proofs[i-1] >= from && proofs[i] <= to) {
@@ -360,10 +362,10 @@ func (r *run) reportAvailability() {
 			quietUntil = r.faults[i+1].start
 		}
 		gaps[none] = append(gaps[none], longest(f.settled, quietUntil, true))
-		r.Logf("%s for %s s: nobody held for %s s", f, seconds(time.Duration(f.end-f.start)), seconds(longest(f.start, f.end, false)))
+		r.Logf("%s for %s s: not held for %s s", f, seconds(time.Duration(f.end-f.start)), seconds(longest(f.start, f.end, false)))
 	}
 	table := "availability, session timeout " + sessionTimeout.String() +
-		"\n| fault | times | nobody held, median | worst | another leader after |\n|---|---|---|---|---|\n"
+		"\n| fault | times | not held, median | worst | another leader after |\n|---|---|---|---|---|\n"
 	for _, name := range order {
 		if len(gaps[name]) == 0 {
 			continue

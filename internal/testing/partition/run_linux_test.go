@@ -25,17 +25,17 @@ import (
 
 const (
 	servers = 3
-	// A leader that is cut off stops after syncLimit ticks: less than a third of the
-	// session timeout, as the contract assumes.
+	// A leader that is cut off steps down after syncLimit ticks. The contract assumes that
+	// this is less than a third of the session timeout.
 	tick      = 400 * time.Millisecond
 	syncLimit = "3"
-	// As ZooKeeper ships. Servers that can hear a leader, and not reach it, elect it again
-	// and again, and try for as long each time.
+	// ZooKeeper's default. Servers that can hear a leader but not reach it elect it again
+	// and again, and each attempt takes that long.
 	initLimit = "10"
 )
 
-// run is three servers and three clients on a network that can be broken. Hosts 0 to 2
-// are the servers', the others the clients'.
+// run has three servers and three clients on a network that can be broken. Hosts 0 to 2 are
+// servers, the others are clients.
 type run struct {
 	*repeating
 	network  *partition.Network
@@ -49,20 +49,20 @@ type run struct {
 	messages []message
 	holder   int // the client that was granted the lock last
 	stores   map[string]*store
-	trap     chan<- trapped // gets the next read of the unfenced store instead of an answer
+	trap     chan<- trapped // receives the next read of the unfenced store, which is not answered
 }
 
-// store is a register outside of ZooKeeper. It belongs to the test, and no fault
-// meets the way to it.
+// store is a register outside of ZooKeeper. The test keeps it, and no fault affects the
+// connection to it.
 type store struct {
 	compares bool // refuses a token that is smaller than the largest it has seen
 	largest  recipes.Token
 	value    int64
-	writes   int64 // that were acknowledged
+	writes   int64 // acknowledged ones
 }
 
-// repeating is a test that says at its very end again why it failed. Before that stand the
-// logs of the servers, and who looks at CI sees the last lines first.
+// repeating is a test that repeats at its end why it failed. The logs of the servers come
+// before that, and a reader of CI sees the last lines first.
 type repeating struct {
 	*testing.T
 	reasons []string
@@ -70,7 +70,7 @@ type repeating struct {
 
 func (r *repeating) repeat() {
 	if r.Failed() {
-		r.Logf("failed, for: %s", strings.Join(r.reasons, "\n"))
+		r.Logf("failed because: %s", strings.Join(r.reasons, "\n"))
 	}
 }
 
@@ -102,7 +102,7 @@ type process struct {
 	number int
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
-	done   chan struct{} // all that it said has been read, and it is reaped
+	done   chan struct{} // all its output has been read, and it is reaped
 }
 
 // trapped is a client whose read is not answered yet.
@@ -123,7 +123,7 @@ func newRun(t *testing.T) *run {
 		cfg.Hosts = append(cfg.Hosts, ensemble.Host{IP: h.IP(), Do: h.Do})
 	}
 	r.ensemble = ensembletest.Start(t, cfg)
-	r.furnish()
+	r.createRegisters()
 	for i := range r.clients {
 		r.start(i)
 	}
@@ -140,8 +140,7 @@ func (r *run) dial(ctx context.Context, network, address string) (c net.Conn, er
 	return c, err
 }
 
-// furnish creates the registers.
-func (r *run) furnish() {
+func (r *run) createRegisters() {
 	s := r.session()
 	c := must(s.Configuration(registers))
 	for _, key := range []string{guarded, left, right, "term"} {
@@ -151,7 +150,7 @@ func (r *run) furnish() {
 	}
 }
 
-// session opens a session of the test's own, from the host of the first client.
+// session opens a session for the test itself, from the host of the first client.
 func (r *run) session() recipes.Client {
 	s, err := zookeeper.OpenWith(r.dial)(r.Context(), recipes.SessionConfig{Servers: r.ensemble.Addrs(), SessionTimeout: 20 * time.Second})
 	if err != nil {
@@ -182,7 +181,7 @@ func (r *run) start(number int) {
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
 			var m message
 			if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-				return // the end of a line that a kill has cut
+				return // a line that a kill has cut off
 			}
 			m.Client = number
 			r.receive(p, m)
@@ -212,13 +211,13 @@ func (r *run) kill(p *process) {
 	<-p.done
 }
 
-// freeze stops a client. It returns when the signal is sent. The client may run on for
-// a moment, as if the fault came a moment later.
+// freeze stops a client. It returns once the signal is sent. The client may run for a
+// moment longer, as if the fault began a moment later.
 func (r *run) freeze(p *process) { p.cmd.Process.Signal(syscall.SIGSTOP) }
 
 func (r *run) thaw(p *process) { p.cmd.Process.Signal(syscall.SIGCONT) }
 
-// receive takes what a client says, and answers for the stores.
+// receive records a message of a client, or answers it for a store.
 func (r *run) receive(p *process, m message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -256,8 +255,8 @@ func (s *store) serve(m message) reply {
 	return answer
 }
 
-// await waits until some client has said what found is true for, given all that
-// was said from the moment on at which await is called, or until ctx ends.
+// await waits for a message, received after the call of await, for which found returns
+// true. It returns an error if ctx ends first.
 func (r *run) await(ctx context.Context, found func(message) bool) error {
 	defer context.AfterFunc(ctx, func() {
 		r.mu.Lock()
@@ -278,8 +277,8 @@ func (r *run) await(ctx context.Context, found func(message) bool) error {
 	}
 }
 
-// proof is a guarded write under the lock that was done. Its hold stood between
-// call and end.
+// proof reports whether m is a successful guarded write under the lock. At some time
+// between its call and its end, the lock was held.
 func proof(m message) bool {
 	return m.Kind == write && m.Path == guarded && m.End == done
 }

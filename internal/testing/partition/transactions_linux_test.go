@@ -10,12 +10,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// transactionPatience is how long a client takes part in one transaction. One that is
-// cut off for longer leaves it undecided, and the test decides in the end.
+// transactionPatience is how long a client takes part in one transaction. A client that is
+// cut off for longer leaves it undecided, and the test decides it at the end.
 const transactionPatience = 20 * time.Second
 
 // transactions takes part in a two-phase commit of all clients every few seconds. Each
-// client begins every third of them, and is a site of all.
+// client begins every third transaction, and is a site of all of them.
 func (c *worker) transactions() {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -23,7 +23,7 @@ func (c *worker) transactions() {
 		number := now() / int64(transactionRound)
 		commits := c.random.IntN(8) > 0
 		all.Go(func() {
-			ctx, cancel := context.WithTimeout(c.ctx, transactionPatience) // subject: its outcome is unknown then
+			ctx, cancel := context.WithTimeout(c.ctx, transactionPatience) // subject: after that its outcome is unknown
 			defer cancel()
 			path := fmt.Sprintf("/transactions/%d", number)
 			tx := must(c.session.Transaction(path, recipes.TransactionConfig{}))
@@ -47,7 +47,7 @@ func (c *worker) lead(ctx context.Context, tx recipes.Transaction) {
 func (c *worker) follow(ctx context.Context, tx recipes.Transaction, commits bool) {
 	site, err := tx.Join(ctx, sites()[c.number])
 	for errors.Is(err, recipes.ErrNoTransaction) && ctx.Err() == nil {
-		c.until(now() + int64(50*time.Millisecond)) // nothing tells a site of a beginning
+		c.until(now() + int64(50*time.Millisecond)) // no event reports that a transaction has begun
 		site, err = tx.Join(ctx, sites()[c.number])
 	}
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *worker) follow(ctx context.Context, tx recipes.Transaction, commits boo
 	c.decided(tx, func() (recipes.Decision, error) { return site.Wait(ctx) })
 }
 
-// decided tells the test of a decision, which some would act on now.
+// decided reports a decision to the test. A real party would act on it now.
 func (c *worker) decided(tx recipes.Transaction, wait func() (recipes.Decision, error)) {
 	d, err := wait()
 	if err != nil {

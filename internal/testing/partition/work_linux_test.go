@@ -32,14 +32,14 @@ func (c *worker) count(name string) {
 	}
 }
 
-// unique is a value that nobody else writes.
+// unique returns a value that no other operation writes.
 func (c *worker) unique() int64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, c.session.ID(), c.ops.Add(1))
 	return int64(h.Sum64() >> 1)
 }
 
-// configure reads a key and sets it, mostly against what was read.
+// configure reads a key and sets it, usually on condition of the revision that it has read.
 func (c *worker) configure(key string) {
 	const path = "/configuration"
 	configuration := must(c.session.Configuration(path))
@@ -49,7 +49,7 @@ func (c *worker) configure(key string) {
 			c.do(message{Kind: get, Path: key}, func(m *message) error {
 				e, err := configuration.Get(c.ctx, key)
 				if errors.Is(err, recipes.ErrNoNode) {
-					return nil // the zero message is None
+					return nil // the zero value and NoRevision
 				}
 				if err != nil {
 					return err
@@ -99,7 +99,7 @@ func (c *worker) queue(name string) {
 	}
 }
 
-// The registers, which the test creates.
+// The registers. The test creates them.
 const (
 	registers  = "/registers"
 	guarded    = "guarded"
@@ -110,7 +110,7 @@ const (
 	turnsAHold = 4
 )
 
-// parse reads "value token".
+// parse returns the value of "value token".
 func parse(data []byte) (value int64) {
 	text, _, _ := strings.Cut(string(data), " ")
 	return must(strconv.ParseInt(text, 10, 64))
@@ -127,8 +127,8 @@ func (c *worker) increment(g recipes.Grant, value int64, keys ...string) error {
 	})
 }
 
-// register reads a register. The holder reads what the last holder has written: its
-// server has answered it since it was granted.
+// register reads a register. A holder sees the last write of the holder before it, because
+// its server has answered it since the grant.
 func (c *worker) register(key string) (int64, error) {
 	e, err := must(c.session.Configuration(registers)).Get(c.ctx, key)
 	if err != nil {
@@ -137,10 +137,10 @@ func (c *worker) register(key string) (int64, error) {
 	return parse(e.Value), nil
 }
 
-// lock increments three registers under one lock: one in ZooKeeper under the guard of
-// the hold, one in a store that compares tokens, and one in a store that does not. All
-// are read first, so that a pause between meets all of them. The holder does not
-// look at Done: what it writes late has to be refused.
+// lock increments three registers under one lock. One is in ZooKeeper, under the guard of
+// the hold. One is in a store that compares tokens, and one in a store that does not. It
+// reads all three before it writes, so that a pause in between affects all of them. It does
+// not check Done: late writes must be refused.
 func (c *worker) lock() error {
 	const path = "/lock"
 	hold, err := must(c.session.Lock(path, recipes.LockConfig{})).Acquire(c.ctx)
@@ -167,7 +167,7 @@ func (c *worker) lock() error {
 	return hold.Release(c.ctx)
 }
 
-// believe tells the test that a grant is held, and until when it is believed to be.
+// believe reports to the test that a grant is held, and later that Done has closed.
 func (c *worker) believe(path string, g recipes.Grant) {
 	c.note(message{Kind: granted, Path: path, Token: g.Token()})
 	go func() {
@@ -200,8 +200,8 @@ func (c *worker) campaign() error {
 	return l.Resign(c.ctx)
 }
 
-// share writes two registers together, or reads both. A reader whose hold stood until
-// it had read them must have found the same in both.
+// share writes two registers together, or reads both. A reader that still holds after both
+// reads must have found the same value in both.
 func (c *worker) share() error {
 	const path = "/shared"
 	l := must(c.session.SharedLock(path, recipes.SharedLockConfig{}))
@@ -227,20 +227,20 @@ func (c *worker) share() error {
 	if err != nil {
 		return err
 	}
-	c.until(now() + int64(5*time.Millisecond)) // room for a writer, if one got in
+	c.until(now() + int64(5*time.Millisecond)) // time for the write of a second holder, if there is one
 	b, err := c.register(right)
 	if err != nil {
 		return err
 	}
 	if err := c.do(message{Kind: read, Path: "both", In: a, Out: b, Token: hold.Token()}, func(*message) error {
-		return hold.Write(c.ctx) // only checks that the hold stands
+		return hold.Write(c.ctx) // only checks that the lock is still held
 	}); err == nil && a != b {
 		c.note(message{Kind: torn, In: a, Out: b, Token: hold.Token()})
 	}
 	return hold.Release(c.ctx)
 }
 
-// sites are the parties of each transaction: one for each client.
+// sites returns the parties of each transaction: one for each client.
 func sites() (names []string) {
 	for i := range clients {
 		names = append(names, fmt.Sprint("site", i))

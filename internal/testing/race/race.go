@@ -1,8 +1,8 @@
 //go:build race
 
-// Package race tells tests whether the race detector watches them. With it everything
-// takes more memory and time.
+// Package race lets tests check whether the race detector is on. It makes everything take
+// more memory and time.
 package race
 
-// Enabled is whether the race detector is part of the program.
+// Enabled reports whether the program was built with the race detector.
 const Enabled = true

@@ -6,24 +6,25 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Limit is how long a script may take. It needs seconds, on a busy machine perhaps
-// a minute.
+// Limit is how long a script may take. A script needs seconds, or perhaps a minute on a
+// busy machine.
 const Limit = 5 * time.Minute
 
-// Bound ends all processes of a script that has taken limit: the script could wait
-// for them for ever, and fails instead. Go programs print their goroutines first. When a script has ended, in whatever way, it
-// kills what the script has left: testscript only interrupts that, and waits for it.
+// Bound ends all processes of a script that takes longer than limit. Otherwise the script
+// could wait for them forever. Go programs print their goroutines first. The script fails.
+// When a script has ended in any way, Bound kills the processes that it has left behind:
+// testscript only interrupts them, and waits.
 //
-// A process is the script's if its $WORK is the script's directory. Only
-// Linux shows that; on other systems nothing is killed.
+// A process belongs to the script if its environment names the script's directory, as
+// $WORK does. Only Linux shows that. On other systems Bound kills nothing.
 func Bound(env *testscript.Env, limit time.Duration) {
 	dir := env.WorkDir
 	timer := time.AfterFunc(limit, func() { quitAll(dir); killAll(dir) })
-	env.Defer(func() { // after a failure, before testscript waits for the background
+	env.Defer(func() { // also after a failure; testscript waits for background processes later
 		late := !timer.Stop()
 		killAll(dir)
 		if late {
-			env.T().Fatal("the script has taken ", limit, "; its processes were ended")
+			env.T().Fatal("the script took longer than ", limit, "; its processes were ended")
 		}
 	})
 }

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// printTime is what processes have to print their goroutines.
+// printTime is how long processes have to print their goroutines.
 const printTime = 5 * time.Second
 
-// quitAll has the processes whose environment names dir print their goroutines, if they
-// are Go programs, and end. A shell may ignore it.
+// quitAll sends SIGQUIT to the processes whose environment names dir. Go programs print
+// their goroutines and end. A shell may ignore the signal.
 func quitAll(dir string) {
 	if !signalled(dir, syscall.SIGQUIT) {
 		return
 	}
 	for end := time.Now().Add(printTime); time.Now().Before(end) && signalled(dir, 0); {
-		time.Sleep(10 * time.Millisecond) // no event tells that another's child has ended
+		time.Sleep(10 * time.Millisecond) // no event says that another process's child has ended
 	}
 }
 
-// killAll kills the processes whose environment names dir, until there are none: a
-// process that is being killed may start another. It does not kill itself.
+// killAll kills the processes whose environment names dir, except this one. It repeats
+// that until no such process is left, because a process may start another before it dies.
 func killAll(dir string) {
-	const rounds = 10 // one that cannot be killed does not stop the test
+	const rounds = 10 // a process that cannot be killed must not block the test
 	for range rounds {
 		if !signalled(dir, syscall.SIGKILL) {
 			return
@@ -33,8 +33,8 @@ func killAll(dir string) {
 	}
 }
 
-// signalled sends a signal to the processes whose environment names dir, 0 for none, and
-// reports whether there are any. It does not send it to this process.
+// signalled sends a signal to the processes whose environment names dir, except this one,
+// and reports whether there are any. Signal 0 only checks.
 func signalled(dir string, signal syscall.Signal) (any bool) {
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
@@ -53,8 +53,8 @@ func signalled(dir string, signal syscall.Signal) (any bool) {
 	return any
 }
 
-// names reports whether an environment names dir, or something in it. The directory
-// of the script queue_put begins with that of queue.
+// names reports whether an environment names dir or a path in it. A prefix is not enough:
+// the directory of the script queue_put begins with that of queue.
 func names(environ []byte, dir string) bool {
 	for _, end := range []string{"\x00", "/"} {
 		if bytes.Contains(append(environ, 0), []byte("="+dir+end)) {

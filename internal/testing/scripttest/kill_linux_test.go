@@ -9,7 +9,8 @@ func TestOnlyTheScriptsOwnProcessesAreKilled(t *testing.T) {
 		"A=b\x00TMP=/tmp/script-queue/.tmp\x00":    true,
 		"WORK=/tmp/script-queue_put\x00":           false,
 		"TMP=/tmp/script-queue_put/.tmp\x00A=\x00": false,
-		"": false,
+		"HOME=/tmp/script-queue/home":              true,
+		"":                                         false,
 	} {
 		if got := names([]byte(environ), "/tmp/script-queue"); got != want {
 			t.Errorf("%q: %v; want %v", environ, got, want)

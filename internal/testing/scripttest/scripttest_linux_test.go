@@ -11,10 +11,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/scripttest"
 )
 
-// TestMain: the tests run this program again, as what they name in the variable.
+// With hangEnv set, this program is a child process of a test and hangs.
 func TestMain(m *testing.M) {
 	if os.Getenv(hangEnv) != "" {
 		standStill()
@@ -25,13 +26,14 @@ func TestMain(m *testing.M) {
 
 const hangEnv = "SCRIPTTEST_HANG"
 
-// standStill is where a Go program hangs. (Go itself ends one that waits for nothing.)
+// standStill hangs. It sleeps, because the runtime ends a program whose goroutines are all
+// blocked.
 func standStill() { time.Sleep(time.Hour) }
 
 const insideEnv = "SCRIPTTEST_INSIDE"
 
-// TestHungScriptFails: a shell in the background that ignores INT, and has a child
-// of its own that holds its output open, does not keep the test from ending.
+// A background shell that ignores INT, with a child that keeps its output open, does not
+// keep the test from ending.
 func TestHungScriptFails(t *testing.T) {
 	for _, kind := range []string{"waits", "fails", "ends", "program"} {
 		t.Run(kind, func(t *testing.T) {
@@ -43,7 +45,7 @@ func TestHungScriptFails(t *testing.T) {
 				t.Errorf("%v\n%s", err, out)
 			}
 			if stacks := kind == "program"; strings.Contains(string(out), "standStill") != stacks {
-				t.Errorf("shows where a program stands: want %v\n%s", stacks, out)
+				t.Errorf("shows where a program hangs: want %v\n%s", stacks, out)
 			}
 		})
 	}
@@ -53,17 +55,13 @@ func TestHungScriptFails(t *testing.T) {
 func TestInside(t *testing.T) {
 	dir := os.Getenv(insideEnv)
 	if dir == "" {
-		t.Skip("another test runs this one")
+		t.Skip("TestHungScriptFails runs this test")
 	}
 	program := "env " + hangEnv + "=1\nexec " + os.Args[0] + " &program&\nwait program\n"
-	if err := os.WriteFile(filepath.Join(dir, "program.txtar"), []byte(program), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "program.txtar"), []byte(program), 0o600))
 	for name, last := range map[string]string{"waits": "wait shell\n", "fails": "exists nothing\n", "ends": ""} {
 		script := "exec sh hang.sh &shell&\nexec sh ready.sh\n" + last + "-- ready.sh --\nuntil test -e ready; do sleep 0.01; done\n-- hang.sh --\ntrap '' INT\n: >ready\nsh -c 'trap \"\" INT; sleep 3600' &\nsleep 3600\n"
-		if err := os.WriteFile(filepath.Join(dir, name+".txtar"), []byte(script), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name+".txtar"), []byte(script), 0o600))
 	}
 	limit := map[bool]time.Duration{true: 2 * time.Second, false: scripttest.Limit}
 	testscript.Run(t, testscript.Params{Dir: dir, Setup: func(env *testscript.Env) error {
@@ -72,7 +70,7 @@ func TestInside(t *testing.T) {
 	}})
 }
 
-// TestSignalsAreNotInherited: under nohup a child of the tests still gets HUP.
+// A child of the tests receives HUP even if the tests run under nohup.
 func TestSignalsAreNotInherited(t *testing.T) {
 	if os.Getenv(insideEnv) != "" {
 		if err := exec.Command("sh", "-c", "kill -HUP $$; sleep 0; exit 0").Run(); err == nil {

@@ -2,5 +2,5 @@
 
 package scripttest
 
-// ResetSignals has nothing to do where processes inherit no ignored signals.
+// ResetSignals does nothing on systems where processes inherit no ignored signals.
 func ResetSignals() {}

@@ -1,5 +1,5 @@
-// Package testall tells the tests of `make test-all` from those of `make test`, which
-// leaves out or shortens what takes minutes.
+// Package testall distinguishes a run of `make test-all` from one of `make test`, which
+// skips or shortens the tests that take minutes.
 package testall
 
 import (
@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// On reports whether ZKRECIPES_TEST_ALL is set, as by make test-all.
+// On reports whether ZKRECIPES_TEST_ALL is set. make test-all sets it.
 func On() bool { return os.Getenv("ZKRECIPES_TEST_ALL") != "" }
 
-// Require skips the test in any other run.
+// Require skips the test unless On.
 func Require(tb testing.TB) {
 	tb.Helper()
 	if !On() {
@@ -18,7 +18,7 @@ func Require(tb testing.TB) {
 	}
 }
 
-// Count is how often a test does something: all times, or some where that would take long.
+// Count returns how many times a test repeats something: all if On, else some.
 func Count(some, all int) int {
 	if On() {
 		return all

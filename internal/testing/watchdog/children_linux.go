@@ -9,28 +9,27 @@ import (
 	"time"
 )
 
-// process is what /proc tells of one; see proc(5).
+// process has fields of /proc/PID/stat; see proc(5).
 type process struct {
 	parent         int
-	own, collected time.Duration // processor time: its own, and of children that have ended
+	own, collected time.Duration // processor time: its own, and that of ended children
 }
 
 // tick is the unit of processor time on Linux.
 const tick = time.Second / 100
 
-// quitChildren sends SIGQUIT to all that this process has started, and to what those
-// have, and returns how many there were. A Go program prints its goroutines and ends;
-// Java prints its threads.
+// quitChildren sends SIGQUIT to all descendants of this process and returns their number. A
+// Go program prints its goroutines and ends. Java prints its threads.
 func quitChildren() int {
 	started, _ := descendants()
 	for _, pid := range started {
-		_ = syscall.Kill(pid, syscall.SIGQUIT) // it may have ended since
+		_ = syscall.Kill(pid, syscall.SIGQUIT) // it may have ended
 	}
 	return len(started)
 }
 
-// descendants returns all that this process has started, and what those have, and how
-// much processor time they have used up to now, with those that have ended.
+// descendants returns the descendants of this process, and the processor time that they,
+// and those that have ended, have used up to now.
 func descendants() (pids []int, used time.Duration) {
 	all := processes()
 	used = all[os.Getpid()].collected
@@ -51,9 +50,9 @@ func processes() map[int]process {
 	all := map[int]process{}
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {
-		text, _ := os.ReadFile(file) // it may have ended since
+		text, _ := os.ReadFile(file) // the process may have ended
 		_, rest, _ := strings.Cut(string(text), " ")
-		end := strings.LastIndex(rest, ")") // of the name, which may have one in it
+		end := strings.LastIndex(rest, ")") // ends the name, which may contain another
 		fields := strings.Fields(rest[end+1:])
 		const ppid, utime, stime, cutime, cstime = 1, 11, 12, 13, 14 // after the name
 		if end < 0 || len(fields) <= cstime {

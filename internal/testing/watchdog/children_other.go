@@ -4,8 +4,8 @@ package watchdog
 
 import "time"
 
-// quitChildren does not know here what this process has started.
+// quitChildren finds no children on this system.
 func quitChildren() int { return 0 }
 
-// descendants are not known here.
+// descendants finds none on this system.
 func descendants() (pids []int, used time.Duration) { return nil, 0 }

@@ -2,20 +2,20 @@ package watchdog
 
 import "strings"
 
-// sighting is a test that is seen at work.
+// sighting is a running test.
 type sighting struct {
 	test  string // the function that runs it
 	stack string
-	times int // in a row that it was seen
-	still int // of them the latest, in which the stack was the same and no child was busy
+	times int // consecutive checks in which it ran
+	still int // the latest of them with the same stack and no busy child
 }
 
-// sightings are the tests of the latest look, by goroutine.
+// sightings are the running tests of the latest check, by goroutine.
 type sightings map[string]sighting
 
-// look compares the stacks of all goroutines with those of the look before, and
-// returns the tests that run. busy says that children have worked since then.
-func (s sightings) look(stacks string, busy bool) (tests []sighting) {
+// update compares the stacks of all goroutines with those of the previous check, and
+// returns the running tests. busy says that children have used the processor since then.
+func (s sightings) update(stacks string, busy bool) (tests []sighting) {
 	now := sightings{}
 	for block := range strings.SplitSeq(stacks, "\n\n") {
 		header, stack, _ := strings.Cut(block, "\n")
@@ -41,8 +41,8 @@ func (s sightings) look(stacks string, busy bool) (tests []sighting) {
 	return tests
 }
 
-// runs returns the test that a stack is of. It is false for other goroutines, and for
-// tests that wait for their subtests, their bubble or their turn.
+// runs returns the test whose goroutine has this stack. It returns false for other
+// goroutines, and for tests that wait for their subtests, their bubble or a parallel slot.
 func runs(stack string) (test string, ok bool) {
 	above, _, ok := strings.Cut("\n"+stack, "\ntesting.tRunner(")
 	if !ok {

@@ -1,24 +1,25 @@
-// Package watchdog ends tests that hang, and shows where they do.
+// Package watchdog ends tests that hang, and prints where.
 //
-// The -timeout of go test is for a whole package: it is long, and what hangs in the
-// first minute is shown in the eighteenth. A watchdog looks at each running test, but at
-// none that waits for its subtests. Two kinds hang:
+// The -timeout of go test is for a whole package. It is so long that a hang in the first
+// minute is reported in the eighteenth. The watchdog checks each running test, except
+// tests that wait for their subtests. It reports a hang in two cases:
 //
-//   - One whose stack has been the same for four and a half minutes, while nothing that
-//     this process has started was busy. So a hang is shown within five minutes.
-//   - One that has run for 13 and a half minutes, whatever it does and whoever is busy.
-//     A test can look again and again for what never comes, beside servers at work. A
-//     build on a slow and busy machine takes less.
+//   - The stack of the test has not changed for four and a half minutes, and no child
+//     process was busy. So a hang is reported within five minutes.
+//   - The test has run for 13 and a half minutes, even if its stack changes or a child is
+//     busy. Such a test may poll forever for an event that never comes, while servers
+//     work. A build on a slow and busy machine takes less.
 //
-// The watchdog prints the stacks of all goroutines and has child processes print theirs,
-// which ends Go's. A test that waited for one goes on. It fails, or the process does:
-// what goes on only because a child was ended must not pass. Where nothing was started,
-// or if the test still runs after four and a half minutes more, the watchdog ends the
-// process.
+// The watchdog prints the stacks of all goroutines and sends SIGQUIT to child processes.
+// They print theirs, and Go programs end. A test that waited for one then continues, but
+// the test or the process fails: a test that continues only because a child was ended must
+// not pass. If there are no children, or the test still runs after another four and a half
+// minutes, the watchdog ends the process.
 //
-// A test that waits for its own goroutines for longer than that does not hang, and
-// looks as if it did. For a long run of such tests, set ZKRECIPES_TEST_PATIENCE to
-// another duration, of which the second kind has three times as much. 0 is no watchdog.
+// A test that waits even longer for its own goroutines looks like a hang. For a long run
+// of such tests, set ZKRECIPES_TEST_PATIENCE to another duration in place of four and a
+// half minutes. The limit of the second case is three times as long. 0 turns the watchdog
+// off.
 package watchdog
 
 import (
@@ -32,22 +33,22 @@ import (
 const (
 	patienceEnv     = "ZKRECIPES_TEST_PATIENCE"
 	defaultPatience = 4*time.Minute + 30*time.Second
-	// looks is how often a test is looked at within the patience. As many in a row
-	// have to see the same stack.
-	looks = 10
-	// Patience bounds what a test waits for. It is longer than a watchdog waits, which
-	// shows where the test hangs: a busy machine fails no test. It ends what hangs in a
-	// bubble of testing/synctest, where time is virtual.
-	Patience = (longest/looks + 2) * defaultPatience
-	// longest is in how many looks in a row a test may be seen at work.
-	longest = 3 * looks
-	// busyShare is the part of a processor that children at work take at least. Servers
-	// that only keep sessions alive take less.
+	// checks is the number of checks within the patience. A test hangs if that many in a
+	// row find the same stack.
+	checks = 10
+	// Patience bounds the waits of a test. It is longer than the patience of the watchdog,
+	// which prints where the test hangs, so a busy machine fails no test. In a bubble of
+	// testing/synctest, where time is virtual, it ends the wait.
+	Patience = (longest/checks + 2) * defaultPatience
+	// longest is the number of consecutive checks after which a running test hangs.
+	longest = 3 * checks
+	// Children are busy if they use at least one busyShare-th of a processor. Servers that
+	// only keep sessions alive use less.
 	busyShare = 10
 )
 
 // Start watches the tests of this process until stop is called. stop returns an error if a
-// test has gone on only because the watchdog ended a child.
+// test continued only because the watchdog ended a child.
 func Start() (stop func() error) {
 	patience := defaultPatience
 	if text := os.Getenv(patienceEnv); text != "" {
@@ -60,16 +61,16 @@ func Start() (stop func() error) {
 		return func() error { return nil }
 	}
 	end, hung := make(chan struct{}), make(chan error)
-	go func() { hung <- watch(patience/looks, end) }()
+	go func() { hung <- watch(patience/checks, end) }()
 	return func() error {
 		close(end)
 		return <-hung
 	}
 }
 
-// Hang never returns. It is for a process that a test starts, and that has to hang.
-// There select {} does not do: without cgo the runtime sees that no goroutine can go on,
-// and ends the process.
+// Hang never returns. A test uses it in a child process that must hang. select {} would
+// not do: without cgo the runtime detects that all goroutines are blocked, and ends the
+// process.
 func Hang() {
 	for {
 		time.Sleep(time.Hour)
@@ -91,27 +92,27 @@ func watch(interval time.Duration, end <-chan struct{}) (hung error) {
 		busy := used-before > interval/busyShare
 		before = used
 		stacks := allStacks()
-		for _, s := range seen.look(stacks, busy) {
+		for _, s := range seen.update(stacks, busy) {
 			switch {
-			case s.still == 2*looks || s.times == longest+looks:
-				fmt.Fprintf(os.Stderr, "watchdog: %s does not go on; see above for where it stands\n", s.test)
+			case s.still == 2*checks || s.times == longest+checks:
+				fmt.Fprintf(os.Stderr, "watchdog: %s still hangs; its stack is above\n", s.test)
 				os.Exit(2)
-			case s.still == looks:
-				hung = errors.Join(hung, tell(s, "stood still", looks*interval, stacks))
+			case s.still == checks:
+				hung = errors.Join(hung, report(s, "stood still", checks*interval, stacks))
 			case s.times == longest:
-				hung = errors.Join(hung, tell(s, "run", longest*interval, stacks))
+				hung = errors.Join(hung, report(s, "run", longest*interval, stacks))
 			}
 		}
 	}
 }
 
-// tell prints where a test hangs, and ends what it may wait for.
-func tell(s sighting, what string, since time.Duration, stacks string) error {
+// report prints where a test hangs, and ends the child processes that it may wait for.
+func report(s sighting, what string, since time.Duration, stacks string) error {
 	fmt.Fprintf(os.Stderr, "watchdog: %s has %s for %v. All goroutines:\n\n%s\n", s.test, what, since, stacks)
 	if quitChildren() == 0 {
 		os.Exit(2)
 	}
-	return fmt.Errorf("watchdog: %s went on only when its child processes were ended", s.test)
+	return fmt.Errorf("watchdog: %s continued only because its child processes were ended", s.test)
 }
 
 // allStacks returns the stacks of all goroutines, as a panic prints them.

@@ -1,5 +1,5 @@
-// Package planted switches mistakes on that package mutants has planted in a copy of the
-// source. No source that is committed imports it.
+// Package planted switches on the mistakes that command mutants plants in a copy of the
+// source. No committed source imports it, except the command itself.
 package planted
 
 import (
@@ -11,8 +11,8 @@ import (
 
 // Environment variables of a test binary with planted mistakes.
 const (
-	ActiveEnv  = "ZKRECIPES_MUTANT"         // the number of the mistake that is on; without it none is
-	ReachedEnv = "ZKRECIPES_MUTANT_REACHED" // a file that gets the numbers of those that a run has reached
+	ActiveEnv  = "ZKRECIPES_MUTANT"         // the number of the active mistake; none if unset
+	ReachedEnv = "ZKRECIPES_MUTANT_REACHED" // a file to which the numbers of the reached mistakes are appended
 )
 
 var (
@@ -29,7 +29,7 @@ func number() int {
 	return n
 }
 
-// On reports whether mistake n is on, and notes that it was reached.
+// On reports whether mistake n is active, and records that it was reached.
 func On(n int) bool {
 	if reached != "" {
 		note(n)
@@ -51,7 +51,7 @@ func note(n int) {
 	}
 }
 
-// Or returns f, or other where mistake n is on.
+// Or returns f, or other if mistake n is active.
 func Or[F any](n int, f, other F) F {
 	if On(n) {
 		return other
@@ -59,7 +59,7 @@ func Or[F any](n int, f, other F) F {
 	return f
 }
 
-// Without returns s without its i-th element where mistake n is on.
+// Without returns s, without its i-th element if mistake n is active.
 func Without[S ~[]E, E any](n, i int, s S) S {
 	if !On(n) {
 		return s
