@@ -47,7 +47,7 @@ type Conn struct {
 	out       sync.Mutex // held while a frame is written
 
 	identifying sync.Mutex
-	identified  bool // the session's identity was given; under identifying
+	identified  bool // the session's identity was sent; guarded by identifying
 
 	mu          sync.Mutex
 	established bool   // the reply to the handshake was read

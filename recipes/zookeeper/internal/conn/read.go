@@ -50,8 +50,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// nextFrame reads the start of a frame into head. It handles frames that are not for
-// go-zookeeper.
+// nextFrame reads the start of a frame into head. It handles watch events and the replies to the
+// session's own requests. All other frames remain for go-zookeeper.
 func (c *Conn) nextFrame() error {
 	if _, err := io.ReadFull(c.in, c.head[:lengthSize]); err != nil {
 		return err
@@ -81,9 +81,8 @@ func (c *Conn) nextFrame() error {
 	return nil
 }
 
-// event reads a watch event and keeps it from go-zookeeper. That library would keep watches of
-// its own and set them again after a reconnect, but waiters read again after a reconnect
-// anyway.
+// event reads a watch event and passes it to the session, not to go-zookeeper, which has no
+// watches.
 func (c *Conn) event() error {
 	if c.rest > maxReply {
 		return fmt.Errorf("watch event of %d bytes", c.rest)

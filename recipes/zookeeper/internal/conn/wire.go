@@ -56,9 +56,9 @@ type Wire struct {
 	closed    chan struct{}
 	closeOnce sync.Once
 
-	// reauth is set if connections after the first send credentials before anything else. Such
-	// a connection counts only when the server accepts them. A connection that fails there
-	// again and again must not keep the session alive.
+	// reauth is set if every later connection begins with the credentials. Its contacts count
+	// only after the server has accepted them. Otherwise connections whose credentials are
+	// refused would keep the session alive.
 	reauth       atomic.Bool
 	authCode     atomic.Int32 // the server's answer to the credentials
 	refused      atomic.Bool  // a server has refused the session's identity
@@ -192,7 +192,7 @@ func (w *Wire) RemovesWatches() (removes, known bool) {
 	return containers, containers
 }
 
-// Resume makes the wire continue an existing session. Call it before Connect.
+// Resume makes Connect resume an existing session. Call it before Connect.
 func (w *Wire) Resume(id int64, password []byte, timeout time.Duration) {
 	w.Lease.SetTimeout(timeout)
 	w.sessionID.Store(id)

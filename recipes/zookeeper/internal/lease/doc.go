@@ -12,8 +12,8 @@
 // Only the leader decides when a session expires. A client that is connected to a follower
 // sends its contacts to the follower, which records them. The follower reports them when the
 // leader asks, in its ping every half tick. If the follower dies in between, or is cut off and
-// keeps answering its clients (it may, for syncLimit ticks), the leader counts from the report
-// before.
+// keeps answering its clients (it may, for syncLimit ticks), the leader counts from the previous
+// report.
 //
 // So a session that holds something counts from contacts that the leader is proved to have
 // received. Follower and leader have one connection, and each end handles messages in order.
@@ -87,7 +87,7 @@
 // answers syncs without a transaction and without its disk. The contact from which the deadline
 // counts is then 0.4 to 0.5 of the timeout old, where an answered ping is up to 0.33. In an
 // outage Done closes after 0.45 to 0.55 of the timeout. A hold that is younger than half the
-// timeout may have an older proof: its Done can close after 0.2.
+// timeout may have an older proof: its Done can close after 0.2 of the timeout.
 //
 // # Assumptions
 //

@@ -21,7 +21,7 @@ func (l *Line) hands() bool {
 func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 	marker := l.Markers[0]
 	busy := l.Busy.at(l.Path)
-	parent := l.Session.EnsureLine
+	parent := l.Session.EnsureQueuePath
 	if l.semaphore() {
 		parent = l.Session.Ensure // contenders write to a semaphore's path with other strategies too
 	}
@@ -87,7 +87,7 @@ func (w *waiter) entry() (Entry, error) {
 	return entries[0], nil
 }
 
-// few is the largest number of siblings for which one listing costs less than asking for one
+// few is the largest number of siblings for which one listing costs less than reading one
 // predecessor after the other.
 const few = 8
 
@@ -204,8 +204,8 @@ func (w *waiter) list(ctx context.Context) (predecessors []Entry, err error) {
 	if err := l.breakTies(ctx, entries); err != nil {
 		return nil, err
 	}
-	predecessors, stands := predecessorsOf(w.me.Name, w.bare.Stat.Czxid, entries, parent.Czxid)
-	if !stands {
+	predecessors, found := predecessorsOf(w.me.Name, w.bare.Stat.Czxid, entries, parent.Czxid)
+	if !found {
 		return nil, w.removed()
 	}
 	return predecessors, nil

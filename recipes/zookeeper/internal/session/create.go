@@ -53,7 +53,7 @@ func (s *Session) create(ctx, life context.Context, dir, name string, data []byt
 		path, err := r.Create(s.full(base), data, conn.Ephemeral|conn.Sequence, s.acl)
 		return s.local(path), err
 	}, func(connection int) (path string, found bool, err error) {
-		path, err = Insist(life, s, func() (string, error) { return s.find(life, connection, dir, prefix) })
+		path, err = RetryThrottled(life, s, func() (string, error) { return s.find(life, connection, dir, prefix) })
 		return path, path != "", err
 	})
 }

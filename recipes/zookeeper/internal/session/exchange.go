@@ -6,8 +6,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// exchange is a group of requests that one goroutine sends. Another one may wait for the
-// replies.
+// exchange is a group of requests that are sent together. One goroutine may send them and another
+// one wait for the replies.
 type exchange struct {
 	session  *Session
 	requests []conn.Request
@@ -18,8 +18,8 @@ type exchange struct {
 }
 
 // begin sends the requests when the session is connected. If it fails, a part may have been
-// sent. If the server reads nothing and all buffers between are full, begin may return later
-// than the end of ctx: after the write deadline, which is two thirds of the session timeout.
+// sent. begin may return after ctx is done: if the server reads nothing and all buffers are full,
+// it returns at the write deadline, after two thirds of the session timeout.
 func (a *exchange) begin(ctx context.Context) {
 	if a.connection, _, a.failed = a.session.connectedAfter(ctx, 0); a.failed != nil {
 		return

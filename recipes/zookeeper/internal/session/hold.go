@@ -29,13 +29,13 @@ func (s *Session) BeginHold(ctx context.Context) error {
 		case asked == 0:
 			s.wire.Counters.Asked.Add(1)
 		case asked > 1:
-			// The contacts that these syncs could prove are too old. Younger contacts count
-			// soon.
+			// These syncs have proved only contacts that are too old. A later contact can be
+			// proved when it is no longer young: see lease.Evidence.
 			if err := s.pause(ctx, s.lease.Interval()); err != nil {
 				return err
 			}
 		}
-		_, err := Insist(ctx, s, func() (struct{}, error) { return struct{}{}, s.Sync(ctx, "/") })
+		_, err := RetryThrottled(ctx, s, func() (struct{}, error) { return struct{}{}, s.Sync(ctx, "/") })
 		if err != nil {
 			return err
 		}
@@ -88,8 +88,8 @@ func (s *Session) EndHold() { s.lease.End() }
 // nothing. The session's other writes and syncs count. Inspect adds reads.
 //
 // If a sync is not answered for a quarter of the timeout, the server may be cut off from the
-// leader. Nothing else would show that. So the session moves to another server while there is
-// time.
+// leader. Only the missing answer shows that. So the session moves to another server while there
+// is time.
 func (s *Session) confirm() {
 	sent := confirmation{at: time.Now()}
 	timer := time.NewTimer(s.untilConfirmation(sent.at))
@@ -142,8 +142,8 @@ func (s *Session) stopConfirming() bool {
 	return !s.confirming
 }
 
-// GetOwn reads a znode of this session. It gives the identity first, so that it may read every
-// bare znode. The reply may be larger than SessionConfig.MaxPacket, because other clients may
+// GetOwn reads a znode of this session. It sends the identity first, so that the session may read
+// its bare znodes whatever their ACL. The reply may be larger than SessionConfig.MaxPacket, because other clients may
 // have stored more.
 func (s *Session) GetOwn(ctx context.Context, path string) (Node, error) {
 	return readWith(ctx, s, "read", path, func(r conn.Sender) (Node, error) {

@@ -15,9 +15,9 @@ type inspection struct {
 }
 
 // Inspect reads the record of path with each confirmation and calls seen with it, until stop is
-// called. So it costs one read every tenth of the timeout. It serves changes around a hold that
-// no event reports. All calls of seen are made by one goroutine of the session. seen must not
-// block, and may run once more while stop returns.
+// called. That costs one read every tenth of the timeout. It shows changes that no watch of the
+// hold reports. One goroutine of the session makes all calls of seen. seen must not block, and
+// may still be called once after stop has returned.
 func (s *Session) Inspect(path string, seen func(Stat)) (stop func()) {
 	i := &inspection{path, seen}
 	s.mu.Lock()

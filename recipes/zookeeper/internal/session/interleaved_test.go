@@ -117,7 +117,7 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	for _, path := range []string{older.Path, "/line"} {
 		must.Do(t, other.DeleteOnce(ctx, path, -1))
 	}
-	later, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
+	later, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureQueuePath)
 	if err != nil || later.Path != older.Path {
 		t.Fatalf("%+v, %v", later, err)
 	}
@@ -185,7 +185,7 @@ func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
 		"CreateNamed":     {zkserver.OpCreate, func() (string, error) { _, err := s.CreateNamed(ctx, "/p/x", nil); return "/p/x", err }},
 		"CreateProtected": {zkserver.OpCreate, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
 		"CreateBare": {zkserver.OpCreate2, func() (string, error) {
-			place, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureLine)
+			place, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureQueuePath)
 			return place.Path, err
 		}},
 	} {
@@ -216,11 +216,11 @@ func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 		"CreateProtected, listed": {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
 		"CreateProtected":         {zkserver.OpCreate, zkserver.OpGetChildren2, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
 		"CreateBare": {zkserver.OpCreate2, zkserver.OpGetChildren2, func() (string, error) {
-			p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureLine)
+			p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureQueuePath)
 			return p.Path, err
 		}},
 		"CreateBare, then listed": {zkserver.OpCreate2, zkserver.OpGetData, func() (string, error) {
-			p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureLine)
+			p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureQueuePath)
 			return p.Path, err
 		}},
 	} {

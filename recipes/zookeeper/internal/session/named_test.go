@@ -82,7 +82,7 @@ func TestWhatIsMadeForACallerThatHasGoneIsDeleted(t *testing.T) {
 	}{
 		"CreateNamed": {zkserver.OpCreate, func(ctx context.Context) error { _, err := s.CreateNamed(ctx, "/line/name", nil); return err }},
 		"CreateBare": {zkserver.OpCreate2, func(ctx context.Context) error {
-			_, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
+			_, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureQueuePath)
 			return err
 		}},
 		"CreateProtected": {zkserver.OpCreate, func(ctx context.Context) error { _, err := s.CreateProtected(ctx, "/line", "x-", nil); return err }},

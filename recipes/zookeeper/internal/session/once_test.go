@@ -136,7 +136,7 @@ func TestALostPlaceIsFoundBehindTheLastNumber(t *testing.T) {
 	must.Get(other.CreateNamed(ctx, "/n/lock-2147483647", nil))(t)
 	must.Get(s.Stat(ctx, "/n/lock-2147483647"))(t)
 	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
-	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false, s.EnsureLine)
+	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false, s.EnsureQueuePath)
 	if err != nil || !lost() {
 		t.Fatalf("%+v, %v; a reply was lost: %v", place, err, lost())
 	}
@@ -156,7 +156,7 @@ func TestAPlaceIsFoundAmongNumbersThatHaveComeToTheirEnd(t *testing.T) {
 	must.Get(s.Stat(ctx, "/n/lock--2147483647"))(t)
 	must.Do(t, srv.SetSequence("/n", math.MaxInt32))
 	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
-	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false, s.EnsureLine)
+	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false, s.EnsureQueuePath)
 	if err != nil || !lost() || place.Path != "/n/lock-2147483647" {
 		t.Fatalf("%+v, %v; a reply was lost: %v", place, err, lost())
 	}

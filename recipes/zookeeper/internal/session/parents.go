@@ -49,9 +49,9 @@ func (s *Session) ProvideIn(ctx context.Context, path string, parent func(contex
 	}
 }
 
-// EnsureLine is Ensure for the path of a wait queue. The path gets the ACL of the bare znodes,
+// EnsureQueuePath is Ensure for the path of a wait queue. The path gets the ACL of the bare znodes,
 // so the server keeps that ACL in its cache as long as the wait queue exists.
-func (s *Session) EnsureLine(ctx context.Context, path string) error {
+func (s *Session) EnsureQueuePath(ctx context.Context, path string) error {
 	if err := s.ensureWith(ctx, s.full(path), s.identity.acl(s.acl)); err != nil {
 		return fmt.Errorf("create the parents of %s: %w", path, err)
 	}

@@ -141,7 +141,7 @@ func (s *Session) commitReceipt(ctx context.Context, r *receipt, d *draft) (Outc
 // before, the version of the receipt shows whether it has happened.
 func (s *Session) unlessHappened(ctx context.Context, r *receipt, sent bool, err error) (outcome Outcome, _ error) {
 	if sent {
-		now, readErr := Insist(ctx, s, func() (Stat, error) { return s.syncedStat(ctx, r.path) })
+		now, readErr := RetryThrottled(ctx, s, func() (Stat, error) { return s.syncedStat(ctx, r.path) })
 		if readErr != nil {
 			s.Delete(r.path)
 			return Outcome{}, fmt.Errorf("commit: %w: %w", recipes.ErrUnknownOutcome, readErr)
@@ -163,7 +163,7 @@ func (s *Session) recall(ctx context.Context, r *receipt, refusal error) (Outcom
 	r.version++
 	// If the read fails, the record is zero. If the receipt is deleted, the next transaction
 	// notices.
-	stat, _ := Insist(ctx, s, func() (Stat, error) { return s.Stat(ctx, r.path) })
+	stat, _ := RetryThrottled(ctx, s, func() (Stat, error) { return s.Stat(ctx, r.path) })
 	s.returnReceipt(r)
 	return Outcome{Zxid: stat.Mzxid}, nil
 }

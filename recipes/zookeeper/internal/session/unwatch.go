@@ -11,9 +11,9 @@ import (
 // as the session. So the session removes it there when the last context with which ExistsW was
 // called for it is done.
 //
-// The watch fires here before it is removed there, so a reader that shares it reads again. A
-// later reader waits until the server has answered. Its own watch is set after the removal,
-// which therefore cannot remove it.
+// The session first fires the watch, so a reader that shares it reads again, and then removes it
+// at the server. A later reader waits until the server has answered. So its own watch is set
+// after the removal, and is not removed by it.
 
 // leave ends a wait that join has begun. It reports whether the watch must be removed at the
 // server. The caller must then call removed.
@@ -76,9 +76,9 @@ func (s *Session) unwatch(life context.Context, key watchKey) {
 }
 
 // removesWatches reports whether the servers support removing a watch, as they do since 3.5. An
-// older server closes the connection that sends such a request. So the session finds out first,
-// once, by a transaction that each server refuses: it would create an existing znode as a
-// container. A server before 3.5 refuses the flag.
+// older server closes the connection that sends such a request. So the session first finds out,
+// once, by a transaction that every server refuses: the creation of an existing znode as a
+// container. A server before 3.5 refuses the flag, a later one the existing path.
 func (s *Session) removesWatches(life context.Context) bool {
 	if removes, known := s.wire.RemovesWatches(); known {
 		return removes

@@ -14,7 +14,7 @@ type Watch struct {
 	armed bool // set at the server of the current connection
 	tries int  // requests in flight that would set it
 
-	waits int           // callers of ExistsW that wait for a creation: see unwatch.go
+	waits int           // calls of ExistsW that wait for a creation
 	stops []func() bool // cancel the AfterFuncs of their contexts
 
 	event conn.Event // set before fired is closed
@@ -47,8 +47,7 @@ type watchKey struct {
 
 // watches holds the watches for which a session waits. A watch remains after a wait was
 // abandoned, so that the next waiter shares it and abandoned watches do not pile up. A watch on
-// a znode that does not exist may never fire, so it is removed with its last waiter: see
-// unwatch.go.
+// a znode that does not exist may never fire, so it is removed with its last waiter.
 //
 // When a connection ends, its watches end. The waiters wake and set them again.
 type watches struct {
@@ -58,11 +57,12 @@ type watches struct {
 	removing    map[watchKey]chan struct{}
 }
 
-// join returns the watch for key, and whether the caller must set it at the server and then
-// call settle. The watch is entered before the request is sent, because its event may arrive
-// before the caller sees the reply. join first waits until no removal for key is in flight.
+// join returns the watch for key. If arm is true, the caller must set it at the server, and then
+// call settle with the connection that join has returned. Callers join before they send the
+// request, because the event may arrive before they see the reply. join first waits until no
+// removal for key is in flight.
 //
-// waits is 1 for a reader that may wait until the znode is created, and must call leave.
+// waits is 1 for a reader that may wait until the znode is created, and then must call leave.
 func (ws *watches) join(key watchKey, waits int) (w *Watch, arm bool, connection int) {
 	ws.mu.Lock()
 	for removed := ws.removing[key]; removed != nil; removed = ws.removing[key] {
@@ -112,8 +112,8 @@ func (ws *watches) disconnected() {
 	}
 }
 
-// waits reports whether w is set at the server of the current connection and has not fired.
-func (ws *watches) waits(key watchKey, w *Watch) bool {
+// armed reports whether w is set at the server of the current connection and has not fired.
+func (ws *watches) armed(key watchKey, w *Watch) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	return w.armed && ws.byKey[key] == w
