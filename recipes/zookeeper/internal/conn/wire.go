@@ -179,8 +179,9 @@ func (w *Wire) Identified() bool { return w.Identity != "" && !w.refused.Load() 
 // RefuseIdentity records that servers refuse the session's identity.
 func (w *Wire) RefuseIdentity() { w.refused.Store(true) }
 
-// Creates2 reports whether servers support Create2. It is true until a server has refused it.
-func (w *Wire) Creates2() bool { return !w.noCreate2.Load() }
+// CreatesBare reports whether the session can create bare znodes: it has an identity, and servers
+// support Create2. It is true until a server has shown the opposite.
+func (w *Wire) CreatesBare() bool { return w.Identified() && !w.noCreate2.Load() }
 
 // RemovesWatches reports whether the servers support RemoveDataWatch, as they do since 3.5, and
 // whether that is known.

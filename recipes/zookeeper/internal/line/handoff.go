@@ -29,18 +29,20 @@ func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &waiter{line: l, bare: bare}
-	w.me, err = w.entry()
-	if err == nil && w.me.Exhausted() {
+	name := gopath.Base(bare.Path)
+	entries := Parse([]string{name}, l.Markers...)
+	switch {
+	case len(entries) == 0:
+		err = fmt.Errorf("%w: the server named a contender %q", recipes.ErrInternal, name)
+	case entries[0].Exhausted():
 		return nil, l.giveUpBare(ctx, bare)
-	}
-	if err == nil && o.Admit != nil {
+	case o.Admit != nil:
 		err = o.Admit(ctx)
 	}
 	if err != nil {
 		return nil, l.afterLeaving(ctx, l.Session.DeleteBare(bare), err)
 	}
-	return l.stayByHandoff(ctx, w, o, siblings)
+	return l.stayByHandoff(ctx, &waiter{line: l, bare: bare, me: entries[0]}, o, siblings)
 }
 
 // stayByHandoff waits until the contender is granted. siblings is explained at waiter.wait.
@@ -76,15 +78,6 @@ type waiter struct {
 	me   Entry
 
 	resumed bool // it has waited in another process
-}
-
-func (w *waiter) entry() (Entry, error) {
-	name := gopath.Base(w.bare.Path)
-	entries := Parse([]string{name}, w.line.Markers...)
-	if len(entries) == 0 {
-		return Entry{}, fmt.Errorf("%w: the server named a contender %q", recipes.ErrInternal, name)
-	}
-	return entries[0], nil
 }
 
 // few is the largest number of siblings for which one listing costs less than reading one

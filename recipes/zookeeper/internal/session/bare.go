@@ -56,7 +56,7 @@ func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte,
 		return BareZnode{}, 0, err
 	}
 	c := &bareCreation{
-		exchange: exchange{session: s}, dir: dir, name: name, parent: parent,
+		exchange: exchange{session: s}, dir: dir, name: name, parent: parent, parentKey: watchKey{path: s.full(dir)},
 		header: barePrefix + uuid.NewString() + "-", count: count, begun: s.wire.LastZxid(),
 	}
 	c.requests = []conn.Request{conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.identity.acl(s.acl))}
@@ -89,6 +89,7 @@ type bareCreation struct {
 	parent    func(context.Context, string) error // creates dir
 	header    string
 	count     bool
+	parentKey watchKey
 	watch     *Watch // on dir; nil if this exchange does not read dir
 	arms      bool   // this exchange sets watch
 	since     int    // the number of lost connections when watch was joined
@@ -97,27 +98,25 @@ type bareCreation struct {
 
 // CreatesBare reports whether the session can create bare znodes. It is true until a server has
 // shown the opposite.
-func (s *Session) CreatesBare() bool { return s.wire.Identified() && s.wire.Creates2() }
+func (s *Session) CreatesBare() bool { return s.wire.CreatesBare() }
 
 // begin sends the creation, unless bare znodes are known to be impossible.
 func (c *bareCreation) begin(ctx context.Context) {
-	if !c.session.CreatesBare() {
+	if !c.session.wire.CreatesBare() {
 		c.failed = ErrNoBareZnode
 		return
 	}
 	if c.count {
-		c.watch, c.arms, c.since = c.session.watches.join(c.dirKey(), 0)
-		c.requests = append(c.requests[:1], conn.Exists(c.session.full(c.dir), c.arms))
+		c.watch, c.arms, c.since = c.session.watches.join(c.parentKey, 0)
+		c.requests = append(c.requests[:1], conn.Exists(c.parentKey.path, c.arms))
 	}
 	c.exchange.begin(ctx)
 }
 
-func (c *bareCreation) dirKey() watchKey { return watchKey{path: c.session.full(c.dir)} }
-
 // end settles the watch after an exchange.
 func (c *bareCreation) end(answered bool) {
 	if c.arms {
-		c.session.watches.settle(c.dirKey(), c.watch, answered, c.since)
+		c.session.watches.settle(c.parentKey, c.watch, answered, c.since)
 		c.arms = false
 	}
 }
@@ -137,7 +136,7 @@ func (c *bareCreation) created(replies []conn.Reply) (BareZnode, int, error) {
 		return bare, -1, nil
 	}
 	if parent.Czxid < bare.Stat.Czxid {
-		c.session.bare.watched(bare, c.dirKey(), c.watch)
+		c.session.bare.watched(bare, c.parentKey, c.watch)
 	}
 	return bare, Siblings(parent, bare.Stat), nil
 }

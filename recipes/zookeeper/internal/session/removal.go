@@ -24,11 +24,10 @@ type removalRun struct {
 	err  error
 }
 
-// Run waits for the deletion in progress, or starts one, and returns its result. If another
-// caller had started the deletion and it is refused, Run retries once, because the refusal may be
-// older than this call. If ctx
-// is done first, Run returns ctx's error after the text what, and the deletion continues. start
-// must call settle once, even then.
+// Run waits for the deletion in progress, or starts one, and returns its result. If another caller
+// had started the deletion and it is refused, Run retries once, because the refusal may be older
+// than this call. If ctx is done first, Run returns ctx's error after the text what, and the
+// deletion continues. start must call settle once, even then.
 func (r *Removal) Run(ctx context.Context, what string, start func(settle func(error))) error {
 	for later := false; ; later = true {
 		t, first := r.begin(start)
