@@ -17,7 +17,7 @@ import (
 
 // A hold whose znode cannot be watched is lost, but its znode exists and blocks other contenders
 // until the release.
-func TestAHoldThatCannotBeWatchedIsGivenBackByItsRelease(t *testing.T) {
+func TestTheZnodeOfAnUnwatchedHoldIsDeletedByItsRelease(t *testing.T) {
 	for _, strategy := range []recipes.Strategy{recipes.Herd, recipes.Predecessor} {
 		zktest.OnBoth(t, func(s *zktest.Scene) {
 			hold := s.Hold(s.JoinWith(s.Session(), strategy))
@@ -46,7 +46,7 @@ func TestAHoldThatCannotBeWatchedIsGivenBackByItsRelease(t *testing.T) {
 
 // A name or a membership is lost too if its znode cannot be watched again after a reconnect. Its
 // owner deletes the znode.
-func TestAMemberThatCannotBeWatchedIsGivenBackByItsLeave(t *testing.T) {
+func TestTheZnodeOfAnUnwatchedMemberIsDeletedByItsLeave(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		mine := s.Session()
 		names := must.Get(mine.Names(s.Path))(t)

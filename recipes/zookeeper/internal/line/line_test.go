@@ -104,7 +104,7 @@ func TestContendersWithTheSameNumberKeepTheirOrder(t *testing.T) {
 
 // While creations are in progress, ZooKeeper's counter continues past 2147483647. Afterwards it
 // returns to that number. So a new contender may have a smaller number than the holder.
-func TestANewcomerWithASmallerNumberDoesNotGoFirst(t *testing.T) {
+func TestALaterContenderWithASmallerNumberWaits(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy), func(t *testing.T) {
 			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
@@ -137,7 +137,7 @@ func TestANewcomerWithASmallerNumberDoesNotGoFirst(t *testing.T) {
 
 // Any other child broke go-zookeeper's Lock, and a child named _c_ with fewer than 35 characters
 // made it panic.
-func TestForeignChildrenAreIgnored(t *testing.T) {
+func TestOtherChildrenAreIgnored(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
 	raw := zktest.Raw(t, srv.Addr())

@@ -67,7 +67,7 @@ func TestAServerWithoutContainers(t *testing.T) {
 
 // Another client creates a missing parent first. The session must not create it again: if the
 // container was deleted as empty since, a second attempt could replace it by a persistent znode.
-func TestAParentThatAnotherMakesFirstIsNotMadeAgain(t *testing.T) {
+func TestAParentThatAnotherClientCreatesIsNotCreatedAgain(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		session := s.Session()
 		asked, goOn := make(chan struct{}), make(chan struct{})

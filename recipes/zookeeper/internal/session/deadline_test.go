@@ -103,7 +103,7 @@ func TestALateHoldersWriteIsRefused(t *testing.T) {
 
 // If a session is lost by its own deadline while requests still reach the server, it closes itself
 // there. So the next contender need not wait for the expiry.
-func TestASessionThatHearsNothingIsClosedAtTheServer(t *testing.T) {
+func TestASessionWithoutAnswersIsClosedAtTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()

@@ -42,7 +42,7 @@ func nth(srv *zkserver.Server, s *session.Session, op zkserver.Op, n int, do fun
 
 // The first attempt is lost, and another client deletes the znode before the second one arrives.
 // To the session, its first attempt may have deleted the znode.
-func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
+func TestAnEarlierAttemptMayHaveDeletedTheZnode(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
 	stat := must.Get(s.CreateNamed(ctx, "/d/named", nil))(t)
@@ -173,7 +173,7 @@ func TestOneCallAtATimeCreatesAName(t *testing.T) {
 }
 
 // A parent that the server deletes before its child is created is created again.
-func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
+func TestAParentThatIsReapedIsCreatedAgain(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
 	reap := func() error { return other.DeleteOnce(ctx, "/p", -1) }
@@ -204,7 +204,7 @@ func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
 
 // If the znode of a creation whose reply was lost is deleted before it is found, it is created
 // again.
-func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
+func TestALostCreationWhoseZnodeIsDeletedIsRepeated(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
 	for name, test := range map[string]struct {

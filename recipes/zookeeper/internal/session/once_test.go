@@ -130,7 +130,7 @@ func TestTheWatchOnADeletionIsNotWokenByData(t *testing.T) {
 
 // Whichever znodes another client creates before the search, the bare znode is found and can be
 // released by handoff.
-func TestALostPlaceIsFoundBehindTheLastNumber(t *testing.T) {
+func TestALostBareZnodeIsFoundAmongOthers(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
 	must.Get(other.CreateNamed(ctx, "/n/lock-2147483647", nil))(t)
@@ -149,7 +149,7 @@ func TestALostPlaceIsFoundBehindTheLastNumber(t *testing.T) {
 }
 
 // If numbers are exhausted, an older bare znode may have a later number.
-func TestAPlaceIsFoundAmongNumbersThatHaveComeToTheirEnd(t *testing.T) {
+func TestABareZnodeIsFoundAmongExhaustedNumbers(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
 	must.Get(other.CreateNamed(ctx, "/n/lock--2147483647", nil))(t)

@@ -30,8 +30,8 @@ type Outcome struct {
 // may delete at once. An element that a consumer has already taken looks like an element that
 // was never put. A missing element does not show who deleted it. So each transaction also sets
 // a receipt: an ephemeral znode below dir that only this session writes, conditional on its
-// known version. If the transaction has happened, its repetition finds another version. It is
-// refused, and known to have happened, in one request.
+// known version. If the transaction has happened, its repetition finds another version, and the
+// refusal shows that it has happened.
 //
 // Later transactions use the receipt again. So a session creates a receipt for each transaction
 // that it has in flight at the same time, not for each transaction. (A marker for each
