@@ -95,7 +95,7 @@ func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
 		for i := range left {
 			must.Get(q.Put(ctx, []byte{byte(i)}))(t)
 		}
-		if _, err := q.Put(ctx, nil); !errors.Is(err, recipes.ErrNodeExists) || !strings.Contains(err.Error(), "used all numbers") {
+		if _, err := q.Put(ctx, nil); !errors.Is(err, recipes.ErrNodeExists) || !strings.Contains(err.Error(), "used all sequence numbers") {
 			t.Errorf("one element more than there are numbers: %v", err)
 		}
 		for i := range left {
