@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 )
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const module = "github.com/zkrecipes/zkrecipes"
 

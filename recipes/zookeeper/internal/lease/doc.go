@@ -34,9 +34,9 @@
 //     the timeout.
 //
 // One leading answer (step 1) proves only that the report was sent. That would be enough if
-// pings were never delayed on their way to the follower. A follower that is paused, and dies when
-// it runs again, shows the difference. One answer does prove something else: the session had
-// not expired when the leader handled the request. It proves nothing about the time after that.
+// pings were never delayed on their way to the follower. It is not enough if the follower is
+// paused, and dies when it runs again. One answer does prove something else: the session had not
+// expired when the leader handled the request. It proves nothing about the time after that.
 //
 // The age of a contact is measured at the sending of a leading request that was answered later
 // ([Evidence.Asking]), never at the present: a contact grows old even if the leader never asks

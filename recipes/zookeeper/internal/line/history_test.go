@@ -100,7 +100,7 @@ func runHistory(t *testing.T, turn rwTurn, seed uint64, fromToken bool) {
 						return
 					}
 				}
-				closing, cancel := context.WithTimeout(context.Background(), time.Second) // the server may be failing
+				closing, cancel := context.WithTimeout(context.Background(), time.Second) // clean-up: the server may be failing
 				s.Close(closing)
 				cancel()
 				srv.ExpireSession(s.ID())

@@ -19,7 +19,7 @@ import (
 // Session is one ZooKeeper session. Open opens it, and it ends once. All methods are safe for
 // concurrent use. Paths are below the chroot.
 type Session struct {
-	acl   []jute.ACL // of what the session creates, except bare znodes and the paths of wait queues
+	acl   []jute.ACL // of all znodes that the session creates, except bare znodes and the paths of wait queues
 	log   hclog.Logger
 	wire  *conn.Wire
 	lease *lease.Lease
