@@ -56,7 +56,7 @@ func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte,
 		return BareZnode{}, 0, err
 	}
 	c := &bareCreation{
-		exchange: exchange{session: s}, dir: dir, name: name, parent: parent, parentKey: watchKey{path: s.full(dir)},
+		exchange: exchange{session: s}, dir: dir, name: name, parent: parent,
 		header: barePrefix + uuid.NewString() + "-", count: count, begun: s.wire.LastZxid(),
 	}
 	c.requests = []conn.Request{conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.identity.acl(s.acl))}
@@ -89,11 +89,11 @@ type bareCreation struct {
 	parent    func(context.Context, string) error // creates dir
 	header    string
 	count     bool
-	parentKey watchKey
-	watch     *Watch // on dir; nil if this exchange does not read dir
-	arms      bool   // this exchange sets watch
-	since     int    // the number of lost connections when watch was joined
-	begun     int64  // the zxid of the last transaction seen before anything was sent
+	parentKey watchKey // of watch
+	watch     *Watch   // on dir; nil if this exchange does not read dir
+	arms      bool     // this exchange sets watch
+	since     int      // the number of lost connections when watch was joined
+	begun     int64    // the zxid of the last transaction seen before anything was sent
 }
 
 // CreatesBare reports whether the session can create bare znodes. It is true until a server has
@@ -107,6 +107,7 @@ func (c *bareCreation) begin(ctx context.Context) {
 		return
 	}
 	if c.count {
+		c.parentKey = watchKey{path: c.session.full(c.dir)}
 		c.watch, c.arms, c.since = c.session.watches.join(c.parentKey, 0)
 		c.requests = append(c.requests[:1], conn.Exists(c.parentKey.path, c.arms))
 	}
