@@ -2,11 +2,13 @@ package conn
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"net"
 	"sync"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
 )
 
@@ -47,7 +49,7 @@ type Conn struct {
 	out       sync.Mutex // held while a frame is written
 
 	identifying sync.Mutex
-	identified  bool // the session's identity was given; under identifying
+	identified  bool // the session's identity was sent; guarded by identifying
 
 	mu          sync.Mutex
 	established bool   // the reply to the handshake was read
@@ -137,7 +139,8 @@ func (c *Conn) Write(frame []byte) (int, error) {
 
 // note records a request that is about to be sent.
 func (c *Conn) note(s sent) {
-	if leads(s.op) {
+	if s.op == opSync || operations[s.op].class == write {
+		// A leading request: a follower forwards it to the leader and answers after the leader.
 		s.proof = c.evidence.Asking(c.wire.Lease, s.at)
 	}
 	c.pending = append(c.pending, s)
@@ -158,4 +161,57 @@ func withZxid(frame []byte, zxid int64) []byte {
 func (c *Conn) Close() error {
 	c.closeOnce.Do(func() { close(c.closed) })
 	return c.Conn.Close()
+}
+
+// rawXids separates the xids of the session's own requests from go-zookeeper's, which are
+// positive, and from the small negative xids that have a special meaning.
+const rawXids = -1 << 31
+
+func isRaw(xid int32) bool { return xid < rawXids/2 }
+
+// send writes the requests in one call.
+func (c *Conn) send(requests []Request) (*Batch, error) {
+	if c == nil {
+		return nil, ErrNotSent
+	}
+	b := &Batch{Conn: c, replies: make([]Reply, len(requests)), answered: make(chan struct{}), missing: len(requests)}
+	var e jute.Encoder
+	c.mu.Lock()
+	if !c.established || !c.trusted || Happened(c.closed) {
+		c.mu.Unlock()
+		return nil, ErrNotSent
+	}
+	now := time.Now()
+	for i, r := range requests {
+		c.rawXid = (c.rawXid + 1) & (1<<30 - 1)
+		xid := rawXids + c.rawXid
+		e.Int32(int32(8 + len(r.body)))
+		e.Int32(xid)
+		e.Int32(r.op)
+		e.Bytes = append(e.Bytes, r.body...)
+		c.note(sent{xid: xid, op: r.op, at: now, batch: b, index: i, most: cmp.Or(r.most, maxReply)})
+	}
+	c.mu.Unlock()
+	c.wire.Counters.requestBytes.Add(int64(len(e.Bytes)))
+	if err := c.write(e.Bytes); err != nil {
+		c.Close() // a part may have been sent
+		return nil, err
+	}
+	return b, nil
+}
+
+// write writes bytes without interleaving. It sets the deadline itself: a caller of
+// SetWriteDeadline cannot know which goroutine writes next.
+func (c *Conn) write(b []byte) error {
+	c.out.Lock()
+	defer c.out.Unlock()
+	if timeout := c.wire.Lease.Timeout(); timeout > 0 && c.isEstablished() {
+		if err := c.Conn.SetWriteDeadline(time.Now().Add(timeout * 2 / 3)); err != nil {
+			return &lostError{err}
+		}
+	}
+	if _, err := c.Conn.Write(b); err != nil {
+		return &lostError{err}
+	}
+	return nil
 }

@@ -18,12 +18,14 @@
 //   - When a session has expired, go-zookeeper opens another one, and sends it the requests that
 //     were queued for the first. Here the dialer refuses once the session has ended
 //     ([Wire.Shut]). So no request runs in a session that it was not meant for.
-//   - The handshake is bounded. The library's own limit is ten times the receive timeout, and
-//     it does not bound the body.
-//   - Package lease receives all contacts with the server. All requests are counted.
-//   - lastZxid is kept here. The library reads and writes it from different goroutines without
-//     synchronization.
-//   - The library would keep its own watches, and set them again after a reconnect. Changes
-//     since then would be reported after waiters may have read again.
-//   - A reply may be large: the time limit restarts while it is still arriving.
+//   - The library waits ten times the receive timeout for a handshake, and without limit for its
+//     body. Here SessionConfig.ConnectTimeout limits the whole handshake.
+//   - The library does not report when a request was sent and answered. Here package lease
+//     receives all contacts with the server, and all requests are counted.
+//   - The library reads and writes lastZxid from different goroutines without synchronization.
+//     Here [Wire] keeps it, and the library always sees 0.
+//   - The library would set its watches again after a reconnect. They could report a change from
+//     before the reconnect after a waiter has read again. Here the library has no watches.
+//   - The library limits the time of a whole reply. Here the limit restarts whenever bytes arrive,
+//     so a large reply may take longer.
 package conn

@@ -76,8 +76,9 @@ var ErrNotSent error = &lostError{errors.New("not sent: there is no connection")
 // another process.
 var errSpared = errors.New("the session is not closed")
 
-// Lost reports whether err means that the connection failed, so that the outcome of the request
-// is unknown. Any other error is the server's answer, even if its code has no sentinel.
+// Lost reports whether err means that the connection failed. The outcome of the request is then
+// unknown, except after ErrNotSent. Any other error is the server's answer, even if its code has
+// no sentinel.
 func Lost(err error) bool {
 	var lost *lostError
 	return errors.As(err, &lost) || errors.Is(err, zk.ErrConnectionClosed) ||

@@ -17,8 +17,8 @@ func hungUp(err error) bool {
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// refused explains why a connection ended before ZooKeeper's handshake was complete. c.head is
-// the start of the first frame: it is zero if the server has sent nothing.
+// refused adds to err, which ended ZooKeeper's handshake, the probable reasons. c.head is the
+// start of the first frame: it is zero if the server has sent nothing.
 func (c *Conn) refused(err error) error {
 	_, secured := c.Conn.(*tls.Conn)
 	silent := hungUp(err) && c.head == [len(c.head)]byte{}
@@ -31,7 +31,7 @@ func (c *Conn) refused(err error) error {
 	return fmt.Errorf("handshake with %s: %w", c.RemoteAddr(), err)
 }
 
-// refusedTLS explains why a TLS handshake failed.
+// refusedTLS adds to err, which ended a TLS handshake, the probable reason.
 func refusedTLS(server string, err error) error {
 	var noTLS tls.RecordHeaderError
 	if hungUp(err) || errors.As(err, &noTLS) {

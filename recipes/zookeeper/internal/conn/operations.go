@@ -58,10 +58,6 @@ var operations = map[int32]struct {
 	opGetEphemerals: {"getEphemerals", read},
 }
 
-// leads reports whether a follower forwards op to the leader, and answers only after the
-// leader.
-func leads(op int32) bool { return op == opSync || operations[op].class == write }
-
 // Counters counts traffic of the connection and events of the session.
 type Counters struct {
 	requestBytes, responseBytes, watchEvents atomic.Int64

@@ -50,8 +50,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// nextFrame reads the start of a frame into head. It handles frames that are not for
-// go-zookeeper.
+// nextFrame reads the start of a frame into head. It handles watch events and the replies to the
+// session's own requests. All other frames remain for go-zookeeper.
 func (c *Conn) nextFrame() error {
 	if _, err := io.ReadFull(c.in, c.head[:lengthSize]); err != nil {
 		return err
@@ -81,9 +81,8 @@ func (c *Conn) nextFrame() error {
 	return nil
 }
 
-// event reads a watch event and keeps it from go-zookeeper. That library would keep watches of
-// its own and set them again after a reconnect, but waiters read again after a reconnect
-// anyway.
+// event reads a watch event and passes it to the session, not to go-zookeeper, which has no
+// watches.
 func (c *Conn) event() error {
 	if c.rest > maxReply {
 		return fmt.Errorf("watch event of %d bytes", c.rest)
@@ -152,7 +151,11 @@ func (c *Conn) reply() (request sent, own bool) {
 				}
 			}
 			if c.trusted {
-				c.answered(request, code == 0)
+				proof := request.proof
+				if code != 0 { // a server may return an error without asking the leader
+					proof = lease.Proof{}
+				}
+				c.evidence.Answered(c.wire.Lease, request.at, proof)
 			}
 			if request.op == opClose {
 				c.wire.setClosed()
@@ -176,15 +179,6 @@ func (c *Conn) reply() (request sent, own bool) {
 	return request, isRaw(xid)
 }
 
-// answered records a contact and what its answer proves. An error proves nothing about the
-// leader: a server may return it without asking the leader.
-func (c *Conn) answered(request sent, well bool) {
-	if !well {
-		request.proof = lease.Proof{}
-	}
-	c.evidence.Answered(c.wire.Lease, request.at, request.proof)
-}
-
 // dropReply discards the body of a reply for which go-zookeeper has no buffer, and puts an
 // error into its header.
 func (c *Conn) dropReply() error {
@@ -195,5 +189,36 @@ func (c *Conn) dropReply() error {
 	binary.BigEndian.PutUint32(c.head[:], replyHeaderSize)
 	code := oversized // a variable: the constant does not fit uint32
 	binary.BigEndian.PutUint32(c.head[lengthSize+12:], uint32(code))
+	return nil
+}
+
+// deliver reads the rest of the reply whose header is in head, and passes it to the waiting
+// goroutine.
+func (c *Conn) deliver(request sent) error {
+	r := Reply{code: Code(binary.BigEndian.Uint32(c.head[lengthSize+12:]))}
+	if replyHeaderSize+c.rest > request.most {
+		r.code = oversized
+		if _, err := c.in.Discard(c.rest); err != nil {
+			return err
+		}
+	} else {
+		r.body = make([]byte, c.rest)
+		if _, err := io.ReadFull(c.in, r.body); err != nil {
+			return err
+		}
+	}
+	c.rest, c.unread = 0, nil
+	switch { // in both cases the server closes the connection now
+	case request.op == opAuth && r.code != 0:
+		c.wire.RefuseIdentity()
+	case request.op == opCreate2 && r.code == unimplemented:
+		c.wire.noCreate2.Store(true)
+	}
+	if b := request.batch; b != nil {
+		b.replies[request.index] = r
+		if b.missing--; b.missing == 0 {
+			close(b.answered)
+		}
+	}
 	return nil
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Sender sends requests. It has a method for each request that is mostly sent alone. Such a
-// method waits for the answer as long as the session and the connection last. All paths are
-// paths at the server.
+// Sender sends requests. It has a method for each request that is usually sent alone. Such a
+// method waits for the answer until the session or the connection ends. All paths are paths at
+// the server.
 type Sender struct {
 	wire       *Wire
 	on         *Conn // nil: the current one
@@ -18,19 +18,19 @@ type Sender struct {
 	most       int // the largest reply, in bytes; 0 means maxReply
 }
 
-// Sender sends on the current connection. A reply may be as large as a packet.
+// Sender returns a Sender for the current connection. A reply may be as large as a packet.
 func (w *Wire) Sender() Sender { return Sender{wire: w, most: w.MaxPacket} }
 
-// On sends on the given connection, which may have ended. With nil it sends on the current one.
+// On returns a Sender for the given connection, which may have ended, or the current one for nil.
 func (r Sender) On(c *Conn) Sender { r.on = c; return r }
 
-// Unbounded allows replies larger than a packet.
+// Unbounded returns a Sender that accepts replies larger than a packet.
 func (r Sender) Unbounded() Sender { r.most = 0; return r }
 
-// Identified first gives the identity to the connection, if it has not been given. If a server
-// has refused the identity, which ends the connection, it is not given again, because each
-// server would end the connection. Then the server refuses requests that need the identity, and
-// the session deletes its earlier bare znodes without it.
+// Identified returns a Sender that sends the identity first, once on each connection. A server
+// that refuses the identity ends the connection. The identity is then not sent again, because
+// every server would end the connection. Requests that need it are refused, and the session
+// deletes its earlier bare znodes without it.
 func (r Sender) Identified() Sender { r.identified = true; return r }
 
 // Send sends the requests in one write.
@@ -50,7 +50,7 @@ func (r Sender) Send(requests ...Request) (*Batch, error) {
 	return c.send(requests)
 }
 
-// identify gives the identity to the connection once. Concurrent callers return after it was
+// identify sends the identity once on the connection. Concurrent callers return after it was
 // sent.
 func (c *Conn) identify() error {
 	c.identifying.Lock()
@@ -135,7 +135,7 @@ func (r Sender) Delete(path string, version int32) error {
 }
 
 // Multi sends a transaction and returns the results of its operations. If the server denies
-// access, Multi gives the identity and sends the transaction again.
+// access, Multi sends the identity and then the transaction again.
 func (r Sender) Multi(m Multi) ([]Result, error) {
 	results, err := r.transact(m)
 	if err == nil && errors.Is(refusal(results), recipes.ErrAccessDenied) && r.wire.Identified() { // the path of a wait queue may need the identity
@@ -153,9 +153,9 @@ func (r Sender) transact(m Multi) ([]Result, error) {
 }
 
 // CreateParent creates a container, which the server deletes after its last child was deleted.
-// A server before 3.5 has no containers and refuses the flag as a bad argument. It then gets a
-// persistent znode. If it accepts that one, nothing else was bad, and the session asks for no
-// more containers. Sending CreateParent twice is harmless.
+// A server before 3.5 has no containers and refuses the flag as a bad argument. CreateParent then
+// creates a persistent znode. If that succeeds, the flag was the bad argument, and the session
+// creates no more containers. Repeating CreateParent is harmless.
 func (r Sender) CreateParent(path string, acl []jute.ACL) error {
 	if !r.wire.noContainers.Load() {
 		if err := r.CreateContainer(path, acl); !errors.Is(err, BadArguments) {

@@ -56,9 +56,9 @@ type Wire struct {
 	closed    chan struct{}
 	closeOnce sync.Once
 
-	// reauth is set if connections after the first send credentials before anything else. Such
-	// a connection counts only when the server accepts them. A connection that fails there
-	// again and again must not keep the session alive.
+	// reauth is set if every later connection begins with the credentials. Its contacts count
+	// only after the server has accepted them. Otherwise connections whose credentials are
+	// refused would keep the session alive.
 	reauth       atomic.Bool
 	authCode     atomic.Int32 // the server's answer to the credentials
 	refused      atomic.Bool  // a server has refused the session's identity
@@ -179,8 +179,9 @@ func (w *Wire) Identified() bool { return w.Identity != "" && !w.refused.Load() 
 // RefuseIdentity records that servers refuse the session's identity.
 func (w *Wire) RefuseIdentity() { w.refused.Store(true) }
 
-// Creates2 reports whether servers support Create2. It is true until a server has refused it.
-func (w *Wire) Creates2() bool { return !w.noCreate2.Load() }
+// CreatesBare reports whether the session can create bare znodes: it has an identity, and servers
+// support Create2. It is true until a server has shown the opposite.
+func (w *Wire) CreatesBare() bool { return w.Identified() && !w.noCreate2.Load() }
 
 // RemovesWatches reports whether the servers support RemoveDataWatch, as they do since 3.5, and
 // whether that is known.
@@ -192,7 +193,7 @@ func (w *Wire) RemovesWatches() (removes, known bool) {
 	return containers, containers
 }
 
-// Resume makes the wire continue an existing session. Call it before Connect.
+// Resume makes Connect resume an existing session. Call it before Connect.
 func (w *Wire) Resume(id int64, password []byte, timeout time.Duration) {
 	w.Lease.SetTimeout(timeout)
 	w.sessionID.Store(id)

@@ -62,7 +62,7 @@ func (e *election) observe(ctx context.Context, v view, out chan<- recipes.Leade
 		case <-ctx.Done():
 			return
 		}
-		next, err := session.Insist(ctx, e.Session, func() (view, error) { return e.view(ctx) })
+		next, err := session.RetryThrottled(ctx, e.Session, func() (view, error) { return e.view(ctx) })
 		if err != nil {
 			if ctx.Err() == nil {
 				e.Session.Log().Error("observing ended", "election", e.Path(), "error", err)
@@ -136,7 +136,7 @@ func (e *election) awaitCandidates(ctx context.Context) (view, error) {
 		}
 		return view{leaderChanged: created, ackChanged: created}, err
 	}
-	if err == nil && e.Line.Stands(names) {
+	if err == nil && e.Line.HasContender(names) {
 		err = znode.ErrReadAgain
 	}
 	return view{leaderChanged: changed, ackChanged: changed}, err

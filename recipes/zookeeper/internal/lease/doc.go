@@ -12,8 +12,8 @@
 // Only the leader decides when a session expires. A client that is connected to a follower
 // sends its contacts to the follower, which records them. The follower reports them when the
 // leader asks, in its ping every half tick. If the follower dies in between, or is cut off and
-// keeps answering its clients (it may, for syncLimit ticks), the leader counts from the report
-// before.
+// keeps answering its clients (it may, for syncLimit ticks), the leader counts from the previous
+// report.
 //
 // So a session that holds something counts from contacts that the leader is proved to have
 // received. Follower and leader have one connection, and each end handles messages in order.
@@ -34,9 +34,9 @@
 //     the timeout.
 //
 // One leading answer (step 1) proves only that the report was sent. That would be enough if
-// pings were never delayed on their way to the follower. A follower that is paused, and dies when
-// it runs again, shows the difference. One answer does prove something else: the session had
-// not expired when the leader handled the request. It proves nothing about the time after that.
+// pings were never delayed on their way to the follower. It is not enough if the follower is
+// paused, and dies when it runs again. One answer does prove something else: the session had not
+// expired when the leader handled the request. It proves nothing about the time after that.
 //
 // The age of a contact is measured at the sending of a leading request that was answered later
 // ([Evidence.Asking]), never at the present: a contact grows old even if the leader never asks
@@ -87,7 +87,7 @@
 // answers syncs without a transaction and without its disk. The contact from which the deadline
 // counts is then 0.4 to 0.5 of the timeout old, where an answered ping is up to 0.33. In an
 // outage Done closes after 0.45 to 0.55 of the timeout. A hold that is younger than half the
-// timeout may have an older proof: its Done can close after 0.2.
+// timeout may have an older proof: its Done can close after 0.2 of the timeout.
 //
 // # Assumptions
 //

@@ -49,13 +49,13 @@ func (e *Evidence) Asking(l *Lease, at time.Time) Proof {
 func (e *Evidence) Answered(l *Lease, sent time.Time, p Proof) {
 	c := contact{l.offset(sent), l.offset(time.Now())}
 	raise(&l.contact, c.sent)
-	e.heard(c, youth(l.Timeout()))
+	e.keep(c, youth(l.Timeout()))
 	e.asked = max(e.asked, p.asks)
 	raise(&l.known, p.knows)
 }
 
-// heard keeps a contact that was answered just now.
-func (e *Evidence) heard(c contact, youth time.Duration) {
+// keep adds a contact that was answered just now, unless it closely follows another.
+func (e *Evidence) keep(c contact, youth time.Duration) {
 	if n := len(e.young); n > 0 && c.answered-e.young[n-1].answered < youth/contactsKept {
 		return
 	}

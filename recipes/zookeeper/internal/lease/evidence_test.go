@@ -94,7 +94,7 @@ func TestContactsAreNotedWithinBounds(t *testing.T) {
 	now := time.Duration(0)
 	for range 100_000 {
 		now += time.Millisecond
-		e.heard(contact{now, now}, youth(timeout))
+		e.keep(contact{now, now}, youth(timeout))
 		e.age(now, youth(timeout))
 		if len(e.young) > contactsKept+1 {
 			t.Fatalf("%d contacts are noted", len(e.young))
@@ -110,22 +110,22 @@ func TestTheBoundsOfYouth(t *testing.T) {
 	const youth, gap = 1600, 1600 / contactsKept
 	for after, kept := range map[time.Duration]int{0: 1, gap - 1: 1, gap: 2, gap + 1: 2} {
 		var e Evidence
-		e.heard(contact{5, 10}, youth)
-		e.heard(contact{6, 10 + after}, youth)
+		e.keep(contact{5, 10}, youth)
+		e.keep(contact{6, 10 + after}, youth)
 		if len(e.young) != kept {
 			t.Errorf("of two contacts %d apart, %d are noted", after, len(e.young))
 		}
 	}
 	for age, old := range map[time.Duration]time.Duration{0: 0, youth - 1: 0, youth: 5, youth + 1: 5} {
 		var e Evidence
-		e.heard(contact{5, 10}, youth)
+		e.keep(contact{5, 10}, youth)
 		e.age(10+age, youth)
 		if e.old != old || (len(e.young) == 0) != (old > 0) {
 			t.Errorf("%d after its answer the latest old contact is %d, and %d are young", age, e.old, len(e.young))
 		}
 	}
 	e := Evidence{old: 7}
-	e.heard(contact{5, 10}, youth)
+	e.keep(contact{5, 10}, youth)
 	if e.age(10+youth, youth); e.old != 7 {
 		t.Errorf("an earlier contact has taken the place of a later one: %d", e.old)
 	}

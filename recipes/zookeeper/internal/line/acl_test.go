@@ -31,15 +31,15 @@ func TestAContenderThatMayNotReadItsOwnZnodeIsRefused(t *testing.T) {
 	if !errors.Is(err, recipes.ErrAccessDenied) {
 		t.Fatalf("got %v", err)
 	}
-	// And it does not stand in the way for longer than its session.
+	// Its znode is deleted with its session.
 	must.Do(t, blind.Close(ctx))
 	hold = must.Get(l.Acquire(ctx))(t)
 	must.Do(t, hold.Release(ctx))
 }
 
-// With handoff a contender can read its own znode, because its session's identity may.
-// But its successor cannot watch that znode. It is refused, instead of waiting for an
-// event that the server would not send.
+// With a handoff, a contender can read its own znode, because its session's identity may. But its
+// successor cannot watch that znode. The successor fails, instead of waiting for an event that the
+// server would not send.
 func TestAContenderThatMayNotReadItsPredecessorIsRefused(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		srv := zktest.Embedded(t)
@@ -62,8 +62,8 @@ func TestAContenderThatMayNotReadItsPredecessorIsRefused(t *testing.T) {
 	}
 }
 
-// A write whose guard is refused for another reason than that the znode is gone
-// blames none of the caller's operations.
+// If the server refuses a guard for another reason than a deleted znode, the error has no index of
+// the caller's operations.
 func TestAGuardThatIsRefusedIsNotTheCallersOperation(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
@@ -105,8 +105,8 @@ func TestAnObserversWatchesDoNotPileUp(t *testing.T) {
 	}
 }
 
-// What a session may not write is said, and not tried again and again: its own
-// receipt, and the bound of a queue.
+// If a session may not write its receipt, or the limit of a queue, it returns the refusal and does
+// not repeat the write forever.
 func TestADeniedWriteIsNotRetriedForEver(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx := zktest.Bounded(t)
@@ -179,7 +179,7 @@ func TestALineHasOneACL(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				saw(h.Znode()) // by the holder alone
+				saw(h.Znode()) // which only the holder has seen
 				saw(path)
 				must.Report(t, h.Release(t.Context()))
 			}

@@ -9,14 +9,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// bareGuard identifies the znode of a hold whose name alone does not: the name is used again if
-// the path of the wait queue is deleted and created again.
+// bareGuard identifies the bare znode of a hold. Its name is not enough, because it is used again
+// if the path of the wait queue is deleted and created again.
 type bareGuard struct {
 	session.BareZnode
 	session *session.Session
 	marker  string
 
-	writing chan struct{} // a mutex that can be awaited with a context: holds one element
+	writing chan struct{} // a mutex that can be awaited with a context: full while it is locked
 	guard   string        // the path of the guard, see check; "" if there is none
 	seen    bool          // the znode was read after the guard was created
 }
@@ -54,10 +54,10 @@ func (p *bareGuard) guardsDir() string {
 	return gopath.Join(gopath.Dir(p.Path), "guards-"+p.marker+"9999999999")
 }
 
-// check turns a check of the znode's name into a check of the znode. It adds a check of the
-// guard, an ephemeral znode below the path. As long as the guard exists, the path is the same,
-// a name is used once in it, and the znode was read there after the guard was created. The
-// first check of a grant creates the guard, which costs one write and one read.
+// check adds a check of the guard, an ephemeral znode below the path, to a transaction that checks
+// the znode's name. As long as the guard exists, the path was not created again, so no name in it
+// was used twice. The znode was read after the guard was created. So the name belongs to the
+// znode. The first check of a grant creates the guard, which costs one write and one read.
 func (p *bareGuard) check(ctx context.Context, t *session.Txn, made func(path string)) error {
 	select {
 	case p.writing <- struct{}{}:
@@ -87,8 +87,8 @@ func (p *bareGuard) check(ctx context.Context, t *session.Txn, made func(path st
 	return nil
 }
 
-// drop forgets a guard that was found deleted. If ctx is done first, the next write finds that
-// again.
+// drop forgets a guard that was found deleted. If ctx is done first, the guard stays, and the next
+// write finds again that it is deleted.
 func (p *bareGuard) drop(ctx context.Context) {
 	select {
 	case p.writing <- struct{}{}:

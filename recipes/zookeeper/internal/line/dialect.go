@@ -16,7 +16,7 @@ const (
 	// Lock is our marker, and that of Curator's InterProcessMutex and LeaderSelector and of
 	// go-zookeeper's Lock.
 	Lock = "lock-"
-	// Candidate, Read and Write are the markers of the source texts.
+	// Candidate, Read and Write are the markers of ZooKeeper's recipes.
 	Candidate = "n_"
 	Read      = "read-"
 	Write     = "write-"

@@ -14,8 +14,7 @@
 //
 // Without a handoff, a listing of the path shows the first and a read of the znode shows the
 // second. Both remain true. The sequence numbers of one parent only grow, so no later contender
-// gets ahead. A listing that showed fewer blockers than permits can only be followed by fewer.
-// As long as the znode exists, no later contender that it blocks can be granted. Because the
+// gets ahead, and the number of blockers can only shrink. As long as the znode exists, no later contender that it blocks can be granted. Because the
 // znode is ephemeral, it exists until another client deletes it, which ends the hold and is
 // reported, or the leader expires the session. The session declares itself lost before the
 // leader can do that (package lease). With a handoff, one event shows the first and the second:
@@ -95,9 +94,9 @@
 // library creates it. The ACL is then in use before the first contender joins and after the
 // last one leaves.
 //
-// No construction without an ACL was found that costs no request. The successor decides by one
-// event, which has no data and no author. Another kind of event needs another znode, and
-// creating that below the path would use a number.
+// No way without an ACL was found that costs no further request. The successor decides by one
+// event, which contains neither data nor the session that caused it. Another kind of event needs
+// another znode, and creating that below the path would use a number.
 //
 // Earlier versions gave each session an identity of its own. Contenders of both versions may
 // wait in one queue. Each is protected against writes of the other, and accepts its release.
@@ -176,8 +175,8 @@
 // In a compatibility mode, the znode has the library's marker, and the contender waits without
 // a handoff, as that library does.
 //
-// # Divergence from the source text
+// # Divergence from ZooKeeper's recipe
 //
-// The text waits with exists(). This package waits with getData(): if the znode was just
-// deleted, exists() leaves a watch at the server for a creation that never comes.
+// ZooKeeper's recipe for locks waits with exists(). This package waits with getData(): if the
+// znode was just deleted, exists() leaves a watch at the server for a creation that never comes.
 package line

@@ -21,7 +21,7 @@ func (l *Line) hands() bool {
 func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 	marker := l.Markers[0]
 	busy := l.Busy.at(l.Path)
-	parent := l.Session.EnsureLine
+	parent := l.Session.EnsureQueuePath
 	if l.semaphore() {
 		parent = l.Session.Ensure // contenders write to a semaphore's path with other strategies too
 	}
@@ -29,18 +29,20 @@ func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &waiter{line: l, bare: bare}
-	w.me, err = w.entry()
-	if err == nil && w.me.Exhausted() {
+	name := gopath.Base(bare.Path)
+	entries := Parse([]string{name}, l.Markers...)
+	switch {
+	case len(entries) == 0:
+		err = fmt.Errorf("%w: the server named a contender %q", recipes.ErrInternal, name)
+	case entries[0].Exhausted():
 		return nil, l.giveUpBare(ctx, bare)
-	}
-	if err == nil && o.Admit != nil {
+	case o.Admit != nil:
 		err = o.Admit(ctx)
 	}
 	if err != nil {
 		return nil, l.afterLeaving(ctx, l.Session.DeleteBare(bare), err)
 	}
-	return l.stayByHandoff(ctx, w, o, siblings)
+	return l.stayByHandoff(ctx, &waiter{line: l, bare: bare, me: entries[0]}, o, siblings)
 }
 
 // stayByHandoff waits until the contender is granted. siblings is explained at waiter.wait.
@@ -78,16 +80,7 @@ type waiter struct {
 	resumed bool // it has waited in another process
 }
 
-func (w *waiter) entry() (Entry, error) {
-	name := gopath.Base(w.bare.Path)
-	entries := Parse([]string{name}, w.line.Markers...)
-	if len(entries) == 0 {
-		return Entry{}, fmt.Errorf("%w: the server named a contender %q", recipes.ErrInternal, name)
-	}
-	return entries[0], nil
-}
-
-// few is the largest number of siblings for which one listing costs less than asking for one
+// few is the largest number of siblings for which one listing costs less than reading one
 // predecessor after the other.
 const few = 8
 
@@ -204,8 +197,8 @@ func (w *waiter) list(ctx context.Context) (predecessors []Entry, err error) {
 	if err := l.breakTies(ctx, entries); err != nil {
 		return nil, err
 	}
-	predecessors, stands := predecessorsOf(w.me.Name, w.bare.Stat.Czxid, entries, parent.Czxid)
-	if !stands {
+	predecessors, found := predecessorsOf(w.me.Name, w.bare.Stat.Czxid, entries, parent.Czxid)
+	if !found {
 		return nil, w.removed()
 	}
 	return predecessors, nil

@@ -707,7 +707,7 @@ func (v *mserver) children() int {
 	return n
 }
 
-// called returns the znode with a number, of whichever contender.
+// called returns the znode with a number, whichever contender it belongs to.
 func (v *mserver) called(number int8) (mnode, bool) {
 	for _, n := range v.nodes {
 		if n.there && n.number == number {

@@ -64,7 +64,7 @@ func (w wake) outcome() outcome {
 // predecessorsOf returns the contenders ahead of the znode called name in a sorted listing, and
 // whether the listing contains the znode. The parent must be older than the znode. If the
 // parent was created again, the znode is deleted, and name belongs to another one.
-func predecessorsOf(name string, czxid int64, entries []Entry, parentCzxid int64) (predecessors []Entry, stands bool) {
+func predecessorsOf(name string, czxid int64, entries []Entry, parentCzxid int64) (predecessors []Entry, found bool) {
 	if parentCzxid > czxid {
 		return nil, false
 	}

@@ -20,14 +20,14 @@ import (
 
 const historyPermits = 2
 
-// The histories: sessions take turns while requests and replies are lost and sessions
-// expire at random. What they write under the guard of their holds is in the server, in
-// the order of its transactions, which no clock can falsify. Checked is:
+// Sessions acquire and release while requests and replies are lost and sessions expire at random.
+// Holders make guarded writes. The server records them in the order of its transactions, which
+// does not depend on clocks. The test checks:
 //
-//   - Between the first and the last write of a writer no other holder wrote.
-//   - Tokens of a priority lock are the transactions of the claims. So between a
-//     writer's claim and its last write no other contender has claimed. After its claim
-//     no other writer wrote, and after its first write no earlier holder.
+//   - Between the first and the last write of a writer, no other holder wrote.
+//   - The token of a priority lock is the transaction of the claim. Between a writer's claim and its
+//     last write, no other contender claimed. After a writer's claim no other writer wrote, and
+//     after its first write no earlier holder wrote.
 //   - Of a semaphore's holders, at most as many as there are permits wrote at a time.
 func TestHistoryOfReadersAndWriters(t *testing.T) {
 	for name, turn := range map[string]rwTurn{"lock": exclusiveTurn, "shared": sharedTurn, "priority": priorityTurn, "semaphore": semaphoreTurn} {
@@ -100,7 +100,7 @@ func runHistory(t *testing.T, turn rwTurn, seed uint64, fromToken bool) {
 						return
 					}
 				}
-				closing, cancel := context.WithTimeout(context.Background(), time.Second) // clean-up: the server is made to fail
+				closing, cancel := context.WithTimeout(context.Background(), time.Second) // clean-up: the server may be failing
 				s.Close(closing)
 				cancel()
 				srv.ExpireSession(s.ID())
@@ -117,7 +117,7 @@ func runHistory(t *testing.T, turn rwTurn, seed uint64, fromToken bool) {
 	}
 }
 
-// checkWritten checks what the header of the histories says.
+// checkWritten checks the conditions that TestHistoryOfReadersAndWriters lists.
 func checkWritten(t *testing.T, srv *zkserver.Server, fromToken bool) {
 	t.Helper()
 	type written struct {
@@ -126,7 +126,7 @@ func checkWritten(t *testing.T, srv *zkserver.Server, fromToken bool) {
 		zxid  int64
 	}
 	var all []written
-	first, last := make(map[int64]int64), make(map[int64]int64) // a writer's writes as one, by token
+	first, last := make(map[int64]int64), make(map[int64]int64) // the first and last write of each writer, by token
 	for _, n := range srv.Tree() {
 		var w written
 		var i int
@@ -183,14 +183,13 @@ func checkWritten(t *testing.T, srv *zkserver.Server, fromToken bool) {
 	}
 }
 
-// rwHold is what the histories below need of a hold.
+// rwHold has the methods that all kinds of holds share.
 type rwHold interface {
 	recipes.Hold
 	Mode() recipes.Mode
 }
 
-// rwTurn takes a lock with readers and writers, and writes what it has to with
-// write while it holds.
+// rwTurn acquires a lock with readers and writers, and calls write while it holds.
 type rwTurn func(ctx context.Context, r *rand.Rand, s recipes.Client, write func(rwHold) error) error
 
 // sharedTurn reads, writes, or writes and then reads.
@@ -221,7 +220,7 @@ func sharedTurn(ctx context.Context, r *rand.Rand, s recipes.Client, write func(
 	return errors.Join(err, h.Release(ctx))
 }
 
-// priorityTurn reads or writes at some priority, and sometimes hands off.
+// priorityTurn reads or writes at a random priority, and sometimes releases by handoff.
 func priorityTurn(ctx context.Context, r *rand.Rand, s recipes.Client, write func(rwHold) error) error {
 	l, err := s.PriorityLock("/history", recipes.PriorityLockConfig{
 		Strategy: anyStrategy(r), Priority: r.IntN(3), Ask: r.IntN(2) == 0, Revocable: true, Grace: time.Millisecond,
@@ -264,7 +263,7 @@ type exclusive struct{ recipes.Hold }
 
 func (exclusive) Mode() recipes.Mode { return recipes.Writing }
 
-// exclusiveTurn takes the lock in any way of waiting, and sometimes has no patience.
+// exclusiveTurn acquires the lock with a random strategy, and sometimes gives up.
 func exclusiveTurn(ctx context.Context, r *rand.Rand, s recipes.Client, write func(rwHold) error) error {
 	l, err := s.Lock("/history", recipes.LockConfig{Strategy: anyStrategy(r)})
 	if err != nil {

@@ -32,7 +32,7 @@ func (h *Hold) giveBack(ctx context.Context, settle func(error)) {
 	default:
 		deletion = h.session.Handoff(ctx, h.bare.BareZnode)
 	}
-	settled := func(err error) { settle(h.given(lost, err)) }
+	settled := func(err error) { settle(h.afterDeletion(lost, err)) }
 	select {
 	case err := <-deletion:
 		if !h.hasAttached() {
@@ -69,11 +69,11 @@ func (h *Hold) hasAttached() bool {
 	return len(h.attached) > 0
 }
 
-// given deletes the attached znodes and returns the result of the release. err is the result of
+// afterDeletion deletes the attached znodes and returns the result of the release. err is the result of
 // deleting the contender's znode. lost is why the hold had already ended, or nil. The attached
 // znodes must be deleted last: as long as the contender's znode exists, a transaction that
 // checks it may add to them.
-func (h *Hold) given(lost, err error) error {
+func (h *Hold) afterDeletion(lost, err error) error {
 	if err != nil && !session.IsGone(err) {
 		return fmt.Errorf("release: %w", err) // the znode still exists
 	}

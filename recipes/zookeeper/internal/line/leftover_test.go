@@ -15,9 +15,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A hold whose znode cannot be watched is lost, but its znode is there, and the
-// others wait for it.
-func TestAHoldThatCannotBeWatchedIsGivenBackByItsRelease(t *testing.T) {
+// A hold whose znode cannot be watched is lost, but its znode exists and blocks other contenders
+// until the release.
+func TestTheZnodeOfAnUnwatchedHoldIsDeletedByItsRelease(t *testing.T) {
 	for _, strategy := range []recipes.Strategy{recipes.Herd, recipes.Predecessor} {
 		zktest.OnBoth(t, func(s *zktest.Scene) {
 			hold := s.Hold(s.JoinWith(s.Session(), strategy))
@@ -27,25 +27,26 @@ func TestAHoldThatCannotBeWatchedIsGivenBackByItsRelease(t *testing.T) {
 			select {
 			case <-hold.Done():
 			case <-s.Ctx.Done():
-				s.Fatal("not told")
+				s.Fatal("Done has not closed")
 			}
 			if !s.Exists(hold.Znode()) {
-				s.Fatal("it is gone before the holder has stopped")
+				s.Fatal("the znode was deleted before the holder stopped")
 			}
 			if err := hold.Release(s.Ctx); !errors.Is(err, recipes.ErrNotHeld) {
 				s.Errorf("release: %v", err)
 			}
-			for s.Exists(hold.Znode()) { // goes on after the release
+			for s.Exists(hold.Znode()) { // the deletion continues after the release
 				if s.Ctx.Err() != nil {
-					s.Fatal("the znode is still there")
+					s.Fatal("the znode still exists")
 				}
 			}
 		})
 	}
 }
 
-// So is a name or a membership whose znode cannot be watched again after the connection was lost.
-func TestAMemberThatCannotBeWatchedIsGivenBackByItsLeave(t *testing.T) {
+// A name or a membership is lost too if its znode cannot be watched again after a reconnect. Its
+// owner deletes the znode.
+func TestTheZnodeOfAnUnwatchedMemberIsDeletedByItsLeave(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		mine := s.Session()
 		names := must.Get(mine.Names(s.Path))(t)
@@ -62,29 +63,30 @@ func TestAMemberThatCannotBeWatchedIsGivenBackByItsLeave(t *testing.T) {
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 				return zkserver.Fault{CloseAfter: r.SessionID == mine.ID() && !once.Swap(true)}
 			})
-			_, _ = names.Lookup(s.Ctx, "another") // whose answer is the last on this connection
+			_, _ = names.Lookup(s.Ctx, "another") // its answer is the last on this connection
 			select {
 			case <-g.Done():
 			case <-s.Ctx.Done():
-				t.Fatal("not told")
+				t.Fatal("Done has not closed")
 			}
 			if err := g.Err(); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
 				t.Errorf("lost with %v", err)
 			}
 			if !s.Exists(g.Znode()) {
-				t.Error("it is gone before its owner has stopped")
+				t.Error("the znode was deleted before its owner stopped")
 			}
 			if err := g.end(s.Ctx); !errors.Is(err, recipes.ErrNotHeld) {
 				t.Errorf("%s: %v", giveBack, err)
 			}
 			if s.Exists(g.Znode()) {
-				t.Errorf("the znode is still there after %s", giveBack)
+				t.Errorf("the znode still exists after %s", giveBack)
 			}
 		}
 	})
 }
 
-// A server that throttles has refused nothing for good. What is held stands, and its removal is noticed.
+// While the server throttles, the session tries again to watch. Grants are held, and a later
+// deletion is noticed.
 func TestGrantsAreWatchedAgainThoughTheServerThrottles(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		mine := s.Session()
@@ -100,8 +102,8 @@ func TestGrantsAreWatchedAgainThoughTheServerThrottles(t *testing.T) {
 					Throttle:   r.SessionID == mine.ID() && watches && throttled.Add(1) <= 3,
 				}
 			})
-			_, _ = names.Lookup(s.Ctx, "another") // whose answer is the last on this connection
-			// The fourth look is answered.
+			_, _ = names.Lookup(s.Ctx, "another") // its answer is the last on this connection
+			// The server answers the fourth read.
 			for throttled.Load() <= 3 {
 				select {
 				case <-g.Done():
@@ -115,7 +117,7 @@ func TestGrantsAreWatchedAgainThoughTheServerThrottles(t *testing.T) {
 			select {
 			case <-g.Done():
 			case <-s.Ctx.Done():
-				t.Fatal("not told")
+				t.Fatal("Done has not closed")
 			}
 			if err := g.Err(); !errors.Is(err, recipes.ErrRemoved) {
 				t.Error(err)
@@ -124,8 +126,8 @@ func TestGrantsAreWatchedAgainThoughTheServerThrottles(t *testing.T) {
 	})
 }
 
-// The guard goes when the place has gone. A release whose context ends by then does not wait
-// for that.
+// The guard is deleted after the place. If the release's context is done by then, the release does
+// not wait for that.
 func TestAReleaseDoesNotWaitForAGuardLongerThanItsContext(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
@@ -148,7 +150,7 @@ func TestAReleaseDoesNotWaitForAGuardLongerThanItsContext(t *testing.T) {
 				t.Errorf("released with %v", err)
 			}
 		default:
-			t.Error("it waits")
+			t.Error("the release waits")
 		}
 		close(goOn)
 		synctest.Wait()
@@ -158,8 +160,8 @@ func TestAReleaseDoesNotWaitForAGuardLongerThanItsContext(t *testing.T) {
 	})
 }
 
-// A grant has one guard, however often the look at its place is refused after the guard
-// was made. The guard goes with the grant.
+// A grant creates one guard, however often the read of its place fails after that. The guard is
+// deleted with the grant.
 func TestGuardsDoNotPileUp(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	s := zktest.Open(t, srv)
@@ -177,7 +179,7 @@ func TestGuardsDoNotPileUp(t *testing.T) {
 	})
 	for range 5 {
 		if err := hold.Write(ctx, recipes.Create("/x", nil)); !errors.Is(err, recipes.ErrThrottled) {
-			t.Errorf("a write whose look is throttled: %v", err)
+			t.Errorf("a write whose read is throttled: %v", err)
 		}
 	}
 	if n := guards(); n != 1 {

@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// queueUp has n contenders of one session join, one after the other, and
-// returns what each acquired as it does.
+// queueUp makes n contenders of one session join, one after the other. The channel receives the
+// index of each contender when it is granted.
 func queueUp(ctx context.Context, t *testing.T, s recipes.Recipes, path string, strategy recipes.Strategy, n int) <-chan int {
 	t.Helper()
 	order := make(chan int, n)
@@ -45,8 +45,7 @@ func queueUp(ctx context.Context, t *testing.T, s recipes.Recipes, path string, 
 	return order
 }
 
-// Numbers wrap at 2^31; comparing them as strings or plain integers crowned
-// newcomers.
+// Numbers wrap at 2^31. Compared as strings or plain integers, a new contender would come first.
 func TestTheLineKeepsItsOrderAcrossTheWrap(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy), func(t *testing.T) {
@@ -65,15 +64,15 @@ func TestTheLineKeepsItsOrderAcrossTheWrap(t *testing.T) {
 			must.Do(t, hold.Release(ctx))
 			for want := range 6 {
 				if got := <-order; got != want {
-					t.Fatalf("contender %d is granted in place %d", got, want)
+					t.Fatalf("contender %d was granted as number %d", got, want)
 				}
 			}
 		})
 	}
 }
 
-// ZooKeeper 3.8.0 does not wrap: it gives 2147483647 to everybody from then on.
-// A GUID must not decide who was first.
+// ZooKeeper 3.8.0 does not wrap: it gives the number 2147483647 to every later znode. A GUID must
+// not decide which contender is first.
 func TestContendersWithTheSameNumberKeepTheirOrder(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		srv := zktest.Embedded(t)
@@ -91,22 +90,21 @@ func TestContendersWithTheSameNumberKeepTheirOrder(t *testing.T) {
 		order := queueUp(ctx, t, s, "/stuck", strategy, 8)
 		for _, c := range must.Get(l.Contenders(ctx))(t) {
 			if c.Sequence != math.MaxInt32 {
-				t.Fatalf("%s has not the same number", c.Znode)
+				t.Fatalf("%s does not have the same number", c.Znode)
 			}
 		}
 		must.Do(t, hold.Release(ctx))
 		for want := range 8 {
 			if got := <-order; got != want {
-				t.Fatalf("contender %d is granted in place %d", got, want)
+				t.Fatalf("contender %d was granted as number %d", got, want)
 			}
 		}
 	}
 }
 
-// Its counter goes on, past 2147483647, as long as creations are under way, and
-// falls back to that number when they are not. So a number may be smaller than
-// that of who came before, and holds.
-func TestANewcomerWithASmallerNumberDoesNotGoFirst(t *testing.T) {
+// While creations are in progress, ZooKeeper's counter continues past 2147483647. Afterwards it
+// returns to that number. So a new contender may have a smaller number than the holder.
+func TestALaterContenderWithASmallerNumberWaits(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy), func(t *testing.T) {
 			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
@@ -137,9 +135,9 @@ func TestANewcomerWithASmallerNumberDoesNotGoFirst(t *testing.T) {
 	}
 }
 
-// One foreign child broke go-zookeeper's Lock, and one named _c_ with fewer
-// than 35 characters made it panic.
-func TestForeignChildrenAreIgnored(t *testing.T) {
+// Any other child broke go-zookeeper's Lock, and a child named _c_ with fewer than 35 characters
+// made it panic.
+func TestOtherChildrenAreIgnored(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
 	raw := zktest.Raw(t, srv.Addr())
@@ -151,13 +149,13 @@ func TestForeignChildrenAreIgnored(t *testing.T) {
 	order := queueUp(ctx, t, s, "/foreign", recipes.Predecessor, 3)
 	for want := range 3 {
 		if got := <-order; got != want {
-			t.Fatalf("contender %d is granted in place %d", got, want)
+			t.Fatalf("contender %d was granted as number %d", got, want)
 		}
 	}
 }
 
-// CURATOR-264: the search for a node whose creation was not confirmed read a
-// server that had not heard of it yet, and a second one was made.
+// CURATOR-264: after a lost reply, the search read a server that had not applied the creation yet,
+// and the client created a second znode.
 func TestTheSearchForALostCreateSyncsFirst(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		srv := zktest.Embedded(t)
@@ -188,8 +186,8 @@ func TestTheSearchForALostCreateSyncsFirst(t *testing.T) {
 	}
 }
 
-// CURATOR-498: the search by GUID took a node of another (dying) session for
-// its own, and there were two leaders.
+// CURATOR-498: the search by GUID found a znode of an expiring session, used it, and there were two
+// leaders.
 func TestAZnodeOfAnotherSessionIsNotUsed(t *testing.T) {
 	for _, strategy := range []recipes.Strategy{recipes.Herd, recipes.Predecessor} {
 		srv := zktest.Embedded(t)

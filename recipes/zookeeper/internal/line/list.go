@@ -77,5 +77,5 @@ func (l *Line) byCreation(ctx context.Context, tied []Entry) error {
 	return nil
 }
 
-// Stands reports whether any of a parent's children is a contender.
-func (l *Line) Stands(names []string) bool { return len(Parse(names, l.Markers...)) > 0 }
+// HasContender reports whether any of a parent's children is a contender.
+func (l *Line) HasContender(names []string) bool { return len(Parse(names, l.Markers...)) > 0 }

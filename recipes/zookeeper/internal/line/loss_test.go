@@ -37,8 +37,8 @@ func TestAContenderWhoseZnodeIsDeletedFails(t *testing.T) {
 	}
 }
 
-// After a loss, others said "already held" for ever (consul#4902; go-zookeeper
-// returns ErrDeadlock).
+// After a loss, other libraries reported "already held" forever (consul#4902; go-zookeeper returns
+// ErrDeadlock).
 func TestALockIsUsableAfterALoss(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
@@ -49,7 +49,7 @@ func TestALockIsUsableAfterALoss(t *testing.T) {
 	select {
 	case <-lost:
 	case <-ctx.Done():
-		t.Fatal("the loss is not told")
+		t.Fatal("Done has not closed after the loss")
 	}
 	if err := hold.Err(); !errors.Is(err, recipes.ErrRemoved) {
 		t.Errorf("lost with %v", err)
@@ -94,6 +94,6 @@ func TestReconnectsAndInterruptsOrphanNoLease(t *testing.T) {
 		must.Get(m.Acquire(ctx))(t)
 	}
 	if in := must.Get(m.Contenders(ctx))(t); len(in) != 2 {
-		t.Errorf("in line are %+v; want the two holders", in)
+		t.Errorf("the wait queue has %+v; want the two holders", in)
 	}
 }

@@ -22,9 +22,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// On ZooKeeper itself, the counter of a parent comes to its end while contenders of
-// several sessions go through the line. No two hold at once, none overtakes, and none is
-// left. (The in-process server plays this in the tests above.)
+// On a real server, the numbers of a parent are exhausted while contenders of several sessions
+// acquire and release. No two hold at the same time, none overtakes another, and no znode is left.
+// (line_test.go simulates this on the in-process server.)
 func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
 	t.Parallel() // waits for servers
 	path := func(s recipes.Strategy, what string) string { return "/" + what + "-" + string(s) }
@@ -96,11 +96,11 @@ func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
 			must.Get(q.Put(ctx, []byte{byte(i)}))(t)
 		}
 		if _, err := q.Put(ctx, nil); !errors.Is(err, recipes.ErrNodeExists) || !strings.Contains(err.Error(), "used all sequence numbers") {
-			t.Errorf("an element more than there are numbers: %v", err)
+			t.Errorf("one element more than there are numbers: %v", err)
 		}
 		for i := range left {
 			if e := must.Get(q.Take(ctx))(t); e.Data[0] != byte(i) {
-				t.Errorf("element %d is taken in place %d", e.Data[0], i)
+				t.Errorf("element %d was received as number %d", e.Data[0], i)
 			}
 		}
 	})
@@ -108,7 +108,7 @@ func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
 
 // startCounted starts a server that has znodes at these paths, each of which has counted its
 // children up to number. They are no containers: an empty container would be deleted before a
-// contender comes.
+// contender joins.
 func startCounted(t *testing.T, number int32, paths ...string) string {
 	t.Helper()
 	cfg := ensembletest.Quick(1)
@@ -129,8 +129,8 @@ func startCounted(t *testing.T, number int32, paths ...string) string {
 	return server.Addr()
 }
 
-// snapshot is a snapshot file of ZooKeeper 3.8, which reads those of 3.4 too: this
-// is one without digests.
+// snapshot returns a snapshot file in the format of ZooKeeper 3.4, without digests, which 3.8 also
+// reads.
 func snapshot(zxid int64, cversion int32, parents []string) []byte {
 	var b []byte
 	i32 := func(v int32) { b = binary.BigEndian.AppendUint32(b, uint32(v)) }
@@ -139,7 +139,7 @@ func snapshot(zxid int64, cversion int32, parents []string) []byte {
 	node := func(path string, cversion int32) {
 		str(path)
 		i32(0)        // no data
-		i64(-1)       // open to everybody
+		i64(-1)       // open to every client
 		i64(zxid - 1) // created
 		i64(zxid - 1) // modified
 		i64(0)        // created, in milliseconds
@@ -167,7 +167,7 @@ func snapshot(zxid int64, cversion int32, parents []string) []byte {
 	return b
 }
 
-// A contender has a name of marker and number alone only where its successor goes by it.
+// A contender has a bare znode only if its successor may be granted by a handoff.
 func TestContendersNamedByNumberAlone(t *testing.T) {
 	lock := func(cfg recipes.LockConfig) func(*testing.T, context.Context, recipes.Client) recipes.Grant {
 		return func(t *testing.T, ctx context.Context, s recipes.Client) recipes.Grant {

@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Which of two requests comes first is in this file, where the order makes it safe.
+// The tests in this file check the order of two requests where safety depends on it.
 
 // orderOf returns the requests of a session in the order in which the server executes them.
 func orderOf(srv *zkserver.Server, s recipes.Session) (requests func() []zkserver.Request) {
@@ -40,8 +40,8 @@ func indexOf(all []zkserver.Request, path string, ops ...zkserver.Op) int {
 	return slices.IndexFunc(all, func(r zkserver.Request) bool { return r.Path == path && slices.Contains(ops, r.Op) })
 }
 
-// As long as the leader's znode exists, a transaction that checks it can add to what goes
-// with it.
+// As long as the leader's znode exists, a transaction that checks it can create znodes that are
+// attached to it. So those are deleted after it.
 func TestZnodesOfAHoldAreDeletedAfterIt(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		e := must.Get(s.Election("/e", recipes.ElectionConfig{}))(t)
@@ -75,8 +75,8 @@ func TestZnodesOfAHoldAreDeletedAfterIt(t *testing.T) {
 	})
 }
 
-// A server sends events in the order of the changes. So a waiter that set its own watch first
-// gets the end of its place before a later change of its predecessor.
+// A server sends events in the order of the changes. So a waiter that first watches its own place
+// is notified of its deletion before a later change of its predecessor.
 func TestAWaiterWatchesItsPlaceBeforeItsPredecessor(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		holder := must.Get(zktest.OpenVirtual(t, srv).Lock("/l", recipes.LockConfig{}))(t)

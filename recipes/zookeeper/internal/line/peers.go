@@ -128,7 +128,8 @@ func (p Parent) Verdicts(ctx context.Context, s *session.Session, kind recipes.K
 	return all, nil
 }
 
-// contenderOf returns the znode of the contender that a sighting stands for, or "".
+// contenderOf returns the znode of the contender that a sighting shows, or "" if the name does not
+// belong to a contender.
 func (l *Line) contenderOf(ctx context.Context, s sighting) (string, error) {
 	switch s.marker {
 	case CuratorLeases:

@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// fearblackcat/zkElection: the predecessor vanished between the listing and the
-// watch, and the candidate hung for good.
+// fearblackcat/zkElection: the predecessor was deleted between the listing and the watch, and the
+// candidate hung forever.
 func TestAPredecessorThatVanishesBeforeItIsWatched(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		srv := zktest.Embedded(t)
@@ -92,7 +92,7 @@ func TestAReleaseSentAgainDoesNotHitTheNextHold(t *testing.T) {
 		<-first.Done()
 		second := must.Get(l.Acquire(ctx))(t)
 		must.Do(t, <-released)
-		if deletes < 1 || deletes < 2 && strategy != recipes.Handoff { // which looks before it sends again
+		if deletes < 1 || deletes < 2 && strategy != recipes.Handoff { // which reads before it sends again
 			t.Fatalf("%d deletes: the case was not met", deletes)
 		}
 		if err := second.Write(ctx); err != nil {
@@ -150,14 +150,14 @@ func TestAnObserverSurvivesTheRemovalOfTheParent(t *testing.T) {
 	}
 }
 
-// CURATOR-604, 696: granted on a node of the expired session that the server
-// had not removed yet.
+// CURATOR-604, 696: a client was granted by a znode of its expired session that the server had not
+// deleted yet.
 func TestNothingIsGrantedInASessionThatIsLost(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		srv := zktest.Embedded(t)
 		s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
-		// The expiry falls between the listing that shows the contender first and
-		// the look at its own node, or behind the creation.
+		// The session expires between the listing that shows the contender first and the read of
+		// its own znode, or after the creation.
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if r.SessionID == s.ID() && (r.Op == zkserver.OpGetData || r.Op == zkserver.OpExists) {
 				return zkserver.Fault{ExpireAfter: true, DropReply: false}
@@ -180,8 +180,8 @@ func TestNothingIsGrantedInASessionThatIsLost(t *testing.T) {
 	}
 }
 
-// etcd#10111: a cancellation that raced with the grant returned success after
-// unlocking. Whatever Acquire returns must be true.
+// etcd#10111: if a cancellation raced with the grant, the call returned success after it had
+// unlocked. If Acquire succeeds, the hold must exist.
 func TestACancellationThatRacesWithTheGrant(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s, other, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)
@@ -216,8 +216,8 @@ func TestACancellationThatRacesWithTheGrant(t *testing.T) {
 	}
 }
 
-// A contender whose creation was not answered is found again, whatever hinders the
-// search, and does not stay behind.
+// A contender whose creation was not answered is found, whatever interrupts the search, and no znode
+// is left.
 func TestALostContenderIsFound(t *testing.T) {
 	for name, hindered := range map[string]struct {
 		strategy recipes.Strategy
@@ -270,7 +270,7 @@ func TestALostContenderIsFound(t *testing.T) {
 					case zktest.Creates(r.Op) && !lost:
 						lost = true
 						return zkserver.Fault{DropReply: true}
-					case r.Op == zkserver.OpSync: // it begins to look
+					case r.Op == zkserver.OpSync: // the search begins
 						hindering()
 					}
 					return zkserver.Fault{}

@@ -16,25 +16,24 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// stander is one that has joined and waits.
-type stander struct {
+// queued is a contender that has joined.
+type queued struct {
 	session recipes.Client
 	granted chan recipes.Hold
 }
 
-// stands has a session of its own join a shared lock, or a semaphore if permits
-// is not 0.
-func stands(ctx context.Context, t *testing.T, srv *zkserver.Server, path string, mode recipes.Mode, permits int) *stander {
+// join opens a session that joins a shared lock, or a semaphore if permits is not 0.
+func join(ctx context.Context, t *testing.T, srv *zkserver.Server, path string, mode recipes.Mode, permits int) *queued {
 	t.Helper()
-	c := &stander{session: zktest.OpenVirtual(t, srv), granted: make(chan recipes.Hold, 1)}
+	c := &queued{session: zktest.OpenVirtual(t, srv), granted: make(chan recipes.Hold, 1)}
 	joined := make(chan struct{})
 	enter := func() (recipes.Hold, error) {
-		told := func(recipes.Place) { close(joined) }
+		onJoined := func(recipes.Place) { close(joined) }
 		if permits > 0 {
-			m := must.Get(c.session.Semaphore(path, recipes.SemaphoreConfig{Permits: permits, Joined: told}))(t)
+			m := must.Get(c.session.Semaphore(path, recipes.SemaphoreConfig{Permits: permits, Joined: onJoined}))(t)
 			return m.Acquire(ctx)
 		}
-		l := must.Get(c.session.SharedLock(path, recipes.SharedLockConfig{Joined: told}))(t)
+		l := must.Get(c.session.SharedLock(path, recipes.SharedLockConfig{Joined: onJoined}))(t)
 		if mode == recipes.Reading {
 			return l.AcquireRead(ctx)
 		}
@@ -51,11 +50,11 @@ func stands(ctx context.Context, t *testing.T, srv *zkserver.Server, path string
 	return c
 }
 
-func (c *stander) events(t *testing.T) int64 {
+func (c *queued) events(t *testing.T) int64 {
 	return must.Get(c.session.Stats(context.Background()))(t).WatchEvents
 }
 
-func (c *stander) hold(t *testing.T) recipes.Hold {
+func (c *queued) hold(t *testing.T) recipes.Hold {
 	t.Helper()
 	h := <-c.granted
 	if h == nil {
@@ -67,13 +66,13 @@ func (c *stander) hold(t *testing.T) recipes.Hold {
 // The release of a writer wakes all readers behind it, and no other waiter.
 func TestWakeUpsOfASharedLock(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
-		first := stands(ctx, t, srv, "/rw", recipes.Writing, 0).hold(t)
-		var readers []*stander
+		first := join(ctx, t, srv, "/rw", recipes.Writing, 0).hold(t)
+		var readers []*queued
 		for range 5 {
-			readers = append(readers, stands(ctx, t, srv, "/rw", recipes.Reading, 0))
+			readers = append(readers, join(ctx, t, srv, "/rw", recipes.Reading, 0))
 		}
-		writer := stands(ctx, t, srv, "/rw", recipes.Writing, 0)
-		late := stands(ctx, t, srv, "/rw", recipes.Reading, 0)
+		writer := join(ctx, t, srv, "/rw", recipes.Writing, 0)
+		late := join(ctx, t, srv, "/rw", recipes.Reading, 0)
 		zktest.Idle(t, srv)
 		must.Do(t, first.Release(ctx))
 		var holds []recipes.Hold
@@ -100,8 +99,8 @@ func TestWakeUpsOfASharedLock(t *testing.T) {
 	})
 }
 
-// A reader is let in when the writer ahead has downgraded, and the one between
-// the two has left: whatever it watched in the meantime.
+// A reader is granted when the writer ahead has downgraded and the writer between the two has left,
+// whatever the reader has watched until then.
 func TestAReaderWakesWhenItsWayIsFree(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
@@ -124,7 +123,7 @@ func TestAReaderWakesWhenItsWayIsFree(t *testing.T) {
 			}()
 			<-joined
 			looks := make(chan struct{})
-			if strategy == recipes.Herd { // the others watch what is next to them only
+			if strategy == recipes.Herd { // with the other strategy, each watches only its neighbour
 				var once sync.Once
 				srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 					if r.SessionID == session.ID() && r.Op == zkserver.OpGetData && r.Path == writer.Znode() {
@@ -145,8 +144,7 @@ func TestAReaderWakesWhenItsWayIsFree(t *testing.T) {
 	}
 }
 
-// A release of the i-th in line wakes i waiters of a semaphore, never more than
-// there are permits.
+// The release of the i-th holder of a semaphore wakes i waiters, never more than there are permits.
 func TestWakeUpsOfASemaphore(t *testing.T) {
 	const permits, waiting = 3, 8
 	for leaves := range permits {
@@ -154,17 +152,17 @@ func TestWakeUpsOfASemaphore(t *testing.T) {
 			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
 				var holds []recipes.Hold
 				for range permits {
-					holds = append(holds, stands(ctx, t, srv, "/sem", "", permits).hold(t))
+					holds = append(holds, join(ctx, t, srv, "/sem", "", permits).hold(t))
 				}
-				var all []*stander
+				var all []*queued
 				for range waiting {
-					all = append(all, stands(ctx, t, srv, "/sem", "", permits))
+					all = append(all, join(ctx, t, srv, "/sem", "", permits))
 				}
 				zktest.Idle(t, srv)
 				before := srv.Counters()
 				must.Do(t, holds[leaves].Release(ctx))
 				all[0].hold(t)
-				synctest.Wait() // the others have looked
+				synctest.Wait() // the other waiters have read again
 				woken := int64(0)
 				for _, c := range all {
 					woken += c.events(t)
@@ -180,7 +178,7 @@ func TestWakeUpsOfASemaphore(t *testing.T) {
 	}
 }
 
-// What one uncontended turn costs, as the README says.
+// The requests of one acquisition and release without contention, as the README documents them.
 func TestCostsOfTheLine(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
@@ -254,8 +252,8 @@ func TestLayoutOfASharedLockAndASemaphore(t *testing.T) {
 	s := zktest.Open(t, srv)
 	l := must.Get(s.SharedLock("/app/rw", recipes.SharedLockConfig{Data: []byte("me"), Revocable: true, Grace: time.Second}))(t)
 	h := must.Get(l.AcquireWrite(ctx))(t)
-	stands(ctx, t, srv, "/app/rw", recipes.Reading, 0)
-	stands(ctx, t, srv, "/app/rw", recipes.Writing, 0)
+	join(ctx, t, srv, "/app/rw", recipes.Reading, 0)
+	join(ctx, t, srv, "/app/rw", recipes.Writing, 0)
 	must.Do(t, l.Revoke(ctx, h.Znode()))
 	m := must.Get(s.Semaphore("/app/sem", recipes.SemaphoreConfig{Permits: 2, Data: []byte("me")}))(t)
 	must.Get(m.Acquire(ctx))(t)

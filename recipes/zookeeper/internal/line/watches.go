@@ -32,7 +32,7 @@ func (w *Watches) Drop(name string) { delete(w.byName, name) }
 
 func fired(w *session.Watch) bool { return session.Happened(w.Fired()) }
 
-// Arm watches a child of dir. It also reads the child if it was not watched yet.
+// Arm watches a child of dir. If the child was not watched yet, Arm also reads it and sets fresh.
 func (w *Watches) Arm(ctx context.Context, s *session.Session, dir, name string) (node session.Node, fresh bool, err error) {
 	if w.byName[name] != nil {
 		return session.Node{}, false, nil

@@ -95,9 +95,9 @@ func (d *delivery) end(life context.Context, ack bool) error {
 		var t session.Txn
 		t.Delete(d.Znode(), recipes.AnyVersion)
 		t.Delete(q.Child(d.Name), d.attempt)
-		_, err = session.Insist(life, q.Session, func() (session.Outcome, error) { return q.commit(life, t) })
+		_, err = session.RetryThrottled(life, q.Session, func() (session.Outcome, error) { return q.commit(life, t) })
 	case q.exhausted(d.attempt):
-		_, err = session.Insist(life, q.Session, func() (struct{}, error) {
+		_, err = session.RetryThrottled(life, q.Session, func() (struct{}, error) {
 			return struct{}{}, q.bury(life, d.queued, node, d.Znode())
 		})
 	default:

@@ -192,7 +192,7 @@ func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, er
 		case err == nil && outcome.Zxid != 0:
 			return recipes.Token(outcome.Zxid), nil
 		case err == nil: // the reply was lost, and the receipt could not be read
-			stat, err := session.Insist(ctx, q.Session, func() (session.Stat, error) { return q.Session.Stat(ctx, claim) })
+			stat, err := session.RetryThrottled(ctx, q.Session, func() (session.Stat, error) { return q.Session.Stat(ctx, claim) })
 			return recipes.Token(stat.Czxid), err
 		case znode.RefusedOp(err) == 0 && znode.GoneOrChanged(err):
 			return 0, errNotAvailable

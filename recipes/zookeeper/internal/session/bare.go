@@ -43,12 +43,12 @@ func BareData(data []byte) ([]byte, bool) {
 // CreateProtected. Either the session has no identity, or the server refuses the identity or
 // does not support create2 (before ZooKeeper 3.5). Or the numbers are exhausted, and every
 // creation gets the same number.
-var ErrNoBareZnode = errors.New("no znode named by number alone can be had")
+var ErrNoBareZnode = errors.New("cannot create a znode named by number alone")
 
-// CreateBare creates a bare znode below dir. If dir is missing, parent creates it: EnsureLine
-// or Ensure. If count is set, siblings is the number of other children that dir had then. That
-// costs one read, in the same write as the creation. siblings is negative if the number is
-// unknown. The read watches dir: see bareZnodes.
+// CreateBare creates a bare znode below dir. If dir is missing, parent creates it:
+// EnsureQueuePath or Ensure. If count is set, siblings is the number of other children that dir
+// had after the creation. That costs one read of dir, which is sent together with the creation
+// and sets a watch: see bareZnodes. siblings is negative if the number is unknown.
 //
 // On error no znode remains, in the sense of CreateProtected.
 func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte, count bool, parent func(context.Context, string) error) (bare BareZnode, siblings int, err error) {
@@ -60,8 +60,8 @@ func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte,
 		header: barePrefix + uuid.NewString() + "-", count: count, begun: s.wire.LastZxid(),
 	}
 	c.requests = []conn.Request{conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.identity.acl(s.acl))}
-	// Mostly the first exchange is answered, and no goroutine is needed to continue without the
-	// caller.
+	// The first exchange is usually answered. Then no goroutine is needed to continue after the
+	// caller has returned.
 	c.begin(ctx)
 	if replies, err := c.await(ctx); err == nil && replies[0].Err() == nil {
 		c.end(true)
@@ -89,35 +89,35 @@ type bareCreation struct {
 	parent    func(context.Context, string) error // creates dir
 	header    string
 	count     bool
-	watch     *Watch // on dir; nil if this exchange does not read dir
-	arms      bool   // this exchange sets watch
-	since     int    // the number of lost connections when watch was joined
-	begun     int64  // the zxid of the last transaction seen before anything was sent
+	parentKey watchKey // of watch
+	watch     *Watch   // on dir; nil if this exchange does not read dir
+	arms      bool     // this exchange sets watch
+	since     int      // the number of lost connections when watch was joined
+	begun     int64    // the zxid of the last transaction seen before anything was sent
 }
 
 // CreatesBare reports whether the session can create bare znodes. It is true until a server has
 // shown the opposite.
-func (s *Session) CreatesBare() bool { return s.wire.Identified() && s.wire.Creates2() }
+func (s *Session) CreatesBare() bool { return s.wire.CreatesBare() }
 
 // begin sends the creation, unless bare znodes are known to be impossible.
 func (c *bareCreation) begin(ctx context.Context) {
-	if !c.session.CreatesBare() {
+	if !c.session.wire.CreatesBare() {
 		c.failed = ErrNoBareZnode
 		return
 	}
 	if c.count {
-		c.watch, c.arms, c.since = c.session.watches.join(c.dirKey(), 0)
-		c.requests = append(c.requests[:1], conn.Exists(c.session.full(c.dir), c.arms))
+		c.parentKey = watchKey{path: c.session.full(c.dir)}
+		c.watch, c.arms, c.since = c.session.watches.join(c.parentKey, 0)
+		c.requests = append(c.requests[:1], conn.Exists(c.parentKey.path, c.arms))
 	}
 	c.exchange.begin(ctx)
 }
 
-func (c *bareCreation) dirKey() watchKey { return watchKey{path: c.session.full(c.dir)} }
-
 // end settles the watch after an exchange.
 func (c *bareCreation) end(answered bool) {
 	if c.arms {
-		c.session.watches.settle(c.dirKey(), c.watch, answered, c.since)
+		c.session.watches.settle(c.parentKey, c.watch, answered, c.since)
 		c.arms = false
 	}
 }
@@ -137,7 +137,7 @@ func (c *bareCreation) created(replies []conn.Reply) (BareZnode, int, error) {
 		return bare, -1, nil
 	}
 	if parent.Czxid < bare.Stat.Czxid {
-		c.session.bare.watched(bare, c.dirKey(), c.watch)
+		c.session.bare.watched(bare, c.parentKey, c.watch)
 	}
 	return bare, Siblings(parent, bare.Stat), nil
 }
@@ -163,11 +163,11 @@ func (c *bareCreation) finish(ctx, life context.Context) (BareZnode, int, error)
 		case errors.Is(err, recipes.ErrNodeExists), errors.Is(err, conn.InvalidACL), errors.Is(err, ErrNoBareZnode):
 			return BareZnode{}, 0, ErrNoBareZnode
 		case conn.Lost(err):
-			bare, err := Insist(life, s, func() (BareZnode, error) { return c.find(life) })
+			bare, err := RetryThrottled(life, s, func() (BareZnode, error) { return c.find(life) })
 			if bare.Path != "" || err != nil {
 				return bare, -1, err
 			}
-			// The creation has not happened.
+			// The creation has not happened, or another client has deleted the znode.
 		case life.Err() != nil:
 			return BareZnode{}, 0, s.Err()
 		case ctx.Err() != nil, s.Err() != nil:
@@ -181,10 +181,10 @@ func (c *bareCreation) finish(ctx, life context.Context) (BareZnode, int, error)
 	}
 }
 
-// Siblings returns the number of other children that the parent of a bare znode has. The
-// parent's record was read after the znode was created. The result is negative if the record
-// does not determine it: an only child is the bare znode only if no child was created or
-// deleted since. Otherwise it may be another one.
+// Siblings returns the number of other children that the parent of a bare znode has, from a
+// record of the parent that was read after the creation. The result is negative if the record
+// does not determine it: if the parent has one child, and a child was created or deleted since,
+// the child may be another contender.
 func Siblings(parent, bare Stat) int {
 	if parent.NumChildren == 1 && parent.Pzxid != bare.Czxid {
 		return -1

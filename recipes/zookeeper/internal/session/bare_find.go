@@ -13,11 +13,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// find searches for a bare znode whose reply was lost: see Session.find. The name does not show
-// which client created it. So find reads the znodes called name, the latest first, and stops at
-// one that is older than the first attempt to create it. If numbers are exhausted, they do not
-// show which znode is later, and find reads all of them. Those are few, because contenders then
-// use other names.
+// find searches for a bare znode when the reply to its creation was lost: see Session.find. The
+// name does not show which client created a znode. So find reads the znodes whose names consist
+// of c.name and a number, the latest first, and stops at one that is older than the first attempt
+// to create it. Exhausted numbers do not show which znode is later, so find reads all znodes that
+// have one. Those are few, because contenders then use other names.
 func (c *bareCreation) find(ctx context.Context) (BareZnode, error) {
 	s, dir := c.session, c.dir
 	if _, _, err := s.connectedAfter(ctx, c.connection); err != nil {

@@ -9,10 +9,11 @@ import (
 )
 
 // bareZnodes holds the session's bare znodes that are not known to be deleted, by path. A name
-// can be used again, and the session may write to each bare znode that has it. If a session
-// released a hold of a deleted wait queue and the name now belonged to a waiter, the waiter's
-// successor would accept that as a release. If a later bare znode of this session has the name,
-// byPath shows it. A watch shows it for those of other sessions.
+// can be used again, and the session may write to each bare znode that has it. Suppose that the
+// wait queue was deleted and the name now belongs to a waiter. If the session released its old
+// hold by that name, the waiter's successor would accept that as the waiter's release. byPath
+// shows whether the name belongs to a later bare znode of this session. A watch shows whether it
+// belongs to another session's.
 type bareZnodes struct {
 	mu     sync.Mutex
 	byPath map[string]ownBare
@@ -44,13 +45,13 @@ func (p *bareZnodes) watched(bare BareZnode, key watchKey, watch *Watch) {
 	}
 }
 
-// deletionWatched reports whether a watch at the server of the current connection would have fired if
-// the znode were deleted and its name used again.
+// deletionWatched reports whether the server of the current connection has a watch that would
+// have fired if the znode had been deleted.
 func (s *Session) deletionWatched(bare BareZnode) bool {
 	s.bare.mu.Lock()
 	own := s.bare.byPath[bare.Path]
 	s.bare.mu.Unlock()
-	return own.czxid == bare.Stat.Czxid && own.watch != nil && s.watches.waits(own.key, own.watch)
+	return own.czxid == bare.Stat.Czxid && own.watch != nil && s.watches.armed(own.key, own.watch)
 }
 
 // latest reports whether no later bare znode of this session has the same name.
@@ -98,7 +99,7 @@ func superseded(bare BareZnode) <-chan error {
 }
 
 func (s *Session) deleteBare(life context.Context, bare BareZnode) error {
-	stat, err := s.again(life, bare.Path, bare.Stat)
+	stat, err := s.reread(life, bare.Path, bare.Stat)
 	if err == nil {
 		return s.bare.deleted(bare, s.deleteOwned(life, bare.Path, stat))
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // The session forgets a bare znode that is known to be deleted, however it was deleted.
-func TestPlacesThatAreGoneAreForgotten(t *testing.T) {
+func TestDeletedBareZnodesAreForgotten(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
 	for name, end := range map[string]func(session.BareZnode) error{

@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// The server does not show which nodes are containers, so the test waits for
-// what containers are for.
+// The server does not show which znodes are containers, so the test waits until it deletes the
+// empty parents.
 func TestParentsAreRemovedByTheServerWhenEmpty(t *testing.T) {
 	check := func(t *testing.T, addr string, reap func()) {
 		ctx := zktest.Bounded(t)
@@ -28,7 +28,7 @@ func TestParentsAreRemovedByTheServerWhenEmpty(t *testing.T) {
 		for _, path := range []string{"/containers/chroot/a/lock", "/containers/chroot/a", "/containers/chroot", "/containers"} {
 			waitGone(ctx, t, raw, path, reap)
 		}
-		// And the lock works again.
+		// The lock works again.
 		hold = must.Get(l.Acquire(ctx))(t)
 		must.Do(t, hold.Release(ctx))
 	}
@@ -56,8 +56,8 @@ func waitGone(ctx context.Context, t *testing.T, raw *zk.Conn, path string, reap
 	}
 }
 
-// stays are uses of recipes whose path is to stay when nothing lies below it: it
-// keeps a number, or values, or the numbers of names that are used once.
+// stays are uses of recipes whose path must remain when it has no children: it keeps a number,
+// values, or the counter of names that may be used only once.
 var stays = map[string]func(context.Context, *testing.T, recipes.Client, string){
 	"counter": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
 		must.Get(zktest.CounterAt(t, s, path).Add(ctx, 1))(t)
@@ -88,7 +88,7 @@ var stays = map[string]func(context.Context, *testing.T, recipes.Client, string)
 func staysEmpty(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session, path string) {
 	t.Helper()
 	must.Do(t, s.Close(ctx))
-	for range 3 { // it goes up one node at a time
+	for range 3 { // the server deletes one level at a time
 		srv.RunContainerCheck()
 	}
 	if !zktest.Exists(srv, path) {
@@ -96,8 +96,8 @@ func staysEmpty(ctx context.Context, t *testing.T, srv *zkserver.Server, s recip
 	}
 }
 
-// The reply to its creation is lost, and another znode is created beside it meanwhile. So no
-// client can tell whether it was created.
+// The reply to the creation of the path is lost, and another client creates a sibling before the
+// next request. So no client can tell whether the path was created.
 func TestLastingPathsAreNoContainers(t *testing.T) {
 	for name, use := range stays {
 		t.Run(name, func(t *testing.T) {
@@ -123,8 +123,8 @@ func TestLastingPathsAreNoContainers(t *testing.T) {
 	}
 }
 
-// Another client removes it when a change is on its way: the session's receipt is
-// gone too, and needs a place again.
+// Another client deletes the path while a change is in flight. The session's receipt is deleted
+// with it, and the session creates both again.
 func TestAPathDeletedInUseComesBackToStay(t *testing.T) {
 	for name, use := range stays {
 		t.Run(name, func(t *testing.T) {
@@ -160,8 +160,8 @@ func removeAll(t *testing.T, raw *zk.Conn, path string) {
 	must.Report(t, raw.Delete(path, -1))
 }
 
-// A contender in the wait queue writes to the path, which is deleted before that is carried
-// out. It returns the error that it would have returned while it waited.
+// A contender in the wait queue writes to the path, and another client deletes the path first.
+// The contender returns the same error as a waiter whose path is deleted.
 func TestAPathThatIsRemovedBeforeItIsWrittenTo(t *testing.T) {
 	for name, recipe := range map[string]func(*testing.T, recipes.Client, string) func(context.Context) (recipes.Hold, error){
 		"claim of a priority lock": func(t *testing.T, s recipes.Client, path string) func(context.Context) (recipes.Hold, error) {
@@ -200,7 +200,7 @@ func TestAPathThatIsRemovedBeforeItIsWrittenTo(t *testing.T) {
 				s.Remove(s.Path + "/" + names[0])
 				close(goOn)
 				if err := <-acquired; !errors.Is(err, recipes.ErrRemoved) {
-					t.Errorf("told %v", err)
+					t.Errorf("got %v", err)
 				}
 			})
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
@@ -53,7 +54,7 @@ func (s *Session) create(ctx, life context.Context, dir, name string, data []byt
 		path, err := r.Create(s.full(base), data, conn.Ephemeral|conn.Sequence, s.acl)
 		return s.local(path), err
 	}, func(connection int) (path string, found bool, err error) {
-		path, err = Insist(life, s, func() (string, error) { return s.find(life, connection, dir, prefix) })
+		path, err = RetryThrottled(life, s, func() (string, error) { return s.find(life, connection, dir, prefix) })
 		return path, path != "", err
 	})
 }
@@ -150,4 +151,112 @@ func (s *Session) aclSize() int {
 		size += len(a.Scheme) + len(a.ID) + 12
 	}
 	return size
+}
+
+// detached runs create, and stops waiting for it when ctx is done or the session is lost. Then
+// create continues, and undo reverts what it creates. create must not return before its outcome
+// is known, unless the session has ended. end, if not nil, is called when both are finished.
+func detached[T any](ctx context.Context, s *Session, what string, create func(life context.Context) (T, error), undo func(context.Context, T), end func()) (T, error) {
+	type result struct {
+		made T
+		err  error
+	}
+	var zero T
+	done := make(chan result)
+	if end == nil {
+		end = func() {}
+	}
+	started := s.Background(func(life context.Context) {
+		defer end()
+		made, err := create(life)
+		select {
+		case done <- result{made, err}:
+		case <-ctx.Done():
+			// The caller has returned or will return.
+			if err == nil {
+				undo(life, made)
+			}
+		case <-life.Done():
+		}
+	})
+	if !started {
+		end()
+		return zero, s.Err()
+	}
+	select {
+	case r := <-done:
+		return r.made, r.err
+	case <-s.Done():
+		return zero, s.Err()
+	case <-ctx.Done():
+		return zero, s.Interrupted(what, ctx)
+	}
+}
+
+// Ensure creates path and its missing parents, as containers if the server supports them.
+// Calling it twice is harmless.
+func (s *Session) Ensure(ctx context.Context, path string) error {
+	if err := s.ensureWith(ctx, s.full(path), s.acl); err != nil {
+		return fmt.Errorf("create the parents of %s: %w", path, err)
+	}
+	return nil
+}
+
+// Provide creates path, if it is missing, as a persistent znode without data, which remains
+// when it has no children. It creates missing parents like Ensure. Calling it twice is
+// harmless, so no error leaves the outcome unknown.
+func (s *Session) Provide(ctx context.Context, path string) error {
+	return s.ProvideIn(ctx, path, s.Ensure)
+}
+
+// ProvideIn is Provide with the function that creates the missing parents.
+func (s *Session) ProvideIn(ctx context.Context, path string, parent func(context.Context, string) error) error {
+	var t Txn
+	t.Create(path, nil, false)
+	for {
+		err := s.Commit(ctx, t)
+		switch {
+		case err == nil, errors.Is(err, recipes.ErrNodeExists):
+			return nil
+		case errors.Is(err, recipes.ErrNoNode):
+			if err := parent(ctx, gopath.Dir(path)); err != nil {
+				return err
+			}
+		case s.Unsettled(ctx, err):
+		case errors.Is(err, recipes.ErrUnknownOutcome):
+			return s.Interrupted("create "+path, ctx)
+		default:
+			return err
+		}
+	}
+}
+
+// EnsureQueuePath is Ensure for the path of a wait queue. The path gets the ACL of the bare znodes,
+// so the server keeps that ACL in its cache as long as the wait queue exists.
+func (s *Session) EnsureQueuePath(ctx context.Context, path string) error {
+	if err := s.ensureWith(ctx, s.full(path), s.identity.acl(s.acl)); err != nil {
+		return fmt.Errorf("create the parents of %s: %w", path, err)
+	}
+	return nil
+}
+
+// ensureWith creates the last znode with the given ACL, and missing parents with the session's
+// ACL.
+func (s *Session) ensureWith(ctx context.Context, full string, acl []jute.ACL) error {
+	for {
+		_, err := readWith(ctx, s, "create", full, func(r conn.Sender) (struct{}, error) {
+			return struct{}{}, r.CreateParent(full, acl)
+		})
+		if errors.Is(err, recipes.ErrNodeExists) {
+			return nil
+		}
+		if !errors.Is(err, recipes.ErrNoNode) || full == "/" {
+			return err
+		}
+		// The parent is missing, or it was an empty container that the server deleted between
+		// the two calls.
+		if err := s.ensureWith(ctx, gopath.Dir(full), s.acl); err != nil {
+			return err
+		}
+	}
 }

@@ -20,8 +20,7 @@ func before35(t *testing.T) *zkserver.Server {
 	return srv
 }
 
-// PITFALLS 64: ZooKeeper 3.4 answers that it does not know create2, and closes the
-// connection.
+// PITFALLS 64: ZooKeeper 3.4 refuses create2 as unimplemented, and closes the connection.
 func TestAServerWithoutCreate2(t *testing.T) {
 	srv := before35(t)
 	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
@@ -34,8 +33,8 @@ func TestAServerWithoutCreate2(t *testing.T) {
 	}
 }
 
-// ZooKeeper 3.4 knows no containers either, and refuses their flag. Once it
-// has refused one it is asked for plain znodes, which nothing removes when they are empty.
+// ZooKeeper 3.4 has no containers either, and refuses their flag. After the first refusal, the
+// session creates persistent znodes, which remain when they are empty.
 func TestAServerWithoutContainers(t *testing.T) {
 	srv := before35(t)
 	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
@@ -47,8 +46,8 @@ func TestAServerWithoutContainers(t *testing.T) {
 		path          string
 		multi, create int64 // requests so far
 	}{
-		{"/a/b/barrier", 2, 3}, // /a/b, for want of /a, and /a; then all three as plain znodes
-		{"/c/d/barrier", 2, 7}, // /c/d, for want of /c, and then all three
+		{"/a/b/barrier", 2, 3}, // containers /a/b, whose parent is missing, and /a; then three persistent znodes
+		{"/c/d/barrier", 2, 7}, // persistent /c/d, whose parent is missing, and then three
 	} {
 		must.Do(t, must.Get(s.Barrier(step.path))(t).Set(ctx, nil))
 		if multi, create := sent(); multi != step.multi || create != step.create {
@@ -56,7 +55,7 @@ func TestAServerWithoutContainers(t *testing.T) {
 		}
 		must.Do(t, must.Get(s.Barrier(step.path))(t).Remove(ctx))
 	}
-	for range 3 { // it goes up one node at a time
+	for range 3 { // the server deletes one level at a time
 		srv.RunContainerCheck()
 	}
 	for _, path := range []string{"/a", "/a/b", "/c", "/c/d"} {
@@ -66,9 +65,9 @@ func TestAServerWithoutContainers(t *testing.T) {
 	}
 }
 
-// Another client makes a missing parent first. Nothing is left to make then: a second
-// attempt could put a parent that stays in the place of a container that was reaped.
-func TestAParentThatAnotherMakesFirstIsNotMadeAgain(t *testing.T) {
+// Another client creates a missing parent first. The session must not create it again: if the
+// container was deleted as empty since, a second attempt could replace it by a persistent znode.
+func TestAParentThatAnotherClientCreatesIsNotCreatedAgain(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		session := s.Session()
 		asked, goOn := make(chan struct{}), make(chan struct{})
@@ -103,7 +102,7 @@ func TestNoZnodeHasNullData(t *testing.T) {
 	s := zktest.Open(t, srv)
 	write := func(h recipes.Grant, err error) {
 		t.Helper()
-		if err == nil { // with the guard of a znode whose name may come back
+		if err == nil { // also creates the guard
 			err = h.Write(ctx, recipes.Create(h.Znode()[:len("/app/x")]+"/written", nil))
 		}
 		must.Do(t, err)

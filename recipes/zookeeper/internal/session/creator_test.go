@@ -15,9 +15,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// Where only the creator may write, no other client may, not by the identity that all sessions
-// share either. A server gives the right to every identity that the connection has proved. So
-// the identity in such an ACL is the user's own.
+// If the ACL allows only the creator to write, no other client may write, not even with the
+// identity that sessions share. A server grants the creator's rights to every identity of the
+// connection. So the identity of such a session is derived from its user's credentials.
 func TestTheIdentityOpensNothingToOthers(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	for _, user := range []string{"me", "you"} {
@@ -37,7 +37,7 @@ func TestTheIdentityOpensNothingToOthers(t *testing.T) {
 				must.Do(t, h.Write(ctx, recipes.Create(dir+"/"+path.Base(h.Znode())+"-wrote", nil)))
 				must.Do(t, h.Release(ctx))
 			}
-			must.Get(l.Acquire(ctx))(t) // stays
+			must.Get(l.Acquire(ctx))(t) // not released
 		}
 		must.Get(must.Get(s.Group("/"+user+"/g", recipes.GroupConfig{Name: "n"}))(t).Join(ctx, nil))(t)
 	}
@@ -67,7 +67,7 @@ func TestTheIdentityOpensNothingToOthers(t *testing.T) {
 	}
 }
 
-// byCreator is for a session that leaves what it creates to its user.
+// byCreator configures a session whose znodes only its user may change.
 func byCreator(addr string) recipes.SessionConfig {
 	return recipes.SessionConfig{
 		Servers: []string{addr},
@@ -76,20 +76,20 @@ func byCreator(addr string) recipes.SessionConfig {
 	}
 }
 
-// onlyByUser checks the ACL of what such a session has created for others.
+// onlyByUser checks that no other user may change the znodes of such a session.
 func onlyByUser(t *testing.T, addr string, paths ...string) {
 	t.Helper()
 	raw := zktest.Raw(t, addr)
 	must.Do(t, raw.AddAuth("digest", []byte("me:secret")))
 	for _, path := range paths {
-		// The server adds the user's identity where the connection had given that.
+		// The server also adds the shared identity if the connection had sent it.
 		if acl, _, err := raw.GetACL(path); err != nil || !strings.HasPrefix(acl[0].ID, "me:") || slices.ContainsFunc(acl, func(a zk.ACL) bool { return a.Scheme != "digest" }) {
 			t.Errorf("%s has the ACL %v (%v)", path, acl, err)
 		}
 	}
 }
 
-// A session that has resumed a place, or anything else, creates as its user.
+// The znodes that a resumed session creates belong to its user.
 func TestAResumedSessionCreatesAsItsUser(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, at string) {
 		for _, strategy := range recipes.Strategies() {
@@ -105,7 +105,7 @@ func TestAResumedSessionCreatesAsItsUser(t *testing.T) {
 			taken := must.Get(lock(second).(zktest.Taker[recipes.Hold]).Resume(ctx, had.Znode(), had.Token()))(t)
 			must.Do(t, second.(zktest.Movable).DropRest(ctx))
 			must.Do(t, taken.Write(ctx, recipes.Create(at+"-written", nil)))
-			if err := taken.Release(ctx); err != nil { // a place is handed over by the identity
+			if err := taken.Release(ctx); err != nil { // the handoff writes with the identity
 				t.Fatal(err)
 			}
 			must.Get(must.Get(second.Counter(at+"-counter", recipes.CounterConfig{}))(t).Add(ctx, 1))(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// If go-zookeeper could not write the credentials on a new connection, it hung forever, and
-// Close of the session too.
+// If go-zookeeper could not write the credentials on a new connection, it hung forever, and so did
+// Close.
 func TestCredentialsThatCannotBeWrittenAreGivenOnTheNextConnection(t *testing.T) {
 	srv := embedded(t)
 	cfg := to(srv)

@@ -39,7 +39,7 @@ func (s *Session) inBackground(f func(life context.Context) error) <-chan error 
 
 func (s *Session) deleteUntilKnown(life context.Context, path string) error {
 	sent := false
-	_, err := Insist(life, s, func() (struct{}, error) {
+	_, err := RetryThrottled(life, s, func() (struct{}, error) {
 		return readWith(life, s, "delete", path, func(r conn.Sender) (struct{}, error) {
 			err := r.Delete(s.full(path), -1)
 			if sent && errors.Is(err, recipes.ErrNoNode) {
@@ -61,8 +61,8 @@ func (s *Session) deleteUntilKnown(life context.Context, path string) error {
 //
 // ZooKeeper cannot compare a czxid when it deletes. So the deletion compares the version, and
 // the znode is read before the deletion is sent again. One case remains: while one request is
-// in flight, another client deletes the znode, and a znode of that name is created and changed
-// as many times.
+// in flight, another client deletes the znode, and a new znode of that name reaches the same
+// version. The request then deletes the new znode.
 func (s *Session) DeleteOwned(path string, stat Stat) <-chan error {
 	return s.inBackground(func(life context.Context) error { return s.deleteOwned(life, path, stat) })
 }
@@ -70,7 +70,7 @@ func (s *Session) DeleteOwned(path string, stat Stat) <-chan error {
 func (s *Session) deleteOwned(life context.Context, path string, stat Stat) error {
 	version, sent := stat.Version, false
 	for {
-		_, err := Insist(life, s, func() (struct{}, error) { return struct{}{}, s.DeleteOnce(life, path, version) })
+		_, err := RetryThrottled(life, s, func() (struct{}, error) { return struct{}{}, s.DeleteOnce(life, path, version) })
 		switch {
 		case err == nil:
 			return nil
@@ -86,7 +86,7 @@ func (s *Session) deleteOwned(life context.Context, path string, stat Stat) erro
 			return err
 		}
 		sent = sent || errors.Is(err, recipes.ErrUnknownOutcome)
-		now, err := s.again(life, path, stat)
+		now, err := s.reread(life, path, stat)
 		switch {
 		case s.Err() != nil:
 			return s.Err()
@@ -99,10 +99,10 @@ func (s *Session) deleteOwned(life context.Context, path string, stat Stat) erro
 	}
 }
 
-// again reads the record of a znode that had the record before. The error matches ErrNoNode if
-// the znode is deleted, even if another one has its name.
-func (s *Session) again(life context.Context, path string, before Stat) (Stat, error) {
-	now, err := Insist(life, s, func() (Stat, error) { return s.Stat(life, path) })
+// reread reads the record of the znode that had the record before. The error matches ErrNoNode if
+// that znode is deleted, even if another one has its name.
+func (s *Session) reread(life context.Context, path string, before Stat) (Stat, error) {
+	now, err := RetryThrottled(life, s, func() (Stat, error) { return s.Stat(life, path) })
 	if err == nil && now.Czxid != before.Czxid {
 		err = fmt.Errorf("read %s: %w", path, recipes.ErrNoNode)
 	}

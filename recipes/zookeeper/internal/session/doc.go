@@ -24,11 +24,12 @@
 //
 //   - Everything that the first process has sent was carried out before the server answers
 //     Resume, or never will be. A server that resumes a session ends its connection of that
-//     session. On another server the leader refuses requests from the old one
-//     session cannot leave it to be resumed. LetGo sends no close.
+//     session. If it is resumed on another server, the leader refuses requests that come through
+//     the old one (SessionMovedException), except a close. So a process that may have begun to
+//     close the session cannot let it be resumed. LetGo sends no close.
 //   - Resume syncs before it returns. So it reads everything that was committed.
-//   - The leader has the handshake: the deadline counts from there. Before that, the deadline
-//     counts from the ticket's contact, which is the one from which the first process counted.
+//   - The leader has received the handshake, so the deadline counts from there. Until the server
+//     answers it, the deadline counts from the ticket's contact, as in the first process.
 //     If the deadline has passed, the session is lost, even if a server would still accept it,
 //     because its holders were notified of the loss.
 //   - From Resume to DropRest the session counts as one that holds something. Nothing may have

@@ -28,8 +28,9 @@ func (s *Session) end(reason error) {
 	})
 }
 
-// tryToClose sends closeSession if that is possible at once. If requests still arrive and
-// answers do not, the successor then need not wait until the session expires.
+// tryToClose sends closeSession on the current connection and does not wait for the answer. If
+// requests still reach the server although answers do not arrive, the next contender need not
+// wait until the session expires.
 func (s *Session) tryToClose() {
 	c := s.wire.Current()
 	if c == nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// real is an ensemble of three, of which the holder uses one follower only and the
-// next contender the leader.
+// real is an ensemble of three servers. The holder connects only to one follower, and the next
+// contender to the leader.
 type real struct {
 	dir              string
 	leader, follower *ensemble.Server
@@ -86,11 +86,11 @@ func (r *real) kill(t *testing.T) {
 	must.Do(t, r.follower.Kill())
 	killed := time.Now()
 	<-lost
-	told := time.Now()
+	closed := time.Now()
 	next := <-r.granted
-	t.Logf("told %v after the kill, the next granted %v after it", told.Sub(killed), next.Sub(killed))
-	if !told.Before(next) {
-		t.Errorf("told %v after the next was granted", told.Sub(next))
+	t.Logf("Done closed %v after the kill, the next contender was granted %v after it", closed.Sub(killed), next.Sub(killed))
+	if !closed.Before(next) {
+		t.Errorf("Done closed %v after the next contender was granted", closed.Sub(next))
 	}
 }
 
@@ -131,7 +131,7 @@ func TestARealFollowerGrantsASmallerTimeout(t *testing.T) {
 	r.kill(t)
 }
 
-// pingTeller reports each answer to a ping that comes in one piece, as all do while no other
+// pingTeller reports each answer to a ping that arrives in one read. All of them do while no other
 // request is sent.
 type pingTeller struct {
 	net.Conn

@@ -13,9 +13,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// PITFALLS 61: a follower answers a ping by itself, and tells the leader when the
-// leader asks. Here it dies, at every phase of both cycles, or is cut off from the
-// leader and goes on answering.
+// PITFALLS 61: a follower answers a ping by itself, and reports it when the leader asks. Here the
+// follower dies at every phase of both cycles, or it is cut off from the leader and continues to
+// answer.
 func TestAHolderWhoseFollowerFailsKnowsItBeforeTheNextIsGranted(t *testing.T) {
 	const timeout = 4 * time.Second // the smallest: two ticks
 	for _, failure := range []struct {
@@ -52,7 +52,7 @@ func failFollower(t *testing.T, timeout, phase time.Duration, fail func(*zkserve
 		if _, err := l.Acquire(t.Context()); err != nil {
 			t.Error(err)
 		} else if hold.Err() == nil {
-			t.Error("granted while the holder still believes that it holds")
+			t.Error("granted before the holder's Done has closed")
 		}
 		granted <- time.Now()
 	}()
@@ -68,26 +68,26 @@ func failFollower(t *testing.T, timeout, phase time.Duration, fail func(*zkserve
 	select {
 	case <-lost:
 	case <-time.After(10 * timeout): // virtual
-		t.Error("never told")
+		t.Error("Done never closed")
 		return
 	}
-	told := time.Since(failed)
-	if next := (<-granted).Sub(failed); told >= next {
-		t.Errorf("told %v after the failure, the next granted %v after it", told, next)
+	closed := time.Since(failed)
+	if next := (<-granted).Sub(failed); closed >= next {
+		t.Errorf("Done closed %v after the failure, the next contender was granted %v after it", closed, next)
 	}
 	if err := hold.Err(); !errors.Is(err, recipes.ErrDeadline) {
 		t.Errorf("lost with %v", err)
 	}
-	if told < timeout/4 {
-		t.Errorf("told %v after the failure: too nervous", told)
+	if closed < timeout/4 {
+		t.Errorf("Done closed %v after the failure: too early", closed)
 	}
 	must.Report(t, waiter.Close(t.Context()))
 	holder.Close(t.Context())
 }
 
-// PITFALLS 63: the server of a waiter lags. It sends the event that the predecessor has left
-// when the waiter's session has expired and another contender holds. Reads from that server
-// show the waiter first in the wait queue.
+// PITFALLS 63: the server of a waiter lags. The waiter's session has expired and another contender
+// holds when the server reports that the predecessor has left. Reads from that server show the
+// waiter first in the wait queue.
 func TestADepartureThatIsReportedLateGrantsNothing(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy)+"/release", func(t *testing.T) {
@@ -158,8 +158,7 @@ func departureIsToldLate(t *testing.T, strategy recipes.Strategy, leave func(con
 	})
 }
 
-// A holder leaves a follower that is cut off while there is time, and keeps what it
-// holds.
+// A holder leaves a follower that is cut off before its deadline, and keeps its hold.
 func TestAHolderLeavesAFollowerThatIsCutOff(t *testing.T) {
 	const timeout = 10 * time.Second
 	for phase := time.Duration(0); phase < timeout/5; phase += 170 * time.Millisecond {
@@ -184,8 +183,8 @@ func TestAHolderLeavesAFollowerThatIsCutOff(t *testing.T) {
 	}
 }
 
-// Another session has decided, or its site is done, and the server that is asked does
-// not know it yet.
+// Another session has decided the transaction, or completed its part, and the server that is read
+// has not applied that yet.
 func TestTheEndOfATransactionIsNotRefusedByAServerThatLags(t *testing.T) {
 	for name, end := range map[string]func(ctx context.Context, tx recipes.Transaction, s recipes.Site) error{
 		"Done":   func(ctx context.Context, _ recipes.Transaction, s recipes.Site) error { return s.Done(ctx) },

@@ -9,17 +9,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// Handoff deletes a bare znode so that its watcher learns that the holder has released it, and
-// has not died or given up. One transaction sets the data, which only this session may do, and
-// deletes the znode. The event of the first operation uses up the watch.
+// Handoff deletes a bare znode in a way that distinguishes a release from any other deletion. One
+// transaction sets the data, which only this session may do, and deletes the znode. The change of
+// data fires the successor's watch, so the deletion does not.
 //
-// Handoff repeats the transaction until its outcome is known, like DeleteBare. If the server
-// refuses the write, it calls DeleteBare. Sessions share the identity that may write to bare
-// znodes, and a znode of another session may have the name. So Handoff first reads the znode,
-// unless a watch would have reported its deletion.
+// Handoff repeats the transaction until its outcome is known. If the server refuses the write, it
+// deletes the znode like DeleteBare. Sessions share the identity that may write to bare znodes,
+// and a znode of another session may have the name. So Handoff first reads the znode, unless a
+// watch would have reported its deletion.
 //
-// It waits in the caller's goroutine for the first answer, which mostly comes, until ctx is
-// done.
+// Handoff waits for the first answer until ctx is done, and then continues in the background. The
+// channel receives the result.
 func (s *Session) Handoff(ctx context.Context, bare BareZnode) <-chan error {
 	if !s.bare.latest(bare) {
 		return superseded(bare)
@@ -55,7 +55,7 @@ type handoff struct {
 func (h *handoff) finish(life context.Context) error {
 	s, bare := h.session, h.bare
 	if h.failed != nil && !conn.Lost(h.failed) { // nothing was sent
-		if _, err := s.again(life, bare.Path, bare.Stat); err != nil {
+		if _, err := s.reread(life, bare.Path, bare.Stat); err != nil {
 			return err
 		}
 		h.begin(life)
@@ -88,7 +88,7 @@ func (h *handoff) finish(life context.Context) error {
 		if _, _, err := s.connectedAfter(life, h.connection); err != nil {
 			return s.Err()
 		}
-		if _, err := s.again(life, bare.Path, bare.Stat); errors.Is(err, recipes.ErrNoNode) {
+		if _, err := s.reread(life, bare.Path, bare.Stat); errors.Is(err, recipes.ErrNoNode) {
 			return nil
 		} else if err != nil {
 			return err

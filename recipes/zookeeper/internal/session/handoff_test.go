@@ -35,7 +35,7 @@ func (g *bareOwner) again() {
 	if err := g.other.DeleteOnce(g.ctx, "/line", -1); err != nil {
 		g.t.Error(err)
 	}
-	if place, _, err := g.other.CreateBare(g.ctx, "/line", "lock-", nil, false, g.other.EnsureLine); err != nil || place.Path != g.place.Path {
+	if place, _, err := g.other.CreateBare(g.ctx, "/line", "lock-", nil, false, g.other.EnsureQueuePath); err != nil || place.Path != g.place.Path {
 		g.t.Errorf("%+v, %v", place, err)
 	}
 }
@@ -84,7 +84,7 @@ func TestAReleasedZnode(t *testing.T) {
 			srv := embedded(t)
 			g := &bareOwner{t: t, ctx: bounded(t), s: open(t, to(srv)), other: open(t, to(srv))}
 			var err error
-			g.place, _, err = g.s.CreateBare(g.ctx, "/line", "lock-", nil, !test.unwatched, g.s.EnsureLine)
+			g.place, _, err = g.s.CreateBare(g.ctx, "/line", "lock-", nil, !test.unwatched, g.s.EnsureQueuePath)
 			must.Do(t, err)
 			if test.before != nil {
 				test.before(g)
@@ -232,7 +232,7 @@ func TestAPlaceThatMayNotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeNow(s) })
-	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
+	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureQueuePath)
 	if err != nil || !s.CreatesBare() {
 		t.Fatalf("%v; it takes places: %v", err, s.CreatesBare())
 	}

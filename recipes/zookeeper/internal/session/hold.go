@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
@@ -29,13 +30,13 @@ func (s *Session) BeginHold(ctx context.Context) error {
 		case asked == 0:
 			s.wire.Counters.Asked.Add(1)
 		case asked > 1:
-			// The contacts that these syncs could prove are too old. Younger contacts count
-			// soon.
+			// These syncs have proved only contacts that are too old. A later contact can be
+			// proved when it is no longer young: see lease.Evidence.
 			if err := s.pause(ctx, s.lease.Interval()); err != nil {
 				return err
 			}
 		}
-		_, err := Insist(ctx, s, func() (struct{}, error) { return struct{}{}, s.Sync(ctx, "/") })
+		_, err := RetryThrottled(ctx, s, func() (struct{}, error) { return struct{}{}, s.Sync(ctx, "/") })
 		if err != nil {
 			return err
 		}
@@ -88,8 +89,8 @@ func (s *Session) EndHold() { s.lease.End() }
 // nothing. The session's other writes and syncs count. Inspect adds reads.
 //
 // If a sync is not answered for a quarter of the timeout, the server may be cut off from the
-// leader. Nothing else would show that. So the session moves to another server while there is
-// time.
+// leader. Only the missing answer shows that. So the session moves to another server while there
+// is time.
 func (s *Session) confirm() {
 	sent := confirmation{at: time.Now()}
 	timer := time.NewTimer(s.untilConfirmation(sent.at))
@@ -142,11 +143,84 @@ func (s *Session) stopConfirming() bool {
 	return !s.confirming
 }
 
-// GetOwn reads a znode of this session. It gives the identity first, so that it may read every
-// bare znode. The reply may be larger than SessionConfig.MaxPacket, because other clients may
+// GetOwn reads a znode of this session. It sends the identity first, so that the session may read
+// its bare znodes whatever their ACL. The reply may be larger than SessionConfig.MaxPacket, because other clients may
 // have stored more.
 func (s *Session) GetOwn(ctx context.Context, path string) (Node, error) {
 	return readWith(ctx, s, "read", path, func(r conn.Sender) (Node, error) {
 		return r.Identified().Unbounded().Get(s.full(path), false)
 	})
+}
+
+// inspection is a path whose record is read while the session holds something there.
+type inspection struct {
+	path string
+	seen func(Stat)
+}
+
+// Inspect reads the record of path with each confirmation and calls seen with it, until stop is
+// called. That costs one read every tenth of the timeout. It shows changes that no watch of the
+// hold reports. One goroutine of the session makes all calls of seen. seen must not block, and
+// may still be called once after stop has returned.
+func (s *Session) Inspect(path string, seen func(Stat)) (stop func()) {
+	i := &inspection{path, seen}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inspections = append(s.inspections, i)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if at := slices.Index(s.inspections, i); at >= 0 {
+			s.inspections = slices.Delete(s.inspections, at, at+1)
+		}
+	}
+}
+
+func (s *Session) inspecting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.inspections) > 0
+}
+
+// confirmation is a sync and the inspections sent with it.
+type confirmation struct {
+	batch       *conn.Batch // nil if it could not be sent
+	at          time.Time
+	inspections []*inspection
+}
+
+// sendConfirmation sends a sync, followed by the reads for all inspections.
+func (s *Session) sendConfirmation() confirmation {
+	s.mu.Lock()
+	c := confirmation{at: time.Now(), inspections: slices.Clone(s.inspections)}
+	s.mu.Unlock()
+	requests := []conn.Request{conn.Sync(s.full("/"))}
+	for _, i := range c.inspections {
+		requests = append(requests, conn.Exists(s.full(i.path), false))
+	}
+	c.batch, _ = s.wire.Sender().Send(requests...)
+	return c
+}
+
+// answered is closed when all replies have arrived. It is nil if nothing was sent or nothing is
+// inspected.
+func (c confirmation) answered() <-chan struct{} {
+	if c.batch == nil || len(c.inspections) == 0 {
+		return nil
+	}
+	return c.batch.Answered()
+}
+
+// report passes the records to the inspections. It skips a missing path, which has no
+// contenders.
+func (c confirmation) report() {
+	replies, err := c.batch.Await(context.Background())
+	if err != nil {
+		return
+	}
+	for n, i := range c.inspections {
+		if stat, err := replies[n+1].Stat(); err == nil {
+			i.seen(stat)
+		}
+	}
 }

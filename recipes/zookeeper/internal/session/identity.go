@@ -74,3 +74,14 @@ func (i identity) credentials() string {
 	}
 	return identityUser + ":" + i.secret
 }
+
+func toACL(acl []recipes.ACL) []jute.ACL {
+	if len(acl) == 0 {
+		acl = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "world", ID: "anyone"}}
+	}
+	out := make([]jute.ACL, len(acl))
+	for i, a := range acl {
+		out[i] = jute.ACL{Perms: int32(a.Permissions), Scheme: a.Scheme, ID: a.ID}
+	}
+	return out
+}

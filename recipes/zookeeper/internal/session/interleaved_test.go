@@ -42,7 +42,7 @@ func nth(srv *zkserver.Server, s *session.Session, op zkserver.Op, n int, do fun
 
 // The first attempt is lost, and another client deletes the znode before the second one arrives.
 // To the session, its first attempt may have deleted the znode.
-func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
+func TestAnEarlierAttemptMayHaveDeletedTheZnode(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
 	stat := must.Get(s.CreateNamed(ctx, "/d/named", nil))(t)
@@ -117,7 +117,7 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	for _, path := range []string{older.Path, "/line"} {
 		must.Do(t, other.DeleteOnce(ctx, path, -1))
 	}
-	later, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
+	later, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureQueuePath)
 	if err != nil || later.Path != older.Path {
 		t.Fatalf("%+v, %v", later, err)
 	}
@@ -173,7 +173,7 @@ func TestOneCallAtATimeCreatesAName(t *testing.T) {
 }
 
 // A parent that the server deletes before its child is created is created again.
-func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
+func TestAParentThatIsReapedIsCreatedAgain(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
 	reap := func() error { return other.DeleteOnce(ctx, "/p", -1) }
@@ -185,7 +185,7 @@ func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
 		"CreateNamed":     {zkserver.OpCreate, func() (string, error) { _, err := s.CreateNamed(ctx, "/p/x", nil); return "/p/x", err }},
 		"CreateProtected": {zkserver.OpCreate, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
 		"CreateBare": {zkserver.OpCreate2, func() (string, error) {
-			place, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureLine)
+			place, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureQueuePath)
 			return place.Path, err
 		}},
 	} {
@@ -204,7 +204,7 @@ func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
 
 // If the znode of a creation whose reply was lost is deleted before it is found, it is created
 // again.
-func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
+func TestALostCreationWhoseZnodeIsDeletedIsRepeated(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
 	for name, test := range map[string]struct {
@@ -216,11 +216,11 @@ func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 		"CreateProtected, listed": {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
 		"CreateProtected":         {zkserver.OpCreate, zkserver.OpGetChildren2, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
 		"CreateBare": {zkserver.OpCreate2, zkserver.OpGetChildren2, func() (string, error) {
-			p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureLine)
+			p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureQueuePath)
 			return p.Path, err
 		}},
 		"CreateBare, then listed": {zkserver.OpCreate2, zkserver.OpGetData, func() (string, error) {
-			p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureLine)
+			p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false, s.EnsureQueuePath)
 			return p.Path, err
 		}},
 	} {

@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// A session hears from another one what exists, and asks a server of the ensemble that
-// does not know it yet. That server must not make a recipe say that it does not exist.
+// A session learns from another one that a znode exists, and reads from a server that lags behind.
+// The recipe must not report that the znode does not exist.
 func TestAServerThatLagsRefusesNothing(t *testing.T) {
 	const path = "/app/it"
 	for name, use := range map[string]func(ctx context.Context, first, other recipes.Client) error{
@@ -61,8 +61,8 @@ func TestAServerThatLagsRefusesNothing(t *testing.T) {
 	}
 }
 
-// laggingServer is a server that knows nothing below a path until it has to catch up. A sync
-// makes it, and so does a write, which is answered after everything before it.
+// laggingServer is a server that shows nothing below a path until it has caught up. It catches up
+// at a sync or a write, because a server answers in order.
 type laggingServer struct {
 	path   string
 	mu     sync.Mutex
@@ -86,7 +86,7 @@ type laggingConn struct {
 	read      bytes.Buffer
 }
 
-// Write looks at the requests, of which each is written at once.
+// Write inspects the requests. Each is written in one call.
 func (c *laggingConn) Write(frame []byte) (int, error) {
 	const exists, getData, sync, header = 3, 4, 9, 12
 	if len(frame) >= header+4 {

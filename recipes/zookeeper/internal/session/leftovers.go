@@ -49,8 +49,8 @@ func (s *Session) WasResumed(path string) bool {
 func (s *Session) ResumeBare(bare BareZnode) { s.bare.made(bare) }
 
 // DropRest deletes the session's znodes from before Resume that were not resumed: contenders
-// unknown to their callers, receipts, guards. It does not delete what the session has created
-// since, because a resumed waiter may have been granted with another znode. DropRest returns
+// unknown to their callers, receipts, guards. It does not delete znodes that the session has
+// created after Resume: a resumed waiter may have been granted by such a znode. DropRest returns
 // when the rest is known to be deleted. If it fails it can be called again, and deletes what
 // the first call has listed. Until it succeeds, the session counts as holding something.
 //

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }
 // bare creates a bare znode below dir.
 func bare(t *testing.T, s *session.Session, dir string) session.BareZnode {
 	t.Helper()
-	znode, _, err := s.CreateBare(t.Context(), dir, "lock-", nil, false, s.EnsureLine)
+	znode, _, err := s.CreateBare(t.Context(), dir, "lock-", nil, false, s.EnsureQueuePath)
 	must.Do(t, err)
 	return znode
 }

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A session with default settings takes the memory of what it sends and receives. It
-// used to take two buffers of the largest packet, 2 MiB, for good.
+// The memory of a session with default settings follows what it sends and receives. Earlier, each
+// session kept two buffers of the largest packet, 2 MiB.
 func TestAWaitingSessionTakesLittleMemory(t *testing.T) {
 	const n = 200
 	most := int64(40 << 10) // bytes of heap and stacks; resident it is less than a fifth more
@@ -31,7 +31,7 @@ func TestAWaitingSessionTakesLittleMemory(t *testing.T) {
 	open := func() recipes.Client {
 		return must.Get(zookeeper.Open(ctx, recipes.SessionConfig{Servers: addrs}))(t)
 	}
-	first := open() // what is allocated once
+	first := open() // causes the allocations that all sessions share
 	before := inUse()
 	var waiting, all sync.WaitGroup
 	waiting.Add(n)
@@ -54,7 +54,7 @@ func TestAWaitingSessionTakesLittleMemory(t *testing.T) {
 		t.Errorf("a waiting session takes %d bytes of heap and stacks; want %d at most", each, most)
 	}
 
-	// What a large element took is given back.
+	// The memory of a large element is freed.
 	q := must.Get(first.Queue("/memory-queue", recipes.QueueConfig{}))(t)
 	before = inUse()
 	for range 4 {
@@ -72,8 +72,8 @@ func TestAWaitingSessionTakesLittleMemory(t *testing.T) {
 	all.Wait()
 }
 
-// inUse returns the bytes of heap and stacks in use after garbage collections: the
-// second frees what finalizers, and pools, held on to.
+// inUse returns the bytes of heap and stacks in use after two garbage collections. The second one
+// frees the objects that finalizers and pools still referenced.
 func inUse() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -82,8 +82,8 @@ func inUse() int64 {
 	return int64(stats.HeapAlloc + stats.StackInuse)
 }
 
-// BenchmarkWaitingSessions measures what a session takes of this process's
-// resident memory, idle and while its contender waits.
+// BenchmarkWaitingSessions measures the resident memory of one session, idle and while its
+// contender waits.
 func BenchmarkWaitingSessions(b *testing.B) {
 	const n = 5000
 	addrs := ensembletest.Start(b, ensemble.Config{HeapMiB: 1024, NoSync: true}).Addrs()

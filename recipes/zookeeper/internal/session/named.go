@@ -15,9 +15,9 @@ import (
 // ErrNodeExists, even if this session owns the znode.
 //
 // The name contains no GUID. So after a lost reply, CreateNamed recognizes its znode by the
-// owner, this session, and by a czxid from after the call began. Earlier creations of this
-// session have smaller transaction ids than the last one seen when the call began. Only one
-// call per path runs at a time in a session.
+// owner, this session, and by a czxid that is larger than the last transaction id seen when the
+// call began. Earlier creations of this session do not have a larger one. Only one call per path
+// runs at a time in a session.
 //
 // On error no znode remains, in the sense of CreateProtected.
 func (s *Session) CreateNamed(ctx context.Context, path string, data []byte) (Stat, error) {
@@ -49,7 +49,7 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 		if _, _, err := s.connectedAfter(life, connection); err != nil {
 			return Stat{}, false, err
 		}
-		stat, err = Insist(life, s, func() (Stat, error) { return s.syncedStat(life, path) })
+		stat, err = RetryThrottled(life, s, func() (Stat, error) { return s.syncedStat(life, path) })
 		if stat.EphemeralOwner == s.id && stat.Czxid > begun {
 			return stat, true, nil
 		}
@@ -61,7 +61,7 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 	if err != nil || stat != (Stat{}) {
 		return stat, err
 	}
-	stat, err = Insist(life, s, func() (Stat, error) { return s.Stat(life, path) })
+	stat, err = RetryThrottled(life, s, func() (Stat, error) { return s.Stat(life, path) })
 	if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.EphemeralOwner != s.id {
 		return Stat{}, fmt.Errorf("%w: %s", recipes.ErrRemoved, path)
 	}

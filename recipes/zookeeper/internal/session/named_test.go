@@ -13,7 +13,7 @@ import (
 
 // CreateNamed recognizes its own znode by owner and age, and returns what another client does
 // to it before the owner reads it.
-func TestWhatAnotherDoesToANameThatIsBeingMade(t *testing.T) {
+func TestCreateNamedWhileAnotherClientChangesTheZnode(t *testing.T) {
 	for name, test := range map[string]struct {
 		mine         bool // the session already has the name
 		atCreate     bool // another client creates it before the request arrives
@@ -72,7 +72,7 @@ func TestWhatAnotherDoesToANameThatIsBeingMade(t *testing.T) {
 
 // The caller gives up while its znode is created. The znode is deleted, and then the next call
 // can create the name.
-func TestWhatIsMadeForACallerThatHasGoneIsDeleted(t *testing.T) {
+func TestTheZnodeOfACancelledCreationIsDeleted(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
 	must.Do(t, s.Ensure(ctx, "/line"))
@@ -82,7 +82,7 @@ func TestWhatIsMadeForACallerThatHasGoneIsDeleted(t *testing.T) {
 	}{
 		"CreateNamed": {zkserver.OpCreate, func(ctx context.Context) error { _, err := s.CreateNamed(ctx, "/line/name", nil); return err }},
 		"CreateBare": {zkserver.OpCreate2, func(ctx context.Context) error {
-			_, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureLine)
+			_, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureQueuePath)
 			return err
 		}},
 		"CreateProtected": {zkserver.OpCreate, func(ctx context.Context) error { _, err := s.CreateProtected(ctx, "/line", "x-", nil); return err }},

@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Who watches for months sees the connection lost many times: what waited for the
-// watches of a connection goes with it.
+// An observer that runs for months loses its connection many times. The goroutines that wait for
+// the watches of a connection end with it.
 func TestAnObserverKeepsNothingOfFormerConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
@@ -48,7 +48,7 @@ func TestAnObserverKeepsNothingOfFormerConnections(t *testing.T) {
 	})
 }
 
-// A server that throttles is not asked again for what it has answered.
+// While the server throttles, an observer repeats only the reads that were refused.
 func TestAThrottledObserverReadsOnlyWhatIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})

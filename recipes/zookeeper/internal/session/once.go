@@ -99,8 +99,8 @@ func (s *Session) Create(ctx context.Context, path string, data []byte) error {
 		if err := s.Sync(ctx, parent); err != nil {
 			return fmt.Errorf("create %s: %w: %w", path, recipes.ErrUnknownOutcome, err)
 		}
-		after, lookErr := s.Stat(ctx, parent)
-		if lookErr != nil || after.Pzxid != before.Pzxid || after.Czxid != before.Czxid {
+		after, statErr := s.Stat(ctx, parent)
+		if statErr != nil || after.Pzxid != before.Pzxid || after.Czxid != before.Czxid {
 			return s.Because(ctx, err)
 		}
 	}

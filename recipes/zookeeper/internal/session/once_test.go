@@ -130,13 +130,13 @@ func TestTheWatchOnADeletionIsNotWokenByData(t *testing.T) {
 
 // Whichever znodes another client creates before the search, the bare znode is found and can be
 // released by handoff.
-func TestALostPlaceIsFoundBehindTheLastNumber(t *testing.T) {
+func TestALostBareZnodeIsFoundAmongOthers(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
 	must.Get(other.CreateNamed(ctx, "/n/lock-2147483647", nil))(t)
 	must.Get(s.Stat(ctx, "/n/lock-2147483647"))(t)
 	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
-	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false, s.EnsureLine)
+	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false, s.EnsureQueuePath)
 	if err != nil || !lost() {
 		t.Fatalf("%+v, %v; a reply was lost: %v", place, err, lost())
 	}
@@ -149,14 +149,14 @@ func TestALostPlaceIsFoundBehindTheLastNumber(t *testing.T) {
 }
 
 // If numbers are exhausted, an older bare znode may have a later number.
-func TestAPlaceIsFoundAmongNumbersThatHaveComeToTheirEnd(t *testing.T) {
+func TestABareZnodeIsFoundAmongExhaustedNumbers(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
 	must.Get(other.CreateNamed(ctx, "/n/lock--2147483647", nil))(t)
 	must.Get(s.Stat(ctx, "/n/lock--2147483647"))(t)
 	must.Do(t, srv.SetSequence("/n", math.MaxInt32))
 	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
-	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false, s.EnsureLine)
+	place, _, err := s.CreateBare(ctx, "/n", "lock-", nil, false, s.EnsureQueuePath)
 	if err != nil || !lost() || place.Path != "/n/lock-2147483647" {
 		t.Fatalf("%+v, %v; a reply was lost: %v", place, err, lost())
 	}

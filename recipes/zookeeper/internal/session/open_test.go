@@ -130,7 +130,7 @@ func (a *attempts) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // Open returns the error of the last attempt that has ended, whatever failed earlier.
 func TestOpenReturnsTheErrorOfEachAttempt(t *testing.T) {
 	var all attempts
-	for n := range 2 * len(met) { // each after each of its neighbours
+	for n := range 2 * len(met) { // in an order in which each failure follows each of its neighbours
 		m := met[n*(n/len(met)*2+1)%len(met)]
 		all.meets = append(all.meets, m.serve)
 		so := attempts{meets: all.meets}

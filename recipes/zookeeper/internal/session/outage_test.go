@@ -18,8 +18,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// A replacement is of a znode that is changed by one session. Another one deletes it and creates
-// it again, with as many changes as it had.
+// A replacement is a case in which one session changes a znode. Another one deletes the znode and
+// creates it again, with the same version.
 type replacement struct {
 	name    string
 	prepare func(t *testing.T, ctx context.Context, mine, theirs recipes.Client) (change, replace func() error)
@@ -63,9 +63,9 @@ func replacements() []replacement {
 	}
 }
 
-// Between the read and the write, or with the reply, the connection is lost, and another
-// client replaces the znode before it is back. Its version is the same, so only another read
-// distinguishes the two.
+// The connection is lost between the read and the write, or before the reply. Another client
+// replaces the znode during the outage. The version is the same, so only another read
+// distinguishes the two znodes.
 func TestAfterAnOutageNoChangeIsMadeToASuccessor(t *testing.T) {
 	for _, r := range replacements() {
 		for cut, fault := range map[string]struct {
@@ -156,9 +156,9 @@ func TestAfterAnOutageNothingIsAddedToASuccessor(t *testing.T) {
 	}
 }
 
-// go-zookeeper sets the watches that it has again after a reconnect. A waiter may have read
-// again before that. An event since the old connection is stale then: here it is about
-// another's znode of a name that has come back. So go-zookeeper has no watches to set.
+// After a reconnect, go-zookeeper sets its watches again. If a waiter has read again before that,
+// the event of a change before the read is stale: here it concerns an earlier znode of the same
+// name. So go-zookeeper must have no watches.
 func TestNoEventIsOlderThanAReconnect(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		elect := func(session recipes.Client, joined func(recipes.Place)) recipes.Election {
@@ -206,7 +206,7 @@ func TestNoEventIsOlderThanAReconnect(t *testing.T) {
 // rearmCounter is a network that counts go-zookeeper's setWatches.
 type rearmCounter struct {
 	mu   sync.Mutex
-	conn net.Conn // the present one
+	conn net.Conn // the current one
 	seen int
 }
 
@@ -240,7 +240,7 @@ type rearmingConn struct {
 
 func (c rearmingConn) Write(frame []byte) (int, error) {
 	const setWatches = 101
-	own := func(xid int32) bool { return xid < -100 } // of requests past go-zookeeper
+	own := func(xid int32) bool { return xid < -100 } // of the requests that bypass go-zookeeper
 	if len(frame) >= 12 && binary.BigEndian.Uint32(frame[8:]) == setWatches && !own(int32(binary.BigEndian.Uint32(frame[4:]))) {
 		c.network.mu.Lock()
 		c.network.seen++

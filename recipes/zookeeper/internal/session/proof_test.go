@@ -11,8 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// The syncs that a grant needs, by what the session has done before: package lease, "The rule
-// for grants".
+// The number of syncs before a grant depends on the earlier requests of the session: see "The rule
+// for grants" in package lease.
 func TestAHoldSyncsUntilItIsProved(t *testing.T) {
 	const soon = time.Second
 	write := func(t *testing.T, s *session.Session) {

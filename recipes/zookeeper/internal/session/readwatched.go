@@ -57,8 +57,9 @@ func (s *Session) childrenW(ctx context.Context, what, path string) (conn.Listin
 }
 
 // readWatched reads with a watch: the one that is already set, or a new one. It joins the watch
-// before the read, so that a change after the read cannot have been reported before. waits is
-// that of join. joined, if not nil, runs after the read, even if the caller has returned.
+// before the read: the event of a change after the read may arrive before the reply is handled.
+// waits is passed to join. joined, if not nil, runs after the read, even if the caller has
+// returned.
 func readWatched[T any](ctx context.Context, s *Session, what, path string, key watchKey, waits int,
 	read func(r conn.Sender, arm bool) (T, error), joined func(*Watch, T, error)) (T, *Watch, error) {
 	type watched struct {

@@ -30,8 +30,8 @@ type Outcome struct {
 // may delete at once. An element that a consumer has already taken looks like an element that
 // was never put. A missing element does not show who deleted it. So each transaction also sets
 // a receipt: an ephemeral znode below dir that only this session writes, conditional on its
-// known version. If the transaction has happened, its repetition finds another version. It is
-// refused, and known to have happened, in one request.
+// known version. If the transaction has happened, its repetition finds another version, and the
+// refusal shows that it has happened.
 //
 // Later transactions use the receipt again. So a session creates a receipt for each transaction
 // that it has in flight at the same time, not for each transaction. (A marker for each
@@ -141,7 +141,7 @@ func (s *Session) commitReceipt(ctx context.Context, r *receipt, d *draft) (Outc
 // before, the version of the receipt shows whether it has happened.
 func (s *Session) unlessHappened(ctx context.Context, r *receipt, sent bool, err error) (outcome Outcome, _ error) {
 	if sent {
-		now, readErr := Insist(ctx, s, func() (Stat, error) { return s.syncedStat(ctx, r.path) })
+		now, readErr := RetryThrottled(ctx, s, func() (Stat, error) { return s.syncedStat(ctx, r.path) })
 		if readErr != nil {
 			s.Delete(r.path)
 			return Outcome{}, fmt.Errorf("commit: %w: %w", recipes.ErrUnknownOutcome, readErr)
@@ -163,7 +163,7 @@ func (s *Session) recall(ctx context.Context, r *receipt, refusal error) (Outcom
 	r.version++
 	// If the read fails, the record is zero. If the receipt is deleted, the next transaction
 	// notices.
-	stat, _ := Insist(ctx, s, func() (Stat, error) { return s.Stat(ctx, r.path) })
+	stat, _ := RetryThrottled(ctx, s, func() (Stat, error) { return s.Stat(ctx, r.path) })
 	s.returnReceipt(r)
 	return Outcome{Zxid: stat.Mzxid}, nil
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // Whether or not replies arrive, a transaction happens once, and the session recognizes it.
-func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
+func TestATransactionHappensOnceThoughRepliesAreLost(t *testing.T) {
 	for name, fault := range map[string]zkserver.Fault{
 		"nothing goes wrong":                 {},
 		"connection lost before":             {CloseBefore: true},
@@ -127,7 +127,7 @@ func TestAReceiptThatAnotherClientDeletesIsReplaced(t *testing.T) {
 
 // Another client writes the receipt before the transaction is sent. The refusal is not due to
 // an earlier attempt, so the transaction must be sent again.
-func TestCommitOnceTakesNoWriteOfOthersForItsOwn(t *testing.T) {
+func TestAnotherClientsWriteOfAReceiptIsNotTheTransaction(t *testing.T) {
 	srv := embedded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
 	ctx := t.Context()
@@ -193,7 +193,7 @@ func TestALostReceiptLeavesTheOutcomeUnknown(t *testing.T) {
 
 // The connection is lost with the transaction, and what it depends on has changed after the
 // reconnect. The receipt shows whether the transaction has happened.
-func TestAPremiseThatFailsAfterAnOutageDoesNotHideWhatWasDone(t *testing.T) {
+func TestAFailedReadAfterAnOutageDoesNotHideTheOutcome(t *testing.T) {
 	failed := errors.New("not as it was")
 	for _, test := range []struct {
 		name    string

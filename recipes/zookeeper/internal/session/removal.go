@@ -12,7 +12,7 @@ import (
 // Removal is the deletion of a znode by its owner, which several goroutines may request. One
 // deletion runs at a time. Once the znode is known to be deleted (nil or ErrNotHeld), the
 // result stays the same. If the server refuses the deletion, the next call tries again, because
-// no other client would.
+// no other client deletes the znode.
 type Removal struct {
 	mu   sync.Mutex
 	last *removalRun // nil if there was no attempt, or the last one was refused
@@ -24,10 +24,10 @@ type removalRun struct {
 	err  error
 }
 
-// Run waits for the deletion in progress, or starts one, and returns its result. An attempt
-// that was in progress may have been refused before this call, so then Run retries once. If ctx
-// is done first, Run returns ctx's error after the text what, and the deletion continues. start
-// must call settle once, even then.
+// Run waits for the deletion in progress, or starts one, and returns its result. If another caller
+// had started the deletion and it is refused, Run retries once, because the refusal may be older
+// than this call. If ctx is done first, Run returns ctx's error after the text what, and the
+// deletion continues. start must call settle once, even then.
 func (r *Removal) Run(ctx context.Context, what string, start func(settle func(error))) error {
 	for later := false; ; later = true {
 		t, first := r.begin(start)

@@ -8,7 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// errLetGo ends a session here that continues at the server.
+// errLetGo is the reason for the end of a session that LetGo ends in this process and not at the
+// server.
 var errLetGo = fmt.Errorf("%w: let go, so that another process can resume it", recipes.ErrSessionLost)
 
 // Resume resumes the session of a ticket: see "Resuming a session in another process" in the
@@ -64,8 +65,8 @@ func resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Tic
 	return s, nil
 }
 
-// LetGo ends the session here, like Close, but not at the server: Resume can resume it with the
-// ticket. LetGo returns when no more requests of the session are sent. Requests that were sent
+// LetGo ends the session in this process, like Close, but not at the server: Resume can resume it
+// with the ticket. LetGo returns when no more requests of the session are sent. Requests that were sent
 // and not answered may have happened.
 //
 // If the session has already ended, LetGo returns the reason and no ticket.

@@ -100,7 +100,7 @@ func TestAResumedSessionRecognizesEarlierZnodes(t *testing.T) {
 	}
 }
 
-func TestATicketThatIsWorthNothing(t *testing.T) {
+func TestATicketThatCannotBeResumed(t *testing.T) {
 	everywhere(t, func(t *testing.T, cfg recipes.SessionConfig) {
 		s, ctx := open(t, cfg), bounded(t)
 		path := must.Get(s.CreateProtected(ctx, "/worthless", "lock-", nil))(t)

@@ -30,7 +30,7 @@ func TestWhatFitsIntoAPacketIsSent(t *testing.T) {
 			return err
 		}},
 		"place": {"/line", func(path string, data []byte) error {
-			_, _, err := s.CreateBare(ctx, path, "lock-", data, false, s.EnsureLine)
+			_, _, err := s.CreateBare(ctx, path, "lock-", data, false, s.EnsureQueuePath)
 			return err
 		}},
 	} {

@@ -92,7 +92,7 @@ func (Ticket) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 // LogValue implements slog.LogValuer.
 func (Ticket) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// Ticket returns the session's ticket. Its contact is Contact.
+// Ticket returns the session's ticket, with the time that Contact returns.
 func (s *Session) Ticket() Ticket {
 	return Ticket{&secret{id: s.id, password: s.wire.Password(), timeout: s.Timeout(), contact: s.Contact()}}
 }

@@ -203,7 +203,7 @@ func TestAReadLeavesNoWatch(t *testing.T) {
 		}
 	}
 	for range 3 {
-		place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, true, s.EnsureLine)
+		place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, true, s.EnsureQueuePath)
 		if err := errors.Join(err, <-s.DeleteBare(place)); err != nil || !lost() {
 			t.Errorf("%v (met: %v)", err, lost())
 		}

@@ -10,7 +10,7 @@ import (
 
 // Wait returns nil when one of the events happens: a watch fires, the connection ends (the
 // channel that Connected returned), or another channel closes. The caller then reads again. A
-// nil channel never happens. If the session is lost first, Wait returns the reason. If ctx is
+// nil channel never causes a return. If the session is lost first, Wait returns the reason. If ctx is
 // done first, it returns ctx's error, with what the caller was waiting for.
 func (s *Session) Wait(ctx context.Context, what string, events ...<-chan struct{}) error {
 	const lost, ended = 0, 1

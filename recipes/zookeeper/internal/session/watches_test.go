@@ -67,7 +67,7 @@ func TestWatchesThatWereNotArmed(t *testing.T) {
 
 // Two callers set a watch together. The server has it if either of them was answered on the
 // current connection.
-func TestTwoThatArmAWatchTogether(t *testing.T) {
+func TestTwoCallersArmOneWatch(t *testing.T) {
 	for name, test := range map[string]struct {
 		first, lost, second bool // armed, then the connection is lost, then armed
 		arm                 bool // the next caller must set it

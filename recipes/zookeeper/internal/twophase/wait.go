@@ -121,7 +121,7 @@ func (t *twoPhase) replace(ctx context.Context, p protocol) (bool, error) {
 func (t *twoPhase) resign() {
 	t.Session.Background(func(life context.Context) {
 		path := t.Child(coordinatorName)
-		stat, err := session.Insist(life, t.Session, func() (session.Stat, error) {
+		stat, err := session.RetryThrottled(life, t.Session, func() (session.Stat, error) {
 			if err := t.Session.Sync(life, path); err != nil {
 				return session.Stat{}, err
 			}

@@ -1,12 +1,15 @@
-// Package znode has tools for znodes that several recipes share:
+// Package znode has what several recipes need to read and write znodes:
 //
+//   - [Recipe] holds a recipe's session and path, and adds its name and path to errors.
 //   - [Ephemeral] is a znode that this session has created and relies on, such as a member of
 //     a group.
 //   - [Read] and [Observe] read a set of znodes, once or as they change.
-//   - [TryAgain] and [GivenUp] decide what to do after a change has failed.
+//   - [Await] reads until a condition holds, and waits for events between the reads.
+//   - [Retry] repeats a change that reads and then writes. [TryAgain] and [GivenUp] decide what to
+//     do after such a change has failed.
 //   - [ReadSynced] reads again after a sync if the server may lag behind.
 //
-// Session.Wait waits for events. Contenders wait in package line.
+// Contenders of a wait queue wait in package line.
 package znode
 
 import (

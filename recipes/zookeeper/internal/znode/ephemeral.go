@@ -17,7 +17,7 @@ import (
 //
 // It differs from line.Hold in two ways. Its name may be the application's, so another client
 // may create a znode of that name later. Therefore each write compares the version, and after a
-// mismatch the czxid. And it lives long and its data change, so its deletion is watched from
+// mismatch the czxid. It also lives long and its data change, so its deletion is watched from
 // the beginning. The watch is on its children, which it never has, so changes of data do not
 // fire it.
 type Ephemeral struct {
@@ -30,7 +30,7 @@ type Ephemeral struct {
 	removal  session.Removal
 	removing bool // Remove has closed done; only one removal runs at a time
 
-	writing chan struct{} // a mutex that can be awaited with a context: Update and Commit hold it
+	writing chan struct{} // a mutex that can be awaited with a context: full while Update or Commit runs
 
 	mu     sync.Mutex
 	stat   session.Stat // the last known record; writes compare its version
@@ -180,7 +180,7 @@ func (e *Ephemeral) version() int32 {
 	return e.stat.Version
 }
 
-func (e *Ephemeral) know(stat session.Stat) {
+func (e *Ephemeral) setStat(stat session.Stat) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stat = stat
@@ -196,7 +196,7 @@ func (e *Ephemeral) reread(ctx context.Context) error {
 		return reason
 	}
 	if err == nil {
-		e.know(stat)
+		e.setStat(stat)
 	}
 	if errors.Is(err, recipes.ErrSessionLost) {
 		return e.Err()

@@ -47,7 +47,7 @@ func (e *Ephemeral) set(ctx context.Context, data []byte) error {
 	stat, err := e.session.SetOnce(ctx, e.path, data, e.version())
 	switch {
 	case err == nil && stat.Czxid == e.czxid:
-		e.know(stat)
+		e.setStat(stat)
 		return nil
 	case e.session.Err() != nil:
 		return e.Err()

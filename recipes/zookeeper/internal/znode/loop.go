@@ -8,10 +8,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Await calls read until it returns no events, or an error. If read returns events, Await
-// waits for one of them, or for the end of the connection, and then calls read again. After
-// a reconnect the session may have missed events. Each call begins on a live connection.
-// After ErrReadAgain, Await calls read again at once.
+// Await calls read until it returns no events, or an error other than ErrReadAgain. If read
+// returns events, Await waits for one of them, or for the end of the connection, because events
+// may be missed during a reconnect. Then it calls read again. After ErrReadAgain, it calls read
+// again at once. Before each call it waits until the session is connected.
 func Await(ctx context.Context, s *session.Session, what string, read func() (events []<-chan struct{}, err error)) error {
 	for {
 		disconnected, err := s.Connected(ctx)
@@ -40,9 +40,9 @@ func Events(watches ...*session.Watch) []<-chan struct{} {
 	return events
 }
 
-// Retry calls change, which reads and then writes, until it succeeds, or until it fails
-// with an error that another attempt cannot help. The change must be harmless to repeat:
-// the error has no unknown outcome after ctx or the session has ended (GivenUp).
+// Retry calls change, which reads and then writes. It calls change again after ErrReadAgain, and
+// after an error for which TryAgain reports true. The change must be harmless to repeat. If ctx is
+// done or the session is lost, the error does not match ErrUnknownOutcome: see GivenUp.
 func Retry(ctx context.Context, s *session.Session, what string, change func() error) error {
 	for {
 		if err := Again(ctx, s, what, change()); !errors.Is(err, ErrReadAgain) {

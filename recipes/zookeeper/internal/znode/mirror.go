@@ -19,7 +19,8 @@ type Nodes map[string]session.Node
 type Selection struct {
 	Root  string
 	Scope Scope
-	// Named omits znodes that a recipe has named, such as receipts.
+	// Named omits protected znodes, such as receipts: the recipe has named them, not the
+	// application.
 	Named bool
 	// Partial includes a znode whose data may not be read, without them. Otherwise one such
 	// znode fails the whole read. Only Read supports it, because such a znode cannot be

@@ -52,7 +52,7 @@ func send[T any](ctx context.Context, m *mirror, what string, view func(Nodes) T
 		case <-ctx.Done():
 			return
 		}
-		_, err := session.Insist(ctx, m.session, func() (struct{}, error) { return struct{}{}, m.update(ctx) })
+		_, err := session.RetryThrottled(ctx, m.session, func() (struct{}, error) { return struct{}{}, m.update(ctx) })
 		if err != nil {
 			// The session itself reports its loss.
 			if ctx.Err() == nil && !errors.Is(err, recipes.ErrSessionLost) {
