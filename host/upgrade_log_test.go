@@ -9,12 +9,12 @@ import (
 )
 
 // processless is the other side of a plugin without a process.
-type processless struct{ other }
+type processless struct{ peer }
 
 func (processless) pid() int { return 7 }
 
 func TestAnUpgradeLogsTheCapabilitiesThatTheNewPluginLacks(t *testing.T) {
-	can := func(names ...string) *Plugin { return &Plugin{other: processless{}, can: names} }
+	can := func(names ...string) *Plugin { return &Plugin{peer: processless{}, can: names} }
 	for name, test := range map[string]struct {
 		old, now *Plugin
 		want     bool
