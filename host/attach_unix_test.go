@@ -73,7 +73,7 @@ func TestReattachThatCannotBeUsed(t *testing.T) {
 	for _, test := range []struct{ name, value, checksum, want string }{
 		{"garbage", "127.0.0.1:1", "", "not what zkrecipes-plugin -debug prints"},
 		{"no address", `{"protocol_version":1,"network":"unix"}`, "", "no address"},
-		{"another protocol", strings.Replace(good, ":1", ":2", 1), "", "protocol 2, this host 1"},
+		{"another protocol", strings.Replace(good, ":1", ":2", 1), "", "protocol version 2, this host 1"},
 		{"checksum", good, strings.Repeat("0", 64), "cannot be verified"},
 		{"no plugin there", good, "", "/nowhere/plugin"},
 	} {

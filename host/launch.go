@@ -326,8 +326,8 @@ func (l *launched) startError(ctx context.Context, err error) error {
 	}
 	msg := "its stderr was empty"
 	if p := l.proc(); p != nil {
-		if v, ok := p.said.version(); ok && !speaks(v) {
-			err = fmt.Errorf("%w: it speaks protocol %d, this host %d: %w", ErrVersion, v, handshake.Version, err)
+		if v, ok := p.said.version(); ok && !supported(v) {
+			err = fmt.Errorf("%w: it has protocol version %d, this host %d: %w", ErrVersion, v, handshake.Version, err)
 		}
 		if s := p.tail.String(); s != "" {
 			msg = "its stderr ended with:\n\t" + strings.ReplaceAll(s, "\n", "\n\t")

@@ -85,8 +85,8 @@ func leavingPlugin() {
 	}, plugin.Resume(zookeeper.Resume))
 }
 
-// doings are the calls of a host that holds a lock, in one of which a process dies.
-var doings = map[string]func(ctx context.Context, h recipes.Hold, send func(string)) error{
+// hostCalls are the calls of a host that holds a lock, in one of which a process dies.
+var hostCalls = map[string]func(ctx context.Context, h recipes.Hold, send func(string)) error{
 	"lock": func(_ context.Context, h recipes.Hold, send func(string)) error {
 		h.Done()
 		send("there")
@@ -117,7 +117,7 @@ func runRealHost() {
 	send := func(what string) { _, _ = conn.Write([]byte(what + "\n")) }
 	go func() { // until the process ends; errors are expected when another process dies
 		if h, err := lockOf(ctx, s); err == nil {
-			_ = doings[os.Getenv(pointEnv)](ctx, h, send)
+			_ = hostCalls[os.Getenv(callEnv)](ctx, h, send)
 		}
 	}()
 	<-s.Done()

@@ -39,7 +39,7 @@ func (v *surviving) cutOff(below string) (reached <-chan struct{}) {
 
 // TestCallsInFlightWhenAPluginDies: a release that was not carried out is repeated, and a
 // write has an unknown outcome. Calls that begin without a plugin wait for the next one.
-// TestDeathsOfAResumedPlugin has an acquisition and a release that were carried out.
+// TestDeathsOfAResumedPlugin covers acquisitions and releases that were carried out.
 func TestCallsInFlightWhenAPluginDies(t *testing.T) {
 	t.Parallel()
 	v := survive(t)

@@ -48,7 +48,7 @@ func killedAgainAndAgain(t *testing.T, v *surviving, kills int) {
 		closes(t, "joined", joined)
 	}
 	v.kill()
-	before, heap := belongings(t), inUse()
+	before, heap := countResources(t), inUse()
 	var took []time.Duration
 	for range kills {
 		took = append(took, v.kill())
@@ -66,7 +66,7 @@ func killedAgainAndAgain(t *testing.T, v *surviving, kills int) {
 		}
 	}
 	eventually(t, func() string {
-		after, now := belongings(t), inUse()
+		after, now := countResources(t), inUse()
 		return unless(after.within(before) && now < heap+2<<20,
 			"afterwards there is %+v and %d KiB of heap; before there was %+v and %d KiB", after, now>>10, before, heap>>10)
 	})

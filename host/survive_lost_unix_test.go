@@ -24,10 +24,10 @@ func (v *surviving) remove(znode string) {
 func TestTheNextPluginReportsALoss(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
-	for _, meanwhile := range []bool{true, false} {
+	for _, suspended := range []bool{true, false} {
 		h := v.holds("/l")
 		lost := h.Done()
-		if meanwhile {
+		if suspended {
 			v.suspend()
 			v.remove(h.Znode())
 			v.goOn()
