@@ -88,7 +88,7 @@ func onlyGrantsWithoutTheirZnodesAreLost(t *testing.T, again bool) {
 	}
 }
 
-// nodes returns the existing ones of the znodes, with all their data.
+// nodes returns those of the znodes that exist, with all their data.
 func (v *surviving) nodes(znodes ...string) (all []string) {
 	for _, n := range v.server.Tree() {
 		if slices.Contains(znodes, n.Path) {

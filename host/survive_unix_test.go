@@ -183,7 +183,7 @@ func prepare(t *testing.T, s recipes.Recipes) {
 	must.Get(q.Put(ctx(t), []byte("one")))(t)
 }
 
-// use makes the change that the grants of some recipes offer installation Write.
+// use makes the change that the grants of some recipes offer besides Write.
 func use(ctx context.Context, g recipes.Grant) error {
 	switch g := g.(type) {
 	case recipes.Leadership:
