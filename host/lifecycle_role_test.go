@@ -56,13 +56,11 @@ func keepingPlugin() {
 	}, plugin.Resume(zookeeper.Resume))
 }
 
-// movable has the methods by which package plugin recognizes a session that can be resumed.
+// movable has the methods that package plugin uses to move a session to another process.
 type movable interface {
 	recipes.Client
 	ResumeTicket() []byte
 	KnownContact() time.Time
-	Identified() bool
-	WasResumed(znode string) bool
 	DropRest(context.Context) error
 	Detach(context.Context) error
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// noProcess is the other side of a plugin without a process.
+// noProcess is the peer of a plugin without a process.
 type noProcess struct{ peer }
 
 func (noProcess) pid() int { return 7 }
