@@ -176,7 +176,7 @@ func TestAPluginThatReportsTheLossIsNotResumed(t *testing.T) {
 	}
 }
 
-// TestAPluginThatCannotResumeLosesItsSessionsAtOnce: as with SupervisorConfig.LoseSessions.
+// TestAPluginThatCannotResumeLosesItsSessionsAtOnce: without SupervisorConfig.LoseSessions too.
 func TestAPluginThatCannotResumeLosesItsSessionsAtOnce(t *testing.T) {
 	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), MinBackoff: time.Millisecond}))(t)
 	defer s.Close(context.Background())

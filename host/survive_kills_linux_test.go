@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestAPluginIsKilledAgainAndAgain kills plugins with half as many holds as kills, and as many
-// waiters. No hold is lost, no waiter is granted, and the host keeps nothing of a dead plugin.
+// TestAPluginIsKilledAgainAndAgain kills the plugins of a session that has one hold and one
+// waiter for every two kills. No hold is lost, no waiter is granted, and the host keeps nothing of a dead plugin.
 func TestAPluginIsKilledAgainAndAgain(t *testing.T) {
 	kills := testall.Count(8, 200)
 	t.Run("embedded", func(t *testing.T) {
