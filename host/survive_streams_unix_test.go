@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -155,7 +157,7 @@ func (o observed) next(want string) {
 // meets opens the stream and makes two changes, and each time kills the plugin at the moment.
 // The stream delivers each value once, in order.
 func (st stream) meets(t *testing.T, v *surviving, m moment) {
-	path := "/watched-" + m.name + "-" + st.name
+	path := "/watched-" + uuid.NewString() // with -count, the real server has the paths of earlier runs
 	at := func(r zkserver.Request) bool { return reads(r) && strings.HasPrefix(r.Path, path) }
 	o := observed{T: t}
 	must.Do(t, m.run(v, interrupted{call: func() (err error) { o.values, err = st.watch(t.Context(), v.session, path); return err }, at: at}))
