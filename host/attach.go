@@ -18,8 +18,8 @@ import (
 var ErrReattach = errors.New("cannot use the plugin that runs already")
 
 // reattach connects to the plugin in a debugger that the environment names. It returns nil
-// if the environment names none. go-plugin has no AutoMTLS there, so the connection is
-// neither encrypted nor authenticated.
+// if the environment names none. go-plugin supports no AutoMTLS for a plugin that the host
+// did not start, so the connection is neither encrypted nor authenticated.
 func reattach(ctx context.Context, cfg Config) (*Plugin, error) {
 	value := os.Getenv(handshake.ReattachEnv)
 	if value == "" {
@@ -72,9 +72,9 @@ type attached struct {
 	ended    chan struct{}
 }
 
-// watch waits for the end of its own stream. The plugin is not a child of this process, so
-// the system does not report its exit. The state of a gRPC connection lags behind the
-// errors of its calls.
+// watch opens a stream to the plugin and waits for its end. The plugin is not a child of this
+// process, so the system does not report its exit. The state of a gRPC connection lags behind
+// the errors of its calls.
 func (a *attached) watch() {
 	defer close(a.ended)
 	st, err := pb.NewPluginServiceClient(a.conn).Attach(a.ctx, &pb.AttachRequest{})

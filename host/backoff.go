@@ -14,7 +14,7 @@ func (b *backoff) next() time.Duration {
 	return time.Duration(float64(b.last) * (0.8 + 0.4*rand.Float64()))
 }
 
-// ran begins again with the least wait after a plugin that ran for longer than the most.
+// ran resets the wait to least if the plugin ran for at least most.
 func (b *backoff) ran(d time.Duration) {
 	if d >= b.most {
 		b.last = 0

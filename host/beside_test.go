@@ -43,18 +43,18 @@ func runFinder() {
 	}
 }
 
-// besides is a directory with a host, the path for a plugin beside it, and the host's working
+// installation is a directory with a host, the path for a plugin beside it, and the host's working
 // directory.
-type besides struct{ dir, host, plugin, work string }
+type installation struct{ dir, host, plugin, work string }
 
-func newBesides(t *testing.T) besides {
+func newInstallation(t *testing.T) installation {
 	t.Helper()
 	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	exe := ""
 	if runtime.GOOS == "windows" {
 		exe = ".exe"
 	}
-	b := besides{dir, filepath.Join(dir, "a-host"+exe), filepath.Join(dir, host.PluginName+exe), t.TempDir()}
+	b := installation{dir, filepath.Join(dir, "a-host"+exe), filepath.Join(dir, host.PluginName+exe), t.TempDir()}
 	must.Do(t, os.Chmod(dir, 0o755))
 	copySelf(t, b.host)
 	return b
@@ -71,7 +71,7 @@ func copySelf(t *testing.T, to string) {
 
 // run runs the host with an almost empty environment, like a cron job. It returns the path
 // that the host found, and its log.
-func (b besides) run(t *testing.T, path string, env ...string) (found, logged string, err error) {
+func (b installation) run(t *testing.T, path string, env ...string) (found, logged string, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx(t), path)
 	cmd.Dir = b.work
@@ -86,7 +86,7 @@ func (b besides) run(t *testing.T, path string, env ...string) (found, logged st
 // TestAPluginBesideTheProgramIsFound: a cron job or a systemd unit has only the path of the
 // host.
 func TestAPluginBesideTheProgramIsFound(t *testing.T) {
-	b := newBesides(t)
+	b := newInstallation(t)
 	if found, logged, err := b.run(t, b.host); err == nil || !strings.Contains(logged, b.dir+" (beside this program)") {
 		t.Errorf("without a plugin: found %q, %v: %s", found, err, logged)
 	}
@@ -120,8 +120,8 @@ func TestAConfiguredPluginNeedsNoChecksum(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a file's mode does not say who may write to it")
 	}
-	b := newBesides(t)
-	chosen := newBesides(t)
+	b := newInstallation(t)
+	chosen := newInstallation(t)
 	copySelf(t, chosen.plugin)
 	for _, chooses := range []string{host.PluginDirEnv + "=" + chosen.dir, pathEnv + "=" + chosen.plugin} {
 		if _, logged, err := b.run(t, b.host, chooses); err != nil || logged != "" {
@@ -146,7 +146,7 @@ func TestAPluginBesideTheProgramThatOthersCanChange(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a file's mode does not say who may write to it")
 	}
-	b := newBesides(t)
+	b := newInstallation(t)
 	copySelf(t, b.plugin)
 	must.Do(t, os.Chmod(b.plugin, 0o775))
 	if _, logged, err := b.run(t, b.host); err != nil || !strings.Contains(logged, "without a checksum: set one") {

@@ -32,8 +32,7 @@
 //
 // A session that was opened by a [Supervisor] survives a plugin that is killed, crashes or
 // is replaced by [Supervisor.Upgrade]. Both plugins need the capability "resume". The
-// session is Suspended until the next plugin has resumed it. Its deadline does not stop
-// for that.
+// session is Suspended until the next plugin has resumed it. Its deadline is not extended.
 //
 //   - These keep their token, and no other client is granted them: locks, shared and
 //     priority locks, permits, leaderships, memberships, names, deliveries, passages of
@@ -46,14 +45,14 @@
 //     A call that begins while no plugin runs waits for the next one. Reads are repeated.
 //   - A Close that was in flight fails with recipes.ErrUnknownOutcome too. No plugin
 //     resumes its session, so ZooKeeper frees what it held at the session timeout.
-//   - A grant whose znode was deleted is lost, and nothing else is: Done closes, and Err
-//     matches recipes.ErrNotHeld. The session continues.
+//   - If another client has deleted the znode of a grant, only that grant is lost: Done
+//     closes, and Err matches recipes.ErrNotHeld. The session continues.
 //   - Stats count from the start of the latest plugin.
 //
 // A plugin that exits by itself or by SIGTERM closes its sessions, and they are lost. A
 // session is also lost if its stream ends while the plugin runs. A frozen plugin is not
-// replaced. A plugin in a debugger is not a child of the host, which cannot wait for its
-// exit. So its sessions are not resumed.
+// replaced. The sessions of a plugin in a debugger are not resumed, because the host cannot
+// wait for the exit of a process that it did not start.
 //
 // # What the plugin can see
 //
@@ -69,6 +68,6 @@
 // .zookeeper. Passwords and keys are never logged.
 //
 // With Config.TracerProvider and Config.MeterProvider, OpenTelemetry traces and measures
-// every call, and counts the sessions, holds, waits and losses. The plugin's own spans are
-// children of the host's. They need a plugin that was given a provider: see plugin.Serve.
+// every call, and counts the sessions, holds, waits and losses. A plugin whose author has
+// passed plugin.Telemetry to plugin.Serve adds its own spans, as children of the host's.
 package host

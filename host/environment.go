@@ -12,7 +12,7 @@ import (
 // InheritedEnv returns the names of the variables that a plugin gets from the host's
 // environment. They are for temporary files, certificates, the time zone and the language.
 // Programs do not start on Windows without some of them. The plugin gets no others, because
-// an environment is full of secrets.
+// an environment often contains secrets.
 func InheritedEnv() []string {
 	return []string{
 		"TMPDIR", "TMP", "TEMP",

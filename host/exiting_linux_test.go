@@ -8,9 +8,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// TestAProcessIsExitingOnceItsFilesAreClosed: that is before it can be waited for. A running
+// TestAProcessThatHasClosedItsFilesIsExiting: that is before it can be waited for. A running
 // process is not exiting.
-func TestAProcessIsExitingOnceItsFilesAreClosed(t *testing.T) {
+func TestAProcessThatHasClosedItsFilesIsExiting(t *testing.T) {
 	expect := func(when string, pid int, want bool) {
 		t.Helper()
 		if yes, known := exiting(pid); yes != want || !known {
@@ -39,7 +39,7 @@ func TestAProcessIsExitingOnceItsFilesAreClosed(t *testing.T) {
 	}
 }
 
-func TestWhatTheSystemSaysOfAProcess(t *testing.T) {
+func TestProcStatOfAnExitingProcess(t *testing.T) {
 	for _, tt := range []struct {
 		stat       string
 		yes, known bool

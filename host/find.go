@@ -30,7 +30,7 @@ var ErrNotFound = errors.New("no plugin found")
 //
 //  1. dir, for a configured directory; "" means none
 //  2. the directory in the environment variable [PluginDirEnv]
-//  3. the directory of this program's executable, after links
+//  3. the directory of this program's executable, with links resolved
 //  4. ./.zkrecipes.d/plugins
 //  5. ~/.zkrecipes.d/plugins
 //  6. the directories of PATH
@@ -101,7 +101,7 @@ func searchOrder(dir string) (folders []folder) {
 		folders = append(folders, folder{dir: filepath.Join(home, pluginFolder), why: "the home directory"})
 	}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		if filepath.IsAbs(dir) { // like os/exec: "." in PATH runs other people's files
+		if filepath.IsAbs(dir) { // like os/exec: with "." in PATH, other users choose what runs
 			folders = append(folders, folder{dir: dir, why: "PATH"})
 		}
 	}

@@ -37,13 +37,13 @@ func (s service) Shutdown(ctx context.Context, _ *pb.ShutdownRequest, _ ...grpc.
 	}
 }
 
-// ends is a process that exits at once. If it is frozen, it exits when it is killed.
-type ends struct {
+// fakeProcess is a process that exits at once. If it is frozen, it exits when it is killed.
+type fakeProcess struct {
 	frozen bool
 	ended  chan struct{}
 }
 
-func (e ends) stop(ctx context.Context) {
+func (e fakeProcess) stop(ctx context.Context) {
 	if e.frozen {
 		ctx, cancel := context.WithTimeout(ctx, killTimeout)
 		defer cancel()
@@ -51,10 +51,10 @@ func (e ends) stop(ctx context.Context) {
 	}
 	close(e.ended)
 }
-func (e ends) gone() <-chan struct{} { return e.ended }
-func (e ends) cleanUp()              {}
-func (e ends) ending() string        { return "" }
-func (e ends) pid() int              { return 0 }
+func (e fakeProcess) gone() <-chan struct{} { return e.ended }
+func (e fakeProcess) cleanUp()              {}
+func (e fakeProcess) ending() string        { return "" }
+func (e fakeProcess) pid() int              { return 0 }
 
 // TestCloseKillsAFrozenPluginSoon: Close waits for a plugin that closes sessions, but not for
 // one that answers nothing.
@@ -69,13 +69,13 @@ func TestCloseKillsAFrozenPluginSoon(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := ends{tt.frozen, make(chan struct{})}
+				e := fakeProcess{tt.frozen, make(chan struct{})}
 				s := service{frozen: tt.frozen, after: 2 * time.Second}
 				if tt.frozen {
 					s.after = time.Hour
 				}
 				c := client.Unconnected()
-				p := &Plugin{service: s, client: c, link: c.Connect(nil, nil, nil), other: e, exited: e.ended, shared: true}
+				p := &Plugin{service: s, client: c, link: c.Connect(nil, nil, nil), peer: e, exited: e.ended, shared: true}
 				begun := time.Now()
 				err := p.Close(context.Background())
 				if took := time.Since(begun); took != tt.want || (err != nil) != tt.frozen {

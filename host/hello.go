@@ -16,7 +16,8 @@ import (
 // in common. Install a plugin or a host of a matching version.
 var ErrVersion = errors.New("plugin of another protocol version")
 
-func speaks(version int) bool {
+// supported reports whether this host supports a protocol version.
+func supported(version int) bool {
 	_, ok := handshake.Host()[version]
 	return ok
 }

@@ -201,7 +201,7 @@ func (l *launched) dialCalls(ctx context.Context) (net.Conn, error) {
 	}
 	if got := conn.ConnectionState().NegotiatedProtocol; got != carry.Protocol {
 		_ = raw.Close()
-		return nil, fmt.Errorf("the plugin speaks %q there", got)
+		return nil, fmt.Errorf("the plugin negotiated the protocol %q instead of %q", got, carry.Protocol)
 	}
 	return carry.Abrupt(conn, raw), nil
 }
@@ -224,7 +224,7 @@ func (l *launched) proc() *process {
 	return l.process
 }
 
-// kill kills the process, or prevents its start.
+// kill kills the process. Before run, it prevents the start.
 func (l *launched) kill() {
 	l.mu.Lock()
 	l.aborted = true
@@ -235,8 +235,8 @@ func (l *launched) kill() {
 	}
 }
 
-// gentleKill calls go-plugin's Kill in the background. If the plugin is frozen, Kill does
-// not return before the process exits.
+// gentleKill calls go-plugin's Kill in the background. Kill requests an exit. If the plugin
+// is frozen, Kill does not return before another caller has killed the process.
 func (l *launched) gentleKill() {
 	l.killing.Do(func() {
 		go func() { // ends when the process has exited; cleanUp and discard wait for it
@@ -291,9 +291,10 @@ func (l *launched) discard() {
 	p.finish()
 }
 
-// died reports whether a signal or a crash ended the process. It is called when the stream
-// of a session has ended, and waits until an exiting process was reaped. It returns false
-// for a process that still runs, because that process may be closing the session.
+// died reports whether a signal or a crash ended the process, so that another plugin can
+// resume its sessions. It is called when the stream of a session has ended, and waits until
+// an exiting process was reaped. It returns false for a process that runs or that has exited
+// with code 0, because that process may have closed the session.
 func (l *launched) died(ctx context.Context) bool {
 	p := l.proc()
 	if !p.isExiting() {
@@ -325,7 +326,7 @@ func (l *launched) startError(ctx context.Context, err error) error {
 	}
 	msg := "its stderr was empty"
 	if p := l.proc(); p != nil {
-		if v, ok := p.said.version(); ok && !speaks(v) {
+		if v, ok := p.said.version(); ok && !supported(v) {
 			err = fmt.Errorf("%w: it has protocol version %d, this host %d: %w", ErrVersion, v, handshake.Version, err)
 		}
 		if s := p.tail.String(); s != "" {

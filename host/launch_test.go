@@ -20,7 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func TestCloseEndsTheSessionsInOrder(t *testing.T) {
+func TestCloseClosesTheSessionsAndEndsThePlugin(t *testing.T) {
 	r := listen(t)
 	p := launch(t, config(t, "plugin", r.env()))
 	process := r.accept(t, "plugin")
@@ -35,7 +35,7 @@ func TestCloseEndsTheSessionsInOrder(t *testing.T) {
 		t.Error(h.Err())
 	}
 	if line := process.line(t); line != "closed" {
-		t.Errorf("the plugin says %q", line)
+		t.Errorf("the plugin reports %q", line)
 	}
 	process.died(t)
 	closes(t, "Exited", p.Exited())

@@ -56,12 +56,11 @@ func keepingPlugin() {
 	}, plugin.Resume(zookeeper.Resume))
 }
 
-// movable has the methods by which package plugin recognizes a session that can be resumed.
+// movable has the methods that package plugin uses to move a session to another process.
 type movable interface {
 	recipes.Client
 	ResumeTicket() []byte
 	KnownContact() time.Time
-	WasResumed(znode string) bool
 	DropRest(context.Context) error
 	Detach(context.Context) error
 }
@@ -84,8 +83,8 @@ func leavingPlugin() {
 	}, plugin.Resume(zookeeper.Resume))
 }
 
-// doings are the calls of a host that holds a lock, in one of which a process dies.
-var doings = map[string]func(ctx context.Context, h recipes.Hold, send func(string)) error{
+// hostCalls are the calls of a host that holds a lock, in one of which a process dies.
+var hostCalls = map[string]func(ctx context.Context, h recipes.Hold, send func(string)) error{
 	"lock": func(_ context.Context, h recipes.Hold, send func(string)) error {
 		h.Done()
 		send("there")
@@ -116,7 +115,7 @@ func runRealHost() {
 	send := func(what string) { _, _ = conn.Write([]byte(what + "\n")) }
 	go func() { // until the process ends; errors are expected when another process dies
 		if h, err := lockOf(ctx, s); err == nil {
-			_ = doings[os.Getenv(pointEnv)](ctx, h, send)
+			_ = hostCalls[os.Getenv(callEnv)](ctx, h, send)
 		}
 	}()
 	<-s.Done()

@@ -45,24 +45,24 @@ var deaths = []death{
 
 // A point is a call of the host that is interrupted by a death.
 type point struct {
-	name, doing string
+	name, call string
 	// stuck: the server has carried out the request with this operation on the contender's
-	// znode, and keeps the reply back. The RPC has not returned.
+	// znode, and withholds the reply. The RPC has not returned.
 	stuck zkserver.Op
 	// gone: the request deletes the contender's znode.
 	gone bool
 	// behind: another contender holds the lock.
 	behind bool
-	// brief: the point runs with -short too, and meets each death in any run.
+	// brief: the point runs with -short too, and with each death in every run.
 	brief bool
 }
 
 var points = []point{
-	{name: "Acquire sent", doing: "lock", stuck: zkserver.OpCreate2},
-	{name: "Acquire waits in line", doing: "lock", behind: true},
-	{name: "lock held", doing: "lock", brief: true},
-	{name: "Write sent", doing: "write", stuck: zkserver.OpMulti},
-	{name: "Release sent", doing: "release", stuck: zkserver.OpMulti, gone: true},
+	{name: "Acquire sent", call: "lock", stuck: zkserver.OpCreate2},
+	{name: "Acquire waits in line", call: "lock", behind: true},
+	{name: "lock held", call: "lock", brief: true},
+	{name: "Write sent", call: "write", stuck: zkserver.OpMulti},
+	{name: "Release sent", call: "release", stuck: zkserver.OpMulti, gone: true},
 }
 
 const (
@@ -85,7 +85,7 @@ func TestLifecycle(t *testing.T) {
 				if testing.Short() && !p.brief {
 					t.Skip("takes too long for -short")
 				}
-				if !p.brief && (i+i/3+j)%3 != 0 { // each point meets each signal
+				if !p.brief && (i+i/3+j)%3 != 0 { // what is left has each point with each signal
 					testall.Require(t)
 				}
 				t.Parallel()
@@ -130,14 +130,14 @@ func (l *lifecycle) run() {
 	} else {
 		must.Do(l, h.Release(ctx(l))) // it has created the path
 	}
-	own := len(ephemerals(l.server, "/p"))
+	others := len(ephemerals(l.server, "/p"))
 	l.keepReply()
 	l.startHost()
-	l.arrive(own)
+	l.arrive(others)
 
 	struck := time.Now()
 	l.strike(l.signal)
-	freed := l.free(own, struck)
+	freed := l.free(others, struck)
 	if l.survives {
 		l.losesInTime(struck, freed)
 	}
@@ -166,8 +166,8 @@ func (l *lifecycle) losesInTime(struck, freed time.Time) {
 }
 
 // holds reports whether the host holds the lock. Then its session is lost long before
-// ZooKeeper frees the lock. A host that holds nothing relies on nothing, and its deadline is
-// too close to the timeout for a busy machine.
+// ZooKeeper frees the lock. If it holds nothing, its deadline is so close to the timeout that
+// a busy machine can miss it.
 func (l *lifecycle) holds() bool {
 	return l.stuck != zkserver.OpCreate2 && !l.behind
 }
@@ -179,7 +179,7 @@ func (l *lifecycle) first() recipes.Lock {
 	return lockAt(l.T, s, "/p")
 }
 
-// keepReply keeps back the reply of the stuck request.
+// keepReply withholds the reply of the stuck request.
 func (l *lifecycle) keepReply() {
 	if l.stuck == 0 {
 		return
@@ -198,14 +198,15 @@ func (l *lifecycle) keepReply() {
 func (l *lifecycle) startHost() {
 	r := listen(l.T)
 	l.cmd = startRole(l.T, "real host", r.env(), "TMPDIR="+shortTempDir(l.T),
-		serverEnv+"="+l.server.Addr(), pointEnv+"="+l.doing, timeoutEnv+"="+l.timeout.String())
+		serverEnv+"="+l.server.Addr(), callEnv+"="+l.call, timeoutEnv+"="+l.timeout.String())
 	l.plugin = r.accept(l.T, "plugin")
 	l.pluginPID = l.plugin.pid(l.T)
 	l.host = r.accept(l.T, "host")
 }
 
-// arrive waits until the host is at the point.
-func (l *lifecycle) arrive(own int) {
+// arrive waits until the host is at the point. others is the number of znodes without the
+// host's.
+func (l *lifecycle) arrive(others int) {
 	switch {
 	case l.stuck != 0:
 		closes(l, "the point", l.reached)
@@ -215,7 +216,7 @@ func (l *lifecycle) arrive(own int) {
 		}
 	}
 	if !l.gone {
-		eventually(l, func() string { return unless(len(ephemerals(l.server, "/p")) > own, "the host has no znode") })
+		eventually(l, func() string { return unless(len(ephemerals(l.server, "/p")) > others, "the host has no znode") })
 	}
 }
 
@@ -229,12 +230,12 @@ func (l *lifecycle) strike(s syscall.Signal) {
 }
 
 // free waits until nothing of the host is left in ZooKeeper.
-func (l *lifecycle) free(own int, struck time.Time) (freed time.Time) {
+func (l *lifecycle) free(others int, struck time.Time) (freed time.Time) {
 	limit := l.timeout + soon
 	if l.atOnce {
 		limit = soon
 	}
-	for len(ephemerals(l.server, "/p")) > own {
+	for len(ephemerals(l.server, "/p")) > others {
 		if time.Since(struck) > limit {
 			l.Fatalf("after %v there still is %v", limit, ephemerals(l.server, "/p"))
 		}

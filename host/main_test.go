@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	}
 	if isExamplePlugin() {
 		realPlugin()
-		syscall.Exit(0) // without the second that quickExit avoids elsewhere
+		syscall.Exit(0) // skips the race detector's sleep, as quickExit does elsewhere
 	}
 	leaktest.Main(leaktest.SideBySide{Tests: ensembletest.Owner{Tests: withExamples{m}, Servers: 3}})
 }

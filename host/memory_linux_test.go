@@ -14,7 +14,7 @@ import (
 // BenchmarkWaitingSessions measures a plugin's resident memory per session with a waiting
 // Acquire. The recipes are fakes, which take two goroutines of 2 KiB and little else. So it
 // measures only what the plugin adds to a library. TestWaitingSessionsTakeLittleMemory of
-// cmd/zkrecipes-plugin measures all.
+// cmd/zkrecipes-plugin measures everything.
 func BenchmarkWaitingSessions(b *testing.B) {
 	const sessions = 1000
 	for _, role := range []string{"plugin", "unary plugin"} {

@@ -26,21 +26,23 @@ type Plugin struct {
 	link    *client.Plugin // of client
 	shared  bool           // client outlives this plugin
 	can     []string       // the plugin's capabilities, if shared
-	other   other
+	peer    peer
 
 	attachCtx context.Context    // of the stream that keeps the plugin running
 	detach    context.CancelFunc // cancels attachCtx
 	attached  sync.WaitGroup
-	exited    chan struct{} // closed when everything was cleaned up
+	exited    chan struct{} // closed when the peer has ended and cleanUp has returned
 	closing   sync.Once
 	ending    sync.WaitGroup // of Close
 	shutdowns error
 }
 
-// other is the other side of a Plugin: a process, or a server in this process.
-type other interface {
-	// stop ends it and returns when it has ended. It takes a bounded time, and kills it if
-	// ctx ends.
+// peer is what a Plugin is connected to: a process that was launched, a process in a debugger
+// or a server in this process. A process in a debugger ends, for these methods, when its
+// connection ends.
+type peer interface {
+	// stop ends it, and returns when it has ended. That takes a bounded time. If ctx ends,
+	// stop kills the process.
 	stop(ctx context.Context)
 	// gone is closed when it has ended.
 	gone() <-chan struct{}
@@ -59,35 +61,34 @@ const (
 	// killTimeout bounds go-plugin's Kill, which gives the plugin two seconds to exit, but
 	// waits without a limit for its answer.
 	killTimeout = 3 * time.Second
-	// answerTimeout bounds the answer to a request that does not involve ZooKeeper. Close
-	// takes a plugin that exceeds it for frozen, and kills it.
+	// answerTimeout bounds the answer to a request that does not involve ZooKeeper. If the
+	// plugin exceeds it, Close considers the plugin frozen and kills it.
 	answerTimeout = time.Second
 )
 
 // leaveTimeout bounds how long the streams of a plugin are read after its exit. The streams
-// end by themselves, so reading takes no longer than this process needs to run. If this
-// process does not run for so long, the sessions are lost: the plugin may have reported a
-// loss that was not read.
+// end by themselves, so the timeout passes only if this process gets no processor time. Then
+// the sessions are lost: the plugin may have reported a loss that was not read.
 const leaveTimeout = 2 * time.Second
 
 // newPlugin attaches to the plugin at the other end of conn. calls opens another connection
 // to it, which carries only calls; it may be nil. If newPlugin fails, the caller must end the
 // plugin.
-func newPlugin(ctx context.Context, conn *grpc.ClientConn, calls carry.Dialer, o other, measured metric.MeterProvider) (*Plugin, error) {
+func newPlugin(ctx context.Context, conn *grpc.ClientConn, calls carry.Dialer, o peer, measured metric.MeterProvider) (*Plugin, error) {
 	meters, err := telemetry.NewMeters(measured)
 	if err != nil {
 		return nil, fmt.Errorf("Config.MeterProvider: %w", err)
 	}
 	c := client.New(conn, calls)
 	c.Measure(meters)
-	p := &Plugin{client: c, link: c.Plugin(), other: o}
+	p := &Plugin{client: c, link: c.Plugin(), peer: o}
 	return p, p.attach(ctx, conn)
 }
 
 // newShared is newPlugin for a plugin whose sessions another plugin can resume. c opens
 // sessions through it once c.Use was called with its link.
 func newShared(ctx context.Context, conn *grpc.ClientConn, c *client.Client, l *launched) (*Plugin, error) {
-	p := &Plugin{client: c, shared: true, link: c.Connect(conn, l.dialCalls, l.died), other: l}
+	p := &Plugin{client: c, shared: true, link: c.Connect(conn, l.dialCalls, l.died), peer: l}
 	return p, p.attach(ctx, conn)
 }
 
@@ -125,20 +126,20 @@ func (p *Plugin) resumes() bool { return slices.Contains(p.can, "resume") }
 // watch waits for the end of the plugin, for whatever reason. It then ends or suspends the
 // sessions, and cleans up.
 func (p *Plugin) watch() {
-	<-p.other.gone()
+	<-p.peer.gone()
 	if p.shared {
 		ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 		p.link.Left(ctx)
 		cancel()
 	} else {
-		p.client.Fail(fmt.Errorf("%w: %s", recipes.ErrPluginLost, p.other.ending()))
+		p.client.Fail(fmt.Errorf("%w: %s", recipes.ErrPluginLost, p.peer.ending()))
 	}
 	p.detach()
 	p.attached.Wait()
 	if !p.shared {
 		p.client.Close()
 	}
-	p.other.cleanUp()
+	p.peer.cleanUp()
 	close(p.exited)
 }
 
@@ -156,7 +157,7 @@ var errClosedByHost = fmt.Errorf("%w: the host has closed the plugin", recipes.E
 func (p *Plugin) Exited() <-chan struct{} { return p.exited }
 
 // PID returns the plugin's process id, or 0 for InProcess.
-func (p *Plugin) PID() int { return p.other.pid() }
+func (p *Plugin) PID() int { return p.peer.pid() }
 
 // Version requests the plugin's version.
 func (p *Plugin) Version(ctx context.Context) (string, error) {
@@ -168,7 +169,7 @@ func (p *Plugin) Version(ctx context.Context) (string, error) {
 type Info struct {
 	// Version is the version of the plugin's build, for people.
 	Version string
-	// Capabilities are the complete list of what the plugin can do, such as "lock" and
+	// Capabilities lists everything that the plugin can do, such as "lock" and
 	// "election". Later versions can add names, and never change one.
 	Capabilities []string
 	// Build identifies the build. Programs of zkrecipes that were built together have the
@@ -189,11 +190,14 @@ func (p *Plugin) Info(ctx context.Context) (Info, error) {
 // shutdown, then an exit, and then kills the process. Each step is bounded, by ctx too, so
 // Close returns even if the plugin is frozen.
 //
-// It returns nil if the sessions were closed in ZooKeeper, if there were none, or if the
-// plugin had exited before, when its sessions were lost with recipes.ErrPluginLost. On an
-// error the plugin has ended too, but some sessions can last until their timeout, because
-// the plugin or ZooKeeper has not answered. Further calls wait for the first one and return
-// its result.
+// It returns nil if the sessions were closed in ZooKeeper, or if there were none. It also
+// returns nil if the plugin had exited before: its sessions are lost already, with
+// recipes.ErrPluginLost. On an error the plugin has ended too, but some sessions can last
+// until their timeout, because the plugin or ZooKeeper has not answered. Further calls wait
+// for the first one and return its result.
+//
+// A plugin in a debugger keeps running. It closes the sessions when it notices that the
+// connection has ended, and Close does not wait for that.
 func (p *Plugin) Close(ctx context.Context) error {
 	p.closing.Do(func() {
 		// This host's sessions end before ZooKeeper can grant to other clients what
@@ -203,7 +207,7 @@ func (p *Plugin) Close(ctx context.Context) error {
 		defer cancel()
 		p.ending.Go(func() { p.cancelIfFrozen(ctx, cancel) })
 		p.shutdowns = p.shutdown(ctx)
-		p.other.stop(ctx)
+		p.peer.stop(ctx)
 		cancel()
 		p.ending.Wait()
 	})
@@ -221,15 +225,15 @@ func (p *Plugin) cancelIfFrozen(ctx context.Context, cancel context.CancelFunc) 
 	}
 }
 
-// shutdown has the plugin close its sessions, and waits until it has.
+// shutdown requests that the plugin close its sessions, and waits for the answer.
 func (p *Plugin) shutdown(ctx context.Context) error {
 	select {
-	case <-p.other.gone():
+	case <-p.peer.gone():
 		return nil
 	default:
 	}
-	if _, ok := p.other.(*attached); ok {
-		return nil // other hosts may use it; it closes our sessions when their streams end
+	if _, ok := p.peer.(*attached); ok {
+		return nil // other hosts may use it; it closes this host's sessions when their streams end
 	}
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()

@@ -21,13 +21,13 @@ func TestLaunchesLeaveNothing(t *testing.T) {
 	tmp := shortTempDir(t)
 	t.Setenv("TMPDIR", tmp)
 	launchOnce(t, 1) // opens the files that a process opens once
-	before := belongings(t)
+	before := countResources(t)
 	for i := range launches {
 		launchOnce(t, i)
 		empty(t, tmp)
 	}
 	eventually(t, func() string {
-		after := belongings(t)
+		after := countResources(t)
 		return unless(after.within(before), "after %d launches there is %+v; before there was %+v", launches, after, before)
 	})
 	t.Logf("%d launches left nothing", launches)
@@ -51,20 +51,20 @@ func launchOnce(t *testing.T, i int) {
 	must.Report(t, p.Close(ctx(t)))
 }
 
-// things counts what a process can leave behind.
-type things struct {
+// resources counts what a process can leave behind.
+type resources struct {
 	files, children, goroutines int
 }
 
 // within reports whether there is no more of anything than in b.
-func (a things) within(b things) bool {
+func (a resources) within(b resources) bool {
 	return a.files <= b.files && a.children <= b.children && a.goroutines <= b.goroutines
 }
 
-func belongings(t *testing.T) things {
+func countResources(t *testing.T) resources {
 	t.Helper()
 	files := must.Get(os.ReadDir("/proc/self/fd"))(t)
-	return things{files: len(files), children: children(t), goroutines: runtime.NumGoroutine()}
+	return resources{files: len(files), children: children(t), goroutines: runtime.NumGoroutine()}
 }
 
 // children counts the processes whose parent is this one, zombies included.

@@ -58,16 +58,16 @@ func startHost(t *testing.T, r *reports, timeout time.Duration, env ...string) (
 	return cmd, r.accept(t, "host"), plugin
 }
 
-// TestQuietPluginDiesWithItsHost kills a host with SIGKILL. Its plugin must close the
+// TestPluginDiesWithItsHost kills a host with SIGKILL. Its plugin must close the
 // session, whose timeout is an hour, although no process reads its stderr, and exit. It
 // deletes the files that the host cannot delete.
-func TestQuietPluginDiesWithItsHost(t *testing.T) {
+func TestPluginDiesWithItsHost(t *testing.T) {
 	tmp := shortTempDir(t)
 	r := listen(t)
 	cmd, _, process := startHost(t, r, time.Hour, "TMPDIR="+tmp)
 	must.Do(t, cmd.Process.Kill())
 	if line := process.line(t); line != "closed" {
-		t.Errorf("the plugin says %q", line)
+		t.Errorf("the plugin reports %q", line)
 	}
 	process.died(t)
 	empty(t, tmp)
@@ -80,7 +80,7 @@ func TestFrozenHostLosesItsLocks(t *testing.T) {
 	cmd, host, process := startHost(t, r, 700*time.Millisecond)
 	signal(t, cmd.Process.Pid, syscall.SIGSTOP)
 	if line := process.line(t); line != "closed" {
-		t.Errorf("the plugin says %q", line)
+		t.Errorf("the plugin reports %q", line)
 	}
 	signal(t, cmd.Process.Pid, syscall.SIGCONT)
 	host.died(t) // it exits when its session is lost
@@ -111,8 +111,8 @@ func TestKilledPluginEndsItsHoldsAtOnce(t *testing.T) {
 	must.Report(t, p.Close(ctx(t)))
 }
 
-// TestKillDoesNotHangOnAFrozenPlugin: go-plugin's Kill and Ping would not return.
-func TestKillDoesNotHangOnAFrozenPlugin(t *testing.T) {
+// TestCloseDoesNotHangOnAFrozenPlugin: go-plugin's Kill and Ping would not return.
+func TestCloseDoesNotHangOnAFrozenPlugin(t *testing.T) {
 	t.Parallel()
 	const timeout = time.Second
 	p := launch(t, config(t, "plugin"))
@@ -174,7 +174,7 @@ func TestTerminatedPluginClosesItsSessions(t *testing.T) {
 		t.Error(h.Err())
 	}
 	if line := process.line(t); line != "closed" {
-		t.Errorf("the plugin says %q", line)
+		t.Errorf("the plugin reports %q", line)
 	}
 	closes(t, "Exited", p.Exited())
 }

@@ -24,7 +24,7 @@ func (s *Supervisor) run(p *Plugin) {
 			return
 		}
 		b.ran(time.Since(since))
-		err := fmt.Errorf("host: %w: %s", recipes.ErrPluginLost, p.other.ending())
+		err := fmt.Errorf("host: %w: %s", recipes.ErrPluginLost, p.peer.ending())
 		s.gone(p, err)
 		p = s.restart(b, err, s.fallBack(err) || s.client != nil && time.Since(since) >= 10*s.cfg.MinBackoff)
 		since = time.Now()

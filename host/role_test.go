@@ -22,11 +22,11 @@ const (
 	// reportEnv is the address of the test's socket, to which a role sends reports. The
 	// end of the connection shows the test that the process has died.
 	reportEnv = "TEST_REPORT"
-	// serverEnv, timeoutEnv and pointEnv are the server, the session timeout and the deed
+	// serverEnv, timeoutEnv and callEnv are the server, the session timeout and the interrupted
 	// of a host.
 	serverEnv  = "TEST_SERVER"
 	timeoutEnv = "TEST_TIMEOUT"
-	pointEnv   = "TEST_POINT"
+	callEnv    = "TEST_CALL"
 )
 
 // quickExit disables the race detector's sleep of a second at exit, in which an upgrade
@@ -47,8 +47,8 @@ var roles = map[string]func(){
 	"outlived host":     runOutlivedHost,
 	"child":             runChild,
 	"environment":       func() { report("environment", strings.Join(os.Environ(), "\x00")) },
-	"newer plugin":      func() { serveVersions(additions(), all, 1, 2) },
-	"much newer plugin": func() { serveVersions(nil, all, 2) },
+	"newer plugin":      func() { serveVersions(additions(), everyService, 1, 2) },
+	"much newer plugin": func() { serveVersions(nil, everyService, 2) },
 	"older plugin":      serveOlder,
 	"unary plugin":      serveUnary,
 	"traced plugin":     serveTraced,
@@ -61,7 +61,7 @@ var roles = map[string]func(){
 	"silent":            func() { report("silent"); watchdog.Hang() },
 }
 
-// check ends a role, which has no test to fail.
+// check panics on an error: a role has no test that it could fail.
 func check(err error) {
 	if err != nil {
 		panic(err)

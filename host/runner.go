@@ -21,10 +21,10 @@ import (
 // may keep them open without end.
 const drainTimeout = 250 * time.Millisecond
 
-// process is a plugin's process, a runner.Runner of go-plugin. It replaces go-plugin's own,
-// which passes stderr on unfiltered, gives the plugin the host's stdin, and waits for pipes
-// that a grandchild may keep open. That one can be killed only through a Client, whose lock
-// is held while the plugin is frozen.
+// process is a plugin's process, a runner.Runner of go-plugin. It replaces go-plugin's own
+// runner, which passes stderr on unfiltered, gives the plugin the host's stdin, and waits for
+// pipes that a grandchild may keep open. Only a Client can kill the process of that runner,
+// and while the plugin is frozen the Client's lock is held.
 type process struct {
 	cmd  *exec.Cmd
 	tail tail
@@ -38,8 +38,8 @@ type process struct {
 	clean          *io.PipeReader
 	cleanEnd       *io.PipeWriter
 
-	exited chan struct{} // closed when the process has been waited for
-	err    error         // of the wait
+	exited chan struct{} // closed when the process was reaped
+	err    error         // of cmd.Wait
 	tasks  sync.WaitGroup
 }
 
@@ -103,7 +103,7 @@ func (p *process) Start(context.Context) error {
 }
 
 // wait waits for the process to exit, drains its pipes for a bounded time and closes them.
-// Otherwise they would be read until its children have exited too.
+// Without the close, a pipe would be read until the process's children have exited too.
 func (p *process) wait(read <-chan struct{}) {
 	p.err = p.cmd.Wait()
 	drain := time.NewTimer(drainTimeout)

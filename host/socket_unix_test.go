@@ -9,7 +9,7 @@ import (
 )
 
 // The path of a Unix socket has room for 108 bytes or fewer.
-func TestASocketGoesWhereItsPathFits(t *testing.T) {
+func TestASocketIsCreatedWhereItsPathFits(t *testing.T) {
 	short, err := os.MkdirTemp("/tmp", "zk")
 	if err != nil {
 		t.Skip(err)

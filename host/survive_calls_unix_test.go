@@ -39,7 +39,7 @@ func (v *surviving) cutOff(below string) (reached <-chan struct{}) {
 
 // TestCallsInFlightWhenAPluginDies: a release that was not carried out is repeated, and a
 // write has an unknown outcome. Calls that begin without a plugin wait for the next one.
-// TestDeathsOfAResumedPlugin has an acquisition and a release that were carried out.
+// TestDeathsOfAResumedPlugin covers acquisitions and releases that were carried out.
 func TestCallsInFlightWhenAPluginDies(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
@@ -176,7 +176,7 @@ func TestAPluginThatReportsTheLossIsNotResumed(t *testing.T) {
 	}
 }
 
-// TestAPluginThatCannotResumeLosesItsSessionsAtOnce: as with SupervisorConfig.LoseSessions.
+// TestAPluginThatCannotResumeLosesItsSessionsAtOnce: without SupervisorConfig.LoseSessions too.
 func TestAPluginThatCannotResumeLosesItsSessionsAtOnce(t *testing.T) {
 	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), MinBackoff: time.Millisecond}))(t)
 	defer s.Close(context.Background())

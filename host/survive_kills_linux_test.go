@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestAPluginIsKilledAgainAndAgain kills plugins with half as many holds as kills, and as many
-// waiters. No hold is lost, no waiter is granted, and the host keeps nothing of a dead plugin.
+// TestAPluginIsKilledAgainAndAgain kills the plugins of a session that has one hold and one
+// waiter for every two kills. No hold is lost, no waiter is granted, and the host keeps nothing of a dead plugin.
 func TestAPluginIsKilledAgainAndAgain(t *testing.T) {
 	kills := testall.Count(8, 200)
 	t.Run("embedded", func(t *testing.T) {
@@ -48,7 +48,7 @@ func killedAgainAndAgain(t *testing.T, v *surviving, kills int) {
 		closes(t, "joined", joined)
 	}
 	v.kill()
-	before, heap := belongings(t), inUse()
+	before, heap := countResources(t), inUse()
 	var took []time.Duration
 	for range kills {
 		took = append(took, v.kill())
@@ -66,7 +66,7 @@ func killedAgainAndAgain(t *testing.T, v *surviving, kills int) {
 		}
 	}
 	eventually(t, func() string {
-		after, now := belongings(t), inUse()
+		after, now := countResources(t), inUse()
 		return unless(after.within(before) && now < heap+2<<20,
 			"afterwards there is %+v and %d KiB of heap; before there was %+v and %d KiB", after, now>>10, before, heap>>10)
 	})

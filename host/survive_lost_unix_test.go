@@ -24,10 +24,10 @@ func (v *surviving) remove(znode string) {
 func TestTheNextPluginReportsALoss(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
-	for _, meanwhile := range []bool{true, false} {
+	for _, suspended := range []bool{true, false} {
 		h := v.holds("/l")
 		lost := h.Done()
-		if meanwhile {
+		if suspended {
 			v.suspend()
 			v.remove(h.Znode())
 			v.goOn()
@@ -88,7 +88,7 @@ func onlyGrantsWithoutTheirZnodesAreLost(t *testing.T, again bool) {
 	}
 }
 
-// nodes returns the existing ones of the znodes, with all their data.
+// nodes returns those of the znodes that exist, with all their data.
 func (v *surviving) nodes(znodes ...string) (all []string) {
 	for _, n := range v.server.Tree() {
 		if slices.Contains(znodes, n.Path) {

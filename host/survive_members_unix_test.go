@@ -187,8 +187,8 @@ func (v *surviving) refuseDeletes() {
 	})
 }
 
-// diesRefused ends refuseDeletes: the plugin dies after it has received the calls so far. The
-// next one starts after goOn.
+// diesRefused kills the plugin after it has received the calls so far, and ends refuseDeletes.
+// The next plugin starts after goOn.
 func (v *surviving) diesRefused() {
 	v.Helper()
 	must.Get(v.session.Stats(ctx(v)))(v) // the plugin receives it after those calls

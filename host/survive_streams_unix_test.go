@@ -12,14 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// words converts the values of a watch to text. It skips a value that differs from the last
-// one only in what is not in the text: a configuration's root is created before the first key.
-// It does not skip a value that equals the last one, so a test finds values that are repeated.
+// words converts the values of a watch to text. If a value differs from the last one and its
+// text does not, words skips it: a configuration's root is created before the first key. It
+// does not skip a value that equals the last one, so that a test finds repeated values.
 func words[T any](values <-chan T, err error, word func(T) string) (<-chan string, error) {
 	if err != nil {
 		return nil, err
@@ -152,17 +154,17 @@ func (o observed) next(want string) {
 	}
 }
 
-// meets kills the plugin at a moment, when the stream is opened and at each of two changes.
+// meets opens the stream and makes two changes, and each time kills the plugin at the moment.
 // The stream delivers each value once, in order.
 func (st stream) meets(t *testing.T, v *surviving, m moment) {
-	path := "/watched-" + m.name + "-" + st.name
+	path := "/watched-" + uuid.NewString() // with -count, the real server has the paths of earlier runs
 	at := func(r zkserver.Request) bool { return reads(r) && strings.HasPrefix(r.Path, path) }
 	o := observed{T: t}
-	must.Do(t, m.make(v, deed{call: func() (err error) { o.values, err = st.watch(t.Context(), v.session, path); return err }, at: at}))
+	must.Do(t, m.run(v, interrupted{call: func() (err error) { o.values, err = st.watch(t.Context(), v.session, path); return err }, at: at}))
 	o.next("")
 	change := st.change(t.Context(), v.rival, path)
 	for n := 1; n <= 2; n++ {
-		must.Do(t, m.make(v, deed{call: func() error { return change(n) }, at: at, theirs: true}))
+		must.Do(t, m.run(v, interrupted{call: func() error { return change(n) }, at: at, theirs: true}))
 		o.next(strconv.Itoa(n))
 	}
 	must.Do(t, change(3)) // a repeated value would come before it

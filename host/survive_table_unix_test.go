@@ -15,27 +15,27 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A deed is a call that is interrupted by the plugin's death.
-type deed struct {
+// interrupted is a call before, during or after which the plugin dies.
+type interrupted struct {
 	call func() error
 	at   func(zkserver.Request) bool // the request in which the plugin dies, if it dies during the call
 	// theirs: another session makes the call, and needs no plugin.
 	theirs bool
 }
 
-// A moment is a time at which a plugin dies. make makes a call and kills the plugin.
+// A moment is a time at which a plugin dies. run makes the call and kills the plugin.
 type moment struct {
 	name string
-	make func(v *surviving, d deed) error
+	run  func(v *surviving, c interrupted) error
 	// unknown: a change can have an unknown outcome.
 	unknown bool
 }
 
 var moments = []moment{
-	{"before", func(v *surviving, d deed) (err error) {
+	{"before", func(v *surviving, c interrupted) (err error) {
 		v.suspend()
-		done := begin(d.call)
-		if d.theirs {
+		done := begin(c.call)
+		if c.theirs {
 			err = <-done
 			v.goOn()
 			return err
@@ -43,21 +43,21 @@ var moments = []moment{
 		v.goOn()
 		return <-done
 	}, false},
-	{"during", func(v *surviving, d deed) error {
+	{"during", func(v *surviving, c interrupted) error {
 		if v.server == nil {
-			done := begin(d.call)
+			done := begin(c.call)
 			v.kill()
 			return <-done
 		}
-		reached := v.unanswered(d.at)
-		done := begin(d.call)
+		reached := v.unanswered(c.at)
+		done := begin(c.call)
 		closes(v, "the point", reached)
 		v.kill()
 		v.server.SetFault(nil)
 		return <-done
 	}, true},
-	{"after", func(v *surviving, d deed) error {
-		err := d.call()
+	{"after", func(v *surviving, c interrupted) error {
+		err := c.call()
 		v.kill()
 		return err
 	}, false},
@@ -103,11 +103,11 @@ func (m moment) deathsOfAResumedPlugin(v *surviving) {
 		v.Run(h.name, func(t *testing.T) {
 			v := v.in(t)
 			prepare(t, v.rival)
-			call := func(c func() error) deed {
-				return deed{call: c, at: func(r zkserver.Request) bool { return changes(r) && strings.HasPrefix(r.Path, h.path) }}
+			call := func(c func() error) interrupted {
+				return interrupted{call: c, at: func(r zkserver.Request) bool { return changes(r) && strings.HasPrefix(r.Path, h.path) }}
 			}
 			var g recipes.Grant
-			must.Do(t, m.make(v, call(func() (err error) { g, err = h.get(ctx(t), v.session); return err })))
+			must.Do(t, m.run(v, call(func() (err error) { g, err = h.get(ctx(t), v.session); return err })))
 			token, znode := g.Token(), g.Znode()
 			isHeld := func(after string) {
 				t.Helper()
@@ -119,7 +119,7 @@ func (m moment) deathsOfAResumedPlugin(v *surviving) {
 			isHeld("granted")
 			made := func(what string, c func() error) (certain bool) {
 				t.Helper()
-				err := m.make(v, call(c))
+				err := m.run(v, call(c))
 				unknown := m.unknown && errors.Is(err, recipes.ErrUnknownOutcome) && !errors.Is(err, recipes.ErrSessionLost)
 				if err != nil && !unknown {
 					t.Errorf("%s: %v", what, err)
@@ -137,7 +137,7 @@ func (m moment) deathsOfAResumedPlugin(v *surviving) {
 				made("use", func() error { return use(ctx(t), g) })
 			}
 			lost := g.Done()
-			if err := m.make(v, call(func() error { return h.giveBack(ctx(t), g) })); err != nil {
+			if err := m.run(v, call(func() error { return h.giveBack(ctx(t), g) })); err != nil {
 				t.Errorf("given back: %v", err)
 			}
 			closes(t, "Done", lost)

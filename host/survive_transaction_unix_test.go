@@ -87,7 +87,7 @@ func TestATransactionSurvivesItsPlugin(t *testing.T) {
 	v.nothingLeft("")
 }
 
-// unanswered keeps back the reply to the plugin's next request that matches. reached is closed
+// unanswered withholds the reply to the plugin's next request that matches. reached is closed
 // when that request has arrived. The server carries it out unless the plugin dies first.
 func (v *surviving) unanswered(match func(zkserver.Request) bool) (reached <-chan struct{}) {
 	at, never := make(chan struct{}), make(chan struct{})
@@ -280,8 +280,8 @@ func TestACanceledCoordinatorIsReplaced(t *testing.T) {
 	}
 }
 
-// TestASiteThatDiedWithoutAPlugin: its vote fails, and the session continues.
-func TestASiteThatDiedWithoutAPlugin(t *testing.T) {
+// TestASiteWhoseZnodeWasDeletedWithoutAPlugin: its vote fails, and the session continues.
+func TestASiteWhoseZnodeWasDeletedWithoutAPlugin(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
 	tx := transactionAt(t, v.session, "/tx", recipes.OwnNodes)

@@ -217,7 +217,8 @@ func lockHolding(name, path string, cfg recipes.LockConfig) holding {
 	}}
 }
 
-// permitHolding is a permit of the semaphore at a path, whose znodes are below another one.
+// permitHolding is a permit of the semaphore at path, whose contenders have their znodes below
+// the path below.
 func permitHolding(name, path, below string, dialect recipes.Dialect) holding {
 	cfg := recipes.SemaphoreConfig{Permits: 1, Dialect: dialect}
 	return holding{name, below, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {

@@ -3,7 +3,6 @@ package host_test
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -148,15 +147,4 @@ func read(t *testing.T, r sdkmetric.Reader) map[string]int64 {
 
 func name(metric string, of attribute.Set) string {
 	return strings.TrimSuffix(metric+" "+of.Encoded(attribute.DefaultEncoder()), " ")
-}
-
-// TestProductCarriesNoTelemetrySDK: the application chooses the SDK and the exporters. The
-// product imports only the API and the instrumentation of gRPC.
-func TestProductCarriesNoTelemetrySDK(t *testing.T) {
-	out := must.Get(exec.Command("go", "list", "-deps", ".", "../plugin", "../cmd/zkrecipes-plugin").Output())(t)
-	for _, dep := range strings.Fields(string(out)) {
-		if strings.HasPrefix(dep, "go.opentelemetry.io/otel/sdk") || strings.HasPrefix(dep, "go.opentelemetry.io/otel/exporters") {
-			t.Errorf("the product depends on %s", dep)
-		}
-	}
 }

@@ -26,34 +26,38 @@ var (
 // UpgradeConfig says how to replace a plugin.
 type UpgradeConfig struct {
 	// Plugin says what to launch, and replaces SupervisorConfig.Plugin. Its MeterProvider
-	// gets only the metrics of calls. Those of the recipes still go to the first one.
+	// gets only the metrics of the calls. The metrics of the recipes still go to the
+	// MeterProvider in SupervisorConfig.
 	Plugin Config
 
 	// LoseSessions allows an upgrade that ends the sessions. Without it, Upgrade fails with
 	// ErrLosesSessions unless both plugins have the capability "resume",
 	// SupervisorConfig.LoseSessions is not set, the new plugin reaches ZooKeeper, and all
-	// sessions are Connected. Sessions that can be resumed are resumed in any case.
+	// sessions are Connected with at least a quarter of their timeout left. Sessions that
+	// can be resumed are resumed in any case.
 	LoseSessions bool
 }
 
-// Bounds of the steps of Upgrade in which no plugin serves the sessions. Their deadlines do
-// not stop for that.
+// Bounds of the steps of Upgrade in which no plugin serves the sessions. The sessions'
+// deadlines are not extended.
 const (
-	// pauseTimeout bounds the wait for opening sessions, and the wait for changes in flight.
+	// pauseTimeout bounds three waits, one after the other: for sessions that are being
+	// opened, for changes in flight, and for Suspended sessions to reconnect.
 	pauseTimeout = time.Second
-	// letGoTimeout bounds the old plugin's detaching from its sessions, and its exit.
+	// letGoTimeout bounds the time in which the old plugin detaches from its sessions and
+	// exits.
 	letGoTimeout = time.Second
 )
 
 // Upgrade replaces the running plugin by another, and moves the sessions and what they hold.
-// That is safer than to replace the executable and kill the plugin: the old plugin serves
+// That is safer than replacing the executable and killing the plugin: the old plugin serves
 // until the new one has started, and answers the calls in flight first.
 //
 //  1. Upgrade launches the new plugin and reads its capabilities. If that fails, the error
 //     is that of Launch. The new plugin opens and closes a session with each SessionConfig
 //     that is in use.
-//  2. New calls wait, and so do calls of Open. Upgrade waits up to a second for changes and
-//     calls of Open that are in flight to return, and for Suspended sessions to reconnect.
+//  2. New calls wait, and so do calls of Open. Upgrade waits, up to a second each, for calls
+//     of Open in flight, for changes in flight, and for Suspended sessions to reconnect.
 //  3. The old plugin detaches from its sessions: it closes the connections to ZooKeeper, but
 //     not the sessions. Then it exits. If it takes longer than a second, it is killed. At no
 //     time do two plugins serve a session.
@@ -71,10 +75,9 @@ const (
 // later, Upgrade returns ctx's error while the upgrade continues in the background. To go
 // back, upgrade to the old plugin.
 //
-// By default Upgrade refuses to lose sessions before it changes anything; UpgradeConfig
-// explains when. An operator who sets LoseSessions has chosen the moment. No upgrade should
-// cost the application its holds unless it was allowed to. That is why the parameter is not
-// just a Config.
+// By default, if sessions would be lost, Upgrade returns an error and changes nothing;
+// UpgradeConfig lists the conditions. The application sets LoseSessions when it can do
+// without its holds. That choice is why Upgrade takes an UpgradeConfig and not a Config.
 //
 // If the old plugin dies during the upgrade, the new one replaces it at once, or as soon as a
 // restart in progress is done. Concurrent upgrades run one after the other.
@@ -191,7 +194,7 @@ func (t *trial) fail(err error) bool {
 	if t.over {
 		return false
 	}
-	t.failed = fmt.Errorf("the new one has ended before it had all sessions: %w", err)
+	t.failed = fmt.Errorf("the new plugin ended before it had resumed all sessions: %w", err)
 	return true
 }
 
@@ -282,8 +285,8 @@ func (s *Supervisor) vacate(old *Plugin, u *upgrade) (moved func(context.Context
 	defer context.AfterFunc(s.ctx, cancel)()
 	old.link.Pause(ctx, pauseTimeout)
 	select {
-	case <-u.plugin.other.gone():
-		err = fmt.Errorf("the new one has ended: %s", u.plugin.other.ending())
+	case <-u.plugin.peer.gone():
+		err = fmt.Errorf("the new plugin has ended: %s", u.plugin.peer.ending())
 	case <-s.ctx.Done():
 		err = errSupervisorClosed
 	case <-ctx.Done():
@@ -301,16 +304,16 @@ func (s *Supervisor) vacate(old *Plugin, u *upgrade) (moved func(context.Context
 	defer cancel()
 	all, moved := old.link.LetGo(bound)
 	if all {
-		old.other.stop(bound)
-	} else { // stop would close the sessions that it has not detached from
-		old.other.(*launched).kill()
+		old.peer.stop(bound)
+	} else { // stop would make it close the sessions that it has not detached from
+		old.peer.(*launched).kill()
 	}
 	<-old.Exited()
 	return moved, nil
 }
 
-// log logs the replacement, and the capabilities of old that the new plugin lacks. Whatever
-// sessions have of those is lost.
+// log logs the replacement, and the capabilities of old that the new plugin lacks. Grants of
+// recipes that it lacks are lost.
 func (s *Supervisor) log(old, now *Plugin) {
 	log := s.cfg.Plugin.Logger
 	if log == nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // writeUnanswered makes a guarded write of h, whose lock is /l, and returns when the server has
-// carried it out. The server keeps back the replies of all guarded writes and releases at /l,
+// carried it out. The server withholds the replies of all guarded writes and releases at /l,
 // and so all that follow in the session, until answer is called.
 func (v *surviving) writeUnanswered(h recipes.Hold, path string) (written <-chan error, answer func()) {
 	v.Helper()
@@ -46,8 +46,8 @@ func (v *surviving) upgrades(ctx context.Context, cfg host.UpgradeConfig) <-chan
 	return begin(func() error { return v.supervisor.Upgrade(ctx, cfg) })
 }
 
-// becomes waits until the session is in a state. The host learns of it after the replies that
-// the plugin sent before.
+// becomes waits until the session is in a state. The host receives a state after the replies
+// that the plugin has sent before it.
 func (v *surviving) becomes(state recipes.State) {
 	v.Helper()
 	for e := range v.session.Events(ctx(v)) {
@@ -190,8 +190,8 @@ func (v *surviving) stillServedBy(old *host.Plugin, err, want error) {
 	v.upgrade()
 }
 
-// TestTheNewPluginDiesBeforeItsTurn: the old one still serves.
-func TestTheNewPluginDiesBeforeItsTurn(t *testing.T) {
+// TestTheNewPluginDiesBeforeTheOldOneDetaches: the old one still serves.
+func TestTheNewPluginDiesBeforeTheOldOneDetaches(t *testing.T) {
 	v := survive(t)
 	h := v.holds("/l")
 	reports := listen(t)
@@ -229,7 +229,7 @@ func TestUpgradesOfADyingPlugin(t *testing.T) {
 	must.Report(t, errors.Join(<-first, <-second, h.Write(ctx(t))))
 }
 
-// TestAnUpgradeDoesNotWaitForARestart: the restart may be far away.
+// TestAnUpgradeDoesNotWaitForARestart: the wait before a restart can be long.
 func TestAnUpgradeDoesNotWaitForARestart(t *testing.T) {
 	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{
 		Plugin: config(t, "real plugin"), MinBackoff: time.Hour,

@@ -52,7 +52,7 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 	}
 	upgrades, builds := builds(t)
 	must.Do(t, opened(zookeeper.Open).Close(life)) // a server starts goroutines with its first session
-	before := belongings(t)
+	before := countResources(t)
 
 	s := must.Get(host.Supervise(life, host.SupervisorConfig{Plugin: builds[0].cfg}))(t)
 	ours, rival := opened(s.Open), opened(zookeeper.Open)
@@ -95,7 +95,7 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 	must.Report(t, errors.Join(rival.Close(life), s.Close(life)))
 	stacks := make([]byte, 1<<20)
 	eventually(t, func() string {
-		after := belongings(t)
+		after := countResources(t)
 		if after.within(before) {
 			return ""
 		}

@@ -8,13 +8,13 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// processless is the other side of a plugin without a process.
-type processless struct{ other }
+// noProcess is the peer of a plugin without a process.
+type noProcess struct{ peer }
 
-func (processless) pid() int { return 7 }
+func (noProcess) pid() int { return 7 }
 
 func TestAnUpgradeLogsTheCapabilitiesThatTheNewPluginLacks(t *testing.T) {
-	can := func(names ...string) *Plugin { return &Plugin{other: processless{}, can: names} }
+	can := func(names ...string) *Plugin { return &Plugin{peer: noProcess{}, can: names} }
 	for name, test := range map[string]struct {
 		old, now *Plugin
 		want     bool

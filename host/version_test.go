@@ -19,34 +19,37 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// some is a go-plugin plugin that registers only some services.
-type some struct {
+// partialPlugin is a go-plugin plugin that registers only some services.
+type partialPlugin struct {
 	goplugin.NetRPCUnsupportedPlugin
 	register func(grpc.ServiceRegistrar)
 }
 
-func (s some) GRPCServer(_ *goplugin.GRPCBroker, g *grpc.Server) error { s.register(g); return nil }
+func (s partialPlugin) GRPCServer(_ *goplugin.GRPCBroker, g *grpc.Server) error {
+	s.register(g)
+	return nil
+}
 
-func (s some) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+func (s partialPlugin) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn) (any, error) {
 	return nil, errors.New("a plugin uses nothing")
 }
 
-// only is a registrar that skips all services but those with the names.
-type only struct {
+// serviceFilter is a registrar that skips all services but those with the names.
+type serviceFilter struct {
 	grpc.ServiceRegistrar
 	names []string
 }
 
-func (o only) RegisterService(d *grpc.ServiceDesc, impl any) {
-	if slices.Contains(o.names, strings.TrimPrefix(d.ServiceName, "zkrecipes.v1.")) {
-		o.ServiceRegistrar.RegisterService(d, impl)
+func (f serviceFilter) RegisterService(d *grpc.ServiceDesc, impl any) {
+	if slices.Contains(f.names, strings.TrimPrefix(d.ServiceName, "zkrecipes.v1.")) {
+		f.ServiceRegistrar.RegisterService(d, impl)
 	}
 }
 
 // serveOlder is a plugin with few of the recipes.
 func serveOlder() {
 	serveVersions(nil, func(g grpc.ServiceRegistrar) grpc.ServiceRegistrar {
-		return only{g, []string{"PluginService", "SessionService", "GrantService", "LockService"}}
+		return serviceFilter{g, []string{"PluginService", "SessionService", "GrantService", "LockService"}}
 	}, 1)
 }
 
@@ -55,19 +58,19 @@ func serveUnary() {
 	s := server.New(server.Config{Open: new(fake.World).Open})
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig:  handshake.Config(),
-		VersionedPlugins: map[int]goplugin.PluginSet{1: {handshake.Name: some{register: s.Register}}},
+		VersionedPlugins: map[int]goplugin.PluginSet{1: {handshake.Name: partialPlugin{register: s.Register}}},
 		GRPCServer:       func(more []grpc.ServerOption) *grpc.Server { return grpc.NewServer(append(more, s.Options()...)...) },
 	})
 }
 
-func all(g grpc.ServiceRegistrar) grpc.ServiceRegistrar { return g }
+func everyService(g grpc.ServiceRegistrar) grpc.ServiceRegistrar { return g }
 
 // serveVersions is a plugin that supports these protocol versions. This host supports only
 // the first.
 func serveVersions(opts []grpc.ServerOption, services func(grpc.ServiceRegistrar) grpc.ServiceRegistrar, versions ...int) {
 	sets := map[int]goplugin.PluginSet{}
 	for _, v := range versions {
-		sets[v] = goplugin.PluginSet{handshake.Name: some{register: func(g grpc.ServiceRegistrar) {
+		sets[v] = goplugin.PluginSet{handshake.Name: partialPlugin{register: func(g grpc.ServiceRegistrar) {
 			server.New(server.Config{Open: new(fake.World).Open, Version: "another"}).Register(services(g))
 		}}}
 	}
@@ -77,16 +80,16 @@ func serveVersions(opts []grpc.ServerOption, services func(grpc.ServiceRegistrar
 	})
 }
 
-func TestPluginOfAnotherProtocolIsATypedError(t *testing.T) {
+func TestPluginOfAnotherProtocolIsErrVersion(t *testing.T) {
 	_, err := host.Launch(ctx(t), config(t, "much newer plugin"))
 	if !errors.Is(err, host.ErrVersion) || !strings.Contains(err.Error(), "it has protocol version 2, this host 1") {
 		t.Error(err)
 	}
 }
 
-// TestNewerPluginSpeaksTheOlderProtocol: this host ignores unknown fields, messages and
+// TestNewerPluginUsesTheOlderProtocol: this host ignores unknown fields, messages and
 // reasons. The known ones keep their meaning.
-func TestNewerPluginSpeaksTheOlderProtocol(t *testing.T) {
+func TestNewerPluginUsesTheOlderProtocol(t *testing.T) {
 	p := launch(t, config(t, "newer plugin"))
 	if info, err := p.Info(ctx(t)); err != nil || info.Version != "another" {
 		t.Error(info, err)

@@ -82,14 +82,14 @@ type Lines struct {
 	// the Kind constants. Within a kind, contenders are in the order of their grants.
 	Contenders []Contender
 	// Permits is the number of permits that a Semaphore has stored at the path. It is 0 if
-	// the path has no number, or if KindSemaphore was not asked for. It remains when all
+	// the path has no number, or if KindSemaphore was not requested. It remains when all
 	// contenders have left.
 	Permits int
 	// Unknown is the number of ephemeral sequential children whose names belong to no known
 	// recipe. They may be contenders of a program that ignores all others. They are counted
-	// only if all kinds were asked for.
+	// only if all kinds were requested.
 	Unknown int
-	// Verdicts has one entry per recipe and dialect. It is set if all kinds were asked for,
+	// Verdicts has one entry per recipe and dialect. It is set if all kinds were requested,
 	// and empty if the plugin is too old.
 	Verdicts []Verdict
 }

@@ -61,11 +61,11 @@ type DoubleBarrierConfig struct {
 	// or died. Members of the two libraries guarantee less, and ours cannot change that:
 	//
 	//   - When all members of a round die, their ready remains. Then Curator's next member
-	//     enters alone, and kazoo's when one is missing. If ours comes first, it deletes
-	//     such a ready. The ready that ours creates is deleted with its session. A member
-	//     that has not read it by then keeps waiting.
-	//   - A member of theirs that has not counted yet waits for ever if others leave first.
-	//     So no member should leave before all have entered.
+	//     enters alone, and kazoo's members when one of them is missing. If ours comes first,
+	//     it deletes such a ready. The ready that ours creates is deleted with its session. A
+	//     member that has not read it by then keeps waiting.
+	//   - A member of those libraries that has not counted yet waits for ever if others leave
+	//     first. So no member should leave before all have entered.
 	//   - A member of Curator's that is still leaving waits for members that have entered
 	//     again, and they wait for it. So no member should enter again before all have left.
 	//   - kazoo's members that leave look like members that wait. A process that replaces a

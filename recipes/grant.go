@@ -20,7 +20,7 @@ type Grant interface {
 	// closes Done.
 	Done() <-chan struct{}
 
-	// Err is nil while the grant is believed to be held. Afterwards it is an error that
+	// Err is nil until the grant is released or its loss is noticed. Then it is an error that
 	// matches ErrNotHeld and gives the reason: ErrRemoved, ErrReleased, or the reason of the
 	// session's loss. Only Write, or a call of Done before, notices a deletion by another
 	// client.

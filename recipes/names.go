@@ -60,8 +60,8 @@ type Names interface {
 
 	// Watch returns a channel that first receives the registration of a name, and then
 	// receives every change of it: other data or another registration. While the name is not
-	// registered, the Record is None. The channel is closed as that of Group.Watch is. Each change costs a
-	// read with a watch, and one more if the name is not registered.
+	// registered, the Record is None. The channel is closed as that of Group.Watch is. Each
+	// change costs a read with a watch, and one more if the name is not registered.
 	Watch(ctx context.Context, name string) (<-chan Record, error)
 }
 

@@ -30,7 +30,7 @@ type Consumer interface {
 	// it was committed. If at most once is not enough, use Receive.
 	//
 	// Through a plugin Take is a Receive and an Ack, so that nothing is lost between plugin
-	// and host. It then costs a write more and counts as a delivery. If the plugin dies
+	// and host. It then costs one more write and counts as a delivery. If the plugin dies
 	// during the Ack, and the next one cannot resume the delivery, the error matches
 	// ErrUnknownOutcome and names the element.
 	//

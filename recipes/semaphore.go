@@ -50,7 +50,7 @@ type Semaphore interface {
 
 	// Contenders returns the contenders, in order, as Lock.Contenders does. The first n hold
 	// a permit, although some may not have noticed yet; n is the number stored at the path.
-	// It costs one read more.
+	// It costs one more read.
 	Contenders(ctx context.Context) ([]Contender, error)
 }
 

@@ -119,7 +119,7 @@ type Recipes interface {
 	//
 	// The answer may be outdated when it arrives. If the path does not exist, the answer is
 	// empty. A bad path or an unknown kind is ErrInvalid. It costs one listing, and one read
-	// for each contender. For semaphores and priority locks it costs one read more, of the
+	// for each contender. For semaphores and priority locks it costs one more read, of the
 	// path.
 	Contenders(ctx context.Context, path string, kinds ...Kind) (Lines, error)
 }

@@ -73,7 +73,7 @@ type SharedLock interface {
 	// and the contender is not asked. If ctx ends first, the contender has been asked and
 	// nothing else happens.
 	//
-	// A holder whose znode was deleted may not have noticed yet, and go on: see
+	// A holder whose znode was deleted may not have noticed yet, and may continue: see
 	// SharedLockConfig.Grace.
 	RevokeForced(ctx context.Context, znode string) error
 }
@@ -154,7 +154,7 @@ type SharedLockConfig struct {
 // Validate reports, as an ErrInvalid, which field cannot be used.
 func (c SharedLockConfig) Validate() error {
 	if c.Revocable && c.Dialect != "" && c.Dialect != DefaultDialect {
-		return fmt.Errorf("%w: Revocable in the dialect %s: its contenders neither ask nor answer", ErrInvalid, c.Dialect)
+		return fmt.Errorf("%w: Revocable in the dialect %s: its contenders neither revoke nor react", ErrInvalid, c.Dialect)
 	}
 	return validateGrace(c.Revocable, c.Grace)
 }

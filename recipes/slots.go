@@ -23,9 +23,8 @@ import "context"
 //
 // A claim wakes the waiters that a release would wake. They read again and wait. Of several
 // claims at the same time one succeeds, and the others are repeated: n contenders that start at
-// once on n free numbers make about n*n/6 transactions. Contenders need permission to write to
-// the path, with each Acquire. With Handoff they wait by Predecessor, because a claim is not a
-// release.
+// once on n free numbers make about n*n/6 transactions. Each Acquire needs permission to write
+// to the path. With Handoff contenders wait by Predecessor, because a claim is not a release.
 //
 // ZooKeeper's sequence numbers come to an end after 2^31 contenders of a path. After that
 // Acquire fails with ErrLimit: use another path.
@@ -36,7 +35,7 @@ import "context"
 // number, which another client may have held just before, with the state that it has left.
 //
 // A number excludes others for as long as a Hold does: see "What a lock is worth". If an id
-// generator goes on after the loss of its session, it creates the ids of the next holder.
+// generator continues after the loss of its session, it creates the ids of the next holder.
 //
 // # What a token is worth
 //

@@ -103,7 +103,7 @@ type Site interface {
 	// Before a decision it is refused with ErrUndecided. It may be called again.
 	//
 	// The last site's Done deletes the transaction. So the decision is kept until every site
-	// has acted, however long one is away. If the last site dies in between, Forget deletes
+	// has acted, however long a site is away. If the last site dies in between, Forget deletes
 	// the rest. If a child of the transaction has children of another program, the last
 	// Done, and Forget, return an error that matches ErrNotEmpty. The site is still done.
 	Done(ctx context.Context) error

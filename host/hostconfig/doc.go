@@ -40,7 +40,7 @@
 //
 // The file never contains a password or a key. password_file and key_file name a file with
 // the secret, password_env and key_env an environment variable. One newline at the end of a
-// password's file is not part of the password. It is an error if everybody may read that
-// file. An empty secret or certificate is an error, because it would count as none. No error
-// of this package quotes a secret.
+// password is not part of it. It is an error if everybody may read the password's file; on
+// Windows this is not checked. An empty secret or certificate is an error, because it would
+// count as none. No error of this package quotes a secret.
 package hostconfig

@@ -22,7 +22,7 @@ func (r *reader) auth(b *authBlock) {
 	}
 	if b.Password != nil {
 		r.wrong(b.Password.NameRange, "Password in the configuration",
-			"A secret does not belong in this file. Expected password_file or password_env, which name its place.")
+			"A secret does not belong in this file. Expected password_file or password_env, which say where it is.")
 		return
 	}
 	password, given := r.secret(b.PasswordFile, b.PasswordEnv)
