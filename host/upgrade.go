@@ -41,8 +41,8 @@ type UpgradeConfig struct {
 const (
 	// pauseTimeout bounds the wait for opening sessions, and the wait for changes in flight.
 	pauseTimeout = time.Second
-	// letGoTimeout bounds the old plugin's detaching from its sessions, and its exit.
-	letGoTimeout = time.Second
+	// detachTimeout bounds the old plugin's detaching from its sessions, and its exit.
+	detachTimeout = time.Second
 )
 
 // Upgrade replaces the running plugin by another, and moves the sessions and what they hold.
@@ -294,12 +294,12 @@ func (s *Supervisor) vacate(old *Plugin, u *upgrade) (moved func(context.Context
 		}
 	}
 	if err != nil {
-		old.link.GoOn()
+		old.link.Unpause()
 		return nil, err
 	}
-	bound, cancel := context.WithTimeout(context.Background(), letGoTimeout)
+	bound, cancel := context.WithTimeout(context.Background(), detachTimeout)
 	defer cancel()
-	all, moved := old.link.LetGo(bound)
+	all, moved := old.link.DetachSessions(bound)
 	if all {
 		old.other.stop(bound)
 	} else { // stop would close the sessions that it has not detached from

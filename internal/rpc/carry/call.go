@@ -159,8 +159,8 @@ func (cs *Calls) newCall() *call {
 	return c
 }
 
-// giveBack returns a reserved place. The caller holds mu.
-func (cs *Calls) giveBack(payload int) {
+// unreserve returns a reserved place. The caller holds mu.
+func (cs *Calls) unreserve(payload int) {
 	cs.taken--
 	cs.bytes -= payload
 }

@@ -164,7 +164,7 @@ func (cs *Calls) take(answers []*pb.Answer) error {
 			continue
 		}
 		delete(cs.calls, c.id)
-		cs.giveBack(c.bytes)
+		cs.unreserve(c.bytes)
 		if len(a.GetStatus()) > 0 {
 			c.err = fromStatus(a.GetStatus())
 		}

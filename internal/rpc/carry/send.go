@@ -10,7 +10,7 @@ import (
 func (cs *Calls) send(m *pb.Call) *call {
 	cs.mu.Lock()
 	if cs.limits.Calls == 0 {
-		cs.giveBack(len(m.GetPayload()))
+		cs.unreserve(len(m.GetPayload()))
 		cs.mu.Unlock()
 		return nil
 	}

@@ -114,7 +114,7 @@ func (s *session) remember(g *remoteGrant, w *waiter) (late bool, err error) {
 	switch {
 	case s.err != nil:
 		return false, s.err
-	case w.at != s.owner && w.at != s.taker:
+	case w.at != s.owner && w.at != s.resuming:
 		return true, nil
 	}
 	g.at = w.at

@@ -22,7 +22,7 @@ import (
 // A session remembers no wait that has ended.
 func TestWaitThatHasEndedIsForgotten(t *testing.T) {
 	c := Unconnected()
-	generation := &generation{plugin: c.Connect(nil, nil, nil), hangUp: func() {}}
+	generation := &generation{plugin: c.Connect(nil, nil, nil), cancelStream: func() {}}
 	s := newSession(c, recipes.SessionConfig{}, generation, &pb.Opened{Timeout: durationpb.New(time.Minute)})
 	_, _ = recipe{s: s}.acquire(t.Context(), "lock", func(recipes.Place) {}, func(context.Context, string, *pb.Grant) (answer, error) {
 		if len(s.waiters) != 1 {
@@ -100,7 +100,7 @@ func TestAReleaseIsRepeatedAtOnce(t *testing.T) {
 		s, _ := resumable(t)
 		sent := new(releases)
 		s.grants = sent
-		must.Do(t, (&remoteGrant{s: s, id: "1", lost: make(chan struct{})}).giveBack(t.Context()))
+		must.Do(t, (&remoteGrant{s: s, id: "1", lost: make(chan struct{})}).releaseGrant(t.Context()))
 		if len(sent.at) != 2 || !sent.at[1].Equal(sent.at[0]) {
 			t.Errorf("it was sent at %v", sent.at)
 		}

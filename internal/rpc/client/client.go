@@ -30,9 +30,9 @@ type Client struct {
 	cancel context.CancelCauseFunc
 
 	mu       sync.Mutex
-	present  *Plugin
+	current  *Plugin
 	resumes  bool          // present can resume sessions
-	replaced chan struct{} // closed, and replaced, when present changes
+	replaced chan struct{} // closed, and replaced, when current changes
 	closed   bool
 	running  sync.WaitGroup // goroutines of sessions
 }
@@ -87,7 +87,7 @@ func (c *Client) spawn(f func()) bool {
 func (c *Client) Plugin() *Plugin {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.present
+	return c.current
 }
 
 // successor waits for a plugin other than p and reports whether that plugin can resume
@@ -95,7 +95,7 @@ func (c *Client) Plugin() *Plugin {
 func (c *Client) successor(ctx context.Context, p *Plugin) (next *Plugin, resumes bool) {
 	for {
 		c.mu.Lock()
-		next, resumes, replaced := c.present, c.resumes, c.replaced
+		next, resumes, replaced := c.current, c.resumes, c.replaced
 		c.mu.Unlock()
 		if next != p {
 			return next, resumes

@@ -211,7 +211,7 @@ func TestEveryMethodReportsTheLossAfterAPause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newSession(new(Client), recipes.SessionConfig{}, &generation{plugin: new(Plugin), hangUp: func() {}}, &pb.Opened{Timeout: durationpb.New(10 * time.Second)})
+				s := newSession(new(Client), recipes.SessionConfig{}, &generation{plugin: new(Plugin), cancelStream: func() {}}, &pb.Opened{Timeout: durationpb.New(10 * time.Second)})
 				s.clock.echo(echo{number: s.clock.heartbeat()})
 				if lost(s) {
 					t.Fatal("lost at once")

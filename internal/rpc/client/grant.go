@@ -23,7 +23,7 @@ type remoteGrant struct {
 	lost  chan struct{} // closed when err is set
 	watch sync.Once
 
-	home
+	location
 	watched bool // the plugin reports its loss; under the session's mu
 
 	mu      sync.Mutex
@@ -109,10 +109,10 @@ func (g *remoteGrant) Write(ctx context.Context, ops ...recipes.Op) error {
 		&pb.WriteRequest{Session: g.s.handle, RequestId: g.id, Ops: wire.ToOps(ops)}, ops...)
 }
 
-// giveBack releases the grant. The session does the work, which continues when ctx ends. The
+// releaseGrant releases the grant. The session does the work, which continues when ctx ends. The
 // first call is made in the caller's goroutine: the next contender waits for it, and starting
 // another goroutine first would cost a wake-up.
-func (g *remoteGrant) giveBack(ctx context.Context) error {
+func (g *remoteGrant) releaseGrant(ctx context.Context) error {
 	r, first, err := g.startRelease()
 	if err != nil {
 		return fmt.Errorf("release %s: %w", g.znode, err)

@@ -12,7 +12,7 @@ type part struct {
 	request string // the id of the call that began it; to abandon the id ends a coordinator's role
 	name    string // the transaction's name; empty for a site
 	ask     func(context.Context) error
-	home
+	location
 
 	lost error // why no plugin has it; under the session's mu
 }

@@ -19,7 +19,7 @@ const atOnce = 32
 // deletes the znode. resumePossessions gives up when the generation ends: the next one
 // resumes the same.
 func (s *session) resumePossessions(t *generation) {
-	defer close(t.took)
+	defer close(t.resumeEnded)
 	ctx, cancel := context.WithCancel(s.over)
 	defer cancel()
 	defer context.AfterFunc(t.over, cancel)()
@@ -64,13 +64,13 @@ func (s *session) begin(t *generation) (watched []*remoteGrant) {
 type possession interface {
 	resume(ctx context.Context) error // in the plugin that ctx names
 	drop(reason error)                // ends it: it was not resumed
-	knownBy() *home
+	where() *location
 }
 
-// home records which generation's plugin has a possession.
-type home struct{ at *generation } // under the session's mu
+// location records which generation's plugin has a possession.
+type location struct{ at *generation } // under the session's mu
 
-func (h *home) knownBy() *home { return h }
+func (h *location) where() *location { return h }
 
 // resumeAll resumes possessions and contenders until there are no more. From then on only
 // grants of this plugin count.
@@ -102,9 +102,9 @@ func (s *session) resumeAll(ctx context.Context, t *generation) bool {
 func (s *session) notResumed(t *generation) (rest []possession, turns []turn, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.taker = t
+	s.resuming = t
 	for _, p := range s.owned {
-		if p.knownBy().at != t {
+		if p.where().at != t {
 			rest = append(rest, p)
 		}
 	}
@@ -116,7 +116,7 @@ func (s *session) notResumed(t *generation) (rest []possession, turns []turn, al
 		}
 	}
 	if all = len(rest)+len(turns) == 0; all {
-		s.owner, s.taker = t, nil
+		s.owner, s.resuming = t, nil
 	}
 	return rest, turns, all
 }
@@ -131,7 +131,7 @@ func (s *session) resumeOne(ctx context.Context, t *generation, p possession) {
 	default:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		p.knownBy().at = t
+		p.where().at = t
 	}
 }
 

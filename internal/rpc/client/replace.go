@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Pause makes calls of the plugin's sessions wait, and Open calls too, until GoOn is called
+// Pause makes calls of the plugin's sessions wait, and Open calls too, until Unpause is called
 // or another plugin serves them. It returns when no call is in progress whose outcome would
 // be unknown if the plugin ended. It waits at most patience for sessions that are being
 // opened, and then as long for changes. It does not wait for calls that can be repeated.
@@ -57,14 +57,14 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// GoOn undoes Pause.
-func (p *Plugin) GoOn() {
+// Unpause undoes Pause.
+func (p *Plugin) Unpause() {
 	p.mu.Lock()
 	close(p.paused)
 	p.paused = nil
 	p.mu.Unlock()
 	for _, s := range p.serving() {
-		s.goOn()
+		s.unpause()
 	}
 }
 
@@ -121,13 +121,13 @@ func (p *Plugin) Configs() (all []recipes.SessionConfig) {
 	return all
 }
 
-// LetGo has a paused plugin detach its sessions, until ctx ends. If all is true, the plugin
+// DetachSessions has a paused plugin detach its sessions, until ctx ends. If all is true, the plugin
 // would close no session by itself when it ends, apart from those already closed. The caller
 // then ends its process in any way, and otherwise kills it. A detached session continues in
-// the next plugin once Left was called.
+// the next plugin once ProcessEnded was called.
 //
 // moved waits for that. It returns the reason if a session was lost before, or ctx's error.
-func (p *Plugin) LetGo(ctx context.Context) (all bool, moved func(context.Context) error) {
+func (p *Plugin) DetachSessions(ctx context.Context) (all bool, moved func(context.Context) error) {
 	var kept atomic.Bool
 	kept.Store(p.openings() > 0) // no session is opened while the plugin is paused
 	sessions := slices.DeleteFunc(p.serving(), func(s *session) bool { return s.clock.contacted().IsZero() })
@@ -183,7 +183,7 @@ func (s *session) pause() *generation {
 	return t
 }
 
-func (s *session) goOn() {
+func (s *session) unpause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.newest.paused = false
@@ -231,7 +231,7 @@ func (s *session) detaching(t *generation) <-chan struct{} {
 
 // wasDetached reports whether the plugin has detached the session. The stream may report that
 // (reported) before the answer to Detach arrives. The stream counts if no answer arrives:
-// LetGo has not waited for one, and the plugin is killed.
+// DetachSessions has not waited for one, and the plugin is killed.
 func (s *session) wasDetached(t *generation, reported bool) bool {
 	leaving := s.detaching(t)
 	if leaving == nil {
@@ -265,7 +265,7 @@ func (s *session) isFree(t *generation) bool {
 		return t.plugin.died(s.over)
 	}
 	select {
-	case <-t.plugin.left:
+	case <-t.plugin.processEnded:
 		return true
 	case <-s.over.Done():
 		return false

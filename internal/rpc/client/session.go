@@ -47,11 +47,11 @@ type session struct {
 	waiters map[string]*waiter      // by request id
 	tasks   sync.WaitGroup
 
-	newest  *generation           // the latest with a stream
-	owner   *generation           // whose plugin has the grants
-	taker   *generation           // resumes what the owner had; may be nil
-	owned   map[string]possession // known to the owner, including grants being released
-	changed chan struct{}         // closed, and replaced, when serving changes
+	newest   *generation           // the latest with a stream
+	owner    *generation           // whose plugin has the grants
+	resuming *generation           // resumes what the owner had; may be nil
+	owned    map[string]possession // known to the owner, including grants being released
+	changed  chan struct{}         // closed, and replaced, when serving changes
 
 	closing  sync.Once
 	closeErr error
@@ -79,7 +79,7 @@ func newSession(c *Client, cfg recipes.SessionConfig, t *generation, o *pb.Opene
 func (s *session) run(ctx context.Context) error {
 	t := s.newest
 	if !s.spawn(func() { s.live(t) }) {
-		t.plugin.ended(s)
+		t.plugin.removeSession(s)
 		s.lose(recipes.ErrClosed)
 		return t.plugin.failure()
 	}
@@ -173,7 +173,7 @@ func (s *session) setState(t *generation, state recipes.State) {
 // closes it.
 func (s *session) lose(reason error) {
 	s.finish(reason)
-	s.latest().hangUp()
+	s.latest().cancelStream()
 }
 
 // finish ends the session in this process. Only the first reason counts. All grants of the
@@ -235,7 +235,7 @@ func (s *session) close(ctx context.Context) error {
 	}
 	s.finish(recipes.ErrClosed) // the stream stays open for the call to Close
 	err := s.closeRemote(ctx)
-	s.latest().hangUp()
+	s.latest().cancelStream()
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()

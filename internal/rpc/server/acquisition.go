@@ -24,7 +24,7 @@ const releaseTimeout = 5 * time.Second
 // A grant is a recipe's grant together with the function that releases it.
 type grant struct {
 	recipes.Grant
-	giveBack func(context.Context) error // Hold.Release, Leadership.Resign and the like
+	release func(context.Context) error // Hold.Release, Leadership.Resign and the like
 }
 
 // An acquirer waits for a grant. If the recipe has a wait queue, it calls joined once.
@@ -241,7 +241,7 @@ func (a *acquisitions) giveUp(c *acquisition) {
 	a.background(func() {
 		ctx, cancel := context.WithTimeout(a.ss.ctx, releaseTimeout)
 		defer cancel()
-		_ = c.grant.giveBack(ctx) // it continues by itself, or has ended with the session
+		_ = c.grant.release(ctx) // it continues by itself, or has ended with the session
 	})
 }
 

@@ -49,7 +49,7 @@ func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, ru
 }
 
 // acquire asks a recipe for a grant, or resumes the grant or the place of r's host.
-func acquire[G recipes.Grant](ctx context.Context, recipe any, r resumeRequest, ask func(context.Context) (G, error), giveBack func(G, context.Context) error) (_ *grant, err error) {
+func acquire[G recipes.Grant](ctx context.Context, recipe any, r resumeRequest, ask func(context.Context) (G, error), release func(G, context.Context) error) (_ *grant, err error) {
 	var g G
 	if resumed := r.GetResumed(); resumed != nil {
 		tries, ok := r.(interface{ GetTry() bool })
@@ -60,7 +60,7 @@ func acquire[G recipes.Grant](ctx context.Context, recipe any, r resumeRequest, 
 	if err != nil {
 		return nil, err
 	}
-	return &grant{Grant: g, giveBack: func(ctx context.Context) error { return giveBack(g, ctx) }}, nil
+	return &grant{Grant: g, release: func(ctx context.Context) error { return release(g, ctx) }}, nil
 }
 
 // announcer returns how the host is notified of the place: by an early part of the answer, or

@@ -22,7 +22,7 @@ func (s doubleBarrierService) EnterDoubleBarrier(ctx context.Context, r *pb.Ente
 		if err != nil {
 			return nil, err
 		}
-		return &grant{Grant: p, giveBack: takeOut(p)}, nil
+		return &grant{Grant: p, release: takeOut(p)}, nil
 	})
 	if err != nil {
 		return nil, err

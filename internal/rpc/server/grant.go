@@ -16,27 +16,27 @@ type grantService struct {
 
 func (s grantService) Release(ctx context.Context, r *pb.ReleaseRequest) (*pb.ReleaseResponse, error) {
 	return withGrant(s.Server, r, "", func(ss *session, c *acquisition, _ recipes.Grant) (*pb.ReleaseResponse, error) {
-		err := c.grant.giveBack(ctx)
+		err := c.grant.release(ctx)
 		if ctx.Err() != nil && err != nil {
-			ss.acquisitions.awaitGiveBack(c)
+			ss.acquisitions.awaitRelease(c)
 		} else {
-			ss.acquisitions.givenBack(c, err)
+			ss.acquisitions.released(c, err)
 		}
 		return &pb.ReleaseResponse{}, err
 	})
 }
 
-// awaitGiveBack waits in the background for a release that continues after its call, and then
-// calls givenBack.
-func (a *acquisitions) awaitGiveBack(c *acquisition) {
+// awaitRelease waits in the background for a release that continues after its call, and then
+// calls released.
+func (a *acquisitions) awaitRelease(c *acquisition) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.background(func() { a.givenBack(c, c.grant.giveBack(a.ss.ctx)) })
+	a.background(func() { a.released(c, c.grant.release(a.ss.ctx)) })
 }
 
-// givenBack records the end of a release. If the server has refused the release, it can be
+// released records the end of a release. If the server has refused the release, it can be
 // tried again.
-func (a *acquisitions) givenBack(c *acquisition, err error) {
+func (a *acquisitions) released(c *acquisition, err error) {
 	if err == nil || errors.Is(err, recipes.ErrNotHeld) {
 		a.finished(c)
 	}

@@ -96,32 +96,35 @@ type cutting struct {
 }
 
 func (c cutting) Transaction(string, recipes.TransactionConfig) (recipes.Transaction, error) {
-	return takenUp{c: c}, nil
+	return resumedTransaction{c: c}, nil
 }
 
-type takenUp struct {
+type resumedTransaction struct {
 	recipes.Transaction
 	c cutting
 }
 
-func (t takenUp) BeginAs(context.Context, []byte, ...string) (string, error) {
+func (t resumedTransaction) BeginAs(context.Context, []byte, ...string) (string, error) {
 	t.c.breaks()
 	return "it", nil
 }
 
-func (t takenUp) ResumeCoordinator(context.Context, string) error { t.c.breaks(); return nil }
+func (t resumedTransaction) ResumeCoordinator(context.Context, string) error {
+	t.c.breaks()
+	return nil
+}
 
-func (t takenUp) ResumeSite(context.Context, string, string) (recipes.Site, error) {
+func (t resumedTransaction) ResumeSite(context.Context, string, string) (recipes.Site, error) {
 	t.c.breaks()
 	return joinedSite{}, nil
 }
 
-func (t takenUp) Coordinate(context.Context) (recipes.Decision, error) {
+func (t resumedTransaction) Coordinate(context.Context) (recipes.Decision, error) {
 	close(t.c.coordinate)
 	return recipes.Decision{}, nil
 }
 
-func (t takenUp) CoordinateAs(ctx context.Context, _ string) (recipes.Decision, error) {
+func (t resumedTransaction) CoordinateAs(ctx context.Context, _ string) (recipes.Decision, error) {
 	return t.Coordinate(ctx)
 }
 
