@@ -1,10 +1,10 @@
-// Package client implements the contract (package recipes) over gRPC: its sessions, locks and
-// elections are stubs, and internal/rpc/server is their other half.
+// Package client implements the contract (package recipes) over gRPC. Its sessions, locks and
+// elections are stubs that call internal/rpc/server.
 //
-// The stubs answer without a call what the session's stream has already delivered: the state,
-// and the loss of a session or of a grant. They run a clock of the host's own: if the plugin
-// freezes, the session is lost before ZooKeeper can grant to others what it holds (see
-// SessionService.Open in session.proto).
+// The session's stream delivers its state, and the loss of the session or of a grant. The
+// stubs report these without a call. Each session has a clock in the host. If the plugin
+// freezes, that clock ends the session before ZooKeeper can grant to others what it holds
+// (see SessionService.Open in session.proto).
 //
 // Order of use: [New] with a connection, [Client.Open] for each session, [Client.Close]
 // before the connection is closed.

@@ -178,12 +178,12 @@ func TestTheSilentSideIsNamed(t *testing.T) {
 			c.echo(echo{number: c.heartbeat(), age: age, known: age})
 		}
 		time.Sleep(2 * time.Second)
-		if s := c.silence(); c.remaining() > 0 || s != "the plugin has heard nothing from ZooKeeper for 10s" {
+		if s := c.silence(); c.remaining() > 0 || s != "the plugin has received nothing from ZooKeeper for 10s" {
 			t.Errorf("%v left: %s", c.remaining(), s)
 		}
 		c.hold(true)
 		c.echo(echo{number: c.heartbeat(), age: 2 * time.Second, known: 9500 * time.Millisecond})
-		if s := c.silence(); c.remaining() > 0 || s != "the plugin has heard nothing from ZooKeeper for 2s; the leader is not known to have heard of the session for 9.5s" {
+		if s := c.silence(); c.remaining() > 0 || s != "the plugin has received nothing from ZooKeeper for 2s; the leader is not known to have received anything from the session for 9.5s" {
 			t.Errorf("%v left: %s", c.remaining(), s)
 		}
 		c.echo(echo{number: c.heartbeat()})

@@ -28,11 +28,11 @@ type generation struct {
 	resumeEnded chan struct{} // closed when resumePossessions has returned
 
 	// Under the session's mu:
-	state        recipes.State // the last that the plugin reported
+	state        recipes.State // the latest that the plugin reported
 	ready        bool          // the plugin has resumed all possessions
 	paused       bool          // calls wait
 	detaching    chan struct{} // closed when Detach has returned; nil if it was not called
-	detachFailed bool          // without an answer of the plugin
+	detachFailed bool          // Detach has returned without the plugin's answer
 	detached     bool          // the plugin has detached the session
 }
 

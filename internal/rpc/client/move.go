@@ -15,7 +15,7 @@ import (
 
 // live reads the stream of one plugin after another, until the session is lost.
 func (s *session) live(t *generation) {
-	close(t.resumeEnded) // there was nothing to resume
+	close(t.resumeEnded) // a new session has nothing to resume
 	for t != nil {
 		why, final := s.listen(t)
 		t.stop()
@@ -35,11 +35,11 @@ func (s *session) live(t *generation) {
 	}
 }
 
-// survives reports whether the session continues without t's plugin, whose stream has ended.
-// This must be certain. A plugin that runs without its stream may have begun to close the
+// survives reports whether the session continues after the end of t's stream. This must be
+// certain. A plugin that runs without its stream may have begun to close the
 // session, and ZooKeeper then grants to others what the session holds.
 func (s *session) survives(t *generation, final bool) bool {
-	if !s.resumable || s.clock.contacted().IsZero() { // before the first echo its age is unknown
+	if !s.resumable || s.clock.contacted().IsZero() { // before the first echo the age of the last contact is unknown
 		return false
 	}
 	s.mu.Lock()
@@ -54,7 +54,8 @@ func (s *session) survives(t *generation, final bool) bool {
 	return s.Err() == nil
 }
 
-// move waits for a plugin that resumes the session. It returns nil if the session is lost.
+// move waits for a plugin that resumes the session, and returns the generation that begins
+// there. It returns nil if the session is lost.
 func (s *session) move(from *generation) *generation {
 	defer context.AfterFunc(s.Client.ctx, func() { s.lose(context.Cause(s.Client.ctx)) })()
 	for p := from.plugin; ; {
@@ -73,7 +74,7 @@ func (s *session) move(from *generation) *generation {
 	}
 }
 
-// resume has p resume the session. It returns nil if p has ended or the session is lost.
+// resume makes p resume the session. It returns nil if p has ended or the session is lost.
 func (s *session) resume(p *Plugin) *generation {
 	for p.beginOpen(s.over) {
 		t, err := s.reopen(p)

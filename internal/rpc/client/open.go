@@ -47,7 +47,7 @@ func (p *Plugin) open(ctx context.Context, cfg recipes.SessionConfig) (_ recipes
 	if !p.beginOpen(ctx) {
 		return nil, p.openError(ctx, errors.New("its process has ended"))
 	}
-	defer p.endOpen() // after newSession: whether the session can outlive the plugin is known then
+	defer p.endOpen() // after the first echo: before it the session cannot be moved
 	t, opened, err := p.begin(ctx, cfg, nil)
 	if err != nil {
 		return nil, p.openError(ctx, err)
@@ -61,8 +61,8 @@ func (p *Plugin) open(ctx context.Context, cfg recipes.SessionConfig) (_ recipes
 	return s, nil
 }
 
-// giveUp calls cancelStream when ctx ends: at once after a cancellation, or openGrace later after a
-// passed deadline. stop prevents the call, and reports whether it was in time.
+// giveUp calls cancelStream when ctx ends: at once after a cancellation, or openGrace after its
+// deadline. stop prevents the call. It returns false if ctx was cancelled before.
 func giveUp(ctx context.Context, cancelStream context.CancelFunc) (stop func() bool) {
 	waiting, done := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := context.AfterFunc(ctx, func() {

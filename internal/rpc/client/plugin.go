@@ -23,7 +23,7 @@ type Plugin struct {
 	cancel context.CancelCauseFunc
 
 	mu           sync.Mutex
-	paused       chan struct{} // Open waits until it is closed; nil if Open need not wait
+	paused       chan struct{} // while not nil, Open waits until it is closed
 	opening      int
 	opened       chan struct{}     // holds one element when opening has become 0
 	sessions     map[*session]bool // those that it serves
@@ -34,14 +34,14 @@ type Plugin struct {
 // Connect returns a connection to another plugin process, on the terms of New. After Use, the
 // client opens sessions through it.
 //
-// The client calls died when the stream of a session has ended without reporting the loss. It
-// must return true only if the process has ended and was waited for, and did nothing after
-// the end of the stream. Only then it cannot have closed any session. Otherwise it returns
-// false, without a long wait.
+// The client calls died when the stream of a session has ended without reporting the loss.
+// died must return true only if the process has ended and was waited for, and did nothing
+// after the end of the stream. Only then is it certain that it has not closed the session.
+// Otherwise died returns false, without a long wait.
 //
-// If died is nil, or returns false, the session is lost. If it returns true, the session
-// continues when Use names another plugin that can resume it. Otherwise it is lost at its own
-// deadline.
+// If died is nil, or returns false, the session is lost. If died returns true, the session
+// continues when Use names another plugin that can resume it, and is lost if that does not
+// happen before the session's deadline.
 func (c *Client) Connect(over grpc.ClientConnInterface, dial carry.Dialer, died func(context.Context) bool) *Plugin {
 	p := &Plugin{
 		client: c, conn: carry.New(over, dial), died: died, sessions: make(map[*session]bool),
@@ -64,10 +64,10 @@ func (c *Client) Use(p *Plugin, resumes bool) {
 // Fail is Client.Fail for the sessions that this plugin serves.
 func (p *Plugin) Fail(reason error) { p.cancel(reason) }
 
-// ProcessEnded is called when the plugin's process has ended. It returns when no session reads from
-// it any more. The streams end by themselves, after the messages sent before the process
-// ended have been read. If something keeps them open, the caller should end ctx; the sessions
-// on them are then lost.
+// ProcessEnded must be called when the plugin's process has ended. It returns when no session
+// reads from the plugin any more. A session first reads the messages that the process sent
+// before its end, and then the end of the stream. If something keeps the streams open, the
+// caller should end ctx; the sessions on them are then lost.
 func (p *Plugin) ProcessEnded(ctx context.Context) {
 	p.mu.Lock()
 	if !p.hasEnded() {
@@ -92,8 +92,8 @@ func (p *Plugin) hasEnded() bool {
 	}
 }
 
-// enter counts a session that is about to be opened. It waits while the plugin is paused. It
-// returns false if the session cannot be opened there.
+// beginOpen counts a session that is about to be opened. It waits while the plugin is paused.
+// It returns false if the session cannot be opened there.
 func (p *Plugin) beginOpen(ctx context.Context) bool {
 	for {
 		p.mu.Lock()
@@ -118,7 +118,8 @@ func (p *Plugin) beginOpen(ctx context.Context) bool {
 	}
 }
 
-// entered ends what enter began. If a session was opened, serves is called before.
+// endOpen ends the count of beginOpen. If a session was opened, the caller calls addSession
+// first.
 func (p *Plugin) endOpen() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,14 +129,14 @@ func (p *Plugin) endOpen() {
 	p.check()
 }
 
-// serves records that a session reads from the plugin.
+// addSession records that a session reads from the plugin.
 func (p *Plugin) addSession(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sessions[s] = true
 }
 
-// ended records that a session no longer reads from the plugin.
+// removeSession records that a session no longer reads from the plugin.
 func (p *Plugin) removeSession(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,12 +163,12 @@ func (p *Plugin) failure() error {
 	return fmt.Errorf("%w: %w", recipes.ErrUnavailable, context.Cause(p.ctx))
 }
 
-// callConnection returns the connection for calls, and opens one if needed. Once it is
-// settled, it is known whether the plugin supports such connections.
+// callConnection returns the connection for calls, and opens one if needed. When its Settled
+// closes, it is known whether the plugin supports such connections.
 func (p *Plugin) callConnection() *carry.Calls {
 	calls, fresh := p.conn.Start()
 	if fresh && !p.client.spawn(func() { calls.Run(p.ctx) }) {
-		calls.Run(p.ctx) // ends at once: ctx has ended
+		calls.Run(p.ctx) // returns at once: the client is closed, so ctx has ended
 	}
 	return calls
 }

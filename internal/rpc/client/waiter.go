@@ -78,8 +78,8 @@ func (s *session) placed(w *waiter, t *generation, p recipes.Place) {
 	}
 }
 
-// settle records that the plugin has the contender, or does not need to. The caller holds the
-// session's mu.
+// settle records that the plugin has the contender, or that the call has returned. The caller
+// holds the session's mu.
 func (w *waiter) settle() {
 	w.at = w.on
 	if w.turnDone != nil {
@@ -113,7 +113,7 @@ func (s *session) unexpect(id string, w *waiter) {
 	}
 }
 
-// joined passes a place to the call that waits for it, if it still does.
+// joined passes a place to the call with that request id, if it still waits.
 func (s *session) joined(t *generation, id string, p recipes.Place) {
 	s.mu.Lock()
 	w := s.waiters[id]
