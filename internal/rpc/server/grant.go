@@ -34,8 +34,8 @@ func (a *acquisitions) awaitRelease(c *acquisition) {
 	a.background(func() { a.released(c, c.grant.release(a.ss.ctx)) })
 }
 
-// released records the end of a release. If the server has refused the release, it can be
-// tried again.
+// released records the end of a release. If ZooKeeper refused the release, the grant is kept,
+// so that the host can try again.
 func (a *acquisitions) released(c *acquisition, err error) {
 	if err == nil || errors.Is(err, recipes.ErrNotHeld) {
 		a.finished(c)
@@ -48,8 +48,9 @@ func (s grantService) Write(ctx context.Context, r *pb.WriteRequest) (*pb.WriteR
 	})
 }
 
-// judge finishes the acquisition if err says that the znode was deleted or the session lost.
-// A grant that ended for another reason can still be released, or is being released.
+// judge finishes the acquisition if err means that the znode is deleted or the session lost. If
+// the grant ended for another reason, its znode may exist: the host can still release it, or
+// is doing so.
 func (a *acquisitions) judge(c *acquisition, err error) {
 	if errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrSessionLost) {
 		a.finished(c)

@@ -43,7 +43,7 @@ func (leaving) Leave(ctx context.Context) error { return ctx.Err() }
 
 // A member that is removed from a double barrier does not wait for the others.
 func TestARemovedMemberDoesNotWait(t *testing.T) {
-	if err := takeOut(leaving{})(t.Context()); !errors.Is(err, context.Canceled) {
+	if err := leaveAtOnce(leaving{})(t.Context()); !errors.Is(err, context.Canceled) {
 		t.Errorf("it leaves with %v", err)
 	}
 }

@@ -178,7 +178,7 @@ func TestEarlyLeavesTimeForTheAnswer(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), given)
 			defer cancel()
-			ctx, done := early(ctx)
+			ctx, done := withTimeToAnswer(ctx)
 			defer done()
 			begun := time.Now()
 			<-ctx.Done()
@@ -187,7 +187,7 @@ func TestEarlyLeavesTimeForTheAnswer(t *testing.T) {
 			}
 		})
 	}
-	ctx, done := early(t.Context())
+	ctx, done := withTimeToAnswer(t.Context())
 	defer done()
 	if _, ends := ctx.Deadline(); ends {
 		t.Error("a context without a deadline got one")
