@@ -22,7 +22,7 @@ type waiter struct {
 	// Under the session's mu:
 	on       *generation // the generation of the call; nil when it has returned
 	znode    string      // the contender's znode, if known
-	at       *generation // whose plugin has the contender, or has answered
+	at       *generation // the generation whose plugin has the contender, or has answered the call
 	turnDone func()      // notifies resumePossessions; may be nil
 }
 
