@@ -162,7 +162,7 @@ func TestPluginWithoutConnectionsHasGRPC(t *testing.T) {
 	}
 }
 
-// A plugin that does not read cannot prevent it.
+// A plugin that does not read cannot prevent the close.
 func TestEndOfTheHostsContextClosesTheConnection(t *testing.T) {
 	ended := make(chan struct{})
 	p := newPair(t, setting{acquire: echo, script: func(f *frames) error {

@@ -32,8 +32,8 @@ const (
 	MaxKept   = 64 << 20
 )
 
-// answerOverhead is the memory of an answer besides its payload and its status, in bytes. As
-// many answers can wait as there are calls: MaxUnsent / answerOverhead is MaxCalls.
+// answerOverhead is the memory of an answer besides its payload and its status, in bytes. MaxUnsent
+// allows one small answer for each call: MaxUnsent / answerOverhead is MaxCalls.
 const answerOverhead = 256
 
 // overhead bounds the size of a call in a message besides its payload, in bytes: method and

@@ -46,8 +46,8 @@ func resumable(t *testing.T) (*session, func() *generation) {
 	return newSession(c, recipes.SessionConfig{}, of(), opened), of
 }
 
-// A waiter takes its turn, that plugin ends, and the next one cannot resume sessions. That
-// does not refuse the waiter's place; the waiter would otherwise ask again for ever.
+// A waiter takes its turn, its plugin ends, and the next plugin cannot resume sessions. The
+// waiter must not take that for a refusal of its place: it would then call again for ever.
 func TestAWaiterOfASessionThatIsRefusedGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, of := resumable(t)

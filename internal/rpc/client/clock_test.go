@@ -85,7 +85,7 @@ func TestAnEchoedHeartbeatIsForgotten(t *testing.T) {
 }
 
 // While the host holds something, contacts that the leader may not have received do not
-// count, and earlier ones of that kind do not either.
+// count, even those from before the hold.
 func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second

@@ -15,7 +15,7 @@ import (
 )
 
 // openGrace is how much longer than its deadline Open waits for the plugin to report the
-// result of the last attempt. The plugin has the same deadline.
+// result of the last attempt. The plugin's deadline is slightly earlier: see start.
 const openGrace = 250 * time.Millisecond
 
 // Open opens a session. It is a recipes.Opener.

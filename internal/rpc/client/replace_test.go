@@ -38,7 +38,7 @@ func leaving(detach func(context.Context) error) (s *scripted, loses func(error)
 	}}, func(why error) { reasons <- why }
 }
 
-// The session waits even if the next plugin could resume it earlier.
+// The session is not resumed before its plugin has ended, even if the next plugin could.
 func TestADetachedSessionWaitsForTheEndOfItsPlugin(t *testing.T) {
 	c := client.Unconnected()
 	var loses func(error)
@@ -139,7 +139,7 @@ func TestADetachedSessionNeedsNoAnswerToDetach(t *testing.T) {
 	})
 }
 
-// Its sessions then continue as after any death.
+// After the kill, its sessions continue in the next plugin.
 func TestAPluginThatDoesNotDetachIsKilled(t *testing.T) {
 	c := client.Unconnected()
 	first, _ := leaving(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })

@@ -157,11 +157,11 @@ func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 				}, func() { close(granted) })
 				synctest.Wait()
 				if got := back.Load(); got != tt.back {
-					t.Errorf("given back %d times; want %d", got, tt.back)
+					t.Errorf("released %d times; want %d", got, tt.back)
 				}
 				_, err := ts.call(t.Context(), "it", false, nil, askedOnce(t))
 				if given := tt.back > 0; errors.Is(err, context.Canceled) != given {
-					t.Errorf("the repeated call returned %v; given back: %v", err, given)
+					t.Errorf("the repeated call returned %v; released: %v", err, given)
 				}
 			})
 		})
@@ -229,7 +229,7 @@ func TestTheReasonIsKnownBeforeTheSessionReturnsIt(t *testing.T) {
 func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 	ss := &session{ctx: t.Context()}
 	ts := newAcquisitions(ss, 1)
-	released := &grant{Grant: stub{}, release: func(context.Context) error { t.Error("given back again"); return nil }}
+	released := &grant{Grant: stub{}, release: func(context.Context) error { t.Error("released again"); return nil }}
 	for id, end := range map[string]error{"failed": recipes.ErrContended, "released": nil} {
 		c, err := ts.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) { return released, end })
 		if err == nil {

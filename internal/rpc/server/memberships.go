@@ -14,7 +14,7 @@ import (
 )
 
 // memberships are the sites that a session has joined and not finished, by the name of the
-// membership. That ends with the transaction's name.
+// membership, which ends with the transaction's name.
 type memberships struct {
 	mu       sync.Mutex
 	all      map[string]recipes.Site

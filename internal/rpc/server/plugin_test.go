@@ -10,7 +10,7 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// Hosts in between change nothing.
+// Hosts that attach and leave in between change nothing.
 func TestFirstHostAttachesAndLastOneOrphans(t *testing.T) {
 	s := New(Config{})
 	for i, step := range []struct {

@@ -132,7 +132,7 @@ type joinedSite struct{ recipes.Site }
 
 func (joinedSite) Payload() []byte { return nil }
 
-// A resumed part remains, for the repeated call. A Begin whose answer was lost is undone.
+// A resumed role is kept for the repeated call. A Begin whose answer was lost is undone.
 func TestAResumeOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
 	for _, resumed := range []string{"", "it"} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -148,11 +148,11 @@ func TestAResumeOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
 		select {
 		case <-fake.coordinate:
 			if resumed != "" {
-				t.Error("the coordinator's place was given up")
+				t.Error("the coordinator's role was ended")
 			}
 		default:
 			if resumed == "" {
-				t.Error("the coordinator's place was not given up")
+				t.Error("the coordinator's role was kept")
 			}
 		}
 		if _, ok := ss.memberships.get(resumed); resumed != "" && !ok {

@@ -46,8 +46,8 @@ type ReadWriteLockServiceClient interface {
 	// without Watch.
 	HandOff(ctx context.Context, in *HandOffRequest, opts ...grpc.CallOption) (*HandOffResponse, error)
 	// Revoke asks a contender to release the lock. With force it waits until the
-	// contender has left, or its grace has passed and Revoke can delete its znode. It may be
-	// called again.
+	// contender has left. If the contender's grace passes first, it deletes the znode. It
+	// may be called again.
 	Revoke(ctx context.Context, in *RevokeRequest, opts ...grpc.CallOption) (*RevokeResponse, error)
 	// AwaitRevocation answers when the holder is asked to release the lock, and fails
 	// with NOT_HELD if the grant ends before that. It may be called again.
@@ -132,8 +132,8 @@ type ReadWriteLockServiceServer interface {
 	// without Watch.
 	HandOff(context.Context, *HandOffRequest) (*HandOffResponse, error)
 	// Revoke asks a contender to release the lock. With force it waits until the
-	// contender has left, or its grace has passed and Revoke can delete its znode. It may be
-	// called again.
+	// contender has left. If the contender's grace passes first, it deletes the znode. It
+	// may be called again.
 	Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error)
 	// AwaitRevocation answers when the holder is asked to release the lock, and fails
 	// with NOT_HELD if the grant ends before that. It may be called again.
