@@ -18,8 +18,8 @@ import (
 var errNoCertificate = errors.New("there is no certificate in PEM in " + clientCertificate)
 
 // mutualTLS returns the plugin's TLS configuration, which accepts only the host with that
-// certificate, and the plugin's own certificate in DER. go-plugin does the same for
-// a host that asks for AutoMTLS, but with keys that are twenty times slower.
+// certificate, and the plugin's own certificate in DER. go-plugin does the same for a host
+// that asks for AutoMTLS, but with keys that are twenty times slower.
 func mutualTLS(host string) (*tls.Config, []byte, error) {
 	hosts := x509.NewCertPool()
 	if !hosts.AppendCertsFromPEM([]byte(host)) {

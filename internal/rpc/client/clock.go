@@ -108,7 +108,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // hold sets whether the host holds something. With the first grant an earlier deadline may
-// apply. hold wakes watchClock only if that deadline is near, or earlier than its timer:
+// apply. It wakes watchClock only if that deadline is near, or earlier than its timer:
 // waking a goroutine for each grant costs more than the grant.
 func (c *clock) hold(holding bool) {
 	c.mu.Lock()

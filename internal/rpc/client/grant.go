@@ -109,9 +109,9 @@ func (g *remoteGrant) Write(ctx context.Context, ops ...recipes.Op) error {
 		&pb.WriteRequest{Session: g.s.handle, RequestId: g.id, Ops: wire.ToOps(ops)}, ops...)
 }
 
-// releaseGrant releases the grant. The release continues when ctx ends. The first call is made
-// in the caller's goroutine: the next contender waits for it, and starting another goroutine
-// first would cost a wake-up.
+// releaseGrant releases the grant. The release continues when ctx ends. The first call is
+// made in the caller's goroutine: the next contender waits for it, and starting another
+// goroutine first would cost a wake-up.
 func (g *remoteGrant) releaseGrant(ctx context.Context) error {
 	r, first, err := g.startRelease()
 	if err != nil {

@@ -61,8 +61,8 @@ func (p *Plugin) open(ctx context.Context, cfg recipes.SessionConfig) (_ recipes
 	return s, nil
 }
 
-// giveUp calls cancelStream when ctx ends: at once after a cancellation, or openGrace after its
-// deadline. stop prevents the call. It returns false if ctx was cancelled before.
+// giveUp calls cancelStream when ctx ends: at once after a cancellation, or openGrace after
+// its deadline. stop prevents the call. It returns false if ctx was cancelled before.
 func giveUp(ctx context.Context, cancelStream context.CancelFunc) (stop func() bool) {
 	waiting, done := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := context.AfterFunc(ctx, func() {

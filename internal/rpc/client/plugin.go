@@ -35,7 +35,7 @@ type Plugin struct {
 // client opens sessions through it.
 //
 // The client calls died when the stream of a session has ended without reporting the loss.
-// died must return true only if the process has ended and was waited for, and did nothing
+// It must return true only if the process has ended and was waited for, and did nothing
 // after the end of the stream. Only then is it certain that it has not closed the session.
 // Otherwise died returns false, without a long wait.
 //

@@ -15,9 +15,9 @@ import (
 const atOnce = 32
 
 // resumePossessions makes the plugin of a generation resume the session's possessions, and
-// then serve the session. A possession that is not resumed is lost; its owner is notified before DropRest
-// deletes the znode. resumePossessions gives up when the generation ends: the next one
-// resumes the same possessions.
+// then serve the session. A possession that is not resumed is lost; its owner is notified
+// before DropRest deletes the znode. resumePossessions gives up when the generation ends: the
+// next one resumes the same possessions.
 func (s *session) resumePossessions(t *generation) {
 	defer close(t.resumeEnded)
 	ctx, cancel := context.WithCancel(s.over)

@@ -42,7 +42,7 @@ func TestAPutThatWaitsGivesUpBeforeItsCaller(t *testing.T) {
 		return deadlines{s, puts}, err
 	}})
 	h.open(nil)
-	ctx, cancel := context.WithTimeout(h.ctx, 10*time.Minute)
+	ctx, cancel := context.WithTimeout(h.ctx, 10*time.Minute) // subject: the deadline that reaches the session
 	defer cancel()
 	end, _ := ctx.Deadline()
 	put := func(capacity int32) time.Time {
