@@ -129,7 +129,7 @@ func (p *Plugin) watch() {
 	<-p.peer.gone()
 	if p.shared {
 		ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
-		p.link.Left(ctx)
+		p.link.ProcessEnded(ctx)
 		cancel()
 	} else {
 		p.client.Fail(fmt.Errorf("%w: %s", recipes.ErrPluginLost, p.peer.ending()))

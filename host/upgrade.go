@@ -44,9 +44,8 @@ const (
 	// pauseTimeout bounds three waits, one after the other: for sessions that are being
 	// opened, for changes in flight, and for Suspended sessions to reconnect.
 	pauseTimeout = time.Second
-	// letGoTimeout bounds the time in which the old plugin detaches from its sessions and
-	// exits.
-	letGoTimeout = time.Second
+	// detachTimeout bounds the old plugin's detaching from its sessions, and its exit.
+	detachTimeout = time.Second
 )
 
 // Upgrade replaces the running plugin by another, and moves the sessions and what they hold.
@@ -297,12 +296,12 @@ func (s *Supervisor) vacate(old *Plugin, u *upgrade) (moved func(context.Context
 		}
 	}
 	if err != nil {
-		old.link.GoOn()
+		old.link.Unpause()
 		return nil, err
 	}
-	bound, cancel := context.WithTimeout(context.Background(), letGoTimeout)
+	bound, cancel := context.WithTimeout(context.Background(), detachTimeout)
 	defer cancel()
-	all, moved := old.link.LetGo(bound)
+	all, moved := old.link.DetachSessions(bound)
 	if all {
 		old.peer.stop(bound)
 	} else { // stop would make it close the sessions that it has not detached from

@@ -16,7 +16,7 @@ import (
 type callConnections struct {
 	server *server.Server
 	ctx    context.Context
-	close  context.CancelFunc // ends them. The process ends soon after, with their running calls.
+	close  context.CancelFunc // ends the connections. The process, and their calls, end soon after.
 }
 
 func newCallConnections(s *server.Server) *callConnections {

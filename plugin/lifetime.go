@@ -8,8 +8,8 @@ import (
 )
 
 // lifetime returns a channel that is closed when no process has the writing end of the pipe
-// in ZKRECIPES_PLUGIN_LIFETIME open. It returns nil if there is no such pipe. A goroutine
-// waits for that until this process ends.
+// in ZKRECIPES_PLUGIN_LIFETIME open. It returns nil if the variable is not set. A
+// goroutine reads the pipe until then, or until this process ends.
 func lifetime() (<-chan struct{}, error) {
 	value := os.Getenv(handshake.LifetimeEnv)
 	if value == "" {

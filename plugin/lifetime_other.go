@@ -9,5 +9,5 @@ import (
 
 // inherited fails: processes inherit no descriptors on this system.
 func inherited(string) (*os.File, error) {
-	return nil, errors.New("this system passes no descriptors on")
+	return nil, errors.New("processes inherit no descriptors on this system")
 }

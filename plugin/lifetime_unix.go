@@ -18,7 +18,7 @@ func inherited(number string) (*os.File, error) {
 	if err != nil || fd < 3 {
 		return nil, errors.New("not a number from 3")
 	}
-	if _, err := syscall.Read(fd, nil); err != nil { // the descriptor is closed, or the writing end
+	if _, err := syscall.Read(fd, nil); err != nil { // the descriptor is closed, or it is the writing end
 		return nil, err
 	}
 	syscall.CloseOnExec(fd)

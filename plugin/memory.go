@@ -54,7 +54,7 @@ func readHeap() heap {
 	return heap{at(0), at(1), at(2), at(3), at(4)}
 }
 
-// leastTrimmed is the amount that is not worth a collection, in bytes.
+// leastTrimmed is the largest amount of memory that is not worth a collection, in bytes.
 const leastTrimmed = 1 << 20
 
 // worthTrimming reports whether nothing was collected since before, and at least a sixteenth

@@ -47,10 +47,10 @@ func TestProtocolPageIsTrue(t *testing.T) {
 	for _, want := range []string{
 		cookie.MagicCookieKey, cookie.MagicCookieValue, handshake.LogLevelEnv, handshake.LifetimeEnv, handshake.ReattachEnv,
 		"1|<protocol version>|unix|",
-		fmt.Sprintf("%d MiB", server.MaxMessage>>20), fmt.Sprintf("most %d sessions", server.MaxSessions),
-		fmt.Sprintf("at most %d grants", server.MaxGrants), fmt.Sprintf("%d streams", server.MaxWatches),
+		fmt.Sprintf("%d MiB", server.MaxMessage>>20), fmt.Sprintf("| %d sessions", server.MaxSessions),
+		fmt.Sprintf("| %d grants", server.MaxGrants), fmt.Sprintf("%d streams", server.MaxWatches),
 		fmt.Sprintf("%d calls, %d MiB of payloads, %d KiB of one", carry.MaxCalls, carry.MaxBytes>>20, carry.MaxPayload>>10),
-		fmt.Sprintf("%d MiB of answers that wait", carry.MaxUnsent>>20), fmt.Sprintf("%d MiB of answers, of", carry.MaxKept>>20),
+		fmt.Sprintf("%d MiB of answers that wait", carry.MaxUnsent>>20), fmt.Sprintf("%d MiB of answers that wait, because", carry.MaxKept>>20),
 		fmt.Sprintf("%d MiB that wait", server.MaxUnsent>>20), fmt.Sprintf("a request id | %d bytes", server.MaxRequestID),
 		fmt.Sprintf("%d calls and streams", server.MaxCalls),
 	} {

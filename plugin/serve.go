@@ -32,7 +32,7 @@ const (
 // reason on stderr. PROTOCOL.md promises them.
 const (
 	exitNotLaunched   = 1 // not launched by a host, or an option is invalid
-	exitNobody        = 3 // no host has attached
+	exitNotAttached   = 3 // no host has attached
 	exitCannotListen  = 4 // for example because of PLUGIN_UNIX_SOCKET_DIR
 	exitCertificate   = 5 // PLUGIN_CLIENT_CERT is not a certificate
 	exitLifetime      = 6 // ZKRECIPES_PLUGIN_LIFETIME is not a pipe
@@ -116,14 +116,14 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 			return s
 		},
 	})
-	close(process.stopped) // by the watch, or by go-plugin's own Shutdown
+	close(process.stopped) // watch, or go-plugin's own Shutdown, has stopped the gRPC server
 	process.closeSessions("the server has stopped")
 	watch.Wait()
 	switch {
 	case !listens: // go-plugin has logged why
 		return exitCannotListen
 	case process.unattended:
-		return exitNobody
+		return exitNotAttached
 	}
 	return 0
 }
@@ -147,8 +147,8 @@ type process struct {
 }
 
 // watch stops the gRPC server, and with it Serve, when no host needs the plugin any more.
-// Without it a plugin that logs nothing would outlive a killed host, with its sessions and
-// locks: go-plugin does not end it.
+// Without watch, a plugin that logs nothing would outlive a killed host and keep its sessions
+// and locks, because go-plugin does not end it.
 func (p *process) watch(s *grpc.Server, terminated <-chan os.Signal) {
 	attach := time.NewTimer(attachTimeout)
 	defer attach.Stop()
@@ -192,8 +192,8 @@ func (p *process) closeSessions(why string) {
 // "zkrecipes-plugin.session".
 const logName = "zkrecipes-plugin"
 
-// logger writes JSON to stderr, the only form that reaches the host's logger with its level.
-// It keeps the real stderr: go-plugin replaces os.Stderr.
+// logger returns a logger that writes JSON to stderr: only JSON reaches the host's logger with
+// its level. The logger keeps the real stderr, because go-plugin replaces os.Stderr.
 func logger() hclog.Logger {
 	level := hclog.LevelFromString(os.Getenv(handshake.LogLevelEnv))
 	if level == hclog.NoLevel {

@@ -19,7 +19,7 @@ func defineLimits(flags *flag.FlagSet, l *plugin.Limits) {
 	}{
 		{"max-sessions", "`number` of sessions of this plugin", &l.Sessions, most.Sessions},
 		{"max-holds", "`number` of what one session holds or waits for", &l.Grants, most.Grants},
-		{"max-watches", "`number` of streams of one session beside its own", &l.Watches, most.Watches},
+		{"max-watches", "`number` of streams of one session besides its own", &l.Watches, most.Watches},
 		{"max-message", "`bytes` of one message from a host", &l.Message, most.Message},
 	} {
 		flags.Func(f.name, fmt.Sprintf("limit on the %s (default %d)", f.usage, f.otherwise), func(s string) error {

@@ -16,7 +16,7 @@ import (
 type call struct {
 	id    uint64
 	bytes int           // counted against the limits
-	end   uint64        // its end, in the count of queued bytes
+	end   uint64        // Calls.queued when the call was queued
 	part  chan struct{} // gets an element when a part has arrived; nil if the caller reads no parts
 
 	// Set before done gets its element.
@@ -57,7 +57,7 @@ func (cs *Calls) invoke(ctx context.Context, h stats.Handler, most int, method s
 	return err, true
 }
 
-// begin, and the function that it returns, report to h what gRPC reports of a call.
+// begin reports the begin of a call to h, as gRPC does. The returned function reports the end.
 func begin(ctx context.Context, h stats.Handler, method string, payload []byte) (context.Context, func(proto.Message, error)) {
 	ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: method, FailFast: true})
 	began := time.Now()
@@ -100,7 +100,7 @@ func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 	payload, err := c.payload, c.err
 	if err != nil {
 		select {
-		case <-c.part: // a successful answer would contain it
+		case <-c.part: // the answer has failed, and does not contain the part
 			read(payload)
 		default:
 		}
@@ -145,7 +145,7 @@ func (cs *Calls) recycle(c *call) {
 	}
 }
 
-// maxIdle bounds how many are kept for reuse.
+// maxIdle bounds how many calls are kept for reuse.
 const maxIdle = 64
 
 // newCall returns a call. The caller holds mu.
@@ -159,8 +159,8 @@ func (cs *Calls) newCall() *call {
 	return c
 }
 
-// giveBack returns a reserved place. The caller holds mu.
-func (cs *Calls) giveBack(payload int) {
+// unreserve returns a reserved place. The caller holds mu.
+func (cs *Calls) unreserve(payload int) {
 	cs.taken--
 	cs.bytes -= payload
 }

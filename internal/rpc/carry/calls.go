@@ -41,7 +41,7 @@ type Calls struct {
 	}
 	message pb.CarryRequest // the message being sent; reused
 	sending bool            // a goroutine sends, and will send what waits
-	rest    chan struct{}   // passes the sending to sendRest
+	rest    chan struct{}   // makes sendRest send
 	queued  uint64          // bytes ever queued for sending
 	arrived uint64          // of these, the bytes that the plugin is known to have read
 }
@@ -58,8 +58,8 @@ func newCalls(c *Conn) *Calls {
 // Settled is closed when it is known whether the connection carries calls.
 func (cs *Calls) Settled() <-chan struct{} { return cs.settled }
 
-// Broken is closed when one side has broken the protocol. Err returns which. A connection
-// that merely ends is not broken.
+// Broken is closed when one side has broken the protocol. Err then returns which side, and how.
+// A connection that only ends is not broken.
 func (cs *Calls) Broken() <-chan struct{} { return cs.broken }
 
 // Err returns how the protocol was broken. It matches recipes.ErrPluginLost.
@@ -164,7 +164,7 @@ func (cs *Calls) take(answers []*pb.Answer) error {
 			continue
 		}
 		delete(cs.calls, c.id)
-		cs.giveBack(c.bytes)
+		cs.unreserve(c.bytes)
 		if len(a.GetStatus()) > 0 {
 			c.err = fromStatus(a.GetStatus())
 		}

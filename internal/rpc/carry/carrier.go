@@ -27,8 +27,8 @@ type carrier struct {
 }
 
 // ServeConn serves a connection whose handshake has agreed on Protocol, until ctx or the
-// connection ends. It closes the connection before it cancels the calls. So a host that has
-// cancelled nothing sees no spurious Canceled.
+// connection ends. It closes the connection before it cancels the calls, so that the host
+// never gets Canceled for a call that it has not cancelled.
 func (d *Dispatcher) ServeConn(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
@@ -107,8 +107,8 @@ type task struct {
 }
 
 func (t task) run() {
-	// t is not used after this line. Otherwise all of it, including its payload, would be
-	// kept while the call waits.
+	// t is not used after this line. Otherwise all of t, including the request's payload,
+	// would be kept while the call waits.
 	c, ctx, cancel, call := t.carrier, t.ctx, t.cancel, t.call
 	id, payload := call.GetId(), len(call.GetPayload())
 	var early *running

@@ -52,11 +52,11 @@ func echo(_ context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) 
 // pair is a host and a plugin.
 type pair struct {
 	pb.LockServiceClient
-	conn   *carry.Conn
-	calls  *carry.Calls
-	unary  *counter // calls made over gRPC
-	socket net.Listener
-	hangUp context.CancelFunc // ends the connection
+	conn       *carry.Conn
+	calls      *carry.Calls
+	unary      *counter // calls made over gRPC
+	socket     net.Listener
+	cancelConn context.CancelFunc // ends the connection
 }
 
 type counter struct {
@@ -101,7 +101,7 @@ func newPair(t *testing.T, s setting) *pair {
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }),
 		carry.DialOption(nil))...))(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	p.hangUp = cancel
+	p.cancelConn = cancel
 	serving, stop := context.WithCancel(context.Background())
 	defer t.Cleanup(stop) // runs before the cleanup below, which waits for it
 	p.socket = listen(t, serving, &running, d, s.script)

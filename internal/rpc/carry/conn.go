@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// Conn is a connection that sends unary calls over a second connection, for calls alone,
-// while there is one. Streams, and calls without a second connection, use gRPC.
+// Conn sends unary calls over a second connection, which is for calls alone. Streams use gRPC.
+// So do calls while there is no second connection.
 type Conn struct {
 	grpc.ClientConnInterface
 	dial Dialer // may be nil
@@ -71,13 +71,14 @@ func (c *Conn) leave(cs *Calls) {
 	}
 }
 
-// carried is a call option by which DialOption's interceptor carries the call.
+// carried is a call option that makes DialOption's interceptor carry the call.
 type carried struct {
 	grpc.EmptyCallOption
 	by *Calls
 }
 
-// Invoke implements grpc.ClientConnInterface. A call with options of its own is made by gRPC.
+// Invoke implements grpc.ClientConnInterface. gRPC makes a call that has other
+// options than StaticMethod.
 func (c *Conn) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
 	if cs := c.carrying(); cs != nil && onlyStatic(options) {
 		options = cs.options[1-min(len(options), 1):] // the first is gRPC's StaticMethod

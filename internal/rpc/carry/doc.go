@@ -16,12 +16,12 @@
 // HTTP/2 needs a writing goroutine, a reading goroutine and one for the stream on each side,
 // and each must be woken for each call. Here the caller writes, and the reading goroutine
 // makes the call or wakes the caller. Plugins without TLS, and hosts in other languages, make
-// gRPC calls. Messages over one long-lived gRPC stream were in between, at half of a gRPC
-// call's processor time. No host needed that.
+// gRPC calls. An earlier version sent messages over one long-lived gRPC stream. It took half
+// of a gRPC call's processor time, and no host needed it.
 //
-// All sessions of a host share one connection. With one per session, 20 callers took 37 us
-// for a call, and 24 us with one for all (BenchmarkConnections): answers that arrive while
-// one is sent share its write. A connection also costs two goroutines and some 70 KiB of
+// All sessions of a host share one connection. With 20 callers, a call took 24 us on one
+// connection for all, and 37 us with a connection for each (BenchmarkConnections): answers
+// that arrive while one is sent share a write. A connection also costs two goroutines and some 70 KiB of
 // buffers on each side, more than the rest of a session.
 //
 // # Flow

@@ -20,8 +20,8 @@ func WithEarly(ctx context.Context, read func([]byte)) context.Context {
 }
 
 // Early returns a function by which a service sends a part of the response message before it
-// returns the whole message. Both are merged. Early returns nil if the host reads no parts.
-// After the end of the call the function does nothing.
+// returns the whole message. The host gets both merged. Early returns nil if the host reads
+// no parts. After the end of the call the function does nothing.
 func Early(ctx context.Context) func(proto.Message) {
 	if r, ok := ctx.Value(earlyKey{}).(*running); ok {
 		return r.early

@@ -16,7 +16,7 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// size bounds the space of a call in a message.
+// size returns an upper bound of a call's size in a message, in bytes.
 func size(c *pb.Call) int {
 	n := len(c.GetMethod()) + len(c.GetPayload()) + 64
 	for k, v := range c.GetMetadata() {

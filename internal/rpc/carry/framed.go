@@ -57,7 +57,7 @@ func (f *framed) send(m proto.Message) (err error) {
 	return err
 }
 
-// closeReadTimeout bounds how long a connection is read that can no longer be written.
+// closeReadTimeout bounds how long a connection is still read after a write has failed.
 const closeReadTimeout = time.Second
 
 // receive reads a message. Its error matches recipes.ErrLimit if the message is too long, and

@@ -162,7 +162,7 @@ func TestPluginWithoutConnectionsHasGRPC(t *testing.T) {
 	}
 }
 
-// A plugin that does not read cannot prevent it.
+// A plugin that does not read cannot prevent the close.
 func TestEndOfTheHostsContextClosesTheConnection(t *testing.T) {
 	ended := make(chan struct{})
 	p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
@@ -174,7 +174,7 @@ func TestEndOfTheHostsContextClosesTheConnection(t *testing.T) {
 	ctx, cancel := context.WithCancel(bounded(t))
 	var call sync.WaitGroup
 	call.Go(func() { _, _ = p.Acquire(ctx, &pb.AcquireRequest{Data: make([]byte, 20<<10)}) })
-	p.hangUp()
+	p.cancelConn()
 	closes(t, "the end of the connection", ended)
 	cancel()
 	call.Wait()

@@ -9,9 +9,8 @@ import (
 // Capability is the name of this package's feature among a plugin's capabilities.
 const Capability = "call-connection"
 
-// The limits of one connection, unless the plugin accepts only smaller messages. A waiting
-// call stays on the connection as long as it waits. So MaxCalls is as large as the number of
-// sessions.
+// The limits of one connection, unless the plugin accepts only smaller messages. MaxCalls is
+// as large as the limit on sessions, because a waiting call counts as long as it waits.
 const (
 	MaxCalls   = 16 << 10 // without an answer
 	MaxBytes   = 16 << 20 // of their payloads
@@ -24,20 +23,21 @@ const (
 // part is the size of the parts of a long answer, in bytes.
 const part = 32 << 10
 
-// Limits for a host that does not read, in bytes of answers. Each answer counts
-// answerOverhead more than its size. Beyond MaxUnsent the plugin reads no calls. Running
-// calls continue, and may have answers of any size. Beyond MaxKept the connection ends.
+// MaxUnsent and MaxKept are limits for a host that does not read, in bytes of answers. Each
+// answer counts answerOverhead more than its size. Beyond MaxUnsent the plugin reads no more
+// calls. Running calls continue, and may have answers of any size. Beyond MaxKept the
+// connection ends.
 const (
 	MaxUnsent = 4 << 20
 	MaxKept   = 64 << 20
 )
 
-// answerOverhead is the memory of an answer besides its payload and its status, in bytes. As
-// many answers can wait as there are calls: MaxUnsent / answerOverhead is MaxCalls.
+// answerOverhead is the memory of an answer besides its payload and its status, in bytes. MaxUnsent
+// allows one small answer for each call: MaxUnsent / answerOverhead is MaxCalls.
 const answerOverhead = 256
 
 // overhead bounds the size of a call in a message besides its payload, in bytes: method and
-// metadata. gRPC makes a call that has more.
+// metadata. A call that has more is made by gRPC.
 const overhead = 2 << 10
 
 // Limits bound what a host may have on one connection.

@@ -17,7 +17,7 @@ type outbox struct {
 	bytes   int              // size of the answers that wait or are being sent, by answerSize
 	message pb.CarryResponse // the message being sent; reused
 	whole   []*pb.Answer
-	cut     []*pb.Answer // long answers, sent in parts; their payload is the rest
+	cut     []*pb.Answer // long answers, sent in parts; each payload is what remains to be sent
 }
 
 func newOutbox(f *framed) *outbox {
@@ -37,7 +37,7 @@ func (o *outbox) put(a *pb.Answer) {
 	}
 	if o.bytes > MaxKept {
 		o.fail()
-		_ = o.framed.conn.Close() // a send that does not return fails
+		_ = o.framed.conn.Close() // makes a blocked send fail
 		return
 	}
 	if len(a.Payload) > part {

@@ -10,7 +10,7 @@ import (
 func (cs *Calls) send(m *pb.Call) *call {
 	cs.mu.Lock()
 	if cs.limits.Calls == 0 {
-		cs.giveBack(len(m.GetPayload()))
+		cs.unreserve(len(m.GetPayload()))
 		cs.mu.Unlock()
 		return nil
 	}
@@ -44,7 +44,7 @@ func (cs *Calls) cancel(id uint64) {
 // cancelSize bounds the size of a cancellation in a message, in bytes.
 const cancelSize = 12
 
-// put ensures that what waits is sent. The caller holds mu, and put unlocks it.
+// put ensures that the waiting calls and cancels are sent. The caller holds mu; put unlocks it.
 //
 // A caller normally sends its own call: waking another goroutine takes longer than sending.
 // But a plugin that does not read must not block a caller whose context ends. So a caller
@@ -79,7 +79,7 @@ func (cs *Calls) put() {
 // than a KiB of that. So direct allows 80 of the smallest calls.
 const direct = 8 << 10
 
-// sendRest sends when callers may not.
+// sendRest sends what callers may not send themselves: see put.
 func (cs *Calls) sendRest(ctx context.Context) {
 	for {
 		select {

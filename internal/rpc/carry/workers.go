@@ -9,7 +9,7 @@ const maxWorkers = 16
 // because its stack has grown to the needed size.
 type workers struct {
 	mu      sync.Mutex
-	idle    []chan task // the last element was busy last
+	idle    []chan task // do takes the last, which was busy most recently
 	over    bool
 	running sync.WaitGroup
 }

@@ -16,8 +16,8 @@ import (
 // and similar calls. Recipes with a wait queue also return a place.
 type answer interface{ GetGrant() *pb.Grant }
 
-// An acquirer makes a call that asks for a grant. In a resumed session, had is the place or
-// grant to resume; otherwise it is nil.
+// An acquirer makes a call that asks for a grant. In a resumed session, resumed is the place
+// or grant to resume; otherwise it is nil.
 type acquirer func(ctx context.Context, requestID string, resumed *pb.Grant) (answer, error)
 
 // acquire makes a call that asks for a grant. capability names the recipe. On error, no
@@ -41,7 +41,7 @@ func (r recipe) acquire(ctx context.Context, capability string, joined func(reci
 	for {
 		var a answer
 		err := s.complete(ctx, way{waiter: w}, func(ctx context.Context) (err error) {
-			if t := w.on; s.announces(joined) { // only this call sets it
+			if t := w.on; s.announces(joined) { // mu is not needed: only this goroutine sets w.on
 				ctx = carry.WithEarly(ctx, func(part []byte) {
 					if p, ok := wire.EarlyPlace(part); ok {
 						s.placed(w, t, p)
@@ -105,8 +105,8 @@ func (s *session) abandon(id string) {
 }
 
 // remember records a grant, so that the end of the session ends it too. A grant is late if
-// its plugin has ended, and the next one had already resumed the session's other grants.
-// DropRest then deletes the znode of the late grant.
+// its plugin has ended, and the next one has already resumed the session's other grants.
+// DropRest deletes the znode of a late grant.
 func (s *session) remember(g *remoteGrant, w *waiter) (late bool, err error) {
 	s.checkClock()
 	s.mu.Lock()
@@ -114,7 +114,7 @@ func (s *session) remember(g *remoteGrant, w *waiter) (late bool, err error) {
 	switch {
 	case s.err != nil:
 		return false, s.err
-	case w.at != s.owner && w.at != s.taker:
+	case w.at != s.owner && w.at != s.resuming:
 		return true, nil
 	}
 	g.at = w.at
@@ -131,15 +131,15 @@ func (s *session) forget(id string) *remoteGrant {
 	return s.endGrant(id)
 }
 
-// concede removes a grant that is about to be released. It stays among the possessions until
-// the release is done, so the next plugin still resumes it.
-func (s *session) concede(id string) {
+// unhold removes a grant that is about to be released from those that are held. It stays
+// among the possessions until the release is done, so the next plugin still resumes it.
+func (s *session) unhold(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endGrant(id)
 }
 
-// endGrant removes a grant from those that count. The caller holds mu.
+// endGrant removes a grant from those that are held. The caller holds mu.
 func (s *session) endGrant(id string) *remoteGrant {
 	g := s.held[id]
 	delete(s.held, id)

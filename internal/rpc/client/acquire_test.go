@@ -22,7 +22,7 @@ import (
 // A session remembers no wait that has ended.
 func TestWaitThatHasEndedIsForgotten(t *testing.T) {
 	c := Unconnected()
-	generation := &generation{plugin: c.Connect(nil, nil, nil), hangUp: func() {}}
+	generation := &generation{plugin: c.Connect(nil, nil, nil), cancelStream: func() {}}
 	s := newSession(c, recipes.SessionConfig{}, generation, &pb.Opened{Timeout: durationpb.New(time.Minute)})
 	_, _ = recipe{s: s}.acquire(t.Context(), "lock", func(recipes.Place) {}, func(context.Context, string, *pb.Grant) (answer, error) {
 		if len(s.waiters) != 1 {
@@ -46,8 +46,8 @@ func resumable(t *testing.T) (*session, func() *generation) {
 	return newSession(c, recipes.SessionConfig{}, of(), opened), of
 }
 
-// A waiter takes its turn, that plugin ends, and the next one cannot resume sessions. That
-// does not refuse the waiter's place; the waiter would otherwise ask again for ever.
+// A waiter takes its turn, its plugin ends, and the next plugin cannot resume sessions. The
+// waiter must not take that for a refusal of its place: it would then call again for ever.
 func TestAWaiterOfASessionThatIsRefusedGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, of := resumable(t)
@@ -100,7 +100,7 @@ func TestAReleaseIsRepeatedAtOnce(t *testing.T) {
 		s, _ := resumable(t)
 		sent := new(releases)
 		s.grants = sent
-		must.Do(t, (&remoteGrant{s: s, id: "1", lost: make(chan struct{})}).giveBack(t.Context()))
+		must.Do(t, (&remoteGrant{s: s, id: "1", lost: make(chan struct{})}).releaseGrant(t.Context()))
 		if len(sent.at) != 2 || !sent.at[1].Equal(sent.at[0]) {
 			t.Errorf("it was sent at %v", sent.at)
 		}

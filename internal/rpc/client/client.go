@@ -1,10 +1,10 @@
-// Package client implements the contract (package recipes) over gRPC: its sessions, locks and
-// elections are stubs, and internal/rpc/server is their other half.
+// Package client implements the contract (package recipes) over gRPC. Its sessions, locks and
+// elections are stubs that call internal/rpc/server.
 //
-// The stubs answer without a call what the session's stream has already delivered: the state,
-// and the loss of a session or of a grant. They run a clock of the host's own: if the plugin
-// freezes, the session is lost before ZooKeeper can grant to others what it holds (see
-// SessionService.Open in session.proto).
+// The session's stream delivers its state, and the loss of the session or of a grant. The
+// stubs report these without a call. Each session has a clock in the host. If the plugin
+// freezes, that clock ends the session before ZooKeeper can grant to others what it holds
+// (see SessionService.Open in session.proto).
 //
 // Order of use: [New] with a connection, [Client.Open] for each session, [Client.Close]
 // before the connection is closed.
@@ -30,9 +30,9 @@ type Client struct {
 	cancel context.CancelCauseFunc
 
 	mu       sync.Mutex
-	present  *Plugin
+	current  *Plugin
 	resumes  bool          // present can resume sessions
-	replaced chan struct{} // closed, and replaced, when present changes
+	replaced chan struct{} // closed, and replaced, when current changes
 	closed   bool
 	running  sync.WaitGroup // goroutines of sessions
 }
@@ -87,7 +87,7 @@ func (c *Client) spawn(f func()) bool {
 func (c *Client) Plugin() *Plugin {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.present
+	return c.current
 }
 
 // successor waits for a plugin other than p and reports whether that plugin can resume
@@ -95,7 +95,7 @@ func (c *Client) Plugin() *Plugin {
 func (c *Client) successor(ctx context.Context, p *Plugin) (next *Plugin, resumes bool) {
 	for {
 		c.mu.Lock()
-		next, resumes, replaced := c.present, c.resumes, c.replaced
+		next, resumes, replaced := c.current, c.resumes, c.replaced
 		c.mu.Unlock()
 		if next != p {
 			return next, resumes

@@ -17,15 +17,15 @@ import (
 const heartbeatsPerTimeout = 10
 
 // clock computes how long ZooKeeper is certain to keep the session: the session timeout,
-// counted from the plugin's last contact. An echo carries the age of that contact at the time
-// of writing. The heartbeat was sent earlier. So the contact is not older than the
-// heartbeat's sending time minus that age, however long either message took.
+// counted from the plugin's last contact. An echo contains the age of that contact at the
+// time when the plugin wrote the echo. The heartbeat was sent before that. So the heartbeat's
+// sending time minus the age is no later than the contact, however long either message took.
 //
 // While the host holds something, only a contact that ZooKeeper's leader is known to have
 // received counts. The plugin's session applies the same rule.
 type clock struct {
 	started chan struct{} // closed at the first echo
-	changed chan struct{} // holds one element when the deadline may be earlier now
+	changed chan struct{} // holds one element; wakes watchClock, because the deadline may be earlier now
 
 	mu      sync.Mutex
 	timeout time.Duration
@@ -91,7 +91,7 @@ func (c *clock) echo(e echo) {
 	if c.contact.IsZero() {
 		close(c.started)
 	}
-	// A contact in the future would only extend the deadline.
+	// max: a negative age would be a contact in the future, and would extend the deadline.
 	c.contact = later(c.contact, sent.Add(-max(e.age, 0)))
 	c.known = later(c.known, sent.Add(-max(e.known, 0)))
 	if e.timeout > 0 && e.timeout != c.timeout {
@@ -107,9 +107,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// hold sets whether the host holds something. It requests a heartbeat at once if the deadline
-// that then applies is near, or earlier than the one watchClock waits for. Usually it is
-// neither: waking a goroutine for each grant costs more than the grant.
+// hold sets whether the host holds something. With the first grant an earlier deadline may
+// apply. It wakes watchClock only if that deadline is near, or earlier than its timer:
+// waking a goroutine for each grant costs more than the grant.
 func (c *clock) hold(holding bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,9 +119,9 @@ func (c *clock) hold(holding bool) {
 	c.holding = holding
 }
 
-// resumed requests a heartbeat to another plugin at once. The session continues with the
-// timeout that the server granted there. A shorter timeout applies from now on, because that
-// plugin may die before its first echo.
+// resumed requests a heartbeat at once, because another plugin has resumed the session.
+// timeout is the one that the server granted to that plugin. A shorter timeout applies from
+// now on, because the plugin may die before its first echo.
 func (c *clock) resumed(timeout time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,9 +177,9 @@ func (c *clock) since(start time.Time) <-chan struct{} {
 	return c.echoed
 }
 
-// catchUp updates the clock with the proof that the plugin's session has for a new grant,
-// before the grant is returned. The last echo may be older than that proof; catchUp then
-// requests another. A session that held something recently needs none.
+// catchUp waits until the clock has a proof for a new grant, before the grant is returned.
+// The plugin has the proof, but the host's last echo may be older. Then catchUp sends a
+// heartbeat and waits for its echo. A session that held something recently needs neither.
 func (s *session) catchUp(ctx context.Context) error {
 	if s.clock.proved() {
 		return nil
@@ -209,9 +209,9 @@ func (c *clock) silence() string {
 	if time.Since(c.heard) >= c.timeout/2 {
 		return fmt.Sprintf("the plugin has not answered, or this process did not run, for %v", elapsed(c.heard))
 	}
-	silence := fmt.Sprintf("the plugin has heard nothing from ZooKeeper for %v", elapsed(c.contact))
+	silence := fmt.Sprintf("the plugin has received nothing from ZooKeeper for %v", elapsed(c.contact))
 	if c.holding {
-		silence += fmt.Sprintf("; the leader is not known to have heard of the session for %v", elapsed(c.known))
+		silence += fmt.Sprintf("; the leader is not known to have received anything from the session for %v", elapsed(c.known))
 	}
 	return silence
 }
@@ -229,8 +229,8 @@ func (c *clock) remaining() time.Duration {
 	return c.until(c.contact)
 }
 
-// nextCheck returns when to compute the deadline again: when it passes, or when it would pass
-// if the host held something by then.
+// nextCheck returns the time until watchClock must compute the deadline again: until it
+// passes, or would pass if the host held something.
 func (c *clock) nextCheck() time.Duration {
 	wait := c.remaining()
 	c.mu.Lock()
@@ -243,8 +243,8 @@ func (c *clock) nextCheck() time.Duration {
 }
 
 // until returns how long a session with that last contact can be relied on. It subtracts a
-// twentieth for clocks that run at different rates and timers that fire late, like the
-// session in the plugin.
+// twentieth of the timeout for clocks that run at different rates and timers that fire late.
+// The plugin's session does the same.
 func (c *clock) until(contact time.Time) time.Duration {
 	return time.Until(contact.Add(c.timeout - c.timeout/20))
 }

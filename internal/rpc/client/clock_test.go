@@ -85,7 +85,7 @@ func TestAnEchoedHeartbeatIsForgotten(t *testing.T) {
 }
 
 // While the host holds something, contacts that the leader may not have received do not
-// count, and earlier ones of that kind do not either.
+// count, even those from before the hold.
 func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
@@ -178,12 +178,12 @@ func TestTheSilentSideIsNamed(t *testing.T) {
 			c.echo(echo{number: c.heartbeat(), age: age, known: age})
 		}
 		time.Sleep(2 * time.Second)
-		if s := c.silence(); c.remaining() > 0 || s != "the plugin has heard nothing from ZooKeeper for 10s" {
+		if s := c.silence(); c.remaining() > 0 || s != "the plugin has received nothing from ZooKeeper for 10s" {
 			t.Errorf("%v left: %s", c.remaining(), s)
 		}
 		c.hold(true)
 		c.echo(echo{number: c.heartbeat(), age: 2 * time.Second, known: 9500 * time.Millisecond})
-		if s := c.silence(); c.remaining() > 0 || s != "the plugin has heard nothing from ZooKeeper for 2s; the leader is not known to have heard of the session for 9.5s" {
+		if s := c.silence(); c.remaining() > 0 || s != "the plugin has received nothing from ZooKeeper for 2s; the leader is not known to have received anything from the session for 9.5s" {
 			t.Errorf("%v left: %s", c.remaining(), s)
 		}
 		c.echo(echo{number: c.heartbeat()})
@@ -211,7 +211,7 @@ func TestEveryMethodReportsTheLossAfterAPause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newSession(new(Client), recipes.SessionConfig{}, &generation{plugin: new(Plugin), hangUp: func() {}}, &pb.Opened{Timeout: durationpb.New(10 * time.Second)})
+				s := newSession(new(Client), recipes.SessionConfig{}, &generation{plugin: new(Plugin), cancelStream: func() {}}, &pb.Opened{Timeout: durationpb.New(10 * time.Second)})
 				s.clock.echo(echo{number: s.clock.heartbeat()})
 				if lost(s) {
 					t.Fatal("lost at once")

@@ -28,13 +28,13 @@ func (d *delivery) Attempt() int             { return d.attempt }
 func (d *delivery) Ack(ctx context.Context) error    { return d.conclude(ctx, true) }
 func (d *delivery) Return(ctx context.Context) error { return d.conclude(ctx, false) }
 
-// conclude ends the delivery on the first call, and waits for the end. The session does the
-// work, which continues when ctx ends.
+// conclude ends the delivery on the first call, and waits for the end. A goroutine of the
+// session makes the call to the plugin, which therefore continues when ctx ends.
 func (d *delivery) conclude(ctx context.Context, ack bool) error {
 	d.once.Do(func() {
 		d.acked = ack
 		work := func() { d.finish(d.call(ack)) }
-		if reason := d.conceded(); reason != nil {
+		if reason := d.endLocally(); reason != nil {
 			d.finish(reason)
 		} else if !d.s.spawn(work) {
 			work() // the session is closed, so the call fails at once
@@ -54,8 +54,9 @@ func (d *delivery) finish(err error) {
 	close(d.done)
 }
 
-// conceded ends the grant. If the grant ended before, conceded returns the reason.
-func (d *delivery) conceded() error {
+// endLocally ends the grant in this process. If it has already ended, endLocally returns the
+// reason.
+func (d *delivery) endLocally() error {
 	if err := d.Err(); err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (d *delivery) conceded() error {
 	if err := d.Err(); !errors.Is(err, recipes.ErrReleased) {
 		return err
 	}
-	d.s.concede(d.id)
+	d.s.unhold(d.id)
 	return nil
 }
 

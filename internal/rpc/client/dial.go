@@ -10,8 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 )
 
-// unbounded is the message size limit, as in go-plugin. The plugin's messages are bounded by
-// what it read from ZooKeeper. The plugin itself bounds the messages that it accepts.
+// unbounded replaces gRPC's limit on the message size, as in go-plugin. A plugin's message is
+// as large as the data that it read from ZooKeeper. The plugin limits the messages that it
+// accepts.
 const unbounded = 1<<31 - 1
 
 // DialOptions returns the options of a connection to a plugin, whatever its transport. The

@@ -67,7 +67,7 @@ func (p *passage) Members() []string { return append([]string(nil), p.members...
 func (p *passage) Leave(ctx context.Context) error {
 	p.s.checkClock()
 	p.leaving.Store(true)
-	p.s.concede(p.id)
+	p.s.unhold(p.id)
 	p.lose(recipes.ErrReleased)
 	err := p.s.complete(ctx, way{}, func(ctx context.Context) error {
 		_, err := p.s.doubleBarriers.LeaveDoubleBarrier(ctx, &pb.LeaveDoubleBarrierRequest{Session: p.s.handle, RequestId: p.id})
@@ -78,7 +78,7 @@ func (p *passage) Leave(ctx context.Context) error {
 		return nil
 	}
 	if _, answered := wire.Error(err); !answered || p.s.resumable {
-		p.s.abandon(p.id) // the call may have reached no plugin, or only one that has ended
+		p.s.abandon(p.id) // the call may not have reached the plugin that has the member now
 	}
 	return notHeld(p.s.explain(ctx, p.barrier.what+": leave", err))
 }

@@ -15,7 +15,7 @@ type election struct {
 
 type leadership struct{ *remoteGrant }
 
-func (l leadership) Resign(ctx context.Context) error { return l.giveBack(ctx) }
+func (l leadership) Resign(ctx context.Context) error { return l.releaseGrant(ctx) }
 
 func (l leadership) Acknowledge(ctx context.Context, data []byte) error {
 	return writeAs(ctx, l.remoteGrant, "acknowledge", l.s.elections.Acknowledge,

@@ -17,8 +17,8 @@ import (
 // same connection, to report the cause.
 const verdictTimeout = time.Second
 
-// explain returns the error of a call that gRPC reports as failed. An error from the plugin's
-// recipes already names the operation. A plugin without the recipe cannot name it.
+// explain returns the error of a failed call. An error from the plugin's recipes already names
+// the operation; explain adds what to all other errors, also if the plugin lacks the recipe.
 func (s *session) explain(ctx context.Context, what string, err error) error {
 	if u := (unserved{}); errors.As(err, &u) {
 		return fmt.Errorf("%s: %w", what, u.error)

@@ -13,10 +13,10 @@ import (
 // A generation is the period in which one plugin serves a session. The first begins when the
 // session is opened. Each later one begins when another plugin has resumed the session.
 type generation struct {
-	plugin *Plugin
-	stream stream
-	hangUp context.CancelFunc // cancels the stream
-	calls  *carry.Calls       // the call connection when it began
+	plugin       *Plugin
+	stream       stream
+	cancelStream context.CancelFunc // cancels the stream
+	calls        *carry.Calls       // the call connection when it began
 
 	over context.Context // ends with the stream
 	stop context.CancelFunc
@@ -24,24 +24,24 @@ type generation struct {
 	changes atomic.Int64  // counted calls in progress
 	idle    chan struct{} // holds one when changes has become 0
 
-	ended chan struct{} // closed when the plugin has ended and the session continues
-	took  chan struct{} // closed when resumePossessions has returned
+	ended       chan struct{} // closed when the plugin has ended and the session continues
+	resumeEnded chan struct{} // closed when resumePossessions has returned
 
 	// Under the session's mu:
-	state        recipes.State // the last that the plugin reported
+	state        recipes.State // the latest that the plugin reported
 	ready        bool          // the plugin has resumed all possessions
 	paused       bool          // calls wait
 	detaching    chan struct{} // closed when Detach has returned; nil if it was not called
-	detachFailed bool          // without an answer of the plugin
+	detachFailed bool          // Detach has returned without the plugin's answer
 	detached     bool          // the plugin has detached the session
 }
 
-func newGeneration(p *Plugin, st stream, hangUp context.CancelFunc, calls *carry.Calls, o *pb.Opened) *generation {
+func newGeneration(p *Plugin, st stream, cancelStream context.CancelFunc, calls *carry.Calls, o *pb.Opened) *generation {
 	over, stop := context.WithCancel(context.Background())
 	return &generation{
 		over: over, stop: stop,
-		plugin: p, stream: st, hangUp: hangUp, calls: calls, state: wire.State(o.GetState()),
-		ended: make(chan struct{}), took: make(chan struct{}), idle: make(chan struct{}, 1),
+		plugin: p, stream: st, cancelStream: cancelStream, calls: calls, state: wire.State(o.GetState()),
+		ended: make(chan struct{}), resumeEnded: make(chan struct{}), idle: make(chan struct{}, 1),
 	}
 }
 

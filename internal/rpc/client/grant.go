@@ -23,7 +23,7 @@ type remoteGrant struct {
 	lost  chan struct{} // closed when err is set
 	watch sync.Once
 
-	home
+	location
 	watched bool // the plugin reports its loss; under the session's mu
 
 	mu      sync.Mutex
@@ -109,16 +109,16 @@ func (g *remoteGrant) Write(ctx context.Context, ops ...recipes.Op) error {
 		&pb.WriteRequest{Session: g.s.handle, RequestId: g.id, Ops: wire.ToOps(ops)}, ops...)
 }
 
-// giveBack releases the grant. The session does the work, which continues when ctx ends. The
-// first call is made in the caller's goroutine: the next contender waits for it, and starting
-// another goroutine first would cost a wake-up.
-func (g *remoteGrant) giveBack(ctx context.Context) error {
+// releaseGrant releases the grant. The release continues when ctx ends. The first call is
+// made in the caller's goroutine: the next contender waits for it, and starting another
+// goroutine first would cost a wake-up.
+func (g *remoteGrant) releaseGrant(ctx context.Context) error {
 	r, first, err := g.startRelease()
 	if err != nil {
 		return fmt.Errorf("release %s: %w", g.znode, err)
 	}
 	if first {
-		g.s.concede(g.id)
+		g.s.unhold(g.id)
 		g.tryRelease(ctx, r)
 	}
 	if err := outcome(ctx, r.done, &r.err); err != nil {
@@ -143,9 +143,9 @@ func outcome(ctx context.Context, done <-chan struct{}, err *error) error {
 	}
 }
 
-// startRelease closes Done. It returns the current release. first reports whether the caller
-// has to carry it out: it is the first attempt, or the earlier ones were refused. An error
-// says that the grant was lost before, and its znode with it.
+// startRelease closes Done, and returns the current attempt. first reports whether the caller
+// must carry the attempt out: it is the first one, or the earlier ones were refused. An error
+// is the reason why the grant was lost before; its znode is known to be deleted then.
 func (g *remoteGrant) startRelease() (r *release, first bool, err error) {
 	g.s.checkClock()
 	g.mu.Lock()
@@ -167,15 +167,15 @@ func (g *remoteGrant) startRelease() (r *release, first bool, err error) {
 	return g.release, true, nil
 }
 
-// unexplained reports whether err says that a grant is not held, without saying that its
-// znode was deleted.
+// unexplained reports whether err means that a grant is not held, but not that its znode is
+// deleted.
 func unexplained(err error) bool {
 	return errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrRemoved) &&
 		!errors.Is(err, recipes.ErrReleased) && !errors.Is(err, recipes.ErrSessionLost)
 }
 
-// tryRelease sends the release to the plugin. If ctx ends before the answer, the session
-// continues in the background.
+// tryRelease sends the release to the plugin. If ctx ends before the answer, a goroutine of
+// the session continues.
 func (g *remoteGrant) tryRelease(ctx context.Context, r *release) {
 	t, err := g.s.send(ctx, way{counted: true}, g.rpcRelease)
 	e, answered := wire.Error(err)
@@ -190,9 +190,9 @@ func (g *remoteGrant) tryRelease(ctx context.Context, r *release) {
 	}
 }
 
-// forgotten drops the error if err means that an earlier attempt of the same release has
-// succeeded. The plugin remembers ended grants for a while, and names the reason. If it no
-// longer knows the grant, the earlier attempt released it.
+// forgotten is used for the answer to a repeated release. It returns nil if the plugin does
+// not know the grant: then the earlier attempt has released it. The plugin remembers a
+// limited number of ended grants; of a remembered one, the answer names the reason.
 func forgotten(err error) error {
 	if unexplained(err) {
 		return nil

@@ -136,7 +136,8 @@ func TestWriteOverABrokenConnectionHasAnUnknownOutcome(t *testing.T) {
 	}
 }
 
-// The stream reports the loss before the call is answered, and says nothing of the call.
+// The stream reports the loss before the call is answered. The loss does not contain the
+// call's outcome.
 func TestThePluginsOutcomeSurvivesTheSession(t *testing.T) {
 	outcomes := []error{recipes.ErrUnknownOutcome, recipes.ErrNotHeld}
 	for i, outcome := range outcomes {

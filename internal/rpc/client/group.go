@@ -43,7 +43,7 @@ func (m membership) Update(ctx context.Context, data []byte) error {
 	return writeAs(ctx, m.remoteGrant, "update", m.s.groups.Update, &pb.UpdateRequest{Session: m.s.handle, RequestId: m.id, Data: data})
 }
 
-func (m membership) Leave(ctx context.Context) error { return m.giveBack(ctx) }
+func (m membership) Leave(ctx context.Context) error { return m.releaseGrant(ctx) }
 
 func (g group) Members(ctx context.Context) ([]recipes.Member, error) {
 	return read(ctx, g.recipe, g.s.groups.Members, &pb.MembersRequest{Session: g.s.handle, Path: g.path, Dialect: g.dialect},

@@ -20,7 +20,7 @@ import (
 // While no server can be reached, the error of a call whose caller stops waiting says so,
 // once. The known outcome of the call is kept.
 func TestAnInterruptedCallSaysOnceThatNoServerIsReached(t *testing.T) {
-	s := newSession(new(Client), recipes.SessionConfig{}, &generation{plugin: new(Plugin), hangUp: func() {}, state: recipes.Suspended}, &pb.Opened{
+	s := newSession(new(Client), recipes.SessionConfig{}, &generation{plugin: new(Plugin), cancelStream: func() {}, state: recipes.Suspended}, &pb.Opened{
 		Timeout: durationpb.New(time.Minute),
 	})
 	for _, whole := range []error{

@@ -14,7 +14,7 @@ type lock struct {
 
 type hold struct{ *remoteGrant }
 
-func (h hold) Release(ctx context.Context) error { return h.giveBack(ctx) }
+func (h hold) Release(ctx context.Context) error { return h.releaseGrant(ctx) }
 
 func (s *session) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
 	r, err := s.at("lock", path, cfg.Dialect)

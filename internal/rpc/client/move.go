@@ -15,31 +15,31 @@ import (
 
 // live reads the stream of one plugin after another, until the session is lost.
 func (s *session) live(t *generation) {
-	close(t.took) // there was nothing to resume
+	close(t.resumeEnded) // a new session has nothing to resume
 	for t != nil {
 		why, final := s.listen(t)
 		t.stop()
 		continues := s.survives(t, final)
-		t.plugin.ended(s)
+		t.plugin.removeSession(s)
 		if !continues {
 			s.lose(why)
 		}
-		<-t.took
+		<-t.resumeEnded
 		if !continues {
 			return
 		}
-		t.hangUp()
+		t.cancelStream()
 		if t = s.move(t); t != nil && !s.spawn(func() { s.resumePossessions(t) }) {
-			close(t.took)
+			close(t.resumeEnded)
 		}
 	}
 }
 
-// survives reports whether the session continues without t's plugin, whose stream has ended.
-// This must be certain. A plugin that runs without its stream may have begun to close the
+// survives reports whether the session continues after the end of t's stream. This must be
+// certain. A plugin that runs without its stream may have begun to close the
 // session, and ZooKeeper then grants to others what the session holds.
 func (s *session) survives(t *generation, final bool) bool {
-	if !s.resumable || s.clock.contacted().IsZero() { // before the first echo its age is unknown
+	if !s.resumable || s.clock.contacted().IsZero() { // before the first echo the age of the last contact is unknown
 		return false
 	}
 	s.mu.Lock()
@@ -54,7 +54,8 @@ func (s *session) survives(t *generation, final bool) bool {
 	return s.Err() == nil
 }
 
-// move waits for a plugin that resumes the session. It returns nil if the session is lost.
+// move waits for a plugin that resumes the session, and returns the generation that begins
+// there. It returns nil if the session is lost.
 func (s *session) move(from *generation) *generation {
 	defer context.AfterFunc(s.Client.ctx, func() { s.lose(context.Cause(s.Client.ctx)) })()
 	for p := from.plugin; ; {
@@ -73,9 +74,9 @@ func (s *session) move(from *generation) *generation {
 	}
 }
 
-// resume has p resume the session. It returns nil if p has ended or the session is lost.
+// resume makes p resume the session. It returns nil if p has ended or the session is lost.
 func (s *session) resume(p *Plugin) *generation {
-	for p.enter(s.over) {
+	for p.beginOpen(s.over) {
 		t, err := s.reopen(p)
 		if err == nil {
 			return t
@@ -104,9 +105,9 @@ func (s *session) resume(p *Plugin) *generation {
 	return nil
 }
 
-// reopen opens the session's stream at p. p.enter has counted the attempt.
+// reopen opens the session's stream at p. p.beginOpen has counted the attempt.
 func (s *session) reopen(p *Plugin) (*generation, error) {
-	defer p.entered()
+	defer p.endOpen()
 	ctx, cancel := context.WithTimeout(s.over, s.clock.remaining())
 	defer cancel()
 	t, opened, err := p.begin(ctx, s.cfg, &pb.Resume{
@@ -114,7 +115,7 @@ func (s *session) reopen(p *Plugin) (*generation, error) {
 		KnownContactAge: durationpb.New(time.Since(s.clock.contacted())),
 	})
 	if err == nil && (opened.GetSession() != s.handle || opened.GetSessionId() != s.id) {
-		t.hangUp()
+		t.cancelStream()
 		err = fmt.Errorf("%w: the plugin has opened another session", recipes.ErrInternal)
 	}
 	if err != nil {
@@ -126,9 +127,9 @@ func (s *session) reopen(p *Plugin) (*generation, error) {
 	if renewed := opened.GetTicket(); len(renewed) > 0 {
 		s.resumeTicket = renewed
 	}
-	p.serves(s)
+	p.addSession(s)
 	if s.Err() != nil { // lose has cancelled the previous stream
-		t.hangUp()
+		t.cancelStream()
 	}
 	s.clock.resumed(opened.GetTimeout().AsDuration())
 	return t, nil

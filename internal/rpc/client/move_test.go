@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A living plugin may be closing the session.
+// A plugin that is still running may be closing the session.
 func TestASessionOutlivesOnlyAPluginThatHasDied(t *testing.T) {
 	for name, died := range map[string]bool{"died": true, "lives": false} {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestASessionOutlivesOnlyAPluginThatHasDied(t *testing.T) {
 	}
 }
 
-// Such a plugin would open another session.
+// A plugin that cannot resume would open another session.
 func TestASessionIsNotMovedToAPluginThatCannotResume(t *testing.T) {
 	first, second := newServed(t), newServed(t)
 	died := func(context.Context) bool { return true }

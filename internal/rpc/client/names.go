@@ -94,4 +94,4 @@ func (r registration) Update(ctx context.Context, data []byte) error {
 	return writeAs(ctx, r.remoteGrant, "update", r.s.names.UpdateName, &pb.UpdateNameRequest{Session: r.s.handle, RequestId: r.id, Data: data})
 }
 
-func (r registration) Unregister(ctx context.Context) error { return r.giveBack(ctx) }
+func (r registration) Unregister(ctx context.Context) error { return r.releaseGrant(ctx) }

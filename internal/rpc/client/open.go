@@ -15,7 +15,7 @@ import (
 )
 
 // openGrace is how much longer than its deadline Open waits for the plugin to report the
-// result of the last attempt. The plugin has the same deadline.
+// result of the last attempt. The plugin's deadline is slightly earlier: see start.
 const openGrace = 250 * time.Millisecond
 
 // Open opens a session. It is a recipes.Opener.
@@ -44,26 +44,26 @@ func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.C
 }
 
 func (p *Plugin) open(ctx context.Context, cfg recipes.SessionConfig) (_ recipes.Client, err error) {
-	if !p.enter(ctx) {
+	if !p.beginOpen(ctx) {
 		return nil, p.openError(ctx, errors.New("its process has ended"))
 	}
-	defer p.entered() // after newSession: whether the session can outlive the plugin is known then
+	defer p.endOpen() // after the first echo: before it the session cannot be moved
 	t, opened, err := p.begin(ctx, cfg, nil)
 	if err != nil {
 		return nil, p.openError(ctx, err)
 	}
 	s := newSession(p.client, cfg, t, opened)
-	p.serves(s)
+	p.addSession(s)
 	if err := s.run(ctx); err != nil {
-		t.hangUp()
+		t.cancelStream()
 		return nil, fmt.Errorf("open session: %w", err)
 	}
 	return s, nil
 }
 
-// giveUp calls hangUp when ctx ends: at once after a cancellation, or openGrace later after a
-// passed deadline. stop prevents the call, and reports whether it was in time.
-func giveUp(ctx context.Context, hangUp context.CancelFunc) (stop func() bool) {
+// giveUp calls cancelStream when ctx ends: at once after a cancellation, or openGrace after
+// its deadline. stop prevents the call. It returns false if ctx was cancelled before.
+func giveUp(ctx context.Context, cancelStream context.CancelFunc) (stop func() bool) {
 	waiting, done := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -75,7 +75,7 @@ func giveUp(ctx context.Context, hangUp context.CancelFunc) (stop func() bool) {
 			case <-grace.C:
 			}
 		}
-		hangUp()
+		cancelStream()
 	})
 	return func() bool {
 		done()
@@ -87,17 +87,17 @@ func giveUp(ctx context.Context, hangUp context.CancelFunc) (stop func() bool) {
 func (p *Plugin) begin(ctx context.Context, cfg recipes.SessionConfig, resume *pb.Resume) (*generation, *pb.Opened, error) {
 	calls := p.callConnection()
 	// The stream outlives ctx, which bounds only the opening.
-	streamCtx, hangUp := context.WithCancel(p.ctx)
-	stopWaiting := giveUp(ctx, hangUp)
+	streamCtx, cancelStream := context.WithCancel(p.ctx)
+	stopWaiting := giveUp(ctx, cancelStream)
 	st, opened, err := p.start(ctx, streamCtx, cfg, resume)
 	if !stopWaiting() && err == nil {
 		err = context.Canceled
 	}
 	if err != nil {
-		hangUp()
+		cancelStream()
 		return nil, nil, err
 	}
-	return newGeneration(p, st, hangUp, calls, opened), opened, nil
+	return newGeneration(p, st, cancelStream, calls, opened), opened, nil
 }
 
 // unreached is the error of a stream that was not opened. Nothing was sent to the plugin.

@@ -9,17 +9,17 @@ import (
 type part struct {
 	s       *session
 	key     string
-	request string // the id of the call that began it; to abandon the id ends a coordinator's role
+	request string // the id of the call that began it; abandoning the id ends a coordinator's role
 	name    string // the transaction's name; empty for a site
 	ask     func(context.Context) error
-	home
+	location
 
 	lost error // why no plugin has it; under the session's mu
 }
 
-// has records a part until its end. To resume it twice does no harm. If sessions cannot
-// outlive their plugins, nothing is recorded.
-func (s *session) has(p *part) {
+// addPart records a part until its end, so that the next plugin resumes it. Resuming it twice
+// does no harm. If the session cannot outlive its plugin, nothing is recorded.
+func (s *session) addPart(p *part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.resumable && s.err == nil {
@@ -35,8 +35,8 @@ func (s *session) part(key string) *part {
 	return p
 }
 
-// end removes a part, unless another one has replaced it. The next plugin does not have it;
-// lost is the reason.
+// end removes a part, so that no further plugin resumes it; lost is the reason. If another
+// part has replaced it, that one stays.
 func (p *part) end(lost error) {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()

@@ -22,30 +22,30 @@ type Plugin struct {
 	ctx    context.Context // its cause is the reason why its sessions are lost
 	cancel context.CancelCauseFunc
 
-	mu       sync.Mutex
-	paused   chan struct{} // Open waits until it is closed; nil if Open need not wait
-	opening  int
-	opened   chan struct{}     // holds one element when opening has become 0
-	sessions map[*session]bool // those that it serves
-	left     chan struct{}     // closed when its process has ended and opens no more sessions
-	empty    chan struct{}     // closed when its process has ended and it serves no session
+	mu           sync.Mutex
+	paused       chan struct{} // while not nil, Open waits until it is closed
+	opening      int
+	opened       chan struct{}     // holds one element when opening has become 0
+	sessions     map[*session]bool // those that it serves
+	processEnded chan struct{}     // closed when its process has ended and opens no more sessions
+	empty        chan struct{}     // closed when its process has ended and it serves no session
 }
 
 // Connect returns a connection to another plugin process, on the terms of New. After Use, the
 // client opens sessions through it.
 //
-// The client calls died when the stream of a session has ended without reporting the loss. It
-// must return true only if the process has ended and was waited for, and did nothing after
-// the end of the stream. Only then it cannot have closed any session. Otherwise it returns
-// false, without a long wait.
+// The client calls died when the stream of a session has ended without reporting the loss.
+// It must return true only if the process has ended and was waited for, and did nothing
+// after the end of the stream. Only then is it certain that it has not closed the session.
+// Otherwise died returns false, without a long wait.
 //
-// If died is nil, or returns false, the session is lost. If it returns true, the session
-// continues when Use names another plugin that can resume it. Otherwise it is lost at its own
-// deadline.
+// If died is nil, or returns false, the session is lost. If died returns true, the session
+// continues when Use names another plugin that can resume it, and is lost if that does not
+// happen before the session's deadline.
 func (c *Client) Connect(over grpc.ClientConnInterface, dial carry.Dialer, died func(context.Context) bool) *Plugin {
 	p := &Plugin{
 		client: c, conn: carry.New(over, dial), died: died, sessions: make(map[*session]bool),
-		opened: make(chan struct{}, 1), left: make(chan struct{}), empty: make(chan struct{}),
+		opened: make(chan struct{}, 1), processEnded: make(chan struct{}), empty: make(chan struct{}),
 	}
 	p.ctx, p.cancel = context.WithCancelCause(c.ctx)
 	return p
@@ -56,7 +56,7 @@ func (c *Client) Connect(over grpc.ClientConnInterface, dial carry.Dialer, died 
 func (c *Client) Use(p *Plugin, resumes bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.present, c.resumes = p, resumes
+	c.current, c.resumes = p, resumes
 	close(c.replaced)
 	c.replaced = make(chan struct{})
 }
@@ -64,14 +64,14 @@ func (c *Client) Use(p *Plugin, resumes bool) {
 // Fail is Client.Fail for the sessions that this plugin serves.
 func (p *Plugin) Fail(reason error) { p.cancel(reason) }
 
-// Left is called when the plugin's process has ended. It returns when no session reads from
-// it any more. The streams end by themselves, after the messages sent before the process
-// ended have been read. If something keeps them open, the caller should end ctx; the sessions
-// on them are then lost.
-func (p *Plugin) Left(ctx context.Context) {
+// ProcessEnded must be called when the plugin's process has ended. It returns when no session
+// reads from the plugin any more. A session first reads the messages that the process sent
+// before its end, and then the end of the stream. If something keeps the streams open, the
+// caller should end ctx; the sessions on them are then lost.
+func (p *Plugin) ProcessEnded(ctx context.Context) {
 	p.mu.Lock()
-	if !p.hasLeft() {
-		close(p.left)
+	if !p.hasEnded() {
+		close(p.processEnded)
 		p.check()
 	}
 	p.mu.Unlock()
@@ -83,24 +83,24 @@ func (p *Plugin) Left(ctx context.Context) {
 	<-p.empty
 }
 
-func (p *Plugin) hasLeft() bool {
+func (p *Plugin) hasEnded() bool {
 	select {
-	case <-p.left:
+	case <-p.processEnded:
 		return true
 	default:
 		return false
 	}
 }
 
-// enter counts a session that is about to be opened. It waits while the plugin is paused. It
-// returns false if the session cannot be opened there.
-func (p *Plugin) enter(ctx context.Context) bool {
+// beginOpen counts a session that is about to be opened. It waits while the plugin is paused.
+// It returns false if the session cannot be opened there.
+func (p *Plugin) beginOpen(ctx context.Context) bool {
 	for {
 		p.mu.Lock()
 		paused := p.paused
-		if paused == nil || p.hasLeft() {
+		if paused == nil || p.hasEnded() {
 			defer p.mu.Unlock()
-			if p.hasLeft() {
+			if p.hasEnded() {
 				return false
 			}
 			p.opening++
@@ -109,7 +109,7 @@ func (p *Plugin) enter(ctx context.Context) bool {
 		p.mu.Unlock()
 		select {
 		case <-paused:
-		case <-p.left:
+		case <-p.processEnded:
 		case <-p.ctx.Done():
 			return false
 		case <-ctx.Done():
@@ -118,8 +118,9 @@ func (p *Plugin) enter(ctx context.Context) bool {
 	}
 }
 
-// entered ends what enter began. If a session was opened, serves is called before.
-func (p *Plugin) entered() {
+// endOpen ends the count of beginOpen. If a session was opened, the caller calls addSession
+// first.
+func (p *Plugin) endOpen() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.opening--; p.opening == 0 {
@@ -128,15 +129,15 @@ func (p *Plugin) entered() {
 	p.check()
 }
 
-// serves records that a session reads from the plugin.
-func (p *Plugin) serves(s *session) {
+// addSession records that a session reads from the plugin.
+func (p *Plugin) addSession(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sessions[s] = true
 }
 
-// ended records that a session no longer reads from the plugin.
-func (p *Plugin) ended(s *session) {
+// removeSession records that a session no longer reads from the plugin.
+func (p *Plugin) removeSession(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.sessions, s)
@@ -145,7 +146,7 @@ func (p *Plugin) ended(s *session) {
 
 // check closes empty if its condition holds. The caller holds mu.
 func (p *Plugin) check() {
-	if p.hasLeft() && p.opening == 0 && len(p.sessions) == 0 {
+	if p.hasEnded() && p.opening == 0 && len(p.sessions) == 0 {
 		select {
 		case <-p.empty:
 		default:
@@ -162,12 +163,12 @@ func (p *Plugin) failure() error {
 	return fmt.Errorf("%w: %w", recipes.ErrUnavailable, context.Cause(p.ctx))
 }
 
-// callConnection returns the connection for calls, and opens one if needed. Once it is
-// settled, it is known whether the plugin supports such connections.
+// callConnection returns the connection for calls, and opens one if needed. When its Settled
+// closes, it is known whether the plugin supports such connections.
 func (p *Plugin) callConnection() *carry.Calls {
 	calls, fresh := p.conn.Start()
 	if fresh && !p.client.spawn(func() { calls.Run(p.ctx) }) {
-		calls.Run(p.ctx) // ends at once: ctx has ended
+		calls.Run(p.ctx) // returns at once: the client is closed, so ctx has ended
 	}
 	return calls
 }

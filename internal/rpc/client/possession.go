@@ -14,12 +14,12 @@ import (
 // atOnce bounds how many grants of a session are resumed at a time.
 const atOnce = 32
 
-// resumePossessions has the plugin of a generation resume the session's possessions, and then
-// serve it. A possession that is not resumed is lost; its owner is notified before DropRest
-// deletes the znode. resumePossessions gives up when the generation ends: the next one
-// resumes the same.
+// resumePossessions makes the plugin of a generation resume the session's possessions, and
+// then serve the session. A possession that is not resumed is lost; its owner is notified
+// before DropRest deletes the znode. resumePossessions gives up when the generation ends: the
+// next one resumes the same possessions.
 func (s *session) resumePossessions(t *generation) {
-	defer close(t.took)
+	defer close(t.resumeEnded)
 	ctx, cancel := context.WithCancel(s.over)
 	defer cancel()
 	defer context.AfterFunc(t.over, cancel)()
@@ -31,7 +31,7 @@ func (s *session) resumePossessions(t *generation) {
 		return err
 	})
 	if refused != nil && t.over.Err() == nil {
-		s.lose(fmt.Errorf("%w: the session was resumed, and what is left of it cannot be deleted: %w", recipes.ErrPluginLost, refused))
+		s.lose(fmt.Errorf("%w: the session was resumed, and the znodes that were not resumed cannot be deleted: %w", recipes.ErrPluginLost, refused))
 	}
 	if refused != nil {
 		return
@@ -42,8 +42,10 @@ func (s *session) resumePossessions(t *generation) {
 }
 
 // begin makes t serve the session, unless t has ended. It returns the grants whose loss the
-// plugin must report. The end of t's stream comes before survives, which makes t serve no
-// more. So whichever of the two comes second sees the effect of the first.
+// plugin must report.
+//
+// When t's stream ends, t.over ends first, and survives clears s.serving afterwards under mu.
+// So either begin sees that t.over has ended, or survives sees that t serves the session.
 func (s *session) begin(t *generation) (watched []*remoteGrant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,16 +66,16 @@ func (s *session) begin(t *generation) (watched []*remoteGrant) {
 type possession interface {
 	resume(ctx context.Context) error // in the plugin that ctx names
 	drop(reason error)                // ends it: it was not resumed
-	knownBy() *home
+	where() *location
 }
 
-// home records which generation's plugin has a possession.
-type home struct{ at *generation } // under the session's mu
+// location records in which generation a possession was granted or last resumed.
+type location struct{ at *generation } // under the session's mu
 
-func (h *home) knownBy() *home { return h }
+func (h *location) where() *location { return h }
 
-// resumeAll resumes possessions and contenders until there are no more. From then on only
-// grants of this plugin count.
+// resumeAll resumes possessions and contenders until there are no more, and reports whether
+// it has finished. From then on only grants of this plugin count.
 func (s *session) resumeAll(ctx context.Context, t *generation) bool {
 	for {
 		rest, turns, all := s.notResumed(t)
@@ -81,10 +83,10 @@ func (s *session) resumeAll(ctx context.Context, t *generation) bool {
 			return all
 		}
 		var work sync.WaitGroup
-		places := make(chan struct{}, atOnce)
+		free := make(chan struct{}, atOnce)
 		for _, p := range rest {
-			places <- struct{}{}
-			work.Go(func() { defer func() { <-places }(); s.resumeOne(ctx, t, p) })
+			free <- struct{}{}
+			work.Go(func() { defer func() { <-free }(); s.resumeOne(ctx, t, p) })
 		}
 		for _, offered := range turns {
 			select {
@@ -96,15 +98,15 @@ func (s *session) resumeAll(ctx context.Context, t *generation) bool {
 	}
 }
 
-// notResumed returns what the generation's plugin has not resumed, and the turns that it
-// offers to contenders. If everything was resumed, all is true, and the generation is the
-// owner from now on.
+// notResumed returns the possessions that the generation's plugin has not resumed. It offers
+// turns to the contenders that were not resumed, and returns these turns. If there is neither,
+// all is true, and the generation is the owner from now on.
 func (s *session) notResumed(t *generation) (rest []possession, turns []turn, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.taker = t
+	s.resuming = t
 	for _, p := range s.owned {
-		if p.knownBy().at != t {
+		if p.where().at != t {
 			rest = append(rest, p)
 		}
 	}
@@ -116,12 +118,12 @@ func (s *session) notResumed(t *generation) (rest []possession, turns []turn, al
 		}
 	}
 	if all = len(rest)+len(turns) == 0; all {
-		s.owner, s.taker = t, nil
+		s.owner, s.resuming = t, nil
 	}
 	return rest, turns, all
 }
 
-// resumeOne has the plugin resume one possession, or ends the possession.
+// resumeOne makes the plugin resume one possession. If the plugin refuses, resumeOne drops it.
 func (s *session) resumeOne(ctx context.Context, t *generation, p possession) {
 	err, ok := s.retry(t.plugin.to(ctx), p.resume)
 	switch {
@@ -131,11 +133,12 @@ func (s *session) resumeOne(ctx context.Context, t *generation, p possession) {
 	default:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		p.knownBy().at = t
+		p.where().at = t
 	}
 }
 
-// retry repeats a call until the plugin has answered it (ok), or ctx ends.
+// retry repeats a call until the plugin answers it or ctx ends. ok reports an answer; refused
+// is its error.
 func (s *session) retry(ctx context.Context, rpc func(context.Context) error) (refused error, ok bool) {
 	for {
 		err := rpc(ctx)
@@ -148,7 +151,7 @@ func (s *session) retry(ctx context.Context, rpc func(context.Context) error) (r
 	}
 }
 
-// resume has another plugin resume a grant.
+// resume makes another plugin resume the grant.
 func (g *remoteGrant) resume(ctx context.Context) error {
 	a, err := g.ask(ctx, g.id, &pb.Grant{Token: int64(g.token), Znode: g.znode})
 	if err == nil && recipes.Token(a.GetGrant().GetToken()) != g.token {

@@ -95,7 +95,7 @@ func TestTheOwnerIsAskedForNothingAgain(t *testing.T) {
 	}
 	has := func(key string) *part {
 		p := &part{s: s, key: key}
-		s.has(p)
+		s.addPart(p)
 		return p
 	}
 	first, next := s.owner, generationOf()

@@ -86,7 +86,7 @@ func (q *queue) put(ctx context.Context, priority int, data [][]byte) ([]recipes
 
 func (q *queue) ref() *pb.QueueRef { return wire.ToQueue(q.path, q.priority, q.cfg) }
 
-// Take receives and acknowledges: see QueueService in queue.proto.
+// Take receives an element and acknowledges it: see QueueService in queue.proto.
 func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 	if q.dialect != "" {
 		return q.takeUnclaimed(ctx)

@@ -49,7 +49,7 @@ func TestEndOfADeliveryIsJudgedByWhatWasSent(t *testing.T) {
 		what string
 	}
 	ack := end{"AcknowledgeElement", recipes.Delivery.Ack, "acknowledge"}
-	giveBack := end{"Release", recipes.Delivery.Return, "return"}
+	ret := end{"Release", recipes.Delivery.Return, "return"}
 	for _, test := range []struct {
 		name          string
 		end           end
@@ -62,10 +62,10 @@ func TestEndOfADeliveryIsJudgedByWhatWasSent(t *testing.T) {
 		{"an acknowledgement of nothing", ack, false, nothing, false, false},
 		{"an acknowledgement repeated and forgotten", ack, true, nothing, false, true},
 		{"an acknowledgement repeated, and removed", ack, true, fmt.Errorf("%w: %w", recipes.ErrNotHeld, recipes.ErrRemoved), false, false},
-		{"a return", giveBack, false, nil, true, false},
-		{"a return repeated", giveBack, true, nil, true, false},
-		{"a return of nothing", giveBack, false, nothing, false, false},
-		{"a return repeated and forgotten", giveBack, true, nothing, true, false},
+		{"a return", ret, false, nil, true, false},
+		{"a return repeated", ret, true, nil, true, false},
+		{"a return of nothing", ret, false, nothing, false, false},
+		{"a return repeated and forgotten", ret, true, nothing, true, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			spy := newSpy()

@@ -51,7 +51,7 @@ func (r recipe) speaks(ctx context.Context) error {
 	if r.dialect == "" {
 		return nil
 	}
-	p := r.s.latest().plugin // the latest; another plugin is asked again
+	p := r.s.latest().plugin
 	if p.speaks.Load() {
 		return nil
 	}
@@ -87,7 +87,7 @@ func read[Q, A, T any](ctx context.Context, r recipe, ask method[Q, A], request 
 	return convert(answer), nil
 }
 
-// write makes a call that changes something, once or repeatedly as how says. On error the
+// write makes a call that changes something; how says whether it may be repeated. On error the
 // result is zero.
 func write[Q, A, T any](ctx context.Context, r recipe, how way, ask method[Q, A], request Q, convert func(A) T) (none T, err error) {
 	if err := r.speaks(ctx); err != nil {

@@ -11,53 +11,53 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// giveBack releases a grant.
-type giveBack func(context.Context) error
+// releaseFunc releases a grant.
+type releaseFunc func(context.Context) error
 
 // A kind is a kind of grant.
 type kind struct {
 	name string
 	line bool // it has a wait queue
 	// take acquires it at a path, in the given dialect if it has dialects.
-	take func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (giveBack, error)
+	take func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (releaseFunc, error)
 	own  bool // it has no dialects
 }
 
 var kinds = []kind{
-	{name: "lock", line: true, take: func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (giveBack, error) {
+	{name: "lock", line: true, take: func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (releaseFunc, error) {
 		return take(ctx, recipes.Lock.Acquire, recipes.Hold.Release)(s.Lock(path, recipes.LockConfig{Dialect: d}))
 	}},
-	{name: "shared lock", line: true, take: func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (giveBack, error) {
+	{name: "shared lock", line: true, take: func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (releaseFunc, error) {
 		return take(ctx, recipes.SharedLock.AcquireRead, recipes.SharedHold.Release)(s.SharedLock(path, recipes.SharedLockConfig{Dialect: d}))
 	}},
-	{name: "priority lock", line: true, own: true, take: func(ctx context.Context, s recipes.Client, path string, _ recipes.Dialect) (giveBack, error) {
+	{name: "priority lock", line: true, own: true, take: func(ctx context.Context, s recipes.Client, path string, _ recipes.Dialect) (releaseFunc, error) {
 		return take(ctx, recipes.PriorityLock.AcquireWrite, recipes.PriorityHold.Release)(s.PriorityLock(path, recipes.PriorityLockConfig{}))
 	}},
-	{name: "semaphore", line: true, take: func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (giveBack, error) {
+	{name: "semaphore", line: true, take: func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (releaseFunc, error) {
 		return take(ctx, recipes.Semaphore.Acquire, recipes.Hold.Release)(s.Semaphore(path, recipes.SemaphoreConfig{Permits: 1, Dialect: d}))
 	}},
-	{name: "election", line: true, take: func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (giveBack, error) {
+	{name: "election", line: true, take: func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (releaseFunc, error) {
 		campaign := func(e recipes.Election, ctx context.Context) (recipes.Leadership, error) { return e.Campaign(ctx, nil) }
 		return take(ctx, campaign, recipes.Leadership.Resign)(s.Election(path, recipes.ElectionConfig{Dialect: d}))
 	}},
-	{name: "group", take: func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (giveBack, error) {
+	{name: "group", take: func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (releaseFunc, error) {
 		join := func(g recipes.Group, ctx context.Context) (recipes.Membership, error) { return g.Join(ctx, nil) }
 		return take(ctx, join, recipes.Membership.Leave)(s.Group(path, recipes.GroupConfig{Dialect: d}))
 	}},
-	{name: "name", own: true, take: func(ctx context.Context, s recipes.Client, path string, _ recipes.Dialect) (giveBack, error) {
+	{name: "name", own: true, take: func(ctx context.Context, s recipes.Client, path string, _ recipes.Dialect) (releaseFunc, error) {
 		register := func(n recipes.Names, ctx context.Context) (recipes.Registration, error) {
 			return n.Register(ctx, "it", nil)
 		}
 		return take(ctx, register, recipes.Registration.Unregister)(s.Names(path))
 	}},
-	{name: "double barrier", take: func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (giveBack, error) {
+	{name: "double barrier", take: func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (releaseFunc, error) {
 		enter := func(b recipes.DoubleBarrier, ctx context.Context) (recipes.Passage, error) { return b.Enter(ctx, nil) }
 		return take(ctx, enter, recipes.Passage.Leave)(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 1, Dialect: d}))
 	}},
-	{name: "element, acknowledged", take: func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (giveBack, error) {
+	{name: "element, acknowledged", take: func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (releaseFunc, error) {
 		return take(ctx, receive, recipes.Delivery.Ack)(s.Queue(path, recipes.QueueConfig{Dialect: d}))
 	}},
-	{name: "element, returned", take: func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (giveBack, error) {
+	{name: "element, returned", take: func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (releaseFunc, error) {
 		return take(ctx, receive, recipes.Delivery.Return)(s.Queue(path, recipes.QueueConfig{Dialect: d}))
 	}},
 }
@@ -69,8 +69,8 @@ func receive(q recipes.Queue, ctx context.Context) (recipes.Delivery, error) {
 	return q.Receive(ctx)
 }
 
-func take[R, G any](ctx context.Context, by func(R, context.Context) (G, error), end func(G, context.Context) error) func(R, error) (giveBack, error) {
-	return func(recipe R, err error) (giveBack, error) {
+func take[R, G any](ctx context.Context, by func(R, context.Context) (G, error), end func(G, context.Context) error) func(R, error) (releaseFunc, error) {
+	return func(recipe R, err error) (releaseFunc, error) {
 		if err != nil {
 			return nil, err
 		}

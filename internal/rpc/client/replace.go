@@ -16,10 +16,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Pause makes calls of the plugin's sessions wait, and Open calls too, until GoOn is called
+// Pause makes calls of the plugin's sessions wait, and Open calls too, until Unpause is called
 // or another plugin serves them. It returns when no call is in progress whose outcome would
-// be unknown if the plugin ended. It waits at most patience for sessions that are being
-// opened, and then as long for changes. It does not wait for calls that can be repeated.
+// be unknown if the plugin ended. It does not wait for calls that can be repeated. It waits
+// at most patience for sessions that are being opened, and then at most patience for changes.
 func (p *Plugin) Pause(ctx context.Context, patience time.Duration) {
 	p.mu.Lock()
 	p.paused = make(chan struct{})
@@ -57,14 +57,14 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// GoOn undoes Pause.
-func (p *Plugin) GoOn() {
+// Unpause undoes Pause.
+func (p *Plugin) Unpause() {
 	p.mu.Lock()
 	close(p.paused)
 	p.paused = nil
 	p.mu.Unlock()
 	for _, s := range p.serving() {
-		s.goOn()
+		s.unpause()
 	}
 }
 
@@ -121,13 +121,14 @@ func (p *Plugin) Configs() (all []recipes.SessionConfig) {
 	return all
 }
 
-// LetGo has a paused plugin detach its sessions, until ctx ends. If all is true, the plugin
-// would close no session by itself when it ends, apart from those already closed. The caller
-// then ends its process in any way, and otherwise kills it. A detached session continues in
-// the next plugin once Left was called.
+// DetachSessions makes a paused plugin detach its sessions, until ctx ends. all reports whether
+// the plugin has no session left that it would close when it exits. If all is false, the
+// caller must kill the process. Otherwise it may end it in any way. A detached session
+// continues in the next plugin after ProcessEnded was called.
 //
-// moved waits for that. It returns the reason if a session was lost before, or ctx's error.
-func (p *Plugin) LetGo(ctx context.Context) (all bool, moved func(context.Context) error) {
+// moved waits until the sessions have continued there. If one was lost before, it returns the
+// reason. If ctx ends first, it returns ctx's error.
+func (p *Plugin) DetachSessions(ctx context.Context) (all bool, moved func(context.Context) error) {
 	var kept atomic.Bool
 	kept.Store(p.openings() > 0) // no session is opened while the plugin is paused
 	sessions := slices.DeleteFunc(p.serving(), func(s *session) bool { return s.clock.contacted().IsZero() })
@@ -183,7 +184,7 @@ func (s *session) pause() *generation {
 	return t
 }
 
-func (s *session) goOn() {
+func (s *session) unpause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.newest.paused = false
@@ -197,8 +198,8 @@ func (s *session) serveReady(t *generation) {
 	}
 }
 
-// detach has the plugin detach the session. It reports whether the plugin has nothing left to
-// close.
+// detach makes the plugin detach the session. It reports whether the plugin has nothing left
+// to close.
 func (s *session) detach(ctx context.Context) bool {
 	s.mu.Lock()
 	t := s.newest
@@ -230,8 +231,8 @@ func (s *session) detaching(t *generation) <-chan struct{} {
 }
 
 // wasDetached reports whether the plugin has detached the session. The stream may report that
-// (reported) before the answer to Detach arrives. The stream counts if no answer arrives:
-// LetGo has not waited for one, and the plugin is killed.
+// (reported) before the answer to Detach arrives. If no answer arrives, the stream counts. The
+// plugin is killed in that case.
 func (s *session) wasDetached(t *generation, reported bool) bool {
 	leaving := s.detaching(t)
 	if leaving == nil {
@@ -247,8 +248,8 @@ func (s *session) wasDetached(t *generation, reported bool) bool {
 	return t.detached
 }
 
-// isLoss reports whether the reason in STATE_LOST is a reason for which sessions are lost.
-// For a detached session the plugin sends none of these.
+// isLoss reports whether the reason in STATE_LOST is one of a lost session. For a detached
+// session the plugin sends none of these.
 func isLoss(why error) bool {
 	for _, reason := range []error{recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrClosed, recipes.ErrPluginLost, recipes.ErrAuthFailed} {
 		if errors.Is(why, reason) {
@@ -265,7 +266,7 @@ func (s *session) isFree(t *generation) bool {
 		return t.plugin.died(s.over)
 	}
 	select {
-	case <-t.plugin.left:
+	case <-t.plugin.processEnded:
 		return true
 	case <-s.over.Done():
 		return false
@@ -276,7 +277,7 @@ func (s *session) isFree(t *generation) bool {
 // the session was lost before.
 func (s *session) movedFrom(ctx context.Context, p *Plugin) error {
 	for {
-		s.mu.Lock() // so that the event for the state was sent too
+		s.mu.Lock() // serve, which also publishes the state, holds it
 		t, changed := s.serving.Load(), s.changed
 		s.mu.Unlock()
 		if t != nil && t.plugin != p {

@@ -38,7 +38,7 @@ func leaving(detach func(context.Context) error) (s *scripted, loses func(error)
 	}}, func(why error) { reasons <- why }
 }
 
-// The session waits even if the next plugin could resume it earlier.
+// The session is not resumed before its plugin has ended, even if the next plugin could.
 func TestADetachedSessionWaitsForTheEndOfItsPlugin(t *testing.T) {
 	c := client.Unconnected()
 	var loses func(error)
@@ -46,7 +46,7 @@ func TestADetachedSessionWaitsForTheEndOfItsPlugin(t *testing.T) {
 	p, kill := play(t, c, first)
 	s := openScripted(t, c)
 	p.Pause(ctx(t), time.Second)
-	all, moved := p.LetGo(ctx(t))
+	all, moved := p.DetachSessions(ctx(t))
 	if !all {
 		t.Fatal("the plugin has not detached the session")
 	}
@@ -80,7 +80,7 @@ func TestALossIsReportedDuringDetach(t *testing.T) {
 		s := openScripted(t, c)
 		p.Pause(ctx(t), time.Second)
 		let := make(chan func(context.Context) error)
-		go func() { _, moved := p.LetGo(ctx(t)); let <- moved }()
+		go func() { _, moved := p.DetachSessions(ctx(t)); let <- moved }()
 		closes(t, "Done", s.Done())
 		matches(t, s.Err(), why)
 		close(answer)
@@ -99,7 +99,7 @@ func TestASessionThatWasNotDetachedIsLostWithItsPlugin(t *testing.T) {
 	p, _ := play(t, c, first)
 	s := openScripted(t, c)
 	p.Pause(ctx(t), time.Second)
-	if all, _ := p.LetGo(ctx(t)); all {
+	if all, _ := p.DetachSessions(ctx(t)); all {
 		t.Error("all sessions are reported as detached")
 	}
 	closes(t, "Done", s.Done())
@@ -118,7 +118,7 @@ func TestADetachedSessionNeedsNoAnswerToDetach(t *testing.T) {
 		p.Pause(ctx(t), time.Second)
 		bound, cancel := context.WithTimeout(ctx(t), time.Second)
 		defer cancel()
-		all, moved := p.LetGo(bound)
+		all, moved := p.DetachSessions(bound)
 		if all {
 			t.Error("it has detached all sessions without an answer")
 		}
@@ -139,7 +139,7 @@ func TestADetachedSessionNeedsNoAnswerToDetach(t *testing.T) {
 	})
 }
 
-// Its sessions then continue as after any death.
+// After the kill, its sessions continue in the next plugin.
 func TestAPluginThatDoesNotDetachIsKilled(t *testing.T) {
 	c := client.Unconnected()
 	first, _ := leaving(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
@@ -148,7 +148,7 @@ func TestAPluginThatDoesNotDetachIsKilled(t *testing.T) {
 	p.Pause(ctx(t), time.Second)
 	bound, cancel := context.WithTimeout(ctx(t), 10*time.Millisecond)
 	defer cancel()
-	all, moved := p.LetGo(bound)
+	all, moved := p.DetachSessions(bound)
 	if all {
 		t.Error("all sessions are reported as detached")
 	}
@@ -171,7 +171,7 @@ func TestASessionThatNeverReachedAPluginContinuesInTheNext(t *testing.T) {
 	gone := c.Connect(conn, nil, func(context.Context) bool { return false })
 	c.Use(gone, true)
 	closes(t, "the dial", dialed)
-	gone.Left(ctx(t))
+	gone.ProcessEnded(ctx(t))
 	play(t, c, &scripted{open: serves(time.Hour)})
 	for e := range s.Events(ctx(t)) {
 		if e.State == recipes.Connected || e.State == recipes.Lost {
@@ -204,7 +204,7 @@ func TestAWriteOfUnknownOutcomeIsNotRepeated(t *testing.T) {
 	go func() { written <- h.Write(ctx(t)) }()
 	closes(t, "the write", writing)
 	p.Pause(ctx(t), time.Millisecond)
-	if all, _ := p.LetGo(ctx(t)); !all {
+	if all, _ := p.DetachSessions(ctx(t)); !all {
 		t.Error("the plugin has not detached the session")
 	}
 	kill()

@@ -120,7 +120,7 @@ func play(t *testing.T, c *client.Client, s *scripted) (p *client.Plugin, kill f
 		serving.Wait()
 		patient, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		p.Left(patient)
+		p.ProcessEnded(patient)
 		_ = conn.Close()
 	})
 	t.Cleanup(func() { c.Close(); kill() })
@@ -255,7 +255,7 @@ func TestMessagesOfAPluginAreReadAfterItsEnd(t *testing.T) {
 		s := openScripted(t, c)
 		patient, giveUp := context.WithCancel(context.Background())
 		left := make(chan struct{})
-		go func() { p.Left(patient); close(left) }()
+		go func() { p.ProcessEnded(patient); close(left) }()
 		if kept {
 			giveUp()
 			closes(t, "Done", s.Done())
@@ -265,7 +265,7 @@ func TestMessagesOfAPluginAreReadAfterItsEnd(t *testing.T) {
 			until(t, s, recipes.Suspended)
 			must.Report(t, s.Err())
 		}
-		closes(t, "Left", left)
+		closes(t, "ProcessEnded", left)
 		giveUp()
 	}
 }
@@ -273,10 +273,10 @@ func TestMessagesOfAPluginAreReadAfterItsEnd(t *testing.T) {
 // The error of a call whose context ends before the next plugin serves the session says so.
 // ErrSessionLost in an answer counts as a loss only with a reason.
 func TestAPluginThatHasDetachedDoesNotEndTheSession(t *testing.T) {
-	letGo := fmt.Errorf("%w: let go", recipes.ErrSessionLost)
+	detached := fmt.Errorf("%w: detached", recipes.ErrSessionLost)
 	for _, test := range []struct{ answered, want, not error }{
-		{letGo, context.Canceled, recipes.ErrSessionLost},
-		{fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, letGo), recipes.ErrUnknownOutcome, recipes.ErrSessionLost},
+		{detached, context.Canceled, recipes.ErrSessionLost},
+		{fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, detached), recipes.ErrUnknownOutcome, recipes.ErrSessionLost},
 		{recipes.ErrExpired, recipes.ErrExpired, context.Canceled},
 	} {
 		c := client.Unconnected()

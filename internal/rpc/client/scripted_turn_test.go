@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// It asks with the same id, once the next plugin serves the session.
+// It makes the call again with the same request id, when the next plugin serves the session.
 func TestAWaiterThatCannotBeResumedAsksAgain(t *testing.T) {
 	c := client.Unconnected()
 	streams, ended := make(chan shared, 1), make(chan struct{})

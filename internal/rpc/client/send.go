@@ -14,7 +14,7 @@ import (
 // A way says how a unary call is made. The zero value is a read.
 type way struct {
 	counted bool          // Pause waits for the call
-	waiter  *waiter       // may be nil. DropRest would undo the call's effect, so the call is made before it.
+	waiter  *waiter       // may be nil. Such a call can be made before DropRest, when it is offered a turn.
 	left    time.Duration // how long the call may continue once the session is over
 
 	once    bool               // for a write: see once
@@ -74,8 +74,8 @@ func (s *session) persist(ctx context.Context, how way, rpc func(context.Context
 	}
 }
 
-// send makes a call when a plugin serves the session. It returns the generation in which the
-// call was made, or nil. The error comes from gRPC, or is unserved.
+// send waits until a plugin serves the session, and makes a call. It returns the generation in
+// which the call was made, or nil. The error comes from gRPC, or is unserved.
 //
 // The call goes to the plugin that served the session when the call began, even if another
 // one serves it by then. So it can never reach a plugin that is still resuming the session.
@@ -155,7 +155,8 @@ func (s *session) count(t *generation) bool {
 
 // outlived reports whether a call failed with err because the plugin of its generation has
 // ended or detached the session, and the session continues. The stream reports that, possibly
-// later. A plugin that has detached the session takes some time to end.
+// later than the call fails. After Detach, outlived waits without verdictTimeout, because the
+// plugin takes some time to end.
 func (s *session) outlived(ctx context.Context, t *generation, err error) bool {
 	if t == nil || !s.resumable {
 		return false

@@ -19,7 +19,7 @@ import (
 
 type stream = grpc.BidiStreamingClient[pb.OpenRequest, pb.OpenResponse]
 
-// session is the host's half of a session.
+// session is a session of the host, which a plugin serves.
 type session struct {
 	*Client
 	cfg          recipes.SessionConfig
@@ -47,11 +47,11 @@ type session struct {
 	waiters map[string]*waiter      // by request id
 	tasks   sync.WaitGroup
 
-	newest  *generation           // the latest with a stream
-	owner   *generation           // whose plugin has the grants
-	taker   *generation           // resumes what the owner had; may be nil
-	owned   map[string]possession // known to the owner, including grants being released
-	changed chan struct{}         // closed, and replaced, when serving changes
+	newest   *generation           // the latest with a stream
+	owner    *generation           // whose plugin has the grants
+	resuming *generation           // resumes what the owner had; may be nil
+	owned    map[string]possession // known to the owner, including grants being released
+	changed  chan struct{}         // closed, and replaced, when serving changes
 
 	closing  sync.Once
 	closeErr error
@@ -74,12 +74,12 @@ func newSession(c *Client, cfg recipes.SessionConfig, t *generation, o *pb.Opene
 	return s
 }
 
-// run starts the session's goroutines. It waits for the first echo, which makes the age of
-// the session known, and until it is known which connection serves calls.
+// run starts the session's goroutines. It waits for the first echo, which has the age of the
+// last contact, and until it is known which connection carries calls.
 func (s *session) run(ctx context.Context) error {
 	t := s.newest
 	if !s.spawn(func() { s.live(t) }) {
-		t.plugin.ended(s)
+		t.plugin.removeSession(s)
 		s.lose(recipes.ErrClosed)
 		return t.plugin.failure()
 	}
@@ -116,10 +116,9 @@ func (s *session) spawn(f func()) bool {
 	return false
 }
 
-// listen reads a plugin's messages until its stream ends. The stream is the lease: the
-// session ends with it, unless another plugin can resume the session. No plugin can if the
-// loss is final: the plugin has reported it and did not detach the session, or the host has
-// decided it.
+// listen reads a plugin's messages until its stream ends. The stream is the lease: the session
+// ends with it, unless another plugin resumes the session. That is impossible if the loss is
+// final: the plugin has reported it and did not detach the session, or Fail was called.
 func (s *session) listen(t *generation) (why error, final bool) {
 	for {
 		m, err := t.stream.Recv()
@@ -130,7 +129,7 @@ func (s *session) listen(t *generation) (why error, final bool) {
 			why := wire.Failure(c.GetReason(), recipes.ErrSessionLost)
 			return why, isLoss(why) || !s.wasDetached(t, true)
 		}
-		s.take(t, m)
+		s.dispatch(t, m)
 	}
 }
 
@@ -142,7 +141,7 @@ func streamEnd(t *generation, err error) error {
 	return fmt.Errorf("%w: the session's stream ended: %v", recipes.ErrPluginLost, e)
 }
 
-func (s *session) take(t *generation, m *pb.OpenResponse) {
+func (s *session) dispatch(t *generation, m *pb.OpenResponse) {
 	switch m := m.GetMessage().(type) {
 	case *pb.OpenResponse_StateChanged:
 		s.setState(t, wire.State(m.StateChanged.GetState()))
@@ -173,7 +172,7 @@ func (s *session) setState(t *generation, state recipes.State) {
 // closes it.
 func (s *session) lose(reason error) {
 	s.finish(reason)
-	s.latest().hangUp()
+	s.latest().cancelStream()
 }
 
 // finish ends the session in this process. Only the first reason counts. All grants of the
@@ -230,12 +229,12 @@ func (s *session) Close(ctx context.Context) error {
 }
 
 func (s *session) close(ctx context.Context) error {
-	if t, err := s.enter(ctx, way{counted: true}); err == nil { // if no plugin serves the session, the next one closes it
+	if t, err := s.enter(ctx, way{counted: true}); err == nil { // if no plugin serves the session, enter waits for the next one
 		defer t.uncount()
 	}
 	s.finish(recipes.ErrClosed) // the stream stays open for the call to Close
 	err := s.closeRemote(ctx)
-	s.latest().hangUp()
+	s.latest().cancelStream()
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
@@ -243,8 +242,9 @@ func (s *session) close(ctx context.Context) error {
 	return err
 }
 
-// closeRemote has ZooKeeper end the session, and returns an error if that is not confirmed.
-// It waits at most for the session timeout; ZooKeeper has ended the session by then.
+// closeRemote makes the plugin close the session in ZooKeeper, and returns an error if that is
+// not confirmed. It waits at most for the session timeout: then ZooKeeper has expired the
+// session.
 func (s *session) closeRemote(ctx context.Context) error {
 	unknown := func(cause error) error {
 		return fmt.Errorf("close session: %w: %w", recipes.ErrUnknownOutcome, cause)

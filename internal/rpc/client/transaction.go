@@ -18,7 +18,7 @@ type transaction struct {
 	variant recipes.Variant
 }
 
-// site is the host's half of a site.
+// site is a site that this session has joined.
 type site struct {
 	*transaction
 	part    part // its key is the site's membership
@@ -41,8 +41,8 @@ func (s *session) Transaction(path string, cfg recipes.TransactionConfig) (recip
 	return &transaction{r, variant}, nil
 }
 
-// Begin is not repeated: a plugin that has ended may have begun the transaction. No votes are
-// counted there until a site joins.
+// Begin is not repeated: a plugin that has ended may have begun the transaction. If so, the
+// transaction has no coordinator, and votes are not counted until a site joins.
 func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string) error {
 	if err := recipes.ValidateSites(sites); err != nil {
 		return fmt.Errorf("%s: %w", t, err)
@@ -54,7 +54,7 @@ func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string
 	if err != nil || name == "" {
 		return err
 	}
-	t.s.has(&part{s: t.s, key: t.coordinator(), request: id, name: name, ask: func(ctx context.Context) error {
+	t.s.addPart(&part{s: t.s, key: t.coordinator(), request: id, name: name, ask: func(ctx context.Context) error {
 		_, err := t.s.transactions.BeginTransaction(ctx, &pb.BeginTransactionRequest{
 			Session: t.s.handle, Path: t.path, RequestId: id, Resumed: name,
 		})
@@ -67,8 +67,8 @@ func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string
 // slash.
 func (t *transaction) coordinator() string { return t.path }
 
-// Coordinate is repeated only for the transaction that this session has begun. Any other
-// transaction may be over by then, and its successor must not be mistaken for it.
+// Coordinate is repeated only for the transaction that this session has begun, by its name.
+// Without a name, a repeated call could count the votes of a later transaction at the path.
 func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) {
 	id, how, place, calls := t.s.requestID(), once, t.s.part(t.coordinator()), 0
 	if place != nil {
@@ -85,7 +85,7 @@ func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) 
 		func(a *pb.CoordinateTransactionResponse) recipes.Decision { return wire.Decision(a.GetDecision()) })
 	if place != nil {
 		place.end(err)
-		if err != nil { // the plugin that should end the role may have ended
+		if err != nil { // the plugin may have ended before it ended the role
 			t.s.abandon(place.request)
 		}
 	}
@@ -119,7 +119,7 @@ func (t *transaction) Join(ctx context.Context, name string) (recipes.Site, erro
 		})
 		return err
 	}
-	t.s.has(&joined.part)
+	t.s.addPart(&joined.part)
 	return joined, nil
 }
 
@@ -154,8 +154,8 @@ func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
 	return d, s.explain(err)
 }
 
-// Done is repeated, and the transaction may be over by then: the plugin that ended has
-// finished the site.
+// Done is repeated. If the transaction is over by then, the plugin that ended has finished the
+// site.
 func (s *site) Done(ctx context.Context) error {
 	_, err := write(ctx, s.recipe, repeated(s.answers), s.s.transactions.FinishSite,
 		&pb.FinishSiteRequest{Session: s.s.handle, Membership: s.part.key}, nothing)
@@ -168,10 +168,10 @@ func (s *site) Done(ctx context.Context) error {
 	return s.explain(err)
 }
 
-// errDone is the reason why no plugin has a finished site.
+// errDone is the reason why no plugin knows a site that has finished.
 var errDone = fmt.Errorf("%w: the site is done", recipes.ErrNoTransaction)
 
-// explain adds the reason why the plugin does not have the site.
+// explain adds the reason why the plugin does not know the site.
 func (s *site) explain(err error) error {
 	if lost := s.part.loss(); lost != nil && errors.Is(err, recipes.ErrNoTransaction) {
 		return fmt.Errorf("%s: %w", s, keepOutcome(lost, err))
@@ -179,9 +179,9 @@ func (s *site) explain(err error) error {
 	return err
 }
 
-// answers is the package's answers for calls of a site. A plugin that has not resumed the
-// site does not have it. That error does not answer an earlier call, unless no earlier call
-// can have had an effect.
+// answers is the function answers for calls of a site. A plugin that has not resumed the site
+// answers ErrNoTransaction. That does not answer an earlier call, unless no earlier call can
+// have had an effect.
 func (s *site) answers(e error) bool {
 	lost := s.part.loss()
 	if lost != nil && errors.Is(e, recipes.ErrNoTransaction) {

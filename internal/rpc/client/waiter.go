@@ -20,10 +20,10 @@ type waiter struct {
 	resumed *pb.Grant // the place to resume, or nil
 
 	// Under the session's mu:
-	on    *generation // the generation of the call; nil when it has returned
-	znode string      // the contender's znode, if known
-	at    *generation // whose plugin has the contender, or has answered
-	took  func()      // notifies resumePossessions; may be nil
+	on       *generation // the generation of the call; nil when it has returned
+	znode    string      // the contender's znode, if known
+	at       *generation // the generation whose plugin has the contender, or has answered the call
+	turnDone func()      // notifies resumePossessions; may be nil
 }
 
 // A turn is offered to a call whose contender can be resumed in a generation.
@@ -53,12 +53,12 @@ func (w *waiter) offer(t turn) {
 func (s *session) begins(w *waiter, t *generation, offered *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w.on, w.took, w.resumed = t, nil, nil
+	w.on, w.turnDone, w.resumed = t, nil, nil
 	if offered == nil {
 		w.znode = ""
 		return
 	}
-	w.took, w.resumed = sync.OnceFunc(func() { close(offered.done) }), &pb.Grant{Znode: w.znode}
+	w.turnDone, w.resumed = sync.OnceFunc(func() { close(offered.done) }), &pb.Grant{Znode: w.znode}
 }
 
 // placed records the contender's place, as reported by the plugin of a generation, and
@@ -78,12 +78,12 @@ func (s *session) placed(w *waiter, t *generation, p recipes.Place) {
 	}
 }
 
-// settle records that the plugin has the contender, or does not need to. The caller holds the
-// session's mu.
+// settle records that the plugin has the contender, or that the call has returned. The caller
+// holds the session's mu.
 func (w *waiter) settle() {
 	w.at = w.on
-	if w.took != nil {
-		w.took()
+	if w.turnDone != nil {
+		w.turnDone()
 	}
 }
 
@@ -113,7 +113,7 @@ func (s *session) unexpect(id string, w *waiter) {
 	}
 }
 
-// joined passes a place to the call that waits for it, if it still does.
+// joined passes a place to the call with that request id, if it still waits.
 func (s *session) joined(t *generation, id string, p recipes.Place) {
 	s.mu.Lock()
 	w := s.waiters[id]

@@ -10,11 +10,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/feed"
 )
 
-// watch opens a stream of the plugin's whose first message is the current value. It returns a
-// channel that delivers that value and then the latest of the following ones. It reads
-// without waiting for the application, so a slow reader gets the latest value. If the plugin
-// ends and the session continues, watch opens another stream, whose first value is delivered
-// only if it differs. The channel is closed when ctx ends or the session is lost.
+// watch opens a stream whose first message is the current value. It returns a channel that
+// delivers that value and then the latest of the following ones. It reads without waiting for
+// the application, so a slow reader gets the latest value. If the plugin ends and the session
+// continues, watch opens another stream, whose first value is delivered only if it differs.
+// The channel is closed when ctx ends or the session is lost.
 func watch[M, T any](ctx context.Context, s *session, what string,
 	open func(context.Context) (grpc.ServerStreamingClient[M], error), value func(*M) T) (<-chan T, error) {
 	if err := s.Err(); err != nil {
@@ -35,9 +35,9 @@ func watch[M, T any](ctx context.Context, s *session, what string,
 		for w.next(watching) {
 			values.Set(value(w.last))
 		}
-		// The loss of the session may have ended this stream, but is reported on another one.
-		// A reader that has reached the end of the watch calls Session.Err for it. Without
-		// this wait Err could still be nil.
+		// The loss of the session may have ended this stream, but the session's stream reports
+		// it. A reader calls Session.Err at the end of the watch. Without this wait, Err could
+		// still be nil.
 		s.linger(watching, verdictTimeout)
 	}) {
 		end()

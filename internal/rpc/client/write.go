@@ -66,7 +66,7 @@ func answers(e error) bool {
 	return definite(e) && !errors.Is(e, context.Canceled) && !errors.Is(e, context.DeadlineExceeded)
 }
 
-// definite reports whether the plugin's error states the outcome of a call.
+// definite reports whether the plugin's error determines the outcome of a call.
 func definite(e error) bool {
 	for _, none := range []error{recipes.ErrUnknownOutcome, recipes.ErrSessionLost, recipes.ErrUnavailable, recipes.ErrThrottled} {
 		if errors.Is(e, none) {

@@ -68,7 +68,7 @@ func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
 func TestAWriteThatWasNotSentHasNoUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Unconnected()
-		s := newSession(c, recipes.SessionConfig{}, &generation{plugin: c.Connect(nil, nil, nil), hangUp: func() {}}, &pb.Opened{Timeout: durationpb.New(time.Minute)})
+		s := newSession(c, recipes.SessionConfig{}, &generation{plugin: c.Connect(nil, nil, nil), cancelStream: func() {}}, &pb.Opened{Timeout: durationpb.New(time.Minute)})
 		s.serving.Store(nil)
 		result := make(chan error)
 		go func() {

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The plugin has that long to report the outcome. A frozen plugin does not block the caller.
+// The plugin has a moment to report the outcome. A frozen plugin does not block the caller.
 func TestCancelledPutIsAnsweredForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLink(t)

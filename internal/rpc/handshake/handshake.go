@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Name is the name under which the plugin is dispensed.
+// Name is the name of the plugin in go-plugin's sets.
 const Name = "recipes"
 
 // Version is the version of zkrecipes.v1 in go-plugin's handshake.
@@ -28,8 +28,8 @@ const (
 	LifetimeEnv = "ZKRECIPES_PLUGIN_LIFETIME"
 )
 
-// Config is go-plugin's magic cookie. It is public and protects nothing. It tells a plugin
-// that a host has started it, and not a person.
+// Config is go-plugin's magic cookie. It is public and protects nothing. By it a plugin
+// recognizes that a host has started it, and not a person.
 func Config() goplugin.HandshakeConfig {
 	return goplugin.HandshakeConfig{
 		MagicCookieKey:   "ZKRECIPES_PLUGIN",
@@ -48,7 +48,8 @@ func Plugin(register func(*grpc.Server) error) map[int]goplugin.PluginSet {
 	return map[int]goplugin.PluginSet{Version: {Name: &ends{register: register}}}
 }
 
-// ends leaves everything to the services' own stubs: go-plugin only connects the two ends.
+// ends is the plugin for go-plugin, which only connects the host and the plugin. The services
+// have their own stubs.
 type ends struct {
 	goplugin.NetRPCUnsupportedPlugin
 	register func(*grpc.Server) error

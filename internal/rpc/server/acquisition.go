@@ -24,7 +24,7 @@ const releaseTimeout = 5 * time.Second
 // A grant is a recipe's grant together with the function that releases it.
 type grant struct {
 	recipes.Grant
-	giveBack func(context.Context) error // Hold.Release, Leadership.Resign and the like
+	release func(context.Context) error // Hold.Release, Leadership.Resign and the like
 }
 
 // An acquirer waits for a grant. If the recipe has a wait queue, it calls joined once.
@@ -43,7 +43,7 @@ type acquisition struct {
 	err   error // may still change, under acquisitions.mu
 
 	// Under acquisitions.mu:
-	callers   int // calls without an answer
+	callers   int // calls that wait for its end
 	abandoned bool
 	watched   bool
 	finished  bool
@@ -58,9 +58,9 @@ type acquisitions struct {
 	closed bool
 	all    map[string]*acquisition
 	ended  []string                      // ids of finished acquisitions, the oldest first
-	waits  map[string]context.CancelFunc // calls that ask for no grant, by request id
+	waits  map[string]context.CancelFunc // cancel running calls that ask for no grant, by request id
 
-	undos   map[string]func() // undo such calls after success, by request id
+	undos   map[string]func() // undo such calls after their success, by request id
 	undoIDs []string          // the oldest first
 }
 
@@ -88,8 +88,8 @@ func (a *acquisitions) call(ctx context.Context, id string, resumed bool, announ
 		return nil, err
 	}
 	if first != nil {
-		// The acquirer runs in this goroutine, because another one would have to wake it for
-		// the answer. It continues after ctx's end while other calls wait for it.
+		// The acquirer runs in the caller's goroutine: a separate one would have to wake the
+		// caller for the answer. It continues after ctx's end while other calls wait for it.
 		stop := context.AfterFunc(ctx, func() { _, _ = a.leave(ctx, c) })
 		first()
 		if !stop() { // leave was called
@@ -108,8 +108,8 @@ func (a *acquisitions) call(ctx context.Context, id string, resumed bool, announ
 	return a.leave(ctx, c)
 }
 
-// enter finds or makes the acquisition of a call. The first call of an acquisition gets
-// first, and has to run it.
+// enter finds or makes the acquisition of a call. If it makes one, it returns first, and the
+// caller must call that to run the acquisition.
 func (a *acquisitions) enter(id string, resumed bool, announce func(recipes.Place), run acquirer) (c *acquisition, first func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -241,12 +241,12 @@ func (a *acquisitions) giveUp(c *acquisition) {
 	a.background(func() {
 		ctx, cancel := context.WithTimeout(a.ss.ctx, releaseTimeout)
 		defer cancel()
-		_ = c.grant.giveBack(ctx) // it continues by itself, or has ended with the session
+		_ = c.grant.release(ctx) // on error it continues in the background, or the session has ended
 	})
 }
 
-// finish marks an acquisition as finished: it is only remembered from now on. The caller
-// holds mu.
+// finish marks an acquisition as finished. It no longer counts against the limit, and is
+// remembered only for repeated calls. The caller holds mu.
 func (a *acquisitions) finish(c *acquisition) {
 	if c.finished {
 		return
@@ -293,7 +293,7 @@ func (a *acquisitions) granted(id string) (*acquisition, error) {
 	return nil, fmt.Errorf("%w: request %s holds nothing", recipes.ErrNotHeld, id)
 }
 
-// watch reports the loss of a grant, once.
+// watch makes the session report the loss of a grant, once.
 func (a *acquisitions) watch(c *acquisition) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -311,7 +311,7 @@ func (a *acquisitions) watch(c *acquisition) {
 		err := c.grant.Err()
 		a.judge(c, err)
 		if errors.Is(err, recipes.ErrSessionLost) || errors.Is(err, recipes.ErrReleased) {
-			return // the stream's last message reports the first; the host made the second
+			return // the stream's last message reports a lost session; a release was requested by the host
 		}
 		a.ss.reportLoss(c, err)
 	})

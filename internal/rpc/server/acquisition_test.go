@@ -25,9 +25,9 @@ func TestGrantIsKnownUntilItsZnodeIsDeleted(t *testing.T) {
 		note  func(ts *acquisitions, c *acquisition)
 		known bool
 	}{
-		{"released", func(ts *acquisitions, c *acquisition) { ts.givenBack(c, nil) }, false},
-		{"released when it was lost", func(ts *acquisitions, c *acquisition) { ts.givenBack(c, recipes.ErrRemoved) }, false},
-		{"refused", func(ts *acquisitions, c *acquisition) { ts.givenBack(c, recipes.ErrAccessDenied) }, true},
+		{"released", func(ts *acquisitions, c *acquisition) { ts.released(c, nil) }, false},
+		{"released when it was lost", func(ts *acquisitions, c *acquisition) { ts.released(c, recipes.ErrRemoved) }, false},
+		{"refused", func(ts *acquisitions, c *acquisition) { ts.released(c, recipes.ErrAccessDenied) }, true},
 		{"removed", func(ts *acquisitions, c *acquisition) { ts.judge(c, recipes.ErrRemoved) }, false},
 		{"lost with the session", func(ts *acquisitions, c *acquisition) { ts.judge(c, recipes.ErrExpired) }, false},
 		{"not to be watched", func(ts *acquisitions, c *acquisition) { ts.judge(c, recipes.ErrNotHeld) }, true},
@@ -153,15 +153,15 @@ func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 				var back atomic.Int32
 				tt.run(t, ts, func(context.Context, func(recipes.Place)) (*grant, error) {
 					<-granted // even though its context has ended
-					return &grant{Grant: stub{}, giveBack: func(context.Context) error { back.Add(1); return nil }}, nil
+					return &grant{Grant: stub{}, release: func(context.Context) error { back.Add(1); return nil }}, nil
 				}, func() { close(granted) })
 				synctest.Wait()
 				if got := back.Load(); got != tt.back {
-					t.Errorf("given back %d times; want %d", got, tt.back)
+					t.Errorf("released %d times; want %d", got, tt.back)
 				}
 				_, err := ts.call(t.Context(), "it", false, nil, askedOnce(t))
 				if given := tt.back > 0; errors.Is(err, context.Canceled) != given {
-					t.Errorf("the repeated call returned %v; given back: %v", err, given)
+					t.Errorf("the repeated call returned %v; released: %v", err, given)
 				}
 			})
 		})
@@ -229,11 +229,11 @@ func TestTheReasonIsKnownBeforeTheSessionReturnsIt(t *testing.T) {
 func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 	ss := &session{ctx: t.Context()}
 	ts := newAcquisitions(ss, 1)
-	released := &grant{Grant: stub{}, giveBack: func(context.Context) error { t.Error("given back again"); return nil }}
+	released := &grant{Grant: stub{}, release: func(context.Context) error { t.Error("released again"); return nil }}
 	for id, end := range map[string]error{"failed": recipes.ErrContended, "released": nil} {
 		c, err := ts.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) { return released, end })
 		if err == nil {
-			ts.givenBack(c, nil)
+			ts.released(c, nil)
 		}
 		ts.abandon(id)
 		ss.tasks.Wait()
@@ -282,7 +282,7 @@ func TestReleaseOfACancelledCallerContinues(t *testing.T) {
 	s.sessions[""] = ss
 	acquire := func(id string) error {
 		_, err := ss.acquisitions.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
-			return &grant{Grant: stub{}, giveBack: func(ctx context.Context) error { return ctx.Err() }}, nil
+			return &grant{Grant: stub{}, release: func(ctx context.Context) error { return ctx.Err() }}, nil
 		})
 		return err
 	}

@@ -14,7 +14,7 @@ type contacts struct {
 }
 
 func contactsOf(s recipes.Session) contacts {
-	c := contacts{last: (&guess{session: s}).contact}
+	c := contacts{last: (&estimate{session: s}).contact}
 	if reported, ok := s.(interface{ LastContact() time.Time }); ok {
 		c.last = reported.LastContact
 	}
@@ -25,14 +25,15 @@ func contactsOf(s recipes.Session) contacts {
 	return c
 }
 
-// guess assumes the longest silence of a session that is in state Connected.
-type guess struct {
+// estimate assumes that a connected session had its last contact two thirds of its timeout
+// ago: see Config.Open.
+type estimate struct {
 	session recipes.Session
 	mu      sync.Mutex
 	last    time.Time
 }
 
-func (g *guess) contact() time.Time {
+func (g *estimate) contact() time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.session.State() == recipes.Connected || g.last.IsZero() {

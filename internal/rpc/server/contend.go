@@ -22,9 +22,9 @@ type resumeRequest interface {
 }
 
 // contend waits for the grant of a request, or joins the call that already waits for it, and
-// returns its acquisition. If the recipe has a wait queue, run calls joined once. If a
-// contender had joined, the error carries its place: the host notifies the application in any
-// case.
+// returns its acquisition. If the recipe has a wait queue, run calls joined once. If it
+// fails after a contender has joined, the error contains the place, because the host passes
+// it to the application in any case.
 func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, run func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error)) (*acquisition, error) {
 	t, err := s.target(r)
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, ru
 	return nil, wire.ToStatus(err, c.place)
 }
 
-// acquire asks a recipe for a grant, or resumes the grant or the place of r's host.
-func acquire[G recipes.Grant](ctx context.Context, recipe any, r resumeRequest, ask func(context.Context) (G, error), giveBack func(G, context.Context) error) (_ *grant, err error) {
+// acquire asks a recipe for a grant, or resumes the grant or the place that r names.
+func acquire[G recipes.Grant](ctx context.Context, recipe any, r resumeRequest, ask func(context.Context) (G, error), release func(G, context.Context) error) (_ *grant, err error) {
 	var g G
 	if resumed := r.GetResumed(); resumed != nil {
 		tries, ok := r.(interface{ GetTry() bool })
@@ -60,7 +60,7 @@ func acquire[G recipes.Grant](ctx context.Context, recipe any, r resumeRequest, 
 	if err != nil {
 		return nil, err
 	}
-	return &grant{Grant: g, giveBack: func(ctx context.Context) error { return giveBack(g, ctx) }}, nil
+	return &grant{Grant: g, release: func(ctx context.Context) error { return release(g, ctx) }}, nil
 }
 
 // announcer returns how the host is notified of the place: by an early part of the answer, or

@@ -35,7 +35,7 @@ type latchService struct {
 	*Server
 }
 
-// latch opens the latch of a request.
+// latch returns a function that makes the recipe for a request.
 func latch(r interface{ GetCount() int64 }) func(target) (recipes.Latch, error) {
 	return func(t target) (recipes.Latch, error) {
 		return t.Latch(t.path, recipes.LatchConfig{Count: r.GetCount()})

@@ -33,8 +33,8 @@ func (q notingQueue) PutMany(ctx context.Context, _ ...[]byte) ([]recipes.Elemen
 	return nil, nil
 }
 
-// A put that waits for room gives up before its caller does, so that the caller learns that
-// nothing was put. A put that does not wait has all of the caller's time.
+// A put that waits for capacity gives up before its caller does, so that the caller gets the
+// answer that nothing was put. A put that does not wait has all of the caller's time.
 func TestAPutThatWaitsGivesUpBeforeItsCaller(t *testing.T) {
 	puts := make(chan time.Time, 2)
 	h := newRawHost(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
@@ -42,7 +42,7 @@ func TestAPutThatWaitsGivesUpBeforeItsCaller(t *testing.T) {
 		return deadlines{s, puts}, err
 	}})
 	h.open(nil)
-	ctx, cancel := context.WithTimeout(h.ctx, 10*time.Minute) // subject: longer than the test
+	ctx, cancel := context.WithTimeout(h.ctx, 10*time.Minute) // subject: the deadline that reaches the session
 	defer cancel()
 	end, _ := ctx.Deadline()
 	put := func(capacity int32) time.Time {

@@ -22,7 +22,7 @@ func (s doubleBarrierService) EnterDoubleBarrier(ctx context.Context, r *pb.Ente
 		if err != nil {
 			return nil, err
 		}
-		return &grant{Grant: p, giveBack: takeOut(p)}, nil
+		return &grant{Grant: p, release: leaveAtOnce(p)}, nil
 	})
 	if err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func (ss *session) enter(ctx context.Context, b recipes.DoubleBarrier, r *pb.Ent
 	return m.Resume(ctx, znode, token)
 }
 
-// takeOut returns a function that leaves without waiting for the other members.
-func takeOut(p recipes.Passage) func(context.Context) error {
+// leaveAtOnce returns a function that leaves without waiting for the other members.
+func leaveAtOnce(p recipes.Passage) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()

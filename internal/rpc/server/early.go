@@ -8,10 +8,10 @@ import (
 // answerTime bounds the time that an answer takes to reach the host.
 const answerTime = 250 * time.Millisecond
 
-// early returns ctx with a deadline slightly before its own. It is used for calls that wait
-// and are never repeated. At the caller's deadline gRPC fails the call in the host, and its
-// outcome is then unknown. A call that ends before that can still report its outcome.
-func early(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeToAnswer returns ctx with a deadline slightly before its own. It is used for calls
+// that wait and are never repeated. At the caller's deadline gRPC fails the call in the host,
+// and its outcome is then unknown. A call that ends before that can still report its outcome.
+func withTimeToAnswer(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ends := ctx.Deadline()
 	if !ends {
 		return ctx, func() {}
@@ -24,6 +24,6 @@ func early(ctx context.Context) (context.Context, context.CancelFunc) {
 // report the outcome.
 func (ss *session) patient(ctx context.Context, r interface{ GetRequestId() string }) (context.Context, context.CancelFunc) {
 	ctx, end := ss.acquisitions.abandonable(ctx, r.GetRequestId())
-	ctx, cancel := early(ctx)
+	ctx, cancel := withTimeToAnswer(ctx)
 	return ctx, func() { cancel(); end() }
 }

@@ -16,27 +16,27 @@ type grantService struct {
 
 func (s grantService) Release(ctx context.Context, r *pb.ReleaseRequest) (*pb.ReleaseResponse, error) {
 	return withGrant(s.Server, r, "", func(ss *session, c *acquisition, _ recipes.Grant) (*pb.ReleaseResponse, error) {
-		err := c.grant.giveBack(ctx)
+		err := c.grant.release(ctx)
 		if ctx.Err() != nil && err != nil {
-			ss.acquisitions.awaitGiveBack(c)
+			ss.acquisitions.awaitRelease(c)
 		} else {
-			ss.acquisitions.givenBack(c, err)
+			ss.acquisitions.released(c, err)
 		}
 		return &pb.ReleaseResponse{}, err
 	})
 }
 
-// awaitGiveBack waits in the background for a release that continues after its call, and then
-// calls givenBack.
-func (a *acquisitions) awaitGiveBack(c *acquisition) {
+// awaitRelease waits in the background for a release that continues after its call, and then
+// calls released.
+func (a *acquisitions) awaitRelease(c *acquisition) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.background(func() { a.givenBack(c, c.grant.giveBack(a.ss.ctx)) })
+	a.background(func() { a.released(c, c.grant.release(a.ss.ctx)) })
 }
 
-// givenBack records the end of a release. If the server has refused the release, it can be
-// tried again.
-func (a *acquisitions) givenBack(c *acquisition, err error) {
+// released records the end of a release. If ZooKeeper refused the release, the grant is kept,
+// so that the host can try again.
+func (a *acquisitions) released(c *acquisition, err error) {
 	if err == nil || errors.Is(err, recipes.ErrNotHeld) {
 		a.finished(c)
 	}
@@ -48,8 +48,9 @@ func (s grantService) Write(ctx context.Context, r *pb.WriteRequest) (*pb.WriteR
 	})
 }
 
-// judge finishes the acquisition if err says that the znode was deleted or the session lost.
-// A grant that ended for another reason can still be released, or is being released.
+// judge finishes the acquisition if err means that the znode is deleted or the session lost. If
+// the grant ended for another reason, its znode may exist: the host can still release it, or
+// is doing so.
 func (a *acquisitions) judge(c *acquisition, err error) {
 	if errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrSessionLost) {
 		a.finished(c)

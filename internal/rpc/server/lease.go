@@ -12,9 +12,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// serve runs the session's stream, until the stream, the session or the plugin ends: see
-// outbox.over. While nothing happens, one goroutine waits, for the host. Plugins commonly
-// have a thousand waiting sessions, and a goroutine takes 4 KiB or more.
+// serve starts the session's stream. outbox.over reports its end: of the stream, the session or
+// the plugin. An idle session has one goroutine besides Open's, which waits for the host.
+// Plugins commonly have a thousand waiting sessions, and a goroutine takes 4 KiB or more.
 func (ss *session) serve(st stream, resumeTicket []byte) {
 	ss.out.begin(st.Send, ss.echo, func() { ss.giveUp(errUnread) }, ss.tasks.Go)
 	opened := &pb.Opened{
@@ -34,7 +34,7 @@ func (ss *session) serve(st stream, resumeTicket []byte) {
 // not read either.
 func (ss *session) listen(st stream) {
 	frozen := time.AfterFunc(ss.Timeout(), func() { ss.giveUp(errFrozen) })
-	// No goroutine waits for this one: Recv returns only after Open has.
+	// No goroutine waits for the end of this one: Recv may return only after Open has.
 	go func() {
 		for {
 			m, err := st.Recv()
@@ -56,10 +56,10 @@ func (ss *session) listen(st stream) {
 // giveUp ends a session whose stream may be blocked.
 func (ss *session) giveUp(reason error) {
 	ss.cancel(reason)
-	_ = ss.close() // end gets the same error
+	_ = ss.close() // Server.end closes it again, and gets the same error
 }
 
-// report sends changes of the state after the one in Opened, in order. The loss of the
+// report sends the changes of the session's state since Opened, in order. The loss of the
 // session comes last.
 func (ss *session) report(st stream, reported recipes.State) {
 	context.AfterFunc(ss.ctx, func() {
@@ -67,7 +67,7 @@ func (ss *session) report(st stream, reported recipes.State) {
 	})
 	ss.notify(func(e recipes.Event) {
 		switch {
-		case e.State == recipes.Lost && ss.ctx.Err() != nil: // the function above reports the cause
+		case e.State == recipes.Lost && ss.ctx.Err() != nil: // AfterFunc above reports the cause
 		case e.State == recipes.Lost:
 			ss.out.end(lostBy(e.Reason), func() {})
 		case e.State != reported:
@@ -91,8 +91,8 @@ func (ss *session) notify(f func(recipes.Event)) {
 	})
 }
 
-// lostBy returns the stream's last message. The host gets it before the session is closed in
-// ZooKeeper, which can then grant to others what it held.
+// lostBy returns the stream's last message. It is sent before the session is closed in
+// ZooKeeper: after the close, other clients can be granted what the session held.
 func lostBy(reason error) *pb.OpenResponse {
 	return changed(recipes.Event{State: recipes.Lost, Reason: reason})
 }
@@ -105,7 +105,7 @@ func changed(e recipes.Event) *pb.OpenResponse {
 // awaitHost gives the host time to read the last message of a session that has not ended in
 // ZooKeeper yet. The host closes the stream when it has read it.
 func (ss *session) awaitHost(st stream) {
-	patience := time.NewTimer(hearTimeout)
+	patience := time.NewTimer(lastReadTimeout)
 	defer patience.Stop()
 	select {
 	case <-st.Context().Done():

@@ -59,8 +59,9 @@ func (c *connection) note(n int, err error) (int, error) {
 	return n, err
 }
 
-// outlive returns at once if the session's stream has ended and its connection has not. If
-// the connection has ended, it waits for the end of the lifetime or of the session.
+// outlive is called when the session's stream has ended. If the connection has ended too, the
+// host has died, and outlive waits for the end of the lifetime or of the session. Otherwise
+// it returns at once.
 func (ss *session) outlive(st stream) {
 	p, _ := peer.FromContext(st.Context())
 	if p == nil || ss.lifetime == nil {

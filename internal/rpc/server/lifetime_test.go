@@ -17,10 +17,10 @@ import (
 type bereaved struct {
 	*testing.T
 	*rawHost
-	world    *fake.World
-	hangUp   context.CancelFunc // ends the session's stream alone
-	detach   context.CancelFunc // ends Attach alone
-	lifetime chan struct{}
+	world        *fake.World
+	cancelStream context.CancelFunc // ends the session's stream alone
+	detach       context.CancelFunc // ends Attach alone
+	lifetime     chan struct{}
 }
 
 func newBereaved(t *testing.T) *bereaved {
@@ -28,8 +28,8 @@ func newBereaved(t *testing.T) *bereaved {
 	b.rawHost = newRawHost(t, server.Config{Open: b.world.Open, Lifetime: b.lifetime})
 	b.timeout = time.Second
 	attached, detach := context.WithCancel(t.Context())
-	opened, hangUp := context.WithCancel(t.Context())
-	b.detach, b.hangUp = detach, hangUp
+	opened, cancelStream := context.WithCancel(t.Context())
+	b.detach, b.cancelStream = detach, cancelStream
 	must := func(err error) {
 		if err != nil {
 			t.Fatal(err)
@@ -121,7 +121,7 @@ func TestSessionOfAHostThatHasDiedEndsWithThePlugin(t *testing.T) {
 // The lifetime only applies to hosts that have died.
 func TestLiveHostEndsItsSession(t *testing.T) {
 	for name, end := range map[string]func(*bereaved){
-		"hangs up":    func(b *bereaved) { b.hangUp() },
+		"hangs up":    func(b *bereaved) { b.cancelStream() },
 		"half-closes": func(b *bereaved) { _ = b.stream.CloseSend(); time.Sleep(time.Second) },
 		"half-closes, and dies": func(b *bereaved) {
 			_ = b.stream.CloseSend()

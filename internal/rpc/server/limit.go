@@ -24,9 +24,9 @@ const (
 const MaxRequestID = 128
 
 // MaxUnsent bounds what may wait to be sent on the stream of one session, in bytes. Each
-// message counts messageOverhead more than its size, which is its cost in memory. Beyond
-// MaxUnsent the host does not read, and its session ends. The bound allows one KiB for each
-// of MaxGrants: all of them can be lost at once.
+// message counts messageOverhead more than its size: that is its cost in memory. A host with
+// more unsent messages is considered not to read, and its session ends. The bound allows one
+// KiB for each of MaxGrants, because all grants can be lost at once.
 const (
 	MaxUnsent       = 64 << 20
 	messageOverhead = 256
@@ -65,12 +65,12 @@ func (l Limits) defaults() Limits {
 	}
 }
 
-// MaxCalls bounds the gRPC calls and streams on one connection. gRPC keeps the answers of all
-// calls that a host does not read, some 2 KiB for the smallest. A host with more calls waits.
-// Calls on a connection of their own do not count.
+// MaxCalls bounds the gRPC calls and streams on one connection. If a host does not
+// read, gRPC keeps the answers of all its calls, some 2 KiB for the smallest. Beyond the
+// limit, gRPC makes the host wait. Calls on a connection for calls do not count.
 const MaxCalls = 128 << 10
 
-// limiter counts streams.
+// limiter counts streams, and refuses those beyond the limits.
 type limiter struct {
 	limits   Limits
 	mu       sync.Mutex

@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// memberships are the sites that a session has joined and not finished. A membership's name
-// ends with the transaction's.
+// memberships are the sites that a session has joined and not finished, by the name of the
+// membership, which ends with the transaction's name.
 type memberships struct {
 	mu       sync.Mutex
 	all      map[string]recipes.Site
@@ -30,7 +30,8 @@ func (ms *memberships) add(membership string, site recipes.Site) {
 	ms.all[membership] = site
 }
 
-// room refuses a site beyond the limit: the host may have forgotten to finish its sites.
+// room returns an error if the session has as many sites as the limit allows. The limit
+// protects against hosts that do not finish their sites.
 func (ms *memberships) room(limit int) error {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()

@@ -10,7 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func (takenUp) Join(context.Context, string) (recipes.Site, error) { return joinedSite{}, nil }
+func (resumedTransaction) Join(context.Context, string) (recipes.Site, error) {
+	return joinedSite{}, nil
+}
 
 // A host that forgets to finish its sites does not fill the memory. Sites resumed from
 // another plugin were bounded there.
@@ -18,7 +20,7 @@ func TestSitesAreBounded(t *testing.T) {
 	ss := &session{Client: cutting{breaks: func() {}}, resumption: newResumption(true)}
 	ss.acquisitions = newAcquisitions(ss, 1)
 	join := func(resumed string) (string, error) {
-		_, membership, err := ss.join(t.Context(), takenUp{c: ss.Client.(cutting)}, &pb.JoinTransactionRequest{Resumed: resumed})
+		_, membership, err := ss.join(t.Context(), resumedTransaction{c: ss.Client.(cutting)}, &pb.JoinTransactionRequest{Resumed: resumed})
 		return membership, err
 	}
 	first := must.Get(join(""))(t)
@@ -41,7 +43,7 @@ func (leaving) Leave(ctx context.Context) error { return ctx.Err() }
 
 // A member that is removed from a double barrier does not wait for the others.
 func TestARemovedMemberDoesNotWait(t *testing.T) {
-	if err := takeOut(leaving{})(t.Context()); !errors.Is(err, context.Canceled) {
+	if err := leaveAtOnce(leaving{})(t.Context()); !errors.Is(err, context.Canceled) {
 		t.Errorf("it leaves with %v", err)
 	}
 }

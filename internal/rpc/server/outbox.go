@@ -25,7 +25,7 @@ type outbox struct {
 	queue   []unsent
 	batch   []unsent         // sent before the queue
 	size    int              // of both
-	full    bool             // queue and batch stay empty: unread was called, or the stream has ended
+	full    bool             // unread was called or the stream has ended; queue and batch stay empty
 	state   *pb.OpenResponse // the latest change, if not sent
 	number  uint64           // of the latest heartbeat, 0 if it was echoed
 	last    *pb.OpenResponse
@@ -58,7 +58,8 @@ func (o *outbox) put(m *pb.OpenResponse) {
 	o.wake()
 }
 
-// withdraw drops the place of a contender that has left or holds: the answer has the place.
+// withdraw drops the unsent place of a contender whose call has ended: the answer has the
+// place.
 func (o *outbox) withdraw(requestID string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -88,8 +89,8 @@ func (o *outbox) heartbeat(number uint64) {
 	o.wake()
 }
 
-// end sends what waits, and then last. The outbox is over when then has returned. Only the
-// first call counts.
+// end makes the outbox send everything that waits, and then last. The outbox is over when then
+// has returned. Only the first call counts.
 func (o *outbox) end(last *pb.OpenResponse, then func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 )
 
 // Options returns the options of a gRPC server that serves s: the limits, and telemetry if
-// configured. They also convert errors to the form that hosts read. A panic in a handler
+// configured. They also convert errors to statuses. A panic in a handler
 // becomes an error of that call (recipes.ErrInternal) and is logged with its stack. The
 // plugin survives, because other sessions depend on it.
 func (s *Server) Options() []grpc.ServerOption {
@@ -67,8 +67,8 @@ func containStream(logger hclog.Logger) grpc.StreamServerInterceptor {
 	}
 }
 
-// toStatus returns the status that the host gets for a handler's error. Errors of gRPC
-// itself, and errors with a place in the wait queue, already are a status.
+// toStatus returns the status that the host gets for a handler's error. An error of gRPC
+// itself, or with a place in the wait queue, is a status already and is returned unchanged.
 func toStatus(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
@@ -76,16 +76,16 @@ func toStatus(err error) error {
 	return wire.ToStatus(err, nil)
 }
 
-// contain converts a panic to an error for the host.
+// contain sets err to an error for the host if there was a panic.
 func contain(panicked any, logger hclog.Logger, where string, err *error) {
 	if panicked != nil {
-		*err = toStatus(noted(panicked, logger, where))
+		*err = toStatus(logPanic(panicked, logger, where))
 	}
 }
 
-// noted logs a panic. The host does not get its value, which may contain application data;
-// errors never show that.
-func noted(panicked any, logger hclog.Logger, where string) error {
+// logPanic logs a panic, and returns the error for the host. The error does not contain the
+// panic's value, which may contain application data.
+func logPanic(panicked any, logger hclog.Logger, where string) error {
 	logger.Error("panic; please report it", "in", where, "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
 	return fmt.Errorf("%w: %s panicked; the plugin's log has more", recipes.ErrInternal, where)
 }
@@ -102,8 +102,8 @@ func (s *Server) inGoroutine(what string, f func() error) (err error) {
 	return err
 }
 
-// contained returns an acquirer that calls run on a target and converts its panic to an
-// error. An acquirer may run in a goroutine without an interceptor. ctx is the call's.
+// contained returns an acquirer that calls run with t, and converts a panic to an error. ctx is
+// the call's.
 func contained(ctx context.Context, t target, run func(context.Context, target, func(recipes.Place)) (*grant, error)) acquirer {
 	logger, ok := ctx.Value(loggerKey{}).(hclog.Logger)
 	if !ok {
@@ -112,7 +112,7 @@ func contained(ctx context.Context, t target, run func(context.Context, target, 
 	return func(ctx context.Context, joined func(recipes.Place)) (g *grant, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				g, err = nil, noted(p, logger, "an acquirer")
+				g, err = nil, logPanic(p, logger, "an acquirer")
 			}
 		}()
 		return run(ctx, t, joined)

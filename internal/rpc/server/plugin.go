@@ -33,7 +33,7 @@ func (s pluginService) Attach(_ *pb.AttachRequest, st grpc.ServerStreamingServer
 func (s *Server) arrive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.attached++
+	s.hosts++
 	select {
 	case <-s.attach:
 	default:
@@ -44,18 +44,19 @@ func (s *Server) arrive() {
 func (s *Server) depart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.attached--
+	s.hosts--
 	s.orphan()
 }
 
-// orphan closes orphaned if its condition holds. The caller holds mu.
+// orphan closes orphaned if no host is attached any more and, with Config.Lifetime, no session
+// is left. The caller holds mu.
 func (s *Server) orphan() {
-	if s.attached > 0 || s.detached || s.cfg.Lifetime != nil && len(s.sessions) > 0 {
+	if s.hosts > 0 || s.isOrphaned || s.cfg.Lifetime != nil && len(s.sessions) > 0 {
 		return
 	}
 	select {
 	case <-s.attach:
-		s.detached = true
+		s.isOrphaned = true
 		close(s.orphaned)
 	default: // a session before the first Attach has ended
 	}

@@ -10,7 +10,7 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// Hosts in between change nothing.
+// Hosts that attach and leave in between change nothing.
 func TestFirstHostAttachesAndLastOneOrphans(t *testing.T) {
 	s := New(Config{})
 	for i, step := range []struct {
@@ -55,7 +55,7 @@ func (a attaching) Send(*pb.AttachResponse) error { return a.sent() }
 func TestHostIsAttachedForAsLongAsItsStream(t *testing.T) {
 	for _, breaks := range []bool{false, true} {
 		s := New(Config{})
-		ctx, hangUp := context.WithCancel(t.Context())
+		ctx, cancelStream := context.WithCancel(t.Context())
 		err := pluginService{Server: s}.Attach(nil, attaching{ctx: ctx, sent: func() error {
 			if !closed(s.Attached()) || closed(s.Orphaned()) {
 				t.Error("the host got the message before it was attached")
@@ -63,10 +63,10 @@ func TestHostIsAttachedForAsLongAsItsStream(t *testing.T) {
 			if breaks {
 				return io.ErrUnexpectedEOF
 			}
-			hangUp()
+			cancelStream()
 			return nil
 		}})
-		hangUp()
+		cancelStream()
 		if breaks != (err != nil) || !closed(s.Orphaned()) {
 			t.Errorf("breaks %v: %v, orphaned %v", breaks, err, closed(s.Orphaned()))
 		}

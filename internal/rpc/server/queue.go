@@ -38,7 +38,7 @@ func (s queueService) PutElements(ctx context.Context, r *pb.PutElementsRequest)
 	defer end()
 	if r.GetQueue().GetCapacity() > 0 { // it may wait for capacity
 		var cancel context.CancelFunc
-		ctx, cancel = early(ctx)
+		ctx, cancel = withTimeToAnswer(ctx)
 		defer cancel()
 	}
 	queue, err := consumer(r)(t)

@@ -10,14 +10,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// movable is a session that can continue in another plugin. Its ticket is a secret.
+// movable is a session that another plugin can resume. Its ticket is a secret.
 type movable interface {
 	ResumeTicket() []byte
 	Detach(context.Context) error   // ends the session in this process, not in ZooKeeper
 	DropRest(context.Context) error // deletes the znodes that were not resumed
 }
 
-// movable returns the session as a movable, if this plugin can move sessions.
+// movable returns the target's session as a movable, if this plugin can move sessions.
 func (s *Server) movable(t target) (movable, error) {
 	if m, ok := t.Client.(movable); ok && s.cfg.Resume != nil {
 		return m, nil
@@ -84,8 +84,8 @@ func (r resumption) over() bool {
 	}
 }
 
-// allows refuses a new contender before DropRest, which would delete it, and a resumed
-// contender after DropRest.
+// allows returns an error for a new contender before DropRest, which would delete it, and for a
+// resumed contender after DropRest.
 func (r resumption) allows(resumed *pb.Grant) error {
 	switch {
 	case resumed == nil && !r.over():
@@ -96,10 +96,10 @@ func (r resumption) allows(resumed *pb.Grant) error {
 	return nil
 }
 
-var errTooLate = fmt.Errorf("%w: the field resumed is for a session that was resumed, before DropRest", recipes.ErrInvalid)
+var errTooLate = fmt.Errorf("%w: the field resumed is allowed only in a session that was resumed, before DropRest", recipes.ErrInvalid)
 
-// resumeGrant resumes a recipe's grant, or its place in the wait queue, as another plugin
-// left it.
+// resumeGrant resumes a grant of a recipe, or a place in its wait queue, that the session had in
+// another plugin.
 func resumeGrant[G any](ctx context.Context, recipe any, resumed *pb.Grant, try bool) (none G, err error) {
 	if token := recipes.Token(resumed.GetToken()); token != 0 {
 		if r, ok := recipe.(interface {

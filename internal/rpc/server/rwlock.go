@@ -68,7 +68,7 @@ func acquireMode[H recipes.Hold](ctx context.Context, lock readWriteLock[H], r *
 		ask = lock.TryWrite
 	case mode == recipes.Writing:
 		ask = lock.AcquireWrite
-	case r.GetResumed() == nil: // a resumed hold has its mode in the znode
+	case r.GetResumed() == nil: // the znode of a resumed hold has the mode
 		return nil, fmt.Errorf("%w: the mode is not known", recipes.ErrInvalid)
 	}
 	return acquire(ctx, lock, r, ask, H.Release)
@@ -83,11 +83,11 @@ func (s readWriteLockService) Downgrade(ctx context.Context, r *pb.DowngradeRequ
 func (s readWriteLockService) HandOff(ctx context.Context, r *pb.HandOffRequest) (*pb.HandOffResponse, error) {
 	return withGrant(s.Server, r, "no priority lock", func(ss *session, c *acquisition, h recipes.PriorityHold) (*pb.HandOffResponse, error) {
 		err := h.HandOff(ctx, r.GetSuccessor())
-		// The successor already holds the lock. A host that does not get the answer, or gets
-		// an unknown outcome, would still consider itself the holder. So the loss is reported
-		// too.
+		// After a handoff the successor holds the lock. A host that gets no answer, or an
+		// unknown outcome, would still consider itself the holder. So the session's stream
+		// reports the loss too.
 		switch {
-		case errors.Is(h.Err(), recipes.ErrReleased): // even if the call's deadline has passed
+		case errors.Is(h.Err(), recipes.ErrReleased): // even if err is the call's deadline
 			ss.acquisitions.finished(c)
 			ss.reportLoss(c, recipes.ErrReleased)
 		case errors.Is(err, recipes.ErrUnknownOutcome):

@@ -1,6 +1,6 @@
-// Package server serves the contract (package recipes) over gRPC, as zkrecipes.v1 defines it,
-// with any recipes.Opener. It does not depend on ZooKeeper or on how the plugin process is
-// run.
+// Package server serves the contract (package recipes) over gRPC, by the protocol zkrecipes.v1.
+// Any recipes.Opener can open its sessions. The package does not depend on ZooKeeper or on how
+// the plugin process is run.
 //
 // Order of use: [New], a gRPC server with [Server.Options], [Server.Register], and at the end
 // [Server.Close].
@@ -26,9 +26,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// hearTimeout bounds how long a session that the plugin ends stays open so that its host can
-// read that first.
-const hearTimeout = 200 * time.Millisecond
+// lastReadTimeout bounds how long the plugin waits before it closes a session in ZooKeeper, so
+// that the host can read the loss first.
+const lastReadTimeout = 200 * time.Millisecond
 
 // closeTimeout bounds the closing of a session whose stream has ended. If the close takes
 // longer, ZooKeeper's timeout ends the session.
@@ -38,7 +38,7 @@ const closeTimeout = 2 * time.Second
 type Config struct {
 	// Open opens the sessions.
 	//
-	// Sessions should have two methods. LastContact() time.Time returns when the last request
+	// A session should have two more methods. LastContact() time.Time returns when the last request
 	// or ping that ZooKeeper has answered was sent. KnownContact() time.Time returns the same
 	// for the last one that ZooKeeper's leader is known to have received, or would be if the
 	// session held something. Without these methods the host's clock must assume that the
@@ -49,9 +49,9 @@ type Config struct {
 	// ResumeTicket method. contact is the last contact that ZooKeeper's leader is known to
 	// have received. Without Resume, sessions cannot be moved to another plugin.
 	Resume func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error)
-	// Lifetime keeps the sessions of a host that has died until it is closed: a process that
-	// the host started may still rely on them. It needs [Connections]. If it is nil, such
-	// sessions are closed at once.
+	// Lifetime keeps the sessions of a host that has died, until Lifetime is closed: a process
+	// that the host started may still rely on them. It needs [Connections]. If Lifetime is
+	// nil, the sessions of a dead host are closed at once.
 	Lifetime <-chan struct{}
 	// Version is returned by Info.
 	Version string
@@ -78,22 +78,22 @@ type Config struct {
 type Server struct {
 	cfg   Config
 	log   hclog.Logger  // of sessions
-	inner hclog.Logger  // for the sessions
+	inner hclog.Logger  // of the recipes in the sessions
 	stats stats.Handler // of calls; nil for none
 	calls *carry.Dispatcher
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelCauseFunc
 
-	mu       sync.Mutex
-	closed   bool
-	sessions map[string]*session
-	reserved map[string]bool // handles of resumed sessions
-	attached int
-	detached bool          // a host was attached, and none is
-	orphaned chan struct{} // closed when detached becomes true
-	attach   chan struct{} // closed at the first Attach
-	left     error         // of a session whose close was not confirmed
+	mu         sync.Mutex
+	closed     bool
+	sessions   map[string]*session
+	reserved   map[string]bool // handles of resumed sessions
+	hosts      int             // that are attached
+	isOrphaned bool            // orphaned is closed
+	orphaned   chan struct{}   // see Orphaned
+	attach     chan struct{}   // closed at the first Attach
+	closeErr   error           // of a session whose close was not confirmed
 
 	running sync.WaitGroup // Open calls: added to under mu while not closed
 }
@@ -121,13 +121,13 @@ func New(cfg Config) *Server {
 // Register adds the services to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	s.register(r)
-	pb.RegisterCallServiceServer(r, pb.UnimplementedCallServiceServer{}) // replaced by ServeCalls
+	pb.RegisterCallServiceServer(r, pb.UnimplementedCallServiceServer{}) // ServeCalls has replaced it
 }
 
-// ServeCalls serves a connection for calls alone, until ctx or the connection ends. The
-// handshake has agreed on carry.Protocol.
+// ServeCalls serves a connection for calls alone, until ctx or the connection ends. Its TLS
+// handshake must have selected carry.Protocol.
 func (s *Server) ServeCalls(ctx context.Context, conn net.Conn) {
-	var err error // not reported: the connection is closed
+	var err error // not reported: the closed connection is enough
 	defer func() { contain(recover(), s.rpcLog(), "a connection of calls", &err) }()
 	s.calls.ServeConn(ctx, conn)
 }
@@ -171,19 +171,19 @@ func (s *Server) Close(ctx context.Context) error {
 	case <-done:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.left
+		return s.closeErr
 	case <-ctx.Done():
 		return fmt.Errorf("closing sessions: %w", ctx.Err())
 	}
 }
 
-// unconfirmed records that a session which Close waits for has ended here, and may continue
-// in ZooKeeper. Hosts of sessions that ended before are notified in other ways.
+// unconfirmed records, for Close, that a session has ended here and may still exist in
+// ZooKeeper. Before Close it does nothing: that session's host gets the error in another way.
 func (s *Server) unconfirmed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed && s.left == nil {
-		s.left = err
+	if s.closed && s.closeErr == nil {
+		s.closeErr = err
 	}
 }
 

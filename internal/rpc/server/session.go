@@ -39,22 +39,22 @@ type session struct {
 	dropping   sync.Mutex // held while DropRest runs
 }
 
-// errFrozen ends a session whose host sends no heartbeats, errUnread that of a host that does
-// not read.
+// errFrozen ends a session whose host sends no heartbeats. errUnread ends a session whose host
+// does not read.
 var (
 	errFrozen = fmt.Errorf("%w: the host has sent no heartbeat for the session timeout", recipes.ErrPluginLost)
 	errUnread = fmt.Errorf("%w: %w: the host does not read the session's stream: %d MiB wait for it", recipes.ErrPluginLost, recipes.ErrLimit, MaxUnsent>>20)
 )
 
-// errShutdown ends the sessions of a plugin that stops. errNoMore is why it opens no
-// more: a host that has another plugin, or can launch one, may use that.
+// errShutdown ends the sessions of a plugin that stops. errNoMore refuses further sessions. It
+// matches ErrUnavailable, because the host may have, or launch, another plugin.
 var (
 	errShutdown = fmt.Errorf("%w: the plugin is shutting down", recipes.ErrPluginLost)
 	errNoMore   = fmt.Errorf("open session: %w: %w", recipes.ErrUnavailable, errShutdown)
 )
 
-// Open keeps the stream's goroutine waiting for the end, and nothing else: its stack then
-// stays at half the size that opening and sending need.
+// Open only waits for the end in the stream's goroutine. Another goroutine opens the session.
+// So the waiting goroutine's stack stays at half of what opening and sending need.
 func (s sessionService) Open(st stream) error {
 	var ss *session
 	var leave func()
@@ -130,7 +130,7 @@ func (s *Server) open(ctx context.Context, start *pb.Start) (recipes.Client, err
 	}
 	opened, err := open(ctx, cfg)
 	if err != nil && s.ctx.Err() != nil {
-		return nil, errNoMore // Close has ended the attempt, not the host or a deadline
+		return nil, errNoMore // Server.Close has ended the attempt
 	}
 	return opened, err
 }

@@ -65,9 +65,9 @@ func TestAttemptToOpenEndsWithItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const patience = time.Hour
 		ended := make(chan error)
-		ctx, hangUp := context.WithCancel(t.Context())
+		ctx, cancelStream := context.WithCancel(t.Context())
 		h := newRawHost(t, server.Config{Open: func(ctx context.Context, _ recipes.SessionConfig) (recipes.Client, error) {
-			hangUp()
+			cancelStream()
 			<-ctx.Done()
 			ended <- ctx.Err()
 			return nil, ctx.Err()

@@ -30,10 +30,10 @@ func site(r interface{ GetMembership() string }) func(target) (recipes.Site, err
 	}
 }
 
-// begun undoes a Begin whose answer was lost. Otherwise the session would remain the
-// coordinator without counting votes, and keep the sites waiting. A Coordinate that fails
-// ends the session's role.
-func begun(t recipes.Transaction) {
+// undoBegin undoes a Begin whose answer was lost. Otherwise the session would remain the
+// coordinator without counting votes, and the sites would wait. It calls Coordinate with an
+// ended context: a Coordinate that fails ends the session's role.
+func undoBegin(t recipes.Transaction) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, _ = t.Coordinate(ended)
@@ -45,14 +45,14 @@ func (s transactionService) BeginTransaction(ctx context.Context, r *pb.BeginTra
 		if err != nil {
 			return nil, err
 		}
-		ss.acquisitions.undoable(repeatable(ctx, r.GetResumed()), r.GetRequestId(), func() { begun(t) })
+		ss.acquisitions.undoable(undoContext(ctx, r.GetResumed()), r.GetRequestId(), func() { undoBegin(t) })
 		return &pb.BeginTransactionResponse{Transaction: id}, nil
 	})
 }
 
-// repeatable returns the context for undoable. A resumed part remains even if its call was
-// cut off: the host calls again, or abandons it.
-func repeatable(ctx context.Context, resumed string) context.Context {
+// undoContext returns the context for undoable. A call that resumes a role is not undone if it
+// is cut off: the host calls again, or abandons the role.
+func undoContext(ctx context.Context, resumed string) context.Context {
 	if resumed == "" {
 		return ctx
 	}
@@ -79,7 +79,7 @@ func (s transactionService) JoinTransaction(ctx context.Context, r *pb.JoinTrans
 		if err != nil {
 			return nil, err
 		}
-		ss.acquisitions.undoable(repeatable(ctx, r.GetResumed()), r.GetRequestId(), func() { ss.memberships.forget(membership) })
+		ss.acquisitions.undoable(undoContext(ctx, r.GetResumed()), r.GetRequestId(), func() { ss.memberships.forget(membership) })
 		return &pb.JoinTransactionResponse{Payload: site.Payload(), Membership: membership}, nil
 	})
 }
@@ -97,8 +97,8 @@ func (s transactionService) AwaitDecision(ctx context.Context, r *pb.AwaitDecisi
 	})
 }
 
-// FinishSite may be repeated: a membership that is not found has finished. In a resumed
-// session it may also be one that was not resumed.
+// FinishSite may be repeated: a membership that is not found has finished. In a resumed session
+// it may also not have been resumed; memberships remembers which have finished.
 func (s transactionService) FinishSite(ctx context.Context, r *pb.FinishSiteRequest) (*pb.FinishSiteResponse, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {

@@ -2,9 +2,9 @@ package server
 
 import "context"
 
-// abandonable returns ctx with an end when id is abandoned. It is used for calls that ask for
-// no grant. A host that cancels such a call gets no answer. A host that abandons it gets the
-// outcome. Without an id it returns ctx.
+// abandonable returns a context that also ends when id is abandoned. It is used for calls that
+// ask for no grant. A host that cancels such a call gets no answer. A host that abandons it
+// gets the outcome. If id is empty, only ctx and the returned function end the context.
 func (a *acquisitions) abandonable(ctx context.Context, id string) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancel(ctx)
 	if id == "" {
@@ -12,7 +12,7 @@ func (a *acquisitions) abandonable(ctx context.Context, id string) (context.Cont
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, known := a.all[id]; known { // Abandon has overtaken it
+	if _, known := a.all[id]; known { // Abandon has arrived before the call
 		end()
 		return ctx, end
 	}
@@ -25,8 +25,9 @@ func (a *acquisitions) abandonable(ctx context.Context, id string) (context.Cont
 	}
 }
 
-// undoable makes Abandon run undo for a call that has succeeded, whose answer may still be
-// lost. ctx is the call's. If it has ended, the answer is not read, and undo runs now.
+// undoable makes Abandon of id run undo. The call has succeeded, but its answer may still be
+// lost. ctx is the call's. If it has ended, the host does not read the answer, and undo runs
+// now.
 func (a *acquisitions) undoable(ctx context.Context, id string, undo func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -43,8 +44,8 @@ func (a *acquisitions) undoable(ctx context.Context, id string, undo func()) {
 	}
 }
 
-// background runs f besides the session's calls. It does nothing if the session is ending,
-// because the session's end undoes everything. The caller holds mu.
+// background runs f in a goroutine of the session. It does nothing if the session is ending,
+// because that undoes everything. The caller holds mu.
 func (a *acquisitions) background(f func()) {
 	if !a.closed {
 		a.ss.tasks.Go(f)

@@ -96,32 +96,35 @@ type cutting struct {
 }
 
 func (c cutting) Transaction(string, recipes.TransactionConfig) (recipes.Transaction, error) {
-	return takenUp{c: c}, nil
+	return resumedTransaction{c: c}, nil
 }
 
-type takenUp struct {
+type resumedTransaction struct {
 	recipes.Transaction
 	c cutting
 }
 
-func (t takenUp) BeginAs(context.Context, []byte, ...string) (string, error) {
+func (t resumedTransaction) BeginAs(context.Context, []byte, ...string) (string, error) {
 	t.c.breaks()
 	return "it", nil
 }
 
-func (t takenUp) ResumeCoordinator(context.Context, string) error { t.c.breaks(); return nil }
+func (t resumedTransaction) ResumeCoordinator(context.Context, string) error {
+	t.c.breaks()
+	return nil
+}
 
-func (t takenUp) ResumeSite(context.Context, string, string) (recipes.Site, error) {
+func (t resumedTransaction) ResumeSite(context.Context, string, string) (recipes.Site, error) {
 	t.c.breaks()
 	return joinedSite{}, nil
 }
 
-func (t takenUp) Coordinate(context.Context) (recipes.Decision, error) {
+func (t resumedTransaction) Coordinate(context.Context) (recipes.Decision, error) {
 	close(t.c.coordinate)
 	return recipes.Decision{}, nil
 }
 
-func (t takenUp) CoordinateAs(ctx context.Context, _ string) (recipes.Decision, error) {
+func (t resumedTransaction) CoordinateAs(ctx context.Context, _ string) (recipes.Decision, error) {
 	return t.Coordinate(ctx)
 }
 
@@ -129,7 +132,7 @@ type joinedSite struct{ recipes.Site }
 
 func (joinedSite) Payload() []byte { return nil }
 
-// A resumed part remains, for the repeated call. A Begin whose answer was lost is undone.
+// A resumed role is kept for the repeated call. A Begin whose answer was lost is undone.
 func TestAResumeOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
 	for _, resumed := range []string{"", "it"} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -145,11 +148,11 @@ func TestAResumeOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
 		select {
 		case <-fake.coordinate:
 			if resumed != "" {
-				t.Error("the coordinator's place was given up")
+				t.Error("the coordinator's role was ended")
 			}
 		default:
 			if resumed == "" {
-				t.Error("the coordinator's place was not given up")
+				t.Error("the coordinator's role was kept")
 			}
 		}
 		if _, ok := ss.memberships.get(resumed); resumed != "" && !ok {
@@ -175,7 +178,7 @@ func TestEarlyLeavesTimeForTheAnswer(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), given)
 			defer cancel()
-			ctx, done := early(ctx)
+			ctx, done := withTimeToAnswer(ctx)
 			defer done()
 			begun := time.Now()
 			<-ctx.Done()
@@ -184,7 +187,7 @@ func TestEarlyLeavesTimeForTheAnswer(t *testing.T) {
 			}
 		})
 	}
-	ctx, done := early(t.Context())
+	ctx, done := withTimeToAnswer(t.Context())
 	defer done()
 	if _, ends := ctx.Deadline(); ends {
 		t.Error("a context without a deadline got one")

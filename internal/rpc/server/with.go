@@ -17,7 +17,7 @@ type target struct {
 	dialect recipes.Dialect
 }
 
-// sessionRequest is a call in a session.
+// sessionRequest is a request of a call in a session.
 type sessionRequest interface{ GetSession() string }
 
 // target returns the target of a request.
@@ -57,9 +57,9 @@ func patiently[R, A any](ctx context.Context, s *Server, r request, open func(ta
 	})
 }
 
-// withGrant finds the grant that a request refers to, and calls do with it as a G. what
-// completes the error text if the grant is not a G: "request 1 holds no element". If do's
-// error says that the grant has ended, the acquisition is finished.
+// withGrant finds the grant that a request refers to, and calls do with it as a G. If the grant
+// is not a G, the error text ends with what: "request 1 holds no element". If do's error means
+// that the grant has ended, withGrant finishes the acquisition.
 func withGrant[G, A any](s *Server, r request, what string, do func(*session, *acquisition, G) (A, error)) (none A, err error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {

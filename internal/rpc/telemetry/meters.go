@@ -19,7 +19,7 @@ const Scope = "github.com/zkrecipes/zkrecipes"
 const (
 	// Sessions is an up-down counter of the open sessions.
 	Sessions = "zkrecipes.sessions"
-	// Holds is an up-down counter of what is held, by recipe.
+	// Holds is an up-down counter of the grants that are held, by recipe.
 	Holds = "zkrecipes.holds"
 	// Wait is a histogram of the time from request to grant, in seconds, by recipe.
 	Wait = "zkrecipes.wait.duration"
@@ -100,7 +100,7 @@ func (m *Meters) Ended(recipe string, reason error) {
 	m.lost("hold", reason, attribute.String(Recipe, recipe))
 }
 
-// lost counts an end that the application did not cause.
+// lost counts the end of a session or hold, unless the application caused it.
 func (m *Meters) lost(kind string, reason error, of ...attribute.KeyValue) {
 	if errors.Is(reason, recipes.ErrReleased) || errors.Is(reason, recipes.ErrClosed) {
 		return

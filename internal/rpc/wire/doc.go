@@ -2,7 +2,7 @@
 // of zkrecipes.v1. Its functions are pure: ToX makes a message, X reads one, and none has
 // logic of its own.
 //
-// Errors are converted in both directions by one table (see reason.go): errors.Is gives the
+// One table (see reason.go) converts errors in both directions, so that errors.Is gives the
 // same answers on both sides.
 package wire
 

@@ -23,7 +23,7 @@ const (
 )
 
 // maxText bounds the text of an error on the wire. The text is sent in HTTP/2 headers, whose
-// size is limited; an error too large to send would arrive as a different error.
+// size is limited. gRPC would replace an error that is too large by another one.
 const maxText = 2 << 10
 
 // A Remote is an error received over the wire: the text from the other side, and the
@@ -107,8 +107,7 @@ func Error(err error) (e error, answered bool) {
 }
 
 // unsupported returns the error for a service or a method that is newer than the plugin. gRPC
-// returns the status in the plugin's place. It is equally certain: the call was not carried
-// out.
+// returns this status, and not the plugin. It is certain that the call was not carried out.
 func unsupported(s *status.Status) error {
 	return &Remote{text: fmt.Sprintf("%v: %s", recipes.ErrUnsupported, s.Message()), is: []error{recipes.ErrUnsupported}}
 }
@@ -158,7 +157,7 @@ func detail[D any](s *status.Status) (d D, ok bool) {
 	return d, ok
 }
 
-// ToFailure returns err in the form for a stream; nil for nil.
+// ToFailure returns err as a message of a stream; nil for nil.
 func ToFailure(err error) *pb.Failure {
 	if err == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 )
 
 // ErrResuming is the error of a call that would create something in a resumed session before
-// DropRest, which would delete it. Only a host that does not follow PROTOCOL.md gets it. It
-// comes with recipes.ErrInvalid, for hosts that do not know it.
+// DropRest, which would delete it. Only a host that does not follow PROTOCOL.md gets it. The
+// error also matches recipes.ErrInvalid, for hosts that do not know the reason.
 var ErrResuming = errors.New("the session was resumed, and DropRest was not called")
 
 // Domain is the ErrorInfo domain of the errors of this interface.
@@ -26,8 +26,8 @@ type kind struct {
 }
 
 // kinds is append-only: a name that has been sent once is part of the interface. Specific
-// reasons come before the general ones that they wrap, so that the first match names the
-// error best. An error with a code and no known reason is mapped to the code's first entry.
+// reasons come before the general ones that they wrap, so that the first match is the most
+// specific. An error with a code and no known reason is mapped to the code's first entry.
 var kinds = []kind{
 	{recipes.ErrExpired, "SESSION_EXPIRED", codes.FailedPrecondition},
 	{recipes.ErrDeadline, "SESSION_DEADLINE", codes.FailedPrecondition},
@@ -70,8 +70,8 @@ var kinds = []kind{
 	{recipes.ErrForeign, "FOREIGN", codes.FailedPrecondition},
 }
 
-// matching returns the kinds that err matches, in the order of the table. An error of no
-// known kind is an internal one.
+// matching returns the kinds that err matches, in the order of the table. An error that
+// matches none is an internal one.
 func matching(err error) []kind {
 	var ks []kind
 	for _, k := range kinds {

@@ -7,8 +7,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Text makes s valid UTF-8. A string that is not UTF-8 cannot be sent, and neither can its
-// whole message, which may be a decision that others wait for.
+// Text makes s valid UTF-8. A message with a string that is not UTF-8 cannot be sent, and it may
+// contain a decision that others wait for.
 func Text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // ToDecision makes a message; nil for nil.

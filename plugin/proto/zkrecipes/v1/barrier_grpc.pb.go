@@ -34,7 +34,7 @@ type BarrierServiceClient interface {
 	// SetBarrier sets the barrier: waiters wait until it is removed. A call that is cut
 	// off has an unknown outcome.
 	SetBarrier(ctx context.Context, in *SetBarrierRequest, opts ...grpc.CallOption) (*SetBarrierResponse, error)
-	// RemoveBarrier removes the barrier, on the same terms.
+	// RemoveBarrier removes the barrier. A call that is cut off has an unknown outcome.
 	RemoveBarrier(ctx context.Context, in *RemoveBarrierRequest, opts ...grpc.CallOption) (*RemoveBarrierResponse, error)
 	// WaitBarrier answers when the barrier is not set.
 	WaitBarrier(ctx context.Context, in *WaitBarrierRequest, opts ...grpc.CallOption) (*WaitBarrierResponse, error)
@@ -99,7 +99,7 @@ type BarrierServiceServer interface {
 	// SetBarrier sets the barrier: waiters wait until it is removed. A call that is cut
 	// off has an unknown outcome.
 	SetBarrier(context.Context, *SetBarrierRequest) (*SetBarrierResponse, error)
-	// RemoveBarrier removes the barrier, on the same terms.
+	// RemoveBarrier removes the barrier. A call that is cut off has an unknown outcome.
 	RemoveBarrier(context.Context, *RemoveBarrierRequest) (*RemoveBarrierResponse, error)
 	// WaitBarrier answers when the barrier is not set.
 	WaitBarrier(context.Context, *WaitBarrierRequest) (*WaitBarrierResponse, error)

@@ -251,9 +251,10 @@ func (x *AccessControl) GetId() string {
 // a plugin may not see its host's files.
 type TransportSecurity struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Certificates that may sign the server's. Empty means the system's.
+	// Certificates of the authorities that may have signed the server's certificate. Empty
+	// means the system's authorities.
 	Ca []byte `protobuf:"bytes,1,opt,name=ca,proto3" json:"ca,omitempty"`
-	// Authenticate the client; both or neither.
+	// Authenticates the client, together with key. Set both or neither.
 	Certificate []byte `protobuf:"bytes,2,opt,name=certificate,proto3" json:"certificate,omitempty"`
 	// A secret: never logged.
 	Key []byte `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`

@@ -38,7 +38,8 @@ type ConfigurationServiceClient interface {
 	// SetKey sets the value of a key if its revision is the expected one. A call that is
 	// cut off has an unknown outcome.
 	SetKey(ctx context.Context, in *SetKeyRequest, opts ...grpc.CallOption) (*SetKeyResponse, error)
-	// DeleteKey deletes a key, on the same terms.
+	// DeleteKey deletes a key if its revision is the expected one. A call that is cut off
+	// has an unknown outcome.
 	DeleteKey(ctx context.Context, in *DeleteKeyRequest, opts ...grpc.CallOption) (*DeleteKeyResponse, error)
 	// WatchKey sends a key's value and then every change, on the terms of
 	// GroupService.WatchMembers.
@@ -147,7 +148,8 @@ type ConfigurationServiceServer interface {
 	// SetKey sets the value of a key if its revision is the expected one. A call that is
 	// cut off has an unknown outcome.
 	SetKey(context.Context, *SetKeyRequest) (*SetKeyResponse, error)
-	// DeleteKey deletes a key, on the same terms.
+	// DeleteKey deletes a key if its revision is the expected one. A call that is cut off
+	// has an unknown outcome.
 	DeleteKey(context.Context, *DeleteKeyRequest) (*DeleteKeyResponse, error)
 	// WatchKey sends a key's value and then every change, on the terms of
 	// GroupService.WatchMembers.

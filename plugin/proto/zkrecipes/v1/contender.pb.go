@@ -145,8 +145,8 @@ func (x *ContendersRequest) GetDialect() string {
 	return ""
 }
 
-// ContendersResponse has the wait queue of one kind after another, each in the order in
-// which its contenders are granted.
+// ContendersResponse lists the wait queues, one kind after another. Within a wait queue,
+// contenders are in the order in which they are granted.
 type ContendersResponse struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Contenders []*Contender           `protobuf:"bytes,1,rep,name=contenders,proto3" json:"contenders,omitempty"`
@@ -303,21 +303,22 @@ type Contender struct {
 	// The recipe: "lock", "shared-lock", "priority-lock", "semaphore", "election", or a
 	// name of a newer plugin.
 	Kind string `protobuf:"bytes,7,opt,name=kind,proto3" json:"kind,omitempty"`
-	// It is granted, although the contender may not have noticed yet.
+	// The contender is granted, although it may not have noticed yet.
 	Holds bool `protobuf:"varint,8,opt,name=holds,proto3" json:"holds,omitempty"`
 	// For a shared lock or priority lock: the requested mode.
 	Mode Mode `protobuf:"varint,9,opt,name=mode,proto3,enum=zkrecipes.v1.Mode" json:"mode,omitempty"`
 	// It was granted as a writer and is now a reader.
 	Downgraded bool `protobuf:"varint,10,opt,name=downgraded,proto3" json:"downgraded,omitempty"`
-	// Other clients may request the lock (Revoke). They may take it this long after the
-	// request.
-	Revocable bool                 `protobuf:"varint,11,opt,name=revocable,proto3" json:"revocable,omitempty"`
-	Grace     *durationpb.Duration `protobuf:"bytes,12,opt,name=grace,proto3" json:"grace,omitempty"`
-	// It was asked to release the lock.
+	// Other clients may request the release of the lock (Revoke).
+	Revocable bool `protobuf:"varint,11,opt,name=revocable,proto3" json:"revocable,omitempty"`
+	// How long after the request other clients may delete the znode (Revoke with force).
+	// Absent means never.
+	Grace *durationpb.Duration `protobuf:"bytes,12,opt,name=grace,proto3" json:"grace,omitempty"`
+	// The release of the lock was requested.
 	Revoked bool `protobuf:"varint,13,opt,name=revoked,proto3" json:"revoked,omitempty"`
 	// For a priority lock: from 0, the highest, to 99.
 	Priority int32 `protobuf:"varint,14,opt,name=priority,proto3" json:"priority,omitempty"`
-	// A holder of the priority lock has named it as the next to be granted.
+	// A holder of the priority lock has named this contender as the next to be granted.
 	Successor bool `protobuf:"varint,15,opt,name=successor,proto3" json:"successor,omitempty"`
 	// The dialect of the znode's name.
 	Dialect       string `protobuf:"bytes,16,opt,name=dialect,proto3" json:"dialect,omitempty"`

@@ -199,7 +199,7 @@ func (x *AddCountRequest) GetDialect() string {
 
 type AddCountResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The sum.
+	// The number after the change.
 	Count         int64 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

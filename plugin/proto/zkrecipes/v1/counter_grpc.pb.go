@@ -27,7 +27,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// CounterService is a number that many clients change, with each change counted once.
+// CounterService is the counter recipe: a number that many clients change. Each change
+// counts once.
 type CounterServiceClient interface {
 	// GetCount returns the number.
 	GetCount(ctx context.Context, in *GetCountRequest, opts ...grpc.CallOption) (*GetCountResponse, error)
@@ -67,7 +68,8 @@ func (c *counterServiceClient) AddCount(ctx context.Context, in *AddCountRequest
 // All implementations must embed UnimplementedCounterServiceServer
 // for forward compatibility.
 //
-// CounterService is a number that many clients change, with each change counted once.
+// CounterService is the counter recipe: a number that many clients change. Each change
+// counts once.
 type CounterServiceServer interface {
 	// GetCount returns the number.
 	GetCount(context.Context, *GetCountRequest) (*GetCountResponse, error)

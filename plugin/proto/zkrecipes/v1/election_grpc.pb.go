@@ -33,8 +33,8 @@ const (
 // ElectionService is the leader election recipe. A leader resigns with
 // GrantService.Release.
 type ElectionServiceClient interface {
-	// Campaign is a candidate's request to be elected. It answers when it is elected, on
-	// the terms of LockService.Acquire.
+	// Campaign creates a candidate and answers when it is elected, on the terms of
+	// LockService.Acquire.
 	Campaign(ctx context.Context, in *CampaignRequest, opts ...grpc.CallOption) (*CampaignResponse, error)
 	// Acknowledge records that the leader has executed the leader procedure, in one
 	// transaction with a check that the leadership is held. A second call replaces the
@@ -124,8 +124,8 @@ type ElectionService_ObserveClient = grpc.ServerStreamingClient[ObserveResponse]
 // ElectionService is the leader election recipe. A leader resigns with
 // GrantService.Release.
 type ElectionServiceServer interface {
-	// Campaign is a candidate's request to be elected. It answers when it is elected, on
-	// the terms of LockService.Acquire.
+	// Campaign creates a candidate and answers when it is elected, on the terms of
+	// LockService.Acquire.
 	Campaign(context.Context, *CampaignRequest) (*CampaignResponse, error)
 	// Acknowledge records that the leader has executed the leader procedure, in one
 	// transaction with a check that the leadership is held. A second call replaces the

@@ -34,10 +34,10 @@ type AcquireReadWriteRequest struct {
 	Try       bool                   `protobuf:"varint,6,opt,name=try,proto3" json:"try,omitempty"`
 	Announce  bool                   `protobuf:"varint,7,opt,name=announce,proto3" json:"announce,omitempty"`
 	Mode      Mode                   `protobuf:"varint,8,opt,name=mode,proto3,enum=zkrecipes.v1.Mode" json:"mode,omitempty"`
-	// Other clients may request the lock (Revoke).
+	// Other clients may request the release of the lock (Revoke).
 	Revocable bool `protobuf:"varint,9,opt,name=revocable,proto3" json:"revocable,omitempty"`
-	// How long after the request other clients may take the lock away (Revoke with
-	// force). Absent means never.
+	// How long after the request other clients may delete the znode (Revoke with force).
+	// Absent means never.
 	Grace *durationpb.Duration `protobuf:"bytes,10,opt,name=grace,proto3" json:"grace,omitempty"`
 	// "shared-lock" or "priority-lock".
 	Kind string `protobuf:"bytes,11,opt,name=kind,proto3" json:"kind,omitempty"`

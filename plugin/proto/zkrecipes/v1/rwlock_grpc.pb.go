@@ -30,8 +30,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ReadWriteLockService is the two locks with readers and writers: the shared lock and
-// the priority lock. Their grants are released, and used for guarded writes, through
+// ReadWriteLockService is the recipes of locks with readers and writers: the shared lock
+// and the priority lock. Their grants are released, and used for guarded writes, through
 // GrantService.
 type ReadWriteLockServiceClient interface {
 	// AcquireReadWrite joins the wait queue and answers when the lock is granted, on the
@@ -42,12 +42,12 @@ type ReadWriteLockServiceClient interface {
 	Downgrade(ctx context.Context, in *DowngradeRequest, opts ...grpc.CallOption) (*DowngradeResponse, error)
 	// HandOff releases a grant of the kind "priority-lock" and names the contender that
 	// is granted next. A caller that gets no answer does not know the outcome, and may
-	// safely call Release. If the hand-off has happened, GrantLost reports it, also
+	// safely call Release. If the handoff has happened, GrantLost reports it, even
 	// without Watch.
 	HandOff(ctx context.Context, in *HandOffRequest, opts ...grpc.CallOption) (*HandOffResponse, error)
 	// Revoke asks a contender to release the lock. With force it waits until the
-	// contender has left or its grace has passed, and then deletes its znode. It may be
-	// called again.
+	// contender has left. If the contender's grace passes first, it deletes the znode. It
+	// may be called again.
 	Revoke(ctx context.Context, in *RevokeRequest, opts ...grpc.CallOption) (*RevokeResponse, error)
 	// AwaitRevocation answers when the holder is asked to release the lock, and fails
 	// with NOT_HELD if the grant ends before that. It may be called again.
@@ -116,8 +116,8 @@ func (c *readWriteLockServiceClient) AwaitRevocation(ctx context.Context, in *Aw
 // All implementations must embed UnimplementedReadWriteLockServiceServer
 // for forward compatibility.
 //
-// ReadWriteLockService is the two locks with readers and writers: the shared lock and
-// the priority lock. Their grants are released, and used for guarded writes, through
+// ReadWriteLockService is the recipes of locks with readers and writers: the shared lock
+// and the priority lock. Their grants are released, and used for guarded writes, through
 // GrantService.
 type ReadWriteLockServiceServer interface {
 	// AcquireReadWrite joins the wait queue and answers when the lock is granted, on the
@@ -128,12 +128,12 @@ type ReadWriteLockServiceServer interface {
 	Downgrade(context.Context, *DowngradeRequest) (*DowngradeResponse, error)
 	// HandOff releases a grant of the kind "priority-lock" and names the contender that
 	// is granted next. A caller that gets no answer does not know the outcome, and may
-	// safely call Release. If the hand-off has happened, GrantLost reports it, also
+	// safely call Release. If the handoff has happened, GrantLost reports it, even
 	// without Watch.
 	HandOff(context.Context, *HandOffRequest) (*HandOffResponse, error)
 	// Revoke asks a contender to release the lock. With force it waits until the
-	// contender has left or its grace has passed, and then deletes its znode. It may be
-	// called again.
+	// contender has left. If the contender's grace passes first, it deletes the znode. It
+	// may be called again.
 	Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error)
 	// AwaitRevocation answers when the holder is asked to release the lock, and fails
 	// with NOT_HELD if the grant ends before that. It may be called again.

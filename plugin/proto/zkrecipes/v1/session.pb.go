@@ -481,7 +481,8 @@ type Opened struct {
 	// The session timeout that the server granted.
 	Timeout *durationpb.Duration `protobuf:"bytes,3,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	State   State                `protobuf:"varint,4,opt,name=state,proto3,enum=zkrecipes.v1.State" json:"state,omitempty"`
-	// For Resume. Empty if the session cannot be resumed.
+	// The credential with which another plugin can resume the session (Resume). Empty if
+	// the session cannot be resumed.
 	Ticket        []byte `protobuf:"bytes,5,opt,name=ticket,proto3" json:"ticket,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -719,15 +720,15 @@ type BeatEcho struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The number of the latest Beat received.
 	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	// The time from the sending of the last request or ping that ZooKeeper has answered
-	// to the writing of this message.
+	// How long before the writing of this message the last request or ping that ZooKeeper
+	// has answered was sent.
 	ContactAge *durationpb.Duration `protobuf:"bytes,2,opt,name=contact_age,json=contactAge,proto3" json:"contact_age,omitempty"`
 	// The same for the last contact that ZooKeeper's leader is proved to have received.
 	// It may be long while the session holds nothing. A plugin grants only while less
-	// than three quarters of the session timeout have passed since that contact. A host
-	// that gets a grant and whose last echo proves too little sends a Beat, and waits for
-	// its echo before it relies on the grant. Absent: the plugin does not know it, and
-	// contact_age replaces it.
+	// than three quarters of the session timeout have passed since that contact. The
+	// host's last echo may be older than that contact, and leave the host no time. Then
+	// the host sends a Beat, and waits for its echo before it relies on the grant. Absent:
+	// the plugin does not know the time, and contact_age replaces it.
 	KnownContactAge *durationpb.Duration `protobuf:"bytes,3,opt,name=known_contact_age,json=knownContactAge,proto3" json:"known_contact_age,omitempty"`
 	// The session timeout that the server granted last. The server on which a session is
 	// resumed may grant another one. Absent: the timeout in Opened.
@@ -1094,11 +1095,12 @@ type StatsResponse struct {
 	Reconnects    int64                  `protobuf:"varint,7,opt,name=reconnects,proto3" json:"reconnects,omitempty"`
 	// Requests by operation.
 	ByKind map[string]int64 `protobuf:"bytes,8,rep,name=by_kind,json=byKind,proto3" json:"by_kind,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// Grants that followed from the predecessor's release alone, and how often contenders
-	// had to list the wait queue instead (strategy "handoff").
-	Handoffs  int64 `protobuf:"varint,9,opt,name=handoffs,proto3" json:"handoffs,omitempty"`
+	// With the strategy "handoff": grants that needed no request after the predecessor's
+	// release.
+	Handoffs int64 `protobuf:"varint,9,opt,name=handoffs,proto3" json:"handoffs,omitempty"`
+	// With the strategy "handoff": how often a contender had to list the wait queue.
 	Fallbacks int64 `protobuf:"varint,10,opt,name=fallbacks,proto3" json:"fallbacks,omitempty"`
-	// Grants for which the session first had to ask the leader.
+	// Grants that had to wait until the leader confirmed the session.
 	Asked         int64 `protobuf:"varint,11,opt,name=asked,proto3" json:"asked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -40,7 +40,7 @@ type SessionServiceClient interface {
 	// The host sends Start and then a Beat (a heartbeat) at least every fifth of the
 	// session timeout. The plugin answers Start with Opened, or fails the call. It
 	// answers every Beat with a BeatEcho; if Beats arrive faster than it answers, it
-	// answers only the last. By heartbeats both ends notice the loss of the other:
+	// answers only the last. Heartbeats let each side detect that the other has stopped:
 	//
 	//   - A plugin that receives no Beat for the session timeout considers its host
 	//     frozen and closes the session.
@@ -149,7 +149,7 @@ type SessionServiceServer interface {
 	// The host sends Start and then a Beat (a heartbeat) at least every fifth of the
 	// session timeout. The plugin answers Start with Opened, or fails the call. It
 	// answers every Beat with a BeatEcho; if Beats arrive faster than it answers, it
-	// answers only the last. By heartbeats both ends notice the loss of the other:
+	// answers only the last. Heartbeats let each side detect that the other has stopped:
 	//
 	//   - A plugin that receives no Beat for the session timeout considers its host
 	//     frozen and closes the session.

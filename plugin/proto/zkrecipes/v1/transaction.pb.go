@@ -178,8 +178,8 @@ func (x *BeginTransactionRequest) GetResumed() string {
 // BeginTransactionResponse is a transaction that has begun.
 type BeginTransactionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Names this transaction, and no later one of the path. Empty from a plugin without
-	// the capability "resume".
+	// Identifies this transaction. A later transaction at the path has another name. Empty
+	// from a plugin without the capability "resume".
 	Transaction   string `protobuf:"bytes,1,opt,name=transaction,proto3" json:"transaction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -228,9 +228,9 @@ type CoordinateTransactionRequest struct {
 	Session   string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	Path      string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	RequestId string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// BeginTransactionResponse.transaction: count the votes of this transaction, and of
-	// no later one of the path (NO_TRANSACTION). For a call that is repeated after the
-	// session was resumed. A plugin without the capability "resume" ignores the field.
+	// BeginTransactionResponse.transaction: count only the votes of this transaction.
+	// NO_TRANSACTION: it is over, even if the path has a later one. For a call that is
+	// repeated after the session was resumed. A plugin without the capability "resume" ignores the field.
 	Transaction   string `protobuf:"bytes,4,opt,name=transaction,proto3" json:"transaction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -529,8 +529,8 @@ func (x *JoinTransactionRequest) GetResumed() string {
 type JoinTransactionResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Payload []byte                 `protobuf:"bytes,1,opt,name=payload,proto3" json:"payload,omitempty"`
-	// Names the site's membership in this transaction, and in no later one of the path,
-	// to the calls of this session.
+	// Identifies the site's membership in the calls of this session. A membership belongs
+	// to this transaction, and to no later one at the path.
 	Membership    string `protobuf:"bytes,2,opt,name=membership,proto3" json:"membership,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1102,8 +1102,9 @@ type SiteStatus struct {
 	Vote string `protobuf:"bytes,2,opt,name=vote,proto3" json:"vote,omitempty"`
 	// Only set in the variant own-nodes.
 	Joined bool `protobuf:"varint,3,opt,name=joined,proto3" json:"joined,omitempty"`
-	// It has joined and its session has ended.
-	Dead          bool `protobuf:"varint,4,opt,name=dead,proto3" json:"dead,omitempty"`
+	// The site has joined, and its session has ended.
+	Dead bool `protobuf:"varint,4,opt,name=dead,proto3" json:"dead,omitempty"`
+	// The site has acted on the decision (FinishSite).
 	Done          bool `protobuf:"varint,5,opt,name=done,proto3" json:"done,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -36,8 +36,7 @@ const (
 //
 // TransactionService is the two-phase commit.
 //
-// All calls except BeginTransaction may be repeated: their effect occurs once, however
-// often they are made. A caller whose call is cut off must assume UNKNOWN_OUTCOME.
+// All calls except BeginTransaction may be repeated: the effect occurs once. A caller whose call is cut off must assume UNKNOWN_OUTCOME.
 //
 // Calls that may take long have a request id, which is new for each call.
 // GrantService.Abandon with this id ends the call, whose answer then reports its
@@ -175,8 +174,7 @@ func (c *transactionServiceClient) GetTransaction(ctx context.Context, in *GetTr
 //
 // TransactionService is the two-phase commit.
 //
-// All calls except BeginTransaction may be repeated: their effect occurs once, however
-// often they are made. A caller whose call is cut off must assume UNKNOWN_OUTCOME.
+// All calls except BeginTransaction may be repeated: the effect occurs once. A caller whose call is cut off must assume UNKNOWN_OUTCOME.
 //
 // Calls that may take long have a request id, which is new for each call.
 // GrantService.Abandon with this id ends the call, whose answer then reports its
