@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-quick test-all test-contract test-faults test-python test-launches test-kills test-upgrades test-interop test-model test-acl test-partition test-mutants test-soak test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-quick test-all test-contract test-faults test-python test-launches test-kills test-upgrades test-interop test-model test-acl test-partition test-servers test-mutants test-soak test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           what a newcomer and CI run: on a real ZooKeeper too, with the race detector where goroutines meet'
@@ -26,6 +26,7 @@ help:
 	@echo 'make test-acl       a server of 100,000 znodes is killed 200 times under load and starts; 10,000 turns with one ACL (half an hour)'
 	@echo 'make test-soak      100,000 seeds of the simulation, from seed FIRST (1)'
 	@echo 'make test-partition real servers and clients on a network that breaks, for PARTITION (10m); root on Linux'
+	@echo 'make test-servers   the contract on each ZooKeeper that Debian has, but for 3.4.13 (6 minutes)'
 	@echo 'make test-mutants   mistakes planted in the core and the host, which tests have to notice: SAMPLE (40) of each part, by SEED (1)'
 	@echo 'make test-counts    what a handoff sends, against what is recorded (seconds)'
 	@echo 'make test-against   zkbench run -against finds a tenth and nothing else, in AGAINST (20) runs of PAIRS (20) (25 minutes)'
@@ -103,6 +104,9 @@ test-acl: zookeeper
 PARTITION ?= 10m
 test-partition: zookeeper
 	ZKRECIPES_PARTITION=$(PARTITION) ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_TEST_PATIENCE=0 $(GO) test -count=1 -v -timeout 1h ./internal/testing/partition
+
+test-servers:
+	@.ci/test-servers bin/zookeepers
 
 SAMPLE ?= 40
 SEED   ?= 1
