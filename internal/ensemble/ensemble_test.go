@@ -28,6 +28,9 @@ func TestOneServerServesAndReportsItsFigures(t *testing.T) {
 	if got := figures["zk_server_state"]; got != "standalone" {
 		t.Errorf("zk_server_state = %q of %d figures, want standalone", got, len(figures))
 	}
+	if version, want := figures["zk_version"], e.Installation().Version; !strings.HasPrefix(version, want) {
+		t.Errorf("the server reports version %q; its jar is of %q", version, want)
+	}
 	if leader, err := e.Leader(t.Context()); err != nil || leader != s {
 		t.Errorf("Leader = %v, %v; want the only server", leader, err)
 	}
