@@ -162,7 +162,9 @@ func TestBothVersionsShareAWaitQueue(t *testing.T) {
 // Sessions without a contender at a path may write its data.
 func TestTheDataOfAPathMayBeWritten(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
-		s.Release(s.Hold(s.Join())) // creates the path
+		hold := s.Hold(s.Join())       // has created the path
+		s.Make(s.Path+"/keep", nil, 0) // an empty container would be deleted
+		s.Release(hold)
 		semaphore := must.Get(zktest.OpenAt(s.T, s.Addr).Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 2}))(s.T)
 		if err := must.Get(semaphore.Acquire(s.Ctx))(s.T).Release(s.Ctx); err != nil { // Acquire has written the permits
 			s.Error(err)
