@@ -59,7 +59,7 @@ func (m *match) receive(p *peer, line string) {
 		m.timeouts++
 	case what == "lost":
 		m.lost++
-		m.stopped = m.pair.meet // the others would count a dead member
+		m.stopped = m.pair.meet // their later messages would count a dead member
 	case what == "listed":
 		m.listed++
 	case what == "turn" && len(words) >= 2:

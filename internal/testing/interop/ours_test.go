@@ -137,7 +137,7 @@ func (w witness) another(ctx context.Context, s recipes.Client, dialect recipes.
 		n, err := c.Add(ctx, 1)
 		if err == nil {
 			say("turn %d", n)
-			time.Sleep(5 * time.Millisecond) // others shall have turns too
+			time.Sleep(5 * time.Millisecond) // lets the other contenders have turns
 		}
 		return err
 	case "group":
@@ -158,7 +158,7 @@ func (w witness) another(ctx context.Context, s recipes.Client, dialect recipes.
 		e, err := q.Take(ctx)
 		if err == nil {
 			say("took %s", e.Data)
-			time.Sleep(5 * time.Millisecond) // others shall have turns too
+			time.Sleep(5 * time.Millisecond) // lets the other contenders have turns
 		}
 		return err
 	}

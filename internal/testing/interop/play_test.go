@@ -102,8 +102,8 @@ func (m *match) left() bool {
 	return why != ""
 }
 
-// tooLittle reports, and records as broken, a match that has too few turns after that many
-// answers beyond its length.
+// tooLittle reports whether the match has continued for too many answers beyond its length
+// without enough turns. If so, it records that as broken.
 func (m *match) tooLittle(answers int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -234,8 +234,7 @@ func (f *finder) says(e ast.Expr) bool {
 		strings.Contains(text, "Logger.") || strings.Contains(text, "Log().")
 }
 
-// onlySays reports whether a condition only decides about a line in a log, which no test
-// reads.
+// onlySays reports whether a condition only decides whether to log. No test reads the log.
 func (f *finder) onlySays(n *ast.IfStmt) bool {
 	if n.Init != nil || n.Else != nil {
 		return false
@@ -249,9 +248,9 @@ func (f *finder) onlySays(n *ast.IfStmt) bool {
 	return len(n.Body.List) > 0
 }
 
-// endsByItself reports whether a deferred call only releases early what ends by itself. That
-// is a timer whose channel is no longer read. It is also a context with a deadline, if the
-// function starts nothing that could still use it.
+// endsByItself reports whether a deferred call only ends early what would end by itself: a
+// timer, or a context with a deadline. In the second case the function must start nothing
+// that could still use the context.
 func (f *finder) endsByItself(call *ast.CallExpr) bool {
 	name, stops := strings.CutSuffix(f.text(call), ".Stop()")
 	switch {
