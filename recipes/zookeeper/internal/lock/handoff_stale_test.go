@@ -96,7 +96,7 @@ func TestAStaleWaiterLeavesItsNameAlone(t *testing.T) {
 		}
 		close(proceed)
 		if err := s.Failure(second); !errors.Is(err, recipes.ErrRemoved) {
-			s.Errorf("told %v", err)
+			s.Errorf("acquire: %v", err)
 		}
 		last := s.JoinWith(second.Session, recipes.Handoff)
 		s.Release(hold)
