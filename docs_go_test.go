@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// around is the file in which a block of Go compiles that is not a whole program.
+// around is the file into which a block of Go is inserted if it is not a whole program.
 const around = `package main
 
 import (

@@ -119,8 +119,8 @@ func (f *testFile) waits(seconds map[string]bool) (found []wait) {
 	return found
 }
 
-// lastsSeconds reports whether a duration is written in seconds or minutes, or is a constant
-// that is.
+// lastsSeconds reports whether a duration is written in seconds or minutes, or is one of the
+// constants.
 func lastsSeconds(duration ast.Expr, constants map[string]bool) (does bool) {
 	if minus, ok := duration.(*ast.UnaryExpr); ok && minus.Op == token.SUB {
 		return false

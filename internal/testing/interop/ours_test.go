@@ -62,8 +62,8 @@ func broken(err error) {
 	watchdog.Hang() // until the test ends it
 }
 
-// witness is the directory in which peers create files while they hold. So a peer sees
-// whether another one holds that should not.
+// witness is the directory in which peers create files while they hold. So a holder sees
+// another one that it should exclude.
 type witness string
 
 func (w witness) turn(ctx context.Context, s recipes.Client, dialect recipes.Dialect, recipe, path string) error {

@@ -29,9 +29,9 @@ func (m mutant) id() string { return m.file + ": " + m.name }
 type edit struct {
 	offset int
 	text   string
-	closes bool // ends what it surrounds, instead of beginning it
-	extent int  // length of what it surrounds: at one offset the longer opens first and closes last
-	number int  // of its mutant: if two surround the same text, the smaller is the outer
+	closes bool // inserted at the end of the surrounded text, not at its beginning
+	extent int  // length of the surrounded text: at one offset the longer opens first and closes last
+	number int  // of its mutant: if two surround the same text, the smaller number is outside
 }
 
 // find returns all mutants of the package in dir, in the order of the source.
