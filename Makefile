@@ -26,7 +26,7 @@ help:
 	@echo 'make test-acl       kills a server of 100,000 znodes 200 times under load, and restarts it; 10,000 turns with one ACL (half an hour)'
 	@echo 'make test-soak      100,000 seeds of the simulation, from seed FIRST (1)'
 	@echo 'make test-partition real servers and clients on a network that breaks, for PARTITION (10m); needs root on Linux'
-	@echo 'make test-servers   the contract on each ZooKeeper that Debian has, but for 3.4.13 (3 minutes)'
+	@echo 'make test-servers   the contract on each ZooKeeper that Debian has, except 3.4.13 (3 minutes)'
 	@echo 'make test-mutants   plants mistakes in the core and the host, which tests must notice: SAMPLE (40) of each part, by SEED (1)'
 	@echo 'make test-counts    compares the requests of a handoff with the recorded ones (seconds)'
 	@echo 'make test-against   zkbench run -against finds a difference of a tenth, and no difference where there is none, in AGAINST (20) runs of PAIRS (20) (25 minutes)'

@@ -89,7 +89,7 @@ func binaries(t *testing.T) string {
 	if runtime.GOOS == "windows" {
 		t.Skip("the commands are for a Unix shell")
 	}
-	dir, err := filepath.EvalSymlinks(t.TempDir()) // as the binaries name themselves
+	dir, err := filepath.EvalSymlinks(t.TempDir()) // the binaries print their resolved path
 	if err != nil {
 		t.Fatal(err)
 	}

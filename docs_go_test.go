@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// around is the file in which a block of Go compiles that is not a whole program.
+// around is the file into which a block of Go is inserted if it is not a whole program.
 const around = `package main
 
 import (
@@ -132,7 +132,7 @@ func TestTheDocsShowTheWholeConfiguration(t *testing.T) {
 		for _, found := range known.FindAllStringSubmatch(string(text), -1) {
 			settings++
 			name := found[1] + found[2]
-			if name != "password" && !regexp.MustCompile(`\b`+name+`\b`).MatchString(shown) { // which is there to be refused
+			if name != "password" && !regexp.MustCompile(`\b`+name+`\b`).MatchString(shown) { // the setting exists only to be refused
 				t.Errorf("docs/tool.md does not show %s", name)
 			}
 		}

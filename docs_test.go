@@ -16,7 +16,7 @@ import (
 type block struct {
 	page     string
 	line     int    // of the fence
-	language string // what stands behind the fence
+	language string // the word after the opening fence
 	marker   string // the HTML comment on the line before the fence, or ""
 	text     string
 }
@@ -41,7 +41,7 @@ var languages = map[string]string{
 	"hcl":     "is read as the configuration of host tools",
 	"ini":     "the commands of a systemd unit exist",
 	"cron":    "the commands of a crontab exist",
-	"text":    "a picture: nothing",
+	"text":    "a picture: not checked",
 }
 
 func pages(t *testing.T) []string {
@@ -86,7 +86,7 @@ func parse(page, content string) ([]block, error) {
 		case open:
 			found[len(found)-1].text += line + "\n"
 		case strings.HasPrefix(before, "<!-- "+notRun) || strings.HasPrefix(before, "<!-- "+runBy):
-			return nil, fmt.Errorf("%s:%d: %s stands before no block", page, i, before)
+			return nil, fmt.Errorf("%s:%d: %s precedes no block", page, i, before)
 		}
 		before = line
 	}
@@ -106,17 +106,17 @@ func TestEveryBlockOfTheDocsIsRunOrSaysWhyNot(t *testing.T) {
 	for _, page := range pages(t) {
 		for _, b := range blocks(t, page) {
 			if _, ok := languages[b.language]; !ok {
-				t.Errorf("%v: no test knows what to do with a block of %q", b, b.language)
+				t.Errorf("%v: no test handles blocks of %q", b, b.language)
 			}
 			reason, isNotRun := strings.CutPrefix(b.marker, notRun)
 			test, isRunBy := strings.CutPrefix(b.marker, runBy)
 			switch {
 			case isNotRun && !slices.Contains(reasons, reason):
-				t.Errorf("%v: %q is no reason; one of %q", b, reason, reasons)
+				t.Errorf("%v: %q is not a reason; use one of %q", b, reason, reasons)
 			case isRunBy && !declares(t, ".", test):
 				t.Errorf("%v: there is no test %s", b, test)
 			case b.marker != "" && !isNotRun && !isRunBy:
-				t.Errorf("%v: %q before a block is no marker", b, b.marker)
+				t.Errorf("%v: %q before a block is not a marker", b, b.marker)
 			}
 		}
 	}

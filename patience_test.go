@@ -27,8 +27,8 @@ var excuses = []string{
 	"tried again",
 }
 
-// A test that waits for seconds only fails on a machine that is busy for longer. Tests bound
-// their waits by watchdog.Patience.
+// If a test waits only a few seconds, it fails on a machine that is busy for longer. So tests
+// bound their waits by watchdog.Patience.
 func TestNoTestIsLessPatientThanTheWatchdog(t *testing.T) {
 	found := 0
 	files := slices.DeleteFunc(goFiles(t), func(file string) bool {
@@ -40,7 +40,7 @@ func TestNoTestIsLessPatientThanTheWatchdog(t *testing.T) {
 		for _, w := range f.waits(seconds[path.Dir(file)]) {
 			found++
 			if comment := f.comments[w.line]; !slices.ContainsFunc(excuses, func(e string) bool { return strings.HasPrefix(comment, e) }) {
-				t.Errorf("%s:%d: %s ends after seconds, which a busy machine takes. Use watchdog.Patience, or say behind it why not: %q",
+				t.Errorf("%s:%d: %s ends after seconds, and a busy machine may take longer. Use watchdog.Patience, or give the reason in a comment on the line: %q",
 					file, w.line, w.text, excuses)
 			}
 		}
@@ -119,8 +119,8 @@ func (f *testFile) waits(seconds map[string]bool) (found []wait) {
 	return found
 }
 
-// lastsSeconds reports whether a duration is written in seconds or minutes, or is a constant
-// that is.
+// lastsSeconds reports whether a duration is written in seconds or minutes, or is one of the
+// constants.
 func lastsSeconds(duration ast.Expr, constants map[string]bool) (does bool) {
 	if minus, ok := duration.(*ast.UnaryExpr); ok && minus.Op == token.SUB {
 		return false

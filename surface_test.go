@@ -56,7 +56,7 @@ func TestThePublicSurfaceIsSmall(t *testing.T) {
 	if want := fmt.Sprintf("depend on %d exported top-level names", count); !strings.Contains(string(page), want) {
 		t.Errorf("docs/architecture.md does not say that others can %s", want)
 	}
-	if len(surface["recipes"]) == 0 { // the test itself looks where they are
+	if len(surface["recipes"]) == 0 { // then the test does not find the names
 		t.Error("package recipes exports nothing")
 	}
 }

@@ -34,15 +34,15 @@ var walls = []struct {
 }{
 	{
 		[]string{"recipes"}, []string{"..."},
-		"the contract depends on nothing of the project",
+		"the contract imports no other package of the project",
 	},
 	{
 		[]string{"recipes/..."}, []string{"host/...", "plugin/...", "internal/rpc/...", "bench/...", "internal/zkbench/...", "internal/zkserver"},
-		"an application that talks to ZooKeeper itself carries no plugin and no benchmark",
+		"an application that uses ZooKeeper without a plugin contains no code of the plugin or the benchmark",
 	},
 	{
 		recipeFamilies, append([]string{"recipes/zookeeper"}, recipeFamilies...),
-		"what families of recipes share is in session, line and znode",
+		"families of recipes share code only through session, line and znode",
 	},
 	{
 		[]string{"recipes/zookeeper/internal/lease"}, []string{"recipes/zookeeper/...", client},
@@ -50,7 +50,7 @@ var walls = []struct {
 	},
 	{
 		[]string{"recipes/zookeeper/internal/conn"}, []string{"recipes/zookeeper/internal/session", "recipes/zookeeper/internal/line", "recipes/zookeeper/internal/znode"},
-		"connections know nothing of what they are used for",
+		"connections do not depend on their users",
 	},
 	{
 		[]string{"recipes/zookeeper/internal/session", "recipes/zookeeper/internal/line", "recipes/zookeeper/internal/znode"}, append([]string{"recipes/zookeeper"}, recipeFamilies...),
@@ -58,24 +58,24 @@ var walls = []struct {
 	},
 	{
 		[]string{"bench/...", "internal/zkbench/..."}, []string{"recipes/zookeeper/...", "host/...", "plugin/...", "internal/rpc/...", "internal/zkserver", "internal/ensemble/...", client},
-		"the benchmark knows only the contract: cmd/zkbench hands it an opener",
+		"the benchmark uses only the contract: cmd/zkbench passes it an opener",
 	},
 	{
 		[]string{"host", "host/hostconfig", "cmd/zkrecipes/...", "examples/..."}, []string{"recipes/zookeeper/...", "bench/...", "internal/zkserver", client},
-		"a host does not carry a ZooKeeper client",
+		"a host contains no ZooKeeper client",
 	},
 	{
 		[]string{"internal/rpc/...", "plugin/..."}, []string{"recipes/zookeeper/...", "host/...", "bench/...", "internal/zkserver", client},
-		"what is served over gRPC is the contract, and not this implementation of it",
+		"gRPC serves the contract, not this implementation of it",
 	},
 	{
 		[]string{"internal/zkserver", "internal/ensemble/...", "internal/feed", "internal/jute", "internal/testing/leaktest", "internal/testing/partition", "internal/version"},
 		[]string{"recipes/...", "host/...", "plugin/...", "bench/...", "internal/rpc/...", "internal/zkbench/...", client},
-		"a server knows nothing of its clients, and a tool nothing of its users",
+		"a server does not depend on its clients, nor a tool on its users",
 	},
 	{
 		rooms, rooms,
-		"what kinds of verbs share is in verb and exit",
+		"kinds of verbs share code only through verb and exit",
 	},
 	{
 		[]string{"cmd/zkrecipes/internal/verb", "cmd/zkrecipes/internal/exit", "cmd/zkrecipes/internal/job"}, append([]string{"cmd/zkrecipes"}, rooms...),
@@ -83,7 +83,7 @@ var walls = []struct {
 	},
 	{
 		[]string{"cmd/zkrecipes/internal/exit", "cmd/zkrecipes/internal/job"}, []string{"cmd/zkrecipes/...", "host/..."},
-		"an exit code and a command know of no verb",
+		"exit codes and the running of a command do not depend on verbs",
 	},
 	{
 		[]string{"..."}, []string{"cmd/zkbench", "cmd/zkrecipes", "cmd/zkrecipes-plugin", "internal/release", "examples/..."},
@@ -143,7 +143,7 @@ func TestTheProductCarriesNoTestSupport(t *testing.T) {
 	}
 }
 
-func TestNoPackageIsCalledWhatSaysNothing(t *testing.T) {
+func TestPackageNamesSayWhatTheyAreFor(t *testing.T) {
 	for pkg := range projectImports(t) {
 		if slices.Contains(noNames, path.Base(pkg)) {
 			t.Errorf("%s: name it after what it is for", pkg)

@@ -83,7 +83,7 @@ func TestCallsInFlightWhenAPluginDies(t *testing.T) {
 		written := begin(func() error { return h.Write(ctx(t), recipes.Create("/waited", nil)) })
 		released := begin(func() error { return other.Release(ctx(t)) })
 		listed := begin(func() error { _, err := v.session.Contenders(ctx(t), "/l"); return err })
-		v.goOn()
+		v.proceed()
 		must.Report(t, errors.Join(<-written, <-released, <-listed))
 		v.nothingLeft("/other")
 		must.Do(t, h.Release(ctx(t)))
@@ -93,13 +93,13 @@ func TestCallsInFlightWhenAPluginDies(t *testing.T) {
 		v.holds("/l")
 		v.suspend()
 		closed := begin(func() error { return v.session.Close(ctx(t)) })
-		v.goOn()
+		v.proceed()
 		must.Report(t, <-closed)
 		v.nothingLeft("/l")
 	})
 }
 
-// suspend kills the plugin, and delays the next one until goOn.
+// suspend kills the plugin, and delays the next one until proceed.
 func (v *surviving) suspend() {
 	v.Helper()
 	v.hold.Lock()
@@ -113,7 +113,7 @@ func (v *surviving) exists(path string) {
 	eventually(v, func() string { return unless(len(v.nodes(path)) > 0, "%s does not exist", path) })
 }
 
-func (v *surviving) goOn() { v.hold.Unlock() }
+func (v *surviving) proceed() { v.hold.Unlock() }
 
 // TestARevocationWithoutAPlugin: another client requests it while no plugin serves the
 // session.
@@ -126,7 +126,7 @@ func TestARevocationWithoutAPlugin(t *testing.T) {
 	v.suspend()
 	theirs, _ := v.rival.SharedLock("/l", recipes.SharedLockConfig{})
 	must.Do(t, theirs.Revoke(ctx(t), h.Znode()))
-	v.goOn()
+	v.proceed()
 	closes(t, "Revoked", revoked)
 	must.Report(t, h.Release(ctx(t)))
 }
@@ -198,7 +198,7 @@ func TestASessionWithoutAPluginIsClosedWithItsSupervisor(t *testing.T) {
 	closes(t, "Exited", p.Exited())
 	closed := begin(func() error { return v.supervisor.Close(ctx(t)) })
 	closes(t, "Done", h.Done())
-	v.goOn()
+	v.proceed()
 	must.Report(t, <-closed)
 	if !errors.Is(v.session.Err(), recipes.ErrClosed) {
 		t.Error(v.session.Err())

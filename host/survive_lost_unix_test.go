@@ -30,7 +30,7 @@ func TestTheNextPluginReportsALoss(t *testing.T) {
 		if suspended {
 			v.suspend()
 			v.remove(h.Znode())
-			v.goOn()
+			v.proceed()
 		} else {
 			v.kill()
 			must.Do(t, h.Write(ctx(t)))
@@ -70,7 +70,7 @@ func onlyGrantsWithoutTheirZnodesAreLost(t *testing.T, again bool) {
 		}
 	}
 	made := v.nodes(znodes...)
-	v.goOn()
+	v.proceed()
 	for i, g := range held {
 		h := holdings[i]
 		closes(t, h.name, g.Done())

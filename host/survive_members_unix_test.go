@@ -93,7 +93,7 @@ func TestAWaitingMemberSurvivesItsPlugin(t *testing.T) {
 			if when == "without a plugin" {
 				v.suspend()
 				b = <-enter(ctx(t), t, v.rival, path)
-				v.goOn()
+				v.proceed()
 			} else {
 				if after := v.members(path, 1)[0]; after != before {
 					t.Errorf("the member was %s, then %s", before, after)
@@ -188,7 +188,7 @@ func (v *surviving) refuseDeletes() {
 }
 
 // diesRefused kills the plugin after it has received the calls so far, and ends refuseDeletes.
-// The next plugin starts after goOn.
+// The next plugin starts after proceed.
 func (v *surviving) diesRefused() {
 	v.Helper()
 	must.Get(v.session.Stats(ctx(v)))(v) // the plugin receives it after those calls
@@ -223,7 +223,7 @@ func TestAMemberWhoseLeaveWasCanceledIsDeleted(t *testing.T) {
 			if when == "before it died" {
 				v.diesRefused()
 			}
-			v.goOn()
+			v.proceed()
 			must.Report(t, b.Leave(ctx(t)))
 			v.nothingLeft(path)
 		})

@@ -201,7 +201,7 @@ func TestStreamsRepeatNoValue(t *testing.T) {
 				}
 				return f
 			})
-			v.goOn()
+			v.proceed()
 			o.next("1")
 			if cuts.Load() < 2 {
 				t.Errorf("%d connections were cut", cuts.Load())

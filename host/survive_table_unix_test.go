@@ -37,10 +37,10 @@ var moments = []moment{
 		done := begin(c.call)
 		if c.theirs {
 			err = <-done
-			v.goOn()
+			v.proceed()
 			return err
 		}
-		v.goOn()
+		v.proceed()
 		return <-done
 	}, false},
 	{"during", func(v *surviving, c interrupted) error {

@@ -185,7 +185,7 @@ func TestCoordinateIsNotRepeatedForAnotherTransaction(t *testing.T) {
 			}
 			must.Do(t, theirs.Done(ctx(t)))
 			must.Do(t, other.Begin(ctx(t), nil, "another"))
-			v.goOn()
+			v.proceed()
 			want := recipes.ErrUnknownOutcome
 			if begun {
 				want = recipes.ErrNoTransaction
@@ -218,7 +218,7 @@ func TestACanceledCallHasAnUnknownOutcome(t *testing.T) {
 		t.Error(err)
 	}
 	v.server.SetFault(nil)
-	v.goOn()
+	v.proceed()
 }
 
 // TestACanceledCoordinatorIsReplaced: by a waiting site, whenever the call was canceled. The
@@ -248,11 +248,11 @@ func TestACanceledCoordinatorIsReplaced(t *testing.T) {
 				v.refuseDeletes()
 				cancels(failed)
 				v.diesRefused()
-				v.goOn()
+				v.proceed()
 			case "without a plugin":
 				v.suspend()
 				cancels(begin(coordinate))
-				v.goOn()
+				v.proceed()
 			case "while it was resumed":
 				v.suspend()
 				closes(t, "Exited", p.Exited())
@@ -266,7 +266,7 @@ func TestACanceledCoordinatorIsReplaced(t *testing.T) {
 					return f
 				})
 				failed := begin(coordinate)
-				v.goOn()
+				v.proceed()
 				closes(t, "DropRest", resuming)
 				cancels(failed)
 				v.server.SetFault(nil)
@@ -289,7 +289,7 @@ func TestASiteWhoseZnodeWasDeletedWithoutAPlugin(t *testing.T) {
 	it := must.Get(tx.Join(ctx(t), "it"))(t)
 	v.suspend()
 	v.remove("/tx/s_it")
-	v.goOn()
+	v.proceed()
 	if err := it.Vote(ctx(t), recipes.VoteCommit); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrNoTransaction) || strings.Contains(err.Error(), "membership") {
 		t.Errorf("its vote: %v", err)
 	}

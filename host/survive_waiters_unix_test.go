@@ -31,7 +31,7 @@ func TestJoinedMayCallWhileItsPluginDies(t *testing.T) {
 	before := ephemerals(v.server, "/l")
 	v.suspend()
 	close(call)
-	v.goOn()
+	v.proceed()
 	must.Report(t, <-answered)
 	if after := ephemerals(v.server, "/l"); len(after) != 2 || after[1] != before[1] {
 		t.Errorf("the wait queue was %q, then %q", before, after)

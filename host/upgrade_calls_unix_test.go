@@ -225,7 +225,7 @@ func TestUpgradesOfADyingPlugin(t *testing.T) {
 	h := v.holds("/l")
 	v.suspend()
 	first, second := v.upgrades(ctx(t), v.another()), v.upgrades(ctx(t), v.another())
-	v.goOn()
+	v.proceed()
 	must.Report(t, errors.Join(<-first, <-second, h.Write(ctx(t))))
 }
 

@@ -131,7 +131,8 @@ var (
 	// ErrDeadline: by the local clock the negotiated timeout, less a twentieth, has passed
 	// since the session's last contact. The server has expired the session or soon will.
 	// While the session holds something, a contact counts only if the leader is known to
-	// have received it. So an outage of half the timeout can be enough.
+	// have received it. So an outage of 0.45 of the timeout can be enough, or of 0.2 while
+	// the hold is younger than half the timeout.
 	ErrDeadline = fmt.Errorf("%w: local deadline passed", ErrSessionLost)
 
 	// ErrClosed: the application closed the session.

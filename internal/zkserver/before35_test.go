@@ -9,7 +9,7 @@ import (
 
 // The answers are those of the sources of 3.4.13 (PrepRequestProcessor, CreateMode,
 // MultiTransactionRecord), not recorded ones.
-func TestAServerBefore35KnowsNoContainers(t *testing.T) {
+func TestAServerBefore35HasNoContainers(t *testing.T) {
 	const script = `open a
 a create $/c flags=c
 a create $/missing/c flags=c

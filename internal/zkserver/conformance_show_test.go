@@ -166,7 +166,7 @@ func (p *player) stat(r *reader) string {
 		p.owner(owner), length, kids, p.zxid(pzxid))
 }
 
-// time shows only whether it is plausible.
+// time shows only whether a time is plausible.
 func (p *player) time(ms int64) string {
 	t := time.UnixMilli(ms)
 	switch {

@@ -54,7 +54,7 @@ func (s *Server) serve(nc net.Conn, f *Follower) {
 	var writer sync.WaitGroup
 	writer.Go(c.writeLoop)
 	if err := c.readLoop(); errors.Is(err, errFinished) {
-		// To close a socket with unread input resets the connection, and the client
+		// Closing a socket with unread input resets the connection, and the client
 		// may never see the last reply.
 		_, _ = io.Copy(io.Discard, nc)
 	}

@@ -66,7 +66,8 @@ func (f *Follower) CutOff() {
 	}
 }
 
-// Lag makes reads of the follower return the leader's state of now until [Follower.Heal].
+// Lag makes reads of the follower return the leader's state at the time of this call, until
+// [Follower.Heal].
 // The follower must be cut off.
 func (f *Follower) Lag() {
 	f.srv.mu.Lock()
@@ -111,7 +112,7 @@ func (f *Follower) Heal() {
 	}
 }
 
-// report extends the sessions whose clients the follower has heard.
+// report extends the sessions whose clients have sent something since the last report.
 func (f *Follower) report() {
 	for sess := range f.heard {
 		sess.touch()

@@ -70,11 +70,11 @@ var ends = map[string]struct {
 		return g.giveBack(g.ctx)
 	}, recipes.ErrRemoved},
 	"given back while a write is under way": {func(g *endingGrant) error {
-		goOn := make(chan struct{})
+		proceed := make(chan struct{})
 		var once sync.Once
 		g.srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 			if r.SessionID == g.s.ID() {
-				once.Do(func() { f.Hold = goOn })
+				once.Do(func() { f.Hold = proceed })
 			}
 			return f
 		})
@@ -83,7 +83,7 @@ var ends = map[string]struct {
 		synctest.Wait()
 		go func() { given <- g.giveBack(g.ctx) }()
 		synctest.Wait()
-		close(goOn)
+		close(proceed)
 		if err := <-written; err != nil && !errors.Is(err, recipes.ErrNotHeld) {
 			g.Errorf("the write: %v", err)
 		}

@@ -53,7 +53,7 @@ func (w way) start(ctx context.Context, s recipes.Client, path string) (znode st
 	return (<-joined).Znode, done
 }
 
-func (w way) goOn(ctx context.Context, s recipes.Client, path, znode string) <-chan turnOf {
+func (w way) proceed(ctx context.Context, s recipes.Client, path, znode string) <-chan turnOf {
 	done := make(chan turnOf, 1)
 	go func() {
 		g, err := w.resumeWaiting(ctx, s, path, znode)
@@ -74,7 +74,7 @@ func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
 		_, last := w.start(ctx, third, path)
 
 		second = zktest.Move(t, addr, second)
-		next := w.goOn(ctx, second, path, znode)
+		next := w.proceed(ctx, second, path, znode)
 		for !wasResumed(second, znode) {
 			runtime.Gosched()
 		}
@@ -119,7 +119,7 @@ func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
 			t.Fatal(had.err)
 		}
 		second = zktest.Move(t, addr, second)
-		again := <-w.goOn(ctx, second, path, znode)
+		again := <-w.proceed(ctx, second, path, znode)
 		if again.err != nil || again.grant.Token() != had.grant.Token() || again.grant.Znode() != had.grant.Znode() {
 			t.Fatalf("resumed %+v; want %s with token %d", again, had.grant.Znode(), had.grant.Token())
 		}
@@ -140,7 +140,7 @@ func TestALineWhereAWaiterWasMovedIsBusy(t *testing.T) {
 	must.Do(t, first.Close(ctx))
 	<-turn
 	second = zktest.Move(t, srv.Addr(), second)
-	again := <-w.goOn(ctx, second, "/line", znode)
+	again := <-w.proceed(ctx, second, "/line", znode)
 	if again.err != nil {
 		t.Fatal(again.err)
 	}
@@ -168,11 +168,11 @@ func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
 		<-granted
 		znode, _ := w.start(ctx, second, path)
 		second = zktest.Move(t, addr, second)
-		if e := <-w.goOn(ctx, third, path, znode); !errors.Is(e.err, recipes.ErrRemoved) && !errors.Is(e.err, recipes.ErrInvalid) {
+		if e := <-w.proceed(ctx, third, path, znode); !errors.Is(e.err, recipes.ErrRemoved) && !errors.Is(e.err, recipes.ErrInvalid) {
 			t.Errorf("another session at its place: %v", e.err)
 		}
 		waiting, giveUp := context.WithCancel(ctx)
-		left := w.goOn(waiting, second, path, znode)
+		left := w.proceed(waiting, second, path, znode)
 		for !wasResumed(second, znode) {
 			runtime.Gosched()
 		}
@@ -185,7 +185,7 @@ func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
 		if e := <-last; e.err != nil {
 			t.Error(e.err)
 		}
-		if e := <-w.goOn(ctx, second, path, znode); !errors.Is(e.err, recipes.ErrRemoved) {
+		if e := <-w.proceed(ctx, second, path, znode); !errors.Is(e.err, recipes.ErrRemoved) {
 			t.Errorf("after the waiter has left: %v", e.err)
 		}
 	})
@@ -202,7 +202,7 @@ func TestGrantsSinceTheResumeAreNotDropped(t *testing.T) {
 		}
 		znode, _ := w.start(ctx, second, path)
 		second = zktest.Move(t, addr, second)
-		next := w.goOn(ctx, second, path, znode)
+		next := w.proceed(ctx, second, path, znode)
 		for !wasResumed(second, znode) {
 			runtime.Gosched()
 		}

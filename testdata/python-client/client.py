@@ -119,7 +119,7 @@ class Session:
         self.outgoing.put(session_pb2.OpenRequest(**message))
 
     def beat(self):
-        """A Beat every fifth of the session timeout, or the plugin takes us for dead."""
+        """A Beat every fifth of the session timeout. Without it, the plugin closes the session."""
         number = 0
         while True:
             number += 1
@@ -128,7 +128,7 @@ class Session:
             if self.lost.wait(self.timeout / 5):
                 return
             if time.monotonic() > self.contact + self.timeout:
-                self.lose("the plugin stands still")
+                self.lose("the plugin does not answer")
 
     def take(self):
         try:

@@ -148,7 +148,7 @@ func newPriorityHold(g *remoteGrant, mode recipes.Mode) recipes.PriorityHold {
 func (h *priorityHold) Mode() recipes.Mode { return h.mode }
 
 func (h *priorityHold) HandOff(ctx context.Context, successor string) error {
-	err := writeAs(ctx, h.remoteGrant, "hand-off", h.s.readWriteLocks.HandOff,
+	err := writeAs(ctx, h.remoteGrant, "handoff", h.s.readWriteLocks.HandOff,
 		&pb.HandOffRequest{Session: h.s.handle, RequestId: h.id, Successor: successor})
 	if err == nil {
 		h.s.forget(h.id)

@@ -254,10 +254,10 @@ func TestASessionIsResumedOnce(t *testing.T) {
 	first := hostOf(t, zk, able)
 	opened := first.open(nil)
 	must.Get(first.sessions.Detach(first.ctx, &pb.DetachRequest{Session: opened.GetSession()}))(t)
-	resuming, goOn := make(chan struct{}), make(chan struct{})
+	resuming, proceed := make(chan struct{}), make(chan struct{})
 	second := hostOf(t, zk, server.Config{Open: zookeeper.Open, Resume: func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, known time.Time) (recipes.Client, error) {
 		close(resuming)
-		<-goOn
+		<-proceed
 		return zookeeper.Resume(ctx, cfg, ticket, known)
 	}})
 	other := *second
@@ -268,7 +268,7 @@ func TestASessionIsResumedOnce(t *testing.T) {
 	}()
 	<-resuming
 	_, err := other.try(other.ctx, resumeOf(opened))
-	close(goOn)
+	close(proceed)
 	if !errors.Is(err, recipes.ErrInvalid) {
 		t.Errorf("resumed twice: %v", err)
 	}

@@ -29,7 +29,7 @@ func run(folder string, jars []string) error {
 		if info, err := os.Lstat(jar); err != nil {
 			return err
 		} else if !info.Mode().IsRegular() {
-			continue // another name of a jar that is copied
+			continue // a link to another jar of the list
 		}
 		if err := bare(filepath.Join(folder, filepath.Base(jar)), jar); err != nil {
 			return fmt.Errorf("%s: %w", jar, err)

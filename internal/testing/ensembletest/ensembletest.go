@@ -74,7 +74,7 @@ func Require(tb testing.TB) {
 	case os.Getenv(requireEnv) == "" && (errors.Is(err, ensemble.ErrNotFound) || errors.Is(err, errShort)):
 		tb.Skipf("SKIPPED on real ZooKeeper: %v", err)
 	default:
-		tb.Fatalf("%v (and %s is set: it must be there)", err, requireEnv)
+		tb.Fatalf("%v (%s is set, so ZooKeeper must be installed)", err, requireEnv)
 	}
 }
 

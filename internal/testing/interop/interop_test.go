@@ -33,7 +33,7 @@ type pair struct {
 	free  bool // turns do not exclude each other
 	rw    bool // it has readers
 	lists bool // theirs lists the wait queue, and must see ours
-	stops bool // sometimes all wait until one of them gives up (kazoo#649)
+	stops bool // all contenders can wait for each other until one of them gives up (kazoo#649)
 	meet  bool // all four take part in each turn, so a turn waits for one that was killed
 }
 

@@ -23,7 +23,7 @@ type match struct {
 	seen      map[int]string // the side that counted to a number
 	holder    *peer          // the last to take a turn
 	handovers int            // turns that followed one of the other side
-	most      int            // turns of another peer between two of one, without a kill; not all peers need be waiting
+	most      int            // the most turns of one peer between two of another, without a kill; the other may join late
 	since     map[*peer]map[*peer]int
 	put       map[string]int // elements of a queue, and how often
 	taken     map[string]int
@@ -59,7 +59,7 @@ func (m *match) receive(p *peer, line string) {
 		m.timeouts++
 	case what == "lost":
 		m.lost++
-		m.stopped = m.pair.meet // the others would count a dead member
+		m.stopped = m.pair.meet // their later messages would count a dead member
 	case what == "listed":
 		m.listed++
 	case what == "turn" && len(words) >= 2:

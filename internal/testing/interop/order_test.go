@@ -15,8 +15,8 @@ type order struct {
 	waiting map[int64]int64 // contenders that the bystander saw waiting: czxid -> session
 }
 
-// place is a turn, and the czxid of the contender's znode. The number in the name would not
-// do: it restarts when an empty path is deleted.
+// place is a turn, and the czxid of the contender's znode. The number in the name is
+// not enough: it restarts when an empty path is deleted.
 type place struct {
 	turn  int
 	czxid int64

@@ -62,8 +62,8 @@ func broken(err error) {
 	watchdog.Hang() // until the test ends it
 }
 
-// witness is the directory in which peers create files while they hold. So a peer sees
-// whether another one holds that should not.
+// witness is the directory in which peers create files while they hold. So a holder sees
+// another one that it should exclude.
 type witness string
 
 func (w witness) turn(ctx context.Context, s recipes.Client, dialect recipes.Dialect, recipe, path string) error {
@@ -137,7 +137,7 @@ func (w witness) another(ctx context.Context, s recipes.Client, dialect recipes.
 		n, err := c.Add(ctx, 1)
 		if err == nil {
 			say("turn %d", n)
-			time.Sleep(5 * time.Millisecond) // others shall have turns too
+			time.Sleep(5 * time.Millisecond) // lets the other contenders have turns
 		}
 		return err
 	case "group":
@@ -158,7 +158,7 @@ func (w witness) another(ctx context.Context, s recipes.Client, dialect recipes.
 		e, err := q.Take(ctx)
 		if err == nil {
 			say("took %s", e.Data)
-			time.Sleep(5 * time.Millisecond) // others shall have turns too
+			time.Sleep(5 * time.Millisecond) // lets the other contenders have turns
 		}
 		return err
 	}

@@ -39,7 +39,7 @@ const (
 func (p *pauses) turn(now time.Time) (afterKill bool) {
 	switch {
 	case p.last.IsZero():
-	case p.last.Before(p.killed.Add(sessionTimeout)): // as behind a reader that was killed
+	case p.last.Before(p.killed.Add(sessionTimeout)): // the next turn may have waited for the killed peer's session to expire
 		p.recovered = max(p.recovered, min(now.Sub(p.killed), now.Sub(p.last)))
 		afterKill = p.last.Before(p.killed)
 	default:
@@ -55,7 +55,7 @@ func (p *pauses) stuck(stops bool) string {
 	switch {
 	case p.last.Before(p.killed):
 		most, from, why = mostAfterKill, p.killAnswers, "a kill"
-	case !p.killed.IsZero(): // until then the killed peer's znode may block some others
+	case !p.killed.IsZero(): // the killed peer's znode may block some others for that long
 		from = max(from, p.killAnswers+mostAfterKill)
 	}
 	if stops {

@@ -85,7 +85,7 @@ func numbers(tb testing.TB, env, otherwise string) []int {
 	for _, field := range strings.Split(text, ",") {
 		n, err := strconv.Atoi(field)
 		if err != nil || n < 1 {
-			tb.Fatalf("%s=%s: %q is no number of 1 or more", env, text, field)
+			tb.Fatalf("%s=%s: %q is not a number of 1 or more", env, text, field)
 		}
 		list = append(list, n)
 	}

@@ -56,7 +56,7 @@ func (p *libraryProcess) cycle(tb testing.TB, window time.Duration) float64 {
 	return float64(count) / time.Duration(took).Seconds()
 }
 
-// said returns the rest of the process's next line, which begins with what.
+// said reads the next line of the process, which must begin with what, and returns the rest.
 func (p *libraryProcess) said(tb testing.TB, what string) string {
 	tb.Helper()
 	if !p.lines.Scan() {

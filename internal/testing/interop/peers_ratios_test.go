@@ -19,7 +19,7 @@ type samples map[sample][]float64
 
 func (s samples) add(of sample, rate float64) { s[of] = append(s[of], rate) }
 
-// compared are the printed ratios, of two locks with the same number of contenders.
+// compared lists the ratios to print. Each is of two locks with the same number of contenders.
 var compared = []struct{ workload, lock, to string }{
 	{"cycle", "handoff", "go-zookeeper"},
 	{"cycle", "handoff", "curator"},

@@ -102,8 +102,8 @@ func (m *match) left() bool {
 	return why != ""
 }
 
-// tooLittle reports, and records as broken, a match that has too few turns after that many
-// answers beyond its length.
+// tooLittle reports whether the match has continued for too many answers beyond its length
+// without enough turns. If so, it records that as broken.
 func (m *match) tooLittle(answers int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,7 +116,7 @@ func (m *match) tooLittle(answers int) bool {
 
 // kill kills a peer, of each side in turn, and returns its index. It kills a holder, if one
 // of that side holds within a session timeout. If the pair has readers, it kills a writer
-// and a reader in turn. If sometimes all wait, it kills either of them.
+// and a reader in turn, or either of them if all contenders can wait for each other.
 func (m *match) kill(peers []*peer) int {
 	want, patience := []string{"holder"}, sessionTimeout
 	switch {

@@ -29,9 +29,9 @@ func (m mutant) id() string { return m.file + ": " + m.name }
 type edit struct {
 	offset int
 	text   string
-	closes bool // ends what it surrounds, instead of beginning it
-	extent int  // length of what it surrounds: at one offset the longer opens first and closes last
-	number int  // of its mutant: if two surround the same text, the smaller is the outer
+	closes bool // inserted at the end of the surrounded text, not at its beginning
+	extent int  // length of the surrounded text: at one offset the longer opens first and closes last
+	number int  // of its mutant: if two surround the same text, the smaller number is outside
 }
 
 // find returns all mutants of the package in dir, in the order of the source.
@@ -234,8 +234,7 @@ func (f *finder) says(e ast.Expr) bool {
 		strings.Contains(text, "Logger.") || strings.Contains(text, "Log().")
 }
 
-// onlySays reports whether a condition only decides about a line in a log, which no test
-// reads.
+// onlySays reports whether a condition only decides whether to log. No test reads the log.
 func (f *finder) onlySays(n *ast.IfStmt) bool {
 	if n.Init != nil || n.Else != nil {
 		return false
@@ -249,9 +248,9 @@ func (f *finder) onlySays(n *ast.IfStmt) bool {
 	return len(n.Body.List) > 0
 }
 
-// endsByItself reports whether a deferred call only releases early what ends by itself. That
-// is a timer whose channel is no longer read. It is also a context with a deadline, if the
-// function starts nothing that could still use it.
+// endsByItself reports whether a deferred call only ends early what would end by itself: a
+// timer, or a context with a deadline. In the second case the function must start nothing
+// that could still use the context.
 func (f *finder) endsByItself(call *ast.CallExpr) bool {
 	name, stops := strings.CutSuffix(f.text(call), ".Stop()")
 	switch {

@@ -49,8 +49,8 @@ var targets = []target{
 	},
 }
 
-// contractTests is the package of the contract tests. They are one test. Its parts, one for
-// each recipe, run alone.
+// contractTests is the package of the contract tests. They are one test function, whose
+// subtests for each recipe run alone.
 const contractTests = "recipes/recipestest"
 
 // simulationTests is the package of the simulation. A hundred seeds of it take seconds.

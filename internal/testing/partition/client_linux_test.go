@@ -94,7 +94,7 @@ func (c *client) live(ctx context.Context, s recipes.Client) {
 		workers.Go(func() {
 			for w := c.worker(ctx, s); ctx.Err() == nil; {
 				if err := work(w); err != nil && endOf(err) == failed && ctx.Err() == nil && s.Err() == nil {
-					w.note(message{Kind: believed, Text: err.Error()})
+					w.note(message{Kind: closed, Text: err.Error()})
 				}
 			}
 		})

@@ -67,7 +67,7 @@ const (
 	quiet         = time.Second // between faults
 )
 
-// inject makes one fault, waits until the lock is held in spite of it, repairs it, and waits
+// inject makes one fault, waits until the lock is held despite it, repairs it, and waits
 // until everything works.
 func (r *run) inject(f fault) {
 	ctx, cancel := context.WithTimeout(r.Context(), settling)

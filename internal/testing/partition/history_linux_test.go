@@ -15,13 +15,13 @@ import (
 const undecidedAfter = time.Minute
 
 // operations pairs calls with ends, by path. An operation with an unknown outcome, or
-// without an end, may take effect at any time after its call, so it never returns here. An
-// operation that is known to have failed is left out.
+// without an end, may take effect at any time after its call, so its return time is
+// infinite. An operation that is known to have failed is left out.
 //
 // Writes must be linearizable. Reads are answered by one server, which may lag, as the
 // contract and Apache ZooKeeper say. But the server's state is never older than the state
-// that the same session saw in its previous operation on the path. So a read may count as
-// early as the call of that operation.
+// that the same session saw in its previous operation on the path. So a read may take
+// effect as early as the call of that operation.
 func operations(messages []message) map[string][]porcupine.Operation {
 	type id struct {
 		client  int

@@ -64,8 +64,8 @@ const (
 	put  kind = "put" // into a queue
 	take kind = "take"
 
-	granted  kind = "granted"  // a lock or a leadership
-	believed kind = "believed" // the belief ends: Done has closed
+	granted  kind = "granted" // a lock or a leadership
+	closed   kind = "closed"  // Done has closed
 	released kind = "released"
 	write    kind = "write" // under the guard of a grant
 
@@ -76,7 +76,7 @@ const (
 	vote     kind = "vote"
 	decision kind = "decision"
 
-	torn kind = "torn" // a reader found two registers different
+	torn kind = "torn" // a reader read different values from two registers that are written together
 )
 
 // reply answers a message to a store.

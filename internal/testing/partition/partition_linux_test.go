@@ -73,8 +73,8 @@ func TestPartition(t *testing.T) {
 	r.checkReaders()
 	r.checkTransactions()
 	r.checkHistories()
-	r.reportBeliefs("/lock")
-	r.reportBeliefs("/election")
+	r.reportOverlaps("/lock")
+	r.reportOverlaps("/election")
 	r.reportAvailability()
 	r.reportSurvival()
 }
@@ -249,27 +249,27 @@ func (r *run) checkMonotone() {
 	}
 }
 
-// belief is the time during which a client considered a grant held.
-type belief struct {
+// period is the time during which a client considered a grant held.
+type period struct {
 	token      recipes.Token
 	from, till int64
 	client     int
 	lost       bool // Done closed before the client began to release
 }
 
-// beliefs returns the beliefs about the ended grants of a recipe.
-func (r *run) beliefs(recipe string) (all []belief) {
-	open := make(map[recipes.Token]belief)
+// periods returns one period for each grant of a recipe that has ended.
+func (r *run) periods(recipe string) (all []period) {
+	open := make(map[recipes.Token]period)
 	for _, m := range r.messages {
 		if m.Path != recipe {
 			continue
 		}
 		switch m.Kind {
 		case granted:
-			open[m.Token] = belief{token: m.Token, from: m.At, client: m.Client}
-		case released, believed:
+			open[m.Token] = period{token: m.Token, from: m.At, client: m.Client}
+		case released, closed:
 			if b, ok := open[m.Token]; ok {
-				b.till, b.lost = m.At, m.Kind == believed
+				b.till, b.lost = m.At, m.Kind == closed
 				all = append(all, b)
 				delete(open, m.Token)
 			}
@@ -285,7 +285,7 @@ func (r *run) reportSurvival() {
 	const width = sessionTimeout / 4
 	lasted := make([][]time.Duration, 5)
 	for _, recipe := range []string{"/lock", "/election"} {
-		for _, b := range r.beliefs(recipe) {
+		for _, b := range r.periods(recipe) {
 			for _, f := range r.faults {
 				if f.how == killed || f.how == frozen || !b.lost || b.from > f.start || b.till < f.start || b.till > f.end {
 					continue
@@ -305,13 +305,13 @@ func (r *run) reportSurvival() {
 	r.Log(table)
 }
 
-// reportBeliefs logs how many times two clients considered the same lock held at the same
+// reportOverlaps logs how many times two clients considered the same lock held at the same
 // time. It leaves out frozen processes, for which the contract promises nothing else. An
 // overlap is not an error: a busy machine may wake a client too late.
-func (r *run) reportBeliefs(recipe string) {
-	all := r.beliefs(recipe)
+func (r *run) reportOverlaps(recipe string) {
+	all := r.periods(recipe)
 	overlaps, worst := 0, time.Duration(0)
-	slices.SortFunc(all, func(a, b belief) int { return int(a.token - b.token) })
+	slices.SortFunc(all, func(a, b period) int { return int(a.token - b.token) })
 	for i := 1; i < len(all); i++ {
 		a, b := all[i-1], all[i]
 		wasFrozen := slices.ContainsFunc(r.faults, func(f fault) bool {

@@ -61,7 +61,7 @@ type store struct {
 	writes   int64 // acknowledged ones
 }
 
-// repeating is a test that repeats at its end why it failed. The logs of the servers come
+// repeating is a test that logs at its end why it failed. The logs of the servers come
 // before that, and a reader of CI sees the last lines first.
 type repeating struct {
 	*testing.T

@@ -147,7 +147,7 @@ func (c *worker) lock() error {
 	if err != nil {
 		return err
 	}
-	c.believe(path, hold)
+	c.reportGrant(path, hold)
 	for range turnsAHold {
 		value, err := c.register(guarded)
 		if err != nil {
@@ -167,12 +167,12 @@ func (c *worker) lock() error {
 	return hold.Release(c.ctx)
 }
 
-// believe reports to the test that a grant is held, and later that Done has closed.
-func (c *worker) believe(path string, g recipes.Grant) {
+// reportGrant reports to the test that a grant is held, and later that Done has closed.
+func (c *worker) reportGrant(path string, g recipes.Grant) {
 	c.note(message{Kind: granted, Path: path, Token: g.Token()})
 	go func() {
 		<-g.Done()
-		c.note(message{Kind: believed, Path: path, Token: g.Token()})
+		c.note(message{Kind: closed, Path: path, Token: g.Token()})
 	}()
 }
 
@@ -183,7 +183,7 @@ func (c *worker) campaign() error {
 	if err != nil {
 		return err
 	}
-	c.believe(path, l)
+	c.reportGrant(path, l)
 	if err := l.Acknowledge(c.ctx, nil); err != nil {
 		return err
 	}

@@ -16,7 +16,8 @@ const Limit = 5 * time.Minute
 // testscript only interrupts them, and waits.
 //
 // A process belongs to the script if its environment names the script's directory, as
-// $WORK does. Only Linux shows that. On other systems Bound kills nothing.
+// $WORK does. Only Linux shows the environment of other
+// processes. On other systems Bound kills nothing.
 func Bound(env *testscript.Env, limit time.Duration) {
 	dir := env.WorkDir
 	timer := time.AfterFunc(limit, func() { quitAll(dir); killAll(dir) })

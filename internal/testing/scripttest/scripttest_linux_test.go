@@ -18,7 +18,7 @@ import (
 // With hangEnv set, this program is a child process of a test and hangs.
 func TestMain(m *testing.M) {
 	if os.Getenv(hangEnv) != "" {
-		standStill()
+		hangHere()
 	}
 	scripttest.ResetSignals()
 	leaktest.Main(m)
@@ -26,9 +26,9 @@ func TestMain(m *testing.M) {
 
 const hangEnv = "SCRIPTTEST_HANG"
 
-// standStill hangs. It sleeps, because the runtime ends a program whose goroutines are all
+// hangHere hangs. It sleeps, because the runtime ends a program whose goroutines are all
 // blocked.
-func standStill() { time.Sleep(time.Hour) }
+func hangHere() { time.Sleep(time.Hour) }
 
 const insideEnv = "SCRIPTTEST_INSIDE"
 
@@ -44,7 +44,7 @@ func TestHungScriptFails(t *testing.T) {
 			if err == nil || !strings.Contains(string(out), "FAIL: TestInside/"+kind) {
 				t.Errorf("%v\n%s", err, out)
 			}
-			if stacks := kind == "program"; strings.Contains(string(out), "standStill") != stacks {
+			if stacks := kind == "program"; strings.Contains(string(out), "hangHere") != stacks {
 				t.Errorf("shows where a program hangs: want %v\n%s", stacks, out)
 			}
 		})

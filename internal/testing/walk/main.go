@@ -1,5 +1,5 @@
-// Command walk acquires free locks, and writes for each of them which statements of this
-// module ran:
+// Command walk acquires one free lock for each folder, and writes into the folder which
+// statements of this module ran:
 //
 //	walk direct|plugin FOLDER...
 //

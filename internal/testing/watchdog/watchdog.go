@@ -98,7 +98,7 @@ func watch(interval time.Duration, end <-chan struct{}) (hung error) {
 				fmt.Fprintf(os.Stderr, "watchdog: %s still hangs; its stack is above\n", s.test)
 				os.Exit(2)
 			case s.still == checks:
-				hung = errors.Join(hung, report(s, "stood still", checks*interval, stacks))
+				hung = errors.Join(hung, report(s, "made no progress", checks*interval, stacks))
 			case s.times == longest:
 				hung = errors.Join(hung, report(s, "run", longest*interval, stacks))
 			}

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func standStill() { Hang() }
+func hangHere() { Hang() }
 
 // hangInAChild waits for the end of its input, which never comes.
 func hangInAChild() { _, _ = os.Stdin.Read(make([]byte, 1)) }
@@ -47,7 +47,7 @@ func TestSubject(t *testing.T) {
 	case "hangs":
 		t.Parallel()
 		t.Run("below", func(t *testing.T) {
-			t.Run("of all", func(t *testing.T) { standStill() })
+			t.Run("of all", func(t *testing.T) { hangHere() })
 		})
 	case "hangs with a child", "works", "works on", "ignores the end of a child":
 		child := exec.Command(os.Args[0])
@@ -87,9 +87,9 @@ func TestHangs(t *testing.T) {
 		want    []string
 		without string
 	}{
-		"of a goroutine, prints all stacks": {"hangs", 2, []string{"watchdog.TestSubject.func1.1 has stood still for 4s", "watchdog.standStill(", "watchdog.watch("}, ""},
+		"of a goroutine, prints all stacks": {"hangs", 2, []string{"watchdog.TestSubject.func1.1 has made no progress for 4s", "watchdog.hangHere(", "watchdog.watch("}, ""},
 		// The test continues, and fails with the output of its child.
-		"of a child, prints its stacks": {"hangs with a child", 1, []string{"watchdog.TestSubject has stood still", "watchdog.hangInAChild(", failed}, ""},
+		"of a child, prints its stacks": {"hangs with a child", 1, []string{"watchdog.TestSubject has made no progress", "watchdog.hangInAChild(", failed}, ""},
 		// A test that passes only because the watchdog ended its child does not pass.
 		"of a child, fails a test that ignores it": {"ignores the end of a child", 1, nil, failed},
 		// A build on a slow machine takes longer than the patience.

@@ -60,7 +60,7 @@ func rested(d time.Duration) float64 {
 
 // Busy is the prediction for acquisitions that arrive independently of each other.
 type Busy struct {
-	Share    float64  // of the time in which the lock is held or handed over; at 1 or more the lock cannot keep up
+	Share    float64  // of the time that holds and handoffs take; at 1 or more the lock cannot keep up
 	P50, P99 Estimate // of the wait, in ns; zero if Share is 1 or more
 }
 

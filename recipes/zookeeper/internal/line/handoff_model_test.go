@@ -145,14 +145,14 @@ type mclient struct {
 	// Whether a release may be sent without a read: a watch of this connection would have
 	// reported that the place is deleted. And what the server had applied when the release was
 	// sent.
-	stands bool
-	sent   int8
+	watched bool
+	sent    int8
 
 	waited bool // an event or a lost connection has made it read again
 
 	// Ghost variables, which no contender can see. At one moment in the leader's order, its
 	// place existed and was first. Its place existed at the last sync with the leader.
-	first, stood bool
+	first, existed bool
 }
 
 type sightKey struct {
@@ -297,7 +297,7 @@ func (s *mstate) normalize() {
 		case phaseHold, phaseRelease, phaseReleased, phaseUnsure, phaseLeave:
 			c.fired, c.change, c.ahead, c.target = [2]bool{}, false, -1, -1
 			if c.phase != phaseHold {
-				c.watchOwn, c.watchParent, c.stands = false, false, false
+				c.watchOwn, c.watchParent, c.watched = false, false, false
 			}
 			if c.phase != phaseRelease && c.next != phaseRelease {
 				c.sent = 0
@@ -471,10 +471,10 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 			c, srv := &s.clients[i], s.at(i)
 			next := phaseOwn
 			c.watchParent = true
-			c.stands = srv.parent < c.czxid
+			c.watched = srv.parent < c.czxid
 			if m.siblings(session.Stat{NumChildren: int32(srv.children()), Pzxid: int64(srv.changed)}, session.Stat{Czxid: int64(c.czxid)}) == 0 {
 				next = phaseHold
-				s.mustStand(i, "the read of the parent")
+				s.mustExist(i, "the read of the parent")
 			}
 			s.reply(i, next)
 		})
@@ -505,7 +505,7 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 				s.send(i, msgOwn)
 			default:
 				c.watchOwn = true
-				c.stands, c.watchParent = true, false
+				c.watched, c.watchParent = true, false
 			}
 			c.phase = phaseAhead
 		})
@@ -540,14 +540,14 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 		}
 	case c.phase == phaseSync && s.caughtUp(i):
 		add("learns that its server has caught up", func(s *mstate) {
-			s.clients[i].stood = s.servers[leader].nodes[i].there
+			s.clients[i].existed = s.servers[leader].nodes[i].there
 			s.reply(i, phaseSync)
 		})
 	case c.phase == phaseLook && s.caughtUp(i):
 		add("its place is read after a sync", func(s *mstate) {
 			c := &s.clients[i]
 			n, there := s.servers[leader].called(c.number)
-			if c.stood = s.servers[leader].nodes[i].there; there && n.czxid == c.czxid {
+			if c.existed = s.servers[leader].nodes[i].there; there && n.czxid == c.czxid {
 				s.reply(i, phaseHold)
 			} else {
 				s.reply(i, phaseEnd)
@@ -556,7 +556,7 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 	case c.phase == phaseHold:
 		add("releases", func(s *mstate) {
 			c := &s.clients[i]
-			if c.phase = phaseUnsure; c.stands || m.blind {
+			if c.phase = phaseUnsure; c.watched || m.blind {
 				c.phase, c.sent = phaseRelease, s.at(i).zxid
 				if c.in[0] != 0 {
 					c.sent = 0 // the deletion is being reported to it
@@ -605,14 +605,14 @@ func (m *model) list(s *mstate, i int) {
 			entries = append(entries, Entry{Name: name(number), Sequence: int32(number)})
 		}
 	}
-	ahead, stands := m.ahead(name(c.number), int64(c.czxid), entries, int64(srv.parent))
+	ahead, valid := m.ahead(name(c.number), int64(c.czxid), entries, int64(srv.parent))
 	switch {
-	case srv.parent == 0 || !stands:
+	case srv.parent == 0 || !valid:
 		s.reply(i, phaseEnd)
 	case len(ahead) == 0 && c.waited && !m.hasty:
 		s.reply(i, phaseLook)
 	case len(ahead) == 0:
-		s.mustStand(i, "the listing")
+		s.mustExist(i, "the listing")
 		s.reply(i, phaseHold)
 	default:
 		c.target = int8(ahead[len(ahead)-1].Sequence)
@@ -626,16 +626,16 @@ func name(number int8) string { return fmt.Sprint(number) }
 func (m *model) wake(s *mstate, i int, why reason) {
 	c := &s.clients[i]
 	if o := m.conclusion(c, why, false); o != handed {
-		m.goOn(s, i, o)
+		m.proceed(s, i, o)
 		return
 	}
 	// Other events are handled when the server has caught up.
 	c.fired[0], c.phase = false, phaseSync
 	switch {
 	case c.lost:
-		m.goOn(s, i, reconnected) // there is no connection to ask on
+		m.proceed(s, i, reconnected) // there is no connection to ask on
 	case m.hasty:
-		c.stood = s.servers[leader].nodes[i].there
+		c.existed = s.servers[leader].nodes[i].there
 		m.synced(s, i)
 	}
 }
@@ -643,7 +643,7 @@ func (m *model) wake(s *mstate, i int, why reason) {
 // synced continues when the waiter's server has caught up.
 func (m *model) synced(s *mstate, i int) {
 	c := &s.clients[i]
-	m.goOn(s, i, m.conclusion(c, predecessorFired, c.fired[1]))
+	m.proceed(s, i, m.conclusion(c, predecessorFired, c.fired[1]))
 }
 
 func (m *model) conclusion(c *mclient, why reason, gone bool) outcome {
@@ -656,7 +656,7 @@ func (m *model) conclusion(c *mclient, why reason, gone bool) outcome {
 	})
 }
 
-func (m *model) goOn(s *mstate, i int, o outcome) {
+func (m *model) proceed(s *mstate, i int, o outcome) {
 	c := &s.clients[i]
 	c.fired[0], c.change, c.lost = false, false, false
 	if o == reconnected || o == changed {
@@ -678,14 +678,14 @@ func (s *mstate) hold(i int) {
 	if !c.first {
 		violate("contender %d holds, and was never first", i)
 	}
-	if (c.phase == phaseSync || c.phase == phaseLook) && !c.stood {
+	if (c.phase == phaseSync || c.phase == phaseLook) && !c.existed {
 		violate("contender %d holds, and its place was deleted at the last sync with the leader", i)
 	}
 	c.phase = phaseHold
 }
 
-// mustStand checks that the server whose answer makes the contender hold has its place.
-func (s *mstate) mustStand(i int, answer string) {
+// mustExist checks that the server whose answer makes the contender hold has its place.
+func (s *mstate) mustExist(i int, answer string) {
 	if !s.at(i).nodes[i].there {
 		violate("contender %d holds by %s, and its place was deleted", i, answer)
 	}
@@ -846,7 +846,7 @@ func (m *model) receive(s *mstate, i int) {
 			c.phase = next
 		}
 	case msgOwn:
-		c.fired[1], c.stands = true, false
+		c.fired[1], c.watched = true, false
 	case msgChanged, msgDeleted:
 		c.fired[0], c.change = true, msg == msgChanged
 	case msgExpired:
@@ -858,7 +858,7 @@ func (m *model) receive(s *mstate, i int) {
 // server's watches.
 func (s *mstate) disconnect(i int) {
 	c := &s.clients[i]
-	c.connected, c.watchOwn, c.watchParent, c.stands, c.ahead = false, false, false, false, -1
+	c.connected, c.watchOwn, c.watchParent, c.watched, c.ahead = false, false, false, false, -1
 	c.in, c.next = [inbox]mmessage{}, phaseStart
 	c.lost = true
 }

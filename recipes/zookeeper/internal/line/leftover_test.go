@@ -133,11 +133,11 @@ func TestAReleaseDoesNotWaitForAGuardLongerThanItsContext(t *testing.T) {
 		hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 		must.Do(t, hold.Write(ctx))
 		impatient, giveUp := context.WithCancel(ctx)
-		goOn := make(chan struct{})
+		proceed := make(chan struct{})
 		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 			if strings.Contains(r.Path, "-guard-") {
 				giveUp()
-				f.Hold = goOn
+				f.Hold = proceed
 			}
 			return f
 		})
@@ -152,7 +152,7 @@ func TestAReleaseDoesNotWaitForAGuardLongerThanItsContext(t *testing.T) {
 		default:
 			t.Error("the release waits")
 		}
-		close(goOn)
+		close(proceed)
 		synctest.Wait()
 		if left := zktest.Layout(srv, "/l"); strings.Contains(strings.Join(left, " "), "-guard-") {
 			t.Errorf("left %q", left)

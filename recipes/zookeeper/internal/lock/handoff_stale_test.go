@@ -40,8 +40,8 @@ func TestAStaleReleaseHitsNoOtherOfItsName(t *testing.T) {
 			}
 		})
 	})
-	// The session may write to this znode. The contender behind it would take such a write for a
-	// release by the holder.
+	// The session may write to this znode. Its successor would mistake that write for
+	// the holder's release.
 	t.Run("a waiter of the same session", func(t *testing.T) {
 		zktest.OnBoth(t, func(s *zktest.Scene) {
 			session := s.Session()
@@ -60,7 +60,7 @@ func TestAStaleReleaseHitsNoOtherOfItsName(t *testing.T) {
 				s.Errorf("release: %v", err)
 			}
 			if !s.Exists(waiter.Place.Znode) {
-				s.Fatal("the stale release has handed over for who holds")
+				s.Fatal("the stale release has deleted the waiter's place")
 			}
 			s.Release(hold)
 			s.Release(s.Hold(waiter))
@@ -74,7 +74,7 @@ func TestAStaleWaiterLeavesItsNameAlone(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		first, second := s.Join(), s.Join()
 		s.Hold(first)
-		looks, goOn := make(chan struct{}), make(chan struct{})
+		looks, proceed := make(chan struct{}), make(chan struct{})
 		looked := false
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 			switch {
@@ -82,7 +82,7 @@ func TestAStaleWaiterLeavesItsNameAlone(t *testing.T) {
 			case r.Op == zkserver.OpGetChildren2 && !looked:
 				looked = true
 				close(looks)
-				return zkserver.Fault{Hold: goOn}
+				return zkserver.Fault{Hold: proceed}
 			case r.Op == zkserver.OpDelete:
 				s.Errorf("it deletes %s", r.Path)
 			}
@@ -94,9 +94,9 @@ func TestAStaleWaiterLeavesItsNameAlone(t *testing.T) {
 		if waiter.Place.Znode != second.Place.Znode {
 			s.Fatalf("%s and %s: the case was not met", waiter.Place.Znode, second.Place.Znode)
 		}
-		close(goOn)
+		close(proceed)
 		if err := s.Failure(second); !errors.Is(err, recipes.ErrRemoved) {
-			s.Errorf("told %v", err)
+			s.Errorf("acquire: %v", err)
 		}
 		last := s.JoinWith(second.Session, recipes.Handoff)
 		s.Release(hold)
@@ -105,8 +105,8 @@ func TestAStaleWaiterLeavesItsNameAlone(t *testing.T) {
 	})
 }
 
-// Where ZooKeeper gives 2147483647 to all, a name comes back in the same line, and
-// the one with the number before is not the nearest ahead.
+// If ZooKeeper gives 2147483647 to every further contender, a name is used again in the same
+// wait queue, and the contender with the preceding number is not the nearest ahead.
 func TestNoContenderIsNamedByANumberThatIsGivenTwice(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		s.Release(s.Hold(s.Join())) // makes the path
@@ -123,7 +123,7 @@ func TestNoContenderIsNamedByANumberThatIsGivenTwice(t *testing.T) {
 		s.Failure(gone)
 		for s.Exists(gone.Place.Znode) {
 		}
-		for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"} { // for a line that is not known to be short
+		for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"} { // so that the wait queue is not known to be short
 			if _, err := s.Raw.Create(s.Path+"/"+name, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
 				t.Fatal(err)
 			}
@@ -138,13 +138,13 @@ func TestNoContenderIsNamedByANumberThatIsGivenTwice(t *testing.T) {
 			}
 		}
 		if c := s.Counters(fourth); c.Handoffs != 0 {
-			t.Error("the fourth was handed what was the third's")
+			t.Error("the fourth was granted by handoff, although its place is protected")
 		}
 	})
 }
 
-// The reply to a hand-over is lost, and the name is given again before the znode
-// is looked at. The znode's czxid tells that it is another's.
+// The reply to a release is lost, and the name is used again before the session reads the
+// znode. The czxid shows that the znode belongs to another contender.
 func TestAHandoffInDoubtLeavesTheNextOfItsNameAlone(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	former, next, operator := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Open(t, srv)
@@ -176,7 +176,7 @@ func TestAHandoffInDoubtLeavesTheNextOfItsNameAlone(t *testing.T) {
 		t.Fatal("the case was not met")
 	}
 	if multis != 1 {
-		t.Errorf("the hand-over was sent %d times", multis)
+		t.Errorf("the release was sent %d times", multis)
 	}
 	if err := hold.Write(ctx); err != nil {
 		t.Errorf("the next hold: %v", err)

@@ -291,7 +291,7 @@ func TestTheContendersOfLeases(t *testing.T) {
 		}
 		lock := func(s *zktest.Scene) string { return s.Make("/line"+names.Lock, nil, zk.FlagEphemeral|zk.FlagSequence) }
 		for name, tt := range map[string]struct {
-			stand        func(s *zktest.Scene) []string // creates contenders, in the order of the listing
+			create       func(s *zktest.Scene) []string // creates contenders, in the order of the listing
 			holds, reads int
 		}{
 			"a lease": {func(s *zktest.Scene) []string {
@@ -330,7 +330,7 @@ func TestTheContendersOfLeases(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %s", names.Dialect, name), func(t *testing.T) {
 				zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 					s.T = t
-					want := tt.stand(s)
+					want := tt.create(s)
 					m := leasesOf(t, s.Session(), names.Dialect, 2)
 					before := srv.Counters()
 					all := must.Get(m.Contenders(s.Ctx))(t)

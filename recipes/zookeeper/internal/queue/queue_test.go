@@ -160,13 +160,13 @@ func TestAnAcknowledgementThatEndsWithItsSessionIsNotCancelled(t *testing.T) {
 		must.Get(put.Put(ctx, nil))(t)
 		s := zktest.Open(t, srv)
 		d := must.Get(must.Get(s.Queue("/q", recipes.QueueConfig{}))(t).Receive(ctx))(t)
-		arrived, goOn := make(chan struct{}), make(chan struct{})
+		arrived, proceed := make(chan struct{}), make(chan struct{})
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if r.SessionID != s.ID() || r.Op != zkserver.OpMulti {
 				return zkserver.Fault{}
 			}
 			close(arrived)
-			return zkserver.Fault{Hold: goOn}
+			return zkserver.Fault{Hold: proceed}
 		})
 		acked := make(chan error, 1)
 		go func() { acked <- d.Ack(ctx) }()
@@ -182,7 +182,7 @@ func TestAnAcknowledgementThatEndsWithItsSessionIsNotCancelled(t *testing.T) {
 		if errors.Is(err, context.Canceled) {
 			t.Errorf("the error is %v, but the context was not cancelled", err)
 		}
-		close(goOn)
+		close(proceed)
 		must.Report(t, <-closed)
 	}
 }
@@ -233,10 +233,10 @@ func TestTheLastListedElementIsFoundByAnother(t *testing.T) {
 		synctest.Wait()
 		impatient, giveUp := context.WithCancel(ctx)
 		var once sync.Once
-		goOn := make(chan struct{})
+		proceed := make(chan struct{})
 		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 			if r.Op == zkserver.OpGetData {
-				once.Do(func() { f.Hold = goOn })
+				once.Do(func() { f.Hold = proceed })
 			}
 			return f
 		})
@@ -255,7 +255,7 @@ func TestTheLastListedElementIsFoundByAnother(t *testing.T) {
 		if got := <-first; !errors.Is(got.error, context.Canceled) {
 			t.Fatalf("the first got %v, %v", got.Element, got.error)
 		}
-		close(goOn)
+		close(proceed)
 		synctest.Wait()
 		select {
 		case got := <-second:

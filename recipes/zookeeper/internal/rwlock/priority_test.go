@@ -32,13 +32,13 @@ func TestAReaderClaimsBetweenAWritersReadAndItsClaim(t *testing.T) {
 				t.Fatal(err)
 			}
 			type claim struct {
-				once       sync.Once
-				sent, goOn chan struct{}
+				once          sync.Once
+				sent, proceed chan struct{}
 			}
-			writes, reads := &claim{sent: make(chan struct{}), goOn: make(chan struct{})}, &claim{sent: make(chan struct{}), goOn: make(chan struct{})}
+			writes, reads := &claim{sent: make(chan struct{}), proceed: make(chan struct{})}, &claim{sent: make(chan struct{}), proceed: make(chan struct{})}
 			srv.SetFault(func(q zkserver.Request) (f zkserver.Fault) {
 				if c := map[int64]*claim{w.ID(): writes, r.ID(): reads}[q.SessionID]; q.Op == zkserver.OpMulti {
-					c.once.Do(func() { close(c.sent); f.Hold = c.goOn })
+					c.once.Do(func() { close(c.sent); f.Hold = c.proceed })
 				}
 				return f
 			})
@@ -63,13 +63,13 @@ func TestAReaderClaimsBetweenAWritersReadAndItsClaim(t *testing.T) {
 				written <- result{h, err}
 			}(ctx)
 			<-writes.sent
-			close(reads.goOn)
+			close(reads.proceed)
 			if !early {
 				go read()
 			}
 			reader := <-acquired
 			revoked := reader.Revoked()
-			close(writes.goOn)
+			close(writes.proceed)
 			if !try {
 				synctest.Wait()
 				select {
@@ -106,13 +106,13 @@ func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
 		if err := must.Get(writers.AcquireWrite(s.Ctx))(t).Release(s.Ctx); err != nil { // creates the path
 			t.Fatal(err)
 		}
-		looked, goOn, claimed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		looked, proceed, claimed := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		var once, waits sync.Once
 		srv.SetFault(func(q zkserver.Request) (f zkserver.Fault) {
 			switch {
 			case q.SessionID != victim.ID():
 			case q.Op == zkserver.OpMulti:
-				once.Do(func() { close(looked); f.Hold = goOn })
+				once.Do(func() { close(looked); f.Hold = proceed })
 			case q.Op == zkserver.OpGetData && strings.Contains(q.Path, "-reading-"):
 				waits.Do(func() { close(claimed) })
 			}
@@ -125,7 +125,7 @@ func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
 		}()
 		<-looked
 		reader := must.Get(contend(s.Session(), 0).AcquireRead(s.Ctx))(t)
-		close(goOn)
+		close(proceed)
 		<-claimed
 		for _, n := range srv.Tree() {
 			if strings.Contains(n.Path, "-writing-") {
@@ -163,17 +163,17 @@ func TestASuccessorThatIsGoneIsIgnored(t *testing.T) {
 		}
 		h := must.Get(must.Get(s.PriorityLock("/s", recipes.PriorityLockConfig{}))(t).AcquireWrite(ctx))(t)
 		next, last, dies := join(), join(), join()
-		goOn := make(chan struct{})
+		proceed := make(chan struct{})
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if r.SessionID == dies.session.ID() && r.Op == zkserver.OpMulti {
-				return zkserver.Fault{Hold: goOn}
+				return zkserver.Fault{Hold: proceed}
 			}
 			return zkserver.Fault{}
 		})
 		must.Do(t, h.HandOff(ctx, dies.place.Znode))
 		synctest.Wait() // dies has sent its claim
 		srv.ExpireSession(dies.session.ID())
-		close(goOn)
+		close(proceed)
 		h = <-next.granted
 		srv.SetFault(nil)
 		if err := h.HandOff(ctx, last.place.Znode); err != nil {

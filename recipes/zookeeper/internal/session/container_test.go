@@ -179,11 +179,11 @@ func TestAPathThatIsRemovedBeforeItIsWrittenTo(t *testing.T) {
 				if _, err := s.Raw.Create(s.Path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 					t.Fatal(err)
 				}
-				writes, goOn := make(chan struct{}), make(chan struct{})
+				writes, proceed := make(chan struct{}), make(chan struct{})
 				srv.SetFault(func(q zkserver.Request) (f zkserver.Fault) {
 					if q.SessionID == session.ID() && q.Op == zkserver.OpMulti && q.Path == s.Path {
 						close(writes)
-						f.Hold = goOn
+						f.Hold = proceed
 					}
 					return f
 				})
@@ -198,7 +198,7 @@ func TestAPathThatIsRemovedBeforeItIsWrittenTo(t *testing.T) {
 					t.Fatalf("%v (%v)", names, err)
 				}
 				s.Remove(s.Path + "/" + names[0])
-				close(goOn)
+				close(proceed)
 				if err := <-acquired; !errors.Is(err, recipes.ErrRemoved) {
 					t.Errorf("got %v", err)
 				}

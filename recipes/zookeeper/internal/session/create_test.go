@@ -70,11 +70,11 @@ func TestAServerWithoutContainers(t *testing.T) {
 func TestAParentThatAnotherClientCreatesIsNotCreatedAgain(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		session := s.Session()
-		asked, goOn := make(chan struct{}), make(chan struct{})
+		asked, proceed := make(chan struct{}), make(chan struct{})
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if r.SessionID == session.ID() && r.Op == zkserver.OpMulti {
 				close(asked)
-				return zkserver.Fault{Hold: goOn}
+				return zkserver.Fault{Hold: proceed}
 			}
 			return zkserver.Fault{}
 		})
@@ -87,7 +87,7 @@ func TestAParentThatAnotherClientCreatesIsNotCreatedAgain(t *testing.T) {
 		if _, err := s.Raw.Create("/parent", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)
 		}
-		close(goOn)
+		close(proceed)
 		must.Do(t, <-set)
 		if n := must.Get(session.Stats(s.Ctx))(t).ByKind["create"]; n != 1 {
 			t.Errorf("%d creations beside the parent's; the barrier's is one", n)

@@ -136,7 +136,7 @@ func TestASentHandoffOutlivesItsCaller(t *testing.T) {
 	s := open(t, to(srv))
 	place := bare(t, s, "/line")
 	patience, cancel := context.WithCancel(ctx)
-	goOn := make(chan struct{})
+	proceed := make(chan struct{})
 	var multis atomic.Int64
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		if r.Op != zkserver.OpMulti {
@@ -144,10 +144,10 @@ func TestASentHandoffOutlivesItsCaller(t *testing.T) {
 		}
 		multis.Add(1)
 		cancel()
-		return zkserver.Fault{Hold: goOn}
+		return zkserver.Fault{Hold: proceed}
 	})
 	done := s.Handoff(patience, place)
-	close(goOn)
+	close(proceed)
 	if err := <-done; err != nil || multis.Load() != 1 {
 		t.Errorf("%v, sent %d times", err, multis.Load())
 	}

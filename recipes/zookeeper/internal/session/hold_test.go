@@ -125,11 +125,11 @@ func TestLettingGoWaitsForADial(t *testing.T) {
 // one long before go-zookeeper would.
 func TestAServerThatAnswersNoSyncIsLeft(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
-		goOn := make(chan struct{})
-		defer close(goOn)
+		proceed := make(chan struct{})
+		defer close(proceed)
 		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 			if r.Op == zkserver.OpSync {
-				f.Hold = goOn
+				f.Hold = proceed
 			}
 			return f
 		})

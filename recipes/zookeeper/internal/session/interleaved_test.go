@@ -145,11 +145,11 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 func TestOneCallAtATimeCreatesAName(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	arrived, goOn := make(chan struct{}), make(chan struct{})
+	arrived, proceed := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 		if r.Op == zkserver.OpCreate && r.Path == "/name" {
-			once.Do(func() { close(arrived); f.Hold = goOn })
+			once.Do(func() { close(arrived); f.Hold = proceed })
 		}
 		return f
 	})
@@ -163,7 +163,7 @@ func TestOneCallAtATimeCreatesAName(t *testing.T) {
 	}
 	third := make(chan error, 1)
 	go func() { _, err := s.CreateNamed(ctx, "/name", nil); third <- err }()
-	close(goOn)
+	close(proceed)
 	if err := <-first; err != nil {
 		t.Errorf("the first call: %v", err)
 	}

@@ -88,12 +88,12 @@ func TestTheZnodeOfACancelledCreationIsDeleted(t *testing.T) {
 		"CreateProtected": {zkserver.OpCreate, func(ctx context.Context) error { _, err := s.CreateProtected(ctx, "/line", "x-", nil); return err }},
 	} {
 		patience, cancel := context.WithCancel(ctx)
-		goOn, deleted := make(chan struct{}), make(chan struct{})
+		proceed, deleted := make(chan struct{}), make(chan struct{})
 		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 			switch r.Op {
 			case test.op:
 				cancel()
-				f.Hold = goOn
+				f.Hold = proceed
 			case zkserver.OpDelete:
 				close(deleted)
 			}
@@ -102,7 +102,7 @@ func TestTheZnodeOfACancelledCreationIsDeleted(t *testing.T) {
 		if err := test.create(patience); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}
-		close(goOn)
+		close(proceed)
 		select {
 		case <-deleted:
 		case <-ctx.Done():

@@ -287,7 +287,7 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 			before := receipts()
 			patience, cancel := context.WithCancel(ctx)
 			defer cancel()
-			goOn := make(chan struct{})
+			proceed := make(chan struct{})
 			var multis atomic.Int64
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 				if r.Op != zkserver.OpMulti {
@@ -300,14 +300,14 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 				n := multis.Add(1)
 				if test.gone && n == last {
 					cancel()
-					return zkserver.Fault{Hold: goOn}
+					return zkserver.Fault{Hold: proceed}
 				}
 				return [3]zkserver.Fault{1: test.fault, 2: test.again}[n%3]
 			})
 			if err := commit(patience, test.refused); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
-			close(goOn)
+			close(proceed)
 			srv.SetFault(nil)
 			must.Do(t, commit(ctx, false))
 			for test.deleted && slices.Contains(receipts(), before[0]) && ctx.Err() == nil { // deleted in the background
