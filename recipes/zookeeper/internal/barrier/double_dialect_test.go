@@ -294,6 +294,29 @@ func TestADoubleBarrierInADialectDeletesItsReady(t *testing.T) {
 	})
 }
 
+// Another client deletes the znode of the last member while it leaves. In Curator's dialect, ready
+// is then deleted all the same: otherwise Curator's next member would enter alone. In kazoo's, it
+// remains until our next member enters or the session that has created it ends.
+func TestADoubleBarrierInADialectDeletesItsReadyThoughItsZnodeIsGone(t *testing.T) {
+	inDialects(t, func(s virtual, d recipes.Dialect) {
+		ours := s.enter(s.Ctx, s.barrier(d, 1)).returns()
+		s.has(2)
+		removed := false
+		s.srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.Op == zkserver.OpMulti && !removed {
+				removed = true
+				s.remove(ours.Znode())
+			}
+			return zkserver.Fault{}
+		})
+		s.leave(ours).returns()
+		if !removed {
+			s.Error("the case was not met")
+		}
+		s.has(map[recipes.Dialect]int{recipes.Kazoo: 1, recipes.Curator: 0}[d])
+	})
+}
+
 func TestADoubleBarrierInADialectGivesUp(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		theirs := s.theirs(d)

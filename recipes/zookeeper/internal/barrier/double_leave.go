@@ -161,10 +161,14 @@ func (p *passage) delete(settle func(error)) {
 func (p *passage) deleteReady(ctx context.Context) error {
 	var t session.Txn
 	t.Delete(p.Znode(), recipes.AnyVersion)
+	const ofReady = 1 // the operation on ready
 	t.Delete(p.barrier.readyPath(), recipes.AnyVersion)
 	err := p.session.Commit(ctx, t)
-	if znode.RefusedOp(err) >= 0 {
-		return p.await(ctx) // another client has deleted ready, or the member's znode
+	switch refused := znode.RefusedOp(err); {
+	case refused == ofReady:
+		return p.await(ctx) // another client has deleted ready
+	case refused >= 0 && errors.Is(err, recipes.ErrNoNode):
+		return znode.ErrReadAgain // another client has deleted the member's znode; step may clear ready
 	}
 	return znode.Again(ctx, p.session, "delete "+p.Znode(), err) // if it is given up, Leave deletes the znode
 }

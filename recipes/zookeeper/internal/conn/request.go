@@ -13,7 +13,8 @@ type Stat = jute.Stat
 type Node struct {
 	Data []byte
 	Stat Stat
-	// Unreadable: the ACL does not allow this session to read Data. An ACL never hides Stat.
+	// Unreadable: the ACL does not allow this session to read Data. Since ZooKeeper 3.9, it may
+	// hide Stat too.
 	Unreadable bool
 }
 
