@@ -162,8 +162,8 @@ func TestMissingPluginIsAnErrorThatNamesIt(t *testing.T) {
 	}
 }
 
-// TestStartIsBounded: without a handshake, and with one. go-plugin's Client has no deadline
-// after the handshake, and holds its lock.
+// TestStartIsBounded: one plugin does no handshake, and another does one and then never
+// answers. go-plugin's Client has no deadline after the handshake, and holds its lock.
 func TestStartIsBounded(t *testing.T) {
 	for _, role := range []string{"silent", "mute"} {
 		t.Run(role, func(t *testing.T) {

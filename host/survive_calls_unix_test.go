@@ -115,8 +115,8 @@ func (v *surviving) exists(path string) {
 
 func (v *surviving) goOn() { v.hold.Unlock() }
 
-// TestARevocationWithoutAPlugin: another client requests it while no plugin serves the
-// session.
+// TestARevocationWithoutAPlugin: another client requests the revocation while no plugin serves
+// the session. The holder is notified by the next plugin.
 func TestARevocationWithoutAPlugin(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
@@ -176,7 +176,8 @@ func TestAPluginThatReportsTheLossIsNotResumed(t *testing.T) {
 	}
 }
 
-// TestAPluginThatCannotResumeLosesItsSessionsAtOnce: without SupervisorConfig.LoseSessions too.
+// TestAPluginThatCannotResumeLosesItsSessionsAtOnce: SupervisorConfig.LoseSessions need not be
+// set.
 func TestAPluginThatCannotResumeLosesItsSessionsAtOnce(t *testing.T) {
 	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), MinBackoff: time.Millisecond}))(t)
 	defer s.Close(context.Background())

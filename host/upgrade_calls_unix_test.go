@@ -131,8 +131,8 @@ func (v *surviving) refuseAll() {
 	v.server.SetFault(func(r zkserver.Request) zkserver.Fault { return zkserver.Fault{CloseBefore: r.SessionID == id} })
 }
 
-// TestAnUpgradeIsCanceled: before the old plugin should detach, nothing has changed. After that
-// the upgrade continues.
+// TestAnUpgradeIsCanceled: if ctx ends before the old plugin has to detach, nothing changes.
+// If it ends later, the upgrade continues.
 func TestAnUpgradeIsCanceled(t *testing.T) {
 	t.Run("start", func(t *testing.T) {
 		v := survive(t)
@@ -216,7 +216,7 @@ func TestTheNewPluginDiesBeforeTheOldOneDetaches(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	t.Error("each time the old plugin was ended for a new one that was dead")
+	t.Error("each time the old plugin was ended, although the new one was dead")
 }
 
 // TestUpgradesOfADyingPlugin: concurrent upgrades replace it, without the wait for a restart.

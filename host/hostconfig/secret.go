@@ -49,7 +49,7 @@ func (r *reader) tls(b *tlsBlock) {
 }
 
 // blank reports that a secret or a certificate is empty: it was truncated, or is not mounted
-// yet. An empty one would count as none: without a CA those of the system are trusted, and
+// yet. An empty value would count as missing. Without a CA the system's CAs are trusted, and
 // without a key the client is not authenticated.
 func blank(content []byte) bool { return len(bytes.TrimSpace(content)) == 0 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// garbler replaces the next message on a connection of calls by an answer to no call, or
-// duplicates the next calls.
+// garbler replaces the next message on a connection of calls by an answer to a call that was
+// never made, or duplicates the next calls.
 type garbler struct{ answers, calls atomic.Bool }
 
 // garbled is the host's end of such a connection. Its tests have few calls in progress, so

@@ -49,8 +49,9 @@ func (m *mortal) kill() {
 	}
 }
 
-// moving opens a session through a plugin, whose answers a spy sees. move kills that plugin,
-// and lets another one, whose answers another spy sees, resume the session.
+// moving opens a session through a plugin. move kills that plugin and makes another one resume
+// the session. The spy before sees the calls to the first plugin, the spy after those to the
+// second.
 func moving(t *testing.T) (s recipes.Client, before, after *spy, move func()) {
 	t.Helper()
 	byGRPC(t)

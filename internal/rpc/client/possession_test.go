@@ -82,8 +82,8 @@ func TestATransactionWithoutANameIsNotResumed(t *testing.T) {
 	}
 }
 
-// A plugin that has resumed all possessions of the session is the owner. Later possessions
-// are not resumed there again. A lost session records none.
+// The plugin that has resumed all possessions of a session is its owner, and is not asked to
+// resume later ones. A lost session records no possession.
 func TestTheOwnerIsAskedForNothingAgain(t *testing.T) {
 	s, generationOf := resumable(t)
 	left := func(of *generation) int {

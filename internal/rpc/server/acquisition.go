@@ -101,8 +101,8 @@ func (a *acquisitions) call(ctx context.Context, id string, resumed bool, announ
 	case <-c.done:
 	case <-ctx.Done():
 	case <-a.ss.ctx.Done():
-		// The acquisition's context ends with the session's. Its error is more precise, and
-		// arrives soon.
+		// The acquisition ends with the session. It soon returns an error that is more precise
+		// than the session's.
 		<-c.done
 	}
 	return a.leave(ctx, c)

@@ -37,7 +37,7 @@ func TestAbandonEndsACallThatAsksForNoGrant(t *testing.T) {
 	}
 }
 
-// Nothing is kept of an ended call.
+// A session keeps nothing of an ended call.
 func TestCallThatHasEndedIsForgotten(t *testing.T) {
 	ts := newAcquisitions(nil, 1)
 	_, end := ts.abandonable(t.Context(), "one")

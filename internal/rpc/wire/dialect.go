@@ -27,13 +27,13 @@ func nameOf(d recipes.Dialect) string {
 	return string(d)
 }
 
-// ToDialect is nameOf for a dialect that may be invalid.
+// ToDialect checks a dialect and returns its name in a request.
 func ToDialect(d recipes.Dialect) (string, error) {
 	d, err := d.Normalize()
 	return nameOf(d), err
 }
 
-// ToForeign makes a message.
+// ToForeign converts a third-party contender to a message.
 func ToForeign(e *recipes.ForeignError) *pb.Foreign {
 	return &pb.Foreign{Dialect: string(e.Dialect), Recipe: e.Recipe, Znode: e.Znode}
 }
