@@ -64,7 +64,7 @@ func TestChecksumMismatchRefusedBeforeStart(t *testing.T) {
 	defer f.Close()
 	sum := sha256.New()
 	must.Get(io.Copy(sum, f))(t)
-	for range 2 { // go-plugin's own check uses its hash up
+	for range 2 { // go-plugin's own check can use its hash only once
 		cfg := config(t, "plugin")
 		cfg.Checksum = fmt.Sprintf("%X", sum.Sum(nil))
 		launch(t, cfg)

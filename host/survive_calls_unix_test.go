@@ -88,7 +88,7 @@ func TestCallsInFlightWhenAPluginDies(t *testing.T) {
 		v.nothingLeft("/other")
 		must.Do(t, h.Release(ctx(t)))
 	})
-	t.Run("Close", func(t *testing.T) { // the last: it closes the session
+	t.Run("Close", func(t *testing.T) { // last, because it closes the session
 		v := v.in(t)
 		v.holds("/l")
 		v.suspend()

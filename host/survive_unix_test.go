@@ -38,7 +38,7 @@ func (v *surviving) in(t *testing.T) *surviving {
 	return &sub
 }
 
-// embedded starts a ZooKeeper server in this process.
+// embedded starts an in-process server.
 func embedded(t *testing.T) *zkserver.Server {
 	t.Helper()
 	server := must.Get(zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour}))(t)

@@ -84,7 +84,7 @@ func (v *surviving) opens() <-chan error {
 }
 
 // TestCallsThatAnUpgradeDoesNotWaitFor: a write that is not answered in time has an unknown
-// outcome. Calls that can be repeated are.
+// outcome. Calls that can be repeated are repeated.
 func TestCallsThatAnUpgradeDoesNotWaitFor(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
@@ -273,7 +273,7 @@ func TestAnUpgradeAndClose(t *testing.T) {
 				upgraded = v.upgrades(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())})
 				pid = reports.accept(t, "plugin").pid(t)
 			})
-			if err := v.supervisor.Close(ctx(t)); err != nil && name != "pause" { // in which the server does not answer
+			if err := v.supervisor.Close(ctx(t)); err != nil && name != "pause" { // there the server does not answer
 				t.Errorf("Close: %v", err)
 			}
 			if runs(pid) || runs(old.PID()) {

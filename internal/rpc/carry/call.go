@@ -33,7 +33,7 @@ func (c *call) add(b []byte) {
 	c.payload = append(c.payload, b...)
 }
 
-// invoke makes a call on the connection, if its payload has at most that many bytes. If the
+// invoke makes a call on the connection, if the payload has at most most bytes. If the
 // connection cannot carry the call, carried is false, and nothing was sent.
 func (cs *Calls) invoke(ctx context.Context, h stats.Handler, most int, method string, request, reply any) (err error, carried bool) {
 	in, ok := request.(proto.Message)

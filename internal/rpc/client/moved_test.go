@@ -75,7 +75,7 @@ func moving(t *testing.T) (s recipes.Client, before, after *spy, move func()) {
 
 // A session with more grants than are resumed at a time keeps all of them.
 func TestAllGrantsOfASessionAreResumed(t *testing.T) {
-	t.Parallel() // the plugin that died takes its time to end
+	t.Parallel() // the dead plugin takes a while to end
 	s, _, _, move := moving(t)
 	var holds []recipes.Hold
 	for i := range 40 {

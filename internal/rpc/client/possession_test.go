@@ -77,7 +77,7 @@ func TestATransactionWithoutANameIsNotResumed(t *testing.T) {
 			err = tx.Begin(t.Context(), nil, "a")
 		}
 		if resumes := s.part("/tx") != nil; err != nil || resumes != want {
-			t.Errorf("of the name %q: %v; it is resumed: %v", name, err, resumes)
+			t.Errorf("name %q: %v; resumed: %v", name, err, resumes)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestTheOwnerIsAskedForNothingAgain(t *testing.T) {
 	left := func(of *generation) int {
 		rest, _, all := s.notResumed(of)
 		if all != (len(rest) == 0) {
-			t.Errorf("of %d all are resumed: %v", len(rest), all)
+			t.Errorf("%d are left, and all are resumed: %v", len(rest), all)
 		}
 		return len(rest)
 	}

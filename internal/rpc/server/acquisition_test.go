@@ -103,7 +103,7 @@ func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 			cancel()
 			allow()
 			_, err := ts.call(ctx, "it", false, nil, func(c context.Context, joined func(recipes.Place)) (*grant, error) {
-				<-c.Done() // too late
+				<-c.Done() // the grant comes too late
 				return ask(c, joined)
 			})
 			if !errors.Is(err, context.Canceled) {

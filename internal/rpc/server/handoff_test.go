@@ -57,7 +57,7 @@ func TestHandOffWhoseAnswerIsLostClosesLost(t *testing.T) {
 }
 
 // ZooKeeper's reply was lost. The plugin answers with an unknown outcome after it has learned
-// that the hand-off happened.
+// that the handoff happened.
 func TestHandOffThatIsGivenUpClosesLost(t *testing.T) {
 	learnt := make(chan recipes.PriorityHold, 2)
 	holder, successor, granted := handOff(t, func(srv *zkserver.Server) recipes.Opener {

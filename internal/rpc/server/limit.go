@@ -32,8 +32,9 @@ const (
 	messageOverhead = 256
 )
 
-// Limits bound what hosts can have at a time. Requests beyond a limit are refused with
-// recipes.ErrLimit, and messages with recipes.ErrTooLarge. 0 selects the constant above.
+// Limits bound the sessions, grants and streams that hosts have at a time, and the size of a
+// message. Requests beyond a limit are refused with recipes.ErrLimit, and messages with
+// recipes.ErrTooLarge. 0 selects the constant above.
 //
 // What waits to be sent to a host has separate limits, which are constants: MaxUnsent and,
 // for calls, those of package carry. For each watch only the latest value waits.

@@ -28,7 +28,7 @@ func TestSitesAreBounded(t *testing.T) {
 		t.Errorf("a second site: %v", err)
 	}
 	if _, err := join("it"); err != nil {
-		t.Errorf("one from before: %v", err)
+		t.Errorf("a resumed site: %v", err)
 	}
 	ss.memberships.finish("it")
 	ss.memberships.finish(first)

@@ -183,7 +183,7 @@ func TestEarlyLeavesTimeForTheAnswer(t *testing.T) {
 			begun := time.Now()
 			<-ctx.Done()
 			if d := time.Since(begun); d != want {
-				t.Errorf("of %v it has %v; want %v", given, d, want)
+				t.Errorf("with %v left, the call has %v; want %v", given, d, want)
 			}
 		})
 	}

@@ -18,8 +18,8 @@ func Dialect(name string) (recipes.Dialect, error) {
 	return recipes.Dialect(name), nil
 }
 
-// nameOf returns the name of a dialect in a request. The default dialect has none, so that it
-// also works with a plugin without dialects.
+// nameOf returns the name of a dialect in a request. The name of the default dialect is empty,
+// so that the request also works with a plugin without dialects.
 func nameOf(d recipes.Dialect) string {
 	if d == recipes.DefaultDialect {
 		return ""

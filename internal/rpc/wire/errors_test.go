@@ -230,7 +230,7 @@ func TestPlaceTravelsWithAFailure(t *testing.T) {
 		t.Errorf("%v, %v", got, ok)
 	}
 	if _, ok := wire.PlaceOf(wire.ToStatus(recipes.ErrContended, nil)); ok {
-		t.Error("a place came from nowhere")
+		t.Error("a status without a place has one")
 	}
 }
 
