@@ -15,7 +15,7 @@ import (
 
 // ErrReattach is returned by Launch when it cannot use the running plugin that
 // ZKRECIPES_PLUGIN_REATTACH names.
-var ErrReattach = errors.New("cannot use the plugin that runs already")
+var ErrReattach = errors.New("cannot use the running plugin")
 
 // reattach connects to the plugin in a debugger that the environment names. It returns nil
 // if the environment names none. go-plugin supports no AutoMTLS for a plugin that the host

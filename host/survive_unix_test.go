@@ -217,8 +217,8 @@ func lockHolding(name, path string, cfg recipes.LockConfig) holding {
 	}}
 }
 
-// permitHolding is a permit of the semaphore at path, whose contenders have their znodes below
-// the path below.
+// permitHolding is a permit of the semaphore at path. below is the parent of the znodes of its
+// contenders.
 func permitHolding(name, path, below string, dialect recipes.Dialect) holding {
 	cfg := recipes.SemaphoreConfig{Permits: 1, Dialect: dialect}
 	return holding{name, below, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {

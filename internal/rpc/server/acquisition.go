@@ -119,7 +119,7 @@ func (a *acquisitions) enter(id string, resumed bool, announce func(recipes.Plac
 			return nil, nil, lost(a.ss)
 		}
 		if n := len(a.all) - len(a.ended); n >= a.limit {
-			return nil, nil, fmt.Errorf("%w: the session holds or waits for %d things", recipes.ErrLimit, n)
+			return nil, nil, fmt.Errorf("%w: the session holds or waits for %d grants", recipes.ErrLimit, n)
 		}
 		ctx, cancel := context.WithCancel(a.ss.ctx)
 		c = &acquisition{id: id, resumed: resumed, cancel: cancel, done: make(chan struct{})}

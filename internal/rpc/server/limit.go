@@ -144,7 +144,7 @@ func (l *limiter) watch(session string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n := l.watching[session]; n >= l.limits.Watches {
-		return fmt.Errorf("%w: the session watches %d things", recipes.ErrLimit, n)
+		return fmt.Errorf("%w: the session has %d streams besides its own", recipes.ErrLimit, n)
 	}
 	l.watching[session]++
 	return nil
