@@ -67,7 +67,7 @@ func reattach(ctx context.Context, cfg Config) (*Plugin, error) {
 type attached struct {
 	reattach handshake.Reattach
 	conn     *grpc.ClientConn
-	ctx      context.Context // canceled by stop
+	ctx      context.Context // cancelled by stop
 	leave    context.CancelFunc
 	ended    chan struct{}
 }

@@ -70,7 +70,7 @@ type Change struct {
 type Supervisor struct {
 	cfg    SupervisorConfig
 	client *client.Client  // of all plugins; nil if each has its own
-	ctx    context.Context // canceled by Close
+	ctx    context.Context // cancelled by Close
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has returned
 

@@ -78,7 +78,7 @@ func TestCallsInFlightWhenAPluginDies(t *testing.T) {
 		canceled, cancel := context.WithCancel(ctx(t))
 		cancel()
 		if err := h.Write(canceled, recipes.Create("/never", nil)); !errors.Is(err, context.Canceled) || errors.Is(err, recipes.ErrUnknownOutcome) {
-			t.Errorf("a canceled write: %v", err)
+			t.Errorf("a cancelled write: %v", err)
 		}
 		written := begin(func() error { return h.Write(ctx(t), recipes.Create("/waited", nil)) })
 		released := begin(func() error { return other.Release(ctx(t)) })

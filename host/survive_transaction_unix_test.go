@@ -222,7 +222,7 @@ func TestACanceledCallHasAnUnknownOutcome(t *testing.T) {
 }
 
 // TestACanceledCoordinatorIsReplaced: a waiting site becomes the coordinator, whenever the
-// call was canceled. The plugin that should have deleted the coordinator's znode may have
+// call was cancelled. The plugin that should have deleted the coordinator's znode may have
 // died.
 func TestACanceledCoordinatorIsReplaced(t *testing.T) {
 	t.Parallel()
