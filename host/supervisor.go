@@ -143,8 +143,8 @@ func (s *Supervisor) Open(ctx context.Context, cfg recipes.SessionConfig) (recip
 		if !errors.Is(err, recipes.ErrPluginLost) {
 			return session, err
 		}
-		// The plugin died before it answered, and the session with it. Wait until
-		// the plugin has been cleaned up.
+		// The plugin died before it answered, and so did the session. Wait until the plugin
+		// has been cleaned up.
 		select {
 		case <-p.Exited():
 		case <-ctx.Done():
