@@ -15,7 +15,7 @@ import (
 
 // ErrReattach is returned by Launch when it cannot use the running plugin that
 // ZKRECIPES_PLUGIN_REATTACH names.
-var ErrReattach = errors.New("cannot use the plugin that runs already")
+var ErrReattach = errors.New("cannot use the running plugin")
 
 // reattach connects to the plugin in a debugger that the environment names. It returns nil
 // if the environment names none. go-plugin supports no AutoMTLS for a plugin that the host
@@ -67,7 +67,7 @@ func reattach(ctx context.Context, cfg Config) (*Plugin, error) {
 type attached struct {
 	reattach handshake.Reattach
 	conn     *grpc.ClientConn
-	ctx      context.Context // canceled by stop
+	ctx      context.Context // cancelled by stop
 	leave    context.CancelFunc
 	ended    chan struct{}
 }

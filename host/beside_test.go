@@ -115,7 +115,7 @@ func TestAPluginBesideTheProgramIsFound(t *testing.T) {
 }
 
 // TestAConfiguredPluginNeedsNoChecksum: the variable or the configuration names it. A plugin
-// in the home directory needs one.
+// in the home directory needs a checksum.
 func TestAConfiguredPluginNeedsNoChecksum(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a file's mode does not say who may write to it")

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestCallsHaveTheirOwnConnection: one for all sessions, and none to a plugin that supports
-// only gRPC.
+// TestCallsHaveTheirOwnConnection: all sessions share one, and a plugin that supports only
+// gRPC has none.
 func TestCallsHaveTheirOwnConnection(t *testing.T) {
 	with, without := launch(t, config(t, "plugin")), launch(t, config(t, "unary plugin"))
 	for _, s := range []recipes.Client{open(t, with, time.Minute), open(t, with, time.Minute), open(t, without, time.Minute)} {

@@ -10,9 +10,9 @@
 //
 // # When a process dies
 //
-//   - The host is killed: the plugin notices at once, closes its sessions, which frees
-//     their locks, and exits. With Config.Lifetime it does so when the host's children
-//     have exited too.
+//   - The host is killed: the plugin notices at once, closes its sessions and exits. That
+//     frees their locks. With Config.Lifetime it does so when the host's children have
+//     exited too.
 //   - The host is frozen: the plugin closes a session that has sent no heartbeat for the
 //     session timeout.
 //   - The plugin is killed: with a [Supervisor], the next plugin resumes the sessions and
@@ -22,8 +22,8 @@
 //   - The plugin is frozen: the host's own clock ends the sessions before ZooKeeper does,
 //     with recipes.ErrDeadline. Close still returns.
 //   - The host's process group gets a signal (Ctrl-C, a shell that ends a job,
-//     timeout(1)): the plugin does not, because it has its own process group. The host
-//     decides what to release.
+//     timeout(1)): the signal does not reach the plugin, which has its own process group.
+//     The host decides what to release.
 //   - The plugin itself gets a SIGTERM: it closes its sessions and exits, so the host
 //     loses all that it holds. systemd sends a SIGTERM to every process of a unit. Set
 //     KillMode=mixed there.

@@ -8,8 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// TestAProcessThatHasClosedItsFilesIsExiting: that is before it can be waited for. A running
-// process is not exiting.
+// TestAProcessThatHasClosedItsFilesIsExiting: exiting reports it even before the process can
+// be waited for. A running process is not exiting.
 func TestAProcessThatHasClosedItsFilesIsExiting(t *testing.T) {
 	expect := func(when string, pid int, want bool) {
 		t.Helper()

@@ -49,7 +49,7 @@ func Find(dir string) (string, error) {
 	return path, err
 }
 
-// find is Find and also returns the plugin's folder.
+// find does what Find does, and also returns the plugin's folder.
 func find(dir string) (path string, at folder, err error) {
 	var searched []string
 	for _, f := range searchOrder(dir) {

@@ -58,7 +58,7 @@ func TestSearchOrder(t *testing.T) {
 	folder := filepath.Join(".zkrecipes.d", "plugins")
 	install(t, w.work, host.PluginName) // Find must ignore the "." in PATH
 	if path, err := host.Find(w.config); err == nil {
-		t.Fatalf("found %s by way of . in PATH", path)
+		t.Fatalf("found %s through the \".\" in PATH", path)
 	}
 	for _, dir := range []string{w.path, filepath.Join(w.home, folder), filepath.Join(w.work, folder), w.env, w.config} {
 		if !strings.Contains(err.Error(), filepath.Base(dir)) {

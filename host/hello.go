@@ -22,8 +22,8 @@ func supported(version int) bool {
 	return ok
 }
 
-// hello is the first line of a plugin's stdout, its part of the handshake. go-plugin
-// reports a version that does not match only as text.
+// hello is the first line of a plugin's stdout, its part of the handshake. go-plugin reports a
+// version mismatch only as text.
 type hello struct {
 	mu   sync.Mutex
 	line []byte

@@ -24,8 +24,8 @@ func BenchmarkCall(b *testing.B) {
 	})
 }
 
-// BenchmarkCallAfterIdle is BenchmarkCall with a pause before each call: a sleeping process
-// takes longer to wake up.
+// BenchmarkCallAfterIdle pauses before each call: a process that has slept for a while takes
+// longer to wake up.
 func BenchmarkCallAfterIdle(b *testing.B) {
 	forEachTransport(b, func(b *testing.B, s recipes.Client) {
 		var l latencies

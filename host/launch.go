@@ -52,8 +52,8 @@ func (c Config) unconnected() (*client.Client, error) {
 	return several, nil
 }
 
-// launchFor is Launch for a client that several plugins share, one after the other. If c is
-// nil, the plugin gets its own client.
+// launchFor does what Launch does, for a client that several plugins share, one after the
+// other. If c is nil, the plugin gets its own client.
 func launchFor(ctx context.Context, cfg Config, c *client.Client) (*Plugin, error) {
 	if p, err := reattach(ctx, cfg); p != nil || err != nil {
 		return p, err

@@ -64,7 +64,7 @@ func TestChecksumMismatchRefusedBeforeStart(t *testing.T) {
 	defer f.Close()
 	sum := sha256.New()
 	must.Get(io.Copy(sum, f))(t)
-	for range 2 { // go-plugin's own check uses its hash up
+	for range 2 { // go-plugin's own check can use its hash only once
 		cfg := config(t, "plugin")
 		cfg.Checksum = fmt.Sprintf("%X", sum.Sum(nil))
 		launch(t, cfg)
@@ -162,8 +162,8 @@ func TestMissingPluginIsAnErrorThatNamesIt(t *testing.T) {
 	}
 }
 
-// TestStartIsBounded: without a handshake, and with one. go-plugin's Client has no deadline
-// after the handshake, and holds its lock.
+// TestStartIsBounded: one plugin does no handshake, and another does one and then never
+// answers. go-plugin's Client has no deadline after the handshake, and holds its lock.
 func TestStartIsBounded(t *testing.T) {
 	for _, role := range []string{"silent", "mute"} {
 		t.Run(role, func(t *testing.T) {

@@ -85,7 +85,7 @@ func TestLifecycle(t *testing.T) {
 				if testing.Short() && !p.brief {
 					t.Skip("takes too long for -short")
 				}
-				if !p.brief && (i+i/3+j)%3 != 0 { // what is left has each point with each signal
+				if !p.brief && (i+i/3+j)%3 != 0 { // the cases that are left have each point with each signal
 					testall.Require(t)
 				}
 				t.Parallel()
@@ -128,7 +128,7 @@ func (l *lifecycle) run() {
 	if l.behind {
 		defer func() { _ = h.Release(ctx(l)) }()
 	} else {
-		must.Do(l, h.Release(ctx(l))) // it has created the path
+		must.Do(l, h.Release(ctx(l))) // the hold has created the path
 	}
 	others := len(ephemerals(l.server, "/p"))
 	l.keepReply()
@@ -237,7 +237,7 @@ func (l *lifecycle) free(others int, struck time.Time) (freed time.Time) {
 	}
 	for len(ephemerals(l.server, "/p")) > others {
 		if time.Since(struck) > limit {
-			l.Fatalf("after %v there still is %v", limit, ephemerals(l.server, "/p"))
+			l.Fatalf("after %v, the host still has %v", limit, ephemerals(l.server, "/p"))
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -116,7 +116,7 @@ func TestLifetime(t *testing.T) {
 	}
 }
 
-// TestPluginRefusesALifetimeThatIsNoPipe: it would not keep the sessions.
+// TestPluginRefusesALifetimeThatIsNoPipe: such a Lifetime would not keep the sessions.
 func TestPluginRefusesALifetimeThatIsNoPipe(t *testing.T) {
 	reader, writer, err := os.Pipe()
 	if err != nil {

@@ -26,7 +26,7 @@ func TestLimits(t *testing.T) {
 	if _, err := p.Open(ctx(t), large); !errors.Is(err, recipes.ErrTooLarge) || errors.Is(err, recipes.ErrPluginLost) {
 		t.Errorf("a configuration that is too large: %v", err)
 	}
-	// The plugin may count the session whose message gRPC has refused for a moment longer.
+	// For a moment the plugin may still count the session whose message gRPC has refused.
 	s, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Minute})
 	for errors.Is(err, recipes.ErrLimit) {
 		s, err = p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Minute})

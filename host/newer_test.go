@@ -14,7 +14,7 @@ import (
 )
 
 // additions make a plugin send what this host does not know: a field in every message, a
-// message in every session's stream, and in every error the most specific reason.
+// message on every session's stream, and a reason that comes first in every error.
 func additions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(addToAnswer),

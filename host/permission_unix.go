@@ -30,7 +30,7 @@ func followLinks(path string, check func(dir string, sticky bool) error) error {
 		}
 		target, err := os.Readlink(path[:i])
 		if err != nil {
-			continue // no link
+			continue // not a link
 		}
 		dir := filepath.Dir(path[:i]) // its own links are resolved by now
 		if err := check(dir, i < len(path)); err != nil {

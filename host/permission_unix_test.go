@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// TestPluginThatOthersCouldReplaceIsRefused: by Find and by Launch.
+// TestPluginThatOthersCouldReplaceIsRefused: both Find and Launch return ErrUnsafe.
 func TestPluginThatOthersCouldReplaceIsRefused(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -44,8 +44,8 @@ func TestPluginThatOthersCouldReplaceIsRefused(t *testing.T) {
 	}
 }
 
-// TestEveryLinkToAPluginIsChecked: links of the executable and of a directory above it. A
-// user that may replace a link or its target chooses the plugin.
+// TestEveryLinkToAPluginIsChecked: the executable, or the directory that contains it, is
+// reached by links. A user that may replace a link or its target chooses the plugin.
 func TestEveryLinkToAPluginIsChecked(t *testing.T) {
 	for _, linked := range []string{"plugin", "directory"} {
 		for _, open := range []string{"first", "between", "last"} {

@@ -85,8 +85,8 @@ func newPlugin(ctx context.Context, conn *grpc.ClientConn, calls carry.Dialer, o
 	return p, p.attach(ctx, conn)
 }
 
-// newShared is newPlugin for a plugin whose sessions another plugin can resume. c opens
-// sessions through it once c.Use was called with its link.
+// newShared does what newPlugin does, for a plugin whose sessions another plugin can resume. c
+// opens sessions through it once c.Use was called with its link.
 func newShared(ctx context.Context, conn *grpc.ClientConn, c *client.Client, l *launched) (*Plugin, error) {
 	p := &Plugin{client: c, shared: true, link: c.Connect(conn, l.dialCalls, l.died), peer: l}
 	return p, p.attach(ctx, conn)

@@ -58,9 +58,9 @@ func startHost(t *testing.T, r *reports, timeout time.Duration, env ...string) (
 	return cmd, r.accept(t, "host"), plugin
 }
 
-// TestPluginDiesWithItsHost kills a host with SIGKILL. Its plugin must close the
-// session, whose timeout is an hour, although no process reads its stderr, and exit. It
-// deletes the files that the host cannot delete.
+// TestPluginDiesWithItsHost kills a host with SIGKILL. Its plugin must close the session,
+// whose timeout is an hour, and exit, although no process reads its stderr. It also deletes
+// the files that the host cannot delete.
 func TestPluginDiesWithItsHost(t *testing.T) {
 	tmp := shortTempDir(t)
 	r := listen(t)

@@ -22,8 +22,8 @@ const (
 	// reportEnv is the address of the test's socket, to which a role sends reports. The
 	// end of the connection shows the test that the process has died.
 	reportEnv = "TEST_REPORT"
-	// serverEnv, timeoutEnv and callEnv are the server, the session timeout and the interrupted
-	// of a host.
+	// serverEnv, timeoutEnv and callEnv give a host its server, its session timeout and the
+	// call in which a process dies.
 	serverEnv  = "TEST_SERVER"
 	timeoutEnv = "TEST_TIMEOUT"
 	callEnv    = "TEST_CALL"

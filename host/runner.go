@@ -203,7 +203,7 @@ func (p *process) ID() string {
 	return ""
 }
 
-// Diagnose is part of the error of a failed handshake.
+// Diagnose returns the advice that go-plugin adds to the error of a failed handshake.
 func (p *process) Diagnose(context.Context) string {
 	return fmt.Sprintf("%s should be a zkrecipes plugin for this system and print nothing on stdout", p.cmd.Path)
 }

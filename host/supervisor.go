@@ -70,7 +70,7 @@ type Change struct {
 type Supervisor struct {
 	cfg    SupervisorConfig
 	client *client.Client  // of all plugins; nil if each has its own
-	ctx    context.Context // canceled by Close
+	ctx    context.Context // cancelled by Close
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has returned
 
@@ -143,8 +143,8 @@ func (s *Supervisor) Open(ctx context.Context, cfg recipes.SessionConfig) (recip
 		if !errors.Is(err, recipes.ErrPluginLost) {
 			return session, err
 		}
-		// The plugin died before it answered, and the session with it. Wait until
-		// the plugin has been cleaned up.
+		// The plugin died before it answered, and so did the session. Wait until the plugin
+		// has been cleaned up.
 		select {
 		case <-p.Exited():
 		case <-ctx.Done():

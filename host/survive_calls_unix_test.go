@@ -78,7 +78,7 @@ func TestCallsInFlightWhenAPluginDies(t *testing.T) {
 		canceled, cancel := context.WithCancel(ctx(t))
 		cancel()
 		if err := h.Write(canceled, recipes.Create("/never", nil)); !errors.Is(err, context.Canceled) || errors.Is(err, recipes.ErrUnknownOutcome) {
-			t.Errorf("a canceled write: %v", err)
+			t.Errorf("a cancelled write: %v", err)
 		}
 		written := begin(func() error { return h.Write(ctx(t), recipes.Create("/waited", nil)) })
 		released := begin(func() error { return other.Release(ctx(t)) })
@@ -88,7 +88,7 @@ func TestCallsInFlightWhenAPluginDies(t *testing.T) {
 		v.nothingLeft("/other")
 		must.Do(t, h.Release(ctx(t)))
 	})
-	t.Run("Close", func(t *testing.T) { // the last: it closes the session
+	t.Run("Close", func(t *testing.T) { // last, because it closes the session
 		v := v.in(t)
 		v.holds("/l")
 		v.suspend()
@@ -115,8 +115,8 @@ func (v *surviving) exists(path string) {
 
 func (v *surviving) proceed() { v.hold.Unlock() }
 
-// TestARevocationWithoutAPlugin: another client requests it while no plugin serves the
-// session.
+// TestARevocationWithoutAPlugin: another client requests the revocation while no plugin serves
+// the session. The holder is notified by the next plugin.
 func TestARevocationWithoutAPlugin(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
@@ -176,7 +176,8 @@ func TestAPluginThatReportsTheLossIsNotResumed(t *testing.T) {
 	}
 }
 
-// TestAPluginThatCannotResumeLosesItsSessionsAtOnce: without SupervisorConfig.LoseSessions too.
+// TestAPluginThatCannotResumeLosesItsSessionsAtOnce: SupervisorConfig.LoseSessions need not be
+// set.
 func TestAPluginThatCannotResumeLosesItsSessionsAtOnce(t *testing.T) {
 	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), MinBackoff: time.Millisecond}))(t)
 	defer s.Close(context.Background())

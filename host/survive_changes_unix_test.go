@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestAChangeWhosePluginDiesIsNotRepeated: it was made at most once. It returns
+// TestAChangeWhosePluginDiesIsNotRepeated: the change was made at most once. The call returns
 // ErrUnknownOutcome without ErrSessionLost, because the session continues.
 func TestAChangeWhosePluginDiesIsNotRepeated(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,7 @@ func killedAgainAndAgain(t *testing.T, v *surviving, kills int) {
 	var took []time.Duration
 	for range kills {
 		took = append(took, v.kill())
-		for len(v.changes) > 0 { // changes refer to plugins
+		for len(v.changes) > 0 { // a Change keeps its plugin in memory
 			<-v.changes
 		}
 		for i, h := range held {

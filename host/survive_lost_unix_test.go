@@ -19,8 +19,8 @@ func (v *surviving) remove(znode string) {
 	must.Do(v, errors.Join(by.Write(ctx(v), recipes.Delete(znode, recipes.AnyVersion)), by.Release(ctx(v))))
 }
 
-// TestTheNextPluginReportsALoss: of a hold whose znode was deleted while no plugin ran, or
-// after the next plugin has resumed it.
+// TestTheNextPluginReportsALoss: the znode of a hold is deleted while no plugin runs, or after
+// the next plugin has resumed the hold.
 func TestTheNextPluginReportsALoss(t *testing.T) {
 	t.Parallel()
 	v := survive(t)

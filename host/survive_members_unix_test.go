@@ -218,7 +218,7 @@ func TestAMemberWhoseLeaveWasCanceledIsDeleted(t *testing.T) {
 				v.suspend()
 			}
 			if err := a.Leave(canceled); !errors.Is(err, context.Canceled) {
-				t.Errorf("a canceled Leave: %v", err)
+				t.Errorf("a cancelled Leave: %v", err)
 			}
 			if when == "before it died" {
 				v.diesRefused()

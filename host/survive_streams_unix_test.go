@@ -154,8 +154,8 @@ func (o observed) next(want string) {
 	}
 }
 
-// meets opens the stream and makes two changes, and each time kills the plugin at the moment.
-// The stream delivers each value once, in order.
+// meets opens the stream and makes two changes, and each time kills the plugin at the given
+// moment. The stream delivers each value once, in order.
 func (st stream) meets(t *testing.T, v *surviving, m moment) {
 	path := "/watched-" + uuid.NewString() // with -count, the real server has the paths of earlier runs
 	at := func(r zkserver.Request) bool { return reads(r) && strings.HasPrefix(r.Path, path) }
@@ -171,8 +171,8 @@ func (st stream) meets(t *testing.T, v *surviving, m moment) {
 	o.next("3")
 }
 
-// TestStreamsRepeatNoValue: neither when nothing has changed, nor when the next plugin loses
-// its connection while it opens them.
+// TestStreamsRepeatNoValue: nothing has changed when the next plugin opens the streams, or
+// that plugin loses its connection while it opens them.
 func TestStreamsRepeatNoValue(t *testing.T) {
 	t.Parallel()
 	v := survive(t)

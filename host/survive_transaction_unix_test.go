@@ -102,8 +102,8 @@ func (v *surviving) unanswered(match func(zkserver.Request) bool) (reached <-cha
 	return at
 }
 
-// TestCallsOfATransactionAreRepeated: calls that were carried out, but not answered. Begin is
-// not repeated, and returns an unknown outcome.
+// TestCallsOfATransactionAreRepeated: the server has carried them out, and the plugin dies
+// before it answers. Begin is not repeated, and returns an unknown outcome.
 func TestCallsOfATransactionAreRepeated(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
@@ -221,8 +221,9 @@ func TestACanceledCallHasAnUnknownOutcome(t *testing.T) {
 	v.proceed()
 }
 
-// TestACanceledCoordinatorIsReplaced: by a waiting site, whenever the call was canceled. The
-// plugin that should have deleted the coordinator's znode may have died.
+// TestACanceledCoordinatorIsReplaced: a waiting site becomes the coordinator, whenever the
+// call was cancelled. The plugin that should have deleted the coordinator's znode may have
+// died.
 func TestACanceledCoordinatorIsReplaced(t *testing.T) {
 	t.Parallel()
 	v := survive(t)

@@ -55,7 +55,7 @@ func TestTurmoil(t *testing.T) {
 	close(u.end)
 	all.Wait()
 	must.Report(t, u.session.Err())
-	for i := range u.holders { // znodes of canceled calls are deleted in the background
+	for i := range u.holders { // znodes of cancelled calls are deleted in the background
 		eventually(t, func() string {
 			left := ephemerals(u.server, turmoilPath(i))
 			return unless(len(left) == 0, "left: %q", left)

@@ -38,7 +38,7 @@ func (v *surviving) in(t *testing.T) *surviving {
 	return &sub
 }
 
-// embedded starts a ZooKeeper server in this process.
+// embedded starts an in-process server.
 func embedded(t *testing.T) *zkserver.Server {
 	t.Helper()
 	server := must.Get(zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour}))(t)
@@ -217,8 +217,8 @@ func lockHolding(name, path string, cfg recipes.LockConfig) holding {
 	}}
 }
 
-// permitHolding is a permit of the semaphore at path, whose contenders have their znodes below
-// the path below.
+// permitHolding is a permit of the semaphore at path. below is the parent of the znodes of its
+// contenders.
 func permitHolding(name, path, below string, dialect recipes.Dialect) holding {
 	cfg := recipes.SemaphoreConfig{Permits: 1, Dialect: dialect}
 	return holding{name, below, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {

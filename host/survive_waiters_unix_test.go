@@ -68,8 +68,8 @@ func TestAWaiterForAPermitOfCuratorSurvivesItsPlugin(t *testing.T) {
 	v.nothingLeft("/s")
 }
 
-// TestWaitsContinueInTheNextPlugin: for an element, a barrier and a latch. A read in flight is
-// repeated. Stats count from zero.
+// TestWaitsContinueInTheNextPlugin waits for an element, a barrier and a latch. A read in
+// flight is repeated. Stats count from zero.
 func TestWaitsContinueInTheNextPlugin(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
@@ -123,8 +123,8 @@ func TestWaitsContinueInTheNextPlugin(t *testing.T) {
 	}
 }
 
-// TestAFrozenPluginIsNotReplaced: it could continue at any time. The host's clock ends its
-// sessions before another client is granted their holds.
+// TestAFrozenPluginIsNotReplaced: a frozen plugin could continue at any time. The host's clock
+// ends its sessions before another client is granted their holds.
 func TestAFrozenPluginIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	v := survive(t)

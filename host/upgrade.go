@@ -17,9 +17,9 @@ var (
 	// while it resumed the sessions, a new process of the old program has resumed them.
 	ErrNotUpgraded = errors.New("the plugin was not replaced")
 
-	// ErrLosesSessions is returned by Supervisor.Upgrade, with ErrNotUpgraded, when the new
-	// plugin cannot resume the sessions, or might fail to do so at the moment, such as during
-	// an outage. UpgradeConfig.LoseSessions allows the upgrade.
+	// ErrLosesSessions is returned by Supervisor.Upgrade, with ErrNotUpgraded, when the
+	// upgrade would lose sessions: the new plugin cannot resume them, or could fail to resume
+	// them now, for example during an outage. UpgradeConfig.LoseSessions allows the upgrade.
 	ErrLosesSessions = errors.New("sessions would be lost")
 )
 
@@ -30,11 +30,14 @@ type UpgradeConfig struct {
 	// MeterProvider in SupervisorConfig.
 	Plugin Config
 
-	// LoseSessions allows an upgrade that ends the sessions. Without it, Upgrade fails with
-	// ErrLosesSessions unless both plugins have the capability "resume",
-	// SupervisorConfig.LoseSessions is not set, the new plugin reaches ZooKeeper, and all
-	// sessions are Connected with at least a quarter of their timeout left. Sessions that
-	// can be resumed are resumed in any case.
+	// LoseSessions allows an upgrade that ends the sessions. Sessions that can be resumed
+	// are resumed in any case. Without LoseSessions, Upgrade fails with ErrLosesSessions
+	// unless all of these are true:
+	//
+	//   - Both plugins have the capability "resume".
+	//   - SupervisorConfig.LoseSessions is not set.
+	//   - The new plugin reaches ZooKeeper.
+	//   - All sessions are Connected, with at least a quarter of their timeout left.
 	LoseSessions bool
 }
 

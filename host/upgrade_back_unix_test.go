@@ -32,7 +32,8 @@ func TestAnUpgradeDuringAnOutageChangesNothing(t *testing.T) {
 	v.stillServedBy(old, err, host.ErrLosesSessions)
 }
 
-// TestAnUpgradeWaitsForAReconnect: connections are lost all the time.
+// TestAnUpgradeWaitsForAReconnect: a lost connection is common, and must not make an upgrade
+// fail.
 func TestAnUpgradeWaitsForAReconnect(t *testing.T) {
 	v := survive(t)
 	h := v.holds("/l")
@@ -44,8 +45,8 @@ func TestAnUpgradeWaitsForAReconnect(t *testing.T) {
 	must.Report(t, h.Write(ctx(t)))
 }
 
-// TestAnUpgradeToAPluginThatReachesNoServerChangesNothing: it fails before the old plugin
-// detaches.
+// TestAnUpgradeToAPluginThatReachesNoServerChangesNothing: the upgrade fails before the old
+// plugin detaches.
 func TestAnUpgradeToAPluginThatReachesNoServerChangesNothing(t *testing.T) {
 	v := survive(t)
 	h := v.holds("/l")
@@ -95,8 +96,8 @@ func (v *surviving) holdsThrough(role string) (recipes.Client, recipes.Hold) {
 	return s, h
 }
 
-// TestAPluginThatKeepsASessionIsKilledInAnUpgrade: it would close a session from which it has
-// not detached.
+// TestAPluginThatKeepsASessionIsKilledInAnUpgrade: if it exited by itself, it would close the
+// session from which it has not detached.
 func TestAPluginThatKeepsASessionIsKilledInAnUpgrade(t *testing.T) {
 	v := survive(t)
 	_, h := v.holdsThrough("keeping plugin")

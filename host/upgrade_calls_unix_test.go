@@ -84,7 +84,7 @@ func (v *surviving) opens() <-chan error {
 }
 
 // TestCallsThatAnUpgradeDoesNotWaitFor: a write that is not answered in time has an unknown
-// outcome. Calls that can be repeated are.
+// outcome. Calls that can be repeated are repeated.
 func TestCallsThatAnUpgradeDoesNotWaitFor(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
@@ -131,8 +131,8 @@ func (v *surviving) refuseAll() {
 	v.server.SetFault(func(r zkserver.Request) zkserver.Fault { return zkserver.Fault{CloseBefore: r.SessionID == id} })
 }
 
-// TestAnUpgradeIsCanceled: before the old plugin should detach, nothing has changed. After that
-// the upgrade continues.
+// TestAnUpgradeIsCanceled: if ctx ends before the old plugin has to detach, nothing changes.
+// If it ends later, the upgrade continues.
 func TestAnUpgradeIsCanceled(t *testing.T) {
 	t.Run("start", func(t *testing.T) {
 		v := survive(t)
@@ -216,7 +216,7 @@ func TestTheNewPluginDiesBeforeTheOldOneDetaches(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	t.Error("each time the old plugin was ended for a new one that was dead")
+	t.Error("each time the old plugin was ended, although the new one was dead")
 }
 
 // TestUpgradesOfADyingPlugin: concurrent upgrades replace it, without the wait for a restart.
@@ -273,7 +273,7 @@ func TestAnUpgradeAndClose(t *testing.T) {
 				upgraded = v.upgrades(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())})
 				pid = reports.accept(t, "plugin").pid(t)
 			})
-			if err := v.supervisor.Close(ctx(t)); err != nil && name != "pause" { // in which the server does not answer
+			if err := v.supervisor.Close(ctx(t)); err != nil && name != "pause" { // there the server does not answer
 				t.Errorf("Close: %v", err)
 			}
 			if runs(pid) || runs(old.PID()) {

@@ -35,7 +35,7 @@ func TestUpgradesUnderLoad(t *testing.T) {
 	t.Run("real", func(t *testing.T) { upgradesUnderLoad(t, ensembletest.Shared(t).Addrs()) })
 }
 
-// unlessReal skips a test on the embedded server if there is a real one, except in make
+// unlessReal skips a test on the in-process server if there is a real one, except in make
 // test-all.
 func unlessReal(t *testing.T) {
 	if ensembletest.Found() {

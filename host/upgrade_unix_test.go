@@ -37,7 +37,7 @@ func (v *surviving) another() host.UpgradeConfig {
 	return host.UpgradeConfig{Plugin: config(v, "real plugin")}
 }
 
-// TestAnUpgradeKeepsGrants: with their tokens, and no other client is granted them.
+// TestAnUpgradeKeepsGrants: grants keep their tokens, and no other client is granted them.
 func TestAnUpgradeKeepsGrants(t *testing.T) {
 	v := survive(t)
 	held := v.holdsAll()
@@ -66,7 +66,7 @@ func TestAnUpgradeKeepsGrants(t *testing.T) {
 	must.Report(t, v.session.Close(ctx(t)))
 }
 
-// TestARestartAfterAnUpgradeStartsTheNewPlugin: with its configuration.
+// TestARestartAfterAnUpgradeStartsTheNewPlugin: it uses the Config of the upgrade.
 func TestARestartAfterAnUpgradeStartsTheNewPlugin(t *testing.T) {
 	v, reports := survive(t), listen(t)
 	must.Do(t, v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())}))
@@ -182,7 +182,7 @@ func TestAnUpgradeThatFailsChangesNothing(t *testing.T) {
 	v.kill() // restarts use the old configuration too
 }
 
-// TestAnUpgradeRefusesToLoseSessions: it starts nothing, unless LoseSessions allows that.
+// TestAnUpgradeRefusesToLoseSessions: it starts nothing, unless LoseSessions allows the loss.
 func TestAnUpgradeRefusesToLoseSessions(t *testing.T) {
 	for name, lose := range map[string]bool{"not resumed": true, "cannot resume": false} {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +206,8 @@ func TestAnUpgradeRefusesToLoseSessions(t *testing.T) {
 	}
 }
 
-// TestAWaiterKeepsItsPlaceInAnUpgrade: and a stream delivers the changes after it.
+// TestAWaiterKeepsItsPlaceInAnUpgrade: a stream continues too, and delivers the changes after
+// the upgrade.
 func TestAWaiterKeepsItsPlaceInAnUpgrade(t *testing.T) {
 	v := survive(t)
 	first := must.Get(lockAt(t, v.rival, "/l").Acquire(ctx(t)))(t)

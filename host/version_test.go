@@ -31,10 +31,10 @@ func (s partialPlugin) GRPCServer(_ *goplugin.GRPCBroker, g *grpc.Server) error 
 }
 
 func (s partialPlugin) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn) (any, error) {
-	return nil, errors.New("a plugin uses nothing")
+	return nil, errors.New("a plugin is not a host")
 }
 
-// serviceFilter is a registrar that skips all services but those with the names.
+// serviceFilter is a registrar that skips all services except the named ones.
 type serviceFilter struct {
 	grpc.ServiceRegistrar
 	names []string

@@ -19,9 +19,9 @@ type Option interface {
 	apply(*server.Config) error
 }
 
-// Limits bound what hosts can have of a plugin at a time. A field that is 0 selects its
-// default, which is far above the needs of an application: the limits protect against an
-// application that forgets to release.
+// Limits bound the sessions, grants and streams that hosts have in a plugin at a time, and the
+// size of a message. A field that is 0 selects its default, which is far above the needs of an
+// application: the limits protect against an application that forgets to release.
 //
 // A request beyond a limit is refused with recipes.ErrLimit, and a message that is too large
 // with recipes.ErrTooLarge. Existing sessions, grants and streams are not affected.

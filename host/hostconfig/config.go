@@ -53,7 +53,7 @@ func Load(path string) (Config, error) {
 		return r.cfg, fmt.Errorf("%w:\n%w", ErrInvalid, err)
 	}
 	if len(r.cfg.ZooKeeper.Servers) == 0 {
-		return r.cfg, fmt.Errorf("%w: no ZooKeeper servers: set %s=host:port, or in %s zookeeper { servers = [\"host:port\"] }",
+		return r.cfg, fmt.Errorf("%w: no ZooKeeper servers: set %s=host:port, or in %s write zookeeper { servers = [\"host:port\"] }",
 			ErrInvalid, "ZKRECIPES_SERVERS", orDefault(path))
 	}
 	if _, err := r.cfg.ZooKeeper.Normalize(); err != nil {

@@ -108,7 +108,7 @@ func TestMistakesInVariables(t *testing.T) {
 	}
 }
 
-// TestFileThatIsNoText: it is one error, and not one for each byte.
+// TestFileThatIsNoText: Load reports one mistake, and not one for each byte.
 func TestFileThatIsNoText(t *testing.T) {
 	dir := alone(t)
 	for name, content := range map[string]string{
@@ -122,7 +122,7 @@ func TestFileThatIsNoText(t *testing.T) {
 	}
 }
 
-// TestPasswordThatEverybodyMayReadIsAMistake: in the file of the block, and in that of the
+// TestPasswordThatEverybodyMayReadIsAMistake: the file is named in the auth block, or by the
 // variable. The group may read it, because a service's group owns such files.
 func TestPasswordThatEverybodyMayReadIsAMistake(t *testing.T) {
 	if runtime.GOOS == "windows" {

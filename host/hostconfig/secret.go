@@ -49,11 +49,11 @@ func (r *reader) tls(b *tlsBlock) {
 }
 
 // blank reports that a secret or a certificate is empty: it was truncated, or is not mounted
-// yet. An empty one would count as none: without a CA those of the system are trusted, and
+// yet. An empty value would count as missing. Without a CA the system's CAs are trusted, and
 // without a key the client is not authenticated.
 func blank(content []byte) bool { return len(bytes.TrimSpace(content)) == 0 }
 
-// readSecret reads a file. If it is private, it must not be readable for everybody.
+// readSecret reads a file. If it is private, it must not be readable by everybody.
 func readSecret(path string, private bool) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && private && runtime.GOOS != "windows" && info.Mode().Perm()&0o004 != 0 {
 		return nil, fmt.Errorf("everybody may read %s (%v); chmod o-r it", path, info.Mode())

@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/hcl/v2/gohcl"
 )
 
-// decode decodes an attribute and reports its success. A missing attribute is false without
-// an error.
+// decode decodes an attribute and reports its success. For a missing attribute it returns
+// false, and reports no mistake.
 func decode[T any](r *reader, a *hcl.Attribute, expected string, into *T) bool {
 	if a == nil {
 		return false

@@ -59,7 +59,7 @@ func TestFullConnectionRefusesNoCall(t *testing.T) {
 func TestPluginThatDoesNotReadBlocksNoCaller(t *testing.T) {
 	p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
 		_ = f.Send(&pb.CarryResponse{Limits: wide})
-		<-f.ctx.Done() // the test's
+		<-f.ctx.Done() // the test has ended
 		return nil
 	}})
 	for _, size := range []int{0, 20 << 10} {
@@ -222,7 +222,7 @@ var large = func() []byte {
 	return b
 }()
 
-// A host may cancel a call that is just being answered, or call a method of a newer plugin.
+// A host may cancel a call while the plugin answers it, or call a method of a newer plugin.
 func TestACancellationMayCrossWithItsAnswer(t *testing.T) {
 	p := newPair(t, setting{acquire: echo})
 	f := p.host(t)

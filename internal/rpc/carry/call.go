@@ -33,7 +33,7 @@ func (c *call) add(b []byte) {
 	c.payload = append(c.payload, b...)
 }
 
-// invoke makes a call on the connection, if its payload has at most that many bytes. If the
+// invoke makes a call on the connection, if the payload has at most most bytes. If the
 // connection cannot carry the call, carried is false, and nothing was sent.
 func (cs *Calls) invoke(ctx context.Context, h stats.Handler, most int, method string, request, reply any) (err error, carried bool) {
 	in, ok := request.(proto.Message)
@@ -57,7 +57,8 @@ func (cs *Calls) invoke(ctx context.Context, h stats.Handler, most int, method s
 	return err, true
 }
 
-// begin reports the begin of a call to h, as gRPC does. The returned function reports the end.
+// begin reports to h that a call begins, as gRPC does. The returned function reports that the
+// call has ended.
 func begin(ctx context.Context, h stats.Handler, method string, payload []byte) (context.Context, func(proto.Message, error)) {
 	ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: method, FailFast: true})
 	began := time.Now()

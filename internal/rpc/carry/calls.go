@@ -148,9 +148,9 @@ func (cs *Calls) take(answers []*pb.Answer) error {
 		c := cs.calls[a.GetId()]
 		switch {
 		case c == nil:
-			return breach("an answer to call %d, which waits for none", a.GetId())
+			return breach("answer to call %d, which waits for none", a.GetId())
 		case a.GetMore() && len(a.GetStatus()) > 0:
-			return breach("more is to follow the error of call %d", a.GetId())
+			return breach("the error of call %d must be its last part", a.GetId())
 		case len(c.payload)+len(a.GetPayload()) > maxAnswer:
 			return breach("the answer to call %d is too large", a.GetId())
 		}

@@ -82,13 +82,13 @@ func (c *carrier) start(call *pb.Call) error {
 	defer c.mu.Unlock()
 	switch {
 	case id <= c.last:
-		return fmt.Errorf("%w: call %d came after call %d", recipes.ErrInvalid, id, c.last)
+		return fmt.Errorf("%w: call %d arrived after call %d", recipes.ErrInvalid, id, c.last)
 	case len(c.calls) >= c.limits.Calls:
 		return fmt.Errorf("%w: %d calls are not answered", recipes.ErrLimit, len(c.calls))
 	case payload > c.limits.Payload:
 		return fmt.Errorf("%w: call %d has %d bytes", recipes.ErrLimit, id, payload)
 	case c.bytes+payload > c.limits.Bytes:
-		return fmt.Errorf("%w: calls that are not answered have %d bytes", recipes.ErrLimit, c.bytes)
+		return fmt.Errorf("%w: the unanswered calls have %d bytes", recipes.ErrLimit, c.bytes)
 	}
 	c.last = id
 	ctx, cancel := c.context(call)
@@ -147,7 +147,7 @@ func (c *carrier) cancel(id uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if id == 0 || id > c.last {
-		return fmt.Errorf("%w: call %d is cancelled before it came", recipes.ErrInvalid, id)
+		return fmt.Errorf("%w: call %d was cancelled before it arrived", recipes.ErrInvalid, id)
 	}
 	if cancel := c.calls[id]; cancel != nil {
 		cancel()

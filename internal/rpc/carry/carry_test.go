@@ -121,7 +121,7 @@ func newPair(t *testing.T, s setting) *pair {
 	p.LockServiceClient = pb.NewLockServiceClient(p.conn)
 	calls, fresh := p.conn.Start()
 	if fresh == s.none {
-		t.Fatalf("a connection that is fresh: %v", fresh)
+		t.Fatalf("Start returns a new connection: %v", fresh)
 	}
 	p.calls = calls
 	if fresh {
@@ -134,7 +134,7 @@ func newPair(t *testing.T, s setting) *pair {
 		g.Stop()
 		running.Wait()
 	})
-	closes(t, "what calls go over", calls.Settled())
+	closes(t, "Settled", calls.Settled())
 	return p
 }
 
@@ -149,7 +149,7 @@ func closes(t *testing.T, what string, ch <-chan struct{}) {
 	select {
 	case <-ch:
 	case <-time.After(patience):
-		t.Fatalf("%s did not come", what)
+		t.Fatalf("%s: nothing came", what)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestEarlyPartIsReadWhileTheCallContinues(t *testing.T) {
 	s := setting{acquire: func(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 		if r.GetPath() == "plain" {
 			if carry.Early(ctx) != nil {
-				t.Error("the host would not read it")
+				t.Error("the plugin can send a part that the host would not read")
 			}
 			return echo(ctx, r)
 		}

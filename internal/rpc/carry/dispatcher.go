@@ -88,7 +88,7 @@ func (d *Dispatcher) answer(ctx context.Context, m method, payload []byte) ([]by
 	return b, nil
 }
 
-// measured is answer, reported to Stats.
+// measured calls answer, and reports the call to Stats.
 func (d *Dispatcher) measured(ctx context.Context, m method, c *pb.Call) (answer []byte, err error) {
 	h, began := d.cfg.Stats, time.Now()
 	ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: c.GetMethod()})

@@ -50,8 +50,8 @@ func (f *framed) send(m proto.Message) (err error) {
 		f.out = b
 	}
 	if _, err = f.conn.Write(b); err != nil {
-		// The other side has closed the connection, and may have sent the reason. The reader
-		// gets time to read it.
+		// The other side has closed the connection, and may have sent the reason before. The
+		// deadline leaves receive the time to read it.
 		_ = f.conn.SetReadDeadline(time.Now().Add(closeReadTimeout))
 	}
 	return err

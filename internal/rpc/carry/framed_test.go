@@ -65,7 +65,7 @@ func (p *pair) host(t *testing.T) *frames {
 	return f
 }
 
-// frames is a connection on which a test writes any bytes.
+// frames is a connection on which a test writes arbitrary bytes.
 type frames struct {
 	conn  net.Conn
 	ctx   context.Context

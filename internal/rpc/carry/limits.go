@@ -40,7 +40,7 @@ const answerOverhead = 256
 // metadata. A call that has more is made by gRPC.
 const overhead = 2 << 10
 
-// Limits bound what a host may have on one connection.
+// Limits bound the unanswered calls of a host on one connection, and the size of its messages.
 type Limits struct {
 	Calls   int // without an answer
 	Bytes   int // of their payloads together

@@ -6,7 +6,7 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// Neither whole nor cut answers count after they were sent.
+// An answer no longer counts after it was sent, whether it was sent whole or in parts.
 func TestSentAnswersDoNotCount(t *testing.T) {
 	parts := 0
 	o := newOutbox(sink(func(m *pb.CarryResponse) { parts += len(m.GetAnswers()) }))

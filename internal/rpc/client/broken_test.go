@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// garbler replaces the next message on a connection of calls by an answer to no call, or
-// duplicates the next calls.
+// garbler replaces the next message on a connection of calls by an answer to a call that was
+// never made, or duplicates the next calls.
 type garbler struct{ answers, calls atomic.Bool }
 
 // garbled is the host's end of such a connection. Its tests have few calls in progress, so
@@ -45,7 +45,7 @@ func (g garbled) Write(p []byte) (int, error) {
 // The sessions end with a typed error. The plugin survives and serves the next session.
 func TestBrokenConnectionOfCallsEndsItsSessions(t *testing.T) {
 	if way == "unary" {
-		t.Skip("there is none")
+		t.Skip("there is no connection of calls")
 	}
 	for name, test := range map[string]struct {
 		garble func(*garbler)
@@ -59,7 +59,7 @@ func TestBrokenConnectionOfCallsEndsItsSessions(t *testing.T) {
 			s := l.open(t, 0)
 			h := acquire(t, s)
 			test.garble(&l.garbler)
-			_, _ = s.Stats(ctx(t)) // answered, or not
+			_, _ = s.Stats(ctx(t)) // may succeed or fail
 			closes(t, "Done of the hold", h.Done())
 			closes(t, "Done", s.Done())
 			for _, want := range []error{test.want, recipes.ErrPluginLost, recipes.ErrSessionLost} {
@@ -78,10 +78,10 @@ func TestBrokenConnectionOfCallsEndsItsSessions(t *testing.T) {
 // A session waits until it is known whether its calls are carried.
 func TestCallsOfASessionAreCarried(t *testing.T) {
 	if way == "unary" {
-		t.Skip("none are")
+		t.Skip("no calls are carried")
 	}
 	unary := newSpy()
-	l := newLink(t, grpc.WithChainUnaryInterceptor(unary.intercept)) // behind what carries
+	l := newLink(t, grpc.WithChainUnaryInterceptor(unary.intercept)) // sees the calls that are not carried
 	h := acquire(t, l.open(t, 0))
 	must.Report(t, h.Write(ctx(t)))
 	must.Report(t, h.Release(ctx(t)))

@@ -59,7 +59,7 @@ func TestEchoNeverShortensTheDeadline(t *testing.T) {
 		third := c.heartbeat()
 		c.echo(echo{number: third, age: 900 * time.Millisecond, known: 900 * time.Millisecond})
 		if c.remaining() != left {
-			t.Errorf("an old contact made %v of %v", c.remaining(), left)
+			t.Errorf("an old contact has left %v; want %v", c.remaining(), left)
 		}
 	})
 }
@@ -127,7 +127,7 @@ func TestFirstGrantSendsAHeartbeatOnlyIfTheDeadlineIsNear(t *testing.T) {
 			for range 2 {
 				c.hold(true)
 				if asked := len(c.changed) > 0; asked != test.asked {
-					t.Errorf("known for %v: asked is %v", test.known, asked)
+					t.Errorf("known for %v: the plugin was asked: %v", test.known, asked)
 				}
 				c.hold(false)
 			}
@@ -237,7 +237,7 @@ func TestAGrantCountsFromAnEchoThatIsYoungerThanItsProof(t *testing.T) {
 			c := newClock(10 * time.Second)
 			c.echo(echo{number: c.heartbeat(), known: test.known})
 			if c.proved() == test.asks {
-				t.Errorf("known for %v: proved is %v", test.known, c.proved())
+				t.Errorf("known for %v: proved: %v", test.known, c.proved())
 			}
 			start := time.Now()
 			if next := c.since(start); next != nil {

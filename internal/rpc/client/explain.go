@@ -34,7 +34,8 @@ func (s *session) explain(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%s: %w", what, v)
 }
 
-// explainWrite is explain for a write.
+// explainWrite returns the error of a failed write. Without an answer it adds
+// recipes.ErrUnknownOutcome, unless the write was certainly not carried out.
 func (s *session) explainWrite(ctx context.Context, what string, err error) error {
 	e, answered := wire.Error(err)
 	switch {

@@ -22,7 +22,7 @@ type generation struct {
 	stop context.CancelFunc
 
 	changes atomic.Int64  // counted calls in progress
-	idle    chan struct{} // holds one when changes has become 0
+	idle    chan struct{} // holds one element when changes has become 0
 
 	ended       chan struct{} // closed when the plugin has ended and the session continues
 	resumeEnded chan struct{} // closed when resumePossessions has returned

@@ -191,8 +191,8 @@ func (g *remoteGrant) tryRelease(ctx context.Context, r *release) {
 }
 
 // forgotten is used for the answer to a repeated release. It returns nil if the plugin does
-// not know the grant: then the earlier attempt has released it. The plugin remembers a
-// limited number of ended grants; of a remembered one, the answer names the reason.
+// not know the grant: then the earlier attempt has released it. The plugin remembers a limited
+// number of ended grants; for a remembered grant, the answer names the reason.
 func forgotten(err error) error {
 	if unexplained(err) {
 		return nil

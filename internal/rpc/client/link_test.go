@@ -54,13 +54,14 @@ func newLinkTo(t *testing.T, world *fake.World, opts ...grpc.DialOption) *link {
 	return l
 }
 
-// newServed is a link to the recipes on an embedded server, for features that the fake lacks.
+// newServed is a link to the recipes on an in-process server, for features that the fake
+// lacks.
 func newServed(t *testing.T, opts ...grpc.DialOption) *link {
 	t.Helper()
 	return newServedWithin(t, server.Limits{}, opts...)
 }
 
-// newServedWithin is newServed with limits.
+// newServedWithin does what newServed does, with limits.
 func newServedWithin(t *testing.T, limits server.Limits, opts ...grpc.DialOption) *link {
 	t.Helper()
 	zk := must.Get(zkserver.Listen(zkserver.Config{}))(t)
@@ -132,7 +133,7 @@ const wayEnv = "ZKRECIPES_TEST_WAY"
 // The test runs this package's tests once more, with a plugin that supports only gRPC calls.
 func TestEverythingAnotherWay(t *testing.T) {
 	if way != "" {
-		t.Skip("this is that")
+		t.Skip("this is the other way")
 	}
 	self := must.Get(os.Executable())(t)
 	tests := exec.CommandContext(t.Context(), self, "-test.short="+strconv.FormatBool(testing.Short()))
@@ -146,7 +147,7 @@ func TestEverythingAnotherWay(t *testing.T) {
 func byGRPC(t *testing.T) {
 	t.Helper()
 	if way == "unary" {
-		t.Skip("as in the run before")
+		t.Skip("its plugins make no difference between the ways")
 	}
 }
 

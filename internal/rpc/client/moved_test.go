@@ -49,8 +49,9 @@ func (m *mortal) kill() {
 	}
 }
 
-// moving opens a session through a plugin, whose answers a spy sees. move kills that plugin,
-// and lets another one, whose answers another spy sees, resume the session.
+// moving opens a session through a plugin. move kills that plugin and makes another one resume
+// the session. The spy before sees the calls to the first plugin, the spy after those to the
+// second.
 func moving(t *testing.T) (s recipes.Client, before, after *spy, move func()) {
 	t.Helper()
 	byGRPC(t)
@@ -74,7 +75,7 @@ func moving(t *testing.T) (s recipes.Client, before, after *spy, move func()) {
 
 // A session with more grants than are resumed at a time keeps all of them.
 func TestAllGrantsOfASessionAreResumed(t *testing.T) {
-	t.Parallel() // the plugin that died takes its time to end
+	t.Parallel() // the dead plugin takes a while to end
 	s, _, _, move := moving(t)
 	var holds []recipes.Hold
 	for i := range 40 {

@@ -36,7 +36,7 @@ func TestAnAnswerWithoutAGrantIsNotHeld(t *testing.T) {
 	}
 }
 
-// A newer plugin may send messages that this host does not know, and a broken one any
+// A newer plugin may send messages that this host does not know. A broken plugin may send any
 // message.
 func TestInvalidMessagesOnTheStreamAreIgnored(t *testing.T) {
 	age := durationpb.New

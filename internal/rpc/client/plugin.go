@@ -52,7 +52,7 @@ func (c *Client) Connect(over grpc.ClientConnInterface, dial carry.Dialer, died 
 }
 
 // Use makes p the plugin that opens sessions, and that resumes the sessions whose plugin has
-// died. resumes is whether p has the capability to resume.
+// died. resumes says whether p has the capability to resume.
 func (c *Client) Use(p *Plugin, resumes bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +61,7 @@ func (c *Client) Use(p *Plugin, resumes bool) {
 	c.replaced = make(chan struct{})
 }
 
-// Fail is Client.Fail for the sessions that this plugin serves.
+// Fail ends the sessions that this plugin serves, in the way of Client.Fail.
 func (p *Plugin) Fail(reason error) { p.cancel(reason) }
 
 // ProcessEnded must be called when the plugin's process has ended. It returns when no session

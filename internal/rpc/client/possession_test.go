@@ -77,19 +77,19 @@ func TestATransactionWithoutANameIsNotResumed(t *testing.T) {
 			err = tx.Begin(t.Context(), nil, "a")
 		}
 		if resumes := s.part("/tx") != nil; err != nil || resumes != want {
-			t.Errorf("of the name %q: %v; it is resumed: %v", name, err, resumes)
+			t.Errorf("name %q: %v; resumed: %v", name, err, resumes)
 		}
 	}
 }
 
-// A plugin that has resumed all possessions of the session is the owner. Later possessions
-// are not resumed there again. A lost session records none.
+// The plugin that has resumed all possessions of a session is its owner, and is not asked to
+// resume later ones. A lost session records no possession.
 func TestTheOwnerIsAskedForNothingAgain(t *testing.T) {
 	s, generationOf := resumable(t)
 	left := func(of *generation) int {
 		rest, _, all := s.notResumed(of)
 		if all != (len(rest) == 0) {
-			t.Errorf("of %d all are resumed: %v", len(rest), all)
+			t.Errorf("%d are left, and all are resumed: %v", len(rest), all)
 		}
 		return len(rest)
 	}

@@ -114,8 +114,8 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 	}
 }
 
-// takeUnclaimed is Take for dialects whose other consumers see no claims. The answer has the
-// only copy of the element, so a failed call may have lost it.
+// takeUnclaimed takes an element in a dialect whose other consumers see no claims. The answer
+// has the only copy of the element, so a failed call may have lost it.
 func (q *queue) takeUnclaimed(ctx context.Context) (recipes.Element, error) {
 	id := q.s.requestID()
 	return write(ctx, q.recipe, once.by(id), q.s.queues.TakeElement, &pb.TakeElementRequest{Session: q.s.handle, RequestId: id, Queue: q.ref()},

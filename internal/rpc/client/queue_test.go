@@ -53,8 +53,8 @@ func TestEndOfADeliveryIsJudgedByWhatWasSent(t *testing.T) {
 	for _, test := range []struct {
 		name          string
 		end           end
-		lost          bool  // the first answer
-		answer        error // the one that arrives; nil means the plugin's own
+		lost          bool  // the first answer is lost
+		answer        error // the answer that arrives; nil means the plugin's own
 		held, unknown bool
 	}{
 		{"an acknowledgement", ack, false, nil, true, false},

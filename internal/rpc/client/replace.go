@@ -82,7 +82,7 @@ func (p *Plugin) Movable(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// movable is Movable for one session. While a session moves it has no connection to
+// movable checks one session for Movable. While a session moves it has no connection to
 // ZooKeeper, and its deadline does not change. In an outage it needs all the time that is
 // left.
 func (s *session) movable(ctx context.Context, p *Plugin) error {
@@ -126,8 +126,8 @@ func (p *Plugin) Configs() (all []recipes.SessionConfig) {
 // caller must kill the process. Otherwise it may end it in any way. A detached session
 // continues in the next plugin after ProcessEnded was called.
 //
-// moved waits until the sessions have continued there. If one was lost before, it returns the
-// reason. If ctx ends first, it returns ctx's error.
+// moved waits until another plugin serves the sessions. If a session was lost before that, it
+// returns the reason. If ctx ends first, it returns ctx's error.
 func (p *Plugin) DetachSessions(ctx context.Context) (all bool, moved func(context.Context) error) {
 	var kept atomic.Bool
 	kept.Store(p.openings() > 0) // no session is opened while the plugin is paused
@@ -248,8 +248,8 @@ func (s *session) wasDetached(t *generation, reported bool) bool {
 	return t.detached
 }
 
-// isLoss reports whether the reason in STATE_LOST is one of a lost session. For a detached
-// session the plugin sends none of these.
+// isLoss reports whether the reason in STATE_LOST says that the session is lost. For a
+// detached session the plugin sends no such reason.
 func isLoss(why error) bool {
 	for _, reason := range []error{recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrClosed, recipes.ErrPluginLost, recipes.ErrAuthFailed} {
 		if errors.Is(why, reason) {

@@ -53,7 +53,7 @@ func TestADetachedSessionWaitsForTheEndOfItsPlugin(t *testing.T) {
 	var gone atomic.Bool
 	play(t, c, &scripted{open: func(st leaseStream, r *pb.Resume) error {
 		if !gone.Load() {
-			t.Error("it was resumed while its plugin was there")
+			t.Error("it was resumed before its plugin had ended")
 		}
 		return serves(time.Hour)(st, r)
 	}})
@@ -125,7 +125,7 @@ func TestADetachedSessionNeedsNoAnswerToDetach(t *testing.T) {
 		var gone atomic.Bool
 		play(t, c, &scripted{open: func(st leaseStream, r *pb.Resume) error {
 			if !gone.Load() {
-				t.Error("it was resumed while its plugin was there")
+				t.Error("it was resumed before its plugin had ended")
 			}
 			return serves(time.Hour)(st, r)
 		}})

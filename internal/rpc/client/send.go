@@ -14,7 +14,7 @@ import (
 // A way says how a unary call is made. The zero value is a read.
 type way struct {
 	counted bool          // Pause waits for the call
-	waiter  *waiter       // may be nil. Such a call can be made before DropRest, when it is offered a turn.
+	waiter  *waiter       // may be nil; a call with a waiter can be made before DropRest, if it is offered a turn
 	left    time.Duration // how long the call may continue once the session is over
 
 	once    bool               // for a write: see once

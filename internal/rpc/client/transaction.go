@@ -179,9 +179,9 @@ func (s *site) explain(err error) error {
 	return err
 }
 
-// answers is the function answers for calls of a site. A plugin that has not resumed the site
-// answers ErrNoTransaction. That does not answer an earlier call, unless no earlier call can
-// have had an effect.
+// answers reports whether e also answers an earlier call of the site: see the function
+// answers. A plugin that has not resumed the site returns ErrNoTransaction. That error does
+// not answer an earlier call, unless no earlier call can have had an effect.
 func (s *site) answers(e error) bool {
 	lost := s.part.loss()
 	if lost != nil && errors.Is(e, recipes.ErrNoTransaction) {

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// commit is a two-phase commit on an embedded server. It has one session whose calls lose
+// commit is a two-phase commit on an in-process server. It has one session whose calls lose
 // their answers, and one outside the plugin.
 type commit struct {
 	*spy

@@ -101,8 +101,8 @@ func (a *acquisitions) call(ctx context.Context, id string, resumed bool, announ
 	case <-c.done:
 	case <-ctx.Done():
 	case <-a.ss.ctx.Done():
-		// The acquisition's context ends with the session's. Its error is more precise, and
-		// arrives soon.
+		// The acquisition ends with the session. It soon returns an error that is more precise
+		// than the session's.
 		<-c.done
 	}
 	return a.leave(ctx, c)
@@ -119,7 +119,7 @@ func (a *acquisitions) enter(id string, resumed bool, announce func(recipes.Plac
 			return nil, nil, lost(a.ss)
 		}
 		if n := len(a.all) - len(a.ended); n >= a.limit {
-			return nil, nil, fmt.Errorf("%w: the session holds or waits for %d things", recipes.ErrLimit, n)
+			return nil, nil, fmt.Errorf("%w: the session holds or waits for %d grants", recipes.ErrLimit, n)
 		}
 		ctx, cancel := context.WithCancel(a.ss.ctx)
 		c = &acquisition{id: id, resumed: resumed, cancel: cancel, done: make(chan struct{})}

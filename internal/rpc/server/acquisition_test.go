@@ -17,8 +17,8 @@ import (
 // stub is a grant without methods of its own.
 type stub struct{ recipes.Grant }
 
-// A grant whose release was refused can still be released, however many others end meanwhile.
-// So can one that ended while its znode may exist.
+// A grant whose release was refused can still be released, even after many others have ended.
+// So can a grant that has ended although its znode may exist.
 func TestGrantIsKnownUntilItsZnodeIsDeleted(t *testing.T) {
 	for _, end := range []struct {
 		name  string
@@ -103,7 +103,7 @@ func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 			cancel()
 			allow()
 			_, err := ts.call(ctx, "it", false, nil, func(c context.Context, joined func(recipes.Place)) (*grant, error) {
-				<-c.Done() // too late
+				<-c.Done() // the grant comes too late
 				return ask(c, joined)
 			})
 			if !errors.Is(err, context.Canceled) {

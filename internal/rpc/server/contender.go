@@ -30,7 +30,7 @@ func (s contenderService) Contenders(ctx context.Context, r *pb.ContendersReques
 // line returns the contenders of one kind in one dialect.
 func (t target) line(ctx context.Context, kinds []recipes.Kind) (_ []recipes.Contender, err error) {
 	if len(kinds) != 1 {
-		return nil, fmt.Errorf("%w: a dialect, and %d kinds: it needs one", recipes.ErrInvalid, len(kinds))
+		return nil, fmt.Errorf("%w: a request with a dialect needs exactly one kind, and has %d", recipes.ErrInvalid, len(kinds))
 	}
 	var line interface {
 		Contenders(context.Context) ([]recipes.Contender, error)

@@ -29,7 +29,8 @@ func deafTo(method string) grpc.DialOption {
 	})
 }
 
-// handOff returns a holder, and a successor that waits, in a host's sessions that open opens.
+// handOff returns a holder and its waiting successor, which have different sessions of one
+// host. open opens the sessions.
 func handOff(t *testing.T, open func(*zkserver.Server) recipes.Opener, opts ...grpc.DialOption) (holder recipes.PriorityHold, successor string, granted <-chan error) {
 	t.Helper()
 	srv := zooKeeper(t)
@@ -48,7 +49,8 @@ func handOff(t *testing.T, open func(*zkserver.Server) recipes.Opener, opts ...g
 	return holder, (<-joined).Znode, done
 }
 
-// The successor already holds the lock, and two clients would consider themselves the holder.
+// The successor already holds the lock. Without a report of the loss, two clients would
+// consider themselves the holder.
 func TestHandOffWhoseAnswerIsLostClosesLost(t *testing.T) {
 	holder, successor, granted := handOff(t, func(*zkserver.Server) recipes.Opener { return zookeeper.Open }, deafTo("HandOff"))
 	handsOff(bounded(t), t, holder, successor, granted)

@@ -12,9 +12,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// serve starts the session's stream. outbox.over reports its end: of the stream, the session or
-// the plugin. An idle session has one goroutine besides Open's, which waits for the host.
-// Plugins commonly have a thousand waiting sessions, and a goroutine takes 4 KiB or more.
+// serve starts the session's stream. outbox.over reports the end of the stream, the session or
+// the plugin. An idle session has one goroutine besides Open's; it waits for the host. Plugins
+// commonly have a thousand waiting sessions, and a goroutine takes 4 KiB or more.
 func (ss *session) serve(st stream, resumeTicket []byte) {
 	ss.out.begin(st.Send, ss.echo, func() { ss.giveUp(errUnread) }, ss.tasks.Go)
 	opened := &pb.Opened{

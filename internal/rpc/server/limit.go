@@ -32,8 +32,9 @@ const (
 	messageOverhead = 256
 )
 
-// Limits bound what hosts can have at a time. Requests beyond a limit are refused with
-// recipes.ErrLimit, and messages with recipes.ErrTooLarge. 0 selects the constant above.
+// Limits bound the sessions, grants and streams that hosts have at a time, and the size of a
+// message. Requests beyond a limit are refused with recipes.ErrLimit, and messages with
+// recipes.ErrTooLarge. 0 selects the constant above.
 //
 // What waits to be sent to a host has separate limits, which are constants: MaxUnsent and,
 // for calls, those of package carry. For each watch only the latest value waits.
@@ -143,7 +144,7 @@ func (l *limiter) watch(session string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n := l.watching[session]; n >= l.limits.Watches {
-		return fmt.Errorf("%w: the session watches %d things", recipes.ErrLimit, n)
+		return fmt.Errorf("%w: the session has %d streams besides its own", recipes.ErrLimit, n)
 	}
 	l.watching[session]++
 	return nil

@@ -14,8 +14,8 @@ func (resumedTransaction) Join(context.Context, string) (recipes.Site, error) {
 	return joinedSite{}, nil
 }
 
-// A host that forgets to finish its sites does not fill the memory. Sites resumed from
-// another plugin were bounded there.
+// A host that forgets to finish its sites does not fill the memory. A resumed site is not
+// refused: the plugin in which it joined has counted it.
 func TestSitesAreBounded(t *testing.T) {
 	ss := &session{Client: cutting{breaks: func() {}}, resumption: newResumption(true)}
 	ss.acquisitions = newAcquisitions(ss, 1)
@@ -28,7 +28,7 @@ func TestSitesAreBounded(t *testing.T) {
 		t.Errorf("a second site: %v", err)
 	}
 	if _, err := join("it"); err != nil {
-		t.Errorf("one from before: %v", err)
+		t.Errorf("a resumed site: %v", err)
 	}
 	ss.memberships.finish("it")
 	ss.memberships.finish(first)

@@ -24,12 +24,12 @@ type outbox struct {
 	sending bool // a goroutine sends, or nothing more will be sent
 	queue   []unsent
 	batch   []unsent         // sent before the queue
-	size    int              // of both
+	size    int              // of queue and batch
 	full    bool             // unread was called or the stream has ended; queue and batch stay empty
 	state   *pb.OpenResponse // the latest change, if not sent
 	number  uint64           // of the latest heartbeat, 0 if it was echoed
 	last    *pb.OpenResponse
-	then    func() // after last
+	then    func() // called after last was sent
 }
 
 // unsent is a message that waits.

@@ -79,7 +79,7 @@ func (s *Server) begin(st stream) (ss *session, leave func(), err error) {
 	}
 	start := first.GetStart()
 	if start == nil {
-		return nil, nil, fmt.Errorf("%w: the first message of a session's stream is Start", recipes.ErrInvalid)
+		return nil, nil, fmt.Errorf("%w: the first message of a session's stream must be Start", recipes.ErrInvalid)
 	}
 	if err := s.enter(); err != nil {
 		return nil, nil, err

@@ -65,7 +65,7 @@ func TestSessionThatOpensTooLateIsClosed(t *testing.T) {
 	}
 	must.Report(t, <-closed)
 	if err := world.Session(0).Err(); err == nil || s.Sessions() != 0 {
-		t.Errorf("%d sessions are served; that which opened too late: %v", s.Sessions(), err)
+		t.Errorf("%d sessions are served; the one that opened too late: %v", s.Sessions(), err)
 	}
 }
 

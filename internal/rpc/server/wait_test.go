@@ -37,7 +37,7 @@ func TestAbandonEndsACallThatAsksForNoGrant(t *testing.T) {
 	}
 }
 
-// Nothing is kept of an ended call.
+// A session keeps nothing of an ended call.
 func TestCallThatHasEndedIsForgotten(t *testing.T) {
 	ts := newAcquisitions(nil, 1)
 	_, end := ts.abandonable(t.Context(), "one")
@@ -183,7 +183,7 @@ func TestEarlyLeavesTimeForTheAnswer(t *testing.T) {
 			begun := time.Now()
 			<-ctx.Done()
 			if d := time.Since(begun); d != want {
-				t.Errorf("of %v it has %v; want %v", given, d, want)
+				t.Errorf("with %v left, the call has %v; want %v", given, d, want)
 			}
 		})
 	}

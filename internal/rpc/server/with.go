@@ -47,7 +47,8 @@ func with[R, A any](s *Server, r sessionRequest, open func(target) (R, error), d
 	return do(recipe)
 }
 
-// patiently is with for a call that may wait long and change something: see patient.
+// patiently does the same as with, for a call that may wait long and change something: see
+// patient.
 func patiently[R, A any](ctx context.Context, s *Server, r request, open func(target) (R, error), do func(context.Context, *session, R) (A, error)) (A, error) {
 	var ss *session
 	return with(s, r, func(t target) (R, error) { ss = t.session; return open(t) }, func(recipe R) (A, error) {

@@ -59,9 +59,9 @@ func NewMeters(p metric.MeterProvider) (*Meters, error) {
 	all.holds, err[1] = m.Int64UpDownCounter(Holds, metric.WithUnit("{hold}"),
 		metric.WithDescription("What is held: locks, leaderships, permits, memberships, elements."))
 	all.wait, err[2] = m.Float64Histogram(Wait, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(waits...),
-		metric.WithDescription("From the request until it was granted."))
+		metric.WithDescription("Time from the request to the grant."))
 	all.losses, err[3] = m.Int64Counter(Losses, metric.WithUnit("{loss}"),
-		metric.WithDescription("Sessions and holds that ended without being asked to."))
+		metric.WithDescription("Sessions and holds that ended although the application did not end them."))
 	return &all, errors.Join(err[:]...)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ToConfig makes a message. It omits the logger, which is not sent.
+// ToConfig converts a configuration to a message. It omits the logger, which is not sent.
 func ToConfig(c recipes.SessionConfig) *pb.Config {
 	out := &pb.Config{
 		Servers:        c.Servers,
@@ -32,7 +32,7 @@ func ToConfig(c recipes.SessionConfig) *pb.Config {
 	return out
 }
 
-// Config reads a message of ToConfig.
+// Config converts a message to a configuration.
 func Config(c *pb.Config) recipes.SessionConfig {
 	out := recipes.SessionConfig{
 		Servers:        c.GetServers(),
@@ -53,7 +53,7 @@ func Config(c *pb.Config) recipes.SessionConfig {
 	return out
 }
 
-// ToDuration makes a message; nil for zero, which means a default.
+// ToDuration converts a duration to a message; nil for zero, which means a default.
 func ToDuration(d time.Duration) *durationpb.Duration {
 	if d == 0 {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ToContender makes a message.
+// ToContender converts a contender to a message.
 func ToContender(c recipes.Contender) *pb.Contender {
 	return &pb.Contender{
 		Kind: string(c.Kind), Znode: c.Znode, Sequence: c.Sequence, Token: int64(c.Token), SessionId: c.SessionID, Data: c.Data,
@@ -17,7 +17,7 @@ func ToContender(c recipes.Contender) *pb.Contender {
 	}
 }
 
-// Contender reads a message; nil is the zero Contender.
+// Contender converts a message to a contender; nil is the zero Contender.
 func Contender(c *pb.Contender) recipes.Contender {
 	return recipes.Contender{
 		Kind:       recipes.Kind(c.GetKind()),
@@ -39,23 +39,23 @@ func Contender(c *pb.Contender) recipes.Contender {
 	}
 }
 
-// ToContenders makes messages, in the same order.
+// ToContenders converts contenders to messages, in the same order.
 func ToContenders(cs []recipes.Contender) []*pb.Contender { return each(cs, ToContender) }
 
-// Contenders reads messages, in the same order.
+// Contenders converts messages to contenders, in the same order.
 func Contenders(cs []*pb.Contender) []recipes.Contender { return each(cs, Contender) }
 
-// ToKinds makes a message's kinds.
+// ToKinds converts kinds to their names in a message.
 func ToKinds(kinds []recipes.Kind) []string {
 	return each(kinds, func(k recipes.Kind) string { return string(k) })
 }
 
-// Kinds reads a message's kinds.
+// Kinds converts the names in a message to kinds.
 func Kinds(kinds []string) []recipes.Kind {
 	return each(kinds, func(k string) recipes.Kind { return recipes.Kind(k) })
 }
 
-// ToLines makes a message.
+// ToLines converts wait queues to a message.
 func ToLines(l recipes.Lines) *pb.ContendersResponse {
 	r := &pb.ContendersResponse{Contenders: ToContenders(l.Contenders), Permits: int32(l.Permits), Unknown: int32(l.Unknown)}
 	for _, v := range l.Verdicts {
@@ -68,7 +68,7 @@ func ToLines(l recipes.Lines) *pb.ContendersResponse {
 	return r
 }
 
-// Lines reads a message.
+// Lines converts a message to wait queues.
 func Lines(r *pb.ContendersResponse) recipes.Lines {
 	l := recipes.Lines{Contenders: Contenders(r.GetContenders()), Permits: int(r.GetPermits()), Unknown: int(r.GetUnknown())}
 	for _, v := range r.GetVerdicts() {
@@ -81,19 +81,19 @@ func Lines(r *pb.ContendersResponse) recipes.Lines {
 	return l
 }
 
-// ToPlace makes a message.
+// ToPlace converts a place to a message.
 func ToPlace(p recipes.Place) *pb.Place {
 	return &pb.Place{Znode: p.Znode, Position: int32(p.Position)}
 }
 
-// Place reads a message.
+// Place converts a message to a place.
 func Place(p *pb.Place) recipes.Place {
 	return recipes.Place{Znode: p.GetZnode(), Position: int(p.GetPosition())}
 }
 
-// ToEarlyPlace makes a part of the response to a call that asks for a grant with a wait
-// queue: AcquireResponse, CampaignResponse and others, which all have the place in the same
-// field.
+// ToEarlyPlace converts a place to a part of the response to a call that asks for a grant with
+// a wait queue: AcquireResponse, CampaignResponse and others, which all have the place in the
+// same field.
 func ToEarlyPlace(p recipes.Place) *pb.AcquireResponse {
 	return &pb.AcquireResponse{Place: ToPlace(p)}
 }

@@ -18,8 +18,8 @@ func Dialect(name string) (recipes.Dialect, error) {
 	return recipes.Dialect(name), nil
 }
 
-// nameOf returns the name of a dialect in a request. The default dialect has none, so that it
-// also works with a plugin without dialects.
+// nameOf returns the name of a dialect in a request. The name of the default dialect is empty,
+// so that the request also works with a plugin without dialects.
 func nameOf(d recipes.Dialect) string {
 	if d == recipes.DefaultDialect {
 		return ""
@@ -27,13 +27,13 @@ func nameOf(d recipes.Dialect) string {
 	return string(d)
 }
 
-// ToDialect is nameOf for a dialect that may be invalid.
+// ToDialect checks a dialect and returns its name in a request.
 func ToDialect(d recipes.Dialect) (string, error) {
 	d, err := d.Normalize()
 	return nameOf(d), err
 }
 
-// ToForeign makes a message.
+// ToForeign converts a third-party contender to a message.
 func ToForeign(e *recipes.ForeignError) *pb.Foreign {
 	return &pb.Foreign{Dialect: string(e.Dialect), Recipe: e.Recipe, Znode: e.Znode}
 }

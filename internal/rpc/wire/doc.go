@@ -1,6 +1,6 @@
 // Package wire converts between the types of the contract (package recipes) and the messages
-// of zkrecipes.v1. Its functions are pure: ToX makes a message, X reads one, and none has
-// logic of its own.
+// of zkrecipes.v1. Its functions are pure: ToX converts a value to its message, X converts a
+// message back, and none has logic of its own.
 //
 // One table (see reason.go) converts errors in both directions, so that errors.Is gives the
 // same answers on both sides.

@@ -168,7 +168,7 @@ func TestStatusOfGRPCItselfIsNotTheRecipes(t *testing.T) {
 	}
 }
 
-// Details that a proxy adds are not the recipes'.
+// Details that a proxy has added do not come from the recipes, and are ignored.
 func TestDetailsOfOthersAreNotTheRecipes(t *testing.T) {
 	s := must.Get(status.New(codes.Unavailable, "text").WithDetails(&errdetails.ErrorInfo{Domain: "proxy.example", Reason: "NOT_HELD"}))(t)
 	if got, said := wire.Error(s.Err()); said || errors.Is(got, recipes.ErrNotHeld) || !errors.Is(got, recipes.ErrUnavailable) {
@@ -188,7 +188,7 @@ func TestErrorWithoutAStatusIsReturnedUnchanged(t *testing.T) {
 	}
 }
 
-// gRPC returns the status, and it is certain nevertheless.
+// gRPC itself returns this status, and yet it is certain that the call was not carried out.
 func TestUnknownMethodIsUnsupported(t *testing.T) {
 	got, said := wire.Error(status.Error(codes.Unimplemented, "unknown method X"))
 	if !said || !errors.Is(got, recipes.ErrUnsupported) || errors.Is(got, recipes.ErrInternal) || !strings.Contains(got.Error(), "unknown method X") {
@@ -230,7 +230,7 @@ func TestPlaceTravelsWithAFailure(t *testing.T) {
 		t.Errorf("%v, %v", got, ok)
 	}
 	if _, ok := wire.PlaceOf(wire.ToStatus(recipes.ErrContended, nil)); ok {
-		t.Error("a place came from nowhere")
+		t.Error("a status without a place has one")
 	}
 }
 

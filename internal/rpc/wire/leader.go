@@ -5,7 +5,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ToLeader makes a message. Without a leader it has no contender.
+// ToLeader converts a leader to a message. Without a leader it has no contender.
 func ToLeader(l recipes.Leader) *pb.Leader {
 	if l.None() {
 		return &pb.Leader{}
@@ -15,7 +15,7 @@ func ToLeader(l recipes.Leader) *pb.Leader {
 	}
 }
 
-// Leader reads a message.
+// Leader converts a message to a leader.
 func Leader(l *pb.Leader) recipes.Leader {
 	if l.GetContender() == nil {
 		return recipes.Leader{}

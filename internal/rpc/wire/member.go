@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ToMembers makes messages, in the same order.
+// ToMembers converts members to messages, in the same order.
 func ToMembers(ms []recipes.Member) []*pb.Member {
 	return each(ms, func(m recipes.Member) *pb.Member {
 		return &pb.Member{
@@ -20,7 +20,7 @@ func ToMembers(ms []recipes.Member) []*pb.Member {
 	})
 }
 
-// Members reads messages, in the same order.
+// Members converts messages to members, in the same order.
 func Members(ms []*pb.Member) []recipes.Member {
 	return each(ms, func(m *pb.Member) recipes.Member {
 		return recipes.Member{
@@ -30,7 +30,7 @@ func Members(ms []*pb.Member) []recipes.Member {
 	})
 }
 
-// ToTaken makes a message.
+// ToTaken converts the owner of a name to a message.
 func ToTaken(e *recipes.TakenError) *pb.Taken {
 	return &pb.Taken{Znode: e.Znode, SessionId: e.SessionID, Since: toTime(e.Since)}
 }
@@ -43,7 +43,7 @@ func taken(s *status.Status) *recipes.TakenError {
 	return nil
 }
 
-// toTime makes a message; the zero time has none.
+// toTime converts a time to a message; the zero time becomes nil.
 func toTime(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil
@@ -51,7 +51,7 @@ func toTime(t time.Time) *timestamppb.Timestamp {
 	return timestamppb.New(t)
 }
 
-// fromTime reads a message.
+// fromTime converts a message to a time.
 func fromTime(t *timestamppb.Timestamp) time.Time {
 	if t == nil {
 		return time.Time{}

@@ -5,7 +5,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ToMode makes a message's mode.
+// ToMode converts a mode to that of a message.
 func ToMode(m recipes.Mode) pb.Mode {
 	switch m {
 	case recipes.Reading:
@@ -16,7 +16,7 @@ func ToMode(m recipes.Mode) pb.Mode {
 	return pb.Mode_MODE_UNSPECIFIED
 }
 
-// Mode reads a message's mode; an unknown one is "".
+// Mode converts the mode in a message; an unknown one becomes "".
 func Mode(m pb.Mode) recipes.Mode {
 	switch m {
 	case pb.Mode_MODE_READ:

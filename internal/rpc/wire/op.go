@@ -5,15 +5,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ToOps makes messages, in the same order.
+// ToOps converts operations to messages, in the same order.
 func ToOps(ops []recipes.Op) []*pb.Op {
 	return each(ops, func(o recipes.Op) *pb.Op {
 		return &pb.Op{Kind: toOpKind(o.Kind), Path: o.Path, Data: o.Data, Version: o.Version}
 	})
 }
 
-// Ops reads messages, in the same order. An unknown kind becomes one that Op.Validate
-// refuses.
+// Ops converts messages to operations, in the same order. An unknown kind becomes one that
+// Op.Validate refuses.
 func Ops(ops []*pb.Op) []recipes.Op {
 	return each(ops, func(o *pb.Op) recipes.Op {
 		return recipes.Op{Kind: opKind(o.GetKind()), Path: o.GetPath(), Data: o.GetData(), Version: o.GetVersion()}

@@ -5,7 +5,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ToQueue makes a message of a queue's path and configuration.
+// ToQueue converts a queue's path and configuration to a message.
 func ToQueue(path string, priority bool, c recipes.QueueConfig) *pb.QueueRef {
 	return &pb.QueueRef{
 		Path: path, Priority: priority,
@@ -13,7 +13,7 @@ func ToQueue(path string, priority bool, c recipes.QueueConfig) *pb.QueueRef {
 	}
 }
 
-// QueueConfig reads the configuration of a message.
+// QueueConfig returns the configuration in a message.
 func QueueConfig(q *pb.QueueRef) (recipes.QueueConfig, error) {
 	dialect, err := Dialect(q.GetDialect())
 	return recipes.QueueConfig{
@@ -21,20 +21,20 @@ func QueueConfig(q *pb.QueueRef) (recipes.QueueConfig, error) {
 	}, err
 }
 
-// ToElement makes a message.
+// ToElement converts an element to a message.
 func ToElement(e recipes.Element) *pb.Element {
 	return &pb.Element{Id: string(e.ID), Priority: int32(e.Priority), Data: e.Data, Put: toTime(e.Put)}
 }
 
-// Element reads a message; nil is the zero Element.
+// Element converts a message to an element; nil is the zero Element.
 func Element(e *pb.Element) recipes.Element {
 	return recipes.Element{ID: recipes.ElementID(e.GetId()), Priority: int(e.GetPriority()), Data: e.GetData(), Put: fromTime(e.GetPut())}
 }
 
-// ToElements makes messages, in the same order.
+// ToElements converts elements to messages, in the same order.
 func ToElements(es []recipes.Element) []*pb.Element { return each(es, ToElement) }
 
-// Elements reads messages, in the same order.
+// Elements converts messages to elements, in the same order.
 func Elements(es []*pb.Element) []recipes.Element { return each(es, Element) }
 
 // ToElementIDs makes names.

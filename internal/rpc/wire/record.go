@@ -5,7 +5,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ToRecord makes a message.
+// ToRecord converts a record to a message.
 func ToRecord(r recipes.Record) *pb.Record {
 	return &pb.Record{
 		Name: r.Name, Znode: r.Znode, Token: int64(r.Token), SessionId: r.SessionID,
@@ -13,7 +13,7 @@ func ToRecord(r recipes.Record) *pb.Record {
 	}
 }
 
-// Record reads a message; nil is None.
+// Record converts a message to a record; nil is None.
 func Record(r *pb.Record) recipes.Record {
 	return recipes.Record{
 		Name: r.GetName(), Znode: r.GetZnode(), Token: recipes.Token(r.GetToken()), SessionID: r.GetSessionId(),
@@ -21,8 +21,8 @@ func Record(r *pb.Record) recipes.Record {
 	}
 }
 
-// ToRecords makes messages, in the same order.
+// ToRecords converts records to messages, in the same order.
 func ToRecords(rs []recipes.Record) []*pb.Record { return each(rs, ToRecord) }
 
-// Records reads messages, in the same order.
+// Records converts messages to records, in the same order.
 func Records(rs []*pb.Record) []recipes.Record { return each(rs, Record) }

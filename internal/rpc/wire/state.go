@@ -5,7 +5,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ToState makes a message's state.
+// ToState converts a state to that of a message.
 func ToState(s recipes.State) pb.State {
 	switch s {
 	case recipes.Connected:
@@ -18,8 +18,8 @@ func ToState(s recipes.State) pb.State {
 	return pb.State_STATE_UNSPECIFIED
 }
 
-// State reads a message's state. An unknown state is read as Suspended: whatever it means, it
-// does not say that a server answers or that the session has ended.
+// State converts the state in a message. An unknown state becomes Suspended: whatever it
+// means, it does not say that a server answers or that the session has ended.
 func State(s pb.State) recipes.State {
 	switch s {
 	case pb.State_STATE_CONNECTED:

@@ -5,7 +5,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ToStats makes a message.
+// ToStats converts statistics to a message.
 func ToStats(c recipes.Stats) *pb.StatsResponse {
 	return &pb.StatsResponse{
 		Reads: c.Reads, Writes: c.Writes, Pings: c.Pings, WatchEvents: c.WatchEvents,
@@ -14,7 +14,7 @@ func ToStats(c recipes.Stats) *pb.StatsResponse {
 	}
 }
 
-// Stats reads a message.
+// Stats converts a message to statistics.
 func Stats(c *pb.StatsResponse) recipes.Stats {
 	return recipes.Stats{
 		Reads: c.GetReads(), Writes: c.GetWrites(), Pings: c.GetPings(), WatchEvents: c.GetWatchEvents(),

@@ -11,7 +11,7 @@ import (
 // contain a decision that others wait for.
 func Text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// ToDecision makes a message; nil for nil.
+// ToDecision converts a decision to a message; nil for nil.
 func ToDecision(d *recipes.Decision) *pb.Decision {
 	if d == nil {
 		return nil
@@ -19,12 +19,12 @@ func ToDecision(d *recipes.Decision) *pb.Decision {
 	return &pb.Decision{Commit: d.Commit, Reason: Text(d.Reason)}
 }
 
-// Decision reads a message.
+// Decision converts a message to a decision.
 func Decision(d *pb.Decision) recipes.Decision {
 	return recipes.Decision{Commit: d.GetCommit(), Reason: d.GetReason()}
 }
 
-// ToTransactionStatus makes a message.
+// ToTransactionStatus converts a transaction status to a message.
 func ToTransactionStatus(s recipes.TransactionStatus) *pb.GetTransactionResponse {
 	out := &pb.GetTransactionResponse{
 		Variant: string(s.Variant), Payload: s.Payload,
@@ -38,7 +38,7 @@ func ToTransactionStatus(s recipes.TransactionStatus) *pb.GetTransactionResponse
 	return out
 }
 
-// TransactionStatus reads a message.
+// TransactionStatus converts a message to a transaction status.
 func TransactionStatus(s *pb.GetTransactionResponse) recipes.TransactionStatus {
 	out := recipes.TransactionStatus{
 		Variant: recipes.Variant(s.GetVariant()), Payload: s.GetPayload(), Coordinated: s.GetCoordinated(),

@@ -235,8 +235,8 @@ func (x *CarryResponse) GetStatus() []byte {
 	return nil
 }
 
-// Limits bound what a host may have on one connection. A host makes further calls as
-// gRPC calls.
+// Limits bound the unanswered calls of a host on one connection, and the size of its
+// messages. A host makes further calls as gRPC calls.
 type Limits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Calls without an answer.

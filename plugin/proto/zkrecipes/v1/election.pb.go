@@ -128,7 +128,7 @@ func (x *CampaignRequest) GetResumed() *Grant {
 	return nil
 }
 
-// CampaignResponse is an election won.
+// CampaignResponse is a won election.
 type CampaignResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Grant         *Grant                 `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`

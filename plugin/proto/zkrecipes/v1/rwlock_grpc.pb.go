@@ -30,9 +30,9 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ReadWriteLockService is the recipes of locks with readers and writers: the shared lock
-// and the priority lock. Their grants are released, and used for guarded writes, through
-// GrantService.
+// ReadWriteLockService serves the two locks with readers and writers: the shared lock
+// and the priority lock. Their grants are released, and used for guarded writes,
+// through GrantService.
 type ReadWriteLockServiceClient interface {
 	// AcquireReadWrite joins the wait queue and answers when the lock is granted, on the
 	// terms of LockService.Acquire.
@@ -116,9 +116,9 @@ func (c *readWriteLockServiceClient) AwaitRevocation(ctx context.Context, in *Aw
 // All implementations must embed UnimplementedReadWriteLockServiceServer
 // for forward compatibility.
 //
-// ReadWriteLockService is the recipes of locks with readers and writers: the shared lock
-// and the priority lock. Their grants are released, and used for guarded writes, through
-// GrantService.
+// ReadWriteLockService serves the two locks with readers and writers: the shared lock
+// and the priority lock. Their grants are released, and used for guarded writes,
+// through GrantService.
 type ReadWriteLockServiceServer interface {
 	// AcquireReadWrite joins the wait queue and answers when the lock is granted, on the
 	// terms of LockService.Acquire.

@@ -33,8 +33,8 @@ type SemaphoreServiceClient interface {
 	// AcquirePermit joins the wait queue and answers when a permit is granted, on the
 	// terms of LockService.Acquire.
 	AcquirePermit(ctx context.Context, in *AcquirePermitRequest, opts ...grpc.CallOption) (*AcquirePermitResponse, error)
-	// AcquireSlot is AcquirePermit for a permit with a number, the lowest that no other
-	// contender has. The znode of the grant is not the one of Place.
+	// AcquireSlot acquires a permit with a number, the lowest that no other contender
+	// has, on the terms of AcquirePermit. The znode of the grant is not the one of Place.
 	AcquireSlot(ctx context.Context, in *AcquireSlotRequest, opts ...grpc.CallOption) (*AcquireSlotResponse, error)
 }
 
@@ -76,8 +76,8 @@ type SemaphoreServiceServer interface {
 	// AcquirePermit joins the wait queue and answers when a permit is granted, on the
 	// terms of LockService.Acquire.
 	AcquirePermit(context.Context, *AcquirePermitRequest) (*AcquirePermitResponse, error)
-	// AcquireSlot is AcquirePermit for a permit with a number, the lowest that no other
-	// contender has. The znode of the grant is not the one of Place.
+	// AcquireSlot acquires a permit with a number, the lowest that no other contender
+	// has, on the terms of AcquirePermit. The znode of the grant is not the one of Place.
 	AcquireSlot(context.Context, *AcquireSlotRequest) (*AcquireSlotResponse, error)
 	mustEmbedUnimplementedSemaphoreServiceServer()
 }

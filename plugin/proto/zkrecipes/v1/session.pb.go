@@ -720,15 +720,16 @@ type BeatEcho struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The number of the latest Beat received.
 	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	// How long before the writing of this message the last request or ping that ZooKeeper
-	// has answered was sent.
+	// The age of the last contact, at the time when this message was written. A contact
+	// is a request or ping that ZooKeeper has answered; its age counts from when it was
+	// sent.
 	ContactAge *durationpb.Duration `protobuf:"bytes,2,opt,name=contact_age,json=contactAge,proto3" json:"contact_age,omitempty"`
-	// The same for the last contact that ZooKeeper's leader is proved to have received.
-	// It may be long while the session holds nothing. A plugin grants only while less
-	// than three quarters of the session timeout have passed since that contact. The
-	// host's last echo may be older than that contact, and leave the host no time. Then
-	// the host sends a Beat, and waits for its echo before it relies on the grant. Absent:
-	// the plugin does not know the time, and contact_age replaces it.
+	// The age of the last contact that ZooKeeper's leader is proved to have received. It
+	// may be long while the session holds nothing. A plugin grants only while less than
+	// three quarters of the session timeout have passed since that contact. The host's
+	// last echo may be older than that contact, and leave the host no time. Then the host
+	// sends a Beat, and waits for its echo before it relies on the grant. Absent: the
+	// plugin does not know the time, and contact_age replaces it.
 	KnownContactAge *durationpb.Duration `protobuf:"bytes,3,opt,name=known_contact_age,json=knownContactAge,proto3" json:"known_contact_age,omitempty"`
 	// The session timeout that the server granted last. The server on which a session is
 	// resumed may grant another one. Absent: the timeout in Opened.
