@@ -63,7 +63,7 @@ func (s *session) move(from *generation) *generation {
 		switch {
 		case next == nil:
 			return nil
-		case !resumes:
+		case !resumes || next.died == nil:
 			s.lose(fmt.Errorf("%w: the next plugin does not resume sessions", recipes.ErrPluginLost))
 			return nil
 		}
