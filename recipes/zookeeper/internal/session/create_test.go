@@ -33,38 +33,6 @@ func TestAServerWithoutCreate2(t *testing.T) {
 	}
 }
 
-// ZooKeeper 3.4 has no containers either, and refuses their flag. After the first refusal, the
-// session creates persistent znodes, which remain when they are empty.
-func TestAServerWithoutContainers(t *testing.T) {
-	srv := before35(t)
-	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
-	sent := func() (multi, create int64) {
-		stats := must.Get(s.Stats(ctx))(t)
-		return stats.ByKind["multi"], stats.ByKind["create"]
-	}
-	for _, step := range []struct {
-		path          string
-		multi, create int64 // requests so far
-	}{
-		{"/a/b/barrier", 2, 3}, // containers /a/b, whose parent is missing, and /a; then three persistent znodes
-		{"/c/d/barrier", 2, 7}, // persistent /c/d, whose parent is missing, and then three
-	} {
-		must.Do(t, must.Get(s.Barrier(step.path))(t).Set(ctx, nil))
-		if multi, create := sent(); multi != step.multi || create != step.create {
-			t.Errorf("%s: %d containers and %d plain znodes were asked for so far; want %d and %d", step.path, multi, create, step.multi, step.create)
-		}
-		must.Do(t, must.Get(s.Barrier(step.path))(t).Remove(ctx))
-	}
-	for range 3 { // the server deletes one level at a time
-		srv.RunContainerCheck()
-	}
-	for _, path := range []string{"/a", "/a/b", "/c", "/c/d"} {
-		if !zktest.Exists(srv, path) {
-			t.Errorf("%s was a container", path)
-		}
-	}
-}
-
 // Another client creates a missing parent first. The session must not create it again: if the
 // container was deleted as empty since, a second attempt could replace it by a persistent znode.
 func TestAParentThatAnotherClientCreatesIsNotCreatedAgain(t *testing.T) {

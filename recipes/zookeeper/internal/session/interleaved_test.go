@@ -40,74 +40,6 @@ func nth(srv *zkserver.Server, s *session.Session, op zkserver.Op, n int, do fun
 	}
 }
 
-// The first attempt is lost, and another client deletes the znode before the second one arrives.
-// To the session, its first attempt may have deleted the znode.
-func TestAnEarlierAttemptMayHaveDeletedTheZnode(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	s, other := open(t, to(srv)), open(t, to(srv))
-	stat := must.Get(s.CreateNamed(ctx, "/d/named", nil))(t)
-	path := must.Get(s.CreateProtected(ctx, "/d", "n-", nil))(t)
-	var places [2]session.BareZnode
-	for i := range places {
-		places[i] = bare(t, s, "/d")
-	}
-	for _, test := range []struct {
-		name, path string
-		op         zkserver.Op
-		delete     func() <-chan error
-	}{
-		{"DeleteOwned", "/d/named", zkserver.OpDelete, func() <-chan error { return s.DeleteOwned("/d/named", stat) }},
-		{"Delete", path, zkserver.OpDelete, func() <-chan error { return s.Delete(path) }},
-		{"DeleteBare", places[0].Path, zkserver.OpDelete, func() <-chan error { return s.DeleteBare(places[0]) }},
-		{"Handoff", places[1].Path, zkserver.OpMulti, func() <-chan error { return s.Handoff(ctx, places[1]) }},
-	} {
-		n := 0
-		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-			if r.SessionID != s.ID() || r.Op != test.op {
-				return zkserver.Fault{}
-			}
-			n++
-			if n == 2 {
-				if err := other.DeleteOnce(ctx, test.path, -1); err != nil {
-					t.Error(err)
-				}
-			}
-			return zkserver.Fault{CloseBefore: n == 1}
-		})
-		if err := <-test.delete(); err != nil || n != 2 {
-			t.Errorf("%s: %v after %d attempts", test.name, err, n)
-		}
-		srv.SetFault(nil)
-		if err := <-test.delete(); !errors.Is(err, recipes.ErrNoNode) {
-			t.Errorf("%s, again: %v", test.name, err)
-		}
-	}
-}
-
-// The release of a caller whose context is done continues in the background.
-func TestAHandoffOutlivesItsCaller(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	s := open(t, to(srv))
-	place := bare(t, s, "/line")
-	gone := must.Get(s.Connected(ctx))(t)
-	srv.RefuseConnections(true)
-	srv.CloseConnection(s.ID())
-	<-gone
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
-	done := s.Handoff(ended, place)
-	srv.RefuseConnections(false)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	if _, err := s.Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
-		t.Errorf("the place: %v", err)
-	}
-	if n := srv.Counters().Requests[zkserver.OpDelete]; n != 0 || s.Counters().Fallbacks != 0 {
-		t.Error("the znode was deleted without a handoff")
-	}
-}
-
 // The path was deleted and created again, and the session has another bare znode of the same
 // name.
 func TestAnOlderPlaceOfTheSameName(t *testing.T) {
@@ -255,26 +187,5 @@ func TestALostCreationWhoseZnodeIsDeletedIsRepeated(t *testing.T) {
 		if err := other.DeleteOnce(ctx, path, -1); err != nil {
 			t.Errorf("%s was not created again: %v", name, err)
 		}
-	}
-}
-
-// All paths are below the chroot, which is the root for the application.
-func TestTheRootOfAChroot(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	all := open(t, to(srv))
-	must.Do(t, all.Ensure(ctx, "/app/below"))
-	cfg := to(srv)
-	cfg.Chroot = "/app"
-	s := open(t, cfg)
-	names, err := s.Children(ctx, "/")
-	if err != nil || len(names) != 1 || names[0] != "below" {
-		t.Errorf("children of the root: %q, %v", names, err)
-	}
-	path := must.Get(s.CreateProtected(ctx, "/", "x-", nil))(t)
-	if _, err := all.Stat(ctx, "/app"+path); err != nil {
-		t.Errorf("%s: %v", path, err)
-	}
-	if _, err := all.CreateNamed(ctx, "/apples", nil); err != nil { // not below /app
-		t.Fatal(err)
 	}
 }

@@ -2,14 +2,9 @@ package session_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -141,43 +136,6 @@ func TestATicketThatCannotBeResumed(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotATicketIsRefused(t *testing.T) {
-	srv := embedded(t)
-	good := open(t, to(srv)).Ticket().Bytes()
-	for n := range good {
-		if _, err := session.ParseTicket(good[:n], time.Now()); !errors.Is(err, recipes.ErrInvalid) {
-			t.Errorf("the first %d bytes: %v", n, err)
-		}
-	}
-	for _, bad := range [][]byte{append([]byte{9}, good[1:]...), append(good[:len(good):len(good)], 0), make([]byte, 2<<10)} {
-		if _, err := session.ParseTicket(bad, time.Now()); !errors.Is(err, recipes.ErrInvalid) {
-			t.Errorf("%d bytes: %v", len(bad), err)
-		}
-	}
-	if _, err := session.ParseTicket(good, time.Time{}); !errors.Is(err, recipes.ErrInvalid) {
-		t.Errorf("a ticket without a contact: %v", err)
-	}
-}
-
-func TestATicketDoesNotPrint(t *testing.T) {
-	ticket := open(t, to(embedded(t))).Ticket()
-	asJSON, err := json.Marshal(map[string]any{"a": ticket, "b": &ticket})
-	must.Do(t, err)
-	var logged strings.Builder
-	slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "ticket", ticket, "in", struct{ T session.Ticket }{ticket})
-	slog.New(slog.NewTextHandler(&logged, nil)).Info("x", "ticket", ticket, "in", struct{ t session.Ticket }{ticket})
-	for _, text := range []string{
-		fmt.Sprintf("%v %+v %#v %s %q %x %d", ticket, ticket, ticket, ticket, ticket, ticket, ticket),
-		fmt.Sprintf("%v %+v %#v", &ticket, &ticket, &ticket),
-		fmt.Sprintf("%v %+v %#v", struct{ t session.Ticket }{ticket}, struct{ t session.Ticket }{ticket}, []session.Ticket{ticket}),
-		string(asJSON), logged.String(),
-	} {
-		if strings.Contains(text, "zkrecipes-") || strings.Contains(text, "password") || strings.Contains(text, "[]uint8") {
-			t.Errorf("it shows: %s", text)
-		}
-	}
-}
-
 // servers dials a server until the test stops it.
 type servers struct {
 	*zkserver.Server
@@ -303,33 +261,6 @@ func TestLettingGoClosesNothing(t *testing.T) {
 		s = resume(t, to(srv), <-letting)
 	}
 	srv.SetFault(nil)
-}
-
-// deaf is a connection on which nothing arrives.
-type deaf struct{ net.Conn }
-
-func (c deaf) Read([]byte) (int, error) {
-	_, err := io.Copy(io.Discard, c.Conn)
-	return 0, cmp.Or(err, io.EOF)
-}
-
-// If the deadline passes while no server answers, Resume does not close the session, which
-// other processes may have resumed.
-func TestAResumeThatMeetsItsDeadlineClosesNothing(t *testing.T) {
-	srv := embedded(t)
-	cfg := to(srv)
-	cfg.SessionTimeout = 2 * time.Second
-	s := open(t, cfg)
-	ticket := letGo(t, s)
-	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(ctx, network, address)
-		return deaf{c}, err
-	}
-	near := carried(t, ticket, time.Now().Add(-s.Timeout()*8/10))
-	if _, err := session.Resume(bounded(t), cfg, dial, near); !errors.Is(err, recipes.ErrDeadline) {
-		t.Fatal(err)
-	}
-	resume(t, cfg, carried(t, ticket, time.Now()))
 }
 
 // A session that another call closes cannot be let go. LetGo waits for the server no longer

@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -11,31 +10,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
-
-func TestALostConnectionSuspendsTheSession(t *testing.T) {
-	srv := embedded(t)
-	s := open(t, to(srv))
-	events := s.Events(t.Context())
-	if e := next(t, events); e.State != recipes.Connected {
-		t.Fatalf("first event %v", e)
-	}
-	id := s.ID()
-	srv.RefuseConnections(true)
-	srv.CloseConnection(id)
-	if e := next(t, events); e.State != recipes.Suspended {
-		t.Fatalf("then %v", e)
-	}
-	srv.RefuseConnections(false)
-	if e := next(t, events); e.State != recipes.Connected {
-		t.Fatalf("then %v", e)
-	}
-	if s.ID() != id || s.Err() != nil {
-		t.Fatalf("session %#x, %v; was %#x", s.ID(), s.Err(), id)
-	}
-	if n := s.Counters().Reconnects; n != 1 {
-		t.Errorf("%d reconnects", n)
-	}
-}
 
 // go-zookeeper would open another session by itself (ClickHouse#116690) and send it what was
 // queued for the first one (Helix#642).
@@ -80,28 +54,6 @@ func TestTheSessionIsLostWithoutAServersReport(t *testing.T) {
 			t.Errorf("lost after %v; the timeout is %v", took, s.Timeout())
 		}
 	})
-}
-
-func TestAListingTooLargeForOnePacketIsAnErrorAndNotALoop(t *testing.T) {
-	srv := embedded(t)
-	cfg := to(srv)
-	cfg.MaxPacket = 4 << 10
-	s, ctx := open(t, cfg), bounded(t)
-	for range 100 {
-		must.Get(s.CreateProtected(ctx, "/many", "lock-", nil))(t)
-	}
-	if _, err := s.Children(ctx, "/many"); !errors.Is(err, recipes.ErrTooLarge) {
-		t.Fatalf("got %v", err)
-	}
-	if n := s.Counters().Reconnects; n != 0 {
-		t.Errorf("%d reconnects", n)
-	}
-	if _, err := s.CreateProtected(ctx, "/few", "lock-", make([]byte, 4<<10)); !errors.Is(err, recipes.ErrTooLarge) {
-		t.Fatalf("got %v", err)
-	}
-	if names, err := s.Children(ctx, "/"); err != nil || slices.Contains(names, "few") {
-		t.Fatalf("children of / are %q, %v", names, err)
-	}
 }
 
 // Helix#642: go-zookeeper keeps up to 16 requests that it could not send, even across an
