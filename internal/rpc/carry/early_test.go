@@ -1,8 +1,6 @@
 package carry_test
 
 import (
-	"context"
-	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -36,23 +34,4 @@ func TestEarlyPartIsReadThoughThePluginDies(t *testing.T) {
 			t.Fatalf("read %d times, %v", read, err)
 		}
 	}
-}
-
-// A long part would have to be cut, and the answer could arrive before its end.
-func TestEarlyPartThatIsLongIsLeftOut(t *testing.T) {
-	long := recipes.Place{Znode: strings.Repeat("x", 40<<10), Position: 1}
-	s := setting{acquire: func(ctx context.Context, _ *pb.AcquireRequest) (*pb.AcquireResponse, error) {
-		if early := carry.Early(ctx); early != nil {
-			early(wire.ToEarlyPlace(long))
-		}
-		return &pb.AcquireResponse{Grant: &pb.Grant{Token: 5}}, nil
-	}}
-	everyWay(t, s, func(t *testing.T, p *pair) {
-		for range 3 {
-			a, err := p.Acquire(carry.WithEarly(bounded(t), func([]byte) {}), &pb.AcquireRequest{})
-			if err != nil || a.GetGrant().GetToken() != 5 || a.GetPlace() != nil {
-				t.Error(a.GetGrant(), err)
-			}
-		}
-	})
 }

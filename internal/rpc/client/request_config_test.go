@@ -2,14 +2,10 @@ package client_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
 
-	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -47,16 +43,5 @@ func TestRequestsNameTheStrategy(t *testing.T) {
 		if got := sent[0].GetStrategy(); got != string(recipes.DefaultStrategy) {
 			t.Errorf("%s: strategy %q", k.name, got)
 		}
-	}
-}
-
-// The error of a call that the plugin does not support names the operation.
-func TestWhatIsUnsupportedIsNamed(t *testing.T) {
-	spy := newSpy()
-	s := newLink(t, spy.option()).open(t, 0)
-	spy.answer("Acquire", func() error { return rpcwire.ToStatus(fmt.Errorf("%w: the strategy", recipes.ErrUnsupported), nil) })
-	_, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
-	if !errors.Is(err, recipes.ErrUnsupported) || !strings.Contains(err.Error(), "/l") {
-		t.Errorf("got %v", err)
 	}
 }

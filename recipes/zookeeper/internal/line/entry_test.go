@@ -97,16 +97,3 @@ func TestBeforeIsTheOrderOfNumbersFromAnyStart(t *testing.T) {
 		}
 	})
 }
-
-func FuzzParse(f *testing.F) {
-	for _, name := range []string{"lock-0000000001", "_c_guid-lock--2147483648", "lock-", "-lock-99999999999", ""} {
-		f.Add(name)
-	}
-	f.Fuzz(func(t *testing.T, name string) {
-		for _, e := range line.Parse([]string{name}, "lock-") {
-			if e.Name != name {
-				t.Fatalf("%q became %q", name, e.Name)
-			}
-		}
-	})
-}
