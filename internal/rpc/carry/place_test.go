@@ -54,9 +54,7 @@ func TestACallFreesItsPlaceBeforeItsAnswer(t *testing.T) {
 		if writes++; writes != 2 { // the limits come first, then the answer
 			return
 		}
-		if err := host.send(call(calls + 1)); err != nil { // as soon as the host gets the answer
-			t.Error(err)
-		}
+		must.Report(t, host.send(call(calls+1))) // as soon as the host gets the answer
 		select {
 		case <-started:
 		case <-ended: // the plugin has ended the connection

@@ -17,10 +17,7 @@ func TestASessionOutlivesOnlyAPluginThatHasDied(t *testing.T) {
 			c := client.Unconnected()
 			defer c.Close()
 			c.Use(c.Connect(l.conn, nil, func(context.Context) bool { return died }), true)
-			s, err := c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"served"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"served"}}))(t)
 			h := acquire(t, s)
 			events := s.Events(ctx(t))
 			<-events
@@ -36,7 +33,7 @@ func TestASessionOutlivesOnlyAPluginThatHasDied(t *testing.T) {
 			must.Report(t, h.Err())
 			gone, cancel := context.WithCancel(ctx(t))
 			cancel()
-			_, err = lock(t, s, recipes.LockConfig{}).Acquire(gone)
+			_, err := lock(t, s, recipes.LockConfig{}).Acquire(gone)
 			matches(t, err, context.Canceled)
 			c.Fail(recipes.ErrClosed)
 			closes(t, "hold", h.Done())

@@ -62,22 +62,6 @@ func TestLiveSessionOutlivesItsTimeout(t *testing.T) {
 	})
 }
 
-// The plugin answers, but has no contact with ZooKeeper: its own liveness does not count.
-func TestHostCountsFromTheLastContactWithZooKeeper(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const timeout = 500 * time.Millisecond
-		l := newLink(t)
-		s := l.open(t, timeout)
-		suspended := time.Now()
-		l.world.Session(0).Suspend()
-		closes(t, "session", s.Done())
-		if d := time.Since(suspended); d > timeout {
-			t.Errorf("lost after %v", d)
-		}
-		matches(t, s.Err(), recipes.ErrDeadline)
-	})
-}
-
 // A server continues to answer the plugin, but the leader receives nothing.
 func TestHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 	for _, phase := range []time.Duration{0, 70 * time.Millisecond, 490 * time.Millisecond} {

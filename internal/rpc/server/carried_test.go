@@ -65,9 +65,7 @@ func send(t *testing.T, conn net.Conn, m *pb.CarryRequest) {
 	if err == nil {
 		_, err = conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 func receive(t *testing.T, conn net.Conn) *pb.CarryResponse {
@@ -82,9 +80,7 @@ func receive(t *testing.T, conn net.Conn) *pb.CarryResponse {
 	if err == nil {
 		err = proto.Unmarshal(b, m)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return m
 }
 

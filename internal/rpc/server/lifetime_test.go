@@ -31,9 +31,7 @@ func newBereaved(t *testing.T) *bereaved {
 	opened, cancelStream := context.WithCancel(t.Context())
 	b.detach, b.cancelStream = detach, cancelStream
 	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	a, err := b.plugin.Attach(attached, &pb.AttachRequest{})
 	must(err)

@@ -69,9 +69,7 @@ func TestAGuardThatIsRefusedIsNotTheCallersOperation(t *testing.T) {
 	s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
 	hold := must.Get(must.Get(s.Lock("/guard", recipes.LockConfig{Strategy: recipes.Predecessor}))(t).Acquire(ctx))(t)
 	raw := zktest.Raw(t, srv.Addr())
-	if _, err := raw.SetACL(hold.Znode(), zk.WorldACL(zk.PermWrite), -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(raw.SetACL(hold.Znode(), zk.WorldACL(zk.PermWrite), -1))(t)
 	var refused *recipes.WriteError
 	for _, ops := range [][]recipes.Op{nil, {recipes.Create("/x", nil)}} {
 		if err := hold.Write(ctx, ops...); !errors.Is(err, recipes.ErrAccessDenied) || errors.As(err, &refused) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -12,22 +13,13 @@ import (
 // A transaction that grants another contender deletes this contender's znode. The watch on it
 // may fire before the transaction is answered. The hold then ends as released, not as removed.
 func TestAYieldingGrantIsNotRemoved(t *testing.T) {
-	srv, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	defer srv.Close()
-	s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{srv.Addr()}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{srv.Addr()}}, nil))(t)
 	defer s.Close(t.Context())
 	for _, outcome := range []error{nil, recipes.ErrUnknownOutcome} {
-		g, err := NewRevocable(t.Context(), s, "/line/contender", 1, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = g.Yield(func() error {
+		g := must.Get(NewRevocable(t.Context(), s, "/line/contender", 1, nil))(t)
+		err := g.Yield(func() error {
 			g.watchOwn(t.Context()) // finds no znode
 			return outcome
 		})

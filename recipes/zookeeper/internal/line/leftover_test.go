@@ -27,9 +27,7 @@ func TestTheZnodeOfAnUnwatchedMemberIsDeletedByItsLeave(t *testing.T) {
 			recipes.Grant
 			end func(context.Context) error
 		}{"unregister": {name, name.Unregister}, "leave": {member, member.Leave}} {
-			if _, err := s.Raw.SetACL(g.Znode(), zk.WorldACL(zk.PermAll&^zk.PermRead), -1); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Raw.SetACL(g.Znode(), zk.WorldACL(zk.PermAll&^zk.PermRead), -1))(t)
 			var once atomic.Bool
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 				return zkserver.Fault{CloseAfter: r.SessionID == mine.ID() && !once.Swap(true)}

@@ -148,9 +148,7 @@ func TestAZnodeOfAnotherSessionIsNotUsed(t *testing.T) {
 		srv := zktest.Embedded(t)
 		s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
 		raw := zktest.Raw(t, srv.Addr())
-		if _, err := raw.Create("/owner", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(raw.Create("/owner", nil, 0, zk.WorldACL(zk.PermAll)))(t)
 		done := false
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 			if done || r.SessionID != s.ID() || !zktest.Creates(r.Op) {

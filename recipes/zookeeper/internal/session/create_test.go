@@ -52,9 +52,7 @@ func TestAParentThatAnotherClientCreatesIsNotCreatedAgain(t *testing.T) {
 		}()
 		<-asked
 		srv.SetFault(nil)
-		if _, err := s.Raw.Create("/parent", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Raw.Create("/parent", nil, 0, zk.WorldACL(zk.PermAll)))(t)
 		close(proceed)
 		must.Do(t, <-set)
 		if n := must.Get(session.Stats(s.Ctx))(t).ByKind["create"]; n != 1 {

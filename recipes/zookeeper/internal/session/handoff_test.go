@@ -87,9 +87,7 @@ func TestAReleasedZnode(t *testing.T) {
 			must.Do(t, err)
 			if test.before != nil {
 				test.before(g)
-				if err := g.s.Sync(g.ctx, "/"); err != nil { // then all events have arrived
-					t.Fatal(err)
-				}
+				must.Do(t, g.s.Sync(g.ctx, "/")) // then all events have arrived
 			}
 			var multis, reads, deletes atomic.Int64
 			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
@@ -145,9 +143,7 @@ func TestAPlaceThatMayNotBeWritten(t *testing.T) {
 		c, err := new(net.Dialer).DialContext(ctx, network, address)
 		return stranger{c}, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { closeNow(s) })
 	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureQueuePath)
 	if err != nil || !s.CreatesBare() {

@@ -64,9 +64,7 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	if stat, err := s.Stat(ctx, later.Path); err != nil || stat.Czxid != later.Stat.Czxid {
 		t.Errorf("the later place: %+v, %v", stat, err)
 	}
-	if err := <-s.Handoff(ctx, later); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-s.Handoff(ctx, later))
 	if n := s.Places(); n != 0 {
 		t.Errorf("%d places are remembered", n)
 	}
@@ -169,9 +167,7 @@ func TestALostCreationWhoseZnodeIsDeletedIsRepeated(t *testing.T) {
 					met = true
 					for _, n := range srv.Tree() {
 						if n.Stat.EphemeralOwner == s.ID() {
-							if err := other.DeleteOnce(ctx, n.Path, -1); err != nil {
-								t.Error(err)
-							}
+							must.Report(t, other.DeleteOnce(ctx, n.Path, -1))
 						}
 					}
 				})

@@ -64,9 +64,7 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 		t.Error("a znode is resumed after DropRest")
 	}
 	before := s.Counters()
-	if err := s.DropRest(ctx, none); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.DropRest(ctx, none))
 	if after := s.Counters(); after.Reads != before.Reads || after.Writes != before.Writes {
 		t.Errorf("the second call sent %d reads and %d writes", after.Reads-before.Reads, after.Writes-before.Writes)
 	}

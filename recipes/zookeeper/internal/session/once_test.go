@@ -108,9 +108,7 @@ func TestALostBareZnodeIsFoundAmongOthers(t *testing.T) {
 	if err != nil || !lost() {
 		t.Fatalf("%+v, %v; a reply was lost: %v", place, err, lost())
 	}
-	if err := <-s.Handoff(ctx, place); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-s.Handoff(ctx, place))
 	if names, _, err := s.List(ctx, "/n"); err != nil || len(names) != 1 {
 		t.Errorf("%q, %v: one of them has no owner", names, err)
 	}

@@ -28,9 +28,7 @@ func TestASilentServerDoesNotHoldTheHandshake(t *testing.T) {
 			ConnectTimeout: 100 * time.Millisecond,
 			SessionTimeout: 10 * time.Second,
 		}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		must.Do(t, s.Close(bounded(t)))
 	}
 }

@@ -37,9 +37,7 @@ func TestAContainerIsAskedForOnce(t *testing.T) {
 				t.Errorf("%s: so far %d containers and %d plain znodes were asked for; want %d and none", step.path, multi, create, step.multi)
 			}
 		}
-		if err := s.DeleteOnce(ctx, top+"/a/b", recipes.AnyVersion); err != nil { // the server removes the others
-			t.Error(err)
-		}
+		must.Report(t, s.DeleteOnce(ctx, top+"/a/b", recipes.AnyVersion)) // the server removes the others
 	}
 	t.Run("embedded", func(t *testing.T) { check(t, embedded(t).Addr()) })
 	t.Run("real", func(t *testing.T) { check(t, ensembletest.Shared(t).Addrs()[0]) })

@@ -90,9 +90,7 @@ func TestAnotherClientsWriteOfAReceiptIsNotTheTransaction(t *testing.T) {
 			written = true
 			var write session.Txn
 			write.Set(r.Path, nil, recipes.AnyVersion)
-			if err := other.Commit(ctx, write); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, other.Commit(ctx, write))
 		}
 		return zkserver.Fault{}
 	})
@@ -125,9 +123,7 @@ func TestALostReceiptLeavesTheOutcomeUnknown(t *testing.T) {
 				case 1:
 					return fault
 				case 2:
-					if err := other.DeleteOnce(ctx, r.Path, -1); err != nil {
-						t.Error(err)
-					}
+					must.Report(t, other.DeleteOnce(ctx, r.Path, -1))
 				}
 				return zkserver.Fault{}
 			})

@@ -53,9 +53,7 @@ func TestAPartThatIsRefusedIsAnError(t *testing.T) {
 			t.Errorf("%s, %v not refused: %v", test.name, test.op, err)
 		}
 		if test.name == "Create" {
-			if err := s.DeleteOnce(ctx, "/y", -1); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, s.DeleteOnce(ctx, "/y", -1))
 		}
 	}
 }
@@ -72,9 +70,7 @@ func TestARefusedListOfWhatIsLeftOverIsAnError(t *testing.T) {
 			t.Errorf("%v refused: %v (met: %v)", op, err, met())
 		}
 	}
-	if err := s.DropRest(ctx, none); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.DropRest(ctx, none))
 	if _, err := s.Stat(ctx, "/x"); !errors.Is(err, recipes.ErrNoNode) {
 		t.Errorf("the rest: %v", err)
 	}

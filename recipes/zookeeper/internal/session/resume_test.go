@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -42,38 +41,6 @@ func resume(t *testing.T, cfg recipes.SessionConfig, ticket session.Ticket) *ses
 	s := must.Get(session.Resume(bounded(t), cfg, nil, ticket))(t)
 	t.Cleanup(func() { closeNow(s) })
 	return s
-}
-
-func TestASessionThatWasLetGoIsResumed(t *testing.T) {
-	everywhere(t, func(t *testing.T, cfg recipes.SessionConfig) {
-		first, ctx := open(t, cfg), bounded(t)
-		dir := "/resumed-" + t.Name()[strings.LastIndex(t.Name(), "/")+1:]
-		place := bare(t, first, dir)
-		id, timeout := first.ID(), first.Timeout()
-		ticket := carried(t, letGo(t, first), time.Now())
-		if err := first.Err(); !errors.Is(err, recipes.ErrSessionLost) {
-			t.Errorf("let go, the session says %v", err)
-		}
-		if err := first.Close(ctx); err != nil { // must not close the session at the server
-			t.Errorf("closing what was let go: %v", err)
-		}
-
-		second := resume(t, cfg, ticket)
-		if second.ID() != id || second.Timeout() != timeout {
-			t.Errorf("resumed %#x with %v, not %#x with %v", second.ID(), second.Timeout(), id, timeout)
-		}
-		stat, err := second.Stat(ctx, place.Path)
-		if err != nil || stat.Czxid != place.Stat.Czxid || stat.EphemeralOwner != id {
-			t.Fatalf("the place: %+v, %v", stat, err)
-		}
-		if again := second.Ticket().Bytes(); !bytes.Equal(again, ticket.Bytes()) {
-			t.Error("the ticket has changed")
-		}
-		must.Do(t, second.Close(ctx))
-		if _, err := open(t, cfg).Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
-			t.Errorf("the place after Close: %v", err)
-		}
-	})
 }
 
 // CreateNamed does not take a znode from before Resume for one that it has just created.

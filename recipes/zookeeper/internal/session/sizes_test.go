@@ -69,9 +69,7 @@ func TestAChrootTakesRoomInAPacket(t *testing.T) {
 		cfg.MaxPacket, cfg.Chroot = 4<<10, chroot
 		err := open(t, cfg).Create(ctx, "/large", make([]byte, cfg.MaxPacket))
 		_, rest, _ := strings.Cut(fmt.Sprint(err), "at most ")
-		if _, err := fmt.Sscan(rest, &n); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscan(rest, &n))(t)
 		return n
 	}
 	chroot := "/" + strings.Repeat("c", 1000)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
@@ -43,10 +44,7 @@ func TestTheBoundsOfATicket(t *testing.T) {
 func TestATicketOwnsItsBytes(t *testing.T) {
 	good := secret{id: 1, password: []byte("0123456789abcdef"), timeout: time.Second, contact: time.Now()}
 	b := Ticket{&good}.Bytes()
-	ticket, err := ParseTicket(b, good.contact)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ticket := must.Get(ParseTicket(b, good.contact))(t)
 	clear(b)
 	if !bytes.Equal(ticket.Bytes(), Ticket{&good}.Bytes()) {
 		t.Error("the ticket has changed with the bytes that it was parsed from")
