@@ -43,6 +43,11 @@ func TestEveryAnswerOfTheServerHasASentinel(t *testing.T) {
 			t.Errorf("%d became %v", int32(code), err)
 		}
 	}
+	for code, sentinel := range map[Code]error{-124: recipes.ErrSASLRequired, -125: recipes.ErrQuota, -127: recipes.ErrThrottled} {
+		if !errors.Is(code, sentinel) { // go-zookeeper has no errors for these
+			t.Errorf("%d became %v", int32(code), code)
+		}
+	}
 	if err := error(Code(-126)); !errors.Is(err, recipes.ErrInternal) || Lost(err) {
 		t.Errorf("an answer without a name became %v", err)
 	}

@@ -40,6 +40,48 @@ func nth(srv *zkserver.Server, s *session.Session, op zkserver.Op, n int, do fun
 	}
 }
 
+// The first attempt is lost, and another client deletes the znode before the second one arrives.
+// To the session, its first attempt may have deleted the znode.
+func TestAnEarlierAttemptMayHaveDeletedTheZnode(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s, other := open(t, to(srv)), open(t, to(srv))
+	stat := must.Get(s.CreateNamed(ctx, "/d/named", nil))(t)
+	path := must.Get(s.CreateProtected(ctx, "/d", "n-", nil))(t)
+	var places [2]session.BareZnode
+	for i := range places {
+		places[i] = bare(t, s, "/d")
+	}
+	for _, test := range []struct {
+		name, path string
+		op         zkserver.Op
+		delete     func() <-chan error
+	}{
+		{"DeleteOwned", "/d/named", zkserver.OpDelete, func() <-chan error { return s.DeleteOwned("/d/named", stat) }},
+		{"Delete", path, zkserver.OpDelete, func() <-chan error { return s.Delete(path) }},
+		{"DeleteBare", places[0].Path, zkserver.OpDelete, func() <-chan error { return s.DeleteBare(places[0]) }},
+		{"Handoff", places[1].Path, zkserver.OpMulti, func() <-chan error { return s.Handoff(ctx, places[1]) }},
+	} {
+		n := 0
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID != s.ID() || r.Op != test.op {
+				return zkserver.Fault{}
+			}
+			n++
+			if n == 2 {
+				must.Report(t, other.DeleteOnce(ctx, test.path, -1))
+			}
+			return zkserver.Fault{CloseBefore: n == 1}
+		})
+		if err := <-test.delete(); err != nil || n != 2 {
+			t.Errorf("%s: %v after %d attempts", test.name, err, n)
+		}
+		srv.SetFault(nil)
+		if err := <-test.delete(); !errors.Is(err, recipes.ErrNoNode) {
+			t.Errorf("%s, again: %v", test.name, err)
+		}
+	}
+}
+
 // The path was deleted and created again, and the session has another bare znode of the same
 // name.
 func TestAnOlderPlaceOfTheSameName(t *testing.T) {

@@ -99,14 +99,18 @@ func TestOpenReturnsTheErrorOfEachAttempt(t *testing.T) {
 	}
 }
 
-// Before the first attempt has ended, the error names the servers.
+// Before the first attempt has ended, the error names the servers. The attempt ends with Open.
 func TestOpenReportsAnAttemptThatHasNotEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := session.Open(ctx, recipes.SessionConfig{Servers: []string{"server:1", "server:2"}, ConnectTimeout: time.Hour}, new(attempts).dial)
 		if !errors.Is(err, recipes.ErrUnavailable) || !strings.Contains(err.Error(), "no attempt has ended yet, of server:1,server:2") {
 			t.Error(err)
+		}
+		if took := time.Since(begun); took > 2*time.Minute {
+			t.Errorf("it took %v", took)
 		}
 		time.Sleep(time.Minute) // for go-zookeeper, whose Close waits for a second
 	})

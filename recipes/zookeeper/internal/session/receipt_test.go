@@ -194,6 +194,7 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault   zkserver.Fault // of the transaction
 		gone    bool           // the caller gives up while it is in flight
+		down    bool           // it gives up while there is no connection to repeat it on
 		again   zkserver.Fault // of its repetition
 		refused bool           // by one of its own operations
 		want    error
@@ -209,6 +210,7 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 		"request lost, then throttled":  {fault: zkserver.Fault{CloseBefore: true}, again: zkserver.Fault{Throttle: true}},
 		"reply lost, then throttled":    {fault: zkserver.Fault{DropReply: true}, again: zkserver.Fault{Throttle: true}},
 		"the caller gives up in flight": {gone: true, want: recipes.ErrUnknownOutcome, deleted: true},
+		"lost, and no connection":       {fault: zkserver.Fault{CloseBefore: true}, down: true, want: recipes.ErrUnknownOutcome, deleted: true},
 		"lost, and the caller gives up": {fault: zkserver.Fault{CloseBefore: true}, gone: true, want: recipes.ErrUnknownOutcome, deleted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,17 +248,22 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 					last = 2
 				}
 				n := multis.Add(1)
+				srv.RefuseConnections(test.down)
 				if test.gone && n == last {
 					cancel()
 					return zkserver.Fault{Hold: proceed}
 				}
 				return [3]zkserver.Fault{1: test.fault, 2: test.again}[n%3]
 			})
+			if lost := must.Get(s.Connected(ctx))(t); test.down {
+				go func() { <-lost; cancel() }()
+			}
 			if err := commit(patience, test.refused); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 			close(proceed)
 			srv.SetFault(nil)
+			srv.RefuseConnections(false)
 			must.Do(t, commit(ctx, false))
 			for test.deleted && slices.Contains(receipts(), before[0]) && ctx.Err() == nil { // deleted in the background
 				runtime.Gosched()

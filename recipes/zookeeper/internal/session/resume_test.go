@@ -1,9 +1,11 @@
 package session_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -228,6 +230,33 @@ func TestLettingGoClosesNothing(t *testing.T) {
 		s = resume(t, to(srv), <-letting)
 	}
 	srv.SetFault(nil)
+}
+
+// deaf is a connection on which nothing arrives.
+type deaf struct{ net.Conn }
+
+func (c deaf) Read([]byte) (int, error) {
+	_, err := io.Copy(io.Discard, c.Conn)
+	return 0, cmp.Or(err, io.EOF)
+}
+
+// If the deadline passes while no server answers, Resume does not close the session, which
+// other processes may have resumed.
+func TestAResumeThatMeetsItsDeadlineClosesNothing(t *testing.T) {
+	srv := embedded(t)
+	cfg := to(srv)
+	cfg.SessionTimeout = 2 * time.Second
+	s := open(t, cfg)
+	ticket := letGo(t, s)
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		return deaf{c}, err
+	}
+	near := carried(t, ticket, time.Now().Add(-s.Timeout()*8/10))
+	if _, err := session.Resume(bounded(t), cfg, dial, near); !errors.Is(err, recipes.ErrDeadline) {
+		t.Fatal(err)
+	}
+	resume(t, cfg, carried(t, ticket, time.Now()))
 }
 
 // A session that another call closes cannot be let go. LetGo waits for the server no longer
