@@ -208,22 +208,6 @@ func TestBothCallersGetTheSessionsEnd(t *testing.T) {
 	})
 }
 
-// The session returns the reason of its end. Before it does, the cause of its context is the
-// reason.
-func TestTheReasonIsKnownBeforeTheSessionReturnsIt(t *testing.T) {
-	opened := must.Get(new(fake.World).Open(t.Context(), recipes.SessionConfig{}))(t)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errShutdown)
-	ss := &session{Client: opened, ctx: ctx}
-	if err := lost(ss); err != errShutdown {
-		t.Errorf("before: %v", err)
-	}
-	opened.(*fake.Session).Lose(recipes.ErrExpired)
-	if err := lost(ss); err != recipes.ErrExpired {
-		t.Errorf("after: %v", err)
-	}
-}
-
 // A repeated call gets the result of the first.
 func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 	ss := &session{ctx: t.Context()}
