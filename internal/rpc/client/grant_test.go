@@ -3,10 +3,13 @@ package client_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
+	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"google.golang.org/grpc"
 )
 
 // matches reports an error that does not match all of wants.
@@ -68,4 +71,77 @@ func TestForgottenReleaseHasSucceeded(t *testing.T) {
 		}
 	})
 	must.Report(t, h.Release(ctx(t)))
+}
+
+// The call may not have arrived, and the other members would wait.
+func TestLeaveThatIsNotAnsweredIsAbandoned(t *testing.T) {
+	spy := newSpy()
+	s := newServed(t, spy.option()).open(t, 0)
+	b := must.Get(s.DoubleBarrier("/b", recipes.DoubleBarrierConfig{Size: 1}))(t)
+	p := must.Get(b.Enter(ctx(t), nil))(t)
+	abandoned := make(chan struct{})
+	c, cancel := context.WithCancel(ctx(t))
+	spy.loseAnswer("LeaveDoubleBarrier", cancel)
+	spy.answer("Abandon", func() error { close(abandoned); return nil })
+	if err := p.Leave(c); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	closes(t, "Abandon", abandoned)
+}
+
+// The plugin is asked to report the removal of a member even if the application never calls
+// Done.
+func TestAMemberIsAlwaysWatched(t *testing.T) {
+	spy := newSpy()
+	s := newServed(t, spy.option()).open(t, 0)
+	b := must.Get(s.DoubleBarrier("/b", recipes.DoubleBarrierConfig{Size: 1}))(t)
+	watched := make(chan struct{})
+	spy.answer("Watch", func() error { close(watched); return nil })
+	must.Get(b.Enter(ctx(t), nil))(t)
+	closes(t, "Watch", watched)
+}
+
+// No other message reports the loss here, because the plugin refuses to watch.
+func TestWaitForARevocationReportsTheLossOfTheHold(t *testing.T) {
+	refused := map[string]error{"Watch": recipes.ErrUnsupported, "AwaitRevocation": recipes.ErrRemoved}
+	s := newServed(t, grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if err := refused[method[strings.LastIndexByte(method, '/')+1:]]; err != nil {
+			return rpcwire.ToStatus(err, nil)
+		}
+		return invoke(ctx, method, req, reply, cc, opts...)
+	})).open(t, 0)
+	h := acquireRead(t, s)
+	revoked := h.Revoked()
+	closes(t, "Done", h.Done())
+	matches(t, h.Err(), recipes.ErrRemoved)
+	select {
+	case <-revoked:
+		t.Error("the hold was revoked")
+	default:
+	}
+}
+
+// The wait ends even if the plugin does not answer.
+func TestWaitForARevocationEndsWithTheHold(t *testing.T) {
+	asked, ended := make(chan struct{}), make(chan struct{})
+	s := newServed(t, grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if !strings.HasSuffix(method, "/AwaitRevocation") {
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}
+		close(asked)
+		<-ctx.Done()
+		close(ended)
+		return ctx.Err()
+	})).open(t, 0)
+	h := acquireRead(t, s)
+	h.Revoked()
+	closes(t, "the question", asked)
+	must.Do(t, h.Release(ctx(t)))
+	closes(t, "the wait", ended)
+}
+
+func acquireRead(t *testing.T, s recipes.Recipes) recipes.SharedHold {
+	t.Helper()
+	l := must.Get(s.SharedLock("/l", recipes.SharedLockConfig{Revocable: true}))(t)
+	return must.Get(l.AcquireRead(ctx(t)))(t)
 }

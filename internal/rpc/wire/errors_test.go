@@ -10,16 +10,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
-	"github.com/zkrecipes/zkrecipes/internal/testing/must"
-	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
-	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 var sentinels = []error{
@@ -265,3 +265,5 @@ func TestErrorOfUnknownKindIsInternal(t *testing.T) {
 		t.Errorf("%v, said %v", err, said)
 	}
 }
+
+func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -2,8 +2,11 @@ package line
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -26,5 +29,25 @@ func TestAYieldingGrantIsNotRemoved(t *testing.T) {
 		if !errors.Is(err, outcome) || !errors.Is(g.Err(), recipes.ErrReleased) {
 			t.Errorf("yielded with %v, and ended with %v", err, g.Err())
 		}
+	}
+}
+
+func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }
+
+func TestBusyPathsAreRememberedWithinBounds(t *testing.T) {
+	var c Busy
+	for i := range 3 * maxBusy {
+		path := fmt.Sprintf("/job/%d", i)
+		c.note(path, true)
+		if !c.at(path) || c.at("/other") {
+			t.Fatalf("the last wait at %s is not remembered", path)
+		}
+	}
+	if n := len(c.paths); n > maxBusy {
+		t.Errorf("%d paths are remembered; the limit is %d", n, maxBusy)
+	}
+	c.note("/job/0", true)
+	if c.note("/job/0", false); c.at("/job/0") {
+		t.Error("a path without waiters is remembered")
 	}
 }
