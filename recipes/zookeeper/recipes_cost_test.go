@@ -34,6 +34,10 @@ func TestCostsInTheDocs(t *testing.T) {
 	leadership := must.Get(election.Campaign(ctx, nil))(t)
 	must.Do(t, errors.Join(leadership.Acknowledge(ctx, nil), leadership.Resign(ctx)))
 	leadership = must.Get(election.Campaign(ctx, nil))(t)
+	alone := must.Get(s.SharedLock("/alone", recipes.SharedLockConfig{}))(t)
+	must.Do(t, must.Get(alone.AcquireRead(ctx))(t).Release(ctx))
+	semaphore := must.Get(s.Semaphore("/semaphore", recipes.SemaphoreConfig{Permits: 3}))(t)
+	must.Do(t, must.Get(semaphore.Acquire(ctx))(t).Release(ctx))
 	priority := must.Get(s.PriorityLock("/priority", recipes.PriorityLockConfig{}))(t)
 	must.Do(t, must.Get(priority.AcquireWrite(ctx))(t).Release(ctx))
 
@@ -56,6 +60,16 @@ func TestCostsInTheDocs(t *testing.T) {
 		{"priority, write", func() {
 			must.Report(t, must.Get(priority.AcquireWrite(ctx))(t).Release(ctx))
 		}, zktest.Cost{Writes: 3, Reads: 4}},
+		{"shared, write, downgrade", func() {
+			h := must.Get(alone.AcquireWrite(ctx))(t)
+			must.Report(t, errors.Join(h.Downgrade(ctx), h.Release(ctx)))
+		}, zktest.Cost{Writes: 3, Reads: 3}},
+		{"shared, read", func() {
+			must.Report(t, must.Get(alone.AcquireRead(ctx))(t).Release(ctx))
+		}, zktest.Cost{Writes: 2, Reads: 2}},
+		{"semaphore", func() {
+			must.Report(t, must.Get(semaphore.Acquire(ctx))(t).Release(ctx))
+		}, zktest.Cost{Writes: 2, Reads: 3}},
 		{"priority, read", func() {
 			must.Report(t, must.Get(priority.AcquireRead(ctx))(t).Release(ctx))
 		}, zktest.Cost{Writes: 3, Reads: 3}},

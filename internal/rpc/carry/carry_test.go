@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"net"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -182,41 +181,6 @@ func TestAnswerIsTheServices(t *testing.T) {
 		}
 		all.Wait()
 	})
-}
-
-// A thousand waiting calls are common. Their requests are not needed again.
-func TestACallThatWaitsKeepsNothingOfItsRequest(t *testing.T) {
-	const calls, size = 40, 30 << 10
-	var waiting, all sync.WaitGroup
-	proceed := make(chan struct{})
-	s := setting{acquire: func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error) {
-		waiting.Done()
-		<-proceed
-		return &pb.AcquireResponse{}, nil
-	}}
-	p := newPair(t, s)
-	r := &pb.AcquireRequest{Data: make([]byte, size)}
-	before := heap()
-	for range calls {
-		waiting.Add(1)
-		all.Go(func() { _, _ = p.Acquire(bounded(t), r) })
-	}
-	waiting.Wait()
-	if grown := heap() - before; grown > calls*size/4 {
-		t.Errorf("%d calls of %d bytes keep %d", calls, size, grown)
-	}
-	close(proceed)
-	all.Wait()
-}
-
-// heap returns the bytes in use after garbage collections: the second frees the contents of
-// pools.
-func heap() int {
-	runtime.GC()
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int(stats.HeapAlloc)
 }
 
 func TestErrorKeepsItsDetails(t *testing.T) {

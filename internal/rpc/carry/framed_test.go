@@ -126,28 +126,6 @@ func (f *frames) receive(m proto.Message) error {
 	return proto.Unmarshal(b, m)
 }
 
-func TestPluginThatSendsNoMessageIsGivenUp(t *testing.T) {
-	for name, raw := range map[string][]byte{
-		"a long message": {0, 0x10, 0, 1},
-		"no message":     {0, 0, 0, 1, 0xff},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
-				_ = f.Send(&pb.CarryResponse{Limits: wide})
-				nonsense := new(pb.CarryResponse)
-				nonsense.ProtoReflect().SetUnknown(raw)
-				_ = f.Send(nonsense)
-				<-f.Context().Done() // the host closes the connection
-				return nil
-			}})
-			closes(t, "the end of the connection", p.calls.Broken())
-			if err := p.calls.Err(); !errors.Is(err, recipes.ErrPluginLost) || !errors.Is(err, recipes.ErrInternal) {
-				t.Error(err)
-			}
-		})
-	}
-}
-
 // A dialer that fails is not an error.
 func TestPluginWithoutConnectionsHasGRPC(t *testing.T) {
 	p := newPair(t, setting{acquire: echo, dialer: func(context.Context) (net.Conn, error) { return nil, io.ErrUnexpectedEOF }})

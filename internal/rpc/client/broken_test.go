@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"net"
@@ -88,60 +87,4 @@ func TestCallsOfASessionAreCarried(t *testing.T) {
 	if n := unary.total(); n > 0 {
 		t.Errorf("%d calls were gRPC's: %v", n, unary.calls)
 	}
-}
-
-// The place arrives with the answer, not on the session's stream.
-func TestPlaceTravelsWithTheAnswer(t *testing.T) {
-	if way == "unary" {
-		t.Skip("without carried calls the session's stream reports the place")
-	}
-	var places placeCounter
-	l := newLink(t, grpc.WithChainStreamInterceptor(places.intercept))
-	s := l.open(t, 0)
-	for range 2 {
-		joined := 0
-		h, err := lock(t, s, recipes.LockConfig{Joined: func(recipes.Place) { joined++ }}).Acquire(ctx(t))
-		if err != nil || joined != 1 {
-			t.Fatal(joined, err)
-		}
-		waiting, got := make(chan recipes.Place, 1), make(chan error, 1)
-		next := lock(t, s, recipes.LockConfig{Joined: func(p recipes.Place) { waiting <- p }})
-		go func() {
-			h, err := next.Acquire(ctx(t))
-			if err == nil {
-				err = h.Release(ctx(t))
-			}
-			got <- err
-		}()
-		if p := <-waiting; p.Position != 1 {
-			t.Error(p)
-		}
-		must.Report(t, h.Release(ctx(t)))
-		must.Report(t, <-got)
-	}
-	if n := places.Load(); n > 0 {
-		t.Errorf("%d places on the session's stream", n)
-	}
-}
-
-// placeCounter counts the places on the session's stream.
-type placeCounter struct{ atomic.Int32 }
-
-func (c *placeCounter) intercept(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
-	open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	st, err := open(ctx, desc, cc, method, opts...)
-	return placed{st, c}, err
-}
-
-type placed struct {
-	grpc.ClientStream
-	*placeCounter
-}
-
-func (p placed) RecvMsg(m any) error {
-	err := p.ClientStream.RecvMsg(m)
-	if r, ok := m.(*pb.OpenResponse); ok && r.GetJoined() != nil {
-		p.Add(1)
-	}
-	return err
 }

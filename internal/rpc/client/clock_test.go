@@ -151,22 +151,6 @@ func TestFirstGrantMovesALateTimer(t *testing.T) {
 	})
 }
 
-func TestASmallerTimeoutMovesTheDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newClock(40 * time.Second)
-		c.echo(echo{number: c.heartbeat()})
-		c.echo(echo{number: c.heartbeat(), timeout: 4 * time.Second})
-		if c.sessionTimeout() != 4*time.Second || c.remaining() > 4*time.Second {
-			t.Errorf("%v left of %v", c.remaining(), c.sessionTimeout())
-		}
-		select {
-		case <-c.changed:
-		default:
-			t.Error("the deadline is earlier now, and watchClock is not notified")
-		}
-	})
-}
-
 // The error names the side that was silent, and the time that has passed, not the session
 // timeout.
 func TestTheSilentSideIsNamed(t *testing.T) {

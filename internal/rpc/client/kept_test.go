@@ -78,18 +78,6 @@ func TestNothingIsKeptOfAnEndedGrant(t *testing.T) {
 	}
 }
 
-// Elements of other libraries' queues are transferred like those of the default dialect.
-func TestElementsOfADialectCross(t *testing.T) {
-	l := newServed(t)
-	for _, dialect := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
-		q := must.Get(l.open(t, 0).Queue("/"+string(dialect), recipes.QueueConfig{Dialect: dialect}))(t)
-		id := must.Get(q.Put(ctx(t), []byte("data")))(t)
-		if e := must.Get(q.Take(ctx(t)))(t); e.ID != id || string(e.Data) != "data" {
-			t.Errorf("%s: put %s, and took %+v", dialect, id, e)
-		}
-	}
-}
-
 // Any amount of data that fits into ZooKeeper can be transferred: gRPC by default refuses
 // more than 4 MiB.
 func TestASnapshotOfManyMegabytesCrosses(t *testing.T) {

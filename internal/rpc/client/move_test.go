@@ -17,10 +17,7 @@ func TestASessionOutlivesOnlyAPluginThatHasDied(t *testing.T) {
 			c := client.Unconnected()
 			defer c.Close()
 			c.Use(c.Connect(l.conn, nil, func(context.Context) bool { return died }), true)
-			s, err := c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"served"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"served"}}))(t)
 			h := acquire(t, s)
 			events := s.Events(ctx(t))
 			<-events
@@ -36,7 +33,7 @@ func TestASessionOutlivesOnlyAPluginThatHasDied(t *testing.T) {
 			must.Report(t, h.Err())
 			gone, cancel := context.WithCancel(ctx(t))
 			cancel()
-			_, err = lock(t, s, recipes.LockConfig{}).Acquire(gone)
+			_, err := lock(t, s, recipes.LockConfig{}).Acquire(gone)
 			matches(t, err, context.Canceled)
 			c.Fail(recipes.ErrClosed)
 			closes(t, "hold", h.Done())
@@ -45,35 +42,31 @@ func TestASessionOutlivesOnlyAPluginThatHasDied(t *testing.T) {
 	}
 }
 
-// A plugin that cannot resume would open another session.
-func TestASessionIsNotMovedToAPluginThatCannotResume(t *testing.T) {
-	first, second := newServed(t), newServed(t)
+// A plugin that cannot resume would open another session. The host cannot tell when the process of a
+// plugin that it has not launched has ended, so that plugin serves no session of another one. A host
+// attaches to one if ZKRECIPES_PLUGIN_REATTACH is set after its supervisor has started.
+func TestASessionIsNotMoved(t *testing.T) {
 	died := func(context.Context) bool { return true }
-	c := client.Unconnected()
-	defer c.Close()
-	c.Use(c.Connect(first.conn, nil, died), true)
-	s := must.Get(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"served"}}))(t)
-	h := acquire(t, s)
-	c.Use(c.Connect(second.conn, nil, died), false)
-	_ = first.wire.Close()
-	closes(t, "hold", h.Done())
-	matches(t, h.Err(), recipes.ErrPluginLost, recipes.ErrNotHeld)
-}
-
-// The host cannot tell when the process of a plugin that it has not launched has ended, so that
-// plugin serves no session of another one. A host attaches to one if ZKRECIPES_PLUGIN_REATTACH is
-// set after its supervisor has started.
-func TestASessionIsNotMovedToAPluginThatWasNotLaunched(t *testing.T) {
-	first, second := newServed(t), newServed(t)
-	c := client.Unconnected()
-	defer c.Close()
-	c.Use(c.Connect(first.conn, nil, func(context.Context) bool { return true }), true)
-	s := must.Get(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"served"}}))(t)
-	h := acquire(t, s)
-	c.Use(c.Connect(second.conn, nil, nil), true)
-	_ = first.wire.Close()
-	closes(t, "hold", h.Done())
-	matches(t, h.Err(), recipes.ErrPluginLost, recipes.ErrNotHeld)
+	for to, test := range map[string]struct {
+		ended   func(context.Context) bool
+		resumes bool
+	}{
+		"to a plugin that cannot resume":    {died, false},
+		"to a plugin that was not launched": {nil, true},
+	} {
+		t.Run(to, func(t *testing.T) {
+			first, second := newServed(t), newServed(t)
+			c := client.Unconnected()
+			defer c.Close()
+			c.Use(c.Connect(first.conn, nil, died), true)
+			s := must.Get(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"served"}}))(t)
+			h := acquire(t, s)
+			c.Use(c.Connect(second.conn, nil, test.ended), test.resumes)
+			_ = first.wire.Close()
+			closes(t, "hold", h.Done())
+			matches(t, h.Err(), recipes.ErrPluginLost, recipes.ErrNotHeld)
+		})
+	}
 }
 
 func TestASessionIsClosedWhileNoPluginServesIt(t *testing.T) {

@@ -3,42 +3,15 @@ package client_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
-	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"google.golang.org/grpc"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
-	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-func TestOpenSaysWhatWentWrong(t *testing.T) {
-	world := new(fake.World)
-	world.OpenErr = func() error { return fmt.Errorf("%w: connection refused", recipes.ErrUnavailable) }
-	l := newLinkTo(t, world)
-	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
-	matches(t, err, recipes.ErrUnavailable)
-}
-
-func TestOpenEndsWithItsContext(t *testing.T) {
-	l := newLink(t)
-	l.open(t, 0) // the connection exists
-	l.wire.freeze()
-	cancelled, cancel := context.WithCancel(ctx(t))
-	time.AfterFunc(10*time.Millisecond, cancel)
-	_, err := l.client.Open(cancelled, recipes.SessionConfig{Servers: []string{"fake"}})
-	matches(t, err, context.Canceled)
-	short, cancel := context.WithTimeout(ctx(t), 10*time.Millisecond)
-	defer cancel()
-	_, err = l.client.Open(short, recipes.SessionConfig{Servers: []string{"fake"}})
-	matches(t, err, recipes.ErrUnavailable, context.DeadlineExceeded)
-}
 
 // Before the first echo the host does not know the age of the session's last contact with
 // ZooKeeper, and could not end the session in time.
@@ -94,55 +67,6 @@ func TestCancelledOpenLeavesNoSession(t *testing.T) {
 		}
 		return true
 	})
-}
-
-// The test closes the client after the plugin has opened the session.
-func TestOpenDuringCloseCountsNoSession(t *testing.T) {
-	var l *link
-	l = newLink(t, grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-		st, err := stream(ctx, d, cc, method, opts...)
-		return openedLast{st, func() { l.client.Close() }}, err
-	}))
-	reader := sdkmetric.NewManualReader()
-	meters, err := telemetry.NewMeters(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.client.Measure(meters)
-	_, err = l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
-	matches(t, err, recipes.ErrUnavailable, recipes.ErrClosed)
-	var got metricdata.ResourceMetrics
-	must.Do(t, reader.Collect(ctx(t), &got))
-	counted := got.ScopeMetrics[0].Metrics[0] // nothing else was
-	if n := counted.Data.(metricdata.Sum[int64]).DataPoints[0].Value; counted.Name != telemetry.Sessions || n != 0 {
-		t.Errorf("%d %s", n, counted.Name)
-	}
-}
-
-// openedLast calls then after the plugin has sent Opened.
-type openedLast struct {
-	grpc.ClientStream
-	then func()
-}
-
-func (o openedLast) RecvMsg(m any) error {
-	err := o.ClientStream.RecvMsg(m)
-	if r, ok := m.(*pb.OpenResponse); ok && r.GetOpened() != nil {
-		o.then()
-	}
-	return err
-}
-
-func TestConfigurationArrivesNormalized(t *testing.T) {
-	l := newLink(t)
-	must.Get(l.client.Open(ctx(t), recipes.SessionConfig{
-		Servers: []string{"host"}, Chroot: "/c",
-		Digest: &recipes.Digest{User: "u", Password: "p"},
-	}))(t)
-	got := l.world.Configs()[0]
-	if got.Servers[0] != "host:2181" || got.Chroot != "/c" || got.Digest.Password != "p" || got.SessionTimeout != recipes.DefaultSessionTimeout || got.Logger == nil {
-		t.Errorf("%+v", got)
-	}
 }
 
 // The error does not blame the plugin or suggest another attempt.

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"go.opentelemetry.io/otel/metric/noop"
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
@@ -131,14 +130,6 @@ func TestASessionOfAnotherPluginIsMovable(t *testing.T) {
 	}
 	if err := s.movable(ended, new(Plugin)); err != nil {
 		t.Errorf("of another plugin: %v", err)
-	}
-}
-
-// gRPC's own calls are measured too, if a provider is given.
-func TestTelemetryIsAmongTheDialOptions(t *testing.T) {
-	without, with := DialOptions(nil, nil), DialOptions(nil, noop.NewMeterProvider())
-	if len(with) != len(without)+1 {
-		t.Errorf("%d options with a meter, %d without", len(with), len(without))
 	}
 }
 

@@ -33,9 +33,7 @@ func TestUnansweredEndOfADeliveryHasAnUnknownOutcome(t *testing.T) {
 func received(t *testing.T, s recipes.Recipes) recipes.Delivery {
 	t.Helper()
 	q := must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
-	if _, err := q.Put(t.Context(), nil); err != nil { // without a deadline
-		t.Fatal(err)
-	}
+	must.Get(q.Put(t.Context(), nil))(t) // without a deadline
 	return must.Get(q.Receive(ctx(t)))(t)
 }
 
@@ -95,10 +93,7 @@ func TestEndOfADeliveryIsJudgedByWhatWasSent(t *testing.T) {
 func TestTakeDistinguishesARefusalFromALoss(t *testing.T) {
 	for _, ended := range []bool{false, true} {
 		spy := newSpy()
-		q, err := newServed(t, spy.option()).open(t, 0).Queue("/q", recipes.QueueConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must.Get(newServed(t, spy.option()).open(t, 0).Queue("/q", recipes.QueueConfig{}))(t)
 		must.Get(q.Put(ctx(t), nil))(t)
 		c, cancel := context.WithCancel(ctx(t))
 		defer cancel()
@@ -108,7 +103,7 @@ func TestTakeDistinguishesARefusalFromALoss(t *testing.T) {
 			}
 			return rpcwire.ToStatus(recipes.ErrAccessDenied, nil)
 		})
-		_, err = q.Take(c)
+		_, err := q.Take(c)
 		if errors.Is(err, recipes.ErrUnknownOutcome) != ended || !ended && !errors.Is(err, recipes.ErrAccessDenied) {
 			t.Errorf("the caller's context has ended: %v; %v", ended, err)
 		}

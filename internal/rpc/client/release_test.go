@@ -9,6 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"google.golang.org/grpc"
 )
 
 // releaseFunc releases a grant.
@@ -109,5 +110,42 @@ func nothingIsKept(t *testing.T, s recipes.Client) {
 	}
 	if client.Holding(s) {
 		t.Error("the clock counts as for one that holds something")
+	}
+}
+
+// contending is a request of any recipe with a wait queue.
+type contending interface {
+	GetStrategy() string
+}
+
+// The host sends the strategy that it documents as its default: a plugin of another version
+// may have another default.
+func TestRequestsNameTheStrategy(t *testing.T) {
+	var sent []contending
+	note := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if r, ok := req.(contending); ok {
+			sent = append(sent, r)
+		}
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}
+	s := newServed(t, grpc.WithUnaryInterceptor(note)).open(t, 0)
+	for _, k := range kinds {
+		if !k.line {
+			continue
+		}
+		sent = nil
+		end, err := k.take(ctx(t), s, "/"+k.name, "")
+		if err == nil {
+			err = end(ctx(t))
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", k.name, err)
+		}
+		if len(sent) != 1 {
+			t.Fatalf("%s: %d requests", k.name, len(sent))
+		}
+		if got := sent[0].GetStrategy(); got != string(recipes.DefaultStrategy) {
+			t.Errorf("%s: strategy %q", k.name, got)
+		}
 	}
 }

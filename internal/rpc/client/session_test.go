@@ -14,61 +14,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func TestSessionsLossIsItsHoldsLossForTheSameReason(t *testing.T) {
-	for _, reason := range []error{recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrAuthFailed} {
-		t.Run(reason.Error(), func(t *testing.T) {
-			l := newLink(t)
-			s := l.open(t, 0)
-			h := acquire(t, s)
-			waiting := make(chan error, 1)
-			joined := make(chan struct{})
-			w := lock(t, s, recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }})
-			go func() { _, err := w.Acquire(ctx(t)); waiting <- err }()
-			closes(t, "joined", joined)
-			l.world.Session(0).Lose(fmt.Errorf("%w: by the test", reason))
-			closes(t, "hold", h.Done())
-			closes(t, "session", s.Done())
-			matches(t, s.Err(), reason, recipes.ErrSessionLost)
-			matches(t, h.Err(), reason, recipes.ErrSessionLost, recipes.ErrNotHeld)
-			matches(t, <-waiting, reason, recipes.ErrSessionLost)
-			matches(t, h.Write(ctx(t)), reason, recipes.ErrNotHeld)
-			matches(t, h.Release(ctx(t)), reason, recipes.ErrNotHeld)
-			_, err := w.Acquire(ctx(t))
-			matches(t, err, reason)
-			if s.State() != recipes.Lost {
-				t.Error(s.State())
-			}
-		})
-	}
-}
-
-func TestEventsReportEveryStateAndTheLossLast(t *testing.T) {
-	l := newLink(t)
-	s := l.open(t, 0)
-	events := s.Events(ctx(t))
-	expect := func(want recipes.State) recipes.Event {
-		t.Helper()
-		e := <-events
-		if e.State != want {
-			t.Fatalf("%v; want %v", e.State, want)
-		}
-		return e
-	}
-	expect(recipes.Connected)
-	l.world.Session(0).Suspend()
-	expect(recipes.Suspended)
-	if s.State() != recipes.Suspended {
-		t.Error(s.State())
-	}
-	l.world.Session(0).Resume()
-	expect(recipes.Connected)
-	l.world.Session(0).Lose(recipes.ErrExpired)
-	matches(t, expect(recipes.Lost).Reason, recipes.ErrExpired)
-	if e, ok := <-events; ok {
-		t.Errorf("after the loss: %v", e)
-	}
-}
-
 // Close returns the plugin's answer even if the caller's deadline has passed.
 func TestCloseReturnsThePluginsAnswer(t *testing.T) {
 	spy := newSpy()
@@ -79,41 +24,6 @@ func TestCloseReturnsThePluginsAnswer(t *testing.T) {
 		return rpcwire.ToStatus(recipes.ErrAuthFailed, nil)
 	})
 	matches(t, s.Close(c), recipes.ErrUnknownOutcome, recipes.ErrAuthFailed)
-}
-
-func TestCloseDoesNotHangOnAFrozenPlugin(t *testing.T) {
-	l := newLink(t)
-	s := l.open(t, 0)
-	l.wire.freeze()
-	c, cancel := context.WithTimeout(ctx(t), 20*time.Millisecond)
-	defer cancel()
-	matches(t, s.Close(c), recipes.ErrUnknownOutcome, context.DeadlineExceeded)
-	matches(t, s.Err(), recipes.ErrClosed)
-	l.wire.thaw()
-	// When the plugin runs again, it sees that the host has closed the stream.
-	closes(t, "the plugin's session", l.world.Session(0).Done())
-}
-
-// The test cuts the connection.
-func TestDeadPluginEndsTheSessionAtOnce(t *testing.T) {
-	l := newLink(t)
-	s := l.open(t, 0)
-	h := acquire(t, s)
-	_ = l.wire.Close()
-	closes(t, "hold", h.Done())
-	matches(t, h.Err(), recipes.ErrPluginLost, recipes.ErrNotHeld)
-	closes(t, "session", s.Done())
-	matches(t, s.Err(), recipes.ErrPluginLost)
-	matches(t, s.Close(ctx(t)), recipes.ErrUnknownOutcome)
-}
-
-// The test cuts the connection and checks the other side.
-func TestDeadHostHoldsNothing(t *testing.T) {
-	l := newLink(t)
-	acquire(t, l.open(t, 0))
-	_ = l.wire.Close()
-	closes(t, "the plugin's session", l.world.Session(0).Done())
-	l.inLine(t, 0)
 }
 
 // The test freezes the connection between host and plugin, as SIGSTOP of one of them does.
@@ -149,22 +59,6 @@ func TestLiveSessionOutlivesItsTimeout(t *testing.T) {
 			t.Errorf("lost: %v", s.Err())
 		case <-time.After(10 * time.Second): // virtual
 		}
-	})
-}
-
-// The plugin answers, but has no contact with ZooKeeper: its own liveness does not count.
-func TestHostCountsFromTheLastContactWithZooKeeper(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const timeout = 500 * time.Millisecond
-		l := newLink(t)
-		s := l.open(t, timeout)
-		suspended := time.Now()
-		l.world.Session(0).Suspend()
-		closes(t, "session", s.Done())
-		if d := time.Since(suspended); d > timeout {
-			t.Errorf("lost after %v", d)
-		}
-		matches(t, s.Err(), recipes.ErrDeadline)
 	})
 }
 
@@ -252,22 +146,4 @@ func TestFailEndsEverySession(t *testing.T) {
 	if errors.Is(err, recipes.ErrExpired) {
 		t.Error(err)
 	}
-}
-
-// The error is the same as in process.
-func TestInterruptedCallSaysThatNoServerWasReached(t *testing.T) {
-	l := newLink(t)
-	s := l.open(t, 0)
-	acquire(t, s)
-	suspended := s.Events(ctx(t))
-	l.world.Session(0).Suspend()
-	for e := range suspended {
-		if e.State == recipes.Suspended {
-			break
-		}
-	}
-	c, cancel := context.WithTimeout(ctx(t), 20*time.Millisecond)
-	defer cancel()
-	_, err := lock(t, s, recipes.LockConfig{}).Acquire(c)
-	matches(t, err, recipes.ErrUnavailable, context.DeadlineExceeded)
 }

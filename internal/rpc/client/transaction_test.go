@@ -39,9 +39,7 @@ func (c commit) site(t *testing.T) recipes.Site {
 	if err == nil {
 		err = site.Vote(ctx(t), recipes.VoteCommit)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return site
 }
 
@@ -87,10 +85,7 @@ func TestLostAnswersOfATransactionAreUnknownOutcomes(t *testing.T) {
 	c.loseAnswer("JoinTransaction", func() {})
 	_, err := c.tx.Join(ctx(t), "a")
 	matches(t, err, recipes.ErrUnknownOutcome)
-	site, err := c.tx.Join(ctx(t), "a") // again
-	if err != nil {
-		t.Fatal(err)
-	}
+	site := must.Get(c.tx.Join(ctx(t), "a"))(t) // again
 	must.Do(t, site.Vote(ctx(t), recipes.VoteCommit))
 	c.loseAnswer("CoordinateTransaction", func() {})
 	_, err = c.tx.Coordinate(ctx(t))

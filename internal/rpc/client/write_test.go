@@ -50,17 +50,14 @@ func TestChangeOutlastsItsSessionForAMoment(t *testing.T) {
 					s, err := world.Open(ctx, cfg)
 					return slowToRefuse{s, test.answers}, err
 				})
-				s, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"zk.test:2181"}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := must.Get(l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"zk.test:2181"}}))(t)
 				q := must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
 				result := make(chan error, 1)
 				go func() { _, err := q.Put(ctx(t), []byte("x")); result <- err }()
 				synctest.Wait()
 				world.Session(0).Lose(recipes.ErrExpired)
 				lost := time.Now()
-				err = <-result
+				err := <-result
 				matches(t, err, recipes.ErrExpired)
 				if errors.Is(err, recipes.ErrUnknownOutcome) != test.unknown {
 					t.Errorf("unknown outcome: want %t: %v", test.unknown, err)

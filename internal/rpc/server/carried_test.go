@@ -3,31 +3,22 @@ package server_test
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"io"
 	"net"
 	"slices"
 	"sync"
 	"testing"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
-	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-// panicking is a session whose method panics.
-type panicking struct{ recipes.Client }
-
-func (panicking) Stats(context.Context) (recipes.Stats, error) { panic("s3cret") }
 
 // callConnections returns how to open connections for calls alone to s.
 func callConnections(t *testing.T, s *server.Server) func(context.Context) (net.Conn, error) {
@@ -38,32 +29,6 @@ func callConnections(t *testing.T, s *server.Server) func(context.Context) (net.
 		host, plugin := net.Pipe()
 		serving.Go(func() { s.ServeCalls(ctx, plugin) })
 		return host, nil
-	}
-}
-
-// The panic affects neither the session nor the other calls of the connection.
-func TestPanicInACarriedCallIsItsError(t *testing.T) {
-	unary := 0
-	count := func(ctx context.Context, method string, r, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		unary++
-		return invoke(ctx, method, r, reply, cc, opts...)
-	}
-	conn, s := serve(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-		s, err := new(fake.World).Open(ctx, cfg)
-		return panicking{s}, err
-	}}, grpc.WithChainUnaryInterceptor(count)) // behind the carrying interceptor
-	host := client.New(conn, callConnections(t, s))
-	t.Cleanup(host.Close)
-	opened := must.Get(host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}}))(t)
-	if _, err := opened.Stats(bounded(t)); !errors.Is(err, recipes.ErrInternal) {
-		t.Errorf("the host gets %v", err)
-	}
-	l := must.Get(opened.Lock("/l", recipes.LockConfig{}))(t)
-	if _, err := l.Acquire(bounded(t)); err != nil {
-		t.Errorf("another call: %v", err)
-	}
-	if unary > 0 {
-		t.Errorf("%d calls were gRPC's", unary)
 	}
 }
 
@@ -100,9 +65,7 @@ func send(t *testing.T, conn net.Conn, m *pb.CarryRequest) {
 	if err == nil {
 		_, err = conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 func receive(t *testing.T, conn net.Conn) *pb.CarryResponse {
@@ -117,9 +80,7 @@ func receive(t *testing.T, conn net.Conn) *pb.CarryResponse {
 	if err == nil {
 		err = proto.Unmarshal(b, m)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return m
 }
 

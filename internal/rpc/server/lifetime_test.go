@@ -30,25 +30,15 @@ func newBereaved(t *testing.T) *bereaved {
 	attached, detach := context.WithCancel(t.Context())
 	opened, cancelStream := context.WithCancel(t.Context())
 	b.detach, b.cancelStream = detach, cancelStream
-	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	a, err := b.plugin.Attach(attached, &pb.AttachRequest{})
-	must(err)
-	_, err = a.Recv()
-	must(err)
-	_, err = b.try(opened, nil)
-	must(err)
-	other, err := b.world.Open(t.Context(), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Second})
-	must(err)
+	a := must.Get(b.plugin.Attach(attached, &pb.AttachRequest{}))(t)
+	must.Get(a.Recv())(t)
+	must.Get(b.try(opened, nil))(t)
+	other := must.Get(b.world.Open(t.Context(), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Second}))(t)
 	acquired(t, other, "/theirs")
-	_, err = b.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/ours"})
-	must(err)
+	must.Get(b.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/ours"}))(t)
 	// The call lasts until the end of the connection or of the session.
 	go b.acquire(&pb.AcquireRequest{RequestId: "2", Path: "/theirs"})
-	must(b.world.Wait(t.Context(), func() bool { return len(b.world.Line("/theirs")) == 2 }))
+	must.Do(t, b.world.Wait(t.Context(), func() bool { return len(b.world.Line("/theirs")) == 2 }))
 	return b
 }
 

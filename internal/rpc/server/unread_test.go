@@ -41,38 +41,6 @@ func (h *rawHost) contend(ctx context.Context, id, path string, try bool) error 
 	return err
 }
 
-// For a host that does not read, unsent places of finished calls are dropped: the answers
-// have the places. The loss of a grant is kept.
-func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
-	h, world := newDeafHost(t)
-	must.Do(t, h.contend(t.Context(), "held", longPath, false))
-	must.Get(h.grants.Watch(t.Context(), &pb.WatchRequest{Session: h.session, RequestId: "held"}))(t)
-	const left = 80
-	for i := range left {
-		err := h.contend(t.Context(), fmt.Sprint(i), longPath, true)
-		if e, _ := wire.Error(err); !errors.Is(e, recipes.ErrContended) {
-			t.Fatal(err)
-		}
-		if place, ok := wire.PlaceOf(err); !ok || place.Position != 1 {
-			t.Fatalf("the answer's place: %v, %v", place, ok)
-		}
-	}
-	world.Remove(world.Line(longPath)[0].Znode)
-	h.send(heartbeat(7))
-	places, lost, echoed := 0, false, false
-	for !lost || !echoed {
-		m := must.Get(h.stream.Recv())(t)
-		if m.GetJoined() != nil {
-			places++
-		}
-		lost = lost || m.GetGrantLost().GetRequestId() == "held"
-		echoed = echoed || m.GetBeatEcho() != nil
-	}
-	if places > left/2 {
-		t.Errorf("%d places of %d contenders were kept", places, left)
-	}
-}
-
 // Other clients are granted what the session held. A host that reads again gets the loss.
 func TestSessionEndsIfItsHostLeavesTooMuchUnread(t *testing.T) {
 	h, world := newDeafHost(t)

@@ -42,6 +42,16 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 		Contenders: []recipes.Contender{contender}, Permits: 3, Unknown: 4,
 		Verdicts: []recipes.Verdict{{Kind: recipes.KindLock, Dialect: recipes.Kazoo, Foreign: &recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Lock", Znode: "/a/b"}}},
 	}
+	member := recipes.Member{Name: "ann", Znode: "/g/ann", Token: 1 << 40, SessionID: -3, Since: contender.Since, Data: []byte("who")}
+	record := recipes.Record{Name: "ann", Znode: "/g/ann", Token: 1 << 40, SessionID: -3, Since: contender.Since, Data: []byte("who"), Unreadable: true}
+	entry := recipes.Entry{Key: "a/b", Value: []byte("x"), Revision: 1 << 40, Modified: contender.Since, Unset: true}
+	queue := recipes.QueueConfig{Ephemeral: true, Capacity: 3, MaxDeliveries: 4, Dialect: recipes.Kazoo}
+	element := recipes.Element{ID: "queue-0000000001", Priority: 7, Data: []byte("x"), Put: contender.Since}
+	decision := recipes.Decision{Commit: true, Reason: "all did"}
+	site := recipes.SiteStatus{Name: "a", Vote: recipes.VoteAbort, Joined: true, Dead: true, Done: true}
+	status := recipes.TransactionStatus{
+		Variant: recipes.OwnNodes, Payload: []byte("p"), Sites: []recipes.SiteStatus{site}, Decision: &decision, Coordinated: true,
+	}
 	for _, c := range []struct {
 		name      string
 		got, want any
@@ -54,6 +64,14 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 		{"leader", wire.Leader(wire.ToLeader(leader)), leader, ""},
 		{"place", wire.Place(wire.ToPlace(place)), place, ""},
 		{"stats", wire.Stats(wire.ToStats(stats)), stats, ""},
+		{"member", wire.Members(wire.ToMembers([]recipes.Member{member}))[0], member, ""},
+		{"record", wire.Record(wire.ToRecord(record)), record, ""},
+		{"entry", wire.Entries(wire.ToEntries([]recipes.Entry{entry}))[0], entry, ""},
+		{"queue", must.Get(wire.QueueConfig(wire.ToQueue("/q", true, queue)))(t), queue, ""},
+		{"element", wire.Elements(wire.ToElements([]recipes.Element{element}))[0], element, ""},
+		{"decision", wire.Decision(wire.ToDecision(&decision)), decision, ""},
+		{"site", wire.TransactionStatus(wire.ToTransactionStatus(status)).Sites[0], site, ""},
+		{"transaction", wire.TransactionStatus(wire.ToTransactionStatus(status)), status, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			complete(t, c.got, c.want, c.skip)
@@ -62,11 +80,21 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 	if got := wire.Ops(wire.ToOps(ops)); fmt.Sprint(got) != fmt.Sprint(ops) {
 		t.Errorf("ops %v; want %v", got, ops)
 	}
+	if q := wire.ToQueue("/q", true, queue); q.GetPath() != "/q" || !q.GetPriority() {
+		t.Errorf("queue %v", q)
+	}
 }
 
-func TestNoLeader(t *testing.T) {
+// No leader, no name and no decision are not values with empty fields.
+func TestNothingStaysNothing(t *testing.T) {
 	if l := wire.Leader(wire.ToLeader(recipes.Leader{})); !l.None() {
 		t.Errorf("%+v", l)
+	}
+	if r := wire.Record(wire.ToRecord(recipes.Record{})); !r.None() {
+		t.Errorf("%+v", r)
+	}
+	if d := wire.TransactionStatus(&pb.GetTransactionResponse{}).Decision; d != nil {
+		t.Errorf("no decision became %+v", d)
 	}
 }
 
@@ -125,30 +153,6 @@ func complete(t *testing.T, got, want any, left ...string) {
 	}
 }
 
-func TestMembersLoseNothingOnTheWire(t *testing.T) {
-	member := recipes.Member{
-		Name: "ann", Znode: "/g/ann", Token: 1 << 40, SessionID: -3,
-		Since: time.Unix(1700000000, 5).In(time.Local), Data: []byte("who"),
-	}
-	complete(t, wire.Members(wire.ToMembers([]recipes.Member{member}))[0], member)
-}
-
-func TestRecordsLoseNothingOnTheWire(t *testing.T) {
-	record := recipes.Record{
-		Name: "ann", Znode: "/g/ann", Token: 1 << 40, SessionID: -3,
-		Since: time.Unix(1700000000, 5).In(time.Local), Data: []byte("who"), Unreadable: true,
-	}
-	complete(t, wire.Record(wire.ToRecord(record)), record)
-	if !wire.Record(wire.ToRecord(recipes.Record{})).None() {
-		t.Error("the zero Record is not None after the conversion")
-	}
-}
-
-func TestEntriesLoseNothingOnTheWire(t *testing.T) {
-	entry := recipes.Entry{Key: "a/b", Value: []byte("x"), Revision: 1 << 40, Modified: time.Unix(1700000000, 5).In(time.Local), Unset: true}
-	complete(t, wire.Entries(wire.ToEntries([]recipes.Entry{entry}))[0], entry)
-}
-
 func TestTheOwnerOfTheNameIsSentWithTheFailure(t *testing.T) {
 	want := recipes.TakenError{Znode: "/g/ann", SessionID: -3, Since: time.Unix(1700000000, 5).In(time.Local)}
 	err := fmt.Errorf("group /g: %w", &want)
@@ -164,36 +168,6 @@ func TestTheOwnerOfTheNameIsSentWithTheFailure(t *testing.T) {
 	}
 }
 
-func TestNothingOfAQueueOrATransactionIsLostOnTheWire(t *testing.T) {
-	cfg := recipes.QueueConfig{Ephemeral: true, Capacity: 3, MaxDeliveries: 4, Dialect: recipes.Kazoo}
-	element := recipes.Element{ID: "queue-0000000001", Priority: 7, Data: []byte("x"), Put: time.Unix(1700000000, 5).In(time.Local)}
-	decision := recipes.Decision{Commit: true, Reason: "all did"}
-	site := recipes.SiteStatus{Name: "a", Vote: recipes.VoteAbort, Joined: true, Dead: true, Done: true}
-	status := recipes.TransactionStatus{
-		Variant: recipes.OwnNodes, Payload: []byte("p"), Sites: []recipes.SiteStatus{site}, Decision: &decision, Coordinated: true,
-	}
-	for _, c := range []struct {
-		name      string
-		got, want any
-	}{
-		{"queue", queueConfig(t, wire.ToQueue("/q", true, cfg)), cfg},
-		{"element", wire.Elements(wire.ToElements([]recipes.Element{element}))[0], element},
-		{"decision", wire.Decision(wire.ToDecision(&decision)), decision},
-		{"site", wire.TransactionStatus(wire.ToTransactionStatus(status)).Sites[0], site},
-		{"transaction", wire.TransactionStatus(wire.ToTransactionStatus(status)), status},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			complete(t, c.got, c.want)
-		})
-	}
-	if q := wire.ToQueue("/q", true, cfg); q.GetPath() != "/q" || !q.GetPriority() {
-		t.Errorf("queue %v", q)
-	}
-	if d := wire.TransactionStatus(&pb.GetTransactionResponse{}).Decision; d != nil {
-		t.Errorf("no decision became %+v", d)
-	}
-}
-
 // A plugin that returns fewer ids than elements does not break its host.
 func TestElementIDsAreAsManyAsElements(t *testing.T) {
 	for _, names := range [][]string{nil, {"a"}, {"a", "b"}, {"a", "b", "c"}} {
@@ -201,13 +175,4 @@ func TestElementIDsAreAsManyAsElements(t *testing.T) {
 			t.Errorf("%q became %q", names, got)
 		}
 	}
-}
-
-func queueConfig(t *testing.T, q *pb.QueueRef) recipes.QueueConfig {
-	t.Helper()
-	cfg, err := wire.QueueConfig(q)
-	if err != nil {
-		t.Error(err)
-	}
-	return cfg
 }

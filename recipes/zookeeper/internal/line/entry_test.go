@@ -98,15 +98,24 @@ func TestBeforeIsTheOrderOfNumbersFromAnyStart(t *testing.T) {
 	})
 }
 
-func FuzzParse(f *testing.F) {
-	for _, name := range []string{"lock-0000000001", "_c_guid-lock--2147483648", "lock-", "-lock-99999999999", ""} {
-		f.Add(name)
-	}
-	f.Fuzz(func(t *testing.T, name string) {
-		for _, e := range line.Parse([]string{name}, "lock-") {
-			if e.Name != name {
-				t.Fatalf("%q became %q", name, e.Name)
-			}
+func TestNamesThatEndWithANumber(t *testing.T) {
+	for name, want := range map[string]bool{
+		"qn-0000000001": true, "-0000000001": true, "_c_guid-entry-100-0000000001": true,
+		"0000000001": false, "qn-000000001": false, "qn-": false, "qn": false, "": false, "-": false, "qn-00000000x1": false,
+	} {
+		if got := line.Numbered(name); got != want {
+			t.Errorf("Numbered(%q) is %v", name, got)
 		}
-	})
+	}
+}
+
+func TestGUIDsOfKazoo(t *testing.T) {
+	const guid = "0123456789abcdef0123456789abcdef"
+	for name, want := range map[string]bool{
+		guid: true, guid[1:]: false, guid + "0": false, "g" + guid[1:]: false, "A" + guid[1:]: false, guid[:31] + "-": false, "": false,
+	} {
+		if got := line.GUID(name); got != want {
+			t.Errorf("GUID(%q) is %v", name, got)
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/race"
+	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
@@ -948,6 +949,7 @@ func starts(faults int8) []mstate {
 
 // TestHandoffModelFindsMistakes plants a mistake in each guard.
 func TestHandoffModelFindsMistakes(t *testing.T) {
+	testall.Require(t) // it tests the model
 	withoutRaceDetector(t)
 	concludes := func(change func(*wake)) func(*model) {
 		return func(m *model) {
@@ -1002,6 +1004,7 @@ func TestHandoffModelFindsMistakes(t *testing.T) {
 // that a waiter is notified that its place is deleted before the name is used again. And on a
 // lost connection the leader cannot be asked.
 func TestHandoffModelNeedsNoSpareGuard(t *testing.T) {
+	testall.Require(t)
 	withoutRaceDetector(t)
 	for guard, change := range map[string]func(*wake){
 		"the predecessor was not written before": func(w *wake) { w.predecessor.version = 0 },

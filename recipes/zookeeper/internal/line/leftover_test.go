@@ -15,35 +15,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A hold whose znode cannot be watched is lost, but its znode exists and blocks other contenders
-// until the release.
-func TestTheZnodeOfAnUnwatchedHoldIsDeletedByItsRelease(t *testing.T) {
-	for _, strategy := range []recipes.Strategy{recipes.Herd, recipes.Predecessor} {
-		zktest.OnBoth(t, func(s *zktest.Scene) {
-			hold := s.Hold(s.JoinWith(s.Session(), strategy))
-			if _, err := s.Raw.SetACL(hold.Znode(), zk.WorldACL(zk.PermAll&^zk.PermRead), -1); err != nil {
-				s.Fatal(err)
-			}
-			select {
-			case <-hold.Done():
-			case <-s.Ctx.Done():
-				s.Fatal("Done has not closed")
-			}
-			if !s.Exists(hold.Znode()) {
-				s.Fatal("the znode was deleted before the holder stopped")
-			}
-			if err := hold.Release(s.Ctx); !errors.Is(err, recipes.ErrNotHeld) {
-				s.Errorf("release: %v", err)
-			}
-			for s.Exists(hold.Znode()) { // the deletion continues after the release
-				if s.Ctx.Err() != nil {
-					s.Fatal("the znode still exists")
-				}
-			}
-		})
-	}
-}
-
 // A name or a membership is lost too if its znode cannot be watched again after a reconnect. Its
 // owner deletes the znode.
 func TestTheZnodeOfAnUnwatchedMemberIsDeletedByItsLeave(t *testing.T) {
@@ -56,9 +27,7 @@ func TestTheZnodeOfAnUnwatchedMemberIsDeletedByItsLeave(t *testing.T) {
 			recipes.Grant
 			end func(context.Context) error
 		}{"unregister": {name, name.Unregister}, "leave": {member, member.Leave}} {
-			if _, err := s.Raw.SetACL(g.Znode(), zk.WorldACL(zk.PermAll&^zk.PermRead), -1); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Raw.SetACL(g.Znode(), zk.WorldACL(zk.PermAll&^zk.PermRead), -1))(t)
 			var once atomic.Bool
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 				return zkserver.Fault{CloseAfter: r.SessionID == mine.ID() && !once.Swap(true)}
@@ -158,42 +127,4 @@ func TestAReleaseDoesNotWaitForAGuardLongerThanItsContext(t *testing.T) {
 			t.Errorf("left %q", left)
 		}
 	})
-}
-
-// A grant creates one guard, however often the read of its place fails after that. The guard is
-// deleted with the grant.
-func TestGuardsDoNotPileUp(t *testing.T) {
-	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
-	s := zktest.Open(t, srv)
-	hold := must.Get(must.Get(s.Lock("/line", recipes.LockConfig{Strategy: recipes.Handoff}))(t).Acquire(ctx))(t)
-	guards := func() (n int) {
-		for _, node := range srv.Tree() {
-			if strings.Contains(node.Path, "-guard-") {
-				n++
-			}
-		}
-		return n
-	}
-	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		return zkserver.Fault{Throttle: r.Op == zkserver.OpExists}
-	})
-	for range 5 {
-		if err := hold.Write(ctx, recipes.Create("/x", nil)); !errors.Is(err, recipes.ErrThrottled) {
-			t.Errorf("a write whose read is throttled: %v", err)
-		}
-	}
-	if n := guards(); n != 1 {
-		t.Errorf("%d guards after five refused writes", n)
-	}
-	srv.SetFault(nil)
-	for _, path := range []string{"/y", "/z"} {
-		must.Report(t, hold.Write(ctx, recipes.Create(path, nil)))
-	}
-	if n := guards(); n != 1 {
-		t.Errorf("%d guards after the writes", n)
-	}
-	must.Do(t, hold.Release(ctx))
-	if n := guards(); n != 0 {
-		t.Errorf("%d guards are left", n)
-	}
 }

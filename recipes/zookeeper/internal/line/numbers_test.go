@@ -1,14 +1,12 @@
 package line_test
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/adler32"
 	"math"
 	"os"
-	gopath "path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,7 +16,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
-	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -165,44 +162,4 @@ func snapshot(zxid int64, cversion int32, parents []string) []byte {
 	i64(int64(adler32.Checksum(b)))
 	str("/")
 	return b
-}
-
-// A contender has a bare znode only if its successor may be granted by a handoff.
-func TestContendersNamedByNumberAlone(t *testing.T) {
-	lock := func(cfg recipes.LockConfig) func(*testing.T, context.Context, recipes.Client) recipes.Grant {
-		return func(t *testing.T, ctx context.Context, s recipes.Client) recipes.Grant {
-			return must.Get(must.Get(s.Lock("/l", cfg))(t).Acquire(ctx))(t)
-		}
-	}
-	semaphore := func(permits int) func(*testing.T, context.Context, recipes.Client) recipes.Grant {
-		return func(t *testing.T, ctx context.Context, s recipes.Client) recipes.Grant {
-			cfg := recipes.SemaphoreConfig{Permits: permits, Strategy: recipes.Handoff}
-			return must.Get(must.Get(s.Semaphore("/l", cfg))(t).Acquire(ctx))(t)
-		}
-	}
-	for name, test := range map[string]struct {
-		acquire func(*testing.T, context.Context, recipes.Client) recipes.Grant
-		prefix  string
-	}{
-		"a lock":                       {lock(recipes.LockConfig{}), "lock-"},
-		"a lock by handoff":            {lock(recipes.LockConfig{Strategy: recipes.Handoff}), "lock-"},
-		"a lock by predecessor":        {lock(recipes.LockConfig{Strategy: recipes.Predecessor}), "_c_"},
-		"a lock by herd":               {lock(recipes.LockConfig{Strategy: recipes.Herd}), "_c_"},
-		"a lock of Curator's":          {lock(recipes.LockConfig{Strategy: recipes.Handoff, Dialect: recipes.Curator}), "_c_"},
-		"a lock of kazoo's":            {lock(recipes.LockConfig{Strategy: recipes.Handoff, Dialect: recipes.Kazoo}), "_c_"},
-		"a semaphore of one permit":    {semaphore(1), "lease-"},
-		"a semaphore of three permits": {semaphore(3), "_c_"},
-		"an election": {func(t *testing.T, ctx context.Context, s recipes.Client) recipes.Grant {
-			return must.Get(must.Get(s.Election("/l", recipes.ElectionConfig{Strategy: recipes.Handoff}))(t).Campaign(ctx, nil))(t)
-		}, "n_"},
-		"a shared lock": {func(t *testing.T, ctx context.Context, s recipes.Client) recipes.Grant {
-			return must.Get(must.Get(s.SharedLock("/l", recipes.SharedLockConfig{Strategy: recipes.Handoff}))(t).AcquireWrite(ctx))(t)
-		}, "_c_"},
-	} {
-		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Client) {
-			if znode := gopath.Base(test.acquire(t, ctx, s).Znode()); !strings.HasPrefix(znode, test.prefix) {
-				t.Errorf("%s: %s; want %s", name, znode, test.prefix)
-			}
-		})
-	}
 }

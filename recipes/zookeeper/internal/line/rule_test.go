@@ -118,19 +118,3 @@ func TestWatchedMissesNoWakeUp(t *testing.T) {
 		}
 	}
 }
-
-// The dialects of other libraries have no handoff. The other strategies remain.
-func TestTheStrategyOfALineInADialect(t *testing.T) {
-	for _, dialect := range recipes.Dialects() {
-		for _, strategy := range recipes.Strategies() {
-			want := strategy
-			if strategy == recipes.Handoff && dialect != recipes.ZooKeeper {
-				want = recipes.Predecessor
-			}
-			l, err := Of(nil).At("lock", "/l", strategy, dialect, Spoken{dialect: {Lock}})
-			if err != nil || l.Strategy != want {
-				t.Errorf("%s of %s: %+v, %v; want %s", strategy, dialect, l, err, want)
-			}
-		}
-	}
-}

@@ -3,12 +3,8 @@ package line_test
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
@@ -99,51 +95,6 @@ func TestWakeUpsOfASharedLock(t *testing.T) {
 	})
 }
 
-// A reader is granted when the writer ahead has downgraded and the writer between the two has left,
-// whatever the reader has watched until then.
-func TestAReaderWakesWhenItsWayIsFree(t *testing.T) {
-	for _, strategy := range recipes.Strategies() {
-		zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
-			joined := make(chan struct{}, 3)
-			contend := func(session recipes.Client) recipes.SharedLock {
-				cfg := recipes.SharedLockConfig{Strategy: strategy, Joined: func(recipes.Place) { joined <- struct{}{} }}
-				return must.Get(session.SharedLock(s.Path, cfg))(t)
-			}
-			writer := must.Get(contend(s.Session()).AcquireWrite(s.Ctx))(t)
-			<-joined
-			between, leave := context.WithCancel(s.Ctx)
-			go contend(s.Session()).AcquireWrite(between)
-			<-joined
-			session := s.Session()
-			reader := contend(session)
-			let := make(chan error, 1)
-			go func() {
-				_, err := reader.AcquireRead(s.Ctx)
-				let <- err
-			}()
-			<-joined
-			looks := make(chan struct{})
-			if strategy == recipes.Herd { // with the other strategy, each watches only its neighbour
-				var once sync.Once
-				srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-					if r.SessionID == session.ID() && r.Op == zkserver.OpGetData && r.Path == writer.Znode() {
-						once.Do(func() { close(looks) })
-					}
-					return zkserver.Fault{}
-				})
-			} else {
-				close(looks)
-			}
-			must.Do(t, writer.Downgrade(s.Ctx))
-			<-looks
-			leave()
-			if err := <-let; err != nil {
-				t.Errorf("%s: %v", strategy, err)
-			}
-		})
-	}
-}
-
 // The release of the i-th holder of a semaphore wakes i waiters, never more than there are permits.
 func TestWakeUpsOfASemaphore(t *testing.T) {
 	const permits, waiting = 3, 8
@@ -176,99 +127,4 @@ func TestWakeUpsOfASemaphore(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The requests of one acquisition and release without contention, as the README documents them.
-func TestCostsOfTheLine(t *testing.T) {
-	for _, tt := range []struct {
-		name           string
-		writes, reads  int64
-		turn           func(ctx context.Context, s recipes.Client) error
-		beforeTheCount func(ctx context.Context, s recipes.Client) error
-	}{
-		{"shared lock, read", 2, 2, readOnce, readOnce},
-		{"shared lock, write", 2, 2, writeOnce, readOnce},
-		{"shared lock, write, downgrade", 3, 3, downgradeOnce, readOnce},
-		{"semaphore", 2, 3, permitOnce, permitOnce},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
-			s := zktest.Open(t, srv)
-			if err := tt.beforeTheCount(ctx, s); err != nil { // makes the path
-				t.Fatal(err)
-			}
-			before := srv.Counters()
-			must.Do(t, tt.turn(ctx, s))
-			if d := srv.Counters().Sub(before); d.Writes != tt.writes || d.Reads != tt.reads {
-				t.Errorf("%d writes, %d reads; want %d, %d", d.Writes, d.Reads, tt.writes, tt.reads)
-			}
-		})
-	}
-}
-
-func readOnce(ctx context.Context, s recipes.Client) error {
-	return sharedOnce(ctx, s, func(l recipes.SharedLock) (recipes.SharedHold, error) { return l.AcquireRead(ctx) }, false)
-}
-
-func writeOnce(ctx context.Context, s recipes.Client) error {
-	return sharedOnce(ctx, s, func(l recipes.SharedLock) (recipes.SharedHold, error) { return l.AcquireWrite(ctx) }, false)
-}
-
-func downgradeOnce(ctx context.Context, s recipes.Client) error {
-	return sharedOnce(ctx, s, func(l recipes.SharedLock) (recipes.SharedHold, error) { return l.AcquireWrite(ctx) }, true)
-}
-
-func sharedOnce(ctx context.Context, s recipes.Recipes, acquire func(recipes.SharedLock) (recipes.SharedHold, error), downgrade bool) error {
-	l, err := s.SharedLock("/cost", recipes.SharedLockConfig{})
-	if err != nil {
-		return err
-	}
-	h, err := acquire(l)
-	if err != nil {
-		return err
-	}
-	if downgrade {
-		if err := h.Downgrade(ctx); err != nil {
-			return err
-		}
-	}
-	return h.Release(ctx)
-}
-
-func permitOnce(ctx context.Context, s recipes.Client) error {
-	m, err := s.Semaphore("/cost", recipes.SemaphoreConfig{Permits: 3})
-	if err != nil {
-		return err
-	}
-	h, err := m.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	return h.Release(ctx)
-}
-
-func TestLayoutOfASharedLockAndASemaphore(t *testing.T) {
-	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
-	s := zktest.Open(t, srv)
-	l := must.Get(s.SharedLock("/app/rw", recipes.SharedLockConfig{Data: []byte("me"), Revocable: true, Grace: time.Second}))(t)
-	h := must.Get(l.AcquireWrite(ctx))(t)
-	join(ctx, t, srv, "/app/rw", recipes.Reading, 0)
-	join(ctx, t, srv, "/app/rw", recipes.Writing, 0)
-	must.Do(t, l.Revoke(ctx, h.Znode()))
-	m := must.Get(s.Semaphore("/app/sem", recipes.SemaphoreConfig{Permits: 2, Data: []byte("me")}))(t)
-	must.Get(m.Acquire(ctx))(t)
-	got := zktest.LineLayout(srv, "/app")
-	want := []string{
-		`/app`,
-		`/app/rw`,
-		`/app/sem "permits=2"`,
-		`/app/rw/_c_GUID-write-0000000000 "unlock\nzkrecipes: revocable grace=1000ms\nme"`,
-		`/app/sem/_c_GUID-lease-0000000000 "me"`,
-		`/app/rw/_c_GUID-read-0000000001`,
-		`/app/rw/_c_GUID-write-0000000002`,
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("the tree is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-	s.Close(ctx) // the waiters are granted, and end with their sessions
 }

@@ -66,13 +66,3 @@ func TestTheLatestNumberComesFirst(t *testing.T) {
 		t.Error("the smallest number is exhausted too")
 	}
 }
-
-// Another client may store anything.
-func FuzzPlaceData(f *testing.F) {
-	f.Add([]byte(barePrefix + strings.Repeat("0", 36) + "-data"))
-	f.Fuzz(func(t *testing.T, stored []byte) {
-		if data, ok := BareData(stored); ok && len(data)+bareHeader != len(stored) {
-			t.Fatal("a place's data has another length")
-		}
-	})
-}

@@ -28,6 +28,12 @@ func TestCloseConfirmsThoughTheConnectionIsDown(t *testing.T) {
 	closed := make(chan error)
 	go func() { closed <- s.Close(bounded(t)) }()
 	<-s.Done()
+	// A later Close with a shorter context does not cut the first one short.
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+	defer cancel()
+	if s.Close(ctx) == nil {
+		t.Error("closed without a server")
+	}
 	srv.RefuseConnections(false)
 	must.Do(t, <-closed)
 	if ids := srv.Sessions(); len(ids) != 0 {
@@ -50,8 +56,9 @@ func TestCloseDoesNotWaitForAServerLongerThanItsContext(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			began := time.Now()
-			if err := s.Close(ctx); !errors.Is(err, recipes.ErrUnknownOutcome) {
-				t.Fatalf("got %v", err)
+			first := s.Close(ctx)
+			if !errors.Is(first, recipes.ErrUnknownOutcome) || !errors.Is(first, recipes.ErrClosed) {
+				t.Fatalf("got %v", first)
 			}
 			if took := time.Since(began); took != patience {
 				t.Errorf("after %d requests close took %v of the %v it was given", unread, took, patience)
@@ -59,31 +66,13 @@ func TestCloseDoesNotWaitForAServerLongerThanItsContext(t *testing.T) {
 			if err := s.Err(); !errors.Is(err, recipes.ErrClosed) {
 				t.Fatalf("the session says %v", err)
 			}
+			for range 20 {
+				if err := s.Close(ctx); err != first {
+					t.Fatalf("a later call returned %v; the first %v", err, first)
+				}
+			}
 		})
 	}
-}
-
-// A later Close with a shorter context does not cut the first one short.
-func TestTheFirstCloseDecidesHowLongItIsTried(t *testing.T) {
-	srv := embedded(t)
-	s := open(t, to(srv))
-	events := s.Events(t.Context())
-	next(t, events)
-	srv.RefuseConnections(true)
-	srv.CloseAllConnections()
-	if e := next(t, events); e.State != recipes.Suspended {
-		t.Fatalf("event %v", e)
-	}
-	first := make(chan error, 1)
-	go func() { first <- s.Close(bounded(t)) }()
-	<-s.Done()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
-	defer cancel()
-	for s.Close(ctx) == nil {
-		t.Fatal("closed without a server")
-	}
-	srv.RefuseConnections(false)
-	must.Do(t, <-first)
 }
 
 // Every call of Close returns the result of the first one. Only the first one sends
@@ -116,41 +105,22 @@ func TestCloseTwice(t *testing.T) {
 	})
 }
 
-// If the close could not be confirmed, each call returns the same error.
-func TestCloseTwiceWithoutAnAnswer(t *testing.T) {
-	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
-		srv.Freeze(true)
-		defer srv.Freeze(false)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		first := s.Close(ctx)
-		if !errors.Is(first, recipes.ErrUnknownOutcome) || !errors.Is(first, recipes.ErrClosed) {
-			t.Fatalf("got %v", first)
-		}
-		for range 20 {
-			if err := s.Close(ctx); err != first {
-				t.Fatalf("the second call returned %v; the first %v", err, first)
-			}
-		}
-	})
-}
-
 // Close of a suspended session waits until a server is reached, until the session would have
 // expired by itself, or until its context is done.
 func TestCloseOfASuspendedSession(t *testing.T) {
-	const cut = 2 * time.Second // since the last contact
+	const timeout, cut = 20 * time.Second, 2 * time.Second // cut: since the last contact
 	for name, test := range map[string]struct {
 		back, patience time.Duration // 0: never, and without limit
 		frozen         bool          // servers accept connections and do not answer
-		takes          func(timeout time.Duration) (least, most time.Duration)
+		least, most    time.Duration // how long it takes
 		want           error
 	}{
-		"no server comes back":                     {0, 0, false, func(timeout time.Duration) (least, most time.Duration) { return timeout - cut, timeout - cut }, recipes.ErrUnknownOutcome},
-		"the context ends":                         {0, time.Second, false, func(time.Duration) (least, most time.Duration) { return time.Second, time.Second }, recipes.ErrUnknownOutcome},
-		"the context has ended":                    {0, -1, false, func(time.Duration) (least, most time.Duration) { return 0, 0 }, recipes.ErrUnknownOutcome},
-		"a server comes back":                      {3 * time.Second, 0, false, func(time.Duration) (least, most time.Duration) { return 3 * time.Second, 4 * time.Second }, nil},
-		"no server answers":                        {0, 0, true, func(timeout time.Duration) (least, most time.Duration) { return timeout - cut, timeout - cut }, recipes.ErrUnknownOutcome},
-		"no server answers until the context ends": {0, time.Second, true, func(time.Duration) (least, most time.Duration) { return time.Second, time.Second }, recipes.ErrUnknownOutcome},
+		"no server comes back":                     {0, 0, false, timeout - cut, timeout - cut, recipes.ErrUnknownOutcome},
+		"the context ends":                         {0, time.Second, false, time.Second, time.Second, recipes.ErrUnknownOutcome},
+		"the context has ended":                    {0, -1, false, 0, 0, recipes.ErrUnknownOutcome},
+		"a server comes back":                      {3 * time.Second, 0, false, 3 * time.Second, 4 * time.Second, nil},
+		"no server answers":                        {0, 0, true, timeout - cut, timeout - cut, recipes.ErrUnknownOutcome},
+		"no server answers until the context ends": {0, time.Second, true, time.Second, time.Second, recipes.ErrUnknownOutcome},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -163,7 +133,7 @@ func TestCloseOfASuspendedSession(t *testing.T) {
 					}
 					return pipe(srv), nil
 				}
-				s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: 20 * time.Second}, dial))(t)
+				s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: timeout}, dial))(t)
 				must.Get(s.Stat(t.Context(), "/"))(t)
 				time.Sleep(cut)
 				disconnected := must.Get(s.Connected(t.Context()))(t)
@@ -191,8 +161,8 @@ func TestCloseOfASuspendedSession(t *testing.T) {
 				if !errors.Is(err, test.want) || test.want != nil && !errors.Is(err, recipes.ErrClosed) {
 					t.Errorf("got %v; want %v", err, test.want)
 				}
-				if least, most := test.takes(s.Timeout()); took < least || took > most {
-					t.Errorf("it took %v; want %v to %v", took, least, most)
+				if took < test.least || took > test.most {
+					t.Errorf("it took %v; want %v to %v", took, test.least, test.most)
 				}
 				srv.Freeze(false)
 				// If the server could expire the session by itself, it does so by this time.

@@ -1,11 +1,14 @@
 package session_test
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -33,38 +36,6 @@ func TestAServerWithoutCreate2(t *testing.T) {
 	}
 }
 
-// ZooKeeper 3.4 has no containers either, and refuses their flag. After the first refusal, the
-// session creates persistent znodes, which remain when they are empty.
-func TestAServerWithoutContainers(t *testing.T) {
-	srv := before35(t)
-	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
-	sent := func() (multi, create int64) {
-		stats := must.Get(s.Stats(ctx))(t)
-		return stats.ByKind["multi"], stats.ByKind["create"]
-	}
-	for _, step := range []struct {
-		path          string
-		multi, create int64 // requests so far
-	}{
-		{"/a/b/barrier", 2, 3}, // containers /a/b, whose parent is missing, and /a; then three persistent znodes
-		{"/c/d/barrier", 2, 7}, // persistent /c/d, whose parent is missing, and then three
-	} {
-		must.Do(t, must.Get(s.Barrier(step.path))(t).Set(ctx, nil))
-		if multi, create := sent(); multi != step.multi || create != step.create {
-			t.Errorf("%s: %d containers and %d plain znodes were asked for so far; want %d and %d", step.path, multi, create, step.multi, step.create)
-		}
-		must.Do(t, must.Get(s.Barrier(step.path))(t).Remove(ctx))
-	}
-	for range 3 { // the server deletes one level at a time
-		srv.RunContainerCheck()
-	}
-	for _, path := range []string{"/a", "/a/b", "/c", "/c/d"} {
-		if !zktest.Exists(srv, path) {
-			t.Errorf("%s was a container", path)
-		}
-	}
-}
-
 // Another client creates a missing parent first. The session must not create it again: if the
 // container was deleted as empty since, a second attempt could replace it by a persistent znode.
 func TestAParentThatAnotherClientCreatesIsNotCreatedAgain(t *testing.T) {
@@ -84,9 +55,7 @@ func TestAParentThatAnotherClientCreatesIsNotCreatedAgain(t *testing.T) {
 		}()
 		<-asked
 		srv.SetFault(nil)
-		if _, err := s.Raw.Create("/parent", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Raw.Create("/parent", nil, 0, zk.WorldACL(zk.PermAll)))(t)
 		close(proceed)
 		must.Do(t, <-set)
 		if n := must.Get(session.Stats(s.Ctx))(t).ByKind["create"]; n != 1 {
@@ -138,5 +107,82 @@ func TestNoZnodeHasNullData(t *testing.T) {
 	}
 	if checked < 30 {
 		t.Errorf("only %d znodes", checked)
+	}
+}
+
+// A server answers create of a container with the result of create2. A client that took that
+// for a refusal would also create a plain znode.
+func TestAContainerIsAskedForOnce(t *testing.T) {
+	check := func(t *testing.T, addr string) {
+		ctx := bounded(t)
+		s := open(t, recipes.SessionConfig{Servers: []string{addr}})
+		top := fmt.Sprintf("/asked-once-%x", s.ID())
+		ensure := func(path string) recipes.Stats {
+			t.Helper()
+			must.Do(t, s.Ensure(ctx, path))
+			must.Get(s.Stat(ctx, path))(t)
+			return s.Counters()
+		}
+		for _, step := range []struct {
+			path  string
+			multi int64 // requests so far
+		}{
+			{top, 1},
+			{top, 2}, // it is there
+			{top + "/a/b", 5},
+		} {
+			sent := ensure(step.path)
+			if multi, create := sent.ByKind["multi"], sent.ByKind["create"]; multi != step.multi || create != 0 {
+				t.Errorf("%s: so far %d containers and %d plain znodes were asked for; want %d and none", step.path, multi, create, step.multi)
+			}
+		}
+		must.Report(t, s.DeleteOnce(ctx, top+"/a/b", recipes.AnyVersion)) // the server removes the others
+	}
+	t.Run("embedded", func(t *testing.T) { check(t, embedded(t).Addr()) })
+	t.Run("real", func(t *testing.T) { check(t, ensembletest.Shared(t).Addrs()[0]) })
+}
+
+// A server refuses some parents with the same code as a server that has no containers. The
+// session keeps creating containers nevertheless.
+func TestABadParentLeavesTheContainers(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, to(srv))
+	if err := s.Ensure(ctx, "/a\x01"); !errors.Is(err, recipes.ErrInvalid) { // recipes refuse such a path
+		t.Fatalf("a parent that no server creates: %v", err)
+	}
+	must.Do(t, s.Ensure(ctx, "/a"))
+	if sent := s.Counters().ByKind; sent["multi"] != 2 || sent["create"] != 1 {
+		t.Errorf("%d containers and %d plain znodes were asked for; want 2 and 1, the bad one", sent["multi"], sent["create"])
+	}
+}
+
+// Any other refusal is the result. A session that may not create a container may not create a
+// plain znode either, and a server that throttles may support containers.
+func TestARefusedContainerIsNotReplaced(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, to(srv))
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault { return zkserver.Fault{Throttle: r.Op == zkserver.OpMulti} })
+	if err := s.Ensure(ctx, "/a"); !errors.Is(err, recipes.ErrThrottled) {
+		t.Errorf("from a busy server: %v", err)
+	}
+	if sent := s.Counters().ByKind; sent["multi"] != 1 || sent["create"] != 0 {
+		t.Errorf("%d containers and %d plain znodes were asked for; want 1 and none", sent["multi"], sent["create"])
+	}
+}
+
+// A server without containers refuses one before it checks whether the znode exists. An
+// existing znode counts as success for the plain creation.
+func TestAServerWithoutContainersIsAskedOnce(t *testing.T) {
+	srv := must.Get(zkserver.Listen(zkserver.Config{Before35: true}))(t)
+	t.Cleanup(func() { srv.Close() })
+	ctx := bounded(t)
+	for _, who := range []string{"the creator", "a session that finds it"} {
+		s := open(t, to(srv))
+		for range 3 {
+			must.Do(t, s.Ensure(ctx, "/a"))
+		}
+		if sent := s.Counters().ByKind; sent["multi"] != 1 || sent["create"] != 3 {
+			t.Errorf("%s asks for %d containers and %d plain znodes; want 1 and 3", who, sent["multi"], sent["create"])
+		}
 	}
 }

@@ -105,9 +105,7 @@ func TestAResumedSessionCreatesAsItsUser(t *testing.T) {
 			taken := must.Get(lock(second).(zktest.Taker[recipes.Hold]).Resume(ctx, had.Znode(), had.Token()))(t)
 			must.Do(t, second.(zktest.Movable).DropRest(ctx))
 			must.Do(t, taken.Write(ctx, recipes.Create(at+"-written", nil)))
-			if err := taken.Release(ctx); err != nil { // the handoff writes with the identity
-				t.Fatal(err)
-			}
+			must.Do(t, taken.Release(ctx)) // the handoff writes with the identity
 			must.Get(must.Get(second.Counter(at+"-counter", recipes.CounterConfig{}))(t).Add(ctx, 1))(t)
 			onlyByUser(t, addr, at+"-counter", at+"-written")
 		}

@@ -1,11 +1,7 @@
 package session_test
 
 import (
-	"context"
-	"encoding/binary"
 	"errors"
-	"net"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,59 +11,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
-
-// If go-zookeeper could not write the credentials on a new connection, it hung forever, and so did
-// Close.
-func TestCredentialsThatCannotBeWrittenAreGivenOnTheNextConnection(t *testing.T) {
-	srv := embedded(t)
-	cfg := to(srv)
-	cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
-	var connections, failures atomic.Int32
-	s, err := session.Open(bounded(t), cfg, func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
-		if err != nil || connections.Add(1) != 2 {
-			return c, err
-		}
-		return &authless{c, &failures}, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closeNow(s) })
-	srv.CloseConnection(s.ID())
-	// Wait for the third connection: the second cannot be used.
-	for connections.Load() < 3 {
-		gone := must.Get(s.Connected(bounded(t)))(t)
-		if connections.Load() < 2 {
-			select {
-			case <-gone:
-			case <-s.Done():
-				t.Fatal(s.Err())
-			}
-		}
-	}
-	must.Get(s.Children(bounded(t), "/"))(t)
-	if failures.Load() != 1 {
-		t.Fatalf("%d writes failed: the case was not met", failures.Load())
-	}
-	if err := s.Close(bounded(t)); err != nil {
-		t.Error(err)
-	}
-}
-
-// authless cannot write credentials.
-type authless struct {
-	net.Conn
-	failures *atomic.Int32
-}
-
-func (c *authless) Write(frame []byte) (int, error) {
-	if len(frame) >= 12 && zkserver.Op(int32(binary.BigEndian.Uint32(frame[8:]))) == zkserver.OpAuth {
-		c.failures.Add(1)
-		return 0, errors.New("not today")
-	}
-	return c.Conn.Write(frame)
-}
 
 func TestCredentialsAreGivenAgainAfterAReconnect(t *testing.T) {
 	check := func(t *testing.T, cfg recipes.SessionConfig, cut func(s *session.Session)) {

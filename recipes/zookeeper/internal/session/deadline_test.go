@@ -1,7 +1,10 @@
 package session_test
 
 import (
+	"context"
 	"errors"
+	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // CURATOR-460: the loss timer started when the connection was suspended, not at the last contact,
@@ -67,40 +71,6 @@ func TestAHolderThatIsCutOffKnowsItBeforeTheNextIsGranted(t *testing.T) {
 	}
 }
 
-// Jepsen's lock tests, etcd#10811: a holder that was paused continues to write. Nothing in its
-// process can prevent that. The guarded write does.
-func TestALateHoldersWriteIsRefused(t *testing.T) {
-	srv := zktest.Embedded(t)
-	ctx := zktest.Bounded(t)
-	late, next := zktest.Open(t, srv), zktest.Open(t, srv)
-	hold := must.Get(must.Get(late.Lock("/late", recipes.LockConfig{}))(t).Acquire(ctx))(t)
-	must.Do(t, hold.Write(ctx, recipes.Create("/data", []byte("first"))))
-	// The server grants the lock to the next contender just before the late holder's write
-	// arrives, which was sent before the holder could notice.
-	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		if r.SessionID != late.ID() || r.Op != zkserver.OpMulti {
-			return zkserver.Fault{}
-		}
-		return zkserver.Fault{ExpireBefore: true}
-	})
-	err := hold.Write(ctx, recipes.Set("/data", []byte("late"), recipes.AnyVersion))
-	if !errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrUnknownOutcome) {
-		t.Fatalf("the late write: %v", err)
-	}
-	second := must.Get(must.Get(next.Lock("/late", recipes.LockConfig{}))(t).Acquire(ctx))(t)
-	if second.Token() <= hold.Token() {
-		t.Errorf("token %d after %d", second.Token(), hold.Token())
-	}
-	for _, n := range srv.Tree() {
-		if n.Path == "/data" && string(n.Data) != "first" {
-			t.Errorf("the late holder wrote %q", n.Data)
-		}
-	}
-	if err := hold.Write(ctx, recipes.Set("/data", []byte("later"), recipes.AnyVersion)); !errors.Is(err, recipes.ErrNotHeld) {
-		t.Errorf("a later write: %v", err)
-	}
-}
-
 // If a session is lost by its own deadline while requests still reach the server, it closes itself
 // there. So the next contender need not wait for the expiry.
 func TestASessionWithoutAnswersIsClosedAtTheServer(t *testing.T) {
@@ -123,4 +93,55 @@ func TestASessionWithoutAnswersIsClosedAtTheServer(t *testing.T) {
 		next.Close(t.Context())
 		deaf.Close(t.Context())
 	})
+}
+
+// PITFALLS 62: the timer was set with the old timeout.
+func TestAResumedSessionThatIsGrantedASmallerTimeoutIsLostByThat(t *testing.T) {
+	for name, holds := range map[string]bool{"that holds something": true, "that holds nothing": false} {
+		t.Run("of a session "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const before, after = 30 * time.Second, 4 * time.Second
+				srv := zkserver.New(zkserver.Config{MaxSessionTimeout: before})
+				defer srv.Close()
+				var down atomic.Bool
+				dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+					if down.Load() {
+						<-ctx.Done()
+						return nil, ctx.Err()
+					}
+					return pipe(srv), nil
+				}
+				s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: before, MaxPacket: 64 << 10}, dial))(t)
+				defer closeNow(s)
+				if holds {
+					beginHold(t, s)
+					defer s.EndHold()
+				}
+				time.Sleep(before) // virtual
+				srv.SetMaxSessionTimeout(after)
+				cutAndWait(t, srv, s)
+				if got := s.Timeout(); got != after {
+					t.Errorf("Timeout is %v; the server has granted %v", got, after)
+				}
+				time.Sleep(2 * after)
+				if err := s.Err(); err != nil {
+					t.Fatalf("lost though all is well: %v", err)
+				}
+				down.Store(true)
+				srv.CloseAllConnections()
+				cut := time.Now()
+				select {
+				case <-s.Done():
+				case <-time.After(2 * before):
+					t.Fatal("never lost")
+				}
+				if took := time.Since(cut); took >= after {
+					t.Errorf("lost %v after the server could not be reached any more; the timeout is %v", took, after)
+				}
+				if err := s.Err(); !errors.Is(err, recipes.ErrDeadline) {
+					t.Errorf("lost with %v", err)
+				}
+			})
+		})
+	}
 }

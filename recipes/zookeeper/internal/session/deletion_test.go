@@ -94,58 +94,41 @@ func TestADeletionHitsItsOwnersZnode(t *testing.T) {
 	}
 }
 
-// A deletion that the server refuses returns an error, and is not repeated forever.
-func TestADeletionThatIsRefused(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	cfg := to(srv)
-	cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"}}
-	cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"} // otherwise the session has no identity
-	s := open(t, cfg)
-	stat := must.Get(s.CreateNamed(ctx, "/kept/znode", nil))(t)
-	place := bare(t, s, "/kept")
-	for name, deletion := range map[string]<-chan error{
-		"Delete":      s.Delete("/kept/znode"),
-		"DeleteOwned": s.DeleteOwned("/kept/znode", stat),
-		"DeleteBare":  s.DeleteBare(place),
-		"Handoff":     s.Handoff(ctx, place),
-	} {
-		select {
-		case err := <-deletion:
-			if !errors.Is(err, recipes.ErrAccessDenied) {
-				t.Errorf("%s: %v", name, err)
-			}
-		case <-ctx.Done():
-			t.Errorf("%s returns no result", name)
+// A deletion that the server refuses, or whose session has ended, returns that error. It is not
+// repeated forever.
+func TestADeletionThatIsNotCarriedOut(t *testing.T) {
+	for _, over := range []bool{false, true} {
+		srv, ctx := embedded(t), bounded(t)
+		cfg, want := to(srv), recipes.ErrAccessDenied
+		cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"}}
+		cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"} // otherwise the session has no identity
+		s := open(t, cfg)
+		stat := must.Get(s.CreateNamed(ctx, "/kept/znode", nil))(t)
+		place := bare(t, s, "/kept")
+		if over {
+			must.Do(t, s.Close(ctx))
+			want = recipes.ErrClosed
 		}
-	}
-	if n := s.Places(); n != 1 {
-		t.Errorf("%d places are remembered; the znode still exists", n)
-	}
-	if !s.Identified() {
-		t.Error("the session has dropped its identity")
-	}
-}
-
-// If the session has ended, a deletion returns that error.
-func TestADeletionInASessionThatIsOver(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	s := open(t, to(srv))
-	stat := must.Get(s.CreateNamed(ctx, "/over/znode", nil))(t)
-	place := bare(t, s, "/over")
-	must.Do(t, s.Close(ctx))
-	for name, deletion := range map[string]func() <-chan error{
-		"Delete":      func() <-chan error { return s.Delete("/over/znode") },
-		"DeleteOwned": func() <-chan error { return s.DeleteOwned("/over/znode", stat) },
-		"DeleteBare":  func() <-chan error { return s.DeleteBare(place) },
-		"Handoff":     func() <-chan error { return s.Handoff(ctx, place) },
-	} {
-		select {
-		case err := <-deletion():
-			if !errors.Is(err, recipes.ErrClosed) {
-				t.Errorf("%s: %v", name, err)
+		for name, deletion := range map[string]<-chan error{
+			"Delete":      s.Delete("/kept/znode"),
+			"DeleteOwned": s.DeleteOwned("/kept/znode", stat),
+			"DeleteBare":  s.DeleteBare(place),
+			"Handoff":     s.Handoff(ctx, place),
+		} {
+			select {
+			case err := <-deletion:
+				if !errors.Is(err, want) {
+					t.Errorf("%s: %v; want %v", name, err, want)
+				}
+			case <-ctx.Done():
+				t.Errorf("%s returns no result", name)
 			}
-		case <-ctx.Done():
-			t.Errorf("%s returns no result", name)
+		}
+		if n := s.Places(); n != 1 && !over {
+			t.Errorf("%d places are remembered; the znode still exists", n)
+		}
+		if !s.Identified() {
+			t.Error("the session has dropped its identity")
 		}
 	}
 }

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,70 +159,77 @@ func departureIsToldLate(t *testing.T, strategy recipes.Strategy, leave func(con
 	})
 }
 
-// A holder leaves a follower that is cut off before its deadline, and keeps its hold.
-func TestAHolderLeavesAFollowerThatIsCutOff(t *testing.T) {
-	const timeout = 10 * time.Second
-	for phase := time.Duration(0); phase < timeout/5; phase += 170 * time.Millisecond {
-		synctest.Test(t, func(t *testing.T) {
-			srv := zkserver.New(zkserver.Config{})
-			defer srv.Close()
-			follower := srv.Follower()
-			first := zktest.LinkTo(follower.ServeConn)
-			holder := first.Open(t, timeout)
-			hold := zktest.Acquire(t, holder)
-			time.Sleep(2*timeout + phase) // virtual
-			follower.CutOff()
-			first.Lead(srv.ServeConn) // the next server
-			time.Sleep(3 * timeout)
-			if err := hold.Err(); err != nil {
-				t.Errorf("cut off %v after the grant: %v", 2*timeout+phase, err)
-			}
-			must.Report(t, hold.Release(t.Context()))
-			holder.Close(t.Context())
-			follower.Heal()
-		})
+// A session learns from another one that something exists or has ended, and reads from a server that
+// has not applied that yet. The recipe must not refuse the call because of what that server shows.
+func TestAServerThatLagsRefusesNothing(t *testing.T) {
+	const path = "/app/it"
+	transaction := func(s recipes.Client) recipes.Transaction {
+		return must.Get(s.Transaction(path, recipes.TransactionConfig{}))(t)
 	}
-}
-
-// Another session has decided the transaction, or completed its part, and the server that is read
-// has not applied that yet.
-func TestTheEndOfATransactionIsNotRefusedByAServerThatLags(t *testing.T) {
-	for name, end := range map[string]func(ctx context.Context, tx recipes.Transaction, s recipes.Site) error{
-		"Done":   func(ctx context.Context, _ recipes.Transaction, s recipes.Site) error { return s.Done(ctx) },
-		"Forget": func(ctx context.Context, tx recipes.Transaction, _ recipes.Site) error { return tx.Forget(ctx) },
+	voted := func(ctx context.Context, lags, other recipes.Client) recipes.Site {
+		must.Do(t, transaction(other).Begin(ctx, nil, "1"))
+		site := must.Get(transaction(lags).Join(ctx, "1"))(t)
+		must.Do(t, site.Vote(ctx, recipes.VoteCommit))
+		return site
+	}
+	gone := func(ctx context.Context, other recipes.Client, err error) error {
+		if _, status := transaction(other).Status(ctx); err == nil && !errors.Is(status, recipes.ErrNoTransaction) {
+			return fmt.Errorf("the transaction still exists, or: %w", status)
+		}
+		return err
+	}
+	// Each case calls lag before the other session's last change, and returns the call.
+	for name, use := range map[string]func(ctx context.Context, lags, other recipes.Client, lag func()) (call func() error){
+		"completing a part": func(ctx context.Context, lags, other recipes.Client, lag func()) func() error {
+			site := voted(ctx, lags, other)
+			lag()
+			must.Get(transaction(other).Coordinate(ctx))(t)
+			return func() error { return gone(ctx, other, site.Done(ctx)) }
+		},
+		"forgetting a transaction": func(ctx context.Context, lags, other recipes.Client, lag func()) func() error {
+			voted(ctx, lags, other)
+			lag()
+			must.Get(transaction(other).Coordinate(ctx))(t)
+			must.Do(t, must.Get(transaction(other).Join(ctx, "1"))(t).Done(ctx))
+			return func() error { return gone(ctx, other, transaction(lags).Forget(ctx)) }
+		},
+		"joining a transaction": func(ctx context.Context, lags, other recipes.Client, lag func()) func() error {
+			lag()
+			must.Do(t, transaction(other).Begin(ctx, nil, "1"))
+			return func() error { _, err := transaction(lags).Join(ctx, "1"); return err }
+		},
+		"deleting a key": func(ctx context.Context, lags, other recipes.Client, lag func()) func() error {
+			lag()
+			must.Get(zktest.ConfigAt(t, other, path).Set(ctx, "a", nil, recipes.AnyRevision))(t)
+			return func() error { return zktest.ConfigAt(t, lags, path).Delete(ctx, "a", recipes.AnyRevision) }
+		},
+		"setting a key of a revision": func(ctx context.Context, lags, other recipes.Client, lag func()) func() error {
+			lag()
+			revision := must.Get(zktest.ConfigAt(t, other, path).Set(ctx, "a", nil, recipes.AnyRevision))(t)
+			return func() error { _, err := zktest.ConfigAt(t, lags, path).Set(ctx, "a", nil, revision); return err }
+		},
+		"unregistering a name": func(ctx context.Context, lags, other recipes.Client, lag func()) func() error {
+			lag()
+			must.Do(t, zktest.NamesAt(t, other, path).RegisterPersistent(ctx, "a", nil))
+			return func() error { return zktest.NamesAt(t, lags, path).Unregister(ctx, "a", 0) }
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zkserver.New(zkserver.Config{})
 				defer srv.Close()
-				follower := srv.Follower()
-				ctx, ok := t.Context(), func(err error) {
-					t.Helper()
-					must.Do(t, err)
-				}
+				follower, ctx := srv.Follower(), t.Context()
 				lags, other := zktest.LinkTo(follower.ServeConn).Open(t, 10*time.Second), zktest.LinkTo(srv.ServeConn).Open(t, 10*time.Second)
-				transaction := func(s recipes.Client) recipes.Transaction {
-					return must.Get(s.Transaction("/tx", recipes.TransactionConfig{}))(t)
-				}
-				ok(transaction(other).Begin(ctx, nil, "1"))
-				site := must.Get(transaction(lags).Join(ctx, "1"))(t)
-				ok(site.Vote(ctx, recipes.VoteCommit))
-				follower.CutOff()
-				follower.Lag()
-				must.Get(transaction(other).Coordinate(ctx))(t)
-				if name == "Forget" {
-					ok(must.Get(transaction(other).Join(ctx, "1"))(t).Done(ctx))
-				}
-				ended := make(chan error, 1)
-				go func() { ended <- end(ctx, transaction(lags), site) }()
+				call := use(ctx, lags, other, func() { follower.CutOff(); follower.Lag() })
+				result := make(chan error, 1)
+				go func() { result <- call() }()
 				synctest.Wait()
-				follower.Heal()
-				must.Report(t, <-ended)
-				if _, err := transaction(other).Status(ctx); !errors.Is(err, recipes.ErrNoTransaction) {
-					t.Errorf("the transaction is there, or: %v", err)
+				if len(result) > 0 {
+					t.Error("the call has not waited until the server has caught up")
 				}
-				ok(lags.Close(ctx))
-				ok(other.Close(ctx))
+				follower.Heal()
+				must.Report(t, <-result)
+				must.Do(t, errors.Join(lags.Close(ctx), other.Close(ctx)))
 			})
 		})
 	}

@@ -3,16 +3,10 @@ package session_test
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/ensemble"
-	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -38,64 +32,10 @@ func refusal(t *testing.T, cfg recipes.SessionConfig, text string) {
 	t.Errorf("got %s; want %q", said, text)
 }
 
-// A client with TLS and a server without it, and the reverse.
+// A client with TLS and a server without it. TestTLSToARealServer has the reverse.
 func TestRefusalByTLSIsExplained(t *testing.T) {
-	ca := newAuthority(t)
-	t.Run("embedded", func(t *testing.T) {
-		refusal(t, recipes.SessionConfig{Servers: []string{embedded(t).Addr()}, TLS: &recipes.TLS{CA: ca.PEM}},
-			"probably the server speaks no TLS there")
-	})
-	t.Run("real", func(t *testing.T) {
-		cert, key := ca.issue("zookeeper.test")
-		files := map[string]string{}
-		for name, content := range map[string][]byte{"cert": cert, "key": key, "ca": ca.PEM} {
-			files[name] = filepath.Join(t.TempDir(), name)
-			must.Do(t, os.WriteFile(files[name], content, 0o600))
-		}
-		cfg := ensembletest.Quick(1)
-		cfg.TLS = &ensemble.TLSConfig{CertFile: files["cert"], KeyFile: files["key"], CAFile: files["ca"]}
-		server := ensembletest.Start(t, cfg).Server(0)
-		refusal(t, recipes.SessionConfig{Servers: []string{server.Addr()}, TLS: &recipes.TLS{CA: ca.PEM}},
-			"probably the server speaks no TLS there")
-		refusal(t, recipes.SessionConfig{Servers: []string{server.SecureAddr()}}, "does it speak TLS there?")
-	})
-}
-
-// A server without a quorum closes the connection, even if it serves read-only clients.
-func TestRefusalWithoutAQuorumIsExplained(t *testing.T) {
-	cfg := ensembletest.Quick(3)
-	cfg.SystemProperties = map[string]string{"readonlymode.enabled": "true"}
-	e := ensembletest.Start(t, cfg)
-	for _, other := range e.Servers()[1:] {
-		must.Do(t, other.Kill())
-	}
-	alone := recipes.SessionConfig{Servers: []string{e.Server(0).Addr()}}
-	refusal(t, alone, "has it no quorum, or is it read-only?")
-	for ctx := bounded(t); word(e.Server(0).Addr(), "isro") != "ro"; {
-		select {
-		case <-time.After(20 * time.Millisecond): // another process, so it must be polled
-		case <-ctx.Done():
-			t.Fatal("the server is not read-only")
-		}
-	}
-	refusal(t, alone, "has it no quorum, or is it read-only?")
-}
-
-// word returns a server's answer to a four-letter word, or "".
-func word(addr, word string) string {
-	c, err := net.DialTimeout("tcp", addr, time.Second)
-	if err != nil {
-		return ""
-	}
-	defer c.Close()
-	if c.SetDeadline(time.Now().Add(time.Second)) != nil { // tried again by the caller
-		return ""
-	}
-	if _, err := c.Write([]byte(word)); err != nil {
-		return ""
-	}
-	answer, _ := io.ReadAll(c)
-	return string(answer)
+	refusal(t, recipes.SessionConfig{Servers: []string{embedded(t).Addr()}, TLS: &recipes.TLS{CA: newAuthority(t).PEM}},
+		"probably the server speaks no TLS there")
 }
 
 // The error names the scheme that the server refuses.

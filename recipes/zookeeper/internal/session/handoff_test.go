@@ -1,11 +1,8 @@
 package session_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
-	"net"
 	"sync/atomic"
 	"testing"
 
@@ -88,9 +85,7 @@ func TestAReleasedZnode(t *testing.T) {
 			must.Do(t, err)
 			if test.before != nil {
 				test.before(g)
-				if err := g.s.Sync(g.ctx, "/"); err != nil { // then all events have arrived
-					t.Fatal(err)
-				}
+				must.Do(t, g.s.Sync(g.ctx, "/")) // then all events have arrived
 			}
 			var multis, reads, deletes atomic.Int64
 			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
@@ -127,122 +122,5 @@ func TestAReleasedZnode(t *testing.T) {
 				t.Error("the session has dropped its identity")
 			}
 		})
-	}
-}
-
-// The caller's context ends while it awaits the answer. The request is not sent again.
-func TestASentHandoffOutlivesItsCaller(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	s := open(t, to(srv))
-	place := bare(t, s, "/line")
-	patience, cancel := context.WithCancel(ctx)
-	proceed := make(chan struct{})
-	var multis atomic.Int64
-	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		if r.Op != zkserver.OpMulti {
-			return zkserver.Fault{}
-		}
-		multis.Add(1)
-		cancel()
-		return zkserver.Fault{Hold: proceed}
-	})
-	done := s.Handoff(patience, place)
-	close(proceed)
-	if err := <-done; err != nil || multis.Load() != 1 {
-		t.Errorf("%v, sent %d times", err, multis.Load())
-	}
-}
-
-// brittle reports that a handoff could not be written, although it was sent.
-type brittle struct {
-	net.Conn
-	arrived func()
-	gone    func() <-chan struct{} // the session knows that the connection is lost
-	once    *atomic.Bool
-}
-
-func (c brittle) Write(frame []byte) (int, error) {
-	n, err := c.Conn.Write(frame)
-	if len(frame) < 12 || zkserver.Op(int32(binary.BigEndian.Uint32(frame[8:]))) != zkserver.OpMulti || !c.once.CompareAndSwap(false, true) {
-		return n, err
-	}
-	c.arrived()
-	_ = c.Conn.Close()
-	<-c.gone()
-	return 0, errors.New("not today")
-}
-
-// If a handoff could not be written, it may have arrived nevertheless.
-func TestAHandoffThatWasNotWrittenMayHaveArrived(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	other := open(t, to(srv))
-	var place session.BareZnode
-	arrived := func() {
-		for there := true; there; {
-			exists, watch, err := other.ExistsW(ctx, place.Path)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if there = exists; there {
-				_ = other.Wait(ctx, "the handoff", watch.Fired())
-			}
-		}
-	}
-	var lost <-chan struct{}
-	gone := func() <-chan struct{} { return lost }
-	once := new(atomic.Bool)
-	s, err := session.Open(ctx, to(srv), func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(ctx, network, address)
-		return brittle{c, arrived, gone, once}, err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closeNow(s) })
-	once.Store(true) // parents are also created by a transaction
-	place = bare(t, s, "/line")
-	lost = must.Get(s.Connected(ctx))(t)
-	once.Store(false)
-	if err := <-s.Handoff(ctx, place); err != nil {
-		t.Errorf("got %v", err)
-	}
-	if !once.Load() {
-		t.Error("the case was not met")
-	}
-}
-
-// stranger sends another identity than the session's, like a server that hashes it in another
-// way would see.
-type stranger struct{ net.Conn }
-
-func (c stranger) Write(frame []byte) (int, error) {
-	return c.Conn.Write(bytes.Replace(frame, []byte(":handoff"), []byte(":another"), 1))
-}
-
-// A znode to which its own session may not write is deleted. The session then creates no more
-// bare znodes.
-func TestAPlaceThatMayNotBeWritten(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	s, err := session.Open(ctx, to(srv), func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(ctx, network, address)
-		return stranger{c}, err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closeNow(s) })
-	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureQueuePath)
-	if err != nil || !s.CreatesBare() {
-		t.Fatalf("%v; it takes places: %v", err, s.CreatesBare())
-	}
-	if err := <-s.Handoff(ctx, place); err != nil {
-		t.Errorf("got %v", err)
-	}
-	if n := s.Counters().Fallbacks; n != 1 || s.CreatesBare() {
-		t.Errorf("%d fallbacks are counted; it takes places: %v", n, s.CreatesBare())
-	}
-	if _, err := s.Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
-		t.Errorf("a later read returns %v", err)
 	}
 }

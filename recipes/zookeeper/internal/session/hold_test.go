@@ -63,14 +63,10 @@ func TestTheIdentityIsSentOnceOnAConnection(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
 	for n := range int64(2) {
-		if _, err := s.GetOwn(ctx, "/"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.GetOwn(ctx, "/"))(t)
 		for range 3 {
 			place := bare(t, s, "/line")
-			if err := <-s.Handoff(ctx, place); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, <-s.Handoff(ctx, place))
 		}
 		if given := srv.Counters().Requests[zkserver.OpAuth]; given != n+1 {
 			t.Errorf("on connection %d it was given %d times so far", n, given)
@@ -110,9 +106,7 @@ func TestLettingGoWaitsForADial(t *testing.T) {
 				}
 				return pipe(srv), nil
 			})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		srv.CloseConnection(s.ID())
 		time.Sleep(2 * time.Second) // go-zookeeper waits for one second before it dials again
 		if _, err := s.LetGo(t.Context()); err != nil || dials != 2 || !ended {
@@ -209,9 +203,7 @@ func TestWritesConfirmAHold(t *testing.T) {
 			t.Errorf("%d inspections", inspected)
 		}
 		write("after that", 0)
-		if err := s.Err(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, s.Err())
 	})
 }
 

@@ -68,9 +68,7 @@ func TestAnEarlierAttemptMayHaveDeletedTheZnode(t *testing.T) {
 			}
 			n++
 			if n == 2 {
-				if err := other.DeleteOnce(ctx, test.path, -1); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, other.DeleteOnce(ctx, test.path, -1))
 			}
 			return zkserver.Fault{CloseBefore: n == 1}
 		})
@@ -81,30 +79,6 @@ func TestAnEarlierAttemptMayHaveDeletedTheZnode(t *testing.T) {
 		if err := <-test.delete(); !errors.Is(err, recipes.ErrNoNode) {
 			t.Errorf("%s, again: %v", test.name, err)
 		}
-	}
-}
-
-// The release of a caller whose context is done continues in the background.
-func TestAHandoffOutlivesItsCaller(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	s := open(t, to(srv))
-	place := bare(t, s, "/line")
-	gone := must.Get(s.Connected(ctx))(t)
-	srv.RefuseConnections(true)
-	srv.CloseConnection(s.ID())
-	<-gone
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
-	done := s.Handoff(ended, place)
-	srv.RefuseConnections(false)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	if _, err := s.Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
-		t.Errorf("the place: %v", err)
-	}
-	if n := srv.Counters().Requests[zkserver.OpDelete]; n != 0 || s.Counters().Fallbacks != 0 {
-		t.Error("the znode was deleted without a handoff")
 	}
 }
 
@@ -132,9 +106,7 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	if stat, err := s.Stat(ctx, later.Path); err != nil || stat.Czxid != later.Stat.Czxid {
 		t.Errorf("the later place: %+v, %v", stat, err)
 	}
-	if err := <-s.Handoff(ctx, later); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-s.Handoff(ctx, later))
 	if n := s.Places(); n != 0 {
 		t.Errorf("%d places are remembered", n)
 	}
@@ -237,9 +209,7 @@ func TestALostCreationWhoseZnodeIsDeletedIsRepeated(t *testing.T) {
 					met = true
 					for _, n := range srv.Tree() {
 						if n.Stat.EphemeralOwner == s.ID() {
-							if err := other.DeleteOnce(ctx, n.Path, -1); err != nil {
-								t.Error(err)
-							}
+							must.Report(t, other.DeleteOnce(ctx, n.Path, -1))
 						}
 					}
 				})
@@ -255,26 +225,5 @@ func TestALostCreationWhoseZnodeIsDeletedIsRepeated(t *testing.T) {
 		if err := other.DeleteOnce(ctx, path, -1); err != nil {
 			t.Errorf("%s was not created again: %v", name, err)
 		}
-	}
-}
-
-// All paths are below the chroot, which is the root for the application.
-func TestTheRootOfAChroot(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	all := open(t, to(srv))
-	must.Do(t, all.Ensure(ctx, "/app/below"))
-	cfg := to(srv)
-	cfg.Chroot = "/app"
-	s := open(t, cfg)
-	names, err := s.Children(ctx, "/")
-	if err != nil || len(names) != 1 || names[0] != "below" {
-		t.Errorf("children of the root: %q, %v", names, err)
-	}
-	path := must.Get(s.CreateProtected(ctx, "/", "x-", nil))(t)
-	if _, err := all.Stat(ctx, "/app"+path); err != nil {
-		t.Errorf("%s: %v", path, err)
-	}
-	if _, err := all.CreateNamed(ctx, "/apples", nil); err != nil { // not below /app
-		t.Fatal(err)
 	}
 }

@@ -52,9 +52,7 @@ func TestCreateNamedWhileAnotherClientChangesTheZnode(t *testing.T) {
 					}
 				case r.Op == zkserver.OpExists && reads.Add(1) == 1:
 					if test.gone {
-						if err := other.DeleteOnce(ctx, "/name", -1); err != nil {
-							t.Error(err)
-						}
+						must.Report(t, other.DeleteOnce(ctx, "/name", -1))
 					}
 					if test.theirs {
 						byAnother()
@@ -110,9 +108,7 @@ func TestTheZnodeOfACancelledCreationIsDeleted(t *testing.T) {
 		}
 		srv.SetFault(nil)
 	}
-	if err := s.Sync(ctx, "/"); err != nil { // after the last deletion
-		t.Fatal(err)
-	}
+	must.Do(t, s.Sync(ctx, "/")) // after the last deletion
 	if names, err := s.Children(ctx, "/line"); err != nil || len(names) != 0 {
 		t.Errorf("%q, %v", names, err)
 	}

@@ -74,38 +74,6 @@ func TestACreationIsSentAgainOnlyIfItHasNotHappened(t *testing.T) {
 	}
 }
 
-func TestCreateNamedRecognizesItsZnodeAfterALostReply(t *testing.T) {
-	srv := embedded(t)
-	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
-	for name, fault := range map[string]zkserver.Fault{"/n/before": {CloseBefore: true}, "/n/after": {DropReply: true}} {
-		at(srv, zkserver.OpCreate, faultOf(fault))
-		stat, err := s.CreateNamed(ctx, name, nil)
-		if err != nil || stat.EphemeralOwner != s.ID() {
-			t.Errorf("%s: %+v, %v", name, stat, err)
-		}
-	}
-	srv.SetFault(nil)
-	// CreateNamed does not take an older znode of this session for the new call's, nor another
-	// session's.
-	theirs := must.Get(other.CreateNamed(ctx, "/n/theirs", nil))(t)
-	for _, name := range []string{"/n/after", "/n/theirs"} {
-		at(srv, zkserver.OpCreate, faultOf(zkserver.Fault{CloseBefore: true}))
-		if _, err := s.CreateNamed(ctx, name, nil); !errors.Is(err, recipes.ErrNodeExists) {
-			t.Errorf("%s was created again: %v", name, err)
-		}
-	}
-	// A session deletes only its own znodes.
-	stat := theirs
-	stat.Czxid--
-	stat.Version++
-	if err := <-s.DeleteOwned("/n/theirs", stat); !errors.Is(err, recipes.ErrNoNode) {
-		t.Errorf("another session's znode: %v", err)
-	}
-	if err := <-other.DeleteOwned("/n/theirs", theirs); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestTheWatchOnADeletionIsNotWokenByData(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, to(srv)), t.Context()
@@ -140,9 +108,7 @@ func TestALostBareZnodeIsFoundAmongOthers(t *testing.T) {
 	if err != nil || !lost() {
 		t.Fatalf("%+v, %v; a reply was lost: %v", place, err, lost())
 	}
-	if err := <-s.Handoff(ctx, place); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-s.Handoff(ctx, place))
 	if names, _, err := s.List(ctx, "/n"); err != nil || len(names) != 1 {
 		t.Errorf("%q, %v: one of them has no owner", names, err)
 	}

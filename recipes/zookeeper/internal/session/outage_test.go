@@ -2,20 +2,15 @@ package session_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 // A replacement is a case in which one session changes a znode. Another one deletes the znode and
@@ -107,144 +102,4 @@ func TestAfterAnOutageNoChangeIsMadeToASuccessor(t *testing.T) {
 			})
 		}
 	}
-}
-
-// A counter has the receipt below its znode. A client that replaces the znode deletes that
-// too, so nothing is added to the successor.
-func TestAfterAnOutageNothingIsAddedToASuccessor(t *testing.T) {
-	srv := zktest.Embedded(t)
-	mine, ctx := zktest.Open(t, srv), zktest.Bounded(t)
-	counter := must.Get(mine.Counter("/c", recipes.CounterConfig{}))(t)
-	for range 3 {
-		must.Get(counter.Add(ctx, 1))(t)
-	}
-	raw := zktest.Raw(t, srv.Addr())
-	replace := func() {
-		_, before, err := raw.Get("/c")
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		removeAll(t, raw, "/c")
-		if _, err := raw.Create("/c", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-			t.Error(err)
-		}
-		for range before.Version {
-			if _, err := raw.Set("/c", []byte("100"), -1); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	var lost, done atomic.Bool
-	srv.SetFault(func(q zkserver.Request) zkserver.Fault {
-		switch {
-		case q.SessionID != mine.ID() || done.Load() || q.Op == zkserver.OpPing:
-		case !lost.Load() && q.Op == zkserver.OpMulti:
-			lost.Store(true)
-			return zkserver.Fault{CloseBefore: true}
-		case lost.Load(): // the first request after the outage
-			done.Store(true)
-			replace()
-		}
-		return zkserver.Fault{}
-	})
-	if _, err := counter.Add(ctx, 1); !errors.Is(err, recipes.ErrUnknownOutcome) || !done.Load() {
-		t.Errorf("%v; want ErrUnknownOutcome (replaced: %v)", err, done.Load())
-	}
-	if now := must.Get(counter.Get(ctx))(t); now != 100 {
-		t.Errorf("the successor is %d; want 100", now)
-	}
-}
-
-// After a reconnect, go-zookeeper sets its watches again. If a waiter has read again before that,
-// the event of a change before the read is stale: here it concerns an earlier znode of the same
-// name. So go-zookeeper must have no watches.
-func TestNoEventIsOlderThanAReconnect(t *testing.T) {
-	zktest.OnBoth(t, func(s *zktest.Scene) {
-		elect := func(session recipes.Client, joined func(recipes.Place)) recipes.Election {
-			return must.Get(session.Election(s.Path, recipes.ElectionConfig{Joined: joined}))(s.T)
-		}
-		network := &rearmCounter{}
-		victim := must.Get(zookeeper.OpenWith(network.dial)(s.Ctx, recipes.SessionConfig{Servers: []string{s.Addr}, MaxPacket: 64 << 10}))(s.T)
-		s.Cleanup(func() { victim.Close(context.Background()) })
-		old := must.Get(elect(s.Session(), nil).Campaign(s.Ctx, nil))(s.T)
-		observing, stop := context.WithCancel(s.Ctx)
-		<-must.Get(elect(victim, nil).Observe(observing))(s.T) // leaves a watch
-		stop()
-
-		network.cut()
-		s.Remove(old.Znode())
-		leader := must.Get(elect(s.Session(), nil).Campaign(s.Ctx, nil))(s.T)
-		if leader.Znode() != old.Znode() {
-			s.Fatalf("%s and %s: the case was not met", leader.Znode(), old.Znode())
-		}
-		waits, won := make(chan struct{}), make(chan error, 1)
-		candidate := elect(victim, func(recipes.Place) { close(waits) })
-		go func() {
-			_, err := candidate.Campaign(s.Ctx, nil)
-			won <- err
-		}()
-		<-waits
-		for range 20 { // round trips
-			if _, err := candidate.Candidates(s.Ctx); err != nil {
-				s.Fatal(err)
-			}
-		}
-		select {
-		case err := <-won:
-			s.Fatalf("two lead (%v)", err)
-		default:
-		}
-		if n := network.rearmed(); n != 0 {
-			s.Errorf("go-zookeeper has set watches again, %d times", n)
-		}
-		must.Do(s, leader.Resign(s.Ctx))
-		must.Report(s, <-won)
-	})
-}
-
-// rearmCounter is a network that counts go-zookeeper's setWatches.
-type rearmCounter struct {
-	mu   sync.Mutex
-	conn net.Conn // the current one
-	seen int
-}
-
-func (n *rearmCounter) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.conn = conn
-	return rearmingConn{conn, n}, nil
-}
-
-func (n *rearmCounter) cut() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.conn.Close()
-}
-
-func (n *rearmCounter) rearmed() int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.seen
-}
-
-type rearmingConn struct {
-	net.Conn
-	network *rearmCounter
-}
-
-func (c rearmingConn) Write(frame []byte) (int, error) {
-	const setWatches = 101
-	own := func(xid int32) bool { return xid < -100 } // of the requests that bypass go-zookeeper
-	if len(frame) >= 12 && binary.BigEndian.Uint32(frame[8:]) == setWatches && !own(int32(binary.BigEndian.Uint32(frame[4:]))) {
-		c.network.mu.Lock()
-		c.network.seen++
-		c.network.mu.Unlock()
-	}
-	return c.Conn.Write(frame)
 }

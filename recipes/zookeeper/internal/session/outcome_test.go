@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
@@ -14,10 +15,7 @@ import (
 // unconnected returns a session that has reached no server.
 func unconnected(t *testing.T) *Session {
 	t.Helper()
-	s, err := prepare(recipes.SessionConfig{Servers: []string{"server"}}, nil, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(prepare(recipes.SessionConfig{Servers: []string{"server"}}, nil, time.Now()))(t)
 	return s
 }
 

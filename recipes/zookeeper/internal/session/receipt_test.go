@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,53 +16,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
-
-// Whether or not replies arrive, a transaction happens once, and the session recognizes it.
-func TestATransactionHappensOnceThoughRepliesAreLost(t *testing.T) {
-	for name, fault := range map[string]zkserver.Fault{
-		"nothing goes wrong":                 {},
-		"connection lost before":             {CloseBefore: true},
-		"reply lost after the commit":        {DropReply: true},
-		"connection lost just after a reply": {CloseAfter: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			srv := embedded(t)
-			s := open(t, to(srv))
-			ctx := t.Context()
-			must.Do(t, s.Ensure(ctx, "/once"))
-			var multis atomic.Int32
-			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-				if r.Op == zkserver.OpMulti && multis.Add(1) == 1 {
-					return fault
-				}
-				return zkserver.Fault{}
-			})
-			var create session.Txn
-			create.CreateSequential("/once/e-", []byte("x"), false)
-			outcome := must.Get(s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, create))(t)
-			names := must.Get(s.Children(ctx, "/once"))(t)
-			names = slices.DeleteFunc(names, func(n string) bool { return n == "receipts" })
-			if len(names) != 1 {
-				t.Fatalf("children %q; want one", names)
-			}
-			node, err := s.Get(ctx, "/once/"+names[0])
-			if err != nil || node.Stat.Czxid != outcome.Zxid {
-				t.Errorf("created at %d, %v; the outcome says %d", node.Stat.Czxid, err, outcome.Zxid)
-			}
-			// The error has the index of the refused operation, and the receipt is used again.
-			var refused *session.TxnError
-			var del session.Txn
-			del.Check("/once", recipes.AnyVersion)
-			del.Delete("/once/none", recipes.AnyVersion)
-			if _, err := s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, del); !errors.As(err, &refused) || refused.Index != 1 || !errors.Is(err, recipes.ErrNoNode) {
-				t.Errorf("refused with %v", err)
-			}
-			if receipts, _ := s.Children(ctx, "/once/receipts"); len(receipts) != 1 {
-				t.Errorf("receipts %q; want one", receipts)
-			}
-		})
-	}
-}
 
 // A path that is not used again leaves no receipt behind for long. A path in use keeps the same
 // receipt.
@@ -138,9 +90,7 @@ func TestAnotherClientsWriteOfAReceiptIsNotTheTransaction(t *testing.T) {
 			written = true
 			var write session.Txn
 			write.Set(r.Path, nil, recipes.AnyVersion)
-			if err := other.Commit(ctx, write); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, other.Commit(ctx, write))
 		}
 		return zkserver.Fault{}
 	})
@@ -173,9 +123,7 @@ func TestALostReceiptLeavesTheOutcomeUnknown(t *testing.T) {
 				case 1:
 					return fault
 				case 2:
-					if err := other.DeleteOnce(ctx, r.Path, -1); err != nil {
-						t.Error(err)
-					}
+					must.Report(t, other.DeleteOnce(ctx, r.Path, -1))
 				}
 				return zkserver.Fault{}
 			})
@@ -246,6 +194,7 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault   zkserver.Fault // of the transaction
 		gone    bool           // the caller gives up while it is in flight
+		down    bool           // it gives up while there is no connection to repeat it on
 		again   zkserver.Fault // of its repetition
 		refused bool           // by one of its own operations
 		want    error
@@ -261,6 +210,7 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 		"request lost, then throttled":  {fault: zkserver.Fault{CloseBefore: true}, again: zkserver.Fault{Throttle: true}},
 		"reply lost, then throttled":    {fault: zkserver.Fault{DropReply: true}, again: zkserver.Fault{Throttle: true}},
 		"the caller gives up in flight": {gone: true, want: recipes.ErrUnknownOutcome, deleted: true},
+		"lost, and no connection":       {fault: zkserver.Fault{CloseBefore: true}, down: true, want: recipes.ErrUnknownOutcome, deleted: true},
 		"lost, and the caller gives up": {fault: zkserver.Fault{CloseBefore: true}, gone: true, want: recipes.ErrUnknownOutcome, deleted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -298,17 +248,22 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 					last = 2
 				}
 				n := multis.Add(1)
+				srv.RefuseConnections(test.down)
 				if test.gone && n == last {
 					cancel()
 					return zkserver.Fault{Hold: proceed}
 				}
 				return [3]zkserver.Fault{1: test.fault, 2: test.again}[n%3]
 			})
+			if lost := must.Get(s.Connected(ctx))(t); test.down {
+				go func() { <-lost; cancel() }()
+			}
 			if err := commit(patience, test.refused); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 			close(proceed)
 			srv.SetFault(nil)
+			srv.RefuseConnections(false)
 			must.Do(t, commit(ctx, false))
 			for test.deleted && slices.Contains(receipts(), before[0]) && ctx.Err() == nil { // deleted in the background
 				runtime.Gosched()
@@ -317,36 +272,5 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 				t.Errorf("receipts %q; before %q", after, before)
 			}
 		})
-	}
-}
-
-// The caller gives up while there is no connection to repeat the transaction on.
-func TestAReceiptIsDeletedWhenItsCallerGoesWithoutAConnection(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	patience, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var dials atomic.Int64
-	s, err := session.Open(ctx, to(srv), func(ctx context.Context, network, address string) (net.Conn, error) {
-		if dials.Add(1) == 2 {
-			cancel()
-			return nil, errors.New("not today")
-		}
-		return new(net.Dialer).DialContext(ctx, network, address)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closeNow(s) })
-	var none session.Txn
-	must.Get(s.CommitWithReceipt(ctx, "/once/receipts", s.Ensure, none))(t)
-	at(srv, zkserver.OpMulti, faultOf(zkserver.Fault{CloseBefore: true}))
-	if _, err := s.CommitWithReceipt(patience, "/once/receipts", s.Ensure, none); !errors.Is(err, recipes.ErrUnknownOutcome) {
-		t.Errorf("got %v", err)
-	}
-	for {
-		names := must.Get(s.Children(ctx, "/once/receipts"))(t)
-		if len(names) == 0 {
-			return
-		}
 	}
 }

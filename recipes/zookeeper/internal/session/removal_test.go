@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
@@ -47,9 +48,7 @@ func TestARefusedRemovalRunsAgain(t *testing.T) {
 	if err := r.Run(t.Context(), "remove", func(settle func(error)) { settle(recipes.ErrAccessDenied) }); err != recipes.ErrAccessDenied {
 		t.Fatal(err)
 	}
-	if err := r.Run(t.Context(), "remove", func(settle func(error)) { settle(nil) }); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, r.Run(t.Context(), "remove", func(settle func(error)) { settle(nil) }))
 }
 
 // TestARemovalThatWasRefusedBeforeIsNotTheAnswer: an attempt in progress may have been refused
@@ -63,9 +62,7 @@ func TestARemovalThatWasRefusedBeforeIsNotTheAnswer(t *testing.T) {
 		go func() { result <- r.Run(t.Context(), "remove", func(settle func(error)) { settle(nil) }) }()
 		synctest.Wait()
 		settle(recipes.ErrAccessDenied)
-		if err := <-result; err != nil {
-			t.Error(err)
-		}
+		must.Report(t, <-result)
 	})
 }
 

@@ -1,15 +1,11 @@
 package session_test
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -47,38 +43,6 @@ func resume(t *testing.T, cfg recipes.SessionConfig, ticket session.Ticket) *ses
 	s := must.Get(session.Resume(bounded(t), cfg, nil, ticket))(t)
 	t.Cleanup(func() { closeNow(s) })
 	return s
-}
-
-func TestASessionThatWasLetGoIsResumed(t *testing.T) {
-	everywhere(t, func(t *testing.T, cfg recipes.SessionConfig) {
-		first, ctx := open(t, cfg), bounded(t)
-		dir := "/resumed-" + t.Name()[strings.LastIndex(t.Name(), "/")+1:]
-		place := bare(t, first, dir)
-		id, timeout := first.ID(), first.Timeout()
-		ticket := carried(t, letGo(t, first), time.Now())
-		if err := first.Err(); !errors.Is(err, recipes.ErrSessionLost) {
-			t.Errorf("let go, the session says %v", err)
-		}
-		if err := first.Close(ctx); err != nil { // must not close the session at the server
-			t.Errorf("closing what was let go: %v", err)
-		}
-
-		second := resume(t, cfg, ticket)
-		if second.ID() != id || second.Timeout() != timeout {
-			t.Errorf("resumed %#x with %v, not %#x with %v", second.ID(), second.Timeout(), id, timeout)
-		}
-		stat, err := second.Stat(ctx, place.Path)
-		if err != nil || stat.Czxid != place.Stat.Czxid || stat.EphemeralOwner != id {
-			t.Fatalf("the place: %+v, %v", stat, err)
-		}
-		if again := second.Ticket().Bytes(); !bytes.Equal(again, ticket.Bytes()) {
-			t.Error("the ticket has changed")
-		}
-		must.Do(t, second.Close(ctx))
-		if _, err := open(t, cfg).Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
-			t.Errorf("the place after Close: %v", err)
-		}
-	})
 }
 
 // CreateNamed does not take a znode from before Resume for one that it has just created.
@@ -139,43 +103,6 @@ func TestATicketThatCannotBeResumed(t *testing.T) {
 			t.Errorf("the session that could not be resumed with a bad ticket: %v", err)
 		}
 	})
-}
-
-func TestWhatIsNotATicketIsRefused(t *testing.T) {
-	srv := embedded(t)
-	good := open(t, to(srv)).Ticket().Bytes()
-	for n := range good {
-		if _, err := session.ParseTicket(good[:n], time.Now()); !errors.Is(err, recipes.ErrInvalid) {
-			t.Errorf("the first %d bytes: %v", n, err)
-		}
-	}
-	for _, bad := range [][]byte{append([]byte{9}, good[1:]...), append(good[:len(good):len(good)], 0), make([]byte, 2<<10)} {
-		if _, err := session.ParseTicket(bad, time.Now()); !errors.Is(err, recipes.ErrInvalid) {
-			t.Errorf("%d bytes: %v", len(bad), err)
-		}
-	}
-	if _, err := session.ParseTicket(good, time.Time{}); !errors.Is(err, recipes.ErrInvalid) {
-		t.Errorf("a ticket without a contact: %v", err)
-	}
-}
-
-func TestATicketDoesNotPrint(t *testing.T) {
-	ticket := open(t, to(embedded(t))).Ticket()
-	asJSON, err := json.Marshal(map[string]any{"a": ticket, "b": &ticket})
-	must.Do(t, err)
-	var logged strings.Builder
-	slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "ticket", ticket, "in", struct{ T session.Ticket }{ticket})
-	slog.New(slog.NewTextHandler(&logged, nil)).Info("x", "ticket", ticket, "in", struct{ t session.Ticket }{ticket})
-	for _, text := range []string{
-		fmt.Sprintf("%v %+v %#v %s %q %x %d", ticket, ticket, ticket, ticket, ticket, ticket, ticket),
-		fmt.Sprintf("%v %+v %#v", &ticket, &ticket, &ticket),
-		fmt.Sprintf("%v %+v %#v", struct{ t session.Ticket }{ticket}, struct{ t session.Ticket }{ticket}, []session.Ticket{ticket}),
-		string(asJSON), logged.String(),
-	} {
-		if strings.Contains(text, "zkrecipes-") || strings.Contains(text, "password") || strings.Contains(text, "[]uint8") {
-			t.Errorf("it shows: %s", text)
-		}
-	}
 }
 
 // servers dials a server until the test stops it.

@@ -1,8 +1,9 @@
 package session_test
 
 import (
+	"context"
 	"errors"
-	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,31 +12,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
-
-func TestALostConnectionSuspendsTheSession(t *testing.T) {
-	srv := embedded(t)
-	s := open(t, to(srv))
-	events := s.Events(t.Context())
-	if e := next(t, events); e.State != recipes.Connected {
-		t.Fatalf("first event %v", e)
-	}
-	id := s.ID()
-	srv.RefuseConnections(true)
-	srv.CloseConnection(id)
-	if e := next(t, events); e.State != recipes.Suspended {
-		t.Fatalf("then %v", e)
-	}
-	srv.RefuseConnections(false)
-	if e := next(t, events); e.State != recipes.Connected {
-		t.Fatalf("then %v", e)
-	}
-	if s.ID() != id || s.Err() != nil {
-		t.Fatalf("session %#x, %v; was %#x", s.ID(), s.Err(), id)
-	}
-	if n := s.Counters().Reconnects; n != 1 {
-		t.Errorf("%d reconnects", n)
-	}
-}
 
 // go-zookeeper would open another session by itself (ClickHouse#116690) and send it what was
 // queued for the first one (Helix#642).
@@ -80,28 +56,6 @@ func TestTheSessionIsLostWithoutAServersReport(t *testing.T) {
 			t.Errorf("lost after %v; the timeout is %v", took, s.Timeout())
 		}
 	})
-}
-
-func TestAListingTooLargeForOnePacketIsAnErrorAndNotALoop(t *testing.T) {
-	srv := embedded(t)
-	cfg := to(srv)
-	cfg.MaxPacket = 4 << 10
-	s, ctx := open(t, cfg), bounded(t)
-	for range 100 {
-		must.Get(s.CreateProtected(ctx, "/many", "lock-", nil))(t)
-	}
-	if _, err := s.Children(ctx, "/many"); !errors.Is(err, recipes.ErrTooLarge) {
-		t.Fatalf("got %v", err)
-	}
-	if n := s.Counters().Reconnects; n != 0 {
-		t.Errorf("%d reconnects", n)
-	}
-	if _, err := s.CreateProtected(ctx, "/few", "lock-", make([]byte, 4<<10)); !errors.Is(err, recipes.ErrTooLarge) {
-		t.Fatalf("got %v", err)
-	}
-	if names, err := s.Children(ctx, "/"); err != nil || slices.Contains(names, "few") {
-		t.Fatalf("children of / are %q, %v", names, err)
-	}
 }
 
 // Helix#642: go-zookeeper keeps up to 16 requests that it could not send, even across an
@@ -151,5 +105,66 @@ func TestWhatWasQueuedForASessionDoesNotRunInTheNext(t *testing.T) {
 	}
 	if ids := srv.Sessions(); len(ids) != 0 {
 		t.Errorf("sessions at the server: %#x", ids)
+	}
+}
+
+// The error of a session that is lost by its deadline says for how long no server has answered.
+// With a hold, it also says for how long the leader is not known to have heard of the session:
+// the loss counts from there.
+func TestWhyASessionIsLostByItsClock(t *testing.T) {
+	for _, holds := range []bool{false, true} {
+		onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+			if holds {
+				beginHold(t, s)
+			}
+			time.Sleep(s.Timeout())
+			srv.Freeze(true)
+			defer srv.Freeze(false)
+			<-s.Done()
+			err := s.Err()
+			if !errors.Is(err, recipes.ErrDeadline) || !strings.Contains(err.Error(), "no server has answered for ") {
+				t.Errorf("got %v", err)
+			}
+			if strings.Contains(err.Error(), "the leader is not known to have heard of the session for ") != holds {
+				t.Errorf("holding something: %v, and got %v", holds, err)
+			}
+			if s.State() != recipes.Lost {
+				t.Errorf("its state is %v", s.State())
+			}
+		})
+	}
+}
+
+// TestWaitEndsWithAnyOfItsEvents tests each of several events, with two events and with more.
+func TestWaitEndsWithAnyOfItsEvents(t *testing.T) {
+	s := open(t, to(embedded(t)))
+	for _, n := range []int{1, 2, 3, 5} {
+		for i := range n {
+			events := make([]<-chan struct{}, n) // the others are nil: they never happen
+			happens := make(chan struct{})
+			events[i] = happens
+			if session.Happened(events[i]) {
+				t.Errorf("event %d of %d has happened too early", i, n)
+			}
+			close(happens)
+			if err := s.Wait(t.Context(), "waiting", events...); err != nil || !session.Happened(events[i]) {
+				t.Errorf("event %d of %d: %v", i, n, err)
+			}
+		}
+	}
+}
+
+func TestWaitEndsWithItsContextAndWithTheSession(t *testing.T) {
+	s := open(t, to(embedded(t)))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Wait(ctx, "waiting for nothing", nil, nil); !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "waiting for nothing: ") {
+		t.Errorf("with an ended context: %v", err)
+	}
+	must.Do(t, s.Close(t.Context()))
+	for _, events := range [][]<-chan struct{}{nil, {nil, nil}} {
+		if err := s.Wait(t.Context(), "waiting", events...); !errors.Is(err, recipes.ErrSessionLost) {
+			t.Errorf("after the session's end: %v", err)
+		}
 	}
 }

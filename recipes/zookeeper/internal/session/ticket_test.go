@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
@@ -36,6 +38,12 @@ func TestTheBoundsOfATicket(t *testing.T) {
 	if !good.valid() || (*secret)(nil).valid() {
 		t.Error("the limits of a ticket are wrong")
 	}
+	b := Ticket{&good}.Bytes()
+	for _, bad := range [][]byte{nil, b[:len(b)-1], append(b[:len(b):len(b)], 0), append([]byte{9}, b[1:]...)} {
+		if _, err := ParseTicket(bad, good.contact); !errors.Is(err, recipes.ErrInvalid) {
+			t.Errorf("%x: %v", bad, err)
+		}
+	}
 }
 
 // A ticket shares no bytes with the encoding that it was parsed from, and prints as "session
@@ -43,15 +51,13 @@ func TestTheBoundsOfATicket(t *testing.T) {
 func TestATicketOwnsItsBytes(t *testing.T) {
 	good := secret{id: 1, password: []byte("0123456789abcdef"), timeout: time.Second, contact: time.Now()}
 	b := Ticket{&good}.Bytes()
-	ticket, err := ParseTicket(b, good.contact)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ticket := must.Get(ParseTicket(b, good.contact))(t)
 	clear(b)
 	if !bytes.Equal(ticket.Bytes(), Ticket{&good}.Bytes()) {
 		t.Error("the ticket has changed with the bytes that it was parsed from")
 	}
-	if text := fmt.Sprintf("%v %x", ticket, ticket); text != redacted+" "+redacted {
+	asJSON := must.Get(json.Marshal(ticket))(t)
+	if text := fmt.Sprintf("%v %#x %v %s", ticket, ticket, []any{&ticket}, asJSON); strings.ReplaceAll(text, redacted, "") != `  [] ""` {
 		t.Errorf("the ticket prints as %q", text)
 	}
 }

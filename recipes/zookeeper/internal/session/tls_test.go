@@ -1,14 +1,12 @@
 package session_test
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -19,9 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
-	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // authority signs certificates for a test.
@@ -53,27 +49,16 @@ func (a *authority) issue(name string) (certificate, key []byte) {
 
 func (a *authority) sign(template *x509.Certificate) (certPEM, keyPEM []byte, cert *x509.Certificate, key *ecdsa.PrivateKey) {
 	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	key = must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(a.t)
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	parent, signer := a.cert, a.key
 	if parent == nil {
 		parent, signer = template, key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	if cert, err = x509.ParseCertificate(der); err != nil {
-		a.t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer))(a.t)
+	cert = must.Get(x509.ParseCertificate(der))(a.t)
+	keyDER := must.Get(x509.MarshalPKCS8PrivateKey(key))(a.t)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), cert, key
 }
@@ -92,58 +77,35 @@ func TestTLSToARealServer(t *testing.T) {
 		CertFile: write("server.pem", cert), KeyFile: write("server.key", key), CAFile: write("ca.pem", ca.PEM),
 		RequireClientCert: true,
 	}
-	addr := ensembletest.Start(t, cfg).Server(0).SecureAddr()
+	server := ensembletest.Start(t, cfg).Server(0)
 	clientCert, clientKey := ca.issue("client")
 	strangeCert, strangeKey := stranger.issue("client")
 
 	for _, tt := range []struct {
-		name string
-		tls  *recipes.TLS
-		ok   bool
+		name    string
+		addr    string
+		tls     *recipes.TLS
+		refused string // a part of the error; "" if the session is opened
 	}{
-		{"mutual", &recipes.TLS{CA: ca.PEM, Certificate: clientCert, Key: clientKey}, true},
-		{"server name", &recipes.TLS{CA: ca.PEM, Certificate: clientCert, Key: clientKey, ServerName: "zookeeper.test"}, true},
-		{"wrong server name", &recipes.TLS{CA: ca.PEM, Certificate: clientCert, Key: clientKey, ServerName: "other.test"}, false},
-		{"server signed by a stranger", &recipes.TLS{CA: stranger.PEM, Certificate: clientCert, Key: clientKey}, false},
-		{"client signed by a stranger", &recipes.TLS{CA: ca.PEM, Certificate: strangeCert, Key: strangeKey}, false},
-		{"no client certificate", &recipes.TLS{CA: ca.PEM}, false},
-		{"no TLS", nil, false},
+		{"mutual", server.SecureAddr(), &recipes.TLS{CA: ca.PEM, Certificate: clientCert, Key: clientKey}, ""},
+		{"server name", server.SecureAddr(), &recipes.TLS{CA: ca.PEM, Certificate: clientCert, Key: clientKey, ServerName: "zookeeper.test"}, ""},
+		{"wrong server name", server.SecureAddr(), &recipes.TLS{CA: ca.PEM, Certificate: clientCert, Key: clientKey, ServerName: "other.test"}, "other.test"},
+		{"server signed by a stranger", server.SecureAddr(), &recipes.TLS{CA: stranger.PEM, Certificate: clientCert, Key: clientKey}, "unknown authority"},
+		{"client signed by a stranger", server.SecureAddr(), &recipes.TLS{CA: ca.PEM, Certificate: strangeCert, Key: strangeKey}, "last attempt: "},
+		{"no client certificate", server.SecureAddr(), &recipes.TLS{CA: ca.PEM}, "last attempt: "},
+		{"no TLS", server.SecureAddr(), nil, "does it speak TLS there?"},
+		{"TLS where the server speaks none", server.Addr(), &recipes.TLS{CA: ca.PEM}, "probably the server speaks no TLS there"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			wait := watchdog.Patience
-			if !tt.ok {
-				wait = 700 * time.Millisecond
-			}
-			ctx, cancel := context.WithTimeout(context.Background(), wait)
-			defer cancel()
-			s, err := session.Open(ctx, recipes.SessionConfig{Servers: []string{addr}, TLS: tt.tls}, nil)
-			if !tt.ok {
-				if !errors.Is(err, recipes.ErrUnavailable) {
-					t.Fatalf("got %v", err)
-				}
-				t.Log(err)
+			cfg := recipes.SessionConfig{Servers: []string{tt.addr}, TLS: tt.tls}
+			if tt.refused != "" {
+				refusal(t, cfg, tt.refused)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.CreateProtected(ctx, "/tls", "lock-", nil); err != nil {
-				t.Error(err)
-			}
-			if err := s.Close(ctx); err != nil {
-				t.Error(err)
-			}
+			s := open(t, cfg)
+			must.Get(s.CreateProtected(bounded(t), "/tls", "lock-", nil))(t)
+			must.Report(t, s.Close(bounded(t)))
 		})
-	}
-}
-
-func TestTheErrorForBadKeyMaterialDoesNotShowIt(t *testing.T) {
-	ca := newAuthority(t)
-	cert, _ := ca.issue("a")
-	_, otherKey := ca.issue("b")
-	_, err := session.Open(bounded(t), recipes.SessionConfig{Servers: []string{"127.0.0.1"}, TLS: &recipes.TLS{Certificate: cert, Key: otherKey}}, nil)
-	if !errors.Is(err, recipes.ErrInvalid) {
-		t.Fatalf("got %v", err)
 	}
 }

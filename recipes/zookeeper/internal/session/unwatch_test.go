@@ -183,9 +183,7 @@ func TestAReadLeavesNoWatch(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
 	must.Get(s.CreateNamed(ctx, "/x", nil))(t)
-	if err := s.Ensure(ctx, "/line"); err != nil { // so that the lost reply is that of a bare znode
-		t.Fatal(err)
-	}
+	must.Do(t, s.Ensure(ctx, "/line")) // so that the lost reply is that of a bare znode
 	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
 	for name, read := range map[string]func() error{
 		"Get":        func() error { _, err := s.Get(ctx, "/x"); return err },

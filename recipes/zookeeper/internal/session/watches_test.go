@@ -115,23 +115,3 @@ func TestEventsAndTheirWatches(t *testing.T) {
 		}
 	}
 }
-
-// A watch that was set on a connection that has ended is not armed, even if the server has
-// answered. The next caller must set it again.
-func TestAWatchOfALostConnectionIsNotArmed(t *testing.T) {
-	var ws watches
-	key := watchKey{path: "/x"}
-	w, arm, connection := ws.join(key, 0)
-	if !arm {
-		t.Fatal("a new watch counts as set")
-	}
-	ws.disconnected()
-	ws.settle(key, w, true, connection)
-	if _, arm, connection = ws.join(key, 0); !arm {
-		t.Error("the watch of the lost connection counts as set")
-	}
-	ws.settle(key, ws.byKey[key], true, connection)
-	if _, arm, _ = ws.join(key, 0); arm {
-		t.Error("a watch that is armed is set again")
-	}
-}
