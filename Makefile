@@ -51,7 +51,7 @@ zookeeper:
 
 test: zookeeper
 	@.ci/test ./...
-	@.ci/simulate 1000
+	@.ci/simulate 500
 
 test-all: zookeeper
 	@ZKRECIPES_TEST_ALL=1 .ci/test ./...
