@@ -23,6 +23,6 @@ func (f *fixture) needs35(what string) {
 	f.Helper()
 	if !f.since35() {
 		f.lacking = true
-		f.Skipf("NOT TESTED: ZooKeeper has %s since 3.5", what)
+		f.Skipf("NOT TESTED: the servers are older than ZooKeeper 3.5, and have no %s", what)
 	}
 }
