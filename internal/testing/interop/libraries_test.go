@@ -36,8 +36,7 @@ var classes struct {
 }
 
 // curator compiles a class and returns the command that runs it. Every Java runtime of
-// Debian contains the compiler. -sourcepath: ZooKeeper's jar of 3.4.13 contains sources, which
-// no longer compile.
+// Debian contains the compiler.
 func curator(t testing.TB, class string, options ...string) []string {
 	jars, recipes := "/usr/share/java/curator-recipes.jar:/usr/share/java/slf4j-nop.jar", "/usr/share/java/curator-recipes.jar"
 	if dir := os.Getenv(curatorEnv); dir != "" {
@@ -59,7 +58,7 @@ func curator(t testing.TB, class string, options ...string) []string {
 		return command
 	}
 	source := filepath.Join("..", "..", "..", "testdata", "interop", class+".java")
-	if out, err := exec.Command(java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-sourcepath", classes.dir, "-cp", jars, "-d", classes.dir, source).CombinedOutput(); err != nil {
+	if out, err := exec.Command(java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", jars, "-d", classes.dir, source).CombinedOutput(); err != nil {
 		t.Fatalf("compile %s: %v\n%s", source, err, out)
 	}
 	return command
