@@ -21,12 +21,12 @@ help:
 	@echo 'make test-launches  200 launches of the plugin leave no process, file or goroutine'
 	@echo 'make test-kills     kills a plugin 200 times, with 100 holds and 100 waiters, also on three real servers'
 	@echo 'make test-upgrades  50 upgrades under load between two builds of the plugin, also on a real server'
-	@echo 'make test-interop   one wait queue with Curator and with kazoo, a minute for each pair'
+	@echo 'make test-interop   one wait queue with Curator and with kazoo, and the locks of three versions of Curator and four of kazoo; INTEROP_SECONDS (60) a pair'
 	@echo 'make test-model     checks the model of handoff with two faults: 10 million states (a minute)'
 	@echo 'make test-acl       kills a server of 100,000 znodes 200 times under load, and restarts it; 10,000 turns with one ACL (half an hour)'
 	@echo 'make test-soak      100,000 seeds of the simulation, from seed FIRST (1)'
 	@echo 'make test-partition real servers and clients on a network that breaks, for PARTITION (10m); needs root on Linux'
-	@echo 'make test-servers   the contract on each ZooKeeper that Debian has, except 3.4.13 (3 minutes)'
+	@echo 'make test-servers   the contract, faults and partitions on ZooKeeper 3.4.13, 3.8.0, 3.9.3 and 3.9.6, and the table of docs/servers.md; root for all'
 	@echo 'make test-mutants   plants mistakes in the core and the host, which tests must notice: SAMPLE (40) of each part, by SEED (1)'
 	@echo 'make test-counts    compares the requests of a handoff with the recorded ones (seconds)'
 	@echo 'make test-against   zkbench run -against finds a difference of a tenth, and no difference where there is none, in AGAINST (20) runs of PAIRS (20) (25 minutes)'
@@ -93,6 +93,7 @@ test-upgrades: zookeeper
 INTEROP_SECONDS ?= 60
 test-interop: zookeeper
 	ZKRECIPES_INTEROP_SECONDS=$(INTEROP_SECONDS) ZKRECIPES_TEST_PATIENCE=30m ZKRECIPES_REQUIRE_PEERS=1 $(GO) test -count=1 -v -timeout 30m ./internal/testing/interop | grep -E 'interop:|violation|^ *(---|ok|FAIL)'
+	@.ci/test-interop bin/peers $(INTEROP_SECONDS)
 
 test-model:
 	ZKRECIPES_MODEL_FAULTS=2 $(GO) test -count=1 -v -run '^TestHandoffModel$$' ./recipes/zookeeper/internal/line

@@ -48,7 +48,11 @@ func acknowledge(f *fixture) {
 	if data != "done" || stat.EphemeralOwner != s.ID() {
 		f.Errorf("%q of owner %#x; want the session %#x", data, stat.EphemeralOwner, s.ID())
 	}
-	if name := strings.TrimPrefix(acknowledgement(l), f.path("a")+"/acks/"); !regexp.MustCompile(`^n_[0-9]{10}-[0-9a-f]+$`).MatchString(name) {
+	want := `^n_[0-9]{10}-[0-9a-f]+$`
+	if !f.since35() {
+		want = `^_c_` + guid + `-n_[0-9]{10}$`
+	}
+	if name := strings.TrimPrefix(acknowledgement(l), f.path("a")+"/acks/"); !regexp.MustCompile(want).MatchString(name) {
 		f.Errorf("the name is %s", name)
 	}
 	e := f.election(f.open(), f.path("a"))

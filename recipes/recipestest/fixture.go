@@ -38,6 +38,7 @@ type fixture struct {
 	relays  *sync.Map // by session id
 	root    string
 	outside *zk.Conn
+	lacking bool // the test was skipped because the servers do not support what it tests
 }
 
 func newFixture(t testing.TB, env Env) *fixture {

@@ -149,7 +149,7 @@ func (k kind) waitsWith(f *fixture, s recipes.Client, path string, o options) *w
 }
 
 // hands reports whether a release grants the lock to the successor: the strategy is Handoff,
-// and the recipe supports it.
-func (k kind) hands() bool {
-	return (k.strategy == recipes.Handoff || k.strategy == "") && slices.Contains([]string{"lock-", "n_", "lease-"}, k.marker)
+// and the recipe and the server support it.
+func (k kind) hands(f *fixture) bool {
+	return f.since35() && (k.strategy == recipes.Handoff || k.strategy == "") && slices.Contains([]string{"lock-", "n_", "lease-"}, k.marker)
 }

@@ -49,7 +49,7 @@ func grantedZnode(f *fixture, k kind) {
 	f.held(g)
 	name := strings.TrimPrefix(g.Znode(), f.path("a")+"/")
 	want, header := `^_c_`+guid+`-`+k.marker+`[0-9]{10}$`, `^`
-	if k.hands() {
+	if k.hands(f) {
 		want, header = `^`+k.marker+`[0-9]{10}$`, `^_p_`+guid+`-`
 	}
 	if !regexp.MustCompile(want).MatchString(name) {
@@ -79,6 +79,7 @@ func pathIsKept(f *fixture, k kind) {
 
 // parentsAreContainers waits until the server has deleted the containers.
 func parentsAreContainers(f *fixture, k kind) {
+	f.needs35("containers")
 	s := f.open()
 	g := k.granted(f, s, f.path("a", "b"))
 	f.must(g.Write(f.ctx))

@@ -23,7 +23,7 @@ func releaseCost(f *fixture, k kind) {
 	f.must(g.Release(f.ctx))
 	waiters[0].must(f)
 	events, lists, others := int64(1), int64(1), int64(1)
-	if k.hands() {
+	if k.hands(f) {
 		lists, others = 0, 0 // nothing is sent between the event and the grant
 	}
 	if k.strategy == recipes.Herd {

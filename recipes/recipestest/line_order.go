@@ -105,7 +105,7 @@ func foreignChildren(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a"))
 	w := k.waits(f, s, f.path("a"))
-	if p := w.place.Position; p != 1 && !(k.hands() && p == recipes.UnknownPosition) {
+	if p := w.place.Position; p != 1 && !(k.hands(f) && p == recipes.UnknownPosition) {
 		f.Errorf("position %d; want 1", p)
 	}
 	in := get(f, k.at(f, s, f.path("a")).Contenders)

@@ -120,7 +120,7 @@ func dataChange(f *fixture, k kind) {
 	k.watches(f, s, f.path("a"))
 	before := f.stats(s)
 	_, err := f.connect(f.servers).Set(g.Znode(), []byte("changed"), -1) // another client
-	if k.hands() {
+	if k.hands(f) {
 		// The ACL forbids it, because a change of the data would signal a release.
 		f.is(err, zk.ErrNoAuth)
 		f.must(g.Release(f.ctx))

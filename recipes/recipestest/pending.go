@@ -94,6 +94,16 @@ func waits[G any](f *fixture, enter func(joined func(recipes.Place)) func(contex
 	w := &waiter[G]{cancel: cancel}
 	w.pending = start(f, func() (G, error) { return call(ctx) })
 	f.Cleanup(cancel) // runs before start's clean-up, which waits for the call
-	w.place = receive(f, joined, "the place in the wait queue")
+	select {
+	case w.place = <-joined:
+	case <-w.done:
+		select {
+		case w.place = <-joined: // the grant came before this goroutine ran
+		default:
+			f.Fatalf("the call returned (%v, %v) before it reported its place", w.value, w.err)
+		}
+	case <-f.ctx.Done():
+		f.Fatal("the place in the wait queue: nothing until the end of the test")
+	}
 	return w
 }

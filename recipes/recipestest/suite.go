@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -61,8 +62,10 @@ func groups() []group {
 	}
 }
 
-// Run runs the tests of the contract. It returns when all of them have ended.
+// Run runs the tests of the contract. It returns when all of them have ended. It skips the tests
+// of what the servers do not support, such as containers before ZooKeeper 3.5, and logs how many.
 func Run(t *testing.T, env Env) {
+	var lacking atomic.Int32
 	t.Run("contract", func(t *testing.T) {
 		for _, g := range groups() {
 			t.Run(g.name, func(t *testing.T) {
@@ -70,13 +73,22 @@ func Run(t *testing.T, env Env) {
 				for _, test := range g.tests {
 					t.Run(test.name, func(t *testing.T) {
 						t.Parallel()
-						test.run(newFixture(t, env))
+						f := newFixture(t, env)
+						defer func() {
+							if f.lacking {
+								lacking.Add(1)
+							}
+						}()
+						test.run(f)
 					})
 				}
 			})
 		}
 	})
 	t.Log("contract tests: " + Summary())
+	if n := lacking.Load(); n > 0 {
+		t.Logf("%d CONTRACT TESTS WERE SKIPPED: the servers do not support what they test", n)
+	}
 }
 
 // Summary returns one line with the number of tests of each group.

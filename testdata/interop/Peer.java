@@ -24,7 +24,6 @@ import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.queue.SimpleDistributedQueue;
-import org.apache.curator.retry.RetryForever;
 import org.apache.curator.retry.RetryNTimes;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.data.Stat;
@@ -99,11 +98,16 @@ public class Peer {
         return client.checkExists().forPath(znode).getCzxid();
     }
 
-    /** The znode with which this thread has the lock. It is not public. */
+    /** The znode with which this thread has the lock. */
     static long czxid(InterProcessMutex mutex) throws Exception {
-        Method path = InterProcessMutex.class.getDeclaredMethod("getLockPath");
-        path.setAccessible(true);
-        return czxid((String) path.invoke(mutex));
+        return czxid(call(InterProcessMutex.class, "getLockPath", mutex));
+    }
+
+    /** Calls a method that is not public, or that Curator 2.7.1 does not have. */
+    static String call(Class<?> type, String method, Object of) throws Exception {
+        Method m = type.getDeclaredMethod(method);
+        m.setAccessible(true);
+        return (String) m.invoke(of);
     }
 
     static void listed(Collection<Participant> participants) {
@@ -161,7 +165,7 @@ public class Peer {
     public static void main(String[] args) throws Exception {
         String recipe = args[2], path = args[3];
         witness = Path.of(args[4]);
-        client = CuratorFrameworkFactory.newClient(args[0], Integer.parseInt(args[1]), 30000, new RetryForever(100));
+        client = CuratorFrameworkFactory.newClient(args[0], Integer.parseInt(args[1]), 30000, new RetryNTimes(Integer.MAX_VALUE, 100));
         client.start();
         client.blockUntilConnected();
         Thread stop = new Thread(() -> {
@@ -232,7 +236,7 @@ public class Peer {
                 LeaderLatch latch = new LeaderLatch(client, path, me);
                 latch.start();
                 latch.await();
-                exclusive(czxid(latch.getOurPath()));
+                exclusive(czxid(call(LeaderLatch.class, "getOurPath", latch)));
                 listed(latch.getParticipants());
                 latch.close();
                 break;
@@ -257,7 +261,7 @@ public class Peer {
             case "semaphore":
                 InterProcessSemaphoreV2 semaphore = new InterProcessSemaphoreV2(client, path, 2);
                 Lease lease = semaphore.acquire();
-                permit(client.checkExists().forPath(path + "/leases/" + lease.getNodeName()));
+                permit(client.checkExists().forPath(path + "/leases/" + call(Lease.class, "getNodeName", lease)));
                 semaphore.returnLease(lease);
                 break;
             case "counter":

@@ -1,10 +1,12 @@
 package interop_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -20,6 +22,13 @@ var libraries = map[string]func(testing.TB) []string{
 	"kazoo": func(t testing.TB) []string { return kazoo(t, "peer.py") },
 }
 
+// If curatorEnv or kazooEnv is set, it names a folder of .ci/install-peers with the version of the
+// library to test. Otherwise the installed one is tested.
+const (
+	curatorEnv = "ZKRECIPES_CURATOR"
+	kazooEnv   = "ZKRECIPES_KAZOO"
+)
+
 // classes are compiled once for all tests.
 var classes struct {
 	sync.Mutex
@@ -29,8 +38,12 @@ var classes struct {
 // curator compiles a class and returns the command that runs it. Every Java runtime of
 // Debian contains the compiler.
 func curator(t testing.TB, class string, options ...string) []string {
-	const jars = "/usr/share/java/curator-recipes.jar:/usr/share/java/slf4j-nop.jar"
-	if _, err := os.Stat("/usr/share/java/curator-recipes.jar"); err != nil {
+	jars, recipes := "/usr/share/java/curator-recipes.jar:/usr/share/java/slf4j-nop.jar", "/usr/share/java/curator-recipes.jar"
+	if dir := os.Getenv(curatorEnv); dir != "" {
+		found := must.Get(filepath.Glob(filepath.Join(dir, "*.jar")))(t)
+		jars, recipes = strings.Join(found, ":"), filepath.Join(dir, "curator-recipes.jar")
+	}
+	if _, err := os.Stat(recipes); err != nil {
 		missing(t, "Curator (Debian's libcurator-recipes-java)", err)
 	}
 	installation := must.Get(ensemble.Find())(t)
@@ -53,10 +66,14 @@ func curator(t testing.TB, class string, options ...string) []string {
 
 func kazoo(t testing.TB, script string) []string {
 	const python = "/usr/bin/python3" // only Debian's Python finds Debian's packages
-	if err := exec.Command(python, "-c", "import kazoo").Run(); err != nil {
-		missing(t, "kazoo (Debian's python3-kazoo)", err)
+	command := []string{python}
+	if dir := os.Getenv(kazooEnv); dir != "" {
+		command = []string{"env", "PYTHONPATH=" + dir, python}
 	}
-	return []string{python, filepath.Join("..", "..", "..", "testdata", "interop", script)}
+	if out, err := exec.Command(command[0], append(command[1:], "-c", "import kazoo.client, kazoo.recipe.lock")...).CombinedOutput(); err != nil {
+		missing(t, "kazoo (Debian's python3-kazoo)", fmt.Errorf("%w\n%s", err, out))
+	}
+	return append(command, filepath.Join("..", "..", "..", "testdata", "interop", script))
 }
 
 func missing(t testing.TB, what string, err error) {

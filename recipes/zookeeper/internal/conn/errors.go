@@ -14,14 +14,14 @@ import (
 type Code int32
 
 // BadArguments and InvalidACL match the same sentinel, so callers that must distinguish them
-// compare the code.
+// compare the code. Unimplemented matches none: the caller uses another request.
 const (
-	BadArguments Code = -8
-	InvalidACL   Code = -114
+	Unimplemented Code = -6
+	BadArguments  Code = -8
+	InvalidACL    Code = -114
 
-	unimplemented Code = -6
-	oversized     Code = -117 // the reply is larger than allowed; servers never send this code
-	moved         Code = -118
+	oversized Code = -117 // the reply is larger than allowed; servers never send this code
+	moved     Code = -118
 )
 
 var sentinels = map[Code]error{
@@ -46,7 +46,10 @@ func (c Code) Error() string {
 		return sentinel.Error()
 	}
 	what := fmt.Sprint("error ", int32(c))
-	if c == moved {
+	switch c {
+	case Unimplemented:
+		what = "this version of ZooKeeper does not know the request"
+	case moved:
 		what = "the session has moved to another server"
 	}
 	return fmt.Sprintf("%v: the server answered: %s", recipes.ErrInternal, what)

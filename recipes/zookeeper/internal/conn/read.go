@@ -211,7 +211,7 @@ func (c *Conn) deliver(request sent) error {
 	switch { // in both cases the server closes the connection now
 	case request.op == opAuth && r.code != 0:
 		c.wire.RefuseIdentity()
-	case request.op == opCreate2 && r.code == unimplemented:
+	case request.op == opCreate2 && r.code == Unimplemented:
 		c.wire.noCreate2.Store(true)
 	}
 	if b := request.batch; b != nil {

@@ -160,7 +160,7 @@ func (c *bareCreation) finish(ctx, life context.Context) (BareZnode, int, error)
 			if err := c.parent(ctx, c.dir); err != nil {
 				return BareZnode{}, 0, err
 			}
-		case errors.Is(err, recipes.ErrNodeExists), errors.Is(err, conn.InvalidACL), errors.Is(err, ErrNoBareZnode):
+		case errors.Is(err, recipes.ErrNodeExists), errors.Is(err, conn.InvalidACL), errors.Is(err, conn.Unimplemented), errors.Is(err, ErrNoBareZnode):
 			return BareZnode{}, 0, ErrNoBareZnode
 		case conn.Lost(err):
 			bare, err := RetryThrottled(life, s, func() (BareZnode, error) { return c.find(life) })

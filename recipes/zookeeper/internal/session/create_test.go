@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // before35 starts a server that answers as ZooKeeper 3.4 does.
@@ -33,6 +36,28 @@ func TestAServerWithoutCreate2(t *testing.T) {
 	}
 	if stats := must.Get(s.Stats(ctx))(t); stats.ByKind["create2"] != 1 || stats.Reconnects != 1 {
 		t.Errorf("asked for %d places, on %d connections; one and one more have to do", stats.ByKind["create2"], stats.Reconnects)
+	}
+}
+
+// The refusal of create2 may arrive before the connection ends. The creation then falls back, as
+// it does when it finds the connection closed.
+func TestARefusedCreate2IsNoBareZnode(t *testing.T) {
+	s, ctx := open(t, to(before35(t))), bounded(t)
+	must.Do(t, s.Ensure(ctx, "/line"))
+	_, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureQueuePath)
+	if !errors.Is(err, session.ErrNoBareZnode) || s.CreatesBare() {
+		t.Errorf("%v; want ErrNoBareZnode, and no later attempt", err)
+	}
+}
+
+// Without a list of the session's ephemeral znodes, a resumed session could leave an unknown
+// contender in a wait queue.
+func TestAServerBefore36CannotDropTheRest(t *testing.T) {
+	srv := before35(t)
+	s := resume(t, to(srv), letGo(t, open(t, to(srv))))
+	err := s.DropRest(bounded(t), func(string) bool { return false })
+	if !errors.Is(err, conn.Unimplemented) || !strings.Contains(err.Error(), "needs ZooKeeper 3.6") {
+		t.Errorf("%v; want an error that names the version", err)
 	}
 }
 

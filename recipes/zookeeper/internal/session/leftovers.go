@@ -108,6 +108,9 @@ func (s *Session) ephemerals(ctx context.Context) ([]string, error) {
 	full, err := readWith(ctx, s, "list the ephemeral znodes of", "/", func(r conn.Sender) ([]string, error) {
 		return r.Unbounded().Ephemerals(s.full("/"))
 	})
+	if errors.Is(err, conn.Unimplemented) {
+		err = fmt.Errorf("resuming a session needs ZooKeeper 3.6 or later: %w", err)
+	}
 	paths := make([]string, 0, len(full))
 	for _, path := range full {
 		if strings.HasPrefix(path, s.wire.Chroot+"/") { // the server also matches /ab for the prefix /a
