@@ -15,7 +15,7 @@ import (
 // before35 starts a server that answers as ZooKeeper 3.4 does.
 func before35(t *testing.T) *zkserver.Server {
 	t.Helper()
-	srv := must.Get(zkserver.Listen(zkserver.Config{MaxSessionTimeout: time.Minute, Before35: true}))(t)
+	srv := must.Get(zkserver.Listen(zkserver.Config{MaxSessionTimeout: time.Minute, Like: zkserver.Release34}))(t)
 	t.Cleanup(func() { srv.Close() })
 	return srv
 }
