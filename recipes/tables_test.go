@@ -215,7 +215,7 @@ func TestRecipesOnAServerBefore35(t *testing.T) {
 			continue
 		}
 		t.Run(recipe, func(t *testing.T) {
-			server, trial := newTrial(t, zkserver.Config{Before35: true}, "/app")
+			server, trial := newTrial(t, zkserver.Config{Like: zkserver.Release34}, "/app")
 			trial.path = "/below"
 			d.use(trial.of(recipe))
 			if n := server.Counters().Requests[zkserver.OpCreate2]; n > 1 {

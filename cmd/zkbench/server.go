@@ -98,11 +98,13 @@ Examples:
 
 	zkbench serve
 	zkbench serve -listen 127.0.0.1:2181
+	zkbench serve -like 3.4
 	zkbench serve -ensemble 3
 
 Rules:
 
-	The embedded server behaves as ZooKeeper 3.8.0 and keeps everything in memory.
+	The embedded server behaves as ZooKeeper 3.9.6 and keeps everything in memory.
+	With -like 3.8 it behaves as 3.8.0, and with -like 3.4 as 3.4.13.
 	With -ensemble, real servers run, and their files are removed at the end.
 
 Exit codes:
@@ -120,6 +122,8 @@ func (c command) serveVerb(ctx context.Context, args []string) (err error) {
 	w := newWhere()
 	f := flag.NewFlagSet("zkbench serve", flag.ContinueOnError)
 	listen := f.String("listen", "", "`host:port` of the embedded server; by default a free port on loopback")
+	like := zkserver.Newest
+	f.TextVar(&like, "like", like, fmt.Sprintf("`release` of ZooKeeper that the embedded server behaves as, one of %v", zkserver.Releases()))
 	f.IntVar(&w.ensemble, "ensemble", 0, "run this `number` (1 or 3) of real ZooKeeper servers instead")
 	if err := c.parse(f, serveHelp, args); err != nil {
 		return err
@@ -129,6 +133,8 @@ func (c command) serveVerb(ctx context.Context, args []string) (err error) {
 		return usageError{fmt.Errorf("%q is not a flag", f.Arg(0))}
 	case given["listen"] && given["ensemble"]:
 		return usageError{fmt.Errorf("-listen is for the embedded server; -ensemble chooses ports itself")}
+	case given["like"] && given["ensemble"]:
+		return usageError{fmt.Errorf("-like is for the embedded server; ZOOKEEPER_HOME chooses what -ensemble runs")}
 	case w.check(given) != nil:
 		return usageError{w.check(given)}
 	}
@@ -147,7 +153,7 @@ func (c command) serveVerb(ctx context.Context, args []string) (err error) {
 			return fmt.Errorf("start the embedded server: %w", err)
 		}
 		addrs = []string{listener.Addr().String()}
-		s := zkserver.New(zkserver.Config{})
+		s := zkserver.New(zkserver.Config{Like: like})
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(listener) }()
 		end.add(func() error {

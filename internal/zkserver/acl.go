@@ -60,23 +60,29 @@ func (who identity) matches(a ACL) bool {
 
 // resolve checks the access list that a client sends, drops duplicates, and replaces the
 // scheme "auth" by the client's authenticated identities. It returns false for a list that
-// ZooKeeper answers with InvalidACL.
-func resolve(list []ACL, who []identity) ([]ACL, bool) {
+// ZooKeeper answers with InvalidACL. 3.4 puts the authenticated identities at the end, and
+// has no masks of addresses.
+func resolve(list []ACL, who []identity, like Release) ([]ACL, bool) {
 	if len(list) == 1 && list[0] == openACL[0] {
 		return openACL, true // the usual list: all znodes share one slice
 	}
-	var out, seen []ACL
+	var out, last, seen []ACL
 	for _, a := range list {
 		if slices.Contains(seen, a) {
 			continue
 		}
 		seen = append(seen, a)
 		resolved, ok := resolveOne(a, who)
-		if !ok {
+		switch {
+		case !ok, like == Release34 && a.Scheme == "ip" && strings.Contains(a.ID, "/"):
 			return nil, false
+		case like == Release34 && a.Scheme == "auth":
+			last = append(last, resolved...)
+		default:
+			out = append(out, resolved...)
 		}
-		out = append(out, resolved...)
 	}
+	out = append(out, last...)
 	return out, len(out) > 0
 }
 

@@ -13,17 +13,11 @@ type Config struct {
 	// MaxPacket is jute.maxbuffer in bytes: a larger request closes the
 	// connection without an answer. Default 0xfffff.
 	MaxPacket int
-	// Version is the version that srvr and mntr report. It changes no other answer.
-	// Default "3.8.0-zkrecipes-embedded".
-	Version string
 	// ReapInterval is the time between deletions of empty containers and expired
 	// TTL znodes, as znode.container.checkIntervalMs. Default one minute.
 	ReapInterval time.Duration
-	// Before35 makes the server answer requests that are new in ZooKeeper 3.5 as the
-	// sources of 3.4 do. A new request type is answered with Unimplemented, and the
-	// connection is closed. The flags of containers and TTL znodes are answered with
-	// BadArguments, also in a multi.
-	Before35 bool
+	// Like is the release line whose answers the server gives. Default [Newest].
+	Like Release
 	// DisableDigest refuses digest credentials, as ZooKeeper does with
 	// zookeeper.DigestAuthenticationProvider.enabled=false.
 	DisableDigest bool
@@ -42,8 +36,8 @@ func (c Config) withDefaults() Config {
 	if c.MaxPacket <= 0 {
 		c.MaxPacket = 0xfffff
 	}
-	if c.Version == "" {
-		c.Version = "3.8.0-zkrecipes-embedded"
+	if c.Like == 0 {
+		c.Like = Newest
 	}
 	if c.ReapInterval <= 0 {
 		c.ReapInterval = time.Minute

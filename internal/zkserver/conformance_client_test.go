@@ -24,6 +24,7 @@ type rawClient struct {
 	timeout  int32
 	xid      int32
 	pending  []sent // requests without a reply, in order
+	refused  bool   // the last request was not implemented
 }
 
 type sent struct {
@@ -156,6 +157,9 @@ func handshake(name string, nc net.Conn, o connectOptions) (*rawClient, error) {
 	w.i64(o.lastZxid)
 	w.i32(o.timeout)
 	w.i64(o.session)
+	if o.password == nil {
+		o.password = make([]byte, 16) // 3.4 never answers a null password
+	}
 	w.blob(o.password)
 	if !o.old {
 		w.bool(false)

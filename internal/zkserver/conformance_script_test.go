@@ -41,6 +41,12 @@ func play(addr, name, script string) (transcript string, err error) {
 		for _, b := range block {
 			fmt.Fprintln(&p.out, b)
 		}
+		if name, ok := strings.CutPrefix(text, "need "); ok {
+			if p.client(name).refused {
+				break
+			}
+			continue
+		}
 		p.command(text, block)
 	}
 	p.cleanUp()
@@ -288,6 +294,9 @@ func (p *player) word1(line string) {
 // request sends one request, or the block of a pipeline, and shows every frame up to the
 // last reply.
 func (p *player) request(c *rawClient, op string, words, block []string) {
+	if c.refused {
+		c = p.back(c)
+	}
 	switch op {
 	case "pipeline":
 		for _, line := range block {
@@ -298,6 +307,18 @@ func (p *player) request(c *rawClient, op string, words, block []string) {
 		p.send(c, op, words, block)
 	}
 	p.replies(c)
+}
+
+// back resumes the session of a client whose request was not implemented. The server closes
+// that connection.
+func (p *player) back(c *rawClient) *rawClient {
+	for c.pending = nil; p.next(c); {
+	}
+	c.nc.Close()
+	again := orPanic(dial(c.name, p.addr, connectOptions{timeout: c.timeout, session: c.session, password: c.password}))
+	p.clients[c.name] = again
+	p.say("%s: resumed session=%s", c.name, p.names[again.session])
+	return again
 }
 
 func (p *player) send(c *rawClient, op string, words, block []string) {

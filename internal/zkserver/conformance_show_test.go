@@ -29,6 +29,7 @@ func (p *player) next(c *rawClient) bool {
 	op := c.pending[0].op
 	c.pending = c.pending[1:]
 	p.last = max(p.last, zxid)
+	c.refused = code == codeUnimplemented
 	body := ""
 	if code == 0 {
 		body = p.reply(op, r)
@@ -61,6 +62,8 @@ func (p *player) zxid(z int64) string {
 	}
 	return fmt.Sprintf("+%d", z-p.base)
 }
+
+const codeUnimplemented = -6
 
 var codeNames = map[int32]string{
 	0: "ok", -1: "SystemError", -2: "RuntimeInconsistency", -5: "MarshallingError", -6: "Unimplemented",

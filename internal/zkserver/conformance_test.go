@@ -1,6 +1,7 @@
 package zkserver_test
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -22,52 +23,115 @@ const conformance = "../../testdata/conformance"
 // ids too.
 var countsTransactions = map[string]bool{"zxids": true}
 
-// TestConformance compares this server with the golden transcripts, which are recorded
-// from ZooKeeper 3.8.0.
+// since names the scripts that earlier releases do not answer.
+var since = map[string]zkserver.Release{"checkalone": zkserver.Release39}
+
+// TestConformance compares this server, as each release, with the golden transcripts of
+// that release.
 func TestConformance(t *testing.T) {
 	if *update {
 		t.Skip("-update records from the real server")
 	}
-	addr := embedded(t)
-	eachScript(t, func(t *testing.T, name, script string) {
-		golden := must.Get(os.ReadFile(filepath.Join(conformance, name+".golden")))(t)
-		addr := addr
+	for _, like := range zkserver.Releases() {
+		t.Run(like.String(), func(t *testing.T) {
+			t.Parallel()
+			addr := embedded(t, like)
+			eachScript(t, like, func(t *testing.T, name, script string) {
+				addr := addr
+				if countsTransactions[name] {
+					addr = embedded(t, like)
+				}
+				got := must.Get(play(addr, name, script))(t)
+				compare(t, golden(t, name, like.Recorded()), got)
+			})
+		})
+	}
+}
+
+// TestConformanceLive compares the installed ZooKeeper with the golden transcripts of its
+// version. With -update it records them.
+func TestConformanceLive(t *testing.T) {
+	e := ensembletest.Start(t, ensembletest.Quick(1))
+	version := e.Installation().Version
+	eachScript(t, releaseOf(t, version), func(t *testing.T, name, script string) {
+		e := e
 		if countsTransactions[name] {
-			addr = embedded(t)
+			e = ensembletest.Start(t, ensembletest.Quick(1))
 		}
-		got := must.Get(play(addr, name, script))(t)
-		if got != string(golden) {
-			t.Errorf("transcript differs from ZooKeeper's (-):\n%s", diff(string(golden), got))
+		got := must.Get(play(e.Addrs()[0], name, script))(t)
+		if *update {
+			record(t, name, version, got)
 		}
+		compare(t, golden(t, name, version), got)
 	})
 }
 
-// TestConformanceLive runs the scripts against both servers and compares the answers, so
-// that no mistake in a golden transcript goes unnoticed. With -update it writes the golden
-// transcripts.
-func TestConformanceLive(t *testing.T) {
-	real := ensembletest.Start(t, ensembletest.Quick(1)).Addrs()[0]
-	addr := embedded(t)
-	eachScript(t, func(t *testing.T, name, script string) {
-		real, addr := real, addr
-		if countsTransactions[name] {
-			real, addr = ensembletest.Start(t, ensembletest.Quick(1)).Addrs()[0], embedded(t)
+func compare(t *testing.T, want, got string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("transcript differs from ZooKeeper's (-):\n%s", diff(want, got))
+	}
+}
+
+// releaseOf returns the release line of a version.
+func releaseOf(t *testing.T, version string) zkserver.Release {
+	t.Helper()
+	for _, r := range zkserver.Releases() {
+		if strings.HasPrefix(version, r.String()+".") {
+			return r
 		}
-		want, err := play(real, name, script)
-		if err != nil {
-			t.Fatal("ZooKeeper: ", err)
+	}
+	t.Fatalf("ZooKeeper %q is of none of the release lines %v, which have golden transcripts", version, zkserver.Releases())
+	return 0
+}
+
+// files returns the files that may have the transcript of a version. The first one that
+// exists has it. A transcript is stored only where it differs from that of the next newer
+// version. The newest has the files without a version.
+func files(t *testing.T, name, version string) []string {
+	var list []string
+	base := filepath.Join(conformance, name)
+	like := releaseOf(t, version)
+	if version != like.Recorded() {
+		list = append(list, base+"-"+version+".golden")
+	}
+	for ; like < zkserver.Newest; like++ {
+		list = append(list, base+"-"+like.Recorded()+".golden")
+	}
+	return append(list, base+".golden")
+}
+
+func golden(t *testing.T, name, version string) string {
+	t.Helper()
+	return firstOf(t, files(t, name, version))
+}
+
+func firstOf(t *testing.T, files []string) string {
+	t.Helper()
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err == nil {
+			return string(text)
 		}
-		if *update {
-			must.Do(t, os.WriteFile(filepath.Join(conformance, name+".golden"), []byte(want), 0o666))
+		if !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
 		}
-		got, err := play(addr, name, script)
-		if err != nil {
-			t.Fatal("zkserver: ", err)
+	}
+	t.Fatalf("no golden transcript %v: record it with -update, from the newest version to the oldest", files)
+	return ""
+}
+
+// record writes the transcript of a version.
+func record(t *testing.T, name, version, transcript string) {
+	t.Helper()
+	files := files(t, name, version)
+	if newer := files[1:]; len(newer) > 0 && firstOf(t, newer) == transcript {
+		if err := os.Remove(files[0]); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
 		}
-		if got != want {
-			t.Errorf("transcript differs from ZooKeeper's (-):\n%s", diff(want, got))
-		}
-	})
+		return
+	}
+	must.Do(t, os.WriteFile(files[0], []byte(transcript), 0o666))
 }
 
 // A session that a script left would expire later and use a transaction id while another
@@ -83,9 +147,10 @@ func TestScriptsLeaveNoSession(t *testing.T) {
 }
 
 // embedded starts this server with the settings of ensembletest.Quick.
-func embedded(t *testing.T) string {
+func embedded(t *testing.T, like zkserver.Release) string {
 	t.Helper()
 	return embeddedWith(t, zkserver.Config{
+		Like:              like,
 		TickTime:          200 * time.Millisecond,
 		MaxSessionTimeout: time.Minute,
 		ReapInterval:      200 * time.Millisecond,
@@ -99,13 +164,16 @@ func embeddedWith(t *testing.T, cfg zkserver.Config) string {
 	return s.Addr()
 }
 
-func eachScript(t *testing.T, run func(t *testing.T, name, script string)) {
+func eachScript(t *testing.T, like zkserver.Release, run func(t *testing.T, name, script string)) {
 	files, err := filepath.Glob(filepath.Join(conformance, "*.txt"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts in %s: %v", conformance, err)
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".txt")
+		if like < since[name] {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			run(t, name, string(must.Get(os.ReadFile(file))(t)))
 		})

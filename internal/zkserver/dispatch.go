@@ -28,7 +28,7 @@ func (c *conn) receive(body []byte) error {
 	c.touch() // each packet keeps the session alive, even if a fault follows
 	s.mu.Unlock()
 
-	call, err := decodeOperation(op, d.Bytes, s.cfg.Before35)
+	call, err := decodeOperation(op, d.Bytes, s.cfg.Like)
 	s.enqueue(task{c: c, xid: xid, call: call, bad: err != nil})
 	if c.finishing() {
 		return errFinished
@@ -172,11 +172,11 @@ func known(op Op) bool {
 	return ok
 }
 
-// knows reports whether the configured version has this request type. 3.4 has the types up
-// to multi, and those from auth to sasl.
+// knows reports whether the configured release has this request type. 3.4 has the types up
+// to multi, and those from auth to sasl. A check is only a part of a multi.
 func (s *Server) knows(op Op) bool {
 	const sasl = 102
-	return known(op) && (!s.cfg.Before35 || op <= OpMulti || op >= OpAuth && op <= sasl)
+	return known(op) && op != OpCheck && (s.cfg.Like > Release34 || op <= OpMulti || op >= OpAuth && op <= sasl)
 }
 
 // authenticate adds an identity to the connection, or closes the connection.

@@ -129,10 +129,9 @@ func (f *Follower) catchUp(known *tree) {
 		}
 		missed := watchList{relativeZxid: known.zxid}
 		for _, path := range slices.Sorted(maps.Keys(f.srv.dataWatches.byConn[c])) {
-			if f.srv.dataWatches.byPath[path][c] != watchStandard {
+			if !f.srv.dataWatches.remove(path, c, watchStandard) {
 				continue
 			}
-			f.srv.dataWatches.remove(path, c)
 			if known.get(path) != nil {
 				missed.data = append(missed.data, path)
 			} else {
@@ -140,8 +139,7 @@ func (f *Follower) catchUp(known *tree) {
 			}
 		}
 		for _, path := range slices.Sorted(maps.Keys(f.srv.childWatches.byConn[c])) {
-			if f.srv.childWatches.byPath[path][c] == watchStandard {
-				f.srv.childWatches.remove(path, c)
+			if f.srv.childWatches.remove(path, c, watchStandard) {
 				missed.child = append(missed.child, path)
 			}
 		}

@@ -20,7 +20,7 @@ func (s *Server) multi(t *txn, req task, f *jute.Encoder) {
 		switch {
 		case failed < 0:
 			f.MultiHeader(int32(resultType(part.op)), int32(codeOK))
-			results[i].encodePart(f, part.op)
+			results[i].encode(f, part.op)
 		case i < failed:
 			multiError(f, codeOK)
 		case i == failed:
@@ -44,13 +44,6 @@ func resultType(op Op) Op {
 		return OpCreate2
 	}
 	return op
-}
-
-// encodePart appends the result of one part. Inside a multi, a check has none.
-func (r result) encodePart(f *jute.Encoder, op Op) {
-	if op != OpCheck {
-		r.encode(f, op)
-	}
 }
 
 // multiRead answers several reads of one state. A read that fails does not affect the

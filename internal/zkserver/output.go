@@ -143,15 +143,22 @@ func (c *conn) thawed() bool {
 	}
 }
 
+// noZxid is in the header of an event that belongs to no transaction.
+const noZxid = -1
+
 // sendEvent queues a watch event. The caller holds the server's mutex, so the event
-// precedes the reply to any request that sees the change.
-func (c *conn) sendEvent(e eventType, path string) {
+// precedes the reply to any request that sees the change. Since 3.9, the header has the id
+// of the transaction that fired the watch.
+func (c *conn) sendEvent(e eventType, path string, zxid int64) {
 	const connected = 3
+	if c.srv.cfg.Like < Release39 {
+		zxid = noZxid
+	}
 	f := newFrame()
 	f.Int32(int32(e))
 	f.Int32(connected)
 	f.String(path)
-	event := seal(f, -1, -1, codeOK)
+	event := seal(f, -1, zxid, codeOK)
 	c.later(func() { c.send(event) })
 	c.srv.counters.WatchEvents++
 }

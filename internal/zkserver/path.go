@@ -45,10 +45,10 @@ func splitPath(path string) (parent, name string, ok bool) {
 }
 
 // undeletable reports whether path is a znode that ZooKeeper creates for itself.
-func undeletable(path string) bool {
+func undeletable(path string, like Release) bool {
 	switch path {
-	case "/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config":
+	case "/", "/zookeeper", "/zookeeper/quota":
 		return true
 	}
-	return false
+	return path == "/zookeeper/config" && like > Release34
 }

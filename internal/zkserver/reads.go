@@ -26,11 +26,11 @@ func (s *Server) read(t task, f *jute.Encoder) code {
 	case OpMultiRead:
 		s.multiRead(t, f)
 	case OpAddWatch:
-		mode := watchMode(o.kind)
-		if mode != watchPersistent && mode != watchRecursive {
+		modes := []watchMode{watchPersistent, watchRecursive}
+		if o.kind < 0 || int(o.kind) >= len(modes) {
 			return codeMarshalling
 		}
-		s.addWatch(o.path, t.c, mode)
+		s.addWatch(o.path, t.c, modes[o.kind])
 		f.Int32(int32(codeOK))
 	case OpSetWatches, OpSetWatches2:
 		s.rearm(t.c, o.watches)
@@ -46,16 +46,20 @@ func (s *Server) read(t task, f *jute.Encoder) code {
 	return codeOK
 }
 
-// exists also sets a watch on a path that does not exist. It fires at the creation.
+// exists also sets a watch on a path that does not exist. It fires at the creation. Since
+// 3.9, it needs the permission to read.
 func (s *Server) exists(t task, f *jute.Encoder) code {
 	path := t.call.path
 	if strings.IndexByte(path, 0) >= 0 {
 		return codeBadArguments
 	}
+	n := t.c.known().get(path)
+	if n != nil && s.cfg.Like >= Release39 && !allowed(n.acl, permRead, t.c.who) {
+		return codeNoAuth
+	}
 	if t.call.watch {
 		s.dataWatches.add(path, t.c, watchStandard)
 	}
-	n := t.c.known().get(path)
 	if n == nil {
 		return codeNoNode
 	}
@@ -160,27 +164,40 @@ func whoAmI(who []identity, f *jute.Encoder) {
 	}
 }
 
-// The kinds of watches that checkWatches and removeWatches name.
+// The kinds of watches that checkWatches and removeWatches name. Before 3.9, the first three
+// exist, and name watches of each mode.
 const (
-	kindChildren = 1
-	kindData     = 2
-	kindAny      = 3
+	kindChildren = 1 + iota
+	kindData
+	kindAny
+	kindPersistent
+	kindRecursive
 )
 
 func (s *Server) findWatches(t task) code {
-	find := (*watchTable).hasAny
+	find := (*watchTable).has
 	if t.call.op == OpRemoveWatches {
 		find = (*watchTable).remove
 	}
-	if t.call.kind < kindChildren || t.call.kind > kindAny {
+	modes := map[int32]watchMode{
+		kindChildren: watchStandard, kindData: watchStandard, kindAny: watchAny,
+		kindPersistent: watchPersistent, kindRecursive: watchRecursive,
+	}[t.call.kind]
+	if s.cfg.Like < Release39 {
+		modes = watchAny
+		if t.call.kind < kindChildren || t.call.kind > kindAny {
+			modes = 0
+		}
+	}
+	if modes == 0 {
 		return codeMarshalling
 	}
 	found := false
 	if t.call.kind != kindChildren {
-		found = find(s.dataWatches, t.call.path, t.c)
+		found = find(s.dataWatches, t.call.path, t.c, modes)
 	}
 	if t.call.kind != kindData {
-		found = find(s.childWatches, t.call.path, t.c) || found
+		found = find(s.childWatches, t.call.path, t.c, modes) || found
 	}
 	if !found {
 		return codeNoWatcher

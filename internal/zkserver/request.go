@@ -33,13 +33,12 @@ func decodeWatches(d *jute.Decoder) watchList {
 
 // decodeOperation reads the body of a request. On an error, ZooKeeper answers with
 // MarshallingError. For an unknown request type it returns an operation without fields.
-// With before35 it decodes a multi as ZooKeeper 3.4 does.
-func decodeOperation(op Op, body []byte, before35 bool) (operation, error) {
+func decodeOperation(op Op, body []byte, like Release) (operation, error) {
 	d := &jute.Decoder{Bytes: body}
 	o := operation{op: op, ttl: -1}
 	switch op {
 	case OpMulti, OpMultiRead:
-		o.parts = decodeParts(d, op == OpMulti, before35)
+		o.parts = decodeParts(d, op == OpMulti, like)
 	case OpAuth:
 		d.Int32()
 		o.scheme, o.data = d.String(), d.Buffer()
@@ -49,13 +48,13 @@ func decodeOperation(op Op, body []byte, before35 bool) (operation, error) {
 		o.watches = decodeWatches(d)
 		o.watches.persistent, o.watches.recursive = d.Strings(), d.Strings()
 	default:
-		decodeSimple(d, &o)
+		decodeSimple(d, &o, like)
 	}
 	return o, d.Err
 }
 
 // decodeSimple reads the records that may also be parts of a multi.
-func decodeSimple(d *jute.Decoder, o *operation) {
+func decodeSimple(d *jute.Decoder, o *operation, like Release) {
 	switch o.op {
 	case OpCreate, OpCreate2, OpCreateContainer:
 		o.path, o.data, o.acl, o.flags = d.String(), d.Buffer(), d.ACLs(), d.Int32()
@@ -74,11 +73,14 @@ func decodeSimple(d *jute.Decoder, o *operation) {
 	case OpCheckWatches, OpRemoveWatches, OpAddWatch:
 		o.path, o.kind = d.String(), d.Int32()
 	}
+	if like == Release34 && o.acl == nil && (o.op == OpCreate || o.op == OpSetACL) {
+		d.Fail() // in 3.4 a null access list is an exception
+	}
 }
 
 // decodeParts reads pairs of header and record, up to the header that says done. All parts
-// must be writes, or all reads. With before35 it accepts only one kind of create.
-func decodeParts(d *jute.Decoder, writes, before35 bool) []operation {
+// must be writes, or all reads. 3.4 accepts only one kind of create.
+func decodeParts(d *jute.Decoder, writes bool, like Release) []operation {
 	var parts []operation
 	for {
 		op, done, _ := d.MultiHeader() // only replies use the code
@@ -89,24 +91,24 @@ func decodeParts(d *jute.Decoder, writes, before35 bool) []operation {
 		switch part.op {
 		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData, OpCheck,
 			OpGetData, OpGetChildren:
-			decodeSimple(d, &part)
+			decodeSimple(d, &part, like)
 		default:
 			d.Fail()
 		}
 		newer := part.op == OpCreate2 || part.op == OpCreateContainer || part.op == OpCreateTTL
-		if part.op.writes() != writes || newer && before35 {
+		if part.op.writes() != writes || newer && like == Release34 {
 			d.Fail()
 		}
-		if !before35 {
-			part.asPart(d)
+		if like > Release34 {
+			part.asPart(d, like)
 		}
 		parts = append(parts, part)
 	}
 }
 
 // asPart changes a request as ZooKeeper does inside a multi. The flags decide the kind of
-// create, so a create2 becomes a plain create. Reads set no watch.
-func (o *operation) asPart(d *jute.Decoder) {
+// create. Before 3.9, a create2 becomes a plain create. Reads set no watch.
+func (o *operation) asPart(d *jute.Decoder, like Release) {
 	o.watch = false
 	switch o.op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
@@ -124,7 +126,12 @@ func (o *operation) asPart(d *jute.Decoder) {
 		}
 		o.op, o.ttl = OpCreateTTL, ttl
 	default:
-		o.op = OpCreate
+		switch {
+		case like < Release39 || isTTL:
+			o.op = OpCreate
+		case o.flags < 0 || o.flags > flagTTLSeq:
+			d.Fail()
+		}
 	}
 }
 

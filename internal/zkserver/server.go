@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Server is an in-process ZooKeeper server that behaves as ZooKeeper 3.8.0. Several
+// Server is an in-process ZooKeeper server, which behaves as [Config.Like] says. Several
 // goroutines may call its methods. It executes the requests of all connections one at a
 // time.
 type Server struct {
@@ -47,11 +47,12 @@ type Server struct {
 // New returns a server without connections. It starts its first goroutine with the first
 // connection.
 func New(cfg Config) *Server {
+	cfg = cfg.withDefaults()
 	now := time.Now()
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // its documentation says that it never fails
 	return &Server{
-		cfg:     cfg.withDefaults(),
+		cfg:     cfg,
 		secret:  secret,
 		started: now,
 		done:    make(chan struct{}),
@@ -61,7 +62,7 @@ func New(cfg Config) *Server {
 		// counter. So the ids of an earlier server are not repeated.
 		nextSession:  1<<56 | (now.UnixMilli()<<24)>>8&(1<<56-1),
 		sessions:     make(map[int64]*session),
-		tree:         newTree(),
+		tree:         newTree(cfg.Like),
 		dataWatches:  newWatchTable(),
 		childWatches: newWatchTable(),
 		counters:     Counters{Requests: make(map[Op]int64)},

@@ -72,16 +72,18 @@ type tree struct {
 	reapable   names            // paths of container and TTL znodes
 }
 
-func newTree() *tree {
+func newTree(like Release) *tree {
 	t := &tree{nodes: make(map[string]*znode), ephemerals: make(map[int64]*names)}
 	root := &znode{data: []byte{}, acl: openACL}
 	root.children.add("zookeeper")
 	system := &znode{data: []byte{}, acl: openACL}
-	system.children.add("config")
 	system.children.add("quota")
 	t.nodes["/"] = root
 	t.nodes["/zookeeper"] = system
-	t.nodes["/zookeeper/config"] = &znode{data: []byte{}, acl: readOnlyACL, aversion: -1}
+	if like > Release34 {
+		system.children.add("config")
+		t.nodes["/zookeeper/config"] = &znode{data: []byte{}, acl: readOnlyACL, aversion: -1}
+	}
 	t.nodes["/zookeeper/quota"] = &znode{data: []byte{}, acl: openACL}
 	return t
 }

@@ -20,7 +20,7 @@ func (s *Server) begin() *txn {
 
 func (t *txn) commit() {
 	for _, ch := range t.changes {
-		t.srv.announce(ch)
+		t.srv.announce(ch, t.zxid)
 	}
 }
 

@@ -10,14 +10,16 @@ const (
 	eventChildrenChanged eventType = 4
 )
 
-// watchMode says whether a watch fires once or always, and for a znode or a tree. For one
-// path a connection has one mode, that of its latest request, as in ZooKeeper 3.8.0.
-type watchMode int32
+// watchMode is a set of modes: whether a watch fires once or always, and for a znode or a
+// tree. Before 3.9 a connection has one mode for a path, that of its latest request.
+type watchMode uint8
 
 const (
-	watchPersistent watchMode = 0 // the numbers of addWatch
-	watchRecursive  watchMode = 1
-	watchStandard   watchMode = -1 // fires once
+	watchStandard watchMode = 1 << iota // fires once
+	watchPersistent
+	watchRecursive
+
+	watchAny = watchStandard | watchPersistent | watchRecursive
 )
 
 // watchTable holds the watches of one kind. As in ZooKeeper, the data watches include the
@@ -42,7 +44,10 @@ func (w *watchTable) add(path string, c *conn, mode watchMode) {
 	if c.gone {
 		return // the request was held back until its connection had ended
 	}
-	w.remove(path, c)
+	if c.srv.cfg.Like >= Release39 {
+		mode |= w.byPath[path][c]
+	}
+	w.remove(path, c, watchAny)
 	conns := w.byPath[path]
 	if conns == nil {
 		conns = make(map[*conn]watchMode)
@@ -56,22 +61,31 @@ func (w *watchTable) add(path string, c *conn, mode watchMode) {
 	}
 	paths[path] = struct{}{}
 	w.n++
-	if mode == watchRecursive {
+	if mode&watchRecursive != 0 {
 		w.recursive++
 	}
 }
 
-// hasAny answers checkWatches. ZooKeeper 3.8.0 does not check whose watch it is.
-func (w *watchTable) hasAny(path string, _ *conn) bool { return len(w.byPath[path]) > 0 }
+// has answers checkWatches. Before 3.9, ZooKeeper does not check whose watch it is.
+func (w *watchTable) has(path string, c *conn, modes watchMode) bool {
+	if c.srv.cfg.Like < Release39 {
+		return len(w.byPath[path]) > 0
+	}
+	return w.byPath[path][c]&modes != 0
+}
 
-// remove deletes a watch and reports whether there was one.
-func (w *watchTable) remove(path string, c *conn) bool {
-	mode, ok := w.byPath[path][c]
-	if !ok {
+// remove deletes the watches of some modes and reports whether there was one.
+func (w *watchTable) remove(path string, c *conn, modes watchMode) bool {
+	mode := w.byPath[path][c]
+	if mode&modes == 0 {
 		return false
 	}
-	if mode == watchRecursive {
+	if mode&modes&watchRecursive != 0 {
 		w.recursive--
+	}
+	if rest := mode &^ modes; rest != 0 {
+		w.byPath[path][c] = rest
+		return true
 	}
 	delete(w.byPath[path], c)
 	if len(w.byPath[path]) == 0 {
@@ -88,18 +102,18 @@ func (w *watchTable) remove(path string, c *conn) bool {
 // drop deletes all watches of a connection.
 func (w *watchTable) drop(c *conn) {
 	for path := range w.byConn[c] {
-		w.remove(path, c)
+		w.remove(path, c, watchAny)
 	}
 }
 
 // trigger sends an event to the connections that watch path, and deletes the watches that
 // fire once. It leaves out the connections in notified, which have the event from another
 // watch. It returns the connections that watched path.
-func (w *watchTable) trigger(path string, e eventType, acl []ACL, notified map[*conn]struct{}) map[*conn]struct{} {
+func (w *watchTable) trigger(path string, e eventType, zxid int64, acl []ACL, notified map[*conn]struct{}) map[*conn]struct{} {
 	found := w.fire(path, e)
 	for c := range found {
-		if _, ok := notified[c]; !ok && allowed(acl, permRead, c.who) {
-			c.sendEvent(e, path)
+		if _, ok := notified[c]; !ok && (c.srv.cfg.Like == Release34 || allowed(acl, permRead, c.who)) {
+			c.sendEvent(e, path, zxid)
 		}
 	}
 	return found
@@ -115,9 +129,7 @@ func (w *watchTable) fire(path string, e eventType) map[*conn]struct{} {
 			continue // it fires for the child instead
 		}
 		found[c] = struct{}{}
-		if mode == watchStandard {
-			w.remove(path, c)
-		}
+		w.remove(path, c, watchStandard)
 	}
 	if w.recursive == 0 || e == eventChildrenChanged {
 		return found
@@ -125,7 +137,7 @@ func (w *watchTable) fire(path string, e eventType) map[*conn]struct{} {
 	for up := path; up != "/"; {
 		up = parentOf(up)
 		for c, mode := range w.byPath[up] {
-			if mode == watchRecursive {
+			if mode&watchRecursive != 0 {
 				found[c] = struct{}{}
 			}
 		}
@@ -153,28 +165,34 @@ type change struct {
 // before the child watches of its parent. A connection that watches both data and children
 // of a deleted znode gets one event. A client that may not read the znode gets no event,
 // but its watch is deleted (since the fix of CVE-2024-23944, which Debian's 3.8.0 has).
-func (s *Server) announce(ch change) {
-	notified := s.dataWatches.trigger(ch.path, ch.event, ch.acl, nil)
+func (s *Server) announce(ch change, zxid int64) {
+	notified := s.dataWatches.trigger(ch.path, ch.event, zxid, ch.acl, nil)
 	if ch.event == eventDataChanged {
 		return
 	}
 	if ch.event == eventDeleted {
-		s.childWatches.trigger(ch.path, eventDeleted, ch.acl, notified)
+		s.childWatches.trigger(ch.path, eventDeleted, zxid, ch.acl, notified)
 	}
-	s.childWatches.trigger(parentOf(ch.path), eventChildrenChanged, ch.parentACL, nil)
+	s.childWatches.trigger(parentOf(ch.path), eventChildrenChanged, zxid, ch.parentACL, nil)
 }
 
 // rearm executes setWatches. A client that resumes its session sends the watches that it
 // had and the last zxid that it saw. A watch fires at once, before the reply, if the client
-// missed its event. The others are set again.
+// missed its event. The others are set again. 3.9.6 sends no event for a znode that the
+// client may not read; earlier versions do.
 func (s *Server) rearm(c *conn, w watchList) {
+	fire := func(e eventType, path string) {
+		if n := s.tree.get(path); n == nil || s.cfg.Like < Release39 || allowed(n.acl, permRead, c.who) {
+			c.sendEvent(e, path, noZxid)
+		}
+	}
 	again := func(paths []string, table *watchTable, changed eventType, changedAt func(*znode) int64) {
 		for _, path := range paths {
 			switch n := s.tree.get(path); {
 			case n == nil:
-				c.sendEvent(eventDeleted, path)
+				fire(eventDeleted, path)
 			case changedAt(n) > w.relativeZxid:
-				c.sendEvent(changed, path)
+				fire(changed, path)
 			default:
 				table.add(path, c, watchStandard)
 			}
@@ -183,7 +201,7 @@ func (s *Server) rearm(c *conn, w watchList) {
 	again(w.data, s.dataWatches, eventDataChanged, func(n *znode) int64 { return n.mzxid })
 	for _, path := range w.exist {
 		if s.tree.get(path) != nil {
-			c.sendEvent(eventCreated, path)
+			fire(eventCreated, path)
 		} else {
 			s.dataWatches.add(path, c, watchStandard)
 		}

@@ -30,7 +30,7 @@ func (s *Server) word(w string) (string, bool) {
 
 func (s *Server) srvr() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Zookeeper version: %s\n", s.cfg.Version)
+	fmt.Fprintf(&b, "Zookeeper version: %s\n", s.cfg.Like.version())
 	fmt.Fprintf(&b, "Latency min/avg/max: 0/0.0/0\n")
 	fmt.Fprintf(&b, "Received: %d\n", s.traffic.received.Load())
 	fmt.Fprintf(&b, "Sent: %d\n", s.traffic.sent.Load())
@@ -55,7 +55,7 @@ func (s *Server) mntr() string {
 	}
 	var b strings.Builder
 	line := func(key string, value any) { fmt.Fprintf(&b, "zk_%s\t%v\n", key, value) }
-	line("version", s.cfg.Version)
+	line("version", s.cfg.Like.version())
 	line("server_state", "standalone")
 	line("ephemerals_count", ephemerals)
 	line("num_alive_connections", len(s.conns))
@@ -64,13 +64,15 @@ func (s *Server) mntr() string {
 	line("max_latency", 0)
 	line("outstanding_requests", 0)
 	line("znode_count", s.znodeCount())
-	line("global_sessions", len(s.sessions))
-	line("local_sessions", 0)
 	line("packets_sent", s.traffic.sent.Load())
 	line("packets_received", s.traffic.received.Load())
-	line("bytes_received_count", s.traffic.in.Load())
 	line("watch_count", s.dataWatches.n+s.childWatches.n)
 	line("approximate_data_size", bytes)
-	line("uptime", time.Since(s.started).Milliseconds())
+	if s.cfg.Like > Release34 {
+		line("global_sessions", len(s.sessions))
+		line("local_sessions", 0)
+		line("bytes_received_count", s.traffic.in.Load())
+		line("uptime", time.Since(s.started).Milliseconds())
+	}
 	return b.String()
 }

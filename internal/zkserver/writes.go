@@ -8,6 +8,9 @@ import (
 
 // write executes a request that uses a transaction id, and appends the body of its reply.
 func (s *Server) write(t task, f *jute.Encoder) code {
+	if t.bad && s.cfg.Like >= Release39 && t.call.op != OpMulti {
+		return codeMarshalling // before it gets a transaction id
+	}
 	txn := s.begin()
 	if t.bad {
 		return codeMarshalling
@@ -39,7 +42,7 @@ func (r result) encode(f *jute.Encoder, op Op) {
 	case OpCreate2, OpCreateContainer, OpCreateTTL:
 		f.String(r.path)
 		f.Stat(r.stat)
-	case OpSetData, OpSetACL, OpCheck:
+	case OpSetData, OpSetACL:
 		f.Stat(r.stat)
 	}
 }
@@ -57,7 +60,7 @@ func (s *Server) apply(t *txn, c *conn, o operation) (result, code) {
 	case OpSetACL:
 		return s.setACL(c, o)
 	case OpCheck:
-		return s.check(c, o)
+		return result{}, s.check(c, o)
 	}
 	return result{}, codeUnimplemented
 }
@@ -73,7 +76,7 @@ const (
 
 func (s *Server) create(t *txn, c *conn, o operation) (result, code) {
 	owner, bad := s.ownerOf(c, o)
-	if bad != codeOK && !s.cfg.Before35 { // 3.4 checks the parent first
+	if bad != codeOK && s.cfg.Like > Release34 { // 3.4 checks the parent first
 		return result{}, bad
 	}
 	path := o.path
@@ -81,7 +84,7 @@ func (s *Server) create(t *txn, c *conn, o operation) (result, code) {
 	if !ok {
 		return result{}, codeBadArguments
 	}
-	acl, ok := resolve(o.acl, c.who)
+	acl, ok := resolve(o.acl, c.who, s.cfg.Like)
 	if !ok {
 		return result{}, codeInvalidACL
 	}
@@ -115,7 +118,7 @@ func (s *Server) create(t *txn, c *conn, o operation) (result, code) {
 func (s *Server) ownerOf(c *conn, o operation) (int64, code) {
 	ttlMode := o.flags == flagTTL || o.flags == flagTTLSeq
 	switch {
-	case o.flags < 0 || o.flags > flagTTLSeq || s.cfg.Before35 && o.flags >= flagContainer:
+	case o.flags < 0 || o.flags > flagTTLSeq || s.cfg.Like == Release34 && o.flags >= flagContainer:
 		return 0, codeBadArguments
 	case ttlMode && (o.ttl <= 0 || o.ttl > maxTTL), !ttlMode && o.ttl >= 0:
 		return 0, codeBadArguments
@@ -133,17 +136,16 @@ func (s *Server) ownerOf(c *conn, o operation) (int64, code) {
 
 func (s *Server) delete(t *txn, c *conn, o operation) code {
 	parentPath, _, ok := splitPath(o.path)
-	if !ok || undeletable(o.path) {
+	if !ok || undeletable(o.path, s.cfg.Like) {
 		return codeBadArguments
 	}
-	parent := s.tree.get(parentPath)
+	parent, n := s.tree.get(parentPath), s.tree.get(o.path)
 	switch {
-	case parent == nil:
+	case parent == nil, n == nil && s.cfg.Like == Release34:
 		return codeNoNode
 	case !allowed(parent.acl, permDelete, c.who):
 		return codeNoAuth
 	}
-	n := s.tree.get(o.path)
 	switch {
 	case n == nil:
 		return codeNoNode
@@ -187,7 +189,7 @@ func (s *Server) setACL(c *conn, o operation) (result, code) {
 	if !validPath(o.path) {
 		return result{}, codeBadArguments
 	}
-	acl, ok := resolve(o.acl, c.who)
+	acl, ok := resolve(o.acl, c.who, s.cfg.Like)
 	if !ok {
 		return result{}, codeInvalidACL
 	}
@@ -203,13 +205,10 @@ func (s *Server) setACL(c *conn, o operation) (result, code) {
 	return result{stat: n.stat()}, codeOK
 }
 
-func (s *Server) check(c *conn, o operation) (result, code) {
+func (s *Server) check(c *conn, o operation) code {
 	n, bad := s.target(c, o.path, permRead)
-	if bad != codeOK {
-		return result{}, bad
+	if bad == codeOK && o.version != -1 && o.version != n.version {
+		return codeBadVersion
 	}
-	if o.version != -1 && o.version != n.version {
-		return result{}, codeBadVersion
-	}
-	return result{stat: n.stat()}, codeOK
+	return bad
 }

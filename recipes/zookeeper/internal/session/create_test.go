@@ -21,7 +21,7 @@ import (
 // before35 starts a server that answers as ZooKeeper 3.4 does.
 func before35(t *testing.T) *zkserver.Server {
 	t.Helper()
-	srv := must.Get(zkserver.Listen(zkserver.Config{MaxSessionTimeout: time.Minute, Before35: true}))(t)
+	srv := must.Get(zkserver.Listen(zkserver.Config{MaxSessionTimeout: time.Minute, Like: zkserver.Release34}))(t)
 	t.Cleanup(func() { srv.Close() })
 	return srv
 }
@@ -198,7 +198,7 @@ func TestARefusedContainerIsNotReplaced(t *testing.T) {
 // A server without containers refuses one before it checks whether the znode exists. An
 // existing znode counts as success for the plain creation.
 func TestAServerWithoutContainersIsAskedOnce(t *testing.T) {
-	srv := must.Get(zkserver.Listen(zkserver.Config{Before35: true}))(t)
+	srv := must.Get(zkserver.Listen(zkserver.Config{Like: zkserver.Release34}))(t)
 	t.Cleanup(func() { srv.Close() })
 	ctx := bounded(t)
 	for _, who := range []string{"the creator", "a session that finds it"} {

@@ -114,7 +114,7 @@ func TestACreatedParentShowsWhetherWatchesCanBeRemoved(t *testing.T) {
 
 // A server before 3.5 closes a connection that sends a removal. Its watches remain.
 func TestAServerBefore35IsNotAskedToRemoveAWatch(t *testing.T) {
-	srv := must.Get(zkserver.Listen(zkserver.Config{Before35: true}))(t)
+	srv := must.Get(zkserver.Listen(zkserver.Config{Like: zkserver.Release34}))(t)
 	t.Cleanup(func() { srv.Close() })
 	s := open(t, to(srv))
 	asked := make(chan struct{}, 1)
