@@ -117,6 +117,13 @@ func (c *Conn) handshake(length int) error {
 	}
 	c.wire.sessionID.Store(id)
 	if id != 0 {
+		// The ensemble stores the timeout that the first server granted, and a new leader
+		// expires the session by that, even if a server with a larger minSessionTimeout has
+		// granted more since. go-zookeeper gets the smaller one too: it pings by that.
+		if least := c.wire.Lease.Timeout(); least > 0 && least < timeout {
+			timeout = least
+			binary.BigEndian.PutUint32(body[4:], uint32(timeout.Milliseconds()))
+		}
 		c.wire.Lease.SetTimeout(timeout)
 	}
 	c.mu.Lock()
