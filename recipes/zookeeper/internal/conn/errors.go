@@ -22,6 +22,7 @@ const (
 	unimplemented Code = -6
 	oversized     Code = -117 // the reply is larger than allowed; servers never send this code
 	moved         Code = -118
+	localSession  Code = -120 // the server does not upgrade it
 )
 
 var sentinels = map[Code]error{
@@ -46,8 +47,11 @@ func (c Code) Error() string {
 		return sentinel.Error()
 	}
 	what := fmt.Sprint("error ", int32(c))
-	if c == moved {
+	switch c {
+	case moved:
 		what = "the session has moved to another server"
+	case localSession:
+		what = "its sessions are local, and it creates no ephemeral znodes in them: set localSessionsUpgradingEnabled=true in zoo.cfg"
 	}
 	return fmt.Sprintf("%v: the server answered: %s", recipes.ErrInternal, what)
 }
