@@ -95,6 +95,7 @@ func answer(query []byte, ip net.IP) []byte {
 // keeps its hold.
 func TestEnsembleThatIsReconfigured(t *testing.T) {
 	testall.Require(t)
+	notBefore35(t)
 	cfg := config(3)
 	cfg.Properties = map[string]string{"reconfigEnabled": "true"}
 	// super:secret may reconfigure.

@@ -27,6 +27,7 @@ func TestEnsembleWithAnObserver(t *testing.T) {
 // leader. If the follower dies, the leader has missed what was reported last.
 func TestEnsembleWithAnObserverBehindAFollower(t *testing.T) {
 	testall.Require(t)
+	notBefore35(t)
 	cfg := config(3)
 	cfg.Observers = 1
 	cfg.Properties = map[string]string{"observerMasterPort": "2191"} // they all use that port

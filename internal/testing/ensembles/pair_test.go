@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,6 +27,15 @@ const (
 	timeout = 4 * tick
 	long    = 20 * time.Second // of a session that must outlive elections on a busy machine
 )
+
+// notBefore35 skips a test of what ZooKeeper 3.4 does not have.
+func notBefore35(t *testing.T) {
+	t.Helper()
+	ensembletest.Require(t)
+	if found := must.Get(ensemble.Find())(t); strings.HasPrefix(found.Version, "3.4.") {
+		t.Skipf("SKIPPED: %s does not have what this test sets", found)
+	}
+}
 
 func config(servers int) ensemble.Config {
 	cfg := ensembletest.Quick(servers)

@@ -65,6 +65,7 @@ func TestEnsembleWithDifferentLimitsOfTheTimeout(t *testing.T) {
 // The leader learns of a local session only when it creates its first ephemeral znode.
 func TestEnsembleWithLocalSessions(t *testing.T) {
 	testall.Require(t)
+	notBefore35(t)
 	cfg := config(3)
 	cfg.Observers = 1
 	cfg.Properties = map[string]string{"localSessionsEnabled": "true", "localSessionsUpgradingEnabled": "true"}
@@ -102,6 +103,7 @@ func TestEnsembleWithLocalSessions(t *testing.T) {
 // A server that does not upgrade local sessions creates no ephemeral znodes.
 func TestEnsembleWithLocalSessionsOnly(t *testing.T) {
 	testall.Require(t)
+	notBefore35(t)
 	cfg := config(3)
 	cfg.Properties = map[string]string{"localSessionsEnabled": "true"}
 	_, followers, _ := start(t, cfg)
