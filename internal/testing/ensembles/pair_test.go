@@ -153,9 +153,12 @@ func contend(t *testing.T, holderAt, waiterAt *ensemble.Server, timeout time.Dur
 	return p
 }
 
-// loses cuts the holder off, and checks that its Done closes before the next contender is
-// granted. cut is the fault; it runs just after the holder's server has answered a ping.
-func (p *pair) loses(t *testing.T, cut func()) {
+// cut breaks the holder's connections. It makes no others.
+func (p *pair) cut() { p.move("") }
+
+// loses makes a fault just after the holder's server has answered a ping. It checks that the
+// holder's Done closes before the next contender is granted.
+func (p *pair) loses(t *testing.T, fault func()) {
 	t.Helper()
 	ctx := zktest.Bounded(t)
 	for range 2 {
@@ -166,11 +169,10 @@ func (p *pair) loses(t *testing.T, cut func()) {
 		}
 	}
 	began := time.Now()
-	p.move("")
-	cut()
+	fault()
 	closed := p.lost(t, ctx)
 	next := p.grant(t, ctx)
-	t.Logf("Done closed %v after the cut, the next contender was granted %v after it", closed.Sub(began), next.Sub(began))
+	t.Logf("Done closed %v after the fault, the next contender was granted %v after it", closed.Sub(began), next.Sub(began))
 	if !closed.Before(next) {
 		t.Errorf("Done closed %v after the next contender was granted", closed.Sub(next))
 	}

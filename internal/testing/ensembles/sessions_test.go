@@ -53,10 +53,13 @@ func TestEnsembleWithDifferentLimitsOfTheTimeout(t *testing.T) {
 			p := contend(t, e.Server(test.first-1), waiterAt, test.timeout)
 			p.moves(t, e.Server(test.second-1))
 			if !test.election {
-				p.loses(t, func() {})
+				p.loses(t, p.cut)
 				return
 			}
-			p.loses(t, func() { must.Do(t, leader.Kill()) })
+			p.loses(t, func() {
+				p.cut()
+				must.Do(t, leader.Kill())
+			})
 			must.Do(t, leader.Restart(t.Context()))
 		})
 	}
@@ -73,12 +76,12 @@ func TestEnsembleWithLocalSessions(t *testing.T) {
 	for name, at := range map[string]*ensemble.Server{"leader": leader, "follower": followers[0], "observer": observers[0]} {
 		t.Run("a hold at the "+name, func(t *testing.T) {
 			p := contend(t, at, followers[1], timeout)
-			p.loses(t, func() {})
+			p.loses(t, p.cut)
 		})
 		t.Run("a hold that moves from the "+name, func(t *testing.T) {
 			p := contend(t, at, followers[1], timeout)
 			p.moves(t, followers[1])
-			p.loses(t, func() {})
+			p.loses(t, p.cut)
 		})
 		t.Run("a session that holds nothing moves from the "+name, func(t *testing.T) {
 			g := gateTo(at)
