@@ -24,8 +24,8 @@ func TestEnsembleWithAnObserver(t *testing.T) {
 }
 
 // An observer that follows a follower reports its sessions to it, and the follower to the
-// leader. If the follower hangs, the leader hears no more of the observer's sessions, although
-// the observer still serves them.
+// leader. If the follower hangs, the leader receives no more reports about the observer's
+// sessions, although the observer still serves them.
 func TestEnsembleWithAnObserverBehindAFollower(t *testing.T) {
 	testall.Require(t)
 	notBefore35(t)

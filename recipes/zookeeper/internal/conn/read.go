@@ -117,9 +117,9 @@ func (c *Conn) handshake(length int) error {
 	}
 	c.wire.sessionID.Store(id)
 	if id != 0 {
-		// The ensemble stores the timeout that the first server granted, and a new leader
-		// expires the session by that, even if a server with a larger minSessionTimeout has
-		// granted more since. go-zookeeper gets the smaller one too: it pings by that.
+		// The ensemble stores the timeout that the first server granted. A new leader expires
+		// the session by that, even if a later server granted more (minSessionTimeout).
+		// go-zookeeper gets the smaller one too, because it determines the interval of pings.
 		if least := c.wire.Lease.Timeout(); least > 0 && least < timeout {
 			timeout = least
 			binary.BigEndian.PutUint32(body[4:], uint32(timeout.Milliseconds()))

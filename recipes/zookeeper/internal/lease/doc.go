@@ -99,12 +99,12 @@
 //
 // # Local sessions
 //
-// With localSessionsEnabled, the leader does not know a session until the session creates its
-// first ephemeral znode. Its server then upgrades the session, and the leader counts from that
-// time, which is later than all contacts of the local session. So a contact of that time proves
-// as much as any other, and nothing is held earlier. The leader answers a sync even if it does
-// not know the session, because the session may be local. But if it has expired the session, the
-// follower commits that before the answer, and closes the connection.
+// With localSessionsEnabled, the leader has no record of a session until the session creates
+// its first ephemeral znode. Its server then upgrades the session. The leader counts from that
+// time, which is later than all contacts of the local session, and nothing is held earlier. The
+// leader also answers syncs of sessions of which it has no record, because they may be local. But
+// if it has expired the session, the follower commits that before the answer, and closes the
+// connection. (Read in 3.8.0: LeaderSessionTracker.checkSession, FinalRequestProcessor.)
 //
 // # Assumptions
 //
