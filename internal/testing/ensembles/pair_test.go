@@ -20,12 +20,13 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }
 
-// tick is the servers' tick. The session timeout of most tests is the smallest that package
-// lease allows behind every server, which is also the hardest case.
+// tick is the servers' tick, ZooKeeper's default. The session timeout of most tests is the
+// smallest that package lease allows behind every server, which is also the hardest case. It must
+// be long enough for a holder to move to another server on a busy machine.
 const (
-	tick    = 500 * time.Millisecond
+	tick    = 2 * time.Second
 	timeout = 4 * tick
-	long    = 20 * time.Second // of a session that must outlive elections on a busy machine
+	long    = 30 * time.Second // of a session that must outlive elections
 )
 
 // notBefore35 skips a test of what ZooKeeper 3.4 does not have.
@@ -164,6 +165,8 @@ func (p *pair) loses(t *testing.T, fault func()) {
 	for range 2 {
 		select {
 		case <-p.pinged:
+		case <-p.hold.Done():
+			t.Fatalf("lost before the fault: %v", p.hold.Err())
 		case <-ctx.Done():
 			t.Fatal("no answer to a ping")
 		}

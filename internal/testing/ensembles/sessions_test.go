@@ -30,8 +30,8 @@ func TestEnsembleWithDifferentLimitsOfTheTimeout(t *testing.T) {
 	const usual, brief, lengthy = 1, 2, 3 // ids
 	cfg.ServerProperties = func(id int) map[string]string {
 		return map[string]string{
-			"minSessionTimeout": map[int]string{usual: "1000", brief: "1000", lengthy: "8000"}[id],
-			"maxSessionTimeout": map[int]string{usual: "60000", brief: "2000", lengthy: "60000"}[id],
+			"minSessionTimeout": map[int]string{usual: "4000", brief: "4000", lengthy: "16000"}[id],
+			"maxSessionTimeout": map[int]string{usual: "60000", brief: "8000", lengthy: "60000"}[id],
 		}
 	}
 	e := ensembletest.Start(t, cfg)
