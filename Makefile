@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-quick test-all test-contract test-faults test-python test-launches test-kills test-upgrades test-interop test-model test-acl test-partition test-servers test-mutants test-soak test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-quick test-all test-contract test-faults test-python test-launches test-kills test-upgrades test-interop test-model test-acl test-partition test-rolling test-servers test-mutants test-soak test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           the tests that a newcomer and CI run: also on a real ZooKeeper, with the race detector for concurrent packages'
@@ -26,6 +26,7 @@ help:
 	@echo 'make test-acl       kills a server of 100,000 znodes 200 times under load, and restarts it; 10,000 turns with one ACL (half an hour)'
 	@echo 'make test-soak      100,000 seeds of the simulation, from seed FIRST (1)'
 	@echo 'make test-partition real servers and clients on a network that breaks, for PARTITION (10m); needs root on Linux'
+	@echo 'make test-rolling   upgrades three servers from 3.8.0 to 3.9.6 and back under load; needs root on Linux (2 minutes)'
 	@echo 'make test-servers   the contract, faults and partitions on ZooKeeper 3.4.13, 3.8.0, 3.9.3 and 3.9.6, and the table of docs/servers.md; root for all'
 	@echo 'make test-mutants   plants mistakes in the core and the host, which tests must notice: SAMPLE (40) of each part, by SEED (1)'
 	@echo 'make test-counts    compares the requests of a handoff with the recorded ones (seconds)'
@@ -105,6 +106,12 @@ test-acl: zookeeper
 PARTITION ?= 10m
 test-partition: zookeeper
 	ZKRECIPES_PARTITION=$(PARTITION) ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_TEST_PATIENCE=0 $(GO) test -count=1 -v -timeout 1h ./internal/testing/partition
+
+# Fails if it cannot run, and says what it needs.
+ROLLING ?= bin/zookeepers/zookeeper-3.8.0 bin/zookeepers/zookeeper-3.9.6
+test-rolling:
+	@for home in $(ROLLING); do [ -e $$home ] || .ci/install-zookeepers bin/zookeepers >/dev/null || exit 1; done
+	ZKRECIPES_ROLLING='$(abspath $(ROLLING))' ZKRECIPES_REQUIRE_ZOOKEEPER=1 $(GO) test -count=1 -v -timeout 30m -run TestRollingUpgrade ./internal/testing/partition
 
 test-servers:
 	@.ci/test-servers bin/zookeepers

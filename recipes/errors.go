@@ -95,8 +95,10 @@ var (
 	ErrQuota = errors.New("quota exceeded")
 
 	// ErrSASLRequired: the servers require SASL authentication, which this library does not
-	// support. Nothing was changed.
-	ErrSASLRequired = errors.New("the servers require SASL authentication")
+	// support, or another scheme of enforce.auth.schemes. Nothing was changed. If digest is one
+	// of the schemes, set SessionConfig.Digest. If x509 is, set a certificate in
+	// SessionConfig.TLS.
+	ErrSASLRequired = errors.New("the servers require authentication by SASL, or by a scheme of enforce.auth.schemes")
 
 	// ErrThrottled: the server refused the request, because it had waited there for too
 	// long. It was not carried out. Try again later, or send fewer requests.

@@ -14,6 +14,10 @@ type Config struct {
 	// standalone server, more are an ensemble with an elected leader.
 	Servers int
 
+	// Observers is the number of servers that follow the ensemble and do not vote. They come
+	// after the others. They need an ensemble: at least three Servers.
+	Observers int
+
 	// TickTime is ZooKeeper's unit of time, 0 for its default of 2 s. By default, session
 	// timeouts are between 2 and 20 ticks, and a peer that is silent for 5 ticks is
 	// dropped. Sessions expire at the end of a tick. 200 ms is long enough.
@@ -44,11 +48,15 @@ type Config struct {
 	// the other fields.
 	Properties map[string]string
 
+	// ServerProperties, if not nil, returns the lines for zoo.cfg of one server. They override
+	// Properties. The first id is 1.
+	ServerProperties func(id int) map[string]string
+
 	// SystemProperties are passed to Java as -Dkey=value. Some settings exist
 	// only here, such as "znode.container.checkIntervalMs".
 	SystemProperties map[string]string
 
-	// Hosts, if not nil, has a network for each server. Otherwise all servers run on
+	// Hosts, if not nil, has a network for each server and observer. Otherwise all servers run on
 	// loopback.
 	Hosts []Host
 
@@ -82,6 +90,12 @@ func (c Config) host(id int) Host {
 	}
 	return c.Hosts[id-1]
 }
+
+// all returns the number of servers and observers.
+func (c Config) all() int { return c.Servers + c.Observers }
+
+// observes reports whether the server with that id is an observer.
+func (c Config) observes(id int) bool { return id > c.Servers }
 
 const (
 	defaultTickTime = 2 * time.Second
@@ -119,8 +133,10 @@ func (c Config) check() error {
 	switch {
 	case c.Servers < 1 || c.Servers%2 == 0:
 		return fmt.Errorf("ensemble: %d servers; an ensemble has an odd number of servers", c.Servers)
-	case c.Hosts != nil && len(c.Hosts) != c.Servers:
-		return fmt.Errorf("ensemble: %d hosts for %d servers", len(c.Hosts), c.Servers)
+	case c.Observers < 0 || c.Observers > 0 && c.Servers == 1:
+		return fmt.Errorf("ensemble: %d observers of %d servers; observers need at least three servers", c.Observers, c.Servers)
+	case c.Hosts != nil && len(c.Hosts) != c.all():
+		return fmt.Errorf("ensemble: %d hosts for %d servers", len(c.Hosts), c.all())
 	case c.TickTime < time.Millisecond:
 		return fmt.Errorf("ensemble: tick time %v is below ZooKeeper's unit, a millisecond", c.TickTime)
 	case c.HeapMiB < 0:

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -26,11 +25,11 @@ type Server struct {
 	dir      string
 	host     Host
 	ports    ports
-	command  func() *exec.Cmd
 	launcher *launcher
 	log      hclog.Logger
 
 	mu      sync.Mutex
+	cfg     Config
 	proc    *process // the last run, nil before the first
 	killed  bool     // by Kill, Restart or Stop
 	frozen  bool
@@ -90,6 +89,14 @@ func (s *Server) relaunch() (*process, error) {
 		return nil, err
 	}
 	return s.launch()
+}
+
+// Install replaces the ZooKeeper that the server runs from its next start on. The server
+// keeps its data, so it must be able to read them.
+func (s *Server) Install(i Installation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg.Installation = i
 }
 
 // Forget deletes the stored data of the server, which must not run. After a restart the
@@ -178,7 +185,7 @@ func (s *Server) launch() (*process, error) {
 		return nil, err
 	}
 	defer output.Close() // the process has its own descriptor
-	cmd := s.command()
+	cmd := javaCommand(s.cfg, s.dir)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, output, output
 	proc, err := s.launcher.launch(s.host, cmd)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 )
@@ -85,11 +84,11 @@ func makeDir(parent string) (string, error) {
 }
 
 func (e *Ensemble) addServers(cfg Config, pick func(n int) ([]int, error)) error {
-	picked, err := pick(4 * cfg.Servers)
+	picked, err := pick(4 * cfg.all())
 	if err != nil {
 		return err
 	}
-	for i := range cfg.Servers {
+	for i := range cfg.all() {
 		e.servers = append(e.servers, e.newServer(cfg, i+1, picked[4*i:]))
 	}
 	for _, s := range e.servers {
@@ -107,7 +106,7 @@ func (e *Ensemble) newServer(cfg Config, id int, picked []int) *Server {
 		host:     cfg.host(id),
 		dir:      dir,
 		ports:    ports{client: picked[0], quorum: picked[1], election: picked[2]},
-		command:  func() *exec.Cmd { return javaCommand(cfg, dir) },
+		cfg:      cfg,
 		launcher: e.launcher,
 		log:      cfg.Logger,
 	}

@@ -34,13 +34,23 @@ func (s *Server) zooCfg(cfg Config, all []*Server) map[string]string {
 	}
 	if len(all) > 1 {
 		for _, peer := range all {
-			lines[fmt.Sprintf("server.%d", peer.id)] = fmt.Sprintf("%s:%d:%d", peer.host.IP, peer.ports.quorum, peer.ports.election)
+			role := ""
+			if cfg.observes(peer.id) {
+				role = ":observer"
+			}
+			lines[fmt.Sprintf("server.%d", peer.id)] = fmt.Sprintf("%s:%d:%d%s", peer.host.IP, peer.ports.quorum, peer.ports.election, role)
+		}
+		if cfg.observes(s.id) {
+			lines["peerType"] = "observer"
 		}
 	}
 	if cfg.TLS != nil {
 		maps.Copy(lines, cfg.TLS.zooCfg(s.dir, s.ports.secure))
 	}
 	maps.Copy(lines, cfg.Properties)
+	if cfg.ServerProperties != nil {
+		maps.Copy(lines, cfg.ServerProperties(s.id))
+	}
 	return lines
 }
 

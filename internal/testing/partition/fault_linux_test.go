@@ -92,6 +92,11 @@ func (r *run) inject(f fault) {
 	r.network.Heal()
 	repair()
 	r.revive(ctx, f)
+	r.settle(ctx, f)
+}
+
+// settle waits until the lock is held after a fault, and records the fault.
+func (r *run) settle(ctx context.Context, f fault) {
 	if err := r.await(ctx, func(m message) bool { return proof(m) && m.Call > f.end }); err != nil {
 		r.Fatalf("after %s no client acquires the lock: %v", f, err)
 	}

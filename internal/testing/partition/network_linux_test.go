@@ -55,10 +55,10 @@ func network(t *testing.T, hosts int) *partition.Network {
 	return n
 }
 
-// cannot skips the test, or fails it if lengthEnv requires it.
+// cannot skips the test, or fails it if lengthEnv or rollingEnv requires it.
 func cannot(t *testing.T, err error) {
 	t.Helper()
-	if os.Getenv(lengthEnv) != "" {
+	if os.Getenv(lengthEnv) != "" || os.Getenv(rollingEnv) != "" {
 		t.Fatalf("NOT RUN, no network that can be broken: %v", err)
 	}
 	t.Skipf("SKIPPED, no network that can be broken (root on Linux with /dev/net/tun is needed): %v", err)

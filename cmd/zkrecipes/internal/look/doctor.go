@@ -25,8 +25,8 @@ contenders there. It prints what to do about each problem.
     zkrecipes doctor -read-only /backups/db1
 
 The checks of the plugin are its location, its permissions, its checksum, its start and
-its version. The checks of each server are a session, a lock and the clock. If there are
-several servers, doctor also compares the smallest session timeouts that they grant. It
+its version. The checks of each server are a session, a lock and the clock. If the server answers
+conf (4lw.commands.whitelist), doctor also compares the session timeout with its tick. It
 does not know servers that are not configured.
 
 The lock is acquired at /zkrecipes-doctor, below the chroot. At most it leaves an empty
@@ -131,9 +131,6 @@ func (v *doctorVerb) examine(ctx context.Context, t *verb.Tool) {
 	v.version(ctx, p)
 	for _, server := range cfg.ZooKeeper.Servers {
 		v.server(ctx, p, cfg.ZooKeeper, server)
-	}
-	if len(cfg.ZooKeeper.Servers) > 1 {
-		v.timeouts(leastTimeouts(ctx, p.Open, cfg.ZooKeeper), cfg.ZooKeeper.SessionTimeout)
 	}
 	if len(v.paths) > 0 {
 		v.lines(ctx, p, cfg.ZooKeeper)

@@ -1,10 +1,12 @@
 package look
 
 import (
-	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
-	"fmt"
+	"io"
+	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +23,10 @@ const (
 	// clockTolerance is the smallest difference between clocks that gives a warning. Locks do
 	// not depend on clocks, but people who compare logs do.
 	clockTolerance = 2 * time.Second
+	// leastTicks and leastTicksAtObserver are the shortest session timeouts, in ticks, for
+	// which a holder is notified before the next one is granted. An observer may follow a
+	// follower, which reports to the leader with another delay.
+	leastTicks, leastTicksAtObserver = 2, 4
 )
 
 // server checks one server.
@@ -44,6 +50,7 @@ func (v *doctorVerb) server(ctx context.Context, p *host.Plugin, cfg recipes.Ses
 		status, advice = warn, "the server's minSessionTimeout and maxSessionTimeout decide; by default 2 to 20 of its ticks"
 	}
 	v.found("zookeeper", status, advice, "%s: connected in %v, session timeout %v, requested %v", server, time.Since(start).Round(time.Millisecond), s.Timeout(), asked)
+	v.ticks(ctx, cfg.TLS, server, s.Timeout())
 	if !v.readOnly {
 		v.lock(ctx, s, server)
 	}
@@ -109,55 +116,56 @@ func takeLock(ctx context.Context, s recipes.Recipes) (skew time.Duration, err e
 	return 0, nil
 }
 
-// askedLeast is the session timeout that doctor requests to learn the smallest one that a
-// server grants. A smaller minimum is not detected.
-const askedLeast = time.Second
-
-// least is the smallest session timeout that a server grants.
-type least struct {
-	server  string
-	timeout time.Duration
-}
-
-// leastTimeouts opens and closes a session on each server. It omits a server that does not
-// answer, because other checks report that.
-func leastTimeouts(ctx context.Context, open recipes.Opener, cfg recipes.SessionConfig) (all []least) {
-	servers := cfg.Servers
-	for _, server := range servers {
-		cfg.Servers, cfg.SessionTimeout = []string{server}, askedLeast
-		ctx, cancel := context.WithTimeout(ctx, serverTimeout)
-		if s, err := open(ctx, cfg); err == nil {
-			all = append(all, least{server, s.Timeout()})
-			_ = s.Close(ctx)
-		}
-		cancel()
-	}
-	return all
-}
-
-// timeouts compares the smallest session timeouts of the servers. A server raises a smaller
-// request to its own minimum, but the ensemble stores the request. So after an election, a
-// leader with a smaller minimum expires the session earlier than its client expects.
-func (v *doctorVerb) timeouts(all []least, asked time.Duration) {
-	if len(all) < 2 {
+// ticks compares the session timeout with the server's tick. A server that does not answer conf
+// is not checked: by default ZooKeeper does not allow it.
+func (v *doctorVerb) ticks(ctx context.Context, security *recipes.TLS, server string, timeout time.Duration) {
+	tick, observer := parseConf(askWord(ctx, security, server, "conf"))
+	if tick <= 0 {
 		return
 	}
-	asked = cmp.Or(asked, recipes.DefaultSessionTimeout)
-	differ, largest := false, all[0].timeout
-	var list strings.Builder
-	for _, l := range all {
-		differ = differ || l.timeout != all[0].timeout
-		largest = max(largest, l.timeout)
-		fmt.Fprintf(&list, " %s %v;", l.server, l.timeout)
+	role, need := "", leastTicks
+	if observer {
+		role, need = "observer, ", leastTicksAtObserver
 	}
-	text := strings.TrimSuffix(list.String(), ";")
-	switch {
-	case !differ:
-		v.found("timeouts", fine, "", "the smallest session timeout of each server is %v (less than %v was not tried)", largest, askedLeast)
-	case asked >= largest:
-		v.found("timeouts", fine, "", "the smallest session timeouts of the servers differ, but none is above the requested %v:%s", asked, text)
-	default:
-		v.found("timeouts", warn, fmt.Sprintf("set the same minSessionTimeout in zoo.cfg of all servers, or request a session timeout of %v", largest),
-			"the smallest session timeouts of the servers differ, so two clients can hold one lock for a moment after an election:%s", text)
+	status, advice := fine, ""
+	if least := time.Duration(need) * tick; timeout < least {
+		status, advice = warn, "a new holder may be granted a lock before the former one is notified: request a session timeout of at least "+least.String()
 	}
+	v.found("ticks", status, advice, "%s: %sthe session timeout is %.3g ticks of %v; at least %d are needed", server, role, timeout.Seconds()/tick.Seconds(), tick, need)
+}
+
+// parseConf returns the tick in an answer to conf, or 0, and whether the server is an observer.
+func parseConf(answer string) (tick time.Duration, observer bool) {
+	for line := range strings.Lines(answer) {
+		switch key, value, _ := strings.Cut(strings.TrimSpace(line), "="); key {
+		case "tickTime":
+			ms, _ := strconv.Atoi(value)
+			tick = time.Duration(ms) * time.Millisecond
+		case "peerType":
+			observer = value == "1"
+		}
+	}
+	return tick, observer
+}
+
+// askWord sends a four-letter word and returns the answer, or "". With TLS a server may end the
+// connection without a closing alert, so an error after the answer does not count.
+func askWord(ctx context.Context, security *recipes.TLS, server, word string) string {
+	dial := new(net.Dialer).DialContext
+	if security != nil {
+		cfg, err := security.ClientConfig()
+		if err != nil {
+			return ""
+		}
+		dial = (&tls.Dialer{Config: cfg}).DialContext
+	}
+	conn, err := dial(ctx, "tcp", server)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	_, _ = io.WriteString(conn, word) // if it fails, there is no answer
+	answer, _ := io.ReadAll(io.LimitReader(conn, 64<<10))
+	return string(answer)
 }

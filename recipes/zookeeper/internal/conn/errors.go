@@ -20,8 +20,9 @@ const (
 	BadArguments  Code = -8
 	InvalidACL    Code = -114
 
-	oversized Code = -117 // the reply is larger than allowed; servers never send this code
-	moved     Code = -118
+	oversized    Code = -117 // the reply is larger than allowed; servers never send this code
+	moved        Code = -118
+	localSession Code = -120 // the server does not upgrade it
 )
 
 var sentinels = map[Code]error{
@@ -51,6 +52,8 @@ func (c Code) Error() string {
 		what = "this version of ZooKeeper does not know the request"
 	case moved:
 		what = "the session has moved to another server"
+	case localSession:
+		what = "its sessions are local, and it creates no ephemeral znodes in them: set localSessionsUpgradingEnabled=true in zoo.cfg"
 	}
 	return fmt.Sprintf("%v: the server answered: %s", recipes.ErrInternal, what)
 }

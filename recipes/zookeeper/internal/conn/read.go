@@ -117,6 +117,13 @@ func (c *Conn) handshake(length int) error {
 	}
 	c.wire.sessionID.Store(id)
 	if id != 0 {
+		// The ensemble stores the timeout that the first server granted. A new leader expires
+		// the session by that, even if a later server granted more (minSessionTimeout).
+		// go-zookeeper gets the smaller one too, because it determines the interval of pings.
+		if least := c.wire.Lease.Timeout(); least > 0 {
+			timeout = min(timeout, least)
+			binary.BigEndian.PutUint32(body[4:], uint32(timeout.Milliseconds()))
+		}
 		c.wire.Lease.SetTimeout(timeout)
 	}
 	c.mu.Lock()

@@ -161,6 +161,32 @@ func TestThePasswordIsTheAnswersLastPart(t *testing.T) {
 	}
 }
 
+// The ensemble keeps the timeout that the first server granted, so a larger one does not count,
+// neither for the lease nor for go-zookeeper's pings. A smaller one does.
+func TestALaterServerCannotRaiseTheTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t)
+		const first = scriptTimeout
+		for _, test := range []struct{ granted, want time.Duration }{
+			{first, first}, {2 * first, first}, {first / 2, first / 2}, {first, first / 2},
+		} {
+			s := newScript(t, w)
+			s.send(connectRequest(int32(first.Milliseconds()), 7, make([]byte, PasswordSize)))
+			answer := accepting(make([]byte, PasswordSize))
+			binary.BigEndian.PutUint32(answer[4:], uint32(test.granted.Milliseconds()))
+			go s.server.Write(frame(int32(len(answer)), answer...))
+			shown := make([]byte, lengthSize+len(answer))
+			if _, err := io.ReadFull(s.Conn, shown); err != nil {
+				t.Fatal(err)
+			}
+			pings := time.Duration(binary.BigEndian.Uint32(shown[lengthSize+4:])) * time.Millisecond
+			if got := w.Lease.Timeout(); got != test.want || pings != test.want {
+				t.Errorf("granted %v: the timeout is %v, and go-zookeeper gets %v; want %v", test.granted, got, pings, test.want)
+			}
+		}
+	})
+}
+
 // An answer without a transaction id does not change the last zxid.
 func TestAnAnswerWithoutATransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -89,18 +89,35 @@
 // outage Done closes after 0.45 to 0.55 of the timeout. A hold that is younger than half the
 // timeout may have an older proof: its Done can close after 0.2 of the timeout.
 //
+// # The timeout
+//
+// The transaction that creates a session has the timeout that the first server granted, and a
+// new leader counts with that. A server with a larger minSessionTimeout, to which the session
+// moves, grants more. The present leader then counts with the larger timeout, and its successor
+// does not. A server with a smaller maxSessionTimeout grants less, and the leader counts with
+// that. So a session's timeout is the smallest that any server has granted to it.
+//
+// # Local sessions
+//
+// With localSessionsEnabled, the leader has no record of a session until the session creates
+// its first ephemeral znode. Its server then upgrades the session. The leader counts from that
+// time, which is later than all contacts of the local session, and nothing is held earlier. The
+// leader also answers syncs of sessions of which it has no record, because they may be local. But
+// if it has expired the session, the follower commits that before the answer, and closes the
+// connection. (Read in 3.8.0: LeaderSessionTracker.checkSession, FinalRequestProcessor.)
+//
 // # Assumptions
 //
-// The leader pings its followers every half tick, as long as it answers them, and grants no
-// timeout below two ticks. (minSessionTimeout can be set lower. An observer that follows a
-// follower, observerMasterPort, forwards contacts in two steps. Both need a timeout of four
-// ticks.)
+// The leader pings its followers and observers every half tick, as long as they answer, and
+// grants no timeout below two ticks. (minSessionTimeout can be set lower.)
 //
-// All servers have the same minSessionTimeout, or the session requests at least the largest. A
-// server that raises a timeout reports that to the client. But the transaction that creates the
-// session has the requested timeout. A new leader reads it from there and raises it to its own
-// minimum, which may be smaller than the timeout that the client counts with. (`zkrecipes
-// doctor` compares the servers.)
+// An observer that follows a follower (observerMasterPort) reports to the follower, which
+// reports to the leader half a tick later. That needs a timeout of four ticks. It also needs an
+// observer that reads its pings in time: the second answer proves that the follower has received
+// the report, but not that the leader has. If the observer is more than the delay less one tick
+// late, and its follower dies within half a tick after that, the leader may count from an
+// earlier contact. (`zkrecipes doctor` compares the timeout with the ticks of servers that
+// answer conf. A session cannot: the protocol reports neither the tick nor the role.)
 //
 // A leader that was replaced, and has not noticed, answers syncs until it finds that too few
 // servers follow it. Its successor counts each session from its own start. So Done closes in time

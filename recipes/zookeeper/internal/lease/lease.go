@@ -117,8 +117,8 @@ func (l *Lease) LastAsked() time.Time { return l.at(&l.asked) }
 
 // Remaining returns how long the session can rely on its own life without another contact. That
 // is its timeout after the last one, less a twentieth for clocks that run at different rates
-// and timers that fire late. If the session is resumed on a server that grants another timeout,
-// the new timeout counts.
+// and timers that fire late. If the session moves to a server that grants a smaller timeout,
+// that one counts.
 func (l *Lease) Remaining() time.Duration {
 	timeout := l.Timeout()
 	return time.Until(l.Contact().Add(timeout - timeout/20))

@@ -129,8 +129,8 @@ func (s *Session) connect(ctx context.Context) error {
 // ID implements recipes.Session.
 func (s *Session) ID() int64 { return s.id }
 
-// Timeout implements recipes.Session. If the session is resumed on another server, that server
-// may grant another timeout.
+// Timeout implements recipes.Session. It is the smallest timeout that a server has granted to
+// the session. Another server, to which it moves, may grant less.
 func (s *Session) Timeout() time.Duration { return s.lease.Timeout() }
 
 // State implements recipes.Session.
