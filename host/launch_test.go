@@ -95,7 +95,7 @@ func TestHostEnvironmentDoesNotLeak(t *testing.T) {
 		got[name] = value
 	}
 	allowed := map[string]bool{roleEnv: true, "GORACE": true, reportEnv: true, "TEST_WANTED": true, "TEST_SET": true, "ZKRECIPES_PLUGIN": true}
-	for _, name := range host.InheritedEnv() {
+	for _, name := range []string{"TMPDIR", "TMP", "TEMP", "SSL_CERT_FILE", "SSL_CERT_DIR", "TZ", "LANG", "LC_ALL", "SYSTEMROOT", "WINDIR"} {
 		allowed[name] = true
 	}
 	for name, value := range got {

@@ -140,7 +140,7 @@ func TestConfigurationArrivesNormalized(t *testing.T) {
 		Digest: &recipes.Digest{User: "u", Password: "p"},
 	}))(t)
 	got := l.world.Configs()[0]
-	if got.Servers[0] != "host:2181" || got.Chroot != "/c" || got.Digest.Password != "p" || got.SessionTimeout != recipes.DefaultSessionTimeout || got.Logger == nil {
+	if got.Servers[0] != "host:2181" || got.Chroot != "/c" || got.Digest.Password != "p" || got.SessionTimeout != 10*time.Second || got.Logger == nil {
 		t.Errorf("%+v", got)
 	}
 }

@@ -31,7 +31,7 @@ func TestDoctorComparesSmallestTimeouts(t *testing.T) {
 		{[]string{four}, 0, "", ""},
 		{[]string{four, silent}, 0, "", ""},
 		{[]string{four, more}, time.Second, fine, "4s"},
-		{[]string{two, four}, 0, fine, "10s"},
+		{[]string{two, four}, 10 * time.Second, fine, "10s"},
 		{[]string{two, four, more}, 4 * time.Second, fine, two + " 2s"},
 		{[]string{four, two}, 3 * time.Second, warn, four + " 4s; " + two + " 2s"},
 	} {

@@ -46,7 +46,7 @@ func onRealFollower(t *testing.T, timeout time.Duration) *real {
 		}
 	}
 	connect := func(s *ensemble.Server, dial func(context.Context, string, string) (net.Conn, error)) recipes.Client {
-		session, err := zookeeper.OpenWith(dial)(t.Context(), recipes.SessionConfig{
+		session, err := zookeeper.Dialer(dial).Open(t.Context(), recipes.SessionConfig{
 			Servers: []string{s.Addr()}, SessionTimeout: timeout, MaxPacket: 64 << 10,
 		})
 		must.Do(t, err)

@@ -51,7 +51,7 @@ func TestAServerThatLagsRefusesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 			server := &laggingServer{path: path}
-			other := must.Get(zookeeper.OpenWith(server.dial)(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}))(t)
+			other := must.Get(zookeeper.Dialer(server.dial).Open(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}))(t)
 			defer other.Close(ctx)
 			must.Report(t, use(ctx, zktest.Open(t, srv), other))
 			if server.denied == 0 {

@@ -165,7 +165,7 @@ func TestNoEventIsOlderThanAReconnect(t *testing.T) {
 			return must.Get(session.Election(s.Path, recipes.ElectionConfig{Joined: joined}))(s.T)
 		}
 		network := &rearmCounter{}
-		victim := must.Get(zookeeper.OpenWith(network.dial)(s.Ctx, recipes.SessionConfig{Servers: []string{s.Addr}, MaxPacket: 64 << 10}))(s.T)
+		victim := must.Get(zookeeper.Dialer(network.dial).Open(s.Ctx, recipes.SessionConfig{Servers: []string{s.Addr}, MaxPacket: 64 << 10}))(s.T)
 		s.Cleanup(func() { victim.Close(context.Background()) })
 		old := must.Get(elect(s.Session(), nil).Campaign(s.Ctx, nil))(s.T)
 		observing, stop := context.WithCancel(s.Ctx)
