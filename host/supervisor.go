@@ -79,14 +79,19 @@ type Supervisor struct {
 	change  chan struct{} // closed and replaced when plugin or failure changes
 }
 
+func (c SupervisorConfig) defaults() SupervisorConfig {
+	c.MinBackoff = cmp.Or(c.MinBackoff, 100*time.Millisecond)
+	c.MaxBackoff = max(cmp.Or(c.MaxBackoff, 30*time.Second), c.MinBackoff)
+	return c
+}
+
 // Supervise launches a plugin and keeps it running until Close. ctx bounds only the first
 // start. If that fails, Supervise returns the error of Launch and leaves nothing running.
 func Supervise(ctx context.Context, cfg SupervisorConfig) (*Supervisor, error) {
 	if cfg.MinBackoff < 0 || cfg.MaxBackoff < 0 {
 		return nil, errors.New("host: SupervisorConfig: MinBackoff and MaxBackoff must not be negative")
 	}
-	cfg.MinBackoff = cmp.Or(cfg.MinBackoff, 100*time.Millisecond)
-	cfg.MaxBackoff = max(cmp.Or(cfg.MaxBackoff, 30*time.Second), cfg.MinBackoff)
+	cfg = cfg.defaults()
 	s := &Supervisor{cfg: cfg, change: make(chan struct{}), done: make(chan struct{}), upgrades: make(chan *upgrade)}
 	if !cfg.LoseSessions && !debugged() {
 		several, err := cfg.Plugin.unconnected()

@@ -60,14 +60,20 @@ func (l Load) enter(s recipes.Recipes, joined func(recipes.Place)) (func(context
 	return nil, fmt.Errorf("recipe %q is unknown", l.Recipe)
 }
 
-// ErrBroken is the error of a load that found a broken promise of a lock or of another
-// recipe. The load then has no measurement. The text names the promise, such as "mutual
-// exclusion" or "growing tokens".
+// ErrBroken is matched by every [Violation].
 var ErrBroken = errors.New("the lock is broken")
 
-func violation(promise, detail string) error {
-	return fmt.Errorf("%w: %s: %s", ErrBroken, promise, detail)
+// Violation is the error of a load that found a broken promise of a lock or of another
+// recipe. The load then has no measurement.
+type Violation struct {
+	Promise string // such as "mutual exclusion" or "growing tokens"
+	Detail  string
 }
+
+func (v *Violation) Error() string { return fmt.Sprintf("%v: %s: %s", ErrBroken, v.Promise, v.Detail) }
+
+// Is makes every violation match ErrBroken.
+func (v *Violation) Is(target error) bool { return target == ErrBroken }
 
 // guard checks mutual exclusion from inside the lock.
 //
@@ -85,15 +91,15 @@ type guard struct {
 // enter must be the first call after a grant.
 func (g *guard) enter(id int64, token recipes.Token) error {
 	if !g.holder.CompareAndSwap(0, id) {
-		return violation("mutual exclusion",
-			fmt.Sprintf("contender %d was granted while contender %d held", id, g.holder.Load()))
+		return &Violation{"mutual exclusion",
+			fmt.Sprintf("contender %d was granted while contender %d held", id, g.holder.Load())}
 	}
 	// If another contender is inside at any moment before leave, the counter loses a turn,
 	// and check finds that.
 	g.read = g.turns.Load()
 	if last := g.token.Swap(int64(token)); int64(token) <= last {
-		return violation("growing tokens",
-			fmt.Sprintf("contender %d was granted with token %d after token %d", id, token, last))
+		return &Violation{"growing tokens",
+			fmt.Sprintf("contender %d was granted with token %d after token %d", id, token, last)}
 	}
 	return nil
 }
@@ -102,8 +108,8 @@ func (g *guard) enter(id int64, token recipes.Token) error {
 func (g *guard) leave(id int64) error {
 	g.turns.Store(g.read + 1)
 	if !g.holder.CompareAndSwap(id, 0) {
-		return violation("mutual exclusion",
-			fmt.Sprintf("contender %d found contender %d in its place when it left", id, g.holder.Load()))
+		return &Violation{"mutual exclusion",
+			fmt.Sprintf("contender %d found contender %d in its place when it left", id, g.holder.Load())}
 	}
 	return nil
 }
@@ -111,8 +117,8 @@ func (g *guard) leave(id int64) error {
 // check returns a violation if fewer turns were counted inside the lock than were taken.
 func (g *guard) check(taken int64) error {
 	if counted := g.turns.Load(); counted != taken {
-		return violation("mutual exclusion",
-			fmt.Sprintf("of %d turns only %d were counted: two contenders were inside at once", taken, counted))
+		return &Violation{"mutual exclusion",
+			fmt.Sprintf("of %d turns only %d were counted: two contenders were inside at once", taken, counted)}
 	}
 	return nil
 }

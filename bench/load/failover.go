@@ -118,13 +118,13 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 		return Measurement{}, err
 	}
 	if successor.at.Before(killed) {
-		return Measurement{}, violation("mutual exclusion", fmt.Sprintf(
-			"contender %d was granted while contender %d held", successor.contender.id, holder.contender.id))
+		return Measurement{}, &Violation{"mutual exclusion", fmt.Sprintf(
+			"contender %d was granted while contender %d held", successor.contender.id, holder.contender.id)}
 	}
 	if !successor.reported {
-		return Measurement{}, violation("loss before the next grant", fmt.Sprintf(
+		return Measurement{}, &Violation{"loss before the next grant", fmt.Sprintf(
 			"contender %d was granted while contender %d, which was cut off %v before, had not yet reported its loss",
-			successor.contender.id, holder.contender.id, successor.at.Sub(killed).Round(time.Millisecond)))
+			successor.contender.id, holder.contender.id, successor.at.Sub(killed).Round(time.Millisecond))}
 	}
 	if err := pause(ctx, f.Aftermath); err != nil {
 		return Measurement{}, err

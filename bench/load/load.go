@@ -37,7 +37,7 @@
 //
 // A broken lock is fast, and must not win. Every grant is checked for mutual exclusion and
 // for a token that grows. In a failover, the session that was cut off must report its loss
-// before the next contender is granted. If a check fails, the load returns [ErrBroken]
+// before the next contender is granted. If a check fails, the load returns a [Violation]
 // and no measurement.
 package load
 
@@ -111,8 +111,8 @@ type Load struct {
 // contender makes no handoff.
 const turnsAlone = 100
 
-// Run runs the load. If a check fails, the error matches [ErrBroken]. Other errors are those
-// of the recipe, or of Begin, End or Kill. When Run returns, no contender waits. Until
+// Run runs the load. An error that matches [ErrBroken] is a [*Violation]. Other errors are
+// those of the recipe, or of Begin, End or Kill. When Run returns, no contender waits. Until
 // the caller closes the sessions, a contender of a Cycle may still be leaving the line, and
 // after a Failover or an error a contender may still hold.
 func (l Load) Run(ctx context.Context) (Measurement, error) {

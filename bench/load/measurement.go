@@ -108,7 +108,7 @@ func merge(parts []Measurement) Measurement {
 }
 
 // Merge adds what several processes measured of one load. In a line that they shared (see
-// Load.Shared) the tokens give the order of all grants. The error matches [ErrBroken] if two
+// Load.Shared) the tokens give the order of all grants. Merge returns a [*Violation] if two
 // tokens are equal, or if the tokens of one process do not grow.
 //
 // It cannot check that two processes did not hold at the same time, because the clocks of
@@ -143,7 +143,7 @@ func inOrder(parts []Measurement) ([]placed, error) {
 	for i, p := range parts {
 		for j, g := range p.Grants {
 			if j > 0 && g.Token <= p.Grants[j-1].Token {
-				return nil, violation("growing tokens", fmt.Sprintf("process %d was granted with token %d after token %d", i+1, g.Token, p.Grants[j-1].Token))
+				return nil, &Violation{"growing tokens", fmt.Sprintf("process %d was granted with token %d after token %d", i+1, g.Token, p.Grants[j-1].Token)}
 			}
 			all = append(all, placed{g, i})
 		}
@@ -151,7 +151,7 @@ func inOrder(parts []Measurement) ([]placed, error) {
 	slices.SortFunc(all, func(a, b placed) int { return cmp.Compare(a.Token, b.Token) })
 	for i := 1; i < len(all); i++ {
 		if a, b := all[i-1], all[i]; a.Token == b.Token {
-			return nil, violation("growing tokens", fmt.Sprintf("processes %d and %d were both granted with token %d", a.part+1, b.part+1, a.Token))
+			return nil, &Violation{"growing tokens", fmt.Sprintf("processes %d and %d were both granted with token %d", a.part+1, b.part+1, a.Token)}
 		}
 	}
 	return all, nil

@@ -117,11 +117,11 @@ func (q *queueing) consume(ctx context.Context, queue recipes.Queue) error {
 			return fmt.Errorf("take: %w", err)
 		}
 		if len(element.Data) != 24 {
-			return violation("queue", fmt.Sprintf("element %s is not one that was put", element.ID))
+			return &Violation{"queue", fmt.Sprintf("element %s is not one that was put", element.ID)}
 		}
 		who, n := binary.BigEndian.Uint64(element.Data), binary.BigEndian.Uint64(element.Data[8:])
 		if !q.first(who, n) {
-			return violation("queue", fmt.Sprintf("element %d of producer %d was taken twice", n, who))
+			return &Violation{"queue", fmt.Sprintf("element %d of producer %d was taken twice", n, who)}
 		}
 		q.record(q.m.Wait, time.Since(q.start)-time.Duration(binary.BigEndian.Uint64(element.Data[16:])))
 	}
@@ -162,7 +162,7 @@ func (l Load) barrierRound(ctx context.Context, path string, rec *recorder) (int
 			}
 			start := removed.Load()
 			if start == nil {
-				return violation("barrier", "a session passed it before it was removed")
+				return &Violation{"barrier", "a session passed it before it was removed"}
 			}
 			rec.record(rec.m.Wait, time.Since(*start))
 			return nil
@@ -199,7 +199,7 @@ func (l Load) doubleBarrierRound(ctx context.Context, path string, rec *recorder
 			return fmt.Errorf("enter: %w", err)
 		}
 		if there := entering.Load(); there != n {
-			return violation("double barrier", fmt.Sprintf("a session had entered when only %d of %d had arrived", there, n))
+			return &Violation{"double barrier", fmt.Sprintf("a session had entered when only %d of %d had arrived", there, n)}
 		}
 		rec.record(rec.m.Wait, time.Since(asked))
 		asked = time.Now()
@@ -208,7 +208,7 @@ func (l Load) doubleBarrierRound(ctx context.Context, path string, rec *recorder
 			return fmt.Errorf("leave: %w", err)
 		}
 		if gone := leaving.Load(); gone != n {
-			return violation("double barrier", fmt.Sprintf("a session had left when only %d of %d were leaving", gone, n))
+			return &Violation{"double barrier", fmt.Sprintf("a session had left when only %d of %d were leaving", gone, n)}
 		}
 		rec.record(rec.m.Service, time.Since(asked))
 		return nil
@@ -236,7 +236,7 @@ func (l Load) commitRound(ctx context.Context, path string, rec *recorder) (int6
 	group.Go(func() error {
 		decision, err := tx.Coordinate(gctx)
 		if err == nil && !decision.Commit {
-			err = violation("two-phase commit", "all voted to commit, and it was aborted: "+decision.Reason)
+			err = &Violation{"two-phase commit", "all voted to commit, and it was aborted: " + decision.Reason}
 		}
 		return err
 	})
@@ -272,7 +272,7 @@ func vote(ctx context.Context, s recipes.Client, path, name string, rec *recorde
 	}
 	rec.record(rec.m.Wait, time.Since(asked))
 	if !decision.Commit {
-		return violation("two-phase commit", name+" got the decision to abort: "+decision.Reason)
+		return &Violation{"two-phase commit", name + " got the decision to abort: " + decision.Reason}
 	}
 	if err := site.Done(ctx); err != nil {
 		return fmt.Errorf("done: %w", err)

@@ -67,8 +67,8 @@ func TestMistakesInTheFile(t *testing.T) {
 func invalid(t *testing.T, path string, wants ...string) error {
 	t.Helper()
 	_, err := hostconfig.Load(path)
-	if err == nil {
-		t.Fatalf("no error")
+	if !strings.HasPrefix(fmt.Sprint(err), "invalid configuration:") {
+		t.Fatalf("%v; want an invalid configuration", err)
 	}
 	for _, want := range wants {
 		if !strings.Contains(err.Error(), want) {
