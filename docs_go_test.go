@@ -31,7 +31,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-var _ = []any{errors.Is, fmt.Print, log.Print, os.Exit, testing.Short, time.Now, host.Launch, hosttest.Session, recipes.Set, zookeeper.Open}
+var _ = []any{errors.Is, fmt.Print, log.Print, os.Exit, testing.Short, time.Now, host.Launch, hosttest.New, recipes.Set, zookeeper.Open}
 
 func main() { _ = block }
 

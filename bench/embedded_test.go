@@ -53,7 +53,7 @@ func drained(t *testing.T, server *zkserver.Server, open recipes.Opener, recipe 
 // A departure wakes all waiters, and each of them lists the line again. The next departure may
 // come before all watch again, and then wakes fewer. So only the bounds are certain.
 func TestHerdDrainCostsMoreTheLongerTheLine(t *testing.T) {
-	for _, recipe := range load.Recipes() {
+	for _, recipe := range []load.Recipe{load.Lock, load.Election} {
 		perHandoff := map[int]float64{}
 		for _, n := range []int{2, 10, 40} {
 			r := drained(t, embedded(t), zookeeper.Open, recipe, recipes.Herd, n)
@@ -156,7 +156,7 @@ func TestHarnessCostsLittle(t *testing.T) {
 func TestRoundsOfOtherRecipes(t *testing.T) {
 	const n, rounds = 5, 3
 	e := bench.Experiment{
-		Recipes: load.Recipes(), Strategies: recipes.Strategies(), Contenders: []int{n},
+		Recipes: []load.Recipe{load.Lock, load.Election}, Strategies: recipes.Strategies(), Contenders: []int{n},
 		Workloads:  []load.Workload{load.Queue, load.Barrier, load.DoubleBarrier, load.Commit},
 		Transports: []bench.Transport{{Name: "direct", Open: zookeeper.Open}},
 		Count:      1, Rounds: rounds, Root: "/zkbench/rounds",
@@ -206,7 +206,7 @@ func TestRoundsOfOtherRecipes(t *testing.T) {
 // A queue that gives an element to two consumers is a violation, not a measurement.
 func TestBrokenQueueIsNotMeasured(t *testing.T) {
 	e := bench.Experiment{
-		Recipes: load.Recipes(), Strategies: recipes.Strategies(), Contenders: []int{2},
+		Recipes: []load.Recipe{load.Lock, load.Election}, Strategies: recipes.Strategies(), Contenders: []int{2},
 		Workloads: []load.Workload{load.Queue}, Count: 1, Root: "/zkbench/rounds",
 		Transports: []bench.Transport{{Name: "direct", Open: repeating}},
 		Session:    recipes.SessionConfig{Servers: []string{embedded(t).Addr()}},

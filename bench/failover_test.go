@@ -29,7 +29,7 @@ func failovers(t *testing.T, open recipes.Opener) (bench.Experiment, *zkserver.S
 	}
 	t.Cleanup(func() { server.Close() })
 	return bench.Experiment{
-		Recipes: load.Recipes(), Workloads: []load.Workload{load.Failover}, Strategies: recipes.Strategies(),
+		Recipes: []load.Recipe{load.Lock, load.Election}, Workloads: []load.Workload{load.Failover}, Strategies: recipes.Strategies(),
 		Contenders: []int{3}, Transports: []bench.Transport{{Name: "direct", Open: open}}, Count: 1, Root: "/zkbench/failover",
 		Session: recipes.SessionConfig{Servers: []string{server.Addr()}},
 	}, server

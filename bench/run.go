@@ -141,12 +141,12 @@ func (e Experiment) config(t Trial) recipes.SessionConfig {
 // maxPacket returns the recipes.SessionConfig.MaxPacket, in bytes, for a line of that
 // many contenders: the default, or more if a listing of the line needs it. A listing
 // has some 60 bytes for each contender.
-func maxPacket(contenders int) int { return max(recipes.DefaultMaxPacket, 64<<10+100*contenders) }
+func maxPacket(contenders int) int { return max(1<<20-1, 64<<10+100*contenders) }
 
 // Merge combines the records of several processes of one trial, in the order of the
 // processes' numbers.
 //
-//   - load.Merge combines the measurements.
+//   - load.Workload.Merge combines the measurements.
 //   - Resident memory, processor time and allocations are added.
 //   - Memory.Session is the mean of all processes.
 //   - Pauses and waits for a processor are the longest of any process.
@@ -181,7 +181,7 @@ func Merge(parts []record.Record) (record.Record, error) {
 		}
 	}
 	var err error
-	if whole.Measurement, err = load.Merge(whole.Workload, measured); err != nil {
+	if whole.Measurement, err = whole.Workload.Merge(measured); err != nil {
 		return record.Record{}, fmt.Errorf("trial %d (%s): %w", whole.Trial, whole.Name(), err)
 	}
 	whole.Missing = slices.Clone(parts[0].Missing)

@@ -17,9 +17,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// DefaultStartTimeout is the default of Config.StartTimeout.
-const DefaultStartTimeout = 10 * time.Second
-
 // Config says how to launch a plugin. The zero value launches the plugin that
 // [Find] finds.
 type Config struct {
@@ -55,7 +52,8 @@ type Config struct {
 	Checksum string
 
 	// Env adds to the plugin's environment. "NAME=value" sets a variable. "NAME" copies
-	// the host's variable, if it is set. The variables of InheritedEnv are always copied.
+	// the host's variable, if it is set. Always copied are TMPDIR, TMP, TEMP, SSL_CERT_FILE,
+	// SSL_CERT_DIR, TZ, LANG, LC_ALL, SYSTEMROOT and WINDIR.
 	Env []string
 
 	// Lifetime is the reading end of a pipe. If this process dies, for any reason, the
@@ -73,7 +71,7 @@ type Config struct {
 	Lifetime *os.File
 
 	// StartTimeout bounds the time from the start of the process until it can open
-	// sessions. 0 means DefaultStartTimeout.
+	// sessions. 0 means ten seconds.
 	StartTimeout time.Duration
 
 	// Logger receives what the plugin logs. Its level is the plugin's level too. nil
@@ -130,7 +128,7 @@ func (c Config) defaults() (Config, error) {
 	case c.StartTimeout < 0:
 		return c, fmt.Errorf("host: Config.StartTimeout is %v; it must not be negative", c.StartTimeout)
 	case c.StartTimeout == 0:
-		c.StartTimeout = DefaultStartTimeout
+		c.StartTimeout = 10 * time.Second
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

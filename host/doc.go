@@ -56,10 +56,10 @@
 //
 // # What the plugin can see
 //
-// The plugin gets only the environment variables in [InheritedEnv] and those that
-// Config.Env adds. Its stdin is empty. It serves the host on a Unix socket in a directory
-// that only this user can enter, on Windows on a loopback port. The connection has mutual
-// TLS, with certificates that are made for this launch.
+// The plugin gets only the environment variables that Config.Env adds, and those that its
+// comment lists. Its stdin is empty. It serves the host on a Unix socket in a directory that
+// only this user can enter, on Windows on a loopback port. The connection has mutual TLS, with
+// certificates that are made for this launch.
 //
 // # Logs and telemetry
 //

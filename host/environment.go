@@ -9,17 +9,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 )
 
-// InheritedEnv returns the names of the variables that a plugin gets from the host's
-// environment. They are for temporary files, certificates, the time zone and the language.
+// inheritedEnv are the variables that a plugin gets from the host's environment; Config.Env
+// lists them too. They are for temporary files, certificates, the time zone and the language.
 // Programs do not start on Windows without some of them. The plugin gets no others, because
 // an environment often contains secrets.
-func InheritedEnv() []string {
-	return []string{
-		"TMPDIR", "TMP", "TEMP",
-		"SSL_CERT_FILE", "SSL_CERT_DIR",
-		"TZ", "LANG", "LC_ALL",
-		"SYSTEMROOT", "WINDIR",
-	}
+var inheritedEnv = []string{
+	"TMPDIR", "TMP", "TEMP",
+	"SSL_CERT_FILE", "SSL_CERT_DIR",
+	"TZ", "LANG", "LC_ALL",
+	"SYSTEMROOT", "WINDIR",
 }
 
 // environment returns the plugin's environment, to which go-plugin adds its own variables.
@@ -30,7 +28,7 @@ func environment(extra []string, level hclog.Level) []string {
 			env = append(env, name+"="+value)
 		}
 	}
-	for _, name := range InheritedEnv() {
+	for _, name := range inheritedEnv {
 		inherit(name)
 	}
 	if level != hclog.NoLevel {

@@ -75,6 +75,12 @@ func TestHostEnvironmentDoesNotLeak(t *testing.T) {
 	t.Setenv("TEST_SECRET", "s3cret")
 	t.Setenv("TEST_WANTED", "wanted")
 	t.Setenv("ZKRECIPES_PLUGIN", "overridden")
+	inherited := []string{"TMPDIR", "TMP", "TEMP", "SSL_CERT_FILE", "SSL_CERT_DIR", "TZ", "LANG", "LC_ALL", "SYSTEMROOT", "WINDIR"}
+	for _, name := range inherited {
+		if os.Getenv(name) == "" {
+			t.Setenv(name, os.TempDir())
+		}
+	}
 	r := listen(t)
 	_, err := host.Launch(ctx(t), config(t, "environment", r.env(), "TEST_WANTED", "TEST_SET=set", "TEST_MISSING"))
 	if err == nil {
@@ -95,8 +101,11 @@ func TestHostEnvironmentDoesNotLeak(t *testing.T) {
 		got[name] = value
 	}
 	allowed := map[string]bool{roleEnv: true, "GORACE": true, reportEnv: true, "TEST_WANTED": true, "TEST_SET": true, "ZKRECIPES_PLUGIN": true}
-	for _, name := range host.InheritedEnv() {
+	for _, name := range inherited {
 		allowed[name] = true
+		if got[name] != os.Getenv(name) {
+			t.Errorf("%s=%q; want %q", name, got[name], os.Getenv(name))
+		}
 	}
 	for name, value := range got {
 		if !allowed[name] && !strings.HasPrefix(name, "PLUGIN_") {

@@ -64,9 +64,9 @@ func TestLimits(t *testing.T) {
 
 func TestNegativeLimitsAreRefused(t *testing.T) {
 	for _, l := range []plugin.Limits{{Sessions: -1}, {Grants: -1}, {Watches: -1}, {Message: -1}} {
-		if err := l.Validate(); err == nil || !strings.Contains(err.Error(), "must be positive") {
+		if _, err := l.Normalize(); err == nil || !strings.Contains(err.Error(), "must be positive") {
 			t.Errorf("%+v: %v", l, err)
 		}
 	}
-	must.Report(t, (plugin.Limits{}).Validate())
+	must.Get(plugin.Limits{}.Normalize())(t)
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,12 +10,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/recipes"
-)
-
-// Defaults of [SupervisorConfig].
-const (
-	DefaultMinBackoff = 100 * time.Millisecond
-	DefaultMaxBackoff = 30 * time.Second
 )
 
 // SupervisorConfig says how to keep a plugin running. The zero value is ready to use.
@@ -26,8 +21,8 @@ type SupervisorConfig struct {
 	// MinBackoff is the wait before the first restart. The wait doubles with each further
 	// restart, up to MaxBackoff. It is MinBackoff again after a plugin has run for
 	// MaxBackoff. Each wait is randomly up to 20 % shorter or longer, so that the plugins
-	// of many hosts do not start at the same time. 0 means DefaultMinBackoff and
-	// DefaultMaxBackoff.
+	// of many hosts do not start at the same time. 0 means 100 milliseconds and
+	// 30 seconds.
 	MinBackoff, MaxBackoff time.Duration
 
 	// LoseSessions makes sessions end with their plugin, with recipes.ErrPluginLost.
@@ -84,19 +79,19 @@ type Supervisor struct {
 	change  chan struct{} // closed and replaced when plugin or failure changes
 }
 
+func (c SupervisorConfig) defaults() SupervisorConfig {
+	c.MinBackoff = cmp.Or(c.MinBackoff, 100*time.Millisecond)
+	c.MaxBackoff = max(cmp.Or(c.MaxBackoff, 30*time.Second), c.MinBackoff)
+	return c
+}
+
 // Supervise launches a plugin and keeps it running until Close. ctx bounds only the first
 // start. If that fails, Supervise returns the error of Launch and leaves nothing running.
 func Supervise(ctx context.Context, cfg SupervisorConfig) (*Supervisor, error) {
 	if cfg.MinBackoff < 0 || cfg.MaxBackoff < 0 {
 		return nil, errors.New("host: SupervisorConfig: MinBackoff and MaxBackoff must not be negative")
 	}
-	if cfg.MinBackoff == 0 {
-		cfg.MinBackoff = DefaultMinBackoff
-	}
-	if cfg.MaxBackoff == 0 {
-		cfg.MaxBackoff = DefaultMaxBackoff
-	}
-	cfg.MaxBackoff = max(cfg.MaxBackoff, cfg.MinBackoff)
+	cfg = cfg.defaults()
 	s := &Supervisor{cfg: cfg, change: make(chan struct{}), done: make(chan struct{}), upgrades: make(chan *upgrade)}
 	if !cfg.LoseSessions && !debugged() {
 		several, err := cfg.Plugin.unconnected()

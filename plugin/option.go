@@ -40,27 +40,31 @@ type Limits struct {
 	Message int
 }
 
-// DefaultLimits returns the values that the zero Limits selects.
-func DefaultLimits() Limits {
-	return Limits{Sessions: server.MaxSessions, Grants: server.MaxGrants, Watches: server.MaxWatches, Message: server.MaxMessage}
-}
-
-// Validate reports a field that is negative.
-func (l Limits) Validate() error {
+// Normalize returns the limits with defaults filled in. The error names a field that is
+// negative.
+func (l Limits) Normalize() (Limits, error) {
 	for _, f := range []struct {
-		name  string
-		value int
-	}{{"Sessions", l.Sessions}, {"Grants", l.Grants}, {"Watches", l.Watches}, {"Message", l.Message}} {
-		if f.value < 0 {
-			return fmt.Errorf("plugin.Limits: %s is %d; it must be positive, or 0 for the default", f.name, f.value)
+		name      string
+		value     *int
+		otherwise int
+	}{
+		{"Sessions", &l.Sessions, server.MaxSessions}, {"Grants", &l.Grants, server.MaxGrants},
+		{"Watches", &l.Watches, server.MaxWatches}, {"Message", &l.Message, server.MaxMessage},
+	} {
+		switch {
+		case *f.value < 0:
+			return Limits{}, fmt.Errorf("plugin.Limits: %s is %d; it must be positive, or 0 for the default", f.name, *f.value)
+		case *f.value == 0:
+			*f.value = f.otherwise
 		}
 	}
-	return nil
+	return l, nil
 }
 
 func (l Limits) apply(cfg *server.Config) error {
+	l, err := l.Normalize()
 	cfg.Limits = server.Limits(l)
-	return l.Validate()
+	return err
 }
 
 // Telemetry sets the providers for the spans and metrics of gRPC's OpenTelemetry

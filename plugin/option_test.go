@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 func TestOptionsReachTheServer(t *testing.T) {
@@ -16,13 +17,13 @@ func TestOptionsReachTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (server.Limits{Sessions: 1, Watches: 2, Message: 3}); cfg.Limits != want || cfg.TracerProvider != provider {
+	if want := (server.Limits{Sessions: 1, Grants: server.MaxGrants, Watches: 2, Message: 3}); cfg.Limits != want || cfg.TracerProvider != provider {
 		t.Errorf("limits %+v, provider %v", cfg.Limits, cfg.TracerProvider)
 	}
 }
 
 func TestTheDefaultsAreThoseOfTheDocumentation(t *testing.T) {
-	if got, want := DefaultLimits(), (Limits{Sessions: 16_384, Grants: 65_536, Watches: 16_384, Message: 64 << 20}); got != want {
+	if got, want := must.Get(Limits{}.Normalize())(t), (Limits{Sessions: 16_384, Grants: 65_536, Watches: 16_384, Message: 64 << 20}); got != want {
 		t.Errorf("%+v; want %+v", got, want)
 	}
 }

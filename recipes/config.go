@@ -11,13 +11,12 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// Defaults of [SessionConfig].
+// Defaults of [SessionConfig], which Normalize fills in.
 const (
-	DefaultSessionTimeout = 10 * time.Second
-	DefaultConnectTimeout = 2 * time.Second
-	// DefaultMaxPacket is ZooKeeper's default of jute.maxbuffer.
-	DefaultMaxPacket = 0xfffff
-	DefaultPort      = "2181"
+	defaultSessionTimeout = 10 * time.Second
+	defaultConnectTimeout = 2 * time.Second
+	defaultMaxPacket      = 0xfffff
+	defaultPort           = "2181"
 )
 
 // SessionConfig configures a session. Only Servers is required.
@@ -32,12 +31,11 @@ type SessionConfig struct {
 
 	// SessionTimeout is the requested session timeout. The server bounds it, by default to
 	// 2 to 20 of its ticks. With a long timeout, a dead holder blocks others for long. With a
-	// short one, a slow network or a long pause loses the session. 0 is
-	// DefaultSessionTimeout.
+	// short one, a slow network or a long pause loses the session. 0 is ten seconds.
 	SessionTimeout time.Duration
 
 	// ConnectTimeout bounds one attempt to connect to one server: dialling, the TLS
-	// handshake and ZooKeeper's handshake. 0 is DefaultConnectTimeout.
+	// handshake and ZooKeeper's handshake. 0 is two seconds.
 	ConnectTimeout time.Duration
 
 	// Digest, if not nil, authenticates the session with the digest scheme.
@@ -63,7 +61,8 @@ type SessionConfig struct {
 	// MaxPacket bounds, in bytes, what the client sends or accepts in one packet. It should
 	// be the servers' jute.maxbuffer. A session's memory depends on what is sent and
 	// received, not on MaxPacket. A listing needs about 60 bytes for each contender; those
-	// that wait by Handoff list without this bound. 0 is DefaultMaxPacket.
+	// that wait by Handoff list without this bound. 0 is 0xfffff bytes, ZooKeeper's default of
+	// jute.maxbuffer.
 	MaxPacket int
 
 	// Logger receives the session's log; nil discards it. It is not sent to a plugin, whose
@@ -177,8 +176,8 @@ func (c SessionConfig) Normalize() (SessionConfig, error) {
 		value *time.Duration
 		zero  time.Duration
 	}{
-		{"SessionTimeout", &c.SessionTimeout, DefaultSessionTimeout},
-		{"ConnectTimeout", &c.ConnectTimeout, DefaultConnectTimeout},
+		{"SessionTimeout", &c.SessionTimeout, defaultSessionTimeout},
+		{"ConnectTimeout", &c.ConnectTimeout, defaultConnectTimeout},
 	} {
 		switch {
 		case *d.value < 0:
@@ -194,7 +193,7 @@ func (c SessionConfig) Normalize() (SessionConfig, error) {
 	}
 	switch {
 	case c.MaxPacket == 0:
-		c.MaxPacket = DefaultMaxPacket
+		c.MaxPacket = defaultMaxPacket
 	case c.MaxPacket < minPacket || c.MaxPacket > maxPacket:
 		return invalid("MaxPacket is %d bytes; between %d and %d", c.MaxPacket, minPacket, maxPacket)
 	}
@@ -234,7 +233,7 @@ func address(s string) (string, error) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
 		// No port: "host", "10.0.0.1", "[::1]" or a bare "::1".
-		host, port = strings.Trim(s, "[]"), DefaultPort
+		host, port = strings.Trim(s, "[]"), defaultPort
 		if strings.Contains(host, ":") && net.ParseIP(host) == nil {
 			return "", fmt.Errorf("%q is not host:port", s)
 		}

@@ -38,7 +38,7 @@ type Counter interface {
 
 // CounterConfig configures a Counter. The zero value is the default.
 type CounterConfig struct {
-	// Dialect is the format of the number; "" is DefaultDialect. The default and Kazoo
+	// Dialect is the format of the number; "" is ZooKeeper. The default and Kazoo
 	// store it in decimal, as kazoo's Counter of an int does. Curator stores it in 8 bytes,
 	// as Curator's DistributedAtomicLong does. Those libraries also compare the znode's
 	// version, so no change is lost. If they lose a reply, they may count a change twice or

@@ -18,7 +18,7 @@ import (
 type Dialect string
 
 const (
-	// ZooKeeper is the dialect of the recipe texts. Locks share the wait queue with
+	// ZooKeeper is the dialect of the recipe texts, and the default. Locks share the wait queue with
 	// Curator's InterProcessMutex and LeaderSelector, and with go-zookeeper's Lock.
 	ZooKeeper Dialect = "zookeeper"
 
@@ -29,18 +29,15 @@ const (
 	// because kazoo's contenders() fails on anything else. The path is created as a
 	// persistent znode, because kazoo's contenders fail when it is deleted.
 	Kazoo Dialect = "kazoo"
-
-	// DefaultDialect is what the empty Dialect means.
-	DefaultDialect = ZooKeeper
 )
 
 // Dialects returns all dialects, in the order in which they are documented.
 func Dialects() []Dialect { return []Dialect{ZooKeeper, Curator, Kazoo} }
 
-// Normalize returns the dialect, or [DefaultDialect] for "". The error matches
+// Normalize returns the dialect, or [ZooKeeper] for "". The error matches
 // [ErrInvalid] and names the dialects that exist.
 func (d Dialect) Normalize() (Dialect, error) {
-	return choose("dialect", d, DefaultDialect, Dialects())
+	return choose("dialect", d, ZooKeeper, Dialects())
 }
 
 // choose returns one of the choices, or otherwise for "".

@@ -53,7 +53,7 @@ type DoubleBarrierConfig struct {
 	Size int
 
 	// Dialect selects the library whose members enter together with ours; "" is
-	// DefaultDialect. Curator is Curator's DistributedDoubleBarrier, Kazoo is kazoo's
+	// ZooKeeper. Curator is Curator's DistributedDoubleBarrier, Kazoo is kazoo's
 	// DoubleBarrier. In both a member is a GUID. It is created when no round is in progress.
 	//
 	// Our member enters when Size members exist at one time, or when ready is created after

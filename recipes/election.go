@@ -53,10 +53,10 @@ type Election interface {
 
 // ElectionConfig configures an Election. The zero value is the default.
 type ElectionConfig struct {
-	// Strategy is how to wait; "" is DefaultStrategy.
+	// Strategy is how to wait; "" is Handoff.
 	Strategy Strategy
 
-	// Dialect selects the libraries that share the wait queue; "" is DefaultDialect. Curator
+	// Dialect selects the libraries that share the wait queue; "" is ZooKeeper. Curator
 	// shares it with LeaderLatch, whose ids are the proposals, and Kazoo with kazoo's
 	// Election. For Curator's LeaderSelector use a Lock. In both dialects Acknowledge fails
 	// with ErrInvalid and Acknowledged never returns a leader, because the other library

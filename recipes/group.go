@@ -66,7 +66,7 @@ type GroupConfig struct {
 	// process cannot join until its former session has expired.
 	Name string
 
-	// Dialect selects the libraries that share the group; "" is DefaultDialect. The default
+	// Dialect selects the libraries that share the group; "" is ZooKeeper. The default
 	// and Curator are the same: any ephemeral child is a member, including those of Curator's
 	// GroupMember, whose id is the name. The default also lists members of kazoo's Party, but
 	// a Party lists only its own. With Kazoo, members have the names of a Party's members and

@@ -53,10 +53,10 @@ type Lock interface {
 
 // LockConfig configures a Lock. The zero value is the default.
 type LockConfig struct {
-	// Strategy is how to wait; "" is DefaultStrategy.
+	// Strategy is how to wait; "" is Handoff.
 	Strategy Strategy
 
-	// Dialect selects the libraries that share the wait queue; "" is DefaultDialect. The
+	// Dialect selects the libraries that share the wait queue; "" is ZooKeeper. The
 	// default and Curator share it with Curator's InterProcessMutex and LeaderSelector and
 	// with go-zookeeper's Lock. With Curator there is no guards-lock- znode, which
 	// LeaderSelector would count as a participant. Kazoo shares it with kazoo's Lock,

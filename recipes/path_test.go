@@ -2,8 +2,10 @@ package recipes_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -69,6 +71,32 @@ func TestKeysAndNames(t *testing.T) {
 	for name, why := range map[string]string{"..": `name ".." has the element ..`, "x\ue000": "(U+E000)", "a/b": "has a slash"} {
 		if err := recipes.ValidateName(name); !errors.Is(err, recipes.ErrInvalid) || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v; want ErrInvalid with %q", name, err, why)
+		}
+	}
+}
+
+func TestTheDefaultsOfASessionAreThoseOfTheDocumentation(t *testing.T) {
+	c, err := recipes.SessionConfig{Servers: []string{"zk", "zk:1"}}.Normalize()
+	if err != nil || !slices.Equal(c.Servers, []string{"zk:2181", "zk:1"}) || c.SessionTimeout != 10*time.Second ||
+		c.ConnectTimeout != 2*time.Second || c.MaxPacket != 0xfffff || c.Logger == nil {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// The zero operation, which a conversion of an unknown kind returns, is refused like a bad path.
+func TestOperations(t *testing.T) {
+	for _, op := range []recipes.Op{
+		{}, {Path: "/a"}, recipes.Create("a", nil), recipes.Set("/", nil, 0), recipes.Delete("/a", -2),
+	} {
+		if err := op.Validate(); !errors.Is(err, recipes.ErrInvalid) {
+			t.Errorf("%q %+v: %v", op.Kind(), op, err)
+		}
+	}
+	for want, op := range map[string]recipes.Op{
+		"create": recipes.Create("/a", nil), "set": recipes.Set("/a", nil, 0), "delete": recipes.Delete("/a", recipes.AnyVersion),
+	} {
+		if err := op.Validate(); err != nil || op.Kind() != want {
+			t.Errorf("%s: %q, %v", want, op.Kind(), err)
 		}
 	}
 }

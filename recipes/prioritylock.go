@@ -120,7 +120,8 @@ type PriorityHold interface {
 	HandOff(ctx context.Context, successor string) error
 }
 
-// LowestPriority is the largest number of a priority.
+// LowestPriority is the largest number of a priority, of a contender or of an element. It
+// has two digits.
 const LowestPriority = 99
 
 // PriorityLockConfig configures a PriorityLock. The zero value has the highest priority.
@@ -133,7 +134,7 @@ type PriorityLockConfig struct {
 	// each holder.
 	Ask bool
 
-	// Strategy is how to wait; "" is DefaultStrategy.
+	// Strategy is how to wait; "" and Handoff are Predecessor.
 	Strategy Strategy
 
 	// Data, Joined, Revocable and Grace are those of SharedLockConfig.

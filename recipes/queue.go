@@ -124,15 +124,12 @@ type Queue interface {
 type PriorityQueue interface {
 	Consumer
 
-	// Put is Queue.Put with a priority from 0 to MaxPriority.
+	// Put is Queue.Put with a priority from 0, the highest, to LowestPriority.
 	Put(ctx context.Context, priority int, data []byte) (ElementID, error)
 
 	// PutMany is Queue.PutMany; all elements have the same priority.
 	PutMany(ctx context.Context, priority int, data ...[]byte) ([]ElementID, error)
 }
-
-// MaxPriority is the largest number of a priority: it has two digits.
-const MaxPriority = 99
 
 // ElementID is the name of an element's znode below the queue's path, such as
 // queue-0000000012.

@@ -27,7 +27,7 @@ type QueueConfig struct {
 	// as a delivery, but also moves elements at the limit.
 	MaxDeliveries int
 
-	// Dialect selects the libraries that share the queue; "" is DefaultDialect. Curator
+	// Dialect selects the libraries that share the queue; "" is ZooKeeper. Curator
 	// shares it with Curator's SimpleDistributedQueue and ZooKeeper's own DistributedQueue,
 	// and has no PriorityQueue. Kazoo shares it with kazoo's Queue. A Queue puts elements
 	// with kazoo's default priority, 100, and both Queue and PriorityQueue take them by
@@ -50,7 +50,7 @@ func (c QueueConfig) Validate() error {
 		return fmt.Errorf("%w: MaxDeliveries is %d; it must be between 0, for no limit, and 2^31-1", ErrInvalid, c.MaxDeliveries)
 	}
 	dialect, err := c.Dialect.Normalize()
-	if err == nil && dialect != DefaultDialect && (c.Capacity > 0 || c.MaxDeliveries > 0) {
+	if err == nil && dialect != ZooKeeper && (c.Capacity > 0 || c.MaxDeliveries > 0) {
 		err = fmt.Errorf("%w: Capacity and MaxDeliveries are for the default dialect: %s supports neither", ErrInvalid, dialect)
 	}
 	return err
@@ -60,8 +60,8 @@ func (c QueueConfig) Validate() error {
 // ErrInvalid.
 func (c QueueConfig) ValidatePut(priority, n int) error {
 	switch {
-	case priority < 0 || priority > MaxPriority:
-		return fmt.Errorf("%w: priority %d; between 0 and %d", ErrInvalid, priority, MaxPriority)
+	case priority < 0 || priority > LowestPriority:
+		return fmt.Errorf("%w: priority %d; between 0 and %d", ErrInvalid, priority, LowestPriority)
 	case c.Capacity > 0 && n > c.Capacity:
 		return fmt.Errorf("%w: %d elements at once; Capacity is %d", ErrInvalid, n, c.Capacity)
 	}

@@ -60,11 +60,11 @@ type SemaphoreConfig struct {
 	// again those that change. So use semaphores for tens of permits, not for thousands.
 	Permits int
 
-	// Strategy is how to wait; "" is DefaultStrategy. With Herd all waiters watch the first
+	// Strategy is how to wait; "" is Handoff. With Herd all waiters watch the first
 	// n contenders.
 	Strategy Strategy
 
-	// Dialect selects the libraries that share the permits; "" is DefaultDialect. Curator
+	// Dialect selects the libraries that share the permits; "" is ZooKeeper. Curator
 	// shares them with Curator's InterProcessSemaphoreV2, and Kazoo with kazoo's Semaphore.
 	// In both, contenders wait for a lock. The holder of the lock waits for a permit and
 	// then releases the lock. TryAcquire also fails while another contender has the lock. A

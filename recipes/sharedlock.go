@@ -120,10 +120,10 @@ type SharedHold interface {
 
 // SharedLockConfig configures a SharedLock. The zero value is the default.
 type SharedLockConfig struct {
-	// Strategy is how to wait; "" is DefaultStrategy.
+	// Strategy is how to wait; "" and Handoff are Predecessor.
 	Strategy Strategy
 
-	// Dialect selects the libraries that share the wait queue; "" is DefaultDialect. Curator
+	// Dialect selects the libraries that share the wait queue; "" is ZooKeeper. Curator
 	// shares it with InterProcessReadWriteLock, Kazoo with ReadLock and WriteLock.
 	//
 	// Readers of the other library ignore the mark of Downgrade, and wait until the znode is
@@ -153,7 +153,7 @@ type SharedLockConfig struct {
 
 // Validate reports, as an ErrInvalid, which field cannot be used.
 func (c SharedLockConfig) Validate() error {
-	if c.Revocable && c.Dialect != "" && c.Dialect != DefaultDialect {
+	if c.Revocable && c.Dialect != "" && c.Dialect != ZooKeeper {
 		return fmt.Errorf("%w: Revocable in the dialect %s: its contenders neither revoke nor react", ErrInvalid, c.Dialect)
 	}
 	return validateGrace(c.Revocable, c.Grace)

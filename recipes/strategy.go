@@ -25,9 +25,9 @@ const (
 	// largest j < i.
 	Predecessor Strategy = "predecessor"
 
-	// Handoff: every waiter watches the contender with the next smaller number, whose name
-	// it can compute without a listing. A release marks itself as one, so its successor lists
-	// nothing. It costs one write, one watch event, and one small read when the waiter joins,
+	// Handoff is the default. Every waiter watches the contender with the next smaller number,
+	// whose name it can compute without a listing. A release marks itself as one, so its
+	// successor lists nothing. It costs one write, one watch event, and one small read when the waiter joins,
 	// however many wait. After anything else ahead (a crash, a contender that gives up, a
 	// third-party contender) the waiter lists the wait queue, as with Predecessor.
 	//
@@ -39,16 +39,13 @@ const (
 	// Contenders are named by marker and number only (lock-0000000012), and only their own
 	// session may write to them. No source text has this strategy.
 	Handoff Strategy = "handoff"
-
-	// DefaultStrategy is what the empty Strategy means.
-	DefaultStrategy = Handoff
 )
 
 // Strategies returns all strategies, in the order in which they are documented.
 func Strategies() []Strategy { return []Strategy{Herd, Predecessor, Handoff} }
 
-// Normalize returns the strategy, or [DefaultStrategy] for "". The error matches
+// Normalize returns the strategy, or [Handoff] for "". The error matches
 // [ErrInvalid] and names the strategies that exist.
 func (s Strategy) Normalize() (Strategy, error) {
-	return choose("strategy", s, DefaultStrategy, Strategies())
+	return choose("strategy", s, Handoff, Strategies())
 }

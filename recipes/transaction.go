@@ -129,33 +129,28 @@ const (
 	// decision is to abort. Nothing changes a decision. Only the coordinator watches, as in
 	// CoordinatorOnly.
 	OwnNodes Variant = "own-nodes"
-
-	// DefaultVariant is what the empty Variant means.
-	DefaultVariant = CoordinatorOnly
 )
 
 // Variants returns all variants, in the order in which they are documented.
 func Variants() []Variant { return []Variant{AllWatch, CoordinatorOnly, OwnNodes} }
 
-// Normalize returns the variant, or [DefaultVariant] for "". The error matches
+// Normalize returns the variant, or [CoordinatorOnly] for "". The error matches
 // [ErrInvalid] and names the variants that exist.
 func (v Variant) Normalize() (Variant, error) {
-	return choose("variant", v, DefaultVariant, Variants())
+	return choose("variant", v, CoordinatorOnly, Variants())
 }
 
 // TransactionConfig configures a Transaction. The zero value is the default. A site that joins
 // reads the variant from the transaction.
 type TransactionConfig struct {
-	// Variant is how sites and coordinator watch each other; "" is DefaultVariant.
+	// Variant is how sites and coordinator watch each other; "" is CoordinatorOnly.
 	Variant Variant
 }
 
-// Vote is the vote of a site, and the data of its node.
+// Vote is the vote of a site, and the data of its node. It is "" before the site has voted.
 type Vote string
 
 const (
-	// NotVoted is the vote of a site that has not voted.
-	NotVoted Vote = ""
 	// VoteCommit promises that the site can commit.
 	VoteCommit Vote = "commit"
 	// VoteAbort makes the decision "abort".

@@ -5,64 +5,46 @@ import "fmt"
 // AnyVersion, as a version, matches every version.
 const AnyVersion int32 = -1
 
-// OpKind is the kind of an [Op].
-type OpKind int
-
-// The kinds of operations.
-const (
-	OpCreate OpKind = iota + 1
-	OpSet
-	OpDelete
-)
-
-func (k OpKind) String() string {
-	switch k {
-	case OpCreate:
-		return "create"
-	case OpSet:
-		return "set"
-	case OpDelete:
-		return "delete"
-	}
-	return "unknown"
-}
-
-// Op is one operation of a guarded write: [Create], [Set] or [Delete].
+// Op is one operation of a guarded write. [Create], [Set] and [Delete] return one. The zero
+// value is invalid.
 type Op struct {
-	Kind    OpKind
+	kind    string
 	Path    string // below the session's chroot
-	Data    []byte // of OpCreate and OpSet
-	Version int32  // of OpSet and OpDelete; AnyVersion to not compare
+	Data    []byte // of Create and Set
+	Version int32  // of Set and Delete; AnyVersion to not compare
 }
+
+// Kind is "create", "set" or "delete", after the function that returned the operation.
+func (o Op) Kind() string { return o.kind }
 
 // Create creates a persistent znode with SessionConfig.ACL. Its parent must exist.
 func Create(path string, data []byte) Op {
-	return Op{Kind: OpCreate, Path: path, Data: data}
+	return Op{kind: "create", Path: path, Data: data}
 }
 
 // Set replaces the data of a znode if its version matches.
 func Set(path string, data []byte, version int32) Op {
-	return Op{Kind: OpSet, Path: path, Data: data, Version: version}
+	return Op{kind: "set", Path: path, Data: data, Version: version}
 }
 
 // Delete deletes a znode without children if its version matches.
 func Delete(path string, version int32) Op {
-	return Op{Kind: OpDelete, Path: path, Version: version}
+	return Op{kind: "delete", Path: path, Version: version}
 }
 
 // Validate reports what is wrong with the operation, as an ErrInvalid.
 func (o Op) Validate() error {
-	if o.Kind < OpCreate || o.Kind > OpDelete {
-		return fmt.Errorf("%w: operation kind %d is unknown", ErrInvalid, int(o.Kind))
+	if o.kind == "" {
+		return fmt.Errorf("%w: an operation is none of Create, Set and Delete", ErrInvalid)
 	}
 	if err := ValidatePath(o.Path); err != nil {
-		return fmt.Errorf("%s: %w", o.Kind, err)
+		return fmt.Errorf("%s: %w", o.kind, err)
 	}
 	if o.Path == "/" {
-		return fmt.Errorf("%w: %s: the root cannot be written", ErrInvalid, o.Kind)
+		return fmt.Errorf("%w: %s: the root cannot be written", ErrInvalid, o.kind)
 	}
 	if o.Version < AnyVersion {
-		return fmt.Errorf("%w: %s %s: version %d; a version is AnyVersion (-1) or not negative", ErrInvalid, o.Kind, o.Path, o.Version)
+		return fmt.Errorf("%w: %s %s: version %d; a version is AnyVersion (-1) or not negative", ErrInvalid, o.kind, o.Path, o.Version)
 	}
 	return nil
 }
@@ -76,7 +58,7 @@ type WriteError struct {
 }
 
 func (e *WriteError) Error() string {
-	return fmt.Sprintf("guarded write: operation %d (%s %s): %v", e.Index, e.Op.Kind, e.Op.Path, e.Err)
+	return fmt.Sprintf("guarded write: operation %d (%s %s): %v", e.Index, e.Op.kind, e.Op.Path, e.Err)
 }
 
 func (e *WriteError) Unwrap() error { return e.Err }

@@ -92,8 +92,8 @@ type Load struct {
 	// Aftermath, for Failover, is how long after the next grant the survivors' traffic is
 	// counted.
 	Aftermath time.Duration
-	// Shared means that other processes run the same load at the same path, and that Merge
-	// combines the measurements. It is for Drain, Cycle and Open. The measured part of a Drain
+	// Shared means that other processes run the same load at the same path, and that
+	// Workload.Merge combines the measurements. It is for Drain, Cycle and Open. The measured part of a Drain
 	// or a Cycle then begins when Begin returns, and ends when all contenders have left. A
 	// Cycle warms up for Warmup, steady or not. In the measured part, each contender stops
 	// with the first turn that it requested there and that ends after Duration.
@@ -210,13 +210,10 @@ func (w Workload) least() int {
 	return 0
 }
 
-// Workloads returns all workloads.
-func Workloads() []Workload {
-	return []Workload{Drain, Cycle, Failover, Open, Many, Queue, Barrier, DoubleBarrier, Commit}
+// Validate returns an error that lists all workloads if there is no such workload.
+func (w Workload) Validate() error {
+	return validate("workload", w, Drain, Cycle, Failover, Open, Many, Queue, Barrier, DoubleBarrier, Commit)
 }
-
-// ParseWorkload returns the workload of that name, or an error that lists all names.
-func ParseWorkload(name string) (Workload, error) { return parse("workload", name, Workloads()) }
 
 // Arrivals is how the acquisitions of an open load arrive.
 type Arrivals string
@@ -228,10 +225,8 @@ const (
 	Poisson Arrivals = "poisson"
 )
 
-// ParseArrivals returns the arrivals of that name, or an error that lists all names.
-func ParseArrivals(name string) (Arrivals, error) {
-	return parse("arrivals", name, []Arrivals{Constant, Poisson})
-}
+// Validate returns an error that lists all arrivals if there are no such arrivals.
+func (a Arrivals) Validate() error { return validate("arrivals", a, Constant, Poisson) }
 
 // Recipe is the recipe that the contenders request.
 type Recipe string
@@ -243,19 +238,16 @@ const (
 	Election Recipe = "election"
 )
 
-// Recipes returns all recipes.
-func Recipes() []Recipe { return []Recipe{Lock, Election} }
+// Validate returns an error that lists all recipes if there is no such recipe.
+func (r Recipe) Validate() error { return validate("recipe", r, Lock, Election) }
 
-// ParseRecipe returns the recipe of that name, or an error that lists all names.
-func ParseRecipe(name string) (Recipe, error) { return parse("recipe", name, Recipes()) }
-
-func parse[T ~string](what, name string, known []T) (T, error) {
-	if slices.Contains(known, T(name)) {
-		return T(name), nil
+func validate[T ~string](what string, name T, known ...T) error {
+	if slices.Contains(known, name) {
+		return nil
 	}
 	names := make([]string, len(known))
 	for i, k := range known {
 		names[i] = string(k)
 	}
-	return "", fmt.Errorf("%s %q is unknown; one of %s", what, name, strings.Join(names, ", "))
+	return fmt.Errorf("%s %q is unknown; one of %s", what, string(name), strings.Join(names, ", "))
 }

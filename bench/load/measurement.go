@@ -44,7 +44,7 @@ type Measurement struct {
 	// sessions. It is nil if that was not counted, as in a drain, where each has one.
 	Turns []int64 `json:",omitempty"`
 	// Grants are the grants of this process in a line that processes share, in order. Those of
-	// an open load have only a token. It is nil for other loads, and after Merge.
+	// an open load have only a token. It is nil for other loads, and after Workload.Merge.
 	Grants []Grant `json:"-"`
 	// Warm is the outcome of the warm-up.
 	Warm Warm `json:",omitzero"`
@@ -114,7 +114,7 @@ func merge(parts []Measurement) Measurement {
 // It cannot check that two processes did not hold at the same time, because the clocks of
 // two machines differ by more than a handoff takes. For the same reason Handoff has only
 // handoffs within one process. Elapsed is the longest of all processes.
-func Merge(w Workload, parts []Measurement) (Measurement, error) {
+func (w Workload) Merge(parts []Measurement) (Measurement, error) {
 	sum := merge(parts)
 	if w != Drain && w != Cycle && w != Open {
 		return sum, nil

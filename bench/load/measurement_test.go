@@ -42,7 +42,7 @@ func TestMergedHistogramIsThatOfAllSamples(t *testing.T) {
 		parts[i].Turns = []int64{int64(i)}
 		parts[i].Counters = recipes.Stats{Reads: int64(i), ByKind: map[string]int64{"create": 2}}
 	}
-	sum, err := load.Merge(load.Many, parts)
+	sum, err := load.Many.Merge(parts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func grants(tokens ...recipes.Token) load.Measurement {
 }
 
 func TestHandoffsOfASharedLineAreThoseWithinAProcess(t *testing.T) {
-	sum, err := load.Merge(load.Drain, []load.Measurement{grants(1, 2, 5), grants(3, 4, 6, 7)})
+	sum, err := load.Drain.Merge([]load.Measurement{grants(1, 2, 5), grants(3, 4, 6, 7)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestHandoffsOfASharedLineAreThoseWithinAProcess(t *testing.T) {
 	if sum.Grants != nil {
 		t.Error("the sum keeps all grants")
 	}
-	if open, err := load.Merge(load.Open, []load.Measurement{grants(1, 2)}); err != nil || open.Operations != 2 {
+	if open, err := load.Open.Merge([]load.Measurement{grants(1, 2)}); err != nil || open.Operations != 2 {
 		t.Errorf("an open load has %d operations, %v; want 2: they are acquisitions", open.Operations, err)
 	}
 }
@@ -91,7 +91,7 @@ func TestTokensAreCheckedAcrossProcesses(t *testing.T) {
 		"the same token in a process": {grants(1, 1), grants(3)},
 	} {
 		for _, w := range []load.Workload{load.Drain, load.Cycle, load.Open} {
-			if _, err := load.Merge(w, parts); !errors.Is(err, load.ErrBroken) {
+			if _, err := w.Merge(parts); !errors.Is(err, load.ErrBroken) {
 				t.Errorf("%s, %s: %v; want a violation", name, w, err)
 			}
 		}
@@ -111,7 +111,7 @@ func TestDifferentClocksChangeNothing(t *testing.T) {
 		return m
 	}
 	merged := func(apart time.Duration) load.Measurement {
-		m, err := load.Merge(load.Drain, []load.Measurement{part(0, 1, 2, 5, 6), part(apart, 3, 4, 7, 8)})
+		m, err := load.Drain.Merge([]load.Measurement{part(0, 1, 2, 5, 6), part(apart, 3, 4, 7, 8)})
 		if err != nil {
 			t.Fatal(err)
 		}

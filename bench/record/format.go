@@ -48,19 +48,16 @@ type line struct {
 // each record, from which every report can be made again. Each call writes whole lines.
 // Files may be concatenated.
 type JSONWriter struct {
-	w       io.Writer
-	env     Environment
+	Output      io.Writer
+	Environment Environment // of all records
+
 	started bool
 }
-
-// NewJSONWriter returns a JSONWriter for records of that environment. It writes nothing
-// before the first record.
-func NewJSONWriter(w io.Writer, env Environment) *JSONWriter { return &JSONWriter{w: w, env: env} }
 
 // Write writes a record.
 func (w *JSONWriter) Write(r Record) error {
 	if !w.started {
-		if err := w.line(header{version, w.env}); err != nil {
+		if err := w.line(header{version, w.Environment}); err != nil {
 			return err
 		}
 		w.started = true
@@ -89,7 +86,7 @@ func (w *JSONWriter) line(v any) error {
 	if err != nil {
 		return fmt.Errorf("write record: %w", err)
 	}
-	if _, err := w.w.Write(append(text, '\n')); err != nil {
+	if _, err := w.Output.Write(append(text, '\n')); err != nil {
 		return fmt.Errorf("write record: %w", err)
 	}
 	return nil
@@ -196,32 +193,24 @@ func (l line) record() (Record, error) {
 // Writer writes records in the Go benchmark format: the units and the environment once,
 // then a line for each record. The output is complete after every call.
 type Writer struct {
-	out     io.Writer
-	w       *benchfmt.Writer // to out
-	config  []benchfmt.Config
-	started bool
-}
+	Output      io.Writer
+	Environment Environment // of all records
 
-// NewWriter returns a Writer for records of that environment. It writes nothing before the
-// first record.
-func NewWriter(w io.Writer, env Environment) *Writer {
-	return &Writer{out: w, w: benchfmt.NewWriter(w), config: env.config()}
+	w *benchfmt.Writer // to Output; nil before the first record
 }
 
 // Write writes a record. A configuration line applies to all results below it, even in a
 // file that is appended. So the mark of an invalid result is cleared right after it.
 func (w *Writer) Write(r Record) error {
-	if !w.started {
-		if err := w.writeUnits(); err != nil {
+	if w.w == nil {
+		out := benchfmt.NewWriter(w.Output)
+		if err := writeUnits(out); err != nil {
 			return err
 		}
-		w.started = true
+		w.w = out
 	}
 	result := &benchfmt.Result{
-		Config: w.config, Name: benchfmt.Name(r.Name()), Iters: int(r.Operations),
-	}
-	for _, m := range r.Metrics() {
-		result.Values = append(result.Values, benchfmt.Value{Value: m.Value, Unit: m.Unit})
+		Config: w.Environment.config(), Name: benchfmt.Name(r.Name()), Iters: int(r.Operations), Values: r.Metrics(),
 	}
 	err := w.mark(r, strings.Join(r.Invalid, "; "))
 	if err == nil {
@@ -242,13 +231,13 @@ func (w *Writer) mark(r Record, why string) error {
 	if r.Valid() {
 		return nil
 	}
-	_, err := fmt.Fprintf(w.out, "\n%s\n\n", strings.TrimSpace(unit.Invalid+": "+why))
+	_, err := fmt.Fprintf(w.Output, "\n%s\n\n", strings.TrimSpace(unit.Invalid+": "+why))
 	return err
 }
 
-func (w *Writer) writeUnits() error {
+func writeUnits(w *benchfmt.Writer) error {
 	for _, u := range better {
-		err := w.w.Write(&benchfmt.UnitMetadata{
+		err := w.Write(&benchfmt.UnitMetadata{
 			UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: u.unit, Key: "better"},
 			OrigUnit:        u.unit, Value: u.better,
 		})

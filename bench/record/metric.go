@@ -6,17 +6,12 @@ import (
 	"strconv"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/perf/benchfmt"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-// Metric is a figure with its unit.
-type Metric struct {
-	Unit  string
-	Value float64
-}
 
 // megabyte is what MB means to benchstat.
 const megabyte = 1e6
@@ -58,7 +53,7 @@ var better = []struct{ unit, better string }{
 // one contender has no handoffs and no watch events, a drain has no waits. It also omits
 // a time of zero: benchstat does not convert zero nanoseconds to seconds, and would put
 // them into a table of their own.
-func (r Record) Metrics() []Metric {
+func (r Record) Metrics() []benchfmt.Value {
 	var m metrics
 	r.speed(&m)
 	m.percentiles(unit.HandoffP50, unit.HandoffP99, r.Handoff)
@@ -175,7 +170,7 @@ func (r Record) Metric(unit string) (float64, bool) {
 	return 0, false
 }
 
-type metrics []Metric
+type metrics []benchfmt.Value
 
 // add adds a figure, rounded to six significant digits. It drops NaN and infinities.
 func (m *metrics) add(unit string, value float64) {
@@ -185,13 +180,13 @@ func (m *metrics) add(unit string, value float64) {
 	if rounded, err := strconv.ParseFloat(strconv.FormatFloat(value, 'g', 6, 64), 64); err == nil {
 		value = rounded
 	}
-	*m = append(*m, Metric{unit, value})
+	*m = append(*m, benchfmt.Value{Value: value, Unit: unit})
 }
 
 // time adds a time in whole nanoseconds, unless that is zero.
 func (m *metrics) time(unit string, ns float64) {
 	if ns = math.Round(ns); ns > 0 && !math.IsInf(ns, 0) {
-		*m = append(*m, Metric{unit, ns})
+		*m = append(*m, benchfmt.Value{Value: ns, Unit: unit})
 	}
 }
 

@@ -154,10 +154,10 @@ type Server struct {
 	Mode    string // "embedded", "standalone" or "ensemble"; "" if unknown
 }
 
-// Here returns the environment of this process with that server.
-func Here(server Server) Environment {
+// Environment returns the environment of this process with that server.
+func (s Server) Environment() Environment {
 	return Environment{
-		OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: cpu(), Server: server,
+		OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: cpu(), Server: s,
 		Package: "github.com/zkrecipes/zkrecipes/bench",
 	}
 }

@@ -100,7 +100,7 @@ func golden(t *testing.T, name string, got []byte) {
 
 func TestBenchmarkFormat(t *testing.T) {
 	var out bytes.Buffer
-	w := record.NewWriter(&out, environment)
+	w := &record.Writer{Output: &out, Environment: environment}
 	for _, r := range records() {
 		if err := w.Write(r); err != nil {
 			t.Fatal(err)
@@ -187,7 +187,7 @@ func TestTimeOfZeroIsLeftOut(t *testing.T) {
 func written(t *testing.T, records []record.Record) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	w := record.NewJSONWriter(&out, environment)
+	w := &record.JSONWriter{Output: &out, Environment: environment}
 	for _, r := range records {
 		if err := w.Write(r); err != nil {
 			t.Fatal(err)

@@ -130,7 +130,7 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 			if outputs[i] == nil {
 				continue
 			}
-			if err := record.NewJSONWriter(outputs[i], pair[i].Environment).Write(pair[i].Records[0]); err != nil {
+			if err := (&record.JSONWriter{Output: outputs[i], Environment: pair[i].Environment}).Write(pair[i].Records[0]); err != nil {
 				return unwritten{err}
 			}
 		}

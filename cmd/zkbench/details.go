@@ -15,7 +15,7 @@ import (
 )
 
 func environment(ctx context.Context, srv server, args []string) record.Environment {
-	env := record.Here(srv.about)
+	env := srv.about.Environment()
 	env.Details = map[string]string{
 		"go": runtime.Version(), "cpus": strconv.Itoa(runtime.NumCPU()),
 		"gomaxprocs": strconv.Itoa(runtime.GOMAXPROCS(0)),

@@ -140,12 +140,12 @@ func (s settings) openSink() (_ *sink, former []record.Run, err error) {
 
 // describe sets the environment of the records. It must be called before write.
 func (s *sink) describe(stdout io.Writer, env record.Environment) {
-	s.text = record.NewWriter(stdout, env)
+	s.text = &record.Writer{Output: stdout, Environment: env}
 	if s.out != nil {
-		s.text = record.NewWriter(s.out, env)
+		s.text = &record.Writer{Output: s.out, Environment: env}
 	}
 	if s.record != nil {
-		s.lines = record.NewJSONWriter(s.record, env)
+		s.lines = &record.JSONWriter{Output: s.record, Environment: env}
 	}
 }
 

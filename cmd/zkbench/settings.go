@@ -48,8 +48,8 @@ type settings struct {
 
 func (c command) defaults() settings {
 	return settings{
-		recipes:    list[load.Recipe]{[]load.Recipe{load.Election}, load.ParseRecipe},
-		workloads:  list[load.Workload]{[]load.Workload{load.Drain}, load.ParseWorkload},
+		recipes:    list[load.Recipe]{[]load.Recipe{load.Election}, parseName[load.Recipe]},
+		workloads:  list[load.Workload]{[]load.Workload{load.Drain}, parseName[load.Workload]},
 		strategies: list[recipes.Strategy]{recipes.Strategies(), parseStrategy},
 		contenders: list[int]{[]int{1, 10, 100}, parsePositive},
 		via:        list[string]{[]string{direct}, c.parseVia},
@@ -118,9 +118,9 @@ func (s *settings) flags(verb string) *flag.FlagSet {
 	f.IntVar(&s.rounds, "rounds", 20, "rounds of -workload queue, barrier, double-barrier and two-phase-commit")
 	f.IntVar(&s.lines, "lines", 4, "`number` of independent lines of -workload many, each with that many contenders")
 	f.Float64Var(&s.rate, "rate", 50, "acquisitions a second of -workload open")
-	f.Func("arrivals", "how these acquisitions arrive: constant, poisson (default poisson)", func(v string) (err error) {
-		s.arrivals, err = load.ParseArrivals(v)
-		return err
+	f.Func("arrivals", "how these acquisitions arrive: constant, poisson (default poisson)", func(v string) error {
+		s.arrivals = load.Arrivals(v)
+		return s.arrivals.Validate()
 	})
 
 	s.where.add(f)
@@ -203,6 +203,13 @@ const (
 	maxRate = 1e6
 )
 
+func parseName[T interface {
+	~string
+	Validate() error
+}](name string) (T, error) {
+	return T(name), T(name).Validate()
+}
+
 func parseStrategy(s string) (recipes.Strategy, error) {
 	if s == "" {
 		return "", fmt.Errorf("strategy is empty")
@@ -210,8 +217,8 @@ func parseStrategy(s string) (recipes.Strategy, error) {
 	return recipes.Strategy(s).Normalize()
 }
 
-// maxDelay leaves time for the few round trips of a handshake within
-// recipes.DefaultConnectTimeout.
+// maxDelay leaves time for the few round trips of a handshake within the default of
+// recipes.SessionConfig.ConnectTimeout, two seconds.
 const maxDelay = 500 * time.Millisecond
 
 func parseDelay(s string) (time.Duration, error) {

@@ -11,7 +11,7 @@ import (
 // defineLimits defines flags for the limits. An operator makes the host pass them to the
 // plugin (host.Config.Args).
 func defineLimits(flags *flag.FlagSet, l *plugin.Limits) {
-	most := plugin.DefaultLimits()
+	most, _ := plugin.Limits{}.Normalize() // no field is negative
 	for _, f := range []struct {
 		name, usage string
 		value       *int

@@ -15,10 +15,6 @@ import (
 // FileEnv is the environment variable with the path of the file.
 const FileEnv = "ZKRECIPES_CONFIG"
 
-// ErrInvalid is returned by Load when the configuration cannot be used. The error has a line
-// for each mistake, with its position and what was expected there.
-var ErrInvalid = errors.New("invalid configuration")
-
 // Config is a configuration that Load has read and checked.
 type Config struct {
 	// Plugin is for host.Launch. Its Logger is nil.
@@ -36,12 +32,13 @@ type Config struct {
 }
 
 // Load reads the file at path and the environment. If path is "", it reads the file that
-// FileEnv names, or else ~/.zkrecipes.d/config.hcl if that exists. An error matches
-// ErrInvalid, and the returned Config contains the values that could be read.
+// FileEnv names, or else ~/.zkrecipes.d/config.hcl if that exists. An error has a line for
+// each mistake, with its position and what was expected there. The returned Config then
+// contains the values that could be read.
 func Load(path string) (Config, error) {
 	path, err := filePath(path)
 	if err != nil {
-		return Config{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return Config{}, fmt.Errorf("invalid configuration: %w", err)
 	}
 	r := &reader{cfg: Config{File: path, LogLevel: hclog.Warn}}
 	if path != "" {
@@ -50,14 +47,14 @@ func Load(path string) (Config, error) {
 	r.environment()
 	r.credentials()
 	if err := r.err(); err != nil {
-		return r.cfg, fmt.Errorf("%w:\n%w", ErrInvalid, err)
+		return r.cfg, fmt.Errorf("invalid configuration:\n%w", err)
 	}
 	if len(r.cfg.ZooKeeper.Servers) == 0 {
-		return r.cfg, fmt.Errorf("%w: no ZooKeeper servers: set %s=host:port, or in %s write zookeeper { servers = [\"host:port\"] }",
-			ErrInvalid, "ZKRECIPES_SERVERS", orDefault(path))
+		return r.cfg, fmt.Errorf("invalid configuration: no ZooKeeper servers: set %s=host:port, or in %s write zookeeper { servers = [\"host:port\"] }",
+			"ZKRECIPES_SERVERS", orDefault(path))
 	}
 	if _, err := r.cfg.ZooKeeper.Normalize(); err != nil {
-		return r.cfg, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return r.cfg, fmt.Errorf("invalid configuration: %w", err)
 	}
 	return r.cfg, nil
 }

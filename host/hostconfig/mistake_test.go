@@ -1,7 +1,6 @@
 package hostconfig_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,12 +63,12 @@ func TestMistakesInTheFile(t *testing.T) {
 	}
 }
 
-// invalid loads a configuration. It checks that the error is ErrInvalid and contains each want.
+// invalid loads a configuration. It checks that there is an error, which contains each want.
 func invalid(t *testing.T, path string, wants ...string) error {
 	t.Helper()
 	_, err := hostconfig.Load(path)
-	if !errors.Is(err, hostconfig.ErrInvalid) {
-		t.Fatalf("%v; want ErrInvalid", err)
+	if !strings.HasPrefix(fmt.Sprint(err), "invalid configuration:") {
+		t.Fatalf("%v; want an invalid configuration", err)
 	}
 	for _, want := range wants {
 		if !strings.Contains(err.Error(), want) {
@@ -116,7 +115,7 @@ func TestFileThatIsNoText(t *testing.T) {
 		"other text": strings.Repeat("#!/bin/sh\necho $(date) | tee ~/x; ]]\n", 40),
 	} {
 		_, err := hostconfig.Load(write(t, filepath.Join(dir, "c.hcl"), content))
-		if lines := strings.Count(fmt.Sprint(err), "\n"); !errors.Is(err, hostconfig.ErrInvalid) || lines > 12 {
+		if lines := strings.Count(fmt.Sprint(err), "\n"); err == nil || lines > 12 {
 			t.Errorf("%s: %d lines: %v", name, lines, err)
 		}
 	}
@@ -141,7 +140,7 @@ func TestPasswordThatEverybodyMayReadIsAMistake(t *testing.T) {
 				t.Setenv("ZKRECIPES_AUTH_PASSWORD_FILE", password)
 			}
 			_, err := hostconfig.Load(write(t, filepath.Join(dir, "c.hcl"), file))
-			if errors.Is(err, hostconfig.ErrInvalid) != wrong || wrong && !strings.Contains(err.Error(), "chmod o-r") {
+			if (err != nil) != wrong || wrong && !strings.Contains(err.Error(), "chmod o-r") {
 				t.Errorf("%v, by a variable %t: %v", mode, variable, err)
 			}
 			os.Unsetenv("ZKRECIPES_AUTH_USER")

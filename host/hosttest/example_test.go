@@ -25,9 +25,9 @@ func backup(ctx context.Context, session recipes.Recipes) error {
 }
 
 // An application's test needs no ZooKeeper and no plugin executable.
-func ExampleSession() {
+func ExampleNew() {
 	TestBackup := func(t *testing.T) {
-		must.Report(t, backup(t.Context(), hosttest.Session(t)))
+		must.Report(t, backup(t.Context(), hosttest.New(t).Open(t)))
 	}
 	_ = TestBackup
 }

@@ -1,9 +1,9 @@
-// Package hosttest is for the tests of applications that use package host. One call
+// Package hosttest is for the tests of applications that use package host. One line
 // returns a session through a plugin, on a ZooKeeper server in the test's process.
 // Everything is cleaned up when the test ends.
 //
 //	func TestMyJob(t *testing.T) {
-//		session := hosttest.Session(t)
+//		session := hosttest.New(t).Open(t)
 //		...
 //	}
 //
@@ -34,12 +34,6 @@ import (
 
 // cleanUp bounds the closing of a session or a plugin at the end of a test.
 const cleanUp = 10 * time.Second
-
-// Session returns a session in a new World: it combines New and Open.
-func Session(t testing.TB) recipes.Client {
-	t.Helper()
-	return New(t).Open(t)
-}
 
 // World is a ZooKeeper server and a plugin, for one test and its subtests. Its methods
 // may be called from several goroutines.

@@ -33,7 +33,7 @@ func closes(t *testing.T, what string, ch <-chan struct{}) {
 }
 
 func TestSessionInOneCall(t *testing.T) {
-	s := hosttest.Session(t)
+	s := hosttest.New(t).Open(t)
 	if h := hold(t, s); h.Token() == 0 {
 		t.Error("no token")
 	}

@@ -147,7 +147,7 @@ func (r *Relay) pipe(to, from net.Conn, w way) {
 }
 
 // dialTimeout is the time after which the relay tries the next server. A session gives an
-// attempt two seconds (recipes.DefaultConnectTimeout), and has only the relay's address.
+// attempt two seconds (recipes.SessionConfig.ConnectTimeout), and has only the relay's address.
 const dialTimeout = 500 * time.Millisecond
 
 func (r *Relay) dial() net.Conn {

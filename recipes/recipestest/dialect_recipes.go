@@ -208,7 +208,7 @@ func dialectForeignDoubleBarrier(f *fixture) {
 				_, err = b.Enter(f.ctx, nil) // a barrier of size one would admit it
 			}
 			var foreign *recipes.ForeignError
-			if d != recipes.DefaultDialect && errors.Is(err, recipes.ErrUnsupported) {
+			if d != recipes.ZooKeeper && errors.Is(err, recipes.ErrUnsupported) {
 				continue
 			}
 			if !errors.As(err, &foreign) || foreign.Znode != theirs || foreign.Dialect != other {

@@ -29,7 +29,7 @@ type monoglot struct{ recipes.Client }
 // only opens a recipe in the default dialect.
 func only[R, C any](d recipes.Dialect, open func(string, C) (R, error), path string, cfg C) (r R, err error) {
 	d, err = d.Normalize()
-	if err == nil && d != recipes.DefaultDialect {
+	if err == nil && d != recipes.ZooKeeper {
 		err = fmt.Errorf("%w: dialect %s", recipes.ErrUnsupported, d)
 	}
 	if err != nil {

@@ -108,7 +108,9 @@ func releasedInBackground(f *fixture, k kind) {
 func releaseReplyLost(f *fixture, k kind) {
 	s := f.open()
 	// The first contender of a semaphore writes the permits to the path, and its release then
-	// sends a read. So the test releases the second grant.
+	// sends a read. So the test releases the second grant. And the test creates the path: an
+	// empty path of a wait queue is a container, which the server may delete between the grants.
+	f.create(f.path("a"), "")
 	f.must(k.granted(f, s, f.path("a")).Release(f.ctx))
 	g := k.granted(f, s, f.path("a"))
 	f.relay(s).HoldReplies()

@@ -100,7 +100,7 @@ func priorityFresh(f *fixture) {
 
 func priorityInvalid(f *fixture) {
 	q := f.priorities(f.open())
-	for _, p := range []int{-1, recipes.MaxPriority + 1} {
+	for _, p := range []int{-1, recipes.LowestPriority + 1} {
 		f.is(errOf(q.Put(f.ctx, p, nil)), recipes.ErrInvalid)
 		f.is(errOf(q.PutMany(context.Background(), p)), recipes.ErrInvalid)
 	}

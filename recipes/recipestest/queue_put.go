@@ -57,7 +57,7 @@ func putTogether(f *fixture, form queueForm) {
 	if ids, err := e.many(f.ctx); len(ids) != 0 || err != nil {
 		f.Errorf("put nothing: %q, %v", ids, err)
 	}
-	big := make([]byte, recipes.DefaultMaxPacket/2)
+	big := make([]byte, 1<<19)
 	f.is(errOf(e.many(f.ctx, big, big, big)), recipes.ErrTooLarge)
 	e.holds(3)
 	e.takes("1", "2", "3")
@@ -122,7 +122,7 @@ func putSessionLost(f *fixture, form queueForm) {
 
 func putTooLarge(f *fixture, form queueForm) {
 	e := form.end(f, f.open(), f.path("a"))
-	f.is(errOf(e.many(f.ctx, make([]byte, recipes.DefaultMaxPacket))), recipes.ErrTooLarge)
+	f.is(errOf(e.many(f.ctx, make([]byte, 1<<20))), recipes.ErrTooLarge)
 	e.holds(0)
 	f.must(e.s.Err())
 }

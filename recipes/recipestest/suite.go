@@ -40,7 +40,7 @@ func groups() []group {
 		{"session", sessionTests()},
 		{"contenders", contendersTests()},
 		{"lock", slices.Concat(queued(lockKind, recipes.Strategies()...), lockTests())},
-		{"write", forKinds(append(lockKind.by(recipes.DefaultStrategy), electionKind.by(recipes.DefaultStrategy)...), writeTests())},
+		{"write", forKinds(append(lockKind.by(recipes.Handoff), electionKind.by(recipes.Handoff)...), writeTests())},
 		{"election", slices.Concat(queued(electionKind, recipes.Strategies()...), electionTests())},
 		{"context", contextTests()},
 		{"queue", queueTests()},
@@ -85,14 +85,14 @@ func Run(t *testing.T, env Env) {
 			})
 		}
 	})
-	t.Log("contract tests: " + Summary())
+	t.Log("contract tests: " + summary())
 	if n := lacking.Load(); n > 0 {
 		t.Logf("%d CONTRACT TESTS WERE SKIPPED: the servers do not support what they test", n)
 	}
 }
 
-// Summary returns one line with the number of tests of each group.
-func Summary() string {
+// summary returns one line with the number of tests of each group.
+func summary() string {
 	total := 0
 	var counts []string
 	for _, g := range groups() {

@@ -53,7 +53,7 @@ func transactionTests() []test {
 const (
 	commits = recipes.VoteCommit
 	aborts  = recipes.VoteAbort
-	silent  = recipes.NotVoted
+	silent  = ""
 )
 
 func allCommit(f *fixture, v recipes.Variant) {
@@ -160,5 +160,5 @@ func transactionInvalid(f *fixture) {
 	if f.exists(f.path("app")) {
 		f.Error("something was created")
 	}
-	f.is(tx.Begin(f.ctx, make([]byte, recipes.DefaultMaxPacket), "1"), recipes.ErrTooLarge)
+	f.is(tx.Begin(f.ctx, make([]byte, 1<<20), "1"), recipes.ErrTooLarge)
 }

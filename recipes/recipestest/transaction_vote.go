@@ -71,5 +71,5 @@ func votesOnce(f *fixture, v recipes.Variant) {
 	p.vote(silent, aborts)
 	f.is(p.sites[1].Vote(f.ctx, commits), recipes.ErrVoted)
 	f.is(p.sites[1].Vote(f.ctx, "perhaps"), recipes.ErrInvalid)
-	f.is(p.sites[1].Vote(f.ctx, recipes.NotVoted), recipes.ErrInvalid)
+	f.is(p.sites[1].Vote(f.ctx, ""), recipes.ErrInvalid)
 }

@@ -68,6 +68,12 @@ func operations() []operation {
 		counterOperations(), transactionOperations())
 }
 
+// tableOfWays are the ways of all recipes.
+func tableOfWays() []way {
+	return slices.Concat(lockWays(), electionWays(), semaphoreWays(), slotsWays(), sharedLockWays(), priorityLockWays(),
+		groupWays(), namesWays(), queueWays())
+}
+
 // stagePath is the path of the recipes under test.
 const stagePath = "/app/it"
 
@@ -112,7 +118,7 @@ func (s *stage) dial(context.Context, string, string) (net.Conn, error) {
 
 func (s *stage) session() recipes.Client {
 	cfg := recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: 9 * time.Second, MaxPacket: 64 << 10}
-	opened := must.Get(zookeeper.OpenWith(s.dial)(s.ctx, cfg))(s.T)
+	opened := must.Get(zookeeper.Dialer(s.dial).Open(s.ctx, cfg))(s.T)
 	s.Cleanup(func() { opened.Close(context.Background()) })
 	return opened
 }

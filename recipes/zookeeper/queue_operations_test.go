@@ -124,7 +124,7 @@ func queueOperations() (all []operation) {
 		{"PriorityQueue", recipes.QueueConfig{Dialect: recipes.Kazoo}, true},
 	} {
 		at := func(s *stage, in recipes.Client) consumer { return s.consumer(in, kind.cfg, kind.priority) }
-		named := ", " + kind.of + " " + string(cmp.Or(kind.cfg.Dialect, recipes.DefaultDialect))
+		named := ", " + kind.of + " " + string(cmp.Or(kind.cfg.Dialect, recipes.ZooKeeper))
 		// filled returns the victim's queue, with three elements that the other session has put.
 		filled := func(s *stage) consumer {
 			s.ok(at(s, s.other).putting(s.ctx, "1", "2", "3"))

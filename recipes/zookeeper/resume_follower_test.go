@@ -37,7 +37,7 @@ func TestAResumedSessionReportsContactsThatTheLeaderKnows(t *testing.T) {
 				follower := srv.Follower()
 				theirs := zktest.LinkTo(follower.ServeConn)
 				cfg := recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}
-				second := must.Get(zookeeper.ResumeWith(theirs.Dial)(t.Context(), cfg, first.(zktest.Movable).ResumeTicket(), time.Now()))(t)
+				second := must.Get(zookeeper.Dialer(theirs.Dial).Resume(t.Context(), cfg, first.(zktest.Movable).ResumeTicket(), time.Now()))(t)
 				time.Sleep(phase) // virtual
 				theirs.Lead(nil)
 				follower.CutOff()
@@ -62,7 +62,7 @@ func TestAResumedSessionThatHoldsNothingIsIdle(t *testing.T) {
 		first := way.Open(t, 10*time.Second)
 		must.Do(t, first.(zktest.Movable).Detach(t.Context()))
 		cfg := recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}
-		second := must.Get(zookeeper.ResumeWith(way.Dial)(t.Context(), cfg, first.(zktest.Movable).ResumeTicket(), time.Now()))(t)
+		second := must.Get(zookeeper.Dialer(way.Dial).Resume(t.Context(), cfg, first.(zktest.Movable).ResumeTicket(), time.Now()))(t)
 		for range 2 {
 			must.Do(t, second.(zktest.Movable).DropRest(t.Context()))
 		}

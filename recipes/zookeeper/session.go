@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -20,18 +21,19 @@ import (
 
 // Open opens a ZooKeeper session. It is a recipes.Opener.
 func Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-	return OpenWith(nil)(ctx, cfg)
+	return Dialer(nil).Open(ctx, cfg)
 }
 
-// OpenWith returns an Opener that connects to servers with dial, for proxies and tests.
-func OpenWith(dial session.DialFunc) recipes.Opener {
-	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-		s, err := session.Open(ctx, cfg, dial)
-		if err != nil {
-			return nil, err
-		}
-		return withRecipes(s), nil
+// A Dialer connects to servers, for proxies and tests. A nil Dialer uses the network.
+type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Open is [Open] with connections of this Dialer.
+func (d Dialer) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+	s, err := session.Open(ctx, cfg, session.DialFunc(d))
+	if err != nil {
+		return nil, err
 	}
+	return withRecipes(s), nil
 }
 
 // Resume resumes a session that another process has served, and its places and holds in
@@ -45,22 +47,20 @@ func OpenWith(dial session.DialFunc) recipes.Opener {
 // If the session has ended, the error matches recipes.ErrSessionLost. On any error,
 // nothing was deleted, and no session was opened or closed.
 func Resume(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error) {
-	return ResumeWith(nil)(ctx, cfg, ticket, contact)
+	return Dialer(nil).Resume(ctx, cfg, ticket, contact)
 }
 
-// ResumeWith returns a Resume that connects to servers with dial, for proxies and tests.
-func ResumeWith(dial session.DialFunc) func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error) {
-	return func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error) {
-		t, err := session.ParseTicket(ticket, contact)
-		if err != nil {
-			return nil, fmt.Errorf("resume session: %w", err)
-		}
-		s, err := session.Resume(ctx, cfg, dial, t)
-		if err != nil {
-			return nil, err
-		}
-		return withRecipes(s), nil
+// Resume is [Resume] with connections of this Dialer.
+func (d Dialer) Resume(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error) {
+	t, err := session.ParseTicket(ticket, contact)
+	if err != nil {
+		return nil, fmt.Errorf("resume session: %w", err)
 	}
+	s, err := session.Resume(ctx, cfg, session.DialFunc(d), t)
+	if err != nil {
+		return nil, err
+	}
+	return withRecipes(s), nil
 }
 
 // internal/rpc/server calls ResumeTicket, Detach and DropRest to move a session.
@@ -123,7 +123,7 @@ func (s zkSession) SharedLock(path string, cfg recipes.SharedLockConfig) (recipe
 }
 
 func (s zkSession) PriorityLock(path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
-	return in(s, path, recipes.DefaultDialect, func() (recipes.PriorityLock, error) { return rwlock.NewPriority(s.lines, path, cfg) })
+	return in(s, path, recipes.ZooKeeper, func() (recipes.PriorityLock, error) { return rwlock.NewPriority(s.lines, path, cfg) })
 }
 
 func (s zkSession) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {

@@ -113,12 +113,6 @@ func wayBy[R any, G recipes.Grant](w way, open func(recipes.Client, string, opti
 	return w
 }
 
-// tableOfWays are the ways of all recipes.
-func tableOfWays() []way {
-	return slices.Concat(lockWays(), electionWays(), semaphoreWays(), slotsWays(), sharedLockWays(), priorityLockWays(),
-		groupWays(), namesWays(), queueWays())
-}
-
 // ways returns the ways of a technique, each in all configurations for that technique.
 func ways(in technique) (all []way) {
 	for _, w := range tableOfWays() {

@@ -25,6 +25,6 @@ func (s *session) Contenders(ctx context.Context, path string, kinds ...recipes.
 // line returns the contenders of one kind at the path, in the recipe's dialect.
 func (r recipe) line(ctx context.Context, kind recipes.Kind) ([]recipes.Contender, error) {
 	return read(ctx, r.about("contenders at "+r.path), r.s.contenders.Contenders, &pb.ContendersRequest{
-		Session: r.s.handle, Path: r.path, Kinds: []string{string(kind)}, Dialect: cmp.Or(r.dialect, string(recipes.DefaultDialect)),
+		Session: r.s.handle, Path: r.path, Kinds: []string{string(kind)}, Dialect: cmp.Or(r.dialect, string(recipes.ZooKeeper)),
 	}, func(a *pb.ContendersResponse) []recipes.Contender { return wire.Contenders(a.GetContenders()) })
 }

@@ -59,7 +59,7 @@ func moving(t *testing.T) (s recipes.Client, before, after *spy, move func()) {
 	t.Cleanup(func() { _ = zk.Close() })
 	first := new(mortal)
 	before, after = newSpy(), newSpy()
-	from, to := newLinkOver(t, zookeeper.OpenWith(first.dial), before.option()), newLinkOver(t, zookeeper.Open, after.option())
+	from, to := newLinkOver(t, zookeeper.Dialer(first.dial).Open, before.option()), newLinkOver(t, zookeeper.Open, after.option())
 	ended := make(chan struct{})
 	c := client.Unconnected()
 	t.Cleanup(c.Close)

@@ -144,7 +144,7 @@ func TestRequestsNameTheStrategy(t *testing.T) {
 		if len(sent) != 1 {
 			t.Fatalf("%s: %d requests", k.name, len(sent))
 		}
-		if got := sent[0].GetStrategy(); got != string(recipes.DefaultStrategy) {
+		if got := sent[0].GetStrategy(); got != string(recipes.Handoff) {
 			t.Errorf("%s: strategy %q", k.name, got)
 		}
 	}

@@ -46,7 +46,7 @@ func (t target) line(ctx context.Context, kinds []recipes.Kind) (_ []recipes.Con
 			return nil, err
 		}
 		return e.Candidates(ctx)
-	case t.dialect == recipes.DefaultDialect: // recipes without dialects, and semaphores, whose number of permits is unknown
+	case t.dialect == recipes.ZooKeeper: // recipes without dialects, and semaphores, whose number of permits is unknown
 		lines, err := t.Client.Contenders(ctx, t.path, kind)
 		return lines.Contenders, err
 	case kind == recipes.KindSemaphore:

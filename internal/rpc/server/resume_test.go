@@ -90,7 +90,7 @@ type moving struct {
 func startMoving(t *testing.T, zk *zkserver.Server) moving {
 	t.Helper()
 	way := new(wireToZooKeeper)
-	h := hostOf(t, zk, server.Config{Open: zookeeper.OpenWith(way.dial), Resume: zookeeper.Resume})
+	h := hostOf(t, zk, server.Config{Open: zookeeper.Dialer(way.dial).Open, Resume: zookeeper.Resume})
 	return moving{h, zk, way, h.open(nil)}
 }
 
@@ -114,7 +114,7 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 	for _, end := range []string{"killed", "detached"} {
 		t.Run(end, func(t *testing.T) {
 			zk, way := zooKeeper(t), new(wireToZooKeeper)
-			first := hostOf(t, zk, server.Config{Open: zookeeper.OpenWith(way.dial), Resume: zookeeper.Resume})
+			first := hostOf(t, zk, server.Config{Open: zookeeper.Dialer(way.dial).Open, Resume: zookeeper.Resume})
 			opened := first.open(nil)
 			session := opened.GetSession()
 			held := must.Get(first.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/held"}))(t)

@@ -99,7 +99,7 @@ func TestNothingStaysNothing(t *testing.T) {
 }
 
 func TestUnknownOperationIsRefused(t *testing.T) {
-	if wire.Ops(wire.ToOps([]recipes.Op{{Kind: 99, Path: "/a"}}))[0].Validate() == nil {
+	if wire.Ops([]*pb.Op{{Kind: 99, Path: "/a"}})[0].Validate() == nil {
 		t.Error("an unknown kind became a known one")
 	}
 }

@@ -21,7 +21,7 @@ func Dialect(name string) (recipes.Dialect, error) {
 // nameOf returns the name of a dialect in a request. The name of the default dialect is empty,
 // so that the request also works with a plugin without dialects.
 func nameOf(d recipes.Dialect) string {
-	if d == recipes.DefaultDialect {
+	if d == recipes.ZooKeeper {
 		return ""
 	}
 	return string(d)

@@ -8,38 +8,28 @@ import (
 // ToOps converts operations to messages, in the same order.
 func ToOps(ops []recipes.Op) []*pb.Op {
 	return each(ops, func(o recipes.Op) *pb.Op {
-		return &pb.Op{Kind: toOpKind(o.Kind), Path: o.Path, Data: o.Data, Version: o.Version}
+		return &pb.Op{Kind: opKinds[o.Kind()], Path: o.Path, Data: o.Data, Version: o.Version}
 	})
 }
 
-// Ops converts messages to operations, in the same order. An unknown kind becomes one that
-// Op.Validate refuses.
+var opKinds = map[string]pb.OpKind{
+	"create": pb.OpKind_OP_KIND_CREATE,
+	"set":    pb.OpKind_OP_KIND_SET,
+	"delete": pb.OpKind_OP_KIND_DELETE,
+}
+
+// Ops converts messages to operations, in the same order. An unknown kind becomes the zero Op,
+// which Op.Validate refuses.
 func Ops(ops []*pb.Op) []recipes.Op {
 	return each(ops, func(o *pb.Op) recipes.Op {
-		return recipes.Op{Kind: opKind(o.GetKind()), Path: o.GetPath(), Data: o.GetData(), Version: o.GetVersion()}
+		switch o.GetKind() {
+		case pb.OpKind_OP_KIND_CREATE:
+			return recipes.Create(o.GetPath(), o.GetData())
+		case pb.OpKind_OP_KIND_SET:
+			return recipes.Set(o.GetPath(), o.GetData(), o.GetVersion())
+		case pb.OpKind_OP_KIND_DELETE:
+			return recipes.Delete(o.GetPath(), o.GetVersion())
+		}
+		return recipes.Op{}
 	})
-}
-
-func toOpKind(k recipes.OpKind) pb.OpKind {
-	switch k {
-	case recipes.OpCreate:
-		return pb.OpKind_OP_KIND_CREATE
-	case recipes.OpSet:
-		return pb.OpKind_OP_KIND_SET
-	case recipes.OpDelete:
-		return pb.OpKind_OP_KIND_DELETE
-	}
-	return pb.OpKind_OP_KIND_UNSPECIFIED
-}
-
-func opKind(k pb.OpKind) recipes.OpKind {
-	switch k {
-	case pb.OpKind_OP_KIND_CREATE:
-		return recipes.OpCreate
-	case pb.OpKind_OP_KIND_SET:
-		return recipes.OpSet
-	case pb.OpKind_OP_KIND_DELETE:
-		return recipes.OpDelete
-	}
-	return 0
 }

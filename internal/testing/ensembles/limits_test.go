@@ -38,7 +38,7 @@ func TestEnsembleWithEnforcedAuthenticationAndQuotas(t *testing.T) {
 
 	session.Digest = &recipes.Digest{User: "jane", Password: "secret"}
 	g := gateTo(server)
-	s := must.Get(zookeeper.OpenWith(g.dial)(t.Context(), session))(t)
+	s := must.Get(zookeeper.Dialer(g.dial).Open(t.Context(), session))(t)
 	defer s.Close(zktest.Bounded(t))
 	t.Run("a session with a user reconnects", func(t *testing.T) {
 		hold := must.Get(must.Get(s.Lock("/lock", recipes.LockConfig{}))(t).Acquire(t.Context()))(t)

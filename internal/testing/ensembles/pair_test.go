@@ -111,7 +111,7 @@ func (c *pingTeller) Read(p []byte) (int, error) {
 // open opens a session through g, with the given timeout.
 func open(t *testing.T, g *gate, timeout time.Duration) recipes.Client {
 	t.Helper()
-	s := must.Get(zookeeper.OpenWith(g.dial)(t.Context(), recipes.SessionConfig{
+	s := must.Get(zookeeper.Dialer(g.dial).Open(t.Context(), recipes.SessionConfig{
 		Servers: []string{"server"}, SessionTimeout: timeout, MaxPacket: 64 << 10,
 	}))(t)
 	t.Cleanup(func() {

@@ -119,9 +119,9 @@ func (h *hold) Write(_ context.Context, ops ...recipes.Op) error {
 		_, exists := w.data[op.Path]
 		var err error
 		switch {
-		case op.Kind == recipes.OpCreate && exists:
+		case op.Kind() == "create" && exists:
 			err = recipes.ErrNodeExists
-		case op.Kind != recipes.OpCreate && !exists:
+		case op.Kind() != "create" && !exists:
 			err = recipes.ErrNoNode
 		case op.Version > 0:
 			err = recipes.ErrBadVersion
@@ -134,7 +134,7 @@ func (h *hold) Write(_ context.Context, ops ...recipes.Op) error {
 		w.data = make(map[string][]byte)
 	}
 	for _, op := range ops {
-		if op.Kind == recipes.OpDelete {
+		if op.Kind() == "delete" {
 			delete(w.data, op.Path)
 		} else {
 			w.data[op.Path] = op.Data

@@ -65,7 +65,7 @@ func (w *World) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Cl
 		timeout = cfg.SessionTimeout
 	}
 	if timeout == 0 {
-		timeout = recipes.DefaultSessionTimeout
+		timeout = 10 * time.Second
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

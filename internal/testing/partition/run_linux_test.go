@@ -152,7 +152,7 @@ func (r *run) createRegisters() {
 
 // session opens a session for the test itself, from the host of the first client.
 func (r *run) session() recipes.Client {
-	s, err := zookeeper.OpenWith(r.dial)(r.Context(), recipes.SessionConfig{Servers: r.ensemble.Addrs(), SessionTimeout: 20 * time.Second})
+	s, err := zookeeper.Dialer(r.dial).Open(r.Context(), recipes.SessionConfig{Servers: r.ensemble.Addrs(), SessionTimeout: 20 * time.Second})
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -155,7 +155,7 @@ type opener func(ctx context.Context, h *host) (recipes.Client, error)
 var sessionConfig = recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: sessionTimeout, MaxPacket: 8 << 10}
 
 func openDirectly(ctx context.Context, h *host) (recipes.Client, error) {
-	return zookeeper.OpenWith(h.Dial)(ctx, sessionConfig)
+	return zookeeper.Dialer(h.Dial).Open(ctx, sessionConfig)
 }
 
 func (c *client) session(s recipes.Client) {

@@ -38,7 +38,7 @@ func openEither(ctx context.Context, h *host) (recipes.Client, error) {
 	if strange(number) {
 		return openRaw(ctx, h)
 	}
-	return zookeeper.OpenWith(h.Dial)(ctx, sessionConfig)
+	return zookeeper.Dialer(h.Dial).Open(ctx, sessionConfig)
 }
 
 func otherDialect(w *World) recipes.Dialect { return pick(w.chance, recipes.Curator, recipes.Kazoo) }

@@ -20,7 +20,7 @@ import (
 // memory connects the two. Each session has its own plugin.
 func openThroughPlugin(ctx context.Context, h *host) (recipes.Client, error) {
 	hop := &hop{host: h, arriving: make(chan net.Conn), closed: make(chan struct{})}
-	plugin := server.New(server.Config{Open: zookeeper.OpenWith(h.Dial)})
+	plugin := server.New(server.Config{Open: zookeeper.Dialer(h.Dial).Open})
 	g := grpc.NewServer(append(plugin.Options(), grpc.WaitForHandlers(true))...)
 	plugin.Register(g)
 	var serving sync.WaitGroup

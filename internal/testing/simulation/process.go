@@ -158,7 +158,7 @@ func (v *survivor) replace(c *client, planned bool) {
 func (v *survivor) resume(ctx context.Context, c *client, h *host, ticket []byte, contact time.Time) error {
 	var p *process
 	for p == nil {
-		s, err := zookeeper.ResumeWith(h.Dial)(ctx, sessionConfig, ticket, contact)
+		s, err := zookeeper.Dialer(h.Dial).Resume(ctx, sessionConfig, ticket, contact)
 		if err != nil {
 			if ctx.Err() != nil || v.Err() != nil || !errors.Is(err, recipes.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 				return err

@@ -39,7 +39,7 @@ func queues(w *World) game {
 type prioritized struct{ recipes.PriorityQueue }
 
 func (p prioritized) Put(ctx context.Context, data []byte) (recipes.ElementID, error) {
-	priority := crc32.ChecksumIEEE(data) % (recipes.MaxPriority + 1)
+	priority := crc32.ChecksumIEEE(data) % (recipes.LowestPriority + 1)
 	return p.PriorityQueue.Put(ctx, int(priority), data)
 }
 

@@ -105,7 +105,7 @@ const operatorName = "operator"
 
 // operator opens a session that only faults of the servers affect.
 func (w *World) operator() recipes.Client {
-	s, err := zookeeper.OpenWith(newHost(w, operatorName).Dial)(context.Background(), recipes.SessionConfig{
+	s, err := zookeeper.Dialer(newHost(w, operatorName).Dial).Open(context.Background(), recipes.SessionConfig{
 		Servers: []string{"server"}, SessionTimeout: 10 * sessionTimeout, MaxPacket: 64 << 10,
 	})
 	if err != nil {

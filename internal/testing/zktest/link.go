@@ -83,7 +83,7 @@ func (l *Link) Open(t *testing.T, timeout time.Duration) recipes.Client {
 	t.Helper()
 	cfg := config("server")
 	cfg.SessionTimeout = timeout
-	return must.Get(zookeeper.OpenWith(l.Dial)(t.Context(), cfg))(t)
+	return must.Get(zookeeper.Dialer(l.Dial).Open(t.Context(), cfg))(t)
 }
 
 type cable struct {

@@ -152,7 +152,7 @@ func TestUnitWithoutDirectionIsNotJudged(t *testing.T) {
 func TestFasterLockIsNotWorse(t *testing.T) {
 	side := func(name string, ms int) *compare.Side {
 		var text bytes.Buffer
-		w := record.NewWriter(&text, record.Environment{})
+		w := &record.Writer{Output: &text, Environment: record.Environment{}}
 		for trial := range 20 {
 			n := int64(1000/ms + trial%3)
 			r := record.Record{Recipe: load.Lock, Workload: load.Cycle, Strategy: recipes.Predecessor, Contenders: 2, Transport: "direct", Procs: 2}
@@ -193,7 +193,7 @@ func TestInvalidResultsAtTheEndDoNotMarkLaterOnes(t *testing.T) {
 	invalid.Invalid = []string{"zkbench was the limit"}
 	var text, lines bytes.Buffer
 	for range 2 {
-		w, l := record.NewWriter(&text, record.Environment{}), record.NewJSONWriter(&lines, record.Environment{})
+		w, l := &record.Writer{Output: &text, Environment: record.Environment{}}, &record.JSONWriter{Output: &lines, Environment: record.Environment{}}
 		for _, r := range []record.Record{valid, invalid} {
 			if err := errors.Join(w.Write(r), l.Write(r)); err != nil {
 				t.Fatal(err)

@@ -70,7 +70,7 @@ func (s *Side) read(r io.Reader, filter *benchproc.Filter) error {
 func benchmarksOf(runs []record.Run) (io.Reader, error) {
 	var text bytes.Buffer
 	for _, run := range runs {
-		w := record.NewWriter(&text, run.Environment)
+		w := &record.Writer{Output: &text, Environment: run.Environment}
 		for _, r := range run.Records {
 			if err := w.Write(r); err != nil {
 				return nil, err

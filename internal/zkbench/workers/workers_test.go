@@ -41,11 +41,11 @@ func at(t *testing.T, test func(m meeting)) {
 // open opens a session over a pipe.
 func (m meeting) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	cfg.Servers = []string{"pipe:1"}
-	return zookeeper.OpenWith(func(context.Context, string, string) (net.Conn, error) {
+	return zookeeper.Dialer(func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
 		go m.server.ServeConn(server)
 		return client, nil
-	})(ctx, cfg)
+	}).Open(ctx, cfg)
 }
 
 func (m meeting) session() recipes.Client {

@@ -53,7 +53,7 @@ type txBeginVerb struct {
 func (v *txBeginVerb) Flags(f *flag.FlagSet) {
 	f.StringVar(&v.list, "sites", "", "`names` of the sites, separated by commas; required")
 	f.StringVar(&v.data, "data", "", "`text` for the sites, which tx status shows; - reads it from stdin")
-	f.StringVar(&v.variant, "variant", string(recipes.DefaultVariant), "the `variant`: which process watches the votes")
+	f.StringVar(&v.variant, "variant", string(recipes.CoordinatorOnly), "the `variant`: which process watches the votes")
 	verb.DurationVar(f, &v.timeout, "timeout", 0, "abort if there is no decision within this `duration`, including the time to connect;\n0 waits for ever")
 	f.BoolVar(&v.detach, "detach", false, "do not wait: a site that waits makes the decision")
 }

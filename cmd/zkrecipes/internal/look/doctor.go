@@ -129,6 +129,10 @@ func (v *doctorVerb) examine(ctx context.Context, t *verb.Tool) {
 	defer v.end(p)
 	v.found("start", fine, "", "ready after %v, process %d", time.Since(start).Round(time.Millisecond), p.PID())
 	v.version(ctx, p)
+	if cfg.ZooKeeper.SessionTimeout == 0 {
+		normal, _ := cfg.ZooKeeper.Normalize() // hostconfig.Load has checked it
+		cfg.ZooKeeper.SessionTimeout = normal.SessionTimeout
+	}
 	for _, server := range cfg.ZooKeeper.Servers {
 		v.server(ctx, p, cfg.ZooKeeper, server)
 	}

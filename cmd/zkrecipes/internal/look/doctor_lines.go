@@ -40,7 +40,7 @@ func (v *doctorVerb) line(path string, lines recipes.Lines) {
 	var groups []string
 	for _, d := range recipes.Dialects() {
 		all := slices.DeleteFunc(slices.Clone(lines.Contenders), func(c recipes.Contender) bool {
-			return cmp.Or(c.Dialect, recipes.DefaultDialect) != d // older plugins omit the dialect
+			return cmp.Or(c.Dialect, recipes.ZooKeeper) != d // older plugins omit the dialect
 		})
 		if len(all) == 0 {
 			continue

@@ -41,15 +41,11 @@ func (v *doctorVerb) server(ctx context.Context, p *host.Plugin, cfg recipes.Ses
 		return
 	}
 	defer s.Close(ctx)
-	asked := cfg.SessionTimeout
-	if asked == 0 {
-		asked = recipes.DefaultSessionTimeout
-	}
 	status, advice := fine, ""
-	if s.Timeout() != asked {
+	if s.Timeout() != cfg.SessionTimeout {
 		status, advice = warn, "the server's minSessionTimeout and maxSessionTimeout decide; by default 2 to 20 of its ticks"
 	}
-	v.found("zookeeper", status, advice, "%s: connected in %v, session timeout %v, requested %v", server, time.Since(start).Round(time.Millisecond), s.Timeout(), asked)
+	v.found("zookeeper", status, advice, "%s: connected in %v, session timeout %v, requested %v", server, time.Since(start).Round(time.Millisecond), s.Timeout(), cfg.SessionTimeout)
 	v.ticks(ctx, cfg.TLS, server, s.Timeout())
 	if !v.readOnly {
 		v.lock(ctx, s, server)

@@ -17,7 +17,7 @@ func DialectFlag(f *flag.FlagSet, d *recipes.Dialect) {
 }
 
 // OtherLibrary reports whether d is the dialect of another library.
-func OtherLibrary(d recipes.Dialect) bool { return d != "" && d != recipes.DefaultDialect }
+func OtherLibrary(d recipes.Dialect) bool { return d != "" && d != recipes.ZooKeeper }
 
 // joins are the verbs that share the wait queue of a contender, by its dialect and recipe.
 var joins = map[recipes.Dialect]map[string]string{
@@ -56,9 +56,9 @@ func Foreign(err error) error {
 	}
 	verb := joins[f.Dialect][f.Recipe]
 	switch {
-	case f.Dialect != recipes.DefaultDialect && verb == "":
+	case f.Dialect != recipes.ZooKeeper && verb == "":
 		return fmt.Errorf("%w: use -dialect %s, or another PATH", err, f.Dialect)
-	case f.Dialect != recipes.DefaultDialect:
+	case f.Dialect != recipes.ZooKeeper:
 		return fmt.Errorf("%w: use -dialect %s (zkrecipes %s), or another PATH", err, f.Dialect, verb)
 	case verb == "":
 		return fmt.Errorf("%w: zkrecipes has no such recipe: give another PATH", err)

@@ -51,8 +51,8 @@ type Priority struct {
 func (p *Priority) Flag(f *flag.FlagSet, usage string) {
 	f.Func("priority", usage, func(text string) error {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 || n > recipes.MaxPriority {
-			return fmt.Errorf("a priority is a number from 0 to %d", recipes.MaxPriority)
+		if err != nil || n < 0 || n > recipes.LowestPriority {
+			return fmt.Errorf("a priority is a number from 0 to %d", recipes.LowestPriority)
 		}
 		p.Given, p.Number = true, n
 		return nil

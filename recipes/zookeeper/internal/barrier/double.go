@@ -33,7 +33,7 @@ func NewDouble(s *session.Session, path string, cfg recipes.DoubleBarrierConfig)
 	}
 	members := &line.Line{
 		Session: s, Path: path, Markers: []string{znode.MemberMarker},
-		Dialect: cmp.Or(cfg.Dialect, recipes.DefaultDialect),
+		Dialect: cmp.Or(cfg.Dialect, recipes.ZooKeeper),
 	}
 	return &doubleBarrier{Recipe: r, line: members, size: cfg.Size}, nil
 }

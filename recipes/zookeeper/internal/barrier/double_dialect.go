@@ -34,7 +34,7 @@ import (
 //     name with a younger znode is of the next round.
 
 // compatible reports whether the barrier is in a compatibility mode.
-func (b *doubleBarrier) compatible() bool { return b.line.Dialect != recipes.DefaultDialect }
+func (b *doubleBarrier) compatible() bool { return b.line.Dialect != recipes.ZooKeeper }
 
 // memberOf returns the dialect in which a name is a member's, or "". Curator names a member
 // by a GUID, and kazoo by a GUID without hyphens.

@@ -56,16 +56,12 @@ func pathOnly(op int32, path string) Request {
 // Sync brings the server that the session is connected to up to date.
 func Sync(path string) Request { return pathOnly(opSync, path) }
 
-func create(op int32, path string, data []byte, flags int32, acl []jute.ACL) Request {
-	var e jute.Encoder
-	encodeCreate(&e, path, data, flags, acl)
-	return Request{op: op, body: e.Bytes}
-}
-
 // Create2 creates a znode. The reply contains its record. A server before 3.5 closes the
 // connection.
 func Create2(path string, data []byte, flags int32, acl []jute.ACL) Request {
-	return create(opCreate2, path, data, flags, acl)
+	var e jute.Encoder
+	encodeCreate(&e, path, data, flags, acl)
+	return Request{op: opCreate2, body: e.Bytes}
 }
 
 // WatchChildren sets a watch on a path's children without reading them. If the children have

@@ -116,7 +116,9 @@ func (r Sender) Sync(path string) error {
 // Create creates a znode and returns its path. The server appends a number if flags contain
 // Sequence.
 func (r Sender) Create(path string, data []byte, flags int32, acl []jute.ACL) (string, error) {
-	return ask(r, create(opCreate, path, data, flags, acl), Reply.string)
+	var e jute.Encoder
+	encodeCreate(&e, path, data, flags, acl)
+	return ask(r, Request{op: opCreate, body: e.Bytes}, Reply.string)
 }
 
 // Set replaces a znode's data, conditional on the version.

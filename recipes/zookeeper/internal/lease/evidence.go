@@ -38,7 +38,7 @@ type Proof struct{ asks, knows time.Duration }
 // Asking records that a leading request is sent at that time. It returns what the answer will
 // prove.
 func (e *Evidence) Asking(l *Lease, at time.Time) Proof {
-	now := l.offset(at)
+	now := at.Sub(l.start)
 	e.age(now, youth(l.Timeout()))
 	raise(&l.asked, now)
 	return Proof{asks: e.old, knows: e.asked}
@@ -47,7 +47,7 @@ func (e *Evidence) Asking(l *Lease, at time.Time) Proof {
 // Answered records a contact that was sent at the given time and is answered now, and what its
 // answer proves.
 func (e *Evidence) Answered(l *Lease, sent time.Time, p Proof) {
-	c := contact{l.offset(sent), l.offset(time.Now())}
+	c := contact{sent.Sub(l.start), time.Since(l.start)}
 	raise(&l.contact, c.sent)
 	e.keep(c, youth(l.Timeout()))
 	e.asked = max(e.asked, p.asks)

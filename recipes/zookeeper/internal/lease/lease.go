@@ -37,9 +37,6 @@ type Lease struct {
 // New returns the lease of a session whose first contact counts from start.
 func New(start time.Time) *Lease { return &Lease{start: start} }
 
-// offset converts a time to the form in which Lease keeps it.
-func (l *Lease) offset(t time.Time) time.Duration { return t.Sub(l.start) }
-
 func (l *Lease) at(offset *atomic.Int64) time.Time {
 	return l.start.Add(time.Duration(offset.Load()))
 }
@@ -63,8 +60,8 @@ func (l *Lease) Timeout() time.Duration { return time.Duration(l.timeout.Load())
 // Accepted records that a server has accepted a connection into the session. Its handshake was
 // sent at began, and is a contact that the leader has received.
 func (l *Lease) Accepted(began time.Time) {
-	raise(&l.contact, l.offset(began))
-	raise(&l.known, l.offset(began))
+	raise(&l.contact, began.Sub(l.start))
+	raise(&l.known, began.Sub(l.start))
 }
 
 // LastContact returns when the last request was sent that a server has answered. While the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	gopath "path"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -40,10 +39,6 @@ const (
 	CuratorLeases = "leases"
 	CuratorLocks  = "locks"
 )
-
-// semaphore reports whether the contenders are a semaphore's in the default dialect. In other
-// dialects, a semaphore's contenders wait in the queue of a lock.
-func (l *Line) semaphore() bool { return slices.Equal(l.Markers, []string{Lease}) }
 
 func is(name, marker string) bool {
 	_, ok := parse(name, marker)

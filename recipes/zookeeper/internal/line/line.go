@@ -46,6 +46,10 @@ type Options struct {
 	Admit func(context.Context) error
 }
 
+// semaphore reports whether the contenders are a semaphore's in the default dialect. In other
+// dialects, a semaphore's contenders wait in the queue of a lock.
+func (l *Line) semaphore() bool { return slices.Equal(l.Markers, []string{Lease}) }
+
 // Enter joins the wait queue and waits until the contender is granted. On error the contender
 // has left, or it leaves in the background if leaving has to wait for the connection or would
 // delay a cancellation.

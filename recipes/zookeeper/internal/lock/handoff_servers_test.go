@@ -82,7 +82,7 @@ func TestAServerThatRefusesTheIdentityLater(t *testing.T) {
 			present = conn
 			return refusedConn{conn, &refuse}, err
 		}
-		session := must.Get(zookeeper.OpenWith(dial)(s.Ctx, recipes.SessionConfig{Servers: []string{s.Addr}, MaxPacket: 64 << 10}))(s.T)
+		session := must.Get(zookeeper.Dialer(dial).Open(s.Ctx, recipes.SessionConfig{Servers: []string{s.Addr}, MaxPacket: 64 << 10}))(s.T)
 		s.Cleanup(func() { session.Close(context.Background()) })
 		hold, waiter, last := s.Hold(s.JoinWith(session, recipes.Handoff)), s.JoinWith(session, recipes.Handoff), s.Join()
 		refuse.Store(true)

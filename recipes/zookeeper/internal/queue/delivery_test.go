@@ -88,7 +88,7 @@ func TestAThrottledEndOfADeliveryIsItsEnd(t *testing.T) {
 // not resumed is deleted, even in a queue with ephemeral elements.
 func TestEphemeralElementsStayInAResumedSession(t *testing.T) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
-		for _, dialect := range []recipes.Dialect{recipes.DefaultDialect, recipes.Curator, recipes.Kazoo} {
+		for _, dialect := range []recipes.Dialect{recipes.ZooKeeper, recipes.Curator, recipes.Kazoo} {
 			path := path + "-" + string(dialect)
 			ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 			cfg := recipes.QueueConfig{Ephemeral: true, Dialect: dialect}
@@ -101,7 +101,7 @@ func TestEphemeralElementsStayInAResumedSession(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if dialect == recipes.DefaultDialect {
+			if dialect == recipes.ZooKeeper {
 				must.Get(putting.Receive(ctx))(t)
 			}
 			must.Get(must.Get(s.Lock(path+"-lock", recipes.LockConfig{}))(t).Acquire(ctx))(t)

@@ -31,8 +31,8 @@ func (q *queue) foreign(names []string) error {
 				return q.Session.Refuse(q.Path(), recipes.ForeignError{Dialect: k.dialect, Recipe: k.recipe, Znode: q.Child(name)})
 			}
 		}
-		if q.cfg.Dialect != recipes.DefaultDialect && slices.Contains([]string{receiptsName, claimsName, boundName}, name) {
-			return q.Session.Refuse(q.Path(), recipes.ForeignError{Dialect: recipes.DefaultDialect, Recipe: "Queue", Znode: q.Child(name)})
+		if q.cfg.Dialect != recipes.ZooKeeper && slices.Contains([]string{receiptsName, claimsName, boundName}, name) {
+			return q.Session.Refuse(q.Path(), recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "Queue", Znode: q.Child(name)})
 		}
 	}
 	return nil

@@ -79,7 +79,7 @@ func (q *queue) prefix(priority int) string {
 // recipe creates such names, but an application can register one (recipes.Names).
 func IsElement(path string) bool {
 	name := []string{gopath.Base(path)}
-	for _, dialect := range []recipes.Dialect{recipes.DefaultDialect, recipes.Curator, recipes.Kazoo} {
+	for _, dialect := range []recipes.Dialect{recipes.ZooKeeper, recipes.Curator, recipes.Kazoo} {
 		for _, priority := range []bool{false, true} {
 			q := queue{cfg: recipes.QueueConfig{Dialect: dialect}, priority: priority}
 			if len(q.parse(name)) > 0 {

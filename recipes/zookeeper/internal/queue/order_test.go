@@ -40,8 +40,8 @@ func TestTheOrderOfElements(t *testing.T) {
 		priority bool
 		want     []string
 	}{
-		{recipes.DefaultDialect, false, []string{"queue-0000000001", "queue-0000000002", "queue-2147483647", "queue--2147483648"}},
-		{recipes.DefaultDialect, true, []string{"queue-00-0000000004", "queue-00-0000000005", "queue-99-0000000003"}},
+		{recipes.ZooKeeper, false, []string{"queue-0000000001", "queue-0000000002", "queue-2147483647", "queue--2147483648"}},
+		{recipes.ZooKeeper, true, []string{"queue-00-0000000004", "queue-00-0000000005", "queue-99-0000000003"}},
 		{recipes.Curator, false, []string{"qn-0000000009", "qn-0000000010"}},
 		{recipes.Kazoo, false, []string{"entry-099-0000000014", "entry-100-0000000013", "entry-999-0000000012"}},
 		{recipes.Kazoo, true, []string{"entry-099-0000000014", "entry-100-0000000013", "entry-999-0000000012"}},
@@ -64,7 +64,7 @@ func TestTheOrderOfElements(t *testing.T) {
 
 // A claim's name contains its element and attempt. Other names are refused.
 func TestTheNamesOfClaims(t *testing.T) {
-	q := aQueue(t, recipes.DefaultDialect)
+	q := aQueue(t, recipes.ZooKeeper)
 	for _, attempt := range []int32{1, 2, 2147483647} {
 		e, got, ok := q.parseClaim(q.claim("queue-0000000001", attempt))
 		if !ok || got != attempt || e.Name != "queue-0000000001" {
@@ -93,9 +93,9 @@ func TestTheNamesOfClaims(t *testing.T) {
 func TestForeignElements(t *testing.T) {
 	const ours, curators, kazoos = "queue-0000000001", "qn-0000000001", "entry-100-0000000001"
 	for dialect, foreign := range map[recipes.Dialect][]string{
-		recipes.DefaultDialect: {curators, kazoos},
-		recipes.Curator:        {ours, kazoos, "receipts", "claims", "bound"},
-		recipes.Kazoo:          {ours, curators, "receipts", "claims", "bound"},
+		recipes.ZooKeeper: {curators, kazoos},
+		recipes.Curator:   {ours, kazoos, "receipts", "claims", "bound"},
+		recipes.Kazoo:     {ours, curators, "receipts", "claims", "bound"},
 	} {
 		q := aQueue(t, dialect)
 		for _, name := range []string{ours, curators, kazoos, "receipts", "claims", "bound", "dead", "queue-", "qn-x", "entry-1", "x"} {

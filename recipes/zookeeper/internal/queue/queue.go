@@ -61,12 +61,12 @@ func (qs *Queues) PriorityQueue(path string, cfg recipes.QueueConfig) (recipes.P
 
 func (qs *Queues) queue(path string, cfg recipes.QueueConfig, priority bool) (*queue, error) {
 	err := cfg.Validate()
-	cfg.Dialect = cmp.Or(cfg.Dialect, recipes.DefaultDialect)
+	cfg.Dialect = cmp.Or(cfg.Dialect, recipes.ZooKeeper)
 	switch {
 	case err != nil:
 	case priority && cfg.Dialect == recipes.Curator:
 		err = fmt.Errorf("%w: Curator's SimpleDistributedQueue has no priorities", recipes.ErrInvalid)
-	case cfg.Dialect != recipes.DefaultDialect:
+	case cfg.Dialect != recipes.ZooKeeper:
 		err = znode.NotRoot(path, "there is no room for receipts beside the root")
 	}
 	r, err := znode.New(qs.session, "queue", path, err)
@@ -120,7 +120,7 @@ func (q *queue) commit(ctx context.Context, t session.Txn) (session.Outcome, err
 }
 
 // claims reports whether all consumers of the path respect claims.
-func (q *queue) claims() bool { return q.cfg.Dialect == recipes.DefaultDialect }
+func (q *queue) claims() bool { return q.cfg.Dialect == recipes.ZooKeeper }
 
 // provide creates a child of the queue that is a parent, and the queue's own znode. Only
 // the latter is persistent, not a container: a container would be deleted when the queue is

@@ -59,7 +59,7 @@ func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte,
 		exchange: exchange{session: s}, dir: dir, name: name, parent: parent,
 		header: barePrefix + uuid.NewString() + "-", count: count, begun: s.wire.LastZxid(),
 	}
-	c.requests = []conn.Request{conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.identity.acl(s.acl))}
+	c.requests = []conn.Request{conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.bareACL)}
 	// The first exchange is usually answered. Then no goroutine is needed to continue after the
 	// caller has returned.
 	c.begin(ctx)

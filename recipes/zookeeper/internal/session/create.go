@@ -136,7 +136,7 @@ const packetSlack = 512
 // fits checks that a packet has room for data and the given number of other bytes. The error
 // says how many bytes of data fit, because MaxPacket limits the whole packet.
 func (s *Session) fits(path string, data []byte, beside int) error {
-	most := s.wire.MaxPacket - len(s.full(path)) - beside - s.aclSize()
+	most := s.wire.MaxPacket - len(s.full(path)) - beside - s.aclSize
 	if len(data) > most {
 		return fmt.Errorf("%w: %d bytes of data for %s; at most %d fit into a packet of SessionConfig.MaxPacket, %d bytes",
 			recipes.ErrTooLarge, len(data), path, max(most, 0), s.wire.MaxPacket)
@@ -144,10 +144,10 @@ func (s *Session) fits(path string, data []byte, beside int) error {
 	return nil
 }
 
-// aclSize is the size of the ACL of new znodes in a packet.
-func (s *Session) aclSize() int {
+// sizeOf returns the size of an ACL in a packet.
+func sizeOf(acl []jute.ACL) int {
 	size := 0
-	for _, a := range s.acl {
+	for _, a := range acl {
 		size += len(a.Scheme) + len(a.ID) + 12
 	}
 	return size
@@ -234,7 +234,7 @@ func (s *Session) ProvideIn(ctx context.Context, path string, parent func(contex
 // EnsureQueuePath is Ensure for the path of a wait queue. The path gets the ACL of the bare znodes,
 // so the server keeps that ACL in its cache as long as the wait queue exists.
 func (s *Session) EnsureQueuePath(ctx context.Context, path string) error {
-	if err := s.ensureWith(ctx, s.full(path), s.identity.acl(s.acl)); err != nil {
+	if err := s.ensureWith(ctx, s.full(path), s.bareACL); err != nil {
 		return fmt.Errorf("create the parents of %s: %w", path, err)
 	}
 	return nil

@@ -79,7 +79,7 @@ func TestASessionWithoutAnswersIsClosedAtTheServer(t *testing.T) {
 		defer srv.Close()
 		n := zktest.LinkTo(srv.ServeConn)
 		open := func(n *zktest.Link) recipes.Client {
-			return must.Get(zookeeper.OpenWith(n.Dial)(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}))(t)
+			return must.Get(zookeeper.Dialer(n.Dial).Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}))(t)
 		}
 		deaf, next := open(n), open(zktest.LinkTo(srv.ServeConn))
 		hold := zktest.Acquire(t, deaf)

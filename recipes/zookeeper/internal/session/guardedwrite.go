@@ -16,12 +16,12 @@ func GuardedWrite(ctx context.Context, commit func(context.Context, Txn) error, 
 		if err := op.Validate(); err != nil {
 			return fmt.Errorf("guarded write: operation %d: %w", i, err)
 		}
-		switch op.Kind {
-		case recipes.OpCreate:
+		switch op.Kind() {
+		case "create":
 			t.Create(op.Path, op.Data, false)
-		case recipes.OpSet:
+		case "set":
 			t.Set(op.Path, op.Data, op.Version)
-		case recipes.OpDelete:
+		case "delete":
 			t.Delete(op.Path, op.Version)
 		}
 	}

@@ -58,10 +58,10 @@ func TestAWaitingSessionTakesLittleMemory(t *testing.T) {
 	q := must.Get(first.Queue("/memory-queue", recipes.QueueConfig{}))(t)
 	before = inUse()
 	for range 4 {
-		must.Get(q.Put(ctx, make([]byte, recipes.DefaultMaxPacket/2)))(t)
+		must.Get(q.Put(ctx, make([]byte, 512<<10)))(t)
 		must.Get(q.Take(ctx))(t)
 	}
-	if grown := inUse() - before; grown > recipes.DefaultMaxPacket/4 {
+	if grown := inUse() - before; grown > 256<<10 {
 		t.Errorf("%d bytes are kept of four large elements", grown)
 	}
 

@@ -87,7 +87,7 @@ func (s *Session) Commit(ctx context.Context, t Txn) error {
 func (s *Session) TxnFits(t Txn) error {
 	size := packetSlack
 	for _, op := range t.ops {
-		size += len(s.full(op.path)) + len(op.data) + s.aclSize() + opSlack
+		size += len(s.full(op.path)) + len(op.data) + s.aclSize + opSlack
 	}
 	if size > s.wire.MaxPacket {
 		return fmt.Errorf("%w: a transaction of %d operations and about %d bytes; SessionConfig.MaxPacket is %d", recipes.ErrTooLarge, len(t.ops), size, s.wire.MaxPacket)

@@ -19,7 +19,10 @@ import (
 // Session is one ZooKeeper session. Open opens it, and it ends once. All methods are safe for
 // concurrent use. Paths are below the chroot.
 type Session struct {
-	acl   []jute.ACL // of all znodes that the session creates, except bare znodes and the paths of wait queues
+	acl     []jute.ACL // of all znodes that the session creates, except bare znodes and the paths of wait queues
+	aclSize int        // in a packet
+	bareACL []jute.ACL // of bare znodes and the paths of wait queues
+
 	log   hclog.Logger
 	wire  *conn.Wire
 	lease *lease.Lease
@@ -33,7 +36,6 @@ type Session struct {
 	names      names // see CreateNamed
 	bare       bareZnodes
 	resumption resumption // see Resume
-	identity   identity
 	dialects   dialects
 
 	ctx    context.Context // done when the session is lost; the cause is the reason
@@ -87,9 +89,11 @@ func prepare(cfg recipes.SessionConfig, dial DialFunc, start time.Time) (*Sessio
 	if err != nil {
 		return nil, err
 	}
+	acl, identity := toACL(cfg.ACL), newIdentity(cfg)
 	s := &Session{
-		acl:      toACL(cfg.ACL),
-		identity: newIdentity(cfg),
+		acl:      acl,
+		aclSize:  sizeOf(acl),
+		bareACL:  identity.acl(acl),
 		log:      cfg.Logger,
 		lease:    lease.New(start),
 		status:   feed.New(status{}),
@@ -99,7 +103,7 @@ func prepare(cfg recipes.SessionConfig, dial DialFunc, start time.Time) (*Sessio
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.patience, s.giveUp = context.WithCancel(context.Background())
 	s.wire, err = conn.New(conn.Config{
-		SessionConfig: cfg, Dial: dial, Identity: s.identity.credentials(), Lease: s.lease, Life: s.ctx,
+		SessionConfig: cfg, Dial: dial, Identity: identity.credentials(), Lease: s.lease, Life: s.ctx,
 		Accepted: s.accepted, Connected: s.connected, Suspended: s.suspended, Lost: s.end, Fired: s.watches.fire,
 	})
 	return s, err

@@ -57,7 +57,7 @@ func (t *twoPhase) count(ctx context.Context, p protocol) (recipes.Decision, err
 		}
 		watches, voted := []*session.Watch{decision}, joins == nil
 		for _, b := range ballots {
-			voted = voted && b.vote != recipes.NotVoted
+			voted = voted && b.vote != ""
 			if b.changed != nil {
 				watches = append(watches, b.changed)
 			}
@@ -103,7 +103,7 @@ func (t *twoPhase) joined(ctx context.Context, p protocol) ([]string, *session.W
 func (t *twoPhase) readVotes(ctx context.Context, p protocol, ballots []ballot) (*verdict, error) {
 	for i := range ballots {
 		b := &ballots[i]
-		if b.changed == nil && b.vote != recipes.NotVoted || b.changed != nil && !fired(b.changed) {
+		if b.changed == nil && b.vote != "" || b.changed != nil && !fired(b.changed) {
 			continue
 		}
 		if err := t.readVote(ctx, p, b); err != nil {
@@ -151,7 +151,7 @@ func (t *twoPhase) readVote(ctx context.Context, p protocol, b *ballot) error {
 
 func (b *ballot) cast(node session.Node) error {
 	b.vote, b.version = recipes.Vote(node.Data), node.Stat.Version
-	if b.vote == recipes.NotVoted {
+	if b.vote == "" {
 		return nil
 	}
 	if err := b.vote.Validate(); err != nil {
