@@ -43,6 +43,9 @@ type SessionConfig struct {
 	// Digest, if not nil, authenticates the session with the digest scheme.
 	Digest *Digest
 
+	// SASL, if not nil, authenticates the session by SASL: by Kerberos, or by DIGEST-MD5.
+	SASL *SASL
+
 	// ACL is the ACL of every znode that the session creates, parents included. Empty is
 	// world:anyone with all permissions, as in other libraries: every client that reaches
 	// the servers can break locks.
@@ -200,6 +203,11 @@ func (c SessionConfig) Normalize() (SessionConfig, error) {
 	}
 	if c.Digest != nil && (c.Digest.User == "" || strings.Contains(c.Digest.User, ":")) {
 		return invalid("Digest.User is empty or contains a colon")
+	}
+	if c.SASL != nil {
+		if wrong := c.SASL.check(); wrong != "" {
+			return invalid("SASL.%s", wrong)
+		}
 	}
 	for i, a := range c.ACL {
 		if a.Scheme == "" || a.Permissions <= 0 || a.Permissions&^PermAll != 0 {

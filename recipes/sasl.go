@@ -1,0 +1,73 @@
+package recipes
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// SASL authenticates a session by SASL, on each of its connections, before any other request. The
+// user is then known to ACLs as the scheme "sasl". A session can have a Digest too.
+//
+// If the server refuses the credentials or does not offer the mechanism, the session ends with
+// ErrAuthFailed, and the attempt is not repeated. The same holds for a refusal by the Kerberos KDC,
+// an expired ticket and a file that cannot be used. A KDC that does not answer is like a
+// server that does not answer.
+type SASL struct {
+	// Mechanism is "GSSAPI", which is Kerberos, or "DIGEST-MD5". It is that of the servers:
+	// ZooKeeper does not negotiate it.
+	Mechanism string
+
+	// User is the user of DIGEST-MD5, or the principal of this client in Keytab, such as
+	// "app/host@REALM". Without a realm, it is in the default realm.
+	User string
+	// Password is for DIGEST-MD5. It is never logged.
+	Password string
+
+	// Keytab and CCache are for GSSAPI: the absolute path of a keytab with a key of User, or
+	// of a credential cache (a file) with a ticket, of which kinit and its like are in charge. The
+	// files are read, by the process that connects, when a connection needs a ticket for its
+	// server. A session keeps such tickets and uses them until they expire.
+	Keytab, CCache string
+	// Krb5Conf is the absolute path of Kerberos's configuration. "" is /etc/krb5.conf. Its
+	// include and includedir lines are ignored.
+	Krb5Conf string
+	// Service is the first part of the servers' principals, to which the host name in
+	// Servers is added. "" is "zookeeper". If it contains a slash, it is the whole principal,
+	// without a realm, of all servers. Servers are in the client's realm. Unlike in ZooKeeper's
+	// Java client, the DNS does not change host names.
+	Service string
+}
+
+// String hides the password.
+func (s SASL) String() string { return fmt.Sprintf("sasl(%s, user %q)", s.Mechanism, s.User) }
+
+// GoString hides the password.
+func (s SASL) GoString() string { return "recipes.SASL{" + s.String() + "}" }
+
+// check returns what is wrong with the configuration, or "".
+func (s SASL) check() string {
+	kerberos := s.Mechanism == "GSSAPI"
+	switch {
+	case !kerberos && s.Mechanism != "DIGEST-MD5":
+		return fmt.Sprintf(`Mechanism is %q; ZooKeeper has "GSSAPI" and "DIGEST-MD5"`, s.Mechanism)
+	case !kerberos && (s.User == "" || s.Password == ""):
+		return "User or Password is empty; DIGEST-MD5 needs both"
+	case !kerberos && s.Keytab+s.CCache+s.Krb5Conf+s.Service != "":
+		return "Keytab, CCache, Krb5Conf and Service are for GSSAPI"
+	case kerberos && s.Password != "":
+		return "Password is for DIGEST-MD5; GSSAPI needs Keytab or CCache"
+	case kerberos && (s.Keytab == "") == (s.CCache == ""):
+		return "GSSAPI needs either Keytab or CCache"
+	case kerberos && (s.Keytab == "") != (s.User == ""):
+		return "User is needed with Keytab, and must be empty with CCache, which names it"
+	case strings.HasPrefix(s.Service, "/"), strings.HasSuffix(s.Service, "/"), strings.Contains(s.Service, "@"):
+		return fmt.Sprintf("Service is %q; give a name, or name/host without a realm", s.Service)
+	}
+	for _, file := range []struct{ field, path string }{{"Keytab", s.Keytab}, {"CCache", s.CCache}, {"Krb5Conf", s.Krb5Conf}} {
+		if file.path != "" && !filepath.IsAbs(file.path) {
+			return fmt.Sprintf("%s is %q; it must be the absolute path of a file", file.field, file.path)
+		}
+	}
+	return ""
+}
