@@ -94,8 +94,8 @@ var (
 	// or above it. Nothing was changed. Delete what is not needed, or raise the quota.
 	ErrQuota = errors.New("quota exceeded")
 
-	// ErrSASLRequired: the servers require SASL authentication, which this library does not
-	// support. Nothing was changed.
+	// ErrSASLRequired: the servers require SASL authentication, and the session has none.
+	// Nothing was changed. Set SessionConfig.SASL.
 	ErrSASLRequired = errors.New("the servers require SASL authentication")
 
 	// ErrThrottled: the server refused the request, because it had waited there for too
@@ -143,7 +143,7 @@ var (
 	// the session after its timeout.
 	ErrPluginLost = fmt.Errorf("%w: plugin lost", ErrSessionLost)
 
-	// ErrAuthFailed: the server refused the credentials.
+	// ErrAuthFailed: the server, or Kerberos, refused the credentials. The text says which.
 	ErrAuthFailed = fmt.Errorf("%w: authentication failed", ErrSessionLost)
 )
 

@@ -16,6 +16,13 @@
 //	    user          = "backup"     # ZKRECIPES_AUTH_USER
 //	    password_file = "password"   # ZKRECIPES_AUTH_PASSWORD_FILE
 //	  }
+//	  sasl {
+//	    mechanism   = "GSSAPI"       # Kerberos; or "DIGEST-MD5", with user and password_file
+//	    user        = "backup"       # the principal in the keytab
+//	    keytab_file = "app.keytab"   # or ccache_file, without a user
+//	    krb5_conf   = "/etc/krb5.conf"
+//	    service     = "zookeeper"    # of the servers' principals
+//	  }
 //	  tls {                          # {} uses the system's certificates
 //	    ca_file          = "ca.pem"
 //	    certificate_file = "me.pem"

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -20,17 +21,53 @@ func (r *reader) auth(b *authBlock) {
 	if decode(r, b.User, "a name", &digest.User) && (digest.User == "" || strings.Contains(digest.User, ":")) {
 		r.wrong(b.User.Expr.Range(), "Invalid user", "Expected a name without a colon.")
 	}
-	if b.Password != nil {
-		r.wrong(b.Password.NameRange, "Password in the configuration",
-			"A secret does not belong in this file. Expected password_file or password_env, which say where it is.")
-		return
-	}
-	password, given := r.secret(b.PasswordFile, b.PasswordEnv)
+	password, given := r.password(b.Password, b.PasswordFile, b.PasswordEnv)
 	if !given {
 		r.wrong(b.Range, "Missing password", "Expected password_file or password_env in the auth block.")
 	}
-	digest.Password = strings.TrimSuffix(strings.TrimSuffix(string(password), "\n"), "\r")
+	digest.Password = password
 	r.cfg.ZooKeeper.Digest = digest
+}
+
+// password reads a password, and refuses one in the configuration file itself.
+func (r *reader) password(inline, file, env *hcl.Attribute) (password string, given bool) {
+	if inline != nil {
+		r.wrong(inline.NameRange, "Password in the configuration",
+			"A secret does not belong in this file. Expected password_file or password_env, which say where it is.")
+		return "", true
+	}
+	content, given := r.secret(file, env)
+	return strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r"), given
+}
+
+func (r *reader) sasl(b *saslBlock) {
+	s := &recipes.SASL{}
+	before := len(r.errs)
+	decode(r, b.Mechanism, `"GSSAPI" or "DIGEST-MD5"`, &s.Mechanism)
+	decode(r, b.User, "a name", &s.User)
+	s.Password, _ = r.password(b.Password, b.PasswordFile, b.PasswordEnv)
+	r.path(b.KeytabFile, &s.Keytab)
+	r.path(b.CCacheFile, &s.CCache)
+	r.path(b.Krb5Conf, &s.Krb5Conf)
+	decode(r, b.Service, "a name", &s.Service)
+	if len(r.errs) == before {
+		if _, err := (recipes.SessionConfig{Servers: anyServer, SASL: s}).Normalize(); err != nil {
+			r.wrong(b.Range, "Invalid sasl", "%v", err)
+		}
+	}
+	r.cfg.ZooKeeper.SASL = s
+}
+
+// path reads the path of a file that the plugin will read, and makes it absolute.
+func (r *reader) path(a *hcl.Attribute, to *string) {
+	if !decode(r, a, "the path of a file", to) || *to == "" {
+		return
+	}
+	path, err := filepath.Abs(r.relative(*to))
+	if err != nil {
+		r.wrong(a.Expr.Range(), "Invalid "+a.Name, "%v", err)
+	}
+	*to = path
 }
 
 func (r *reader) tls(b *tlsBlock) {
