@@ -11,8 +11,8 @@ import (
 //
 // If the server refuses the credentials or does not offer the mechanism, the session ends with
 // ErrAuthFailed, and the attempt is not repeated. The same holds for a refusal by the Kerberos KDC,
-// an expired ticket and a file that cannot be used. A KDC that does not answer is like a
-// server that does not answer.
+// an expired ticket and a file that cannot be used. If the KDC does not answer, the session tries
+// again, as if the server did not answer.
 type SASL struct {
 	// Mechanism is "GSSAPI", which is Kerberos, or "DIGEST-MD5". It is that of the servers:
 	// ZooKeeper does not negotiate it.
@@ -24,10 +24,11 @@ type SASL struct {
 	// Password is for DIGEST-MD5. It is never logged.
 	Password string
 
-	// Keytab and CCache are for GSSAPI: the absolute path of a keytab with a key of User, or
-	// of a credential cache (a file) with a ticket, of which kinit and its like are in charge. The
-	// files are read, by the process that connects, when a connection needs a ticket for its
-	// server. A session keeps such tickets and uses them until they expire.
+	// Keytab or CCache is for GSSAPI. Keytab is the absolute path of a keytab with a key of
+	// User. CCache is that of a credential cache (a file) with a ticket, which the application
+	// renews, for example by kinit. The plugin, or the process without one, reads the file when
+	// a connection needs a ticket for its server. A session uses that ticket until a minute
+	// before its end.
 	Keytab, CCache string
 	// Krb5Conf is the absolute path of Kerberos's configuration. "" is /etc/krb5.conf. Its
 	// include and includedir lines are ignored.

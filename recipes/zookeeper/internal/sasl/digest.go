@@ -19,6 +19,7 @@ const digestURI = "zookeeper/zk-sasl-md5"
 // the server's proof that it knows the password.
 type digest struct {
 	cfg    recipes.SASL
+	uri    string
 	cnonce string // tests set it
 	proof  string // what the server must answer
 }
@@ -50,14 +51,14 @@ func (d *digest) Next(token []byte) ([]byte, error) {
 	d.proof = "rspauth=" + d.response(nonce, realm, "")
 	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace
 	return fmt.Appendf(nil, `charset=utf-8,username="%s",realm="%s",nonce="%s",nc=00000001,cnonce="%s",digest-uri="%s",maxbuf=65536,response=%s,qop=auth`,
-		quote(d.cfg.User), quote(realm), quote(nonce), d.cnonce, digestURI, d.response(nonce, realm, "AUTHENTICATE")), nil
+		quote(d.cfg.User), quote(realm), quote(nonce), d.cnonce, d.uri, d.response(nonce, realm, "AUTHENTICATE")), nil
 }
 
 // response is the response-value of RFC 2831, section 2.1.2.1. The method is empty in the
 // server's proof.
 func (d *digest) response(nonce, realm, method string) string {
 	secret := md5.Sum([]byte(latin(d.cfg.User) + ":" + latin(realm) + ":" + latin(d.cfg.Password)))
-	return sum(sum(string(secret[:])+":"+nonce+":"+d.cnonce) + ":" + nonce + ":00000001:" + d.cnonce + ":auth:" + sum(method+":"+digestURI))
+	return sum(sum(string(secret[:])+":"+nonce+":"+d.cnonce) + ":" + nonce + ":00000001:" + d.cnonce + ":auth:" + sum(method+":"+d.uri))
 }
 
 func sum(s string) string {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -92,7 +93,7 @@ func request(cfg recipes.SASL, service string) (t ticket, err error) {
 	defer func() {
 		// gokrb5 panics if a file or a message is truncated.
 		if p := recover(); p != nil {
-			err = refusal{fmt.Errorf("the ticket for %s cannot be requested: malformed data: %v", service, p)}
+			err = fmt.Errorf("%s%s or an answer of the KDC is malformed", cfg.Keytab, cfg.CCache)
 		}
 		var network krberror.Krberror
 		if err != nil && !(errors.As(err, &network) && network.RootCause == krberror.NetworkingError) {
@@ -132,20 +133,25 @@ type owner struct {
 }
 
 func principal(cfg recipes.SASL, conf *config.Config) (owner, error) {
+	content, err := os.ReadFile(cfg.Keytab + cfg.CCache)
+	if err != nil {
+		return owner{}, err
+	}
+	// Errors of gokrb5 quote the content.
 	if cfg.CCache != "" {
-		cache, err := credentials.LoadCCache(cfg.CCache)
-		if err != nil {
-			return owner{}, fmt.Errorf("read the credential cache: %w", err)
+		cache := new(credentials.CCache)
+		if cache.Unmarshal(content) != nil {
+			return owner{}, fmt.Errorf("%s is not a credential cache", cfg.CCache)
 		}
 		of, err := client.NewFromCCache(cache, conf)
 		if err != nil {
-			return owner{}, fmt.Errorf("read the credential cache %s: %w", cfg.CCache, err)
+			return owner{}, fmt.Errorf("%s has no ticket of its principal's realm; run kinit", cfg.CCache)
 		}
 		return owner{of, cache}, nil
 	}
-	keys, err := keytab.Load(cfg.Keytab)
-	if err != nil {
-		return owner{}, fmt.Errorf("read the keytab %s: %w", cfg.Keytab, err)
+	keys := keytab.New()
+	if keys.Unmarshal(content) != nil {
+		return owner{}, fmt.Errorf("%s is not a keytab", cfg.Keytab)
 	}
 	name, realm, _ := strings.Cut(cfg.User, "@")
 	// Active Directory refuses clients that offer FAST.

@@ -49,7 +49,7 @@ var ErrNotOffered = errors.New("the server does not offer SASL: its JAAS configu
 // done. An error that matches recipes.ErrAuthFailed will not go away by itself.
 func (c *Client) Begin(ctx context.Context, host string) (Exchange, error) {
 	if c.cfg.Mechanism == "DIGEST-MD5" {
-		return &digest{cfg: c.cfg}, nil
+		return &digest{cfg: c.cfg, uri: digestURI}, nil
 	}
 	x, err := c.kerberos(ctx, host)
 	var refused refusal
