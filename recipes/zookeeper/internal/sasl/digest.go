@@ -43,7 +43,7 @@ func (d *digest) Next(token []byte) ([]byte, error) {
 	nonce, realm := challenge["nonce"], challenge["realm"]
 	if qop := challenge["qop"]; nonce == "" || challenge["algorithm"] != "md5-sess" ||
 		qop != "" && !strings.Contains(","+strings.ReplaceAll(qop, " ", "")+",", ",auth,") {
-		return nil, errors.New("the server's challenge is not of DIGEST-MD5 with quality of protection auth")
+		return nil, errors.New("the server's challenge does not offer the quality of protection auth")
 	}
 	if d.cnonce == "" {
 		d.cnonce = rand.Text()
@@ -80,7 +80,7 @@ func latin(s string) string {
 
 // directives parses a challenge: names with values, which may be quoted, separated by commas.
 func directives(s string) (map[string]string, error) {
-	malformed := errors.New("the server's challenge is malformed")
+	malformed := errors.New("the server's challenge is not one of DIGEST-MD5")
 	found := make(map[string]string)
 	for s = strings.TrimLeft(s, ", \t"); s != ""; s = strings.TrimLeft(s, ", \t") {
 		name, rest, ok := strings.Cut(s, "=")

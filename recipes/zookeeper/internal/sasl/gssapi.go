@@ -78,7 +78,7 @@ func (x *exchange) Next(token []byte) ([]byte, error) {
 	const sealed, acceptorSubkey, noLayer = 2, 4, 1
 	var offer gssapi.WrapToken
 	if err := offer.Unmarshal(token, true); err != nil || offer.Flags&(sealed|acceptorSubkey) != 0 {
-		return nil, errors.New("the server's answer to the ticket is malformed")
+		return nil, errors.New("the server's answer is not one of GSSAPI; it has another mechanism")
 	}
 	if ok, _ := offer.Verify(x.key, keyusage.GSSAPI_ACCEPTOR_SEAL); !ok {
 		return nil, errors.New("the server did not prove that it is the ticket's service")

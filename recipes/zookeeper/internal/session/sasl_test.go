@@ -186,7 +186,7 @@ func TestKerberos(t *testing.T) {
 	t.Run("old key", func(t *testing.T) {
 		old := kdc.Keytab(t, "old")
 		kdc.Run(t, "kadmin.local", "-q", "cpw -randkey old")
-		refusedOnce(t, with(byKeytab, func(u *recipes.SASL) { u.User, u.Keytab = "old", old }), "KDC_ERR_", old)
+		refusedOnce(t, with(byKeytab, func(u *recipes.SASL) { u.User, u.Keytab = "old", old }), "keytab incorrect", old)
 	})
 	t.Run("expired ticket", func(t *testing.T) {
 		content := must.Get(os.ReadFile(byCache.CCache))(t)
