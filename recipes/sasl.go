@@ -10,20 +10,16 @@ import (
 // user is then known to ACLs as the scheme "sasl". A session can have a Digest too.
 //
 // If the server refuses the credentials or does not offer the mechanism, the session ends with
-// ErrAuthFailed, and the attempt is not repeated. The same holds for a refusal by the Kerberos KDC,
-// an expired ticket and a file that cannot be used. If the KDC does not answer, the session tries
-// again, as if the server did not answer.
+// ErrAuthFailed, without another attempt. The same holds for a refusal by the Kerberos KDC, an expired
+// ticket and a file that cannot be used. A KDC without an answer is asked again.
 type SASL struct {
 	// Mechanism is "GSSAPI", which is Kerberos, or "DIGEST-MD5". It is that of the servers:
 	// ZooKeeper does not negotiate it.
 	Mechanism string
-
-	// User is the user of DIGEST-MD5, or the principal of this client in Keytab, such as
-	// "app/host@REALM". Without a realm, it is in the default realm.
+	// User is the user of DIGEST-MD5, or the principal in Keytab, such as "app/host@REALM".
 	User string
 	// Password is for DIGEST-MD5. It is never logged.
 	Password string
-
 	// Keytab or CCache is for GSSAPI. Keytab is the absolute path of a keytab with a key of
 	// User. CCache is that of a credential cache (a file) with a ticket, which the application
 	// renews, for example by kinit. The plugin, or the process without one, reads the file when

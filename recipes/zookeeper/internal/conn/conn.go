@@ -43,8 +43,7 @@ type Conn struct {
 
 	// failed receives the reason why a connection ended before it was established. go-zookeeper
 	// only logs that reason.
-	failed func(error)
-
+	failed   func(error)
 	exchange sasl.Exchange // authenticates the connection; nil without SASL
 
 	closed    chan struct{}

@@ -125,8 +125,7 @@ func (d *dialer) connect(until context.Context, network, address string) (*Conn,
 	deadline := time.Now().Add(d.wire.ConnectTimeout)
 	ctx, cancel := context.WithDeadline(until, deadline)
 	defer cancel()
-	// The KDC is asked first: a server that waits for it would wait for every client.
-	exchange, err := d.begin(ctx, address)
+	exchange, err := d.sasl.Begin(ctx, address)
 	if err != nil {
 		return nil, err
 	}

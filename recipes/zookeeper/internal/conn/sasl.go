@@ -1,28 +1,14 @@
 package conn
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/sasl"
 )
-
-// begin returns the exchange that authenticates a connection to the address, or nil.
-func (d *dialer) begin(ctx context.Context, address string) (sasl.Exchange, error) {
-	if d.sasl == nil {
-		return nil, nil
-	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	return d.sasl.Begin(ctx, host)
-}
 
 // authenticate makes the SASL exchange. It runs after the server's reply to the handshake, before
 // go-zookeeper has read that reply. So no other request is sent before the exchange, and the
@@ -34,11 +20,10 @@ func (c *Conn) authenticate() error {
 		return err
 	}
 	c.unread, c.rest = slices.Concat(c.unread, handshake), 0
-	for token := c.exchange.First(); token != nil; {
-		reply, err := c.exchangeToken(token)
-		if err != nil {
-			return fmt.Errorf("SASL %s: %w", c.wire.SASL.Mechanism, err)
-		}
+	var reply Reply
+	for {
+		var token []byte
+		var err error
 		switch reply.code {
 		case 0:
 			token, err = c.exchange.Next(reply.body)
@@ -52,13 +37,18 @@ func (c *Conn) authenticate() error {
 			c.wire.Lost(err)
 			return err
 		}
+		if token == nil {
+			return nil
+		}
+		if reply, err = c.exchangeToken(token); err != nil {
+			return fmt.Errorf("SASL %s: %w", c.wire.SASL.Mechanism, err)
+		}
 	}
-	return nil
 }
 
 // exchangeToken sends a token and returns the reply, whose body is the server's token.
 func (c *Conn) exchangeToken(token []byte) (r Reply, err error) {
-	const xid = 0
+	const xid, maxToken = 0, 64 << 10
 	var e jute.Encoder
 	e.Int32(int32(8 + lengthSize + len(token)))
 	e.Int32(xid)
@@ -66,11 +56,11 @@ func (c *Conn) exchangeToken(token []byte) (r Reply, err error) {
 	e.Buffer(token)
 	c.wire.Counters.request(opSASL)
 	c.wire.Counters.requestBytes.Add(int64(len(e.Bytes)))
-	if err := c.write(e.Bytes); err != nil {
-		return r, err
-	}
 	var head [lengthSize + replyHeaderSize]byte
-	if _, err := io.ReadFull(c.in, head[:]); err != nil {
+	if err = c.write(e.Bytes); err == nil {
+		_, err = io.ReadFull(c.in, head[:])
+	}
+	if err != nil {
 		return r, err
 	}
 	length := int(int32(binary.BigEndian.Uint32(head[:])))
@@ -90,6 +80,3 @@ func (c *Conn) exchangeToken(token []byte) (r Reply, err error) {
 	}
 	return r, err
 }
-
-// maxToken exceeds the size of every token of a server.
-const maxToken = 64 << 10

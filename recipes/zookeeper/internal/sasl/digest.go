@@ -4,9 +4,9 @@ import (
 	"crypto/md5"
 	"crypto/rand"
 	"crypto/subtle"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -21,12 +21,15 @@ type digest struct {
 	cfg    recipes.SASL
 	uri    string
 	cnonce string // tests set it
+	began  bool
 	proof  string // what the server must answer
 }
 
-func (d *digest) First() []byte { return []byte{} }
-
 func (d *digest) Next(token []byte) ([]byte, error) {
+	if !d.began {
+		d.began = true
+		return []byte{}, nil
+	}
 	if d.proof != "" {
 		if subtle.ConstantTimeCompare(token, []byte(d.proof)) != 1 {
 			return nil, errors.New("the server did not prove that it knows the password")
@@ -36,14 +39,11 @@ func (d *digest) Next(token []byte) ([]byte, error) {
 	if len(token) == 0 {
 		return nil, ErrNotOffered
 	}
-	challenge, err := directives(string(token))
-	if err != nil {
-		return nil, err
-	}
+	challenge := directives(string(token))
 	nonce, realm := challenge["nonce"], challenge["realm"]
 	if qop := challenge["qop"]; nonce == "" || challenge["algorithm"] != "md5-sess" ||
 		qop != "" && !strings.Contains(","+strings.ReplaceAll(qop, " ", "")+",", ",auth,") {
-		return nil, errors.New("the server's challenge does not offer the quality of protection auth")
+		return nil, errors.New("the server's challenge is not one of DIGEST-MD5 with the quality of protection auth")
 	}
 	if d.cnonce == "" {
 		d.cnonce = rand.Text()
@@ -62,8 +62,7 @@ func (d *digest) response(nonce, realm, method string) string {
 }
 
 func sum(s string) string {
-	sum := md5.Sum([]byte(s))
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", md5.Sum([]byte(s)))
 }
 
 // latin encodes s in ISO 8859-1 if that is possible, as the RFC demands, and Java's servers do.
@@ -78,31 +77,13 @@ func latin(s string) string {
 	return string(out)
 }
 
-// directives parses a challenge: names with values, which may be quoted, separated by commas.
-func directives(s string) (map[string]string, error) {
-	malformed := errors.New("the server's challenge is not one of DIGEST-MD5")
+// directives parses a challenge: names with values, which may be quoted. It ignores the rest.
+func directives(s string) map[string]string {
+	directive := regexp.MustCompile(`(?s)([a-z-]+)=(?:"((?:[^"\\]|\\.)*)"|([^",\s]*))`)
+	quoted := regexp.MustCompile(`(?s)\\(.)`)
 	found := make(map[string]string)
-	for s = strings.TrimLeft(s, ", \t"); s != ""; s = strings.TrimLeft(s, ", \t") {
-		name, rest, ok := strings.Cut(s, "=")
-		if !ok {
-			return nil, malformed
-		}
-		if !strings.HasPrefix(rest, `"`) {
-			found[name], s, _ = strings.Cut(rest, ",")
-			continue
-		}
-		var value strings.Builder
-		i := 1
-		for ; i < len(rest) && rest[i] != '"'; i++ {
-			if rest[i] == '\\' && i+1 < len(rest) {
-				i++
-			}
-			value.WriteByte(rest[i])
-		}
-		if i >= len(rest) {
-			return nil, malformed
-		}
-		found[name], s = value.String(), rest[i+1:]
+	for _, m := range directive.FindAllStringSubmatch(s, -1) {
+		found[m[1]] = quoted.ReplaceAllString(m[2], "$1") + m[3]
 	}
-	return found, nil
+	return found
 }

@@ -1,13 +1,11 @@
 package sasl
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/jcmturner/gokrb5/v8/asn1tools"
-	"github.com/jcmturner/gokrb5/v8/crypto"
 	"github.com/jcmturner/gokrb5/v8/gssapi"
 	"github.com/jcmturner/gokrb5/v8/iana/chksumtype"
 	"github.com/jcmturner/gokrb5/v8/iana/etypeID"
@@ -25,54 +23,52 @@ import (
 type exchange struct {
 	first  []byte
 	key    types.EncryptionKey
-	number int64
+	number int64 // of the next token
 	chosen bool
 }
 
-// aesOnly are the types of keys whose tokens are those of RFC 4121. The others have been deprecated
-// for years.
+// aesOnly are the types of keys whose tokens are those of RFC 4121. The others are deprecated.
 var aesOnly = []int32{etypeID.AES128_CTS_HMAC_SHA1_96, etypeID.AES256_CTS_HMAC_SHA1_96, etypeID.AES128_CTS_HMAC_SHA256_128, etypeID.AES256_CTS_HMAC_SHA384_192}
 
 // kerberos5 is the object identifier of the mechanism, encoded, and the number of an AP-REQ.
 var kerberos5 = []byte("\x06\x09\x2a\x86\x48\x86\xf7\x12\x01\x02\x02" + "\x01\x00")
 
-func newGSSAPI(t ticket) (Exchange, error) {
+// newGSSAPI returns the exchange with a ticket, unless there was an error.
+func newGSSAPI(t ticket, err error) (Exchange, error) {
+	if err != nil {
+		return nil, err
+	}
 	if !slices.Contains(aesOnly, t.key.KeyType) {
 		return nil, refusal{fmt.Errorf("the KDC gave a key of type %d; only AES is supported", t.key.KeyType)}
 	}
-	cipher, err := crypto.GetEtype(t.key.KeyType)
-	if err != nil {
-		return nil, err
-	}
 	sender, err := types.NewAuthenticator(t.realm, t.user)
+	if err == nil {
+		err = sender.GenerateSeqNumberAndSubKey(t.key.KeyType, len(t.key.KeyValue))
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := sender.GenerateSeqNumberAndSubKey(t.key.KeyType, cipher.GetKeyByteSize()); err != nil {
-		return nil, err
-	}
-	// RFC 4121, section 4.1.1: no channel bindings, and the flags of the context.
-	bindings := binary.LittleEndian.AppendUint32(nil, 16)
-	bindings = append(bindings, make([]byte, 16)...)
-	sender.Cksum = types.Checksum{CksumType: chksumtype.GSSAPI, Checksum: binary.LittleEndian.AppendUint32(bindings, gssapi.ContextFlagInteg)}
+	sender.Cksum = types.Checksum{CksumType: chksumtype.GSSAPI, Checksum: make([]byte, 24)} // RFC 4121, section 4.1.1
+	sender.Cksum.Checksum[0], sender.Cksum.Checksum[20] = 16, gssapi.ContextFlagInteg
+	var encoded []byte
 	request, err := messages.NewAPReq(t.Ticket, t.key, sender)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		encoded, err = request.Marshal()
 	}
-	encoded, err := request.Marshal()
 	if err != nil {
 		return nil, err
 	}
 	return &exchange{first: asn1tools.AddASNAppTag(slices.Concat(kerberos5, encoded), 0), key: sender.SubKey, number: sender.SeqNumber}, nil
 }
 
-func (x *exchange) First() []byte { return x.first }
-
 func (x *exchange) Next(token []byte) ([]byte, error) {
-	if x.chosen {
+	switch first := x.first; {
+	case first != nil:
+		x.first = nil
+		return first, nil
+	case x.chosen:
 		return nil, nil
-	}
-	if len(token) == 0 {
+	case len(token) == 0:
 		return nil, ErrNotOffered
 	}
 	const sealed, acceptorSubkey, noLayer = 2, 4, 1
@@ -86,11 +82,7 @@ func (x *exchange) Next(token []byte) ([]byte, error) {
 	if len(offer.Payload) != 4 || offer.Payload[0]&noLayer == 0 {
 		return nil, errors.New("the server demands a security layer, which ZooKeeper does not have")
 	}
-	cipher, err := crypto.GetEtype(x.key.KeyType)
-	if err != nil {
-		return nil, err
-	}
-	choice := gssapi.WrapToken{EC: uint16(cipher.GetHMACBitLength() / 8), SndSeqNum: uint64(x.number), Payload: []byte{noLayer, 0, 0, 0}}
+	choice := gssapi.WrapToken{EC: offer.EC, SndSeqNum: uint64(x.number), Payload: []byte{noLayer, 0, 0, 0}}
 	if err := choice.SetCheckSum(x.key, keyusage.GSSAPI_INITIATOR_SEAL); err != nil {
 		return nil, err
 	}

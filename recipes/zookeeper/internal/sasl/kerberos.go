@@ -21,8 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// refusal is an error that a repetition does not change: a refusal of the KDC, or a file that
-// cannot be used.
+// refusal is an error that a repetition does not change, of the KDC or of a file.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
@@ -43,9 +42,7 @@ type fetch struct {
 	err    error
 }
 
-// margin is how long before its end a ticket is not used any more. It allows for the difference
-// of two clocks.
-const margin = time.Minute
+const margin = time.Minute // before its end, a ticket is not used any more: clocks differ
 
 func (f *fetch) stale() bool {
 	select {
@@ -79,20 +76,16 @@ func (c *Client) kerberos(ctx context.Context, host string) (Exchange, error) {
 	c.mu.Unlock()
 	select {
 	case <-f.done:
+		return newGSSAPI(f.ticket, f.err)
 	case <-ctx.Done():
 		return nil, fmt.Errorf("no answer from the KDC: %w", ctx.Err())
 	}
-	if f.err != nil {
-		return nil, f.err
-	}
-	return newGSSAPI(f.ticket)
 }
 
 // request gets a ticket for the service from the KDC.
 func request(cfg recipes.SASL, service string) (t ticket, err error) {
 	defer func() {
-		// gokrb5 panics if a file or a message is truncated.
-		if p := recover(); p != nil {
+		if p := recover(); p != nil { // of gokrb5, if a file or a message is truncated
 			err = fmt.Errorf("%s%s or an answer of the KDC is malformed", cfg.Keytab, cfg.CCache)
 		}
 		var network krberror.Krberror
@@ -105,20 +98,13 @@ func request(cfg recipes.SASL, service string) (t ticket, err error) {
 	if unsupported := (config.UnsupportedDirective{}); err != nil && !errors.As(err, &unsupported) {
 		return t, fmt.Errorf("read %s: %w", path, err)
 	}
-	of, err := principal(cfg, conf)
+	kdc, granting, err := login(cfg, conf)
 	if err != nil {
 		return t, err
 	}
-	defer of.Destroy()
-	t.user, t.realm = of.Credentials.CName(), of.Credentials.Domain()
-	if _, _, err := conf.GetKDCs(t.realm, true); err != nil && !conf.LibDefaults.DNSLookupKDC {
-		return t, fmt.Errorf("%s has no kdc for the realm %q", path, t.realm)
-	}
-	granting, err := grantingTicket(cfg, conf, of.Client, of.cache)
-	if err != nil {
-		return t, err
-	}
-	_, reply, err := of.TGSREQGenerateAndExchange(types.NewPrincipalName(nametype.KRB_NT_SRV_HST, service), t.realm, granting.Ticket, granting.key, false)
+	defer kdc.Destroy()
+	t.user, t.realm = kdc.Credentials.CName(), kdc.Credentials.Domain()
+	_, reply, err := kdc.TGSREQGenerateAndExchange(types.NewPrincipalName(nametype.KRB_NT_SRV_HST, service), t.realm, granting.Ticket, granting.key, false)
 	if err != nil {
 		return t, fmt.Errorf("get a ticket for %s in realm %s: %w", service, t.realm, err)
 	}
@@ -126,58 +112,44 @@ func request(cfg recipes.SASL, service string) (t ticket, err error) {
 	return t, nil
 }
 
-// owner is the principal of this process.
-type owner struct {
-	*client.Client
-	cache *credentials.CCache // nil: the client has a keytab
-}
-
-func principal(cfg recipes.SASL, conf *config.Config) (owner, error) {
+// login returns a ticket-granting ticket: from the cache, or by the keytab from the KDC. It does not
+// use Client.Login, which starts a goroutine that renews the ticket. Errors of gokrb5 about the
+// files are replaced: they quote the content.
+func login(cfg recipes.SASL, conf *config.Config) (kdc *client.Client, t ticket, err error) {
 	content, err := os.ReadFile(cfg.Keytab + cfg.CCache)
 	if err != nil {
-		return owner{}, err
+		return nil, t, err
 	}
-	// Errors of gokrb5 quote the content.
+	user, realm, _ := strings.Cut(cfg.User, "@")
+	realm = cmp.Or(realm, conf.LibDefaults.DefaultRealm)
+	cache, keys := new(credentials.CCache), keytab.New()
+	if cfg.CCache == "" {
+		err = keys.Unmarshal(content)
+	} else if err = cache.Unmarshal(content); err == nil {
+		user, realm = cache.GetClientPrincipalName().PrincipalNameString(), cache.GetClientRealm()
+	}
+	if err != nil {
+		return nil, t, fmt.Errorf("%s%s is not a keytab or not a credential cache", cfg.Keytab, cfg.CCache)
+	}
+	if _, _, err := conf.GetKDCs(realm, true); err != nil && !conf.LibDefaults.DNSLookupKDC {
+		return nil, t, fmt.Errorf("%s has no kdc for the realm %q", cmp.Or(cfg.Krb5Conf, "/etc/krb5.conf"), realm)
+	}
+	kdc = client.NewWithKeytab(user, realm, keys, conf, client.DisablePAFXFAST(true)) // Active Directory refuses clients that offer FAST
 	if cfg.CCache != "" {
-		cache := new(credentials.CCache)
-		if cache.Unmarshal(content) != nil {
-			return owner{}, fmt.Errorf("%s is not a credential cache", cfg.CCache)
+		found, ok := cache.GetEntry(types.NewPrincipalName(nametype.KRB_NT_SRV_INST, "krbtgt/"+realm))
+		if !ok || time.Now().After(found.EndTime) {
+			return nil, t, fmt.Errorf("the ticket of %s@%s in %s is missing or expired at %s; run kinit", user, realm, cfg.CCache, found.EndTime.Local().Format(time.RFC3339))
 		}
-		of, err := client.NewFromCCache(cache, conf)
-		if err != nil {
-			return owner{}, fmt.Errorf("%s has no ticket of its principal's realm; run kinit", cfg.CCache)
-		}
-		return owner{of, cache}, nil
+		t.key = found.Key
+		return kdc, t, t.Unmarshal(found.Ticket)
 	}
-	keys := keytab.New()
-	if keys.Unmarshal(content) != nil {
-		return owner{}, fmt.Errorf("%s is not a keytab", cfg.Keytab)
+	var reply messages.ASRep
+	ask, err := messages.NewASReqForTGT(realm, conf, kdc.Credentials.CName())
+	if err == nil {
+		reply, err = kdc.ASExchange(realm, ask, 0)
 	}
-	name, realm, _ := strings.Cut(cfg.User, "@")
-	// Active Directory refuses clients that offer FAST.
-	return owner{client.NewWithKeytab(name, cmp.Or(realm, conf.LibDefaults.DefaultRealm), keys, conf, client.DisablePAFXFAST(true)), nil}, nil
-}
-
-// grantingTicket returns a ticket-granting ticket: from the cache, or else from the KDC. It does not
-// use Client.Login, which starts a goroutine that renews the ticket.
-func grantingTicket(cfg recipes.SASL, conf *config.Config, of *client.Client, cache *credentials.CCache) (t ticket, err error) {
-	realm := of.Credentials.Domain()
-	if cache == nil {
-		ask, err := messages.NewASReqForTGT(realm, conf, of.Credentials.CName())
-		if err != nil {
-			return t, err
-		}
-		reply, err := of.ASExchange(realm, ask, 0)
-		if err != nil {
-			return t, fmt.Errorf("log in as %s@%s with the keytab %s: %w", of.Credentials.CName().PrincipalNameString(), realm, cfg.Keytab, err)
-		}
-		return ticket{Ticket: reply.Ticket, key: reply.DecryptedEncPart.Key}, nil
+	if err != nil {
+		return nil, t, fmt.Errorf("log in as %s@%s with the keytab %s: %w", user, realm, cfg.Keytab, err)
 	}
-	found, _ := cache.GetEntry(types.NewPrincipalName(nametype.KRB_NT_SRV_INST, "krbtgt/"+realm)) // NewFromCCache has found it
-	if time.Now().After(found.EndTime) {
-		return t, fmt.Errorf("the ticket in %s expired at %s; run kinit", cfg.CCache, found.EndTime.Local().Format(time.RFC3339))
-	}
-	err = t.Unmarshal(found.Ticket)
-	t.key = found.Key
-	return t, err
+	return kdc, ticket{Ticket: reply.Ticket, key: reply.DecryptedEncPart.Key}, nil
 }

@@ -18,13 +18,12 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
-	"github.com/zkrecipes/zkrecipes/internal/testing/kdctest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// startSASL starts a server that requires SASL. login is the JAAS configuration; "" is none.
+// startSASL starts a server that requires SASL, with this JAAS configuration, unless it is "".
 func startSASL(t *testing.T, login string, properties ...string) *ensemble.Ensemble {
 	cfg := ensembletest.Quick(1)
 	cfg.SystemProperties["zookeeper.sessionRequireClientSASLAuth"] = "true"
@@ -47,11 +46,8 @@ func jane() *recipes.SASL {
 }
 
 // localhost returns the servers' addresses with the name in their principal.
-func localhost(e *ensemble.Ensemble) (servers []string) {
-	for _, address := range e.Addrs() {
-		servers = append(servers, strings.Replace(address, "127.0.0.1", "localhost", 1))
-	}
-	return servers
+func localhost(e *ensemble.Ensemble) []string {
+	return []string{strings.Replace(e.Connect(), "127.0.0.1", "localhost", 1)}
 }
 
 // counter counts dials, and can drop the latest connection.
@@ -146,23 +142,23 @@ func TestDigestMD5(t *testing.T) {
 	cfg.SASL.Password = "wr0ng"
 	refusedOnce(t, cfg, e.Addrs()[0], "refused the credentials")
 	t.Run("other mechanism", func(t *testing.T) {
-		kdc := kdctest.Start(t)
-		kdc.Keytab(t, "zookeeper/localhost")
+		kdc := startKDC(t)
+		kdc.keytab(t, "zookeeper/localhost")
 		cfg := recipes.SessionConfig{Servers: localhost(e), SASL: &recipes.SASL{
-			Mechanism: "GSSAPI", User: "app", Keytab: kdc.Keytab(t, "app"), Krb5Conf: kdc.Conf,
+			Mechanism: "GSSAPI", User: "app", Keytab: kdc.keytab(t, "app"), Krb5Conf: kdc.conf,
 		}}
 		refusedOnce(t, cfg, "has another mechanism")
 	})
 }
 
 func TestKerberos(t *testing.T) {
-	kdc := kdctest.Start(t)
-	keytab := kdc.Keytab(t, "app")
+	kdc := startKDC(t)
+	keytab := kdc.keytab(t, "app")
 	e := startSASL(t, `com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true keyTab="`+
-		kdc.Keytab(t, "zookeeper/localhost")+`" principal="zookeeper/localhost@`+kdctest.Realm+`"`,
-		"java.security.krb5.conf", kdc.Conf)
-	byKeytab := recipes.SASL{Mechanism: "GSSAPI", User: "app", Keytab: keytab, Krb5Conf: kdc.Conf}
-	byCache := recipes.SASL{Mechanism: "GSSAPI", CCache: kdc.Login(t, "app", keytab), Krb5Conf: kdc.Conf}
+		kdc.keytab(t, "zookeeper/localhost")+`" principal="zookeeper/localhost@`+realm+`"`,
+		"java.security.krb5.conf", kdc.conf)
+	byKeytab := recipes.SASL{Mechanism: "GSSAPI", User: "app", Keytab: keytab, Krb5Conf: kdc.conf}
+	byCache := recipes.SASL{Mechanism: "GSSAPI", CCache: kdc.login(t, "app", keytab), Krb5Conf: kdc.conf}
 	with := func(user recipes.SASL, change func(*recipes.SASL)) recipes.SessionConfig {
 		if change != nil {
 			change(&user)
@@ -170,7 +166,7 @@ func TestKerberos(t *testing.T) {
 		return recipes.SessionConfig{Servers: localhost(e), SASL: &user}
 	}
 	t.Run("cache", func(t *testing.T) {
-		livesWithSASL(t, with(byCache, nil), "app@"+kdctest.Realm)
+		livesWithSASL(t, with(byCache, nil), "app@"+realm)
 	})
 	t.Run("service", func(t *testing.T) {
 		cfg := with(byKeytab, func(u *recipes.SASL) { u.Service = "zookeeper/localhost" })
@@ -181,11 +177,11 @@ func TestKerberos(t *testing.T) {
 		refusedOnce(t, with(byKeytab, func(u *recipes.SASL) { u.Service = "kafka" }), "kafka/localhost", "KDC_ERR_S_PRINCIPAL_UNKNOWN")
 	})
 	t.Run("unknown user", func(t *testing.T) {
-		refusedOnce(t, with(byKeytab, func(u *recipes.SASL) { u.User = "eve" }), "eve@"+kdctest.Realm, keytab)
+		refusedOnce(t, with(byKeytab, func(u *recipes.SASL) { u.User = "eve" }), "eve@"+realm, keytab)
 	})
 	t.Run("old key", func(t *testing.T) {
-		old := kdc.Keytab(t, "old")
-		kdc.Run(t, "kadmin.local", "-q", "cpw -randkey old")
+		old := kdc.keytab(t, "old")
+		kdc.run(t, "kadmin.local", "-q", "cpw -randkey old")
 		refusedOnce(t, with(byKeytab, func(u *recipes.SASL) { u.User, u.Keytab = "old", old }), "keytab incorrect", old)
 	})
 	t.Run("expired ticket", func(t *testing.T) {
@@ -205,7 +201,7 @@ func TestKerberos(t *testing.T) {
 		d := new(counter)
 		s := must.Get(session.Open(bounded(t), with(byKeytab, nil), d.dial))(t)
 		defer closeNow(s)
-		kdc.Stop()
+		kdc.stop()
 		d.cut(t, s)
 		must.Get(s.Get(bounded(t), "/"))(t)
 	})
@@ -221,15 +217,9 @@ func TestKerberos(t *testing.T) {
 }
 
 func TestServersWithoutSASL(t *testing.T) {
-	t.Run("embedded", func(t *testing.T) {
-		cfg := to(embedded(t))
-		cfg.SASL = jane()
-		refusedOnce(t, cfg, cfg.Servers[0], "does not offer SASL")
-	})
-	t.Run("real", func(t *testing.T) {
-		cfg := recipes.SessionConfig{Servers: ensembletest.Shared(t).Addrs(), SASL: jane()}
-		refusedOnce(t, cfg, cfg.Servers[0], "does not offer SASL")
-	})
+	for _, server := range []string{embedded(t).Addr(), ensembletest.Shared(t).Addrs()[0]} {
+		refusedOnce(t, recipes.SessionConfig{Servers: []string{server}, SASL: jane()}, server, "does not offer SASL")
+	}
 }
 
 // A server that resumes the session, and whose answer to SASL does not arrive, keeps the session
