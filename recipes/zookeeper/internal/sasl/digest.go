@@ -50,8 +50,12 @@ func (d *digest) Next(token []byte) ([]byte, error) {
 	}
 	d.proof = "rspauth=" + d.response(nonce, realm, "")
 	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace
-	return fmt.Appendf(nil, `charset=utf-8,username="%s",realm="%s",nonce="%s",nc=00000001,cnonce="%s",digest-uri="%s",maxbuf=65536,response=%s,qop=auth`,
-		quote(d.cfg.User), quote(realm), quote(nonce), d.cnonce, d.uri, d.response(nonce, realm, "AUTHENTICATE")), nil
+	user, charset := d.cfg.User, "charset=utf-8,"
+	if challenge["charset"] == "" { // then the RFC demands ISO 8859-1
+		user, charset = latin(user), ""
+	}
+	return fmt.Appendf(nil, charset+`username="%s",realm="%s",nonce="%s",nc=00000001,cnonce="%s",digest-uri="%s",maxbuf=65536,response=%s,qop=auth`,
+		quote(user), quote(realm), quote(nonce), d.cnonce, d.uri, d.response(nonce, realm, "AUTHENTICATE")), nil
 }
 
 // response is the response-value of RFC 2831, section 2.1.2.1. The method is empty in the
@@ -77,12 +81,16 @@ func latin(s string) string {
 	return string(out)
 }
 
-// directives parses a challenge: names with values, which may be quoted. It ignores the rest.
+// directives parses a challenge: names with values, which may be quoted. It ignores the rest. It
+// returns nothing if a name occurs twice: the RFC lets only the realm, of which ZooKeeper has one.
 func directives(s string) map[string]string {
 	directive := regexp.MustCompile(`(?s)([a-z-]+)=(?:"((?:[^"\\]|\\.)*)"|([^",\s]*))`)
 	quoted := regexp.MustCompile(`(?s)\\(.)`)
 	found := make(map[string]string)
 	for _, m := range directive.FindAllStringSubmatch(s, -1) {
+		if _, twice := found[m[1]]; twice {
+			return nil
+		}
 		found[m[1]] = quoted.ReplaceAllString(m[2], "$1") + m[3]
 	}
 	return found

@@ -47,6 +47,7 @@ func TestChallengesThatAreRefused(t *testing.T) {
 	}
 	for _, bad := range []string{
 		"nonsense", `nonce="x`, `algorithm=md5-sess`, `nonce="x",algorithm=md5`, strings.Replace(challenge, `"auth"`, `"auth-int"`, 1),
+		strings.Replace(challenge, `"auth"`, `"auth-int,auth-conf"`, 1), challenge + `,nonce="another"`, challenge + `,realm="another"`, "realm" + strings.Repeat("=", 60<<10),
 	} {
 		if response, err := chris().Next([]byte(bad)); err == nil {
 			t.Errorf("%q is answered: %s", bad, response)
@@ -55,6 +56,17 @@ func TestChallengesThatAreRefused(t *testing.T) {
 	for _, good := range []string{`nonce="x",algorithm=md5-sess`, ` nonce=x , algorithm=md5-sess`, strings.Replace(challenge, `"auth"`, `"auth-conf, auth"`, 1)} {
 		if _, err := chris().Next([]byte(good)); err != nil {
 			t.Errorf("%q: %v", good, err)
+		}
+	}
+}
+
+// Without a charset in the challenge, the response has none, and the user is in ISO 8859-1.
+func TestAChallengeWithoutACharset(t *testing.T) {
+	for sent, want := range map[string]string{challenge: "charset=utf-8,username=\"jörg\",", strings.TrimSuffix(challenge, ",charset=utf-8"): "username=\"j\xf6rg\","} {
+		d := chris()
+		d.cfg.User = "jörg"
+		if response := must.Get(d.Next([]byte(sent)))(t); !strings.HasPrefix(string(response), want) {
+			t.Errorf("%s: %q; want %q", sent, response, want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -82,6 +83,10 @@ func (c *Client) kerberos(ctx context.Context, host string) (Exchange, error) {
 	}
 }
 
+// ignored are lines of krb5.conf that gokrb5 refuses, and does not need. Fedora has
+// "dns_canonicalize_hostname = fallback".
+var ignored = regexp.MustCompile(`(?m)^\s*(include(dir)?\s|dns_canonicalize_hostname\b).*$`)
+
 // request gets a ticket for the service from the KDC.
 func request(cfg recipes.SASL, service string) (t ticket, err error) {
 	defer func() {
@@ -94,7 +99,11 @@ func request(cfg recipes.SASL, service string) (t ticket, err error) {
 		}
 	}()
 	path := cmp.Or(cfg.Krb5Conf, "/etc/krb5.conf")
-	conf, err := config.Load(path)
+	lines, err := os.ReadFile(path)
+	if err != nil {
+		return t, err
+	}
+	conf, err := config.NewFromString(ignored.ReplaceAllString(string(lines), ""))
 	if unsupported := (config.UnsupportedDirective{}); err != nil && !errors.As(err, &unsupported) {
 		return t, fmt.Errorf("read %s: %w", path, err)
 	}
@@ -137,8 +146,11 @@ func login(cfg recipes.SASL, conf *config.Config) (kdc *client.Client, t ticket,
 	kdc = client.NewWithKeytab(user, realm, keys, conf, client.DisablePAFXFAST(true)) // Active Directory refuses clients that offer FAST
 	if cfg.CCache != "" {
 		found, ok := cache.GetEntry(types.NewPrincipalName(nametype.KRB_NT_SRV_INST, "krbtgt/"+realm))
-		if !ok || time.Now().After(found.EndTime) {
-			return nil, t, fmt.Errorf("the ticket of %s@%s in %s is missing or expired at %s; run kinit", user, realm, cfg.CCache, found.EndTime.Local().Format(time.RFC3339))
+		if !ok {
+			return nil, t, fmt.Errorf("%s has no ticket-granting ticket of %s@%s; run kinit", cfg.CCache, user, realm)
+		}
+		if time.Now().After(found.EndTime) {
+			return nil, t, fmt.Errorf("the ticket of %s@%s in %s expired at %s; run kinit", user, realm, cfg.CCache, found.EndTime.Local().Format(time.RFC3339))
 		}
 		t.key = found.Key
 		return kdc, t, t.Unmarshal(found.Ticket)

@@ -102,3 +102,26 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		t.Log(name, err)
 	}
 }
+
+// gokrb5 refuses these lines, which are in the files of Fedora and Debian.
+func TestLinesOfKrb5ConfThatAreIgnored(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "krb5.conf")
+	must.Do(t, os.WriteFile(file, []byte(`includedir /etc/krb5.conf.d/
+[libdefaults]
+ default_realm = R
+ dns_canonicalize_hostname = fallback
+ include /etc/more
+[realms]
+	includedir /etc/realms
+ R = {
+  kdc = 127.0.0.1:1
+ }
+`), 0o600))
+	keys := keytab.New()
+	must.Do(t, keys.AddEntry("app", "R", "s3cret", time.Now(), 1, aes().KeyType))
+	table := filepath.Join(filepath.Dir(file), "keytab")
+	must.Do(t, os.WriteFile(table, must.Get(keys.Marshal())(t), 0o600))
+	if _, err := request(recipes.SASL{User: "app", Krb5Conf: file, Keytab: table}, "zookeeper/h"); err == nil || errors.As(err, new(refusal)) {
+		t.Errorf("%v; want a KDC that is not reached", err)
+	}
+}
