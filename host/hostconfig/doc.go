@@ -47,7 +47,7 @@
 //
 // The file never contains a password or a key. password_file and key_file name a file with the
 // secret, password_env and key_env an environment variable. One newline at the end of a
-// password is not part of it. It is an error if everybody may read the password's file; on
-// Windows this is not checked. An empty secret or certificate is an error, because it would
+// password is not part of it. It is an error if everybody may read the file of a password, a
+// keytab or a credential cache; on Windows this is not checked. An empty secret or certificate is an error, because it would
 // count as missing. No error of this package quotes a secret.
 package hostconfig

@@ -152,3 +152,23 @@ func TestPasswordThatEverybodyMayReadIsAMistake(t *testing.T) {
 		}
 	}
 }
+
+// TestKerberosFilesAreAsPrivateAsPasswords: the plugin reads them, and they may be missing here.
+func TestKerberosFilesAreAsPrivateAsPasswords(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a file's mode does not say who may read it")
+	}
+	dir := alone(t)
+	for file, wrong := range map[string]bool{"private": false, "missing": false, "open": true} {
+		for _, form := range []string{"user = \"u\"\n    keytab_file = %q", "ccache_file = %q", "ccache_file = \"missing\"\n    krb5_conf = %q"} {
+			must.Do(t, os.Chmod(write(t, filepath.Join(dir, "private"), "s3cret"), 0o640))
+			must.Do(t, os.Chmod(write(t, filepath.Join(dir, "open"), "s3cret"), 0o644))
+			text := "zookeeper {\n  servers = [\"zk\"]\n  sasl {\n    mechanism = \"GSSAPI\"\n    " + fmt.Sprintf(form, file) + "\n  }\n}"
+			_, err := hostconfig.Load(write(t, filepath.Join(dir, "c.hcl"), text))
+			refused := err != nil && strings.Contains(err.Error(), "chmod o-r")
+			if secret := !strings.Contains(form, "krb5_conf"); refused != (wrong && secret) || err != nil && !refused {
+				t.Errorf("%s, %s: %v", file, form, err)
+			}
+		}
+	}
+}

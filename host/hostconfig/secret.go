@@ -58,12 +58,16 @@ func (r *reader) sasl(b *saslBlock) {
 	r.cfg.ZooKeeper.SASL = s
 }
 
-// path reads the path of a file that the plugin will read, and makes it absolute.
+// path reads the path of a file that the plugin will read, and makes it absolute. All but krb5.conf
+// are secrets.
 func (r *reader) path(a *hcl.Attribute, to *string) {
 	if !decode(r, a, "the path of a file", to) || *to == "" {
 		return
 	}
 	path, err := filepath.Abs(r.relative(*to))
+	if err == nil && a.Name != "krb5_conf" {
+		err = private(path)
+	}
 	if err != nil {
 		r.wrong(a.Expr.Range(), "Invalid "+a.Name, "%v", err)
 	}
@@ -90,10 +94,20 @@ func (r *reader) tls(b *tlsBlock) {
 // without a key the client is not authenticated.
 func blank(content []byte) bool { return len(bytes.TrimSpace(content)) == 0 }
 
-// readSecret reads a file. If it is private, it must not be readable by everybody.
-func readSecret(path string, private bool) ([]byte, error) {
-	if info, err := os.Stat(path); err == nil && private && runtime.GOOS != "windows" && info.Mode().Perm()&0o004 != 0 {
-		return nil, fmt.Errorf("everybody may read %s (%v); chmod o-r it", path, info.Mode())
+// private returns an error if everybody may read a file. A file that does not exist is private.
+func private(path string) error {
+	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o004 != 0 {
+		return fmt.Errorf("everybody may read %s (%v); chmod o-r it", path, info.Mode())
+	}
+	return nil
+}
+
+// readSecret reads a file. If it is a secret, it must be private.
+func readSecret(path string, secret bool) ([]byte, error) {
+	if secret {
+		if err := private(path); err != nil {
+			return nil, err
+		}
 	}
 	return os.ReadFile(path)
 }

@@ -45,7 +45,7 @@ func TestServersThatDoNotCompleteSASL(t *testing.T) {
 		{"negative", [][]byte{frame(-1, make([]byte, replyHeaderSize)...)}, jute.ErrMalformed},
 		{"only a header", [][]byte{frame(replyHeaderSize, make([]byte, replyHeaderSize)...)}, jute.ErrMalformed},
 		{"token longer than its frame", [][]byte{token(0, 100, challenge)}, jute.ErrMalformed},
-		{"a watch event", [][]byte{frame(replyHeaderSize, eventHeader()...)}, jute.ErrMalformed},
+		{"another xid", [][]byte{append(frame(int32(len(good)-4), 1), good[5:]...)}, jute.ErrMalformed},
 		{"cut off", [][]byte{good[:30]}, io.ErrUnexpectedEOF},
 		{"hung up", nil, io.EOF},
 	} {

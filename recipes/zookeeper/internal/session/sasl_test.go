@@ -23,22 +23,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// startSASL starts a server that requires SASL, with this JAAS configuration, unless it is "".
-func startSASL(t *testing.T, login string, properties ...string) *ensemble.Ensemble {
-	cfg := ensembletest.Quick(1)
-	cfg.SystemProperties["zookeeper.sessionRequireClientSASLAuth"] = "true"
-	if login != "" {
-		file := filepath.Join(t.TempDir(), "jaas.conf")
-		must.Do(t, os.WriteFile(file, []byte("Server {\n"+login+";\n};\n"), 0o600))
-		cfg.SystemProperties["java.security.auth.login.config"] = file
-	}
-	for i := 0; i < len(properties); i += 2 {
-		cfg.SystemProperties[properties[i]] = properties[i+1]
-	}
-	cfg.Properties = map[string]string{"authProvider.sasl": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"}
-	return ensembletest.Start(t, cfg)
-}
-
 const digestLogin = `org.apache.zookeeper.server.auth.DigestLoginModule required user_jane="pässwörd 7" user_joe="日本"`
 
 func jane() *recipes.SASL {
@@ -132,7 +116,7 @@ func livesWithSASL(t *testing.T, cfg recipes.SessionConfig, user string) {
 }
 
 func TestDigestMD5(t *testing.T) {
-	e := startSASL(t, digestLogin)
+	e := ensembletest.StartSASL(t, digestLogin)
 	cfg := recipes.SessionConfig{Servers: e.Addrs(), SASL: jane()}
 	livesWithSASL(t, cfg, "jane")
 	cfg.SASL = &recipes.SASL{Mechanism: "DIGEST-MD5", User: "joe", Password: "日本"}
@@ -142,23 +126,25 @@ func TestDigestMD5(t *testing.T) {
 	cfg.SASL.Password = "wr0ng"
 	refusedOnce(t, cfg, e.Addrs()[0], "refused the credentials")
 	t.Run("other mechanism", func(t *testing.T) {
-		kdc := startKDC(t)
-		kdc.keytab(t, "zookeeper/localhost")
+		kdc := ensembletest.StartKDC(t)
+		kdc.Keytab(t, "zookeeper/localhost")
 		cfg := recipes.SessionConfig{Servers: localhost(e), SASL: &recipes.SASL{
-			Mechanism: "GSSAPI", User: "app", Keytab: kdc.keytab(t, "app"), Krb5Conf: kdc.conf,
+			Mechanism: "GSSAPI", User: "app", Keytab: kdc.Keytab(t, "app"), Krb5Conf: kdc.Conf,
 		}}
 		refusedOnce(t, cfg, "has another mechanism")
 	})
 }
 
 func TestKerberos(t *testing.T) {
-	kdc := startKDC(t)
-	keytab := kdc.keytab(t, "app")
-	e := startSASL(t, `com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true keyTab="`+
-		kdc.keytab(t, "zookeeper/localhost")+`" principal="zookeeper/localhost@`+realm+`"`,
-		"java.security.krb5.conf", kdc.conf)
-	byKeytab := recipes.SASL{Mechanism: "GSSAPI", User: "app", Keytab: keytab, Krb5Conf: kdc.conf}
-	byCache := recipes.SASL{Mechanism: "GSSAPI", CCache: kdc.login(t, "app", keytab), Krb5Conf: kdc.conf}
+	kdc := ensembletest.StartKDC(t)
+	keytab := kdc.Keytab(t, "app")
+	e := ensembletest.StartSASL(t, `com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true keyTab="`+
+		kdc.Keytab(t, "zookeeper/localhost")+`" principal="zookeeper/localhost@`+ensembletest.Realm+`"`,
+		"java.security.krb5.conf", kdc.Conf)
+	byKeytab := recipes.SASL{Mechanism: "GSSAPI", User: "app", Keytab: keytab, Krb5Conf: kdc.Conf}
+	cache := filepath.Join(t.TempDir(), "cache")
+	kdc.Run(t, "kinit", "-k", "-t", keytab, "-c", cache, "app")
+	byCache := recipes.SASL{Mechanism: "GSSAPI", CCache: cache, Krb5Conf: kdc.Conf}
 	with := func(user recipes.SASL, change func(*recipes.SASL)) recipes.SessionConfig {
 		if change != nil {
 			change(&user)
@@ -166,7 +152,7 @@ func TestKerberos(t *testing.T) {
 		return recipes.SessionConfig{Servers: localhost(e), SASL: &user}
 	}
 	t.Run("cache", func(t *testing.T) {
-		livesWithSASL(t, with(byCache, nil), "app@"+realm)
+		livesWithSASL(t, with(byCache, nil), "app@"+ensembletest.Realm)
 	})
 	t.Run("service", func(t *testing.T) {
 		cfg := with(byKeytab, func(u *recipes.SASL) { u.Service = "zookeeper/localhost" })
@@ -177,18 +163,18 @@ func TestKerberos(t *testing.T) {
 		refusedOnce(t, with(byKeytab, func(u *recipes.SASL) { u.Service = "kafka" }), "kafka/localhost", "KDC_ERR_S_PRINCIPAL_UNKNOWN")
 	})
 	t.Run("unknown user", func(t *testing.T) {
-		refusedOnce(t, with(byKeytab, func(u *recipes.SASL) { u.User = "eve" }), "eve@"+realm, keytab)
+		refusedOnce(t, with(byKeytab, func(u *recipes.SASL) { u.User = "eve" }), "eve@"+ensembletest.Realm, keytab)
 	})
 	t.Run("old key", func(t *testing.T) {
-		old := kdc.keytab(t, "old")
-		kdc.run(t, "kadmin.local", "-q", "cpw -randkey old")
-		refusedOnce(t, with(byKeytab, func(u *recipes.SASL) { u.User, u.Keytab = "old", old }), "keytab incorrect", old)
+		old := kdc.Keytab(t, "old")
+		kdc.Run(t, "kadmin.local", "-q", "cpw -randkey old")
+		refusedOnce(t, with(byKeytab, func(u *recipes.SASL) { u.User, u.Keytab = "old", old }), "KDC_ERR_PREAUTH_FAILED", old)
 	})
 	t.Run("expired ticket", func(t *testing.T) {
 		content := must.Get(os.ReadFile(byCache.CCache))(t)
-		cache := must.Get(credentials.LoadCCache(byCache.CCache))(t)
+		tickets := must.Get(credentials.LoadCCache(byCache.CCache))(t)
 		var end, past [4]byte
-		for _, entry := range cache.GetEntries() {
+		for _, entry := range tickets.GetEntries() {
 			binary.BigEndian.PutUint32(end[:], uint32(entry.EndTime.Unix()))
 			binary.BigEndian.PutUint32(past[:], uint32(time.Now().Unix()-1))
 			content = bytes.ReplaceAll(content, end[:], past[:])
@@ -201,7 +187,7 @@ func TestKerberos(t *testing.T) {
 		d := new(counter)
 		s := must.Get(session.Open(bounded(t), with(byKeytab, nil), d.dial))(t)
 		defer closeNow(s)
-		kdc.stop()
+		kdc.Stop()
 		d.cut(t, s)
 		must.Get(s.Get(bounded(t), "/"))(t)
 	})
@@ -216,6 +202,24 @@ func TestKerberos(t *testing.T) {
 	})
 }
 
+// With allowSaslFailedClients, a server answers a wrong password with success, but without a proof.
+// Without the provider of the scheme "sasl", it accepts the user, and refuses ACLs with it.
+func TestAServerThatServesFailedClients(t *testing.T) {
+	cfg := ensembletest.Quick(1)
+	jaas := filepath.Join(t.TempDir(), "jaas.conf")
+	must.Do(t, os.WriteFile(jaas, []byte("Server {\n"+digestLogin+";\n};\n"), 0o600))
+	cfg.SystemProperties["java.security.auth.login.config"] = jaas
+	cfg.SystemProperties["zookeeper.allowSaslFailedClients"] = "true"
+	e := ensembletest.Start(t, cfg)
+	creator := recipes.SessionConfig{Servers: e.Addrs(), SASL: jane(), ACL: []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}}
+	if _, err := open(t, creator).CreateProtected(bounded(t), "/private", "lock-", nil); !errors.Is(err, recipes.ErrInvalid) {
+		t.Errorf("without the provider: %v", err)
+	}
+	wrong := jane()
+	wrong.Password = "wr0ng"
+	refusedOnce(t, recipes.SessionConfig{Servers: e.Addrs(), SASL: wrong}, "did not prove")
+}
+
 func TestServersWithoutSASL(t *testing.T) {
 	for _, server := range []string{embedded(t).Addr(), ensembletest.Shared(t).Addrs()[0]} {
 		refusedOnce(t, recipes.SessionConfig{Servers: []string{server}, SASL: jane()}, server, "does not offer SASL")
@@ -227,7 +231,7 @@ func TestServersWithoutSASL(t *testing.T) {
 func TestAHandshakeWithoutSASLIsNoContact(t *testing.T) {
 	var silent atomic.Bool
 	d := &counter{wrap: func(c net.Conn) net.Conn { return &saslless{Conn: c, silent: &silent} }}
-	e := startSASL(t, digestLogin)
+	e := ensembletest.StartSASL(t, digestLogin)
 	cfg := recipes.SessionConfig{Servers: e.Addrs(), SASL: jane(), SessionTimeout: time.Second}
 	s := must.Get(session.Open(bounded(t), cfg, d.dial))(t)
 	defer closeNow(s)
@@ -257,7 +261,7 @@ func (c *saslless) Write(frame []byte) (int, error) {
 
 // If a server requires SASL, its first answer says so.
 func TestServerThatRequiresSASL(t *testing.T) {
-	e := startSASL(t, "")
+	e := ensembletest.StartSASL(t, "")
 	s, err := session.Open(bounded(t), recipes.SessionConfig{Servers: e.Addrs()}, nil)
 	if err == nil {
 		_, err = s.Get(bounded(t), "/")
