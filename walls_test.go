@@ -13,6 +13,8 @@ import (
 const (
 	module = "github.com/zkrecipes/zkrecipes/"
 	client = "github.com/go-zookeeper/zk"
+	// kerberos adds megabytes to a binary.
+	kerberos = "github.com/jcmturner/gokrb5/"
 )
 
 // recipeFamilies are the recipes on ZooKeeper.
@@ -61,7 +63,7 @@ var walls = []struct {
 		"the benchmark uses only the contract: cmd/zkbench passes it an opener",
 	},
 	{
-		[]string{"host", "host/hostconfig", "cmd/zkrecipes/...", "examples/..."}, []string{"recipes/zookeeper/...", "bench/...", "internal/zkserver", client},
+		[]string{"host", "host/hostconfig", "cmd/zkrecipes/...", "examples/..."}, []string{"recipes/zookeeper/...", "bench/...", "internal/zkserver", client, kerberos + "..."},
 		"a host contains no ZooKeeper client",
 	},
 	{
@@ -151,8 +153,8 @@ func TestPackageNamesSayWhatTheyAreFor(t *testing.T) {
 	}
 }
 
-// projectImports returns what each package imports from the project and from
-// go-zookeeper, on any system. Packages of the project are named by their folder.
+// projectImports returns what each package imports from the project, from go-zookeeper and from
+// gokrb5, on any system. Packages of the project are named by their folder.
 func projectImports(t *testing.T) map[string][]string {
 	t.Helper()
 	imports := map[string][]string{}
@@ -173,7 +175,7 @@ func projectImports(t *testing.T) map[string][]string {
 			}
 			if folder, ok := strings.CutPrefix(name, module); ok {
 				name = folder
-			} else if name != client {
+			} else if name != client && !strings.HasPrefix(name, kerberos) {
 				continue
 			}
 			imports[pkg] = append(imports[pkg], name)

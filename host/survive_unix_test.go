@@ -24,6 +24,7 @@ type surviving struct {
 	*testing.T
 	server     *zkserver.Server // nil: a real server
 	servers    []string
+	sasl       *recipes.SASL // of both sessions
 	supervisor *host.Supervisor
 	changes    <-chan host.Change
 	session    recipes.Client // through the plugin
@@ -56,8 +57,13 @@ func survive(t *testing.T) *surviving {
 
 func surviveAt(t *testing.T, servers []string) *surviving {
 	t.Helper()
+	return surviveWith(t, servers, nil)
+}
+
+func surviveWith(t *testing.T, servers []string, sasl *recipes.SASL) *surviving {
+	t.Helper()
 	changes := make(chan host.Change, 1000)
-	v := &surviving{T: t, servers: servers, changes: changes, hold: new(sync.Mutex)}
+	v := &surviving{T: t, servers: servers, sasl: sasl, changes: changes, hold: new(sync.Mutex)}
 	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{
 		Plugin:     config(t, "real plugin"),
 		MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond,
@@ -76,7 +82,7 @@ func surviveAt(t *testing.T, servers []string) *surviving {
 
 func (v *surviving) open(open recipes.Opener) recipes.Client {
 	v.Helper()
-	return must.Get(open(ctx(v), recipes.SessionConfig{Servers: v.servers, SessionTimeout: longTimeout}))(v)
+	return must.Get(open(ctx(v), recipes.SessionConfig{Servers: v.servers, SASL: v.sasl, SessionTimeout: longTimeout}))(v)
 }
 
 // holds acquires the lock at a path in the plugin's session.

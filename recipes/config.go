@@ -41,14 +41,18 @@ type SessionConfig struct {
 	// Digest, if not nil, authenticates the session with the digest scheme.
 	Digest *Digest
 
+	// SASL, if not nil, authenticates the session by SASL: by Kerberos, or by DIGEST-MD5.
+	SASL *SASL
+
 	// ACL is the ACL of every znode that the session creates, parents included. Empty is
 	// world:anyone with all permissions, as in other libraries: every client that reaches
 	// the servers can break locks.
 	//
 	// Contenders that wait by Handoff, and their path if they create it, get this ACL
 	// without the permissions to write and to change the ACL. Only sessions with the same
-	// Digest get those; without a Digest, the sessions without one. A session without
-	// credentials whose ACL does not allow world:anyone to delete waits by Predecessor instead.
+	// Digest get those; without a Digest, the sessions without one. A session without a
+	// Digest, a password in SASL or a key in TLS, whose ACL does not allow world:anyone to
+	// delete, waits by Predecessor instead.
 	//
 	// Contenders of one path must be able to read each other's znodes and their own. A
 	// server does not notify a session of the deletion of a znode that it may not read. So
@@ -199,6 +203,11 @@ func (c SessionConfig) Normalize() (SessionConfig, error) {
 	}
 	if c.Digest != nil && (c.Digest.User == "" || strings.Contains(c.Digest.User, ":")) {
 		return invalid("Digest.User is empty or contains a colon")
+	}
+	if c.SASL != nil {
+		if wrong := c.SASL.check(); wrong != "" {
+			return invalid("SASL.%s", wrong)
+		}
 	}
 	for i, a := range c.ACL {
 		if a.Scheme == "" || a.Permissions <= 0 || a.Permissions&^PermAll != 0 {

@@ -94,10 +94,10 @@ var (
 	// or above it. Nothing was changed. Delete what is not needed, or raise the quota.
 	ErrQuota = errors.New("quota exceeded")
 
-	// ErrSASLRequired: the servers require SASL authentication, which this library does not
-	// support, or another scheme of enforce.auth.schemes. Nothing was changed. If digest is one
-	// of the schemes, set SessionConfig.Digest. If x509 is, set a certificate in
-	// SessionConfig.TLS.
+	// ErrSASLRequired: the servers require authentication by SASL, or by a scheme of
+	// enforce.auth.schemes, and the session has none. Nothing was changed. Set
+	// SessionConfig.SASL. If digest is one of the schemes, SessionConfig.Digest is enough; if
+	// x509 is, a certificate in SessionConfig.TLS.
 	ErrSASLRequired = errors.New("the servers require authentication by SASL, or by a scheme of enforce.auth.schemes")
 
 	// ErrThrottled: the server refused the request, because it had waited there for too
@@ -145,7 +145,7 @@ var (
 	// the session after its timeout.
 	ErrPluginLost = fmt.Errorf("%w: plugin lost", ErrSessionLost)
 
-	// ErrAuthFailed: the server refused the credentials.
+	// ErrAuthFailed: the server, or Kerberos, refused the credentials. The text says which.
 	ErrAuthFailed = fmt.Errorf("%w: authentication failed", ErrSessionLost)
 )
 

@@ -78,6 +78,9 @@ func session(t *testing.T, level hclog.Level, certificate, key []byte) (log, fai
 		"password in an ACL": func(c *recipes.SessionConfig) {
 			c.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "digest", ID: "bob:" + password}}
 		},
+		"SASL": func(c *recipes.SessionConfig) {
+			c.SASL = &recipes.SASL{Mechanism: "DIGEST-MD5", User: "bob", Password: password}
+		},
 		"long password": func(c *recipes.SessionConfig) {
 			c.Digest = &recipes.Digest{User: "bob", Password: strings.Repeat(password, 1<<16)}
 		},

@@ -55,6 +55,13 @@ zookeeper {
     user          = "backup"
     password_file = "password"
   }
+  sasl {
+    mechanism   = "GSSAPI"
+    user        = "backup@EXAMPLE.COM"
+    keytab_file = "app.keytab"
+    krb5_conf   = "krb5.conf"
+    service     = "zk"
+  }
   tls {
     server_name = "zk.example.com"
   }
@@ -83,12 +90,15 @@ func TestEverySettingArrives(t *testing.T) {
 		"connect_timeout": {zk.ConnectTimeout, 500 * time.Millisecond},
 		"acl":             {zk.ACL[0], recipes.ACL{Permissions: recipes.PermAll, Scheme: "auth"}},
 		"auth":            {*zk.Digest, recipes.Digest{User: "backup", Password: "s3cret"}},
-		"tls":             {zk.TLS.ServerName, "zk.example.com"},
-		"command":         {p.Path, filepath.Join(dir, "bin", "zkrecipes-plugin")},
-		"directory":       {p.Dir, "/usr/lib/zkrecipes"},
-		"checksum":        {p.Checksum, checksum},
-		"args":            {strings.Join(p.Args, " "), "-x"},
-		"start_timeout":   {p.StartTimeout, 3 * time.Second},
+		"sasl": {*zk.SASL, recipes.SASL{
+			Mechanism: "GSSAPI", User: "backup@EXAMPLE.COM", Keytab: filepath.Join(dir, "app.keytab"), Krb5Conf: filepath.Join(dir, "krb5.conf"), Service: "zk",
+		}},
+		"tls":           {zk.TLS.ServerName, "zk.example.com"},
+		"command":       {p.Path, filepath.Join(dir, "bin", "zkrecipes-plugin")},
+		"directory":     {p.Dir, "/usr/lib/zkrecipes"},
+		"checksum":      {p.Checksum, checksum},
+		"args":          {strings.Join(p.Args, " "), "-x"},
+		"start_timeout": {p.StartTimeout, 3 * time.Second},
 	} {
 		if got[0] != got[1] {
 			t.Errorf("%s is %v; want %v", name, got[0], got[1])
@@ -164,6 +174,23 @@ func TestSecretByVariable(t *testing.T) {
 	}
 	if text := fmt.Sprintf("%+v %#v", cfg, cfg.ZooKeeper.Digest); strings.Contains(text, "s3cret") {
 		t.Errorf("printing shows the password: %s", text)
+	}
+}
+
+func TestSASLWithAPassword(t *testing.T) {
+	dir := alone(t)
+	t.Setenv("MY_PASSWORD", "s3cret")
+	cfg, err := hostconfig.Load(write(t, filepath.Join(dir, "c.hcl"), `zookeeper {
+  servers = ["zk"]
+  acl     = "creator"
+  sasl {
+    mechanism    = "DIGEST-MD5"
+    user         = "u"
+    password_env = "MY_PASSWORD"
+  }
+}`))
+	if err != nil || *cfg.ZooKeeper.SASL != (recipes.SASL{Mechanism: "DIGEST-MD5", User: "u", Password: "s3cret"}) {
+		t.Errorf("%v, %v", cfg.ZooKeeper.SASL, err)
 	}
 }
 

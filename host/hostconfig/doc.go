@@ -16,6 +16,13 @@
 //	    user          = "backup"     # ZKRECIPES_AUTH_USER
 //	    password_file = "password"   # ZKRECIPES_AUTH_PASSWORD_FILE
 //	  }
+//	  sasl {
+//	    mechanism   = "GSSAPI"       # Kerberos; or "DIGEST-MD5", with user and password_file
+//	    user        = "backup"       # the principal in the keytab
+//	    keytab_file = "app.keytab"   # or ccache_file, without a user
+//	    krb5_conf   = "/etc/krb5.conf"
+//	    service     = "zookeeper"    # of the servers' principals
+//	  }
 //	  tls {                          # {} uses the system's certificates
 //	    ca_file          = "ca.pem"
 //	    certificate_file = "me.pem"
@@ -40,7 +47,7 @@
 //
 // The file never contains a password or a key. password_file and key_file name a file with the
 // secret, password_env and key_env an environment variable. One newline at the end of a
-// password is not part of it. It is an error if everybody may read the password's file; on
-// Windows this is not checked. An empty secret or certificate is an error, because it would
+// password is not part of it. It is an error if everybody may read the file of a password, a
+// keytab or a credential cache; on Windows this is not checked. An empty secret or certificate is an error, because it would
 // count as missing. No error of this package quotes a secret.
 package hostconfig

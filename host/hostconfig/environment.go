@@ -85,8 +85,8 @@ func digest(cfg *Config) *recipes.Digest {
 // credentials checks the combination of the file and the variables.
 func (r *reader) credentials() {
 	digest := r.cfg.ZooKeeper.Digest
-	if r.creator != nil && digest == nil {
-		r.wrong(r.creator.Expr.Range(), "Invalid acl", `"creator" needs an auth block, or ZKRECIPES_AUTH_USER: without a user there is no creator.`)
+	if r.creator != nil && digest == nil && r.cfg.ZooKeeper.SASL == nil {
+		r.wrong(r.creator.Expr.Range(), "Invalid acl", `"creator" needs an auth block, a sasl block or ZKRECIPES_AUTH_USER: without a user there is no creator.`)
 	}
 	if digest == nil || len(r.errs) > 0 {
 		return

@@ -31,6 +31,7 @@ type (
 		MaxPacket      *hcl.Attribute `hcl:"max_packet,optional"`
 		ACL            *hcl.Attribute `hcl:"acl,optional"`
 		Auth           *authBlock     `hcl:"auth,block"`
+		SASL           *saslBlock     `hcl:"sasl,block"`
 		TLS            *tlsBlock      `hcl:"tls,block"`
 	}
 	authBlock struct {
@@ -38,6 +39,18 @@ type (
 		Password     *hcl.Attribute `hcl:"password,optional"` // refused; the error says where it belongs
 		PasswordFile *hcl.Attribute `hcl:"password_file,optional"`
 		PasswordEnv  *hcl.Attribute `hcl:"password_env,optional"`
+		Range        hcl.Range      `hcl:",def_range"`
+	}
+	saslBlock struct {
+		Mechanism    *hcl.Attribute `hcl:"mechanism,optional"`
+		User         *hcl.Attribute `hcl:"user,optional"`
+		Password     *hcl.Attribute `hcl:"password,optional"` // refused
+		PasswordFile *hcl.Attribute `hcl:"password_file,optional"`
+		PasswordEnv  *hcl.Attribute `hcl:"password_env,optional"`
+		KeytabFile   *hcl.Attribute `hcl:"keytab_file,optional"`
+		CCacheFile   *hcl.Attribute `hcl:"ccache_file,optional"`
+		Krb5Conf     *hcl.Attribute `hcl:"krb5_conf,optional"`
+		Service      *hcl.Attribute `hcl:"service,optional"`
 		Range        hcl.Range      `hcl:",def_range"`
 	}
 	tlsBlock struct {
@@ -128,6 +141,9 @@ func (r *reader) zookeeper(b *zookeeperBlock) {
 	}
 	if b.Auth != nil {
 		r.auth(b.Auth)
+	}
+	if b.SASL != nil {
+		r.sasl(b.SASL)
 	}
 	if b.TLS != nil {
 		r.tls(b.TLS)

@@ -45,6 +45,9 @@ func TestMistakesInTheFile(t *testing.T) {
 		{"both", "zookeeper {\n  auth {\n    user = \"u\"\n    password_file = \"x\"\n    password_env = \"y\"\n  }\n}", []string{"c.hcl:5", "not both"}},
 		{"missing file", "zookeeper {\n  auth {\n    user = \"u\"\n    password_file = \"missing\"\n  }\n}", []string{"c.hcl:4", "missing", "no such file"}},
 		{"missing variable", "zookeeper {\n  auth {\n    user = \"u\"\n    password_env = \"MISSING_ONE\"\n  }\n}", []string{"c.hcl:4", "MISSING_ONE, which is not set"}},
+		{"mechanism", "zookeeper {\n  sasl {\n    mechanism = \"PLAIN\"\n  }\n}", []string{"c.hcl:2", `"PLAIN"; ZooKeeper has "GSSAPI" and "DIGEST-MD5"`}},
+		{"keytab and cache", "zookeeper {\n  sasl {\n    mechanism = \"GSSAPI\"\n    keytab_file = \"k\"\n    ccache_file = \"c\"\n  }\n}", []string{"c.hcl:2", "either Keytab or CCache"}},
+		{"sasl password", "zookeeper {\n  sasl {\n    mechanism = \"DIGEST-MD5\"\n    password = \"s3cret\"\n  }\n}", []string{"c.hcl:4", "does not belong in this file"}},
 		{"certificate", "zookeeper {\n  tls {\n    ca_file = \"c.hcl\"\n  }\n}", []string{"c.hcl:2", "no PEM certificate"}},
 		{"empty file", "zookeeper {\n  tls {\n    ca_file = \"empty\"\n  }\n}", []string{"c.hcl:3", "Empty ca_file"}},
 		{"empty variable", "zookeeper {\n  auth {\n    user = \"u\"\n    password_env = \"EMPTY_ONE\"\n  }\n}", []string{"c.hcl:4", "Empty password_env"}},
@@ -145,6 +148,26 @@ func TestPasswordThatEverybodyMayReadIsAMistake(t *testing.T) {
 			}
 			os.Unsetenv("ZKRECIPES_AUTH_USER")
 			os.Unsetenv("ZKRECIPES_AUTH_PASSWORD_FILE")
+		}
+	}
+}
+
+// TestKerberosFilesAreAsPrivateAsPasswords: the plugin reads them, and they may be missing here.
+func TestKerberosFilesAreAsPrivateAsPasswords(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a file's mode does not say who may read it")
+	}
+	dir := alone(t)
+	for file, wrong := range map[string]bool{"private": false, "missing": false, "open": true} {
+		for _, form := range []string{"user = \"u\"\n    keytab_file = %q", "ccache_file = %q", "ccache_file = \"missing\"\n    krb5_conf = %q"} {
+			must.Do(t, os.Chmod(write(t, filepath.Join(dir, "private"), "s3cret"), 0o640))
+			must.Do(t, os.Chmod(write(t, filepath.Join(dir, "open"), "s3cret"), 0o644))
+			text := "zookeeper {\n  servers = [\"zk\"]\n  sasl {\n    mechanism = \"GSSAPI\"\n    " + fmt.Sprintf(form, file) + "\n  }\n}"
+			_, err := hostconfig.Load(write(t, filepath.Join(dir, "c.hcl"), text))
+			refused := err != nil && strings.Contains(err.Error(), "chmod o-r")
+			if secret := !strings.Contains(form, "krb5_conf"); refused != (wrong && secret) || err != nil && !refused {
+				t.Errorf("%s, %s: %v", file, form, err)
+			}
 		}
 	}
 }

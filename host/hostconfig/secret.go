@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -20,17 +21,57 @@ func (r *reader) auth(b *authBlock) {
 	if decode(r, b.User, "a name", &digest.User) && (digest.User == "" || strings.Contains(digest.User, ":")) {
 		r.wrong(b.User.Expr.Range(), "Invalid user", "Expected a name without a colon.")
 	}
-	if b.Password != nil {
-		r.wrong(b.Password.NameRange, "Password in the configuration",
-			"A secret does not belong in this file. Expected password_file or password_env, which say where it is.")
-		return
-	}
-	password, given := r.secret(b.PasswordFile, b.PasswordEnv)
+	password, given := r.password(b.Password, b.PasswordFile, b.PasswordEnv)
 	if !given {
 		r.wrong(b.Range, "Missing password", "Expected password_file or password_env in the auth block.")
 	}
-	digest.Password = strings.TrimSuffix(strings.TrimSuffix(string(password), "\n"), "\r")
+	digest.Password = password
 	r.cfg.ZooKeeper.Digest = digest
+}
+
+// password reads a password, and refuses one in the configuration file itself.
+func (r *reader) password(inline, file, env *hcl.Attribute) (password string, given bool) {
+	if inline != nil {
+		r.wrong(inline.NameRange, "Password in the configuration",
+			"A secret does not belong in this file. Expected password_file or password_env, which say where it is.")
+		return "", true
+	}
+	content, given := r.secret(file, env)
+	return strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r"), given
+}
+
+func (r *reader) sasl(b *saslBlock) {
+	s := &recipes.SASL{}
+	before := len(r.errs)
+	decode(r, b.Mechanism, `"GSSAPI" or "DIGEST-MD5"`, &s.Mechanism)
+	decode(r, b.User, "a name", &s.User)
+	s.Password, _ = r.password(b.Password, b.PasswordFile, b.PasswordEnv)
+	r.path(b.KeytabFile, &s.Keytab)
+	r.path(b.CCacheFile, &s.CCache)
+	r.path(b.Krb5Conf, &s.Krb5Conf)
+	decode(r, b.Service, "a name", &s.Service)
+	if len(r.errs) == before {
+		if _, err := (recipes.SessionConfig{Servers: anyServer, SASL: s}).Normalize(); err != nil {
+			r.wrong(b.Range, "Invalid sasl", "%v", err)
+		}
+	}
+	r.cfg.ZooKeeper.SASL = s
+}
+
+// path reads the path of a file that the plugin will read, and makes it absolute. All but krb5.conf
+// are secrets.
+func (r *reader) path(a *hcl.Attribute, to *string) {
+	if !decode(r, a, "the path of a file", to) || *to == "" {
+		return
+	}
+	path, err := filepath.Abs(r.relative(*to))
+	if err == nil && a.Name != "krb5_conf" {
+		err = private(path)
+	}
+	if err != nil {
+		r.wrong(a.Expr.Range(), "Invalid "+a.Name, "%v", err)
+	}
+	*to = path
 }
 
 func (r *reader) tls(b *tlsBlock) {
@@ -53,10 +94,20 @@ func (r *reader) tls(b *tlsBlock) {
 // without a key the client is not authenticated.
 func blank(content []byte) bool { return len(bytes.TrimSpace(content)) == 0 }
 
-// readSecret reads a file. If it is private, it must not be readable by everybody.
-func readSecret(path string, private bool) ([]byte, error) {
-	if info, err := os.Stat(path); err == nil && private && runtime.GOOS != "windows" && info.Mode().Perm()&0o004 != 0 {
-		return nil, fmt.Errorf("everybody may read %s (%v); chmod o-r it", path, info.Mode())
+// private returns an error if everybody may read a file. A file that does not exist is private.
+func private(path string) error {
+	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o004 != 0 {
+		return fmt.Errorf("everybody may read %s (%v); chmod o-r it", path, info.Mode())
+	}
+	return nil
+}
+
+// readSecret reads a file. If it is a secret, it must be private.
+func readSecret(path string, secret bool) ([]byte, error) {
+	if secret {
+		if err := private(path); err != nil {
+			return nil, err
+		}
 	}
 	return os.ReadFile(path)
 }

@@ -32,7 +32,7 @@ func (l *launcher) run() {
 // launch starts cmd in the network of host, on the launcher's thread. It must not be called
 // after close.
 func (l *launcher) launch(host Host, cmd *exec.Cmd) (*process, error) {
-	bindToParent(cmd)
+	BindToParent(cmd)
 	started := make(chan error)
 	l.requests <- func() { started <- host.Do(cmd.Start) }
 	if err := <-started; err != nil {

@@ -9,9 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bindToParent makes the kernel kill the process when its parent ends. It also puts the
-// process into its own group: after a Ctrl-C, the parent stops its servers in order.
-func bindToParent(cmd *exec.Cmd) {
+// BindToParent makes the kernel kill the process when its parent ends. It also puts the
+// process into its own group: after a Ctrl-C, the parent stops its servers in order. The thread
+// that starts cmd must be locked to its goroutine until the process has ended: see launcher.
+func BindToParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 

@@ -9,8 +9,8 @@ import (
 	"runtime"
 )
 
-// bindToParent does nothing: only Linux has a parent-death signal.
-func bindToParent(*exec.Cmd) {}
+// BindToParent does nothing: only Linux has a parent-death signal.
+func BindToParent(*exec.Cmd) {}
 
 func (p *process) freeze() error { return errNoSignals() }
 

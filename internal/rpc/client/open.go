@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -30,7 +31,7 @@ func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.C
 		return nil, err
 	}
 	if _, err := proto.Marshal(wire.ToConfig(cfg)); err != nil {
-		return nil, fmt.Errorf("%w: config: Digest, ACL or TLS.ServerName is not UTF-8, and cannot be sent to a plugin", recipes.ErrInvalid)
+		return nil, fmt.Errorf("%w: config: Digest, SASL, ACL or TLS.ServerName is not UTF-8, and cannot be sent to a plugin", recipes.ErrInvalid)
 	}
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -85,6 +86,9 @@ func giveUp(ctx context.Context, cancelStream context.CancelFunc) (stop func() b
 
 // begin opens the stream of a new or a resumed session.
 func (p *Plugin) begin(ctx context.Context, cfg recipes.SessionConfig, resume *pb.Resume) (*generation, *pb.Opened, error) {
+	if err := p.authenticates(ctx, cfg); err != nil {
+		return nil, nil, err
+	}
 	calls := p.callConnection()
 	// The stream outlives ctx, which bounds only the opening.
 	streamCtx, cancelStream := context.WithCancel(p.ctx)
@@ -98,6 +102,22 @@ func (p *Plugin) begin(ctx context.Context, cfg recipes.SessionConfig, resume *p
 		return nil, nil, err
 	}
 	return newGeneration(p, st, cancelStream, calls, opened), opened, nil
+}
+
+// authenticates returns ErrUnsupported if the plugin would ignore cfg.SASL, and so open or resume a
+// session without authenticating it.
+func (p *Plugin) authenticates(ctx context.Context, cfg recipes.SessionConfig) error {
+	if cfg.SASL == nil {
+		return nil
+	}
+	info, err := p.client.plugins.Info(p.to(ctx), &pb.InfoRequest{})
+	if err != nil {
+		return unreached{err}
+	}
+	if !slices.Contains(info.GetCapabilities(), "sasl") {
+		return fmt.Errorf("%w: the plugin does not support SASL", recipes.ErrUnsupported)
+	}
+	return nil
 }
 
 // unreached is the error of a stream that was not opened. Nothing was sent to the plugin.
@@ -133,7 +153,7 @@ func (p *Plugin) openError(ctx context.Context, err error) error {
 	switch {
 	case answered: // it already names the operation
 		return e
-	case errors.Is(err, recipes.ErrInternal), errors.Is(e, recipes.ErrTooLarge): // refused before it was read
+	case errors.Is(err, recipes.ErrInternal), errors.Is(err, recipes.ErrUnsupported), errors.Is(e, recipes.ErrTooLarge): // refused before it was read
 	case p.failure() != nil:
 		e = p.failure()
 	case errors.Is(ctx.Err(), context.Canceled):

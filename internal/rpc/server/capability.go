@@ -26,6 +26,7 @@ var capabilities = []string{
 	"priority-lock",
 	"contenders",
 	"dialects",
+	"sasl",
 	carry.Capability,
 	resumeCapability,
 }

@@ -21,6 +21,12 @@ func ToConfig(c recipes.SessionConfig) *pb.Config {
 	if c.Digest != nil {
 		out.Digest = &pb.Digest{User: c.Digest.User, Password: c.Digest.Password}
 	}
+	if s := c.SASL; s != nil {
+		out.Sasl = &pb.Sasl{
+			Mechanism: s.Mechanism, User: s.User, Password: s.Password,
+			Keytab: s.Keytab, Ccache: s.CCache, Krb5Conf: s.Krb5Conf, Service: s.Service,
+		}
+	}
 	for _, a := range c.ACL {
 		out.Acl = append(out.Acl, &pb.AccessControl{Permissions: int32(a.Permissions), Scheme: a.Scheme, Id: a.ID})
 	}
@@ -43,6 +49,12 @@ func Config(c *pb.Config) recipes.SessionConfig {
 	}
 	if d := c.GetDigest(); d != nil {
 		out.Digest = &recipes.Digest{User: d.GetUser(), Password: d.GetPassword()}
+	}
+	if s := c.GetSasl(); s != nil {
+		out.SASL = &recipes.SASL{
+			Mechanism: s.GetMechanism(), User: s.GetUser(), Password: s.GetPassword(),
+			Keytab: s.GetKeytab(), CCache: s.GetCcache(), Krb5Conf: s.GetKrb5Conf(), Service: s.GetService(),
+		}
 	}
 	for _, a := range c.GetAcl() {
 		out.ACL = append(out.ACL, recipes.ACL{Permissions: recipes.Permission(a.GetPermissions()), Scheme: a.GetScheme(), ID: a.GetId()})

@@ -30,6 +30,7 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 		Digest: &recipes.Digest{User: "u", Password: "p"}, ACL: []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "world", ID: "anyone"}},
 		TLS:       &recipes.TLS{CA: []byte("ca"), Certificate: []byte("crt"), Key: []byte("key"), ServerName: "n"},
 		MaxPacket: 12345,
+		SASL:      &recipes.SASL{Mechanism: "m", User: "u", Password: "p", Keytab: "k", CCache: "c", Krb5Conf: "5", Service: "s"},
 	}
 	leader := recipes.Leader{Contender: contender, Acknowledged: true, Acknowledgement: []byte("done")}
 	stats := recipes.Stats{

@@ -111,7 +111,7 @@ func Advice(err error) string {
 	case errors.Is(err, recipes.ErrQuota):
 		return "delete what is not needed, or raise the quota: setquota in ZooKeeper's zkCli.sh"
 	case errors.Is(err, recipes.ErrSASLRequired):
-		return "if the servers allow digest (enforce.auth.schemes), set user and password in the auth block; zkrecipes does not support SASL"
+		return "add a sasl block to the zookeeper block of the configuration; or, if the servers allow digest (enforce.auth.schemes), set user and password in the auth block"
 	case errors.Is(err, recipes.ErrThrottled):
 		return "the server is overloaded: try again later; zookeeper.throttledOpWaitTime is its limit"
 	}

@@ -37,8 +37,8 @@ whether lock and elect would share their wait queue or refuse the path. It count
 ephemeral sequential znodes whose names belong to no recipe: they may be contenders of
 another program, which ignores ours, as ours ignore them.
 
-SASL, Kerberos and ZooKeeper before 3.5 are not supported. Sessions authenticate by
-digest or by a certificate.
+ZooKeeper before 3.5 is not supported. Sessions authenticate by SASL (Kerberos or
+DIGEST-MD5), by digest or by a certificate.
 
 Exit code: 0 if no check failed, even if some gave a warning. Otherwise:
 
@@ -150,7 +150,7 @@ func (v *doctorVerb) configuration(cfg hostconfig.Config) {
 		from = fmt.Sprintf("%s and %v", from, cfg.Variables)
 	}
 	v.found("configuration", fine, "", "from %s", from)
-	if zk := cfg.ZooKeeper; zk.Digest != nil && len(zk.ACL) == 0 {
+	if zk := cfg.ZooKeeper; (zk.Digest != nil || zk.SASL != nil) && len(zk.ACL) == 0 {
 		v.found("acl", warn, `set acl = "creator" in the zookeeper block`, "sessions authenticate, but every client of ZooKeeper may change what they create")
 	}
 }

@@ -55,9 +55,9 @@ func (v *doctorVerb) server(ctx context.Context, p *host.Plugin, cfg recipes.Ses
 func serverAdvice(err error) string {
 	switch {
 	case errors.Is(err, recipes.ErrAuthFailed):
-		return "check user and password in the auth block"
+		return "check the auth block, or the sasl block. The servers' JAAS configuration has the mechanism, and their log the reason of a refusal"
 	case errors.Is(err, recipes.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		return "check that the server runs, that the address is right, and that no firewall and no TLS setting is in the way. Try: echo srvr | nc HOST PORT. It must be ZooKeeper 3.5 or later, and allow sessions without SASL"
+		return "check that the server runs, that the address is right, and that no firewall and no TLS setting is in the way. Try: echo srvr | nc HOST PORT. It must be ZooKeeper 3.5 or later"
 	}
 	return exit.Advice(err)
 }

@@ -106,6 +106,10 @@ zookeeper {
   #   user          = "backup"
   #   password_file = "password"   # beside this file; only you may read it
   # }
+  # sasl {                         # Kerberos, or mechanism = "DIGEST-MD5" with a password_file
+  #   mechanism   = "GSSAPI"
+  #   ccache_file = "/tmp/krb5cc_0"
+  # }
   # tls {}                         # uses the system's certificates, or ca_file
 }
 

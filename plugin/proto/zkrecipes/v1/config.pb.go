@@ -40,7 +40,10 @@ type Config struct {
 	// If present, encrypts the connections to ZooKeeper.
 	Tls *TransportSecurity `protobuf:"bytes,7,opt,name=tls,proto3" json:"tls,omitempty"`
 	// Bounds one packet, in bytes (the servers' jute.maxbuffer). 0 is 1048575.
-	MaxPacket     int32 `protobuf:"varint,8,opt,name=max_packet,json=maxPacket,proto3" json:"max_packet,omitempty"`
+	MaxPacket int32 `protobuf:"varint,8,opt,name=max_packet,json=maxPacket,proto3" json:"max_packet,omitempty"`
+	// If present, authenticates each connection by SASL. A plugin without the capability "sasl"
+	// ignores it, and the session would not be authenticated: ask for the capability first.
+	Sasl          *Sasl `protobuf:"bytes,9,opt,name=sasl,proto3" json:"sasl,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -131,6 +134,13 @@ func (x *Config) GetMaxPacket() int32 {
 	return 0
 }
 
+func (x *Config) GetSasl() *Sasl {
+	if x != nil {
+		return x.Sasl
+	}
+	return nil
+}
+
 // Digest is a user and password of ZooKeeper's digest scheme.
 type Digest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -185,6 +195,107 @@ func (x *Digest) GetPassword() string {
 	return ""
 }
 
+// Sasl authenticates by Kerberos or by DIGEST-MD5. Files are named by absolute paths, and the
+// plugin reads them.
+type Sasl struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "GSSAPI" or "DIGEST-MD5".
+	Mechanism string `protobuf:"bytes,1,opt,name=mechanism,proto3" json:"mechanism,omitempty"`
+	// The user of DIGEST-MD5, or the principal in the keytab.
+	User string `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`
+	// A secret, for DIGEST-MD5: never logged.
+	Password string `protobuf:"bytes,3,opt,name=password,proto3" json:"password,omitempty"`
+	// For GSSAPI: a keytab or a credential cache.
+	Keytab string `protobuf:"bytes,4,opt,name=keytab,proto3" json:"keytab,omitempty"`
+	Ccache string `protobuf:"bytes,5,opt,name=ccache,proto3" json:"ccache,omitempty"`
+	// Empty means /etc/krb5.conf.
+	Krb5Conf string `protobuf:"bytes,6,opt,name=krb5_conf,json=krb5Conf,proto3" json:"krb5_conf,omitempty"`
+	// The name in the servers' principals, before the slash, or the whole principal. Empty means
+	// "zookeeper".
+	Service       string `protobuf:"bytes,7,opt,name=service,proto3" json:"service,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Sasl) Reset() {
+	*x = Sasl{}
+	mi := &file_zkrecipes_v1_config_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Sasl) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Sasl) ProtoMessage() {}
+
+func (x *Sasl) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_config_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Sasl.ProtoReflect.Descriptor instead.
+func (*Sasl) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_config_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Sasl) GetMechanism() string {
+	if x != nil {
+		return x.Mechanism
+	}
+	return ""
+}
+
+func (x *Sasl) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *Sasl) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+func (x *Sasl) GetKeytab() string {
+	if x != nil {
+		return x.Keytab
+	}
+	return ""
+}
+
+func (x *Sasl) GetCcache() string {
+	if x != nil {
+		return x.Ccache
+	}
+	return ""
+}
+
+func (x *Sasl) GetKrb5Conf() string {
+	if x != nil {
+		return x.Krb5Conf
+	}
+	return ""
+}
+
+func (x *Sasl) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
 // AccessControl is one entry of an access control list.
 type AccessControl struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -198,7 +309,7 @@ type AccessControl struct {
 
 func (x *AccessControl) Reset() {
 	*x = AccessControl{}
-	mi := &file_zkrecipes_v1_config_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_config_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -210,7 +321,7 @@ func (x *AccessControl) String() string {
 func (*AccessControl) ProtoMessage() {}
 
 func (x *AccessControl) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_config_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_config_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -223,7 +334,7 @@ func (x *AccessControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccessControl.ProtoReflect.Descriptor instead.
 func (*AccessControl) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_config_proto_rawDescGZIP(), []int{2}
+	return file_zkrecipes_v1_config_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *AccessControl) GetPermissions() int32 {
@@ -266,7 +377,7 @@ type TransportSecurity struct {
 
 func (x *TransportSecurity) Reset() {
 	*x = TransportSecurity{}
-	mi := &file_zkrecipes_v1_config_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_config_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -278,7 +389,7 @@ func (x *TransportSecurity) String() string {
 func (*TransportSecurity) ProtoMessage() {}
 
 func (x *TransportSecurity) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_config_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_config_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -291,7 +402,7 @@ func (x *TransportSecurity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransportSecurity.ProtoReflect.Descriptor instead.
 func (*TransportSecurity) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_config_proto_rawDescGZIP(), []int{3}
+	return file_zkrecipes_v1_config_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TransportSecurity) GetCa() []byte {
@@ -326,7 +437,7 @@ var File_zkrecipes_v1_config_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_config_proto_rawDesc = "" +
 	"\n" +
-	"\x19zkrecipes/v1/config.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\"\xf1\x02\n" +
+	"\x19zkrecipes/v1/config.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\"\x99\x03\n" +
 	"\x06Config\x12\x18\n" +
 	"\aservers\x18\x01 \x03(\tR\aservers\x12\x16\n" +
 	"\x06chroot\x18\x02 \x01(\tR\x06chroot\x12B\n" +
@@ -336,10 +447,19 @@ const file_zkrecipes_v1_config_proto_rawDesc = "" +
 	"\x03acl\x18\x06 \x03(\v2\x1b.zkrecipes.v1.AccessControlR\x03acl\x121\n" +
 	"\x03tls\x18\a \x01(\v2\x1f.zkrecipes.v1.TransportSecurityR\x03tls\x12\x1d\n" +
 	"\n" +
-	"max_packet\x18\b \x01(\x05R\tmaxPacket\"8\n" +
+	"max_packet\x18\b \x01(\x05R\tmaxPacket\x12&\n" +
+	"\x04sasl\x18\t \x01(\v2\x12.zkrecipes.v1.SaslR\x04sasl\"8\n" +
 	"\x06Digest\x12\x12\n" +
 	"\x04user\x18\x01 \x01(\tR\x04user\x12\x1a\n" +
-	"\bpassword\x18\x02 \x01(\tR\bpassword\"Y\n" +
+	"\bpassword\x18\x02 \x01(\tR\bpassword\"\xbb\x01\n" +
+	"\x04Sasl\x12\x1c\n" +
+	"\tmechanism\x18\x01 \x01(\tR\tmechanism\x12\x12\n" +
+	"\x04user\x18\x02 \x01(\tR\x04user\x12\x1a\n" +
+	"\bpassword\x18\x03 \x01(\tR\bpassword\x12\x16\n" +
+	"\x06keytab\x18\x04 \x01(\tR\x06keytab\x12\x16\n" +
+	"\x06ccache\x18\x05 \x01(\tR\x06ccache\x12\x1b\n" +
+	"\tkrb5_conf\x18\x06 \x01(\tR\bkrb5Conf\x12\x18\n" +
+	"\aservice\x18\a \x01(\tR\aservice\"Y\n" +
 	"\rAccessControl\x12 \n" +
 	"\vpermissions\x18\x01 \x01(\x05R\vpermissions\x12\x16\n" +
 	"\x06scheme\x18\x02 \x01(\tR\x06scheme\x12\x0e\n" +
@@ -363,25 +483,27 @@ func file_zkrecipes_v1_config_proto_rawDescGZIP() []byte {
 	return file_zkrecipes_v1_config_proto_rawDescData
 }
 
-var file_zkrecipes_v1_config_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_zkrecipes_v1_config_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_zkrecipes_v1_config_proto_goTypes = []any{
 	(*Config)(nil),              // 0: zkrecipes.v1.Config
 	(*Digest)(nil),              // 1: zkrecipes.v1.Digest
-	(*AccessControl)(nil),       // 2: zkrecipes.v1.AccessControl
-	(*TransportSecurity)(nil),   // 3: zkrecipes.v1.TransportSecurity
-	(*durationpb.Duration)(nil), // 4: google.protobuf.Duration
+	(*Sasl)(nil),                // 2: zkrecipes.v1.Sasl
+	(*AccessControl)(nil),       // 3: zkrecipes.v1.AccessControl
+	(*TransportSecurity)(nil),   // 4: zkrecipes.v1.TransportSecurity
+	(*durationpb.Duration)(nil), // 5: google.protobuf.Duration
 }
 var file_zkrecipes_v1_config_proto_depIdxs = []int32{
-	4, // 0: zkrecipes.v1.Config.session_timeout:type_name -> google.protobuf.Duration
-	4, // 1: zkrecipes.v1.Config.connect_timeout:type_name -> google.protobuf.Duration
+	5, // 0: zkrecipes.v1.Config.session_timeout:type_name -> google.protobuf.Duration
+	5, // 1: zkrecipes.v1.Config.connect_timeout:type_name -> google.protobuf.Duration
 	1, // 2: zkrecipes.v1.Config.digest:type_name -> zkrecipes.v1.Digest
-	2, // 3: zkrecipes.v1.Config.acl:type_name -> zkrecipes.v1.AccessControl
-	3, // 4: zkrecipes.v1.Config.tls:type_name -> zkrecipes.v1.TransportSecurity
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	3, // 3: zkrecipes.v1.Config.acl:type_name -> zkrecipes.v1.AccessControl
+	4, // 4: zkrecipes.v1.Config.tls:type_name -> zkrecipes.v1.TransportSecurity
+	2, // 5: zkrecipes.v1.Config.sasl:type_name -> zkrecipes.v1.Sasl
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_config_proto_init() }
@@ -395,7 +517,7 @@ func file_zkrecipes_v1_config_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_config_proto_rawDesc), len(file_zkrecipes_v1_config_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // Shut closes the gate: the session makes no more connections.
@@ -52,7 +54,7 @@ func (c *Conn) SendClose() {
 func (w *Wire) CloseSession(ctx context.Context, id int64) error {
 	for {
 		err := w.closeAgain(ctx, id)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil || errors.Is(err, recipes.ErrAuthFailed) {
 			return err
 		}
 		w.Logger.Debug("closing the session again", "error", err)

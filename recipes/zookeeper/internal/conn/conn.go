@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/sasl"
 )
 
 // Frame layout: a length, then xid and operation in a request, or xid, zxid and error code in a
@@ -42,7 +43,8 @@ type Conn struct {
 
 	// failed receives the reason why a connection ended before it was established. go-zookeeper
 	// only logs that reason.
-	failed func(error)
+	failed   func(error)
+	exchange sasl.Exchange // authenticates the connection; nil without SASL
 
 	closed    chan struct{}
 	closeOnce sync.Once

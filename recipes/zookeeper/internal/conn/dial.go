@@ -7,6 +7,9 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/sasl"
 )
 
 // Backoff between attempts to reach a server. The first attempt after a lost connection starts
@@ -36,6 +39,7 @@ type DialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 type dialer struct {
 	wire   *Wire
 	tls    *tls.Config
+	sasl   *sasl.Client // nil: no SASL
 	dial   DialFunc
 	chance *chance
 
@@ -51,7 +55,7 @@ type dialer struct {
 }
 
 func newDialer(w *Wire) (*dialer, error) {
-	d := &dialer{wire: w, dial: w.Dial, chance: newChance(), servers: append([]string(nil), w.Servers...)}
+	d := &dialer{wire: w, sasl: sasl.New(w.SASL), dial: w.Dial, chance: newChance(), servers: append([]string(nil), w.Servers...)}
 	if d.dial == nil {
 		d.dial = defaultDial
 	}
@@ -93,6 +97,9 @@ func (d *dialer) Dial(network, address string, _ time.Duration) (net.Conn, error
 		if d.gate.Err() == nil {
 			d.failed(err)
 		}
+		if errors.Is(err, recipes.ErrAuthFailed) {
+			d.wire.Lost(err)
+		}
 		return nil, err
 	}
 	return c, nil
@@ -118,6 +125,10 @@ func (d *dialer) connect(until context.Context, network, address string) (*Conn,
 	deadline := time.Now().Add(d.wire.ConnectTimeout)
 	ctx, cancel := context.WithDeadline(until, deadline)
 	defer cancel()
+	exchange, err := d.sasl.Begin(ctx, address)
+	if err != nil {
+		return nil, err
+	}
 	raw, err := d.dial(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -132,6 +143,7 @@ func (d *dialer) connect(until context.Context, network, address string) (*Conn,
 		raw.Close()
 		return nil, err
 	}
+	c.exchange = exchange
 	d.mu.Lock()
 	d.current = c
 	d.mu.Unlock()

@@ -24,6 +24,7 @@ const (
 	opClose         = -11
 	opAuth          = 100
 	opSetWatches    = 101
+	opSASL          = 102
 	opRemoveWatches = 18
 	opGetEphemerals = 103
 	opError         = -1 // marks a refused operation in the results of a transaction
@@ -54,6 +55,7 @@ var operations = map[int32]struct {
 	opClose:         {"closeSession", other},
 	opAuth:          {"auth", other},
 	opSetWatches:    {"setWatches", other},
+	opSASL:          {"sasl", other},
 	opRemoveWatches: {"removeWatches", other},
 	opGetEphemerals: {"getEphemerals", read},
 }

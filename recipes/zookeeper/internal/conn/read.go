@@ -126,6 +126,11 @@ func (c *Conn) handshake(length int) error {
 		}
 		c.wire.Lease.SetTimeout(timeout)
 	}
+	if id != 0 && c.exchange != nil {
+		if err := c.authenticate(); err != nil {
+			return err
+		}
+	}
 	c.mu.Lock()
 	c.established = true
 	c.trusted = !c.wire.reauth.Load()

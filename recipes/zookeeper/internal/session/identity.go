@@ -37,6 +37,8 @@ func newIdentity(cfg recipes.SessionConfig) identity {
 		return identity{derive(cfg.Digest.User + ":" + cfg.Digest.Password)}
 	case slices.ContainsFunc(toACL(cfg.ACL), open):
 		return identity{publishedSecret}
+	case cfg.SASL != nil && cfg.SASL.Password != "":
+		return identity{derive(cfg.SASL.User + ":" + cfg.SASL.Password)}
 	case cfg.TLS != nil && len(cfg.TLS.Key) > 0:
 		return identity{derive(string(cfg.TLS.Key))}
 	}
