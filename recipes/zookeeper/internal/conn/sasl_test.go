@@ -40,7 +40,7 @@ func TestServersThatDoNotCompleteSASL(t *testing.T) {
 		{"the challenge again", [][]byte{good, good}, recipes.ErrAuthFailed},
 		{"refused", [][]byte{good, token(authFailed, 0, "")}, recipes.ErrAuthFailed},
 		{"no SASL", [][]byte{token(0, -1, "")}, recipes.ErrAuthFailed},
-		{"Unimplemented", [][]byte{token(int32(unimplemented), 0, "")}, recipes.ErrAuthFailed},
+		{"unimplemented", [][]byte{token(int32(Unimplemented), 0, "")}, recipes.ErrAuthFailed},
 		{"huge", [][]byte{frame(1<<31-1, make([]byte, replyHeaderSize)...)}, jute.ErrMalformed},
 		{"negative", [][]byte{frame(-1, make([]byte, replyHeaderSize)...)}, jute.ErrMalformed},
 		{"only a header", [][]byte{frame(replyHeaderSize, make([]byte, replyHeaderSize)...)}, jute.ErrMalformed},
