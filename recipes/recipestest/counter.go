@@ -10,13 +10,12 @@ import (
 func counterTests() []test {
 	return []test{
 		{"a bad path is ErrInvalid", counterArguments},
-		{"a counter begins at 0, and Add returns the sum", counterAdds},
+		{"a counter begins at 0, Add returns the sum, and the znode outlives the session", counterAdds},
 		{"each of many concurrent additions is counted once", counterMany},
 		{"a sum beyond 64 bits is ErrOverflow", counterOverflow},
 		{"data that is not a number is ErrInvalid", counterForeign},
-		{"a call waits for the connection", counterSuspended},
+		{"a call waits for the connection, and fails on a closed session", counterSuspended},
 		{"a context that has ended changes nothing", counterCancelled},
-		{"a counter outlives the session that changed it", counterOutlives},
 	}
 }
 
@@ -115,6 +114,8 @@ func counterSuspended(f *fixture) {
 	if n := suspended(f, s, func() (int64, error) { return c.Add(f.ctx, 1) }); n != 2 {
 		f.Errorf("%d; want 2", n)
 	}
+	f.must(s.Close(f.ctx))
+	f.is(errOf(c.Add(f.ctx, 1)), recipes.ErrClosed)
 }
 
 func counterCancelled(f *fixture) {
@@ -122,12 +123,4 @@ func counterCancelled(f *fixture) {
 	f.is(errOf(c.Add(f.ended(), 1)), context.Canceled)
 	f.is(errOf(c.Get(f.ended())), context.Canceled)
 	f.counts(c, 0)
-}
-
-func counterOutlives(f *fixture) {
-	s := f.open()
-	f.adds(f.counter(s, f.path("n")), 3, 3)
-	f.must(s.Close(f.ctx))
-	f.counts(f.counter(f.open(), f.path("n")), 3)
-	f.is(errOf(f.counter(s, f.path("n")).Add(f.ctx, 1)), recipes.ErrClosed)
 }

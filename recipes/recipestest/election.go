@@ -11,9 +11,7 @@ func electionTests() []test {
 	return slices.Concat([]test{
 		{"leader/the first candidate leads, with its proposal", leaderIsFirst},
 		{"leader/a call without a leader is ErrNoLeader", noLeader},
-		{"leader/the next candidate leads after the leader resigns", nextLeads},
-		{"leader/the next candidate leads after the leader's session ends", nextLeadsAfterLoss},
-		{"leader/the zero Leader is None", zeroLeader},
+		{"leader/the next candidate leads after the leader's session ends, and has not acknowledged", nextLeadsAfterLoss},
 	}, acknowledgeTests(), observeTests())
 }
 
@@ -55,20 +53,6 @@ func noLeader(f *fixture) {
 	f.isNot(err, recipes.ErrSessionLost, recipes.ErrNotHeld)
 }
 
-func nextLeads(f *fixture) {
-	l := f.lead(f.open(), f.path("a"))
-	next := electionKind.waits(f, f.open(), f.path("a"))
-	e := f.election(f.open(), f.path("a"))
-	f.must(l.Resign(f.ctx))
-	won := next.must(f)
-	got := get(f, e.Leader)
-	if got.Znode != won.Znode() {
-		f.Errorf("leader %s; want %s", got.Znode, won.Znode())
-	}
-	f.must(won.Release(f.ctx))
-	f.is(errOf(e.Leader(f.ctx)), recipes.ErrNoLeader)
-}
-
 func nextLeadsAfterLoss(f *fixture) {
 	s := f.open()
 	l := f.lead(s, f.path("a"))
@@ -79,11 +63,5 @@ func nextLeadsAfterLoss(f *fixture) {
 	got := get(f, f.election(f.open(), f.path("a")).Leader)
 	if got.Znode != won.Znode() || got.Acknowledged {
 		f.Errorf("leader %+v; want %s without an acknowledgement", got, won.Znode())
-	}
-}
-
-func zeroLeader(f *fixture) {
-	if !(recipes.Leader{}).None() {
-		f.Error("the zero Leader is not None")
 	}
 }

@@ -51,30 +51,24 @@ func (f *fixture) takenBy(err error, owner int64, znode string) {
 func groupTaken(f *fixture) {
 	a := f.open()
 	m := f.join(a, f.path("g"), "ann", "x")
-	_, err := f.group(f.open(), f.path("g"), "ann").Join(f.ctx, []byte("y"))
-	f.takenBy(err, a.ID(), f.path("g", "ann"))
+	for _, s := range []recipes.Client{a, f.open()} {
+		f.takenBy(errOf(f.group(s, f.path("g"), "ann").Join(f.ctx, []byte("y"))), a.ID(), f.path("g", "ann"))
+	}
 	f.held(m)
+	f.members(a, f.path("g"), "x")
 	f.create(f.path("g", "bob"), "persistent")
-	_, err = f.group(a, f.path("g"), "bob").Join(f.ctx, nil)
-	f.takenBy(err, 0, f.path("g", "bob"))
-}
-
-func groupTakenByOwn(f *fixture) {
-	s := f.open()
-	m := f.join(s, f.path("g"), "ann", "x")
-	_, err := f.group(s, f.path("g"), "ann").Join(f.ctx, nil)
-	f.takenBy(err, s.ID(), f.path("g", "ann"))
-	f.held(m)
-	f.members(s, f.path("g"), "x")
+	f.takenBy(errOf(f.group(a, f.path("g"), "bob").Join(f.ctx, nil)), 0, f.path("g", "bob"))
 }
 
 func groupJoinSuspended(f *fixture) {
 	s := f.open()
 	for _, name := range []string{"", "ann"} {
 		g := f.group(s, f.path("g"), name)
-		f.held(suspended(f, s, func() (recipes.Membership, error) { return g.Join(f.ctx, []byte("x")) }))
+		m := suspended(f, s, func() (recipes.Membership, error) { return g.Join(f.ctx, []byte("x")) })
+		suspended(f, s, func() (struct{}, error) { return struct{}{}, m.Update(f.ctx, []byte("y")) })
+		f.held(m)
 	}
-	f.members(s, f.path("g"), "x x")
+	f.members(s, f.path("g"), "y y")
 }
 
 func groupJoinCancelled(f *fixture) {

@@ -25,14 +25,6 @@ func groupUpdate(f *fixture) {
 	f.held(m)
 }
 
-func groupUpdateSuspended(f *fixture) {
-	s := f.open()
-	m := f.join(s, f.path("g"), "", "one")
-	suspended(f, s, func() (struct{}, error) { return struct{}{}, m.Update(f.ctx, []byte("two")) })
-	f.held(m)
-	f.members(s, f.path("g"), "two")
-}
-
 func groupLeave(f *fixture) {
 	s := f.open()
 	for range 2 {
@@ -42,12 +34,6 @@ func groupLeave(f *fixture) {
 		f.lost(m, recipes.ErrReleased)
 		f.is(m.Update(f.ctx, nil), recipes.ErrReleased, recipes.ErrNotHeld)
 	}
-}
-
-func groupLeaveTwice(f *fixture) {
-	m := f.join(f.open(), f.path("g"), "", "x")
-	f.must(m.Leave(f.ctx))
-	f.must(m.Leave(f.ctx))
 }
 
 func groupLeaveRefused(f *fixture) {

@@ -96,11 +96,5 @@ func groupWatchEnds(f *fixture) {
 	f.expire(s)
 	drained(f, two, "the channel of an expired session")
 	receive(f, three, "the other session's")
-}
-
-func groupWatchFails(f *fixture) {
-	s := f.open()
-	f.is(errOf(f.group(s, f.path("g"), "").Watch(f.ended())), context.Canceled)
-	f.must(s.Close(f.ctx))
-	f.is(errOf(f.group(s, f.path("g"), "").Watch(f.ctx)), recipes.ErrClosed)
+	f.is(errOf(g.Watch(f.ctx)), recipes.ErrExpired)
 }

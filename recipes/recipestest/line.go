@@ -24,7 +24,6 @@ func placeTests() []kindTest {
 // lineTests tests every recipe that grants its path to one contender at a time.
 func lineTests() []kindTest {
 	return slices.Concat([]kindTest{
-		{"Path returns the path that the recipe was opened with", pathIsKept},
 		{"missing parents are created as containers, which the server deletes when they are empty", parentsAreContainers},
 		{"a path that was deleted is created again", pathIsRecreated},
 		{"the root of a chroot can be the path", rootOfAChroot},
@@ -32,10 +31,8 @@ func lineTests() []kindTest {
 		{"grants follow the order of joining", orderOfJoining},
 		{"contenders of all strategies share one wait queue", mixedStrategies},
 		{"the call waits until Joined returns", joinedIsWaitedFor},
-		{"a session that holds the path waits for itself: the recipe is not re-entrant", notReentrant},
-		{"wait queues of different paths are independent", independentPaths},
-		{"children with other names are ignored", foreignChildren},
-		{"an empty wait queue has no contenders, and is not an error", emptyLine},
+		{"children with other names, such as other wait queues, are ignored", foreignChildren},
+		{"an empty wait queue has its path and no contenders", emptyLine},
 		{"data that does not fit into a packet is ErrTooLarge, and is not sent", tooLarge},
 		{"a refusal by the server is ErrAccessDenied", accessDenied},
 	}, waitTests(), lossTests(), releaseTests())
@@ -68,12 +65,6 @@ func grantedZnode(f *fixture, k kind) {
 	f.must(g.Release(f.ctx))
 	if f.exists(g.Znode()) {
 		f.Error("the znode exists after the release")
-	}
-}
-
-func pathIsKept(f *fixture, k kind) {
-	if got := k.at(f, f.open(), f.path("a")).Path(); got != f.path("a") {
-		f.Errorf("Path = %q", got)
 	}
 }
 

@@ -5,17 +5,14 @@ import "github.com/zkrecipes/zkrecipes/recipes"
 // lossTests tests the loss of a grant.
 func lossTests() []kindTest {
 	return []kindTest{
-		{"closing the session loses the grant", lostByClose},
-		{"expiry of the session loses the grant", lostByExpiry},
+		{"closing the session loses the grant, and the next waiter is granted", lostByClose},
 		{"without contact, the grant is lost at the session's deadline", lostByDeadline},
 		{"deletion by another client loses the grant", lostByDeletion},
-		{"deletion by another session's guarded write loses the grant", lostByGuardedDelete},
 		{"deletion during a lost connection loses the grant", lostWhileSevered},
-		{"Write notices a deletion without a watch", removalNoticedByWrite},
+		{"Write notices a deletion without a watch, and writes nothing", removalNoticedByWrite},
 		{"a suspended session keeps its grant", suspendedKeeps},
 		{"a call of Done after the loss returns a closed channel, and Err keeps its reason", doneAfterLoss},
-		{"the next waiter is granted when the holder's session expires", nextAfterExpiry},
-		{"the next waiter is granted when the holder's session is closed", nextAfterClose},
+		{"expiry of the session loses the grant, and the next waiter is granted", nextAfterExpiry},
 	}
 }
 
@@ -24,20 +21,15 @@ func lostByClose(f *fixture, k kind) {
 	g := k.granted(f, s, f.path("a"))
 	silent := k.granted(f, s, f.path("b")) // its Done is first called after the loss
 	f.held(g)
+	next := k.waits(f, f.open(), f.path("a"))
 	f.must(s.Close(f.ctx))
 	f.lost(g, recipes.ErrSessionLost, recipes.ErrClosed)
+	f.forbidden(g, recipes.ErrSessionLost, recipes.ErrClosed)
 	f.is(silent.Err(), recipes.ErrNotHeld, recipes.ErrClosed)
+	next.must(f)
 	if f.exists(g.Znode()) || f.exists(silent.Znode()) {
 		f.Error("a znode exists after the close of its session")
 	}
-}
-
-func lostByExpiry(f *fixture, k kind) {
-	s := f.open()
-	g := k.granted(f, s, f.path("a"))
-	f.held(g)
-	f.expire(s)
-	f.lost(g, recipes.ErrSessionLost, recipes.ErrExpired)
 }
 
 func lostByDeadline(f *fixture, k kind) {
@@ -64,15 +56,6 @@ func lostByDeletion(f *fixture, k kind) {
 	k.granted(f, s, f.path("b"))
 }
 
-func lostByGuardedDelete(f *fixture, k kind) {
-	g := k.granted(f, f.open(), f.path("a"))
-	f.held(g)
-	other := k.granted(f, f.open(), f.path("operators"))
-	f.must(other.Write(f.ctx, recipes.Delete(g.Znode(), recipes.AnyVersion)))
-	f.lost(g, recipes.ErrRemoved)
-	f.held(other)
-}
-
 func lostWhileSevered(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a"))
@@ -90,7 +73,7 @@ func removalNoticedByWrite(f *fixture, k kind) {
 	if err := g.Err(); err != nil {
 		f.Errorf("Err = %v before any request", err)
 	}
-	f.is(g.Write(f.ctx), recipes.ErrNotHeld, recipes.ErrRemoved)
+	f.forbidden(g, recipes.ErrRemoved)
 	f.lost(g, recipes.ErrRemoved)
 }
 
@@ -122,19 +105,12 @@ func doneAfterLoss(f *fixture, k kind) {
 func nextAfterExpiry(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a"))
+	f.held(g)
 	next := k.waits(f, f.open(), f.path("a"))
 	f.expire(s)
 	f.lost(g, recipes.ErrSessionLost, recipes.ErrExpired)
+	f.forbidden(g, recipes.ErrSessionLost, recipes.ErrExpired)
 	if got := next.must(f); got.Token() <= g.Token() {
 		f.Errorf("token %d after %d", got.Token(), g.Token())
 	}
-}
-
-func nextAfterClose(f *fixture, k kind) {
-	s := f.open()
-	g := k.granted(f, s, f.path("a"))
-	next := k.waits(f, f.open(), f.path("a"))
-	f.must(s.Close(f.ctx))
-	next.must(f)
-	f.is(g.Err(), recipes.ErrNotHeld)
 }

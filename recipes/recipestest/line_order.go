@@ -1,7 +1,6 @@
 package recipestest
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,25 +74,6 @@ func joinedIsWaitedFor(f *fixture, k kind) {
 	call.must(f)
 }
 
-func notReentrant(f *fixture, k kind) {
-	s := f.open()
-	g := k.granted(f, s, f.path("a"))
-	w := k.waits(f, s, f.path("a"))
-	w.blocked(f)
-	w.cancel()
-	f.is(w.failure(f), context.Canceled)
-	f.held(g)
-}
-
-func independentPaths(f *fixture, k kind) {
-	s := f.open()
-	a, b := k.granted(f, s, f.path("a")), k.granted(f, s, f.path("b"))
-	c := k.granted(f, s, f.path("a", "below"))
-	f.held(a)
-	f.held(b)
-	f.held(c)
-}
-
 func foreignChildren(f *fixture, k kind) {
 	for _, name := range []string{
 		"config", "_c_", "_c_short", "0000000000", k.marker, k.marker + "x", k.marker + "12",
@@ -108,6 +88,7 @@ func foreignChildren(f *fixture, k kind) {
 	if p := w.place.Position; p != 1 && !(k.hands() && p == recipes.UnknownPosition) {
 		f.Errorf("position %d; want 1", p)
 	}
+	k.granted(f, s, f.path("a", "below")) // another wait queue
 	in := get(f, k.at(f, s, f.path("a")).Contenders)
 	if len(in) != 2 {
 		f.Errorf("%d contenders; want 2", len(in))
@@ -155,6 +136,7 @@ func contendersInOrder(f *fixture, k kind) {
 
 func emptyLine(f *fixture, k kind) {
 	l := k.at(f, f.open(), f.path("a"))
+	f.same(l.Path(), f.path("a"))
 	for _, when := range []string{"the path does not exist", "the path exists"} {
 		in, err := l.Contenders(f.ctx)
 		if err != nil || len(in) != 0 {

@@ -13,7 +13,6 @@ import (
 func releaseTests() []kindTest {
 	return []kindTest{
 		{"a release closes Done with ErrReleased", released},
-		{"a release wakes the next waiter", nextAfterRelease},
 		{"a second release returns the same result", releasedAgain},
 		{"a release is safe from several goroutines", releasedTogether},
 		{"a release closes Done before it sends anything", lostBeforeSent},
@@ -41,15 +40,8 @@ func released(f *fixture, k kind) {
 	}
 	f.is(g.Err(), recipes.ErrNotHeld, recipes.ErrReleased)
 	f.isNot(g.Err(), recipes.ErrSessionLost, recipes.ErrRemoved)
+	f.forbidden(g, recipes.ErrReleased)
 	f.empty(f.path("a"))
-}
-
-func nextAfterRelease(f *fixture, k kind) {
-	g := k.granted(f, f.open(), f.path("a"))
-	next := k.waits(f, f.open(), f.path("a"))
-	next.blocked(f)
-	f.must(g.Release(f.ctx))
-	f.held(next.must(f))
 }
 
 func releasedAgain(f *fixture, k kind) {

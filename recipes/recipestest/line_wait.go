@@ -10,7 +10,7 @@ import (
 // waitTests tests waiting and leaving the wait queue.
 func waitTests() []kindTest {
 	return []kindTest{
-		{"a cancelled waiter leaves the wait queue", cancelLeaves},
+		{"a waiter waits for its own session too, and leaves the wait queue when it is cancelled", cancelLeaves},
 		{"a waiter whose deadline passes leaves the wait queue", deadlineLeaves},
 		{"a call with a context that has ended creates nothing", endedContext},
 		{"a waiter that leaves does not change the order of the others", cancelInTheMiddle},

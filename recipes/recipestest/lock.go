@@ -9,13 +9,11 @@ import (
 // lockTests tests what a lock promises beyond placeTests and lineTests.
 func lockTests() []test {
 	return []test{
-		{"try/a free lock is granted", tryFree},
-		{"try/a held lock is ErrContended, and the contender leaves", tryHeld},
-		{"try/a lock that the session holds itself is ErrContended", tryOwn},
+		{"try/a free lock is granted; a held one is ErrContended, and the contender leaves", tryHeld},
+		{"try/two Locks with one path are the same lock: one that the session holds itself is ErrContended", tryOwn},
 		{"try/Joined is called with the place", tryJoined},
 		{"try/exactly one of many concurrent calls is granted", tryTogether},
 		{"try/a call waits for the server until the context ends", tryFrozen},
-		{"two Locks with one path are the same lock", twoOfOnePath},
 		{"another recipe's contender at the path is ErrForeign", recipesRefuse},
 	}
 }
@@ -32,12 +30,6 @@ func (f *fixture) acquire(s recipes.Recipes, path string) recipes.Hold {
 	return get(f, f.lock(s, path).Acquire)
 }
 
-func tryFree(f *fixture) {
-	h := get(f, f.lock(f.open(), f.path("a")).TryAcquire)
-	f.held(h)
-	f.must(h.Release(f.ctx))
-}
-
 func tryHeld(f *fixture) {
 	h := f.acquire(f.open(), f.path("a"))
 	_, err := f.lock(f.open(), f.path("a")).TryAcquire(f.ctx)
@@ -48,14 +40,13 @@ func tryHeld(f *fixture) {
 	}
 	f.held(h)
 	f.must(h.Release(f.ctx))
-	tryFree(f)
+	f.held(get(f, f.lock(f.open(), f.path("a")).TryAcquire))
 }
 
 func tryOwn(f *fixture) {
 	s := f.open()
-	l := f.lock(s, f.path("a"))
-	get(f, l.Acquire)
-	f.is(errOf(l.TryAcquire(f.ctx)), recipes.ErrContended)
+	f.acquire(s, f.path("a"))
+	f.is(errOf(f.lock(s, f.path("a")).TryAcquire(f.ctx)), recipes.ErrContended)
 }
 
 func tryJoined(f *fixture) {
@@ -105,11 +96,4 @@ func tryFrozen(f *fixture) {
 	// The call has left no contender.
 	f.must(f.acquire(s, f.path("a")).Release(f.ctx))
 	f.awaitChildren(f.path("a"), 0)
-}
-
-func twoOfOnePath(f *fixture) {
-	s := f.open()
-	h := get(f, f.lock(s, f.path("a")).TryAcquire)
-	f.is(errOf(f.lock(s, f.path("a")).TryAcquire(f.ctx)), recipes.ErrContended)
-	f.must(h.Release(f.ctx))
 }

@@ -19,7 +19,6 @@ func observeTests() []test {
 		{"observe/a change during a lost connection is not missed", observeReconnects},
 		{"observe/the channel is closed when the context ends", observeCancelled},
 		{"observe/the channel is closed when the session is lost", observeLost},
-		{"observe/Observe returns the error of its first read", observeFails},
 	}
 }
 
@@ -188,11 +187,4 @@ func observeLost(f *fixture) {
 	drained(f, two, "the channel of an expired session")
 	f.is(closed.Err(), recipes.ErrClosed)
 	f.is(expired.Err(), recipes.ErrExpired)
-}
-
-func observeFails(f *fixture) {
-	s := f.open()
-	f.is(errOf(f.election(s, f.path("a")).Observe(f.ended())), context.Canceled)
-	f.must(s.Close(f.ctx))
-	f.is(errOf(f.election(s, f.path("a")).Observe(f.ctx)), recipes.ErrSessionLost, recipes.ErrClosed)
 }

@@ -23,11 +23,9 @@ func priorityTests() []test {
 	return []test{
 		{"a znode's name says its mode and priority, and whether it holds or waits", priorityNames},
 		{"readers share, a writer excludes all others", priorityModes},
-		{"a higher priority is granted before lower ones, whenever it joins", priorityLockOrder},
+		{"a higher priority ends no hold, is granted before lower ones whenever it joins, and tokens grow with every grant", priorityLockOrder},
 		{"within a priority, grants follow the order of joining", priorityTies},
 		{"a reader waits only for writers with the same or a higher priority", priorityReader},
-		{"a higher priority does not end a hold", priorityHolder},
-		{"tokens grow with every grant", priorityTokens},
 		{"at most one of many writers holds at a time", priorityUnderLoad},
 		{"try/a call with contenders ahead is ErrContended, and the contender leaves", priorityTry},
 		{"a cancelled waiter leaves the wait queue", priorityKind.of(cancelLeaves)},
@@ -133,9 +131,15 @@ func priorityLockOrder(f *fixture) {
 	if high.place.Position != 1 || middle.place.Position != 1 || low.place.Position != 1 {
 		f.Errorf("joined at %d, %d, %d; want each directly behind the holder", low.place.Position, middle.place.Position, high.place.Position)
 	}
+	f.must(h.Write(f.ctx))
+	high.blocked(f)
 	for _, next := range []*waiter[recipes.PriorityHold]{high, middle, low} {
 		f.must(h.Release(f.ctx))
-		h = next.must(f)
+		g := next.must(f)
+		if g.Token() <= h.Token() {
+			f.Errorf("token %d after %d", g.Token(), h.Token())
+		}
+		h = g
 	}
 }
 
@@ -165,29 +169,6 @@ func priorityReader(f *fixture) {
 	f.held(h)
 	w.cancel()
 	same.must(f)
-}
-
-func priorityHolder(f *fixture) {
-	h := f.priorityHeld(f.open(), recipes.Writing, at(99))
-	w := f.priorityWaits(f.open(), recipes.Writing, at(0))
-	f.must(h.Write(f.ctx))
-	w.blocked(f)
-	f.held(h)
-	f.must(h.Release(f.ctx))
-	w.must(f)
-}
-
-func priorityTokens(f *fixture) {
-	h := f.priorityHeld(f.open(), recipes.Writing, at(5))
-	early := f.priorityWaits(f.open(), recipes.Writing, at(9))
-	late := f.priorityWaits(f.open(), recipes.Writing, at(1))
-	f.must(h.Release(f.ctx))
-	first := late.must(f)
-	f.must(first.Release(f.ctx))
-	second := early.must(f)
-	if !(h.Token() < first.Token() && first.Token() < second.Token()) {
-		f.Errorf("tokens %d, %d, %d; want them to grow", h.Token(), first.Token(), second.Token())
-	}
 }
 
 func priorityUnderLoad(f *fixture) {

@@ -26,14 +26,12 @@ func semaphoreTests() []test {
 	return slices.Concat(queued(semaphoreKind, recipes.Strategies()...), []test{
 		{"n contenders are granted, and no more", permitsBound},
 		{"when any holder releases, the next waiter is granted", anyHolderLeaves},
-		{"a waiter is granted when those ahead of it have left", waitersGiveUp},
 		{"at most n of many contenders hold at a time", permitsUnderLoad},
 		{"try/a free permit is granted; without one, it is ErrContended", tryPermit},
-		{"the number of permits is stored at the path", permitsAtPath},
+		{"the number of permits is stored at the path, also at one that exists without data", permitsAtPath},
 		{"another number of permits is ErrMismatch, and the contender leaves", permitsMismatch},
 		{"without contenders, another number of permits is accepted", permitsChanged},
 		{"a path with other data is ErrMismatch", permitsForeign},
-		{"the first contender stores its number at a path without data", permitsExistingPath},
 		{"less than one permit is ErrInvalid", permitsInvalid},
 	})
 }
@@ -95,20 +93,6 @@ func anyHolderLeaves(f *fixture) {
 	}
 }
 
-func waitersGiveUp(f *fixture) {
-	s := f.open()
-	a, b := f.permit(s, f.path("a"), 2), f.permit(s, f.path("a"), 2)
-	first, second, third := f.permitWaits(s, f.path("a"), 2), f.permitWaits(s, f.path("a"), 2), f.permitWaits(f.open(), f.path("a"), 2)
-	f.must(b.Release(f.ctx))
-	f.must(first.must(f).Release(f.ctx))
-	f.held(a)
-	g := second.must(f)
-	third.blocked(f)
-	f.must(a.Release(f.ctx))
-	third.must(f)
-	f.held(g)
-}
-
 func permitsUnderLoad(f *fixture) {
 	const permits, turns = 3, 8
 	f.create(f.path("a"), "")
@@ -141,9 +125,12 @@ func tryPermit(f *fixture) {
 }
 
 func permitsAtPath(f *fixture) {
-	f.permit(f.open(), f.path("a"), 7)
-	if data, _ := f.read(f.path("a")); data != "permits=7" {
-		f.Errorf("the path has data %q", data)
+	f.create(f.path("b"), "")
+	for _, path := range []string{f.path("a"), f.path("b")} {
+		f.permit(f.open(), path, 7)
+		if data, _ := f.read(path); data != "permits=7" {
+			f.Errorf("the path has data %q", data)
+		}
 	}
 }
 
@@ -176,13 +163,6 @@ func permitsForeign(f *fixture) {
 	if data, _ := f.read(f.path("a")); data != "other data" {
 		f.Errorf("the path has data %q", data)
 	}
-}
-
-func permitsExistingPath(f *fixture) {
-	f.create(f.path("a"), "")
-	h := f.permit(f.open(), f.path("a"), 2)
-	f.is(errOf(f.semaphore(f.open(), f.path("a"), 3).TryAcquire(f.ctx)), recipes.ErrMismatch)
-	f.must(h.Release(f.ctx))
 }
 
 func permitsInvalid(f *fixture) {

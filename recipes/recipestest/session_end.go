@@ -14,8 +14,7 @@ func endTests() []test {
 		{"end/without contact, the session ends by its own deadline, with ErrDeadline", deadline},
 		{"end/a suspension past the deadline is ErrDeadline", suspendedForGood},
 		{"end/close deletes the session's znodes and ends its grants", closeRemoves},
-		{"end/a second close returns the same result", closeAgain},
-		{"end/close is safe from several goroutines", closeTogether},
+		{"end/close is safe from several goroutines, and later calls return the same result", closeTogether},
 		{"end/a close that is not confirmed is ErrUnknownOutcome, and final", closeUnconfirmed},
 		{"end/a close that cannot reach the server is ErrUnknownOutcome, and final", closeSevered},
 		{"end/close of a lost session returns", closeLost},
@@ -96,14 +95,6 @@ func closeRemoves(f *fixture) {
 	f.over(s, recipes.ErrClosed)
 }
 
-func closeAgain(f *fixture) {
-	s := f.open()
-	for range 3 {
-		f.must(s.Close(f.ctx))
-	}
-	f.over(s, recipes.ErrClosed)
-}
-
 func closeTogether(f *fixture) {
 	s := f.open()
 	var together errgroup.Group
@@ -111,6 +102,8 @@ func closeTogether(f *fixture) {
 		together.Go(func() error { return s.Close(f.ctx) })
 	}
 	f.must(together.Wait())
+	f.must(s.Close(f.ctx))
+	f.over(s, recipes.ErrClosed)
 }
 
 func closeUnconfirmed(f *fixture) {

@@ -48,19 +48,6 @@ func downgradeTwice(f *fixture) {
 	f.is(h.Downgrade(f.ctx), recipes.ErrNotHeld)
 }
 
-func downgradeThenReader(f *fixture) {
-	s := f.open()
-	h := f.writes(s, f.path("a"))
-	f.must(h.Downgrade(f.ctx))
-	r := f.reads(f.open(), f.path("a"))
-	in := get(f, f.shared(s, f.path("a")).Contenders)
-	if len(in) != 2 || in[0].Mode != recipes.Reading || !in[0].Downgraded || in[1].Downgraded {
-		f.Errorf("the wait queue is %+v", in)
-	}
-	f.must(h.Release(f.ctx))
-	f.must(r.Release(f.ctx))
-}
-
 func downgradeThenTry(f *fixture) {
 	s := f.open()
 	h := f.writes(s, f.path("a"))
@@ -91,7 +78,7 @@ func downgradeKeeps(f *fixture) {
 	f.must(l.Revoke(f.ctx, h.Znode()))
 	f.must(h.Downgrade(f.ctx))
 	in := get(f, l.Contenders)
-	if c := in[0]; !c.Downgraded || !c.Revoked || !c.Revocable || string(c.Data) != "me" {
+	if c := in[0]; c.Mode != recipes.Reading || !c.Downgraded || !c.Revoked || !c.Revocable || string(c.Data) != "me" {
 		f.Errorf("the holder is listed as %+v", c)
 	}
 	f.await(h.Revoked(), "the request")

@@ -1,8 +1,6 @@
 package recipestest
 
 import (
-	"context"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -33,17 +31,6 @@ func sharedForeign(f *fixture) {
 	f.remove(writer)
 	r.must(f)
 	f.is(f.shared(f.open(), f.path("a")).Revoke(f.ctx, join("x-read-")), recipes.ErrNotRevocable)
-}
-
-func sharedCancel(f *fixture) {
-	h := f.writes(f.open(), f.path("a"))
-	r, next := f.sharedWaits(f.open(), f.path("a"), recipes.Reading), f.sharedWaits(f.open(), f.path("a"), recipes.Writing)
-	r.cancel()
-	f.is(r.failure(f), context.Canceled)
-	f.awaitNode(r.place.Znode, false)
-	f.must(h.Release(f.ctx))
-	f.must(next.must(f).Release(f.ctx))
-	f.awaitChildren(f.path("a"), 0)
 }
 
 func sharedSevered(f *fixture) {

@@ -17,18 +17,6 @@ func (f *fixture) sharedWaits(s recipes.Recipes, path string, mode recipes.Mode,
 	})
 }
 
-func readerBehindWriter(f *fixture) {
-	s := f.open()
-	a := f.reads(s, f.path("a"))
-	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
-	r := f.sharedWaits(s, f.path("a"), recipes.Reading)
-	f.must(a.Release(f.ctx))
-	h := w.must(f)
-	r.blocked(f)
-	f.must(h.Release(f.ctx))
-	r.must(f)
-}
-
 func writerLeaves(f *fixture) {
 	s := f.open()
 	h := f.writes(s, f.path("a"))
@@ -55,15 +43,4 @@ func writerGivesUp(f *fixture) {
 	w.cancel()
 	f.is(w.failure(f), context.Canceled)
 	r.must(f)
-}
-
-func readerLeaves(f *fixture) {
-	s := f.open()
-	a, b, c := f.reads(s, f.path("a")), f.reads(s, f.path("a")), f.reads(s, f.path("a"))
-	w := f.sharedWaits(f.open(), f.path("a"), recipes.Writing)
-	f.must(c.Release(f.ctx)) // the writer watches its znode
-	f.must(a.Release(f.ctx))
-	w.blocked(f)
-	f.must(b.Release(f.ctx))
-	w.must(f)
 }

@@ -28,7 +28,6 @@ func slotsTests() []test {
 		{"a number has at most one holder at a time, and its tokens grow", slotsUnderLoad},
 		{"a lost connection keeps the place in the wait queue", slotsKeepTheirPlace},
 		{"a znode that is deleted frees its number, and its holder cannot write", slotsRemoved},
-		{"the end of a session frees its number", slotsOfALostSession},
 		{"try/a free number is granted; without one, it is ErrContended", slotsTry},
 		{"a semaphore at the path shares the permits", slotsAndSemaphore},
 		{"another number of permits is ErrMismatch, and the contender leaves", slotsMismatch},
@@ -175,15 +174,6 @@ func slotsRemoved(f *fixture) {
 		f.is(late.Release(f.ctx), recipes.ErrNotHeld)
 		f.isSlot(next, 0)
 	}
-}
-
-func slotsOfALostSession(f *fixture) {
-	s := f.open()
-	h := f.slot(s, 1, 0)
-	waiter := f.slotWaits(f.open(), 1)
-	f.must(s.Close(f.ctx))
-	f.is(h.Write(f.ctx), recipes.ErrNotHeld)
-	f.isSlot(waiter.must(f), 0)
 }
 
 func slotsTry(f *fixture) {

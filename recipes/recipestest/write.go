@@ -12,16 +12,9 @@ import (
 func writeTests() []kindTest {
 	tests := []kindTest{
 		{"create, set and delete happen in one transaction", writeAll},
-		{"a matching version is accepted", writeVersion},
-		{"a write without operations checks the grant", writeNothing},
-		{"one refused operation refuses all", writeIsAtomic},
 		{"created znodes have the session's ACL", writeACL},
 		{"paths are below the chroot", writeChroot},
 		{"the concurrent writes of one grant are all committed", writeTogether},
-		{"a write after the release is ErrReleased", writeAfterRelease},
-		{"a write after the deletion of the znode is ErrRemoved", writeAfterRemoval},
-		{"a write after the expiry of the session is ErrNotHeld", writeAfterExpiry},
-		{"a write after the close of the session is ErrNotHeld", writeAfterClose},
 		{"a holder that was replaced cannot write, its successor can", writeDeposed},
 		{"a write with a bad operation is ErrInvalid, and nothing is sent", writeInvalid},
 		{"a write that does not fit into a packet is ErrTooLarge, and is not sent", writeTooLarge},
@@ -43,7 +36,7 @@ func writeAll(f *fixture, k kind) {
 		recipes.Create(f.path("created"), []byte("new")),
 		recipes.Create(f.path("created", "below"), nil),
 		recipes.Set(f.path("set"), []byte("new"), recipes.AnyVersion),
-		recipes.Delete(f.path("deleted"), recipes.AnyVersion),
+		recipes.Delete(f.path("deleted"), 0),
 		recipes.Set(f.path("created"), []byte("newer"), 0),
 	))
 	data, created := f.read(f.path("created"))
@@ -58,41 +51,6 @@ func writeAll(f *fixture, k kind) {
 		f.Error("deleted exists")
 	}
 	f.held(g)
-}
-
-func writeVersion(f *fixture, k kind) {
-	g := k.granted(f, f.open(), f.path("a"))
-	f.create(f.path("x"), "")
-	f.must(g.Write(f.ctx, recipes.Set(f.path("x"), []byte("1"), 0)))
-	f.must(g.Write(f.ctx, recipes.Set(f.path("x"), []byte("2"), 1)))
-	f.must(g.Write(f.ctx, recipes.Delete(f.path("x"), 2)))
-	if f.exists(f.path("x")) {
-		f.Error("x exists")
-	}
-}
-
-func writeNothing(f *fixture, k kind) {
-	g := k.granted(f, f.open(), f.path("a"))
-	f.must(g.Write(f.ctx))
-	f.remove(g.Znode())
-	f.is(g.Write(f.ctx), recipes.ErrNotHeld)
-}
-
-func writeIsAtomic(f *fixture, k kind) {
-	g := k.granted(f, f.open(), f.path("a"))
-	f.create(f.path("x"), "old")
-	err := g.Write(f.ctx,
-		recipes.Set(f.path("x"), []byte("new"), recipes.AnyVersion),
-		recipes.Create(f.path("y"), nil),
-		recipes.Delete(f.path("missing"), recipes.AnyVersion),
-		recipes.Create(f.path("z"), nil),
-	)
-	f.refused(err, 2, recipes.ErrNoNode)
-	if data, _ := f.read(f.path("x")); data != "old" || f.exists(f.path("y")) || f.exists(f.path("z")) {
-		f.Error("some operations were committed")
-	}
-	f.held(g)
-	f.must(g.Write(f.ctx, recipes.Set(f.path("x"), []byte("new"), 0)))
 }
 
 func writeChroot(f *fixture, k kind) {

@@ -23,32 +23,6 @@ func (f *fixture) forbidden(g recipes.Grant, reasons ...error) {
 	}
 }
 
-func writeAfterRelease(f *fixture, k kind) {
-	g := k.granted(f, f.open(), f.path("a"))
-	f.must(g.Release(f.ctx))
-	f.forbidden(g, recipes.ErrReleased)
-}
-
-func writeAfterRemoval(f *fixture, k kind) {
-	g := k.granted(f, f.open(), f.path("a"))
-	f.remove(g.Znode())
-	f.forbidden(g, recipes.ErrRemoved)
-}
-
-func writeAfterExpiry(f *fixture, k kind) {
-	s := f.open()
-	g := k.granted(f, s, f.path("a"))
-	f.expire(s)
-	f.forbidden(g, recipes.ErrSessionLost, recipes.ErrExpired)
-}
-
-func writeAfterClose(f *fixture, k kind) {
-	s := f.open()
-	g := k.granted(f, s, f.path("a"))
-	f.must(s.Close(f.ctx))
-	f.forbidden(g, recipes.ErrSessionLost, recipes.ErrClosed)
-}
-
 func writeDeposed(f *fixture, k kind) {
 	old := k.granted(f, f.open(), f.path("a"))
 	f.remove(old.Znode())
