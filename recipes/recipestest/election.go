@@ -1,10 +1,195 @@
 package recipestest
 
 import (
+	"context"
 	"slices"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
+
+func observeTests() []test {
+	return []test{
+		{"observe/leaders, acknowledgements and None arrive in order", observeSequence},
+		{"observe/the first value is the current leader", observePresent},
+		{"observe/candidates behind the leader cause no values and no events", observeOnlyLeader},
+		{"observe/an acknowledgement that is replaced or deleted is reported", observeAcknowledgement},
+		{"observe/SessionID distinguishes a candidate from the one before its restart", observeRestarted},
+		{"observe/a slow reader gets the latest leader", observeSlowly},
+		{"observe/the channel continues when the path is created and deleted", observePath},
+		{"observe/a change during a lost connection is not missed", observeReconnects},
+		{"observe/the channel is closed when the context ends", observeCancelled},
+		{"observe/the channel is closed when the session is lost", observeLost},
+	}
+}
+
+func (f *fixture) observe(s recipes.Recipes, path string) <-chan recipes.Leader {
+	f.Helper()
+	return get(f, f.election(s, path).Observe)
+}
+
+// observes waits until it observes a leader that satisfies the condition.
+func (f *fixture) observes(s recipes.Recipes, path string, satisfied func(recipes.Leader) bool) {
+	f.Helper()
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	leaders, err := f.election(s, path).Observe(ctx)
+	f.must(err)
+	for !satisfied(receive(f, leaders, "that leader")) {
+	}
+}
+
+// sees checks the next observed leader.
+func (f *fixture) sees(leaders <-chan recipes.Leader, znode string, acknowledged bool) {
+	f.Helper()
+	got := receive(f, leaders, "the next leader")
+	if got.Znode != znode || got.Acknowledged != acknowledged || got.None() != (znode == "") {
+		f.Fatalf("observed %+v; want %q, acknowledged %v", got, znode, acknowledged)
+	}
+}
+
+func observeSequence(f *fixture) {
+	leaders := f.observe(f.open(), f.path("a"))
+	f.sees(leaders, "", false)
+	one := f.lead(f.open(), f.path("a"))
+	f.sees(leaders, one.Znode(), false)
+	f.must(one.Acknowledge(f.ctx, nil))
+	f.sees(leaders, one.Znode(), true)
+	next := electionKind.waits(f, f.open(), f.path("a"))
+	f.remove(one.Znode())
+	two := next.must(f).Grant.(recipes.Leadership)
+	f.sees(leaders, two.Znode(), false)
+	f.must(two.Resign(f.ctx))
+	f.sees(leaders, "", false)
+	three := f.lead(f.open(), f.path("a"))
+	f.sees(leaders, three.Znode(), false)
+}
+
+func observePresent(f *fixture) {
+	l := f.lead(f.open(), f.path("a"))
+	f.must(l.Acknowledge(f.ctx, []byte("done")))
+	got := receive(f, f.observe(f.open(), f.path("a")), "the present leader")
+	if got.Znode != l.Znode() || got.Token != l.Token() || string(got.Data) != "proposal" ||
+		!got.Acknowledged || string(got.Acknowledgement) != "done" {
+		f.Errorf("observed %+v; want %s", got, l.Znode())
+	}
+}
+
+func observeRestarted(f *fixture) {
+	crashed := f.open()
+	old := f.lead(crashed, f.path("a"))
+	restarted := f.open()
+	leaders := f.observe(restarted, f.path("a"))
+	got := receive(f, leaders, "the present leader")
+	if string(got.Data) != "proposal" || got.SessionID != crashed.ID() || got.SessionID == restarted.ID() {
+		f.Errorf("observed %+v; want the candidate of session %#x", got, crashed.ID())
+	}
+	campaign := electionKind.waits(f, restarted, f.path("a"))
+	f.expire(crashed)
+	f.lost(old, recipes.ErrExpired)
+	now := campaign.must(f)
+	got = receive(f, leaders, "the next leader")
+	if got.SessionID != restarted.ID() || got.Znode != now.Znode() {
+		f.Errorf("observed %+v; want the one of session %#x", got, restarted.ID())
+	}
+}
+
+func observeOnlyLeader(f *fixture) {
+	s := f.open()
+	l := f.lead(f.open(), f.path("a"))
+	// The parent of acknowledgements exists. Otherwise its creation can send an event too.
+	_, err := f.outside.Create(f.path("a", "acks"), nil, 0, zk.WorldACL(zk.PermAll))
+	f.must(err)
+	leaders := f.observe(s, f.path("a"))
+	f.sees(leaders, l.Znode(), false)
+	events := f.stats(s).WatchEvents
+	w := electionKind.waits(f, f.open(), f.path("a"))
+	w.cancel()
+	f.awaitNode(w.place.Znode, false)
+	f.must(l.Acknowledge(f.ctx, nil))
+	f.sees(leaders, l.Znode(), true)
+	if got := f.stats(s).WatchEvents - events; got != 1 {
+		f.Errorf("%d watch events; want only the one of the acknowledgement", got)
+	}
+}
+
+func observeAcknowledgement(f *fixture) {
+	l := f.lead(f.open(), f.path("a"))
+	leaders := f.observe(f.open(), f.path("a"))
+	f.sees(leaders, l.Znode(), false)
+	for _, data := range []string{"first", "second"} {
+		f.must(l.Acknowledge(f.ctx, []byte(data)))
+		got := receive(f, leaders, "the acknowledgement")
+		if !got.Acknowledged || string(got.Acknowledgement) != data {
+			f.Fatalf("observed %+v; want the acknowledgement %q", got, data)
+		}
+	}
+	f.remove(acknowledgement(l))
+	f.sees(leaders, l.Znode(), false)
+}
+
+func observeSlowly(f *fixture) {
+	leaders := f.observe(f.open(), f.path("a"))
+	s := f.open()
+	for range 5 {
+		f.must(f.lead(s, f.path("a")).Resign(f.ctx))
+	}
+	last := f.lead(s, f.path("a"))
+	for receive(f, leaders, "the latest leader").Znode != last.Znode() {
+	}
+}
+
+func observePath(f *fixture) {
+	s := f.open()
+	leaders := f.observe(s, f.path("a"))
+	f.sees(leaders, "", false)
+	for range 2 {
+		f.create(f.path("a"), "") // without candidates it changes nothing
+		l := f.lead(f.open(), f.path("a"))
+		f.sees(leaders, l.Znode(), false)
+		f.must(l.Resign(f.ctx))
+		f.sees(leaders, "", false)
+		f.remove(f.path("a"))
+	}
+}
+
+func observeReconnects(f *fixture) {
+	s := f.open()
+	one := f.lead(f.open(), f.path("a"))
+	leaders := f.observe(s, f.path("a"))
+	f.sees(leaders, one.Znode(), false)
+	f.sever(s)
+	f.must(one.Resign(f.ctx))
+	two := f.lead(f.open(), f.path("a"))
+	f.relay(s).Restore()
+	f.sees(leaders, two.Znode(), false)
+}
+
+func observeCancelled(f *fixture) {
+	s := f.open()
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	leaders, err := f.election(s, f.path("a")).Observe(ctx)
+	f.must(err)
+	unread, err := f.election(s, f.path("a")).Observe(ctx)
+	f.must(err)
+	f.sees(leaders, "", false)
+	cancel()
+	drained(f, leaders, "the cancelled channel")
+	drained(f, unread, "the cancelled channel")
+}
+
+func observeLost(f *fixture) {
+	closed, expired := f.open(), f.open()
+	one, two := f.observe(closed, f.path("a")), f.observe(expired, f.path("a"))
+	f.must(closed.Close(f.ctx))
+	f.expire(expired)
+	drained(f, one, "the channel of a closed session")
+	drained(f, two, "the channel of an expired session")
+	f.is(closed.Err(), recipes.ErrClosed)
+	f.is(expired.Err(), recipes.ErrExpired)
+}
 
 // electionTests tests what an election promises beyond placeTests and lineTests.
 func electionTests() []test {
