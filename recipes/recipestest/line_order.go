@@ -12,17 +12,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func orderOfJoining(f *fixture, k kind) {
-	inOrder(f, k, func(int) recipes.Strategy { return k.strategy })
-}
-
-func mixedStrategies(f *fixture, k kind) {
-	inOrder(f, k, func(i int) recipes.Strategy {
-		all := recipes.Strategies()
-		return all[i%len(all)]
-	})
-}
-
 func inOrder(f *fixture, k kind, strategy func(int) recipes.Strategy) {
 	sessions := []recipes.Client{f.open(), f.open()}
 	first := k.granted(f, sessions[0], f.path("a"))
@@ -63,43 +52,6 @@ func joinedReportsThePlace(f *fixture, k kind) {
 	}
 }
 
-func joinedIsWaitedFor(f *fixture, k kind) {
-	entered, proceed := make(chan struct{}), make(chan struct{})
-	l := k.with(f, f.open(), f.path("a"), options{joined: func(recipes.Place) {
-		close(entered)
-		<-proceed
-	}})
-	call := start(f, func() (grant, error) { return l.Enter(f.ctx) })
-	f.await(entered, "the call of joined")
-	f.awaitChildren(f.path("a"), 1)
-	call.blocked(f)
-	close(proceed)
-	call.must(f)
-}
-
-func foreignChildren(f *fixture, k kind) {
-	for _, name := range []string{
-		"config", "_c_", "_c_short", "0000000000", k.marker, k.marker + "x", k.marker + "12",
-		"x" + k.marker + "0000000000", "_c_not-" + k.marker + "notanumber", k.marker + "99999999999999999999",
-		"lock_0000000000", "reader-0000000000", "ack_0000000000",
-	} {
-		f.create(f.path("a", name), "")
-	}
-	s := f.open()
-	g := k.granted(f, s, f.path("a"))
-	w := k.waits(f, s, f.path("a"))
-	if p := w.place.Position; p != 1 && !(k.hands() && p == recipes.UnknownPosition) {
-		f.Errorf("position %d; want 1", p)
-	}
-	k.granted(f, s, f.path("a", "below")) // another wait queue
-	in := get(f, k.at(f, s, f.path("a")).Contenders)
-	if len(in) != 2 {
-		f.Errorf("%d contenders; want 2", len(in))
-	}
-	f.must(g.Release(f.ctx))
-	f.must(w.must(f).Release(f.ctx))
-}
-
 func contendersInOrder(f *fixture, k kind) {
 	before := time.Now().Add(-time.Minute) // the server's clock can differ
 	one, two := f.open(), f.open()
@@ -134,20 +86,6 @@ func contendersInOrder(f *fixture, k kind) {
 	f.must(g.Release(f.ctx))
 	if next := second.must(f); next.Token() != in[1].Token {
 		f.Errorf("granted with token %d; Contenders returned %d", next.Token(), in[1].Token)
-	}
-}
-
-func emptyLine(f *fixture, k kind) {
-	l := k.at(f, f.open(), f.path("a"))
-	f.same(l.Path(), f.path("a"))
-	for _, when := range []string{"the path does not exist", "the path exists"} {
-		in, err := l.Contenders(f.ctx)
-		if err != nil || len(in) != 0 {
-			f.Errorf("%s: %v, %v; want no contender and no error", when, in, err)
-		}
-		if when == "the path does not exist" {
-			f.create(f.path("a"), "")
-		}
 	}
 }
 
@@ -209,18 +147,79 @@ func (f *fixture) takeTurns(contenders []line, turns int, enter, leave func(reci
 	f.awaitChildren(f.path("a"), 0)
 }
 
-func exclusion(f *fixture, k kind) {
-	const sessions, each, turns = 3, 3, 3
-	var contenders []line
-	for range sessions {
-		s := f.open()
-		for range each {
-			contenders = append(contenders, k.at(f, s, f.path("a")))
-		}
-	}
-	check := exclusive{f: f}
-	f.takeTurns(contenders, turns, check.enter, check.leave)
-	if want := len(contenders) * turns; check.grants != want {
-		f.Errorf("%d grants; want %d", check.grants, want)
+func lineOrderTests() []kindTest {
+	return []kindTest{
+		{"at most one contender holds at a time, and tokens grow", func(f *fixture, k kind) {
+			const sessions, each, turns = 3, 3, 3
+			var contenders []line
+			for range sessions {
+				s := f.open()
+				for range each {
+					contenders = append(contenders, k.at(f, s, f.path("a")))
+				}
+			}
+			check := exclusive{f: f}
+			f.takeTurns(contenders, turns, check.enter, check.leave)
+			if want := len(contenders) * turns; check.grants != want {
+				f.Errorf("%d grants; want %d", check.grants, want)
+			}
+		}},
+		{"grants follow the order of joining", func(f *fixture, k kind) {
+			inOrder(f, k, func(int) recipes.Strategy { return k.strategy })
+		}},
+		{"contenders of all strategies share one wait queue", func(f *fixture, k kind) {
+			inOrder(f, k, func(i int) recipes.Strategy {
+				all := recipes.Strategies()
+				return all[i%len(all)]
+			})
+		}},
+		{"the call waits until Joined returns", func(f *fixture, k kind) {
+			entered, proceed := make(chan struct{}), make(chan struct{})
+			l := k.with(f, f.open(), f.path("a"), options{joined: func(recipes.Place) {
+				close(entered)
+				<-proceed
+			}})
+			call := start(f, func() (grant, error) { return l.Enter(f.ctx) })
+			f.await(entered, "the call of joined")
+			f.awaitChildren(f.path("a"), 1)
+			call.blocked(f)
+			close(proceed)
+			call.must(f)
+		}},
+		{"children with other names, such as other wait queues, are ignored", func(f *fixture, k kind) {
+			for _, name := range []string{
+				"config", "_c_", "_c_short", "0000000000", k.marker, k.marker + "x", k.marker + "12",
+				"x" + k.marker + "0000000000", "_c_not-" + k.marker + "notanumber", k.marker + "99999999999999999999",
+				"lock_0000000000", "reader-0000000000", "ack_0000000000",
+			} {
+				f.create(f.path("a", name), "")
+			}
+			s := f.open()
+			g := k.granted(f, s, f.path("a"))
+			w := k.waits(f, s, f.path("a"))
+			if p := w.place.Position; p != 1 && !(k.hands() && p == recipes.UnknownPosition) {
+				f.Errorf("position %d; want 1", p)
+			}
+			k.granted(f, s, f.path("a", "below")) // another wait queue
+			in := get(f, k.at(f, s, f.path("a")).Contenders)
+			if len(in) != 2 {
+				f.Errorf("%d contenders; want 2", len(in))
+			}
+			f.must(g.Release(f.ctx))
+			f.must(w.must(f).Release(f.ctx))
+		}},
+		{"an empty wait queue has its path and no contenders", func(f *fixture, k kind) {
+			l := k.at(f, f.open(), f.path("a"))
+			f.same(l.Path(), f.path("a"))
+			for _, when := range []string{"the path does not exist", "the path exists"} {
+				in, err := l.Contenders(f.ctx)
+				if err != nil || len(in) != 0 {
+					f.Errorf("%s: %v, %v; want no contender and no error", when, in, err)
+				}
+				if when == "the path does not exist" {
+					f.create(f.path("a"), "")
+				}
+			}
+		}},
 	}
 }

@@ -86,44 +86,6 @@ func (f *fixture) decision(d recipes.Decision, commit bool, reason string) {
 	}
 }
 
-func waitReconnects(f *fixture, v recipes.Variant) {
-	p := f.party(v, 2)
-	calls := p.wait()
-	for _, s := range append([]recipes.Client{p.coordinator}, p.sessions[0]) {
-		f.sever(s)
-	}
-	p.vote(silent, commits)
-	calls[1].blocked(f)
-	for _, s := range append([]recipes.Client{p.coordinator}, p.sessions[0]) {
-		f.relay(s).Restore()
-	}
-	p.vote(commits)
-	p.decided(calls, true, "")
-}
-
-func waitSessionLost(f *fixture, v recipes.Variant) {
-	p := f.party(v, 2)
-	calls := p.wait()
-	for i, s := range []recipes.Client{p.coordinator, p.sessions[0]} {
-		f.must(s.Close(f.ctx))
-		f.is(calls[i].failure(f), recipes.ErrSessionLost, recipes.ErrClosed)
-	}
-	f.is(errOf(p.tx.Abort(f.ctx, "")), recipes.ErrSessionLost)
-	_, err := f.transaction(f.open(), "").Abort(f.ctx, "no coordinator")
-	f.must(err)
-	if d := calls[2].must(f); d.Commit {
-		f.Errorf("decided %+v", d)
-	}
-}
-
-func waitCancelled(f *fixture, v recipes.Variant) {
-	p := f.party(v, 2)
-	f.is(errOf(p.sites[0].Wait(f.briefly())), context.DeadlineExceeded)
-	f.is(errOf(p.tx.Coordinate(f.briefly())), context.DeadlineExceeded)
-	p.vote(commits, commits)
-	f.decision(get(f, p.tx.Coordinate), true, "")
-}
-
 // transactionSubject is a transaction with one site. The calls use the session of the site.
 type transactionSubject struct {
 	tx    recipes.Transaction
@@ -163,4 +125,44 @@ func transactionContextTests(v recipes.Variant) []test {
 			f.awaitNode(f.path("app", "Tx"), false)
 		},
 	}.tests(string(v) + "/")
+}
+
+func transactionWaitTests() []variantTest {
+	return []variantTest{
+		{"a lost connection does not end a wait", func(f *fixture, v recipes.Variant) {
+			p := f.party(v, 2)
+			calls := p.wait()
+			for _, s := range append([]recipes.Client{p.coordinator}, p.sessions[0]) {
+				f.sever(s)
+			}
+			p.vote(silent, commits)
+			calls[1].blocked(f)
+			for _, s := range append([]recipes.Client{p.coordinator}, p.sessions[0]) {
+				f.relay(s).Restore()
+			}
+			p.vote(commits)
+			p.decided(calls, true, "")
+		}},
+		{"the loss of the session ends a wait", func(f *fixture, v recipes.Variant) {
+			p := f.party(v, 2)
+			calls := p.wait()
+			for i, s := range []recipes.Client{p.coordinator, p.sessions[0]} {
+				f.must(s.Close(f.ctx))
+				f.is(calls[i].failure(f), recipes.ErrSessionLost, recipes.ErrClosed)
+			}
+			f.is(errOf(p.tx.Abort(f.ctx, "")), recipes.ErrSessionLost)
+			_, err := f.transaction(f.open(), "").Abort(f.ctx, "no coordinator")
+			f.must(err)
+			if d := calls[2].must(f); d.Commit {
+				f.Errorf("decided %+v", d)
+			}
+		}},
+		{"the end of the context ends a wait", func(f *fixture, v recipes.Variant) {
+			p := f.party(v, 2)
+			f.is(errOf(p.sites[0].Wait(f.briefly())), context.DeadlineExceeded)
+			f.is(errOf(p.tx.Coordinate(f.briefly())), context.DeadlineExceeded)
+			p.vote(commits, commits)
+			f.decision(get(f, p.tx.Coordinate), true, "")
+		}},
+	}
 }

@@ -11,78 +11,116 @@ import (
 
 // writeTests tests the guarded writes of holds and leaderships.
 func writeTests() []kindTest {
-	tests := []kindTest{
-		{"create, set and delete happen in one transaction", writeAll},
-		{"created znodes have the session's ACL", writeACL},
-		{"paths are below the chroot", writeChroot},
-		{"the concurrent writes of one grant are all committed", writeTogether},
-		{"a holder that was replaced cannot write, its successor can", writeDeposed},
-		{"a write with a bad operation is ErrInvalid, and nothing is sent", writeInvalid},
-		{"a write that does not fit into a packet is ErrTooLarge, and is not sent", writeTooLarge},
-		{"a write whose reply is lost is ErrUnknownOutcome, and is not repeated", writeReplyLost},
-		{"a write whose request is lost is ErrUnknownOutcome, and is not repeated", writeRequestLost},
-		{"a write waits for the connection", writeWaits},
-	}
+	tests := append(writeLossTests(), []kindTest{
+		{"create, set and delete happen in one transaction", func(f *fixture, k kind) {
+			g := k.granted(f, f.open(), f.path("a"))
+			f.create(f.path("set"), "old")
+			f.create(f.path("deleted"), "")
+			f.must(g.Write(f.ctx,
+				recipes.Create(f.path("created"), []byte("new")),
+				recipes.Create(f.path("created", "below"), nil),
+				recipes.Set(f.path("set"), []byte("new"), recipes.AnyVersion),
+				recipes.Delete(f.path("deleted"), 0),
+				recipes.Set(f.path("created"), []byte("newer"), 0),
+			))
+			data, created := f.read(f.path("created"))
+			if data != "newer" || created.EphemeralOwner != 0 {
+				f.Errorf("created %q with owner %#x; want it persistent", data, created.EphemeralOwner)
+			}
+			data, set := f.read(f.path("set"))
+			if data != "new" || set.Mzxid != created.Czxid || set.Mzxid != created.Mzxid {
+				f.Errorf("set to %q in transaction %d; created in %d", data, set.Mzxid, created.Czxid)
+			}
+			if f.exists(f.path("deleted")) {
+				f.Error("deleted exists")
+			}
+			f.held(g)
+		}},
+		{"created znodes have the session's ACL", func(f *fixture, k kind) {
+			s := f.open(func(c *recipes.SessionConfig) {
+				c.ACL = []recipes.ACL{
+					{Permissions: recipes.PermRead, Scheme: "world", ID: "anyone"},
+					{Permissions: recipes.PermAll, Scheme: "ip", ID: "127.0.0.1"},
+				}
+			})
+			g := k.granted(f, s, f.path("a"))
+			f.must(g.Write(f.ctx, recipes.Create(f.path("x"), nil)))
+			for _, path := range []string{f.root, f.path("a"), g.Znode(), f.path("x")} {
+				acl, _, err := f.outside.GetACL(path)
+				f.must(err)
+				want := []zk.ACL{{Perms: zk.PermRead, Scheme: "world", ID: "anyone"}, {Perms: zk.PermAll, Scheme: "ip", ID: "127.0.0.1"}}
+				if len(acl) != 2 || acl[0] != want[0] || acl[1] != want[1] {
+					f.Errorf("%s has ACL %v; want %v", path, acl, want)
+				}
+			}
+		}},
+		{"paths are below the chroot", func(f *fixture, k kind) {
+			s := f.open(func(c *recipes.SessionConfig) { c.Chroot = f.root })
+			g := k.granted(f, s, "/a")
+			f.must(g.Write(f.ctx, recipes.Create("/x", []byte("below"))))
+			if data, _ := f.read(f.path("x")); data != "below" {
+				f.Errorf("data %q", data)
+			}
+			err := g.Write(f.ctx, recipes.Create("/x", nil))
+			f.refused(err, 0, recipes.ErrNodeExists)
+			var refusal *recipes.WriteError
+			if errors.As(err, &refusal) && refusal.Op.Path != "/x" {
+				f.Errorf("the error names %s; want /x", refusal.Op.Path)
+			}
+		}},
+		{"the concurrent writes of one grant are all committed", func(f *fixture, k kind) {
+			const n = 10
+			g := k.granted(f, f.open(), f.path("a"))
+			f.create(f.path("x"), "")
+			var writers errgroup.Group
+			for range n {
+				writers.Go(func() error {
+					return g.Write(f.ctx, recipes.Set(f.path("x"), nil, recipes.AnyVersion))
+				})
+			}
+			f.must(writers.Wait())
+			if _, stat := f.read(f.path("x")); stat.Version != n {
+				f.Errorf("version %d; want %d", stat.Version, n)
+			}
+		}},
+		{"a write with a bad operation is ErrInvalid, and nothing is sent", func(f *fixture, k kind) {
+			s := f.open()
+			g := k.granted(f, s, f.path("a"))
+			good := recipes.Create(f.path("x"), nil)
+			for name, op := range map[string]recipes.Op{
+				"no kind":          {Path: f.path("y")},
+				"unknown kind":     {Kind: 99, Path: f.path("y")},
+				"no path":          recipes.Create("", nil),
+				"relative path":    recipes.Create("y", nil),
+				"trailing slash":   recipes.Create(f.path("y")+"/", nil),
+				"the root":         recipes.Delete("/", recipes.AnyVersion),
+				"negative version": recipes.Set(f.path("y"), nil, -2),
+			} {
+				f.writesNothing(s, func() {
+					if err := g.Write(f.ctx, good, op); !errors.Is(err, recipes.ErrInvalid) {
+						f.Errorf("%s: error %v; want ErrInvalid", name, err)
+					}
+				})
+			}
+			if f.exists(f.path("x")) {
+				f.Error("the valid operation was committed")
+			}
+			f.held(g)
+		}},
+		{"a write that does not fit into a packet is ErrTooLarge, and is not sent", func(f *fixture, k kind) {
+			s := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
+			g := k.granted(f, s, f.path("a"))
+			f.writesNothing(s, func() {
+				f.is(g.Write(f.ctx, recipes.Create(f.path("x"), make([]byte, 9<<10))), recipes.ErrTooLarge)
+			})
+			f.held(g)
+			f.must(g.Write(f.ctx, recipes.Create(f.path("x"), nil)))
+		}},
+	}...)
 	for _, r := range refusals {
 		tests = append(tests, kindTest{"a refused operation is a WriteError, and nothing is committed/" + r.name, func(f *fixture, k kind) { writeRefused(f, k, r) }})
 	}
 	return tests
-}
-
-func writeAll(f *fixture, k kind) {
-	g := k.granted(f, f.open(), f.path("a"))
-	f.create(f.path("set"), "old")
-	f.create(f.path("deleted"), "")
-	f.must(g.Write(f.ctx,
-		recipes.Create(f.path("created"), []byte("new")),
-		recipes.Create(f.path("created", "below"), nil),
-		recipes.Set(f.path("set"), []byte("new"), recipes.AnyVersion),
-		recipes.Delete(f.path("deleted"), 0),
-		recipes.Set(f.path("created"), []byte("newer"), 0),
-	))
-	data, created := f.read(f.path("created"))
-	if data != "newer" || created.EphemeralOwner != 0 {
-		f.Errorf("created %q with owner %#x; want it persistent", data, created.EphemeralOwner)
-	}
-	data, set := f.read(f.path("set"))
-	if data != "new" || set.Mzxid != created.Czxid || set.Mzxid != created.Mzxid {
-		f.Errorf("set to %q in transaction %d; created in %d", data, set.Mzxid, created.Czxid)
-	}
-	if f.exists(f.path("deleted")) {
-		f.Error("deleted exists")
-	}
-	f.held(g)
-}
-
-func writeChroot(f *fixture, k kind) {
-	s := f.open(func(c *recipes.SessionConfig) { c.Chroot = f.root })
-	g := k.granted(f, s, "/a")
-	f.must(g.Write(f.ctx, recipes.Create("/x", []byte("below"))))
-	if data, _ := f.read(f.path("x")); data != "below" {
-		f.Errorf("data %q", data)
-	}
-	err := g.Write(f.ctx, recipes.Create("/x", nil))
-	f.refused(err, 0, recipes.ErrNodeExists)
-	var refusal *recipes.WriteError
-	if errors.As(err, &refusal) && refusal.Op.Path != "/x" {
-		f.Errorf("the error names %s; want /x", refusal.Op.Path)
-	}
-}
-
-func writeTogether(f *fixture, k kind) {
-	const n = 10
-	g := k.granted(f, f.open(), f.path("a"))
-	f.create(f.path("x"), "")
-	var writers errgroup.Group
-	for range n {
-		writers.Go(func() error {
-			return g.Write(f.ctx, recipes.Set(f.path("x"), nil, recipes.AnyVersion))
-		})
-	}
-	f.must(writers.Wait())
-	if _, stat := f.read(f.path("x")); stat.Version != n {
-		f.Errorf("version %d; want %d", stat.Version, n)
-	}
 }
 
 // refused checks that err is a *WriteError of the operation with this index.
@@ -140,58 +178,4 @@ func writeRefused(f *fixture, k kind, r refusal) {
 	}
 	f.held(g)
 	f.must(g.Write(f.ctx))
-}
-
-func writeACL(f *fixture, k kind) {
-	s := f.open(func(c *recipes.SessionConfig) {
-		c.ACL = []recipes.ACL{
-			{Permissions: recipes.PermRead, Scheme: "world", ID: "anyone"},
-			{Permissions: recipes.PermAll, Scheme: "ip", ID: "127.0.0.1"},
-		}
-	})
-	g := k.granted(f, s, f.path("a"))
-	f.must(g.Write(f.ctx, recipes.Create(f.path("x"), nil)))
-	for _, path := range []string{f.root, f.path("a"), g.Znode(), f.path("x")} {
-		acl, _, err := f.outside.GetACL(path)
-		f.must(err)
-		want := []zk.ACL{{Perms: zk.PermRead, Scheme: "world", ID: "anyone"}, {Perms: zk.PermAll, Scheme: "ip", ID: "127.0.0.1"}}
-		if len(acl) != 2 || acl[0] != want[0] || acl[1] != want[1] {
-			f.Errorf("%s has ACL %v; want %v", path, acl, want)
-		}
-	}
-}
-
-func writeInvalid(f *fixture, k kind) {
-	s := f.open()
-	g := k.granted(f, s, f.path("a"))
-	good := recipes.Create(f.path("x"), nil)
-	for name, op := range map[string]recipes.Op{
-		"no kind":          {Path: f.path("y")},
-		"unknown kind":     {Kind: 99, Path: f.path("y")},
-		"no path":          recipes.Create("", nil),
-		"relative path":    recipes.Create("y", nil),
-		"trailing slash":   recipes.Create(f.path("y")+"/", nil),
-		"the root":         recipes.Delete("/", recipes.AnyVersion),
-		"negative version": recipes.Set(f.path("y"), nil, -2),
-	} {
-		f.writesNothing(s, func() {
-			if err := g.Write(f.ctx, good, op); !errors.Is(err, recipes.ErrInvalid) {
-				f.Errorf("%s: error %v; want ErrInvalid", name, err)
-			}
-		})
-	}
-	if f.exists(f.path("x")) {
-		f.Error("the valid operation was committed")
-	}
-	f.held(g)
-}
-
-func writeTooLarge(f *fixture, k kind) {
-	s := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
-	g := k.granted(f, s, f.path("a"))
-	f.writesNothing(s, func() {
-		f.is(g.Write(f.ctx, recipes.Create(f.path("x"), make([]byte, 9<<10))), recipes.ErrTooLarge)
-	})
-	f.held(g)
-	f.must(g.Write(f.ctx, recipes.Create(f.path("x"), nil)))
 }
