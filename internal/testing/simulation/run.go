@@ -150,7 +150,7 @@ func (w *World) await(sc scenario) {
 		waiting := ""
 		for _, c := range w.clients {
 			c.mu.Lock()
-			if c.since < 2 && (sc.excused == nil || !sc.excused(c)) {
+			if c.since < 2 && !sc.waits {
 				waiting += fmt.Sprintf(" %s (%d turns)", c.name, c.since)
 			}
 			c.mu.Unlock()

@@ -22,9 +22,8 @@ type scenario struct {
 	moves bool   // processes die or are replaced, and others resume their sessions
 	quiet bool   // without faults, for defects that show without them
 
-	// excused reports whether a client need not make progress, because another library may block
-	// it for ever. nil: every client must make progress.
-	excused func(*client) bool
+	// waits: clients may wait for each other for ever, so their progress is not checked.
+	waits bool
 }
 
 // game is a scenario in one run.
