@@ -22,27 +22,23 @@ func acknowledgeTests() []test {
 			if data != "done" || stat.EphemeralOwner != s.ID() {
 				f.Errorf("%q of owner %#x; want the session %#x", data, stat.EphemeralOwner, s.ID())
 			}
-			if name := strings.TrimPrefix(acknowledgement(l), f.path("a")+"/acks/"); !regexp.MustCompile(`^n_[0-9]{10}-[0-9a-f]+$`).MatchString(name) {
-				f.Errorf("the name is %s", name)
-			}
+			name := strings.TrimPrefix(acknowledgement(l), f.path("a")+"/acks/")
+			f.failIf(!regexp.MustCompile(`^n_[0-9]{10}-[0-9a-f]+$`).MatchString(name), "the name is %s", name)
 			e := f.election(f.open(), f.path("a"))
 			got := get(f, e.Leader)
 			if !got.Acknowledged || string(got.Acknowledgement) != "done" || string(got.Data) != "proposal" {
 				f.Errorf("leader %+v; want it to have acknowledged", got)
 			}
 			in := get(f, e.Candidates)
-			if len(in) != 1 {
-				f.Errorf("candidates %+v; want no acknowledgement among them", in)
-			}
+			f.failIf(len(in) != 1, "candidates %+v; want no acknowledgement among them", in)
 			f.held(l)
 		}},
 		{"acknowledge/a second call replaces the data, and the znode is deleted when the leader resigns", func(f *fixture) {
 			l := f.lead(f.open(), f.path("a"))
 			for _, data := range []string{"first", "second", ""} {
 				f.must(l.Acknowledge(f.ctx, []byte(data)))
-				if got, _ := f.read(acknowledgement(l)); got != data {
-					f.Errorf("acknowledged with %q; want %q", got, data)
-				}
+				got, _ := f.read(acknowledgement(l))
+				f.failIf(got != data, "acknowledged with %q; want %q", got, data)
 			}
 			f.awaitChildren(f.path("a"), 1)
 			f.awaitChildren(f.path("a", "acks"), 1)
@@ -55,9 +51,8 @@ func acknowledgeTests() []test {
 			f.remove(acknowledgement(l))
 			f.held(l)
 			f.must(l.Acknowledge(f.ctx, []byte("again")))
-			if got, _ := f.read(acknowledgement(l)); got != "again" {
-				f.Errorf("acknowledged with %q", got)
-			}
+			got, _ := f.read(acknowledgement(l))
+			f.failIf(got != "again", "acknowledged with %q", got)
 			f.must(l.Resign(f.ctx))
 			f.awaitChildren(f.path("a"), 0)
 		}},
@@ -152,9 +147,7 @@ func acknowledgeTests() []test {
 				f.Errorf("acknowledged by %+v; want %s", got, won.Znode())
 			}
 			again := get(f, e.Acknowledged)
-			if again.Znode != won.Znode() {
-				f.Errorf("acknowledged by %+v; want %s", again, won.Znode())
-			}
+			f.failIf(again.Znode != won.Znode(), "acknowledged by %+v; want %s", again, won.Znode())
 		}},
 		{"acknowledged/the acknowledgement of an earlier leader does not count", func(f *fixture) {
 			old := f.lead(f.open(), f.path("a"))
@@ -164,9 +157,7 @@ func acknowledgeTests() []test {
 			f.lead(f.open(), f.path("a"))
 			e := f.election(f.open(), f.path("a"))
 			got := get(f, e.Leader)
-			if got.Acknowledged {
-				f.Errorf("leader %+v; want it not to have acknowledged", got)
-			}
+			f.failIf(got.Acknowledged, "leader %+v; want it not to have acknowledged", got)
 			f.is(errOf(e.Acknowledged(f.briefly())), context.DeadlineExceeded)
 		}},
 		{"acknowledged/the loss of the session ends the wait", func(f *fixture) {
@@ -186,9 +177,8 @@ func acknowledgeTests() []test {
 			f.must(l.Acknowledge(f.ctx, nil))
 			call.blocked(f)
 			f.relay(s).Restore()
-			if got := call.must(f); got.Znode != l.Znode() {
-				f.Errorf("acknowledged by %+v; want %s", got, l.Znode())
-			}
+			got := call.must(f)
+			f.failIf(got.Znode != l.Znode(), "acknowledged by %+v; want %s", got, l.Znode())
 		}},
 	}
 }

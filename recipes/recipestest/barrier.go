@@ -12,18 +12,16 @@ func barrierTests() []test {
 			for _, path := range []string{"", "a", "/", "/a/"} {
 				f.is(errOf(f.open().Barrier(path)), recipes.ErrInvalid)
 			}
-			if b := f.barrier(f.open(), "/a"); b.Path() != "/a" {
-				f.Errorf("path %q", b.Path())
-			}
+			b := f.barrier(f.open(), "/a")
+			f.failIf(b.Path() != "/a", "path %q", b.Path())
 		}},
 		{"the barrier is set while its znode exists, which outlives the session; without it, Wait returns at once", func(f *fixture) {
 			b := f.barrier(f.open(), f.path("deep", "b"))
 			f.placed(b, false)
 			f.must(b.Set(f.ctx, []byte("why")))
 			f.placed(b, true)
-			if data, stat := f.read(b.Path()); data != "why" || stat.EphemeralOwner != 0 {
-				f.Errorf("data %q, %+v", data, stat)
-			}
+			data, stat := f.read(b.Path())
+			f.failIf(data != "why" || stat.EphemeralOwner != 0, "data %q, %+v", data, stat)
 			f.must(b.Remove(f.ctx))
 			f.placed(b, false)
 			f.must(b.Wait(f.ctx))
@@ -38,9 +36,8 @@ func barrierTests() []test {
 			f.must(b.Remove(f.ctx))
 			f.must(b.Set(f.ctx, []byte("first")))
 			f.must(b.Set(f.ctx, []byte("second")))
-			if data, _ := f.read(b.Path()); data != "first" {
-				f.Errorf("data %q", data)
-			}
+			data, _ := f.read(b.Path())
+			f.failIf(data != "first", "data %q", data)
 			f.must(b.Remove(f.ctx))
 			f.must(b.Remove(f.ctx))
 		}},
@@ -129,9 +126,7 @@ func (f *fixture) barrier(s recipes.Recipes, path string) recipes.Barrier {
 func (f *fixture) placed(b recipes.Barrier, want bool) {
 	f.Helper()
 	got := get(f, b.IsSet)
-	if got != want || f.exists(b.Path()) != want {
-		f.Errorf("set: %v; want %v", got, want)
-	}
+	f.failIf(got != want || f.exists(b.Path()) != want, "set: %v; want %v", got, want)
 }
 
 // waitsAt waits at a barrier in the background. It returns when the server has answered the

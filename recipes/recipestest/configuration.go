@@ -16,9 +16,7 @@ func configurationTests() []test {
 				f.is(errOf(s.Configuration(path)), recipes.ErrInvalid)
 			}
 			c := f.config(s, f.path("c"))
-			if c.Path() != f.path("c") {
-				f.Errorf("path %q", c.Path())
-			}
+			f.failIf(c.Path() != f.path("c"), "path %q", c.Path())
 			f.sendsNothing(s, func() {
 				for _, key := range []string{"/a", "a/", "a//b", "..", "_c_x", "a/_c_x", "a\x00", "\xff"} {
 					f.is(errOf(c.Get(f.ctx, key)), recipes.ErrInvalid)
@@ -40,9 +38,7 @@ func configurationTests() []test {
 			f.is(errOf(c.Set(f.ctx, "a", nil, 5)), recipes.ErrNoNode)
 			f.is(c.Delete(f.ctx, "a", recipes.AnyRevision), recipes.ErrNoNode)
 			f.is(c.Delete(f.ctx, "a", 5), recipes.ErrNoNode)
-			if f.exists(f.path("c")) {
-				f.Error("a read created the configuration")
-			}
+			f.failIf(f.exists(f.path("c")), "a read created the configuration")
 		}},
 		{"delete/another revision is refused, and so is a key with children", func(f *fixture) {
 			c := f.config(f.open(), f.path("c"))
@@ -58,19 +54,14 @@ func configurationTests() []test {
 		{"snapshot/all keys are returned, sorted, and nothing else", func(f *fixture) {
 			c := f.config(f.open(), f.path("c"))
 			none := get(f, c.Snapshot)
-			if len(none) != 0 {
-				f.Errorf("%+v", none)
-			}
+			f.failIf(len(none) != 0, "%+v", none)
 			f.set(c, "b/x", "2", recipes.NoRevision)
 			revision := f.set(c, "a", "1", recipes.NoRevision)
 			f.create(f.path("c", "c"), "by another client")
 			entries := get(f, c.Snapshot)
-			if got, want := showEntries(entries), "= a=1 b= b/x=2 c=by another client"; got != want {
-				f.Errorf("snapshot %q; want %q", got, want)
-			}
-			if entries[1].Revision != revision {
-				f.Errorf("revision %d; want %d", entries[1].Revision, revision)
-			}
+			got, want := showEntries(entries), "= a=1 b= b/x=2 c=by another client"
+			f.failIf(got != want, "snapshot %q; want %q", got, want)
+			f.failIf(entries[1].Revision != revision, "revision %d; want %d", entries[1].Revision, revision)
 		}},
 		{"watch/values are reported, and None while the key does not exist", func(f *fixture) {
 			c := f.config(f.open(), f.path("c"))
@@ -111,9 +102,8 @@ func configurationTests() []test {
 		{"watch/a tree is reported whole after each change", func(f *fixture) {
 			c := f.config(f.open(), f.path("c"))
 			tree := get(f, f.config(f.open(), f.path("c")).WatchTree)
-			if first := receive(f, tree, "the tree"); len(first) != 0 {
-				f.Errorf("%+v", first)
-			}
+			first := receive(f, tree, "the tree")
+			f.failIf(len(first) != 0, "%+v", first)
 			becomes := func(want string) {
 				f.Helper()
 				for showEntries(receive(f, tree, "the tree "+want)) != want {

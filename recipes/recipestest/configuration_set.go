@@ -13,19 +13,14 @@ func configurationSetTests() []test {
 		{"set/a value is read with the revision that Set returned, and outlives the session", func(f *fixture) {
 			c := f.config(f.open(), f.path("c"))
 			first := f.set(c, "host", "one", recipes.AnyRevision)
-			if got := f.has(f.config(f.open(), f.path("c")), "host", "one"); got != first {
-				f.Errorf("revision %d; Set returned %d", got, first)
-			}
+			got := f.has(f.config(f.open(), f.path("c")), "host", "one")
+			f.failIf(got != first, "revision %d; Set returned %d", got, first)
 			second := f.set(c, "host", "two", first)
-			if second <= first || f.has(c, "host", "two") != second {
-				f.Errorf("revision %d after %d", second, first)
-			}
+			f.failIf(second <= first || f.has(c, "host", "two") != second, "revision %d after %d", second, first)
 			f.set(c, "host", "", recipes.AnyRevision)
 			f.has(c, "host", "")
 			data, stat := f.read(f.path("c", "host"))
-			if data != "" || stat.EphemeralOwner != 0 {
-				f.Errorf("the znode has %q, %+v", data, stat)
-			}
+			f.failIf(data != "" || stat.EphemeralOwner != 0, "the znode has %q, %+v", data, stat)
 		}},
 		{"key/a guarded write changes a key only while the lock is held", func(f *fixture) {
 			s := f.open(func(c *recipes.SessionConfig) { c.Chroot = f.root })
@@ -40,9 +35,7 @@ func configurationSetTests() []test {
 			f.must(h.Write(f.ctx, recipes.Create("/c", nil), key(recipes.Create("db", nil)), key(recipes.Create("db/host", []byte("one")))))
 			created := f.has(c, "db/host", "one")
 			f.must(h.Write(f.ctx, key(recipes.Set("db/host", []byte("two"), 0)), key(recipes.Set("", []byte("all"), recipes.AnyVersion))))
-			if f.has(c, "db/host", "two") <= created {
-				f.Error("the revision has not grown")
-			}
+			f.failIf(f.has(c, "db/host", "two") <= created, "the revision has not grown")
 			f.has(c, "", "all")
 			err := h.Write(f.ctx, key(recipes.Set("db/host", nil, 0)))
 			f.is(err, recipes.ErrBadVersion)
@@ -94,9 +87,7 @@ func configurationSetTests() []test {
 					f.is(err, recipes.ErrBadVersion)
 				}
 			}
-			if won != 1 {
-				f.Errorf("%d succeeded", won)
-			}
+			f.failIf(won != 1, "%d succeeded", won)
 		}},
 		{"set/missing parents are created, and other parents keep their values", func(f *fixture) {
 			c := f.config(f.open(), f.path("c"))
@@ -110,9 +101,8 @@ func configurationSetTests() []test {
 		{"set/the empty key is the znode of the configuration", func(f *fixture) {
 			c := f.config(f.open(), f.path("deep", "c"))
 			first := f.set(c, "", "root", recipes.NoRevision)
-			if got := f.has(c, "", "root"); got != first {
-				f.Errorf("revision %d; Set returned %d", got, first)
-			}
+			got := f.has(c, "", "root")
+			f.failIf(got != first, "revision %d; Set returned %d", got, first)
 			f.is(errOf(c.Set(f.ctx, "", nil, recipes.NoRevision)), recipes.ErrNodeExists)
 			f.set(c, "", "more", first)
 			f.set(c, "a", "1", recipes.NoRevision)
@@ -127,9 +117,7 @@ func configurationSetTests() []test {
 			f.set(c, "empty", "", recipes.AnyRevision)
 			want := map[string]bool{"": true, "parent": true, "empty/parent": true, "empty": false, "empty/parent/key": false}
 			entries := get(f, c.Snapshot)
-			if len(entries) != len(want) {
-				f.Errorf("%+v", entries)
-			}
+			f.failIf(len(entries) != len(want), "%+v", entries)
 			for _, e := range entries {
 				one, err := c.Get(f.ctx, e.Key)
 				f.must(err)
@@ -138,9 +126,8 @@ func configurationSetTests() []test {
 				}
 			}
 			f.set(c, "", "", recipes.AnyRevision)
-			if e, err := c.Get(f.ctx, ""); err != nil || e.Unset {
-				f.Errorf("the znode of the configuration is unset after Set: %+v, %v", e, err)
-			}
+			e, err := c.Get(f.ctx, "")
+			f.failIf(err != nil || e.Unset, "the znode of the configuration is unset after Set: %+v, %v", e, err)
 		}},
 		{"set/a value that is too large is ErrTooLarge, and is not sent", func(f *fixture) {
 			s := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 16 << 10 })
@@ -149,9 +136,7 @@ func configurationSetTests() []test {
 				_, err := c.Set(f.ctx, "a", make([]byte, 16<<10), recipes.AnyRevision)
 				f.is(err, recipes.ErrTooLarge)
 				f.isNot(err, recipes.ErrUnknownOutcome)
-				if !strings.Contains(err.Error(), "16384") {
-					f.Errorf("%v does not name the size", err)
-				}
+				f.failIf(!strings.Contains(err.Error(), "16384"), "%v does not name the size", err)
 			})
 			f.set(c, "a", strings.Repeat("x", 12<<10), recipes.AnyRevision)
 		}},
@@ -167,9 +152,7 @@ func configurationSetTests() []test {
 			f.is(errOf(c.Set(f.ended(), "a", nil, recipes.AnyRevision)), context.Canceled)
 			f.is(c.Delete(f.ended(), "a", recipes.AnyRevision), context.Canceled)
 			f.is(errOf(c.Get(f.ended(), "a")), context.Canceled)
-			if f.exists(f.path("c")) {
-				f.Error("a znode was created")
-			}
+			f.failIf(f.exists(f.path("c")), "a znode was created")
 		}},
 		// ZooKeeper counts the versions of the new znode from 0 again. Revisions must not repeat.
 		{"set/a key that is deleted and set again has another revision", func(f *fixture) {

@@ -16,13 +16,9 @@ func contendersTests() []test {
 			s, other := f.open(), f.open()
 			holder := f.fill(s, f.path("a"))
 			lines := f.contenders(other, f.path("a"), filled)
-			if lines.Permits != 2 {
-				f.Errorf("%d permits; want 2", lines.Permits)
-			}
+			f.failIf(lines.Permits != 2, "%d permits; want 2", lines.Permits)
 			for i, c := range lines.Contenders {
-				if (c.SessionID == s.ID()) != (i < 2) || c.SessionID == 0 || c.Since.IsZero() {
-					f.Errorf("returned as %+v", c)
-				}
+				f.failIf((c.SessionID == s.ID()) != (i < 2) || c.SessionID == 0 || c.Since.IsZero(), "returned as %+v", c)
 			}
 			if c := lines.Contenders[0]; c.Znode != holder.Znode() || c.Token != holder.Token() {
 				f.Errorf("the holder is returned as %+v; want znode %s, token %d", c, holder.Znode(), holder.Token())
@@ -34,9 +30,8 @@ func contendersTests() []test {
 			f.priorityWaits(s, recipes.Writing, at(7))
 			named := f.priorityWaits(s, recipes.Writing, at(99))
 			lines := f.contenders(s, f.path("a"), "priority-lock read 50 holds, priority-lock write 7 waits, priority-lock write 99 waits")
-			if c := lines.Contenders; c[0].Token != h.Token() || c[1].Token != 0 || c[2].Token != 0 {
-				f.Errorf("returned as %+v", c)
-			}
+			c := lines.Contenders
+			f.failIf(c[0].Token != h.Token() || c[1].Token != 0 || c[2].Token != 0, "returned as %+v", c)
 			other := f.priorityHeld(s, recipes.Reading, at(0), func(c *recipes.PriorityLockConfig) { c.Data = []byte("it") })
 			f.must(h.HandOff(f.ctx, named.place.Znode))
 			lines = f.contenders(s, f.path("a"), "priority-lock read 0 holds, priority-lock write 99 successor waits, priority-lock write 7 waits")
@@ -60,9 +55,7 @@ func contendersTests() []test {
 				only, err := s.Contenders(f.ctx, f.path("a"), kind)
 				f.must(err)
 				f.same(showLines(only), showLines(recipes.Lines{Contenders: line}))
-				if (only.Permits == 2) != (kind == recipes.KindSemaphore) {
-					f.Errorf("%s: %d permits", kind, only.Permits)
-				}
+				f.failIf((only.Permits == 2) != (kind == recipes.KindSemaphore), "%s: %d permits", kind, only.Permits)
 				f.same(showLines(only), showLines(recipes.Lines{Contenders: lines.Of(kind)}))
 			}
 		}},
@@ -70,14 +63,11 @@ func contendersTests() []test {
 			f.create(f.path("a"), "") // persistent: the server would delete a container after its last child
 			s := f.open()
 			h := f.permit(s, f.path("a"), 3)
-			if lines := f.contenders(s, f.path("a"), "semaphore holds"); lines.Permits != 3 {
-				f.Errorf("%d permits; want 3", lines.Permits)
-			}
+			lines := f.contenders(s, f.path("a"), "semaphore holds")
+			f.failIf(lines.Permits != 3, "%d permits; want 3", lines.Permits)
 			lines, err := s.Contenders(f.ctx, f.path("a"), recipes.KindPriorityLock) // reads the data of the path too
 			f.must(err)
-			if lines.Permits != 0 {
-				f.Errorf("%d permits without KindSemaphore", lines.Permits)
-			}
+			f.failIf(lines.Permits != 0, "%d permits without KindSemaphore", lines.Permits)
 			f.must(h.Release(f.ctx))
 			if lines := f.contenders(s, f.path("a"), ""); lines.Permits != 3 {
 				f.Errorf("%d permits without contenders; want 3", lines.Permits)
@@ -105,9 +95,7 @@ func contendersTests() []test {
 			}
 			some, err := s.Contenders(f.ctx, f.path("a"), recipes.KindLock)
 			f.must(err)
-			if len(some.Verdicts) > 0 {
-				f.Errorf("verdicts without all kinds: %+v", some.Verdicts)
-			}
+			f.failIf(len(some.Verdicts) > 0, "verdicts without all kinds: %+v", some.Verdicts)
 		}},
 		{"readers ahead of the first writer hold", func(f *fixture) {
 			s := f.open()
@@ -122,9 +110,8 @@ func contendersTests() []test {
 			f.create(f.path("a"), "permits=many")
 			f.create(f.path("a", "qn-0000000001"), "")
 			f.create(f.path("a", "lock-1"), "")
-			if lines := f.contenders(s, f.path("a"), ""); lines.Permits != 0 {
-				f.Errorf("%d permits", lines.Permits)
-			}
+			lines := f.contenders(s, f.path("a"), "")
+			f.failIf(lines.Permits != 0, "%d permits", lines.Permits)
 		}},
 		{"a path that does not exist has no contenders; bad arguments are ErrInvalid", func(f *fixture) {
 			s := f.open()
@@ -176,17 +163,14 @@ func (f *fixture) contenders(s recipes.Recipes, path, want string) recipes.Lines
 	f.Helper()
 	lines, err := s.Contenders(f.ctx, path)
 	f.must(err)
-	if got := showLines(lines); got != want {
-		f.Errorf("the contenders of %s are %q; want %q", path, got, want)
-	}
+	got := showLines(lines)
+	f.failIf(got != want, "the contenders of %s are %q; want %q", path, got, want)
 	return lines
 }
 
 func (f *fixture) same(got, want string) {
 	f.Helper()
-	if got != want || got == "" {
-		f.Errorf("%q; want %q", got, want)
-	}
+	f.failIf(got != want || got == "", "%q; want %q", got, want)
 }
 
 // fill creates contenders of all recipes at path, except the priority lock: its path needs other

@@ -13,23 +13,19 @@ func counterTests() []test {
 			for _, path := range []string{"", "a", "/"} {
 				f.is(errOf(f.open().Counter(path, recipes.CounterConfig{})), recipes.ErrInvalid)
 			}
-			if c := f.counter(f.open(), "/a"); c.Path() != "/a" {
-				f.Errorf("path %q", c.Path())
-			}
+			c := f.counter(f.open(), "/a")
+			f.failIf(c.Path() != "/a", "path %q", c.Path())
 		}},
 		{"a counter begins at 0, Add returns the sum, and the znode outlives the session", func(f *fixture) {
 			c := f.counter(f.open(), f.path("deep", "n"))
 			f.counts(c, 0)
-			if f.exists(f.path("deep")) {
-				f.Error("Get created the counter")
-			}
+			f.failIf(f.exists(f.path("deep")), "Get created the counter")
 			f.adds(c, 5, 5)
 			f.adds(f.counter(f.open(), f.path("deep", "n")), -7, -2)
 			f.adds(c, 0, -2)
 			f.counts(f.counter(f.open(), f.path("deep", "n")), -2)
-			if data, stat := f.read(f.path("deep", "n")); data != "-2" || stat.EphemeralOwner != 0 {
-				f.Errorf("the znode has %q, %+v", data, stat)
-			}
+			data, stat := f.read(f.path("deep", "n"))
+			f.failIf(data != "-2" || stat.EphemeralOwner != 0, "the znode has %q, %+v", data, stat)
 		}},
 		{"each of many concurrent additions is counted once", func(f *fixture) {
 			const sessions, each = 4, 10
@@ -72,9 +68,8 @@ func counterTests() []test {
 			s := f.open()
 			c := f.counter(s, f.path("n"))
 			f.adds(c, 1, 1)
-			if n := suspended(f, s, func() (int64, error) { return c.Add(f.ctx, 1) }); n != 2 {
-				f.Errorf("%d; want 2", n)
-			}
+			n := suspended(f, s, func() (int64, error) { return c.Add(f.ctx, 1) })
+			f.failIf(n != 2, "%d; want 2", n)
 			f.must(s.Close(f.ctx))
 			f.is(errOf(c.Add(f.ctx, 1)), recipes.ErrClosed)
 		}},
@@ -97,16 +92,12 @@ func (f *fixture) counter(s recipes.Recipes, path string) recipes.Counter {
 func (f *fixture) counts(c recipes.Counter, want int64) {
 	f.Helper()
 	got := get(f, c.Get)
-	if got != want {
-		f.Errorf("%d; want %d", got, want)
-	}
+	f.failIf(got != want, "%d; want %d", got, want)
 }
 
 func (f *fixture) adds(c recipes.Counter, delta, want int64) {
 	f.Helper()
 	got, err := c.Add(f.ctx, delta)
 	f.must(err)
-	if got != want {
-		f.Errorf("adding %d gives %d; want %d", delta, got, want)
-	}
+	f.failIf(got != want, "adding %d gives %d; want %d", delta, got, want)
 }

@@ -28,18 +28,16 @@ func dialectTests() []test {
 				s.with(f, session, path, options{})
 				theirs := s.joins(f, path)
 				ours := s.waits(f, session, path)
-				if znode := ours.place.Znode; znode[len(znode)-10:] <= theirs[len(theirs)-10:] {
-					f.Errorf("%s is ahead of %s", znode, theirs)
-				}
+				znode := ours.place.Znode
+				f.failIf(znode[len(znode)-10:] <= theirs[len(theirs)-10:], "%s is ahead of %s", znode, theirs)
 				ours.blocked(f)
 				later := s.joins(f, path)
 				f.remove(theirs)
 				g := ours.must(f) // with a contender of the library behind it
 				f.held(g)
 				f.must(g.Release(f.ctx))
-				if exists, _, err := f.outside.Exists(later); err != nil || !exists {
-					f.Errorf("%s was deleted with the grant before it (%v)", later, err)
-				}
+				exists, _, err := f.outside.Exists(later)
+				f.failIf(err != nil || !exists, "%s was deleted with the grant before it (%v)", later, err)
 			}},
 			{"a contender's znode has the name and data of the library's, and is the only one", func(f *fixture, s spokenLine) {
 				path := f.path("names")
@@ -88,9 +86,7 @@ func dialectTests() []test {
 				g.Done() // from now on a loss is reported
 				theirs := f.theirs(path+"/"+foreignName(s.unknown()), "", zk.FlagEphemeral|zk.FlagSequence)
 				f.lost(g, recipes.ErrForeign)
-				if !strings.Contains(g.Err().Error(), theirs) {
-					f.Errorf("%v does not name %s", g.Err(), theirs)
-				}
+				f.failIf(!strings.Contains(g.Err().Error(), theirs), "%v does not name %s", g.Err(), theirs)
 				f.is(g.Write(f.ctx, recipes.Create(f.path("written"), nil)), recipes.ErrNotHeld)
 				f.is(g.Release(f.ctx), recipes.ErrForeign)
 				f.awaitNode(g.Znode(), false)
@@ -149,9 +145,7 @@ func (f *fixture) speaks(err error, path string) {
 		f.must(err)
 		return
 	}
-	if f.exists(path) {
-		f.Errorf("%s was created before %v", path, err)
-	}
+	f.failIf(f.exists(path), "%s was created before %v", path, err)
 	f.Skipf("without dialects: %v", err)
 }
 

@@ -39,9 +39,7 @@ func dialectRecipesTests() []test {
 			for _, err := range []error{lock, shared, election, semaphore, counter, group, queue, priority, barrier} {
 				f.is(err, recipes.ErrInvalid)
 			}
-			if f.exists(path) {
-				f.Error("the path was created")
-			}
+			f.failIf(f.exists(path), "the path was created")
 		}},
 		// The refusal comes when the recipe is opened or, through a plugin, at its first
 		// call.
@@ -69,9 +67,7 @@ func dialectRecipesTests() []test {
 				}
 				f.is(err, recipes.ErrInvalid)
 			}
-			if f.exists(path) {
-				f.Error("the path was created")
-			}
+			f.failIf(f.exists(path), "the path was created")
 		}},
 		{"data that kazoo cannot read is ErrInvalid", func(f *fixture) {
 			s := f.open()
@@ -103,9 +99,8 @@ func dialectRecipesTests() []test {
 			for _, c := range lines.Contenders {
 				got += fmt.Sprintf("%s of %s, ", c.Kind, c.Dialect)
 			}
-			if want := "lock of zookeeper, lock of kazoo, shared-lock of curator, election of curator, "; got != want || lines.Unknown != 1 {
-				f.Errorf("%s%d unknown; want %s1", got, lines.Unknown, want)
-			}
+			want := "lock of zookeeper, lock of kazoo, shared-lock of curator, election of curator, "
+			f.failIf(got != want || lines.Unknown != 1, "%s%d unknown; want %s1", got, lines.Unknown, want)
 		}},
 		{"a counter has the data format of its library, and another format is ErrForeign", func(f *fixture) {
 			s := f.open()
@@ -118,9 +113,8 @@ func dialectRecipesTests() []test {
 				}
 				f.speaks(err, path)
 				f.adds(c, 42, 42)
-				if data, _ := f.read(path); data != form {
-					f.Errorf("%s: 42 is %q; want %q", d, data, form)
-				}
+				data, _ := f.read(path)
+				f.failIf(data != form, "%s: 42 is %q; want %q", d, data, form)
 				_, err = f.outside.Set(path, []byte(forms[map[recipes.Dialect]recipes.Dialect{recipes.Curator: recipes.Kazoo, recipes.Kazoo: recipes.Curator}[d]]), -1)
 				f.must(err)
 				f.is(errOf(c.Add(f.ctx, 1)), recipes.ErrForeign)
@@ -136,9 +130,7 @@ func dialectRecipesTests() []test {
 			theirs := f.theirs(path+"/"+foreignName("__party__"), "theirs", zk.FlagEphemeral)
 			m, err := g.Join(f.ctx, []byte("ours"))
 			f.must(err)
-			if !regexp.MustCompile(`/[0-9a-f]{32}__party__$`).MatchString(m.Znode()) {
-				f.Errorf("the znode is %s", m.Znode())
-			}
+			f.failIf(!regexp.MustCompile(`/[0-9a-f]{32}__party__$`).MatchString(m.Znode()), "the znode is %s", m.Znode())
 			members := get(f, g.Members)
 			if len(members) != 2 || members[0].Znode != theirs || string(members[1].Data) != "ours" {
 				f.Errorf("the members are %+v", members)
@@ -180,9 +172,7 @@ func dialectRecipesTests() []test {
 				_, take := q.Take(f.ctx)
 				for _, err := range []error{put, take} {
 					var foreign *recipes.ForeignError
-					if !errors.As(err, &foreign) || foreign.Znode != theirs {
-						f.Errorf("%v; want ErrForeign of %s", err, theirs)
-					}
+					f.failIf(!errors.As(err, &foreign) || foreign.Znode != theirs, "%v; want ErrForeign of %s", err, theirs)
 				}
 				f.awaitChildren(path, 1)
 			}
@@ -206,9 +196,7 @@ func dialectRecipesTests() []test {
 					if data, stat := f.read(p.Znode()); data != "ours" || stat.Czxid != int64(p.Token()) || !regexp.MustCompile(pattern).MatchString(p.Znode()) {
 						f.Errorf("the znode is %s: %q, %+v", p.Znode(), data, stat)
 					}
-					if len(p.Members()) != 3 {
-						f.Errorf("entered with %q", p.Members())
-					}
+					f.failIf(len(p.Members()) != 3, "entered with %q", p.Members())
 				}
 				one := startErr(f, func() error { return p.Leave(f.ctx) })
 				other := startErr(f, func() error { return q.Leave(f.ctx) })
@@ -241,9 +229,8 @@ func dialectRecipesTests() []test {
 					if !errors.As(err, &foreign) || foreign.Znode != theirs || foreign.Dialect != other {
 						f.Errorf("%s: %v; want ErrForeign of %s", d, err, theirs)
 					}
-					if _, stat := f.read(path); stat.Cversion != 1 {
-						f.Errorf("another znode than %s was created: %+v", theirs, stat)
-					}
+					_, stat := f.read(path)
+					f.failIf(stat.Cversion != 1, "another znode than %s was created: %+v", theirs, stat)
 				}
 			}
 		}},

@@ -16,9 +16,8 @@ func doubleBarrierTests() []test {
 				f.is(errOf(s.DoubleBarrier("/a", recipes.DoubleBarrierConfig{Size: size})), recipes.ErrInvalid)
 			}
 			f.is(errOf(s.DoubleBarrier("a", recipes.DoubleBarrierConfig{Size: 1})), recipes.ErrInvalid)
-			if b := f.doubleBarrier(s, "/a", 3); b.Path() != "/a" || b.Size() != 3 {
-				f.Errorf("%s of %d", b.Path(), b.Size())
-			}
+			b := f.doubleBarrier(s, "/a", 3)
+			f.failIf(b.Path() != "/a" || b.Size() != 3, "%s of %d", b.Path(), b.Size())
 			f.is(errOf(f.doubleBarrier(s, f.path("b"), 1).Enter(f.ended(), nil)), context.Canceled)
 			f.awaitChildren(f.path("b"), 0)
 		}},

@@ -50,9 +50,8 @@ func observeTests() []test {
 			f.awaitNode(w.place.Znode, false)
 			f.must(l.Acknowledge(f.ctx, nil))
 			f.sees(leaders, l.Znode(), true)
-			if got := f.stats(s).WatchEvents - events; got != 1 {
-				f.Errorf("%d watch events; want only the one of the acknowledgement", got)
-			}
+			got := f.stats(s).WatchEvents - events
+			f.failIf(got != 1, "%d watch events; want only the one of the acknowledgement", got)
 		}},
 		{"observe/an acknowledgement that is replaced or deleted is reported", func(f *fixture) {
 			l := f.lead(f.open(), f.path("a"))

@@ -152,6 +152,14 @@ func (f *fixture) must(err error) {
 	}
 }
 
+// failIf fails the test if wrong is true. The test continues.
+func (f *fixture) failIf(wrong bool, format string, args ...any) {
+	f.Helper()
+	if wrong {
+		f.Errorf(format, args...)
+	}
+}
+
 // is checks that err matches all sentinels.
 func (f *fixture) is(err error, sentinels ...error) {
 	f.Helper()

@@ -19,9 +19,8 @@ func groupTests() []test {
 				for _, name := range []string{"a/b", "..", "_c_x", "a\x00"} {
 					f.is(errOf(s.Group("/a", recipes.GroupConfig{Name: name})), recipes.ErrInvalid)
 				}
-				if g := f.group(s, "/a", "b"); g.Path() != "/a" {
-					f.Errorf("path %q", g.Path())
-				}
+				g := f.group(s, "/a", "b")
+				f.failIf(g.Path() != "/a", "path %q", g.Path())
 			})
 		}},
 		{"join/members are ephemeral children of the path", func(f *fixture) {
@@ -41,9 +40,7 @@ func groupTests() []test {
 			f.members(s, f.path("nowhere"), "")
 			f.create(f.path("empty"), "")
 			f.members(s, f.path("empty"), "")
-			if f.exists(f.path("nowhere")) {
-				f.Error("Members created the group")
-			}
+			f.failIf(f.exists(f.path("nowhere")), "Members created the group")
 		}},
 		{"members/other children are ignored", func(f *fixture) {
 			s := f.open()
@@ -58,9 +55,8 @@ func groupTests() []test {
 		}},
 		{"watch/it reports joins, updates and departures", func(f *fixture) {
 			snapshots := f.watchGroup(f.open(), f.path("g"))
-			if first := receive(f, snapshots, "the first"); len(first) != 0 {
-				f.Errorf("%+v at first", first)
-			}
+			first := receive(f, snapshots, "the first")
+			f.failIf(len(first) != 0, "%+v at first", first)
 			s := f.open()
 			one := f.join(s, f.path("g"), "", "one")
 			f.shows(snapshots, "one")
@@ -153,9 +149,8 @@ func showMembers(members []recipes.Member) string {
 func (f *fixture) members(s recipes.Recipes, path, want string) []recipes.Member {
 	f.Helper()
 	members := get(f, f.group(s, path, "").Members)
-	if got := showMembers(members); got != want {
-		f.Errorf("members %q; want %q", got, want)
-	}
+	got := showMembers(members)
+	f.failIf(got != want, "members %q; want %q", got, want)
 	return members
 }
 

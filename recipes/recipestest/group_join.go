@@ -34,18 +34,13 @@ func membershipTests() []test {
 				got.Since.IsZero() || got.Znode != f.path("g", got.Name) {
 				f.Errorf("%+v; want %s of session %#x", got, one.Znode(), a.ID())
 			}
-			if one.Token() >= two.Token() {
-				f.Errorf("token %d before %d", one.Token(), two.Token())
-			}
+			f.failIf(one.Token() >= two.Token(), "token %d before %d", one.Token(), two.Token())
 		}},
 		{"join/the application can choose the name", func(f *fixture) {
 			m := f.join(f.open(), f.path("g"), "ann", "x")
-			if m.Znode() != f.path("g", "ann") {
-				f.Errorf("the znode is %s", m.Znode())
-			}
-			if members := f.members(f.open(), f.path("g"), "x"); members[0].Name != "ann" {
-				f.Errorf("%+v", members)
-			}
+			f.failIf(m.Znode() != f.path("g", "ann"), "the znode is %s", m.Znode())
+			members := f.members(f.open(), f.path("g"), "x")
+			f.failIf(members[0].Name != "ann", "%+v", members)
 			f.must(m.Update(f.ctx, []byte("y")))
 			f.must(m.Write(f.ctx))
 			f.must(m.Leave(f.ctx))
@@ -177,9 +172,7 @@ func membershipTests() []test {
 			}
 			f.must(m.Leave(f.ctx))
 			f.is(m.Write(f.ctx, recipes.Delete(f.path("made"), recipes.AnyVersion)), recipes.ErrNotHeld)
-			if !f.exists(f.path("made")) {
-				f.Error("a member that has left has written")
-			}
+			f.failIf(!f.exists(f.path("made")), "a member that has left has written")
 		}},
 	}
 }

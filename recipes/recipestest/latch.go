@@ -12,26 +12,21 @@ func latchTests() []test {
 			s := f.open()
 			f.is(errOf(s.Latch("/a", recipes.LatchConfig{})), recipes.ErrInvalid)
 			f.is(errOf(s.Latch("a", recipes.LatchConfig{Count: 1})), recipes.ErrInvalid)
-			if l := f.latch(s, "/a", 1); l.Path() != "/a" {
-				f.Errorf("path %q", l.Path())
-			}
+			l := f.latch(s, "/a", 1)
+			f.failIf(l.Path() != "/a", "path %q", l.Path())
 		}},
 		{"a latch opens when the count reaches 0", func(f *fixture) {
 			l := f.latch(f.open(), f.path("l"), 2)
-			if n, err := l.Count(f.ctx); n != 2 || err != nil {
-				f.Errorf("%d, %v", n, err)
-			}
+			n, err := l.Count(f.ctx)
+			f.failIf(n != 2 || err != nil, "%d, %v", n, err)
 			w := startErr(f, func() error { return f.latch(f.open(), f.path("l"), 2).Wait(f.ctx) })
 			f.countsDown(l, 1)
 			w.blocked(f)
-			if f.exists(f.path("l", "open")) {
-				f.Error("it is open too early")
-			}
+			f.failIf(f.exists(f.path("l", "open")), "it is open too early")
 			f.countsDown(f.latch(f.open(), f.path("l"), 2), 0)
 			w.must(f)
-			if data, _ := f.read(f.path("l", "remaining")); data != "0" {
-				f.Errorf("%q remain", data)
-			}
+			data, _ := f.read(f.path("l", "remaining"))
+			f.failIf(data != "0", "%q remain", data)
 		}},
 		{"an open latch stays open, and its count stays 0", func(f *fixture) {
 			s := f.open()
@@ -55,9 +50,7 @@ func latchTests() []test {
 			for _, p := range all {
 				seen[p.must(f)] = true
 			}
-			if len(seen) != n || !seen[0] || !seen[n-1] {
-				f.Errorf("the counts were %v", seen)
-			}
+			f.failIf(len(seen) != n || !seen[0] || !seen[n-1], "the counts were %v", seen)
 			f.must(f.latch(f.open(), f.path("l"), n).Wait(f.ctx))
 		}},
 		{"an opening during a lost connection is not missed", func(f *fixture) {
@@ -91,10 +84,7 @@ func (f *fixture) latch(s recipes.Recipes, path string, count int64) recipes.Lat
 func (f *fixture) countsDown(l recipes.Latch, want int64) {
 	f.Helper()
 	got := get(f, l.CountDown)
-	if got != want {
-		f.Errorf("%d remain; want %d", got, want)
-	}
-	if got, err := l.Count(f.ctx); err != nil || got != want {
-		f.Errorf("%d remain, %v; want %d", got, err, want)
-	}
+	f.failIf(got != want, "%d remain; want %d", got, want)
+	got, err := l.Count(f.ctx)
+	f.failIf(err != nil || got != want, "%d remain, %v; want %d", got, err, want)
 }

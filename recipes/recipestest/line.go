@@ -22,23 +22,15 @@ func placeTests() []kindTest {
 			if k.hands() {
 				want, header = `^`+k.marker+`[0-9]{10}$`, `^_p_`+guid+`-`
 			}
-			if !regexp.MustCompile(want).MatchString(name) {
-				f.Errorf("znode %s; want a name like %s", g.Znode(), want)
-			}
+			f.failIf(!regexp.MustCompile(want).MatchString(name), "znode %s; want a name like %s", g.Znode(), want)
 			data, stat := f.read(g.Znode())
-			if !regexp.MustCompile(header + `who I am$`).MatchString(data) {
-				f.Errorf("data %q", data)
-			}
-			if stat.EphemeralOwner != s.ID() {
-				f.Errorf("owner %#x; want the session %#x", stat.EphemeralOwner, s.ID())
-			}
+			f.failIf(!regexp.MustCompile(header+`who I am$`).MatchString(data), "data %q", data)
+			f.failIf(stat.EphemeralOwner != s.ID(), "owner %#x; want the session %#x", stat.EphemeralOwner, s.ID())
 			if g.Token() <= 0 || int64(g.Token()) != stat.Czxid {
 				f.Errorf("token %d; want the czxid, %d", g.Token(), stat.Czxid)
 			}
 			f.must(g.Release(f.ctx))
-			if f.exists(g.Znode()) {
-				f.Error("the znode exists after the release")
-			}
+			f.failIf(f.exists(g.Znode()), "the znode exists after the release")
 		}},
 		{"Joined is called once with the place, before the call returns", joinedReportsThePlace},
 		{"a lost connection keeps the place in the wait queue", waiterReconnects},
@@ -70,9 +62,7 @@ func lineTests() []kindTest {
 		{"the root of a chroot can be the path", func(f *fixture, k kind) {
 			s := f.open(func(c *recipes.SessionConfig) { c.Chroot = f.root })
 			g := k.granted(f, s, "/")
-			if strings.Count(g.Znode(), "/") != 1 {
-				f.Errorf("znode %q; want a child of /", g.Znode())
-			}
+			f.failIf(strings.Count(g.Znode(), "/") != 1, "znode %q; want a child of /", g.Znode())
 			w := k.waits(f, s, "/")
 			f.must(g.Release(f.ctx))
 			f.must(w.must(f).Release(f.ctx))

@@ -71,9 +71,8 @@ func (f *fixture) sendsNothing(s recipes.Session, call func()) {
 	f.Helper()
 	before := f.stats(s)
 	f.writesNothing(s, call)
-	if reads := f.stats(s).Reads - before.Reads; reads != 0 {
-		f.Errorf("%d reads were sent", reads)
-	}
+	reads := f.stats(s).Reads - before.Reads
+	f.failIf(reads != 0, "%d reads were sent", reads)
 }
 
 // writesNothing checks that a call on the session sends no write.
@@ -81,9 +80,8 @@ func (f *fixture) writesNothing(s recipes.Session, call func()) {
 	f.Helper()
 	before := f.stats(s)
 	call()
-	if writes := f.stats(s).Writes - before.Writes; writes != 0 {
-		f.Errorf("%d writes were sent", writes)
-	}
+	writes := f.stats(s).Writes - before.Writes
+	f.failIf(writes != 0, "%d writes were sent", writes)
 }
 
 // reach reads a session's statistics until they satisfy the condition. Nothing else shows that

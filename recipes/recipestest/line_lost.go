@@ -16,9 +16,7 @@ func lossTests() []kindTest {
 			f.forbidden(g, recipes.ErrSessionLost, recipes.ErrClosed)
 			f.is(silent.Err(), recipes.ErrNotHeld, recipes.ErrClosed)
 			next.must(f)
-			if f.exists(g.Znode()) || f.exists(silent.Znode()) {
-				f.Error("a znode exists after the close of its session")
-			}
+			f.failIf(f.exists(g.Znode()) || f.exists(silent.Znode()), "a znode exists after the close of its session")
 		}},
 		{"without contact, the grant is lost at the session's deadline", func(f *fixture, k kind) {
 			var g grant
@@ -55,9 +53,8 @@ func lossTests() []kindTest {
 		{"Write notices a deletion without a watch, and writes nothing", func(f *fixture, k kind) {
 			g := k.granted(f, f.open(), f.path("a"))
 			f.remove(g.Znode())
-			if err := g.Err(); err != nil {
-				f.Errorf("Err = %v before any request", err)
-			}
+			err := g.Err()
+			f.failIf(err != nil, "Err = %v before any request", err)
 			f.forbidden(g, recipes.ErrRemoved)
 			f.lost(g, recipes.ErrRemoved)
 		}},
@@ -96,7 +93,6 @@ func nextAfterExpiry(f *fixture, k kind) {
 	f.expire(s)
 	f.lost(g, recipes.ErrSessionLost, recipes.ErrExpired)
 	f.forbidden(g, recipes.ErrSessionLost, recipes.ErrExpired)
-	if got := next.must(f); got.Token() <= g.Token() {
-		f.Errorf("token %d after %d", got.Token(), g.Token())
-	}
+	got := next.must(f)
+	f.failIf(got.Token() <= g.Token(), "token %d after %d", got.Token(), g.Token())
 }

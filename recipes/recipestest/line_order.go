@@ -26,9 +26,7 @@ func inOrder(f *fixture, k kind, strategy func(int) recipes.Strategy) {
 		}
 		f.must(last.Release(f.ctx))
 		g := w.must(f)
-		if g.Token() <= last.Token() {
-			f.Errorf("token %d after %d", g.Token(), last.Token())
-		}
+		f.failIf(g.Token() <= last.Token(), "token %d after %d", g.Token(), last.Token())
 		last = g
 	}
 }
@@ -84,9 +82,8 @@ func contendersInOrder(f *fixture, k kind) {
 		}
 	}
 	f.must(g.Release(f.ctx))
-	if next := second.must(f); next.Token() != in[1].Token {
-		f.Errorf("granted with token %d; Contenders returned %d", next.Token(), in[1].Token)
-	}
+	next := second.must(f)
+	f.failIf(next.Token() != in[1].Token, "granted with token %d; Contenders returned %d", next.Token(), in[1].Token)
 }
 
 // exclusive checks at each grant that no other contender has one, and that its token is the
@@ -160,9 +157,8 @@ func lineOrderTests() []kindTest {
 			}
 			check := exclusive{f: f}
 			f.takeTurns(contenders, turns, check.enter, check.leave)
-			if want := len(contenders) * turns; check.grants != want {
-				f.Errorf("%d grants; want %d", check.grants, want)
-			}
+			want := len(contenders) * turns
+			f.failIf(check.grants != want, "%d grants; want %d", check.grants, want)
 		}},
 		{"grants follow the order of joining", func(f *fixture, k kind) {
 			inOrder(f, k, func(int) recipes.Strategy { return k.strategy })
@@ -197,14 +193,11 @@ func lineOrderTests() []kindTest {
 			s := f.open()
 			g := k.granted(f, s, f.path("a"))
 			w := k.waits(f, s, f.path("a"))
-			if p := w.place.Position; p != 1 && !(k.hands() && p == recipes.UnknownPosition) {
-				f.Errorf("position %d; want 1", p)
-			}
+			p := w.place.Position
+			f.failIf(p != 1 && !(k.hands() && p == recipes.UnknownPosition), "position %d; want 1", p)
 			k.granted(f, s, f.path("a", "below")) // another wait queue
 			in := get(f, k.at(f, s, f.path("a")).Contenders)
-			if len(in) != 2 {
-				f.Errorf("%d contenders; want 2", len(in))
-			}
+			f.failIf(len(in) != 2, "%d contenders; want 2", len(in))
 			f.must(g.Release(f.ctx))
 			f.must(w.must(f).Release(f.ctx))
 		}},
@@ -213,9 +206,7 @@ func lineOrderTests() []kindTest {
 			f.same(l.Path(), f.path("a"))
 			for _, when := range []string{"the path does not exist", "the path exists"} {
 				in, err := l.Contenders(f.ctx)
-				if err != nil || len(in) != 0 {
-					f.Errorf("%s: %v, %v; want no contender and no error", when, in, err)
-				}
+				f.failIf(err != nil || len(in) != 0, "%s: %v, %v; want no contender and no error", when, in, err)
 				if when == "the path does not exist" {
 					f.create(f.path("a"), "")
 				}

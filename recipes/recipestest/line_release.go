@@ -42,9 +42,7 @@ func releaseTests() []kindTest {
 			call := startErr(f, func() error { return g.Release(f.ctx) })
 			f.lost(g, recipes.ErrReleased)
 			call.blocked(f)
-			if !f.exists(g.Znode()) {
-				f.Error("the znode was deleted although no request can reach the server")
-			}
+			f.failIf(!f.exists(g.Znode()), "the znode was deleted although no request can reach the server")
 			f.relay(s).Restore()
 			call.must(f)
 			f.awaitNode(g.Znode(), false)
@@ -183,15 +181,11 @@ func releaseRefused(f *fixture, k kind) {
 		f.is(g.Write(f.ctx), recipes.ErrNotHeld, recipes.ErrReleased)
 		next.blocked(f)
 	}
-	if !f.exists(g.Znode()) {
-		f.Error("the znode was deleted although the server refused that")
-	}
+	f.failIf(!f.exists(g.Znode()), "the znode was deleted although the server refused that")
 	f.acl(f.path("a"), zk.PermAll)
 	for range 2 {
 		f.must(g.Release(f.ctx))
 	}
 	f.held(next.must(f))
-	if f.exists(g.Znode()) {
-		f.Error("the znode exists after the release")
-	}
+	f.failIf(f.exists(g.Znode()), "the znode exists after the release")
 }

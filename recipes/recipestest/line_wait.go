@@ -21,9 +21,7 @@ func waitTests() []kindTest {
 		{"a call with a context that has ended creates nothing", func(f *fixture, k kind) {
 			s := f.open()
 			f.writesNothing(s, func() { f.is(errOf(k.at(f, s, f.path("a")).Enter(f.ended())), context.Canceled) })
-			if f.exists(f.path("a")) {
-				f.Error("the path was created")
-			}
+			f.failIf(f.exists(f.path("a")), "the path was created")
 		}},
 		{"a waiter that leaves does not change the order of the others", func(f *fixture, k kind) {
 			s := f.open()
@@ -46,9 +44,7 @@ func waitTests() []kindTest {
 			f.sever(s)
 			w.cancel()
 			f.is(w.failure(f), context.Canceled)
-			if !f.exists(w.place.Znode) {
-				f.Error("the znode was deleted although its session cannot reach the server")
-			}
+			f.failIf(!f.exists(w.place.Znode), "the znode was deleted although its session cannot reach the server")
 			f.relay(s).Restore()
 			f.awaitNode(w.place.Znode, false)
 			f.held(g)
@@ -94,9 +90,7 @@ func waitTests() []kindTest {
 			w := k.waits(f, s, f.path("a"))
 			f.must(s.Close(f.ctx))
 			f.is(w.failure(f), recipes.ErrSessionLost, recipes.ErrClosed)
-			if f.exists(w.place.Znode) {
-				f.Error("the znode exists after the close of its session")
-			}
+			f.failIf(f.exists(w.place.Znode), "the znode exists after the close of its session")
 		}},
 		{"a waiter whose session expires gets ErrExpired", func(f *fixture, k kind) {
 			g := k.granted(f, f.open(), f.path("a"))
@@ -143,9 +137,8 @@ func waitTests() []kindTest {
 			f.reach(s, func(c recipes.Stats) bool { return c.Writes > before })
 			f.lose(s)
 			call.must(f)
-			if names := f.children(f.path("a")); len(names) != 1 {
-				f.Errorf("the wait queue is %v; want one contender", names)
-			}
+			names := f.children(f.path("a"))
+			f.failIf(len(names) != 1, "the wait queue is %v; want one contender", names)
 		}},
 		{"a cancellation while the outcome of the create is unknown leaves no contender", func(f *fixture, k kind) {
 			s := f.open()
@@ -186,9 +179,8 @@ func waiterReconnects(f *fixture, k kind) {
 	}
 	w.blocked(f)
 	f.must(g.Release(f.ctx))
-	if got := w.must(f).Znode(); got != w.place.Znode {
-		f.Errorf("granted as %s; joined as %s", got, w.place.Znode)
-	}
+	got := w.must(f).Znode()
+	f.failIf(got != w.place.Znode, "granted as %s; joined as %s", got, w.place.Znode)
 }
 
 func departureWhileSevered(f *fixture, k kind) {

@@ -15,9 +15,8 @@ func lockTests() []test {
 			_, err := f.lock(f.open(), f.path("a")).TryAcquire(f.ctx)
 			f.is(err, recipes.ErrContended)
 			f.isNot(err, recipes.ErrNotHeld, recipes.ErrSessionLost)
-			if names := f.children(f.path("a")); len(names) != 1 {
-				f.Errorf("the wait queue is %v; want only the holder", names)
-			}
+			names := f.children(f.path("a"))
+			f.failIf(len(names) != 1, "the wait queue is %v; want only the holder", names)
 			f.held(h)
 			f.must(h.Release(f.ctx))
 			f.held(get(f, f.lock(f.open(), f.path("a")).TryAcquire))
@@ -55,12 +54,9 @@ func lockTests() []test {
 				}
 				granted++
 			}
-			if granted != 1 {
-				f.Errorf("%d were granted; want 1", granted)
-			}
-			if names := f.children(f.path("a")); len(names) != 1 {
-				f.Errorf("the wait queue is %v; want only the holder", names)
-			}
+			f.failIf(granted != 1, "%d were granted; want 1", granted)
+			names := f.children(f.path("a"))
+			f.failIf(len(names) != 1, "the wait queue is %v; want only the holder", names)
 		}},
 		{"try/a call waits for the server until the context ends", func(f *fixture) {
 			s := f.open()

@@ -14,9 +14,7 @@ func namesTests() []test {
 			s := f.open()
 			f.is(errOf(s.Names("a")), recipes.ErrInvalid)
 			n := f.names(s, f.path("n"))
-			if n.Path() != f.path("n") {
-				f.Errorf("path %q", n.Path())
-			}
+			f.failIf(n.Path() != f.path("n"), "path %q", n.Path())
 			f.sendsNothing(s, func() {
 				for _, name := range []string{"", "a/b", ".", "..", "_c_x", "a\x00", "\xff"} {
 					f.is(errOf(n.Register(f.ctx, name, nil)), recipes.ErrInvalid)
@@ -30,12 +28,9 @@ func namesTests() []test {
 		{"register/a name can be looked up, updated and unregistered", func(f *fixture) {
 			s := f.open()
 			r := f.register(s, f.path("n"), "db", "one")
-			if r.Name() != "db" || r.Znode() != f.path("n", "db") {
-				f.Errorf("%s at %s", r.Name(), r.Znode())
-			}
-			if got := f.lookUp(f.open(), f.path("n"), "db", "one"); got.Token != r.Token() || got.SessionID != s.ID() {
-				f.Errorf("%+v; want the one of session %#x", got, s.ID())
-			}
+			f.failIf(r.Name() != "db" || r.Znode() != f.path("n", "db"), "%s at %s", r.Name(), r.Znode())
+			got := f.lookUp(f.open(), f.path("n"), "db", "one")
+			f.failIf(got.Token != r.Token() || got.SessionID != s.ID(), "%+v; want the one of session %#x", got, s.ID())
 			f.must(r.Update(f.ctx, []byte("two")))
 			f.must(r.Write(f.ctx))
 			f.lookUp(f.open(), f.path("n"), "db", "two")
@@ -88,17 +83,14 @@ func namesTests() []test {
 			f.reconnect(s)
 			f.awaitNode(f.path("n", "c"), false)
 			records := get(f, n.List)
-			if len(records) != 0 {
-				f.Errorf("%+v", records)
-			}
+			f.failIf(len(records) != 0, "%+v", records)
 		}},
 		{"persistent/a name outlives the session that registered it", func(f *fixture) {
 			s := f.open()
 			f.must(f.names(s, f.path("n")).RegisterPersistent(f.ctx, "db", []byte("x")))
 			f.must(s.Close(f.ctx))
-			if r := f.lookUp(f.open(), f.path("n"), "db", "x"); r.SessionID != 0 {
-				f.Errorf("%+v", r)
-			}
+			r := f.lookUp(f.open(), f.path("n"), "db", "x")
+			f.failIf(r.SessionID != 0, "%+v", r)
 		}},
 		{"persistent/Unregister with a token deletes no later registration of the name", func(f *fixture) {
 			n := f.names(f.open(), f.path("n"))
@@ -122,9 +114,7 @@ func namesTests() []test {
 			s := f.open()
 			n := f.names(s, f.path("n"))
 			records := get(f, n.List)
-			if len(records) != 0 {
-				f.Errorf("%+v", records)
-			}
+			f.failIf(len(records) != 0, "%+v", records)
 			f.register(s, f.path("n"), "b", "2")
 			f.must(n.RegisterPersistent(f.ctx, "a", []byte("1")))
 			f.create(f.path("n", "c"), "3") // by another client
@@ -145,9 +135,7 @@ func namesTests() []test {
 				f.Fatalf("%+v", records)
 			}
 			r := records[1]
-			if !r.Unreadable || r.Data != nil || r.Name != "secret" || r.Znode != secret.Znode() {
-				f.Errorf("%+v", r)
-			}
+			f.failIf(!r.Unreadable || r.Data != nil || r.Name != "secret" || r.Znode != secret.Znode(), "%+v", r)
 			reported := r.SessionID == s.ID() && r.Token == secret.Token() && !r.Since.IsZero()
 			if hidden := r.SessionID == 0 && r.Token == 0 && r.Since.IsZero(); !reported && !hidden { // hidden since ZooKeeper 3.9
 				f.Errorf("%+v", r)

@@ -28,9 +28,8 @@ func priorityTests() []test {
 			w := f.priorityWaits(s, recipes.Reading, at(42))
 			for znode, marker := range map[string]string{h.Znode(): "writing-07-", w.place.Znode: "read-42-"} {
 				name := strings.TrimPrefix(znode, f.path("a")+"/")
-				if want := `^_c_` + guid + `-` + marker + `[0-9]{10}$`; !regexp.MustCompile(want).MatchString(name) {
-					f.Errorf("znode %s; want a name like %s", znode, want)
-				}
+				want := `^_c_` + guid + `-` + marker + `[0-9]{10}$`
+				f.failIf(!regexp.MustCompile(want).MatchString(name), "znode %s; want a name like %s", znode, want)
 			}
 			_, stat := f.read(h.Znode())
 			if int64(h.Token()) != stat.Czxid || stat.EphemeralOwner != s.ID() || h.Mode() != recipes.Writing {
@@ -67,9 +66,7 @@ func priorityTests() []test {
 			for _, next := range []*waiter[recipes.PriorityHold]{high, middle, low} {
 				f.must(h.Release(f.ctx))
 				g := next.must(f)
-				if g.Token() <= h.Token() {
-					f.Errorf("token %d after %d", g.Token(), h.Token())
-				}
+				f.failIf(g.Token() <= h.Token(), "token %d after %d", g.Token(), h.Token())
 				h = g
 			}
 		}},
@@ -108,9 +105,8 @@ func priorityTests() []test {
 			}
 			check := exclusive{f: f}
 			f.takeTurns(contenders, turns, check.enter, check.leave)
-			if want := len(contenders) * turns; check.grants != want {
-				f.Errorf("%d grants; want %d", check.grants, want)
-			}
+			want := len(contenders) * turns
+			f.failIf(check.grants != want, "%d grants; want %d", check.grants, want)
 		}},
 		{"try/a call with contenders ahead is ErrContended, and the contender leaves", func(f *fixture) {
 			s := f.open()
@@ -153,15 +149,14 @@ func priorityTests() []test {
 		{"contenders are returned in the order of their grants", func(f *fixture) {
 			s := f.open()
 			l := f.priority(s)
-			if in, err := l.Contenders(f.ctx); err != nil || len(in) != 0 {
-				f.Errorf("an empty wait queue: %v, %v", in, err)
-			}
+			in, err := l.Contenders(f.ctx)
+			f.failIf(err != nil || len(in) != 0, "an empty wait queue: %v, %v", in, err)
 			h := f.priorityHeld(s, recipes.Reading, at(50), func(c *recipes.PriorityLockConfig) {
 				c.Data, c.Revocable, c.Grace = []byte("me"), true, time.Second
 			})
 			f.priorityWaits(s, recipes.Writing, at(60))
 			f.priorityWaits(s, recipes.Writing, at(40))
-			in := get(f, l.Contenders)
+			in = get(f, l.Contenders)
 			if len(in) != 3 {
 				f.Fatalf("the wait queue is %+v", in)
 			}
@@ -180,9 +175,8 @@ func priorityTests() []test {
 			f.create(f.path("a"), "other data")
 			f.is(errOf(f.priority(f.open()).AcquireRead(f.ctx)), recipes.ErrMismatch)
 			f.awaitChildren(f.path("a"), 0)
-			if data, stat := f.read(f.path("a")); data != "other data" || stat.Version != 0 {
-				f.Errorf("the path has data %q", data)
-			}
+			data, stat := f.read(f.path("a"))
+			f.failIf(data != "other data" || stat.Version != 0, "the path has data %q", data)
 		}},
 		{"a bad path, priority, grace or strategy is ErrInvalid", func(f *fixture) {
 			s := f.open()

@@ -28,9 +28,8 @@ func priorityRevokeTests() []test {
 		{"ask/a holder that is not revocable is not asked", func(f *fixture) {
 			h := f.priorityHeld(f.open(), recipes.Writing, at(9), func(c *recipes.PriorityLockConfig) { c.Data = []byte("mine") })
 			w := f.priorityWaits(f.open(), recipes.Writing, at(0), asks)
-			if data, stat := f.read(h.Znode()); data != "mine" || stat.Version != 0 {
-				f.Errorf("the holder's znode has data %q", data)
-			}
+			data, stat := f.read(h.Znode())
+			f.failIf(data != "mine" || stat.Version != 0, "the holder's znode has data %q", data)
 			f.must(h.Release(f.ctx))
 			w.must(f)
 		}},
@@ -43,9 +42,8 @@ func priorityRevokeTests() []test {
 			f.must(h.Release(f.ctx))
 			g := w.must(f)
 			f.await(g.Revoked(), "the request")
-			if data, _ := f.read(g.Znode()); data != "unlock\nzkrecipes: revocable\nme" {
-				f.Errorf("the znode has data %q", data)
-			}
+			data, _ := f.read(g.Znode())
+			f.failIf(data != "unlock\nzkrecipes: revocable\nme", "the znode has data %q", data)
 			f.must(l.Revoke(f.ctx, w.place.Znode)) // by its former name
 			f.must(g.Release(f.ctx))
 			f.must(l.Revoke(f.ctx, w.place.Znode))
@@ -99,9 +97,8 @@ func priorityRevokeTests() []test {
 			g := successor.must(f)
 			best.blocked(f)
 			second.blocked(f)
-			if data, _ := f.read(f.path("a")); data != "" {
-				f.Errorf("the path still names a successor after its grant: %q", data)
-			}
+			data, _ := f.read(f.path("a"))
+			f.failIf(data != "", "the path still names a successor after its grant: %q", data)
 			f.must(g.Release(f.ctx))
 			f.must(best.must(f).Release(f.ctx))
 			second.must(f)
@@ -112,9 +109,7 @@ func priorityRevokeTests() []test {
 			best := f.priorityWaits(f.open(), recipes.Writing, at(0))
 			f.must(a.HandOff(f.ctx, successor.place.Znode))
 			in := get(f, f.priority(f.open()).Contenders)
-			if len(in) != 3 || !in[1].Successor || in[1].Znode != successor.place.Znode {
-				f.Errorf("the wait queue is %+v", in)
-			}
+			f.failIf(len(in) != 3 || !in[1].Successor || in[1].Znode != successor.place.Znode, "the wait queue is %+v", in)
 			successor.cancel()
 			successor.result(f)
 			f.must(b.Release(f.ctx))

@@ -144,9 +144,7 @@ func queueInvalid(f *fixture, form queueForm) {
 	} {
 		c, _, err := form.open(s, bad.path, bad.cfg)
 		f.is(err, recipes.ErrInvalid)
-		if c != nil {
-			f.Errorf("%+v gave a queue", bad)
-		}
+		f.failIf(c != nil, "%+v gave a queue", bad)
 	}
 	f.is(errOf(form.end(f, s, f.path("a"), recipes.QueueConfig{Capacity: 1}).many(f.ctx, nil, nil)), recipes.ErrInvalid)
 }

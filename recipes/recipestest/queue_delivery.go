@@ -15,9 +15,8 @@ func deliveryTests() []queueTest {
 			id := e.put("one")[0]
 			d := e.receives("one", 1)
 			f.held(d)
-			if want := f.path("a", "claims", string(id)+"-1"); d.Znode() != want {
-				f.Errorf("claimed by %s; want %s", d.Znode(), want)
-			}
+			want := f.path("a", "claims", string(id)+"-1")
+			f.failIf(d.Znode() != want, "claimed by %s; want %s", d.Znode(), want)
 			if _, stat := f.read(d.Znode()); stat.EphemeralOwner != s.ID() || stat.Czxid != int64(d.Token()) {
 				f.Errorf("the claim has owner %#x and czxid %d; token %d", stat.EphemeralOwner, stat.Czxid, d.Token())
 			}
@@ -60,9 +59,7 @@ func deliveryTests() []queueTest {
 			f.must(d.Return(f.ctx))
 			f.must(d.Return(f.ctx))
 			again := other.receives("one", 2)
-			if again.Token() <= d.Token() {
-				f.Errorf("token %d after %d", again.Token(), d.Token())
-			}
+			f.failIf(again.Token() <= d.Token(), "token %d after %d", again.Token(), d.Token())
 			f.must(e.receives("two", 1).Ack(f.ctx))
 			waiting := e.receiving()
 			waiting.blocked(f)
@@ -123,9 +120,8 @@ func deliveryTests() []queueTest {
 				}
 			}
 			e.dead("bad")
-			if data, _ := f.read(f.path("a", "dead", string(ids[0]))); data != "bad" {
-				f.Errorf("the dead letter has data %q", data)
-			}
+			data, _ := f.read(f.path("a", "dead", string(ids[0])))
+			f.failIf(data != "bad", "the dead letter has data %q", data)
 			if n, err := e.Len(f.ctx); err != nil || n > 0 { // it may have been received while bad was returned
 				e.takes("good")
 			}
@@ -183,9 +179,8 @@ func deliveryTests() []queueTest {
 			f.must(d.Write(f.ctx, recipes.Set(f.path("result"), []byte("by one"), recipes.AnyVersion)))
 			f.remove(d.Znode())
 			f.is(d.Write(f.ctx, recipes.Set(f.path("result"), []byte("late"), recipes.AnyVersion)), recipes.ErrNotHeld)
-			if data, _ := f.read(f.path("result")); data != "by one" {
-				f.Errorf("written %q", data)
-			}
+			data, _ := f.read(f.path("result"))
+			f.failIf(data != "by one", "written %q", data)
 		}},
 	}
 }

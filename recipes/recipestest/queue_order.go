@@ -19,9 +19,8 @@ func orderTests() []test {
 			q.takes("2", "3", "4")
 			// Through a plugin, Take receives and acknowledges. The first claim creates the parent of the
 			// claims, so the first Take lists more often than once.
-			if again := listings(f.stats(q.s)) - before; again != listed {
-				f.Errorf("%d listings for four elements; want those of the first, %d", again, listed)
-			}
+			again := listings(f.stats(q.s)) - before
+			f.failIf(again != listed, "%d listings for four elements; want those of the first, %d", again, listed)
 		}},
 		{"queue/order/the two forms do not see each other's elements", func(f *fixture) {
 			s := f.open()

@@ -12,14 +12,10 @@ func putTests() []queueTest {
 	return []queueTest{
 		{"put/elements are persistent, with the names of the source text", func(f *fixture, form queueForm) {
 			e := form.end(f, f.open(), f.path("a"))
-			if e.Path() != f.path("a") {
-				f.Errorf("path %q", e.Path())
-			}
+			f.failIf(e.Path() != f.path("a"), "path %q", e.Path())
 			ids := e.put("one", "two")
 			for i, id := range ids {
-				if !regexp.MustCompile(form.pattern).MatchString(string(id)) {
-					f.Errorf("named %q", id)
-				}
+				f.failIf(!regexp.MustCompile(form.pattern).MatchString(string(id)), "named %q", id)
 				data, stat := f.read(f.path("a", string(id)))
 				if data != []string{"one", "two"}[i] || stat.EphemeralOwner != 0 {
 					f.Errorf("%s has data %q and owner %#x", id, data, stat.EphemeralOwner)
@@ -32,14 +28,10 @@ func putTests() []queueTest {
 			e := form.end(f, f.open(), f.path("a"))
 			ids, err := e.many(f.ctx, []byte("1"), []byte("2"), []byte("3"))
 			f.must(err)
-			if len(ids) != 3 || ids[0] >= ids[1] || ids[1] >= ids[2] {
-				f.Errorf("named %q", ids)
-			}
+			f.failIf(len(ids) != 3 || ids[0] >= ids[1] || ids[1] >= ids[2], "named %q", ids)
 			_, one := f.read(f.path("a", string(ids[0])))
 			_, three := f.read(f.path("a", string(ids[2])))
-			if one.Czxid != three.Czxid {
-				f.Error("put in several transactions")
-			}
+			f.failIf(one.Czxid != three.Czxid, "put in several transactions")
 			if ids, err := e.many(f.ctx); len(ids) != 0 || err != nil {
 				f.Errorf("put nothing: %q, %v", ids, err)
 			}
@@ -59,9 +51,8 @@ func putTests() []queueTest {
 			ids := call.must(f)
 			e.holds(3)
 			for i, want := range []string{"second", "third"} {
-				if data, _ := f.read(f.path("a", string(ids[i]))); data != want {
-					f.Errorf("%s has data %q; want %q", ids[i], data, want)
-				}
+				data, _ := f.read(f.path("a", string(ids[i])))
+				f.failIf(data != want, "%s has data %q; want %q", ids[i], data, want)
 			}
 			e.takes("first", "second", "third")
 		}},
@@ -73,9 +64,8 @@ func putTests() []queueTest {
 			e.replyLost(func() {
 				call = start(f, func() ([]recipes.ElementID, error) { return e.many(f.ctx, []byte("second")) })
 			}, func() { other.takes("second") })
-			if ids := call.must(f); len(ids) != 1 || ids[0] != "" {
-				f.Errorf("named %q; want an unknown name", ids)
-			}
+			ids := call.must(f)
+			f.failIf(len(ids) != 1 || ids[0] != "", "named %q; want an unknown name", ids)
 			e.holds(0)
 		}},
 		{"put/if the reply and then the session is lost, it is ErrUnknownOutcome", func(f *fixture, form queueForm) {
@@ -103,9 +93,8 @@ func putTests() []queueTest {
 			s := f.open()
 			e := form.end(f, s, f.path("a"), recipes.QueueConfig{Ephemeral: true})
 			id := e.put("one", "two")[1]
-			if _, stat := f.read(f.path("a", string(id))); stat.EphemeralOwner != s.ID() {
-				f.Errorf("owner %#x; want %#x", stat.EphemeralOwner, s.ID())
-			}
+			_, stat := f.read(f.path("a", string(id)))
+			f.failIf(stat.EphemeralOwner != s.ID(), "owner %#x; want %#x", stat.EphemeralOwner, s.ID())
 			other := form.end(f, f.open(), f.path("a"))
 			d := other.receives("one", 1)
 			f.must(s.Close(f.ctx))
@@ -165,18 +154,15 @@ func putTests() []queueTest {
 			taker := form.end(f, f.open(), f.path("a"), cfg)
 			seen := map[string]bool{}
 			for range each * producers {
-				if n, err := taker.Len(f.ctx); err != nil || n > capacity {
-					f.Errorf("length %d, %v; the capacity is %d", n, err, capacity)
-				}
+				n, err := taker.Len(f.ctx)
+				f.failIf(err != nil || n > capacity, "length %d, %v; the capacity is %d", n, err, capacity)
 				got := get(f, taker.Take)
 				seen[string(got.Data)] = true
 			}
 			for _, c := range calls {
 				c.must(f)
 			}
-			if len(seen) != each*producers {
-				f.Errorf("%d different elements; want %d", len(seen), each*producers)
-			}
+			f.failIf(len(seen) != each*producers, "%d different elements; want %d", len(seen), each*producers)
 		}},
 		{"bounded/claimed elements count toward the capacity", func(f *fixture, form queueForm) {
 			cfg := recipes.QueueConfig{Capacity: 1}

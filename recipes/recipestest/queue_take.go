@@ -42,9 +42,7 @@ func takeTests() []queueTest {
 			for _, c := range calls {
 				c.must(f)
 			}
-			if len(seen) != consumers*each {
-				f.Errorf("%d of %d elements were taken", len(seen), consumers*each)
-			}
+			f.failIf(len(seen) != consumers*each, "%d of %d elements were taken", len(seen), consumers*each)
 			producer.holds(0)
 		}},
 		{"take/a call waits for an element", func(f *fixture, form queueForm) {
@@ -76,9 +74,7 @@ func takeTests() []queueTest {
 				got[string(d.Element().Data)] = true
 				f.must(d.Ack(f.ctx))
 			}
-			if !got["2"] || !got["3"] {
-				f.Errorf("received %v", got)
-			}
+			f.failIf(!got["2"] || !got["3"], "received %v", got)
 			f.awaitChildren(f.path("a", "claims"), 0)
 		}},
 		// CURATOR-336: consumers did not learn the state of the connection.
@@ -94,9 +90,8 @@ func takeTests() []queueTest {
 			form.end(f, f.open(), f.path("a")).put("one")
 			call.blocked(f)
 			f.relay(s).Restore()
-			if got := call.must(f); string(got.Data) != "one" {
-				f.Errorf("took %q", got.Data)
-			}
+			got := call.must(f)
+			f.failIf(string(got.Data) != "one", "took %q", got.Data)
 		}},
 		// CURATOR-308: the server deleted the parent as an empty container, and the watch never fired.
 		{"take/a path that is deleted does not end a wait", func(f *fixture, form queueForm) {
@@ -106,9 +101,8 @@ func takeTests() []queueTest {
 			e.waits()
 			f.remove(f.path("a"))
 			form.end(f, f.open(), f.path("a")).put("one")
-			if got := call.must(f); string(got.Data) != "one" {
-				f.Errorf("took %q", got.Data)
-			}
+			got := call.must(f)
+			f.failIf(string(got.Data) != "one", "took %q", got.Data)
 		}},
 		{"take/the loss of the session ends a wait", func(f *fixture, form queueForm) {
 			s := f.open()
@@ -138,14 +132,11 @@ func takeTests() []queueTest {
 			ids := e.put("one", "two")
 			for range 2 {
 				got := get(f, e.Peek)
-				if got.ID != ids[0] || string(got.Data) != "one" {
-					f.Errorf("peeked at %+v", got)
-				}
+				f.failIf(got.ID != ids[0] || string(got.Data) != "one", "peeked at %+v", got)
 			}
 			d := e.receives("one", 1)
-			if got, err := e.Peek(f.ctx); err != nil || string(got.Data) != "two" {
-				f.Errorf("peeked at %+v, %v; the first is claimed", got, err)
-			}
+			got, err := e.Peek(f.ctx)
+			f.failIf(err != nil || string(got.Data) != "two", "peeked at %+v, %v; the first is claimed", got, err)
 			e.takes("two")
 			f.is(errOf(e.Peek(f.ctx)), recipes.ErrEmpty)
 			e.holds(1)

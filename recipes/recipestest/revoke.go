@@ -60,9 +60,8 @@ func revokeTests() []test {
 				f.Errorf("the znode has data %q, version %d", data, stat.Version)
 			}
 			in := get(f, l.Contenders)
-			if c := in[0]; !c.Revoked || string(c.Data) != "me" || c.Grace != 5*time.Second {
-				f.Errorf("listed as %+v", c)
-			}
+			c := in[0]
+			f.failIf(!c.Revoked || string(c.Data) != "me" || c.Grace != 5*time.Second, "listed as %+v", c)
 		}},
 		{"the data unlock, written by an operator, is a request", func(f *fixture) {
 			s := f.open()
@@ -82,9 +81,8 @@ func revokeTests() []test {
 			h := get(f, l.AcquireWrite)
 			f.is(l.Revoke(f.ctx, h.Znode()), recipes.ErrNotRevocable)
 			f.is(l.RevokeForced(f.ctx, h.Znode()), recipes.ErrNotRevocable)
-			if data, stat := f.read(h.Znode()); data != "mine" || stat.Version != 0 {
-				f.Errorf("the znode has data %q, version %d", data, stat.Version)
-			}
+			data, stat := f.read(h.Znode())
+			f.failIf(data != "mine" || stat.Version != 0, "the znode has data %q, version %d", data, stat.Version)
 			f.notAsked(h)
 		}},
 		{"a contender that has left is not an error", func(f *fixture) {
@@ -110,15 +108,12 @@ func revokeTests() []test {
 			w := f.sharedWaits(s, f.path("a"), recipes.Writing)
 			began := time.Now()
 			f.must(f.shared(s, f.path("a")).RevokeForced(f.ctx, h.Znode()))
-			if waited := time.Since(began); waited < 50*time.Millisecond {
-				f.Errorf("the hold ended after %v", waited)
-			}
+			waited := time.Since(began)
+			f.failIf(waited < 50*time.Millisecond, "the hold ended after %v", waited)
 			f.lost(h, recipes.ErrRevoked, recipes.ErrRemoved)
 			f.await(h.Revoked(), "the request")
 			next := w.must(f)
-			if next.Token() <= h.Token() {
-				f.Errorf("token %d after %d", next.Token(), h.Token())
-			}
+			f.failIf(next.Token() <= h.Token(), "token %d after %d", next.Token(), h.Token())
 			f.is(h.Release(f.ctx), recipes.ErrNotHeld)
 			f.held(next)
 		}},
@@ -135,9 +130,8 @@ func revokeTests() []test {
 			s := f.open()
 			h := f.revocable(s, 0)
 			f.is(f.shared(s, f.path("a")).RevokeForced(f.ctx, h.Znode()), recipes.ErrNotRevocable)
-			if _, stat := f.read(h.Znode()); stat.Version != 0 {
-				f.Error("the holder was asked")
-			}
+			_, stat := f.read(h.Znode())
+			f.failIf(stat.Version != 0, "the holder was asked")
 			f.held(h)
 		}},
 		{"forced/a cancelled call ends no hold", func(f *fixture) {
@@ -159,9 +153,7 @@ func revokeTests() []test {
 			f.must(f.shared(f.open(), f.path("a")).RevokeForced(f.ctx, h.Znode()))
 			f.is(h.Write(f.ctx, recipes.Create(f.path("a", "late"), nil)), recipes.ErrNotHeld, recipes.ErrRemoved)
 			f.is(h.Err(), recipes.ErrNotHeld)
-			if f.exists(f.path("a", "late")) {
-				f.Error("a late write was committed")
-			}
+			f.failIf(f.exists(f.path("a", "late")), "a late write was committed")
 		}},
 		{"forced/a request that was overwritten ends no hold", func(f *fixture) {
 			h := f.revocable(f.open(), 200*time.Millisecond)
@@ -173,9 +165,7 @@ func revokeTests() []test {
 			f.is(call.failure(f), recipes.ErrBadVersion)
 			f.held(h)
 			_, _, err = f.outside.Get(h.Znode())
-			if err == zk.ErrNoNode {
-				f.Error("the znode was deleted")
-			}
+			f.failIf(err == zk.ErrNoNode, "the znode was deleted")
 		}},
 	}
 }

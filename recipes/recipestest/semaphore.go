@@ -31,9 +31,7 @@ func semaphoreTests() []test {
 				holds = append(holds, f.permit(f.open(), f.path("a"), 3))
 			}
 			w := f.permitWaits(s, f.path("a"), 3)
-			if w.place.Position != 3 {
-				f.Errorf("joined at %d; want 3", w.place.Position)
-			}
+			f.failIf(w.place.Position != 3, "joined at %d; want 3", w.place.Position)
 			for _, h := range holds {
 				f.held(h)
 				f.must(h.Write(f.ctx))
@@ -73,9 +71,8 @@ func semaphoreTests() []test {
 					most.Store(n)
 				}
 			}, func(recipes.Grant) { inside.Add(-1) })
-			if n := most.Load(); n > permits || n < 2 {
-				f.Errorf("at most %d held at a time; want from 2 to %d", n, permits)
-			}
+			n := most.Load()
+			f.failIf(n > permits || n < 2, "at most %d held at a time; want from 2 to %d", n, permits)
 		}},
 		{"try/a free permit is granted; without one, it is ErrContended", func(f *fixture) {
 			s := f.open()
@@ -91,9 +88,8 @@ func semaphoreTests() []test {
 			f.create(f.path("b"), "")
 			for _, path := range []string{f.path("a"), f.path("b")} {
 				f.permit(f.open(), path, 7)
-				if data, _ := f.read(path); data != "permits=7" {
-					f.Errorf("the path has data %q", data)
-				}
+				data, _ := f.read(path)
+				f.failIf(data != "permits=7", "the path has data %q", data)
 			}
 		}},
 		{"another number of permits is ErrMismatch, and the contender leaves", func(f *fixture) {
@@ -110,9 +106,8 @@ func semaphoreTests() []test {
 		{"without contenders, another number of permits is accepted", func(f *fixture) {
 			f.create(f.path("a"), "permits=5") // a persistent znode, which the server does not delete
 			h := f.permit(f.open(), f.path("a"), 6)
-			if data, _ := f.read(f.path("a")); data != "permits=6" {
-				f.Errorf("the path has data %q", data)
-			}
+			data, _ := f.read(f.path("a"))
+			f.failIf(data != "permits=6", "the path has data %q", data)
 			f.is(errOf(f.semaphore(f.open(), f.path("a"), 5).TryAcquire(f.ctx)), recipes.ErrMismatch)
 			f.held(h)
 		}},
@@ -120,9 +115,8 @@ func semaphoreTests() []test {
 			f.create(f.path("a"), "other data")
 			f.is(errOf(f.semaphore(f.open(), f.path("a"), 3).Acquire(f.ctx)), recipes.ErrMismatch)
 			f.awaitChildren(f.path("a"), 0)
-			if data, _ := f.read(f.path("a")); data != "other data" {
-				f.Errorf("the path has data %q", data)
-			}
+			data, _ := f.read(f.path("a"))
+			f.failIf(data != "other data", "the path has data %q", data)
 		}},
 		{"less than one permit is ErrInvalid", func(f *fixture) {
 			s := f.open()

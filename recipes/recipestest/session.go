@@ -11,15 +11,9 @@ func sessionTests() []test {
 	return slices.Concat(openTests(), []test{
 		{"a new session has an id and a timeout, and is connected", func(f *fixture) {
 			s := f.open()
-			if s.ID() == 0 {
-				f.Error("the id is 0")
-			}
-			if s.Timeout() <= 0 {
-				f.Errorf("timeout %v", s.Timeout())
-			}
-			if s.State() != recipes.Connected || s.Err() != nil {
-				f.Errorf("%v, %v; want connected", s.State(), s.Err())
-			}
+			f.failIf(s.ID() == 0, "the id is 0")
+			f.failIf(s.Timeout() <= 0, "timeout %v", s.Timeout())
+			f.failIf(s.State() != recipes.Connected || s.Err() != nil, "%v, %v; want connected", s.State(), s.Err())
 			select {
 			case <-s.Done():
 				f.Error("lost")
@@ -27,9 +21,8 @@ func sessionTests() []test {
 			}
 		}},
 		{"the timeout is the one that the server grants", func(f *fixture) {
-			if got := f.open(withTimeout(lifetime)).Timeout(); got != lifetime {
-				f.Errorf("timeout %v; want %v", got, lifetime)
-			}
+			got := f.open(withTimeout(lifetime)).Timeout()
+			f.failIf(got != lifetime, "timeout %v; want %v", got, lifetime)
 			if got := f.open(withTimeout(time.Millisecond)).Timeout(); got <= time.Millisecond {
 				f.Errorf("timeout %v; no server grants that", got)
 			}
@@ -40,13 +33,9 @@ func sessionTests() []test {
 		}},
 		{"sessions are independent", func(f *fixture) {
 			a, b := f.open(), f.open()
-			if a.ID() == b.ID() {
-				f.Errorf("both are session %#x", a.ID())
-			}
+			f.failIf(a.ID() == b.ID(), "both are session %#x", a.ID())
 			f.must(a.Close(f.ctx))
-			if b.State() != recipes.Connected {
-				f.Errorf("after the close of the other session it is %v", b.State())
-			}
+			f.failIf(b.State() != recipes.Connected, "after the close of the other session it is %v", b.State())
 			f.acquire(b, f.path("a"))
 		}},
 		{"opening a recipe sends nothing, and refuses only bad arguments", func(f *fixture) {
@@ -76,26 +65,21 @@ func sessionTests() []test {
 			f.must(h.Release(f.ctx))
 			f.must(w.must(f).Release(f.ctx))
 			after := f.stats(s)
-			if writes := after.Writes - before.Writes; writes != 4 {
-				f.Errorf("%d writes; want two creations and two deletions", writes)
-			}
+			writes := after.Writes - before.Writes
+			f.failIf(writes != 4, "%d writes; want two creations and two deletions", writes)
 			// The holder reads the parent. The waiter does too, lists, and reads with a watch; it
 			// reads nothing when it wakes. Contenders lists once and reads twice.
-			if reads := after.Reads - before.Reads; reads != 7 {
-				f.Errorf("%d reads; want 7", reads)
-			}
+			reads := after.Reads - before.Reads
+			f.failIf(reads != 7, "%d reads; want 7", reads)
 			// One event is for the first release, the other for the deletion of the second holder's znode.
-			if events := after.WatchEvents - before.WatchEvents; events != 2 {
-				f.Errorf("%d watch events; want 2", events)
-			}
+			events := after.WatchEvents - before.WatchEvents
+			f.failIf(events != 2, "%d watch events; want 2", events)
 			if after.RequestBytes <= before.RequestBytes || after.ResponseBytes <= before.ResponseBytes {
 				f.Errorf("the bytes changed from %d and %d to %d and %d", before.RequestBytes, before.ResponseBytes, after.RequestBytes, after.ResponseBytes)
 			}
 			var byKind int64
 			for kind, n := range after.ByKind {
-				if kind == "" {
-					f.Errorf("%d requests of an unnamed kind", n)
-				}
+				f.failIf(kind == "", "%d requests of an unnamed kind", n)
 				byKind += n
 			}
 			if byKind < after.Reads+after.Writes+after.Pings {
@@ -104,9 +88,8 @@ func sessionTests() []test {
 		}},
 		{"stats/reconnects are counted", func(f *fixture) {
 			s := f.open()
-			if n := f.stats(s).Reconnects; n != 0 {
-				f.Errorf("%d reconnects", n)
-			}
+			n := f.stats(s).Reconnects
+			f.failIf(n != 0, "%d reconnects", n)
 			f.sever(s)
 			f.reconnect(s)
 			if n := f.stats(s).Reconnects; n != 1 {
@@ -145,21 +128,14 @@ func sessionTests() []test {
 func chroot(f *fixture) {
 	chroot := f.path("deep", "chroot")
 	s := f.open(func(c *recipes.SessionConfig) { c.Chroot = chroot })
-	if f.exists(f.root) {
-		f.Error("opening the session created the chroot")
-	}
+	f.failIf(f.exists(f.root), "opening the session created the chroot")
 	in, err := f.lock(s, "/a").Contenders(f.ctx)
-	if err != nil || len(in) != 0 {
-		f.Errorf("contenders %v, %v; want none", in, err)
-	}
+	f.failIf(err != nil || len(in) != 0, "contenders %v, %v; want none", in, err)
 	h := f.acquire(s, "/a")
-	if names := f.children(chroot + "/a"); len(names) != 1 || "/a/"+names[0] != h.Znode() {
-		f.Errorf("%s has %v; the hold is %s", chroot, names, h.Znode())
-	}
+	names := f.children(chroot + "/a")
+	f.failIf(len(names) != 1 || "/a/"+names[0] != h.Znode(), "%s has %v; the hold is %s", chroot, names, h.Znode())
 	in = get(f, f.lock(s, "/a").Contenders)
-	if len(in) != 1 || in[0].Znode != h.Znode() {
-		f.Errorf("contenders %+v; want %s", in, h.Znode())
-	}
+	f.failIf(len(in) != 1 || in[0].Znode != h.Znode(), "contenders %+v; want %s", in, h.Znode())
 	// The same znode, from a session without a chroot.
 	in = get(f, f.lock(f.open(), chroot+"/a").Contenders)
 	if len(in) != 1 || in[0].Znode != chroot+h.Znode() || in[0].Token != h.Token() {

@@ -24,9 +24,7 @@ func endTests() []test {
 			// A new session reaches the server, and the lost one stays lost.
 			f.acquire(f.open(), f.path("a"))
 			f.over(s, recipes.ErrExpired)
-			if s.ID() != id {
-				f.Errorf("session %#x; want %#x", s.ID(), id)
-			}
+			f.failIf(s.ID() != id, "session %#x; want %#x", s.ID(), id)
 		}},
 		{"end/without contact, the session ends by its own deadline, with ErrDeadline", func(f *fixture) {
 			s := f.openShort(func(s recipes.Client) error {
@@ -55,9 +53,8 @@ func endTests() []test {
 			w := lockKind.waits(f, s, f.path("a"))
 			f.must(s.Close(f.ctx))
 			for _, path := range []string{f.path("a"), f.path("b")} {
-				if names := f.children(path); len(names) != 0 {
-					f.Errorf("left behind in %s: %v", path, names)
-				}
+				names := f.children(path)
+				f.failIf(len(names) != 0, "left behind in %s: %v", path, names)
 			}
 			f.is(w.failure(f), recipes.ErrClosed)
 			f.lost(h, recipes.ErrClosed)
@@ -81,9 +78,8 @@ func endTests() []test {
 			begun := time.Now()
 			err := s.Close(f.briefly())
 			f.is(err, recipes.ErrUnknownOutcome)
-			if took := time.Since(begun); took >= s.Timeout()/2 {
-				f.Errorf("it took %v", took)
-			}
+			took := time.Since(begun)
+			f.failIf(took >= s.Timeout()/2, "it took %v", took)
 			f.over(s, recipes.ErrClosed)
 			f.lost(h, recipes.ErrClosed)
 			f.is(s.Close(f.ctx), recipes.ErrUnknownOutcome)
@@ -125,9 +121,7 @@ func (f *fixture) over(s recipes.Client, reason error) {
 			f.isNot(s.Err(), other)
 		}
 	}
-	if s.State() != recipes.Lost {
-		f.Errorf("State = %v; want lost", s.State())
-	}
+	f.failIf(s.State() != recipes.Lost, "State = %v; want lost", s.State())
 	f.is(errOf(f.lock(s, f.path("over")).TryAcquire(f.ctx)), recipes.ErrSessionLost, reason)
 }
 
@@ -135,9 +129,8 @@ func eventTests() []test {
 	return []test{
 		{"events/the first one is the current state", func(f *fixture) {
 			s := f.open()
-			if e := receive(f, s.Events(f.ctx), "the first event"); e.State != recipes.Connected || e.Reason != nil {
-				f.Errorf("%+v; want connected", e)
-			}
+			e := receive(f, s.Events(f.ctx), "the first event")
+			f.failIf(e.State != recipes.Connected || e.Reason != nil, "%+v; want connected", e)
 			f.sever(s)
 			if e := receive(f, s.Events(f.ctx), "the first event"); e.State != recipes.Suspended || e.Reason != nil {
 				f.Errorf("%+v; want suspended", e)
@@ -154,9 +147,8 @@ func eventTests() []test {
 						f.Fatalf("%+v; want %v", e, state)
 					}
 				}
-				if got := s.State(); got != state {
-					f.Errorf("State = %v; want %v", got, state)
-				}
+				got := s.State()
+				f.failIf(got != state, "State = %v; want %v", got, state)
 			}
 			want(recipes.Connected)
 			for range 2 {
@@ -165,9 +157,7 @@ func eventTests() []test {
 				f.relay(s).Restore()
 				want(recipes.Connected)
 			}
-			if s.ID() != id || s.Err() != nil {
-				f.Errorf("session %#x, %v; want %#x", s.ID(), s.Err(), id)
-			}
+			f.failIf(s.ID() != id || s.Err() != nil, "session %#x, %v; want %#x", s.ID(), s.Err(), id)
 		}},
 		{"events/a slow reader does not miss the loss", func(f *fixture) {
 			s := f.open()
@@ -185,14 +175,10 @@ func eventTests() []test {
 					if !ok {
 						break
 					}
-					if last.State == recipes.Lost {
-						f.Errorf("%+v after the loss", e)
-					}
+					f.failIf(last.State == recipes.Lost, "%+v after the loss", e)
 					last = e
 				}
-				if last.State != recipes.Lost {
-					f.Errorf("the last event is %+v; want the loss", last)
-				}
+				f.failIf(last.State != recipes.Lost, "the last event is %+v; want the loss", last)
 				f.is(last.Reason, recipes.ErrSessionLost, recipes.ErrClosed)
 			}
 		}},

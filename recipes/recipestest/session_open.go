@@ -47,9 +47,7 @@ func openTests() []test {
 			defer cancel()
 			err := f.fails(ctx, noListener)
 			f.is(err, recipes.ErrUnavailable, context.DeadlineExceeded)
-			if !strings.Contains(err.Error(), "refused") {
-				f.Errorf("%q does not name the error of the last attempt", err)
-			}
+			f.failIf(!strings.Contains(err.Error(), "refused"), "%q does not name the error of the last attempt", err)
 		}},
 		{"open/without an answer it is ErrUnavailable when the context ends", func(f *fixture) {
 			f.is(f.fails(f.briefly(), f.silent()), recipes.ErrUnavailable, context.DeadlineExceeded)
@@ -89,9 +87,8 @@ func (f *fixture) fails(ctx context.Context, servers ...string) error {
 		f.close(s)
 		f.Fatal("opened")
 	}
-	if took := time.Since(begun); took >= recipes.DefaultOpenTimeout {
-		f.Errorf("it took %v", took)
-	}
+	took := time.Since(begun)
+	f.failIf(took >= recipes.DefaultOpenTimeout, "it took %v", took)
 	return err
 }
 

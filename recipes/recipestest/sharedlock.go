@@ -36,13 +36,10 @@ func sharedLockTests() []test {
 			w := f.sharedWaits(s, f.path("a"), recipes.Writing)
 			for znode, marker := range map[string]string{r.Znode(): "read-", w.place.Znode: "write-"} {
 				name := strings.TrimPrefix(znode, f.path("a")+"/")
-				if want := `^_c_` + guid + `-` + marker + `[0-9]{10}$`; !regexp.MustCompile(want).MatchString(name) {
-					f.Errorf("znode %s; want a name like %s", znode, want)
-				}
+				want := `^_c_` + guid + `-` + marker + `[0-9]{10}$`
+				f.failIf(!regexp.MustCompile(want).MatchString(name), "znode %s; want a name like %s", znode, want)
 			}
-			if r.Mode() != recipes.Reading {
-				f.Errorf("a reader's mode is %q", r.Mode())
-			}
+			f.failIf(r.Mode() != recipes.Reading, "a reader's mode is %q", r.Mode())
 		}},
 		{"readers share", func(f *fixture) {
 			s, other := f.open(), f.open()
@@ -64,9 +61,7 @@ func sharedLockTests() []test {
 			w.blocked(f)
 			f.must(a.Release(f.ctx))
 			h := w.must(f)
-			if h.Mode() != recipes.Writing {
-				f.Errorf("a writer's mode is %q", h.Mode())
-			}
+			f.failIf(h.Mode() != recipes.Writing, "a writer's mode is %q", h.Mode())
 			next := f.sharedWaits(s, f.path("a"), recipes.Writing)
 			r := f.sharedWaits(s, f.path("a"), recipes.Reading)
 			f.must(h.Release(f.ctx))

@@ -119,9 +119,7 @@ func downgradeTests() []test {
 			r.blocked(f)
 			f.relay(s).Restore()
 			g := r.must(f)
-			if g.Znode() != r.place.Znode {
-				f.Errorf("granted as %s; joined as %s", g.Znode(), r.place.Znode)
-			}
+			f.failIf(g.Znode() != r.place.Znode, "granted as %s; joined as %s", g.Znode(), r.place.Znode)
 			f.held(h)
 		}},
 		{"the expiry of a session ends its hold", func(f *fixture) {

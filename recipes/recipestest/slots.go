@@ -45,9 +45,7 @@ func slotsTests() []test {
 			f.slot(s, 2, 0)
 			h := get(f, f.slots(s, 2, func(p recipes.Place) { joined <- p }).Acquire)
 			place := receive(f, joined, "the place")
-			if place.Position != 1 {
-				f.Errorf("joined at %d; want 1", place.Position)
-			}
+			f.failIf(place.Position != 1, "joined at %d; want 1", place.Position)
 			parts := regexp.MustCompile(`^(.*/_c_` + guid + `-)slot-1-(lease-[0-9]{10})$`).FindStringSubmatch(h.Znode())
 			if parts == nil || parts[1]+parts[2] != place.Znode {
 				f.Fatalf("granted as %s; joined as %s", h.Znode(), place.Znode)
@@ -185,9 +183,7 @@ func (f *fixture) slot(s recipes.Client, permits, want int) recipes.SlotHold {
 
 func (f *fixture) isSlot(h recipes.SlotHold, want int) {
 	f.Helper()
-	if h.Slot() != want {
-		f.Errorf("the number is %d; want %d", h.Slot(), want)
-	}
+	f.failIf(h.Slot() != want, "the number is %d; want %d", h.Slot(), want)
 	f.held(h)
 	f.must(h.Write(f.ctx))
 }

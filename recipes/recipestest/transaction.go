@@ -44,9 +44,8 @@ func transactionTests() []test {
 			{"the znodes are those of the source text", func(f *fixture, v recipes.Variant) {
 				p := f.party(v, 2)
 				path := f.path("app", "Tx")
-				if data, stat := f.read(path); data != "payload" || stat.EphemeralOwner != 0 {
-					f.Errorf("%s has data %q", path, data)
-				}
+				data, stat := f.read(path)
+				f.failIf(data != "payload" || stat.EphemeralOwner != 0, "%s has data %q", path, data)
 				for i, s := range p.sessions {
 					data, stat := f.read(path + "/s_" + names(2)[i])
 					owner := int64(0)
@@ -59,9 +58,8 @@ func transactionTests() []test {
 				}
 				p.vote(commits, aborts)
 				for i, want := range []string{"commit", "abort"} {
-					if data, _ := f.read(path + "/s_" + names(2)[i]); data != want {
-						f.Errorf("s_%d has data %q; want %q", i+1, data, want)
-					}
+					data, _ := f.read(path + "/s_" + names(2)[i])
+					f.failIf(data != want, "s_%d has data %q; want %q", i+1, data, want)
 				}
 				get(f, p.tx.Coordinate)
 				if data, stat := f.read(path + "/decision"); !strings.HasPrefix(data, "abort site 2 voted so\n") || stat.EphemeralOwner != 0 {
@@ -73,9 +71,7 @@ func transactionTests() []test {
 				for _, name := range []string{"3", "", "s_1"} {
 					site, err := p.tx.Join(f.ctx, name)
 					f.is(err, recipes.ErrUnknownSite)
-					if site != nil {
-						f.Errorf("site %q joined", name)
-					}
+					f.failIf(site != nil, "site %q joined", name)
 				}
 				f.is(p.tx.Begin(f.ctx, nil, "4"), recipes.ErrNodeExists)
 			}},
@@ -113,17 +109,13 @@ func transactionTests() []test {
 			}{{"relative", ""}, {"", ""}, {"/", ""}, {"/a", "by-hope"}} {
 				t, err := s.Transaction(bad.path, recipes.TransactionConfig{Variant: bad.variant})
 				f.is(err, recipes.ErrInvalid)
-				if t != nil {
-					f.Errorf("%+v gave a transaction", bad)
-				}
+				f.failIf(t != nil, "%+v gave a transaction", bad)
 			}
 			tx := f.transaction(s, "")
 			for _, sites := range [][]string{nil, {""}, {"a/b"}, {"a", "a"}, {"a\x00"}} {
 				f.is(tx.Begin(f.ctx, nil, sites...), recipes.ErrInvalid)
 			}
-			if f.exists(f.path("app")) {
-				f.Error("something was created")
-			}
+			f.failIf(f.exists(f.path("app")), "something was created")
 			f.is(tx.Begin(f.ctx, make([]byte, recipes.DefaultMaxPacket), "1"), recipes.ErrTooLarge)
 		}},
 		test{"a call without a transaction is ErrNoTransaction", noTransaction},

@@ -98,9 +98,7 @@ func siteDeathTests() []test {
 			_, err := f.transaction(p.sessions[1], "").Join(f.ctx, "2")
 			f.must(err)
 			status := get(f, p.tx.Status)
-			if !status.Sites[0].Dead || !status.Sites[0].Joined || status.Sites[1].Dead {
-				f.Errorf("sites %+v", status.Sites)
-			}
+			f.failIf(!status.Sites[0].Dead || !status.Sites[0].Joined || status.Sites[1].Dead, "sites %+v", status.Sites)
 		}},
 		{"own-nodes/the coordinator waits for a site that joins late", func(f *fixture) {
 			s := f.open()

@@ -74,14 +74,10 @@ func decisionTests() []variantTest {
 			}
 			err := p.tx.Forget(f.ctx)
 			f.is(err, recipes.ErrUndecided)
-			if err != nil && !strings.Contains(err.Error(), `"3"`) {
-				f.Errorf("%v does not name the missing site", err)
-			}
+			f.failIf(err != nil && !strings.Contains(err.Error(), `"3"`), "%v does not name the missing site", err)
 			f.decision(get(f, p.sites[2].Wait), true, "")
 			f.must(p.sites[2].Done(f.ctx))
-			if f.exists(f.path("app", "Tx")) {
-				f.Error("the transaction still exists")
-			}
+			f.failIf(f.exists(f.path("app", "Tx")), "the transaction still exists")
 			f.must(p.sites[0].Done(f.ctx))
 			f.must(p.tx.Forget(f.ctx))
 			f.is(errOf(p.tx.Status(f.ctx)), recipes.ErrNoTransaction)
@@ -119,9 +115,8 @@ func decisionTests() []variantTest {
 			}
 			want := aborting[0].must(f)
 			for _, c := range append(calls, aborting...) {
-				if got := c.must(f); got != want {
-					f.Errorf("decided %+v and %+v", got, want)
-				}
+				got := c.must(f)
+				f.failIf(got != want, "decided %+v and %+v", got, want)
 			}
 		}},
 		{"a Begin whose reply is lost begins one transaction", func(f *fixture, v recipes.Variant) {
@@ -135,9 +130,8 @@ func decisionTests() []variantTest {
 			_, first := f.read(f.path("app", "Tx"))
 			f.lose(s)
 			call.must(f)
-			if _, stat := f.read(f.path("app", "Tx")); stat.Czxid != first.Czxid {
-				f.Error("the transaction was created twice")
-			}
+			_, stat := f.read(f.path("app", "Tx"))
+			f.failIf(stat.Czxid != first.Czxid, "the transaction was created twice")
 			f.awaitChildren(f.path("app"), 1) // the receipt is deleted
 			f.is(tx.Begin(f.ctx, nil, "1"), recipes.ErrNodeExists)
 			f.awaitChildren(f.path("app"), 1)

@@ -153,9 +153,8 @@ func transactionWaitTests() []variantTest {
 			f.is(errOf(p.tx.Abort(f.ctx, "")), recipes.ErrSessionLost)
 			_, err := f.transaction(f.open(), "").Abort(f.ctx, "no coordinator")
 			f.must(err)
-			if d := calls[2].must(f); d.Commit {
-				f.Errorf("decided %+v", d)
-			}
+			d := calls[2].must(f)
+			f.failIf(d.Commit, "decided %+v", d)
 		}},
 		{"the end of the context ends a wait", func(f *fixture, v recipes.Variant) {
 			p := f.party(v, 2)

@@ -24,9 +24,8 @@ func (f *fixture) children(path string) []string {
 func (f *fixture) empty(paths ...string) {
 	f.Helper()
 	for _, path := range paths {
-		if names := f.children(path); len(names) != 0 {
-			f.Errorf("left behind in %s: %v", path, names)
-		}
+		names := f.children(path)
+		f.failIf(len(names) != 0, "left behind in %s: %v", path, names)
 	}
 }
 

@@ -31,9 +31,7 @@ func writeTests() []kindTest {
 			if data != "new" || set.Mzxid != created.Czxid || set.Mzxid != created.Mzxid {
 				f.Errorf("set to %q in transaction %d; created in %d", data, set.Mzxid, created.Czxid)
 			}
-			if f.exists(f.path("deleted")) {
-				f.Error("deleted exists")
-			}
+			f.failIf(f.exists(f.path("deleted")), "deleted exists")
 			f.held(g)
 		}},
 		{"created znodes have the session's ACL", func(f *fixture, k kind) {
@@ -49,24 +47,19 @@ func writeTests() []kindTest {
 				acl, _, err := f.outside.GetACL(path)
 				f.must(err)
 				want := []zk.ACL{{Perms: zk.PermRead, Scheme: "world", ID: "anyone"}, {Perms: zk.PermAll, Scheme: "ip", ID: "127.0.0.1"}}
-				if len(acl) != 2 || acl[0] != want[0] || acl[1] != want[1] {
-					f.Errorf("%s has ACL %v; want %v", path, acl, want)
-				}
+				f.failIf(len(acl) != 2 || acl[0] != want[0] || acl[1] != want[1], "%s has ACL %v; want %v", path, acl, want)
 			}
 		}},
 		{"paths are below the chroot", func(f *fixture, k kind) {
 			s := f.open(func(c *recipes.SessionConfig) { c.Chroot = f.root })
 			g := k.granted(f, s, "/a")
 			f.must(g.Write(f.ctx, recipes.Create("/x", []byte("below"))))
-			if data, _ := f.read(f.path("x")); data != "below" {
-				f.Errorf("data %q", data)
-			}
+			data, _ := f.read(f.path("x"))
+			f.failIf(data != "below", "data %q", data)
 			err := g.Write(f.ctx, recipes.Create("/x", nil))
 			f.refused(err, 0, recipes.ErrNodeExists)
 			var refusal *recipes.WriteError
-			if errors.As(err, &refusal) && refusal.Op.Path != "/x" {
-				f.Errorf("the error names %s; want /x", refusal.Op.Path)
-			}
+			f.failIf(errors.As(err, &refusal) && refusal.Op.Path != "/x", "the error names %s; want /x", refusal.Op.Path)
 		}},
 		{"the concurrent writes of one grant are all committed", func(f *fixture, k kind) {
 			const n = 10
@@ -79,9 +72,8 @@ func writeTests() []kindTest {
 				})
 			}
 			f.must(writers.Wait())
-			if _, stat := f.read(f.path("x")); stat.Version != n {
-				f.Errorf("version %d; want %d", stat.Version, n)
-			}
+			_, stat := f.read(f.path("x"))
+			f.failIf(stat.Version != n, "version %d; want %d", stat.Version, n)
 		}},
 		{"a write with a bad operation is ErrInvalid, and nothing is sent", func(f *fixture, k kind) {
 			s := f.open()
@@ -97,14 +89,11 @@ func writeTests() []kindTest {
 				"negative version": recipes.Set(f.path("y"), nil, -2),
 			} {
 				f.writesNothing(s, func() {
-					if err := g.Write(f.ctx, good, op); !errors.Is(err, recipes.ErrInvalid) {
-						f.Errorf("%s: error %v; want ErrInvalid", name, err)
-					}
+					err := g.Write(f.ctx, good, op)
+					f.failIf(!errors.Is(err, recipes.ErrInvalid), "%s: error %v; want ErrInvalid", name, err)
 				})
 			}
-			if f.exists(f.path("x")) {
-				f.Error("the valid operation was committed")
-			}
+			f.failIf(f.exists(f.path("x")), "the valid operation was committed")
 			f.held(g)
 		}},
 		{"a write that does not fit into a packet is ErrTooLarge, and is not sent", func(f *fixture, k kind) {
@@ -130,9 +119,7 @@ func (f *fixture) refused(err error, index int, sentinel error) {
 	if !errors.As(err, &refusal) {
 		f.Fatalf("error %v; want a *recipes.WriteError", err)
 	}
-	if refusal.Index != index {
-		f.Errorf("index %d in %v; want %d", refusal.Index, err, index)
-	}
+	f.failIf(refusal.Index != index, "index %d in %v; want %d", refusal.Index, err, index)
 	f.is(err, sentinel)
 	f.is(refusal.Err, sentinel)
 	f.isNot(err, recipes.ErrNotHeld, recipes.ErrUnknownOutcome)
@@ -173,9 +160,7 @@ func writeRefused(f *fixture, k kind, r refusal) {
 	if errors.As(err, &refusal) && (refusal.Op.Kind != r.op.Kind || refusal.Op.Path != r.op.Path || refusal.Op.Version != r.op.Version) {
 		f.Errorf("the error names %+v; want %+v", refusal.Op, r.op)
 	}
-	if f.exists(f.path("y")) || f.exists(f.path("z")) {
-		f.Error("some operations were committed")
-	}
+	f.failIf(f.exists(f.path("y")) || f.exists(f.path("z")), "some operations were committed")
 	f.held(g)
 	f.must(g.Write(f.ctx))
 }

@@ -15,12 +15,8 @@ func (f *fixture) forbidden(g recipes.Grant, reasons ...error) {
 	f.isNot(err, recipes.ErrUnknownOutcome)
 	f.is(g.Write(f.ctx), append(reasons, recipes.ErrNotHeld)...)
 	var refusal *recipes.WriteError
-	if errors.As(err, &refusal) {
-		f.Errorf("error %v is a *recipes.WriteError", err)
-	}
-	if f.exists(f.path("forbidden")) {
-		f.Error("the write was committed")
-	}
+	f.failIf(errors.As(err, &refusal), "error %v is a *recipes.WriteError", err)
+	f.failIf(f.exists(f.path("forbidden")), "the write was committed")
 }
 
 func writeLossTests() []kindTest {
@@ -33,9 +29,8 @@ func writeLossTests() []kindTest {
 			f.must(old.Err())
 			f.must(g.Write(f.ctx, recipes.Create(f.path("x"), []byte("successor"))))
 			f.is(old.Write(f.ctx, recipes.Set(f.path("x"), []byte("deposed"), recipes.AnyVersion)), recipes.ErrNotHeld)
-			if data, _ := f.read(f.path("x")); data != "successor" {
-				f.Errorf("the data is that of the %s holder", data)
-			}
+			data, _ := f.read(f.path("x"))
+			f.failIf(data != "successor", "the data is that of the %s holder", data)
 			f.held(g)
 		}},
 		{"a write whose reply is lost is ErrUnknownOutcome, and is not repeated", func(f *fixture, k kind) {
@@ -59,9 +54,8 @@ func writeLossTests() []kindTest {
 			f.is(err, recipes.ErrUnknownOutcome)
 			f.isNot(err, recipes.ErrNotHeld)
 			f.must(g.Write(f.ctx)) // the grant is still held on the next connection
-			if _, stat := f.read(f.path("x")); stat.Version != 1 {
-				f.Errorf("written %d times; want once", stat.Version)
-			}
+			_, stat := f.read(f.path("x"))
+			f.failIf(stat.Version != 1, "written %d times; want once", stat.Version)
 		}},
 		{"a write whose request is lost is ErrUnknownOutcome, and is not repeated", func(f *fixture, k kind) {
 			s := f.open()
@@ -77,9 +71,8 @@ func writeLossTests() []kindTest {
 			f.lose(s)
 			f.is(call.failure(f), recipes.ErrUnknownOutcome)
 			f.must(g.Write(f.ctx))
-			if _, stat := f.read(f.path("x")); stat.Version != 0 {
-				f.Errorf("written %d times; want not at all", stat.Version)
-			}
+			_, stat := f.read(f.path("x"))
+			f.failIf(stat.Version != 0, "written %d times; want not at all", stat.Version)
 		}},
 		{"a write waits for the connection", func(f *fixture, k kind) {
 			s := f.open()
@@ -92,9 +85,7 @@ func writeLossTests() []kindTest {
 			call := startErr(f, func() error { return g.Write(f.ctx, recipes.Create(f.path("x"), nil)) })
 			f.relay(s).Restore()
 			call.must(f)
-			if !f.exists(f.path("x")) {
-				f.Error("x does not exist")
-			}
+			f.failIf(!f.exists(f.path("x")), "x does not exist")
 		}},
 	}
 }

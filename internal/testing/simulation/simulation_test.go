@@ -8,6 +8,7 @@ import (
 	"testing/cryptotest"
 	"testing/synctest"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/race"
 )
 
@@ -82,3 +83,5 @@ func TestSeedsReplay(t *testing.T) {
 		t.Errorf("only %d of %d seeds gave the same trace twice", same, n)
 	}
 }
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
