@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -117,8 +118,7 @@ func acknowledgeTests() []test {
 			// Create the guard and the parent of acknowledgements now, so that the next transaction is
 			// the acknowledgement.
 			f.must(l.Write(f.ctx))
-			_, err := f.outside.Create(f.path("a", "acks"), nil, 0, zk.WorldACL(zk.PermAll))
-			f.must(err)
+			must.Get(f.outside.Create(f.path("a", "acks"), nil, 0, zk.WorldACL(zk.PermAll)))(f)
 			f.relay(s).HoldReplies()
 			call := startErr(f, func() error { return l.Acknowledge(f.ctx, nil) })
 			f.awaitNode(acknowledgement(l), true)

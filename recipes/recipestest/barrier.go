@@ -3,6 +3,7 @@ package recipestest
 import (
 	"context"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -61,8 +62,7 @@ func barrierTests() []test {
 			s := f.open()
 			w := f.waitsAt(f.ctx, s, f.path("b"))
 			events := f.stats(s).WatchEvents
-			_, err := f.outside.Set(b.Path(), []byte("more"), -1)
-			f.must(err)
+			must.Get(f.outside.Set(b.Path(), []byte("more"), -1))(f)
 			for f.stats(s).WatchEvents == events && f.ctx.Err() == nil {
 			}
 			w.blocked(f)
@@ -118,9 +118,7 @@ func barrierTests() []test {
 
 func (f *fixture) barrier(s recipes.Recipes, path string) recipes.Barrier {
 	f.Helper()
-	b, err := s.Barrier(path)
-	f.must(err)
-	return b
+	return must.Get(s.Barrier(path))(f)
 }
 
 func (f *fixture) placed(b recipes.Barrier, want bool) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -124,8 +125,7 @@ func configurationTests() []test {
 			s := f.open()
 			c := f.config(s, f.path("c"))
 			ctx, cancel := context.WithCancel(f.ctx)
-			one, err := c.Watch(ctx, "a")
-			f.must(err)
+			one := must.Get(c.Watch(ctx, "a"))(f)
 			two := get(f, c.WatchTree)
 			cancel()
 			drained(f, one, "the cancelled channel")
@@ -139,22 +139,17 @@ func configurationTests() []test {
 
 func (f *fixture) config(s recipes.Recipes, path string) recipes.Configuration {
 	f.Helper()
-	c, err := s.Configuration(path)
-	f.must(err)
-	return c
+	return must.Get(s.Configuration(path))(f)
 }
 
 func (f *fixture) set(c recipes.Configuration, key, value string, expected recipes.Revision) recipes.Revision {
 	f.Helper()
-	r, err := c.Set(f.ctx, key, []byte(value), expected)
-	f.must(err)
-	return r
+	return must.Get(c.Set(f.ctx, key, []byte(value), expected))(f)
 }
 
 func (f *fixture) has(c recipes.Configuration, key, value string) recipes.Revision {
 	f.Helper()
-	e, err := c.Get(f.ctx, key)
-	f.must(err)
+	e := must.Get(c.Get(f.ctx, key))(f)
 	if e.Key != key || string(e.Value) != value || e.Revision <= 0 || e.Modified.IsZero() || e.None() {
 		f.Errorf("%+v; want %q", e, value)
 	}
@@ -181,7 +176,5 @@ func (f *fixture) turns(entries <-chan recipes.Entry, value string, none bool) {
 
 func (f *fixture) watchKey(c recipes.Configuration, key string) <-chan recipes.Entry {
 	f.Helper()
-	entries, err := c.Watch(f.ctx, key)
-	f.must(err)
-	return entries
+	return must.Get(c.Watch(f.ctx, key))(f)
 }

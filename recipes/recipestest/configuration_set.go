@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -27,9 +28,7 @@ func configurationSetTests() []test {
 			c := f.config(s, "/c")
 			key := func(op recipes.Op) recipes.Op {
 				f.Helper()
-				op, err := c.Key(op)
-				f.must(err)
-				return op
+				return must.Get(c.Key(op))(f)
 			}
 			h := lockKind.granted(f, s, "/lock")
 			f.must(h.Write(f.ctx, recipes.Create("/c", nil), key(recipes.Create("db", nil)), key(recipes.Create("db/host", []byte("one")))))
@@ -119,8 +118,7 @@ func configurationSetTests() []test {
 			entries := get(f, c.Snapshot)
 			f.failIf(len(entries) != len(want), "%+v", entries)
 			for _, e := range entries {
-				one, err := c.Get(f.ctx, e.Key)
-				f.must(err)
+				one := must.Get(c.Get(f.ctx, e.Key))(f)
 				if e.Unset != want[e.Key] || one.Unset != e.Unset {
 					f.Errorf("key %q: unset %t in the snapshot, %t alone", e.Key, e.Unset, one.Unset)
 				}

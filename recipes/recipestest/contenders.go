@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -42,18 +43,15 @@ func contendersTests() []test {
 		{"each recipe returns the same contenders as Contenders with its kind", func(f *fixture) {
 			s := f.open()
 			f.fill(s, f.path("a"))
-			lines, err := s.Contenders(f.ctx, f.path("a"))
-			f.must(err)
+			lines := must.Get(s.Contenders(f.ctx, f.path("a")))(f)
 			for kind, ask := range map[recipes.Kind]func(context.Context) ([]recipes.Contender, error){
 				recipes.KindLock:       f.lock(s, f.path("a")).Contenders,
 				recipes.KindSharedLock: f.shared(s, f.path("a")).Contenders,
 				recipes.KindSemaphore:  f.semaphore(s, f.path("a"), 7).Contenders, // Contenders does not compare the number with the stored one
 				recipes.KindElection:   f.election(s, f.path("a")).Candidates,
 			} {
-				line, err := ask(f.ctx)
-				f.must(err)
-				only, err := s.Contenders(f.ctx, f.path("a"), kind)
-				f.must(err)
+				line := must.Get(ask(f.ctx))(f)
+				only := must.Get(s.Contenders(f.ctx, f.path("a"), kind))(f)
 				f.same(showLines(only), showLines(recipes.Lines{Contenders: line}))
 				f.failIf((only.Permits == 2) != (kind == recipes.KindSemaphore), "%s: %d permits", kind, only.Permits)
 				f.same(showLines(only), showLines(recipes.Lines{Contenders: lines.Of(kind)}))
@@ -76,8 +74,7 @@ func contendersTests() []test {
 		{"the verdicts say which recipes could join in which dialect", func(f *fixture) {
 			s := f.open()
 			h := f.acquire(s, f.path("a"))
-			lines, err := s.Contenders(f.ctx, f.path("a"))
-			f.must(err)
+			lines := must.Get(s.Contenders(f.ctx, f.path("a")))(f)
 			met := recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "Lock", Znode: h.Znode()}
 			join := 0
 			for _, v := range lines.Verdicts {
@@ -93,8 +90,7 @@ func contendersTests() []test {
 			if join != 2 || len(lines.Verdicts) != 13 {
 				f.Errorf("%d of %d verdicts say that the recipe could join; want 2 of 13", join, len(lines.Verdicts))
 			}
-			some, err := s.Contenders(f.ctx, f.path("a"), recipes.KindLock)
-			f.must(err)
+			some := must.Get(s.Contenders(f.ctx, f.path("a"), recipes.KindLock))(f)
 			f.failIf(len(some.Verdicts) > 0, "verdicts without all kinds: %+v", some.Verdicts)
 		}},
 		{"readers ahead of the first writer hold", func(f *fixture) {
@@ -129,8 +125,7 @@ func contendersTests() []test {
 				other int64 // reads that are not of a contender
 			}{{nil, 2}, {[]recipes.Kind{recipes.KindSemaphore}, 2}, {[]recipes.Kind{recipes.KindElection, recipes.KindLock}, 1}} {
 				was := f.stats(s)
-				lines, err := s.Contenders(f.ctx, f.path("a"), c.kinds...)
-				f.must(err)
+				lines := must.Get(s.Contenders(f.ctx, f.path("a"), c.kinds...))(f)
 				now := f.stats(s)
 				if reads, want := now.Reads-was.Reads, c.other+int64(len(lines.Contenders)); reads != want || now.Writes != was.Writes {
 					f.Errorf("%s: %d reads, %d writes; want %d, none", c.kinds, reads, now.Writes-was.Writes, want)
@@ -161,8 +156,7 @@ func showLines(lines recipes.Lines) string {
 
 func (f *fixture) contenders(s recipes.Recipes, path, want string) recipes.Lines {
 	f.Helper()
-	lines, err := s.Contenders(f.ctx, path)
-	f.must(err)
+	lines := must.Get(s.Contenders(f.ctx, path))(f)
 	got := showLines(lines)
 	f.failIf(got != want, "the contenders of %s are %q; want %q", path, got, want)
 	return lines
@@ -183,8 +177,7 @@ func (f *fixture) fill(s recipes.Client, path string) (holder recipes.Grant) {
 	for _, name := range []string{"write-", "read-", "lease-", "lease-", "lease-", "n_", "n_"} {
 		f.theirs(path+"/"+foreignName("-"+name), "", zk.FlagEphemeral|zk.FlagSequence)
 	}
-	_, err := f.outside.Set(path, []byte("permits=2"), recipes.AnyVersion)
-	f.must(err)
+	must.Get(f.outside.Set(path, []byte("permits=2"), recipes.AnyVersion))(f)
 	return holder
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -206,9 +207,7 @@ func newLineSubject(f *fixture) (recipes.Client, lineSubject) {
 	f.Helper()
 	s, others := f.open(), f.open()
 	priority := func(session recipes.Client, path string, joined func(recipes.Place)) recipes.PriorityLock {
-		l, err := session.PriorityLock(path, recipes.PriorityLockConfig{Revocable: true, Joined: joined})
-		f.must(err)
-		return l
+		return must.Get(session.PriorityLock(path, recipes.PriorityLockConfig{Revocable: true, Joined: joined}))(f)
 	}
 	subject := lineSubject{
 		shared:    f.shared(s, f.path("a")),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -84,9 +85,7 @@ func counterTests() []test {
 
 func (f *fixture) counter(s recipes.Recipes, path string) recipes.Counter {
 	f.Helper()
-	c, err := s.Counter(path, recipes.CounterConfig{})
-	f.must(err)
-	return c
+	return must.Get(s.Counter(path, recipes.CounterConfig{}))(f)
 }
 
 func (f *fixture) counts(c recipes.Counter, want int64) {
@@ -97,7 +96,6 @@ func (f *fixture) counts(c recipes.Counter, want int64) {
 
 func (f *fixture) adds(c recipes.Counter, delta, want int64) {
 	f.Helper()
-	got, err := c.Add(f.ctx, delta)
-	f.must(err)
+	got := must.Get(c.Add(f.ctx, delta))(f)
 	f.failIf(got != want, "adding %d gives %d; want %d", delta, got, want)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -153,9 +154,7 @@ func (f *fixture) speaks(err error, path string) {
 func (f *fixture) theirs(path, data string, flags int32) string {
 	f.Helper()
 	f.create(path[:strings.LastIndexByte(path, '/')], "")
-	made, err := f.outside.Create(path, []byte(data), flags, zk.WorldACL(zk.PermAll))
-	f.must(err)
-	return made
+	return must.Get(f.outside.Create(path, []byte(data), flags, zk.WorldACL(zk.PermAll)))(f)
 }
 
 // joins creates a contender of the library.

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -80,11 +81,9 @@ func dialectRecipesTests() []test {
 				f.speaks(err, f.path("l"))
 			}
 			f.is(err, recipes.ErrInvalid)
-			e, err := s.Election(f.path("e"), recipes.ElectionConfig{Dialect: recipes.Kazoo})
-			f.must(err)
+			e := must.Get(s.Election(f.path("e"), recipes.ElectionConfig{Dialect: recipes.Kazoo}))(f)
 			f.is(errOf(e.Campaign(f.ctx, []byte(latin))), recipes.ErrInvalid)
-			g, err := s.Group(f.path("g"), recipes.GroupConfig{Dialect: recipes.Kazoo})
-			f.must(err)
+			g := must.Get(s.Group(f.path("g"), recipes.GroupConfig{Dialect: recipes.Kazoo}))(f)
 			f.is(errOf(g.Join(f.ctx, []byte(latin))), recipes.ErrInvalid)
 		}},
 		{"contenders are returned with their dialects, and unknown ones are counted", func(f *fixture) {
@@ -115,8 +114,7 @@ func dialectRecipesTests() []test {
 				f.adds(c, 42, 42)
 				data, _ := f.read(path)
 				f.failIf(data != form, "%s: 42 is %q; want %q", d, data, form)
-				_, err = f.outside.Set(path, []byte(forms[map[recipes.Dialect]recipes.Dialect{recipes.Curator: recipes.Kazoo, recipes.Kazoo: recipes.Curator}[d]]), -1)
-				f.must(err)
+				must.Get(f.outside.Set(path, []byte(forms[map[recipes.Dialect]recipes.Dialect{recipes.Curator: recipes.Kazoo, recipes.Kazoo: recipes.Curator}[d]]), -1))(f)
 				f.is(errOf(c.Add(f.ctx, 1)), recipes.ErrForeign)
 			}
 		}},
@@ -128,8 +126,7 @@ func dialectRecipesTests() []test {
 			}
 			f.speaks(err, path)
 			theirs := f.theirs(path+"/"+foreignName("__party__"), "theirs", zk.FlagEphemeral)
-			m, err := g.Join(f.ctx, []byte("ours"))
-			f.must(err)
+			m := must.Get(g.Join(f.ctx, []byte("ours")))(f)
 			f.failIf(!regexp.MustCompile(`/[0-9a-f]{32}__party__$`).MatchString(m.Znode()), "the znode is %s", m.Znode())
 			members := get(f, g.Members)
 			if len(members) != 2 || members[0].Znode != theirs || string(members[1].Data) != "ours" {
@@ -148,8 +145,7 @@ func dialectRecipesTests() []test {
 				}
 				f.speaks(err, path)
 				f.theirs(path+"/"+prefix, "theirs", zk.FlagSequence)
-				id, err := q.Put(f.ctx, []byte("ours"))
-				f.must(err)
+				id := must.Get(q.Put(f.ctx, []byte("ours")))(f)
 				if names := f.children(path); len(names) != 2 || names[1] != string(id) || names[1][:len(prefix)] != prefix {
 					f.Errorf("the children are %q; %s was put", names, id)
 				}
@@ -166,8 +162,7 @@ func dialectRecipesTests() []test {
 			for _, prefix := range []string{"qn-", "entry-100-"} {
 				path := f.path(prefix + "queue")
 				theirs := f.theirs(path+"/"+prefix, "theirs", zk.FlagSequence)
-				q, err := s.Queue(path, recipes.QueueConfig{})
-				f.must(err)
+				q := must.Get(s.Queue(path, recipes.QueueConfig{}))(f)
 				_, put := q.Put(f.ctx, nil)
 				_, take := q.Take(f.ctx)
 				for _, err := range []error{put, take} {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -55,8 +56,7 @@ func doubleBarrierTests() []test {
 		{"enter/a barrier of size one admits a single member", func(f *fixture) {
 			s := f.open()
 			for range 2 {
-				p, err := f.doubleBarrier(s, f.path("b"), 1).Enter(f.ctx, nil)
-				f.must(err)
+				p := must.Get(f.doubleBarrier(s, f.path("b"), 1).Enter(f.ctx, nil))(f)
 				f.must(p.Leave(f.ctx))
 				f.awaitChildren(f.path("b"), 0)
 			}
@@ -146,9 +146,7 @@ func doubleBarrierTests() []test {
 
 func (f *fixture) doubleBarrier(s recipes.Recipes, path string, size int) recipes.DoubleBarrier {
 	f.Helper()
-	b, err := s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: size})
-	f.must(err)
-	return b
+	return must.Get(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: size}))(f)
 }
 
 // entering is a member that enters in the background.

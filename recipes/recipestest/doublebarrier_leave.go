@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -94,8 +95,7 @@ func doubleBarrierLeaveTests() []test {
 			in := f.entered(f.path("b"), 2)
 			one := f.leaves(in[1])
 			f.awaitNode(in[1].Znode(), false)
-			_, err := f.outside.Set(f.path("b", "ready"), []byte("late"), -1)
-			f.must(err)
+			must.Get(f.outside.Set(f.path("b", "ready"), []byte("late"), -1))(f)
 			f.remove(f.path("b", "ready"))
 			f.create(f.path("b", "ready"), "later")
 			one.blocked(f)

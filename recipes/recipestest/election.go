@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -40,8 +41,7 @@ func observeTests() []test {
 			s := f.open()
 			l := f.lead(f.open(), f.path("a"))
 			// The parent of acknowledgements exists. Otherwise its creation can send an event too.
-			_, err := f.outside.Create(f.path("a", "acks"), nil, 0, zk.WorldACL(zk.PermAll))
-			f.must(err)
+			must.Get(f.outside.Create(f.path("a", "acks"), nil, 0, zk.WorldACL(zk.PermAll)))(f)
 			leaders := f.observe(s, f.path("a"))
 			f.sees(leaders, l.Znode(), false)
 			events := f.stats(s).WatchEvents
@@ -123,10 +123,8 @@ func observeTests() []test {
 			s := f.open()
 			ctx, cancel := context.WithCancel(f.ctx)
 			defer cancel()
-			leaders, err := f.election(s, f.path("a")).Observe(ctx)
-			f.must(err)
-			unread, err := f.election(s, f.path("a")).Observe(ctx)
-			f.must(err)
+			leaders := must.Get(f.election(s, f.path("a")).Observe(ctx))(f)
+			unread := must.Get(f.election(s, f.path("a")).Observe(ctx))(f)
 			f.sees(leaders, "", false)
 			cancel()
 			drained(f, leaders, "the cancelled channel")
@@ -155,8 +153,7 @@ func (f *fixture) observes(s recipes.Recipes, path string, satisfied func(recipe
 	f.Helper()
 	ctx, cancel := context.WithCancel(f.ctx)
 	defer cancel()
-	leaders, err := f.election(s, path).Observe(ctx)
-	f.must(err)
+	leaders := must.Get(f.election(s, path).Observe(ctx))(f)
 	for !satisfied(receive(f, leaders, "that leader")) {
 	}
 }
@@ -175,8 +172,7 @@ func electionTests() []test {
 	return slices.Concat([]test{
 		{"leader/the first candidate leads, with its proposal", func(f *fixture) {
 			s := f.open()
-			l, err := f.election(s, f.path("a")).Campaign(f.ctx, []byte("my address"))
-			f.must(err)
+			l := must.Get(f.election(s, f.path("a")).Campaign(f.ctx, []byte("my address")))(f)
 			electionKind.waits(f, f.open(), f.path("a"))
 			got := get(f, f.election(f.open(), f.path("a")).Leader)
 			if got.Znode != l.Znode() || got.Token != l.Token() || got.SessionID != s.ID() || string(got.Data) != "my address" {
@@ -211,15 +207,11 @@ func electionTests() []test {
 
 func (f *fixture) election(s recipes.Recipes, path string) recipes.Election {
 	f.Helper()
-	e, err := s.Election(path, recipes.ElectionConfig{})
-	f.must(err)
-	return e
+	return must.Get(s.Election(path, recipes.ElectionConfig{}))(f)
 }
 
 // lead wins an election without other candidates.
 func (f *fixture) lead(s recipes.Recipes, path string) recipes.Leadership {
 	f.Helper()
-	l, err := f.election(s, path).Campaign(f.ctx, []byte("proposal"))
-	f.must(err)
-	return l
+	return must.Get(f.election(s, path).Campaign(f.ctx, []byte("proposal")))(f)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -45,12 +46,10 @@ func groupTests() []test {
 		{"members/other children are ignored", func(f *fixture) {
 			s := f.open()
 			f.create(f.path("g", "note"), "not a member")
-			_, err := f.outside.CreateContainer(f.path("g", "sub"), nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
-			f.must(err)
+			must.Get(f.outside.CreateContainer(f.path("g", "sub"), nil, zk.FlagContainer, zk.WorldACL(zk.PermAll)))(f)
 			f.members(s, f.path("g"), "")
 			f.join(s, f.path("g"), "", "x")
-			_, err = f.outside.Create(f.path("g", "theirs"), []byte("curator's"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-			f.must(err)
+			must.Get(f.outside.Create(f.path("g", "theirs"), []byte("curator's"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll)))(f)
 			f.members(s, f.path("g"), "x curator's")
 		}},
 		{"watch/it reports joins, updates and departures", func(f *fixture) {
@@ -109,8 +108,7 @@ func groupTests() []test {
 			s := f.open()
 			ctx, cancel := context.WithCancel(f.ctx)
 			g := f.group(s, f.path("g"), "")
-			one, err := g.Watch(ctx)
-			f.must(err)
+			one := must.Get(g.Watch(ctx))(f)
 			two := f.watchGroup(s, f.path("g"))
 			three := f.watchGroup(f.open(), f.path("g"))
 			cancel()
@@ -125,16 +123,12 @@ func groupTests() []test {
 
 func (f *fixture) group(s recipes.Recipes, path, name string) recipes.Group {
 	f.Helper()
-	g, err := s.Group(path, recipes.GroupConfig{Name: name})
-	f.must(err)
-	return g
+	return must.Get(s.Group(path, recipes.GroupConfig{Name: name}))(f)
 }
 
 func (f *fixture) join(s recipes.Recipes, path, name, data string) recipes.Membership {
 	f.Helper()
-	m, err := f.group(s, path, name).Join(f.ctx, []byte(data))
-	f.must(err)
-	return m
+	return must.Get(f.group(s, path, name).Join(f.ctx, []byte(data)))(f)
 }
 
 // showMembers returns the data of members, in order.

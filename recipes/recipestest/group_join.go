@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -96,8 +97,7 @@ func membershipTests() []test {
 				f.members(f.open(), f.path("g"), data)
 			}
 			// Update replaces data that another client has written.
-			_, err := f.outside.Set(m.Znode(), []byte("theirs"), -1)
-			f.must(err)
+			must.Get(f.outside.Set(m.Znode(), []byte("theirs"), -1))(f)
 			f.must(m.Update(f.ctx, []byte("four")))
 			f.must(m.Write(f.ctx))
 			f.members(f.open(), f.path("g"), "four")

@@ -3,6 +3,7 @@ package recipestest
 import (
 	"context"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -76,9 +77,7 @@ func latchTests() []test {
 
 func (f *fixture) latch(s recipes.Recipes, path string, count int64) recipes.Latch {
 	f.Helper()
-	l, err := s.Latch(path, recipes.LatchConfig{Count: count})
-	f.must(err)
-	return l
+	return must.Get(s.Latch(path, recipes.LatchConfig{Count: count}))(f)
 }
 
 func (f *fixture) countsDown(l recipes.Latch, want int64) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -30,8 +31,7 @@ func lockTests() []test {
 			s := f.open()
 			f.acquire(s, f.path("a"))
 			var places []recipes.Place
-			l, err := s.Lock(f.path("a"), recipes.LockConfig{Joined: func(p recipes.Place) { places = append(places, p) }})
-			f.must(err)
+			l := must.Get(s.Lock(f.path("a"), recipes.LockConfig{Joined: func(p recipes.Place) { places = append(places, p) }}))(f)
 			f.is(errOf(l.TryAcquire(f.ctx)), recipes.ErrContended)
 			if len(places) != 1 || places[0].Position != 1 {
 				f.Errorf("joined was called with %v; want one call with position 1", places)
@@ -97,9 +97,7 @@ func lockTests() []test {
 
 func (f *fixture) lock(s recipes.Recipes, path string) recipes.Lock {
 	f.Helper()
-	l, err := s.Lock(path, recipes.LockConfig{})
-	f.must(err)
-	return l
+	return must.Get(s.Lock(path, recipes.LockConfig{}))(f)
 }
 
 func (f *fixture) acquire(s recipes.Recipes, path string) recipes.Hold {
@@ -121,8 +119,7 @@ func (f *fixture) takes() map[string]func(s recipes.Client, path string) (recipe
 			return f.shared(s, path).AcquireRead(f.ctx)
 		},
 		"PriorityLock": func(s recipes.Client, path string) (recipes.Grant, error) {
-			l, err := s.PriorityLock(path, recipes.PriorityLockConfig{})
-			f.must(err)
+			l := must.Get(s.PriorityLock(path, recipes.PriorityLockConfig{}))(f)
 			return l.AcquireRead(f.ctx)
 		},
 		"Election": func(s recipes.Client, path string) (recipes.Grant, error) {

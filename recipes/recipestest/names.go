@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -171,8 +172,7 @@ func namesTests() []test {
 		{"watch/the channel is closed when the context ends or the session is lost", func(f *fixture) {
 			s := f.open()
 			ctx, cancel := context.WithCancel(f.ctx)
-			one, err := f.names(s, f.path("n")).Watch(ctx, "db")
-			f.must(err)
+			one := must.Get(f.names(s, f.path("n")).Watch(ctx, "db"))(f)
 			two := f.watchName(s, f.path("n"), "db")
 			cancel()
 			drained(f, one, "the cancelled channel")
@@ -185,22 +185,17 @@ func namesTests() []test {
 
 func (f *fixture) names(s recipes.Recipes, path string) recipes.Names {
 	f.Helper()
-	n, err := s.Names(path)
-	f.must(err)
-	return n
+	return must.Get(s.Names(path))(f)
 }
 
 func (f *fixture) register(s recipes.Recipes, path, name, data string) recipes.Registration {
 	f.Helper()
-	r, err := f.names(s, path).Register(f.ctx, name, []byte(data))
-	f.must(err)
-	return r
+	return must.Get(f.names(s, path).Register(f.ctx, name, []byte(data)))(f)
 }
 
 func (f *fixture) lookUp(s recipes.Recipes, path, name, data string) recipes.Record {
 	f.Helper()
-	r, err := f.names(s, path).Lookup(f.ctx, name)
-	f.must(err)
+	r := must.Get(f.names(s, path).Lookup(f.ctx, name))(f)
 	if string(r.Data) != data || r.Name != name || r.Znode != path+"/"+name || r.Token == 0 || r.Since.IsZero() || r.None() {
 		f.Errorf("%+v; want %s with %q", r, name, data)
 	}
@@ -209,9 +204,7 @@ func (f *fixture) lookUp(s recipes.Recipes, path, name, data string) recipes.Rec
 
 func (f *fixture) watchName(s recipes.Recipes, path, name string) <-chan recipes.Record {
 	f.Helper()
-	records, err := f.names(s, path).Watch(f.ctx, name)
-	f.must(err)
-	return records
+	return must.Get(f.names(s, path).Watch(f.ctx, name))(f)
 }
 
 // becomes receives records until one has this data.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -200,9 +201,7 @@ func (f *fixture) priority(s recipes.Recipes, o ...func(*recipes.PriorityLockCon
 	for _, change := range o {
 		change(&cfg)
 	}
-	l, err := s.PriorityLock(f.path("a"), cfg)
-	f.must(err)
-	return l
+	return must.Get(s.PriorityLock(f.path("a"), cfg))(f)
 }
 
 func (f *fixture) priorityHeld(s recipes.Recipes, mode recipes.Mode, o ...func(*recipes.PriorityLockConfig)) recipes.PriorityHold {
@@ -211,9 +210,7 @@ func (f *fixture) priorityHeld(s recipes.Recipes, mode recipes.Mode, o ...func(*
 	if mode == recipes.Reading {
 		acquire = f.priority(s, o...).AcquireRead
 	}
-	h, err := acquire(f.ctx)
-	f.must(err)
-	return h
+	return must.Get(acquire(f.ctx))(f)
 }
 
 func (f *fixture) priorityWaits(s recipes.Recipes, mode recipes.Mode, o ...func(*recipes.PriorityLockConfig)) *waiter[recipes.PriorityHold] {

@@ -3,6 +3,7 @@ package recipestest
 import (
 	"context"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -76,15 +77,12 @@ func orderTests() []test {
 
 func (f *fixture) priorities(s recipes.Recipes) recipes.PriorityQueue {
 	f.Helper()
-	q, err := s.PriorityQueue(f.path("a"), recipes.QueueConfig{})
-	f.must(err)
-	return q
+	return must.Get(s.PriorityQueue(f.path("a"), recipes.QueueConfig{}))(f)
 }
 
 func (f *fixture) puts(q recipes.PriorityQueue, priority int, data string) {
 	f.Helper()
-	_, err := q.Put(f.ctx, priority, []byte(data))
-	f.must(err)
+	must.Get(q.Put(f.ctx, priority, []byte(data)))(f)
 }
 
 func (f *fixture) next(q recipes.PriorityQueue, priority int, data string) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -26,8 +27,7 @@ func putTests() []queueTest {
 		}},
 		{"put/PutMany puts all elements in order in one transaction, or none", func(f *fixture, form queueForm) {
 			e := form.end(f, f.open(), f.path("a"))
-			ids, err := e.many(f.ctx, []byte("1"), []byte("2"), []byte("3"))
-			f.must(err)
+			ids := must.Get(e.many(f.ctx, []byte("1"), []byte("2"), []byte("3")))(f)
 			f.failIf(len(ids) != 3 || ids[0] >= ids[1] || ids[1] >= ids[2], "named %q", ids)
 			_, one := f.read(f.path("a", string(ids[0])))
 			_, three := f.read(f.path("a", string(ids[2])))

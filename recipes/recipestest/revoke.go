@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -67,8 +68,7 @@ func revokeTests() []test {
 			s := f.open()
 			h := f.revocable(s, 5*time.Second)
 			f.notAsked(h)
-			_, err := f.outside.Set(h.Znode(), []byte("unlock"), -1)
-			f.must(err)
+			must.Get(f.outside.Set(h.Znode(), []byte("unlock"), -1))(f)
 			f.await(h.Revoked(), "the request")
 			f.held(h)
 			// The new data does not say that the holder is revocable.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -61,8 +62,7 @@ func semaphoreTests() []test {
 			f.create(f.path("a"), "")
 			var contenders []line
 			for range 6 {
-				l, err := lineOfSemaphore(f.semaphore(f.open(), f.path("a"), permits), nil)
-				f.must(err)
+				l := must.Get(lineOfSemaphore(f.semaphore(f.open(), f.path("a"), permits), nil))(f)
 				contenders = append(contenders, l)
 			}
 			var inside, most atomic.Int32
@@ -129,9 +129,7 @@ func semaphoreTests() []test {
 
 func (f *fixture) semaphore(s recipes.Recipes, path string, permits int) recipes.Semaphore {
 	f.Helper()
-	m, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: permits})
-	f.must(err)
-	return m
+	return must.Get(s.Semaphore(path, recipes.SemaphoreConfig{Permits: permits}))(f)
 }
 
 func (f *fixture) permit(s recipes.Recipes, path string, permits int) recipes.Hold {
@@ -142,8 +140,7 @@ func (f *fixture) permit(s recipes.Recipes, path string, permits int) recipes.Ho
 func (f *fixture) permitWaits(s recipes.Recipes, path string, permits int) *waiter[recipes.Hold] {
 	f.Helper()
 	return waits(f, func(joined func(recipes.Place)) func(context.Context) (recipes.Hold, error) {
-		m, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: permits, Joined: joined})
-		f.must(err)
+		m := must.Get(s.Semaphore(path, recipes.SemaphoreConfig{Permits: permits, Joined: joined}))(f)
 		return m.Acquire
 	})
 }

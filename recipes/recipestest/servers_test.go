@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -26,11 +27,9 @@ func TestEnsembleLeaderKilled(t *testing.T) {
 	for _, s := range sessions[1:] {
 		waiters = append(waiters, lockKind.waits(f, s, f.path("a")))
 	}
-	leader, err := e.Leader(f.ctx)
-	f.must(err)
+	leader := must.Get(e.Leader(f.ctx))(f)
 	f.must(leader.Kill())
-	_, err = e.Leader(f.ctx)
-	f.must(err)
+	must.Get(e.Leader(f.ctx))(f)
 	for i, w := range waiters {
 		for _, later := range waiters[i:] {
 			later.blocked(f)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -48,10 +49,8 @@ func sessionTests() []test {
 				f.is(errOf(s.Lock("/a", recipes.LockConfig{Strategy: "dance"})), recipes.ErrInvalid)
 				f.is(errOf(s.Election("/a", recipes.ElectionConfig{Strategy: "dance"})), recipes.ErrInvalid)
 				for _, strategy := range append(recipes.Strategies(), "") {
-					_, err := s.Lock("/a", recipes.LockConfig{Strategy: strategy})
-					f.must(err)
-					_, err = s.Election("/a", recipes.ElectionConfig{Strategy: strategy})
-					f.must(err)
+					must.Get(s.Lock("/a", recipes.LockConfig{Strategy: strategy}))(f)
+					must.Get(s.Election("/a", recipes.ElectionConfig{Strategy: strategy}))(f)
 				}
 			})
 		}},

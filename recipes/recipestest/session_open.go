@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -95,8 +96,7 @@ func (f *fixture) fails(ctx context.Context, servers ...string) error {
 // silent returns the address of a listener that accepts connections and sends nothing.
 func (f *fixture) silent() string {
 	f.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	f.must(err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(f)
 	f.Cleanup(func() { l.Close() })
 	return l.Addr().String()
 }

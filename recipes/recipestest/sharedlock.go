@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -159,9 +160,7 @@ func (f *fixture) shared(s recipes.Recipes, path string, o ...func(*recipes.Shar
 	for _, change := range o {
 		change(&cfg)
 	}
-	l, err := s.SharedLock(path, cfg)
-	f.must(err)
-	return l
+	return must.Get(s.SharedLock(path, cfg))(f)
 }
 
 func (f *fixture) reads(s recipes.Recipes, path string) recipes.SharedHold {

@@ -3,6 +3,7 @@ package recipestest
 import (
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -89,9 +90,7 @@ func downgradeTests() []test {
 		{"contenders of other libraries share the wait queue", func(f *fixture) {
 			f.create(f.path("a"), "")
 			join := func(name string) string {
-				znode, err := f.outside.Create(f.path("a", name), []byte("theirs"), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
-				f.must(err)
-				return znode
+				return must.Get(f.outside.Create(f.path("a", name), []byte("theirs"), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)))(f)
 			}
 			reader := join("guid-read-")
 			h := f.reads(f.open(), f.path("a"))

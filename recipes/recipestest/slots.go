@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -67,8 +68,7 @@ func slotsTests() []test {
 			f.create(f.path("a"), "")
 			var contenders []line
 			for range 6 {
-				l, err := lineOfSlots(f.slots(f.open(), permits), nil)
-				f.must(err)
+				l := must.Get(lineOfSlots(f.slots(f.open(), permits), nil))(f)
 				contenders = append(contenders, l)
 			}
 			var mu sync.Mutex
@@ -105,8 +105,7 @@ func slotsTests() []test {
 		{"a znode that is deleted frees its number, and its holder cannot write", func(f *fixture) {
 			for i, watched := range []bool{true, false} { // without Done, only a write notices the deletion
 				s := f.open()
-				slots, err := s.Slots(f.path(strconv.Itoa(i)), recipes.SemaphoreConfig{Permits: 2})
-				f.must(err)
+				slots := must.Get(s.Slots(f.path(strconv.Itoa(i)), recipes.SemaphoreConfig{Permits: 2}))(f)
 				late := get(f, slots.Acquire)
 				if watched {
 					late.Done()
@@ -168,9 +167,7 @@ func (f *fixture) slots(s recipes.Client, permits int, joined ...func(recipes.Pl
 	if len(joined) > 0 {
 		cfg.Joined = joined[0]
 	}
-	m, err := s.Slots(f.path("a"), cfg)
-	f.must(err)
-	return m
+	return must.Get(s.Slots(f.path("a"), cfg))(f)
 }
 
 // slot acquires a permit and checks its number.

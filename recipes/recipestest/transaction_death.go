@@ -1,14 +1,16 @@
 package recipestest
 
-import "github.com/zkrecipes/zkrecipes/recipes"
+import (
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
 
 func joinsAgain(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	p.vote(commits, commits)
 	get(f, p.tx.Coordinate)
 	f.must(p.sessions[1].Close(f.ctx))
-	again, err := f.transaction(f.open(), "").Join(f.ctx, "2")
-	f.must(err)
+	again := must.Get(f.transaction(f.open(), "").Join(f.ctx, "2"))(f)
 	f.decision(get(f, again.Wait), true, "")
 	f.must(again.Done(f.ctx))
 	f.must(p.sites[0].Done(f.ctx))
@@ -74,8 +76,7 @@ func siteDeathTests() []test {
 			call := start(f, func() (recipes.Decision, error) { return tx.Coordinate(f.ctx) })
 			f.reach(s, func(c recipes.Stats) bool { return listings(c) > 0 })
 			dying := f.open()
-			_, err := f.transaction(dying, "").Join(f.ctx, "2")
-			f.must(err)
+			must.Get(f.transaction(dying, "").Join(f.ctx, "2"))(f)
 			call.blocked(f)
 			f.must(dying.Close(f.ctx))
 			f.decision(call.must(f), false, "2 has died")
@@ -95,8 +96,7 @@ func siteDeathTests() []test {
 			f.is(p.sites[0].Vote(f.ctx, commits), recipes.ErrNotHeld)
 			f.is(errOf(f.transaction(f.open(), "").Join(f.ctx, "1")), recipes.ErrNotHeld)
 			f.is(errOf(f.transaction(f.open(), "").Join(f.ctx, "2")), recipes.ErrNotHeld) // site 2 is alive, in another session
-			_, err := f.transaction(p.sessions[1], "").Join(f.ctx, "2")
-			f.must(err)
+			must.Get(f.transaction(p.sessions[1], "").Join(f.ctx, "2"))(f)
 			status := get(f, p.tx.Status)
 			f.failIf(!status.Sites[0].Dead || !status.Sites[0].Joined || status.Sites[1].Dead, "sites %+v", status.Sites)
 		}},
@@ -108,8 +108,7 @@ func siteDeathTests() []test {
 			for _, name := range []string{"2", "1"} {
 				f.reach(s, func(c recipes.Stats) bool { return listings(c) > 0 })
 				call.blocked(f)
-				site, err := f.transaction(f.open(), "").Join(f.ctx, name)
-				f.must(err)
+				site := must.Get(f.transaction(f.open(), "").Join(f.ctx, name))(f)
 				f.must(site.Vote(f.ctx, commits))
 			}
 			f.decision(call.must(f), true, "")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -22,8 +23,7 @@ func decisionTests() []variantTest {
 			p := f.party(v, 2)
 			p.vote(commits, commits)
 			f.decision(get(f, p.tx.Coordinate), true, "")
-			d, err := p.tx.Abort(f.ctx, "too late")
-			f.must(err)
+			d := must.Get(p.tx.Abort(f.ctx, "too late"))(f)
 			f.decision(d, true, "")
 			f.is(p.sites[0].Vote(f.ctx, aborts), recipes.ErrVoted)
 			for _, s := range p.sites {
@@ -45,8 +45,7 @@ func decisionTests() []variantTest {
 			p := f.party(v, 2)
 			calls := p.wait()
 			p.vote(commits)
-			d, err := p.tx.Abort(f.ctx, "took too long")
-			f.must(err)
+			d := must.Get(p.tx.Abort(f.ctx, "took too long"))(f)
 			f.decision(d, false, "took too long")
 			p.decided(calls, false, "took too long")
 		}},
@@ -54,8 +53,7 @@ func decisionTests() []variantTest {
 		// decision.
 		{"a reason that is not UTF-8 can be read", func(f *fixture, v recipes.Variant) {
 			p := f.party(v, 2)
-			d, err := p.tx.Abort(f.ctx, "bad record \xff")
-			f.must(err)
+			d := must.Get(p.tx.Abort(f.ctx, "bad record \xff"))(f)
 			f.decision(d, false, "bad record \uFFFD")
 			p.decided(p.wait(), false, "bad record \uFFFD")
 			status := get(f, p.tx.Status)

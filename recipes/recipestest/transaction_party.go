@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -19,9 +20,7 @@ type party struct {
 
 func (f *fixture) transaction(s recipes.Recipes, v recipes.Variant) recipes.Transaction {
 	f.Helper()
-	t, err := s.Transaction(f.path("app", "Tx"), recipes.TransactionConfig{Variant: v})
-	f.must(err)
-	return t
+	return must.Get(s.Transaction(f.path("app", "Tx"), recipes.TransactionConfig{Variant: v}))(f)
 }
 
 // party begins a transaction and has n sites join.
@@ -33,8 +32,7 @@ func (f *fixture) party(v recipes.Variant, n int) *party {
 	for _, name := range names(n) {
 		s := f.open()
 		p.sessions = append(p.sessions, s)
-		site, err := f.transaction(s, "").Join(f.ctx, name)
-		f.must(err)
+		site := must.Get(f.transaction(s, "").Join(f.ctx, name))(f)
 		p.sites = append(p.sites, site)
 	}
 	return p
@@ -151,8 +149,7 @@ func transactionWaitTests() []variantTest {
 				f.is(calls[i].failure(f), recipes.ErrSessionLost, recipes.ErrClosed)
 			}
 			f.is(errOf(p.tx.Abort(f.ctx, "")), recipes.ErrSessionLost)
-			_, err := f.transaction(f.open(), "").Abort(f.ctx, "no coordinator")
-			f.must(err)
+			must.Get(f.transaction(f.open(), "").Abort(f.ctx, "no coordinator"))(f)
 			d := calls[2].must(f)
 			f.failIf(d.Commit, "decided %+v", d)
 		}},
