@@ -68,13 +68,6 @@ func acknowledgeTests() []test {
 			f.is(unwatched.Write(f.ctx), recipes.ErrRemoved) // the write notices the deletion
 			f.awaitNode(acknowledgement(unwatched), false)
 		}},
-		{"acknowledge/the znode is deleted with the session", func(f *fixture) {
-			s := f.open()
-			l := f.lead(s, f.path("a"))
-			f.must(l.Acknowledge(f.ctx, nil))
-			f.must(s.Close(f.ctx))
-			f.empty(f.path("a"), f.path("a", "acks"))
-		}},
 		{"acknowledge/a deposed leader gets ErrRemoved", func(f *fixture) {
 			l := f.lead(f.open(), f.path("a"))
 			f.remove(l.Znode())

@@ -86,13 +86,6 @@ func namesTests() []test {
 			records := get(f, n.List)
 			f.failIf(len(records) != 0, "%+v", records)
 		}},
-		{"persistent/a name outlives the session that registered it", func(f *fixture) {
-			s := f.open()
-			f.must(f.names(s, f.path("n")).RegisterPersistent(f.ctx, "db", []byte("x")))
-			f.must(s.Close(f.ctx))
-			r := f.lookUp(f.open(), f.path("n"), "db", "x")
-			f.failIf(r.SessionID != 0, "%+v", r)
-		}},
 		{"persistent/Unregister with a token deletes no later registration of the name", func(f *fixture) {
 			n := f.names(f.open(), f.path("n"))
 			f.is(n.Unregister(f.ctx, "db", 0), recipes.ErrNoNode)
@@ -111,7 +104,7 @@ func namesTests() []test {
 			f.is(errOf(n.Register(f.ctx, "a", make([]byte, 9<<10))), recipes.ErrTooLarge)
 			f.is(n.RegisterPersistent(f.ctx, "a", make([]byte, 9<<10)), recipes.ErrTooLarge)
 		}},
-		{"list/all names are returned, sorted, and receipts are not", func(f *fixture) {
+		{"list/all names are returned, sorted, and receipts are not; a persistent name belongs to no session", func(f *fixture) {
 			s := f.open()
 			n := f.names(s, f.path("n"))
 			records := get(f, n.List)

@@ -32,13 +32,6 @@ func sessionTests() []test {
 				f.Errorf("timeout %v; no server grants that", got)
 			}
 		}},
-		{"sessions are independent", func(f *fixture) {
-			a, b := f.open(), f.open()
-			f.failIf(a.ID() == b.ID(), "both are session %#x", a.ID())
-			f.must(a.Close(f.ctx))
-			f.failIf(b.State() != recipes.Connected, "after the close of the other session it is %v", b.State())
-			f.acquire(b, f.path("a"))
-		}},
 		{"opening a recipe sends nothing, and refuses only bad arguments", func(f *fixture) {
 			s := f.open()
 			f.sendsNothing(s, func() {
