@@ -2,9 +2,13 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -24,6 +28,10 @@ var controls = []struct {
 	{quiet(raw("whole names are sorted (ZOOKEEPER-2931)", rawLock{holds: byEvents, byName: true})), "still acts on"},
 	{quiet(raw("the predecessor is deleted between listing and watch", rawLock{holds: byEvents, blind: true})), "no progress"},
 	{scenario{name: "writes without fencing", paths: locked, begin: func(*World) game { return game{turn: unfencedTurn} }}, "was written after"},
+	{quiet(scenario{name: "the tutorial's barrier (ZOOKEEPER-1011)", open: openRaw, begin: tutorialBarriers}), "no progress"},
+	{quiet(scenario{name: "ready is never removed, as in the source text", open: openRaw, begin: readyBarriers}), "entered as"},
+	{scenario{name: "a cached queue whose deletion is repeated (kazoo)", open: openRaw, begin: cachedQueues}, "are missing"},
+	{scenario{name: "a counter that is set again after a lost reply", open: openRaw, begin: retriedCounters}, "more may have been"},
 	{resumed("a session is resumed before its process has ended", unreaped, lockKind), "still acts on"},
 	{quiet(resumed("a resume that does not compare the czxid", anyCzxid, nameKind)), "which is another znode's"},
 	{resumed("a process that is replaced closes the session", closesInstead, lockKind), "still acts on"},
@@ -100,4 +108,173 @@ func (u unfenced) Write(ctx context.Context, ops ...recipes.Op) error {
 		return err
 	}
 	return b.Set(ctx, nil)
+}
+
+// rawTurn creates the path and takes a turn of a go-zookeeper client there.
+func rawTurn(path string, take func(context.Context, *client, *rawSession) error) turn {
+	return func(ctx context.Context, c *client, s recipes.Client) error {
+		r := s.(*rawSession)
+		if err := r.ensure(path); err != nil {
+			return rawError(err)
+		}
+		return take(ctx, c, r)
+	}
+}
+
+// tutorialBarriers are the barriers of ZooKeeper's tutorial. A member enters when it lists enough
+// members. A member that leaves early makes the list too short for members that have not read it.
+func tutorialBarriers(*World) game {
+	const path = "/barrier"
+	return game{turn: rawTurn(path, func(ctx context.Context, c *client, r *rawSession) error {
+		own := path + "/" + c.name
+		if _, err := r.Create(own, nil, zk.FlagEphemeral, r.acl); err != nil {
+			return rawError(err)
+		}
+		if err := awaitChildren(ctx, r, path, func(n int) bool { return n >= barrierSize }); err != nil {
+			return err
+		}
+		c.note("entered")
+		if err := r.Delete(own, -1); err != nil {
+			return rawError(err)
+		}
+		return awaitChildren(ctx, r, path, func(n int) bool { return n == 0 })
+	})}
+}
+
+func awaitChildren(ctx context.Context, s *rawSession, path string, enough func(int) bool) error {
+	for {
+		children, _, changed, err := s.ChildrenW(path)
+		if err != nil {
+			return rawError(err)
+		}
+		if enough(len(children)) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// readyBarriers are the barriers of the source text: a ready znode admits members, and is never
+// deleted.
+func readyBarriers(w *World) game {
+	const path = "/barrier"
+	b := &generations{world: w, of: make(map[string]string), inside: make(map[string][]*grant)}
+	return game{turn: rawTurn(path, func(ctx context.Context, c *client, r *rawSession) error {
+		own, err := r.Create(path+"/member-", nil, zk.FlagEphemeral|zk.FlagSequence, r.acl)
+		if err != nil {
+			return rawError(err)
+		}
+		defer func() { _ = r.Delete(own, -1) }()
+		for {
+			ready, _, made, err := r.ExistsW(path + "/ready")
+			if err != nil {
+				return rawError(err)
+			}
+			children, _, err := r.Children(path)
+			if err != nil {
+				return rawError(err)
+			}
+			var members []string
+			for _, child := range children {
+				if strings.HasPrefix(child, "member-") {
+					members = append(members, path+"/"+child)
+				}
+			}
+			slices.Sort(members)
+			if ready {
+				b.enter(&grant{client: c, session: r, path: path, Grant: &rawGrant{path: own}}, members)
+				return nil
+			}
+			if len(members) >= barrierSize {
+				if err := r.ensure(path + "/ready"); err != nil {
+					return rawError(err)
+				}
+				continue
+			}
+			select {
+			case <-made:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	})}
+}
+
+// cachedQueues take elements from an old listing. They repeat a delete whose reply was lost. If the
+// element does not exist, they assume that another client has taken it.
+func cachedQueues(w *World) game {
+	const path = "/queue"
+	q := newStock(w)
+	cached := make(map[string][]string)
+	turn := rawTurn(path, func(ctx context.Context, c *client, r *rawSession) error {
+		data := q.element(c)
+		if _, err := r.Create(path+"/queue-", []byte(data), zk.FlagSequence, r.acl); err != nil {
+			return rawError(err)
+		}
+		q.mu.Lock()
+		q.put[data] = true
+		list := cached[c.name]
+		q.mu.Unlock()
+		for {
+			if len(list) == 0 {
+				children, _, err := r.Children(path)
+				if err != nil || len(children) == 0 {
+					return rawError(err)
+				}
+				slices.Sort(children)
+				list = children
+			}
+			element := path + "/" + list[0]
+			list = list[1:]
+			q.mu.Lock()
+			cached[c.name] = list
+			q.mu.Unlock()
+			content, _, err := r.Get(element)
+			for err == nil {
+				if err = r.Delete(element, -1); err == nil {
+					q.taken(c, recipes.Element{ID: recipes.ElementID(element), Data: content}, nil)
+					return nil
+				}
+				if errors.Is(err, zk.ErrConnectionClosed) && sleep(ctx, retryPause) == nil {
+					err = nil
+				}
+			}
+			if !errors.Is(err, zk.ErrNoNode) {
+				return rawError(err)
+			}
+		}
+	})
+	return game{turn, q.check}
+}
+
+// retriedCounters increment the stored number, and do so again if the reply is lost.
+func retriedCounters(w *World) game {
+	const path = "/counter"
+	t := &tally{world: w, sums: make(map[int64]string)}
+	turn := rawTurn(path, func(ctx context.Context, c *client, r *rawSession) error {
+		for {
+			data, stat, err := r.Get(path)
+			if err != nil {
+				return rawError(err)
+			}
+			n, _ := strconv.ParseInt(string(data), 10, 64)
+			_, err = r.Set(path, []byte(strconv.FormatInt(n+1, 10)), stat.Version)
+			if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrConnectionClosed) && sleep(ctx, retryPause) == nil {
+				continue
+			}
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if err == nil && !c.isDead() {
+				t.added++
+			} else {
+				t.unknown++
+			}
+			return rawError(err)
+		}
+	})
+	return game{turn, t.check}
 }

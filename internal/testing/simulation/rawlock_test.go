@@ -39,15 +39,11 @@ func fromSuspension(s *rawSession) func() bool {
 	}
 }
 
-func (l rawLock) game(*World) game { return game{turn: l.turn} }
+func (l rawLock) game(*World) game { return game{turn: rawTurn("/lock", l.turn)} }
 
-func (l rawLock) turn(ctx context.Context, c *client, s recipes.Client) error {
+func (l rawLock) turn(ctx context.Context, c *client, raw *rawSession) error {
 	const path = "/lock"
-	raw := s.(*rawSession)
-	if err := raw.ensure(path); err != nil {
-		return rawError(err)
-	}
-	own, err := l.join(ctx, raw, path, fmt.Sprintf("%08x", c.chance.below(1<<30)))
+	own, err := l.join(ctx, raw, path, fmt.Sprintf("%08x", c.chance.below(1<<30)), "-lock-")
 	if err != nil {
 		return rawError(err)
 	}
@@ -100,9 +96,9 @@ func remove(ctx context.Context, s *rawSession, path string) error {
 const retryPause = 20 * time.Millisecond
 
 // join creates the contender's znode.
-func (l rawLock) join(ctx context.Context, s *rawSession, path, id string) (string, error) {
+func (l rawLock) join(ctx context.Context, s *rawSession, path, id, marker string) (string, error) {
 	for {
-		own, err := s.Create(path+"/"+id+"-lock-", nil, zk.FlagEphemeral|zk.FlagSequence, s.acl)
+		own, err := s.Create(path+"/"+id+marker, nil, zk.FlagEphemeral|zk.FlagSequence, s.acl)
 		if err == nil || !failed(err) || sleep(ctx, retryPause) != nil {
 			return own, err
 		}
