@@ -51,9 +51,11 @@
 //   - Two-phase commits: all sites learn the same decision, and none commits if a site has
 //     refused or died.
 //
-// In the scenarios of a dialect all clients are ours. The libraries themselves contend with ours in
-// package interop. At a double barrier more members may enter together than its size says, so that
-// too few can be left: no progress is checked.
+// In the scenarios of a dialect every second client contends as Curator or kazoo does: with the
+// same names, in the same order, and it waits for the same znodes. How those libraries notice a
+// loss is not simulated: such a client acts on a grant for as long as its znode exists. It may
+// wait for ever, so its progress is not checked. At a double barrier our members wait for theirs,
+// so no progress is checked. Their members may enter too early; ours may not.
 //
 // TestKnownDefectsAreNoticed runs defects of other libraries through the same harness, and
 // mistakes that a host or plugin could make when it resumes a session. Each must be found.
