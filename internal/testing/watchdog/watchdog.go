@@ -61,8 +61,22 @@ func Start() (stop func() error) {
 	if patience <= 0 {
 		return func() error { return nil }
 	}
+	ticker := time.NewTicker(patience / checks)
+	return start(patience/checks, func(end <-chan struct{}) bool {
+		select {
+		case <-ticker.C:
+			return true
+		case <-end:
+			return false
+		}
+	})
+}
+
+// start watches the tests. next waits for the time of the next check; it returns false when end
+// is closed. interval is the time between two checks.
+func start(interval time.Duration, next func(end <-chan struct{}) bool) (stop func() error) {
 	end, hung := make(chan struct{}), make(chan error)
-	go func() { hung <- watch(patience/checks, end) }()
+	go func() { hung <- watch(interval, func() bool { return next(end) }) }()
 	return func() error {
 		close(end)
 		return <-hung
@@ -78,17 +92,10 @@ func Hang() {
 	}
 }
 
-func watch(interval time.Duration, end <-chan struct{}) (hung error) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
+func watch(interval time.Duration, next func() bool) (hung error) {
 	seen := sightings{}
 	_, before := descendants()
-	for {
-		select {
-		case <-ticker.C:
-		case <-end:
-			return hung
-		}
+	for next() {
 		_, used := descendants()
 		busy := used-before > interval/busyShare
 		before = used
@@ -105,6 +112,7 @@ func watch(interval time.Duration, end <-chan struct{}) (hung error) {
 			}
 		}
 	}
+	return hung
 }
 
 // report prints where a test hangs, and ends the child processes that it may wait for.
