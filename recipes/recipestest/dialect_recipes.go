@@ -114,7 +114,8 @@ func dialectRecipesTests() []test {
 				f.adds(c, 42, 42)
 				data, _ := f.read(path)
 				f.failIf(data != form, "%s: 42 is %q; want %q", d, data, form)
-				must.Get(f.outside.Set(path, []byte(forms[map[recipes.Dialect]recipes.Dialect{recipes.Curator: recipes.Kazoo, recipes.Kazoo: recipes.Curator}[d]]), -1))(f)
+				other := map[recipes.Dialect]recipes.Dialect{recipes.Curator: recipes.Kazoo, recipes.Kazoo: recipes.Curator}[d]
+				must.Get(f.outside.Set(path, []byte(forms[other]), -1))(f)
 				f.is(errOf(c.Add(f.ctx, 1)), recipes.ErrForeign)
 			}
 		}},

@@ -49,7 +49,7 @@ func groupTests() []test {
 			must.Get(f.outside.CreateContainer(f.path("g", "sub"), nil, zk.FlagContainer, zk.WorldACL(zk.PermAll)))(f)
 			f.members(s, f.path("g"), "")
 			f.join(s, f.path("g"), "", "x")
-			must.Get(f.outside.Create(f.path("g", "theirs"), []byte("curator's"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll)))(f)
+			f.theirs(f.path("g", "theirs"), "curator's", zk.FlagEphemeral)
 			f.members(s, f.path("g"), "x curator's")
 		}},
 		{"watch/it reports joins, updates and departures", func(f *fixture) {

@@ -31,7 +31,8 @@ func lockTests() []test {
 			s := f.open()
 			f.acquire(s, f.path("a"))
 			var places []recipes.Place
-			l := must.Get(s.Lock(f.path("a"), recipes.LockConfig{Joined: func(p recipes.Place) { places = append(places, p) }}))(f)
+			joined := func(p recipes.Place) { places = append(places, p) }
+			l := must.Get(s.Lock(f.path("a"), recipes.LockConfig{Joined: joined}))(f)
 			f.is(errOf(l.TryAcquire(f.ctx)), recipes.ErrContended)
 			if len(places) != 1 || places[0].Position != 1 {
 				f.Errorf("joined was called with %v; want one call with position 1", places)

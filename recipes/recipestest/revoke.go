@@ -57,9 +57,9 @@ func revokeTests() []test {
 			for range 3 {
 				f.must(l.Revoke(f.ctx, h.Znode()))
 			}
-			if data, stat := f.read(h.Znode()); data != "unlock\nzkrecipes: revocable grace=5000ms\nme" || stat.Version != 1 {
-				f.Errorf("the znode has data %q, version %d", data, stat.Version)
-			}
+			data, stat := f.read(h.Znode())
+			f.failIf(data != "unlock\nzkrecipes: revocable grace=5000ms\nme", "the znode has data %q", data)
+			f.failIf(stat.Version != 1, "written %d times", stat.Version)
 			in := get(f, l.Contenders)
 			c := in[0]
 			f.failIf(!c.Revoked || string(c.Data) != "me" || c.Grace != 5*time.Second, "listed as %+v", c)

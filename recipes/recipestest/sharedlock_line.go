@@ -3,7 +3,6 @@ package recipestest
 import (
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -80,9 +79,9 @@ func downgradeTests() []test {
 			f.must(l.Revoke(f.ctx, h.Znode()))
 			f.must(h.Downgrade(f.ctx))
 			in := get(f, l.Contenders)
-			if c := in[0]; c.Mode != recipes.Reading || !c.Downgraded || !c.Revoked || !c.Revocable || string(c.Data) != "me" {
-				f.Errorf("the holder is listed as %+v", c)
-			}
+			c := in[0]
+			f.failIf(c.Mode != recipes.Reading || !c.Downgraded, "the holder is listed as %+v", c)
+			f.failIf(!c.Revoked || !c.Revocable || string(c.Data) != "me", "the holder is listed as %+v", c)
 			f.await(h.Revoked(), "the request")
 		}},
 		// The other library names its znodes as the source text does, and its data does not
@@ -90,7 +89,7 @@ func downgradeTests() []test {
 		{"contenders of other libraries share the wait queue", func(f *fixture) {
 			f.create(f.path("a"), "")
 			join := func(name string) string {
-				return must.Get(f.outside.Create(f.path("a", name), []byte("theirs"), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)))(f)
+				return f.theirs(f.path("a", name), "theirs", zk.FlagEphemeral|zk.FlagSequence)
 			}
 			reader := join("guid-read-")
 			h := f.reads(f.open(), f.path("a"))

@@ -64,7 +64,8 @@ func TestSimulation(t *testing.T) {
 		r := simulate(t, *first+uint64(i))
 		sum.add(r)
 		for _, v := range r.Violations {
-			t.Errorf("seed %d (%s): %s\nreplay: go test ./internal/testing/simulation -run TestSimulation -seed %d -v", r.Seed, r.Scenario, v, r.Seed)
+			t.Errorf("seed %d (%s): %s\nreplay: go test ./internal/testing/simulation -run TestSimulation -seed %d -v",
+				r.Seed, r.Scenario, v, r.Seed)
 		}
 	}
 	t.Log(sum)

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -42,7 +43,13 @@ func take[G recipes.Grant](
 		return err
 	}
 	g.client, g.Grant = c, held
-	return c.hold(ctx, g, permits, func(ctx context.Context) error { return release(held, ctx) })
+	return c.hold(ctx, g, permits, func(ctx context.Context) error {
+		err := release(held, ctx)
+		if errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrSessionLost) && !c.world.wasForced(g.session.ID()) {
+			c.world.fail(c.name, "%s was lost without the loss of its session: %v", g.Znode(), err)
+		}
+		return err
+	})
 }
 
 // work makes some guarded writes to the journal. It checks the grant before each write, and the
