@@ -1,6 +1,8 @@
 package recipestest_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -8,6 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/host/hosttest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -42,13 +45,24 @@ var transports = []struct {
 	opener       func(*testing.T) recipes.Opener
 }{
 	{"direct", "real", func(*testing.T) recipes.Opener { return zookeeper.Open }},
-	{"in-memory", "embedded", func(t *testing.T) recipes.Opener { return hosttest.New(t).Plugin.Open }},
+	{"in-memory", "embedded", func(t *testing.T) recipes.Opener { return through(t, hosttest.New(t)) }},
 	{"plugin", "real", func(t *testing.T) recipes.Opener {
 		if testing.Short() {
 			t.Skip("SKIPPED through the plugin process: -short")
 		}
-		return hosttest.NewProcess(t, host.Config{}).Plugin.Open
+		return through(t, hosttest.NewProcess(t, host.Config{}))
 	}},
+}
+
+// through returns the opener of the world's plugin. When the test ends, the plugin must close
+// without another error than that of a session that the test has cut off.
+func through(t *testing.T, w *hosttest.World) recipes.Opener {
+	t.Cleanup(func() {
+		if err := w.Plugin.Close(context.WithoutCancel(t.Context())); !errors.Is(err, recipes.ErrUnknownOutcome) {
+			must.Report(t, err)
+		}
+	})
+	return w.Plugin.Open
 }
 
 var servers = []struct {
