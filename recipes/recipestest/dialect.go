@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -23,27 +24,79 @@ func dialectTests() []test {
 			name string
 			run  func(*fixture, spokenLine)
 		}{
-			{"a contender waits for the library's contenders ahead of it, and for none behind", dialectInLine},
-			{"a contender's znode has the name and data of the library's, and is the only one", dialectNames},
-			{"a cancelled waiter leaves nothing", dialectGivesUp},
-			{"a contender that shares no wait queue is ErrForeign", dialectForeign},
-			{"a contender that shares no wait queue and joins after the grant ends the hold", dialectForeignAfterTheGrant},
+			{"a contender waits for the library's contenders ahead of it, and for none behind", func(f *fixture, s spokenLine) {
+				path, session := f.path("line"), f.open()
+				s.with(f, session, path, options{})
+				theirs := s.joins(f, path)
+				ours := s.waits(f, session, path)
+				znode := ours.place.Znode
+				f.failIf(znode[len(znode)-10:] <= theirs[len(theirs)-10:], "%s is ahead of %s", znode, theirs)
+				ours.blocked(f)
+				later := s.joins(f, path)
+				f.remove(theirs)
+				g := ours.must(f) // with a contender of the library behind it
+				f.held(g)
+				f.must(g.Release(f.ctx))
+				exists, _, err := f.outside.Exists(later)
+				f.failIf(err != nil || !exists, "%s was deleted with the grant before it (%v)", later, err)
+			}},
+			{"a contender's znode has the name and data of the library's, and is the only one", func(f *fixture, s spokenLine) {
+				path := f.path("names")
+				g := get(f, s.with(f, f.open(), path, options{data: "ours"}).Enter)
+				if !regexp.MustCompile("^" + regexp.QuoteMeta(path) + s.ours + "$").MatchString(g.Znode()) {
+					f.Errorf("the znode is %s; want %s", g.Znode(), s.ours)
+				}
+				if data, stat := f.read(g.Znode()); data != "ours" || stat.EphemeralOwner == 0 || stat.Czxid != int64(g.Token()) {
+					f.Errorf("the znode has %q, %+v", data, stat)
+				}
+				f.must(g.Write(f.ctx, recipes.Create(f.path("written"), nil)))
+				dir := g.Znode()[:strings.LastIndexByte(g.Znode(), '/')]
+				if names, _, err := f.outside.Children(dir); err != nil || len(names) != 1 {
+					f.Errorf("the children are %q, %v; want only the znode of the grant", names, err)
+				}
+				f.must(g.Release(f.ctx))
+				f.awaitChildren(dir, 0)
+			}},
+			{"a cancelled waiter leaves nothing", func(f *fixture, s spokenLine) {
+				path, session := f.path("gives-up"), f.open()
+				s.with(f, session, path, options{})
+				theirs := s.joins(f, path)
+				ours := s.waits(f, session, path)
+				ours.cancel()
+				f.is(ours.failure(f), context.Canceled)
+				f.awaitChildren(theirs[:strings.LastIndexByte(theirs, '/')], 1)
+			}},
+			{"a contender that shares no wait queue is ErrForeign", func(f *fixture, s spokenLine) {
+				path, session := f.path("foreign"), f.open()
+				s.with(f, session, path, options{})
+				theirs := f.theirs(path+s.below+"/"+foreignName(s.unknown()), "", zk.FlagEphemeral|zk.FlagSequence)
+				_, err := s.with(f, session, path, options{}).Enter(f.ctx)
+				f.is(err, recipes.ErrForeign)
+				var foreign *recipes.ForeignError
+				if !errors.As(err, &foreign) || foreign.Znode != theirs || foreign.Recipe == "" {
+					f.Errorf("%v does not name %s", err, theirs)
+				}
+				f.awaitChildren(theirs[:strings.LastIndexByte(theirs, '/')], 1)
+			}},
+			// The other contender does not wait for the holder, so the hold must
+			// end. The holder's znode exists until the release.
+			{"a contender that shares no wait queue and joins after the grant ends the hold", func(f *fixture, s spokenLine) {
+				path := f.path("foreign-later")
+				session := f.open(func(cfg *recipes.SessionConfig) { cfg.SessionTimeout = 4 * time.Second }) // it lists twice in a fifth of the timeout
+				g := get(f, s.with(f, session, path, options{}).Enter)
+				g.Done() // from now on a loss is reported
+				theirs := f.theirs(path+"/"+foreignName(s.unknown()), "", zk.FlagEphemeral|zk.FlagSequence)
+				f.lost(g, recipes.ErrForeign)
+				f.failIf(!strings.Contains(g.Err().Error(), theirs), "%v does not name %s", g.Err(), theirs)
+				f.is(g.Write(f.ctx, recipes.Create(f.path("written"), nil)), recipes.ErrNotHeld)
+				f.is(g.Release(f.ctx), recipes.ErrForeign)
+				f.awaitNode(g.Znode(), false)
+			}},
 		} {
 			tests = append(tests, test{string(s.dialect) + "/" + s.name + "/" + t.name, func(f *fixture) { t.run(f, s) }})
 		}
 	}
-	return append(tests,
-		test{"a dialect that does not exist is ErrInvalid", dialectUnknown},
-		test{"a session's second dialect at a path is ErrInvalid", dialectMixed},
-		test{"data that kazoo cannot read is ErrInvalid", dialectData},
-		test{"contenders are returned with their dialects, and unknown ones are counted", dialectContenders},
-		test{"a counter has the data format of its library, and another format is ErrForeign", dialectCounter},
-		test{"a group lists the members of the library", dialectGroup},
-		test{"a queue has the elements of the library, and no other znodes", dialectQueue},
-		test{"a queue of another dialect is ErrForeign", dialectForeignQueue},
-		test{"a double barrier counts the members of the library, and its own are named as theirs", dialectDoubleBarrier},
-		test{"a member of another dialect at a double barrier is ErrForeign", dialectForeignDoubleBarrier},
-	)
+	return tests
 }
 
 // spokenLine is a recipe in a dialect, and the contenders of its library.
@@ -93,9 +146,7 @@ func (f *fixture) speaks(err error, path string) {
 		f.must(err)
 		return
 	}
-	if f.exists(path) {
-		f.Errorf("%s was created before %v", path, err)
-	}
+	f.failIf(f.exists(path), "%s was created before %v", path, err)
 	f.Skipf("without dialects: %v", err)
 }
 
@@ -103,9 +154,7 @@ func (f *fixture) speaks(err error, path string) {
 func (f *fixture) theirs(path, data string, flags int32) string {
 	f.Helper()
 	f.create(path[:strings.LastIndexByte(path, '/')], "")
-	made, err := f.outside.Create(path, []byte(data), flags, zk.WorldACL(zk.PermAll))
-	f.must(err)
-	return made
+	return must.Get(f.outside.Create(path, []byte(data), flags, zk.WorldACL(zk.PermAll)))(f)
 }
 
 // joins creates a contender of the library.
@@ -129,87 +178,10 @@ func (s spokenLine) waits(f *fixture, session recipes.Client, path string) *wait
 	})
 }
 
-func dialectInLine(f *fixture, s spokenLine) {
-	path, session := f.path("line"), f.open()
-	s.with(f, session, path, options{})
-	theirs := s.joins(f, path)
-	ours := s.waits(f, session, path)
-	if znode := ours.place.Znode; znode[len(znode)-10:] <= theirs[len(theirs)-10:] {
-		f.Errorf("%s is ahead of %s", znode, theirs)
-	}
-	ours.blocked(f)
-	later := s.joins(f, path)
-	f.remove(theirs)
-	g := ours.must(f) // with a contender of the library behind it
-	f.held(g)
-	f.must(g.Release(f.ctx))
-	if exists, _, err := f.outside.Exists(later); err != nil || !exists {
-		f.Errorf("%s was deleted with the grant before it (%v)", later, err)
-	}
-}
-
-func dialectNames(f *fixture, s spokenLine) {
-	path := f.path("names")
-	g := get(f, s.with(f, f.open(), path, options{data: "ours"}).Enter)
-	if !regexp.MustCompile("^" + regexp.QuoteMeta(path) + s.ours + "$").MatchString(g.Znode()) {
-		f.Errorf("the znode is %s; want %s", g.Znode(), s.ours)
-	}
-	if data, stat := f.read(g.Znode()); data != "ours" || stat.EphemeralOwner == 0 || stat.Czxid != int64(g.Token()) {
-		f.Errorf("the znode has %q, %+v", data, stat)
-	}
-	f.must(g.Write(f.ctx, recipes.Create(f.path("written"), nil)))
-	dir := g.Znode()[:strings.LastIndexByte(g.Znode(), '/')]
-	if names, _, err := f.outside.Children(dir); err != nil || len(names) != 1 {
-		f.Errorf("the children are %q, %v; want only the znode of the grant", names, err)
-	}
-	f.must(g.Release(f.ctx))
-	f.awaitChildren(dir, 0)
-}
-
-func dialectGivesUp(f *fixture, s spokenLine) {
-	path, session := f.path("gives-up"), f.open()
-	s.with(f, session, path, options{})
-	theirs := s.joins(f, path)
-	ours := s.waits(f, session, path)
-	ours.cancel()
-	f.is(ours.failure(f), context.Canceled)
-	f.awaitChildren(theirs[:strings.LastIndexByte(theirs, '/')], 1)
-}
-
 // unknown returns the end of the name of a contender that shares no wait queue with the recipe.
 func (s spokenLine) unknown() string {
 	if latch := "-latch-"; s.theirs != latch {
 		return latch
 	}
 	return "__lock__"
-}
-
-func dialectForeign(f *fixture, s spokenLine) {
-	path, session := f.path("foreign"), f.open()
-	s.with(f, session, path, options{})
-	theirs := f.theirs(path+s.below+"/"+foreignName(s.unknown()), "", zk.FlagEphemeral|zk.FlagSequence)
-	_, err := s.with(f, session, path, options{}).Enter(f.ctx)
-	f.is(err, recipes.ErrForeign)
-	var foreign *recipes.ForeignError
-	if !errors.As(err, &foreign) || foreign.Znode != theirs || foreign.Recipe == "" {
-		f.Errorf("%v does not name %s", err, theirs)
-	}
-	f.awaitChildren(theirs[:strings.LastIndexByte(theirs, '/')], 1)
-}
-
-// dialectForeignAfterTheGrant: the other contender does not wait for the holder, so the hold must
-// end. The holder's znode exists until the release.
-func dialectForeignAfterTheGrant(f *fixture, s spokenLine) {
-	path := f.path("foreign-later")
-	session := f.open(func(cfg *recipes.SessionConfig) { cfg.SessionTimeout = 4 * time.Second }) // it lists twice in a fifth of the timeout
-	g := get(f, s.with(f, session, path, options{}).Enter)
-	g.Done() // from now on a loss is reported
-	theirs := f.theirs(path+"/"+foreignName(s.unknown()), "", zk.FlagEphemeral|zk.FlagSequence)
-	f.lost(g, recipes.ErrForeign)
-	if !strings.Contains(g.Err().Error(), theirs) {
-		f.Errorf("%v does not name %s", g.Err(), theirs)
-	}
-	f.is(g.Write(f.ctx, recipes.Create(f.path("written"), nil)), recipes.ErrNotHeld)
-	f.is(g.Release(f.ctx), recipes.ErrForeign)
-	f.awaitNode(g.Znode(), false)
 }

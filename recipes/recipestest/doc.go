@@ -10,7 +10,7 @@
 //     address, as the example shows.
 //  3. Run it: go test -run TestContract . The name of a failed test ends with the promise
 //     that the implementation breaks, such as
-//     TestContract/contract/lock/lock/handoff/a_release_wakes_the_next_waiter.
+//     TestContract/contract/lock/lock/handoff/grants_follow_the_order_of_joining.
 //  4. Run that test alone with -run and its name, and with -race.
 //
 // Every sentence of the contract that can be tested is tested. The suite calls the

@@ -1,11 +1,6 @@
 package recipestest
 
-import (
-	"context"
-	"testing"
-
-	"github.com/go-zookeeper/zk"
-)
+import "testing"
 
 // RunGroup runs the tests of one group.
 func RunGroup(t *testing.T, name string, env Env) {
@@ -16,10 +11,4 @@ func RunGroup(t *testing.T, name string, env Env) {
 			}
 		}
 	}
-}
-
-// Connect opens a plain ZooKeeper session.
-func Connect(ctx context.Context, t testing.TB, servers []string) *zk.Conn {
-	t.Helper()
-	return (&fixture{TB: t, ctx: ctx}).connect(servers)
 }

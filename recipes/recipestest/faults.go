@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/internal/relay"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -17,8 +18,7 @@ import (
 func (f *fixture) listen() *relay.Relay {
 	f.Helper()
 	first := rand.IntN(len(f.servers))
-	r, err := relay.Listen(slices.Concat(f.servers[first:], f.servers[:first]), nil)
-	f.must(err)
+	r := must.Get(relay.Listen(slices.Concat(f.servers[first:], f.servers[:first]), nil))(f)
 	f.Cleanup(r.Cut)
 	return r
 }
@@ -99,21 +99,17 @@ func (f *fixture) takeOver(session int64, greeting []byte) {
 		f.Fatalf("the greeting of session %#x names session %#x (%v)", session, id, d.Err)
 	}
 	dialer := net.Dialer{}
-	conn, err := dialer.DialContext(f.ctx, "tcp", f.servers[0])
-	f.must(err)
+	conn := must.Get(dialer.DialContext(f.ctx, "tcp", f.servers[0]))(f)
 	defer conn.Close()
 	defer context.AfterFunc(f.ctx, func() { conn.Close() })()
 	// exchange sends one frame and returns the answer.
 	exchange := func(request jute.Encoder) []byte {
 		f.Helper()
 		head := binary.BigEndian.AppendUint32(nil, uint32(len(request.Bytes)))
-		_, err := conn.Write(append(head, request.Bytes...))
-		f.must(err)
-		_, err = io.ReadFull(conn, head)
-		f.must(err)
+		must.Get(conn.Write(append(head, request.Bytes...)))(f)
+		must.Get(io.ReadFull(conn, head))(f)
 		answer := make([]byte, binary.BigEndian.Uint32(head))
-		_, err = io.ReadFull(conn, answer)
-		f.must(err)
+		must.Get(io.ReadFull(conn, answer))(f)
 		return answer
 	}
 	var connect jute.Encoder

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -92,8 +93,7 @@ func (f *fixture) open(change ...func(*recipes.SessionConfig)) recipes.Client {
 	for _, c := range change {
 		c(&cfg)
 	}
-	s, err := f.opener(f.ctx, cfg)
-	f.must(err)
+	s := must.Get(f.opener(f.ctx, cfg))(f)
 	f.relays.Store(s.ID(), r)
 	f.Cleanup(func() {
 		r.Restore()
@@ -150,6 +150,14 @@ func (f *fixture) must(err error) {
 	f.Helper()
 	if err != nil {
 		f.Fatal(err)
+	}
+}
+
+// failIf fails the test if wrong is true. The test continues.
+func (f *fixture) failIf(wrong bool, format string, args ...any) {
+	f.Helper()
+	if wrong {
+		f.Errorf(format, args...)
 	}
 }
 

@@ -1,56 +1,136 @@
 package recipestest
 
 import (
+	"context"
+	"errors"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func groupTests() []test {
 	return []test{
-		{"a bad path or name is ErrInvalid, and nothing is sent", groupArguments},
-		{"join/members are returned with their data, the oldest first", groupJoin},
-		{"join/members are ephemeral children of the path", groupLayout},
-		{"join/the application can choose the name", groupNamed},
-		{"join/a taken name is an error that names its session", groupTaken},
-		{"join/a name that the same session has joined is taken too", groupTakenByOwn},
-		{"join/a call waits for the connection", groupJoinSuspended},
-		{"join/a cancelled join leaves nothing", groupJoinCancelled},
-		{"join/data that is too large is ErrTooLarge", groupTooLarge},
-		{"members/a group that does not exist is empty", groupEmpty},
-		{"members/other children are ignored", groupForeign},
-		{"update/other sessions read the new data", groupUpdate},
-		{"update/a call waits for the connection", groupUpdateSuspended},
-		{"leave/the member's znode is deleted, and its name is free", groupLeave},
-		{"leave/a second call succeeds", groupLeaveTwice},
-		{"leave/a call that the server refuses can be repeated", groupLeaveRefused},
-		{"lost/a member whose session expires is lost, and does not join again", groupExpired},
-		{"lost/a member whose znode is deleted gets ErrRemoved", groupRemoved},
-		{"lost/a lost member does not change a later member with its name", groupReplaced},
-		{"write/a guarded write requires the membership", groupWrite},
-		{"watch/it reports joins, updates and departures", groupWatch},
-		{"watch/a slow reader gets the latest members", groupWatchSlowly},
-		{"watch/a change during a lost connection is not missed", groupWatchReconnects},
-		{"watch/a watch continues when the path is created and deleted", groupWatchPath},
-		{"watch/the channel is closed when the context ends or the session is lost", groupWatchEnds},
-		{"watch/Watch returns the error of its first read", groupWatchFails},
+		{"a bad path or name is ErrInvalid, and nothing is sent", func(f *fixture) {
+			s := f.open()
+			f.sendsNothing(s, func() {
+				f.is(errOf(s.Group("a", recipes.GroupConfig{})), recipes.ErrInvalid)
+				for _, name := range []string{"a/b", "..", "_c_x", "a\x00"} {
+					f.is(errOf(s.Group("/a", recipes.GroupConfig{Name: name})), recipes.ErrInvalid)
+				}
+				g := f.group(s, "/a", "b")
+				f.failIf(g.Path() != "/a", "path %q", g.Path())
+			})
+		}},
+		{"join/members are ephemeral children of the path", func(f *fixture) {
+			m := f.join(f.open(), f.path("g"), "", "x")
+			names := f.children(f.path("g"))
+			if len(names) != 1 || f.path("g", names[0]) != m.Znode() || !strings.HasPrefix(names[0], "_c_") ||
+				!strings.HasSuffix(names[0], "-member-0000000000") {
+				f.Errorf("children %v of the group of %s", names, m.Znode())
+			}
+			data, stat := f.read(m.Znode())
+			if data != "x" || stat.EphemeralOwner == 0 || recipes.Token(stat.Czxid) != m.Token() {
+				f.Errorf("%s has data %q and %+v", m.Znode(), data, stat)
+			}
+		}},
+		{"members/a group that does not exist is empty", func(f *fixture) {
+			s := f.open()
+			f.members(s, f.path("nowhere"), "")
+			f.create(f.path("empty"), "")
+			f.members(s, f.path("empty"), "")
+			f.failIf(f.exists(f.path("nowhere")), "Members created the group")
+		}},
+		{"members/other children are ignored", func(f *fixture) {
+			s := f.open()
+			f.create(f.path("g", "note"), "not a member")
+			if f.since35() {
+				must.Get(f.outside.CreateContainer(f.path("g", "sub"), nil, zk.FlagContainer, zk.WorldACL(zk.PermAll)))(f)
+			}
+			f.members(s, f.path("g"), "")
+			f.join(s, f.path("g"), "", "x")
+			f.theirs(f.path("g", "theirs"), "curator's", zk.FlagEphemeral)
+			f.members(s, f.path("g"), "x curator's")
+		}},
+		{"watch/it reports joins, updates and departures", func(f *fixture) {
+			snapshots := f.watchGroup(f.open(), f.path("g"))
+			first := receive(f, snapshots, "the first")
+			f.failIf(len(first) != 0, "%+v at first", first)
+			s := f.open()
+			one := f.join(s, f.path("g"), "", "one")
+			f.shows(snapshots, "one")
+			two := f.join(f.open(), f.path("g"), "", "two")
+			f.shows(snapshots, "one two")
+			f.must(one.Update(f.ctx, []byte("eins")))
+			f.shows(snapshots, "eins two")
+			f.must(two.Leave(f.ctx))
+			f.shows(snapshots, "eins")
+			f.must(s.Close(f.ctx))
+			f.shows(snapshots, "")
+		}},
+		{"watch/a slow reader gets the latest members", func(f *fixture) {
+			s := f.open()
+			snapshots := f.watchGroup(f.open(), f.path("g"))
+			m := f.join(s, f.path("g"), "", "0")
+			for range 5 {
+				f.must(f.join(s, f.path("g"), "", "x").Leave(f.ctx))
+			}
+			f.must(m.Update(f.ctx, []byte("last")))
+			f.shows(snapshots, "last")
+		}},
+		{"watch/a change during a lost connection is not missed", func(f *fixture) {
+			s := f.open()
+			one := f.join(f.open(), f.path("g"), "", "one")
+			snapshots := f.watchGroup(s, f.path("g"))
+			f.shows(snapshots, "one")
+			f.sever(s)
+			f.join(f.open(), f.path("g"), "", "two")
+			f.must(one.Update(f.ctx, []byte("eins")))
+			f.reconnect(s)
+			f.shows(snapshots, "eins two")
+		}},
+		{"watch/a watch continues when the path is created and deleted", func(f *fixture) {
+			snapshots := f.watchGroup(f.open(), f.path("g"))
+			receive(f, snapshots, "the first")
+			s := f.open()
+			for _, data := range []string{"one", "two"} {
+				m := f.join(s, f.path("g"), "", data)
+				f.shows(snapshots, data)
+				f.must(m.Leave(f.ctx))
+				f.shows(snapshots, "")
+				// The server may already have deleted the empty container.
+				if err := f.outside.Delete(f.path("g"), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+					f.Fatal(err)
+				}
+			}
+		}},
+		{"watch/the channel is closed when the context ends or the session is lost, and Watch returns the error of its first read", func(f *fixture) {
+			s := f.open()
+			ctx, cancel := context.WithCancel(f.ctx)
+			g := f.group(s, f.path("g"), "")
+			one := must.Get(g.Watch(ctx))(f)
+			two := f.watchGroup(s, f.path("g"))
+			three := f.watchGroup(f.open(), f.path("g"))
+			cancel()
+			drained(f, one, "the cancelled channel")
+			f.expire(s)
+			drained(f, two, "the channel of an expired session")
+			receive(f, three, "the other session's")
+			f.is(errOf(g.Watch(f.ctx)), recipes.ErrExpired)
+		}},
 	}
 }
 
 func (f *fixture) group(s recipes.Recipes, path, name string) recipes.Group {
 	f.Helper()
-	g, err := s.Group(path, recipes.GroupConfig{Name: name})
-	f.must(err)
-	return g
+	return must.Get(s.Group(path, recipes.GroupConfig{Name: name}))(f)
 }
 
 func (f *fixture) join(s recipes.Recipes, path, name, data string) recipes.Membership {
 	f.Helper()
-	m, err := f.group(s, path, name).Join(f.ctx, []byte(data))
-	f.must(err)
-	return m
+	return must.Get(f.group(s, path, name).Join(f.ctx, []byte(data)))(f)
 }
 
 // showMembers returns the data of members, in order.
@@ -65,58 +145,24 @@ func showMembers(members []recipes.Member) string {
 func (f *fixture) members(s recipes.Recipes, path, want string) []recipes.Member {
 	f.Helper()
 	members := get(f, f.group(s, path, "").Members)
-	if got := showMembers(members); got != want {
-		f.Errorf("members %q; want %q", got, want)
-	}
+	got := showMembers(members)
+	f.failIf(got != want, "members %q; want %q", got, want)
 	return members
 }
 
-func groupArguments(f *fixture) {
-	s := f.open()
-	f.sendsNothing(s, func() {
-		f.is(errOf(s.Group("a", recipes.GroupConfig{})), recipes.ErrInvalid)
-		for _, name := range []string{"a/b", "..", "_c_x", "a\x00"} {
-			f.is(errOf(s.Group("/a", recipes.GroupConfig{Name: name})), recipes.ErrInvalid)
+// shows receives snapshots until one equals want. Others may come first: the members of a
+// snapshot are read one after the other.
+func (f *fixture) shows(snapshots <-chan []recipes.Member, want string) []recipes.Member {
+	f.Helper()
+	for {
+		members := receive(f, snapshots, "the group "+want)
+		if showMembers(members) == want {
+			return members
 		}
-		if g := f.group(s, "/a", "b"); g.Path() != "/a" {
-			f.Errorf("path %q", g.Path())
-		}
-	})
-}
-
-func groupLayout(f *fixture) {
-	m := f.join(f.open(), f.path("g"), "", "x")
-	names := f.children(f.path("g"))
-	if len(names) != 1 || f.path("g", names[0]) != m.Znode() || !strings.HasPrefix(names[0], "_c_") ||
-		!strings.HasSuffix(names[0], "-member-0000000000") {
-		f.Errorf("children %v of the group of %s", names, m.Znode())
-	}
-	data, stat := f.read(m.Znode())
-	if data != "x" || stat.EphemeralOwner == 0 || recipes.Token(stat.Czxid) != m.Token() {
-		f.Errorf("%s has data %q and %+v", m.Znode(), data, stat)
 	}
 }
 
-func groupEmpty(f *fixture) {
-	s := f.open()
-	f.members(s, f.path("nowhere"), "")
-	f.create(f.path("empty"), "")
-	f.members(s, f.path("empty"), "")
-	if f.exists(f.path("nowhere")) {
-		f.Error("Members created the group")
-	}
-}
-
-func groupForeign(f *fixture) {
-	s := f.open()
-	f.create(f.path("g", "note"), "not a member")
-	if f.since35() {
-		_, err := f.outside.CreateContainer(f.path("g", "sub"), nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
-		f.must(err)
-	}
-	f.members(s, f.path("g"), "")
-	f.join(s, f.path("g"), "", "x")
-	_, err := f.outside.Create(f.path("g", "theirs"), []byte("curator's"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-	f.must(err)
-	f.members(s, f.path("g"), "x curator's")
+func (f *fixture) watchGroup(s recipes.Recipes, path string) <-chan []recipes.Member {
+	f.Helper()
+	return get(f, f.group(s, path, "").Watch)
 }

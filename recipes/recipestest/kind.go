@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -123,9 +124,7 @@ func (k kind) with(f *fixture, s recipes.Client, path string, o options) line {
 	if o.strategy == "" {
 		o.strategy = k.strategy
 	}
-	l, err := k.open(s, path, o)
-	f.must(err)
-	return l
+	return must.Get(k.open(s, path, o))(f)
 }
 
 // granted enters a wait queue in which no contender is ahead.

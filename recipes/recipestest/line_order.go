@@ -1,25 +1,16 @@
 package recipestest
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-func orderOfJoining(f *fixture, k kind) {
-	inOrder(f, k, func(int) recipes.Strategy { return k.strategy })
-}
-
-func mixedStrategies(f *fixture, k kind) {
-	inOrder(f, k, func(i int) recipes.Strategy {
-		all := recipes.Strategies()
-		return all[i%len(all)]
-	})
-}
 
 func inOrder(f *fixture, k kind, strategy func(int) recipes.Strategy) {
 	sessions := []recipes.Client{f.open(), f.open()}
@@ -35,9 +26,7 @@ func inOrder(f *fixture, k kind, strategy func(int) recipes.Strategy) {
 		}
 		f.must(last.Release(f.ctx))
 		g := w.must(f)
-		if g.Token() <= last.Token() {
-			f.Errorf("token %d after %d", g.Token(), last.Token())
-		}
+		f.failIf(g.Token() <= last.Token(), "token %d after %d", g.Token(), last.Token())
 		last = g
 	}
 }
@@ -59,61 +48,6 @@ func joinedReportsThePlace(f *fixture, k kind) {
 			f.Errorf("joined with %+v; want position %d and a znode that exists", w.place, ahead)
 		}
 	}
-}
-
-func joinedIsWaitedFor(f *fixture, k kind) {
-	entered, proceed := make(chan struct{}), make(chan struct{})
-	l := k.with(f, f.open(), f.path("a"), options{joined: func(recipes.Place) {
-		close(entered)
-		<-proceed
-	}})
-	call := start(f, func() (grant, error) { return l.Enter(f.ctx) })
-	f.await(entered, "the call of joined")
-	f.awaitChildren(f.path("a"), 1)
-	call.blocked(f)
-	close(proceed)
-	call.must(f)
-}
-
-func notReentrant(f *fixture, k kind) {
-	s := f.open()
-	g := k.granted(f, s, f.path("a"))
-	w := k.waits(f, s, f.path("a"))
-	w.blocked(f)
-	w.cancel()
-	f.is(w.failure(f), context.Canceled)
-	f.held(g)
-}
-
-func independentPaths(f *fixture, k kind) {
-	s := f.open()
-	a, b := k.granted(f, s, f.path("a")), k.granted(f, s, f.path("b"))
-	c := k.granted(f, s, f.path("a", "below"))
-	f.held(a)
-	f.held(b)
-	f.held(c)
-}
-
-func foreignChildren(f *fixture, k kind) {
-	for _, name := range []string{
-		"config", "_c_", "_c_short", "0000000000", k.marker, k.marker + "x", k.marker + "12",
-		"x" + k.marker + "0000000000", "_c_not-" + k.marker + "notanumber", k.marker + "99999999999999999999",
-		"lock_0000000000", "reader-0000000000", "ack_0000000000",
-	} {
-		f.create(f.path("a", name), "")
-	}
-	s := f.open()
-	g := k.granted(f, s, f.path("a"))
-	w := k.waits(f, s, f.path("a"))
-	if p := w.place.Position; p != 1 && !(k.hands(f) && p == recipes.UnknownPosition) {
-		f.Errorf("position %d; want 1", p)
-	}
-	in := get(f, k.at(f, s, f.path("a")).Contenders)
-	if len(in) != 2 {
-		f.Errorf("%d contenders; want 2", len(in))
-	}
-	f.must(g.Release(f.ctx))
-	f.must(w.must(f).Release(f.ctx))
 }
 
 func contendersInOrder(f *fixture, k kind) {
@@ -148,20 +82,135 @@ func contendersInOrder(f *fixture, k kind) {
 		}
 	}
 	f.must(g.Release(f.ctx))
-	if next := second.must(f); next.Token() != in[1].Token {
-		f.Errorf("granted with token %d; Contenders returned %d", next.Token(), in[1].Token)
-	}
+	next := second.must(f)
+	f.failIf(next.Token() != in[1].Token, "granted with token %d; Contenders returned %d", next.Token(), in[1].Token)
 }
 
-func emptyLine(f *fixture, k kind) {
-	l := k.at(f, f.open(), f.path("a"))
-	for _, when := range []string{"the path does not exist", "the path exists"} {
-		in, err := l.Contenders(f.ctx)
-		if err != nil || len(in) != 0 {
-			f.Errorf("%s: %v, %v; want no contender and no error", when, in, err)
-		}
-		if when == "the path does not exist" {
-			f.create(f.path("a"), "")
-		}
+// exclusive checks at each grant that no other contender has one, and that its token is the
+// largest so far.
+type exclusive struct {
+	f      *fixture
+	mu     sync.Mutex
+	inside string
+	last   recipes.Token
+	grants int
+}
+
+func (e *exclusive) enter(g recipes.Grant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.inside != "" {
+		e.f.Errorf("%s was granted while %s was held", g.Znode(), e.inside)
+	}
+	if g.Token() <= e.last {
+		e.f.Errorf("%s has token %d after token %d", g.Znode(), g.Token(), e.last)
+	}
+	e.inside, e.last = g.Znode(), g.Token()
+	e.grants++
+}
+
+func (e *exclusive) leave(recipes.Grant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.inside = ""
+}
+
+// takeTurns has contenders enter, write and release concurrently. enter is called after each
+// grant, and leave before its release.
+func (f *fixture) takeTurns(contenders []line, turns int, enter, leave func(recipes.Grant)) {
+	f.Helper()
+	var all errgroup.Group
+	for _, l := range contenders {
+		all.Go(func() error {
+			for range turns {
+				g, err := l.Enter(f.ctx)
+				if err != nil {
+					return err
+				}
+				enter(g.Grant)
+				err = g.Write(f.ctx) // hold it for a round trip
+				leave(g.Grant)
+				if err != nil {
+					return err
+				}
+				if err := g.Release(f.ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	f.must(all.Wait())
+	f.awaitChildren(f.path("a"), 0)
+}
+
+func lineOrderTests() []kindTest {
+	return []kindTest{
+		{"at most one contender holds at a time, and tokens grow", func(f *fixture, k kind) {
+			const sessions, each, turns = 3, 3, 3
+			var contenders []line
+			for range sessions {
+				s := f.open()
+				for range each {
+					contenders = append(contenders, k.at(f, s, f.path("a")))
+				}
+			}
+			check := exclusive{f: f}
+			f.takeTurns(contenders, turns, check.enter, check.leave)
+			want := len(contenders) * turns
+			f.failIf(check.grants != want, "%d grants; want %d", check.grants, want)
+		}},
+		{"grants follow the order of joining", func(f *fixture, k kind) {
+			inOrder(f, k, func(int) recipes.Strategy { return k.strategy })
+		}},
+		{"contenders of all strategies share one wait queue", func(f *fixture, k kind) {
+			inOrder(f, k, func(i int) recipes.Strategy {
+				all := recipes.Strategies()
+				return all[i%len(all)]
+			})
+		}},
+		{"the call waits until Joined returns", func(f *fixture, k kind) {
+			entered, proceed := make(chan struct{}), make(chan struct{})
+			l := k.with(f, f.open(), f.path("a"), options{joined: func(recipes.Place) {
+				close(entered)
+				<-proceed
+			}})
+			call := start(f, func() (grant, error) { return l.Enter(f.ctx) })
+			f.await(entered, "the call of joined")
+			f.awaitChildren(f.path("a"), 1)
+			call.blocked(f)
+			close(proceed)
+			call.must(f)
+		}},
+		{"children with other names, such as other wait queues, are ignored", func(f *fixture, k kind) {
+			for _, name := range []string{
+				"config", "_c_", "_c_short", "0000000000", k.marker, k.marker + "x", k.marker + "12",
+				"x" + k.marker + "0000000000", "_c_not-" + k.marker + "notanumber", k.marker + "99999999999999999999",
+				"lock_0000000000", "reader-0000000000", "ack_0000000000",
+			} {
+				f.create(f.path("a", name), "")
+			}
+			s := f.open()
+			g := k.granted(f, s, f.path("a"))
+			w := k.waits(f, s, f.path("a"))
+			p := w.place.Position
+			f.failIf(p != 1 && !(k.hands(f) && p == recipes.UnknownPosition), "position %d; want 1", p)
+			k.granted(f, s, f.path("a", "below")) // another wait queue
+			in := get(f, k.at(f, s, f.path("a")).Contenders)
+			f.failIf(len(in) != 2, "%d contenders; want 2", len(in))
+			f.must(g.Release(f.ctx))
+			f.must(w.must(f).Release(f.ctx))
+		}},
+		{"an empty wait queue has its path and no contenders", func(f *fixture, k kind) {
+			l := k.at(f, f.open(), f.path("a"))
+			f.same(l.Path(), f.path("a"))
+			for _, when := range []string{"the path does not exist", "the path exists"} {
+				in, err := l.Contenders(f.ctx)
+				f.failIf(err != nil || len(in) != 0, "%s: %v, %v; want no contender and no error", when, in, err)
+				if when == "the path does not exist" {
+					f.create(f.path("a"), "")
+				}
+			}
+		}},
 	}
 }

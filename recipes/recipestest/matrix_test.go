@@ -1,17 +1,26 @@
 package recipestest_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/host/hosttest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/recipestest"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
+
+func TestMain(m *testing.M) {
+	leaktest.Main(leaktest.SideBySide{Tests: ensembletest.Owner{Tests: m}})
+}
 
 // TestContract runs the contract over every transport. make test-all runs each transport on every
 // kind of server. Other runs use one kind for each transport; without a real server, they use the
@@ -36,15 +45,24 @@ var transports = []struct {
 	opener       func(*testing.T) recipes.Opener
 }{
 	{"direct", "real", func(*testing.T) recipes.Opener { return zookeeper.Open }},
-	{"in-memory", "embedded", func(t *testing.T) recipes.Opener {
-		p, err := host.InProcess(zookeeper.Open)
-		if err != nil {
-			t.Fatal(err)
+	{"in-memory", "embedded", func(t *testing.T) recipes.Opener { return through(t, hosttest.New(t)) }},
+	{"plugin", "real", func(t *testing.T) recipes.Opener {
+		if testing.Short() {
+			t.Skip("SKIPPED through the plugin process: -short")
 		}
-		t.Cleanup(func() { closePlugin(t, p) })
-		return p.Open
+		return through(t, hosttest.NewProcess(t, host.Config{}))
 	}},
-	{"plugin", "real", func(t *testing.T) recipes.Opener { return launch(t).Open }},
+}
+
+// through returns the opener of the world's plugin. When the test ends, the plugin must close
+// without another error than that of a session that the test has cut off.
+func through(t *testing.T, w *hosttest.World) recipes.Opener {
+	t.Cleanup(func() {
+		if err := w.Plugin.Close(context.WithoutCancel(t.Context())); !errors.Is(err, recipes.ErrUnknownOutcome) {
+			must.Report(t, err)
+		}
+	})
+	return w.Plugin.Open
 }
 
 var servers = []struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -45,9 +46,7 @@ func (p *pending[T]) result(f *fixture) (T, error) {
 // must returns the value of the call, which must succeed.
 func (p *pending[T]) must(f *fixture) T {
 	f.Helper()
-	v, err := p.result(f)
-	f.must(err)
-	return v
+	return must.Get(p.result(f))(f)
 }
 
 // failure returns the error of the call.
@@ -59,9 +58,7 @@ func (p *pending[T]) failure(f *fixture) error {
 // get makes a call with the context of the test. The call must succeed.
 func get[T any](f *fixture, call func(context.Context) (T, error)) T {
 	f.Helper()
-	v, err := call(f.ctx)
-	f.must(err)
-	return v
+	return must.Get(call(f.ctx))(f)
 }
 
 // errOf returns the error of a call whose value does not matter.

@@ -4,156 +4,130 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func sessionTests() []test {
 	return slices.Concat(openTests(), []test{
-		{"a new session has an id and a timeout, and is connected", freshSession},
-		{"the timeout is the one that the server grants", grantedTimeout},
-		{"sessions are independent", distinctSessions},
-		{"opening a recipe sends nothing, and refuses only bad arguments", badArguments},
-		{"events/the first one is the current state", firstEvent},
-		{"events/suspension and reconnect are reported, and the session continues", suspension},
-		{"events/a slow reader does not miss the loss", slowReader},
-		{"events/the channel is closed when the context ends", eventsCancelled},
-		{"events/after the loss only the loss is reported", eventsAfterLoss},
-		{"stats/requests, replies and events are counted", countersCount},
-		{"stats/reconnects are counted", countersReconnects},
+		{"a new session has an id and a timeout, and is connected", func(f *fixture) {
+			s := f.open()
+			f.failIf(s.ID() == 0, "the id is 0")
+			f.failIf(s.Timeout() <= 0, "timeout %v", s.Timeout())
+			f.failIf(s.State() != recipes.Connected || s.Err() != nil, "%v, %v; want connected", s.State(), s.Err())
+			select {
+			case <-s.Done():
+				f.Error("lost")
+			default:
+			}
+		}},
+		{"the timeout is the one that the server grants", func(f *fixture) {
+			got := f.open(withTimeout(lifetime)).Timeout()
+			f.failIf(got != lifetime, "timeout %v; want %v", got, lifetime)
+			if got := f.open(withTimeout(time.Millisecond)).Timeout(); got <= time.Millisecond {
+				f.Errorf("timeout %v; no server grants that", got)
+			}
+			const weeks = 3 * 7 * 24 * time.Hour
+			if got := f.open(withTimeout(weeks)).Timeout(); got <= 0 || got >= weeks {
+				f.Errorf("timeout %v; no server grants that", got)
+			}
+		}},
+		{"opening a recipe sends nothing, and refuses only bad arguments", func(f *fixture) {
+			s := f.open()
+			f.sendsNothing(s, func() {
+				for _, path := range []string{"", "a", "/a/", "//a", "/a//b", "/a/../b", "/.", "/a\x00b", "/\xff"} {
+					f.is(errOf(s.Lock(path, recipes.LockConfig{})), recipes.ErrInvalid)
+					f.is(errOf(s.Election(path, recipes.ElectionConfig{})), recipes.ErrInvalid)
+				}
+				f.is(errOf(s.Lock("/a", recipes.LockConfig{Strategy: "dance"})), recipes.ErrInvalid)
+				f.is(errOf(s.Election("/a", recipes.ElectionConfig{Strategy: "dance"})), recipes.ErrInvalid)
+				for _, strategy := range append(recipes.Strategies(), "") {
+					must.Get(s.Lock("/a", recipes.LockConfig{Strategy: strategy}))(f)
+					must.Get(s.Election("/a", recipes.ElectionConfig{Strategy: strategy}))(f)
+				}
+			})
+		}},
+		{"stats/requests, replies and events are counted", func(f *fixture) {
+			s := f.open()
+			f.create(f.path("a"), "")
+			before := f.stats(s)
+			h := f.acquire(s, f.path("a"))
+			w := lockKind.waits(f, s, f.path("a"))
+			lockKind.watches(f, s, f.path("a"))
+			f.must(h.Release(f.ctx))
+			f.must(w.must(f).Release(f.ctx))
+			after := f.stats(s)
+			writes := after.Writes - before.Writes
+			f.failIf(writes != 4, "%d writes; want two creations and two deletions", writes)
+			// The holder reads the parent. The waiter does too, lists, and reads with a watch; it
+			// reads nothing when it wakes. Contenders lists once and reads twice.
+			reads := after.Reads - before.Reads
+			f.failIf(reads != 7, "%d reads; want 7", reads)
+			// One event is for the first release, the other for the deletion of the second holder's znode.
+			events := after.WatchEvents - before.WatchEvents
+			f.failIf(events != 2, "%d watch events; want 2", events)
+			if after.RequestBytes <= before.RequestBytes || after.ResponseBytes <= before.ResponseBytes {
+				f.Errorf("the bytes changed from %d and %d to %d and %d", before.RequestBytes, before.ResponseBytes, after.RequestBytes, after.ResponseBytes)
+			}
+			var byKind int64
+			for kind, n := range after.ByKind {
+				f.failIf(kind == "", "%d requests of an unnamed kind", n)
+				byKind += n
+			}
+			if byKind < after.Reads+after.Writes+after.Pings {
+				f.Errorf("%d requests by kind, fewer than %d reads, %d writes and %d pings", byKind, after.Reads, after.Writes, after.Pings)
+			}
+		}},
+		{"stats/reconnects are counted", func(f *fixture) {
+			s := f.open()
+			n := f.stats(s).Reconnects
+			f.failIf(n != 0, "%d reconnects", n)
+			f.sever(s)
+			f.reconnect(s)
+			if n := f.stats(s).Reconnects; n != 1 {
+				f.Errorf("%d reconnects; want 1", n)
+			}
+		}},
 		{"chroot/the chroot is created with the first znode below it", chroot},
-		{"auth/a digest gives access that the ACL denies to others", digest},
-	}, endTests())
-}
-
-func freshSession(f *fixture) {
-	s := f.open()
-	if s.ID() == 0 {
-		f.Error("the id is 0")
-	}
-	if s.Timeout() <= 0 {
-		f.Errorf("timeout %v", s.Timeout())
-	}
-	if s.State() != recipes.Connected || s.Err() != nil {
-		f.Errorf("%v, %v; want connected", s.State(), s.Err())
-	}
-	select {
-	case <-s.Done():
-		f.Error("lost")
-	default:
-	}
-}
-
-func grantedTimeout(f *fixture) {
-	if got := f.open(withTimeout(lifetime)).Timeout(); got != lifetime {
-		f.Errorf("timeout %v; want %v", got, lifetime)
-	}
-	if got := f.open(withTimeout(time.Millisecond)).Timeout(); got <= time.Millisecond {
-		f.Errorf("timeout %v; no server grants that", got)
-	}
-	const weeks = 3 * 7 * 24 * time.Hour
-	if got := f.open(withTimeout(weeks)).Timeout(); got <= 0 || got >= weeks {
-		f.Errorf("timeout %v; no server grants that", got)
-	}
-}
-
-func distinctSessions(f *fixture) {
-	a, b := f.open(), f.open()
-	if a.ID() == b.ID() {
-		f.Errorf("both are session %#x", a.ID())
-	}
-	f.must(a.Close(f.ctx))
-	if b.State() != recipes.Connected {
-		f.Errorf("after the close of the other session it is %v", b.State())
-	}
-	f.acquire(b, f.path("a"))
-}
-
-func badArguments(f *fixture) {
-	s := f.open()
-	f.sendsNothing(s, func() {
-		for _, path := range []string{"", "a", "/a/", "//a", "/a//b", "/a/../b", "/.", "/a\x00b", "/\xff"} {
-			f.is(errOf(s.Lock(path, recipes.LockConfig{})), recipes.ErrInvalid)
-			f.is(errOf(s.Election(path, recipes.ElectionConfig{})), recipes.ErrInvalid)
-		}
-		f.is(errOf(s.Lock("/a", recipes.LockConfig{Strategy: "dance"})), recipes.ErrInvalid)
-		f.is(errOf(s.Election("/a", recipes.ElectionConfig{Strategy: "dance"})), recipes.ErrInvalid)
-		for _, strategy := range append(recipes.Strategies(), "") {
-			_, err := s.Lock("/a", recipes.LockConfig{Strategy: strategy})
-			f.must(err)
-			_, err = s.Election("/a", recipes.ElectionConfig{Strategy: strategy})
-			f.must(err)
-		}
-	})
-}
-
-func countersCount(f *fixture) {
-	f.needs35("create2, without which there is no handoff to count")
-	s := f.open()
-	f.create(f.path("a"), "")
-	before := f.stats(s)
-	h := f.acquire(s, f.path("a"))
-	w := lockKind.waits(f, s, f.path("a"))
-	lockKind.watches(f, s, f.path("a"))
-	f.must(h.Release(f.ctx))
-	f.must(w.must(f).Release(f.ctx))
-	after := f.stats(s)
-	if writes := after.Writes - before.Writes; writes != 4 {
-		f.Errorf("%d writes; want two creations and two deletions", writes)
-	}
-	// The holder reads the parent. The waiter does too, lists, and reads with a watch; it
-	// reads nothing when it wakes. Contenders lists once and reads twice.
-	if reads := after.Reads - before.Reads; reads != 7 {
-		f.Errorf("%d reads; want 7", reads)
-	}
-	// One event is for the first release, the other for the deletion of the second holder's znode.
-	if events := after.WatchEvents - before.WatchEvents; events != 2 {
-		f.Errorf("%d watch events; want 2", events)
-	}
-	if after.RequestBytes <= before.RequestBytes || after.ResponseBytes <= before.ResponseBytes {
-		f.Errorf("the bytes changed from %d and %d to %d and %d", before.RequestBytes, before.ResponseBytes, after.RequestBytes, after.ResponseBytes)
-	}
-	var byKind int64
-	for kind, n := range after.ByKind {
-		if kind == "" {
-			f.Errorf("%d requests of an unnamed kind", n)
-		}
-		byKind += n
-	}
-	if byKind < after.Reads+after.Writes+after.Pings {
-		f.Errorf("%d requests by kind, fewer than %d reads, %d writes and %d pings", byKind, after.Reads, after.Writes, after.Pings)
-	}
-}
-
-func countersReconnects(f *fixture) {
-	s := f.open()
-	if n := f.stats(s).Reconnects; n != 0 {
-		f.Errorf("%d reconnects", n)
-	}
-	f.sever(s)
-	f.reconnect(s)
-	if n := f.stats(s).Reconnects; n != 1 {
-		f.Errorf("%d reconnects; want 1", n)
-	}
+		{"auth/a digest gives access that the ACL denies to others", func(f *fixture) {
+			user := func(name, password string) recipes.Client {
+				return f.open(func(c *recipes.SessionConfig) {
+					c.Digest = &recipes.Digest{User: name, Password: password}
+					c.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
+				})
+			}
+			h := f.acquire(user("ann", "secret"), f.path("a"))
+			for who, s := range map[string]recipes.Client{
+				"no user": f.open(), "another user": user("bob", "secret"), "another password": user("ann", "guess"),
+			} {
+				f.is(errOf(f.lock(s, f.path("a")).Acquire(f.ctx)), recipes.ErrAccessDenied)
+				_, err := f.lock(s, f.path("a")).Contenders(f.ctx)
+				f.is(err, recipes.ErrAccessDenied)
+				if err := s.Err(); err != nil {
+					f.Errorf("%s: the session is lost: %v", who, err)
+				}
+			}
+			again := user("ann", "secret")
+			f.sever(again)
+			f.reconnect(again) // the session must send its credentials on each connection
+			w := lockKind.waits(f, again, f.path("a"))
+			f.must(h.Release(f.ctx))
+			f.must(w.must(f).Release(f.ctx))
+		}},
+	}, endTests(), eventTests())
 }
 
 func chroot(f *fixture) {
 	chroot := f.path("deep", "chroot")
 	s := f.open(func(c *recipes.SessionConfig) { c.Chroot = chroot })
-	if f.exists(f.root) {
-		f.Error("opening the session created the chroot")
-	}
+	f.failIf(f.exists(f.root), "opening the session created the chroot")
 	in, err := f.lock(s, "/a").Contenders(f.ctx)
-	if err != nil || len(in) != 0 {
-		f.Errorf("contenders %v, %v; want none", in, err)
-	}
+	f.failIf(err != nil || len(in) != 0, "contenders %v, %v; want none", in, err)
 	h := f.acquire(s, "/a")
-	if names := f.children(chroot + "/a"); len(names) != 1 || "/a/"+names[0] != h.Znode() {
-		f.Errorf("%s has %v; the hold is %s", chroot, names, h.Znode())
-	}
+	names := f.children(chroot + "/a")
+	f.failIf(len(names) != 1 || "/a/"+names[0] != h.Znode(), "%s has %v; the hold is %s", chroot, names, h.Znode())
 	in = get(f, f.lock(s, "/a").Contenders)
-	if len(in) != 1 || in[0].Znode != h.Znode() {
-		f.Errorf("contenders %+v; want %s", in, h.Znode())
-	}
+	f.failIf(len(in) != 1 || in[0].Znode != h.Znode(), "contenders %+v; want %s", in, h.Znode())
 	// The same znode, from a session without a chroot.
 	in = get(f, f.lock(f.open(), chroot+"/a").Contenders)
 	if len(in) != 1 || in[0].Znode != chroot+h.Znode() || in[0].Token != h.Token() {
@@ -163,30 +137,4 @@ func chroot(f *fixture) {
 	f.lost(h, recipes.ErrRemoved)
 	slashed := f.open(func(c *recipes.SessionConfig) { c.Chroot = "/" })
 	f.acquire(slashed, f.path("b"))
-}
-
-func digest(f *fixture) {
-	user := func(name, password string) recipes.Client {
-		return f.open(func(c *recipes.SessionConfig) {
-			c.Digest = &recipes.Digest{User: name, Password: password}
-			c.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
-		})
-	}
-	h := f.acquire(user("ann", "secret"), f.path("a"))
-	for who, s := range map[string]recipes.Client{
-		"no user": f.open(), "another user": user("bob", "secret"), "another password": user("ann", "guess"),
-	} {
-		f.is(errOf(f.lock(s, f.path("a")).Acquire(f.ctx)), recipes.ErrAccessDenied)
-		_, err := f.lock(s, f.path("a")).Contenders(f.ctx)
-		f.is(err, recipes.ErrAccessDenied)
-		if err := s.Err(); err != nil {
-			f.Errorf("%s: the session is lost: %v", who, err)
-		}
-	}
-	again := user("ann", "secret")
-	f.sever(again)
-	f.reconnect(again) // the session must send its credentials on each connection
-	w := lockKind.waits(f, again, f.path("a"))
-	f.must(h.Release(f.ctx))
-	f.must(w.must(f).Release(f.ctx))
 }

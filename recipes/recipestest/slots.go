@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -23,16 +24,140 @@ func lineOfSlots(m recipes.Slots, err error) (line, error) {
 // slotsTests tests what slots promise: the promises of a semaphore, and the numbers.
 func slotsTests() []test {
 	return append(forKinds(slotKind.by(recipes.Predecessor), lineTests()), []test{
-		{"the lowest free number is granted", slotsLowest},
-		{"the holder's znode has the number, and the sequence number of the znode that waited", slotsZnode},
-		{"a number has at most one holder at a time, and its tokens grow", slotsUnderLoad},
-		{"a lost connection keeps the place in the wait queue", slotsKeepTheirPlace},
-		{"a znode that is deleted frees its number, and its holder cannot write", slotsRemoved},
-		{"the end of a session frees its number", slotsOfALostSession},
-		{"try/a free number is granted; without one, it is ErrContended", slotsTry},
-		{"a semaphore at the path shares the permits", slotsAndSemaphore},
-		{"another number of permits is ErrMismatch, and the contender leaves", slotsMismatch},
-		{"a bad path, strategy or number of permits, or a dialect, is ErrInvalid", slotsInvalid},
+		{"the lowest free number is granted", func(f *fixture) {
+			s := f.open()
+			var holds []recipes.SlotHold
+			for want := range 3 {
+				holds = append(holds, f.slot(f.open(), 3, want))
+			}
+			waiter := f.slotWaits(s, 3)
+			waiter.blocked(f)
+			f.must(holds[1].Release(f.ctx))
+			f.isSlot(waiter.must(f), 1)
+			f.must(holds[2].Release(f.ctx))
+			f.must(holds[0].Release(f.ctx))
+			f.slot(s, 3, 0)
+			f.slot(s, 3, 2) // a second number of one session
+			f.awaitChildren(f.path("a"), 3)
+		}},
+		{"the holder's znode has the number, and the sequence number of the znode that waited", func(f *fixture) {
+			s := f.open()
+			joined := make(chan recipes.Place, 1)
+			f.slot(s, 2, 0)
+			h := get(f, f.slots(s, 2, func(p recipes.Place) { joined <- p }).Acquire)
+			place := receive(f, joined, "the place")
+			f.failIf(place.Position != 1, "joined at %d; want 1", place.Position)
+			parts := regexp.MustCompile(`^(.*/_c_` + guid + `-)slot-1-(lease-[0-9]{10})$`).FindStringSubmatch(h.Znode())
+			if parts == nil || parts[1]+parts[2] != place.Znode {
+				f.Fatalf("granted as %s; joined as %s", h.Znode(), place.Znode)
+			}
+			data, stat := f.read(h.Znode())
+			if data != "who I am" || stat.EphemeralOwner != s.ID() || stat.Czxid != int64(h.Token()) {
+				f.Errorf("token %d; the znode has %q, %+v", h.Token(), data, stat)
+			}
+			line := get(f, f.slots(f.open(), 2).Contenders)
+			if len(line) != 2 || line[1].Znode != h.Znode() || line[1].Token != h.Token() || !line[1].Holds || line[1].Kind != recipes.KindSemaphore {
+				f.Errorf("the wait queue is %+v", line)
+			}
+			if data, _ := f.read(f.path("a")); data != "permits=2" {
+				f.Errorf("the path has data %q", data)
+			}
+		}},
+		{"a number has at most one holder at a time, and its tokens grow", func(f *fixture) {
+			const permits, turns = 3, 8
+			f.create(f.path("a"), "")
+			var contenders []line
+			for range 6 {
+				l := must.Get(lineOfSlots(f.slots(f.open(), permits), nil))(f)
+				contenders = append(contenders, l)
+			}
+			var mu sync.Mutex
+			var inside [permits]bool
+			var newest [permits]recipes.Token
+			mark := func(g recipes.Grant, in bool) {
+				mu.Lock()
+				defer mu.Unlock()
+				n := g.(recipes.SlotHold).Slot()
+				if in == inside[n] || in && g.Token() <= newest[n] {
+					f.Errorf("number %d with token %d: held before is %v, with token %d", n, g.Token(), inside[n], newest[n])
+				}
+				inside[n], newest[n] = in, g.Token()
+			}
+			f.takeTurns(contenders, turns,
+				func(g recipes.Grant) { mark(g, true) }, func(g recipes.Grant) { mark(g, false) })
+		}},
+		{"a lost connection keeps the place in the wait queue", func(f *fixture) {
+			s, other := f.open(), f.open()
+			h := f.slot(other, 1, 0)
+			first, second := f.slotWaits(s, 1), f.slotWaits(other, 1)
+			f.sever(s)
+			f.reconnect(s)
+			f.must(h.Release(f.ctx))
+			again := first.must(f)
+			f.isSlot(again, 0)
+			if joined := first.place.Znode; again.Znode()[len(again.Znode())-10:] != joined[len(joined)-10:] {
+				f.Errorf("granted as %s; joined as %s", again.Znode(), joined)
+			}
+			second.blocked(f)
+			f.must(again.Release(f.ctx))
+			f.isSlot(second.must(f), 0)
+		}},
+		{"a znode that is deleted frees its number, and its holder cannot write", func(f *fixture) {
+			for i, watched := range []bool{true, false} { // without Done, only a write notices the deletion
+				s := f.open()
+				slots := must.Get(s.Slots(f.path(strconv.Itoa(i)), recipes.SemaphoreConfig{Permits: 2}))(f)
+				late := get(f, slots.Acquire)
+				if watched {
+					late.Done()
+				}
+				f.remove(late.Znode())
+				if watched {
+					f.lost(late, recipes.ErrRemoved)
+				}
+				next := get(f, slots.Acquire)
+				f.isSlot(next, 0)
+				f.is(late.Write(f.ctx), recipes.ErrNotHeld, recipes.ErrRemoved)
+				f.is(late.Release(f.ctx), recipes.ErrNotHeld)
+				f.isSlot(next, 0)
+			}
+		}},
+		{"try/a free number is granted; without one, it is ErrContended", func(f *fixture) {
+			m := f.slots(f.open(), 2)
+			a := get(f, m.TryAcquire)
+			b := get(f, m.TryAcquire)
+			f.isSlot(b, 1)
+			f.is(errOf(m.TryAcquire(f.ctx)), recipes.ErrContended)
+			f.awaitChildren(f.path("a"), 2)
+			f.must(a.Release(f.ctx))
+			c := get(f, m.TryAcquire)
+			f.isSlot(c, 0)
+		}},
+		{"a semaphore at the path shares the permits", func(f *fixture) {
+			s := f.open()
+			p := f.permit(f.open(), f.path("a"), 2)
+			h := f.slot(s, 2, 0)
+			waiter := f.slotWaits(s, 2)
+			waiter.blocked(f)
+			f.must(p.Release(f.ctx))
+			f.isSlot(waiter.must(f), 1)
+			permit := f.permitWaits(f.open(), f.path("a"), 2)
+			f.must(h.Release(f.ctx))
+			permit.must(f)
+		}},
+		{"another number of permits is ErrMismatch, and the contender leaves", func(f *fixture) {
+			h := f.slot(f.open(), 2, 0)
+			f.is(errOf(f.slots(f.open(), 3).Acquire(f.ctx)), recipes.ErrMismatch)
+			f.awaitChildren(f.path("a"), 1)
+			f.must(h.Release(f.ctx))
+			f.slot(f.open(), 3, 0) // the path has no contender
+		}},
+		{"a bad path, strategy or number of permits, or a dialect, is ErrInvalid", func(f *fixture) {
+			s := f.open()
+			for _, cfg := range []recipes.SemaphoreConfig{{}, {Permits: -1}, {Permits: 1, Dialect: recipes.Curator}, {Permits: 1, Dialect: recipes.Kazoo}, {Permits: 1, Strategy: "none"}} {
+				f.is(errOf(s.Slots(f.path("a"), cfg)), recipes.ErrInvalid)
+			}
+			f.is(errOf(s.Slots("a", recipes.SemaphoreConfig{Permits: 1})), recipes.ErrInvalid)
+		}},
 	}...)
 }
 
@@ -42,9 +167,7 @@ func (f *fixture) slots(s recipes.Client, permits int, joined ...func(recipes.Pl
 	if len(joined) > 0 {
 		cfg.Joined = joined[0]
 	}
-	m, err := s.Slots(f.path("a"), cfg)
-	f.must(err)
-	return m
+	return must.Get(s.Slots(f.path("a"), cfg))(f)
 }
 
 // slot acquires a permit and checks its number.
@@ -57,9 +180,7 @@ func (f *fixture) slot(s recipes.Client, permits, want int) recipes.SlotHold {
 
 func (f *fixture) isSlot(h recipes.SlotHold, want int) {
 	f.Helper()
-	if h.Slot() != want {
-		f.Errorf("the number is %d; want %d", h.Slot(), want)
-	}
+	f.failIf(h.Slot() != want, "the number is %d; want %d", h.Slot(), want)
 	f.held(h)
 	f.must(h.Write(f.ctx))
 }
@@ -69,160 +190,4 @@ func (f *fixture) slotWaits(s recipes.Client, permits int) *waiter[recipes.SlotH
 	return waits(f, func(joined func(recipes.Place)) func(context.Context) (recipes.SlotHold, error) {
 		return f.slots(s, permits, joined).Acquire
 	})
-}
-
-func slotsLowest(f *fixture) {
-	s := f.open()
-	var holds []recipes.SlotHold
-	for want := range 3 {
-		holds = append(holds, f.slot(f.open(), 3, want))
-	}
-	waiter := f.slotWaits(s, 3)
-	waiter.blocked(f)
-	f.must(holds[1].Release(f.ctx))
-	f.isSlot(waiter.must(f), 1)
-	f.must(holds[2].Release(f.ctx))
-	f.must(holds[0].Release(f.ctx))
-	f.slot(s, 3, 0)
-	f.slot(s, 3, 2) // a second number of one session
-	f.awaitChildren(f.path("a"), 3)
-}
-
-func slotsZnode(f *fixture) {
-	s := f.open()
-	joined := make(chan recipes.Place, 1)
-	f.slot(s, 2, 0)
-	h := get(f, f.slots(s, 2, func(p recipes.Place) { joined <- p }).Acquire)
-	place := receive(f, joined, "the place")
-	if place.Position != 1 {
-		f.Errorf("joined at %d; want 1", place.Position)
-	}
-	parts := regexp.MustCompile(`^(.*/_c_` + guid + `-)slot-1-(lease-[0-9]{10})$`).FindStringSubmatch(h.Znode())
-	if parts == nil || parts[1]+parts[2] != place.Znode {
-		f.Fatalf("granted as %s; joined as %s", h.Znode(), place.Znode)
-	}
-	data, stat := f.read(h.Znode())
-	if data != "who I am" || stat.EphemeralOwner != s.ID() || stat.Czxid != int64(h.Token()) {
-		f.Errorf("token %d; the znode has %q, %+v", h.Token(), data, stat)
-	}
-	line := get(f, f.slots(f.open(), 2).Contenders)
-	if len(line) != 2 || line[1].Znode != h.Znode() || line[1].Token != h.Token() || !line[1].Holds || line[1].Kind != recipes.KindSemaphore {
-		f.Errorf("the wait queue is %+v", line)
-	}
-	if data, _ := f.read(f.path("a")); data != "permits=2" {
-		f.Errorf("the path has data %q", data)
-	}
-}
-
-func slotsUnderLoad(f *fixture) {
-	const permits, turns = 3, 8
-	f.create(f.path("a"), "")
-	var contenders []line
-	for range 6 {
-		l, err := lineOfSlots(f.slots(f.open(), permits), nil)
-		f.must(err)
-		contenders = append(contenders, l)
-	}
-	var mu sync.Mutex
-	var inside [permits]bool
-	var newest [permits]recipes.Token
-	mark := func(g recipes.Grant, in bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		n := g.(recipes.SlotHold).Slot()
-		if in == inside[n] || in && g.Token() <= newest[n] {
-			f.Errorf("number %d with token %d: held before is %v, with token %d", n, g.Token(), inside[n], newest[n])
-		}
-		inside[n], newest[n] = in, g.Token()
-	}
-	f.takeTurns(contenders, turns,
-		func(g recipes.Grant) { mark(g, true) }, func(g recipes.Grant) { mark(g, false) })
-}
-
-func slotsKeepTheirPlace(f *fixture) {
-	s, other := f.open(), f.open()
-	h := f.slot(other, 1, 0)
-	first, second := f.slotWaits(s, 1), f.slotWaits(other, 1)
-	f.sever(s)
-	f.reconnect(s)
-	f.must(h.Release(f.ctx))
-	again := first.must(f)
-	f.isSlot(again, 0)
-	if joined := first.place.Znode; again.Znode()[len(again.Znode())-10:] != joined[len(joined)-10:] {
-		f.Errorf("granted as %s; joined as %s", again.Znode(), joined)
-	}
-	second.blocked(f)
-	f.must(again.Release(f.ctx))
-	f.isSlot(second.must(f), 0)
-}
-
-func slotsRemoved(f *fixture) {
-	for i, watched := range []bool{true, false} { // without Done, only a write notices the deletion
-		s := f.open()
-		slots, err := s.Slots(f.path(strconv.Itoa(i)), recipes.SemaphoreConfig{Permits: 2})
-		f.must(err)
-		late := get(f, slots.Acquire)
-		if watched {
-			late.Done()
-		}
-		f.remove(late.Znode())
-		if watched {
-			f.lost(late, recipes.ErrRemoved)
-		}
-		next := get(f, slots.Acquire)
-		f.isSlot(next, 0)
-		f.is(late.Write(f.ctx), recipes.ErrNotHeld, recipes.ErrRemoved)
-		f.is(late.Release(f.ctx), recipes.ErrNotHeld)
-		f.isSlot(next, 0)
-	}
-}
-
-func slotsOfALostSession(f *fixture) {
-	s := f.open()
-	h := f.slot(s, 1, 0)
-	waiter := f.slotWaits(f.open(), 1)
-	f.must(s.Close(f.ctx))
-	f.is(h.Write(f.ctx), recipes.ErrNotHeld)
-	f.isSlot(waiter.must(f), 0)
-}
-
-func slotsTry(f *fixture) {
-	m := f.slots(f.open(), 2)
-	a := get(f, m.TryAcquire)
-	b := get(f, m.TryAcquire)
-	f.isSlot(b, 1)
-	f.is(errOf(m.TryAcquire(f.ctx)), recipes.ErrContended)
-	f.awaitChildren(f.path("a"), 2)
-	f.must(a.Release(f.ctx))
-	c := get(f, m.TryAcquire)
-	f.isSlot(c, 0)
-}
-
-func slotsAndSemaphore(f *fixture) {
-	s := f.open()
-	p := f.permit(f.open(), f.path("a"), 2)
-	h := f.slot(s, 2, 0)
-	waiter := f.slotWaits(s, 2)
-	waiter.blocked(f)
-	f.must(p.Release(f.ctx))
-	f.isSlot(waiter.must(f), 1)
-	permit := f.permitWaits(f.open(), f.path("a"), 2)
-	f.must(h.Release(f.ctx))
-	permit.must(f)
-}
-
-func slotsMismatch(f *fixture) {
-	h := f.slot(f.open(), 2, 0)
-	f.is(errOf(f.slots(f.open(), 3).Acquire(f.ctx)), recipes.ErrMismatch)
-	f.awaitChildren(f.path("a"), 1)
-	f.must(h.Release(f.ctx))
-	f.slot(f.open(), 3, 0) // the path has no contender
-}
-
-func slotsInvalid(f *fixture) {
-	s := f.open()
-	for _, cfg := range []recipes.SemaphoreConfig{{}, {Permits: -1}, {Permits: 1, Dialect: recipes.Curator}, {Permits: 1, Dialect: recipes.Kazoo}, {Permits: 1, Strategy: "none"}} {
-		f.is(errOf(s.Slots(f.path("a"), cfg)), recipes.ErrInvalid)
-	}
-	f.is(errOf(s.Slots("a", recipes.SemaphoreConfig{Permits: 1})), recipes.ErrInvalid)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // children returns the names of a znode's children. A znode that does not exist has none.
@@ -24,9 +26,8 @@ func (f *fixture) children(path string) []string {
 func (f *fixture) empty(paths ...string) {
 	f.Helper()
 	for _, path := range paths {
-		if names := f.children(path); len(names) != 0 {
-			f.Errorf("left behind in %s: %v", path, names)
-		}
+		names := f.children(path)
+		f.failIf(len(names) != 0, "left behind in %s: %v", path, names)
 	}
 }
 
@@ -122,8 +123,7 @@ func (f *fixture) createAll(path, data string) error {
 // acl gives every client these permissions on a znode, and no others.
 func (f *fixture) acl(path string, permissions int32) {
 	f.Helper()
-	_, err := f.outside.SetACL(path, zk.WorldACL(permissions), -1)
-	f.must(err)
+	must.Get(f.outside.SetACL(path, zk.WorldACL(permissions), -1))(f)
 }
 
 // remove deletes a znode, as an operator can.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/host/hosttest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -81,7 +80,7 @@ func waysOf(tb testing.TB, addrs []string, n int) []way {
 	}
 	own("", zookeeper.Open)
 	if n <= most.plugin {
-		own("plugin-", launchPlugin(tb).Open)
+		own("plugin-", hosttest.NewProcess(tb, host.Config{}).Plugin.Open)
 	}
 	return ways
 }
@@ -307,19 +306,4 @@ func ownSessions(tb testing.TB, addrs []string, n int, open func(context.Context
 		closing.Wait()
 	})
 	return sessions
-}
-
-// launchPlugin builds the plugin of this tree and starts it.
-func launchPlugin(tb testing.TB) *host.Plugin {
-	path := filepath.Join(tb.TempDir(), "zkrecipes-plugin")
-	build := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/zkrecipes/zkrecipes/cmd/zkrecipes-plugin")
-	build.Env = append(build.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		tb.Fatalf("build the plugin: %v\n%s", err, out)
-	}
-	p := must.Get(host.Launch(tb.Context(), host.Config{Path: path}))(tb)
-	tb.Cleanup(func() {
-		must.Report(tb, p.Close(context.Background()))
-	})
-	return p
 }

@@ -2,12 +2,18 @@ package simulation
 
 import (
 	"flag"
+	"fmt"
+	"maps"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
+	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/race"
 )
 
@@ -53,11 +59,16 @@ func TestSimulation(t *testing.T) {
 		}
 		return
 	}
-	sum := sweep(t, *first, number(60, 20))
-	t.Logf("%s", sum)
-	for _, f := range sum.Failed {
-		t.Errorf("seed %d (%s): %s\nreplay: go test ./internal/testing/simulation -run TestSimulation -seed %d -v", f.Seed, f.Scenario, f.Violation, f.Seed)
+	sum := &summary{turns: make(map[string]int), faults: make(map[string]int)}
+	for i := range number(60, 20) {
+		r := simulate(t, *first+uint64(i))
+		sum.add(r)
+		for _, v := range r.Violations {
+			t.Errorf("seed %d (%s): %s\nreplay: go test ./internal/testing/simulation -run TestSimulation -seed %d -v",
+				r.Seed, r.Scenario, v, r.Seed)
+		}
 	}
+	t.Log(sum)
 }
 
 // TestSeedsReplay: a seed decides the trace, in at least 17 of 20 seeds. The package comment says
@@ -81,4 +92,43 @@ func TestSeedsReplay(t *testing.T) {
 	if same < n*17/20 {
 		t.Errorf("only %d of %d seeds gave the same trace twice", same, n)
 	}
+}
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// summary sums up the runs of several seeds.
+type summary struct {
+	seeds   int
+	virtual time.Duration
+	turns   map[string]int // by scenario
+	faults  map[string]int // by kind
+}
+
+func (s *summary) add(r Report) {
+	s.seeds++
+	s.virtual += r.Virtual
+	s.turns[r.Scenario] += r.Turns
+	for k, n := range r.Faults {
+		s.faults[k] += n
+	}
+}
+
+func (s *summary) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d seeds, %.1f simulated hours\n", s.seeds, s.virtual.Hours())
+	for _, list := range []struct {
+		name string
+		of   map[string]int
+	}{{"turns", s.turns}, {"faults", s.faults}} {
+		sum := 0
+		for _, n := range list.of {
+			sum += n
+		}
+		fmt.Fprintf(&b, "%d %s:", sum, list.name)
+		for _, k := range slices.Sorted(maps.Keys(list.of)) {
+			fmt.Fprintf(&b, " %s %d,", k, list.of[k])
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
 }

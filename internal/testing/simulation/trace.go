@@ -3,6 +3,8 @@ package simulation
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -42,3 +44,44 @@ func (t *trace) String() string {
 	}
 	return b.String()
 }
+
+// stream is a seeded source of random choices. Each connection, client and grant, and each source
+// of faults, has its own stream by name. So its choices do not depend on when others are made.
+type stream struct {
+	mu   sync.Mutex
+	rand *rand.Rand
+}
+
+func newStream(seed uint64, name string) *stream {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name))
+	return &stream{rand: rand.New(rand.NewPCG(seed, h.Sum64()))}
+}
+
+// below returns a number from 0 to n-1.
+func (s *stream) below(n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rand.IntN(n)
+}
+
+// between returns a random duration from low to just below high. It is random to the nanosecond, so
+// two timers rarely fire at the same instant.
+func (s *stream) between(low, high time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return low + time.Duration(s.rand.Int64N(int64(high-low)))
+}
+
+// about returns a random duration with this mean. Most are shorter, and a few are much longer.
+func (s *stream) about(mean time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Duration(s.rand.ExpFloat64() * float64(mean))
+}
+
+// chance is true with this probability.
+func (s *stream) chance(percent int) bool { return s.below(100) < percent }
+
+// pick returns one of the choices.
+func pick[T any](s *stream, choices ...T) T { return choices[s.below(len(choices))] }

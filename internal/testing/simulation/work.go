@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -41,7 +43,13 @@ func take[G recipes.Grant](
 		return err
 	}
 	g.client, g.Grant = c, held
-	return c.hold(ctx, g, permits, func(ctx context.Context) error { return release(held, ctx) })
+	return c.hold(ctx, g, permits, func(ctx context.Context) error {
+		err := release(held, ctx)
+		if errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrSessionLost) && !c.world.wasForced(g.session.ID()) {
+			c.world.fail(c.name, "%s was lost without the loss of its session: %v", g.Znode(), err)
+		}
+		return err
+	})
 }
 
 // work makes some guarded writes to the journal. It checks the grant before each write, and the
@@ -63,4 +71,63 @@ func (c *client) work(ctx context.Context, g *grant) {
 			c.world.fail(c.name, "guarded write: %v", err)
 		}
 	}
+}
+
+// watched is a watch of the operator, and the latest value that the operator has received.
+type watched[T any] struct {
+	world *World
+	end   context.CancelFunc
+	ended chan struct{}
+
+	mu     sync.Mutex
+	latest T
+}
+
+// watch starts a watch, which runs until stop.
+func watch[T any](w *World, begin func(context.Context) (<-chan T, error)) *watched[T] {
+	ctx, cancel := context.WithCancel(context.Background())
+	v := &watched[T]{world: w, end: cancel, ended: make(chan struct{})}
+	go v.follow(ctx, begin)
+	return v
+}
+
+func (v *watched[T]) follow(ctx context.Context, begin func(context.Context) (<-chan T, error)) {
+	defer close(v.ended)
+	values, err := begin(ctx)
+	if err != nil {
+		v.world.fail("operator", "%v", err)
+		return
+	}
+	for value := range values {
+		v.mu.Lock()
+		v.latest = value
+		v.mu.Unlock()
+	}
+	if ctx.Err() == nil {
+		v.world.fail("operator", "the watch has ended: %v", v.world.outside.Err())
+	}
+}
+
+func (v *watched[T]) shows() T {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.latest
+}
+
+// await waits until the condition is true, for at most d. It reports whether the condition became
+// true.
+func (v *watched[T]) await(ctx context.Context, d time.Duration, condition func() bool) bool {
+	deadline := time.Now().Add(d)
+	for !condition() {
+		if time.Now().After(deadline) {
+			return false
+		}
+		_ = sleep(ctx, 50*time.Millisecond)
+	}
+	return true
+}
+
+func (v *watched[T]) stop() {
+	v.end()
+	<-v.ended
 }

@@ -1,28 +1,34 @@
 package watchdog
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 func TestMain(m *testing.M) {
 	switch os.Getenv("WATCHDOG_CHILD") {
-	case "hangs with a child":
+	case "hangs":
 		hangInAChild()
 	case "works":
-		work(patience + patience/4)
-		os.Exit(0)
-	case "works on":
-		work(time.Minute)
-		os.Exit(0)
+		work()
 	}
-	stop := Start()
+	var stop func() error
+	if n := checksOf[os.Getenv("WATCHDOG_SUBJECT")]; n > 0 {
+		stop = start(interval, scripted(n))
+	} else {
+		stop = Start()
+	}
 	code := m.Run()
 	if hung := stop(); hung != nil && code == 0 {
 		code = 1
@@ -30,42 +36,111 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// The patience of the watchdog in these tests, and the time between two checks. Only a subject
+// without a child waits for it: it hangs forever.
+const (
+	patience = 4 * time.Second
+	interval = patience / checks
+)
+
 func hangHere() { Hang() }
 
 // hangInAChild waits for the end of its input, which never comes.
-func hangInAChild() { _, _ = os.Stdin.Read(make([]byte, 1)) }
+func hangInAChild() {
+	fmt.Println("begins")
+	_, _ = os.Stdin.Read(make([]byte, 1))
+}
 
-// work uses a processor for d.
-func work(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); {
+// work uses a processor until its input ends.
+func work() {
+	fmt.Println("begins")
+	go func() {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		os.Exit(0)
+	}()
+	for {
 	}
+}
+
+// checksOf is the number of checks while a subject waits for its child.
+var checksOf = map[string]int{
+	"hangs with a child": checks, "ignores the end of a child": checks, "works": checks + 1, "works on": longest,
+}
+
+// enough is closed after these checks.
+var enough = make(chan struct{})
+
+// scripted makes n checks, at times that do not depend on how busy the machine is: when the test
+// waits for its child, and each time that a child that works has used the processor.
+func scripted(n int) func(end <-chan struct{}) bool {
+	until := func(end <-chan struct{}, condition func() bool) bool {
+		for !condition() {
+			select {
+			case <-end:
+				return false
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		return true
+	}
+	return func(end <-chan struct{}) bool {
+		if n--; n < 0 {
+			close(enough)
+			<-end
+			return false
+		}
+		_, before := descendants()
+		return until(end, waitsForAChild) && until(end, func() bool {
+			_, used := descendants()
+			return !strings.HasPrefix(os.Getenv("WATCHDOG_SUBJECT"), "works") || used-before > interval/busyShare
+		})
+	}
+}
+
+func waitsForAChild() bool {
+	for block := range strings.SplitSeq(allStacks(), "\n\n") {
+		if strings.Contains(block, "[IO wait") && strings.Contains(block, "\nio.ReadAll(") {
+			return true
+		}
+	}
+	return false
 }
 
 // TestSubject is run by the tests below in a process of its own.
 func TestSubject(t *testing.T) {
-	switch os.Getenv("WATCHDOG_SUBJECT") {
+	switch subject := os.Getenv("WATCHDOG_SUBJECT"); subject {
 	case "hangs":
 		t.Parallel()
 		t.Run("below", func(t *testing.T) {
 			t.Run("of all", func(t *testing.T) { hangHere() })
 		})
 	case "hangs with a child", "works", "works on", "ignores the end of a child":
-		child := exec.Command(os.Args[0])
-		child.Env = append(os.Environ(), "WATCHDOG_CHILD="+strings.Replace(os.Getenv("WATCHDOG_SUBJECT"), "ignores the end of a child", "hangs with a child", 1))
-		if _, err := child.StdinPipe(); err != nil {
-			t.Fatal(err)
+		role := "hangs"
+		if strings.HasPrefix(subject, "works") {
+			role = "works"
 		}
-		if said, err := child.CombinedOutput(); err != nil && os.Getenv("WATCHDOG_SUBJECT") != "ignores the end of a child" {
+		child := exec.Command(os.Args[0])
+		child.Env = append(os.Environ(), "WATCHDOG_CHILD="+role)
+		stdin := must.Get(child.StdinPipe())(t)
+		stdout := must.Get(child.StdoutPipe())(t)
+		child.Stderr = child.Stdout
+		must.Do(t, child.Start())
+		output := bufio.NewReader(stdout)
+		must.Get(output.ReadString('\n'))(t)
+		go func() {
+			<-enough
+			if subject == "works" {
+				_ = stdin.Close()
+			}
+		}()
+		said := must.Get(io.ReadAll(output))(t)
+		if err := child.Wait(); err != nil && subject != "ignores the end of a child" {
 			t.Fatalf("%v:\n%s", err, said)
 		}
 	}
 }
 
-// patience is the patience of the watchdog in these tests.
-const patience = 4 * time.Second
-
-// watched runs a subject under a watchdog with a short patience, and returns its output.
-// Only the watchdog ends it.
+// watched runs a subject under a watchdog, and returns its output. Only the watchdog ends it.
 func watched(t *testing.T, subject string) (code int, output string) {
 	t.Helper()
 	command := exec.Command(os.Args[0], "-test.run=^TestSubject$")
