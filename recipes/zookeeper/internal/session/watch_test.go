@@ -144,6 +144,20 @@ func TestAFloodOfEventsLosesNone(t *testing.T) {
 	}
 }
 
+func TestACancelledReadReturnsAtOnce(t *testing.T) {
+	srv := embedded(t)
+	s := open(t, to(srv))
+	srv.Freeze(true)
+	defer srv.Freeze(false)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	for i := range 30 { // more than go-zookeeper queues
+		if _, _, err := s.GetW(ctx, fmt.Sprintf("/n%d", i)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("got %v", err)
+		}
+	}
+}
+
 // One session waits, and watches its own znode for deletion. Another one waits behind it and
 // watches the same znode. The waiter behind is notified of the handoff, the owner only of the
 // deletion.
