@@ -3,16 +3,19 @@ package line_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 // CURATOR-190, 483: a retried create started from an already prefixed path.
@@ -181,4 +184,85 @@ func TestAWaiterWatchesItsPlaceBeforeItsPredecessor(t *testing.T) {
 		}
 		must.Report(t, errors.Join(h.Release(ctx), <-got))
 	})
+}
+
+// A contender whose creation was not answered is found, whatever interrupts the search, and no znode
+// is left.
+func TestALostContenderIsFound(t *testing.T) {
+	for name, hindered := range map[string]struct {
+		strategy recipes.Strategy
+		cfg      recipes.SessionConfig
+		by       func(*zktest.Scene)
+	}{
+		"by its own ACL": {
+			strategy: recipes.Handoff,
+			cfg:      recipes.SessionConfig{ACL: []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}}},
+		},
+		"by large data in the line": {
+			strategy: recipes.Handoff,
+			cfg:      recipes.SessionConfig{MaxPacket: 4 << 10},
+			by: func(s *zktest.Scene) {
+				for range 2 {
+					must.Get(s.Raw.Create(s.Path+"/lock-", make([]byte, 64<<10), zk.FlagSequence, zk.WorldACL(zk.PermAll)))(s)
+				}
+			},
+		},
+		"by a listing too large": {
+			strategy: recipes.Predecessor,
+			cfg:      recipes.SessionConfig{MaxPacket: 4 << 10},
+			by: func(s *zktest.Scene) {
+				for i := range 100 {
+					must.Get(s.Raw.Create(fmt.Sprintf("%s/%s-%d", s.Path, strings.Repeat("x", 100), i), nil, 0, zk.WorldACL(zk.PermAll)))(s)
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+				keep := s.Session()
+				ahead := s.Hold(s.JoinWith(keep, recipes.Handoff))
+				cfg := hindered.cfg
+				cfg.Servers = []string{s.Addr}
+				victim := must.Get(zookeeper.Open(s.Ctx, cfg))(s.T)
+				s.Cleanup(func() { victim.Close(context.Background()) })
+				lost, hindering := false, sync.OnceFunc(func() {
+					if hindered.by != nil {
+						hindered.by(s)
+					}
+				})
+				srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+					switch {
+					case r.SessionID != victim.ID():
+					case zktest.Creates(r.Op) && !lost:
+						lost = true
+						return zkserver.Fault{DropReply: true}
+					case r.Op == zkserver.OpSync: // the search begins
+						hindering()
+					}
+					return zkserver.Fault{}
+				})
+				l := must.Get(victim.Lock(s.Path, recipes.LockConfig{Strategy: hindered.strategy}))(s.T)
+				if _, err := l.TryAcquire(s.Ctx); err == nil {
+					s.Error("granted")
+				}
+				if !lost {
+					s.Fatal("the case was not met")
+				}
+				s.Release(ahead)
+				left := func() (name string) {
+					for _, n := range srv.Tree() {
+						if n.Stat.EphemeralOwner == victim.ID() {
+							name = n.Path
+						}
+					}
+					return name
+				}
+				for left() != "" && s.Exists(s.Path) { // it may leave in the background
+					if s.Ctx.Err() != nil {
+						s.Fatalf("%s is left", left())
+					}
+				}
+			})
+		})
+	}
 }
