@@ -11,14 +11,13 @@ import (
 	"sync"
 	"testing"
 
-	"google.golang.org/grpc"
-
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"google.golang.org/grpc"
 )
 
 // longPath is a path whose places fill a stream quickly.
@@ -132,5 +131,37 @@ func TestRequestIDThatIsTooLongIsRefused(t *testing.T) {
 		if e, _ := wire.Error(err); !errors.Is(e, recipes.ErrInvalid) || !strings.Contains(err.Error(), "request_id has 129 bytes") {
 			t.Error(err)
 		}
+	}
+}
+
+// For a host that does not read, unsent places of finished calls are dropped: the answers
+// have the places. The loss of a grant is kept.
+func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
+	h, world := newDeafHost(t)
+	must.Do(t, h.contend(t.Context(), "held", longPath, false))
+	must.Get(h.grants.Watch(t.Context(), &pb.WatchRequest{Session: h.session, RequestId: "held"}))(t)
+	const left = 80
+	for i := range left {
+		err := h.contend(t.Context(), fmt.Sprint(i), longPath, true)
+		if e, _ := wire.Error(err); !errors.Is(e, recipes.ErrContended) {
+			t.Fatal(err)
+		}
+		if place, ok := wire.PlaceOf(err); !ok || place.Position != 1 {
+			t.Fatalf("the answer's place: %v, %v", place, ok)
+		}
+	}
+	world.Remove(world.Line(longPath)[0].Znode)
+	h.send(heartbeat(7))
+	places, lost, echoed := 0, false, false
+	for !lost || !echoed {
+		m := must.Get(h.stream.Recv())(t)
+		if m.GetJoined() != nil {
+			places++
+		}
+		lost = lost || m.GetGrantLost().GetRequestId() == "held"
+		echoed = echoed || m.GetBeatEcho() != nil
+	}
+	if places > left/2 {
+		t.Errorf("%d places of %d contenders were kept", places, left)
 	}
 }
