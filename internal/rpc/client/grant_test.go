@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -41,6 +42,28 @@ func TestWriteWhoseAnswerIsLostHasAnUnknownOutcome(t *testing.T) {
 	matches(t, err, recipes.ErrUnknownOutcome, context.Canceled)
 	if errors.Is(err, recipes.ErrNotHeld) || spy.count("Write") != 1 {
 		t.Errorf("%v after %d writes", err, spy.count("Write"))
+	}
+}
+
+// The stream reports the loss before the call is answered. The loss does not contain the
+// call's outcome.
+func TestThePluginsOutcomeSurvivesTheSession(t *testing.T) {
+	outcomes := []error{recipes.ErrUnknownOutcome, recipes.ErrNotHeld}
+	for i, outcome := range outcomes {
+		spy := newSpy()
+		l := newLink(t, spy.option())
+		s := l.open(t, 0)
+		h := acquire(t, s)
+		spy.answer("Write", func() error {
+			l.world.Session(0).Lose(recipes.ErrExpired)
+			<-s.Done()
+			return rpcwire.ToStatus(fmt.Errorf("write: %w: %w", outcome, recipes.ErrExpired), nil)
+		})
+		err := h.Write(ctx(t))
+		matches(t, err, outcome, recipes.ErrExpired)
+		if other := outcomes[1-i]; errors.Is(err, other) {
+			t.Errorf("%v matches %q", err, other)
+		}
 	}
 }
 
