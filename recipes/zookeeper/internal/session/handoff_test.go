@@ -1,8 +1,10 @@
 package session_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"net"
 	"sync/atomic"
 	"testing"
 
@@ -153,5 +155,40 @@ func TestDeletedBareZnodesAreForgotten(t *testing.T) {
 		if s.Places() != 0 {
 			t.Errorf("%s: %d places are remembered", name, s.Places())
 		}
+	}
+}
+
+// stranger sends another identity than the session's, like a server that hashes it in another
+// way would see.
+type stranger struct{ net.Conn }
+
+func (c stranger) Write(frame []byte) (int, error) {
+	return c.Conn.Write(bytes.Replace(frame, []byte(":handoff"), []byte(":another"), 1))
+}
+
+// A znode to which its own session may not write is deleted. The session then creates no more
+// bare znodes.
+func TestAPlaceThatMayNotBeWritten(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s, err := session.Open(ctx, to(srv), func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		return stranger{c}, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeNow(s) })
+	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureQueuePath)
+	if err != nil || !s.CreatesBare() {
+		t.Fatalf("%v; it takes places: %v", err, s.CreatesBare())
+	}
+	if err := <-s.Handoff(ctx, place); err != nil {
+		t.Errorf("got %v", err)
+	}
+	if n := s.Counters().Fallbacks; n != 1 || s.CreatesBare() {
+		t.Errorf("%d fallbacks are counted; it takes places: %v", n, s.CreatesBare())
+	}
+	if _, err := s.Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
+		t.Errorf("a later read returns %v", err)
 	}
 }
