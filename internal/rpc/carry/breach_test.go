@@ -257,3 +257,46 @@ func TestACancellationMayCrossWithItsAnswer(t *testing.T) {
 		t.Errorf("an invalid payload: %v", a)
 	}
 }
+
+// An answered call frees its place, even if its caller did not wait for the answer.
+func TestAnsweredCallFreesItsPlace(t *testing.T) {
+	first := make(chan struct{})
+	p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
+		_ = f.Send(&pb.CarryResponse{Limits: &pb.Limits{Calls: 1, Bytes: 1 << 10, Payload: 1 << 10, Message: 4 << 10}})
+		for {
+			m, err := f.Recv()
+			if err != nil {
+				return err
+			}
+			ids := m.GetCancels()
+			for _, c := range m.GetCalls() {
+				if c.GetId() > 1 {
+					ids = append(ids, c.GetId())
+				} else {
+					close(first)
+				}
+			}
+			for _, id := range ids {
+				_ = f.Send(&pb.CarryResponse{Answers: []*pb.Answer{{Id: id}}})
+			}
+		}
+	}})
+	ctx, cancel := context.WithCancel(bounded(t))
+	go func() { closes(t, "the first call", first); cancel() }()
+	if _, err := p.Acquire(ctx, &pb.AcquireRequest{Data: make([]byte, 800)}); status.Code(err) != codes.Canceled {
+		t.Error(err)
+	}
+	call := func() (carried bool) {
+		t.Helper()
+		before := p.unary.get()
+		must.Get(p.Acquire(bounded(t), &pb.AcquireRequest{Data: make([]byte, 800)}))(t)
+		return p.unary.get() == before
+	}
+	for !call() { // until the answer to the cancelled call has come
+	}
+	for range 5 {
+		if !call() {
+			t.Error("a call that was answered takes room")
+		}
+	}
+}

@@ -11,14 +11,17 @@ import (
 	"sync"
 	"testing"
 
-	"google.golang.org/grpc"
-
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // longPath is a path whose places fill a stream quickly.
@@ -132,5 +135,73 @@ func TestRequestIDThatIsTooLongIsRefused(t *testing.T) {
 		if e, _ := wire.Error(err); !errors.Is(e, recipes.ErrInvalid) || !strings.Contains(err.Error(), "request_id has 129 bytes") {
 			t.Error(err)
 		}
+	}
+}
+
+// For a host that does not read, unsent places of finished calls are dropped: the answers
+// have the places. The loss of a grant is kept.
+func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
+	h, world := newDeafHost(t)
+	must.Do(t, h.contend(t.Context(), "held", longPath, false))
+	must.Get(h.grants.Watch(t.Context(), &pb.WatchRequest{Session: h.session, RequestId: "held"}))(t)
+	const left = 80
+	for i := range left {
+		err := h.contend(t.Context(), fmt.Sprint(i), longPath, true)
+		if e, _ := wire.Error(err); !errors.Is(e, recipes.ErrContended) {
+			t.Fatal(err)
+		}
+		if place, ok := wire.PlaceOf(err); !ok || place.Position != 1 {
+			t.Fatalf("the answer's place: %v, %v", place, ok)
+		}
+	}
+	world.Remove(world.Line(longPath)[0].Znode)
+	h.send(heartbeat(7))
+	places, lost, echoed := 0, false, false
+	for !lost || !echoed {
+		m := must.Get(h.stream.Recv())(t)
+		if m.GetJoined() != nil {
+			places++
+		}
+		lost = lost || m.GetGrantLost().GetRequestId() == "held"
+		echoed = echoed || m.GetBeatEcho() != nil
+	}
+	if places > left/2 {
+		t.Errorf("%d places of %d contenders were kept", places, left)
+	}
+}
+
+// The answer to a handoff is lost, and the successor already holds the lock. Without a report of
+// the loss, two clients would consider themselves the holder.
+func TestHandOffWhoseAnswerIsLostClosesLost(t *testing.T) {
+	srv, ctx := zooKeeper(t), bounded(t)
+	deaf := func(ctx context.Context, full string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, full, req, reply, cc, opts...)
+		if strings.HasSuffix(full, "/HandOff") {
+			return status.Error(codes.Canceled, "the answer was lost")
+		}
+		return err
+	}
+	conn, _ := serve(t, server.Config{Open: zookeeper.Open}, grpc.WithUnaryInterceptor(deaf))
+	host := client.New(conn, nil)
+	t.Cleanup(func() { host.Close() })
+	lock := func(cfg recipes.PriorityLockConfig) recipes.PriorityLock {
+		s := must.Get(host.Open(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}}))(t)
+		return must.Get(s.PriorityLock("/l", cfg))(t)
+	}
+	holder := must.Get(lock(recipes.PriorityLockConfig{}).AcquireWrite(ctx))(t)
+	joined, granted := make(chan recipes.Place, 1), make(chan error, 1)
+	next := lock(recipes.PriorityLockConfig{Joined: func(p recipes.Place) { joined <- p }})
+	go func() { _, err := next.AcquireWrite(ctx); granted <- err }()
+	if err := holder.HandOff(ctx, (<-joined).Znode); !errors.Is(err, recipes.ErrUnknownOutcome) {
+		t.Fatal(err)
+	}
+	must.Do(t, <-granted)
+	select {
+	case <-holder.Done():
+	case <-ctx.Done():
+		t.Fatal("the former holder gets no loss")
+	}
+	if err := holder.Err(); !errors.Is(err, recipes.ErrReleased) {
+		t.Error(err)
 	}
 }

@@ -3,6 +3,7 @@ package line_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -125,6 +126,51 @@ func TestWakeUpsOfASemaphore(t *testing.T) {
 				t.Logf("release of holder %d: %d writes, %d reads, %d events", leaves, d.Writes, d.Reads, woken)
 				zktest.Idle(t, srv)
 			})
+		})
+	}
+}
+
+// A reader is granted when the writer ahead has downgraded and the writer between the two has left,
+// whatever the reader has watched until then.
+func TestAReaderWakesWhenItsWayIsFree(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+			joined := make(chan struct{}, 3)
+			contend := func(session recipes.Client) recipes.SharedLock {
+				cfg := recipes.SharedLockConfig{Strategy: strategy, Joined: func(recipes.Place) { joined <- struct{}{} }}
+				return must.Get(session.SharedLock(s.Path, cfg))(t)
+			}
+			writer := must.Get(contend(s.Session()).AcquireWrite(s.Ctx))(t)
+			<-joined
+			between, leave := context.WithCancel(s.Ctx)
+			go contend(s.Session()).AcquireWrite(between)
+			<-joined
+			session := s.Session()
+			reader := contend(session)
+			let := make(chan error, 1)
+			go func() {
+				_, err := reader.AcquireRead(s.Ctx)
+				let <- err
+			}()
+			<-joined
+			looks := make(chan struct{})
+			if strategy == recipes.Herd { // with the other strategy, each watches only its neighbour
+				var once sync.Once
+				srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+					if r.SessionID == session.ID() && r.Op == zkserver.OpGetData && r.Path == writer.Znode() {
+						once.Do(func() { close(looks) })
+					}
+					return zkserver.Fault{}
+				})
+			} else {
+				close(looks)
+			}
+			must.Do(t, writer.Downgrade(s.Ctx))
+			<-looks
+			leave()
+			if err := <-let; err != nil {
+				t.Errorf("%s: %v", strategy, err)
+			}
 		})
 	}
 }

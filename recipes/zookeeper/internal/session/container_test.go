@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -157,4 +158,51 @@ func removeAll(t *testing.T, raw *zk.Conn, path string) {
 		removeAll(t, raw, path+"/"+name)
 	}
 	must.Report(t, raw.Delete(path, -1))
+}
+
+// A contender in the wait queue writes to the path, and another client deletes the path first.
+// The contender returns the same error as a waiter whose path is deleted.
+func TestAPathThatIsRemovedBeforeItIsWrittenTo(t *testing.T) {
+	for name, recipe := range map[string]func(*testing.T, recipes.Client, string) func(context.Context) (recipes.Hold, error){
+		"claim of a priority lock": func(t *testing.T, s recipes.Client, path string) func(context.Context) (recipes.Hold, error) {
+			l := must.Get(s.PriorityLock(path, recipes.PriorityLockConfig{}))(t)
+			return func(ctx context.Context) (recipes.Hold, error) { return l.AcquireWrite(ctx) }
+		},
+		"permits of a semaphore": func(t *testing.T, s recipes.Client, path string) func(context.Context) (recipes.Hold, error) {
+			return must.Get(s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2}))(t).Acquire
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+				session := s.Session()
+				acquire := recipe(t, session, s.Path)
+				if _, err := s.Raw.Create(s.Path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+					t.Fatal(err)
+				}
+				writes, proceed := make(chan struct{}), make(chan struct{})
+				srv.SetFault(func(q zkserver.Request) (f zkserver.Fault) {
+					if q.SessionID == session.ID() && q.Op == zkserver.OpMulti && q.Path == s.Path {
+						close(writes)
+						f.Hold = proceed
+					}
+					return f
+				})
+				acquired := make(chan error, 1)
+				go func() {
+					_, err := acquire(s.Ctx)
+					acquired <- err
+				}()
+				<-writes
+				names, _, err := s.Raw.Children(s.Path)
+				if err != nil || len(names) != 1 {
+					t.Fatalf("%v (%v)", names, err)
+				}
+				s.Remove(s.Path + "/" + names[0])
+				close(proceed)
+				if err := <-acquired; !errors.Is(err, recipes.ErrRemoved) {
+					t.Errorf("got %v", err)
+				}
+			})
+		})
+	}
 }

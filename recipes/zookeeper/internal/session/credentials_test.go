@@ -1,14 +1,21 @@
 package session_test
 
 import (
+	"context"
 	"errors"
+	"path"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
@@ -79,4 +86,138 @@ func TestAFailedReauthenticationIsTriedAgainOrEndsTheSession(t *testing.T) {
 			t.Fatalf("after %d failures: %v", times, err)
 		}
 	}
+}
+
+// refusal opens a session until an attempt fails with text.
+func refusal(t *testing.T, cfg recipes.SessionConfig, text string) {
+	t.Helper()
+	said := "nothing"
+	for ctx, step := bounded(t), 250*time.Millisecond; ctx.Err() == nil; step *= 2 { // a busy machine needs more
+		short, cancel := context.WithTimeout(ctx, step)
+		s, err := session.Open(short, cfg, nil)
+		cancel()
+		if err == nil {
+			_ = s.Close(ctx)
+			continue
+		}
+		if said = err.Error(); errors.Is(err, recipes.ErrUnavailable) && strings.Contains(said, text) {
+			return
+		}
+	}
+	t.Errorf("got %s; want %q", said, text)
+}
+
+// A client with TLS and a server without it. TestTLSToARealServer has the reverse.
+func TestRefusalByTLSIsExplained(t *testing.T) {
+	refusal(t, recipes.SessionConfig{Servers: []string{embedded(t).Addr()}, TLS: &recipes.TLS{CA: newAuthority(t).PEM}},
+		"probably the server speaks no TLS there")
+}
+
+// The error names the scheme that the server refuses.
+func TestRefusedSchemeIsNamed(t *testing.T) {
+	srv := must.Get(zkserver.Listen(zkserver.Config{DisableDigest: true}))(t)
+	defer srv.Close()
+	cfg := to(srv)
+	cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
+	_, err := session.Open(bounded(t), cfg, nil)
+	if !errors.Is(err, recipes.ErrAuthFailed) || !strings.Contains(err.Error(), "authenticate with digest: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// If the ACL allows only the creator to write, no other client may write, not even with the
+// identity that sessions share. A server grants the creator's rights to every identity of the
+// connection. So the identity of such a session is derived from its user's credentials.
+func TestTheIdentityOpensNothingToOthers(t *testing.T) {
+	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+	for _, user := range []string{"me", "you"} {
+		s := must.Get(zookeeper.Open(ctx, recipes.SessionConfig{
+			Servers: []string{srv.Addr()},
+			Digest:  &recipes.Digest{User: user, Password: "secret"},
+			ACL: []recipes.ACL{
+				{Permissions: recipes.PermAll, Scheme: "auth"},
+				{Permissions: recipes.PermRead, Scheme: "world", ID: "anyone"},
+			},
+		}))(t)
+		t.Cleanup(func() { s.Close(ctx) })
+		for _, dir := range []string{"/" + user + "/a", "/" + user + "/b"} {
+			l := must.Get(s.Lock(dir, recipes.LockConfig{Strategy: recipes.Handoff}))(t)
+			for range 2 {
+				h := must.Get(l.Acquire(ctx))(t)
+				must.Do(t, h.Write(ctx, recipes.Create(dir+"/"+path.Base(h.Znode())+"-wrote", nil)))
+				must.Do(t, h.Release(ctx))
+			}
+			must.Get(l.Acquire(ctx))(t) // not released
+		}
+		must.Get(must.Get(s.Group("/"+user+"/g", recipes.GroupConfig{Name: "n"}))(t).Join(ctx, nil))(t)
+	}
+	stranger := zktest.Raw(t, srv.Addr())
+	must.Do(t, stranger.AddAuth("digest", []byte("zkrecipes:handoff")))
+	lists, places := make(map[string]bool), 0
+	for _, n := range srv.Tree() {
+		top, _, _ := strings.Cut(strings.TrimPrefix(n.Path, "/"), "/")
+		if top == "zookeeper" || top == "" {
+			continue
+		}
+		for _, a := range n.ACL {
+			if a.Scheme == "digest" && !strings.HasPrefix(a.ID, top+":") {
+				lists[a.ID] = true
+			}
+		}
+		if _, err := stranger.Set(n.Path, nil, -1); err != zk.ErrNoAuth {
+			t.Errorf("a stranger writes to %s: %v", n.Path, err)
+		}
+		if _, err := stranger.Create(n.Path+"/x", nil, 0, zk.WorldACL(zk.PermAll)); err != zk.ErrNoAuth && err != zk.ErrNoChildrenForEphemerals {
+			t.Errorf("a stranger creates below %s: %v", n.Path, err)
+		}
+		places++
+	}
+	if len(lists) != 2 || places < 10 {
+		t.Errorf("two users have %d identities, in %d znodes", len(lists), places)
+	}
+}
+
+// byCreator configures a session whose znodes only its user may change.
+func byCreator(addr string) recipes.SessionConfig {
+	return recipes.SessionConfig{
+		Servers: []string{addr},
+		Digest:  &recipes.Digest{User: "me", Password: "secret"},
+		ACL:     []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}},
+	}
+}
+
+// onlyByUser checks that no other user may change the znodes of such a session.
+func onlyByUser(t *testing.T, addr string, paths ...string) {
+	t.Helper()
+	raw := zktest.Raw(t, addr)
+	must.Do(t, raw.AddAuth("digest", []byte("me:secret")))
+	for _, path := range paths {
+		// The server also adds the shared identity if the connection had sent it.
+		if acl, _, err := raw.GetACL(path); err != nil || !strings.HasPrefix(acl[0].ID, "me:") || slices.ContainsFunc(acl, func(a zk.ACL) bool { return a.Scheme != "digest" }) {
+			t.Errorf("%s has the ACL %v (%v)", path, acl, err)
+		}
+	}
+}
+
+// The znodes that a resumed session creates belong to its user.
+func TestAResumedSessionCreatesAsItsUser(t *testing.T) {
+	zktest.Everywhere(t, func(t *testing.T, addr, at string) {
+		for _, strategy := range recipes.Strategies() {
+			ctx, at, cfg := zktest.Bounded(t), at+"-"+string(strategy), byCreator(addr)
+			first := must.Get(zookeeper.Open(ctx, cfg))(t)
+			lock := func(s recipes.Client) recipes.Lock {
+				return must.Get(s.Lock(at, recipes.LockConfig{Strategy: strategy}))(t)
+			}
+			had := must.Get(lock(first).Acquire(ctx))(t)
+			must.Do(t, first.(zktest.Movable).Detach(ctx))
+			second := must.Get(zookeeper.Resume(ctx, cfg, first.(zktest.Movable).ResumeTicket(), time.Now()))(t)
+			t.Cleanup(func() { second.Close(context.Background()) })
+			taken := must.Get(lock(second).(zktest.Taker[recipes.Hold]).Resume(ctx, had.Znode(), had.Token()))(t)
+			must.Do(t, second.(zktest.Movable).DropRest(ctx))
+			must.Do(t, taken.Write(ctx, recipes.Create(at+"-written", nil)))
+			must.Do(t, taken.Release(ctx)) // the handoff writes with the identity
+			must.Get(must.Get(second.Counter(at+"-counter", recipes.CounterConfig{}))(t).Add(ctx, 1))(t)
+			onlyByUser(t, addr, at+"-counter", at+"-written")
+		}
+	})
 }

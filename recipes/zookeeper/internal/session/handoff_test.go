@@ -1,8 +1,10 @@
 package session_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"net"
 	"sync/atomic"
 	"testing"
 
@@ -122,5 +124,71 @@ func TestAReleasedZnode(t *testing.T) {
 				t.Error("the session has dropped its identity")
 			}
 		})
+	}
+}
+
+// The session forgets a bare znode that is known to be deleted, however it was deleted.
+func TestDeletedBareZnodesAreForgotten(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, to(srv))
+	for name, end := range map[string]func(session.BareZnode) error{
+		"handed off": func(p session.BareZnode) error { return <-s.Handoff(ctx, p) },
+		"deleted":    func(p session.BareZnode) error { return <-s.DeleteBare(p) },
+		"forgotten":  func(p session.BareZnode) error { s.ForgetBare(p); return nil },
+		"deleted by another client": func(p session.BareZnode) error {
+			if err := s.DeleteOnce(ctx, p.Path, -1); err != nil {
+				return err
+			}
+			if err := <-s.DeleteBare(p); !session.IsGone(err) {
+				t.Errorf("deleted again: %v", err)
+			}
+			return nil
+		},
+	} {
+		place := bare(t, s, "/line")
+		if s.Places() != 1 {
+			t.Errorf("%s: %d places before", name, s.Places())
+		}
+		if err := end(place); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if s.Places() != 0 {
+			t.Errorf("%s: %d places are remembered", name, s.Places())
+		}
+	}
+}
+
+// stranger sends another identity than the session's, like a server that hashes it in another
+// way would see.
+type stranger struct{ net.Conn }
+
+func (c stranger) Write(frame []byte) (int, error) {
+	return c.Conn.Write(bytes.Replace(frame, []byte(":handoff"), []byte(":another"), 1))
+}
+
+// A znode to which its own session may not write is deleted. The session then creates no more
+// bare znodes.
+func TestAPlaceThatMayNotBeWritten(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s, err := session.Open(ctx, to(srv), func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		return stranger{c}, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeNow(s) })
+	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureQueuePath)
+	if err != nil || !s.CreatesBare() {
+		t.Fatalf("%v; it takes places: %v", err, s.CreatesBare())
+	}
+	if err := <-s.Handoff(ctx, place); err != nil {
+		t.Errorf("got %v", err)
+	}
+	if n := s.Counters().Fallbacks; n != 1 || s.CreatesBare() {
+		t.Errorf("%d fallbacks are counted; it takes places: %v", n, s.CreatesBare())
+	}
+	if _, err := s.Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
+		t.Errorf("a later read returns %v", err)
 	}
 }

@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -109,38 +108,6 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	must.Report(t, <-s.Handoff(ctx, later))
 	if n := s.Places(); n != 0 {
 		t.Errorf("%d places are remembered", n)
-	}
-}
-
-// Another call is creating the name. A call whose context is done does not wait for it, and the
-// next call succeeds.
-func TestOneCallAtATimeCreatesAName(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	s := open(t, to(srv))
-	arrived, proceed := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-		if r.Op == zkserver.OpCreate && r.Path == "/name" {
-			once.Do(func() { close(arrived); f.Hold = proceed })
-		}
-		return f
-	})
-	first := make(chan error, 1)
-	go func() { _, err := s.CreateNamed(ctx, "/name", nil); first <- err }()
-	<-arrived
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
-	if _, err := s.CreateNamed(ended, "/name", nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("the second call: %v", err)
-	}
-	third := make(chan error, 1)
-	go func() { _, err := s.CreateNamed(ctx, "/name", nil); third <- err }()
-	close(proceed)
-	if err := <-first; err != nil {
-		t.Errorf("the first call: %v", err)
-	}
-	if err := <-third; !errors.Is(err, recipes.ErrNodeExists) {
-		t.Errorf("the third call: %v", err)
 	}
 }
 

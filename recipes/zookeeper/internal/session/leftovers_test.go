@@ -78,3 +78,29 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 		t.Errorf("a session that was not resumed: %v", err)
 	}
 }
+
+// If a call fails, the next one deletes the rest, and nothing else.
+func TestTheRestIsLeftToTheNextCall(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	cfg := to(srv)
+	cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"}}
+	first, other := open(t, cfg), open(t, to(srv))
+	must.Get(first.CreateNamed(ctx, "/denied/znode", nil))(t)
+	must.Do(t, other.Ensure(ctx, "/open"))
+	s := resume(t, cfg, letGo(t, first))
+	for range 2 {
+		if err := s.DropRest(ctx, none); !errors.Is(err, recipes.ErrAccessDenied) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if holds := s.Holds(); holds != 1 {
+		t.Errorf("the session counts %d holds", holds)
+	}
+	must.Get(s.CreateNamed(ctx, "/open/new", nil))(t)
+	if err := s.DropRest(ctx, none); !errors.Is(err, recipes.ErrAccessDenied) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := other.Stat(ctx, "/open/new"); err != nil {
+		t.Errorf("what the session has created since: %v", err)
+	}
+}

@@ -2,6 +2,8 @@ package session_test
 
 import (
 	"maps"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -10,6 +12,41 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
+
+// An observer that runs for months loses its connection many times. The goroutines that wait for
+// the watches of a connection end with it.
+func TestAnObserverKeepsNothingOfFormerConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		s, closeSession := zktest.OpenIn(t, srv)
+		defer closeSession()
+		c := zktest.ConfigAt(t, s, "/config")
+		must.Get(c.Set(t.Context(), "a", nil, recipes.AnyRevision))(t)
+		<-must.Get(c.WatchTree(t.Context()))(t)
+		listeners := func() int {
+			synctest.Wait()
+			stacks := make([]byte, 1<<20)
+			return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "(*mirror).listen")
+		}
+		before := listeners()
+		for range 5 {
+			lost := false
+			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+				lost = true
+				srv.SetFault(nil)
+				return zkserver.Fault{CloseBefore: true}
+			})
+			must.Get(c.Get(t.Context(), "a"))(t)
+			if !lost {
+				t.Fatal("the connection was not lost")
+			}
+		}
+		if after := listeners(); before == 0 || after != before {
+			t.Errorf("%d goroutines that listen, and %d after five connections", before, after)
+		}
+	})
+}
 
 // While the server throttles, an observer repeats only the reads that were refused.
 func TestAThrottledObserverReadsOnlyWhatIsMissing(t *testing.T) {

@@ -76,3 +76,27 @@ func TestASessionThatHasReachedNoServer(t *testing.T) {
 		t.Error("it has connected, or is still locked")
 	}
 }
+
+// One call at a time creates a name. The next one starts when it has ended.
+func TestOneCallAtATimeHasAName(t *testing.T) {
+	var n names
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	release := must.Get(n.take(t.Context(), "/x"))(t)
+	if _, err := n.take(ended, "/x"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a second call: %v", err)
+	}
+	must.Get(n.take(ended, "/y"))(t)()
+	next := make(chan error, 1)
+	go func() {
+		release, err := n.take(t.Context(), "/x")
+		if err == nil {
+			release()
+		}
+		next <- err
+	}()
+	release()
+	if err := <-next; err != nil || len(n.busy) != 0 {
+		t.Errorf("%v; %d names are taken", err, len(n.busy))
+	}
+}

@@ -45,6 +45,24 @@ func resume(t *testing.T, cfg recipes.SessionConfig, ticket session.Ticket) *ses
 	return s
 }
 
+// Close of what was let go does not close the session at the server. Close of what resumed it does.
+func TestASessionThatWasLetGoIsResumed(t *testing.T) {
+	everywhere(t, func(t *testing.T, cfg recipes.SessionConfig) {
+		first, ctx := open(t, cfg), bounded(t)
+		place := bare(t, first, "/resumed-"+t.Name()[strings.LastIndex(t.Name(), "/")+1:])
+		ticket := carried(t, letGo(t, first), time.Now())
+		must.Do(t, first.Close(ctx))
+		second := resume(t, cfg, ticket)
+		if stat := must.Get(second.Stat(ctx, place.Path))(t); stat.Czxid != place.Stat.Czxid || stat.EphemeralOwner != first.ID() {
+			t.Errorf("the place: %+v", stat)
+		}
+		must.Do(t, second.Close(ctx))
+		if _, err := open(t, cfg).Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
+			t.Errorf("the place after Close: %v", err)
+		}
+	})
+}
+
 // CreateNamed does not take a znode from before Resume for one that it has just created.
 func TestAResumedSessionRecognizesEarlierZnodes(t *testing.T) {
 	srv := embedded(t)

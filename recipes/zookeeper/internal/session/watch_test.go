@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -141,6 +142,20 @@ func TestAFloodOfEventsLosesNone(t *testing.T) {
 	}
 	for _, w := range watches {
 		fired(t, w)
+	}
+}
+
+func TestACancelledReadReturnsAtOnce(t *testing.T) {
+	srv := embedded(t)
+	s := open(t, to(srv))
+	srv.Freeze(true)
+	defer srv.Freeze(false)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	for i := range 30 { // more than go-zookeeper queues
+		if _, _, err := s.GetW(ctx, fmt.Sprintf("/n%d", i)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("got %v", err)
+		}
 	}
 }
 
