@@ -145,3 +145,37 @@ func TestAResumedSessionThatIsGrantedASmallerTimeoutIsLostByThat(t *testing.T) {
 		})
 	}
 }
+
+// Jepsen's lock tests, etcd#10811: a holder that was paused continues to write. Nothing in its
+// process can prevent that. The guarded write does.
+func TestALateHoldersWriteIsRefused(t *testing.T) {
+	srv := zktest.Embedded(t)
+	ctx := zktest.Bounded(t)
+	late, next := zktest.Open(t, srv), zktest.Open(t, srv)
+	hold := must.Get(must.Get(late.Lock("/late", recipes.LockConfig{}))(t).Acquire(ctx))(t)
+	must.Do(t, hold.Write(ctx, recipes.Create("/data", []byte("first"))))
+	// The server grants the lock to the next contender just before the late holder's write
+	// arrives, which was sent before the holder could notice.
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.SessionID != late.ID() || r.Op != zkserver.OpMulti {
+			return zkserver.Fault{}
+		}
+		return zkserver.Fault{ExpireBefore: true}
+	})
+	err := hold.Write(ctx, recipes.Set("/data", []byte("late"), recipes.AnyVersion))
+	if !errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrUnknownOutcome) {
+		t.Fatalf("the late write: %v", err)
+	}
+	second := must.Get(must.Get(next.Lock("/late", recipes.LockConfig{}))(t).Acquire(ctx))(t)
+	if second.Token() <= hold.Token() {
+		t.Errorf("token %d after %d", second.Token(), hold.Token())
+	}
+	for _, n := range srv.Tree() {
+		if n.Path == "/data" && string(n.Data) != "first" {
+			t.Errorf("the late holder wrote %q", n.Data)
+		}
+	}
+	if err := hold.Write(ctx, recipes.Set("/data", []byte("later"), recipes.AnyVersion)); !errors.Is(err, recipes.ErrNotHeld) {
+		t.Errorf("a later write: %v", err)
+	}
+}
