@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -420,4 +421,58 @@ func TestMetadataThatIsNotUTF8IsNotCarried(t *testing.T) {
 			t.Errorf("%d bytes: the next call: %v", size, err)
 		}
 	}
+}
+
+// A thousand waiting calls are common. Their requests are not needed again.
+func TestACallThatWaitsKeepsNothingOfItsRequest(t *testing.T) {
+	const calls, size = 40, 30 << 10
+	var waiting, all sync.WaitGroup
+	proceed := make(chan struct{})
+	s := setting{acquire: func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+		waiting.Done()
+		<-proceed
+		return &pb.AcquireResponse{}, nil
+	}}
+	p := newPair(t, s)
+	r := &pb.AcquireRequest{Data: make([]byte, size)}
+	before := heap()
+	for range calls {
+		waiting.Add(1)
+		all.Go(func() { _, _ = p.Acquire(bounded(t), r) })
+	}
+	waiting.Wait()
+	if grown := heap() - before; grown > calls*size/4 {
+		t.Errorf("%d calls of %d bytes keep %d", calls, size, grown)
+	}
+	close(proceed)
+	all.Wait()
+}
+
+// heap returns the bytes in use after garbage collections: the second frees the contents of
+// pools.
+func heap() int {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int(stats.HeapAlloc)
+}
+
+// A long part would have to be cut, and the answer could arrive before its end.
+func TestEarlyPartThatIsLongIsLeftOut(t *testing.T) {
+	long := recipes.Place{Znode: strings.Repeat("x", 40<<10), Position: 1}
+	s := setting{acquire: func(ctx context.Context, _ *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+		if early := carry.Early(ctx); early != nil {
+			early(wire.ToEarlyPlace(long))
+		}
+		return &pb.AcquireResponse{Grant: &pb.Grant{Token: 5}}, nil
+	}}
+	everyWay(t, s, func(t *testing.T, p *pair) {
+		for range 3 {
+			a, err := p.Acquire(carry.WithEarly(bounded(t), func([]byte) {}), &pb.AcquireRequest{})
+			if err != nil || a.GetGrant().GetToken() != 5 || a.GetPlace() != nil {
+				t.Error(a.GetGrant(), err)
+			}
+		}
+	})
 }

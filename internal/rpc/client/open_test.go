@@ -6,9 +6,13 @@ import (
 	"testing"
 	"time"
 
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -81,4 +85,37 @@ func TestConfigurationThatCannotBeSentIsInvalid(t *testing.T) {
 			t.Errorf("%v matches %q", err, wrong)
 		}
 	}
+}
+
+// The test closes the client after the plugin has opened the session.
+func TestOpenDuringCloseCountsNoSession(t *testing.T) {
+	var l *link
+	l = newLink(t, grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		st, err := stream(ctx, d, cc, method, opts...)
+		return openedLast{st, func() { l.client.Close() }}, err
+	}))
+	reader := sdkmetric.NewManualReader()
+	l.client.Measure(must.Get(telemetry.NewMeters(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))(t))
+	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
+	matches(t, err, recipes.ErrUnavailable, recipes.ErrClosed)
+	var got metricdata.ResourceMetrics
+	must.Do(t, reader.Collect(ctx(t), &got))
+	counted := got.ScopeMetrics[0].Metrics[0] // nothing else was
+	if n := counted.Data.(metricdata.Sum[int64]).DataPoints[0].Value; counted.Name != telemetry.Sessions || n != 0 {
+		t.Errorf("%d %s", n, counted.Name)
+	}
+}
+
+// openedLast calls then after the plugin has sent Opened.
+type openedLast struct {
+	grpc.ClientStream
+	then func()
+}
+
+func (o openedLast) RecvMsg(m any) error {
+	err := o.ClientStream.RecvMsg(m)
+	if r, ok := m.(*pb.OpenResponse); ok && r.GetOpened() != nil {
+		o.then()
+	}
+	return err
 }

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"google.golang.org/grpc"
@@ -235,5 +237,16 @@ func TestASnapshotOfManyMegabytesCrosses(t *testing.T) {
 	}
 	if n != keys*len(value) {
 		t.Errorf("%d bytes in %d entries; %d were set", n, len(entries), keys*len(value))
+	}
+}
+
+// The error of a call that the plugin does not support names the operation.
+func TestWhatIsUnsupportedIsNamed(t *testing.T) {
+	spy := newSpy()
+	s := newLink(t, spy.option()).open(t, 0)
+	spy.answer("Acquire", func() error { return rpcwire.ToStatus(fmt.Errorf("%w: the strategy", recipes.ErrUnsupported), nil) })
+	_, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
+	if !errors.Is(err, recipes.ErrUnsupported) || !strings.Contains(err.Error(), "/l") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -147,3 +147,16 @@ func TestFailEndsEverySession(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestCloseDoesNotHangOnAFrozenPlugin(t *testing.T) {
+	l := newLink(t)
+	s := l.open(t, 0)
+	l.wire.freeze()
+	c, cancel := context.WithTimeout(ctx(t), 20*time.Millisecond)
+	defer cancel()
+	matches(t, s.Close(c), recipes.ErrUnknownOutcome, context.DeadlineExceeded)
+	matches(t, s.Err(), recipes.ErrClosed)
+	l.wire.thaw()
+	// When the plugin runs again, it sees that the host has closed the stream.
+	closes(t, "the plugin's session", l.world.Session(0).Done())
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -253,5 +254,30 @@ func TestNothingRunsInASessionThatHasEnded(t *testing.T) {
 	s.end(ss)
 	if _, err := ss.acquisitions.call(t.Context(), "late", false, nil, askedOnce(t)); !errors.Is(err, recipes.ErrClosed) {
 		t.Error(err)
+	}
+}
+
+// A release continues after its caller stops waiting. The session can then hold another
+// grant.
+func TestReleaseOfACancelledCallerContinues(t *testing.T) {
+	s := New(Config{})
+	ss := &session{ctx: t.Context()}
+	ss.acquisitions = newAcquisitions(ss, 1)
+	s.sessions[""] = ss
+	acquire := func(id string) error {
+		_, err := ss.acquisitions.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+			return &grant{Grant: stub{}, release: func(ctx context.Context) error { return ctx.Err() }}, nil
+		})
+		return err
+	}
+	must.Do(t, acquire("it"))
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := (grantService{Server: s}).Release(gone, &pb.ReleaseRequest{RequestId: "it"}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	ss.tasks.Wait()
+	if err := acquire("next"); err != nil {
+		t.Errorf("after it: %v", err)
 	}
 }

@@ -301,3 +301,64 @@ func TestAFailedResumeCanBeRepeated(t *testing.T) {
 		}
 	}
 }
+
+// The coordinator and a site continue in a second plugin that resumes them before DropRest.
+func TestATransactionIsResumed(t *testing.T) {
+	t.Parallel() // the plugin that was killed takes its time to end
+	first := startMoving(t, zooKeeper(t))
+	const path = "/tx"
+	begun := must.Get(first.commits.BeginTransaction(first.ctx, &pb.BeginTransactionRequest{
+		Session: first.session, Path: path, Variant: string(recipes.OwnNodes), Payload: []byte("payload"), Sites: []string{"1"}, RequestId: "1",
+	}))(t)
+	mine := must.Get(first.commits.JoinTransaction(first.ctx, &pb.JoinTransactionRequest{Session: first.session, Path: path, Site: "1"}))(t)
+	second := first.move()
+	_, err := second.commits.FinishSite(second.ctx, &pb.FinishSiteRequest{Session: second.session, Membership: mine.GetMembership()})
+	if err, _ := wire.Error(err); !errors.Is(err, recipes.ErrNoTransaction) {
+		t.Errorf("a site that was not resumed has finished: %v", err)
+	}
+	resume := func(transaction, membership string) (coordinator, site error) {
+		_, coordinator = second.commits.BeginTransaction(second.ctx, &pb.BeginTransactionRequest{Session: second.session, Path: path, Resumed: transaction, RequestId: "1"})
+		again, site := second.commits.JoinTransaction(second.ctx, &pb.JoinTransactionRequest{Session: second.session, Path: path, Site: "1", Resumed: membership})
+		if site == nil && (again.GetMembership() != membership || string(again.GetPayload()) != "payload") {
+			t.Errorf("resumed %v", again)
+		}
+		coordinator, _ = wire.Error(coordinator)
+		site, _ = wire.Error(site)
+		return coordinator, site
+	}
+	if coordinator, site := resume("another", "another/one"); !errors.Is(coordinator, recipes.ErrNoTransaction) || !errors.Is(site, recipes.ErrNoTransaction) {
+		t.Errorf("another transaction: %v, %v", coordinator, site)
+	}
+	for range 2 {
+		coordinator, site := resume(begun.GetTransaction(), mine.GetMembership())
+		must.Do(t, errors.Join(coordinator, site))
+	}
+	second.dropRest()
+	if coordinator, site := resume(begun.GetTransaction(), mine.GetMembership()); !errors.Is(coordinator, recipes.ErrInvalid) || !errors.Is(site, recipes.ErrInvalid) {
+		t.Errorf("after DropRest: %v, %v", coordinator, site)
+	}
+}
+
+// A host resumes the member by the znode that is announced.
+func TestAMemberThatWaitsIsAnnounced(t *testing.T) {
+	zk := zooKeeper(t)
+	h := hostOf(t, zk, able)
+	h.open(nil)
+	barriers := pb.NewDoubleBarrierServiceClient(h.conn)
+	enter := func(id string) (*pb.EnterDoubleBarrierResponse, error) {
+		return barriers.EnterDoubleBarrier(h.ctx, &pb.EnterDoubleBarrierRequest{Session: h.session, RequestId: id, Path: "/b", Size: 2, Announce: true})
+	}
+	entered := make(chan string, 1)
+	go func() {
+		r, err := enter("1")
+		if err != nil {
+			t.Error(err)
+		}
+		entered <- r.GetGrant().GetZnode()
+	}()
+	announced := h.joined("1")
+	must.Get(enter("2"))(t)
+	if znode := <-entered; znode != announced {
+		t.Errorf("announced %s, entered with %s", announced, znode)
+	}
+}

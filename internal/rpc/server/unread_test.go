@@ -11,13 +11,17 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // longPath is a path whose places fill a stream quickly.
@@ -163,5 +167,41 @@ func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
 	}
 	if places > left/2 {
 		t.Errorf("%d places of %d contenders were kept", places, left)
+	}
+}
+
+// The answer to a handoff is lost, and the successor already holds the lock. Without a report of
+// the loss, two clients would consider themselves the holder.
+func TestHandOffWhoseAnswerIsLostClosesLost(t *testing.T) {
+	srv, ctx := zooKeeper(t), bounded(t)
+	deaf := func(ctx context.Context, full string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, full, req, reply, cc, opts...)
+		if strings.HasSuffix(full, "/HandOff") {
+			return status.Error(codes.Canceled, "the answer was lost")
+		}
+		return err
+	}
+	conn, _ := serve(t, server.Config{Open: zookeeper.Open}, grpc.WithUnaryInterceptor(deaf))
+	host := client.New(conn, nil)
+	t.Cleanup(func() { host.Close() })
+	lock := func(cfg recipes.PriorityLockConfig) recipes.PriorityLock {
+		s := must.Get(host.Open(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}}))(t)
+		return must.Get(s.PriorityLock("/l", cfg))(t)
+	}
+	holder := must.Get(lock(recipes.PriorityLockConfig{}).AcquireWrite(ctx))(t)
+	joined, granted := make(chan recipes.Place, 1), make(chan error, 1)
+	next := lock(recipes.PriorityLockConfig{Joined: func(p recipes.Place) { joined <- p }})
+	go func() { _, err := next.AcquireWrite(ctx); granted <- err }()
+	if err := holder.HandOff(ctx, (<-joined).Znode); !errors.Is(err, recipes.ErrUnknownOutcome) {
+		t.Fatal(err)
+	}
+	must.Do(t, <-granted)
+	select {
+	case <-holder.Done():
+	case <-ctx.Done():
+		t.Fatal("the former holder gets no loss")
+	}
+	if err := holder.Err(); !errors.Is(err, recipes.ErrReleased) {
+		t.Error(err)
 	}
 }

@@ -169,3 +169,29 @@ func TestALineHasOneACL(t *testing.T) {
 		t.Errorf("%d lists of permissions, want the one of a line and the one of everything else: %v", len(lists), lists)
 	}
 }
+
+// If a session may not write its receipt, or the limit of a queue, it returns the refusal and does
+// not repeat the write forever.
+func TestADeniedWriteIsNotRetriedForEver(t *testing.T) {
+	srv := zktest.Embedded(t)
+	ctx := zktest.Bounded(t)
+	must.Get(zktest.CounterAt(t, zktest.Open(t, srv), "/n").Add(ctx, 1))(t)
+	unwritten := must.Get(zookeeper.Open(ctx, recipes.SessionConfig{
+		Servers: []string{srv.Addr()},
+		ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermWrite, Scheme: "world", ID: "anyone"}},
+	}))(t)
+	defer unwritten.Close(ctx)
+	if _, err := zktest.CounterAt(t, unwritten, "/n").Add(ctx, 1); !errors.Is(err, recipes.ErrAccessDenied) {
+		t.Errorf("a counter: %v", err)
+	}
+	bounded := recipes.QueueConfig{Capacity: 2}
+	q := must.Get(zktest.Open(t, srv).Queue("/q", bounded))(t)
+	must.Get(q.Put(ctx, nil))(t)
+	raw := zktest.Raw(t, srv.Addr())
+	if _, err := raw.SetACL("/q/bound", zk.WorldACL(zk.PermRead), -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Put(ctx, nil); !errors.Is(err, recipes.ErrAccessDenied) {
+		t.Errorf("a queue: %v", err)
+	}
+}
