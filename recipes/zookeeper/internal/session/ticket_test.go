@@ -101,6 +101,7 @@ func TestWhichSessionsShareAnIdentity(t *testing.T) {
 	creator := []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
 	readable := append(creator, recipes.ACL{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"})
 	jane, other := &recipes.Digest{User: "jane", Password: "secret"}, &recipes.Digest{User: "jane", Password: "other"}
+	byPassword := &recipes.SASL{User: "jane", Password: "secret"}
 	published := newIdentity(recipes.SessionConfig{})
 	if published.secret == "" {
 		t.Error("a session of the default configuration has no identity")
@@ -113,6 +114,9 @@ func TestWhichSessionsShareAnIdentity(t *testing.T) {
 		"open, one with a certificate":     {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}}, recipes.SessionConfig{}, true},
 		"one user":                         {recipes.SessionConfig{Digest: jane, ACL: creator}, recipes.SessionConfig{Digest: jane}, true},
 		"two passwords":                    {recipes.SessionConfig{Digest: jane, ACL: creator}, recipes.SessionConfig{Digest: other, ACL: creator}, false},
+		"one SASL user":                    {recipes.SessionConfig{SASL: byPassword, ACL: creator}, recipes.SessionConfig{SASL: byPassword, ACL: readable}, true},
+		"open, one with SASL":              {recipes.SessionConfig{SASL: byPassword}, recipes.SessionConfig{}, true},
+		"SASL and no credentials":          {recipes.SessionConfig{SASL: byPassword, ACL: creator}, recipes.SessionConfig{}, false},
 		"a user and no credentials":        {recipes.SessionConfig{Digest: jane}, recipes.SessionConfig{}, false},
 		"one certificate":                  {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: creator}, recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: readable}, true},
 		"two certificates":                 {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: creator}, recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("l")}, ACL: creator}, false},
