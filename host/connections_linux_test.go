@@ -19,9 +19,10 @@ func TestCallsHaveTheirOwnConnection(t *testing.T) {
 	for _, s := range []recipes.Client{open(t, with, time.Minute), open(t, with, time.Minute), open(t, without, time.Minute)} {
 		must.Do(t, acquire(t, s).Release(ctx(t)))
 	}
-	if got := sockets(t, with.PID()) - sockets(t, without.PID()); got != 1 {
-		t.Errorf("the plugin has %d more sockets than one that supports only gRPC", got)
-	}
+	eventually(t, func() string { // a connection that was closed keeps its socket for a moment
+		got := sockets(t, with.PID()) - sockets(t, without.PID())
+		return unless(got == 1, "the plugin has %d more sockets than one that supports only gRPC", got)
+	})
 }
 
 // sockets returns how many sockets a process has open.

@@ -88,27 +88,36 @@ func (quiet) Printf(string, ...any) {}
 // open opens a session that is closed when the test ends.
 func (f *fixture) open(change ...func(*recipes.SessionConfig)) recipes.Client {
 	f.Helper()
+	return must.Get(f.tryOpen(change...))(f)
+}
+
+func (f *fixture) tryOpen(change ...func(*recipes.SessionConfig)) (recipes.Client, error) {
 	r := f.listen()
 	cfg := recipes.SessionConfig{Servers: []string{r.Addr()}, SessionTimeout: lifetime}
 	for _, c := range change {
 		c(&cfg)
 	}
-	s := must.Get(f.opener(f.ctx, cfg))(f)
+	s, err := f.opener(f.ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
 	f.relays.Store(s.ID(), r)
 	f.Cleanup(func() {
 		r.Restore()
 		f.close(s)
 	})
-	return s
+	return s, nil
 }
 
 // openShort opens a session that must expire, and calls take with it. If the session is lost
-// before take returns, openShort tries again with twice the timeout.
+// before take returns, or before it is open, openShort tries again with twice the timeout.
 func (f *fixture) openShort(take func(recipes.Client) error) recipes.Client {
 	f.Helper()
 	for timeout := shortLifetime; ; timeout *= 2 {
-		s := f.open(withTimeout(timeout))
-		err := take(s)
+		s, err := f.tryOpen(withTimeout(timeout))
+		if err == nil {
+			err = take(s)
+		}
 		if !errors.Is(err, recipes.ErrSessionLost) || timeout > lifetime {
 			f.must(err)
 			return s
