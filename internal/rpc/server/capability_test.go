@@ -14,7 +14,7 @@ import (
 // omitted.
 var about = map[string][]string{
 	"zkrecipes.v1.PluginService":        nil,
-	"zkrecipes.v1.SessionService":       {"resume"},
+	"zkrecipes.v1.SessionService":       {"resume", "sasl"},
 	"zkrecipes.v1.GrantService":         nil,
 	"zkrecipes.v1.CallService":          {"call-connection"},
 	"zkrecipes.v1.ContenderService":     {"contenders"},
