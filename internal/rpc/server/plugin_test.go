@@ -79,7 +79,7 @@ func TestHostIsAttachedForAsLongAsItsStream(t *testing.T) {
 // omitted.
 var about = map[string][]string{
 	"zkrecipes.v1.PluginService":        nil,
-	"zkrecipes.v1.SessionService":       {"resume"},
+	"zkrecipes.v1.SessionService":       {"resume", "sasl"},
 	"zkrecipes.v1.GrantService":         nil,
 	"zkrecipes.v1.CallService":          {"call-connection"},
 	"zkrecipes.v1.ContenderService":     {"contenders"},
