@@ -18,32 +18,25 @@ func TestASessionUsesAPathInOneDialect(t *testing.T) {
 		session := s.Session()
 		kinds := map[string]func(path string, d recipes.Dialect) error{
 			"lock": func(path string, d recipes.Dialect) error {
-				_, err := session.Lock(path, recipes.LockConfig{Dialect: d})
-				return err
+				return failure(session.Lock(path, recipes.LockConfig{Dialect: d}))
 			},
 			"shared lock": func(path string, d recipes.Dialect) error {
-				_, err := session.SharedLock(path, recipes.SharedLockConfig{Dialect: d})
-				return err
+				return failure(session.SharedLock(path, recipes.SharedLockConfig{Dialect: d}))
 			},
 			"semaphore": func(path string, d recipes.Dialect) error {
-				_, err := session.Semaphore(path, recipes.SemaphoreConfig{Dialect: d, Permits: 2})
-				return err
+				return failure(session.Semaphore(path, recipes.SemaphoreConfig{Dialect: d, Permits: 2}))
 			},
 			"election": func(path string, d recipes.Dialect) error {
-				_, err := session.Election(path, recipes.ElectionConfig{Dialect: d})
-				return err
+				return failure(session.Election(path, recipes.ElectionConfig{Dialect: d}))
 			},
 			"queue": func(path string, d recipes.Dialect) error {
-				_, err := session.Queue(path, recipes.QueueConfig{Dialect: d})
-				return err
+				return failure(session.Queue(path, recipes.QueueConfig{Dialect: d}))
 			},
 			"group": func(path string, d recipes.Dialect) error {
-				_, err := session.Group(path, recipes.GroupConfig{Dialect: d})
-				return err
+				return failure(session.Group(path, recipes.GroupConfig{Dialect: d}))
 			},
 			"counter": func(path string, d recipes.Dialect) error {
-				_, err := session.Counter(path, recipes.CounterConfig{Dialect: d})
-				return err
+				return failure(session.Counter(path, recipes.CounterConfig{Dialect: d}))
 			},
 		}
 		for one, first := range kinds {
@@ -61,29 +54,6 @@ func TestASessionUsesAPathInOneDialect(t *testing.T) {
 		}
 		_, err := session.PriorityLock("/lock-lock", recipes.PriorityLockConfig{})
 		s.Is(err, recipes.ErrInvalid)
-	})
-}
-
-func TestContendersCountWhatIsUnknown(t *testing.T) {
-	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
-		s.Make(s.Path+"/alien-", nil, zk.FlagEphemeral|zk.FlagSequence)
-		s.Make(s.Path+"/_c_"+uuid.NewString()+"-alien-", nil, zk.FlagEphemeral|zk.FlagSequence)
-		s.Make(s.Path+"/stays-", nil, zk.FlagSequence)
-		s.Make(s.Path+"/unnumbered", nil, zk.FlagEphemeral)
-		s.Make(s.Path+"/queue-", nil, zk.FlagEphemeral|zk.FlagSequence)
-		s.Contender(kazooLock)
-		session := s.Session()
-		must.Get(must.Get(session.Group(s.Path, recipes.GroupConfig{}))(s.T).Join(s.Ctx, nil))(s.T)
-		must.Get(must.Get(session.Lock("/other", recipes.LockConfig{}))(s.T).Acquire(s.Ctx))(s.T)
-		if lines := must.Get(session.Contenders(s.Ctx, s.Path))(s.T); lines.Unknown != 2 || len(lines.Contenders) != 1 {
-			t.Errorf("got %+v", lines)
-		}
-		if lines := must.Get(session.Contenders(s.Ctx, s.Path, recipes.KindLock))(s.T); lines.Unknown != 0 {
-			t.Errorf("contenders of locks: %+v", lines)
-		}
-		if lines := must.Get(session.Contenders(s.Ctx, "/other"))(s.T); lines.Unknown != 0 {
-			t.Errorf("contenders at another path: %+v", lines)
-		}
 	})
 }
 
