@@ -183,3 +183,41 @@ func TestThePathOfKazoosContendersStays(t *testing.T) {
 		})
 	}
 }
+
+// A contender of ours that joins behind a third-party contender fails and leaves. The waiter
+// ahead is handed the lock, and finds the third-party contender while it holds.
+func TestAThirdPartyInTheMiddleIsFound(t *testing.T) {
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		hold := s.Hold(s.Join())
+		waiter := s.Join()
+		theirs := s.Contender(kazooLock)
+		for range 2 {
+			if _, err := wayTo("lock", "").enter(s.Ctx, s.Session(), s.Path, nil); !errors.Is(err, recipes.ErrForeign) {
+				s.Fatalf("joining behind it: %v", err)
+			}
+		}
+		s.Release(hold)
+		if err := s.Lost(s.Hold(waiter)); !errors.Is(err, recipes.ErrForeign) || !errors.Is(err, recipes.ErrNotHeld) {
+			s.Fatalf("got %v, want ErrForeign", err)
+		}
+		s.Alone(theirs)
+	})
+}
+
+// With handoff, a gap in the sequence numbers shows that there may be a third-party contender.
+// A contender that joins behind it lists the wait queue. The contenders behind that one get no
+// handoff, and list too.
+func TestByHandoffNoneIsGrantedBehindAThirdParty(t *testing.T) {
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		hold := s.Hold(s.Join())
+		theirs := s.Contender(kazooLock)
+		for range 3 {
+			_, err := wayTo("lock", "").enter(s.Ctx, s.Session(), s.Path, nil)
+			if !errors.Is(err, recipes.ErrForeign) {
+				s.Fatalf("got %v, want ErrForeign", err)
+			}
+		}
+		s.Release(hold)
+		s.Alone(theirs)
+	})
+}

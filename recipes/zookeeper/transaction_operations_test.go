@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -253,32 +254,45 @@ func transactionOperations() (all []operation) {
 	}
 	// A site joins late, and the coordinator reads again which sites have joined. No site commits
 	// without the votes of all, and no live site is taken for dead.
-	for _, waits := range []bool{false, true} { // the first site; it may become coordinator
-		all = append(all, operation{fmt.Sprintf("Transaction.Coordinate, a site that joins late, the first waits %v", waits), func(s *stage) doing {
-			tx := s.transaction(s.victim, recipes.OwnNodes)
-			s.ok(tx.Begin(s.ctx, nil, "1", "2"))
-			first := s.voted(s.other, "1", recipes.VoteCommit)
-			if waits {
-				s.start(deciding(first.Wait, true))
-			}
-			var second recipes.Site
-			return doing{
-				act: deciding(tx.Coordinate, true),
-				happen: func() (err error) {
-					if second, err = s.transaction(s.other, "").Join(s.ctx, "2"); err != nil {
-						return err
-					}
+	for _, vote := range []recipes.Vote{recipes.VoteCommit, recipes.VoteAbort} {
+		for _, waits := range []bool{false, true} { // the first site; it may become coordinator
+			all = append(all, operation{fmt.Sprintf("Transaction.Coordinate, a site that joins late votes %s, the first waits %v", vote, waits), func(s *stage) doing {
+				commit := vote == recipes.VoteCommit
+				tx := s.transaction(s.victim, recipes.OwnNodes)
+				s.ok(tx.Begin(s.ctx, nil, "1", "2"))
+				first := s.voted(s.other, "1", recipes.VoteCommit)
+				if waits {
+					s.start(deciding(first.Wait, commit))
+				}
+				var second recipes.Site
+				undecided := func(when string) {
 					time.Sleep(time.Second) // virtual
 					if n := s.node(stagePath + "/decision"); n != nil {
-						s.Errorf("the second site has not voted, but the decision is %q", n.Data)
+						s.Errorf("the second site has not %s, but the decision is %q", when, n.Data)
 					}
-					return second.Vote(s.ctx, recipes.VoteCommit)
-				},
-				happened: decision(s),
-				harmless: waits,
-				after:    func() error { s.started.Wait(); return s.finish(true, first, second) },
-			}
-		}})
+				}
+				return doing{
+					act: deciding(tx.Coordinate, commit),
+					happen: func() (err error) {
+						undecided("joined")
+						if second, err = s.transaction(s.other, "").Join(s.ctx, "2"); err != nil {
+							return err
+						}
+						undecided("voted")
+						return second.Vote(s.ctx, vote)
+					},
+					happened: decision(s),
+					harmless: waits,
+					after: func() error {
+						s.started.Wait()
+						if d, err := second.Wait(s.ctx); err != nil || strings.Contains(d.Reason, "died") {
+							s.Errorf("decided %+v, %v", d, err)
+						}
+						return s.finish(commit, first, second)
+					},
+				}
+			}})
+		}
 	}
 	return append(all, operation{"Transaction.Status", func(s *stage) doing {
 		theirs := s.transaction(s.other, recipes.OwnNodes)

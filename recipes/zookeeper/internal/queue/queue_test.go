@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -101,4 +102,60 @@ func TestATakeOfUnknownOutcomeNamesItsElement(t *testing.T) {
 	if want := string(id) + " may have been taken"; !strings.Contains(err.Error(), want) {
 		t.Errorf("the error is %q; want one with %q", err, want)
 	}
+}
+
+// Operators see these znodes, with the names of the text.
+func TestTheZnodesOfAQueue(t *testing.T) {
+	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+	s := zktest.Open(t, srv)
+	q := zktest.QueueOf(t, s, "/app/queue", recipes.QueueConfig{Capacity: 10, MaxDeliveries: 1})
+	must.Get(q.PutMany(ctx, []byte("a"), []byte("b"), []byte("c")))(t)
+	if err := must.Get(q.Receive(ctx))(t).Return(ctx); err != nil { // its only attempt
+		t.Fatal(err)
+	}
+	must.Get(q.Receive(ctx))(t)
+	p := must.Get(s.PriorityQueue("/app/priorities", recipes.QueueConfig{}))(t)
+	must.Get(p.Put(ctx, 7, []byte("seven")))(t)
+
+	got := zktest.Layout(srv, "/app")
+	for i, name := range got {
+		if at := strings.Index(name, "_c_"); at >= 0 {
+			got[i] = name[:at+3] + "<guid>" + name[at+3+36:]
+		}
+	}
+	want := []string{
+		"priorities",
+		"priorities/queue-07-0000000001", // the parent of receipts has taken 0000000000
+		"priorities/receipts",
+		"priorities/receipts/_c_<guid>-receipt-0000000000",
+		"queue",
+		"queue/bound",
+		"queue/claims",
+		"queue/claims/queue-0000000003-1",
+		"queue/dead",
+		"queue/dead/queue-0000000002",
+		"queue/queue-0000000003",
+		"queue/queue-0000000004",
+		"queue/receipts",
+		"queue/receipts/_c_<guid>-receipt-0000000000",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("znodes\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// A delivery that was lost was not given back by its consumer. Each call returns ErrRemoved.
+func TestALostDeliveryIsNotReleased(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Client) {
+		q := zktest.QueueOf(t, s, "/q", recipes.QueueConfig{})
+		must.Get(q.Put(ctx, nil))(t)
+		d := must.Get(q.Receive(ctx))(t)
+		must.Do(t, zktest.BarrierAt(t, s, d.Znode()).Remove(ctx))
+		<-d.Done()
+		for name, end := range map[string]func(context.Context) error{"Ack": d.Ack, "Return": d.Return} {
+			if err := end(ctx); !errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrReleased) {
+				t.Errorf("%s: %v; want ErrRemoved", name, err)
+			}
+		}
+	})
 }

@@ -31,6 +31,15 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 			},
 			takes: early, want: zktest.Cost{Writes: 1, Reads: 3, Events: 1},
 		},
+		"the holder's session ends": {
+			act: func(_ context.Context, srv *zkserver.Server, h recipes.SharedHold, _ recipes.Client) error {
+				tree := srv.Tree()
+				at := slices.IndexFunc(tree, func(n zkserver.Node) bool { return n.Path == h.Znode() })
+				srv.ExpireSession(tree[at].Stat.EphemeralOwner)
+				return nil
+			},
+			takes: early, want: zktest.Cost{Writes: 1, Reads: 3, Events: 1},
+		},
 		"the holder's data are written": { // and still ask it to give way
 			act: func(ctx context.Context, srv *zkserver.Server, h recipes.SharedHold, _ recipes.Client) error {
 				tree := srv.Tree()
