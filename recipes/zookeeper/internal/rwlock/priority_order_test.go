@@ -86,3 +86,29 @@ func contenderOf(t *testing.T, word string) contender {
 	}
 	return s
 }
+
+func TestBlockers(t *testing.T) {
+	for _, tt := range []struct {
+		ahead string
+		mode  recipes.Mode
+		want  string
+	}{
+		{"", recipes.Writing, ""},
+		{"R1.1 r1.2", recipes.Reading, ""},
+		{"R1.1 r1.2", recipes.Writing, "R1.1 r1.2"},
+		{"R1.1 w1.2 r2.3", recipes.Reading, "w1.2"},
+		{"W1.1 r1.2 w1.2", recipes.Reading, "W1.1 w1.2"},
+	} {
+		var ahead []contender
+		for _, word := range strings.Fields(tt.ahead) {
+			ahead = append(ahead, contenderOf(t, word))
+		}
+		var got []string
+		for _, s := range blockers(ahead, tt.mode) {
+			got = append(got, s.name)
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("behind %q, to %s: %q; want %q", tt.ahead, tt.mode, got, tt.want)
+		}
+	}
+}

@@ -88,3 +88,32 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// Readers that wait behind a writer hold nothing, however many there are.
+func TestReadersBehindAWriterDoNotHold(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		l := must.Get(s.SharedLock("/shared", recipes.SharedLockConfig{}))(t)
+		reader := must.Get(l.AcquireRead(ctx))(t)
+		got := make(chan recipes.SharedHold, 4)
+		enter := func(acquire func(context.Context) (recipes.SharedHold, error)) {
+			go func() { got <- must.Get(acquire(ctx))(t) }()
+			synctest.Wait()
+		}
+		enter(l.AcquireRead)
+		enter(l.AcquireWrite)
+		enter(l.AcquireRead)
+		enter(l.AcquireRead)
+		for i, c := range must.Get(l.Contenders(ctx))(t) {
+			if c.Holds != (i < 2) {
+				t.Errorf("contender %d, %s, holds: %v; want the first two readers", i, c.Znode, c.Holds)
+			}
+		}
+		for hold := reader; ; hold = <-got {
+			must.Do(t, hold.Release(ctx))
+			synctest.Wait()
+			if line := must.Get(l.Contenders(ctx))(t); len(line) == 0 {
+				return
+			}
+		}
+	})
+}
