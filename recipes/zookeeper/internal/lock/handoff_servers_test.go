@@ -205,3 +205,29 @@ func TestContendersAtDifferentServers(t *testing.T) {
 		t.Errorf("%d of %d turns were handoffs", handoffs.Load(), all)
 	}
 }
+
+// Sessions without a contender at a path may write its data.
+func TestTheDataOfAPathMayBeWritten(t *testing.T) {
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		hold := s.Hold(s.Join())       // has created the path
+		s.Make(s.Path+"/keep", nil, 0) // an empty container would be deleted
+		s.Release(hold)
+		semaphore := must.Get(zktest.OpenAt(s.T, s.Addr).Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 2}))(s.T)
+		if err := must.Get(semaphore.Acquire(s.Ctx))(s.T).Release(s.Ctx); err != nil { // Acquire has written the permits
+			s.Error(err)
+		}
+		must.Report(s, must.Get(must.Get(zktest.OpenAt(s.T, s.Addr).Lock(s.Path+"-clear", recipes.LockConfig{Strategy: recipes.Predecessor}))(s.T).Acquire(s.Ctx))(s.T).Write(s.Ctx, recipes.Set(s.Path, []byte("0"), recipes.AnyVersion)))
+		for _, write := range []func(recipes.Client) error{
+			func(other recipes.Client) error {
+				_, err := must.Get(other.Counter(s.Path, recipes.CounterConfig{}))(s.T).Add(s.Ctx, 1)
+				return err
+			},
+			func(other recipes.Client) error {
+				hold := must.Get(must.Get(other.Lock(s.Path+"-other", recipes.LockConfig{Strategy: recipes.Predecessor}))(s.T).Acquire(s.Ctx))(s.T)
+				return hold.Write(s.Ctx, recipes.Set(s.Path, []byte("1"), recipes.AnyVersion))
+			},
+		} {
+			must.Report(s, write(zktest.OpenAt(s.T, s.Addr)))
+		}
+	})
+}

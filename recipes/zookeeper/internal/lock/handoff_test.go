@@ -83,3 +83,39 @@ func TestABusyLineIsNotListed(t *testing.T) {
 		must.Do(t, (<-granted).Release(ctx))
 	})
 }
+
+// With handoff, the release is the grant. While its session's proof is young, the next contender
+// holds without sending a request.
+func TestAReleaseHandsOver(t *testing.T) {
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		first := s.Hold(s.Join())
+		second := s.Join()
+		before := s.Counters(second)
+		s.Release(first)
+		hold := s.Hold(second)
+		cost := s.Counters(second)
+		if cost.Reads != before.Reads || cost.ByKind["sync"] != before.ByKind["sync"] || cost.Writes != before.Writes || cost.Handoffs != 1 {
+			t.Errorf("the grant cost %+v after %+v", cost, before)
+		}
+		if hold.Token() <= first.Token() {
+			t.Errorf("token %d after %d", hold.Token(), first.Token())
+		}
+		must.Report(t, hold.Write(s.Ctx))
+		s.Release(hold)
+	})
+}
+
+// A holder that dies hands nothing off. The next contender lists the wait queue, and finds that
+// it is first.
+func TestAHolderThatDies(t *testing.T) {
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		first := s.Join()
+		s.Hold(first)
+		second := s.Join()
+		must.Do(t, first.Session.Close(s.Ctx))
+		s.Release(s.Hold(second))
+		if c := s.Counters(second); c.Handoffs != 0 || c.Fallbacks == 0 {
+			t.Errorf("granted by %+v; want fallbacks only", c)
+		}
+	})
+}

@@ -309,3 +309,21 @@ func TestALeaseThatWaitsIsNotResumed(t *testing.T) {
 		}
 	})
 }
+
+// kazoo's contenders wait until there are fewer leases than permits. A lease that waits
+// would keep them waiting.
+func TestAContenderOfKazoosSemaphoreWaitsWithoutALease(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		open := func(s recipes.Client) recipes.Semaphore {
+			return must.Get(s.Semaphore("/s", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo}))(t)
+		}
+		first := must.Get(open(s).Acquire(ctx))(t)
+		second, next := open(zktest.OpenVirtual(t, srv)), make(chan recipes.Hold, 1)
+		go func() { next <- must.Get(second.Acquire(ctx))(t) }()
+		synctest.Wait()
+		if leases := strings.Fields(zktest.Shape(srv, "/s")); len(leases) != 1 {
+			t.Errorf("there are %q while one waits", leases)
+		}
+		must.Report(t, errors.Join(first.Release(ctx), (<-next).Release(ctx)))
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -157,5 +158,58 @@ func TestALostDeliveryIsNotReleased(t *testing.T) {
 				t.Errorf("%s: %v; want ErrRemoved", name, err)
 			}
 		}
+	})
+}
+
+// The other library reads these names. Its elements and ours have one order.
+func TestAQueueInTheDialectOfAnotherLibrary(t *testing.T) {
+	for dialect, tt := range map[recipes.Dialect]struct{ theirs, ours string }{
+		recipes.Curator: {"qn-", "qn-0000000001"},
+		recipes.Kazoo:   {"entry-100-", "entry-100-0000000001"},
+	} {
+		zktest.OnBoth(t, func(s *zktest.Scene) {
+			q := must.Get(s.Session().Queue(s.Path, recipes.QueueConfig{Dialect: dialect}))(s.T)
+			s.Make(s.Path+"/"+tt.theirs, []byte("a"), zk.FlagSequence)
+			if id := must.Get(q.Put(s.Ctx, []byte("b")))(s.T); string(id) != tt.ours {
+				s.Errorf("put %s; want %s", id, tt.ours)
+			}
+			s.Make(s.Path+"/"+tt.theirs, []byte("c"), zk.FlagSequence)
+			if n := must.Get(q.Len(s.Ctx))(s.T); n != 3 || len(s.Children(s.Path)) != n {
+				s.Errorf("Len counts %d among %q", n, s.Children(s.Path))
+			}
+			taken := ""
+			for range 3 {
+				taken += string(must.Get(q.Take(s.Ctx))(s.T).Data)
+			}
+			if taken != "abc" {
+				s.Errorf("took %q", taken)
+			}
+			_, err := q.Receive(s.Ctx)
+			s.Is(err, recipes.ErrInvalid)
+			// Curator creates the path as a container, which is deleted when it is empty.
+			must.Do(s, s.Raw.Delete(s.Path, -1))
+			must.Get(q.Put(s.Ctx, nil))(s.T)
+			if n := must.Get(q.Len(s.Ctx))(s.T); n != 1 {
+				s.Errorf("%d elements after the path was deleted and one was put", n)
+			}
+		})
+	}
+}
+
+// The first put of a session lists the queue, so that it does not add an element that the
+// queue's consumers ignore.
+func TestAPutIsRefusedInAQueueOfAnotherDialect(t *testing.T) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
+		theirs := s.Make(s.Path+"/qn-", nil, zk.FlagSequence)
+		q := zktest.QueueOf(s.T, s.Session(), s.Path, recipes.QueueConfig{})
+		var got *recipes.ForeignError
+		if _, err := q.Put(s.Ctx, nil); !errors.As(err, &got) || got.Dialect != recipes.Curator || got.Znode != theirs {
+			t.Errorf("put: %v", err)
+		}
+		if all := s.Children(s.Path); len(all) != 1 {
+			t.Errorf("left %q", all)
+		}
+		must.Do(t, s.Raw.Delete(theirs, -1))
+		must.Get(q.Put(s.Ctx, nil))(t)
 	})
 }
