@@ -76,3 +76,26 @@ func TestMembersOfKazoosDoubleBarrierAreNoContenders(t *testing.T) {
 		}
 	})
 }
+
+func TestContendersCountWhatIsUnknown(t *testing.T) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
+		s.Make(s.Path+"/alien-", nil, zk.FlagEphemeral|zk.FlagSequence)
+		s.Make(s.Path+"/_c_"+uuid.NewString()+"-alien-", nil, zk.FlagEphemeral|zk.FlagSequence)
+		s.Make(s.Path+"/stays-", nil, zk.FlagSequence)
+		s.Make(s.Path+"/unnumbered", nil, zk.FlagEphemeral)
+		s.Make(s.Path+"/queue-", nil, zk.FlagEphemeral|zk.FlagSequence)
+		s.Contender(kazooLock)
+		session := s.Session()
+		must.Get(must.Get(session.Group(s.Path, recipes.GroupConfig{}))(s.T).Join(s.Ctx, nil))(s.T)
+		must.Get(must.Get(session.Lock("/other", recipes.LockConfig{}))(s.T).Acquire(s.Ctx))(s.T)
+		if lines := must.Get(session.Contenders(s.Ctx, s.Path))(s.T); lines.Unknown != 2 || len(lines.Contenders) != 1 {
+			t.Errorf("got %+v", lines)
+		}
+		if lines := must.Get(session.Contenders(s.Ctx, s.Path, recipes.KindLock))(s.T); lines.Unknown != 0 {
+			t.Errorf("contenders of locks: %+v", lines)
+		}
+		if lines := must.Get(session.Contenders(s.Ctx, "/other"))(s.T); lines.Unknown != 0 {
+			t.Errorf("contenders at another path: %+v", lines)
+		}
+	})
+}
