@@ -91,20 +91,6 @@ func counterOperations() []operation {
 				},
 			}
 		}},
-		{"Latch.CountDown, the last, and another waits", func(s *stage) doing {
-			waited := make(chan error, 1)
-			go func() { waited <- s.latch(s.other, 1).Wait(s.ctx) }()
-			return doing{
-				act:      sole(s.latch(s.victim, 1).CountDown),
-				happened: func() bool { return s.present(stagePath + "/open") },
-				after: func() error {
-					if s.lost() && !s.present(stagePath+"/open") {
-						return nil
-					}
-					return <-waited
-				},
-			}
-		}},
 		{"Latch.Wait", func(s *stage) doing {
 			return doing{act: s.latch(s.victim, 1).Wait, happen: func() error { _, err := s.latch(s.other, 1).CountDown(s.ctx); return err }}
 		}},

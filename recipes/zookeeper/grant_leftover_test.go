@@ -36,6 +36,14 @@ var ends = map[string]struct {
 	reason error // end returns an error that matches it; nil: end succeeds
 }{
 	"given back": {func(g *endingGrant) error { return g.giveBack(g.ctx) }, nil},
+	"given back after a while": {func(g *endingGrant) error {
+		before := g.srv.Counters()
+		time.Sleep(g.s.Timeout()) // its deadline counts from the latest contact with the leader
+		if n := g.srv.Counters().Sub(before).Requests[zkserver.OpSync]; n < 5 {
+			g.Errorf("%d syncs within a timeout while the session holds a grant", n)
+		}
+		return g.giveBack(g.ctx)
+	}, nil},
 	"watched, written, given back": {func(g *endingGrant) error {
 		done := g.grant.Done()
 		must.Report(g, g.grant.Write(g.ctx))

@@ -154,33 +154,6 @@ func (c watchedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// While a session holds anything, its deadline counts from the latest contact with the leader,
-// and it sends syncs for that. A session that holds nothing sends none.
-func TestASessionThatHoldsAnythingAsksTheLeader(t *testing.T) {
-	for _, w := range ways(held) {
-		t.Run(w.name, func(t *testing.T) {
-			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-				syncs := func() int64 {
-					synctest.Wait()
-					before := srv.Counters()
-					time.Sleep(s.Timeout())
-					synctest.Wait()
-					return srv.Counters().Sub(before).Requests[zkserver.OpSync]
-				}
-				grant := must.Get(w.at(t, s, "/path").get(ctx))(t)
-				if n := syncs(); n < 5 {
-					t.Errorf("%d syncs within a timeout while the session holds a grant", n)
-				}
-				must.Do(t, w.giveBack(ctx, grant))
-				syncs() // the last one may be under way
-				if n := syncs(); n != 0 {
-					t.Errorf("%d syncs within a timeout after the grant was given back", n)
-				}
-			})
-		})
-	}
-}
-
 // A contender that has to wait sends a sync at once if its proof will soon be too old. So a
 // grant after a short wait finds its proof ready.
 func TestAWaiterAsksTheLeaderAhead(t *testing.T) {

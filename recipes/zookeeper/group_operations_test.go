@@ -219,6 +219,16 @@ func namesOperations() []operation {
 				end:      func() error { return mine.Unregister(s.ctx) },
 				after:    free(s),
 				lost:     []error{recipes.ErrNotHeld},
+				// An update compares the version, and the other registration has the same one.
+				between: []meddling{{name: "it is another's", at: zktest.Op(zkserver.OpSetData), do: func() error {
+					err := s.remove(stagePath + "/n")
+					register(s, s.other)
+					return err
+				}, want: recipes.ErrRemoved, then: func() {
+					if !errors.Is(mine.Err(), recipes.ErrRemoved) {
+						s.Errorf("it ended with %v", mine.Err())
+					}
+				}}},
 			}
 		}},
 		{"Registration.Unregister", func(s *stage) doing { return doing{act: register(s, s.victim).Unregister, after: free(s)} }},

@@ -3,10 +3,8 @@ package zookeeper_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -95,40 +93,49 @@ func verdict(s *zktest.Scene, session recipes.Recipes, kind recipes.Kind, d reci
 }
 
 // A recipe fails beside any contender that does not share its wait queue, and leaves nothing at
-// the path.
+// the path. A contender that was refused never joined, so the same session can use the path in
+// the dialect that the error names.
 func TestARecipeRefusesWhatItSharesNoQueueWith(t *testing.T) {
 	srv := zktest.Embedded(t)
 	zktest.OnServer(t, srv, func(s *zktest.Scene) {
-		for _, way := range dialectedWays() {
-			for _, peer := range peers {
-				t.Run(fmt.Sprintf("%s beside %s", way, peer.name), func(t *testing.T) {
-					s.T, s.Ctx, s.Path = t, zktest.Bounded(t), "/"+uuid.NewString()
-					want := peer.want
-					want.Znode = createPeer(s, peer.znodes)
-					before, session := s.Children(s.Path), s.Session()
-					foretold := verdict(s, session, way.kind, way.options.dialect)
-					_, err := way.try(s.Ctx, session, s.Path)
+		for _, peer := range peers {
+			t.Run("beside "+peer.name, func(t *testing.T) {
+				s.T, s.Ctx, s.Path = t, zktest.Bounded(t), "/"+uuid.NewString()
+				want := peer.want
+				want.Znode = createPeer(s, peer.znodes)
+				before, session := s.Children(s.Path), s.Session()
+				for _, way := range dialectedWays() {
 					if slices.Contains(way.shares, peer.name) {
-						if errors.Is(err, recipes.ErrForeign) || foretold != nil {
-							t.Errorf("they share a wait queue, but got %v, predicted %v", err, foretold)
-						}
-						return
+						continue
 					}
-					if foretold == nil || *foretold != want {
-						t.Errorf("predicted %v, want %v", foretold, &want)
+					if foretold := verdict(s, session, way.kind, way.options.dialect); foretold == nil || *foretold != want {
+						t.Errorf("%s: predicted %v, want %v", way, foretold, &want)
 					}
 					var got *recipes.ForeignError
-					if !errors.As(err, &got) || *got != want {
-						t.Fatalf("got %v, want %v", err, &want)
+					if _, err := way.try(s.Ctx, session, s.Path); !errors.As(err, &got) || *got != want {
+						t.Fatalf("%s: got %v, want %v", way, err, &want)
 					}
 					if after := s.Children(s.Path); !slices.Equal(after, before) {
-						t.Errorf("left %q of %q", after, before)
+						t.Errorf("%s: left %q of %q", way, after, before)
 					}
 					if data := s.Data(s.Path); len(data) > 0 {
-						t.Errorf("wrote %q to the path", data)
+						t.Errorf("%s: wrote %q to the path", way, data)
 					}
-				})
-			}
+				}
+				for _, way := range dialectedWays() {
+					if !slices.Contains(way.shares, peer.name) {
+						continue
+					}
+					if foretold := verdict(s, session, way.kind, way.options.dialect); foretold != nil {
+						t.Errorf("%s: they share a wait queue, but predicted %v", way, foretold)
+					}
+					_, err := way.try(s.Ctx, session, s.Path)
+					if err != nil && !errors.Is(err, recipes.ErrContended) && !errors.Is(err, context.Canceled) {
+						t.Errorf("%s: they share a wait queue, but got %v", way, err)
+					}
+					session = s.Session() // a session uses a path in one dialect
+				}
+			})
 		}
 	})
 }
@@ -185,49 +192,13 @@ func TestAKazooSemaphoreSeesAThirdPartyWhileItWaits(t *testing.T) {
 			return must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo, Joined: joined}))(t)
 		}
 		first := must.Get(open(nil).Acquire(s.Ctx))(t)
-		failed, joined := make(chan error, 1), make(chan struct{})
-		second := open(func(recipes.Place) { close(joined) })
-		go func() {
-			_, err := second.Acquire(s.Ctx)
-			failed <- err
-		}()
-		<-joined
+		_, second := zktest.Waits(s.Ctx, func(joined func(recipes.Place)) func(context.Context) (recipes.Hold, error) {
+			return open(joined).Acquire
+		})
 		theirs := s.Contender(curatorLatch)
-		s.Is(<-failed, recipes.ErrForeign)
+		s.Is((<-second).Err, recipes.ErrForeign)
 		s.Release(first)
 		s.Alone(theirs)
-	})
-}
-
-// A contender that was refused never joined. So the same session can use the path in the
-// dialect that the error names.
-func TestARefusedSessionUsesTheDialectThatWasNamed(t *testing.T) {
-	srv := zktest.Embedded(t)
-	zktest.OnServer(t, srv, func(s *zktest.Scene) {
-		for _, peer := range peers {
-			for _, way := range dialectedWays() {
-				if !slices.Contains(way.shares, peer.name) {
-					continue
-				}
-				t.Run(fmt.Sprintf("%s beside %s", way, peer.name), func(t *testing.T) {
-					s.T, s.Ctx, s.Path = t, zktest.Bounded(t), "/"+uuid.NewString()
-					createPeer(s, peer.znodes)
-					session := s.Session()
-					for _, first := range dialectedWays() {
-						if slices.Contains(first.shares, peer.name) {
-							continue
-						}
-						if _, err := first.try(s.Ctx, session, s.Path); !errors.Is(err, recipes.ErrForeign) {
-							t.Errorf("%s: %v", first, err)
-						}
-					}
-					_, err := way.try(s.Ctx, session, s.Path)
-					if err != nil && !errors.Is(err, recipes.ErrContended) && !errors.Is(err, context.Canceled) {
-						t.Errorf("in the dialect that was named: %v", err)
-					}
-				})
-			}
-		}
 	})
 }
 
@@ -239,25 +210,13 @@ func TestARefusedRecipeLeavesTheDialectOpen(t *testing.T) {
 		use               func(s *zktest.Scene, session recipes.Client, d recipes.Dialect) error
 	}{
 		{"counter", "", "\x00\x00\x00\x00\x00\x00\x00\x05", recipes.Curator, func(s *zktest.Scene, session recipes.Client, d recipes.Dialect) error {
-			c, err := session.Counter(s.Path, recipes.CounterConfig{Dialect: d})
-			if err == nil {
-				_, err = c.Get(s.Ctx)
-			}
-			return err
+			return failure(must.Get(session.Counter(s.Path, recipes.CounterConfig{Dialect: d}))(s.T).Get(s.Ctx))
 		}},
 		{"queue", "/qn-0000000000", "", recipes.Curator, func(s *zktest.Scene, session recipes.Client, d recipes.Dialect) error {
-			q, err := session.Queue(s.Path, recipes.QueueConfig{Dialect: d})
-			if err == nil {
-				_, err = q.Take(s.Ctx)
-			}
-			return err
+			return failure(must.Get(session.Queue(s.Path, recipes.QueueConfig{Dialect: d}))(s.T).Take(s.Ctx))
 		}},
 		{"double barrier", "/" + uuid.NewString(), "", recipes.Curator, func(s *zktest.Scene, session recipes.Client, d recipes.Dialect) error {
-			b, err := session.DoubleBarrier(s.Path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d})
-			if err == nil {
-				_, err = b.Enter(s.Ctx, nil)
-			}
-			return err
+			return failure(must.Get(session.DoubleBarrier(s.Path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d}))(s.T).Enter(s.Ctx, nil))
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -276,13 +235,7 @@ func TestARefusedRecipeLeavesTheDialectOpen(t *testing.T) {
 func TestASemaphoreSeesAThirdPartyThatComesAsItJoins(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		session := s.Session()
-		id, once := session.ID(), new(sync.Once)
-		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-			if r.SessionID == id && strings.HasPrefix(r.Path, s.Path+"/locks/") {
-				once.Do(func() { s.Contender(curatorLatch) })
-			}
-			return zkserver.Fault{}
-		})
+		zktest.Between(srv, session, func(r zkserver.Request) bool { return strings.HasPrefix(r.Path, s.Path+"/locks/") }, func() { s.Contender(curatorLatch) })
 		_, err := wayTo("semaphore", recipes.Curator).try(s.Ctx, session, s.Path)
 		var met *recipes.ForeignError
 		if !errors.As(err, &met) || met.Recipe != "LeaderLatch" {
@@ -298,17 +251,11 @@ func TestTheFirstContenderOfACuratorSemaphoreIsSeen(t *testing.T) {
 		s.Make(s.Path+zktest.ForeignLeases[0].Lock, nil, zk.FlagEphemeral|zk.FlagSequence)
 		ctx, cancel := context.WithCancel(s.Ctx)
 		defer cancel()
-		joined, left := make(chan struct{}), make(chan error, 1)
-		m := must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator, Joined: func(recipes.Place) { close(joined) }}))(t)
-		go func() {
-			_, err := m.Acquire(ctx)
-			left <- err
-		}()
-		<-joined
+		_, left := wayTo("semaphore", recipes.Curator).start(ctx, s.Session(), s.Path)
 		_, err := wayTo("lock", "").try(s.Ctx, s.Session(), s.Path)
 		s.Is(err, recipes.ErrForeign)
 		cancel()
-		s.Is(<-left, context.Canceled)
+		s.Is((<-left).Err, context.Canceled)
 	})
 }
 
@@ -330,16 +277,12 @@ func TestAContenderThatChecksAndLeavesEndsNoHold(t *testing.T) {
 			}
 			return f
 		})
-		refused := make(chan error, 1)
-		go func() {
-			_, err := must.Get(other.SharedLock("/l", recipes.SharedLockConfig{}))(t).TryWrite(ctx)
-			refused <- err
-		}()
+		refused := zktest.Go(ctx, must.Get(other.SharedLock("/l", recipes.SharedLockConfig{}))(t).TryWrite)
 		for i := 0; looked.Load() == 0 && i < 100; i++ {
 			time.Sleep(beat / 10)
 		}
 		close(look)
-		if err := <-refused; !errors.Is(err, recipes.ErrForeign) || looked.Load() != 1 {
+		if err := (<-refused).Err; !errors.Is(err, recipes.ErrForeign) || looked.Load() != 1 {
 			t.Errorf("the contender was refused with %v; the holder has listed %d times", err, looked.Load())
 		}
 		srv.SetFault(nil)

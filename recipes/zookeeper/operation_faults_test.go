@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -16,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -89,7 +90,7 @@ func (f fault) strike(srv *zkserver.Server, s recipes.Session, at int64, cancel 
 }
 
 // thorough runs all cases of each matrix. The normal run takes a part of them.
-var thorough = os.Getenv("ZKRECIPES_TEST_ALL") != ""
+var thorough = testall.On()
 
 // sweep calls run without a fault, and then with faults at each of its requests. If not
 // thorough, it injects every fourth fault, and begins with a different one at each request and
@@ -220,8 +221,7 @@ func (s *stage) acts(ctx context.Context, act func(context.Context) error, happe
 	if happen == nil {
 		return act(ctx)
 	}
-	acted := make(chan error, 1)
-	go func() { acted <- act(ctx) }()
+	acted := zktest.GoDo(ctx, act)
 	synctest.Wait()
 	s.fails("the awaited event", happen())
 	return <-acted

@@ -293,6 +293,15 @@ func asking[T any](ask func(context.Context) (T, error), show func(T) string) do
 	}
 }
 
+// granting is the doing of an operation that gets a hold.
+func granting[G recipes.Hold](s *stage, acquire func(context.Context) (G, error)) doing {
+	var mine G
+	return doing{
+		act: func(ctx context.Context) (err error) { mine, err = acquire(ctx); return err },
+		end: func() error { return errors.Join(mine.Write(s.ctx), mine.Release(s.ctx)) },
+	}
+}
+
 // until reads a stream until it delivers the last of the values. The stream must deliver no
 // others.
 func until[T any](s *stage, watch func(context.Context) (<-chan T, error), show func(T) string, values ...string) func(context.Context) error {

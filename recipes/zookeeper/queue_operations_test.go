@@ -436,6 +436,10 @@ func boundedOperations() []operation {
 				lost:     []error{recipes.ErrNotHeld},
 				stays:    true, // if it has failed, the next consumer buries the element
 				denied:   []denial{{znode: stagePath, perms: noDelete}},
+				between: []meddling{{name: "its claim is deleted, and another buries it", at: zktest.Op(zkserver.OpMulti), do: func() error {
+					theirs := limited(s, s.other, 1)
+					return errors.Join(s.remove(d.Znode()), theirs.putting(s.ctx, "2"), theirs.takes(s.ctx, "2"))
+				}, want: recipes.ErrRemoved}},
 				after: func() error {
 					theirs := limited(s, s.other, 1)
 					s.ok(theirs.putting(s.ctx, "2"))

@@ -18,32 +18,25 @@ func TestASessionUsesAPathInOneDialect(t *testing.T) {
 		session := s.Session()
 		kinds := map[string]func(path string, d recipes.Dialect) error{
 			"lock": func(path string, d recipes.Dialect) error {
-				_, err := session.Lock(path, recipes.LockConfig{Dialect: d})
-				return err
+				return failure(session.Lock(path, recipes.LockConfig{Dialect: d}))
 			},
 			"shared lock": func(path string, d recipes.Dialect) error {
-				_, err := session.SharedLock(path, recipes.SharedLockConfig{Dialect: d})
-				return err
+				return failure(session.SharedLock(path, recipes.SharedLockConfig{Dialect: d}))
 			},
 			"semaphore": func(path string, d recipes.Dialect) error {
-				_, err := session.Semaphore(path, recipes.SemaphoreConfig{Dialect: d, Permits: 2})
-				return err
+				return failure(session.Semaphore(path, recipes.SemaphoreConfig{Dialect: d, Permits: 2}))
 			},
 			"election": func(path string, d recipes.Dialect) error {
-				_, err := session.Election(path, recipes.ElectionConfig{Dialect: d})
-				return err
+				return failure(session.Election(path, recipes.ElectionConfig{Dialect: d}))
 			},
 			"queue": func(path string, d recipes.Dialect) error {
-				_, err := session.Queue(path, recipes.QueueConfig{Dialect: d})
-				return err
+				return failure(session.Queue(path, recipes.QueueConfig{Dialect: d}))
 			},
 			"group": func(path string, d recipes.Dialect) error {
-				_, err := session.Group(path, recipes.GroupConfig{Dialect: d})
-				return err
+				return failure(session.Group(path, recipes.GroupConfig{Dialect: d}))
 			},
 			"counter": func(path string, d recipes.Dialect) error {
-				_, err := session.Counter(path, recipes.CounterConfig{Dialect: d})
-				return err
+				return failure(session.Counter(path, recipes.CounterConfig{Dialect: d}))
 			},
 		}
 		for one, first := range kinds {
@@ -61,6 +54,26 @@ func TestASessionUsesAPathInOneDialect(t *testing.T) {
 		}
 		_, err := session.PriorityLock("/lock-lock", recipes.PriorityLockConfig{})
 		s.Is(err, recipes.ErrInvalid)
+	})
+}
+
+// In kazoo, the members of a double barrier have names like the leases of a semaphore. But
+// only a semaphore has a lock beside its path, from its first lease on.
+func TestMembersOfKazoosDoubleBarrierAreNoContenders(t *testing.T) {
+	zktest.OnBoth(t, func(s *zktest.Scene) {
+		session := s.Session()
+		for _, guid := range []string{strings.ReplaceAll(uuid.NewString(), "-", ""), "89abcdef0123456789abcd1234567890", "89abcdef-0123-4567-89ab-cd1234567890"} {
+			s.Make(s.Path+"/"+guid, nil, zk.FlagEphemeral)
+		}
+		for _, kinds := range [][]recipes.Kind{nil, {recipes.KindSemaphore}} {
+			if lines := must.Get(session.Contenders(s.Ctx, s.Path, kinds...))(s.T); lines.Unknown != 0 || len(lines.Contenders) != 0 {
+				t.Errorf("contenders of a double barrier: %+v", lines)
+			}
+		}
+		s.Make(s.Path+"-__lock__", nil, 0)
+		if lines := must.Get(session.Contenders(s.Ctx, s.Path))(s.T); len(lines.Contenders) != 2 || lines.Contenders[0].Dialect != recipes.Kazoo {
+			t.Errorf("contenders of a semaphore: %+v", lines)
+		}
 	})
 }
 
@@ -83,26 +96,6 @@ func TestContendersCountWhatIsUnknown(t *testing.T) {
 		}
 		if lines := must.Get(session.Contenders(s.Ctx, "/other"))(s.T); lines.Unknown != 0 {
 			t.Errorf("contenders at another path: %+v", lines)
-		}
-	})
-}
-
-// In kazoo, the members of a double barrier have names like the leases of a semaphore. But
-// only a semaphore has a lock beside its path, from its first lease on.
-func TestMembersOfKazoosDoubleBarrierAreNoContenders(t *testing.T) {
-	zktest.OnBoth(t, func(s *zktest.Scene) {
-		session := s.Session()
-		for _, guid := range []string{strings.ReplaceAll(uuid.NewString(), "-", ""), "89abcdef0123456789abcd1234567890", "89abcdef-0123-4567-89ab-cd1234567890"} {
-			s.Make(s.Path+"/"+guid, nil, zk.FlagEphemeral)
-		}
-		for _, kinds := range [][]recipes.Kind{nil, {recipes.KindSemaphore}} {
-			if lines := must.Get(session.Contenders(s.Ctx, s.Path, kinds...))(s.T); lines.Unknown != 0 || len(lines.Contenders) != 0 {
-				t.Errorf("contenders of a double barrier: %+v", lines)
-			}
-		}
-		s.Make(s.Path+"-__lock__", nil, 0)
-		if lines := must.Get(session.Contenders(s.Ctx, s.Path))(s.T); len(lines.Contenders) != 2 || lines.Contenders[0].Dialect != recipes.Kazoo {
-			t.Errorf("contenders of a semaphore: %+v", lines)
 		}
 	})
 }

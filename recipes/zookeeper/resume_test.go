@@ -2,19 +2,19 @@ package zookeeper_test
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
@@ -101,24 +101,17 @@ func TestADeliveryThatWasChangedIsNotResumed(t *testing.T) {
 	}
 }
 
-// eachHeld runs test for each way whose grants can be resumed, on the in-process server and on a real one.
-func eachHeld(t *testing.T, test func(t *testing.T, addr, path string, w way)) {
-	on := func(server string, addr func(*testing.T) string) {
-		t.Run(server, func(t *testing.T) {
-			at := addr(t)
-			for i, w := range ways(held) {
-				t.Run(w.name, func(t *testing.T) {
-					test(t, at, fmt.Sprintf("/%s-%d", rand.Text(), i), w)
-				})
-			}
-		})
-	}
-	on("embedded", func(t *testing.T) string { return zktest.Embedded(t).Addr() })
-	on("real", func(t *testing.T) string { return ensembletest.Shared(t).Addrs()[0] })
+// eachWay runs test for each way of a technique, on the in-process server and on a real one.
+func eachWay(t *testing.T, in technique, test func(t *testing.T, addr, path string, w way)) {
+	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
+		for i, w := range ways(in) {
+			t.Run(w.name, func(t *testing.T) { test(t, addr, fmt.Sprintf("%s-%d", path, i), w) })
+		}
+	})
 }
 
 func TestHoldsAreResumed(t *testing.T) {
-	eachHeld(t, func(t *testing.T, addr, path string, w way) {
+	eachWay(t, held, func(t *testing.T, addr, path string, w way) {
 		ctx, other := zktest.Bounded(t), zktest.OpenAt(t, addr)
 		first := zktest.OpenAt(t, addr)
 		held := must.Get(w.at(t, first, path).get(ctx))(t)
@@ -146,16 +139,14 @@ func TestHoldsAreResumed(t *testing.T) {
 		}
 
 		// The resumed hold has the identity of its session, so its release hands the lock off.
-		waiting, granted := make(chan struct{}), make(chan error, 1)
+		var granted <-chan zktest.Outcome[recipes.Grant]
 		lock := w.name == "lock by handoff"
 		if lock {
-			line := must.Get(other.Lock(path, recipes.LockConfig{Joined: func(recipes.Place) { close(waiting) }}))(t)
-			go func() { _, err := line.Acquire(ctx); granted <- err }()
-			<-waiting
+			_, granted = w.start(ctx, other, path)
 		}
 		must.Do(t, w.giveBack(ctx, taken))
 		if lock {
-			must.Do(t, <-granted)
+			must.Do(t, (<-granted).Err)
 			if stats := must.Get(other.Stats(ctx))(t); stats.Handoffs != 1 {
 				t.Errorf("%d handoffs: the waiter has listed the line", stats.Handoffs)
 			}
@@ -166,7 +157,7 @@ func TestHoldsAreResumed(t *testing.T) {
 
 // A znode that the session does not hold is not resumed, and is kept.
 func TestOnlyHoldsAreResumed(t *testing.T) {
-	eachHeld(t, func(t *testing.T, addr, path string, w way) {
+	eachWay(t, held, func(t *testing.T, addr, path string, w way) {
 		ctx, other := zktest.Bounded(t), zktest.OpenAt(t, addr)
 		s := zktest.OpenAt(t, addr)
 		held := must.Get(w.at(t, s, path).get(ctx))(t)
@@ -201,6 +192,18 @@ func TestOnlyHoldsAreResumed(t *testing.T) {
 	})
 }
 
+// tokenOf returns the token of a grant that has the znode.
+func tokenOf(t *testing.T, srv *zkserver.Server, znode string) recipes.Token {
+	t.Helper()
+	for _, n := range srv.Tree() {
+		if n.Path == znode {
+			return recipes.Token(n.Stat.Czxid)
+		}
+	}
+	t.Fatalf("there is no %s", znode)
+	return 0
+}
+
 // Resume checks the grant: a contender that still waits is not resumed as a holder.
 func TestAWaiterIsNotResumedAsAHolder(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
@@ -208,16 +211,12 @@ func TestAWaiterIsNotResumedAsAHolder(t *testing.T) {
 			srv := zktest.Embedded(t)
 			ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
 			must.Get(must.Get(zktest.Open(t, srv).Lock("/lock", recipes.LockConfig{}))(t).Acquire(ctx))(t)
-			joined := make(chan recipes.Place, 1)
-			lock := must.Get(s.Lock("/lock", recipes.LockConfig{Strategy: strategy, Joined: func(p recipes.Place) { joined <- p }}))(t)
-			go lock.Acquire(ctx)
-			place := <-joined
-			contenders := must.Get(lock.Contenders(ctx))(t)
-			at := slices.IndexFunc(contenders, func(c recipes.Contender) bool { return c.Znode == place.Znode })
+			w := wayTo("lock", "").by(strategy)
+			znode, _ := w.start(ctx, s, "/lock")
+			token := tokenOf(t, srv, znode)
 
 			s = zktest.Move(t, srv.Addr(), s)
-			taker := must.Get(s.Lock("/lock", recipes.LockConfig{Strategy: strategy}))(t).(zktest.Taker[recipes.Hold])
-			if _, err := taker.Resume(ctx, place.Znode, contenders[at].Token); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
+			if _, err := w.at(t, s, "/lock").resume(ctx, znode, token); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
 				t.Errorf("the waiter: %v", err)
 			}
 		})
@@ -230,27 +229,19 @@ func TestAReaderBehindAWriterIsResumedIfItWasGranted(t *testing.T) {
 	for _, downgraded := range []bool{true, false} {
 		srv := zktest.Embedded(t)
 		ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
-		lock := func(s recipes.Client, joined func(recipes.Place)) recipes.SharedLock {
-			return must.Get(s.SharedLock("/shared", recipes.SharedLockConfig{Joined: joined}))(t)
-		}
-		writer := must.Get(lock(zktest.Open(t, srv), nil).AcquireWrite(ctx))(t)
+		writer := must.Get(must.Get(zktest.Open(t, srv).SharedLock("/shared", recipes.SharedLockConfig{}))(t).AcquireWrite(ctx))(t)
 		if downgraded {
 			must.Do(t, writer.Downgrade(ctx))
 		}
-		joined, granted := make(chan recipes.Place, 1), make(chan error, 1)
-		go func() {
-			_, err := lock(s, func(p recipes.Place) { joined <- p }).AcquireRead(ctx)
-			granted <- err
-		}()
-		place := <-joined
+		w := wayTo("shared lock for reading", "")
+		znode, granted := w.start(ctx, s, "/shared")
 		if downgraded {
-			must.Do(t, <-granted)
+			must.Do(t, (<-granted).Err)
 		}
-		contenders := must.Get(lock(s, nil).Contenders(ctx))(t)
-		at := slices.IndexFunc(contenders, func(c recipes.Contender) bool { return c.Znode == place.Znode })
+		token := tokenOf(t, srv, znode)
 
 		s = zktest.Move(t, srv.Addr(), s)
-		_, err := lock(s, nil).(zktest.Taker[recipes.SharedHold]).Resume(ctx, place.Znode, contenders[at].Token)
+		_, err := w.at(t, s, "/shared").resume(ctx, znode, token)
 		if downgraded && err != nil || !downgraded && (!errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved)) {
 			t.Errorf("the writer has downgraded: %v; the reader: %v", downgraded, err)
 		}
@@ -260,14 +251,12 @@ func TestAReaderBehindAWriterIsResumedIfItWasGranted(t *testing.T) {
 // The callers of contenders that are not resumed have ended with their process. Such
 // contenders would block the wait queue.
 func TestTheRestIsDropped(t *testing.T) {
-	everywhere := func(t *testing.T, addr string) {
-		ctx, s, holder, dropped := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr), "/"+rand.Text()
+	zktest.Everywhere(t, func(t *testing.T, addr, dropped string) {
+		ctx, s, holder := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		held := must.Get(must.Get(holder.Lock(dropped, recipes.LockConfig{}))(t).Acquire(ctx))(t)
 		kept := must.Get(must.Get(s.Lock(dropped+"-kept", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 		zktest.GuardedWrite(t, kept, dropped+"-by-kept")
-		joined := make(chan recipes.Place, 1)
-		go must.Get(s.Lock(dropped, recipes.LockConfig{Joined: func(p recipes.Place) { joined <- p }}))(t).Acquire(ctx)
-		<-joined
+		wayTo("lock", "").start(ctx, s, dropped)
 
 		s = zktest.Move(t, addr, s)
 		lock := must.Get(s.Lock(dropped+"-kept", recipes.LockConfig{}))(t).(zktest.Taker[recipes.Hold])
@@ -281,9 +270,7 @@ func TestTheRestIsDropped(t *testing.T) {
 			t.Errorf("the resumed hold: %v", err)
 		}
 		must.Get(must.Get(s.Lock(dropped+"-new", recipes.LockConfig{}))(t).Acquire(ctx))(t)
-	}
-	t.Run("embedded", func(t *testing.T) { everywhere(t, zktest.Embedded(t).Addr()) })
-	t.Run("real", func(t *testing.T) { everywhere(t, ensembletest.Shared(t).Addrs()[0]) })
+	})
 }
 
 // A writer that has claimed a priority lock still waits for the readers that hold it. So it is
@@ -313,19 +300,15 @@ func TestAPriorityLockIsResumedBesideOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := zktest.Embedded(t)
 			ctx, s, other := zktest.Bounded(t), zktest.Open(t, srv), zktest.Open(t, srv)
-			at := func(s recipes.Client, joined func(recipes.Place)) recipes.PriorityLock {
-				return must.Get(s.PriorityLock("/p", recipes.PriorityLockConfig{Joined: joined}))(t)
+			at := func(s recipes.Client) recipes.PriorityLock {
+				return must.Get(s.PriorityLock("/p", recipes.PriorityLockConfig{}))(t)
 			}
-			had := must.Get(acquire(at(s, nil), ctx))(t)
+			had := must.Get(acquire(at(s), ctx))(t)
 			if name == "reading" {
-				must.Get(at(other, nil).AcquireRead(ctx))(t)
+				must.Get(at(other).AcquireRead(ctx))(t)
 			}
-			waiting, leave := context.WithCancel(ctx)
-			defer leave()
-			waits := make(chan struct{})
-			go at(other, func(recipes.Place) { close(waits) }).AcquireWrite(waiting)
-			<-waits
-			taken := must.Get(at(zktest.Move(t, srv.Addr(), s), nil).(zktest.Taker[recipes.PriorityHold]).Resume(ctx, had.Znode(), had.Token()))(t)
+			wayTo("priority lock for writing", "").start(ctx, other, "/p")
+			taken := must.Get(at(zktest.Move(t, srv.Addr(), s)).(zktest.Taker[recipes.PriorityHold]).Resume(ctx, had.Znode(), had.Token()))(t)
 			must.Report(t, taken.Write(ctx))
 		})
 	}
@@ -346,4 +329,78 @@ func TestAnAcknowledgementIsResumedWithItsLeadership(t *testing.T) {
 	if !leader.Acknowledged || string(leader.Acknowledgement) != "ready" {
 		t.Errorf("after DropRest the leader is %+v", leader)
 	}
+}
+
+// PITFALLS 61, for a resumed session. Its follower is cut off before anything is resumed, and
+// still answers. The host relies on the contacts that the resumed session reports. So the
+// session may report only contacts with the leader, even if it holds nothing yet.
+func TestAResumedSessionReportsContactsThatTheLeaderKnows(t *testing.T) {
+	const timeout = 4 * time.Second // the smallest: two ticks
+	for phase := time.Duration(0); phase < timeout; phase += 130 * time.Millisecond {
+		t.Run(phase.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zkserver.New(zkserver.Config{})
+				defer srv.Close()
+				first, waiter := zktest.LinkTo(srv.ServeConn).Open(t, timeout), zktest.LinkTo(srv.ServeConn).Open(t, timeout)
+				zktest.Acquire(t, first)
+				joined, granted := make(chan struct{}), make(chan struct{})
+				l := must.Get(waiter.Lock("/deadline", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))(t)
+				go func() {
+					if _, err := l.Acquire(t.Context()); err != nil {
+						t.Error(err)
+					}
+					close(granted)
+				}()
+				<-joined
+				must.Do(t, first.(zktest.Movable).Detach(t.Context()))
+				follower := srv.Follower()
+				theirs := zktest.LinkTo(follower.ServeConn)
+				cfg := recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}
+				second := must.Get(zookeeper.Dialer(theirs.Dial).Resume(t.Context(), cfg, first.(zktest.Movable).ResumeTicket(), time.Now()))(t)
+				time.Sleep(phase) // virtual
+				theirs.Lead(nil)
+				follower.CutOff()
+				<-granted
+				if age := time.Since(second.(interface{ KnownContact() time.Time }).KnownContact()); second.Err() == nil && age < timeout {
+					t.Errorf("another session is granted, but the resumed session reports a contact with the leader %v ago", age)
+				}
+				follower.Crash()
+				second.Close(t.Context())
+				must.Report(t, waiter.Close(t.Context()))
+			})
+		})
+	}
+}
+
+// After DropRest, a session that holds nothing sends the leader no requests.
+func TestAResumedSessionThatHoldsNothingIsIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		way := zktest.LinkTo(srv.ServeConn)
+		first := way.Open(t, 10*time.Second)
+		must.Do(t, first.(zktest.Movable).Detach(t.Context()))
+		cfg := recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}
+		second := must.Get(zookeeper.Dialer(way.Dial).Resume(t.Context(), cfg, first.(zktest.Movable).ResumeTicket(), time.Now()))(t)
+		for range 2 {
+			must.Do(t, second.(zktest.Movable).DropRest(t.Context()))
+		}
+		inAMinute := func() int64 {
+			time.Sleep(time.Minute) // virtual
+			before := must.Get(second.Stats(t.Context()))(t).ByKind["sync"]
+			time.Sleep(time.Minute)
+			return must.Get(second.Stats(t.Context()))(t).ByKind["sync"] - before
+		}
+		if n := inAMinute(); n != 0 {
+			t.Errorf("a session that holds nothing has asked the leader %d times", n)
+		}
+		hold := zktest.Acquire(t, second)
+		if err := second.(zktest.Movable).DropRest(t.Context()); err != nil { // a repeated DropRest deletes nothing
+			t.Fatal(err)
+		}
+		if n := inAMinute(); n == 0 || hold.Err() != nil {
+			t.Errorf("a session that holds something has asked the leader %d times (%v)", n, hold.Err())
+		}
+		must.Report(t, second.Close(t.Context()))
+	})
 }

@@ -2,37 +2,16 @@ package zookeeper_test
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 
-	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-// eachMoved runs test for each way whose waiters can be resumed.
-func eachMoved(t *testing.T, test func(t *testing.T, addr, path string, w way)) {
-	for server, addr := range map[string]func(*testing.T) string{
-		"embedded": func(t *testing.T) string { return zktest.Embedded(t).Addr() },
-		"real":     func(t *testing.T) string { return ensembletest.Shared(t).Addrs()[0] },
-	} {
-		t.Run(server, func(t *testing.T) {
-			at := addr(t)
-			for _, w := range ways(moved) {
-				t.Run(w.name, func(t *testing.T) { test(t, at, "/"+rand.Text(), w) })
-			}
-		})
-	}
-}
-
-type turnOf struct {
-	grant recipes.Grant
-	err   error
-}
 
 // resumeWaiting resumes a waiter by its znode.
 func (w way) resumeWaiting(ctx context.Context, s recipes.Client, path, znode string) (recipes.Grant, error) {
@@ -44,58 +23,67 @@ func (w way) resumeWaiting(ctx context.Context, s recipes.Client, path, znode st
 }
 
 // start has s contend. It returns the contender's znode as soon as the znode exists.
-func (w way) start(ctx context.Context, s recipes.Client, path string) (znode string, granted <-chan turnOf) {
-	joined, done := make(chan recipes.Place, 1), make(chan turnOf, 1)
-	go func() {
-		g, err := w.enter(ctx, s, path, func(p recipes.Place) { joined <- p })
-		done <- turnOf{g, err}
-	}()
-	return (<-joined).Znode, done
+func (w way) start(ctx context.Context, s recipes.Client, path string) (znode string, granted <-chan zktest.Outcome[recipes.Grant]) {
+	place, granted := zktest.Waits(ctx, func(joined func(recipes.Place)) func(context.Context) (recipes.Grant, error) {
+		return func(ctx context.Context) (recipes.Grant, error) { return w.enter(ctx, s, path, joined) }
+	})
+	return place.Znode, granted
 }
 
-func (w way) proceed(ctx context.Context, s recipes.Client, path, znode string) <-chan turnOf {
-	done := make(chan turnOf, 1)
-	go func() {
-		g, err := w.resumeWaiting(ctx, s, path, znode)
-		done <- turnOf{g, err}
-	}()
-	return done
+func (w way) proceed(ctx context.Context, s recipes.Client, path, znode string) <-chan zktest.Outcome[recipes.Grant] {
+	return zktest.Go(ctx, func(ctx context.Context) (recipes.Grant, error) { return w.resumeWaiting(ctx, s, path, znode) })
 }
 
-// Three contend. The session of the second one is moved, and its contender keeps its place.
+// Three contend. The session of the second one is moved, and its contender keeps its place. It is
+// granted after DropRest or before it. DropRest keeps what was acquired since the resume: the
+// acknowledgement of a leader, and the other znode that a priority lock has created for the grant.
 func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
-	eachMoved(t, func(t *testing.T, addr, path string, w way) {
-		ctx, first, second, third := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
-		_, granted := w.start(ctx, first, path)
-		if e := <-granted; e.err != nil {
-			t.Fatal(e.err)
-		}
-		znode, _ := w.start(ctx, second, path)
-		_, last := w.start(ctx, third, path)
+	eachWay(t, moved, func(t *testing.T, addr, path string, w way) {
+		for _, early := range []bool{false, true} { // it is granted before DropRest
+			path := fmt.Sprintf("%s-%v", path, early)
+			ctx, first, second, third := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
+			_, granted := w.start(ctx, first, path)
+			must.Do(t, (<-granted).Err)
+			znode, _ := w.start(ctx, second, path)
+			_, last := w.start(ctx, third, path)
 
-		second = zktest.Move(t, addr, second)
-		next := w.proceed(ctx, second, path, znode)
-		for !wasResumed(second, znode) {
-			runtime.Gosched()
-		}
-		if _, err := w.resumeWaiting(ctx, second, path, znode); !errors.Is(err, recipes.ErrInvalid) {
-			t.Errorf("a second one at the same place: %v", err)
-		}
-		must.Do(t, second.(zktest.Movable).DropRest(ctx))
-		must.Do(t, first.Close(ctx))
-		var won turnOf
-		select {
-		case won = <-next:
-		case e := <-last:
-			t.Fatalf("the third was granted first: %v", e)
-		}
-		if won.err != nil {
-			t.Fatal(won.err)
-		}
-		zktest.GuardedWrite(t, won.grant, path+"-written")
-		must.Do(t, second.Close(ctx))
-		if e := <-last; e.err != nil || e.grant.Token() <= won.grant.Token() {
-			t.Errorf("the third: %+v after token %d", e, won.grant.Token())
+			second = zktest.Move(t, addr, second)
+			next := w.proceed(ctx, second, path, znode)
+			for !wasResumed(second, znode) {
+				runtime.Gosched()
+			}
+			if _, err := w.resumeWaiting(ctx, second, path, znode); !errors.Is(err, recipes.ErrInvalid) {
+				t.Errorf("a second one at the same place: %v", err)
+			}
+			if !early {
+				must.Do(t, second.(zktest.Movable).DropRest(ctx))
+			}
+			must.Do(t, first.Close(ctx))
+			var won zktest.Outcome[recipes.Grant]
+			select {
+			case won = <-next:
+			case e := <-last:
+				t.Fatalf("the third was granted first: %v", e)
+			}
+			must.Do(t, won.Err)
+			leader, leads := won.Got.(recipes.Leadership)
+			if leads {
+				must.Do(t, leader.Acknowledge(ctx, nil))
+			}
+			if early {
+				must.Do(t, second.(zktest.Movable).DropRest(ctx))
+			}
+			zktest.GuardedWrite(t, won.Got, path+"-written")
+			if leads {
+				e := must.Get(second.Election(path, recipes.ElectionConfig{}))(t)
+				if l := must.Get(e.Leader(ctx))(t); !l.Acknowledged {
+					t.Error("the acknowledgement is gone")
+				}
+			}
+			must.Do(t, second.Close(ctx))
+			if e := <-last; e.Err != nil || e.Got.Token() <= won.Got.Token() {
+				t.Errorf("the third: %+v after token %d", e, won.Got.Token())
+			}
 		}
 	})
 }
@@ -108,23 +96,23 @@ func wasResumed(s recipes.Client, znode string) bool {
 // A contender may be granted just before its process ends, so that its host gets no answer. The
 // host resumes it as a waiter, and it returns the same grant.
 func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
-	eachMoved(t, func(t *testing.T, addr, path string, w way) {
+	eachWay(t, moved, func(t *testing.T, addr, path string, w way) {
 		ctx, first, second := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		_, granted := w.start(ctx, first, path)
 		<-granted
 		znode, turn := w.start(ctx, second, path)
 		must.Do(t, first.Close(ctx))
 		had := <-turn
-		if had.err != nil {
-			t.Fatal(had.err)
+		if had.Err != nil {
+			t.Fatal(had.Err)
 		}
 		second = zktest.Move(t, addr, second)
 		again := <-w.proceed(ctx, second, path, znode)
-		if again.err != nil || again.grant.Token() != had.grant.Token() || again.grant.Znode() != had.grant.Znode() {
-			t.Fatalf("resumed %+v; want %s with token %d", again, had.grant.Znode(), had.grant.Token())
+		if again.Err != nil || again.Got.Token() != had.Got.Token() || again.Got.Znode() != had.Got.Znode() {
+			t.Fatalf("resumed %+v; want %s with token %d", again, had.Got.Znode(), had.Got.Token())
 		}
 		must.Do(t, second.(zktest.Movable).DropRest(ctx))
-		zktest.GuardedWrite(t, again.grant, path+"-written")
+		zktest.GuardedWrite(t, again.Got, path+"-written")
 	})
 }
 
@@ -141,10 +129,10 @@ func TestALineWhereAWaiterWasMovedIsBusy(t *testing.T) {
 	<-turn
 	second = zktest.Move(t, srv.Addr(), second)
 	again := <-w.proceed(ctx, second, "/line", znode)
-	if again.err != nil {
-		t.Fatal(again.err)
+	if again.Err != nil {
+		t.Fatal(again.Err)
 	}
-	must.Do(t, again.grant.(recipes.Hold).Release(ctx))
+	must.Do(t, again.Got.(recipes.Hold).Release(ctx))
 	joins, looks := 0, 0
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		if r.Op == zkserver.OpCreate2 {
@@ -155,21 +143,21 @@ func TestALineWhereAWaiterWasMovedIsBusy(t *testing.T) {
 		return zkserver.Fault{}
 	})
 	_, granted = w.start(ctx, second, "/line")
-	if e := <-granted; e.err != nil || joins != 1 || looks != 0 {
-		t.Errorf("it joined %d times, with %d checks of the path: %v", joins, looks, e.err)
+	if e := <-granted; e.Err != nil || joins != 1 || looks != 0 {
+		t.Errorf("it joined %d times, with %d checks of the path: %v", joins, looks, e.Err)
 	}
 }
 
 // A resumed waiter that gives up leaves the wait queue.
 func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
-	eachMoved(t, func(t *testing.T, addr, path string, w way) {
+	eachWay(t, moved, func(t *testing.T, addr, path string, w way) {
 		ctx, first, second, third := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 		_, granted := w.start(ctx, first, path)
 		<-granted
 		znode, _ := w.start(ctx, second, path)
 		second = zktest.Move(t, addr, second)
-		if e := <-w.proceed(ctx, third, path, znode); !errors.Is(e.err, recipes.ErrRemoved) && !errors.Is(e.err, recipes.ErrInvalid) {
-			t.Errorf("another session at its place: %v", e.err)
+		if e := <-w.proceed(ctx, third, path, znode); !errors.Is(e.Err, recipes.ErrRemoved) && !errors.Is(e.Err, recipes.ErrInvalid) {
+			t.Errorf("another session at its place: %v", e.Err)
 		}
 		waiting, giveUp := context.WithCancel(ctx)
 		left := w.proceed(waiting, second, path, znode)
@@ -177,85 +165,16 @@ func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
 			runtime.Gosched()
 		}
 		giveUp()
-		if e := <-left; !errors.Is(e.err, context.Canceled) {
+		if e := <-left; !errors.Is(e.Err, context.Canceled) {
 			t.Errorf("given up: %+v", e)
 		}
 		_, last := w.start(ctx, third, path)
 		must.Do(t, first.Close(ctx))
-		if e := <-last; e.err != nil {
-			t.Error(e.err)
+		if e := <-last; e.Err != nil {
+			t.Error(e.Err)
 		}
-		if e := <-w.proceed(ctx, second, path, znode); !errors.Is(e.err, recipes.ErrRemoved) {
-			t.Errorf("after the waiter has left: %v", e.err)
-		}
-	})
-}
-
-// A resumed waiter may be granted before DropRest. A priority lock has then created another
-// znode for the grant, which DropRest keeps.
-func TestGrantsSinceTheResumeAreNotDropped(t *testing.T) {
-	eachMoved(t, func(t *testing.T, addr, path string, w way) {
-		ctx, first, second := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
-		_, granted := w.start(ctx, first, path)
-		if e := <-granted; e.err != nil {
-			t.Fatal(e.err)
-		}
-		znode, _ := w.start(ctx, second, path)
-		second = zktest.Move(t, addr, second)
-		next := w.proceed(ctx, second, path, znode)
-		for !wasResumed(second, znode) {
-			runtime.Gosched()
-		}
-		must.Do(t, first.Close(ctx))
-		won := <-next
-		if won.err != nil {
-			t.Fatal(won.err)
-		}
-		leader, leads := won.grant.(recipes.Leadership)
-		if leads {
-			must.Do(t, leader.Acknowledge(ctx, nil))
-		}
-		must.Do(t, second.(zktest.Movable).DropRest(ctx))
-		zktest.GuardedWrite(t, won.grant, path+"-written")
-		if leads {
-			e := must.Get(second.Election(path, recipes.ElectionConfig{}))(t)
-			if l := must.Get(e.Leader(ctx))(t); !l.Acknowledged {
-				t.Error("the acknowledgement is gone")
-			}
+		if e := <-w.proceed(ctx, second, path, znode); !errors.Is(e.Err, recipes.ErrRemoved) {
+			t.Errorf("after the waiter has left: %v", e.Err)
 		}
 	})
-}
-
-// A resume that fails at any of its requests has resumed nothing, and can be repeated.
-func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
-	for failing := range 4 {
-		srv := zktest.Embedded(t)
-		ctx, first := zktest.Bounded(t), zktest.OpenAt(t, srv.Addr())
-		l := must.Get(first.SharedLock("/shared", recipes.SharedLockConfig{}))(t)
-		h := must.Get(l.AcquireWrite(ctx))(t)
-		second := zktest.Move(t, srv.Addr(), first)
-		l = must.Get(second.SharedLock("/shared", recipes.SharedLockConfig{}))(t)
-		once, cancel := context.WithCancel(ctx)
-		reads := 0
-		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-			if r.Op != zkserver.OpGetData && r.Op != zkserver.OpGetChildren2 {
-				return zkserver.Fault{}
-			}
-			if reads++; reads != failing+1 {
-				return zkserver.Fault{}
-			}
-			cancel()
-			return zkserver.Fault{CloseBefore: true}
-		})
-		taken, err := l.(zktest.Taker[recipes.SharedHold]).Resume(once, h.Znode(), h.Token())
-		cancel()
-		if err != nil {
-			taken, err = l.(zktest.Taker[recipes.SharedHold]).Resume(ctx, h.Znode(), h.Token())
-		}
-		if err != nil {
-			t.Fatalf("failing in read %d: %v", failing, err)
-		}
-		must.Report(t, taken.Release(ctx))
-		_ = second.Close(ctx)
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -49,6 +50,7 @@ func revocations(of string, at func(s *stage, in recipes.Client) (revocable, fun
 			lock, theirs := held(s)
 			revoked, done := theirs.Revoked(), theirs.Done()
 			again := 0
+			takenBack := func() error { return s.write(theirs.Znode(), "zkrecipes: revocable grace=1s\n") }
 			return doing{
 				act: func(ctx context.Context) error {
 					err := lock.RevokeForced(ctx, theirs.Znode())
@@ -66,7 +68,10 @@ func revocations(of string, at func(s *stage, in recipes.Client) (revocable, fun
 							again++
 						}
 						return again == 1 && r.Op == zkserver.OpGetData // the read that sets the watch for the end of the hold
-					}, do: func() error { return s.write(theirs.Znode(), "zkrecipes: revocable grace=1s\n") }, want: recipes.ErrBadVersion},
+					}, do: takenBack, want: recipes.ErrBadVersion},
+					{name: "it is taken back at the last moment", at: zktest.Nth(2, func(r zkserver.Request) bool { // the first write asks
+						return (r.Op == zkserver.OpMulti || r.Op == zkserver.OpDelete) && strings.HasPrefix(r.Path, theirs.Znode())
+					}), do: takenBack, want: recipes.ErrBadVersion, then: func() { s.ok(theirs.Write(s.ctx)) }},
 				},
 				after: func() error {
 					if s.lost() {
@@ -151,11 +156,7 @@ func sharedLockOperations() []operation {
 	besideDowngraded := func(method string, acquire func(recipes.SharedLock, context.Context) (recipes.SharedHold, error)) operation {
 		return operation{method + ", beside one that has downgraded", func(s *stage) doing {
 			s.ok(written(s, s.other).Downgrade(s.ctx))
-			var mine recipes.SharedHold
-			return doing{
-				act: func(ctx context.Context) (err error) { mine, err = acquire(s.shared(s.victim), ctx); return err },
-				end: func() error { return errors.Join(mine.Write(s.ctx), mine.Release(s.ctx)) },
-			}
+			return granting(s, func(ctx context.Context) (recipes.SharedHold, error) { return acquire(s.shared(s.victim), ctx) })
 		}}
 	}
 	return append(revocations("SharedLock", func(s *stage, in recipes.Client) (revocable, func(context.Context) (revocableHold, error)) {
@@ -210,25 +211,19 @@ func sharedLockOperations() []operation {
 		}
 	}}, operation{"SharedLock.AcquireRead, behind one that downgrades", func(s *stage) doing {
 		theirs := written(s, s.other)
-		var mine recipes.SharedHold
-		return doing{
-			act:    func(ctx context.Context) (err error) { mine, err = s.shared(s.victim).AcquireRead(ctx); return err },
-			happen: func() error { return theirs.Downgrade(s.ctx) },
-			end:    func() error { return errors.Join(mine.Write(s.ctx), mine.Release(s.ctx)) },
-			after: func() error {
-				return errors.Join(theirs.Write(s.ctx), theirs.Release(s.ctx), written(s, s.other).Release(s.ctx))
-			},
+		do := granting(s, s.shared(s.victim).AcquireRead)
+		do.happen = func() error { return theirs.Downgrade(s.ctx) }
+		do.after = func() error {
+			return errors.Join(theirs.Write(s.ctx), theirs.Release(s.ctx), written(s, s.other).Release(s.ctx))
 		}
+		return do
 	}}, operation{"SharedLock.AcquireWrite, behind one that has downgraded", func(s *stage) doing {
 		theirs := written(s, s.other)
 		s.ok(theirs.Downgrade(s.ctx))
-		var mine recipes.SharedHold
-		return doing{
-			act:    func(ctx context.Context) (err error) { mine, err = s.shared(s.victim).AcquireWrite(ctx); return err },
-			happen: func() error { return theirs.Release(s.ctx) },
-			end:    func() error { return errors.Join(mine.Write(s.ctx), mine.Release(s.ctx)) },
-			after:  func() error { return written(s, s.other).Release(s.ctx) },
-		}
+		do := granting(s, s.shared(s.victim).AcquireWrite)
+		do.happen = func() error { return theirs.Release(s.ctx) }
+		do.after = func() error { return written(s, s.other).Release(s.ctx) }
+		return do
 	}}, besideDowngraded("SharedLock.AcquireRead", recipes.SharedLock.AcquireRead), besideDowngraded("SharedLock.TryRead", recipes.SharedLock.TryRead))
 }
 
@@ -250,39 +245,30 @@ func priorityLockOperations() []operation {
 		l := s.priority(in, none)
 		return l, func(ctx context.Context) (revocableHold, error) { return l.AcquireWrite(ctx) }
 	}), operation{"PriorityLock.AcquireWrite, a claim", func(s *stage) doing {
-		var mine recipes.PriorityHold
-		return doing{
-			act: func(ctx context.Context) (err error) {
-				mine, err = s.priority(s.victim, none).AcquireWrite(ctx)
-				return err
-			},
-			end:     func() error { return mine.Release(s.ctx) },
-			denied:  []denial{{znode: stagePath, perms: noWrite}},
-			between: []meddling{{name: "the claim is deleted", at: zktest.Op(zkserver.OpExists, "-writing-"), do: func() error { return s.removeLike("-writing-") }, want: recipes.ErrRemoved}},
-			after:   turn(s),
+		do := granting(s, s.priority(s.victim, none).AcquireWrite)
+		do.denied = []denial{{znode: stagePath, perms: noWrite}}
+		claimed, remove := zktest.Op(zkserver.OpExists, "-writing-"), func() error { return s.removeLike("-writing-") }
+		checked := false
+		do.between = []meddling{
+			{name: "the claim is deleted", at: claimed, do: remove, want: recipes.ErrRemoved},
+			{name: "the claim is deleted before the readers are listed", at: func(r zkserver.Request) bool {
+				checked = checked || claimed(r)
+				return checked && r.Op == zkserver.OpGetChildren2
+			}, do: remove, want: recipes.ErrRemoved},
 		}
+		do.after = turn(s)
+		return do
 	}}, operation{"PriorityLock.AcquireRead, a claim", func(s *stage) doing {
-		var mine recipes.PriorityHold
-		return doing{
-			act: func(ctx context.Context) (err error) {
-				mine, err = s.priority(s.victim, none).AcquireRead(ctx)
-				return err
-			},
-			end:    func() error { return mine.Release(s.ctx) },
-			denied: []denial{{znode: stagePath, perms: noDelete}},
-			after:  turn(s),
-		}
+		do := granting(s, s.priority(s.victim, none).AcquireRead)
+		do.denied = []denial{{znode: stagePath, perms: noDelete}}
+		do.after = turn(s)
+		return do
 	}}, operation{"PriorityLock.TryRead, a claim", func(s *stage) doing {
 		s.ok(written(s, s.other).Release(s.ctx)) // creates the path
-		var mine, theirs recipes.PriorityHold
-		return doing{
-			act: func(ctx context.Context) (err error) {
-				mine, err = s.priority(s.victim, recipes.PriorityLockConfig{Priority: 50}).TryRead(ctx)
-				return err
-			},
-			end:     func() error { return mine.Release(s.ctx) },
-			between: []meddling{{name: "a writer claims before it", at: zktest.Op(zkserver.OpMulti), do: func() error { theirs = written(s, s.other); return nil }, want: recipes.ErrContended, then: func() { s.ok(theirs.Write(s.ctx)) }}},
-		}
+		var theirs recipes.PriorityHold
+		do := granting(s, s.priority(s.victim, recipes.PriorityLockConfig{Priority: 50}).TryRead)
+		do.between = []meddling{{name: "a writer claims before it", at: zktest.Op(zkserver.OpMulti), do: func() error { theirs = written(s, s.other); return nil }, want: recipes.ErrContended, then: func() { s.ok(theirs.Write(s.ctx)) }}}
+		return do
 	}}, operation{"PriorityHold.HandOff", func(s *stage) doing {
 		mine := written(s, s.victim)
 		// The last waiter is named as successor, although one of better priority waits too.
@@ -349,21 +335,18 @@ func priorityLockOperations() []operation {
 			default: // again
 			}
 		}})
-		var mine recipes.PriorityHold
-		return doing{
-			act: func(ctx context.Context) (err error) { mine, err = lock.AcquireWrite(ctx); return err },
-			happen: func() error {
-				select {
-				case p := <-places:
-					if err := theirs.HandOff(s.ctx, p.Znode); !errors.Is(err, recipes.ErrNoNode) {
-						return err
-					}
-				default: // it has not joined
+		do := granting(s, lock.AcquireWrite)
+		do.happen = func() error {
+			select {
+			case p := <-places:
+				if err := theirs.HandOff(s.ctx, p.Znode); !errors.Is(err, recipes.ErrNoNode) {
+					return err
 				}
-				return theirs.Release(s.ctx)
-			},
-			end:   func() error { return errors.Join(mine.Write(s.ctx), mine.Release(s.ctx)) },
-			after: turn(s),
+			default: // it has not joined
+			}
+			return theirs.Release(s.ctx)
 		}
+		do.after = turn(s)
+		return do
 	}})
 }

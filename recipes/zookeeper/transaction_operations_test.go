@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
@@ -75,9 +77,13 @@ func transactionOperations() (all []operation) {
 			all = append(all, operation{name + ", " + string(v), prepare})
 		}
 		row("Transaction.Begin", func(s *stage) doing {
-			tx := s.transaction(s.victim, v)
+			tx, began := s.transaction(s.victim, v), false
 			return doing{
-				act:      func(ctx context.Context) error { return tx.Begin(ctx, []byte("payload"), "1") },
+				act: func(ctx context.Context) error {
+					err := tx.Begin(ctx, []byte("payload"), "1")
+					began = err == nil
+					return err
+				},
 				happened: func() bool { return s.present(stagePath) },
 				once:     true,
 				denied:   []denial{{znode: "/app", perms: noCreate}},
@@ -86,7 +92,10 @@ func transactionOperations() (all []operation) {
 						return nil
 					}
 					site := s.voted(s.other, "1", recipes.VoteCommit)
-					return errors.Join(deciding(s.transaction(s.other, "").Coordinate, true)(s.ctx), s.finish(true, site))
+					if began {
+						s.ok(deciding(s.transaction(s.other, "").Coordinate, true)(s.ctx))
+					} // else the site counts its vote itself: a session that does not know that it began gives up
+					return s.finish(true, site)
 				},
 			}
 		})
@@ -175,6 +184,7 @@ func transactionOperations() (all []operation) {
 				act:      func(ctx context.Context) error { return mine.Vote(ctx, recipes.VoteCommit) },
 				happened: func() bool { return s.holds(stagePath+"/s_1", "commit") },
 				denied:   []denial{{znode: stagePath + "/s_1", perms: noWrite}},
+				between:  []meddling{{name: "its znode is deleted", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(stagePath + "/s_1") }, want: recipes.ErrRemoved}},
 				after: func() error {
 					if s.lost() {
 						s.ok(sole(func(ctx context.Context) (recipes.Decision, error) { return tx.Abort(ctx, "no") })(s.ctx))
@@ -240,6 +250,48 @@ func transactionOperations() (all []operation) {
 					after:    func() error { return s.finish(true, mine, theirs) },
 				}
 			})
+		}
+	}
+	// A site joins late, and the coordinator reads again which sites have joined. No site commits
+	// without the votes of all, and no live site is taken for dead.
+	for _, vote := range []recipes.Vote{recipes.VoteCommit, recipes.VoteAbort} {
+		for _, waits := range []bool{false, true} { // the first site; it may become coordinator
+			all = append(all, operation{fmt.Sprintf("Transaction.Coordinate, a site that joins late votes %s, the first waits %v", vote, waits), func(s *stage) doing {
+				commit := vote == recipes.VoteCommit
+				tx := s.transaction(s.victim, recipes.OwnNodes)
+				s.ok(tx.Begin(s.ctx, nil, "1", "2"))
+				first := s.voted(s.other, "1", recipes.VoteCommit)
+				if waits {
+					s.start(deciding(first.Wait, commit))
+				}
+				var second recipes.Site
+				undecided := func(when string) {
+					time.Sleep(time.Second) // virtual
+					if n := s.node(stagePath + "/decision"); n != nil {
+						s.Errorf("the second site has not %s, but the decision is %q", when, n.Data)
+					}
+				}
+				return doing{
+					act: deciding(tx.Coordinate, commit),
+					happen: func() (err error) {
+						undecided("joined")
+						if second, err = s.transaction(s.other, "").Join(s.ctx, "2"); err != nil {
+							return err
+						}
+						undecided("voted")
+						return second.Vote(s.ctx, vote)
+					},
+					happened: decision(s),
+					harmless: waits,
+					after: func() error {
+						s.started.Wait()
+						if d, err := second.Wait(s.ctx); err != nil || strings.Contains(d.Reason, "died") {
+							s.Errorf("decided %+v, %v", d, err)
+						}
+						return s.finish(commit, first, second)
+					},
+				}
+			}})
 		}
 	}
 	return append(all, operation{"Transaction.Status", func(s *stage) doing {

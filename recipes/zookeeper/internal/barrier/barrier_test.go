@@ -60,8 +60,7 @@ func TestABarrierIsWaitedForWhateverItHolds(t *testing.T) {
 		if _, err := s.Raw.Create(s.Path, make([]byte, 128<<10), 0, zk.WorldACL(zk.PermAll)); err != nil { // more than its MaxPacket
 			s.Fatal(err)
 		}
-		waited := make(chan error, 1)
-		go func() { waited <- zktest.BarrierAt(s.T, waiter, s.Path).Wait(s.Ctx) }()
+		waited := zktest.GoDo(s.Ctx, zktest.BarrierAt(s.T, waiter, s.Path).Wait)
 		zktest.AwaitWatches(s.Ctx, s.T, srv, 1)
 		must.Do(s, s.Raw.Delete(s.Path, -1))
 		must.Report(s, <-waited)

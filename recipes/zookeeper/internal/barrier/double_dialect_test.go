@@ -2,9 +2,7 @@ package barrier_test
 
 import (
 	"context"
-	"errors"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -43,9 +41,15 @@ func inDialects(t *testing.T, test func(s virtual, d recipes.Dialect)) {
 	}
 }
 
+// barrier is the double barrier of a new session.
 func (s virtual) barrier(d recipes.Dialect, size int) recipes.DoubleBarrier {
 	s.Helper()
-	return must.Get(zktest.OpenVirtual(s.T, s.srv).DoubleBarrier(s.Path, recipes.DoubleBarrierConfig{Size: size, Dialect: d}))(s.T)
+	return s.barrierOf(zktest.OpenVirtual(s.T, s.srv), d, size)
+}
+
+func (s virtual) barrierOf(session recipes.Client, d recipes.Dialect, size int) recipes.DoubleBarrier {
+	s.Helper()
+	return must.Get(session.DoubleBarrier(s.Path, recipes.DoubleBarrierConfig{Size: size, Dialect: d}))(s.T)
 }
 
 // theirs creates the znode of a member as the library does.
@@ -134,31 +138,6 @@ func (u *under[T]) returns() T {
 	return u.got
 }
 
-// The member that comes last counts the others, and creates ready for them.
-func TestADoubleBarrierInADialectCountsTheLibrarysMembers(t *testing.T) {
-	inDialects(t, func(s virtual, d recipes.Dialect) {
-		inside := s.theirs(d)
-		first := s.enter(s.Ctx, s.barrier(d, 3))
-		first.waits()
-		s.has(2)
-		last := s.enter(s.Ctx, s.barrier(d, 3)).returns()
-		s.has(4)
-		if len(last.Members()) != 3 || !slices.Contains(last.Members(), inside) {
-			s.Errorf("entered with %q", last.Members())
-		}
-		if _, stat, err := s.Raw.Get(s.ready()); err != nil || stat.EphemeralOwner == 0 {
-			s.Errorf("ready is %+v, %v", stat, err)
-		}
-		one, other := s.leave(first.returns()), s.leave(last)
-		one.waits()
-		other.waits()
-		s.remove(inside)
-		one.returns()
-		other.returns()
-		s.has(0)
-	})
-}
-
 // The first of kazoo's members that leaves deletes ready, perhaps before ours has read it.
 func TestADoubleBarrierInADialectIsEnteredByAReadyThatIsGone(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
@@ -174,20 +153,6 @@ func TestADoubleBarrierInADialectIsEnteredByAReadyThatIsGone(t *testing.T) {
 		}
 		s.leave(ours.returns()).returns()
 		s.has(0)
-	})
-}
-
-// A ready without members is left from a round whose members have died. Ours deletes it,
-// because members of the library would enter at once.
-func TestADoubleBarrierInADialectDeletesAReadyThatWasLeftBehind(t *testing.T) {
-	inDialects(t, func(s virtual, d recipes.Dialect) {
-		s.Make(s.ready(), nil, 0)
-		ours := s.enter(s.Ctx, s.barrier(d, 2))
-		ours.waits()
-		s.has(1)
-		s.theirs(d)
-		s.Make(s.ready(), nil, 0)
-		ours.returns()
 	})
 }
 
@@ -215,15 +180,9 @@ func TestADoubleBarrierInADialectWaitsForTheRoundBefore(t *testing.T) {
 // the member had found no ready, and before the member's znode was created.
 func TestADoubleBarrierInADialectIsNotEnteredByAnOlderReady(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
-		made := false
-		s.srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-			if r.Op == zkserver.OpCreate && !made && strings.HasPrefix(r.Path, s.Path+"/") {
-				made = true
-				s.Make(s.ready(), nil, 0)
-			}
-			return zkserver.Fault{}
-		})
-		ours := s.enter(s.Ctx, s.barrier(d, 2))
+		session := zktest.OpenVirtual(s.T, s.srv)
+		zktest.Between(s.srv, session, zktest.Op(zkserver.OpCreate, s.Path+"/"), func() { s.Make(s.ready(), nil, 0) })
+		ours := s.enter(s.Ctx, s.barrierOf(session, d, 2))
 		ours.waits()
 		s.remove(s.ready())
 		ours.waits()
@@ -238,21 +197,10 @@ func TestADoubleBarrierInADialectIsNotEnteredByAnOlderReady(t *testing.T) {
 func TestADoubleBarrierInADialectIsEnteredByAYoungerReady(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		s.theirs(d)
-		b := s.barrier(d, 3)
-		looks := 0
-		s.srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-			if r.Op == zkserver.OpExists && r.Path == s.ready() {
-				if looks++; looks == 1 {
-					s.Make(s.ready(), nil, 0)
-				}
-			}
-			return zkserver.Fault{}
-		})
-		if p := s.enter(s.Ctx, b).returns(); len(p.Members()) != 2 {
-			s.Errorf("entered with %q", p.Members())
-		}
-		if looks == 0 {
-			s.Error("the case was not met")
+		session := zktest.OpenVirtual(s.T, s.srv)
+		met := zktest.Between(s.srv, session, zktest.Op(zkserver.OpExists, s.ready()), func() { s.Make(s.ready(), nil, 0) })
+		if p := s.enter(s.Ctx, s.barrierOf(session, d, 3)).returns(); len(p.Members()) != 2 || !met() {
+			s.Errorf("entered with %q; met: %v", p.Members(), met())
 		}
 	})
 }
@@ -299,35 +247,15 @@ func TestADoubleBarrierInADialectDeletesItsReady(t *testing.T) {
 // remains until our next member enters or the session that has created it ends.
 func TestADoubleBarrierInADialectDeletesItsReadyThoughItsZnodeIsGone(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
-		ours := s.enter(s.Ctx, s.barrier(d, 1)).returns()
+		session := zktest.OpenVirtual(s.T, s.srv)
+		ours := s.enter(s.Ctx, s.barrierOf(session, d, 1)).returns()
 		s.has(2)
-		removed := false
-		s.srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-			if r.Op == zkserver.OpMulti && !removed {
-				removed = true
-				s.remove(ours.Znode())
-			}
-			return zkserver.Fault{}
-		})
+		met := zktest.Between(s.srv, session, zktest.Op(zkserver.OpMulti), func() { s.remove(ours.Znode()) })
 		s.leave(ours).returns()
-		if !removed {
+		if !met() {
 			s.Error("the case was not met")
 		}
 		s.has(map[recipes.Dialect]int{recipes.Kazoo: 1, recipes.Curator: 0}[d])
-	})
-}
-
-func TestADoubleBarrierInADialectGivesUp(t *testing.T) {
-	inDialects(t, func(s virtual, d recipes.Dialect) {
-		theirs := s.theirs(d)
-		ctx, cancel := context.WithCancel(s.Ctx)
-		ours := s.enter(ctx, s.barrier(d, 3))
-		ours.waits()
-		cancel()
-		<-ours.done
-		s.Is(ours.err, context.Canceled)
-		s.has(1)
-		s.remove(theirs)
 	})
 }
 
@@ -336,8 +264,7 @@ func TestADoubleBarrierInADialectGivesUp(t *testing.T) {
 func TestADoubleBarrierInADialectLeavesNoReadyWhenItDies(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		dead, end := zktest.OpenIn(s.T, s.srv)
-		b := must.Get(dead.DoubleBarrier(s.Path, recipes.DoubleBarrierConfig{Size: 1, Dialect: d}))(s.T)
-		s.enter(s.Ctx, b).returns()
+		s.enter(s.Ctx, s.barrierOf(dead, d, 1)).returns()
 		s.has(2)
 		end()
 		s.has(0)
@@ -359,62 +286,16 @@ func TestADoubleBarrierInADialectSeesAThirdPartyWhileItWaits(t *testing.T) {
 	})
 }
 
-// Members of two dialects do not count each other. So ours fails before it creates a znode.
-func TestADoubleBarrierMeetsAMemberOfAnotherDialect(t *testing.T) {
-	all := recipes.Dialects()
-	for i, d := range all {
-		for _, other := range []recipes.Dialect{all[(i+1)%len(all)], all[(i+2)%len(all)]} {
-			zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
-				theirs := s.Make(s.Path+"/"+nameOfMember(other), nil, zk.FlagEphemeral)
-				b := must.Get(s.Session().DoubleBarrier(s.Path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d}))(t)
-				_, err := b.Enter(s.Ctx, nil)
-				var foreign *recipes.ForeignError
-				if !errors.As(err, &foreign) || foreign.Dialect != other || foreign.Znode != theirs {
-					t.Errorf("%s met %s: %v", d, other, err)
-				}
-				if names := s.Children(s.Path); len(names) != 1 {
-					t.Errorf("the children are %q", names)
-				}
-			})
-		}
-	}
-}
-
+// A member of another library that joins while ours waits counts ours, and creates ready.
 func TestADoubleBarrierOfAnotherLibraryIsRefused(t *testing.T) {
-	for _, tt := range []struct {
-		member string
-		want   recipes.ForeignError
-	}{
-		{uuid.NewString(), recipes.ForeignError{Dialect: recipes.Curator, Recipe: "DistributedDoubleBarrier"}},
-		{strings.ReplaceAll(uuid.NewString(), "-", ""), recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "DoubleBarrier"}},
-	} {
+	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 		zktest.OnBoth(t, func(s *zktest.Scene) {
-			tt.want.Znode = s.Make(s.Path+"/"+tt.member, nil, zk.FlagEphemeral)
-			b := must.Get(s.Session().DoubleBarrier(s.Path, recipes.DoubleBarrierConfig{Size: 2}))(s.T)
-			var got *recipes.ForeignError
-			if _, err := b.Enter(s.Ctx, nil); !errors.As(err, &got) || *got != tt.want {
-				s.Errorf("got %v, want %v", err, &tt.want)
-			}
-			_, stat, err := s.Raw.Exists(s.Path)
-			if err != nil || stat.Cversion != 1 {
-				s.Errorf("a znode was created, which the library would count: %+v, %v", stat, err)
-			}
-		})
-		// A member of the library that joins while ours waits counts ours, and creates ready.
-		zktest.OnBoth(t, func(s *zktest.Scene) {
-			b := must.Get(s.Session().DoubleBarrier(s.Path, recipes.DoubleBarrierConfig{Size: 2}))(s.T)
-			failed := make(chan error, 1)
-			go func() {
-				_, err := b.Enter(s.Ctx, nil)
-				failed <- err
-			}()
+			failed := enters(s.Ctx, doubleBarrierAt(s.T, s.Session(), s.Path, 2))
 			for len(s.Children(s.Path)) == 0 && s.Ctx.Err() == nil { // each listing is a round trip
 			}
-			s.Make(s.Path+"/"+tt.member, nil, zk.FlagEphemeral)
+			s.Make(s.Path+"/"+nameOfMember(d), nil, zk.FlagEphemeral)
 			s.Make(s.Path+"/ready", nil, 0)
-			if err := <-failed; !errors.Is(err, recipes.ErrForeign) {
-				s.Errorf("got %v, want ErrForeign", err)
-			}
+			s.Is((<-failed).Err, recipes.ErrForeign)
 		})
 	}
 }

@@ -28,27 +28,17 @@ func memberAt(t *testing.T, s recipes.Recipes, path string, size int) member {
 
 func unannounced(recipes.Place) {}
 
-type passed struct {
-	recipes.Passage
-	err error
-}
-
-func passing(enter func() (recipes.Passage, error)) <-chan passed {
-	done := make(chan passed, 1)
-	go func() {
-		p, err := enter()
-		done <- passed{p, err}
-	}()
-	return done
-}
-
 // waitIn calls Enter in a goroutine, and returns the member's znode when it waits.
-func waitIn(ctx context.Context, b member) (znode string, entered <-chan passed) {
-	joined := make(chan string, 1)
-	entered = passing(func() (recipes.Passage, error) {
-		return b.EnterAnnounced(ctx, nil, func(p recipes.Place) { joined <- p.Znode })
+func waitIn(ctx context.Context, b member) (znode string, entered <-chan zktest.Outcome[recipes.Passage]) {
+	place, entered := zktest.Waits(ctx, func(joined func(recipes.Place)) func(context.Context) (recipes.Passage, error) {
+		return func(ctx context.Context) (recipes.Passage, error) { return b.EnterAnnounced(ctx, nil, joined) }
 	})
-	return <-joined, entered
+	return place.Znode, entered
+}
+
+// enters calls Enter in a goroutine.
+func enters(ctx context.Context, b recipes.DoubleBarrier) <-chan zktest.Outcome[recipes.Passage] {
+	return zktest.Go(ctx, func(ctx context.Context) (recipes.Passage, error) { return b.Enter(ctx, nil) })
 }
 
 // A member that waits is counted from its first Enter on, whichever process waits.
@@ -57,28 +47,23 @@ func TestAMemberThatWaitsIsResumed(t *testing.T) {
 		t.Run(let, func(t *testing.T) {
 			zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 				ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
-				enterOther := func() <-chan passed {
-					return passing(func() (recipes.Passage, error) { return memberAt(t, other, path, 2).Enter(ctx, nil) })
-				}
+				enterOther := func() <-chan zktest.Outcome[recipes.Passage] { return enters(ctx, memberAt(t, other, path, 2)) }
 				znode, _ := waitIn(ctx, memberAt(t, s, path, 2))
 				must.Do(t, s.(zktest.Movable).Detach(ctx))
-				var otherIn <-chan passed
+				var otherIn <-chan zktest.Outcome[recipes.Passage]
+				var theirs zktest.Outcome[recipes.Passage]
 				if let == "while nobody serves it" {
-					otherIn = enterOther()
-					if p := <-otherIn; p.err != nil || !slices.Contains(p.Members(), znode) {
-						t.Fatalf("the other entered with %v: %v", p.Passage, p.err)
-					} else {
-						again := make(chan passed, 1)
-						again <- p
-						otherIn = again
+					if theirs = <-enterOther(); theirs.Err != nil || !slices.Contains(theirs.Got.Members(), znode) {
+						t.Fatalf("the other entered with %v: %v", theirs.Got, theirs.Err)
 					}
 				}
 				s = zktest.Move(t, addr, s)
-				taken := make(chan recipes.Place, 1)
-				in := passing(func() (recipes.Passage, error) {
-					return memberAt(t, s, path, 2).ResumeWaiting(ctx, znode, func(p recipes.Place) { taken <- p })
+				taken, in := zktest.Waits(ctx, func(joined func(recipes.Place)) func(context.Context) (recipes.Passage, error) {
+					return func(ctx context.Context) (recipes.Passage, error) {
+						return memberAt(t, s, path, 2).ResumeWaiting(ctx, znode, joined)
+					}
 				})
-				if p := <-taken; p.Znode != znode || p.Position != recipes.UnknownPosition {
+				if p := taken; p.Znode != znode || p.Position != recipes.UnknownPosition {
 					t.Errorf("resumed at %+v", p)
 				}
 				if let == "after it was taken up" {
@@ -88,16 +73,17 @@ func TestAMemberThatWaitsIsResumed(t *testing.T) {
 				if let == "after DropRest" {
 					otherIn = enterOther()
 				}
-				mine, theirs := <-in, <-otherIn
-				must.Do(t, errors.Join(mine.err, theirs.err))
-				if mine.Znode() != znode || !slices.Equal(mine.Members(), theirs.Members()) {
-					t.Errorf("entered as %s with %v; it waited as %s, and the other entered with %v", mine.Znode(), mine.Members(), znode, theirs.Members())
+				if otherIn != nil {
+					theirs = <-otherIn
 				}
-				zktest.GuardedWrite(t, mine, path+"-inside")
-				left := make(chan error, 2)
-				go func() { left <- mine.Leave(ctx) }()
-				go func() { left <- theirs.Leave(ctx) }()
-				must.Report(t, errors.Join(<-left, <-left))
+				mine := <-in
+				must.Do(t, errors.Join(mine.Err, theirs.Err))
+				if mine.Got.Znode() != znode || !slices.Equal(mine.Got.Members(), theirs.Got.Members()) {
+					t.Errorf("entered as %s with %v; it waited as %s, and the other entered with %v", mine.Got.Znode(), mine.Got.Members(), znode, theirs.Got.Members())
+				}
+				zktest.GuardedWrite(t, mine.Got, path+"-inside")
+				left := zktest.GoDo(ctx, mine.Got.Leave)
+				must.Report(t, errors.Join(theirs.Got.Leave(ctx), <-left))
 			})
 		})
 	}
@@ -110,17 +96,14 @@ func TestOthersWaitForAResumedMember(t *testing.T) {
 		znode, entered := waitIn(ctx, memberAt(t, s, path, 2))
 		theirs := must.Get(memberAt(t, other, path, 2).Enter(ctx, nil))(t)
 		mine := <-entered
-		if mine.err != nil {
-			t.Fatal(mine.err)
-		}
+		must.Do(t, mine.Err)
 		s = zktest.Move(t, addr, s)
-		taken := must.Get(memberAt(t, s, path, 2).Resume(ctx, znode, mine.Token()))(t)
+		taken := must.Get(memberAt(t, s, path, 2).Resume(ctx, znode, mine.Got.Token()))(t)
 		must.Do(t, s.(zktest.Movable).DropRest(ctx))
 		if !slices.Equal(taken.Members(), theirs.Members()) {
 			t.Errorf("resumed with %v, the other entered with %v", taken.Members(), theirs.Members())
 		}
-		left := make(chan error, 1)
-		go func() { left <- theirs.Leave(ctx) }()
+		left := zktest.GoDo(ctx, theirs.Leave)
 		<-theirs.Done()
 		zktest.GuardedWrite(t, taken, path+"-inside")
 		select {
@@ -143,10 +126,8 @@ func TestAMemberThatLeavesIsResumed(t *testing.T) {
 			_, entered := waitIn(ctx, memberAt(t, sessions[0], path, 2))
 			second := must.Get(memberAt(t, sessions[1], path, 2).Enter(ctx, nil))(t)
 			first := <-entered
-			if first.err != nil {
-				t.Fatal(first.err)
-			}
-			mine, theirs := recipes.Passage(first), second
+			must.Do(t, first.Err)
+			mine, theirs := first.Got, second
 			if itsZnodeIsGone {
 				mine, theirs = theirs, mine
 			}
@@ -162,8 +143,7 @@ func TestAMemberThatLeavesIsResumed(t *testing.T) {
 			if ended := taken.Err() != nil; ended != itsZnodeIsGone {
 				t.Errorf("its znode is gone: %v, but Err of the passage is %v", itsZnodeIsGone, taken.Err())
 			}
-			left := make(chan error, 1)
-			go func() { left <- taken.Leave(ctx) }()
+			left := zktest.GoDo(ctx, taken.Leave)
 			zktest.GuardedWrite(t, theirs, path+"-inside")
 			select {
 			case err := <-left:
@@ -216,10 +196,10 @@ func TestAMemberThatWaitsIsNotResumedAsOneInside(t *testing.T) {
 		if _, err := b.ResumeLeaving(ctx, znode, token, []string{znode}); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Errorf("one that waits, as one that leaves: %v", err)
 		}
-		entered := passing(func() (recipes.Passage, error) { return b.ResumeWaiting(ctx, znode, unannounced) })
+		entered := zktest.Go(ctx, func(ctx context.Context) (recipes.Passage, error) { return b.ResumeWaiting(ctx, znode, unannounced) })
 		theirs := must.Get(memberAt(t, other, path, 2).Enter(ctx, nil))(t)
-		if p := <-entered; p.err != nil || !slices.Contains(theirs.Members(), znode) {
-			t.Errorf("it entered with %v: %v", theirs.Members(), p.err)
+		if p := <-entered; p.Err != nil || !slices.Contains(theirs.Members(), znode) {
+			t.Errorf("it entered with %v: %v", theirs.Members(), p.Err)
 		}
 	})
 }

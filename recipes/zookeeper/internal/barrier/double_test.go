@@ -3,8 +3,6 @@ package barrier_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -149,65 +147,6 @@ func TestDoubleBarrierCosts(t *testing.T) {
 	})
 }
 
-// Members enter, leave, give up, and lose replies. No member ever enters with fewer than the
-// size, and none waits for ever.
-func TestDoubleBarrierUnderDisturbance(t *testing.T) {
-	srv := zktest.Embedded(t)
-	ctx := zktest.Bounded(t)
-	const size, members, rounds = 3, 5, 15
-	var mu sync.Mutex
-	random := rand.New(rand.NewPCG(1, 2))
-	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		mu.Lock()
-		defer mu.Unlock()
-		switch random.IntN(40) {
-		case 0:
-			return zkserver.Fault{DropReply: true}
-		case 1:
-			return zkserver.Fault{CloseBefore: true}
-		}
-		return zkserver.Fault{}
-	})
-	var generations sync.Map // a generation's first member: how many have entered
-	var all sync.WaitGroup
-	for range members {
-		s := zktest.Open(t, srv)
-		b := doubleBarrierAt(t, s, "/b", size)
-		all.Go(func() {
-			for range rounds {
-				mu.Lock()
-				limit := time.Duration(1+random.IntN(30)) * 5 * time.Millisecond
-				mu.Unlock()
-				short, cancel := context.WithTimeout(ctx, limit)
-				p, err := b.Enter(short, nil)
-				cancel()
-				if errors.Is(err, context.DeadlineExceeded) {
-					continue
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if len(p.Members()) != size {
-					t.Errorf("entered with %v", p.Members())
-				}
-				key := fmt.Sprint(p.Members())
-				if other, loaded := generations.LoadOrStore(p.Members()[0], key); loaded && other != key {
-					t.Errorf("generations %s and %v overlap", key, other)
-				}
-				must.Report(t, p.Leave(ctx))
-			}
-		})
-	}
-	all.Wait()
-	n := 0
-	generations.Range(func(any, any) bool { n++; return true })
-	if n == 0 {
-		t.Error("no member has entered")
-	}
-	t.Logf("%d generations", n)
-}
-
 // A member counts another one, which dies before ready is created. The transaction that creates
 // ready checks that each member exists.
 func TestNoMemberEntersWithOneThatHasDied(t *testing.T) {
@@ -217,8 +156,7 @@ func TestNoMemberEntersWithOneThatHasDied(t *testing.T) {
 		go doubleBarrierAt(t, dying, "/pair", 2).Enter(ctx, nil)
 		atRest(t, srv, "/pair", 1)
 		met := zktest.Between(srv, staying, zktest.Op(zkserver.OpMulti), func() { srv.ExpireSession(dying.ID()) })
-		in := make(chan recipes.Passage, 1)
-		go func() { in <- must.Get(doubleBarrierAt(t, staying, "/pair", 2).Enter(ctx, nil))(t) }()
+		in := enters(ctx, doubleBarrierAt(t, staying, "/pair", 2))
 		// It lists the members again, finds itself alone, and waits.
 		atRest(t, srv, "/pair", 1)
 		if !met() {
@@ -229,7 +167,7 @@ func TestNoMemberEntersWithOneThatHasDied(t *testing.T) {
 			t.Error("a member has entered alone")
 		default:
 			must.Get(doubleBarrierAt(t, late, "/pair", 2).Enter(ctx, nil))(t)
-			<-in
+			must.Report(t, (<-in).Err)
 		}
 	})
 }
@@ -239,16 +177,8 @@ func TestNoMemberEntersWithOneThatHasDied(t *testing.T) {
 func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
 	zktest.OnVirtualTime(t, func(_ context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
 		ctx := zktest.Bounded(t)
-		enter := func(s recipes.Client) <-chan recipes.Passage {
-			in := make(chan recipes.Passage, 1)
-			go func() {
-				p, err := doubleBarrierAt(t, s, "/pair", 2).Enter(ctx, nil)
-				if err == nil {
-					in <- p
-				}
-				close(in)
-			}()
-			return in
+		enter := func(s recipes.Client) <-chan zktest.Outcome[recipes.Passage] {
+			return enters(ctx, doubleBarrierAt(t, s, "/pair", 2))
 		}
 		former := []recipes.Client{zktest.OpenVirtual(t, srv), zktest.OpenVirtual(t, srv)}
 		passages := entered(t, ctx, srv, "/pair", former)
@@ -271,14 +201,9 @@ func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
 				if !read || inside != nil {
 					break
 				}
-				left := make(chan error)
-				for _, p := range passages {
-					go func() { left <- p.Leave(ctx) }()
-				}
-				for range passages {
-					must.Report(t, <-left)
-				}
-				inside = <-stays
+				left := zktest.GoDo(ctx, passages[0].Leave)
+				must.Report(t, errors.Join(passages[1].Leave(ctx), <-left))
+				inside = (<-stays).Got
 				srv.ExpireSession(dying.ID())
 			case inside != nil && r.Op == zkserver.OpGetData && r.Path == inside.Znode():
 				close(waits)
@@ -296,7 +221,7 @@ func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
 		srv.SetFault(nil)
 		must.Report(t, inside.Leave(ctx))
 		last := enter(zktest.OpenVirtual(t, srv))
-		if <-joins == nil || <-last == nil {
+		if (<-joins).Err != nil || (<-last).Err != nil {
 			t.Error("the next two have not entered")
 		}
 	})
@@ -305,4 +230,43 @@ func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
 func doubleBarrierAt(t *testing.T, s recipes.Recipes, path string, size int) recipes.DoubleBarrier {
 	t.Helper()
 	return must.Get(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: size}))(t)
+}
+
+// One member inside gives up leaving, and the other one dies. So the members that wait have to
+// watch the last member inside themselves.
+func TestTheNextEnterWhenTheLastInsideDies(t *testing.T) {
+	srv := zktest.Embedded(t)
+	ctx := zktest.Bounded(t)
+	sessions := []recipes.Client{zktest.Open(t, srv), zktest.Open(t, srv), zktest.Open(t, srv), zktest.Open(t, srv)}
+	enter := func(s recipes.Client) <-chan zktest.Outcome[recipes.Passage] {
+		return enters(ctx, doubleBarrierAt(t, s, "/b", 2))
+	}
+	first, second := enter(sessions[0]), enter(sessions[1])
+	quits, dies := <-first, <-second
+	must.Do(t, errors.Join(quits.Err, dies.Err))
+	gone, giveUp := context.WithCancel(ctx)
+	giveUp()
+	if err := quits.Got.Leave(gone); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	watching := make(chan struct{}, 100)
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.Op == zkserver.OpGetData && r.Path == dies.Got.Znode() && r.SessionID != sessions[0].ID() && r.SessionID != sessions[1].ID() {
+			watching <- struct{}{}
+		}
+		return zkserver.Fault{}
+	})
+	third, fourth := enter(sessions[2]), enter(sessions[3])
+	for range 2 {
+		select {
+		case <-watching:
+		case <-ctx.Done():
+			t.Fatal("the waiting members do not watch the last member inside")
+		}
+	}
+	srv.ExpireSession(sessions[1].ID())
+	a, b := <-third, <-fourth
+	must.Do(t, errors.Join(a.Err, b.Err))
+	left := zktest.GoDo(ctx, a.Got.Leave)
+	must.Report(t, errors.Join(b.Got.Leave(ctx), <-left))
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -65,27 +64,6 @@ func TestACounterWithoutDigitsHasItsInitialValue(t *testing.T) {
 	})
 }
 
-func TestACounterInTheDialectOfCurator(t *testing.T) {
-	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
-		c := must.Get(s.Session().Counter(s.Path, recipes.CounterConfig{Dialect: recipes.Curator}))(s.T)
-		if n := must.Get(c.Add(s.Ctx, -5))(s.T); n != -5 || int64(binary.BigEndian.Uint64(s.Data(s.Path))) != -5 {
-			t.Errorf("counted %d, and stored %x", n, s.Data(s.Path))
-		}
-		if _, err := s.Raw.Set(s.Path, binary.BigEndian.AppendUint64(nil, 41), -1); err != nil {
-			t.Fatal(err)
-		}
-		if n := must.Get(c.Add(s.Ctx, 1))(s.T); n != 42 {
-			t.Errorf("41 and 1 are %d", n)
-		}
-		if _, err := s.Raw.Set(s.Path, nil, -1); err != nil {
-			t.Fatal(err)
-		}
-		if n := must.Get(c.Get(s.Ctx))(s.T); n != 0 {
-			t.Errorf("without data it is %d", n)
-		}
-	})
-}
-
 // Curator's DistributedAtomicLong creates its znode with its first number, here after ours has
 // found no znode. Neither number is lost.
 func TestACounterThatAnotherCreatesIsNotOverwritten(t *testing.T) {
@@ -94,15 +72,10 @@ func TestACounterThatAnotherCreatesIsNotOverwritten(t *testing.T) {
 	} {
 		t.Run(string(dialect), func(t *testing.T) {
 			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
-				c := must.Get(s.Session().Counter(s.Path, recipes.CounterConfig{Dialect: dialect}))(t)
-				var once sync.Once
-				srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-					if r.Op == zkserver.OpMulti && r.Path == s.Path {
-						once.Do(func() { s.Make(s.Path, number, 0) })
-					}
-					return zkserver.Fault{}
-				})
-				if n, err := c.Add(s.Ctx, 1); n != 6 || err != nil {
+				session := s.Session()
+				c := must.Get(session.Counter(s.Path, recipes.CounterConfig{Dialect: dialect}))(t)
+				met := zktest.Between(srv, session, zktest.Op(zkserver.OpMulti), func() { s.Make(s.Path, number, 0) })
+				if n, err := c.Add(s.Ctx, 1); !met() || n != 6 || err != nil {
 					t.Errorf("1 more than 5 is %d, %v", n, err)
 				}
 			})

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/google/uuid"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -66,17 +65,14 @@ func TestOneNameIsGivenOnce(t *testing.T) {
 		}
 		return zkserver.Fault{}
 	})
-	results := make(chan error)
+	var results []<-chan zktest.Outcome[recipes.Membership]
 	for _, s := range []recipes.Client{a, a, b} {
 		g := must.Get(s.Group("/g", recipes.GroupConfig{Name: "ann"}))(t)
-		go func() {
-			_, err := g.Join(ctx, nil)
-			results <- err
-		}()
+		results = append(results, zktest.Go(ctx, func(ctx context.Context) (recipes.Membership, error) { return g.Join(ctx, nil) }))
 	}
 	given := 0
-	for range 3 {
-		switch err := <-results; {
+	for _, joined := range results {
+		switch err := (<-joined).Err; {
 		case err == nil:
 			given++
 		case !errors.Is(err, recipes.ErrNodeExists):
@@ -140,47 +136,45 @@ func TestAGroupSurvivesTheDeletionOfItsContainer(t *testing.T) {
 	}
 }
 
-// The reply to an update is lost, and the server refuses the read that would show its outcome.
-func TestAnUpdateThatCannotBeCheckedIsUnknown(t *testing.T) {
-	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
-	s := zktest.Open(t, srv)
-	member := must.Get(must.Get(s.Group("/g", recipes.GroupConfig{}))(t).Join(ctx, nil))(t)
-	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		return zkserver.Fault{DropReply: r.Op == zkserver.OpSetData, Throttle: r.Op == zkserver.OpExists}
-	})
-	err := member.Update(ctx, []byte("x"))
-	srv.SetFault(nil)
-	for _, want := range []error{recipes.ErrUnknownOutcome, recipes.ErrThrottled} {
-		if !errors.Is(err, want) {
-			t.Errorf("the error is %v; want %v", err, want)
-		}
-	}
-}
-
+// In kazoo's dialect, other ephemeral children are no members. In Curator's, all of them are.
 func TestAGroupInTheDialectOfKazoo(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
-		theirs := s.Make(s.Path+"/"+strings.ReplaceAll(uuid.NewString(), "-", "")+"__party__", []byte("theirs"), zk.FlagEphemeral)
 		s.Make(s.Path+"/stranger", nil, zk.FlagEphemeral)
-		g := must.Get(s.Session().Group(s.Path, recipes.GroupConfig{Dialect: recipes.Kazoo}))(s.T)
-		m := must.Get(g.Join(s.Ctx, []byte("ours")))(s.T)
-		if name := strings.TrimSuffix(m.Znode(), "__party__"); len(name) != len(s.Path)+1+32 {
-			t.Errorf("ours is %s", m.Znode())
-		}
-		members := must.Get(g.Members(s.Ctx))(s.T)
-		if len(members) != 2 || members[0].Znode != theirs || string(members[1].Data) != "ours" {
+		g := must.Get(s.Session().Group(s.Path, recipes.GroupConfig{Dialect: recipes.Kazoo}))(t)
+		m := must.Get(g.Join(s.Ctx, nil))(t)
+		if members := must.Get(g.Members(s.Ctx))(t); len(members) != 1 || members[0].Znode != m.Znode() {
 			t.Errorf("the members are %+v", members)
 		}
-		if watched := <-must.Get(g.Watch(s.Ctx))(s.T); len(watched) != 2 {
-			t.Errorf("watched %+v", watched)
-		}
 		s.Is(m.Update(s.Ctx, []byte{0xff}), recipes.ErrInvalid)
-		_, err := g.Join(s.Ctx, []byte{0xff})
-		s.Is(err, recipes.ErrInvalid)
-		_, err = s.Session().Group(s.Path, recipes.GroupConfig{Dialect: recipes.Kazoo, Name: "me"})
-		s.Is(err, recipes.ErrInvalid)
-		must.Report(t, m.Leave(s.Ctx))
-		if all := must.Get(must.Get(s.Session().Group(s.Path, recipes.GroupConfig{Dialect: recipes.Curator}))(s.T).Members(s.Ctx))(s.T); len(all) != 2 {
-			t.Errorf("in Curator's dialect the members are %+v", all)
+		curators := must.Get(s.Session().Group(s.Path, recipes.GroupConfig{Dialect: recipes.Curator}))(t)
+		if members := must.Get(curators.Members(s.Ctx))(t); len(members) != 2 {
+			t.Errorf("in Curator's dialect the members are %+v", members)
+		}
+	})
+}
+
+func TestNamesCosts(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		n := zktest.NamesAt(t, s, "/n")
+		if err := n.RegisterPersistent(ctx, "first", nil); err != nil { // creates the path and the receipt
+			t.Fatal(err)
+		}
+		var r recipes.Registration
+		zktest.Costs(t, srv, "registering", 1, 2, 0, func() { r = must.Get(n.Register(ctx, "db", nil))(t) })
+		zktest.Costs(t, srv, "registering for good", 1, 0, 0, func() { _ = n.RegisterPersistent(ctx, "mail", nil) })
+		zktest.Costs(t, srv, "looking up", 0, 1, 0, func() { _, _ = n.Lookup(ctx, "db") })
+		zktest.Costs(t, srv, "listing three", 0, 4, 0, func() { _, _ = n.List(ctx) })
+		records := must.Get(n.Watch(ctx, "db"))(t)
+		<-records
+		// Waiting sends nothing.
+		zktest.Idle(t, srv)
+		zktest.Costs(t, srv, "the update that a watch sees", 1, 1, 1, func() {
+			_ = r.Update(ctx, []byte("x"))
+			<-records
+		})
+		zktest.Costs(t, srv, "unregistering what was for good", 1, 1, 0, func() { _ = n.Unregister(ctx, "mail", 0) })
+		if got, want := zktest.Shape(srv, "/n"), "_c_<guid>-receipt-0000000000 db first"; got != want {
+			t.Errorf("znodes %q; want %q", got, want)
 		}
 	})
 }

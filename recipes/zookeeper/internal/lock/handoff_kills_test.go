@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -34,6 +35,9 @@ func killed(t *testing.T) (kills, znodes int) {
 // A server can start from a snapshot that it has written while contenders came and went
 // (ZOOKEEPER-4846). It writes a snapshot most of the time: the more znodes, the longer.
 func TestAServerStartsAfterEachKill(t *testing.T) {
+	if os.Getenv("ZKRECIPES_ACL_KILLS") == "" {
+		testall.Require(t) // TestALineHasOneACL is faster
+	}
 	t.Parallel() // waits for servers
 	kills, znodes := killed(t)
 	cfg := ensembletest.Quick(1)

@@ -159,6 +159,53 @@ func TestBothVersionsShareAWaitQueue(t *testing.T) {
 	})
 }
 
+// Events come from the server to which a session is connected, and it may lag. No contender
+// holds before the one ahead has released.
+func TestContendersAtDifferentServers(t *testing.T) {
+	t.Parallel() // waits for servers
+	const each, turns = 3, 40
+	addrs := ensembletest.Start(t, ensembletest.Quick(3)).Addrs()
+	s := &zktest.Scene{T: t, Ctx: zktest.Bounded(t), Path: "/lagging"}
+	var holders atomic.Int32
+	var last atomic.Int64
+	var handoffs atomic.Int64
+	var all sync.WaitGroup
+	for i := range each * len(addrs) {
+		s.Addr = addrs[i%len(addrs)]
+		session := s.Session()
+		l := must.Get(session.Lock(s.Path, recipes.LockConfig{Strategy: recipes.Handoff}))(t)
+		all.Go(func() {
+			for range turns {
+				hold, err := l.Acquire(s.Ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("%d contenders hold the lock", n)
+				}
+				if before := last.Swap(int64(hold.Token())); before >= int64(hold.Token()) {
+					t.Errorf("token %d after %d", hold.Token(), before)
+				}
+				holders.Add(-1)
+				if err := hold.Release(s.Ctx); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+			counters, err := session.Stats(s.Ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			handoffs.Add(counters.Handoffs)
+		})
+	}
+	all.Wait()
+	if all := int64(each * len(addrs) * turns); handoffs.Load() < all/2 {
+		t.Errorf("%d of %d turns were handoffs", handoffs.Load(), all)
+	}
+}
+
 // Sessions without a contender at a path may write its data.
 func TestTheDataOfAPathMayBeWritten(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {

@@ -204,11 +204,7 @@ func TestAWaiterThatWasDeletedBeforeTheReleaseIsNotNext(t *testing.T) {
 			}
 			return zkserver.Fault{}
 		})
-		ended := make(chan error, 1)
-		go func() {
-			_, err := lock(waiter).Acquire(ctx)
-			ended <- err
-		}()
+		ended := zktest.Go(ctx, lock(waiter).Acquire)
 		<-armed
 		srv.SetFault(nil)
 		contenders := must.Get(lock(operator).Contenders(ctx))(t)
@@ -218,7 +214,7 @@ func TestAWaiterThatWasDeletedBeforeTheReleaseIsNotNext(t *testing.T) {
 		must.Do(t, must.Get(operator.Barrier(contenders[1].Znode))(t).Remove(ctx))
 		must.Do(t, hold.Release(ctx))
 		close(burst)
-		if err := <-ended; !errors.Is(err, recipes.ErrRemoved) {
+		if err := (<-ended).Err; !errors.Is(err, recipes.ErrRemoved) {
 			t.Fatalf("a waiter whose place was deleted before the release: %v", err)
 		}
 	}

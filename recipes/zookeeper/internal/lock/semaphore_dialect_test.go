@@ -17,72 +17,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func TestASemaphoreInTheDialectOfAnotherLibrary(t *testing.T) {
-	for _, names := range zktest.ForeignLeases {
-		zktest.OnBoth(t, func(s *zktest.Scene) {
-			theirs := s.Make(s.Path+names.Lease, nil, zk.FlagEphemeral|names.Sequence)
-			leases, locks := names.Dirs(s.Path)
-			open := func() recipes.Semaphore {
-				return must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 2, Dialect: names.Dialect, Data: []byte("ours")}))(s.T)
-			}
-			first := must.Get(open().Acquire(s.Ctx))(s.T)
-			if all := s.Children(locks); len(all) != 0 {
-				s.Errorf("%s: the lock is still held: %q", names.Dialect, all)
-			}
-			if string(s.Data(first.Znode())) != "ours" || !strings.HasPrefix(first.Znode(), leases+"/") {
-				s.Errorf("ours is %s", first.Znode())
-			}
-			_, err := open().TryAcquire(s.Ctx)
-			s.Is(err, recipes.ErrContended)
-			if all := s.Children(leases); len(all) != 2 {
-				s.Errorf("a try has left %q", all)
-			}
-			// The next one waits with the lock, and another one for it.
-			granted := make(chan recipes.Hold, 2)
-			for range 2 {
-				joined := make(chan struct{})
-				m := must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 2, Dialect: names.Dialect, Joined: func(p recipes.Place) {
-					if p.Position != recipes.UnknownPosition {
-						s.Errorf("joined at %+v", p)
-					}
-					close(joined)
-				}}))(s.T)
-				go func() {
-					h, err := m.Acquire(s.Ctx)
-					if err != nil {
-						s.Error(err)
-					}
-					granted <- h
-				}()
-				<-joined
-			}
-			for line := []recipes.Contender(nil); ; {
-				line = must.Get(open().Contenders(s.Ctx))(s.T)
-				if len(line) == 4 && line[0].Znode == theirs && line[1].Holds && !line[2].Holds && !line[3].Holds && line[2].Dialect == names.Dialect {
-					break
-				}
-				if s.Ctx.Err() != nil {
-					s.Fatalf("the line is %+v", line)
-				}
-			}
-			if lines := must.Get(s.Session().Contenders(s.Ctx, s.Path))(s.T); len(lines.Of(recipes.KindSemaphore)) != 4 || lines.Unknown != 0 {
-				s.Errorf("the session sees %+v", lines)
-			}
-			must.Do(s, s.Raw.Delete(theirs, -1))
-			second := <-granted
-			s.Release(first)
-			s.Release(<-granted)
-			must.Report(s, second.Err())
-			// A contender of the library that has the lock is ahead of ours.
-			turn := s.Make(s.Path+names.Lock, nil, zk.FlagEphemeral|zk.FlagSequence)
-			_, err = open().TryAcquire(s.Ctx)
-			s.Is(err, recipes.ErrContended)
-			must.Do(s, s.Raw.Delete(turn, -1))
-			s.Release(must.Get(open().TryAcquire(s.Ctx))(s.T))
-		})
-	}
-}
-
 // Another contender may get the lock as soon as its znode is gone. If the first went on waiting
 // with its lease, both would wait for ever.
 func TestASemaphoreThatLosesItsLockGivesItsLeaseBack(t *testing.T) {
@@ -91,11 +25,7 @@ func TestASemaphoreThatLosesItsLockGivesItsLeaseBack(t *testing.T) {
 			theirs := s.Make(s.Path+names.Lease, nil, zk.FlagEphemeral|names.Sequence)
 			leases, locks := names.Dirs(s.Path)
 			m := must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 1, Dialect: names.Dialect}))(s.T)
-			failed := make(chan error, 1)
-			go func() {
-				_, err := m.Acquire(s.Ctx)
-				failed <- err
-			}()
+			failed := zktest.Go(s.Ctx, m.Acquire)
 			want := 1 // the number of leases when it waits
 			if names.Dialect == recipes.Curator {
 				want = 2
@@ -106,7 +36,7 @@ func TestASemaphoreThatLosesItsLockGivesItsLeaseBack(t *testing.T) {
 				}
 			}
 			must.Do(s, s.Raw.Delete(locks+"/"+s.Children(locks)[0], -1))
-			s.Is(<-failed, recipes.ErrRemoved)
+			s.Is((<-failed).Err, recipes.ErrRemoved)
 			for s.Ctx.Err() == nil && len(s.Children(leases)) != 1 {
 			}
 			if all := s.Children(leases); len(all) != 1 || leases+"/"+all[0] != theirs {
@@ -114,70 +44,6 @@ func TestASemaphoreThatLosesItsLockGivesItsLeaseBack(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestACancelledSemaphoreLeavesNothing(t *testing.T) {
-	for _, names := range zktest.ForeignLeases {
-		zktest.OnBoth(t, func(s *zktest.Scene) {
-			s.Make(s.Path+names.Lease, nil, zk.FlagEphemeral|names.Sequence)
-			leases, locks := names.Dirs(s.Path)
-			ctx, cancel := context.WithCancel(s.Ctx)
-			joined := make(chan struct{})
-			m := must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: 1, Dialect: names.Dialect, Joined: func(recipes.Place) { close(joined) }}))(s.T)
-			failed := make(chan error, 1)
-			go func() {
-				_, err := m.Acquire(ctx)
-				failed <- err
-			}()
-			<-joined
-			cancel()
-			s.Is(<-failed, context.Canceled)
-			for s.Ctx.Err() == nil && len(s.Children(locks))+len(s.Children(leases)) != 1 {
-			}
-			if s.Ctx.Err() != nil {
-				s.Errorf("left %q and %q", s.Children(locks), s.Children(leases))
-			}
-		})
-	}
-}
-
-// Without the dialect ours would take permits beside those of the other library.
-func TestASemaphoreOfAnotherLibraryIsRefused(t *testing.T) {
-	for _, names := range zktest.ForeignLeases {
-		for _, permits := range []int{1, 2} {
-			zktest.OnBoth(t, func(s *zktest.Scene) {
-				_, locks := names.Dirs(s.Path)
-				s.Make(locks+"/x", nil, 0)
-				theirs := s.Make(s.Path+names.Lease, nil, zk.FlagEphemeral|names.Sequence)
-				m := must.Get(s.Session().Semaphore(s.Path, recipes.SemaphoreConfig{Permits: permits}))(s.T)
-				var got *recipes.ForeignError
-				if _, err := m.Acquire(s.Ctx); !errors.As(err, &got) || got.Dialect != names.Dialect || got.Znode != theirs {
-					s.Errorf("got %v", err)
-				}
-				must.Do(s, s.Raw.Delete(theirs, -1))
-				// Unused directories of leases and locks are ignored.
-				s.Release(must.Get(m.Acquire(s.Ctx))(s.T))
-			})
-		}
-	}
-}
-
-// kazoo's contenders wait until there are fewer leases than permits. A lease that waits
-// would keep them waiting.
-func TestAContenderOfKazoosSemaphoreWaitsWithoutALease(t *testing.T) {
-	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		open := func(s recipes.Client) recipes.Semaphore {
-			return must.Get(s.Semaphore("/s", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo}))(t)
-		}
-		first := must.Get(open(s).Acquire(ctx))(t)
-		second, next := open(zktest.OpenVirtual(t, srv)), make(chan recipes.Hold, 1)
-		go func() { next <- must.Get(second.Acquire(ctx))(t) }()
-		synctest.Wait()
-		if leases := strings.Fields(zktest.Shape(srv, "/s")); len(leases) != 1 {
-			t.Errorf("there are %q while one waits", leases)
-		}
-		must.Report(t, errors.Join(first.Release(ctx), (<-next).Release(ctx)))
-	})
 }
 
 // In Curator's dialect, a contender that cannot give the lock back gives its lease back. Its
@@ -366,16 +232,11 @@ func TestATryThatIsRefusedHasGivenItsLeaseBack(t *testing.T) {
 			})
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
-			returned := make(chan error, 1)
-			go func() {
-				_, err := leasesOf(t, other, recipes.Curator, 1).TryAcquire(ctx)
-				returned <- err
-			}()
+			returned := zktest.Go(ctx, leasesOf(t, other, recipes.Curator, 1).TryAcquire)
 			synctest.Wait()
 			select {
-			case err := <-returned:
-				t.Errorf("returned %v while its lease exists", err)
-				returned <- err
+			case e := <-returned:
+				t.Fatalf("returned %v while its lease exists", e.Err)
 			default:
 			}
 			if cancelled {
@@ -383,7 +244,7 @@ func TestATryThatIsRefusedHasGivenItsLeaseBack(t *testing.T) {
 			} else {
 				close(leave)
 			}
-			err := <-returned
+			err := (<-returned).Err
 			if !errors.Is(err, recipes.ErrContended) || errors.Is(err, context.Canceled) != cancelled {
 				t.Errorf("cancelled %v: %v", cancelled, err)
 			}
@@ -420,11 +281,7 @@ func TestALeaseThatWaitsIsNotResumed(t *testing.T) {
 		}
 		must.Get(semaphore(s.Session()).Acquire(s.Ctx))(t)
 		waiter := s.Session()
-		waits := make(chan error, 1)
-		go func() {
-			_, err := semaphore(waiter).Acquire(s.Ctx)
-			waits <- err
-		}()
+		waits := zktest.Go(s.Ctx, semaphore(waiter).Acquire)
 		lease, czxid := "", int64(0)
 		for lease == "" {
 			for _, name := range s.Children(s.Path + "/leases") {
@@ -435,7 +292,7 @@ func TestALeaseThatWaitsIsNotResumed(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		next := zktest.Move(t, s.Addr, waiter)
-		if err := <-waits; err == nil {
+		if err := (<-waits).Err; err == nil {
 			t.Error("acquired")
 		}
 		again := semaphore(next).(interface {
@@ -450,5 +307,23 @@ func TestALeaseThatWaitsIsNotResumed(t *testing.T) {
 		if names := s.Children(s.Path + "/leases"); len(names) != 1 {
 			t.Errorf("the leases are %q", names)
 		}
+	})
+}
+
+// kazoo's contenders wait until there are fewer leases than permits. A lease that waits
+// would keep them waiting.
+func TestAContenderOfKazoosSemaphoreWaitsWithoutALease(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		open := func(s recipes.Client) recipes.Semaphore {
+			return must.Get(s.Semaphore("/s", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo}))(t)
+		}
+		first := must.Get(open(s).Acquire(ctx))(t)
+		second, next := open(zktest.OpenVirtual(t, srv)), make(chan recipes.Hold, 1)
+		go func() { next <- must.Get(second.Acquire(ctx))(t) }()
+		synctest.Wait()
+		if leases := strings.Fields(zktest.Shape(srv, "/s")); len(leases) != 1 {
+			t.Errorf("there are %q while one waits", leases)
+		}
+		must.Report(t, errors.Join(first.Release(ctx), (<-next).Release(ctx)))
 	})
 }

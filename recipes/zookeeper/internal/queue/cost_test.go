@@ -57,21 +57,15 @@ func TestTheCostOfAQueue(t *testing.T) {
 // Waiting costs no request. As in the text, an element wakes every session that waits: when it
 // is put, and again when it is claimed and taken, if the session has listed by then.
 func TestWaitingForAnElementCostsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zkserver.New(zkserver.Config{})
-		defer srv.Close()
-		ctx, cancel := context.WithCancel(t.Context())
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, producing recipes.Client) {
+		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		producing, closeProducer := zktest.OpenIn(t, srv)
-		defer closeProducer()
 		producer := zktest.QueueOf(t, producing, "/q", recipes.QueueConfig{})
 
 		const waiters = 4
 		results := make(chan error, 2*waiters)
 		for range waiters {
-			s, closeSession := zktest.OpenIn(t, srv)
-			defer closeSession()
-			q := zktest.QueueOf(t, s, "/q", recipes.QueueConfig{})
+			q := zktest.QueueOf(t, zktest.OpenVirtual(t, srv), "/q", recipes.QueueConfig{})
 			go func() { _, err := q.Take(ctx); results <- err }()
 			go func() { _, err := q.Receive(ctx); results <- err }()
 		}

@@ -30,7 +30,7 @@ func parsed(dialect recipes.Dialect, priority bool, names ...string) (found []st
 func TestTheOrderOfElements(t *testing.T) {
 	names := []string{
 		"queue-0000000002", "queue-0000000001", "queue-2147483647", "queue--2147483648",
-		"queue-99-0000000003", "queue-00-0000000005", "queue-00-0000000004", "queue-9-0000000006", "queue-100-0000000007", "queue-0x-0000000008", "queue--5-0000000008", "queue-+5-0000000008", "queue-1:-0000000008", "queue-1/-0000000008", "00-queue-0000000008",
+		"queue-99--2147483648", "queue-99-2147483647", "queue-99-0000000003", "queue-00-0000000005", "queue-00-0000000004", "queue-9-0000000006", "queue-100-0000000007", "queue-0x-0000000008", "queue--5-0000000008", "queue-+5-0000000008", "queue-1:-0000000008", "queue-1/-0000000008", "00-queue-0000000008",
 		"qn-0000000010", "qn-0000000009",
 		"entry-100-0000000013", "entry-099-0000000014", "entry-999-0000000012", "entry-10-0000000011",
 		"receipts", "claims", "dead", "bound", "x-queue-0000000001", "queue-1", "queue-", "",
@@ -41,7 +41,7 @@ func TestTheOrderOfElements(t *testing.T) {
 		want     []string
 	}{
 		{recipes.ZooKeeper, false, []string{"queue-0000000001", "queue-0000000002", "queue-2147483647", "queue--2147483648"}},
-		{recipes.ZooKeeper, true, []string{"queue-00-0000000004", "queue-00-0000000005", "queue-99-0000000003"}},
+		{recipes.ZooKeeper, true, []string{"queue-00-0000000004", "queue-00-0000000005", "queue-99-0000000003", "queue-99-2147483647", "queue-99--2147483648"}},
 		{recipes.Curator, false, []string{"qn-0000000009", "qn-0000000010"}},
 		{recipes.Kazoo, false, []string{"entry-099-0000000014", "entry-100-0000000013", "entry-999-0000000012"}},
 		{recipes.Kazoo, true, []string{"entry-099-0000000014", "entry-100-0000000013", "entry-999-0000000012"}},

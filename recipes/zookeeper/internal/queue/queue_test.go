@@ -3,18 +3,107 @@ package queue_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
+
+// An acknowledgement ends with its session. Its error says that the session was closed, and does
+// not match context.Canceled.
+func TestAnAcknowledgementThatEndsWithItsSessionIsNotCancelled(t *testing.T) {
+	srv := zktest.Embedded(t)
+	ctx := zktest.Bounded(t)
+	put := must.Get(zktest.Open(t, srv).Queue("/q", recipes.QueueConfig{}))(t)
+	for range 10 { // each run takes one of two ways by chance
+		must.Get(put.Put(ctx, nil))(t)
+		s := zktest.Open(t, srv)
+		d := must.Get(must.Get(s.Queue("/q", recipes.QueueConfig{}))(t).Receive(ctx))(t)
+		arrived, proceed := make(chan struct{}), make(chan struct{})
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID != s.ID() || r.Op != zkserver.OpMulti {
+				return zkserver.Fault{}
+			}
+			close(arrived)
+			return zkserver.Fault{Hold: proceed}
+		})
+		acked := zktest.GoDo(ctx, d.Ack)
+		<-arrived
+		closed := zktest.GoDo(ctx, s.Close)
+		err := <-acked
+		for _, want := range []error{recipes.ErrNotHeld, recipes.ErrUnknownOutcome, recipes.ErrClosed} {
+			if !errors.Is(err, want) {
+				t.Errorf("the error is %v; want %v", err, want)
+			}
+		}
+		if errors.Is(err, context.Canceled) {
+			t.Errorf("the error is %v, but the context was not cancelled", err)
+		}
+		close(proceed)
+		must.Report(t, <-closed)
+	}
+}
+
+// A consumer has the last element of the shared listing, and gives up before it takes the
+// element. A consumer that already waits gets the element, although the queue has not changed.
+func TestTheLastListedElementIsFoundByAnother(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		q := zktest.QueueOf(t, s, "/q", recipes.QueueConfig{})
+		id := must.Get(q.Put(ctx, nil))(t)
+		synctest.Wait()
+		impatient, giveUp := context.WithCancel(ctx)
+		var once sync.Once
+		proceed := make(chan struct{})
+		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+			if r.Op == zkserver.OpGetData {
+				once.Do(func() { f.Hold = proceed })
+			}
+			return f
+		})
+		take := func(ctx context.Context) <-chan zktest.Outcome[recipes.Element] {
+			defer synctest.Wait()
+			return zktest.Go(ctx, q.Take)
+		}
+		first, second := take(impatient), take(ctx)
+		giveUp()
+		if got := <-first; !errors.Is(got.Err, context.Canceled) {
+			t.Fatalf("the first got %v", got)
+		}
+		close(proceed)
+		synctest.Wait()
+		select {
+		case got := <-second:
+			if got.Err != nil || got.Got.ID != id {
+				t.Errorf("the second got %v", got)
+			}
+		default:
+			t.Error("the second waits")
+		}
+	})
+}
+
+// If the outcome of a Take is unknown, the error names the element that may be lost.
+func TestATakeOfUnknownOutcomeNamesItsElement(t *testing.T) {
+	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+	s := zktest.Open(t, srv)
+	q := zktest.QueueOf(t, s, "/q", recipes.QueueConfig{})
+	id := must.Get(q.Put(ctx, []byte("x")))(t)
+	met := zktest.Between(srv, s, zktest.Op(zkserver.OpMulti), func() { srv.ExpireSession(s.ID()) })
+	_, err := q.Take(ctx)
+	if !met() || !errors.Is(err, recipes.ErrUnknownOutcome) {
+		t.Fatalf("Take returned %v", err)
+	}
+	if want := string(id) + " may have been taken"; !strings.Contains(err.Error(), want) {
+		t.Errorf("the error is %q; want one with %q", err, want)
+	}
+}
 
 // Operators see these znodes, with the names of the text.
 func TestTheZnodesOfAQueue(t *testing.T) {
@@ -56,158 +145,6 @@ func TestTheZnodesOfAQueue(t *testing.T) {
 	}
 }
 
-func TestConsumersOfBothKindsShareAQueueWithoutGettingAnythingTwice(t *testing.T) {
-	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
-	s, other := zktest.Open(t, srv), zktest.Open(t, srv)
-	q, o := zktest.QueueOf(t, s, "/q", recipes.QueueConfig{}), zktest.QueueOf(t, other, "/q", recipes.QueueConfig{})
-	for i := range 20 {
-		id, err := q.Put(ctx, fmt.Append(nil, i))
-		if err != nil || id == "" {
-			t.Fatal(id, err)
-		}
-	}
-	var mu sync.Mutex
-	seen := map[string]int{}
-	var wg sync.WaitGroup
-	tctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for i := range 6 {
-		consumer := []recipes.Queue{q, o}[i%2]
-		wg.Go(func() {
-			for {
-				var e recipes.Element
-				if i%3 == 0 {
-					d, err := consumer.Receive(tctx)
-					if errors.Is(err, context.Canceled) {
-						return
-					}
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					e = d.Element()
-					must.Report(t, d.Ack(ctx))
-				} else {
-					var err error
-					e, err = consumer.Take(tctx)
-					if errors.Is(err, context.Canceled) {
-						return
-					}
-					if err != nil {
-						t.Error(err)
-						return
-					}
-				}
-				mu.Lock()
-				seen[string(e.Data)]++
-				n := len(seen)
-				mu.Unlock()
-				if n == 40 {
-					cancel()
-				}
-			}
-		})
-	}
-	for i := range 20 {
-		must.Get(o.Put(ctx, fmt.Append(nil, 20+i)))(t)
-	}
-	wg.Wait()
-	for k, n := range seen {
-		if n != 1 {
-			t.Errorf("%s %d times", k, n)
-		}
-	}
-	if len(seen) != 40 {
-		t.Errorf("%d elements", len(seen))
-	}
-	if n := must.Get(q.Len(ctx))(t); n != 0 {
-		t.Errorf("%d left", n)
-	}
-}
-
-// ZOOKEEPER-4372, kazoo#730: sequence numbers wrap around. Compared as strings, the elements
-// after the wrap would come first.
-func TestAQueueKeepsItsOrderAcrossTheWrap(t *testing.T) {
-	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
-	s := zktest.Open(t, srv)
-	q := zktest.QueueOf(t, s, "/q", recipes.QueueConfig{})
-	p := must.Get(s.PriorityQueue("/p", recipes.QueueConfig{}))(t)
-	for _, path := range []string{"/q", "/p"} {
-		must.Get(must.Get(s.Lock(path, recipes.LockConfig{}))(t).Acquire(ctx))(t) // creates the path
-		must.Do(t, srv.SetSequence(path, 1<<31-3))
-	}
-	for i := range 6 {
-		must.Get(q.Put(ctx, fmt.Append(nil, i)))(t)
-		must.Get(p.Put(ctx, 3, fmt.Append(nil, i)))(t)
-	}
-	for i := range 6 {
-		one := must.Get(q.Take(ctx))(t)
-		two := must.Get(p.Receive(ctx))(t)
-		if string(one.Data) != fmt.Sprint(i) || string(two.Element().Data) != fmt.Sprint(i) {
-			t.Errorf("%d: took %q (%s) and received %q (%s)", i, one.Data, one.ID, two.Element().Data, two.Element().ID)
-		}
-		must.Report(t, two.Ack(ctx))
-	}
-}
-
-// An acknowledgement ends with its session. Its error says that the session was closed, and does
-// not match context.Canceled.
-func TestAnAcknowledgementThatEndsWithItsSessionIsNotCancelled(t *testing.T) {
-	srv := zktest.Embedded(t)
-	ctx := zktest.Bounded(t)
-	put := must.Get(zktest.Open(t, srv).Queue("/q", recipes.QueueConfig{}))(t)
-	for range 10 { // each run takes one of two ways by chance
-		must.Get(put.Put(ctx, nil))(t)
-		s := zktest.Open(t, srv)
-		d := must.Get(must.Get(s.Queue("/q", recipes.QueueConfig{}))(t).Receive(ctx))(t)
-		arrived, proceed := make(chan struct{}), make(chan struct{})
-		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-			if r.SessionID != s.ID() || r.Op != zkserver.OpMulti {
-				return zkserver.Fault{}
-			}
-			close(arrived)
-			return zkserver.Fault{Hold: proceed}
-		})
-		acked := make(chan error, 1)
-		go func() { acked <- d.Ack(ctx) }()
-		<-arrived
-		closed := make(chan error, 1)
-		go func() { closed <- s.Close(ctx) }()
-		err := <-acked
-		for _, want := range []error{recipes.ErrNotHeld, recipes.ErrUnknownOutcome, recipes.ErrClosed} {
-			if !errors.Is(err, want) {
-				t.Errorf("the error is %v; want %v", err, want)
-			}
-		}
-		if errors.Is(err, context.Canceled) {
-			t.Errorf("the error is %v, but the context was not cancelled", err)
-		}
-		close(proceed)
-		must.Report(t, <-closed)
-	}
-}
-
-// Another client deletes the claim of the last delivery, and another consumer then moves the
-// element to the dead letters. The Return that comes too late fails.
-func TestALastReturnThatComesTooLateSaysSo(t *testing.T) {
-	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
-	cfg := recipes.QueueConfig{MaxDeliveries: 1}
-	q, other := zktest.QueueOf(t, zktest.Open(t, srv), "/q", cfg), zktest.QueueOf(t, zktest.Open(t, srv), "/q", cfg)
-	for range 2 {
-		must.Get(q.Put(ctx, nil))(t)
-	}
-	d := must.Get(q.Receive(ctx))(t)
-	raw := zktest.Raw(t, srv.Addr())
-	must.Do(t, raw.Delete(d.Znode(), -1))
-	must.Get(other.Take(ctx))(t) // takes the second element, and moves the first one to the dead letters
-	if dead := must.Get(q.DeadLetters(ctx))(t); len(dead) != 1 {
-		t.Fatalf("dead letters %v", dead)
-	}
-	if err := d.Return(ctx); !errors.Is(err, recipes.ErrRemoved) {
-		t.Errorf("Return: %v; want ErrRemoved", err)
-	}
-}
-
 // A delivery that was lost was not given back by its consumer. Each call returns ErrRemoved.
 func TestALostDeliveryIsNotReleased(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Client) {
@@ -224,62 +161,55 @@ func TestALostDeliveryIsNotReleased(t *testing.T) {
 	})
 }
 
-// A consumer has the last element of the shared listing, and gives up before it takes the
-// element. A consumer that already waits gets the element, although the queue has not changed.
-func TestTheLastListedElementIsFoundByAnother(t *testing.T) {
-	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		q := zktest.QueueOf(t, s, "/q", recipes.QueueConfig{})
-		id := must.Get(q.Put(ctx, nil))(t)
-		synctest.Wait()
-		impatient, giveUp := context.WithCancel(ctx)
-		var once sync.Once
-		proceed := make(chan struct{})
-		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-			if r.Op == zkserver.OpGetData {
-				once.Do(func() { f.Hold = proceed })
+// The other library reads these names. Its elements and ours have one order.
+func TestAQueueInTheDialectOfAnotherLibrary(t *testing.T) {
+	for dialect, tt := range map[recipes.Dialect]struct{ theirs, ours string }{
+		recipes.Curator: {"qn-", "qn-0000000001"},
+		recipes.Kazoo:   {"entry-100-", "entry-100-0000000001"},
+	} {
+		zktest.OnBoth(t, func(s *zktest.Scene) {
+			q := must.Get(s.Session().Queue(s.Path, recipes.QueueConfig{Dialect: dialect}))(s.T)
+			s.Make(s.Path+"/"+tt.theirs, []byte("a"), zk.FlagSequence)
+			if id := must.Get(q.Put(s.Ctx, []byte("b")))(s.T); string(id) != tt.ours {
+				s.Errorf("put %s; want %s", id, tt.ours)
 			}
-			return f
+			s.Make(s.Path+"/"+tt.theirs, []byte("c"), zk.FlagSequence)
+			if n := must.Get(q.Len(s.Ctx))(s.T); n != 3 || len(s.Children(s.Path)) != n {
+				s.Errorf("Len counts %d among %q", n, s.Children(s.Path))
+			}
+			taken := ""
+			for range 3 {
+				taken += string(must.Get(q.Take(s.Ctx))(s.T).Data)
+			}
+			if taken != "abc" {
+				s.Errorf("took %q", taken)
+			}
+			_, err := q.Receive(s.Ctx)
+			s.Is(err, recipes.ErrInvalid)
+			// Curator creates the path as a container, which is deleted when it is empty.
+			must.Do(s, s.Raw.Delete(s.Path, -1))
+			must.Get(q.Put(s.Ctx, nil))(s.T)
+			if n := must.Get(q.Len(s.Ctx))(s.T); n != 1 {
+				s.Errorf("%d elements after the path was deleted and one was put", n)
+			}
 		})
-		type result struct {
-			recipes.Element
-			error
-		}
-		take := func(ctx context.Context) <-chan result {
-			got := make(chan result, 1)
-			go func() { e, err := q.Take(ctx); got <- result{e, err} }()
-			synctest.Wait()
-			return got
-		}
-		first, second := take(impatient), take(ctx)
-		giveUp()
-		if got := <-first; !errors.Is(got.error, context.Canceled) {
-			t.Fatalf("the first got %v, %v", got.Element, got.error)
-		}
-		close(proceed)
-		synctest.Wait()
-		select {
-		case got := <-second:
-			if got.error != nil || got.ID != id {
-				t.Errorf("the second got %v, %v", got.Element, got.error)
-			}
-		default:
-			t.Error("the second waits")
-		}
-	})
+	}
 }
 
-// If the outcome of a Take is unknown, the error names the element that may be lost.
-func TestATakeOfUnknownOutcomeNamesItsElement(t *testing.T) {
-	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
-	s := zktest.Open(t, srv)
-	q := zktest.QueueOf(t, s, "/q", recipes.QueueConfig{})
-	id := must.Get(q.Put(ctx, []byte("x")))(t)
-	met := zktest.Between(srv, s, zktest.Op(zkserver.OpMulti), func() { srv.ExpireSession(s.ID()) })
-	_, err := q.Take(ctx)
-	if !met() || !errors.Is(err, recipes.ErrUnknownOutcome) {
-		t.Fatalf("Take returned %v", err)
-	}
-	if want := string(id) + " may have been taken"; !strings.Contains(err.Error(), want) {
-		t.Errorf("the error is %q; want one with %q", err, want)
-	}
+// The first put of a session lists the queue, so that it does not add an element that the
+// queue's consumers ignore.
+func TestAPutIsRefusedInAQueueOfAnotherDialect(t *testing.T) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
+		theirs := s.Make(s.Path+"/qn-", nil, zk.FlagSequence)
+		q := zktest.QueueOf(s.T, s.Session(), s.Path, recipes.QueueConfig{})
+		var got *recipes.ForeignError
+		if _, err := q.Put(s.Ctx, nil); !errors.As(err, &got) || got.Dialect != recipes.Curator || got.Znode != theirs {
+			t.Errorf("put: %v", err)
+		}
+		if all := s.Children(s.Path); len(all) != 1 {
+			t.Errorf("left %q", all)
+		}
+		must.Do(t, s.Raw.Delete(theirs, -1))
+		must.Get(q.Put(s.Ctx, nil))(t)
+	})
 }

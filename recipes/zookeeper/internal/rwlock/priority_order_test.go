@@ -76,6 +76,17 @@ func TestOrderOfPriorities(t *testing.T) {
 	}
 }
 
+func contenderOf(t *testing.T, word string) contender {
+	s := contender{name: word, mode: recipes.Reading, holds: word[0] < 'a'}
+	if word[0] == 'w' || word[0] == 'W' {
+		s.mode = recipes.Writing
+	}
+	if _, err := fmt.Sscanf(word[1:], "%d.%d", &s.priority, &s.sequence); err != nil {
+		t.Fatal(word, err)
+	}
+	return s
+}
+
 func TestBlockers(t *testing.T) {
 	for _, tt := range []struct {
 		ahead string
@@ -100,15 +111,4 @@ func TestBlockers(t *testing.T) {
 			t.Errorf("behind %q, to %s: %q; want %q", tt.ahead, tt.mode, got, tt.want)
 		}
 	}
-}
-
-func contenderOf(t *testing.T, word string) contender {
-	s := contender{name: word, mode: recipes.Reading, holds: word[0] < 'a'}
-	if word[0] == 'w' || word[0] == 'W' {
-		s.mode = recipes.Writing
-	}
-	if _, err := fmt.Sscanf(word[1:], "%d.%d", &s.priority, &s.sequence); err != nil {
-		t.Fatal(word, err)
-	}
-	return s
 }

@@ -3,11 +3,9 @@ package rwlock_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
@@ -53,15 +51,7 @@ func TestAReaderClaimsBetweenAWritersReadAndItsClaim(t *testing.T) {
 			if try {
 				acquire = writers.TryWrite
 			}
-			type result struct {
-				hold recipes.PriorityHold
-				err  error
-			}
-			written := make(chan result, 1)
-			go func(ctx context.Context) {
-				h, err := acquire(ctx)
-				written <- result{h, err}
-			}(ctx)
+			written := zktest.Go(ctx, acquire)
 			<-writes.sent
 			close(reads.proceed)
 			if !early {
@@ -74,7 +64,7 @@ func TestAReaderClaimsBetweenAWritersReadAndItsClaim(t *testing.T) {
 				synctest.Wait()
 				select {
 				case got := <-written:
-					t.Fatalf("beside a reader the writer got %v, %v", got.hold, got.err)
+					t.Fatalf("beside a reader the writer got %v", got)
 				default:
 				}
 				if asked := session.Happened(revoked); asked != tt.ask {
@@ -87,54 +77,62 @@ func TestAReaderClaimsBetweenAWritersReadAndItsClaim(t *testing.T) {
 				must.Do(t, reader.Release(ctx))
 			}
 			got := <-written
-			if try && !errors.Is(got.err, recipes.ErrContended) || !try && got.err != nil {
-				t.Errorf("the writer, try %v: %v", try, got.err)
+			if try && !errors.Is(got.Err, recipes.ErrContended) || !try && got.Err != nil {
+				t.Errorf("the writer, try %v: %v", try, got.Err)
 			}
 		})
 	}
 }
 
-// A writer that has claimed and waits for a reader is not granted if another client has deleted
-// its znode: another writer may have claimed since.
-func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
-	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
-		contend := func(session recipes.Client, priority int) recipes.PriorityLock {
-			return must.Get(session.PriorityLock(s.Path, recipes.PriorityLockConfig{Priority: priority}))(t)
+// Readers that are granted together do not refuse each other's claims.
+func TestReadersClaimTogether(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		const readers = 8
+		l := must.Get(s.PriorityLock("/together", recipes.PriorityLockConfig{}))(t)
+		h := must.Get(l.AcquireWrite(ctx))(t)
+		granted := make(chan recipes.PriorityHold, readers)
+		for range readers {
+			place := make(chan recipes.Place, 1)
+			r := must.Get(zktest.OpenVirtual(t, srv).PriorityLock("/together", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { place <- p }}))(t)
+			go func() {
+				if h, err := r.AcquireRead(ctx); err == nil {
+					granted <- h
+				}
+			}()
+			<-place
 		}
-		victim := s.Session()
-		writers := contend(victim, 5)
-		if err := must.Get(writers.AcquireWrite(s.Ctx))(t).Release(s.Ctx); err != nil { // creates the path
-			t.Fatal(err)
+		zktest.Idle(t, srv)
+		before := srv.Counters()
+		must.Do(t, h.Release(ctx))
+		for range readers {
+			<-granted
 		}
-		looked, proceed, claimed := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		var once, waits sync.Once
-		srv.SetFault(func(q zkserver.Request) (f zkserver.Fault) {
-			switch {
-			case q.SessionID != victim.ID():
-			case q.Op == zkserver.OpMulti:
-				once.Do(func() { close(looked); f.Hold = proceed })
-			case q.Op == zkserver.OpGetData && strings.Contains(q.Path, "-reading-"):
-				waits.Do(func() { close(claimed) })
-			}
-			return f
+		// Each reader watches the writer's znode and its own. Its claim deletes its own.
+		if d := srv.Counters().Sub(before); d.Writes != 1+readers || d.WatchEvents != 2*readers {
+			t.Errorf("%d readers were granted with %d writes and %d events; want the release, and one write and two events for each reader", readers, d.Writes, d.WatchEvents)
+		}
+	})
+}
+
+// The session of a hold ends during HandOff. The error matches ErrNotHeld, as the error of every
+// other call of the hold does.
+func TestAHandOffWhoseSessionEndsIsNotHeld(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		waits := zktest.OpenVirtual(t, srv)
+		h := must.Get(must.Get(s.PriorityLock("/s", recipes.PriorityLockConfig{}))(t).AcquireWrite(ctx))(t)
+		successor, granted := zktest.Waits(ctx, func(joined func(recipes.Place)) func(context.Context) (recipes.PriorityHold, error) {
+			return must.Get(waits.PriorityLock("/s", recipes.PriorityLockConfig{Joined: joined}))(t).AcquireWrite
 		})
-		written := make(chan error, 1)
-		go func() {
-			_, err := writers.AcquireWrite(s.Ctx)
-			written <- err
-		}()
-		<-looked
-		reader := must.Get(contend(s.Session(), 0).AcquireRead(s.Ctx))(t)
-		close(proceed)
-		<-claimed
-		for _, n := range srv.Tree() {
-			if strings.Contains(n.Path, "-writing-") {
-				must.Do(t, s.Raw.Delete(n.Path, -1))
-			}
+		synctest.Wait()
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			return zkserver.Fault{ExpireBefore: r.SessionID == s.ID()}
+		})
+		err := h.HandOff(ctx, successor.Znode)
+		if !errors.Is(err, recipes.ErrNotHeld) || !errors.Is(err, recipes.ErrSessionLost) {
+			t.Errorf("%v; want ErrNotHeld and ErrSessionLost", err)
 		}
-		must.Do(t, reader.Release(s.Ctx))
-		if err := <-written; !errors.Is(err, recipes.ErrRemoved) {
-			t.Errorf("the writer without a znode: %v", err)
+		if err := (<-granted).Err; err != nil {
+			t.Errorf("the waiter: %v", err)
 		}
 	})
 }
@@ -171,13 +169,16 @@ func TestASuccessorThatIsGoneIsIgnored(t *testing.T) {
 			return zkserver.Fault{}
 		})
 		must.Do(t, h.HandOff(ctx, dies.place.Znode))
+		if err := h.Err(); !errors.Is(err, recipes.ErrReleased) { // no watch was set on the znode, so HandOff itself must end the hold
+			t.Errorf("the former holder got %v", err)
+		}
 		synctest.Wait() // dies has sent its claim
 		srv.ExpireSession(dies.session.ID())
 		close(proceed)
 		h = <-next.granted
 		srv.SetFault(nil)
 		if err := h.HandOff(ctx, last.place.Znode); err != nil {
-			t.Errorf("handoff to another: %v", err)
+			t.Fatalf("handoff to another: %v", err)
 		}
 		if h = <-last.granted; h == nil {
 			t.Fatal("the last one is not granted")
@@ -189,60 +190,42 @@ func TestASuccessorThatIsGoneIsIgnored(t *testing.T) {
 	})
 }
 
-// The session of a hold ends during HandOff. The error matches ErrNotHeld, as the error of every
-// other call of the hold does.
-func TestAHandOffWhoseSessionEndsIsNotHeld(t *testing.T) {
+// After a write to its znode, a waiter reads the znode again. Its claim copies the new data.
+func TestCostOfAWrittenPriorityWaiter(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		h := must.Get(must.Get(s.PriorityLock("/cost", recipes.PriorityLockConfig{}))(t).AcquireWrite(ctx))(t)
+		place := make(chan recipes.Place, 1)
 		waits := zktest.OpenVirtual(t, srv)
-		joined := make(chan recipes.Place, 1)
-		h := must.Get(must.Get(s.PriorityLock("/s", recipes.PriorityLockConfig{}))(t).AcquireWrite(ctx))(t)
-		granted := make(chan error, 1)
-		l := must.Get(waits.PriorityLock("/s", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { joined <- p }}))(t)
+		l := must.Get(waits.PriorityLock("/cost", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { place <- p }}))(t)
+		granted := make(chan recipes.PriorityHold, 1)
 		go func() {
-			_, err := l.AcquireWrite(ctx)
-			granted <- err
+			if h, err := l.AcquireWrite(ctx); err == nil {
+				granted <- h
+			}
 		}()
-		successor := <-joined
+		waiting := <-place
 		synctest.Wait()
-		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-			return zkserver.Fault{ExpireBefore: r.SessionID == s.ID()}
-		})
-		err := h.HandOff(ctx, successor.Znode)
-		if !errors.Is(err, recipes.ErrNotHeld) || !errors.Is(err, recipes.ErrSessionLost) {
-			t.Errorf("%v; want ErrNotHeld and ErrSessionLost", err)
+		for _, tt := range []struct {
+			name string
+			do   func() error
+			want zktest.Cost
+		}{
+			{"its znode is written", func() error {
+				return h.Write(ctx, recipes.Set(waiting.Znode, []byte("written"), recipes.AnyVersion))
+			}, zktest.Cost{Reads: 5}},
+			{"it is granted", func() error { return h.Release(ctx) }, zktest.Cost{Writes: 1, Reads: 4}},
+		} {
+			before := must.Get(waits.Stats(ctx))(t)
+			must.Do(t, tt.do())
+			synctest.Wait()
+			after := must.Get(waits.Stats(ctx))(t)
+			if got := (zktest.Cost{Writes: after.Writes - before.Writes, Reads: after.Reads - before.Reads}); got != tt.want {
+				t.Errorf("%s: %v; want %v", tt.name, got, tt.want)
+			}
 		}
-		if err := <-granted; err != nil {
-			t.Errorf("the waiter: %v", err)
+		h = <-granted
+		if data := must.Get(l.Contenders(ctx))(t)[0].Data; string(data) != "written" {
+			t.Errorf("the data of the holder is %q", data)
 		}
 	})
-}
-
-// A waiter asks only holders of lower priority to give way.
-func TestHoldersThatAreAskedToGiveWay(t *testing.T) {
-	for priority, want := range map[int]bool{4: true, 5: false, 6: false} {
-		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-			holding := must.Get(s.PriorityLock("/ask", recipes.PriorityLockConfig{Priority: 5, Revocable: true, Grace: time.Hour}))(t)
-			h := must.Get(holding.AcquireWrite(ctx))(t)
-			asking := must.Get(zktest.OpenVirtual(t, srv).PriorityLock("/ask", recipes.PriorityLockConfig{Priority: priority, Ask: true}))(t)
-			granted := make(chan recipes.PriorityHold, 1)
-			go func() {
-				if h, err := asking.AcquireWrite(ctx); err == nil {
-					granted <- h
-				}
-			}()
-			revoked := h.Revoked()
-			synctest.Wait()
-			asked := false
-			select {
-			case <-revoked:
-				asked = true
-			default:
-			}
-			if asked != want {
-				t.Errorf("a waiter of priority %d asks a holder of priority 5: %v", priority, asked)
-			}
-			must.Do(t, h.Release(ctx))
-			<-granted
-		})
-	}
 }

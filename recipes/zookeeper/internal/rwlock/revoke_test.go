@@ -2,8 +2,7 @@ package rwlock_test
 
 import (
 	"context"
-	"errors"
-	"strings"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,50 +12,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-// A holder that takes the request back at the last moment keeps the lock: the revoker deletes
-// only the version that it has read.
-func TestAForcedRevocationSparesAHolderThatTakesTheRequestBack(t *testing.T) {
-	const grace = time.Minute
-	for name, at := range map[string]func(s recipes.Client) (holds func(context.Context) (recipes.Grant, error), revoke func(context.Context, string) error){
-		"shared lock": func(s recipes.Client) (func(context.Context) (recipes.Grant, error), func(context.Context, string) error) {
-			l, _ := s.SharedLock("/l", recipes.SharedLockConfig{Revocable: true, Grace: grace})
-			return func(ctx context.Context) (recipes.Grant, error) { return l.AcquireWrite(ctx) }, l.RevokeForced
-		},
-		"priority lock": func(s recipes.Client) (func(context.Context) (recipes.Grant, error), func(context.Context, string) error) {
-			l, _ := s.PriorityLock("/l", recipes.PriorityLockConfig{Revocable: true, Grace: grace})
-			return func(ctx context.Context) (recipes.Grant, error) { return l.AcquireWrite(ctx) }, l.RevokeForced
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-				holds, _ := at(zktest.OpenVirtual(t, srv))
-				_, revoke := at(s)
-				h := must.Get(holds(ctx))(t)
-				var before []byte
-				for _, n := range srv.Tree() {
-					if n.Path == h.Znode() {
-						before = n.Data
-					}
-				}
-				met := zktest.Between(srv, s, zktest.Nth(2, func(r zkserver.Request) bool { // the first write asks
-					return (r.Op == zkserver.OpMulti || r.Op == zkserver.OpDelete) && strings.HasPrefix(r.Path, h.Znode())
-				}), func() {
-					must.Report(t, h.Write(ctx, recipes.Set(h.Znode(), before, recipes.AnyVersion)))
-				})
-				if err := revoke(ctx, h.Znode()); !errors.Is(err, recipes.ErrBadVersion) {
-					t.Errorf("the revocation: %v", err)
-				}
-				if !met() {
-					t.Error("the case was not met")
-				}
-				if err := h.Write(ctx); err != nil {
-					t.Errorf("the hold: %v", err)
-				}
-			})
-		})
-	}
-}
 
 // A forced revocation waits for the whole grace, or until the holder is gone. Other events do
 // not end the wait. It reads once when it begins to wait, and once for each wakeup.
@@ -78,23 +33,18 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 		},
 		"the holder's session ends": {
 			act: func(_ context.Context, srv *zkserver.Server, h recipes.SharedHold, _ recipes.Client) error {
-				for _, n := range srv.Tree() {
-					if n.Path == h.Znode() {
-						srv.ExpireSession(n.Stat.EphemeralOwner)
-					}
-				}
+				tree := srv.Tree()
+				at := slices.IndexFunc(tree, func(n zkserver.Node) bool { return n.Path == h.Znode() })
+				srv.ExpireSession(tree[at].Stat.EphemeralOwner)
 				return nil
 			},
 			takes: early, want: zktest.Cost{Writes: 1, Reads: 3, Events: 1},
 		},
 		"the holder's data are written": { // and still ask it to give way
 			act: func(ctx context.Context, srv *zkserver.Server, h recipes.SharedHold, _ recipes.Client) error {
-				for _, n := range srv.Tree() {
-					if n.Path == h.Znode() {
-						return h.Write(ctx, recipes.Set(h.Znode(), n.Data, recipes.AnyVersion))
-					}
-				}
-				return errors.New("there is no such znode")
+				tree := srv.Tree()
+				at := slices.IndexFunc(tree, func(n zkserver.Node) bool { return n.Path == h.Znode() })
+				return h.Write(ctx, recipes.Set(h.Znode(), tree[at].Data, recipes.AnyVersion))
 			},
 			takes: grace,
 		},
@@ -137,4 +87,33 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Readers that wait behind a writer hold nothing, however many there are.
+func TestReadersBehindAWriterDoNotHold(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		l := must.Get(s.SharedLock("/shared", recipes.SharedLockConfig{}))(t)
+		reader := must.Get(l.AcquireRead(ctx))(t)
+		got := make(chan recipes.SharedHold, 4)
+		enter := func(acquire func(context.Context) (recipes.SharedHold, error)) {
+			go func() { got <- must.Get(acquire(ctx))(t) }()
+			synctest.Wait()
+		}
+		enter(l.AcquireRead)
+		enter(l.AcquireWrite)
+		enter(l.AcquireRead)
+		enter(l.AcquireRead)
+		for i, c := range must.Get(l.Contenders(ctx))(t) {
+			if c.Holds != (i < 2) {
+				t.Errorf("contender %d, %s, holds: %v; want the first two readers", i, c.Znode, c.Holds)
+			}
+		}
+		for hold := reader; ; hold = <-got {
+			must.Do(t, hold.Release(ctx))
+			synctest.Wait()
+			if line := must.Get(l.Contenders(ctx))(t); len(line) == 0 {
+				return
+			}
+		}
+	})
 }

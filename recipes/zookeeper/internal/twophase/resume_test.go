@@ -171,10 +171,9 @@ func TestASiteDoesNotWaitForItsOwnDeadCoordinator(t *testing.T) {
 		must.Do(t, must.Get(tx.Join(ctx, "mine"))(t).Vote(ctx, recipes.VoteCommit))
 		s = zktest.Move(t, addr, s)
 		mine := must.Get(resumableAt(t, s, path, v).ResumeSite(ctx, "mine", id))(t)
-		told := make(chan error, 1)
-		go func() { _, err := mine.Wait(ctx); told <- err }()
+		told := zktest.Go(ctx, mine.Wait)
 		must.Do(t, s.(zktest.Movable).DropRest(ctx))
-		must.Report(t, <-told)
+		must.Report(t, (<-told).Err)
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -18,66 +17,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-// Operators see these znodes, with the names of the text.
-func TestTheZnodesOfATransaction(t *testing.T) {
-	for _, tt := range []struct {
-		variant recipes.Variant
-		want    []string
-	}{
-		{recipes.AllWatch, []string{"Tx=move 5", "Tx/done_1=", "Tx/decision=commit", "Tx/id-<guid>=", "Tx/protocol=<json>", "Tx/s_1=commit", "Tx/s_2=commit"}},
-		{recipes.CoordinatorOnly, []string{"Tx=move 5", "Tx/coordinator=", "Tx/decision=commit", "Tx/done_1=", "Tx/id-<guid>=", "Tx/protocol=<json>", "Tx/s_1=commit", "Tx/s_2=commit"}},
-		{recipes.OwnNodes, []string{"Tx=move 5", "Tx/coordinator=", "Tx/decision=commit", "Tx/done_1=", "Tx/id-<guid>=", "Tx/joined_1=", "Tx/joined_2=", "Tx/protocol=<json>", "Tx/s_1=commit", "Tx/s_2=commit"}},
-	} {
-		t.Run(string(tt.variant), func(t *testing.T) {
-			srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
-			s := zktest.Open(t, srv)
-			tx := transactionOf(t, s, tt.variant)
-			must.Do(t, tx.Begin(ctx, []byte("move 5"), "1", "2"))
-			one, two := must.Get(tx.Join(ctx, "1"))(t), must.Get(tx.Join(ctx, "2"))(t)
-			for _, site := range []recipes.Site{one, two} {
-				must.Do(t, site.Vote(ctx, recipes.VoteCommit))
-			}
-			must.Get(tx.Coordinate(ctx))(t)
-			must.Do(t, one.Done(ctx))
-			slices.Sort(tt.want)
-			awaitLayout(ctx, t, srv, tt.want)
-			// The Done of the last site deletes all of it.
-			must.Do(t, two.Done(ctx))
-			awaitLayout(ctx, t, srv, nil)
-		})
-	}
-}
-
-var guids = regexp.MustCompile(`id-[0-9a-f-]{36}`)
-
-// awaitLayout waits until the znodes below /app are as wanted: the marker of Begin is deleted in
-// the background.
-func awaitLayout(ctx context.Context, t *testing.T, srv *zkserver.Server, want []string) {
-	t.Helper()
-	for {
-		var got []string
-		for _, n := range srv.Tree() {
-			rest, ok := strings.CutPrefix(n.Path, "/app/")
-			if !ok {
-				continue
-			}
-			data := string(n.Data)
-			if rest == "Tx/protocol" {
-				data = "<json>"
-			}
-			data, _, _ = strings.Cut(data, "\n") // the second line is the transaction's ID
-			got = append(got, guids.ReplaceAllString(rest, "id-<guid>")+"="+data)
-		}
-		slices.Sort(got)
-		if slices.Equal(got, want) {
-			return
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("znodes %q; want %q", got, want)
-		}
-	}
-}
 
 // measure runs a whole transaction of n sites, each in its own session. It returns the costs
 // from Begin until every site has the decision. The schedule is the most expensive one: all
@@ -223,60 +162,28 @@ func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
 	})
 }
 
-// Another program deletes a site's znode, or its permission to write. The error of Vote says
-// which.
-func TestAVoteThatAnotherProgramPrevents(t *testing.T) {
-	for _, variant := range recipes.Variants() {
-		for what, prevent := range map[error]func(raw *zk.Conn, znode string) error{
-			recipes.ErrRemoved: func(raw *zk.Conn, znode string) error { return raw.Delete(znode, -1) },
-			recipes.ErrAccessDenied: func(raw *zk.Conn, znode string) error {
-				_, err := raw.SetACL(znode, zk.WorldACL(zk.PermRead), -1)
-				return err
-			},
-		} {
-			zktest.OnBoth(t, func(s *zktest.Scene) {
-				tx := must.Get(s.Session().Transaction(s.Path, recipes.TransactionConfig{Variant: variant}))(s.T)
-				must.Do(s, tx.Begin(s.Ctx, nil, "1", "2"))
-				site := must.Get(tx.Join(s.Ctx, "1"))(s.T)
-				must.Do(s, prevent(s.Raw, s.Path+"/s_1"))
-				err := site.Vote(s.Ctx, recipes.VoteCommit)
-				if !errors.Is(err, what) || errors.Is(err, recipes.ErrNotHeld) != (what == recipes.ErrRemoved) {
-					s.Errorf("%s: the vote: %v; want %v", variant, err, what)
-				}
-			})
-		}
-	}
-}
-
 // Coordinators and sites that wait for a decision send nothing.
 func TestWaitingForADecisionCostsNothing(t *testing.T) {
 	for _, v := range recipes.Variants() {
 		t.Run(string(v), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zkserver.New(zkserver.Config{})
-				defer srv.Close()
-				ctx, cancel := context.WithCancel(t.Context())
+			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+				ctx, cancel := context.WithCancel(ctx)
 				defer cancel()
-				s, closeSession := zktest.OpenIn(t, srv)
-				defer closeSession()
 				coordinator := transactionOf(t, s, v)
 				must.Do(t, coordinator.Begin(ctx, nil, "1", "2", "3"))
-				results := make(chan error, 4)
-				go func() { _, err := coordinator.Coordinate(ctx); results <- err }()
+				waiting := []<-chan zktest.Outcome[recipes.Decision]{zktest.Go(ctx, coordinator.Coordinate)}
 				joining := []string{"1", "2", "3"}
 				if v == recipes.OwnNodes {
 					joining = joining[:2] // the third one has not joined
 				}
 				for _, name := range joining {
-					s, closeSession := zktest.OpenIn(t, srv)
-					defer closeSession()
-					site := must.Get(transactionOf(t, s, "").Join(ctx, name))(t)
-					go func() { _, err := site.Wait(ctx); results <- err }()
+					site := must.Get(transactionOf(t, zktest.OpenVirtual(t, srv), "").Join(ctx, name))(t)
+					waiting = append(waiting, zktest.Go(ctx, site.Wait))
 				}
 				zktest.Idle(t, srv)
 				cancel()
-				for range len(joining) + 1 {
-					if err := <-results; !errors.Is(err, context.Canceled) {
+				for _, w := range waiting {
+					if err := (<-w).Err; !errors.Is(err, context.Canceled) {
 						t.Error(err)
 					}
 				}
@@ -288,4 +195,64 @@ func TestWaitingForADecisionCostsNothing(t *testing.T) {
 func transactionOf(t *testing.T, s recipes.Recipes, v recipes.Variant) recipes.Transaction {
 	t.Helper()
 	return must.Get(s.Transaction("/app/Tx", recipes.TransactionConfig{Variant: v}))(t)
+}
+
+// Operators see these znodes, with the names of the text.
+func TestTheZnodesOfATransaction(t *testing.T) {
+	for _, tt := range []struct {
+		variant recipes.Variant
+		want    []string
+	}{
+		{recipes.AllWatch, []string{"Tx=move 5", "Tx/done_1=", "Tx/decision=commit", "Tx/id-<guid>=", "Tx/protocol=<json>", "Tx/s_1=commit", "Tx/s_2=commit"}},
+		{recipes.CoordinatorOnly, []string{"Tx=move 5", "Tx/coordinator=", "Tx/decision=commit", "Tx/done_1=", "Tx/id-<guid>=", "Tx/protocol=<json>", "Tx/s_1=commit", "Tx/s_2=commit"}},
+		{recipes.OwnNodes, []string{"Tx=move 5", "Tx/coordinator=", "Tx/decision=commit", "Tx/done_1=", "Tx/id-<guid>=", "Tx/joined_1=", "Tx/joined_2=", "Tx/protocol=<json>", "Tx/s_1=commit", "Tx/s_2=commit"}},
+	} {
+		t.Run(string(tt.variant), func(t *testing.T) {
+			srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+			s := zktest.Open(t, srv)
+			tx := transactionOf(t, s, tt.variant)
+			must.Do(t, tx.Begin(ctx, []byte("move 5"), "1", "2"))
+			one, two := must.Get(tx.Join(ctx, "1"))(t), must.Get(tx.Join(ctx, "2"))(t)
+			for _, site := range []recipes.Site{one, two} {
+				must.Do(t, site.Vote(ctx, recipes.VoteCommit))
+			}
+			must.Get(tx.Coordinate(ctx))(t)
+			must.Do(t, one.Done(ctx))
+			slices.Sort(tt.want)
+			awaitLayout(ctx, t, srv, tt.want)
+			// The Done of the last site deletes all of it.
+			must.Do(t, two.Done(ctx))
+			awaitLayout(ctx, t, srv, nil)
+		})
+	}
+}
+
+var guids = regexp.MustCompile(`id-[0-9a-f-]{36}`)
+
+// awaitLayout waits until the znodes below /app are as wanted: the marker of Begin is deleted in
+// the background.
+func awaitLayout(ctx context.Context, t *testing.T, srv *zkserver.Server, want []string) {
+	t.Helper()
+	for {
+		var got []string
+		for _, n := range srv.Tree() {
+			rest, ok := strings.CutPrefix(n.Path, "/app/")
+			if !ok {
+				continue
+			}
+			data := string(n.Data)
+			if rest == "Tx/protocol" {
+				data = "<json>"
+			}
+			data, _, _ = strings.Cut(data, "\n") // the second line is the transaction's ID
+			got = append(got, guids.ReplaceAllString(rest, "id-<guid>")+"="+data)
+		}
+		slices.Sort(got)
+		if slices.Equal(got, want) {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("znodes %q; want %q", got, want)
+		}
+	}
 }

@@ -30,32 +30,6 @@ func two(t *testing.T) (srv *zkserver.Server, s, next *session.Session) {
 	return srv, open(), open()
 }
 
-// An update compares only the version, and the other session's registration has the same one.
-// The czxid in the update's result shows that it has changed another znode.
-func TestAnUpdateRecognizesAnotherZnodeOfItsName(t *testing.T) {
-	srv, s, next := two(t)
-	e, err := CreateEphemeral(t.Context(), s, "/names", "n", "", nil, s.Ensure)
-	if err != nil {
-		t.Fatal(err)
-	}
-	met := false
-	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		if r.SessionID == s.ID() && r.Op == zkserver.OpSetData && !met {
-			met = true
-			if err := next.DeleteOnce(t.Context(), path, -1); err != nil {
-				t.Error(err)
-			}
-			if _, err := next.CreateNamed(t.Context(), path, nil); err != nil {
-				t.Error(err)
-			}
-		}
-		return zkserver.Fault{}
-	})
-	if err := e.Update(t.Context(), []byte("x")); !met || !errors.Is(err, recipes.ErrRemoved) || !errors.Is(e.Err(), recipes.ErrRemoved) {
-		t.Errorf("updated with %v, and ended with %v; met: %v", err, e.Err(), met)
-	}
-}
-
 // TestANameThatIsGivenUpAtOnceIsDeletedOnce: a caller that gives up a name just after creating
 // it deletes only that registration. A deletion whose reply is lost is not sent again when the
 // next session has the name.
