@@ -199,6 +199,9 @@ func departureWhileSevered(f *fixture, k kind) {
 func (k kind) entersUnanswered(f *fixture, ctx context.Context, s recipes.Client) *pending[grant] {
 	f.Helper()
 	f.create(f.path("a"), "")
+	if !f.since35() { // the refusal of the session's first create2 must not be held
+		f.must(k.granted(f, s, f.path("b")).Release(f.ctx))
+	}
 	f.relay(s).HoldReplies()
 	l := k.at(f, s, f.path("a"))
 	call := start(f, func() (grant, error) { return l.Enter(ctx) })

@@ -23,7 +23,6 @@ var (
 	curatorRead  = "_c_" + uuid.NewString() + "-__READ__"
 	curatorWrite = "_c_" + uuid.NewString() + "-__WRIT__"
 	curatorLatch = "_c_" + uuid.NewString() + "-latch-"
-	textElection = "_c_" + uuid.NewString() + "-n_"
 )
 
 // A third-party contender joins behind waiters. When the first waiter's turn comes, the waiters

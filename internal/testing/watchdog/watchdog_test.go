@@ -58,7 +58,7 @@ func work() {
 		_, _ = os.Stdin.Read(make([]byte, 1))
 		os.Exit(0)
 	}()
-	for {
+	for i := 0; ; i++ {
 	}
 }
 
