@@ -259,8 +259,17 @@ func priorityLockOperations() []operation {
 		do.after = turn(s)
 		return do
 	}}, operation{"PriorityLock.AcquireRead, a claim", func(s *stage) doing {
+		s.ok(written(s, s.other).Release(s.ctx)) // creates the path
 		do := granting(s, s.priority(s.victim, none).AcquireRead)
 		do.denied = []denial{{znode: stagePath, perms: noDelete}}
+		like := func(part string) *zkserver.Node {
+			return s.find(func(n zkserver.Node) bool { return strings.Contains(n.Path, part) })
+		}
+		do.between = []meddling{{name: "its znode is written", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.write(like("-read-").Path, "x") }, then: func() {
+			if data := string(like("-reading-").Data); data != "x" {
+				s.Errorf("the claim has copied the data %q; want what was written last", data)
+			}
+		}}}
 		do.after = turn(s)
 		return do
 	}}, operation{"PriorityLock.TryRead, a claim", func(s *stage) doing {

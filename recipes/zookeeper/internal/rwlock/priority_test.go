@@ -84,6 +84,30 @@ func TestAReaderClaimsBetweenAWritersReadAndItsClaim(t *testing.T) {
 	}
 }
 
+// A writer claims between a contender's listing and the contender's claim. The claim is refused,
+// so the contender waits for the writer, and has no holding znode.
+func TestAClaimAfterAWritersIsRefused(t *testing.T) {
+	for _, acquire := range []func(recipes.PriorityLock, context.Context) (recipes.PriorityHold, error){
+		recipes.PriorityLock.AcquireRead, recipes.PriorityLock.AcquireWrite,
+	} {
+		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+			late := must.Get(s.PriorityLock("/s", recipes.PriorityLockConfig{Priority: 5}))(t)
+			writers := must.Get(zktest.OpenVirtual(t, srv).PriorityLock("/s", recipes.PriorityLockConfig{}))(t)
+			must.Do(t, must.Get(writers.AcquireWrite(ctx))(t).Release(ctx)) // creates the path
+			var writer recipes.PriorityHold
+			met := zktest.Between(srv, s, zktest.Op(zkserver.OpMulti), func() { writer = must.Get(writers.AcquireWrite(ctx))(t) })
+			granted := zktest.Go(ctx, func(ctx context.Context) (recipes.PriorityHold, error) { return acquire(late, ctx) })
+			synctest.Wait()
+			in := must.Get(writers.Contenders(ctx))(t)
+			if !met() || len(in) != 2 || !in[0].Holds || in[0].Priority != 0 || in[1].Holds {
+				t.Fatalf("the contenders are %+v; want the writer as the only holder", in)
+			}
+			must.Do(t, writer.Release(ctx))
+			must.Do(t, (<-granted).Err)
+		})
+	}
+}
+
 // Readers that are granted together do not refuse each other's claims.
 func TestReadersClaimTogether(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
@@ -115,26 +139,40 @@ func TestReadersClaimTogether(t *testing.T) {
 }
 
 // The session of a hold ends during HandOff. The error matches ErrNotHeld, as the error of every
-// other call of the hold does.
-func TestAHandOffWhoseSessionEndsIsNotHeld(t *testing.T) {
-	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		waits := zktest.OpenVirtual(t, srv)
-		h := must.Get(must.Get(s.PriorityLock("/s", recipes.PriorityLockConfig{}))(t).AcquireWrite(ctx))(t)
-		successor, granted := zktest.Waits(ctx, func(joined func(recipes.Place)) func(context.Context) (recipes.PriorityHold, error) {
-			return must.Get(waits.PriorityLock("/s", recipes.PriorityLockConfig{Joined: joined}))(t).AcquireWrite
+// other call of the hold does. If only the reply is lost, HandOff finds out that it has succeeded.
+func TestAHandOffThatMeetsAFault(t *testing.T) {
+	for _, tt := range []struct {
+		at    func(zkserver.Request) bool
+		fault zkserver.Fault
+		want  []error
+	}{
+		{func(zkserver.Request) bool { return true }, zkserver.Fault{ExpireBefore: true}, []error{recipes.ErrNotHeld, recipes.ErrSessionLost}},
+		{zktest.Op(zkserver.OpMulti), zkserver.Fault{DropReply: true}, []error{nil}},
+	} {
+		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+			waits := zktest.OpenVirtual(t, srv)
+			h := must.Get(must.Get(s.PriorityLock("/s", recipes.PriorityLockConfig{}))(t).AcquireWrite(ctx))(t)
+			successor, granted := zktest.Waits(ctx, func(joined func(recipes.Place)) func(context.Context) (recipes.PriorityHold, error) {
+				return must.Get(waits.PriorityLock("/s", recipes.PriorityLockConfig{Joined: joined}))(t).AcquireWrite
+			})
+			synctest.Wait()
+			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+				if r.SessionID == s.ID() && tt.at(r) {
+					f = tt.fault
+				}
+				return f
+			})
+			err := h.HandOff(ctx, successor.Znode)
+			for _, want := range tt.want {
+				if !errors.Is(err, want) {
+					t.Errorf("%v; want %v", err, want)
+				}
+			}
+			if err := (<-granted).Err; err != nil {
+				t.Errorf("the waiter: %v", err)
+			}
 		})
-		synctest.Wait()
-		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-			return zkserver.Fault{ExpireBefore: r.SessionID == s.ID()}
-		})
-		err := h.HandOff(ctx, successor.Znode)
-		if !errors.Is(err, recipes.ErrNotHeld) || !errors.Is(err, recipes.ErrSessionLost) {
-			t.Errorf("%v; want ErrNotHeld and ErrSessionLost", err)
-		}
-		if err := (<-granted).Err; err != nil {
-			t.Errorf("the waiter: %v", err)
-		}
-	})
+	}
 }
 
 // A successor whose znode was deleted before its claim blocks no contender, and a later holder
