@@ -18,6 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -92,12 +93,18 @@ func TestKilledPluginEndsItsHoldsAtOnce(t *testing.T) {
 	s := open(t, p, time.Hour)
 	h := acquire(t, s)
 	lost := h.Done()
+	_, waiting := zktest.Waits(ctx(t), func(joined func(recipes.Place)) func(context.Context) (recipes.Hold, error) {
+		return must.Get(s.Lock("/l", recipes.LockConfig{Joined: joined}))(t).Acquire
+	})
 	signal(t, p.PID(), syscall.SIGKILL)
 	closes(t, "Done", lost)
-	for _, want := range []error{recipes.ErrPluginLost, recipes.ErrNotHeld, recipes.ErrSessionLost} {
-		if !errors.Is(h.Err(), want) {
-			t.Errorf("%v is not %v", h.Err(), want)
+	for _, err := range []error{h.Err(), h.Write(ctx(t)), h.Release(ctx(t))} {
+		if !errors.Is(err, recipes.ErrPluginLost) || !errors.Is(err, recipes.ErrNotHeld) {
+			t.Errorf("a call of the hold: %v", err)
 		}
+	}
+	if err := (<-waiting).Err; !errors.Is(err, recipes.ErrPluginLost) {
+		t.Errorf("the waiter: %v", err)
 	}
 	pid := p.PID()
 	closes(t, "Exited", p.Exited())
