@@ -207,7 +207,7 @@ func (p *pair) lost(t *testing.T, ctx context.Context) time.Time {
 func (p *pair) moves(t *testing.T, to *ensemble.Server) {
 	t.Helper()
 	p.move(to.Addr())
-	err := p.hold.Write(t.Context()) // sends a check of the znode, when connected
+	err := p.hold.Write(t.Context())                // sends a check of the znode, when connected
 	for errors.Is(err, recipes.ErrUnknownOutcome) { // the move may close the connection under it
 		err = p.hold.Write(t.Context())
 	}
