@@ -35,7 +35,7 @@ func Delete(path string, version int32) Op {
 // Validate reports what is wrong with the operation, as an ErrInvalid.
 func (o Op) Validate() error {
 	if o.kind == "" {
-		return fmt.Errorf("%w: an operation is none of Create, Set and Delete", ErrInvalid)
+		return fmt.Errorf("%w: make an operation with Create, Set or Delete; this one is empty", ErrInvalid)
 	}
 	if err := ValidatePath(o.Path); err != nil {
 		return fmt.Errorf("%s: %w", o.kind, err)

@@ -70,8 +70,8 @@ var checksOf = map[string]int{
 // enough is closed after these checks.
 var enough = make(chan struct{})
 
-// scripted makes n checks, at times that do not depend on how busy the machine is: when the test
-// waits for its child, and each time that a child that works has used the processor.
+// scripted makes n checks. Their times do not depend on how busy the machine is: the first comes
+// when the test waits for its child, and each other when a working child has used the processor.
 func scripted(n int) func(end <-chan struct{}) bool {
 	until := func(end <-chan struct{}, condition func() bool) bool {
 		for !condition() {
