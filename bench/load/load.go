@@ -99,17 +99,12 @@ type Load struct {
 	// with the first turn that it requested there and that ends after Duration.
 	Shared bool
 	// Enrolled, if not nil, is called when a contender of a Drain, a Cycle or Many joins its
-	// line for the first time. For a single contender it is called only if Shared is set.
-	// Several goroutines call it at once; it must not block.
+	// line for the first time. Several goroutines call it at once; it must not block.
 	Enrolled func()
 	// Begin, if not nil, is called when the measured part is about to begin, and End when
 	// it has ended. Until it returns, no contender sends a request. An error ends the load.
 	Begin, End func(context.Context) error
 }
-
-// turnsAlone is how many turns a drain of one contender measures, because a single
-// contender makes no handoff.
-const turnsAlone = 100
 
 // Run runs the load. An error that matches [ErrBroken] is a [*Violation]. Other errors are
 // those of the recipe, or of Begin, End or Kill. When Run returns, no contender waits. Until
@@ -119,7 +114,6 @@ func (l Load) Run(ctx context.Context) (Measurement, error) {
 	if len(l.Sessions) == 0 {
 		return Measurement{}, errors.New("no contenders: give at least one session")
 	}
-	alone := len(l.Sessions) == 1
 	switch l.Workload {
 	case Open:
 		return l.openLoop(ctx)
@@ -134,7 +128,7 @@ func (l Load) Run(ctx context.Context) (Measurement, error) {
 	case Commit:
 		return l.rounds(ctx, l.commitRound)
 	case Failover:
-		if alone {
+		if len(l.Sessions) == 1 {
 			return Measurement{}, errors.New("a failover needs at least 2 contenders")
 		}
 		return l.failover(ctx)
@@ -142,8 +136,6 @@ func (l Load) Run(ctx context.Context) (Measurement, error) {
 		switch {
 		case l.Shared:
 			return l.shared(ctx)
-		case alone:
-			return l.alone(ctx)
 		case l.Workload == Cycle:
 			return l.contend(ctx, newCycle(l))
 		}

@@ -19,9 +19,8 @@ type Measurement struct {
 	// contender, grants of an open load, elements of a queue, or rounds.
 	Operations int64
 	// Elapsed is from the first measured holder's request to leave until the last grant,
-	// holds included. For a single contender it is the time of all its turns, and for rounds
-	// the sum of their times. For a failover it is from the kill until the grant. For an open
-	// load it is at least Duration.
+	// holds included. For rounds it is the sum of their times. For a failover it is from the
+	// kill until the grant. For an open load it is at least Duration.
 	Elapsed time.Duration
 	// Wait, Handoff and Service are the times of the package comment, in nanoseconds.
 	//
@@ -41,7 +40,8 @@ type Measurement struct {
 	// waits until then are in Wait.
 	Unfinished int64 `json:",omitempty"`
 	// Turns is how many operations each contender of a cycle had, in the order of the
-	// sessions. It is nil if that was not counted, as in a drain, where each has one.
+	// sessions. It is nil if that was not counted, as in a drain of several contenders, where
+	// each has one.
 	Turns []int64 `json:",omitempty"`
 	// Grants are the grants of this process in a line that processes share, in order. Those of
 	// an open load have only a token. It is nil for other loads, and after Workload.Merge.

@@ -20,12 +20,22 @@ type shape interface {
 	again() bool
 }
 
+// turnsAlone is how many turns a drain of one contender measures, because a single
+// contender makes no handoff.
+const turnsAlone = 100
+
 type drain struct{ contenders int }
 
-func (d drain) begins(time.Duration, int64) bool          { return true }
-func (d drain) steady() bool                              { return true }
-func (d drain) ends(handoffs int64, _ time.Duration) bool { return handoffs == int64(d.contenders)-1 }
-func (d drain) again() bool                               { return false }
+func (d drain) begins(time.Duration, int64) bool { return true }
+func (d drain) steady() bool                     { return true }
+func (d drain) again() bool                      { return d.contenders == 1 }
+
+func (d drain) ends(operations int64, _ time.Duration) bool {
+	if d.contenders == 1 {
+		return operations == turnsAlone
+	}
+	return operations == int64(d.contenders)-1
+}
 
 // cycle begins with the first grant after the warm-up. It ends with the first grant after
 // the duration, but has at least as many handoffs as contenders. With fewer, none of the
