@@ -2,14 +2,9 @@ package plan_test
 
 import (
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
-
-	"golang.org/x/perf/benchfmt"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
@@ -195,68 +190,6 @@ func quiet(servers string) string {
 // shared returns the file of records from a machine with other work.
 func shared(servers string) string {
 	return filepath.Join(results, "shared", "zookeeper-"+servers+".jsonl")
-}
-
-// peers are the cycles a second of testdata/results/quiet/peers.txt, by lock and contenders.
-func peers(t *testing.T) map[string]map[int][]float64 {
-	t.Helper()
-	f, err := os.Open(filepath.Join(results, "quiet", "peers.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	found := map[string]map[int][]float64{}
-	for r := benchfmt.NewReader(f, "peers.txt"); r.Scan(); {
-		result, ok := r.Result().(*benchfmt.Result)
-		if !ok {
-			continue
-		}
-		var lock string
-		contenders := 0
-		_, parts := result.Name.Parts()
-		for _, part := range parts {
-			key, value, _ := strings.Cut(string(part), "=")
-			switch key {
-			case "/contenders":
-				contenders, _ = strconv.Atoi(value)
-			case "/lock":
-				lock = value
-			}
-		}
-		if rate, ok := result.Value("cycles/s"); ok {
-			if found[lock] == nil {
-				found[lock] = map[int][]float64{}
-			}
-			found[lock][contenders] = append(found[lock][contenders], rate)
-		}
-	}
-	return found
-}
-
-// TestRecordedCyclesArePredictedFromDrains predicts the cycles of peers.txt, up to 3000
-// contenders, from the drains of the sweep, up to 1000. Nothing was calibrated with
-// peers.txt, and both were recorded on the same quiet machine.
-func TestRecordedCyclesArePredictedFromDrains(t *testing.T) {
-	var all cells
-	records := recorded(t, quiet("1"))
-	cycles := peers(t)
-	for _, s := range []recipes.Strategy{recipes.Predecessor, recipes.Handoff} {
-		m := upTo(t, drains(records, s), 1000)
-		for _, n := range []int{10, 100, 1000, 3000} {
-			e, err := m.Cycle(n, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			measured := cycles[string(s)][n]
-			if len(measured) == 0 {
-				t.Fatalf("no cycles of %d contenders", n)
-			}
-			slices.Sort(measured)
-			e.Unit = unit.Time
-			all.add(t, string(s), n, e, 1e9/measured[len(measured)/2])
-		}
-	}
-	all.good(t, 8)
 }
 
 func alone(records []record.Record, s recipes.Strategy) map[int][]record.Record {

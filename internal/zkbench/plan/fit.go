@@ -4,6 +4,9 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -25,9 +28,8 @@ type point struct{ n, y, w float64 }
 // own least squares. With so few terms fit tries all subsets, and the best is exact.
 func fit(terms []term, points []point) []float64 {
 	best, least := make([]float64, len(terms)), math.Inf(1)
-	equations := normal(terms, points)
 	for set := 1; set < 1<<len(terms); set++ {
-		coefficients, ok := solve(equations, set)
+		coefficients, ok := solve(terms, points, set)
 		if !ok {
 			continue
 		}
@@ -53,83 +55,32 @@ func squares(terms []term, coefficients []float64, points []point) (sum float64)
 	return sum
 }
 
-func normal(terms []term, points []point) [][]float64 {
-	k := len(terms)
-	matrix := make([][]float64, k)
-	for i := range matrix {
-		matrix[i] = make([]float64, k+1)
-		for _, p := range points {
-			x := p.w * terms[i](p.n) / p.y
-			for j, t := range terms {
-				matrix[i][j] += x * t(p.n) / p.y
-			}
-			matrix[i][k] += x
-		}
-	}
-	return matrix
-}
-
-// solve solves the equations of the terms in set. It returns false if they are singular or
-// a coefficient is negative.
-func solve(equations [][]float64, set int) ([]float64, bool) {
+// solve returns the least squares of the terms in set. It returns false if the equations are
+// singular or a coefficient is negative.
+func solve(terms []term, points []point, set int) ([]float64, bool) {
 	var used []int
-	for i := range equations {
+	for i := range terms {
 		if set&(1<<i) != 0 {
 			used = append(used, i)
 		}
 	}
-	var matrix [][]float64
-	for _, i := range used {
-		var row []float64
-		for _, j := range append(used[:len(used):len(used)], len(equations)) {
-			row = append(row, equations[i][j])
+	shares, ones := mat.NewDense(len(points), len(used), nil), mat.NewVecDense(len(points), nil)
+	for row, p := range points {
+		weight := math.Sqrt(p.w)
+		ones.SetVec(row, weight)
+		for column, i := range used {
+			shares.Set(row, column, weight*terms[i](p.n)/p.y)
 		}
-		matrix = append(matrix, row)
 	}
-	solution, ok := eliminate(matrix)
-	if !ok {
+	var solution mat.VecDense
+	if solution.SolveVec(shares, ones) != nil {
 		return nil, false
 	}
-	coefficients := make([]float64, len(equations))
-	for i, c := range solution {
-		if c < 0 {
-			return nil, false
-		}
-		coefficients[used[i]] = c
+	coefficients := make([]float64, len(terms))
+	for column, i := range used {
+		coefficients[i] = solution.AtVec(column)
 	}
-	return coefficients, true
-}
-
-func eliminate(m [][]float64) ([]float64, bool) {
-	k := len(m)
-	for c := range k {
-		pivot := c
-		for r := c + 1; r < k; r++ {
-			if math.Abs(m[r][c]) > math.Abs(m[pivot][c]) {
-				pivot = r
-			}
-		}
-		if math.Abs(m[pivot][c]) < 1e-300 {
-			return nil, false
-		}
-		m[c], m[pivot] = m[pivot], m[c]
-		for r := range k {
-			if r == c {
-				continue
-			}
-			f := m[r][c] / m[c][c]
-			for j := c; j <= k; j++ {
-				m[r][j] -= f * m[c][j]
-			}
-		}
-	}
-	solution := make([]float64, k)
-	for i := range solution {
-		if solution[i] = m[i][k] / m[i][i]; math.IsNaN(solution[i]) {
-			return nil, false
-		}
-	}
-	return solution, true
+	return coefficients, slices.Min(coefficients) >= 0
 }
 
 // leastDrift is the smallest drift of a service: its error for each factor of e beyond the
@@ -224,14 +175,6 @@ func squaresAround(values []float64, median float64) (sum float64) {
 	return sum / float64(len(values))
 }
 
-// studentAt95 is the 97.5th percentile of Student's t, by the expansion of Cornish and
-// Fisher. From 4 degrees of freedom on its error is below 0.5 %.
-func studentAt95(freedom float64) float64 {
-	const z = 1.959964
-	return z + (z*z*z+z)/(4*freedom) + (5*math.Pow(z, 5)+16*z*z*z+3*z)/(96*freedom*freedom) +
-		(3*math.Pow(z, 7)+19*math.Pow(z, 5)+17*z*z*z-15*z)/(384*math.Pow(freedom, 3))
-}
-
 func square(x float64) float64 { return x * x }
 
 func (s *service) at(unit string, n float64) Estimate {
@@ -248,7 +191,7 @@ func (s *service) byLaw(unit string, n float64) Estimate {
 	e := Estimate{Unit: unit, Value: s.law.at(s.fitted, n)}
 	far := max(0, math.Log(n/s.largest))
 	deviation := math.Sqrt(square(s.scatter) + square(s.drift*far))
-	width := math.Exp(deviation * studentAt95(s.freedom))
+	width := math.Exp(deviation * distuv.StudentsT{Sigma: 1, Nu: s.freedom}.Quantile((1+confidence)/2))
 	e.Lo, e.Hi = e.Value/width, e.Value*width
 	if len(s.errs) > 0 {
 		e.Typical, e.Worst = median(s.errs), slices.Max(s.errs)

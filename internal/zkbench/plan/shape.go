@@ -13,11 +13,7 @@ import (
 )
 
 const (
-	// joining is how much joining the line again slows the next handoff, as a share of a
-	// handoff. The server commits both, partly at the same time. It was calibrated with
-	// drains and cycles of 100 contenders on a quiet machine.
-	joining = 0.4
-	// offShape is the additional error of predicting one shape from another, as a
+	// offShape is the additional error of predicting an open load from drains, as a
 	// logarithm.
 	offShape = 0.15
 
@@ -30,25 +26,6 @@ const (
 
 // ErrNotDrain is returned where records of drains are needed.
 var ErrNotDrain = errors.New("it needs records of -workload drain")
-
-// Cycle estimates the mean time of an operation, in ns, if n contenders hold for that long
-// and join again after each release. It needs records of drains.
-func (m *Model) Cycle(n int, hold time.Duration) (Estimate, error) {
-	if m.Workload != load.Drain || m.services[unit.Time] == nil {
-		return Estimate{}, ErrNotDrain
-	}
-	// On average, the line of a drain is half as long as at its beginning.
-	if m.Strategy != recipes.Handoff {
-		n *= 2
-	}
-	e := m.served(unit.Time, max(2, n))
-	// A long enough hold hides the time of joining again.
-	again := max(0, joining*e.Value-float64(hold))
-	factor := 1 + again/e.Value
-	width := math.Exp(2 * offShape)
-	e.Value, e.Lo, e.Hi = e.Value*factor+float64(hold), e.Lo*factor/width+float64(hold), e.Hi*factor*width*rested(hold)+float64(hold)
-	return e, nil
-}
 
 // rested is the factor by which a handoff may be slower after the machines were idle for d.
 func rested(d time.Duration) float64 {
