@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -92,9 +91,9 @@ func (c command) compareVerb(_ context.Context, args []string) error {
 			o.Units = append(o.Units, tidy)
 		}
 	}
-	read := compare.Read
+	read, compared := compare.Read, compare.Compare
 	if *exact {
-		read = compare.ReadCounts
+		read, compared = compare.ReadCounts, compare.Counts
 	}
 	var sides [2]*compare.Side
 	for i, name := range f.Args() {
@@ -107,14 +106,7 @@ func (c command) compareVerb(_ context.Context, args []string) error {
 			return usageError{err}
 		}
 	}
-	if *exact {
-		result, err := compare.Counts(sides[0], sides[1], o.Units)
-		if err != nil {
-			return usageError{err}
-		}
-		return c.verdict(result)
-	}
-	result, err := compare.Compare(sides[0], sides[1], o)
+	result, err := compared(sides[0], sides[1], o)
 	if err != nil {
 		return usageError{err}
 	}
@@ -125,10 +117,7 @@ func (c command) compareVerb(_ context.Context, args []string) error {
 }
 
 // verdict writes the result of a comparison. It returns errVerdict if something became worse.
-func (c command) verdict(result interface {
-	Write(io.Writer) error
-	Worse() int
-}) error {
+func (c command) verdict(result compare.Result) error {
 	if err := result.Write(c.stdout); err != nil {
 		return err
 	}

@@ -75,17 +75,23 @@ type progress struct {
 	of    int
 	stop  chan struct{} // closed to end sayOften
 
-	mu        sync.Mutex
-	remaining *remaining
-	done      int
-	ended     bool
+	mu    sync.Mutex
+	done  int
+	ended bool
+
+	// A line of a thousand takes much longer than a single contender, so the remaining time
+	// counts contenders and not trials.
+	now       int // contenders of the current trial
+	began     time.Time
+	left, ran int           // contenders of the trials that are left, and of those that have run
+	took      time.Duration // by those that have run
 }
 
 // sayEvery is the time between two lines of progress. A trial may take longer.
 const sayEvery = 30 * time.Second
 
 func (c command) newProgress(trials []bench.Trial) *progress {
-	p := &progress{remaining: newRemaining(trials), of: len(trials), stop: make(chan struct{})}
+	p := newProgress(trials)
 	_, ok := c.terminal(c.stderr)
 	switch {
 	case c.quiet:
@@ -105,6 +111,14 @@ func (c command) newProgress(trials []bench.Trial) *progress {
 	return p
 }
 
+func newProgress(trials []bench.Trial) *progress {
+	p := &progress{of: len(trials), stop: make(chan struct{})}
+	for _, t := range trials {
+		p.left += t.Contenders
+	}
+	return p
+}
+
 func (p *progress) sayOften(say say) {
 	ticker := time.NewTicker(sayEvery)
 	defer ticker.Stop()
@@ -115,7 +129,7 @@ func (p *progress) sayOften(say say) {
 		case <-ticker.C:
 			p.mu.Lock()
 			if !p.ended {
-				say("%d of %d trials, %s", p.done, p.of, p.left())
+				say("%d of %d trials, %s", p.done, p.of, p.remaining())
 			}
 			p.mu.Unlock()
 		}
@@ -125,18 +139,19 @@ func (p *progress) sayOften(say say) {
 func (p *progress) begin(t bench.Trial) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.remaining.begin(t, time.Now())
+	p.now, p.began = t.Contenders, time.Now()
 	if p.bar != nil {
-		p.trial = fmt.Sprintf("%s, %s %s of %d", p.left(), t.Strategy, t.Workload, t.Contenders)
+		p.trial = fmt.Sprintf("%s, %s %s of %d", p.remaining(), t.Strategy, t.Workload, t.Contenders)
 		p.bar.Describe(p.trial)
 	}
 }
 
-func (p *progress) left() string {
-	if d, ok := p.remaining.estimate(); ok {
-		return "about " + d.Round(time.Second).String() + " left"
+func (p *progress) remaining() string {
+	if p.ran == 0 {
+		return "remaining time not known yet"
 	}
-	return "remaining time not known yet"
+	d := time.Duration(float64(p.took) / float64(p.ran) * float64(p.left))
+	return "about " + d.Round(time.Second).String() + " left"
 }
 
 // enrol shows how many of a trial's contenders are open or in line. Ten thousand take a while.
@@ -164,12 +179,14 @@ func (p *progress) pause() {
 func (p *progress) step() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.remaining.end(time.Now())
-	p.count()
+	p.took += time.Since(p.began)
+	p.ran += p.now
+	p.count(p.now)
 }
 
-func (p *progress) count() {
+func (p *progress) count(contenders int) {
 	p.done++
+	p.left -= contenders
 	if p.bar != nil {
 		_ = p.bar.Add(1)
 	}
@@ -179,8 +196,7 @@ func (p *progress) count() {
 func (p *progress) skip(t bench.Trial) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.remaining.left[combinationOf(t)]--
-	p.count()
+	p.count(t.Contenders)
 }
 
 func (p *progress) end() {
@@ -194,74 +210,4 @@ func (p *progress) end() {
 		_ = p.bar.Clear()
 		_ = p.bar.Exit()
 	}
-}
-
-// remaining estimates how long the remaining trials will take. Trials of one combination take
-// about the same time. Those of different combinations do not: a line of a thousand may take a
-// thousand times as long as a single contender.
-type remaining struct {
-	left  map[combination]int
-	took  map[combination][]time.Duration
-	now   combination
-	began time.Time
-}
-
-// combination has the settings that decide a trial's duration.
-type combination struct {
-	recipe, workload, strategy, transport string
-	contenders                            int
-	delay                                 time.Duration
-}
-
-func combinationOf(t bench.Trial) combination {
-	return combination{string(t.Recipe), string(t.Workload), string(t.Strategy), t.Transport.Name, t.Contenders, t.Delay}
-}
-
-func newRemaining(trials []bench.Trial) *remaining {
-	r := &remaining{left: map[combination]int{}, took: map[combination][]time.Duration{}}
-	for _, t := range trials {
-		r.left[combinationOf(t)]++
-	}
-	return r
-}
-
-func (r *remaining) begin(t bench.Trial, now time.Time) { r.now, r.began = combinationOf(t), now }
-
-func (r *remaining) end(now time.Time) {
-	r.left[r.now]--
-	r.took[r.now] = append(r.took[r.now], now.Sub(r.began))
-}
-
-// estimate returns how long the remaining trials will take. A combination that has run takes its
-// mean. One that has not takes the mean per contender of those that have. It returns false before
-// the first trial has ended.
-func (r *remaining) estimate() (time.Duration, bool) {
-	var sum time.Duration
-	contenders := 0
-	for c, took := range r.took {
-		for _, d := range took {
-			sum += d
-			contenders += c.contenders
-		}
-	}
-	if contenders == 0 {
-		return 0, false
-	}
-	var left time.Duration
-	for c, n := range r.left {
-		each := sum / time.Duration(contenders) * time.Duration(c.contenders)
-		if took := r.took[c]; len(took) > 0 {
-			each = mean(took)
-		}
-		left += time.Duration(n) * each
-	}
-	return left, true
-}
-
-func mean(all []time.Duration) time.Duration {
-	var sum time.Duration
-	for _, d := range all {
-		sum += d
-	}
-	return sum / time.Duration(len(all))
 }

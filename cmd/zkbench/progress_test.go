@@ -189,7 +189,7 @@ func TestProgressOffATerminalIsALineEvery30Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
 		trials := slices.Repeat([]bench.Trial{{Contenders: 1}}, 4)
-		p := &progress{remaining: newRemaining(trials), of: len(trials), stop: make(chan struct{})}
+		p := newProgress(trials)
 		go p.sayOften(func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) })
 		p.skip(trials[0])
 		for _, takes := range []time.Duration{31, 17, 43} {
@@ -206,24 +206,21 @@ func TestProgressOffATerminalIsALineEvery30Seconds(t *testing.T) {
 	})
 }
 
-func TestRemainingTimeDependsOnTheCombination(t *testing.T) {
-	small, large := bench.Trial{Contenders: 1}, bench.Trial{Contenders: 100}
-	r := newRemaining([]bench.Trial{small, large, small, large})
-	if _, ok := r.estimate(); ok {
-		t.Error("something is known before the first trial")
-	}
-	now := time.Unix(0, 0)
-	run := func(trial bench.Trial, d time.Duration) {
-		r.begin(trial, now)
-		now = now.Add(d)
-		r.end(now)
-	}
-	run(small, time.Second)
-	if got, _ := r.estimate(); got != 201*time.Second {
-		t.Errorf("after the small one: %v; want 201s, by contenders", got)
-	}
-	run(large, 9*time.Second)
-	if got, _ := r.estimate(); got != 10*time.Second {
-		t.Errorf("after one of each: %v; want 10s", got)
-	}
+func TestRemainingTimeDependsOnTheContenders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		small, large := bench.Trial{Contenders: 1}, bench.Trial{Contenders: 100}
+		p := newProgress([]bench.Trial{small, large, small, large})
+		for _, tt := range []struct {
+			trial bench.Trial
+			takes time.Duration
+			want  string
+		}{{small, time.Second, "about 3m21s left"}, {large, 9 * time.Second, "about 10s left"}} {
+			p.begin(tt.trial)
+			time.Sleep(tt.takes)
+			p.step()
+			if got := p.remaining(); got != tt.want {
+				t.Errorf("after %v: %s; want %s", tt.takes, got, tt.want)
+			}
+		}
+	})
 }

@@ -69,7 +69,7 @@ const (
 // Row is the comparison of one unit of one benchmark.
 type Row struct {
 	Benchmark, Unit string
-	Old, New        benchmath.Summary // medians, with their intervals
+	Old, New        benchmath.Summary // medians, with their intervals; of Counts only the range
 	N, M            int               // trials of the old and of the new side
 	Change          float64           // of the median: 0.1 is 10 % more
 	P               float64           // of the U test
@@ -87,31 +87,31 @@ type Result struct {
 	Warnings       []string
 	TooFew         int // rows that have too few trials to show anything
 	better, worsen int
+	exact          bool                   // of Counts: there is no test
 	test           string                 // the test's name
 	least          func(n, m int) float64 // the smallest p-value that it can give
 }
 
-// Worse is how many rows became worse; Better how many better.
+// Worse is how many rows became worse, of Counts with the benchmarks in OnlyOld. Better is how
+// many became better.
 func (r Result) Worse() int  { return r.worsen }
 func (r Result) Better() int { return r.better }
 
 // Compare compares two sides. It is an error if they have no benchmark and unit in common.
 func Compare(a, b *Side, o Options) (Result, error) {
-	r := Result{Options: o, Old: a.Name, New: b.Name, test: "Mann-Whitney U", least: leastP}
-	for _, k := range a.order {
-		if b.values[k] != nil && (len(o.Units) == 0 || slices.Contains(o.Units, k.unit)) {
-			r.Rows = append(r.Rows, compare(k, a.values[k], b.values[k], o))
-		}
-	}
-	return r, r.finish(a, b)
+	return compareBy(Result{Options: o, Old: a.Name, New: b.Name, test: "Mann-Whitney U", least: leastP}, a, b, compare)
 }
 
-func (r *Result) finish(a, b *Side) error {
-	// Files have their trials in the order of the run, which is random.
-	slices.SortStableFunc(r.Rows, func(a, b Row) int { return byNumbers(a.Benchmark, b.Benchmark) })
-	if len(r.Rows) == 0 {
-		return fmt.Errorf("%s and %s have no benchmark and unit in common; the names must be identical", a.Name, b.Name)
+func compareBy(r Result, a, b *Side, row func(k key, old, new []float64, o Options) Row) (Result, error) {
+	for _, k := range a.order {
+		if b.values[k] != nil && (len(r.Options.Units) == 0 || slices.Contains(r.Options.Units, k.unit)) {
+			r.Rows = append(r.Rows, row(k, a.values[k], b.values[k], r.Options))
+		}
 	}
+	if len(r.Rows) == 0 {
+		return r, fmt.Errorf("%s and %s have no benchmark and unit in common; the names must be identical", a.Name, b.Name)
+	}
+	r.sort()
 	holm(r.Rows)
 	for i := range r.Rows {
 		better := 0
@@ -122,7 +122,13 @@ func (r *Result) finish(a, b *Side) error {
 	}
 	r.OnlyOld, r.OnlyNew = missing(a, b), missing(b, a)
 	r.warn(a, b)
-	return nil
+	return r, nil
+}
+
+// sort sorts the rows by benchmark. Files have their trials in the order of the run, which is
+// random.
+func (r *Result) sort() {
+	slices.SortStableFunc(r.Rows, func(a, b Row) int { return byNumbers(a.Benchmark, b.Benchmark) })
 }
 
 func compare(k key, old, new []float64, o Options) Row {
@@ -167,16 +173,23 @@ func holm(rows []Row) {
 func (r *Result) judge(row *Row, better int) {
 	switch {
 	case row.Adjusted >= r.Options.Alpha || row.Change == 0:
-		row.Verdict = Same
+		r.give(row, Same)
 	case math.Abs(row.Change) < r.Options.Effect:
-		row.Verdict = Slight
+		r.give(row, Slight)
 	case better == 0:
-		row.Verdict = Changed
+		r.give(row, Changed)
 	case (row.Change > 0) == (better > 0):
-		row.Verdict = Better
-		r.better++
+		r.give(row, Better)
 	default:
-		row.Verdict = Worse
+		r.give(row, Worse)
+	}
+}
+
+func (r *Result) give(row *Row, v Verdict) {
+	switch row.Verdict = v; v {
+	case Better:
+		r.better++
+	case Worse:
 		r.worsen++
 	}
 }
@@ -253,12 +266,26 @@ func leastP(n, m int) float64 {
 	return min(1, 2*math.Exp(b+c-a))
 }
 
-// Write writes the comparison as text: a table for each unit, warnings, and the verdict as
-// the last line.
+// Write writes the comparison as text: a table for each unit, of Counts one with the counts that
+// differ, then warnings, and the verdict as the last line.
 func (r Result) Write(w io.Writer) error {
 	out := &strings.Builder{}
-	for _, unit := range r.unitsInOrder() {
-		r.table(out, unit)
+	if r.exact {
+		r.writeCounts(out)
+	} else {
+		r.writeTests(out)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func (r Result) writeTests(out *strings.Builder) {
+	var units []string
+	for _, row := range r.Rows {
+		if !slices.Contains(units, row.Unit) {
+			units = append(units, row.Unit)
+			r.table(out, row.Unit)
+		}
 	}
 	for _, side := range []struct {
 		name  string
@@ -273,19 +300,6 @@ func (r Result) Write(w io.Writer) error {
 	}
 	fmt.Fprintf(out, "%d better, %d worse of %d comparisons (%s, Holm-corrected p < %v, change of %v%% or more)\n",
 		r.better, r.worsen, len(r.Rows), r.test, r.Options.Alpha, 100*r.Options.Effect)
-	_, err := io.WriteString(w, out.String())
-	return err
-}
-
-func (r Result) unitsInOrder() (units []string) {
-	seen := map[string]bool{}
-	for _, row := range r.Rows {
-		if !seen[row.Unit] {
-			seen[row.Unit] = true
-			units = append(units, row.Unit)
-		}
-	}
-	return units
 }
 
 func (r Result) table(w io.Writer, unit string) {

@@ -279,7 +279,7 @@ func TestOutput(t *testing.T) {
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-func counts(t *testing.T, old, new string, units ...string) (compare.CountsResult, string) {
+func counts(t *testing.T, old, new string, units ...string) (compare.Result, string) {
 	t.Helper()
 	var sides [2]*compare.Side
 	for i, text := range []string{old, new} {
@@ -288,7 +288,7 @@ func counts(t *testing.T, old, new string, units ...string) (compare.CountsResul
 			t.Fatal(err)
 		}
 	}
-	r, err := compare.Counts(sides[0], sides[1], units)
+	r, err := compare.Counts(sides[0], sides[1], compare.Options{Units: units})
 	if err != nil {
 		t.Fatal(err)
 	}

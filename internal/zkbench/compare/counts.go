@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"golang.org/x/perf/benchfmt"
+	"golang.org/x/perf/benchmath"
 	"golang.org/x/perf/benchproc"
 	"golang.org/x/perf/benchunit"
 
@@ -36,111 +37,85 @@ func withoutProcs(name benchfmt.Name) string {
 	return string(base) + string(slices.Concat(parts...))
 }
 
-// CountsResult is the comparison of two sides by counts.
-type CountsResult struct {
-	Old, New string
-	Rows     []CountsRow
-	Missing  []string // benchmarks that the new side does not have
-	Extra    []string // benchmarks that the old side does not have
-}
-
-// CountsRow is the comparison of one count of one benchmark.
-type CountsRow struct {
-	Benchmark, Unit string
-	Old, New        [2]float64 // the smallest and the largest of the trials
-	Verdict         Verdict
-}
-
 // Counts compares two sides of [ReadCounts] without statistics, because a count is the
 // same on every machine. One trial of each is enough. A benchmark became worse if its
-// smallest new count is larger than its largest old one. Counts that overlap without being
-// equal are not exact, and are [Changed]. A count that only one of two results has is 0 in
-// the other. Without units, it compares countUnits.
-func Counts(a, b *Side, units []string) (CountsResult, error) {
-	if len(units) == 0 {
-		units = countUnits
+// smallest new count is larger than its largest old one, or if the new side does not have it:
+// nothing shows then that its counts did not grow. Counts that overlap without being equal
+// are not exact, and are [Changed]. A count that only one of two results has is 0 in the
+// other. Without Options.Units, it compares countUnits. The other options do not apply.
+func Counts(a, b *Side, o Options) (Result, error) {
+	if len(o.Units) == 0 {
+		o.Units = countUnits
 	}
-	r := CountsResult{Old: a.Name, New: b.Name, Missing: missing(a, b), Extra: missing(b, a)}
+	r := Result{Options: o, Old: a.Name, New: b.Name, OnlyOld: missing(a, b), OnlyNew: missing(b, a), exact: true}
+	r.worsen = len(r.OnlyOld)
 	done := map[key]bool{}
 	for _, k := range slices.Concat(a.order, b.order) {
-		if done[k] || !slices.Contains(units, k.unit) || !a.has(k.benchmark) || !b.has(k.benchmark) {
-			continue
+		if !done[k] && slices.Contains(o.Units, k.unit) && a.has(k.benchmark) && b.has(k.benchmark) {
+			done[k] = true
+			row := Row{Benchmark: k.benchmark, Unit: k.unit, Old: span(a.values[k]), New: span(b.values[k])}
+			r.give(&row, exactly(row.Old, row.New))
+			r.Rows = append(r.Rows, row)
 		}
-		done[k] = true
-		r.Rows = append(r.Rows, countsRow(k, a.values[k], b.values[k]))
 	}
 	if len(r.Rows) == 0 {
 		return r, fmt.Errorf("%s and %s have no count of a benchmark in common", a.Name, b.Name)
 	}
-	slices.SortStableFunc(r.Rows, func(a, b CountsRow) int { return byNumbers(a.Benchmark, b.Benchmark) })
+	r.sort()
 	return r, nil
 }
 
-func countsRow(k key, old, new []float64) CountsRow {
-	r := CountsRow{Benchmark: k.benchmark, Unit: k.unit, Old: span(old), New: span(new)}
+func exactly(old, new benchmath.Summary) Verdict {
 	switch {
-	case r.New[0] > r.Old[1]:
-		r.Verdict = Worse
-	case r.New[1] < r.Old[0]:
-		r.Verdict = Better
-	case r.New == r.Old && r.New[0] == r.New[1]:
-		r.Verdict = Same
-	default:
-		r.Verdict = Changed
+	case new.Lo > old.Hi:
+		return Worse
+	case new.Hi < old.Lo:
+		return Better
+	case old.Lo == old.Hi && new.Lo == new.Hi:
+		return Same
 	}
-	return r
+	return Changed
 }
 
-func span(values []float64) [2]float64 {
-	if len(values) == 0 {
-		return [2]float64{}
+// span has the smallest and the largest of the trials.
+func span(values []float64) (s benchmath.Summary) {
+	if len(values) > 0 {
+		s.Lo, s.Hi = slices.Min(values), slices.Max(values)
 	}
-	return [2]float64{slices.Min(values), slices.Max(values)}
+	return s
 }
 
-// Worse is how many counts grew, plus how many benchmarks are missing: without a result,
-// nothing shows that they did not grow.
-func (r CountsResult) Worse() int { return r.number(Worse) + len(r.Missing) }
-
-func (r CountsResult) number(v Verdict) (n int) {
-	for _, row := range r.Rows {
-		if row.Verdict == v {
-			n++
-		}
-	}
-	return n
-}
-
-// Write writes the counts that differ, and the verdict as the last line.
-func (r CountsResult) Write(w io.Writer) error {
-	out := &strings.Builder{}
+// writeCounts writes the counts that differ.
+func (r Result) writeCounts(out *strings.Builder) {
 	rows := [][]string{{"count", "unit", r.Old, r.New, "verdict"}}
+	inexact := 0
 	for _, row := range r.Rows {
 		if row.Verdict != Same {
 			rows = append(rows, []string{row.Benchmark, row.Unit, spanned(row.Old), spanned(row.New), string(row.Verdict)})
+		}
+		if row.Verdict == Changed {
+			inexact++
 		}
 	}
 	if len(rows) > 1 {
 		fmt.Fprintln(out, table.Align(rows, 2))
 	}
-	for _, name := range r.Missing {
+	for _, name := range r.OnlyOld {
 		fmt.Fprintf(out, "missing in %s, which counts as worse: %s\n", r.New, name)
 	}
-	for _, name := range r.Extra {
+	for _, name := range r.OnlyNew {
 		fmt.Fprintf(out, "only in %s: %s\n", r.New, name)
 	}
-	if n := r.number(Changed); n > 0 {
-		fmt.Fprintf(out, "warning: %d counts differ from trial to trial, so they are not exact\n", n)
+	if inexact > 0 {
+		fmt.Fprintf(out, "warning: %d counts differ from trial to trial, so they are not exact\n", inexact)
 	}
-	fmt.Fprintf(out, "%d better, %d worse of %d counts (exact)\n", r.number(Better), r.Worse(), len(r.Rows))
-	_, err := io.WriteString(w, out.String())
-	return err
+	fmt.Fprintf(out, "%d better, %d worse of %d counts (exact)\n", r.better, r.worsen, len(r.Rows))
 }
 
-func spanned(s [2]float64) string {
-	least := benchunit.Scale(s[0], benchunit.Decimal)
-	if s[0] == s[1] {
+func spanned(s benchmath.Summary) string {
+	least := benchunit.Scale(s.Lo, benchunit.Decimal)
+	if s.Lo == s.Hi {
 		return least
 	}
-	return least + " to " + benchunit.Scale(s[1], benchunit.Decimal)
+	return least + " to " + benchunit.Scale(s.Hi, benchunit.Decimal)
 }

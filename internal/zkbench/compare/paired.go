@@ -30,16 +30,11 @@ func OfRuns(name string, runs []record.Run) (*Side, error) {
 func Paired(a, b *Side, o Options) (Result, error) {
 	r := Result{Options: o, Old: a.Name, New: b.Name, test: "Wilcoxon signed-rank, in pairs", least: leastPaired}
 	for _, k := range a.order {
-		old, new := a.values[k], b.values[k]
-		switch {
-		case new == nil || len(o.Units) > 0 && !slices.Contains(o.Units, k.unit):
-			continue
-		case len(old) != len(new):
-			return r, fmt.Errorf("%s: %d trials of %s and %d of %s are not pairs", k.benchmark, len(old), a.Name, len(new), b.Name)
+		if n, m := len(a.values[k]), len(b.values[k]); m > 0 && n != m {
+			return r, fmt.Errorf("%s: %d trials of %s and %d of %s are not pairs", k.benchmark, n, a.Name, m, b.Name)
 		}
-		r.Rows = append(r.Rows, pairedRow(k, old, new, o))
 	}
-	return r, r.finish(a, b)
+	return compareBy(r, a, b, pairedRow)
 }
 
 func pairedRow(k key, old, new []float64, o Options) Row {
@@ -47,13 +42,10 @@ func pairedRow(k key, old, new []float64, o Options) Row {
 	for i := range old {
 		ratios[i] = 1 + change(old[i], new[i])
 	}
-	median := func(values []float64) benchmath.Summary {
-		return benchmath.AssumeNothing.Summary(benchmath.NewSample(values, &benchmath.DefaultThresholds), o.Confidence)
-	}
-	return Row{
-		Benchmark: k.benchmark, Unit: k.unit, N: len(old), M: len(new),
-		Old: median(old), New: median(new), P: signedRank(ratios), Change: median(ratios).Center - 1,
-	}
+	row := compare(k, old, new, o)
+	row.P = signedRank(ratios)
+	row.Change = benchmath.AssumeNothing.Summary(benchmath.NewSample(ratios, &benchmath.DefaultThresholds), o.Confidence).Center - 1
+	return row
 }
 
 // signedRank returns the exact two-sided p-value of Wilcoxon's signed-rank test (1945),
