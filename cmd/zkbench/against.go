@@ -73,16 +73,14 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 	if err != nil {
 		return err
 	}
-	var outputs [2]*output
-	others := s.record
-	if others != "" {
-		others += ".against"
+	var files outputs
+	var written [2]*output
+	if s.record != "" {
+		written = [2]*output{files.create("-record", s.record+".against"), files.create("-record", s.record)}
 	}
-	for i, name := range []string{others, s.record} {
-		if outputs[i], err = createOutput("-record", name); err != nil {
-			return usageError{err}
-		}
-		defer outputs[i].discard()
+	defer files.discard()
+	if files.err != nil {
+		return files.err
 	}
 	dir, err := os.MkdirTemp("", "zkbench-against-")
 	if err != nil {
@@ -96,7 +94,7 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	var transports []bench.Transport // the trials need only their names
-	for _, name := range s.via.values {
+	for _, name := range s.via {
 		transports = append(transports, bench.Transport{Name: name})
 	}
 	trials := s.experiment(transports, srv.session).Trials()
@@ -109,7 +107,7 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 	defer progress.end()
 	for done, trial := range trials {
 		progress.begin(trial)
-		args := append(trialArgs(trial, s.seed), "-servers="+strings.Join(srv.session.Servers, ","))
+		args := append(trialArgs(trial, s.Seed), "-servers="+strings.Join(srv.session.Servers, ","))
 		var pair [2]record.Run
 		for turn := range pair {
 			i := (turn + done) % 2
@@ -127,16 +125,16 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 		}
 		for i := range builds {
 			builds[i].runs = append(builds[i].runs, pair[i])
-			if outputs[i] == nil {
+			if written[i] == nil {
 				continue
 			}
-			if err := (&record.JSONWriter{Output: outputs[i], Environment: pair[i].Environment}).Write(pair[i].Records[0]); err != nil {
+			if err := (&record.JSONWriter{Output: written[i], Environment: pair[i].Environment}).Write(pair[i].Records[0]); err != nil {
 				return unwritten{err}
 			}
 		}
 	}
 	progress.end()
-	if err := errors.Join(outputs[0].commit(), outputs[1].commit()); err != nil {
+	if err := files.commit(); err != nil {
 		return unwritten{err}
 	}
 	return c.compareBuilds(builds)

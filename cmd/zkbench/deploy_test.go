@@ -75,8 +75,8 @@ func TestNomadJobHasArgumentsThatZkbenchAccepts(t *testing.T) {
 	if err != nil {
 		t.Fatalf("zkbench does not take %q: %v", run.Args, err)
 	}
-	if s.join.path == "" || s.join.workers != group.Count || len(s.servers.values) == 0 {
-		t.Errorf("%d processes are started, and %d meet at %q on %v", group.Count, s.join.workers, s.join.path, s.servers.values)
+	if s.join.path == "" || s.join.workers != group.Count || len(s.servers) == 0 {
+		t.Errorf("%d processes are started, and %d meet at %q on %v", group.Count, s.join.workers, s.join.path, s.servers)
 	}
 }
 
@@ -227,7 +227,7 @@ func checkCrew(t *testing.T, args []string) {
 	if err != nil {
 		t.Fatalf("zkbench does not take %q: %v", args, err)
 	}
-	if s.join.path == "" || s.join.workers != 3 || len(s.servers.values) == 0 {
-		t.Errorf("%d processes meet at %q on %v", s.join.workers, s.join.path, s.servers.values)
+	if s.join.path == "" || s.join.workers != 3 || len(s.servers) == 0 {
+		t.Errorf("%d processes meet at %q on %v", s.join.workers, s.join.path, s.servers)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -22,7 +23,7 @@ func environment(ctx context.Context, srv server, args []string) record.Environm
 		"flags":      strings.Join(args, " "),
 		"started":    time.Now().UTC().Format(time.RFC3339),
 	}
-	if memory := memory("MemTotal:"); memory != "" {
+	if memory := memory("MemTotal"); memory != "" {
 		env.Details["memory"] = memory
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -38,16 +39,8 @@ func environment(ctx context.Context, srv server, args []string) record.Environm
 
 // memory returns a figure of /proc/meminfo, with its unit; "" on other systems.
 func memory(figure string) string {
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, figure); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
+	text, _ := os.ReadFile("/proc/meminfo")
+	return pairs(string(text), ":")[figure]
 }
 
 // fsyncCost returns the median time to append a small block to a file in dir and sync it to the
@@ -106,15 +99,13 @@ func (s server) serverFacts(ctx context.Context, details map[string]string) {
 			continue
 		}
 		envi, _ := s.words.ask(ctx, addr, "envi")
-		for line := range strings.Lines(conf + envi) {
-			key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
-			switch {
-			case ok && slices.Contains(reported, key):
-				add(key, value)
-			case ok && s.local && (key == "dataLogDir" || key == "dataDir"):
-				for name, value := range diskFacts(value) {
-					add(name, value)
-				}
+		said := pairs(conf+envi, "=")
+		for _, name := range reported {
+			add(name, said[name])
+		}
+		if s.local {
+			for name, value := range diskFacts(cmp.Or(said["dataLogDir"], said["dataDir"])) {
+				add(name, value)
 			}
 		}
 		break

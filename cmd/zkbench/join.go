@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench"
@@ -35,10 +36,10 @@ func (j *joining) check(given map[string]bool, s *settings) error {
 		return fmt.Errorf("-workers %d: -join needs 2 or more processes", j.workers)
 	case j.patience <= 0:
 		return fmt.Errorf("-patience %v: more than 0", j.patience)
-	case len(s.servers.values) == 0:
+	case len(s.servers) == 0:
 		return errors.New("-join needs -servers: the processes must load the same ZooKeeper, and a server in one of them would end with it")
 	}
-	for _, w := range s.workloads.values {
+	for _, w := range s.Workloads {
 		if !w.Shareable() {
 			return fmt.Errorf("-workload %s needs a single process; -join is for drain, cycle, open and many", w)
 		}
@@ -96,10 +97,13 @@ func self() string {
 	return fmt.Sprintf("%s, process %d", host, os.Getpid())
 }
 
-// text has the settings that all processes of a run must have in common.
+// inCommon are the flags that all processes of a run must have in common.
+var inCommon = strings.Fields("recipe workload strategy contenders via count seed hold duration warmup workers lines rate session-timeout delay")
+
 func (s settings) text() string {
-	text := fmt.Sprintf("-recipe %s -workload %s -strategy %s -contenders %s -via %s -count %d -seed %d -hold %v -duration %v -warmup %v -workers %d",
-		s.recipes.String(), s.workloads.String(), s.strategies.String(), s.contenders.String(), s.via.String(),
-		s.count, s.seed, s.hold, s.duration, s.warmup, s.join.workers)
-	return text + fmt.Sprintf(" -lines %d -rate %v -arrivals %s -session-timeout %v -delay %s", s.lines, s.rate, s.arrivals, s.sessionTimeout, s.delays.String())
+	text := fmt.Sprintf("-arrivals %s", s.Arrivals)
+	for _, name := range inCommon {
+		text += fmt.Sprintf(" -%s %s", name, s.set.Lookup(name).Value)
+	}
+	return text
 }

@@ -8,25 +8,24 @@ import (
 	"strings"
 )
 
+// list is the flag of a list of values, without any that is given twice: -count is for
+// repetitions.
 type list[T comparable] struct {
-	values []T
+	values *[]T
 	parse  func(string) (T, error)
 }
 
 // String is called by package flag on zero values too.
-func (l *list[T]) String() string {
-	if l == nil {
+func (l list[T]) String() string {
+	if l.values == nil {
 		return ""
 	}
-	words := make([]string, len(l.values))
-	for i, v := range l.values {
-		words[i] = fmt.Sprint(v)
-	}
-	return strings.Join(words, ",")
+	text := fmt.Sprint(*l.values)
+	return strings.ReplaceAll(text[1:len(text)-1], " ", ",")
 }
 
-// Set replaces the values. It refuses a value that is given twice: -count is for repetitions.
-func (l *list[T]) Set(s string) error {
+// Set replaces the values.
+func (l list[T]) Set(s string) error {
 	var values []T
 	for _, word := range strings.Split(s, ",") {
 		words, err := expand(strings.TrimSpace(word))
@@ -44,7 +43,7 @@ func (l *list[T]) Set(s string) error {
 			values = append(values, v)
 		}
 	}
-	l.values = values
+	*l.values = values
 	return nil
 }
 

@@ -22,12 +22,50 @@ type output struct {
 	final string // "" if it is written in place: it is not a regular file, or is continued
 }
 
-// createOutput opens the file, so that an unwritable path is reported before the first trial. If
-// name is "", the output is nil.
-func createOutput(flag, name string) (*output, error) {
-	if name == "" {
-		return nil, nil
+// outputs are files that are complete together.
+type outputs struct {
+	all []*output
+	err error // the first; a usageError if a file could not be opened
+}
+
+// create opens a file, so that an unwritable path is reported before the first trial. If name is
+// "", or after an error, the output is nil.
+func (o *outputs) create(flag, name string) *output {
+	if name == "" || o.err != nil {
+		return nil
 	}
+	out, err := createOutput(flag, name)
+	if err != nil {
+		o.err = usageError{err}
+		return nil
+	}
+	o.all = append(o.all, out)
+	return out
+}
+
+// commit moves the files to their final paths.
+func (o *outputs) commit() error {
+	err := o.err
+	for _, out := range o.all {
+		if o.err == nil {
+			err = errors.Join(err, out.commit())
+		}
+	}
+	return err
+}
+
+// discard removes the files that were not committed.
+func (o *outputs) discard() error {
+	for _, out := range o.all {
+		out.Close() // the content is dropped, so an error does not matter
+		if out.final != "" {
+			os.Remove(out.Name())
+		}
+	}
+	return nil
+}
+
+func createOutput(flag, name string) (*output, error) {
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && info.IsDir():
@@ -84,9 +122,6 @@ func continueOutput(flag, name string) (*output, []record.Run, error) {
 }
 
 func (o *output) commit() error {
-	if o == nil {
-		return nil
-	}
 	if o.final == "" {
 		return o.Close()
 	}
@@ -100,42 +135,31 @@ func (o *output) commit() error {
 	return nil
 }
 
-// discard removes the file, unless it was committed.
-func (o *output) discard() {
-	if o == nil {
-		return
-	}
-	o.Close() // the content is dropped, so an error does not matter
-	if o.final != "" {
-		os.Remove(o.Name())
-	}
-}
-
 // sink writes the records of an experiment: to -out, or to stdout without it, in the benchmark
 // format, and to -record as JSON lines.
 type sink struct {
+	outputs
 	out, record *output
 	text        *record.Writer
 	lines       *record.JSONWriter // nil without -record
 }
 
-// openSink opens the files; see createOutput. With -resume it returns the runs in the file of
-// -record, and appends each new record at once. An error is a usageError.
+// openSink opens the files. With -resume it returns the runs in the file of -record, and appends
+// each new record at once. An error is a usageError.
 func (s settings) openSink() (_ *sink, former []record.Run, err error) {
 	var o sink
-	if o.out, err = createOutput("-out", s.out); err != nil {
-		return nil, nil, usageError{err}
+	o.out = o.create("-out", s.out)
+	if !s.resume {
+		o.record = o.create("-record", s.record)
+	} else if o.record, former, err = continueOutput("-record", s.record); err == nil {
+		o.all = append(o.all, o.record)
+	} else if o.err == nil {
+		o.err = usageError{err}
 	}
-	if s.resume {
-		o.record, former, err = continueOutput("-record", s.record)
-	} else {
-		o.record, err = createOutput("-record", s.record)
+	if o.err != nil {
+		o.discard()
 	}
-	if err != nil {
-		o.out.discard()
-		return nil, nil, usageError{err}
-	}
-	return &o, former, nil
+	return &o, former, o.err
 }
 
 // describe sets the environment of the records. It must be called before write.
@@ -166,7 +190,7 @@ func (u unwritten) Unwrap() error { return u.error }
 
 // commit moves the files to their final paths. An error is unwritten.
 func (s *sink) commit() error {
-	if err := errors.Join(s.out.commit(), s.record.commit()); err != nil {
+	if err := s.outputs.commit(); err != nil {
 		return unwritten{err}
 	}
 	return nil
@@ -182,12 +206,6 @@ func (s *sink) rescue(stdout io.Writer) error {
 		_, err = stdout.Write(text)
 	}
 	return err
-}
-
-// discard removes the files that were not committed.
-func (s *sink) discard() {
-	s.out.discard()
-	s.record.discard()
 }
 
 // keep writes records to the files, but not to stdout, and commits them. An error is unwritten.
@@ -246,36 +264,25 @@ func resolved(file string) string {
 // startProfiles starts the CPU profile. stop ends it and writes the heap profile. If a name is
 // "", there is no such profile. An error is a usageError.
 func startProfiles(cpu, heap string) (stop func() error, err error) {
-	c, err := createOutput("-cpuprofile", cpu)
-	if err != nil {
-		return nil, usageError{err}
+	var files outputs
+	c, h := files.create("-cpuprofile", cpu), files.create("-memprofile", heap)
+	if err = files.err; err == nil && c != nil {
+		err = pprof.StartCPUProfile(c)
 	}
-	h, err := createOutput("-memprofile", heap)
 	if err != nil {
-		c.discard()
-		return nil, usageError{err}
-	}
-	if c != nil {
-		if err := pprof.StartCPUProfile(c); err != nil {
-			c.discard()
-			h.discard()
-			return nil, err
-		}
+		files.discard()
+		return nil, err
 	}
 	return func() error {
+		defer files.discard()
 		if c != nil {
 			pprof.StopCPUProfile()
 		}
-		err := c.commit()
-		if h == nil {
-			return err
+		if h != nil {
+			runtime.GC() // so that the profile has no garbage
+			files.err = pprof.WriteHeapProfile(h.File)
 		}
-		defer h.discard()
-		runtime.GC() // so that the profile has no garbage
-		if heap := pprof.WriteHeapProfile(h.File); heap != nil {
-			return errors.Join(err, heap)
-		}
-		return errors.Join(err, h.commit())
+		return files.commit()
 	}, nil
 }
 

@@ -80,7 +80,7 @@ Flags:
 `
 
 type planSettings struct {
-	at       list[int]
+	at       []int
 	p99      time.Duration
 	hold     time.Duration
 	factor   float64
@@ -94,9 +94,9 @@ type planSettings struct {
 }
 
 func (c command) planVerb(_ context.Context, args []string) error {
-	s := planSettings{at: list[int]{nil, parsePositive}}
+	s := planSettings{}
 	f := flag.NewFlagSet("zkbench plan", flag.ContinueOnError)
-	f.Var(&s.at, "at", "`list` of numbers of contenders to predict; ranges as in zkbench run")
+	f.Var(list[int]{&s.at, parsePositive}, "at", "`list` of numbers of contenders to predict; ranges as in zkbench run")
 	f.DurationVar(&s.p99, "p99", 0, "limit of the handoff's 99th percentile")
 	f.DurationVar(&s.hold, "hold", 0, "how long each holder will hold")
 	f.Float64Var(&s.factor, "factor", plan.DefaultFactor, "how far beyond the largest measured number the fitted curves answer, in multiples of it;\nbeyond that the service model answers")

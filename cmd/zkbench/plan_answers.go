@@ -18,8 +18,25 @@ import (
 // answers writes a sentence for each question and model. It reports whether all had an answer.
 func (s planSettings) answers(w io.Writer, models []fitted) bool {
 	answered := true
-	for _, ask := range []func(io.Writer, []fitted) bool{s.mosts, s.choices, s.restarts, s.ensembles, s.held} {
-		answered = ask(w, models) && answered
+	for _, question := range []struct {
+		asked   bool
+		needsAt string // the refusal without -at; "" if it needs none
+		answer  func(io.Writer, []fitted) bool
+	}{
+		{s.p99 > 0, "", s.mosts},
+		{s.choose, "strategy: refused: -choose needs -at N, the number of contenders", s.choices},
+		{s.watches > 0, "restart: refused: -watches needs -at N, the number of sessions", s.restarts},
+		{s.servers > 0, "", s.ensembles},
+		{s.lineRate > 0, "", s.held},
+	} {
+		switch {
+		case !question.asked:
+		case question.needsAt != "" && len(s.at) == 0:
+			fmt.Fprintln(w, question.needsAt)
+			answered = false
+		default:
+			answered = question.answer(w, models) && answered
+		}
 	}
 	return answered
 }
@@ -28,9 +45,7 @@ func (s planSettings) answers(w io.Writer, models []fitted) bool {
 func (s planSettings) mosts(w io.Writer, models []fitted) bool {
 	answered := true
 	for _, m := range models {
-		if s.p99 > 0 {
-			answered = s.most(w, m) && answered
-		}
+		answered = s.most(w, m) && answered
 	}
 	return answered
 }
@@ -60,16 +75,9 @@ func (s planSettings) most(w io.Writer, m fitted) bool {
 
 // choices answers -choose: which strategy to use at each number of contenders, and why.
 func (s planSettings) choices(w io.Writer, models []fitted) bool {
-	if !s.choose {
-		return true
-	}
-	if len(s.at.values) == 0 {
-		fmt.Fprintln(w, "strategy: refused: -choose needs -at N, the number of contenders")
-		return false
-	}
 	answered := true
 	for _, place := range places(models) {
-		for _, n := range s.at.values {
+		for _, n := range s.at {
 			answered = s.choice(w, place, n) && answered
 		}
 	}
@@ -109,16 +117,9 @@ func (s planSettings) choice(w io.Writer, models []fitted, n int) bool {
 
 // restarts answers -watches: what a rolling restart and a lost session cost.
 func (s planSettings) restarts(w io.Writer, models []fitted) bool {
-	if s.watches == 0 {
-		return true
-	}
-	if len(s.at.values) == 0 {
-		fmt.Fprintln(w, "restart: refused: -watches needs -at N, the number of sessions")
-		return false
-	}
 	for _, place := range places(models) {
 		servers := place[0].servers
-		for _, n := range s.at.values {
+		for _, n := range s.at {
 			moved := plan.Moved(n, servers)
 			fmt.Fprintf(w, "rolling restart on %s: %d sessions reconnect %d times and set %d watches again", place[0].place, n, moved, moved*s.watches)
 			if servers == 1 {
@@ -134,7 +135,7 @@ func (s planSettings) restarts(w io.Writer, models []fitted) bool {
 				m = other
 			}
 		}
-		if e, err := m.At(unit.HandoffP50, s.at.values[0]); err == nil {
+		if e, err := m.At(unit.HandoffP50, s.at[0]); err == nil {
 			fmt.Fprintf(w, "lost session on %s: no contender holds for up to %v, its timeout, and a handoff of %s (%s)\n",
 				m.place, s.limitsOf(m).Timeout, unit.Quantity(unit.HandoffP50, e.Value), m.Strategy)
 		}
@@ -144,30 +145,19 @@ func (s planSettings) restarts(w io.Writer, models []fitted) bool {
 
 // ensembles answers -servers: how another number of servers changes writes.
 func (s planSettings) ensembles(w io.Writer, models []fitted) bool {
-	if s.servers == 0 {
-		return true
-	}
 	const n = 100 // contenders: the servers' part of a handoff does not depend on them
-	answered, seen := true, map[string]bool{}
-	for _, m := range models {
-		kind := fmt.Sprintf("%s, %s, %s, %v", m.Workload, m.Strategy, m.transport, m.hold)
-		if seen[kind] {
-			continue
-		}
-		seen[kind] = true
+	answered := true
+	for _, group := range alike(models, func(m fitted) string {
+		return fmt.Sprintf("%s, %s, %s, %v", m.Workload, m.Strategy, m.transport, m.hold)
+	}) {
+		m := group[0]
 		var measured []plan.Measured
-		most := m
-		for _, other := range models {
-			if fmt.Sprintf("%s, %s, %s, %v", other.Workload, other.Strategy, other.transport, other.hold) != kind {
-				continue
-			}
+		for _, other := range group {
 			if e, err := other.At(unit.Time, n); err == nil {
 				measured = append(measured, plan.Measured{Servers: other.servers, Time: e})
 			}
-			if other.servers > most.servers {
-				most = other
-			}
 		}
+		most := slices.MaxFunc(group, func(a, b fitted) int { return a.servers - b.servers })
 		e, err := plan.OnServers(measured, s.servers)
 		now, err2 := most.At(unit.Time, n)
 		if err != nil || err2 != nil {
@@ -189,9 +179,6 @@ func (s planSettings) ensembles(w io.Writer, models []fitted) bool {
 // held answers -line-rate for one lock: how busy it is with holds of -hold, and how long
 // acquisitions wait.
 func (s planSettings) held(w io.Writer, models []fitted) bool {
-	if s.lineRate == 0 {
-		return true
-	}
 	for _, m := range models {
 		busy, err := m.Open(s.lineRate, s.hold, s.seed)
 		switch {
@@ -228,7 +215,7 @@ func (s planSettings) describe(w io.Writer, m fitted) bool {
 		fmt.Fprintf(w, "  with %v added to each round trip: %s\n", s.rtt, m.Trips())
 	}
 	answered := true
-	for _, n := range s.at.values {
+	for _, n := range s.at {
 		answered = s.predict(w, m, n) && answered
 	}
 	fmt.Fprintln(w)

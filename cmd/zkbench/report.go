@@ -70,7 +70,7 @@ func (c command) reportVerb(_ context.Context, args []string) error {
 	if *html == "" && *markdown == "" && *figures == "" && *hgrm == "" && *insert == "" {
 		return report.Markdown(c.stdout, sets)
 	}
-	files := newFiles()
+	var files files
 	defer files.discard()
 	files.add("-html", *html, func(w io.Writer) error { return report.HTML(w, sets, planOf(runs)) })
 	files.add("-markdown", *markdown, func(w io.Writer) error { return report.Markdown(w, sets) })
@@ -86,34 +86,20 @@ func planOf(runs []record.Run) string {
 	var b strings.Builder
 	all, _ := models(runs, 1)
 	for _, m := range all {
-		s := planSettings{}
-		s.at.values = []int{m.Levels[len(m.Levels)-1], m.Reach()}
-		s.describe(&b, m)
+		planSettings{at: []int{m.Levels[len(m.Levels)-1], m.Reach()}}.describe(&b, m)
 	}
 	return b.String()
 }
 
 // files are written beside their final paths and moved there when all are complete.
-type files struct {
-	outputs []*output
-	err     error // the first
-}
-
-func newFiles() *files { return &files{} }
+type files struct{ outputs }
 
 // add renders a file, unless name is "" or an earlier call has failed.
 func (f *files) add(flag, name string, render func(io.Writer) error) {
-	if name == "" || f.err != nil {
-		return
-	}
-	o, err := createOutput(flag, name)
-	if err != nil {
-		f.err = usageError{err}
-		return
-	}
-	f.outputs = append(f.outputs, o)
-	if err := render(o); err != nil {
-		f.err = fmt.Errorf("write %s: %w", name, err)
+	if o := f.create(flag, name); o != nil {
+		if err := render(o); err != nil {
+			f.err = fmt.Errorf("write %s: %w", name, err)
+		}
 	}
 }
 
@@ -150,24 +136,6 @@ func (f *files) percentiles(dir string, sets []report.Set) {
 				f.add("-hgrm", name, func(w io.Writer) error { return report.Percentiles(w, level) })
 			}
 		}
-	}
-}
-
-func (f *files) commit() error {
-	if f.err != nil {
-		return f.err
-	}
-	for _, o := range f.outputs {
-		if err := o.commit(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (f *files) discard() {
-	for _, o := range f.outputs {
-		o.discard()
 	}
 }
 

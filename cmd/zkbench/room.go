@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,12 +28,12 @@ func (s settings) openFiles() int {
 		each++
 	}
 	switch {
-	case slices.Contains(s.workloads.values, load.Failover):
+	case slices.Contains(s.Workloads, load.Failover):
 		each += 3
-	case slices.Max(s.delays.values) > 0:
+	case slices.Max(s.Delays) > 0:
 		each += 2
 	}
-	if slices.Contains(s.via.values, byRelay) { // the relay process needs two
+	if slices.Contains(s.via, byRelay) { // the relay process needs two
 		each = max(each, 2)
 	}
 	return s.connections()*each + ownFiles
@@ -49,7 +50,7 @@ func (s settings) fitsInto(m machine) error {
 		lacks = append(lacks, fmt.Sprintf("%d sessions need %d open files, and this process may have %d; raise the limit (ulimit -n, LimitNOFILE= of systemd) by %d",
 			sessions, needed, m.files, needed-m.files))
 	}
-	servers := max(1, s.ensemble, m.addresses(s.servers.values))
+	servers := max(1, s.ensemble, m.addresses(s.servers))
 	if most := m.ports * servers; m.ports > 0 && sessions > most {
 		lacks = append(lacks, fmt.Sprintf("%d sessions need as many ports, and this machine has %d for each of %d addresses of servers; widen net.ipv4.ip_local_port_range by %d",
 			sessions, m.ports, servers, (sessions-most+servers-1)/servers))
@@ -71,10 +72,10 @@ func (s settings) sessionMemory() int64 {
 	if s.inside() {
 		each += 32 << 10
 	}
-	if slices.Contains(s.via.values, plugin) || slices.Contains(s.via.values, inprocess) {
+	if slices.Contains(s.via, plugin) || slices.Contains(s.via, inprocess) {
 		each += 96 << 10
 	}
-	if slices.Contains(s.workloads.values, load.Failover) || slices.Max(s.delays.values) > 0 {
+	if slices.Contains(s.Workloads, load.Failover) || slices.Max(s.Delays) > 0 {
 		each += 64 << 10
 	}
 	return each
@@ -128,7 +129,7 @@ func thisMachine() machine {
 		}
 	}
 	var kib int64
-	if _, err := fmt.Sscan(memory("MemAvailable:"), &kib); err == nil {
+	if _, err := fmt.Sscan(memory("MemAvailable"), &kib); err == nil {
 		m.memory = kib << 10
 	}
 	if left, ok := cgroupMemory("/"); ok && (m.memory == 0 || left < m.memory) {
@@ -194,14 +195,8 @@ func (h hierarchy) left(dir string) (int64, bool) {
 	}
 	used, _ := number(filepath.Join(dir, h.used))
 	stat, _ := os.ReadFile(filepath.Join(dir, "memory.stat"))
-	for line := range strings.Lines(string(stat)) {
-		var unused int64
-		if name, value, _ := strings.Cut(line, " "); name == h.unused {
-			_, _ = fmt.Sscan(value, &unused)
-			used -= min(used, unused)
-		}
-	}
-	return max(0, limit-used), true
+	unused, _ := strconv.ParseInt(pairs(string(stat), " ")[h.unused], 10, 64)
+	return max(0, limit-max(0, used-unused)), true
 }
 
 // number reads a file with one number. ok is false for "max".

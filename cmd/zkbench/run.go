@@ -77,7 +77,7 @@ func (c command) prepare(ctx context.Context, s settings, end *cleanup) (e bench
 	if out, former, err = s.openSink(); err != nil {
 		return e, srv, out, former, err
 	}
-	end.add(func() error { out.discard(); return nil })
+	end.add(out.discard)
 	if err = c.sameTrials(former, s); err != nil {
 		return e, srv, out, former, err
 	}
@@ -114,14 +114,10 @@ func (s settings) experiment(transports []bench.Transport, session recipes.Sessi
 	if s.inside() {
 		limits = probe.WithServer()
 	}
-	return bench.Experiment{
-		Recipes: s.recipes.values, Workloads: s.workloads.values, Strategies: s.strategies.values,
-		Contenders: s.contenders.values, Transports: transports, Delays: s.delays.values,
-		Count: s.count, Seed: s.seed, Hold: s.hold, Duration: s.duration, Warmup: s.warmup,
-		Rounds: s.rounds, Lines: s.lines, Rate: s.rate, Arrivals: s.arrivals, Check: limits.Check,
-		Session: session, Ascending: s.limit > 0,
-		Root: fmt.Sprintf("/zkbench/%s-%08x", time.Now().UTC().Format("20060102T150405"), rand.Uint32()),
-	}
+	e := s.Experiment
+	e.Transports, e.Session, e.Check, e.Ascending = transports, session, limits.Check, s.limit > 0
+	e.Root = fmt.Sprintf("/zkbench/%s-%08x", time.Now().UTC().Format("20060102T150405"), rand.Uint32())
+	return e
 }
 
 // interruption is the error of an interrupted run. Its zero value means before the first

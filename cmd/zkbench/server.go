@@ -39,8 +39,8 @@ func startServer(ctx context.Context, w where, end *cleanup) (server, error) {
 	switch {
 	case w.ensemble > 0:
 		return startEnsemble(ctx, w.ensemble, end)
-	case len(w.servers.values) > 0:
-		cfg, err := w.access.config(w.servers.values)
+	case len(w.servers) > 0:
+		cfg, err := w.access.config(w.servers)
 		if err != nil {
 			return server{}, err
 		}
@@ -119,7 +119,7 @@ Flags:
 `
 
 func (c command) serveVerb(ctx context.Context, args []string) (err error) {
-	w := newWhere()
+	w := where{}
 	f := flag.NewFlagSet("zkbench serve", flag.ContinueOnError)
 	listen := f.String("listen", "", "`host:port` of the embedded server; by default a free port on loopback")
 	like := zkserver.Newest

@@ -10,27 +10,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+// settings are the flags of run, sweep and slo.
 type settings struct {
-	recipes    list[load.Recipe]
-	workloads  list[load.Workload]
-	strategies list[recipes.Strategy]
-	contenders list[int]
-	via        list[string]
-	delays     list[time.Duration]
+	bench.Experiment
+	set *flag.FlagSet
 
-	count                  int
-	seed                   uint64
-	hold, duration, warmup time.Duration
-	sessionTimeout         time.Duration
-
-	lines    int
-	rounds   int
-	rate     float64
-	arrivals load.Arrivals
+	via            []string
+	sessionTimeout time.Duration
 
 	where
 	show
@@ -46,24 +38,18 @@ type settings struct {
 	cpuprofile, memprofile string
 }
 
-func (c command) defaults() settings {
-	return settings{
-		recipes:    list[load.Recipe]{[]load.Recipe{load.Election}, parseName[load.Recipe]},
-		workloads:  list[load.Workload]{[]load.Workload{load.Drain}, parseName[load.Workload]},
-		strategies: list[recipes.Strategy]{recipes.Strategies(), parseStrategy},
-		contenders: list[int]{[]int{1, 10, 100}, parsePositive},
-		via:        list[string]{[]string{direct}, c.parseVia},
-		delays:     list[time.Duration]{[]time.Duration{0}, parseDelay},
-		arrivals:   load.Poisson,
-		where:      newWhere(),
-	}
+func defaults() settings {
+	return settings{via: []string{direct}, Experiment: bench.Experiment{
+		Recipes: []load.Recipe{load.Election}, Workloads: []load.Workload{load.Drain}, Strategies: recipes.Strategies(),
+		Contenders: []int{1, 10, 100}, Delays: []time.Duration{0}, Arrivals: load.Poisson,
+	}}
 }
 
 // parseSettings parses and checks the flags of run. An error is a usageError, or flag.ErrHelp
 // after it has written the help to stdout.
 func (c command) parseSettings(args []string) (settings, error) {
-	s := c.defaults()
-	flags := s.flags("run")
+	s := defaults()
+	flags := c.flags(&s, "run")
 	s.duel.add(flags)
 	preset := flags.String("preset", "", "defaults for several flags at once: paper-table-3")
 	if err := c.parse(flags, runHelp, args); err != nil {
@@ -98,29 +84,30 @@ func (c command) parse(flags *flag.FlagSet, help string, args []string) error {
 	return nil
 }
 
-func (s *settings) flags(verb string) *flag.FlagSet {
+func (c command) flags(s *settings, verb string) *flag.FlagSet {
 	f := flag.NewFlagSet("zkbench "+verb, flag.ContinueOnError)
-	f.Var(&s.recipes, "recipe", "`list` of recipes: election, lock")
-	f.Var(&s.workloads, "workload", "`list` of shapes of the load: drain, cycle, failover, open, many, queue, barrier,\ndouble-barrier, two-phase-commit")
-	f.Var(&s.strategies, "strategy", "`list` of ways to wait: "+(&list[recipes.Strategy]{values: recipes.Strategies()}).String())
-	f.Var(&s.contenders, "contenders", "`list` of numbers of contenders in a line, each with a session; 1..1000 is 1, 2, 5, 10,\n20, ... up to 1000, 10..50:10 is 10, 20, 30, 40, 50")
-	f.Var(&s.via, "via", "`list` of ways to reach the recipes: direct (library calls), inprocess (gRPC in memory),\nrelay (library calls through a process that copies bytes), plugin (gRPC to its process)")
+	s.set = f
+	f.Var(list[load.Recipe]{&s.Recipes, parseName[load.Recipe]}, "recipe", "`list` of recipes: election, lock")
+	f.Var(list[load.Workload]{&s.Workloads, parseName[load.Workload]}, "workload", "`list` of shapes of the load: drain, cycle, failover, open, many, queue, barrier,\ndouble-barrier, two-phase-commit")
+	f.Var(list[recipes.Strategy]{&s.Strategies, parseStrategy}, "strategy", "`list` of ways to wait: herd,predecessor,handoff")
+	f.Var(list[int]{&s.Contenders, parsePositive}, "contenders", "`list` of numbers of contenders in a line, each with a session; 1..1000 is 1, 2, 5, 10,\n20, ... up to 1000, 10..50:10 is 10, 20, 30, 40, 50")
+	f.Var(list[string]{&s.via, c.parseVia}, "via", "`list` of ways to reach the recipes: direct (library calls), inprocess (gRPC in memory),\nrelay (library calls through a process that copies bytes), plugin (gRPC to its process)")
 
-	f.Var(&s.delays, "delay", "`list` of round-trip times to add to each session, such as 0,500us,2ms. A relay in\nzkbench delays the traffic; its processor time and memory count as zkbench's")
+	f.Var(list[time.Duration]{&s.Delays, parseDelay}, "delay", "`list` of round-trip times to add to each session, such as 0,500us,2ms. A relay in\nzkbench delays the traffic; its processor time and memory count as zkbench's")
 
-	f.IntVar(&s.count, "count", 10, "trials of each combination; benchstat needs 6 or more")
-	f.Uint64Var(&s.seed, "seed", 1, "decides the order of the trials and the arrivals of -workload open")
-	f.DurationVar(&s.hold, "hold", 0, "how long each holder keeps its grant")
-	f.DurationVar(&s.duration, "duration", 2*time.Second, "how long at least to measure a cycle; a turn of the whole line is always part of it")
-	f.DurationVar(&s.warmup, "warmup", 500*time.Millisecond, "how long at least a cycle runs before it is measured")
+	f.IntVar(&s.Count, "count", 10, "trials of each combination; benchstat needs 6 or more")
+	f.Uint64Var(&s.Seed, "seed", 1, "decides the order of the trials and the arrivals of -workload open")
+	f.DurationVar(&s.Hold, "hold", 0, "how long each holder keeps its grant")
+	f.DurationVar(&s.Duration, "duration", 2*time.Second, "how long at least to measure a cycle; a turn of the whole line is always part of it")
+	f.DurationVar(&s.Warmup, "warmup", 500*time.Millisecond, "how long at least a cycle runs before it is measured")
 	f.DurationVar(&s.sessionTimeout, "session-timeout", 30*time.Second, "session timeout to request; a server that is overloaded for longer loses sessions, and\nthe run ends")
 
-	f.IntVar(&s.rounds, "rounds", 20, "rounds of -workload queue, barrier, double-barrier and two-phase-commit")
-	f.IntVar(&s.lines, "lines", 4, "`number` of independent lines of -workload many, each with that many contenders")
-	f.Float64Var(&s.rate, "rate", 50, "acquisitions a second of -workload open")
+	f.IntVar(&s.Rounds, "rounds", 20, "rounds of -workload queue, barrier, double-barrier and two-phase-commit")
+	f.IntVar(&s.Lines, "lines", 4, "`number` of independent lines of -workload many, each with that many contenders")
+	f.Float64Var(&s.Rate, "rate", 50, "acquisitions a second of -workload open")
 	f.Func("arrivals", "how these acquisitions arrive: constant, poisson (default poisson)", func(v string) error {
-		s.arrivals = load.Arrivals(v)
-		return s.arrivals.Validate()
+		s.Arrivals = load.Arrivals(v)
+		return s.Arrivals.Validate()
 	})
 
 	s.where.add(f)
@@ -131,7 +118,7 @@ func (s *settings) flags(verb string) *flag.FlagSet {
 		f.BoolVar(&s.quiet, "quiet", false, "write errors and warnings to stderr, and nothing else")
 	}
 
-	f.StringVar(&s.plugin, "plugin", "", "plugin executable for -via plugin; by default "+pluginName+" beside zkbench, then\non the PATH, then built with go build in a checkout of the module")
+	f.StringVar(&s.plugin, "plugin", "", "plugin executable for -via plugin; by default "+host.PluginName+" beside zkbench, then\non the PATH, then built with go build in a checkout of the module")
 	f.StringVar(&s.out, "out", "", "`file` for the results instead of stdout; it is replaced when the run has ended")
 	f.StringVar(&s.record, "record", "", "`file` for all measurements, as JSON lines, for report, plan and compare; it is replaced\nwhen the run has ended")
 	f.StringVar(&s.cpuprofile, "cpuprofile", "", "`file` for a CPU profile of the run")
@@ -153,29 +140,29 @@ func (s *settings) check(given map[string]bool) error {
 	if err := errors.Join(s.join.check(given, s), s.show.check(), s.duel.check(given)); err != nil {
 		return usageError{err}
 	}
-	has := func(w load.Workload) bool { return slices.Contains(s.workloads.values, w) }
-	if !given["session-timeout"] && has(load.Failover) && len(s.workloads.values) == 1 {
+	has := func(w load.Workload) bool { return slices.Contains(s.Workloads, w) }
+	if !given["session-timeout"] && has(load.Failover) && len(s.Workloads) == 1 {
 		s.sessionTimeout = failoverTimeout
 	}
-	delayed := slices.Max(s.delays.values) > 0
-	least := slices.Min(s.contenders.values)
+	delayed := slices.Max(s.Delays) > 0
+	least := slices.Min(s.Contenders)
 	for _, mistake := range []mistake{
-		{s.count < 1, fmt.Sprintf("-count %d: at least 1", s.count)},
-		{s.hold < 0 || s.warmup < 0, "-hold and -warmup must not be negative"},
-		{s.duration <= 0, fmt.Sprintf("-duration %v: more than 0", s.duration)},
+		{s.Count < 1, fmt.Sprintf("-count %d: at least 1", s.Count)},
+		{s.Hold < 0 || s.Warmup < 0, "-hold and -warmup must not be negative"},
+		{s.Duration <= 0, fmt.Sprintf("-duration %v: more than 0", s.Duration)},
 		{s.sessionTimeout < time.Second, fmt.Sprintf("-session-timeout %v: at least 1s", s.sessionTimeout)},
-		{given["plugin"] && !slices.Contains(s.via.values, plugin), "-plugin needs -via plugin"},
-		{slices.Contains(s.via.values, byRelay) && has(load.Failover), "-workload failover cuts off a relay of its own, and cannot be combined with -via relay"},
-		{delayed && slices.Contains(s.via.values, byRelay), "-delay has a relay of its own, and cannot be combined with -via relay"},
+		{given["plugin"] && !slices.Contains(s.via, plugin), "-plugin needs -via plugin"},
+		{slices.Contains(s.via, byRelay) && has(load.Failover), "-workload failover cuts off a relay of its own, and cannot be combined with -via relay"},
+		{delayed && slices.Contains(s.via, byRelay), "-delay has a relay of its own, and cannot be combined with -via relay"},
 		{
-			delayed && s.access.encrypted() && s.access.sni == "" && hosts(s.servers.values) > 1,
+			delayed && s.access.encrypted() && s.access.get("tls-server-name") == "" && hosts(s.servers) > 1,
 			"with -delay a session cannot know which server's name to expect: give -tls-server-name with a name that is in all certificates, or only one of -servers",
 		},
-		{s.rounds < 1, fmt.Sprintf("-rounds %d: at least 1", s.rounds)},
+		{s.Rounds < 1, fmt.Sprintf("-rounds %d: at least 1", s.Rounds)},
 		{(has(load.Barrier) || has(load.Commit)) && least < 2, "-workload barrier and two-phase-commit need -contenders of 2 or more"},
-		{s.lines < 1, fmt.Sprintf("-lines %d: at least 1", s.lines)},
+		{s.Lines < 1, fmt.Sprintf("-lines %d: at least 1", s.Lines)},
 		{given["lines"] && !has(load.Many), "-lines needs -workload many"},
-		{!(s.rate > 0) || s.rate > maxRate, fmt.Sprintf("-rate %v: more than 0 and at most %v", s.rate, maxRate)},
+		{!(s.Rate > 0) || s.Rate > maxRate, fmt.Sprintf("-rate %v: more than 0 and at most %v", s.Rate, maxRate)},
 		{(given["rate"] || given["arrivals"]) && !has(load.Open), "-rate and -arrivals need -workload open"},
 		{has(load.Failover) && least < 2, "-workload failover needs -contenders of 2 or more: one is killed and the next is granted"},
 	} {

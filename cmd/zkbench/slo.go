@@ -66,11 +66,11 @@ type sloSettings struct {
 }
 
 func (c command) sloVerb(ctx context.Context, args []string) error {
-	s := sloSettings{settings: c.defaults()}
-	s.recipes.values = []load.Recipe{load.Lock}
-	s.strategies.values = []recipes.Strategy{recipes.Predecessor}
-	s.contenders.values = []int{10}
-	f := s.flags("slo")
+	s := sloSettings{settings: defaults()}
+	s.Recipes = []load.Recipe{load.Lock}
+	s.Strategies = []recipes.Strategy{recipes.Predecessor}
+	s.Contenders = []int{10}
+	f := c.flags(&s.settings, "slo")
 	under := f.Duration("under", 0, "the objective: the 99th percentile stays under this")
 	f.StringVar(&s.over, "over", overRate, "what to vary: rate, contenders")
 	f.IntVar(&s.search.From, "from", 2, "first load to try")
@@ -100,24 +100,24 @@ func (s *sloSettings) adapt(given map[string]bool) error {
 		if given["workload"] || given["rate"] {
 			return errors.New("-over rate uses -workload open and finds the rate; leave out -workload and -rate")
 		}
-		s.workloads.values = []load.Workload{load.Open}
+		s.Workloads = []load.Workload{load.Open}
 	case overContenders:
 		if given["contenders"] {
 			return errors.New("-over contenders finds the contenders; give -from and -to")
 		}
 		if !given["workload"] {
-			s.workloads.values = []load.Workload{load.Cycle}
+			s.Workloads = []load.Workload{load.Cycle}
 		}
 		if s.search.From < 2 {
 			return errors.New("-from: a handoff needs 2 contenders")
 		}
-		if w := s.workloads.values[0]; w == load.Open || w == load.Failover || w.Own() {
+		if w := s.Workloads[0]; w == load.Open || w == load.Failover || w.Own() {
 			return errors.New("-over contenders needs -workload cycle, drain or many")
 		}
 	default:
 		return fmt.Errorf("-over %q: rate or contenders", s.over)
 	}
-	for _, n := range []int{len(s.recipes.values), len(s.workloads.values), len(s.strategies.values), len(s.contenders.values), len(s.via.values), len(s.delays.values)} {
+	for _, n := range []int{len(s.Recipes), len(s.Workloads), len(s.Strategies), len(s.Contenders), len(s.via), len(s.Delays)} {
 		if n != 1 {
 			return errors.New("slo searches one combination; give one recipe, workload, strategy, number of contenders, transport and delay")
 		}

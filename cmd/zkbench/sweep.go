@@ -45,8 +45,8 @@ Flags:
 `
 
 func (c command) sweepVerb(ctx context.Context, args []string) error {
-	s := c.defaults()
-	flags := s.sweepFlags()
+	s := defaults()
+	flags := c.sweepFlags(&s)
 	if err := c.parse(flags, sweepHelp, args); err != nil {
 		return err
 	}
@@ -66,9 +66,9 @@ func (c command) sweepVerb(ctx context.Context, args []string) error {
 	return c.experiment(ctx, s, append([]string{"sweep"}, args...))
 }
 
-func (s *settings) sweepFlags() *flag.FlagSet {
-	s.contenders.values = []int{1, 2, 5, 10, 20, 50, 100}
-	flags := s.flags("sweep")
+func (c command) sweepFlags(s *settings) *flag.FlagSet {
+	s.Contenders = []int{1, 2, 5, 10, 20, 50, 100}
+	flags := c.flags(s, "sweep")
 	flags.BoolVar(&s.resume, "resume", false, "continue the file of -record: do not repeat its valid trials, and write each new one\nto it at once")
 	flags.DurationVar(&s.limit, "limit", 0, "leave out numbers of contenders if the measured part of one trial would take longer\nthan this `time`, estimated from shorter lines; 0 is no limit. With a limit, the first\nround goes from short lines to long ones")
 	return flags
@@ -145,26 +145,18 @@ func (p *history) skip(r record.Record) (yes bool, why string) {
 // a record's name may differ: those trials have other names.
 func (c command) sameTrials(former []record.Run, s settings) error {
 	for _, run := range former {
-		was := c.defaults()
-		flags := was.sweepFlags()
+		was := defaults()
+		flags := c.sweepFlags(&was)
 		flags.SetOutput(io.Discard)
 		args := strings.Fields(run.Environment.Details["flags"])
 		if len(args) == 0 || flags.Parse(args[1:]) != nil || was.check(given(flags)) != nil {
 			continue // recorded by another version
 		}
-		for _, flag := range []struct {
-			name     string
-			was, now any
-		}{
-			{"duration", was.duration, s.duration},
-			{"warmup", was.warmup, s.warmup},
-			{"session-timeout", was.sessionTimeout, s.sessionTimeout},
-			{"rounds", was.rounds, s.rounds},
-			{"servers", cmp.Or(was.servers.String(), "none"), cmp.Or(s.servers.String(), "none")},
-		} {
-			if flag.was != flag.now {
+		for _, name := range []string{"duration", "warmup", "session-timeout", "rounds", "servers"} {
+			was, now := cmp.Or(flags.Lookup(name).Value.String(), "none"), cmp.Or(s.set.Lookup(name).Value.String(), "none")
+			if was != now {
 				return usageError{fmt.Errorf("-resume: the file was recorded with -%s %v, and this is -%[1]s %[3]v; give the same, or another -record",
-					flag.name, flag.was, flag.now)}
+					name, was, now)}
 			}
 		}
 	}

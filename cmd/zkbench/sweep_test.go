@@ -58,14 +58,14 @@ func TestMissingRecordsAreNamedByTheirCommand(t *testing.T) {
 		if !strings.Contains(said, want) || args[0] != "zkbench" || args[1] != "sweep" {
 			t.Fatalf("%q has no %q", said, want)
 		}
-		s := command.defaults()
-		flags := s.sweepFlags()
+		s := defaults()
+		flags := command.sweepFlags(&s)
 		flags.SetOutput(io.Discard)
 		if err := flags.Parse(args[2:]); err != nil {
 			t.Fatalf("%s: %v", said, err)
 		}
-		if err := s.check(given(flags)); err != nil || s.hold != m.hold {
-			t.Errorf("%s: %v, hold %v", said, err, s.hold)
+		if err := s.check(given(flags)); err != nil || s.Hold != m.hold {
+			t.Errorf("%s: %v, hold %v", said, err, s.Hold)
 		}
 	}
 }

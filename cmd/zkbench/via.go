@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/bench"
@@ -47,7 +46,7 @@ var transports = map[string]launcher{
 // transport that does not work fails before the first trial.
 func (c command) launch(ctx context.Context, s settings, cfg recipes.SessionConfig, end *cleanup) ([]bench.Transport, error) {
 	var all []bench.Transport
-	for _, name := range s.via.values {
+	for _, name := range s.via {
 		t, err := c.transports[name](ctx, s, cfg, end, c.say)
 		if err != nil {
 			return nil, fmt.Errorf("prepare -via %s: %w", name, err)
@@ -163,59 +162,33 @@ func launchPlugin(ctx context.Context, s settings, _ recipes.SessionConfig, end 
 	return bench.Transport{Open: p.Open, Processes: func() []int { return []int{p.PID()} }}, nil
 }
 
-const (
-	pluginName = "zkrecipes-plugin"
-	modulePath = "github.com/zkrecipes/zkrecipes"
-)
+const modulePath = "github.com/zkrecipes/zkrecipes"
 
-// findPlugin returns the path of the plugin's executable: the given one, or else the one beside
-// zkbench, or else the one on the PATH. Under `go run` there may be none. Then it builds one, if
-// the working directory belongs to this module.
+// findPlugin returns the path of the plugin's executable: the given one, or else the one that
+// host.Find finds. Under `go run` there may be none. Then it builds one, if the working directory
+// belongs to this module.
 func findPlugin(ctx context.Context, given string, end *cleanup, say say) (string, error) {
 	if given != "" {
 		return given, nil
 	}
-	path, err := installedPlugin()
-	if err == nil {
+	path, err := host.Find("")
+	if !errors.Is(err, host.ErrNotFound) {
 		say("plugin: %s", path)
-		return path, nil
+		return path, err
 	}
 	if out, list := exec.CommandContext(ctx, "go", "list", "-m").Output(); list != nil || strings.TrimSpace(string(out)) != modulePath {
-		return "", fmt.Errorf("%w; give it with -plugin PATH, or install it with go install %s/cmd/%s@latest", err, modulePath, pluginName)
+		return "", fmt.Errorf("%w; or give it with -plugin PATH", err)
 	}
-	say("plugin: none found, building %s/cmd/%s", modulePath, pluginName)
+	say("plugin: none found, building %s/cmd/%s", modulePath, host.PluginName)
 	dir, err := os.MkdirTemp("", "zkbench-")
 	if err != nil {
 		return "", err
 	}
 	end.add(func() error { return os.RemoveAll(dir) })
-	path = filepath.Join(dir, pluginName+exe())
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, modulePath+"/cmd/"+pluginName)
+	build := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), modulePath+"/cmd/"+host.PluginName)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", errors.Join(fmt.Errorf("build the plugin: %w", err), errors.New(string(out)))
 	}
-	return path, nil
-}
-
-func installedPlugin() (string, error) {
-	name := pluginName + exe()
-	if self, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(self), name)
-		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
-			return beside, nil
-		}
-	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return "", fmt.Errorf("no %s beside zkbench and none on the PATH", name)
-	}
-	return path, nil
-}
-
-func exe() string {
-	if runtime.GOOS == "windows" {
-		return ".exe"
-	}
-	return ""
+	return host.Find(dir)
 }

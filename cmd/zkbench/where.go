@@ -4,7 +4,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -12,19 +14,21 @@ import (
 
 // where has the flags for the servers, which several verbs share.
 type where struct {
-	servers  list[string]
+	servers  []string
 	ensemble int
 	embedded bool
 	access   access
 }
 
-func newWhere() where { return where{servers: list[string]{nil, parseServer}} }
-
 func (w *where) add(f *flag.FlagSet) {
 	f.BoolVar(&w.embedded, "embedded", false, "measure a server inside zkbench (the default): it needs no other software and\nkeeps everything in memory, so its speed says nothing about real servers")
 	f.IntVar(&w.ensemble, "ensemble", 0, "start this `number` (1 or 3) of real ZooKeeper servers on this machine for the run;\nneeds Java and ZooKeeper (ZOOKEEPER_HOME, or Debian's package zookeeper)")
-	f.Var(&w.servers, "servers", "`list` of host:port of running servers")
-	w.access.add(f)
+	f.Var(list[string]{&w.servers, parseServer}, "servers", "`list` of host:port of running servers")
+	f.BoolVar(&w.access.tls, "tls", false, "connect to -servers by TLS, and trust the system's certificates; the other -tls flags\nimply it")
+	w.access.values = map[string]*string{}
+	for _, a := range accessFlags {
+		w.access.values[a.name] = f.String(a.name, "", a.usage)
+	}
 }
 
 func (w *where) check(given map[string]bool) error {
@@ -45,68 +49,83 @@ func (w *where) check(given map[string]bool) error {
 	return w.access.check(given)
 }
 
-func (w *where) inside() bool { return w.ensemble == 0 && len(w.servers.values) == 0 }
+func (w *where) inside() bool { return w.ensemble == 0 && len(w.servers) == 0 }
 
 // access has the flags for access to running servers. They have the names of the configuration
 // of zkrecipes (package hostconfig). A secret is never an argument, because all users of the
 // machine can read arguments.
 type access struct {
-	chroot, acl string
-
-	user, passwordFile, passwordEnv string
-
-	tls                                           bool
-	caFile, certificateFile, keyFile, keyEnv, sni string
+	tls    bool
+	values map[string]*string // by accessFlags
 }
 
-func (a *access) add(f *flag.FlagSet) {
-	f.StringVar(&a.chroot, "chroot", "", "`path` in -servers below which all znodes are created")
-	f.StringVar(&a.acl, "acl", "", "who may access the znodes that zkbench creates in -servers: world, creator (default world)")
-	f.StringVar(&a.user, "auth-user", "", "user of the digest scheme, for -servers")
-	f.StringVar(&a.passwordFile, "auth-password-file", "", "`file` with the user's password; a newline at its end is not part of it")
-	f.StringVar(&a.passwordEnv, "auth-password-env", "", "environment `variable` with the password")
-	f.BoolVar(&a.tls, "tls", false, "connect to -servers by TLS, and trust the system's certificates; the other -tls flags\nimply it")
-	f.StringVar(&a.caFile, "tls-ca-file", "", "PEM `file` with the CA certificates of the servers")
-	f.StringVar(&a.certificateFile, "tls-certificate-file", "", "PEM `file` with zkbench's own certificate")
-	f.StringVar(&a.keyFile, "tls-key-file", "", "PEM `file` with the key of zkbench's certificate")
-	f.StringVar(&a.keyEnv, "tls-key-env", "", "environment `variable` with the key of zkbench's certificate, PEM")
-	f.StringVar(&a.sni, "tls-server-name", "", "`name` to expect in the servers' certificates; by default the host in -servers")
+var accessFlags = []struct{ name, usage string }{
+	{"chroot", "`path` in -servers below which all znodes are created"},
+	{"acl", "who may access the znodes that zkbench creates in -servers: world, creator (default world)"},
+	{"auth-user", "user of the digest scheme, for -servers"},
+	{"auth-password-file", "`file` with the user's password; a newline at its end is not part of it"},
+	{"auth-password-env", "environment `variable` with the password"},
+	{"tls-ca-file", "PEM `file` with the CA certificates of the servers"},
+	{"tls-certificate-file", "PEM `file` with zkbench's own certificate"},
+	{"tls-key-file", "PEM `file` with the key of zkbench's certificate"},
+	{"tls-key-env", "environment `variable` with the key of zkbench's certificate, PEM"},
+	{"tls-server-name", "`name` to expect in the servers' certificates; by default the host in -servers"},
 }
 
-var accessFlags = []string{
-	"chroot", "acl", "auth-user", "auth-password-file", "auth-password-env", "tls", "tls-ca-file",
-	"tls-certificate-file", "tls-key-file", "tls-key-env", "tls-server-name",
+func (a access) get(name string) string {
+	if value := a.values[name]; value != nil {
+		return *value
+	}
+	return ""
 }
 
 // check returns an error if the flags contradict each other.
-func (a *access) check(given map[string]bool) error {
-	for _, name := range accessFlags {
-		if given[name] && !given["servers"] {
+func (a access) check(given map[string]bool) error {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if (name == "tls" || a.values[name] != nil) && !given["servers"] {
 			return fmt.Errorf("-%s is for running servers; it needs -servers", name)
 		}
 	}
-	for _, mistake := range []mistake{
-		{a.acl != "" && a.acl != "world" && a.acl != "creator", fmt.Sprintf("-acl %q: world or creator", a.acl)},
-		{a.acl == "creator" && a.user == "", "-acl creator needs -auth-user: without a user there is no creator"},
-		{a.user != "" && a.passwordFile == "" && a.passwordEnv == "", "-auth-user needs -auth-password-file or -auth-password-env"},
-		{a.user == "" && (a.passwordFile != "" || a.passwordEnv != ""), "a password needs -auth-user"},
-		{a.passwordFile != "" && a.passwordEnv != "", "-auth-password-file and -auth-password-env exclude each other; give one"},
-		{a.keyFile != "" && a.keyEnv != "", "-tls-key-file and -tls-key-env exclude each other; give one"},
-	} {
-		if mistake.made {
-			return errors.New(mistake.what)
+	acl, user, password := a.get("acl"), a.get("auth-user"), a.get("auth-password-file")+a.get("auth-password-env")
+	switch {
+	case acl != "" && acl != "world" && acl != "creator":
+		return fmt.Errorf("-acl %q: world or creator", acl)
+	case acl == "creator" && user == "":
+		return errors.New("-acl creator needs -auth-user: without a user there is no creator")
+	case user != "" && password == "":
+		return errors.New("-auth-user needs -auth-password-file or -auth-password-env")
+	case user == "" && password != "":
+		return errors.New("a password needs -auth-user")
+	}
+	for _, of := range []string{"auth-password", "tls-key"} {
+		if a.get(of+"-file") != "" && a.get(of+"-env") != "" {
+			return fmt.Errorf("-%s-file and -%[1]s-env exclude each other; give one", of)
 		}
 	}
 	return nil
 }
 
+func (a access) encrypted() bool {
+	return a.tls || a.get("tls-ca-file")+a.get("tls-certificate-file")+a.get("tls-key-file")+a.get("tls-key-env")+a.get("tls-server-name") != ""
+}
+
 // config returns the configuration of sessions on the servers. An error is a usageError, and
 // contains no secret.
-func (a *access) config(servers []string) (recipes.SessionConfig, error) {
-	cfg := recipes.SessionConfig{Servers: servers, Chroot: a.chroot}
-	err := a.digest(&cfg)
-	if err == nil {
-		err = a.encryption(&cfg)
+func (a access) config(servers []string) (recipes.SessionConfig, error) {
+	cfg := recipes.SessionConfig{Servers: servers, Chroot: a.get("chroot")}
+	password, err := a.content("auth-password")
+	if user := a.get("auth-user"); user != "" {
+		cfg.Digest = &recipes.Digest{User: user, Password: strings.TrimSuffix(strings.TrimSuffix(string(password), "\n"), "\r")}
+	}
+	if a.get("acl") == "creator" {
+		cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
+	}
+	if a.encrypted() {
+		ca, err1 := a.content("tls-ca")
+		certificate, err2 := a.content("tls-certificate")
+		key, err3 := a.content("tls-key")
+		cfg.TLS = &recipes.TLS{ServerName: a.get("tls-server-name"), CA: ca, Certificate: certificate, Key: key}
+		err = errors.Join(err, err1, err2, err3)
 	}
 	if err == nil {
 		_, err = cfg.Normalize()
@@ -117,57 +136,19 @@ func (a *access) config(servers []string) (recipes.SessionConfig, error) {
 	return cfg, nil
 }
 
-func (a *access) digest(cfg *recipes.SessionConfig) error {
-	if a.user == "" {
-		return nil
-	}
-	password, err := secret("auth-password", a.passwordFile, a.passwordEnv)
-	if err != nil {
-		return err
-	}
-	cfg.Digest = &recipes.Digest{User: a.user, Password: strings.TrimSuffix(strings.TrimSuffix(string(password), "\n"), "\r")}
-	if a.acl == "creator" {
-		cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
-	}
-	return nil
-}
-
-func (a *access) encrypted() bool {
-	return a.tls || a.caFile+a.certificateFile+a.keyFile+a.keyEnv+a.sni != ""
-}
-
-func (a *access) encryption(cfg *recipes.SessionConfig) (err error) {
-	if !a.encrypted() {
-		return nil
-	}
-	t := &recipes.TLS{ServerName: a.sni}
-	if t.CA, err = secret("tls-ca", a.caFile, ""); err != nil {
-		return err
-	}
-	if t.Certificate, err = secret("tls-certificate", a.certificateFile, ""); err != nil {
-		return err
-	}
-	if t.Key, err = secret("tls-key", a.keyFile, a.keyEnv); err != nil {
-		return err
-	}
-	cfg.TLS = t
-	return nil
-}
-
-// secret returns the content of a file or of an environment variable. flag is the beginning of
-// the flags' names.
-func secret(flag, file, variable string) ([]byte, error) {
-	switch {
-	case file != "":
+// content returns the content of the file of -OF-file or of the environment variable of -OF-env.
+func (a access) content(of string) ([]byte, error) {
+	if file := a.get(of + "-file"); file != "" {
 		content, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("-%s-file: %w", flag, err)
+			return nil, fmt.Errorf("-%s-file: %w", of, err)
 		}
 		return content, nil
-	case variable != "":
+	}
+	if variable := a.get(of + "-env"); variable != "" {
 		value, ok := os.LookupEnv(variable)
 		if !ok {
-			return nil, fmt.Errorf("-%s-env: the environment variable %s is not set", flag, variable)
+			return nil, fmt.Errorf("-%s-env: the environment variable %s is not set", of, variable)
 		}
 		return []byte(value), nil
 	}

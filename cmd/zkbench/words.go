@@ -89,23 +89,27 @@ func (w words) describe(ctx context.Context) (record.Server, error) {
 // the build did not replace.
 var commit = regexp.MustCompile(`-([0-9a-f]{40}|\$\{.*\})$`)
 
-// parseSrvr returns the version and the mode in a reply to srvr, each "" if it is missing.
-func parseSrvr(answer string) (version, mode string) {
+// pairs returns the values of an answer that has a name and its value on each line.
+func pairs(answer, separator string) map[string]string {
+	found := map[string]string{}
 	for line := range strings.Lines(answer) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		switch key {
-		case "Zookeeper version":
-			value, _, _ = strings.Cut(value, ",")
-			version = commit.ReplaceAllString(value, "")
-		case "Mode":
-			// The mode must not depend on which server of an ensemble has replied,
-			// because compare distinguishes environments by it.
-			if mode = "ensemble"; value == "standalone" {
-				mode = value
-			}
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), separator); ok {
+			found[name] = strings.TrimSpace(value)
 		}
 	}
-	return version, mode
+	return found
+}
+
+// parseSrvr returns the version and the mode in a reply to srvr, each "" if it is missing. The
+// mode must not depend on which server of an ensemble has replied, because compare distinguishes
+// environments by it.
+func parseSrvr(answer string) (version, mode string) {
+	found := pairs(answer, ": ")
+	version, _, _ = strings.Cut(found["Zookeeper version"], ",")
+	if mode = found["Mode"]; mode != "" && mode != "standalone" {
+		mode = "ensemble"
+	}
+	return commit.ReplaceAllString(version, ""), mode
 }
 
 // wantedFigures are the servers' figures that a record should have, by mntr's names without
@@ -135,9 +139,8 @@ func (w words) mntr(ctx context.Context) (map[string]float64, error) {
 
 func parseMntr(answer string) map[string]float64 {
 	figures := map[string]float64{}
-	for line := range strings.Lines(answer) {
-		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "\t")
-		if v, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil {
+	for name, value := range pairs(answer, "\t") {
+		if v, err := strconv.ParseFloat(value, 64); err == nil {
 			figures[strings.TrimPrefix(name, "zk_")] = v
 		}
 	}
@@ -146,9 +149,9 @@ func parseMntr(answer string) map[string]float64 {
 
 // connections is how many connections the experiment needs at once from this machine.
 func (s settings) connections() int {
-	n := slices.Max(s.contenders.values)
-	if slices.Contains(s.workloads.values, load.Many) {
-		n *= s.lines
+	n := slices.Max(s.Contenders)
+	if slices.Contains(s.Workloads, load.Many) {
+		n *= s.Lines
 	}
 	return n
 }
@@ -158,12 +161,9 @@ func (s settings) connections() int {
 func (s server) admits(ctx context.Context, needed int) error {
 	allowed := 0
 	for _, addr := range s.words.addrs {
-		conf, err := s.words.ask(ctx, addr, "conf")
-		if err != nil {
-			return nil
-		}
-		limit, ok := maxClientCnxns(conf)
-		if !ok || limit == 0 {
+		conf, _ := s.words.ask(ctx, addr, "conf")
+		limit, err := strconv.Atoi(pairs(conf, "=")["maxClientCnxns"])
+		if err != nil || limit == 0 {
 			return nil
 		}
 		allowed += limit
@@ -173,14 +173,4 @@ func (s server) admits(ctx context.Context, needed int) error {
 	}
 	return usageError{fmt.Errorf("%d sessions are needed at once, and the servers allow %d connections from one address (maxClientCnxns); raise it, use fewer -contenders, or spread them over machines with -join",
 		needed, allowed)}
-}
-
-func maxClientCnxns(conf string) (int, bool) {
-	for line := range strings.Lines(conf) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "maxClientCnxns="); ok {
-			n, err := strconv.Atoi(value)
-			return n, err == nil
-		}
-	}
-	return 0, false
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
 // Set is the records of one workload on one kind of server, made by one machine:
@@ -42,22 +43,45 @@ type Level struct {
 	Trials     []record.Record
 }
 
-// Group sorts the records of runs into sets, in the order of their first records.
-func Group(runs []record.Run) []Set {
-	var sets []Set
-	index := map[string]int{}
-	machine := Machines(runs)
+// Titled is the records with one title, and the run of the first of them.
+type Titled struct {
+	Title   string
+	Run     record.Run
+	Records []record.Record
+}
+
+// By groups the records of runs by their titles, in the order of their first records. It leaves
+// out records with the title "".
+func By(runs []record.Run, title func(record.Run, record.Record) string) (all []Titled) {
 	for _, run := range runs {
 		for _, r := range run.Records {
-			all := r
-			all.Strategy = ""
-			title := Title(all, run.Environment.Server) + machine(run, r)
-			if _, ok := index[title]; !ok {
-				index[title] = len(sets)
-				sets = append(sets, Set{Title: title, Environment: run.Environment})
+			t := title(run, r)
+			if t == "" {
+				continue
 			}
-			sets[index[title]].add(r)
+			i := slices.IndexFunc(all, func(g Titled) bool { return g.Title == t })
+			if i < 0 {
+				i = len(all)
+				all = append(all, Titled{Title: t, Run: run})
+			}
+			all[i].Records = append(all[i].Records, r)
 		}
+	}
+	return all
+}
+
+// Group sorts the records of runs into sets, in the order of their first records.
+func Group(runs []record.Run) (sets []Set) {
+	machine := Machines(runs)
+	for _, g := range By(runs, func(run record.Run, r record.Record) string {
+		r.Strategy = ""
+		return Title(r, run.Environment.Server) + machine(run, r)
+	}) {
+		s := Set{Title: g.Title, Environment: g.Run.Environment}
+		for _, r := range g.Records {
+			s.add(r)
+		}
+		sets = append(sets, s)
 	}
 	return sets
 }
@@ -67,10 +91,7 @@ func (s *Set) add(r record.Record) {
 		s.Invalid = append(s.Invalid, r)
 		return
 	}
-	name := string(r.Strategy)
-	if name == "" {
-		name = string(r.Recipe)
-	}
+	name := cmp.Or(string(r.Strategy), string(r.Recipe))
 	i := slices.IndexFunc(s.Series, func(l Lines) bool { return l.Name == name })
 	if i < 0 {
 		i = len(s.Series)
@@ -99,14 +120,19 @@ type Median struct {
 // outside the range of all of them with a probability of more than 5 %.
 const leastTrials = 6
 
-// Median returns the median of a unit over the trials.
-func (l Level) Median(unit string) (Median, bool) {
-	var values []float64
+// Values returns the values of a unit, in the order of the trials that have it.
+func (l Level) Values(unit string) (values []float64) {
 	for _, r := range l.Trials {
 		if v, ok := r.Metric(unit); ok {
 			values = append(values, v)
 		}
 	}
+	return values
+}
+
+// Median returns the median of a unit over the trials.
+func (l Level) Median(unit string) (Median, bool) {
+	values := l.Values(unit)
 	if len(values) == 0 {
 		return Median{}, false
 	}
@@ -115,6 +141,24 @@ func (l Level) Median(unit string) (Median, bool) {
 		return Median{Value: of.Center, Lo: of.Center, Hi: of.Center}, true
 	}
 	return Median{of.Center, of.Lo, of.Hi, true}, true
+}
+
+// Cell returns the median of a unit for a table, or "-" if no trial has it.
+func (l Level) Cell(of string) string {
+	if m, ok := l.Median(of); ok {
+		return unit.Quantity(of, m.Value)
+	}
+	return "-"
+}
+
+// at returns the level of n contenders. It has no trials if there is none.
+func (l Lines) at(n int) Level {
+	for _, level := range l.Levels {
+		if level.Contenders == n {
+			return level
+		}
+	}
+	return Level{}
 }
 
 // Histogram merges the trials' times: waits for open loads and trials without handoffs,

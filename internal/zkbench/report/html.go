@@ -64,9 +64,9 @@ type pageInvalid struct{ Trial, Why string }
 type pageFact struct{ Name, Value string }
 
 func newPageSet(i int, s Set) (pageSet, error) {
-	set := pageSet{ID: fmt.Sprintf("set-%d", i+1), Title: s.Title, Answer: Answer(s), Table: TableOf(s), Environment: facts(s.Environment)}
-	if m := MemoryOf(s); len(m.Head) > len(keys) {
-		set.Memory = m
+	set := pageSet{
+		ID: fmt.Sprintf("set-%d", i+1), Title: s.Title, Answer: answer(s),
+		Table: tableOf(s, columns), Memory: tableOf(s, memoryColumns), Environment: facts(s.Environment),
 	}
 	for _, f := range Figures(s) {
 		var b strings.Builder
@@ -117,7 +117,7 @@ func facts(e record.Environment) []pageFact {
 	return all
 }
 
-// answers are sentences about a set, most important first. Answer uses the first three for
+// answers are sentences about a set, most important first. answer uses the first three for
 // which the set has figures.
 var answers = []struct {
 	unit, format string // the format takes the contenders and a ranking
@@ -135,9 +135,9 @@ var answers = []struct {
 
 const sentences = 3
 
-// Answer summarizes a set in up to three sentences, each for the longest line for which all
+// answer summarizes a set in up to three sentences, each for the longest line for which all
 // strategies have the figure.
-func Answer(s Set) string {
+func answer(s Set) string {
 	var said []string
 	for _, a := range answers {
 		if text, n := ranking(s, a.unit, a.less); text != "" && len(said) < sentences {
@@ -149,42 +149,35 @@ func Answer(s Set) string {
 
 // ranking returns the values of all strategies in the longest line that all of them have, the
 // best first, and its contenders. text is "" if there is no such line.
-func ranking(s Set, of string, less bool) (text string, contenders int) {
-	values := map[int]map[string]float64{} // by contenders and strategy
-	for _, lines := range s.Series {
-		for _, level := range lines.Levels {
-			if m, ok := level.Median(of); ok {
-				if values[level.Contenders] == nil {
-					values[level.Contenders] = map[string]float64{}
-				}
-				values[level.Contenders][lines.Name] = m.Value
+func ranking(s Set, of string, less bool) (text string, n int) {
+	type ranked struct {
+		name  string
+		value float64
+	}
+	for _, n := range slices.Backward(contenders(s)) {
+		var all []ranked
+		for _, lines := range s.Series {
+			if m, ok := lines.at(n).Median(of); ok {
+				all = append(all, ranked{lines.Name, m.Value})
 			}
 		}
-	}
-	for n, strategies := range values {
-		if n > 1 && len(strategies) == len(s.Series) { // a single contender makes no handoffs
-			contenders = max(contenders, n)
+		if n < 2 || len(all) < len(s.Series) { // a single contender makes no handoffs
+			continue
 		}
-	}
-	if contenders == 0 {
-		return "", 0
-	}
-	names := make([]string, 0, len(s.Series))
-	for _, lines := range s.Series {
-		names = append(names, lines.Name)
-	}
-	at := values[contenders]
-	slices.SortStableFunc(names, func(a, b string) int {
-		if less {
-			return cmp.Compare(at[a], at[b])
+		slices.SortStableFunc(all, func(a, b ranked) int {
+			if less {
+				return cmp.Compare(a.value, b.value)
+			}
+			return cmp.Compare(b.value, a.value)
+		})
+		var names []string
+		for _, r := range all {
+			names = append(names, fmt.Sprintf("%s (%s)", unit.Quantity(of, r.value), r.name))
 		}
-		return cmp.Compare(at[b], at[a])
-	})
-	for i, name := range names {
-		names[i] = fmt.Sprintf("%s (%s)", unit.Quantity(of, at[name]), name)
+		if last := len(names) - 1; last > 0 {
+			names = []string{strings.Join(names[:last], ", "), names[last]}
+		}
+		return strings.Join(names, " and "), n
 	}
-	if last := len(names) - 1; last > 0 {
-		return strings.Join(names[:last], ", ") + " and " + names[last], contenders
-	}
-	return names[0], contenders
+	return "", 0
 }

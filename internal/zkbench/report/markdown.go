@@ -34,6 +34,10 @@ var columns = []column{
 	{unit.TurnsCV, "variation of turns"},
 }
 
+// memoryColumns are the units of the table of memory. They have the growth of the heap for each
+// session, and the resident memory of the processes in which sessions live, in total and for each
+// session. That includes an embedded server, and the memory that the process needs without
+// sessions. So only long lines show the cost of a session.
 var memoryColumns = []column{
 	{unit.RSS, "MB rss"},
 	{unit.RSSEach, "MB rss/session"},
@@ -48,57 +52,37 @@ type Table struct {
 	Rows [][]string
 }
 
-// TableOf returns the table of a set: a row for each number of contenders and strategy,
-// without empty columns.
-func TableOf(s Set) Table { return tableOf(s, columns) }
-
-// MemoryOf returns the table of the memory of sessions. It has the growth of the heap for each
-// session. It also has the resident memory of the processes in which they live, in total and
-// for each session. That includes an embedded server, and the memory that the process needs
-// without sessions. So only long lines show the cost of a session.
-func MemoryOf(s Set) Table { return tableOf(s, memoryColumns) }
-
+// tableOf returns a table of a set: a row for each number of contenders and strategy, without
+// empty columns. It has no rows if all are empty.
 func tableOf(s Set, columns []column) Table {
 	t := Table{Head: slices.Clone(keys)}
-	var used []string
+	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return !has(s, c.unit) })
+	if len(columns) == 0 {
+		return t
+	}
 	for _, c := range columns {
-		if has(s, c.unit) {
-			t.Head, used = append(t.Head, c.name), append(used, c.unit)
-		}
+		t.Head = append(t.Head, c.name)
 	}
 	for _, n := range contenders(s) {
 		for _, lines := range s.Series {
-			for _, level := range lines.Levels {
-				if level.Contenders == n {
-					t.Rows = append(t.Rows, row(lines.Name, level, used))
-				}
+			level := lines.at(n)
+			if len(level.Trials) == 0 {
+				continue
 			}
+			row := []string{fmt.Sprint(n), lines.Name, fmt.Sprint(len(level.Trials))}
+			for _, c := range columns {
+				row = append(row, level.Cell(c.unit))
+			}
+			t.Rows = append(t.Rows, row)
 		}
 	}
 	return t
 }
 
-func row(name string, l Level, units []string) []string {
-	row := []string{fmt.Sprint(l.Contenders), name, fmt.Sprint(len(l.Trials))}
-	for _, figure := range units {
-		cell := "-"
-		if s, ok := l.Median(figure); ok {
-			cell = unit.Quantity(figure, s.Value)
-		}
-		row = append(row, cell)
-	}
-	return row
-}
-
 func has(s Set, unit string) bool {
-	for _, lines := range s.Series {
-		for _, level := range lines.Levels {
-			if _, ok := level.Median(unit); ok {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Series, func(lines Lines) bool {
+		return slices.ContainsFunc(lines.Levels, func(level Level) bool { return len(level.Values(unit)) > 0 })
+	})
 }
 
 func contenders(s Set) (all []int) {
@@ -129,8 +113,8 @@ func Markdown(w io.Writer, sets []Set) error {
 			b.WriteString("\n")
 		}
 		fmt.Fprintf(&b, "**%s**\n\n", s.Title)
-		TableOf(s).markdown(&b)
-		if m := MemoryOf(s); len(m.Head) > len(keys) {
+		tableOf(s, columns).markdown(&b)
+		if m := tableOf(s, memoryColumns); len(m.Rows) > 0 {
 			b.WriteString("\nMemory:\n\n")
 			m.markdown(&b)
 		}
@@ -153,7 +137,7 @@ func Percentiles(w io.Writer, l Level) error {
 	return err
 }
 
-var summaryUnits = []struct{ unit, name string }{
+var summaryUnits = []column{
 	{unit.Handoffs, "handoffs/s"},
 	{unit.HandoffP99, "p99"},
 	{unit.Events, "events"},
@@ -170,7 +154,7 @@ func Summary(w io.Writer, sets []Set, picture func(set int, f Figure) string) er
 			b.WriteString("\n")
 		}
 		fmt.Fprintf(&b, "**%s**\n\n", s.Title)
-		b.WriteString(summaryOf(s))
+		summaryOf(s).markdown(&b)
 		if n := len(s.Invalid); n > 0 {
 			fmt.Fprintf(&b, "\n%d trials, in which zkbench itself was the limit, are left out.\n", n)
 		}
@@ -187,41 +171,27 @@ func Summary(w io.Writer, sets []Set, picture func(set int, f Figure) string) er
 	return err
 }
 
-func summaryOf(s Set) string {
-	var b strings.Builder
-	b.WriteString("| contenders |")
+func summaryOf(s Set) Table {
+	t := Table{Head: []string{"contenders"}}
 	for _, lines := range s.Series {
 		for i, u := range summaryUnits {
-			name := u.name
 			if i == 0 {
-				name = lines.Name + ": " + name
+				u.name = lines.Name + ": " + u.name
 			}
-			fmt.Fprintf(&b, " %s |", name)
+			t.Head = append(t.Head, u.name)
 		}
 	}
-	fmt.Fprintf(&b, "\n|%s\n", strings.Repeat("---:|", 1+len(s.Series)*len(summaryUnits)))
 	for _, n := range contenders(s) {
 		if n < 2 {
 			continue // a single contender makes no handoffs
 		}
-		fmt.Fprintf(&b, "| %d |", n)
+		row := []string{fmt.Sprint(n)}
 		for _, lines := range s.Series {
 			for _, u := range summaryUnits {
-				fmt.Fprintf(&b, " %s |", lines.cell(n, u.unit))
+				row = append(row, lines.at(n).Cell(u.unit))
 			}
 		}
-		b.WriteString("\n")
+		t.Rows = append(t.Rows, row)
 	}
-	return b.String()
-}
-
-func (l Lines) cell(n int, of string) string {
-	for _, level := range l.Levels {
-		if level.Contenders == n {
-			if s, ok := level.Median(of); ok {
-				return unit.Quantity(of, s.Value)
-			}
-		}
-	}
-	return "-"
+	return t
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -119,28 +120,25 @@ const none = "-"
 
 type row struct {
 	record.Record
-	runs []record.Record // the valid ones
+	report.Level // the valid trials
 }
 
-func rows(records []record.Record) []row {
-	index := map[string]int{}
-	var all []row
+func rows(records []record.Record) (all []row) {
 	for _, r := range records {
-		i, ok := index[r.Name()]
-		if !ok {
+		i := slices.IndexFunc(all, func(row row) bool { return row.Name() == r.Name() })
+		if i < 0 {
 			i = len(all)
-			index[r.Name()] = i
 			all = append(all, row{Record: r})
 		}
 		if r.Valid() {
-			all[i].runs = append(all[i].runs, r)
+			all[i].Trials = append(all[i].Trials, r)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b row) int {
 		return cmp.Or(
 			cmp.Compare(a.Recipe, b.Recipe), cmp.Compare(a.Workload, b.Workload),
 			cmp.Compare(a.Hold, b.Hold), cmp.Compare(a.Transport, b.Transport), cmp.Compare(a.Delay, b.Delay),
-			cmp.Compare(a.Contenders, b.Contenders),
+			cmp.Compare(a.Record.Contenders, b.Record.Contenders),
 			cmp.Compare(slices.Index(recipes.Strategies(), a.Strategy), slices.Index(recipes.Strategies(), b.Strategy)),
 			cmp.Compare(a.Strategy, b.Strategy),
 		)
@@ -154,33 +152,14 @@ func (r row) sameButStrategy(other row) bool {
 	return a.Name() == b.Name()
 }
 
-func (r row) values(of string) (values []float64) {
-	for _, run := range r.runs {
-		if v, ok := run.Metric(of); ok {
-			values = append(values, v)
-		}
-	}
-	slices.Sort(values)
-	return values
-}
-
-func (r row) median(of string) (float64, bool) {
-	values := r.values(of)
-	n := len(values)
-	if n == 0 {
-		return 0, false
-	}
-	return (values[(n-1)/2] + values[n/2]) / 2, true
-}
-
 // speed compares a row with the baseline: the median of the ratios of their times, each trial
 // with each, and its 95 % interval. It is ~ if the U test finds no difference, as in benchstat.
 // The interval belongs to that test: if the test finds a difference, the interval does not
 // contain 1.
 func (r row) speed(baseline row) string {
-	mine, base := r.values(unit.Time), baseline.values(unit.Time)
+	mine, base := r.Values(unit.Time), baseline.Values(unit.Time)
 	switch {
-	case len(mine) == 0 || len(base) == 0 || mine[0] <= 0:
+	case len(mine) == 0 || len(base) == 0 || slices.Min(mine) <= 0:
 		return none
 	case r.Name() == baseline.Name():
 		return "1.00x"
@@ -215,9 +194,9 @@ var columns = []column{
 	{"workload", func(r, _ row) string { return string(r.Workload) }, 3, true},
 	{"via", func(r, _ row) string { return r.Transport }, 1, true},
 	{"delay", func(r, _ row) string { return r.Delay.String() }, 0, true},
-	{"contenders", func(r, _ row) string { return strconv.Itoa(r.Contenders) }, 99, true},
+	{"contenders", func(r, _ row) string { return strconv.Itoa(r.Record.Contenders) }, 99, true},
 	{"strategy", func(r, _ row) string { return string(r.Strategy) }, 98, true},
-	{"runs", func(r, _ row) string { return strconv.Itoa(len(r.runs)) }, 8, false},
+	{"runs", func(r, _ row) string { return strconv.Itoa(len(r.Trials)) }, 8, false},
 	median("time/op", unit.Time, 12),
 	{"speed", row.speed, 20, false},
 	median("handoffs/s", unit.Handoffs, 30),
@@ -246,12 +225,7 @@ func wait(head, of string, importance int) column {
 }
 
 func median(head, of string, importance int) column {
-	return column{head: head, importance: importance, cell: func(r, _ row) string {
-		if v, ok := r.median(of); ok {
-			return unit.Quantity(of, v)
-		}
-		return none
-	}}
+	return column{head: head, importance: importance, cell: func(r, _ row) string { return r.Cell(of) }}
 }
 
 const gap = "  "

@@ -16,7 +16,7 @@
 //
 // If a worker does not come to a meeting within Config.Patience, the others return an error.
 // They also watch the Group. If a worker leaves it, because its process was interrupted or
-// died, they end with an [AbsentError] that names it. A process that died leaves the Group
+// died, they end with an error that names it. A process that died leaves the Group
 // when its session times out.
 package workers
 
@@ -177,21 +177,24 @@ func (c *Crew) watch(views <-chan []recipes.Member) {
 	c.stop(errors.New("the session with which this worker meets the others has ended"))
 }
 
-// absent returns the error for the workers that are not in present.
-func (c *Crew) absent(when string, present map[int]member) *AbsentError {
-	e := &AbsentError{When: when}
+// absent returns the error for the workers that are not in present. It names both.
+func (c *Crew) absent(when string, present map[int]member) error {
+	var there, missing []string
 	for number := 1; number <= c.cfg.Size; number++ {
-		m, there := present[number]
+		m, ok := present[number]
 		switch was, known := c.crew[number]; {
-		case there:
-			e.Present = append(e.Present, m.describe(number))
+		case ok:
+			there = append(there, m.describe(number))
 		case known:
-			e.Missing = append(e.Missing, was.describe(number))
+			missing = append(missing, was.describe(number))
 		default:
-			e.Missing = append(e.Missing, fmt.Sprintf("worker %d", number))
+			missing = append(missing, fmt.Sprintf("worker %d", number))
 		}
 	}
-	return e
+	if len(there) == 0 {
+		there = []string{"none"}
+	}
+	return fmt.Errorf("%s: missing %s; there are %s", when, strings.Join(missing, ", "), strings.Join(there, ", "))
 }
 
 func (c *Crew) agree() error {
@@ -220,7 +223,7 @@ func (c *Crew) Workers() (all []string) {
 }
 
 // Context ends with the context of Join, when a worker leaves, when this worker's session
-// ends, or with [Crew.Close]. If a worker has left, its cause is an [AbsentError].
+// ends, or with [Crew.Close]. If a worker has left, its cause names the worker.
 func (c *Crew) Context() context.Context { return c.ctx }
 
 // message is the data of a member of the group: the worker's description, and from its first
@@ -258,19 +261,4 @@ func crewOf(members []recipes.Member, size int) (map[int]member, error) {
 		}
 	}
 	return crew, nil
-}
-
-// AbsentError reports that the run cannot continue, because workers are missing.
-type AbsentError struct {
-	When    string   // such as "the run ends"
-	Missing []string // such as "worker 2", with its description if it had joined
-	Present []string
-}
-
-func (e *AbsentError) Error() string {
-	present := "no worker is there"
-	if len(e.Present) > 0 {
-		present = "there are " + strings.Join(e.Present, ", ")
-	}
-	return fmt.Sprintf("%s: missing %s; %s", e.When, strings.Join(e.Missing, ", "), present)
 }
