@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -90,10 +91,7 @@ func TestServerFiguresAreDifferences(t *testing.T) {
 		}
 		return figures, nil
 	}
-	r, err := e.Run(t.Context(), e.Trials()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(e.Run(t.Context(), e.Trials()[0]))(t)
 	if want := map[string]float64{"packets": 100}; !reflect.DeepEqual(r.Server, want) {
 		t.Errorf("server figures %v; want %v", r.Server, want)
 	}
@@ -181,10 +179,7 @@ func parts(t *testing.T, first, second int) []record.Record {
 	e := experiment(new(fake.World))
 	var all []record.Record
 	for _, procs := range []int{first, second} {
-		r, err := e.Run(t.Context(), e.Trials()[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(e.Run(t.Context(), e.Trials()[0]))(t)
 		r.Procs = procs
 		all = append(all, r)
 	}
@@ -246,10 +241,7 @@ func TestDelayIsAddedToEachRoundTrip(t *testing.T) {
 	e.Delays = []time.Duration{0, delay}
 	seen := map[time.Duration]int{}
 	for _, trial := range e.Trials() {
-		r, err := e.Run(t.Context(), trial)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(e.Run(t.Context(), trial))(t)
 		seen[r.Delay]++
 		each := r.Elapsed / time.Duration(r.Operations)
 		if r.Delay != trial.Delay || each < r.Delay {

@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/race"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -23,10 +24,7 @@ import (
 
 func embedded(t *testing.T) *zkserver.Server {
 	t.Helper()
-	server, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	t.Cleanup(func() { server.Close() })
 	return server
 }
@@ -40,10 +38,7 @@ func drained(t *testing.T, server *zkserver.Server, open recipes.Opener, recipe 
 		Count:      1, Root: "/zkbench/test",
 		Session: recipes.SessionConfig{Servers: []string{server.Addr()}},
 	}
-	r, err := e.Run(t.Context(), e.Trials()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(e.Run(t.Context(), e.Trials()[0]))(t)
 	if r.Operations != int64(n-1) || r.Counters.Writes != int64(n-1) {
 		t.Errorf("%d handoffs with %d writes; want %d of each", r.Operations, r.Counters.Writes, n-1)
 	}
@@ -134,10 +129,7 @@ func TestHarnessCostsLittle(t *testing.T) {
 		e.Session = recipes.SessionConfig{Servers: []string{server.Addr()}}
 		var turns []time.Duration
 		for _, trial := range e.Trials() {
-			r, err := e.Run(t.Context(), trial)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(e.Run(t.Context(), trial))(t)
 			turns = append(turns, r.Elapsed/time.Duration(r.Operations))
 		}
 		return slices.Min(turns)
@@ -162,18 +154,13 @@ func TestRoundsOfOtherRecipes(t *testing.T) {
 		Count:      1, Rounds: rounds, Root: "/zkbench/rounds",
 		Session: recipes.SessionConfig{Servers: []string{embedded(t).Addr()}},
 	}
-	if err := e.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Validate())
 	trials := e.Trials()
 	if len(trials) != 4 {
 		t.Fatalf("%d trials; want one of each, whatever the recipes and strategies", len(trials))
 	}
 	for _, trial := range trials {
-		r, err := e.Run(t.Context(), trial)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(e.Run(t.Context(), trial))(t)
 		operations, waits, services := int64(rounds), int64(0), int64(0)
 		switch trial.Workload {
 		case load.Queue:

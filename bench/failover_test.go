@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -23,10 +24,7 @@ import (
 // server that grants sessions from 200 ms to a minute.
 func failovers(t *testing.T, open recipes.Opener) (bench.Experiment, *zkserver.Server) {
 	t.Helper()
-	server, err := zkserver.Listen(zkserver.Config{TickTime: 100 * time.Millisecond, MaxSessionTimeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(zkserver.Listen(zkserver.Config{TickTime: 100 * time.Millisecond, MaxSessionTimeout: time.Minute}))(t)
 	t.Cleanup(func() { server.Close() })
 	return bench.Experiment{
 		Recipes: []load.Recipe{load.Lock, load.Election}, Workloads: []load.Workload{load.Failover}, Strategies: recipes.Strategies(),
@@ -63,10 +61,7 @@ func TestLossIsReportedBeforeTheNextGrant(t *testing.T) {
 			e.Recipes = e.Recipes[:1] // failovers of the other recipe take as long and are the same here
 			server.SetFault(fault)
 			for _, trial := range e.Trials() {
-				r, err := failover(t, e, trial)
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := must.Get(failover(t, e, trial))(t)
 				// The server expires the session one timeout after its last request.
 				if r.Operations != 1 || r.Elapsed < 200*time.Millisecond {
 					t.Errorf("%s: %d failovers in %v", r.Name(), r.Operations, r.Elapsed)
@@ -95,10 +90,7 @@ func TestSessionsOfAFailoverAreSpreadOverTheServers(t *testing.T) {
 	e.Recipes, e.Contenders, e.Session.Servers = e.Recipes[:1], []int{6}, nil
 	doors := make([]counted, 3)
 	for i := range doors {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		doors[i].Listener = l
 		e.Session.Servers = append(e.Session.Servers, l.Addr().String())
 		go server.Serve(&doors[i]) // until the server is closed

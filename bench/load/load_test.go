@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -20,10 +21,7 @@ func sessions(t *testing.T, server *fake.World, n int) []recipes.Client {
 	t.Helper()
 	all := make([]recipes.Client, n)
 	for i := range all {
-		s, err := server.Open(t.Context(), recipes.SessionConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(server.Open(t.Context(), recipes.SessionConfig{}))(t)
 		t.Cleanup(func() { s.Close(context.Background()) })
 		all[i] = s
 	}
@@ -32,10 +30,7 @@ func sessions(t *testing.T, server *fake.World, n int) []recipes.Client {
 
 func run(t *testing.T, l load.Load) load.Measurement {
 	t.Helper()
-	m, err := l.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(l.Run(t.Context()))(t)
 	return m
 }
 

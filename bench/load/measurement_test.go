@@ -11,6 +11,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -32,9 +33,7 @@ func TestMergedHistogramIsThatOfAllSamples(t *testing.T) {
 		h, p := random.IntN(4), random.IntN(3)
 		v := int64(random.ExpFloat64() * float64(50*time.Millisecond))
 		for _, m := range []load.Measurement{parts[p], all} {
-			if err := histograms(m)[h].RecordValue(v); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, histograms(m)[h].RecordValue(v))
 		}
 	}
 	for i := range parts {
@@ -42,10 +41,7 @@ func TestMergedHistogramIsThatOfAllSamples(t *testing.T) {
 		parts[i].Turns = []int64{int64(i)}
 		parts[i].Counters = recipes.Stats{Reads: int64(i), ByKind: map[string]int64{"create": 2}}
 	}
-	sum, err := load.Many.Merge(parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sum := must.Get(load.Many.Merge(parts))(t)
 	for i, h := range histograms(sum) {
 		if want := histograms(all)[i]; !h.Equals(want) || h.TotalCount() != want.TotalCount() {
 			t.Errorf("histogram %d of the sum is not that of all samples", i)
@@ -68,10 +64,7 @@ func grants(tokens ...recipes.Token) load.Measurement {
 }
 
 func TestHandoffsOfASharedLineAreThoseWithinAProcess(t *testing.T) {
-	sum, err := load.Drain.Merge([]load.Measurement{grants(1, 2, 5), grants(3, 4, 6, 7)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sum := must.Get(load.Drain.Merge([]load.Measurement{grants(1, 2, 5), grants(3, 4, 6, 7)}))(t)
 	// 1-2, 3-4 and 6-7.
 	if sum.Operations != 6 || sum.Handoff.TotalCount() != 3 || sum.Handoff.Max()/1e4 != 50 {
 		t.Errorf("%d operations, %d handoffs, the longest %v; want 6, 3 of half a millisecond", sum.Operations, sum.Handoff.TotalCount(), time.Duration(sum.Handoff.Max()))
@@ -111,10 +104,7 @@ func TestDifferentClocksChangeNothing(t *testing.T) {
 		return m
 	}
 	merged := func(apart time.Duration) load.Measurement {
-		m, err := load.Drain.Merge([]load.Measurement{part(0, 1, 2, 5, 6), part(apart, 3, 4, 7, 8)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(load.Drain.Merge([]load.Measurement{part(0, 1, 2, 5, 6), part(apart, 3, 4, 7, 8)}))(t)
 		return m
 	}
 	same := merged(0)

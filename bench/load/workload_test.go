@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -118,14 +119,8 @@ func TestOpenWaitsForAColdServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := new(fake.World)
 		all := sessions(t, server, 3)
-		lock, err := all[2].Lock(path, recipes.LockConfig{Strategy: recipes.Predecessor})
-		if err != nil {
-			t.Fatal(err)
-		}
-		hold, err := lock.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := must.Get(all[2].Lock(path, recipes.LockConfig{Strategy: recipes.Predecessor}))(t)
+		hold := must.Get(lock.Acquire(t.Context()))(t)
 		time.AfterFunc(100*time.Millisecond, func() { _ = hold.Release(context.Background()) })
 		m, err := load.Load{
 			Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path, Sessions: all[:2],

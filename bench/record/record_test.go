@@ -16,6 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -81,18 +82,11 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
 	if *update {
-		if err := os.MkdirAll("testdata", 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, got, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll("testdata", 0o777))
+		must.Do(t, os.WriteFile(file, got, 0o666))
 		return
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(file))(t)
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s differs (rewrite with -update):\n%s", file, got)
 	}
@@ -102,9 +96,7 @@ func TestBenchmarkFormat(t *testing.T) {
 	var out bytes.Buffer
 	w := &record.Writer{Output: &out, Environment: environment}
 	for _, r := range records() {
-		if err := w.Write(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Write(r))
 	}
 	golden(t, "benchmark.txt", out.Bytes())
 	readBack(t, out.Bytes())
@@ -189,9 +181,7 @@ func written(t *testing.T, records []record.Record) []byte {
 	var out bytes.Buffer
 	w := &record.JSONWriter{Output: &out, Environment: environment}
 	for _, r := range records {
-		if err := w.Write(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Write(r))
 	}
 	return out.Bytes()
 }
@@ -265,10 +255,7 @@ func TestUnconfirmedRecordsHaveAnotherStrategy(t *testing.T) {
 	if old == text {
 		t.Fatalf("no strategy in %s", text)
 	}
-	runs, err := record.Read(strings.NewReader(old))
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := must.Get(record.Read(strings.NewReader(old)))(t)
 	read := runs[0].Records[0]
 	if read.Strategy != one.Strategy+"-unconfirmed" || read.Name() == one.Name() {
 		t.Errorf("read as strategy %q, %s", read.Strategy, read.Name())

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -91,15 +92,10 @@ func TestAgainstFindsATenthAndNothingElse(t *testing.T) {
 	if runs == 0 {
 		t.Skip("ZKRECIPES_AGAINST is not set: make test-against")
 	}
-	self, err := exec.LookPath("zkbench-build")
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(exec.LookPath("zkbench-build"))(t)
 	slower := filepath.Join(t.TempDir(), "slower")
 	script := fmt.Sprintf("#!/bin/sh\nSLOWER=10%% exec %s \"$@\"\n", self)
-	if err := os.WriteFile(slower, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(slower, []byte(script), 0o700))
 	falsely, found := 0, 0
 	for i := range runs {
 		if said := verdicts(t, self, self); difference.MatchString(said) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -33,9 +34,7 @@ func countStrategies(t *testing.T, open recipes.Opener, file string) {
 		}
 		all.WriteString(onlyCounts(stdout))
 	}
-	if err := os.WriteFile(file, []byte(all.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(all.String()), 0o644))
 }
 
 // onlyCounts drops the times of results, which differ from run to run.
@@ -83,10 +82,7 @@ func TestAHandoffSendsNothingBeforeTheGrant(t *testing.T) {
 func sendNothingBeforeTheGrant(t *testing.T, files ...string) {
 	t.Helper()
 	for _, file := range files {
-		counts, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		counts := must.Get(os.ReadFile(file))(t)
 		handoffs := 0
 		for line := range strings.Lines(string(counts)) {
 			if !strings.Contains(line, "strategy=handoff") || strings.Contains(line, "contenders=1/") { // a single contender never waits for a release

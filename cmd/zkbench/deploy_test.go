@@ -4,22 +4,25 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclparse"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
+// jobFile has the names of a Nomad job that this job uses, from Nomad's documentation of the job
+// specification and of the driver exec. Decoding refuses all others.
 type jobFile struct {
 	Variables []struct {
-		Name    string    `hcl:"name,label"`
-		Default cty.Value `hcl:"default"`
-		Remain  hcl.Body  `hcl:",remain"`
+		Name        string         `hcl:"name,label"`
+		Type        hcl.Expression `hcl:"type"`
+		Default     cty.Value      `hcl:"default"`
+		Description string         `hcl:"description"`
 	} `hcl:"variable,block"`
 	Jobs []struct {
 		Name   string   `hcl:"name,label"`
@@ -28,20 +31,34 @@ type jobFile struct {
 }
 
 type jobBody struct {
-	Groups []struct {
-		Name  string `hcl:"name,label"`
-		Count int    `hcl:"count"`
-		Tasks []struct {
+	Type  string `hcl:"type"`
+	Group struct {
+		Name       string `hcl:"name,label"`
+		Count      int    `hcl:"count"`
+		Constraint struct {
+			Operator string `hcl:"operator"`
+			Value    string `hcl:"value"`
+		} `hcl:"constraint,block"`
+		Restart struct {
+			Attempts int    `hcl:"attempts"`
+			Mode     string `hcl:"mode"`
+		} `hcl:"restart,block"`
+		Reschedule struct {
+			Attempts int `hcl:"attempts"`
+		} `hcl:"reschedule,block"`
+		Task struct {
 			Name   string `hcl:"name,label"`
+			Driver string `hcl:"driver"`
 			Config struct {
 				Command string   `hcl:"command"`
 				Args    []string `hcl:"args"`
 			} `hcl:"config,block"`
-			Remain hcl.Body `hcl:",remain"`
+			Resources struct {
+				CPU    int `hcl:"cpu"`
+				Memory int `hcl:"memory"`
+			} `hcl:"resources,block"`
 		} `hcl:"task,block"`
-		Remain hcl.Body `hcl:",remain"`
 	} `hcl:"group,block"`
-	Remain hcl.Body `hcl:",remain"`
 }
 
 // TestNomadJobHasArgumentsThatZkbenchAccepts parses the job as Nomad does, and parses its arguments as
@@ -66,99 +83,16 @@ func TestNomadJobHasArgumentsThatZkbenchAccepts(t *testing.T) {
 	if diags := gohcl.DecodeBody(file.Jobs[0].Remain, &hcl.EvalContext{Variables: map[string]cty.Value{"var": cty.ObjectVal(variables)}}, &job); diags.HasErrors() {
 		t.Fatal(diags)
 	}
-	group := job.Groups[0]
-	run := group.Tasks[0].Config
-	if run.Command != "zkbench" || len(run.Args) == 0 || run.Args[0] != "run" {
-		t.Fatalf("it runs %s %v", run.Command, run.Args)
+	run := job.Group.Task.Config
+	if run.Command != "zkbench" || len(run.Args) == 0 || run.Args[0] != "run" || job.Group.Count != 3 {
+		t.Fatalf("it runs %s %v, %d times", run.Command, run.Args, job.Group.Count)
 	}
-	s, err := command{transports: transports}.parseSettings(run.Args[1:])
-	if err != nil {
-		t.Fatalf("zkbench does not take %q: %v", run.Args, err)
-	}
-	if s.join.path == "" || s.join.workers != group.Count || len(s.servers) == 0 {
-		t.Errorf("%d processes are started, and %d meet at %q on %v", group.Count, s.join.workers, s.join.path, s.servers)
-	}
-}
-
-// block is the schema of a block of Nomad: attributes, and blocks by their names.
-type block struct {
-	attributes string
-	blocks     map[string]block
-}
-
-// nomadJob is the schema of a job file, as far as this job needs it, from Nomad's documentation
-// of the job specification and of the driver exec.
-func nomadJob() block {
-	constraint := block{attributes: "attribute operator value"}
-	reschedule := block{attributes: "attempts interval delay delay_function max_delay unlimited"}
-	restart := block{attributes: "attempts delay interval mode render_templates"}
-	task := block{"driver kill_signal kill_timeout kind leader shutdown_delay user", map[string]block{
-		"config":     {attributes: "command args cap_add cap_drop ipc_mode pid_mode work_dir"},
-		"constraint": constraint,
-		"env":        {attributes: "*"},
-		"resources":  {attributes: "cpu cores memory memory_max"},
-		"restart":    restart,
-	}}
-	group := block{"count max_client_disconnect shutdown_delay stop_after_client_disconnect", map[string]block{
-		"constraint": constraint, "reschedule": reschedule, "restart": restart, "task": task,
-	}}
-	job := block{"all_at_once datacenters id name namespace node_pool priority region type", map[string]block{
-		"constraint": constraint, "group": group, "reschedule": reschedule,
-	}}
-	variable := block{attributes: "default description type"}
-	return block{blocks: map[string]block{"job": job, "variable": variable}}
-}
-
-func (b block) unknown(body *hclsyntax.Body, where string) (names []string) {
-	for name := range body.Attributes {
-		if b.attributes != "*" && !slices.Contains(strings.Fields(b.attributes), name) {
-			names = append(names, where+name)
-		}
-	}
-	for _, inner := range body.Blocks {
-		if schema, ok := b.blocks[inner.Type]; ok {
-			names = append(names, schema.unknown(inner.Body, where+inner.Type+".")...)
-		} else {
-			names = append(names, where+inner.Type+" {}")
-		}
-	}
-	return names
-}
-
-// TestNomadJobHasTheSchemaOfJobs finds names that Nomad would refuse.
-func TestNomadJobHasTheSchemaOfJobs(t *testing.T) {
-	file := filepath.Join("..", "..", "testdata", "nomad", "zkbench.nomad.hcl")
-	parse := func(text []byte) []string {
-		parsed, diags := hclparse.NewParser().ParseHCL(text, file)
-		if diags.HasErrors() {
-			t.Fatal(diags)
-		}
-		return nomadJob().unknown(parsed.Body.(*hclsyntax.Body), "")
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if names := parse(text); len(names) > 0 {
-		t.Errorf("Nomad does not know %q", names)
-	}
-	for _, mistake := range []struct{ name, planted, want string }{
-		{"mode     =", "modus    =", "job.group.restart.modus"},
-		{"resources {", "ressources {", "job.group.task.ressources {}"},
-		{"count =", "counts =", "job.group.counts"},
-	} {
-		if names := parse([]byte(strings.Replace(string(text), mistake.name, mistake.planted, 1))); !slices.Equal(names, []string{mistake.want}) {
-			t.Errorf("with %q it finds %q; want %q", mistake.planted, names, mistake.want)
-		}
-	}
+	checkCrew(t, run.Args[1:])
 }
 
 func readUnit(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "testdata", "systemd", "zkbench@.service"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("..", "..", "testdata", "systemd", "zkbench@.service")))(t)
 	settings := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(line, "#") {
@@ -201,10 +135,7 @@ func TestSystemdUnitHasArgumentsThatZkbenchAccepts(t *testing.T) {
 
 // TestParallelSSHHasArgumentsThatZkbenchAccepts checks the command in docs/benchmark.md.
 func TestParallelSSHHasArgumentsThatZkbenchAccepts(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "benchmark.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "benchmark.md")))(t)
 	_, rest, found := strings.Cut(string(text), "\nparallel-ssh ")
 	line, _, _ := strings.Cut(rest, "\n```")
 	_, command, quoted := strings.Cut(strings.ReplaceAll(line, "\\\n", " "), "'")

@@ -18,6 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // At a terminal, zkbench writes a table that fits its width. In a pipe, it also writes the
@@ -166,10 +167,7 @@ func TestHelpBeginsWithWhatIsWantedFirst(t *testing.T) {
 
 // The README and the help agree about how long the first command takes.
 func TestTheFirstCommandTakesAsLongAsTheReadmeSays(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := must.Get(os.ReadFile(filepath.Join("..", "..", "README.md")))(t)
 	said := regexp.MustCompile(`three (?:ways to wait|strategies),? in[^.]* (\w+) seconds`)
 	var times []string
 	for _, text := range []string{help, string(readme)} {

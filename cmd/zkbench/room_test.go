@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 func TestMachineThatIsTooSmallIsRefused(t *testing.T) {
@@ -132,12 +133,8 @@ func TestCgroupsLimitTheMemory(t *testing.T) {
 			root := t.TempDir()
 			for name, text := range test.files {
 				file := filepath.Join(root, name)
-				if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
+				must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 			}
 			left, ok := cgroupMemory(root)
 			if ok != (test.want != 0) || left != max(0, test.want) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -35,10 +36,7 @@ func TestHandoffHasTheRoundTripsThatThePlanAssumes(t *testing.T) {
 
 func fastestHandoff(t *testing.T, strategy recipes.Strategy, rtt time.Duration) time.Duration {
 	t.Helper()
-	server, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	t.Cleanup(func() { _ = server.Close() })
 	file := filepath.Join(t.TempDir(), "records.jsonl")
 	code, _, stderr := whole(t, "run", "-servers", server.Addr(), "-delay", rtt.String(), "-recipe", "lock", "-strategy", string(strategy),
@@ -46,9 +44,6 @@ func fastestHandoff(t *testing.T, strategy recipes.Strategy, rtt time.Duration) 
 	if code != exitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	run, err := readRun(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := must.Get(readRun(file))(t)
 	return time.Duration(run[0].Records[0].Handoff.Min())
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/partition"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
@@ -64,10 +65,7 @@ func newSeveral(t *testing.T) *several {
 			cfg.Hosts = append(cfg.Hosts, ensemble.Host{IP: h.IP(), Do: h.Do})
 		}
 	}
-	zkbench, err := exec.LookPath("zkbench") // the test binary, by testscript.Main
-	if err != nil {
-		t.Fatal(err)
-	}
+	zkbench := must.Get(exec.LookPath("zkbench"))(t) // the test binary, by testscript.Main
 	return &several{T: t, network: network, zkbench: zkbench, servers: strings.Join(ensembletest.Start(t, cfg).Addrs(), ",")}
 }
 

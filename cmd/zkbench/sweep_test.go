@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -23,10 +24,7 @@ func TestCombinationThatIsNeverValidIsLeftOut(t *testing.T) {
 		trial(5, busy), trial(5, busy),
 		trial(10, busy), trial(10, busy), trial(10, busy),
 	}}}
-	p, err := newHistory(runs, record.Server{}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(newHistory(runs, record.Server{}, 0))(t)
 	if yes, why := p.skip(trial(2)); !yes || why != "" {
 		t.Errorf("a valid one is made again: %q", why)
 	}

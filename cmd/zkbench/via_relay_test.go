@@ -7,33 +7,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // However zkbench ends, its end of the pipe closes.
 func TestARelayEndsWithItsParent(t *testing.T) {
-	srv, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	t.Cleanup(func() { srv.Close() })
 	stdin, life := io.Pipe()
 	said, stdout := io.Pipe()
 	ended := make(chan error, 1)
 	go func() { ended <- command{stdout: stdout}.relayVerb(stdin, []string{srv.Addr(), srv.Addr()}) }()
-	line, err := bufio.NewReader(said).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must.Get(bufio.NewReader(said).ReadString('\n'))(t)
 	addrs := strings.Split(strings.TrimSpace(line), ",")
 	if len(addrs) != 2 || addrs[0] == addrs[1] {
 		t.Fatalf("relays at %q; want one for each server", addrs)
 	}
-	conn, err := net.Dial("tcp", addrs[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", addrs[1]))(t)
 	defer conn.Close()
 	if _, err := conn.Write([]byte("ruok")); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
@@ -30,15 +31,9 @@ func TestMntrIsReadAndAddedUp(t *testing.T) {
 	if want := map[string]float64{"packets_received": 12, "avg_latency": 0.5}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%v; want %v", got, want)
 	}
-	server, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	defer server.Close()
-	one, err := words{addrs: []string{server.Addr()}}.mntr(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := must.Get(words{addrs: []string{server.Addr()}}.mntr(t.Context()))(t)
 	two, err := words{addrs: []string{server.Addr(), server.Addr()}}.mntr(t.Context())
 	if err != nil || one["znode_count"] == 0 || two["znode_count"] != 2*one["znode_count"] {
 		t.Errorf("znode_count is %v with one server and %v with two, %v", one["znode_count"], two["znode_count"], err)
@@ -47,10 +42,7 @@ func TestMntrIsReadAndAddedUp(t *testing.T) {
 
 // If a server replies only after a trial, all its counts would look like growth in the trial.
 func TestFiguresNeedTheRepliesOfAllServers(t *testing.T) {
-	server, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	defer server.Close()
 	some, err := words{addrs: []string{server.Addr(), "127.0.0.1:1"}}.mntr(t.Context())
 	if err != nil || len(some) != 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/relay"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
@@ -17,15 +18,10 @@ func delayed(t *testing.T, roundTrip time.Duration) (net.Conn, *relay.Relay) {
 	t.Helper()
 	delay := relay.NewDelay(roundTrip)
 	t.Cleanup(delay.Close)
-	r, err := relay.Listen([]string{echo(t)}, delay)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(relay.Listen([]string{echo(t)}, delay))(t)
 	t.Cleanup(r.Cut)
 	conn := pingThrough(t, r)
-	if err := conn.SetDeadline(time.Now().Add(watchdog.Patience)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.SetDeadline(time.Now().Add(watchdog.Patience)))
 	return conn, r
 }
 
@@ -91,10 +87,7 @@ func TestNothingPassesADelayThatWasCut(t *testing.T) {
 
 // The end of a connection arrives after the bytes that were sent before it.
 func TestTheEndIsDelayedToo(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -107,19 +100,11 @@ func TestTheEndIsDelayedToo(t *testing.T) {
 	})
 	delay := relay.NewDelay(50 * time.Millisecond)
 	defer delay.Close()
-	r, err := relay.Listen([]string{listener.Addr().String()}, delay)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(relay.Listen([]string{listener.Addr().String()}, delay))(t)
 	defer r.Cut()
-	conn, err := net.Dial("tcp", r.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", r.Addr()))(t)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(watchdog.Patience)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.SetDeadline(time.Now().Add(watchdog.Patience)))
 	if got, err := io.ReadAll(conn); err != nil || string(got) != "last bytes" {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/relay"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -17,10 +18,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // echo returns the address of a server that sends back all bytes.
 func echo(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -52,9 +50,7 @@ func pingThrough(t *testing.T, r *relay.Relay) net.Conn {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		if err := conn.SetDeadline(deadline); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, conn.SetDeadline(deadline))
 		answer := make([]byte, 4)
 		_, err = conn.Write([]byte("ping"))
 		if err == nil {
@@ -62,9 +58,7 @@ func pingThrough(t *testing.T, r *relay.Relay) net.Conn {
 		}
 		switch {
 		case err == nil && string(answer) == "ping":
-			if err := conn.SetDeadline(time.Time{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, conn.SetDeadline(time.Time{}))
 			return conn
 		case err == nil || time.Now().After(deadline):
 			t.Fatalf("got %q, %v", answer, err)
@@ -73,10 +67,7 @@ func pingThrough(t *testing.T, r *relay.Relay) net.Conn {
 }
 
 func TestRelayForwardsUntilItIsCut(t *testing.T) {
-	r, err := relay.Listen([]string{"127.0.0.1:1", echo(t)}, nil) // no server listens at the first address
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(relay.Listen([]string{"127.0.0.1:1", echo(t)}, nil))(t) // no server listens at the first address
 	defer r.Cut()
 	conn := pingThrough(t, r)
 	r.Cut()

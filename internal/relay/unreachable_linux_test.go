@@ -8,27 +8,18 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/relay"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // unreachable returns an address that never answers, not even with a refusal: the address
 // of a listener whose queue is full.
 func unreachable(t *testing.T) string {
 	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := must.Get(syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0))(t)
 	t.Cleanup(func() { _ = syscall.Close(fd) })
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Listen(fd, 0); err != nil {
-		t.Fatal(err)
-	}
-	name, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	must.Do(t, syscall.Listen(fd, 0))
+	name := must.Get(syscall.Getsockname(fd))(t)
 	addr := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
 	for range 10 {
 		conn, err := net.DialTimeout("tcp", addr, 200*time.Millisecond)
@@ -42,23 +33,14 @@ func unreachable(t *testing.T) string {
 }
 
 func TestRelayReachesTheServerBehindOneThatDoesNotAnswer(t *testing.T) {
-	r, err := relay.Listen([]string{unreachable(t), echo(t)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(relay.Listen([]string{unreachable(t), echo(t)}, nil))(t)
 	defer r.Cut()
 	pingThrough(t, r)
 }
 
 func TestCutDoesNotWaitForAServerThatDoesNotAnswer(t *testing.T) {
-	r, err := relay.Listen([]string{unreachable(t), unreachable(t), unreachable(t)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := net.Dial("tcp", r.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(relay.Listen([]string{unreachable(t), unreachable(t), unreachable(t)}, nil))(t)
+	conn := must.Get(net.Dial("tcp", r.Addr()))(t)
 	defer conn.Close()
 	cut := make(chan struct{})
 	go func() {

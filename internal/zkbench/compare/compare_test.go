@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/compare"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -47,19 +48,13 @@ func trials(seed uint64, count int, slower float64) (a, b string) {
 
 func side(t *testing.T, name, text string) *compare.Side {
 	t.Helper()
-	s, err := compare.Read(strings.NewReader(text), name, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(compare.Read(strings.NewReader(text), name, nil))(t)
 	return s
 }
 
 func compared(t *testing.T, a, b *compare.Side) compare.Result {
 	t.Helper()
-	r, err := compare.Compare(a, b, compare.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(compare.Compare(a, b, compare.DefaultOptions()))(t)
 	return r
 }
 
@@ -157,14 +152,9 @@ func TestFasterLockIsNotWorse(t *testing.T) {
 			n := int64(1000/ms + trial%3)
 			r := record.Record{Recipe: load.Lock, Workload: load.Cycle, Strategy: recipes.Predecessor, Contenders: 2, Transport: "direct", Procs: 2}
 			r.Operations, r.Elapsed, r.Turns = 2*n, time.Second, []int64{n, n + 1}
-			if err := w.Write(r); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.Write(r))
 		}
-		s, err := compare.Read(&text, name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(compare.Read(&text, name, nil))(t)
 		return s
 	}
 	r, err := compare.Compare(side("slow", 10), side("fast", 5), compare.DefaultOptions())
@@ -195,9 +185,7 @@ func TestInvalidResultsAtTheEndDoNotMarkLaterOnes(t *testing.T) {
 	for range 2 {
 		w, l := &record.Writer{Output: &text, Environment: record.Environment{}}, &record.JSONWriter{Output: &lines, Environment: record.Environment{}}
 		for _, r := range []record.Record{valid, invalid} {
-			if err := errors.Join(w.Write(r), l.Write(r)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(w.Write(r), l.Write(r)))
 		}
 	}
 	for name, file := range map[string]*bytes.Buffer{"text": &text, "records": &lines} {
@@ -262,14 +250,10 @@ func TestOutput(t *testing.T) {
 	a += "BenchmarkGone 1 5 ns/op\n"
 	r := compared(t, side(t, "old", a), side(t, "new", b))
 	var out bytes.Buffer
-	if err := r.Write(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Write(&out))
 	file := filepath.Join("testdata", "compare.txt")
 	if *update {
-		if err := errors.Join(os.MkdirAll("testdata", 0o777), os.WriteFile(file, out.Bytes(), 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll("testdata", 0o777), os.WriteFile(file, out.Bytes(), 0o666)))
 	}
 	want, err := os.ReadFile(file)
 	if err != nil || !bytes.Equal(out.Bytes(), want) {
@@ -288,14 +272,9 @@ func counts(t *testing.T, old, new string, units ...string) (compare.Result, str
 			t.Fatal(err)
 		}
 	}
-	r, err := compare.Counts(sides[0], sides[1], compare.Options{Units: units})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(compare.Counts(sides[0], sides[1], compare.Options{Units: units}))(t)
 	var out strings.Builder
-	if err := r.Write(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Write(&out))
 	return r, out.String()
 }
 

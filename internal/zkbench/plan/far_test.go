@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -261,9 +262,6 @@ func longest(t *testing.T, m *plan.Model, figure string, records []record.Record
 	if !ok {
 		t.Fatalf("no %s", figure)
 	}
-	most, err := m.Most(figure, limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	most := must.Get(m.Most(figure, limit))(t)
 	return most
 }

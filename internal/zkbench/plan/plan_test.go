@@ -12,6 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
@@ -45,10 +46,7 @@ var levels = []int{2, 5, 10, 20, 50, 100, 200}
 
 func fit(t *testing.T, records []record.Record) *plan.Model {
 	t.Helper()
-	m, err := plan.Fit(records, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(plan.Fit(records, 1))(t)
 	return m
 }
 

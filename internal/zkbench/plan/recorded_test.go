@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -52,15 +53,9 @@ func invalid(r record.Record) bool { return !r.Valid() }
 
 func everything(t *testing.T, file string) (records []record.Record) {
 	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(file))(t)
 	defer f.Close()
-	runs, err := record.Read(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := must.Get(record.Read(f))(t)
 	for _, run := range runs {
 		records = append(records, run.Records...)
 	}
@@ -95,10 +90,7 @@ func leaveOut(t *testing.T, strategy recipes.Strategy, records []record.Record) 
 			if !ok {
 				continue
 			}
-			e, err := m.At(unit, left)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := must.Get(m.At(unit, left))(t)
 			predictions++
 			if measured < e.Lo*0.999 || measured > e.Hi*1.001 {
 				missed++
@@ -125,10 +117,7 @@ func TestRecordedOpenLoadsArePredictedFromDrains(t *testing.T) {
 				for _, s := range []recipes.Strategy{recipes.Predecessor, recipes.Handoff} {
 					m := upTo(t, alone(drained, s), 1000)
 					for name, trials := range openLoads(loads, s) {
-						b, err := m.Open(trials[0].Rate, trials[0].Hold, 1)
-						if err != nil {
-							t.Fatal(err)
-						}
+						b := must.Get(m.Open(trials[0].Rate, trials[0].Hold, 1))(t)
 						if b.Share < 1 {
 							b.P50.Unit = unit.WaitP50
 							all.add(t, "servers "+servers+", "+name, trials[0].Contenders, b.P50, waitOf(trials))

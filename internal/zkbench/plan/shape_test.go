@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -31,10 +32,7 @@ func TestOnlyDrainsPredictOpenLoads(t *testing.T) {
 func TestAMachineThatRestsMayTakeTwiceAsLong(t *testing.T) {
 	m := fit(t, drained(recipes.Handoff, 100, 0))
 	above := func(rate float64) float64 {
-		b, err := m.Open(rate, 0, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(m.Open(rate, 0, 1))(t)
 		return b.P50.Hi / b.P50.Value
 	}
 	if awake, rested := above(1100), above(900); math.Abs(rested/awake-2) > 0.1 {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
@@ -63,9 +64,7 @@ document.body.setAttribute('data-checked', [figures.length, named.length, drawn.
 </script></body>`
 	file := filepath.Join(t.TempDir(), "page.html")
 	text := strings.Replace(string(page(t)), "</body>", script, 1)
-	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o666))
 	figures := strings.Count(text, `<svg class="zk"`)
 	for _, size := range []string{"1280,900", "500,800"} {
 		dom, log := browse(t, browser, file, "--window-size="+size, "--dump-dom")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
@@ -28,24 +29,16 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // recorded returns the small recorded sweep.
 func recorded(t *testing.T) []record.Run {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "..", "..", "testdata", "results", "small.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(filepath.Join("..", "..", "..", "testdata", "results", "small.jsonl")))(t)
 	defer f.Close()
-	runs, err := record.Read(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := must.Get(record.Read(f))(t)
 	return runs
 }
 
 func render(t *testing.T, write func(io.Writer) error) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := write(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, write(&out))
 	return out.Bytes()
 }
 
@@ -53,9 +46,7 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
 	if *update {
-		if err := errors.Join(os.MkdirAll("testdata", 0o777), os.WriteFile(file, got, 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll("testdata", 0o777), os.WriteFile(file, got, 0o666)))
 	}
 	want, err := os.ReadFile(file)
 	if err != nil || !bytes.Equal(got, want) {
@@ -238,9 +229,7 @@ var textOf = regexp.MustCompile(`<text([^>]*) x="([0-9.]+)" y="([0-9.]+)"([^>]*)
 // eight.
 func TestTextsOfAFigureFit(t *testing.T) {
 	var svg strings.Builder
-	if err := report.SVG(&svg, crowded()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, report.SVG(&svg, crowded()))
 	type text struct {
 		words       string
 		from, to, y float64
@@ -278,9 +267,7 @@ func TestTextsOfAFigureFit(t *testing.T) {
 
 func TestTicksOfAFigureHaveOneForm(t *testing.T) {
 	var svg strings.Builder
-	if err := report.SVG(&svg, crowded()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, report.SVG(&svg, crowded()))
 	for _, want := range []string{">10<", ">100<", ">1k<", ">10k<", ">100k<"} {
 		if !strings.Contains(svg.String(), want) {
 			t.Errorf("no tick %s in\n%s", want, svg.String())
@@ -291,9 +278,7 @@ func TestTicksOfAFigureHaveOneForm(t *testing.T) {
 // The marks of lines that coincide are next to each other.
 func TestLinesThatCoincideAreAllSeen(t *testing.T) {
 	var svg strings.Builder
-	if err := report.SVG(&svg, crowded()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, report.SVG(&svg, crowded()))
 	lines := regexp.MustCompile(`class="line" d="M([0-9.]+) [0-9.]+L`).FindAllStringSubmatch(svg.String(), -1)
 	if len(lines) != 3 || lines[0][1] == lines[1][1] || lines[1][1] == lines[2][1] {
 		t.Errorf("the lines begin at %q", lines)

@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -51,9 +52,7 @@ func records() []record.Record {
 func written(t *testing.T, width int, records ...record.Record) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := table.Write(&out, records, width); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, table.Write(&out, records, width))
 	return out.String()
 }
 
@@ -61,9 +60,7 @@ func TestTable(t *testing.T) {
 	got := written(t, 0, records()...) + "\n" + written(t, table.Narrow, records()...)
 	file := filepath.Join("testdata", "table.txt")
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(got), 0o666))
 	}
 	want, err := os.ReadFile(file)
 	if err != nil || got != string(want) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 )
 
@@ -24,14 +25,8 @@ func measured() record.Record {
 
 func TestPartArrivesAsItWas(t *testing.T) {
 	r := measured()
-	data, err := encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := decode(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(encode(r))(t)
+	got := must.Get(decode(data))(t)
 	if !reflect.DeepEqual(got.Grants, r.Grants) || !got.Wait.Equals(r.Wait) || got.Wait.TotalCount() != 1000 || !reflect.DeepEqual(got.Turns, r.Turns) || got.Trial != 2 {
 		t.Errorf("%+v arrived as %+v", r, got)
 	}
@@ -40,10 +35,7 @@ func TestPartArrivesAsItWas(t *testing.T) {
 // FuzzDecode decodes arbitrary bytes. decode refuses them, or returns a record that can be encoded
 // again.
 func FuzzDecode(f *testing.F) {
-	data, err := encode(measured())
-	if err != nil {
-		f.Fatal(err)
-	}
+	data := must.Get(encode(measured()))(f)
 	f.Add(data)
 	f.Add(data[:len(data)/2])
 	f.Add([]byte{})

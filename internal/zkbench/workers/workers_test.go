@@ -15,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/workers"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -50,10 +51,7 @@ func (m meeting) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.C
 
 func (m meeting) session() recipes.Client {
 	m.Helper()
-	s, err := m.open(m.Context(), recipes.SessionConfig{})
-	if err != nil {
-		m.Fatal(err)
-	}
+	s := must.Get(m.open(m.Context(), recipes.SessionConfig{}))(m)
 	m.Cleanup(func() { s.Close(context.Background()) })
 	return s
 }
