@@ -45,63 +45,6 @@ func drained(t *testing.T, server *zkserver.Server, open recipes.Opener, recipe 
 	return r
 }
 
-// A departure wakes all waiters, and each of them lists the line again. The next departure may
-// come before all watch again, and then wakes fewer. So only the bounds are certain.
-func TestHerdDrainCostsMoreTheLongerTheLine(t *testing.T) {
-	for _, recipe := range []load.Recipe{load.Lock, load.Election} {
-		perHandoff := map[int]float64{}
-		for _, n := range []int{2, 10, 40} {
-			r := drained(t, embedded(t), zookeeper.Open, recipe, recipes.Herd, n)
-			if most := int64(n * (n - 1) / 2); r.Counters.WatchEvents > most || r.Counters.WatchEvents < int64(n)-1 {
-				t.Errorf("%s: %d watch events in a line of %d; want %d to %d", recipe, r.Counters.WatchEvents, n, n-1, most)
-			}
-			perHandoff[n] = float64(r.Counters.Reads) / float64(r.Operations)
-		}
-		if perHandoff[10] < 2*perHandoff[2] || perHandoff[40] < 2*perHandoff[10] {
-			t.Errorf("%s: reads per handoff do not grow with the line: %v", recipe, perHandoff)
-		}
-	}
-}
-
-// If each holder leaves only when all others watch again, each departure wakes all remaining
-// waiters: N-1, N-2, ... 1.
-func TestHerdDrainWakesAllAtEachStep(t *testing.T) {
-	const n = 12
-	server := embedded(t)
-	var left atomic.Int64
-	left.Store(n)
-	open := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-		s, err := zookeeper.Open(ctx, cfg)
-		return fake.Acquiring{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
-			hold, err := l.Acquire(ctx)
-			return considerateHold{hold, server, &left}, err
-		}}, err
-	}
-	r := drained(t, server, open, load.Lock, recipes.Herd, n)
-	if want := int64(n * (n - 1) / 2); r.Counters.WatchEvents != want {
-		t.Errorf("%d watch events in a line of %d; want %d", r.Counters.WatchEvents, n, want)
-	}
-}
-
-// considerateHold is released only when all other contenders in line watch.
-type considerateHold struct {
-	recipes.Hold
-	server *zkserver.Server
-	left   *atomic.Int64
-}
-
-func (c considerateHold) Release(ctx context.Context) error {
-	others := c.left.Add(-1)
-	for tick := time.Tick(time.Millisecond); int64(c.server.Watches()) < others; {
-		select {
-		case <-tick:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return c.Hold.Release(ctx)
-}
-
 // A drain of N contenders lists lines of N-1, N-2, ... 1 names, N/2 on average. So twice the
 // contenders cost N/2 more entries for each handoff.
 func TestListingsGrowByAnEntryForEachContender(t *testing.T) {

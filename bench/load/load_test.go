@@ -314,25 +314,4 @@ func TestLoadThatCannotBeRun(t *testing.T) {
 	}
 }
 
-// BenchmarkHarness is a cycle over locks that cost nothing. It shows what the load itself adds to
-// each operation.
-func BenchmarkHarness(b *testing.B) {
-	server := new(fake.World)
-	all := make([]recipes.Client, 10)
-	for i := range all {
-		all[i], _ = server.Open(b.Context(), recipes.SessionConfig{})
-		defer all[i].Close(b.Context())
-	}
-	for b.Loop() {
-		m, err := load.Load{
-			Workload: load.Cycle, Recipe: load.Lock, Path: path, Sessions: all,
-			Duration: 100 * time.Millisecond,
-		}.Run(b.Context())
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportMetric(float64(m.Elapsed)/float64(m.Operations), "ns/turn")
-	}
-}
-
 func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -1,22 +1,14 @@
 package record
 
-import (
-	"bufio"
-	"os"
-	"strings"
-)
+import "github.com/prometheus/procfs"
 
 func cpu() string {
-	f, err := os.Open("/proc/cpuinfo")
+	fs, err := procfs.NewDefaultFS()
 	if err != nil {
 		return ""
 	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		key, value, _ := strings.Cut(lines.Text(), ":")
-		if strings.TrimSpace(key) == "model name" {
-			return strings.TrimSpace(value)
-		}
+	if all, err := fs.CPUInfo(); err == nil && len(all) > 0 {
+		return all[0].ModelName
 	}
 	return ""
 }

@@ -38,10 +38,6 @@ type figures Record
 type line struct {
 	figures
 	Histograms map[string]string `json:"histograms,omitempty"`
-
-	// Unconfirmed was an option of the recipes, by which a grant did not wait for the leader.
-	// Old records with it are read with a strategy of their own. New ones never have it.
-	Unconfirmed bool `json:",omitempty"`
 }
 
 // JSONWriter writes records as JSON lines: a header with the environment, then one line for
@@ -166,9 +162,6 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 
 func (l line) record() (Record, error) {
 	r := Record(l.figures)
-	if l.Unconfirmed {
-		r.Strategy += "-unconfirmed"
-	}
 	if r.Recipe == "" || r.Workload == "" || r.Contenders < 1 || r.Operations < 1 || r.Elapsed < 0 {
 		return r, errors.New("not a record: recipe, workload, contenders or operations are missing")
 	}

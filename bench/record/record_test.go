@@ -138,18 +138,6 @@ func readBack(t *testing.T, written []byte) {
 	}
 }
 
-func TestNameOfARunWithoutProcsDoesNotEndLikeOne(t *testing.T) {
-	r := cycled()
-	base, parts := benchfmt.Name(r.Name()).Parts()
-	if string(base) != "Lock" {
-		t.Errorf("base name %q", base)
-	}
-	last := string(parts[len(parts)-1])
-	if last != "/via=plugin" {
-		t.Errorf("last part %q", last)
-	}
-}
-
 // benchstat -col /delay compares by it.
 func TestDelayIsPartOfTheName(t *testing.T) {
 	r := cycled()
@@ -245,21 +233,6 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
-}
-
-// Records of the removed option Unconfirmed must not be compared with those of its strategy.
-func TestUnconfirmedRecordsHaveAnotherStrategy(t *testing.T) {
-	one := records()[0]
-	text := string(written(t, []record.Record{one}))
-	old := strings.Replace(text, `"Strategy":"`, `"Unconfirmed":true,"Strategy":"`, 1)
-	if old == text {
-		t.Fatalf("no strategy in %s", text)
-	}
-	runs := must.Get(record.Read(strings.NewReader(old)))(t)
-	read := runs[0].Records[0]
-	if read.Strategy != one.Strategy+"-unconfirmed" || read.Name() == one.Name() {
-		t.Errorf("read as strategy %q, %s", read.Strategy, read.Name())
-	}
 }
 
 func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"os"
 	"path/filepath"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -101,39 +99,6 @@ func sendNothingBeforeTheGrant(t *testing.T, files ...string) {
 		}
 		if handoffs == 0 {
 			t.Errorf("%s has no handoff", file)
-		}
-	}
-}
-
-// TestPlantedReadFailsTheGate lets each lock read once more after each grant.
-func TestPlantedReadFailsTheGate(t *testing.T) {
-	now := filepath.Join(t.TempDir(), "now.txt")
-	countStrategies(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-		s, err := zookeeper.Open(ctx, cfg)
-		return fake.Acquiring{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
-			hold, err := l.Acquire(ctx)
-			if err != nil {
-				return nil, err
-			}
-			other, err := s.Lock("/nobody", recipes.LockConfig{})
-			if err == nil {
-				_, err = other.Contenders(ctx) // an empty line is one read
-			}
-			return hold, err
-		}}, err
-	}, now)
-	code, stdout, _ := whole(t, "compare", "-exact", recordedCounts, now)
-	if code != exitFailed {
-		t.Errorf("exit code %d; want %d", code, exitFailed)
-	}
-	for _, strategy := range recipes.Strategies() {
-		found := false
-		for line := range strings.Lines(stdout) {
-			found = found || strings.Contains(line, "strategy="+string(strategy)) && strings.Contains(line, "Lock") &&
-				strings.Contains(line, "reads/op") && strings.Contains(line, "WORSE")
-		}
-		if !found {
-			t.Errorf("%s: no lock has more reads in\n%s", strategy, stdout)
 		}
 	}
 }

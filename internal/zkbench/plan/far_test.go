@@ -229,22 +229,6 @@ func TestRecordedHerdsArePredictedFromSmallOnes(t *testing.T) {
 	all.covered(t, 20)
 }
 
-// TestHerdsOfASharedMachineArePredictedFromSmallOnes does the same with records of a machine with
-// other work, and checks only the intervals.
-func TestHerdsOfASharedMachineArePredictedFromSmallOnes(t *testing.T) {
-	var all cells
-	for _, servers := range []string{"1", "3"} {
-		m, levels := herds(t, shared(servers))
-		for _, n := range []int{200, 500} {
-			all.predict(t, "herd, servers "+servers, m, n, levels[n], unit.HandoffP50, unit.HandoffP99, unit.Handoffs)
-			if most := longest(t, m, unit.HandoffP50, levels[n]); most.Safe > n {
-				t.Errorf("servers %s: what was reached with %d contenders is said to be surely kept with %d", servers, n, most.Safe)
-			}
-		}
-	}
-	all.covered(t, 8)
-}
-
 func herds(t *testing.T, file string) (*plan.Model, map[int][]record.Record) {
 	t.Helper()
 	all := drains(everything(t, file), recipes.Herd)
