@@ -15,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -233,7 +234,7 @@ func TestProgressCountsSessionsAndTheLine(t *testing.T) {
 // A handoff takes at least one round trip: the release, and the event for the successor.
 func TestDelayIsAddedToEachRoundTrip(t *testing.T) {
 	const delay = 10 * time.Millisecond
-	server := embedded(t)
+	server := zktest.Embedded(t)
 	e := experiment(new(fake.World))
 	e.Recipes, e.Workloads, e.Strategies = []load.Recipe{load.Lock}, []load.Workload{load.Drain, load.Failover}, []recipes.Strategy{recipes.Handoff}
 	e.Contenders, e.Transports, e.Count = []int{3}, []bench.Transport{{Name: "direct", Open: zookeeper.Open}}, 1

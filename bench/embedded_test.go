@@ -16,18 +16,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/race"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
-
-func embedded(t *testing.T) *zkserver.Server {
-	t.Helper()
-	server := must.Get(zkserver.Listen(zkserver.Config{}))(t)
-	t.Cleanup(func() { server.Close() })
-	return server
-}
 
 func drained(t *testing.T, server *zkserver.Server, open recipes.Opener, recipe load.Recipe, strategy recipes.Strategy, n int) record.Record {
 	t.Helper()
@@ -49,7 +43,7 @@ func drained(t *testing.T, server *zkserver.Server, open recipes.Opener, recipe 
 // contenders cost N/2 more entries for each handoff.
 func TestListingsGrowByAnEntryForEachContender(t *testing.T) {
 	perHandoff := func(n int) float64 {
-		r := drained(t, embedded(t), zookeeper.Open, load.Lock, recipes.Predecessor, n)
+		r := drained(t, zktest.Embedded(t), zookeeper.Open, load.Lock, recipes.Predecessor, n)
 		return float64(r.Counters.ResponseBytes) / float64(r.Operations)
 	}
 	const n = 40
@@ -64,7 +58,7 @@ func TestListingsGrowByAnEntryForEachContender(t *testing.T) {
 // ones, on a server in the same process. It uses the best of several trials of each, which a busy
 // machine disturbs least.
 func TestHarnessCostsLittle(t *testing.T) {
-	server := embedded(t)
+	server := zktest.Embedded(t)
 	fastest := func(open recipes.Opener) time.Duration {
 		e := experiment(new(fake.World))
 		e.Recipes, e.Workloads, e.Strategies = []load.Recipe{load.Lock}, []load.Workload{load.Drain}, []recipes.Strategy{recipes.Predecessor}
@@ -95,7 +89,7 @@ func TestRoundsOfOtherRecipes(t *testing.T) {
 		Workloads:  []load.Workload{load.Queue, load.Barrier, load.DoubleBarrier, load.Commit},
 		Transports: []bench.Transport{{Name: "direct", Open: zookeeper.Open}},
 		Count:      1, Rounds: rounds, Root: "/zkbench/rounds",
-		Session: recipes.SessionConfig{Servers: []string{embedded(t).Addr()}},
+		Session: recipes.SessionConfig{Servers: []string{zktest.Embedded(t).Addr()}},
 	}
 	must.Do(t, e.Validate())
 	trials := e.Trials()
@@ -139,7 +133,7 @@ func TestBrokenQueueIsNotMeasured(t *testing.T) {
 		Recipes: []load.Recipe{load.Lock, load.Election}, Strategies: recipes.Strategies(), Contenders: []int{2},
 		Workloads: []load.Workload{load.Queue}, Count: 1, Root: "/zkbench/rounds",
 		Transports: []bench.Transport{{Name: "direct", Open: repeating}},
-		Session:    recipes.SessionConfig{Servers: []string{embedded(t).Addr()}},
+		Session:    recipes.SessionConfig{Servers: []string{zktest.Embedded(t).Addr()}},
 	}
 	if _, err := e.Run(t.Context(), e.Trials()[0]); !errors.Is(err, load.ErrBroken) || !strings.Contains(err.Error(), "taken twice") {
 		t.Errorf("%v; want that an element was taken twice", err)

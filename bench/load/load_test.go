@@ -272,9 +272,12 @@ func TestCancelledLoadLeavesNoContenderInLine(t *testing.T) {
 func TestErrorOfAHookEndsTheLoad(t *testing.T) {
 	broken := errors.New("broken hook")
 	hook := func(context.Context) error { return broken }
-	for _, n := range []int{1, 3} {
+	for _, n := range []int{1, 3, 4} {
 		for name, l := range map[string]load.Load{"begin": {Begin: hook}, "end": {End: hook}} {
 			l.Workload, l.Recipe, l.Path = load.Drain, load.Lock, path
+			if n == 4 {
+				l.Workload, l.Lines, l.Duration = load.Many, 2, time.Millisecond
+			}
 			l.Sessions = sessions(t, new(fake.World), n)
 			if _, err := l.Run(t.Context()); !errors.Is(err, broken) {
 				t.Errorf("%s with %d contenders: %v; want the hook's error", name, n, err)

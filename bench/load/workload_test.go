@@ -169,18 +169,6 @@ func TestManyLinesAreMeasuredTogether(t *testing.T) {
 	}
 }
 
-func TestErrorOfBeginEndsAllLines(t *testing.T) {
-	broken := errors.New("no figures")
-	_, err := load.Load{
-		Workload: load.Many, Lines: 2, Recipe: load.Lock, Path: path,
-		Sessions: sessions(t, new(fake.World), 4), Duration: time.Millisecond,
-		Begin: func(context.Context) error { return broken },
-	}.Run(t.Context())
-	if !errors.Is(err, broken) {
-		t.Errorf("%v; want the error of Begin", err)
-	}
-}
-
 // A hold is longer than a contender needs to join again.
 func TestCycleIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

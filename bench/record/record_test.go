@@ -99,43 +99,6 @@ func TestBenchmarkFormat(t *testing.T) {
 		must.Do(t, w.Write(r))
 	}
 	golden(t, "benchmark.txt", out.Bytes())
-	readBack(t, out.Bytes())
-}
-
-// readBack reads the output with the library of benchstat.
-func readBack(t *testing.T, written []byte) {
-	reader := benchfmt.NewReader(bytes.NewReader(written), "written")
-	var names []string
-	for reader.Scan() {
-		switch r := reader.Result().(type) {
-		case *benchfmt.SyntaxError:
-			t.Error(r)
-		case *benchfmt.Result:
-			names = append(names, r.Name.String())
-			if len(r.Config) != 7 {
-				t.Errorf("%s has %d configuration lines; want 7", r.Name, len(r.Config))
-			}
-			if r.Values[0].Unit != "sec/op" {
-				t.Errorf("%s starts with unit %s; want sec/op", r.Name, r.Values[0].Unit)
-			}
-			for _, v := range r.Values {
-				if strings.HasSuffix(v.Unit, "-ns") || strings.HasPrefix(v.Unit, "MB") {
-					t.Errorf("%s: unit %s was not tidied", r.Name, v.Unit)
-				}
-			}
-		}
-	}
-	if err := reader.Err(); err != nil {
-		t.Error(err)
-	}
-	if len(names) != len(records()) {
-		t.Errorf("read %d results; want %d", len(names), len(records()))
-	}
-	for unit, want := range map[string]int{"handoffs/s": 1, "sec/op": -1, "p99-handoff-sec": -1, "reads/op": -1, "B-rss": -1} {
-		if got := reader.Units().GetBetter(unit); got != want {
-			t.Errorf("better of %s is %d; want %d", unit, got, want)
-		}
-	}
 }
 
 // benchstat -col /delay compares by it.

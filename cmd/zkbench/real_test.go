@@ -1,15 +1,9 @@
 package main
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +15,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/launchcert"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
@@ -195,7 +190,7 @@ func TestServersThatSpeakTLSAndAllowTenConnections(t *testing.T) {
 	args := []string{"run", "-servers", server.SecureAddr(), "-strategy", "predecessor", "-contenders", "3", "-count", "1"}
 	code, stdout, stderr := withLivingSessions(t, func(timeout string) []string {
 		return append(args[:len(args):len(args)], "-session-timeout", timeout, "-workload", "drain,failover",
-			"-chroot", "/secure", "-tls-ca-file", cert, "-tls-certificate-file", cert, "-tls-key-file", key)
+			"-chroot", "/secure", "-tls-server-name", launchcert.Name, "-tls-ca-file", cert, "-tls-certificate-file", cert, "-tls-key-file", key)
 	})
 	if code != exitOK || strings.Count(stdout, "\nBenchmark") != 2 {
 		t.Fatalf("exit code %d:\n%s\n%s", code, stdout, stderr)
@@ -210,22 +205,14 @@ func TestServersThatSpeakTLSAndAllowTenConnections(t *testing.T) {
 	}
 }
 
-// certificate makes a self-signed certificate for 127.0.0.1 and returns its files.
+// certificate makes a self-signed certificate for localhost and returns its files.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
-	private := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "zkbench test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, private.Public(), private))(t)
-	secret := must.Get(x509.MarshalPKCS8PrivateKey(private))(t)
-	write := func(name, kind string, der []byte) string {
-		path := filepath.Join(t.TempDir(), name)
-		must.Do(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
-		return path
-	}
-	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", secret)
+	pair, public, err := launchcert.New()
+	must.Do(t, err)
+	secret := must.Get(x509.MarshalPKCS8PrivateKey(pair.PrivateKey))(t)
+	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
+	must.Do(t, os.WriteFile(cert, public, 0o600))
+	must.Do(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
+	return cert, key
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
-	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -36,8 +36,7 @@ func TestHandoffHasTheRoundTripsThatThePlanAssumes(t *testing.T) {
 
 func fastestHandoff(t *testing.T, strategy recipes.Strategy, rtt time.Duration) time.Duration {
 	t.Helper()
-	server := must.Get(zkserver.Listen(zkserver.Config{}))(t)
-	t.Cleanup(func() { _ = server.Close() })
+	server := zktest.Embedded(t)
 	file := filepath.Join(t.TempDir(), "records.jsonl")
 	code, _, stderr := whole(t, "run", "-servers", server.Addr(), "-delay", rtt.String(), "-recipe", "lock", "-strategy", string(strategy),
 		"-contenders", "6", "-count", "1", "-record", file)

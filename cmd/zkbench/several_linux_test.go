@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -253,30 +251,6 @@ func TestAWorkerThatDiesEndsTheOthers(t *testing.T) {
 			if p.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(text, fmt.Sprintf("process %d", victim.cmd.Process.Pid)) {
 				t.Errorf("exit code %d, and it does not name process %d:\n%s", p.cmd.ProcessState.ExitCode(), victim.cmd.Process.Pid, text)
 			}
-		}
-	}
-}
-
-func TestAWorkerThatIsSlowToComeIsWaitedFor(t *testing.T) {
-	s := newSeveral(t)
-	args := s.crew("-workload", "drain", "-contenders", "5", "-count", "1")
-	all := []*process{s.start(0, args...), s.start(1, args...)}
-	for _, p := range all {
-		s.awaitSaid(p, "waiting for 3 workers")
-	}
-	time.Sleep(5 * time.Second) // it is slow
-	all = append(all, s.start(2, args...))
-	if got := s.measured(all...); got[unit.Handoffs] == 0 {
-		t.Errorf("measured %v", got)
-	}
-
-	args = s.crew("-workload", "drain", "-contenders", "5", "-count", "1", "-patience", "3s")
-	for _, p := range []*process{s.start(0, args...), s.start(1, args...)} {
-		<-p.ended
-		text, _ := p.stderr.read()
-		var exit *exec.ExitError
-		if !errors.As(p.err, &exit) || exit.Sys().(syscall.WaitStatus).ExitStatus() != 1 || !strings.Contains(text, "not all workers have come") || !strings.Contains(text, "worker 3") {
-			t.Errorf("%v:\n%s", p.err, text)
 		}
 	}
 }

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
-	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // However zkbench ends, its end of the pipe closes.
 func TestARelayEndsWithItsParent(t *testing.T) {
-	srv := must.Get(zkserver.Listen(zkserver.Config{}))(t)
-	t.Cleanup(func() { srv.Close() })
+	srv := zktest.Embedded(t)
 	stdin, life := io.Pipe()
 	said, stdout := io.Pipe()
 	ended := make(chan error, 1)

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
-	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 )
 
 func TestSrvrHasVersionAndMode(t *testing.T) {
@@ -31,8 +31,7 @@ func TestMntrIsReadAndAddedUp(t *testing.T) {
 	if want := map[string]float64{"packets_received": 12, "avg_latency": 0.5}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%v; want %v", got, want)
 	}
-	server := must.Get(zkserver.Listen(zkserver.Config{}))(t)
-	defer server.Close()
+	server := zktest.Embedded(t)
 	one := must.Get(words{addrs: []string{server.Addr()}}.mntr(t.Context()))(t)
 	two, err := words{addrs: []string{server.Addr(), server.Addr()}}.mntr(t.Context())
 	if err != nil || one["znode_count"] == 0 || two["znode_count"] != 2*one["znode_count"] {
@@ -42,8 +41,7 @@ func TestMntrIsReadAndAddedUp(t *testing.T) {
 
 // If a server replies only after a trial, all its counts would look like growth in the trial.
 func TestFiguresNeedTheRepliesOfAllServers(t *testing.T) {
-	server := must.Get(zkserver.Listen(zkserver.Config{}))(t)
-	defer server.Close()
+	server := zktest.Embedded(t)
 	some, err := words{addrs: []string{server.Addr(), "127.0.0.1:1"}}.mntr(t.Context())
 	if err != nil || len(some) != 0 {
 		t.Errorf("%v, %v; want no figures", some, err)

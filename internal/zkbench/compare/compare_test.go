@@ -19,7 +19,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/compare"
-	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -140,38 +139,6 @@ func TestUnitWithoutDirectionIsNotJudged(t *testing.T) {
 	r, err := compare.Compare(side(t, "A", a), side(t, "B", b), compare.DefaultOptions())
 	if err != nil || r.Worse() != 0 || r.Rows[0].Verdict != compare.Changed {
 		t.Errorf("%+v, %v; want changed", r.Rows, err)
-	}
-}
-
-// A faster lock has more turns in the same time.
-func TestFasterLockIsNotWorse(t *testing.T) {
-	side := func(name string, ms int) *compare.Side {
-		var text bytes.Buffer
-		w := &record.Writer{Output: &text, Environment: record.Environment{}}
-		for trial := range 20 {
-			n := int64(1000/ms + trial%3)
-			r := record.Record{Recipe: load.Lock, Workload: load.Cycle, Strategy: recipes.Predecessor, Contenders: 2, Transport: "direct", Procs: 2}
-			r.Operations, r.Elapsed, r.Turns = 2*n, time.Second, []int64{n, n + 1}
-			must.Do(t, w.Write(r))
-		}
-		s := must.Get(compare.Read(&text, name, nil))(t)
-		return s
-	}
-	r, err := compare.Compare(side("slow", 10), side("fast", 5), compare.DefaultOptions())
-	if err != nil || r.Better() == 0 || r.Worse() != 0 {
-		for _, row := range r.Rows {
-			t.Errorf("%s: %s", row.Unit, row.Verdict)
-		}
-		t.Fatalf("%d better, %d worse, %v; want none worse", r.Better(), r.Worse(), err)
-	}
-}
-
-func TestInvalidResultsAreLeftOut(t *testing.T) {
-	const text = "BenchmarkX 1 5 ns/op\ninvalid: zkbench was the limit\nBenchmarkX 1 500 ns/op\n"
-	a := side(t, "A", text)
-	r, err := compare.Compare(a, a, compare.DefaultOptions())
-	if err != nil || r.Rows[0].N != 1 || a.Invalid != 1 {
-		t.Errorf("%d results, %d invalid, %v; want 1 of each", r.Rows[0].N, a.Invalid, err)
 	}
 }
 
