@@ -183,35 +183,29 @@ func (e Experiment) Trials() []Trial {
 	return trials
 }
 
-func (e Experiment) combinations() []Trial {
-	var all []Trial
-	for _, recipe := range e.Recipes {
-		for _, workload := range e.Workloads {
-			for _, strategy := range e.Strategies {
-				if workload.Own() && (recipe != e.Recipes[0] || strategy != e.Strategies[0]) {
-					continue // the workload has neither: run it once
-				}
-				for _, n := range e.Contenders {
-					trial := Trial{Recipe: recipe, Workload: workload, Strategy: strategy, Contenders: n}
-					if workload.Own() {
-						trial.Recipe, trial.Strategy = load.Recipe(workload), ""
-					}
-					all = append(all, e.reached(trial)...)
-				}
-			}
-		}
-	}
-	return all
-}
-
-func (e Experiment) reached(t Trial) (all []Trial) {
+func (e Experiment) combinations() (all []Trial) {
 	delays := e.Delays
 	if len(delays) == 0 {
 		delays = []time.Duration{0}
 	}
-	for _, t.Transport = range e.Transports {
-		for _, t.Delay = range delays {
-			all = append(all, t)
+	for _, recipe := range e.Recipes {
+		for _, workload := range e.Workloads {
+			for _, strategy := range e.Strategies {
+				trial := Trial{Recipe: recipe, Workload: workload, Strategy: strategy}
+				if workload.Own() { // it has neither: run it once
+					if recipe != e.Recipes[0] || strategy != e.Strategies[0] {
+						continue
+					}
+					trial.Recipe, trial.Strategy = load.Recipe(workload), ""
+				}
+				for _, trial.Contenders = range e.Contenders {
+					for _, trial.Transport = range e.Transports {
+						for _, trial.Delay = range delays {
+							all = append(all, trial)
+						}
+					}
+				}
+			}
 		}
 	}
 	return all

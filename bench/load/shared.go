@@ -3,7 +3,6 @@ package load
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -198,14 +197,14 @@ func (l Load) many(ctx context.Context) (Measurement, error) {
 		return Measurement{}, fmt.Errorf("%d sessions cannot be divided evenly among %d lines", len(l.Sessions), l.Lines)
 	}
 	each := len(l.Sessions) / l.Lines
-	begin, end := newMeeting(l.Lines, l.Begin), newMeeting(l.Lines, l.End)
+	begin, end := meeting(l.Lines, l.Begin), meeting(l.Lines, l.End)
 	parts := make([]Measurement, l.Lines)
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range parts {
 		line := l
 		line.Workload, line.Path = Cycle, fmt.Sprintf("%s/line-%d", l.Path, i)
 		line.Sessions = l.Sessions[i*each : (i+1)*each]
-		line.Begin, line.End = begin.meet, end.meet
+		line.Begin, line.End = begin, end
 		group.Go(func() (err error) {
 			if parts[i], err = line.Run(ctx); err != nil {
 				return fmt.Errorf("line %d: %w", i+1, err)
@@ -219,32 +218,23 @@ func (l Load) many(ctx context.Context) (Measurement, error) {
 	return merge(parts), nil
 }
 
-// meeting lets a number of lines wait for each other, once. The last one that arrives
-// calls then, and all return its error.
-type meeting struct {
-	mu      sync.Mutex
-	missing int
-	then    func(context.Context) error
-	err     error
-	all     chan struct{}
-}
-
-func newMeeting(n int, then func(context.Context) error) *meeting {
-	return &meeting{missing: n, then: then, all: make(chan struct{})}
-}
-
-func (m *meeting) meet(ctx context.Context) error {
-	m.mu.Lock()
-	m.missing--
-	if m.missing == 0 {
-		m.err = call(ctx, m.then)
-		close(m.all)
-	}
-	m.mu.Unlock()
-	select {
-	case <-m.all:
-		return m.err
-	case <-ctx.Done():
-		return context.Cause(ctx)
+// meeting returns a function with which n lines wait for each other, once. The last one that
+// arrives calls then, and all return its error.
+func meeting(n int, then func(context.Context) error) func(context.Context) error {
+	var missing atomic.Int64
+	missing.Store(int64(n))
+	all := make(chan struct{})
+	var err error
+	return func(ctx context.Context) error {
+		if missing.Add(-1) == 0 {
+			err = call(ctx, then)
+			close(all)
+		}
+		select {
+		case <-all:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }

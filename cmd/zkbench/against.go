@@ -200,7 +200,7 @@ func (b build) run(ctx context.Context, args []string) (record.Run, error) {
 	if err != nil {
 		return record.Run{}, fmt.Errorf("%s %s: %w\n%s", b.path, strings.Join(args, " "), err, strings.TrimSpace(said.String()))
 	}
-	runs, err := readRun(b.file)
+	runs, err := readRuns(b.file)
 	if err != nil {
 		return record.Run{}, err
 	}

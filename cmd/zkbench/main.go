@@ -7,8 +7,10 @@
 //	zkbench compare A B      list what became better or worse, for a build to depend on
 //	zkbench help             list the other verbs: sweep, plan, slo, report and serve
 //
-// This package has the flags, the servers and the transports. Package bench runs the
-// experiment.
+// This package has what a person meets: the verbs with their flags and exit codes, the servers,
+// the transports, the files, and the sentences of answers. Package bench runs the experiment.
+// The packages of internal/zkbench turn records into figures, models, verdicts, tables and pages,
+// and know no flags.
 package main
 
 import (
@@ -27,11 +29,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/version"
 )
 
-func main() { os.Exit(Main()) }
-
-// Main is main with an exit code.
-func Main() int {
-	return command{stdout: os.Stdout, stderr: os.Stderr, transports: transports, terminal: terminal}.process()
+func main() {
+	os.Exit(command{stdout: os.Stdout, stderr: os.Stderr, transports: transports, terminal: terminal}.process())
 }
 
 func (c command) process() int {

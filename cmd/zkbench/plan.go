@@ -119,7 +119,7 @@ func (c command) planVerb(_ context.Context, args []string) error {
 	case s.p99 < 0 || s.hold < 0 || !(s.lineRate >= 0) || s.watches < 0 || s.servers < 0 || !(s.factor >= 1):
 		return usageError{errors.New("-p99, -hold, -line-rate, -watches and -servers must not be negative, and -factor must be at least 1")}
 	}
-	runs, err := readRuns(f.Args())
+	runs, err := readRuns(f.Args()...)
 	if err != nil {
 		return usageError{err}
 	}

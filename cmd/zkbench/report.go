@@ -62,7 +62,7 @@ func (c command) reportVerb(_ context.Context, args []string) error {
 	if err := distinct(named{"-html", *html}, named{"-markdown", *markdown}, named{"-insert", *insert}); err != nil {
 		return usageError{err}
 	}
-	runs, err := readRuns(f.Args())
+	runs, err := readRuns(f.Args()...)
 	if err != nil {
 		return usageError{err}
 	}

@@ -43,6 +43,6 @@ func fastestHandoff(t *testing.T, strategy recipes.Strategy, rtt time.Duration) 
 	if code != exitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	run := must.Get(readRun(file))(t)
+	run := must.Get(readRuns(file))(t)
 	return time.Duration(run[0].Records[0].Handoff.Min())
 }

@@ -279,26 +279,18 @@ func place(s record.Server) string {
 	return report.Servers(s)
 }
 
-func readRuns(files []string) (runs []record.Run, err error) {
+func readRuns(files ...string) (runs []record.Run, err error) {
 	for _, file := range files {
-		more, err := readRun(file)
+		f, err := os.Open(file)
 		if err != nil {
 			return nil, err
 		}
+		defer f.Close()
+		more, err := record.Read(f)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
 		runs = append(runs, more...)
-	}
-	return runs, nil
-}
-
-func readRun(file string) ([]record.Run, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	runs, err := record.Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return runs, nil
 }

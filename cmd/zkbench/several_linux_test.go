@@ -163,7 +163,7 @@ func (s *several) measured(all ...*process) map[string]float64 {
 		if info, err := os.Stat(p.records); err != nil || info.Size() == 0 {
 			continue // the first worker has them
 		}
-		runs, err := readRun(p.records)
+		runs, err := readRuns(p.records)
 		if err != nil {
 			s.Fatal(err)
 		}

@@ -128,7 +128,7 @@ func TestInterruptedSearchWritesItsResults(t *testing.T) {
 	if code != exitInterrupted || !strings.Contains(stdout, "last pass: contenders 2") || !strings.Contains(stderr, "interrupted after 3 trials") {
 		t.Errorf("exit code %d, stdout %q, stderr:\n%s", code, stdout, stderr)
 	}
-	if runs, err := readRun(file); err != nil || len(runs[0].Records) != 3 {
+	if runs, err := readRuns(file); err != nil || len(runs[0].Records) != 3 {
 		t.Errorf("%+v, %v; want 3 records", runs, err)
 	}
 }

@@ -166,26 +166,22 @@ func (c command) sameTrials(former []record.Run, s settings) error {
 // ceiling estimates which trials would take too long, from trials with fewer contenders. Only
 // the measured part counts.
 type ceiling struct {
-	limit time.Duration                    // 0 is no limit
-	took  map[string]map[int]time.Duration // the fastest, by combination and contenders
+	limit  time.Duration // 0 is no limit
+	trials []record.Record
 }
 
-func (c *ceiling) add(r record.Record) {
-	if c.took == nil {
-		c.took = map[string]map[int]time.Duration{}
-	}
-	key := ofAnyLength(r)
-	if c.took[key] == nil {
-		c.took[key] = map[int]time.Duration{}
-	}
-	if fastest, ok := c.took[key][r.Contenders]; !ok || r.Elapsed < fastest {
-		c.took[key][r.Contenders] = r.Elapsed
-	}
-}
+func (c *ceiling) add(r record.Record) { c.trials = append(c.trials, r) }
 
-func ofAnyLength(r record.Record) string {
-	r.Contenders = 0
-	return r.Name()
+// took returns the fastest trials of a combination, by contenders.
+func (c *ceiling) took(of record.Record) map[int]time.Duration {
+	fastest := map[int]time.Duration{}
+	for _, r := range c.trials {
+		of.Contenders = r.Contenders
+		if was, ok := fastest[r.Contenders]; r.Name() == of.Name() && (!ok || r.Elapsed < was) {
+			fastest[r.Contenders] = r.Elapsed
+		}
+	}
+	return fastest
 }
 
 // tooLong returns how long a trial is expected to take, and whether that is longer than the
@@ -195,7 +191,7 @@ func ofAnyLength(r record.Record) string {
 // listings, each as long. Workloads that run for a given time, and failovers, need not grow:
 // their power is at least zero. A trial with an unknown time is not too long.
 func (c *ceiling) tooLong(r record.Record) (expected time.Duration, yes bool) {
-	took := c.took[ofAnyLength(r)]
+	took := c.took(r)
 	expected, ok := took[r.Contenders]
 	if !ok {
 		expected = extrapolate(took, r.Contenders, leastPower(r.Workload))

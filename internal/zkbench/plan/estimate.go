@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
@@ -121,18 +122,10 @@ func (m *Model) Most(figure string, limit float64) (Most, error) {
 // largest is the largest n from 2 to reach for which holds returns true, or 0. Costs never
 // fall with n, so bisection finds it.
 func largest(reach int, holds func(int) bool) int {
-	lo, hi := 1, reach+1 // true for lo, false for hi
-	for hi-lo > 1 {
-		if mid := (lo + hi) / 2; holds(mid) {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	if lo < 2 {
+	if !holds(2) {
 		return 0
 	}
-	return lo
+	return 2 + sort.Search(reach-2, func(i int) bool { return !holds(3 + i) })
 }
 
 // Scalability are the coefficients of the Universal Scalability Law.

@@ -274,9 +274,7 @@ func resample(random *rand.Rand, values []float64) []float64 {
 }
 
 func median(values []float64) float64 {
-	sorted := slices.Clone(values)
-	slices.Sort(sorted)
-	n := len(sorted)
+	sorted, n := slices.Sorted(slices.Values(values)), len(values)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 

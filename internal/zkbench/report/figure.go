@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
@@ -139,14 +140,9 @@ func (f Figure) Alternative() string {
 const intervalText = "95% confidence intervals of the medians"
 
 func (f Figure) intervals() bool {
-	for _, s := range f.Series {
-		for _, p := range s.Points {
-			if p.Interval {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.Series, func(s Series) bool {
+		return slices.ContainsFunc(s.Points, func(p Point) bool { return p.Interval })
+	})
 }
 
 func (f Figure) tick(x float64) string {

@@ -119,38 +119,44 @@ func (c *Crew) take(ctx context.Context, s recipes.Recipes) error {
 func (c *Crew) gather() error {
 	views, err := c.group.Watch(c.ctx)
 	if err != nil {
+		err = fmt.Errorf("watch the workers at %s: %w", c.cfg.Path, err)
+	} else {
+		err = c.await(views)
+	}
+	if err != nil {
 		close(c.done)
-		return fmt.Errorf("watch the workers at %s: %w", c.cfg.Path, err)
+		return err
 	}
-	var crew map[int]member
-	var patience <-chan time.Time // runs from the first view on
-	for len(crew) < c.cfg.Size {
-		select {
-		case members, ok := <-views:
-			if !ok {
-				close(c.done)
-				return c.cause(c.ctx, errors.New("the session ended"))
-			}
-			if crew, err = crewOf(members, c.cfg.Size); err != nil {
-				close(c.done)
-				return err
-			}
-			if patience == nil {
-				timer := time.NewTimer(c.cfg.Patience)
-				defer timer.Stop()
-				patience = timer.C
-			}
-		case <-patience:
-			close(c.done)
-			return c.absent(fmt.Sprintf("not all workers have come to %s within %v", c.cfg.Path, c.cfg.Patience), crew)
-		}
-	}
-	c.crew = crew
 	go c.watch(views)
 	if err := c.agree(); err != nil {
 		c.awaitLeavers(c.ctx) // so that all workers can compare all experiments
 		return err
 	}
+	return nil
+}
+
+// await reads views until one has all workers. Its patience begins with the first view.
+func (c *Crew) await(views <-chan []recipes.Member) error {
+	var crew map[int]member
+	var patience <-chan time.Time
+	for len(crew) < c.cfg.Size {
+		select {
+		case members, ok := <-views:
+			if !ok {
+				return c.cause(c.ctx, errors.New("the session ended"))
+			}
+			var err error
+			if crew, err = crewOf(members, c.cfg.Size); err != nil {
+				return err
+			}
+			if patience == nil {
+				patience = time.After(c.cfg.Patience)
+			}
+		case <-patience:
+			return c.absent(fmt.Sprintf("not all workers have come to %s within %v", c.cfg.Path, c.cfg.Patience), crew)
+		}
+	}
+	c.crew = crew
 	return nil
 }
 
