@@ -265,16 +265,6 @@ func TestTextsOfAFigureFit(t *testing.T) {
 	}
 }
 
-func TestTicksOfAFigureHaveOneForm(t *testing.T) {
-	var svg strings.Builder
-	must.Do(t, report.SVG(&svg, crowded()))
-	for _, want := range []string{">10<", ">100<", ">1k<", ">10k<", ">100k<"} {
-		if !strings.Contains(svg.String(), want) {
-			t.Errorf("no tick %s in\n%s", want, svg.String())
-		}
-	}
-}
-
 // The marks of lines that coincide are next to each other.
 func TestLinesThatCoincideAreAllSeen(t *testing.T) {
 	var svg strings.Builder
