@@ -255,16 +255,15 @@ func (m member) describe(number int) string { return fmt.Sprintf("worker %d (%s)
 func crewOf(members []recipes.Member, size int) (map[int]member, error) {
 	crew := map[int]member{}
 	for _, m := range members {
-		for number := 1; number <= size; number++ {
-			if m.Name != name(number) {
-				continue
-			}
-			w := member{token: m.Token}
-			if err := json.Unmarshal(m.Data, &w.message); err != nil {
-				return nil, fmt.Errorf("%s is not a worker's: %w", m.Znode, err)
-			}
-			crew[number] = w
+		number := 0
+		if _, err := fmt.Sscanf(m.Name, "worker-%d", &number); err != nil || number < 1 || number > size || m.Name != name(number) {
+			continue
 		}
+		w := member{token: m.Token}
+		if err := json.Unmarshal(m.Data, &w.message); err != nil {
+			return nil, fmt.Errorf("%s is not a worker's: %w", m.Znode, err)
+		}
+		crew[number] = w
 	}
 	return crew, nil
 }
