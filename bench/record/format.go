@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -229,13 +230,14 @@ func (w *Writer) mark(r Record, why string) error {
 }
 
 func writeUnits(w *benchfmt.Writer) error {
-	for _, u := range better {
-		err := w.Write(&benchfmt.UnitMetadata{
-			UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: u.unit, Key: "better"},
-			OrigUnit:        u.unit, Value: u.better,
-		})
+	for _, u := range directed {
+		better := "lower"
+		if slices.Contains(higher, u) {
+			better = "higher"
+		}
+		err := w.Write(&benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: u, Key: "better"}, OrigUnit: u, Value: better})
 		if err != nil {
-			return fmt.Errorf("write unit %s: %w", u.unit, err)
+			return fmt.Errorf("write unit %s: %w", u, err)
 		}
 	}
 	return nil

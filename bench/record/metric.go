@@ -16,38 +16,17 @@ import (
 // megabyte is what MB means to benchstat.
 const megabyte = 1e6
 
-// better says whether "higher" or "lower" is better for a unit. unit.TurnsMax has no
-// direction: a faster lock gives more turns to all contenders.
-var better = []struct{ unit, better string }{
-	{unit.Time, "lower"},
-	{unit.Handoffs, "higher"},
-	{unit.HandoffP50, "lower"},
-	{unit.HandoffP99, "lower"},
-	{unit.WaitP50, "lower"},
-	{unit.WaitP99, "lower"},
-	{unit.Reads, "lower"},
-	{unit.Writes, "lower"},
-	{unit.Syncs, "lower"},
-	{unit.Events, "lower"},
-	{unit.Bytes, "lower"},
-	{unit.Fallbacks, "lower"},
-	{unit.Asked, "lower"},
-	{unit.Acquired, "higher"},
-	{unit.Ops, "higher"},
-	{unit.ServiceP50, "lower"},
-	{unit.ServiceP99, "lower"},
-	{unit.LateP99, "lower"},
-	{unit.TurnsMin, "higher"},
-	{unit.TurnsCV, "lower"},
-	{unit.Packets, "lower"},
-	{unit.Fsyncs, "lower"},
-	{unit.ServerCPU, "lower"},
-	{unit.HostCPU, "lower"},
-	{unit.OtherCPU, "lower"},
-	{unit.RSS, "lower"},
-	{unit.Session, "lower"},
-	{unit.RSSEach, "lower"},
+// directed are the units with a better direction, in the order in which they are written.
+// unit.TurnsMax has none: a faster lock gives more turns to all contenders.
+var directed = []string{
+	unit.Time, unit.Handoffs, unit.HandoffP50, unit.HandoffP99, unit.WaitP50, unit.WaitP99,
+	unit.Reads, unit.Writes, unit.Syncs, unit.Events, unit.Bytes, unit.Fallbacks, unit.Asked,
+	unit.Acquired, unit.Ops, unit.ServiceP50, unit.ServiceP99, unit.LateP99, unit.TurnsMin, unit.TurnsCV,
+	unit.Packets, unit.Fsyncs, unit.ServerCPU, unit.HostCPU, unit.OtherCPU, unit.RSS, unit.Session, unit.RSSEach,
 }
+
+// higher are those of which higher values are better.
+var higher = []string{unit.Handoffs, unit.Acquired, unit.Ops, unit.TurnsMin}
 
 // Metrics derives the figures of a record. It omits figures that the trial cannot have:
 // one contender has no handoffs and no watch events, a drain has no waits. It also omits

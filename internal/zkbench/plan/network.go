@@ -172,25 +172,12 @@ func Tolerated(n int) int { return (n - 1) / 2 }
 
 // Moved is how often sessions reconnect when all servers are restarted one after the other.
 // Sessions are spread evenly at first. Those of a stopped server spread over the others, and
-// stay there. With one server each session reconnects once.
+// stay there, so each restart moves s/(s-1) times as many as the one before. With one server
+// each session reconnects once.
 func Moved(sessions, servers int) int {
 	if servers < 2 {
 		return sessions
 	}
-	on := make([]float64, servers)
-	for i := range on {
-		on[i] = float64(sessions) / float64(servers)
-	}
-	var moved float64
-	for i := range on {
-		leaving := on[i]
-		moved += leaving
-		on[i] = 0
-		for j := range on {
-			if j != i {
-				on[j] += leaving / float64(servers-1)
-			}
-		}
-	}
-	return int(math.Round(moved))
+	s := float64(servers)
+	return int(math.Round(float64(sessions) * (s - 1) / s * (math.Pow(s/(s-1), s) - 1)))
 }

@@ -107,20 +107,27 @@ func (t Table) markdown(b *strings.Builder) {
 
 // Markdown writes the tables of sets.
 func Markdown(w io.Writer, sets []Set) error {
+	return sections(w, sets, func(b *strings.Builder, _ int, s Set) {
+		tableOf(s, columns).markdown(b)
+		if m := tableOf(s, memoryColumns); len(m.Rows) > 0 {
+			b.WriteString("\nMemory:\n\n")
+			m.markdown(b)
+		}
+		if len(s.Invalid) > 0 {
+			fmt.Fprintf(b, "\n%d trials are left out as invalid.\n", len(s.Invalid))
+		}
+	})
+}
+
+// sections writes the title of each set, and below it what write writes.
+func sections(w io.Writer, sets []Set, write func(*strings.Builder, int, Set)) error {
 	var b strings.Builder
 	for i, s := range sets {
 		if i > 0 {
 			b.WriteString("\n")
 		}
 		fmt.Fprintf(&b, "**%s**\n\n", s.Title)
-		tableOf(s, columns).markdown(&b)
-		if m := tableOf(s, memoryColumns); len(m.Rows) > 0 {
-			b.WriteString("\nMemory:\n\n")
-			m.markdown(&b)
-		}
-		if len(s.Invalid) > 0 {
-			fmt.Fprintf(&b, "\n%d trials are left out as invalid.\n", len(s.Invalid))
-		}
+		write(&b, i, s)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -146,29 +153,22 @@ var summaryUnits = []column{
 // Summary writes a short table of each set in Markdown, with a row for each number of
 // contenders. For each strategy it has handoffs per second, their 99th percentile and watch
 // events. A missing value is a dash. picture returns the path of a figure, relative to the
-// page with the tables; if it is nil or returns "", there is no figure.
+// page with the tables, or "" for none.
 func Summary(w io.Writer, sets []Set, picture func(set int, f Figure) string) error {
-	var b strings.Builder
-	for i, s := range sets {
-		if i > 0 {
-			b.WriteString("\n")
-		}
-		fmt.Fprintf(&b, "**%s**\n\n", s.Title)
-		summaryOf(s).markdown(&b)
+	return sections(w, sets, func(b *strings.Builder, i int, s Set) {
+		summaryOf(s).markdown(b)
 		if n := len(s.Invalid); n > 0 {
-			fmt.Fprintf(&b, "\n%d trials, in which zkbench itself was the limit, are left out.\n", n)
+			fmt.Fprintf(b, "\n%d trials, in which zkbench itself was the limit, are left out.\n", n)
 		}
 		for _, f := range Figures(s) {
-			if picture == nil || f.Name != "throughput" {
+			if f.Name != "throughput" {
 				continue
 			}
 			if path := picture(i, f); path != "" {
-				fmt.Fprintf(&b, "\n![%s](%s)\n", f.Alternative(), path)
+				fmt.Fprintf(b, "\n![%s](%s)\n", f.Alternative(), path)
 			}
 		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	})
 }
 
 func summaryOf(s Set) Table {
