@@ -68,7 +68,7 @@ func (l Load) counted(ctx context.Context, measure func(context.Context) error) 
 	if err != nil {
 		return recipes.Stats{}, err
 	}
-	if err := l.begin(ctx); err != nil {
+	if err := l.Begin(ctx); err != nil {
 		return recipes.Stats{}, err
 	}
 	if err := measure(ctx); err != nil {
@@ -78,7 +78,7 @@ func (l Load) counted(ctx context.Context, measure func(context.Context) error) 
 	if err != nil {
 		return recipes.Stats{}, err
 	}
-	return difference(after, before), l.end(ctx)
+	return difference(after, before), l.End(ctx)
 }
 
 func difference(after, before recipes.Stats) recipes.Stats {

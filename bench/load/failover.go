@@ -99,7 +99,7 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 	if err != nil {
 		return Measurement{}, err
 	}
-	if err := f.begin(ctx); err != nil {
+	if err := f.Begin(ctx); err != nil {
 		return Measurement{}, err
 	}
 	if err := f.guard.leave(holder.contender.id); err != nil {
@@ -145,7 +145,7 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 	rec.m.Operations, rec.m.Elapsed = 1, successor.at.Sub(killed)
 	rec.record(rec.m.Handoff, rec.m.Elapsed)
 	rec.m.Counters = difference(after, before)
-	return rec.m, f.end(ctx)
+	return rec.m, f.End(ctx)
 }
 
 // lost returns an error if a holder's session has ended without being killed. Granting the

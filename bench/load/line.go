@@ -109,7 +109,7 @@ func (l *line) join(id int64) {
 		if id == head {
 			close(l.headed)
 		}
-		l.enrolled()
+		l.Enrolled()
 		<-l.entrance
 	}
 	l.rest.add(1)
@@ -190,7 +190,7 @@ func (l *line) hold(ctx context.Context, granted time.Duration) error {
 	if l.shape.again() {
 		l.recorder.m.Turns = make([]int64, len(l.Sessions))
 	}
-	return l.begin(ctx)
+	return l.Begin(ctx)
 }
 
 func (l *line) leave(ctx context.Context, c contender, t turn) error {
@@ -224,7 +224,7 @@ func (l *line) finish(ctx context.Context, c contender, t turn) error {
 		return err
 	}
 	l.recorder.m.Counters = difference(after, l.before)
-	if err := l.end(ctx); err != nil {
+	if err := l.End(ctx); err != nil {
 		return err
 	}
 	l.over.Store(true)

@@ -114,6 +114,15 @@ func (l Load) Run(ctx context.Context) (Measurement, error) {
 	if len(l.Sessions) == 0 {
 		return Measurement{}, errors.New("no contenders: give at least one session")
 	}
+	if l.Begin == nil {
+		l.Begin = nothing
+	}
+	if l.End == nil {
+		l.End = nothing
+	}
+	if l.Enrolled == nil {
+		l.Enrolled = func() {}
+	}
 	switch l.Workload {
 	case Open:
 		return l.openLoop(ctx)
@@ -144,21 +153,7 @@ func (l Load) Run(ctx context.Context) (Measurement, error) {
 	return Measurement{}, fmt.Errorf("workload %q is unknown", l.Workload)
 }
 
-func (l Load) enrolled() {
-	if l.Enrolled != nil {
-		l.Enrolled()
-	}
-}
-
-func (l Load) begin(ctx context.Context) error { return call(ctx, l.Begin) }
-func (l Load) end(ctx context.Context) error   { return call(ctx, l.End) }
-
-func call(ctx context.Context, f func(context.Context) error) error {
-	if f == nil {
-		return nil
-	}
-	return f(ctx)
-}
+func nothing(context.Context) error { return nil }
 
 // Workload is the shape of a load.
 type Workload string

@@ -43,7 +43,7 @@ type share struct {
 func (l Load) shared(ctx context.Context) (Measurement, error) {
 	if l.Workload == Cycle && l.Warmup > 0 {
 		warm := l
-		warm.Path, warm.Duration, warm.Begin, warm.End = l.Path+"/warm-up", l.Warmup, nil, nil
+		warm.Path, warm.Duration, warm.Begin, warm.End = l.Path+"/warm-up", l.Warmup, nothing, nothing
 		if _, err := warm.part(ctx); err != nil {
 			return Measurement{}, fmt.Errorf("warm up: %w", err)
 		}
@@ -89,7 +89,7 @@ func (l Load) part(ctx context.Context) (Measurement, error) {
 		return Measurement{}, err
 	}
 	s.recorder.m.Counters = difference(after, before)
-	if err := l.end(ctx); err != nil {
+	if err := l.End(ctx); err != nil {
 		return Measurement{}, err
 	}
 	return s.recorder.m, s.guard.check(s.turns.Load())
@@ -101,7 +101,7 @@ func (s *share) join(id int64) {
 	s.joined[id] = s.now()
 	if !s.there[id] {
 		s.there[id] = true
-		s.enrolled()
+		s.Enrolled()
 		<-s.entrance
 		s.rest.add(1)
 	}
@@ -117,7 +117,7 @@ func (s *share) commence(ctx context.Context) (recipes.Stats, error) {
 	if err != nil {
 		return recipes.Stats{}, err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.Begin(ctx); err != nil {
 		return recipes.Stats{}, err
 	}
 	s.began = s.now()
@@ -227,7 +227,7 @@ func meeting(n int, then func(context.Context) error) func(context.Context) erro
 	var err error
 	return func(ctx context.Context) error {
 		if missing.Add(-1) == 0 {
-			err = call(ctx, then)
+			err = then(ctx)
 			close(all)
 		}
 		select {

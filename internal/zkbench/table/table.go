@@ -213,15 +213,12 @@ var columns = []column{
 
 // wait is a column of medians for workloads without handoffs.
 func wait(head, of string, importance int) column {
-	c := median(head, of, importance)
-	cell := c.cell
-	c.cell = func(r, baseline row) string {
+	return column{head: head, importance: importance, cell: func(r, _ row) string {
 		if r.Workload != load.Open && !r.Workload.Own() {
 			return none
 		}
-		return cell(r, baseline)
-	}
-	return c
+		return r.Cell(of)
+	}}
 }
 
 func median(head, of string, importance int) column {
