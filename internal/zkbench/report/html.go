@@ -17,7 +17,7 @@ import (
 //go:embed page.html
 var pageText string
 
-var page = template.Must(template.New("page").Parse(pageText))
+var page = template.Must(template.New("page").Funcs(template.FuncMap{"join": strings.Join}).Parse(pageText))
 
 // HTML writes a page about the sets. It needs no other file and no network. plan is the
 // output of zkbench plan for the records; "" omits that section.
@@ -43,14 +43,12 @@ func HTML(w io.Writer, sets []Set, plan string) error {
 }
 
 type pageSet struct {
-	ID, Title   string
-	Answer      string
-	Table       Table
-	Memory      Table // without rows if there is none
-	Figures     []pageFigure
-	Invalid     []pageInvalid
-	Missing     []string
-	Environment []pageFact
+	Set
+	ID, Answer    string
+	Table, Memory Table // without rows if there is none
+	Figures       []pageFigure
+	Missing       []string
+	Facts         [][2]string // names and values
 }
 
 type pageFigure struct {
@@ -59,14 +57,10 @@ type pageFigure struct {
 	Table Table
 }
 
-type pageInvalid struct{ Trial, Why string }
-
-type pageFact struct{ Name, Value string }
-
 func newPageSet(i int, s Set) (pageSet, error) {
 	set := pageSet{
-		ID: fmt.Sprintf("set-%d", i+1), Title: s.Title, Answer: answer(s),
-		Table: tableOf(s, columns), Memory: tableOf(s, memoryColumns), Environment: facts(s.Environment),
+		Set: s, ID: fmt.Sprintf("set-%d", i+1), Answer: answer(s),
+		Table: tableOf(s, columns), Memory: tableOf(s, memoryColumns), Facts: facts(s.Environment),
 	}
 	for _, f := range Figures(s) {
 		var b strings.Builder
@@ -74,9 +68,6 @@ func newPageSet(i int, s Set) (pageSet, error) {
 			return pageSet{}, err
 		}
 		set.Figures = append(set.Figures, pageFigure{f.Title, template.HTML(b.String()), f.table()})
-	}
-	for _, r := range s.Invalid {
-		set.Invalid = append(set.Invalid, pageInvalid{fmt.Sprintf("%d (%s)", r.Trial, r.Name()), strings.Join(r.Invalid, "; ")})
 	}
 	for _, lines := range s.Series {
 		for _, level := range lines.Levels {
@@ -106,13 +97,13 @@ func (f Figure) table() Table {
 	return t
 }
 
-func facts(e record.Environment) []pageFact {
-	all := []pageFact{
+func facts(e record.Environment) [][2]string {
+	all := [][2]string{
 		{"system", e.OS + "/" + e.Arch}, {"processor", e.CPU},
 		{"ZooKeeper", fmt.Sprintf("%s, %d server(s), %s", e.Server.Version, e.Server.Servers, e.Server.Mode)},
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Details)) {
-		all = append(all, pageFact{name, e.Details[name]})
+		all = append(all, [2]string{name, e.Details[name]})
 	}
 	return all
 }
