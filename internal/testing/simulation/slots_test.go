@@ -8,9 +8,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestSlots simulates slots. It is a test of its own, because another entry in scenarios would
-// change the scenario of every seed.
-func TestSlots(t *testing.T) {
+// TestSimulationOfSlots simulates slots. It is a test of its own, because another entry in
+// scenarios would change the scenario of every seed. .ci/simulate runs it by the beginning of its
+// name.
+func TestSimulationOfSlots(t *testing.T) {
 	for _, sc := range []scenario{
 		{name: "slots", line: slotsPath, unwrapped: true, paths: []string{"/slots/0", "/slots/1"}, begin: slots},
 		resumed("slots in a resumed session", none, slotsKind),
