@@ -16,7 +16,7 @@ func TestSimulationOfSlots(t *testing.T) {
 		{name: "slots", line: slotsPath, unwrapped: true, paths: []string{"/slots/0", "/slots/1"}, begin: slots},
 		resumed("slots in a resumed session", none, slotsKind),
 	} {
-		for i := range min(number(10, 5), 200) { // each process of .ci/simulate has other seeds
+		for i := range max(1, number(100, 50)/10) { // about as many as the other scenarios have in TestSimulation
 			seed := *first + uint64(i)
 			for _, v := range simulateScenario(t, sc, seed).Violations {
 				t.Errorf("seed %d of %s: %v", seed, sc.name, v)
