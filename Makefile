@@ -13,7 +13,7 @@ SUITE := ./recipes/recipestest
 
 help:
 	@echo 'make test           the tests that a newcomer and CI run: also on a real ZooKeeper, with the race detector for concurrent packages'
-	@echo 'make test-quick     for each edit: gofmt, vet, unit tests, the contract over one transport, 200 seeds; no ZooKeeper'
+	@echo 'make test-quick     for each edit: gofmt, vet, unit tests, the contract over one transport, 200 seeds; no ZooKeeper, host or binaries'
 	@echo 'make test-all       every test at full length, all with the race detector, 5,000 seeds'
 	@echo 'make test-contract  the contract over every transport and server, counted by recipe'
 	@echo 'make test-faults    every fault at every request, with the number of cases'
