@@ -9,11 +9,11 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-quick test-all test-contract test-faults test-python test-launches test-kills test-upgrades test-interop test-model test-acl test-partition test-rolling test-servers test-mutants test-soak test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-quick quick-units quick-contract quick-seeds test-all test-contract test-faults test-python test-launches test-kills test-upgrades test-interop test-model test-acl test-partition test-rolling test-servers test-mutants test-soak test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           the tests that a newcomer and CI run: also on a real ZooKeeper, with the race detector for concurrent packages'
-	@echo 'make test-quick     for each edit: gofmt, vet, unit tests, the contract over one transport, 200 seeds; no ZooKeeper'
+	@echo 'make test-quick     for each edit: gofmt, vet, unit tests, the contract over one transport, 200 seeds; no ZooKeeper, host or binaries'
 	@echo 'make test-all       every test at full length, all with the race detector, 5,000 seeds'
 	@echo 'make test-contract  the contract over every transport and server, counted by recipe'
 	@echo 'make test-faults    every fault at every request, with the number of cases'
@@ -51,20 +51,24 @@ zookeeper:
 	@.ci/install-zookeeper
 
 test: zookeeper
-	@.ci/test ./...
-	@.ci/simulate 500
+	@.ci/test -seeds 500 ./...
 
 test-all: zookeeper
-	@ZKRECIPES_TEST_ALL=1 .ci/test ./...
-	@.ci/simulate 5000
+	@ZKRECIPES_TEST_ALL=1 .ci/test -seeds 5000 ./...
 
-# Packages that have not changed use the test cache.
+# Packages that have not changed use the test cache. vet comes first: it compiles for the others,
+# which wait most of the time and run together. -vet=off, because vet has been there.
 UNITS := ./bench/... ./internal/feed ./internal/jute ./internal/rpc/... ./internal/version ./internal/zkbench/... ./internal/zkserver ./plugin ./recipes ./recipes/zookeeper/internal/...
+QUICK := $(GO) test -short -vet=off -ldflags=-w
 test-quick:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; }
 	$(GO) vet ./...
-	$(GO) test -short $(UNITS)
-	$(GO) test -short -run '^TestContract$$/^in-memory$$/^embedded$$' $(SUITE)
+	@$(MAKE) --no-print-directory --keep-going --jobs --output-sync quick-units quick-contract quick-seeds
+quick-units:
+	$(QUICK) $(UNITS)
+quick-contract:
+	$(QUICK) -run '^TestContract$$/^in-memory$$/^embedded$$' $(SUITE)
+quick-seeds:
 	@.ci/simulate 200
 
 test-contract: zookeeper

@@ -29,6 +29,27 @@ func TestTheLicenceIsTheStandardText(t *testing.T) {
 	}
 }
 
+// CONTRIBUTING.md lists the files that a new recipe touches, by the example of Slots.
+func TestTheFilesOfARecipeAreListed(t *testing.T) {
+	guide, err := os.ReadFile("CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`Slots|"slots"`)
+	for _, file := range goFiles(t) {
+		if path.Dir(file) == "." || strings.HasSuffix(file, ".pb.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if named, listed := names.Match(text), strings.Contains(string(guide), "`"+file+"`"); named != listed {
+			t.Errorf("%s names the recipe Slots: %v; CONTRIBUTING.md lists it: %v", file, named, listed)
+		}
+	}
+}
+
 // A test that hangs must show where, within minutes. Package watchdog does that, and
 // leaktest starts it.
 func TestEveryPackageWatchesItsTests(t *testing.T) {

@@ -50,6 +50,7 @@ func TestWaitingSessionsTakeLittleMemory(t *testing.T) {
 		mostPlugin = 60 // KiB of resident memory for a session, including shared pages
 		mostHost   = 48
 	)
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // a host's; leaktest has changed it
 	p, err := host.Launch(t.Context(), host.Config{Path: built(t)})
 	if err != nil {
 		t.Fatal(err)

@@ -63,14 +63,14 @@ type doing struct {
 }
 
 func operations() []operation {
-	return slices.Concat(lineOperations(), questionsAboutLines(), semaphoreOperations(), slotsOperations(), electionOperations(), sharedLockOperations(), priorityLockOperations(),
+	return slices.Concat(lineOperations(), questionsAboutLines(), semaphoreOperations(), electionOperations(), sharedLockOperations(), priorityLockOperations(),
 		queueOperations(), barrierOperations(), doubleBarrierOperations(), groupOperations(), namesOperations(), configurationOperations(),
 		counterOperations(), transactionOperations())
 }
 
 // tableOfWays are the ways of all recipes.
 func tableOfWays() []way {
-	return slices.Concat(lockWays(), electionWays(), semaphoreWays(), slotsWays(), sharedLockWays(), priorityLockWays(),
+	return slices.Concat(lockWays(), electionWays(), semaphoreWays(), sharedLockWays(), priorityLockWays(),
 		groupWays(), namesWays(), queueWays())
 }
 
@@ -158,16 +158,6 @@ func (s *stage) survivor() recipes.Client {
 
 func (s *stage) lock(in recipes.Recipes, cfg recipes.LockConfig) recipes.Lock {
 	return must.Get(in.Lock(stagePath, cfg))(s.T)
-}
-
-func (s *stage) semaphore(in recipes.Recipes, cfg recipes.SemaphoreConfig) recipes.Semaphore {
-	cfg.Permits = max(cfg.Permits, 2)
-	return must.Get(in.Semaphore(stagePath, cfg))(s.T)
-}
-
-func (s *stage) slots(in recipes.Recipes, cfg recipes.SemaphoreConfig) recipes.Slots {
-	cfg.Permits = max(cfg.Permits, 2)
-	return must.Get(in.Slots(stagePath, cfg))(s.T)
 }
 
 func (s *stage) shared(in recipes.Recipes) recipes.SharedLock {

@@ -24,7 +24,7 @@ func semaphoreWays() []way {
 		uses: append(usesOfPermits(),
 			use{operated, options{dialect: recipes.Curator, permits: 2}}, use{held | waited, options{dialect: recipes.Curator}},
 			use{operated, options{dialect: recipes.Kazoo, permits: 2}}, use{held | waited, options{dialect: recipes.Kazoo}}),
-	}, open, recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release)}
+	}, open, recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release), slotsWay()}
 }
 
 func semaphoreConfig(o options) recipes.SemaphoreConfig {
@@ -38,6 +38,11 @@ func usesOfPermits() []use {
 		{operated, options{strategy: recipes.Herd, permits: 2}},
 		{operated, options{strategy: recipes.Predecessor, permits: 2}},
 	}
+}
+
+func (s *stage) semaphore(in recipes.Recipes, cfg recipes.SemaphoreConfig) recipes.Semaphore {
+	cfg.Permits = max(cfg.Permits, 2)
+	return must.Get(in.Semaphore(stagePath, cfg))(s.T)
 }
 
 // semaphoreOperations are those in which the contenders of a semaphore agree on the number
@@ -87,18 +92,23 @@ func semaphoreOperations() (all []operation) {
 			return do
 		}})
 	}
-	return all
+	return append(all, slotsOperations()...)
 }
 
-func slotsWays() []way {
+func (s *stage) slots(in recipes.Recipes, cfg recipes.SemaphoreConfig) recipes.Slots {
+	cfg.Permits = max(cfg.Permits, 2)
+	return must.Get(in.Slots(stagePath, cfg))(s.T)
+}
+
+func slotsWay() way {
 	open := func(s recipes.Client, path string, o options) (recipes.Slots, error) {
 		return s.Slots(path, semaphoreConfig(o))
 	}
-	return []way{wayBy(way{
+	return wayBy(way{
 		name: "slots", method: "Slots.Acquire", tries: "Slots.TryAcquire", gives: "Hold.Release", kind: recipes.KindSemaphore, share: aPermit,
 		shares: map[recipes.Dialect][]string{recipes.ZooKeeper: {"our semaphore", "our slot"}},
 		uses:   usesOfPermits(),
-	}, open, recipes.Slots.Acquire, recipes.Slots.TryAcquire, recipes.SlotHold.Release)}
+	}, open, recipes.Slots.Acquire, recipes.Slots.TryAcquire, recipes.SlotHold.Release)
 }
 
 // slotsOperations are the operations in which a contender with a permit claims a number. The

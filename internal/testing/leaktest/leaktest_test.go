@@ -1,6 +1,8 @@
 package leaktest
 
 import (
+	"os"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -18,6 +20,14 @@ func TestAGoroutineThatEndsWithinASecondIsNoLeak(t *testing.T) {
 	}
 	if err := find(rounds, others); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestTheCollectorRunsLess(t *testing.T) {
+	now := debug.SetGCPercent(400)
+	debug.SetGCPercent(now)
+	if set := os.Getenv("GOGC"); set == "" && now != 400 {
+		t.Errorf("GOGC is %d", now)
 	}
 }
 

@@ -59,11 +59,6 @@ const (
 	simulatedSeeds  = "100"
 )
 
-var contractParts = []string{
-	"lock", "write", "election", "context", "queue", "transaction", "shared_lock", "semaphore", "slots", "revocable", "priority_lock",
-	"context_of_wait_queues", "group", "latch", "counter", "configuration", "names", "double_barrier", "barrier", "session", "contenders",
-}
-
 func main() {
 	sample := flag.Int("sample", 40, "random mistakes in each target; 0 for all")
 	seed := flag.Uint64("seed", 1, "seed of the random choice")

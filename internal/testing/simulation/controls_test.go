@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/race"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -50,7 +51,16 @@ func quiet(s scenario) scenario {
 	return s
 }
 
+// withoutRaceDetector skips the controls in race builds; make test also runs them without.
+func withoutRaceDetector(t *testing.T) {
+	t.Helper()
+	if race.Enabled {
+		t.Skip("SKIPPED: make test runs it without the race detector, which makes it eight times slower")
+	}
+}
+
 func TestKnownDefectsAreNoticed(t *testing.T) {
+	withoutRaceDetector(t)
 	const most = 1000
 	for _, control := range controls {
 		t.Run(control.name, func(t *testing.T) {
@@ -70,6 +80,7 @@ func TestKnownDefectsAreNoticed(t *testing.T) {
 // controls fail, so the controls show the mistakes. Under faults only its progress is checked,
 // because it relies on events, which is another mistake.
 func TestTheLockOfTheControlsWorks(t *testing.T) {
+	withoutRaceDetector(t)
 	for _, sc := range []scenario{raw("faults", rawLock{holds: byEvents}), quiet(raw("no faults", rawLock{holds: byEvents}))} {
 		for seed := range uint64(number(30, 10)) {
 			for _, v := range simulateScenario(t, sc, seed+1).Violations {

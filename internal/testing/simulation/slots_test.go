@@ -8,14 +8,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestSlots simulates slots. It is a test of its own, because another entry in scenarios would
-// change the scenario of every seed.
-func TestSlots(t *testing.T) {
+// TestSimulationOfSlots simulates slots. It is a test of its own, because another entry in
+// scenarios would change the scenario of every seed. .ci/simulate runs it by the beginning of its
+// name.
+func TestSimulationOfSlots(t *testing.T) {
 	for _, sc := range []scenario{
 		{name: "slots", line: slotsPath, unwrapped: true, paths: []string{"/slots/0", "/slots/1"}, begin: slots},
 		resumed("slots in a resumed session", none, slotsKind),
 	} {
-		for i := range min(number(10, 5), 200) { // each process of .ci/simulate has other seeds
+		for i := range max(1, number(100, 50)/10) { // about as many as the other scenarios have in TestSimulation
 			seed := *first + uint64(i)
 			for _, v := range simulateScenario(t, sc, seed).Violations {
 				t.Errorf("seed %d of %s: %v", seed, sc.name, v)

@@ -931,9 +931,9 @@ func TestHandoffModel(t *testing.T) {
 }
 
 // starts returns the initial states. With one fault, the sessions are spread over the servers
-// in every way. With more, which takes long, in one way only.
+// in every way. With more, which takes long, and with -short, in one way only.
 func starts(faults int8) []mstate {
-	if faults > 1 {
+	if faults > 1 || testing.Short() {
 		return []mstate{start(faults)}
 	}
 	var all []mstate
