@@ -4,7 +4,7 @@
 // benchmark.
 //
 // It is not a model of ZooKeeper: no session expires, and there is no network. Tests end sessions,
-// delete znodes and break locks by its methods. It has only Lock and Election; the other
+// delete znodes and break locks by its methods. It has only Lock and a part of Election; the other
 // recipes panic.
 package fake
 
@@ -21,14 +21,12 @@ import (
 // contender is a contender that is or was in a wait queue. The world's mu guards it.
 type contender struct {
 	recipes.Contender
-	path         string // of the wait queue
-	owner        *Session
-	strategy     recipes.Strategy
-	acknowledged bool
-	ack          []byte
-	granted      chan struct{} // closed at the grant
-	gone         chan struct{} // closed when removed is set
-	removed      error         // why it was removed
+	path     string // of the wait queue
+	owner    *Session
+	strategy recipes.Strategy
+	granted  chan struct{} // closed at the grant
+	gone     chan struct{} // closed when removed is set
+	removed  error         // why it was removed
 }
 
 // markers come before the sequence number in the names of contenders.
