@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // fakeJava is an installation whose java is the given shell script.
@@ -21,9 +22,7 @@ func fakeJava(t *testing.T, script string) Installation {
 		t.Skip("no /bin/sh")
 	}
 	path := t.TempDir() + "/java"
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700))
 	return Installation{Java: path, Classpath: "none", Source: "a test"}
 }
 
@@ -31,7 +30,7 @@ func TestAFailedStartShowsTheLogAndLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Start(t.Context(), Config{
 		Dir:          dir,
-		Installation: fakeJava(t, "echo the dog ate the jar >&2; exit 7"),
+		Installation: fakeJava(t, "seq 50 99; echo the dog ate the jar >&2; exit 7"),
 	})
 	if err == nil {
 		t.Fatal("no error")
@@ -40,6 +39,9 @@ func TestAFailedStartShowsTheLogAndLeavesNothing(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error without %q: %v", want, err)
 		}
+	}
+	if strings.Contains(err.Error(), "\n50\n") {
+		t.Errorf("the whole log, and not its end: %v", err)
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
@@ -181,12 +183,8 @@ func tree(t *testing.T, files ...string) string {
 	root := t.TempDir()
 	for _, name := range files {
 		path := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, nil, 0o700))
 	}
 	return root
 }
@@ -199,46 +197,9 @@ func TestReadAnswerDoesNotWaitForAConnectionThatStaysOpen(t *testing.T) {
 	}
 }
 
-func TestParseMntr(t *testing.T) {
-	got := parseMntr("zk_version\t3.8.0-1, built on 2024-06-16\nzk_avg_latency\t0.5\r\nno figure\nzk_empty\t\n")
-	want := map[string]string{"zk_version": "3.8.0-1, built on 2024-06-16", "zk_avg_latency": "0.5", "zk_empty": ""}
-	if !maps.Equal(got, want) {
-		t.Errorf("parseMntr = %q, want %q", got, want)
-	}
-}
-
-func TestParseMode(t *testing.T) {
-	for answer, want := range map[string]Mode{
-		"Zxid: 0x0\nMode: follower\nNode count: 5\n": Follower,
-		"Mode: leader": Leader,
-		"":             "",
-		"Zxid: 0x0\n":  "",
-	} {
-		got, err := parseMode(answer)
-		if got != want || (err == nil) != (want != "") {
-			t.Errorf("parseMode(%q) = %q, %v; want %q", answer, got, err, want)
-		}
-	}
-}
-
 func TestFormatPropertiesKeepsBackslashes(t *testing.T) {
 	got := formatProperties(map[string]string{"tickTime": "200", "dataDir": `C:\temp\new`})
 	if want := "dataDir=C:\\\\temp\\\\new\ntickTime=200\n"; got != want {
 		t.Errorf("formatProperties = %q, want %q", got, want)
-	}
-}
-
-func TestLastLines(t *testing.T) {
-	for _, tt := range []struct{ text, want string }{
-		{"", ""},
-		{"a\n", "a"},
-		{"a\nb\nc\n", "b\nc"},
-	} {
-		if got := lastLines(tt.text, 2); got != tt.want {
-			t.Errorf("lastLines(%q, 2) = %q, want %q", tt.text, got, tt.want)
-		}
-	}
-	if strings.Contains(lastLines(strings.Repeat("x\n", 50), errorTail), strings.Repeat("x\n", errorTail)) {
-		t.Error("more lines than requested")
 	}
 }
