@@ -182,7 +182,7 @@ func TestServersThatSpeakTLSAndAllowTenConnections(t *testing.T) {
 	ensembletest.Require(t)
 	cert, key := certificate(t)
 	cfg := ensembletest.Quick(1)
-	cfg.TLS = &ensemble.TLSConfig{CertFile: cert, KeyFile: key, RequireClientCert: true}
+	cfg.TLS = &ensemble.TLSConfig{CertFile: cert, KeyFile: key}
 	cfg.Properties = map[string]string{"maxClientCnxns": "10"}
 	e := ensembletest.Start(t, cfg)
 	tooFewConnections(t, e.Connect())

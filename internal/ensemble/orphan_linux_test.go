@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 func TestServersDieWithAParentThatIsKilled(t *testing.T) {
@@ -25,9 +26,7 @@ func TestServersDieWithAParentThatIsKilled(t *testing.T) {
 	}
 	defer unix.Close(died)
 	defer unix.PidfdSendSignal(died, unix.SIGKILL, nil, 0) // if the test fails
-	if err := parent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, parent.Process.Kill())
 	parent.Wait()
 	awaitReadable(t, died, "the server outlives its parent")
 }
@@ -84,9 +83,7 @@ func startHelper(t *testing.T) (parent *exec.Cmd, server int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, parent.Start())
 	t.Cleanup(func() { parent.Process.Kill() })
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {

@@ -1,6 +1,7 @@
 package ensemble
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -12,15 +13,12 @@ import (
 
 // TLSConfig opens a second client port that speaks TLS. The plain port stays,
 // for the four-letter words. Both are then served by Netty instead of
-// ZooKeeper's own NIO, so figures with and without TLSConfig differ by more than TLS.
+// ZooKeeper's own NIO, so figures with and without TLSConfig differ by more than TLS. The
+// server refuses clients without a certificate of one of the authorities.
 type TLSConfig struct {
 	CertFile string // the server's certificate chain, PEM
 	KeyFile  string // its private key, RSA or ECDSA, unencrypted, PEM in any of its forms
 	CAFile   string // the authorities of the clients' certificates, PEM; "" for CertFile
-
-	// RequireClientCert makes the server refuse clients without a certificate of one of
-	// the authorities. Without it, the server does not ask for a certificate.
-	RequireClientCert bool
 }
 
 const (
@@ -43,18 +41,11 @@ func (t *TLSConfig) stores() (map[string]string, error) {
 	for _, cert := range pair.Certificate {
 		keyStore = append(keyStore, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})...)
 	}
-	trustStore, err := os.ReadFile(t.caFile())
+	trustStore, err := os.ReadFile(cmp.Or(t.CAFile, t.CertFile))
 	if err != nil {
 		return nil, err
 	}
 	return map[string]string{keyStoreFile: string(keyStore), trustStoreFile: string(trustStore)}, nil
-}
-
-func (t *TLSConfig) caFile() string {
-	if t.CAFile == "" {
-		return t.CertFile
-	}
-	return t.CAFile
 }
 
 func (t *TLSConfig) zooCfg(dir string, port int) map[string]string {
@@ -66,13 +57,6 @@ func (t *TLSConfig) zooCfg(dir string, port int) map[string]string {
 		"ssl.keyStore.type":       "PEM",
 		"ssl.trustStore.location": filepath.Join(dir, trustStoreFile),
 		"ssl.trustStore.type":     "PEM",
-		"ssl.clientAuth":          t.clientAuth(),
+		"ssl.clientAuth":          "need",
 	}
-}
-
-func (t *TLSConfig) clientAuth() string {
-	if t.RequireClientCert {
-		return "need"
-	}
-	return "none"
 }

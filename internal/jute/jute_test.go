@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 )
 
 func TestEncodedRecordsDecode(t *testing.T) {
@@ -107,3 +108,5 @@ func TestMalformedRecordsFailAndDecodeAsZero(t *testing.T) {
 		}
 	}
 }
+
+func TestMain(m *testing.M) { leaktest.Main(m) }

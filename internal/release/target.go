@@ -1,12 +1,20 @@
 package main
 
 import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"testing/fstest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
@@ -62,7 +70,8 @@ func (t target) make(ctx context.Context, out string) error {
 	if err != nil {
 		return err
 	}
-	return t.pack(out, append(files, file{name: "plugin.hcl", mode: 0o644, data: checksum}))
+	files["plugin.hcl"] = &fstest.MapFile{Mode: 0o644, Data: checksum}
+	return t.pack(out, files)
 }
 
 func (t target) build(ctx context.Context, dir string) error {
@@ -80,27 +89,23 @@ func (t target) build(ctx context.Context, dir string) error {
 }
 
 // contents returns the files of the archive: the binaries in dir, and documents.
-func (t target) contents(dir string) ([]file, error) {
-	var files []file
-	for _, program := range programs {
-		data, err := os.ReadFile(filepath.Join(dir, program+t.exe()))
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, file{name: program + t.exe(), mode: 0o755, data: data})
-	}
+func (t target) contents(dir string) (fstest.MapFS, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return nil, err
 	}
-	for _, document := range documents {
-		data, err := os.ReadFile(filepath.Join(root, document))
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, file{name: document, mode: 0o644, data: data})
+	files := fstest.MapFS{}
+	add := func(name, dir string, mode fs.FileMode) {
+		data, failed := os.ReadFile(filepath.Join(dir, name))
+		files[name], err = &fstest.MapFile{Mode: mode, Data: data}, errors.Join(err, failed)
 	}
-	return files, nil
+	for _, program := range programs {
+		add(program+t.exe(), dir, 0o755)
+	}
+	for _, document := range documents {
+		add(document, root, 0o644)
+	}
+	return files, err
 }
 
 // moduleRoot returns the directory of go.mod.
@@ -110,4 +115,45 @@ func moduleRoot() (string, error) {
 		return "", fmt.Errorf("go env GOMOD: %w", err)
 	}
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
+}
+
+// pack writes the archive to the directory out: a zip for Windows, where many programs open
+// no other format, and a tar otherwise. A file system in memory has no owners, which a tar
+// would contain.
+func (t target) pack(out string, files fstest.MapFS) error {
+	folder := fstest.MapFS{t.name(): {Mode: fs.ModeDir | 0o755, ModTime: t.time}}
+	for name, f := range files {
+		folder[t.name()+"/"+name] = &fstest.MapFile{Mode: f.Mode, Data: f.Data, ModTime: t.time}
+	}
+	var b bytes.Buffer
+	if t.goos == "windows" {
+		archive := zip.NewWriter(&b)
+		if err := errors.Join(archive.AddFS(folder), archive.Close()); err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(out, t.name()+".zip"), b.Bytes(), 0o644)
+	}
+	zipped := gzip.NewWriter(&b)
+	archive := tar.NewWriter(zipped)
+	if err := errors.Join(archive.AddFS(folder), archive.Close(), zipped.Close()); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(out, t.name()+".tar.gz"), b.Bytes(), 0o644)
+}
+
+// writeSums writes SHA256SUMS, with the checksums of all files of the directory.
+func writeSums(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var sums bytes.Buffer
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(data), e.Name())
+	}
+	return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), sums.Bytes(), 0o644)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 )
 
 func TestTheReleaseOverridesTheModulesVersion(t *testing.T) {
@@ -126,3 +128,5 @@ func TestALineHasProgramVersionAndPlatform(t *testing.T) {
 		t.Errorf("%q has no %q", got, want)
 	}
 }
+
+func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -92,9 +92,10 @@ func (c *conn) writeLoop() {
 				return
 			}
 		}
-		if !c.thawed() {
+		if !c.srv.lockThawed() {
 			return
 		}
+		c.srv.mu.Unlock()
 		if _, err := c.nc.Write(next.b); err != nil {
 			return
 		}
@@ -122,23 +123,6 @@ func (c *conn) nextOutput() (output, bool) {
 		case <-c.pending:
 		case <-c.closed:
 			return output{}, false
-		}
-	}
-}
-
-// thawed waits while the server is frozen. It returns false if the connection ends first.
-func (c *conn) thawed() bool {
-	for {
-		c.srv.mu.Lock()
-		thaw := c.srv.frozen
-		c.srv.mu.Unlock()
-		if thaw == nil {
-			return true
-		}
-		select {
-		case <-thaw:
-		case <-c.closed:
-			return false
 		}
 	}
 }

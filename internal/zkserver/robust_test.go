@@ -90,22 +90,6 @@ func TestLargestPacketAndOneByteMore(t *testing.T) {
 	})
 }
 
-func TestALengthWithoutItsBytesAllocatesNothing(t *testing.T) {
-	simulate(t, func(t *testing.T, s *zkserver.Server) {
-		c := connect(t, s, nil)
-		var head buf
-		head.i32(0xfffff)
-		must.Get(c.nc.Write(head.b))(t)
-		before := s.Counters().BytesIn
-		must.Get(c.nc.Write(make([]byte, 1000)))(t)
-		synctest.Wait()
-		if n := s.Counters().BytesIn; n != before {
-			t.Errorf("counted %d bytes of an incomplete packet", n-before)
-		}
-		c.nc.Close()
-	})
-}
-
 func TestFourLetterWords(t *testing.T) {
 	simulate(t, func(t *testing.T, s *zkserver.Server) {
 		for word, want := range map[string]string{

@@ -8,6 +8,97 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
+// validPath reports whether ZooKeeper accepts path for a znode. ZooKeeper checks
+// UTF-16 units, so it refuses everything outside the basic plane. Broken UTF-8
+// becomes U+FFFD, which it refuses too.
+func validPath(path string) bool {
+	if path == "/" {
+		return true
+	}
+	if !strings.HasPrefix(path, "/") {
+		return false
+	}
+	for name := range strings.SplitSeq(path[1:], "/") {
+		if name == "" || name == "." || name == ".." {
+			return false
+		}
+	}
+	for _, r := range path {
+		if !validRune(r) {
+			return false
+		}
+	}
+	return true
+}
+
+func validRune(r rune) bool {
+	switch {
+	case r <= 0x1f, r >= 0x7f && r <= 0x9f, r >= 0xd800 && r <= 0xf8ff, r >= 0xfff0:
+		return false
+	}
+	return true
+}
+
+// splitPath cuts at the last slash and validates nothing else, like ZooKeeper's first
+// check. The parent of "/x//y" is "/x/", which does not exist, so the answer is NoNode
+// and not BadArguments.
+func splitPath(path string) (parent, name string, ok bool) {
+	i := strings.LastIndexByte(path, '/')
+	if i < 0 || strings.IndexByte(path, 0) >= 0 {
+		return "", "", false
+	}
+	return path[:i], path[i+1:], true
+}
+
+// undeletable reports whether path is a znode that ZooKeeper creates for itself.
+func undeletable(path string, like Release) bool {
+	switch path {
+	case "/", "/zookeeper", "/zookeeper/quota":
+		return true
+	}
+	return path == "/zookeeper/config" && like > Release34
+}
+
+// names is a set of names with a repeatable order: the order of insertion, except that
+// the last name moves into the gap of a removed one. A map would iterate in a different
+// order on each run, and a simulation could not be repeated.
+// The zero value is empty and costs no map.
+type names struct {
+	list []string
+	at   map[string]int
+}
+
+func (n *names) add(name string) {
+	if n.has(name) {
+		return
+	}
+	if n.at == nil {
+		n.at = make(map[string]int)
+	}
+	n.at[name] = len(n.list)
+	n.list = append(n.list, name)
+}
+
+func (n *names) has(name string) bool {
+	_, ok := n.at[name]
+	return ok
+}
+
+func (n *names) remove(name string) {
+	i, ok := n.at[name]
+	if !ok {
+		return
+	}
+	last := len(n.list) - 1
+	n.list[i] = n.list[last]
+	n.at[n.list[i]] = i
+	n.list[last] = ""
+	n.list = n.list[:last]
+	delete(n.at, name)
+}
+
+func (n *names) len() int { return len(n.list) }
+
 // Stat is ZooKeeper's metadata of a znode. Times are in milliseconds of the Unix epoch.
 type Stat = jute.Stat
 

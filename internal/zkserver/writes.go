@@ -145,8 +145,6 @@ func (s *Server) delete(t *txn, c *conn, o operation) code {
 		return codeNoNode
 	case !allowed(parent.acl, permDelete, c.who):
 		return codeNoAuth
-	}
-	switch {
 	case n == nil:
 		return codeNoNode
 	case o.version != -1 && o.version != n.version:

@@ -162,3 +162,35 @@ type acquiringLock struct {
 func (l acquiringLock) Acquire(ctx context.Context) (recipes.Hold, error) {
 	return l.session.Acquire(ctx, l.Lock)
 }
+
+// election has only Campaign and Observe; the other methods panic.
+type election struct {
+	recipes.Election
+	point point
+}
+
+func (e election) Campaign(ctx context.Context, proposal []byte) (recipes.Leadership, error) {
+	h, err := e.point.enter(ctx, proposal, false)
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// Observe delivers once that there is no leader.
+func (e election) Observe(ctx context.Context) (<-chan recipes.Leader, error) {
+	out := make(chan recipes.Leader, 1)
+	out <- recipes.Leader{}
+	go func() { // until ctx or the session ends
+		defer close(out)
+		select {
+		case <-ctx.Done():
+		case <-e.point.session.lost:
+		}
+	}()
+	return out, e.point.session.Err()
+}
+
+func (h *hold) Resign(ctx context.Context) error { return h.Release(ctx) }
+
+func (h *hold) Acknowledge(context.Context, []byte) error { return h.Err() }

@@ -36,20 +36,12 @@ func newSession(w *World, id int64, timeout time.Duration) *Session {
 	}
 }
 
-// Suspend and Resume change the state, as the loss of a connection and a new one do.
+// Suspend changes the state, as the loss of a connection does.
 func (s *Session) Suspend() {
-	s.setContact(time.Now())
-	s.events.Set(recipes.Event{State: recipes.Suspended})
-}
-func (s *Session) Resume() {
-	s.setContact(time.Time{})
-	s.events.Set(recipes.Event{State: recipes.Connected})
-}
-
-func (s *Session) setContact(t time.Time) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.contact = t
+	s.contact = time.Now()
+	s.mu.Unlock()
+	s.events.Set(recipes.Event{State: recipes.Suspended})
 }
 
 // LastContact returns the current time, or the time of Suspend while the session is suspended.
@@ -145,7 +137,7 @@ func (s *Session) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error
 // Election implements recipes.Recipes.
 func (s *Session) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
 	p, err := s.point(path, recipes.KindElection, cfg.Strategy, cfg.Joined)
-	return election{p}, err
+	return election{point: p}, err
 }
 
 func (s *Session) point(path string, kind recipes.Kind, strategy recipes.Strategy, joined func(recipes.Place)) (point, error) {

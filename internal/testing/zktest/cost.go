@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -74,10 +73,7 @@ func AwaitWatches(ctx context.Context, t *testing.T, srv *zkserver.Server, n int
 	}
 }
 
-var (
-	guids   = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
-	numbers = regexp.MustCompile(`[0-9]{10}`)
-)
+var guids = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // Layout lists the znodes below a path, by their paths relative to it.
 func Layout(srv *zkserver.Server, path string) []string {
@@ -93,25 +89,6 @@ func Layout(srv *zkserver.Server, path string) []string {
 // Shape is the [Layout] in one line, without GUIDs.
 func Shape(srv *zkserver.Server, path string) string {
 	return guids.ReplaceAllString(strings.Join(Layout(srv, path), " "), "<guid>")
-}
-
-// LineLayout lists a path and the znodes below it, ordered by sequence number. Each line has the
-// path without GUIDs, and the data if there is any.
-func LineLayout(srv *zkserver.Server, root string) []string {
-	var lines []string
-	for _, n := range srv.Tree() {
-		if n.Path == root || strings.HasPrefix(n.Path, root+"/") {
-			line := guids.ReplaceAllString(n.Path, "GUID")
-			if len(n.Data) > 0 {
-				line += fmt.Sprintf(" %q", n.Data)
-			}
-			lines = append(lines, line)
-		}
-	}
-	slices.SortFunc(lines, func(a, b string) int {
-		return strings.Compare(numbers.FindString(a)+a, numbers.FindString(b)+b)
-	})
-	return lines
 }
 
 // Between calls do, once, when the server is about to execute the first request of the

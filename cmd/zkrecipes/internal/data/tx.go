@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
@@ -99,4 +101,186 @@ func (p *txPath) explain(err error) error {
 		return fmt.Errorf("%w; zkrecipes tx status %s shows the sites", err, p.Path)
 	}
 	return err
+}
+
+var txBegin = verb.Verb{
+	Name: "tx begin", Usage: "-sites SITE,... [flags] PATH", New: verb.New[txBeginVerb], ExitCodeOnly: true,
+	Synopsis: "Begin a two-phase commit, and wait for the decision",
+	Help: `Begins a transaction at PATH, in which each site votes with zkrecipes tx vote. It waits
+for the decision and shows it.
+
+    zkrecipes tx begin -sites db,cache -data 'schema 7' -timeout 1m /deploy/7
+    zkrecipes tx begin -sites db,cache -detach /deploy/7
+
+The decision is commit if all sites have voted commit. It is abort as soon as one site
+has voted abort. It is kept until every site has called tx done.
+
+All sites wait for a site that does not vote. When -timeout is over, or after a signal,
+zkrecipes aborts the transaction unless there is a decision. With -detach, or if
+zkrecipes is killed, a site that waits in tx vote makes the decision.
+
+The variants differ in which process watches the votes:
+
+    coordinator-only  this process watches the votes
+    all-watch         each site watches the votes of all sites; the cost grows with
+                      the number of sites
+    own-nodes         tx vote must run until the decision: if a site dies, that is
+                      noticed, and the transaction is aborted
+
+` + txHelp,
+}
+
+type txBeginVerb struct {
+	txPath
+	sites   []string
+	list    string
+	data    string
+	variant string
+	timeout time.Duration
+	detach  bool
+}
+
+func (v *txBeginVerb) Flags(f *flag.FlagSet) {
+	f.StringVar(&v.list, "sites", "", "`names` of the sites, separated by commas; required")
+	f.StringVar(&v.data, "data", "", "`text` for the sites, which tx status shows; - reads it from stdin")
+	f.StringVar(&v.variant, "variant", string(recipes.CoordinatorOnly), "the `variant`: which process watches the votes")
+	verb.DurationVar(f, &v.timeout, "timeout", 0, "abort if there is no decision within this `duration`, including the time to connect;\n0 waits for ever")
+	f.BoolVar(&v.detach, "detach", false, "do not wait: a site that waits makes the decision")
+}
+
+func (v *txBeginVerb) Arguments(args []string) error {
+	if v.list == "" {
+		return errors.New("-sites is missing: the names of the sites that vote")
+	}
+	v.sites = strings.Split(v.list, ",")
+	_, err := recipes.Variant(v.variant).Normalize()
+	return cmp.Or(v.OnePath.Arguments(args), recipes.ValidateSites(v.sites), err)
+}
+
+func (v *txBeginVerb) Run(ctx context.Context, t *verb.Tool) error {
+	payload, err := verb.Payload(v.data) // before a session is open
+	if err != nil {
+		return err
+	}
+	return v.wait(ctx, t, v.timeout, v.detach, func(ctx, bounded context.Context, s recipes.Client) error {
+		tx, err := s.Transaction(v.Path, recipes.TransactionConfig{Variant: recipes.Variant(v.variant)})
+		if err != nil {
+			return err
+		}
+		if err := v.begin(ctx, tx, payload); err != nil {
+			return v.explain(err)
+		}
+		if v.detach {
+			return t.Done(verb.Object{"path", v.Path, "begun", true})
+		}
+		d, err := v.coordinate(ctx, bounded, tx)
+		if err != nil {
+			return err
+		}
+		return v.decided(t, d)
+	})
+}
+
+// begin begins the transaction. A signal ends the call only after CloseTimeout. If it ended
+// the call at once, zkrecipes would not know whether the transaction exists, and its sites
+// could wait for a decision.
+func (v *txBeginVerb) begin(ctx context.Context, tx recipes.Transaction, payload []byte) error {
+	beginning, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(verb.CloseTimeout, cancel) })()
+	return tx.Begin(beginning, payload, v.sites...)
+}
+
+// coordinate waits for the decision. When its time is over it aborts the transaction, because
+// otherwise the sites could wait for ever.
+func (v *txBeginVerb) coordinate(ctx, waiting context.Context, tx recipes.Transaction) (recipes.Decision, error) {
+	d, err := tx.Coordinate(waiting)
+	if !ended(waiting, err) {
+		return d, err
+	}
+	reason := fmt.Sprintf("no decision within %v", v.timeout)
+	if ctx.Err() != nil {
+		reason = "the coordinator was interrupted"
+	}
+	ending, cancel := context.WithTimeout(context.Background(), verb.CloseTimeout)
+	defer cancel()
+	return tx.Abort(ending, reason)
+}
+
+var txVote = verb.Verb{
+	Name: "tx vote", Usage: "[flags] PATH SITE commit|abort", New: verb.New[txVoteVerb], ExitCodeOnly: true,
+	Synopsis: "Vote in a two-phase commit, and wait for the decision",
+	Help: `Votes as SITE in the transaction at PATH. Then it waits for the decision and shows it.
+
+    zkrecipes tx vote /deploy/7 db commit
+    zkrecipes tx vote -timeout 1m /deploy/7 db abort
+
+A site that votes commit must be able to commit, and must not act before the decision.
+When it has acted, it calls tx done. In a script:
+
+    zkrecipes tx vote /deploy/7 db commit
+    case $? in
+    0) ./apply ;;
+    5) ./undo ;;
+    *) exit 1 ;; # no decision: run the same command again
+    esac
+    zkrecipes tx done /deploy/7 db
+
+A vote cannot be changed. To give the same vote again is not an error, and shows the
+decision: a restarted site does that. With the variant own-nodes, a site must stay in tx
+vote until the decision. If tx vote ends before, the transaction is aborted.
+
+` + txHelp,
+}
+
+type txVoteVerb struct {
+	txSite
+	vote    recipes.Vote
+	timeout time.Duration
+}
+
+func (v *txVoteVerb) Flags(f *flag.FlagSet) {
+	verb.DurationVar(f, &v.timeout, "timeout", 0, "stop waiting for the decision after this `duration`, including the time to connect; 0\nwaits for ever")
+}
+
+func (v *txVoteVerb) Arguments(args []string) error {
+	if len(args) != 3 {
+		return errors.New("give PATH, SITE and commit or abort, after the flags")
+	}
+	v.vote = recipes.Vote(args[2])
+	return cmp.Or(v.take(args[0], args[1]), v.vote.Validate())
+}
+
+func (v *txVoteVerb) Run(ctx context.Context, t *verb.Tool) error {
+	return v.wait(ctx, t, v.timeout, false, func(ctx, waiting context.Context, s recipes.Client) error {
+		tx, err := v.open(s)
+		if err != nil {
+			return err
+		}
+		site, err := tx.Join(ctx, v.site)
+		if err != nil {
+			return v.explain(err)
+		}
+		if err := site.Vote(ctx, v.vote); err != nil {
+			return v.explain(err)
+		}
+		d, err := site.Wait(waiting)
+		if err == nil {
+			return v.decided(t, d)
+		}
+		if ended(waiting, err) {
+			err = fmt.Errorf("%w; %s", err, v.advice(tx))
+		}
+		return err
+	})
+}
+
+// advice returns what happens to the vote now that the site no longer waits.
+func (v *txVoteVerb) advice(tx recipes.Transaction) string {
+	ctx, cancel := context.WithTimeout(context.Background(), verb.CloseTimeout)
+	defer cancel()
+	if status, err := tx.Status(ctx); err == nil && status.Variant == recipes.OwnNodes {
+		return "the site's own node is deleted now: that aborts the transaction, unless there is a decision"
+	}
+	return fmt.Sprintf("the vote is kept: the same command waits again, and zkrecipes tx status %s shows which votes are missing", v.Path)
 }

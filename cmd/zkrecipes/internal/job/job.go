@@ -1,3 +1,18 @@
+// Package job runs a command as a shell runs a job, and passes signals on to it.
+//
+//  1. [NewRelay] receives the signals of this process. The first one ends its context.
+//  2. [Relay.Start] starts the command. From now on the relay passes signals on to it.
+//  3. [Job.Exited] closes when the command has ended, [Job.Gone] when all processes that it
+//     has started have ended. [Job.End] ends them early.
+//  4. After the command, the next signal ends the context of [Relay.Interruptible].
+//     [Relay.Ended] reports whether a signal has ended the command. The next command begins
+//     with step 2.
+//
+// To run several commands at a time, use [StartWith] and pass signals on with [Job.Pass].
+//
+// A job has its own process group, so that a signal reaches all processes that the command
+// has started. In the foreground of a terminal it has none, because a background group cannot
+// read from the terminal. Windows has no process groups, and a command can only be killed.
 package job
 
 import (
@@ -92,5 +107,30 @@ func (j *Job) Await(grace time.Duration, killing func(exited bool)) {
 		killing(exited)
 		j.Kill()
 		<-j.exited
+	}
+}
+
+// Lifetime is a pipe that commands and the processes that they start inherit. Its Reader
+// reports the end of file when this process and all of these have exited or closed their
+// copies. A nil Lifetime has no pipe.
+type Lifetime struct {
+	Reader *os.File
+	writer *os.File
+}
+
+// NewLifetime returns a Lifetime for commands that start later, or nil on systems where a
+// process inherits no descriptors.
+func NewLifetime() (*Lifetime, error) {
+	if !inherits {
+		return nil, nil
+	}
+	r, w, err := os.Pipe()
+	return &Lifetime{r, w}, err
+}
+
+// Close closes this process's ends.
+func (l *Lifetime) Close() {
+	if l != nil {
+		_, _ = l.Reader.Close(), l.writer.Close()
 	}
 }

@@ -133,7 +133,7 @@ func (v *queueWorkVerb) loop(ctx context.Context, q recipes.Consumer) error {
 		begun := time.Now()
 		failed := v.handle(ctx, d)
 		if failed == nil {
-			backoff.Reset()
+			backoff = verb.Backoff{}
 			continue
 		}
 		v.giveBack(d, failed)

@@ -212,6 +212,3 @@ func (r *Backoff) Pause(ctx context.Context) {
 	case <-ctx.Done():
 	}
 }
-
-// Reset makes the next pause firstPause again.
-func (r *Backoff) Reset() { r.pause = 0 }

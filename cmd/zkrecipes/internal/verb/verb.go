@@ -9,8 +9,22 @@
 package verb
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/posener/complete"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
+	"github.com/zkrecipes/zkrecipes/host/hostconfig"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // Verb is one verb of the tool.
@@ -47,4 +61,123 @@ func New[T any, A interface {
 	Action
 }]() Action {
 	return A(new(T))
+}
+
+// Command is one call of a verb. It implements cli.Command and cli.CommandAutocomplete.
+type Command struct {
+	Tool *Tool
+	Verb
+	Action
+
+	format  string
+	timeout time.Duration // of a verb without a -timeout of its own
+	where
+}
+
+// FlagSet defines the verb's flags and the flags of all verbs.
+func (c *Command) FlagSet() *flag.FlagSet {
+	f := flag.NewFlagSet("", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.StringVar(&c.format, "format", formatText, "output `form` of zkrecipes itself: text or json")
+	c.where.flags(f)
+	c.Flags(f)
+	if f.Lookup("timeout") == nil {
+		DurationVar(f, &c.timeout, "timeout", 0, "give up, or stop watching, after this `duration`, including the time to connect; 0: no\nlimit")
+	}
+	return f
+}
+
+// Run implements cli.Command. The arguments begin with "--", which ends the library's flags.
+func (c *Command) Run(args []string) int {
+	err := c.run(args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(c.Tool.Stdout, c.Help())
+		return exit.OK
+	}
+	code := exit.Code(err, cmp.Or(c.Otherwise, exit.Failed))
+	if e, ok := errors.AsType[exit.Error](err); err != nil && (!ok || e.Err != nil) { // otherwise it was printed, or the exit code is the command's
+		if advice := exit.Advice(err); advice != "" {
+			err = fmt.Errorf("%w; %s", err, advice)
+		}
+		c.Tool.Fail(err, code)
+	}
+	return code
+}
+
+func (c *Command) run(args []string) error {
+	f := c.FlagSet()
+	err := f.Parse(args)
+	c.Tool.JSON = c.format == formatJSON // before the error of a later flag is written
+	switch {
+	case err != nil:
+		return exit.Usage("%w; see -h", err)
+	case c.format != formatText && c.format != formatJSON:
+		return exit.Usage("-format %q: it is text or json", c.format)
+	}
+	if err := cmp.Or(c.where.apply(f), c.Arguments(f.Args())); err != nil {
+		return exit.Usage("%w; see -h", err)
+	}
+	if err := c.writable(); err != nil {
+		return err
+	}
+	c.Tool.where = c.where
+	if c.config != "" { // the command may run zkrecipes in another directory
+		file, err := filepath.Abs(c.config)
+		if err == nil {
+			err = os.Setenv(hostconfig.FileEnv, file)
+		}
+		if err != nil {
+			return exit.Usage("-config: %w", err)
+		}
+	}
+	ctx, cancel := within(context.Background(), c.timeout)
+	defer cancel()
+	return c.Action.Run(ctx, c.Tool)
+}
+
+// writable refuses an action whose result cannot be written. Otherwise an element could be
+// taken from a queue and lost.
+func (c *Command) writable() error {
+	v, ok := c.Action.(interface{ Resultless() bool })
+	resultless := ok && v.Resultless() || c.ExitCodeOnly && !c.Tool.JSON
+	if f, ok := c.Tool.Stdout.(*os.File); ok && !resultless && closed(f) {
+		return exit.Usage("stdout is closed, so the result cannot be written; nothing was done (>/dev/null drops the result)")
+	}
+	return nil
+}
+
+// Help implements cli.Command.
+func (c *Command) Help() string {
+	b := &strings.Builder{}
+	about, rest, _ := strings.Cut(strings.TrimSpace(c.Verb.Help), "\n\n")
+	fmt.Fprintf(b, "Usage: zkrecipes %s %s\n\n%s\n\nExamples:\n\n%s\n\nFlags:\n\n", c.Name, c.Usage, about, rest)
+	f := c.FlagSet()
+	f.SetOutput(b)
+	f.PrintDefaults()
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// Synopsis implements cli.Command.
+func (c *Command) Synopsis() string { return c.Verb.Synopsis }
+
+// AutocompleteFlags implements cli.CommandAutocomplete.
+func (c *Command) AutocompleteFlags() complete.Flags {
+	flags := complete.Flags{}
+	c.FlagSet().VisitAll(func(f *flag.Flag) {
+		var p complete.Predictor = complete.PredictAnything
+		switch b, ok := f.Value.(interface{ IsBoolFlag() bool }); {
+		case f.Name == "format":
+			p = complete.PredictSet(formatText, formatJSON)
+		case f.Name == "variant":
+			p = complete.PredictSet(string(recipes.AllWatch), string(recipes.CoordinatorOnly), string(recipes.OwnNodes))
+		case f.Name == "dialect":
+			p = complete.PredictSet(List(recipes.Dialects(), func(d recipes.Dialect) string { return string(d) })...)
+		case f.Name == "config":
+			p = complete.PredictFiles("*.hcl")
+		case ok && b.IsBoolFlag():
+			p = complete.PredictNothing
+		}
+		flags["-"+f.Name] = p
+	})
+	return flags
 }

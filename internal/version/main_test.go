@@ -1,9 +1,0 @@
-package version
-
-import (
-	"testing"
-
-	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
-)
-
-func TestMain(m *testing.M) { leaktest.Main(m) }
