@@ -6,13 +6,10 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -152,23 +149,6 @@ func (o observed) next(want string) {
 	case <-time.After(patience):
 		o.Fatalf("did not get %q", want)
 	}
-}
-
-// meets opens the stream and makes two changes, and each time kills the plugin at the given
-// moment. The stream delivers each value once, in order.
-func (st stream) meets(t *testing.T, v *surviving, m moment) {
-	path := "/watched-" + uuid.NewString() // with -count, the real server has the paths of earlier runs
-	at := func(r zkserver.Request) bool { return reads(r) && strings.HasPrefix(r.Path, path) }
-	o := observed{T: t}
-	must.Do(t, m.run(v, interrupted{call: func() (err error) { o.values, err = st.watch(t.Context(), v.session, path); return err }, at: at}))
-	o.next("")
-	change := st.change(t.Context(), v.rival, path)
-	for n := 1; n <= 2; n++ {
-		must.Do(t, m.run(v, interrupted{call: func() error { return change(n) }, at: at, theirs: true}))
-		o.next(strconv.Itoa(n))
-	}
-	must.Do(t, change(3)) // a repeated value would come before it
-	o.next("3")
 }
 
 // TestStreamsRepeatNoValue: nothing has changed when the next plugin opens the streams, or

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 	"path/filepath"
 	"sync/atomic"
@@ -35,35 +34,6 @@ func (v *surviving) upgrade() {
 
 func (v *surviving) another() host.UpgradeConfig {
 	return host.UpgradeConfig{Plugin: config(v, "real plugin")}
-}
-
-// TestAnUpgradeKeepsGrants: grants keep their tokens, and no other client is granted them.
-func TestAnUpgradeKeepsGrants(t *testing.T) {
-	v := survive(t)
-	held := v.holdsAll()
-	token := held[0].Token()
-	for round := range 2 {
-		v.upgrade()
-		for i, h := range holdings {
-			if err := held[i].Err(); err != nil {
-				t.Fatalf("%s: %v", h.name, err)
-			}
-			if err := held[i].Write(ctx(t), recipes.Create(fmt.Sprintf("/written-%s-%d", h.name, round), nil)); err != nil {
-				t.Errorf("%s: a guarded write: %v", h.name, err)
-			}
-			h.isTaken(t, v.rival)
-		}
-	}
-	if held[0].Token() != token {
-		t.Error("another token")
-	}
-	for i, h := range holdings {
-		if err := h.giveBack(ctx(t), held[i]); err != nil {
-			t.Errorf("%s: given back: %v", h.name, err)
-		}
-		v.nothingLeft(h.path)
-	}
-	must.Report(t, v.session.Close(ctx(t)))
 }
 
 // TestARestartAfterAnUpgradeStartsTheNewPlugin: it uses the Config of the upgrade.
