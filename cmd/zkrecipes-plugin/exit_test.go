@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // PROTOCOL.md promises these exit codes to hosts.
@@ -45,8 +46,6 @@ func TestExitCodes(t *testing.T) {
 // long is a directory whose path is too long for a socket.
 func long(t *testing.T) string {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("x", 120))
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o700))
 	return dir
 }

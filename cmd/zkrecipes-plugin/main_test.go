@@ -1,12 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // With mainEnv set the test binary is the plugin.
@@ -15,10 +19,37 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	leaktest.Main(m)
+	leaktest.Main(withBuild{m})
 }
 
 const mainEnv = "TEST_MAIN"
+
+// withBuild runs the tests, and then deletes the plugin that they have built.
+type withBuild struct{ tests *testing.M }
+
+func (w withBuild) Run() int {
+	dir, err := os.MkdirTemp("", "plugin")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	build = sync.OnceValues(func() (string, error) {
+		path := filepath.Join(dir, "zkrecipes-plugin")
+		cmd := exec.Command("go", "build", "-ldflags=-w", "-o", path, ".")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%w: %s", err, out)
+		}
+		return path, nil
+	})
+	return w.tests.Run()
+}
+
+// build builds the plugin once, without the race detector.
+var build func() (path string, err error)
+
+func built(t *testing.T) string { return must.Get(build())(t) }
 
 func TestPluginStartedByAPersonPrintsItsUsage(t *testing.T) {
 	for _, test := range []struct {
