@@ -109,7 +109,7 @@ func TestCallsBetweenPlugins(t *testing.T) {
 	for i, h := range holdings {
 		closes(t, h.name, grants[i].Done())
 		if v.server != nil {
-			v.nothingLeft(h.path)
+			v.nothingLeft(h.znodes)
 		}
 		h.isFree(t, v.rival, tokens[i])
 		if i < len(streams) {
@@ -141,7 +141,7 @@ func TestDeathsOfAResumedPlugin(t *testing.T) {
 			v := v.in(t)
 			prepare(t, v.rival)
 			dies := func(call func() error) error {
-				return v.dies(func(r zkserver.Request) bool { return changes(r) && strings.HasPrefix(r.Path, h.path) }, call)
+				return v.dies(func(r zkserver.Request) bool { return changes(r) && strings.HasPrefix(r.Path, h.znodes) }, call)
 			}
 			var g recipes.Grant
 			must.Do(t, dies(func() (err error) { g, err = h.acquire(ctx(t), v.session); return err }))
@@ -178,7 +178,7 @@ func TestDeathsOfAResumedPlugin(t *testing.T) {
 				t.Errorf("given back: %v", err)
 			}
 			closes(t, "Done", lost)
-			v.nothingLeft(h.path)
+			v.nothingLeft(h.znodes)
 			h.isFree(t, v.rival, token)
 		})
 	}

@@ -200,27 +200,6 @@ func TestCoordinateIsNotRepeatedForAnotherTransaction(t *testing.T) {
 	}
 }
 
-// TestACanceledCallHasAnUnknownOutcome: the plugin died before it answered, and ctx ended
-// before the next one could repeat the call.
-func TestACanceledCallHasAnUnknownOutcome(t *testing.T) {
-	t.Parallel()
-	v := survive(t)
-	tx := transactionAt(t, v.session, "/tx", "")
-	must.Do(t, tx.Begin(ctx(t), nil, "it"))
-	it := must.Get(tx.Join(ctx(t), "it"))(t)
-	canceled, cancel := context.WithCancel(ctx(t))
-	reached := v.unanswered(isMulti)
-	voted := begin(func() error { return it.Vote(canceled, recipes.VoteCommit) })
-	closes(t, "the vote", reached)
-	v.suspend()
-	cancel()
-	if err := <-voted; !errors.Is(err, recipes.ErrUnknownOutcome) || !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	v.server.SetFault(nil)
-	v.proceed()
-}
-
 // TestACanceledCoordinatorIsReplaced: a waiting site becomes the coordinator, whenever the
 // call was cancelled. The plugin that should have deleted the coordinator's znode may have
 // died.

@@ -153,7 +153,8 @@ func (v *surviving) nothingLeft(below string) {
 // holding is a kind of grant.
 type holding struct {
 	name, path string
-	waits      bool // for another contender, in a wait queue
+	znodes     string // the parent of the znodes of grants
+	waits      bool   // for another contender, in a wait queue
 	// get acquires a grant, in the order of the wait queue. joined may be nil.
 	get      func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Grant, error)
 	giveBack func(context.Context, recipes.Grant) error
@@ -175,14 +176,14 @@ func held[R any, G recipes.Grant](name string, waits bool, of func(s recipes.Cli
 		}
 		return g, nil
 	}
-	h := holding{name: name, path: "/" + name, waits: waits}
+	h := holding{name: name, path: "/" + name, znodes: "/" + name, waits: waits}
 	h.get = func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Grant, error) {
 		return granted(ctx, get, s, path, joined)
 	}
 	h.giveBack = func(ctx context.Context, g recipes.Grant) error { return giveBack(g.(G), ctx) }
 	if try != nil {
 		h.try = func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-			return granted(ctx, try, s, "/"+name, nil)
+			return granted(ctx, try, s, h.path, nil)
 		}
 	}
 	return h
@@ -190,7 +191,7 @@ func held[R any, G recipes.Grant](name string, waits bool, of func(s recipes.Cli
 
 // acquire acquires it at its own path.
 func (h holding) acquire(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-	return h.get(ctx, s, "/"+h.name, nil)
+	return h.get(ctx, s, h.path, nil)
 }
 
 // isTaken checks that the rival is not granted it.
@@ -261,8 +262,7 @@ func ofLock(name string, cfg recipes.LockConfig) holding {
 	}, recipes.Lock.Acquire, recipes.Lock.TryAcquire, recipes.Hold.Release)
 }
 
-// ofSemaphore is the only permit of a semaphore. It waits in the order of a wait queue unless the
-// dialect is Curator's.
+// ofSemaphore is the only permit of a semaphore. A waiter does not keep its place in Curator's.
 func ofSemaphore(name string, dialect recipes.Dialect) holding {
 	return held(name, dialect == "", func(s recipes.Client, path string, joined func(recipes.Place)) (recipes.Semaphore, error) {
 		return s.Semaphore(path, recipes.SemaphoreConfig{Permits: 1, Dialect: dialect, Joined: joined})
@@ -272,7 +272,7 @@ func ofSemaphore(name string, dialect recipes.Dialect) holding {
 // leases is the permit of Curator. The parent of its znodes is not the semaphore's.
 func leases() holding {
 	h := ofSemaphore("leased", recipes.Curator)
-	h.path += "/leases"
+	h.znodes += "/leases"
 	return h
 }
 
