@@ -209,9 +209,12 @@ func (l *load) kills(v *surviving, n int) {
 		l.stillHolds()
 	}
 	eventually(l, func() string {
-		after, now := countResources(l.T), inUse()
-		return unless(after.within(before) && now < heap+2<<20,
-			"afterwards there is %+v and %d KiB of heap; before there was %+v and %d KiB", after, now>>10, before, heap>>10)
+		after := countResources(l.T)
+		return unless(after.within(before), "afterwards there is %+v; before there was %+v", after, before)
+	})
+	eventually(l, func() string {
+		now := inUse()
+		return unless(now < heap+2<<20, "afterwards there are %d KiB of heap; before there were %d", now>>10, heap>>10)
 	})
 	slices.Sort(took)
 	l.Logf("from SIGKILL to served, of %d: p50 %v, p99 %v, worst %v", n, took[n/2], took[n*99/100], took[n-1])

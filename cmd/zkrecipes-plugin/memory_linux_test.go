@@ -54,7 +54,8 @@ func TestWaitingSessionsTakeLittleMemory(t *testing.T) {
 	var waiting, joined sync.WaitGroup
 	defer waiting.Wait()
 	defer p.Close(t.Context())
-	cfg := recipes.SessionConfig{Servers: []string{serverProcess(t)}}
+	// A long timeout means few pings, which would delay the plugin's return of memory.
+	cfg := recipes.SessionConfig{Servers: []string{serverProcess(t)}, SessionTimeout: 40 * time.Second}
 	lock := func() recipes.Lock {
 		s := must.Get(p.Open(t.Context(), cfg))(t)
 		l := must.Get(s.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) { joined.Done() }}))(t)
