@@ -63,12 +63,6 @@ func (o *outlived) keepsWithoutHost() {
 	}
 }
 
-func (o *outlived) expire() {
-	for _, id := range o.server.Sessions() {
-		o.server.ExpireSession(id)
-	}
-}
-
 // TestLifetime lets processes die in different orders, and checks when the lock is free.
 func TestLifetime(t *testing.T) {
 	kill := func(o *outlived) { _ = o.cmd.Process.Kill() }
@@ -88,18 +82,16 @@ func TestLifetime(t *testing.T) {
 			}
 			kill(o)
 		}},
-		{name: "the host, and the plugin by SIGTERM", dies: kill, then: func(o *outlived) {
-			signal(o.T, o.plugin.pid(o), syscall.SIGTERM)
-		}},
 		{name: "the host, and the plugin by SIGKILL", expires: true, dies: kill, then: func(o *outlived) {
 			signal(o.T, o.plugin.pid(o), syscall.SIGKILL)
 			o.plugin.died(o.T)
 			if !o.held() {
 				o.Error("the lock is free before the session timeout")
 			}
-			o.expire()
+			for _, id := range o.server.Sessions() {
+				o.server.ExpireSession(id)
+			}
 		}},
-		{name: "the host, and the session expires", expires: true, dies: kill, then: (*outlived).expire},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -156,41 +156,46 @@ func (o observed) next(want string) {
 func TestStreamsRepeatNoValue(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
-	for _, st := range streams {
-		t.Run(st.name, func(t *testing.T) {
-			v, path := v.in(t), "/watched-"+st.name
-			ours := func(r zkserver.Request) bool {
-				return r.SessionID == v.session.ID() && reads(r) && strings.HasPrefix(r.Path, path)
-			}
-			o := observed{t, must.Get(st.watch(ctx(t), v.session, path))(t)}
-			o.next("")
-			for range 2 { // nothing has changed
-				watched := v.sees(ours)
-				v.kill()
-				closes(t, "the watch of the next plugin", watched)
-			}
-			v.server.SetFault(nil)
-			v.catchUp() // a repeated value would arrive before
-			change := st.change(ctx(t), v.rival, path)
-			v.suspend()
-			must.Do(t, change(1))
-			var cuts atomic.Int32
-			v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-				if ours(r) {
-					f.CloseBefore = cuts.Add(1) <= 2
-				}
-				return f
-			})
-			v.proceed()
-			o.next("1")
-			if cuts.Load() < 2 {
-				t.Errorf("%d connections were cut", cuts.Load())
-			}
-			must.Do(t, change(2))
-			o.next("2")
-			if len(o.values) > 0 {
-				t.Errorf("got %q too", <-o.values)
-			}
-		})
+	ours := func(r zkserver.Request) bool {
+		return r.SessionID == v.session.ID() && reads(r) && strings.HasPrefix(r.Path, "/watched-")
+	}
+	observe, change := make([]observed, len(streams)), make([]func(int) error, len(streams))
+	for i, st := range streams {
+		path := "/watched-" + st.name
+		observe[i] = observed{t, must.Get(st.watch(ctx(t), v.session, path))(t)}
+		change[i] = st.change(ctx(t), v.rival, path)
+		observe[i].next("")
+	}
+	for range 2 { // nothing has changed
+		watched := v.sees(ours)
+		v.kill()
+		closes(t, "the watch of the next plugin", watched)
+	}
+	v.server.SetFault(nil)
+	v.catchUp() // a repeated value would arrive before
+	v.suspend()
+	for _, change := range change {
+		must.Do(t, change(1))
+	}
+	var cuts atomic.Int32
+	v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+		if ours(r) {
+			f.CloseBefore = cuts.Add(1) <= 4
+		}
+		return f
+	})
+	v.proceed()
+	for _, o := range observe {
+		o.next("1")
+	}
+	if cuts.Load() < 4 {
+		t.Errorf("%d connections were cut", cuts.Load())
+	}
+	for i, change := range change {
+		must.Do(t, change(2))
+		observe[i].next("2")
+		if len(observe[i].values) > 0 {
+			t.Errorf("%s: got %q too", streams[i].name, <-observe[i].values)
+		}
 	}
 }

@@ -318,72 +318,96 @@ func register(n recipes.Names, ctx context.Context) (recipes.Registration, error
 	return n.Register(ctx, "me", nil)
 }
 
+// awaited is a grant with three waiters: two in the plugin's session, and then the rival.
+type awaited struct {
+	holding
+	*surviving
+	first  recipes.Grant
+	places chan recipes.Place // of the first waiter
+	turns  []chan turn
+	line   []string // the znodes of the wait queue
+}
+
+type turn struct {
+	recipes.Grant
+	err error
+}
+
+func (v *surviving) awaits(h holding) awaited {
+	v.Helper()
+	a := awaited{holding: h, surviving: v, first: must.Get(h.acquire(ctx(v), v.rival))(v), places: make(chan recipes.Place, 9)}
+	for i, s := range []recipes.Client{v.session, v.session, v.rival} {
+		joined, granted := make(chan recipes.Place, 9), make(chan turn, 1)
+		if i == 0 {
+			joined = a.places
+		}
+		go func() {
+			g, err := h.get(ctx(v), s, h.path, func(p recipes.Place) { joined <- p })
+			granted <- turn{g, err}
+		}()
+		select {
+		case p := <-joined:
+			joined <- p
+		case early := <-granted:
+			v.Fatalf("%s: granted: %+v", h.name, early)
+		}
+		a.turns = append(a.turns, granted)
+	}
+	a.line = ephemerals(v.server, h.path)
+	return a
+}
+
+// keepsTheOrder checks that each waiter is granted in its turn.
+func (a awaited) keepsTheOrder() {
+	a.Helper()
+	if len(a.places) != 1 {
+		a.Errorf("%s: Joined was called %d times", a.name, len(a.places))
+	}
+	must.Do(a, a.giveBack(ctx(a), a.first))
+	last := a.first.Token()
+	for i, granted := range a.turns {
+		now := <-granted
+		if now.err != nil {
+			a.Fatalf("%s: contender %d: %v", a.name, i, now.err)
+		}
+		if now.Token() <= last {
+			a.Errorf("%s: contender %d: token %d after %d", a.name, i, now.Token(), last)
+		}
+		last = now.Token()
+		for _, later := range a.turns[i+1:] {
+			if len(later) > 0 {
+				a.Errorf("%s: granted beside contender %d: %+v", a.name, i, <-later)
+			}
+		}
+		must.Report(a, a.giveBack(ctx(a), now.Grant))
+	}
+}
+
 // TestAWaiterKeepsItsPlaceWhenItsPluginDies: Joined is called once. The waiter keeps its znode
 // behind the same contender, ahead of later ones, and is granted in its turn.
 func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
+	var all []awaited
 	for _, h := range slices.Concat(holdings, []holding{
 		ofLock("predecessor", recipes.LockConfig{Strategy: recipes.Predecessor}),
 		ofLock("curator", recipes.LockConfig{Dialect: recipes.Curator}),
 		ofLock("kazoo", recipes.LockConfig{Dialect: recipes.Kazoo}),
 	}) {
-		if !h.waits {
-			continue
+		if h.waits {
+			all = append(all, v.awaits(h))
 		}
-		t.Run(h.name, func(t *testing.T) {
-			v := v.in(t)
-			first := must.Get(h.acquire(ctx(t), v.rival))(t)
-			type turn struct {
-				hold recipes.Grant
-				err  error
+	}
+	for range 2 {
+		v.kill()
+		for _, a := range all {
+			if after := ephemerals(v.server, a.path); !slices.Equal(a.line, after) {
+				t.Fatalf("the wait queue was %q, then %q", a.line, after)
 			}
-			wait := func(s recipes.Client) (places chan recipes.Place, granted chan turn) {
-				places, granted = make(chan recipes.Place, 9), make(chan turn, 1)
-				go func() {
-					g, err := h.get(ctx(t), s, h.path, func(p recipes.Place) { places <- p })
-					granted <- turn{g, err}
-				}()
-				select {
-				case p := <-places:
-					places <- p
-				case early := <-granted:
-					t.Fatalf("granted: %+v", early)
-				}
-				return places, granted
-			}
-			places, ours := wait(v.session)
-			_, second := wait(v.session)
-			_, theirs := wait(v.rival)
-			before := ephemerals(v.server, h.path)
-			for range 2 {
-				v.kill()
-				if after := ephemerals(v.server, h.path); !slices.Equal(before, after) {
-					t.Fatalf("the wait queue was %q, then %q", before, after)
-				}
-			}
-			if len(places) != 1 {
-				t.Errorf("Joined was called %d times", len(places))
-			}
-			must.Do(t, h.giveBack(ctx(t), first))
-			last := first.Token()
-			for i, granted := range []chan turn{ours, second, theirs} {
-				now := <-granted
-				if now.err != nil {
-					t.Fatalf("contender %d: %v", i, now.err)
-				}
-				if now.hold.Token() <= last {
-					t.Errorf("contender %d: token %d after %d", i, now.hold.Token(), last)
-				}
-				last = now.hold.Token()
-				for _, later := range []chan turn{ours, second, theirs}[i+1:] {
-					if len(later) > 0 {
-						t.Errorf("granted beside contender %d: %+v", i, <-later)
-					}
-				}
-				must.Report(t, h.giveBack(ctx(t), now.hold))
-			}
-		})
+		}
+	}
+	for _, a := range all {
+		a.keepsTheOrder()
 	}
 }
 
