@@ -22,7 +22,8 @@ import (
 func moving(t *testing.T) (s recipes.Client, before, after *spy, move func()) {
 	t.Helper()
 	byGRPC(t)
-	zk, first := zktest.Embedded(t), new(zktest.Network)
+	zk := zktest.Embedded(t)
+	first := zktest.LinkTo(zk.ServeConn)
 	before, after = newSpy(), newSpy()
 	from, to := newLinkOver(t, zookeeper.Dialer(first.Dial).Open, before.option()), newLinkOver(t, zookeeper.Open, after.option())
 	ended := make(chan struct{})

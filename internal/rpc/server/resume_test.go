@@ -47,13 +47,13 @@ func resumeOf(o *pb.Opened) *pb.Resume {
 type moving struct {
 	*rawHost
 	zk     *zkserver.Server
-	way    *zktest.Network
+	way    *zktest.Link
 	opened *pb.Opened
 }
 
 func startMoving(t *testing.T, zk *zkserver.Server) moving {
 	t.Helper()
-	way := new(zktest.Network)
+	way := zktest.LinkTo(zk.ServeConn)
 	h := hostOf(t, zk, server.Config{Open: zookeeper.Dialer(way.Dial).Open, Resume: zookeeper.Resume})
 	return moving{h, zk, way, h.open(nil)}
 }
@@ -77,7 +77,8 @@ func (h *rawHost) dropRest() {
 func TestASessionOutlivesItsPlugin(t *testing.T) {
 	for _, end := range []string{"killed", "detached"} {
 		t.Run(end, func(t *testing.T) {
-			zk, way := zktest.Embedded(t), new(zktest.Network)
+			zk := zktest.Embedded(t)
+			way := zktest.LinkTo(zk.ServeConn)
 			first := hostOf(t, zk, server.Config{Open: zookeeper.Dialer(way.Dial).Open, Resume: zookeeper.Resume})
 			opened := first.open(nil)
 			session := opened.GetSession()

@@ -8,7 +8,7 @@
 //     znodes as another library or an operator would.
 //   - [Between] acts when the server has received a certain request.
 //   - [CostOf], [Costs] and [Idle] count what the server does.
-//   - [Move] resumes a session as another process would. [Network] is that of a process that dies.
+//   - [Move] resumes a session as another process would.
 package zktest
 
 import (
