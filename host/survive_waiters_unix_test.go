@@ -180,6 +180,7 @@ func TestTheNextPluginReportsALoss(t *testing.T) {
 // TestOnlyGrantsWithoutTheirZnodesAreLost: another client has deleted the znode of a grant,
 // and may have created it again. The session continues, and the new znode does not change.
 func TestOnlyGrantsWithoutTheirZnodesAreLost(t *testing.T) {
+	t.Parallel()
 	for name, again := range map[string]bool{"deleted": false, "created again": true} {
 		t.Run(name, func(t *testing.T) { onlyGrantsWithoutTheirZnodesAreLost(t, again) })
 	}

@@ -38,6 +38,7 @@ func (v *surviving) another() host.UpgradeConfig {
 
 // TestARestartAfterAnUpgradeStartsTheNewPlugin: it uses the Config of the upgrade.
 func TestARestartAfterAnUpgradeStartsTheNewPlugin(t *testing.T) {
+	t.Parallel()
 	v, reports := survive(t), listen(t)
 	must.Do(t, v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())}))
 	first := reports.accept(t, "plugin")
@@ -112,6 +113,7 @@ func (w *watchedConn) Read(b []byte) (int, error) {
 
 // TestAnUpgradeThatFailsChangesNothing: the old plugin keeps serving, and the new one has ended.
 func TestAnUpgradeThatFailsChangesNothing(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	h := v.holds("/l")
 	pid := v.supervisor.Plugin().PID()
@@ -154,6 +156,7 @@ func TestAnUpgradeThatFailsChangesNothing(t *testing.T) {
 
 // TestAnUpgradeRefusesToLoseSessions: it starts nothing, unless LoseSessions allows the loss.
 func TestAnUpgradeRefusesToLoseSessions(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]bool{"not resumed": true, "cannot resume": false} {
 		t.Run(name, func(t *testing.T) {
 			s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), LoseSessions: lose}))(t)

@@ -96,6 +96,7 @@ func TestPluginOfAnotherProtocolIsErrVersion(t *testing.T) {
 // TestNewerPluginUsesTheOlderProtocol: this host ignores unknown fields, messages and
 // reasons. The known ones keep their meaning.
 func TestNewerPluginUsesTheOlderProtocol(t *testing.T) {
+	t.Parallel()
 	p := launch(t, config(t, "newer plugin"))
 	if info, err := p.Info(ctx(t)); err != nil || info.Version != "another" {
 		t.Error(info, err)
@@ -115,6 +116,7 @@ func TestNewerPluginUsesTheOlderProtocol(t *testing.T) {
 // TestOlderPluginRefusesUnknownRecipes: the first call of a recipe that the plugin lacks
 // fails at once, with an error that names it. The other recipes work.
 func TestOlderPluginRefusesUnknownRecipes(t *testing.T) {
+	t.Parallel()
 	p := launch(t, config(t, "older plugin"))
 	s := open(t, p, time.Minute)
 	acquire(t, s)
