@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-quick quick-units quick-contract quick-seeds test-all test-contract test-faults test-python test-launches test-kills test-upgrades test-interop test-model test-acl test-partition test-rolling test-servers test-mutants test-soak test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-quick quick-units quick-contract quick-seeds test-all test-contract test-faults test-python test-launches test-upgrades test-interop test-model test-acl test-partition test-rolling test-servers test-mutants test-soak test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           the tests that a newcomer and CI run: also on a real ZooKeeper, with the race detector for concurrent packages'
@@ -19,8 +19,7 @@ help:
 	@echo 'make test-faults    every fault at every request, with the number of cases'
 	@echo 'make test-python    the protos with the protoc of the system, and a host in Python'
 	@echo 'make test-launches  200 launches of the plugin leave no process, file or goroutine'
-	@echo 'make test-kills     kills a plugin 200 times, with 100 holds and 100 waiters, also on three real servers'
-	@echo 'make test-upgrades  50 upgrades under load between two builds of the plugin, also on a real server'
+	@echo 'make test-upgrades  50 upgrades under load between two builds of the plugin, then 200 kills with 100 holds and 100 waiters, also on a real server'
 	@echo 'make test-interop   one wait queue with Curator and with kazoo, and the locks of three versions of Curator and four of kazoo; INTEROP_SECONDS (60) a pair'
 	@echo 'make test-model     checks the model of handoff with two faults: 10 million states (a minute)'
 	@echo 'make test-acl       kills a server of 100,000 znodes 200 times under load, and restarts it; 10,000 turns with one ACL (half an hour)'
@@ -88,9 +87,6 @@ test-faults:
 
 test-launches:
 	ZKRECIPES_TEST_ALL=1 $(GO) test -count=1 -v -run TestLaunchesLeaveNothing ./host
-
-test-kills: zookeeper
-	ZKRECIPES_TEST_ALL=1 $(GO) test -count=1 -v -run TestAPluginIsKilledAgainAndAgain ./host
 
 test-upgrades: zookeeper
 	ZKRECIPES_TEST_ALL=1 $(GO) test -count=1 -v -run TestUpgradesUnderLoad ./host

@@ -141,19 +141,3 @@ func homeWith(t *testing.T) string {
 	copySelf(t, filepath.Join(dir, host.PluginName))
 	return home
 }
-
-func TestAPluginBesideTheProgramThatOthersCanChange(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("a file's mode does not say who may write to it")
-	}
-	b := newInstallation(t)
-	copySelf(t, b.plugin)
-	must.Do(t, os.Chmod(b.plugin, 0o775))
-	if _, logged, err := b.run(t, b.host); err != nil || !strings.Contains(logged, "without a checksum: set one") {
-		t.Errorf("a group's: %v: %s", err, logged)
-	}
-	must.Do(t, os.Chmod(b.plugin, 0o757))
-	if _, logged, err := b.run(t, b.host); err == nil || !strings.Contains(logged, host.ErrUnsafe.Error()) {
-		t.Errorf("everybody's: %v: %s", err, logged)
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -87,16 +88,9 @@ func TestHostEnvironmentDoesNotLeak(t *testing.T) {
 		t.Fatal("Launch accepted a program that is not a plugin")
 	}
 	got := map[string]string{}
-	first := r.accept(t, "environment")
-	all := first.first
-	for !strings.HasSuffix(all, "-----END CERTIFICATE-----") && strings.Contains(all, "BEGIN CERTIFICATE") {
-		next, err := first.lines.ReadString('\n')
-		all += "\n" + strings.TrimSuffix(next, "\n")
-		if err != nil {
-			break
-		}
-	}
-	for _, e := range strings.Split(all, "\x00") {
+	var all []string
+	must.Do(t, json.Unmarshal([]byte(r.accept(t, "environment").first), &all))
+	for _, e := range all {
 		name, value, _ := strings.Cut(e, "=")
 		got[name] = value
 	}

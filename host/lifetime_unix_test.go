@@ -82,13 +82,12 @@ func TestLifetime(t *testing.T) {
 			}
 			kill(o)
 		}},
-		{name: "the host, and the plugin by SIGTERM", dies: kill, then: func(o *outlived) {
-			signal(o.T, o.plugin.pid(o), syscall.SIGTERM)
-		}},
 		{name: "the host, and the plugin by SIGKILL", expires: true, dies: kill, then: func(o *outlived) {
 			signal(o.T, o.plugin.pid(o), syscall.SIGKILL)
-		}},
-		{name: "the host, and the session expires", expires: true, dies: kill, then: func(o *outlived) {
+			o.plugin.died(o.T)
+			if !o.held() {
+				o.Error("the lock is free before the session timeout")
+			}
 			for _, id := range o.server.Sessions() {
 				o.server.ExpireSession(id)
 			}

@@ -13,10 +13,7 @@ import (
 	"testing"
 	"time"
 
-	goplugin "github.com/hashicorp/go-plugin"
-
 	"github.com/zkrecipes/zkrecipes/host"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -184,27 +181,6 @@ func TestTerminatedPluginClosesItsSessions(t *testing.T) {
 		t.Errorf("the plugin reports %q", line)
 	}
 	closes(t, "Exited", p.Exited())
-}
-
-// TestPluginWithoutAHostExits: its host died between the handshake and the first call.
-func TestPluginWithoutAHostExits(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits for ten seconds")
-	}
-	t.Parallel()
-	r := listen(t)
-	cookie := handshake.Config()
-	cmd := exec.Command(self(t))
-	cmd.Env = []string{
-		roleEnv + "=plugin", r.env(), cookie.MagicCookieKey + "=" + cookie.MagicCookieValue,
-		goplugin.EnvUnixSocketDir + "=" + shortTempDir(t),
-	}
-	must.Do(t, cmd.Start())
-	r.accept(t, "plugin").died(t)
-	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 3 {
-		t.Errorf("exit code %d; want 3", code)
-	}
 }
 
 func shortTempDir(t testing.TB) string {

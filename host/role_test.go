@@ -3,6 +3,7 @@ package host_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -46,7 +47,7 @@ var roles = map[string]func(){
 	"real host":         runRealHost,
 	"outlived host":     runOutlivedHost,
 	"child":             runChild,
-	"environment":       func() { report("environment", strings.Join(os.Environ(), "\x00")) },
+	"environment":       reportEnvironment,
 	"newer plugin":      func() { serveVersions(additions(), everyService, 1, 2) },
 	"much newer plugin": func() { serveVersions(nil, everyService, 2) },
 	"older plugin":      serveOlder,
@@ -79,6 +80,12 @@ func report(words ...string) net.Conn {
 	check(err)
 	fmt.Fprintln(conn, strings.Join(words, " "))
 	return conn
+}
+
+func reportEnvironment() {
+	all, err := json.Marshal(os.Environ())
+	check(err)
+	report("environment", string(all))
 }
 
 // servePlugin is a plugin with fake recipes.

@@ -38,7 +38,7 @@ func TestASessionWithSASLSurvives(t *testing.T) {
 func survivesWithSASL(t *testing.T, servers []string, sasl recipes.SASL, spoil func(*recipes.SASL)) {
 	v := surviveWith(t, servers, &sasl)
 	h := v.holds("/l")
-	for _, replace := range []func(){v.upgrade, func() { v.kill() }, v.upgrade} {
+	for _, replace := range []func(){v.upgrade, func() { v.kill() }} {
 		replace()
 		if err := errors.Join(h.Err(), h.Write(ctx(t))); err != nil {
 			t.Fatal(err)

@@ -113,32 +113,6 @@ func TestAWaitingMemberSurvivesItsPlugin(t *testing.T) {
 	}
 }
 
-func TestOthersDoNotLeaveBeforeAMemberWhosePluginDied(t *testing.T) {
-	t.Parallel()
-	v := survive(t)
-	mine := enter(ctx(t), t, v.session, "/b")
-	v.members("/b", 1)
-	b := <-enter(ctx(t), t, v.rival, "/b")
-	a := <-mine
-	must.Do(t, errors.Join(a.err, b.err))
-	members := a.Members()
-	left := begin(func() error { return b.Leave(ctx(t)) })
-	for range 2 {
-		v.kill()
-	}
-	must.Report(t, a.Write(ctx(t), recipes.Create("/inside", nil)))
-	select {
-	case err := <-left:
-		t.Fatalf("the other left before: %v", err)
-	default:
-	}
-	if !slices.Equal(members, a.Members()) {
-		t.Errorf("entered with %q, then with %q", members, a.Members())
-	}
-	must.Report(t, errors.Join(a.Leave(ctx(t)), <-left))
-	closes(t, "Done", a.Done())
-}
-
 // TestALeavingMemberSurvivesItsPlugin: Leave returns when the others have left, whether the
 // member's znode was deleted before its plugin died or not.
 func TestALeavingMemberSurvivesItsPlugin(t *testing.T) {

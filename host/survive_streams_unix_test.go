@@ -6,13 +6,10 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -154,63 +151,51 @@ func (o observed) next(want string) {
 	}
 }
 
-// meets opens the stream and makes two changes, and each time kills the plugin at the given
-// moment. The stream delivers each value once, in order.
-func (st stream) meets(t *testing.T, v *surviving, m moment) {
-	path := "/watched-" + uuid.NewString() // with -count, the real server has the paths of earlier runs
-	at := func(r zkserver.Request) bool { return reads(r) && strings.HasPrefix(r.Path, path) }
-	o := observed{T: t}
-	must.Do(t, m.run(v, interrupted{call: func() (err error) { o.values, err = st.watch(t.Context(), v.session, path); return err }, at: at}))
-	o.next("")
-	change := st.change(t.Context(), v.rival, path)
-	for n := 1; n <= 2; n++ {
-		must.Do(t, m.run(v, interrupted{call: func() error { return change(n) }, at: at, theirs: true}))
-		o.next(strconv.Itoa(n))
-	}
-	must.Do(t, change(3)) // a repeated value would come before it
-	o.next("3")
-}
-
 // TestStreamsRepeatNoValue: nothing has changed when the next plugin opens the streams, or
 // that plugin loses its connection while it opens them.
 func TestStreamsRepeatNoValue(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
-	for _, st := range streams {
-		t.Run(st.name, func(t *testing.T) {
-			v, path := v.in(t), "/watched-"+st.name
-			ours := func(r zkserver.Request) bool {
-				return r.SessionID == v.session.ID() && reads(r) && strings.HasPrefix(r.Path, path)
-			}
-			o := observed{t, must.Get(st.watch(ctx(t), v.session, path))(t)}
-			o.next("")
-			for range 2 { // nothing has changed
-				watched := v.sees(ours)
-				v.kill()
-				closes(t, "the watch of the next plugin", watched)
-			}
-			v.server.SetFault(nil)
-			v.catchUp() // a repeated value would arrive before
-			change := st.change(ctx(t), v.rival, path)
-			v.suspend()
-			must.Do(t, change(1))
-			var cuts atomic.Int32
-			v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-				if ours(r) {
-					f.CloseBefore = cuts.Add(1) <= 2
-				}
-				return f
-			})
-			v.proceed()
-			o.next("1")
-			if cuts.Load() < 2 {
-				t.Errorf("%d connections were cut", cuts.Load())
-			}
-			must.Do(t, change(2))
-			o.next("2")
-			if len(o.values) > 0 {
-				t.Errorf("got %q too", <-o.values)
-			}
-		})
+	ours := func(r zkserver.Request) bool {
+		return r.SessionID == v.session.ID() && reads(r) && strings.HasPrefix(r.Path, "/watched-")
+	}
+	observe, change := make([]observed, len(streams)), make([]func(int) error, len(streams))
+	for i, st := range streams {
+		path := "/watched-" + st.name
+		observe[i] = observed{t, must.Get(st.watch(ctx(t), v.session, path))(t)}
+		change[i] = st.change(ctx(t), v.rival, path)
+		observe[i].next("")
+	}
+	for range 2 { // nothing has changed
+		watched := v.sees(ours)
+		v.kill()
+		closes(t, "the watch of the next plugin", watched)
+	}
+	v.server.SetFault(nil)
+	v.catchUp() // a repeated value would arrive before
+	v.suspend()
+	for _, change := range change {
+		must.Do(t, change(1))
+	}
+	var cuts atomic.Int32
+	v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+		if ours(r) {
+			f.CloseBefore = cuts.Add(1) <= 4
+		}
+		return f
+	})
+	v.proceed()
+	for _, o := range observe {
+		o.next("1")
+	}
+	if cuts.Load() < 4 {
+		t.Errorf("%d connections were cut", cuts.Load())
+	}
+	for i, change := range change {
+		must.Do(t, change(2))
+		observe[i].next("2")
+		if len(observe[i].values) > 0 {
+			t.Errorf("%s: got %q too", streams[i].name, <-observe[i].values)
+		}
 	}
 }

@@ -150,25 +150,76 @@ func (v *surviving) nothingLeft(below string) {
 	}
 }
 
-// getter acquires a grant in a session.
-type getter = func(context.Context, recipes.Client) (recipes.Grant, error)
-
 // holding is a kind of grant.
 type holding struct {
 	name, path string
-	get        getter
-	giveBack   func(context.Context, recipes.Grant) error
-	rival      getter // fails without waiting while another session has the grant; may be nil
+	znodes     string // the parent of the znodes of grants
+	waits      bool   // for another contender, in a wait queue
+	// get acquires a grant, in the order of the wait queue. joined may be nil.
+	get      func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Grant, error)
+	giveBack func(context.Context, recipes.Grant) error
+	// try fails without waiting if another session has the grant. It may be nil.
+	try func(context.Context, recipes.Client) (recipes.Grant, error)
+}
+
+// held is the kind of grant that methods of a recipe acquire and give back.
+func held[R any, G recipes.Grant](name string, waits bool, of func(s recipes.Client, path string, joined func(recipes.Place)) (R, error),
+	get, try func(R, context.Context) (G, error), giveBack func(G, context.Context) error) holding {
+	granted := func(ctx context.Context, by func(R, context.Context) (G, error), s recipes.Client, path string, joined func(recipes.Place)) (recipes.Grant, error) {
+		r, err := of(s, path, joined)
+		if err != nil {
+			return nil, err
+		}
+		g, err := by(r, ctx)
+		if err != nil {
+			return nil, err
+		}
+		return g, nil
+	}
+	h := holding{name: name, path: "/" + name, znodes: "/" + name, waits: waits}
+	h.get = func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Grant, error) {
+		return granted(ctx, get, s, path, joined)
+	}
+	h.giveBack = func(ctx context.Context, g recipes.Grant) error { return giveBack(g.(G), ctx) }
+	if try != nil {
+		h.try = func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
+			return granted(ctx, try, s, h.path, nil)
+		}
+	}
+	return h
+}
+
+// acquire acquires it at its own path.
+func (h holding) acquire(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
+	return h.get(ctx, s, h.path, nil)
 }
 
 // isTaken checks that the rival is not granted it.
 func (h holding) isTaken(t *testing.T, rival recipes.Client) {
 	t.Helper()
-	if h.rival == nil {
+	if h.try == nil {
 		return
 	}
-	if _, err := h.rival(ctx(t), rival); !errors.Is(err, recipes.ErrContended) && !errors.Is(err, recipes.ErrNodeExists) {
+	if _, err := h.try(ctx(t), rival); !errors.Is(err, recipes.ErrContended) && !errors.Is(err, recipes.ErrNodeExists) {
 		t.Errorf("%s: the rival: %v", h.name, err)
+	}
+}
+
+// isFree checks that the rival is granted it, with a larger token than the last.
+func (h holding) isFree(t *testing.T, rival recipes.Client, last recipes.Token) {
+	t.Helper()
+	if h.try == nil {
+		return
+	}
+	next, err := h.try(ctx(t), rival)
+	if err == nil {
+		err = h.giveBack(ctx(t), next)
+	}
+	if err != nil {
+		t.Fatalf("%s: the rival, after the release: %v", h.name, err)
+	}
+	if next.Token() <= last {
+		t.Errorf("%s: token %d after %d", h.name, next.Token(), last)
 	}
 }
 
@@ -177,7 +228,7 @@ func (v *surviving) holdsAll() (held []recipes.Grant) {
 	v.Helper()
 	prepare(v.T, v.rival)
 	for _, h := range holdings {
-		held = append(held, must.Get(h.get(ctx(v), v.session))(v))
+		held = append(held, must.Get(h.acquire(ctx(v), v.session))(v))
 	}
 	return held
 }
@@ -185,7 +236,7 @@ func (v *surviving) holdsAll() (held []recipes.Grant) {
 // prepare puts an element into the queue, for a delivery.
 func prepare(t *testing.T, s recipes.Recipes) {
 	t.Helper()
-	q := must.Get(s.Queue("/queue", recipes.QueueConfig{}))(t)
+	q := must.Get(s.Queue("/delivery", recipes.QueueConfig{}))(t)
 	must.Get(q.Put(ctx(t), []byte("one")))(t)
 }
 
@@ -202,110 +253,133 @@ func use(ctx context.Context, g recipes.Grant) error {
 	return nil
 }
 
-func release(ctx context.Context, g recipes.Grant) error { return g.(recipes.Hold).Release(ctx) }
-
-// granted converts a grant to recipes.Grant.
-func granted[G recipes.Grant](g G, err error) (recipes.Grant, error) {
-	if err != nil {
-		return nil, err
-	}
-	return g, nil
+// ofLock is a hold of a lock.
+func ofLock(name string, cfg recipes.LockConfig) holding {
+	return held(name, true, func(s recipes.Client, path string, joined func(recipes.Place)) (recipes.Lock, error) {
+		cfg := cfg
+		cfg.Joined = joined
+		return s.Lock(path, cfg)
+	}, recipes.Lock.Acquire, recipes.Lock.TryAcquire, recipes.Hold.Release)
 }
 
-// lockHolding is a hold of the lock at a path.
-func lockHolding(name, path string, cfg recipes.LockConfig) holding {
-	return holding{name, path, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		l, _ := s.Lock(path, cfg)
-		return granted(l.Acquire(ctx))
-	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		l, _ := s.Lock(path, cfg)
-		return granted(l.TryAcquire(ctx))
-	}}
+// ofSemaphore is the only permit of a semaphore. A waiter does not keep its place in Curator's.
+func ofSemaphore(name string, dialect recipes.Dialect) holding {
+	return held(name, dialect == "", func(s recipes.Client, path string, joined func(recipes.Place)) (recipes.Semaphore, error) {
+		return s.Semaphore(path, recipes.SemaphoreConfig{Permits: 1, Dialect: dialect, Joined: joined})
+	}, recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release)
 }
 
-// permitHolding is a permit of the semaphore at path. below is the parent of the znodes of its
-// contenders.
-func permitHolding(name, path, below string, dialect recipes.Dialect) holding {
-	cfg := recipes.SemaphoreConfig{Permits: 1, Dialect: dialect}
-	return holding{name, below, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		m, _ := s.Semaphore(path, cfg)
-		return granted(m.Acquire(ctx))
-	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		m, _ := s.Semaphore(path, cfg)
-		return granted(m.TryAcquire(ctx))
-	}}
-}
-
-// onceHolding is a grant that the rival requests with the same call.
-func onceHolding(name, path string, get getter, giveBack func(context.Context, recipes.Grant) error) holding {
-	return holding{name, path, get, giveBack, get}
+// leases is the permit of Curator. The parent of its znodes is not the semaphore's.
+func leases() holding {
+	h := ofSemaphore("leased", recipes.Curator)
+	h.znodes += "/leases"
+	return h
 }
 
 var holdings = []holding{
-	lockHolding("lock", "/lock", recipes.LockConfig{}),
-	lockHolding("herd", "/herd", recipes.LockConfig{Strategy: recipes.Herd}),
-	{"reader", "/reader", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		l, _ := s.SharedLock("/reader", recipes.SharedLockConfig{})
-		return granted(l.AcquireRead(ctx))
-	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		l, _ := s.SharedLock("/reader", recipes.SharedLockConfig{})
-		return granted(l.TryWrite(ctx))
-	}},
-	{"writer", "/writer", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		l, _ := s.SharedLock("/writer", recipes.SharedLockConfig{Revocable: true})
-		return granted(l.AcquireWrite(ctx))
-	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		l, _ := s.SharedLock("/writer", recipes.SharedLockConfig{})
-		return granted(l.TryRead(ctx))
-	}},
-	permitHolding("permit", "/permit", "/permit", ""),
-	permitHolding("permit of Curator", "/leased", "/leased/leases", recipes.Curator),
-	{"slot", "/slot", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		m, _ := s.Slots("/slot", recipes.SemaphoreConfig{Permits: 1})
-		return granted(m.Acquire(ctx))
-	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		m, _ := s.Slots("/slot", recipes.SemaphoreConfig{Permits: 1})
-		return granted(m.TryAcquire(ctx))
-	}},
-	{"priority", "/priority", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		l, _ := s.PriorityLock("/priority", recipes.PriorityLockConfig{Priority: 3})
-		return granted(l.AcquireWrite(ctx))
-	}, release, func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		l, _ := s.PriorityLock("/priority", recipes.PriorityLockConfig{})
-		return granted(l.TryWrite(ctx))
-	}},
-	{"leadership", "/leadership", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		e, _ := s.Election("/leadership", recipes.ElectionConfig{})
-		return granted(e.Campaign(ctx, []byte("me")))
-	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Leadership).Resign(ctx) }, nil},
-	onceHolding("membership", "/group", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		g, _ := s.Group("/group", recipes.GroupConfig{Name: "me"})
-		return granted(g.Join(ctx, nil))
-	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Membership).Leave(ctx) }),
-	onceHolding("name", "/names", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		n, _ := s.Names("/names")
-		return granted(n.Register(ctx, "me", nil))
-	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Registration).Unregister(ctx) }),
-	{"delivery", "/queue", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		q, _ := s.Queue("/queue", recipes.QueueConfig{})
-		return granted(q.Receive(ctx))
-	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Delivery).Ack(ctx) }, nil},
-	{"passage", "/barrier", func(ctx context.Context, s recipes.Client) (recipes.Grant, error) {
-		b, _ := s.DoubleBarrier("/barrier", recipes.DoubleBarrierConfig{Size: 1})
-		return granted(b.Enter(ctx, nil))
-	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Passage).Leave(ctx) }, nil},
+	ofLock("lock", recipes.LockConfig{}),
+	ofLock("herd", recipes.LockConfig{Strategy: recipes.Herd}),
+	held("reader", false, func(s recipes.Client, path string, joined func(recipes.Place)) (recipes.SharedLock, error) {
+		return s.SharedLock(path, recipes.SharedLockConfig{Joined: joined})
+	}, recipes.SharedLock.AcquireRead, recipes.SharedLock.TryWrite, recipes.SharedHold.Release),
+	held("writer", true, func(s recipes.Client, path string, joined func(recipes.Place)) (recipes.SharedLock, error) {
+		return s.SharedLock(path, recipes.SharedLockConfig{Revocable: true, Joined: joined})
+	}, recipes.SharedLock.AcquireWrite, recipes.SharedLock.TryRead, recipes.SharedHold.Release),
+	ofSemaphore("permit", ""),
+	leases(),
+	held("slot", true, func(s recipes.Client, path string, joined func(recipes.Place)) (recipes.Slots, error) {
+		return s.Slots(path, recipes.SemaphoreConfig{Permits: 1, Joined: joined})
+	}, recipes.Slots.Acquire, recipes.Slots.TryAcquire, recipes.SlotHold.Release),
+	held("priority", true, func(s recipes.Client, path string, joined func(recipes.Place)) (recipes.PriorityLock, error) {
+		return s.PriorityLock(path, recipes.PriorityLockConfig{Priority: 3, Joined: joined})
+	}, recipes.PriorityLock.AcquireWrite, recipes.PriorityLock.TryWrite, recipes.PriorityHold.Release),
+	held("leadership", true, func(s recipes.Client, path string, joined func(recipes.Place)) (recipes.Election, error) {
+		return s.Election(path, recipes.ElectionConfig{Joined: joined})
+	}, func(e recipes.Election, ctx context.Context) (recipes.Leadership, error) {
+		return e.Campaign(ctx, []byte("me"))
+	}, nil, recipes.Leadership.Resign),
+	held("membership", false, func(s recipes.Client, path string, _ func(recipes.Place)) (recipes.Group, error) {
+		return s.Group(path, recipes.GroupConfig{Name: "me"})
+	}, join, join, recipes.Membership.Leave),
+	held("name", false, func(s recipes.Client, path string, _ func(recipes.Place)) (recipes.Names, error) {
+		return s.Names(path)
+	}, register, register, recipes.Registration.Unregister),
+	held("delivery", false, func(s recipes.Client, path string, _ func(recipes.Place)) (recipes.Queue, error) {
+		return s.Queue(path, recipes.QueueConfig{})
+	}, recipes.Queue.Receive, nil, recipes.Delivery.Ack),
+	held("passage", false, func(s recipes.Client, path string, _ func(recipes.Place)) (recipes.DoubleBarrier, error) {
+		return s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 1})
+	}, func(b recipes.DoubleBarrier, ctx context.Context) (recipes.Passage, error) { return b.Enter(ctx, nil) }, nil, recipes.Passage.Leave),
 }
 
-// waiter acquires a hold in a session, and reports its place.
-type waiter = func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error)
+func join(g recipes.Group, ctx context.Context) (recipes.Membership, error) { return g.Join(ctx, nil) }
 
-// lockWaiter is a waiter for a lock.
-func lockWaiter(cfg recipes.LockConfig) waiter {
-	return func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
-		cfg := cfg
-		cfg.Joined = joined
-		l, _ := s.Lock(path, cfg)
-		return l.Acquire(ctx)
+func register(n recipes.Names, ctx context.Context) (recipes.Registration, error) {
+	return n.Register(ctx, "me", nil)
+}
+
+// awaited is a grant with three waiters: two in the plugin's session, and then the rival.
+type awaited struct {
+	holding
+	*surviving
+	first  recipes.Grant
+	places chan recipes.Place // of the first waiter
+	turns  []chan turn
+	line   []string // the znodes of the wait queue
+}
+
+type turn struct {
+	recipes.Grant
+	err error
+}
+
+func (v *surviving) awaits(h holding) awaited {
+	v.Helper()
+	a := awaited{holding: h, surviving: v, first: must.Get(h.acquire(ctx(v), v.rival))(v), places: make(chan recipes.Place, 9)}
+	for i, s := range []recipes.Client{v.session, v.session, v.rival} {
+		joined, granted := make(chan recipes.Place, 9), make(chan turn, 1)
+		if i == 0 {
+			joined = a.places
+		}
+		go func() {
+			g, err := h.get(ctx(v), s, h.path, func(p recipes.Place) { joined <- p })
+			granted <- turn{g, err}
+		}()
+		select {
+		case p := <-joined:
+			joined <- p
+		case early := <-granted:
+			v.Fatalf("%s: granted: %+v", h.name, early)
+		}
+		a.turns = append(a.turns, granted)
+	}
+	a.line = ephemerals(v.server, h.path)
+	return a
+}
+
+// keepsTheOrder checks that each waiter is granted in its turn.
+func (a awaited) keepsTheOrder() {
+	a.Helper()
+	if len(a.places) != 1 {
+		a.Errorf("%s: Joined was called %d times", a.name, len(a.places))
+	}
+	must.Do(a, a.giveBack(ctx(a), a.first))
+	last := a.first.Token()
+	for i, granted := range a.turns {
+		now := <-granted
+		if now.err != nil {
+			a.Fatalf("%s: contender %d: %v", a.name, i, now.err)
+		}
+		if now.Token() <= last {
+			a.Errorf("%s: contender %d: token %d after %d", a.name, i, now.Token(), last)
+		}
+		last = now.Token()
+		for _, later := range a.turns[i+1:] {
+			if len(later) > 0 {
+				a.Errorf("%s: granted beside contender %d: %+v", a.name, i, <-later)
+			}
+		}
+		must.Report(a, a.giveBack(ctx(a), now.Grant))
 	}
 }
 
@@ -314,94 +388,28 @@ func lockWaiter(cfg recipes.LockConfig) waiter {
 func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
-	for name, acquire := range map[string]waiter{
-		"lock":        lockWaiter(recipes.LockConfig{}),
-		"predecessor": lockWaiter(recipes.LockConfig{Strategy: recipes.Predecessor}),
-		"herd":        lockWaiter(recipes.LockConfig{Strategy: recipes.Herd}),
-		"curator":     lockWaiter(recipes.LockConfig{Dialect: recipes.Curator}),
-		"kazoo":       lockWaiter(recipes.LockConfig{Dialect: recipes.Kazoo}),
-		"writer": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
-			l, _ := s.SharedLock(path, recipes.SharedLockConfig{Joined: joined})
-			return l.AcquireWrite(ctx)
-		},
-		"permit": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
-			m, _ := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 1, Joined: joined})
-			return m.Acquire(ctx)
-		},
-		"slot": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
-			m, _ := s.Slots(path, recipes.SemaphoreConfig{Permits: 1, Joined: joined})
-			return m.Acquire(ctx)
-		},
-		"priority": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
-			l, _ := s.PriorityLock(path, recipes.PriorityLockConfig{Joined: joined, Priority: 1})
-			return l.AcquireWrite(ctx)
-		},
-		"election": func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Hold, error) {
-			e, _ := s.Election(path, recipes.ElectionConfig{Joined: joined})
-			l, err := e.Campaign(ctx, nil)
-			return resigning{l}, err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			v, path := v.in(t), "/awaited-"+name
-			first := must.Get(acquire(ctx(t), v.rival, path, nil))(t)
-			type turn struct {
-				hold recipes.Hold
-				err  error
+	var all []awaited
+	for _, h := range slices.Concat(holdings, []holding{
+		ofLock("predecessor", recipes.LockConfig{Strategy: recipes.Predecessor}),
+		ofLock("curator", recipes.LockConfig{Dialect: recipes.Curator}),
+		ofLock("kazoo", recipes.LockConfig{Dialect: recipes.Kazoo}),
+	}) {
+		if h.waits {
+			all = append(all, v.awaits(h))
+		}
+	}
+	for range 2 {
+		v.kill()
+		for _, a := range all {
+			if after := ephemerals(v.server, a.path); !slices.Equal(a.line, after) {
+				t.Fatalf("the wait queue was %q, then %q", a.line, after)
 			}
-			wait := func(s recipes.Client) (places chan recipes.Place, granted chan turn) {
-				places, granted = make(chan recipes.Place, 9), make(chan turn, 1)
-				go func() {
-					h, err := acquire(ctx(t), s, path, func(p recipes.Place) { places <- p })
-					granted <- turn{h, err}
-				}()
-				select {
-				case p := <-places:
-					places <- p
-				case early := <-granted:
-					t.Fatalf("granted: %+v", early)
-				}
-				return places, granted
-			}
-			places, ours := wait(v.session)
-			_, second := wait(v.session)
-			_, theirs := wait(v.rival)
-			before := ephemerals(v.server, path)
-			for range 3 {
-				v.kill()
-				if after := ephemerals(v.server, path); !slices.Equal(before, after) {
-					t.Fatalf("the wait queue was %q, then %q", before, after)
-				}
-			}
-			if len(places) != 1 {
-				t.Errorf("Joined was called %d times", len(places))
-			}
-			must.Do(t, first.Release(ctx(t)))
-			last := first.Token()
-			for i, granted := range []chan turn{ours, second, theirs} {
-				now := <-granted
-				if now.err != nil {
-					t.Fatalf("contender %d: %v", i, now.err)
-				}
-				if now.hold.Token() <= last {
-					t.Errorf("contender %d: token %d after %d", i, now.hold.Token(), last)
-				}
-				last = now.hold.Token()
-				for _, later := range []chan turn{ours, second, theirs}[i+1:] {
-					if len(later) > 0 {
-						t.Errorf("granted beside contender %d: %+v", i, <-later)
-					}
-				}
-				must.Report(t, now.hold.Release(ctx(t)))
-			}
-		})
+		}
+	}
+	for _, a := range all {
+		a.keepsTheOrder()
 	}
 }
-
-// resigning is a leadership with the Release of a lock.
-type resigning struct{ recipes.Leadership }
-
-func (r resigning) Release(ctx context.Context) error { return r.Resign(ctx) }
 
 // TestASlotKeepsItsNumber: a waiter whose plugin has died is granted a slot other than the
 // first. It keeps the number when the next plugin dies.

@@ -35,6 +35,7 @@ func TestAnUpgradeDuringAnOutageChangesNothing(t *testing.T) {
 // TestAnUpgradeWaitsForAReconnect: a lost connection is common, and must not make an upgrade
 // fail.
 func TestAnUpgradeWaitsForAReconnect(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	h := v.holds("/l")
 	v.server.RefuseConnections(true)
@@ -48,6 +49,7 @@ func TestAnUpgradeWaitsForAReconnect(t *testing.T) {
 // TestAnUpgradeToAPluginThatReachesNoServerChangesNothing: the upgrade fails before the old
 // plugin detaches.
 func TestAnUpgradeToAPluginThatReachesNoServerChangesNothing(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	h := v.holds("/l")
 	old := v.supervisor.Plugin()
@@ -62,6 +64,7 @@ func TestAnUpgradeToAPluginThatReachesNoServerChangesNothing(t *testing.T) {
 // TestANewPluginThatDiesAtItsFirstSessionsIsReplacedByTheOldOne: the supervisor starts the old
 // program again, which resumes all sessions, even those that the new one has resumed.
 func TestANewPluginThatDiesAtItsFirstSessionsIsReplacedByTheOldOne(t *testing.T) {
+	t.Parallel()
 	v, reports := survive(t), listen(t)
 	before := host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())}
 	must.Do(t, v.supervisor.Upgrade(ctx(t), before))
@@ -99,6 +102,7 @@ func (v *surviving) holdsThrough(role string) (recipes.Client, recipes.Hold) {
 // TestAPluginThatKeepsASessionIsKilledInAnUpgrade: if it exited by itself, it would close the
 // session from which it has not detached.
 func TestAPluginThatKeepsASessionIsKilledInAnUpgrade(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	_, h := v.holdsThrough("keeping plugin")
 	v.upgrade()
@@ -107,6 +111,7 @@ func TestAPluginThatKeepsASessionIsKilledInAnUpgrade(t *testing.T) {
 
 // TestAPluginThatExitsByItselfIsNotResumed: it may have closed its sessions.
 func TestAPluginThatExitsByItselfIsNotResumed(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	s, h := v.holdsThrough("leaving plugin")
 	opening, cancel := context.WithCancel(ctx(t))

@@ -221,6 +221,7 @@ func TestTheNewPluginDiesBeforeTheOldOneDetaches(t *testing.T) {
 
 // TestUpgradesOfADyingPlugin: concurrent upgrades replace it, without the wait for a restart.
 func TestUpgradesOfADyingPlugin(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	h := v.holds("/l")
 	v.suspend()
@@ -231,6 +232,7 @@ func TestUpgradesOfADyingPlugin(t *testing.T) {
 
 // TestAnUpgradeDoesNotWaitForARestart: the wait before a restart can be long.
 func TestAnUpgradeDoesNotWaitForARestart(t *testing.T) {
+	t.Parallel()
 	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{
 		Plugin: config(t, "real plugin"), MinBackoff: time.Hour,
 	}))(t)

@@ -25,8 +25,8 @@ import (
 
 // TestUpgradesUnderLoad: no hold is lost, no other client is granted one, waiters keep their
 // order, and calls fail only with unknown outcomes. No descriptor, child or goroutine is left.
-// make test-all upgrades between two builds of zkrecipes-plugin, other runs between processes
-// of one program.
+// So it is when the plugin is killed again and again. make test-all upgrades between two builds
+// of zkrecipes-plugin, other runs between processes of one program.
 func TestUpgradesUnderLoad(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		unlessReal(t)
@@ -83,6 +83,7 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 		}
 	}
 	stop()
+	l.kills(&surviving{T: t, supervisor: s, session: ours}, testall.Count(2, 200))
 	l.release()
 	slices.Sort(took)
 	t.Logf("%d upgrades: p50 %v, p90 %v, worst %v; %d writes, %d turns, %d sessions, %d listings, %d outcomes unknown",
@@ -117,7 +118,7 @@ func builds(t *testing.T) (upgrades int, made []build) {
 		p := launch(t, b.cfg)
 		b.version = must.Get(p.Version(ctx(t)))(t)
 		_ = p.Close(ctx(t))
-		return 6, []build{b}
+		return 3, []build{b}
 	}
 	for _, version := range []string{"v0.0.1", "v0.0.2"} {
 		path := filepath.Join(t.TempDir(), "zkrecipes-plugin")
@@ -158,9 +159,9 @@ func (l *load) lock(s recipes.Recipes, path string, joined func(recipes.Place)) 
 	return lock
 }
 
-// hold acquires n locks, each with a waiter.
+// hold acquires locks until it has n, each with a waiter.
 func (l *load) hold(n int) {
-	for i := range n {
+	for i := len(l.held); i < n; i++ {
 		path := fmt.Sprintf("/held-%d", i)
 		h := must.Get(l.lock(l.ours, path, nil).Acquire(l.ctx))(l)
 		l.held = append(l.held, h)
@@ -187,15 +188,44 @@ func (l *load) stillHolds() {
 		if len(l.waiters[i]) > 0 {
 			l.Fatalf("the waiter for hold %d was granted", i)
 		}
+		places, err := l.rival.Contenders(l.ctx, fmt.Sprintf("%s/held-%d", l.dir, i))
+		if err != nil || len(places.Contenders) != 2 || places.Contenders[0].Znode != h.Znode() {
+			l.Fatalf("hold %s: the wait queue is %+v: %v", h.Znode(), places, err)
+		}
 	}
-	i := int(l.writes.Load()) % len(l.held)
-	if _, err := l.lock(l.rival, fmt.Sprintf("/held-%d", i), nil).TryAcquire(l.ctx); !errors.Is(err, recipes.ErrContended) {
-		l.Fatalf("the rival, at hold %d: %v", i, err)
+	if _, err := l.lock(l.rival, "/held-0", nil).TryAcquire(l.ctx); !errors.Is(err, recipes.ErrContended) {
+		l.Fatalf("the rival: %v", err)
 	}
-	places, err := l.rival.Contenders(l.ctx, fmt.Sprintf("%s/held-%d", l.dir, i))
-	if err != nil || len(places.Contenders) != 2 || places.Contenders[0].Znode != l.held[i].Znode() {
-		l.Fatalf("hold %s: the wait queue is %+v: %v", l.held[i].Znode(), places, err)
+}
+
+// kills kills the plugin n times, with half as many holds. The host keeps nothing of a dead plugin.
+func (l *load) kills(v *surviving, n int) {
+	l.hold(n / 2)
+	v.kill()
+	before, heap := countResources(l.T), inUse()
+	var took []time.Duration
+	for range n {
+		took = append(took, v.kill())
+		l.stillHolds()
 	}
+	eventually(l, func() string {
+		after := countResources(l.T)
+		return unless(after.within(before), "afterwards there is %+v; before there was %+v", after, before)
+	})
+	eventually(l, func() string {
+		now := inUse()
+		return unless(now < heap+2<<20, "afterwards there are %d KiB of heap; before there were %d", now>>10, heap>>10)
+	})
+	slices.Sort(took)
+	l.Logf("from SIGKILL to served, of %d: p50 %v, p99 %v, worst %v", n, took[n/2], took[n*99/100], took[n-1])
+}
+
+// inUse returns the size of the heap after a garbage collection.
+func inUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 // run starts goroutines that make calls until stop.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 	"path/filepath"
 	"sync/atomic"
@@ -37,37 +36,9 @@ func (v *surviving) another() host.UpgradeConfig {
 	return host.UpgradeConfig{Plugin: config(v, "real plugin")}
 }
 
-// TestAnUpgradeKeepsGrants: grants keep their tokens, and no other client is granted them.
-func TestAnUpgradeKeepsGrants(t *testing.T) {
-	v := survive(t)
-	held := v.holdsAll()
-	token := held[0].Token()
-	for round := range 2 {
-		v.upgrade()
-		for i, h := range holdings {
-			if err := held[i].Err(); err != nil {
-				t.Fatalf("%s: %v", h.name, err)
-			}
-			if err := held[i].Write(ctx(t), recipes.Create(fmt.Sprintf("/written-%s-%d", h.name, round), nil)); err != nil {
-				t.Errorf("%s: a guarded write: %v", h.name, err)
-			}
-			h.isTaken(t, v.rival)
-		}
-	}
-	if held[0].Token() != token {
-		t.Error("another token")
-	}
-	for i, h := range holdings {
-		if err := h.giveBack(ctx(t), held[i]); err != nil {
-			t.Errorf("%s: given back: %v", h.name, err)
-		}
-		v.nothingLeft(h.path)
-	}
-	must.Report(t, v.session.Close(ctx(t)))
-}
-
 // TestARestartAfterAnUpgradeStartsTheNewPlugin: it uses the Config of the upgrade.
 func TestARestartAfterAnUpgradeStartsTheNewPlugin(t *testing.T) {
+	t.Parallel()
 	v, reports := survive(t), listen(t)
 	must.Do(t, v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())}))
 	first := reports.accept(t, "plugin")
@@ -142,6 +113,7 @@ func (w *watchedConn) Read(b []byte) (int, error) {
 
 // TestAnUpgradeThatFailsChangesNothing: the old plugin keeps serving, and the new one has ended.
 func TestAnUpgradeThatFailsChangesNothing(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	h := v.holds("/l")
 	pid := v.supervisor.Plugin().PID()
@@ -184,6 +156,7 @@ func TestAnUpgradeThatFailsChangesNothing(t *testing.T) {
 
 // TestAnUpgradeRefusesToLoseSessions: it starts nothing, unless LoseSessions allows the loss.
 func TestAnUpgradeRefusesToLoseSessions(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]bool{"not resumed": true, "cannot resume": false} {
 		t.Run(name, func(t *testing.T) {
 			s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), LoseSessions: lose}))(t)
@@ -203,43 +176,5 @@ func TestAnUpgradeRefusesToLoseSessions(t *testing.T) {
 				t.Error(info, err)
 			}
 		})
-	}
-}
-
-// TestAWaiterKeepsItsPlaceInAnUpgrade: a stream continues too, and delivers the changes after
-// the upgrade.
-func TestAWaiterKeepsItsPlaceInAnUpgrade(t *testing.T) {
-	v := survive(t)
-	first := must.Get(lockAt(t, v.rival, "/l").Acquire(ctx(t)))(t)
-	group, _ := v.session.Group("/g", recipes.GroupConfig{})
-	members := must.Get(group.Watch(ctx(t)))(t)
-	<-members
-	wait := func(s recipes.Client) <-chan recipes.Hold {
-		joined, got := make(chan struct{}), make(chan recipes.Hold, 1)
-		l, _ := s.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }})
-		go func() {
-			h, err := l.Acquire(ctx(t))
-			must.Report(t, err)
-			got <- h
-		}()
-		closes(t, "joined", joined)
-		return got
-	}
-	ours, theirs := wait(v.session), wait(v.rival)
-	v.upgrade()
-	v.upgrade()
-	must.Do(t, first.Release(ctx(t)))
-	h := <-ours
-	if len(theirs) > 0 || h == nil {
-		t.Fatal("the later waiter was granted first")
-	}
-	must.Report(t, h.Release(ctx(t)))
-	if h := <-theirs; h == nil {
-		t.Fatal("not granted")
-	}
-	them, _ := v.rival.Group("/g", recipes.GroupConfig{Name: "them"})
-	must.Get(them.Join(ctx(t), nil))(t)
-	if now := <-members; len(now) != 1 {
-		t.Errorf("members: %v", now)
 	}
 }

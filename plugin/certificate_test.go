@@ -11,6 +11,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // PROTOCOL.md lists the certificates that the plugin accepts. Hosts in other languages make
@@ -33,15 +35,9 @@ func TestCertificatesOfHosts(t *testing.T) {
 			test.template.NotBefore = now.Add(-time.Hour)
 			ours, pem := selfSigned(t, &test.template)
 			theirs, der, err := mutualTLS(pem)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			plugins := x509.NewCertPool()
-			c, err := x509.ParseCertificate(der)
-			if err != nil {
-				t.Fatal(err)
-			}
-			plugins.AddCert(c)
+			plugins.AddCert(must.Get(x509.ParseCertificate(der))(t))
 			host, plugin := net.Pipe()
 			defer host.Close()
 			accepted := make(chan error, 1)
@@ -64,14 +60,8 @@ func TestCertificatesOfHosts(t *testing.T) {
 // selfSigned returns a self-signed certificate, and its PEM.
 func selfSigned(t *testing.T, template *x509.Certificate) (tls.Certificate, string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template.SerialNumber = big.NewInt(1)
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }

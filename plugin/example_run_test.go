@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
@@ -26,22 +27,10 @@ func TestMain(m *testing.M) {
 func TestTheExampleServesAHost(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
 	defer cancel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := host.Launch(ctx, host.Config{Path: self, Env: []string{pluginEnv + "=1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := p.Info(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(host.Launch(ctx, host.Config{Path: must.Get(os.Executable())(t), Env: []string{pluginEnv + "=1"}}))(t)
+	info := must.Get(p.Info(ctx))(t)
 	if !slices.Contains(info.Capabilities, "lock") {
 		t.Errorf("capabilities %q", info.Capabilities)
 	}
-	if err := p.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Close(ctx))
 }

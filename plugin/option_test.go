@@ -13,10 +13,7 @@ import (
 
 func TestOptionsReachTheServer(t *testing.T) {
 	provider := noop.NewTracerProvider()
-	cfg, err := configure(nil, []Option{Limits{Sessions: 9, Grants: 9}, Telemetry{TracerProvider: provider}, Limits{Sessions: 1, Watches: 2, Message: 3}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(configure(nil, []Option{Limits{Sessions: 9, Grants: 9}, Telemetry{TracerProvider: provider}, Limits{Sessions: 1, Watches: 2, Message: 3}}))(t)
 	if want := (server.Limits{Sessions: 1, Grants: server.MaxGrants, Watches: 2, Message: 3}); cfg.Limits != want || cfg.TracerProvider != provider {
 		t.Errorf("limits %+v, provider %v", cfg.Limits, cfg.TracerProvider)
 	}

@@ -15,17 +15,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // The page for authors of hosts agrees with the code. Names on it are never removed.
 func TestProtocolPageIsTrue(t *testing.T) {
-	read := func(path string) string {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b)
-	}
+	read := func(path string) string { return string(must.Get(os.ReadFile(path))(t)) }
 	page, table := read("proto/PROTOCOL.md"), read("../internal/rpc/wire/reason.go")
 
 	for _, kind := range regexp.MustCompile(`\{[\w.]+, "([A-Z_]+)", codes\.\w+\},\n`).FindAllStringSubmatch(table, -1) {
@@ -63,14 +58,8 @@ func TestProtocolPageIsTrue(t *testing.T) {
 // Every method of the released descriptors still exists, and the descriptors have every
 // service. make proto-check compares fields and types.
 func TestReleasedInterfaceIsServed(t *testing.T) {
-	b, err := os.ReadFile("proto/released/v1.binpb")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var released descriptorpb.FileDescriptorSet
-	if err := proto.Unmarshal(b, &released); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, proto.Unmarshal(must.Get(os.ReadFile("proto/released/v1.binpb"))(t), &released))
 	g := grpc.NewServer()
 	server.New(server.Config{}).Register(g)
 	serves := g.GetServiceInfo()

@@ -16,20 +16,16 @@ import (
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
 func TestDescribePrintsJSON(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "describe")
 	cmd.Env = append(os.Environ(), mainEnv+"=1")
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.Output())(t)
 	var d description
-	if err := json.Unmarshal(out, &d); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out, &d))
 	if !slices.Contains(d.Capabilities, "lock") || !slices.Contains(d.ProtocolVersions, handshake.Version) || d.Version == "" || d.Platform == "" {
 		t.Errorf("%s", out)
 	}
@@ -40,13 +36,8 @@ func debugged(t *testing.T) handshake.Reattach {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-debug")
 	cmd.Env = append(os.Environ(), mainEnv+"=1", "TMPDIR="+t.TempDir())
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdout := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Error(err)
@@ -59,11 +50,7 @@ func debugged(t *testing.T) handshake.Reattach {
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
 		if value, ok := strings.CutPrefix(lines.Text(), "export "+handshake.ReattachEnv+"="); ok {
-			r, err := handshake.ParseReattach(strings.Trim(value, "'"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return r
+			return must.Get(handshake.ParseReattach(strings.Trim(value, "'")))(t)
 		}
 	}
 	t.Fatal("nothing was printed")
@@ -77,10 +64,7 @@ func TestHealthAndReflectionAreServed(t *testing.T) {
 	if r.Network == "unix" {
 		target = "unix:" + target
 	}
-	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
 	defer cancel()
@@ -88,18 +72,9 @@ func TestHealthAndReflectionAreServed(t *testing.T) {
 	if err != nil || h.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
 		t.Errorf("%v, %v", h, err)
 	}
-	st, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask := &grpc_reflection_v1.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{}}
-	if err := st.Send(ask); err != nil {
-		t.Fatal(err)
-	}
-	answer, err := st.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must.Get(grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(ctx))(t)
+	must.Do(t, st.Send(&grpc_reflection_v1.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{}}))
+	answer := must.Get(st.Recv())(t)
 	var names []string
 	for _, s := range answer.GetListServicesResponse().GetService() {
 		names = append(names, s.GetName())

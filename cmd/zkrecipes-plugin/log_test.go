@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -48,27 +49,18 @@ const password = "correct-horse-battery"
 // provokes errors, and returns the log and all errors.
 func session(t *testing.T, level hclog.Level, certificate, key []byte) (log, failures string) {
 	t.Helper()
-	s, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Second}))(t)
 	defer s.Close()
 	var l logged
-	p, err := host.Launch(t.Context(), host.Config{
+	p := must.Get(host.Launch(t.Context(), host.Config{
 		Path: os.Args[0], Env: []string{mainEnv + "=1"},
 		Logger: hclog.New(&hclog.LoggerOptions{Name: "application", Level: level, Output: &l}),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	cfg := recipes.SessionConfig{
-		Servers: []string{s.Addr()}, SessionTimeout: 4 * time.Second,
+		Servers: []string{s.Addr()}, SessionTimeout: time.Second,
 		Digest: &recipes.Digest{User: "bob", Password: password},
 	}
-	opened, err := p.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := must.Get(p.Open(t.Context(), cfg))(t)
 	var said []string
 	for name, change := range map[string]func(*recipes.SessionConfig){
 		"no certificate": func(c *recipes.SessionConfig) { c.TLS = &recipes.TLS{Certificate: key, Key: key} },
@@ -137,19 +129,10 @@ func TestSecretsAreNeverLogged(t *testing.T) {
 // pair is a self-signed certificate and its key.
 func pair(t *testing.T) (certificate, key []byte) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := must.Get(x509.CreateCertificate(rand.Reader, template, template, private.Public(), private))(t)
+	der := must.Get(x509.MarshalPKCS8PrivateKey(private))(t)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 

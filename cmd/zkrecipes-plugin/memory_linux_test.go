@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/race"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -51,29 +51,19 @@ func TestWaitingSessionsTakeLittleMemory(t *testing.T) {
 		mostHost   = 48
 	)
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // a host's; leaktest has changed it
-	p, err := host.Launch(t.Context(), host.Config{Path: built(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(host.Launch(t.Context(), host.Config{Path: built(t)}))(t)
 	var waiting, joined sync.WaitGroup
 	defer waiting.Wait()
 	defer p.Close(t.Context())
-	cfg := recipes.SessionConfig{Servers: []string{serverProcess(t)}}
+	// A long timeout means few pings, which would delay the plugin's return of memory.
+	cfg := recipes.SessionConfig{Servers: []string{serverProcess(t)}, SessionTimeout: 40 * time.Second}
 	lock := func() recipes.Lock {
-		s, err := p.Open(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := s.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) { joined.Done() }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(p.Open(t.Context(), cfg))(t)
+		l := must.Get(s.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) { joined.Done() }}))(t)
 		joined.Add(1)
 		return l
 	}
-	if _, err := lock().Acquire(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(lock().Acquire(t.Context()))(t)
 	plugin, self := resident(t, p.PID()), resident(t, os.Getpid())
 	for range sessions {
 		l := lock()
@@ -98,54 +88,23 @@ func TestWaitingSessionsTakeLittleMemory(t *testing.T) {
 	t.Logf("a plugin takes %d KiB for a waiting session", kib)
 }
 
-// built builds the plugin, without the race detector.
-func built(t *testing.T) string {
-	path := filepath.Join(t.TempDir(), "zkrecipes-plugin")
-	cmd := exec.Command("go", "build", "-o", path, ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return path
-}
-
 // serverProcess starts a ZooKeeper server in a separate process, whose memory does not count.
 func serverProcess(t *testing.T) string {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), serverEnv+"=1")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdin, stdout := must.Get(cmd.StdinPipe())(t), must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
-		stdin.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Error(err)
-		}
+		_ = stdin.Close()
+		must.Report(t, cmd.Wait())
 	})
-	addr, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(addr)
+	return strings.TrimSpace(must.Get(bufio.NewReader(stdout).ReadString('\n'))(t))
 }
 
 // resident returns the resident memory of a process in bytes.
 func resident(t *testing.T, pid int) int {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	text := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid)))(t)
 	var size, pages int
-	if err == nil {
-		_, err = fmt.Sscan(string(text), &size, &pages)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscan(string(text), &size, &pages))(t)
 	return pages * os.Getpagesize()
 }

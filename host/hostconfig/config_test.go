@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/zkrecipes/zkrecipes/host/hostconfig"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -203,3 +204,5 @@ func TestCredentialsFromVariablesAlone(t *testing.T) {
 		t.Errorf("%+v, %v", cfg.ZooKeeper, err)
 	}
 }
+
+func TestMain(m *testing.M) { leaktest.Main(m) }

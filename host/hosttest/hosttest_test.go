@@ -32,13 +32,6 @@ func closes(t *testing.T, what string, ch <-chan struct{}) {
 	}
 }
 
-func TestSessionInOneCall(t *testing.T) {
-	s := hosttest.New(t).Open(t)
-	if h := hold(t, s); h.Token() == 0 {
-		t.Error("no token")
-	}
-}
-
 func TestSessionsOfOneWorldMeet(t *testing.T) {
 	w := hosttest.New(t)
 	h := hold(t, w.Open(t))

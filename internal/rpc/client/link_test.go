@@ -21,7 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
-	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -64,8 +64,7 @@ func newServed(t *testing.T, opts ...grpc.DialOption) *link {
 // newServedWithin does what newServed does, with limits.
 func newServedWithin(t *testing.T, limits server.Limits, opts ...grpc.DialOption) *link {
 	t.Helper()
-	zk := must.Get(zkserver.Listen(zkserver.Config{}))(t)
-	t.Cleanup(func() { _ = zk.Close() })
+	zk := zktest.Embedded(t)
 	opener := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		cfg.Servers = []string{zk.Addr()}
 		return zookeeper.Open(ctx, cfg)

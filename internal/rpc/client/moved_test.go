@@ -4,49 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
-	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
-
-// mortal is the network of a plugin that dies: ZooKeeper receives nothing more from it.
-type mortal struct {
-	mu    sync.Mutex
-	dead  bool
-	conns []net.Conn
-}
-
-func (m *mortal) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.dead {
-		return nil, syscall.ECONNREFUSED
-	}
-	c, err := new(net.Dialer).DialContext(ctx, network, address)
-	if err == nil {
-		m.conns = append(m.conns, c)
-	}
-	return c, err
-}
-
-func (m *mortal) kill() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.dead = true
-	for _, c := range m.conns {
-		_ = c.Close()
-	}
-}
 
 // moving opens a session through a plugin. move kills that plugin and makes another one resume
 // the session. The spy before sees the calls to the first plugin, the spy after those to the
@@ -54,18 +22,17 @@ func (m *mortal) kill() {
 func moving(t *testing.T) (s recipes.Client, before, after *spy, move func()) {
 	t.Helper()
 	byGRPC(t)
-	zk := must.Get(zkserver.Listen(zkserver.Config{}))(t)
-	t.Cleanup(func() { _ = zk.Close() })
-	first := new(mortal)
+	zk := zktest.Embedded(t)
+	first := zktest.LinkTo(zk.ServeConn)
 	before, after = newSpy(), newSpy()
-	from, to := newLinkOver(t, zookeeper.Dialer(first.dial).Open, before.option()), newLinkOver(t, zookeeper.Open, after.option())
+	from, to := newLinkOver(t, zookeeper.Dialer(first.Dial).Open, before.option()), newLinkOver(t, zookeeper.Open, after.option())
 	ended := make(chan struct{})
 	c := client.Unconnected()
 	t.Cleanup(c.Close)
 	c.Use(c.Connect(from.conn, nil, func(context.Context) bool { close(ended); return true }), true)
 	s = must.Get(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{zk.Addr()}}))(t)
 	return s, before, after, func() {
-		first.kill()
+		first.Cut()
 		_ = from.wire.Close()
 		closes(t, "the wait for the plugin's end", ended) // from now on calls wait for the next one
 		c.Use(c.Connect(to.conn, nil, func(context.Context) bool { return false }), true)

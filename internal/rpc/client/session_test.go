@@ -2,8 +2,6 @@ package client_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,19 +44,6 @@ func TestFrozenPluginLosesTheSessionInTime(t *testing.T) {
 		// frozen and closes the session.
 		closes(t, "the plugin's session", l.world.Session(0).Done())
 		matches(t, l.world.Session(0).Err(), recipes.ErrClosed)
-	})
-}
-
-// Heartbeats keep the session alive.
-func TestLiveSessionOutlivesItsTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t)
-		s := l.open(t, 300*time.Millisecond)
-		select {
-		case <-s.Done():
-			t.Errorf("lost: %v", s.Err())
-		case <-time.After(10 * time.Second): // virtual
-		}
 	})
 }
 
@@ -131,21 +116,6 @@ func TestShutdownNotifiesTheHostBeforeItCloses(t *testing.T) {
 	matches(t, h.Err(), recipes.ErrPluginLost)
 	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
 	matches(t, err, recipes.ErrUnavailable)
-}
-
-func TestFailEndsEverySession(t *testing.T) {
-	l := newLink(t)
-	a, b := l.open(t, 0), l.open(t, 0)
-	l.client.Fail(fmt.Errorf("%w: killed", recipes.ErrPluginLost))
-	for _, s := range []recipes.Client{a, b} {
-		closes(t, "session", s.Done())
-		matches(t, s.Err(), recipes.ErrPluginLost)
-	}
-	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
-	matches(t, err, recipes.ErrPluginLost, recipes.ErrUnavailable)
-	if errors.Is(err, recipes.ErrExpired) {
-		t.Error(err)
-	}
 }
 
 func TestCloseDoesNotHangOnAFrozenPlugin(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
-	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -21,9 +21,7 @@ type commit struct {
 
 func newCommit(t *testing.T, variant recipes.Variant) commit {
 	t.Helper()
-	zk := must.Get(zkserver.Listen(zkserver.Config{}))(t)
-	t.Cleanup(func() { _ = zk.Close() })
-	spy := newSpy()
+	zk, spy := zktest.Embedded(t), newSpy()
 	transaction := func(open recipes.Opener) recipes.Transaction {
 		s := must.Get(open(ctx(t), recipes.SessionConfig{Servers: []string{zk.Addr()}}))(t)
 		t.Cleanup(func() { _ = s.Close(context.Background()) })

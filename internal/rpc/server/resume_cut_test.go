@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -18,7 +19,7 @@ import (
 // holder, so the grant is still held, and the repeated call finds it.
 func TestAResumeThatIsCutOffReleasesNothing(t *testing.T) {
 	t.Parallel()
-	m := startMoving(t, zooKeeper(t))
+	m := startMoving(t, zktest.Embedded(t))
 	during := []zkserver.Op{zkserver.OpGetChildren2, zkserver.OpGetData} // the requests that resume a hold
 	resumed := make([]*pb.Grant, len(during))
 	for i := range during {
@@ -28,7 +29,7 @@ func TestAResumeThatIsCutOffReleasesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m.way.kill()
+	m.way.Cut()
 
 	var mu sync.Mutex
 	var breaks context.CancelFunc // the connection of the running call

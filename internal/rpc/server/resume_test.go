@@ -3,9 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
-	"net"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,39 +12,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
-
-// wireToZooKeeper is a plugin's connection to ZooKeeper. When it is cut, ZooKeeper sees the
-// same as if the plugin were killed.
-type wireToZooKeeper struct {
-	mu    sync.Mutex
-	cut   bool
-	conns []net.Conn
-}
-
-func (w *wireToZooKeeper) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.cut {
-		return nil, errors.New("cut")
-	}
-	c, err := new(net.Dialer).DialContext(ctx, network, address)
-	w.conns = append(w.conns, c)
-	return c, err
-}
-
-func (w *wireToZooKeeper) kill() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cut = true
-	for _, c := range w.conns {
-		_ = c.Close()
-	}
-}
 
 var able = server.Config{Open: zookeeper.Open, Resume: zookeeper.Resume}
 
@@ -55,13 +26,6 @@ func hostOf(t *testing.T, zk *zkserver.Server, cfg server.Config) *rawHost {
 	h := newRawHost(t, cfg)
 	h.servers, h.timeout = []string{zk.Addr()}, 20*time.Second
 	return h
-}
-
-func zooKeeper(t *testing.T) *zkserver.Server {
-	t.Helper()
-	srv := must.Get(zkserver.Listen(zkserver.Config{}))(t)
-	t.Cleanup(func() { _ = srv.Close() })
-	return srv
 }
 
 // joined returns the znode from the contender's Joined message.
@@ -83,21 +47,21 @@ func resumeOf(o *pb.Opened) *pb.Resume {
 type moving struct {
 	*rawHost
 	zk     *zkserver.Server
-	way    *wireToZooKeeper
+	way    *zktest.Link
 	opened *pb.Opened
 }
 
 func startMoving(t *testing.T, zk *zkserver.Server) moving {
 	t.Helper()
-	way := new(wireToZooKeeper)
-	h := hostOf(t, zk, server.Config{Open: zookeeper.Dialer(way.dial).Open, Resume: zookeeper.Resume})
+	way := zktest.LinkTo(zk.ServeConn)
+	h := hostOf(t, zk, server.Config{Open: zookeeper.Dialer(way.Dial).Open, Resume: zookeeper.Resume})
 	return moving{h, zk, way, h.open(nil)}
 }
 
 // move kills the plugin, and lets another one resume the session.
 func (m moving) move() *rawHost {
 	m.t.Helper()
-	m.way.kill()
+	m.way.Cut()
 	next := hostOf(m.t, m.zk, able)
 	next.open(resumeOf(m.opened))
 	return next
@@ -113,8 +77,9 @@ func (h *rawHost) dropRest() {
 func TestASessionOutlivesItsPlugin(t *testing.T) {
 	for _, end := range []string{"killed", "detached"} {
 		t.Run(end, func(t *testing.T) {
-			zk, way := zooKeeper(t), new(wireToZooKeeper)
-			first := hostOf(t, zk, server.Config{Open: zookeeper.Dialer(way.dial).Open, Resume: zookeeper.Resume})
+			zk := zktest.Embedded(t)
+			way := zktest.LinkTo(zk.ServeConn)
+			first := hostOf(t, zk, server.Config{Open: zookeeper.Dialer(way.Dial).Open, Resume: zookeeper.Resume})
 			opened := first.open(nil)
 			session := opened.GetSession()
 			held := must.Get(first.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/held"}))(t)
@@ -129,7 +94,7 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 			await("3") // will not be resumed
 
 			if end == "killed" {
-				way.kill()
+				way.Cut()
 			} else if _, err := first.sessions.Detach(first.ctx, &pb.DetachRequest{Session: session}); err != nil {
 				t.Fatal(err)
 			}
@@ -205,7 +170,7 @@ func contenders(t *testing.T, s recipes.Recipes, path string) []recipes.Contende
 }
 
 func TestWhatCannotBeResumed(t *testing.T) {
-	zk := zooKeeper(t)
+	zk := zktest.Embedded(t)
 	first, second := hostOf(t, zk, able), hostOf(t, zk, able)
 	opened := first.open(nil)
 	refused := func(what string, h *rawHost, want error, change func(*pb.Resume)) {
@@ -250,7 +215,7 @@ func TestWhatCannotBeResumed(t *testing.T) {
 
 // A plugin that is resuming a session refuses to resume it again.
 func TestASessionIsResumedOnce(t *testing.T) {
-	zk := zooKeeper(t)
+	zk := zktest.Embedded(t)
 	first := hostOf(t, zk, able)
 	opened := first.open(nil)
 	must.Get(first.sessions.Detach(first.ctx, &pb.DetachRequest{Session: opened.GetSession()}))(t)
@@ -279,7 +244,7 @@ func TestASessionIsResumedOnce(t *testing.T) {
 // error, whose cause may be gone.
 func TestAFailedResumeCanBeRepeated(t *testing.T) {
 	t.Parallel()
-	first := startMoving(t, zooKeeper(t))
+	first := startMoving(t, zktest.Embedded(t))
 	ask := &pb.AcquireRequest{RequestId: "1", Path: "/held"}
 	held := must.Get(first.acquire(ask))(t)
 	second := first.move()
@@ -305,7 +270,7 @@ func TestAFailedResumeCanBeRepeated(t *testing.T) {
 // The coordinator and a site continue in a second plugin that resumes them before DropRest.
 func TestATransactionIsResumed(t *testing.T) {
 	t.Parallel() // the plugin that was killed takes its time to end
-	first := startMoving(t, zooKeeper(t))
+	first := startMoving(t, zktest.Embedded(t))
 	const path = "/tx"
 	begun := must.Get(first.commits.BeginTransaction(first.ctx, &pb.BeginTransactionRequest{
 		Session: first.session, Path: path, Variant: string(recipes.OwnNodes), Payload: []byte("payload"), Sites: []string{"1"}, RequestId: "1",
@@ -341,7 +306,7 @@ func TestATransactionIsResumed(t *testing.T) {
 
 // A host resumes the member by the znode that is announced.
 func TestAMemberThatWaitsIsAnnounced(t *testing.T) {
-	zk := zooKeeper(t)
+	zk := zktest.Embedded(t)
 	h := hostOf(t, zk, able)
 	h.open(nil)
 	barriers := pb.NewDoubleBarrierServiceClient(h.conn)

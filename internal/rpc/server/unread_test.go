@@ -16,6 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -173,7 +174,7 @@ func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
 // The answer to a handoff is lost, and the successor already holds the lock. Without a report of
 // the loss, two clients would consider themselves the holder.
 func TestHandOffWhoseAnswerIsLostClosesLost(t *testing.T) {
-	srv, ctx := zooKeeper(t), bounded(t)
+	srv, ctx := zktest.Embedded(t), bounded(t)
 	deaf := func(ctx context.Context, full string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		err := invoke(ctx, full, req, reply, cc, opts...)
 		if strings.HasSuffix(full, "/HandOff") {

@@ -48,6 +48,7 @@ type Link struct {
 
 	mu    sync.Mutex
 	serve func(net.Conn)
+	conns []net.Conn
 }
 
 // LinkTo returns a link whose connections are served by a function.
@@ -60,16 +61,27 @@ func (l *Link) Lead(serve func(net.Conn)) {
 	l.serve = serve
 }
 
-// Dial is for zookeeper.OpenWith.
+// Cut closes all connections, as the death of a process does. No more can be opened.
+func (l *Link) Cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.serve = nil
+	for _, c := range l.conns {
+		_ = c.Close()
+	}
+}
+
+// Dial is for zookeeper.Dialer.
 func (l *Link) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
 	l.mu.Lock()
 	serve := l.serve
+	l.conns = append(l.conns, client)
 	l.mu.Unlock()
 	if serve == nil || l.Dead.Load() {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	client, server := net.Pipe()
 	go serve(server)
 	var conn net.Conn = &cable{client, l}
 	if l.Wrap != nil {

@@ -1,9 +1,0 @@
-package hostconfig_test
-
-import (
-	"testing"
-
-	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
-)
-
-func TestMain(m *testing.M) { leaktest.Main(m) }
