@@ -47,7 +47,7 @@ func serve() {
 func TestWaitingSessionsTakeLittleMemory(t *testing.T) {
 	const (
 		sessions   = 500
-		mostPlugin = 60 // KiB of resident memory for a session, including shared pages
+		mostPlugin = 66 // KiB of resident memory for a session, including shared pages; 59 or 60 on a quiet machine
 		mostHost   = 48
 	)
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // a host's; leaktest has changed it
