@@ -25,12 +25,22 @@ const (
 	Sequence   int32 = 2
 )
 
-// Request is one of the session's own requests.
+// Request is one of the session's own requests. All paths are paths at the server.
 type Request struct {
-	op   int32
-	body []byte
-	most int // bytes that the reply may have; 0 is maxReply
+	op         int32
+	body       []byte
+	unbounded  bool // see Unbounded
+	identified bool // see Identified
 }
+
+// Unbounded accepts a reply larger than a packet.
+func (r Request) Unbounded() Request { r.unbounded = true; return r }
+
+// Identified sends the session's identity first, once on each connection. A server that refuses
+// the identity ends the connection. The identity is then not sent again, because every server
+// would end the connection. Requests that need it are refused, and the session deletes its
+// earlier bare znodes without it.
+func (r Request) Identified() Request { r.identified = true; return r }
 
 // readOf builds a read of a path, with or without a watch.
 func readOf(op int32, path string, watch bool) Request {
@@ -46,6 +56,9 @@ func Get(path string, watch bool) Request { return readOf(opGetData, path, watch
 // Exists reads a znode's record.
 func Exists(path string, watch bool) Request { return readOf(opExists, path, watch) }
 
+// Children lists a znode's children and reads its record.
+func Children(path string, watch bool) Request { return readOf(opGetChildren2, path, watch) }
+
 // pathOnly builds a request that consists of a path.
 func pathOnly(op int32, path string) Request {
 	var e jute.Encoder
@@ -53,15 +66,39 @@ func pathOnly(op int32, path string) Request {
 	return Request{op: op, body: e.Bytes}
 }
 
+// Ephemerals lists the session's ephemeral znodes whose paths begin with prefix.
+func Ephemerals(prefix string) Request { return pathOnly(opGetEphemerals, prefix) }
+
 // Sync brings the server that the session is connected to up to date.
 func Sync(path string) Request { return pathOnly(opSync, path) }
 
-// Create2 creates a znode. The reply contains its record. A server before 3.5 closes the
-// connection.
-func Create2(path string, data []byte, flags int32, acl []jute.ACL) Request {
+// Create creates a znode. The server appends a number to its name if flags contain Sequence.
+func Create(path string, data []byte, flags int32, acl []jute.ACL) Request {
 	var e jute.Encoder
 	encodeCreate(&e, path, data, flags, acl)
-	return Request{op: opCreate2, body: e.Bytes}
+	return Request{op: opCreate, body: e.Bytes}
+}
+
+// Create2 is Create with a reply that contains the znode's record. A server before 3.5 closes
+// the connection.
+func Create2(path string, data []byte, flags int32, acl []jute.ACL) Request {
+	r := Create(path, data, flags, acl)
+	r.op = opCreate2
+	return r
+}
+
+// Set replaces a znode's data, conditional on the version.
+func Set(path string, data []byte, version int32) Request {
+	var e jute.Encoder
+	encodeSet(&e, path, data, version)
+	return Request{op: opSetData, body: e.Bytes}
+}
+
+// Delete deletes a znode, conditional on the version.
+func Delete(path string, version int32) Request {
+	var e jute.Encoder
+	encodeVersion(&e, path, version)
+	return Request{op: opDelete, body: e.Bytes}
 }
 
 // WatchChildren sets a watch on a path's children without reading them. If the children have
@@ -137,13 +174,17 @@ func answer[T any](r Reply, read func(*jute.Decoder) T) (value T, err error) {
 	return value, d.Err
 }
 
-// Stat decodes the reply to Exists.
-func (r Reply) Stat() (Stat, error)        { return answer(r, (*jute.Decoder).Stat) }
-func (r Reply) string() (string, error)    { return answer(r, (*jute.Decoder).String) }
-func (r Reply) strings() ([]string, error) { return answer(r, (*jute.Decoder).Strings) }
-func (r Reply) nothing() (struct{}, error) {
-	return answer(r, func(*jute.Decoder) (none struct{}) { return })
-}
+// Stat decodes the reply to Exists or Set.
+func (r Reply) Stat() (Stat, error) { return answer(r, (*jute.Decoder).Stat) }
+
+// Path decodes the reply to Create.
+func (r Reply) Path() (string, error) { return answer(r, (*jute.Decoder).String) }
+
+// Paths decodes the reply to Ephemerals.
+func (r Reply) Paths() ([]string, error) { return answer(r, (*jute.Decoder).Strings) }
+
+// Nothing decodes the reply to Sync or Delete.
+func (r Reply) Nothing() (struct{}, error) { return struct{}{}, r.Err() }
 
 // Node decodes the reply to Get.
 func (r Reply) Node() (Node, error) {
@@ -162,7 +203,8 @@ type Listing struct {
 	Stat  Stat
 }
 
-func (r Reply) listing() (Listing, error) {
+// Listing decodes the reply to Children.
+func (r Reply) Listing() (Listing, error) {
 	return answer(r, func(d *jute.Decoder) Listing {
 		l := Listing{d.Strings(), d.Stat()}
 		if l.Names == nil { // a null vector, which no server sends
@@ -172,7 +214,7 @@ func (r Reply) listing() (Listing, error) {
 	})
 }
 
-// maxReply limits the size, in bytes, of a reply whose request sets no limit.
+// maxReply limits the size, in bytes, of a reply that may be larger than a packet.
 const maxReply = 64 << 20
 
 // Batch is a group of requests that were sent together.

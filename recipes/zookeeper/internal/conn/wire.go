@@ -19,7 +19,7 @@ import (
 type Config struct {
 	recipes.SessionConfig
 	Dial     DialFunc        // nil: the network
-	Identity string          // a digest user and its password, or "": see Sender.Identified
+	Identity string          // a digest user and its password, or "": see Request.Identified
 	Lease    *lease.Lease    // receives the contacts
 	Life     context.Context // done when the session is lost; the cause is the reason
 

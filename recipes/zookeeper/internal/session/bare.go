@@ -55,42 +55,45 @@ func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte,
 	if err := s.fits(dir, data, packetSlack); err != nil {
 		return BareZnode{}, 0, err
 	}
-	c := &bareCreation{
-		exchange: exchange{session: s}, dir: dir, name: name, parent: parent,
-		header: barePrefix + uuid.NewString() + "-", count: count, begun: s.wire.LastZxid(),
+	c := &bareCreation{name: name, header: barePrefix + uuid.NewString() + "-", count: count, begun: s.wire.LastZxid()}
+	create := conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.bareACL)
+	c.creation = creation[createdBare]{
+		exchange: exchange{session: s, requests: []conn.Request{create.Identified()}}, path: gopath.Join(dir, name), parent: parent,
+		prepare: c.join, settle: c.end, unusable: impossible, made: c.created, find: c.search,
 	}
-	c.requests = []conn.Request{conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.bareACL)}
 	// The first exchange is usually answered. Then no goroutine is needed to continue after the
 	// caller has returned.
 	c.begin(ctx)
 	if replies, err := c.await(ctx); err == nil && replies[0].Err() == nil {
 		c.end(true)
-		return c.created(replies)
-	}
-	type created struct {
-		bare     BareZnode
-		siblings int
+		made, err := c.created(replies)
+		return made.BareZnode, made.siblings, err
 	}
 	made, err := detached(ctx, s, "create below "+dir,
-		func(life context.Context) (created, error) {
-			bare, siblings, err := c.finish(ctx, life)
-			return created{bare, siblings}, err
-		},
-		func(life context.Context, c created) {
-			s.deleteBare(life, c.bare)
-		}, nil)
-	return made.bare, made.siblings, err
+		func(life context.Context) (createdBare, error) { return c.finish(ctx, life) },
+		func(life context.Context, made createdBare) { s.deleteBare(life, made.BareZnode) }, nil)
+	return made.BareZnode, made.siblings, err
+}
+
+// createdBare is a result of CreateBare.
+type createdBare struct {
+	BareZnode
+	siblings int
+}
+
+// impossible reports whether the error of a creation is ErrNoBareZnode, or a cause of it.
+func impossible(err error) bool {
+	return errors.Is(err, recipes.ErrNodeExists) || errors.Is(err, conn.InvalidACL) || errors.Is(err, conn.Unimplemented) || errors.Is(err, ErrNoBareZnode)
 }
 
 // bareCreation is a creation of a bare znode in progress.
 type bareCreation struct {
-	exchange
-	dir, name string
-	parent    func(context.Context, string) error // creates dir
+	creation[createdBare]
+	name      string
 	header    string
 	count     bool
 	parentKey watchKey // of watch
-	watch     *Watch   // on dir; nil if this exchange does not read dir
+	watch     *Watch   // on the parent; nil if this exchange does not read it
 	arms      bool     // this exchange sets watch
 	since     int      // the number of lost connections when watch was joined
 	begun     int64    // the zxid of the last transaction seen before anything was sent
@@ -100,18 +103,17 @@ type bareCreation struct {
 // shown the opposite.
 func (s *Session) CreatesBare() bool { return s.wire.CreatesBare() }
 
-// begin sends the creation, unless bare znodes are known to be impossible.
-func (c *bareCreation) begin(ctx context.Context) {
-	if !c.session.wire.CreatesBare() {
-		c.failed = ErrNoBareZnode
-		return
+// join joins the watch on the parent. It fails if bare znodes are known to be impossible.
+func (c *bareCreation) join() error {
+	if !c.session.CreatesBare() {
+		return ErrNoBareZnode
 	}
 	if c.count {
-		c.parentKey = watchKey{path: c.session.full(c.dir)}
+		c.parentKey = watchKey{path: c.session.full(gopath.Dir(c.path))}
 		c.watch, c.arms, c.since = c.session.watches.join(c.parentKey, 0)
 		c.requests = append(c.requests[:1], conn.Exists(c.parentKey.path, c.arms))
 	}
-	c.exchange.begin(ctx)
+	return nil
 }
 
 // end settles the watch after an exchange.
@@ -122,63 +124,23 @@ func (c *bareCreation) end(answered bool) {
 	}
 }
 
-func (c *bareCreation) created(replies []conn.Reply) (BareZnode, int, error) {
+func (c *bareCreation) created(replies []conn.Reply) (createdBare, error) {
 	path, stat, err := replies[0].Created()
 	if err != nil {
-		return BareZnode{}, 0, err
+		return createdBare{}, err
 	}
-	bare := BareZnode{Path: c.session.local(path), Stat: stat}
-	c.session.bare.made(bare)
+	made := createdBare{BareZnode{Path: c.session.local(path), Stat: stat}, -1}
+	c.session.bare.made(made.BareZnode)
 	if len(replies) == 1 {
-		return bare, -1, nil
+		return made, nil
 	}
-	parent, err := replies[1].Stat()
-	if err != nil {
-		return bare, -1, nil
-	}
-	if parent.Czxid < bare.Stat.Czxid {
-		c.session.bare.watched(bare, c.parentKey, c.watch)
-	}
-	return bare, Siblings(parent, bare.Stat), nil
-}
-
-// finish awaits the exchange that begin has sent, and repeats the creation after a failure. It
-// does not return before the outcome is known, unless life is done. It sends no new creation
-// once ctx is done.
-func (c *bareCreation) finish(ctx, life context.Context) (BareZnode, int, error) {
-	s := c.session
-	for ; ; c.begin(ctx) {
-		replies, err := c.await(life)
-		c.end(err == nil)
-		if err == nil {
-			err = replies[0].Err()
+	if parent, err := replies[1].Stat(); err == nil {
+		if parent.Czxid < stat.Czxid {
+			c.session.bare.watched(made.BareZnode, c.parentKey, c.watch)
 		}
-		switch {
-		case err == nil:
-			return c.created(replies)
-		case errors.Is(err, recipes.ErrNoNode):
-			if err := c.parent(ctx, c.dir); err != nil {
-				return BareZnode{}, 0, err
-			}
-		case errors.Is(err, recipes.ErrNodeExists), errors.Is(err, conn.InvalidACL), errors.Is(err, conn.Unimplemented), errors.Is(err, ErrNoBareZnode):
-			return BareZnode{}, 0, ErrNoBareZnode
-		case conn.Lost(err):
-			bare, err := RetryThrottled(life, s, func() (BareZnode, error) { return c.find(life) })
-			if bare.Path != "" || err != nil {
-				return bare, -1, err
-			}
-			// The creation has not happened, or another client has deleted the znode.
-		case life.Err() != nil:
-			return BareZnode{}, 0, s.Err()
-		case ctx.Err() != nil, s.Err() != nil:
-			return BareZnode{}, 0, err
-		default:
-			return BareZnode{}, 0, answer("create", gopath.Join(c.dir, c.name), err)
-		}
-		if ctx.Err() != nil {
-			return BareZnode{}, 0, ctx.Err()
-		}
+		made.siblings = Siblings(parent, stat)
 	}
+	return made, nil
 }
 
 // Siblings returns the number of other children that the parent of a bare znode has, from a

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	gopath "path"
 	"slices"
@@ -13,46 +12,37 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// find searches for a bare znode when the reply to its creation was lost: see Session.find. The
-// name does not show which client created a znode. So find reads the znodes whose names consist
-// of c.name and a number, the latest first, and stops at one that is older than the first attempt
-// to create it. Exhausted numbers do not show which znode is later, so find reads all znodes that
-// have one. Those are few, because contenders then use other names.
-func (c *bareCreation) find(ctx context.Context) (BareZnode, error) {
-	s, dir := c.session, c.dir
-	if _, _, err := s.connectedAfter(ctx, c.connection); err != nil {
-		return BareZnode{}, err
-	}
-	if err := s.Sync(ctx, dir); err != nil {
-		return BareZnode{}, err
-	}
-	names, _, err := s.List(ctx, dir) // List is not limited by SessionConfig.MaxPacket
-	if errors.Is(err, recipes.ErrNoNode) {
-		return BareZnode{}, nil
-	}
+// search searches for a bare znode when the reply to its creation was lost. The name does not
+// show which client created a znode. So search reads the znodes whose names consist of c.name and
+// a number, the latest first, and stops at one that is older than the first attempt to create it.
+// Exhausted numbers do not show which znode is later, so search reads all znodes that have one.
+// Those are few, because contenders then use other names.
+func (c *bareCreation) search(ctx context.Context) (*createdBare, error) {
+	s := c.session
+	names, err := c.present(ctx)
 	if err != nil {
-		return BareZnode{}, err
+		return nil, err
 	}
 	for _, candidate := range latestFirst(names, c.name) {
-		path := gopath.Join(dir, candidate.name)
+		path := gopath.Join(gopath.Dir(c.path), candidate.name)
 		node, err := s.GetOwn(ctx, path)
 		switch {
 		case errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrAccessDenied):
 			continue
 		case err != nil:
-			return BareZnode{}, err
+			return nil, err
 		case node.Stat.Czxid <= c.begun && !candidate.exhausted():
-			return BareZnode{}, nil
+			return nil, nil
 		case strings.HasPrefix(string(node.Data), c.header):
-			if node.Stat.EphemeralOwner != s.id {
-				return BareZnode{}, fmt.Errorf("%w: %s has owner %#x, not session %#x", recipes.ErrInternal, path, node.Stat.EphemeralOwner, s.id)
+			found := &createdBare{BareZnode{path, node.Stat}, -1}
+			err := s.owns(path, node.Stat)
+			if err == nil {
+				s.bare.made(found.BareZnode)
 			}
-			bare := BareZnode{path, node.Stat}
-			s.bare.made(bare)
-			return bare, nil
+			return found, err
 		}
 	}
-	return BareZnode{}, nil
+	return nil, nil
 }
 
 // numbered is a name that ends in a sequence number.

@@ -1,10 +1,12 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	gopath "path"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -40,52 +42,98 @@ func (s *Session) CreateProtectedIn(ctx context.Context, dir, name string, data 
 	if err := s.fits(dir, data, packetSlack); err != nil {
 		return "", err
 	}
+	prefix := protectedPrefix + uuid.NewString() + "-"
+	path := gopath.Join(dir, prefix+name)
+	c := &creation[string]{path: path, parent: parent, made: func(replies []conn.Reply) (string, error) {
+		made, err := replies[0].Path()
+		return s.local(made), err
+	}}
+	c.exchange = exchange{session: s, requests: []conn.Request{conn.Create(s.full(path), data, conn.Ephemeral|conn.Sequence, s.acl)}}
+	c.find = func(life context.Context) (*string, error) {
+		names, err := c.present(life)
+		if err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, prefix) })
+		if at < 0 {
+			return nil, nil
+		}
+		found := gopath.Join(dir, names[at])
+		stat, err := s.Stat(life, found)
+		if errors.Is(err, recipes.ErrNoNode) {
+			return nil, nil
+		}
+		return &found, cmp.Or(err, s.owns(found, stat))
+	}
 	return detached(ctx, s, "create below "+dir,
-		func(life context.Context) (string, error) { return s.create(ctx, life, dir, name, data, parent) },
+		func(life context.Context) (string, error) { return c.run(ctx, life) },
 		func(life context.Context, path string) { s.deleteUntilKnown(life, path) }, nil)
 }
 
-// create creates the znode. It does not return before the outcome is known, unless life, the
-// session's context, is done. It sends no new creation once ctx is done.
-func (s *Session) create(ctx, life context.Context, dir, name string, data []byte, parent func(context.Context, string) error) (string, error) {
-	prefix := protectedPrefix + uuid.NewString() + "-"
-	base := gopath.Join(dir, prefix+name)
-	return creation(ctx, life, s, base, parent, func(r conn.Sender) (string, error) {
-		path, err := r.Create(s.full(base), data, conn.Ephemeral|conn.Sequence, s.acl)
-		return s.local(path), err
-	}, func(connection int) (path string, found bool, err error) {
-		path, err = RetryThrottled(life, s, func() (string, error) { return s.find(life, connection, dir, prefix) })
-		return path, path != "", err
-	})
+// creation is the creation of an ephemeral znode in progress.
+type creation[T any] struct {
+	exchange
+	path     string
+	parent   func(context.Context, string) error // creates the parent of path
+	prepare  func() error                        // if not nil, begins each attempt
+	settle   func(answered bool)                 // if not nil, ends each attempt
+	unusable func(error) bool                    // if not nil, reports that the caller must create another znode
+	made     func([]conn.Reply) (T, error)       // decodes the replies
+	find     func(context.Context) (*T, error)   // searches for the znode after a lost reply; nil: it does not exist
 }
 
-// creation repeats a creation until its outcome is known. After a lost reply, find searches on
-// a connection later than the given one. parent creates the missing parents of path.
-func creation[T any](ctx, life context.Context, s *Session, path string, parent func(context.Context, string) error,
-	send func(conn.Sender) (T, error), find func(connection int) (made T, found bool, err error)) (T, error) {
-	var none T
-	for {
-		connection, _, err := s.connectedAfter(ctx, 0)
-		if err != nil {
-			return none, err
+func (c *creation[T]) begin(ctx context.Context) {
+	if c.prepare != nil {
+		if c.failed = c.prepare(); c.failed != nil {
+			return
 		}
-		made, err := call(life, s, send)
+	}
+	c.exchange.begin(ctx)
+}
+
+// run creates the znode: see finish.
+func (c *creation[T]) run(ctx, life context.Context) (T, error) {
+	c.begin(ctx)
+	return c.finish(ctx, life)
+}
+
+// finish awaits the exchange that begin has sent, and repeats the creation after a failure. It
+// does not return before the outcome is known, unless life, the session's context, is done. It
+// sends no new creation once ctx is done.
+func (c *creation[T]) finish(ctx, life context.Context) (none T, _ error) {
+	s := c.session
+	for ; ; c.begin(ctx) {
+		replies, err := c.await(life)
+		if c.settle != nil {
+			c.settle(err == nil)
+		}
+		if err == nil {
+			err = replies[0].Err()
+		}
 		switch {
 		case err == nil:
-			return made, nil
+			return c.made(replies)
 		case errors.Is(err, recipes.ErrNoNode):
-			if err := parent(ctx, gopath.Dir(path)); err != nil {
+			if err := c.parent(ctx, gopath.Dir(c.path)); err != nil {
 				return none, err
 			}
+		case c.unusable != nil && c.unusable(err):
+			return none, ErrNoBareZnode
 		case conn.Lost(err):
-			if made, found, err := find(connection); found || err != nil {
-				return made, err
+			found, err := RetryThrottled(life, s, func() (*T, error) { return c.find(life) })
+			if err != nil {
+				return none, err
+			}
+			if found != nil {
+				return *found, nil
 			}
 			// The creation has not happened, or another client has deleted the znode.
 		case life.Err() != nil:
 			return none, s.Err()
+		case ctx.Err() != nil, s.Err() != nil:
+			return none, err
 		default:
-			return none, answer("create", path, err)
+			return none, answer("create", c.path, err)
 		}
 		if ctx.Err() != nil {
 			return none, ctx.Err()
@@ -93,41 +141,30 @@ func creation[T any](ctx, life context.Context, s *Session, path string, parent 
 	}
 }
 
-// find searches for the child of dir whose name starts with prefix, on a connection later than
-// the given one. It returns "" if it finds no child. After the sync, an earlier creation cannot
-// happen any more: the ensemble has ordered it before the sync, or refuses it (SESSIONMOVED).
-func (s *Session) find(ctx context.Context, connection int, dir, prefix string) (string, error) {
-	if _, _, err := s.connectedAfter(ctx, connection); err != nil {
-		return "", err
+// present lists the parent of the znode, on a connection later than the last attempt's. After
+// the sync, an earlier creation cannot happen any more: the ensemble has ordered it before the
+// sync, or refuses it (SESSIONMOVED). List is not limited by SessionConfig.MaxPacket.
+func (c *creation[T]) present(ctx context.Context) ([]string, error) {
+	dir := gopath.Dir(c.path)
+	if _, _, err := c.session.connectedAfter(ctx, c.connection); err != nil {
+		return nil, err
 	}
-	if err := s.Sync(ctx, dir); err != nil {
-		return "", err
+	if err := c.session.Sync(ctx, dir); err != nil {
+		return nil, err
 	}
-	names, _, err := s.List(ctx, dir) // List is not limited by SessionConfig.MaxPacket
+	names, _, err := c.session.List(ctx, dir)
 	if errors.Is(err, recipes.ErrNoNode) {
-		return "", nil
+		return nil, nil
 	}
-	if err != nil {
-		return "", err
+	return names, err
+}
+
+// owns checks that a znode with a name of this session belongs to it.
+func (s *Session) owns(path string, stat Stat) error {
+	if stat.EphemeralOwner == s.id {
+		return nil
 	}
-	for _, name := range names {
-		if !strings.HasPrefix(name, prefix) {
-			continue
-		}
-		path := gopath.Join(dir, name)
-		stat, err := s.Stat(ctx, path)
-		if errors.Is(err, recipes.ErrNoNode) {
-			return "", nil
-		}
-		if err != nil {
-			return "", err
-		}
-		if stat.EphemeralOwner != s.id {
-			return "", fmt.Errorf("%w: %s has owner %#x, not session %#x", recipes.ErrInternal, path, stat.EphemeralOwner, s.id)
-		}
-		return path, nil
-	}
-	return "", nil
+	return fmt.Errorf("%w: %s has owner %#x, not session %#x", recipes.ErrInternal, path, stat.EphemeralOwner, s.id)
 }
 
 // packetSlack is room in a packet for headers and the path's sequence number.
@@ -244,8 +281,8 @@ func (s *Session) EnsureQueuePath(ctx context.Context, path string) error {
 // ACL.
 func (s *Session) ensureWith(ctx context.Context, full string, acl []jute.ACL) error {
 	for {
-		_, err := readWith(ctx, s, "create", full, func(r conn.Sender) (struct{}, error) {
-			return struct{}{}, r.CreateParent(full, acl)
+		_, err := readWith(ctx, s, "create", full, func() (struct{}, error) {
+			return struct{}{}, s.wire.CreateParent(full, acl)
 		})
 		if errors.Is(err, recipes.ErrNodeExists) {
 			return nil

@@ -40,8 +40,8 @@ func (s *Session) inBackground(f func(life context.Context) error) <-chan error 
 func (s *Session) deleteUntilKnown(life context.Context, path string) error {
 	sent := false
 	_, err := RetryThrottled(life, s, func() (struct{}, error) {
-		return readWith(life, s, "delete", path, func(r conn.Sender) (struct{}, error) {
-			err := r.Delete(s.full(path), -1)
+		return readWith(life, s, "delete", path, func() (struct{}, error) {
+			_, err := conn.Ask(s.wire.Current(), conn.Delete(s.full(path), recipes.AnyVersion), conn.Reply.Nothing)
 			if sent && errors.Is(err, recipes.ErrNoNode) {
 				err = nil // an earlier attempt, whose reply was lost, has deleted it
 			}

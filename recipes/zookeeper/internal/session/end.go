@@ -59,6 +59,7 @@ func (s *Session) takeDown(reason error) {
 	if !errors.Is(reason, recipes.ErrClosed) && !errors.Is(reason, recipes.ErrExpired) {
 		s.tryToClose()
 	}
+	defer context.AfterFunc(s.patience, s.wire.Drop)() // a request that cannot be written ends with its connection
 	s.work.Wait()
 	if !begun {
 		s.wire.Shut()

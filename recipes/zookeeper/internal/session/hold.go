@@ -64,7 +64,7 @@ func (s *Session) beginProved() (begun bool, err error) {
 // a sync without waiting for the answer, so that a grant after a short wait needs no request.
 func (s *Session) PrepareProof() {
 	if s.lease.Old() { // if sending fails, the handshake of the next connection is a proof
-		_, _ = s.wire.Sender().Send(conn.Sync(s.full("/")))
+		_, _ = s.wire.Current().Send(conn.Sync(s.full("/")))
 	}
 }
 
@@ -147,9 +147,7 @@ func (s *Session) stopConfirming() bool {
 // its bare znodes whatever their ACL. The reply may be larger than SessionConfig.MaxPacket, because other clients may
 // have stored more.
 func (s *Session) GetOwn(ctx context.Context, path string) (Node, error) {
-	return readWith(ctx, s, "read", path, func(r conn.Sender) (Node, error) {
-		return r.Identified().Unbounded().Get(s.full(path), false)
-	})
+	return ask(ctx, s, "read", path, conn.Get(s.full(path), false).Identified().Unbounded(), conn.Reply.Node)
 }
 
 // inspection is a path whose record is read while the session holds something there.
@@ -198,7 +196,7 @@ func (s *Session) sendConfirmation() confirmation {
 	for _, i := range c.inspections {
 		requests = append(requests, conn.Exists(s.full(i.path), false))
 	}
-	c.batch, _ = s.wire.Sender().Send(requests...)
+	c.batch, _ = s.wire.Current().Send(requests...)
 	return c
 }
 

@@ -105,9 +105,7 @@ func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) er
 
 // ephemerals lists the session's ephemeral znodes below the chroot.
 func (s *Session) ephemerals(ctx context.Context) ([]string, error) {
-	full, err := readWith(ctx, s, "list the ephemeral znodes of", "/", func(r conn.Sender) ([]string, error) {
-		return r.Unbounded().Ephemerals(s.full("/"))
-	})
+	full, err := ask(ctx, s, "list the ephemeral znodes of", "/", conn.Ephemerals(s.full("/")).Unbounded(), conn.Reply.Paths)
 	if errors.Is(err, conn.Unimplemented) {
 		err = fmt.Errorf("resuming a session needs ZooKeeper 3.6 or later: %w", err)
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,8 +109,8 @@ func (s *Session) commitOn(ctx context.Context, t Txn, on *conn.Conn) ([]conn.Re
 	for _, op := range t.ops {
 		op.add(&m, s, s.full(op.path))
 	}
-	results, err := once(ctx, s, "commit", "a transaction", func(r conn.Sender) ([]conn.Result, error) {
-		results, err := r.On(on).Multi(m)
+	results, err := once(ctx, s, "commit", "a transaction", func() ([]conn.Result, error) {
+		results, err := cmp.Or(on, s.wire.Current()).Multi(m)
 		if on != nil && errors.Is(err, conn.ErrNotSent) {
 			err = errMoved
 		}

@@ -35,37 +35,33 @@ func (s *Session) CreateNamedIn(ctx context.Context, path string, data []byte, p
 	if err != nil {
 		return Stat{}, s.Interrupted("create "+path, ctx)
 	}
-	return detached(ctx, s, "create "+path,
-		func(life context.Context) (Stat, error) { return s.createNamed(ctx, life, path, data, parent) },
-		func(life context.Context, stat Stat) { s.deleteOwned(life, path, stat) }, release)
-}
-
-func (s *Session) createNamed(ctx, life context.Context, path string, data []byte, parent func(context.Context, string) error) (Stat, error) {
 	begun := s.wire.LastZxid()
-	stat, err := creation(ctx, life, s, path, parent, func(r conn.Sender) (Stat, error) {
-		_, err := r.Create(s.full(path), data, conn.Ephemeral, s.acl)
-		return Stat{}, err // the reply does not contain the record
-	}, func(connection int) (stat Stat, found bool, err error) {
-		if _, _, err := s.connectedAfter(life, connection); err != nil {
-			return Stat{}, false, err
+	c := &creation[Stat]{path: path, parent: parent, made: func([]conn.Reply) (none Stat, _ error) { return }} // the reply does not contain the record
+	c.exchange = exchange{session: s, requests: []conn.Request{conn.Create(s.full(path), data, conn.Ephemeral, s.acl)}}
+	c.find = func(life context.Context) (*Stat, error) {
+		if _, _, err := s.connectedAfter(life, c.connection); err != nil {
+			return nil, err
 		}
-		stat, err = RetryThrottled(life, s, func() (Stat, error) { return s.syncedStat(life, path) })
-		if stat.EphemeralOwner == s.id && stat.Czxid > begun {
-			return stat, true, nil
+		stat, err := s.syncedStat(life, path)
+		switch {
+		case stat.EphemeralOwner == s.id && stat.Czxid > begun:
+			return &stat, nil
+		case errors.Is(err, recipes.ErrNoNode):
+			return nil, nil
 		}
-		if errors.Is(err, recipes.ErrNoNode) {
-			err = nil
+		return nil, err
+	}
+	return detached(ctx, s, "create "+path, func(life context.Context) (Stat, error) {
+		stat, err := c.run(ctx, life)
+		if err != nil || stat != (Stat{}) {
+			return stat, err
 		}
-		return Stat{}, false, err
-	})
-	if err != nil || stat != (Stat{}) {
+		stat, err = RetryThrottled(life, s, func() (Stat, error) { return s.Stat(life, path) })
+		if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.EphemeralOwner != s.id {
+			return Stat{}, fmt.Errorf("%w: %s", recipes.ErrRemoved, path)
+		}
 		return stat, err
-	}
-	stat, err = RetryThrottled(life, s, func() (Stat, error) { return s.Stat(life, path) })
-	if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.EphemeralOwner != s.id {
-		return Stat{}, fmt.Errorf("%w: %s", recipes.ErrRemoved, path)
-	}
-	return stat, err
+	}, func(life context.Context, stat Stat) { s.deleteOwned(life, path, stat) }, release)
 }
 
 func (s *Session) syncedStat(ctx context.Context, path string) (Stat, error) {

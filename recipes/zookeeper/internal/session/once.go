@@ -13,7 +13,7 @@ import (
 
 // once sends a write at most once. If the connection ends or ctx is done after it was sent, the
 // error matches ErrUnknownOutcome.
-func once[T any](ctx context.Context, s *Session, what, path string, f func(conn.Sender) (T, error)) (T, error) {
+func once[T any](ctx context.Context, s *Session, what, path string, f func() (T, error)) (T, error) {
 	var zero T
 	connections := 0
 	for {
@@ -52,16 +52,16 @@ func (s *Session) SetOnce(ctx context.Context, path string, data []byte, version
 	if err := s.fits(path, data, packetSlack); err != nil {
 		return Stat{}, err
 	}
-	return once(ctx, s, "set", path, func(r conn.Sender) (Stat, error) {
-		return r.Set(s.full(path), data, version)
+	return once(ctx, s, "set", path, func() (Stat, error) {
+		return conn.Ask(s.wire.Current(), conn.Set(s.full(path), data, version), conn.Reply.Stat)
 	})
 }
 
 // DeleteOnce deletes a znode that has the version (-1: any). Like Commit, it sends the request
 // at most once.
 func (s *Session) DeleteOnce(ctx context.Context, path string, version int32) error {
-	_, err := once(ctx, s, "delete", path, func(r conn.Sender) (struct{}, error) {
-		return struct{}{}, r.Delete(s.full(path), version)
+	_, err := once(ctx, s, "delete", path, func() (struct{}, error) {
+		return conn.Ask(s.wire.Current(), conn.Delete(s.full(path), version), conn.Reply.Nothing)
 	})
 	return err
 }
@@ -87,8 +87,8 @@ func (s *Session) Create(ctx context.Context, path string, data []byte) error {
 		if err != nil {
 			return err
 		}
-		_, err = once(ctx, s, "create", path, func(r conn.Sender) (string, error) {
-			return r.Create(s.full(path), data, conn.Persistent, s.acl)
+		_, err = once(ctx, s, "create", path, func() (string, error) {
+			return conn.Ask(s.wire.Current(), conn.Create(s.full(path), data, conn.Persistent, s.acl), conn.Reply.Path)
 		})
 		switch {
 		case errors.Is(err, recipes.ErrNoNode):

@@ -27,7 +27,7 @@ func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) 
 		}
 		var arm bool
 		predecessor, arm, _ = s.watches.join(key, 0)
-		replies, err := s.wire.Sender().Identified().Exchange(life, append(requests, conn.Get(key.path, arm))...)
+		replies, err := s.wire.Current().Exchange(life, append(requests, conn.Get(key.path, arm).Identified().Unbounded())...)
 		var node Node
 		if armOwn {
 			if err == nil {
@@ -59,7 +59,7 @@ func (s *Session) BareW(ctx context.Context, bare BareZnode) (*Watch, error) {
 			s.bare.watched(bare, key, w)
 			return w, nil
 		}
-		replies, err := s.wire.Sender().Identified().Exchange(life, s.deletionWatch(bare))
+		replies, err := s.wire.Current().Exchange(life, s.deletionWatch(bare))
 		if err == nil {
 			err = replies[0].Err()
 		}
@@ -76,5 +76,5 @@ func (s *Session) BareW(ctx context.Context, bare BareZnode) (*Watch, error) {
 // deleted, or another one has its name, the event comes at once. The connection must have the
 // identity, because a server sends no events to a session that may not read the znode.
 func (s *Session) deletionWatch(bare BareZnode) conn.Request {
-	return conn.WatchChildren(s.full(bare.Path), bare.Stat.Czxid)
+	return conn.WatchChildren(s.full(bare.Path), bare.Stat.Czxid).Identified()
 }

@@ -14,7 +14,7 @@ type Node = conn.Node
 
 // call runs f until ctx is done or the session is lost. Then f continues in its goroutine,
 // because its request may still be answered, and its result is dropped.
-func call[T any](ctx context.Context, s *Session, f func(conn.Sender) (T, error)) (T, error) {
+func call[T any](ctx context.Context, s *Session, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -27,7 +27,7 @@ func call[T any](ctx context.Context, s *Session, f func(conn.Sender) (T, error)
 		return zero, s.Err()
 	}
 	s.calls.Go(func() {
-		value, err := f(s.wire.Sender())
+		value, err := f()
 		done <- result{value, err}
 	})
 	s.mu.Unlock()
@@ -41,12 +41,17 @@ func call[T any](ctx context.Context, s *Session, f func(conn.Sender) (T, error)
 	}
 }
 
-// readWith sends a request that may be repeated, until it is answered.
-func readWith[T any](ctx context.Context, s *Session, what, path string, f func(conn.Sender) (T, error)) (T, error) {
+// ask sends a request that may be repeated, until it is answered.
+func ask[T any](ctx context.Context, s *Session, what, path string, request conn.Request, read func(conn.Reply) (T, error)) (T, error) {
+	return readWith(ctx, s, what, path, func() (T, error) { return conn.Ask(s.wire.Current(), request, read) })
+}
+
+// readWith is ask for a request that f sends.
+func readWith[T any](ctx context.Context, s *Session, what, path string, f func() (T, error)) (T, error) {
 	return readAgain(ctx, s, what, path, func(ctx context.Context) (T, error) { return call(ctx, s, f) })
 }
 
-// readAgain is readWith for requests that f sends itself.
+// readAgain is readWith for an f that returns when ctx is done.
 func readAgain[T any](ctx context.Context, s *Session, what, path string, f func(context.Context) (T, error)) (T, error) {
 	var zero T
 	for connection := 0; ; {
@@ -71,33 +76,25 @@ func readAgain[T any](ctx context.Context, s *Session, what, path string, f func
 
 // Children returns the names of a znode's children, in no particular order.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
-	l, err := readWith(ctx, s, "list", path, func(r conn.Sender) (conn.Listing, error) {
-		return r.Children(s.full(path), false)
-	})
+	l, err := ask(ctx, s, "list", path, conn.Children(s.full(path), false), conn.Reply.Listing)
 	return l.Names, err
 }
 
 // List returns the names of a znode's children and the znode's record at that time.
 // SessionConfig.MaxPacket does not limit it.
 func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error) {
-	l, err := readWith(ctx, s, "list", path, func(r conn.Sender) (conn.Listing, error) {
-		return r.Unbounded().Children(s.full(path), false)
-	})
+	l, err := ask(ctx, s, "list", path, conn.Children(s.full(path), false).Unbounded(), conn.Reply.Listing)
 	return l.Names, l.Stat, err
 }
 
 // Get returns a znode's data and record, or ErrNoNode.
 func (s *Session) Get(ctx context.Context, path string) (Node, error) {
-	return readWith(ctx, s, "read", path, func(r conn.Sender) (Node, error) {
-		return r.Get(s.full(path), false)
-	})
+	return ask(ctx, s, "read", path, conn.Get(s.full(path), false), conn.Reply.Node)
 }
 
 // Stat returns a znode's record, or ErrNoNode.
 func (s *Session) Stat(ctx context.Context, path string) (Stat, error) {
-	return readWith(ctx, s, "read", path, func(r conn.Sender) (Stat, error) {
-		return r.Exists(s.full(path), false)
-	})
+	return ask(ctx, s, "read", path, conn.Exists(s.full(path), false), conn.Reply.Stat)
 }
 
 // Sync brings the server of this session up to date with all writes of this session. A follower
@@ -109,9 +106,7 @@ func (s *Session) Stat(ctx context.Context, path string) (Stat, error) {
 // Assumption: the leader orders the sync behind all requests that the session has sent through
 // another server. Every search for a lost creation relies on that. The path need not exist.
 func (s *Session) Sync(ctx context.Context, path string) error {
-	_, err := readWith(ctx, s, "sync", path, func(r conn.Sender) (struct{}, error) {
-		return struct{}{}, r.Sync(s.full(path))
-	})
+	_, err := ask(ctx, s, "sync", path, conn.Sync(s.full(path)), conn.Reply.Nothing)
 	return err
 }
 
@@ -133,7 +128,7 @@ func (a *exchange) begin(ctx context.Context) {
 	if a.connection, _, a.failed = a.session.connectedAfter(ctx, 0); a.failed != nil {
 		return
 	}
-	a.sent, a.failed = a.session.wire.Sender().Identified().Send(a.requests...)
+	a.sent, a.failed = a.session.wire.Current().Send(a.requests...)
 }
 
 // await returns the replies to the requests that begin has sent.

@@ -11,8 +11,7 @@ import (
 // GetW is Get with a watch that fires when the znode is changed or deleted. If the znode does
 // not exist no watch is set, so none remains for a creation that never comes.
 func (s *Session) GetW(ctx context.Context, path string) (Node, *Watch, error) {
-	return readWatched(ctx, s, "read", path, watchKey{path: s.full(path)}, 0,
-		func(r conn.Sender, arm bool) (Node, error) { return r.Get(s.full(path), arm) }, nil)
+	return readWatched(ctx, s, "read", path, watchKey{path: s.full(path)}, conn.Get, conn.Reply.Node, nil)
 }
 
 // ExistsW reports whether a znode exists, with a watch that fires when it is created, changed
@@ -20,9 +19,9 @@ func (s *Session) GetW(ctx context.Context, path string) (Node, *Watch, error) {
 // it has not, and is removed.
 func (s *Session) ExistsW(ctx context.Context, path string) (bool, *Watch, error) {
 	key := watchKey{path: s.full(path)}
-	return readWatched(ctx, s, "read", path, key, 1,
-		func(r conn.Sender, arm bool) (bool, error) {
-			_, err := r.Exists(s.full(path), arm)
+	return readWatched(ctx, s, "read", path, key, conn.Exists,
+		func(r conn.Reply) (bool, error) {
+			err := r.Err()
 			if errors.Is(err, recipes.ErrNoNode) {
 				return false, nil // the server watches for its creation
 			}
@@ -52,23 +51,26 @@ func (s *Session) DeletionW(ctx context.Context, path string) (Stat, *Watch, err
 }
 
 func (s *Session) childrenW(ctx context.Context, what, path string) (conn.Listing, *Watch, error) {
-	return readWatched(ctx, s, what, path, watchKey{path: s.full(path), children: true}, 0,
-		func(r conn.Sender, arm bool) (conn.Listing, error) { return r.Children(s.full(path), arm) }, nil)
+	return readWatched(ctx, s, what, path, watchKey{path: s.full(path), children: true}, conn.Children, conn.Reply.Listing, nil)
 }
 
 // readWatched reads with a watch: the one that is already set, or a new one. It joins the watch
 // before the read: the event of a change after the read may arrive before the reply is handled.
-// waits is passed to join. joined, if not nil, runs after the read, even if the caller has
-// returned.
-func readWatched[T any](ctx context.Context, s *Session, what, path string, key watchKey, waits int,
-	read func(r conn.Sender, arm bool) (T, error), joined func(*Watch, T, error)) (T, *Watch, error) {
+// joined, if not nil, ends the wait that join has begun. It runs after the read, even if the
+// caller has returned.
+func readWatched[T any](ctx context.Context, s *Session, what, path string, key watchKey,
+	request func(path string, arm bool) conn.Request, read func(conn.Reply) (T, error), joined func(*Watch, T, error)) (T, *Watch, error) {
+	waits := 0
+	if joined != nil {
+		waits = 1
+	}
 	type watched struct {
 		value T
 		watch *Watch
 	}
-	got, err := readWith(ctx, s, what, path, func(r conn.Sender) (watched, error) {
+	got, err := readWith(ctx, s, what, path, func() (watched, error) {
 		w, arm, connection := s.watches.join(key, waits)
-		value, err := read(r, arm)
+		value, err := conn.Ask(s.wire.Current(), request(key.path, arm), read)
 		if arm {
 			s.watches.settle(key, w, err == nil, connection)
 		}

@@ -124,7 +124,7 @@ func (s *Session) connect(ctx context.Context) error {
 	if _, err := s.Connected(ctx); err != nil || s.wire.Digest == nil {
 		return err
 	}
-	_, err = readWith(ctx, s, "authenticate with", "digest", func(conn.Sender) (struct{}, error) {
+	_, err = readWith(ctx, s, "authenticate with", "digest", func() (struct{}, error) {
 		return struct{}{}, s.wire.Authenticate()
 	})
 	return err

@@ -209,7 +209,7 @@ func (s *Session) unwatch(life context.Context, key watchKey) {
 	if !s.removesWatches(life) {
 		return
 	}
-	if _, err := s.wire.Sender().Exchange(life, conn.RemoveDataWatch(key.path)); err != nil {
+	if _, err := s.wire.Current().Exchange(life, conn.RemoveDataWatch(key.path)); err != nil {
 		s.log.Debug("a watch was not removed", "path", key.path, "error", err)
 	}
 }
@@ -222,8 +222,8 @@ func (s *Session) removesWatches(life context.Context) bool {
 	if removes, known := s.wire.RemovesWatches(); known {
 		return removes
 	}
-	_, err := readWith(life, s, "ask for the version", "/zookeeper", func(r conn.Sender) (struct{}, error) {
-		return struct{}{}, r.CreateContainer("/zookeeper", s.acl)
+	_, err := readWith(life, s, "ask for the version", "/zookeeper", func() (struct{}, error) {
+		return struct{}{}, s.wire.CreateContainer("/zookeeper", s.acl)
 	})
 	removes, _ := s.wire.RemovesWatches()
 	return removes && !errors.Is(err, conn.BadArguments)
