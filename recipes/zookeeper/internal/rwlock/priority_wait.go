@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
@@ -147,4 +148,202 @@ func (w *waiter) leave() <-chan error {
 		znodes = append(znodes, w.lock.Child(w.me.holdingName()))
 	}
 	return w.lock.Session.Delete(znodes...)
+}
+
+// claim replaces the waiting znode by a holding znode with the same data. The server
+// refuses the claim if a writer has claimed since state was read, or if another client has
+// written to the waiting znode. Readers only check the znode of the path. So the claims of
+// readers that are granted together do not refuse each other.
+func (w *waiter) claim(ctx context.Context, state lockState) (*line.Hold, error) {
+	holding := w.lock.Child(w.me.holdingName())
+	const ofWaiting = 1 // the operation on the waiting znode
+	var t session.Txn
+	switch {
+	case state.successor == w.me.name:
+		state.successor = ""
+		t.Set(w.lock.Path(), state.data(), state.version)
+	case w.me.mode == recipes.Writing:
+		t.Set(w.lock.Path(), state.data(), state.version)
+	default:
+		t.Check(w.lock.Path(), state.version)
+	}
+	t.Delete(w.lock.Child(w.me.name), w.version)
+	t.Create(holding, w.data, true)
+	w.claimed = true
+	err := w.lock.Session.Commit(ctx, t)
+	switch {
+	case err == nil:
+		return w.grant(ctx, holding)
+	case znode.RefusedOp(err) == ofWaiting && errors.Is(err, recipes.ErrBadVersion):
+		return nil, w.rereadData(ctx)
+	case errors.Is(err, recipes.ErrNoNode):
+		return nil, w.removed() // perhaps the path is gone, and all contenders with it
+	case znode.TryAgain(ctx, w.lock.Session, err):
+		return w.findClaim(ctx, holding, errors.Is(err, recipes.ErrUnknownOutcome))
+	}
+	return nil, znode.GivenUp(ctx, w.lock.Session, "claim "+w.lock.Path(), err) // leave undoes the claim
+}
+
+// rereadData reads the waiting znode again, after another client has written to it.
+func (w *waiter) rereadData(ctx context.Context) error {
+	node, err := w.lock.Session.Get(ctx, w.lock.Child(w.me.name))
+	if errors.Is(err, recipes.ErrNoNode) {
+		return w.removed()
+	}
+	if err != nil {
+		return err
+	}
+	w.data, w.version = node.Data, node.Stat.Version
+	return znode.ErrReadAgain
+}
+
+// findClaim finds out whether a claim of unknown outcome was committed. After a sync it
+// cannot be committed any more.
+func (w *waiter) findClaim(ctx context.Context, holding string, unknown bool) (*line.Hold, error) {
+	if !unknown {
+		return nil, znode.ErrReadAgain
+	}
+	if err := w.lock.Session.Sync(ctx, w.lock.Path()); err != nil {
+		return nil, err
+	}
+	_, err := w.lock.Session.Stat(ctx, holding)
+	switch {
+	case err == nil:
+		return w.grant(ctx, holding)
+	case errors.Is(err, recipes.ErrNoNode):
+		return nil, znode.ErrReadAgain
+	}
+	return nil, err
+}
+
+// grant reads the holding znode, as line.Granted does for a wait queue.
+func (w *waiter) grant(ctx context.Context, holding string) (*line.Hold, error) {
+	s := w.lock.Session
+	stat, err := s.Stat(ctx, holding)
+	if errors.Is(err, recipes.ErrNoNode) {
+		return nil, w.claimRemoved()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if stat.EphemeralOwner != s.ID() {
+		return nil, fmt.Errorf("claimed: %w: %s belongs to session %#x", recipes.ErrRemoved, holding, stat.EphemeralOwner)
+	}
+	if w.me.mode == recipes.Writing {
+		if err := w.awaitReaders(ctx); err != nil {
+			return nil, err
+		}
+	}
+	hold, err := line.NewRevocable(ctx, s, holding, recipes.Token(stat.Czxid), w.lock.asked())
+	if err != nil {
+		return nil, err
+	}
+	return w.lock.Line.Inspected(hold), nil
+}
+
+// asked is the parameter of line.NewRevocable.
+func (l *priorityLock) asked() func([]byte) bool {
+	if l.cfg.Revocable {
+		return isRevoked
+	}
+	return nil
+}
+
+// ResumeWaiting is line.Line.ResumeWaiting. If the waiting znode is gone, the contender may
+// have claimed the lock before its process ended.
+func (l *priorityLock) ResumeWaiting(ctx context.Context, znode string, try bool) (recipes.PriorityHold, error) {
+	me, ok := l.contender(znode)
+	if !ok || me.holds {
+		return nil, l.Failed(fmt.Errorf("resume: %w: %q is not a waiter's znode", recipes.ErrInvalid, znode))
+	}
+	w := &waiter{lock: l, me: me, try: try, joined: l.cfg.Joined}
+	node, err := line.ResumeWaiter(ctx, l.Session, znode)
+	switch {
+	case err == nil:
+		w.data, w.version = node.Data, node.Stat.Version
+		return w.stay(ctx, w.wait)
+	case !errors.Is(err, recipes.ErrRemoved):
+		return nil, l.Failed(err)
+	}
+	holding := l.Child(me.holdingName())
+	if _, err := line.ResumeWaiter(ctx, l.Session, holding); err != nil {
+		return nil, l.Failed(err)
+	}
+	w.claimed = true
+	w.announce(recipes.UnknownPosition)
+	return w.stay(ctx, func(ctx context.Context) (*line.Hold, error) { return w.grant(ctx, holding) })
+}
+
+// Resume is line.Line.Resume for a holding znode. A writer that was still waiting for
+// readers after its claim was not granted.
+func (l *priorityLock) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.PriorityHold, error) {
+	me, ok := l.contender(znode)
+	if !ok || !me.holds {
+		return nil, l.Failed(fmt.Errorf("resume: %w: %q is not a holder's znode", recipes.ErrInvalid, znode))
+	}
+	names, err := l.Session.Children(ctx, l.Path())
+	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
+		return nil, l.Failed(err)
+	}
+	for _, other := range ranked(names, "") {
+		if me.mode == recipes.Writing && other.holds && other.name != me.name {
+			return nil, l.Failed(fmt.Errorf("resume: %w: %s holds it too", recipes.ErrNotHeld, other.name))
+		}
+	}
+	if _, err := line.ResumeHeld(ctx, l.Session, znode, token); err != nil {
+		return nil, l.Failed(err)
+	}
+	return l.hold(l.Line.Inspected(line.Resumed(l.Session, znode, token, l.asked()))), nil
+}
+
+// claimRemoved is the error after another client has deleted the holding znode: since
+// then, another writer may have claimed.
+func (w *waiter) claimRemoved() error {
+	return fmt.Errorf("claimed: %w: %s", recipes.ErrRemoved, w.lock.Child(w.me.holdingName()))
+}
+
+// awaitReaders waits, after a writer's claim, for the readers that have claimed between
+// the writer's last listing and its claim: they were granted first. No other contender
+// can claim then. If it reads the znode of the path after the writer's claim, it finds the
+// writer among the holders. If it has read it before, its claim is refused.
+func (w *waiter) awaitReaders(ctx context.Context) error {
+	l := w.lock
+	for {
+		disconnected, err := l.Session.Connected(ctx)
+		if err != nil {
+			return err
+		}
+		names, err := l.Session.Children(ctx, l.Path())
+		if err != nil && !errors.Is(err, recipes.ErrNoNode) {
+			return err
+		}
+		if !slices.Contains(names, w.me.holdingName()) {
+			return w.claimRemoved()
+		}
+		others := slices.DeleteFunc(ranked(names, ""), func(c contender) bool {
+			return !c.holds || c.name == w.me.holdingName()
+		})
+		if len(others) == 0 {
+			return nil
+		}
+		if w.try {
+			return fmt.Errorf("%w: %s", recipes.ErrContended, l.Child(others[0].name))
+		}
+		if l.cfg.Ask {
+			if err := w.ask(ctx, others); err != nil {
+				return err
+			}
+		}
+		w.armed.Retain([]line.Entry{{Name: others[0].name}}, disconnected)
+		_, _, err = w.armed.Arm(ctx, l.Session, l.Path(), others[0].name)
+		if errors.Is(err, recipes.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := w.armed.Wait(ctx, l.Session, "waiting for "+l.Path(), disconnected); err != nil {
+			return err
+		}
+	}
 }

@@ -2,7 +2,9 @@ package session
 
 import (
 	"context"
+	"errors"
 
+	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
@@ -137,4 +139,151 @@ func (a *exchange) await(ctx context.Context) ([]conn.Reply, error) {
 		return nil, a.failed
 	}
 	return a.sent.Await(ctx)
+}
+
+// GetW is Get with a watch that fires when the znode is changed or deleted. If the znode does
+// not exist no watch is set, so none remains for a creation that never comes.
+func (s *Session) GetW(ctx context.Context, path string) (Node, *Watch, error) {
+	return readWatched(ctx, s, "read", path, watchKey{path: s.full(path)}, conn.Get, conn.Reply.Node, nil)
+}
+
+// ExistsW reports whether a znode exists, with a watch that fires when it is created, changed
+// or deleted. If the znode does not exist, the watch lasts until ctx is done: then it fires, if
+// it has not, and is removed.
+func (s *Session) ExistsW(ctx context.Context, path string) (bool, *Watch, error) {
+	key := watchKey{path: s.full(path)}
+	return readWatched(ctx, s, "read", path, key, conn.Exists,
+		func(r conn.Reply) (bool, error) {
+			err := r.Err()
+			if errors.Is(err, recipes.ErrNoNode) {
+				return false, nil // the server watches for its creation
+			}
+			return err == nil, err
+		},
+		func(w *Watch, exists bool, err error) {
+			if err != nil || exists {
+				s.watches.leave(key, w, false)
+			} else {
+				s.unwatchAfter(ctx, key, w)
+			}
+		})
+}
+
+// ChildrenW is Children with a watch that fires when a child is created or deleted, or the
+// znode is deleted.
+func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
+	l, w, err := s.childrenW(ctx, "list", path)
+	return l.Names, w, err
+}
+
+// DeletionW returns the record of a znode that cannot have children, with a watch that fires
+// when the znode is deleted. It watches the children, so it does not fire when the data change.
+func (s *Session) DeletionW(ctx context.Context, path string) (Stat, *Watch, error) {
+	l, w, err := s.childrenW(ctx, "read", path)
+	return l.Stat, w, err
+}
+
+func (s *Session) childrenW(ctx context.Context, what, path string) (conn.Listing, *Watch, error) {
+	return readWatched(ctx, s, what, path, watchKey{path: s.full(path), children: true}, conn.Children, conn.Reply.Listing, nil)
+}
+
+// readWatched reads with a watch: the one that is already set, or a new one. It joins the watch
+// before the read: the event of a change after the read may arrive before the reply is handled.
+// joined, if not nil, ends the wait that join has begun. It runs after the read, even if the
+// caller has returned.
+func readWatched[T any](ctx context.Context, s *Session, what, path string, key watchKey,
+	request func(path string, arm bool) conn.Request, read func(conn.Reply) (T, error), joined func(*Watch, T, error)) (T, *Watch, error) {
+	waits := 0
+	if joined != nil {
+		waits = 1
+	}
+	type watched struct {
+		value T
+		watch *Watch
+	}
+	got, err := readWith(ctx, s, what, path, func() (watched, error) {
+		w, arm, connection := s.watches.join(key, waits)
+		value, err := conn.Ask(s.wire.Current(), request(key.path, arm), read)
+		if arm {
+			s.watches.settle(key, w, err == nil, connection)
+		}
+		if joined != nil {
+			joined(w, value, err)
+		}
+		return watched{value, w}, err
+	})
+	return got.value, got.watch, err
+}
+
+// Predecessor reads and watches the znode at path, and watches for the deletion of the caller's
+// znode, in one exchange. The watch on the caller's znode is set first. A server sends events
+// in the order of the changes. So the session is notified of a deletion of the caller's znode
+// before it is notified of any later change of the predecessor.
+//
+// The caller's znode is watched with setWatches. That costs no read: the server compares its
+// record with the zxid in the request.
+//
+// ErrNoNode means that the predecessor does not exist. The caller's znode is then watched.
+func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) (node Node, predecessor, own *Watch, err error) {
+	ownKey := watchKey{path: s.full(bare.Path), children: true}
+	key := watchKey{path: s.full(path)}
+	node, err = readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
+		var requests []conn.Request
+		w, armOwn, connection := s.watches.join(ownKey, 0)
+		own = w
+		if armOwn {
+			requests = append(requests, s.deletionWatch(bare))
+		}
+		var arm bool
+		predecessor, arm, _ = s.watches.join(key, 0)
+		replies, err := s.wire.Current().Exchange(life, append(requests, conn.Get(key.path, arm).Identified().Unbounded())...)
+		var node Node
+		if armOwn {
+			if err == nil {
+				err = replies[0].Err()
+			}
+			s.watches.settle(ownKey, own, err == nil, connection)
+		}
+		if err == nil {
+			s.bare.watched(bare, ownKey, own)
+		}
+		if err == nil {
+			node, err = replies[len(replies)-1].Node()
+		}
+		if arm {
+			s.watches.settle(key, predecessor, err == nil, connection)
+		}
+		return node, err
+	})
+	return node, predecessor, own, err
+}
+
+// BareW watches for the deletion of a bare znode. If the znode is already deleted, the watch
+// fires at once, even if another znode has its name.
+func (s *Session) BareW(ctx context.Context, bare BareZnode) (*Watch, error) {
+	key := watchKey{path: s.full(bare.Path), children: true}
+	return readAgain(ctx, s, "watch", bare.Path, func(life context.Context) (*Watch, error) {
+		w, arm, connection := s.watches.join(key, 0)
+		if !arm {
+			s.bare.watched(bare, key, w)
+			return w, nil
+		}
+		replies, err := s.wire.Current().Exchange(life, s.deletionWatch(bare))
+		if err == nil {
+			err = replies[0].Err()
+		}
+		s.watches.settle(key, w, err == nil, connection)
+		if err == nil {
+			s.bare.watched(bare, key, w)
+		}
+		return w, err
+	})
+}
+
+// deletionWatch builds the request that watches for the deletion of a bare znode. It watches
+// the children: an ephemeral znode has none, so no other event fires the watch. If the znode is
+// deleted, or another one has its name, the event comes at once. The connection must have the
+// identity, because a server sends no events to a session that may not read the znode.
+func (s *Session) deletionWatch(bare BareZnode) conn.Request {
+	return conn.WatchChildren(s.full(bare.Path), bare.Stat.Czxid).Identified()
 }
