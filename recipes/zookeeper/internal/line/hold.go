@@ -6,60 +6,39 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 // Hold is the grant of a contender. It implements recipes.Hold.
 type Hold struct {
-	session *session.Session
-	path    string
-	token   recipes.Token
-	asked   func(data []byte) bool // nil if the contender cannot be asked to give way
-	bare    *bareGuard             // nil if the name is used only once
+	znode.Grant
+	asked func(data []byte) bool // nil if the contender cannot be asked to give way
+	bare  *bareGuard             // nil if the name is used only once
 
-	lost     chan struct{}
-	unlisten func() bool // cancels the session's OnLost
-	inspects func()      // stops the inspection of the path; nil if there is none
-	guard    sync.Once   // starts watchOwn
-	removal  session.Removal
+	guard    sync.Once // starts Watch
 	revoked  chan struct{}
+	yielding atomic.Bool // Yield may be deleting the contender's znode
 
-	mu        sync.Mutex
-	reason    error    // why the hold has ended; nil while it is held
-	releasing bool     // Release has ended it
-	yielding  bool     // Yield may be deleting the contender's znode
-	attached  []string // znodes that are deleted with the contender's
+	mu       sync.Mutex
+	attached []string // znodes that are deleted with the contender's
 }
 
 // Resumed returns the hold of a contender for which session.BeginHold, directly or in ResumeHeld,
 // has succeeded. asked is explained at NewRevocable.
 func Resumed(s *session.Session, path string, token recipes.Token, asked func(data []byte) bool) *Hold {
-	h := &Hold{
-		session: s,
-		path:    path,
-		token:   token,
-		asked:   asked,
-		revoked: make(chan struct{}),
-		lost:    make(chan struct{}),
-	}
-	h.mu.Lock()
-	h.unlisten = s.OnLost(h.sessionLost)
-	h.mu.Unlock()
+	h := &Hold{asked: asked, revoked: make(chan struct{})}
+	h.Begin(s, path, token)
 	return h
 }
 
-// Token implements recipes.Grant.
-func (h *Hold) Token() recipes.Token { return h.token }
-
-// Znode implements recipes.Grant.
-func (h *Hold) Znode() string { return h.path }
-
 // Done implements recipes.Grant.
 func (h *Hold) Done() <-chan struct{} {
-	h.guard.Do(func() { h.session.Background(h.watchOwn) })
-	return h.lost
+	h.guard.Do(func() { h.Session.Background(h.watchOwn) })
+	return h.Grant.Done()
 }
 
 // NewRevocable begins a hold with session.BeginHold, for the contender whose znode is at path.
@@ -72,52 +51,16 @@ func NewRevocable(ctx context.Context, s *session.Session, path string, token re
 	return Resumed(s, path, token, asked), nil
 }
 
-// Err implements recipes.Grant.
-func (h *Hold) Err() error {
-	// A goroutine passes the session's loss to the grant. Err does not wait for it.
-	h.sessionLost()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.reason
-}
-
-func (h *Hold) sessionLost() {
-	if err := h.session.Err(); err != nil {
-		h.end(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
-	}
-}
-
-// end ends the hold with that reason, unless it has already ended, and reports whether it did.
-func (h *Hold) end(reason error) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.endLocked(reason)
-}
-
-func (h *Hold) endLocked(reason error) bool {
-	if h.reason != nil {
-		return false
-	}
-	h.reason = reason
-	close(h.lost)
-	h.unlisten()
-	if h.inspects != nil {
-		h.inspects()
-	}
-	h.session.EndHold()
-	return true
-}
-
 // Removed ends the hold because another client has deleted the contender's znode.
 func (h *Hold) Removed() error {
 	reason := recipes.ErrRemoved
 	if h.wasAsked() {
 		reason = recipes.ErrRevoked
 	}
-	err := fmt.Errorf("%w: %s", reason, h.path)
-	if h.end(err) {
+	err := fmt.Errorf("%w: %s", reason, h.Znode())
+	if h.End(err) {
 		if h.bare != nil {
-			h.session.ForgetBare(h.bare.BareZnode)
+			h.Session.ForgetBare(h.bare.BareZnode)
 		}
 		h.deleteAttached()
 	}
@@ -127,30 +70,14 @@ func (h *Hold) Removed() error {
 // Yield runs f, which grants another contender by deleting this contender's znode. If f
 // succeeds the hold ends.
 func (h *Hold) Yield(f func() error) error {
-	h.setYielding(true)
+	h.yielding.Store(true)
 	err := f()
 	if err == nil {
-		h.end(recipes.ErrReleased)
+		h.End(recipes.ErrReleased)
 		return nil
 	}
-	h.setYielding(false)
+	h.yielding.Store(false)
 	return err
-}
-
-func (h *Hold) setYielding(yielding bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.yielding = yielding
-}
-
-// endYielding ends a hold whose znode is deleted while Yield runs. So when Yield returns an
-// error, the hold has ended as released or will end as removed.
-func (h *Hold) endYielding() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.yielding {
-		h.endLocked(recipes.ErrReleased) // the holder itself has deleted it
-	}
 }
 
 // Attach adds a znode, created under the grant's guard, that is deleted when the grant ends
@@ -160,9 +87,8 @@ func (h *Hold) Attach(path string) {
 	if !slices.Contains(h.attached, path) {
 		h.attached = append(h.attached, path)
 	}
-	ended := h.reason != nil
 	h.mu.Unlock()
-	if ended {
+	if session.Happened(h.Grant.Done()) {
 		h.deleteAttached()
 	}
 }
@@ -175,24 +101,23 @@ func (h *Hold) deleteAttached() []<-chan error {
 	h.mu.Unlock()
 	var deletions []<-chan error
 	for _, path := range paths {
-		deletions = append(deletions, h.session.Delete(path))
+		deletions = append(deletions, h.Session.Delete(path))
 	}
 	return deletions
 }
 
 // Conclude ends the hold as released. The recipe then deletes the znode in its own transaction.
 // Conclude reports whether the grant was held.
-func (h *Hold) Conclude() bool { return h.end(recipes.ErrReleased) }
+func (h *Hold) Conclude() bool { return h.End(recipes.ErrReleased) }
 
 // Release implements recipes.Hold.
 func (h *Hold) Release(ctx context.Context) error {
-	return h.removal.Run(ctx, "release "+h.path, func(settle func(error)) { h.giveBack(ctx, settle) })
+	return h.Remove(ctx, "release", func(lost error, settle func(error)) { h.giveBack(ctx, lost, settle) })
 }
 
 // giveBack deletes the contender's znode. If the deletion takes longer, it continues in the
 // background.
-func (h *Hold) giveBack(ctx context.Context, settle func(error)) {
-	lost := h.beginRelease()
+func (h *Hold) giveBack(ctx context.Context, lost error, settle func(error)) {
 	// If a hold has ended while its znode exists, the znode must still be deleted.
 	if lost != nil && !errors.Is(lost, session.ErrUnwatched) && !errors.Is(lost, recipes.ErrForeign) {
 		settle(lost)
@@ -201,11 +126,11 @@ func (h *Hold) giveBack(ctx context.Context, settle func(error)) {
 	var deletion <-chan error
 	switch {
 	case h.bare == nil:
-		deletion = h.session.Delete(h.path)
+		deletion = h.Session.Delete(h.Znode())
 	case lost != nil:
-		deletion = h.session.DeleteBare(h.bare.BareZnode)
+		deletion = h.Session.DeleteBare(h.bare.BareZnode)
 	default:
-		deletion = h.session.Handoff(ctx, h.bare.BareZnode)
+		deletion = h.Session.Handoff(ctx, h.bare.BareZnode)
 	}
 	settled := func(err error) { settle(h.afterDeletion(lost, err)) }
 	select {
@@ -220,22 +145,9 @@ func (h *Hold) giveBack(ctx context.Context, settle func(error)) {
 	default:
 	}
 	rest := func(context.Context) { settled(<-deletion) }
-	if !h.session.Background(rest) {
+	if !h.Session.Background(rest) {
 		rest(nil) // the session has ended, so this does not wait
 	}
-}
-
-// beginRelease ends the hold, or returns why it has already ended.
-func (h *Hold) beginRelease() (lost error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endLocked(recipes.ErrReleased) {
-		h.releasing = true
-	}
-	if h.releasing {
-		return nil
-	}
-	return h.reason
 }
 
 func (h *Hold) hasAttached() bool {
@@ -259,7 +171,7 @@ func (h *Hold) afterDeletion(lost, err error) error {
 	case lost != nil:
 		return lost
 	case errors.Is(err, recipes.ErrNoNode):
-		return fmt.Errorf("release: %w: %s", recipes.ErrRemoved, h.path)
+		return fmt.Errorf("release: %w: %s", recipes.ErrRemoved, h.Znode())
 	case errors.Is(err, recipes.ErrSessionLost):
 		return fmt.Errorf("release: %w: %w", recipes.ErrNotHeld, err)
 	}
@@ -283,46 +195,26 @@ func (h *Hold) noteRevocation(data []byte) {
 
 func (h *Hold) wasAsked() bool { return session.Happened(h.revoked) }
 
-// watchOwn ends the hold when another client deletes the contender's znode. Like every wait, it
-// reads again whenever the connection was lost.
+// watchOwn ends the hold when another client deletes the contender's znode.
 func (h *Hold) watchOwn(ctx context.Context) {
-	for {
-		disconnected, err := h.session.Connected(ctx)
-		if err != nil {
-			return
-		}
+	h.Watch(ctx, nil, nil, func(ctx context.Context) (*session.Watch, error) {
 		node, watch, err := h.watch(ctx)
-		if h.session.Throttled(ctx, err) {
-			continue
+		if err == nil {
+			h.noteRevocation(node.Data)
 		}
-		if errors.Is(err, recipes.ErrNoNode) {
-			h.endYielding()
-			h.Removed()
-			return
+		return watch, err
+	}, func() {
+		if h.yielding.Load() {
+			h.End(recipes.ErrReleased) // the holder itself has deleted it; when Yield returns an error, the hold has ended or will end as removed
 		}
-		if err != nil {
-			if ctx.Err() == nil {
-				// A deletion would not be noticed, so the hold is not safe.
-				h.end(fmt.Errorf("%w: %w %s: %w", recipes.ErrNotHeld, session.ErrUnwatched, h.path, err))
-			}
-			return
-		}
-		h.noteRevocation(node.Data)
-		select {
-		case <-watch.Fired():
-		case <-disconnected:
-		case <-h.lost:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
+		h.Removed()
+	})
 }
 
 // watch watches the contender's znode, and reads it unless it is a bare znode.
 func (h *Hold) watch(ctx context.Context) (session.Node, *session.Watch, error) {
 	if h.bare == nil {
-		return h.session.GetW(ctx, h.path)
+		return h.Session.GetW(ctx, h.Znode())
 	}
 	watch, err := h.bare.watch(ctx)
 	return session.Node{}, watch, err
@@ -339,47 +231,31 @@ func (h *Hold) Write(ctx context.Context, ops ...recipes.Op) error {
 // The check is for existence. The name of a protected znode contains a GUID, so a znode of that
 // name is this contender's. For a bare znode, a second check proves that.
 func (h *Hold) Commit(ctx context.Context, t session.Txn) error {
-	if err := h.session.TxnFits(t); err != nil {
+	if err := h.Session.TxnFits(t); err != nil {
 		return fmt.Errorf("guarded write: %w", err)
 	}
-	for {
-		if err := h.Err(); err != nil {
-			return fmt.Errorf("guarded write: %w", err)
-		}
-		var guarded session.Txn
-		guarded.Check(h.path, recipes.AnyVersion)
-		if h.bare != nil {
-			err := h.bare.check(ctx, &guarded, h.Attach)
-			switch {
-			case errors.Is(err, recipes.ErrNoNode):
-				err = h.Removed()
-			case errors.Is(err, recipes.ErrSessionLost):
-				err = h.Err()
-			}
-			if err != nil {
-				return fmt.Errorf("guarded write: %w", err)
-			}
-		}
-		checks := guarded.Len()
-		guarded.Append(t)
-		err := h.session.Commit(ctx, guarded)
-		var refused *session.TxnError
-		switch {
-		case err == nil:
+	return h.Grant.Commit(ctx, t, func(guarded *session.Txn) error {
+		guarded.Check(h.Znode(), recipes.AnyVersion)
+		if h.bare == nil {
 			return nil
-		case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, recipes.ErrNoNode):
-			return fmt.Errorf("guarded write: %w", h.Removed())
-		case errors.As(err, &refused) && refused.Index < checks && errors.Is(err, recipes.ErrNoNode):
-			h.bare.drop(ctx) // another client has deleted the guard; check creates another one
-			continue
-		case errors.As(err, &refused) && refused.Index < checks:
-			// The error has no index: the check is not one of the caller's operations.
-			return fmt.Errorf("guarded write: check of %s: %w", h.path, refused.Err)
-		case errors.As(err, &refused):
-			return &session.TxnError{Index: refused.Index - checks, Err: refused.Err}
-		case errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrUnknownOutcome):
-			return fmt.Errorf("guarded write: %w", h.Err())
 		}
-		return fmt.Errorf("guarded write: %w", err)
-	}
+		err := h.bare.check(ctx, guarded, h.Attach)
+		switch {
+		case errors.Is(err, recipes.ErrNoNode):
+			return h.Removed()
+		case errors.Is(err, recipes.ErrSessionLost):
+			return h.Err()
+		}
+		return err
+	}, func(refused *session.TxnError) error {
+		switch {
+		case !errors.Is(refused, recipes.ErrNoNode):
+			// The error has no index: the check is not one of the caller's operations.
+			return fmt.Errorf("check of %s: %w", h.Znode(), refused.Err)
+		case refused.Index == 0:
+			return h.Removed()
+		}
+		h.bare.drop(ctx) // another client has deleted the guard; check creates another one
+		return nil
+	})
 }

@@ -204,14 +204,14 @@ func (l *Line) Inspected(h *Hold) *Hold {
 	suspect := "" // the znode that the last listing has found; only the listing goroutine uses it
 	list := func(ctx context.Context) {
 		defer listing.Store(false)
-		names, parent, err := h.session.List(ctx, l.Path)
+		names, parent, err := h.Session.List(ctx, l.Path)
 		if err != nil {
 			return // the next inspection tries again
 		}
 		var met *recipes.ForeignError
 		switch err := l.Foreign(ctx, names); {
 		case errors.As(err, &met) && met.Znode == suspect:
-			h.end(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
+			h.End(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
 		case met != nil:
 			suspect = met.Znode
 		case err == nil:
@@ -219,18 +219,11 @@ func (l *Line) Inspected(h *Hold) *Hold {
 			l.Busy.clean(l.kindAt(), names, parent)
 		}
 	}
-	stop := h.session.Inspect(l.Path, func(parent session.Stat) {
-		if !l.Busy.unchanged(l.kindAt(), parent) && listing.CompareAndSwap(false, true) && !h.session.Background(list) {
+	h.Session.Inspect(l.Path, h.Grant.Done(), func(parent session.Stat) {
+		if !l.Busy.unchanged(l.kindAt(), parent) && listing.CompareAndSwap(false, true) && !h.Session.Background(list) {
 			listing.Store(false)
 		}
 	})
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.reason != nil {
-		stop()
-	} else {
-		h.inspects = stop
-	}
 	return h
 }
 

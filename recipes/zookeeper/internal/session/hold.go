@@ -153,44 +153,43 @@ func (s *Session) GetOwn(ctx context.Context, path string) (Node, error) {
 // inspection is a path whose record is read while the session holds something there.
 type inspection struct {
 	path string
+	over <-chan struct{}
 	seen func(Stat)
 }
 
-// Inspect reads the record of path with each confirmation and calls seen with it, until stop is
-// called. That costs one read every tenth of the timeout. It shows changes that no watch of the
+// Inspect reads the record of path with each confirmation and calls seen with it, until over is
+// closed. That costs one read every tenth of the timeout. It shows changes that no watch of the
 // hold reports. One goroutine of the session makes all calls of seen. seen must not block, and
-// may still be called once after stop has returned.
-func (s *Session) Inspect(path string, seen func(Stat)) (stop func()) {
-	i := &inspection{path, seen}
+// may still be called once after over is closed.
+func (s *Session) Inspect(path string, over <-chan struct{}, seen func(Stat)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.inspections = append(s.inspections, i)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if at := slices.Index(s.inspections, i); at >= 0 {
-			s.inspections = slices.Delete(s.inspections, at, at+1)
-		}
-	}
+	s.inspections = append(s.inspected(), inspection{path, over, seen})
+}
+
+// inspected returns the inspections that are not over. The caller holds the session's mutex.
+func (s *Session) inspected() []inspection {
+	s.inspections = slices.DeleteFunc(s.inspections, func(i inspection) bool { return Happened(i.over) })
+	return s.inspections
 }
 
 func (s *Session) inspecting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.inspections) > 0
+	return len(s.inspected()) > 0
 }
 
 // confirmation is a sync and the inspections sent with it.
 type confirmation struct {
 	batch       *conn.Batch // nil if it could not be sent
 	at          time.Time
-	inspections []*inspection
+	inspections []inspection
 }
 
 // sendConfirmation sends a sync, followed by the reads for all inspections.
 func (s *Session) sendConfirmation() confirmation {
 	s.mu.Lock()
-	c := confirmation{at: time.Now(), inspections: slices.Clone(s.inspections)}
+	c := confirmation{at: time.Now(), inspections: slices.Clone(s.inspected())}
 	s.mu.Unlock()
 	requests := []conn.Request{conn.Sync(s.full("/"))}
 	for _, i := range c.inspections {

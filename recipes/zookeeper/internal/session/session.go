@@ -43,7 +43,7 @@ type Session struct {
 
 	mu          sync.Mutex // also held while ctx is cancelled: no background work starts after that
 	confirming  bool       // confirm runs
-	inspections []*inspection
+	inspections []inspection
 	work        sync.WaitGroup // see Background
 	calls       sync.WaitGroup // requests, and the goroutines that stop go-zookeeper
 

@@ -21,20 +21,12 @@ import (
 // the beginning. The watch is on its children, which it never has, so changes of data do not
 // fire it.
 type Ephemeral struct {
-	session *session.Session
-	path    string
-	czxid   int64
-
-	done     chan struct{}
-	unlisten func() bool
-	removal  session.Removal
-	removing bool // Remove has closed done; only one removal runs at a time
+	Grant
 
 	writing chan struct{} // a mutex that can be awaited with a context: full while Update or Commit runs
 
-	mu     sync.Mutex
-	stat   session.Stat // the last known record; writes compare its version
-	reason error        // why the grant has ended; nil while it is held
+	mu   sync.Mutex
+	stat session.Stat // the last known record; writes compare its version
 }
 
 // CreateEphemeral creates a znode below dir and watches it. Its name is name or, if that is
@@ -92,87 +84,24 @@ func watched(ctx context.Context, s *session.Session, path string, made session.
 	if err := s.BeginHold(ctx); err != nil {
 		return nil, err
 	}
-	e := &Ephemeral{
-		session: s, path: path, czxid: stat.Czxid, stat: stat,
-		done: make(chan struct{}), writing: make(chan struct{}, 1),
-	}
-	e.mu.Lock()
-	e.unlisten = s.OnLost(func() { e.sessionLost() })
-	e.mu.Unlock()
-	s.Background(func(life context.Context) { e.awaitDeletion(life, disconnected, watch) })
-	return e, nil
-}
-
-// awaitDeletion ends the grant when another client deletes the znode.
-func (e *Ephemeral) awaitDeletion(life context.Context, disconnected <-chan struct{}, watch *session.Watch) {
-	for {
-		if err := e.session.Wait(life, "watching "+e.path, watch.Fired(), disconnected, e.done); err != nil || session.Happened(e.done) {
-			return
-		}
-		var err error
-		if disconnected, err = e.session.Connected(life); err != nil {
-			return
-		}
-		stat, again, err := e.session.DeletionW(life, e.path)
-		for e.session.Throttled(life, err) {
-			stat, again, err = e.session.DeletionW(life, e.path)
-		}
-		watch = again
-		if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.Czxid != e.czxid {
-			e.End(e.gone())
-			return
-		}
-		if err != nil {
-			if life.Err() == nil {
-				e.End(fmt.Errorf("%w: %w %s: %w", recipes.ErrNotHeld, session.ErrUnwatched, e.path, err))
+	e := &Ephemeral{stat: stat, writing: make(chan struct{}, 1)}
+	e.Begin(s, path, recipes.Token(stat.Czxid))
+	s.Background(func(life context.Context) {
+		e.Watch(life, disconnected, watch, func(ctx context.Context) (*session.Watch, error) {
+			stat, again, err := s.DeletionW(ctx, path)
+			if err == nil && recipes.Token(stat.Czxid) != e.token {
+				err = recipes.ErrNoNode
 			}
-			return
-		}
-	}
+			return again, err
+		}, func() { e.End(e.gone()) })
+	})
+	return e, nil
 }
 
 func (e *Ephemeral) gone() error { return fmt.Errorf("%w: %s", recipes.ErrRemoved, e.path) }
 
 // Name returns the last element of the znode's path.
 func (e *Ephemeral) Name() string { return gopath.Base(e.path) }
-
-// Token implements recipes.Grant.
-func (e *Ephemeral) Token() recipes.Token { return recipes.Token(e.czxid) }
-
-// Znode implements recipes.Grant.
-func (e *Ephemeral) Znode() string { return e.path }
-
-// Done implements recipes.Grant.
-func (e *Ephemeral) Done() <-chan struct{} { return e.done }
-
-// Err implements recipes.Grant.
-func (e *Ephemeral) Err() error {
-	e.sessionLost() // a goroutine also passes on the loss, and Err does not wait for it
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.reason
-}
-
-func (e *Ephemeral) sessionLost() {
-	if err := e.session.Err(); err != nil {
-		e.End(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
-	}
-}
-
-// End ends the grant with that reason and does not delete the znode. It reports whether the
-// grant was held.
-func (e *Ephemeral) End(reason error) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.reason != nil {
-		return false
-	}
-	e.reason = reason
-	close(e.done)
-	e.unlisten()
-	e.session.EndHold()
-	return true
-}
 
 func (e *Ephemeral) version() int32 {
 	e.mu.Lock()
@@ -189,8 +118,8 @@ func (e *Ephemeral) setStat(stat session.Stat) {
 // reread reads the znode's record after a write has found another version. It returns an error
 // if the znode is deleted, even if another one has its name.
 func (e *Ephemeral) reread(ctx context.Context) error {
-	stat, err := e.session.Stat(ctx, e.path)
-	if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.Czxid != e.czxid {
+	stat, err := e.Session.Stat(ctx, e.path)
+	if errors.Is(err, recipes.ErrNoNode) || err == nil && recipes.Token(stat.Czxid) != e.token {
 		reason := e.gone()
 		e.End(reason)
 		return reason
@@ -207,13 +136,14 @@ func (e *Ephemeral) reread(ctx context.Context) error {
 // Remove deletes the znode and waits until it is known to be deleted, like
 // recipes.Hold.Release. Errors begin with what.
 func (e *Ephemeral) Remove(ctx context.Context, what string) error {
-	return e.removal.Run(ctx, what+" "+e.path, func(settle func(error)) {
-		stat, lost := e.beginRemoval()
+	return e.Grant.Remove(ctx, what, func(lost error, settle func(error)) {
 		if lost != nil && !errors.Is(lost, session.ErrUnwatched) {
 			settle(fmt.Errorf("%s: %w", what, lost))
 			return
 		}
-		deletion := e.session.DeleteOwned(e.path, stat)
+		e.mu.Lock()
+		deletion := e.Session.DeleteOwned(e.path, e.stat)
+		e.mu.Unlock()
 		go func() {
 			err := <-deletion
 			switch {
@@ -227,20 +157,6 @@ func (e *Ephemeral) Remove(ctx context.Context, what string) error {
 			settle(err)
 		}()
 	})
-}
-
-// beginRemoval ends the grant, or returns why it has already ended. stat is the last known
-// record.
-func (e *Ephemeral) beginRemoval() (stat session.Stat, lost error) {
-	if e.End(recipes.ErrReleased) {
-		e.removing = true
-	}
-	if !e.removing {
-		lost = e.Err()
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.stat, lost
 }
 
 // Update replaces the znode's data. It repeats an attempt whose outcome is unknown, which is
@@ -263,7 +179,7 @@ func (e *Ephemeral) Update(ctx context.Context, data []byte) error {
 			}
 			return fmt.Errorf("update: %w", err)
 		}
-		if err := e.reread(ctx); err != nil && ctx.Err() == nil && e.session.Err() == nil {
+		if err := e.reread(ctx); err != nil && ctx.Err() == nil && e.Session.Err() == nil {
 			if unknown && !errors.Is(err, recipes.ErrRemoved) {
 				err = UnknownOutcome(err)
 			}
@@ -278,12 +194,12 @@ func (e *Ephemeral) set(ctx context.Context, data []byte) error {
 	if err := e.Err(); err != nil {
 		return err
 	}
-	stat, err := e.session.SetOnce(ctx, e.path, data, e.version())
+	stat, err := e.Session.SetOnce(ctx, e.path, data, e.version())
 	switch {
-	case err == nil && stat.Czxid == e.czxid:
+	case err == nil && recipes.Token(stat.Czxid) == e.token:
 		e.setStat(stat)
 		return nil
-	case e.session.Err() != nil:
+	case e.Session.Err() != nil:
 		return e.Err()
 	case err == nil, // another client's znode, as reread will find
 		errors.Is(err, recipes.ErrBadVersion), errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrUnknownOutcome):
@@ -319,30 +235,10 @@ func (e *Ephemeral) Commit(ctx context.Context, t session.Txn) error {
 		return fmt.Errorf("guarded write: %w", err)
 	}
 	defer e.endWrite()
-	for {
-		if err := e.Err(); err != nil {
-			return fmt.Errorf("guarded write: %w", err)
-		}
-		var guarded session.Txn
+	return e.Grant.Commit(ctx, t, func(guarded *session.Txn) error {
 		guarded.Check(e.path, e.version())
-		guarded.Append(t)
-		err := e.session.Commit(ctx, guarded)
-		var refused *session.TxnError
-		switch {
-		case err == nil:
-			return nil
-		case errors.As(err, &refused) && refused.Index > 0:
-			return &session.TxnError{Index: refused.Index - 1, Err: refused.Err}
-		case errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrUnknownOutcome):
-			return fmt.Errorf("guarded write: %w", e.Err())
-		case refused == nil:
-			return fmt.Errorf("guarded write: %w", err)
-		}
-		// Nothing was written: another client has changed or deleted the znode.
-		if err := e.reread(ctx); err != nil {
-			return fmt.Errorf("guarded write: %w", err)
-		}
-	}
+		return nil
+	}, func(*session.TxnError) error { return e.reread(ctx) })
 }
 
 // Resume resumes a znode below dir that another process has created in this session: see
@@ -379,10 +275,7 @@ func resume(ctx context.Context, s *session.Session, dir, path string, token rec
 
 // Released returns an Ephemeral that was released and whose znode is deleted.
 func Released(s *session.Session, path string, token recipes.Token) *Ephemeral {
-	e := &Ephemeral{
-		session: s, path: path, czxid: int64(token), reason: recipes.ErrReleased,
-		done: make(chan struct{}), writing: make(chan struct{}, 1),
-	}
-	close(e.done)
+	e := &Ephemeral{Grant: Grant{Session: s, path: path, token: token, ended: make(chan struct{}), reason: recipes.ErrReleased}, writing: make(chan struct{}, 1)}
+	close(e.ended)
 	return e
 }
