@@ -41,7 +41,7 @@ func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 		err = o.Admit(ctx)
 	}
 	if err != nil {
-		return nil, l.afterLeaving(ctx, l.Session.DeleteBare(bare), err)
+		return nil, l.AfterLeaving(ctx, l.Session.DeleteBare(bare), err)
 	}
 	return l.stayByHandoff(ctx, &waiter{line: l, bare: bare, me: entries[0]}, o, siblings)
 }
@@ -57,7 +57,7 @@ func (l *Line) stayByHandoff(ctx context.Context, w *waiter, o Options, siblings
 		l.Session.ForgetBare(bare) // there is nothing to delete, and another znode may have the name
 		return nil, err
 	}
-	return nil, l.afterLeaving(ctx, l.Session.DeleteBare(bare), err)
+	return nil, l.AfterLeaving(ctx, l.Session.DeleteBare(bare), err)
 }
 
 // giveUpBare deletes a znode that cannot be used as a place. Its name may be used again while

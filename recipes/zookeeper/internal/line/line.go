@@ -82,16 +82,16 @@ func (l *Line) stay(ctx context.Context, path string, o Options) (*Hold, error) 
 		hold, err = l.wait(ctx, gopath.Base(path), o)
 	}
 	if err != nil {
-		return nil, l.afterLeaving(ctx, l.Session.Delete(path), err)
+		return nil, l.AfterLeaving(ctx, l.Session.Delete(path), err)
 	}
 	return hold, nil
 }
 
-// afterLeaving returns err. It first waits for the deletion if err is ErrContended, ErrForeign
+// AfterLeaving returns err. It first waits for the deletion if err is ErrContended, ErrForeign
 // or ErrMismatch, so the caller sees that error only after the contender has left. After
 // ErrForeign, contenders of the other recipe then find the number missing and list again. After
 // ErrMismatch, the caller can find out whether any contender is left.
-func (l *Line) afterLeaving(ctx context.Context, deletion <-chan error, err error) error {
+func (l *Line) AfterLeaving(ctx context.Context, deletion <-chan error, err error) error {
 	if !errors.Is(err, recipes.ErrContended) && !errors.Is(err, recipes.ErrForeign) && !errors.Is(err, recipes.ErrMismatch) {
 		return err
 	}

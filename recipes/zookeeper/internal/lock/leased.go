@@ -150,15 +150,7 @@ func (s *leased) take(ctx context.Context, turn *line.Hold, try bool) (*line.Hol
 	if err == nil {
 		return s.Line.Inspected(lease), nil
 	}
-	deletion := s.Session.Delete(path)
-	if errors.Is(err, recipes.ErrContended) || errors.Is(err, recipes.ErrForeign) {
-		select {
-		case <-deletion:
-		case <-ctx.Done():
-			err = fmt.Errorf("%w; giving the lease back: %w", err, ctx.Err())
-		}
-	}
-	return nil, err
+	return nil, s.Line.AfterLeaving(ctx, s.Session.Delete(path), err)
 }
 
 func (s *leased) create(ctx context.Context) (string, error) {

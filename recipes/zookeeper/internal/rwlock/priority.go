@@ -59,25 +59,17 @@ func (l *priorityLock) enter(ctx context.Context, mode recipes.Mode, try bool) (
 	}
 	me, _ := parseName(gopath.Base(path))
 	w := &waiter{lock: l, me: me, data: d.encode(), try: try, joined: l.cfg.Joined}
-	return w.stay(ctx, w.wait)
+	return w.stay(ctx)
 }
 
 // stay waits for the contender's grant, or leaves.
-func (w *waiter) stay(ctx context.Context, wait func(context.Context) (*line.Hold, error)) (recipes.PriorityHold, error) {
+func (w *waiter) stay(ctx context.Context) (recipes.PriorityHold, error) {
 	l := w.lock
-	hold, err := wait(ctx)
+	hold, err := w.wait(ctx)
 	if err == nil {
 		return l.hold(hold), nil
 	}
-	deletion := w.leave()
-	if errors.Is(err, recipes.ErrContended) || errors.Is(err, recipes.ErrForeign) {
-		select {
-		case <-deletion:
-		case <-ctx.Done():
-			return nil, l.Failed(fmt.Errorf("%w; leaving the line: %w", err, ctx.Err()))
-		}
-	}
-	return nil, l.Failed(err)
+	return nil, l.Failed(l.Line.AfterLeaving(ctx, w.leave(), err))
 }
 
 // lockState is the znode of the path. Its version counts the claims of writers and the

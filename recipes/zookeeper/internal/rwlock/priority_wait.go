@@ -1,6 +1,7 @@
 package rwlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,13 +20,17 @@ type waiter struct {
 	data    []byte    // of its waiting znode, at
 	version int32     // this version
 	claimed bool      // a claim was sent
+	held    bool      // and committed
 	try     bool
 	joined  func(recipes.Place)
 	asked   map[string]bool // holders, by name
 	armed   line.Watches
 }
 
-// wait waits until no contender blocks this one, and claims.
+// wait waits until no contender blocks this one, and claims. A writer that has claimed waits until
+// it holds alone: readers that have claimed between its last listing and its claim were granted
+// first. No other contender can claim then. If it reads the znode of the path after the writer's
+// claim, it finds the writer among the holders. If it has read it before, its claim is refused.
 //
 // Why a waiter wakes: it watches one of its blockers, and cannot be granted before that
 // one is gone or is no longer ahead. A blocker that leaves or claims deletes the znode
@@ -40,24 +45,34 @@ func (w *waiter) wait(ctx context.Context) (*line.Hold, error) {
 		if err != nil {
 			return nil, err
 		}
-		state, all, err := l.read(ctx)
+		state, all, err := w.list(ctx)
 		if errors.Is(err, recipes.ErrNoNode) {
 			return nil, w.removed()
 		}
 		if err != nil {
 			return nil, err
 		}
-		position := slices.IndexFunc(all, func(c contender) bool { return c.name == w.me.name })
+		position := slices.IndexFunc(all, func(c contender) bool { return c.name == w.name() })
 		if position < 0 {
 			return nil, w.removed()
 		}
 		blocking := blockers(all[:position], w.me.mode)
+		if w.held {
+			blocking = slices.DeleteFunc(all, func(c contender) bool {
+				return !c.holds || c.name == w.name() || w.me.mode != recipes.Writing
+			})
+		}
 		switch {
+		case len(blocking) == 0 && w.held:
+			return w.grant(ctx)
 		case len(blocking) == 0:
 			w.announce(position)
-			hold, err := w.claim(ctx, state)
-			if !errors.Is(err, znode.ErrReadAgain) {
-				return hold, err
+			err := w.claim(ctx, state)
+			if err == nil && w.me.mode != recipes.Writing {
+				return w.grant(ctx)
+			}
+			if err != nil && !errors.Is(err, znode.ErrReadAgain) {
+				return nil, err
 			}
 			continue
 		case w.try:
@@ -84,8 +99,27 @@ func (w *waiter) wait(ctx context.Context) (*line.Hold, error) {
 	}
 }
 
+// list lists the contenders. It also finds out whether a claim of unknown outcome was committed.
+func (w *waiter) list(ctx context.Context) (lockState, []contender, error) {
+	if w.held {
+		names, err := w.lock.Line.Names(ctx)
+		return lockState{}, ranked(names, ""), err
+	}
+	state, all, err := w.lock.read(ctx)
+	w.held = w.claimed && slices.ContainsFunc(all, func(c contender) bool { return c.name == w.me.holdingName() })
+	return state, all, err
+}
+
+// name is the name of the contender's znode.
+func (w *waiter) name() string {
+	if w.held {
+		return w.me.holdingName()
+	}
+	return w.me.name
+}
+
 func (w *waiter) removed() error {
-	return fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, w.lock.Child(w.me.name))
+	return fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, w.lock.Child(w.name()))
 }
 
 func (w *waiter) announce(position int) {
@@ -107,7 +141,12 @@ func (w *waiter) arm(ctx context.Context, blocking []contender, connection <-cha
 		watched = blocking[0]
 	}
 	w.armed.Retain([]line.Entry{{Name: watched.name}, {Name: w.me.name}}, connection)
-	node, fresh, err := w.armed.Arm(ctx, s, w.lock.Path(), w.me.name)
+	var node session.Node
+	var fresh bool
+	var err error
+	if !w.held { // then its place in the order does not change any more
+		node, fresh, err = w.armed.Arm(ctx, s, w.lock.Path(), w.me.name)
+	}
 	switch {
 	case err == nil && fresh:
 		w.data, w.version = node.Data, node.Stat.Version
@@ -154,8 +193,7 @@ func (w *waiter) leave() <-chan error {
 // refuses the claim if a writer has claimed since state was read, or if another client has
 // written to the waiting znode. Readers only check the znode of the path. So the claims of
 // readers that are granted together do not refuse each other.
-func (w *waiter) claim(ctx context.Context, state lockState) (*line.Hold, error) {
-	holding := w.lock.Child(w.me.holdingName())
+func (w *waiter) claim(ctx context.Context, state lockState) error {
 	const ofWaiting = 1 // the operation on the waiting znode
 	var t session.Txn
 	switch {
@@ -168,20 +206,24 @@ func (w *waiter) claim(ctx context.Context, state lockState) (*line.Hold, error)
 		t.Check(w.lock.Path(), state.version)
 	}
 	t.Delete(w.lock.Child(w.me.name), w.version)
-	t.Create(holding, w.data, true)
+	t.Create(w.lock.Child(w.me.holdingName()), w.data, true)
 	w.claimed = true
 	err := w.lock.Session.Commit(ctx, t)
 	switch {
 	case err == nil:
-		return w.grant(ctx, holding)
+		w.held = true
+		return nil
 	case znode.RefusedOp(err) == ofWaiting && errors.Is(err, recipes.ErrBadVersion):
-		return nil, w.rereadData(ctx)
+		return w.rereadData(ctx)
 	case errors.Is(err, recipes.ErrNoNode):
-		return nil, w.removed() // perhaps the path is gone, and all contenders with it
-	case znode.TryAgain(ctx, w.lock.Session, err):
-		return w.findClaim(ctx, holding, errors.Is(err, recipes.ErrUnknownOutcome))
+		return w.removed() // perhaps the path is gone, and all contenders with it
+	case !znode.TryAgain(ctx, w.lock.Session, err):
+	case errors.Is(err, recipes.ErrUnknownOutcome): // after a sync, it was committed or never will be
+		return cmp.Or(w.lock.Session.Sync(ctx, w.lock.Path()), znode.ErrReadAgain)
+	default:
+		return znode.ErrReadAgain
 	}
-	return nil, znode.GivenUp(ctx, w.lock.Session, "claim "+w.lock.Path(), err) // leave undoes the claim
+	return znode.GivenUp(ctx, w.lock.Session, "claim "+w.lock.Path(), err) // leave undoes the claim
 }
 
 // rereadData reads the waiting znode again, after another client has written to it.
@@ -197,48 +239,14 @@ func (w *waiter) rereadData(ctx context.Context) error {
 	return znode.ErrReadAgain
 }
 
-// findClaim finds out whether a claim of unknown outcome was committed. After a sync it
-// cannot be committed any more.
-func (w *waiter) findClaim(ctx context.Context, holding string, unknown bool) (*line.Hold, error) {
-	if !unknown {
-		return nil, znode.ErrReadAgain
-	}
-	if err := w.lock.Session.Sync(ctx, w.lock.Path()); err != nil {
-		return nil, err
-	}
-	_, err := w.lock.Session.Stat(ctx, holding)
-	switch {
-	case err == nil:
-		return w.grant(ctx, holding)
-	case errors.Is(err, recipes.ErrNoNode):
-		return nil, znode.ErrReadAgain
-	}
-	return nil, err
-}
-
-// grant reads the holding znode, as line.Granted does for a wait queue.
-func (w *waiter) grant(ctx context.Context, holding string) (*line.Hold, error) {
-	s := w.lock.Session
-	stat, err := s.Stat(ctx, holding)
-	if errors.Is(err, recipes.ErrNoNode) {
-		return nil, w.claimRemoved()
-	}
+// grant grants the lock to the owner of the holding znode.
+func (w *waiter) grant(ctx context.Context) (*line.Hold, error) {
+	l := w.lock
+	hold, err := line.Granted(ctx, l.Session, l.Child(w.me.holdingName()), l.asked())
 	if err != nil {
 		return nil, err
 	}
-	if stat.EphemeralOwner != s.ID() {
-		return nil, fmt.Errorf("claimed: %w: %s belongs to session %#x", recipes.ErrRemoved, holding, stat.EphemeralOwner)
-	}
-	if w.me.mode == recipes.Writing {
-		if err := w.awaitReaders(ctx); err != nil {
-			return nil, err
-		}
-	}
-	hold, err := line.NewRevocable(ctx, s, holding, recipes.Token(stat.Czxid), w.lock.asked())
-	if err != nil {
-		return nil, err
-	}
-	return w.lock.Line.Inspected(hold), nil
+	return l.Line.Inspected(hold), nil
 }
 
 // asked is the parameter of line.NewRevocable.
@@ -258,20 +266,17 @@ func (l *priorityLock) ResumeWaiting(ctx context.Context, znode string, try bool
 	}
 	w := &waiter{lock: l, me: me, try: try, joined: l.cfg.Joined}
 	node, err := line.ResumeWaiter(ctx, l.Session, znode)
-	switch {
-	case err == nil:
-		w.data, w.version = node.Data, node.Stat.Version
-		return w.stay(ctx, w.wait)
-	case !errors.Is(err, recipes.ErrRemoved):
+	w.data, w.version = node.Data, node.Stat.Version
+	if errors.Is(err, recipes.ErrRemoved) {
+		w.claimed, w.held = true, true
+		if _, err = line.ResumeWaiter(ctx, l.Session, l.Child(me.holdingName())); err == nil {
+			w.announce(recipes.UnknownPosition)
+		}
+	}
+	if err != nil {
 		return nil, l.Failed(err)
 	}
-	holding := l.Child(me.holdingName())
-	if _, err := line.ResumeWaiter(ctx, l.Session, holding); err != nil {
-		return nil, l.Failed(err)
-	}
-	w.claimed = true
-	w.announce(recipes.UnknownPosition)
-	return w.stay(ctx, func(ctx context.Context) (*line.Hold, error) { return w.grant(ctx, holding) })
+	return w.stay(ctx)
 }
 
 // Resume is line.Line.Resume for a holding znode. A writer that was still waiting for
@@ -294,56 +299,4 @@ func (l *priorityLock) Resume(ctx context.Context, znode string, token recipes.T
 		return nil, l.Failed(err)
 	}
 	return l.hold(l.Line.Inspected(line.Resumed(l.Session, znode, token, l.asked()))), nil
-}
-
-// claimRemoved is the error after another client has deleted the holding znode: since
-// then, another writer may have claimed.
-func (w *waiter) claimRemoved() error {
-	return fmt.Errorf("claimed: %w: %s", recipes.ErrRemoved, w.lock.Child(w.me.holdingName()))
-}
-
-// awaitReaders waits, after a writer's claim, for the readers that have claimed between
-// the writer's last listing and its claim: they were granted first. No other contender
-// can claim then. If it reads the znode of the path after the writer's claim, it finds the
-// writer among the holders. If it has read it before, its claim is refused.
-func (w *waiter) awaitReaders(ctx context.Context) error {
-	l := w.lock
-	for {
-		disconnected, err := l.Session.Connected(ctx)
-		if err != nil {
-			return err
-		}
-		names, err := l.Session.Children(ctx, l.Path())
-		if err != nil && !errors.Is(err, recipes.ErrNoNode) {
-			return err
-		}
-		if !slices.Contains(names, w.me.holdingName()) {
-			return w.claimRemoved()
-		}
-		others := slices.DeleteFunc(ranked(names, ""), func(c contender) bool {
-			return !c.holds || c.name == w.me.holdingName()
-		})
-		if len(others) == 0 {
-			return nil
-		}
-		if w.try {
-			return fmt.Errorf("%w: %s", recipes.ErrContended, l.Child(others[0].name))
-		}
-		if l.cfg.Ask {
-			if err := w.ask(ctx, others); err != nil {
-				return err
-			}
-		}
-		w.armed.Retain([]line.Entry{{Name: others[0].name}}, disconnected)
-		_, _, err = w.armed.Arm(ctx, l.Session, l.Path(), others[0].name)
-		if errors.Is(err, recipes.ErrNoNode) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if err := w.armed.Wait(ctx, l.Session, "waiting for "+l.Path(), disconnected); err != nil {
-			return err
-		}
-	}
 }
