@@ -81,7 +81,6 @@ func withRecipes(s *session.Session) recipes.Client {
 	return zkSession{Session: s, lines: line.Of(s), queues: queue.Of(s)}
 }
 
-// zkSession adds the recipes to a session.
 type zkSession struct {
 	*session.Session
 	lines  *line.Lines

@@ -26,7 +26,6 @@ type doubleBarrier struct {
 	size int
 }
 
-// NewDouble returns the double barrier at path.
 func NewDouble(s *session.Session, path string, cfg recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
 	r, err := znode.New(s, "double barrier", path, cfg.Validate())
 	if err != nil {
@@ -379,7 +378,6 @@ func (b *doubleBarrier) ResumeWaiting(ctx context.Context, path string, joined f
 	return b.await(ctx, o)
 }
 
-// isMember checks that a path can be a member's.
 func (b *doubleBarrier) isMember(path string) error {
 	name := gopath.Base(path)
 	if b.Child(name) != path || memberOf(name) != b.line.Dialect {

@@ -33,7 +33,6 @@ import (
 //   - Our members leave when all members of their round are gone. A member of the same
 //     name with a younger znode is of the next round.
 
-// compatible reports whether the barrier is in a compatibility mode.
 func (b *doubleBarrier) compatible() bool { return b.line.Dialect != recipes.ZooKeeper }
 
 // memberOf returns the dialect in which a name is a member's, or "". Curator names a member
@@ -74,7 +73,6 @@ func (b *doubleBarrier) own(names []string) []string {
 	return members
 }
 
-// newName is the name of a new member.
 func (b *doubleBarrier) newName() string {
 	switch b.line.Dialect {
 	case recipes.Curator:

@@ -101,7 +101,6 @@ func (p *passage) step(ctx context.Context) (target string, err error) {
 	return remaining[0], nil
 }
 
-// remaining lists the members that have not left, in order.
 func (p *passage) remaining(ctx context.Context) ([]string, error) {
 	if p.barrier.compatible() {
 		names, stat, err := p.session.List(ctx, p.barrier.Path())

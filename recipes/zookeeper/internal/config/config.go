@@ -15,7 +15,6 @@ import (
 
 type configuration struct{ znode.Recipe }
 
-// New returns the configuration at path.
 func New(s *session.Session, path string) (recipes.Configuration, error) {
 	r, err := znode.New(s, "configuration", path, znode.NotRoot(path, "the root holds ZooKeeper's own nodes"))
 	if err != nil {

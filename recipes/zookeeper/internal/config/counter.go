@@ -20,7 +20,6 @@ type counter struct {
 	number *number
 }
 
-// NewCounter returns the counter at path.
 func NewCounter(s *session.Session, path string, cfg recipes.CounterConfig) (recipes.Counter, error) {
 	dialect, err := cfg.Dialect.Normalize()
 	r, err := znode.New(s, "counter", path, znode.NotRoot(path, "the root cannot be written"), err)
@@ -184,7 +183,6 @@ type latch struct {
 	remaining *number
 }
 
-// NewLatch returns the latch at path.
 func NewLatch(s *session.Session, path string, cfg recipes.LatchConfig) (recipes.Latch, error) {
 	r, err := znode.New(s, "latch", path, cfg.Validate())
 	if err != nil {

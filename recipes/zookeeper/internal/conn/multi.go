@@ -15,7 +15,6 @@ type Multi struct {
 	n   int
 }
 
-// op begins an operation.
 func (m *Multi) op(op int32) *jute.Encoder {
 	m.n++
 	m.ops.MultiHeader(op, -1)

@@ -42,7 +42,6 @@ func (r Request) Unbounded() Request { r.unbounded = true; return r }
 // earlier bare znodes without it.
 func (r Request) Identified() Request { r.identified = true; return r }
 
-// readOf builds a read of a path, with or without a watch.
 func readOf(op int32, path string, watch bool) Request {
 	var e jute.Encoder
 	e.String(path)
@@ -59,7 +58,6 @@ func Exists(path string, watch bool) Request { return readOf(opExists, path, wat
 // Children lists a znode's children and reads its record.
 func Children(path string, watch bool) Request { return readOf(opGetChildren2, path, watch) }
 
-// pathOnly builds a request that consists of a path.
 func pathOnly(op int32, path string) Request {
 	var e jute.Encoder
 	e.String(path)
@@ -135,7 +133,6 @@ func encodeSet(e *jute.Encoder, path string, data []byte, version int32) {
 	e.Int32(version)
 }
 
-// encodeVersion encodes the path and version of a deletion or a check.
 func encodeVersion(e *jute.Encoder, path string, version int32) {
 	e.String(path)
 	e.Int32(version)
@@ -164,7 +161,6 @@ func (r Reply) Err() error {
 	return nil
 }
 
-// answer decodes a reply, unless it is an error.
 func answer[T any](r Reply, read func(*jute.Decoder) T) (value T, err error) {
 	if r.code != 0 {
 		return value, r.code

@@ -105,7 +105,6 @@ func (w *Wire) Connect() (err error) {
 	return err
 }
 
-// credentials returns the configured user and password.
 func (w *Wire) credentials() []byte {
 	if w.Digest == nil {
 		return nil
@@ -130,7 +129,6 @@ func (w *Wire) callback(e zk.Event) {
 	}
 }
 
-// connected runs when a connection can be used.
 func (w *Wire) connected() {
 	w.dialer.established()
 	w.Connected()

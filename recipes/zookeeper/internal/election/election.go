@@ -22,7 +22,6 @@ var markers = line.Spoken{
 	recipes.Kazoo:     {line.KazooLock},
 }
 
-// New returns the election at path.
 func New(lines *line.Lines, path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
 	l, err := lines.At("election", path, cfg.Strategy, cfg.Dialect, markers)
 	if err != nil {
@@ -121,7 +120,6 @@ func (e *election) read(ctx context.Context, get func(context.Context, string) (
 	return view{leader: leader, leaderChanged: leaderChanged, ackChanged: ackChanged}, nil
 }
 
-// leaderOf returns the first candidate as the leader.
 func (e *election) leaderOf(path string, first line.Entry, node session.Node) recipes.Leader {
 	c := first.Contender(recipes.KindElection, path, node)
 	c.Holds, c.Dialect = true, e.Line.Dialect

@@ -27,7 +27,6 @@ type group struct {
 	cfg recipes.GroupConfig
 }
 
-// New returns the group at path.
 func New(s *session.Session, path string, cfg recipes.GroupConfig) (recipes.Group, error) {
 	dialect, err := cfg.Dialect.Normalize()
 	switch {

@@ -16,7 +16,6 @@ import (
 
 type names struct{ znode.Recipe }
 
-// NewNames returns the directory of names at path.
 func NewNames(s *session.Session, path string) (recipes.Names, error) {
 	r, err := znode.New(s, "names", path)
 	if err != nil {

@@ -76,7 +76,6 @@ func Sort(entries []Entry) {
 	})
 }
 
-// bareName is the name of the contender's bare znode.
 func (e Entry) bareName() string { return fmt.Sprintf("%s%010d", e.Kind, e.Sequence) }
 
 // Bare reports whether the contender's name is that of a bare znode: its marker and number

@@ -18,7 +18,6 @@ func (l *Line) hands() bool {
 		l.Passes == nil && l.Asked == nil && l.Session.CreatesBare()
 }
 
-// enterByHandoff is Enter with the strategy Handoff.
 func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 	marker := l.Markers[0]
 	busy := l.Busy.at(l.Path)
@@ -72,7 +71,6 @@ func (l *Line) giveUpBare(ctx context.Context, bare session.BareZnode) error {
 	}
 }
 
-// waiter is a contender that waits with the strategy Handoff.
 type waiter struct {
 	line *Line
 	bare session.BareZnode
@@ -179,7 +177,6 @@ func (w *waiter) await(ctx context.Context, predecessor string, disconnected <-c
 	return woke.outcome(), nil
 }
 
-// list lists the path and returns the contenders ahead.
 func (w *waiter) list(ctx context.Context) (predecessors []Entry, err error) {
 	l := w.line
 	names, parent, err := l.Session.List(ctx, l.Path)
@@ -222,7 +219,6 @@ func (w *waiter) granted(ctx context.Context) (*Hold, error) {
 // Below are the conclusions of a waiter with the strategy Handoff, as pure functions. The
 // model in handoff_model_test.go calls them in every possible order of events, up to a bound.
 
-// outcome is the result of waiting for a predecessor.
 type outcome int
 
 const (
@@ -232,7 +228,6 @@ const (
 	reconnected                // unknown: events may have been missed
 )
 
-// reason is the event that woke a waiter.
 type reason int
 
 const (
@@ -248,7 +243,6 @@ type sight struct {
 	czxid   int64
 }
 
-// wake holds what a waiter knows when it wakes.
 type wake struct {
 	why         reason
 	predecessor sight

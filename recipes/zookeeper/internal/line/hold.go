@@ -35,7 +35,6 @@ func Resumed(s *session.Session, path string, token recipes.Token, asked func(da
 	return h
 }
 
-// Done implements recipes.Grant.
 func (h *Hold) Done() <-chan struct{} {
 	h.guard.Do(func() { h.Session.Background(h.watchOwn) })
 	return h.Grant.Done()
@@ -93,7 +92,6 @@ func (h *Hold) Attach(path string) {
 	}
 }
 
-// deleteAttached starts the deletion of the attached znodes.
 func (h *Hold) deleteAttached() []<-chan error {
 	h.mu.Lock()
 	paths := h.attached
@@ -110,7 +108,6 @@ func (h *Hold) deleteAttached() []<-chan error {
 // Conclude reports whether the grant was held.
 func (h *Hold) Conclude() bool { return h.End(recipes.ErrReleased) }
 
-// Release implements recipes.Hold.
 func (h *Hold) Release(ctx context.Context) error {
 	return h.Remove(ctx, "release", func(lost error, settle func(error)) { h.giveBack(ctx, lost, settle) })
 }
@@ -220,7 +217,6 @@ func (h *Hold) watch(ctx context.Context) (session.Node, *session.Watch, error) 
 	return session.Node{}, watch, err
 }
 
-// Write implements recipes.Grant.
 func (h *Hold) Write(ctx context.Context, ops ...recipes.Op) error {
 	return session.GuardedWrite(ctx, h.Commit, ops)
 }

@@ -71,7 +71,6 @@ func (l *Line) Enter(ctx context.Context, o Options) (*Hold, error) {
 	return l.stay(ctx, path, o)
 }
 
-// stay waits until the contender whose znode is at path is granted.
 func (l *Line) stay(ctx context.Context, path string, o Options) (*Hold, error) {
 	var hold *Hold
 	var err error
@@ -103,7 +102,6 @@ func (l *Line) AfterLeaving(ctx context.Context, deletion <-chan error, err erro
 	}
 }
 
-// wait waits until the contender of that name is granted.
 func (l *Line) wait(ctx context.Context, name string, o Options) (*Hold, error) {
 	permits := max(l.Permits, 1)
 	var armed Watches
@@ -195,7 +193,6 @@ func (l *Line) arm(ctx context.Context, armed *Watches, predecessor Entry, allow
 	return false, nil
 }
 
-// locate lists the path and finds the contender in the wait queue.
 func (l *Line) locate(ctx context.Context, name string) (me Entry, blockers []Entry, position int, err error) {
 	names, err := l.Names(ctx)
 	if err != nil {

@@ -97,7 +97,6 @@ func (l *Line) Foreign(ctx context.Context, names []string) error {
 	return err
 }
 
-// meets returns the third-party contender among the names, or nil.
 func (l *Line) meets(ctx context.Context, names []string) (*recipes.ForeignError, error) {
 	for _, s := range sightings(names, l.Markers) {
 		znode, err := l.contenderOf(ctx, s)

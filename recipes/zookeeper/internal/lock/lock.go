@@ -15,7 +15,6 @@ var markers = line.Spoken{
 	recipes.Kazoo:     {line.KazooLock},
 }
 
-// New returns the lock at path.
 func New(lines *line.Lines, path string, cfg recipes.LockConfig) (recipes.Lock, error) {
 	l, err := lines.At("lock", path, cfg.Strategy, cfg.Dialect, markers)
 	if err != nil {

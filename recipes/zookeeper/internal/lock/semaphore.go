@@ -34,7 +34,6 @@ type semaphore struct {
 	cfg recipes.SemaphoreConfig
 }
 
-// NewSemaphore returns the semaphore at path.
 func NewSemaphore(lines *line.Lines, path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
 	s, err := newSemaphore("semaphore", lines, path, cfg, semaphoreMarkers)
 	if err != nil {
@@ -119,7 +118,6 @@ var SemaphoreContenders = line.Reader{Data: true, Spoken: leaseMarkers, Read: fu
 	return p.InLine(ctx, s, recipes.KindSemaphore, Permits(p.Data), semaphoreMarkers[d])
 }}
 
-// permitsWord begins the data of a semaphore's path.
 const permitsWord = "permits="
 
 // word is the data of the path after the contenders have agreed on this number.

@@ -48,7 +48,6 @@ import (
 // does for every grant.
 type slots struct{ *semaphore }
 
-// NewSlots returns the semaphore with numbered permits at path.
 func NewSlots(lines *line.Lines, path string, cfg recipes.SemaphoreConfig) (recipes.Slots, error) {
 	s, err := newSemaphore("slots", lines, path, cfg, line.Spoken{recipes.ZooKeeper: {line.Lease}})
 	if err != nil {
@@ -107,7 +106,6 @@ func (s slots) joins(ctx context.Context, try bool) (recipes.SlotHold, error) {
 	return s.numbered(ctx, permit, err)
 }
 
-// numbered claims a number for a permit.
 func (s slots) numbered(ctx context.Context, permit *line.Hold, err error) (recipes.SlotHold, error) {
 	if err != nil {
 		return nil, s.Failed(err)

@@ -15,7 +15,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// delivery is a claimed element.
 type delivery struct {
 	*line.Hold
 	queue *queue

@@ -135,7 +135,6 @@ func (l *listing) fill(ctx context.Context) error {
 	}
 }
 
-// claimedBy returns a function that reports whether an element is claimed.
 func claimedBy(claims []string) func(queued) bool {
 	claimed := make(map[string]bool, len(claims))
 	for _, c := range claims {

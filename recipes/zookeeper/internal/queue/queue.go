@@ -78,7 +78,6 @@ func (qs *Queues) queue(path string, cfg recipes.QueueConfig, priority bool) (*q
 	return q, nil
 }
 
-// fifo is a queue without priorities.
 type fifo struct{ *queue }
 
 func (q fifo) Put(ctx context.Context, data []byte) (recipes.ElementID, error) {
@@ -89,7 +88,6 @@ func (q fifo) PutMany(ctx context.Context, data ...[]byte) ([]recipes.ElementID,
 	return q.put(ctx, q.prefix(kazooPriority), data)
 }
 
-// byPriority is a queue with priorities.
 type byPriority struct{ *queue }
 
 func (q byPriority) Put(ctx context.Context, priority int, data []byte) (recipes.ElementID, error) {

@@ -92,7 +92,6 @@ func (q *queue) take(ctx context.Context, try func(candidate) error) (err error)
 	}
 }
 
-// exhausted reports whether the deliveries of an element are used up.
 func (q *queue) exhausted(deliveries int32) bool {
 	return q.cfg.MaxDeliveries > 0 && int(deliveries) >= q.cfg.MaxDeliveries
 }

@@ -100,5 +100,4 @@ func parseGrace(s string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// isRevoked reports whether the data asks the contender to give way.
 func isRevoked(data []byte) bool { return decode(data).revoked }

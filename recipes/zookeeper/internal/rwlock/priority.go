@@ -25,7 +25,6 @@ type priorityLock struct {
 	cfg recipes.PriorityLockConfig
 }
 
-// NewPriority returns the priority lock at path.
 func NewPriority(lines *line.Lines, path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
 	of, err := lines.At("priority lock", path, cfg.Strategy, recipes.ZooKeeper, priorityMarkers)
 	if err != nil {
@@ -62,7 +61,6 @@ func (l *priorityLock) enter(ctx context.Context, mode recipes.Mode, try bool) (
 	return w.stay(ctx)
 }
 
-// stay waits for the contender's grant, or leaves.
 func (w *waiter) stay(ctx context.Context) (recipes.PriorityHold, error) {
 	l := w.lock
 	hold, err := w.wait(ctx)
@@ -241,7 +239,6 @@ func blockers(predecessors []contender, mode recipes.Mode) []contender {
 	return slices.DeleteFunc(slices.Clone(predecessors), func(c contender) bool { return c.mode != recipes.Writing })
 }
 
-// priorityHold is a *line.Hold of the holding znode.
 type priorityHold struct {
 	*line.Hold
 	lock *priorityLock
@@ -327,7 +324,6 @@ func (h *priorityHold) handedOff(ctx context.Context) (bool, error) {
 	return false, znode.UnknownOutcome(err)
 }
 
-// contender parses the path of a contender's znode.
 func (l *priorityLock) contender(path string) (contender, bool) {
 	c, ok := parseName(gopath.Base(path))
 	return c, ok && gopath.Dir(path) == l.Path()

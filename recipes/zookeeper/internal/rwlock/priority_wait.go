@@ -239,7 +239,6 @@ func (w *waiter) rereadData(ctx context.Context) error {
 	return znode.ErrReadAgain
 }
 
-// grant grants the lock to the owner of the holding znode.
 func (w *waiter) grant(ctx context.Context) (*line.Hold, error) {
 	l := w.lock
 	hold, err := line.Granted(ctx, l.Session, l.Child(w.me.holdingName()), l.asked())

@@ -87,7 +87,6 @@ func (c *Client) kerberos(ctx context.Context, host string) (Exchange, error) {
 // "dns_canonicalize_hostname = fallback".
 var ignored = regexp.MustCompile(`(?m)^\s*(include(dir)?\s|dns_canonicalize_hostname\b).*$`)
 
-// request gets a ticket for the service from the KDC.
 func request(cfg recipes.SASL, service string) (t ticket, err error) {
 	defer func() {
 		if p := recover(); p != nil { // of gokrb5, if a file or a message is truncated

@@ -80,7 +80,6 @@ func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte,
 	return made.BareZnode, made.siblings, err
 }
 
-// createdBare is a result of CreateBare.
 type createdBare struct {
 	BareZnode
 	siblings int
@@ -91,7 +90,6 @@ func impossible(err error) bool {
 	return errors.Is(err, recipes.ErrNodeExists) || errors.Is(err, conn.InvalidACL) || errors.Is(err, conn.Unimplemented) || errors.Is(err, ErrNoBareZnode)
 }
 
-// bareCreation is a creation of a bare znode in progress.
 type bareCreation struct {
 	creation[createdBare]
 	name      string

@@ -71,7 +71,6 @@ func (s *Session) CreateProtectedIn(ctx context.Context, dir, name string, data 
 		func(life context.Context, path string) { s.deleteUntilKnown(life, path) }, nil)
 }
 
-// creation is the creation of an ephemeral znode in progress.
 type creation[T any] struct {
 	exchange
 	path     string
@@ -92,7 +91,6 @@ func (c *creation[T]) begin(ctx context.Context) {
 	c.exchange.begin(ctx)
 }
 
-// run creates the znode: see finish.
 func (c *creation[T]) run(ctx, life context.Context) (T, error) {
 	c.begin(ctx)
 	return c.finish(ctx, life)
@@ -182,7 +180,6 @@ func (s *Session) fits(path string, data []byte, beside int) error {
 	return nil
 }
 
-// sizeOf returns the size of an ACL in a packet.
 func sizeOf(acl []jute.ACL) int {
 	size := 0
 	for _, a := range acl {

@@ -125,7 +125,6 @@ type Removal struct {
 	last *removalRun // nil if there was no attempt, or the last one was refused
 }
 
-// removalRun is one attempt.
 type removalRun struct {
 	done chan struct{} // closed when err is set
 	err  error
@@ -169,7 +168,6 @@ func (r *Removal) begin(start func(settle func(error))) (t *removalRun, first bo
 	return t, first
 }
 
-// settle ends an attempt.
 func (r *Removal) settle(t *removalRun, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

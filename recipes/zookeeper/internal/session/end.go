@@ -109,7 +109,6 @@ func (s *Session) awaitCalls(ctx context.Context) {
 	}
 }
 
-// Close implements recipes.Session.
 func (s *Session) Close(ctx context.Context) error {
 	s.end(recipes.ErrClosed)
 	first := false

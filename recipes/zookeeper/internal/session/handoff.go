@@ -44,7 +44,6 @@ func (s *Session) Handoff(ctx context.Context, bare BareZnode) <-chan error {
 // errUnseen means that nothing was sent, because the znode may be deleted.
 var errUnseen = errors.New("the znode must be read first")
 
-// handoff is a call of Handoff in progress.
 type handoff struct {
 	exchange
 	bare BareZnode

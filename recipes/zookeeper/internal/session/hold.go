@@ -43,7 +43,6 @@ func (s *Session) BeginHold(ctx context.Context) error {
 	}
 }
 
-// beginProved begins a hold if the proof is good enough.
 func (s *Session) beginProved() (begun bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +185,6 @@ type confirmation struct {
 	inspections []inspection
 }
 
-// sendConfirmation sends a sync, followed by the reads for all inspections.
 func (s *Session) sendConfirmation() confirmation {
 	s.mu.Lock()
 	c := confirmation{at: time.Now(), inspections: slices.Clone(s.inspected())}

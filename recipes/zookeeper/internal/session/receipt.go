@@ -168,7 +168,6 @@ func (s *Session) recall(ctx context.Context, r *receipt, refusal error) (Outcom
 	return Outcome{Zxid: stat.Mzxid}, nil
 }
 
-// outcomeOf converts the results, without the first, which is the receipt's.
 func (s *Session) outcomeOf(results []conn.Result) Outcome {
 	outcome := Outcome{Zxid: results[0].Set.Mzxid}
 	for _, r := range results[1:] {
@@ -189,7 +188,6 @@ type receipt struct {
 // what remains at paths that are never used again.
 const idleReceipts = 256
 
-// receipts holds the idle receipts.
 type receipts struct {
 	mu   sync.Mutex
 	idle []*receipt // the one used last is at the end

@@ -161,13 +161,11 @@ const maxTimeout = (1<<31 - 1) * time.Millisecond
 
 const redacted = "session ticket"
 
-// Format implements fmt.Formatter.
 func (Ticket) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 
 // MarshalText keeps the ticket's content out of JSON and other text formats.
 func (Ticket) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// LogValue implements slog.LogValuer.
 func (Ticket) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // Ticket returns the session's ticket, with the time that Contact returns.
@@ -266,7 +264,6 @@ func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) er
 	return nil
 }
 
-// ephemerals lists the session's ephemeral znodes below the chroot.
 func (s *Session) ephemerals(ctx context.Context) ([]string, error) {
 	full, err := ask(ctx, s, "list the ephemeral znodes of", "/", conn.Ephemerals(s.full("/")).Unbounded(), conn.Reply.Paths)
 	if errors.Is(err, conn.Unimplemented) {

@@ -130,14 +130,12 @@ func (s *Session) connect(ctx context.Context) error {
 	return err
 }
 
-// ID implements recipes.Session.
 func (s *Session) ID() int64 { return s.id }
 
 // Timeout implements recipes.Session. It is the smallest timeout that a server has granted to
 // the session. Another server, to which it moves, may grant less.
 func (s *Session) Timeout() time.Duration { return s.lease.Timeout() }
 
-// State implements recipes.Session.
 func (s *Session) State() recipes.State {
 	if s.Err() != nil {
 		return recipes.Lost // Done closes a moment before the event is set
@@ -146,7 +144,6 @@ func (s *Session) State() recipes.State {
 	return e.State
 }
 
-// Events implements recipes.Session.
 func (s *Session) Events(ctx context.Context) <-chan recipes.Event { return s.events.Watch(ctx) }
 
 // Notify calls f with the current state, and then with every change, one call at a time. f must
@@ -154,7 +151,6 @@ func (s *Session) Events(ctx context.Context) <-chan recipes.Event { return s.ev
 // Events needs a goroutine for each.
 func (s *Session) Notify(f func(recipes.Event)) { s.events.Notify(f) }
 
-// Done implements recipes.Session.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 
 // Err implements recipes.Session. It checks the deadline itself, because after a pause of the
@@ -215,7 +211,6 @@ func (s *Session) local(path string) string {
 	return strings.TrimPrefix(path, s.wire.Chroot)
 }
 
-// status is the state of the connection.
 type status struct {
 	connected   bool
 	connections int // established so far
@@ -246,7 +241,6 @@ func (s *Session) accepted(id int64) bool {
 	return true
 }
 
-// connected runs when a connection can be used.
 func (s *Session) connected() {
 	// Set the event first: Open, and other waiters that the status wakes, then find the new
 	// state.

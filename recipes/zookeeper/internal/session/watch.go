@@ -122,7 +122,6 @@ func (ws *watches) armed(key watchKey, w *Watch) bool {
 	return w.armed && ws.byKey[key] == w
 }
 
-// fire wakes the waiters that an event concerns.
 func (ws *watches) fire(event conn.Event, path string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -141,7 +140,6 @@ func (ws *watches) fireKey(key watchKey, event conn.Event) {
 	}
 }
 
-// end fires w.
 func (ws *watches) end(key watchKey, w *Watch) {
 	close(w.fired)
 	delete(ws.byKey, key)

@@ -10,7 +10,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// ballot is the state of one site.
 type ballot struct {
 	site    string
 	vote    recipes.Vote
@@ -160,7 +159,6 @@ func (b *ballot) cast(node session.Node) error {
 	return nil
 }
 
-// verdict is a decision that the votes allow.
 type verdict struct {
 	commit bool
 	reason string

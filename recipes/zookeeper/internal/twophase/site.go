@@ -10,7 +10,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// site is a participant.
 type site struct {
 	*twoPhase
 	name     string
@@ -195,7 +194,6 @@ func (t *twoPhase) forget(ctx context.Context) error {
 	}
 }
 
-// delete deletes the transaction with its children.
 func (t *twoPhase) delete(ctx context.Context, p protocol, names []string) error {
 	all := t.guard(p)
 	for _, name := range names {
@@ -266,7 +264,6 @@ func (t *twoPhase) ResumeSite(ctx context.Context, name, id string) (recipes.Sit
 // ID is the ID of the transaction. Each beginning has another one.
 func (s *site) ID() string { return s.protocol.ID }
 
-// checkID checks that the transaction is the one of that ID.
 func (t *twoPhase) checkID(p protocol, id string) error {
 	if p.ID != id {
 		return fmt.Errorf("%w: another transaction has begun at the path", recipes.ErrNoTransaction)

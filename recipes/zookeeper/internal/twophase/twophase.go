@@ -27,7 +27,6 @@ const (
 	donePrefix      = "done_"
 )
 
-// twoPhase is a two-phase commit at a path.
 type twoPhase struct {
 	znode.Recipe
 	variant recipes.Variant // of Begin
@@ -42,7 +41,6 @@ type protocol struct {
 	created int64 // the czxid of everything that Begin creates
 }
 
-// split returns the sites that have a znode of that prefix, and the other sites.
 func (p protocol) split(names []string, prefix string) (present, missing []string) {
 	for _, s := range p.Sites {
 		if slices.Contains(names, prefix+s) {

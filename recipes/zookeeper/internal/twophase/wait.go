@@ -133,7 +133,6 @@ func (t *twoPhase) resign() {
 	})
 }
 
-// wait waits for any of the watches, or the end of the connection.
 func (t *twoPhase) wait(ctx context.Context, disconnected <-chan struct{}, watches ...*session.Watch) error {
 	return t.Session.Wait(ctx, "waiting for the decision", append(znode.Events(watches...), disconnected)...)
 }

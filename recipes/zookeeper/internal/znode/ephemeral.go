@@ -67,7 +67,6 @@ func watchOver(ctx context.Context, s *session.Session, path string, made sessio
 	return e, err
 }
 
-// watched watches a znode of the session and begins the grant.
 func watched(ctx context.Context, s *session.Session, path string, made session.Stat) (*Ephemeral, error) {
 	var stat session.Stat
 	var watch *session.Watch
@@ -208,7 +207,6 @@ func (e *Ephemeral) set(ctx context.Context, data []byte) error {
 	return err
 }
 
-// beginWrite waits for other writes.
 func (e *Ephemeral) beginWrite(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -223,7 +221,6 @@ func (e *Ephemeral) beginWrite(ctx context.Context) error {
 
 func (e *Ephemeral) endWrite() { <-e.writing }
 
-// Write implements recipes.Grant.
 func (e *Ephemeral) Write(ctx context.Context, ops ...recipes.Op) error {
 	return session.GuardedWrite(ctx, e.Commit, ops)
 }

@@ -34,16 +34,13 @@ func (g *Grant) Begin(s *session.Session, path string, token recipes.Token) {
 	g.unlisten = s.OnLost(g.sessionLost)
 }
 
-// Token implements recipes.Grant.
 func (g *Grant) Token() recipes.Token { return g.token }
 
-// Znode implements recipes.Grant.
 func (g *Grant) Znode() string { return g.path }
 
 // Done implements recipes.Grant, once Watch runs.
 func (g *Grant) Done() <-chan struct{} { return g.ended }
 
-// Err implements recipes.Grant.
 func (g *Grant) Err() error {
 	g.sessionLost() // a goroutine also passes on the loss, and Err does not wait for it
 	g.mu.Lock()

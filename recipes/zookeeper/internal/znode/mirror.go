@@ -67,7 +67,6 @@ type mirror struct {
 	watching     sync.WaitGroup
 }
 
-// mirrored is one znode of a mirror.
 type mirrored struct {
 	node           session.Node
 	names          []string
