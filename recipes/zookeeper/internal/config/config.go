@@ -71,10 +71,7 @@ func (c *configuration) Watch(ctx context.Context, key string) (<-chan recipes.E
 		}
 		return recipes.Entry{Key: key}
 	})
-	if err != nil {
-		return nil, c.failed(key, err)
-	}
-	return out, nil
+	return out, c.failed(key, err)
 }
 
 func (c *configuration) Snapshot(ctx context.Context) ([]recipes.Entry, error) {
@@ -87,10 +84,7 @@ func (c *configuration) Snapshot(ctx context.Context) ([]recipes.Entry, error) {
 
 func (c *configuration) WatchTree(ctx context.Context) (<-chan []recipes.Entry, error) {
 	out, err := znode.Observe(ctx, c.Session, c.tree(), "configuration", c.entries)
-	if err != nil {
-		return nil, c.Failed(err)
-	}
-	return out, nil
+	return out, c.Failed(err)
 }
 
 func (c *configuration) tree() znode.Selection {

@@ -89,10 +89,7 @@ func (g *group) Members(ctx context.Context) ([]recipes.Member, error) {
 
 func (g *group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
 	out, err := znode.Observe(ctx, g.Session, znode.Selection{Root: g.Path()}, "group", g.members)
-	if err != nil {
-		return nil, g.Failed(err)
-	}
-	return out, nil
+	return out, g.Failed(err)
 }
 
 // members returns the ephemeral children, in the order in which they were created. In a

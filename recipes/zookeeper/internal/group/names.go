@@ -139,10 +139,7 @@ func (n *names) Watch(ctx context.Context, name string) (<-chan recipes.Record, 
 		}
 		return recipes.Record{}
 	})
-	if err != nil {
-		return nil, n.failed(name, err)
-	}
-	return out, nil
+	return out, n.failed(name, err)
 }
 
 func record(path string, node session.Node) recipes.Record {

@@ -122,7 +122,7 @@ func (l *Line) wait(ctx context.Context, name string, o Options) (*Hold, error) 
 		}
 		if len(blockers) < permits {
 			joined()
-			return l.grant(ctx, me.Name)
+			return l.Granted(ctx, gopath.Join(l.Path, name))
 		}
 		predecessor := blockers[len(blockers)-1]
 		var allows func(data []byte) bool
@@ -139,7 +139,7 @@ func (l *Line) wait(ctx context.Context, name string, o Options) (*Hold, error) 
 			}
 			joined()
 			if passes {
-				return l.grant(ctx, me.Name)
+				return l.Granted(ctx, gopath.Join(l.Path, name))
 			}
 			return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, blockers[0].Name))
 		}
@@ -156,7 +156,7 @@ func (l *Line) wait(ctx context.Context, name string, o Options) (*Hold, error) 
 		}
 		joined()
 		if passes {
-			return l.grant(ctx, me.Name)
+			return l.Granted(ctx, gopath.Join(l.Path, name))
 		}
 		l.Session.PrepareProof()
 		if err := armed.Wait(ctx, l.Session, "waiting for "+l.Path, disconnected); err != nil {
@@ -213,21 +213,13 @@ func (l *Line) locate(ctx context.Context, name string) (me Entry, blockers []En
 	return me, l.Rule(entries[:position], me), position, nil
 }
 
-// grant begins the hold of the contender of that name, after a listing without a blocker ahead.
-func (l *Line) grant(ctx context.Context, name string) (*Hold, error) {
-	h, err := Granted(ctx, l.Session, gopath.Join(l.Path, name), l.Asked)
-	if err != nil {
-		return nil, err
-	}
-	return l.Inspected(h), nil
-}
-
 // Granted begins the hold of the contender whose znode is at path, when its recipe has found
 // that it is next. It reads the znode, which may be deleted by now, or belong to a session that
 // the server is about to expire. It uses getData, not exists: a contender that may not read its
 // own znode could neither watch nor guard it, and is refused here. Then session.BeginHold
-// decides. asked is explained at NewRevocable.
-func Granted(ctx context.Context, s *session.Session, path string, asked func([]byte) bool) (*Hold, error) {
+// decides.
+func (l *Line) Granted(ctx context.Context, path string) (*Hold, error) {
+	s := l.Session
 	node, err := s.Get(ctx, path)
 	if errors.Is(err, recipes.ErrNoNode) {
 		return nil, fmt.Errorf("first in the wait queue: %w: %s", recipes.ErrRemoved, path)
@@ -238,7 +230,11 @@ func Granted(ctx context.Context, s *session.Session, path string, asked func([]
 	if node.Stat.EphemeralOwner != s.ID() {
 		return nil, fmt.Errorf("first in the wait queue: %w: %s belongs to session %#x", recipes.ErrRemoved, path, node.Stat.EphemeralOwner)
 	}
-	return NewRevocable(ctx, s, path, recipes.Token(node.Stat.Czxid), asked)
+	hold, err := NewRevocable(ctx, s, path, recipes.Token(node.Stat.Czxid), l.Asked)
+	if err != nil {
+		return nil, err
+	}
+	return l.Inspected(hold), nil
 }
 
 // Watches are the watches of one waiter. The waiter keeps those that have not fired when it

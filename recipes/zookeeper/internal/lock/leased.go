@@ -145,10 +145,10 @@ func (s *leased) take(ctx context.Context, turn *line.Hold, try bool) (*line.Hol
 	err = s.room(ctx, turn, try, s.cfg.Permits)
 	var lease *line.Hold
 	if err == nil {
-		lease, err = line.Granted(ctx, s.Session, path, nil)
+		lease, err = s.Line.Granted(ctx, path)
 	}
 	if err == nil {
-		return s.Line.Inspected(lease), nil
+		return lease, nil
 	}
 	return nil, s.Line.AfterLeaving(ctx, s.Session.Delete(path), err)
 }
@@ -172,7 +172,7 @@ func (s *leased) room(ctx context.Context, turn *line.Hold, try bool, most int) 
 		}
 		names, changed, err := s.Session.ChildrenW(ctx, s.leases)
 		if errors.Is(err, recipes.ErrNoNode) {
-			return nil, nil // there are no leases; if this contender's was among them, line.Granted reports it
+			return nil, nil // there are no leases; if this contender's was among them, Line.Granted reports it
 		}
 		if err == nil && s.leases == s.Path() {
 			err = s.Line.Foreign(ctx, names)
@@ -250,10 +250,7 @@ func (s *leased) Resume(ctx context.Context, znode string, token recipes.Token) 
 	if older >= s.cfg.Permits {
 		return nil, s.Failed(fmt.Errorf("resume: %w: %d leases are older than %s", recipes.ErrNotHeld, older, znode))
 	}
-	if _, err := line.ResumeHeld(ctx, s.Session, znode, token); err != nil {
-		return nil, s.Failed(err)
-	}
-	return s.Line.Inspected(line.Resumed(s.Session, znode, token, nil)), nil
+	return s.Granted(s.Line.ResumeHold(ctx, znode, token))
 }
 
 // ResumeWaiting is not supported. It would have to resume either a place in the lock's

@@ -112,10 +112,7 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 		}
 		return err
 	})
-	if err != nil {
-		return recipes.Element{}, q.Failed(err)
-	}
-	return taken, nil
+	return taken, q.Failed(err)
 }
 
 func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
@@ -141,10 +138,7 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, q.Failed(err)
-	}
-	return received, nil
+	return received, q.Failed(err)
 }
 
 // receive claims an element. If ctx ends first, and the claim succeeds later, the element

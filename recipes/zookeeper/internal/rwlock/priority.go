@@ -30,6 +30,9 @@ func NewPriority(lines *line.Lines, path string, cfg recipes.PriorityLockConfig)
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Revocable {
+		of.Asked = isRevoked
+	}
 	l := &priorityLock{cfg: cfg}
 	l.Recipe, err = line.NewRecipe(of, "priority lock", PriorityContenders, l.hold, cfg.Validate())
 	if err != nil {

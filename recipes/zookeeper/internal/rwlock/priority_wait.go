@@ -64,12 +64,12 @@ func (w *waiter) wait(ctx context.Context) (*line.Hold, error) {
 		}
 		switch {
 		case len(blocking) == 0 && w.held:
-			return w.grant(ctx)
+			return l.Line.Granted(ctx, l.Child(w.me.holdingName()))
 		case len(blocking) == 0:
 			w.announce(position)
 			err := w.claim(ctx, state)
 			if err == nil && w.me.mode != recipes.Writing {
-				return w.grant(ctx)
+				return l.Line.Granted(ctx, l.Child(w.me.holdingName()))
 			}
 			if err != nil && !errors.Is(err, znode.ErrReadAgain) {
 				return nil, err
@@ -239,23 +239,6 @@ func (w *waiter) rereadData(ctx context.Context) error {
 	return znode.ErrReadAgain
 }
 
-func (w *waiter) grant(ctx context.Context) (*line.Hold, error) {
-	l := w.lock
-	hold, err := line.Granted(ctx, l.Session, l.Child(w.me.holdingName()), l.asked())
-	if err != nil {
-		return nil, err
-	}
-	return l.Line.Inspected(hold), nil
-}
-
-// asked is the parameter of line.NewRevocable.
-func (l *priorityLock) asked() func([]byte) bool {
-	if l.cfg.Revocable {
-		return isRevoked
-	}
-	return nil
-}
-
 // ResumeWaiting is line.Line.ResumeWaiting. If the waiting znode is gone, the contender may
 // have claimed the lock before its process ended.
 func (l *priorityLock) ResumeWaiting(ctx context.Context, znode string, try bool) (recipes.PriorityHold, error) {
@@ -294,8 +277,5 @@ func (l *priorityLock) Resume(ctx context.Context, znode string, token recipes.T
 			return nil, l.Failed(fmt.Errorf("resume: %w: %s holds it too", recipes.ErrNotHeld, other.name))
 		}
 	}
-	if _, err := line.ResumeHeld(ctx, l.Session, znode, token); err != nil {
-		return nil, l.Failed(err)
-	}
-	return l.hold(l.Line.Inspected(line.Resumed(l.Session, znode, token, l.asked()))), nil
+	return l.Granted(l.Line.ResumeHold(ctx, znode, token))
 }
