@@ -101,48 +101,27 @@ func (b *doubleBarrier) members(ctx context.Context) ([]line.Entry, error) {
 
 // wait waits until ready names the member, and returns all members that it names.
 func (b *doubleBarrier) wait(ctx context.Context, o *znode.Ephemeral) ([]string, error) {
-	s, me := b.Session, o.Name()
+	var r ready
 	woken := false // by a change of ready, which then most likely names the member
-	for {
-		disconnected, err := s.Connected(ctx)
-		if err != nil {
-			return nil, err
-		}
+	err := znode.Await(ctx, b.Session, fmt.Sprintf("waiting for %d members", b.size), func() (events []<-chan struct{}, err error) {
 		if err := o.Err(); err != nil {
 			return nil, err
 		}
-		if woken {
+		if woken = woken || r.changed != nil && session.Happened(r.changed.Fired()); woken {
 			// This read has no watch: the deletion of ready need not wake a member that
 			// has entered.
-			r, err := b.read(ctx)
-			if err != nil {
+			if r, err = b.read(ctx); err != nil || slices.Contains(r.generation, o.Name()) {
 				return nil, err
 			}
-			if slices.Contains(r.generation, me) {
-				return r.generation, nil
-			}
 		}
-		r, err := b.ready(ctx)
-		if err != nil {
+		if r, err = b.ready(ctx); err != nil || slices.Contains(r.generation, o.Name()) {
 			return nil, err
-		}
-		if slices.Contains(r.generation, me) {
-			return r.generation, nil
 		}
 		lowestGone, err := b.gather(ctx, r)
-		if errors.Is(err, znode.ErrReadAgain) {
-			woken = true
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		what := fmt.Sprintf("waiting for %d members", b.size)
-		if err := s.Wait(ctx, what, r.changed.Fired(), lowestGone, disconnected, o.Done()); err != nil {
-			return nil, err
-		}
-		woken = woken || session.Happened(r.changed.Fired())
-	}
+		woken = woken || errors.Is(err, znode.ErrReadAgain)
+		return append(znode.Events(r.changed), lowestGone, o.Done()), err
+	})
+	return r.generation, err
 }
 
 // ready is the state of the znode ready.

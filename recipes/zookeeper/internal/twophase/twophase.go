@@ -83,31 +83,26 @@ func (t *twoPhase) guard(p protocol) (guarded session.Txn) {
 // be harmless to send twice. commit returns the index of the refused operation, where 0 is
 // the first one after the guard, or -1.
 func (t *twoPhase) commit(ctx context.Context, guarded session.Txn) (refused int, err error) {
-	sent := false // whether an attempt may have been committed
-	for {
-		err := t.Session.Commit(ctx, guarded)
-		switch at := znode.RefusedOp(err); {
-		case err == nil:
-			return -1, nil
-		case t.Session.Unsettled(ctx, err):
-			sent = true
-		case at == 0:
-			return -1, fmt.Errorf("%w: %w", recipes.ErrNoTransaction, err)
-		case at > 0:
-			return at - 1, err
-		default:
-			return -1, t.unsettled(ctx, sent, err)
-		}
+	at, err := t.send(ctx, guarded)
+	if at == 0 {
+		err = fmt.Errorf("%w: %w", recipes.ErrNoTransaction, err)
 	}
+	return max(at, 0) - 1, err
 }
 
-// unsettled is the error of a transaction that was not refused. If it was sent before, its
-// outcome is unknown.
-func (t *twoPhase) unsettled(ctx context.Context, sent bool, err error) error {
-	if sent {
+// send commits a transaction until its outcome is known, and returns the index of the refused
+// operation, or -1. If the transaction was sent before, an error other than a refusal leaves the
+// outcome unknown.
+func (t *twoPhase) send(ctx context.Context, txn session.Txn) (refused int, err error) {
+	sent := false
+	for err = t.Session.Commit(ctx, txn); t.Session.Unsettled(ctx, err); err = t.Session.Commit(ctx, txn) {
+		sent = true
+	}
+	refused = znode.RefusedOp(err)
+	if sent && refused < 0 {
 		err = znode.UnknownOutcome(err)
 	}
-	return t.Session.Because(ctx, err)
+	return refused, t.Session.Because(ctx, err)
 }
 
 // read reads the payload and the protocol of one beginning.
@@ -276,28 +271,20 @@ func (t *twoPhase) begin(ctx context.Context, marker string, begin session.Txn) 
 	var marked session.Txn
 	marked.Create(marker, nil, true)
 	marked.Append(begin)
-	sent := false
 	for {
-		err := t.Session.Commit(ctx, marked)
-		switch at := znode.RefusedOp(err); {
+		at, err := t.send(ctx, marked)
+		switch {
 		case err == nil, at == 0 && errors.Is(err, recipes.ErrNodeExists):
 			t.Session.Delete(marker)
 			return nil
-		case t.Session.Unsettled(ctx, err):
-			sent = true
 		case at == 0 && errors.Is(err, recipes.ErrNoNode):
-			if err := t.Session.Ensure(ctx, gopath.Dir(t.Path())); err != nil {
-				return t.failed(err)
+			if err = t.Session.Ensure(ctx, gopath.Dir(t.Path())); err == nil {
+				continue
 			}
-		case at >= 0:
-			return t.failed(err)
-		default:
-			err = t.unsettled(ctx, sent, err)
-			if errors.Is(err, recipes.ErrUnknownOutcome) {
-				t.Session.Delete(marker)
-				t.resign() // after this error the caller may not call Coordinate
-			}
-			return t.failed(err)
+		case errors.Is(err, recipes.ErrUnknownOutcome):
+			t.Session.Delete(marker)
+			t.resign() // after this error the caller may not call Coordinate
 		}
+		return t.failed(err)
 	}
 }
