@@ -47,7 +47,13 @@ func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage
 // EnterAnnounced is Enter. It calls joined with the member's znode before it waits.
 func (b *doubleBarrier) EnterAnnounced(ctx context.Context, data []byte, joined func(recipes.Place)) (recipes.Passage, error) {
 	// This comes before the znode is created: members of other libraries would count it.
-	if err := b.mayJoin(ctx); err != nil {
+	var err error
+	if b.compatible() {
+		err = b.vacant(ctx)
+	} else {
+		_, err = b.members(ctx)
+	}
+	if err != nil {
 		return nil, b.Failed(err)
 	}
 	o, err := znode.CreateEphemeral(ctx, b.Session, b.Path(), b.newName(), znode.MemberMarker, data, b.line.Parent)
@@ -56,14 +62,6 @@ func (b *doubleBarrier) EnterAnnounced(ctx context.Context, data []byte, joined 
 	}
 	joined(recipes.Place{Znode: o.Znode(), Position: recipes.UnknownPosition})
 	return b.await(ctx, o)
-}
-
-func (b *doubleBarrier) mayJoin(ctx context.Context) error {
-	if b.compatible() {
-		return b.vacant(ctx)
-	}
-	_, err := b.members(ctx)
-	return err
 }
 
 // await waits until the member has entered. If it does not, its znode is deleted.

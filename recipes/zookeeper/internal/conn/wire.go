@@ -181,7 +181,9 @@ func (w *Wire) RefuseIdentity() { w.refused.Store(true) }
 
 // CreatesBare reports whether the session can create bare znodes: it has an identity, and servers
 // support Create2. It is true until a server has shown the opposite.
-func (w *Wire) CreatesBare() bool { return w.Identified() && !w.noCreate2.Load() }
+func (w *Wire) CreatesBare() bool {
+	return w.Identity != "" && !w.refused.Load() && !w.noCreate2.Load()
+}
 
 // RemovesWatches reports whether the servers support RemoveDataWatch, as they do since 3.5, and
 // whether that is known.

@@ -111,7 +111,8 @@ func (e *election) read(ctx context.Context, get func(context.Context, string) (
 	if err != nil {
 		return view{}, znode.Listed(err)
 	}
-	leader := e.leaderOf(path, entries[0], node)
+	leader := recipes.Leader{Contender: entries[0].Contender(recipes.KindElection, path, node)}
+	leader.Holds, leader.Dialect = true, e.Line.Dialect
 	ack, ackChanged, err := get(ctx, ackPath(path, leader.Token))
 	switch {
 	case err == nil:
@@ -120,12 +121,6 @@ func (e *election) read(ctx context.Context, get func(context.Context, string) (
 		return view{}, err
 	}
 	return view{leader: leader, leaderChanged: leaderChanged, ackChanged: ackChanged}, nil
-}
-
-func (e *election) leaderOf(path string, first line.Entry, node session.Node) recipes.Leader {
-	c := first.Contender(recipes.KindElection, path, node)
-	c.Holds, c.Dialect = true, e.Line.Dialect
-	return recipes.Leader{Contender: c}
 }
 
 // ackPath is the path of a candidate's acknowledgement. It has the name of the candidate's

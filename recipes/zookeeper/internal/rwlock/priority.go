@@ -55,7 +55,7 @@ func (l *priorityLock) enter(ctx context.Context, mode recipes.Mode, try bool) (
 		return nil, l.Failed(err)
 	}
 	d := nodeData{revocable: l.cfg.Revocable, grace: l.cfg.Grace, data: l.cfg.Data}
-	path, err := l.Session.CreateProtected(ctx, l.Path(), waitingMarker(mode, l.cfg.Priority), d.encode())
+	path, err := l.Session.CreateProtected(ctx, l.Path(), fmt.Sprintf("%s-%02d-", mode, l.cfg.Priority), d.encode())
 	if err != nil {
 		return nil, l.Failed(err)
 	}
@@ -195,11 +195,6 @@ func parseName(name string) (contender, bool) {
 
 // holdingWord is the word for a mode in the name of a holder's znode.
 var holdingWord = map[recipes.Mode]string{recipes.Reading: "reading", recipes.Writing: "writing"}
-
-// waitingMarker is the part of a waiter's name between the GUID and the sequence number.
-func waitingMarker(mode recipes.Mode, priority int) string {
-	return fmt.Sprintf("%s-%02d-", mode, priority)
-}
 
 // holdingName is the name of the znode that replaces a waiter's in a claim.
 func (c contender) holdingName() string {

@@ -108,7 +108,7 @@ func (s *Session) CreatesBare() bool { return s.wire.CreatesBare() }
 
 // join joins the watch on the parent. It fails if bare znodes are known to be impossible.
 func (c *bareCreation) join() error {
-	if !c.session.CreatesBare() {
+	if !c.session.wire.CreatesBare() {
 		return ErrNoBareZnode
 	}
 	if c.count {
