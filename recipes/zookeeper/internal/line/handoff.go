@@ -30,11 +30,12 @@ func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 		return nil, err
 	}
 	name := gopath.Base(bare.Path)
-	entries := Parse([]string{name}, l.Markers...)
+	sequence, ok := parse(name, marker)
+	me := Entry{name, sequence, marker}
 	switch {
-	case len(entries) == 0:
+	case !ok:
 		err = fmt.Errorf("%w: the server named a contender %q", recipes.ErrInternal, name)
-	case entries[0].Exhausted():
+	case me.Exhausted():
 		return nil, l.giveUpBare(ctx, bare)
 	case o.Admit != nil:
 		err = o.Admit(ctx)
@@ -42,7 +43,7 @@ func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 	if err != nil {
 		return nil, l.AfterLeaving(ctx, l.Session.DeleteBare(bare), err)
 	}
-	return l.stayByHandoff(ctx, &waiter{line: l, bare: bare, me: entries[0]}, o, siblings)
+	return l.stayByHandoff(ctx, &waiter{line: l, bare: bare, me: me}, o, siblings)
 }
 
 // stayByHandoff waits until the contender is granted. siblings is explained at waiter.wait.

@@ -38,7 +38,7 @@ func Resumed(s *session.Session, path string, token recipes.Token, asked func(da
 
 func (h *Hold) Done() <-chan struct{} {
 	h.guard.Do(func() { h.Session.Background(h.watchOwn) })
-	return h.Grant.Done()
+	return h.Ended
 }
 
 // NewRevocable begins a hold with session.BeginHold, for the contender whose znode is at path.
@@ -88,7 +88,7 @@ func (h *Hold) Attach(path string) {
 		h.attached = append(h.attached, path)
 	}
 	h.mu.Unlock()
-	if session.Happened(h.Grant.Done()) {
+	if session.Happened(h.Ended) {
 		h.deleteAttached()
 	}
 }

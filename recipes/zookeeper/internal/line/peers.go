@@ -218,7 +218,7 @@ func (l *Line) Inspected(h *Hold) *Hold {
 			l.Busy.clean(l.kindAt(), names, parent)
 		}
 	}
-	h.Session.Inspect(l.Path, h.Grant.Done(), func(parent session.Stat) {
+	h.Session.Inspect(l.Path, h.Ended, func(parent session.Stat) {
 		if !l.Busy.unchanged(l.kindAt(), parent) && listing.CompareAndSwap(false, true) && !h.Session.Background(list) {
 			listing.Store(false)
 		}

@@ -63,8 +63,8 @@ func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte,
 	c := &bareCreation{name: name, header: barePrefix + uuid.NewString() + "-", count: count, begun: s.wire.LastZxid()}
 	create := conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.bareACL)
 	c.creation = creation[createdBare]{
-		exchange: exchange{session: s, requests: []conn.Request{create.Identified()}}, path: gopath.Join(dir, name), parent: parent,
-		prepare: c.join, settle: c.end, unusable: impossible, made: c.created, find: c.search,
+		exchange: exchange{session: s, requests: []conn.Request{create.Identified()}, prepare: c.join}, path: gopath.Join(dir, name), parent: parent,
+		settle: c.end, unusable: impossible, made: c.created, find: c.search,
 	}
 	// The first exchange is usually answered. Then no goroutine is needed to continue after the
 	// caller has returned.

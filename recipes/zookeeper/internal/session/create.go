@@ -75,20 +75,10 @@ type creation[T any] struct {
 	exchange
 	path     string
 	parent   func(context.Context, string) error // creates the parent of path
-	prepare  func() error                        // if not nil, begins each attempt
 	settle   func(answered bool)                 // if not nil, ends each attempt
 	unusable func(error) bool                    // if not nil, reports that the caller must create another znode
 	made     func([]conn.Reply) (T, error)       // decodes the replies
 	find     func(context.Context) (*T, error)   // searches for the znode after a lost reply; nil: it does not exist
-}
-
-func (c *creation[T]) begin(ctx context.Context) {
-	if c.prepare != nil {
-		if c.failed = c.prepare(); c.failed != nil {
-			return
-		}
-	}
-	c.exchange.begin(ctx)
 }
 
 func (c *creation[T]) run(ctx, life context.Context) (T, error) {

@@ -117,6 +117,7 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 type exchange struct {
 	session  *Session
 	requests []conn.Request
+	prepare  func() error // if not nil, runs before each attempt
 
 	sent       *conn.Batch
 	failed     error // why sending failed
@@ -127,6 +128,11 @@ type exchange struct {
 // sent. begin may return after ctx is done: if the server reads nothing and all buffers are full,
 // it returns at the write deadline, after two thirds of the session timeout.
 func (a *exchange) begin(ctx context.Context) {
+	if a.prepare != nil {
+		if a.failed = a.prepare(); a.failed != nil {
+			return
+		}
+	}
 	if a.connection, _, a.failed = a.session.connectedAfter(ctx, 0); a.failed != nil {
 		return
 	}

@@ -99,6 +99,8 @@ func watched(ctx context.Context, s *session.Session, path string, made session.
 
 func (e *Ephemeral) gone() error { return fmt.Errorf("%w: %s", recipes.ErrRemoved, e.path) }
 
+func (e *Ephemeral) Done() <-chan struct{} { return e.Ended }
+
 // Name returns the last element of the znode's path.
 func (e *Ephemeral) Name() string { return gopath.Base(e.path) }
 
@@ -272,7 +274,7 @@ func resume(ctx context.Context, s *session.Session, dir, path string, token rec
 
 // Released returns an Ephemeral that was released and whose znode is deleted.
 func Released(s *session.Session, path string, token recipes.Token) *Ephemeral {
-	e := &Ephemeral{Grant: Grant{Session: s, path: path, token: token, ended: make(chan struct{}), reason: recipes.ErrReleased}, writing: make(chan struct{}, 1)}
-	close(e.ended)
+	e := &Ephemeral{Grant: Grant{Session: s, path: path, token: token, Ended: make(chan struct{}), reason: recipes.ErrReleased}, writing: make(chan struct{}, 1)}
+	close(e.Ended)
 	return e
 }

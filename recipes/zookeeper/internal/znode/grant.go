@@ -14,10 +14,10 @@ import (
 // the application relies until the grant ends.
 type Grant struct {
 	Session *session.Session
+	Ended   chan struct{} // closed when the grant ends
 
 	path     string
 	token    recipes.Token
-	ended    chan struct{}
 	unlisten func() bool // cancels the session's OnLost
 	removal  session.Removal
 	removing bool // Remove has ended it; only one removal runs at a time
@@ -28,7 +28,7 @@ type Grant struct {
 
 // Begin begins the grant of the znode at path. session.BeginHold has succeeded.
 func (g *Grant) Begin(s *session.Session, path string, token recipes.Token) {
-	g.Session, g.path, g.token, g.ended = s, path, token, make(chan struct{})
+	g.Session, g.path, g.token, g.Ended = s, path, token, make(chan struct{})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.unlisten = s.OnLost(g.sessionLost)
@@ -37,9 +37,6 @@ func (g *Grant) Begin(s *session.Session, path string, token recipes.Token) {
 func (g *Grant) Token() recipes.Token { return g.token }
 
 func (g *Grant) Znode() string { return g.path }
-
-// Done implements recipes.Grant, once Watch runs.
-func (g *Grant) Done() <-chan struct{} { return g.ended }
 
 func (g *Grant) Err() error {
 	g.sessionLost() // a goroutine also passes on the loss, and Err does not wait for it
@@ -63,7 +60,7 @@ func (g *Grant) End(reason error) bool {
 		return false
 	}
 	g.reason = reason
-	close(g.ended)
+	close(g.Ended)
 	g.unlisten()
 	g.Session.EndHold()
 	return true
@@ -78,7 +75,7 @@ func (g *Grant) Watch(life context.Context, disconnected <-chan struct{}, watch 
 			select {
 			case <-watch.Fired():
 			case <-disconnected:
-			case <-g.ended:
+			case <-g.Ended:
 				return
 			case <-life.Done():
 				return
