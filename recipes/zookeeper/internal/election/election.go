@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	gopath "path"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -202,51 +201,23 @@ func (e *election) Acknowledged(ctx context.Context) (recipes.Leader, error) {
 }
 
 func (e *election) Observe(ctx context.Context) (<-chan recipes.Leader, error) {
-	first, err := e.view(ctx)
+	v, err := e.view(ctx)
 	if err != nil {
 		return nil, e.Failed(err)
 	}
-	out := make(chan recipes.Leader)
-	started := e.Session.Background(func(life context.Context) {
-		defer close(out)
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(life, cancel)()
-		e.observe(ctx, first, out)
-	})
-	if !started {
-		return nil, e.Failed(e.Session.Err())
+	events := func() (_, _, _ <-chan struct{}) {
+		return v.leaderChanged.Fired(), v.ackChanged.Fired(), v.disconnected
 	}
-	return out, nil
-}
-
-// observe offers the latest leader to the receiver, and keeps reading changes while it
-// does.
-func (e *election) observe(ctx context.Context, v view, out chan<- recipes.Leader) {
-	offer := out // nil after the receiver has got the latest leader
-	for {
-		select {
-		case offer <- v.leader:
-			offer = nil
-			continue
-		case <-v.leaderChanged.Fired():
-		case <-v.ackChanged.Fired():
-		case <-v.disconnected:
-		case <-ctx.Done():
-			return
-		}
-		next, err := session.RetryThrottled(ctx, e.Session, func() (view, error) { return e.view(ctx) })
+	out, err := znode.Stream(ctx, e.Session, v.leader, events, func(ctx context.Context) (recipes.Leader, error) {
+		var err error
+		v, err = e.view(ctx)
+		return v.leader, err
+	}, func(err error) {
 		if err != nil {
-			if ctx.Err() == nil {
-				e.Session.Log().Error("observing ended", "election", e.Path(), "error", err)
-			}
-			return
+			e.Session.Log().Error("observing ended", "election", e.Path(), "error", err)
 		}
-		if !reflect.DeepEqual(next.leader, v.leader) {
-			offer = out
-		}
-		v = next
-	}
+	})
+	return out, e.Failed(err)
 }
 
 // view is the leader, and the watches that report a change of it.

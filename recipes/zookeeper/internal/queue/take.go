@@ -147,31 +147,12 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 // receive claims an element. If ctx ends first, and the claim succeeds later, the element
 // is given back in the background.
 func (q *queue) receive(ctx context.Context, c candidate) (recipes.Token, error) {
-	type result struct {
-		token recipes.Token
-		err   error
-	}
-	done := make(chan result)
-	q.Session.Background(func(life context.Context) {
+	return session.Detached(ctx, q.Session, "claim "+c.Name, func(life context.Context) (recipes.Token, error) {
 		token, err := q.commitClaim(life, c)
-		err = znode.GivenUp(life, q.Session, "claim "+c.Name, err) // the claim ends with the session
-		select {
-		case done <- result{token, err}:
-		case <-ctx.Done():
-			if err == nil {
-				q.Session.Delete(q.claim(c.Name, c.node.Stat.Version+1))
-			}
-		case <-life.Done():
-		}
-	})
-	select {
-	case r := <-done:
-		return r.token, r.err
-	case <-q.Session.Done():
-		return 0, q.Session.Err()
-	case <-ctx.Done():
-		return 0, q.Session.Interrupted("claim "+c.Name, ctx)
-	}
+		return token, znode.GivenUp(life, q.Session, "claim "+c.Name, err) // the claim ends with the session
+	}, func(context.Context, recipes.Token) {
+		q.Session.Delete(q.claim(c.Name, c.node.Stat.Version+1))
+	}, nil)
 }
 
 // commitClaim creates the claim and counts the delivery in one transaction. To count, it

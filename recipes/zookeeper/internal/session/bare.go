@@ -74,7 +74,7 @@ func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte,
 		made, err := c.created(replies)
 		return made.BareZnode, made.siblings, err
 	}
-	made, err := detached(ctx, s, "create below "+dir,
+	made, err := Detached(ctx, s, "create below "+dir,
 		func(life context.Context) (createdBare, error) { return c.finish(ctx, life) },
 		func(life context.Context, made createdBare) { s.deleteBare(life, made.BareZnode) }, nil)
 	return made.BareZnode, made.siblings, err

@@ -66,7 +66,7 @@ func (s *Session) CreateProtectedIn(ctx context.Context, dir, name string, data 
 		}
 		return &found, cmp.Or(err, s.owns(found, stat))
 	}
-	return detached(ctx, s, "create below "+dir,
+	return Detached(ctx, s, "create below "+dir,
 		func(life context.Context) (string, error) { return c.run(ctx, life) },
 		func(life context.Context, path string) { s.deleteUntilKnown(life, path) }, nil)
 }
@@ -178,10 +178,10 @@ func sizeOf(acl []jute.ACL) int {
 	return size
 }
 
-// detached runs create, and stops waiting for it when ctx is done or the session is lost. Then
+// Detached runs create, and stops waiting for it when ctx is done or the session is lost. Then
 // create continues, and undo reverts what it creates. create must not return before its outcome
 // is known, unless the session has ended. end, if not nil, is called when both are finished.
-func detached[T any](ctx context.Context, s *Session, what string, create func(life context.Context) (T, error), undo func(context.Context, T), end func()) (T, error) {
+func Detached[T any](ctx context.Context, s *Session, what string, create func(life context.Context) (T, error), undo func(context.Context, T), end func()) (T, error) {
 	type result struct {
 		made T
 		err  error
@@ -327,7 +327,7 @@ func (s *Session) CreateNamedIn(ctx context.Context, path string, data []byte, p
 		}
 		return nil, err
 	}
-	return detached(ctx, s, "create "+path, func(life context.Context) (Stat, error) {
+	return Detached(ctx, s, "create "+path, func(life context.Context) (Stat, error) {
 		stat, err := c.run(ctx, life)
 		if err != nil || stat != (Stat{}) {
 			return stat, err

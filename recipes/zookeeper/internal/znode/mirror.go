@@ -232,52 +232,65 @@ func (m *mirror) listen(life context.Context, w *session.Watch) {
 func Observe[T any](ctx context.Context, s *session.Session, selection Selection, what string, view func(Nodes) T) (<-chan T, error) {
 	m := &mirror{session: s, Selection: selection, watch: true, wake: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(ctx)
-	if err := m.update(ctx); err != nil {
+	end := func(err error) {
 		cancel()
 		m.watching.Wait()
+		if err != nil {
+			m.session.Log().Error("watching ended", what, m.Root, "error", err)
+		}
+	}
+	if err := m.update(ctx); err != nil {
+		end(nil)
 		return nil, err
 	}
-	out := make(chan T)
-	started := m.session.Background(func(life context.Context) {
-		defer close(out)
-		defer m.watching.Wait()
-		defer cancel()
-		defer context.AfterFunc(life, cancel)()
-		send(ctx, m, what, view, out)
-	})
-	if !started {
-		cancel()
-		m.watching.Wait()
-		return nil, m.session.Err()
-	}
-	return out, nil
+	events := func() (_, _, _ <-chan struct{}) { return m.wake, m.disconnected, nil }
+	return Stream(ctx, s, view(m.selected()), events, func(ctx context.Context) (T, error) {
+		err := m.update(ctx)
+		return view(m.selected()), err
+	}, end)
 }
 
-// send offers the latest value until a reader receives it, and updates the mirror at the same
-// time.
-func send[T any](ctx context.Context, m *mirror, what string, view func(Nodes) T, out chan<- T) {
-	value := view(m.selected())
-	offer := out // nil after a reader has received the current value
-	for {
-		select {
-		case offer <- value:
-			offer = nil
-			continue
-		case <-m.wake:
-		case <-m.disconnected:
-		case <-ctx.Done():
-			return
-		}
-		_, err := session.RetryThrottled(ctx, m.session, func() (struct{}, error) { return struct{}{}, m.update(ctx) })
-		if err != nil {
-			// The session itself reports its loss.
-			if ctx.Err() == nil && !errors.Is(err, recipes.ErrSessionLost) {
-				m.session.Log().Error("watching ended", what, m.Root, "error", err)
+// Stream sends value, and then each value of next that differs from the last one. It calls next
+// after each of the events, while it offers the latest value to a reader. The channel is closed
+// when ctx is done, the session is lost, or next fails. Then Stream calls ended, with the error of
+// next unless the session itself reports it.
+func Stream[T any](ctx context.Context, s *session.Session, value T, events func() (_, _, _ <-chan struct{}), next func(context.Context) (T, error), ended func(error)) (<-chan T, error) {
+	out := make(chan T)
+	started := s.Background(func(life context.Context) {
+		defer close(out)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(life, cancel)()
+		offer := out // nil after a reader has received the current value
+		for {
+			first, second, third := events()
+			select {
+			case offer <- value:
+				offer = nil
+				continue
+			case <-first:
+			case <-second:
+			case <-third:
+			case <-ctx.Done():
+				ended(nil)
+				return
 			}
-			return
+			changed, err := session.RetryThrottled(ctx, s, func() (T, error) { return next(ctx) })
+			if err != nil {
+				if ctx.Err() != nil || errors.Is(err, recipes.ErrSessionLost) {
+					err = nil
+				}
+				ended(err)
+				return
+			}
+			if !reflect.DeepEqual(changed, value) {
+				value, offer = changed, out
+			}
 		}
-		if next := view(m.selected()); !reflect.DeepEqual(next, value) {
-			value, offer = next, out
-		}
+	})
+	if !started {
+		ended(nil)
+		return nil, s.Err()
 	}
+	return out, nil
 }
