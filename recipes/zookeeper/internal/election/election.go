@@ -256,14 +256,8 @@ func (e *election) view(ctx context.Context) (view, error) {
 // awaitAcknowledgement watches the list of acknowledgements, or for the creation of their
 // parent.
 func (e *election) awaitAcknowledgement(ctx context.Context, ack string) (*session.Watch, error) {
-	s, acks := e.Session, gopath.Dir(ack)
-	names, changed, err := s.ChildrenW(ctx, acks)
-	if errors.Is(err, recipes.ErrNoNode) {
-		var exists bool
-		if exists, changed, err = s.ExistsW(ctx, acks); err == nil && exists {
-			err = znode.ErrReadAgain
-		}
-	} else if err == nil && slices.Contains(names, gopath.Base(ack)) {
+	names, changed, err := znode.ListW(ctx, e.Session, gopath.Dir(ack))
+	if err == nil && slices.Contains(names, gopath.Base(ack)) {
 		err = znode.ErrReadAgain
 	}
 	return changed, err
@@ -271,15 +265,7 @@ func (e *election) awaitAcknowledgement(ctx context.Context, ack string) (*sessi
 
 // awaitCandidates watches the list of candidates, or for the creation of the path.
 func (e *election) awaitCandidates(ctx context.Context) (view, error) {
-	s := e.Session
-	names, changed, err := s.ChildrenW(ctx, e.Path())
-	if errors.Is(err, recipes.ErrNoNode) {
-		exists, created, err := s.ExistsW(ctx, e.Path())
-		if err == nil && exists {
-			err = znode.ErrReadAgain
-		}
-		return view{leaderChanged: created, ackChanged: created}, err
-	}
+	names, changed, err := znode.ListW(ctx, e.Session, e.Path())
 	if err == nil && e.Line.HasContender(names) {
 		err = znode.ErrReadAgain
 	}
