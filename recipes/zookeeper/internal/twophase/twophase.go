@@ -102,7 +102,10 @@ func (t *twoPhase) send(ctx context.Context, txn session.Txn) (refused int, err 
 	if sent && refused < 0 {
 		err = znode.UnknownOutcome(err)
 	}
-	return refused, t.Session.Because(ctx, err)
+	if errors.Is(err, recipes.ErrUnknownOutcome) {
+		err = t.Session.Because(ctx, err)
+	}
+	return refused, err
 }
 
 // read reads the payload and the protocol of one beginning.
