@@ -247,13 +247,15 @@ func priorityLockOperations() []operation {
 	}), operation{"PriorityLock.AcquireWrite, a claim", func(s *stage) doing {
 		do := granting(s, s.priority(s.victim, none).AcquireWrite)
 		do.denied = []denial{{znode: stagePath, perms: noWrite}}
-		claimed, remove := zktest.Op(zkserver.OpExists, "-writing-"), func() error { return s.removeLike("-writing-") }
-		checked := false
+		claimed, remove := zktest.Op(zkserver.OpGetData, "-writing-"), func() error { return s.removeLike("-writing-") }
+		lists := 0
 		do.between = []meddling{
 			{name: "the claim is deleted", at: claimed, do: remove, want: recipes.ErrRemoved},
 			{name: "the claim is deleted before the readers are listed", at: func(r zkserver.Request) bool {
-				checked = checked || claimed(r)
-				return checked && r.Op == zkserver.OpGetChildren2
+				if r.Op == zkserver.OpGetChildren2 {
+					lists++
+				}
+				return lists == 2
 			}, do: remove, want: recipes.ErrRemoved},
 		}
 		do.after = turn(s)

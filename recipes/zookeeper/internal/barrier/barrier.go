@@ -12,7 +12,6 @@ import (
 
 type barrier struct{ znode.Recipe }
 
-// New returns the barrier at path.
 func New(s *session.Session, path string) (recipes.Barrier, error) {
 	r, err := znode.New(s, "barrier", path, znode.NotRoot(path, "the root always exists, so this barrier could never be removed"))
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	gopath "path"
 	"slices"
 	"strings"
 
@@ -25,7 +26,6 @@ type doubleBarrier struct {
 	size int
 }
 
-// NewDouble returns the double barrier at path.
 func NewDouble(s *session.Session, path string, cfg recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
 	r, err := znode.New(s, "double barrier", path, cfg.Validate())
 	if err != nil {
@@ -47,7 +47,13 @@ func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage
 // EnterAnnounced is Enter. It calls joined with the member's znode before it waits.
 func (b *doubleBarrier) EnterAnnounced(ctx context.Context, data []byte, joined func(recipes.Place)) (recipes.Passage, error) {
 	// This comes before the znode is created: members of other libraries would count it.
-	if err := b.mayJoin(ctx); err != nil {
+	var err error
+	if b.compatible() {
+		err = b.vacant(ctx)
+	} else {
+		_, err = b.members(ctx)
+	}
+	if err != nil {
 		return nil, b.Failed(err)
 	}
 	o, err := znode.CreateEphemeral(ctx, b.Session, b.Path(), b.newName(), znode.MemberMarker, data, b.line.Parent)
@@ -56,14 +62,6 @@ func (b *doubleBarrier) EnterAnnounced(ctx context.Context, data []byte, joined 
 	}
 	joined(recipes.Place{Znode: o.Znode(), Position: recipes.UnknownPosition})
 	return b.await(ctx, o)
-}
-
-func (b *doubleBarrier) mayJoin(ctx context.Context) error {
-	if b.compatible() {
-		return b.vacant(ctx)
-	}
-	_, err := b.members(ctx)
-	return err
 }
 
 // await waits until the member has entered. If it does not, its znode is deleted.
@@ -101,48 +99,27 @@ func (b *doubleBarrier) members(ctx context.Context) ([]line.Entry, error) {
 
 // wait waits until ready names the member, and returns all members that it names.
 func (b *doubleBarrier) wait(ctx context.Context, o *znode.Ephemeral) ([]string, error) {
-	s, me := b.Session, o.Name()
+	var r ready
 	woken := false // by a change of ready, which then most likely names the member
-	for {
-		disconnected, err := s.Connected(ctx)
-		if err != nil {
-			return nil, err
-		}
+	err := znode.Await(ctx, b.Session, fmt.Sprintf("waiting for %d members", b.size), func() (events []<-chan struct{}, err error) {
 		if err := o.Err(); err != nil {
 			return nil, err
 		}
-		if woken {
+		if woken = woken || r.changed != nil && session.Happened(r.changed.Fired()); woken {
 			// This read has no watch: the deletion of ready need not wake a member that
 			// has entered.
-			r, err := b.read(ctx)
-			if err != nil {
+			if r, err = b.read(ctx); err != nil || slices.Contains(r.generation, o.Name()) {
 				return nil, err
 			}
-			if slices.Contains(r.generation, me) {
-				return r.generation, nil
-			}
 		}
-		r, err := b.ready(ctx)
-		if err != nil {
+		if r, err = b.ready(ctx); err != nil || slices.Contains(r.generation, o.Name()) {
 			return nil, err
-		}
-		if slices.Contains(r.generation, me) {
-			return r.generation, nil
 		}
 		lowestGone, err := b.gather(ctx, r)
-		if errors.Is(err, znode.ErrReadAgain) {
-			woken = true
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		what := fmt.Sprintf("waiting for %d members", b.size)
-		if err := s.Wait(ctx, what, r.changed.Fired(), lowestGone, disconnected, o.Done()); err != nil {
-			return nil, err
-		}
-		woken = woken || session.Happened(r.changed.Fired())
-	}
+		woken = woken || errors.Is(err, znode.ErrReadAgain)
+		return append(znode.Events(r.changed), lowestGone, o.Done()), err
+	})
+	return r.generation, err
 }
 
 // ready is the state of the znode ready.
@@ -263,4 +240,125 @@ func among(entries []line.Entry, generation []string) []string {
 		}
 	}
 	return names
+}
+
+// Resume resumes a member that has entered in another process of this session: see
+// session.Resume. The member's znode must be this session's, created by the transaction
+// that is the token. Outside the compatibility modes, ready must name the member. As long
+// as that znode exists, no member replaces ready.
+//
+// Otherwise the error matches recipes.ErrNotHeld, and nothing is changed. If the znode
+// is gone or was replaced, the error also matches recipes.ErrRemoved.
+func (b *doubleBarrier) Resume(ctx context.Context, path string, token recipes.Token) (recipes.Passage, error) {
+	if err := b.isMember(path); err != nil {
+		return nil, b.Failed(err)
+	}
+	if exists, err := b.exists(ctx, path); err != nil {
+		return nil, err
+	} else if !exists {
+		return nil, b.Failed(fmt.Errorf("resume: %w: %s", recipes.ErrRemoved, path))
+	}
+	r, err := b.entered(ctx)
+	if err != nil {
+		return nil, b.Failed(err)
+	}
+	if !slices.Contains(r.members, gopath.Base(path)) {
+		return nil, b.Failed(fmt.Errorf("resume: %w: %s has not entered", recipes.ErrNotHeld, path))
+	}
+	o, err := znode.Resume(ctx, b.Session, b.Path(), path, token)
+	if err != nil {
+		return nil, b.Failed(err)
+	}
+	b.markReadyResumed()
+	return b.passage(o, r), nil
+}
+
+// markReadyResumed keeps session.DropRest from deleting ready, which in a compatibility
+// mode may be the session's. It keeps others out while members are inside.
+func (b *doubleBarrier) markReadyResumed() {
+	if b.compatible() {
+		b.Session.MarkResumed(b.readyPath())
+	}
+}
+
+// entered returns the members that have entered. In a compatibility mode these are all
+// members that are present, because the next round begins only after this member is gone.
+// Ready may be gone already in that mode. The token proves that this member has entered.
+func (b *doubleBarrier) entered(ctx context.Context) (round, error) {
+	if b.compatible() {
+		return b.round(ctx)
+	}
+	r, err := b.read(ctx)
+	return round{r.generation, math.MaxInt64}, err
+}
+
+// ResumeLeaving is Resume for a member that was leaving. members are the members that
+// entered together. Most members delete their znode first and then wait for the others, so
+// the znode may be gone. Then the passage has ended, and Leave only waits for the others.
+func (b *doubleBarrier) ResumeLeaving(ctx context.Context, path string, token recipes.Token, members []string) (recipes.Passage, error) {
+	r := round{members: make([]string, len(members)), zxid: math.MaxInt64}
+	for i, m := range members {
+		if err := b.isMember(m); err != nil {
+			return nil, b.Failed(err)
+		}
+		r.members[i] = gopath.Base(m)
+	}
+	if !slices.Contains(members, path) || token == 0 {
+		return nil, b.Failed(fmt.Errorf("resume: %w: %q is not among the members, or has no token", recipes.ErrInvalid, path))
+	}
+	exists, err := b.exists(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if exists {
+		return b.Resume(ctx, path, token)
+	}
+	if b.compatible() {
+		stat, err := b.Session.Stat(ctx, b.Path())
+		if err != nil && !errors.Is(err, recipes.ErrNoNode) {
+			return nil, b.Failed(err)
+		}
+		r.zxid = stat.Pzxid
+		b.markReadyResumed()
+	}
+	return b.passage(znode.Released(b.Session, path, token), r), nil
+}
+
+// exists reports whether a member's znode exists, in this session or in another one.
+func (b *doubleBarrier) exists(ctx context.Context, path string) (bool, error) {
+	_, err := b.Session.Stat(ctx, path)
+	if errors.Is(err, recipes.ErrNoNode) {
+		return false, nil
+	}
+	if err != nil {
+		return false, b.Failed(err)
+	}
+	return true, nil
+}
+
+// ResumeWaiting is Enter for a member that another process of this session has created. As
+// far as the caller knows, the member had not entered when that process ended. The others
+// have counted it since its first Enter. On an error its znode is deleted, as in Enter.
+// joined is called after the member is resumed, before it waits. If its znode is gone, the
+// error matches recipes.ErrRemoved.
+func (b *doubleBarrier) ResumeWaiting(ctx context.Context, path string, joined func(recipes.Place)) (recipes.Passage, error) {
+	err := b.isMember(path)
+	if err != nil {
+		return nil, b.Failed(err)
+	}
+	o, err := znode.ResumeWaiter(ctx, b.Session, b.Path(), path)
+	if err != nil {
+		return nil, b.Failed(err)
+	}
+	b.markReadyResumed()
+	joined(recipes.Place{Znode: path, Position: recipes.UnknownPosition})
+	return b.await(ctx, o)
+}
+
+func (b *doubleBarrier) isMember(path string) error {
+	name := gopath.Base(path)
+	if b.Child(name) != path || memberOf(name) != b.line.Dialect {
+		return fmt.Errorf("resume: %w: %q is not a member of %s", recipes.ErrInvalid, path, b.Path())
+	}
+	return nil
 }

@@ -33,7 +33,6 @@ import (
 //   - Our members leave when all members of their round are gone. A member of the same
 //     name with a younger znode is of the next round.
 
-// compatible reports whether the barrier is in a compatibility mode.
 func (b *doubleBarrier) compatible() bool { return b.line.Dialect != recipes.ZooKeeper }
 
 // memberOf returns the dialect in which a name is a member's, or "". Curator names a member
@@ -74,7 +73,6 @@ func (b *doubleBarrier) own(names []string) []string {
 	return members
 }
 
-// newName is the name of a new member.
 func (b *doubleBarrier) newName() string {
 	switch b.line.Dialect {
 	case recipes.Curator:
@@ -151,30 +149,26 @@ func (b *doubleBarrier) round(ctx context.Context) (round, error) {
 //
 // The event that ready was created is enough. The first member of kazoo that leaves
 // deletes ready, so it may be gone before it can be read.
-func (b *doubleBarrier) waitForReady(ctx context.Context, o *znode.Ephemeral) (round, error) {
-	for {
-		disconnected, err := b.Session.Connected(ctx)
-		if err != nil {
-			return round{}, err
-		}
+func (b *doubleBarrier) waitForReady(ctx context.Context, o *znode.Ephemeral) (now round, err error) {
+	var changed *session.Watch
+	err = znode.Await(ctx, b.Session, fmt.Sprintf("waiting for %d members", b.size), func() ([]<-chan struct{}, error) {
 		if err := o.Err(); err != nil {
-			return round{}, err
+			return nil, err
 		}
-		exists, changed, err := b.Session.ExistsW(ctx, b.readyPath())
-		if err != nil {
-			return round{}, err
+		if changed != nil && session.Happened(changed.Fired()) && changed.Created() {
+			now, err = b.round(ctx)
+			return nil, err
 		}
-		now, entered, err := b.count(ctx, o, exists)
-		if err != nil || entered {
-			return now, err
+		var exists, entered bool
+		if exists, changed, err = b.Session.ExistsW(ctx, b.readyPath()); err != nil {
+			return nil, err
 		}
-		if err := b.Session.Wait(ctx, fmt.Sprintf("waiting for %d members", b.size), changed.Fired(), disconnected, o.Done()); err != nil {
-			return round{}, err
+		if now, entered, err = b.count(ctx, o, exists); err != nil || entered {
+			return nil, err
 		}
-		if session.Happened(changed.Fired()) && changed.Created() {
-			return b.round(ctx)
-		}
-	}
+		return append(znode.Events(changed), o.Done()), nil
+	})
+	return now, err
 }
 
 // count counts the members, and reports whether the member enters. If there are enough,

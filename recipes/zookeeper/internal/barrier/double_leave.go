@@ -50,33 +50,21 @@ func (p *passage) Leave(ctx context.Context) error {
 // leave is the text's Leave among the members of one generation. It ignores a ready that is
 // written in between.
 func (p *passage) leave(ctx context.Context) error {
-	for {
-		disconnected, err := p.session.Connected(ctx)
-		if err != nil {
-			return err
-		}
+	return znode.Await(ctx, p.session, "waiting for the others", func() ([]<-chan struct{}, error) {
 		target, err := p.step(ctx)
-		if errors.Is(err, znode.ErrReadAgain) {
-			continue
-		}
 		if err != nil || target == "" {
-			return err
+			return nil, err
 		}
 		node, gone, err := p.session.GetW(ctx, p.barrier.Child(target))
-		if errors.Is(err, recipes.ErrNoNode) {
-			continue
-		}
 		if err != nil {
-			return err
+			return nil, znode.Listed(err)
 		}
 		if node.Stat.Czxid > p.round.zxid { // it has entered again
 			p.round.members = slices.DeleteFunc(slices.Clone(p.round.members), func(name string) bool { return name == target })
-			continue
+			return nil, znode.ErrReadAgain
 		}
-		if err := p.session.Wait(ctx, "waiting for "+target, gone.Fired(), disconnected); err != nil {
-			return err
-		}
-	}
+		return znode.Events(gone), nil
+	})
 }
 
 // step lists the remaining members and does the text's next step for a leaving member. It
@@ -101,7 +89,6 @@ func (p *passage) step(ctx context.Context) (target string, err error) {
 	return remaining[0], nil
 }
 
-// remaining lists the members that have not left, in order.
 func (p *passage) remaining(ctx context.Context) ([]string, error) {
 	if p.barrier.compatible() {
 		names, stat, err := p.session.List(ctx, p.barrier.Path())

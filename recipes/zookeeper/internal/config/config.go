@@ -3,7 +3,9 @@ package config
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	gopath "path"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +17,6 @@ import (
 
 type configuration struct{ znode.Recipe }
 
-// New returns the configuration at path.
 func New(s *session.Session, path string) (recipes.Configuration, error) {
 	r, err := znode.New(s, "configuration", path, znode.NotRoot(path, "the root holds ZooKeeper's own nodes"))
 	if err != nil {
@@ -72,10 +73,7 @@ func (c *configuration) Watch(ctx context.Context, key string) (<-chan recipes.E
 		}
 		return recipes.Entry{Key: key}
 	})
-	if err != nil {
-		return nil, c.failed(key, err)
-	}
-	return out, nil
+	return out, c.failed(key, err)
 }
 
 func (c *configuration) Snapshot(ctx context.Context) ([]recipes.Entry, error) {
@@ -88,10 +86,7 @@ func (c *configuration) Snapshot(ctx context.Context) ([]recipes.Entry, error) {
 
 func (c *configuration) WatchTree(ctx context.Context) (<-chan []recipes.Entry, error) {
 	out, err := znode.Observe(ctx, c.Session, c.tree(), "configuration", c.entries)
-	if err != nil {
-		return nil, c.Failed(err)
-	}
-	return out, nil
+	return out, c.Failed(err)
 }
 
 func (c *configuration) tree() znode.Selection {
@@ -106,4 +101,148 @@ func (c *configuration) entries(nodes znode.Nodes) []recipes.Entry {
 	}
 	slices.SortFunc(out, func(a, b recipes.Entry) int { return cmp.Compare(a.Key, b.Key) })
 	return out
+}
+
+func (c *configuration) Set(ctx context.Context, key string, value []byte, expected recipes.Revision) (recipes.Revision, error) {
+	err := cmp.Or(recipes.ValidateKey(key), expected.Validate(), ctx.Err(), c.Session.Fits(c.Child(key), value))
+	if err != nil {
+		return 0, c.failed(key, err)
+	}
+	zxid, err := c.change(ctx, key, expected, change{
+		existing: func(t *session.Txn, version int32) { t.Set(c.Child(key), value, version) },
+		missing: func(t *session.Txn) {
+			t.Create(c.Child(key), value, false)
+			if len(value) == 0 { // a parent is empty too, but at version 0
+				t.Set(c.Child(key), value, 0)
+			}
+		},
+		root: value,
+	})
+	if err == nil && zxid == 0 {
+		err = c.Session.Because(ctx, fmt.Errorf("%w: it is set, but its revision could not be read", recipes.ErrUnknownOutcome))
+	}
+	return recipes.Revision(zxid), c.failed(key, err)
+}
+
+func (c *configuration) Delete(ctx context.Context, key string, expected recipes.Revision) error {
+	err := cmp.Or(recipes.ValidateKey(key), expected.Validate(), ctx.Err())
+	switch {
+	case err != nil:
+	case key == "" || expected == recipes.NoRevision:
+		err = fmt.Errorf("%w: neither the configuration's own znode nor a key that does not exist can be deleted", recipes.ErrInvalid)
+	default:
+		_, err = c.change(ctx, key, expected, change{
+			existing: func(t *session.Txn, version int32) { t.Delete(c.Child(key), version) },
+		})
+	}
+	return c.failed(key, err)
+}
+
+// change has the operations for a key that exists, and for a key that does not. If missing
+// is nil, the change of a missing key fails with ErrNoNode.
+type change struct {
+	existing func(t *session.Txn, version int32)
+	missing  func(t *session.Txn)
+	root     []byte // the value of the configuration's own znode, if that is to be created
+}
+
+// change reads the key's record, compares its revision, and commits the change once, with
+// the version that belongs to the revision. After an outage, or after another client's
+// change, it reads again and may find another revision. With AnyRevision it compares
+// nothing.
+func (c *configuration) change(ctx context.Context, key string, expected recipes.Revision, ch change) (zxid int64, err error) {
+	for {
+		outcome, err := c.Session.CommitRead(ctx, c.Path(), c.Session.Provide, func(ctx context.Context) (t session.Txn, err error) {
+			stat, err := znode.ReadSynced(ctx, c.Session, c.Path(), func() (*session.Stat, error) { return c.find(ctx, key, expected, ch) })
+			switch {
+			case err != nil:
+			case stat != nil && expected == recipes.AnyRevision:
+				ch.existing(&t, recipes.AnyVersion)
+			case stat != nil:
+				ch.existing(&t, stat.Version)
+			case key == "":
+				err = errUnmade
+			default:
+				if err = c.parents(ctx, gopath.Dir(c.Child(key))); err == nil {
+					ch.missing(&t)
+				}
+			}
+			return t, err
+		})
+		if errors.Is(err, errUnmade) {
+			zxid, err = c.make(ctx, ch.root)
+			if errors.Is(err, recipes.ErrNodeExists) {
+				continue
+			}
+			return zxid, err
+		}
+		if !outrun(err) {
+			return outcome.Zxid, err
+		}
+	}
+}
+
+// errUnmade says that the configuration's own znode does not exist.
+var errUnmade = errors.New("not made")
+
+// find returns the record of a key that the change applies to, or nil for a key that does
+// not exist.
+func (c *configuration) find(ctx context.Context, key string, expected recipes.Revision, ch change) (*session.Stat, error) {
+	stat, err := c.Session.Stat(ctx, c.Child(key))
+	switch {
+	case err == nil:
+		return &stat, compare(&stat, expected)
+	case ch.missing != nil && errors.Is(err, recipes.ErrNoNode):
+		return nil, compare(nil, expected)
+	}
+	return nil, err
+}
+
+// compare checks that the revision is the expected one. stat is nil for a missing key.
+func compare(stat *session.Stat, expected recipes.Revision) error {
+	switch {
+	case expected == recipes.AnyRevision:
+	case expected == recipes.NoRevision && stat != nil:
+		return fmt.Errorf("%w: its revision is %d", recipes.ErrNodeExists, stat.Mzxid)
+	case expected != recipes.NoRevision && stat == nil:
+		return recipes.ErrNoNode
+	case expected != recipes.NoRevision && stat.Mzxid != int64(expected):
+		return fmt.Errorf("%w: its revision is %d, not %d", recipes.ErrBadVersion, stat.Mzxid, expected)
+	}
+	return nil
+}
+
+// outrun reports whether a change was refused because another client was faster.
+func outrun(err error) bool {
+	var refused *session.TxnError
+	return errors.As(err, &refused) &&
+		(errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrNodeExists))
+}
+
+// make creates the configuration's own znode. It has no receipt, because receipts are
+// below that znode. So if the reply is lost and the znode exists afterwards, the outcome
+// is unknown.
+func (c *configuration) make(ctx context.Context, value []byte) (zxid int64, err error) {
+	if err := c.Session.Create(ctx, c.Path(), value); err != nil {
+		return 0, err
+	}
+	stat, err := c.Session.Stat(ctx, c.Path())
+	if err != nil {
+		return 0, fmt.Errorf("%w: it is set, but its revision could not be read: %w", recipes.ErrUnknownOutcome, err)
+	}
+	return stat.Czxid, nil
+}
+
+// parents creates the missing parents of a key. They are persistent because they may have
+// values: the server would delete a container, with its value, after the last key below it
+// is deleted.
+func (c *configuration) parents(ctx context.Context, path string) error {
+	_, err := c.Session.Stat(ctx, path)
+	if !errors.Is(err, recipes.ErrNoNode) {
+		return err
+	}
+	if path == c.Path() {
+		return c.Session.Provide(ctx, path)
+	}
+	return c.Session.ProvideIn(ctx, path, c.parents)
 }

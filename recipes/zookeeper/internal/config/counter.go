@@ -3,8 +3,11 @@ package config
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -17,7 +20,6 @@ type counter struct {
 	number *number
 }
 
-// NewCounter returns the counter at path.
 func NewCounter(s *session.Session, path string, cfg recipes.CounterConfig) (recipes.Counter, error) {
 	dialect, err := cfg.Dialect.Normalize()
 	r, err := znode.New(s, "counter", path, znode.NotRoot(path, "the root cannot be written"), err)
@@ -137,4 +139,97 @@ func backOff(ctx context.Context, s *session.Session, failures int) error {
 	timer := time.AfterFunc(s.Chance(limit), func() { close(over) })
 	defer timer.Stop()
 	return s.Wait(ctx, "waiting to try again", over)
+}
+
+// curatorSize is the size of the data of Curator's DistributedAtomicLong: a number of 64
+// bits, big endian. This was read in the sources of Curator 5.4.0. kazoo's Counter stores
+// decimal text, as the default dialect does.
+const curatorSize = 8
+
+func (n *number) encode(value int64) []byte {
+	if n.binary {
+		return binary.BigEndian.AppendUint64(nil, uint64(value))
+	}
+	return strconv.AppendInt(nil, value, 10)
+}
+
+// decode reads data that is not empty. It refuses data in the form of the other dialect:
+// eight decimal digits, read as Curator's form, would be a number near 2^61. So it also
+// refuses a number of Curator whose eight bytes are all digits.
+func (n *number) decode(data []byte) (int64, error) {
+	value, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	switch decimal := err == nil; {
+	case n.binary && decimal:
+		return 0, n.session.Refuse(n.path, recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "Counter", Znode: n.path})
+	case n.binary && len(data) == curatorSize:
+		return int64(binary.BigEndian.Uint64(data)), nil
+	case n.binary:
+		return 0, fmt.Errorf("%w: the data of %s are %d bytes, not the 8 of Curator's DistributedAtomicLong", recipes.ErrInvalid, n.path, len(data))
+	case decimal:
+		return value, nil
+	case len(data) == curatorSize && (data[0] == 0 || data[0] == 0xff): // a number of less than 56 bits
+		return 0, n.session.Refuse(n.path, recipes.ForeignError{Dialect: recipes.Curator, Recipe: "DistributedAtomicLong", Znode: n.path})
+	}
+	return 0, fmt.Errorf("%w: the data of %s are %q, not a number of 64 bits", recipes.ErrInvalid, n.path, znode.Excerpt(string(data)))
+}
+
+const (
+	remainingName = "remaining"
+	openName      = "open"
+)
+
+type latch struct {
+	znode.Recipe
+	remaining *number
+}
+
+func NewLatch(s *session.Session, path string, cfg recipes.LatchConfig) (recipes.Latch, error) {
+	r, err := znode.New(s, "latch", path, cfg.Validate())
+	if err != nil {
+		return nil, err
+	}
+	return &latch{r, &number{session: s, path: r.Child(remainingName), receipts: path, initial: cfg.Count}}, nil
+}
+
+func (l *latch) Count(ctx context.Context) (int64, error) {
+	n, _, _, err := l.remaining.read(ctx)
+	return n, l.Failed(err)
+}
+
+// CountDown opens the latch in the transaction that counts to 0. It does not change an open
+// latch.
+func (l *latch) CountDown(ctx context.Context) (int64, error) {
+	n, err := l.remaining.change(ctx, func(n int64, t *session.Txn) (int64, error) {
+		if n <= 0 {
+			return 0, errOpen
+		}
+		if n > 1 {
+			return n - 1, nil
+		}
+		path := l.Child(openName)
+		_, err := l.Session.Stat(ctx, path)
+		if errors.Is(err, recipes.ErrNoNode) {
+			t.Create(path, nil, false)
+			err = nil
+		} // else another client has opened it
+		return 0, err
+	})
+	if err == errOpen {
+		return 0, nil
+	}
+	return n, l.Failed(err)
+}
+
+// errOpen says that the count is 0 already.
+var errOpen = errors.New("open")
+
+// Wait waits until open exists.
+func (l *latch) Wait(ctx context.Context) error {
+	return l.Failed(znode.Await(ctx, l.Session, "waiting", func() ([]<-chan struct{}, error) {
+		open, changed, err := l.Session.ExistsW(ctx, l.Child(openName))
+		if err != nil || open {
+			return nil, err
+		}
+		return znode.Events(changed), nil
+	}))
 }

@@ -2,9 +2,10 @@ package conn
 
 import (
 	"bufio"
-	"cmp"
+	"context"
 	"encoding/binary"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -171,10 +172,18 @@ const rawXids = -1 << 31
 
 func isRaw(xid int32) bool { return xid < rawXids/2 }
 
-// send writes the requests in one call.
-func (c *Conn) send(requests []Request) (*Batch, error) {
+// Send sends the requests in one write.
+func (c *Conn) Send(requests ...Request) (*Batch, error) {
 	if c == nil {
 		return nil, ErrNotSent
+	}
+	if c.wire.Life.Err() != nil {
+		return nil, context.Cause(c.wire.Life)
+	}
+	if slices.ContainsFunc(requests, func(r Request) bool { return r.identified }) && c.wire.Identified() {
+		if err := c.identify(); err != nil {
+			return nil, err
+		}
 	}
 	b := &Batch{Conn: c, replies: make([]Reply, len(requests)), answered: make(chan struct{}), missing: len(requests)}
 	var e jute.Encoder
@@ -191,7 +200,11 @@ func (c *Conn) send(requests []Request) (*Batch, error) {
 		e.Int32(xid)
 		e.Int32(r.op)
 		e.Bytes = append(e.Bytes, r.body...)
-		c.note(sent{xid: xid, op: r.op, at: now, batch: b, index: i, most: cmp.Or(r.most, maxReply)})
+		most := c.wire.MaxPacket
+		if r.unbounded {
+			most = maxReply
+		}
+		c.note(sent{xid: xid, op: r.op, at: now, batch: b, index: i, most: most})
 	}
 	c.mu.Unlock()
 	c.wire.Counters.requestBytes.Add(int64(len(e.Bytes)))
@@ -200,6 +213,42 @@ func (c *Conn) send(requests []Request) (*Batch, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// identify sends the identity once on the connection. Concurrent callers return after it was
+// sent.
+func (c *Conn) identify() error {
+	c.identifying.Lock()
+	defer c.identifying.Unlock()
+	if c.identified {
+		return nil
+	}
+	var e jute.Encoder
+	e.Int32(0)
+	e.String("digest")
+	e.String(c.wire.Identity)
+	_, err := c.Send(Request{op: opAuth, body: e.Bytes})
+	c.identified = err == nil
+	return err
+}
+
+// Exchange sends the requests in one write and waits for the replies: see Batch.Await.
+func (c *Conn) Exchange(ctx context.Context, requests ...Request) ([]Reply, error) {
+	b, err := c.Send(requests...)
+	if err != nil {
+		return nil, err
+	}
+	return b.Await(ctx)
+}
+
+// Ask sends one request and decodes the answer. It waits until the session or the connection ends.
+func Ask[T any](c *Conn, request Request, read func(Reply) (T, error)) (T, error) {
+	replies, err := c.Exchange(context.Background(), request)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return read(replies[0])
 }
 
 // write writes bytes without interleaving. It sets the deadline itself: a caller of

@@ -8,7 +8,7 @@
 //
 // # Requests that bypass it
 //
-// All other requests, and watch events, bypass go-zookeeper ([Sender]). The library would
+// All other requests, and watch events, bypass go-zookeeper ([Conn.Send]). The library would
 // allocate buffers for the largest packet twice per session and never release them. Here the
 // memory of a session follows what it sends and receives. go-zookeeper also cannot send several
 // requests in one write, and it has neither create2 nor setWatches.

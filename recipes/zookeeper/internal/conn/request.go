@@ -1,9 +1,12 @@
 package conn
 
 import (
+	"cmp"
 	"context"
+	"errors"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // Stat is ZooKeeper's record of a znode.
@@ -25,14 +28,23 @@ const (
 	Sequence   int32 = 2
 )
 
-// Request is one of the session's own requests.
+// Request is one of the session's own requests. All paths are paths at the server.
 type Request struct {
-	op   int32
-	body []byte
-	most int // bytes that the reply may have; 0 is maxReply
+	op         int32
+	body       []byte
+	unbounded  bool // see Unbounded
+	identified bool // see Identified
 }
 
-// readOf builds a read of a path, with or without a watch.
+// Unbounded accepts a reply larger than a packet.
+func (r Request) Unbounded() Request { r.unbounded = true; return r }
+
+// Identified sends the session's identity first, once on each connection. A server that refuses
+// the identity ends the connection. The identity is then not sent again, because every server
+// would end the connection. Requests that need it are refused, and the session deletes its
+// earlier bare znodes without it.
+func (r Request) Identified() Request { r.identified = true; return r }
+
 func readOf(op int32, path string, watch bool) Request {
 	var e jute.Encoder
 	e.String(path)
@@ -46,22 +58,48 @@ func Get(path string, watch bool) Request { return readOf(opGetData, path, watch
 // Exists reads a znode's record.
 func Exists(path string, watch bool) Request { return readOf(opExists, path, watch) }
 
-// pathOnly builds a request that consists of a path.
+// Children lists a znode's children and reads its record.
+func Children(path string, watch bool) Request { return readOf(opGetChildren2, path, watch) }
+
 func pathOnly(op int32, path string) Request {
 	var e jute.Encoder
 	e.String(path)
 	return Request{op: op, body: e.Bytes}
 }
 
+// Ephemerals lists the session's ephemeral znodes whose paths begin with prefix.
+func Ephemerals(prefix string) Request { return pathOnly(opGetEphemerals, prefix) }
+
 // Sync brings the server that the session is connected to up to date.
 func Sync(path string) Request { return pathOnly(opSync, path) }
 
-// Create2 creates a znode. The reply contains its record. A server before 3.5 closes the
-// connection.
-func Create2(path string, data []byte, flags int32, acl []jute.ACL) Request {
+// Create creates a znode. The server appends a number to its name if flags contain Sequence.
+func Create(path string, data []byte, flags int32, acl []jute.ACL) Request {
 	var e jute.Encoder
 	encodeCreate(&e, path, data, flags, acl)
-	return Request{op: opCreate2, body: e.Bytes}
+	return Request{op: opCreate, body: e.Bytes}
+}
+
+// Create2 is Create with a reply that contains the znode's record. A server before 3.5 closes
+// the connection.
+func Create2(path string, data []byte, flags int32, acl []jute.ACL) Request {
+	r := Create(path, data, flags, acl)
+	r.op = opCreate2
+	return r
+}
+
+// Set replaces a znode's data, conditional on the version.
+func Set(path string, data []byte, version int32) Request {
+	var e jute.Encoder
+	encodeSet(&e, path, data, version)
+	return Request{op: opSetData, body: e.Bytes}
+}
+
+// Delete deletes a znode, conditional on the version.
+func Delete(path string, version int32) Request {
+	var e jute.Encoder
+	encodeVersion(&e, path, version)
+	return Request{op: opDelete, body: e.Bytes}
 }
 
 // WatchChildren sets a watch on a path's children without reading them. If the children have
@@ -98,7 +136,6 @@ func encodeSet(e *jute.Encoder, path string, data []byte, version int32) {
 	e.Int32(version)
 }
 
-// encodeVersion encodes the path and version of a deletion or a check.
 func encodeVersion(e *jute.Encoder, path string, version int32) {
 	e.String(path)
 	e.Int32(version)
@@ -127,7 +164,6 @@ func (r Reply) Err() error {
 	return nil
 }
 
-// answer decodes a reply, unless it is an error.
 func answer[T any](r Reply, read func(*jute.Decoder) T) (value T, err error) {
 	if r.code != 0 {
 		return value, r.code
@@ -137,13 +173,17 @@ func answer[T any](r Reply, read func(*jute.Decoder) T) (value T, err error) {
 	return value, d.Err
 }
 
-// Stat decodes the reply to Exists.
-func (r Reply) Stat() (Stat, error)        { return answer(r, (*jute.Decoder).Stat) }
-func (r Reply) string() (string, error)    { return answer(r, (*jute.Decoder).String) }
-func (r Reply) strings() ([]string, error) { return answer(r, (*jute.Decoder).Strings) }
-func (r Reply) nothing() (struct{}, error) {
-	return answer(r, func(*jute.Decoder) (none struct{}) { return })
-}
+// Stat decodes the reply to Exists or Set.
+func (r Reply) Stat() (Stat, error) { return answer(r, (*jute.Decoder).Stat) }
+
+// Path decodes the reply to Create.
+func (r Reply) Path() (string, error) { return answer(r, (*jute.Decoder).String) }
+
+// Paths decodes the reply to Ephemerals.
+func (r Reply) Paths() ([]string, error) { return answer(r, (*jute.Decoder).Strings) }
+
+// Nothing decodes the reply to Sync or Delete.
+func (r Reply) Nothing() (struct{}, error) { return struct{}{}, r.Err() }
 
 // Node decodes the reply to Get.
 func (r Reply) Node() (Node, error) {
@@ -162,7 +202,8 @@ type Listing struct {
 	Stat  Stat
 }
 
-func (r Reply) listing() (Listing, error) {
+// Listing decodes the reply to Children.
+func (r Reply) Listing() (Listing, error) {
 	return answer(r, func(d *jute.Decoder) Listing {
 		l := Listing{d.Strings(), d.Stat()}
 		if l.Names == nil { // a null vector, which no server sends
@@ -172,7 +213,7 @@ func (r Reply) listing() (Listing, error) {
 	})
 }
 
-// maxReply limits the size, in bytes, of a reply whose request sets no limit.
+// maxReply limits the size, in bytes, of a reply that may be larger than a packet.
 const maxReply = 64 << 20
 
 // Batch is a group of requests that were sent together.
@@ -219,4 +260,143 @@ func (b *Batch) Await(ctx context.Context) ([]Reply, error) {
 		return b.replies, nil
 	}
 	return nil, err
+}
+
+// Multi is a transaction under construction. Either all of its operations happen, or none. The
+// zero value is an empty transaction.
+type Multi struct {
+	ops jute.Encoder
+	n   int
+}
+
+func (m *Multi) op(op int32) *jute.Encoder {
+	m.n++
+	m.ops.MultiHeader(op, -1)
+	return &m.ops
+}
+
+// Check adds a check that path exists and has the version (-1: any).
+func (m *Multi) Check(path string, version int32) { encodeVersion(m.op(opCheck), path, version) }
+
+// Create adds a creation.
+func (m *Multi) Create(path string, data []byte, flags int32, acl []jute.ACL) {
+	encodeCreate(m.op(opCreate), path, data, flags, acl)
+}
+
+// Set adds a change of data, conditional on the version.
+func (m *Multi) Set(path string, data []byte, version int32) {
+	encodeSet(m.op(opSetData), path, data, version)
+}
+
+// Delete adds a deletion, conditional on the version.
+func (m *Multi) Delete(path string, version int32) { encodeVersion(m.op(opDelete), path, version) }
+
+// Request returns the complete transaction.
+func (m *Multi) Request() Request {
+	e := m.ops
+	e.MultiEnd()
+	return Request{op: opMulti, body: e.Bytes}
+}
+
+// Multi sends a transaction and returns the results of its operations. If the server denies
+// access, Multi sends the identity and then the transaction again.
+func (c *Conn) Multi(m Multi) ([]Result, error) {
+	transact := func(r Request) ([]Result, error) {
+		results, err := Ask(c, r, Reply.results)
+		if err == nil && len(results) != m.n {
+			err = jute.ErrMalformed
+		}
+		return results, err
+	}
+	results, err := transact(m.Request())
+	if err == nil && errors.Is(refusal(results), recipes.ErrAccessDenied) && c.wire.Identified() { // the path of a wait queue may need the identity
+		results, err = transact(m.Request().Identified())
+	}
+	return results, err
+}
+
+// CreateParent creates a container, which the server deletes after its last child was deleted.
+// A server before 3.5 has no containers and refuses the flag as a bad argument. CreateParent then
+// creates a persistent znode. If that succeeds, the flag was the bad argument, and the session
+// creates no more containers. Repeating CreateParent is harmless.
+func (w *Wire) CreateParent(path string, acl []jute.ACL) error {
+	if !w.noContainers.Load() {
+		if err := w.CreateContainer(path, acl); !errors.Is(err, BadArguments) {
+			return err
+		}
+	}
+	_, err := Ask(w.Current(), Create(path, nil, Persistent, acl), Reply.Path)
+	if err == nil || errors.Is(err, recipes.ErrNodeExists) {
+		w.noContainers.Store(true)
+	}
+	return err
+}
+
+// CreateContainer sends the creation in a transaction. By itself, createContainer is a request
+// of ZooKeeper 3.5, and an earlier server closes the connection that sends it.
+func (w *Wire) CreateContainer(path string, acl []jute.ACL) error {
+	const container = 4
+	var m Multi
+	m.Create(path, nil, container, acl)
+	results, err := w.Current().Multi(m)
+	if err != nil {
+		return err
+	}
+	err = refusal(results)
+	switch {
+	case errors.Is(err, BadArguments): // because of the path, or of the flag
+	case err == nil, errors.Is(err, recipes.ErrNodeExists), errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrAccessDenied):
+		w.containers.Store(true)
+	}
+	return err
+}
+
+// Result is the result of one operation of a transaction.
+type Result struct {
+	Refused error  // a Code, or nil; also set for the operations before the refused one
+	Created string // the path that a creation returned
+	Set     Stat   // the new record after a change of data
+}
+
+func (r Reply) results() ([]Result, error) {
+	return answer(r, func(d *jute.Decoder) (results []Result) {
+		for d.Err == nil {
+			op, done, _ := d.MultiHeader()
+			if done {
+				break
+			}
+			var r Result
+			switch op {
+			case opCreate:
+				r.Created = d.String()
+			case opCreate2: // the answer to create of a container
+				r.Created = d.String()
+				d.Stat()
+			case opSetData:
+				r.Set = d.Stat()
+			case opDelete, opCheck:
+			case opError:
+				r.Refused = Reply{code: Code(d.Int32())}.Err()
+			default:
+				d.Fail()
+			}
+			results = append(results, r)
+		}
+		return results
+	})
+}
+
+// Refusal returns the first error among the results of a transaction.
+func (r Reply) Refusal() error {
+	results, err := r.results()
+	return cmp.Or(err, refusal(results))
+}
+
+func refusal(results []Result) error {
+	for _, r := range results {
+		if r.Refused != nil {
+			return r.Refused
+		}
+	}
+	return nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // sends sends one of the session's own requests.
-func (c *Conn) sends() (*Batch, error) { return c.send([]Request{{op: opExists}}) }
+func (c *Conn) sends() (*Batch, error) { return c.Send(Request{op: opExists}) }
 
 // No part of a request is sent before the server has accepted the session and its credentials,
 // nor after the connection was closed. The error says so.
@@ -53,7 +53,7 @@ func TestEachRequestHasItsOwnNumber(t *testing.T) {
 	c.wire.Lease.SetTimeout(time.Hour)
 	seen := make(map[int32]bool)
 	for range 3 {
-		go c.send([]Request{{op: opSync}, {op: opExists}})
+		go c.Send(Request{op: opSync}, Request{op: opExists})
 		frames := make([]byte, 2*(lengthSize+8))
 		if _, err := io.ReadFull(server, frames); err != nil {
 			t.Fatal(err)
@@ -208,7 +208,7 @@ func TestALostSessionSendsNothing(t *testing.T) {
 	life, lose := context.WithCancelCause(t.Context())
 	w.Life = life
 	lose(reason)
-	if _, err := w.Sender().Send(Sync("/")); !errors.Is(err, reason) {
+	if _, err := (&Conn{wire: w}).Send(Sync("/")); !errors.Is(err, reason) {
 		t.Errorf("got %v", err)
 	}
 }

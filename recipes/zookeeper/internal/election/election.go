@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	gopath "path"
+	"slices"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -22,7 +23,6 @@ var markers = line.Spoken{
 	recipes.Kazoo:     {line.KazooLock},
 }
 
-// New returns the election at path.
 func New(lines *line.Lines, path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
 	l, err := lines.At("election", path, cfg.Strategy, cfg.Dialect, markers)
 	if err != nil {
@@ -110,7 +110,8 @@ func (e *election) read(ctx context.Context, get func(context.Context, string) (
 	if err != nil {
 		return view{}, znode.Listed(err)
 	}
-	leader := e.leaderOf(path, entries[0], node)
+	leader := recipes.Leader{Contender: entries[0].Contender(recipes.KindElection, path, node)}
+	leader.Holds, leader.Dialect = true, e.Line.Dialect
 	ack, ackChanged, err := get(ctx, ackPath(path, leader.Token))
 	switch {
 	case err == nil:
@@ -119,13 +120,6 @@ func (e *election) read(ctx context.Context, get func(context.Context, string) (
 		return view{}, err
 	}
 	return view{leader: leader, leaderChanged: leaderChanged, ackChanged: ackChanged}, nil
-}
-
-// leaderOf returns the first candidate as the leader.
-func (e *election) leaderOf(path string, first line.Entry, node session.Node) recipes.Leader {
-	c := first.Contender(recipes.KindElection, path, node)
-	c.Holds, c.Dialect = true, e.Line.Dialect
-	return recipes.Leader{Contender: c}
 }
 
 // ackPath is the path of a candidate's acknowledgement. It has the name of the candidate's
@@ -141,4 +135,139 @@ func ackPath(candidate string, token recipes.Token) string {
 		name = fmt.Sprintf("%s-%x", name, int64(token))
 	}
 	return gopath.Join(gopath.Dir(candidate), acksName, name)
+}
+
+type leadership struct {
+	*line.Hold
+	session *session.Session
+	ack     string // "" where the dialect has no acknowledgements
+}
+
+func (l *leadership) Resign(ctx context.Context) error { return l.Release(ctx) }
+
+// Acknowledge creates the acknowledgement as an ephemeral znode, which ends with the
+// session. It also attaches the znode to the grant, which deletes it at its end. If the
+// znode exists, Acknowledge replaces its data.
+func (l *leadership) Acknowledge(ctx context.Context, data []byte) error {
+	if l.ack == "" {
+		return fmt.Errorf("acknowledge: %w: the dialect has no acknowledgements: the other library would take the znode for a candidate", recipes.ErrInvalid)
+	}
+	l.Attach(l.ack)
+	for {
+		var create session.Txn
+		create.Create(l.ack, data, true)
+		err := l.Commit(ctx, create)
+		switch {
+		case errors.Is(err, recipes.ErrNodeExists):
+			var set session.Txn
+			set.Set(l.ack, data, recipes.AnyVersion)
+			err = l.Commit(ctx, set)
+			if errors.Is(err, recipes.ErrNoNode) {
+				continue // another client has deleted it in between
+			}
+		case errors.Is(err, recipes.ErrNoNode):
+			if err = l.session.Ensure(ctx, gopath.Dir(l.ack)); err == nil {
+				continue
+			}
+			if errors.Is(err, recipes.ErrSessionLost) {
+				err = l.Err()
+			}
+		}
+		return acknowledging(err)
+	}
+}
+
+func acknowledging(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("acknowledge: %w", err)
+}
+
+func (e *election) Acknowledged(ctx context.Context) (recipes.Leader, error) {
+	for {
+		v, err := e.view(ctx)
+		if err != nil {
+			return recipes.Leader{}, e.Failed(err)
+		}
+		if v.leader.Acknowledged {
+			return v.leader, nil
+		}
+		err = e.Session.Wait(ctx, "waiting for an acknowledgement", v.leaderChanged.Fired(), v.ackChanged.Fired(), v.disconnected)
+		if err != nil {
+			return recipes.Leader{}, e.Failed(err)
+		}
+	}
+}
+
+func (e *election) Observe(ctx context.Context) (<-chan recipes.Leader, error) {
+	v, err := e.view(ctx)
+	if err != nil {
+		return nil, e.Failed(err)
+	}
+	events := func() (_, _, _ <-chan struct{}) {
+		return v.leaderChanged.Fired(), v.ackChanged.Fired(), v.disconnected
+	}
+	out, err := znode.Stream(ctx, e.Session, v.leader, events, func(ctx context.Context) (recipes.Leader, error) {
+		var err error
+		v, err = e.view(ctx)
+		return v.leader, err
+	}, func(err error) {
+		if err != nil {
+			e.Session.Log().Error("observing ended", "election", e.Path(), "error", err)
+		}
+	})
+	return out, e.Failed(err)
+}
+
+// view is the leader, and the watches that report a change of it.
+type view struct {
+	leader        recipes.Leader
+	disconnected  <-chan struct{}
+	leaderChanged *session.Watch
+	ackChanged    *session.Watch
+}
+
+// view reads the leader, with watches on its znode and on its acknowledgement. So
+// candidates that come and go behind the leader wake no observer. If there is no
+// candidate, view watches the list of candidates.
+func (e *election) view(ctx context.Context) (view, error) {
+	for {
+		disconnected, err := e.Session.Connected(ctx)
+		if err != nil {
+			return view{}, err
+		}
+		v, err := e.read(ctx, e.Session.GetW)
+		switch {
+		case err != nil:
+		case v.leader.None():
+			v, err = e.awaitCandidates(ctx)
+		case !v.leader.Acknowledged:
+			v.ackChanged, err = e.awaitAcknowledgement(ctx, ackPath(v.leader.Znode, v.leader.Token))
+		}
+		if errors.Is(err, znode.ErrReadAgain) {
+			continue
+		}
+		v.disconnected = disconnected
+		return v, err
+	}
+}
+
+// awaitAcknowledgement watches the list of acknowledgements, or for the creation of their
+// parent.
+func (e *election) awaitAcknowledgement(ctx context.Context, ack string) (*session.Watch, error) {
+	names, changed, err := znode.ListW(ctx, e.Session, gopath.Dir(ack))
+	if err == nil && slices.Contains(names, gopath.Base(ack)) {
+		err = znode.ErrReadAgain
+	}
+	return changed, err
+}
+
+// awaitCandidates watches the list of candidates, or for the creation of the path.
+func (e *election) awaitCandidates(ctx context.Context) (view, error) {
+	names, changed, err := znode.ListW(ctx, e.Session, e.Path())
+	if err == nil && e.Line.HasContender(names) {
+		err = znode.ErrReadAgain
+	}
+	return view{leaderChanged: changed, ackChanged: changed}, err
 }

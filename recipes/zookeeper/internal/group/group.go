@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	gopath "path"
 	"slices"
@@ -27,7 +28,6 @@ type group struct {
 	cfg recipes.GroupConfig
 }
 
-// New returns the group at path.
 func New(s *session.Session, path string, cfg recipes.GroupConfig) (recipes.Group, error) {
 	dialect, err := cfg.Dialect.Normalize()
 	switch {
@@ -90,10 +90,7 @@ func (g *group) Members(ctx context.Context) ([]recipes.Member, error) {
 
 func (g *group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
 	out, err := znode.Observe(ctx, g.Session, znode.Selection{Root: g.Path()}, "group", g.members)
-	if err != nil {
-		return nil, g.Failed(err)
-	}
-	return out, nil
+	return out, g.Failed(err)
 }
 
 // members returns the ephemeral children, in the order in which they were created. In a
@@ -130,3 +127,151 @@ func (m membership) Update(ctx context.Context, data []byte) error {
 }
 
 func (m membership) Leave(ctx context.Context) error { return m.Remove(ctx, "leave") }
+
+type names struct{ znode.Recipe }
+
+func NewNames(s *session.Session, path string) (recipes.Names, error) {
+	r, err := znode.New(s, "names", path)
+	if err != nil {
+		return nil, err
+	}
+	return &names{r}, nil
+}
+
+func (n *names) failed(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("name %q of %s: %w", name, n.Path(), err)
+}
+
+func (n *names) Register(ctx context.Context, name string, data []byte) (recipes.Registration, error) {
+	if err := recipes.ValidateName(name); err != nil {
+		return nil, n.failed(name, err)
+	}
+	o, err := znode.CreateEphemeral(ctx, n.Session, n.Path(), name, "", data, n.Session.Ensure)
+	if err != nil {
+		return nil, n.failed(name, err)
+	}
+	return registration{o}, nil
+}
+
+// Resume is znode.Resume.
+func (n *names) Resume(ctx context.Context, path string, token recipes.Token) (recipes.Registration, error) {
+	o, err := znode.Resume(ctx, n.Session, n.Path(), path, token)
+	if err != nil {
+		return nil, n.failed(gopath.Base(path), err)
+	}
+	return registration{o}, nil
+}
+
+func (n *names) RegisterPersistent(ctx context.Context, name string, data []byte) error {
+	err := cmp.Or(recipes.ValidateName(name), ctx.Err())
+	if err != nil {
+		return n.failed(name, err)
+	}
+	path := n.Child(name)
+	var t session.Txn
+	t.Create(path, data, false)
+	_, err = n.Session.CommitWithReceipt(ctx, n.Path(), n.Session.Ensure, t)
+	if errors.Is(err, recipes.ErrNodeExists) {
+		err = znode.Taken(ctx, n.Session, path, err)
+	}
+	return n.failed(name, err)
+}
+
+func (n *names) Unregister(ctx context.Context, name string, token recipes.Token) error {
+	err := cmp.Or(recipes.ValidateName(name), ctx.Err())
+	if err == nil {
+		err = znode.ErrReadAgain
+	}
+	for errors.Is(err, znode.ErrReadAgain) {
+		err = n.unregister(ctx, n.Child(name), token)
+	}
+	return n.failed(name, err)
+}
+
+// unregister deletes the znode in the state that it has read. If the znode has changed in
+// between, it returns znode.ErrReadAgain.
+func (n *names) unregister(ctx context.Context, path string, token recipes.Token) error {
+	_, err := n.Session.CommitRead(ctx, n.Path(), n.Session.Ensure, func(ctx context.Context) (t session.Txn, err error) {
+		stat, err := znode.ReadSynced(ctx, n.Session, n.Path(), func() (session.Stat, error) {
+			stat, err := n.Session.Stat(ctx, path)
+			switch {
+			case err != nil:
+				return stat, err
+			case token != 0 && stat.Czxid != int64(token):
+				return stat, fmt.Errorf("%w: it is registered with token %d, not %d", recipes.ErrBadVersion, stat.Czxid, token)
+			case znode.OwnerOf(stat) != 0:
+				return stat, znode.TakenBy(path, stat)
+			}
+			return stat, nil
+		})
+		t.Delete(path, stat.Version)
+		return t, err
+	})
+	if znode.GoneOrChanged(err) {
+		return znode.ErrReadAgain
+	}
+	return err
+}
+
+func (n *names) Lookup(ctx context.Context, name string) (recipes.Record, error) {
+	if err := recipes.ValidateName(name); err != nil {
+		return recipes.Record{}, n.failed(name, err)
+	}
+	path := n.Child(name)
+	node, err := n.Session.Get(ctx, path)
+	if err != nil {
+		return recipes.Record{}, n.failed(name, err)
+	}
+	return record(path, node), nil
+}
+
+func (n *names) List(ctx context.Context) ([]recipes.Record, error) {
+	nodes, err := znode.Read(ctx, n.Session, znode.Selection{Root: n.Path(), Named: true, Partial: true})
+	if err != nil {
+		return nil, n.Failed(err)
+	}
+	records := make([]recipes.Record, 0, len(nodes))
+	for path, node := range nodes {
+		records = append(records, record(path, node))
+	}
+	slices.SortFunc(records, func(a, b recipes.Record) int { return cmp.Compare(a.Name, b.Name) })
+	return records, nil
+}
+
+// Watch watches only the znode of the name, and nothing below it.
+func (n *names) Watch(ctx context.Context, name string) (<-chan recipes.Record, error) {
+	if err := recipes.ValidateName(name); err != nil {
+		return nil, n.failed(name, err)
+	}
+	path := n.Child(name)
+	out, err := znode.Observe(ctx, n.Session, znode.Selection{Root: path, Scope: znode.Single}, "name", func(nodes znode.Nodes) recipes.Record {
+		if node, exists := nodes[path]; exists {
+			return record(path, node)
+		}
+		return recipes.Record{}
+	})
+	return out, n.failed(name, err)
+}
+
+func record(path string, node session.Node) recipes.Record {
+	var since time.Time
+	if node.Stat.Czxid != 0 { // the server has reported it
+		since = time.UnixMilli(node.Stat.Ctime)
+	}
+	return recipes.Record{
+		Name:       gopath.Base(path),
+		Znode:      path,
+		Token:      recipes.Token(node.Stat.Czxid),
+		SessionID:  znode.OwnerOf(node.Stat),
+		Since:      since,
+		Data:       node.Data,
+		Unreadable: node.Unreadable,
+	}
+}
+
+type registration struct{ *znode.Ephemeral }
+
+func (r registration) Unregister(ctx context.Context) error { return r.Remove(ctx, "unregister") }

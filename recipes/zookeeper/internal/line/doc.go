@@ -130,7 +130,7 @@
 // deletion by another client, and is notified.
 //
 // A model of all this is explored exhaustively for three contenders and up to two faults
-// (handoff_model_test.go). It calls the same functions to decide (handoff_step.go), and finds a
+// (handoff_model_test.go). It calls the same functions to decide (handoff.go), and finds a
 // mistake planted in any of the guards above.
 //
 // A release is a transaction, so it cannot happen in part. If its reply is lost, the znode

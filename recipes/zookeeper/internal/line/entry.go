@@ -1,11 +1,17 @@
 package line
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"math"
+	gopath "path"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // Entry is a contender, parsed from the name of its znode.
@@ -70,9 +76,116 @@ func Sort(entries []Entry) {
 	})
 }
 
-// bareName is the name of the contender's bare znode.
 func (e Entry) bareName() string { return fmt.Sprintf("%s%010d", e.Kind, e.Sequence) }
 
 // Bare reports whether the contender's name is that of a bare znode: its marker and number
 // only.
 func (e Entry) Bare() bool { return e.Name == e.bareName() }
+
+// Rule returns the contenders ahead that block a contender, in order. It must be pure.
+// Line.Permits says how many of them keep the contender from being granted.
+type Rule func(predecessors []Entry, me Entry) (blockers []Entry)
+
+// Exclusive is the rule of locks, elections and semaphores: every contender ahead blocks.
+func Exclusive(predecessors []Entry, _ Entry) []Entry { return predecessors }
+
+// Shared is the rule of read and write locks: a reader is blocked by the writers ahead, a
+// writer by every contender ahead. Only contenders ahead can block. If a reader waited for a
+// later writer, the two would wait for each other.
+func Shared(reader string) Rule {
+	return func(predecessors []Entry, me Entry) []Entry {
+		if me.Kind != reader {
+			return predecessors
+		}
+		var writers []Entry
+		for _, e := range predecessors {
+			if e.Kind != reader {
+				writers = append(writers, e)
+			}
+		}
+		return writers
+	}
+}
+
+// watched returns the blockers that a waiter watches. The waiter is granted when fewer than
+// permits blockers remain, so it watches permits of them: one of these must leave first, and no
+// wake-up is missed. If it watched fewer, all of them could stay while others leave. With the
+// strategy Herd it watches the first contenders, so each departure at the front wakes all
+// waiters. With Predecessor it watches the nearest ones ahead. With one permit that is the
+// largest j < i that can block. So a departure wakes at most permits waiters, however long the
+// wait queue is, and only one if the first contender leaves.
+func watched(strategy recipes.Strategy, blockers []Entry, permits int) []Entry {
+	if strategy == recipes.Herd {
+		return blockers[:permits]
+	}
+	return blockers[len(blockers)-permits:]
+}
+
+// Entries returns the contenders in order. A missing path has none.
+func (l *Line) Entries(ctx context.Context) ([]Entry, error) {
+	names, err := l.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return l.Order(ctx, names)
+}
+
+// Names returns the names of the path's children. A missing path has none.
+func (l *Line) Names(ctx context.Context) ([]string, error) {
+	names, err := l.Session.Children(ctx, l.Path)
+	if errors.Is(err, recipes.ErrNoNode) {
+		return nil, nil
+	}
+	return names, err
+}
+
+// Order returns the contenders among the names of the path's children, in order.
+func (l *Line) Order(ctx context.Context, names []string) ([]Entry, error) {
+	entries := Parse(names, l.Markers...)
+	Sort(entries)
+	return entries, l.breakTies(ctx, entries)
+}
+
+// breakTies sorts contenders whose numbers do not show which came first, by the creation of
+// their znodes. That happens when the parent has no more numbers, until it is deleted and
+// created again. Neither numbers nor GUIDs may decide then, because a new contender could get
+// ahead of the holder.
+//
+// A contender that has just left is sorted last in its tie. A read of its znode will not find
+// it.
+func (l *Line) breakTies(ctx context.Context, entries []Entry) error {
+	for start := 0; start < len(entries); {
+		end := start + 1
+		for end < len(entries) && (entries[end].Sequence == entries[start].Sequence || entries[start].Exhausted() && entries[end].Exhausted()) {
+			end++
+		}
+		if err := l.byCreation(ctx, entries[start:end]); err != nil {
+			return err
+		}
+		start = end
+	}
+	return nil
+}
+
+func (l *Line) byCreation(ctx context.Context, tied []Entry) error {
+	if len(tied) < 2 {
+		return nil
+	}
+	created := make(map[string]int64, len(tied))
+	for _, e := range tied {
+		stat, err := l.Session.Stat(ctx, gopath.Join(l.Path, e.Name))
+		switch {
+		case err == nil:
+			created[e.Name] = stat.Czxid
+		case errors.Is(err, recipes.ErrNoNode):
+			created[e.Name] = math.MaxInt64
+		default:
+			return err
+		}
+	}
+	slices.SortStableFunc(tied, func(a, b Entry) int { return cmp.Compare(created[a.Name], created[b.Name]) })
+	return nil
+}
+
+// HasContender reports whether any of a parent's children is a contender.
+func (l *Line) HasContender(names []string) bool { return len(Parse(names, l.Markers...)) > 0 }

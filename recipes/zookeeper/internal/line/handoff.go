@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	gopath "path"
+	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -17,7 +18,6 @@ func (l *Line) hands() bool {
 		l.Passes == nil && l.Asked == nil && l.Session.CreatesBare()
 }
 
-// enterByHandoff is Enter with the strategy Handoff.
 func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 	marker := l.Markers[0]
 	busy := l.Busy.at(l.Path)
@@ -30,19 +30,20 @@ func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 		return nil, err
 	}
 	name := gopath.Base(bare.Path)
-	entries := Parse([]string{name}, l.Markers...)
+	sequence, ok := parse(name, marker)
+	me := Entry{name, sequence, marker}
 	switch {
-	case len(entries) == 0:
+	case !ok:
 		err = fmt.Errorf("%w: the server named a contender %q", recipes.ErrInternal, name)
-	case entries[0].Exhausted():
+	case me.Exhausted():
 		return nil, l.giveUpBare(ctx, bare)
 	case o.Admit != nil:
 		err = o.Admit(ctx)
 	}
 	if err != nil {
-		return nil, l.afterLeaving(ctx, l.Session.DeleteBare(bare), err)
+		return nil, l.AfterLeaving(ctx, l.Session.DeleteBare(bare), err)
 	}
-	return l.stayByHandoff(ctx, &waiter{line: l, bare: bare, me: entries[0]}, o, siblings)
+	return l.stayByHandoff(ctx, &waiter{line: l, bare: bare, me: me}, o, siblings)
 }
 
 // stayByHandoff waits until the contender is granted. siblings is explained at waiter.wait.
@@ -56,7 +57,7 @@ func (l *Line) stayByHandoff(ctx context.Context, w *waiter, o Options, siblings
 		l.Session.ForgetBare(bare) // there is nothing to delete, and another znode may have the name
 		return nil, err
 	}
-	return nil, l.afterLeaving(ctx, l.Session.DeleteBare(bare), err)
+	return nil, l.AfterLeaving(ctx, l.Session.DeleteBare(bare), err)
 }
 
 // giveUpBare deletes a znode that cannot be used as a place. Its name may be used again while
@@ -71,7 +72,6 @@ func (l *Line) giveUpBare(ctx context.Context, bare session.BareZnode) error {
 	}
 }
 
-// waiter is a contender that waits with the strategy Handoff.
 type waiter struct {
 	line *Line
 	bare session.BareZnode
@@ -178,7 +178,6 @@ func (w *waiter) await(ctx context.Context, predecessor string, disconnected <-c
 	return woke.outcome(), nil
 }
 
-// list lists the path and returns the contenders ahead.
 func (w *waiter) list(ctx context.Context) (predecessors []Entry, err error) {
 	l := w.line
 	names, parent, err := l.Session.List(ctx, l.Path)
@@ -216,4 +215,74 @@ func (w *waiter) granted(ctx context.Context) (*Hold, error) {
 		return nil, err
 	}
 	return w.line.Inspected(newBareHold(w.line.Session, w.bare, w.me.Kind)), nil
+}
+
+// Below are the conclusions of a waiter with the strategy Handoff, as pure functions. The
+// model in handoff_model_test.go calls them in every possible order of events, up to a bound.
+
+type outcome int
+
+const (
+	handed      outcome = iota // the predecessor held and has released
+	changed                    // the predecessor is deleted, or something else has happened
+	missing                    // the predecessor did not exist
+	reconnected                // unknown: events may have been missed
+)
+
+type reason int
+
+const (
+	predecessorFired reason = iota // the watch on its predecessor
+	ownFired                       // the watch for the deletion of its own znode
+	connectionLost                 // the connection on which both were set
+)
+
+// sight holds what a waiter read of its predecessor when it set the watch.
+type sight struct {
+	bare    bool  // its name and its data are those of a bare znode
+	version int32 // of its data
+	czxid   int64
+}
+
+type wake struct {
+	why         reason
+	predecessor sight
+	mine        int64 // the czxid of the waiter's znode
+	changed     bool  // the predecessor's watch reported a change of data, not a deletion
+	gone        bool  // the watch for the deletion of the waiter's znode has fired too
+}
+
+// outcome interprets the wake-up. A change of the predecessor's data is its release only if all
+// of these conditions hold. Otherwise the waiter lists the path.
+//
+//   - The predecessor is a bare znode: only its own session can write to it.
+//   - It was not written when the watch was set, so this change is the first one.
+//   - It is older than the waiter's znode. Otherwise its name was used again, and the waiter's
+//     znode belonged to a wait queue that is deleted.
+//   - The waiter's own znode was not deleted earlier. The server would have reported that
+//     first: that watch was set first, and events arrive in order.
+func (w wake) outcome() outcome {
+	switch {
+	case w.why == connectionLost:
+		return reconnected
+	case w.why == ownFired || w.gone:
+		return changed
+	case w.changed && w.predecessor.bare && w.predecessor.version == 0 && w.predecessor.czxid < w.mine:
+		return handed
+	}
+	return changed
+}
+
+// predecessorsOf returns the contenders ahead of the znode called name in a sorted listing, and
+// whether the listing contains the znode. The parent must be older than the znode. If the
+// parent was created again, the znode is deleted, and name belongs to another one.
+func predecessorsOf(name string, czxid int64, entries []Entry, parentCzxid int64) (predecessors []Entry, found bool) {
+	if parentCzxid > czxid {
+		return nil, false
+	}
+	position := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == name })
+	if position < 0 {
+		return nil, false
+	}
+	return entries[:position], true
 }

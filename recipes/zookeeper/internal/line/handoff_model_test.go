@@ -16,7 +16,7 @@ import (
 
 // This file is a model of handoff, explored exhaustively: three contenders, a limited number of
 // faults, and every order of what clients, servers and the network can do. It does not model
-// what a waiter concludes: like the product, it calls the functions of handoff_step.go.
+// what a waiter concludes: like the product, it calls the functions of handoff.go.
 //
 // Modelled:
 //

@@ -71,7 +71,6 @@ func (l *Line) Enter(ctx context.Context, o Options) (*Hold, error) {
 	return l.stay(ctx, path, o)
 }
 
-// stay waits until the contender whose znode is at path is granted.
 func (l *Line) stay(ctx context.Context, path string, o Options) (*Hold, error) {
 	var hold *Hold
 	var err error
@@ -82,16 +81,16 @@ func (l *Line) stay(ctx context.Context, path string, o Options) (*Hold, error) 
 		hold, err = l.wait(ctx, gopath.Base(path), o)
 	}
 	if err != nil {
-		return nil, l.afterLeaving(ctx, l.Session.Delete(path), err)
+		return nil, l.AfterLeaving(ctx, l.Session.Delete(path), err)
 	}
 	return hold, nil
 }
 
-// afterLeaving returns err. It first waits for the deletion if err is ErrContended, ErrForeign
+// AfterLeaving returns err. It first waits for the deletion if err is ErrContended, ErrForeign
 // or ErrMismatch, so the caller sees that error only after the contender has left. After
 // ErrForeign, contenders of the other recipe then find the number missing and list again. After
 // ErrMismatch, the caller can find out whether any contender is left.
-func (l *Line) afterLeaving(ctx context.Context, deletion <-chan error, err error) error {
+func (l *Line) AfterLeaving(ctx context.Context, deletion <-chan error, err error) error {
 	if !errors.Is(err, recipes.ErrContended) && !errors.Is(err, recipes.ErrForeign) && !errors.Is(err, recipes.ErrMismatch) {
 		return err
 	}
@@ -103,7 +102,6 @@ func (l *Line) afterLeaving(ctx context.Context, deletion <-chan error, err erro
 	}
 }
 
-// wait waits until the contender of that name is granted.
 func (l *Line) wait(ctx context.Context, name string, o Options) (*Hold, error) {
 	permits := max(l.Permits, 1)
 	var armed Watches
@@ -124,7 +122,7 @@ func (l *Line) wait(ctx context.Context, name string, o Options) (*Hold, error) 
 		}
 		if len(blockers) < permits {
 			joined()
-			return l.grant(ctx, me.Name)
+			return l.Granted(ctx, gopath.Join(l.Path, name))
 		}
 		predecessor := blockers[len(blockers)-1]
 		var allows func(data []byte) bool
@@ -141,7 +139,7 @@ func (l *Line) wait(ctx context.Context, name string, o Options) (*Hold, error) 
 			}
 			joined()
 			if passes {
-				return l.grant(ctx, me.Name)
+				return l.Granted(ctx, gopath.Join(l.Path, name))
 			}
 			return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, blockers[0].Name))
 		}
@@ -158,7 +156,7 @@ func (l *Line) wait(ctx context.Context, name string, o Options) (*Hold, error) 
 		}
 		joined()
 		if passes {
-			return l.grant(ctx, me.Name)
+			return l.Granted(ctx, gopath.Join(l.Path, name))
 		}
 		l.Session.PrepareProof()
 		if err := armed.Wait(ctx, l.Session, "waiting for "+l.Path, disconnected); err != nil {
@@ -195,7 +193,6 @@ func (l *Line) arm(ctx context.Context, armed *Watches, predecessor Entry, allow
 	return false, nil
 }
 
-// locate lists the path and finds the contender in the wait queue.
 func (l *Line) locate(ctx context.Context, name string) (me Entry, blockers []Entry, position int, err error) {
 	names, err := l.Names(ctx)
 	if err != nil {
@@ -216,21 +213,13 @@ func (l *Line) locate(ctx context.Context, name string) (me Entry, blockers []En
 	return me, l.Rule(entries[:position], me), position, nil
 }
 
-// grant begins the hold of the contender of that name, after a listing without a blocker ahead.
-func (l *Line) grant(ctx context.Context, name string) (*Hold, error) {
-	h, err := Granted(ctx, l.Session, gopath.Join(l.Path, name), l.Asked)
-	if err != nil {
-		return nil, err
-	}
-	return l.Inspected(h), nil
-}
-
 // Granted begins the hold of the contender whose znode is at path, when its recipe has found
 // that it is next. It reads the znode, which may be deleted by now, or belong to a session that
 // the server is about to expire. It uses getData, not exists: a contender that may not read its
 // own znode could neither watch nor guard it, and is refused here. Then session.BeginHold
-// decides. asked is explained at NewRevocable.
-func Granted(ctx context.Context, s *session.Session, path string, asked func([]byte) bool) (*Hold, error) {
+// decides.
+func (l *Line) Granted(ctx context.Context, path string) (*Hold, error) {
+	s := l.Session
 	node, err := s.Get(ctx, path)
 	if errors.Is(err, recipes.ErrNoNode) {
 		return nil, fmt.Errorf("first in the wait queue: %w: %s", recipes.ErrRemoved, path)
@@ -241,5 +230,57 @@ func Granted(ctx context.Context, s *session.Session, path string, asked func([]
 	if node.Stat.EphemeralOwner != s.ID() {
 		return nil, fmt.Errorf("first in the wait queue: %w: %s belongs to session %#x", recipes.ErrRemoved, path, node.Stat.EphemeralOwner)
 	}
-	return NewRevocable(ctx, s, path, recipes.Token(node.Stat.Czxid), asked)
+	hold, err := NewRevocable(ctx, s, path, recipes.Token(node.Stat.Czxid), l.Asked)
+	if err != nil {
+		return nil, err
+	}
+	return l.Inspected(hold), nil
+}
+
+// Watches are the watches of one waiter. The waiter keeps those that have not fired when it
+// lists again, so a waiter that watches several znodes does not read all of them each time. The
+// zero value is empty.
+type Watches struct {
+	connection <-chan struct{} // the connection on which they were set
+	byName     map[string]*session.Watch
+}
+
+// Retain keeps the watches on these entries that have not fired. If the connection is another
+// one it keeps none, because events may have been missed.
+func (w *Watches) Retain(entries []Entry, connection <-chan struct{}) {
+	retained := make(map[string]*session.Watch, len(entries))
+	for _, e := range entries {
+		if watch := w.byName[e.Name]; watch != nil && w.connection == connection && !fired(watch) {
+			retained[e.Name] = watch
+		}
+	}
+	w.connection, w.byName = connection, retained
+}
+
+// Drop removes the watch on a child, so that Arm reads it again.
+func (w *Watches) Drop(name string) { delete(w.byName, name) }
+
+func fired(w *session.Watch) bool { return session.Happened(w.Fired()) }
+
+// Arm watches a child of dir. If the child was not watched yet, Arm also reads it and sets fresh.
+func (w *Watches) Arm(ctx context.Context, s *session.Session, dir, name string) (node session.Node, fresh bool, err error) {
+	if w.byName[name] != nil {
+		return session.Node{}, false, nil
+	}
+	node, watch, err := s.GetW(ctx, gopath.Join(dir, name))
+	if err != nil {
+		return session.Node{}, false, err
+	}
+	w.byName[name] = watch
+	return node, true, nil
+}
+
+// Wait returns nil when the waiter must list again: a watch has fired, or the connection has
+// ended.
+func (w *Watches) Wait(ctx context.Context, s *session.Session, what string, disconnected <-chan struct{}) error {
+	events := []<-chan struct{}{disconnected}
+	for _, watch := range w.byName {
+		events = append(events, watch.Fired())
+	}
+	return s.Wait(ctx, what, events...)
 }

@@ -3,9 +3,13 @@ package line
 import (
 	"context"
 	"errors"
+	"fmt"
 	gopath "path"
 	"regexp"
 	"slices"
+	"strings"
+	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -93,7 +97,6 @@ func (l *Line) Foreign(ctx context.Context, names []string) error {
 	return err
 }
 
-// meets returns the third-party contender among the names, or nil.
 func (l *Line) meets(ctx context.Context, names []string) (*recipes.ForeignError, error) {
 	for _, s := range sightings(names, l.Markers) {
 		znode, err := l.contenderOf(ctx, s)
@@ -186,4 +189,107 @@ func (l *Line) MeetsForeign(ctx context.Context) error {
 		return err
 	}
 	return l.Foreign(ctx, names)
+}
+
+// Inspected inspects the path for third-party contenders while the grant is held. A third-party
+// contender that joins after the grant does not check for ours, and nothing keeps it out. The
+// grant then ends with ErrForeign.
+//
+// Two listings in a row, a tenth of the session timeout apart, must find the same third-party
+// contender. A contender of another recipe of this library checks before it waits, and leaves.
+// It must not end a hold in that time.
+func (l *Line) Inspected(h *Hold) *Hold {
+	var listing atomic.Bool
+	suspect := "" // the znode that the last listing has found; only the listing goroutine uses it
+	list := func(ctx context.Context) {
+		defer listing.Store(false)
+		names, parent, err := h.Session.List(ctx, l.Path)
+		if err != nil {
+			return // the next inspection tries again
+		}
+		var met *recipes.ForeignError
+		switch err := l.Foreign(ctx, names); {
+		case errors.As(err, &met) && met.Znode == suspect:
+			h.End(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
+		case met != nil:
+			suspect = met.Znode
+		case err == nil:
+			suspect = ""
+			l.Busy.clean(l.kindAt(), names, parent)
+		}
+	}
+	h.Session.Inspect(l.Path, h.Ended, func(parent session.Stat) {
+		if !l.Busy.unchanged(l.kindAt(), parent) && listing.CompareAndSwap(false, true) && !h.Session.Background(list) {
+			listing.Store(false)
+		}
+	})
+	return h
+}
+
+// Markers of contenders, from the sources of Curator 5.4.0 and kazoo 2.8.0.
+const (
+	// Lock is our marker, and that of Curator's InterProcessMutex and LeaderSelector and of
+	// go-zookeeper's Lock.
+	Lock = "lock-"
+	// Candidate, Read and Write are the markers of ZooKeeper's recipes.
+	Candidate = "n_"
+	Read      = "read-"
+	Write     = "write-"
+	// Lease is our marker, and that of Curator's InterProcessSemaphoreV2.
+	Lease = "lease-"
+	// Priority is the marker of a priority lock, whose names have the form of PriorityName.
+	Priority = "priority"
+
+	CuratorRead  = "__READ__"
+	CuratorWrite = "__WRIT__"
+	CuratorLatch = "latch-"
+
+	// KazooLock is the marker of kazoo's Lock, WriteLock and Election.
+	KazooLock = "__lock__"
+	KazooRead = "__rlock__"
+	// KazooLease is the marker of kazoo's Semaphore, whose names are GUIDs.
+	KazooLease = "guid"
+
+	// CuratorLeases and CuratorLocks are the directories of InterProcessSemaphoreV2 below its
+	// path. The first is also its marker there.
+	CuratorLeases = "leases"
+	CuratorLocks  = "locks"
+)
+
+func is(name, marker string) bool {
+	_, ok := parse(name, marker)
+	return ok
+}
+
+// GUID reports whether a name is a GUID as kazoo writes it: hexadecimal, without hyphens.
+func GUID(name string) bool {
+	return len(name) == 32 && strings.Trim(name, "0123456789abcdef") == ""
+}
+
+// Stores returns an ErrInvalid if the dialect cannot store data.
+func (l *Line) Stores(data []byte) error {
+	if l.Dialect == recipes.Kazoo && !utf8.Valid(data) {
+		return fmt.Errorf("%w: the data are not UTF-8, on which kazoo's contenders() fails", recipes.ErrInvalid)
+	}
+	return nil
+}
+
+// Parent creates a parent of contenders. kazoo creates a persistent one and relies on it: its
+// contenders fail if a container is deleted when it becomes empty.
+func (l *Line) Parent(ctx context.Context, path string) error {
+	if l.Dialect == recipes.Kazoo {
+		return l.Session.Provide(ctx, path)
+	}
+	return l.Session.Ensure(ctx, path)
+}
+
+// Has reports whether path is, by its name, a contender of this wait queue.
+func (l *Line) Has(path string) bool {
+	return gopath.Dir(path) == l.Path && len(Parse([]string{gopath.Base(path)}, l.Markers...)) == 1
+}
+
+// Numbered reports whether a name ends with a hyphen and a sequence number.
+func Numbered(name string) bool {
+	at := strings.LastIndexByte(name, '-')
+	return at >= 0 && is(name, name[:at+1])
 }

@@ -133,6 +133,14 @@ func ResumeHeld(ctx context.Context, s *session.Session, znode string, token rec
 	return node, nil
 }
 
+// ResumeHold is ResumeHeld, and returns the hold.
+func (l *Line) ResumeHold(ctx context.Context, znode string, token recipes.Token) (*Hold, error) {
+	if _, err := ResumeHeld(ctx, l.Session, znode, token); err != nil {
+		return nil, err
+	}
+	return l.Inspected(Resumed(l.Session, znode, token, l.Asked)), nil
+}
+
 // ResumeWaiter resumes the znode of a contender that has no token and holds nothing.
 func ResumeWaiter(ctx context.Context, s *session.Session, znode string) (session.Node, error) {
 	node, err := own(ctx, s, znode, 0)

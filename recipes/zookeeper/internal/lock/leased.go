@@ -145,20 +145,12 @@ func (s *leased) take(ctx context.Context, turn *line.Hold, try bool) (*line.Hol
 	err = s.room(ctx, turn, try, s.cfg.Permits)
 	var lease *line.Hold
 	if err == nil {
-		lease, err = line.Granted(ctx, s.Session, path, nil)
+		lease, err = s.Line.Granted(ctx, path)
 	}
 	if err == nil {
-		return s.Line.Inspected(lease), nil
+		return lease, nil
 	}
-	deletion := s.Session.Delete(path)
-	if errors.Is(err, recipes.ErrContended) || errors.Is(err, recipes.ErrForeign) {
-		select {
-		case <-deletion:
-		case <-ctx.Done():
-			err = fmt.Errorf("%w; giving the lease back: %w", err, ctx.Err())
-		}
-	}
-	return nil, err
+	return nil, s.Line.AfterLeaving(ctx, s.Session.Delete(path), err)
 }
 
 func (s *leased) create(ctx context.Context) (string, error) {
@@ -180,7 +172,7 @@ func (s *leased) room(ctx context.Context, turn *line.Hold, try bool, most int) 
 		}
 		names, changed, err := s.Session.ChildrenW(ctx, s.leases)
 		if errors.Is(err, recipes.ErrNoNode) {
-			return nil, nil // there are no leases; if this contender's was among them, line.Granted reports it
+			return nil, nil // there are no leases; if this contender's was among them, Line.Granted reports it
 		}
 		if err == nil && s.leases == s.Path() {
 			err = s.Line.Foreign(ctx, names)
@@ -239,4 +231,62 @@ func readLeases(ctx context.Context, s *session.Session, p line.Parent, d recipe
 		waiting = waiting[1:]
 	}
 	return append(found, waiting...), nil
+}
+
+// Resume resumes a permit that another process was granted in this session: see
+// session.Resume. The lease must be this session's, created by the transaction that is the
+// token, and fewer leases than there are permits may be older. Each holder meets the last
+// condition. A contender of Curator that waits with its lease does not. Otherwise the
+// error matches recipes.ErrNotHeld, and also recipes.ErrRemoved if the lease is gone or
+// was replaced.
+func (s *leased) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.Hold, error) {
+	if !s.isLease(znode) {
+		return nil, s.Failed(fmt.Errorf("resume: %w: %q is not a lease of %s", recipes.ErrInvalid, znode, s.leases))
+	}
+	older, err := s.older(ctx, gopath.Base(znode), token)
+	if err != nil {
+		return nil, s.Failed(err)
+	}
+	if older >= s.cfg.Permits {
+		return nil, s.Failed(fmt.Errorf("resume: %w: %d leases are older than %s", recipes.ErrNotHeld, older, znode))
+	}
+	return s.Granted(s.Line.ResumeHold(ctx, znode, token))
+}
+
+// ResumeWaiting is not supported. It would have to resume either a place in the lock's
+// wait queue, or the lock and perhaps a lease. A contender that waits has to join again.
+func (s *leased) ResumeWaiting(context.Context, string, bool) (recipes.Hold, error) {
+	return nil, s.Failed(fmt.Errorf("resume: %w: a contender that waits for a permit of another library", recipes.ErrUnsupported))
+}
+
+func (s *leased) isLease(znode string) bool {
+	dir, name := gopath.Dir(znode), gopath.Base(znode)
+	if s.lock.Dialect == recipes.Kazoo {
+		return dir == s.leases && line.GUID(name)
+	}
+	return dir == s.leases && len(line.Parse([]string{name}, line.Lease)) == 1
+}
+
+// older counts the leases that were created before the token, without the contender's own.
+func (s *leased) older(ctx context.Context, own string, token recipes.Token) (n int, err error) {
+	names, err := s.Session.Children(ctx, s.leases)
+	if errors.Is(err, recipes.ErrNoNode) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		stat, err := s.Session.Stat(ctx, gopath.Join(s.leases, name))
+		if errors.Is(err, recipes.ErrNoNode) || name == own {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if stat.Czxid < int64(token) {
+			n++
+		}
+	}
+	return n, nil
 }

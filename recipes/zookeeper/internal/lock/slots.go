@@ -44,11 +44,10 @@ import (
 //
 // The GUID is in the name. So after a sync, a listing shows whether the claim was
 // committed, and with which number. A contender that gives up deletes its lease, and the
-// znode that its last claim may have created. After the claim, line.Granted decides, as it
+// znode that its last claim may have created. After the claim, line.Line.Granted decides, as it
 // does for every grant.
 type slots struct{ *semaphore }
 
-// NewSlots returns the semaphore with numbered permits at path.
 func NewSlots(lines *line.Lines, path string, cfg recipes.SemaphoreConfig) (recipes.Slots, error) {
 	s, err := newSemaphore("slots", lines, path, cfg, line.Spoken{recipes.ZooKeeper: {line.Lease}})
 	if err != nil {
@@ -107,7 +106,6 @@ func (s slots) joins(ctx context.Context, try bool) (recipes.SlotHold, error) {
 	return s.numbered(ctx, permit, err)
 }
 
-// numbered claims a number for a permit.
 func (s slots) numbered(ctx context.Context, permit *line.Hold, err error) (recipes.SlotHold, error) {
 	if err != nil {
 		return nil, s.Failed(err)
@@ -130,7 +128,7 @@ func (s slots) claimTxn(lease, claimed string, version int32) (t session.Txn) {
 func (s slots) granted(ctx context.Context, claimed string, err error, znodes ...string) (recipes.SlotHold, error) {
 	var grant *line.Hold
 	if err == nil {
-		grant, err = line.Granted(ctx, s.Session, claimed, nil)
+		grant, err = s.Line.Granted(ctx, claimed)
 	}
 	if err == nil {
 		return s.hold(grant), nil
@@ -147,7 +145,7 @@ func (s slots) granted(ctx context.Context, claimed string, err error, znodes ..
 
 func (s slots) hold(grant *line.Hold) recipes.SlotHold {
 	_, number, _ := parseSlot(gopath.Base(grant.Znode()))
-	return slotHold{s.Line.Inspected(grant), number}
+	return slotHold{grant, number}
 }
 
 type slotHold struct {
@@ -227,10 +225,11 @@ func (s slots) Resume(ctx context.Context, path string, token recipes.Token) (re
 	if _, err := s.contender(path, true); err != nil {
 		return nil, err
 	}
-	if _, err := line.ResumeHeld(ctx, s.Session, path, token); err != nil {
+	grant, err := s.Line.ResumeHold(ctx, path, token)
+	if err != nil {
 		return nil, s.Failed(err)
 	}
-	return s.hold(line.Resumed(s.Session, path, token, nil)), nil
+	return s.hold(grant), nil
 }
 
 // ResumeWaiting is line.Line.ResumeWaiting. The contender may have claimed a number before

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 // listing is the latest listing of a queue by one session. The session's consumers take
@@ -104,16 +105,9 @@ func (l *listing) fill(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		names, changed, err := s.ChildrenW(ctx, q.Path())
-		if errors.Is(err, recipes.ErrNoNode) {
-			exists, created, err := s.ExistsW(ctx, q.Path())
-			if err == nil && exists {
-				continue
-			}
-			if err == nil {
-				l.elements, l.changed, l.unclaimed, l.disconnected = nil, created, nil, disconnected
-			}
-			return err
+		names, changed, err := znode.ListW(ctx, s, q.Path())
+		if errors.Is(err, znode.ErrReadAgain) {
+			continue
 		}
 		if err == nil {
 			err = q.foreign(names)
@@ -135,7 +129,6 @@ func (l *listing) fill(ctx context.Context) error {
 	}
 }
 
-// claimedBy returns a function that reports whether an element is claimed.
 func claimedBy(claims []string) func(queued) bool {
 	claimed := make(map[string]bool, len(claims))
 	for _, c := range claims {

@@ -1,6 +1,7 @@
 package rwlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
@@ -18,13 +20,17 @@ type waiter struct {
 	data    []byte    // of its waiting znode, at
 	version int32     // this version
 	claimed bool      // a claim was sent
+	held    bool      // and committed
 	try     bool
 	joined  func(recipes.Place)
 	asked   map[string]bool // holders, by name
 	armed   line.Watches
 }
 
-// wait waits until no contender blocks this one, and claims.
+// wait waits until no contender blocks this one, and claims. A writer that has claimed waits until
+// it holds alone: readers that have claimed between its last listing and its claim were granted
+// first. No other contender can claim then. If it reads the znode of the path after the writer's
+// claim, it finds the writer among the holders. If it has read it before, its claim is refused.
 //
 // Why a waiter wakes: it watches one of its blockers, and cannot be granted before that
 // one is gone or is no longer ahead. A blocker that leaves or claims deletes the znode
@@ -39,24 +45,34 @@ func (w *waiter) wait(ctx context.Context) (*line.Hold, error) {
 		if err != nil {
 			return nil, err
 		}
-		state, all, err := l.read(ctx)
+		state, all, err := w.list(ctx)
 		if errors.Is(err, recipes.ErrNoNode) {
 			return nil, w.removed()
 		}
 		if err != nil {
 			return nil, err
 		}
-		position := slices.IndexFunc(all, func(c contender) bool { return c.name == w.me.name })
+		position := slices.IndexFunc(all, func(c contender) bool { return c.name == w.name() })
 		if position < 0 {
 			return nil, w.removed()
 		}
 		blocking := blockers(all[:position], w.me.mode)
+		if w.held {
+			blocking = slices.DeleteFunc(all, func(c contender) bool {
+				return !c.holds || c.name == w.name() || w.me.mode != recipes.Writing
+			})
+		}
 		switch {
+		case len(blocking) == 0 && w.held:
+			return l.Line.Granted(ctx, l.Child(w.me.holdingName()))
 		case len(blocking) == 0:
 			w.announce(position)
-			hold, err := w.claim(ctx, state)
-			if !errors.Is(err, znode.ErrReadAgain) {
-				return hold, err
+			err := w.claim(ctx, state)
+			if err == nil && w.me.mode != recipes.Writing {
+				return l.Line.Granted(ctx, l.Child(w.me.holdingName()))
+			}
+			if err != nil && !errors.Is(err, znode.ErrReadAgain) {
+				return nil, err
 			}
 			continue
 		case w.try:
@@ -83,8 +99,27 @@ func (w *waiter) wait(ctx context.Context) (*line.Hold, error) {
 	}
 }
 
+// list lists the contenders. It also finds out whether a claim of unknown outcome was committed.
+func (w *waiter) list(ctx context.Context) (lockState, []contender, error) {
+	if w.held {
+		names, err := w.lock.Line.Names(ctx)
+		return lockState{}, ranked(names, ""), err
+	}
+	state, all, err := w.lock.read(ctx)
+	w.held = w.claimed && slices.ContainsFunc(all, func(c contender) bool { return c.name == w.me.holdingName() })
+	return state, all, err
+}
+
+// name is the name of the contender's znode.
+func (w *waiter) name() string {
+	if w.held {
+		return w.me.holdingName()
+	}
+	return w.me.name
+}
+
 func (w *waiter) removed() error {
-	return fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, w.lock.Child(w.me.name))
+	return fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, w.lock.Child(w.name()))
 }
 
 func (w *waiter) announce(position int) {
@@ -106,7 +141,12 @@ func (w *waiter) arm(ctx context.Context, blocking []contender, connection <-cha
 		watched = blocking[0]
 	}
 	w.armed.Retain([]line.Entry{{Name: watched.name}, {Name: w.me.name}}, connection)
-	node, fresh, err := w.armed.Arm(ctx, s, w.lock.Path(), w.me.name)
+	var node session.Node
+	var fresh bool
+	var err error
+	if !w.held { // then its place in the order does not change any more
+		node, fresh, err = w.armed.Arm(ctx, s, w.lock.Path(), w.me.name)
+	}
 	switch {
 	case err == nil && fresh:
 		w.data, w.version = node.Data, node.Stat.Version
@@ -147,4 +187,95 @@ func (w *waiter) leave() <-chan error {
 		znodes = append(znodes, w.lock.Child(w.me.holdingName()))
 	}
 	return w.lock.Session.Delete(znodes...)
+}
+
+// claim replaces the waiting znode by a holding znode with the same data. The server
+// refuses the claim if a writer has claimed since state was read, or if another client has
+// written to the waiting znode. Readers only check the znode of the path. So the claims of
+// readers that are granted together do not refuse each other.
+func (w *waiter) claim(ctx context.Context, state lockState) error {
+	const ofWaiting = 1 // the operation on the waiting znode
+	var t session.Txn
+	switch {
+	case state.successor == w.me.name:
+		state.successor = ""
+		t.Set(w.lock.Path(), state.data(), state.version)
+	case w.me.mode == recipes.Writing:
+		t.Set(w.lock.Path(), state.data(), state.version)
+	default:
+		t.Check(w.lock.Path(), state.version)
+	}
+	t.Delete(w.lock.Child(w.me.name), w.version)
+	t.Create(w.lock.Child(w.me.holdingName()), w.data, true)
+	w.claimed = true
+	err := w.lock.Session.Commit(ctx, t)
+	switch {
+	case err == nil:
+		w.held = true
+		return nil
+	case znode.RefusedOp(err) == ofWaiting && errors.Is(err, recipes.ErrBadVersion):
+		return w.rereadData(ctx)
+	case errors.Is(err, recipes.ErrNoNode):
+		return w.removed() // perhaps the path is gone, and all contenders with it
+	case !znode.TryAgain(ctx, w.lock.Session, err):
+	case errors.Is(err, recipes.ErrUnknownOutcome): // after a sync, it was committed or never will be
+		return cmp.Or(w.lock.Session.Sync(ctx, w.lock.Path()), znode.ErrReadAgain)
+	default:
+		return znode.ErrReadAgain
+	}
+	return znode.GivenUp(ctx, w.lock.Session, "claim "+w.lock.Path(), err) // leave undoes the claim
+}
+
+// rereadData reads the waiting znode again, after another client has written to it.
+func (w *waiter) rereadData(ctx context.Context) error {
+	node, err := w.lock.Session.Get(ctx, w.lock.Child(w.me.name))
+	if errors.Is(err, recipes.ErrNoNode) {
+		return w.removed()
+	}
+	if err != nil {
+		return err
+	}
+	w.data, w.version = node.Data, node.Stat.Version
+	return znode.ErrReadAgain
+}
+
+// ResumeWaiting is line.Line.ResumeWaiting. If the waiting znode is gone, the contender may
+// have claimed the lock before its process ended.
+func (l *priorityLock) ResumeWaiting(ctx context.Context, znode string, try bool) (recipes.PriorityHold, error) {
+	me, ok := l.contender(znode)
+	if !ok || me.holds {
+		return nil, l.Failed(fmt.Errorf("resume: %w: %q is not a waiter's znode", recipes.ErrInvalid, znode))
+	}
+	w := &waiter{lock: l, me: me, try: try, joined: l.cfg.Joined}
+	node, err := line.ResumeWaiter(ctx, l.Session, znode)
+	w.data, w.version = node.Data, node.Stat.Version
+	if errors.Is(err, recipes.ErrRemoved) {
+		w.claimed, w.held = true, true
+		if _, err = line.ResumeWaiter(ctx, l.Session, l.Child(me.holdingName())); err == nil {
+			w.announce(recipes.UnknownPosition)
+		}
+	}
+	if err != nil {
+		return nil, l.Failed(err)
+	}
+	return w.stay(ctx)
+}
+
+// Resume is line.Line.Resume for a holding znode. A writer that was still waiting for
+// readers after its claim was not granted.
+func (l *priorityLock) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.PriorityHold, error) {
+	me, ok := l.contender(znode)
+	if !ok || !me.holds {
+		return nil, l.Failed(fmt.Errorf("resume: %w: %q is not a holder's znode", recipes.ErrInvalid, znode))
+	}
+	names, err := l.Session.Children(ctx, l.Path())
+	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
+		return nil, l.Failed(err)
+	}
+	for _, other := range ranked(names, "") {
+		if me.mode == recipes.Writing && other.holds && other.name != me.name {
+			return nil, l.Failed(fmt.Errorf("resume: %w: %s holds it too", recipes.ErrNotHeld, other.name))
+		}
+	}
+	return l.Granted(l.Line.ResumeHold(ctx, znode, token))
 }

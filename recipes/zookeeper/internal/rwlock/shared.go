@@ -20,7 +20,6 @@ var markers = line.Spoken{
 	recipes.Kazoo:     {line.KazooRead, line.KazooLock},
 }
 
-// reads reports whether a contender of that marker is a reader.
 func reads(marker string) bool {
 	for _, m := range markers {
 		if marker == m[0] {
@@ -37,7 +36,6 @@ type sharedLock struct {
 	cfg recipes.SharedLockConfig
 }
 
-// NewShared returns the shared lock at path.
 func NewShared(lines *line.Lines, path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
 	of, err := lines.At("shared lock", path, cfg.Strategy, cfg.Dialect, markers)
 	if err != nil {
@@ -151,7 +149,6 @@ func isWriter(path string) bool {
 	return false
 }
 
-// sharedHold is a *line.Hold with a mode.
 type sharedHold struct {
 	*line.Hold
 	session    *session.Session

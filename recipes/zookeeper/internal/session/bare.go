@@ -3,8 +3,13 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	gopath "path"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -55,42 +60,43 @@ func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte,
 	if err := s.fits(dir, data, packetSlack); err != nil {
 		return BareZnode{}, 0, err
 	}
-	c := &bareCreation{
-		exchange: exchange{session: s}, dir: dir, name: name, parent: parent,
-		header: barePrefix + uuid.NewString() + "-", count: count, begun: s.wire.LastZxid(),
+	c := &bareCreation{name: name, header: barePrefix + uuid.NewString() + "-", count: count, begun: s.wire.LastZxid()}
+	create := conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.bareACL)
+	c.creation = creation[createdBare]{
+		exchange: exchange{session: s, requests: []conn.Request{create.Identified()}, prepare: c.join}, path: gopath.Join(dir, name), parent: parent,
+		settle: c.end, unusable: impossible, made: c.created, find: c.search,
 	}
-	c.requests = []conn.Request{conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.bareACL)}
 	// The first exchange is usually answered. Then no goroutine is needed to continue after the
 	// caller has returned.
 	c.begin(ctx)
 	if replies, err := c.await(ctx); err == nil && replies[0].Err() == nil {
 		c.end(true)
-		return c.created(replies)
+		made, err := c.created(replies)
+		return made.BareZnode, made.siblings, err
 	}
-	type created struct {
-		bare     BareZnode
-		siblings int
-	}
-	made, err := detached(ctx, s, "create below "+dir,
-		func(life context.Context) (created, error) {
-			bare, siblings, err := c.finish(ctx, life)
-			return created{bare, siblings}, err
-		},
-		func(life context.Context, c created) {
-			s.deleteBare(life, c.bare)
-		}, nil)
-	return made.bare, made.siblings, err
+	made, err := Detached(ctx, s, "create below "+dir,
+		func(life context.Context) (createdBare, error) { return c.finish(ctx, life) },
+		func(life context.Context, made createdBare) { s.deleteBare(life, made.BareZnode) }, nil)
+	return made.BareZnode, made.siblings, err
 }
 
-// bareCreation is a creation of a bare znode in progress.
+type createdBare struct {
+	BareZnode
+	siblings int
+}
+
+// impossible reports whether the error of a creation is ErrNoBareZnode, or a cause of it.
+func impossible(err error) bool {
+	return errors.Is(err, recipes.ErrNodeExists) || errors.Is(err, conn.InvalidACL) || errors.Is(err, conn.Unimplemented) || errors.Is(err, ErrNoBareZnode)
+}
+
 type bareCreation struct {
-	exchange
-	dir, name string
-	parent    func(context.Context, string) error // creates dir
+	creation[createdBare]
+	name      string
 	header    string
 	count     bool
 	parentKey watchKey // of watch
-	watch     *Watch   // on dir; nil if this exchange does not read dir
+	watch     *Watch   // on the parent; nil if this exchange does not read it
 	arms      bool     // this exchange sets watch
 	since     int      // the number of lost connections when watch was joined
 	begun     int64    // the zxid of the last transaction seen before anything was sent
@@ -100,18 +106,17 @@ type bareCreation struct {
 // shown the opposite.
 func (s *Session) CreatesBare() bool { return s.wire.CreatesBare() }
 
-// begin sends the creation, unless bare znodes are known to be impossible.
-func (c *bareCreation) begin(ctx context.Context) {
+// join joins the watch on the parent. It fails if bare znodes are known to be impossible.
+func (c *bareCreation) join() error {
 	if !c.session.wire.CreatesBare() {
-		c.failed = ErrNoBareZnode
-		return
+		return ErrNoBareZnode
 	}
 	if c.count {
-		c.parentKey = watchKey{path: c.session.full(c.dir)}
+		c.parentKey = watchKey{path: c.session.full(gopath.Dir(c.path))}
 		c.watch, c.arms, c.since = c.session.watches.join(c.parentKey, 0)
 		c.requests = append(c.requests[:1], conn.Exists(c.parentKey.path, c.arms))
 	}
-	c.exchange.begin(ctx)
+	return nil
 }
 
 // end settles the watch after an exchange.
@@ -122,63 +127,23 @@ func (c *bareCreation) end(answered bool) {
 	}
 }
 
-func (c *bareCreation) created(replies []conn.Reply) (BareZnode, int, error) {
+func (c *bareCreation) created(replies []conn.Reply) (createdBare, error) {
 	path, stat, err := replies[0].Created()
 	if err != nil {
-		return BareZnode{}, 0, err
+		return createdBare{}, err
 	}
-	bare := BareZnode{Path: c.session.local(path), Stat: stat}
-	c.session.bare.made(bare)
+	made := createdBare{BareZnode{Path: c.session.local(path), Stat: stat}, -1}
+	c.session.bare.made(made.BareZnode)
 	if len(replies) == 1 {
-		return bare, -1, nil
+		return made, nil
 	}
-	parent, err := replies[1].Stat()
-	if err != nil {
-		return bare, -1, nil
-	}
-	if parent.Czxid < bare.Stat.Czxid {
-		c.session.bare.watched(bare, c.parentKey, c.watch)
-	}
-	return bare, Siblings(parent, bare.Stat), nil
-}
-
-// finish awaits the exchange that begin has sent, and repeats the creation after a failure. It
-// does not return before the outcome is known, unless life is done. It sends no new creation
-// once ctx is done.
-func (c *bareCreation) finish(ctx, life context.Context) (BareZnode, int, error) {
-	s := c.session
-	for ; ; c.begin(ctx) {
-		replies, err := c.await(life)
-		c.end(err == nil)
-		if err == nil {
-			err = replies[0].Err()
+	if parent, err := replies[1].Stat(); err == nil {
+		if parent.Czxid < stat.Czxid {
+			c.session.bare.watched(made.BareZnode, c.parentKey, c.watch)
 		}
-		switch {
-		case err == nil:
-			return c.created(replies)
-		case errors.Is(err, recipes.ErrNoNode):
-			if err := c.parent(ctx, c.dir); err != nil {
-				return BareZnode{}, 0, err
-			}
-		case errors.Is(err, recipes.ErrNodeExists), errors.Is(err, conn.InvalidACL), errors.Is(err, conn.Unimplemented), errors.Is(err, ErrNoBareZnode):
-			return BareZnode{}, 0, ErrNoBareZnode
-		case conn.Lost(err):
-			bare, err := RetryThrottled(life, s, func() (BareZnode, error) { return c.find(life) })
-			if bare.Path != "" || err != nil {
-				return bare, -1, err
-			}
-			// The creation has not happened, or another client has deleted the znode.
-		case life.Err() != nil:
-			return BareZnode{}, 0, s.Err()
-		case ctx.Err() != nil, s.Err() != nil:
-			return BareZnode{}, 0, err
-		default:
-			return BareZnode{}, 0, answer("create", gopath.Join(c.dir, c.name), err)
-		}
-		if ctx.Err() != nil {
-			return BareZnode{}, 0, ctx.Err()
-		}
+		made.siblings = Siblings(parent, stat)
 	}
+	return made, nil
 }
 
 // Siblings returns the number of other children that the parent of a bare znode has, from a
@@ -196,4 +161,164 @@ func Siblings(parent, bare Stat) int {
 // ZooKeeper's record, Cversion is twice the number of creations minus the number of children.
 func LastNumber(parent Stat) int32 {
 	return int32((uint32(parent.Cversion)+uint32(parent.NumChildren))/2) - 1
+}
+
+// search searches for a bare znode when the reply to its creation was lost. The name does not
+// show which client created a znode. So search reads the znodes whose names consist of c.name and
+// a number, the latest first, and stops at one that is older than the first attempt to create it.
+// Exhausted numbers do not show which znode is later, so search reads all znodes that have one.
+// Those are few, because contenders then use other names.
+func (c *bareCreation) search(ctx context.Context) (*createdBare, error) {
+	s := c.session
+	names, err := c.present(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, candidate := range latestFirst(names, c.name) {
+		path := gopath.Join(gopath.Dir(c.path), candidate.name)
+		node, err := s.GetOwn(ctx, path)
+		switch {
+		case errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrAccessDenied):
+			continue
+		case err != nil:
+			return nil, err
+		case node.Stat.Czxid <= c.begun && !candidate.exhausted():
+			return nil, nil
+		case strings.HasPrefix(string(node.Data), c.header):
+			found := &createdBare{BareZnode{path, node.Stat}, -1}
+			err := s.owns(path, node.Stat)
+			if err == nil {
+				s.bare.made(found.BareZnode)
+			}
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+// numbered is a name that ends in a sequence number.
+type numbered struct {
+	name   string
+	number int32
+}
+
+// exhausted mirrors line.Entry.Exhausted.
+func (n numbered) exhausted() bool { return n.number == math.MaxInt32 || n.number < 0 }
+
+// latestFirst returns the names that consist of name and a number, the latest first. Numbers
+// wrap, so they are compared as line.Before compares them.
+func latestFirst(names []string, name string) []numbered {
+	var found []numbered
+	for _, n := range names {
+		digits, ok := strings.CutPrefix(n, name)
+		if !ok {
+			continue
+		}
+		if number, err := strconv.ParseInt(digits, 10, 32); err == nil {
+			found = append(found, numbered{n, int32(number)})
+		}
+	}
+	slices.SortFunc(found, func(a, b numbered) int { return int(b.number - a.number) })
+	return found
+}
+
+// bareZnodes holds the session's bare znodes that are not known to be deleted, by path. A name
+// can be used again, and the session may write to each bare znode that has it. Suppose that the
+// wait queue was deleted and the name now belongs to a waiter. If the session released its old
+// hold by that name, the waiter's successor would accept that as the waiter's release. byPath
+// shows whether the name belongs to a later bare znode of this session. A watch shows whether it
+// belongs to another session's.
+type bareZnodes struct {
+	mu     sync.Mutex
+	byPath map[string]ownBare
+}
+
+type ownBare struct {
+	czxid int64
+	// The watch on the znode, or on its parent since before the znode was created; or nil. As
+	// long as the watch has not fired, no other znode has the name.
+	key   watchKey
+	watch *Watch
+}
+
+func (p *bareZnodes) made(bare BareZnode) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byPath == nil {
+		p.byPath = make(map[string]ownBare)
+	}
+	p.byPath[bare.Path] = ownBare{czxid: bare.Stat.Czxid}
+}
+
+// watched records the watch that fires if the znode is deleted.
+func (p *bareZnodes) watched(bare BareZnode, key watchKey, watch *Watch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byPath[bare.Path].czxid == bare.Stat.Czxid {
+		p.byPath[bare.Path] = ownBare{bare.Stat.Czxid, key, watch}
+	}
+}
+
+// deletionWatched reports whether the server of the current connection has a watch that would
+// have fired if the znode had been deleted.
+func (s *Session) deletionWatched(bare BareZnode) bool {
+	s.bare.mu.Lock()
+	own := s.bare.byPath[bare.Path]
+	s.bare.mu.Unlock()
+	return own.czxid == bare.Stat.Czxid && own.watch != nil && s.watches.armed(own.key, own.watch)
+}
+
+// latest reports whether no later bare znode of this session has the same name.
+func (p *bareZnodes) latest(bare BareZnode) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.byPath[bare.Path].czxid == bare.Stat.Czxid
+}
+
+func (p *bareZnodes) forget(bare BareZnode) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byPath[bare.Path].czxid == bare.Stat.Czxid {
+		delete(p.byPath, bare.Path)
+	}
+}
+
+// deleted forgets the znode if err, the result of its deletion, means that it does not exist.
+// Otherwise the caller may delete it again.
+func (p *bareZnodes) deleted(bare BareZnode, err error) error {
+	if err == nil || IsGone(err) {
+		p.forget(bare)
+	}
+	return err
+}
+
+// ForgetBare forgets a bare znode that is known to be deleted. Each bare znode ends with
+// ForgetBare, DeleteBare or Handoff.
+func (s *Session) ForgetBare(bare BareZnode) { s.bare.forget(bare) }
+
+// DeleteBare deletes a bare znode without a handoff, with the guarantees of DeleteOwned. It
+// first checks that the znode exists: another one may have its name and the same version.
+func (s *Session) DeleteBare(bare BareZnode) <-chan error {
+	if !s.bare.latest(bare) {
+		return superseded(bare)
+	}
+	return s.inBackground(func(life context.Context) error { return s.deleteBare(life, bare) })
+}
+
+// superseded returns the result for a bare znode whose name a later one has.
+func superseded(bare BareZnode) <-chan error {
+	done := make(chan error, 1)
+	done <- fmt.Errorf("delete %s: %w: a later bare znode has its name", bare.Path, recipes.ErrNoNode)
+	return done
+}
+
+func (s *Session) deleteBare(life context.Context, bare BareZnode) error {
+	stat, err := s.reread(life, bare.Path, bare.Stat)
+	if err == nil {
+		return s.bare.deleted(bare, s.deleteOwned(life, bare.Path, stat))
+	}
+	if !IsGone(err) {
+		s.log.Error("cannot read own znode; it is deleted with the session", "path", bare.Path, "error", err)
+	}
+	return s.bare.deleted(bare, err)
 }

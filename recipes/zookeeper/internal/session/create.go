@@ -1,11 +1,14 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	gopath "path"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -40,52 +43,86 @@ func (s *Session) CreateProtectedIn(ctx context.Context, dir, name string, data 
 	if err := s.fits(dir, data, packetSlack); err != nil {
 		return "", err
 	}
-	return detached(ctx, s, "create below "+dir,
-		func(life context.Context) (string, error) { return s.create(ctx, life, dir, name, data, parent) },
+	prefix := protectedPrefix + uuid.NewString() + "-"
+	path := gopath.Join(dir, prefix+name)
+	c := &creation[string]{path: path, parent: parent, made: func(replies []conn.Reply) (string, error) {
+		made, err := replies[0].Path()
+		return s.local(made), err
+	}}
+	c.exchange = exchange{session: s, requests: []conn.Request{conn.Create(s.full(path), data, conn.Ephemeral|conn.Sequence, s.acl)}}
+	c.find = func(life context.Context) (*string, error) {
+		names, err := c.present(life)
+		if err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, prefix) })
+		if at < 0 {
+			return nil, nil
+		}
+		found := gopath.Join(dir, names[at])
+		stat, err := s.Stat(life, found)
+		if errors.Is(err, recipes.ErrNoNode) {
+			return nil, nil
+		}
+		return &found, cmp.Or(err, s.owns(found, stat))
+	}
+	return Detached(ctx, s, "create below "+dir,
+		func(life context.Context) (string, error) { return c.run(ctx, life) },
 		func(life context.Context, path string) { s.deleteUntilKnown(life, path) }, nil)
 }
 
-// create creates the znode. It does not return before the outcome is known, unless life, the
-// session's context, is done. It sends no new creation once ctx is done.
-func (s *Session) create(ctx, life context.Context, dir, name string, data []byte, parent func(context.Context, string) error) (string, error) {
-	prefix := protectedPrefix + uuid.NewString() + "-"
-	base := gopath.Join(dir, prefix+name)
-	return creation(ctx, life, s, base, parent, func(r conn.Sender) (string, error) {
-		path, err := r.Create(s.full(base), data, conn.Ephemeral|conn.Sequence, s.acl)
-		return s.local(path), err
-	}, func(connection int) (path string, found bool, err error) {
-		path, err = RetryThrottled(life, s, func() (string, error) { return s.find(life, connection, dir, prefix) })
-		return path, path != "", err
-	})
+type creation[T any] struct {
+	exchange
+	path     string
+	parent   func(context.Context, string) error // creates the parent of path
+	settle   func(answered bool)                 // if not nil, ends each attempt
+	unusable func(error) bool                    // if not nil, reports that the caller must create another znode
+	made     func([]conn.Reply) (T, error)       // decodes the replies
+	find     func(context.Context) (*T, error)   // searches for the znode after a lost reply; nil: it does not exist
 }
 
-// creation repeats a creation until its outcome is known. After a lost reply, find searches on
-// a connection later than the given one. parent creates the missing parents of path.
-func creation[T any](ctx, life context.Context, s *Session, path string, parent func(context.Context, string) error,
-	send func(conn.Sender) (T, error), find func(connection int) (made T, found bool, err error)) (T, error) {
-	var none T
-	for {
-		connection, _, err := s.connectedAfter(ctx, 0)
-		if err != nil {
-			return none, err
+func (c *creation[T]) run(ctx, life context.Context) (T, error) {
+	c.begin(ctx)
+	return c.finish(ctx, life)
+}
+
+// finish awaits the exchange that begin has sent, and repeats the creation after a failure. It
+// does not return before the outcome is known, unless life, the session's context, is done. It
+// sends no new creation once ctx is done.
+func (c *creation[T]) finish(ctx, life context.Context) (none T, _ error) {
+	s := c.session
+	for ; ; c.begin(ctx) {
+		replies, err := c.await(life)
+		if c.settle != nil {
+			c.settle(err == nil)
 		}
-		made, err := call(life, s, send)
+		if err == nil {
+			err = replies[0].Err()
+		}
 		switch {
 		case err == nil:
-			return made, nil
+			return c.made(replies)
 		case errors.Is(err, recipes.ErrNoNode):
-			if err := parent(ctx, gopath.Dir(path)); err != nil {
+			if err := c.parent(ctx, gopath.Dir(c.path)); err != nil {
 				return none, err
 			}
+		case c.unusable != nil && c.unusable(err):
+			return none, ErrNoBareZnode
 		case conn.Lost(err):
-			if made, found, err := find(connection); found || err != nil {
-				return made, err
+			found, err := RetryThrottled(life, s, func() (*T, error) { return c.find(life) })
+			if err != nil {
+				return none, err
+			}
+			if found != nil {
+				return *found, nil
 			}
 			// The creation has not happened, or another client has deleted the znode.
 		case life.Err() != nil:
 			return none, s.Err()
+		case ctx.Err() != nil, s.Err() != nil:
+			return none, err
 		default:
-			return none, answer("create", path, err)
+			return none, answer("create", c.path, err)
 		}
 		if ctx.Err() != nil {
 			return none, ctx.Err()
@@ -93,41 +130,30 @@ func creation[T any](ctx, life context.Context, s *Session, path string, parent 
 	}
 }
 
-// find searches for the child of dir whose name starts with prefix, on a connection later than
-// the given one. It returns "" if it finds no child. After the sync, an earlier creation cannot
-// happen any more: the ensemble has ordered it before the sync, or refuses it (SESSIONMOVED).
-func (s *Session) find(ctx context.Context, connection int, dir, prefix string) (string, error) {
-	if _, _, err := s.connectedAfter(ctx, connection); err != nil {
-		return "", err
+// present lists the parent of the znode, on a connection later than the last attempt's. After
+// the sync, an earlier creation cannot happen any more: the ensemble has ordered it before the
+// sync, or refuses it (SESSIONMOVED). List is not limited by SessionConfig.MaxPacket.
+func (c *creation[T]) present(ctx context.Context) ([]string, error) {
+	dir := gopath.Dir(c.path)
+	if _, _, err := c.session.connectedAfter(ctx, c.connection); err != nil {
+		return nil, err
 	}
-	if err := s.Sync(ctx, dir); err != nil {
-		return "", err
+	if err := c.session.Sync(ctx, dir); err != nil {
+		return nil, err
 	}
-	names, _, err := s.List(ctx, dir) // List is not limited by SessionConfig.MaxPacket
+	names, _, err := c.session.List(ctx, dir)
 	if errors.Is(err, recipes.ErrNoNode) {
-		return "", nil
+		return nil, nil
 	}
-	if err != nil {
-		return "", err
+	return names, err
+}
+
+// owns checks that a znode with a name of this session belongs to it.
+func (s *Session) owns(path string, stat Stat) error {
+	if stat.EphemeralOwner == s.id {
+		return nil
 	}
-	for _, name := range names {
-		if !strings.HasPrefix(name, prefix) {
-			continue
-		}
-		path := gopath.Join(dir, name)
-		stat, err := s.Stat(ctx, path)
-		if errors.Is(err, recipes.ErrNoNode) {
-			return "", nil
-		}
-		if err != nil {
-			return "", err
-		}
-		if stat.EphemeralOwner != s.id {
-			return "", fmt.Errorf("%w: %s has owner %#x, not session %#x", recipes.ErrInternal, path, stat.EphemeralOwner, s.id)
-		}
-		return path, nil
-	}
-	return "", nil
+	return fmt.Errorf("%w: %s has owner %#x, not session %#x", recipes.ErrInternal, path, stat.EphemeralOwner, s.id)
 }
 
 // packetSlack is room in a packet for headers and the path's sequence number.
@@ -144,7 +170,6 @@ func (s *Session) fits(path string, data []byte, beside int) error {
 	return nil
 }
 
-// sizeOf returns the size of an ACL in a packet.
 func sizeOf(acl []jute.ACL) int {
 	size := 0
 	for _, a := range acl {
@@ -153,10 +178,10 @@ func sizeOf(acl []jute.ACL) int {
 	return size
 }
 
-// detached runs create, and stops waiting for it when ctx is done or the session is lost. Then
+// Detached runs create, and stops waiting for it when ctx is done or the session is lost. Then
 // create continues, and undo reverts what it creates. create must not return before its outcome
 // is known, unless the session has ended. end, if not nil, is called when both are finished.
-func detached[T any](ctx context.Context, s *Session, what string, create func(life context.Context) (T, error), undo func(context.Context, T), end func()) (T, error) {
+func Detached[T any](ctx context.Context, s *Session, what string, create func(life context.Context) (T, error), undo func(context.Context, T), end func()) (T, error) {
 	type result struct {
 		made T
 		err  error
@@ -244,8 +269,8 @@ func (s *Session) EnsureQueuePath(ctx context.Context, path string) error {
 // ACL.
 func (s *Session) ensureWith(ctx context.Context, full string, acl []jute.ACL) error {
 	for {
-		_, err := readWith(ctx, s, "create", full, func(r conn.Sender) (struct{}, error) {
-			return struct{}{}, r.CreateParent(full, acl)
+		_, err := readWith(ctx, s, "create", full, func() (struct{}, error) {
+			return struct{}{}, s.wire.CreateParent(full, acl)
 		})
 		if errors.Is(err, recipes.ErrNodeExists) {
 			return nil
@@ -257,6 +282,100 @@ func (s *Session) ensureWith(ctx context.Context, full string, acl []jute.ACL) e
 		// the two calls.
 		if err := s.ensureWith(ctx, gopath.Dir(full), s.acl); err != nil {
 			return err
+		}
+	}
+}
+
+// CreateNamed creates an ephemeral znode of exactly this path and returns its record. It
+// creates missing parents like CreateProtected. If the path exists, the error matches
+// ErrNodeExists, even if this session owns the znode.
+//
+// The name contains no GUID. So after a lost reply, CreateNamed recognizes its znode by the
+// owner, this session, and by a czxid that is larger than the last transaction id seen when the
+// call began. Earlier creations of this session do not have a larger one. Only one call per path
+// runs at a time in a session.
+//
+// On error no znode remains, in the sense of CreateProtected.
+func (s *Session) CreateNamed(ctx context.Context, path string, data []byte) (Stat, error) {
+	return s.CreateNamedIn(ctx, path, data, s.Ensure)
+}
+
+// CreateNamedIn is CreateNamed with the function that creates a missing parent: Ensure or
+// Provide.
+func (s *Session) CreateNamedIn(ctx context.Context, path string, data []byte, parent func(context.Context, string) error) (Stat, error) {
+	if err := s.fits(path, data, packetSlack); err != nil {
+		return Stat{}, err
+	}
+	// A creation that is being undone also has the name, so the next call waits for it.
+	release, err := s.names.take(ctx, path)
+	if err != nil {
+		return Stat{}, s.Interrupted("create "+path, ctx)
+	}
+	begun := s.wire.LastZxid()
+	c := &creation[Stat]{path: path, parent: parent, made: func([]conn.Reply) (none Stat, _ error) { return }} // the reply does not contain the record
+	c.exchange = exchange{session: s, requests: []conn.Request{conn.Create(s.full(path), data, conn.Ephemeral, s.acl)}}
+	c.find = func(life context.Context) (*Stat, error) {
+		if _, _, err := s.connectedAfter(life, c.connection); err != nil {
+			return nil, err
+		}
+		stat, err := s.syncedStat(life, path)
+		switch {
+		case stat.EphemeralOwner == s.id && stat.Czxid > begun:
+			return &stat, nil
+		case errors.Is(err, recipes.ErrNoNode):
+			return nil, nil
+		}
+		return nil, err
+	}
+	return Detached(ctx, s, "create "+path, func(life context.Context) (Stat, error) {
+		stat, err := c.run(ctx, life)
+		if err != nil || stat != (Stat{}) {
+			return stat, err
+		}
+		stat, err = RetryThrottled(life, s, func() (Stat, error) { return s.Stat(life, path) })
+		if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.EphemeralOwner != s.id {
+			return Stat{}, fmt.Errorf("%w: %s", recipes.ErrRemoved, path)
+		}
+		return stat, err
+	}, func(life context.Context, stat Stat) { s.deleteOwned(life, path, stat) }, release)
+}
+
+func (s *Session) syncedStat(ctx context.Context, path string) (Stat, error) {
+	if err := s.Sync(ctx, path); err != nil {
+		return Stat{}, err
+	}
+	return s.Stat(ctx, path)
+}
+
+// names serializes the creations of one path.
+type names struct {
+	mu   sync.Mutex
+	busy map[string]chan struct{} // closed when the path is free
+}
+
+func (n *names) take(ctx context.Context, path string) (release func(), err error) {
+	for {
+		n.mu.Lock()
+		taken, ok := n.busy[path]
+		if !ok {
+			if n.busy == nil {
+				n.busy = make(map[string]chan struct{})
+			}
+			free := make(chan struct{})
+			n.busy[path] = free
+			n.mu.Unlock()
+			return func() {
+				n.mu.Lock()
+				defer n.mu.Unlock()
+				delete(n.busy, path)
+				close(free)
+			}, nil
+		}
+		n.mu.Unlock()
+		select {
+		case <-taken:
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
@@ -40,8 +41,8 @@ func (s *Session) inBackground(f func(life context.Context) error) <-chan error 
 func (s *Session) deleteUntilKnown(life context.Context, path string) error {
 	sent := false
 	_, err := RetryThrottled(life, s, func() (struct{}, error) {
-		return readWith(life, s, "delete", path, func(r conn.Sender) (struct{}, error) {
-			err := r.Delete(s.full(path), -1)
+		return readWith(life, s, "delete", path, func() (struct{}, error) {
+			_, err := conn.Ask(s.wire.Current(), conn.Delete(s.full(path), recipes.AnyVersion), conn.Reply.Nothing)
 			if sent && errors.Is(err, recipes.ErrNoNode) {
 				err = nil // an earlier attempt, whose reply was lost, has deleted it
 			}
@@ -113,4 +114,66 @@ func (s *Session) reread(life context.Context, path string, before Stat) (Stat, 
 // exist.
 func IsGone(err error) bool {
 	return errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrSessionLost)
+}
+
+// Removal is the deletion of a znode by its owner, which several goroutines may request. One
+// deletion runs at a time. Once the znode is known to be deleted (nil or ErrNotHeld), the
+// result stays the same. If the server refuses the deletion, the next call tries again, because
+// no other client deletes the znode.
+type Removal struct {
+	mu   sync.Mutex
+	last *removalRun // nil if there was no attempt, or the last one was refused
+}
+
+type removalRun struct {
+	done chan struct{} // closed when err is set
+	err  error
+}
+
+// Run waits for the deletion in progress, or starts one, and returns its result. If another caller
+// had started the deletion and it is refused, Run retries once, because the refusal may be older
+// than this call. If ctx is done first, Run returns ctx's error after the text what, and the
+// deletion continues. start must call settle once, even then.
+func (r *Removal) Run(ctx context.Context, what string, start func(settle func(error))) error {
+	for later := false; ; later = true {
+		t, first := r.begin(start)
+		select {
+		case <-t.done:
+		case <-ctx.Done():
+			if !Happened(t.done) { // otherwise the result counts
+				return fmt.Errorf("%s: %w", what, ctx.Err())
+			}
+		}
+		if first || later {
+			return t.err
+		}
+	}
+}
+
+// Start is Run for callers that do not need the result.
+func (r *Removal) Start(start func(settle func(error))) { r.begin(start) }
+
+// begin returns the current attempt, and whether it has started it.
+func (r *Removal) begin(start func(settle func(error))) (t *removalRun, first bool) {
+	r.mu.Lock()
+	t = r.last
+	if first = t == nil; first {
+		t = &removalRun{done: make(chan struct{})}
+		r.last = t
+	}
+	r.mu.Unlock()
+	if first {
+		start(func(err error) { r.settle(t, err) })
+	}
+	return t, first
+}
+
+func (r *Removal) settle(t *removalRun, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil && !errors.Is(err, recipes.ErrNotHeld) {
+		r.last = nil
+	}
+	t.err = err
+	close(t.done)
 }

@@ -59,6 +59,7 @@ func (s *Session) takeDown(reason error) {
 	if !errors.Is(reason, recipes.ErrClosed) && !errors.Is(reason, recipes.ErrExpired) {
 		s.tryToClose()
 	}
+	defer context.AfterFunc(s.patience, s.wire.Drop)() // a request that cannot be written ends with its connection
 	s.work.Wait()
 	if !begun {
 		s.wire.Shut()
@@ -108,7 +109,6 @@ func (s *Session) awaitCalls(ctx context.Context) {
 	}
 }
 
-// Close implements recipes.Session.
 func (s *Session) Close(ctx context.Context) error {
 	s.end(recipes.ErrClosed)
 	first := false

@@ -27,7 +27,7 @@ func (s *Session) Handoff(ctx context.Context, bare BareZnode) <-chan error {
 	var m conn.Multi
 	m.Set(s.full(bare.Path), nil, bare.Stat.Version)
 	m.Delete(s.full(bare.Path), bare.Stat.Version+1)
-	h := &handoff{exchange{session: s, requests: []conn.Request{m.Request()}}, bare}
+	h := &handoff{exchange{session: s, requests: []conn.Request{m.Request().Identified()}}, bare}
 	if _, err := s.Connected(ctx); err == nil && s.deletionWatched(bare) {
 		h.begin(ctx)
 	} else {
@@ -44,7 +44,6 @@ func (s *Session) Handoff(ctx context.Context, bare BareZnode) <-chan error {
 // errUnseen means that nothing was sent, because the znode may be deleted.
 var errUnseen = errors.New("the znode must be read first")
 
-// handoff is a call of Handoff in progress.
 type handoff struct {
 	exchange
 	bare BareZnode

@@ -43,7 +43,6 @@ func (s *Session) BeginHold(ctx context.Context) error {
 	}
 }
 
-// beginProved begins a hold if the proof is good enough.
 func (s *Session) beginProved() (begun bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +63,7 @@ func (s *Session) beginProved() (begun bool, err error) {
 // a sync without waiting for the answer, so that a grant after a short wait needs no request.
 func (s *Session) PrepareProof() {
 	if s.lease.Old() { // if sending fails, the handshake of the next connection is a proof
-		_, _ = s.wire.Sender().Send(conn.Sync(s.full("/")))
+		_, _ = s.wire.Current().Send(conn.Sync(s.full("/")))
 	}
 }
 
@@ -147,58 +146,54 @@ func (s *Session) stopConfirming() bool {
 // its bare znodes whatever their ACL. The reply may be larger than SessionConfig.MaxPacket, because other clients may
 // have stored more.
 func (s *Session) GetOwn(ctx context.Context, path string) (Node, error) {
-	return readWith(ctx, s, "read", path, func(r conn.Sender) (Node, error) {
-		return r.Identified().Unbounded().Get(s.full(path), false)
-	})
+	return ask(ctx, s, "read", path, conn.Get(s.full(path), false).Identified().Unbounded(), conn.Reply.Node)
 }
 
 // inspection is a path whose record is read while the session holds something there.
 type inspection struct {
 	path string
+	over <-chan struct{}
 	seen func(Stat)
 }
 
-// Inspect reads the record of path with each confirmation and calls seen with it, until stop is
-// called. That costs one read every tenth of the timeout. It shows changes that no watch of the
+// Inspect reads the record of path with each confirmation and calls seen with it, until over is
+// closed. That costs one read every tenth of the timeout. It shows changes that no watch of the
 // hold reports. One goroutine of the session makes all calls of seen. seen must not block, and
-// may still be called once after stop has returned.
-func (s *Session) Inspect(path string, seen func(Stat)) (stop func()) {
-	i := &inspection{path, seen}
+// may still be called once after over is closed.
+func (s *Session) Inspect(path string, over <-chan struct{}, seen func(Stat)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.inspections = append(s.inspections, i)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if at := slices.Index(s.inspections, i); at >= 0 {
-			s.inspections = slices.Delete(s.inspections, at, at+1)
-		}
-	}
+	s.inspections = append(s.inspected(), inspection{path, over, seen})
+}
+
+// inspected returns the inspections that are not over. The caller holds the session's mutex.
+func (s *Session) inspected() []inspection {
+	s.inspections = slices.DeleteFunc(s.inspections, func(i inspection) bool { return Happened(i.over) })
+	return s.inspections
 }
 
 func (s *Session) inspecting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.inspections) > 0
+	return len(s.inspected()) > 0
 }
 
 // confirmation is a sync and the inspections sent with it.
 type confirmation struct {
 	batch       *conn.Batch // nil if it could not be sent
 	at          time.Time
-	inspections []*inspection
+	inspections []inspection
 }
 
-// sendConfirmation sends a sync, followed by the reads for all inspections.
 func (s *Session) sendConfirmation() confirmation {
 	s.mu.Lock()
-	c := confirmation{at: time.Now(), inspections: slices.Clone(s.inspections)}
+	c := confirmation{at: time.Now(), inspections: slices.Clone(s.inspected())}
 	s.mu.Unlock()
 	requests := []conn.Request{conn.Sync(s.full("/"))}
 	for _, i := range c.inspections {
 		requests = append(requests, conn.Exists(s.full(i.path), false))
 	}
-	c.batch, _ = s.wire.Sender().Send(requests...)
+	c.batch, _ = s.wire.Current().Send(requests...)
 	return c
 }
 

@@ -192,12 +192,13 @@ func TestWritesConfirmAHold(t *testing.T) {
 		}
 		write("before", 0)
 		inspected := 0
-		stop := s.Inspect("/", func(session.Stat) { inspected++ })
+		over := make(chan struct{})
+		s.Inspect("/", over, func(session.Stat) { inspected++ })
 		time.Sleep(s.Timeout()/4 + s.Timeout()/40) // from here on, no write coincides with a sync
 		synctest.Wait()
 		inspected = 0
 		write("while it inspects", 20)
-		stop()
+		close(over)
 		synctest.Wait()
 		if inspected != 20 {
 			t.Errorf("%d inspections", inspected)

@@ -61,11 +61,11 @@ func TestWhyAnOutcomeStaysUnknown(t *testing.T) {
 	}
 }
 
-// Without a connection nothing is sent, even by a Sender with the identity. A session that has
+// Without a connection nothing is sent, even with the identity. A session that has
 // ended does not connect. Neither leaves the session locked.
 func TestASessionThatHasReachedNoServer(t *testing.T) {
 	s := unconnected(t)
-	if _, err := s.wire.Sender().Identified().Send(conn.Sync("/")); !errors.Is(err, conn.ErrNotSent) {
+	if _, err := s.wire.Current().Send(conn.Sync("/").Identified()); !errors.Is(err, conn.ErrNotSent) {
 		t.Errorf("got %v", err)
 	}
 	_ = s.Close(t.Context())

@@ -2,7 +2,9 @@ package session
 
 import (
 	"context"
+	"errors"
 
+	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
@@ -14,7 +16,7 @@ type Node = conn.Node
 
 // call runs f until ctx is done or the session is lost. Then f continues in its goroutine,
 // because its request may still be answered, and its result is dropped.
-func call[T any](ctx context.Context, s *Session, f func(conn.Sender) (T, error)) (T, error) {
+func call[T any](ctx context.Context, s *Session, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -27,7 +29,7 @@ func call[T any](ctx context.Context, s *Session, f func(conn.Sender) (T, error)
 		return zero, s.Err()
 	}
 	s.calls.Go(func() {
-		value, err := f(s.wire.Sender())
+		value, err := f()
 		done <- result{value, err}
 	})
 	s.mu.Unlock()
@@ -41,12 +43,17 @@ func call[T any](ctx context.Context, s *Session, f func(conn.Sender) (T, error)
 	}
 }
 
-// readWith sends a request that may be repeated, until it is answered.
-func readWith[T any](ctx context.Context, s *Session, what, path string, f func(conn.Sender) (T, error)) (T, error) {
+// ask sends a request that may be repeated, until it is answered.
+func ask[T any](ctx context.Context, s *Session, what, path string, request conn.Request, read func(conn.Reply) (T, error)) (T, error) {
+	return readWith(ctx, s, what, path, func() (T, error) { return conn.Ask(s.wire.Current(), request, read) })
+}
+
+// readWith is ask for a request that f sends.
+func readWith[T any](ctx context.Context, s *Session, what, path string, f func() (T, error)) (T, error) {
 	return readAgain(ctx, s, what, path, func(ctx context.Context) (T, error) { return call(ctx, s, f) })
 }
 
-// readAgain is readWith for requests that f sends itself.
+// readAgain is readWith for an f that returns when ctx is done.
 func readAgain[T any](ctx context.Context, s *Session, what, path string, f func(context.Context) (T, error)) (T, error) {
 	var zero T
 	for connection := 0; ; {
@@ -71,33 +78,25 @@ func readAgain[T any](ctx context.Context, s *Session, what, path string, f func
 
 // Children returns the names of a znode's children, in no particular order.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
-	l, err := readWith(ctx, s, "list", path, func(r conn.Sender) (conn.Listing, error) {
-		return r.Children(s.full(path), false)
-	})
+	l, err := ask(ctx, s, "list", path, conn.Children(s.full(path), false), conn.Reply.Listing)
 	return l.Names, err
 }
 
 // List returns the names of a znode's children and the znode's record at that time.
 // SessionConfig.MaxPacket does not limit it.
 func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error) {
-	l, err := readWith(ctx, s, "list", path, func(r conn.Sender) (conn.Listing, error) {
-		return r.Unbounded().Children(s.full(path), false)
-	})
+	l, err := ask(ctx, s, "list", path, conn.Children(s.full(path), false).Unbounded(), conn.Reply.Listing)
 	return l.Names, l.Stat, err
 }
 
 // Get returns a znode's data and record, or ErrNoNode.
 func (s *Session) Get(ctx context.Context, path string) (Node, error) {
-	return readWith(ctx, s, "read", path, func(r conn.Sender) (Node, error) {
-		return r.Get(s.full(path), false)
-	})
+	return ask(ctx, s, "read", path, conn.Get(s.full(path), false), conn.Reply.Node)
 }
 
 // Stat returns a znode's record, or ErrNoNode.
 func (s *Session) Stat(ctx context.Context, path string) (Stat, error) {
-	return readWith(ctx, s, "read", path, func(r conn.Sender) (Stat, error) {
-		return r.Exists(s.full(path), false)
-	})
+	return ask(ctx, s, "read", path, conn.Exists(s.full(path), false), conn.Reply.Stat)
 }
 
 // Sync brings the server of this session up to date with all writes of this session. A follower
@@ -109,9 +108,7 @@ func (s *Session) Stat(ctx context.Context, path string) (Stat, error) {
 // Assumption: the leader orders the sync behind all requests that the session has sent through
 // another server. Every search for a lost creation relies on that. The path need not exist.
 func (s *Session) Sync(ctx context.Context, path string) error {
-	_, err := readWith(ctx, s, "sync", path, func(r conn.Sender) (struct{}, error) {
-		return struct{}{}, r.Sync(s.full(path))
-	})
+	_, err := ask(ctx, s, "sync", path, conn.Sync(s.full(path)), conn.Reply.Nothing)
 	return err
 }
 
@@ -120,6 +117,7 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 type exchange struct {
 	session  *Session
 	requests []conn.Request
+	prepare  func() error // if not nil, runs before each attempt
 
 	sent       *conn.Batch
 	failed     error // why sending failed
@@ -130,10 +128,15 @@ type exchange struct {
 // sent. begin may return after ctx is done: if the server reads nothing and all buffers are full,
 // it returns at the write deadline, after two thirds of the session timeout.
 func (a *exchange) begin(ctx context.Context) {
+	if a.prepare != nil {
+		if a.failed = a.prepare(); a.failed != nil {
+			return
+		}
+	}
 	if a.connection, _, a.failed = a.session.connectedAfter(ctx, 0); a.failed != nil {
 		return
 	}
-	a.sent, a.failed = a.session.wire.Sender().Identified().Send(a.requests...)
+	a.sent, a.failed = a.session.wire.Current().Send(a.requests...)
 }
 
 // await returns the replies to the requests that begin has sent.
@@ -142,4 +145,151 @@ func (a *exchange) await(ctx context.Context) ([]conn.Reply, error) {
 		return nil, a.failed
 	}
 	return a.sent.Await(ctx)
+}
+
+// GetW is Get with a watch that fires when the znode is changed or deleted. If the znode does
+// not exist no watch is set, so none remains for a creation that never comes.
+func (s *Session) GetW(ctx context.Context, path string) (Node, *Watch, error) {
+	return readWatched(ctx, s, "read", path, watchKey{path: s.full(path)}, conn.Get, conn.Reply.Node, nil)
+}
+
+// ExistsW reports whether a znode exists, with a watch that fires when it is created, changed
+// or deleted. If the znode does not exist, the watch lasts until ctx is done: then it fires, if
+// it has not, and is removed.
+func (s *Session) ExistsW(ctx context.Context, path string) (bool, *Watch, error) {
+	key := watchKey{path: s.full(path)}
+	return readWatched(ctx, s, "read", path, key, conn.Exists,
+		func(r conn.Reply) (bool, error) {
+			err := r.Err()
+			if errors.Is(err, recipes.ErrNoNode) {
+				return false, nil // the server watches for its creation
+			}
+			return err == nil, err
+		},
+		func(w *Watch, exists bool, err error) {
+			if err != nil || exists {
+				s.watches.leave(key, w, false)
+			} else {
+				s.unwatchAfter(ctx, key, w)
+			}
+		})
+}
+
+// ChildrenW is Children with a watch that fires when a child is created or deleted, or the
+// znode is deleted.
+func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
+	l, w, err := s.childrenW(ctx, "list", path)
+	return l.Names, w, err
+}
+
+// DeletionW returns the record of a znode that cannot have children, with a watch that fires
+// when the znode is deleted. It watches the children, so it does not fire when the data change.
+func (s *Session) DeletionW(ctx context.Context, path string) (Stat, *Watch, error) {
+	l, w, err := s.childrenW(ctx, "read", path)
+	return l.Stat, w, err
+}
+
+func (s *Session) childrenW(ctx context.Context, what, path string) (conn.Listing, *Watch, error) {
+	return readWatched(ctx, s, what, path, watchKey{path: s.full(path), children: true}, conn.Children, conn.Reply.Listing, nil)
+}
+
+// readWatched reads with a watch: the one that is already set, or a new one. It joins the watch
+// before the read: the event of a change after the read may arrive before the reply is handled.
+// joined, if not nil, ends the wait that join has begun. It runs after the read, even if the
+// caller has returned.
+func readWatched[T any](ctx context.Context, s *Session, what, path string, key watchKey,
+	request func(path string, arm bool) conn.Request, read func(conn.Reply) (T, error), joined func(*Watch, T, error)) (T, *Watch, error) {
+	waits := 0
+	if joined != nil {
+		waits = 1
+	}
+	type watched struct {
+		value T
+		watch *Watch
+	}
+	got, err := readWith(ctx, s, what, path, func() (watched, error) {
+		w, arm, connection := s.watches.join(key, waits)
+		value, err := conn.Ask(s.wire.Current(), request(key.path, arm), read)
+		if arm {
+			s.watches.settle(key, w, err == nil, connection)
+		}
+		if joined != nil {
+			joined(w, value, err)
+		}
+		return watched{value, w}, err
+	})
+	return got.value, got.watch, err
+}
+
+// Predecessor reads and watches the znode at path, and watches for the deletion of the caller's
+// znode, in one exchange. The watch on the caller's znode is set first. A server sends events
+// in the order of the changes. So the session is notified of a deletion of the caller's znode
+// before it is notified of any later change of the predecessor.
+//
+// The caller's znode is watched with setWatches. That costs no read: the server compares its
+// record with the zxid in the request.
+//
+// ErrNoNode means that the predecessor does not exist. The caller's znode is then watched.
+func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) (node Node, predecessor, own *Watch, err error) {
+	ownKey := watchKey{path: s.full(bare.Path), children: true}
+	key := watchKey{path: s.full(path)}
+	node, err = readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
+		var requests []conn.Request
+		w, armOwn, connection := s.watches.join(ownKey, 0)
+		own = w
+		if armOwn {
+			requests = append(requests, s.deletionWatch(bare))
+		}
+		var arm bool
+		predecessor, arm, _ = s.watches.join(key, 0)
+		replies, err := s.wire.Current().Exchange(life, append(requests, conn.Get(key.path, arm).Identified().Unbounded())...)
+		var node Node
+		if armOwn {
+			if err == nil {
+				err = replies[0].Err()
+			}
+			s.watches.settle(ownKey, own, err == nil, connection)
+		}
+		if err == nil {
+			s.bare.watched(bare, ownKey, own)
+		}
+		if err == nil {
+			node, err = replies[len(replies)-1].Node()
+		}
+		if arm {
+			s.watches.settle(key, predecessor, err == nil, connection)
+		}
+		return node, err
+	})
+	return node, predecessor, own, err
+}
+
+// BareW watches for the deletion of a bare znode. If the znode is already deleted, the watch
+// fires at once, even if another znode has its name.
+func (s *Session) BareW(ctx context.Context, bare BareZnode) (*Watch, error) {
+	key := watchKey{path: s.full(bare.Path), children: true}
+	return readAgain(ctx, s, "watch", bare.Path, func(life context.Context) (*Watch, error) {
+		w, arm, connection := s.watches.join(key, 0)
+		if !arm {
+			s.bare.watched(bare, key, w)
+			return w, nil
+		}
+		replies, err := s.wire.Current().Exchange(life, s.deletionWatch(bare))
+		if err == nil {
+			err = replies[0].Err()
+		}
+		s.watches.settle(key, w, err == nil, connection)
+		if err == nil {
+			s.bare.watched(bare, key, w)
+		}
+		return w, err
+	})
+}
+
+// deletionWatch builds the request that watches for the deletion of a bare znode. It watches
+// the children: an ephemeral znode has none, so no other event fires the watch. If the znode is
+// deleted, or another one has its name, the event comes at once. The connection must have the
+// identity, because a server sends no events to a session that may not read the znode.
+func (s *Session) deletionWatch(bare BareZnode) conn.Request {
+	return conn.WatchChildren(s.full(bare.Path), bare.Stat.Czxid).Identified()
 }

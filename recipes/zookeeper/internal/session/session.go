@@ -43,7 +43,7 @@ type Session struct {
 
 	mu          sync.Mutex // also held while ctx is cancelled: no background work starts after that
 	confirming  bool       // confirm runs
-	inspections []*inspection
+	inspections []inspection
 	work        sync.WaitGroup // see Background
 	calls       sync.WaitGroup // requests, and the goroutines that stop go-zookeeper
 
@@ -124,20 +124,18 @@ func (s *Session) connect(ctx context.Context) error {
 	if _, err := s.Connected(ctx); err != nil || s.wire.Digest == nil {
 		return err
 	}
-	_, err = readWith(ctx, s, "authenticate with", "digest", func(conn.Sender) (struct{}, error) {
+	_, err = readWith(ctx, s, "authenticate with", "digest", func() (struct{}, error) {
 		return struct{}{}, s.wire.Authenticate()
 	})
 	return err
 }
 
-// ID implements recipes.Session.
 func (s *Session) ID() int64 { return s.id }
 
 // Timeout implements recipes.Session. It is the smallest timeout that a server has granted to
 // the session. Another server, to which it moves, may grant less.
 func (s *Session) Timeout() time.Duration { return s.lease.Timeout() }
 
-// State implements recipes.Session.
 func (s *Session) State() recipes.State {
 	if s.Err() != nil {
 		return recipes.Lost // Done closes a moment before the event is set
@@ -146,7 +144,6 @@ func (s *Session) State() recipes.State {
 	return e.State
 }
 
-// Events implements recipes.Session.
 func (s *Session) Events(ctx context.Context) <-chan recipes.Event { return s.events.Watch(ctx) }
 
 // Notify calls f with the current state, and then with every change, one call at a time. f must
@@ -154,7 +151,6 @@ func (s *Session) Events(ctx context.Context) <-chan recipes.Event { return s.ev
 // Events needs a goroutine for each.
 func (s *Session) Notify(f func(recipes.Event)) { s.events.Notify(f) }
 
-// Done implements recipes.Session.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 
 // Err implements recipes.Session. It checks the deadline itself, because after a pause of the
@@ -215,7 +211,6 @@ func (s *Session) local(path string) string {
 	return strings.TrimPrefix(path, s.wire.Chroot)
 }
 
-// status is the state of the connection.
 type status struct {
 	connected   bool
 	connections int // established so far
@@ -246,7 +241,6 @@ func (s *Session) accepted(id int64) bool {
 	return true
 }
 
-// connected runs when a connection can be used.
 func (s *Session) connected() {
 	// Set the event first: Open, and other waiters that the status wakes, then find the new
 	// state.
@@ -293,4 +287,45 @@ func (s *Session) connectedAfter(ctx context.Context, n int) (connection int, lo
 			return 0, nil, s.unavailable("waiting for a connection", ctx)
 		}
 	}
+}
+
+// mostDialects limits how many paths a session remembers. Above it, the session forgets all of
+// them: a session that lives long may use each of its paths once.
+const mostDialects = 4096
+
+// dialects records in which dialect a session uses each path. Contenders in two dialects at one
+// path do not exclude each other, so a session uses only one.
+type dialects struct {
+	mu     sync.Mutex
+	byPath map[string]recipes.Dialect
+}
+
+// UseDialect records the dialect of a recipe, and fails if the path has another one. It ignores
+// an invalid dialect, which the recipe itself reports.
+func (s *Session) UseDialect(path string, dialect recipes.Dialect) error {
+	dialect, err := dialect.Normalize()
+	if err != nil {
+		return nil
+	}
+	d := &s.dialects
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if before, used := d.byPath[path]; used && before != dialect {
+		return fmt.Errorf("%w: this session has already used %s in the dialect %s, not in %s: give all recipes of a path the same dialect", recipes.ErrInvalid, path, before, dialect)
+	}
+	if d.byPath == nil || len(d.byPath) >= mostDialects {
+		d.byPath = make(map[string]recipes.Dialect)
+	}
+	d.byPath[path] = dialect
+	return nil
+}
+
+// Refuse returns the error of a recipe that has met a third-party contender at path. Afterwards
+// the caller may use the path in that contender's dialect. If a contender of the first dialect
+// is still there, the recipe will refuse it in turn.
+func (s *Session) Refuse(path string, met recipes.ForeignError) error {
+	s.dialects.mu.Lock()
+	defer s.dialects.mu.Unlock()
+	delete(s.dialects.byPath, path)
+	return &met
 }

@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
+	"reflect"
 	"sync"
 
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
@@ -120,7 +122,6 @@ func (ws *watches) armed(key watchKey, w *Watch) bool {
 	return w.armed && ws.byKey[key] == w
 }
 
-// fire wakes the waiters that an event concerns.
 func (ws *watches) fire(event conn.Event, path string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -139,7 +140,6 @@ func (ws *watches) fireKey(key watchKey, event conn.Event) {
 	}
 }
 
-// end fires w.
 func (ws *watches) end(key watchKey, w *Watch) {
 	close(w.fired)
 	delete(ws.byKey, key)
@@ -209,7 +209,7 @@ func (s *Session) unwatch(life context.Context, key watchKey) {
 	if !s.removesWatches(life) {
 		return
 	}
-	if _, err := s.wire.Sender().Exchange(life, conn.RemoveDataWatch(key.path)); err != nil {
+	if _, err := s.wire.Current().Exchange(life, conn.RemoveDataWatch(key.path)); err != nil {
 		s.log.Debug("a watch was not removed", "path", key.path, "error", err)
 	}
 }
@@ -222,9 +222,51 @@ func (s *Session) removesWatches(life context.Context) bool {
 	if removes, known := s.wire.RemovesWatches(); known {
 		return removes
 	}
-	_, err := readWith(life, s, "ask for the version", "/zookeeper", func(r conn.Sender) (struct{}, error) {
-		return struct{}{}, r.CreateContainer("/zookeeper", s.acl)
+	_, err := readWith(life, s, "ask for the version", "/zookeeper", func() (struct{}, error) {
+		return struct{}{}, s.wire.CreateContainer("/zookeeper", s.acl)
 	})
 	removes, _ := s.wire.RemovesWatches()
 	return removes && !errors.Is(err, conn.BadArguments)
 }
+
+// Wait returns nil when one of the events happens: a watch fires, the connection ends (the
+// channel that Connected returned), or another channel closes. The caller then reads again. A
+// nil channel never causes a return. If the session is lost first, Wait returns the reason. If ctx is
+// done first, it returns ctx's error, with what the caller was waiting for.
+func (s *Session) Wait(ctx context.Context, what string, events ...<-chan struct{}) error {
+	const lost, ended = 0, 1
+	switch waitAny(append([]<-chan struct{}{s.Done(), ctx.Done()}, events...)) {
+	case lost:
+		return s.Err()
+	case ended:
+		return fmt.Errorf("%s: %w", what, ctx.Err())
+	}
+	return nil
+}
+
+// waitAny waits until one of the channels is closed, and returns its index.
+func waitAny(events []<-chan struct{}) int {
+	// Most waits have two events besides the session's end and ctx's. A select statement for
+	// four channels allocates nothing.
+	if len(events) == 4 {
+		select {
+		case <-events[0]:
+			return 0
+		case <-events[1]:
+			return 1
+		case <-events[2]:
+			return 2
+		case <-events[3]:
+			return 3
+		}
+	}
+	cases := make([]reflect.SelectCase, len(events))
+	for i, event := range events {
+		cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(event)}
+	}
+	chosen, _, _ := reflect.Select(cases)
+	return chosen
+}
+
+// Happened reports whether event is closed.
+func Happened(event <-chan struct{}) bool { return conn.Happened(event) }

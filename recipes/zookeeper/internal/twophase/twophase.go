@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	gopath "path"
 	"slices"
 	"strings"
+
+	"github.com/google/uuid"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -24,7 +27,6 @@ const (
 	donePrefix      = "done_"
 )
 
-// twoPhase is a two-phase commit at a path.
 type twoPhase struct {
 	znode.Recipe
 	variant recipes.Variant // of Begin
@@ -39,7 +41,6 @@ type protocol struct {
 	created int64 // the czxid of everything that Begin creates
 }
 
-// split returns the sites that have a znode of that prefix, and the other sites.
 func (p protocol) split(names []string, prefix string) (present, missing []string) {
 	for _, s := range p.Sites {
 		if slices.Contains(names, prefix+s) {
@@ -82,31 +83,29 @@ func (t *twoPhase) guard(p protocol) (guarded session.Txn) {
 // be harmless to send twice. commit returns the index of the refused operation, where 0 is
 // the first one after the guard, or -1.
 func (t *twoPhase) commit(ctx context.Context, guarded session.Txn) (refused int, err error) {
-	sent := false // whether an attempt may have been committed
-	for {
-		err := t.Session.Commit(ctx, guarded)
-		switch at := znode.RefusedOp(err); {
-		case err == nil:
-			return -1, nil
-		case t.Session.Unsettled(ctx, err):
-			sent = true
-		case at == 0:
-			return -1, fmt.Errorf("%w: %w", recipes.ErrNoTransaction, err)
-		case at > 0:
-			return at - 1, err
-		default:
-			return -1, t.unsettled(ctx, sent, err)
-		}
+	at, err := t.send(ctx, guarded)
+	if at == 0 {
+		err = fmt.Errorf("%w: %w", recipes.ErrNoTransaction, err)
 	}
+	return max(at, 0) - 1, err
 }
 
-// unsettled is the error of a transaction that was not refused. If it was sent before, its
-// outcome is unknown.
-func (t *twoPhase) unsettled(ctx context.Context, sent bool, err error) error {
-	if sent {
+// send commits a transaction until its outcome is known, and returns the index of the refused
+// operation, or -1. If the transaction was sent before, an error other than a refusal leaves the
+// outcome unknown.
+func (t *twoPhase) send(ctx context.Context, txn session.Txn) (refused int, err error) {
+	sent := false
+	for err = t.Session.Commit(ctx, txn); t.Session.Unsettled(ctx, err); err = t.Session.Commit(ctx, txn) {
+		sent = true
+	}
+	refused = znode.RefusedOp(err)
+	if sent && refused < 0 {
 		err = znode.UnknownOutcome(err)
 	}
-	return t.Session.Because(ctx, err)
+	if errors.Is(err, recipes.ErrUnknownOutcome) {
+		err = t.Session.Because(ctx, err)
+	}
+	return refused, err
 }
 
 // read reads the payload and the protocol of one beginning.
@@ -233,4 +232,62 @@ func (t *twoPhase) decide(ctx context.Context, p protocol, d recipes.Decision, g
 		return recipes.Decision{}, znode.ErrReadAgain
 	}
 	return recipes.Decision{}, err
+}
+
+func (t *twoPhase) Begin(ctx context.Context, payload []byte, sites ...string) error {
+	_, err := t.BeginAs(ctx, payload, sites...)
+	return err
+}
+
+// BeginAs is Begin, and returns the transaction's ID, which no other transaction has.
+func (t *twoPhase) BeginAs(ctx context.Context, payload []byte, sites ...string) (id string, err error) {
+	if err := recipes.ValidateSites(sites); err != nil {
+		return "", t.failed(err)
+	}
+	p := protocol{ID: uuid.NewString(), Variant: t.variant, Sites: sites}
+	record, err := json.Marshal(p)
+	if err != nil {
+		return "", t.failed(fmt.Errorf("%w: %v", recipes.ErrInvalid, err))
+	}
+	var begin session.Txn
+	begin.Create(t.Path(), payload, false)
+	begin.Create(t.Child(protocolName), record, false)
+	begin.Create(t.Child(idPrefix+p.ID), nil, false)
+	if t.variant != recipes.OwnNodes {
+		for _, s := range sites {
+			begin.Create(t.Child(sitePrefix+s), nil, false) // "leaves the content undefined"
+		}
+	}
+	if t.variant != recipes.AllWatch {
+		begin.Create(t.Child(coordinatorName), nil, true)
+	}
+	if err := t.begin(ctx, t.Path()+"-begun-"+p.ID, begin); err != nil {
+		return "", err
+	}
+	return p.ID, nil
+}
+
+// begin commits the beginning exactly once. It also creates a marker beside the transaction. The
+// marker shows a repeated attempt that an earlier one was committed, even if the transaction
+// was completed and deleted since. begin deletes the marker when the outcome is known.
+func (t *twoPhase) begin(ctx context.Context, marker string, begin session.Txn) error {
+	var marked session.Txn
+	marked.Create(marker, nil, true)
+	marked.Append(begin)
+	for {
+		at, err := t.send(ctx, marked)
+		switch {
+		case err == nil, at == 0 && errors.Is(err, recipes.ErrNodeExists):
+			t.Session.Delete(marker)
+			return nil
+		case at == 0 && errors.Is(err, recipes.ErrNoNode):
+			if err = t.Session.Ensure(ctx, gopath.Dir(t.Path())); err == nil {
+				continue
+			}
+		case errors.Is(err, recipes.ErrUnknownOutcome):
+			t.Session.Delete(marker)
+			t.resign() // after this error the caller may not call Coordinate
+		}
+		return t.failed(err)
+	}
 }

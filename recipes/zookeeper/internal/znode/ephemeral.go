@@ -21,20 +21,12 @@ import (
 // the beginning. The watch is on its children, which it never has, so changes of data do not
 // fire it.
 type Ephemeral struct {
-	session *session.Session
-	path    string
-	czxid   int64
-
-	done     chan struct{}
-	unlisten func() bool
-	removal  session.Removal
-	removing bool // Remove has closed done; only one removal runs at a time
+	Grant
 
 	writing chan struct{} // a mutex that can be awaited with a context: full while Update or Commit runs
 
-	mu     sync.Mutex
-	stat   session.Stat // the last known record; writes compare its version
-	reason error        // why the grant has ended; nil while it is held
+	mu   sync.Mutex
+	stat session.Stat // the last known record; writes compare its version
 }
 
 // CreateEphemeral creates a znode below dir and watches it. Its name is name or, if that is
@@ -75,7 +67,6 @@ func watchOver(ctx context.Context, s *session.Session, path string, made sessio
 	return e, err
 }
 
-// watched watches a znode of the session and begins the grant.
 func watched(ctx context.Context, s *session.Session, path string, made session.Stat) (*Ephemeral, error) {
 	var stat session.Stat
 	var watch *session.Watch
@@ -92,87 +83,26 @@ func watched(ctx context.Context, s *session.Session, path string, made session.
 	if err := s.BeginHold(ctx); err != nil {
 		return nil, err
 	}
-	e := &Ephemeral{
-		session: s, path: path, czxid: stat.Czxid, stat: stat,
-		done: make(chan struct{}), writing: make(chan struct{}, 1),
-	}
-	e.mu.Lock()
-	e.unlisten = s.OnLost(func() { e.sessionLost() })
-	e.mu.Unlock()
-	s.Background(func(life context.Context) { e.awaitDeletion(life, disconnected, watch) })
-	return e, nil
-}
-
-// awaitDeletion ends the grant when another client deletes the znode.
-func (e *Ephemeral) awaitDeletion(life context.Context, disconnected <-chan struct{}, watch *session.Watch) {
-	for {
-		if err := e.session.Wait(life, "watching "+e.path, watch.Fired(), disconnected, e.done); err != nil || session.Happened(e.done) {
-			return
-		}
-		var err error
-		if disconnected, err = e.session.Connected(life); err != nil {
-			return
-		}
-		stat, again, err := e.session.DeletionW(life, e.path)
-		for e.session.Throttled(life, err) {
-			stat, again, err = e.session.DeletionW(life, e.path)
-		}
-		watch = again
-		if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.Czxid != e.czxid {
-			e.End(e.gone())
-			return
-		}
-		if err != nil {
-			if life.Err() == nil {
-				e.End(fmt.Errorf("%w: %w %s: %w", recipes.ErrNotHeld, session.ErrUnwatched, e.path, err))
+	e := &Ephemeral{stat: stat, writing: make(chan struct{}, 1)}
+	e.Begin(s, path, recipes.Token(stat.Czxid))
+	s.Background(func(life context.Context) {
+		e.Watch(life, disconnected, watch, func(ctx context.Context) (*session.Watch, error) {
+			stat, again, err := s.DeletionW(ctx, path)
+			if err == nil && recipes.Token(stat.Czxid) != e.token {
+				err = recipes.ErrNoNode
 			}
-			return
-		}
-	}
+			return again, err
+		}, func() { e.End(e.gone()) })
+	})
+	return e, nil
 }
 
 func (e *Ephemeral) gone() error { return fmt.Errorf("%w: %s", recipes.ErrRemoved, e.path) }
 
+func (e *Ephemeral) Done() <-chan struct{} { return e.Ended }
+
 // Name returns the last element of the znode's path.
 func (e *Ephemeral) Name() string { return gopath.Base(e.path) }
-
-// Token implements recipes.Grant.
-func (e *Ephemeral) Token() recipes.Token { return recipes.Token(e.czxid) }
-
-// Znode implements recipes.Grant.
-func (e *Ephemeral) Znode() string { return e.path }
-
-// Done implements recipes.Grant.
-func (e *Ephemeral) Done() <-chan struct{} { return e.done }
-
-// Err implements recipes.Grant.
-func (e *Ephemeral) Err() error {
-	e.sessionLost() // a goroutine also passes on the loss, and Err does not wait for it
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.reason
-}
-
-func (e *Ephemeral) sessionLost() {
-	if err := e.session.Err(); err != nil {
-		e.End(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
-	}
-}
-
-// End ends the grant with that reason and does not delete the znode. It reports whether the
-// grant was held.
-func (e *Ephemeral) End(reason error) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.reason != nil {
-		return false
-	}
-	e.reason = reason
-	close(e.done)
-	e.unlisten()
-	e.session.EndHold()
-	return true
-}
 
 func (e *Ephemeral) version() int32 {
 	e.mu.Lock()
@@ -189,8 +119,8 @@ func (e *Ephemeral) setStat(stat session.Stat) {
 // reread reads the znode's record after a write has found another version. It returns an error
 // if the znode is deleted, even if another one has its name.
 func (e *Ephemeral) reread(ctx context.Context) error {
-	stat, err := e.session.Stat(ctx, e.path)
-	if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.Czxid != e.czxid {
+	stat, err := e.Session.Stat(ctx, e.path)
+	if errors.Is(err, recipes.ErrNoNode) || err == nil && recipes.Token(stat.Czxid) != e.token {
 		reason := e.gone()
 		e.End(reason)
 		return reason
@@ -207,13 +137,14 @@ func (e *Ephemeral) reread(ctx context.Context) error {
 // Remove deletes the znode and waits until it is known to be deleted, like
 // recipes.Hold.Release. Errors begin with what.
 func (e *Ephemeral) Remove(ctx context.Context, what string) error {
-	return e.removal.Run(ctx, what+" "+e.path, func(settle func(error)) {
-		stat, lost := e.beginRemoval()
+	return e.Grant.Remove(ctx, what, func(lost error, settle func(error)) {
 		if lost != nil && !errors.Is(lost, session.ErrUnwatched) {
 			settle(fmt.Errorf("%s: %w", what, lost))
 			return
 		}
-		deletion := e.session.DeleteOwned(e.path, stat)
+		e.mu.Lock()
+		deletion := e.Session.DeleteOwned(e.path, e.stat)
+		e.mu.Unlock()
 		go func() {
 			err := <-deletion
 			switch {
@@ -229,16 +160,121 @@ func (e *Ephemeral) Remove(ctx context.Context, what string) error {
 	})
 }
 
-// beginRemoval ends the grant, or returns why it has already ended. stat is the last known
-// record.
-func (e *Ephemeral) beginRemoval() (stat session.Stat, lost error) {
-	if e.End(recipes.ErrReleased) {
-		e.removing = true
+// Update replaces the znode's data. It repeats an attempt whose outcome is unknown, which is
+// harmless: only this process writes the znode, one write at a time.
+func (e *Ephemeral) Update(ctx context.Context, data []byte) error {
+	if err := e.beginWrite(ctx); err != nil {
+		return fmt.Errorf("update %s: %w", e.path, err)
 	}
-	if !e.removing {
-		lost = e.Err()
+	defer e.endWrite()
+	unknown := false // an earlier attempt may have succeeded
+	for {
+		err := e.set(ctx, data)
+		if err == nil {
+			return nil
+		}
+		unknown = unknown || errors.Is(err, recipes.ErrUnknownOutcome)
+		if !errors.Is(err, ErrReadAgain) {
+			if unknown && !errors.Is(err, recipes.ErrRemoved) {
+				err = UnknownOutcome(err)
+			}
+			return fmt.Errorf("update: %w", err)
+		}
+		if err := e.reread(ctx); err != nil && ctx.Err() == nil && e.Session.Err() == nil {
+			if unknown && !errors.Is(err, recipes.ErrRemoved) {
+				err = UnknownOutcome(err)
+			}
+			return fmt.Errorf("update: %w", err)
+		} // otherwise set returns the reason
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.stat, lost
+}
+
+// set makes one attempt. If the error matches ErrReadAgain, the caller rereads the znode and
+// tries again. Once ctx is done, that attempt sends nothing and returns ctx's error.
+func (e *Ephemeral) set(ctx context.Context, data []byte) error {
+	if err := e.Err(); err != nil {
+		return err
+	}
+	stat, err := e.Session.SetOnce(ctx, e.path, data, e.version())
+	switch {
+	case err == nil && recipes.Token(stat.Czxid) == e.token:
+		e.setStat(stat)
+		return nil
+	case e.Session.Err() != nil:
+		return e.Err()
+	case err == nil, // another client's znode, as reread will find
+		errors.Is(err, recipes.ErrBadVersion), errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrUnknownOutcome):
+		return errors.Join(ErrReadAgain, err)
+	}
+	return err
+}
+
+func (e *Ephemeral) beginWrite(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case e.writing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e *Ephemeral) endWrite() { <-e.writing }
+
+func (e *Ephemeral) Write(ctx context.Context, ops ...recipes.Op) error {
+	return session.GuardedWrite(ctx, e.Commit, ops)
+}
+
+// Commit commits a transaction together with a check of the znode at its version. The index in
+// a *session.TxnError is the operation's index in t.
+func (e *Ephemeral) Commit(ctx context.Context, t session.Txn) error {
+	if err := e.beginWrite(ctx); err != nil {
+		return fmt.Errorf("guarded write: %w", err)
+	}
+	defer e.endWrite()
+	return e.Grant.Commit(ctx, t, func(guarded *session.Txn) error {
+		guarded.Check(e.path, e.version())
+		return nil
+	}, func(*session.TxnError) error { return e.reread(ctx) })
+}
+
+// Resume resumes a znode below dir that another process has created in this session: see
+// session.Resume. If the znode is deleted, or another one has its name, the error matches
+// recipes.ErrNotHeld and recipes.ErrRemoved. Resume does not change the znode.
+func Resume(ctx context.Context, s *session.Session, dir, path string, token recipes.Token) (*Ephemeral, error) {
+	if token == 0 {
+		return nil, fmt.Errorf("resume: %w: %s without its token", recipes.ErrInvalid, path)
+	}
+	return resume(ctx, s, dir, path, token)
+}
+
+// ResumeWaiter is Resume for a znode with which nothing was granted yet, so that the caller has
+// no token.
+func ResumeWaiter(ctx context.Context, s *session.Session, dir, path string) (*Ephemeral, error) {
+	return resume(ctx, s, dir, path, 0)
+}
+
+func resume(ctx context.Context, s *session.Session, dir, path string, token recipes.Token) (*Ephemeral, error) {
+	if gopath.Dir(path) != dir {
+		return nil, fmt.Errorf("resume: %w: %q is not of %s", recipes.ErrInvalid, path, dir)
+	}
+	e, err := watched(ctx, s, path, session.Stat{Czxid: int64(token)})
+	if err != nil {
+		return nil, fmt.Errorf("resume: %w", err)
+	}
+	if !s.MarkResumed(path) {
+		err := fmt.Errorf("resume: %w: %s cannot be resumed now, or is already resumed", recipes.ErrInvalid, path)
+		e.End(err)
+		return nil, err
+	}
+	return e, nil
+}
+
+// Released returns an Ephemeral that was released and whose znode is deleted.
+func Released(s *session.Session, path string, token recipes.Token) *Ephemeral {
+	e := &Ephemeral{Grant: Grant{Session: s, path: path, token: token, Ended: make(chan struct{}), reason: recipes.ErrReleased}, writing: make(chan struct{}, 1)}
+	close(e.Ended)
+	return e
 }

@@ -40,6 +40,19 @@ func Events(watches ...*session.Watch) []<-chan struct{} {
 	return events
 }
 
+// ListW lists a znode's children, with a watch. If the znode does not exist, it has none, and the
+// watch is for its creation.
+func ListW(ctx context.Context, s *session.Session, path string) (names []string, changed *session.Watch, err error) {
+	names, changed, err = s.ChildrenW(ctx, path)
+	if errors.Is(err, recipes.ErrNoNode) {
+		var exists bool
+		if exists, changed, err = s.ExistsW(ctx, path); err == nil && exists {
+			err = ErrReadAgain
+		}
+	}
+	return names, changed, err
+}
+
 // Retry calls change, which reads and then writes. It calls change again after ErrReadAgain, and
 // after an error for which TryAgain reports true. The change must be harmless to repeat. If ctx is
 // done or the session is lost, the error does not match ErrUnknownOutcome: see GivenUp.
@@ -67,4 +80,46 @@ func Listed(err error) error {
 		return ErrReadAgain
 	}
 	return err
+}
+
+// SetData sets a znode's data, conditional on the version. It sends the request at most once.
+func SetData(ctx context.Context, s *session.Session, path string, data []byte, version int32) error {
+	var t session.Txn
+	t.Set(path, data, version)
+	return s.Commit(ctx, t)
+}
+
+// TryAgain reports whether, after a change has failed with err, the caller should read again
+// and may repeat the change: another client was faster, or the outcome is unknown.
+func TryAgain(ctx context.Context, s *session.Session, err error) bool {
+	return outrunOrUnknown(err) && ctx.Err() == nil && s.Err() == nil
+}
+
+func outrunOrUnknown(err error) bool {
+	return errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrUnknownOutcome)
+}
+
+// GivenUp returns the error of a change after TryAgain has returned false. It is for changes
+// that the caller may repeat or undoes. If ctx is done or the session is lost, it drops the
+// unknown outcome from err, because no reconciliation is needed. The error then only says why
+// the change was given up.
+func GivenUp(ctx context.Context, s *session.Session, what string, err error) error {
+	if outrunOrUnknown(err) && (ctx.Err() != nil || s.Err() != nil) {
+		return s.Interrupted(what, ctx) // or the loss
+	}
+	return err
+}
+
+// ReadSynced returns what read finds at or below path. If read fails, ReadSynced syncs and
+// calls it again. The server may lag behind what the caller has learned from other clients,
+// such as that a transaction has begun, or the revision of a key.
+func ReadSynced[T any](ctx context.Context, s *session.Session, path string, read func() (T, error)) (T, error) {
+	found, err := read()
+	if err == nil {
+		return found, nil
+	}
+	if syncErr := s.Sync(ctx, path); syncErr != nil {
+		return found, syncErr
+	}
+	return read()
 }

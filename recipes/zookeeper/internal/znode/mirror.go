@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	gopath "path"
+	"reflect"
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
-	"golang.org/x/sync/errgroup"
 )
 
 // Nodes holds znodes that were read, by path.
@@ -65,7 +67,6 @@ type mirror struct {
 	watching     sync.WaitGroup
 }
 
-// mirrored is one znode of a mirror.
 type mirrored struct {
 	node           session.Node
 	names          []string
@@ -222,4 +223,74 @@ func (m *mirror) listen(life context.Context, w *session.Watch) {
 		case <-life.Done():
 		}
 	})
+}
+
+// Observe sends view's result for the selected znodes: the current value first, then each value
+// that differs from the last one. A slow reader may miss values in between, but never the
+// latest. The channel is closed when ctx is done, the session is lost, or reading fails. A
+// failure is logged with the root's path under the key what.
+func Observe[T any](ctx context.Context, s *session.Session, selection Selection, what string, view func(Nodes) T) (<-chan T, error) {
+	m := &mirror{session: s, Selection: selection, watch: true, wake: make(chan struct{}, 1)}
+	ctx, cancel := context.WithCancel(ctx)
+	end := func(err error) {
+		cancel()
+		m.watching.Wait()
+		if err != nil {
+			m.session.Log().Error("watching ended", what, m.Root, "error", err)
+		}
+	}
+	if err := m.update(ctx); err != nil {
+		end(nil)
+		return nil, err
+	}
+	events := func() (_, _, _ <-chan struct{}) { return m.wake, m.disconnected, nil }
+	return Stream(ctx, s, view(m.selected()), events, func(ctx context.Context) (T, error) {
+		err := m.update(ctx)
+		return view(m.selected()), err
+	}, end)
+}
+
+// Stream sends value, and then each value of next that differs from the last one. It calls next
+// after each of the events, while it offers the latest value to a reader. The channel is closed
+// when ctx is done, the session is lost, or next fails. Then Stream calls ended, with the error of
+// next unless the session itself reports it.
+func Stream[T any](ctx context.Context, s *session.Session, value T, events func() (_, _, _ <-chan struct{}), next func(context.Context) (T, error), ended func(error)) (<-chan T, error) {
+	out := make(chan T)
+	started := s.Background(func(life context.Context) {
+		defer close(out)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(life, cancel)()
+		offer := out // nil after a reader has received the current value
+		for {
+			first, second, third := events()
+			select {
+			case offer <- value:
+				offer = nil
+				continue
+			case <-first:
+			case <-second:
+			case <-third:
+			case <-ctx.Done():
+				ended(nil)
+				return
+			}
+			changed, err := session.RetryThrottled(ctx, s, func() (T, error) { return next(ctx) })
+			if err != nil {
+				if ctx.Err() != nil || errors.Is(err, recipes.ErrSessionLost) {
+					err = nil
+				}
+				ended(err)
+				return
+			}
+			if !reflect.DeepEqual(changed, value) {
+				value, offer = changed, out
+			}
+		}
+	})
+	if !started {
+		ended(nil)
+		return nil, s.Err()
+	}
+	return out, nil
 }
