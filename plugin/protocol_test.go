@@ -26,7 +26,7 @@ func TestProtocolPageIsTrue(t *testing.T) {
 		}
 		return string(b)
 	}
-	page, table := read("proto/PROTOCOL.md"), read("../internal/rpc/wire/reason.go")
+	page, table := read("proto/PROTOCOL.md"), read("../internal/rpc/wire/errors.go")
 
 	for _, kind := range regexp.MustCompile(`\{[\w.]+, "([A-Z_]+)", codes\.\w+\},\n`).FindAllStringSubmatch(table, -1) {
 		if !strings.Contains(page, "\n| `"+kind[1]+"` | ") {

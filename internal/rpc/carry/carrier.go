@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -153,4 +155,119 @@ func (c *carrier) cancel(id uint64) error {
 		cancel()
 	}
 	return nil
+}
+
+// earlyKey is the context key of a func([]byte) in a host's call, and of a *running in the
+// plugin's.
+type earlyKey struct{}
+
+// WithEarly makes a call pass the early parts of its response message to read, in its
+// caller's goroutine, while the call continues. A call that is not carried never calls read.
+func WithEarly(ctx context.Context, read func([]byte)) context.Context {
+	return context.WithValue(ctx, earlyKey{}, read)
+}
+
+// Early returns a function by which a service sends a part of the response message before it
+// returns the whole message. The host gets both merged. Early returns nil if the host reads
+// no parts. After the end of the call the function does nothing.
+func Early(ctx context.Context) func(proto.Message) {
+	if r, ok := ctx.Value(earlyKey{}).(*running); ok {
+		return r.early
+	}
+	return nil
+}
+
+// running is a call whose host reads early parts.
+type running struct {
+	id  uint64
+	out *outbox
+
+	mu    sync.Mutex
+	ended bool
+}
+
+func (r *running) early(m proto.Message) {
+	payload, err := proto.Marshal(m)
+	if err != nil || len(payload) > part { // the whole message fails too, or contains it
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		r.out.put(&pb.Answer{Id: r.id, Payload: payload, More: true})
+	}
+}
+
+// end makes early do nothing. It is called before the answer is sent.
+func (r *running) end() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+}
+
+// maxWorkers bounds the goroutines that are kept for the next calls.
+const maxWorkers = 16
+
+// workers make calls, each in its own goroutine. A goroutine is reused after its call,
+// because its stack has grown to the needed size.
+type workers struct {
+	mu      sync.Mutex
+	idle    []chan task // do takes the last, which was busy most recently
+	over    bool
+	running sync.WaitGroup
+}
+
+// do makes a call without waiting for it.
+func (w *workers) do(t task) {
+	w.mu.Lock()
+	n := len(w.idle) - 1
+	if n < 0 {
+		w.mu.Unlock()
+		w.running.Go(func() { w.work(t) })
+		return
+	}
+	next := w.idle[n]
+	w.idle = w.idle[:n]
+	w.mu.Unlock()
+	next <- t // never blocks: it has room for one
+}
+
+func (w *workers) work(t task) {
+	var next chan task // made after the first call, which may wait long
+	for ok := true; ok; t, ok = <-next {
+		t.run()
+		t = task{} // keep nothing of it alive
+		if next == nil {
+			next = make(chan task, 1)
+		}
+		if !w.rest(next) {
+			return
+		}
+	}
+}
+
+// rest makes do send the next call to a worker, unless there are enough.
+func (w *workers) rest(next chan task) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over || len(w.idle) == maxWorkers {
+		return false
+	}
+	w.idle = append(w.idle, next)
+	return true
+}
+
+// wait waits for the running calls. The caller makes no more.
+func (w *workers) wait() {
+	w.mu.Lock()
+	w.over = true
+	for _, next := range w.idle {
+		close(next)
+	}
+	w.idle = nil
+	w.mu.Unlock()
+	w.running.Wait()
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -51,4 +52,105 @@ func (l lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
 
 func (l lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 	return l.line(ctx, recipes.KindLock)
+}
+
+type semaphore struct {
+	recipe
+	cfg recipes.SemaphoreConfig
+}
+
+func (s *session) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
+	m, err := s.semaphore("semaphore", path, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (s *session) semaphore(kind, path string, cfg recipes.SemaphoreConfig) (semaphore, error) {
+	r, err := s.at(kind, path, cfg.Dialect)
+	if err == nil {
+		cfg.Strategy, err = cfg.Strategy.Normalize()
+	}
+	if err != nil {
+		return semaphore{}, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return semaphore{}, fmt.Errorf("%s: %w", r, err)
+	}
+	return semaphore{r, cfg}, nil
+}
+
+func (m semaphore) Acquire(ctx context.Context) (recipes.Hold, error) {
+	return m.acquire(ctx, false)
+}
+
+func (m semaphore) TryAcquire(ctx context.Context) (recipes.Hold, error) {
+	return m.acquire(ctx, true)
+}
+
+func (m semaphore) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
+	g, err := m.recipe.acquire(ctx, "semaphore", m.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
+		return m.s.semaphores.AcquirePermit(ctx, &pb.AcquirePermitRequest{
+			Session: m.s.handle, RequestId: id,
+			Path: m.path, Strategy: string(m.cfg.Strategy), Data: m.cfg.Data,
+			Try: try, Announce: m.s.announces(m.cfg.Joined), Permits: int32(m.cfg.Permits),
+			Dialect: m.dialect, Resumed: resumed,
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return hold{g}, nil
+}
+
+func (m semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) {
+	return m.line(ctx, recipes.KindSemaphore)
+}
+
+type slots struct{ semaphore }
+
+func (s *session) Slots(path string, cfg recipes.SemaphoreConfig) (recipes.Slots, error) {
+	m, err := s.semaphore("slots", path, cfg)
+	if err == nil && m.dialect != "" {
+		err = fmt.Errorf("%s: %w: it has no dialect %s", m, recipes.ErrInvalid, cfg.Dialect)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return slots{m}, nil
+}
+
+type slotHold struct {
+	hold
+	slot int
+}
+
+func (h slotHold) Slot() int { return h.slot }
+
+func (m slots) Acquire(ctx context.Context) (recipes.SlotHold, error) {
+	return m.acquire(ctx, false)
+}
+
+func (m slots) TryAcquire(ctx context.Context) (recipes.SlotHold, error) {
+	return m.acquire(ctx, true)
+}
+
+func (m slots) acquire(ctx context.Context, try bool) (recipes.SlotHold, error) {
+	var slot int
+	g, err := m.recipe.acquire(ctx, "slots", m.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
+		a, err := m.s.semaphores.AcquireSlot(ctx, &pb.AcquireSlotRequest{
+			Session: m.s.handle, RequestId: id,
+			Path: m.path, Strategy: string(m.cfg.Strategy), Data: m.cfg.Data,
+			Try: try, Announce: m.s.announces(m.cfg.Joined), Permits: int32(m.cfg.Permits), Resumed: resumed,
+		})
+		if resumed.GetToken() == 0 { // a resumed hold keeps its number
+			slot = int(a.GetSlot())
+		}
+		return a, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slotHold{hold{g}, slot}, nil
 }

@@ -1,7 +1,9 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -107,4 +109,23 @@ func follow[Q, M, T any](ctx context.Context, r recipe, open method[Q, grpc.Serv
 		return nil, err
 	}
 	return watch(ctx, r.s, r.what, func(ctx context.Context) (grpc.ServerStreamingClient[M], error) { return open(ctx, request) }, value)
+}
+
+func (s *session) Contenders(ctx context.Context, path string, kinds ...recipes.Kind) (recipes.Lines, error) {
+	err := recipes.ValidatePath(path)
+	for _, k := range kinds {
+		err = errors.Join(err, k.Validate())
+	}
+	if err != nil {
+		return recipes.Lines{}, err
+	}
+	return read(ctx, recipe{s: s, what: "contenders at " + path}, s.contenders.Contenders,
+		&pb.ContendersRequest{Session: s.handle, Path: path, Kinds: wire.ToKinds(kinds)}, wire.Lines)
+}
+
+// line returns the contenders of one kind at the path, in the recipe's dialect.
+func (r recipe) line(ctx context.Context, kind recipes.Kind) ([]recipes.Contender, error) {
+	return read(ctx, r.about("contenders at "+r.path), r.s.contenders.Contenders, &pb.ContendersRequest{
+		Session: r.s.handle, Path: r.path, Kinds: []string{string(kind)}, Dialect: cmp.Or(r.dialect, string(recipes.ZooKeeper)),
+	}, func(a *pb.ContendersResponse) []recipes.Contender { return wire.Contenders(a.GetContenders()) })
 }

@@ -38,3 +38,81 @@ func (s barrierService) GetBarrier(ctx context.Context, r *pb.GetBarrierRequest)
 		return &pb.GetBarrierResponse{Set: set}, err
 	})
 }
+
+type doubleBarrierService struct {
+	pb.UnimplementedDoubleBarrierServiceServer
+	*Server
+}
+
+func (s doubleBarrierService) EnterDoubleBarrier(ctx context.Context, r *pb.EnterDoubleBarrierRequest) (*pb.EnterDoubleBarrierResponse, error) {
+	c, err := s.contend(ctx, r, false, func(ctx context.Context, t target, _ func(recipes.Place)) (*grant, error) {
+		b, err := t.DoubleBarrier(t.path, recipes.DoubleBarrierConfig{Size: int(r.GetSize()), Dialect: t.dialect})
+		if err != nil {
+			return nil, err
+		}
+		p, err := t.enter(ctx, b, r)
+		if err != nil {
+			return nil, err
+		}
+		return &grant{Grant: p, release: leaveAtOnce(p)}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	p, err := as[recipes.Passage](c, noPassage)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.EnterDoubleBarrierResponse{Grant: toGrant(c), Members: p.Members()}, nil
+}
+
+// members is a double barrier whose members can be resumed.
+type members interface {
+	EnterAnnounced(ctx context.Context, data []byte, joined func(recipes.Place)) (recipes.Passage, error)
+	ResumeWaiting(ctx context.Context, znode string, joined func(recipes.Place)) (recipes.Passage, error)
+	Resume(ctx context.Context, znode string, token recipes.Token) (recipes.Passage, error)
+	ResumeLeaving(ctx context.Context, znode string, token recipes.Token, members []string) (recipes.Passage, error)
+}
+
+// enter enters the barrier, or resumes a member.
+func (ss *session) enter(ctx context.Context, b recipes.DoubleBarrier, r *pb.EnterDoubleBarrierRequest) (recipes.Passage, error) {
+	m, able := b.(members)
+	joined := func(recipes.Place) {}
+	if r.GetAnnounce() { // the answer has no field for a place, so it has no early part either
+		joined = ss.announceOnStream(r.GetRequestId())
+	}
+	resumed := r.GetResumed()
+	znode, token := resumed.GetZnode(), recipes.Token(resumed.GetToken())
+	switch {
+	case resumed == nil && !able:
+		return b.Enter(ctx, r.GetData())
+	case resumed == nil:
+		return m.EnterAnnounced(ctx, r.GetData(), joined)
+	case !able:
+		return nil, errNotResumed
+	case len(r.GetLeaving()) > 0:
+		return m.ResumeLeaving(ctx, znode, token, r.GetLeaving())
+	case token == 0:
+		return m.ResumeWaiting(ctx, znode, joined)
+	}
+	return m.Resume(ctx, znode, token)
+}
+
+// leaveAtOnce returns a function that leaves without waiting for the other members.
+func leaveAtOnce(p recipes.Passage) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		return p.Leave(ctx)
+	}
+}
+
+const noPassage = "no place in a double barrier"
+
+func (s doubleBarrierService) LeaveDoubleBarrier(ctx context.Context, r *pb.LeaveDoubleBarrierRequest) (*pb.LeaveDoubleBarrierResponse, error) {
+	return withGrant(s.Server, r, noPassage, func(ss *session, c *acquisition, p recipes.Passage) (*pb.LeaveDoubleBarrierResponse, error) {
+		err := p.Leave(ctx)
+		ss.acquisitions.finished(c)
+		return &pb.LeaveDoubleBarrierResponse{}, err
+	})
+}

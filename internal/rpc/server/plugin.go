@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
@@ -68,4 +70,38 @@ func (s pluginService) Shutdown(ctx context.Context, _ *pb.ShutdownRequest) (*pb
 
 func (s pluginService) Info(context.Context, *pb.InfoRequest) (*pb.InfoResponse, error) {
 	return &pb.InfoResponse{Version: s.cfg.Version, Build: s.cfg.Build, Capabilities: s.cfg.Capabilities()}, nil
+}
+
+// capabilities are the names of a Server's capabilities.
+var capabilities = []string{
+	"lock",
+	"election",
+	"queue",
+	"priority-queue",
+	"transaction",
+	"group",
+	"barrier",
+	"double-barrier",
+	"names",
+	"configuration",
+	"counter",
+	"latch",
+	"shared-lock",
+	"semaphore",
+	"slots",
+	"priority-lock",
+	"contenders",
+	"dialects",
+	"sasl",
+	carry.Capability,
+	resumeCapability,
+}
+
+// resumeCapability is the capability of plugins that can resume sessions (Config.Resume).
+const resumeCapability = "resume"
+
+// Capabilities returns the names in Info: the capabilities of a Server with this
+// configuration. Names are never removed.
+func (c Config) Capabilities() []string {
+	return slices.DeleteFunc(slices.Clone(capabilities), func(name string) bool { return name == resumeCapability && c.Resume == nil })
 }

@@ -72,3 +72,57 @@ func ToDuration(d time.Duration) *durationpb.Duration {
 	}
 	return durationpb.New(d)
 }
+
+// ToState converts a state to that of a message.
+func ToState(s recipes.State) pb.State {
+	switch s {
+	case recipes.Connected:
+		return pb.State_STATE_CONNECTED
+	case recipes.Suspended:
+		return pb.State_STATE_SUSPENDED
+	case recipes.Lost:
+		return pb.State_STATE_LOST
+	}
+	return pb.State_STATE_UNSPECIFIED
+}
+
+// State converts the state in a message. An unknown state becomes Suspended: whatever it
+// means, it does not say that a server answers or that the session has ended.
+func State(s pb.State) recipes.State {
+	switch s {
+	case pb.State_STATE_CONNECTED:
+		return recipes.Connected
+	case pb.State_STATE_LOST:
+		return recipes.Lost
+	}
+	return recipes.Suspended
+}
+
+// ToStats converts statistics to a message.
+func ToStats(c recipes.Stats) *pb.StatsResponse {
+	return &pb.StatsResponse{
+		Reads: c.Reads, Writes: c.Writes, Pings: c.Pings, WatchEvents: c.WatchEvents,
+		RequestBytes: c.RequestBytes, ResponseBytes: c.ResponseBytes,
+		Reconnects: c.Reconnects, Handoffs: c.Handoffs, Fallbacks: c.Fallbacks, Asked: c.Asked, ByKind: c.ByKind,
+	}
+}
+
+// Stats converts a message to statistics.
+func Stats(c *pb.StatsResponse) recipes.Stats {
+	return recipes.Stats{
+		Reads: c.GetReads(), Writes: c.GetWrites(), Pings: c.GetPings(), WatchEvents: c.GetWatchEvents(),
+		RequestBytes: c.GetRequestBytes(), ResponseBytes: c.GetResponseBytes(),
+		Reconnects: c.GetReconnects(), Handoffs: c.GetHandoffs(), Fallbacks: c.GetFallbacks(), Asked: c.GetAsked(), ByKind: c.GetByKind(),
+	}
+}
+
+// Windows of HTTP/2's flow control, in bytes, for both ends of a connection.
+//
+// They are fixed. Otherwise gRPC would size them by the connection's capacity, and measure
+// that with a ping for nearly every message. Such a ping costs a message each way and a
+// wake-up of each process, without a benefit on a connection that never leaves the machine.
+// One ZooKeeper packet fits into a stream's window.
+const (
+	StreamWindow     = 1 << 20
+	ConnectionWindow = 4 << 20
+)
