@@ -14,6 +14,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
@@ -103,12 +105,12 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 	terminated := terminations()
 
 	srv := server.New(cfg)
-	calls := newCallConnections(srv)
-	defer calls.close()
+	serving, closeCalls := context.WithCancel(context.Background())
+	defer closeCalls() // the process, and the calls on its connections, end soon after
 	process := &process{server: srv, logger: cfg.Logger, stopped: make(chan struct{})}
 	transport := insecure.NewCredentials()
 	if config != nil {
-		transport = calls.credentials(config)
+		transport = credentials.NewTLS(config)
 	}
 	listens := false
 	var watch sync.WaitGroup
@@ -119,7 +121,7 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 		TLSProvider:      secured,
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			listens = true
-			opts = append(opts, grpc.Creds(server.Connections(transport))) // replaces go-plugin's
+			opts = append(opts, grpc.Creds(server.Connections(transport, func(c net.Conn) { srv.ServeCalls(serving, c) }))) // replaces go-plugin's
 			s := grpcServer(srv)(opts)
 			watch.Go(func() { process.watch(s, terminated) })
 			watch.Go(func() { trim(process.stopped) })

@@ -15,28 +15,20 @@ type barrierService struct {
 func barrier(t target) (recipes.Barrier, error) { return t.Barrier(t.path) }
 
 func (s barrierService) SetBarrier(ctx context.Context, r *pb.SetBarrierRequest) (*pb.SetBarrierResponse, error) {
-	return with(s.Server, r, barrier, func(b recipes.Barrier) (*pb.SetBarrierResponse, error) {
-		return &pb.SetBarrierResponse{}, b.Set(ctx, r.GetData())
-	})
+	return &pb.SetBarrierResponse{}, do(s.Server, r, barrier, func(b recipes.Barrier) error { return b.Set(ctx, r.GetData()) })
 }
 
 func (s barrierService) RemoveBarrier(ctx context.Context, r *pb.RemoveBarrierRequest) (*pb.RemoveBarrierResponse, error) {
-	return with(s.Server, r, barrier, func(b recipes.Barrier) (*pb.RemoveBarrierResponse, error) {
-		return &pb.RemoveBarrierResponse{}, b.Remove(ctx)
-	})
+	return &pb.RemoveBarrierResponse{}, do(s.Server, r, barrier, func(b recipes.Barrier) error { return b.Remove(ctx) })
 }
 
 func (s barrierService) WaitBarrier(ctx context.Context, r *pb.WaitBarrierRequest) (*pb.WaitBarrierResponse, error) {
-	return with(s.Server, r, barrier, func(b recipes.Barrier) (*pb.WaitBarrierResponse, error) {
-		return &pb.WaitBarrierResponse{}, b.Wait(ctx)
-	})
+	return &pb.WaitBarrierResponse{}, do(s.Server, r, barrier, func(b recipes.Barrier) error { return b.Wait(ctx) })
 }
 
 func (s barrierService) GetBarrier(ctx context.Context, r *pb.GetBarrierRequest) (*pb.GetBarrierResponse, error) {
-	return with(s.Server, r, barrier, func(b recipes.Barrier) (*pb.GetBarrierResponse, error) {
-		set, err := b.IsSet(ctx)
-		return &pb.GetBarrierResponse{Set: set}, err
-	})
+	set, err := with(s.Server, r, barrier, func(b recipes.Barrier) (bool, error) { return b.IsSet(ctx) })
+	return &pb.GetBarrierResponse{Set: set}, err
 }
 
 type doubleBarrierService struct {
@@ -51,10 +43,7 @@ func (s doubleBarrierService) EnterDoubleBarrier(ctx context.Context, r *pb.Ente
 			return nil, err
 		}
 		p, err := t.enter(ctx, b, r)
-		if err != nil {
-			return nil, err
-		}
-		return &grant{Grant: p, release: leaveAtOnce(p)}, nil
+		return &grant{Grant: p, release: func(ctx context.Context) error { return leaveAtOnce(ctx, p) }}, err
 	})
 	if err != nil {
 		return nil, err
@@ -98,21 +87,19 @@ func (ss *session) enter(ctx context.Context, b recipes.DoubleBarrier, r *pb.Ent
 	return m.Resume(ctx, znode, token)
 }
 
-// leaveAtOnce returns a function that leaves without waiting for the other members.
-func leaveAtOnce(p recipes.Passage) func(context.Context) error {
-	return func(ctx context.Context) error {
-		ctx, cancel := context.WithCancel(ctx)
-		cancel()
-		return p.Leave(ctx)
-	}
+// leaveAtOnce leaves without waiting for the other members.
+func leaveAtOnce(ctx context.Context, p recipes.Passage) error {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return p.Leave(ctx)
 }
 
 const noPassage = "no place in a double barrier"
 
 func (s doubleBarrierService) LeaveDoubleBarrier(ctx context.Context, r *pb.LeaveDoubleBarrierRequest) (*pb.LeaveDoubleBarrierResponse, error) {
-	return withGrant(s.Server, r, noPassage, func(ss *session, c *acquisition, p recipes.Passage) (*pb.LeaveDoubleBarrierResponse, error) {
+	return &pb.LeaveDoubleBarrierResponse{}, withGrant(s.Server, r, noPassage, func(ss *session, c *acquisition, p recipes.Passage) error {
 		err := p.Leave(ctx)
 		ss.acquisitions.finished(c)
-		return &pb.LeaveDoubleBarrierResponse{}, err
+		return err
 	})
 }

@@ -18,30 +18,26 @@ type configurationService struct {
 func configuration(t target) (recipes.Configuration, error) { return t.Configuration(t.path) }
 
 func (s configurationService) GetKey(ctx context.Context, r *pb.GetKeyRequest) (*pb.GetKeyResponse, error) {
-	return with(s.Server, r, configuration, func(c recipes.Configuration) (*pb.GetKeyResponse, error) {
-		e, err := c.Get(ctx, r.GetKey())
-		return &pb.GetKeyResponse{Entry: wire.ToEntry(e)}, err
-	})
+	e, err := with(s.Server, r, configuration, func(c recipes.Configuration) (recipes.Entry, error) { return c.Get(ctx, r.GetKey()) })
+	return &pb.GetKeyResponse{Entry: wire.ToEntry(e)}, err
 }
 
 func (s configurationService) SetKey(ctx context.Context, r *pb.SetKeyRequest) (*pb.SetKeyResponse, error) {
-	return with(s.Server, r, configuration, func(c recipes.Configuration) (*pb.SetKeyResponse, error) {
-		revision, err := c.Set(ctx, r.GetKey(), r.GetValue(), recipes.Revision(r.GetExpected()))
-		return &pb.SetKeyResponse{Revision: int64(revision)}, err
+	revision, err := with(s.Server, r, configuration, func(c recipes.Configuration) (recipes.Revision, error) {
+		return c.Set(ctx, r.GetKey(), r.GetValue(), recipes.Revision(r.GetExpected()))
 	})
+	return &pb.SetKeyResponse{Revision: int64(revision)}, err
 }
 
 func (s configurationService) DeleteKey(ctx context.Context, r *pb.DeleteKeyRequest) (*pb.DeleteKeyResponse, error) {
-	return with(s.Server, r, configuration, func(c recipes.Configuration) (*pb.DeleteKeyResponse, error) {
-		return &pb.DeleteKeyResponse{}, c.Delete(ctx, r.GetKey(), recipes.Revision(r.GetExpected()))
+	return &pb.DeleteKeyResponse{}, do(s.Server, r, configuration, func(c recipes.Configuration) error {
+		return c.Delete(ctx, r.GetKey(), recipes.Revision(r.GetExpected()))
 	})
 }
 
 func (s configurationService) SnapshotKeys(ctx context.Context, r *pb.SnapshotKeysRequest) (*pb.SnapshotKeysResponse, error) {
-	return with(s.Server, r, configuration, func(c recipes.Configuration) (*pb.SnapshotKeysResponse, error) {
-		entries, err := c.Snapshot(ctx)
-		return &pb.SnapshotKeysResponse{Entries: wire.ToEntries(entries)}, err
-	})
+	entries, err := with(s.Server, r, configuration, func(c recipes.Configuration) ([]recipes.Entry, error) { return c.Snapshot(ctx) })
+	return &pb.SnapshotKeysResponse{Entries: wire.ToEntries(entries)}, err
 }
 
 func (s configurationService) WatchKey(r *pb.WatchKeyRequest, st grpc.ServerStreamingServer[pb.WatchKeyResponse]) error {
@@ -72,17 +68,13 @@ func counter(t target) (recipes.Counter, error) {
 }
 
 func (s counterService) GetCount(ctx context.Context, r *pb.GetCountRequest) (*pb.GetCountResponse, error) {
-	return with(s.Server, r, counter, func(c recipes.Counter) (*pb.GetCountResponse, error) {
-		n, err := c.Get(ctx)
-		return &pb.GetCountResponse{Count: n}, err
-	})
+	n, err := with(s.Server, r, counter, func(c recipes.Counter) (int64, error) { return c.Get(ctx) })
+	return &pb.GetCountResponse{Count: n}, err
 }
 
 func (s counterService) AddCount(ctx context.Context, r *pb.AddCountRequest) (*pb.AddCountResponse, error) {
-	return with(s.Server, r, counter, func(c recipes.Counter) (*pb.AddCountResponse, error) {
-		n, err := c.Add(ctx, r.GetDelta())
-		return &pb.AddCountResponse{Count: n}, err
-	})
+	n, err := with(s.Server, r, counter, func(c recipes.Counter) (int64, error) { return c.Add(ctx, r.GetDelta()) })
+	return &pb.AddCountResponse{Count: n}, err
 }
 
 type latchService struct {
@@ -98,21 +90,15 @@ func latch(r interface{ GetCount() int64 }) func(target) (recipes.Latch, error) 
 }
 
 func (s latchService) GetLatch(ctx context.Context, r *pb.GetLatchRequest) (*pb.GetLatchResponse, error) {
-	return with(s.Server, r, latch(r), func(l recipes.Latch) (*pb.GetLatchResponse, error) {
-		n, err := l.Count(ctx)
-		return &pb.GetLatchResponse{Remaining: n}, err
-	})
+	n, err := with(s.Server, r, latch(r), func(l recipes.Latch) (int64, error) { return l.Count(ctx) })
+	return &pb.GetLatchResponse{Remaining: n}, err
 }
 
 func (s latchService) CountDownLatch(ctx context.Context, r *pb.CountDownLatchRequest) (*pb.CountDownLatchResponse, error) {
-	return with(s.Server, r, latch(r), func(l recipes.Latch) (*pb.CountDownLatchResponse, error) {
-		n, err := l.CountDown(ctx)
-		return &pb.CountDownLatchResponse{Remaining: n}, err
-	})
+	n, err := with(s.Server, r, latch(r), func(l recipes.Latch) (int64, error) { return l.CountDown(ctx) })
+	return &pb.CountDownLatchResponse{Remaining: n}, err
 }
 
 func (s latchService) WaitLatch(ctx context.Context, r *pb.WaitLatchRequest) (*pb.WaitLatchResponse, error) {
-	return with(s.Server, r, latch(r), func(l recipes.Latch) (*pb.WaitLatchResponse, error) {
-		return &pb.WaitLatchResponse{}, l.Wait(ctx)
-	})
+	return &pb.WaitLatchResponse{}, do(s.Server, r, latch(r), func(l recipes.Latch) error { return l.Wait(ctx) })
 }

@@ -22,11 +22,14 @@ type resumeRequest interface {
 	GetResumed() *pb.Grant
 }
 
+// A runner is an acquirer for the recipe of a target.
+type runner = func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error)
+
 // contend waits for the grant of a request, or joins the call that already waits for it, and
-// returns its acquisition. If the recipe has a wait queue, run calls joined once. If it
-// fails after a contender has joined, the error contains the place, because the host passes
-// it to the application in any case.
-func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, run func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error)) (*acquisition, error) {
+// returns its acquisition, nil after an error. If the recipe has a wait queue, run calls joined
+// once. If it fails after a contender has joined, the error contains the place, because the host
+// passes it to the application in any case.
+func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, run runner) (*acquisition, error) {
 	t, err := s.target(r)
 	if err != nil {
 		return nil, err
@@ -39,7 +42,9 @@ func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, ru
 	if announce {
 		announced = t.announcer(ctx, r.GetRequestId())
 	}
-	c, err := t.acquisitions.call(ctx, r.GetRequestId(), resumed.GetToken() != 0, announced, contained(ctx, t, run))
+	c, err := t.acquisitions.call(ctx, r.GetRequestId(), resumed.GetToken() != 0, announced, func(ctx context.Context, joined func(recipes.Place)) (*grant, error) {
+		return s.contained(ctx, t, joined, run)
+	})
 	if c == nil || err == nil {
 		return c, err
 	}
@@ -49,19 +54,37 @@ func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, ru
 	return nil, wire.ToStatus(err, c.place)
 }
 
-// acquire asks a recipe for a grant, or resumes the grant or the place that r names.
-func acquire[G recipes.Grant](ctx context.Context, recipe any, r resumeRequest, ask func(context.Context) (G, error), release func(G, context.Context) error) (_ *grant, err error) {
-	var g G
-	if resumed := r.GetResumed(); resumed != nil {
-		tries, ok := r.(interface{ GetTry() bool })
-		g, err = resumeGrant[G](ctx, recipe, resumed, ok && tries.GetTry())
-	} else {
-		g, err = ask(ctx)
+// granting returns a runner that opens the recipe and asks it for a grant, or resumes the grant or
+// the place that r names.
+func granting[R any, G recipes.Grant](r resumeRequest, open func(t target, joined func(recipes.Place)) (R, error),
+	ask func(R, context.Context) (G, error), release func(G, context.Context) error) runner {
+	return func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error) {
+		recipe, err := open(t, joined)
+		if err != nil {
+			return nil, err
+		}
+		var g G
+		if resumed := r.GetResumed(); resumed == nil {
+			g, err = ask(recipe, ctx)
+		} else {
+			g, err = resumeGrant[G](ctx, recipe, resumed, tries(r))
+		}
+		return &grant{Grant: g, release: func(ctx context.Context) error { return release(g, ctx) }}, err
 	}
-	if err != nil {
-		return nil, err
+}
+
+// tries reports whether a request does not wait for its grant.
+func tries(r any) bool {
+	try, ok := r.(interface{ GetTry() bool })
+	return ok && try.GetTry()
+}
+
+// either returns the method that a request calls: one that waits, or one that only tries.
+func either[F any](r any, wait, try F) F {
+	if tries(r) {
+		return try
 	}
-	return &grant{Grant: g, release: func(ctx context.Context) error { return release(g, ctx) }}, nil
+	return wait
 }
 
 // announcer returns how the host is notified of the place: by an early part of the answer, or
@@ -87,11 +110,14 @@ func (ss *session) announceOnStream(id string) func(recipes.Place) {
 }
 
 func toGrant(c *acquisition) *pb.Grant {
+	if c == nil {
+		return nil
+	}
 	return &pb.Grant{Token: int64(c.grant.Token()), Znode: c.grant.Znode()}
 }
 
 func toPlace(c *acquisition) *pb.Place {
-	if c.place == nil {
+	if c == nil || c.place == nil {
 		return nil
 	}
 	return wire.ToPlace(*c.place)
@@ -103,14 +129,14 @@ type grantService struct {
 }
 
 func (s grantService) Release(ctx context.Context, r *pb.ReleaseRequest) (*pb.ReleaseResponse, error) {
-	return withGrant(s.Server, r, "", func(ss *session, c *acquisition, _ recipes.Grant) (*pb.ReleaseResponse, error) {
+	return &pb.ReleaseResponse{}, withGrant(s.Server, r, "", func(ss *session, c *acquisition, _ recipes.Grant) error {
 		err := c.grant.release(ctx)
 		if ctx.Err() != nil && err != nil {
 			ss.acquisitions.awaitRelease(c)
 		} else {
 			ss.acquisitions.released(c, err)
 		}
-		return &pb.ReleaseResponse{}, err
+		return err
 	})
 }
 
@@ -131,8 +157,8 @@ func (a *acquisitions) released(c *acquisition, err error) {
 }
 
 func (s grantService) Write(ctx context.Context, r *pb.WriteRequest) (*pb.WriteResponse, error) {
-	return withGrant(s.Server, r, "", func(_ *session, _ *acquisition, g recipes.Grant) (*pb.WriteResponse, error) {
-		return &pb.WriteResponse{}, g.Write(ctx, wire.Ops(r.GetOps())...)
+	return &pb.WriteResponse{}, withGrant(s.Server, r, "", func(_ *session, _ *acquisition, g recipes.Grant) error {
+		return g.Write(ctx, wire.Ops(r.GetOps())...)
 	})
 }
 
@@ -146,9 +172,9 @@ func (a *acquisitions) judge(c *acquisition, err error) {
 }
 
 func (s grantService) Watch(_ context.Context, r *pb.WatchRequest) (*pb.WatchResponse, error) {
-	return withGrant(s.Server, r, "", func(ss *session, c *acquisition, _ recipes.Grant) (*pb.WatchResponse, error) {
+	return &pb.WatchResponse{}, withGrant(s.Server, r, "", func(ss *session, c *acquisition, _ recipes.Grant) error {
 		ss.acquisitions.watch(c)
-		return &pb.WatchResponse{}, nil
+		return nil
 	})
 }
 

@@ -17,23 +17,19 @@ type electionService struct {
 }
 
 func (s electionService) Campaign(ctx context.Context, r *pb.CampaignRequest) (*pb.CampaignResponse, error) {
-	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error) {
-		e, err := t.Election(t.path, recipes.ElectionConfig{Dialect: t.dialect, Strategy: recipes.Strategy(r.GetStrategy()), Joined: joined})
-		if err != nil {
-			return nil, err
-		}
-		campaign := func(ctx context.Context) (recipes.Leadership, error) { return e.Campaign(ctx, r.GetProposal()) }
-		return acquire(ctx, e, r, campaign, recipes.Leadership.Resign)
-	})
-	if err != nil {
-		return nil, err
+	open := func(t target, joined func(recipes.Place)) (recipes.Election, error) {
+		return t.Election(t.path, recipes.ElectionConfig{Dialect: t.dialect, Strategy: recipes.Strategy(r.GetStrategy()), Joined: joined})
 	}
-	return &pb.CampaignResponse{Grant: toGrant(c), Place: toPlace(c)}, nil
+	campaign := func(e recipes.Election, ctx context.Context) (recipes.Leadership, error) {
+		return e.Campaign(ctx, r.GetProposal())
+	}
+	c, err := s.contend(ctx, r, r.GetAnnounce(), granting(r, open, campaign, recipes.Leadership.Resign))
+	return &pb.CampaignResponse{Grant: toGrant(c), Place: toPlace(c)}, err
 }
 
 func (s electionService) Acknowledge(ctx context.Context, r *pb.AcknowledgeRequest) (*pb.AcknowledgeResponse, error) {
-	return withGrant(s.Server, r, "no leadership", func(_ *session, _ *acquisition, l recipes.Leadership) (*pb.AcknowledgeResponse, error) {
-		return &pb.AcknowledgeResponse{}, l.Acknowledge(ctx, r.GetData())
+	return &pb.AcknowledgeResponse{}, withGrant(s.Server, r, "no leadership", func(_ *session, _ *acquisition, l recipes.Leadership) error {
+		return l.Acknowledge(ctx, r.GetData())
 	})
 }
 
@@ -43,17 +39,13 @@ func election(t target) (recipes.Election, error) {
 }
 
 func (s electionService) Leader(ctx context.Context, r *pb.LeaderRequest) (*pb.LeaderResponse, error) {
-	return with(s.Server, r, election, func(e recipes.Election) (*pb.LeaderResponse, error) {
-		l, err := e.Leader(ctx)
-		return &pb.LeaderResponse{Leader: wire.ToLeader(l)}, err
-	})
+	l, err := with(s.Server, r, election, func(e recipes.Election) (recipes.Leader, error) { return e.Leader(ctx) })
+	return &pb.LeaderResponse{Leader: wire.ToLeader(l)}, err
 }
 
 func (s electionService) Acknowledged(ctx context.Context, r *pb.AcknowledgedRequest) (*pb.AcknowledgedResponse, error) {
-	return with(s.Server, r, election, func(e recipes.Election) (*pb.AcknowledgedResponse, error) {
-		l, err := e.Acknowledged(ctx)
-		return &pb.AcknowledgedResponse{Leader: wire.ToLeader(l)}, err
-	})
+	l, err := with(s.Server, r, election, func(e recipes.Election) (recipes.Leader, error) { return e.Acknowledged(ctx) })
+	return &pb.AcknowledgedResponse{Leader: wire.ToLeader(l)}, err
 }
 
 func (s electionService) Observe(r *pb.ObserveRequest, st grpc.ServerStreamingServer[pb.ObserveResponse]) error {

@@ -36,8 +36,7 @@ func TestCallThatFindsTheZnodeDeletedEndsTheGrant(t *testing.T) {
 			return err
 		},
 		"Update": func(s *Server) error {
-			_, err := update(t.Context(), s, &pb.UpdateRequest{RequestId: "it"}, &pb.UpdateResponse{})
-			return err
+			return update(t.Context(), s, &pb.UpdateRequest{RequestId: "it"})
 		},
 		"Downgrade": func(s *Server) error {
 			_, err := readWriteLockService{Server: s}.Downgrade(t.Context(), &pb.DowngradeRequest{RequestId: "it"})
@@ -74,7 +73,7 @@ func TestCallThatFindsTheZnodeDeletedEndsTheGrant(t *testing.T) {
 // The mode is checked with try too.
 func TestUnknownModeIsRefused(t *testing.T) {
 	for _, try := range []bool{false, true} {
-		_, err := acquireMode(t.Context(), struct{ recipes.SharedLock }{}, &pb.AcquireReadWriteRequest{Try: try})
+		_, err := inMode[recipes.SharedLock](&pb.AcquireReadWriteRequest{Try: try})(struct{ recipes.SharedLock }{}, t.Context())
 		if !errors.Is(err, recipes.ErrInvalid) {
 			t.Errorf("try %v: %v", try, err)
 		}
@@ -93,7 +92,9 @@ func (p placed) ResumeWaiting(_ context.Context, _ string, try bool) (recipes.Ho
 func TestATryIsResumedAsATry(t *testing.T) {
 	for _, try := range []bool{false, true} {
 		got := !try
-		_, err := acquire[recipes.Hold](t.Context(), placed{&got}, &pb.AcquireRequest{Try: try, Resumed: &pb.Grant{Znode: "/l/z"}}, nil, nil)
+		open := func(target, func(recipes.Place)) (placed, error) { return placed{&got}, nil }
+		run := granting[placed, recipes.Hold](&pb.AcquireRequest{Try: try, Resumed: &pb.Grant{Znode: "/l/z"}}, open, nil, nil)
+		_, err := run(t.Context(), target{}, nil)
 		if got != try || !errors.Is(err, recipes.ErrContended) {
 			t.Errorf("try %v: %v, %v", try, got, err)
 		}
@@ -133,7 +134,7 @@ func (leaving) Leave(ctx context.Context) error { return ctx.Err() }
 
 // A member that is removed from a double barrier does not wait for the others.
 func TestARemovedMemberDoesNotWait(t *testing.T) {
-	if err := leaveAtOnce(leaving{})(t.Context()); !errors.Is(err, context.Canceled) {
+	if err := leaveAtOnce(t.Context(), leaving{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("it leaves with %v", err)
 	}
 }

@@ -6,28 +6,39 @@ import (
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 )
 
 // Connections returns credentials with which a session can detect that its host has died: see
 // Config.Lifetime. A live host ends the stream and keeps the connection. When a host dies,
 // the operating system closes the connection, and gRPC then ends the streams.
-func Connections(c credentials.TransportCredentials) credentials.TransportCredentials {
-	return connections{c}
+//
+// If the TLS handshake of a connection has selected carry.Protocol, serve gets the connection, in
+// a goroutine of its own, and gRPC does not: see ServeCalls.
+func Connections(c credentials.TransportCredentials, serve func(net.Conn)) credentials.TransportCredentials {
+	return connections{c, serve}
 }
 
 type connections struct {
 	credentials.TransportCredentials
+	serve func(net.Conn)
 }
 
 func (c connections) Clone() credentials.TransportCredentials {
-	return connections{c.TransportCredentials.Clone()}
+	return connections{c.TransportCredentials.Clone(), c.serve}
 }
 
-// ServerHandshake implements TransportCredentials.
+// ServerHandshake implements TransportCredentials. gRPC itself removes the deadline that it has
+// set for the handshake.
 func (c connections) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
 		return conn, info, err
+	}
+	if t, ok := info.(credentials.TLSInfo); ok && t.State.NegotiatedProtocol == carry.Protocol {
+		go c.serve(carry.Abrupt(conn, raw))
+		return nil, nil, credentials.ErrConnDispatched
 	}
 	noted := &connection{Conn: conn}
 	return noted, authInfo{info, noted}, nil

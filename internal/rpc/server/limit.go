@@ -32,24 +32,12 @@ const (
 	messageOverhead = 256
 )
 
-// Limits bound the sessions, grants and streams that hosts have at a time, and the size of a
-// message. Requests beyond a limit are refused with recipes.ErrLimit, and messages with
-// recipes.ErrTooLarge. 0 selects the constant above.
+// Limits are those of package plugin. 0 selects the constant above. Grants also bounds the sites
+// of a session in transactions.
 //
 // What waits to be sent to a host has separate limits, which are constants: MaxUnsent and,
 // for calls, those of package carry. For each watch only the latest value waits.
-type Limits struct {
-	// Sessions bounds the sessions of one plugin (MaxSessions).
-	Sessions int
-	// Grants bounds what one session holds or waits for, and also its sites in transactions
-	// (MaxGrants).
-	Grants int
-	// Watches bounds the streams of one session besides its own (MaxWatches).
-	Watches int
-	// Message bounds one message from a host, in bytes (MaxMessage, far above ZooKeeper's
-	// default packet limit).
-	Message int
-}
+type Limits struct{ Sessions, Grants, Watches, Message int }
 
 // checkRequest refuses a request id that is too long to be remembered.
 func checkRequest(r any) error {
@@ -73,42 +61,51 @@ const MaxCalls = 128 << 10
 
 // limiter counts streams, and refuses those beyond the limits.
 type limiter struct {
-	limits   Limits
-	mu       sync.Mutex
-	opens    int
-	watching map[string]int // by session
+	limits  Limits
+	mu      sync.Mutex
+	streams map[string]int // of each session besides its own; those of all sessions are at ""
 }
 
-func newLimiter(l Limits) *limiter { return &limiter{limits: l, watching: make(map[string]int)} }
+func newLimiter(l Limits) *limiter { return &limiter{limits: l, streams: make(map[string]int)} }
 
 // stream is an interceptor.
 func (l *limiter) stream(srv any, st grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	if info.FullMethod == pb.SessionService_Open_FullMethodName {
-		if err := l.open(); err != nil {
+		if err := l.begin(""); err != nil {
 			return err
 		}
-		defer l.closed()
+		defer l.end("")
 		return handle(srv, st)
 	}
 	c := &watchStream{ServerStream: st, limiter: l}
-	defer c.done()
+	defer func() {
+		if c.session != "" {
+			l.end(c.session)
+		}
+	}()
 	return handle(srv, c)
 }
 
-func (l *limiter) open() error {
+// begin counts a stream of a session besides its own, or a session's own if session is empty.
+func (l *limiter) begin(session string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.opens >= l.limits.Sessions {
-		return fmt.Errorf("%w: the plugin has %d sessions", recipes.ErrLimit, l.opens)
+	switch n := l.streams[session]; {
+	case session == "" && n >= l.limits.Sessions:
+		return fmt.Errorf("%w: the plugin has %d sessions", recipes.ErrLimit, n)
+	case session != "" && n >= l.limits.Watches:
+		return fmt.Errorf("%w: the session has %d streams besides its own", recipes.ErrLimit, n)
 	}
-	l.opens++
+	l.streams[session]++
 	return nil
 }
 
-func (l *limiter) closed() {
+func (l *limiter) end(session string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.opens--
+	if l.streams[session]--; l.streams[session] == 0 {
+		delete(l.streams, session)
+	}
 }
 
 // watchStream is a stream that belongs to the session named in its first message.
@@ -127,33 +124,9 @@ func (c *watchStream) RecvMsg(m any) error {
 	if !ok || c.session != "" || named.GetSession() == "" {
 		return nil
 	}
-	if err := c.limiter.watch(named.GetSession()); err != nil {
+	if err := c.limiter.begin(named.GetSession()); err != nil {
 		return err
 	}
 	c.session = named.GetSession()
 	return nil
-}
-
-func (c *watchStream) done() {
-	if c.session != "" {
-		c.limiter.unwatch(c.session)
-	}
-}
-
-func (l *limiter) watch(session string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n := l.watching[session]; n >= l.limits.Watches {
-		return fmt.Errorf("%w: the session has %d streams besides its own", recipes.ErrLimit, n)
-	}
-	l.watching[session]++
-	return nil
-}
-
-func (l *limiter) unwatch(session string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.watching[session]--; l.watching[session] == 0 {
-		delete(l.watching, session)
-	}
 }

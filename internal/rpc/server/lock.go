@@ -16,23 +16,14 @@ type lockService struct {
 }
 
 func (s lockService) Acquire(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
-	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error) {
-		lock, err := t.Lock(t.path, recipes.LockConfig{
+	open := func(t target, joined func(recipes.Place)) (recipes.Lock, error) {
+		return t.Lock(t.path, recipes.LockConfig{
 			Dialect: t.dialect, Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
 		})
-		if err != nil {
-			return nil, err
-		}
-		ask := lock.Acquire
-		if r.GetTry() {
-			ask = lock.TryAcquire
-		}
-		return acquire(ctx, lock, r, ask, recipes.Hold.Release)
-	})
-	if err != nil {
-		return nil, err
 	}
-	return &pb.AcquireResponse{Grant: toGrant(c), Place: toPlace(c)}, nil
+	ask := either(r, recipes.Lock.Acquire, recipes.Lock.TryAcquire)
+	c, err := s.contend(ctx, r, r.GetAnnounce(), granting(r, open, ask, recipes.Hold.Release))
+	return &pb.AcquireResponse{Grant: toGrant(c), Place: toPlace(c)}, err
 }
 
 type semaphoreService struct {
@@ -41,40 +32,25 @@ type semaphoreService struct {
 }
 
 func (s semaphoreService) AcquirePermit(ctx context.Context, r *pb.AcquirePermitRequest) (*pb.AcquirePermitResponse, error) {
-	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error) {
-		semaphore, err := t.Semaphore(t.path, recipes.SemaphoreConfig{
+	open := func(t target, joined func(recipes.Place)) (recipes.Semaphore, error) {
+		return t.Semaphore(t.path, recipes.SemaphoreConfig{
 			Dialect: t.dialect,
 			Permits: int(r.GetPermits()), Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
 		})
-		if err != nil {
-			return nil, err
-		}
-		ask := semaphore.Acquire
-		if r.GetTry() {
-			ask = semaphore.TryAcquire
-		}
-		return acquire(ctx, semaphore, r, ask, recipes.Hold.Release)
-	})
-	if err != nil {
-		return nil, err
 	}
-	return &pb.AcquirePermitResponse{Grant: toGrant(c), Place: toPlace(c)}, nil
+	ask := either(r, recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire)
+	c, err := s.contend(ctx, r, r.GetAnnounce(), granting(r, open, ask, recipes.Hold.Release))
+	return &pb.AcquirePermitResponse{Grant: toGrant(c), Place: toPlace(c)}, err
 }
 
 func (s semaphoreService) AcquireSlot(ctx context.Context, r *pb.AcquireSlotRequest) (*pb.AcquireSlotResponse, error) {
-	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error) {
-		slots, err := t.Slots(t.path, recipes.SemaphoreConfig{
+	open := func(t target, joined func(recipes.Place)) (recipes.Slots, error) {
+		return t.Slots(t.path, recipes.SemaphoreConfig{
 			Permits: int(r.GetPermits()), Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
 		})
-		if err != nil {
-			return nil, err
-		}
-		ask := slots.Acquire
-		if r.GetTry() {
-			ask = slots.TryAcquire
-		}
-		return acquire(ctx, slots, r, ask, recipes.SlotHold.Release)
-	})
+	}
+	ask := either(r, recipes.Slots.Acquire, recipes.Slots.TryAcquire)
+	c, err := s.contend(ctx, r, r.GetAnnounce(), granting(r, open, ask, recipes.SlotHold.Release))
 	if err != nil {
 		return nil, err
 	}
@@ -91,34 +67,28 @@ type readWriteLockService struct {
 }
 
 func (s readWriteLockService) AcquireReadWrite(ctx context.Context, r *pb.AcquireReadWriteRequest) (*pb.AcquireReadWriteResponse, error) {
-	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error) {
-		switch recipes.Kind(r.GetKind()) {
-		case recipes.KindSharedLock:
-			l, err := t.SharedLock(t.path, recipes.SharedLockConfig{
+	var run runner
+	switch recipes.Kind(r.GetKind()) {
+	case recipes.KindSharedLock:
+		run = granting(r, func(t target, joined func(recipes.Place)) (recipes.SharedLock, error) {
+			return t.SharedLock(t.path, recipes.SharedLockConfig{
 				Dialect: t.dialect, Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
 				Revocable: r.GetRevocable(), Grace: r.GetGrace().AsDuration(),
 			})
-			if err != nil {
-				return nil, err
-			}
-			return acquireMode(ctx, l, r)
-		case recipes.KindPriorityLock:
-			l, err := t.PriorityLock(t.path, recipes.PriorityLockConfig{
+		}, inMode[recipes.SharedLock](r), recipes.SharedHold.Release)
+	case recipes.KindPriorityLock:
+		run = granting(r, func(t target, joined func(recipes.Place)) (recipes.PriorityLock, error) {
+			return t.PriorityLock(t.path, recipes.PriorityLockConfig{
 				Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
 				Revocable: r.GetRevocable(), Grace: r.GetGrace().AsDuration(),
 				Priority: int(r.GetPriority()), Ask: r.GetAsk(),
 			})
-			if err != nil {
-				return nil, err
-			}
-			return acquireMode(ctx, l, r)
-		}
+		}, inMode[recipes.PriorityLock](r), recipes.PriorityHold.Release)
+	default:
 		return nil, unknownKind(r.GetKind())
-	})
-	if err != nil {
-		return nil, err
 	}
-	return &pb.AcquireReadWriteResponse{Grant: toGrant(c), Place: toPlace(c)}, nil
+	c, err := s.contend(ctx, r, r.GetAnnounce(), run)
+	return &pb.AcquireReadWriteResponse{Grant: toGrant(c), Place: toPlace(c)}, err
 }
 
 func unknownKind(kind string) error {
@@ -133,30 +103,28 @@ type readWriteLock[H recipes.Hold] interface {
 	TryWrite(context.Context) (H, error)
 }
 
-func acquireMode[H recipes.Hold](ctx context.Context, lock readWriteLock[H], r *pb.AcquireReadWriteRequest) (*grant, error) {
-	ask := lock.AcquireRead
-	switch mode, try := wire.Mode(r.GetMode()), r.GetTry(); {
-	case mode == recipes.Reading && try:
-		ask = lock.TryRead
-	case mode == recipes.Reading:
-	case mode == recipes.Writing && try:
-		ask = lock.TryWrite
-	case mode == recipes.Writing:
-		ask = lock.AcquireWrite
-	case r.GetResumed() == nil: // the znode of a resumed hold has the mode
-		return nil, fmt.Errorf("%w: the mode is not known", recipes.ErrInvalid)
+// inMode returns the method of the lock that acquires it in the mode of a request. A resumed hold
+// does not need it: its znode has the mode.
+func inMode[L readWriteLock[H], H recipes.Hold](r *pb.AcquireReadWriteRequest) func(L, context.Context) (H, error) {
+	switch wire.Mode(r.GetMode()) {
+	case recipes.Reading:
+		return either(r, L.AcquireRead, L.TryRead)
+	case recipes.Writing:
+		return either(r, L.AcquireWrite, L.TryWrite)
 	}
-	return acquire(ctx, lock, r, ask, H.Release)
+	return func(L, context.Context) (none H, err error) {
+		return none, fmt.Errorf("%w: the mode is not known", recipes.ErrInvalid)
+	}
 }
 
 func (s readWriteLockService) Downgrade(ctx context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
-	return withGrant(s.Server, r, "no shared lock", func(_ *session, _ *acquisition, h recipes.SharedHold) (*pb.DowngradeResponse, error) {
-		return &pb.DowngradeResponse{}, h.Downgrade(ctx)
+	return &pb.DowngradeResponse{}, withGrant(s.Server, r, "no shared lock", func(_ *session, _ *acquisition, h recipes.SharedHold) error {
+		return h.Downgrade(ctx)
 	})
 }
 
 func (s readWriteLockService) HandOff(ctx context.Context, r *pb.HandOffRequest) (*pb.HandOffResponse, error) {
-	return withGrant(s.Server, r, "no priority lock", func(ss *session, c *acquisition, h recipes.PriorityHold) (*pb.HandOffResponse, error) {
+	return &pb.HandOffResponse{}, withGrant(s.Server, r, "no priority lock", func(ss *session, c *acquisition, h recipes.PriorityHold) error {
 		err := h.HandOff(ctx, r.GetSuccessor())
 		// After a handoff the successor holds the lock. A host that gets no answer, or an
 		// unknown outcome, would still consider itself the holder. So the session's stream
@@ -168,7 +136,7 @@ func (s readWriteLockService) HandOff(ctx context.Context, r *pb.HandOffRequest)
 		case errors.Is(err, recipes.ErrUnknownOutcome):
 			ss.acquisitions.watch(c)
 		}
-		return &pb.HandOffResponse{}, err
+		return err
 	})
 }
 
@@ -193,25 +161,25 @@ func revocableLock(kind string) func(target) (revocable, error) {
 }
 
 func (s readWriteLockService) Revoke(ctx context.Context, r *pb.RevokeRequest) (*pb.RevokeResponse, error) {
-	return with(s.Server, r, revocableLock(r.GetKind()), func(l revocable) (*pb.RevokeResponse, error) {
+	return &pb.RevokeResponse{}, do(s.Server, r, revocableLock(r.GetKind()), func(l revocable) error {
 		if r.GetForce() {
-			return &pb.RevokeResponse{}, l.RevokeForced(ctx, r.GetZnode())
+			return l.RevokeForced(ctx, r.GetZnode())
 		}
-		return &pb.RevokeResponse{}, l.Revoke(ctx, r.GetZnode())
+		return l.Revoke(ctx, r.GetZnode())
 	})
 }
 
 func (s readWriteLockService) AwaitRevocation(ctx context.Context, r *pb.AwaitRevocationRequest) (*pb.AwaitRevocationResponse, error) {
-	return withGrant(s.Server, r, "nothing revocable", func(ss *session, c *acquisition, h interface{ Revoked() <-chan struct{} }) (*pb.AwaitRevocationResponse, error) {
+	return &pb.AwaitRevocationResponse{}, withGrant(s.Server, r, "nothing revocable", func(ss *session, c *acquisition, h interface{ Revoked() <-chan struct{} }) error {
 		select {
 		case <-h.Revoked():
-			return &pb.AwaitRevocationResponse{}, nil
+			return nil
 		case <-c.grant.Done():
-			return nil, c.grant.Err()
+			return c.grant.Err()
 		case <-ss.ctx.Done():
-			return nil, lost(ss)
+			return lost(ss)
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	})
 }

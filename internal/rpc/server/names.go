@@ -19,48 +19,36 @@ func names(t target) (recipes.Names, error) { return t.Names(t.path) }
 
 func (s namesService) RegisterName(ctx context.Context, r *pb.RegisterNameRequest) (*pb.RegisterNameResponse, error) {
 	if r.GetPersistent() {
-		return with(s.Server, r, names, func(n recipes.Names) (*pb.RegisterNameResponse, error) {
-			return &pb.RegisterNameResponse{}, n.RegisterPersistent(ctx, r.GetName(), r.GetData())
+		return &pb.RegisterNameResponse{}, do(s.Server, r, names, func(n recipes.Names) error {
+			return n.RegisterPersistent(ctx, r.GetName(), r.GetData())
 		})
 	}
-	c, err := s.contend(ctx, r, false, func(ctx context.Context, t target, _ func(recipes.Place)) (*grant, error) {
-		n, err := names(t)
-		if err != nil {
-			return nil, err
-		}
-		register := func(ctx context.Context) (recipes.Registration, error) {
-			return n.Register(ctx, r.GetName(), r.GetData())
-		}
-		return acquire(ctx, n, r, register, recipes.Registration.Unregister)
-	})
-	if err != nil {
-		return nil, err
+	open := func(t target, _ func(recipes.Place)) (recipes.Names, error) { return names(t) }
+	register := func(n recipes.Names, ctx context.Context) (recipes.Registration, error) {
+		return n.Register(ctx, r.GetName(), r.GetData())
 	}
-	return &pb.RegisterNameResponse{Grant: toGrant(c)}, nil
+	c, err := s.contend(ctx, r, false, granting(r, open, register, recipes.Registration.Unregister))
+	return &pb.RegisterNameResponse{Grant: toGrant(c)}, err
 }
 
 func (s namesService) UpdateName(ctx context.Context, r *pb.UpdateNameRequest) (*pb.UpdateNameResponse, error) {
-	return update(ctx, s.Server, r, &pb.UpdateNameResponse{})
+	return &pb.UpdateNameResponse{}, update(ctx, s.Server, r)
 }
 
 func (s namesService) UnregisterName(ctx context.Context, r *pb.UnregisterNameRequest) (*pb.UnregisterNameResponse, error) {
-	return with(s.Server, r, names, func(n recipes.Names) (*pb.UnregisterNameResponse, error) {
-		return &pb.UnregisterNameResponse{}, n.Unregister(ctx, r.GetName(), recipes.Token(r.GetToken()))
+	return &pb.UnregisterNameResponse{}, do(s.Server, r, names, func(n recipes.Names) error {
+		return n.Unregister(ctx, r.GetName(), recipes.Token(r.GetToken()))
 	})
 }
 
 func (s namesService) LookupName(ctx context.Context, r *pb.LookupNameRequest) (*pb.LookupNameResponse, error) {
-	return with(s.Server, r, names, func(n recipes.Names) (*pb.LookupNameResponse, error) {
-		record, err := n.Lookup(ctx, r.GetName())
-		return &pb.LookupNameResponse{Record: wire.ToRecord(record)}, err
-	})
+	record, err := with(s.Server, r, names, func(n recipes.Names) (recipes.Record, error) { return n.Lookup(ctx, r.GetName()) })
+	return &pb.LookupNameResponse{Record: wire.ToRecord(record)}, err
 }
 
 func (s namesService) ListNames(ctx context.Context, r *pb.ListNamesRequest) (*pb.ListNamesResponse, error) {
-	return with(s.Server, r, names, func(n recipes.Names) (*pb.ListNamesResponse, error) {
-		records, err := n.List(ctx)
-		return &pb.ListNamesResponse{Records: wire.ToRecords(records)}, err
-	})
+	records, err := with(s.Server, r, names, func(n recipes.Names) ([]recipes.Record, error) { return n.List(ctx) })
+	return &pb.ListNamesResponse{Records: wire.ToRecords(records)}, err
 }
 
 func (s namesService) WatchName(r *pb.WatchNameRequest, st grpc.ServerStreamingServer[pb.WatchNameResponse]) error {
@@ -78,22 +66,18 @@ type groupService struct {
 }
 
 func (s groupService) Join(ctx context.Context, r *pb.JoinRequest) (*pb.JoinResponse, error) {
-	c, err := s.contend(ctx, r, false, func(ctx context.Context, t target, _ func(recipes.Place)) (*grant, error) {
-		g, err := t.Group(t.path, recipes.GroupConfig{Name: r.GetName(), Dialect: t.dialect})
-		if err != nil {
-			return nil, err
-		}
-		join := func(ctx context.Context) (recipes.Membership, error) { return g.Join(ctx, r.GetData()) }
-		return acquire(ctx, g, r, join, recipes.Membership.Leave)
-	})
-	if err != nil {
-		return nil, err
+	open := func(t target, _ func(recipes.Place)) (recipes.Group, error) {
+		return t.Group(t.path, recipes.GroupConfig{Name: r.GetName(), Dialect: t.dialect})
 	}
-	return &pb.JoinResponse{Grant: toGrant(c)}, nil
+	join := func(g recipes.Group, ctx context.Context) (recipes.Membership, error) {
+		return g.Join(ctx, r.GetData())
+	}
+	c, err := s.contend(ctx, r, false, granting(r, open, join, recipes.Membership.Leave))
+	return &pb.JoinResponse{Grant: toGrant(c)}, err
 }
 
 func (s groupService) Update(ctx context.Context, r *pb.UpdateRequest) (*pb.UpdateResponse, error) {
-	return update(ctx, s.Server, r, &pb.UpdateResponse{})
+	return &pb.UpdateResponse{}, update(ctx, s.Server, r)
 }
 
 // updater is a grant whose znode data can be replaced.
@@ -102,12 +86,12 @@ type updater interface {
 }
 
 // update replaces the data of a grant's znode.
-func update[A any](ctx context.Context, s *Server, r interface {
+func update(ctx context.Context, s *Server, r interface {
 	request
 	GetData() []byte
-}, answer A) (A, error) {
-	return withGrant(s, r, "nothing that can be updated", func(_ *session, _ *acquisition, u updater) (A, error) {
-		return answer, u.Update(ctx, r.GetData())
+}) error {
+	return withGrant(s, r, "nothing that can be updated", func(_ *session, _ *acquisition, u updater) error {
+		return u.Update(ctx, r.GetData())
 	})
 }
 
@@ -117,10 +101,8 @@ func group(t target) (recipes.Group, error) {
 }
 
 func (s groupService) Members(ctx context.Context, r *pb.MembersRequest) (*pb.MembersResponse, error) {
-	return with(s.Server, r, group, func(g recipes.Group) (*pb.MembersResponse, error) {
-		members, err := g.Members(ctx)
-		return &pb.MembersResponse{Members: wire.ToMembers(members)}, err
-	})
+	members, err := with(s.Server, r, group, func(g recipes.Group) ([]recipes.Member, error) { return g.Members(ctx) })
+	return &pb.MembersResponse{Members: wire.ToMembers(members)}, err
 }
 
 func (s groupService) WatchMembers(r *pb.WatchMembersRequest, st grpc.ServerStreamingServer[pb.WatchMembersResponse]) error {

@@ -46,16 +46,13 @@ func (s *Server) unary() grpc.UnaryServerInterceptor {
 	}
 }
 
-// loggerKey is the context key of a call's logger.
-type loggerKey struct{}
-
 func containUnary(logger hclog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, r any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
 		defer func() { contain(recover(), logger, info.FullMethod, &err) }()
 		if err := checkRequest(r); err != nil {
 			return nil, toStatus(err)
 		}
-		answer, err = handle(context.WithValue(ctx, loggerKey{}, logger), r)
+		answer, err = handle(ctx, r)
 		return answer, toStatus(err)
 	}
 }
@@ -102,19 +99,12 @@ func (s *Server) inGoroutine(what string, f func() error) (err error) {
 	return err
 }
 
-// contained returns an acquirer that calls run with t, and converts a panic to an error. ctx is
-// the call's.
-func contained(ctx context.Context, t target, run func(context.Context, target, func(recipes.Place)) (*grant, error)) acquirer {
-	logger, ok := ctx.Value(loggerKey{}).(hclog.Logger)
-	if !ok {
-		logger = hclog.NewNullLogger()
-	}
-	return func(ctx context.Context, joined func(recipes.Place)) (g *grant, err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				g, err = nil, logPanic(p, logger, "an acquirer")
-			}
-		}()
-		return run(ctx, t, joined)
-	}
+// contained calls run, and converts a panic to an error.
+func (s *Server) contained(ctx context.Context, t target, joined func(recipes.Place), run runner) (_ *grant, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = logPanic(p, s.rpcLog(), "an acquirer")
+		}
+	}()
+	return run(ctx, t, joined)
 }

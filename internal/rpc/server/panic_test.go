@@ -45,8 +45,8 @@ func TestPanicInAHandlerIsAnErrorOfItsCall(t *testing.T) {
 	})
 	check(err, "/x/Stream")
 
-	ctx := context.WithValue(t.Context(), loggerKey{}, logTo(&log))
-	h, err := contained(ctx, target{}, func(context.Context, target, func(recipes.Place)) (*grant, error) { panic("s3cret") })(t.Context(), nil)
+	s := New(Config{Logger: logTo(&log)})
+	h, err := s.contained(t.Context(), target{}, nil, func(context.Context, target, func(recipes.Place)) (*grant, error) { panic("s3cret") })
 	if h != nil {
 		t.Error("an acquirer that panicked holds something")
 	}
@@ -120,8 +120,8 @@ func TestWatchesAreLimitedForEachSession(t *testing.T) {
 			}
 		}))
 	}
-	if len(l.watching) > 0 {
-		t.Errorf("%v is still counted", l.watching)
+	if len(l.streams) > 0 {
+		t.Errorf("%v is still counted", l.streams)
 	}
 }
 

@@ -139,7 +139,7 @@ func (s sessionService) DropRest(ctx context.Context, r *pb.DropRestRequest) (*p
 }
 
 func (s sessionService) Detach(ctx context.Context, r *pb.DetachRequest) (*pb.DetachResponse, error) {
-	return with(s.Server, r, s.movable, func(m movable) (*pb.DetachResponse, error) { return &pb.DetachResponse{}, m.Detach(ctx) })
+	return &pb.DetachResponse{}, do(s.Server, r, s.movable, func(m movable) error { return m.Detach(ctx) })
 }
 
 // resumeTicket returns the ticket with which another plugin can resume the session, or nil.

@@ -169,14 +169,10 @@ func (ss *session) close() error {
 func itself(t target) (recipes.Session, error) { return t.Client, nil }
 
 func (s sessionService) Close(ctx context.Context, r *pb.CloseRequest) (*pb.CloseResponse, error) {
-	return with(s.Server, r, itself, func(ss recipes.Session) (*pb.CloseResponse, error) {
-		return &pb.CloseResponse{}, ss.Close(ctx)
-	})
+	return &pb.CloseResponse{}, do(s.Server, r, itself, func(ss recipes.Session) error { return ss.Close(ctx) })
 }
 
 func (s sessionService) Stats(ctx context.Context, r *pb.StatsRequest) (*pb.StatsResponse, error) {
-	return with(s.Server, r, itself, func(ss recipes.Session) (*pb.StatsResponse, error) {
-		stats, err := ss.Stats(ctx)
-		return wire.ToStats(stats), err
-	})
+	stats, err := with(s.Server, r, itself, func(ss recipes.Session) (recipes.Stats, error) { return ss.Stats(ctx) })
+	return wire.ToStats(stats), err
 }

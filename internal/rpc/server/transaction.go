@@ -66,17 +66,15 @@ func undoContext(ctx context.Context, resumed string) context.Context {
 }
 
 func (s transactionService) CoordinateTransaction(ctx context.Context, r *pb.CoordinateTransactionRequest) (*pb.CoordinateTransactionResponse, error) {
-	return patiently(ctx, s.Server, r, transaction(""), func(ctx context.Context, _ *session, t recipes.Transaction) (*pb.CoordinateTransactionResponse, error) {
-		d, err := coordinate(ctx, t, r)
-		return &pb.CoordinateTransactionResponse{Decision: wire.ToDecision(&d)}, err
+	d, err := patiently(ctx, s.Server, r, transaction(""), func(ctx context.Context, _ *session, t recipes.Transaction) (recipes.Decision, error) {
+		return coordinate(ctx, t, r)
 	})
+	return &pb.CoordinateTransactionResponse{Decision: wire.ToDecision(&d)}, err
 }
 
 func (s transactionService) AbortTransaction(ctx context.Context, r *pb.AbortTransactionRequest) (*pb.AbortTransactionResponse, error) {
-	return with(s.Server, r, transaction(""), func(t recipes.Transaction) (*pb.AbortTransactionResponse, error) {
-		d, err := t.Abort(ctx, r.GetReason())
-		return &pb.AbortTransactionResponse{Decision: wire.ToDecision(&d)}, err
-	})
+	d, err := with(s.Server, r, transaction(""), func(t recipes.Transaction) (recipes.Decision, error) { return t.Abort(ctx, r.GetReason()) })
+	return &pb.AbortTransactionResponse{Decision: wire.ToDecision(&d)}, err
 }
 
 func (s transactionService) JoinTransaction(ctx context.Context, r *pb.JoinTransactionRequest) (*pb.JoinTransactionResponse, error) {
@@ -91,16 +89,14 @@ func (s transactionService) JoinTransaction(ctx context.Context, r *pb.JoinTrans
 }
 
 func (s transactionService) VoteTransaction(ctx context.Context, r *pb.VoteTransactionRequest) (*pb.VoteTransactionResponse, error) {
-	return with(s.Server, r, site(r), func(site recipes.Site) (*pb.VoteTransactionResponse, error) {
-		return &pb.VoteTransactionResponse{}, site.Vote(ctx, recipes.Vote(r.GetVote()))
-	})
+	return &pb.VoteTransactionResponse{}, do(s.Server, r, site(r), func(site recipes.Site) error { return site.Vote(ctx, recipes.Vote(r.GetVote())) })
 }
 
 func (s transactionService) AwaitDecision(ctx context.Context, r *pb.AwaitDecisionRequest) (*pb.AwaitDecisionResponse, error) {
-	return patiently(ctx, s.Server, r, site(r), func(ctx context.Context, _ *session, site recipes.Site) (*pb.AwaitDecisionResponse, error) {
-		d, err := site.Wait(ctx)
-		return &pb.AwaitDecisionResponse{Decision: wire.ToDecision(&d)}, err
+	d, err := patiently(ctx, s.Server, r, site(r), func(ctx context.Context, _ *session, site recipes.Site) (recipes.Decision, error) {
+		return site.Wait(ctx)
 	})
+	return &pb.AwaitDecisionResponse{Decision: wire.ToDecision(&d)}, err
 }
 
 // FinishSite may be repeated: a membership that is not found has finished. In a resumed session
@@ -125,16 +121,12 @@ func (s transactionService) FinishSite(ctx context.Context, r *pb.FinishSiteRequ
 }
 
 func (s transactionService) ForgetTransaction(ctx context.Context, r *pb.ForgetTransactionRequest) (*pb.ForgetTransactionResponse, error) {
-	return with(s.Server, r, transaction(""), func(t recipes.Transaction) (*pb.ForgetTransactionResponse, error) {
-		return &pb.ForgetTransactionResponse{}, t.Forget(ctx)
-	})
+	return &pb.ForgetTransactionResponse{}, do(s.Server, r, transaction(""), func(t recipes.Transaction) error { return t.Forget(ctx) })
 }
 
 func (s transactionService) GetTransaction(ctx context.Context, r *pb.GetTransactionRequest) (*pb.GetTransactionResponse, error) {
-	return with(s.Server, r, transaction(""), func(t recipes.Transaction) (*pb.GetTransactionResponse, error) {
-		status, err := t.Status(ctx)
-		return wire.ToTransactionStatus(status), err
-	})
+	status, err := with(s.Server, r, transaction(""), func(t recipes.Transaction) (recipes.TransactionStatus, error) { return t.Status(ctx) })
+	return wire.ToTransactionStatus(status), err
 }
 
 // memberships are the sites that a session has joined and not finished, by the name of the

@@ -48,6 +48,12 @@ func with[R, A any](s *Server, r sessionRequest, open func(target) (R, error), d
 	return do(recipe)
 }
 
+// do does the same as with, for a call without a result.
+func do[R any](s *Server, r sessionRequest, open func(target) (R, error), do func(R) error) error {
+	_, err := with(s, r, open, func(recipe R) (struct{}, error) { return struct{}{}, do(recipe) })
+	return err
+}
+
 // patiently does the same as with, for a call that may wait long and change something: see
 // patient.
 func patiently[R, A any](ctx context.Context, s *Server, r request, open func(target) (R, error), do func(context.Context, *session, R) (A, error)) (A, error) {
@@ -62,22 +68,22 @@ func patiently[R, A any](ctx context.Context, s *Server, r request, open func(ta
 // withGrant finds the grant that a request refers to, and calls do with it as a G. If the grant
 // is not a G, the error text ends with what: "request 1 holds no element". If do's error means
 // that the grant has ended, withGrant finishes the acquisition.
-func withGrant[G, A any](s *Server, r request, what string, do func(*session, *acquisition, G) (A, error)) (none A, err error) {
+func withGrant[G any](s *Server, r request, what string, do func(*session, *acquisition, G) error) error {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
-		return none, err
+		return err
 	}
 	c, err := ss.acquisitions.granted(r.GetRequestId())
 	if err != nil {
-		return none, err
+		return err
 	}
 	g, err := as[G](c, what)
 	if err != nil {
-		return none, err
+		return err
 	}
-	answer, err := do(ss, c, g)
+	err = do(ss, c, g)
 	ss.acquisitions.judge(c, err)
-	return answer, err
+	return err
 }
 
 // as returns an acquisition's grant as a G.
