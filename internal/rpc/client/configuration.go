@@ -62,7 +62,7 @@ func (c configuration) Key(op recipes.Op) (recipes.Op, error) {
 
 func (c configuration) Snapshot(ctx context.Context) ([]recipes.Entry, error) {
 	return read(ctx, c.recipe, c.s.configurations.SnapshotKeys, &pb.SnapshotKeysRequest{Session: c.s.handle, Path: c.path},
-		func(a *pb.SnapshotKeysResponse) []recipes.Entry { return wire.Entries(a.GetEntries()) })
+		func(a *pb.SnapshotKeysResponse) []recipes.Entry { return wire.Each(a.GetEntries(), wire.Entry) })
 }
 
 func (c configuration) Watch(ctx context.Context, key string) (<-chan recipes.Entry, error) {
@@ -75,7 +75,7 @@ func (c configuration) Watch(ctx context.Context, key string) (<-chan recipes.En
 
 func (c configuration) WatchTree(ctx context.Context) (<-chan []recipes.Entry, error) {
 	return follow(ctx, c.recipe, c.s.configurations.WatchKeys, &pb.WatchKeysRequest{Session: c.s.handle, Path: c.path},
-		func(m *pb.WatchKeysResponse) []recipes.Entry { return wire.Entries(m.GetEntries()) })
+		func(m *pb.WatchKeysResponse) []recipes.Entry { return wire.Each(m.GetEntries(), wire.Entry) })
 }
 
 type counter struct{ recipe }

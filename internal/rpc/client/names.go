@@ -72,7 +72,7 @@ func (n names) Lookup(ctx context.Context, name string) (recipes.Record, error) 
 
 func (n names) List(ctx context.Context) ([]recipes.Record, error) {
 	return read(ctx, n.recipe, n.s.names.ListNames, &pb.ListNamesRequest{Session: n.s.handle, Path: n.path},
-		func(a *pb.ListNamesResponse) []recipes.Record { return wire.Records(a.GetRecords()) })
+		func(a *pb.ListNamesResponse) []recipes.Record { return wire.Each(a.GetRecords(), wire.Record) })
 }
 
 func (n names) Watch(ctx context.Context, name string) (<-chan recipes.Record, error) {
@@ -135,10 +135,10 @@ func (m membership) Leave(ctx context.Context) error { return m.releaseGrant(ctx
 
 func (g group) Members(ctx context.Context) ([]recipes.Member, error) {
 	return read(ctx, g.recipe, g.s.groups.Members, &pb.MembersRequest{Session: g.s.handle, Path: g.path, Dialect: g.dialect},
-		func(a *pb.MembersResponse) []recipes.Member { return wire.Members(a.GetMembers()) })
+		func(a *pb.MembersResponse) []recipes.Member { return wire.Each(a.GetMembers(), wire.Member) })
 }
 
 func (g group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
 	return follow(ctx, g.recipe, g.s.groups.WatchMembers, &pb.WatchMembersRequest{Session: g.s.handle, Path: g.path, Dialect: g.dialect},
-		func(m *pb.WatchMembersResponse) []recipes.Member { return wire.Members(m.GetMembers()) })
+		func(m *pb.WatchMembersResponse) []recipes.Member { return wire.Each(m.GetMembers(), wire.Member) })
 }

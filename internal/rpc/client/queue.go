@@ -155,7 +155,7 @@ func (q *queue) Len(ctx context.Context) (int, error) {
 
 func (q *queue) DeadLetters(ctx context.Context) ([]recipes.Element, error) {
 	return read(ctx, q.recipe, q.s.queues.ListDeadLetters, &pb.ListDeadLettersRequest{Session: q.s.handle, Queue: q.ref()},
-		func(a *pb.ListDeadLettersResponse) []recipes.Element { return wire.Elements(a.GetElements()) })
+		func(a *pb.ListDeadLettersResponse) []recipes.Element { return wire.Each(a.GetElements(), wire.Element) })
 }
 
 // delivery is the host's half of a received element.

@@ -120,12 +120,14 @@ func (s *session) Contenders(ctx context.Context, path string, kinds ...recipes.
 		return recipes.Lines{}, err
 	}
 	return read(ctx, recipe{s: s, what: "contenders at " + path}, s.contenders.Contenders,
-		&pb.ContendersRequest{Session: s.handle, Path: path, Kinds: wire.ToKinds(kinds)}, wire.Lines)
+		&pb.ContendersRequest{Session: s.handle, Path: path, Kinds: wire.Strings[string](kinds)}, wire.Lines)
 }
 
 // line returns the contenders of one kind at the path, in the recipe's dialect.
 func (r recipe) line(ctx context.Context, kind recipes.Kind) ([]recipes.Contender, error) {
 	return read(ctx, r.about("contenders at "+r.path), r.s.contenders.Contenders, &pb.ContendersRequest{
 		Session: r.s.handle, Path: r.path, Kinds: []string{string(kind)}, Dialect: cmp.Or(r.dialect, string(recipes.ZooKeeper)),
-	}, func(a *pb.ContendersResponse) []recipes.Contender { return wire.Contenders(a.GetContenders()) })
+	}, func(a *pb.ContendersResponse) []recipes.Contender {
+		return wire.Each(a.GetContenders(), wire.Contender)
+	})
 }

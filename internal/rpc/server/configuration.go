@@ -37,7 +37,7 @@ func (s configurationService) DeleteKey(ctx context.Context, r *pb.DeleteKeyRequ
 
 func (s configurationService) SnapshotKeys(ctx context.Context, r *pb.SnapshotKeysRequest) (*pb.SnapshotKeysResponse, error) {
 	entries, err := with(s.Server, r, configuration, func(c recipes.Configuration) ([]recipes.Entry, error) { return c.Snapshot(ctx) })
-	return &pb.SnapshotKeysResponse{Entries: wire.ToEntries(entries)}, err
+	return &pb.SnapshotKeysResponse{Entries: wire.Each(entries, wire.ToEntry)}, err
 }
 
 func (s configurationService) WatchKey(r *pb.WatchKeyRequest, st grpc.ServerStreamingServer[pb.WatchKeyResponse]) error {
@@ -54,7 +54,7 @@ func (s configurationService) WatchKeys(r *pb.WatchKeysRequest, st grpc.ServerSt
 		return c.WatchTree(st.Context())
 	})
 	return forward(st, trees, err, func(es []recipes.Entry) *pb.WatchKeysResponse {
-		return &pb.WatchKeysResponse{Entries: wire.ToEntries(es)}
+		return &pb.WatchKeysResponse{Entries: wire.Each(es, wire.ToEntry)}
 	})
 }
 

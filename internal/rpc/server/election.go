@@ -66,10 +66,10 @@ func (s contenderService) Contenders(ctx context.Context, r *pb.ContendersReques
 		return nil, err
 	}
 	if t.dialect != "" {
-		found, err := t.line(ctx, wire.Kinds(r.GetKinds()))
-		return &pb.ContendersResponse{Contenders: wire.ToContenders(found)}, err
+		found, err := t.line(ctx, wire.Strings[recipes.Kind](r.GetKinds()))
+		return &pb.ContendersResponse{Contenders: wire.Each(found, wire.ToContender)}, err
 	}
-	lines, err := t.Client.Contenders(ctx, t.path, wire.Kinds(r.GetKinds())...)
+	lines, err := t.Client.Contenders(ctx, t.path, wire.Strings[recipes.Kind](r.GetKinds())...)
 	return wire.ToLines(lines), err
 }
 

@@ -48,7 +48,7 @@ func (s namesService) LookupName(ctx context.Context, r *pb.LookupNameRequest) (
 
 func (s namesService) ListNames(ctx context.Context, r *pb.ListNamesRequest) (*pb.ListNamesResponse, error) {
 	records, err := with(s.Server, r, names, func(n recipes.Names) ([]recipes.Record, error) { return n.List(ctx) })
-	return &pb.ListNamesResponse{Records: wire.ToRecords(records)}, err
+	return &pb.ListNamesResponse{Records: wire.Each(records, wire.ToRecord)}, err
 }
 
 func (s namesService) WatchName(r *pb.WatchNameRequest, st grpc.ServerStreamingServer[pb.WatchNameResponse]) error {
@@ -102,12 +102,12 @@ func group(t target) (recipes.Group, error) {
 
 func (s groupService) Members(ctx context.Context, r *pb.MembersRequest) (*pb.MembersResponse, error) {
 	members, err := with(s.Server, r, group, func(g recipes.Group) ([]recipes.Member, error) { return g.Members(ctx) })
-	return &pb.MembersResponse{Members: wire.ToMembers(members)}, err
+	return &pb.MembersResponse{Members: wire.Each(members, wire.ToMember)}, err
 }
 
 func (s groupService) WatchMembers(r *pb.WatchMembersRequest, st grpc.ServerStreamingServer[pb.WatchMembersResponse]) error {
 	snapshots, err := with(s.Server, r, group, func(g recipes.Group) (<-chan []recipes.Member, error) { return g.Watch(st.Context()) })
 	return forward(st, snapshots, err, func(ms []recipes.Member) *pb.WatchMembersResponse {
-		return &pb.WatchMembersResponse{Members: wire.ToMembers(ms)}
+		return &pb.WatchMembersResponse{Members: wire.Each(ms, wire.ToMember)}
 	})
 }

@@ -46,7 +46,7 @@ func (s queueService) PutElements(ctx context.Context, r *pb.PutElementsRequest)
 		return nil, err
 	}
 	ids, err := put(ctx, queue, r)
-	return &pb.PutElementsResponse{Ids: wire.ToElementIDs(ids)}, err
+	return &pb.PutElementsResponse{Ids: wire.Strings[string](ids)}, err
 }
 
 func put(ctx context.Context, queue recipes.Consumer, r *pb.PutElementsRequest) ([]recipes.ElementID, error) {
@@ -104,5 +104,5 @@ func (s queueService) CountElements(ctx context.Context, r *pb.CountElementsRequ
 
 func (s queueService) ListDeadLetters(ctx context.Context, r *pb.ListDeadLettersRequest) (*pb.ListDeadLettersResponse, error) {
 	dead, err := with(s.Server, r, consumer(r), func(q recipes.Consumer) ([]recipes.Element, error) { return q.DeadLetters(ctx) })
-	return &pb.ListDeadLettersResponse{Elements: wire.ToElements(dead)}, err
+	return &pb.ListDeadLettersResponse{Elements: wire.Each(dead, wire.ToElement)}, err
 }

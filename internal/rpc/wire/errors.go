@@ -1,6 +1,6 @@
 // Package wire converts between the types of the contract (package recipes) and the messages
 // of zkrecipes.v1. Its functions are pure: ToX converts a value to its message, X converts a
-// message back, and none has logic of its own.
+// message back, and none has logic of its own. A message that is nil becomes the zero value.
 //
 // One table (kinds) converts errors in both directions, so that errors.Is gives the
 // same answers on both sides.
@@ -21,15 +21,6 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-// each converts a list, in the same order.
-func each[A, B any](list []A, convert func(A) B) []B {
-	out := make([]B, len(list))
-	for i, a := range list {
-		out[i] = convert(a)
-	}
-	return out
-}
 
 // Names of the metadata entries of ErrorInfo.
 const (
@@ -113,11 +104,11 @@ func Error(err error) (e error, answered bool) {
 	if len(is) == 0 {
 		is = []error{byCode(s.Code())}
 	}
-	if taken := taken(s); taken != nil {
-		is = append(is, taken)
+	if t, ok := detail[*pb.Taken](s); ok {
+		is = append(is, fromTaken(t))
 	}
-	if foreign := foreign(s); foreign != nil {
-		is = append(is, foreign)
+	if f, ok := detail[*pb.Foreign](s); ok {
+		is = append(is, fromForeign(f))
 	}
 	return &Remote{text: s.Message(), is: is}, true
 }
@@ -317,3 +308,15 @@ func byCode(code codes.Code) error {
 	}
 	return recipes.ErrInternal
 }
+
+// Each converts a list, in the same order.
+func Each[A, B any](list []A, convert func(A) B) []B {
+	out := make([]B, len(list))
+	for i, a := range list {
+		out[i] = convert(a)
+	}
+	return out
+}
+
+// Strings converts between strings and their named types.
+func Strings[B, A ~string](list []A) []B { return Each(list, func(a A) B { return B(a) }) }

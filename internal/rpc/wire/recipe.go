@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ToContender converts a contender to a message.
 func ToContender(c recipes.Contender) *pb.Contender {
 	return &pb.Contender{
 		Kind: string(c.Kind), Znode: c.Znode, Sequence: c.Sequence, Token: int64(c.Token), SessionId: c.SessionID, Data: c.Data,
@@ -46,25 +44,8 @@ func Contender(c *pb.Contender) recipes.Contender {
 	}
 }
 
-// ToContenders converts contenders to messages, in the same order.
-func ToContenders(cs []recipes.Contender) []*pb.Contender { return each(cs, ToContender) }
-
-// Contenders converts messages to contenders, in the same order.
-func Contenders(cs []*pb.Contender) []recipes.Contender { return each(cs, Contender) }
-
-// ToKinds converts kinds to their names in a message.
-func ToKinds(kinds []recipes.Kind) []string {
-	return each(kinds, func(k recipes.Kind) string { return string(k) })
-}
-
-// Kinds converts the names in a message to kinds.
-func Kinds(kinds []string) []recipes.Kind {
-	return each(kinds, func(k string) recipes.Kind { return recipes.Kind(k) })
-}
-
-// ToLines converts wait queues to a message.
 func ToLines(l recipes.Lines) *pb.ContendersResponse {
-	r := &pb.ContendersResponse{Contenders: ToContenders(l.Contenders), Permits: int32(l.Permits), Unknown: int32(l.Unknown)}
+	r := &pb.ContendersResponse{Contenders: Each(l.Contenders, ToContender), Permits: int32(l.Permits), Unknown: int32(l.Unknown)}
 	for _, v := range l.Verdicts {
 		verdict := &pb.Verdict{Kind: string(v.Kind), Dialect: string(v.Dialect)}
 		if v.Foreign != nil {
@@ -75,9 +56,8 @@ func ToLines(l recipes.Lines) *pb.ContendersResponse {
 	return r
 }
 
-// Lines converts a message to wait queues.
 func Lines(r *pb.ContendersResponse) recipes.Lines {
-	l := recipes.Lines{Contenders: Contenders(r.GetContenders()), Permits: int(r.GetPermits()), Unknown: int(r.GetUnknown())}
+	l := recipes.Lines{Contenders: Each(r.GetContenders(), Contender), Permits: int(r.GetPermits()), Unknown: int(r.GetUnknown())}
 	for _, v := range r.GetVerdicts() {
 		verdict := recipes.Verdict{Kind: recipes.Kind(v.GetKind()), Dialect: recipes.Dialect(v.GetDialect())}
 		if v.GetForeign() != nil {
@@ -88,12 +68,10 @@ func Lines(r *pb.ContendersResponse) recipes.Lines {
 	return l
 }
 
-// ToPlace converts a place to a message.
 func ToPlace(p recipes.Place) *pb.Place {
 	return &pb.Place{Znode: p.Znode, Position: int32(p.Position)}
 }
 
-// Place converts a message to a place.
 func Place(p *pb.Place) recipes.Place {
 	return recipes.Place{Znode: p.GetZnode(), Position: int(p.GetPosition())}
 }
@@ -137,7 +115,6 @@ func ToDialect(d recipes.Dialect) (string, error) {
 	return nameOf(d), err
 }
 
-// ToForeign converts a third-party contender to a message.
 func ToForeign(e *recipes.ForeignError) *pb.Foreign {
 	return &pb.Foreign{Dialect: string(e.Dialect), Recipe: e.Recipe, Znode: e.Znode}
 }
@@ -146,15 +123,6 @@ func fromForeign(f *pb.Foreign) *recipes.ForeignError {
 	return &recipes.ForeignError{Dialect: recipes.Dialect(f.GetDialect()), Recipe: f.GetRecipe(), Znode: f.GetZnode()}
 }
 
-// foreign returns the third-party contender that a failed call found, if the status has one.
-func foreign(s *status.Status) *recipes.ForeignError {
-	if f, ok := detail[*pb.Foreign](s); ok {
-		return fromForeign(f)
-	}
-	return nil
-}
-
-// ToEntry converts an entry to a message.
 func ToEntry(e recipes.Entry) *pb.Entry {
 	return &pb.Entry{Key: e.Key, Value: e.Value, Revision: int64(e.Revision), Modified: toTime(e.Modified), Unset: e.Unset}
 }
@@ -166,12 +134,6 @@ func Entry(e *pb.Entry) recipes.Entry {
 	}
 }
 
-// ToEntries converts entries to messages, in the same order.
-func ToEntries(es []recipes.Entry) []*pb.Entry { return each(es, ToEntry) }
-
-// Entries converts messages to entries, in the same order.
-func Entries(es []*pb.Entry) []recipes.Entry { return each(es, Entry) }
-
 // ToLeader converts a leader to a message. Without a leader it has no contender.
 func ToLeader(l recipes.Leader) *pb.Leader {
 	if l.None() {
@@ -182,7 +144,6 @@ func ToLeader(l recipes.Leader) *pb.Leader {
 	}
 }
 
-// Leader converts a message to a leader.
 func Leader(l *pb.Leader) recipes.Leader {
 	if l.GetContender() == nil {
 		return recipes.Leader{}
@@ -192,37 +153,27 @@ func Leader(l *pb.Leader) recipes.Leader {
 	}
 }
 
-// ToMembers converts members to messages, in the same order.
-func ToMembers(ms []recipes.Member) []*pb.Member {
-	return each(ms, func(m recipes.Member) *pb.Member {
-		return &pb.Member{
-			Name: m.Name, Znode: m.Znode, Token: int64(m.Token), SessionId: m.SessionID,
-			Since: toTime(m.Since), Data: m.Data,
-		}
-	})
+func ToMember(m recipes.Member) *pb.Member {
+	return &pb.Member{
+		Name: m.Name, Znode: m.Znode, Token: int64(m.Token), SessionId: m.SessionID,
+		Since: toTime(m.Since), Data: m.Data,
+	}
 }
 
-// Members converts messages to members, in the same order.
-func Members(ms []*pb.Member) []recipes.Member {
-	return each(ms, func(m *pb.Member) recipes.Member {
-		return recipes.Member{
-			Name: m.GetName(), Znode: m.GetZnode(), Token: recipes.Token(m.GetToken()), SessionID: m.GetSessionId(),
-			Since: fromTime(m.GetSince()), Data: m.GetData(),
-		}
-	})
+func Member(m *pb.Member) recipes.Member {
+	return recipes.Member{
+		Name: m.GetName(), Znode: m.GetZnode(), Token: recipes.Token(m.GetToken()), SessionID: m.GetSessionId(),
+		Since: fromTime(m.GetSince()), Data: m.GetData(),
+	}
 }
 
-// ToTaken converts the owner of a name to a message.
+// ToTaken converts the owner of a name.
 func ToTaken(e *recipes.TakenError) *pb.Taken {
 	return &pb.Taken{Znode: e.Znode, SessionId: e.SessionID, Since: toTime(e.Since)}
 }
 
-// taken returns the owner of the name that a call asked for, if the status has it.
-func taken(s *status.Status) *recipes.TakenError {
-	if t, ok := detail[*pb.Taken](s); ok {
-		return &recipes.TakenError{Znode: t.GetZnode(), SessionID: t.GetSessionId(), Since: fromTime(t.GetSince())}
-	}
-	return nil
+func fromTaken(t *pb.Taken) *recipes.TakenError {
+	return &recipes.TakenError{Znode: t.GetZnode(), SessionID: t.GetSessionId(), Since: fromTime(t.GetSince())}
 }
 
 // toTime converts a time to a message; the zero time becomes nil.
@@ -241,31 +192,18 @@ func fromTime(t *timestamppb.Timestamp) time.Time {
 	return t.AsTime().In(time.Local)
 }
 
-// ToMode converts a mode to that of a message.
-func ToMode(m recipes.Mode) pb.Mode {
-	switch m {
-	case recipes.Reading:
-		return pb.Mode_MODE_READ
-	case recipes.Writing:
-		return pb.Mode_MODE_WRITE
-	}
-	return pb.Mode_MODE_UNSPECIFIED
-}
+var (
+	toModes = map[recipes.Mode]pb.Mode{recipes.Reading: pb.Mode_MODE_READ, recipes.Writing: pb.Mode_MODE_WRITE}
+	modes   = map[pb.Mode]recipes.Mode{pb.Mode_MODE_READ: recipes.Reading, pb.Mode_MODE_WRITE: recipes.Writing}
+)
+
+func ToMode(m recipes.Mode) pb.Mode { return toModes[m] }
 
 // Mode converts the mode in a message; an unknown one becomes "".
-func Mode(m pb.Mode) recipes.Mode {
-	switch m {
-	case pb.Mode_MODE_READ:
-		return recipes.Reading
-	case pb.Mode_MODE_WRITE:
-		return recipes.Writing
-	}
-	return ""
-}
+func Mode(m pb.Mode) recipes.Mode { return modes[m] }
 
-// ToOps converts operations to messages, in the same order.
 func ToOps(ops []recipes.Op) []*pb.Op {
-	return each(ops, func(o recipes.Op) *pb.Op {
+	return Each(ops, func(o recipes.Op) *pb.Op {
 		return &pb.Op{Kind: opKinds[o.Kind()], Path: o.Path, Data: o.Data, Version: o.Version}
 	})
 }
@@ -279,7 +217,7 @@ var opKinds = map[string]pb.OpKind{
 // Ops converts messages to operations, in the same order. An unknown kind becomes the zero Op,
 // which Op.Validate refuses.
 func Ops(ops []*pb.Op) []recipes.Op {
-	return each(ops, func(o *pb.Op) recipes.Op {
+	return Each(ops, func(o *pb.Op) recipes.Op {
 		switch o.GetKind() {
 		case pb.OpKind_OP_KIND_CREATE:
 			return recipes.Create(o.GetPath(), o.GetData())
@@ -292,7 +230,6 @@ func Ops(ops []*pb.Op) []recipes.Op {
 	})
 }
 
-// ToQueue converts a queue's path and configuration to a message.
 func ToQueue(path string, priority bool, c recipes.QueueConfig) *pb.QueueRef {
 	return &pb.QueueRef{
 		Path: path, Priority: priority,
@@ -308,7 +245,6 @@ func QueueConfig(q *pb.QueueRef) (recipes.QueueConfig, error) {
 	}, err
 }
 
-// ToElement converts an element to a message.
 func ToElement(e recipes.Element) *pb.Element {
 	return &pb.Element{Id: string(e.ID), Priority: int32(e.Priority), Data: e.Data, Put: toTime(e.Put)}
 }
@@ -316,17 +252,6 @@ func ToElement(e recipes.Element) *pb.Element {
 // Element converts a message to an element; nil is the zero Element.
 func Element(e *pb.Element) recipes.Element {
 	return recipes.Element{ID: recipes.ElementID(e.GetId()), Priority: int(e.GetPriority()), Data: e.GetData(), Put: fromTime(e.GetPut())}
-}
-
-// ToElements converts elements to messages, in the same order.
-func ToElements(es []recipes.Element) []*pb.Element { return each(es, ToElement) }
-
-// Elements converts messages to elements, in the same order.
-func Elements(es []*pb.Element) []recipes.Element { return each(es, Element) }
-
-// ToElementIDs makes names.
-func ToElementIDs(ids []recipes.ElementID) []string {
-	return each(ids, func(id recipes.ElementID) string { return string(id) })
 }
 
 // ElementIDs reads n names. A missing name is empty.
@@ -338,7 +263,6 @@ func ElementIDs(names []string, n int) []recipes.ElementID {
 	return out
 }
 
-// ToRecord converts a record to a message.
 func ToRecord(r recipes.Record) *pb.Record {
 	return &pb.Record{
 		Name: r.Name, Znode: r.Znode, Token: int64(r.Token), SessionId: r.SessionID,
@@ -354,12 +278,6 @@ func Record(r *pb.Record) recipes.Record {
 	}
 }
 
-// ToRecords converts records to messages, in the same order.
-func ToRecords(rs []recipes.Record) []*pb.Record { return each(rs, ToRecord) }
-
-// Records converts messages to records, in the same order.
-func Records(rs []*pb.Record) []recipes.Record { return each(rs, Record) }
-
 // Text makes s valid UTF-8. A message with a string that is not UTF-8 cannot be sent, and it may
 // contain a decision that others wait for.
 func Text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
@@ -372,12 +290,10 @@ func ToDecision(d *recipes.Decision) *pb.Decision {
 	return &pb.Decision{Commit: d.Commit, Reason: Text(d.Reason)}
 }
 
-// Decision converts a message to a decision.
 func Decision(d *pb.Decision) recipes.Decision {
 	return recipes.Decision{Commit: d.GetCommit(), Reason: d.GetReason()}
 }
 
-// ToTransactionStatus converts a transaction status to a message.
 func ToTransactionStatus(s recipes.TransactionStatus) *pb.GetTransactionResponse {
 	out := &pb.GetTransactionResponse{
 		Variant: string(s.Variant), Payload: s.Payload,
@@ -391,7 +307,6 @@ func ToTransactionStatus(s recipes.TransactionStatus) *pb.GetTransactionResponse
 	return out
 }
 
-// TransactionStatus converts a message to a transaction status.
 func TransactionStatus(s *pb.GetTransactionResponse) recipes.TransactionStatus {
 	out := recipes.TransactionStatus{
 		Variant: recipes.Variant(s.GetVariant()), Payload: s.GetPayload(), Coordinated: s.GetCoordinated(),

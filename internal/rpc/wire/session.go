@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -38,7 +39,6 @@ func ToConfig(c recipes.SessionConfig) *pb.Config {
 	return out
 }
 
-// Config converts a message to a configuration.
 func Config(c *pb.Config) recipes.SessionConfig {
 	out := recipes.SessionConfig{
 		Servers:        c.GetServers(),
@@ -73,32 +73,19 @@ func ToDuration(d time.Duration) *durationpb.Duration {
 	return durationpb.New(d)
 }
 
-// ToState converts a state to that of a message.
-func ToState(s recipes.State) pb.State {
-	switch s {
-	case recipes.Connected:
-		return pb.State_STATE_CONNECTED
-	case recipes.Suspended:
-		return pb.State_STATE_SUSPENDED
-	case recipes.Lost:
-		return pb.State_STATE_LOST
+var (
+	toStates = map[recipes.State]pb.State{
+		recipes.Connected: pb.State_STATE_CONNECTED, recipes.Suspended: pb.State_STATE_SUSPENDED, recipes.Lost: pb.State_STATE_LOST,
 	}
-	return pb.State_STATE_UNSPECIFIED
-}
+	states = map[pb.State]recipes.State{pb.State_STATE_CONNECTED: recipes.Connected, pb.State_STATE_LOST: recipes.Lost}
+)
+
+func ToState(s recipes.State) pb.State { return toStates[s] }
 
 // State converts the state in a message. An unknown state becomes Suspended: whatever it
 // means, it does not say that a server answers or that the session has ended.
-func State(s pb.State) recipes.State {
-	switch s {
-	case pb.State_STATE_CONNECTED:
-		return recipes.Connected
-	case pb.State_STATE_LOST:
-		return recipes.Lost
-	}
-	return recipes.Suspended
-}
+func State(s pb.State) recipes.State { return cmp.Or(states[s], recipes.Suspended) }
 
-// ToStats converts statistics to a message.
 func ToStats(c recipes.Stats) *pb.StatsResponse {
 	return &pb.StatsResponse{
 		Reads: c.Reads, Writes: c.Writes, Pings: c.Pings, WatchEvents: c.WatchEvents,
@@ -107,7 +94,6 @@ func ToStats(c recipes.Stats) *pb.StatsResponse {
 	}
 }
 
-// Stats converts a message to statistics.
 func Stats(c *pb.StatsResponse) recipes.Stats {
 	return recipes.Stats{
 		Reads: c.GetReads(), Writes: c.GetWrites(), Pings: c.GetPings(), WatchEvents: c.GetWatchEvents(),
