@@ -20,7 +20,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/internal/version"
 )
 
@@ -40,17 +39,6 @@ func Launch(ctx context.Context, cfg Config) (*Plugin, error) { return launchFor
 // debugged reports whether Launch uses a running plugin. This process cannot wait for its
 // exit, so its sessions cannot be resumed.
 func debugged() bool { return os.Getenv(handshake.ReattachEnv) != "" }
-
-// unconnected returns a client that uses several plugins, one after the other.
-func (c Config) unconnected() (*client.Client, error) {
-	meters, err := telemetry.NewMeters(c.MeterProvider)
-	if err != nil {
-		return nil, fmt.Errorf("host: Config.MeterProvider: %w", err)
-	}
-	several := client.Unconnected()
-	several.Measure(meters)
-	return several, nil
-}
 
 // launchFor does what Launch does, for a client that several plugins share, one after the
 // other. If c is nil, the plugin gets its own client.
@@ -93,7 +81,8 @@ func (l *launched) attach(ctx context.Context, conn *grpc.ClientConn, c *client.
 	if c == nil {
 		return newPlugin(ctx, conn, l.dialCalls, l, l.cfg.MeterProvider)
 	}
-	return newShared(ctx, conn, c, l)
+	p := &Plugin{link: c.Connect(conn, l.dialCalls, l.died), peer: l} // it opens sessions once c.Use was called
+	return p, p.attach(ctx, conn)
 }
 
 // compareBuilds warns if the plugin and this program are of different builds. It relies on

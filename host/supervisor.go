@@ -94,11 +94,10 @@ func Supervise(ctx context.Context, cfg SupervisorConfig) (*Supervisor, error) {
 	cfg = cfg.defaults()
 	s := &Supervisor{cfg: cfg, change: make(chan struct{}), done: make(chan struct{}), upgrades: make(chan *upgrade)}
 	if !cfg.LoseSessions && !debugged() {
-		several, err := cfg.Plugin.unconnected()
-		if err != nil {
+		var err error
+		if s.client, err = newClient(cfg.Plugin.MeterProvider); err != nil {
 			return nil, err
 		}
-		s.client = several
 	}
 	p, err := launchFor(ctx, cfg.Plugin, s.client)
 	if err != nil {

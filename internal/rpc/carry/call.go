@@ -2,6 +2,7 @@ package carry
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -106,7 +107,8 @@ func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 		default:
 		}
 	}
-	cs.recycle(c)
+	*c = call{done: c.done}
+	unused.Put(c)
 	if err != nil {
 		return err
 	}
@@ -121,7 +123,7 @@ func (cs *Calls) reserve(payload int) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	l := cs.limits
-	if cs.taken >= l.Calls || payload > l.Payload || payload+overhead > l.Message || cs.bytes+payload > l.Bytes {
+	if cs.taken >= int(l.GetCalls()) || payload > int(l.GetPayload()) || payload+overhead > int(l.GetMessage()) || cs.bytes+payload > int(l.GetBytes()) {
 		return false
 	}
 	cs.taken++
@@ -136,29 +138,8 @@ func (cs *Calls) soFar(c *call) []byte {
 	return c.payload // later parts are appended and change none of these bytes
 }
 
-// recycle keeps an answered call for reuse.
-func (cs *Calls) recycle(c *call) {
-	*c = call{done: c.done}
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if len(cs.idle) < maxIdle {
-		cs.idle = append(cs.idle, c)
-	}
-}
-
-// maxIdle bounds how many calls are kept for reuse.
-const maxIdle = 64
-
-// newCall returns a call. The caller holds mu.
-func (cs *Calls) newCall() *call {
-	n := len(cs.idle) - 1
-	if n < 0 {
-		return &call{done: make(chan struct{}, 1)}
-	}
-	c := cs.idle[n]
-	cs.idle = cs.idle[:n]
-	return c
-}
+// unused has answered calls for reuse.
+var unused = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }}
 
 // unreserve returns a reserved place. The caller holds mu.
 func (cs *Calls) unreserve(payload int) {
@@ -169,14 +150,14 @@ func (cs *Calls) unreserve(payload int) {
 // send gives a call its id and sends it. It returns nil if the connection has ended.
 func (cs *Calls) send(m *pb.Call) *call {
 	cs.mu.Lock()
-	if cs.limits.Calls == 0 {
+	if cs.limits.GetCalls() == 0 {
 		cs.unreserve(len(m.GetPayload()))
 		cs.mu.Unlock()
 		return nil
 	}
 	cs.last++
 	cs.queued += uint64(size(m))
-	c := cs.newCall()
+	c := unused.Get().(*call)
 	c.id, c.bytes, c.end = cs.last, len(m.GetPayload()), cs.queued
 	m.Id = c.id
 	if m.Early {
@@ -266,7 +247,7 @@ func (cs *Calls) sendRest(ctx context.Context) {
 // holds mu.
 func (cs *Calls) batch() (m *pb.CarryRequest, any bool) {
 	w := &cs.waiting
-	room := cs.limits.Message
+	room := int(cs.limits.GetMessage())
 	cancels := min(len(w.cancels), room/2/cancelSize)
 	room -= cancels * cancelSize
 	n := 0
@@ -286,7 +267,7 @@ func (cs *Calls) batch() (m *pb.CarryRequest, any bool) {
 func without[T any](waiting []T, n int) []T {
 	left := copy(waiting, waiting[n:])
 	clear(waiting[left:])
-	if left == 0 && cap(waiting) > maxIdle {
+	if left == 0 && cap(waiting) > 64 {
 		return nil
 	}
 	return waiting[:left]

@@ -28,10 +28,9 @@ type Calls struct {
 	err     error
 
 	mu     sync.Mutex
-	limits Limits // zero before the plugin has sent them, and after the connection has ended
+	limits *pb.Limits // nil before the plugin has sent them, and after the connection has ended
 	calls  map[uint64]*call
-	idle   []*call // for reuse
-	taken  int     // number and bytes of the calls with a reserved place
+	taken  int // number and bytes of the calls with a reserved place
 	bytes  int
 	last   uint64 // id
 
@@ -178,7 +177,7 @@ func (cs *Calls) end(err error) {
 	cs.conn.leave(cs)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	cs.limits = Limits{}
+	cs.limits = nil
 	for _, c := range cs.calls {
 		c.err = status.Errorf(codes.Unavailable, "the connection of calls ended: %v", err)
 		c.done <- struct{}{}

@@ -34,7 +34,7 @@ type carrier struct {
 func (d *Dispatcher) ServeConn(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	f := newFramed(conn, d.limits.Message)
+	f := newFramed(conn, int(d.limits.GetMessage()))
 	err := d.serve(context.WithoutCancel(ctx), f)
 	if errors.Is(err, recipes.ErrInvalid) || errors.Is(err, recipes.ErrLimit) {
 		_ = f.send(&pb.CarryResponse{Status: toStatus(wire.ToStatus(err, nil))})
@@ -44,7 +44,7 @@ func (d *Dispatcher) ServeConn(ctx context.Context, conn net.Conn) {
 // serve reads calls and sends answers, until the connection ends or the host has broken the
 // protocol.
 func (d *Dispatcher) serve(ctx context.Context, f *framed) error {
-	if err := f.send(&pb.CarryResponse{Limits: toLimits(d.limits)}); err != nil {
+	if err := f.send(&pb.CarryResponse{Limits: d.limits}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -85,11 +85,11 @@ func (c *carrier) start(call *pb.Call) error {
 	switch {
 	case id <= c.last:
 		return fmt.Errorf("%w: call %d arrived after call %d", recipes.ErrInvalid, id, c.last)
-	case len(c.calls) >= c.limits.Calls:
+	case len(c.calls) >= int(c.limits.GetCalls()):
 		return fmt.Errorf("%w: %d calls are not answered", recipes.ErrLimit, len(c.calls))
-	case payload > c.limits.Payload:
+	case payload > int(c.limits.GetPayload()):
 		return fmt.Errorf("%w: call %d has %d bytes", recipes.ErrLimit, id, payload)
-	case c.bytes+payload > c.limits.Bytes:
+	case c.bytes+payload > int(c.limits.GetBytes()):
 		return fmt.Errorf("%w: the unanswered calls have %d bytes", recipes.ErrLimit, c.bytes)
 	}
 	c.last = id

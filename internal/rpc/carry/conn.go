@@ -26,7 +26,7 @@
 //
 // # Flow
 //
-// No call queues for the connection. The plugin announces in its [Limits] how many unanswered
+// No call queues for the connection. The plugin announces in its Limits how many unanswered
 // calls a host may have, and of what size. A call that would exceed the limits is made as a
 // gRPC call, and so is a call with a large request. The receiving side reads at all times. It
 // passes calls to other goroutines, and answers to the waiting callers. Large answers are cut

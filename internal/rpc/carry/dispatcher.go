@@ -2,8 +2,6 @@ package carry
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -31,9 +29,8 @@ type Config struct {
 // methods.
 type Dispatcher struct {
 	cfg     Config
-	limits  Limits
+	limits  *pb.Limits
 	methods map[string]method
-	known   map[string]bool // names of services
 }
 
 type method struct {
@@ -43,12 +40,11 @@ type method struct {
 
 // NewDispatcher returns a Dispatcher without services. Register them before it serves.
 func NewDispatcher(cfg Config) *Dispatcher {
-	return &Dispatcher{cfg: cfg, limits: within(cfg.Message), methods: make(map[string]method), known: make(map[string]bool)}
+	return &Dispatcher{cfg: cfg, limits: within(cfg.Message), methods: make(map[string]method)}
 }
 
 // RegisterService adds a service. It implements grpc.ServiceRegistrar.
 func (d *Dispatcher) RegisterService(desc *grpc.ServiceDesc, service any) {
-	d.known[desc.ServiceName] = true
 	for _, m := range desc.Methods {
 		d.methods["/"+desc.ServiceName+"/"+m.MethodName] = method{service, m}
 	}
@@ -59,7 +55,7 @@ func (d *Dispatcher) RegisterService(desc *grpc.ServiceDesc, service any) {
 func (d *Dispatcher) call(ctx context.Context, c *pb.Call) ([]byte, error) {
 	m, ok := d.methods[c.GetMethod()]
 	if !ok {
-		return nil, d.unknown(c.GetMethod())
+		return nil, status.Errorf(codes.Unimplemented, "unknown method %q", c.GetMethod()) // newer than the plugin
 	}
 	if len(c.GetMetadata()) > 0 {
 		ctx = metadata.NewIncomingContext(ctx, metadata.New(c.GetMetadata()))
@@ -101,16 +97,4 @@ func (d *Dispatcher) measured(ctx context.Context, m method, c *pb.Call) (answer
 	}
 	h.HandleRPC(ctx, &stats.End{BeginTime: began, EndTime: ended, Error: err})
 	return answer, err
-}
-
-// unknown returns gRPC's error for a service or a method that is newer than the plugin.
-func (d *Dispatcher) unknown(name string) error {
-	service, method, ok := strings.Cut(strings.TrimPrefix(name, "/"), "/")
-	switch {
-	case !ok || !strings.HasPrefix(name, "/"):
-		return status.Error(codes.Unimplemented, fmt.Sprintf("malformed method name: %q", name))
-	case !d.known[service]:
-		return status.Errorf(codes.Unimplemented, "unknown service %v", service)
-	}
-	return status.Errorf(codes.Unimplemented, "unknown method %v for service %v", method, service)
 }

@@ -212,31 +212,18 @@ const answerOverhead = 256
 // metadata. A call that has more is made by gRPC.
 const overhead = 2 << 10
 
-// Limits bound the unanswered calls of a host on one connection, and the size of its messages.
-type Limits struct {
-	Calls   int // without an answer
-	Bytes   int // of their payloads together
-	Payload int // of one call, in bytes
-	Message int // one CarryRequest, in bytes
-}
-
 // within returns the limits of a plugin that accepts messages of that size.
-func within(message int) Limits {
-	l := Limits{Calls: MaxCalls, Bytes: MaxBytes, Message: min(maxMessage, cmp.Or(message, maxMessage))}
-	l.Payload = max(0, min(MaxPayload, l.Message-overhead))
-	return l
-}
-
-func toLimits(l Limits) *pb.Limits {
-	return &pb.Limits{Calls: uint32(l.Calls), Bytes: uint32(l.Bytes), Payload: uint32(l.Payload), Message: uint32(l.Message)}
+func within(message int) *pb.Limits {
+	message = min(maxMessage, cmp.Or(message, maxMessage))
+	return &pb.Limits{Calls: MaxCalls, Bytes: MaxBytes, Payload: uint32(max(0, min(MaxPayload, message-overhead))), Message: uint32(message)}
 }
 
 // limits returns a plugin's limits, but no more than a host needs.
-func limits(l *pb.Limits) Limits {
-	return Limits{
-		Calls:   int(min(l.GetCalls(), MaxCalls)),
-		Bytes:   int(min(l.GetBytes(), MaxBytes)),
-		Payload: int(min(l.GetPayload(), MaxPayload)),
-		Message: int(min(l.GetMessage(), maxMessage)),
+func limits(l *pb.Limits) *pb.Limits {
+	return &pb.Limits{
+		Calls:   min(l.GetCalls(), MaxCalls),
+		Bytes:   min(l.GetBytes(), MaxBytes),
+		Payload: min(l.GetPayload(), MaxPayload),
+		Message: min(l.GetMessage(), maxMessage),
 	}
 }

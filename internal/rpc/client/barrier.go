@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
@@ -13,24 +12,19 @@ import (
 type barrier struct{ recipe }
 
 func (s *session) Barrier(path string) (recipes.Barrier, error) {
-	r, err := s.at("barrier", path, "")
+	r, err := s.at("barrier", path, "", notRoot(path, "the root always exists, so this barrier could never be removed"))
 	if err != nil {
 		return nil, err
-	}
-	if path == "/" {
-		return nil, fmt.Errorf("barrier: %w: the root always exists, so this barrier could never be removed", recipes.ErrInvalid)
 	}
 	return barrier{r}, nil
 }
 
 func (b barrier) Set(ctx context.Context, data []byte) error {
-	_, err := write(ctx, b.recipe, once, b.s.barriers.SetBarrier, &pb.SetBarrierRequest{Session: b.s.handle, Path: b.path, Data: data}, nothing)
-	return err
+	return change(ctx, b.recipe, once, b.s.barriers.SetBarrier, &pb.SetBarrierRequest{Session: b.s.handle, Path: b.path, Data: data})
 }
 
 func (b barrier) Remove(ctx context.Context) error {
-	_, err := write(ctx, b.recipe, once, b.s.barriers.RemoveBarrier, &pb.RemoveBarrierRequest{Session: b.s.handle, Path: b.path}, nothing)
-	return err
+	return change(ctx, b.recipe, once, b.s.barriers.RemoveBarrier, &pb.RemoveBarrierRequest{Session: b.s.handle, Path: b.path})
 }
 
 func (b barrier) Wait(ctx context.Context) error {
@@ -48,10 +42,7 @@ type doubleBarrier struct {
 }
 
 func (s *session) DoubleBarrier(path string, cfg recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
-	r, err := s.at("double barrier", path, cfg.Dialect)
-	if err == nil {
-		err = cfg.Validate()
-	}
+	r, err := s.at("double barrier", path, cfg.Dialect, cfg.Validate())
 	if err != nil {
 		return nil, err
 	}

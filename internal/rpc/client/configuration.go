@@ -13,12 +13,9 @@ import (
 type configuration struct{ recipe }
 
 func (s *session) Configuration(path string) (recipes.Configuration, error) {
-	r, err := s.at("configuration", path, "")
+	r, err := s.at("configuration", path, "", notRoot(path, "the root holds ZooKeeper's own nodes"))
 	if err != nil {
 		return nil, err
-	}
-	if path == "/" {
-		return nil, fmt.Errorf("configuration: %w: the root holds ZooKeeper's own nodes", recipes.ErrInvalid)
 	}
 	return configuration{r}, nil
 }
@@ -47,9 +44,8 @@ func (c configuration) Delete(ctx context.Context, key string, expected recipes.
 	if err := recipes.ValidateKey(key); err != nil {
 		return err
 	}
-	_, err := write(ctx, c.key(key), once, c.s.configurations.DeleteKey,
-		&pb.DeleteKeyRequest{Session: c.s.handle, Path: c.path, Key: key, Expected: int64(expected)}, nothing)
-	return err
+	return change(ctx, c.key(key), once, c.s.configurations.DeleteKey,
+		&pb.DeleteKeyRequest{Session: c.s.handle, Path: c.path, Key: key, Expected: int64(expected)})
 }
 
 func (c configuration) Key(op recipes.Op) (recipes.Op, error) {
@@ -81,12 +77,9 @@ func (c configuration) WatchTree(ctx context.Context) (<-chan []recipes.Entry, e
 type counter struct{ recipe }
 
 func (s *session) Counter(path string, cfg recipes.CounterConfig) (recipes.Counter, error) {
-	r, err := s.at("counter", path, cfg.Dialect)
+	r, err := s.at("counter", path, cfg.Dialect, notRoot(path, "the root cannot be written"))
 	if err != nil {
 		return nil, err
-	}
-	if path == "/" {
-		return nil, fmt.Errorf("counter: %w: the root cannot be written", recipes.ErrInvalid)
 	}
 	return counter{r}, nil
 }
@@ -107,10 +100,7 @@ type latch struct {
 }
 
 func (s *session) Latch(path string, cfg recipes.LatchConfig) (recipes.Latch, error) {
-	r, err := s.at("latch", path, "")
-	if err == nil {
-		err = cfg.Validate()
-	}
+	r, err := s.at("latch", path, "", cfg.Validate())
 	if err != nil {
 		return nil, err
 	}

@@ -23,10 +23,7 @@ func (l leadership) Acknowledge(ctx context.Context, data []byte) error {
 }
 
 func (s *session) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
-	r, err := s.at("election", path, cfg.Dialect)
-	if err == nil {
-		cfg.Strategy, err = cfg.Strategy.Normalize()
-	}
+	r, err := s.at("election", path, cfg.Dialect, normalize(&cfg.Strategy))
 	if err != nil {
 		return nil, err
 	}

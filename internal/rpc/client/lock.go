@@ -18,10 +18,7 @@ type hold struct{ *remoteGrant }
 func (h hold) Release(ctx context.Context) error { return h.releaseGrant(ctx) }
 
 func (s *session) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	r, err := s.at("lock", path, cfg.Dialect)
-	if err == nil {
-		cfg.Strategy, err = cfg.Strategy.Normalize()
-	}
+	r, err := s.at("lock", path, cfg.Dialect, normalize(&cfg.Strategy))
 	if err != nil {
 		return nil, err
 	}
@@ -68,17 +65,8 @@ func (s *session) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.S
 }
 
 func (s *session) semaphore(kind, path string, cfg recipes.SemaphoreConfig) (semaphore, error) {
-	r, err := s.at(kind, path, cfg.Dialect)
-	if err == nil {
-		cfg.Strategy, err = cfg.Strategy.Normalize()
-	}
-	if err != nil {
-		return semaphore{}, err
-	}
-	if err := cfg.Validate(); err != nil {
-		return semaphore{}, fmt.Errorf("%s: %w", r, err)
-	}
-	return semaphore{r, cfg}, nil
+	r, err := s.at(kind, path, cfg.Dialect, normalize(&cfg.Strategy), cfg.Validate())
+	return semaphore{r, cfg}, err
 }
 
 func (m semaphore) Acquire(ctx context.Context) (recipes.Hold, error) {

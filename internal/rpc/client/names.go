@@ -48,18 +48,16 @@ func (n names) RegisterPersistent(ctx context.Context, name string, data []byte)
 	if err := recipes.ValidateName(name); err != nil {
 		return err
 	}
-	_, err := write(ctx, n.name(name), once, n.s.names.RegisterName, n.request("", name, data), nothing)
-	return err
+	return change(ctx, n.name(name), once, n.s.names.RegisterName, n.request("", name, data))
 }
 
 func (n names) Unregister(ctx context.Context, name string, token recipes.Token) error {
 	if err := recipes.ValidateName(name); err != nil {
 		return err
 	}
-	_, err := write(ctx, n.name(name), once, n.s.names.UnregisterName, &pb.UnregisterNameRequest{
+	return change(ctx, n.name(name), once, n.s.names.UnregisterName, &pb.UnregisterNameRequest{
 		Session: n.s.handle, Path: n.path, Name: name, Token: int64(token),
-	}, nothing)
-	return err
+	})
 }
 
 func (n names) Lookup(ctx context.Context, name string) (recipes.Record, error) {

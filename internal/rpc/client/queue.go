@@ -39,14 +39,8 @@ func (s *session) PriorityQueue(path string, cfg recipes.QueueConfig) (recipes.P
 }
 
 func (s *session) queue(path string, cfg recipes.QueueConfig, priority bool) (*queue, error) {
-	r, err := s.at("queue", path, cfg.Dialect)
-	if err != nil {
-		return nil, err
-	}
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("%s: %w", r, err)
-	}
-	return &queue{r, cfg, priority}, nil
+	r, err := s.at("queue", path, cfg.Dialect, cfg.Validate())
+	return &queue{r, cfg, priority}, err
 }
 
 func (q fifo) Put(ctx context.Context, data []byte) (recipes.ElementID, error) {

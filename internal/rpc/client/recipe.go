@@ -27,17 +27,33 @@ type recipe struct {
 	dialect string // in wire form, see wire.ToDialect
 }
 
-// at checks a path and a dialect, and returns the recipe for them.
-func (s *session) at(kind, path string, d recipes.Dialect) (recipe, error) {
+// at checks a path and a dialect, and returns the recipe for them. invalid are the errors of the
+// rest of the configuration.
+func (s *session) at(kind, path string, d recipes.Dialect, invalid ...error) (recipe, error) {
 	r := recipe{s: s, path: path, what: kind + " " + path}
 	err := recipes.ValidatePath(path)
 	if err != nil {
 		return r, err
 	}
-	if r.dialect, err = wire.ToDialect(d); err != nil {
+	r.dialect, err = wire.ToDialect(d)
+	if err = cmp.Or(append([]error{err}, invalid...)...); err != nil {
 		return r, fmt.Errorf("%s: %w", r, err)
 	}
 	return r, nil
+}
+
+// normalize sets a default strategy.
+func normalize(s *recipes.Strategy) (err error) {
+	*s, err = s.Normalize()
+	return err
+}
+
+// notRoot returns an error with the reason if the path is the root.
+func notRoot(path, reason string) error {
+	if path != "/" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", recipes.ErrInvalid, reason)
 }
 
 func (r recipe) Path() string   { return r.path }
@@ -101,6 +117,12 @@ func write[Q, A, T any](ctx context.Context, r recipe, how way, ask method[Q, A]
 		return none, r.s.explainWrite(ctx, r.what, err)
 	}
 	return convert(answer), nil
+}
+
+// change makes a write without a result.
+func change[Q, A any](ctx context.Context, r recipe, how way, ask method[Q, A], request Q) error {
+	_, err := write(ctx, r, how, ask, request, nothing)
+	return err
 }
 
 // follow opens a stream of values: see watch.

@@ -22,15 +22,9 @@ type readWriteLock[H any] struct {
 }
 
 func (s *session) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
-	r, err := s.at("shared lock", path, cfg.Dialect)
-	if err == nil {
-		cfg.Strategy, err = cfg.Strategy.Normalize()
-	}
+	r, err := s.at("shared lock", path, cfg.Dialect, normalize(&cfg.Strategy), cfg.Validate())
 	if err != nil {
 		return nil, err
-	}
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("%s: %w", r, err)
 	}
 	return readWriteLock[recipes.SharedHold]{recipe: r, joined: cfg.Joined, hold: newSharedHold, request: &pb.AcquireReadWriteRequest{
 		Session: s.handle, Path: path, Strategy: string(cfg.Strategy), Data: cfg.Data, Announce: s.announces(cfg.Joined),
@@ -39,15 +33,9 @@ func (s *session) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes
 }
 
 func (s *session) PriorityLock(path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
-	r, err := s.at("priority lock", path, "")
-	if err == nil {
-		cfg.Strategy, err = cfg.Strategy.Normalize()
-	}
+	r, err := s.at("priority lock", path, "", normalize(&cfg.Strategy), cfg.Validate())
 	if err != nil {
 		return nil, err
-	}
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("%s: %w", r, err)
 	}
 	return readWriteLock[recipes.PriorityHold]{recipe: r, joined: cfg.Joined, hold: newPriorityHold, request: &pb.AcquireReadWriteRequest{
 		Session: s.handle, Path: path, Strategy: string(cfg.Strategy), Data: cfg.Data, Announce: s.announces(cfg.Joined),

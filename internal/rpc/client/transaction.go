@@ -27,14 +27,8 @@ type site struct {
 }
 
 func (s *session) Transaction(path string, cfg recipes.TransactionConfig) (recipes.Transaction, error) {
-	r, err := s.at("transaction", path, "")
-	if err != nil {
-		return nil, err
-	}
-	if path == "/" {
-		return nil, fmt.Errorf("%w: the root cannot be a transaction", recipes.ErrInvalid)
-	}
-	variant, err := cfg.Variant.Normalize()
+	variant, invalid := cfg.Variant.Normalize()
+	r, err := s.at("transaction", path, "", notRoot(path, "the root cannot be a transaction"), invalid)
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +123,8 @@ func (t *transaction) Status(ctx context.Context) (recipes.TransactionStatus, er
 }
 
 func (t *transaction) Forget(ctx context.Context) error {
-	_, err := write(ctx, t.recipe, once, t.s.transactions.ForgetTransaction,
-		&pb.ForgetTransactionRequest{Session: t.s.handle, Path: t.path}, nothing)
-	return err
+	return change(ctx, t.recipe, once, t.s.transactions.ForgetTransaction,
+		&pb.ForgetTransactionRequest{Session: t.s.handle, Path: t.path})
 }
 
 func (s *site) Name() string    { return s.name }
