@@ -63,7 +63,6 @@ func reattach(ctx context.Context, cfg Config) (*Plugin, error) {
 	return p, nil
 }
 
-// attached is a plugin that a person has started and will stop.
 type attached struct {
 	reattach handshake.Reattach
 	conn     *grpc.ClientConn

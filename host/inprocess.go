@@ -40,7 +40,6 @@ func InProcess(open recipes.Opener) (*Plugin, error) {
 	return p, nil
 }
 
-// inMemory is a plugin's server in this process.
 type inMemory struct {
 	listener *bufconn.Listener
 	server   *server.Server

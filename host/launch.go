@@ -99,7 +99,6 @@ func (c Config) compareBuilds(ctx context.Context, p *Plugin) {
 // distinguishes that from the end of the caller's context.
 var errStartTimeout = errors.New("the start has taken too long")
 
-// launched is a plugin process and its go-plugin client.
 type launched struct {
 	cfg     Config
 	begun   time.Time
@@ -174,7 +173,6 @@ func (l *launched) dispense() (*grpc.ClientConn, error) {
 	return raw.(*grpc.ClientConn), nil
 }
 
-// dialCalls opens a connection that carries only calls.
 func (l *launched) dialCalls(ctx context.Context) (net.Conn, error) {
 	at := l.client.ReattachConfig().Addr // set by go-plugin's Start
 	raw, err := new(net.Dialer).DialContext(ctx, at.Network(), at.String())
@@ -268,16 +266,14 @@ func (l *launched) removeSocketDir() {
 
 // discard cleans up after a failed start.
 func (l *launched) discard() {
-	defer l.removeSocketDir()
 	p := l.proc()
 	if p == nil || p.pid() == 0 {
+		l.removeSocketDir()
 		return
 	}
 	l.kill()
 	<-p.exited
-	l.gentleKill()
-	<-l.killed
-	p.finish()
+	l.cleanUp()
 }
 
 // died reports whether a signal or a crash ended the process, so that another plugin can

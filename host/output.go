@@ -18,7 +18,6 @@ import (
 // in common. Install a plugin or a host of a matching version.
 var ErrVersion = errors.New("plugin of another protocol version")
 
-// supported reports whether this host supports a protocol version.
 func supported(version int) bool {
 	_, ok := handshake.Host()[version]
 	return ok
@@ -141,7 +140,6 @@ func safe(line []byte) bool {
 	return true
 }
 
-// tail keeps the last lines of stderr.
 type tail struct {
 	mu    sync.Mutex
 	lines []string

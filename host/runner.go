@@ -172,7 +172,6 @@ func (p *process) finish() {
 	p.tasks.Wait()
 }
 
-// state describes how the process ended.
 func (p *process) state() string {
 	select {
 	case <-p.exited:

@@ -95,7 +95,6 @@ func (r Resume) apply(cfg *server.Config) error {
 	return nil
 }
 
-// configure returns the configuration of a server whose sessions open opens.
 func configure(open recipes.Opener, options []Option) (server.Config, error) {
 	cfg := server.Config{Open: open, Version: version.String(), Build: version.Build(), Logger: logger()}
 	for _, o := range options {

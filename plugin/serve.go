@@ -140,7 +140,6 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 	return 0
 }
 
-// grpcServer returns the constructor of the gRPC server for go-plugin.
 func grpcServer(s *server.Server) func([]grpc.ServerOption) *grpc.Server {
 	return func(opts []grpc.ServerOption) *grpc.Server {
 		return grpc.NewServer(append(opts, s.Options()...)...)
@@ -188,7 +187,6 @@ func (p *process) watch(s *grpc.Server, terminated <-chan os.Signal) {
 	}
 }
 
-// closeSessions closes the sessions, once.
 func (p *process) closeSessions(why string) {
 	p.once.Do(func() {
 		p.logger.Debug("closing sessions", "because", why, "sessions", p.server.Sessions())
@@ -234,4 +232,27 @@ func removeSocketDirectory() {
 	if strings.HasPrefix(filepath.Base(dir), "plugin-dir") {
 		_ = os.Remove(dir)
 	}
+}
+
+// lifetime returns a channel that is closed when no process has the writing end of the pipe
+// in ZKRECIPES_PLUGIN_LIFETIME open. It returns nil if the variable is not set. A
+// goroutine reads the pipe until then, or until this process ends.
+func lifetime() (<-chan struct{}, error) {
+	value := os.Getenv(handshake.LifetimeEnv)
+	if value == "" {
+		return nil, nil
+	}
+	pipe, err := inherited(value)
+	if err != nil {
+		return nil, fmt.Errorf("%s=%s: %w; it must be the number of a descriptor that this process has inherited, the reading end of a pipe", handshake.LifetimeEnv, value, err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		dropped := make([]byte, 512)
+		for err == nil {
+			_, err = pipe.Read(dropped)
+		}
+	}()
+	return ended, nil
 }

@@ -2,7 +2,6 @@ package carry
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -13,7 +12,6 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// call is a call that waits for its answer.
 type call struct {
 	id    uint64
 	bytes int           // counted against the limits
@@ -108,7 +106,7 @@ func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 		}
 	}
 	*c = call{done: c.done}
-	unused.Put(c)
+	cs.unused.Put(c)
 	if err != nil {
 		return err
 	}
@@ -138,9 +136,6 @@ func (cs *Calls) soFar(c *call) []byte {
 	return c.payload // later parts are appended and change none of these bytes
 }
 
-// unused has answered calls for reuse.
-var unused = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }}
-
 // unreserve returns a reserved place. The caller holds mu.
 func (cs *Calls) unreserve(payload int) {
 	cs.taken--
@@ -157,7 +152,7 @@ func (cs *Calls) send(m *pb.Call) *call {
 	}
 	cs.last++
 	cs.queued += uint64(size(m))
-	c := unused.Get().(*call)
+	c := cs.unused.Get().(*call)
 	c.id, c.bytes, c.end = cs.last, len(m.GetPayload()), cs.queued
 	m.Id = c.id
 	if m.Early {

@@ -30,7 +30,8 @@ type Calls struct {
 	mu     sync.Mutex
 	limits *pb.Limits // nil before the plugin has sent them, and after the connection has ended
 	calls  map[uint64]*call
-	taken  int // number and bytes of the calls with a reserved place
+	unused sync.Pool // answered calls, for reuse
+	taken  int       // number and bytes of the calls with a reserved place
 	bytes  int
 	last   uint64 // id
 
@@ -49,6 +50,7 @@ func newCalls(c *Conn) *Calls {
 	cs := &Calls{
 		conn: c, settled: make(chan struct{}), broken: make(chan struct{}),
 		calls: make(map[uint64]*call), rest: make(chan struct{}, 1),
+		unused: sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }},
 	}
 	cs.options = []grpc.CallOption{grpc.StaticMethod(), carried{by: cs}}
 	return cs
@@ -113,7 +115,6 @@ func (cs *Calls) receive(m *pb.CarryResponse) error {
 	return err
 }
 
-// read reads answers until the connection ends.
 func (cs *Calls) read() error {
 	var m pb.CarryResponse
 	for {

@@ -75,7 +75,6 @@ func toStatus(err error) []byte {
 	return b
 }
 
-// fromStatus returns the error of a failed call.
 func fromStatus(b []byte) error {
 	var s spb.Status
 	if err := proto.Unmarshal(b, &s); err != nil {

@@ -227,7 +227,6 @@ func (w *waiter) settle() {
 	}
 }
 
-// returned records that the call has returned.
 func (s *session) returned(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -112,7 +112,6 @@ func (c *Client) successor(ctx context.Context, p *Plugin) (next *Plugin, resume
 	}
 }
 
-// services are the clients of a plugin's services.
 type services struct {
 	sessions       pb.SessionServiceClient
 	plugins        pb.PluginServiceClient

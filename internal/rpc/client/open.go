@@ -65,26 +65,19 @@ func (p *Plugin) open(ctx context.Context, cfg recipes.SessionConfig) (_ recipes
 // giveUp calls cancelStream when ctx ends: at once after a cancellation, or openGrace after
 // its deadline. stop prevents the call. It returns false if ctx was cancelled before.
 func giveUp(ctx context.Context, cancelStream context.CancelFunc) (stop func() bool) {
-	waiting, done := context.WithCancel(context.WithoutCancel(ctx))
+	deadline, _ := ctx.Deadline()
+	late := time.AfterFunc(time.Until(deadline)+openGrace, cancelStream)
 	stopped := context.AfterFunc(ctx, func() {
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			grace := time.NewTimer(openGrace)
-			defer grace.Stop()
-			select {
-			case <-waiting.Done():
-				return
-			case <-grace.C:
-			}
+		if errors.Is(ctx.Err(), context.Canceled) {
+			cancelStream()
 		}
-		cancelStream()
 	})
 	return func() bool {
-		done()
+		late.Stop()
 		return stopped() || ctx.Err() == context.DeadlineExceeded
 	}
 }
 
-// begin opens the stream of a new or a resumed session.
 func (p *Plugin) begin(ctx context.Context, cfg recipes.SessionConfig, resume *pb.Resume) (*generation, *pb.Opened, error) {
 	if err := p.authenticates(ctx, cfg); err != nil {
 		return nil, nil, err
@@ -147,7 +140,6 @@ func (p *Plugin) start(ctx, streamCtx context.Context, cfg recipes.SessionConfig
 	return st, m.GetOpened(), nil
 }
 
-// openError returns the error of a failed Open.
 func (p *Plugin) openError(ctx context.Context, err error) error {
 	e, answered := wire.Error(err)
 	switch {

@@ -29,6 +29,7 @@ type Plugin struct {
 	sessions     map[*session]bool // those that it serves
 	processEnded chan struct{}     // closed when its process has ended and opens no more sessions
 	empty        chan struct{}     // closed when its process has ended and it serves no session
+	closeEmpty   func()
 }
 
 // Connect returns a connection to another plugin process, on the terms of New. After Use, the
@@ -47,6 +48,7 @@ func (c *Client) Connect(over grpc.ClientConnInterface, dial carry.Dialer, died 
 		client: c, conn: carry.New(over, dial), died: died, sessions: make(map[*session]bool),
 		opened: make(chan struct{}, 1), processEnded: make(chan struct{}), empty: make(chan struct{}),
 	}
+	p.closeEmpty = sync.OnceFunc(func() { close(p.empty) })
 	p.ctx, p.cancel = context.WithCancelCause(c.ctx)
 	return p
 }
@@ -129,14 +131,12 @@ func (p *Plugin) endOpen() {
 	p.check()
 }
 
-// addSession records that a session reads from the plugin.
 func (p *Plugin) addSession(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sessions[s] = true
 }
 
-// removeSession records that a session no longer reads from the plugin.
 func (p *Plugin) removeSession(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,11 +147,7 @@ func (p *Plugin) removeSession(s *session) {
 // check closes empty if its condition holds. The caller holds mu.
 func (p *Plugin) check() {
 	if p.hasEnded() && p.opening == 0 && len(p.sessions) == 0 {
-		select {
-		case <-p.empty:
-		default:
-			close(p.empty)
-		}
+		p.closeEmpty()
 	}
 }
 

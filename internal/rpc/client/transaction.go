@@ -18,7 +18,6 @@ type transaction struct {
 	variant recipes.Variant
 }
 
-// site is a site that this session has joined.
 type site struct {
 	*transaction
 	part    part // its key is the site's membership

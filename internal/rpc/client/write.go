@@ -36,7 +36,6 @@ func (w way) by(id string) way { w.id = id; return w }
 // an unknown outcome is worse than a late one.
 const answerTime = time.Second
 
-// write makes a call that changes something.
 func (s *session) write(ctx context.Context, how way, rpc func(context.Context) error) error {
 	if how.id == "" {
 		return s.complete(ctx, how, rpc)

@@ -7,36 +7,26 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-type barrierService struct {
-	pb.UnimplementedBarrierServiceServer
-	*Server
-}
-
 func barrier(t target) (recipes.Barrier, error) { return t.Barrier(t.path) }
 
-func (s barrierService) SetBarrier(ctx context.Context, r *pb.SetBarrierRequest) (*pb.SetBarrierResponse, error) {
+func (s service) SetBarrier(ctx context.Context, r *pb.SetBarrierRequest) (*pb.SetBarrierResponse, error) {
 	return &pb.SetBarrierResponse{}, do(s.Server, r, barrier, func(b recipes.Barrier) error { return b.Set(ctx, r.GetData()) })
 }
 
-func (s barrierService) RemoveBarrier(ctx context.Context, r *pb.RemoveBarrierRequest) (*pb.RemoveBarrierResponse, error) {
+func (s service) RemoveBarrier(ctx context.Context, r *pb.RemoveBarrierRequest) (*pb.RemoveBarrierResponse, error) {
 	return &pb.RemoveBarrierResponse{}, do(s.Server, r, barrier, func(b recipes.Barrier) error { return b.Remove(ctx) })
 }
 
-func (s barrierService) WaitBarrier(ctx context.Context, r *pb.WaitBarrierRequest) (*pb.WaitBarrierResponse, error) {
+func (s service) WaitBarrier(ctx context.Context, r *pb.WaitBarrierRequest) (*pb.WaitBarrierResponse, error) {
 	return &pb.WaitBarrierResponse{}, do(s.Server, r, barrier, func(b recipes.Barrier) error { return b.Wait(ctx) })
 }
 
-func (s barrierService) GetBarrier(ctx context.Context, r *pb.GetBarrierRequest) (*pb.GetBarrierResponse, error) {
+func (s service) GetBarrier(ctx context.Context, r *pb.GetBarrierRequest) (*pb.GetBarrierResponse, error) {
 	set, err := with(s.Server, r, barrier, func(b recipes.Barrier) (bool, error) { return b.IsSet(ctx) })
 	return &pb.GetBarrierResponse{Set: set}, err
 }
 
-type doubleBarrierService struct {
-	pb.UnimplementedDoubleBarrierServiceServer
-	*Server
-}
-
-func (s doubleBarrierService) EnterDoubleBarrier(ctx context.Context, r *pb.EnterDoubleBarrierRequest) (*pb.EnterDoubleBarrierResponse, error) {
+func (s service) EnterDoubleBarrier(ctx context.Context, r *pb.EnterDoubleBarrierRequest) (*pb.EnterDoubleBarrierResponse, error) {
 	c, err := s.contend(ctx, r, false, func(ctx context.Context, t target, _ func(recipes.Place)) (*grant, error) {
 		b, err := t.DoubleBarrier(t.path, recipes.DoubleBarrierConfig{Size: int(r.GetSize()), Dialect: t.dialect})
 		if err != nil {
@@ -55,7 +45,6 @@ func (s doubleBarrierService) EnterDoubleBarrier(ctx context.Context, r *pb.Ente
 	return &pb.EnterDoubleBarrierResponse{Grant: toGrant(c), Members: p.Members()}, nil
 }
 
-// members is a double barrier whose members can be resumed.
 type members interface {
 	EnterAnnounced(ctx context.Context, data []byte, joined func(recipes.Place)) (recipes.Passage, error)
 	ResumeWaiting(ctx context.Context, znode string, joined func(recipes.Place)) (recipes.Passage, error)
@@ -63,7 +52,6 @@ type members interface {
 	ResumeLeaving(ctx context.Context, znode string, token recipes.Token, members []string) (recipes.Passage, error)
 }
 
-// enter enters the barrier, or resumes a member.
 func (ss *session) enter(ctx context.Context, b recipes.DoubleBarrier, r *pb.EnterDoubleBarrierRequest) (recipes.Passage, error) {
 	m, able := b.(members)
 	joined := func(recipes.Place) {}
@@ -96,7 +84,7 @@ func leaveAtOnce(ctx context.Context, p recipes.Passage) error {
 
 const noPassage = "no place in a double barrier"
 
-func (s doubleBarrierService) LeaveDoubleBarrier(ctx context.Context, r *pb.LeaveDoubleBarrierRequest) (*pb.LeaveDoubleBarrierResponse, error) {
+func (s service) LeaveDoubleBarrier(ctx context.Context, r *pb.LeaveDoubleBarrierRequest) (*pb.LeaveDoubleBarrierResponse, error) {
 	return &pb.LeaveDoubleBarrierResponse{}, withGrant(s.Server, r, noPassage, func(ss *session, c *acquisition, p recipes.Passage) error {
 		err := p.Leave(ctx)
 		ss.acquisitions.finished(c)

@@ -123,12 +123,7 @@ func toPlace(c *acquisition) *pb.Place {
 	return wire.ToPlace(*c.place)
 }
 
-type grantService struct {
-	pb.UnimplementedGrantServiceServer
-	*Server
-}
-
-func (s grantService) Release(ctx context.Context, r *pb.ReleaseRequest) (*pb.ReleaseResponse, error) {
+func (s service) Release(ctx context.Context, r *pb.ReleaseRequest) (*pb.ReleaseResponse, error) {
 	return &pb.ReleaseResponse{}, withGrant(s.Server, r, "", func(ss *session, c *acquisition, _ recipes.Grant) error {
 		err := c.grant.release(ctx)
 		if ctx.Err() != nil && err != nil {
@@ -156,7 +151,7 @@ func (a *acquisitions) released(c *acquisition, err error) {
 	}
 }
 
-func (s grantService) Write(ctx context.Context, r *pb.WriteRequest) (*pb.WriteResponse, error) {
+func (s service) Write(ctx context.Context, r *pb.WriteRequest) (*pb.WriteResponse, error) {
 	return &pb.WriteResponse{}, withGrant(s.Server, r, "", func(_ *session, _ *acquisition, g recipes.Grant) error {
 		return g.Write(ctx, wire.Ops(r.GetOps())...)
 	})
@@ -171,14 +166,14 @@ func (a *acquisitions) judge(c *acquisition, err error) {
 	}
 }
 
-func (s grantService) Watch(_ context.Context, r *pb.WatchRequest) (*pb.WatchResponse, error) {
+func (s service) Watch(_ context.Context, r *pb.WatchRequest) (*pb.WatchResponse, error) {
 	return &pb.WatchResponse{}, withGrant(s.Server, r, "", func(ss *session, c *acquisition, _ recipes.Grant) error {
 		ss.acquisitions.watch(c)
 		return nil
 	})
 }
 
-func (s grantService) Abandon(_ context.Context, r *pb.AbandonRequest) (*pb.AbandonResponse, error) {
+func (s service) Abandon(_ context.Context, r *pb.AbandonRequest) (*pb.AbandonResponse, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
 		return nil, err

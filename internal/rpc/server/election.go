@@ -11,12 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-type electionService struct {
-	pb.UnimplementedElectionServiceServer
-	*Server
-}
-
-func (s electionService) Campaign(ctx context.Context, r *pb.CampaignRequest) (*pb.CampaignResponse, error) {
+func (s service) Campaign(ctx context.Context, r *pb.CampaignRequest) (*pb.CampaignResponse, error) {
 	open := func(t target, joined func(recipes.Place)) (recipes.Election, error) {
 		return t.Election(t.path, recipes.ElectionConfig{Dialect: t.dialect, Strategy: recipes.Strategy(r.GetStrategy()), Joined: joined})
 	}
@@ -27,7 +22,7 @@ func (s electionService) Campaign(ctx context.Context, r *pb.CampaignRequest) (*
 	return &pb.CampaignResponse{Grant: toGrant(c), Place: toPlace(c)}, err
 }
 
-func (s electionService) Acknowledge(ctx context.Context, r *pb.AcknowledgeRequest) (*pb.AcknowledgeResponse, error) {
+func (s service) Acknowledge(ctx context.Context, r *pb.AcknowledgeRequest) (*pb.AcknowledgeResponse, error) {
 	return &pb.AcknowledgeResponse{}, withGrant(s.Server, r, "no leadership", func(_ *session, _ *acquisition, l recipes.Leadership) error {
 		return l.Acknowledge(ctx, r.GetData())
 	})
@@ -38,29 +33,24 @@ func election(t target) (recipes.Election, error) {
 	return t.Election(t.path, recipes.ElectionConfig{Dialect: t.dialect})
 }
 
-func (s electionService) Leader(ctx context.Context, r *pb.LeaderRequest) (*pb.LeaderResponse, error) {
+func (s service) Leader(ctx context.Context, r *pb.LeaderRequest) (*pb.LeaderResponse, error) {
 	l, err := with(s.Server, r, election, func(e recipes.Election) (recipes.Leader, error) { return e.Leader(ctx) })
 	return &pb.LeaderResponse{Leader: wire.ToLeader(l)}, err
 }
 
-func (s electionService) Acknowledged(ctx context.Context, r *pb.AcknowledgedRequest) (*pb.AcknowledgedResponse, error) {
+func (s service) Acknowledged(ctx context.Context, r *pb.AcknowledgedRequest) (*pb.AcknowledgedResponse, error) {
 	l, err := with(s.Server, r, election, func(e recipes.Election) (recipes.Leader, error) { return e.Acknowledged(ctx) })
 	return &pb.AcknowledgedResponse{Leader: wire.ToLeader(l)}, err
 }
 
-func (s electionService) Observe(r *pb.ObserveRequest, st grpc.ServerStreamingServer[pb.ObserveResponse]) error {
+func (s service) Observe(r *pb.ObserveRequest, st grpc.ServerStreamingServer[pb.ObserveResponse]) error {
 	leaders, err := with(s.Server, r, election, func(e recipes.Election) (<-chan recipes.Leader, error) { return e.Observe(st.Context()) })
 	return forward(st, leaders, err, func(l recipes.Leader) *pb.ObserveResponse {
 		return &pb.ObserveResponse{Leader: wire.ToLeader(l)}
 	})
 }
 
-type contenderService struct {
-	pb.UnimplementedContenderServiceServer
-	*Server
-}
-
-func (s contenderService) Contenders(ctx context.Context, r *pb.ContendersRequest) (*pb.ContendersResponse, error) {
+func (s service) Contenders(ctx context.Context, r *pb.ContendersRequest) (*pb.ContendersResponse, error) {
 	t, err := s.target(r)
 	if err != nil {
 		return nil, err

@@ -28,22 +28,22 @@ func (removed) Resign(context.Context) error               { return nil }
 func TestCallThatFindsTheZnodeDeletedEndsTheGrant(t *testing.T) {
 	for name, call := range map[string]func(s *Server) error{
 		"Write": func(s *Server) error {
-			_, err := grantService{Server: s}.Write(t.Context(), &pb.WriteRequest{RequestId: "it"})
+			_, err := service{Server: s}.Write(t.Context(), &pb.WriteRequest{RequestId: "it"})
 			return err
 		},
 		"Acknowledge": func(s *Server) error {
-			_, err := electionService{Server: s}.Acknowledge(t.Context(), &pb.AcknowledgeRequest{RequestId: "it"})
+			_, err := service{Server: s}.Acknowledge(t.Context(), &pb.AcknowledgeRequest{RequestId: "it"})
 			return err
 		},
 		"Update": func(s *Server) error {
 			return update(t.Context(), s, &pb.UpdateRequest{RequestId: "it"})
 		},
 		"Downgrade": func(s *Server) error {
-			_, err := readWriteLockService{Server: s}.Downgrade(t.Context(), &pb.DowngradeRequest{RequestId: "it"})
+			_, err := service{Server: s}.Downgrade(t.Context(), &pb.DowngradeRequest{RequestId: "it"})
 			return err
 		},
 		"HandOff": func(s *Server) error {
-			_, err := readWriteLockService{Server: s}.HandOff(t.Context(), &pb.HandOffRequest{RequestId: "it"})
+			_, err := service{Server: s}.HandOff(t.Context(), &pb.HandOffRequest{RequestId: "it"})
 			return err
 		},
 	} {
@@ -108,7 +108,7 @@ func (resumedTransaction) Join(context.Context, string) (recipes.Site, error) {
 // A host that forgets to finish its sites does not fill the memory. A resumed site is not
 // refused: the plugin in which it joined has counted it.
 func TestSitesAreBounded(t *testing.T) {
-	ss := &session{Client: cutting{breaks: func() {}}, resumption: newResumption(true)}
+	ss := &session{Client: cutting{breaks: func() {}}, resumption: resumption{resumed: true}}
 	ss.acquisitions = newAcquisitions(ss, 1)
 	join := func(resumed string) (string, error) {
 		_, membership, err := ss.join(t.Context(), resumedTransaction{c: ss.Client.(cutting)}, &pb.JoinTransactionRequest{Resumed: resumed})

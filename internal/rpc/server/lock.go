@@ -10,12 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-type lockService struct {
-	pb.UnimplementedLockServiceServer
-	*Server
-}
-
-func (s lockService) Acquire(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+func (s service) Acquire(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 	open := func(t target, joined func(recipes.Place)) (recipes.Lock, error) {
 		return t.Lock(t.path, recipes.LockConfig{
 			Dialect: t.dialect, Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
@@ -26,12 +21,7 @@ func (s lockService) Acquire(ctx context.Context, r *pb.AcquireRequest) (*pb.Acq
 	return &pb.AcquireResponse{Grant: toGrant(c), Place: toPlace(c)}, err
 }
 
-type semaphoreService struct {
-	pb.UnimplementedSemaphoreServiceServer
-	*Server
-}
-
-func (s semaphoreService) AcquirePermit(ctx context.Context, r *pb.AcquirePermitRequest) (*pb.AcquirePermitResponse, error) {
+func (s service) AcquirePermit(ctx context.Context, r *pb.AcquirePermitRequest) (*pb.AcquirePermitResponse, error) {
 	open := func(t target, joined func(recipes.Place)) (recipes.Semaphore, error) {
 		return t.Semaphore(t.path, recipes.SemaphoreConfig{
 			Dialect: t.dialect,
@@ -43,7 +33,7 @@ func (s semaphoreService) AcquirePermit(ctx context.Context, r *pb.AcquirePermit
 	return &pb.AcquirePermitResponse{Grant: toGrant(c), Place: toPlace(c)}, err
 }
 
-func (s semaphoreService) AcquireSlot(ctx context.Context, r *pb.AcquireSlotRequest) (*pb.AcquireSlotResponse, error) {
+func (s service) AcquireSlot(ctx context.Context, r *pb.AcquireSlotRequest) (*pb.AcquireSlotResponse, error) {
 	open := func(t target, joined func(recipes.Place)) (recipes.Slots, error) {
 		return t.Slots(t.path, recipes.SemaphoreConfig{
 			Permits: int(r.GetPermits()), Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
@@ -61,12 +51,7 @@ func (s semaphoreService) AcquireSlot(ctx context.Context, r *pb.AcquireSlotRequ
 	return &pb.AcquireSlotResponse{Grant: toGrant(c), Place: toPlace(c), Slot: int32(h.Slot())}, nil
 }
 
-type readWriteLockService struct {
-	pb.UnimplementedReadWriteLockServiceServer
-	*Server
-}
-
-func (s readWriteLockService) AcquireReadWrite(ctx context.Context, r *pb.AcquireReadWriteRequest) (*pb.AcquireReadWriteResponse, error) {
+func (s service) AcquireReadWrite(ctx context.Context, r *pb.AcquireReadWriteRequest) (*pb.AcquireReadWriteResponse, error) {
 	var run runner
 	switch recipes.Kind(r.GetKind()) {
 	case recipes.KindSharedLock:
@@ -95,7 +80,6 @@ func unknownKind(kind string) error {
 	return fmt.Errorf("%w: %q is not a kind of read-write lock", recipes.ErrInvalid, kind)
 }
 
-// readWriteLock is a shared lock or a priority lock.
 type readWriteLock[H recipes.Hold] interface {
 	AcquireRead(context.Context) (H, error)
 	AcquireWrite(context.Context) (H, error)
@@ -117,13 +101,13 @@ func inMode[L readWriteLock[H], H recipes.Hold](r *pb.AcquireReadWriteRequest) f
 	}
 }
 
-func (s readWriteLockService) Downgrade(ctx context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
+func (s service) Downgrade(ctx context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
 	return &pb.DowngradeResponse{}, withGrant(s.Server, r, "no shared lock", func(_ *session, _ *acquisition, h recipes.SharedHold) error {
 		return h.Downgrade(ctx)
 	})
 }
 
-func (s readWriteLockService) HandOff(ctx context.Context, r *pb.HandOffRequest) (*pb.HandOffResponse, error) {
+func (s service) HandOff(ctx context.Context, r *pb.HandOffRequest) (*pb.HandOffResponse, error) {
 	return &pb.HandOffResponse{}, withGrant(s.Server, r, "no priority lock", func(ss *session, c *acquisition, h recipes.PriorityHold) error {
 		err := h.HandOff(ctx, r.GetSuccessor())
 		// After a handoff the successor holds the lock. A host that gets no answer, or an
@@ -160,7 +144,7 @@ func revocableLock(kind string) func(target) (revocable, error) {
 	}
 }
 
-func (s readWriteLockService) Revoke(ctx context.Context, r *pb.RevokeRequest) (*pb.RevokeResponse, error) {
+func (s service) Revoke(ctx context.Context, r *pb.RevokeRequest) (*pb.RevokeResponse, error) {
 	return &pb.RevokeResponse{}, do(s.Server, r, revocableLock(r.GetKind()), func(l revocable) error {
 		if r.GetForce() {
 			return l.RevokeForced(ctx, r.GetZnode())
@@ -169,7 +153,7 @@ func (s readWriteLockService) Revoke(ctx context.Context, r *pb.RevokeRequest) (
 	})
 }
 
-func (s readWriteLockService) AwaitRevocation(ctx context.Context, r *pb.AwaitRevocationRequest) (*pb.AwaitRevocationResponse, error) {
+func (s service) AwaitRevocation(ctx context.Context, r *pb.AwaitRevocationRequest) (*pb.AwaitRevocationResponse, error) {
 	return &pb.AwaitRevocationResponse{}, withGrant(s.Server, r, "nothing revocable", func(ss *session, c *acquisition, h interface{ Revoked() <-chan struct{} }) error {
 		select {
 		case <-h.Revoked():

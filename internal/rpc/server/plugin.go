@@ -10,11 +10,6 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-type pluginService struct {
-	pb.UnimplementedPluginServiceServer
-	*Server
-}
-
 // Attached is closed when a host has attached for the first time.
 func (s *Server) Attached() <-chan struct{} { return s.attach }
 
@@ -22,7 +17,7 @@ func (s *Server) Attached() <-chan struct{} { return s.attach }
 // Config.Lifetime the last session must have ended too.
 func (s *Server) Orphaned() <-chan struct{} { return s.orphaned }
 
-func (s pluginService) Attach(_ *pb.AttachRequest, st grpc.ServerStreamingServer[pb.AttachResponse]) error {
+func (s service) Attach(_ *pb.AttachRequest, st grpc.ServerStreamingServer[pb.AttachResponse]) error {
 	s.arrive()
 	defer s.depart()
 	if err := st.Send(&pb.AttachResponse{}); err != nil {
@@ -64,11 +59,11 @@ func (s *Server) orphan() {
 	}
 }
 
-func (s pluginService) Shutdown(ctx context.Context, _ *pb.ShutdownRequest) (*pb.ShutdownResponse, error) {
+func (s service) Shutdown(ctx context.Context, _ *pb.ShutdownRequest) (*pb.ShutdownResponse, error) {
 	return &pb.ShutdownResponse{}, s.Server.Close(ctx)
 }
 
-func (s pluginService) Info(context.Context, *pb.InfoRequest) (*pb.InfoResponse, error) {
+func (s service) Info(context.Context, *pb.InfoRequest) (*pb.InfoResponse, error) {
 	return &pb.InfoResponse{Version: s.cfg.Version, Build: s.cfg.Build, Capabilities: s.cfg.Capabilities()}, nil
 }
 

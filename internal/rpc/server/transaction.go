@@ -14,11 +14,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-type transactionService struct {
-	pb.UnimplementedTransactionServiceServer
-	*Server
-}
-
 // transaction opens a transaction. Only Begin needs the variant.
 func transaction(variant string) func(target) (recipes.Transaction, error) {
 	return func(t target) (recipes.Transaction, error) {
@@ -45,7 +40,7 @@ func undoBegin(t recipes.Transaction) {
 	_, _ = t.Coordinate(ended)
 }
 
-func (s transactionService) BeginTransaction(ctx context.Context, r *pb.BeginTransactionRequest) (*pb.BeginTransactionResponse, error) {
+func (s service) BeginTransaction(ctx context.Context, r *pb.BeginTransactionRequest) (*pb.BeginTransactionResponse, error) {
 	return patiently(ctx, s.Server, r, transaction(r.GetVariant()), func(ctx context.Context, ss *session, t recipes.Transaction) (*pb.BeginTransactionResponse, error) {
 		id, err := ss.begin(ctx, t, r)
 		if err != nil {
@@ -65,19 +60,19 @@ func undoContext(ctx context.Context, resumed string) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-func (s transactionService) CoordinateTransaction(ctx context.Context, r *pb.CoordinateTransactionRequest) (*pb.CoordinateTransactionResponse, error) {
+func (s service) CoordinateTransaction(ctx context.Context, r *pb.CoordinateTransactionRequest) (*pb.CoordinateTransactionResponse, error) {
 	d, err := patiently(ctx, s.Server, r, transaction(""), func(ctx context.Context, _ *session, t recipes.Transaction) (recipes.Decision, error) {
 		return coordinate(ctx, t, r)
 	})
 	return &pb.CoordinateTransactionResponse{Decision: wire.ToDecision(&d)}, err
 }
 
-func (s transactionService) AbortTransaction(ctx context.Context, r *pb.AbortTransactionRequest) (*pb.AbortTransactionResponse, error) {
+func (s service) AbortTransaction(ctx context.Context, r *pb.AbortTransactionRequest) (*pb.AbortTransactionResponse, error) {
 	d, err := with(s.Server, r, transaction(""), func(t recipes.Transaction) (recipes.Decision, error) { return t.Abort(ctx, r.GetReason()) })
 	return &pb.AbortTransactionResponse{Decision: wire.ToDecision(&d)}, err
 }
 
-func (s transactionService) JoinTransaction(ctx context.Context, r *pb.JoinTransactionRequest) (*pb.JoinTransactionResponse, error) {
+func (s service) JoinTransaction(ctx context.Context, r *pb.JoinTransactionRequest) (*pb.JoinTransactionResponse, error) {
 	return patiently(ctx, s.Server, r, transaction(""), func(ctx context.Context, ss *session, t recipes.Transaction) (*pb.JoinTransactionResponse, error) {
 		site, membership, err := ss.join(ctx, t, r)
 		if err != nil {
@@ -88,11 +83,11 @@ func (s transactionService) JoinTransaction(ctx context.Context, r *pb.JoinTrans
 	})
 }
 
-func (s transactionService) VoteTransaction(ctx context.Context, r *pb.VoteTransactionRequest) (*pb.VoteTransactionResponse, error) {
+func (s service) VoteTransaction(ctx context.Context, r *pb.VoteTransactionRequest) (*pb.VoteTransactionResponse, error) {
 	return &pb.VoteTransactionResponse{}, do(s.Server, r, site(r), func(site recipes.Site) error { return site.Vote(ctx, recipes.Vote(r.GetVote())) })
 }
 
-func (s transactionService) AwaitDecision(ctx context.Context, r *pb.AwaitDecisionRequest) (*pb.AwaitDecisionResponse, error) {
+func (s service) AwaitDecision(ctx context.Context, r *pb.AwaitDecisionRequest) (*pb.AwaitDecisionResponse, error) {
 	d, err := patiently(ctx, s.Server, r, site(r), func(ctx context.Context, _ *session, site recipes.Site) (recipes.Decision, error) {
 		return site.Wait(ctx)
 	})
@@ -101,7 +96,7 @@ func (s transactionService) AwaitDecision(ctx context.Context, r *pb.AwaitDecisi
 
 // FinishSite may be repeated: a membership that is not found has finished. In a resumed session
 // it may also not have been resumed; memberships remembers which have finished.
-func (s transactionService) FinishSite(ctx context.Context, r *pb.FinishSiteRequest) (*pb.FinishSiteResponse, error) {
+func (s service) FinishSite(ctx context.Context, r *pb.FinishSiteRequest) (*pb.FinishSiteResponse, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
 		return nil, err
@@ -110,7 +105,7 @@ func (s transactionService) FinishSite(ctx context.Context, r *pb.FinishSiteRequ
 	switch {
 	case ok:
 		err = site.Done(ctx)
-	case ss.resumption.resumed() && !ss.memberships.hasFinished(r.GetMembership()):
+	case ss.resumption.resumed && !ss.memberships.hasFinished(r.GetMembership()):
 		err = errNoMembership(r.GetMembership())
 	}
 	if err != nil {
@@ -120,11 +115,11 @@ func (s transactionService) FinishSite(ctx context.Context, r *pb.FinishSiteRequ
 	return &pb.FinishSiteResponse{}, nil
 }
 
-func (s transactionService) ForgetTransaction(ctx context.Context, r *pb.ForgetTransactionRequest) (*pb.ForgetTransactionResponse, error) {
+func (s service) ForgetTransaction(ctx context.Context, r *pb.ForgetTransactionRequest) (*pb.ForgetTransactionResponse, error) {
 	return &pb.ForgetTransactionResponse{}, do(s.Server, r, transaction(""), func(t recipes.Transaction) error { return t.Forget(ctx) })
 }
 
-func (s transactionService) GetTransaction(ctx context.Context, r *pb.GetTransactionRequest) (*pb.GetTransactionResponse, error) {
+func (s service) GetTransaction(ctx context.Context, r *pb.GetTransactionRequest) (*pb.GetTransactionResponse, error) {
 	status, err := with(s.Server, r, transaction(""), func(t recipes.Transaction) (recipes.TransactionStatus, error) { return t.Status(ctx) })
 	return wire.ToTransactionStatus(status), err
 }
@@ -232,7 +227,6 @@ func coordinate(ctx context.Context, t recipes.Transaction, r *pb.CoordinateTran
 	}
 }
 
-// join joins a site, or resumes it.
 func (ss *session) join(ctx context.Context, t recipes.Transaction, r *pb.JoinTransactionRequest) (site recipes.Site, membership string, err error) {
 	m, able := t.(resumable)
 	switch resumed := r.GetResumed(); {

@@ -18,10 +18,8 @@ type target struct {
 	dialect recipes.Dialect
 }
 
-// sessionRequest is a request of a call in a session.
 type sessionRequest interface{ GetSession() string }
 
-// target returns the target of a request.
 func (s *Server) target(r sessionRequest) (t target, err error) {
 	if t.session, err = s.session(r.GetSession()); err != nil {
 		return t, err

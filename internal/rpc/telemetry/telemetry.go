@@ -23,35 +23,28 @@ import (
 // Server returns the handler that traces and measures the calls of a gRPC server; nil without
 // a provider.
 func Server(t trace.TracerProvider, m metric.MeterProvider) stats.Handler {
-	if t == nil && m == nil {
-		return nil
-	}
-	return otelgrpc.NewServerHandler(options(t, m)...)
+	return handler(t, m, otelgrpc.NewServerHandler)
 }
 
 // Client returns the same handler for a connection.
 func Client(t trace.TracerProvider, m metric.MeterProvider) stats.Handler {
+	return handler(t, m, otelgrpc.NewClientHandler)
+}
+
+// handler leaves nothing to OpenTelemetry's globals, which belong to the application: without
+// a provider nothing is recorded. Both ends are ours, so the context is propagated in W3C's
+// format, whatever the application uses elsewhere.
+func handler(t trace.TracerProvider, m metric.MeterProvider, of func(...otelgrpc.Option) stats.Handler) stats.Handler {
 	if t == nil && m == nil {
 		return nil
 	}
-	return otelgrpc.NewClientHandler(options(t, m)...)
-}
-
-// options leaves nothing to OpenTelemetry's globals, which belong to the application: without
-// a provider nothing is recorded. Both ends are ours, so the context is propagated in W3C's
-// format, whatever the application uses elsewhere.
-func options(t trace.TracerProvider, m metric.MeterProvider) []otelgrpc.Option {
 	if t == nil {
 		t = notrace.NewTracerProvider()
 	}
 	if m == nil {
 		m = nometric.NewMeterProvider()
 	}
-	return []otelgrpc.Option{
-		otelgrpc.WithTracerProvider(t),
-		otelgrpc.WithMeterProvider(m),
-		otelgrpc.WithPropagators(propagation.TraceContext{}),
-	}
+	return of(otelgrpc.WithTracerProvider(t), otelgrpc.WithMeterProvider(m), otelgrpc.WithPropagators(propagation.TraceContext{}))
 }
 
 // Scope is the name of the instrumentation.
