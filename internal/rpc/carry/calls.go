@@ -179,14 +179,14 @@ func (cs *Calls) end(err error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	cs.limits = nil
+	if cs.err = brokenBy(err); cs.err != nil {
+		close(cs.broken)
+	}
 	for _, c := range cs.calls {
 		c.err = status.Errorf(codes.Unavailable, "the connection of calls ended: %v", err)
 		c.done <- struct{}{}
 	}
 	clear(cs.calls)
-	if cs.err = brokenBy(err); cs.err != nil {
-		close(cs.broken)
-	}
 }
 
 // brokenBy returns which side has broken the protocol; nil if neither has.

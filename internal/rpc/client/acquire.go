@@ -29,7 +29,7 @@ type acquirer func(ctx context.Context, requestID string, resumed *pb.Grant) (an
 // itself delivers the place. If the plugin ends and the session continues, the call is
 // repeated. A contender whose place is known keeps it.
 func (r recipe) acquire(ctx context.Context, capability string, joined func(recipes.Place), ask acquirer) (*remoteGrant, error) {
-	if err := r.speaks(ctx); err != nil {
+	if err := r.check(ctx); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {

@@ -40,7 +40,8 @@ type clock struct {
 }
 
 func newClock(timeout time.Duration) *clock {
-	return &clock{timeout: timeout, started: make(chan struct{}), changed: make(chan struct{}, 1), sent: make(map[uint64]time.Time)}
+	first := make(chan struct{})
+	return &clock{timeout: timeout, started: first, echoed: first, changed: make(chan struct{}, 1), sent: make(map[uint64]time.Time)}
 }
 
 func (c *clock) heartbeat() uint64 {
@@ -69,9 +70,6 @@ func (c *clock) echo(e *pb.BeatEcho) {
 	if c.echoed != nil {
 		close(c.echoed)
 		c.echoed = nil
-	}
-	if c.contact.IsZero() {
-		close(c.started)
 	}
 	// max: a negative age would be a contact in the future, and would extend the deadline.
 	contact := sent.Add(-max(e.GetContactAge().AsDuration(), 0))

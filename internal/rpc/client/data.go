@@ -20,7 +20,11 @@ func (s *session) Names(path string) (recipes.Names, error) {
 	return names{r.about("names of " + path)}, nil
 }
 
-func (n names) name(name string) recipe { return n.about(fmt.Sprintf("name %q of %s", name, n.path)) }
+func (n names) name(name string) recipe {
+	r := n.about(fmt.Sprintf("name %q of %s", name, n.path))
+	r.invalid = recipes.ValidateName(name)
+	return r
+}
 
 func (n names) request(id, name string, data []byte) *pb.RegisterNameRequest {
 	return &pb.RegisterNameRequest{
@@ -29,9 +33,6 @@ func (n names) request(id, name string, data []byte) *pb.RegisterNameRequest {
 }
 
 func (n names) Register(ctx context.Context, name string, data []byte) (recipes.Registration, error) {
-	if err := recipes.ValidateName(name); err != nil {
-		return nil, err
-	}
 	g, err := n.name(name).acquire(ctx, "names", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		ask := n.request(id, name, data)
 		ask.Resumed = resumed
@@ -45,25 +46,16 @@ func (n names) Register(ctx context.Context, name string, data []byte) (recipes.
 }
 
 func (n names) RegisterPersistent(ctx context.Context, name string, data []byte) error {
-	if err := recipes.ValidateName(name); err != nil {
-		return err
-	}
 	return change(ctx, n.name(name), once, n.s.names.RegisterName, n.request("", name, data))
 }
 
 func (n names) Unregister(ctx context.Context, name string, token recipes.Token) error {
-	if err := recipes.ValidateName(name); err != nil {
-		return err
-	}
 	return change(ctx, n.name(name), once, n.s.names.UnregisterName, &pb.UnregisterNameRequest{
 		Session: n.s.handle, Path: n.path, Name: name, Token: int64(token),
 	})
 }
 
 func (n names) Lookup(ctx context.Context, name string) (recipes.Record, error) {
-	if err := recipes.ValidateName(name); err != nil {
-		return recipes.Record{}, err
-	}
 	return read(ctx, n.name(name), n.s.names.LookupName, &pb.LookupNameRequest{Session: n.s.handle, Path: n.path, Name: name},
 		func(a *pb.LookupNameResponse) recipes.Record { return wire.Record(a.GetRecord()) })
 }
@@ -74,9 +66,6 @@ func (n names) List(ctx context.Context) ([]recipes.Record, error) {
 }
 
 func (n names) Watch(ctx context.Context, name string) (<-chan recipes.Record, error) {
-	if err := recipes.ValidateName(name); err != nil {
-		return nil, err
-	}
 	return follow(ctx, n.name(name), n.s.names.WatchName, &pb.WatchNameRequest{Session: n.s.handle, Path: n.path, Name: name},
 		func(m *pb.WatchNameResponse) recipes.Record { return wire.Record(m.GetRecord()) })
 }
@@ -151,29 +140,24 @@ func (s *session) Configuration(path string) (recipes.Configuration, error) {
 	return configuration{r}, nil
 }
 
-func (c configuration) key(key string) recipe { return c.about(fmt.Sprintf("key %q of %s", key, c)) }
+func (c configuration) key(key string) recipe {
+	r := c.about(fmt.Sprintf("key %q of %s", key, c))
+	r.invalid = recipes.ValidateKey(key)
+	return r
+}
 
 func (c configuration) Get(ctx context.Context, key string) (recipes.Entry, error) {
-	if err := recipes.ValidateKey(key); err != nil {
-		return recipes.Entry{}, err
-	}
 	return read(ctx, c.key(key), c.s.configurations.GetKey, &pb.GetKeyRequest{Session: c.s.handle, Path: c.path, Key: key},
 		func(a *pb.GetKeyResponse) recipes.Entry { return wire.Entry(a.GetEntry()) })
 }
 
 func (c configuration) Set(ctx context.Context, key string, value []byte, expected recipes.Revision) (recipes.Revision, error) {
-	if err := recipes.ValidateKey(key); err != nil {
-		return 0, err
-	}
 	return write(ctx, c.key(key), once, c.s.configurations.SetKey, &pb.SetKeyRequest{
 		Session: c.s.handle, Path: c.path, Key: key, Value: value, Expected: int64(expected),
 	}, func(a *pb.SetKeyResponse) recipes.Revision { return recipes.Revision(a.GetRevision()) })
 }
 
 func (c configuration) Delete(ctx context.Context, key string, expected recipes.Revision) error {
-	if err := recipes.ValidateKey(key); err != nil {
-		return err
-	}
 	return change(ctx, c.key(key), once, c.s.configurations.DeleteKey,
 		&pb.DeleteKeyRequest{Session: c.s.handle, Path: c.path, Key: key, Expected: int64(expected)})
 }
@@ -192,9 +176,6 @@ func (c configuration) Snapshot(ctx context.Context) ([]recipes.Entry, error) {
 }
 
 func (c configuration) Watch(ctx context.Context, key string) (<-chan recipes.Entry, error) {
-	if err := recipes.ValidateKey(key); err != nil {
-		return nil, err
-	}
 	return follow(ctx, c.key(key), c.s.configurations.WatchKey, &pb.WatchKeyRequest{Session: c.s.handle, Path: c.path, Key: key},
 		func(m *pb.WatchKeyResponse) recipes.Entry { return wire.Entry(m.GetEntry()) })
 }

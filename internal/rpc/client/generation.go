@@ -155,7 +155,7 @@ func (s *session) resume(p *Plugin) *generation {
 			return nil
 		case answered && !errors.Is(e, recipes.ErrUnsupported) && !errors.Is(e, recipes.ErrInvalid): // for example: ZooKeeper cannot be reached, or p is ending
 			s.linger(s.over, retryPause)
-		case errors.As(err, new(unreached)): // p is starting or ending, and does not have the session
+		case errors.As(err, new(unserved)): // p is starting or ending, and does not have the session
 			s.linger(s.over, retryPause)
 		case !answered && p.died(s.over):
 			return nil

@@ -105,7 +105,7 @@ func (p *Plugin) authenticates(ctx context.Context, cfg recipes.SessionConfig) e
 	}
 	info, err := p.client.plugins.Info(p.to(ctx), &pb.InfoRequest{})
 	if err != nil {
-		return unreached{err}
+		return unserved{err}
 	}
 	if !slices.Contains(info.GetCapabilities(), "sasl") {
 		return fmt.Errorf("%w: the plugin does not support SASL", recipes.ErrUnsupported)
@@ -113,15 +113,10 @@ func (p *Plugin) authenticates(ctx context.Context, cfg recipes.SessionConfig) e
 	return nil
 }
 
-// unreached is the error of a stream that was not opened. Nothing was sent to the plugin.
-type unreached struct{ error }
-
-func (u unreached) Unwrap() error { return u.error }
-
 func (p *Plugin) start(ctx, streamCtx context.Context, cfg recipes.SessionConfig, resume *pb.Resume) (stream, *pb.Opened, error) {
 	st, err := p.client.sessions.Open(p.to(streamCtx))
 	if err != nil {
-		return nil, nil, unreached{err}
+		return nil, nil, unserved{err}
 	}
 	deadline, _ := ctx.Deadline()
 	// The plugin's deadline is slightly earlier than the host's, so that its reason arrives:

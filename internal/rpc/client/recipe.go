@@ -27,6 +27,7 @@ type recipe struct {
 	path    string
 	what    string // in errors: "lock /path"
 	dialect string // in wire form, see wire.ToDialect
+	invalid error  // of the name or the key that the call is about
 }
 
 // at checks a path and a dialect, and returns the recipe for them. invalid are the errors of the
@@ -64,12 +65,12 @@ func (r recipe) String() string { return r.what }
 // about returns the recipe with another name in errors.
 func (r recipe) about(what string) recipe { r.what = what; return r }
 
-// speaks returns ErrUnsupported if the plugin ignores a request's dialect. Such a plugin
-// would create a contender of the default dialect, which does not exclude the contenders that
-// it should. Each plugin is asked once.
-func (r recipe) speaks(ctx context.Context) error {
-	if r.dialect == "" {
-		return nil
+// check returns invalid, or ErrUnsupported if the plugin ignores a request's dialect. Such a
+// plugin would create a contender of the default dialect, which does not exclude the contenders
+// that it should. Each plugin is asked once.
+func (r recipe) check(ctx context.Context) error {
+	if r.invalid != nil || r.dialect == "" {
+		return r.invalid
 	}
 	p := r.s.latest().plugin
 	if p.speaks.Load() {
@@ -96,7 +97,7 @@ func nothing[A any](A) struct{} { return struct{}{} }
 // read makes a call that changes nothing, or that may be repeated although it does. The call
 // ends with ctx and with the session. On error the result is zero.
 func read[Q, A, T any](ctx context.Context, r recipe, ask method[Q, A], request Q, convert func(A) T) (none T, err error) {
-	if err := r.speaks(ctx); err != nil {
+	if err := r.check(ctx); err != nil {
 		return none, err
 	}
 	var answer A
@@ -110,7 +111,7 @@ func read[Q, A, T any](ctx context.Context, r recipe, ask method[Q, A], request 
 // write makes a call that changes something; how says whether it may be repeated. On error the
 // result is zero.
 func write[Q, A, T any](ctx context.Context, r recipe, how way, ask method[Q, A], request Q, convert func(A) T) (none T, err error) {
-	if err := r.speaks(ctx); err != nil {
+	if err := r.check(ctx); err != nil {
 		return none, err
 	}
 	var answer A
@@ -129,7 +130,7 @@ func change[Q, A any](ctx context.Context, r recipe, how way, ask method[Q, A], 
 
 // follow opens a stream of values: see watch.
 func follow[Q, M, T any](ctx context.Context, r recipe, open method[Q, grpc.ServerStreamingClient[M]], request Q, value func(*M) T) (<-chan T, error) {
-	if err := r.speaks(ctx); err != nil {
+	if err := r.check(ctx); err != nil {
 		return nil, err
 	}
 	return watch(ctx, r.s, r.what, func(ctx context.Context) (grpc.ServerStreamingClient[M], error) { return open(ctx, request) }, value)

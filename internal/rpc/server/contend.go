@@ -67,21 +67,16 @@ func granting[R any, G recipes.Grant](r resumeRequest, open func(t target, joine
 		if resumed := r.GetResumed(); resumed == nil {
 			g, err = ask(recipe, ctx)
 		} else {
-			g, err = resumeGrant[G](ctx, recipe, resumed, tries(r))
+			tries, ok := r.(interface{ GetTry() bool })
+			g, err = resumeGrant[G](ctx, recipe, resumed, ok && tries.GetTry())
 		}
 		return &grant{Grant: g, release: func(ctx context.Context) error { return release(g, ctx) }}, err
 	}
 }
 
-// tries reports whether a request does not wait for its grant.
-func tries(r any) bool {
-	try, ok := r.(interface{ GetTry() bool })
-	return ok && try.GetTry()
-}
-
 // either returns the method that a request calls: one that waits, or one that only tries.
-func either[F any](r any, wait, try F) F {
-	if tries(r) {
+func either[F any](r interface{ GetTry() bool }, wait, try F) F {
+	if r.GetTry() {
 		return try
 	}
 	return wait
