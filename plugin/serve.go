@@ -43,12 +43,11 @@ const (
 // Exit codes of a plugin that has not served its host to the end. The plugin reports the
 // reason on stderr. PROTOCOL.md promises them.
 const (
-	exitNotLaunched   = 1 // not launched by a host, or an option is invalid
-	exitNotAttached   = 3 // no host has attached
-	exitCannotListen  = 4 // for example because of PLUGIN_UNIX_SOCKET_DIR
-	exitCertificate   = 5 // PLUGIN_CLIENT_CERT is not a certificate
-	exitLifetime      = 6 // ZKRECIPES_PLUGIN_LIFETIME is not a pipe
-	clientCertificate = "PLUGIN_CLIENT_CERT"
+	exitNotLaunched  = 1 // not launched by a host, or an option is invalid
+	exitNotAttached  = 3 // no host has attached
+	exitCannotListen = 4 // for example because of PLUGIN_UNIX_SOCKET_DIR
+	exitCertificate  = 5 // PLUGIN_CLIENT_CERT is not a certificate
+	exitLifetime     = 6 // ZKRECIPES_PLUGIN_LIFETIME is not a pipe
 )
 
 // Serve serves sessions that open opens to the host that launched this process. It returns
@@ -87,7 +86,7 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 	}
 	var secured func() (*tls.Config, error)
 	var config *tls.Config
-	if pem := os.Getenv(clientCertificate); pem != "" {
+	if pem := os.Getenv(handshake.CertificateEnv); pem != "" {
 		var certificate []byte
 		config, certificate, err = mutualTLS(pem)
 		if err != nil {

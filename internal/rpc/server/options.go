@@ -52,8 +52,8 @@ func (s *Server) unary() grpc.UnaryServerInterceptor {
 func containUnary(logger hclog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, r any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
 		defer func() { contain(recover(), logger, info.FullMethod, &err) }()
-		if err := checkRequest(r); err != nil {
-			return nil, toStatus(err)
+		if r, ok := r.(interface{ GetRequestId() string }); ok && len(r.GetRequestId()) > MaxRequestID {
+			return nil, toStatus(fmt.Errorf("%w: request_id has %d bytes; it can have %d", recipes.ErrInvalid, len(r.GetRequestId()), MaxRequestID))
 		}
 		answer, err = handle(ctx, r)
 		return answer, toStatus(err)
@@ -140,15 +140,8 @@ const (
 // for calls, those of package carry. For each watch only the latest value waits.
 type Limits struct{ Sessions, Grants, Watches, Message int }
 
-// checkRequest refuses a request id that is too long to be remembered.
-func checkRequest(r any) error {
-	if r, ok := r.(interface{ GetRequestId() string }); ok && len(r.GetRequestId()) > MaxRequestID {
-		return fmt.Errorf("%w: request_id has %d bytes; it can have %d", recipes.ErrInvalid, len(r.GetRequestId()), MaxRequestID)
-	}
-	return nil
-}
-
-func (l Limits) defaults() Limits {
+// Normalize returns the limits with defaults filled in.
+func (l Limits) Normalize() Limits {
 	return Limits{
 		Sessions: cmp.Or(l.Sessions, MaxSessions), Grants: cmp.Or(l.Grants, MaxGrants),
 		Watches: cmp.Or(l.Watches, MaxWatches), Message: cmp.Or(l.Message, MaxMessage),

@@ -98,7 +98,7 @@ func New(cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	cfg.Limits = cfg.Limits.defaults()
+	cfg.Limits = cfg.Limits.Normalize()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s := &Server{
 		cfg: cfg, log: cfg.Logger.Named("session"), inner: cfg.Logger.Named("zookeeper"), ctx: ctx, cancel: cancel,

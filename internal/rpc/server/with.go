@@ -47,8 +47,8 @@ func with[R, A any](s *Server, r sessionRequest, open func(target) (R, error), d
 }
 
 // do does the same as with, for a call without a result.
-func do[R any](s *Server, r sessionRequest, open func(target) (R, error), do func(R) error) error {
-	_, err := with(s, r, open, func(recipe R) (struct{}, error) { return struct{}{}, do(recipe) })
+func do[R any](s *Server, r sessionRequest, open func(target) (R, error), call func(R) error) error {
+	_, err := with(s, r, open, func(recipe R) (struct{}, error) { return struct{}{}, call(recipe) })
 	return err
 }
 
