@@ -264,7 +264,7 @@ func (s *session) isFree(t *generation) bool {
 		return t.plugin.died(s.over)
 	}
 	select {
-	case <-t.plugin.processEnded:
+	case <-t.plugin.processEnded.Done():
 		return true
 	case <-s.over.Done():
 		return false

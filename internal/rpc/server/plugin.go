@@ -11,11 +11,11 @@ import (
 )
 
 // Attached is closed when a host has attached for the first time.
-func (s *Server) Attached() <-chan struct{} { return s.attach }
+func (s *Server) Attached() <-chan struct{} { return s.attached.Done() }
 
 // Orphaned is closed when the last attached host has disconnected or died. With
 // Config.Lifetime the last session must have ended too.
-func (s *Server) Orphaned() <-chan struct{} { return s.orphaned }
+func (s *Server) Orphaned() <-chan struct{} { return s.orphaned.Done() }
 
 func (s service) Attach(_ *pb.AttachRequest, st grpc.ServerStreamingServer[pb.AttachResponse]) error {
 	s.arrive()
@@ -31,31 +31,21 @@ func (s *Server) arrive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hosts++
-	select {
-	case <-s.attach:
-	default:
-		close(s.attach)
-	}
+	s.attach()
 }
 
 func (s *Server) depart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hosts--
-	s.orphan()
+	s.orphanIfAlone()
 }
 
-// orphan closes orphaned if no host is attached any more and, with Config.Lifetime, no session
-// is left. The caller holds mu.
-func (s *Server) orphan() {
-	if s.hosts > 0 || s.isOrphaned || s.cfg.Lifetime != nil && len(s.sessions) > 0 {
-		return
-	}
-	select {
-	case <-s.attach:
-		s.isOrphaned = true
-		close(s.orphaned)
-	default: // a session before the first Attach has ended
+// orphanIfAlone ends orphaned if no host is attached any more and, with Config.Lifetime, no session
+// is left. A session may end before the first Attach. The caller holds mu.
+func (s *Server) orphanIfAlone() {
+	if s.attached.Err() != nil && s.hosts == 0 && (s.cfg.Lifetime == nil || len(s.sessions) == 0) {
+		s.orphan()
 	}
 }
 

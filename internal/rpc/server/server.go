@@ -80,15 +80,15 @@ type Server struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelCauseFunc
 
-	mu         sync.Mutex
-	closed     bool
-	sessions   map[string]*session
-	reserved   map[string]bool // handles of resumed sessions
-	hosts      int             // that are attached
-	isOrphaned bool            // orphaned is closed
-	orphaned   chan struct{}   // see Orphaned
-	attach     chan struct{}   // closed at the first Attach
-	closeErr   error           // of a session whose close was not confirmed
+	attached, orphaned context.Context // end with the first call of the functions below
+	attach, orphan     context.CancelFunc
+
+	mu       sync.Mutex
+	closed   bool
+	sessions map[string]*session
+	reserved map[string]bool // handles of resumed sessions
+	hosts    int             // that are attached
+	closeErr error           // of a session whose close was not confirmed
 
 	running sync.WaitGroup // Open calls: added to under mu while not closed
 }
@@ -105,9 +105,9 @@ func New(cfg Config) *Server {
 		stats:    telemetry.Server(cfg.TracerProvider, cfg.MeterProvider),
 		sessions: make(map[string]*session),
 		reserved: make(map[string]bool),
-		orphaned: make(chan struct{}),
-		attach:   make(chan struct{}),
 	}
+	s.attached, s.attach = context.WithCancel(context.Background())
+	s.orphaned, s.orphan = context.WithCancel(context.Background())
 	s.calls = carry.NewDispatcher(carry.Config{Intercept: s.unary(), Stats: s.stats, Message: s.cfg.Limits.Message})
 	s.register(s.calls)
 	return s
@@ -236,7 +236,7 @@ func (s *Server) remove(ss *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, ss.handle)
-	s.orphan()
+	s.orphanIfAlone()
 }
 
 // session finds a session by its handle. If it is not found, it has ended, and its stream has
