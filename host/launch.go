@@ -295,7 +295,7 @@ func (l *launched) died(ctx context.Context) bool {
 
 func (l *launched) ending() string {
 	p := l.proc()
-	return fmt.Sprintf("plugin %s (pid %s): %s", l.cfg.Path, p.ID(), p.state())
+	return fmt.Sprintf("plugin %s (pid %s): %s", l.cfg.Path, p.ID(), p.cmd.ProcessState)
 }
 
 func (l *launched) pid() int { return l.proc().pid() }

@@ -172,15 +172,6 @@ func (p *process) finish() {
 	p.tasks.Wait()
 }
 
-func (p *process) state() string {
-	select {
-	case <-p.exited:
-		return p.cmd.ProcessState.String()
-	default:
-		return "running"
-	}
-}
-
 func (p *process) Stdout() io.ReadCloser { return recorded{p.stdout, &p.said} }
 func (p *process) Stderr() io.ReadCloser { return p.clean }
 func (p *process) Name() string          { return p.cmd.Path }

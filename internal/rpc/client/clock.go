@@ -80,7 +80,7 @@ func (c *clock) echo(e *pb.BeatEcho) {
 	c.contact, c.known = later(c.contact, contact), later(c.known, known)
 	if timeout := e.GetTimeout().AsDuration(); timeout > 0 && timeout != c.timeout {
 		c.timeout = timeout
-		c.poke()
+		signal(c.changed)
 	}
 }
 
@@ -98,7 +98,7 @@ func (c *clock) hold(holding bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if left := c.until(c.known); holding && !c.holding && (left < c.timeout/4 || left < time.Until(c.next)) {
-		c.poke()
+		signal(c.changed)
 	}
 	c.holding = holding
 }
@@ -112,14 +112,7 @@ func (c *clock) resumed(timeout time.Duration) {
 	if timeout > 0 {
 		c.timeout = min(c.timeout, timeout)
 	}
-	c.poke()
-}
-
-func (c *clock) poke() {
-	select {
-	case c.changed <- struct{}{}:
-	default:
-	}
+	signal(c.changed)
 }
 
 // sessionTimeout returns the timeout that the server granted last.
