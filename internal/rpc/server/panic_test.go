@@ -150,3 +150,12 @@ func TestPanicInAConnectionOfCallsEndsIt(t *testing.T) {
 	}
 	serving.Wait()
 }
+
+// A session may end before the first host has attached.
+func TestOnlyAPluginWithoutItsHostsIsOrphaned(t *testing.T) {
+	s := New(Config{})
+	s.remove(&session{})
+	if s.orphaned.Err() != nil {
+		t.Error("a plugin that waits for its first host is orphaned")
+	}
+}
