@@ -29,7 +29,7 @@ func TestAnAcquireRunsThroughFewFunctions(t *testing.T) {
 	}{
 		{"direct", 113, 28}, // also creates the path
 		{"again", 86, 26},
-		{"plugin", 186, 58},
+		{"plugin", 186, 55},
 	} {
 		// A ping or a timer in the background does not run during each of them.
 		var folders []string
