@@ -136,7 +136,6 @@ func (c Config) defaults() (Config, error) {
 	return c, nil
 }
 
-// dialOptions returns the options of a connection to the plugin.
 func (c Config) dialOptions() []grpc.DialOption {
 	return client.DialOptions(c.TracerProvider, c.MeterProvider)
 }

@@ -74,7 +74,6 @@ func find(dir string) (path string, at folder, err error) {
 		ErrNotFound, PluginName+exe(), strings.Join(searched, "\n\t"), PluginName, PluginDirEnv)
 }
 
-// folder is a directory to search.
 type folder struct {
 	dir   string
 	why   string // where its name comes from
@@ -164,7 +163,6 @@ func pluginVersion(name string) (version string, ok bool) {
 	return version, ok && semver.IsValid(version)
 }
 
-// exe returns the suffix of executables.
 func exe() string {
 	if runtime.GOOS == "windows" {
 		return ".exe"

@@ -75,7 +75,7 @@ func TestCloseKillsAFrozenPluginSoon(t *testing.T) {
 					s.after = time.Hour
 				}
 				c := client.Unconnected()
-				p := &Plugin{service: s, client: c, link: c.Connect(nil, nil, nil), peer: e, exited: e.ended, shared: true}
+				p := &Plugin{service: s, link: c.Connect(nil, nil, nil), peer: e, exited: e.ended}
 				begun := time.Now()
 				err := p.Close(context.Background())
 				if took := time.Since(begun); took != tt.want || (err != nil) != tt.frozen {

@@ -20,7 +20,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/internal/version"
 )
 
@@ -40,17 +39,6 @@ func Launch(ctx context.Context, cfg Config) (*Plugin, error) { return launchFor
 // debugged reports whether Launch uses a running plugin. This process cannot wait for its
 // exit, so its sessions cannot be resumed.
 func debugged() bool { return os.Getenv(handshake.ReattachEnv) != "" }
-
-// unconnected returns a client that uses several plugins, one after the other.
-func (c Config) unconnected() (*client.Client, error) {
-	meters, err := telemetry.NewMeters(c.MeterProvider)
-	if err != nil {
-		return nil, fmt.Errorf("host: Config.MeterProvider: %w", err)
-	}
-	several := client.Unconnected()
-	several.Measure(meters)
-	return several, nil
-}
 
 // launchFor does what Launch does, for a client that several plugins share, one after the
 // other. If c is nil, the plugin gets its own client.
@@ -93,7 +81,8 @@ func (l *launched) attach(ctx context.Context, conn *grpc.ClientConn, c *client.
 	if c == nil {
 		return newPlugin(ctx, conn, l.dialCalls, l, l.cfg.MeterProvider)
 	}
-	return newShared(ctx, conn, c, l)
+	p := &Plugin{link: c.Connect(conn, l.dialCalls, l.died), peer: l} // it opens sessions once c.Use was called
+	return p, p.attach(ctx, conn)
 }
 
 // compareBuilds warns if the plugin and this program are of different builds. It relies on
@@ -110,7 +99,6 @@ func (c Config) compareBuilds(ctx context.Context, p *Plugin) {
 // distinguishes that from the end of the caller's context.
 var errStartTimeout = errors.New("the start has taken too long")
 
-// launched is a plugin process and its go-plugin client.
 type launched struct {
 	cfg     Config
 	begun   time.Time
@@ -185,7 +173,6 @@ func (l *launched) dispense() (*grpc.ClientConn, error) {
 	return raw.(*grpc.ClientConn), nil
 }
 
-// dialCalls opens a connection that carries only calls.
 func (l *launched) dialCalls(ctx context.Context) (net.Conn, error) {
 	at := l.client.ReattachConfig().Addr // set by go-plugin's Start
 	raw, err := new(net.Dialer).DialContext(ctx, at.Network(), at.String())
@@ -279,16 +266,14 @@ func (l *launched) removeSocketDir() {
 
 // discard cleans up after a failed start.
 func (l *launched) discard() {
-	defer l.removeSocketDir()
 	p := l.proc()
 	if p == nil || p.pid() == 0 {
+		l.removeSocketDir()
 		return
 	}
 	l.kill()
 	<-p.exited
-	l.gentleKill()
-	<-l.killed
-	p.finish()
+	l.cleanUp()
 }
 
 // died reports whether a signal or a crash ended the process, so that another plugin can
@@ -310,7 +295,7 @@ func (l *launched) died(ctx context.Context) bool {
 
 func (l *launched) ending() string {
 	p := l.proc()
-	return fmt.Sprintf("plugin %s (pid %s): %s", l.cfg.Path, p.ID(), p.state())
+	return fmt.Sprintf("plugin %s (pid %s): %s", l.cfg.Path, p.ID(), p.cmd.ProcessState)
 }
 
 func (l *launched) pid() int { return l.proc().pid() }

@@ -22,10 +22,9 @@ import (
 // from several goroutines.
 type Plugin struct {
 	service pb.PluginServiceClient
-	client  *client.Client
-	link    *client.Plugin // of client
-	shared  bool           // client outlives this plugin
-	can     []string       // the plugin's capabilities, if shared
+	client  *client.Client // nil if it outlives this plugin: other plugins can resume the sessions
+	link    *client.Plugin
+	can     []string // the plugin's capabilities, if another plugin can resume the sessions
 	peer    peer
 
 	attachCtx context.Context    // of the stream that keeps the plugin running
@@ -75,21 +74,24 @@ const leaveTimeout = 2 * time.Second
 // to it, which carries only calls; it may be nil. If newPlugin fails, the caller must end the
 // plugin.
 func newPlugin(ctx context.Context, conn *grpc.ClientConn, calls carry.Dialer, o peer, measured metric.MeterProvider) (*Plugin, error) {
-	meters, err := telemetry.NewMeters(measured)
+	c, err := newClient(measured)
 	if err != nil {
-		return nil, fmt.Errorf("Config.MeterProvider: %w", err)
+		return nil, err
 	}
-	c := client.New(conn, calls)
-	c.Measure(meters)
-	p := &Plugin{client: c, link: c.Plugin(), peer: o}
+	p := &Plugin{client: c, link: c.Connect(conn, calls, nil), peer: o}
+	c.Use(p.link, false)
 	return p, p.attach(ctx, conn)
 }
 
-// newShared does what newPlugin does, for a plugin whose sessions another plugin can resume. c
-// opens sessions through it once c.Use was called with its link.
-func newShared(ctx context.Context, conn *grpc.ClientConn, c *client.Client, l *launched) (*Plugin, error) {
-	p := &Plugin{client: c, shared: true, link: c.Connect(conn, l.dialCalls, l.died), peer: l}
-	return p, p.attach(ctx, conn)
+// newClient returns a client whose sessions and grants are measured.
+func newClient(measured metric.MeterProvider) (*client.Client, error) {
+	meters, err := telemetry.NewMeters(measured)
+	if err != nil {
+		return nil, fmt.Errorf("host: Config.MeterProvider: %w", err)
+	}
+	c := client.Unconnected()
+	c.Measure(meters)
+	return c, nil
 }
 
 // attach opens the stream that keeps the plugin running.
@@ -101,7 +103,7 @@ func (p *Plugin) attach(ctx context.Context, conn *grpc.ClientConn) error {
 	if err == nil {
 		_, err = st.Recv()
 	}
-	if err == nil && p.shared {
+	if err == nil && p.client == nil {
 		var info Info
 		info, err = p.Info(ctx)
 		p.can = info.Capabilities
@@ -127,7 +129,7 @@ func (p *Plugin) resumes() bool { return slices.Contains(p.can, "resume") }
 // sessions, and cleans up.
 func (p *Plugin) watch() {
 	<-p.peer.gone()
-	if p.shared {
+	if p.client == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 		p.link.ProcessEnded(ctx)
 		cancel()
@@ -136,7 +138,7 @@ func (p *Plugin) watch() {
 	}
 	p.detach()
 	p.attached.Wait()
-	if !p.shared {
+	if p.client != nil {
 		p.client.Close()
 	}
 	p.peer.cleanUp()

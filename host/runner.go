@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -171,16 +172,6 @@ func (p *process) finish() {
 	p.tasks.Wait()
 }
 
-// state describes how the process ended.
-func (p *process) state() string {
-	select {
-	case <-p.exited:
-		return p.cmd.ProcessState.String()
-	default:
-		return "running"
-	}
-}
-
 func (p *process) Stdout() io.ReadCloser { return recorded{p.stdout, &p.said} }
 func (p *process) Stderr() io.ReadCloser { return p.clean }
 func (p *process) Name() string          { return p.cmd.Path }
@@ -217,3 +208,38 @@ func (p *process) HostToPlugin(network, address string) (string, string, error) 
 }
 
 var _ runner.Runner = (*process)(nil)
+
+// inheritedEnv are the variables that a plugin gets from the host's environment; Config.Env
+// lists them too. They are for temporary files, certificates, the time zone and the language.
+// Programs do not start on Windows without some of them. The plugin gets no others, because
+// an environment often contains secrets.
+var inheritedEnv = []string{
+	"TMPDIR", "TMP", "TEMP",
+	"SSL_CERT_FILE", "SSL_CERT_DIR",
+	"TZ", "LANG", "LC_ALL",
+	"SYSTEMROOT", "WINDIR",
+}
+
+// environment returns the plugin's environment, to which go-plugin adds its own variables.
+func environment(extra []string, level hclog.Level) []string {
+	var env []string
+	inherit := func(name string) {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	for _, name := range inheritedEnv {
+		inherit(name)
+	}
+	if level != hclog.NoLevel {
+		env = append(env, handshake.LogLevelEnv+"="+level.String())
+	}
+	for _, e := range extra {
+		if strings.Contains(e, "=") {
+			env = append(env, e)
+		} else {
+			inherit(e)
+		}
+	}
+	return env
+}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/launchcert"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
@@ -33,7 +32,7 @@ func TestOnlyThePluginsHostCanConnect(t *testing.T) {
 		t.Error(err)
 	}
 
-	another, _, err := launchcert.New()
+	another, _, err := handshake.NewCertificate()
 	if err != nil {
 		t.Fatal(err)
 	}

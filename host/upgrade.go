@@ -155,7 +155,6 @@ func movable(ctx context.Context, p *Plugin) error {
 	return nil
 }
 
-// upgrade is a request to run.
 type upgrade struct {
 	ctx    context.Context
 	cfg    UpgradeConfig
@@ -163,7 +162,6 @@ type upgrade struct {
 	answer chan upgraded // buffered, so that run does not wait
 }
 
-// upgraded is the result of an upgrade.
 type upgraded struct {
 	err   error   // why nothing was replaced
 	ends  *Plugin // to be closed: the old one or the new one

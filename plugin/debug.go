@@ -29,7 +29,7 @@ func Debug(ctx context.Context, open recipes.Opener, announce func(name, value s
 	if err != nil {
 		return err
 	}
-	if os.Getenv(clientCertificate) != "" {
+	if os.Getenv(handshake.CertificateEnv) != "" {
 		return fmt.Errorf("a plugin that is being debugged cannot use AutoMTLS: unset PLUGIN_CLIENT_CERT, or have the host launch the plugin")
 	}
 	dir, err := os.MkdirTemp("", "plugin-dir") // of mode 0700

@@ -44,21 +44,14 @@ type Limits struct {
 // negative.
 func (l Limits) Normalize() (Limits, error) {
 	for _, f := range []struct {
-		name      string
-		value     *int
-		otherwise int
-	}{
-		{"Sessions", &l.Sessions, server.MaxSessions}, {"Grants", &l.Grants, server.MaxGrants},
-		{"Watches", &l.Watches, server.MaxWatches}, {"Message", &l.Message, server.MaxMessage},
-	} {
-		switch {
-		case *f.value < 0:
-			return Limits{}, fmt.Errorf("plugin.Limits: %s is %d; it must be positive, or 0 for the default", f.name, *f.value)
-		case *f.value == 0:
-			*f.value = f.otherwise
+		name  string
+		value int
+	}{{"Sessions", l.Sessions}, {"Grants", l.Grants}, {"Watches", l.Watches}, {"Message", l.Message}} {
+		if f.value < 0 {
+			return Limits{}, fmt.Errorf("plugin.Limits: %s is %d; it must be positive, or 0 for the default", f.name, f.value)
 		}
 	}
-	return l, nil
+	return Limits(server.Limits(l).Normalize()), nil
 }
 
 func (l Limits) apply(cfg *server.Config) error {
@@ -95,7 +88,6 @@ func (r Resume) apply(cfg *server.Config) error {
 	return nil
 }
 
-// configure returns the configuration of a server whose sessions open opens.
 func configure(open recipes.Opener, options []Option) (server.Config, error) {
 	cfg := server.Config{Open: open, Version: version.String(), Build: version.Build(), Logger: logger()}
 	for _, o := range options {

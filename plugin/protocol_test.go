@@ -21,7 +21,7 @@ import (
 // The page for authors of hosts agrees with the code. Names on it are never removed.
 func TestProtocolPageIsTrue(t *testing.T) {
 	read := func(path string) string { return string(must.Get(os.ReadFile(path))(t)) }
-	page, table := read("proto/PROTOCOL.md"), read("../internal/rpc/wire/reason.go")
+	page, table := read("proto/PROTOCOL.md"), read("../internal/rpc/wire/errors.go")
 
 	for _, kind := range regexp.MustCompile(`\{[\w.]+, "([A-Z_]+)", codes\.\w+\},\n`).FindAllStringSubmatch(table, -1) {
 		if !strings.Contains(page, "\n| `"+kind[1]+"` | ") {

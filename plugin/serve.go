@@ -1,9 +1,20 @@
+// Package plugin turns a program into a zkrecipes plugin: an executable that a host launches
+// and that serves the contract (package recipes) over gRPC. The whole main function of a
+// plugin is
+//
+//	func main() { plugin.Serve(zookeeper.Open) }
+//
+// [Limits], [Resume] and [Telemetry] are options of [Serve].
+//
+// plugin/proto defines the interface, and internal/rpc implements both sides of it in Go.
+// Hosts import package host.
 package plugin
 
 import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +24,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
@@ -31,12 +43,11 @@ const (
 // Exit codes of a plugin that has not served its host to the end. The plugin reports the
 // reason on stderr. PROTOCOL.md promises them.
 const (
-	exitNotLaunched   = 1 // not launched by a host, or an option is invalid
-	exitNotAttached   = 3 // no host has attached
-	exitCannotListen  = 4 // for example because of PLUGIN_UNIX_SOCKET_DIR
-	exitCertificate   = 5 // PLUGIN_CLIENT_CERT is not a certificate
-	exitLifetime      = 6 // ZKRECIPES_PLUGIN_LIFETIME is not a pipe
-	clientCertificate = "PLUGIN_CLIENT_CERT"
+	exitNotLaunched  = 1 // not launched by a host, or an option is invalid
+	exitNotAttached  = 3 // no host has attached
+	exitCannotListen = 4 // for example because of PLUGIN_UNIX_SOCKET_DIR
+	exitCertificate  = 5 // PLUGIN_CLIENT_CERT is not a certificate
+	exitLifetime     = 6 // ZKRECIPES_PLUGIN_LIFETIME is not a pipe
 )
 
 // Serve serves sessions that open opens to the host that launched this process. It returns
@@ -75,7 +86,7 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 	}
 	var secured func() (*tls.Config, error)
 	var config *tls.Config
-	if pem := os.Getenv(clientCertificate); pem != "" {
+	if pem := os.Getenv(handshake.CertificateEnv); pem != "" {
 		var certificate []byte
 		config, certificate, err = mutualTLS(pem)
 		if err != nil {
@@ -93,12 +104,12 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 	terminated := terminations()
 
 	srv := server.New(cfg)
-	calls := newCallConnections(srv)
-	defer calls.close()
+	serving, closeCalls := context.WithCancel(context.Background())
+	defer closeCalls() // the process, and the calls on its connections, end soon after
 	process := &process{server: srv, logger: cfg.Logger, stopped: make(chan struct{})}
 	transport := insecure.NewCredentials()
 	if config != nil {
-		transport = calls.credentials(config)
+		transport = credentials.NewTLS(config)
 	}
 	listens := false
 	var watch sync.WaitGroup
@@ -109,7 +120,7 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 		TLSProvider:      secured,
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			listens = true
-			opts = append(opts, grpc.Creds(server.Connections(transport))) // replaces go-plugin's
+			opts = append(opts, grpc.Creds(server.Connections(transport, func(c net.Conn) { srv.ServeCalls(serving, c) }))) // replaces go-plugin's
 			s := grpcServer(srv)(opts)
 			watch.Go(func() { process.watch(s, terminated) })
 			watch.Go(func() { trim(process.stopped) })
@@ -128,7 +139,6 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 	return 0
 }
 
-// grpcServer returns the constructor of the gRPC server for go-plugin.
 func grpcServer(s *server.Server) func([]grpc.ServerOption) *grpc.Server {
 	return func(opts []grpc.ServerOption) *grpc.Server {
 		return grpc.NewServer(append(opts, s.Options()...)...)
@@ -176,7 +186,6 @@ func (p *process) watch(s *grpc.Server, terminated <-chan os.Signal) {
 	}
 }
 
-// closeSessions closes the sessions, once.
 func (p *process) closeSessions(why string) {
 	p.once.Do(func() {
 		p.logger.Debug("closing sessions", "because", why, "sessions", p.server.Sessions())
@@ -222,4 +231,27 @@ func removeSocketDirectory() {
 	if strings.HasPrefix(filepath.Base(dir), "plugin-dir") {
 		_ = os.Remove(dir)
 	}
+}
+
+// lifetime returns a channel that is closed when no process has the writing end of the pipe
+// in ZKRECIPES_PLUGIN_LIFETIME open. It returns nil if the variable is not set. A
+// goroutine reads the pipe until then, or until this process ends.
+func lifetime() (<-chan struct{}, error) {
+	value := os.Getenv(handshake.LifetimeEnv)
+	if value == "" {
+		return nil, nil
+	}
+	pipe, err := inherited(value)
+	if err != nil {
+		return nil, fmt.Errorf("%s=%s: %w; it must be the number of a descriptor that this process has inherited, the reading end of a pipe", handshake.LifetimeEnv, value, err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		dropped := make([]byte, 512)
+		for err == nil {
+			_, err = pipe.Read(dropped)
+		}
+	}()
+	return ended, nil
 }

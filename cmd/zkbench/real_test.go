@@ -15,7 +15,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/launchcert"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
@@ -190,7 +190,7 @@ func TestServersThatSpeakTLSAndAllowTenConnections(t *testing.T) {
 	args := []string{"run", "-servers", server.SecureAddr(), "-strategy", "predecessor", "-contenders", "3", "-count", "1"}
 	code, stdout, stderr := withLivingSessions(t, func(timeout string) []string {
 		return append(args[:len(args):len(args)], "-session-timeout", timeout, "-workload", "drain,failover",
-			"-chroot", "/secure", "-tls-server-name", launchcert.Name, "-tls-ca-file", cert, "-tls-certificate-file", cert, "-tls-key-file", key)
+			"-chroot", "/secure", "-tls-server-name", handshake.CertificateName, "-tls-ca-file", cert, "-tls-certificate-file", cert, "-tls-key-file", key)
 	})
 	if code != exitOK || strings.Count(stdout, "\nBenchmark") != 2 {
 		t.Fatalf("exit code %d:\n%s\n%s", code, stdout, stderr)
@@ -208,7 +208,7 @@ func TestServersThatSpeakTLSAndAllowTenConnections(t *testing.T) {
 // certificate makes a self-signed certificate for localhost and returns its files.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
-	pair, public, err := launchcert.New()
+	pair, public, err := handshake.NewCertificate()
 	must.Do(t, err)
 	secret := must.Get(x509.MarshalPKCS8PrivateKey(pair.PrivateKey))(t)
 	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")

@@ -28,10 +28,10 @@ type Calls struct {
 	err     error
 
 	mu     sync.Mutex
-	limits Limits // zero before the plugin has sent them, and after the connection has ended
+	limits *pb.Limits // nil before the plugin has sent them, and after the connection has ended
 	calls  map[uint64]*call
-	idle   []*call // for reuse
-	taken  int     // number and bytes of the calls with a reserved place
+	unused sync.Pool // answered calls, for reuse
+	taken  int       // number and bytes of the calls with a reserved place
 	bytes  int
 	last   uint64 // id
 
@@ -50,6 +50,7 @@ func newCalls(c *Conn) *Calls {
 	cs := &Calls{
 		conn: c, settled: make(chan struct{}), broken: make(chan struct{}),
 		calls: make(map[uint64]*call), rest: make(chan struct{}, 1),
+		unused: sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }},
 	}
 	cs.options = []grpc.CallOption{grpc.StaticMethod(), carried{by: cs}}
 	return cs
@@ -114,7 +115,6 @@ func (cs *Calls) receive(m *pb.CarryResponse) error {
 	return err
 }
 
-// read reads answers until the connection ends.
 func (cs *Calls) read() error {
 	var m pb.CarryResponse
 	for {
@@ -178,15 +178,15 @@ func (cs *Calls) end(err error) {
 	cs.conn.leave(cs)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	cs.limits = Limits{}
+	cs.limits = nil
+	if cs.err = brokenBy(err); cs.err != nil {
+		close(cs.broken)
+	}
 	for _, c := range cs.calls {
 		c.err = status.Errorf(codes.Unavailable, "the connection of calls ended: %v", err)
 		c.done <- struct{}{}
 	}
 	clear(cs.calls)
-	if cs.err = brokenBy(err); cs.err != nil {
-		close(cs.broken)
-	}
 }
 
 // brokenBy returns which side has broken the protocol; nil if neither has.

@@ -6,13 +6,20 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// carrier serves one connection.
 type carrier struct {
 	*Dispatcher
 	ctx context.Context
@@ -32,7 +39,7 @@ type carrier struct {
 func (d *Dispatcher) ServeConn(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	f := newFramed(conn, d.limits.Message)
+	f := newFramed(conn, int(d.limits.GetMessage()))
 	err := d.serve(context.WithoutCancel(ctx), f)
 	if errors.Is(err, recipes.ErrInvalid) || errors.Is(err, recipes.ErrLimit) {
 		_ = f.send(&pb.CarryResponse{Status: toStatus(wire.ToStatus(err, nil))})
@@ -42,7 +49,7 @@ func (d *Dispatcher) ServeConn(ctx context.Context, conn net.Conn) {
 // serve reads calls and sends answers, until the connection ends or the host has broken the
 // protocol.
 func (d *Dispatcher) serve(ctx context.Context, f *framed) error {
-	if err := f.send(&pb.CarryResponse{Limits: toLimits(d.limits)}); err != nil {
+	if err := f.send(&pb.CarryResponse{Limits: d.limits}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -83,11 +90,11 @@ func (c *carrier) start(call *pb.Call) error {
 	switch {
 	case id <= c.last:
 		return fmt.Errorf("%w: call %d arrived after call %d", recipes.ErrInvalid, id, c.last)
-	case len(c.calls) >= c.limits.Calls:
+	case len(c.calls) >= int(c.limits.GetCalls()):
 		return fmt.Errorf("%w: %d calls are not answered", recipes.ErrLimit, len(c.calls))
-	case payload > c.limits.Payload:
+	case payload > int(c.limits.GetPayload()):
 		return fmt.Errorf("%w: call %d has %d bytes", recipes.ErrLimit, id, payload)
-	case c.bytes+payload > c.limits.Bytes:
+	case c.bytes+payload > int(c.limits.GetBytes()):
 		return fmt.Errorf("%w: the unanswered calls have %d bytes", recipes.ErrLimit, c.bytes)
 	}
 	c.last = id
@@ -98,7 +105,6 @@ func (c *carrier) start(call *pb.Call) error {
 	return nil
 }
 
-// task is a call to be made.
 type task struct {
 	carrier *carrier
 	ctx     context.Context
@@ -127,7 +133,6 @@ func (t task) run() {
 	c.out.put(a)
 }
 
-// context returns a context for the call.
 func (c *carrier) context(call *pb.Call) (context.Context, context.CancelFunc) {
 	if t := call.GetTimeout(); t != nil {
 		return context.WithTimeout(c.ctx, t.AsDuration())
@@ -153,4 +158,204 @@ func (c *carrier) cancel(id uint64) error {
 		cancel()
 	}
 	return nil
+}
+
+// earlyKey is the context key of a func([]byte) in a host's call, and of a *running in the
+// plugin's.
+type earlyKey struct{}
+
+// WithEarly makes a call pass the early parts of its response message to read, in its
+// caller's goroutine, while the call continues. A call that is not carried never calls read.
+func WithEarly(ctx context.Context, read func([]byte)) context.Context {
+	return context.WithValue(ctx, earlyKey{}, read)
+}
+
+// Early returns a function by which a service sends a part of the response message before it
+// returns the whole message. The host gets both merged. Early returns nil if the host reads
+// no parts. After the end of the call the function does nothing.
+func Early(ctx context.Context) func(proto.Message) {
+	if r, ok := ctx.Value(earlyKey{}).(*running); ok {
+		return r.early
+	}
+	return nil
+}
+
+// running is a call whose host reads early parts.
+type running struct {
+	id  uint64
+	out *outbox
+
+	mu    sync.Mutex
+	ended bool
+}
+
+func (r *running) early(m proto.Message) {
+	payload, err := proto.Marshal(m)
+	if err != nil || len(payload) > part { // the whole message fails too, or contains it
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		r.out.put(&pb.Answer{Id: r.id, Payload: payload, More: true})
+	}
+}
+
+// end makes early do nothing. It is called before the answer is sent.
+func (r *running) end() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+}
+
+// maxWorkers bounds the goroutines that are kept for the next calls.
+const maxWorkers = 16
+
+// workers make calls, each in its own goroutine. A goroutine is reused after its call,
+// because its stack has grown to the needed size.
+type workers struct {
+	mu      sync.Mutex
+	idle    []chan task // do takes the last, which was busy most recently
+	over    bool
+	running sync.WaitGroup
+}
+
+// do makes a call without waiting for it.
+func (w *workers) do(t task) {
+	w.mu.Lock()
+	n := len(w.idle) - 1
+	if n < 0 {
+		w.mu.Unlock()
+		w.running.Go(func() { w.work(t) })
+		return
+	}
+	next := w.idle[n]
+	w.idle = w.idle[:n]
+	w.mu.Unlock()
+	next <- t // never blocks: it has room for one
+}
+
+func (w *workers) work(t task) {
+	var next chan task // made after the first call, which may wait long
+	for ok := true; ok; t, ok = <-next {
+		t.run()
+		t = task{} // keep nothing of it alive
+		if next == nil {
+			next = make(chan task, 1)
+		}
+		if !w.rest(next) {
+			return
+		}
+	}
+}
+
+// rest makes do send the next call to a worker, unless there are enough.
+func (w *workers) rest(next chan task) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over || len(w.idle) == maxWorkers {
+		return false
+	}
+	w.idle = append(w.idle, next)
+	return true
+}
+
+// wait waits for the running calls. The caller makes no more.
+func (w *workers) wait() {
+	w.mu.Lock()
+	w.over = true
+	for _, next := range w.idle {
+		close(next)
+	}
+	w.idle = nil
+	w.mu.Unlock()
+	w.running.Wait()
+}
+
+// Config configures a Dispatcher.
+type Config struct {
+	// Intercept is called for every call, like a gRPC server's interceptor. nil does nothing.
+	Intercept grpc.UnaryServerInterceptor
+	// Stats gets what a gRPC server would report to it. It may be nil.
+	Stats stats.Handler
+	// Message is the size of the largest message that the gRPC server accepts, in bytes. 0 is
+	// gRPC's default.
+	Message int
+}
+
+// Dispatcher is the plugin's end: it registers services and makes the calls of their unary
+// methods.
+type Dispatcher struct {
+	cfg     Config
+	limits  *pb.Limits
+	methods map[string]method
+}
+
+type method struct {
+	service any
+	grpc.MethodDesc
+}
+
+// NewDispatcher returns a Dispatcher without services. Register them before it serves.
+func NewDispatcher(cfg Config) *Dispatcher {
+	return &Dispatcher{cfg: cfg, limits: within(cfg.Message), methods: make(map[string]method)}
+}
+
+// RegisterService adds a service. It implements grpc.ServiceRegistrar.
+func (d *Dispatcher) RegisterService(desc *grpc.ServiceDesc, service any) {
+	for _, m := range desc.Methods {
+		d.methods["/"+desc.ServiceName+"/"+m.MethodName] = method{service, m}
+	}
+}
+
+// call makes one call and returns the response message or the error, as a gRPC server
+// would send them.
+func (d *Dispatcher) call(ctx context.Context, c *pb.Call) ([]byte, error) {
+	m, ok := d.methods[c.GetMethod()]
+	if !ok {
+		return nil, status.Errorf(codes.Unimplemented, "unknown method %q", c.GetMethod()) // newer than the plugin
+	}
+	if len(c.GetMetadata()) > 0 {
+		ctx = metadata.NewIncomingContext(ctx, metadata.New(c.GetMetadata()))
+	}
+	if d.cfg.Stats == nil {
+		return d.answer(ctx, m, c.GetPayload())
+	}
+	return d.measured(ctx, m, c)
+}
+
+func (d *Dispatcher) answer(ctx context.Context, m method, payload []byte) ([]byte, error) {
+	decode := func(request any) error {
+		if err := proto.Unmarshal(payload, request.(proto.Message)); err != nil {
+			return status.Errorf(codes.Internal, "unmarshalling the request: %v", err)
+		}
+		return nil
+	}
+	response, err := m.Handler(m.service, ctx, decode, d.cfg.Intercept)
+	if err != nil {
+		return nil, err
+	}
+	b, err := proto.Marshal(response.(proto.Message))
+	if err != nil {
+		return nil, status.Errorf(codes.Internal, "marshalling the response: %v", err)
+	}
+	return b, nil
+}
+
+// measured calls answer, and reports the call to Stats.
+func (d *Dispatcher) measured(ctx context.Context, m method, c *pb.Call) (answer []byte, err error) {
+	h, began := d.cfg.Stats, time.Now()
+	ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: c.GetMethod()})
+	h.HandleRPC(ctx, &stats.Begin{BeginTime: began})
+	h.HandleRPC(ctx, &stats.InPayload{RecvTime: began, Length: len(c.GetPayload())})
+	answer, err = d.answer(ctx, m, c.GetPayload())
+	ended := time.Now()
+	if err == nil {
+		h.HandleRPC(ctx, &stats.OutPayload{SentTime: ended, Length: len(answer)})
+	}
+	h.HandleRPC(ctx, &stats.End{BeginTime: began, EndTime: ended, Error: err})
+	return answer, err
 }

@@ -6,7 +6,6 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// outbox holds answers until they are sent.
 type outbox struct {
 	framed *framed
 

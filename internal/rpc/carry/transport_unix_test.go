@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/launchcert"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
@@ -98,7 +98,7 @@ func mutual(b *testing.B) (server, client *tls.Config) {
 	pool := x509.NewCertPool()
 	var certs []tls.Certificate
 	for range 2 {
-		cert, pem, err := launchcert.New()
+		cert, pem, err := handshake.NewCertificate()
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func mutual(b *testing.B) (server, client *tls.Config) {
 		certs = append(certs, cert)
 	}
 	server = &tls.Config{Certificates: certs[:1], ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}
-	client = &tls.Config{Certificates: certs[1:], RootCAs: pool, ServerName: launchcert.Name}
+	client = &tls.Config{Certificates: certs[1:], RootCAs: pool, ServerName: handshake.CertificateName}
 	return server, client
 }
 

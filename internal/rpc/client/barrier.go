@@ -2,8 +2,9 @@ package client
 
 import (
 	"context"
-	"fmt"
+	"sync/atomic"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -11,24 +12,19 @@ import (
 type barrier struct{ recipe }
 
 func (s *session) Barrier(path string) (recipes.Barrier, error) {
-	r, err := s.at("barrier", path, "")
+	r, err := s.at("barrier", path, "", notRoot(path, "the root always exists, so this barrier could never be removed"))
 	if err != nil {
 		return nil, err
-	}
-	if path == "/" {
-		return nil, fmt.Errorf("barrier: %w: the root always exists, so this barrier could never be removed", recipes.ErrInvalid)
 	}
 	return barrier{r}, nil
 }
 
 func (b barrier) Set(ctx context.Context, data []byte) error {
-	_, err := write(ctx, b.recipe, once, b.s.barriers.SetBarrier, &pb.SetBarrierRequest{Session: b.s.handle, Path: b.path, Data: data}, nothing)
-	return err
+	return change(ctx, b.recipe, once, b.s.barriers.SetBarrier, &pb.SetBarrierRequest{Session: b.s.handle, Path: b.path, Data: data})
 }
 
 func (b barrier) Remove(ctx context.Context) error {
-	_, err := write(ctx, b.recipe, once, b.s.barriers.RemoveBarrier, &pb.RemoveBarrierRequest{Session: b.s.handle, Path: b.path}, nothing)
-	return err
+	return change(ctx, b.recipe, once, b.s.barriers.RemoveBarrier, &pb.RemoveBarrierRequest{Session: b.s.handle, Path: b.path})
 }
 
 func (b barrier) Wait(ctx context.Context) error {
@@ -38,4 +34,75 @@ func (b barrier) Wait(ctx context.Context) error {
 
 func (b barrier) IsSet(ctx context.Context) (bool, error) {
 	return read(ctx, b.recipe, b.s.barriers.GetBarrier, &pb.GetBarrierRequest{Session: b.s.handle, Path: b.path}, (*pb.GetBarrierResponse).GetSet)
+}
+
+type doubleBarrier struct {
+	recipe
+	size int
+}
+
+func (s *session) DoubleBarrier(path string, cfg recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
+	r, err := s.at("double barrier", path, cfg.Dialect, cfg.Validate())
+	if err != nil {
+		return nil, err
+	}
+	return doubleBarrier{r, cfg.Size}, nil
+}
+
+func (b doubleBarrier) Size() int { return b.size }
+
+func (b doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage, error) {
+	p := &passage{barrier: b}
+	g, err := b.acquire(ctx, "double-barrier", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
+		ask := &pb.EnterDoubleBarrierRequest{
+			Session: b.s.handle, RequestId: id, Path: b.path, Size: int64(b.size), Data: data,
+			Announce: b.s.resumable, Resumed: resumed, Dialect: b.dialect,
+		}
+		inside := resumed.GetToken() != 0
+		if inside && p.leaving.Load() {
+			ask.Leaving = p.members
+		}
+		r, err := b.s.doubleBarriers.EnterDoubleBarrier(ctx, ask)
+		if !inside {
+			p.members = r.GetMembers()
+		}
+		return r, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.remoteGrant = g
+	g.Done() // the removal of a member is always reported
+	return p, nil
+}
+
+type passage struct {
+	*remoteGrant
+	barrier doubleBarrier
+	members []string
+	leaving atomic.Bool // set by Leave
+}
+
+func (p *passage) Members() []string { return append([]string(nil), p.members...) }
+
+// Leave is repeated if its plugin ends and the session continues. While it runs, the next
+// plugin resumes the member as a leaving one. After an error no plugin resumes the member,
+// and DropRest deletes its znode.
+func (p *passage) Leave(ctx context.Context) error {
+	p.s.checkClock()
+	p.leaving.Store(true)
+	p.s.unhold(p.id)
+	p.lose(recipes.ErrReleased)
+	err := p.s.complete(ctx, way{}, func(ctx context.Context) error {
+		_, err := p.s.doubleBarriers.LeaveDoubleBarrier(ctx, &pb.LeaveDoubleBarrierRequest{Session: p.s.handle, RequestId: p.id})
+		return err
+	})
+	p.s.forget(p.id)
+	if err == nil {
+		return nil
+	}
+	if _, answered := wire.Error(err); !answered || p.s.resumable {
+		p.s.abandon(p.id) // the call may not have reached the plugin that has the member now
+	}
+	return notHeld(p.s.explain(ctx, p.barrier.what+": leave", err))
 }

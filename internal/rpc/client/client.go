@@ -14,10 +14,14 @@ import (
 	"context"
 	"sync"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -106,4 +110,67 @@ func (c *Client) successor(ctx context.Context, p *Plugin) (next *Plugin, resume
 			return nil, false
 		}
 	}
+}
+
+type services struct {
+	sessions       pb.SessionServiceClient
+	plugins        pb.PluginServiceClient
+	grants         pb.GrantServiceClient
+	contenders     pb.ContenderServiceClient
+	locks          pb.LockServiceClient
+	readWriteLocks pb.ReadWriteLockServiceClient
+	semaphores     pb.SemaphoreServiceClient
+	elections      pb.ElectionServiceClient
+	queues         pb.QueueServiceClient
+	transactions   pb.TransactionServiceClient
+	groups         pb.GroupServiceClient
+	names          pb.NamesServiceClient
+	barriers       pb.BarrierServiceClient
+	doubleBarriers pb.DoubleBarrierServiceClient
+	configurations pb.ConfigurationServiceClient
+	counters       pb.CounterServiceClient
+	latches        pb.LatchServiceClient
+}
+
+func servicesOf(conn grpc.ClientConnInterface) services {
+	return services{
+		sessions:       pb.NewSessionServiceClient(conn),
+		plugins:        pb.NewPluginServiceClient(conn),
+		grants:         pb.NewGrantServiceClient(conn),
+		contenders:     pb.NewContenderServiceClient(conn),
+		locks:          pb.NewLockServiceClient(conn),
+		readWriteLocks: pb.NewReadWriteLockServiceClient(conn),
+		semaphores:     pb.NewSemaphoreServiceClient(conn),
+		elections:      pb.NewElectionServiceClient(conn),
+		queues:         pb.NewQueueServiceClient(conn),
+		transactions:   pb.NewTransactionServiceClient(conn),
+		groups:         pb.NewGroupServiceClient(conn),
+		names:          pb.NewNamesServiceClient(conn),
+		barriers:       pb.NewBarrierServiceClient(conn),
+		doubleBarriers: pb.NewDoubleBarrierServiceClient(conn),
+		configurations: pb.NewConfigurationServiceClient(conn),
+		counters:       pb.NewCounterServiceClient(conn),
+		latches:        pb.NewLatchServiceClient(conn),
+	}
+}
+
+// unbounded replaces gRPC's limit on the message size, as in go-plugin. A plugin's message is
+// as large as the data that it read from ZooKeeper. The plugin limits the messages that it
+// accepts.
+const unbounded = 1<<31 - 1
+
+// DialOptions returns the options of a connection to a plugin, whatever its transport. The
+// caller adds transport security. Providers that are not nil trace and measure the calls.
+func DialOptions(t trace.TracerProvider, m metric.MeterProvider) []grpc.DialOption {
+	h := telemetry.Client(t, m)
+	options := []grpc.DialOption{
+		grpc.WithStaticStreamWindowSize(wire.StreamWindow),
+		grpc.WithStaticConnWindowSize(wire.ConnectionWindow),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(unbounded), grpc.MaxCallSendMsgSize(unbounded)),
+		carry.DialOption(h),
+	}
+	if h != nil {
+		options = append(options, grpc.WithStatsHandler(h))
+	}
+	return options
 }

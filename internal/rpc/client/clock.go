@@ -40,10 +40,10 @@ type clock struct {
 }
 
 func newClock(timeout time.Duration) *clock {
-	return &clock{timeout: timeout, started: make(chan struct{}), changed: make(chan struct{}, 1), sent: make(map[uint64]time.Time)}
+	first := make(chan struct{})
+	return &clock{timeout: timeout, started: first, echoed: first, changed: make(chan struct{}, 1), sent: make(map[uint64]time.Time)}
 }
 
-// heartbeat records that a heartbeat is sent now, and returns its number.
 func (c *clock) heartbeat() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,34 +52,17 @@ func (c *clock) heartbeat() uint64 {
 	return c.last
 }
 
-// echo is the content of a heartbeat's echo.
-type echo struct {
-	number  uint64
-	age     time.Duration // of the last contact
-	known   time.Duration // of the last contact that the leader has received
-	timeout time.Duration // 0: unchanged
-}
-
-func toEcho(e *pb.BeatEcho) echo {
-	age := e.GetContactAge().AsDuration()
-	result := echo{number: e.GetNumber(), age: age, known: age, timeout: e.GetTimeout().AsDuration()}
-	if known := e.GetKnownContactAge(); known != nil {
-		result.known = known.AsDuration()
-	}
-	return result
-}
-
 // echo processes the echo of a heartbeat. It ignores the echo of a heartbeat that was never
 // sent.
-func (c *clock) echo(e echo) {
+func (c *clock) echo(e *pb.BeatEcho) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	sent, ok := c.sent[e.number]
+	sent, ok := c.sent[e.GetNumber()]
 	if !ok {
 		return
 	}
 	for n := range c.sent {
-		if n <= e.number {
+		if n <= e.GetNumber() {
 			delete(c.sent, n)
 		}
 	}
@@ -88,15 +71,16 @@ func (c *clock) echo(e echo) {
 		close(c.echoed)
 		c.echoed = nil
 	}
-	if c.contact.IsZero() {
-		close(c.started)
-	}
 	// max: a negative age would be a contact in the future, and would extend the deadline.
-	c.contact = later(c.contact, sent.Add(-max(e.age, 0)))
-	c.known = later(c.known, sent.Add(-max(e.known, 0)))
-	if e.timeout > 0 && e.timeout != c.timeout {
-		c.timeout = e.timeout
-		c.poke()
+	contact := sent.Add(-max(e.GetContactAge().AsDuration(), 0))
+	known := contact
+	if age := e.GetKnownContactAge(); age != nil {
+		known = sent.Add(-max(age.AsDuration(), 0))
+	}
+	c.contact, c.known = later(c.contact, contact), later(c.known, known)
+	if timeout := e.GetTimeout().AsDuration(); timeout > 0 && timeout != c.timeout {
+		c.timeout = timeout
+		signal(c.changed)
 	}
 }
 
@@ -114,7 +98,7 @@ func (c *clock) hold(holding bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if left := c.until(c.known); holding && !c.holding && (left < c.timeout/4 || left < time.Until(c.next)) {
-		c.poke()
+		signal(c.changed)
 	}
 	c.holding = holding
 }
@@ -128,14 +112,7 @@ func (c *clock) resumed(timeout time.Duration) {
 	if timeout > 0 {
 		c.timeout = min(c.timeout, timeout)
 	}
-	c.poke()
-}
-
-func (c *clock) poke() {
-	select {
-	case c.changed <- struct{}{}:
-	default:
-	}
+	signal(c.changed)
 }
 
 // sessionTimeout returns the timeout that the server granted last.
@@ -150,6 +127,11 @@ func (c *clock) sessionTimeout() time.Duration {
 func (c *clock) contacted() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.basis()
+}
+
+// basis does the same. The caller holds mu.
+func (c *clock) basis() time.Time {
 	if c.holding {
 		return c.known
 	}
@@ -220,13 +202,10 @@ func (c *clock) silence() string {
 func (c *clock) remaining() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.contact.IsZero():
+	if c.contact.IsZero() {
 		return c.timeout
-	case c.holding:
-		return c.until(c.known)
 	}
-	return c.until(c.contact)
+	return c.until(c.basis())
 }
 
 // nextCheck returns the time until watchClock must compute the deadline again: until it

@@ -12,6 +12,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+// echo is the content of a heartbeat's echo.
+type echo struct {
+	number              uint64
+	age, known, timeout time.Duration
+}
+
+func (e echo) message() *pb.BeatEcho {
+	return &pb.BeatEcho{
+		Number: e.number, ContactAge: durationpb.New(e.age), KnownContactAge: durationpb.New(e.known), Timeout: durationpb.New(e.timeout),
+	}
+}
+
 // The test varies the delays of a heartbeat and its echo. ZooKeeper counts from the plugin's
 // last contact, which had the given age when the echo was written.
 func TestDeadlineIsNeverLaterThanZooKeepers(t *testing.T) {
@@ -35,7 +47,7 @@ func TestDeadlineIsNeverLaterThanZooKeepers(t *testing.T) {
 				time.Sleep(test.to)
 				contact := time.Now().Add(-max(test.age, 0))
 				time.Sleep(test.back)
-				c.echo(echo{number: n, age: test.age, known: test.age})
+				c.echo(echo{number: n, age: test.age, known: test.age}.message())
 				if mine, zookeepers := c.remaining(), time.Until(contact.Add(timeout)); mine > zookeepers {
 					t.Errorf("%v left here, %v at ZooKeeper", mine, zookeepers)
 				}
@@ -48,16 +60,16 @@ func TestEchoNeverShortensTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(time.Second)
 		first, second := c.heartbeat(), c.heartbeat()
-		c.echo(echo{number: second})
+		c.echo(echo{number: second}.message())
 		left := c.remaining()
-		c.echo(echo{number: second})                                      // twice
-		c.echo(echo{number: first, age: time.Second, known: time.Second}) // after the later one
-		c.echo(echo{number: 99, age: -time.Hour, known: -time.Hour})      // never sent
+		c.echo(echo{number: second}.message())                                      // twice
+		c.echo(echo{number: first, age: time.Second, known: time.Second}.message()) // after the later one
+		c.echo(echo{number: 99, age: -time.Hour, known: -time.Hour}.message())      // never sent
 		if c.remaining() != left {
 			t.Errorf("%v became %v", left, c.remaining())
 		}
 		third := c.heartbeat()
-		c.echo(echo{number: third, age: 900 * time.Millisecond, known: 900 * time.Millisecond})
+		c.echo(echo{number: third, age: 900 * time.Millisecond, known: 900 * time.Millisecond}.message())
 		if c.remaining() != left {
 			t.Errorf("an old contact has left %v; want %v", c.remaining(), left)
 		}
@@ -69,15 +81,15 @@ func TestAnEchoedHeartbeatIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(time.Second)
 		first, second, third := c.heartbeat(), c.heartbeat(), c.heartbeat()
-		c.echo(echo{number: second})
+		c.echo(echo{number: second}.message())
 		if len(c.sent) != 1 {
 			t.Errorf("%d heartbeats are kept; one has no echo", len(c.sent))
 		}
-		c.echo(echo{number: first, timeout: time.Hour})
+		c.echo(echo{number: first, timeout: time.Hour}.message())
 		if c.sessionTimeout() != time.Second {
 			t.Error("an echo that arrived too late counts")
 		}
-		c.echo(echo{number: third})
+		c.echo(echo{number: third}.message())
 		if len(c.sent) != 0 {
 			t.Errorf("%d heartbeats are kept", len(c.sent))
 		}
@@ -90,7 +102,7 @@ func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
 		c := newClock(timeout)
-		c.echo(echo{number: c.heartbeat(), age: time.Second, known: 5 * time.Second})
+		c.echo(echo{number: c.heartbeat(), age: time.Second, known: 5 * time.Second}.message())
 		free, look := c.remaining(), c.nextCheck()
 		c.hold(true)
 		held := c.remaining()
@@ -123,7 +135,7 @@ func TestFirstGrantSendsAHeartbeatOnlyIfTheDeadlineIsNear(t *testing.T) {
 	}{{0, false}, {7 * time.Second, false}, {7100 * time.Millisecond, true}, {11 * time.Second, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newClock(10 * time.Second)
-			c.echo(echo{number: c.heartbeat(), known: test.known})
+			c.echo(echo{number: c.heartbeat(), known: test.known}.message())
 			for range 2 {
 				c.hold(true)
 				if asked := len(c.changed) > 0; asked != test.asked {
@@ -141,9 +153,9 @@ func TestFirstGrantSendsAHeartbeatOnlyIfTheDeadlineIsNear(t *testing.T) {
 func TestFirstGrantMovesALateTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(10 * time.Second)
-		c.echo(echo{number: c.heartbeat(), known: 20 * time.Second})
+		c.echo(echo{number: c.heartbeat(), known: 20 * time.Second}.message())
 		c.nextCheck()
-		c.echo(echo{number: c.heartbeat(), known: 4 * time.Second})
+		c.echo(echo{number: c.heartbeat(), known: 4 * time.Second}.message())
 		c.hold(true)
 		if len(c.changed) == 0 {
 			t.Errorf("the deadline is in %v, and is not checked before", c.remaining())
@@ -156,21 +168,21 @@ func TestFirstGrantMovesALateTimer(t *testing.T) {
 func TestTheSilentSideIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(10 * time.Second)
-		c.echo(echo{number: c.heartbeat()})
+		c.echo(echo{number: c.heartbeat()}.message())
 		for age := 2 * time.Second; age < 10*time.Second; age += 2 * time.Second {
 			time.Sleep(2 * time.Second)
-			c.echo(echo{number: c.heartbeat(), age: age, known: age})
+			c.echo(echo{number: c.heartbeat(), age: age, known: age}.message())
 		}
 		time.Sleep(2 * time.Second)
 		if s := c.silence(); c.remaining() > 0 || s != "the plugin has received nothing from ZooKeeper for 10s" {
 			t.Errorf("%v left: %s", c.remaining(), s)
 		}
 		c.hold(true)
-		c.echo(echo{number: c.heartbeat(), age: 2 * time.Second, known: 9500 * time.Millisecond})
+		c.echo(echo{number: c.heartbeat(), age: 2 * time.Second, known: 9500 * time.Millisecond}.message())
 		if s := c.silence(); c.remaining() > 0 || s != "the plugin has received nothing from ZooKeeper for 2s; the leader is not known to have received anything from the session for 9.5s" {
 			t.Errorf("%v left: %s", c.remaining(), s)
 		}
-		c.echo(echo{number: c.heartbeat()})
+		c.echo(echo{number: c.heartbeat()}.message())
 		time.Sleep(9600 * time.Millisecond)
 		if s := c.silence(); c.remaining() > 0 || s != "the plugin has not answered, or this process did not run, for 9.6s" {
 			t.Errorf("%v left: %s", c.remaining(), s)
@@ -196,7 +208,7 @@ func TestEveryMethodReportsTheLossAfterAPause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSession(new(Client), recipes.SessionConfig{}, &generation{plugin: new(Plugin), cancelStream: func() {}}, &pb.Opened{Timeout: durationpb.New(10 * time.Second)})
-				s.clock.echo(echo{number: s.clock.heartbeat()})
+				s.clock.echo(echo{number: s.clock.heartbeat()}.message())
 				if lost(s) {
 					t.Fatal("lost at once")
 				}
@@ -219,7 +231,7 @@ func TestAGrantCountsFromAnEchoThatIsYoungerThanItsProof(t *testing.T) {
 	}{{time.Second, false}, {8400 * time.Millisecond, false}, {8600 * time.Millisecond, true}, {time.Hour, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newClock(10 * time.Second)
-			c.echo(echo{number: c.heartbeat(), known: test.known})
+			c.echo(echo{number: c.heartbeat(), known: test.known}.message())
 			if c.proved() == test.asks {
 				t.Errorf("known for %v: proved: %v", test.known, c.proved())
 			}
@@ -232,7 +244,7 @@ func TestAGrantCountsFromAnEchoThatIsYoungerThanItsProof(t *testing.T) {
 			next := c.since(start)
 			n := c.heartbeat()
 			time.Sleep(time.Millisecond)
-			c.echo(echo{number: n, known: 7 * time.Second})
+			c.echo(echo{number: n, known: 7 * time.Second}.message())
 			select {
 			case <-next:
 			default:
@@ -250,11 +262,11 @@ func TestAGrantCountsFromAnEchoThatIsYoungerThanItsProof(t *testing.T) {
 func TestAnIdleSessionIsResumedFromItsLastContact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(10 * time.Second)
-		c.echo(echo{number: c.heartbeat(), age: time.Second, known: time.Hour})
+		c.echo(echo{number: c.heartbeat(), age: time.Second, known: time.Hour}.message())
 		if age := time.Since(c.contacted()); age != time.Second {
 			t.Errorf("it counts from %v ago", age)
 		}
-		c.echo(echo{number: c.heartbeat(), age: time.Second, known: 3 * time.Second})
+		c.echo(echo{number: c.heartbeat(), age: time.Second, known: 3 * time.Second}.message())
 		c.hold(true)
 		if age := time.Since(c.contacted()); age != 3*time.Second {
 			t.Errorf("with a hold it counts from %v ago", age)

@@ -125,3 +125,11 @@ func TestADialectThatThePluginDoesNotKnowIsUnsupported(t *testing.T) {
 		t.Errorf("made: %+v, %v", all, err)
 	}
 }
+
+// A message can only contain UTF-8, so the plugin cannot refuse such a name.
+func TestANameThatCannotBeSentIsInvalid(t *testing.T) {
+	names := must.Get(newLink(t).open(t, time.Minute).Names("/n"))(t)
+	if _, err := names.Lookup(ctx(t), "\xff"); !errors.Is(err, recipes.ErrInvalid) {
+		t.Error(err)
+	}
+}

@@ -205,7 +205,6 @@ func (g *remoteGrant) rpcRelease(ctx context.Context) error {
 	return err
 }
 
-// released records the result of an attempt to release the grant.
 func (g *remoteGrant) released(r *release, err error) {
 	if err == nil || errors.Is(err, recipes.ErrNotHeld) {
 		g.s.forget(g.id)

@@ -65,26 +65,19 @@ func (p *Plugin) open(ctx context.Context, cfg recipes.SessionConfig) (_ recipes
 // giveUp calls cancelStream when ctx ends: at once after a cancellation, or openGrace after
 // its deadline. stop prevents the call. It returns false if ctx was cancelled before.
 func giveUp(ctx context.Context, cancelStream context.CancelFunc) (stop func() bool) {
-	waiting, done := context.WithCancel(context.WithoutCancel(ctx))
+	deadline, _ := ctx.Deadline()
+	late := time.AfterFunc(time.Until(deadline)+openGrace, cancelStream)
 	stopped := context.AfterFunc(ctx, func() {
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			grace := time.NewTimer(openGrace)
-			defer grace.Stop()
-			select {
-			case <-waiting.Done():
-				return
-			case <-grace.C:
-			}
+		if errors.Is(ctx.Err(), context.Canceled) {
+			cancelStream()
 		}
-		cancelStream()
 	})
 	return func() bool {
-		done()
+		late.Stop()
 		return stopped() || ctx.Err() == context.DeadlineExceeded
 	}
 }
 
-// begin opens the stream of a new or a resumed session.
 func (p *Plugin) begin(ctx context.Context, cfg recipes.SessionConfig, resume *pb.Resume) (*generation, *pb.Opened, error) {
 	if err := p.authenticates(ctx, cfg); err != nil {
 		return nil, nil, err
@@ -112,7 +105,7 @@ func (p *Plugin) authenticates(ctx context.Context, cfg recipes.SessionConfig) e
 	}
 	info, err := p.client.plugins.Info(p.to(ctx), &pb.InfoRequest{})
 	if err != nil {
-		return unreached{err}
+		return unserved{err}
 	}
 	if !slices.Contains(info.GetCapabilities(), "sasl") {
 		return fmt.Errorf("%w: the plugin does not support SASL", recipes.ErrUnsupported)
@@ -120,15 +113,10 @@ func (p *Plugin) authenticates(ctx context.Context, cfg recipes.SessionConfig) e
 	return nil
 }
 
-// unreached is the error of a stream that was not opened. Nothing was sent to the plugin.
-type unreached struct{ error }
-
-func (u unreached) Unwrap() error { return u.error }
-
 func (p *Plugin) start(ctx, streamCtx context.Context, cfg recipes.SessionConfig, resume *pb.Resume) (stream, *pb.Opened, error) {
 	st, err := p.client.sessions.Open(p.to(streamCtx))
 	if err != nil {
-		return nil, nil, unreached{err}
+		return nil, nil, unserved{err}
 	}
 	deadline, _ := ctx.Deadline()
 	// The plugin's deadline is slightly earlier than the host's, so that its reason arrives:
@@ -147,7 +135,6 @@ func (p *Plugin) start(ctx, streamCtx context.Context, cfg recipes.SessionConfig
 	return st, m.GetOpened(), nil
 }
 
-// openError returns the error of a failed Open.
 func (p *Plugin) openError(ctx context.Context, err error) error {
 	e, answered := wire.Error(err)
 	switch {

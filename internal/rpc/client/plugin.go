@@ -22,13 +22,16 @@ type Plugin struct {
 	ctx    context.Context // its cause is the reason why its sessions are lost
 	cancel context.CancelCauseFunc
 
-	mu           sync.Mutex
-	paused       chan struct{} // while not nil, Open waits until it is closed
-	opening      int
-	opened       chan struct{}     // holds one element when opening has become 0
-	sessions     map[*session]bool // those that it serves
-	processEnded chan struct{}     // closed when its process has ended and opens no more sessions
-	empty        chan struct{}     // closed when its process has ended and it serves no session
+	mu       sync.Mutex
+	paused   chan struct{} // while not nil, Open waits until it is closed
+	opening  int
+	opened   chan struct{}     // holds one element when opening has become 0
+	sessions map[*session]bool // those that it serves
+
+	processEnded context.Context // ends when its process has ended and opens no more sessions
+	endProcess   context.CancelFunc
+	empty        context.Context // ends when its process has ended and it serves no session
+	setEmpty     context.CancelFunc
 }
 
 // Connect returns a connection to another plugin process, on the terms of New. After Use, the
@@ -45,8 +48,10 @@ type Plugin struct {
 func (c *Client) Connect(over grpc.ClientConnInterface, dial carry.Dialer, died func(context.Context) bool) *Plugin {
 	p := &Plugin{
 		client: c, conn: carry.New(over, dial), died: died, sessions: make(map[*session]bool),
-		opened: make(chan struct{}, 1), processEnded: make(chan struct{}), empty: make(chan struct{}),
+		opened: make(chan struct{}, 1),
 	}
+	p.processEnded, p.endProcess = context.WithCancel(context.Background())
+	p.empty, p.setEmpty = context.WithCancel(context.Background())
 	p.ctx, p.cancel = context.WithCancelCause(c.ctx)
 	return p
 }
@@ -70,26 +75,15 @@ func (p *Plugin) Fail(reason error) { p.cancel(reason) }
 // caller should end ctx; the sessions on them are then lost.
 func (p *Plugin) ProcessEnded(ctx context.Context) {
 	p.mu.Lock()
-	if !p.hasEnded() {
-		close(p.processEnded)
-		p.check()
-	}
+	p.endProcess()
+	p.check()
 	p.mu.Unlock()
 	select {
-	case <-p.empty:
+	case <-p.empty.Done():
 	case <-ctx.Done():
 	}
 	p.cancel(fmt.Errorf("%w: its process has ended", recipes.ErrPluginLost))
-	<-p.empty
-}
-
-func (p *Plugin) hasEnded() bool {
-	select {
-	case <-p.processEnded:
-		return true
-	default:
-		return false
-	}
+	<-p.empty.Done()
 }
 
 // beginOpen counts a session that is about to be opened. It waits while the plugin is paused.
@@ -98,9 +92,9 @@ func (p *Plugin) beginOpen(ctx context.Context) bool {
 	for {
 		p.mu.Lock()
 		paused := p.paused
-		if paused == nil || p.hasEnded() {
+		if paused == nil || p.processEnded.Err() != nil {
 			defer p.mu.Unlock()
-			if p.hasEnded() {
+			if p.processEnded.Err() != nil {
 				return false
 			}
 			p.opening++
@@ -109,7 +103,7 @@ func (p *Plugin) beginOpen(ctx context.Context) bool {
 		p.mu.Unlock()
 		select {
 		case <-paused:
-		case <-p.processEnded:
+		case <-p.processEnded.Done():
 		case <-p.ctx.Done():
 			return false
 		case <-ctx.Done():
@@ -129,14 +123,12 @@ func (p *Plugin) endOpen() {
 	p.check()
 }
 
-// addSession records that a session reads from the plugin.
 func (p *Plugin) addSession(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sessions[s] = true
 }
 
-// removeSession records that a session no longer reads from the plugin.
 func (p *Plugin) removeSession(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,14 +136,10 @@ func (p *Plugin) removeSession(s *session) {
 	p.check()
 }
 
-// check closes empty if its condition holds. The caller holds mu.
+// check ends empty if its condition holds. The caller holds mu.
 func (p *Plugin) check() {
-	if p.hasEnded() && p.opening == 0 && len(p.sessions) == 0 {
-		select {
-		case <-p.empty:
-		default:
-			close(p.empty)
-		}
+	if p.processEnded.Err() != nil && p.opening == 0 && len(p.sessions) == 0 {
+		p.setEmpty()
 	}
 }
 

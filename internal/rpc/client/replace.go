@@ -165,14 +165,12 @@ func (p *Plugin) openings() int {
 	return p.opening
 }
 
-// serving returns the sessions that the plugin serves.
 func (p *Plugin) serving() []*session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Collect(maps.Keys(p.sessions))
 }
 
-// pause makes calls wait.
 func (s *session) pause() *generation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,7 +264,7 @@ func (s *session) isFree(t *generation) bool {
 		return t.plugin.died(s.over)
 	}
 	select {
-	case <-t.plugin.processEnded:
+	case <-t.plugin.processEnded.Done():
 		return true
 	case <-s.over.Done():
 		return false

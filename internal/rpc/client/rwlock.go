@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"google.golang.org/protobuf/proto"
@@ -21,15 +22,9 @@ type readWriteLock[H any] struct {
 }
 
 func (s *session) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
-	r, err := s.at("shared lock", path, cfg.Dialect)
-	if err == nil {
-		cfg.Strategy, err = cfg.Strategy.Normalize()
-	}
+	r, err := s.at("shared lock", path, cfg.Dialect, normalize(&cfg.Strategy), cfg.Validate())
 	if err != nil {
 		return nil, err
-	}
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("%s: %w", r, err)
 	}
 	return readWriteLock[recipes.SharedHold]{recipe: r, joined: cfg.Joined, hold: newSharedHold, request: &pb.AcquireReadWriteRequest{
 		Session: s.handle, Path: path, Strategy: string(cfg.Strategy), Data: cfg.Data, Announce: s.announces(cfg.Joined),
@@ -38,15 +33,9 @@ func (s *session) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes
 }
 
 func (s *session) PriorityLock(path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
-	r, err := s.at("priority lock", path, "")
-	if err == nil {
-		cfg.Strategy, err = cfg.Strategy.Normalize()
-	}
+	r, err := s.at("priority lock", path, "", normalize(&cfg.Strategy), cfg.Validate())
 	if err != nil {
 		return nil, err
-	}
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("%s: %w", r, err)
 	}
 	return readWriteLock[recipes.PriorityHold]{recipe: r, joined: cfg.Joined, hold: newPriorityHold, request: &pb.AcquireReadWriteRequest{
 		Session: s.handle, Path: path, Strategy: string(cfg.Strategy), Data: cfg.Data, Announce: s.announces(cfg.Joined),
@@ -155,4 +144,43 @@ func (h *priorityHold) HandOff(ctx context.Context, successor string) error {
 		h.lose(recipes.ErrReleased)
 	}
 	return err
+}
+
+// revocation notifies the holder of a request to release its grant.
+type revocation struct {
+	g       *remoteGrant
+	once    sync.Once
+	revoked chan struct{}
+}
+
+func newRevocation(g *remoteGrant) *revocation {
+	return &revocation{g: g, revoked: make(chan struct{})}
+}
+
+// Revoked starts, on the first call, a call to the plugin that returns when a revocation is
+// requested. The wait ends with the grant.
+func (r *revocation) Revoked() <-chan struct{} {
+	r.once.Do(func() { r.g.s.spawn(r.await) })
+	return r.revoked
+}
+
+func (r *revocation) await() {
+	s := r.g.s
+	wait, cancel := context.WithCancel(s.over)
+	defer cancel()
+	go func() { // ends with this call at the latest
+		select {
+		case <-r.g.lost:
+			cancel()
+		case <-wait.Done():
+		}
+	}()
+	err := s.persist(wait, way{}, func(ctx context.Context) error {
+		_, err := s.readWriteLocks.AwaitRevocation(ctx, &pb.AwaitRevocationRequest{Session: s.handle, RequestId: r.g.id})
+		return err
+	})
+	if err == nil {
+		close(r.revoked)
+	}
+	r.g.judge(err)
 }

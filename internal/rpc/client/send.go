@@ -22,7 +22,8 @@ type way struct {
 	id      string             // for a write: see by
 }
 
-// unserved is the error of a call that was not made.
+// unserved is the error of a call that was not made, or a stream that was not opened. Nothing was
+// sent to the plugin.
 type unserved struct{ error }
 
 func (u unserved) Unwrap() error { return u.error }

@@ -19,7 +19,6 @@ import (
 
 type stream = grpc.BidiStreamingClient[pb.OpenRequest, pb.OpenResponse]
 
-// session is a session of the host, which a plugin serves.
 type session struct {
 	*Client
 	cfg          recipes.SessionConfig
@@ -152,7 +151,7 @@ func (s *session) dispatch(t *generation, m *pb.OpenResponse) {
 	case *pb.OpenResponse_Joined:
 		s.joined(t, m.Joined.GetRequestId(), wire.Place(m.Joined.GetPlace()))
 	case *pb.OpenResponse_BeatEcho:
-		s.clock.echo(toEcho(m.BeatEcho))
+		s.clock.echo(m.BeatEcho)
 	}
 }
 

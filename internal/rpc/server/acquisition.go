@@ -49,7 +49,6 @@ type acquisition struct {
 	finished  bool
 }
 
-// acquisitions are the acquisitions of one session.
 type acquisitions struct {
 	ss    *session
 	limit int
@@ -150,7 +149,6 @@ func (a *acquisitions) leave(ctx context.Context, c *acquisition) (*acquisition,
 	return c, c.err
 }
 
-// close refuses new acquisitions.
 func (a *acquisitions) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -280,15 +278,8 @@ func (a *acquisitions) retry(c *acquisition) {
 func (a *acquisitions) granted(id string) (*acquisition, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c, ok := a.all[id]
-	if ok {
-		select {
-		case <-c.done:
-			if c.grant != nil {
-				return c, nil
-			}
-		default:
-		}
+	if c := a.all[id]; c != nil && c.grant != nil {
+		return c, nil
 	}
 	return nil, fmt.Errorf("%w: request %s holds nothing", recipes.ErrNotHeld, id)
 }

@@ -273,7 +273,7 @@ func TestReleaseOfACancelledCallerContinues(t *testing.T) {
 	must.Do(t, acquire("it"))
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	if _, err := (grantService{Server: s}).Release(gone, &pb.ReleaseRequest{RequestId: "it"}); !errors.Is(err, context.Canceled) {
+	if _, err := (service{Server: s}).Release(gone, &pb.ReleaseRequest{RequestId: "it"}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	ss.tasks.Wait()

@@ -7,34 +7,87 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-type barrierService struct {
-	pb.UnimplementedBarrierServiceServer
-	*Server
-}
-
 func barrier(t target) (recipes.Barrier, error) { return t.Barrier(t.path) }
 
-func (s barrierService) SetBarrier(ctx context.Context, r *pb.SetBarrierRequest) (*pb.SetBarrierResponse, error) {
-	return with(s.Server, r, barrier, func(b recipes.Barrier) (*pb.SetBarrierResponse, error) {
-		return &pb.SetBarrierResponse{}, b.Set(ctx, r.GetData())
-	})
+func (s service) SetBarrier(ctx context.Context, r *pb.SetBarrierRequest) (*pb.SetBarrierResponse, error) {
+	return &pb.SetBarrierResponse{}, do(s.Server, r, barrier, func(b recipes.Barrier) error { return b.Set(ctx, r.GetData()) })
 }
 
-func (s barrierService) RemoveBarrier(ctx context.Context, r *pb.RemoveBarrierRequest) (*pb.RemoveBarrierResponse, error) {
-	return with(s.Server, r, barrier, func(b recipes.Barrier) (*pb.RemoveBarrierResponse, error) {
-		return &pb.RemoveBarrierResponse{}, b.Remove(ctx)
-	})
+func (s service) RemoveBarrier(ctx context.Context, r *pb.RemoveBarrierRequest) (*pb.RemoveBarrierResponse, error) {
+	return &pb.RemoveBarrierResponse{}, do(s.Server, r, barrier, func(b recipes.Barrier) error { return b.Remove(ctx) })
 }
 
-func (s barrierService) WaitBarrier(ctx context.Context, r *pb.WaitBarrierRequest) (*pb.WaitBarrierResponse, error) {
-	return with(s.Server, r, barrier, func(b recipes.Barrier) (*pb.WaitBarrierResponse, error) {
-		return &pb.WaitBarrierResponse{}, b.Wait(ctx)
-	})
+func (s service) WaitBarrier(ctx context.Context, r *pb.WaitBarrierRequest) (*pb.WaitBarrierResponse, error) {
+	return &pb.WaitBarrierResponse{}, do(s.Server, r, barrier, func(b recipes.Barrier) error { return b.Wait(ctx) })
 }
 
-func (s barrierService) GetBarrier(ctx context.Context, r *pb.GetBarrierRequest) (*pb.GetBarrierResponse, error) {
-	return with(s.Server, r, barrier, func(b recipes.Barrier) (*pb.GetBarrierResponse, error) {
-		set, err := b.IsSet(ctx)
-		return &pb.GetBarrierResponse{Set: set}, err
+func (s service) GetBarrier(ctx context.Context, r *pb.GetBarrierRequest) (*pb.GetBarrierResponse, error) {
+	set, err := with(s.Server, r, barrier, func(b recipes.Barrier) (bool, error) { return b.IsSet(ctx) })
+	return &pb.GetBarrierResponse{Set: set}, err
+}
+
+func (s service) EnterDoubleBarrier(ctx context.Context, r *pb.EnterDoubleBarrierRequest) (*pb.EnterDoubleBarrierResponse, error) {
+	c, err := s.contend(ctx, r, false, func(ctx context.Context, t target, _ func(recipes.Place)) (*grant, error) {
+		b, err := t.DoubleBarrier(t.path, recipes.DoubleBarrierConfig{Size: int(r.GetSize()), Dialect: t.dialect})
+		if err != nil {
+			return nil, err
+		}
+		p, err := t.enter(ctx, b, r)
+		return &grant{Grant: p, release: func(ctx context.Context) error { return leaveAtOnce(ctx, p) }}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	p, err := as[recipes.Passage](c, noPassage)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.EnterDoubleBarrierResponse{Grant: toGrant(c), Members: p.Members()}, nil
+}
+
+type members interface {
+	EnterAnnounced(ctx context.Context, data []byte, joined func(recipes.Place)) (recipes.Passage, error)
+	ResumeWaiting(ctx context.Context, znode string, joined func(recipes.Place)) (recipes.Passage, error)
+	Resume(ctx context.Context, znode string, token recipes.Token) (recipes.Passage, error)
+	ResumeLeaving(ctx context.Context, znode string, token recipes.Token, members []string) (recipes.Passage, error)
+}
+
+func (ss *session) enter(ctx context.Context, b recipes.DoubleBarrier, r *pb.EnterDoubleBarrierRequest) (recipes.Passage, error) {
+	m, able := b.(members)
+	joined := func(recipes.Place) {}
+	if r.GetAnnounce() { // the answer has no field for a place, so it has no early part either
+		joined = ss.announceOnStream(r.GetRequestId())
+	}
+	resumed := r.GetResumed()
+	znode, token := resumed.GetZnode(), recipes.Token(resumed.GetToken())
+	switch {
+	case resumed == nil && !able:
+		return b.Enter(ctx, r.GetData())
+	case resumed == nil:
+		return m.EnterAnnounced(ctx, r.GetData(), joined)
+	case !able:
+		return nil, errNotResumed
+	case len(r.GetLeaving()) > 0:
+		return m.ResumeLeaving(ctx, znode, token, r.GetLeaving())
+	case token == 0:
+		return m.ResumeWaiting(ctx, znode, joined)
+	}
+	return m.Resume(ctx, znode, token)
+}
+
+// leaveAtOnce leaves without waiting for the other members.
+func leaveAtOnce(ctx context.Context, p recipes.Passage) error {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return p.Leave(ctx)
+}
+
+const noPassage = "no place in a double barrier"
+
+func (s service) LeaveDoubleBarrier(ctx context.Context, r *pb.LeaveDoubleBarrierRequest) (*pb.LeaveDoubleBarrierResponse, error) {
+	return &pb.LeaveDoubleBarrierResponse{}, withGrant(s.Server, r, noPassage, func(ss *session, c *acquisition, p recipes.Passage) error {
+		err := p.Leave(ctx)
+		ss.acquisitions.finished(c)
+		return err
 	})
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
@@ -21,11 +22,14 @@ type resumeRequest interface {
 	GetResumed() *pb.Grant
 }
 
+// A runner is an acquirer for the recipe of a target.
+type runner = func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error)
+
 // contend waits for the grant of a request, or joins the call that already waits for it, and
-// returns its acquisition. If the recipe has a wait queue, run calls joined once. If it
-// fails after a contender has joined, the error contains the place, because the host passes
-// it to the application in any case.
-func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, run func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error)) (*acquisition, error) {
+// returns its acquisition, nil after an error. If the recipe has a wait queue, run calls joined
+// once. If it fails after a contender has joined, the error contains the place, because the host
+// passes it to the application in any case.
+func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, run runner) (*acquisition, error) {
 	t, err := s.target(r)
 	if err != nil {
 		return nil, err
@@ -38,7 +42,9 @@ func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, ru
 	if announce {
 		announced = t.announcer(ctx, r.GetRequestId())
 	}
-	c, err := t.acquisitions.call(ctx, r.GetRequestId(), resumed.GetToken() != 0, announced, contained(ctx, t, run))
+	c, err := t.acquisitions.call(ctx, r.GetRequestId(), resumed.GetToken() != 0, announced, func(ctx context.Context, joined func(recipes.Place)) (*grant, error) {
+		return s.contained(ctx, t, joined, run)
+	})
 	if c == nil || err == nil {
 		return c, err
 	}
@@ -48,19 +54,32 @@ func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, ru
 	return nil, wire.ToStatus(err, c.place)
 }
 
-// acquire asks a recipe for a grant, or resumes the grant or the place that r names.
-func acquire[G recipes.Grant](ctx context.Context, recipe any, r resumeRequest, ask func(context.Context) (G, error), release func(G, context.Context) error) (_ *grant, err error) {
-	var g G
-	if resumed := r.GetResumed(); resumed != nil {
-		tries, ok := r.(interface{ GetTry() bool })
-		g, err = resumeGrant[G](ctx, recipe, resumed, ok && tries.GetTry())
-	} else {
-		g, err = ask(ctx)
+// granting returns a runner that opens the recipe and asks it for a grant, or resumes the grant or
+// the place that r names.
+func granting[R any, G recipes.Grant](r resumeRequest, open func(t target, joined func(recipes.Place)) (R, error),
+	ask func(R, context.Context) (G, error), release func(G, context.Context) error) runner {
+	return func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error) {
+		recipe, err := open(t, joined)
+		if err != nil {
+			return nil, err
+		}
+		var g G
+		if resumed := r.GetResumed(); resumed == nil {
+			g, err = ask(recipe, ctx)
+		} else {
+			tries, ok := r.(interface{ GetTry() bool })
+			g, err = resumeGrant[G](ctx, recipe, resumed, ok && tries.GetTry())
+		}
+		return &grant{Grant: g, release: func(ctx context.Context) error { return release(g, ctx) }}, err
 	}
-	if err != nil {
-		return nil, err
+}
+
+// either returns the method that a request calls: one that waits, or one that only tries.
+func either[F any](r interface{ GetTry() bool }, wait, try F) F {
+	if r.GetTry() {
+		return try
 	}
-	return &grant{Grant: g, release: func(ctx context.Context) error { return release(g, ctx) }}, nil
+	return wait
 }
 
 // announcer returns how the host is notified of the place: by an early part of the answer, or
@@ -86,12 +105,74 @@ func (ss *session) announceOnStream(id string) func(recipes.Place) {
 }
 
 func toGrant(c *acquisition) *pb.Grant {
+	if c == nil {
+		return nil
+	}
 	return &pb.Grant{Token: int64(c.grant.Token()), Znode: c.grant.Znode()}
 }
 
 func toPlace(c *acquisition) *pb.Place {
-	if c.place == nil {
+	if c == nil || c.place == nil {
 		return nil
 	}
 	return wire.ToPlace(*c.place)
+}
+
+func (s service) Release(ctx context.Context, r *pb.ReleaseRequest) (*pb.ReleaseResponse, error) {
+	return &pb.ReleaseResponse{}, withGrant(s.Server, r, "", func(ss *session, c *acquisition, _ recipes.Grant) error {
+		err := c.grant.release(ctx)
+		if ctx.Err() != nil && err != nil {
+			ss.acquisitions.awaitRelease(c)
+		} else {
+			ss.acquisitions.released(c, err)
+		}
+		return err
+	})
+}
+
+// awaitRelease waits in the background for a release that continues after its call, and then
+// calls released.
+func (a *acquisitions) awaitRelease(c *acquisition) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.background(func() { a.released(c, c.grant.release(a.ss.ctx)) })
+}
+
+// released records the end of a release. If ZooKeeper refused the release, the grant is kept,
+// so that the host can try again.
+func (a *acquisitions) released(c *acquisition, err error) {
+	if err == nil || errors.Is(err, recipes.ErrNotHeld) {
+		a.finished(c)
+	}
+}
+
+func (s service) Write(ctx context.Context, r *pb.WriteRequest) (*pb.WriteResponse, error) {
+	return &pb.WriteResponse{}, withGrant(s.Server, r, "", func(_ *session, _ *acquisition, g recipes.Grant) error {
+		return g.Write(ctx, wire.Ops(r.GetOps())...)
+	})
+}
+
+// judge finishes the acquisition if err means that the znode is deleted or the session lost. If
+// the grant ended for another reason, its znode may exist: the host can still release it, or
+// is doing so.
+func (a *acquisitions) judge(c *acquisition, err error) {
+	if errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrSessionLost) {
+		a.finished(c)
+	}
+}
+
+func (s service) Watch(_ context.Context, r *pb.WatchRequest) (*pb.WatchResponse, error) {
+	return &pb.WatchResponse{}, withGrant(s.Server, r, "", func(ss *session, c *acquisition, _ recipes.Grant) error {
+		ss.acquisitions.watch(c)
+		return nil
+	})
+}
+
+func (s service) Abandon(_ context.Context, r *pb.AbandonRequest) (*pb.AbandonResponse, error) {
+	ss, err := s.session(r.GetSession())
+	if err != nil {
+		return nil, err
+	}
+	ss.acquisitions.abandon(r.GetRequestId())
+	return &pb.AbandonResponse{}, nil
 }

@@ -28,23 +28,22 @@ func (removed) Resign(context.Context) error               { return nil }
 func TestCallThatFindsTheZnodeDeletedEndsTheGrant(t *testing.T) {
 	for name, call := range map[string]func(s *Server) error{
 		"Write": func(s *Server) error {
-			_, err := grantService{Server: s}.Write(t.Context(), &pb.WriteRequest{RequestId: "it"})
+			_, err := service{Server: s}.Write(t.Context(), &pb.WriteRequest{RequestId: "it"})
 			return err
 		},
 		"Acknowledge": func(s *Server) error {
-			_, err := electionService{Server: s}.Acknowledge(t.Context(), &pb.AcknowledgeRequest{RequestId: "it"})
+			_, err := service{Server: s}.Acknowledge(t.Context(), &pb.AcknowledgeRequest{RequestId: "it"})
 			return err
 		},
 		"Update": func(s *Server) error {
-			_, err := update(t.Context(), s, &pb.UpdateRequest{RequestId: "it"}, &pb.UpdateResponse{})
-			return err
+			return update(t.Context(), s, &pb.UpdateRequest{RequestId: "it"})
 		},
 		"Downgrade": func(s *Server) error {
-			_, err := readWriteLockService{Server: s}.Downgrade(t.Context(), &pb.DowngradeRequest{RequestId: "it"})
+			_, err := service{Server: s}.Downgrade(t.Context(), &pb.DowngradeRequest{RequestId: "it"})
 			return err
 		},
 		"HandOff": func(s *Server) error {
-			_, err := readWriteLockService{Server: s}.HandOff(t.Context(), &pb.HandOffRequest{RequestId: "it"})
+			_, err := service{Server: s}.HandOff(t.Context(), &pb.HandOffRequest{RequestId: "it"})
 			return err
 		},
 	} {
@@ -74,7 +73,7 @@ func TestCallThatFindsTheZnodeDeletedEndsTheGrant(t *testing.T) {
 // The mode is checked with try too.
 func TestUnknownModeIsRefused(t *testing.T) {
 	for _, try := range []bool{false, true} {
-		_, err := acquireMode(t.Context(), struct{ recipes.SharedLock }{}, &pb.AcquireReadWriteRequest{Try: try})
+		_, err := inMode[recipes.SharedLock](&pb.AcquireReadWriteRequest{Try: try})(struct{ recipes.SharedLock }{}, t.Context())
 		if !errors.Is(err, recipes.ErrInvalid) {
 			t.Errorf("try %v: %v", try, err)
 		}
@@ -93,7 +92,9 @@ func (p placed) ResumeWaiting(_ context.Context, _ string, try bool) (recipes.Ho
 func TestATryIsResumedAsATry(t *testing.T) {
 	for _, try := range []bool{false, true} {
 		got := !try
-		_, err := acquire[recipes.Hold](t.Context(), placed{&got}, &pb.AcquireRequest{Try: try, Resumed: &pb.Grant{Znode: "/l/z"}}, nil, nil)
+		open := func(target, func(recipes.Place)) (placed, error) { return placed{&got}, nil }
+		run := granting[placed, recipes.Hold](&pb.AcquireRequest{Try: try, Resumed: &pb.Grant{Znode: "/l/z"}}, open, nil, nil)
+		_, err := run(t.Context(), target{}, nil)
 		if got != try || !errors.Is(err, recipes.ErrContended) {
 			t.Errorf("try %v: %v, %v", try, got, err)
 		}
@@ -107,7 +108,7 @@ func (resumedTransaction) Join(context.Context, string) (recipes.Site, error) {
 // A host that forgets to finish its sites does not fill the memory. A resumed site is not
 // refused: the plugin in which it joined has counted it.
 func TestSitesAreBounded(t *testing.T) {
-	ss := &session{Client: cutting{breaks: func() {}}, resumption: newResumption(true)}
+	ss := &session{Client: cutting{breaks: func() {}}, resumption: resumption{resumed: true}}
 	ss.acquisitions = newAcquisitions(ss, 1)
 	join := func(resumed string) (string, error) {
 		_, membership, err := ss.join(t.Context(), resumedTransaction{c: ss.Client.(cutting)}, &pb.JoinTransactionRequest{Resumed: resumed})
@@ -133,7 +134,7 @@ func (leaving) Leave(ctx context.Context) error { return ctx.Err() }
 
 // A member that is removed from a double barrier does not wait for the others.
 func TestARemovedMemberDoesNotWait(t *testing.T) {
-	if err := leaveAtOnce(leaving{})(t.Context()); !errors.Is(err, context.Canceled) {
+	if err := leaveAtOnce(t.Context(), leaving{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("it leaves with %v", err)
 	}
 }

@@ -36,7 +36,7 @@ func serve(t *testing.T, cfg server.Config, opts ...grpc.DialOption) (*grpc.Clie
 	s := server.New(cfg)
 	served := append(s.Options(), grpc.WaitForHandlers(true))
 	if cfg.Lifetime != nil {
-		served = append(served, grpc.Creds(server.Connections(insecure.NewCredentials())))
+		served = append(served, grpc.Creds(server.Connections(insecure.NewCredentials(), nil)))
 	}
 	g := grpc.NewServer(served...)
 	s.Register(g)

@@ -32,7 +32,6 @@ type outbox struct {
 	then    func() // called after last was sent
 }
 
-// unsent is a message that waits.
 type unsent struct {
 	*pb.OpenResponse
 	size int

@@ -45,8 +45,8 @@ func TestPanicInAHandlerIsAnErrorOfItsCall(t *testing.T) {
 	})
 	check(err, "/x/Stream")
 
-	ctx := context.WithValue(t.Context(), loggerKey{}, logTo(&log))
-	h, err := contained(ctx, target{}, func(context.Context, target, func(recipes.Place)) (*grant, error) { panic("s3cret") })(t.Context(), nil)
+	s := New(Config{Logger: logTo(&log)})
+	h, err := s.contained(t.Context(), target{}, nil, func(context.Context, target, func(recipes.Place)) (*grant, error) { panic("s3cret") })
 	if h != nil {
 		t.Error("an acquirer that panicked holds something")
 	}
@@ -120,8 +120,8 @@ func TestWatchesAreLimitedForEachSession(t *testing.T) {
 			}
 		}))
 	}
-	if len(l.watching) > 0 {
-		t.Errorf("%v is still counted", l.watching)
+	if len(l.streams) > 0 {
+		t.Errorf("%v is still counted", l.streams)
 	}
 }
 
@@ -149,4 +149,13 @@ func TestPanicInAConnectionOfCallsEndsIt(t *testing.T) {
 		t.Error(err)
 	}
 	serving.Wait()
+}
+
+// A session may end before the first host has attached.
+func TestOnlyAPluginWithoutItsHostsIsOrphaned(t *testing.T) {
+	s := New(Config{})
+	s.remove(&session{})
+	if s.orphaned.Err() != nil {
+		t.Error("a plugin that waits for its first host is orphaned")
+	}
 }

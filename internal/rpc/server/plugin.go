@@ -2,25 +2,22 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-type pluginService struct {
-	pb.UnimplementedPluginServiceServer
-	*Server
-}
-
 // Attached is closed when a host has attached for the first time.
-func (s *Server) Attached() <-chan struct{} { return s.attach }
+func (s *Server) Attached() <-chan struct{} { return s.attached.Done() }
 
 // Orphaned is closed when the last attached host has disconnected or died. With
 // Config.Lifetime the last session must have ended too.
-func (s *Server) Orphaned() <-chan struct{} { return s.orphaned }
+func (s *Server) Orphaned() <-chan struct{} { return s.orphaned.Done() }
 
-func (s pluginService) Attach(_ *pb.AttachRequest, st grpc.ServerStreamingServer[pb.AttachResponse]) error {
+func (s service) Attach(_ *pb.AttachRequest, st grpc.ServerStreamingServer[pb.AttachResponse]) error {
 	s.arrive()
 	defer s.depart()
 	if err := st.Send(&pb.AttachResponse{}); err != nil {
@@ -34,38 +31,62 @@ func (s *Server) arrive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hosts++
-	select {
-	case <-s.attach:
-	default:
-		close(s.attach)
-	}
+	s.attach()
 }
 
 func (s *Server) depart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hosts--
-	s.orphan()
+	s.orphanIfAlone()
 }
 
-// orphan closes orphaned if no host is attached any more and, with Config.Lifetime, no session
-// is left. The caller holds mu.
-func (s *Server) orphan() {
-	if s.hosts > 0 || s.isOrphaned || s.cfg.Lifetime != nil && len(s.sessions) > 0 {
-		return
-	}
-	select {
-	case <-s.attach:
-		s.isOrphaned = true
-		close(s.orphaned)
-	default: // a session before the first Attach has ended
+// orphanIfAlone ends orphaned if no host is attached any more and, with Config.Lifetime, no session
+// is left. A session may end before the first Attach. The caller holds mu.
+func (s *Server) orphanIfAlone() {
+	if s.attached.Err() != nil && s.hosts == 0 && (s.cfg.Lifetime == nil || len(s.sessions) == 0) {
+		s.orphan()
 	}
 }
 
-func (s pluginService) Shutdown(ctx context.Context, _ *pb.ShutdownRequest) (*pb.ShutdownResponse, error) {
+func (s service) Shutdown(ctx context.Context, _ *pb.ShutdownRequest) (*pb.ShutdownResponse, error) {
 	return &pb.ShutdownResponse{}, s.Server.Close(ctx)
 }
 
-func (s pluginService) Info(context.Context, *pb.InfoRequest) (*pb.InfoResponse, error) {
+func (s service) Info(context.Context, *pb.InfoRequest) (*pb.InfoResponse, error) {
 	return &pb.InfoResponse{Version: s.cfg.Version, Build: s.cfg.Build, Capabilities: s.cfg.Capabilities()}, nil
+}
+
+// capabilities are the names of a Server's capabilities.
+var capabilities = []string{
+	"lock",
+	"election",
+	"queue",
+	"priority-queue",
+	"transaction",
+	"group",
+	"barrier",
+	"double-barrier",
+	"names",
+	"configuration",
+	"counter",
+	"latch",
+	"shared-lock",
+	"semaphore",
+	"slots",
+	"priority-lock",
+	"contenders",
+	"dialects",
+	"sasl",
+	carry.Capability,
+	resumeCapability,
+}
+
+// resumeCapability is the capability of plugins that can resume sessions (Config.Resume).
+const resumeCapability = "resume"
+
+// Capabilities returns the names in Info: the capabilities of a Server with this
+// configuration. Names are never removed.
+func (c Config) Capabilities() []string {
+	return slices.DeleteFunc(slices.Clone(capabilities), func(name string) bool { return name == resumeCapability && c.Resume == nil })
 }

@@ -58,7 +58,7 @@ func TestHostIsAttachedForAsLongAsItsStream(t *testing.T) {
 	for _, breaks := range []bool{false, true} {
 		s := New(Config{})
 		ctx, cancelStream := context.WithCancel(t.Context())
-		err := pluginService{Server: s}.Attach(nil, attaching{ctx: ctx, sent: func() error {
+		err := service{Server: s}.Attach(nil, attaching{ctx: ctx, sent: func() error {
 			if !closed(s.Attached()) || closed(s.Orphaned()) {
 				t.Error("the host got the message before it was attached")
 			}

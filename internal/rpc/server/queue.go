@@ -9,11 +9,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-type queueService struct {
-	pb.UnimplementedQueueServiceServer
-	*Server
-}
-
 // consumer opens the queue of a request, for receiving.
 func consumer(r interface{ GetQueue() *pb.QueueRef }) func(target) (recipes.Consumer, error) {
 	return func(t target) (recipes.Consumer, error) {
@@ -29,7 +24,7 @@ func consumer(r interface{ GetQueue() *pb.QueueRef }) func(target) (recipes.Cons
 	}
 }
 
-func (s queueService) PutElements(ctx context.Context, r *pb.PutElementsRequest) (*pb.PutElementsResponse, error) {
+func (s service) PutElements(ctx context.Context, r *pb.PutElementsRequest) (*pb.PutElementsResponse, error) {
 	t, err := s.target(r)
 	if err != nil {
 		return nil, err
@@ -46,7 +41,7 @@ func (s queueService) PutElements(ctx context.Context, r *pb.PutElementsRequest)
 		return nil, err
 	}
 	ids, err := put(ctx, queue, r)
-	return &pb.PutElementsResponse{Ids: wire.ToElementIDs(ids)}, err
+	return &pb.PutElementsResponse{Ids: wire.Strings[string](ids)}, err
 }
 
 func put(ctx context.Context, queue recipes.Consumer, r *pb.PutElementsRequest) ([]recipes.ElementID, error) {
@@ -60,21 +55,16 @@ func put(ctx context.Context, queue recipes.Consumer, r *pb.PutElementsRequest) 
 	return q.PutMany(ctx, r.GetData()...)
 }
 
-func (s queueService) TakeElement(ctx context.Context, r *pb.TakeElementRequest) (*pb.TakeElementResponse, error) {
-	return patiently(ctx, s.Server, r, consumer(r), func(ctx context.Context, _ *session, q recipes.Consumer) (*pb.TakeElementResponse, error) {
-		e, err := q.Take(ctx)
-		return &pb.TakeElementResponse{Element: wire.ToElement(e)}, err
+func (s service) TakeElement(ctx context.Context, r *pb.TakeElementRequest) (*pb.TakeElementResponse, error) {
+	e, err := patiently(ctx, s.Server, r, consumer(r), func(ctx context.Context, _ *session, q recipes.Consumer) (recipes.Element, error) {
+		return q.Take(ctx)
 	})
+	return &pb.TakeElementResponse{Element: wire.ToElement(e)}, err
 }
 
-func (s queueService) ReceiveElement(ctx context.Context, r *pb.ReceiveElementRequest) (*pb.ReceiveElementResponse, error) {
-	c, err := s.contend(ctx, r, false, func(ctx context.Context, t target, _ func(recipes.Place)) (*grant, error) {
-		q, err := consumer(r)(t)
-		if err != nil {
-			return nil, err
-		}
-		return acquire(ctx, q, r, q.Receive, recipes.Delivery.Return)
-	})
+func (s service) ReceiveElement(ctx context.Context, r *pb.ReceiveElementRequest) (*pb.ReceiveElementResponse, error) {
+	open := func(t target, _ func(recipes.Place)) (recipes.Consumer, error) { return consumer(r)(t) }
+	c, err := s.contend(ctx, r, false, granting(r, open, recipes.Consumer.Receive, recipes.Delivery.Return))
 	if err != nil {
 		return nil, err
 	}
@@ -89,31 +79,25 @@ func (s queueService) ReceiveElement(ctx context.Context, r *pb.ReceiveElementRe
 
 const noElement = "no element"
 
-func (s queueService) AcknowledgeElement(ctx context.Context, r *pb.AcknowledgeElementRequest) (*pb.AcknowledgeElementResponse, error) {
-	return withGrant(s.Server, r, noElement, func(ss *session, c *acquisition, d recipes.Delivery) (*pb.AcknowledgeElementResponse, error) {
+func (s service) AcknowledgeElement(ctx context.Context, r *pb.AcknowledgeElementRequest) (*pb.AcknowledgeElementResponse, error) {
+	return &pb.AcknowledgeElementResponse{}, withGrant(s.Server, r, noElement, func(ss *session, c *acquisition, d recipes.Delivery) error {
 		err := d.Ack(ctx)
 		ss.acquisitions.finished(c)
-		return &pb.AcknowledgeElementResponse{}, err
+		return err
 	})
 }
 
-func (s queueService) PeekElement(ctx context.Context, r *pb.PeekElementRequest) (*pb.PeekElementResponse, error) {
-	return with(s.Server, r, consumer(r), func(q recipes.Consumer) (*pb.PeekElementResponse, error) {
-		e, err := q.Peek(ctx)
-		return &pb.PeekElementResponse{Element: wire.ToElement(e)}, err
-	})
+func (s service) PeekElement(ctx context.Context, r *pb.PeekElementRequest) (*pb.PeekElementResponse, error) {
+	e, err := with(s.Server, r, consumer(r), func(q recipes.Consumer) (recipes.Element, error) { return q.Peek(ctx) })
+	return &pb.PeekElementResponse{Element: wire.ToElement(e)}, err
 }
 
-func (s queueService) CountElements(ctx context.Context, r *pb.CountElementsRequest) (*pb.CountElementsResponse, error) {
-	return with(s.Server, r, consumer(r), func(q recipes.Consumer) (*pb.CountElementsResponse, error) {
-		n, err := q.Len(ctx)
-		return &pb.CountElementsResponse{Count: int64(n)}, err
-	})
+func (s service) CountElements(ctx context.Context, r *pb.CountElementsRequest) (*pb.CountElementsResponse, error) {
+	n, err := with(s.Server, r, consumer(r), func(q recipes.Consumer) (int, error) { return q.Len(ctx) })
+	return &pb.CountElementsResponse{Count: int64(n)}, err
 }
 
-func (s queueService) ListDeadLetters(ctx context.Context, r *pb.ListDeadLettersRequest) (*pb.ListDeadLettersResponse, error) {
-	return with(s.Server, r, consumer(r), func(q recipes.Consumer) (*pb.ListDeadLettersResponse, error) {
-		dead, err := q.DeadLetters(ctx)
-		return &pb.ListDeadLettersResponse{Elements: wire.ToElements(dead)}, err
-	})
+func (s service) ListDeadLetters(ctx context.Context, r *pb.ListDeadLettersRequest) (*pb.ListDeadLettersResponse, error) {
+	dead, err := with(s.Server, r, consumer(r), func(q recipes.Consumer) ([]recipes.Element, error) { return q.DeadLetters(ctx) })
+	return &pb.ListDeadLettersResponse{Elements: wire.Each(dead, wire.ToElement)}, err
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
@@ -45,7 +46,6 @@ func (s *Server) reserve(r *pb.Resume) (release func(), err error) {
 	}, nil
 }
 
-// resume opens the session of a ticket.
 func (s *Server) resume(ctx context.Context, cfg recipes.SessionConfig, r *pb.Resume) (recipes.Client, error) {
 	age := r.GetKnownContactAge()
 	switch {
@@ -59,34 +59,15 @@ func (s *Server) resume(ctx context.Context, cfg recipes.SessionConfig, r *pb.Re
 
 // A resumption is the phase in which a session resumes what it had in another plugin.
 type resumption struct {
-	ended chan struct{} // closed at its end; nil if the session was not resumed
+	resumed bool // another plugin served the session before
+	ended   atomic.Bool
 }
 
-func newResumption(resumed bool) resumption {
-	if !resumed {
-		return resumption{}
-	}
-	return resumption{ended: make(chan struct{})}
-}
-
-// resumed reports whether another plugin served the session before.
-func (r resumption) resumed() bool { return r.ended != nil }
-
-func (r resumption) over() bool {
-	if !r.resumed() {
-		return true
-	}
-	select {
-	case <-r.ended:
-		return true
-	default:
-		return false
-	}
-}
+func (r *resumption) over() bool { return !r.resumed || r.ended.Load() }
 
 // allows returns an error for a new contender before DropRest, which would delete it, and for a
 // resumed contender after DropRest.
-func (r resumption) allows(resumed *pb.Grant) error {
+func (r *resumption) allows(resumed *pb.Grant) error {
 	switch {
 	case resumed == nil && !r.over():
 		return fmt.Errorf("%w: %w", wire.ErrResuming, recipes.ErrInvalid)
@@ -117,7 +98,7 @@ func resumeGrant[G any](ctx context.Context, recipe any, resumed *pb.Grant, try 
 
 var errNotResumed = fmt.Errorf("resume: %w: the recipe cannot be resumed", recipes.ErrUnsupported)
 
-func (s sessionService) DropRest(ctx context.Context, r *pb.DropRestRequest) (*pb.DropRestResponse, error) {
+func (s service) DropRest(ctx context.Context, r *pb.DropRestRequest) (*pb.DropRestResponse, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
 		return nil, err
@@ -134,12 +115,12 @@ func (s sessionService) DropRest(ctx context.Context, r *pb.DropRestRequest) (*p
 	if err := m.DropRest(ctx); err != nil {
 		return nil, err
 	}
-	close(ss.resumption.ended)
+	ss.resumption.ended.Store(true)
 	return &pb.DropRestResponse{}, nil
 }
 
-func (s sessionService) Detach(ctx context.Context, r *pb.DetachRequest) (*pb.DetachResponse, error) {
-	return with(s.Server, r, s.movable, func(m movable) (*pb.DetachResponse, error) { return &pb.DetachResponse{}, m.Detach(ctx) })
+func (s service) Detach(ctx context.Context, r *pb.DetachRequest) (*pb.DetachResponse, error) {
+	return &pb.DetachResponse{}, do(s.Server, r, s.movable, func(m movable) error { return m.Detach(ctx) })
 }
 
 // resumeTicket returns the ticket with which another plugin can resume the session, or nil.

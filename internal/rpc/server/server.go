@@ -45,27 +45,22 @@ type Config struct {
 	// contact was two thirds of the session timeout ago: the longest silence after which
 	// ZooKeeper's clients still consider themselves connected.
 	Open recipes.Opener
-	// Resume resumes a session that another plugin has served, by the ticket from its
-	// ResumeTicket method. contact is the last contact that ZooKeeper's leader is known to
-	// have received. Without Resume, sessions cannot be moved to another plugin.
+	// Resume is that of package plugin. ticket is from the ResumeTicket method of a session that
+	// another plugin has served. contact is the last contact that ZooKeeper's leader is known to
+	// have received.
 	Resume func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error)
 	// Lifetime keeps the sessions of a host that has died, until Lifetime is closed: a process
 	// that the host started may still rely on them. It needs [Connections]. If Lifetime is
 	// nil, the sessions of a dead host are closed at once.
 	Lifetime <-chan struct{}
-	// Version is returned by Info.
-	Version string
-	// Build is returned by Info: see version.Build.
-	Build string
+	// Version and Build are returned by Info.
+	Version, Build string
 	// Logger gets names appended per subsystem: "session" for sessions that begin and end,
 	// "rpc" for calls, "zookeeper" for sessions opened by Open. No password and no key is
 	// logged. nil discards the log.
 	Logger hclog.Logger
-	// Limits bound what hosts can have.
 	Limits Limits
-	// TracerProvider and MeterProvider receive the spans and metrics of gRPC's OpenTelemetry
-	// instrumentation. The parent of a span is the caller's span in the host. A nil provider
-	// costs nothing.
+	// TracerProvider and MeterProvider are those of plugin.Telemetry.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
 	// Intercept is called for every unary call, over either transport. nil does nothing.
@@ -85,15 +80,15 @@ type Server struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelCauseFunc
 
-	mu         sync.Mutex
-	closed     bool
-	sessions   map[string]*session
-	reserved   map[string]bool // handles of resumed sessions
-	hosts      int             // that are attached
-	isOrphaned bool            // orphaned is closed
-	orphaned   chan struct{}   // see Orphaned
-	attach     chan struct{}   // closed at the first Attach
-	closeErr   error           // of a session whose close was not confirmed
+	attached, orphaned context.Context // end with the first call of the functions below
+	attach, orphan     context.CancelFunc
+
+	mu       sync.Mutex
+	closed   bool
+	sessions map[string]*session
+	reserved map[string]bool // handles of resumed sessions
+	hosts    int             // that are attached
+	closeErr error           // of a session whose close was not confirmed
 
 	running sync.WaitGroup // Open calls: added to under mu while not closed
 }
@@ -103,16 +98,16 @@ func New(cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	cfg.Limits = cfg.Limits.defaults()
+	cfg.Limits = cfg.Limits.Normalize()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s := &Server{
 		cfg: cfg, log: cfg.Logger.Named("session"), inner: cfg.Logger.Named("zookeeper"), ctx: ctx, cancel: cancel,
 		stats:    telemetry.Server(cfg.TracerProvider, cfg.MeterProvider),
 		sessions: make(map[string]*session),
 		reserved: make(map[string]bool),
-		orphaned: make(chan struct{}),
-		attach:   make(chan struct{}),
 	}
+	s.attached, s.attach = context.WithCancel(context.Background())
+	s.orphaned, s.orphan = context.WithCancel(context.Background())
 	s.calls = carry.NewDispatcher(carry.Config{Intercept: s.unary(), Stats: s.stats, Message: s.cfg.Limits.Message})
 	s.register(s.calls)
 	return s
@@ -132,24 +127,47 @@ func (s *Server) ServeCalls(ctx context.Context, conn net.Conn) {
 	s.calls.ServeConn(ctx, conn)
 }
 
+// service implements all services: no two of them have a method of the same name.
+type service struct {
+	*Server
+	pb.UnimplementedBarrierServiceServer
+	pb.UnimplementedDoubleBarrierServiceServer
+	pb.UnimplementedConfigurationServiceServer
+	pb.UnimplementedCounterServiceServer
+	pb.UnimplementedLatchServiceServer
+	pb.UnimplementedGrantServiceServer
+	pb.UnimplementedElectionServiceServer
+	pb.UnimplementedContenderServiceServer
+	pb.UnimplementedLockServiceServer
+	pb.UnimplementedSemaphoreServiceServer
+	pb.UnimplementedReadWriteLockServiceServer
+	pb.UnimplementedNamesServiceServer
+	pb.UnimplementedGroupServiceServer
+	pb.UnimplementedPluginServiceServer
+	pb.UnimplementedQueueServiceServer
+	pb.UnimplementedSessionServiceServer
+	pb.UnimplementedTransactionServiceServer
+}
+
 func (s *Server) register(r grpc.ServiceRegistrar) {
-	pb.RegisterSessionServiceServer(r, sessionService{Server: s})
-	pb.RegisterContenderServiceServer(r, contenderService{Server: s})
-	pb.RegisterLockServiceServer(r, lockService{Server: s})
-	pb.RegisterElectionServiceServer(r, electionService{Server: s})
-	pb.RegisterGroupServiceServer(r, groupService{Server: s})
-	pb.RegisterBarrierServiceServer(r, barrierService{Server: s})
-	pb.RegisterDoubleBarrierServiceServer(r, doubleBarrierService{Server: s})
-	pb.RegisterNamesServiceServer(r, namesService{Server: s})
-	pb.RegisterConfigurationServiceServer(r, configurationService{Server: s})
-	pb.RegisterCounterServiceServer(r, counterService{Server: s})
-	pb.RegisterLatchServiceServer(r, latchService{Server: s})
-	pb.RegisterGrantServiceServer(r, grantService{Server: s})
-	pb.RegisterQueueServiceServer(r, queueService{Server: s})
-	pb.RegisterTransactionServiceServer(r, transactionService{Server: s})
-	pb.RegisterReadWriteLockServiceServer(r, readWriteLockService{Server: s})
-	pb.RegisterSemaphoreServiceServer(r, semaphoreService{Server: s})
-	pb.RegisterPluginServiceServer(r, pluginService{Server: s})
+	services := service{Server: s}
+	pb.RegisterSessionServiceServer(r, services)
+	pb.RegisterContenderServiceServer(r, services)
+	pb.RegisterLockServiceServer(r, services)
+	pb.RegisterElectionServiceServer(r, services)
+	pb.RegisterGroupServiceServer(r, services)
+	pb.RegisterBarrierServiceServer(r, services)
+	pb.RegisterDoubleBarrierServiceServer(r, services)
+	pb.RegisterNamesServiceServer(r, services)
+	pb.RegisterConfigurationServiceServer(r, services)
+	pb.RegisterCounterServiceServer(r, services)
+	pb.RegisterLatchServiceServer(r, services)
+	pb.RegisterGrantServiceServer(r, services)
+	pb.RegisterQueueServiceServer(r, services)
+	pb.RegisterTransactionServiceServer(r, services)
+	pb.RegisterReadWriteLockServiceServer(r, services)
+	pb.RegisterSemaphoreServiceServer(r, services)
+	pb.RegisterPluginServiceServer(r, services)
 }
 
 // Close refuses new sessions, notifies the hosts of the current ones of their loss, and
@@ -205,7 +223,6 @@ func (s *Server) enter() error {
 	return nil
 }
 
-// add registers the session, and gives it a handle if it is not resumed.
 func (s *Server) add(ss *session) {
 	if ss.handle == "" {
 		ss.handle = uuid.NewString()
@@ -219,7 +236,7 @@ func (s *Server) remove(ss *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, ss.handle)
-	s.orphan()
+	s.orphanIfAlone()
 }
 
 // session finds a session by its handle. If it is not found, it has ended, and its stream has

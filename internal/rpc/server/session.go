@@ -13,11 +13,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-type sessionService struct {
-	pb.UnimplementedSessionServiceServer
-	*Server
-}
-
 // stream is the lease: see SessionService.Open in session.proto.
 type stream = grpc.BidiStreamingServer[pb.OpenRequest, pb.OpenResponse]
 
@@ -55,7 +50,7 @@ var (
 
 // Open only waits for the end in the stream's goroutine. Another goroutine opens the session.
 // So the waiting goroutine's stack stays at half of what opening and sending need.
-func (s sessionService) Open(st stream) error {
+func (s service) Open(st stream) error {
 	var ss *session
 	var leave func()
 	if err := s.inGoroutine("opening a session", func() (err error) { ss, leave, err = s.begin(st); return err }); err != nil {
@@ -138,7 +133,7 @@ func (s *Server) open(ctx context.Context, start *pb.Start) (recipes.Client, err
 func (s *Server) start(opened recipes.Client, r *pb.Resume) *session {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	ss := &session{Client: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, handle: r.GetSession(), lifetime: s.cfg.Lifetime}
-	ss.resumption = newResumption(r != nil)
+	ss.resumption.resumed = r != nil
 	ss.out.limit = cmp.Or(s.cfg.unsent, MaxUnsent)
 	ss.acquisitions = newAcquisitions(ss, s.cfg.Limits.Grants)
 	s.add(ss)
@@ -168,15 +163,11 @@ func (ss *session) close() error {
 
 func itself(t target) (recipes.Session, error) { return t.Client, nil }
 
-func (s sessionService) Close(ctx context.Context, r *pb.CloseRequest) (*pb.CloseResponse, error) {
-	return with(s.Server, r, itself, func(ss recipes.Session) (*pb.CloseResponse, error) {
-		return &pb.CloseResponse{}, ss.Close(ctx)
-	})
+func (s service) Close(ctx context.Context, r *pb.CloseRequest) (*pb.CloseResponse, error) {
+	return &pb.CloseResponse{}, do(s.Server, r, itself, func(ss recipes.Session) error { return ss.Close(ctx) })
 }
 
-func (s sessionService) Stats(ctx context.Context, r *pb.StatsRequest) (*pb.StatsResponse, error) {
-	return with(s.Server, r, itself, func(ss recipes.Session) (*pb.StatsResponse, error) {
-		stats, err := ss.Stats(ctx)
-		return wire.ToStats(stats), err
-	})
+func (s service) Stats(ctx context.Context, r *pb.StatsRequest) (*pb.StatsResponse, error) {
+	stats, err := with(s.Server, r, itself, func(ss recipes.Session) (recipes.Stats, error) { return ss.Stats(ctx) })
+	return wire.ToStats(stats), err
 }

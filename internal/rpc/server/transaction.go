@@ -2,16 +2,17 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-type transactionService struct {
-	pb.UnimplementedTransactionServiceServer
-	*Server
-}
 
 // transaction opens a transaction. Only Begin needs the variant.
 func transaction(variant string) func(target) (recipes.Transaction, error) {
@@ -39,7 +40,7 @@ func undoBegin(t recipes.Transaction) {
 	_, _ = t.Coordinate(ended)
 }
 
-func (s transactionService) BeginTransaction(ctx context.Context, r *pb.BeginTransactionRequest) (*pb.BeginTransactionResponse, error) {
+func (s service) BeginTransaction(ctx context.Context, r *pb.BeginTransactionRequest) (*pb.BeginTransactionResponse, error) {
 	return patiently(ctx, s.Server, r, transaction(r.GetVariant()), func(ctx context.Context, ss *session, t recipes.Transaction) (*pb.BeginTransactionResponse, error) {
 		id, err := ss.begin(ctx, t, r)
 		if err != nil {
@@ -59,21 +60,19 @@ func undoContext(ctx context.Context, resumed string) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-func (s transactionService) CoordinateTransaction(ctx context.Context, r *pb.CoordinateTransactionRequest) (*pb.CoordinateTransactionResponse, error) {
-	return patiently(ctx, s.Server, r, transaction(""), func(ctx context.Context, _ *session, t recipes.Transaction) (*pb.CoordinateTransactionResponse, error) {
-		d, err := coordinate(ctx, t, r)
-		return &pb.CoordinateTransactionResponse{Decision: wire.ToDecision(&d)}, err
+func (s service) CoordinateTransaction(ctx context.Context, r *pb.CoordinateTransactionRequest) (*pb.CoordinateTransactionResponse, error) {
+	d, err := patiently(ctx, s.Server, r, transaction(""), func(ctx context.Context, _ *session, t recipes.Transaction) (recipes.Decision, error) {
+		return coordinate(ctx, t, r)
 	})
+	return &pb.CoordinateTransactionResponse{Decision: wire.ToDecision(&d)}, err
 }
 
-func (s transactionService) AbortTransaction(ctx context.Context, r *pb.AbortTransactionRequest) (*pb.AbortTransactionResponse, error) {
-	return with(s.Server, r, transaction(""), func(t recipes.Transaction) (*pb.AbortTransactionResponse, error) {
-		d, err := t.Abort(ctx, r.GetReason())
-		return &pb.AbortTransactionResponse{Decision: wire.ToDecision(&d)}, err
-	})
+func (s service) AbortTransaction(ctx context.Context, r *pb.AbortTransactionRequest) (*pb.AbortTransactionResponse, error) {
+	d, err := with(s.Server, r, transaction(""), func(t recipes.Transaction) (recipes.Decision, error) { return t.Abort(ctx, r.GetReason()) })
+	return &pb.AbortTransactionResponse{Decision: wire.ToDecision(&d)}, err
 }
 
-func (s transactionService) JoinTransaction(ctx context.Context, r *pb.JoinTransactionRequest) (*pb.JoinTransactionResponse, error) {
+func (s service) JoinTransaction(ctx context.Context, r *pb.JoinTransactionRequest) (*pb.JoinTransactionResponse, error) {
 	return patiently(ctx, s.Server, r, transaction(""), func(ctx context.Context, ss *session, t recipes.Transaction) (*pb.JoinTransactionResponse, error) {
 		site, membership, err := ss.join(ctx, t, r)
 		if err != nil {
@@ -84,22 +83,20 @@ func (s transactionService) JoinTransaction(ctx context.Context, r *pb.JoinTrans
 	})
 }
 
-func (s transactionService) VoteTransaction(ctx context.Context, r *pb.VoteTransactionRequest) (*pb.VoteTransactionResponse, error) {
-	return with(s.Server, r, site(r), func(site recipes.Site) (*pb.VoteTransactionResponse, error) {
-		return &pb.VoteTransactionResponse{}, site.Vote(ctx, recipes.Vote(r.GetVote()))
-	})
+func (s service) VoteTransaction(ctx context.Context, r *pb.VoteTransactionRequest) (*pb.VoteTransactionResponse, error) {
+	return &pb.VoteTransactionResponse{}, do(s.Server, r, site(r), func(site recipes.Site) error { return site.Vote(ctx, recipes.Vote(r.GetVote())) })
 }
 
-func (s transactionService) AwaitDecision(ctx context.Context, r *pb.AwaitDecisionRequest) (*pb.AwaitDecisionResponse, error) {
-	return patiently(ctx, s.Server, r, site(r), func(ctx context.Context, _ *session, site recipes.Site) (*pb.AwaitDecisionResponse, error) {
-		d, err := site.Wait(ctx)
-		return &pb.AwaitDecisionResponse{Decision: wire.ToDecision(&d)}, err
+func (s service) AwaitDecision(ctx context.Context, r *pb.AwaitDecisionRequest) (*pb.AwaitDecisionResponse, error) {
+	d, err := patiently(ctx, s.Server, r, site(r), func(ctx context.Context, _ *session, site recipes.Site) (recipes.Decision, error) {
+		return site.Wait(ctx)
 	})
+	return &pb.AwaitDecisionResponse{Decision: wire.ToDecision(&d)}, err
 }
 
 // FinishSite may be repeated: a membership that is not found has finished. In a resumed session
 // it may also not have been resumed; memberships remembers which have finished.
-func (s transactionService) FinishSite(ctx context.Context, r *pb.FinishSiteRequest) (*pb.FinishSiteResponse, error) {
+func (s service) FinishSite(ctx context.Context, r *pb.FinishSiteRequest) (*pb.FinishSiteResponse, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
 		return nil, err
@@ -108,7 +105,7 @@ func (s transactionService) FinishSite(ctx context.Context, r *pb.FinishSiteRequ
 	switch {
 	case ok:
 		err = site.Done(ctx)
-	case ss.resumption.resumed() && !ss.memberships.hasFinished(r.GetMembership()):
+	case ss.resumption.resumed && !ss.memberships.hasFinished(r.GetMembership()):
 		err = errNoMembership(r.GetMembership())
 	}
 	if err != nil {
@@ -118,15 +115,143 @@ func (s transactionService) FinishSite(ctx context.Context, r *pb.FinishSiteRequ
 	return &pb.FinishSiteResponse{}, nil
 }
 
-func (s transactionService) ForgetTransaction(ctx context.Context, r *pb.ForgetTransactionRequest) (*pb.ForgetTransactionResponse, error) {
-	return with(s.Server, r, transaction(""), func(t recipes.Transaction) (*pb.ForgetTransactionResponse, error) {
-		return &pb.ForgetTransactionResponse{}, t.Forget(ctx)
-	})
+func (s service) ForgetTransaction(ctx context.Context, r *pb.ForgetTransactionRequest) (*pb.ForgetTransactionResponse, error) {
+	return &pb.ForgetTransactionResponse{}, do(s.Server, r, transaction(""), func(t recipes.Transaction) error { return t.Forget(ctx) })
 }
 
-func (s transactionService) GetTransaction(ctx context.Context, r *pb.GetTransactionRequest) (*pb.GetTransactionResponse, error) {
-	return with(s.Server, r, transaction(""), func(t recipes.Transaction) (*pb.GetTransactionResponse, error) {
-		status, err := t.Status(ctx)
-		return wire.ToTransactionStatus(status), err
-	})
+func (s service) GetTransaction(ctx context.Context, r *pb.GetTransactionRequest) (*pb.GetTransactionResponse, error) {
+	status, err := with(s.Server, r, transaction(""), func(t recipes.Transaction) (recipes.TransactionStatus, error) { return t.Status(ctx) })
+	return wire.ToTransactionStatus(status), err
 }
+
+// memberships are the sites that a session has joined and not finished, by the name of the
+// membership, which ends with the transaction's name.
+type memberships struct {
+	mu       sync.Mutex
+	all      map[string]recipes.Site
+	finished []string // the oldest first
+}
+
+func (ms *memberships) add(membership string, site recipes.Site) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if ms.all == nil {
+		ms.all = make(map[string]recipes.Site)
+	}
+	ms.all[membership] = site
+}
+
+// room returns an error if the session has as many sites as the limit allows. The limit
+// protects against hosts that do not finish their sites.
+func (ms *memberships) room(limit int) error {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if n := len(ms.all); n >= limit {
+		return fmt.Errorf("%w: the session has %d sites in transactions", recipes.ErrLimit, n)
+	}
+	return nil
+}
+
+func (ms *memberships) get(membership string) (recipes.Site, bool) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	site, ok := ms.all[membership]
+	return site, ok
+}
+
+func (ms *memberships) forget(membership string) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	delete(ms.all, membership)
+}
+
+// finish ends a membership. The latest ones are remembered, for a repeated call.
+func (ms *memberships) finish(membership string) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if ms.all[membership] == nil {
+		return
+	}
+	delete(ms.all, membership)
+	ms.finished = append(ms.finished, membership)
+	if len(ms.finished) > remembered {
+		ms.finished = ms.finished[1:]
+	}
+}
+
+func (ms *memberships) hasFinished(membership string) bool {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	return slices.Contains(ms.finished, membership)
+}
+
+func errNoMembership(membership string) error {
+	return fmt.Errorf("%w: membership %q has finished, or never existed", recipes.ErrNoTransaction, membership)
+}
+
+// A resumable transaction can be resumed in another plugin, by its name.
+type resumable interface {
+	BeginAs(ctx context.Context, payload []byte, sites ...string) (name string, err error)
+	CoordinateAs(ctx context.Context, name string) (recipes.Decision, error)
+	ResumeCoordinator(ctx context.Context, name string) error
+	ResumeSite(ctx context.Context, site, name string) (recipes.Site, error)
+}
+
+// begin begins a transaction, or resumes the coordinator. It returns the transaction's name.
+func (ss *session) begin(ctx context.Context, t recipes.Transaction, r *pb.BeginTransactionRequest) (string, error) {
+	m, able := t.(resumable)
+	switch resumed := r.GetResumed(); {
+	case resumed == "" && !able:
+		return "", t.Begin(ctx, r.GetPayload(), r.GetSites()...)
+	case resumed == "":
+		return m.BeginAs(ctx, r.GetPayload(), r.GetSites()...)
+	case !able:
+		return "", errNotResumed
+	case ss.resumption.over():
+		return "", errTooLate
+	default:
+		return resumed, m.ResumeCoordinator(ctx, resumed)
+	}
+}
+
+// coordinate counts the votes. If the request names a transaction, only that one counts.
+func coordinate(ctx context.Context, t recipes.Transaction, r *pb.CoordinateTransactionRequest) (recipes.Decision, error) {
+	m, able := t.(resumable)
+	switch name := r.GetTransaction(); {
+	case name == "":
+		return t.Coordinate(ctx)
+	case !able:
+		return recipes.Decision{}, errNotResumed
+	default:
+		return m.CoordinateAs(ctx, name)
+	}
+}
+
+func (ss *session) join(ctx context.Context, t recipes.Transaction, r *pb.JoinTransactionRequest) (site recipes.Site, membership string, err error) {
+	m, able := t.(resumable)
+	switch resumed := r.GetResumed(); {
+	case resumed == "":
+		if err = ss.memberships.room(ss.acquisitions.limit); err != nil {
+			return nil, "", err
+		}
+		site, err = t.Join(ctx, r.GetSite())
+		membership = uuid.NewString()
+		if s, ok := site.(interface{ ID() string }); ok {
+			membership += membershipSeparator + s.ID()
+		}
+	case !able:
+		err = errNotResumed
+	case ss.resumption.over():
+		err = errTooLate
+	default:
+		_, name, _ := strings.Cut(resumed, membershipSeparator)
+		site, err = m.ResumeSite(ctx, r.GetSite(), name)
+		membership = resumed
+	}
+	if err == nil {
+		ss.memberships.add(membership, site)
+	}
+	return site, membership, err
+}
+
+const membershipSeparator = "/"

@@ -137,12 +137,12 @@ func TestAResumeOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
 	for _, resumed := range []string{"", "it"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		s, fake := New(Config{}), cutting{breaks: cancel, coordinate: make(chan struct{})}
-		ss := &session{ctx: t.Context(), Client: fake, resumption: newResumption(true)}
+		ss := &session{ctx: t.Context(), Client: fake, resumption: resumption{resumed: true}}
 		ss.acquisitions = newAcquisitions(ss, 1)
 		s.sessions[""] = ss
-		_, _ = transactionService{Server: s}.BeginTransaction(ctx, &pb.BeginTransactionRequest{RequestId: "1", Resumed: resumed})
+		_, _ = service{Server: s}.BeginTransaction(ctx, &pb.BeginTransactionRequest{RequestId: "1", Resumed: resumed})
 		if resumed != "" {
-			_, _ = transactionService{Server: s}.JoinTransaction(ctx, &pb.JoinTransactionRequest{RequestId: "2", Resumed: resumed})
+			_, _ = service{Server: s}.JoinTransaction(ctx, &pb.JoinTransactionRequest{RequestId: "2", Resumed: resumed})
 		}
 		ss.tasks.Wait()
 		select {

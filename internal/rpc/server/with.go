@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -17,10 +18,8 @@ type target struct {
 	dialect recipes.Dialect
 }
 
-// sessionRequest is a request of a call in a session.
 type sessionRequest interface{ GetSession() string }
 
-// target returns the target of a request.
 func (s *Server) target(r sessionRequest) (t target, err error) {
 	if t.session, err = s.session(r.GetSession()); err != nil {
 		return t, err
@@ -47,6 +46,12 @@ func with[R, A any](s *Server, r sessionRequest, open func(target) (R, error), d
 	return do(recipe)
 }
 
+// do does the same as with, for a call without a result.
+func do[R any](s *Server, r sessionRequest, open func(target) (R, error), call func(R) error) error {
+	_, err := with(s, r, open, func(recipe R) (struct{}, error) { return struct{}{}, call(recipe) })
+	return err
+}
+
 // patiently does the same as with, for a call that may wait long and change something: see
 // patient.
 func patiently[R, A any](ctx context.Context, s *Server, r request, open func(target) (R, error), do func(context.Context, *session, R) (A, error)) (A, error) {
@@ -61,22 +66,22 @@ func patiently[R, A any](ctx context.Context, s *Server, r request, open func(ta
 // withGrant finds the grant that a request refers to, and calls do with it as a G. If the grant
 // is not a G, the error text ends with what: "request 1 holds no element". If do's error means
 // that the grant has ended, withGrant finishes the acquisition.
-func withGrant[G, A any](s *Server, r request, what string, do func(*session, *acquisition, G) (A, error)) (none A, err error) {
+func withGrant[G any](s *Server, r request, what string, do func(*session, *acquisition, G) error) error {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
-		return none, err
+		return err
 	}
 	c, err := ss.acquisitions.granted(r.GetRequestId())
 	if err != nil {
-		return none, err
+		return err
 	}
 	g, err := as[G](c, what)
 	if err != nil {
-		return none, err
+		return err
 	}
-	answer, err := do(ss, c, g)
+	err = do(ss, c, g)
 	ss.acquisitions.judge(c, err)
-	return answer, err
+	return err
 }
 
 // as returns an acquisition's grant as a G.
@@ -100,4 +105,77 @@ func forward[T, M any](st grpc.ServerStreamingServer[M], values <-chan T, err er
 		}
 	}
 	return nil
+}
+
+// abandonable returns a context that also ends when id is abandoned. It is used for calls that
+// ask for no grant. A host that cancels such a call gets no answer. A host that abandons it
+// gets the outcome. If id is empty, only ctx and the returned function end the context.
+func (a *acquisitions) abandonable(ctx context.Context, id string) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancel(ctx)
+	if id == "" {
+		return ctx, end
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, known := a.all[id]; known { // Abandon has arrived before the call
+		end()
+		return ctx, end
+	}
+	a.waits[id] = end
+	return ctx, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.waits, id)
+		end()
+	}
+}
+
+// undoable makes Abandon of id run undo. The call has succeeded, but its answer may still be
+// lost. ctx is the call's. If it has ended, the host does not read the answer, and undo runs
+// now.
+func (a *acquisitions) undoable(ctx context.Context, id string, undo func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		a.background(undo)
+	case id != "":
+		a.undos[id] = undo
+		a.undoIDs = append(a.undoIDs, id)
+		if len(a.undoIDs) > remembered {
+			delete(a.undos, a.undoIDs[0])
+			a.undoIDs = a.undoIDs[1:]
+		}
+	}
+}
+
+// background runs f in a goroutine of the session. It does nothing if the session is ending,
+// because that undoes everything. The caller holds mu.
+func (a *acquisitions) background(f func()) {
+	if !a.closed {
+		a.ss.tasks.Go(f)
+	}
+}
+
+// answerTime bounds the time that an answer takes to reach the host.
+const answerTime = 250 * time.Millisecond
+
+// withTimeToAnswer returns ctx with a deadline slightly before its own. It is used for calls
+// that wait and are never repeated. At the caller's deadline gRPC fails the call in the host,
+// and its outcome is then unknown. A call that ends before that can still report its outcome.
+func withTimeToAnswer(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, ends := ctx.Deadline()
+	if !ends {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, end.Add(-min(answerTime, time.Until(end)/4)))
+}
+
+// patient returns the context of a call that may wait long and change something. It ends when
+// the call is abandoned, and slightly before the call's deadline, so that an answer can
+// report the outcome.
+func (ss *session) patient(ctx context.Context, r interface{ GetRequestId() string }) (context.Context, context.CancelFunc) {
+	ctx, end := ss.acquisitions.abandonable(ctx, r.GetRequestId())
+	ctx, cancel := withTimeToAnswer(ctx)
+	return ctx, func() { cancel(); end() }
 }

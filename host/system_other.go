@@ -2,7 +2,13 @@
 
 package host
 
-import "os"
+import (
+	"os"
+	"syscall"
+)
+
+// ownGroup does nothing: the system has no process groups.
+func ownGroup() *syscall.SysProcAttr { return nil }
 
 // On these systems a file's mode does not say who may write to it, so nothing is refused.
 // Config.Checksum protects the plugin there.

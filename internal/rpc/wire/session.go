@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -38,7 +39,6 @@ func ToConfig(c recipes.SessionConfig) *pb.Config {
 	return out
 }
 
-// Config converts a message to a configuration.
 func Config(c *pb.Config) recipes.SessionConfig {
 	out := recipes.SessionConfig{
 		Servers:        c.GetServers(),
@@ -72,3 +72,43 @@ func ToDuration(d time.Duration) *durationpb.Duration {
 	}
 	return durationpb.New(d)
 }
+
+var (
+	toStates = map[recipes.State]pb.State{
+		recipes.Connected: pb.State_STATE_CONNECTED, recipes.Suspended: pb.State_STATE_SUSPENDED, recipes.Lost: pb.State_STATE_LOST,
+	}
+	states = map[pb.State]recipes.State{pb.State_STATE_CONNECTED: recipes.Connected, pb.State_STATE_LOST: recipes.Lost}
+)
+
+func ToState(s recipes.State) pb.State { return toStates[s] }
+
+// State converts the state in a message. An unknown state becomes Suspended: whatever it
+// means, it does not say that a server answers or that the session has ended.
+func State(s pb.State) recipes.State { return cmp.Or(states[s], recipes.Suspended) }
+
+func ToStats(c recipes.Stats) *pb.StatsResponse {
+	return &pb.StatsResponse{
+		Reads: c.Reads, Writes: c.Writes, Pings: c.Pings, WatchEvents: c.WatchEvents,
+		RequestBytes: c.RequestBytes, ResponseBytes: c.ResponseBytes,
+		Reconnects: c.Reconnects, Handoffs: c.Handoffs, Fallbacks: c.Fallbacks, Asked: c.Asked, ByKind: c.ByKind,
+	}
+}
+
+func Stats(c *pb.StatsResponse) recipes.Stats {
+	return recipes.Stats{
+		Reads: c.GetReads(), Writes: c.GetWrites(), Pings: c.GetPings(), WatchEvents: c.GetWatchEvents(),
+		RequestBytes: c.GetRequestBytes(), ResponseBytes: c.GetResponseBytes(),
+		Reconnects: c.GetReconnects(), Handoffs: c.GetHandoffs(), Fallbacks: c.GetFallbacks(), Asked: c.GetAsked(), ByKind: c.GetByKind(),
+	}
+}
+
+// Windows of HTTP/2's flow control, in bytes, for both ends of a connection.
+//
+// They are fixed. Otherwise gRPC would size them by the connection's capacity, and measure
+// that with a ping for nearly every message. Such a ping costs a message each way and a
+// wake-up of each process, without a benefit on a connection that never leaves the machine.
+// One ZooKeeper packet fits into a stream's window.
+const (
+	StreamWindow     = 1 << 20
+	ConnectionWindow = 4 << 20
+)

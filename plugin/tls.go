@@ -11,11 +11,12 @@ import (
 	"os"
 	"strings"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/launchcert"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 )
 
 // errNoCertificate is the reason why a plugin cannot secure its connection.
-var errNoCertificate = errors.New("there is no certificate in PEM in " + clientCertificate)
+var errNoCertificate = errors.New("there is no certificate in PEM in " + handshake.CertificateEnv)
 
 // mutualTLS returns the plugin's TLS configuration, which accepts only the host with that
 // certificate, and the plugin's own certificate in DER. go-plugin does the same for a host
@@ -25,7 +26,7 @@ func mutualTLS(host string) (*tls.Config, []byte, error) {
 	if !hosts.AppendCertsFromPEM([]byte(host)) {
 		return nil, nil, errNoCertificate
 	}
-	cert, _, err := launchcert.New()
+	cert, _, err := handshake.NewCertificate()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -33,6 +34,7 @@ func mutualTLS(host string) (*tls.Config, []byte, error) {
 		Certificates: []tls.Certificate{cert},
 		ClientAuth:   tls.RequireAndVerifyClientCert,
 		ClientCAs:    hosts,
+		NextProtos:   []string{carry.Protocol}, // gRPC adds its own
 		MinVersion:   tls.VersionTLS12,
 	}, cert.Certificate[0], nil
 }

@@ -1,0 +1,234 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+type names struct{ recipe }
+
+func (s *session) Names(path string) (recipes.Names, error) {
+	r, err := s.at("names", path, "")
+	if err != nil {
+		return nil, err
+	}
+	return names{r.about("names of " + path)}, nil
+}
+
+func (n names) name(name string) recipe {
+	r := n.about(fmt.Sprintf("name %q of %s", name, n.path))
+	r.invalid = recipes.ValidateName(name)
+	return r
+}
+
+func (n names) request(id, name string, data []byte) *pb.RegisterNameRequest {
+	return &pb.RegisterNameRequest{
+		Session: n.s.handle, RequestId: id, Path: n.path, Name: name, Data: data, Persistent: id == "",
+	}
+}
+
+func (n names) Register(ctx context.Context, name string, data []byte) (recipes.Registration, error) {
+	g, err := n.name(name).acquire(ctx, "names", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
+		ask := n.request(id, name, data)
+		ask.Resumed = resumed
+		return n.s.names.RegisterName(ctx, ask)
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.Done() // the removal of a name is always reported
+	return registration{g, name}, nil
+}
+
+func (n names) RegisterPersistent(ctx context.Context, name string, data []byte) error {
+	return change(ctx, n.name(name), once, n.s.names.RegisterName, n.request("", name, data))
+}
+
+func (n names) Unregister(ctx context.Context, name string, token recipes.Token) error {
+	return change(ctx, n.name(name), once, n.s.names.UnregisterName, &pb.UnregisterNameRequest{
+		Session: n.s.handle, Path: n.path, Name: name, Token: int64(token),
+	})
+}
+
+func (n names) Lookup(ctx context.Context, name string) (recipes.Record, error) {
+	return read(ctx, n.name(name), n.s.names.LookupName, &pb.LookupNameRequest{Session: n.s.handle, Path: n.path, Name: name},
+		func(a *pb.LookupNameResponse) recipes.Record { return wire.Record(a.GetRecord()) })
+}
+
+func (n names) List(ctx context.Context) ([]recipes.Record, error) {
+	return read(ctx, n.recipe, n.s.names.ListNames, &pb.ListNamesRequest{Session: n.s.handle, Path: n.path},
+		func(a *pb.ListNamesResponse) []recipes.Record { return wire.Each(a.GetRecords(), wire.Record) })
+}
+
+func (n names) Watch(ctx context.Context, name string) (<-chan recipes.Record, error) {
+	return follow(ctx, n.name(name), n.s.names.WatchName, &pb.WatchNameRequest{Session: n.s.handle, Path: n.path, Name: name},
+		func(m *pb.WatchNameResponse) recipes.Record { return wire.Record(m.GetRecord()) })
+}
+
+type registration struct {
+	*remoteGrant
+	name string
+}
+
+func (r registration) Name() string { return r.name }
+
+func (r registration) Update(ctx context.Context, data []byte) error {
+	return writeAs(ctx, r.remoteGrant, "update", r.s.names.UpdateName, &pb.UpdateNameRequest{Session: r.s.handle, RequestId: r.id, Data: data})
+}
+
+func (r registration) Unregister(ctx context.Context) error { return r.releaseGrant(ctx) }
+
+type group struct {
+	recipe
+	cfg recipes.GroupConfig
+}
+
+func (s *session) Group(path string, cfg recipes.GroupConfig) (recipes.Group, error) {
+	r, err := s.at("group", path, cfg.Dialect)
+	if err == nil && cfg.Name != "" {
+		err = recipes.ValidateName(cfg.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return group{r, cfg}, nil
+}
+
+func (g group) Join(ctx context.Context, data []byte) (recipes.Membership, error) {
+	m, err := g.acquire(ctx, "group", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
+		return g.s.groups.Join(ctx, &pb.JoinRequest{
+			Session: g.s.handle, RequestId: id, Path: g.path, Name: g.cfg.Name, Data: data, Dialect: g.dialect, Resumed: resumed,
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.Done() // the removal of a member is always reported
+	return membership{m}, nil
+}
+
+type membership struct{ *remoteGrant }
+
+func (m membership) Update(ctx context.Context, data []byte) error {
+	return writeAs(ctx, m.remoteGrant, "update", m.s.groups.Update, &pb.UpdateRequest{Session: m.s.handle, RequestId: m.id, Data: data})
+}
+
+func (m membership) Leave(ctx context.Context) error { return m.releaseGrant(ctx) }
+
+func (g group) Members(ctx context.Context) ([]recipes.Member, error) {
+	return read(ctx, g.recipe, g.s.groups.Members, &pb.MembersRequest{Session: g.s.handle, Path: g.path, Dialect: g.dialect},
+		func(a *pb.MembersResponse) []recipes.Member { return wire.Each(a.GetMembers(), wire.Member) })
+}
+
+func (g group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
+	return follow(ctx, g.recipe, g.s.groups.WatchMembers, &pb.WatchMembersRequest{Session: g.s.handle, Path: g.path, Dialect: g.dialect},
+		func(m *pb.WatchMembersResponse) []recipes.Member { return wire.Each(m.GetMembers(), wire.Member) })
+}
+
+type configuration struct{ recipe }
+
+func (s *session) Configuration(path string) (recipes.Configuration, error) {
+	r, err := s.at("configuration", path, "", notRoot(path, "the root holds ZooKeeper's own nodes"))
+	if err != nil {
+		return nil, err
+	}
+	return configuration{r}, nil
+}
+
+func (c configuration) key(key string) recipe {
+	r := c.about(fmt.Sprintf("key %q of %s", key, c))
+	r.invalid = recipes.ValidateKey(key)
+	return r
+}
+
+func (c configuration) Get(ctx context.Context, key string) (recipes.Entry, error) {
+	return read(ctx, c.key(key), c.s.configurations.GetKey, &pb.GetKeyRequest{Session: c.s.handle, Path: c.path, Key: key},
+		func(a *pb.GetKeyResponse) recipes.Entry { return wire.Entry(a.GetEntry()) })
+}
+
+func (c configuration) Set(ctx context.Context, key string, value []byte, expected recipes.Revision) (recipes.Revision, error) {
+	return write(ctx, c.key(key), once, c.s.configurations.SetKey, &pb.SetKeyRequest{
+		Session: c.s.handle, Path: c.path, Key: key, Value: value, Expected: int64(expected),
+	}, func(a *pb.SetKeyResponse) recipes.Revision { return recipes.Revision(a.GetRevision()) })
+}
+
+func (c configuration) Delete(ctx context.Context, key string, expected recipes.Revision) error {
+	return change(ctx, c.key(key), once, c.s.configurations.DeleteKey,
+		&pb.DeleteKeyRequest{Session: c.s.handle, Path: c.path, Key: key, Expected: int64(expected)})
+}
+
+func (c configuration) Key(op recipes.Op) (recipes.Op, error) {
+	if err := recipes.ValidateKey(op.Path); err != nil {
+		return recipes.Op{}, err
+	}
+	op.Path = path.Join(c.path, op.Path)
+	return op, op.Validate()
+}
+
+func (c configuration) Snapshot(ctx context.Context) ([]recipes.Entry, error) {
+	return read(ctx, c.recipe, c.s.configurations.SnapshotKeys, &pb.SnapshotKeysRequest{Session: c.s.handle, Path: c.path},
+		func(a *pb.SnapshotKeysResponse) []recipes.Entry { return wire.Each(a.GetEntries(), wire.Entry) })
+}
+
+func (c configuration) Watch(ctx context.Context, key string) (<-chan recipes.Entry, error) {
+	return follow(ctx, c.key(key), c.s.configurations.WatchKey, &pb.WatchKeyRequest{Session: c.s.handle, Path: c.path, Key: key},
+		func(m *pb.WatchKeyResponse) recipes.Entry { return wire.Entry(m.GetEntry()) })
+}
+
+func (c configuration) WatchTree(ctx context.Context) (<-chan []recipes.Entry, error) {
+	return follow(ctx, c.recipe, c.s.configurations.WatchKeys, &pb.WatchKeysRequest{Session: c.s.handle, Path: c.path},
+		func(m *pb.WatchKeysResponse) []recipes.Entry { return wire.Each(m.GetEntries(), wire.Entry) })
+}
+
+type counter struct{ recipe }
+
+func (s *session) Counter(path string, cfg recipes.CounterConfig) (recipes.Counter, error) {
+	r, err := s.at("counter", path, cfg.Dialect, notRoot(path, "the root cannot be written"))
+	if err != nil {
+		return nil, err
+	}
+	return counter{r}, nil
+}
+
+func (c counter) Get(ctx context.Context) (int64, error) {
+	return read(ctx, c.recipe, c.s.counters.GetCount,
+		&pb.GetCountRequest{Session: c.s.handle, Path: c.path, Dialect: c.dialect}, (*pb.GetCountResponse).GetCount)
+}
+
+func (c counter) Add(ctx context.Context, delta int64) (int64, error) {
+	return write(ctx, c.recipe, once, c.s.counters.AddCount,
+		&pb.AddCountRequest{Session: c.s.handle, Path: c.path, Delta: delta, Dialect: c.dialect}, (*pb.AddCountResponse).GetCount)
+}
+
+type latch struct {
+	recipe
+	count int64
+}
+
+func (s *session) Latch(path string, cfg recipes.LatchConfig) (recipes.Latch, error) {
+	r, err := s.at("latch", path, "", cfg.Validate())
+	if err != nil {
+		return nil, err
+	}
+	return latch{r, cfg.Count}, nil
+}
+
+func (l latch) Count(ctx context.Context) (int64, error) {
+	return read(ctx, l.recipe, l.s.latches.GetLatch,
+		&pb.GetLatchRequest{Session: l.s.handle, Path: l.path, Count: l.count}, (*pb.GetLatchResponse).GetRemaining)
+}
+
+func (l latch) CountDown(ctx context.Context) (int64, error) {
+	return write(ctx, l.recipe, once, l.s.latches.CountDownLatch,
+		&pb.CountDownLatchRequest{Session: l.s.handle, Path: l.path, Count: l.count}, (*pb.CountDownLatchResponse).GetRemaining)
+}
+
+func (l latch) Wait(ctx context.Context) error {
+	_, err := read(ctx, l.recipe, l.s.latches.WaitLatch, &pb.WaitLatchRequest{Session: l.s.handle, Path: l.path, Count: l.count}, nothing)
+	return err
+}

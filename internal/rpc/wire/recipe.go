@@ -1,0 +1,325 @@
+package wire
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func ToContender(c recipes.Contender) *pb.Contender {
+	return &pb.Contender{
+		Kind: string(c.Kind), Znode: c.Znode, Sequence: c.Sequence, Token: int64(c.Token), SessionId: c.SessionID, Data: c.Data,
+		Holds: c.Holds, Since: toTime(c.Since), Mode: ToMode(c.Mode), Downgraded: c.Downgraded,
+		Revocable: c.Revocable, Grace: ToDuration(c.Grace), Revoked: c.Revoked,
+		Priority: int32(c.Priority), Successor: c.Successor, Dialect: string(c.Dialect),
+	}
+}
+
+// Contender converts a message to a contender; nil is the zero Contender.
+func Contender(c *pb.Contender) recipes.Contender {
+	return recipes.Contender{
+		Kind:       recipes.Kind(c.GetKind()),
+		Znode:      c.GetZnode(),
+		Sequence:   c.GetSequence(),
+		Token:      recipes.Token(c.GetToken()),
+		SessionID:  c.GetSessionId(),
+		Data:       c.GetData(),
+		Holds:      c.GetHolds(),
+		Since:      fromTime(c.GetSince()),
+		Mode:       Mode(c.GetMode()),
+		Downgraded: c.GetDowngraded(),
+		Revocable:  c.GetRevocable(),
+		Grace:      c.GetGrace().AsDuration(),
+		Revoked:    c.GetRevoked(),
+		Priority:   int(c.GetPriority()),
+		Successor:  c.GetSuccessor(),
+		Dialect:    recipes.Dialect(c.GetDialect()),
+	}
+}
+
+func ToLines(l recipes.Lines) *pb.ContendersResponse {
+	r := &pb.ContendersResponse{Contenders: Each(l.Contenders, ToContender), Permits: int32(l.Permits), Unknown: int32(l.Unknown)}
+	for _, v := range l.Verdicts {
+		verdict := &pb.Verdict{Kind: string(v.Kind), Dialect: string(v.Dialect)}
+		if v.Foreign != nil {
+			verdict.Foreign = ToForeign(v.Foreign)
+		}
+		r.Verdicts = append(r.Verdicts, verdict)
+	}
+	return r
+}
+
+func Lines(r *pb.ContendersResponse) recipes.Lines {
+	l := recipes.Lines{Contenders: Each(r.GetContenders(), Contender), Permits: int(r.GetPermits()), Unknown: int(r.GetUnknown())}
+	for _, v := range r.GetVerdicts() {
+		verdict := recipes.Verdict{Kind: recipes.Kind(v.GetKind()), Dialect: recipes.Dialect(v.GetDialect())}
+		if v.GetForeign() != nil {
+			verdict.Foreign = fromForeign(v.GetForeign())
+		}
+		l.Verdicts = append(l.Verdicts, verdict)
+	}
+	return l
+}
+
+func ToPlace(p recipes.Place) *pb.Place {
+	return &pb.Place{Znode: p.Znode, Position: int32(p.Position)}
+}
+
+func Place(p *pb.Place) recipes.Place {
+	return recipes.Place{Znode: p.GetZnode(), Position: int(p.GetPosition())}
+}
+
+// ToEarlyPlace converts a place to a part of the response to a call that asks for a grant with
+// a wait queue: AcquireResponse, CampaignResponse and others, which all have the place in the
+// same field.
+func ToEarlyPlace(p recipes.Place) *pb.AcquireResponse {
+	return &pb.AcquireResponse{Place: ToPlace(p)}
+}
+
+// EarlyPlace reads the place of such a part, if it has one.
+func EarlyPlace(part []byte) (recipes.Place, bool) {
+	var r pb.AcquireResponse
+	if err := proto.Unmarshal(part, &r); err != nil || r.GetPlace() == nil {
+		return recipes.Place{}, false
+	}
+	return Place(r.GetPlace()), true
+}
+
+// Dialect reads the dialect of a request. An unknown one comes from a newer host.
+func Dialect(name string) (recipes.Dialect, error) {
+	if name != "" && !slices.Contains(recipes.Dialects(), recipes.Dialect(name)) {
+		return "", fmt.Errorf("%w: the dialect %q", recipes.ErrUnsupported, name)
+	}
+	return recipes.Dialect(name), nil
+}
+
+// nameOf returns the name of a dialect in a request. The name of the default dialect is empty,
+// so that the request also works with a plugin without dialects.
+func nameOf(d recipes.Dialect) string {
+	if d == recipes.ZooKeeper {
+		return ""
+	}
+	return string(d)
+}
+
+// ToDialect checks a dialect and returns its name in a request.
+func ToDialect(d recipes.Dialect) (string, error) {
+	d, err := d.Normalize()
+	return nameOf(d), err
+}
+
+func ToForeign(e *recipes.ForeignError) *pb.Foreign {
+	return &pb.Foreign{Dialect: string(e.Dialect), Recipe: e.Recipe, Znode: e.Znode}
+}
+
+func fromForeign(f *pb.Foreign) *recipes.ForeignError {
+	return &recipes.ForeignError{Dialect: recipes.Dialect(f.GetDialect()), Recipe: f.GetRecipe(), Znode: f.GetZnode()}
+}
+
+func ToEntry(e recipes.Entry) *pb.Entry {
+	return &pb.Entry{Key: e.Key, Value: e.Value, Revision: int64(e.Revision), Modified: toTime(e.Modified), Unset: e.Unset}
+}
+
+// Entry converts a message to an entry; nil is None.
+func Entry(e *pb.Entry) recipes.Entry {
+	return recipes.Entry{
+		Key: e.GetKey(), Value: e.GetValue(), Revision: recipes.Revision(e.GetRevision()), Modified: fromTime(e.GetModified()), Unset: e.GetUnset(),
+	}
+}
+
+// ToLeader converts a leader to a message. Without a leader it has no contender.
+func ToLeader(l recipes.Leader) *pb.Leader {
+	if l.None() {
+		return &pb.Leader{}
+	}
+	return &pb.Leader{
+		Contender: ToContender(l.Contender), Acknowledged: l.Acknowledged, Acknowledgement: l.Acknowledgement,
+	}
+}
+
+func Leader(l *pb.Leader) recipes.Leader {
+	if l.GetContender() == nil {
+		return recipes.Leader{}
+	}
+	return recipes.Leader{
+		Contender: Contender(l.GetContender()), Acknowledged: l.GetAcknowledged(), Acknowledgement: l.GetAcknowledgement(),
+	}
+}
+
+func ToMember(m recipes.Member) *pb.Member {
+	return &pb.Member{
+		Name: m.Name, Znode: m.Znode, Token: int64(m.Token), SessionId: m.SessionID,
+		Since: toTime(m.Since), Data: m.Data,
+	}
+}
+
+func Member(m *pb.Member) recipes.Member {
+	return recipes.Member{
+		Name: m.GetName(), Znode: m.GetZnode(), Token: recipes.Token(m.GetToken()), SessionID: m.GetSessionId(),
+		Since: fromTime(m.GetSince()), Data: m.GetData(),
+	}
+}
+
+// ToTaken converts the owner of a name.
+func ToTaken(e *recipes.TakenError) *pb.Taken {
+	return &pb.Taken{Znode: e.Znode, SessionId: e.SessionID, Since: toTime(e.Since)}
+}
+
+func fromTaken(t *pb.Taken) *recipes.TakenError {
+	return &recipes.TakenError{Znode: t.GetZnode(), SessionID: t.GetSessionId(), Since: fromTime(t.GetSince())}
+}
+
+// toTime converts a time to a message; the zero time becomes nil.
+func toTime(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+// fromTime converts a message to a time.
+func fromTime(t *timestamppb.Timestamp) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.AsTime().In(time.Local)
+}
+
+var (
+	toModes = map[recipes.Mode]pb.Mode{recipes.Reading: pb.Mode_MODE_READ, recipes.Writing: pb.Mode_MODE_WRITE}
+	modes   = map[pb.Mode]recipes.Mode{pb.Mode_MODE_READ: recipes.Reading, pb.Mode_MODE_WRITE: recipes.Writing}
+)
+
+func ToMode(m recipes.Mode) pb.Mode { return toModes[m] }
+
+// Mode converts the mode in a message; an unknown one becomes "".
+func Mode(m pb.Mode) recipes.Mode { return modes[m] }
+
+func ToOps(ops []recipes.Op) []*pb.Op {
+	return Each(ops, func(o recipes.Op) *pb.Op {
+		return &pb.Op{Kind: opKinds[o.Kind()], Path: o.Path, Data: o.Data, Version: o.Version}
+	})
+}
+
+var opKinds = map[string]pb.OpKind{
+	"create": pb.OpKind_OP_KIND_CREATE,
+	"set":    pb.OpKind_OP_KIND_SET,
+	"delete": pb.OpKind_OP_KIND_DELETE,
+}
+
+// Ops converts messages to operations, in the same order. An unknown kind becomes the zero Op,
+// which Op.Validate refuses.
+func Ops(ops []*pb.Op) []recipes.Op {
+	return Each(ops, func(o *pb.Op) recipes.Op {
+		switch o.GetKind() {
+		case pb.OpKind_OP_KIND_CREATE:
+			return recipes.Create(o.GetPath(), o.GetData())
+		case pb.OpKind_OP_KIND_SET:
+			return recipes.Set(o.GetPath(), o.GetData(), o.GetVersion())
+		case pb.OpKind_OP_KIND_DELETE:
+			return recipes.Delete(o.GetPath(), o.GetVersion())
+		}
+		return recipes.Op{}
+	})
+}
+
+func ToQueue(path string, priority bool, c recipes.QueueConfig) *pb.QueueRef {
+	return &pb.QueueRef{
+		Path: path, Priority: priority,
+		Ephemeral: c.Ephemeral, Capacity: int32(c.Capacity), MaxDeliveries: int32(c.MaxDeliveries), Dialect: nameOf(c.Dialect),
+	}
+}
+
+// QueueConfig returns the configuration in a message.
+func QueueConfig(q *pb.QueueRef) (recipes.QueueConfig, error) {
+	dialect, err := Dialect(q.GetDialect())
+	return recipes.QueueConfig{
+		Ephemeral: q.GetEphemeral(), Capacity: int(q.GetCapacity()), MaxDeliveries: int(q.GetMaxDeliveries()), Dialect: dialect,
+	}, err
+}
+
+func ToElement(e recipes.Element) *pb.Element {
+	return &pb.Element{Id: string(e.ID), Priority: int32(e.Priority), Data: e.Data, Put: toTime(e.Put)}
+}
+
+// Element converts a message to an element; nil is the zero Element.
+func Element(e *pb.Element) recipes.Element {
+	return recipes.Element{ID: recipes.ElementID(e.GetId()), Priority: int(e.GetPriority()), Data: e.GetData(), Put: fromTime(e.GetPut())}
+}
+
+// ElementIDs reads n names. A missing name is empty.
+func ElementIDs(names []string, n int) []recipes.ElementID {
+	out := make([]recipes.ElementID, n)
+	for i, name := range names[:min(n, len(names))] {
+		out[i] = recipes.ElementID(name)
+	}
+	return out
+}
+
+func ToRecord(r recipes.Record) *pb.Record {
+	return &pb.Record{
+		Name: r.Name, Znode: r.Znode, Token: int64(r.Token), SessionId: r.SessionID,
+		Since: toTime(r.Since), Data: r.Data, Unreadable: r.Unreadable,
+	}
+}
+
+// Record converts a message to a record; nil is None.
+func Record(r *pb.Record) recipes.Record {
+	return recipes.Record{
+		Name: r.GetName(), Znode: r.GetZnode(), Token: recipes.Token(r.GetToken()), SessionID: r.GetSessionId(),
+		Since: fromTime(r.GetSince()), Data: r.GetData(), Unreadable: r.GetUnreadable(),
+	}
+}
+
+// Text makes s valid UTF-8. A message with a string that is not UTF-8 cannot be sent, and it may
+// contain a decision that others wait for.
+func Text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// ToDecision converts a decision to a message; nil for nil.
+func ToDecision(d *recipes.Decision) *pb.Decision {
+	if d == nil {
+		return nil
+	}
+	return &pb.Decision{Commit: d.Commit, Reason: Text(d.Reason)}
+}
+
+func Decision(d *pb.Decision) recipes.Decision {
+	return recipes.Decision{Commit: d.GetCommit(), Reason: d.GetReason()}
+}
+
+func ToTransactionStatus(s recipes.TransactionStatus) *pb.GetTransactionResponse {
+	out := &pb.GetTransactionResponse{
+		Variant: string(s.Variant), Payload: s.Payload,
+		Decision: ToDecision(s.Decision), Coordinated: s.Coordinated,
+	}
+	for _, site := range s.Sites {
+		out.Sites = append(out.Sites, &pb.SiteStatus{
+			Name: site.Name, Vote: Text(string(site.Vote)), Joined: site.Joined, Dead: site.Dead, Done: site.Done,
+		})
+	}
+	return out
+}
+
+func TransactionStatus(s *pb.GetTransactionResponse) recipes.TransactionStatus {
+	out := recipes.TransactionStatus{
+		Variant: recipes.Variant(s.GetVariant()), Payload: s.GetPayload(), Coordinated: s.GetCoordinated(),
+	}
+	for _, site := range s.GetSites() {
+		out.Sites = append(out.Sites, recipes.SiteStatus{
+			Name: site.GetName(), Vote: recipes.Vote(site.GetVote()),
+			Joined: site.GetJoined(), Dead: site.GetDead(), Done: site.GetDone(),
+		})
+	}
+	if s.GetDecision() != nil {
+		d := Decision(s.GetDecision())
+		out.Decision = &d
+	}
+	return out
+}
