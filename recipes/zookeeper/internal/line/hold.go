@@ -7,7 +7,6 @@ import (
 	gopath "path"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -20,11 +19,11 @@ type Hold struct {
 	asked func(data []byte) bool // nil if the contender cannot be asked to give way
 	bare  *bareGuard             // nil if the name is used only once
 
-	guard    sync.Once // starts Watch
-	revoked  chan struct{}
-	yielding atomic.Bool // Yield may be deleting the contender's znode
+	guard   sync.Once // starts Watch
+	revoked chan struct{}
 
 	mu       sync.Mutex
+	yielding bool     // Yield may be deleting the contender's znode
 	attached []string // znodes that are deleted with the contender's
 }
 
@@ -70,14 +69,30 @@ func (h *Hold) Removed() error {
 // Yield runs f, which grants another contender by deleting this contender's znode. If f
 // succeeds the hold ends.
 func (h *Hold) Yield(f func() error) error {
-	h.yielding.Store(true)
+	h.setYielding(true)
 	err := f()
 	if err == nil {
 		h.End(recipes.ErrReleased)
 		return nil
 	}
-	h.yielding.Store(false)
+	h.setYielding(false)
 	return err
+}
+
+func (h *Hold) setYielding(yielding bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.yielding = yielding
+}
+
+// endYielding ends a hold whose znode is deleted while Yield runs. So when Yield returns an
+// error, the hold has ended as released or will end as removed.
+func (h *Hold) endYielding() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.yielding {
+		h.End(recipes.ErrReleased) // the holder itself has deleted it
+	}
 }
 
 // Attach adds a znode, created under the grant's guard, that is deleted when the grant ends
@@ -202,9 +217,7 @@ func (h *Hold) watchOwn(ctx context.Context) {
 		}
 		return watch, err
 	}, func() {
-		if h.yielding.Load() {
-			h.End(recipes.ErrReleased) // the holder itself has deleted it; when Yield returns an error, the hold has ended or will end as removed
-		}
+		h.endYielding()
 		h.Removed()
 	})
 }
