@@ -76,6 +76,10 @@ var walls = []struct {
 		"a server does not depend on its clients, nor a tool on its users",
 	},
 	{
+		[]string{"internal/txnlog"}, []string{"recipes/...", "host/...", "plugin/...", "cmd/...", "bench/...", "internal/rpc/...", "internal/zkbench/...", "internal/zkserver", "internal/ensemble/...", client},
+		"the files of a server are read without a client, and without a server",
+	},
+	{
 		rooms, rooms,
 		"kinds of verbs share code only through verb and exit",
 	},

@@ -1,0 +1,244 @@
+package txnlog_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/txnlog"
+)
+
+var update = flag.Bool("update", false, "record the files of the installed ZooKeeper in testdata")
+
+// TestTheFilesOfARealServer: a server writes its files, and what is read from them is what the
+// clients have done. With -update the files go to testdata, for TestGoldenFiles.
+func TestTheFilesOfARealServer(t *testing.T) {
+	ensembletest.Require(t)
+	cfg := ensembletest.Quick(1)
+	cfg.Dir = t.TempDir()
+	// Servers of 3.4 write no snapshot when they start. With this they write one after 5 to 8
+	// transactions, and begin another log.
+	old := strings.HasPrefix(must.Get(ensemble.Find())(t).Version, "3.4.")
+	if old {
+		cfg.SystemProperties["zookeeper.snapCount"] = "8"
+	}
+	e := ensembletest.Start(t, cfg)
+	version := e.Installation().Version
+	perform(t, e, version)
+	must.Do(t, e.Server(0).Kill())
+	written := must.Get(filepath.Glob(filepath.Join(cfg.Dir, "*", "*", "data", "version-2", "*.*")))(t)
+	golden := filepath.Join("testdata", version)
+	if *update {
+		must.Do(t, os.RemoveAll(golden))
+		must.Do(t, os.MkdirAll(golden, 0o755))
+		for _, file := range written {
+			content := must.Get(os.ReadFile(file))(t)
+			if data := bytes.TrimRight(content, "\x00"); len(data)+64 < len(content) {
+				content = content[:len(data)+64] // of the allocation
+			}
+			must.Do(t, os.WriteFile(filepath.Join(golden, filepath.Base(file)), content, 0o644))
+		}
+		must.Do(t, os.WriteFile(filepath.Join(golden, "content.txt"), dump(t, written), 0o644))
+	}
+	want, err := os.ReadFile(filepath.Join(golden, "content.txt"))
+	if errors.Is(err, os.ErrNotExist) {
+		want, err = os.ReadFile(filepath.Join("testdata", "3.9.6", "content.txt"))
+	}
+	must.Do(t, err)
+	got := dump(t, written)
+	if old { // a random number decides when it begins the other log
+		got, want = records(got), records(want)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("the files of %s contain\n%s\nwant\n%s", version, got, want)
+	}
+}
+
+// TestGoldenFiles reads the files that servers of four versions have written.
+func TestGoldenFiles(t *testing.T) {
+	versions := must.Get(filepath.Glob(filepath.Join("testdata", "3.*")))(t)
+	if len(versions) < 4 {
+		t.Fatalf("the versions are %q", versions)
+	}
+	for _, version := range versions {
+		want := must.Get(os.ReadFile(filepath.Join(version, "content.txt")))(t)
+		if got := dump(t, must.Get(filepath.Glob(filepath.Join(version, "*.[0-9a-f]*")))(t)); !bytes.Equal(got, want) {
+			t.Errorf("%s contains\n%s\nwant\n%s", version, got, want)
+		}
+	}
+}
+
+// perform makes every kind of transaction that a client of a standalone server can cause.
+func perform(t *testing.T, e *ensemble.Ensemble, version string) {
+	all := zk.WorldACL(zk.PermAll)
+	expires, closes := connect(t, e), connect(t, e)
+	path := must.Get(closes.Create("/a", []byte("data"), 0, all))(t)
+	must.Get(closes.Create(path, nil, 0, all)) // fails, which is logged
+	place := must.Get(closes.Create("/a/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, all))(t)
+	must.Get(expires.Create("/a/lock-", []byte("x"), zk.FlagEphemeral|zk.FlagSequence, all))(t)
+	must.Get(closes.Set(path, []byte("other"), 0))(t)
+	must.Get(closes.SetACL(path, all, 0))(t)
+	if version[:3] != "3.4" {
+		must.Get(closes.CreateContainer("/container", nil, zk.FlagContainer, all))(t)
+		must.Get(closes.CreateTTL("/ttl", nil, zk.FlagTTL, all, time.Hour))(t)
+	}
+	must.Get(closes.Multi(
+		&zk.CheckVersionRequest{Path: place}, &zk.SetDataRequest{Path: place, Data: []byte("released")}, &zk.DeleteRequest{Path: place, Version: -1},
+		&zk.CreateRequest{Path: "/b", Data: []byte{}, Acl: all}))(t)
+	if _, err := closes.Multi(&zk.DeleteRequest{Path: "/b", Version: -1}, &zk.CheckVersionRequest{Path: "/b", Version: 7}); err == nil {
+		t.Fatal("a transaction that must fail has not")
+	}
+	must.Get(closes.Create("/a/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, all))(t)
+	closes.Close()
+	must.Do(t, e.Server(0).Kill())
+	expires.Close()
+	must.Do(t, e.Server(0).Restart(t.Context())) // which writes a snapshot
+	watches := connect(t, e)
+	for names, changed, err := listW(watches, path); len(names) > 0; names, changed, err = listW(watches, path) {
+		must.Do(t, err)
+		<-changed
+	}
+	must.Do(t, watches.Delete("/b", 0))
+	watches.Close()
+}
+
+func listW(c *zk.Conn, path string) ([]string, <-chan zk.Event, error) {
+	names, _, changed, err := c.ChildrenW(path)
+	return names, changed, err
+}
+
+func connect(t *testing.T, e *ensemble.Ensemble) *zk.Conn {
+	c, events, err := zk.Connect(e.Addrs(), time.Second, zk.WithLogInfo(false))
+	must.Do(t, err)
+	t.Cleanup(c.Close)
+	for event := range events {
+		if event.State == zk.StateHasSession {
+			go func() {
+				for range events { // the client closes it
+				}
+			}()
+			return c
+		}
+	}
+	t.Fatal("no session")
+	return nil
+}
+
+// dump shows what files contain, in the order of their names. Sessions are numbered as they appear,
+// and what differs from run to run is omitted.
+func dump(t *testing.T, files []string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	sessions := map[int64]int{}
+	session := func(id int64) string {
+		if id == 0 {
+			return "none"
+		}
+		if sessions[id] == 0 {
+			sessions[id] = len(sessions) + 1
+		}
+		return fmt.Sprint("session", sessions[id])
+	}
+	slices.Sort(files)
+	for _, file := range files {
+		base := filepath.Base(file)
+		if !strings.HasPrefix(base, "log.") && !strings.HasPrefix(base, "snapshot.") {
+			continue
+		}
+		f := must.Get(os.Open(file))(t)
+		defer f.Close()
+		log, snapshot, err := txnlog.Open(f)
+		must.Do(t, err)
+		fmt.Fprintf(&b, "%s\n", base)
+		if log != nil {
+			must.Do(t, dumpLog(&b, log, session))
+			continue
+		}
+		var lines []string
+		must.Do(t, snapshot.Read(
+			func(id int64, timeout int32) {
+				lines = append(lines, fmt.Sprintf("  %s timeout %d", session(id), timeout))
+			},
+			func(n *txnlog.Node) {
+				if !bytes.HasPrefix(n.Path, []byte("/zookeeper")) && len(n.Path) > 0 {
+					owner := fmt.Sprintf("%#x", uint64(n.EphemeralOwner))
+					if known := sessions[n.EphemeralOwner]; known > 0 {
+						owner = session(n.EphemeralOwner)
+					}
+					lines = append(lines, fmt.Sprintf("  %s %q czxid %#x mzxid %#x version %d owner %s times %t", n.Path, n.Data, n.Czxid, n.Mzxid, n.Version, owner, n.Ctime > 1e12 && n.Mtime >= n.Ctime))
+				}
+			}))
+		slices.Sort(lines)
+		fmt.Fprintln(&b, strings.Join(lines, "\n"))
+	}
+	return b.Bytes()
+}
+
+// records returns the records in a dump.
+func records(dump []byte) []byte {
+	return regexp.MustCompile(`(?m)^log\..*\n|^snapshot\..*\n(  .*\n|\n)*`).ReplaceAll(dump, nil)
+}
+
+func dumpLog(b *bytes.Buffer, log *txnlog.Log, session func(int64) string) error {
+	for {
+		err := log.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		h := log.Header()
+		changes, err := log.Changes(nil)
+		if err != nil {
+			return err
+		}
+		by := "client"
+		if h.Cxid == 0 {
+			by = "server"
+		}
+		fmt.Fprintf(b, "  %#x type %d of %s by the %s, time %t\n", h.Zxid, h.Type, session(h.Session), by, h.Time > 1e12)
+		for _, c := range changes {
+			fmt.Fprintf(b, "    %d %s %q version %d ephemeral %t timeout %d deleted %s\n", c.Type, c.Path, c.Data, c.Version, c.Ephemeral, c.Timeout, c.Deleted)
+		}
+	}
+}
+
+// TestACompressedSnapshotOfARealServer: servers since 3.6 can compress snapshots.
+func TestACompressedSnapshotOfARealServer(t *testing.T) {
+	for _, method := range []string{"gz", "snappy"} {
+		cfg := ensembletest.Quick(1)
+		cfg.Dir = t.TempDir()
+		cfg.SystemProperties["zookeeper.snapshot.compression.method"] = method
+		e := ensembletest.Start(t, cfg)
+		if v := e.Installation().Version; strings.HasPrefix(v, "3.4.") || strings.HasPrefix(v, "3.5.") {
+			t.Skipf("%s compresses nothing", v)
+		}
+		c := connect(t, e)
+		must.Get(c.Create("/large", bytes.Repeat([]byte("0123456789"), 30_000), 0, zk.WorldACL(zk.PermAll)))(t)
+		c.Close()
+		must.Do(t, e.Server(0).Restart(t.Context()))
+		must.Do(t, e.Server(0).Kill())
+		written := must.Get(filepath.Glob(filepath.Join(cfg.Dir, "*", "*", "data", "version-2", "snapshot.[1-9]*."+method)))(t)
+		if len(written) != 1 {
+			t.Fatalf("the compressed snapshots are %q", written)
+		}
+		if got := string(dump(t, written)); !strings.Contains(got, `/large "01234567890123456789`) {
+			t.Errorf("%s contains %.100s", written[0], got)
+		}
+	}
+}
