@@ -76,8 +76,12 @@ var walls = []struct {
 		"a server does not depend on its clients, nor a tool on its users",
 	},
 	{
-		[]string{"internal/txnlog"}, []string{"recipes/...", "host/...", "plugin/...", "cmd/...", "bench/...", "internal/rpc/...", "internal/zkbench/...", "internal/zkserver", "internal/ensemble/...", client},
+		[]string{"internal/txnlog", "internal/audit"}, []string{"recipes/...", "host/...", "plugin/...", "cmd/...", "bench/...", "internal/rpc/...", "internal/zkbench/...", "internal/zkserver", "internal/ensemble/...", client},
 		"the files of a server are read without a client, and without a server",
+	},
+	{
+		[]string{"internal/txnlog"}, []string{"internal/audit"},
+		"files are decoded without knowledge of wait queues",
 	},
 	{
 		rooms, rooms,

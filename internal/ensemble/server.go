@@ -52,6 +52,9 @@ func (s *Server) SecureAddr() string {
 	return s.host.address(s.ports.secure)
 }
 
+// DataDir is the directory of the server's transaction logs and snapshots, until Stop.
+func (s *Server) DataDir() string { return filepath.Join(s.dir, "data", "version-2") }
+
 // Pid is the process id of the running server, frozen or not, 0 if it does not run.
 func (s *Server) Pid() int {
 	s.mu.Lock()
@@ -107,7 +110,7 @@ func (s *Server) Forget() error {
 	if s.running() {
 		return fmt.Errorf("ensemble: server %d runs; kill it first", s.id)
 	}
-	return os.RemoveAll(filepath.Join(s.dir, "data", "version-2"))
+	return os.RemoveAll(s.DataDir())
 }
 
 // Freeze stops all threads of the server (SIGSTOP). The server keeps its connections and

@@ -1,12 +1,12 @@
 // Package txnlog reads the files in which a ZooKeeper server keeps its state: transaction logs
 // (version-2/log.*) and snapshots (version-2/snapshot.*), as servers of 3.4 to 3.9 write them.
-// It only reads, and opens no file itself.
 //
-//  1. [Open] tells a log from a snapshot by its first bytes.
-//  2. [Log.Next] reads a log record by record. [Log.Header] is the header of the record, and
+//  1. [Find] finds the files of a server. [Files.Base] is the snapshot that a log continues.
+//  2. [Open] tells a log from a snapshot by its first bytes.
+//  3. [Log.Next] reads a log record by record. [Log.Header] is the header of the record, and
 //     [Log.Changes] decodes it. A caller that needs few records skips the others at the cost
 //     of their checksum.
-//  3. [Snapshot.Read] passes the sessions and the znodes of a snapshot to two functions.
+//  4. [Snapshot.Read] passes the sessions and the znodes of a snapshot to two functions.
 //
 // Memory does not grow with the size of a file, only with its largest record.
 //

@@ -29,7 +29,6 @@ var update = flag.Bool("update", false, "record the files of the installed ZooKe
 func TestTheFilesOfARealServer(t *testing.T) {
 	ensembletest.Require(t)
 	cfg := ensembletest.Quick(1)
-	cfg.Dir = t.TempDir()
 	// Servers of 3.4 write no snapshot when they start. With this they write one after 5 to 8
 	// transactions, and begin another log.
 	old := strings.HasPrefix(must.Get(ensemble.Find())(t).Version, "3.4.")
@@ -40,7 +39,7 @@ func TestTheFilesOfARealServer(t *testing.T) {
 	version := e.Installation().Version
 	perform(t, e, version)
 	must.Do(t, e.Server(0).Kill())
-	written := must.Get(filepath.Glob(filepath.Join(cfg.Dir, "*", "*", "data", "version-2", "*.*")))(t)
+	written := must.Get(filepath.Glob(filepath.Join(e.Server(0).DataDir(), "*.*")))(t)
 	golden := filepath.Join("testdata", version)
 	if *update {
 		must.Do(t, os.RemoveAll(golden))
@@ -222,7 +221,6 @@ func dumpLog(b *bytes.Buffer, log *txnlog.Log, session func(int64) string) error
 func TestACompressedSnapshotOfARealServer(t *testing.T) {
 	for _, method := range []string{"gz", "snappy"} {
 		cfg := ensembletest.Quick(1)
-		cfg.Dir = t.TempDir()
 		cfg.SystemProperties["zookeeper.snapshot.compression.method"] = method
 		e := ensembletest.Start(t, cfg)
 		if v := e.Installation().Version; strings.HasPrefix(v, "3.4.") || strings.HasPrefix(v, "3.5.") {
@@ -233,7 +231,7 @@ func TestACompressedSnapshotOfARealServer(t *testing.T) {
 		c.Close()
 		must.Do(t, e.Server(0).Restart(t.Context()))
 		must.Do(t, e.Server(0).Kill())
-		written := must.Get(filepath.Glob(filepath.Join(cfg.Dir, "*", "*", "data", "version-2", "snapshot.[1-9]*."+method)))(t)
+		written := must.Get(filepath.Glob(filepath.Join(e.Server(0).DataDir(), "snapshot.[1-9]*."+method)))(t)
 		if len(written) != 1 {
 			t.Fatalf("the compressed snapshots are %q", written)
 		}

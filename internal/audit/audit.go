@@ -1,0 +1,295 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/txnlog"
+)
+
+// Config says what to audit.
+type Config struct {
+	Path     string                  // lines at it and below it, as the server sees the path: with the chroot
+	Hold     func(Hold) error        // is called at the end of each hold, and at the end of the logs; nil: no one
+	Writes   []Write                 // of the application, to check
+	Progress func(read, total int64) // bytes of the logs, once per record; nil: no one
+}
+
+// Write is a write of the application to its store, with the token that it was made with.
+type Write struct {
+	Time  time.Time `json:"time"`
+	Token int64     `json:"token"`
+}
+
+// ErrInput means that the files are not the logs of one server, or have no line at the path.
+var ErrInput = errors.New("nothing can be checked")
+
+// auditor is the state while the logs are read.
+type auditor struct {
+	Config
+	report  *Report
+	root    string // the path without a final slash: "" for "/"
+	parents map[string]*parent
+	byPath  map[string]*contender
+	owned   map[int64]map[*contender]bool // by session
+	writes  map[int64][]time.Time         // by token
+
+	header  txnlog.Header
+	last    int64 // zxid; before the first transaction -1
+	skip    int64 // transactions up to this zxid are in the snapshot
+	lost    int   // deletions of contenders that the state did not have
+	dirty   []*line
+	changed map[string]bool // paths that the transaction has set
+	gone    []*contender    // that the transaction has deleted
+	loading bool            // a snapshot
+	err     error           // of Config.Hold
+}
+
+// parent is a znode with lines, or with a number of permits.
+type parent struct {
+	permits int
+	lines   []*line
+}
+
+// Audit reads the logs. An error means that nothing is proved: a file cannot be read, the logs are
+// those of several servers, or there is no line (ErrInput). What the files do not show is in Report.Gaps.
+func Audit(ctx context.Context, f *txnlog.Files, cfg Config) (*Report, error) {
+	a := &auditor{
+		Config: cfg, root: strings.TrimSuffix(cfg.Path, "/"), last: -1,
+		report:  &Report{Path: cfg.Path, Logs: len(f.Logs), Gaps: []string{}, Lines: []*Line{}, Violations: []Finding{}, Events: []Finding{}},
+		changed: map[string]bool{}, writes: map[int64][]time.Time{}, parents: map[string]*parent{},
+	}
+	if cfg.Writes != nil {
+		a.report.Writes = &Checks{Writes: len(cfg.Writes)}
+		for _, w := range cfg.Writes {
+			a.writes[w.Token] = append(a.writes[w.Token], w.Time)
+		}
+	}
+	a.forget()
+	for _, name := range f.Empty {
+		a.gap("%s has no record", name)
+	}
+	var read int64
+	for _, file := range f.Logs {
+		n, err := a.readLog(ctx, f, file, read)
+		if err != nil {
+			return nil, err
+		}
+		read += n
+	}
+	return a.finish()
+}
+
+// gap notes what the files do not show.
+func (a *auditor) gap(format string, args ...any) {
+	const most = 100
+	if len(a.report.Gaps) < most {
+		a.report.Gaps = append(a.report.Gaps, fmt.Sprintf(format, args...))
+	}
+}
+
+// forget drops the state: nothing is known about the znodes that exist.
+func (a *auditor) forget() {
+	for _, c := range a.byPath {
+		a.end(c, "unknown")
+	}
+	a.byPath, a.owned = map[string]*contender{}, map[int64]map[*contender]bool{}
+	for path, p := range a.parents {
+		for _, l := range p.lines {
+			l.order, l.asks, l.held, l.freeSince = nil, nil, 0, 0
+		}
+		a.setPermits(path, nil)
+	}
+}
+
+func (a *auditor) readLog(ctx context.Context, files *txnlog.Files, f txnlog.File, before int64) (int64, error) {
+	r, err := os.Open(f.Name)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	log, _, err := txnlog.Open(r)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	var changes []txnlog.Change
+	for {
+		err := log.Next()
+		if err == nil {
+			a.header = log.Header()
+			changes, err = a.transaction(files, log, changes[:0])
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return log.Offset(), nil
+		case errors.Is(err, txnlog.ErrTorn), errors.Is(err, txnlog.ErrCorrupt):
+			a.gap("%s: %v; the rest of the file was not read", f.Name, err)
+			return log.Offset(), nil
+		case err != nil:
+			return 0, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		if a.Progress != nil {
+			a.Progress(before+log.Offset(), files.Bytes)
+		}
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// transaction applies one transaction.
+func (a *auditor) transaction(files *txnlog.Files, log *txnlog.Log, changes []txnlog.Change) ([]txnlog.Change, error) {
+	h := &a.header
+	switch {
+	case a.last < 0, !txnlog.Follows(a.last, h.Zxid) && h.Zxid > a.last, h.Zxid != a.last+1 && files.Between(a.last, h.Zxid):
+		if err := a.begin(files, h.Zxid); err != nil {
+			return changes, err
+		}
+	case h.Zxid <= a.last:
+		return changes, fmt.Errorf("%w: the transaction 0x%x comes after 0x%x: give each log once, and the logs of one server only", ErrInput, h.Zxid, a.last)
+	}
+	a.last = h.Zxid
+	if h.Zxid <= a.skip {
+		return changes, nil
+	}
+	if a.report.Transactions == 0 {
+		a.report.From = a.moment()
+	}
+	a.report.Transactions++
+	a.report.To = a.moment()
+	if h.Type == txnlog.Error || h.Type == txnlog.CreateSession {
+		return changes, nil
+	}
+	changes, err := log.Changes(changes)
+	if err != nil {
+		return changes, err
+	}
+	for i := range changes {
+		a.apply(&changes[i])
+	}
+	if len(a.dirty) > 0 {
+		a.settle()
+	}
+	clear(a.changed)
+	return changes, a.err
+}
+
+// begin loads the state before a transaction that does not follow the one before it.
+func (a *auditor) begin(files *txnlog.Files, next int64) error {
+	if a.last >= 0 {
+		a.gap("no transactions from 0x%x to 0x%x: the logs between are missing", a.last+1, next-1)
+		a.forget()
+	}
+	fresh := a.last < 0 && txnlog.First(next)
+	for base := files.Base(next); base != nil && !(fresh && base.Zxid >= next); {
+		err := a.load(base)
+		if err == nil {
+			if base.Zxid >= next {
+				a.gap("the transactions from 0x%x to 0x%x were not checked: the first snapshot has their result", next, base.Zxid)
+			}
+			a.skip = base.Zxid
+			return nil
+		}
+		if !errors.Is(err, txnlog.ErrTorn) && !errors.Is(err, txnlog.ErrCorrupt) {
+			return err
+		}
+		a.gap("%v; it was not used", err)
+		files.Snapshots = slices.DeleteFunc(files.Snapshots, func(s txnlog.File) bool { return s.Name == base.Name })
+		base = files.Base(next)
+	}
+	if !fresh {
+		a.gap("no snapshot has the state before transaction 0x%x: contenders that had joined before are unknown until they leave", next)
+	}
+	return nil
+}
+
+// load loads a snapshot. What later transactions have created is left to them.
+func (a *auditor) load(f *txnlog.File) error {
+	r, err := os.Open(f.Name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_, snapshot, err := txnlog.Open(r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Name, err)
+	}
+	var nodes []txnlog.Node // which are used only if the checksum is right
+	err = snapshot.Read(nil, func(n *txnlog.Node) {
+		if n.Czxid <= f.Zxid && a.below(n.Path) {
+			one := *n
+			one.Path, one.Data = bytes.Clone(n.Path), bytes.Clone(n.Data)
+			nodes = append(nodes, one)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Name, err)
+	}
+	current := a.header
+	a.loading = true
+	for _, n := range nodes {
+		owner := n.EphemeralOwner
+		if owner == -1<<63 || byte(owner>>56) == 0xff { // a container, or a time to live
+			owner = 0
+		}
+		a.header = txnlog.Header{Session: owner, Zxid: n.Czxid, Time: n.Ctime}
+		a.create(string(n.Path), n.Data, owner != 0)
+	}
+	a.header = current
+	a.settle()
+	a.loading = false
+	return nil
+}
+
+// below reports whether the path is the audited one, or below it.
+func (a *auditor) below(path []byte) bool {
+	return len(path) >= len(a.root) && string(path[:len(a.root)]) == a.root && (len(path) == len(a.root) || path[len(a.root)] == '/')
+}
+
+func (a *auditor) apply(c *txnlog.Change) {
+	switch {
+	case c.Type == txnlog.CloseSession:
+		how := Expired
+		if a.header.Cxid != 0 {
+			how = "closed"
+		}
+		for _, path := range c.Deleted { // the state may lack some
+			if a.below(path) && a.byPath[string(path)] == nil {
+				a.deleteOther(string(path))
+			}
+		}
+		for owned := range a.owned[a.header.Session] {
+			a.remove(owned, how)
+		}
+		delete(a.owned, a.header.Session)
+	case !a.below(c.Path):
+	case c.Type == txnlog.Create:
+		a.create(string(c.Path), c.Data, c.Ephemeral)
+	case c.Type == txnlog.SetData:
+		a.set(string(c.Path), c.Data)
+	case c.Type == txnlog.Delete:
+		a.delete(string(c.Path))
+	}
+}
+
+func (a *auditor) moment() Moment { return Moment{a.header.Zxid, at(a.header.Time)} }
+
+// finding reports a violation or an event.
+func (a *auditor) finding(kind, line, format string, args ...any) {
+	list := &a.report.Violations
+	if slices.Contains([]string{Expired, Revoked, Removed, Persistent}, kind) {
+		list = &a.report.Events
+	}
+	if len(*list) >= MaxFindings {
+		a.report.Omitted++
+		return
+	}
+	*list = append(*list, Finding{a.moment(), kind, line, fmt.Sprintf(format, args...)})
+}

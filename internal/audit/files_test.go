@@ -1,0 +1,189 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/audit"
+	"github.com/zkrecipes/zkrecipes/internal/testing/logtest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/txnlog"
+)
+
+// TestWhatTheFilesDoNotShow: the report names each gap, and nothing is concluded across it.
+func TestWhatTheFilesDoNotShow(t *testing.T) {
+	one := from(0, "0 1 */l", "0 1 +/l/"+l1, "10 2 +/l/"+l2).Bytes // zxids 1 to 3
+	two := from(3, "50 1 close=/l/"+l1, "60 3 +/l/"+l3).Bytes      // 4 and 5
+	late := from(4, "60 3 +/l/"+l3, "70 2 close=/l/"+l2).Bytes     // 5 and 6
+	node := func(name string, session, zxid int64) txnlog.Node {
+		return txnlog.Node{Path: []byte("/l/" + name), Czxid: zxid, Mzxid: zxid, Ctime: start + 10*(zxid-2), EphemeralOwner: session}
+	}
+	at3 := logtest.Snapshot(1, 1000, node(l1, 1, 2), node(l2, 2, 3))
+	at4 := logtest.Snapshot(1, 1000, node(l2, 2, 3), node(l3, 3, 5)) // fuzzy: it has what a later transaction has created
+	epoch := from(1<<32, "60 3 +/l/"+l3, "70 2 close=/l/"+l2).Bytes
+	for _, tt := range []struct {
+		name  string
+		files map[string][]byte
+		gaps  []string
+		holds []string
+	}{
+		{"whole", map[string][]byte{"log.1": one, "log.4": two}, nil, []string{l1 + " 0-50 closed", l2 + " 50-? "}},
+		{"a snapshot before", map[string][]byte{"log.4": two, "snapshot.3": at3}, nil, []string{l1 + " ?-50 closed", l2 + " 50-? "}},
+		{"nothing before", map[string][]byte{"log.4": two}, []string{"no snapshot has the state before transaction 0x4", "1 contenders left"}, []string{l3 + " 60-? "}},
+		{"a log is missing", map[string][]byte{"log.1": one, "log.5": late}, []string{"no transactions from 0x4 to 0x4", "no snapshot", "1 contenders left whose joining"},
+			[]string{l1 + " 0-? unknown", l3 + " 70-? "}},
+		{"but a snapshot has the state", map[string][]byte{"log.1": one, "log.5": late, "snapshot.4": at4}, []string{"no transactions from 0x4 to 0x4"},
+			[]string{l1 + " 0-? unknown", l2 + " ?-70 closed", l3 + " 70-? "}},
+		{"the first snapshot is later", map[string][]byte{"log.4": two, "log.6": from(5, "70 2 close").Bytes, "snapshot.4": at4}, []string{"from 0x4 to 0x4 were not checked"},
+			[]string{l2 + " ?-70 closed", l3 + " 70-? "}},
+		{"a torn snapshot", map[string][]byte{"log.4": two, "snapshot.3": at3[:len(at3)-20]}, []string{"snapshot.3: the last record is torn", "no snapshot", "1 contenders left"}, []string{l3 + " 60-? "}},
+		{"a torn record", map[string][]byte{"log.1": one, "log.4": two[:len(two)-1]}, []string{"log.4: the last record is torn"}, []string{l1 + " 0-50 closed", l2 + " 50-? "}},
+		{"a torn record in between", map[string][]byte{"log.1": one[:len(one)-1], "log.4": two}, []string{"log.1: the last record is torn", "no transactions from 0x3 to 0x3", "no snapshot", "1 contenders left"},
+			[]string{l1 + " 0-? unknown", l3 + " 60-? "}},
+		{"another epoch", map[string][]byte{"log.1": one, "log.100000001": epoch}, nil, []string{l1 + " 0-? ", ""}},
+		{"whose leader sent a snapshot", map[string][]byte{"log.1": one, "log.100000001": epoch, "snapshot.9": at4}, []string{"no transactions from 0x4 to 0x100000000"},
+			[]string{l1 + " 0-? unknown", l2 + " ?-70 closed", l3 + " 70-? "}},
+		{"an empty log", map[string][]byte{"log.1": one, "log.4": nil}, []string{"log.4 has no record"}, []string{l1 + " 0-? "}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var holds []audit.Hold
+			files := must.Get(txnlog.Find(write(t, tt.files)))(t)
+			r, err := audit.Audit(t.Context(), files, audit.Config{Path: "/l", Hold: func(h audit.Hold) error { holds = append(holds, h); return nil }})
+			must.Do(t, err)
+			tt.holds = slices.DeleteFunc(tt.holds, func(h string) bool { return h == "" })
+			if got := shown(holds); !slices.Equal(got, tt.holds) {
+				t.Errorf("holds %q, want %q", got, tt.holds)
+			}
+			if len(r.Gaps) != len(tt.gaps) || len(r.Violations) > 0 {
+				t.Fatalf("gaps %q, violations %+v", r.Gaps, r.Violations)
+			}
+			for i, gap := range tt.gaps {
+				if !strings.Contains(r.Gaps[i], gap) {
+					t.Errorf("gap %q, want %q", r.Gaps[i], gap)
+				}
+			}
+		})
+	}
+}
+
+// TestBadInputIsRefused with an error that names the file and what is wrong.
+func TestBadInputIsRefused(t *testing.T) {
+	good := from(0, "0 1 +/l/"+l1).Bytes
+	for _, tt := range []struct {
+		files map[string][]byte
+		path  string
+		want  string
+	}{
+		{map[string][]byte{"log.1": []byte("clientPort=2181 and so on")}, "/l", "log.1: not a transaction log or snapshot of ZooKeeper: it begins with"},
+		{map[string][]byte{"log.1": good[:9]}, "/l", "log.1: not a transaction log or snapshot of ZooKeeper: it is shorter"},
+		{map[string][]byte{"log.1": good, "snapshot.x": logtest.Snapshot(1, 1)}, "/l", "snapshot.x: a snapshot must have its original name"},
+		{map[string][]byte{"myid": []byte("1")}, "/l", "there is no transaction log"},
+		{map[string][]byte{"log.1": good, "log.2": good}, "/l", "0x1 comes after 0x1: give each log once"},
+		{map[string][]byte{"log.1": good}, "/m", "no contender of a lock, semaphore or election has joined at or below /m"},
+	} {
+		files, err := txnlog.Find(write(t, tt.files))
+		if err == nil {
+			_, err = audit.Audit(t.Context(), files, audit.Config{Path: tt.path})
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v; want %q", err, tt.want)
+		}
+	}
+	if _, err := txnlog.Find(filepath.Join(t.TempDir(), "log.1")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// TestADataDirIsFound by its version-2, and single files by their names.
+func TestADataDirIsFound(t *testing.T) {
+	dir := t.TempDir()
+	version2 := filepath.Join(dir, "version-2")
+	must.Do(t, os.Mkdir(version2, 0o755))
+	log := filepath.Join(version2, "log.1")
+	must.Do(t, os.WriteFile(log, from(0, "0 1 +/l/"+l1).Bytes, 0o644))
+	must.Do(t, os.WriteFile(filepath.Join(version2, "acceptedEpoch"), []byte("1"), 0o644))
+	for _, name := range []string{dir, version2, log} {
+		files := must.Get(txnlog.Find(name))(t)
+		if r := must.Get(audit.Audit(t.Context(), files, audit.Config{Path: "/"}))(t); len(r.Lines) != 1 || r.Lines[0].Grants != 1 {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := audit.Audit(ctx, must.Get(txnlog.Find(dir))(t), audit.Config{Path: "/"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("an audit that was cancelled: %v", err)
+	}
+}
+
+// TestTheFiguresOfALine: how long its contenders waited and held, and how the holds ended.
+func TestTheFiguresOfALine(t *testing.T) {
+	h := from(0, "0 1 +/l/"+l1, "10 2 +/l/"+l2, "20 3 +/l/"+l3, "30 4 +/l/lock-0000000004",
+		"100 1 =/l/"+l1+" -/l/"+l1, "200 3 -/l/"+l3, "300 2 expire", "400 9 -/l/lock-0000000004",
+		"500 1 +/l/lock-0000000005", "600 2 +/l/lock-0000000006")
+	r, _ := auditOf(t, h, "/l")
+	l := r.Lines[0]
+	if l.Contenders != 6 || l.Grants != 4 || l.Most != 1 || l.Wait.Count() != 2 || l.Wait.Quantile(0.5) != 90*time.Millisecond || l.Wait.Quantile(1) != 270*time.Millisecond ||
+		l.Hold.Count() != 3 || l.Hold.Quantile(1) != 200*time.Millisecond || l.Ended["handoff"] != 1 || l.Ended[audit.Expired] != 1 || l.Ended[audit.Broken] != 1 || l.Passed != 2 ||
+		l.Left != 1 || l.InVain.Quantile(1) != 180*time.Millisecond || l.Waiting != 1 || l.Holding != 1 || l.Gap.Count() != 0 {
+		t.Errorf("%+v", *l)
+	}
+	claims := from(0, "0 1 +/l/a-writing-50-0000000001", "1 2 +/l/b-write-90-0000000002", "2 3 +/l/c-write-10-0000000003",
+		"10 1 close", "14 3 -/l/c-write-10-0000000003 +/l/c-writing-10-0000000003", "20 4 +/l/d-write-00-0000000004", "30 3 -/l/c-writing-10-0000000003 =/l=successor",
+		"33 4 -/l/d-write-00-0000000004 +/l/d-writing-00-0000000004")
+	r, _ = auditOf(t, claims, "/l")
+	if l := r.Lines[0]; l.Gap.Count() != 2 || l.Gap.Quantile(1) != 4*time.Millisecond || l.Overtaken != 2 || l.Wait.Quantile(1) != 13*time.Millisecond || l.Waiting != 1 || l.Contenders != 4 {
+		t.Errorf("%+v", *l)
+	}
+}
+
+// TestTheWritesOfTheApplication: a write is late if it came after the end of its token's hold.
+func TestTheWritesOfTheApplication(t *testing.T) {
+	h := from(6, "0 1 +/l/"+l1, "0 2 +/l/"+l2, "100 1 expire") // tokens 7 and 8
+	files := must.Get(txnlog.Find(write(t, map[string][]byte{"log.7": h.Bytes})))(t)
+	write := func(ms int, token int64) audit.Write {
+		return audit.Write{Time: time.UnixMilli(start + int64(ms)), Token: token}
+	}
+	r := must.Get(audit.Audit(t.Context(), files, audit.Config{Path: "/l", Writes: []audit.Write{
+		write(50, 7), write(100, 7), write(130, 7), write(99, 8), write(100, 8), write(200, 8), write(1, 5),
+	}}))(t)
+	if want := (audit.Checks{Writes: 7, Held: 4, Early: 1, Late: 1, Unknown: 1}); *r.Writes != want {
+		t.Errorf("%+v", *r.Writes)
+	}
+	if got := kinds(r.Violations); !slices.Equal(got, []string{audit.LateWrite}) || !strings.Contains(r.Violations[0].Text, "30ms after the hold of session 0x1 had ended (expired)") {
+		t.Errorf("%+v", r.Violations)
+	}
+}
+
+// TestOnlyThePathIsAudited: lines beside it and names that begin like it do not count.
+func TestOnlyThePathIsAudited(t *testing.T) {
+	h := from(0, "0 1 +/a/l/"+l1, "0 1 +/a/m/"+l1, "0 1 +/ab/"+l1, "0 1 +/"+l1)
+	for path, want := range map[string]int{"/a": 2, "/a/l": 1, "/ab": 1, "/": 4} {
+		if r, _ := auditOf(t, h, path); len(r.Lines) != want {
+			t.Errorf("%s has %d lines, want %d", path, len(r.Lines), want)
+		}
+	}
+}
+
+// TestQuantiles keep a thousandth of a long duration.
+func TestQuantiles(t *testing.T) {
+	var d audit.Durations
+	for i := range int64(10_001) {
+		d.Add(i * 100)
+	}
+	d.Add(-5) // the clock went back
+	for q, want := range map[float64]time.Duration{0: 0, 0.5: 500 * time.Second, 0.99: 990 * time.Second, 1: 1000 * time.Second} {
+		if got := d.Quantile(q); got > want || got < want-want/500 {
+			t.Errorf("%v: %v, want %v", q, got, want)
+		}
+	}
+	if b := must.Get(d.MarshalJSON())(t); !bytes.Contains(b, []byte(`"count":10002`)) {
+		t.Errorf("%s", b)
+	}
+}
