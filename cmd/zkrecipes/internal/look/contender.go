@@ -15,7 +15,7 @@ import (
 )
 
 // Verbs are the verbs of this package.
-var Verbs = []verb.Verb{contenders, doctor, initialize, revoke, semaphore}
+var Verbs = []verb.Verb{auditing, contenders, doctor, initialize, revoke, semaphore}
 
 // contenderJSON is a contender in JSON.
 type contenderJSON struct {
