@@ -2,10 +2,12 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -41,15 +43,17 @@ type auditor struct {
 	owned   map[int64]map[*contender]bool // by session
 	writes  map[int64][]time.Time         // by token
 
-	header  txnlog.Header
-	last    int64 // zxid; before the first transaction -1
-	skip    int64 // transactions up to this zxid are in the snapshot
-	lost    int   // deletions of contenders that the state did not have
-	dirty   []*line
-	changed map[string]bool // paths that the transaction has set
-	gone    []*contender    // that the transaction has deleted
-	loading bool            // a snapshot
-	err     error           // of Config.Hold
+	header   txnlog.Header // of the last transaction that was applied
+	recent   [1 << 16]txnlog.Header
+	last     int64 // zxid; before the first transaction -1
+	previous int64 // zxid of the record before, which can be smaller
+	skip     int64 // transactions up to this zxid are in the snapshot
+	lost     int   // deletions of contenders that the state did not have
+	dirty    []*line
+	changed  map[string]bool // paths that the transaction has set
+	gone     []*contender    // that the transaction has deleted
+	loading  bool            // a snapshot
+	err      error           // of Config.Hold
 }
 
 // parent is a znode with lines, or with a number of permits.
@@ -62,7 +66,7 @@ type parent struct {
 // those of several servers, or there is no line (ErrInput). What the files do not show is in Report.Gaps.
 func Audit(ctx context.Context, f *txnlog.Files, cfg Config) (*Report, error) {
 	a := &auditor{
-		Config: cfg, root: strings.TrimSuffix(cfg.Path, "/"), last: -1,
+		Config: cfg, root: strings.TrimSuffix(cfg.Path, "/"), last: -1, previous: -1,
 		report:  &Report{Path: cfg.Path, Logs: len(f.Logs), Gaps: []string{}, Lines: []*Line{}, Violations: []Finding{}, Events: []Finding{}},
 		changed: map[string]bool{}, writes: map[int64][]time.Time{}, parents: map[string]*parent{},
 	}
@@ -123,7 +127,6 @@ func (a *auditor) readLog(ctx context.Context, files *txnlog.Files, f txnlog.Fil
 	for {
 		err := log.Next()
 		if err == nil {
-			a.header = log.Header()
 			changes, err = a.transaction(files, log, changes[:0])
 		}
 		switch {
@@ -146,16 +149,22 @@ func (a *auditor) readLog(ctx context.Context, files *txnlog.Files, f txnlog.Fil
 
 // transaction applies one transaction.
 func (a *auditor) transaction(files *txnlog.Files, log *txnlog.Log, changes []txnlog.Change) ([]txnlog.Change, error) {
-	h := &a.header
+	h := log.Header()
+	before := a.previous
+	a.previous = h.Zxid
+	if h.Zxid <= a.last {
+		return changes, a.repeated(h)
+	}
 	switch {
-	case a.last < 0, !txnlog.Follows(a.last, h.Zxid) && h.Zxid > a.last, h.Zxid != a.last+1 && files.Between(a.last, h.Zxid):
+	case before < a.last && txnlog.Follows(before, h.Zxid) && h.Zxid != a.last+1:
+		a.gap("the transactions from 0x%x to 0x%x may not have been committed: the leader has not sent them again", before+1, a.last)
+	case a.last < 0, !txnlog.Follows(a.last, h.Zxid), h.Zxid != a.last+1 && files.Between(a.last, h.Zxid):
 		if err := a.begin(files, h.Zxid); err != nil {
 			return changes, err
 		}
-	case h.Zxid <= a.last:
-		return changes, fmt.Errorf("%w: the transaction 0x%x comes after 0x%x: give each log once, and the logs of one server only", ErrInput, h.Zxid, a.last)
 	}
-	a.last = h.Zxid
+	a.header, a.last = h, h.Zxid
+	a.recent[h.Zxid%int64(len(a.recent))] = h
 	if h.Zxid <= a.skip {
 		return changes, nil
 	}
@@ -181,10 +190,19 @@ func (a *auditor) transaction(files *txnlog.Files, log *txnlog.Log, changes []tx
 	return changes, a.err
 }
 
+// repeated handles a transaction that was applied. A follower that loses its leader logs again what
+// the next one sends from its last committed transaction on.
+func (a *auditor) repeated(h txnlog.Header) error {
+	if known := a.recent[h.Zxid%int64(len(a.recent))]; known.Zxid == h.Zxid && known != h {
+		return fmt.Errorf("%w: there are two transactions 0x%x: give the logs of one server only", ErrInput, h.Zxid)
+	}
+	return nil
+}
+
 // begin loads the state before a transaction that does not follow the one before it.
 func (a *auditor) begin(files *txnlog.Files, next int64) error {
 	if a.last >= 0 {
-		a.gap("no transactions from 0x%x to 0x%x: the logs between are missing", a.last+1, next-1)
+		a.gap("no transactions from 0x%x to 0x%x: their logs are missing, or the leader has sent a snapshot instead", a.last+1, next-1)
 		a.forget()
 	}
 	fresh := a.last < 0 && txnlog.First(next)
@@ -265,7 +283,8 @@ func (a *auditor) apply(c *txnlog.Change) {
 				a.deleteOther(string(path))
 			}
 		}
-		for owned := range a.owned[a.header.Session] {
+		byToken := func(c, other *contender) int { return cmp.Compare(c.token, other.token) }
+		for _, owned := range slices.SortedFunc(maps.Keys(a.owned[a.header.Session]), byToken) {
 			a.remove(owned, how)
 		}
 		delete(a.owned, a.header.Session)

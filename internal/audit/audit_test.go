@@ -124,7 +124,7 @@ const (
 // TestWhoHeldWhen: the holds of each recipe, and what is wrong with them.
 func TestWhoHeldWhen(t *testing.T) {
 	const guid = "_c_0f8fad5b-d9cb-469f-a165-70867728950e-"
-	const kazoo1, kazoo2, kazoo3 = "0f8fad5bd9cb469fa16570867728950e", "1f8fad5bd9cb469fa16570867728950e", "2f8fad5bd9cb469fa16570867728950e"
+	const kazoo1, kazoo2, kazoo3, kazoo4 = "0f8fad5bd9cb469fa16570867728950e", "1f8fad5bd9cb469fa16570867728950e", "2f8fad5bd9cb469fa16570867728950e", "3f8fad5bd9cb469fa16570867728950e"
 	for _, tt := range []struct {
 		name       string
 		steps      []string
@@ -137,12 +137,15 @@ func TestWhoHeldWhen(t *testing.T) {
 		}, []string{l1 + " 0-100 handoff", l2 + " 100-250 released", guid + l3 + " 250-300 closed"}, nil, nil},
 		{"a session expires", []string{"0 1 +/l/" + l1, "10 2 +/l/" + l2, "5000 1 expire"},
 			[]string{l1 + " 0-5000 expired", l2 + " 5000-? "}, nil, []string{audit.Expired}},
-		{"an operator deletes a holder", []string{"0 1 +/l/" + l1, "10 2 +/l/" + l2, "50 9 -/l/" + l1},
+		{"an operator deletes a holder", []string{"0 1 +/l/" + l1, "10 2 +/l/" + l2, "50 9 =/l/" + l1 + " -/l/" + l1},
 			[]string{l1 + " 0-50 broken", l2 + " 50-? "}, []string{audit.Broken}, nil},
 		{"an operator deletes a waiter", []string{"0 1 +/l/" + l1, "10 2 +/l/" + l2, "50 9 -/l/" + l2},
 			[]string{l1 + " 0-? "}, nil, []string{audit.Removed}},
 		{"a contender gets ahead", []string{"0 1 +/l/" + l2, "10 2 +/l/" + l1},
 			[]string{l1 + " 10-? ", l2 + " 0-? "}, []string{audit.Order, audit.TwoHolders}, nil},
+		{"and is granted before", []string{"0 1 +/l/" + l1, "1 2 +/l/" + l3, "2 3 +/l/" + l2, "5 1 close", "6 3 close"},
+			[]string{l1 + " 0-5 closed", l2 + " 5-6 closed", l3 + " 6-? "}, []string{audit.Order, audit.Token}, nil},
+		{"a write before a release is no handoff", []string{"0 1 +/l/" + l1, "1 1 =/l/" + l1, "2 1 -/l/" + l1}, []string{l1 + " 0-2 released"}, nil, nil},
 		{"numbers wrap", []string{"0 1 +/l/lock-2147483646", "1 2 +/l/lock-2147483647", "2 3 +/l/lock-2147483647x", "3 3 +/l/lock--2147483648", "9 1 close", "10 2 close"},
 			[]string{"lock-2147483646 0-9 closed", "lock-2147483647 9-10 closed", "lock--2147483648 10-? "}, nil, nil},
 		{"a foreign lock is granted beside", []string{"0 1 +/l/" + l1, "10 2 +/l/" + kazoo1 + "__lock__0000000002", "2000 2 close", "3000 1 close"},
@@ -163,8 +166,12 @@ func TestWhoHeldWhen(t *testing.T) {
 			[]string{"lease-0000000001 0-? ", "lease-0000000002 1-? "}, []string{audit.TwoHolders}, nil},
 		{"a slot", []string{"0 1 */l=permits=1", "0 1 +/l/" + guid + "lease-0000000001", "4 1 -/l/" + guid + "lease-0000000001 +/l/" + guid + "slot-0-lease-0000000001", "9 1 close"},
 			[]string{guid + "slot-0-lease-0000000001 4-9 closed"}, nil, nil},
-		{"kazoo's semaphore", []string{"0 1 */l=2", "0 1 +/l/" + kazoo1, "1 2 +/l/" + kazoo2, "2 3 +/l/" + kazoo3, "4 1 close", "5 2 close", "6 3 close"},
-			[]string{kazoo1 + " 0-4 closed", kazoo2 + " 1-5 closed", kazoo3 + " 2-6 closed"}, []string{audit.TwoHolders}, nil},
+		{"two slots", []string{"0 1 */l=permits=2", "0 1 +/l/x-lease-0000000001", "1 2 +/l/x-lease-0000000002", "4 1 -/l/x-lease-0000000001 +/l/x-slot-0-lease-0000000001"},
+			[]string{"x-slot-0-lease-0000000001 4-? ", "x-lease-0000000002 1-? "}, nil, nil},
+		{"a release and a join are no claim", []string{"0 1 */l=permits=1", "0 1 +/l/x-lease-0000000001", "4 1 -/l/x-lease-0000000001 +/l/x-lease-0000000002"},
+			[]string{"x-lease-0000000001 0-4 released", "x-lease-0000000002 4-? "}, nil, nil},
+		{"kazoo's semaphore", []string{"0 1 */l=2", "0 1 +/l/" + kazoo1, "1 2 +/l/" + kazoo2, "2 3 +/l/" + kazoo3, "3 4 +/l/" + kazoo4, "4 1 close", "5 2 close", "6 3 close"},
+			[]string{kazoo1 + " 0-4 closed", kazoo2 + " 1-5 closed", kazoo3 + " 2-6 closed", kazoo4 + " 3-? "}, []string{audit.TwoHolders}, nil},
 		{"Curator's semaphore", []string{"0 1 */l/leases", "0 1 +/l/leases/" + guid + "lease-0000000001", "1 2 +/l/leases/" + guid + "lease-0000000002"},
 			[]string{guid + "lease-0000000001 0-? ", guid + "lease-0000000002 1-? "}, nil, nil},
 		{"a priority lock", []string{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,8 +49,15 @@ func TestWhatTheFilesDoNotShow(t *testing.T) {
 		{"a torn record in between", map[string][]byte{"log.1": one[:len(one)-1], "log.4": two}, []string{"log.1: the last record is torn", "no transactions from 0x3 to 0x3", "no snapshot", "1 contenders left"},
 			[]string{l1 + " 0-? unknown", l3 + " 60-? "}},
 		{"another epoch", map[string][]byte{"log.1": one, "log.100000001": epoch}, nil, []string{l1 + " 0-? ", ""}},
+		{"whose first transaction is missing", map[string][]byte{"log.1": one, "log.100000002": from(1<<32+1, "70 3 +/l/"+l3).Bytes}, []string{"no transactions from 0x4 to 0x100000001", "no snapshot"},
+			[]string{l1 + " 0-? unknown", l3 + " 70-? "}},
+		{"a snapshot without what was deleted while it was written", map[string][]byte{"log.4": two, "snapshot.3": logtest.Snapshot(1, 1000, node(l3, 3, 5))}, []string{"1 contenders left"},
+			[]string{l3 + " 60-? "}},
 		{"whose leader sent a snapshot", map[string][]byte{"log.1": one, "log.100000001": epoch, "snapshot.9": at4}, []string{"no transactions from 0x4 to 0x100000000"},
 			[]string{l1 + " 0-? unknown", l2 + " ?-70 closed", l3 + " 70-? "}},
+		{"a follower logs again what another leader sends", map[string][]byte{"log.1": slices.Concat(one, two[16:], one[16:], two[16:])}, nil, []string{l1 + " 0-50 closed", l2 + " 50-? "}},
+		{"but not all", map[string][]byte{"log.1": slices.Concat(one, two[16:], from(0, "0 1 */l", "0 1 +/l/"+l1).Bytes[16:], epoch[16:])},
+			[]string{"from 0x3 to 0x5 may not have been committed"}, []string{l1 + " 0-50 closed", l2 + " 50-70 closed", l3 + " 70-? "}},
 		{"an empty log", map[string][]byte{"log.1": one, "log.4": nil}, []string{"log.4 has no record"}, []string{l1 + " 0-? "}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -85,7 +93,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		{map[string][]byte{"log.1": good[:9]}, "/l", "log.1: not a transaction log or snapshot of ZooKeeper: it is shorter"},
 		{map[string][]byte{"log.1": good, "snapshot.x": logtest.Snapshot(1, 1)}, "/l", "snapshot.x: a snapshot must have its original name"},
 		{map[string][]byte{"myid": []byte("1")}, "/l", "there is no transaction log"},
-		{map[string][]byte{"log.1": good, "log.2": good}, "/l", "0x1 comes after 0x1: give each log once"},
+		{map[string][]byte{"log.1": good, "log.2": from(0, "1 1 +/l/"+l1).Bytes}, "/l", "there are two transactions 0x1: give the logs of one server only"},
 		{map[string][]byte{"log.1": good}, "/m", "no contender of a lock, semaphore or election has joined at or below /m"},
 	} {
 		files, err := txnlog.Find(write(t, tt.files))
@@ -132,6 +140,26 @@ func TestTheFiguresOfALine(t *testing.T) {
 	if l.Contenders != 6 || l.Grants != 4 || l.Most != 1 || l.Wait.Count() != 2 || l.Wait.Quantile(0.5) != 90*time.Millisecond || l.Wait.Quantile(1) != 270*time.Millisecond ||
 		l.Hold.Count() != 3 || l.Hold.Quantile(1) != 200*time.Millisecond || l.Ended["handoff"] != 1 || l.Ended[audit.Expired] != 1 || l.Ended[audit.Broken] != 1 || l.Passed != 2 ||
 		l.Left != 1 || l.InVain.Quantile(1) != 180*time.Millisecond || l.Waiting != 1 || l.Holding != 1 || l.Gap.Count() != 0 {
+		t.Errorf("%+v", *l)
+	}
+	snapshot := logtest.Snapshot(1, 1000, txnlog.Node{Path: []byte("/l/" + l1), Czxid: 3, EphemeralOwner: 1}, txnlog.Node{Path: []byte("/l/" + l2), Czxid: 4, Ctime: start, EphemeralOwner: 2})
+	files := must.Get(txnlog.Find(write(t, map[string][]byte{"snapshot.5": snapshot, "log.6": from(5, "50 1 close", "70 2 close").Bytes})))(t)
+	r = must.Get(audit.Audit(t.Context(), files, audit.Config{Path: "/l"}))(t)
+	if l := r.Lines[0]; l.Grants != 1 || l.Wait.Quantile(1) != 50*time.Millisecond || l.Hold.Count() != 1 || l.Hold.Quantile(1) != 20*time.Millisecond {
+		t.Errorf("%+v", *l)
+	}
+	slot := "/l/x-%slease-0000000001"
+	r, _ = auditOf(t, from(0, "0 9 */l=permits=1", "0 1 +"+fmt.Sprintf(slot, ""), "4 1 -"+fmt.Sprintf(slot, "")+" +"+fmt.Sprintf(slot, "slot-0-")), "/l")
+	if l := r.Lines[0]; l.Grants != 1 || l.Contenders != 1 || l.Wait.Count() != 0 {
+		t.Errorf("%+v", *l)
+	}
+	r, _ = auditOf(t, from(0, "0 9 */l/"+l1, "0 2 +/l/"+l2, "5 9 -/l/"+l1), "/l")
+	if l := r.Lines[0]; l.Wait.Count() != 1 || l.Passed != 0 {
+		t.Errorf("%+v", *l)
+	}
+	r, _ = auditOf(t, from(0, "0 1 +/l/a-writing-50-0000000001", "1 2 +/l/b-write-50-0000000002", "2 3 +/l/c-write-50-0000000003",
+		"10 1 close", "14 2 -/l/b-write-50-0000000002 +/l/b-writing-50-0000000002"), "/l")
+	if l := r.Lines[0]; l.Grants != 2 || l.Overtaken != 0 {
 		t.Errorf("%+v", *l)
 	}
 	claims := from(0, "0 1 +/l/a-writing-50-0000000001", "1 2 +/l/b-write-90-0000000002", "2 3 +/l/c-write-10-0000000003",

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,22 +47,10 @@ var queues = []struct {
 	{"/semaphore-curator/leases", "semaphore", "zookeeper", semaphoreBy(recipes.Curator)},
 	{"/semaphore-kazoo", "semaphore", "kazoo", semaphoreBy(recipes.Kazoo)},
 	{"/slots", "semaphore", "zookeeper", func(s recipes.Client, path string, joined func(recipes.Place)) turn {
-		return func(ctx context.Context) (recipes.Grant, func(context.Context) error, error) {
-			h, err := made(s.Slots(path, recipes.SemaphoreConfig{Permits: 1, Joined: joined})).Acquire(ctx)
-			if err != nil {
-				return nil, nil, err
-			}
-			return h, h.Release, nil
-		}
+		return turnOf(made(s.Slots(path, recipes.SemaphoreConfig{Permits: 1, Joined: joined})).Acquire, recipes.SlotHold.Release)
 	}},
 	{"/priority", "priority-lock", "zookeeper", func(s recipes.Client, path string, joined func(recipes.Place)) turn {
-		return func(ctx context.Context) (recipes.Grant, func(context.Context) error, error) {
-			h, err := made(s.PriorityLock(path, recipes.PriorityLockConfig{Joined: joined})).AcquireWrite(ctx)
-			if err != nil {
-				return nil, nil, err
-			}
-			return h, h.Release, nil
-		}
+		return turnOf(made(s.PriorityLock(path, recipes.PriorityLockConfig{Joined: joined})).AcquireWrite, recipes.PriorityHold.Release)
 	}},
 }
 
@@ -72,54 +61,38 @@ func made[R any](r R, err error) R {
 	return r
 }
 
+func turnOf[G recipes.Grant](acquire func(context.Context) (G, error), release func(G, context.Context) error) turn {
+	return func(ctx context.Context) (recipes.Grant, func(context.Context) error, error) {
+		g, err := acquire(ctx)
+		return g, func(ctx context.Context) error { return release(g, ctx) }, err
+	}
+}
+
 func lockBy(strategy recipes.Strategy, d recipes.Dialect) func(recipes.Client, string, func(recipes.Place)) turn {
 	return func(s recipes.Client, path string, joined func(recipes.Place)) turn {
-		return func(ctx context.Context) (recipes.Grant, func(context.Context) error, error) {
-			h, err := made(s.Lock(path, recipes.LockConfig{Strategy: strategy, Dialect: d, Joined: joined})).Acquire(ctx)
-			if err != nil {
-				return nil, nil, err
-			}
-			return h, h.Release, nil
-		}
+		return turnOf(made(s.Lock(path, recipes.LockConfig{Strategy: strategy, Dialect: d, Joined: joined})).Acquire, recipes.Hold.Release)
 	}
 }
 
 func electionBy(d recipes.Dialect) func(recipes.Client, string, func(recipes.Place)) turn {
 	return func(s recipes.Client, path string, joined func(recipes.Place)) turn {
-		return func(ctx context.Context) (recipes.Grant, func(context.Context) error, error) {
-			h, err := made(s.Election(path, recipes.ElectionConfig{Dialect: d, Joined: joined})).Campaign(ctx, nil)
-			if err != nil {
-				return nil, nil, err
-			}
-			return h, h.Resign, nil
+		campaign := func(ctx context.Context) (recipes.Leadership, error) {
+			return made(s.Election(path, recipes.ElectionConfig{Dialect: d, Joined: joined})).Campaign(ctx, nil)
 		}
+		return turnOf(campaign, recipes.Leadership.Resign)
 	}
 }
 
 func sharedBy(d recipes.Dialect) func(recipes.Client, string, func(recipes.Place)) turn {
 	return func(s recipes.Client, path string, joined func(recipes.Place)) turn {
-		return func(ctx context.Context) (recipes.Grant, func(context.Context) error, error) {
-			h, err := made(s.SharedLock(path, recipes.SharedLockConfig{Dialect: d, Joined: joined})).AcquireWrite(ctx)
-			if err != nil {
-				return nil, nil, err
-			}
-			return h, h.Release, nil
-		}
+		return turnOf(made(s.SharedLock(path, recipes.SharedLockConfig{Dialect: d, Joined: joined})).AcquireWrite, recipes.SharedHold.Release)
 	}
 }
 
 func semaphoreBy(d recipes.Dialect) func(recipes.Client, string, func(recipes.Place)) turn {
 	return func(s recipes.Client, path string, joined func(recipes.Place)) turn {
-		if d == recipes.Curator {
-			path = "/semaphore-curator"
-		}
-		return func(ctx context.Context) (recipes.Grant, func(context.Context) error, error) {
-			h, err := made(s.Semaphore(path, recipes.SemaphoreConfig{Permits: 1, Dialect: d, Joined: joined})).Acquire(ctx)
-			if err != nil {
-				return nil, nil, err
-			}
-			return h, h.Release, nil
-		}
+		path = strings.TrimSuffix(path, "/leases")
+		return turnOf(made(s.Semaphore(path, recipes.SemaphoreConfig{Permits: 1, Dialect: d, Joined: joined})).Acquire, recipes.Hold.Release)
 	}
 }
 
@@ -134,22 +107,19 @@ func TestTheRecipesOnARealServer(t *testing.T) {
 		h, release, err := q.at(first, q.path, nil)(ctx)
 		must.Do(t, err)
 		joined := make(chan recipes.Place, 1)
-		type result struct {
-			h       recipes.Grant
-			release func(context.Context) error
-			err     error
-		}
-		granted := make(chan result, 1)
+		tokens[q.path] = []int64{int64(h.Token())}
+		ended := make(chan error, 1)
 		go func() {
 			h, release, err := q.at(second, q.path, func(p recipes.Place) { joined <- p })(ctx)
-			granted <- result{h, release, err}
+			if err == nil {
+				tokens[q.path] = append(tokens[q.path], int64(h.Token()))
+				err = release(ctx)
+			}
+			ended <- err
 		}()
 		<-joined
 		must.Do(t, release(ctx))
-		next := <-granted
-		must.Do(t, next.err)
-		must.Do(t, next.release(ctx))
-		tokens[q.path] = []int64{int64(h.Token()), int64(next.h.Token())}
+		must.Do(t, <-ended)
 	}
 	r, holds := auditFiles(t, e, "/")
 	for _, q := range queues {

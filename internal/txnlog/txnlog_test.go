@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,6 +166,12 @@ func TestACompressedSnapshot(t *testing.T) {
 	for name, file := range map[string][]byte{"plain": plain, "gzip": zipped.Bytes(), "snappy": xerial.Encode(nil, plain)} {
 		if got, err := nodes(file); err != nil || strings.Join(got, " ") != "= /a="+large+" /b=" {
 			t.Errorf("%s: %d znodes, %v", name, len(got), err)
+		}
+		if name == "snappy" {
+			large := slices.Concat(file[:16], []byte{0x7f, 0xff, 0xff, 0xff}, file[20:])
+			if _, err := nodes(large); !errors.Is(err, txnlog.ErrCorrupt) {
+				t.Errorf("a block of 2 GiB: %v", err)
+			}
 		}
 		if _, err := nodes(file[:len(file)/2]); !errors.Is(err, txnlog.ErrTorn) {
 			t.Errorf("half of %s: %v", name, err)

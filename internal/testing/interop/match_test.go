@@ -185,4 +185,5 @@ func (m *match) judge(lasts time.Duration, long bool) {
 	for _, b := range m.broken {
 		m.t.Error(b)
 	}
+	m.audited()
 }

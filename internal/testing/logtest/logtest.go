@@ -60,8 +60,8 @@ func (l *Log) Record(h txnlog.Header, body []byte) {
 	e.Int64(h.Time)
 	e.Int32(int32(h.Type))
 	e.Bytes = append(e.Bytes, body...)
-	e.Int32(2) // the digest of 3.6
-	e.Int64(1)
+	e.Int32(2) // the version of the digest of 3.6
+	e.Int64(0)
 	l.Int64(int64(adler32.Checksum(e.Bytes)))
 	l.Buffer(e.Bytes)
 	l.Bytes = append(l.Bytes, 'B')

@@ -79,6 +79,7 @@ func (r *run) check() (overlaps int) {
 	r.checkReaders()
 	r.checkTransactions()
 	r.checkHistories()
+	r.checkLogs()
 	overlaps = r.reportOverlaps("/lock") + r.reportOverlaps("/election")
 	r.reportAvailability()
 	r.reportSurvival()
