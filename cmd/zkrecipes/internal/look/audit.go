@@ -2,6 +2,7 @@ package look
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -68,10 +69,12 @@ type auditVerb struct {
 	logs   []string
 	holds  bool
 	writes string
+	html   string
 }
 
 func (v *auditVerb) Flags(f *flag.FlagSet) {
 	f.BoolVar(&v.holds, "holds", false, "first print each hold, on a line of its own")
+	f.StringVar(&v.html, "html", "", "also write a page with a timeline of each wait queue to this `file`")
 	f.StringVar(&v.writes, "writes", "", "check the application's writes in this `file`")
 }
 
@@ -95,8 +98,15 @@ func (v *auditVerb) Run(ctx context.Context, t *verb.Tool) error {
 	if err != nil {
 		return exit.Usage("%w", err)
 	}
-	if v.holds {
-		cfg.Hold = func(h audit.Hold) error { return t.Line(h, holdText(h)) }
+	var timeline audit.Timeline
+	cfg.Hold = func(h audit.Hold) error {
+		if v.html != "" {
+			timeline.Add(h)
+		}
+		if v.holds {
+			return t.Line(h, holdText(h))
+		}
+		return nil
 	}
 	if verb.Terminal(t.Stderr) && !t.JSON {
 		bar := progressbar.NewOptions64(files.Bytes, progressbar.OptionSetWriter(t.Stderr), progressbar.OptionShowBytes(true),
@@ -110,6 +120,12 @@ func (v *auditVerb) Run(ctx context.Context, t *verb.Tool) error {
 	}
 	if err != nil {
 		return err
+	}
+	if v.html != "" {
+		var page bytes.Buffer
+		if err := cmp.Or(timeline.WriteHTML(&page, report), os.WriteFile(v.html, page.Bytes(), 0o644)); err != nil {
+			return err
+		}
 	}
 	if err := t.Result(report, func(w io.Writer) { reportText(w, report) }); err != nil {
 		return err

@@ -52,7 +52,11 @@ func TestAuditTellsBadInputFromViolations(t *testing.T) {
 			t.Errorf("%q: exit code %d\n%s%s", tt.args, code, stdout, stderr)
 		}
 	}
-	stdout, _, code := runAudit("-format=json", "/", logs)
+	page := filepath.Join(t.TempDir(), "page.html")
+	stdout, _, code := runAudit("-format=json", "-html", page, "/", logs)
+	if html, err := os.ReadFile(page); err != nil || !strings.Contains(string(html), `class="broken"`) {
+		t.Errorf("%v: %s", err, html)
+	}
 	var r audit.Report
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 1 || len(r.Lines) != 5 || len(r.Violations) != 2 || len(r.Events) != 1 {
 		t.Errorf("%v: %+v", err, r)

@@ -1,0 +1,152 @@
+package audit
+
+import (
+	"html/template"
+	"io"
+	"math/bits"
+	"time"
+)
+
+// Timeline collects holds for a page that shows them over time. Its memory does not grow with the
+// number of holds: it keeps how long each line was held in each of 1,024 spans of time, and merges
+// spans when the logs go on.
+type Timeline struct {
+	start, span int64 // milliseconds
+	strips      map[string]*strip
+	open        []Hold // at the end of the logs
+}
+
+const (
+	spans      = 1024
+	mostStrips = 200 // lines on a page
+)
+
+// strip is one line.
+type strip struct {
+	held  [spans]int64 // milliseconds of all holders
+	ended [spans]uint8 // 1: a session has expired, 2: a hold was broken
+}
+
+// Add adds a hold, as Config.Hold gets it.
+func (t *Timeline) Add(h Hold) {
+	key := h.Line + " " + h.Kind
+	s := t.strips[key]
+	switch {
+	case h.Ended.IsZero() && h.EndedBy == "":
+		t.open = append(t.open, h)
+		return
+	case h.Granted.IsZero() || h.Ended.IsZero(): // where the logs have a gap
+		return
+	case t.strips == nil:
+		t.start, t.span, t.strips = h.Granted.UnixMilli(), 1, map[string]*strip{}
+	}
+	if s == nil {
+		if len(t.strips) >= mostStrips {
+			return
+		}
+		s = &strip{}
+		t.strips[key] = s
+	}
+	from, to := max(h.Granted.UnixMilli()-t.start, 0), max(h.Ended.UnixMilli()-t.start, 0)
+	for to >= spans*t.span {
+		t.merge()
+	}
+	for at := from / t.span; at <= to/t.span; at++ {
+		s.held[at] += min(to, (at+1)*t.span) - max(from, at*t.span)
+	}
+	switch mark := &s.ended[to/t.span]; h.EndedBy {
+	case Expired:
+		*mark = max(*mark, 1)
+	case Broken:
+		*mark = 2
+	}
+}
+
+// merge makes each span twice as long.
+func (t *Timeline) merge() {
+	t.span *= 2
+	for _, s := range t.strips {
+		for i := range spans {
+			j := 2 * i
+			if j >= spans {
+				s.held[i], s.ended[i] = 0, 0
+				continue
+			}
+			s.held[i], s.ended[i] = s.held[j]+s.held[j+1], max(s.ended[j], s.ended[j+1])
+		}
+	}
+}
+
+// bar is a part of a strip in one color.
+type bar struct {
+	X, Width, Shade int    // of 8 shades
+	Mark            string // the class of a mark
+}
+
+// bars returns the strip's parts. most is the number of holders at full shade.
+func (s *strip) bars(span int64, most int) (all []bar) {
+	for i, held := range s.held {
+		shade := min(8, bits.Len64(uint64(256*held/(span*int64(max(most, 1)))))) // a short hold is visible too
+		mark := []string{"", "expired", "broken"}[s.ended[i]]
+		if last := len(all) - 1; last >= 0 && all[last].Shade == shade && all[last].Mark == "" && mark == "" {
+			all[last].Width++
+			continue
+		}
+		all = append(all, bar{i, 1, shade, mark})
+	}
+	return all
+}
+
+// WriteHTML writes the report as a page that needs nothing else.
+func (t *Timeline) WriteHTML(w io.Writer, r *Report) error {
+	for _, h := range t.open {
+		h.Ended, h.EndedBy = r.To.Time, "open"
+		t.Add(h)
+	}
+	type row struct {
+		*Line
+		Bars []bar
+	}
+	page := struct {
+		*Report
+		Rows     []row
+		From, To string
+		Span     time.Duration
+	}{Report: r, From: r.From.Time.Format(stamp), To: at(t.start + spans*t.span).Format(stamp), Span: time.Duration(t.span) * time.Millisecond}
+	if t.strips != nil {
+		page.From = at(t.start).Format(stamp)
+	}
+	for _, l := range r.Lines {
+		var bars []bar
+		if s := t.strips[l.Path+" "+l.Kind]; s != nil {
+			bars = s.bars(t.span, l.Most)
+		}
+		page.Rows = append(page.Rows, row{l, bars})
+	}
+	return pageTemplate.Execute(w, page)
+}
+
+var pageTemplate = template.Must(template.New("audit").Funcs(template.FuncMap{
+	"time": func(t time.Time) string { return t.Format(stamp) },
+	"p":    func(d Durations, q float64) time.Duration { return d.Quantile(q) },
+}).Parse(`<!DOCTYPE html>
+<html lang="en"><meta charset="utf-8"><title>Audit of {{.Path}}</title>
+<style>
+body{font:14px sans-serif;margin:2em}td,th{text-align:right;padding:2px 8px}td:first-child,th:first-child{text-align:left}
+svg{display:block;background:#eee}.expired{fill:#e69f00}.broken{fill:#d00000}
+.s1{fill:#d6e4f0}.s2{fill:#b5cfe6}.s3{fill:#94bbdc}.s4{fill:#74a6d1}.s5{fill:#5592c7}.s6{fill:#3a7db8}.s7{fill:#2a659a}.s8{fill:#1a4d7c}
+</style>
+<h1>Audit of {{.Path}}</h1>
+<p>{{.Transactions}} transactions in {{.Logs}} log(s), from {{time .Report.From.Time}} to {{time .Report.To.Time}}. Violations: {{len .Violations}}. Events: {{len .Events}}.</p>
+{{range .Gaps}}<p>Incomplete: {{.}}</p>{{end}}
+{{with .Writes}}<p>Writes: {{.Writes}}; {{.Held}} while the token's hold stood, {{.Late}} after its end, {{.Early}} before its grant, {{.Unknown}} with a token that no hold has.</p>{{end}}
+<p>Each strip goes from {{.From}} to {{.To}}, by the leader's clock; a pixel is {{.Span}}. The darker, the longer the line was held. Orange: a session expired while it held. Red: another client deleted a holder's znode.</p>
+<table><tr><th>line<th>kind<th>grants<th>waited<th>p50<th>p99<th>worst<th>held p50<th>p99<th>longest</tr>
+{{range .Rows}}<tr><td>{{.Path}}<td>{{.Kind}}{{if .Permits}}:{{.Permits}}{{end}}, {{.Dialect}}<td>{{.Grants}}<td>{{.Wait.Count}}<td>{{p .Wait 0.5}}<td>{{p .Wait 0.99}}<td>{{p .Wait 1}}<td>{{p .Hold 0.5}}<td>{{p .Hold 0.99}}<td>{{p .Hold 1}}</tr>
+{{if .Bars}}<tr><td colspan="10"><svg width="1024" height="16">{{range .Bars}}{{if .Shade}}<rect x="{{.X}}" width="{{.Width}}" height="16" class="s{{.Shade}}"/>{{end}}{{if .Mark}}<rect x="{{.X}}" width="2" height="16" class="{{.Mark}}"/>{{end}}{{end}}</svg></tr>
+{{end}}{{end}}</table>
+{{define "findings"}}<table><tr><th>time<th>zxid<th>line<th>kind<th>what</tr>{{range .}}<tr><td>{{time .Time}}<td>{{printf "0x%x" .Zxid}}<td>{{.Line}}<td>{{.Kind}}<td>{{.Text}}</tr>{{end}}</table>{{end}}
+{{if .Violations}}<h2>Violations</h2>{{template "findings" .Violations}}{{end}}
+{{if .Events}}<h2>Events</h2>{{template "findings" .Events}}{{end}}
+{{if .Omitted}}<p>{{.Omitted}} more findings are omitted.</p>{{end}}
+`))
