@@ -42,6 +42,7 @@ type auditor struct {
 	byPath  map[string]*contender
 	owned   map[int64]map[*contender]bool // by session
 	writes  map[int64][]time.Time         // by token
+	queues  queues
 
 	header   txnlog.Header // of the last transaction that was applied
 	recent   [1 << 16]txnlog.Header
@@ -67,8 +68,9 @@ type parent struct {
 func Audit(ctx context.Context, f *txnlog.Files, cfg Config) (*Report, error) {
 	a := &auditor{
 		Config: cfg, root: strings.TrimSuffix(cfg.Path, "/"), last: -1, previous: -1,
-		report:  &Report{Path: cfg.Path, Logs: len(f.Logs), Gaps: []string{}, Lines: []*Line{}, Violations: []Finding{}, Events: []Finding{}},
+		report:  &Report{Path: cfg.Path, Logs: len(f.Logs), Gaps: []string{}, Lines: []*Line{}, Queues: []*Queue{}, Decisions: []Decision{}, Violations: []Finding{}, Events: []Finding{}},
 		changed: map[string]bool{}, writes: map[int64][]time.Time{}, parents: map[string]*parent{},
+		queues: queues{byPath: map[string]*queue{}},
 	}
 	if cfg.Writes != nil {
 		a.report.Writes = &Checks{Writes: len(cfg.Writes)}
@@ -105,6 +107,10 @@ func (a *auditor) forget() {
 		a.end(c, "unknown")
 	}
 	a.byPath, a.owned = map[string]*contender{}, map[int64]map[*contender]bool{}
+	a.queues.claims, a.queues.owned, a.queues.decided = map[string]*claim{}, map[int64]map[string]bool{}, map[string]string{}
+	for _, q := range a.queues.byPath {
+		clear(q.elements)
+	}
 	for path, p := range a.parents {
 		for _, l := range p.lines {
 			l.order, l.asks, l.held, l.freeSince = nil, nil, 0, 0
@@ -180,6 +186,7 @@ func (a *auditor) transaction(files *txnlog.Files, log *txnlog.Log, changes []tx
 	if err != nil {
 		return changes, err
 	}
+	a.queues.alone = len(changes) == 1
 	for i := range changes {
 		a.apply(&changes[i])
 	}
@@ -250,6 +257,7 @@ func (a *auditor) load(f *txnlog.File) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
+	slices.SortFunc(nodes, func(x, y txnlog.Node) int { return cmp.Compare(x.Czxid, y.Czxid) }) // elements before their claims
 	current := a.header
 	a.loading = true
 	for _, n := range nodes {
@@ -287,6 +295,10 @@ func (a *auditor) apply(c *txnlog.Change) {
 		for _, owned := range slices.SortedFunc(maps.Keys(a.owned[a.header.Session]), byToken) {
 			a.remove(owned, how)
 		}
+		for _, path := range slices.Sorted(maps.Keys(a.queues.owned[a.header.Session])) { // claims of a queue first
+			a.deleteQueued(path, true)
+		}
+		delete(a.queues.owned, a.header.Session)
 		delete(a.owned, a.header.Session)
 	case !a.below(c.Path):
 	case c.Type == txnlog.Create:
@@ -303,7 +315,7 @@ func (a *auditor) moment() Moment { return Moment{a.header.Zxid, at(a.header.Tim
 // finding reports a violation or an event.
 func (a *auditor) finding(kind, line, format string, args ...any) {
 	list := &a.report.Violations
-	if slices.Contains([]string{Expired, Revoked, Removed, Persistent}, kind) {
+	if slices.Contains([]string{Expired, Revoked, Removed, Unclaimed, Persistent}, kind) {
 		list = &a.report.Events
 	}
 	if len(*list) >= MaxFindings {

@@ -124,6 +124,7 @@ func (a *auditor) finish() (*Report, error) {
 			a.report.Lines = append(a.report.Lines, &l.Line)
 		}
 	}
+	a.finishQueues()
 	slices.SortFunc(a.report.Lines, func(x, y *Line) int {
 		return cmp.Or(cmp.Compare(x.Path, y.Path), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Dialect, y.Dialect))
 	})
@@ -136,8 +137,8 @@ func (a *auditor) finish() (*Report, error) {
 	switch {
 	case a.err != nil:
 		return nil, a.err
-	case len(a.report.Lines) == 0:
-		return nil, fmt.Errorf("%w: no contender of a lock, semaphore or election has joined at or below %s in these files: give the path with the chroot", ErrInput, a.Path)
+	case len(a.report.Lines)+len(a.report.Queues)+len(a.report.Decisions) == 0:
+		return nil, fmt.Errorf("%w: no wait queue, queue or decision is at or below %s in these files: give the path with the chroot", ErrInput, a.Path)
 	}
 	return a.report, nil
 }

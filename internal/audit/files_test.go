@@ -94,7 +94,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		{map[string][]byte{"log.1": good, "snapshot.x": logtest.Snapshot(1, 1)}, "/l", "snapshot.x: a snapshot must have its original name"},
 		{map[string][]byte{"myid": []byte("1")}, "/l", "there is no transaction log"},
 		{map[string][]byte{"log.1": good, "log.2": from(0, "1 1 +/l/"+l1).Bytes}, "/l", "there are two transactions 0x1: give the logs of one server only"},
-		{map[string][]byte{"log.1": good}, "/m", "no contender of a lock, semaphore or election has joined at or below /m"},
+		{map[string][]byte{"log.1": good}, "/m", "no wait queue, queue or decision is at or below /m"},
 	} {
 		files, err := txnlog.Find(write(t, tt.files))
 		if err == nil {
@@ -162,6 +162,10 @@ func TestTheFiguresOfALine(t *testing.T) {
 	if l := r.Lines[0]; l.Grants != 2 || l.Overtaken != 0 {
 		t.Errorf("%+v", *l)
 	}
+	r, _ = auditOf(t, from(0, "0 1 +/l/x__lock__0000000001", "1 2 +/l/x__rlock__0000000002", "2 3 +/m/x__lock__0000000001"), "/")
+	if r.Lines[0].Kind != "shared-lock" || r.Lines[1].Kind != "lock" {
+		t.Errorf("%+v, %+v", *r.Lines[0], *r.Lines[1])
+	}
 	claims := from(0, "0 1 +/l/a-writing-50-0000000001", "1 2 +/l/b-write-90-0000000002", "2 3 +/l/c-write-10-0000000003",
 		"10 1 close", "14 3 -/l/c-write-10-0000000003 +/l/c-writing-10-0000000003", "20 4 +/l/d-write-00-0000000004", "30 3 -/l/c-writing-10-0000000003 =/l=successor",
 		"33 4 -/l/d-write-00-0000000004 +/l/d-writing-00-0000000004")
@@ -185,6 +189,14 @@ func TestTheWritesOfTheApplication(t *testing.T) {
 		t.Errorf("%+v", *r.Writes)
 	}
 	if got := kinds(r.Violations); !slices.Equal(got, []string{audit.LateWrite}) || !strings.Contains(r.Violations[0].Text, "30ms after the hold of session 0x1 had ended (expired)") {
+		t.Errorf("%+v", r.Violations)
+	}
+}
+
+// TestAnOverlapIsAsLongAsBothHeld, and is reported at its beginning.
+func TestAnOverlapIsAsLongAsBothHeld(t *testing.T) {
+	r, _ := auditOf(t, from(0, "0 1 +/l/"+l1, "10 2 +/l/n_0000000002", "500 1 close", "3000 2 close"), "/l")
+	if len(r.Violations) != 1 || r.Violations[0].Zxid != 2 || !strings.Contains(r.Violations[0].Text, "for 490ms") {
 		t.Errorf("%+v", r.Violations)
 	}
 }

@@ -105,6 +105,9 @@ func (a *auditor) create(path string, data []byte, ephemeral bool) {
 		parent := a.parents[dir]
 		ok = ephemeral && parent != nil && parent.permits > 0
 	}
+	if !ok {
+		a.createOther(path, data, ephemeral)
+	}
 	if !ok || a.byPath[path] != nil {
 		return
 	}
@@ -117,6 +120,9 @@ func (a *auditor) create(path string, data []byte, ephemeral bool) {
 			a.owned[c.session] = map[*contender]bool{}
 		}
 		a.owned[c.session][c] = true
+	}
+	if c.reads {
+		l.Kind = "shared-lock" // kazoo's locks and shared locks have one marker
 	}
 	a.byPath[path] = c
 	a.touch(l)
@@ -168,7 +174,9 @@ func (a *auditor) set(path string, data []byte) {
 func (a *auditor) delete(path string) {
 	c := a.byPath[path]
 	if c == nil {
-		a.deleteOther(path)
+		if !a.deleteQueued(path, false) {
+			a.deleteOther(path)
+		}
 		return
 	}
 	how := Broken

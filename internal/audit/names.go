@@ -99,6 +99,9 @@ func (c *contender) ahead(other *contender) bool {
 
 // permitsIn returns the number of permits in the data of a semaphore's path, ours or kazoo's, or 0.
 func permitsIn(data []byte) int {
+	if len(data) > 32 { // the data of another program
+		return 0
+	}
 	n, err := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(string(data)), "permits="))
 	if err != nil || n < 0 {
 		return 0

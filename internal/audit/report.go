@@ -9,15 +9,17 @@ import (
 
 // Report is the result of an audit. Its JSON form is stable: docs/tool.md describes it.
 type Report struct {
-	Path         string    `json:"path"`
-	Logs         int       `json:"logs"`         // files
-	Transactions int64     `json:"transactions"` // that were checked, at any path
-	From         Moment    `json:"from"`
-	To           Moment    `json:"to"`
-	Gaps         []string  `json:"gaps"` // what the files do not show, as sentences
-	Lines        []*Line   `json:"lines"`
-	Violations   []Finding `json:"violations"`
-	Events       []Finding `json:"events"`
+	Path         string     `json:"path"`
+	Logs         int        `json:"logs"`         // files
+	Transactions int64      `json:"transactions"` // that were checked, at any path
+	From         Moment     `json:"from"`
+	To           Moment     `json:"to"`
+	Gaps         []string   `json:"gaps"` // what the files do not show, as sentences
+	Lines        []*Line    `json:"lines"`
+	Queues       []*Queue   `json:"queues"`
+	Decisions    []Decision `json:"decisions"` // at most MaxFindings
+	Violations   []Finding  `json:"violations"`
+	Events       []Finding  `json:"events"`
 	// Omitted counts the violations and events beyond the first MaxFindings of each.
 	Omitted int     `json:"omitted"`
 	Writes  *Checks `json:"writes,omitempty"`
@@ -76,11 +78,16 @@ const (
 	Broken     = "broken"      // another client has deleted a holder's znode
 	LateWrite  = "late-write"  // a write of the application came after the hold of its token had ended
 
+	TwoClaims    = "two-claims"    // two consumers have the same element of a queue
+	Stolen       = "stolen"        // an element was deleted while another consumer had it
+	TwoDecisions = "two-decisions" // a two-phase commit was decided in two ways
+
 	// Kinds of events.
 
 	Expired    = "expired"    // a session expired while it held
 	Revoked    = "revoked"    // another client has deleted the znode of a holder that it had asked to give way
 	Removed    = "removed"    // another client has deleted a waiter's znode
+	Unclaimed  = "unclaimed"  // an element of a queue was deleted, and not by a consumer
 	Persistent = "persistent" // a znode without a session blocks all contenders behind it
 )
 
@@ -119,9 +126,9 @@ type Checks struct {
 // Durations is a distribution of durations in milliseconds. Above a second it keeps ten bits of each,
 // so quantiles are up to 0.2 % too small.
 type Durations struct {
-	counts   map[int64]int
-	n        int
-	sum, max int64
+	counts map[int64]int
+	n      int
+	max    int64
 }
 
 // Add adds a duration in milliseconds.

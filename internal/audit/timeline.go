@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Timeline collects holds for a page that shows them over time. Its memory does not grow with the
-// number of holds: it keeps how long each line was held in each of 1,024 spans of time, and merges
-// spans when the logs go on.
+// Timeline collects holds for a page that shows them over time. It keeps how long each line was held
+// in each of 1,024 spans of time, and merges spans when the logs go on. So its memory does not grow
+// with the number of holds.
 type Timeline struct {
 	start, span int64 // milliseconds
 	strips      map[string]*strip

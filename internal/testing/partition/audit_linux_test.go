@@ -29,6 +29,7 @@ func (r *run) checkLogs() {
 		for _, l := range report.Lines {
 			r.Logf("the log of server %d: %s %s: %d grants, at most %d holders, ended %v", i, l.Path, l.Kind, l.Grants, l.Most, l.Ended)
 		}
+		r.Logf("the log of server %d: %d queues, %d decisions, %d events", i, len(report.Queues), len(report.Decisions), len(report.Events))
 		r.Logf("the log of server %d: %d transactions in %d files, gaps %q", i, report.Transactions, report.Logs, report.Gaps)
 	}
 }

@@ -36,19 +36,23 @@ checks every grant. It connects to nothing.
 LOG is a transaction log, a snapshot, or a directory with them: dataDir or dataLogDir.
 Copies are fine if they keep their names. PATH includes the chroot.
 
-It reads locks, shared and priority locks, semaphores and elections of zkrecipes, Curator
-and kazoo. These are violations:
+It reads locks, shared and priority locks, semaphores, elections and queues of zkrecipes,
+Curator and kazoo, and two-phase commits of zkrecipes. These are violations:
 
-    two-holders  more contenders hold than the recipe allows
-    beside       contenders of two recipes, which ignore each other, hold at one path
-    order        a contender gets ahead of an earlier one
-    token        a fencing token is smaller than the one before
-    broken       another client deletes a holder's znode
-    late-write   -writes: a write comes after the end of its token's hold
+    two-holders    more contenders hold than the recipe allows
+    beside         contenders of two recipes, which ignore each other, hold at one path
+    order          a contender gets ahead of an earlier one
+    token          a fencing token is smaller than the one before
+    broken         another client deletes a holder's znode
+    late-write     -writes: a write comes after the end of its token's hold
+    two-claims     two consumers have the same element of a queue
+    stolen         an element is deleted while another consumer has it
+    two-decisions  a two-phase commit is decided in two ways
 
 It also reports sessions that expired while they held (expired), holders that another
 client has deleted after it asked them to release (revoked), deleted waiters (removed),
-and znodes without a session that block a wait queue (persistent).
+elements that no consumer has deleted (unclaimed), and znodes without a session that
+block a wait queue (persistent).
 
 A log proves what ZooKeeper granted. It does not prove that a paused process stopped:
 for that, give the writes of the application with -writes. Each line of that file is
@@ -179,7 +183,31 @@ const (
 
 func reportText(w io.Writer, r *audit.Report) {
 	fmt.Fprintf(w, "%d transactions in %d log(s), from 0x%x (%s) to 0x%x (%s)\n\n", r.Transactions, r.Logs, r.From.Zxid, r.From.Time.Format(stamp), r.To.Zxid, r.To.Time.Format(stamp))
-	busiest := slices.Clone(r.Lines)
+	linesText(w, r.Lines)
+	verb.Table("QUEUE\tPUT\tTAKEN\tRECEIVED\tAGAIN\tACKED\tDEAD\tDELETED\tLEFT\tAGE P50\tP99\tOLDEST", r.Queues[:min(len(r.Queues), mostLines)], func(q *audit.Queue) string {
+		return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s", q.Path, q.Put, q.Taken, q.Received, q.Again, q.Acked, q.Dead, q.Deleted, q.Left, figures(q.Age))
+	})(w)
+	more(w, len(r.Queues), mostLines, "queues")
+	verb.Table("TRANSACTION\tDECIDED\tSESSION\tDECISION", r.Decisions[:min(len(r.Decisions), mostFindings)], func(d audit.Decision) string {
+		return fmt.Sprintf("%s\t%s\t%s\t%s", d.Path, d.Time.Format(stamp), d.Session, verb.Printable([]byte(d.Text)))
+	})(w)
+	more(w, len(r.Decisions), mostFindings, "decisions")
+	fmt.Fprintf(w, "\nviolations: %d\n", len(r.Violations))
+	findings(w, r.Violations)
+	if len(r.Events) > 0 {
+		fmt.Fprintf(w, "events: %d\n", len(r.Events))
+		findings(w, r.Events)
+	}
+	if c := r.Writes; c != nil {
+		fmt.Fprintf(w, "%d writes: %d while the token's hold stood, %d after its end, %d before its grant (check the clocks), %d with a token that no hold has\n", c.Writes, c.Held, c.Late, c.Early, c.Unknown)
+	}
+	for _, gap := range r.Gaps {
+		fmt.Fprintf(w, "incomplete: %s\n", gap)
+	}
+}
+
+func linesText(w io.Writer, lines []*audit.Line) {
+	busiest := slices.Clone(lines)
 	slices.SortStableFunc(busiest, func(a, b *audit.Line) int { return cmp.Compare(b.Grants, a.Grants) })
 	verb.Table("PATH\tKIND\tGRANTS\tWAITED\tP50\tP99\tWORST\tHELD P50\tP99\tLONGEST\tEXPIRED\tBROKEN\tHOLD NOW\tWAIT NOW", busiest[:min(len(busiest), mostLines)], func(l *audit.Line) string {
 		kind := l.Kind
@@ -197,18 +225,6 @@ func reportText(w io.Writer, r *audit.Report) {
 		if l.Left > 0 || l.Overtaken > 0 {
 			fmt.Fprintf(w, "%s: %d contenders left without a grant, after %v at most; one waiter saw %d later contenders granted\n", l.Path, l.Left, l.InVain.Quantile(1), l.Overtaken)
 		}
-	}
-	fmt.Fprintf(w, "\nviolations: %d\n", len(r.Violations))
-	findings(w, r.Violations)
-	if len(r.Events) > 0 {
-		fmt.Fprintf(w, "events: %d\n", len(r.Events))
-		findings(w, r.Events)
-	}
-	if c := r.Writes; c != nil {
-		fmt.Fprintf(w, "%d writes: %d while the token's hold stood, %d after its end, %d before its grant (check the clocks), %d with a token that no hold has\n", c.Writes, c.Held, c.Late, c.Early, c.Unknown)
-	}
-	for _, gap := range r.Gaps {
-		fmt.Fprintf(w, "incomplete: %s\n", gap)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestAuditTellsBadInputFromViolations(t *testing.T) {
 		{[]string{"-writes", write(`{"time":"2026-11-26T02:26:50Z","token":21}`), "/expired", logs}, 1, "1 writes: 0 while the token's hold stood, 1 after its end", ""},
 		{[]string{"-writes", write(`{"time":"2026-11-26T02:26:39.2Z","token":21}` + "\n\n"), "/expired", logs}, 0, "1 writes: 1 while", ""},
 		{[]string{"-writes", write("\n" + `{"time":"yesterday"}`), "/expired", logs}, 2, "", "writes.jsonl:2: not a write such as"},
-		{[]string{"/none", logs}, 2, "", "no contender of a lock, semaphore or election has joined at or below /none"},
+		{[]string{"/none", logs}, 2, "", "no wait queue, queue or decision is at or below /none"},
 		{[]string{"/ordinary", "audit_test.go"}, 2, "", "audit_test.go: not a transaction log or snapshot of ZooKeeper: it begins with"},
 		{[]string{"/ordinary", "missing"}, 2, "", "missing: no such file"},
 		{[]string{"/ordinary"}, 2, "", "give PATH, and then the transaction logs"},

@@ -1,0 +1,211 @@
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	gopath "path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Queue is a queue: the elements at one path.
+type Queue struct {
+	Path    string `json:"path"`
+	Dialect string `json:"dialect"`
+
+	Put      int `json:"put"`
+	Taken    int `json:"taken"`    // removed by a consumer in one step
+	Received int `json:"received"` // claimed by a consumer of zkrecipes
+	Again    int `json:"again"`    // of these, elements that had been received before
+	Acked    int `json:"acked"`
+	Returned int `json:"returned"` // by the consumer
+	Expired  int `json:"expired"`  // claims that ended with the consumer's session
+	Dead     int `json:"dead"`     // became dead letters
+	Deleted  int `json:"deleted"`  // otherwise, such as by an operator
+
+	Age     Durations `json:"age"`     // of elements that were taken or acknowledged, since they were put
+	Left    int       `json:"left"`    // elements at the end
+	Claimed int       `json:"claimed"` // of these
+}
+
+// Decision is the decision of a two-phase commit.
+type Decision struct {
+	Moment
+	Path    string `json:"path"`
+	ID      string `json:"id"`
+	Text    string `json:"decision"` // commit, or abort and the reason
+	Session string `json:"session_id"`
+}
+
+// queues is the state of all queues, and of the decisions, while the logs are read.
+type queues struct {
+	byPath  map[string]*queue
+	claims  map[string]*claim
+	owned   map[int64]map[string]bool // the paths of claims and ephemeral elements, by session
+	decided map[string]string         // by the path of the transaction
+	alone   bool                      // the transaction has only one change
+}
+
+type queue struct {
+	Queue
+	elements map[string]*element
+}
+
+type element struct {
+	put      int64 // milliseconds
+	received int
+	claim    *claim
+	freed    int64 // the zxid at which its last claim has ended
+	buried   bool  // there is a dead letter
+}
+
+type claim struct {
+	queue   *queue
+	name    string // of the element
+	session int64
+}
+
+var (
+	elementName = regexp.MustCompile(`^(queue-|qn-|entry-)(?:[0-9]+-)?(?:[0-9]{10}|-[0-9]{9,10})$`)
+	claimName   = regexp.MustCompile(`^(.+)-[0-9]+$`)
+	libraries   = map[string]string{"queue-": "zookeeper", "qn-": "curator", "entry-": "kazoo"} // by the prefix of elements
+)
+
+// createOther applies the creation of a znode that does not belong to a line.
+func (a *auditor) createOther(path string, data []byte, ephemeral bool) {
+	dir, base := gopath.Dir(path), gopath.Base(path)
+	above := a.queues.byPath[gopath.Dir(dir)]
+	claimed, element := claimName.FindStringSubmatch(base), elementName.FindStringSubmatch(base)
+	switch {
+	case gopath.Base(dir) == "claims" && claimed != nil && above != nil:
+		a.receive(path, above, claimed[1])
+	case gopath.Base(dir) == "dead" && element != nil && above != nil:
+		if e := above.elements[base]; e != nil {
+			e.buried = true
+		}
+		return
+	case element != nil:
+		a.putElement(dir, base, libraries[element[1]])
+	case base == "decision":
+		a.decide(dir, string(data))
+		return
+	default:
+		return
+	}
+	if session := a.header.Session; ephemeral {
+		if a.queues.owned[session] == nil {
+			a.queues.owned[session] = map[string]bool{}
+		}
+		a.queues.owned[session][path] = true
+	}
+}
+
+func (a *auditor) putElement(dir, name, dialect string) {
+	q := a.queues.byPath[dir]
+	if q == nil {
+		q = &queue{Queue: Queue{Path: dir, Dialect: dialect}, elements: map[string]*element{}}
+		a.queues.byPath[dir] = q
+	}
+	q.elements[name] = &element{put: a.header.Time}
+	if !a.loading {
+		q.Put++
+	}
+}
+
+func (a *auditor) receive(path string, q *queue, name string) {
+	e := q.elements[name]
+	if e == nil {
+		return
+	}
+	if e.claim != nil {
+		a.finding(TwoClaims, q.Path, "session 0x%x has received %s, which session 0x%x had received and not given back", uint64(a.header.Session), name, uint64(e.claim.session))
+	}
+	e.claim = &claim{q, name, a.header.Session}
+	a.queues.claims[path] = e.claim
+	if e.received++; a.loading {
+		return
+	}
+	q.Received++
+	if e.received > 1 {
+		q.Again++
+	}
+}
+
+// deleteQueued applies the deletion of a claim or an element, and reports whether the path was one's.
+// The transaction that acknowledges an element deletes its claim first.
+func (a *auditor) deleteQueued(path string, expired bool) bool {
+	if c := a.queues.claims[path]; c != nil {
+		delete(a.queues.claims, path)
+		delete(a.queues.owned[c.session], path)
+		if e := c.queue.elements[c.name]; e != nil && e.claim == c {
+			e.claim, e.freed = nil, a.header.Zxid
+		}
+		if expired {
+			c.queue.Expired++
+		} else {
+			c.queue.Returned++ // unless its element is deleted too
+		}
+		return true
+	}
+	q, name := a.queues.byPath[gopath.Dir(path)], gopath.Base(path)
+	if q == nil || q.elements[name] == nil {
+		return false
+	}
+	e := q.elements[name]
+	delete(q.elements, name)
+	delete(a.queues.owned[a.header.Session], path)
+	freed := e.freed == a.header.Zxid
+	if freed && !expired {
+		q.Returned--
+	}
+	switch {
+	case e.buried:
+		q.Dead++
+		return true
+	case e.claim != nil && e.claim.session != a.header.Session:
+		a.finding(Stolen, q.Path, "session 0x%x deleted %s, which session 0x%x had received", uint64(a.header.Session), name, uint64(e.claim.session))
+		q.Deleted++
+		return true
+	case expired, q.Dialect == "zookeeper" && a.queues.alone:
+		a.finding(Unclaimed, q.Path, "session 0x%x deleted %s, which it had not received", uint64(a.header.Session), name)
+		q.Deleted++
+		return true
+	case freed:
+		q.Acked++
+	default:
+		q.Taken++
+	}
+	q.Age.Add(a.header.Time - e.put)
+	return true
+}
+
+// decide notes a decision: "commit" or "abort" and the reason, and on the next line the transaction's
+// ID. There is one decision of an ID.
+func (a *auditor) decide(dir, data string) {
+	text, id, _ := strings.Cut(data, "\n")
+	if word, _, _ := strings.Cut(text, " "); word != "commit" && word != "abort" || id == "" {
+		return
+	}
+	if before := a.queues.decided[dir]; strings.HasSuffix(before, id) && before != data {
+		a.finding(TwoDecisions, dir, "session 0x%x decided %s, after %s", uint64(a.header.Session), text, strings.TrimSuffix(before, "\n"+id))
+	}
+	a.queues.decided[dir] = data
+	if !a.loading && len(a.report.Decisions) < MaxFindings {
+		a.report.Decisions = append(a.report.Decisions, Decision{a.moment(), dir, id, text, fmt.Sprintf("0x%x", uint64(a.header.Session))})
+	}
+}
+
+// finishQueues completes the report's queues.
+func (a *auditor) finishQueues() {
+	for _, q := range a.queues.byPath {
+		q.Left = len(q.elements)
+		for _, e := range q.elements {
+			if e.claim != nil {
+				q.Claimed++
+			}
+		}
+		a.report.Queues = append(a.report.Queues, &q.Queue)
+	}
+	slices.SortFunc(a.report.Queues, func(x, y *Queue) int { return cmp.Compare(x.Path, y.Path) })
+}
