@@ -191,6 +191,7 @@ func TestWhoHeldWhen(t *testing.T) {
 			[]string{l2 + " 5-? "}, nil, []string{audit.Persistent}},
 		{"an election of Curator, and other children", []string{"0 1 +/l/x-latch-0000000001", "1 2 +/l/x-latch-0000000002", "2 1 */l/guards-lock-9999999999", "2 1 +/l/member-1", "3 1 close"},
 			[]string{"x-latch-0000000001 0-3 closed", "x-latch-0000000002 3-? "}, nil, nil},
+		{"an acknowledgement of a leader is no candidate", []string{"0 1 +/l/x-n_0000000001", "1 1 +/l/acks/x-n_0000000001", "2 1 -/l/acks/x-n_0000000001"}, []string{"x-n_0000000001 0-? "}, nil, nil},
 		{"a failed transaction changes nothing", []string{"0 1 +/l/" + l1, "1 1"}, []string{l1 + " 0-? "}, nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -99,7 +99,7 @@ func (a *auditor) touch(l *line) {
 // create applies the creation of a znode, or loads it from a snapshot.
 func (a *auditor) create(path string, data []byte, ephemeral bool) {
 	a.setPermits(path, data)
-	p, ok := placeOf(gopath.Base(path))
+	p, ok := placeOf(path)
 	dir := gopath.Dir(path)
 	if ok && p.recipe == kazooSemaphore { // other programs also name znodes by GUIDs
 		parent := a.parents[dir]
@@ -198,7 +198,7 @@ func (a *auditor) delete(path string) {
 // Those behind such a contender have waited for it.
 func (a *auditor) deleteOther(path string) {
 	a.setPermits(path, nil)
-	p, ok := placeOf(gopath.Base(path))
+	p, ok := placeOf(path)
 	if !ok || p.recipe == kazooSemaphore {
 		return
 	}

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"math"
+	gopath "path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -47,8 +48,12 @@ type place struct {
 	waits    bool // for its claim: of a priority lock, whose holders have other names
 }
 
-// placeOf parses a name. ok is false if no recipe uses it.
-func placeOf(name string) (p place, ok bool) {
+// placeOf parses the name of the znode at path. ok is false if no recipe uses it.
+func placeOf(path string) (p place, ok bool) {
+	name := gopath.Base(path)
+	if gopath.Base(gopath.Dir(path)) == "acks" {
+		return place{}, false // the acknowledgements of an election can have the names of its candidates
+	}
 	for _, r := range recipes {
 		if r.named != nil {
 			m := r.named.FindStringSubmatch(name)

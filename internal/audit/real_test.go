@@ -122,6 +122,7 @@ func TestTheRecipesOnARealServer(t *testing.T) {
 		must.Do(t, <-ended)
 	}
 	r, holds := auditFiles(t, e, "/")
+	noHandoff := strings.HasPrefix(e.Installation().Version, "3.4.") // it has no create2
 	for _, q := range queues {
 		at := slices.IndexFunc(r.Lines, func(l *audit.Line) bool { return l.Path == q.path })
 		if at < 0 {
@@ -129,7 +130,7 @@ func TestTheRecipesOnARealServer(t *testing.T) {
 			continue
 		}
 		l := r.Lines[at]
-		if l.Kind != q.kind || l.Dialect != q.dialect || l.Grants != 2 || l.Most != 1 || l.Holding+l.Waiting > 0 || q.path == "/handoff" && l.Ended["handoff"] != 2 {
+		if l.Kind != q.kind || l.Dialect != q.dialect || l.Grants != 2 || l.Most != 1 || l.Holding+l.Waiting > 0 || q.path == "/handoff" && l.Ended["handoff"] != 2 && !noHandoff {
 			t.Errorf("%+v", *l)
 		}
 		var got []int64
