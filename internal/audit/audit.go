@@ -96,8 +96,11 @@ func Audit(ctx context.Context, f *txnlog.Files, cfg Config) (*Report, error) {
 // gap notes what the files do not show.
 func (a *auditor) gap(format string, args ...any) {
 	const most = 100
-	if len(a.report.Gaps) < most {
+	switch n := len(a.report.Gaps); {
+	case n < most:
 		a.report.Gaps = append(a.report.Gaps, fmt.Sprintf(format, args...))
+	case n == most:
+		a.report.Gaps = append(a.report.Gaps, "there are more gaps")
 	}
 }
 

@@ -81,6 +81,18 @@ func TestWhatTheFilesDoNotShow(t *testing.T) {
 	}
 }
 
+// TestManyGapsAreBounded: a log of holes does not fill the memory with sentences.
+func TestManyGapsAreBounded(t *testing.T) {
+	h := from(0, "0 1 +/l/"+l1)
+	for range 200 {
+		h.Zxid++
+		h.step(1, 1, "=/l")
+	}
+	if r, _ := auditOf(t, h, "/l"); len(r.Gaps) != 101 || r.Gaps[100] != "there are more gaps" {
+		t.Errorf("%d gaps, and at last %q", len(r.Gaps), r.Gaps[len(r.Gaps)-1])
+	}
+}
+
 // TestBadInputIsRefused with an error that names the file and what is wrong.
 func TestBadInputIsRefused(t *testing.T) {
 	good := from(0, "0 1 +/l/"+l1).Bytes
@@ -162,9 +174,9 @@ func TestTheFiguresOfALine(t *testing.T) {
 	if l := r.Lines[0]; l.Grants != 2 || l.Overtaken != 0 {
 		t.Errorf("%+v", *l)
 	}
-	r, _ = auditOf(t, from(0, "0 1 +/l/x__lock__0000000001", "1 2 +/l/x__rlock__0000000002", "2 3 +/m/x__lock__0000000001"), "/")
-	if r.Lines[0].Kind != "shared-lock" || r.Lines[1].Kind != "lock" {
-		t.Errorf("%+v, %+v", *r.Lines[0], *r.Lines[1])
+	r, _ = auditOf(t, from(0, "0 1 +/l/x__lock__0000000001", "1 2 +/l/x__rlock__0000000002", "2 3 +/m/x__lock__0000000001", "3 3 +/n/x-reading-50-0000000001"), "/")
+	if r.Lines[0].Kind != "shared-lock" || r.Lines[1].Kind != "lock" || r.Lines[2].Kind != "priority-lock" {
+		t.Errorf("%+v, %+v, %+v", *r.Lines[0], *r.Lines[1], *r.Lines[2])
 	}
 	claims := from(0, "0 1 +/l/a-writing-50-0000000001", "1 2 +/l/b-write-90-0000000002", "2 3 +/l/c-write-10-0000000003",
 		"10 1 close", "14 3 -/l/c-write-10-0000000003 +/l/c-writing-10-0000000003", "20 4 +/l/d-write-00-0000000004", "30 3 -/l/c-writing-10-0000000003 =/l=successor",

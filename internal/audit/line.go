@@ -121,7 +121,7 @@ func (a *auditor) create(path string, data []byte, ephemeral bool) {
 		}
 		a.owned[c.session][c] = true
 	}
-	if c.reads {
+	if c.reads && l.Kind == "lock" {
 		l.Kind = "shared-lock" // kazoo's locks and shared locks have one marker
 	}
 	a.byPath[path] = c

@@ -42,7 +42,7 @@ func Find(names ...string) (*Files, error) {
 		}
 	}
 	if len(found.Logs) == 0 {
-		return nil, fmt.Errorf("there is no transaction log with a record in %s: give the files log.* of a server, or its dataDir", strings.Join(names, ", "))
+		return nil, fmt.Errorf("there is no transaction log with a record in %s: give the files log.* of a server, or their directory: its dataLogDir, or else its dataDir", strings.Join(names, ", "))
 	}
 	byZxid := func(a, b File) int { return cmp.Compare(a.Zxid, b.Zxid) }
 	slices.SortFunc(found.Logs, byZxid)

@@ -112,7 +112,7 @@ func (v *auditVerb) Run(ctx context.Context, t *verb.Tool) error {
 		}
 		return nil
 	}
-	if verb.Terminal(t.Stderr) && !t.JSON {
+	if verb.Terminal(t.Stderr) && !t.JSON && !v.holds {
 		bar := progressbar.NewOptions64(files.Bytes, progressbar.OptionSetWriter(t.Stderr), progressbar.OptionShowBytes(true),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 		defer func() { _ = bar.Finish() }()
