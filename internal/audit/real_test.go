@@ -231,7 +231,7 @@ func record(t *testing.T, e *ensemble.Ensemble) {
 }
 
 func open(t *testing.T, e *ensemble.Ensemble) recipes.Client {
-	s := must.Get(zookeeper.Open(t.Context(), recipes.SessionConfig{Servers: e.Addrs(), SessionTimeout: 2 * time.Second}))(t)
+	s := must.Get(zookeeper.Open(t.Context(), recipes.SessionConfig{Servers: e.Addrs(), SessionTimeout: 10 * time.Second}))(t)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/audit"
@@ -55,5 +56,24 @@ func BenchmarkAudit(b *testing.B) {
 		if found < grants || len(r.Violations) > 0 {
 			b.Fatalf("%d grants, want %d; %+v", found, grants, r.Violations)
 		}
+	}
+}
+
+// TestMemoryDoesNotGrowWithTheLogs: at the end of 32 MiB, the audit keeps a fraction of that.
+func TestMemoryDoesNotGrowWithTheLogs(t *testing.T) {
+	const size = 32 << 20
+	file, _ := busyLog(t, size)
+	files := must.Get(txnlog.Find(file))(t)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	must.Get(audit.Audit(t.Context(), files, audit.Config{Path: "/locks", Progress: func(read, total int64) {
+		if read == total {
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+		}
+	}}))(t)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); after.HeapAlloc == 0 || grown > size/4 {
+		t.Errorf("the audit of %d bytes keeps %d", size, grown)
 	}
 }
