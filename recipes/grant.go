@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Grant is what a Hold, a Leadership and a Membership have in common: something that a
@@ -28,6 +29,17 @@ type Grant interface {
 	// session's loss. Only Write, or a call of Done before, notices a deletion by another
 	// client.
 	Err() error
+
+	// ValidUntil is the local time until which ZooKeeper's leader is proved to keep the
+	// grant's session. Until then no other client is granted, unless a client deletes the
+	// znode. It is the time at which Done closes if no server answers any more. While a server
+	// answers, the proof is renewed ten times per session timeout, so call it again. It becomes
+	// earlier only if the session moves to a server that grants a shorter timeout. It sends
+	// nothing. It is the zero time when Err is not nil.
+	//
+	// Compare it with the present in this process only: it has the monotonic clock's reading.
+	// The assumptions about clocks and leaders are those of "What a lock is worth".
+	ValidUntil() time.Time
 
 	// Write is the guarded write. It commits the operations in one ZooKeeper transaction
 	// with a check that the grant's znode exists: all of them while the grant is held, or

@@ -1,6 +1,11 @@
 package recipestest
 
-import "github.com/zkrecipes/zkrecipes/recipes"
+import (
+	"context"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
 
 // lossTests tests the loss of a grant.
 func lossTests() []kindTest {
@@ -25,7 +30,27 @@ func lossTests() []kindTest {
 				return err
 			})
 			f.relay(s).Hold()
+			next := k.waits(f, f.open(), f.path("a"))
+			until := g.ValidUntil() // later answers are held back
+			f.failIf(until.After(time.Now().Add(s.Timeout())), "valid for %v, longer than the timeout", time.Until(until))
 			f.lost(g, recipes.ErrSessionLost, recipes.ErrDeadline)
+			next.must(f)
+			f.failIf(time.Now().Before(until), "another is granted %v before the hold is invalid", time.Until(until))
+			f.failIf(!g.ValidUntil().IsZero(), "a lost grant is valid until %v", g.ValidUntil())
+		}},
+		{"a context of WithHold ends with the grant, for its reason", func(f *fixture, k kind) {
+			g := k.granted(f, f.open(), f.path("a"))
+			f.failIf(!g.ValidUntil().After(time.Now()), "a new grant is invalid since %v", g.ValidUntil())
+			held, stop := recipes.WithHold(f.ctx, g)
+			defer stop()
+			f.must(held.Err())
+			f.must(g.Release(f.ctx))
+			f.await(held.Done(), "the end of the context")
+			f.is(context.Cause(held), recipes.ErrReleased)
+			f.must(f.ctx.Err())
+			late, stop := recipes.WithHold(f.ctx, g)
+			defer stop()
+			f.is(context.Cause(late), recipes.ErrReleased)
 		}},
 		{"deletion by another client loses the grant", func(f *fixture, k kind) {
 			s := f.open()

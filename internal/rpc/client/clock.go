@@ -224,8 +224,15 @@ func (c *clock) nextCheck() time.Duration {
 // until returns how long a session with that last contact can be relied on. It subtracts a
 // twentieth of the timeout for clocks that run at different rates and timers that fire late.
 // The plugin's session does the same.
-func (c *clock) until(contact time.Time) time.Duration {
-	return time.Until(contact.Add(c.timeout - c.timeout/20))
+func (c *clock) until(contact time.Time) time.Duration { return time.Until(c.deadline(contact)) }
+
+func (c *clock) deadline(contact time.Time) time.Time { return contact.Add(c.timeout - c.timeout/20) }
+
+// provedUntil returns the deadline that applies while the host holds something.
+func (c *clock) provedUntil() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.deadline(c.known)
 }
 
 // watchClock sends heartbeats and ends the session at its deadline. Sending does not wait for

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -73,6 +74,13 @@ func (g *remoteGrant) Err() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.err
+}
+
+func (g *remoteGrant) ValidUntil() time.Time {
+	if g.Err() != nil {
+		return time.Time{}
+	}
+	return g.s.clock.provedUntil()
 }
 
 // lose ends the grant. Only the first reason counts.

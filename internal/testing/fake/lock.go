@@ -3,6 +3,7 @@ package fake
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -94,6 +95,14 @@ func (h *hold) Err() error {
 	h.w.mu.Lock()
 	defer h.w.mu.Unlock()
 	return h.c.removed
+}
+
+// ValidUntil is a session timeout from now.
+func (h *hold) ValidUntil() time.Time {
+	if h.Err() != nil {
+		return time.Time{}
+	}
+	return time.Now().Add(h.c.owner.Timeout())
 }
 
 func (h *hold) Release(context.Context) error {

@@ -35,6 +35,16 @@ func (k *kept) Token() recipes.Token  { k.v.mu.Lock(); defer k.v.mu.Unlock(); re
 func (k *kept) Znode() string         { k.v.mu.Lock(); defer k.v.mu.Unlock(); return k.znode }
 func (k *kept) Done() <-chan struct{} { return k.v.over }
 
+// ValidUntil implements recipes.Grant. Between two processes nothing is proved.
+func (k *kept) ValidUntil() time.Time {
+	k.v.mu.Lock()
+	defer k.v.mu.Unlock()
+	if k.lost != nil || k.grant == nil || k.process != k.v.now {
+		return time.Time{}
+	}
+	return k.grant.ValidUntil()
+}
+
 // Err reports a loss as a host does. While no process serves the session, the grant is held until
 // the session's deadline.
 func (k *kept) Err() error {

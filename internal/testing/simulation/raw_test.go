@@ -118,8 +118,9 @@ type rawGrant struct {
 	holds         func() bool
 }
 
-func (g *rawGrant) Token() recipes.Token { return g.token }
-func (g *rawGrant) Znode() string        { return g.path }
+func (g *rawGrant) Token() recipes.Token  { return g.token }
+func (g *rawGrant) Znode() string         { return g.path }
+func (g *rawGrant) ValidUntil() time.Time { return time.Time{} } // its library proves nothing
 
 func (g *rawGrant) Err() error {
 	if g.holds() {

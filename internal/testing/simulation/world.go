@@ -3,6 +3,7 @@ package simulation
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"path"
@@ -106,14 +107,29 @@ type grant struct {
 	path    string
 	recipes.Grant
 
-	shared    bool // it excludes only grants that are not shared
-	journaled bool // its path has a journal
-	entries   int  // written to the journal
+	shared    bool      // it excludes only grants that are not shared
+	journaled bool      // its path has a journal
+	entries   int       // written to the journal
+	until     time.Time // what ValidUntil has returned last; under ledger.mu
 }
 
 // active reports whether the client may still act on the grant: it is alive, and its library has
 // reported neither a release nor a loss.
 func (g *grant) active() bool { return !g.client.isDead() && g.Err() == nil }
+
+// sample calls ValidUntil.
+func (g *grant) sample() {
+	if until := g.ValidUntil(); !until.IsZero() {
+		g.until = until
+	}
+}
+
+// valid reports whether the grant was lost before the time that ValidUntil returned, because its
+// session expired. Other sessions end earlier: the application or the plugin closes them.
+func (g *grant) valid() bool {
+	lost := g.Err()
+	return !g.client.isDead() && (errors.Is(lost, recipes.ErrExpired) || errors.Is(lost, recipes.ErrDeadline)) && time.Now().Before(g.until)
+}
 
 // ledger records the holders by the virtual clock, which all clients share. The journal records
 // them in the server's order.
@@ -126,6 +142,8 @@ type ledger struct {
 // enter records a grant and checks it. Its znode must exist, and its token must be the largest. No
 // other client may still act on a grant that it excludes. permits is the number of grants that may
 // be held at a time.
+//
+// A grant whose session expired excludes others until it is no longer valid.
 func (l *ledger) enter(g *grant, permits int) {
 	w, who := g.client.world, g.client.name
 	g.client.note("granted %s, token %#x", g.Znode(), int64(g.Token()))
@@ -143,13 +161,17 @@ func (l *ledger) enter(g *grant, permits int) {
 		}
 	}
 	l.newest[g.path] = max(l.newest[g.path], g.Token())
-	l.grants[g.path] = slices.DeleteFunc(l.grants[g.path], func(other *grant) bool { return !other.active() })
+	g.sample()
+	l.grants[g.path] = slices.DeleteFunc(l.grants[g.path], func(other *grant) bool { return !other.active() && !other.valid() })
 	beside := 0
 	for _, other := range l.grants[g.path] {
 		if g.shared && other.shared || w.wasForced(other.session.ID()) {
 			continue
 		}
-		if beside++; beside >= permits {
+		if !other.active() && permits == 1 {
+			w.fail(who, "granted %s while the lost %s is valid for another %v", g.Znode(), other.Znode(), time.Until(other.until))
+		}
+		if beside++; beside >= permits && other.active() {
 			w.fail(who, "granted %s while %s still acts on %s", g.Znode(), other.client.name, other.Znode())
 		}
 	}
@@ -176,6 +198,10 @@ func journalOf(p string) string { return "/journal" + p }
 
 // entry returns the path of the next journal entry of a grant.
 func (g *grant) entry() string {
+	l := &g.client.world.ledger
+	l.mu.Lock()
+	g.sample()
+	l.mu.Unlock()
 	g.entries++
 	mode := "alone"
 	if g.shared {

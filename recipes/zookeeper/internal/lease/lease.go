@@ -117,9 +117,14 @@ func (l *Lease) LastAsked() time.Time { return l.at(&l.asked) }
 // is its timeout after the last one, less a twentieth for clocks that run at different rates
 // and timers that fire late. If the session moves to a server that grants a smaller timeout,
 // that one counts.
-func (l *Lease) Remaining() time.Duration {
+func (l *Lease) Remaining() time.Duration { return time.Until(l.deadline(l.Contact())) }
+
+// ProvedUntil returns the deadline that applies while the session holds something.
+func (l *Lease) ProvedUntil() time.Time { return l.deadline(l.KnownContact()) }
+
+func (l *Lease) deadline(contact time.Time) time.Time {
 	timeout := l.Timeout()
-	return time.Until(l.Contact().Add(timeout - timeout/20))
+	return contact.Add(timeout - timeout/20)
 }
 
 // Start starts the deadline. When nothing remains, the timer or Check calls lost with the

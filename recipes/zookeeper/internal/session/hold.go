@@ -81,6 +81,9 @@ func (s *Session) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// ProvedUntil returns the deadline while the session holds something.
+func (s *Session) ProvedUntil() time.Time { return s.lease.ProvedUntil() }
+
 // EndHold ends a hold that BeginHold has begun.
 func (s *Session) EndHold() { s.lease.End() }
 

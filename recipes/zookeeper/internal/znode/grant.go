@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -43,6 +44,13 @@ func (g *Grant) Err() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.reason
+}
+
+func (g *Grant) ValidUntil() time.Time {
+	if g.Err() != nil {
+		return time.Time{}
+	}
+	return g.Session.ProvedUntil()
 }
 
 func (g *Grant) sessionLost() {
