@@ -79,17 +79,21 @@ type Token int64
 // AnyVersion, as a version, matches every version.
 const AnyVersion int32 = -1
 
-// Op is one operation of a guarded write. [Create], [Set] and [Delete] return one. The zero
+// Op is one operation of a guarded write. [Create], [Set], [Delete] and [Held] return one. The zero
 // value is invalid.
 type Op struct {
 	kind    string
 	Path    string // below the session's chroot
 	Data    []byte // of Create and Set
 	Version int32  // of Set and Delete; AnyVersion to not compare
+	grant   Grant
 }
 
-// Kind is "create", "set" or "delete", after the function that returned the operation.
+// Kind is "create", "set", "delete" or "held", after the function that returned the operation.
 func (o Op) Kind() string { return o.kind }
+
+// Grant is the grant of a Held, and nil otherwise.
+func (o Op) Grant() Grant { return o.grant }
 
 // Create creates a persistent znode with SessionConfig.ACL. Its parent must exist.
 func Create(path string, data []byte) Op {
@@ -104,6 +108,13 @@ func Set(path string, data []byte, version int32) Op {
 // Delete deletes a znode without children if its version matches.
 func Delete(path string, version int32) Op {
 	return Op{kind: "delete", Path: path, Version: version}
+}
+
+// Held checks that another grant of the same session is held. If it is not, nothing is written, and
+// the error is a *WriteError that matches ErrNotHeld. A plugin without the capability "held"
+// refuses it with ErrUnsupported.
+func Held(g Grant) Op {
+	return Op{kind: "held", Path: g.Znode(), Version: AnyVersion, grant: g}
 }
 
 // Validate reports what is wrong with the operation, as an ErrInvalid.
@@ -128,7 +139,7 @@ func (o Op) Validate() error {
 type WriteError struct {
 	Index int   // into the operations given to Write
 	Op    Op    // that operation
-	Err   error // matches ErrNoNode, ErrNodeExists, ErrBadVersion, ErrNotEmpty, ErrAccessDenied or ErrInternal
+	Err   error // matches ErrNoNode, ErrNodeExists, ErrBadVersion, ErrNotEmpty, ErrAccessDenied, ErrInternal, or for Held ErrNotHeld
 }
 
 func (e *WriteError) Error() string {

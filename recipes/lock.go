@@ -28,6 +28,9 @@ type Lock interface {
 	// Path is the path of the lock.
 	Path() string
 
+	// SessionID is the id of the session that acquires it.
+	SessionID() int64
+
 	// Acquire joins the wait queue and waits until the lock is granted.
 	//
 	// If ctx ends first, Acquire returns ctx's error and the contender leaves the wait

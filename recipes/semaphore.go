@@ -41,6 +41,9 @@ type Semaphore interface {
 	// Path is the path of the semaphore.
 	Path() string
 
+	// SessionID is the id of the session that acquires it.
+	SessionID() int64
+
 	// Acquire joins the wait queue and waits until fewer than n contenders are ahead, as
 	// Lock.Acquire does. It fails with ErrMismatch if other contenders use another n.
 	Acquire(ctx context.Context) (Hold, error)

@@ -48,6 +48,7 @@ func groups() []group {
 		{"shared lock", slices.Concat(sharedLockTests(), downgradeTests())},
 		{"semaphore", semaphoreTests()},
 		{"slots", slotsTests()},
+		{"acquire all", acquireAllTests()},
 		{"revocable", revokeTests()},
 		{"priority lock", slices.Concat(priorityTests(), priorityRevokeTests())},
 		{"context of wait queues", lineContextTests()},

@@ -108,13 +108,40 @@ func (g *remoteGrant) judge(err error) {
 }
 
 func (g *remoteGrant) Write(ctx context.Context, ops ...recipes.Op) error {
+	messages := wire.ToOps(ops)
 	for i, op := range ops {
-		if err := op.Validate(); err != nil {
+		err := op.Validate()
+		if err == nil && op.Grant() != nil {
+			messages[i].RequestId, err = g.beside(ctx, op.Grant())
+		}
+		if err != nil {
 			return fmt.Errorf("guarded write: operation %d: %w", i, err)
 		}
 	}
-	return writeAs(ctx, g, "guarded write", g.s.grants.Write,
-		&pb.WriteRequest{Session: g.s.handle, RequestId: g.id, Ops: wire.ToOps(ops)}, ops...)
+	err := writeAs(ctx, g, "guarded write", g.s.grants.Write, &pb.WriteRequest{Session: g.s.handle, RequestId: g.id, Ops: messages}, ops...)
+	var refused *recipes.WriteError
+	if errors.As(err, &refused) && refused.Op.Grant() != nil {
+		refused.Op.Grant().(remote).grant().judge(refused.Err)
+	}
+	return err
+}
+
+// remote is implemented by all that embeds a remoteGrant.
+type remote interface{ grant() *remoteGrant }
+
+func (g *remoteGrant) grant() *remoteGrant { return g }
+
+// beside returns the request id of another grant of the session, if the plugin can check it.
+func (g *remoteGrant) beside(ctx context.Context, other recipes.Grant) (id string, err error) {
+	r, ok := other.(remote)
+	if !ok || r.grant().s != g.s {
+		return "", fmt.Errorf("%w: %s is not a grant of this session", recipes.ErrInvalid, other.Znode())
+	}
+	can, err := g.s.can(ctx, "guarded write", "held")
+	if err == nil && !can {
+		err = fmt.Errorf("%w: the plugin cannot check several grants", recipes.ErrUnsupported)
+	}
+	return r.grant().id, err
 }
 
 // releaseGrant releases the grant. The release continues when ctx ends. The first call is

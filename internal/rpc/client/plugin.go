@@ -14,10 +14,10 @@ import (
 
 // Plugin is a connection to one plugin process.
 type Plugin struct {
-	client *Client
-	conn   *carry.Conn
-	died   func(context.Context) bool // nil if no session outlives it
-	speaks atomic.Bool                // the plugin is known to support dialects
+	client       *Client
+	conn         *carry.Conn
+	died         func(context.Context) bool // nil if no session outlives it
+	capabilities atomic.Pointer[[]string]   // nil before can has asked for them
 
 	ctx    context.Context // its cause is the reason why its sessions are lost
 	cancel context.CancelCauseFunc

@@ -59,33 +59,42 @@ func notRoot(path, reason string) error {
 	return fmt.Errorf("%w: %s", recipes.ErrInvalid, reason)
 }
 
-func (r recipe) Path() string   { return r.path }
-func (r recipe) String() string { return r.what }
+func (r recipe) Path() string     { return r.path }
+func (r recipe) SessionID() int64 { return r.s.ID() }
+func (r recipe) String() string   { return r.what }
 
 // about returns the recipe with another name in errors.
 func (r recipe) about(what string) recipe { r.what = what; return r }
 
 // check returns invalid, or ErrUnsupported if the plugin ignores a request's dialect. Such a
 // plugin would create a contender of the default dialect, which does not exclude the contenders
-// that it should. Each plugin is asked once.
+// that it should.
 func (r recipe) check(ctx context.Context) error {
 	if r.invalid != nil || r.dialect == "" {
 		return r.invalid
 	}
-	p := r.s.latest().plugin
-	if p.speaks.Load() {
-		return nil
+	can, err := r.s.can(ctx, r.what, "dialects")
+	if err == nil && !can {
+		err = fmt.Errorf("%s: %w: the plugin does not support dialects such as %q", r, recipes.ErrUnsupported, r.dialect)
 	}
-	info, err := read(ctx, recipe{s: r.s, what: r.what}, r.s.plugins.Info, &pb.InfoRequest{},
-		func(a *pb.InfoResponse) *pb.InfoResponse { return a })
-	if err != nil {
-		return err
+	return err
+}
+
+// can reports whether the plugin has a capability. Each plugin is asked once.
+func (s *session) can(ctx context.Context, what, capability string) (bool, error) {
+	p := s.latest().plugin
+	known := p.capabilities.Load()
+	if known == nil {
+		info, err := read(ctx, recipe{s: s, what: what}, s.plugins.Info, &pb.InfoRequest{},
+			func(a *pb.InfoResponse) *pb.InfoResponse { return a })
+		if err != nil {
+			return false, err
+		}
+		asked := info.GetCapabilities()
+		known = &asked
+		p.capabilities.Store(known)
 	}
-	if !slices.Contains(info.GetCapabilities(), "dialects") {
-		return fmt.Errorf("%s: %w: the plugin does not support dialects such as %q", r, recipes.ErrUnsupported, r.dialect)
-	}
-	p.speaks.Store(true)
-	return nil
+	return slices.Contains(*known, capability), nil
 }
 
 // A method is a method of a plugin service.

@@ -147,15 +147,29 @@ func (a *acquisitions) released(c *acquisition, err error) {
 }
 
 func (s service) Write(ctx context.Context, r *pb.WriteRequest) (*pb.WriteResponse, error) {
-	return &pb.WriteResponse{}, withGrant(s.Server, r, "", func(_ *session, _ *acquisition, g recipes.Grant) error {
-		return g.Write(ctx, wire.Ops(r.GetOps())...)
+	return &pb.WriteResponse{}, withGrant(s.Server, r, "", func(ss *session, _ *acquisition, g recipes.Grant) error {
+		ops := wire.Ops(r.GetOps())
+		for i, op := range r.GetOps() {
+			if op.GetKind() != pb.OpKind_OP_KIND_HELD {
+				continue
+			}
+			other, err := ss.acquisitions.granted(op.GetRequestId())
+			if err != nil {
+				return &recipes.WriteError{Index: i, Err: err}
+			}
+			ops[i] = recipes.Held(other.grant.Grant)
+		}
+		return g.Write(ctx, ops...)
 	})
 }
 
 // judge finishes the acquisition if err means that the znode is deleted or the session lost. If
 // the grant ended for another reason, its znode may exist: the host can still release it, or
-// is doing so.
+// is doing so. A *recipes.WriteError is about another grant.
 func (a *acquisitions) judge(c *acquisition, err error) {
+	if errors.As(err, new(*recipes.WriteError)) {
+		return
+	}
 	if errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrSessionLost) {
 		a.finished(c)
 	}

@@ -78,6 +78,7 @@ var capabilities = []string{
 	"contenders",
 	"dialects",
 	"sasl",
+	"held",
 	carry.Capability,
 	resumeCapability,
 }

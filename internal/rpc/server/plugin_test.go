@@ -80,7 +80,7 @@ func TestHostIsAttachedForAsLongAsItsStream(t *testing.T) {
 var about = map[string][]string{
 	"zkrecipes.v1.PluginService":        nil,
 	"zkrecipes.v1.SessionService":       {"resume", "sasl"},
-	"zkrecipes.v1.GrantService":         nil,
+	"zkrecipes.v1.GrantService":         {"held"},
 	"zkrecipes.v1.CallService":          {"call-connection"},
 	"zkrecipes.v1.ContenderService":     {"contenders"},
 	"zkrecipes.v1.LockService":          {"lock", "dialects"},

@@ -212,10 +212,11 @@ var opKinds = map[string]pb.OpKind{
 	"create": pb.OpKind_OP_KIND_CREATE,
 	"set":    pb.OpKind_OP_KIND_SET,
 	"delete": pb.OpKind_OP_KIND_DELETE,
+	"held":   pb.OpKind_OP_KIND_HELD,
 }
 
-// Ops converts messages to operations, in the same order. An unknown kind becomes the zero Op,
-// which Op.Validate refuses.
+// Ops converts messages to operations, in the same order. A held, whose grant the message only
+// names, and an unknown kind become the zero Op, which Op.Validate refuses.
 func Ops(ops []*pb.Op) []recipes.Op {
 	return Each(ops, func(o *pb.Op) recipes.Op {
 		switch o.GetKind() {

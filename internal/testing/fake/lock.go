@@ -17,7 +17,8 @@ type point struct {
 	joined   func(recipes.Place)
 }
 
-func (p point) Path() string { return p.path }
+func (p point) Path() string     { return p.path }
+func (p point) SessionID() int64 { return p.session.id }
 
 // enter joins the wait queue and waits for the grant. With try it does not wait.
 func (p point) enter(ctx context.Context, data []byte, try bool) (*hold, error) {
@@ -115,7 +116,7 @@ func (h *hold) Release(context.Context) error {
 	return h.c.removed
 }
 
-// Write supports create, set and delete. It keeps no versions: an operation with a positive one is
+// Write supports all operations. It keeps no versions: an operation with a positive one is
 // ErrBadVersion.
 func (h *hold) Write(_ context.Context, ops ...recipes.Op) error {
 	w := h.w
@@ -128,6 +129,8 @@ func (h *hold) Write(_ context.Context, ops ...recipes.Op) error {
 		_, exists := w.data[op.Path]
 		var err error
 		switch {
+		case op.Kind() == "held":
+			err = op.Grant().(*hold).c.removed
 		case op.Kind() == "create" && exists:
 			err = recipes.ErrNodeExists
 		case op.Kind() != "create" && !exists:
@@ -143,9 +146,11 @@ func (h *hold) Write(_ context.Context, ops ...recipes.Op) error {
 		w.data = make(map[string][]byte)
 	}
 	for _, op := range ops {
-		if op.Kind() == "delete" {
+		switch op.Kind() {
+		case "held":
+		case "delete":
 			delete(w.data, op.Path)
-		} else {
+		default:
 			w.data[op.Path] = op.Data
 		}
 	}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -44,9 +45,14 @@ func (h *holding) gone(most time.Duration) bool {
 func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*holding, error) {
 	lost := h.Done() // before the command starts: the first call sets the watch on the znode
 	env := []string{tokenEnv + "=" + strconv.FormatInt(int64(h.Token()), 10), znodeEnv + "=" + h.Znode(), pathEnv + "=" + g.path}
-	os.Unsetenv(slotEnv) // it may come from an outer zkrecipes lock -n
+	os.Unsetenv(slotEnv) // it may come from an outer zkrecipes lock
+	os.Unsetenv(tokensEnv)
 	if s, ok := h.Grant.(recipes.SlotHold); ok {
 		env = append(env, slotEnv+"="+strconv.Itoa(s.Slot()))
+	}
+	if all, ok := h.Grant.(recipes.Holds); ok {
+		tokens, _ := json.Marshal(all.Tokens()) // a map of numbers has no error
+		env = append(env, tokensEnv+"="+string(tokens))
 	}
 	j, err := r.Start(program, g.argv, env, g.life)
 	if err != nil {

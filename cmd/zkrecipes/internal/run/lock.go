@@ -46,6 +46,14 @@ With -n, $ZKRECIPES_SLOT is the number of the command's permit, from 0 to PERMIT
 command gets the lowest free number, and no two holders of PATH have the same number.
 The dialects of other libraries, and older plugins, have no numbers.
 
+With -and, which can be repeated, the command runs while zkrecipes holds the plain locks
+of all these paths. They are acquired in the order of their paths, whatever the order of
+the flags is, so two commands do not wait for each other for ever. $ZKRECIPES_TOKENS has
+the token of each path, as a JSON object. The other variables, -verbose and -data mean the
+last path in that order, PATH, and all of them.
+
+    zkrecipes lock /accounts/1 -and /accounts/2 -- ./transfer
+
 Each kind has a separate wait queue: a plain lock does NOT wait for -shared, but
 -exclusive does. A contender that finds one of another kind, or of an election, gives up
 with exit code 125 and names it. If two join at the same time, at least the later one
@@ -73,6 +81,9 @@ needs -shared, -exclusive or -priority.
 // slotEnv is the number of a semaphore's permit.
 const slotEnv = "ZKRECIPES_SLOT"
 
+// tokensEnv is the token of each path of several locks.
+const tokensEnv = "ZKRECIPES_TOKENS"
+
 // onlySlot is the hold of a semaphore with one permit, which always has the number 0.
 type onlySlot struct{ recipes.Hold }
 
@@ -88,6 +99,7 @@ type lockVerb struct {
 	priority          verb.Priority
 	ask               bool
 	revocable         bool
+	and               []string // the paths of more locks
 	forceAfter        time.Duration
 	shell             string
 	conflict          int // the exit code if the lock is not granted
@@ -102,12 +114,18 @@ func (v *lockVerb) Flags(f *flag.FlagSet) {
 	verb.DurationVar(f, &v.retry, "retry", 0, "after a loss, wait up to this `duration` for another grant, and start the command again;\n0: do not")
 	f.BoolVar(&v.try, "try", false, "do not wait: exit with 124 if another client holds it")
 	f.Func("n", "PATH is a semaphore with this number of `permits`: up to that many commands run at a\ntime; without -n it is a plain lock", v.setPermits)
+	f.Func("and", "hold the lock at this `path` too; can be repeated, also after PATH", v.addPath)
 	f.BoolVar(&v.shared, "shared", false, "share PATH with other commands with -shared: read")
 	f.BoolVar(&v.exclusive, "exclusive", false, "hold PATH alone, without commands with -shared: write")
 	v.priority.Flag(f, "wait with this `number`, from 0, which is served first, to 99")
 	f.BoolVar(&v.ask, "ask", false, "with -priority: while waiting, ask holders with a larger number to release it")
 	f.BoolVar(&v.revocable, "revocable", false, "end the command when another client asks for the lock")
 	verb.DurationVar(f, &v.forceAfter, "force-after", 0, "with -revocable: zkrecipes revoke -force may take the lock away this `duration`\nafter it was asked for; must be longer than -grace; 0: never")
+}
+
+func (v *lockVerb) addPath(path string) error {
+	v.and = append(v.and, path)
+	return recipes.ValidatePath(path)
 }
 
 func (v *lockVerb) setPermits(text string) (err error) {
@@ -118,6 +136,12 @@ func (v *lockVerb) setPermits(text string) (err error) {
 }
 
 func (v *lockVerb) Arguments(args []string) error {
+	for len(args) > 2 && args[1] == "-and" { // after PATH
+		if err := v.addPath(args[2]); err != nil {
+			return fmt.Errorf("-and: %w", err)
+		}
+		args = append(args[:1:1], args[3:]...)
+	}
 	if len(args) == 3 && args[1] == "-c" && v.shell == "" { // after PATH, as in flock
 		v.shell, args = args[2], args[:1]
 	}
@@ -138,6 +162,10 @@ func (v *lockVerb) Arguments(args []string) error {
 		return errors.New("-n is for a semaphore, -shared and -exclusive are for a shared lock: PATH is one or the other")
 	case v.permits > 0 && v.priority.Given:
 		return errors.New("-n is for a semaphore, -priority is for a priority lock: PATH is one or the other")
+	case len(v.and) > 0 && (v.permits > 0 || v.shared || v.exclusive || v.priority.Given):
+		return errors.New("-and holds several plain locks: leave out -n, -shared, -exclusive and -priority")
+	case len(v.and) > 0 && v.try:
+		return errors.New("-and cannot be combined with -try: give a short -timeout")
 	case verb.OtherLibrary(v.dialect) && v.priority.Given:
 		return errors.New("-priority needs the default of -dialect: other libraries have no lock with priorities")
 	case verb.OtherLibrary(v.dialect) && v.revocable:
@@ -231,8 +259,20 @@ func (v *lockVerb) acquire(ctx context.Context, s recipes.Recipes) (grant, error
 		}
 		return g, err
 	}
-	l, err := s.Lock(v.path, recipes.LockConfig{Dialect: v.dialect, Data: []byte(v.data)})
-	return take(ctx, v, l, err, choose(v.try, recipes.Lock.TryAcquire, recipes.Lock.Acquire))
+	var locks []recipes.Lock
+	for _, path := range append([]string{v.path}, v.and...) {
+		l, err := s.Lock(path, recipes.LockConfig{Dialect: v.dialect, Data: []byte(v.data)})
+		if err != nil {
+			return grant{}, err
+		}
+		locks = append(locks, l)
+	}
+	if len(locks) > 1 {
+		return take(ctx, v, locks, nil, func(locks []recipes.Lock, ctx context.Context) (recipes.Holds, error) {
+			return recipes.AcquireAll(ctx, locks...)
+		})
+	}
+	return take(ctx, v, locks[0], nil, choose(v.try, recipes.Lock.TryAcquire, recipes.Lock.Acquire))
 }
 
 // take acquires l, unless err is an error from opening it.

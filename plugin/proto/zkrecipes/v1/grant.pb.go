@@ -29,6 +29,9 @@ const (
 	OpKind_OP_KIND_CREATE      OpKind = 1
 	OpKind_OP_KIND_SET         OpKind = 2
 	OpKind_OP_KIND_DELETE      OpKind = 3
+	// Check that another grant of the session is held. If it is not, the operation fails with
+	// NOT_HELD. Needs the capability "held".
+	OpKind_OP_KIND_HELD OpKind = 4
 )
 
 // Enum value maps for OpKind.
@@ -38,12 +41,14 @@ var (
 		1: "OP_KIND_CREATE",
 		2: "OP_KIND_SET",
 		3: "OP_KIND_DELETE",
+		4: "OP_KIND_HELD",
 	}
 	OpKind_value = map[string]int32{
 		"OP_KIND_UNSPECIFIED": 0,
 		"OP_KIND_CREATE":      1,
 		"OP_KIND_SET":         2,
 		"OP_KIND_DELETE":      3,
+		"OP_KIND_HELD":        4,
 	}
 )
 
@@ -325,7 +330,9 @@ type Op struct {
 	// For creations and sets.
 	Data []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
 	// For sets and deletions; -1 matches every version.
-	Version       int32 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
+	Version int32 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
+	// For OP_KIND_HELD: the request id of the other grant.
+	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -386,6 +393,13 @@ func (x *Op) GetVersion() int32 {
 		return x.Version
 	}
 	return 0
+}
+
+func (x *Op) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
 }
 
 // WatchRequest names a grant.
@@ -584,12 +598,14 @@ const file_zkrecipes_v1_grant_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\x12\"\n" +
 	"\x03ops\x18\x03 \x03(\v2\x10.zkrecipes.v1.OpR\x03ops\"\x0f\n" +
-	"\rWriteResponse\"p\n" +
+	"\rWriteResponse\"\x8f\x01\n" +
 	"\x02Op\x12(\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x14.zkrecipes.v1.OpKindR\x04kind\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\x12\x18\n" +
-	"\aversion\x18\x04 \x01(\x05R\aversion\"G\n" +
+	"\aversion\x18\x04 \x01(\x05R\aversion\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"G\n" +
 	"\fWatchRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -599,12 +615,13 @@ const file_zkrecipes_v1_grant_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"\x11\n" +
-	"\x0fAbandonResponse*Z\n" +
+	"\x0fAbandonResponse*l\n" +
 	"\x06OpKind\x12\x17\n" +
 	"\x13OP_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eOP_KIND_CREATE\x10\x01\x12\x0f\n" +
 	"\vOP_KIND_SET\x10\x02\x12\x12\n" +
-	"\x0eOP_KIND_DELETE\x10\x032\xa2\x02\n" +
+	"\x0eOP_KIND_DELETE\x10\x03\x12\x10\n" +
+	"\fOP_KIND_HELD\x10\x042\xa2\x02\n" +
 	"\fGrantService\x12F\n" +
 	"\aRelease\x12\x1c.zkrecipes.v1.ReleaseRequest\x1a\x1d.zkrecipes.v1.ReleaseResponse\x12@\n" +
 	"\x05Write\x12\x1a.zkrecipes.v1.WriteRequest\x1a\x1b.zkrecipes.v1.WriteResponse\x12@\n" +

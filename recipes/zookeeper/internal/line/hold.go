@@ -232,42 +232,48 @@ func (h *Hold) watch(ctx context.Context) (session.Node, *session.Watch, error) 
 }
 
 func (h *Hold) Write(ctx context.Context, ops ...recipes.Op) error {
-	return session.GuardedWrite(ctx, h.Commit, ops)
+	return h.Grant.Write(ctx, ops, h.Commit)
 }
 
-// Commit commits a transaction together with a check of the contender's znode. The index in a
-// *session.TxnError is the operation's index in t.
-//
-// The check is for existence. The name of a protected znode contains a GUID, so a znode of that
-// name is this contender's. For a bare znode, a second check proves that.
-func (h *Hold) Commit(ctx context.Context, t session.Txn) error {
+// Commit commits a transaction together with a check of the contender's znode and of others. The
+// index in a *session.TxnError is the operation's index in t.
+func (h *Hold) Commit(ctx context.Context, t session.Txn, others ...znode.Guard) error {
 	if err := h.Session.TxnFits(t); err != nil {
 		return fmt.Errorf("guarded write: %w", err)
 	}
-	return h.Grant.Commit(ctx, t, func(guarded *session.Txn) error {
-		guarded.Check(h.Znode(), recipes.AnyVersion)
-		if h.bare == nil {
-			return nil
-		}
-		err := h.bare.check(ctx, guarded, h.Attach)
-		switch {
-		case errors.Is(err, recipes.ErrNoNode):
-			return h.Removed()
-		case errors.Is(err, recipes.ErrSessionLost):
-			return h.Err()
-		}
-		return err
-	}, func(refused *session.TxnError) error {
-		switch {
-		case !errors.Is(refused, recipes.ErrNoNode):
-			// The error has no index: the check is not one of the caller's operations.
-			return fmt.Errorf("check of %s: %w", h.Znode(), refused.Err)
-		case refused.Index == 0:
-			return h.Removed()
-		}
-		h.bare.drop(ctx) // another client has deleted the guard; check creates another one
+	return znode.Commit(ctx, h.Session, t, append([]znode.Guard{h}, others...))
+}
+
+// Check implements znode.Guard.
+//
+// The check is for existence. The name of a protected znode contains a GUID, so a znode of that
+// name is this contender's. For a bare znode, a second check proves that.
+func (h *Hold) Check(ctx context.Context, guarded *session.Txn) error {
+	guarded.Check(h.Znode(), recipes.AnyVersion)
+	if h.bare == nil {
 		return nil
-	})
+	}
+	err := h.bare.check(ctx, guarded, h.Attach)
+	switch {
+	case errors.Is(err, recipes.ErrNoNode):
+		return h.Removed()
+	case errors.Is(err, recipes.ErrSessionLost):
+		return h.Err()
+	}
+	return err
+}
+
+// Refused implements znode.Guard.
+func (h *Hold) Refused(ctx context.Context, refused *session.TxnError) error {
+	switch {
+	case !errors.Is(refused, recipes.ErrNoNode):
+		// The error has no index: the check is not one of the caller's operations.
+		return fmt.Errorf("check of %s: %w", h.Znode(), refused.Err)
+	case refused.Index == 0:
+		return h.Removed()
+	}
+	h.bare.drop(ctx) // another client has deleted the guard; check creates another one
+	return nil
 }
 
 // bareGuard identifies the bare znode of a hold. Its name is not enough, because it is used again

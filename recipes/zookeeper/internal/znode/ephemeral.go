@@ -224,21 +224,27 @@ func (e *Ephemeral) beginWrite(ctx context.Context) error {
 func (e *Ephemeral) endWrite() { <-e.writing }
 
 func (e *Ephemeral) Write(ctx context.Context, ops ...recipes.Op) error {
-	return session.GuardedWrite(ctx, e.Commit, ops)
+	return e.Grant.Write(ctx, ops, e.Commit)
 }
 
-// Commit commits a transaction together with a check of the znode at its version. The index in
-// a *session.TxnError is the operation's index in t.
-func (e *Ephemeral) Commit(ctx context.Context, t session.Txn) error {
+// Commit commits a transaction together with a check of the znode at its version, and of others.
+// The index in a *session.TxnError is the operation's index in t.
+func (e *Ephemeral) Commit(ctx context.Context, t session.Txn, others ...Guard) error {
 	if err := e.beginWrite(ctx); err != nil {
 		return fmt.Errorf("guarded write: %w", err)
 	}
 	defer e.endWrite()
-	return e.Grant.Commit(ctx, t, func(guarded *session.Txn) error {
-		guarded.Check(e.path, e.version())
-		return nil
-	}, func(*session.TxnError) error { return e.reread(ctx) })
+	return Commit(ctx, e.Session, t, append([]Guard{e}, others...))
 }
+
+// Check implements Guard.
+func (e *Ephemeral) Check(_ context.Context, guarded *session.Txn) error {
+	guarded.Check(e.path, e.version())
+	return nil
+}
+
+// Refused implements Guard.
+func (e *Ephemeral) Refused(ctx context.Context, _ *session.TxnError) error { return e.reread(ctx) }
 
 // Resume resumes a znode below dir that another process has created in this session: see
 // session.Resume. If the znode is deleted, or another one has its name, the error matches

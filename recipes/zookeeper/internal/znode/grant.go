@@ -122,22 +122,51 @@ func (g *Grant) Remove(ctx context.Context, what string, remove func(lost error,
 	})
 }
 
-// Commit commits a transaction together with the checks that check adds. The index in a
-// *session.TxnError is the operation's index in t. If a check fails, Commit calls refused, and
-// tries again unless that returns an error.
-func (g *Grant) Commit(ctx context.Context, t session.Txn, check func(*session.Txn) error, refused func(*session.TxnError) error) error {
+// In reports whether the grant is of that session.
+func (g *Grant) In(s *session.Session) bool { return g.Session == s }
+
+// A Guard checks a grant in a transaction.
+type Guard interface {
+	In(*session.Session) bool
+	Err() error
+	// Check adds the checks of the grant to a transaction.
+	Check(context.Context, *session.Txn) error
+	// Refused is called with the check that the server has refused. If it returns nil, the
+	// transaction is tried again.
+	Refused(context.Context, *session.TxnError) error
+}
+
+// A guardError reports that a guard other than the writer's own has failed.
+type guardError struct {
+	guard int
+	error
+}
+
+// Commit commits a transaction of s together with the checks of guards. The first guard is the
+// writer's own. The index in a *session.TxnError is the operation's index in t.
+func Commit(ctx context.Context, s *session.Session, t session.Txn, guards []Guard) error {
 	for {
 		var guarded session.Txn
-		err := g.Err()
-		if err == nil {
-			err = check(&guarded)
-		}
-		if err != nil {
+		ends := make([]int, len(guards)) // of the checks of each guard
+		failed := func(guard int, err error) error {
+			if guard > 0 {
+				return guardError{guard, err}
+			}
 			return fmt.Errorf("guarded write: %w", err)
+		}
+		for i, g := range guards {
+			err := g.Err()
+			if err == nil {
+				err = g.Check(ctx, &guarded)
+			}
+			if err != nil {
+				return failed(i, err)
+			}
+			ends[i] = guarded.Len()
 		}
 		checks := guarded.Len()
 		guarded.Append(t)
-		err = g.Session.Commit(ctx, guarded)
+		err := s.Commit(ctx, guarded)
 		var refusal *session.TxnError
 		switch {
 		case err == nil:
@@ -145,12 +174,61 @@ func (g *Grant) Commit(ctx context.Context, t session.Txn, check func(*session.T
 		case errors.As(err, &refusal) && refusal.Index >= checks:
 			return &session.TxnError{Index: refusal.Index - checks, Err: refusal.Err}
 		case refusal != nil:
-			err = refused(refusal) // nothing was written
+			// Nothing was written.
+			i, begin := 0, 0
+			for ; refusal.Index >= ends[i]; i++ {
+				begin = ends[i]
+			}
+			if err := guards[i].Refused(ctx, &session.TxnError{Index: refusal.Index - begin, Err: refusal.Err}); err != nil {
+				return failed(i, err)
+			}
+			continue
 		case errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrUnknownOutcome):
-			err = g.Err()
+			err = guards[0].Err()
 		}
-		if err != nil {
-			return fmt.Errorf("guarded write: %w", err)
-		}
+		return fmt.Errorf("guarded write: %w", err)
 	}
+}
+
+// Write converts ops to a transaction, which commit sends together with its guard and others. Its
+// errors are those that recipes.Grant.Write documents.
+func (g *Grant) Write(ctx context.Context, ops []recipes.Op, commit func(context.Context, session.Txn, ...Guard) error) error {
+	var t session.Txn
+	var others []Guard
+	var written, held []int // the operations of t, and of others
+	for i, op := range ops {
+		if err := op.Validate(); err != nil {
+			return fmt.Errorf("guarded write: operation %d: %w", i, err)
+		}
+		switch op.Kind() {
+		case "create":
+			t.Create(op.Path, op.Data, false)
+		case "set":
+			t.Set(op.Path, op.Data, op.Version)
+		case "delete":
+			t.Delete(op.Path, op.Version)
+		case "held":
+			other, ok := op.Grant().(Guard)
+			if !ok || !other.In(g.Session) {
+				return fmt.Errorf("guarded write: operation %d: %w: %s is not a grant of this session", i, recipes.ErrInvalid, op.Path)
+			}
+			others, held = append(others, other), append(held, i)
+			continue
+		}
+		written = append(written, i)
+	}
+	err := commit(ctx, t, others...)
+	var refused *session.TxnError
+	var unheld guardError
+	switch {
+	case errors.As(err, &unheld) && errors.Is(unheld.error, recipes.ErrNotHeld) && g.Err() == nil:
+		i := held[unheld.guard-1]
+		return &recipes.WriteError{Index: i, Op: ops[i], Err: unheld.error}
+	case errors.As(err, &unheld):
+		return fmt.Errorf("guarded write: %s: %w", ops[held[unheld.guard-1]].Path, unheld.error)
+	case errors.As(err, &refused):
+		i := written[refused.Index]
+		return &recipes.WriteError{Index: i, Op: ops[i], Err: refused.Err}
+	}
+	return err
 }

@@ -42,6 +42,8 @@ func NotRoot(path, why string) error {
 // Path returns the path of the recipe.
 func (r Recipe) Path() string { return r.path }
 
+func (r Recipe) SessionID() int64 { return r.Session.ID() }
+
 // Child returns the path of a child, or of a znode further down.
 func (r Recipe) Child(names ...string) string {
 	return gopath.Join(r.path, gopath.Join(names...))
