@@ -148,13 +148,18 @@ func acquireAllTests() []test {
 			f.must(own.Write(f.ctx, recipes.Held(member), recipes.Held(own)))
 			f.must(member.Write(f.ctx, recipes.Held(own)))
 			f.remove(member.Znode())
-			err := own.Write(f.ctx, create, recipes.Held(member))
-			var refusal *recipes.WriteError
-			f.failIf(!errors.As(err, &refusal) || refusal.Index != 1, "error %v; want a *recipes.WriteError of operation 1", err)
-			f.is(err, recipes.ErrNotHeld, recipes.ErrRemoved)
-			f.held(own)
+			unheld := func(err error, index int) {
+				var refusal *recipes.WriteError
+				f.failIf(!errors.As(err, &refusal) || refusal.Index != index, "error %v; want a *recipes.WriteError of operation %d", err, index)
+				f.is(err, recipes.ErrNotHeld, recipes.ErrRemoved)
+				f.held(own)
+			}
+			unheld(own.Write(f.ctx, create, recipes.Held(member)), 1)
 			f.failIf(f.exists(f.path("x")), "the write was committed")
 			f.lost(member, recipes.ErrRemoved)
+			unwatched := f.acquire(s, f.path("c"))
+			f.remove(unwatched.Znode())
+			unheld(own.Write(f.ctx, recipes.Held(unwatched)), 0)
 			f.must(own.Release(f.ctx))
 		}},
 	}
