@@ -292,8 +292,8 @@ func TestAContenderThatChecksAndLeavesEndsNoHold(t *testing.T) {
 	})
 }
 
-// Below a chroot, the guard of a hold's writes is below the chroot too, and the holder finds a third
-// party there.
+// Below a chroot, the guard of a hold's writes and the update of a member are below the chroot too,
+// and the holder finds a third party there.
 func TestAHolderBelowAChroot(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		below := must.Get(zookeeper.Open(s.Ctx, recipes.SessionConfig{Servers: []string{s.Addr}, Chroot: "/app"}))(t)
@@ -302,6 +302,11 @@ func TestAHolderBelowAChroot(t *testing.T) {
 		must.Do(t, hold.Write(s.Ctx, recipes.Create("/made", nil)))
 		if !zktest.Exists(srv, "/app/made") {
 			t.Error("the write is not below the chroot")
+		}
+		member := must.Get(must.Get(below.Group("/group", recipes.GroupConfig{Name: "me"}))(t).Join(s.Ctx, nil))(t)
+		must.Do(t, member.Update(s.Ctx, []byte("new")))
+		if data := s.Data("/app/group/me"); string(data) != "new" {
+			t.Errorf("the data of the member is %q", data)
 		}
 		s.Path = "/app" + s.Path
 		s.Contender(curatorLatch)
