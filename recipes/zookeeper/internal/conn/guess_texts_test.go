@@ -10,8 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // A server that refuses a client ends the connection in one of these ways.
@@ -48,16 +46,5 @@ func TestReasonsWhenAServerHangsUp(t *testing.T) {
 	}
 	if got := refusedTLS("server", tls.RecordHeaderError{Msg: "no TLS"}); !strings.Contains(got.Error(), "probably the server speaks no TLS there") {
 		t.Errorf("of an answer that is not TLS it says %v", got)
-	}
-}
-
-// An answer that no caller can handle says in words what the server meant.
-func TestAnswersWithoutASentinel(t *testing.T) {
-	for code, text := range map[Code]string{
-		Unimplemented: "this version of ZooKeeper", moved: "another server", localSession: "set localSessionsUpgradingEnabled=true", -9999: "error -9999",
-	} {
-		if !strings.Contains(code.Error(), text) || !errors.Is(code, recipes.ErrInternal) {
-			t.Errorf("of code %d it says %v", int32(code), code)
-		}
 	}
 }

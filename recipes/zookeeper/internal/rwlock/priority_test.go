@@ -228,35 +228,6 @@ func TestASuccessorThatIsGoneIsIgnored(t *testing.T) {
 	})
 }
 
-// With Ask, a contender asks the holders of lower priority. A successor of lower priority that still
-// waits holds nothing to give up.
-func TestASuccessorThatWaitsIsNotAsked(t *testing.T) {
-	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		waits := func(priority int) (recipes.Place, <-chan zktest.Outcome[recipes.PriorityHold]) {
-			return zktest.Waits(ctx, func(joined func(recipes.Place)) func(context.Context) (recipes.PriorityHold, error) {
-				cfg := recipes.PriorityLockConfig{Priority: priority, Ask: true, Revocable: true, Joined: joined}
-				return must.Get(zktest.OpenVirtual(t, srv).PriorityLock("/s", cfg))(t).AcquireWrite
-			})
-		}
-		l := must.Get(s.PriorityLock("/s", recipes.PriorityLockConfig{Priority: 5, Revocable: true}))(t)
-		first, stays := must.Get(l.AcquireRead(ctx))(t), must.Get(l.AcquireRead(ctx))(t)
-		successor, granted := waits(5)
-		must.Do(t, first.HandOff(ctx, successor.Znode))
-		_, last := waits(1)
-		for _, c := range must.Get(l.Contenders(ctx))(t) {
-			if c.Revoked != (c.Znode == stays.Znode()) {
-				t.Errorf("of %s, asked to give way is %t", c.Znode, c.Revoked)
-			}
-		}
-		must.Do(t, stays.Release(ctx))
-		for _, granted := range []<-chan zktest.Outcome[recipes.PriorityHold]{granted, last} {
-			h := <-granted
-			must.Do(t, h.Err)
-			must.Do(t, h.Got.Release(ctx))
-		}
-	})
-}
-
 // After a write to its znode, a waiter reads the znode again. Its claim copies the new data.
 func TestCostOfAWrittenPriorityWaiter(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {

@@ -135,8 +135,9 @@ func TestNoZnodeHasNullData(t *testing.T) {
 	}
 }
 
-// The search after a lost reply finds a znode with the GUID of the creation. Another session owns it.
-func TestASearchTakesNoZnodeOfAnotherSession(t *testing.T) {
+// CURATOR-498: the search by GUID found a znode of an expiring session, used it, and there were two
+// leaders.
+func TestAZnodeOfAnotherSessionIsNotUsed(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		ours, created := open(t, to(srv)), false
 		must.Do(t, ours.Ensure(s.Ctx, "/owner"))

@@ -247,14 +247,11 @@ func TestACancelledCreationIsNotSentAgain(t *testing.T) {
 		must.Do(t, s.Ensure(t.Context(), "/line"))
 		ctx, cancel := context.WithCancel(t.Context())
 		var sent atomic.Int32
-		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-			switch {
-			case zktest.Creates(r.Op):
-				f.CloseBefore = sent.Add(1) == 1
-			case r.Op == zkserver.OpSync:
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.Op == zkserver.OpSync {
 				cancel()
 			}
-			return f
+			return zkserver.Fault{CloseBefore: zktest.Creates(r.Op) && sent.Add(1) == 1}
 		})
 		_, err := s.CreateProtected(ctx, "/line", "lock-", nil)
 		synctest.Wait() // for the search, which continues
