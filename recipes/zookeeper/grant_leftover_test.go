@@ -3,12 +3,14 @@ package zookeeper_test
 import (
 	"context"
 	"errors"
+	gopath "path"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -132,4 +134,26 @@ func TestNothingIsLeftOfAGrantThatHasEnded(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A release that the server has refused may be repeated, and deletes the znode then.
+func TestARefusedReleaseIsRepeated(t *testing.T) {
+	eachWay(t, held, func(t *testing.T, addr, path string, w way) {
+		ctx, operator := zktest.Bounded(t), zktest.Raw(t, addr)
+		must.Get(operator.Create(path, nil, 0, zk.WorldACL(zk.PermAll)))(t) // a wait queue of ours lets no other client change its ACL
+		grant := must.Get(w.at(t, zktest.OpenAt(t, addr), path).get(ctx))(t)
+		if _, once := grant.(recipes.Delivery); once { // its result is the first one
+			return
+		}
+		parent := gopath.Dir(grant.Znode())
+		must.Get(operator.SetACL(parent, zk.WorldACL(noDelete), -1))(t)
+		if err := w.giveBack(ctx, grant); !errors.Is(err, recipes.ErrAccessDenied) {
+			t.Errorf("without the permission: %v", err)
+		}
+		must.Get(operator.SetACL(parent, zk.WorldACL(zk.PermAll), -1))(t)
+		must.Report(t, w.giveBack(ctx, grant))
+		if there, _, err := operator.Exists(grant.Znode()); there || err != nil {
+			t.Errorf("the znode is left: %t, %v", there, err)
+		}
+	})
 }

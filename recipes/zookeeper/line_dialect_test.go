@@ -83,7 +83,7 @@ func TestWhatADialectDoesNotOffer(t *testing.T) {
 			t.Errorf("%d: got %v, want ErrInvalid", i, err)
 		}
 	}
-	if got := must.Get(e.Leader(ctx))(t); got.Znode != leader.Znode() || got.Dialect != recipes.Kazoo {
+	if got := must.Get(e.Leader(ctx))(t); got.Znode != leader.Znode() || !got.Holds || got.Dialect != recipes.Kazoo {
 		t.Errorf("the leader is %+v", got)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 // peers are contenders of this and other libraries: the znodes that they create at a path, and
@@ -288,5 +289,30 @@ func TestAContenderThatChecksAndLeavesEndsNoHold(t *testing.T) {
 		srv.SetFault(nil)
 		time.Sleep(s.Timeout())
 		must.Report(t, hold.Err())
+	})
+}
+
+// Below a chroot, the guard of a hold's writes and the update of a member are below the chroot too,
+// and the holder finds a third party there.
+func TestAHolderBelowAChroot(t *testing.T) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+		below := must.Get(zookeeper.Open(s.Ctx, recipes.SessionConfig{Servers: []string{s.Addr}, Chroot: "/app"}))(t)
+		defer below.Close(s.Ctx)
+		hold := s.Hold(s.JoinWith(below, recipes.Handoff))
+		must.Do(t, hold.Write(s.Ctx, recipes.Create("/made", nil)))
+		if !zktest.Exists(srv, "/app/made") {
+			t.Error("the write is not below the chroot")
+		}
+		member := must.Get(must.Get(below.Group("/group", recipes.GroupConfig{Name: "me"}))(t).Join(s.Ctx, nil))(t)
+		must.Do(t, member.Update(s.Ctx, []byte("new")))
+		if data := s.Data("/app/group/me"); string(data) != "new" {
+			t.Errorf("the data of the member is %q", data)
+		}
+		s.Path = "/app" + s.Path
+		s.Contender(curatorLatch)
+		s.Is(s.Lost(hold), recipes.ErrForeign)
+		if zktest.Exists(srv, "/app"+hold.Znode()) {
+			t.Error("the contender has not left")
+		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 )
 
 const (
+	noRead   = zk.PermAll &^ zk.PermRead
 	noWrite  = zk.PermAll &^ zk.PermWrite
 	noCreate = zk.PermAll &^ zk.PermCreate
 	noDelete = zk.PermAll &^ zk.PermDelete

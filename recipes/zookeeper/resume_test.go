@@ -177,6 +177,9 @@ func TestOnlyHoldsAreResumed(t *testing.T) {
 		refused("another path's", recipes.ErrInvalid, takeTheirs, held.Znode(), held.Token())
 		refused("the path", recipes.ErrInvalid, resume, path, held.Token())
 		refused("nothing", recipes.ErrInvalid, resume, "", 0)
+		if g, err := resume(ctx, path+"/other", held.Token()); !errors.Is(err, recipes.ErrInvalid) && !errors.Is(err, recipes.ErrRemoved) {
+			t.Errorf("a name that is no contender's: %v, %v", g, err)
+		}
 		must.Report(t, theirs.Err())
 		if err := theirs.Write(ctx); err != nil {
 			t.Errorf("theirs: %v", err)

@@ -200,6 +200,7 @@ func transactionOperations() (all []operation) {
 			return doing{
 				act:      mine.Done,
 				happened: func() bool { return s.present(stagePath + "/done_1") },
+				denied:   []denial{{znode: stagePath + "/decision", perms: noRead}},
 				harmless: true,
 				after: func() error {
 					if s.lost() {
@@ -246,6 +247,7 @@ func transactionOperations() (all []operation) {
 				return doing{
 					act:      deciding(mine.Wait, true),
 					happened: decision(s),
+					denied:   []denial{{znode: stagePath, perms: noCreate}},
 					between:  []meddling{{name: "another takes it first", at: zktest.Op(zkserver.OpMulti), do: func() error { return sole(theirs.Wait)(s.ctx) }}},
 					after:    func() error { return s.finish(true, mine, theirs) },
 				}

@@ -39,6 +39,7 @@ func TestServersThatDoNotCompleteSASL(t *testing.T) {
 		{"another proof", [][]byte{good, token(0, 8, "rspauth=")}, recipes.ErrAuthFailed},
 		{"the challenge again", [][]byte{good, good}, recipes.ErrAuthFailed},
 		{"refused", [][]byte{good, token(authFailed, 0, "")}, recipes.ErrAuthFailed},
+		{"refused by a header alone", [][]byte{frame(replyHeaderSize, append(make([]byte, 12), 0xff, 0xff, 0xff, 0x8d)...)}, recipes.ErrAuthFailed},
 		{"no SASL", [][]byte{token(0, -1, "")}, recipes.ErrAuthFailed},
 		{"unimplemented", [][]byte{token(int32(Unimplemented), 0, "")}, recipes.ErrAuthFailed},
 		{"huge", [][]byte{frame(1<<31-1, make([]byte, replyHeaderSize)...)}, jute.ErrMalformed},

@@ -141,32 +141,6 @@ func TestTheSearchForALostCreateSyncsFirst(t *testing.T) {
 	}
 }
 
-// CURATOR-498: the search by GUID found a znode of an expiring session, used it, and there were two
-// leaders.
-func TestAZnodeOfAnotherSessionIsNotUsed(t *testing.T) {
-	for _, strategy := range []recipes.Strategy{recipes.Herd, recipes.Predecessor} {
-		srv := zktest.Embedded(t)
-		s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
-		raw := zktest.Raw(t, srv.Addr())
-		must.Get(raw.Create("/owner", nil, 0, zk.WorldACL(zk.PermAll)))(t)
-		done := false
-		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-			if done || r.SessionID != s.ID() || !zktest.Creates(r.Op) {
-				return zkserver.Fault{}
-			}
-			done = true
-			if _, err := raw.Create(r.Path, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
-				t.Error(err)
-			}
-			return zkserver.Fault{CloseBefore: true}
-		})
-		l := must.Get(s.Lock("/owner", recipes.LockConfig{Strategy: strategy}))(t)
-		if hold, err := l.Acquire(ctx); err == nil {
-			t.Fatalf("granted on %s", hold.Znode())
-		}
-	}
-}
-
 // Numbers wrap at 2^31. Compared as strings or plain integers, a new contender would come first.
 func TestTheLineKeepsItsOrderAcrossTheWrap(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {

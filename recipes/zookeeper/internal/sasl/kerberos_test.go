@@ -1,6 +1,7 @@
 package sasl
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -123,5 +124,25 @@ func TestLinesOfKrb5ConfThatAreIgnored(t *testing.T) {
 	must.Do(t, os.WriteFile(table, must.Get(keys.Marshal())(t), 0o600))
 	if _, err := request(recipes.SASL{User: "app", Krb5Conf: file, Keytab: table}, "zookeeper/h"); err == nil || errors.As(err, new(refusal)) {
 		t.Errorf("%v; want a KDC that is not reached", err)
+	}
+}
+
+// After a refusal, the next connection asks again. A connection that comes before the answer waits
+// for it, and asks nothing.
+func TestOneRequestForATicketIsUnderWay(t *testing.T) {
+	c := New(&recipes.SASL{Mechanism: "GSSAPI", Krb5Conf: filepath.Join(t.TempDir(), "missing")})
+	for range 2 {
+		refused := c.tickets["zookeeper/h"]
+		_, err := c.Begin(t.Context(), "H:1")
+		if !errors.Is(err, recipes.ErrAuthFailed) || !errors.Is(err, os.ErrNotExist) || c.tickets["zookeeper/h"] == refused {
+			t.Error(err)
+		}
+	}
+	unanswered := &fetch{done: make(chan struct{})}
+	c.tickets["zookeeper/h"] = unanswered
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Begin(ctx, "h:1"); !errors.Is(err, context.Canceled) || c.tickets["zookeeper/h"] != unanswered {
+		t.Error(err)
 	}
 }

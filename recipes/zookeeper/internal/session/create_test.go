@@ -135,6 +135,26 @@ func TestNoZnodeHasNullData(t *testing.T) {
 	}
 }
 
+// CURATOR-498: the search by GUID found a znode of an expiring session, used it, and there were two
+// leaders.
+func TestAZnodeOfAnotherSessionIsNotUsed(t *testing.T) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+		ours, created := open(t, to(srv)), false
+		must.Do(t, ours.Ensure(s.Ctx, "/owner"))
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if created || r.SessionID != ours.ID() || !zktest.Creates(r.Op) {
+				return zkserver.Fault{}
+			}
+			created = true
+			s.Make(r.Path, nil, zk.FlagEphemeral|zk.FlagSequence)
+			return zkserver.Fault{CloseBefore: true}
+		})
+		if path, err := ours.CreateProtected(s.Ctx, "/owner", "lock-", nil); !errors.Is(err, recipes.ErrInternal) {
+			t.Errorf("created %q, %v", path, err)
+		}
+	})
+}
+
 // A server answers create of a container with the result of create2. A client that took that
 // for a refusal would also create a plain znode.
 func TestAContainerIsAskedForOnce(t *testing.T) {

@@ -6,10 +6,13 @@ import (
 	"math"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // at injects a fault at the first request of a kind.
@@ -235,4 +238,25 @@ func TestTheZnodeOfACancelledCreationIsDeleted(t *testing.T) {
 	if _, err := s.CreateNamed(ctx, "/line/name", nil); err != nil {
 		t.Error(err)
 	}
+}
+
+// The first attempt of a creation is not executed, and the caller cancels during the search. There
+// is no second attempt, which would be deleted at once.
+func TestACancelledCreationIsNotSentAgain(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		must.Do(t, s.Ensure(t.Context(), "/line"))
+		ctx, cancel := context.WithCancel(t.Context())
+		var sent atomic.Int32
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.Op == zkserver.OpSync {
+				cancel()
+			}
+			return zkserver.Fault{CloseBefore: zktest.Creates(r.Op) && sent.Add(1) == 1}
+		})
+		_, err := s.CreateProtected(ctx, "/line", "lock-", nil)
+		synctest.Wait() // for the search, which continues
+		if n := sent.Load(); !errors.Is(err, context.Canceled) || n != 1 {
+			t.Errorf("%d attempts: %v", n, err)
+		}
+	})
 }

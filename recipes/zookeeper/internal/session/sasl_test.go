@@ -115,6 +115,13 @@ func livesWithSASL(t *testing.T, cfg recipes.SessionConfig, user string) {
 	}
 }
 
+// A server that does not offer SASL is not used without it.
+func TestAServerWithoutSASLIsRefused(t *testing.T) {
+	cfg := to(embedded(t))
+	cfg.SASL = jane()
+	refusedOnce(t, cfg, "does not offer SASL")
+}
+
 func TestDigestMD5(t *testing.T) {
 	e := ensembletest.StartSASL(t, digestLogin)
 	cfg := recipes.SessionConfig{Servers: e.Addrs(), SASL: jane()}

@@ -104,6 +104,31 @@ func TestAReplyAsLargeAsAPacket(t *testing.T) {
 	}
 }
 
+// Other clients may store more in a znode than this session's packets hold, and a session may have
+// more ephemeral znodes than one of its packets lists. What it needs of them is read all the same.
+func TestRepliesThatAreReadWhateverTheirSize(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	cfg := to(srv)
+	cfg.MaxPacket = 4 << 10
+	first, other := open(t, cfg), open(t, to(srv))
+	ahead := must.Get(other.CreateProtected(ctx, "/line", "lock-", make([]byte, 8<<10)))(t)
+	place := bare(t, first, "/line")
+	if node, _, _, err := first.Predecessor(ctx, place, ahead); err != nil || len(node.Data) != 8<<10 {
+		t.Errorf("of a predecessor it reads %d bytes: %v", len(node.Data), err)
+	}
+	if node, err := first.GetOwn(ctx, ahead); err != nil || len(node.Data) != 8<<10 {
+		t.Errorf("after a lost reply it reads %d bytes: %v", len(node.Data), err)
+	}
+	for range 100 { // with names of about 60 bytes
+		must.Get(first.CreateProtected(ctx, "/rest", "lock-", nil))(t)
+	}
+	second := resume(t, cfg, letGo(t, first))
+	must.Report(t, second.DropRest(ctx, func(string) bool { return false }))
+	if left := must.Get(other.Children(ctx, "/rest"))(t); len(left) > 0 {
+		t.Errorf("%d znodes of the resumed session are left", len(left))
+	}
+}
+
 // slow is a connection on which each byte takes some time to arrive.
 type slow struct {
 	net.Conn

@@ -215,3 +215,28 @@ func TestASiteThatMayJoinAgainIsNotDead(t *testing.T) {
 		}
 	})
 }
+
+// The reply to a vote is lost, and the server throttles the second attempt. That does not show
+// whether the vote was cast. If it throttles the first attempt, the vote was not.
+func TestAThrottledAttemptAfterALostReply(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+			tx := transactionOf(t, s.Session(), recipes.CoordinatorOnly)
+			must.Do(t, tx.Begin(s.Ctx, nil, "1"))
+			site := must.Get(tx.Join(s.Ctx, "1"))(t)
+			sent := 0
+			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+				if r.Op == zkserver.OpMulti {
+					sent++
+					f.DropReply, f.Throttle = lost && sent == 1, !lost || sent > 1
+				}
+				return f
+			})
+			err := site.Vote(s.Ctx, recipes.VoteCommit)
+			srv.SetFault(nil)
+			if !errors.Is(err, recipes.ErrThrottled) || errors.Is(err, recipes.ErrUnknownOutcome) != lost {
+				t.Errorf("a reply was lost: %t; the vote failed with %v", lost, err)
+			}
+		})
+	}
+}
