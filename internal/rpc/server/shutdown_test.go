@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -128,7 +129,11 @@ func TestAPanicDuringOpenClosesTheSession(t *testing.T) {
 		s, err := world.Open(ctx, cfg)
 		return panicking{s}, err
 	}})
-	if _, err := h.try(h.ctx, nil); !errors.Is(err, recipes.ErrInternal) {
+	_, err := h.try(h.ctx, nil)
+	for err == nil { // Opened may arrive before
+		_, err = h.stream.Recv()
+	}
+	if err, _ = wire.Error(err); !errors.Is(err, recipes.ErrInternal) {
 		t.Error(err)
 	}
 	if err := world.Session(0).Err(); err == nil || h.server.Sessions() > 0 {
