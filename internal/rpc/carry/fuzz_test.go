@@ -248,8 +248,11 @@ func (ends) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   {
 func (ends) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (ends) HandleConn(context.Context, stats.ConnStats)                       {}
 func (e *ends) HandleRPC(_ context.Context, s stats.RPCStats) {
-	if end, ok := s.(*stats.End); ok {
-		*e = append(*e, end)
+	switch s := s.(type) {
+	case *stats.End:
+		*e = append(*e, s)
+	case *stats.OutPayload:
+		*e = append(*e, nil) // of a failed call nothing is sent but the status
 	}
 }
 
@@ -270,4 +273,13 @@ func TestTheServicesTimeIsMeasured(t *testing.T) {
 			t.Errorf("measured %+v", e)
 		}
 	})
+}
+
+// A call may be answered while its caller cancels it. Nothing is sent then.
+func TestACancellationAfterTheAnswer(t *testing.T) {
+	cs := newCalls(nil)
+	cs.cancel(1)
+	if !cs.mu.TryLock() || len(cs.waiting.cancels) > 0 {
+		t.Error("the connection is blocked, or sends the cancellation")
+	}
 }
