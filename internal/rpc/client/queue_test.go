@@ -128,19 +128,3 @@ func TestTakeNamesTheElementThatIsLostWithItsPlugin(t *testing.T) {
 		t.Errorf("%d elements are left; the other one should be", n)
 	}
 }
-
-// A delivery that was lost before its acknowledgement was never released.
-func TestTheReturnOfALostDeliveryReportsTheLoss(t *testing.T) {
-	l := newServed(t)
-	s := l.open(t, 0)
-	d := received(t, s)
-	_ = l.wire.Close()
-	<-s.Done()
-	for _, end := range []func(context.Context) error{d.Ack, d.Return} {
-		err := end(ctx(t))
-		matches(t, err, recipes.ErrNotHeld, recipes.ErrPluginLost)
-		if errors.Is(err, recipes.ErrReleased) {
-			t.Error(err)
-		}
-	}
-}

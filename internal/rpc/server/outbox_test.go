@@ -202,9 +202,8 @@ func TestOutboxCountsMessages(t *testing.T) {
 
 // Grants that are lost while nothing can be sent are all reported.
 func TestEachLossIsReported(t *testing.T) {
-	ss, send := &session{}, func() {}
+	ss, send, lost := &session{}, func() {}, []string(nil)
 	ss.out.limit = MaxUnsent
-	var lost []string
 	ss.out.begin(func(m *pb.OpenResponse) error {
 		lost = append(lost, m.GetGrantLost().GetRequestId())
 		return nil

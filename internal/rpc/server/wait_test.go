@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"sync"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -192,16 +191,5 @@ func TestEarlyLeavesTimeForTheAnswer(t *testing.T) {
 	defer done()
 	if _, ends := ctx.Deadline(); ends {
 		t.Error("a context without a deadline got one")
-	}
-}
-
-// A host that names the transaction does not get the decision of another one.
-func TestANamedTransactionIsCoordinatedByName(t *testing.T) {
-	named := &pb.CoordinateTransactionRequest{Transaction: "it"}
-	if _, err := coordinate(t.Context(), resumedTransaction{c: cutting{coordinate: make(chan struct{})}}, named); err != nil {
-		t.Error(err)
-	}
-	if _, err := coordinate(t.Context(), struct{ recipes.Transaction }{}, named); !errors.Is(err, recipes.ErrUnsupported) {
-		t.Errorf("by a plugin that cannot: %v", err)
 	}
 }
