@@ -146,8 +146,7 @@ func (cs *Calls) unreserve(payload int) {
 func (cs *Calls) send(m *pb.Call) *call {
 	cs.mu.Lock()
 	if cs.limits.GetCalls() == 0 {
-		cs.unreserve(len(m.GetPayload()))
-		cs.mu.Unlock()
+		cs.mu.Unlock() // the reserved place ends with the connection
 		return nil
 	}
 	cs.last++

@@ -214,3 +214,24 @@ func TestAFailedOutboxEndsTheWait(t *testing.T) {
 	o.mu.Unlock()
 	o.wait()
 }
+
+// Neither a plugin's configuration nor its first message exceeds what a connection is made for.
+func TestLimitsOfAConnection(t *testing.T) {
+	most := &pb.Limits{Calls: MaxCalls, Bytes: MaxBytes, Payload: MaxPayload, Message: maxMessage}
+	tiny := &pb.Limits{Calls: MaxCalls, Bytes: MaxBytes, Message: overhead / 2}
+	huge := &pb.Limits{Calls: 1 << 30, Bytes: 1 << 30, Payload: 1 << 30, Message: 1 << 30}
+	for got, want := range map[*pb.Limits]*pb.Limits{within(0): most, within(1 << 30): most, within(overhead / 2): tiny, limits(huge): most, limits(tiny): tiny} {
+		if !proto.Equal(got, want) {
+			t.Errorf("%v; want %v", got, want)
+		}
+	}
+}
+
+// A call may be answered while its caller cancels it. Nothing is sent then.
+func TestACancellationAfterTheAnswer(t *testing.T) {
+	cs := newCalls(nil)
+	cs.cancel(1)
+	if !cs.mu.TryLock() || len(cs.waiting.cancels) > 0 {
+		t.Error("the connection is blocked, or sends the cancellation")
+	}
+}

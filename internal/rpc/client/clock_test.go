@@ -273,3 +273,30 @@ func TestAnIdleSessionIsResumedFromItsLastContact(t *testing.T) {
 		}
 	})
 }
+
+// The end of a plugin's process waits for each session that is being opened or still reads.
+func TestTheEndOfAProcessWaitsForItsSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s, returned := Unconnected().Connect(nil, nil, nil), new(session), false
+		waits := func() {
+			t.Helper()
+			if synctest.Wait(); returned || p.empty.Err() != nil || p.failure() != nil {
+				t.Errorf("returned: %v; empty: %v; %v", returned, p.empty.Err(), p.failure())
+			}
+		}
+		p.addSession(s)
+		p.removeSession(s) // the process runs
+		_ = p.beginOpen(t.Context()) && p.beginOpen(t.Context())
+		go func() { p.ProcessEnded(t.Context()); returned = true }()
+		waits()
+		p.addSession(s)
+		p.endOpen()
+		waits()
+		p.removeSession(s)
+		waits()
+		p.endOpen() // it has failed
+		if synctest.Wait(); !returned || p.failure() == nil {
+			t.Errorf("returned: %v; %v", returned, p.failure())
+		}
+	})
+}

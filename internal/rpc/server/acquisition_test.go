@@ -163,6 +163,10 @@ func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 				if given := tt.back > 0; errors.Is(err, context.Canceled) != given {
 					t.Errorf("the repeated call returned %v; released: %v", err, given)
 				}
+				_, err = ts.call(t.Context(), "next", false, nil, func(context.Context, func(recipes.Place)) (*grant, error) { return nil, recipes.ErrContended })
+				if errors.Is(err, recipes.ErrLimit) != (tt.back == 0) {
+					t.Errorf("the next grant: %v", err)
+				}
 			})
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -70,6 +71,37 @@ func TestCallThatFindsTheZnodeDeletedEndsTheGrant(t *testing.T) {
 	}
 }
 
+// A request is not used for another kind of grant, and a call without a request id gets none.
+func TestAGrantOfAnotherKindIsRefused(t *testing.T) {
+	s := New(Config{})
+	ss := &session{ctx: t.Context()}
+	ss.acquisitions = newAcquisitions(ss, 1)
+	s.sessions[""] = ss
+	ask := func(id string) error {
+		_, err := ss.acquisitions.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+			return &grant{Grant: removed{}}, nil
+		})
+		return err
+	}
+	if err := ask(""); !errors.Is(err, recipes.ErrInvalid) {
+		t.Errorf("without a request id: %v", err)
+	}
+	must.Do(t, ask("it"))
+	services := service{Server: s}
+	_, ack := services.AcknowledgeElement(t.Context(), &pb.AcknowledgeElementRequest{RequestId: "it"})
+	_, leave := services.LeaveDoubleBarrier(t.Context(), &pb.LeaveDoubleBarrierRequest{RequestId: "it"})
+	_, receive := services.ReceiveElement(t.Context(), &pb.ReceiveElementRequest{RequestId: "it"})
+	_, enter := services.EnterDoubleBarrier(t.Context(), &pb.EnterDoubleBarrierRequest{RequestId: "it"})
+	_, slot := services.AcquireSlot(t.Context(), &pb.AcquireSlotRequest{RequestId: "it"})
+	_, kind := services.AcquireReadWrite(t.Context(), &pb.AcquireReadWriteRequest{RequestId: "it", Kind: "lock"})
+	_, revoke := services.Revoke(t.Context(), &pb.RevokeRequest{Kind: "lock"})
+	for what, err := range map[string]error{"ack": ack, "leave": leave, "receive": receive, "enter": enter, "slot": slot, "kind": kind, "revoke": revoke} {
+		if !errors.Is(err, recipes.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 // The mode is checked with try too.
 func TestUnknownModeIsRefused(t *testing.T) {
 	for _, try := range []bool{false, true} {
@@ -123,6 +155,9 @@ func TestSitesAreBounded(t *testing.T) {
 	}
 	ss.memberships.finish("it")
 	ss.memberships.finish(first)
+	if !ss.memberships.hasFinished(first) {
+		t.Error("a repeated FinishSite would find no membership")
+	}
 	if _, err := join(""); err != nil {
 		t.Errorf("after the end of the others: %v", err)
 	}
@@ -136,5 +171,34 @@ func (leaving) Leave(ctx context.Context) error { return ctx.Err() }
 func TestARemovedMemberDoesNotWait(t *testing.T) {
 	if err := leaveAtOnce(t.Context(), leaving{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("it leaves with %v", err)
+	}
+}
+
+// dropped counts how often its rest is deleted.
+type dropped struct {
+	recipes.Client
+	times *int
+}
+
+func (d dropped) DropRest(context.Context) error { *d.times++; return nil }
+func (dropped) Detach(context.Context) error     { return nil }
+func (dropped) ResumeTicket() []byte             { return nil }
+
+// DropRest ends the resumption. A second DropRest would delete what the session has got since.
+func TestDropRestEndsTheResumption(t *testing.T) {
+	s := New(Config{Resume: func(context.Context, recipes.SessionConfig, []byte, time.Time) (recipes.Client, error) {
+		return nil, nil
+	}})
+	times := 0
+	ss := &session{Client: dropped{times: &times}, resumption: resumption{resumed: true}}
+	s.sessions["it"] = ss
+	for range 2 {
+		must.Get(service{Server: s}.DropRest(t.Context(), &pb.DropRestRequest{Session: "it"}))(t)
+		if err := ss.resumption.allows(&pb.Grant{}); !errors.Is(err, errTooLate) {
+			t.Errorf("a resumed contender after DropRest: %v", err)
+		}
+	}
+	if times != 1 {
+		t.Errorf("its rest was deleted %d times", times)
 	}
 }

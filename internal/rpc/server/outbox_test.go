@@ -2,12 +2,14 @@ package server
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // sent is an outbox whose stream is a list. If free is not nil, sending waits for it.
@@ -196,4 +198,20 @@ func TestOutboxCountsMessages(t *testing.T) {
 	}
 	close(s.free)
 	expect(t, s, "a")
+}
+
+// Grants that are lost while nothing can be sent are all reported.
+func TestEachLossIsReported(t *testing.T) {
+	ss, send, lost := &session{}, func() {}, []string(nil)
+	ss.out.limit = MaxUnsent
+	ss.out.begin(func(m *pb.OpenResponse) error {
+		lost = append(lost, m.GetGrantLost().GetRequestId())
+		return nil
+	}, nil, nil, func(work func()) { send = work })
+	ss.reportLoss(&acquisition{id: "a"}, recipes.ErrRemoved)
+	ss.reportLoss(&acquisition{id: "b"}, recipes.ErrRemoved)
+	send()
+	if want := []string{"a", "b"}; !slices.Equal(lost, want) {
+		t.Errorf("reported %q; want %q", lost, want)
+	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -112,5 +113,30 @@ func TestUnconfirmedEndIsReturned(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// panicking is a session whose events cannot be followed.
+type panicking struct{ recipes.Client }
+
+func (panicking) Notify(func(recipes.Event)) { panic("s3cret") }
+
+// A panic while a session is opened ends neither the plugin nor its other sessions. That
+// session is closed, because it has no stream that could end it.
+func TestAPanicDuringOpenClosesTheSession(t *testing.T) {
+	world := new(fake.World)
+	h := newRawHost(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+		s, err := world.Open(ctx, cfg)
+		return panicking{s}, err
+	}})
+	_, err := h.try(h.ctx, nil)
+	for err == nil { // Opened may arrive before
+		_, err = h.stream.Recv()
+	}
+	if err, _ = wire.Error(err); !errors.Is(err, recipes.ErrInternal) {
+		t.Error(err)
+	}
+	if err := world.Session(0).Err(); err == nil || h.server.Sessions() > 0 {
+		t.Errorf("the session has ended with %v; the plugin has %d sessions", err, h.server.Sessions())
 	}
 }
