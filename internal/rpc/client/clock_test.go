@@ -286,7 +286,9 @@ func TestTheEndOfAProcessWaitsForItsSessions(t *testing.T) {
 		}
 		p.addSession(s)
 		p.removeSession(s) // the process runs
-		_ = p.beginOpen(t.Context()) && p.beginOpen(t.Context())
+		for range 2 {
+			p.beginOpen(t.Context())
+		}
 		go func() { p.ProcessEnded(t.Context()); returned = true }()
 		waits()
 		p.addSession(s)
