@@ -99,6 +99,13 @@ func (o *outbox) end(last *pb.OpenResponse, then func()) {
 	}
 }
 
+// stop makes the outbox start no goroutine any more, so that its owner can wait for them.
+func (o *outbox) stop() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.run = func(func()) {}
+}
+
 // wake starts the sending goroutine if none runs. The caller holds mu.
 func (o *outbox) wake() {
 	if !o.sending {

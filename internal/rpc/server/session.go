@@ -86,10 +86,11 @@ func (s *Server) begin(st stream) (ss *session, leave func(), err error) {
 		if begun {
 			return
 		}
+		defer leave()  // even if end panics too
 		if ss != nil { // a panic
+			ss.out.stop()
 			s.end(ss)
 		}
-		leave()
 	}(leave)
 	release, err = s.reserve(start.GetResume())
 	if err != nil {
