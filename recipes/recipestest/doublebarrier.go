@@ -94,7 +94,11 @@ func doubleBarrierTests() []test {
 		{"enter/surplus members wait for the next round", func(f *fixture) {
 			in := f.entered(f.path("b"), 2)
 			three, four := f.enters(f.open(), f.path("b"), 2), f.enters(f.open(), f.path("b"), 2)
-			f.is(f.briefEnter(f.path("b"), 2), context.DeadlineExceeded)
+			f.is(f.briefEnter(f.path("c"), 2), context.DeadlineExceeded)
+			surplus := f.enters(f.open(), f.path("b"), 2)
+			surplus.cancel()
+			f.is(surplus.failure(f), context.Canceled)
+			f.awaitChildren(f.path("b"), 5) // until it is deleted, it counts
 			five := f.enters(f.open(), f.path("b"), 2)
 			first := f.leaves(in[1])
 			first.blocked(f)
