@@ -83,7 +83,7 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 		}
 	}
 	stop()
-	l.kills(&surviving{T: t, supervisor: s, session: ours}, testall.Count(2, 200))
+	l.kills(&surviving{T: t, supervisor: s, session: ours}, testall.Count(8, 200))
 	l.release()
 	slices.Sort(took)
 	t.Logf("%d upgrades: p50 %v, p90 %v, worst %v; %d writes, %d turns, %d sessions, %d listings, %d outcomes unknown",

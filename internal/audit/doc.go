@@ -10,9 +10,10 @@
 // # What a log proves
 //
 // A contender holds from the transaction after which no contender blocks it, until its znode is
-// deleted: by itself, by the end of its session, or by another client. The fencing token is the zxid that created its znode. These are facts of the log, because every server
-// applies the same transactions in the same order. So the report shows whether ZooKeeper ever
-// granted a path twice, and who broke a hold.
+// deleted: by itself, by the end of its session, or by another client. The fencing token is the
+// zxid that created its znode. These are facts of the log, because every server applies the same
+// transactions in the same order. So the report shows whether ZooKeeper ever granted a path
+// twice, and who broke a hold.
 //
 // A log does not show when a client noticed its grant, or the loss of it. A process that was
 // paused can go on working after its session has expired. Only its writes show that: see

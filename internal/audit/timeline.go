@@ -112,7 +112,8 @@ func (t *Timeline) WriteHTML(w io.Writer, r *Report) error {
 		Rows     []row
 		From, To string
 		Span     time.Duration
-	}{Report: r, From: r.From.Time.Format(stamp), To: at(t.start + spans*t.span).Format(stamp), Span: time.Duration(t.span) * time.Millisecond}
+		Most     int
+	}{Report: r, From: r.From.Time.Format(stamp), To: at(t.start + spans*t.span).Format(stamp), Span: time.Duration(t.span) * time.Millisecond, Most: mostStrips}
 	if t.strips != nil {
 		page.From = at(t.start).Format(stamp)
 	}
@@ -140,7 +141,7 @@ svg{display:block;background:#eee}.expired{fill:#e69f00}.broken{fill:#d00000}
 <p>{{.Transactions}} transactions in {{.Logs}} log(s), from {{time .Report.From.Time}} to {{time .Report.To.Time}}. Violations: {{len .Violations}}. Events: {{len .Events}}.</p>
 {{range .Gaps}}<p>Incomplete: {{.}}</p>{{end}}
 {{with .Writes}}<p>Writes: {{.Writes}}; {{.Held}} while the token's hold stood, {{.Late}} after its end, {{.Early}} before its grant, {{.Unknown}} with a token that no hold has.</p>{{end}}
-<p>Each strip goes from {{.From}} to {{.To}}, by the leader's clock; a pixel is {{.Span}}. The darker, the longer the line was held. Orange: a session expired while it held. Red: another client deleted a holder's znode.</p>
+{{if .Span}}<p>Each strip goes from {{.From}} to {{.To}}, by the leader's clock; a pixel is {{.Span}}. The darker, the longer the line was held. Orange: a session expired while it held. Red: another client deleted a holder's znode. A line without a strip had no hold whose grant and end are in the logs, or is not among the first {{.Most}}.</p>{{end}}
 <table><tr><th>line<th>kind<th>grants<th>waited<th>p50<th>p99<th>worst<th>held p50<th>p99<th>longest</tr>
 {{range .Rows}}<tr><td>{{.Path}}<td>{{.Kind}}{{if .Permits}}:{{.Permits}}{{end}}, {{.Dialect}}<td>{{.Grants}}<td>{{.Wait.Count}}<td>{{p .Wait 0.5}}<td>{{p .Wait 0.99}}<td>{{p .Wait 1}}<td>{{p .Hold 0.5}}<td>{{p .Hold 0.99}}<td>{{p .Hold 1}}</tr>
 {{if .Bars}}<tr><td colspan="10"><svg width="1024" height="16">{{range .Bars}}{{if .Shade}}<rect x="{{.X}}" width="{{.Width}}" height="16" class="s{{.Shade}}"/>{{end}}{{if .Mark}}<rect x="{{.X}}" width="2" height="16" class="{{.Mark}}"/>{{end}}{{end}}</svg></tr>

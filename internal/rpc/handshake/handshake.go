@@ -112,8 +112,8 @@ const certificateLifetime = 30 * 365 * 24 * time.Hour
 // NewCertificate returns a certificate for mutual TLS between a host and the plugin that it
 // launches, with its key, and the certificate alone in PEM. Each side makes one for one launch,
 // and trusts only the other side's. It is self-signed, and both sides use it as the authority too.
-// The key is on P-256: with P-521,
-// as in go-plugin, starting a plugin takes some 15 ms more processor time.
+// The key is on P-256: with P-521, as in go-plugin, starting a plugin takes some 15 ms more
+// processor time.
 func NewCertificate() (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -126,8 +126,11 @@ func (v *auditVerb) Run(ctx context.Context, t *verb.Tool) error {
 		return err
 	}
 	if v.html != "" {
-		var page bytes.Buffer
-		if err := cmp.Or(timeline.WriteHTML(&page, report), os.WriteFile(v.html, page.Bytes(), 0o644)); err != nil {
+		var page bytes.Buffer // written as a whole, or not at all
+		if err := timeline.WriteHTML(&page, report); err != nil {
+			return err
+		}
+		if err := os.WriteFile(v.html, page.Bytes(), 0o644); err != nil {
 			return err
 		}
 	}
