@@ -54,7 +54,7 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 	must.Do(t, opened(zookeeper.Open).Close(life)) // a server starts goroutines with its first session
 	before := countResources(t)
 
-	s := must.Get(host.Supervise(life, host.SupervisorConfig{Plugin: builds[0].cfg}))(t)
+	s := must.Get(host.Supervise(life, host.SupervisorConfig{Plugin: builds[0].cfg, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}))(t)
 	ours, rival := opened(s.Open), opened(zookeeper.Open)
 	l := &load{T: t, ctx: life, dir: "/load-" + uuid.NewString(), stop: make(chan struct{}), ours: ours, rival: rival, open: func() recipes.Client { return opened(s.Open) }}
 	l.hold(holds)
