@@ -20,9 +20,8 @@ type Report struct {
 	Decisions    []Decision `json:"decisions"` // at most MaxFindings
 	Violations   []Finding  `json:"violations"`
 	Events       []Finding  `json:"events"`
-	// Omitted counts the violations and events beyond the first MaxFindings of each.
-	Omitted int     `json:"omitted"`
-	Writes  *Checks `json:"writes,omitempty"`
+	Omitted      int        `json:"omitted"` // violations and events beyond the first MaxFindings of each
+	Writes       *Checks    `json:"writes,omitempty"`
 }
 
 // Moment is a transaction.
