@@ -24,6 +24,7 @@ const CloseTimeout = 10 * time.Second
 type Tool struct {
 	Stdout, Stderr io.Writer
 	JSON           bool
+	Reads          int           // the most reads a second of a session; 0: no limit
 	Life           *job.Lifetime // of the verb's commands, or nil
 
 	// Launch is host.Supervise, except in tests.
@@ -48,6 +49,7 @@ func (t *Tool) Load() (hostconfig.Config, error) {
 	if err != nil {
 		return cfg, exit.With(exit.Misuse, "%w", err)
 	}
+	cfg.ZooKeeper.ReadsPerSecond = t.Reads
 	if t.Life != nil {
 		cfg.Plugin.Lifetime = t.Life.Reader
 	}

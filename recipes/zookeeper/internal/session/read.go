@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
@@ -76,27 +78,67 @@ func readAgain[T any](ctx context.Context, s *Session, what, path string, f func
 	}
 }
 
+// pace delays a read that sets no watch, for SessionConfig.ReadsPerSecond.
+type pace struct {
+	every time.Duration // 0: no delay
+
+	mu   sync.Mutex
+	next time.Time // the earliest time of the next read
+}
+
+// wait returns when the next read may be sent, or ctx is done. It reserves a time for each caller,
+// so callers that wait together are spread too.
+func (p *pace) wait(ctx context.Context) error {
+	if p.every == 0 {
+		return nil
+	}
+	p.mu.Lock()
+	if now := time.Now(); p.next.Before(now) {
+		p.next = now
+	}
+	delay := time.Until(p.next)
+	p.next = p.next.Add(p.every)
+	p.mu.Unlock()
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// look is ask for a read that sets no watch.
+func look[T any](ctx context.Context, s *Session, what, path string, request conn.Request, read func(conn.Reply) (T, error)) (T, error) {
+	if err := s.pace.wait(ctx); err != nil {
+		var none T
+		return none, s.Interrupted(what+" "+path, ctx)
+	}
+	return ask(ctx, s, what, path, request, read)
+}
+
 // Children returns the names of a znode's children, in no particular order.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
-	l, err := ask(ctx, s, "list", path, conn.Children(s.full(path), false), conn.Reply.Listing)
+	l, err := look(ctx, s, "list", path, conn.Children(s.full(path), false), conn.Reply.Listing)
 	return l.Names, err
 }
 
 // List returns the names of a znode's children and the znode's record at that time.
 // SessionConfig.MaxPacket does not limit it.
 func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error) {
-	l, err := ask(ctx, s, "list", path, conn.Children(s.full(path), false).Unbounded(), conn.Reply.Listing)
+	l, err := look(ctx, s, "list", path, conn.Children(s.full(path), false).Unbounded(), conn.Reply.Listing)
 	return l.Names, l.Stat, err
 }
 
 // Get returns a znode's data and record, or ErrNoNode.
 func (s *Session) Get(ctx context.Context, path string) (Node, error) {
-	return ask(ctx, s, "read", path, conn.Get(s.full(path), false), conn.Reply.Node)
+	return look(ctx, s, "read", path, conn.Get(s.full(path), false), conn.Reply.Node)
 }
 
 // Stat returns a znode's record, or ErrNoNode.
 func (s *Session) Stat(ctx context.Context, path string) (Stat, error) {
-	return ask(ctx, s, "read", path, conn.Exists(s.full(path), false), conn.Reply.Stat)
+	return look(ctx, s, "read", path, conn.Exists(s.full(path), false), conn.Reply.Stat)
 }
 
 // Sync brings the server of this session up to date with all writes of this session. A follower

@@ -36,6 +36,7 @@ type Session struct {
 	names      names // see CreateNamed
 	bare       bareZnodes
 	resumption resumption // see Resume
+	pace       pace
 	dialects   dialects
 
 	ctx    context.Context // done when the session is lost; the cause is the reason
@@ -99,6 +100,9 @@ func prepare(cfg recipes.SessionConfig, dial DialFunc, start time.Time) (*Sessio
 		status:   feed.New(status{}),
 		events:   feed.New(recipes.Event{State: recipes.Suspended}),
 		shutdown: make(chan struct{}),
+	}
+	if cfg.ReadsPerSecond > 0 {
+		s.pace.every = time.Second / time.Duration(cfg.ReadsPerSecond)
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.patience, s.giveUp = context.WithCancel(context.Background())
