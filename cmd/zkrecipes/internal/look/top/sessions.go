@@ -30,13 +30,23 @@ type asker struct {
 	servers []string
 	word    func(ctx context.Context, server, word string) string // returns the answer, or ""
 	last    *sessions
+	asked   time.Time
 }
 
-// ask asks all servers. own is the id of the tool's own session, and timeout its timeout.
+// leastAsk is the shortest time between two questions: an answer lists all sessions of the
+// ensemble.
+const leastAsk = 2 * time.Second
+
+// ask asks all servers, unless it has just done so. own is the id of the tool's own session, and timeout its timeout.
 //
-// "dump" of the leader lists when it expires each session. "cons" of each server lists its
-// connections, with the clients' addresses and the session timeouts.
-func (a *asker) ask(ctx context.Context, own int64, timeout time.Duration) *sessions {
+// "dump" of the leader lists when it expires each session, and that of another server the session
+// timeouts. "cons" lists the connections of a server, with the clients' addresses and the session
+// timeouts.
+func (a *asker) ask(ctx context.Context, own int64, timeout time.Duration) {
+	if a.last != nil && time.Since(a.asked) < leastAsk {
+		return
+	}
+	a.asked = time.Now()
 	s := &sessions{hosts: map[int64]string{}, limit: map[int64]time.Duration{}, why: "no server of -admin has the deadlines: the leader must be among them, and allow the four-letter word dump"}
 	if len(a.servers) == 0 {
 		s.why = "unknown without -admin"
@@ -48,7 +58,9 @@ func (a *asker) ask(ctx context.Context, own int64, timeout time.Duration) *sess
 	}
 	for _, server := range a.servers {
 		connections(a.word(ctx, server, "cons"), s)
-		if left := deadlines(a.word(ctx, server, "dump"), own, timeout); left != nil {
+		dump := a.word(ctx, server, "dump")
+		timeouts(dump, s)
+		if left := deadlines(dump, own, timeout); left != nil {
 			s.known, s.left, s.why = true, left, ""
 		}
 	}
@@ -63,20 +75,35 @@ func (a *asker) ask(ctx context.Context, own int64, timeout time.Duration) *sess
 		}
 	}
 	a.last = s
-	return s
 }
 
 var connection = regexp.MustCompile(`(?m)^\s*/?\[?([^\[\]\s]+?)\]?:\d+\[\d+\]\(.*\bsid=(0x[0-9a-f]+),.*\bto=(\d+),`)
 
+var timeoutOf = regexp.MustCompile(`(?m)^(0x[0-9a-f]+)\s+(\d+)ms$`)
+
+// timeouts reads the session timeouts in an answer to dump.
+func timeouts(answer string, s *sessions) {
+	for _, m := range timeoutOf.FindAllStringSubmatch(answer, -1) {
+		s.setTimeout(m[1], m[2])
+	}
+}
+
 // connections reads an answer to cons.
 func connections(answer string, s *sessions) {
 	for _, m := range connection.FindAllStringSubmatch(answer, -1) {
-		id, err := sessionID(m[2])
-		ms, wrong := strconv.Atoi(m[3])
-		if err == nil && wrong == nil {
-			s.hosts[id], s.limit[id] = m[1], time.Duration(ms)*time.Millisecond/3
+		if id, ok := s.setTimeout(m[2], m[3]); ok {
+			s.hosts[id] = m[1]
 		}
 	}
+}
+
+func (s *sessions) setTimeout(session, milliseconds string) (id int64, ok bool) {
+	id, err := sessionID(session)
+	ms, wrong := strconv.Atoi(milliseconds)
+	if ok = err == nil && wrong == nil; ok {
+		s.limit[id] = time.Duration(ms) * time.Millisecond / 3
+	}
+	return id, ok
 }
 
 // deadlines reads an answer to dump: how long it is until the leader expires each session. It

@@ -70,23 +70,14 @@ const (
 	reread = time.Minute
 	// partial is the time between two snapshots of a round.
 	partial = time.Second
-	// leastAsk is the shortest time between two questions about sessions: an answer lists all
-	// sessions of the ensemble.
-	leastAsk = 2 * time.Second
 )
 
 // round reads all paths once. It calls show in between and at the end. An error is that of show,
 // of ctx or of the session, or that the root cannot be read.
 func (s *survey) round(ctx context.Context, c client, show func(*snapshot) error) error {
 	began := time.Now()
-	shown, asked := began, time.Time{}
+	shown := began
 	found := map[string]bool{}
-	ask := func() {
-		if now := time.Now(); s.asker.last == nil || now.Sub(asked) >= leastAsk {
-			asked = now
-			s.asker.ask(ctx, c.ID(), c.Timeout())
-		}
-	}
 	for next := []string{s.root}; len(next) > 0; next = next[1:] {
 		path := next[0]
 		z, err := s.visit(ctx, c, path)
@@ -107,7 +98,7 @@ func (s *survey) round(ctx context.Context, c client, show func(*snapshot) error
 			next = append(next, gopath.Join(path, name))
 		}
 		if time.Since(shown) >= partial {
-			ask()
+			s.asker.ask(ctx, c.ID(), c.Timeout())
 			if err := show(s.snapshot(false)); err != nil {
 				return err
 			}
@@ -121,7 +112,7 @@ func (s *survey) round(ctx context.Context, c client, show func(*snapshot) error
 	}
 	s.rounds++
 	s.took = time.Since(began)
-	ask()
+	s.asker.ask(ctx, c.ID(), c.Timeout())
 	return show(s.snapshot(true))
 }
 

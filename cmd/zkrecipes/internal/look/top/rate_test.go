@@ -1,0 +1,102 @@
+package top
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// TestRequestsASecond counts, at the server, the requests of two rounds over 1,000 lines, one of
+// which has 300 waiters. There are fewer than 200 in each second, and it leaves nothing behind.
+func TestRequestsASecond(t *testing.T) {
+	const lines, waiters = 1000, 300
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		for i := range lines {
+			lock := must.Get(s.Lock(fmt.Sprintf("/locks/%d", i), recipes.LockConfig{}))(t)
+			must.Get(lock.Acquire(ctx))(t)
+		}
+		var waiting sync.WaitGroup
+		other := zktest.OpenVirtual(t, srv)
+		for range waiters {
+			waiting.Go(func() {
+				lock, err := other.Lock("/locks/7", recipes.LockConfig{Strategy: recipes.Predecessor})
+				if err == nil {
+					_, err = lock.Acquire(ctx)
+				}
+				if ctx.Err() == nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		watches, znodes := srv.Watches(), len(srv.Tree())
+
+		a := &action{reads: 150}
+		c := must.Get(zookeeper.Dialer(zktest.LinkTo(srv.ServeConn).Dial).Open(ctx, recipes.SessionConfig{Servers: []string{"server"}, ReadsPerSecond: a.reads}))(t)
+		defer c.Close(context.WithoutCancel(ctx))
+		var mu sync.Mutex
+		var at []time.Time
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID == c.ID() {
+				mu.Lock()
+				at = append(at, time.Now())
+				mu.Unlock()
+			}
+			return zkserver.Fault{}
+		})
+		survey := newSurvey("/", asker{})
+		for round := 1; round <= 2; round++ {
+			began, before := time.Now(), srv.Counters()
+			mu.Lock()
+			at = nil
+			mu.Unlock()
+			n := rounds(t, survey, c)
+			took := time.Since(began)
+			most := 0
+			for i := range at { // in the second that begins with this request
+				in := 0
+				for in < len(at)-i && at[i+in].Sub(at[i]) < time.Second {
+					in++
+				}
+				most = max(most, in)
+			}
+			spent := srv.Counters().Sub(before)
+			t.Logf("round %d: %d requests in %v, at most %d in a second", round, len(at), took, most)
+			if most >= 200 || most < 100 {
+				t.Errorf("round %d: %d requests in a second", round, most)
+			}
+			if spent.Requests[zkserver.OpCreate] > 0 || spent.Requests[zkserver.OpMulti] > 0 {
+				t.Errorf("round %d writes: %v", round, spent.Requests)
+			}
+			most = 0
+			for _, l := range n.lines {
+				waiting, _ := l.waiters()
+				most = max(most, waiting)
+			}
+			if len(n.lines) != lines || most != waiters {
+				t.Errorf("round %d: %d lines, %d waiters", round, len(n.lines), most)
+			}
+			// Lines without changes cost one request each, and two for the root and /locks.
+			if round == 2 && len(at) != lines+2 {
+				t.Errorf("the second round took %d requests", len(at))
+			}
+		}
+		if srv.Watches() != watches || len(srv.Tree()) != znodes {
+			t.Errorf("%d watches and %d znodes; before %d and %d", srv.Watches(), len(srv.Tree()), watches, znodes)
+		}
+		srv.SetFault(nil)
+		cancel()
+		waiting.Wait()
+	})
+}
