@@ -45,8 +45,8 @@ import (
 func TestScripts(t *testing.T) { runScripts(t, false, []string{"*"}, embeddedServer) }
 
 // serversOwn are the scripts that test behaviour of the server: containers, session timeouts,
-// tokens, limits, and when it expires a session.
-var serversOwn = []string{"doctor", "group", "killed", "lock", "names", "semaphore"}
+// tokens, limits, four-letter words, and when it expires a session.
+var serversOwn = []string{"doctor", "group", "killed", "lock", "names", "semaphore", "top"}
 
 // TestScriptsOnARealServer runs serversOwn on Apache ZooKeeper, and with ZKRECIPES_TEST_ALL
 // every script. Each run of a script has a separate chroot.

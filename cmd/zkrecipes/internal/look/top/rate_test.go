@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -98,5 +99,37 @@ func TestRequestsASecond(t *testing.T) {
 		srv.SetFault(nil)
 		cancel()
 		waiting.Wait()
+	})
+}
+
+// TestADeadlockOfRealContenders is shown once both wait, and no longer when one has given up.
+func TestADeadlockOfRealContenders(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, a recipes.Client) {
+		b := zktest.OpenVirtual(t, srv)
+		must.Get(must.Get(a.Lock("/x", recipes.LockConfig{}))(t).Acquire(ctx))(t)
+		must.Get(must.Get(b.SharedLock("/y", recipes.SharedLockConfig{}))(t).AcquireWrite(ctx))(t)
+		survey, c := newSurvey("/", asker{}), zktest.OpenVirtual(t, srv)
+		found := func() (texts []string) {
+			for _, c := range rounds(t, survey, c).cycles {
+				texts = append(texts, c.String())
+			}
+			return texts
+		}
+		waiting, stop := context.WithCancel(ctx)
+		_ = zktest.Go(waiting, must.Get(a.SharedLock("/y", recipes.SharedLockConfig{}))(t).AcquireRead)
+		synctest.Wait()
+		if got := found(); got != nil {
+			t.Errorf("before the second one waits: %q", got)
+		}
+		_ = zktest.Go(waiting, must.Get(b.Lock("/x", recipes.LockConfig{}))(t).Acquire)
+		synctest.Wait()
+		if got := found(); len(got) != 1 || !strings.Contains(got[0], "holds /x and waits for /y") || !strings.Contains(got[0], "holds /y and waits for /x") {
+			t.Errorf("while they wait: %q", got)
+		}
+		stop()
+		synctest.Wait()
+		if got := found(); got != nil {
+			t.Errorf("after they gave up: %q", got)
+		}
 	})
 }

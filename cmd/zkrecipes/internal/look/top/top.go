@@ -51,7 +51,8 @@ as the tool's own.
 A possible deadlock is a cycle: session A holds X and waits for Y, and B holds Y and waits
 for X. It is shown only if a second reading finds the same znodes. It is not a deadlock if
 the threads that wait are not those that hold. Elections and semaphores with more than one
-permit are left out.
+permit are left out. A zkrecipes lock in the command of another one has a session of its
+own, so a deadlock of such commands is not found.
 
 zkrecipes sends at most -reads requests a second. A wait queue without changes costs one
 request a round, another one also one for each contender. So a round over many takes
