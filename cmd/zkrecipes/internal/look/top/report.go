@@ -211,7 +211,7 @@ func (l *line) inJSON(s *sessions, now time.Time) lineJSON {
 	return j
 }
 
-func seconds(d time.Duration) float64 { return max(0, d.Round(time.Millisecond).Seconds()) }
+func seconds(d time.Duration) float64 { return float64(max(0, d.Milliseconds())) / 1000 }
 
 // waitJSON is one session of a possible deadlock.
 type waitJSON struct {

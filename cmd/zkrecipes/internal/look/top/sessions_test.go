@@ -16,6 +16,8 @@ Session Sets (6)/(2):
 0 expire at Thu Nov 26 05:50:33 CET 2026:
 1 expire at Thu Nov 26 05:50:35 CET 2026:
 	0x1000197d8ae0000
+1 expire at Thu Nov 26 05:50:37 CET 2026:
+	0x1000197d8ae0002
 1 expire at Thu Nov 26 05:50:43 CET 2026:
 	0x1000197d8ae0001
 ephemeral nodes dump:
@@ -29,7 +31,7 @@ Connections Sets (2)/(1):
 `
 	ofAFollower = `SessionTracker dump:
 Global Sessions(2):
-0x1000197d8ae0000	10000ms
+0x1000197d8ae0000	12000ms
 0x1000197d8ae0001	10000ms
 ephemeral nodes dump:
 Sessions with Ephemerals (1):
@@ -61,6 +63,9 @@ func TestTheLeaderSaysWhenSessionsEnd(t *testing.T) {
 		if left, ends := s.ending(own); left != 10*time.Second || ends {
 			t.Errorf("the own session: %v left, ends: %v", left, ends)
 		}
+		if left, ends := s.ending(own + 1); left != 4*time.Second || ends { // its timeout is 4 seconds
+			t.Errorf("another session: %v left, ends: %v", left, ends)
+		}
 		if s.hosts[own] != "127.0.0.1" || s.hosts[own+1] != "0:0:0:0:0:0:0:1" || s.hosts[stopped] != "" {
 			t.Errorf("hosts %v", s.hosts)
 		}
@@ -69,7 +74,7 @@ func TestTheLeaderSaysWhenSessionsEnd(t *testing.T) {
 			t.Error("the servers were asked again at once")
 		}
 		time.Sleep(leastAsk)
-		if a.ask(t.Context(), own, 3*time.Second); !a.last.known || a.last.limit[stopped] != 10*time.Second/3 {
+		if a.ask(t.Context(), own, 3*time.Second); !a.last.known || a.last.limit[stopped] != 4*time.Second {
 			t.Errorf("without a connection, the session's timeout is unknown: %v", a.last.limit)
 		}
 	})
