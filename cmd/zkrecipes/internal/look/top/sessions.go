@@ -118,9 +118,6 @@ func deadlines(answer string, own int64, timeout time.Duration) map[int64]time.D
 	var expire time.Time
 	for text := range strings.Lines(answer) {
 		text = strings.TrimSpace(text)
-		if strings.HasPrefix(text, "ephemeral nodes dump") {
-			break // what follows lists connections too, with the times at which they end
-		}
 		if _, date, ok := strings.Cut(text, " expire at "); ok {
 			expire = dateOf(strings.TrimSuffix(date, ":"))
 		} else if id, err := sessionID(text); err == nil && !expire.IsZero() {
