@@ -59,15 +59,16 @@ request a round, another one also one for each contender. So a round over many t
 seconds, and the view shows how old the oldest reading is. A znode whose name ends like a
 sequential one (-0123456789) is not searched.
 
-While no server answers, zkrecipes waits, except with -once. It exits with 141 when the reader of its output
-exits.
+While no server answers, zkrecipes waits, except with -once.
 
 Exit code: 0 after q, Ctrl-C, another signal or -timeout. Otherwise:
 
-    1    zkrecipes failed, for example because it may not read ROOT
-    2    wrong usage or configuration, or no wait queue at or below ROOT
-    123  ZooKeeper refused the credentials
-    124  -once: the time was over before all was read`,
+    1      zkrecipes failed, for example because it may not read ROOT
+    2      wrong usage or configuration, or no wait queue at or below ROOT
+    123    ZooKeeper refused the credentials
+    124    -once: the time was over before all was read
+    141    the reader of the output has exited
+    128+n  signal n came with -once, or while no session was open and no screen`,
 }
 
 type action struct {
