@@ -39,6 +39,7 @@ func (f Figure) svg(w io.Writer, id string, alone bool) error {
 	d := &drawing{Figure: f}
 	d.x0, d.x1, d.y0, d.y1 = f.bounds()
 	d.legend()
+	d.placeMarks()
 	fmt.Fprintf(d, `<svg class="zk" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-labelledby="%s-t %s-d">`+"\n", width, height, id, id)
 	fmt.Fprintf(d, "<title id=\"%s-t\">%s</title><desc id=\"%s-d\">%s</desc>\n", id, html.EscapeString(f.Title), id, html.EscapeString(f.Alternative()))
 	if alone {
@@ -60,6 +61,7 @@ type drawing struct {
 	strings.Builder
 	x0, x1, y0, y1 float64
 	words          []point // positions in the legend, one for each series
+	names          []point // of the marks
 	top            float64 // of the drawing area
 }
 

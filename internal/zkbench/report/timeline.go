@@ -120,32 +120,40 @@ func marks(s *timeline.Series) (all []Mark) {
 	return all
 }
 
-// marks draws the moments of a figure over time. Their names are below each other where they would
+// markRow is the height of a row of names of marks.
+const markRow = 14
+
+// placeMarks places the names of marks above the drawing area, in several rows where they would
 // overlap.
-func (d *drawing) marks() {
-	const row = 14
-	var ends []float64 // of the text in each row
+func (d *drawing) placeMarks() {
+	var ends []float64 // of the last name in each row
 	for _, m := range d.Marks {
+		wide := float64(letter * len(m.Text))
+		x, row := min(d.x(m.X), width-right-wide), 0
+		for row < len(ends) && ends[row] > x {
+			row++
+		}
+		if row == len(ends) {
+			ends = append(ends, 0)
+		}
+		ends[row] = x + wide
+		d.names = append(d.names, point{x, d.top + float64(markRow*row)})
+	}
+	d.top += float64(markRow * len(ends))
+}
+
+// marks draws the moments of a figure over time, and shades the times without a grant.
+func (d *drawing) marks() {
+	for i, m := range d.Marks {
+		dashes := "1 4"
 		if m.To > m.From {
+			dashes = "5 3"
 			fmt.Fprintf(d, `<rect x="%.1f" y="%.0f" width="%.1f" height="%.0f" style="fill:var(--s1);fill-opacity:.25"/>`,
 				d.x(m.From), d.top, max(1, d.x(m.To)-d.x(m.From)), height-bottom-d.top)
 		}
-		dashes := "5 3"
-		if m.From == m.To {
-			dashes = "1 4"
-		}
+		at := d.names[i]
 		fmt.Fprintf(d, `<path d="M%.1f %.0fV%d" style="stroke:var(--fg);stroke-dasharray:%s"/>`, d.x(m.X), d.top, height-bottom, dashes)
-		wide := float64(letter * len(m.Text))
-		from := min(d.x(m.X)+4, width-right-wide)
-		at := 0
-		for at < len(ends) && ends[at] > from {
-			at++
-		}
-		if at == len(ends) {
-			ends = append(ends, 0)
-		}
-		ends[at] = from + wide
-		fmt.Fprintf(d, `<text class="note" x="%.1f" y="%.0f">%s</text>`+"\n", from, d.top+12+float64(row*at), html.EscapeString(m.Text))
+		fmt.Fprintf(d, `<text class="note" x="%.1f" y="%.0f">%s</text>`+"\n", at.x, at.y, html.EscapeString(m.Text))
 	}
 }
 
