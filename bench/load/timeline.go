@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/timeline"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -17,13 +18,13 @@ import (
 // timed is a running timeline: a closed loop during which faults happen.
 type timed struct {
 	Load
-	started  time.Time
-	parent   context.Context // outlives the timeline
-	series   *timeline.Recorder
-	recorder *recorder
-	cuts     chan timeline.Fault // holders to cut off: the next contender that is granted takes one
+	started time.Time
+	parent  context.Context // outlives the timeline
+	series  *timeline.Recorder
+	cuts    chan timeline.Fault // holders to cut off: the next contender that is granted takes one
 
 	mu     sync.Mutex
+	m      Measurement
 	holder *seat // nil if there is none
 	token  recipes.Token
 	left   time.Duration // when the latest holder asked to leave; -1 if it was lost
@@ -59,7 +60,7 @@ func (l Load) timeline(ctx context.Context) (Measurement, error) {
 		}
 	}
 	t := &timed{
-		Load: l, parent: ctx, series: timeline.NewRecorder(), recorder: newRecorder(),
+		Load: l, parent: ctx, series: timeline.NewRecorder(), m: newRecorder().m,
 		cuts: make(chan timeline.Fault, len(l.Faults)), left: -1,
 	}
 	if err := l.Begin(ctx); err != nil {
@@ -85,11 +86,11 @@ func (l Load) timeline(ctx context.Context) (Measurement, error) {
 	for fault := range t.cuts {
 		t.series.Miss(fault)
 	}
-	m := t.recorder.m
-	if m.Elapsed, m.Timeline = l.Duration, t.series.Series(); m.Operations == 0 {
+	if t.m.Operations == 0 {
 		return Measurement{}, fmt.Errorf("nothing was granted within %v", l.Duration)
 	}
-	return m, l.End(t.parent)
+	t.m.Elapsed, t.m.Timeline = l.Duration, t.series.Series()
+	return t.m, l.End(t.parent)
 }
 
 func (t *timed) now() time.Duration { return time.Since(t.started) }
@@ -195,12 +196,16 @@ func (t *timed) granted(s *seat, token recipes.Token, asked, granted time.Durati
 	handoff := time.Duration(-1)
 	if t.left >= s.joined { // of a lost holder it is negative
 		handoff = max(0, granted-t.left)
-		t.recorder.record(t.recorder.m.Handoff, handoff)
 	}
 	t.holder, t.token = s, token
-	t.recorder.record(t.recorder.m.Wait, granted-asked)
-	t.recorder.m.Operations++
-	t.series.Grant(granted, granted-asked, handoff)
+	if !t.series.Grant(granted, granted-asked, handoff) {
+		return nil
+	}
+	t.m.Operations++
+	histogram.Record(t.m.Wait, granted-asked)
+	if handoff >= 0 {
+		histogram.Record(t.m.Handoff, handoff)
+	}
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,16 +18,18 @@ import (
 )
 
 const (
-	timelineHold    = 50 * time.Millisecond // 20 grants a second
-	timelineTimeout = 3 * time.Second       // of its sessions
+	timelineHold    = 50 * time.Millisecond                // 20 grants a second
+	timelineLength  = 20*time.Second - 10*time.Millisecond // no grant comes at its end
+	timelineTimeout = 3 * time.Second                      // of its sessions
 )
 
-// timelines has the load of a timeline of 20 s on a fake server, and what its hooks did. The
+// timelines has the load of a timeline of timelineLength on a fake server, and what its hooks did. The
 // sessions that are cut off are lost after timelineTimeout.
 type timelines struct {
 	load.Load
 	world    *fake.World
 	all      []recipes.Client // as they are now
+	mu       sync.Mutex       // of what follows, and of the elements of all
 	reopened []int
 	refused  int // how many times Reopen fails
 	events   []string
@@ -56,14 +59,18 @@ func newTimelines(t *testing.T, n int, faults ...string) *timelines {
 	x.all = sessions(t, x.world, n)
 	began := time.Now()
 	say := func(what string) {
+		x.mu.Lock()
+		defer x.mu.Unlock()
 		x.events = append(x.events, what+" "+time.Since(began).String())
 	}
 	x.server.say = say
 	x.Load = load.Load{
 		Workload: load.Timeline, Recipe: load.Lock, Strategy: recipes.Handoff, Path: path, Sessions: slices.Clone(x.all),
-		Duration: 20 * time.Second, Hold: timelineHold,
+		Duration: timelineLength, Hold: timelineHold,
 		Kill: func(_ context.Context, i int) error {
+			x.mu.Lock()
 			cut := x.all[i]
+			x.mu.Unlock()
 			time.AfterFunc(timelineTimeout, func() { lose(cut) })
 			return nil
 		},
@@ -72,6 +79,8 @@ func newTimelines(t *testing.T, n int, faults ...string) *timelines {
 			return &x.server, nil
 		},
 		Reopen: func(ctx context.Context, i int) (recipes.Client, error) {
+			x.mu.Lock()
+			defer x.mu.Unlock()
 			if x.refused > 0 {
 				x.refused--
 				return nil, recipes.ErrUnavailable
@@ -93,8 +102,8 @@ func lose(s recipes.Client) { s.(*fake.Session).Lose(recipes.ErrExpired) }
 func TestATimelineWithoutFaultsRecordsEachSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := run(t, newTimelines(t, 3).Load)
-		if m.Operations != 400 || m.Elapsed != 20*time.Second || len(m.Timeline.Seconds) != 20 || len(m.Timeline.Faults) != 0 {
-			t.Fatalf("%d grants in %v, %d seconds, %d faults; want 400, 20s, 20, 0", m.Operations, m.Elapsed, len(m.Timeline.Seconds), len(m.Timeline.Faults))
+		if m.Operations != 400 || m.Elapsed != timelineLength || len(m.Timeline.Seconds) != 20 || len(m.Timeline.Faults) != 0 {
+			t.Fatalf("%d grants in %v, %d seconds, %d faults; want 400, 19.99s, 20, 0", m.Operations, m.Elapsed, len(m.Timeline.Seconds), len(m.Timeline.Faults))
 		}
 		for i, s := range m.Timeline.Seconds[1:] {
 			// A contender waits for the turns of the two others.
@@ -145,8 +154,8 @@ func TestKilledServersAreStartedAgain(t *testing.T) {
 		x := newTimelines(t, 3, "leader@4s:restart=3s", "follower@8s:restart=1s", "leader@19s")
 		m := run(t, x.Load)
 		// The first server serves at 9s, so the second fault is late. The last server is
-		// started when the timeline ends, at 20s.
-		want := "leader 4s, killed 4s, started 7s, follower 9s, killed 9s, started 10s, leader 19s, killed 19s, started 20s"
+		// started when the timeline ends.
+		want := "leader 4s, killed 4s, started 7s, follower 9s, killed 9s, started 10s, leader 19s, killed 19s, started 19.99s"
 		if got := strings.Join(x.events, ", "); got != want {
 			t.Errorf("%s; want %s", got, want)
 		}
@@ -174,7 +183,7 @@ func TestFaultsThatComeTooLateAreMissed(t *testing.T) {
 		if got := timeline.Text(m.Timeline.Missed); got != "follower@16s,holder@17s,holder@11s" || len(m.Timeline.Faults) != 2 {
 			t.Errorf("%s were missed, %+v", got, m.Timeline.Faults)
 		}
-		if f := m.Timeline.Faults[1]; f.Recovered || f.Gap.Longest != 5*time.Second {
+		if f := m.Timeline.Faults[1]; f.Recovered || f.Gap.Longest != timelineLength-15*time.Second {
 			t.Errorf("%+v; want no recovery from 15s to the end", f)
 		}
 	})
@@ -185,9 +194,9 @@ func TestSessionsThatAreLostAreReplacedAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTimelines(t, 3)
 		go func() {
-			for range 6 { // the holder and both waiters, some of them twice
+			for i := range 6 { // all three sessions, and those that replace them
 				time.Sleep(1020 * time.Millisecond)
-				lose(x.all[len(x.reopened)%3])
+				lose(x.world.Session(i))
 			}
 		}()
 		m := run(t, x.Load)

@@ -64,12 +64,12 @@ type Recorder struct {
 func NewRecorder() *Recorder { return &Recorder{wait: histogram.New(), handoff: histogram.New()} }
 
 // Grant records a grant, and how long its contender had waited. handoff is negative if the grant
-// was not a handoff.
-func (r *Recorder) Grant(at, wait, handoff time.Duration) {
+// was not a handoff. Grant reports whether the timeline has not ended.
+func (r *Recorder) Grant(at, wait, handoff time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
-		return
+		return false
 	}
 	r.advance(at)
 	r.now.Grants++
@@ -84,6 +84,7 @@ func (r *Recorder) Grant(at, wait, handoff time.Duration) {
 		r.series.Faults[n-1].Recovered = true
 	}
 	r.begun, r.last = true, max(r.last, at)
+	return true
 }
 
 // Lost records that a session was lost.

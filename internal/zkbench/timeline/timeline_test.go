@@ -106,7 +106,9 @@ func TestTheSeriesHasEachSecondAndTheGapAfterEachFault(t *testing.T) {
 	r.Fault(at(5000), faults[2])
 	r.Grant(at(5010), at(2000), -1)
 	r.End(at(6500))
-	r.Grant(at(6600), at(1), at(1))
+	if r.Grant(at(6600), at(1), at(1)) {
+		t.Error("a grant after the end counts")
+	}
 	r.Lost(at(6600))
 	if n := r.Fault(at(6700), faults[0]); n != -1 {
 		t.Errorf("a fault after the end has the number %d", n)
