@@ -24,8 +24,8 @@ type Series struct {
 // Second is one second of a timeline. A wait or a handoff belongs to the second in which it ended.
 type Second struct {
 	Grants  int64
-	Wait    Times // from the request to the grant
-	Handoff Times // from the holder's request to leave to the next grant
+	Wait    Times `json:",omitzero"`  // from the request to the grant
+	Handoff Times `json:",omitzero"`  // from the holder's request to leave to the next grant
 	Lost    int64 `json:",omitempty"` // sessions that were lost
 }
 
