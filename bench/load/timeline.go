@@ -194,7 +194,7 @@ func (t *timed) granted(s *seat, token recipes.Token, asked, granted time.Durati
 		return &Violation{"growing tokens", fmt.Sprintf("contender %d was granted with token %d after token %d", s.id, token, t.token)}
 	}
 	handoff := time.Duration(-1)
-	if t.left >= s.joined { // of a lost holder it is negative
+	if t.left > s.joined { // of a lost holder it is negative
 		handoff = max(0, granted-t.left)
 	}
 	t.holder, t.token = s, token

@@ -210,6 +210,47 @@ func TestSessionsThatAreLostAreReplacedAndCounted(t *testing.T) {
 	})
 }
 
+// A single contender holds again after its loss, and a grant after its own release is no handoff. It
+// does not wait for the end of a hold that is lost.
+func TestASingleContenderComesBackDuringALongHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTimelines(t, 1, "holder@7s")
+		x.Hold = 5 * time.Second
+		time.AfterFunc(time.Second, func() { lose(x.world.Session(0)) })
+		m := run(t, x.Load)
+		// Granted at 0s, 1s, 6s and 11s, and then cut off until 14s.
+		var seconds []int
+		for i, s := range m.Timeline.Seconds {
+			if s.Grants > 0 {
+				seconds = append(seconds, i)
+			}
+		}
+		if !slices.Equal(seconds, []int{0, 1, 6, 11, 14, 19}) || m.Handoff.TotalCount() != 0 || len(x.reopened) != 2 {
+			t.Errorf("granted in the seconds %v, %d handoffs, %d new sessions; want 0, 1, 6, 11, 14, 19, none and 2", seconds, m.Handoff.TotalCount(), len(x.reopened))
+		}
+	})
+}
+
+// A grant that comes after the end is in no second, and does not count.
+func TestGrantsAfterTheEndOfATimelineDoNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTimelines(t, 1)
+		x.Sessions[0] = fake.Acquiring{Client: x.Sessions[0], Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+			hold, err := l.Acquire(ctx)
+			time.Sleep(2 * timelineHold)
+			return hold, err
+		}}
+		m := run(t, x.Load)
+		var grants int64
+		for _, s := range m.Timeline.Seconds {
+			grants += s.Grants
+		}
+		if want := int64(timelineLength / (3 * timelineHold)); m.Operations != want || grants != want || m.Wait.TotalCount() != want {
+			t.Errorf("%d grants, %d in all seconds, %d waits; want %d", m.Operations, grants, m.Wait.TotalCount(), want)
+		}
+	})
+}
+
 func TestABrokenLockEndsATimeline(t *testing.T) {
 	for promise, defect := range map[string]fake.Defect{"mutual exclusion": fake.TwoHolders, "growing tokens": fake.ShrinkingTokens} {
 		synctest.Test(t, func(t *testing.T) {

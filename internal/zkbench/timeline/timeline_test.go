@@ -91,9 +91,9 @@ func at(ms int) time.Duration { return time.Duration(ms) * time.Millisecond }
 func TestTheSeriesHasEachSecondAndTheGapAfterEachFault(t *testing.T) {
 	r := timeline.NewRecorder()
 	faults := parsed(t, "leader@1s", "holder@3s", "follower@5s")
-	r.Grant(at(300), at(300), -1) // what came before the first grant is no gap
-	r.Grant(at(400), at(10), at(2))
-	r.Grant(at(600), at(30), at(4))
+	r.Grant(at(600), at(300), -1) // what came before the first grant is no gap
+	r.Grant(at(700), at(10), at(2))
+	r.Grant(at(750), at(30), at(4))
 	n := r.Fault(at(1000), faults[0])
 	r.Lost(at(1100))
 	r.Grant(at(2500), at(1900), at(1))
@@ -128,7 +128,7 @@ func TestTheSeriesHasEachSecondAndTheGapAfterEachFault(t *testing.T) {
 			{Grants: 1, Wait: one(2000)},
 			{},
 		},
-		Before: timeline.Gap{From: at(600), Longest: at(400)},
+		Before: timeline.Gap{From: at(750), Longest: at(250)},
 		Faults: []timeline.Outcome{
 			{Fault: faults[0], Began: at(1000), Gap: timeline.Gap{From: at(1000), Longest: at(1500)}, Recovered: true, Lost: 1, Back: at(2600)},
 			{Fault: faults[1], Began: at(3000), Gap: timeline.Gap{From: at(3000), Longest: at(2000)}, Lost: 2},
