@@ -82,6 +82,18 @@ func timelineOn(t *testing.T, e *ensemble.Ensemble, slower time.Duration) (r rec
 	return must.Get(x.Run(t.Context(), x.Trials()[0]))(t), modes
 }
 
+// A server without an ensemble leads, and is never killed as a follower.
+func TestTheLeaderIsNoFollower(t *testing.T) {
+	t.Parallel()
+	s := server{ensemble: ensembletest.Shared(t)}
+	if victim, err := s.victim(t.Context(), timeline.Leader); err != nil || victim != s.ensemble.Server(0) {
+		t.Errorf("the leader is %v, %v", victim, err)
+	}
+	if victim, err := s.victim(t.Context(), timeline.Follower); err == nil {
+		t.Errorf("the follower of a single server is %v", victim)
+	}
+}
+
 // The flags lead to the same. A server without an ensemble counts as its leader.
 func TestTheServerOfATimelineIsKilledAndStartedAgain(t *testing.T) {
 	t.Parallel()
