@@ -24,7 +24,7 @@ var results = filepath.Join("..", "..", "..", "testdata", "results")
 // the holder cut off.
 func recordedTimeline(t *testing.T) []record.Run {
 	t.Helper()
-	f := must.Get(os.Open(filepath.Join(results, "timeline.jsonl")))(t)
+	f := must.Get(os.Open(filepath.Join(results, "timeline", "failover.jsonl")))(t)
 	defer f.Close()
 	runs := must.Get(record.Read(f))(t)
 	runs[0].Records = runs[0].Records[1:2]
@@ -43,7 +43,7 @@ func TestTimelinesAreDrawnAsTheyWere(t *testing.T) {
 		f := figures[i]
 		svg := render(t, func(w io.Writer) error { return report.SVG(w, f) })
 		if name != "handoffs" { // docs/benchmark.md shows these
-			golden(t, filepath.Join("..", results, "figures", "timeline-"+name+".svg"), svg)
+			golden(t, filepath.Join("..", results, "timeline", name+".svg"), svg)
 		}
 		if f.Name != "timeline-1-"+name {
 			t.Errorf("figure %d is %s; want %s", i, f.Name, name)
