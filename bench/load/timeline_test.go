@@ -71,7 +71,7 @@ func newTimelines(t *testing.T, n int, faults ...string) *timelines {
 			x.mu.Lock()
 			cut := x.all[i]
 			x.mu.Unlock()
-			time.AfterFunc(timelineTimeout, func() { lose(cut) })
+			time.AfterFunc(timelineTimeout, func() { lose(cut) }) // virtual
 			return nil
 		},
 		Server: func(_ context.Context, v timeline.Victim) (timeline.Server, error) {
