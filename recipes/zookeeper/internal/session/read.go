@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -78,42 +77,17 @@ func readAgain[T any](ctx context.Context, s *Session, what, path string, f func
 	}
 }
 
-// pace delays a read that sets no watch, for SessionConfig.ReadsPerSecond.
-type pace struct {
-	every time.Duration // 0: no delay
-
-	mu   sync.Mutex
-	next time.Time // the earliest time of the next read
-}
-
-// wait returns when the next read may be sent, or ctx is done. It reserves a time for each caller,
-// so callers that wait together are spread too.
-func (p *pace) wait(ctx context.Context) error {
-	if p.every == 0 {
-		return nil
-	}
-	p.mu.Lock()
-	if now := time.Now(); p.next.Before(now) {
-		p.next = now
-	}
-	delay := time.Until(p.next)
-	p.next = p.next.Add(p.every)
-	p.mu.Unlock()
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// paced is ask for a read that sets no watch.
+// paced is ask for a read that sets no watch: SessionConfig.ReadsPerSecond delays it.
 func paced[T any](ctx context.Context, s *Session, what, path string, request conn.Request, read func(conn.Reply) (T, error)) (T, error) {
-	if err := s.pace.wait(ctx); err != nil {
-		var none T
-		return none, s.Interrupted(what+" "+path, ctx)
+	if s.pace != nil {
+		turn := time.NewTimer(s.pace.Reserve().Delay())
+		defer turn.Stop()
+		select {
+		case <-turn.C:
+		case <-ctx.Done():
+			var none T
+			return none, s.Interrupted(what+" "+path, ctx)
+		}
 	}
 	return ask(ctx, s, what, path, request, read)
 }

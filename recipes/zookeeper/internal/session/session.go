@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/time/rate"
 
 	"github.com/zkrecipes/zkrecipes/internal/feed"
 	"github.com/zkrecipes/zkrecipes/internal/jute"
@@ -35,8 +36,8 @@ type Session struct {
 	receipts   receipts
 	names      names // see CreateNamed
 	bare       bareZnodes
-	resumption resumption // see Resume
-	pace       pace
+	resumption resumption    // see Resume
+	pace       *rate.Limiter // nil: no limit
 	dialects   dialects
 
 	ctx    context.Context // done when the session is lost; the cause is the reason
@@ -102,7 +103,7 @@ func prepare(cfg recipes.SessionConfig, dial DialFunc, start time.Time) (*Sessio
 		shutdown: make(chan struct{}),
 	}
 	if cfg.ReadsPerSecond > 0 {
-		s.pace.every = time.Second / time.Duration(cfg.ReadsPerSecond)
+		s.pace = rate.NewLimiter(rate.Limit(cfg.ReadsPerSecond), 1)
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.patience, s.giveUp = context.WithCancel(context.Background())
