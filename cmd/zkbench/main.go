@@ -86,6 +86,7 @@ func verbs() []verb {
 		{"sweep", "run an experiment with many numbers of contenders, and record it", command.sweepVerb},
 		{"compare", "list what became better or worse between two files of results", command.compareVerb},
 		{"plan", "answer questions of capacity from a recorded sweep", command.planVerb},
+		{"replay", "play the acquisitions of a production system on other servers", command.replayVerb},
 		{"report", "make an HTML page, figures and tables from records", command.reportVerb},
 		{"slo", "find the largest load under a latency objective", command.sloVerb},
 		{"serve", "run a ZooKeeper server for trials", command.serveVerb},
