@@ -70,6 +70,7 @@ type replaySettings struct {
 	path     string
 	speed    float64
 	length   time.Duration
+	handoff  time.Duration
 	sessions int
 	strategy recipes.Strategy
 }
@@ -80,6 +81,7 @@ func (c command) replayVerb(ctx context.Context, args []string) error {
 	f.StringVar(&s.path, "path", "/", "play the lines at and below this `path`")
 	f.Float64Var(&s.speed, "speed", 1, "let arrivals come this many `times` as fast")
 	f.DurationVar(&s.length, "for", 0, "play only what begins within this `time` of the replay; 0 is all")
+	f.DurationVar(&s.handoff, "handoff", 0, "what a handoff takes in production; each hold is shorter by this `time`")
 	f.IntVar(&s.sessions, "sessions", 200, "the largest `number` of sessions")
 	f.Func("strategy", "how contenders wait: herd, predecessor, handoff (default handoff)", func(v string) (err error) {
 		s.strategy, err = parseStrategy(v)
@@ -95,6 +97,7 @@ func (c command) replayVerb(ctx context.Context, args []string) error {
 		{f.NArg() != 1, "replay needs one file; make it with: zkrecipes audit -holds -format=json PATH LOG..."},
 		{!(s.speed > 0), fmt.Sprintf("-speed %v: more than 0", s.speed)},
 		{s.length < 0, fmt.Sprintf("-for %v: not negative", s.length)},
+		{s.handoff < 0, fmt.Sprintf("-handoff %v: not negative", s.handoff)},
 		{s.sessions < 1, fmt.Sprintf("-sessions %d: at least 1", s.sessions)},
 		{s.sessionTimeout < time.Second, fmt.Sprintf("-session-timeout %v: at least 1s", s.sessionTimeout)},
 	} {
@@ -166,7 +169,7 @@ func (s replaySettings) schedule(l *traffic.Log) (*replay, error) {
 				number = len(sessions)
 				sessions[a.Session] = number
 			}
-			one.acquisitions = append(one.acquisitions, load.Acquisition{At: at, Hold: a.Hold, Session: number % s.sessions})
+			one.acquisitions = append(one.acquisitions, load.Acquisition{At: at, Hold: max(0, a.Hold-s.handoff), Session: number % s.sessions})
 			one.production = append(one.production, float64(a.Wait))
 			r.length = max(r.length, at)
 		}
