@@ -200,6 +200,17 @@ func TestReplayFollowsItsSchedule(t *testing.T) {
 	})
 }
 
+// A wait counts from the scheduled time, also if the replay starts late.
+func TestReplayCountsFromTheSchedule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := load.Load{Recipe: load.Lock, Path: path, Sessions: sessions(t, new(fake.World), 1)}
+		m := must.Get(l.Replay(t.Context(), time.Now().Add(-time.Minute), []load.Acquisition{{At: time.Second}}, time.Hour))(t)
+		if m.Wait.Max() < int64(59*time.Second) || m.Late.Max() < int64(59*time.Second) {
+			t.Errorf("wait %v, late %v", m.Wait.Max(), m.Late.Max())
+		}
+	})
+}
+
 func TestReplayCancelsWhatIsNotGranted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := load.Load{Recipe: load.Lock, Path: path, Sessions: sessions(t, new(fake.World), 1)}

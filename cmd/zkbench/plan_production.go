@@ -240,8 +240,8 @@ func loads(w io.Writer, l *traffic.Log, samples []traffic.Sample) bool {
 	default:
 		each := writesEach * float64(acquisitions) / took / float64(len(l.Paths))
 		more := transactions * (carried/s.Most - 1)
-		fmt.Fprintf(w, "more paths: at least %d like the mean of these, until %s syncs its log %.0f%% of the time: the log has %.4g transactions a second, and %.4g more fit\n",
-			int(more/each), s.Server, 100*carried, transactions, more)
+		fmt.Fprintf(w, "more paths: at least %d like the mean of these, until %s syncs its log %.0f%% of the time; %.4g transactions a second may become %.4g\n",
+			int(more/each), s.Server, 100*carried, transactions, transactions+more)
 	}
 	free, fullest := -1, traffic.Load{}
 	for _, s := range all {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,19 +28,25 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// printAudit prints the audit of a server's files as zkrecipes audit -holds -format=json does.
-func printAudit(t testing.TB, w io.Writer, path string, files ...string) *audit.Report {
+// writeAudit writes the audit of a server's files as zkrecipes audit -holds -format=json does.
+func writeAudit(w io.Writer, dir string) (*audit.Report, error) {
+	files, err := txnlog.Find(dir)
+	if err != nil {
+		return nil, err
+	}
 	lines := json.NewEncoder(w)
-	r := must.Get(audit.Audit(t.Context(), must.Get(txnlog.Find(files...))(t), audit.Config{Path: path, Hold: func(h audit.Hold) error { return lines.Encode(h) }}))(t)
+	r, err := audit.Audit(context.Background(), files, audit.Config{Path: "/", Hold: func(h audit.Hold) error { return lines.Encode(h) }})
+	if err != nil {
+		return nil, err
+	}
 	lines.SetIndent("", "  ")
-	must.Do(t, lines.Encode(r))
-	return r
+	return r, lines.Encode(r)
 }
 
-func auditFile(t testing.TB, path string, files ...string) (name string, r *audit.Report) {
+func auditFile(t *testing.T, dir string) (name string, r *audit.Report) {
 	f := must.Get(os.Create(filepath.Join(t.TempDir(), "audit.json")))(t)
 	defer f.Close()
-	return f.Name(), printAudit(t, f, path, files...)
+	return f.Name(), must.Get(writeAudit(f, dir))(t)
 }
 
 // TestProductionIsPlannedAndReplayed plays Poisson arrivals at two locks of a real server. Then it
@@ -60,7 +67,7 @@ func TestProductionIsPlannedAndReplayed(t *testing.T) {
 	samples := t.TempDir()
 	produce(t, e, samples, length, rates, holds)
 	mntr := must.Get(filepath.Glob(filepath.Join(samples, "*.mntr")))(t)
-	file, before := auditFile(t, "/", e.Server(0).DataDir())
+	file, before := auditFile(t, e.Server(0).DataDir())
 	if *update {
 		recordProduction(t, e, mntr)
 	}
@@ -76,7 +83,7 @@ func TestProductionIsPlannedAndReplayed(t *testing.T) {
 	if code != exitOK || !strings.Contains(stderr, "by 5 sessions") {
 		t.Errorf("exit code %d", code)
 	}
-	_, after := auditFile(t, "/", e.Server(0).DataDir())
+	_, after := auditFile(t, e.Server(0).DataDir())
 	if len(after.Violations)+len(after.Events) > 0 {
 		t.Errorf("%+v %+v", after.Violations, after.Events)
 	}

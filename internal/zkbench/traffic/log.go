@@ -111,7 +111,9 @@ func Read(r io.Reader, below string) (*Log, error) {
 func either(raw json.RawMessage, h *audit.Hold) (*audit.Report, error) {
 	if bytes.Contains(raw, []byte(`"transactions"`)) {
 		r := &audit.Report{}
-		if err := json.Unmarshal(raw, r); err == nil && r.Transactions > 0 && r.To.Time.After(r.From.Time) {
+		if err := json.Unmarshal(raw, r); err == nil && r.Transactions > 0 && !r.To.Time.After(r.From.Time) {
+			return nil, fmt.Errorf("its log ends at %s and does not begin before: the leader's clock has jumped, or the log is too short", stamp(r.To.Time))
+		} else if err == nil && r.Transactions > 0 {
 			return r, nil
 		}
 	}
@@ -150,6 +152,8 @@ func newLog(r *audit.Report, paths map[string]*Path, below string) (*Log, error)
 		if p.Kind == "semaphore" {
 			p.Permits = line.Permits
 		}
+		whole := slices.DeleteFunc(p.Acquisitions, func(a Acquisition) bool { return a.At.Before(l.From) }) // from a snapshot
+		p.Cut, p.Acquisitions = p.Cut+len(p.Acquisitions)-len(whole), whole
 		slices.SortStableFunc(p.Acquisitions, func(a, b Acquisition) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Wait, b.Wait)) })
 		l.Paths = append(l.Paths, p)
 	}

@@ -57,6 +57,8 @@ func (p *Path) Predict(l *Log, split time.Time, growth float64, seed uint64) (Fo
 		return f, fmt.Errorf("too few arrivals: %d before the part that is held out; at least %d are needed", len(before), LeastFit)
 	case len(after) < LeastHeldOut:
 		return f, fmt.Errorf("no part to hold out: %d arrivals after %s; at least %d are needed to know the error", len(after), split.UTC().Format(time.RFC3339), LeastHeldOut)
+	case f.Used == 0:
+		return f, errors.New("all holds are shorter than a millisecond, the unit of the log")
 	case max(f.Used, fitted.Used) >= 1:
 		return f, fmt.Errorf("holds that began in the log take %.0f%% of its time: the line grows without end", 100*max(f.Used, fitted.Used))
 	case f.Used*growth >= 1:

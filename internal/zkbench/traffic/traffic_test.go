@@ -182,6 +182,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"few arrivals", late(steady(0.01, 2*time.Hour)), nil, "too few arrivals: 66 before the part that is held out; at least 100 are needed"},
 		{"nothing to hold out", late(steady(1, 2*time.Hour)), nil, "no part to hold out: 1 arrivals after"},
+		{"short holds", poisson(1, 2, time.Hour, constant(0)), nil, "all holds are shorter than a millisecond"},
 		{"overloaded", steady(4, 20*time.Minute), nil, "of its time: the line grows without end"},
 		{"missing holds", steady(2, 3*time.Hour), func(text string) string {
 			var kept []string
@@ -223,6 +224,7 @@ func TestBadFiles(t *testing.T) {
 		{"cut between lines", holds, "/", "it is truncated"},
 		{"cut in the report", good[:len(good)-20], "/", "it is truncated"},
 		{"no holds", report, "/", "without holds"},
+		{"a clock that has jumped", strings.Replace(good, `"time": "2023`, `"time": "2024`, 1), "/", "the leader's clock has jumped"},
 		{"two audits", good + good, "/", "it continues after its report"},
 		{"overlapping logs", first + good, "/", "the logs overlap"},
 		{"a hold without a line", strings.Replace(good, `"line":"/jobs"`, `"line":"/other"`, 1), "/", "it has holds of /other, and its report has no such line"},
@@ -232,8 +234,10 @@ func TestBadFiles(t *testing.T) {
 			t.Errorf("%s: %v; want %q", c.name, err, c.want)
 		}
 	}
-	if l := must.Get(traffic.Read(strings.NewReader(good), "/jobs"))(t); len(l.Paths) != 1 {
-		t.Errorf("%+v", l)
+	all := must.Get(traffic.Read(strings.NewReader(good), "/jobs"))(t).Paths[0]
+	before := must.Get(traffic.Read(strings.NewReader(strings.Replace(good, `"joined":"2023`, `"joined":"2022`, 1)), "/jobs"))(t).Paths[0]
+	if len(before.Acquisitions) != len(all.Acquisitions)-1 || before.Cut != all.Cut+1 {
+		t.Errorf("a contender that joined before the log: %d of %d, %d cut", len(before.Acquisitions), len(all.Acquisitions), before.Cut)
 	}
 }
 
