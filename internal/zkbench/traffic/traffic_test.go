@@ -65,8 +65,8 @@ func audited(t *testing.T, permits int, all []arrival) string {
 		if i >= permits {
 			granted = max(a.at, ends[len(ends)-permits])
 		}
-		ends = append(ends, granted+a.hold)
-		slices.Sort(ends)
+		at, _ := slices.BinarySearch(ends, granted+a.hold)
+		ends = slices.Insert(ends, at, granted+a.hold)
 		events = append(events, event{a.at, txnlog.Change{Type: txnlog.Create, Path: path, Ephemeral: true}},
 			event{granted + a.hold, txnlog.Change{Type: txnlog.Delete, Path: path}})
 	}
