@@ -5,7 +5,7 @@
 //	zkbench                  compare the strategies on an embedded server
 //	zkbench run -h           list everything that it can measure
 //	zkbench compare A B      list what became better or worse, for a build to depend on
-//	zkbench help             list the other verbs: sweep, plan, slo, report and serve
+//	zkbench help             list the other verbs: sweep, plan, replay, slo, report and serve
 //
 // This package has what a person meets: the verbs with their flags and exit codes, the servers,
 // the transports, the files, and the sentences of answers. Package bench runs the experiment.

@@ -62,7 +62,7 @@ func TestProductionIsPlannedAndReplayed(t *testing.T) {
 	if *update {
 		length = time.Minute
 		rates = map[string]float64{"/jobs/billing": 10, "/jobs/report": 4}
-		holds = map[string]time.Duration{"/jobs/billing": 40 * time.Millisecond, "/jobs/report": 80 * time.Millisecond}
+		holds = map[string]time.Duration{"/jobs/billing": 25 * time.Millisecond, "/jobs/report": 50 * time.Millisecond}
 	}
 	samples := t.TempDir()
 	produce(t, e, samples, length, rates, holds)
