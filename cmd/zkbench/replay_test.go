@@ -247,3 +247,24 @@ func TestTimesOfSamples(t *testing.T) {
 		}
 	}
 }
+
+// TestScheduleOfAReplay: arrivals every 10 ms, at twice the speed, for 12 ms, by two sessions. Each hold
+// is shorter by production's handoff.
+func TestScheduleOfAReplay(t *testing.T) {
+	l := must.Get(readAudit(madeAudit(t, "lock", 5), "/"))(t)
+	ms := time.Millisecond
+	for _, c := range []struct {
+		s    replaySettings
+		want []load.Acquisition
+	}{
+		{replaySettings{speed: 1, sessions: 9}, []load.Acquisition{{Hold: ms}, {At: 10 * ms, Hold: ms, Session: 1}, {At: 20 * ms, Hold: ms, Session: 2}, {At: 30 * ms, Hold: ms, Session: 3}, {At: 40 * ms, Hold: ms, Session: 4}}},
+		{replaySettings{speed: 2, sessions: 2, length: 12 * ms, handoff: 600 * time.Microsecond}, []load.Acquisition{{Hold: 400 * time.Microsecond}, {At: 5 * ms, Hold: 400 * time.Microsecond, Session: 1}, {At: 10 * ms, Hold: 400 * time.Microsecond}}},
+		{replaySettings{speed: 0.5, sessions: 1, length: 20 * ms, handoff: time.Second}, []load.Acquisition{{}, {At: 20 * ms}}},
+	} {
+		r := must.Get(c.s.schedule(l))(t)
+		p := r.paths[0]
+		if !slices.Equal(p.acquisitions, c.want) || len(p.production) != len(c.want) || r.length != c.want[len(c.want)-1].At || r.sessions != min(5, c.s.sessions, max(len(c.want), 1)) {
+			t.Errorf("%+v: %+v, %d sessions, %v; want %+v", c.s, p.acquisitions, r.sessions, r.length, c.want)
+		}
+	}
+}
